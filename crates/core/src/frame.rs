@@ -1,0 +1,310 @@
+//! Frames: small handles on chunks of a pool.
+//!
+//! Inline the pool is the UMEM that the kernel and the driver share, and a frame is never copied
+//! between receive and transmit. In virtual time it is ordinary memory and chunks hold headers
+//! only: the payload is just a length. A frame leaves in three ways, and each is counted: it is
+//! transmitted (the driver takes the handle), dropped with a reason, or absorbed (its information
+//! lives on in a flow's record).
+
+use crate::stats::{DropReason, Drops};
+use crate::time::Time;
+
+/// No chunk: the end of a chain.
+pub const NO_CHUNK: u32 = u32::MAX;
+
+/// What is known of a frame's transport checksum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[repr(u8)]
+pub enum Checksum {
+    /// Not looked at yet.
+    #[default]
+    Unknown,
+    /// Complete and valid: a rewrite updates it incrementally (RFC 1624).
+    Valid,
+    /// Only the pseudo-header is summed (virtual devices): to be computed in full before the
+    /// frame leaves.
+    Partial,
+    /// Complete and wrong, or there is none to check: forwarded untouched, never fed to flow state.
+    Invalid,
+}
+
+/// A frame: a handle on one chunk of a [`Frames`] pool. Not `Clone`: whoever has it owns it, and
+/// gives it up by transmitting, dropping or absorbing it.
+#[derive(Debug, PartialEq, Eq)]
+#[must_use = "a frame is transmitted, dropped with a reason, or absorbed"]
+pub struct Frame {
+    chunk: u32,
+    next: u32,
+    offset: u16,
+    head: u16,
+    len: u32,
+    /// Payload bytes of each segment when this frame stands for several; 0 for one segment.
+    pub gso_size: u16,
+    /// State of the transport checksum.
+    pub checksum: Checksum,
+    /// When the frame was received, stamped as near to the wire as the port can.
+    pub received: Time,
+}
+
+impl Frame {
+    /// The chunk that holds the head.
+    pub fn chunk(&self) -> u32 {
+        self.chunk
+    }
+    /// Offset of the first byte in the chunk.
+    pub fn offset(&self) -> usize {
+        self.offset as usize
+    }
+    /// Bytes present in the head chunk, from the Ethernet header on.
+    pub fn head_len(&self) -> usize {
+        self.head as usize
+    }
+    /// Length of the frame in bytes from the Ethernet header on, without FCS. Larger than
+    /// [`Frame::head_len`] when the payload is absent or chained.
+    pub fn len(&self) -> usize {
+        self.len as usize
+    }
+    /// True for a frame of no bytes, which no port delivers.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+    /// How many packets this is on the wire: 1, or more for a giant segment whose headers are
+    /// `header_len` bytes. Charges and counters count these.
+    pub fn segments(&self, header_len: usize) -> u32 {
+        let payload = self.len().saturating_sub(header_len) as u32;
+        match self.gso_size {
+            0 => 1,
+            size => payload.div_ceil(size as u32).max(1),
+        }
+    }
+}
+
+/// The memory behind a pool.
+enum Memory {
+    Owned(Box<[u8]>),
+    Mapped(&'static mut [u8]),
+}
+
+/// A pool of equal chunks and the door through which every frame enters and leaves.
+///
+/// Part of it is reserved for frames that nodes make themselves (generated ACKs): receiving never
+/// takes the last [`Frames::reserve`] chunks.
+pub struct Frames {
+    memory: Memory,
+    chunk_size: usize,
+    free: Vec<u32>,
+    reserve: usize,
+    chunks: usize,
+    made: u64,
+    absorbed: u64,
+    drops: Drops,
+    exhausted: u64,
+}
+
+impl Frames {
+    /// A pool of `chunks` chunks of `chunk_size` bytes in ordinary memory, `reserve` of them kept
+    /// for frames made by nodes. Panics if a chunk is smaller than 128 bytes or larger than 65,535.
+    pub fn new(chunks: usize, chunk_size: usize, reserve: usize) -> Frames {
+        let memory = Memory::Owned(vec![0; chunks * chunk_size].into());
+        Frames::with_memory(memory, chunk_size, reserve)
+    }
+
+    /// A pool over memory that a driver mapped (a UMEM). Sizes as for [`Frames::new`].
+    pub fn mapped(memory: &'static mut [u8], chunk_size: usize, reserve: usize) -> Frames {
+        Frames::with_memory(Memory::Mapped(memory), chunk_size, reserve)
+    }
+
+    fn with_memory(memory: Memory, chunk_size: usize, reserve: usize) -> Frames {
+        assert!((128..=65_535).contains(&chunk_size), "chunk size {chunk_size}");
+        let bytes = match &memory {
+            Memory::Owned(m) => m.len(),
+            Memory::Mapped(m) => m.len(),
+        };
+        let chunks = bytes / chunk_size;
+        Frames {
+            memory,
+            chunk_size,
+            free: (0..chunks as u32).rev().collect(),
+            reserve: reserve.min(chunks),
+            chunks,
+            made: 0,
+            absorbed: 0,
+            drops: Drops::default(),
+            exhausted: 0,
+        }
+    }
+
+    /// Bytes of one chunk.
+    pub fn chunk_size(&self) -> usize {
+        self.chunk_size
+    }
+    /// Chunks in the pool, free or not.
+    pub fn chunks(&self) -> usize {
+        self.chunks
+    }
+    /// Chunks free now.
+    pub fn free_chunks(&self) -> usize {
+        self.free.len()
+    }
+    /// Chunks kept for frames made by nodes.
+    pub fn reserve(&self) -> usize {
+        self.reserve
+    }
+    /// Frames made by nodes so far.
+    pub fn made(&self) -> u64 {
+        self.made
+    }
+    /// Frames absorbed so far.
+    pub fn absorbed(&self) -> u64 {
+        self.absorbed
+    }
+    /// Frames dropped so far, by reason.
+    pub fn drops(&self) -> &Drops {
+        &self.drops
+    }
+    /// How often [`Frames::make`] found the pool exhausted.
+    pub fn exhausted(&self) -> u64 {
+        self.exhausted
+    }
+
+    /// A chunk for a driver to receive into; `None` when only the reserve is left.
+    pub fn take_chunk(&mut self) -> Option<u32> {
+        if self.free.len() <= self.reserve {
+            return None;
+        }
+        self.free.pop()
+    }
+
+    /// Gives a chunk back: after its transmission completed, or unused.
+    pub fn put_chunk(&mut self, chunk: u32) {
+        debug_assert!((chunk as usize) < self.chunks && self.free.len() < self.chunks);
+        self.free.push(chunk);
+    }
+
+    /// The frame that a driver received into `chunk` (taken with [`Frames::take_chunk`]):
+    /// `head` bytes are present from `offset` on, of a frame `len` bytes long. Panics if the bytes
+    /// do not lie within the chunk.
+    pub fn received(&mut self, chunk: u32, offset: usize, head: usize, len: usize, at: Time) -> Frame {
+        assert!(offset + head <= self.chunk_size && (chunk as usize) < self.chunks && head <= len);
+        Frame {
+            chunk,
+            next: NO_CHUNK,
+            offset: offset as u16,
+            head: head as u16,
+            len: len as u32,
+            gso_size: 0,
+            checksum: Checksum::Unknown,
+            received: at,
+        }
+    }
+
+    /// Receives a copy of `head` as a frame `len` bytes long: for ports without shared memory and
+    /// for tests. `None` when only the reserve is left or `head` exceeds a chunk.
+    pub fn receive_copy(&mut self, head: &[u8], len: usize, at: Time) -> Option<Frame> {
+        if head.len() > self.chunk_size {
+            return None;
+        }
+        let chunk = self.take_chunk()?;
+        let frame = self.received(chunk, 0, head.len(), len.max(head.len()), at);
+        self.chunk_mut(chunk)[..head.len()].copy_from_slice(head);
+        Some(frame)
+    }
+
+    /// A new frame of `len` zero bytes made by a node, from the reserve if need be. `None`
+    /// when no chunk is free (counted) or `len` exceeds a chunk.
+    pub fn make(&mut self, len: usize, at: Time) -> Option<Frame> {
+        if len > self.chunk_size {
+            return None;
+        }
+        let Some(chunk) = self.free.pop() else {
+            self.exhausted += 1;
+            return None;
+        };
+        self.made += 1;
+        self.chunk_mut(chunk)[..len].fill(0);
+        Some(self.received(chunk, 0, len, len, at))
+    }
+
+    /// The bytes present.
+    pub fn bytes(&self, frame: &Frame) -> &[u8] {
+        let start = frame.chunk as usize * self.chunk_size + frame.offset();
+        let all = match &self.memory {
+            Memory::Owned(m) => &m[..],
+            Memory::Mapped(m) => &m[..],
+        };
+        &all[start..start + frame.head_len()]
+    }
+
+    /// The bytes present, to be rewritten.
+    pub fn bytes_mut(&mut self, frame: &Frame) -> &mut [u8] {
+        let (start, head) = (frame.offset(), frame.head_len());
+        &mut self.chunk_mut(frame.chunk)[start..start + head]
+    }
+
+    fn chunk_mut(&mut self, chunk: u32) -> &mut [u8] {
+        let start = chunk as usize * self.chunk_size;
+        let all = match &mut self.memory {
+            Memory::Owned(m) => &mut m[..],
+            Memory::Mapped(m) => &mut m[..],
+        };
+        &mut all[start..start + self.chunk_size]
+    }
+
+    /// The one door for losses.
+    pub fn drop(&mut self, frame: Frame, reason: DropReason) {
+        self.drops.count(reason);
+        self.put_chunk(frame.chunk);
+    }
+
+    /// Ends a frame whose information lives on in a flow's record.
+    pub fn absorb(&mut self, frame: Frame) {
+        self.absorbed += 1;
+        self.put_chunk(frame.chunk);
+    }
+
+    /// Ends a frame that was transmitted by copying it out. A driver that hands the chunk itself to
+    /// the device keeps [`Frame::chunk`] and calls [`Frames::put_chunk`] on completion instead.
+    pub fn transmitted(&mut self, frame: Frame) {
+        self.put_chunk(frame.chunk);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn receiving_leaves_the_reserve_to_made_frames() {
+        let mut pool = Frames::new(3, 128, 1);
+        let a = pool.receive_copy(&[1; 60], 1514, Time::ZERO).unwrap();
+        let b = pool.receive_copy(&[2; 60], 60, Time::ZERO).unwrap();
+        assert!(pool.receive_copy(&[3; 60], 60, Time::ZERO).is_none());
+        let c = pool.make(60, Time::ZERO).unwrap();
+        assert!(pool.make(60, Time::ZERO).is_none());
+        assert_eq!((pool.made(), pool.exhausted()), (1, 1));
+        assert_eq!((a.len(), a.head_len()), (1514, 60));
+        assert_eq!(pool.bytes(&b), [2; 60]);
+        assert_eq!(pool.bytes(&c), [0; 60]);
+        pool.drop(a, DropReason::QueueFull);
+        pool.absorb(b);
+        pool.transmitted(c);
+        assert_eq!(pool.free_chunks(), 3);
+        assert_eq!(pool.drops().get(DropReason::QueueFull), 1);
+    }
+
+    #[test]
+    fn a_giant_segment_counts_as_many() {
+        let mut pool = Frames::new(1, 128, 0);
+        // 54 bytes of headers and 3 × 1448 + 1 bytes of payload.
+        let mut f = pool.receive_copy(&[0; 54], 54 + 3 * 1448 + 1, Time::ZERO).unwrap();
+        assert_eq!(f.segments(54), 1);
+        f.gso_size = 1448;
+        assert_eq!(f.segments(54), 4);
+        pool.transmitted(f);
+    }
+
+    #[test]
+    fn a_handle_is_small() {
+        assert!(core::mem::size_of::<Frame>() <= 32);
+    }
+}

@@ -1,0 +1,136 @@
+//! What a gateway is told to do. Parsing lives elsewhere; every value here is already valid.
+
+use crate::ack::AckControl;
+use core::net::IpAddr;
+use core::ops::RangeInclusive;
+
+/// Configuration of a gateway.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Classes in order of preference: the first whose rules match takes the flow. A flow that
+    /// matches none passes untouched.
+    pub classes: Vec<ClassConfig>,
+    /// Most flows remembered at once; further ones evict the least recently active.
+    pub max_flows: u32,
+    /// WAN round-trip time assumed for a flow whose handshake was not seen.
+    pub assumed_rtt: crate::time::Duration,
+    /// A flow silent for this long is forgotten.
+    pub idle_timeout: crate::time::Duration,
+    /// Seed of the flow table's hash, so that nobody outside can aim at one bucket.
+    pub seed: u64,
+}
+
+/// A class of flows and what is done with them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClassConfig {
+    /// Its name in results and logs.
+    pub name: String,
+    /// Which way the data of its flows goes.
+    pub direction: Direction,
+    /// Any of these rules takes a flow; no rules take every flow of the direction.
+    pub matches: Vec<Match>,
+    /// How its flows' ACKs are controlled; `None` leaves them alone.
+    pub ack: Option<AckControl>,
+}
+
+/// Which way the data of a flow goes through the gateway.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum Direction {
+    /// From LAN to WAN: uploads; their ACKs come in on the WAN port.
+    #[default]
+    Out,
+    /// From WAN to LAN: downloads; their ACKs come in on the LAN port.
+    In,
+}
+
+/// A rule on a flow, as seen in the direction of its data: the source is who sends data. Every
+/// field that is given must match.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Match {
+    /// Address of the data's sender.
+    pub src: Option<Prefix>,
+    /// Address of the data's receiver.
+    pub dst: Option<Prefix>,
+    /// Port of the data's sender.
+    pub src_port: Option<RangeInclusive<u16>>,
+    /// Port of the data's receiver.
+    pub dst_port: Option<RangeInclusive<u16>>,
+    /// Outer VLAN identifier, 0 for untagged.
+    pub vlan: Option<u16>,
+}
+
+/// An IP prefix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Prefix {
+    addr: IpAddr,
+    len: u8,
+}
+
+impl Prefix {
+    /// The prefix of `len` bits of `addr`. `None` if `len` exceeds the address or bits beyond it are set.
+    pub fn new(addr: IpAddr, len: u8) -> Option<Prefix> {
+        let (bits, width) = match addr {
+            IpAddr::V4(a) => (u128::from(a.to_bits()) << 96, 32),
+            IpAddr::V6(a) => (a.to_bits(), 128),
+        };
+        if len > width || (len < 128 && bits << len != 0) {
+            return None;
+        }
+        Some(Prefix { addr, len })
+    }
+    /// Is `addr` of the same family and inside?
+    pub fn contains(&self, addr: IpAddr) -> bool {
+        match (self.addr, addr) {
+            (IpAddr::V4(p), IpAddr::V4(a)) => {
+                self.len == 0 || (p.to_bits() ^ a.to_bits()) >> (32 - self.len) == 0
+            }
+            (IpAddr::V6(p), IpAddr::V6(a)) => {
+                self.len == 0 || (p.to_bits() ^ a.to_bits()) >> (128 - u32::from(self.len)) == 0
+            }
+            _ => false,
+        }
+    }
+}
+
+impl core::fmt::Display for Prefix {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "{}/{}", self.addr, self.len)
+    }
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            classes: Vec::new(),
+            max_flows: 65_536,
+            assumed_rtt: crate::time::Duration::from_millis(100),
+            idle_timeout: crate::time::Duration::from_secs(900),
+            seed: 1,
+        }
+    }
+}
+
+impl Config {
+    /// Ports that ACKs of controlled flows come in on: `(lan, wan)`.
+    pub fn ack_ports(&self) -> (bool, bool) {
+        let has = |d| self.classes.iter().any(|c| c.ack.is_some() && c.direction == d);
+        (has(Direction::In), has(Direction::Out))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prefixes() {
+        let p = |s: &str, l| Prefix::new(s.parse().unwrap(), l);
+        assert!(p("10.1.0.0", 8).is_none());
+        assert!(p("10.0.0.0", 33).is_none());
+        assert!(p("2001:db8::", 32).unwrap().contains("2001:db8:1::1".parse().unwrap()));
+        assert!(!p("10.0.0.0", 8).unwrap().contains("11.0.0.1".parse().unwrap()));
+        assert!(p("0.0.0.0", 0).unwrap().contains("1.2.3.4".parse().unwrap()));
+        assert!(!p("0.0.0.0", 0).unwrap().contains("::1".parse().unwrap()));
+        assert!(p("1.2.3.4", 32).unwrap().contains("1.2.3.4".parse().unwrap()));
+    }
+}

@@ -1,0 +1,21 @@
+//! Weir's algorithms. Nothing in this crate reads a clock, owns a thread or does I/O: time, frames
+//! and seeds are handed in, so the same code runs inline, in the lab and in virtual time.
+//!
+//! Start with [`node`]: the contract that everything moving frames keeps.
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+pub mod ack;
+pub mod flow;
+pub mod frame;
+pub mod gateway;
+pub mod graph;
+pub mod link;
+pub mod node;
+pub mod rate;
+#[cfg(any(test, feature = "rig"))]
+pub mod rig;
+pub mod rng;
+pub mod stats;
+pub mod time;
+pub mod wire;

@@ -1,0 +1,171 @@
+//! Rates in bits per second with exact integer conversion. Whatever a conversion cannot express in
+//! whole nanoseconds or bytes is carried to the next one, so nothing is lost over any time.
+
+use crate::time::Duration;
+use core::fmt;
+
+/// Bits in a byte times nanoseconds in a second: one byte at one bit per second takes this long.
+const BYTE_NS: u64 = 8_000_000_000;
+
+/// A rate in bits per second, never zero.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Rate(u64);
+
+impl Rate {
+    /// `bps` bits per second; `None` for zero, which would mean "never".
+    pub const fn from_bps(bps: u64) -> Option<Rate> {
+        if bps == 0 {
+            None
+        } else {
+            Some(Rate(bps))
+        }
+    }
+    /// `n` megabits (10^6) per second. Panics if `n` is zero: for constants and tests.
+    pub const fn mbit(n: u64) -> Rate {
+        match Rate::from_bps(n * 1_000_000) {
+            Some(r) => r,
+            None => panic!("a rate of zero"),
+        }
+    }
+    /// `n` kilobits (10^3) per second. Panics if `n` is zero: for constants and tests.
+    pub const fn kbit(n: u64) -> Rate {
+        match Rate::from_bps(n * 1_000) {
+            Some(r) => r,
+            None => panic!("a rate of zero"),
+        }
+    }
+    /// Bits per second.
+    pub const fn bps(self) -> u64 {
+        self.0
+    }
+    /// Time to send `bytes`, rounded down. For deadlines that must not drift use [`ByteClock`].
+    pub fn time_for(self, bytes: u64) -> Duration {
+        let (t, _) = mul_div(bytes, BYTE_NS, 0, self.0);
+        Duration::from_nanos(t)
+    }
+    /// Bytes sent in `d`, rounded down. For credit that must not drift use [`Earned`].
+    pub fn bytes_in(self, d: Duration) -> u64 {
+        mul_div(d.as_nanos(), self.0, 0, BYTE_NS).0
+    }
+}
+
+impl fmt::Debug for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl fmt::Display for Rate {
+    /// The largest decimal unit that shows the value exactly: `10Mbit`, `1500kbit`, `7bit`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            n if n % 1_000_000_000 == 0 => write!(f, "{}Gbit", n / 1_000_000_000),
+            n if n % 1_000_000 == 0 => write!(f, "{}Mbit", n / 1_000_000),
+            n if n % 1_000 == 0 => write!(f, "{}kbit", n / 1_000),
+            n => write!(f, "{n}bit"),
+        }
+    }
+}
+
+/// `(a * b + rem) / d` and the remainder, saturating. The common case stays in 64 bits, where a
+/// division costs a few nanoseconds instead of a call.
+fn mul_div(a: u64, b: u64, rem: u64, d: u64) -> (u64, u64) {
+    if let Some(n) = a.checked_mul(b).and_then(|n| n.checked_add(rem)) {
+        return (n / d, n % d);
+    }
+    let n = a as u128 * b as u128 + rem as u128;
+    let d = d as u128;
+    (u64::try_from(n / d).unwrap_or(u64::MAX), (n % d) as u64)
+}
+
+/// Bytes earned by elapsed time at a rate; the fraction of a byte left over is carried.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Earned {
+    /// In units of bits × nanoseconds, below one byte's worth.
+    rem: u64,
+}
+
+impl Earned {
+    /// Nothing carried yet.
+    pub const fn new() -> Earned {
+        Earned { rem: 0 }
+    }
+    /// Whole bytes earned in `d` at `rate`, the fraction of earlier calls included.
+    pub fn earn(&mut self, rate: Rate, d: Duration) -> u64 {
+        let (bytes, rem) = mul_div(d.as_nanos(), rate.bps(), self.rem, BYTE_NS);
+        self.rem = rem;
+        bytes
+    }
+}
+
+/// Time taken by bytes at a rate; the fraction of a nanosecond left over is carried, so a
+/// backlogged link's departures stay on rate for ever. The rate is fixed at construction, since a
+/// remainder means something only at its own rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ByteClock {
+    rate: Rate,
+    rem: u64,
+}
+
+impl ByteClock {
+    /// A clock at `rate` with nothing carried.
+    pub const fn new(rate: Rate) -> ByteClock {
+        ByteClock { rate, rem: 0 }
+    }
+    /// The rate of this clock.
+    pub const fn rate(&self) -> Rate {
+        self.rate
+    }
+    /// Time that `bytes` more take, the fraction of earlier calls included.
+    pub fn advance(&mut self, bytes: u64) -> Duration {
+        let (t, rem) = mul_div(bytes, BYTE_NS, self.rem, self.rate.bps());
+        self.rem = rem;
+        Duration::from_nanos(t)
+    }
+    /// Forget the carried fraction: the link went idle.
+    pub fn idle(&mut self) {
+        self.rem = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_full_frame_at_gigabit() {
+        // 1500 bytes = 12,000 bits at 1e9 b/s = 12 us.
+        assert_eq!(Rate::mbit(1000).time_for(1500), Duration::from_micros(12));
+        assert_eq!(Rate::mbit(1000).bytes_in(Duration::from_micros(12)), 1500);
+    }
+
+    #[test]
+    fn three_bits_per_second_lose_nothing() {
+        // One byte at 3 b/s takes 2,666,666,666.67 ns; three bytes exactly 8 s.
+        let mut c = ByteClock::new(Rate::from_bps(3).unwrap());
+        let t: u64 = (0..3).map(|_| c.advance(1).as_nanos()).sum();
+        assert_eq!(t, 8_000_000_000);
+    }
+
+    proptest! {
+        #[test]
+        fn earning_in_pieces_is_earning_at_once(bps in 8_000u64..100_000_000_000,
+                                                pieces in prop::collection::vec(0u64..200_000_000, 1..50)) {
+            let rate = Rate::from_bps(bps).unwrap();
+            let mut e = Earned::new();
+            let sum: u64 = pieces.iter().map(|&p| e.earn(rate, Duration::from_nanos(p))).sum();
+            let total: u128 = pieces.iter().map(|&p| p as u128).sum();
+            prop_assert_eq!(sum as u128, total * bps as u128 / 8_000_000_000);
+        }
+
+        #[test]
+        fn sending_in_pieces_takes_as_long(bps in 8_000u64..100_000_000_000,
+                                           pieces in prop::collection::vec(0u64..70_000, 1..50)) {
+            let mut c = ByteClock::new(Rate::from_bps(bps).unwrap());
+            let sum: u128 = pieces.iter().map(|&p| c.advance(p).as_nanos() as u128).sum();
+            let total: u128 = pieces.iter().map(|&p| p as u128).sum();
+            prop_assert_eq!(sum, total * 8_000_000_000 / bps as u128);
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Counters: why frames were dropped, and the conservation law
+//! `in + made = out + held + dropped + absorbed` that every node keeps.
+
+/// Why a frame was dropped. Nothing is lost without one of these.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum DropReason {
+    /// The queue's limit was reached (drop tail).
+    QueueFull,
+    /// Random loss of the emulator.
+    RandomLoss,
+    /// Periodic loss of the emulator.
+    PeriodicLoss,
+    /// The transmitting port is down or gone.
+    PortDown,
+    /// The frame is longer than the transmitting port takes.
+    TooLong,
+    /// No node is wired to the port that the frame was for.
+    NotWired,
+    /// The run ended with the frame still held.
+    Shutdown,
+}
+
+impl DropReason {
+    /// Every reason, in the order of their numbers.
+    pub const ALL: [DropReason; 7] = [
+        DropReason::QueueFull,
+        DropReason::RandomLoss,
+        DropReason::PeriodicLoss,
+        DropReason::PortDown,
+        DropReason::TooLong,
+        DropReason::NotWired,
+        DropReason::Shutdown,
+    ];
+
+    /// The name used in results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            DropReason::QueueFull => "queue_full",
+            DropReason::RandomLoss => "random_loss",
+            DropReason::PeriodicLoss => "periodic_loss",
+            DropReason::PortDown => "port_down",
+            DropReason::TooLong => "too_long",
+            DropReason::NotWired => "not_wired",
+            DropReason::Shutdown => "shutdown",
+        }
+    }
+}
+
+/// Drops by reason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Drops([u64; DropReason::ALL.len()]);
+
+impl Drops {
+    /// One more.
+    pub fn count(&mut self, reason: DropReason) {
+        self.0[reason as usize] += 1;
+    }
+    /// How many for this reason.
+    pub fn get(&self, reason: DropReason) -> u64 {
+        self.0[reason as usize]
+    }
+    /// How many in all.
+    pub fn total(&self) -> u64 {
+        self.0.iter().sum()
+    }
+    /// Reasons that occurred, with their counts.
+    pub fn iter(&self) -> impl Iterator<Item = (DropReason, u64)> + '_ {
+        DropReason::ALL.into_iter().map(|r| (r, self.get(r))).filter(|&(_, n)| n > 0)
+    }
+}
+
+/// A node's own account of its frames.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ledger {
+    /// Frames handed in.
+    pub received: u64,
+    /// Frames made here.
+    pub made: u64,
+    /// Frames given out.
+    pub sent: u64,
+    /// Frames ended here with their information kept.
+    pub absorbed: u64,
+    /// Frames dropped here.
+    pub drops: Drops,
+}
+
+impl Ledger {
+    /// Frames that must still be inside: `in + made - out - dropped - absorbed`.
+    pub fn held(&self) -> u64 {
+        self.received + self.made - self.sent - self.drops.total() - self.absorbed
+    }
+}

@@ -1,0 +1,1 @@
+//! Weir: configuration, experiments, lab, commands.
