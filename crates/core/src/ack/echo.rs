@@ -100,6 +100,9 @@ mod tests {
                 e.push(ack, echo);
                 truth.push((ack, echo));
                 let step = release.min(ack.wrapping_sub(out));
+                if step == 0 {
+                    continue; // an ACK for nothing new is never made
+                }
                 out = out.wrapping_add(step);
                 let right = truth.iter().find(|t| t.0.wrapping_sub(out) as i32 >= 0).unwrap().1;
                 let got = e.echo_for(out).unwrap();

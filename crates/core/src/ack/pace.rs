@@ -321,7 +321,12 @@ mod tests {
     }
 
     /// A fluid sender in slow start: `factor` bytes per acknowledged byte, arriving one round trip later.
-    fn drive(mut pace: Pace, p: &RateRelease, rtt_periods: usize, factor: impl Fn(usize) -> u32) -> Vec<bool> {
+    fn drive(
+        mut pace: Pace,
+        p: &RateRelease,
+        rtt_periods: usize,
+        factor: impl Fn(usize) -> u32,
+    ) -> Vec<bool> {
         let rtt = pace.period().saturating_mul(rtt_periods as u64);
         let mut pipe = std::collections::VecDeque::from(vec![0u32; rtt_periods]);
         pipe[0] = 10_000;

@@ -9,7 +9,7 @@ use crate::flow::{flag, Record};
 /// of one already forwarded (RFC 9293 §3.8.6.2.1). Without both SYNs the scale is unknown and the
 /// field stays what the receiver sent.
 pub fn advertise(r: &mut Record, ack: u32, limit: Option<u32>) -> u16 {
-    let field = field_for(r, ack, limit);
+    let field = field_for(r, r.window, ack, limit);
     r.window_sent = field;
     if r.has(flag::SCALE_KNOWN) {
         let edge = ack.wrapping_add(u32::from(field) << r.scale);
@@ -21,12 +21,13 @@ pub fn advertise(r: &mut Record, ack: u32, limit: Option<u32>) -> u16 {
     field
 }
 
-/// [`advertise`] without taking note.
-pub fn field_for(r: &Record, ack: u32, limit: Option<u32>) -> u16 {
-    if !r.has(flag::SCALE_KNOWN) || r.window == 0 {
-        return r.window;
+/// [`advertise`] for a window field of the receiver's that the record has not learnt yet, without
+/// taking note.
+pub fn field_for(r: &Record, window: u16, ack: u32, limit: Option<u32>) -> u16 {
+    if !r.has(flag::SCALE_KNOWN) || window == 0 {
+        return window;
     }
-    let offered = u32::from(r.window) << r.scale;
+    let offered = u32::from(window) << r.scale;
     let mut bytes = limit.map_or(offered, |l| offered.min(l.max(1)));
     if r.has(flag::EDGE_KNOWN) {
         let promised = r.edge.wrapping_sub(ack);
@@ -37,24 +38,17 @@ pub fn field_for(r: &Record, ack: u32, limit: Option<u32>) -> u16 {
     bytes.div_ceil(1 << r.scale).min(0xffff) as u16
 }
 
-/// Notes a window forwarded as it came with an acknowledgement of `ack`.
-pub fn forwarded(r: &mut Record, ack: u32) {
-    r.window_sent = r.window;
-    if r.has(flag::SCALE_KNOWN) {
-        let edge = ack.wrapping_add(u32::from(r.window) << r.scale);
-        if !r.has(flag::EDGE_KNOWN) || edge.wrapping_sub(r.edge) as i32 > 0 {
-            r.edge = edge;
-            r.flags |= flag::EDGE_KNOWN;
-        }
-    }
-}
-
 #[cfg(test)]
+#[allow(clippy::field_reassign_with_default)] // the links of a record are private
 mod tests {
     use super::*;
 
     fn record(scale: u8, window: u16) -> Record {
-        Record { flags: flag::SCALE_KNOWN, scale, window, ..Record::default() }
+        {
+            let mut r = Record::default();
+            (r.flags, r.scale, r.window) = (flag::SCALE_KNOWN, scale, window);
+            r
+        }
     }
 
     #[test]
@@ -86,7 +80,8 @@ mod tests {
 
     #[test]
     fn unknown_scale_leaves_the_field() {
-        let mut r = Record { window: 77, ..Record::default() };
+        let mut r = Record::default();
+        r.window = 77;
         assert_eq!(advertise(&mut r, 0, Some(1)), 77);
     }
 }

@@ -42,13 +42,7 @@ impl Key {
     /// The same connection with sender and receiver exchanged.
     #[must_use]
     pub fn reversed(&self) -> Key {
-        Key {
-            src: self.dst,
-            dst: self.src,
-            src_port: self.dst_port,
-            dst_port: self.src_port,
-            ..*self
-        }
+        Key { src: self.dst, dst: self.src, src_port: self.dst_port, dst_port: self.src_port, ..*self }
     }
     /// Address of the data's sender.
     pub fn src_ip(&self) -> IpAddr {
@@ -67,8 +61,14 @@ impl Key {
             | u64::from(self.vlan) << 16
             | u64::from(self.inner_vlan);
         let mut h = seed ^ 0x9E37_79B9_7F4A_7C15;
-        h = fold(h ^ word(&self.src[..8]), 0xA076_1D64_78BD_642F ^ word(&self.src[8..]) ^ seed.rotate_left(32));
-        h = fold(h ^ word(&self.dst[..8]), 0xE703_7ED1_A0B4_28DB ^ word(&self.dst[8..]) ^ seed.rotate_left(16));
+        h = fold(
+            h ^ word(&self.src[..8]),
+            0xA076_1D64_78BD_642F ^ word(&self.src[8..]) ^ seed.rotate_left(32),
+        );
+        h = fold(
+            h ^ word(&self.dst[..8]),
+            0xE703_7ED1_A0B4_28DB ^ word(&self.dst[8..]) ^ seed.rotate_left(16),
+        );
         fold(h ^ ports, 0x8EBC_6AF0_9C88_C6E3 ^ seed)
     }
 }

@@ -339,7 +339,7 @@ mod tests {
                         t.set_transient(i, false);
                         model.push(n);
                     }
-                    (0 | 1 | 2, Some(i)) => {
+                    (0..=2, Some(i)) => {
                         t.touch(i, now);
                         model.retain(|&m| m != n);
                         model.push(n);

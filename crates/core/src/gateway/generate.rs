@@ -45,10 +45,9 @@ pub fn write_ack(r: &Record, ack: u32, window: u16, buf: &mut [u8]) -> usize {
     } else {
         Flags::ACK.0 | if r.has(flag::ECE) { Flags::ECE.0 } else { 0 }
     };
-    let timestamps = r.has(flag::TIMESTAMPS).then(|| Timestamps {
-        value: r.ts_value,
-        echo: r.echoes.echo_for(ack).unwrap_or(0),
-    });
+    let timestamps = r
+        .has(flag::TIMESTAMPS)
+        .then(|| Timestamps { value: r.ts_value, echo: r.echoes.echo_for(ack).unwrap_or(0) });
     let fields = AckFields {
         src_mac: t.src_mac,
         dst_mac: t.dst_mac,
@@ -77,6 +76,6 @@ pub fn rescue_ack(r: &Record, buf: &mut [u8; MAX_ACK_LEN]) -> Option<usize> {
     if dead || r.held() > 1 << 30 || r.template.version == 0 {
         return None;
     }
-    let window = crate::ack::window::field_for(r, r.rx, None);
+    let window = crate::ack::window::field_for(r, r.window, r.rx, None);
     Some(write_ack(r, r.rx, window, buf))
 }

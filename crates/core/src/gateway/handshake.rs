@@ -105,7 +105,10 @@ impl Gateway {
     /// A SYN without ACK: a new connection, unless it repeats the one under way.
     fn begin(&mut self, cx: &mut Cx<'_>, i: u32, whose: u32) {
         let r = &self.table[i];
-        if !r.has(flag::SYNCED) && !r.has(flag::CLOSED) && r.flags & (flag::SENDER_SYN | flag::RECEIVER_SYN) & !whose == 0 {
+        if !r.has(flag::SYNCED)
+            && !r.has(flag::CLOSED)
+            && r.flags & (flag::SENDER_SYN | flag::RECEIVER_SYN) & !whose == 0
+        {
             return;
         }
         if !r.has(flag::CLOSED) {
@@ -180,7 +183,8 @@ impl Gateway {
     /// The connection is over once both FINs were seen and all data is acknowledged.
     pub(super) fn close_if_done(&mut self, i: u32) {
         let r = &self.table[i];
-        if r.has(flag::SENDER_FIN | flag::RECEIVER_FIN | flag::SYNCED) && r.held() == 0 && !after(r.fin, r.rx) {
+        if r.has(flag::SENDER_FIN | flag::RECEIVER_FIN | flag::SYNCED) && r.held() == 0 && !after(r.fin, r.rx)
+        {
             self.close(i);
         }
     }
@@ -196,7 +200,8 @@ impl Gateway {
         let epoch = self.table.epoch();
         let Release::Rate(policy) = self.policy(&self.table[i]).release;
         let r = &mut self.table[i];
-        let from_syn = r.has(flag::SENDER_SYN | flag::RECEIVER_SYN) && !r.has(flag::SYNCED) && r.epoch == epoch;
+        let from_syn =
+            r.has(flag::SENDER_SYN | flag::RECEIVER_SYN) && !r.has(flag::SYNCED) && r.epoch == epoch;
         if from_syn {
             r.note_rtt(now);
         }

@@ -132,6 +132,10 @@ impl Gateway {
     pub fn flows(&self) -> impl Iterator<Item = FlowStats> + '_ {
         self.table.records().iter().filter(|r| r.has(flag::USED)).map(FlowStats::of)
     }
+    /// The flow records, used or not.
+    pub fn records(&self) -> &[Record] {
+        self.table.records()
+    }
     /// Takes the verdicts that changed since the last call.
     pub fn verdicts(&mut self) -> std::vec::Drain<'_, Verdict> {
         self.verdicts.drain(..)
@@ -172,8 +176,7 @@ impl Gateway {
         };
         self.stats.user_data_bytes += u64::from(segment.tcp.payload_len);
         if frame.checksum == Checksum::Unknown {
-            frame.checksum =
-                wire::checksum::verify(cx.frames.bytes(&frame), frame.len(), &segment.packet);
+            frame.checksum = wire::checksum::verify(cx.frames.bytes(&frame), frame.len(), &segment.packet);
         }
         if frame.checksum == Checksum::Invalid {
             return self.pass(cx, out, frame, PassReason::BadChecksum);

@@ -42,21 +42,25 @@ impl Gateway {
             let reason = PassReason::ALL[usize::from(self.table[i].pass) % PassReason::ALL.len()];
             let (direction, key) = (direction_of(&self.table[i]), self.table[i].key);
             // A new connection may be one that can be controlled.
-            if !(segment.has(Flags::SYN) && !segment.has(Flags::ACK)) {
+            let opens = segment.has(Flags::SYN) && !segment.has(Flags::ACK);
+            if !opens {
                 self.verdict(direction, &key, true);
                 return self.pass(cx, out, frame, reason);
             }
         }
         let bytes = cx.frames.bytes(&frame);
-        let Ok(options) = wire::tcp_options(bytes, &segment.packet, &segment.tcp) else {
-            return self.pass(cx, out, frame, PassReason::Malformed);
+        let parsed = wire::tcp_options(bytes, &segment.packet, &segment.tcp);
+        let untouchable = match &parsed {
+            Ok(options) => untouchable(options),
+            Err(_) => Some(PassReason::Malformed),
         };
+        let options = parsed.unwrap_or_default();
         if segment.has(Flags::SYN) {
             self.table[i].template.learn(bytes, &segment.packet);
             self.on_receiver_syn(cx, i, segment, &options);
             return self.forward(cx, out, frame);
         }
-        if let Some(reason) = untouchable(&options) {
+        if let Some(reason) = untouchable {
             self.flush(cx, i);
             self.disarm(i, cx.now);
             self.let_pass(i, reason);
@@ -93,6 +97,7 @@ impl Gateway {
             self.take_up(cx, i, segment, options, frame);
             return;
         }
+        self.table.set_transient(i, false);
         self.run_missed(cx, i);
         let fate = fate(&self.table[i], segment, options);
         let before = self.held(i);
@@ -448,8 +453,7 @@ fn fate(r: &Record, segment: &Segment, options: &TcpOptions) -> Fate {
         core::cmp::Ordering::Equal => Fate::AfterFlush, // a duplicate
         core::cmp::Ordering::Less => Fate::Absorb,
         core::cmp::Ordering::Greater => {
-            let opened = Record { window: t.window, ..*r };
-            let news = window::field_for(&opened, r.tx, None) != r.window_sent;
+            let news = window::field_for(r, t.window, r.tx, None) != r.window_sent;
             if news {
                 Fate::SetBack
             } else {
