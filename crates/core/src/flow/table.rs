@@ -23,7 +23,7 @@ const PREV: usize = 0;
 const NEXT: usize = 1;
 
 /// How old a flow's place in the order of activity may get before it is renewed.
-const RENEW_MS: u32 = 1_000;
+const RENEW_MS: u32 = 10_000;
 
 /// The table. See the module documentation.
 pub struct Table {
@@ -56,7 +56,7 @@ impl Table {
         };
         let mut table = Table {
             slab,
-            buckets: vec![NONE; n.next_power_of_two()].into(),
+            buckets: vec![NONE; 2 * n.next_power_of_two()].into(),
             seed,
             free: NONE,
             settled: EMPTY,
@@ -298,7 +298,7 @@ mod tests {
             t.set_transient(i, false);
         }
         let first = t.find(&key(0)).unwrap();
-        t.touch(first, 1_000);
+        t.touch(first, RENEW_MS);
         assert_eq!(t[t.victim().unwrap()].key, key(1));
     }
 

@@ -86,8 +86,8 @@ impl Gateway {
     fn with_table(config: Config, table: Table) -> Gateway {
         let classes = vec![ClassStats::default(); config.classes.len()];
         let mut gateway = Gateway {
+            wheel: Wheel::new(table.capacity()),
             table,
-            wheel: Wheel::default(),
             outbox: Outbox::new(),
             stats: GatewayStats::default(),
             classes,
@@ -249,9 +249,10 @@ impl Gateway {
 
     /// Runs the release that is due, if any: at most one ACK.
     fn run_release(&mut self, cx: &mut Cx<'_>) -> bool {
-        let Some(i) = self.wheel.pop(self.table.records_mut(), cx.now) else {
+        let Some(i) = self.wheel.pop(cx.now) else {
             return false;
         };
+        self.table[i].set(flag::ARMED, false);
         self.release(cx, i);
         true
     }

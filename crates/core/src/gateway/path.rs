@@ -223,7 +223,8 @@ impl Gateway {
             r.echoes.push(r.rx, t.echo);
         }
         if !r.has(flag::ARMED) {
-            self.wheel.arm(self.table.records_mut(), i);
+            r.flags |= flag::ARMED;
+            self.wheel.arm(i, Time::from_nanos(r.pace.due));
         }
     }
 
@@ -251,7 +252,8 @@ impl Gateway {
             if !missed || cx.now.as_nanos() - due > catch_up {
                 return;
             }
-            self.wheel.disarm(self.table.records_mut(), i);
+            self.wheel.disarm(i);
+            self.table[i].set(flag::ARMED, false);
             self.release(cx, i);
         }
     }
@@ -283,7 +285,8 @@ impl Gateway {
         }
         let r = &mut self.table[i];
         if r.held() > 0 {
-            self.wheel.arm(self.table.records_mut(), i);
+            r.flags |= flag::ARMED;
+            self.wheel.arm(i, Time::from_nanos(r.pace.due));
         } else {
             r.pace.stop(at);
         }
@@ -316,7 +319,8 @@ impl Gateway {
 
     pub(super) fn disarm(&mut self, i: u32, now: Time) {
         if self.table[i].has(flag::ARMED) {
-            self.wheel.disarm(self.table.records_mut(), i);
+            self.wheel.disarm(i);
+            self.table[i].set(flag::ARMED, false);
         }
         self.table[i].pace.stop(now);
     }

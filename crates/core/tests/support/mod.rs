@@ -88,10 +88,10 @@ impl World {
     }
 
     pub fn handshake_flags(&mut self, syn: Flags, syn_ack: Flags) {
-        let s = self.from_sender().seq(self.isn).flags(syn).mss(1460).window_scale(7);
+        let s = self.sender().seq(self.isn).flags(syn).mss(1460).window_scale(7);
         self.inject_at(ms(0), LAN, s);
         let a = self
-            .from_receiver()
+            .receiver()
             .seq(RECEIVER_ISN)
             .ack(self.isn.wrapping_add(1))
             .flags(syn_ack)
@@ -103,11 +103,10 @@ impl World {
 
     pub fn handshake_at(&mut self, t: Time, sender_isn: u32, receiver_isn: u32) {
         self.isn = sender_isn;
-        let syn =
-            self.from_sender().seq(sender_isn).flags(Flags::SYN).mss(1460).window_scale(7).sack_permitted();
+        let syn = self.sender().seq(sender_isn).flags(Flags::SYN).mss(1460).window_scale(7).sack_permitted();
         self.inject_at(t, LAN, syn);
         let answer = self
-            .from_receiver()
+            .receiver()
             .seq(receiver_isn)
             .ack(sender_isn.wrapping_add(1))
             .flags(Flags(Flags::SYN.0 | Flags::ACK.0))
@@ -119,11 +118,10 @@ impl World {
 
     fn shake(&mut self, t: Time, receiver_isn: u32, timestamps: bool) {
         let ts = |s: Segment, v, e| if timestamps { s.ts(v, e) } else { s };
-        let syn =
-            self.from_sender().seq(self.isn).flags(Flags::SYN).mss(1460).window_scale(7).sack_permitted();
+        let syn = self.sender().seq(self.isn).flags(Flags::SYN).mss(1460).window_scale(7).sack_permitted();
         self.inject_at(t, LAN, ts(syn, 1, 0));
         let answer = self
-            .from_receiver()
+            .receiver()
             .seq(receiver_isn)
             .ack(self.isn.wrapping_add(1))
             .flags(Flags(Flags::SYN.0 | Flags::ACK.0))
@@ -137,7 +135,7 @@ impl World {
         self.seen.clear();
     }
 
-    fn from_sender(&self) -> Segment {
+    fn sender(&self) -> Segment {
         let s = if self.v6 {
             Segment::v6(
                 Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1),
@@ -149,7 +147,7 @@ impl World {
         self.tagged(s).ports(40_000, 5_001)
     }
 
-    fn from_receiver(&self) -> Segment {
+    fn receiver(&self) -> Segment {
         let s = if self.v6 {
             Segment::v6(
                 Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 2),
@@ -175,11 +173,11 @@ impl World {
     }
 
     pub fn ack_segment(&self, n: u32) -> Segment {
-        self.from_receiver().seq(RECEIVER_ISN + 1).ack(self.abs(n)).flags(Flags::ACK)
+        self.receiver().seq(RECEIVER_ISN + 1).ack(self.abs(n)).flags(Flags::ACK)
     }
 
     pub fn data_segment(&self, n: u32) -> Segment {
-        self.from_sender().seq(self.abs(n)).ack(RECEIVER_ISN + 1).flags(Flags::ACK)
+        self.sender().seq(self.abs(n)).ack(RECEIVER_ISN + 1).flags(Flags::ACK)
     }
 
     pub fn inject_at(&mut self, t: Time, port: Port, segment: Segment) {
