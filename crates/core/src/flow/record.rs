@@ -78,8 +78,6 @@ pub struct Template {
 pub struct Record {
     /// Who it is.
     pub key: Key,
-    /// Next record of the same hash bucket, or of the free list.
-    pub(super) chain: u32,
     /// See [`flag`].
     pub flags: u32,
     /// Highest acknowledgement number received from the receiver.
@@ -90,6 +88,8 @@ pub struct Record {
     pub seq: u32,
     /// Epoch of the table when the record was last synced.
     pub epoch: u32,
+    /// Sequence number after the sender's FIN; see [`flag::SENDER_FIN`].
+    pub fin: u32,
 
     /// What the release at a rate keeps.
     pub pace: Pace,
@@ -126,8 +126,6 @@ pub struct Record {
     pub rtt_ns: u32,
     /// Headers of generated ACKs.
     pub template: Template,
-    /// Sequence number after the sender's FIN; see [`flag::SENDER_FIN`].
-    pub fin: u32,
     /// Neighbours in order of activity.
     pub(super) lru: [u32; 2],
 }

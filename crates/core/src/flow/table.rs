@@ -1,5 +1,6 @@
-//! A bounded table of flows: hash chains over a slab, no allocation after construction, O(1) for
-//! every operation. Flows whose handshake is not complete and flows that are over are *transient*
+//! A bounded table of flows: an open-addressed index over a slab, at most half full, no allocation
+//! after construction, O(1) for every operation. An entry of the index has 32 bits of the hash beside the
+//! number of the record, so a look-up costs one line of the index and the record itself. Flows whose handshake is not complete and flows that are over are *transient*
 //! and evicted first, so a SYN flood displaces itself and not the flows that are running.
 
 use super::{flag, Key, Record, NONE};
@@ -9,6 +10,15 @@ enum Slab {
     Owned(Box<[Record]>),
     Shared(&'static mut [Record]),
 }
+
+/// A place of the index: `record` is [`NONE`] when it is empty.
+#[derive(Clone, Copy)]
+struct Entry {
+    hash: u32,
+    record: u32,
+}
+
+const VACANT: Entry = Entry { hash: 0, record: NONE };
 
 /// A doubly linked list through [`Record::lru`], most recently active first.
 #[derive(Clone, Copy)]
@@ -28,7 +38,7 @@ const RENEW_MS: u32 = 10_000;
 /// The table. See the module documentation.
 pub struct Table {
     slab: Slab,
-    buckets: Box<[u32]>,
+    index: Box<[Entry]>,
     seed: u64,
     free: u32,
     settled: List,
@@ -56,7 +66,7 @@ impl Table {
         };
         let mut table = Table {
             slab,
-            buckets: vec![NONE; 2 * n.next_power_of_two()].into(),
+            index: vec![VACANT; 2 * n.next_power_of_two()].into(),
             seed,
             free: NONE,
             settled: EMPTY,
@@ -70,7 +80,7 @@ impl Table {
                 table[i].set(flag::ARMED | flag::SYNCED, false);
                 table.link(i);
             } else {
-                table[i].chain = table.free;
+                table[i].lru[NEXT] = table.free;
                 table.free = i;
             }
         }
@@ -85,8 +95,7 @@ impl Table {
         }
     }
 
-    /// The records, for the timing wheel that links them.
-    pub fn records_mut(&mut self) -> &mut [Record] {
+    fn records_mut(&mut self) -> &mut [Record] {
         match &mut self.slab {
             Slab::Owned(r) => r,
             Slab::Shared(r) => r,
@@ -116,15 +125,18 @@ impl Table {
 
     /// The record of `key`.
     pub fn find(&self, key: &Key) -> Option<u32> {
-        let mut i = self.buckets[self.bucket(key)];
-        while i != NONE {
-            let r = &self[i];
-            if r.key == *key {
-                return Some(i);
+        let hash = self.hash(key);
+        let mut at = self.home(hash);
+        loop {
+            let entry = self.index[at];
+            if entry.record == NONE {
+                return None;
             }
-            i = r.chain;
+            if entry.hash == hash && self[entry.record].key == *key {
+                return Some(entry.record);
+            }
+            at = self.after(at);
         }
-        None
     }
 
     /// A fresh record for `key`, which is not in the table, as a transient flow. `None` when the
@@ -134,7 +146,7 @@ impl Table {
         if i == NONE {
             return None;
         }
-        self.free = self[i].chain;
+        self.free = self[i].lru[NEXT];
         self[i] = Record {
             key,
             flags: flag::USED | flag::TRANSIENT,
@@ -163,21 +175,11 @@ impl Table {
     pub fn remove(&mut self, i: u32) {
         debug_assert!(self[i].has(flag::USED) && !self[i].has(flag::ARMED));
         self.unlist(i);
-        let bucket = self.bucket(&self[i].key);
-        let after = self[i].chain;
-        if self.buckets[bucket] == i {
-            self.buckets[bucket] = after;
-        } else {
-            let mut at = self.buckets[bucket];
-            while self[at].chain != i {
-                at = self[at].chain;
-            }
-            self[at].chain = after;
-        }
+        self.unindex(i);
         let free = self.free;
         let r = &mut self[i];
         r.flags = 0;
-        r.chain = free;
+        r.lru[NEXT] = free;
         self.free = i;
     }
 
@@ -199,15 +201,49 @@ impl Table {
         }
     }
 
-    fn bucket(&self, key: &Key) -> usize {
-        key.hash(self.seed) as usize & (self.buckets.len() - 1)
+    fn hash(&self, key: &Key) -> u32 {
+        (key.hash(self.seed) >> 32) as u32
+    }
+
+    fn home(&self, hash: u32) -> usize {
+        hash as usize & (self.index.len() - 1)
+    }
+
+    fn after(&self, at: usize) -> usize {
+        (at + 1) & (self.index.len() - 1)
     }
 
     fn link(&mut self, i: u32) {
-        let bucket = self.bucket(&self[i].key);
-        self[i].chain = self.buckets[bucket];
-        self.buckets[bucket] = i;
+        let hash = self.hash(&self[i].key);
+        let mut at = self.home(hash);
+        while self.index[at].record != NONE {
+            at = self.after(at);
+        }
+        self.index[at] = Entry { hash, record: i };
         self.enlist(i);
+    }
+
+    /// Takes record `i` out of the index and moves up what was placed behind it (Knuth, TAOCP vol. 3,
+    /// §6.4, algorithm R), so that no tombstones are left.
+    fn unindex(&mut self, i: u32) {
+        let mut hole = self.home(self.hash(&self[i].key));
+        while self.index[hole].record != i {
+            hole = self.after(hole);
+        }
+        let mut at = hole;
+        loop {
+            at = self.after(at);
+            let entry = self.index[at];
+            if entry.record == NONE {
+                break;
+            }
+            let distance = |from: usize, to: usize| to.wrapping_sub(from) & (self.index.len() - 1);
+            if distance(self.home(entry.hash), at) >= distance(hole, at) {
+                self.index[hole] = entry;
+                hole = at;
+            }
+        }
+        self.index[hole] = VACANT;
     }
 
     fn list(&mut self, i: u32) -> &mut List {
