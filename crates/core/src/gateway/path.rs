@@ -429,10 +429,11 @@ fn fate(r: &Record, segment: &Segment, options: &TcpOptions) -> Fate {
     let held = r.held() > 0;
     let ece_changes = !r.has(flag::ACCECN) && segment.has(Flags::ECE) != r.has(flag::ECE);
     let old = after(r.rx, t.ack);
-    if segment.has(Flags::FIN) || options.sack.count > 0 || t.window == 0 {
+    if segment.has(Flags::FIN) || options.sack.count > 0 {
         return Fate::AfterFlush;
     }
-    if ece_changes && !old {
+    // An old segment's window and flags are history.
+    if !old && (t.window == 0 || ece_changes) {
         return Fate::AfterFlush;
     }
     // With payload, or out of sequence on purpose (keepalives and probes of the receiver).

@@ -1,5 +1,7 @@
 //! A sender on the LAN, a receiver on the WAN, and a gateway between them, in virtual time.
 
+#![allow(dead_code)] // each test file uses its part
+
 use std::net::{Ipv4Addr, Ipv6Addr};
 use weir_core::ack::AckControl;
 use weir_core::frame::{Checksum, Frames};
