@@ -460,6 +460,63 @@ mod tests {
     }
 
     #[test]
+    fn a_node_that_does_not_name_its_oldest_frame_keeps_the_ports_order() {
+        // The path names its way back's deadline (1 ms) while its way out (10 us) waits for the port.
+        let mut g = Graph::new();
+        let path = g.add(Path::new(delay(10), delay(1000)));
+        let link = g.add(Link::new(delay(60)));
+        g.input(A, (path, Path::LAN));
+        g.input(B, (path, Path::WAN));
+        g.input(Port(2), (link, Link::IN));
+        g.output((path, Path::WAN), A);
+        g.output((path, Path::LAN), B);
+        g.output((link, Link::OUT), A);
+        let mut r = Rig::new(g);
+        r.close(A, us(0), us(100)).inject(A, packet(1)).inject(B, packet(2)).inject(Port(2), packet(3));
+        assert_eq!(stamps(&r.run_until(us(2000))), [(us(60), 3), (us(60), 1), (us(1000), 2)]);
+        r.finish();
+    }
+
+    /// Sends each frame by the port that its first byte names, as many microseconds later as the second says, and
+    /// names only the earliest of all deadlines, though its port be closed.
+    struct Hider(Vec<(Time, Port, Frame)>);
+
+    impl Node for Hider {
+        fn handle_frame(&mut self, cx: &mut Cx<'_>, _: Port, frame: Frame) {
+            let b = cx.frames.bytes(&frame);
+            self.0.push((cx.now + Duration::from_micros(b[1].into()), Port(b[0]), frame));
+            self.0.sort_by_key(|f| f.0);
+        }
+        fn poll_transmit(&mut self, cx: &mut Cx<'_>, writable: PortSet) -> Option<Transmit> {
+            let i = self.0.iter().position(|f| f.0 <= cx.now && writable.contains(f.1))?;
+            let (at, port, frame) = self.0.remove(i);
+            Some(Transmit { port, at, frame })
+        }
+        fn next_deadline(&self) -> Option<Time> {
+            self.0.first().map(|f| f.0)
+        }
+    }
+
+    #[test]
+    fn a_deadline_hidden_behind_a_closed_port_is_found_as_time_passes() {
+        let mut g = Graph::new();
+        let hider = g.add(Hider(Vec::new()));
+        g.input(A, (hider, A));
+        g.output((hider, A), A);
+        g.output((hider, B), B);
+        let other = g.add(Link::new(delay(5)));
+        g.input(B, (other, Link::IN));
+        g.output((other, Link::OUT), Port(2));
+        let mut r = Rig::new(g);
+        r.close(A, us(0), us(100)).inject(A, &[0, 10]).inject(A, &[1, 20]);
+        // Any call after 20 us finds it; this one is for another node.
+        r.at(us(50)).inject(B, &[9, 9]);
+        assert_eq!(stamps(&r.run_until(us(60))), [(us(20), 1), (us(55), 9)]);
+        assert_eq!(stamps(&r.run_until(us(150))), [(us(10), 0)]);
+        r.finish();
+    }
+
+    #[test]
     fn a_circle_without_delay_does_not_hang() {
         let (mut g, ids) = chain(&[delay(0), delay(0)]);
         g.wire((ids[1], Link::OUT), (ids[0], Link::IN));
