@@ -23,6 +23,8 @@ mod line;
 mod loss;
 mod path;
 mod queue;
+#[cfg(test)]
+mod tests;
 
 pub use loss::{Loss, BILLION};
 pub use path::Path;

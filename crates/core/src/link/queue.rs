@@ -122,9 +122,11 @@ impl Serializer {
     pub(super) fn finish(&mut self, now: Time) -> Option<Served> {
         self.serving.take_if(|s| s.done <= now)
     }
-    /// Begins a frame at `start`, not before the last one was done. Call when nothing is served.
+    /// Begins a frame at `start`, or when the last one was done if that is later. Call when nothing is
+    /// served.
     pub(super) fn start(&mut self, start: Time, frame: Frame, charge: Charge) {
-        debug_assert!(self.serving.is_none() && start >= self.free_at);
+        debug_assert!(self.serving.is_none());
+        let start = start.max(self.free_at);
         if start > self.free_at {
             self.clock.idle();
         }
