@@ -11,6 +11,7 @@ mod ring;
 mod tests;
 
 pub use abi::{FlowKey, ObserveCounters, SteerCounters, Verdict, OBSERVED_HEAD};
+pub(crate) use attach::remove_filter;
 pub use attach::{Attached, XdpMode};
 
 use crate::sys::mmap::Mapping;

@@ -3,11 +3,16 @@
 use super::queue::Queue;
 use super::{max_frame, Port, PortStats, LINK_HEADERS};
 use crate::bpf::Steering;
+use crate::sys::clock;
 use crate::sys::mmap::Mapping;
 use crate::sys::xsk::{Bind, Socket};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use weir_core::frame::Frames;
+use weir_core::time::Duration;
+
+/// How long a queue may stay with a socket that is being closed.
+const BUSY: Duration = Duration::from_secs(2);
 
 /// A port to be opened.
 #[derive(Clone, Copy, Debug)]
@@ -98,12 +103,31 @@ fn sockets(
         // Drivers set zero copy up together with an XDP program.
         format!("{} has no XDP program", spec.name)
     } else {
-        match bind_all(specs, config, memory, true) {
+        match bind_patiently(specs, config, memory, true) {
             Ok(queues) => return Ok((queues, None)),
             Err(error) => error.to_string(),
         }
     };
-    Ok((bind_all(specs, config, memory, false)?, Some(why)))
+    Ok((bind_patiently(specs, config, memory, false)?, Some(why)))
+}
+
+/// The kernel frees the queues of sockets that were closed a little later: the engine before this
+/// one may have had them.
+fn bind_patiently(
+    specs: &[PortSpec<'_>],
+    config: &PoolConfig,
+    memory: &mut [u8],
+    zero_copy: bool,
+) -> io::Result<Vec<Vec<Queue>>> {
+    let until = clock::now() + BUSY;
+    loop {
+        match bind_all(specs, config, memory, zero_copy) {
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy && clock::now() < until => {
+                std::thread::sleep(std::time::Duration::from_millis(1));
+            }
+            result => return result,
+        }
+    }
 }
 
 fn bind_all(
