@@ -1,1 +1,3 @@
 //! Weir: configuration, experiments, lab, commands.
+
+pub mod traffic;
