@@ -58,7 +58,7 @@ impl Generator {
             .map_err(|e| io(e.into()))?;
         poll.registry().register(&mut SourceFd(&timer.as_raw_fd()), TIMER, Interest::READABLE).map_err(io)?;
 
-        let flows: Vec<Flow> = spec.flows.iter().map(|f| Flow::new(f.clone(), spec.bin_ns)).collect();
+        let flows: Vec<Flow> = spec.flows.iter().map(|f| Flow::new(f.clone(), &spec)).collect();
         let mut by_local = BTreeMap::<SocketAddr, Vec<usize>>::new();
         let mut expected = HashMap::new();
         for (i, f) in spec.flows.iter().enumerate().filter(|(_, f)| f.role == Role::Listen) {
@@ -182,6 +182,8 @@ impl Stage {
                 }
             }
         }
+        // The peers may have been stopped first, which ends the flows before the loop looks.
+        self.interrupted |= control.stop_requested();
         let now = self.now();
         self.flows.iter_mut().for_each(|f| f.abort(now));
         Ok(())

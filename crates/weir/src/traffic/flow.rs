@@ -2,7 +2,7 @@
 
 use super::intake::Intake;
 use super::sender::Sender;
-use super::spec::{Amount, FlowSpec, Role};
+use super::spec::{Amount, FlowSpec, Role, Spec};
 use super::{sys, FlowReport};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use std::io;
@@ -52,6 +52,8 @@ enum End {
 /// One end of a flow.
 pub(super) struct Flow {
     spec: FlowSpec,
+    /// From here on the peer may end the connection any time, and however it does is no error.
+    limit_ns: u64,
     state: State,
     socket: Option<Socket>,
     end: End,
@@ -64,14 +66,19 @@ pub(super) struct Flow {
 
 impl Flow {
     /// A flow that waits for its start.
-    pub fn new(spec: FlowSpec, bin_ns: u64) -> Flow {
+    pub fn new(spec: FlowSpec, all: &Spec) -> Flow {
+        let limit_ns = match spec.amount {
+            Amount::Bytes(_) => all.stop_ns,
+            Amount::UntilNs(until) => until.min(all.stop_ns),
+        };
         let end = if spec.sends {
             End::Sends(Sender::new(spec.amount, spec.series))
         } else {
-            End::Receives(Intake::new(spec.amount, bin_ns, spec.gap_after_ns))
+            End::Receives(Intake::new(spec.amount, all.bin_ns, spec.gap_after_ns))
         };
         Flow {
             spec,
+            limit_ns,
             state: State::Waiting,
             socket: None,
             end,
@@ -104,7 +111,7 @@ impl Flow {
                 self.socket = Some(socket);
                 self.state = State::Connecting;
             }
-            Err(e) => self.fail(e),
+            Err(e) => self.fail(now, e),
         }
     }
 
@@ -117,7 +124,7 @@ impl Flow {
         self.socket = Some(socket);
         match set {
             Ok(()) => self.establish(now),
-            Err(e) => self.fail(e),
+            Err(e) => self.fail(now, e),
         }
     }
 
@@ -140,11 +147,21 @@ impl Flow {
         if self.state == State::Connecting && !self.connected(clock()) {
             return Turn::Idle;
         }
-        match (self.state, self.spec.sends) {
+        let turn = match (self.state, self.spec.sends) {
             (State::Open, true) => self.write(clock, zeroes),
             (State::Open, false) => self.read(clock, buffer),
             (State::Draining, _) => self.drain(clock, buffer),
             _ => Turn::Idle,
+        };
+        self.hold_window();
+        turn
+    }
+
+    /// The kernel sets the clamp anew when the size of arriving segments changes what it thinks a
+    /// buffer holds (`tcp_measure_rcv_mss`, Linux 6.6 and later).
+    fn hold_window(&self) {
+        if let (Some(socket), Some(rwnd), false) = (&self.socket, self.spec.rwnd, self.spec.sends) {
+            let _ = clamp_window(socket, rwnd);
         }
     }
 
@@ -153,7 +170,7 @@ impl Flow {
         match socket.take_error() {
             Ok(None) if socket.peer_addr().is_ok() => self.establish(now),
             Ok(None) => {}
-            Ok(Some(e)) | Err(e) => self.fail(format!("connect to {}: {e}", self.spec.remote)),
+            Ok(Some(e)) | Err(e) => self.fail(now, format!("connect to {}: {e}", self.spec.remote)),
         }
         self.state == State::Open
     }
@@ -165,8 +182,9 @@ impl Flow {
             };
             match discard(socket, buffer) {
                 Ok(0) => {
-                    intake.eof(clock());
-                    self.closed_by_sender();
+                    let now = clock();
+                    intake.eof(now);
+                    self.closed_by_sender(now);
                     return Turn::Idle;
                 }
                 Ok(n) => {
@@ -176,19 +194,19 @@ impl Flow {
                         return Turn::Idle;
                     }
                 }
-                Err(e) => return self.stopped(&e, "read"),
+                Err(e) => return self.stopped(clock(), &e, "read"),
             }
         }
         Turn::More
     }
 
-    fn closed_by_sender(&mut self) {
-        if let (Amount::Bytes(all), End::Receives(i)) = (self.spec.amount, &self.end) {
-            if !i.complete() {
-                self.error.get_or_insert(format!("the sender closed before all {all} bytes were here"));
+    fn closed_by_sender(&mut self, now: u64) {
+        match (self.spec.amount, &self.end) {
+            (Amount::Bytes(all), End::Receives(i)) if !i.complete() => {
+                self.fail(now, format!("the sender closed before all {all} bytes were here"));
             }
+            _ => self.close(),
         }
-        self.close();
     }
 
     fn write(&mut self, clock: &impl Fn() -> u64, zeroes: &[u8]) -> Turn {
@@ -201,7 +219,7 @@ impl Flow {
             }
             match socket.send(&zeroes[..want]) {
                 Ok(n) => sender.wrote(n),
-                Err(e) => return self.stopped(&e, "write"),
+                Err(e) => return self.stopped(clock(), &e, "write"),
             }
         }
         Turn::More
@@ -213,7 +231,7 @@ impl Flow {
         if let Some(socket) = &self.socket {
             match socket.shutdown(Shutdown::Write) {
                 Ok(()) => self.state = State::Draining,
-                Err(e) => self.fail(format!("shutdown: {e}")),
+                Err(e) => self.fail(now, format!("shutdown: {e}")),
             }
         }
     }
@@ -229,19 +247,19 @@ impl Flow {
                     return Turn::Idle;
                 }
                 Ok(_) => {}
-                Err(e) => return self.stopped(&e, "waiting for the peer to close"),
+                Err(e) => return self.stopped(clock(), &e, "waiting for the peer to close"),
             }
         }
         Turn::More
     }
 
     /// What an error of a socket call means.
-    fn stopped(&mut self, e: &io::Error, what: &str) -> Turn {
+    fn stopped(&mut self, now: u64, e: &io::Error, what: &str) -> Turn {
         match e.kind() {
             io::ErrorKind::WouldBlock => Turn::Idle,
             io::ErrorKind::Interrupted => Turn::More,
             _ => {
-                self.fail(format!("{what}: {e}"));
+                self.fail(now, format!("{what}: {e}"));
                 Turn::Idle
             }
         }
@@ -281,8 +299,10 @@ impl Flow {
         self.close();
     }
 
-    fn fail(&mut self, error: String) {
-        self.error.get_or_insert(error);
+    fn fail(&mut self, now: u64, error: String) {
+        if now < self.limit_ns {
+            self.error.get_or_insert(error);
+        }
         self.close();
     }
 
@@ -383,14 +403,18 @@ fn configure(socket: &Socket, spec: &FlowSpec) -> Result<(), String> {
     Ok(())
 }
 
-/// Makes `rwnd` the largest window that is advertised. The clamp is exact; the buffer only has to be
-/// large enough that the kernel's bookkeeping (which doubles it, and charges for whole pages) does
-/// not close the window earlier.
+/// Makes `rwnd` the largest window that is advertised. The clamp is exact; the buffer (which the
+/// kernel doubles, and charges with what segments really occupy) must not close the window earlier,
+/// and should not leave much more when the kernel forgets the clamp.
 fn limit_window(socket: &Socket, rwnd: u32) -> io::Result<()> {
-    let clamp = i32::try_from(rwnd).unwrap_or(i32::MAX);
-    let buffer = clamp.saturating_mul(2).max(65_536);
+    let buffer = i32::try_from(rwnd.saturating_add(rwnd / 2)).unwrap_or(i32::MAX);
     sys::set_option(socket.as_fd(), libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, buffer)
         .or_else(|_| socket.set_recv_buffer_size(buffer as usize))?;
+    clamp_window(socket, rwnd)
+}
+
+fn clamp_window(socket: &Socket, rwnd: u32) -> io::Result<()> {
+    let clamp = i32::try_from(rwnd).unwrap_or(i32::MAX);
     sys::set_option(socket.as_fd(), libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP, clamp)
 }
 

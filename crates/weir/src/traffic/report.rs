@@ -107,6 +107,8 @@ pub struct Series {
     pub acked_bytes: Vec<u64>,
     /// Segments in flight.
     pub unacked_packets: Vec<u32>,
+    /// The window that the peer last advertised, in bytes (zero before Linux 6.2).
+    pub window_bytes: Vec<u32>,
     /// Segments retransmitted so far.
     pub retransmits: Vec<u32>,
     /// The rate the kernel paces at or would pace at, in bits per second.

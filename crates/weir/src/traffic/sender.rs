@@ -70,6 +70,7 @@ impl Sender {
             s.srtt_us.push(info.srtt_us);
             s.acked_bytes.push(info.bytes_acked.min(self.written));
             s.unacked_packets.push(info.unacked);
+            s.window_bytes.push(info.peer_window);
             s.retransmits.push(info.total_retrans);
             s.pacing_bps.push(info.pacing_bytes_per_s.saturating_mul(8));
         }

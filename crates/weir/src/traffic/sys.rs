@@ -16,6 +16,7 @@ pub struct TcpInfo {
     pub pacing_bytes_per_s: u64,
     pub bytes_acked: u64,
     pub min_rtt_us: u32,
+    pub peer_window: u32,
     /// `None` if the kernel does not count them (before Linux 6.7).
     pub total_rto: Option<u16>,
 }
@@ -37,6 +38,7 @@ impl TcpInfo {
             pacing_bytes_per_s: u64_at(104),
             bytes_acked: u64_at(120),
             min_rtt_us: u32_at(148),
+            peer_window: u32_at(228),
             total_rto: at(240, 2).map(|b| u16::from_ne_bytes([b[0], b[1]])),
         }
     }
