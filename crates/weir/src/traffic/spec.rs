@@ -84,7 +84,8 @@ pub struct FlowSpec {
     /// TCP_MAXSEG.
     #[serde(default)]
     pub mss: Option<u32>,
-    /// Largest window this end advertises, in bytes.
+    /// Largest window this end advertises, in bytes. Newer kernels may exceed it, by less than
+    /// three times, until the first data has been read.
     #[serde(default)]
     pub rwnd: Option<u32>,
     /// SO_SNDBUF as the application asks for it; the kernel doubles it for its bookkeeping.
