@@ -39,6 +39,15 @@ impl Bins {
         self.bytes.iter().sum()
     }
 
+    /// Bytes of every bin from 0 up to `end_ns`, empty ones too.
+    pub fn dense(&self, end_ns: u64) -> Vec<u64> {
+        let mut out = vec![0; end_ns.div_ceil(self.len_ns) as usize];
+        for (to, &bytes) in out.iter_mut().skip(self.first as usize).zip(&self.bytes) {
+            *to = bytes;
+        }
+        out
+    }
+
     /// Bytes of the bins that lie in `[from_ns, to_ns)`. A bin that straddles an end belongs to the
     /// interval it begins in, so that adjoining intervals share nothing and miss nothing.
     pub fn between(&self, from_ns: u64, to_ns: u64) -> u64 {
@@ -81,6 +90,8 @@ mod tests {
         assert_eq!(b.between(40, 1000), 5);
         assert_eq!(b.between(1000, 2000), 0);
         assert_eq!(b.between(50, 40), 0);
+        assert_eq!(b.dense(50), [0, 0, 0, 6, 2]);
+        assert_eq!(b.dense(95).len(), 10);
     }
 
     #[test]
