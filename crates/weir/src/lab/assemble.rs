@@ -68,7 +68,7 @@ impl Measured {
         let mut series = BTreeMap::new();
         for (n, (flow, (client, server))) in planned.iter().zip(ends).enumerate() {
             let (row, bins) = self.flow(plan, flow, n, client, server, covered);
-            series.insert(row.id.clone(), columns(plan, &bins, client, server));
+            series.insert(row.id.clone(), Series::received(plan.bin, &bins));
             flows.push(row);
         }
         let links = self.links();
@@ -203,11 +203,6 @@ impl Measured {
 fn rate_of(class: &ClassConfig) -> Option<u64> {
     let Release::Rate(release) = &class.ack.as_ref()?.release;
     Some(release.rate.bps())
-}
-
-/// Bytes received per bin. What the sender sampled has times of its own and is left out here.
-fn columns(plan: &Plan, bins: &[u64], _client: &FlowReport, _server: &FlowReport) -> Series {
-    Series::received(plan.bin, bins)
 }
 
 fn made_by(plan: &Plan) -> MadeBy {

@@ -1,6 +1,7 @@
 //! From a plan's flows to what the two traffic processes play.
 
 use super::topology::{CLIENT, SERVER};
+use super::Options;
 use crate::plan::{Flow, Length, Plan};
 use crate::traffic::{Amount, FlowSpec, Role, Spec};
 use std::net::SocketAddr;
@@ -18,9 +19,9 @@ pub fn client_port(n: usize) -> u16 {
 }
 
 /// What clients and servers play.
-pub fn specs(plan: &Plan, series: bool) -> (Spec, Spec) {
+pub fn specs(plan: &Plan, options: &Options) -> (Spec, Spec) {
     let flows: Vec<Flow> = plan.flows().collect();
-    let clients = flows.iter().enumerate().map(|(n, f)| client_end(plan, f, n, series));
+    let clients = flows.iter().enumerate().map(|(n, f)| client_end(plan, f, n, options));
     let side = |flows| Spec {
         epoch_ns: None,
         stop_ns: plan.duration.as_nanos(),
@@ -35,7 +36,7 @@ pub fn specs(plan: &Plan, series: bool) -> (Spec, Spec) {
     (side(clients), side(servers))
 }
 
-fn client_end(plan: &Plan, flow: &Flow, n: usize, series: bool) -> FlowSpec {
+fn client_end(plan: &Plan, flow: &Flow, n: usize, options: &Options) -> FlowSpec {
     let sends = flow.direction() == Direction::Out;
     let amount = match flow.group.length {
         Length::Bytes(n) => Amount::Bytes(n),
@@ -53,8 +54,8 @@ fn client_end(plan: &Plan, flow: &Flow, n: usize, series: bool) -> FlowSpec {
         mss: flow.group.mss.map(|mss| u32::from(mss) + TIMESTAMPS),
         rwnd: receive_window(flow, sends),
         sndbuf: None,
-        gap_after_ns: 0,
-        series,
+        gap_after_ns: options.gap_after.as_nanos(),
+        series: options.samples,
     }
 }
 
@@ -90,7 +91,7 @@ mod tests {
         p.groups[0].stagger = Duration::from_millis(10);
         p.groups[0].mss = Some(1000);
         p.groups[0].rwnd = Some(50_000);
-        let (clients, servers) = specs(&p, false);
+        let (clients, servers) = specs(&p, &Options::new().unwrap());
         clients.check().unwrap();
         servers.check().unwrap();
         let (c, s) = (&clients.flows[2], &servers.flows[2]);
@@ -106,6 +107,6 @@ mod tests {
     fn many_flows_to_one_port_have_ports_of_their_own() {
         let mut p = plan();
         p.groups[0].count = 10_000;
-        specs(&p, false).0.check().unwrap();
+        specs(&p, &Options::new().unwrap()).0.check().unwrap();
     }
 }

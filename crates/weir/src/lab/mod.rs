@@ -25,18 +25,21 @@ mod flows;
 mod namespace;
 mod offload;
 mod prerequisites;
+mod probe;
 mod progress;
 mod run;
 mod site;
 mod state;
 mod topology;
 
+pub use probe::{Probe, ProbeOutcome};
 pub use run::{run, Outcome};
 pub use topology::{CLIENT, SERVER};
 
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::Arc;
+use weir_core::time::Duration;
 
 /// How a lab is run, beyond what the plan says.
 #[derive(Clone, Debug)]
@@ -48,6 +51,12 @@ pub struct Options {
     pub program: PathBuf,
     /// Directory that frames at the gateway's ports are captured to.
     pub pcap: Option<PathBuf>,
+    /// A UDP probe beside the flows, to measure the path itself.
+    pub probe: Option<Probe>,
+    /// Only gaps in delivery that end after this time count as a flow's longest.
+    pub gap_after: Duration,
+    /// Keep samples of TCP_INFO over time, in [`Outcome::clients`] and [`Outcome::servers`].
+    pub samples: bool,
     /// Whether a progress bar may be drawn.
     pub progress: bool,
     /// Set from outside (a signal handler) to end early with what there is.
@@ -61,6 +70,9 @@ impl Options {
             id: None,
             program: std::env::current_exe()?,
             pcap: None,
+            probe: None,
+            gap_after: Duration::ZERO,
+            samples: false,
             progress: true,
             stop: Arc::default(),
         })

@@ -3,6 +3,7 @@
 use super::assemble::Measured;
 use super::child::Child;
 use super::devices::{emulator_config, gateway_config, EmulatorReport, GatewayReport};
+use super::probe::{self, ProbeOutcome};
 use super::progress::Progress;
 use super::site::Site;
 use super::topology::{Layout, Place};
@@ -32,6 +33,12 @@ pub struct Outcome {
     pub result: RunResult,
     /// Flows that went wrong, and processes that did not end well. With any the status is `failed`.
     pub faults: Vec<String>,
+    /// What the probe found, if one was asked for.
+    pub probe: Option<ProbeOutcome>,
+    /// All that the clients' traffic process reported: gaps in delivery, time-outs, samples.
+    pub clients: Report,
+    /// Likewise, the servers'.
+    pub servers: Report,
 }
 
 /// Runs `plan`, which `experiment` (the text of the file) says, and takes everything down again.
@@ -68,7 +75,10 @@ pub fn run(plan: &Plan, experiment: &str, options: &Options) -> Result<Outcome, 
     if !faults.is_empty() && !interrupted {
         result.status = Status::Failed;
     }
-    Ok(Outcome { result, faults })
+    let ends = measured.clients.probes.first().zip(measured.servers.probes.first());
+    let probe = options.probe.as_ref().zip(ends).map(|(p, (c, s))| probe::outcome(p, plan, c, s));
+    let Measured { clients, servers, .. } = measured;
+    Ok(Outcome { result, faults, probe, clients, servers })
 }
 
 /// The name of this lab: what was asked for, or the process and a number.
@@ -166,7 +176,10 @@ struct Traffic {
 impl Traffic {
     /// Starts both and waits until they are ready.
     fn start(site: &mut Site, plan: &Plan, options: &Options) -> Result<Traffic, String> {
-        let (clients, servers) = flows::specs(plan, false);
+        let (mut clients, mut servers) = flows::specs(plan, options);
+        if let Some(probe) = &options.probe {
+            probe::add(probe, plan, &mut clients, &mut servers);
+        }
         let mut start = |place, name, spec: &Spec| {
             let mut command = Command::new(&options.program);
             command.arg("traffic");

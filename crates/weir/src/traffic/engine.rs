@@ -92,10 +92,14 @@ impl Generator {
         let stop = self.spec.stop_ns;
         let mut probes = vec![ProbeReport::default(); self.spec.probes.len()];
         let threads: Vec<(usize, JoinHandle<ProbeReport>)> = {
-            let sources =
-                self.sources.into_iter().map(|(i, s)| (i, std::thread::spawn(move || s.run(epoch))));
-            let sinks =
-                self.sinks.into_iter().map(|(i, s)| (i, std::thread::spawn(move || s.run(epoch, stop))));
+            let sources = self.sources.into_iter().map(|(i, source)| {
+                let control = control.clone();
+                (i, std::thread::spawn(move || source.run(epoch, &control)))
+            });
+            let sinks = self.sinks.into_iter().map(|(i, sink)| {
+                let control = control.clone();
+                (i, std::thread::spawn(move || sink.run(epoch, stop, &control)))
+            });
             sources.chain(sinks).collect()
         };
         let mut stage = Stage {
@@ -121,6 +125,8 @@ impl Generator {
                 ..ProbeReport::default()
             });
         }
+        // Probes may have been stopped when there were no flows.
+        stage.interrupted |= control.stop_requested();
         let now = stage.now();
         Ok(Report {
             flows: stage.flows.into_iter().map(|f| f.finish(now)).collect(),

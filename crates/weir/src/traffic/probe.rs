@@ -6,7 +6,7 @@
 
 use super::spec::ProbeSpec;
 use super::sys::{set_option, Batch, Message};
-use super::{clock, ProbeReport, Quantiles};
+use super::{clock, Control, ProbeReport, Quantiles};
 use rustix::net::{sendmmsg, MMsgHdr, SendAncillaryBuffer, SendFlags};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io::{self, IoSlice};
@@ -46,8 +46,8 @@ impl ProbeSource {
         Ok(ProbeSource { spec: spec.clone(), socket })
     }
 
-    /// Sends until the probe's time is up.
-    pub fn run(self, epoch: Time) -> ProbeReport {
+    /// Sends until the probe's time is up, or `control` says stop.
+    pub fn run(self, epoch: Time, control: &Control) -> ProbeReport {
         precise_sleep();
         let mut report = ProbeReport { id: self.spec.id.clone(), ..ProbeReport::default() };
         let mut packets = vec![vec![0u8; usize::from(self.spec.size)]; BATCH];
@@ -59,7 +59,7 @@ impl ProbeSource {
             (span * u128::from(self.spec.pps) / 1_000_000_000) as u64
         };
         let mut next = 0;
-        while next < total {
+        while next < total && !control.stop_requested() {
             sleep_until(due(next));
             let now = clock::monotonic().as_nanos();
             while next < total && due(next) + TOO_LATE_NS < now {
@@ -136,8 +136,9 @@ impl ProbeSink {
         Ok(ProbeSink { spec: spec.clone(), socket })
     }
 
-    /// Receives until nothing has come for a second after the last packet was sent, or until `stop_ns`.
-    pub fn run(self, epoch: Time, stop_ns: u64) -> ProbeReport {
+    /// Receives until nothing has come for a second after the last packet was sent, until `stop_ns`, or
+    /// until `control` says stop.
+    pub fn run(self, epoch: Time, stop_ns: u64, control: &Control) -> ProbeReport {
         precise_sleep();
         let mut tally = Tally::default();
         let mut batch = Batch::new();
@@ -162,7 +163,10 @@ impl ProbeSink {
                     break;
                 }
             }
-            if now >= stop || now > last_sent.max(last_heard).saturating_add(1_000_000_000) {
+            if now >= stop
+                || control.stop_requested()
+                || now > last_sent.max(last_heard).saturating_add(1_000_000_000)
+            {
                 break;
             }
         }
