@@ -1,1 +1,4 @@
 //! Weir: configuration, experiments, lab, commands.
+
+pub mod cmd;
+pub mod traffic;

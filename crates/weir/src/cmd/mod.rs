@@ -1,0 +1,3 @@
+//! The commands of `weir`, one module each.
+
+pub mod traffic;
