@@ -1,1 +1,4 @@
-//! Weir: configuration, experiments, lab, commands.
+//! Weir's library: configuration files, experiment plans, results and what is made of them.
+
+pub mod plan;
+pub mod result;
