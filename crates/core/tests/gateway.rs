@@ -320,7 +320,7 @@ fn flows_that_must_not_be_touched_say_why() {
         );
         assert_eq!(sent[2].bytes, before);
         assert_eq!(w.rig.node().flows().next().unwrap().pass, Some(reason));
-        assert!(w.rig.node_mut().verdicts().any(|v| v.pass));
+        assert!(w.rig.node_mut().verdicts(usize::MAX).any(|v| v.pass));
         w.finish();
     }
 }

@@ -136,9 +136,9 @@ impl Gateway {
     pub fn records(&self) -> &[Record] {
         self.table.records()
     }
-    /// Takes the verdicts that changed since the last call.
-    pub fn verdicts(&mut self) -> std::vec::Drain<'_, Verdict> {
-        self.verdicts.drain(..)
+    /// Takes at most `max` of the verdicts that changed since the last call, oldest first.
+    pub fn verdicts(&mut self, max: usize) -> std::vec::Drain<'_, Verdict> {
+        self.verdicts.drain(..max.min(self.verdicts.len()))
     }
 
     /// The engine was away for so long that frames passed without it: the numbers of every flow
