@@ -1,4 +1,8 @@
-//! Weir: configuration, experiments, lab, commands.
+//! Weir's library: configuration files, experiment plans, results and what is made of them; the lab
+//! that measures them; the commands.
 
 pub mod cmd;
+pub mod lab;
+pub mod plan;
+pub mod result;
 pub mod traffic;
