@@ -1,0 +1,91 @@
+//! When the loop sleeps, spins and rests.
+//!
+//! It sleeps until shortly before the next deadline, because a timer wakes some tens of
+//! microseconds late, and runs round after round for the rest. Under SCHED_FIFO a thread that never
+//! sleeps starves everything else on its CPU until the kernel stops it for 50 ms (RT throttling):
+//! after a millisecond without sleep it rests for a moment.
+
+use weir_core::time::{Duration, Time};
+
+/// The heartbeat's limit is 50 ms, and 10 ms are promised.
+const LONGEST_SLEEP: Duration = Duration::from_millis(5);
+/// A frame waits for a port: look again soon.
+const RETRY: Duration = Duration::from_micros(50);
+const LONGEST_BUSY: Duration = Duration::from_millis(1);
+const REST: Duration = Duration::from_micros(100);
+
+/// What the loop does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    /// Sleep until then, or until a frame comes.
+    Sleep(Time),
+    /// Run the next round at once.
+    Run,
+}
+
+#[derive(Debug)]
+pub(super) struct Pace {
+    spin: Duration,
+    rests: bool,
+    /// Since when it has not slept.
+    awake_since: Time,
+}
+
+impl Pace {
+    /// `rests` says that the thread would starve others.
+    pub fn new(spin: Duration, rests: bool, now: Time) -> Pace {
+        Pace { spin, rests, awake_since: now }
+    }
+
+    /// The loop slept and is awake again.
+    pub fn awake(&mut self, now: Time) {
+        self.awake_since = now;
+    }
+
+    /// After a round at `now`, with the node's next deadline.
+    pub fn next(&self, now: Time, deadline: Option<Time>) -> Next {
+        // Spinning with nobody to yield to is what must not last.
+        if self.rests && now.since(self.awake_since) > LONGEST_BUSY {
+            return Next::Sleep(now + REST);
+        }
+        let longest = now + LONGEST_SLEEP;
+        match deadline {
+            None => Next::Sleep(longest),
+            Some(due) if due <= now => Next::Sleep(now + RETRY),
+            Some(due) if due.since(now) <= self.spin => Next::Run,
+            Some(due) => Next::Sleep(due.saturating_sub(self.spin).min(longest)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const US: u64 = 1_000;
+
+    fn next(pace: &Pace, now: u64, deadline: u64) -> Next {
+        pace.next(Time::from_nanos(now), Some(Time::from_nanos(deadline)))
+    }
+
+    #[test]
+    fn sleeps_until_the_margin_and_spins_the_rest() {
+        let pace = Pace::new(Duration::from_micros(40), false, Time::ZERO);
+        let sleep = |ns| Next::Sleep(Time::from_nanos(ns));
+        assert_eq!(pace.next(Time::ZERO, None), sleep(5_000 * US));
+        assert_eq!(next(&pace, 0, 100 * US), sleep(60 * US));
+        assert_eq!(next(&pace, 60 * US, 100 * US), Next::Run);
+        assert_eq!(next(&pace, 0, 1_000_000 * US), sleep(5_000 * US));
+        // Waits for a port.
+        assert_eq!(next(&pace, 100 * US, 90 * US), sleep(150 * US));
+    }
+
+    #[test]
+    fn rests_when_it_would_starve_others() {
+        let mut pace = Pace::new(Duration::from_micros(40), true, Time::ZERO);
+        assert_eq!(next(&pace, 1_000 * US, 1_010 * US), Next::Run);
+        assert_eq!(next(&pace, 1_001 * US, 1_010 * US), Next::Sleep(Time::from_nanos(1_101 * US)));
+        pace.awake(Time::from_nanos(1_101 * US));
+        assert_eq!(next(&pace, 1_102 * US, 1_110 * US), Next::Run);
+    }
+}
