@@ -179,6 +179,60 @@ fn a_gateway_that_does_not_start_is_told_and_nothing_stays() {
     assert!(!left_behind(&id("nogw")));
 }
 
+/// Stands for `weir run` and `weir wan`: says ready, and reports when it is ended. The emulator is a
+/// bridge.
+const STAND_IN: &str = r#"#!/bin/sh
+report() {
+    case $1 in
+    run) echo '{"gateway": {"cpu_s": 0.5, "user_data_bytes": 0, "frames": {"in": 7, "made": 0, "out": 7,
+        "held": 0, "absorbed": 0, "dropped": {}}}, "flows": [{"src": "10.0.0.1:10000",
+        "dst": "10.0.0.2:5000", "class": "all", "pass_reason": "mptcp"}]}' ;;
+    wan) echo '{"links": [{"name": "wan.out", "packets": 42, "bytes": 4200, "utilization": 0.5,
+        "queue_us": {"p50": 1, "p99": 2, "max": 3}, "marks": 0, "drops": {"random_loss": 1}}]}' ;;
+    esac
+}
+case $1 in
+traffic) exec "$REAL_WEIR" traffic ;;
+wan)
+    ip link add br0 type bridge forward_delay 0 && ip link set lan master br0 || exit 1
+    ip link set wan master br0 && ip link set br0 up || exit 1 ;;
+esac
+grep -q ports "$2" || exit 1
+trap 'report $1 > "$4"; exit 0' TERM
+echo ready
+while :; do sleep 0.05; done
+"#;
+
+#[test]
+fn gateway_and_emulator_are_started_and_their_reports_taken() {
+    use std::os::unix::fs::PermissionsExt;
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    if !root() {
+        return;
+    }
+    let script = std::env::temp_dir().join(id("stand-in"));
+    let text = STAND_IN.replace("$REAL_WEIR", env!("CARGO_BIN_EXE_weir"));
+    std::fs::write(&script, text).unwrap();
+    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let mut plan = plan(800, vec![group("up", 5000, Direction::Out, Length::UntilEnd)]);
+    plan.gateway = Some(weir_core::gateway::Config::default());
+    plan.path.wan_out.delay = Nanos::from_millis(1);
+    let options = Options { program: script.clone(), ..options(&id("devices")) };
+    let outcome = lab::run(&plan, "[gateway]\n", &options).unwrap();
+    std::fs::remove_file(script).unwrap();
+    assert!(!left_behind(&id("devices")));
+    assert_eq!(outcome.faults, Vec::<String>::new());
+    let r = outcome.result;
+    assert_eq!(r.gateway.unwrap().frames.received, 7);
+    assert_eq!((r.flows[0].class.as_str(), r.flows[0].pass_reason.as_deref()), ("all", Some("mptcp")));
+    assert!(r.flows[0].goodput_bps > 1e8);
+    let out = r.links.iter().find(|l| l.name == "wan.out").unwrap();
+    assert_eq!((out.packets, out.drops["random_loss"]), (42, 1));
+    // Without segmentation offload a packet is a frame of the wire.
+    let lan = &r.links[0];
+    assert!(lan.bytes / lan.packets <= 1514, "{lan:?}");
+}
+
 #[test]
 fn an_interrupted_lab_keeps_what_it_has_and_leaves_nothing() {
     if !root() {
