@@ -2,7 +2,7 @@
 //! file, a command, and a JSON report when SIGTERM ends them.
 
 use super::topology::{Place, LAN_PORT, WAN_PORT};
-use crate::plan::{Link, Loss, Plan, Queue};
+use crate::plan::{Link, Loss, Plan, Probability, Queue};
 use crate::result::{ClassResult, GatewayResult, LinkResult};
 use serde::Deserialize;
 use std::fmt::Write;
@@ -82,7 +82,8 @@ fn direction(name: &str, link: &Link) -> String {
     let _ = writeln!(text, "delay = \"{}\"", link.delay);
     let _ = match link.loss {
         Loss::None => Ok(()),
-        Loss::Random(p) => writeln!(text, "loss = {}", p.trillionths() as f64 / 1e12),
+        Loss::Random(Probability::ONE) => writeln!(text, "loss = \"1\""),
+        Loss::Random(p) => writeln!(text, "loss = \"0.{:012}\"", p.trillionths()),
         Loss::Every(n) => writeln!(text, "loss = {{ every = {n} }}"),
     };
     text
@@ -110,6 +111,7 @@ mod tests {
         let mut p = plan();
         p.path.wan_out.rate = Some(Rate::kbit(1500));
         p.path.wan_out.loss = Loss::Every(100);
+        p.path.lan.loss = Loss::Random(Probability::from_trillionths(100_000_000).unwrap());
         p.path.wan_back.delay = weir_core::time::Duration::from_micros(1500);
         let config: toml::Table = emulator_config(&p, Place::Wan).parse().unwrap();
         assert_eq!(config["out"]["rate"].as_str(), Some("1500kbit"));
@@ -117,6 +119,8 @@ mod tests {
         assert_eq!(config["out"]["queue"].as_str(), Some("1000p"));
         assert_eq!(config["back"]["delay"].as_str(), Some("1500us"));
         assert_eq!(config["name"].as_str(), Some("wan"));
+        let lan: toml::Table = emulator_config(&p, Place::Lan).parse().unwrap();
+        assert_eq!(lan["back"]["loss"].as_str(), Some("0.000100000000"));
     }
 
     #[test]

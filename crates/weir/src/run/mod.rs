@@ -8,6 +8,7 @@ pub use report::{EmulatorReport, GatewayFlow, GatewayReport, Lateness, SteeringR
 use crate::plan;
 use engine::{EmulatorEngine, GatewayEngine};
 use report::Writer;
+use std::io::Write;
 use std::num::NonZeroU64;
 use std::path::PathBuf;
 use weir_core::flow::Record;
@@ -68,11 +69,20 @@ pub fn gateway(ports: &Ports, config: &Config, json: Option<PathBuf>) -> Result<
                 let records = records.take().ok_or_else(|| std::io::Error::other("records taken twice"))?;
                 let writer = Writer::new(json.clone());
                 let engine = GatewayEngine::new(config.clone(), records, launch.restarts, writer);
+                say_ready(launch.restarts);
                 launch.run(engine, ports.driver).map(drop)
             },
             |senders| rescue(&records, senders),
         )
         .map_err(|e| e.to_string())
+}
+
+/// Tells whoever started this that frames are taken: a line on standard output.
+fn say_ready(restarts: u32) {
+    if restarts == 0 {
+        // Nobody may be reading.
+        let _ = writeln!(std::io::stdout(), "{}", crate::traffic::READY);
+    }
 }
 
 /// Sends what a dead engine held: one ACK per flow.
@@ -124,6 +134,7 @@ pub fn emulator(ports: &Ports, emulator: &Emulator, json: Option<PathBuf>) -> Re
         .run(
             |launch| {
                 let writer = Writer::new(json.clone());
+                say_ready(launch.restarts);
                 launch.run(EmulatorEngine::new(emulator, writer), ports.driver).map(drop)
             },
             |_| {},
