@@ -186,7 +186,7 @@ impl Port {
         if kick != Kick::Down {
             return Ok(());
         }
-        if link::by_index(self.ifindex)?.is_none() {
+        if !link::exists(self.ifindex) {
             let message = format!("interface {} has been removed", self.name);
             return Err(io::Error::new(io::ErrorKind::NotFound, message));
         }

@@ -189,7 +189,7 @@ impl Supervisor {
     /// Fails if an interface is gone.
     fn still_there(&self) -> io::Result<()> {
         for place in &self.site.parts.places {
-            if link::by_index(place.ifindex)?.is_none() {
+            if !link::exists(place.ifindex) {
                 let message = format!("interface {} has been removed", place.name);
                 return Err(io::Error::new(io::ErrorKind::NotFound, message));
             }

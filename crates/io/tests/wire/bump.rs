@@ -19,9 +19,11 @@ const FROM_WAN: usize = 1;
 const OBSERVED: usize = 2;
 const RESYNCS: usize = 3;
 const STOPS: usize = 4;
-/// VLAN of the frame that was observed last.
-const OBSERVED_VLAN: usize = 5;
-const COUNTERS: usize = 6;
+/// VLAN of the frame with one tag that was observed last.
+const OBSERVED_8100: usize = 5;
+/// Outer and inner VLAN of the frame with two tags that was observed last.
+const OBSERVED_88A8: usize = 6;
+const COUNTERS: usize = 7;
 
 /// Forwards everything at once.
 struct Bump {
@@ -44,10 +46,13 @@ impl Node for Bump {
             }
             _ => {
                 self.counts[OBSERVED] += 1;
-                self.counts[OBSERVED_VLAN] = match cx.frames.bytes(&frame) {
-                    [_, _, _, _, _, _, _, _, _, _, _, _, 0x81, 0, tag @ ..] => u64::from(tag[1]),
-                    _ => 0,
-                };
+                match cx.frames.bytes(&frame)[12..] {
+                    [0x81, 0, _, vlan, 0x08, 0, ..] => self.counts[OBSERVED_8100] = vlan.into(),
+                    [0x88, 0xa8, _, outer, 0x81, 0, _, inner, 0x08, 0, ..] => {
+                        self.counts[OBSERVED_88A8] = u64::from(outer) << 16 | u64::from(inner);
+                    }
+                    _ => {}
+                }
                 cx.frames.absorb(frame);
             }
         }
@@ -80,7 +85,8 @@ impl Engine for Bump {
             ("observed", OBSERVED),
             ("resyncs", RESYNCS),
             ("stops", STOPS),
-            ("observed_vlan", OBSERVED_VLAN),
+            ("observed_8100", OBSERVED_8100),
+            ("observed_88a8", OBSERVED_88A8),
         ] {
             text += &format!("{name}={}\n", self.counts[i]);
         }
