@@ -79,8 +79,7 @@ pub(super) fn interfaces(lan: &str, wan: &str, all: &[Link]) -> Result<(Link, Li
     }
     let find = |name: &str| {
         all.iter().find(|link| link.name == name).cloned().ok_or_else(|| {
-            let names: Vec<&str> =
-                all.iter().filter(|l| l.ethernet).map(|l| l.name.as_str()).collect();
+            let names: Vec<&str> = all.iter().filter(|l| l.ethernet).map(|l| l.name.as_str()).collect();
             let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
             format!("there is no interface {name} here; Ethernet interfaces: {names}")
         })

@@ -88,9 +88,7 @@ impl Supervisor {
 
     /// What the steering of LAN and WAN did so far; `None` for a port without.
     pub fn steering(&self) -> [Option<SteerCounters>; 2] {
-        let counters = |i: usize| {
-            self.site.parts.places[i].steering.as_ref().and_then(|s| s.counters().ok())
-        };
+        let counters = |i: usize| self.site.parts.places[i].steering.as_ref().and_then(|s| s.counters().ok());
         [counters(0), counters(1)]
     }
 
@@ -141,10 +139,7 @@ impl Supervisor {
     }
 
     /// Forks an engine. What it says when it fails can be read from the stream.
-    fn start(
-        &mut self,
-        engine: &impl Fn(Launch<'_>) -> io::Result<()>,
-    ) -> io::Result<(Child, UnixStream)> {
+    fn start(&mut self, engine: &impl Fn(Launch<'_>) -> io::Result<()>) -> io::Result<(Child, UnixStream)> {
         let (ours, mut theirs) = UnixStream::pair()?;
         let (supervisor, count) = (std::process::id(), self.count);
         let (site, signals) = (&mut self.site, &self.signals);

@@ -141,7 +141,8 @@ impl tracing::Subscriber for Log {
         }
         let mut line = Line(event.metadata().level().to_string());
         event.record(&mut line);
-        let _ = writeln!(std::io::stderr(), "[{}] {}", std::process::id(), line.0);
+        let now = weir_io::sys::clock::now();
+        let _ = writeln!(std::io::stderr(), "{now:?} [{}] {}", std::process::id(), line.0);
     }
 }
 

@@ -207,8 +207,14 @@ impl Lab {
 
     /// Of `count` datagrams sent `interval` milliseconds apart, how many came back.
     pub fn ping(&self, count: u32, interval: u32) -> u32 {
+        self.pings(count, interval).0
+    }
+
+    /// Also the longest run of datagrams that did not come back.
+    pub fn pings(&self, count: u32, interval: u32) -> (u32, u32) {
         let text = self.host("c", &["ping", SERVER, &count.to_string(), &interval.to_string()]);
-        text.trim().parse().unwrap()
+        let (back, longest) = text.trim().split_once(' ').unwrap();
+        (back.parse().unwrap(), longest.parse().unwrap())
     }
 
     /// Sends from the client's `port` for so many milliseconds; bits per second.

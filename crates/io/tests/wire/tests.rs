@@ -94,15 +94,19 @@ fn verdicts_keep_flows_in_the_kernel() {
     assert_eq!(bump.wait(), Some(0));
 }
 
-/// Pings every 2 ms while the engine is hit: how many of them are lost, in milliseconds.
-fn outage(signal: i32) -> (u32, Lab) {
+/// Pings every 2 ms while the engine is hit: the longest time without an answer, in milliseconds.
+fn outage(signal: i32) -> u32 {
     let lab = Lab::new();
     let mut bump = lab.running("full", "bridge", "auto", &[]);
     let _server = lab.serve();
     assert_eq!(lab.ping(50, 2), 50);
+    // The kernel looks once a second at interfaces that came up.
+    eventually("the bridge forwards", || {
+        lab.ip("g", &["-d", "link"]).matches("bridge_slave state forwarding").count() == 2
+    });
     let first = lab.engine(0);
-    let lost = std::thread::scope(|scope| {
-        let pings = scope.spawn(|| 500 - lab.ping(500, 2));
+    let (back, longest) = std::thread::scope(|scope| {
+        let pings = scope.spawn(|| lab.pings(500, 2));
         std::thread::sleep(Duration::from_millis(300));
         kill(first, signal);
         pings.join().unwrap()
@@ -110,6 +114,7 @@ fn outage(signal: i32) -> (u32, Lab) {
     let second = lab.engine(first);
     assert!(!alive(first));
     assert_eq!(std::fs::read_to_string(lab.directory.join("flushes")).unwrap(), "1");
+    println!("  longest outage {} ms, {} of 500 pings lost", longest * 2, 500 - back);
     // The new engine carries traffic.
     let before = lab.stat("from_lan");
     assert_eq!(lab.ping(50, 2), 50);
@@ -117,19 +122,17 @@ fn outage(signal: i32) -> (u32, Lab) {
     bump.signal(TERM);
     assert_eq!(bump.wait(), Some(0), "{}", lab.log());
     assert!(!alive(second));
-    (lost * 2, lab)
+    longest * 2
 }
 
+// On an idle machine 15 and 50 ms; the limits leave room for a busy one.
+
 fn traffic_survives_a_killed_engine() {
-    let (lost, _lab) = outage(KILL);
-    println!("  {lost} ms lost");
-    assert!(lost <= 100, "{lost} ms");
+    assert!(outage(KILL) <= 100);
 }
 
 fn traffic_survives_a_hung_engine() {
-    let (lost, _lab) = outage(STOP);
-    println!("  {lost} ms lost");
-    assert!(lost <= 200, "{lost} ms");
+    assert!(outage(STOP) <= 150);
 }
 
 fn features(lab: &Lab) -> String {
