@@ -42,16 +42,17 @@ impl Pace {
         self.awake_since = now;
     }
 
-    /// After a round at `now`, with the node's next deadline.
-    pub fn next(&self, now: Time, deadline: Option<Time>) -> Next {
+    /// After a round at `now`, with the node's next deadline. `unsent` says that a device was full.
+    pub fn next(&self, now: Time, deadline: Option<Time>, unsent: bool) -> Next {
         // Spinning with nobody to yield to is what must not last.
         if self.rests && now.since(self.awake_since) > LONGEST_BUSY {
             return Next::Sleep(now + REST);
         }
         let longest = now + LONGEST_SLEEP;
         match deadline {
-            None => Next::Sleep(longest),
             Some(due) if due <= now => Next::Sleep(now + RETRY),
+            _ if unsent => Next::Sleep(now + RETRY),
+            None => Next::Sleep(longest),
             Some(due) if due.since(now) <= self.spin => Next::Run,
             Some(due) => Next::Sleep(due.saturating_sub(self.spin).min(longest)),
         }
@@ -65,14 +66,15 @@ mod tests {
     const US: u64 = 1_000;
 
     fn next(pace: &Pace, now: u64, deadline: u64) -> Next {
-        pace.next(Time::from_nanos(now), Some(Time::from_nanos(deadline)))
+        pace.next(Time::from_nanos(now), Some(Time::from_nanos(deadline)), false)
     }
 
     #[test]
     fn sleeps_until_the_margin_and_spins_the_rest() {
         let pace = Pace::new(Duration::from_micros(40), false, Time::ZERO);
         let sleep = |ns| Next::Sleep(Time::from_nanos(ns));
-        assert_eq!(pace.next(Time::ZERO, None), sleep(5_000 * US));
+        assert_eq!(pace.next(Time::ZERO, None, false), sleep(5_000 * US));
+        assert_eq!(pace.next(Time::ZERO, None, true), sleep(50 * US));
         assert_eq!(next(&pace, 0, 100 * US), sleep(60 * US));
         assert_eq!(next(&pace, 60 * US, 100 * US), Next::Run);
         assert_eq!(next(&pace, 0, 1_000_000 * US), sleep(5_000 * US));

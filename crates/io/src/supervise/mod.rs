@@ -15,6 +15,10 @@
 //! - The supervisor is killed: the engine gets SIGTERM and does all that itself.
 //! - Both are killed: the kernel takes the programs off; the next start restores the rest.
 //!
+//! What the engine takes does not pass through the bridge, so a host behind it that sends nothing
+//! but ACKs for five minutes is forgotten by the bridge, which then sends frames for it to all of
+//! its ports: to the right one too.
+//!
 //! There is one thread, because a process with several cannot fork safely: nothing may start
 //! threads before [`Supervisor::run`].
 

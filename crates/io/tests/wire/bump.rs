@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use weir_core::frame::Frame;
 use weir_core::gateway::{LAN, WAN};
 use weir_core::node::{Cx, Node, Port, PortSet, Transmit};
-use weir_core::time::Time;
+use weir_core::time::{Duration, Time};
 use weir_core::wire;
 use weir_io::bpf::{FlowKey, Verdict, XdpMode};
 use weir_io::driver::{DriverConfig, Engine, Report};
@@ -25,8 +25,9 @@ const OBSERVED_8100: usize = 5;
 const OBSERVED_88A8: usize = 6;
 const COUNTERS: usize = 7;
 
-/// Forwards everything at once.
+/// Forwards everything after a fixed time.
 struct Bump {
+    delay: Duration,
     held: VecDeque<(Time, Port, Frame)>,
     counts: &'static mut [u64],
     verdicts: Vec<(FlowKey, Verdict)>,
@@ -42,7 +43,7 @@ impl Node for Bump {
         match port {
             LAN | WAN => {
                 self.counts[port.0 as usize] += 1;
-                self.held.push_back((cx.now, if port == LAN { WAN } else { LAN }, frame));
+                self.held.push_back((cx.now + self.delay, if port == LAN { WAN } else { LAN }, frame));
             }
             _ => {
                 self.counts[OBSERVED] += 1;
@@ -57,8 +58,9 @@ impl Node for Bump {
             }
         }
     }
-    fn poll_transmit(&mut self, _: &mut Cx<'_>, writable: PortSet) -> Option<Transmit> {
-        let i = self.held.iter().position(|(_, port, _)| writable.contains(*port))?;
+    fn poll_transmit(&mut self, cx: &mut Cx<'_>, writable: PortSet) -> Option<Transmit> {
+        let mut due = self.held.iter().take_while(|(at, _, _)| *at <= cx.now);
+        let i = due.position(|(_, port, _)| writable.contains(*port))?;
         let (at, port, frame) = self.held.remove(i)?;
         Some(Transmit { port, at, frame })
     }
@@ -109,6 +111,12 @@ impl Engine for Bump {
             late(500),
             late(990),
         );
+        for (i, s) in report.steering.iter().enumerate().filter_map(|(i, s)| Some((i, (*s)?))) {
+            text += &format!(
+                "taken{i}={}\nverdict{i}={}\nother{i}={}\nlong{i}={}\n",
+                s.taken, s.passed_verdict, s.passed_other, s.passed_long
+            );
+        }
         // Whole or not at all, since a test may be reading.
         let draft = self.stats.with_extension("new");
         std::fs::write(&draft, text).and_then(|()| std::fs::rename(&draft, &self.stats)).unwrap();
@@ -173,10 +181,13 @@ pub fn main(args: &[String]) -> i32 {
     };
     let counts = Records::<u64>::alloc(COUNTERS).unwrap();
     let pass: Vec<(FlowKey, Verdict)> = args[6..].iter().map(|flow| (key(flow), Verdict::Pass)).collect();
+    let delay = std::env::var("BUMP_DELAY_US").map_or(0, |us| us.parse().unwrap());
+    let delay = Duration::from_micros(delay);
     let flushes = Cell::new(0);
     let result = supervisor.run(
         |launch| {
             let bump = Bump {
+                delay,
                 held: VecDeque::new(),
                 counts: counts.take().unwrap(),
                 verdicts: pass.clone(),

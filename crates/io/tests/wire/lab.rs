@@ -154,6 +154,15 @@ impl Lab {
         Process(command.spawn().unwrap())
     }
 
+    /// As [`Lab::running`], with frames delayed by so many microseconds.
+    pub fn delaying(&self, delay: u32) -> Process {
+        // Read by the child before anything else happens here: there is one thread.
+        std::env::set_var("BUMP_DELAY_US", delay.to_string());
+        let bump = self.running("full", "none", "auto", &[]);
+        std::env::remove_var("BUMP_DELAY_US");
+        bump
+    }
+
     /// Starts the gateway and waits until its engine runs.
     pub fn running(&self, steered: &str, bridge: &str, xdp: &str, pass: &[&str]) -> Process {
         let mut bump = self.bump(steered, bridge, xdp, pass);
