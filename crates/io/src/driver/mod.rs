@@ -264,7 +264,8 @@ impl<'a, E: Engine> Driver<'a, E> {
         loop {
             let now = clock::now();
             self.round(now)?;
-            let next = pace.next(clock::now(), self.engine.next_deadline(), self.out.unsent);
+            let deadline = self.engine.next_deadline();
+            let next = pace.next(clock::now(), self.stepper.last(), deadline, self.out.unsent);
             match next {
                 Next::Sleep(until) => {
                     self.waiter.wait(until, &mut ready)?;
