@@ -15,7 +15,7 @@ mod step;
 pub use lateness::Lateness;
 pub use step::{Egress, Stepper};
 
-use crate::bpf::{FlowKey, Observer, Shared, Verdict};
+use crate::bpf::{FlowKey, ObserveCounters, Observer, Shared, SteerCounters, Steering, Verdict};
 use crate::port::{Port, PortStats};
 use crate::sys::epoll::{Ready, Waiter};
 use crate::sys::{clock, process, sched};
@@ -92,6 +92,10 @@ pub struct Report<'a> {
     pub lateness: &'a Lateness,
     /// Its ports, in order.
     pub ports: Vec<PortStats>,
+    /// What the steering of each port did; `None` for a port without.
+    pub steering: Vec<Option<SteerCounters>>,
+    /// What the observers did, in the order of their taps.
+    pub observers: Vec<ObserveCounters>,
     /// Frames dropped by all, with reasons.
     pub drops: weir_core::stats::Drops,
     /// Chunks free in the pool.
@@ -105,6 +109,17 @@ pub struct Tap<'a> {
     pub port: node::Port,
     /// Where the headers come from.
     pub observer: &'a mut Observer,
+}
+
+/// What the driver shares with the programs in the kernel.
+#[derive(Debug)]
+pub struct Kernel<'a> {
+    /// Heartbeat and verdicts.
+    pub shared: &'a Shared,
+    /// The steering of each port, for its counters.
+    pub steering: Vec<Option<&'a Steering>>,
+    /// Observers of ports whose data stays in the kernel.
+    pub taps: Vec<Tap<'a>>,
 }
 
 /// After so long without a beat, the engine acts as if frames had gone past it. The XDP program's
@@ -129,8 +144,7 @@ pub struct Driver<'a, E> {
     engine: E,
     frames: Frames,
     out: Out,
-    taps: Vec<Tap<'a>>,
-    steering: Option<&'a Shared>,
+    kernel: Kernel<'a>,
     stepper: Stepper,
     waiter: Waiter,
     config: DriverConfig,
@@ -153,16 +167,19 @@ struct Out {
     /// Room of each port when last asked, less what was sent since.
     room: Vec<usize>,
     unflushed: usize,
+    /// A device was full at the last flush.
+    unsent: bool,
     lateness: Lateness,
     error: Option<io::Error>,
 }
 
 impl Out {
     fn flush(&mut self, frames: &mut Frames) {
-        self.unflushed = 0;
+        (self.unflushed, self.unsent) = (0, false);
         for (port, room) in self.ports.iter_mut().zip(&mut self.room) {
-            if let Err(error) = port.flush(frames) {
-                self.error.get_or_insert(error);
+            match port.flush(frames) {
+                Ok(unsent) => self.unsent |= unsent,
+                Err(error) => drop(self.error.get_or_insert(error)),
             }
             *room = port.room();
         }
@@ -196,14 +213,12 @@ impl Egress for Out {
 }
 
 impl<'a, E: Engine> Driver<'a, E> {
-    /// A driver of `engine` over `ports`, whose chunks are those of `frames`. `steering` is what
-    /// the XDP programs look at for the heartbeat and verdicts.
+    /// A driver of `engine` over `ports`, whose chunks are those of `frames`.
     pub fn new(
         ports: Vec<Port>,
-        taps: Vec<Tap<'a>>,
+        kernel: Kernel<'a>,
         frames: Frames,
         engine: E,
-        steering: Option<&'a Shared>,
         config: DriverConfig,
     ) -> io::Result<Driver<'a, E>> {
         let waiter = Waiter::new()?;
@@ -212,18 +227,18 @@ impl<'a, E: Engine> Driver<'a, E> {
                 waiter.add(descriptor, number)?;
             }
         }
-        for (tap, number) in taps.iter().zip(TAP..) {
+        for (tap, number) in kernel.taps.iter().zip(TAP..) {
             waiter.add(tap.observer.as_fd(), number)?;
         }
         let room = vec![0; ports.len()];
-        let out = Out { ports, room, unflushed: 0, lateness: Lateness::default(), error: None };
+        let lateness = Lateness::default();
+        let out = Out { ports, room, unflushed: 0, unsent: false, lateness, error: None };
         let now = clock::now();
         Ok(Driver {
             engine,
             frames,
             out,
-            taps,
-            steering,
+            kernel,
             stepper: Stepper::default(),
             waiter,
             config,
@@ -251,7 +266,8 @@ impl<'a, E: Engine> Driver<'a, E> {
         loop {
             let now = clock::now();
             self.round(now)?;
-            let next = pace.next(clock::now(), self.engine.next_deadline());
+            let deadline = self.engine.next_deadline();
+            let next = pace.next(clock::now(), self.stepper.last(), deadline, self.out.unsent);
             match next {
                 Next::Sleep(until) => {
                     self.waiter.wait(until, &mut ready)?;
@@ -304,7 +320,6 @@ impl<'a, E: Engine> Driver<'a, E> {
     }
 
     fn beat(&mut self, now: Time) {
-        let Some(steering) = self.steering else { return };
         let last = std::mem::replace(&mut self.last_beat, now);
         let away = last != Time::ZERO && now.since(last) > AWAY;
         if away {
@@ -313,7 +328,7 @@ impl<'a, E: Engine> Driver<'a, E> {
             let now = now.max(self.stepper.last());
             self.engine.resync(&mut Cx { now, frames: &mut self.frames });
         }
-        steering.beat(now);
+        self.kernel.shared.beat(now);
     }
 
     /// Fills the inbox. Receive rings come first: what an observed frame caused then cannot be
@@ -324,7 +339,7 @@ impl<'a, E: Engine> Driver<'a, E> {
             self.inbox.extend(self.batch.drain(..).map(|f| (f.received, node::Port(number), f)));
         }
         let first_observation = self.inbox.len();
-        for tap in &mut self.taps {
+        for tap in &mut self.kernel.taps {
             for _ in 0..OBSERVATIONS {
                 let Some(seen) = tap.observer.next() else { break };
                 let (at, head) = (Time::from_nanos(seen.time), seen.head_len as usize);
@@ -347,16 +362,15 @@ impl<'a, E: Engine> Driver<'a, E> {
     }
 
     fn write_verdicts(&mut self) {
-        let Some(steering) = self.steering else { return };
         let generation = self.engine.generation();
         if generation != self.generation {
             self.generation = generation;
-            steering.next_generation();
+            self.kernel.shared.next_generation();
         }
         self.engine.verdicts(&mut self.verdicts);
         for (key, verdict) in self.verdicts.drain(..) {
             // A verdict that cannot be written leaves a flow with the engine, which is right too.
-            if let Err(error) = steering.set_verdict(&key, verdict) {
+            if let Err(error) = self.kernel.shared.set_verdict(&key, verdict) {
                 tracing::debug!("{error}");
             }
         }
@@ -398,6 +412,8 @@ impl<'a, E: Engine> Driver<'a, E> {
             observations_lost: self.observations_lost,
             lateness: &self.out.lateness,
             ports: self.out.ports.iter().map(Port::stats).collect(),
+            steering: self.kernel.steering.iter().map(|s| s.and_then(|s| s.counters().ok())).collect(),
+            observers: self.kernel.taps.iter().map(|t| t.observer.counters().unwrap_or_default()).collect(),
             drops: *self.frames.drops(),
             free_chunks: self.frames.free_chunks(),
         };
@@ -407,9 +423,7 @@ impl<'a, E: Engine> Driver<'a, E> {
     /// Frames go to the kernel from here on; what was taken, and what the engine wants to say
     /// before it ends, still leaves.
     fn finish(&mut self) -> io::Result<()> {
-        if let Some(steering) = self.steering {
-            steering.beat(Time::ZERO);
-        }
+        self.kernel.shared.beat(Time::ZERO);
         let until = clock::now() + LAST_FRAMES;
         let mut stopped = false;
         loop {

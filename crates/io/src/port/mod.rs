@@ -151,16 +151,17 @@ impl Port {
     }
 
     /// Has the device send what was handed over, and takes back the chunks it has sent. What a
-    /// device that went down has not sent is dropped.
+    /// device that went down has not sent is dropped. True if the device is full and some wait.
     ///
     /// Fails only if the interface is gone.
-    pub fn flush(&mut self, frames: &mut Frames) -> io::Result<()> {
+    pub fn flush(&mut self, frames: &mut Frames) -> io::Result<bool> {
         self.queues[0].reclaim(frames);
         if self.down || !self.queues[0].has_pending() {
-            return Ok(());
+            return Ok(false);
         }
         let kick = self.queues[0].kick(frames, &mut self.stats.kicks);
-        self.after(kick, frames)
+        self.after(kick, frames)?;
+        Ok(kick == Kick::Later && self.queues[0].has_pending())
     }
 
     /// Looks whether an interface that was down is up again, and whether it still exists. Called
@@ -186,7 +187,7 @@ impl Port {
         if kick != Kick::Down {
             return Ok(());
         }
-        if link::by_index(self.ifindex)?.is_none() {
+        if !link::exists(self.ifindex) {
             let message = format!("interface {} has been removed", self.name);
             return Err(io::Error::new(io::ErrorKind::NotFound, message));
         }

@@ -65,10 +65,22 @@ pub(super) fn kernel(version: Option<(u32, u32)>) -> Option<String> {
     })
 }
 
-/// What is wrong with the host before its interfaces are looked at.
-pub(super) fn host() -> Vec<String> {
-    let mut problems = capabilities(process::capabilities().unwrap_or(0));
+/// May a pool of `bytes` be locked? CAP_IPC_LOCK lifts the limit.
+pub(super) fn memory(have: u64, limit: u64, bytes: u64) -> Option<String> {
+    (have >> 14 & 1 == 0 && limit < bytes).then(|| {
+        format!(
+            "locked memory is limited to {limit} bytes and the pool needs {bytes}: raise it \
+             (`ulimit -l`) or add CAP_IPC_LOCK"
+        )
+    })
+}
+
+/// What is wrong with the host before its interfaces are looked at; `pool` is the pool's bytes.
+pub(super) fn host(pool: u64) -> Vec<String> {
+    let have = process::capabilities().unwrap_or(0);
+    let mut problems = capabilities(have);
     problems.extend(kernel(process::kernel()));
+    problems.extend(memory(have, process::lockable_memory(), pool));
     problems
 }
 
@@ -79,8 +91,7 @@ pub(super) fn interfaces(lan: &str, wan: &str, all: &[Link]) -> Result<(Link, Li
     }
     let find = |name: &str| {
         all.iter().find(|link| link.name == name).cloned().ok_or_else(|| {
-            let names: Vec<&str> =
-                all.iter().filter(|l| l.ethernet).map(|l| l.name.as_str()).collect();
+            let names: Vec<&str> = all.iter().filter(|l| l.ethernet).map(|l| l.name.as_str()).collect();
             let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
             format!("there is no interface {name} here; Ethernet interfaces: {names}")
         })
@@ -127,6 +138,12 @@ mod tests {
         let missing = capabilities(1 << 12 | 1 << 38);
         assert_eq!(missing.len(), 2);
         assert!(missing[0].starts_with("CAP_NET_RAW") && missing[1].starts_with("CAP_BPF"));
+    }
+
+    #[test]
+    fn locked_memory() {
+        assert_eq!([memory(0, 100, 100), memory(1 << 14, 0, 100)], [None, None]);
+        assert!(memory(0, 99, 100).unwrap().contains("CAP_IPC_LOCK"));
     }
 
     #[test]

@@ -1,8 +1,7 @@
 //! The engine's side: what runs in the child.
 
 use super::setup::{Parts, Site};
-use crate::bpf::Shared;
-use crate::driver::{Driver, DriverConfig, Engine, Tap};
+use crate::driver::{Driver, DriverConfig, Engine, Kernel, Tap};
 use crate::port::{self, Port, PortSpec};
 use crate::sys::process::{self, Signals};
 use std::io;
@@ -16,10 +15,8 @@ pub struct Launch<'a> {
     pub frames: Frames,
     /// LAN and WAN.
     pub ports: Vec<Port>,
-    /// Observers of ports whose data stays in the kernel.
-    pub taps: Vec<Tap<'a>>,
-    /// Heartbeat and verdicts.
-    pub steering: &'a Shared,
+    /// What is shared with the programs.
+    pub kernel: Kernel<'a>,
     /// Readable when the engine is to stop.
     pub stop: BorrowedFd<'a>,
     /// Engines that ran before this one: if any, frames have gone past.
@@ -29,8 +26,7 @@ pub struct Launch<'a> {
 impl Launch<'_> {
     /// Runs an engine until it is told to stop.
     pub fn run<E: Engine>(self, engine: E, config: DriverConfig) -> io::Result<E> {
-        let steering = Some(self.steering);
-        Driver::new(self.ports, self.taps, self.frames, engine, steering, config)?.run(self.stop)
+        Driver::new(self.ports, self.kernel, self.frames, engine, config)?.run(self.stop)
     }
 }
 
@@ -68,10 +64,11 @@ fn launch<'a>(parts: &'a mut Parts, signals: &'a Signals, restarts: u32) -> io::
         None => tracing::info!("AF_XDP with zero copy"),
         Some(why) => tracing::info!("AF_XDP in copy mode: {why}"),
     }
-    let mut taps = Vec::new();
+    let (mut taps, mut steering) = (Vec::new(), Vec::new());
     for (place, port) in parts.places.iter_mut().zip([LAN_TAP, WAN_TAP]) {
         taps.extend(place.observer.as_mut().map(|observer| Tap { port, observer }));
+        steering.push(place.steering.as_ref());
     }
-    let steering = &parts.shared;
-    Ok(Launch { frames, ports: opened.ports, taps, steering, stop: signals.as_fd(), restarts })
+    let kernel = Kernel { shared: &parts.shared, steering, taps };
+    Ok(Launch { frames, ports: opened.ports, kernel, stop: signals.as_fd(), restarts })
 }

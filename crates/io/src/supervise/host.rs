@@ -24,9 +24,7 @@ const SEGMENTATION: [&str; 7] = [
 /// `all`, also what only matters when every frame does.
 pub(super) fn offloads_off(changes: &mut Changes, link: &Link, all: bool) -> io::Result<()> {
     let tool = Ethtool::open(&link.name)?;
-    let wanted = |name: &str| {
-        MERGED_BEFORE_XDP.contains(&name) || all && SEGMENTATION.contains(&name)
-    };
+    let wanted = |name: &str| MERGED_BEFORE_XDP.contains(&name) || all && SEGMENTATION.contains(&name);
     for feature in tool.features()? {
         if !wanted(&feature.name) || !feature.on || !feature.changeable {
             continue;

@@ -15,6 +15,10 @@
 //! - The supervisor is killed: the engine gets SIGTERM and does all that itself.
 //! - Both are killed: the kernel takes the programs off; the next start restores the rest.
 //!
+//! What the engine takes does not pass through the bridge, so a host behind it that sends nothing
+//! but ACKs for five minutes is forgotten by the bridge, which then sends frames for it to all of
+//! its ports: to the right one too.
+//!
 //! There is one thread, because a process with several cannot fork safely: nothing may start
 //! threads before [`Supervisor::run`].
 
@@ -88,9 +92,7 @@ impl Supervisor {
 
     /// What the steering of LAN and WAN did so far; `None` for a port without.
     pub fn steering(&self) -> [Option<SteerCounters>; 2] {
-        let counters = |i: usize| {
-            self.site.parts.places[i].steering.as_ref().and_then(|s| s.counters().ok())
-        };
+        let counters = |i: usize| self.site.parts.places[i].steering.as_ref().and_then(|s| s.counters().ok());
         [counters(0), counters(1)]
     }
 
@@ -141,10 +143,7 @@ impl Supervisor {
     }
 
     /// Forks an engine. What it says when it fails can be read from the stream.
-    fn start(
-        &mut self,
-        engine: &impl Fn(Launch<'_>) -> io::Result<()>,
-    ) -> io::Result<(Child, UnixStream)> {
+    fn start(&mut self, engine: &impl Fn(Launch<'_>) -> io::Result<()>) -> io::Result<(Child, UnixStream)> {
         let (ours, mut theirs) = UnixStream::pair()?;
         let (supervisor, count) = (std::process::id(), self.count);
         let (site, signals) = (&mut self.site, &self.signals);
@@ -189,7 +188,7 @@ impl Supervisor {
     /// Fails if an interface is gone.
     fn still_there(&self) -> io::Result<()> {
         for place in &self.site.parts.places {
-            if link::by_index(place.ifindex)?.is_none() {
+            if !link::exists(place.ifindex) {
                 let message = format!("interface {} has been removed", place.name);
                 return Err(io::Error::new(io::ErrorKind::NotFound, message));
             }

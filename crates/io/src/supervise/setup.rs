@@ -99,7 +99,8 @@ impl Setup {
     }
 
     fn find(&self) -> Result<(Link, Link), Problems> {
-        let problems = check::host();
+        let pool = (self.pool.chunks * self.pool.chunk_size) as u64;
+        let problems = check::host(pool);
         let links = match check::interfaces(&self.lan, &self.wan, &link::all()?) {
             Ok(links) if problems.is_empty() => return Ok(links),
             Ok(_) => Vec::new(),

@@ -84,9 +84,12 @@ pub fn find(name: &str) -> io::Result<Option<Link>> {
     Ok(all()?.into_iter().find(|link| link.name == name))
 }
 
-/// The interface numbered `index`, `None` if there is none.
-pub fn by_index(index: u32) -> io::Result<Option<Link>> {
-    Ok(all()?.into_iter().find(|link| link.index == index))
+/// Is there an interface numbered `index`? Unlike the other questions this one does not wait for
+/// the lock that the kernel holds while an interface goes up or down (measured: 65 ms).
+pub fn exists(index: u32) -> bool {
+    let mut name = [0; libc::IF_NAMESIZE];
+    // SAFETY: `name` is as long as a name may be.
+    !unsafe { libc::if_indextoname(index, name.as_mut_ptr()) }.is_null()
 }
 
 /// All interfaces, in the order of their numbers.
@@ -268,7 +271,7 @@ mod tests {
     fn the_loopback_interface_exists() {
         let lo = find("lo").unwrap().unwrap();
         assert!(!lo.ethernet && lo.mtu > 0 && lo.master.is_none());
-        assert_eq!(by_index(lo.index).unwrap(), Some(lo));
+        assert!(exists(lo.index) && !exists(u32::MAX >> 1));
         assert_eq!(find("weir-none").unwrap(), None);
     }
 

@@ -169,7 +169,15 @@ pub fn namespace() -> io::Result<Option<u64>> {
     }
 }
 
-/// Locks all memory that is mapped now and later: a page fault would delay releases.
+/// Memory that this process may lock, in bytes.
+pub fn lockable_memory() -> u64 {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `limit` is valid for writes. The limit exists, so this does not fail.
+    unsafe { libc::getrlimit(libc::RLIMIT_MEMLOCK, &mut limit) };
+    limit.rlim_cur
+}
+
+/// Locks all memory that is mapped now: a page fault would delay releases.
 pub fn lock_memory() -> io::Result<()> {
     // SAFETY: no pointers.
     check(unsafe { libc::mlockall(libc::MCL_CURRENT) }).map(drop)

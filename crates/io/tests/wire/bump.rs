@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use weir_core::frame::Frame;
 use weir_core::gateway::{LAN, WAN};
 use weir_core::node::{Cx, Node, Port, PortSet, Transmit};
-use weir_core::time::Time;
+use weir_core::time::{Duration, Time};
 use weir_core::wire;
 use weir_io::bpf::{FlowKey, Verdict, XdpMode};
 use weir_io::driver::{DriverConfig, Engine, Report};
@@ -19,12 +19,15 @@ const FROM_WAN: usize = 1;
 const OBSERVED: usize = 2;
 const RESYNCS: usize = 3;
 const STOPS: usize = 4;
-/// VLAN of the frame that was observed last.
-const OBSERVED_VLAN: usize = 5;
-const COUNTERS: usize = 6;
+/// VLAN of the frame with one tag that was observed last.
+const OBSERVED_8100: usize = 5;
+/// Outer and inner VLAN of the frame with two tags that was observed last.
+const OBSERVED_88A8: usize = 6;
+const COUNTERS: usize = 7;
 
-/// Forwards everything at once.
+/// Forwards everything after a fixed time.
 struct Bump {
+    delay: Duration,
     held: VecDeque<(Time, Port, Frame)>,
     counts: &'static mut [u64],
     verdicts: Vec<(FlowKey, Verdict)>,
@@ -40,20 +43,24 @@ impl Node for Bump {
         match port {
             LAN | WAN => {
                 self.counts[port.0 as usize] += 1;
-                self.held.push_back((cx.now, if port == LAN { WAN } else { LAN }, frame));
+                self.held.push_back((cx.now + self.delay, if port == LAN { WAN } else { LAN }, frame));
             }
             _ => {
                 self.counts[OBSERVED] += 1;
-                self.counts[OBSERVED_VLAN] = match cx.frames.bytes(&frame) {
-                    [_, _, _, _, _, _, _, _, _, _, _, _, 0x81, 0, tag @ ..] => u64::from(tag[1]),
-                    _ => 0,
-                };
+                match cx.frames.bytes(&frame)[12..] {
+                    [0x81, 0, _, vlan, 0x08, 0, ..] => self.counts[OBSERVED_8100] = vlan.into(),
+                    [0x88, 0xa8, _, outer, 0x81, 0, _, inner, 0x08, 0, ..] => {
+                        self.counts[OBSERVED_88A8] = u64::from(outer) << 16 | u64::from(inner);
+                    }
+                    _ => {}
+                }
                 cx.frames.absorb(frame);
             }
         }
     }
-    fn poll_transmit(&mut self, _: &mut Cx<'_>, writable: PortSet) -> Option<Transmit> {
-        let i = self.held.iter().position(|(_, port, _)| writable.contains(*port))?;
+    fn poll_transmit(&mut self, cx: &mut Cx<'_>, writable: PortSet) -> Option<Transmit> {
+        let mut due = self.held.iter().take_while(|(at, _, _)| *at <= cx.now);
+        let i = due.position(|(_, port, _)| writable.contains(*port))?;
         let (at, port, frame) = self.held.remove(i)?;
         Some(Transmit { port, at, frame })
     }
@@ -80,7 +87,8 @@ impl Engine for Bump {
             ("observed", OBSERVED),
             ("resyncs", RESYNCS),
             ("stops", STOPS),
-            ("observed_vlan", OBSERVED_VLAN),
+            ("observed_8100", OBSERVED_8100),
+            ("observed_88a8", OBSERVED_88A8),
         ] {
             text += &format!("{name}={}\n", self.counts[i]);
         }
@@ -103,6 +111,12 @@ impl Engine for Bump {
             late(500),
             late(990),
         );
+        for (i, s) in report.steering.iter().enumerate().filter_map(|(i, s)| Some((i, (*s)?))) {
+            text += &format!(
+                "taken{i}={}\nverdict{i}={}\nother{i}={}\nlong{i}={}\n",
+                s.taken, s.passed_verdict, s.passed_other, s.passed_long
+            );
+        }
         // Whole or not at all, since a test may be reading.
         let draft = self.stats.with_extension("new");
         std::fs::write(&draft, text).and_then(|()| std::fs::rename(&draft, &self.stats)).unwrap();
@@ -135,7 +149,8 @@ impl tracing::Subscriber for Log {
         }
         let mut line = Line(event.metadata().level().to_string());
         event.record(&mut line);
-        let _ = writeln!(std::io::stderr(), "[{}] {}", std::process::id(), line.0);
+        let now = weir_io::sys::clock::now();
+        let _ = writeln!(std::io::stderr(), "{now:?} [{}] {}", std::process::id(), line.0);
     }
 }
 
@@ -166,10 +181,13 @@ pub fn main(args: &[String]) -> i32 {
     };
     let counts = Records::<u64>::alloc(COUNTERS).unwrap();
     let pass: Vec<(FlowKey, Verdict)> = args[6..].iter().map(|flow| (key(flow), Verdict::Pass)).collect();
+    let delay = std::env::var("BUMP_DELAY_US").map_or(0, |us| us.parse().unwrap());
+    let delay = Duration::from_micros(delay);
     let flushes = Cell::new(0);
     let result = supervisor.run(
         |launch| {
             let bump = Bump {
+                delay,
                 held: VecDeque::new(),
                 counts: counts.take().unwrap(),
                 verdicts: pass.clone(),

@@ -13,8 +13,17 @@ pub fn main(args: &[String]) {
         "serve" => serve(),
         "ping" => println!("{}", ping(&args[1], number(2), Duration::from_millis(number(3)))),
         "send" => println!("{}", send(&args[1], number(2) as u16, Duration::from_millis(number(3)))),
+        "tagged" => tagged(number(1) as u32),
         other => panic!("{other}"),
     }
+}
+
+fn tagged(ifindex: u32) {
+    use weir_core::wire::{build::Segment, Flags};
+    let opening = Segment::v4([10, 9, 0, 1], [10, 9, 0, 2]).flags(Flags::SYN).mss(1460);
+    let frames = [opening.clone().vlan(5).build(), opening.tag(0x88a8, 6).tag(0x8100, 7).build()];
+    let sender = weir_io::supervise::RawSender::open(ifindex).unwrap();
+    assert_eq!(sender.send(&frames).unwrap(), 2);
 }
 
 /// Echoes datagrams, and reads whatever connections send.
@@ -35,27 +44,30 @@ fn serve() {
     }
 }
 
-/// Sends `count` datagrams and says how many came back.
-fn ping(server: &str, count: u64, interval: Duration) -> u64 {
+/// Sends `count` numbered datagrams, and prints how many came back and the longest run of those
+/// that did not.
+fn ping(server: &str, count: u64, interval: Duration) -> String {
     let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
     socket.connect((server, ECHO)).unwrap();
     let back = socket.try_clone().unwrap();
     back.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
     let counter = std::thread::spawn(move || {
         let mut buffer = [0; 64];
-        let mut got = 0;
+        let mut seen = vec![false; count as usize];
         // A refusal from a port that is not open yet is an error here, once.
-        while got < count && back.recv(&mut buffer).is_ok() {
-            got += 1;
+        while seen.contains(&false) && back.recv(&mut buffer).is_ok() {
+            seen[u64::from_ne_bytes(buffer[..8].try_into().unwrap()) as usize] = true;
         }
-        got
+        seen
     });
     let started = Instant::now();
-    for i in 0..count as u32 {
-        std::thread::sleep((interval * i).saturating_sub(started.elapsed()));
-        let _ = socket.send(&[0; 32]);
+    for i in 0..count {
+        std::thread::sleep((interval * i as u32).saturating_sub(started.elapsed()));
+        let _ = socket.send(&i.to_ne_bytes());
     }
-    counter.join().unwrap()
+    let seen = counter.join().unwrap();
+    let longest = seen.split(|seen| *seen).map(<[bool]>::len).max().unwrap();
+    format!("{} {longest}", seen.iter().filter(|seen| **seen).count())
 }
 
 /// Sends from `port` for so long and says how many bytes a second went out.

@@ -88,7 +88,9 @@ static NEXT: AtomicU32 = AtomicU32::new(0);
 impl Lab {
     pub fn new() -> Lab {
         let id = format!("wio-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        let directory = std::env::temp_dir().join(&id);
+        // In memory: an engine that waits for a disk is not on time.
+        let memory = PathBuf::from("/dev/shm");
+        let directory = if memory.is_dir() { memory } else { std::env::temp_dir() }.join(&id);
         std::fs::create_dir(&directory).unwrap();
         let lab = Lab { id, directory };
         for host in ["c", "g", "s"] {
@@ -152,6 +154,15 @@ impl Lab {
         Process(command.spawn().unwrap())
     }
 
+    /// As [`Lab::running`], with frames delayed by so many microseconds.
+    pub fn delaying(&self, delay: u32) -> Process {
+        // Read by the child before anything else happens here: there is one thread.
+        std::env::set_var("BUMP_DELAY_US", delay.to_string());
+        let bump = self.running("full", "none", "auto", &[]);
+        std::env::remove_var("BUMP_DELAY_US");
+        bump
+    }
+
     /// Starts the gateway and waits until its engine runs.
     pub fn running(&self, steered: &str, bridge: &str, xdp: &str, pass: &[&str]) -> Process {
         let mut bump = self.bump(steered, bridge, xdp, pass);
@@ -205,18 +216,26 @@ impl Lab {
 
     /// Of `count` datagrams sent `interval` milliseconds apart, how many came back.
     pub fn ping(&self, count: u32, interval: u32) -> u32 {
+        self.pings(count, interval).0
+    }
+
+    /// Also the longest run of datagrams that did not come back.
+    pub fn pings(&self, count: u32, interval: u32) -> (u32, u32) {
         let text = self.host("c", &["ping", SERVER, &count.to_string(), &interval.to_string()]);
-        text.trim().parse().unwrap()
+        let (back, longest) = text.trim().split_once(' ').unwrap();
+        (back.parse().unwrap(), longest.parse().unwrap())
     }
 
     /// Sends from the client's `port` for so many milliseconds; bits per second.
     pub fn send(&self, port: u16, time: u32) -> f64 {
-        self.send_to(SERVER, port, time)
+        let text = self.host("c", &["send", SERVER, &port.to_string(), &time.to_string()]);
+        text.trim().parse::<f64>().unwrap() * 8.0
     }
 
-    pub fn send_to(&self, server: &str, port: u16, time: u32) -> f64 {
-        let text = self.host("c", &["send", server, &port.to_string(), &time.to_string()]);
-        text.trim().parse::<f64>().unwrap() * 8.0
+    /// Sends the first segment of a connection from the client, with a VLAN tag.
+    pub fn send_tagged_opening(&self) {
+        let links = self.run("c", "cat", &["/sys/class/net/c0/ifindex"]);
+        self.host("c", &["tagged", links.trim()]);
     }
 }
 

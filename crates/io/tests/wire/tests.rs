@@ -12,6 +12,7 @@ pub const ALL: &[(&str, fn())] = &[
     ("full_skb", full_skb),
     ("only_acks_come_to_user_space", only_acks_come_to_user_space),
     ("verdicts_keep_flows_in_the_kernel", verdicts_keep_flows_in_the_kernel),
+    ("frames_leave_when_they_are_due", frames_leave_when_they_are_due),
     ("traffic_survives_a_killed_engine", traffic_survives_a_killed_engine),
     ("traffic_survives_a_hung_engine", traffic_survives_a_hung_engine),
     ("engine_cleans_up_after_its_supervisor", engine_cleans_up_after_its_supervisor),
@@ -58,14 +59,16 @@ fn full_skb() {
     full("skb");
 }
 
-/// Counters of the steering are not to be had from outside, so the engine's are compared with what
-/// the hosts sent.
 fn only_acks_come_to_user_space() {
     let lab = Lab::new();
     let mut bump = lab.running("acks", "bridge", "auto", &[]);
     let bridges = || lab.run("g", "ip", &["-o", "link", "show", "type", "bridge"]);
     assert!(bridges().contains("weir-"), "{}", bridges());
     let _server = lab.serve();
+    // As hosts are by default: with segmentation offload, and checksums left to devices.
+    lab.offload("c", "c0", "tx", "on");
+    lab.offload("s", "s0", "tx", "on");
+    lab.offload("c", "c0", "tso", "on");
     let rate = lab.send(5000, 2000);
     eventually("the end is observed", || lab.stat("observed") >= 2);
     println!("  {:.2} Gb/s, {:?}", rate / 1e9, lab.stats());
@@ -74,6 +77,8 @@ fn only_acks_come_to_user_space() {
     // A packet of data for each ACK at the least: far less than all came by.
     let packets = rate / 8.0 * 2.0 / 1448.0;
     assert!((lab.stat("from_wan") as f64) < packets);
+    assert_eq!(lab.stat("taken1"), lab.stat("from_wan"));
+    assert!(lab.stat("other1") > 0 && lab.stat("verdict1") == 0, "{:?}", lab.stats());
     bump.signal(TERM);
     assert_eq!(bump.wait(), Some(0), "{}", lab.log());
     assert_eq!(bridges(), "");
@@ -94,15 +99,32 @@ fn verdicts_keep_flows_in_the_kernel() {
     assert_eq!(bump.wait(), Some(0));
 }
 
-/// Pings every 2 ms while the engine is hit: how many of them are lost, in milliseconds.
-fn outage(signal: i32) -> (u32, Lab) {
+fn frames_leave_when_they_are_due() {
+    let lab = Lab::new();
+    let mut bump = lab.delaying(5_000);
+    let _server = lab.serve();
+    assert_eq!(lab.ping(500, 1), 500);
+    bump.signal(TERM);
+    assert_eq!(bump.wait(), Some(0), "{}", lab.log());
+    let stats = lab.stats();
+    println!("  late by {} µs at the median, {} at p99", stats["late_p50_us"], stats["late_p99_us"]);
+    // An idle machine shows 1 and 20; a busy one, with others on its CPUs, far more.
+    assert!(stats["late_p50_us"] < 1_000, "{stats:?}");
+}
+
+/// Pings every 2 ms while the engine is hit: the longest time without an answer, in milliseconds.
+fn outage(signal: i32) -> u32 {
     let lab = Lab::new();
     let mut bump = lab.running("full", "bridge", "auto", &[]);
     let _server = lab.serve();
     assert_eq!(lab.ping(50, 2), 50);
+    // The kernel looks once a second at interfaces that came up.
+    eventually("the bridge forwards", || {
+        lab.ip("g", &["-d", "link"]).matches("bridge_slave state forwarding").count() == 2
+    });
     let first = lab.engine(0);
-    let lost = std::thread::scope(|scope| {
-        let pings = scope.spawn(|| 500 - lab.ping(500, 2));
+    let (back, longest) = std::thread::scope(|scope| {
+        let pings = scope.spawn(|| lab.pings(500, 2));
         std::thread::sleep(Duration::from_millis(300));
         kill(first, signal);
         pings.join().unwrap()
@@ -110,6 +132,7 @@ fn outage(signal: i32) -> (u32, Lab) {
     let second = lab.engine(first);
     assert!(!alive(first));
     assert_eq!(std::fs::read_to_string(lab.directory.join("flushes")).unwrap(), "1");
+    println!("  longest outage {} ms, {} of 500 pings lost", longest * 2, 500 - back);
     // The new engine carries traffic.
     let before = lab.stat("from_lan");
     assert_eq!(lab.ping(50, 2), 50);
@@ -117,19 +140,17 @@ fn outage(signal: i32) -> (u32, Lab) {
     bump.signal(TERM);
     assert_eq!(bump.wait(), Some(0), "{}", lab.log());
     assert!(!alive(second));
-    (lost * 2, lab)
+    longest * 2
 }
 
+// On an idle machine 15 and 50 ms; the limits leave room for a busy one.
+
 fn traffic_survives_a_killed_engine() {
-    let (lost, _lab) = outage(KILL);
-    println!("  {lost} ms lost");
-    assert!(lost <= 100, "{lost} ms");
+    assert!(outage(KILL) <= 100);
 }
 
 fn traffic_survives_a_hung_engine() {
-    let (lost, _lab) = outage(STOP);
-    println!("  {lost} ms lost");
-    assert!(lost <= 200, "{lost} ms");
+    assert!(outage(STOP) <= 150);
 }
 
 fn features(lab: &Lab) -> String {
@@ -247,20 +268,13 @@ fn removed_interface_ends_the_run() {
     assert!(!links(&lab).contains("weir-"));
 }
 
-/// A tag that the device took out of the frame is put back in the copy.
+/// A tag that the kernel took out of the frame before the observer saw it is put back in the copy.
 fn tagged_openings_are_observed_as_on_the_wire() {
     let lab = Lab::new();
-    for (host, link, address) in [("c", "c0", "10.10.0.1/24"), ("s", "s0", "10.10.0.2/24")] {
-        lab.ip(host, &["link", "add", "link", link, "name", "tagged", "type", "vlan", "id", "5"]);
-        lab.ip(host, &["addr", "add", address, "dev", "tagged"]);
-        lab.ip(host, &["link", "set", "tagged", "up"]);
-    }
     let mut bump = lab.running("acks", "bridge", "auto", &[]);
-    let _server = lab.serve();
-    lab.send_to("10.10.0.2", 5000, 200);
-    eventually("the end is observed", || lab.stat("observed") >= 2);
-    assert_eq!(lab.stat("observed_vlan"), 5, "{:?}", lab.stats());
-    assert!(lab.stat("from_wan") > 10);
+    lab.send_tagged_opening();
+    eventually("both are observed", || lab.stat("observed") == 2);
+    assert_eq!((lab.stat("observed_8100"), lab.stat("observed_88a8")), (5, 6 << 16 | 7), "{:?}", lab.stats());
     bump.signal(TERM);
     assert_eq!(bump.wait(), Some(0), "{}", lab.log());
 }
