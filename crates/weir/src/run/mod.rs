@@ -155,7 +155,12 @@ fn pool(emulator: &Emulator, zero_copy: bool) -> PoolConfig {
         rate.bytes_in(pipe) / 750 + queue
     };
     let wanted = 8192 + frames(&emulator.out) + frames(&emulator.back);
-    PoolConfig { chunks: wanted.clamp(16_384, 262_144) as usize, reserve: 0, zero_copy, ..PoolConfig::default() }
+    PoolConfig {
+        chunks: wanted.clamp(16_384, 262_144) as usize,
+        reserve: 0,
+        zero_copy,
+        ..PoolConfig::default()
+    }
 }
 
 /// The core's configuration of a link of a plan.
@@ -166,7 +171,9 @@ pub fn link_config(l: &plan::Link, seed: u64) -> link::Config {
         loss: match l.loss {
             plan::Loss::None => link::Loss::None,
             plan::Loss::Random(p) => link::Loss::Random { ppb: p.trillionths().div_ceil(1000) as u32 },
-            plan::Loss::Every(n) => NonZeroU64::new(n).map_or(link::Loss::None, |n| link::Loss::Periodic { n }),
+            plan::Loss::Every(n) => {
+                NonZeroU64::new(n).map_or(link::Loss::None, |n| link::Loss::Periodic { n })
+            }
         },
         queue: match l.queue {
             plan::Queue::Packets(n) => link::QueueLimit::Packets(n.min(u64::from(u32::MAX)) as u32),
