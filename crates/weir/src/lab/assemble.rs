@@ -1,7 +1,6 @@
 //! From what the processes of a lab report to the result.
 
 use super::counters::Counters;
-use super::devices::{EmulatorReport, GatewayReport};
 use super::flows::client_port;
 use super::topology::{CLIENT, SERVER};
 use crate::plan::{Flow, Length, Plan};
@@ -9,6 +8,7 @@ use crate::result::{
     self, ClassResult, Counts, FlowResult, GatewayResult, LinkResult, MadeBy, Quantiles, RunResult, Series,
     Status, World, SCHEMA,
 };
+use crate::run::{EmulatorReport, GatewayFlow, GatewayReport};
 use crate::traffic::{FlowReport, Report};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -146,7 +146,7 @@ impl Measured {
     }
 
     /// The gateway's record of a flow.
-    fn seen(&self, flow: &Flow, n: usize) -> Option<&super::devices::GatewayFlow> {
+    fn seen(&self, flow: &Flow, n: usize) -> Option<&GatewayFlow> {
         let client = SocketAddr::new(IpAddr::V4(CLIENT), client_port(n));
         let server = SocketAddr::new(IpAddr::V4(SERVER), flow.server_port);
         let (src, dst) = match flow.direction() {
@@ -216,7 +216,6 @@ fn made_by(plan: &Plan) -> MadeBy {
 
 #[cfg(test)]
 mod tests {
-    use super::super::devices::GatewayFlow;
     use super::super::tests::plan;
     use super::*;
     use crate::traffic::{Bins, Received, Sent};
@@ -309,6 +308,13 @@ mod tests {
                 dst: SocketAddr::from((SERVER, 5000)),
                 class: "ten".into(),
                 pass_reason: Some("mptcp".into()),
+                held_bytes: 0,
+                held_us: 0,
+                debt_bytes: 0,
+                slow_start: false,
+                rtt_us: 0,
+                window: 0,
+                period_us: 0,
             }],
             ..GatewayReport::default()
         });

@@ -2,7 +2,7 @@
 
 use super::assemble::Measured;
 use super::child::Child;
-use super::devices::{emulator_config, gateway_config, EmulatorReport, GatewayReport};
+use super::devices::{emulator_config, gateway_config};
 use super::probe::{self, ProbeOutcome};
 use super::progress::Progress;
 use super::site::Site;
@@ -10,6 +10,7 @@ use super::topology::{Layout, Place};
 use super::{capture, flows, prerequisites, Options};
 use crate::plan::Plan;
 use crate::result::{RunResult, Status};
+use crate::run::{EmulatorReport, GatewayReport};
 use crate::traffic::{monotonic, Report, Spec, GO, READY, STOP};
 use serde::de::DeserializeOwned;
 use std::path::{Path, PathBuf};

@@ -3,7 +3,7 @@
 use super::child::Child;
 use super::counters::Counters;
 use super::namespace::{batch, Namespace};
-use super::offload::{switch_off, Offload};
+use super::offload::{self, switch_off};
 use super::state::Record;
 use super::topology::{Layout, Place, HOST_PORT, LAN_PORT, WAN_PORT};
 use std::collections::BTreeMap;
@@ -62,9 +62,9 @@ impl Site {
         let ports: &[&str] = if place.is_host() { &[HOST_PORT] } else { &[LAN_PORT, WAN_PORT] };
         for port in ports {
             if layout.wire_frames {
-                switch_off(namespace, port, &Offload::ALL)?;
+                switch_off(namespace, port, &offload::ALL)?;
             } else if layout.complete_checksums.contains(&place) {
-                switch_off(namespace, port, &[Offload::TxChecksum])?;
+                switch_off(namespace, port, &offload::CHECKSUM)?;
             }
         }
         Ok(())
