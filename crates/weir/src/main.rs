@@ -1,2 +1,7 @@
-//! The `weir` command.
-fn main() {}
+//! The `weir` command. Everything is in the library.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    weir::cli::main()
+}

@@ -1,0 +1,111 @@
+//! `weir check`: parses a configuration file and says what it will do.
+
+use crate::config::diag::Located;
+use crate::config::gateway::Ports;
+use crate::config::{self, File};
+use crate::error::Failure;
+use crate::{result, summary};
+use serde::Serialize;
+use std::path::PathBuf;
+
+/// Arguments of `weir check`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  weir check gateway.toml
+  weir check experiments/examples/annotated.toml
+  weir check --json - gateway.toml | jq '.errors'
+
+The kind of file is seen from what is in it: [ports] and [gateway] are for `weir run`, [ports] and
+[path] for `weir wan`; anything else is an experiment.")]
+pub struct Args {
+    /// The file: an experiment, a gateway's configuration or an emulator's
+    #[arg(value_name = "FILE.toml")]
+    pub file: PathBuf,
+    /// Write what was found as JSON; `-` is standard output, instead of text
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+}
+
+/// Something about the host that matters to a configuration.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// Whether the configuration cannot work because of it; else it is a warning.
+    pub fatal: bool,
+    /// What it is.
+    pub message: String,
+    /// What can be done about it.
+    pub help: String,
+}
+
+/// Looks at the host that a configuration is for: interfaces, privileges, kernel settings.
+pub type HostChecks<'a> = &'a dyn Fn(&Ports) -> Vec<Finding>;
+
+/// Nothing is looked at: for files from elsewhere.
+pub fn no_host_checks(_: &Ports) -> Vec<Finding> {
+    Vec::new()
+}
+
+/// What a check found, as it is written by `--json`.
+#[derive(Debug, Serialize)]
+struct Report {
+    schema: u32,
+    file: String,
+    kind: Option<&'static str>,
+    ok: bool,
+    errors: Vec<Located>,
+    host: Vec<Finding>,
+    summary: Vec<String>,
+}
+
+/// Runs `weir check`. Errors in the file are [`Failure::Config`]; a host that cannot do what the file
+/// says is [`Failure::Other`].
+pub fn run(args: &Args, host: HostChecks) -> Result<(), Failure> {
+    let source = super::source(&args.file)?;
+    let parsed = config::parse(&source);
+    let mut report = Report {
+        schema: result::SCHEMA,
+        file: source.name.clone(),
+        kind: None,
+        ok: parsed.is_ok(),
+        errors: Vec::new(),
+        host: Vec::new(),
+        summary: Vec::new(),
+    };
+    match &parsed {
+        Err(errors) => report.errors = errors.located(),
+        Ok(file) => {
+            report.kind = Some(summary::kind(file));
+            report.summary = summary::lines(file);
+            report.host = match file {
+                File::Experiment(_) => Vec::new(),
+                File::Gateway(g) => host(&g.ports),
+                File::Wan(w) => host(&w.ports),
+            };
+            report.ok = report.host.iter().all(|f| !f.fatal);
+        }
+    }
+    if let Some(to) = &args.json {
+        super::write_json(to, &report)?;
+    }
+    parsed?;
+    if args.json.as_deref() != Some("-".as_ref()) {
+        super::print(&text(&report))?;
+    }
+    match report.ok {
+        true => Ok(()),
+        false => Err(Failure::Other("this host cannot do what the file says".to_string())),
+    }
+}
+
+fn text(report: &Report) -> String {
+    let mut text = format!("{}: {}\n", report.file, report.kind.unwrap_or("nothing"));
+    for line in &report.summary {
+        text.push_str(&format!("  {line}\n"));
+    }
+    for f in &report.host {
+        let severity = if f.fatal { "problem" } else { "warning" };
+        text.push_str(&format!("{severity}: {}\n  {}\n", f.message, f.help));
+    }
+    text
+}

@@ -1,0 +1,37 @@
+//! One module for each command: its arguments, and what it does.
+
+pub mod check;
+pub mod lab;
+pub mod run;
+pub mod wan;
+
+use crate::config::Source;
+use crate::error::Failure;
+use serde::Serialize;
+use std::io::Write;
+use std::path::Path;
+
+/// Reads a configuration file.
+pub(crate) fn source(path: &Path) -> Result<Source, Failure> {
+    Source::read(path).map_err(Failure::Input)
+}
+
+/// Writes a value as JSON, to standard output for `-`.
+pub fn write_json(to: &Path, value: &impl Serialize) -> Result<(), Failure> {
+    let mut text = serde_json::to_string_pretty(value).map_err(|e| Failure::Other(e.to_string()))?;
+    text.push('\n');
+    let written = if to == Path::new("-") {
+        std::io::stdout().lock().write_all(text.as_bytes())
+    } else {
+        std::fs::write(to, text)
+    };
+    written.map_err(|e| Failure::Other(format!("{}: {e}", to.display())))
+}
+
+/// Writes text to standard output. A reader that went away (`weir … | head`) is no failure.
+pub fn print(text: &str) -> Result<(), Failure> {
+    match std::io::stdout().lock().write_all(text.as_bytes()) {
+        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => Err(Failure::Other(e.to_string())),
+        _ => Ok(()),
+    }
+}
