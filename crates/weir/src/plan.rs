@@ -99,6 +99,16 @@ pub enum Loss {
     Every(u64),
 }
 
+impl Loss {
+    /// Loss with a probability; none at all for zero.
+    pub fn random(p: Probability) -> Loss {
+        match p.trillionths() {
+            0 => Loss::None,
+            _ => Loss::Random(p),
+        }
+    }
+}
+
 /// A probability, exact in units of 10^-12.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Probability(u64);
@@ -219,6 +229,14 @@ impl Flow<'_> {
 }
 
 impl FlowGroup {
+    /// The first and the last server port.
+    pub fn port_range(&self) -> (u16, u16) {
+        match self.ports {
+            Ports::Shared(p) => (p, p),
+            Ports::Each { first } => (first, first + (self.count - 1) as u16),
+        }
+    }
+
     /// The flows of the group.
     pub fn flows(&self) -> impl Iterator<Item = Flow<'_>> {
         (0..self.count).map(move |index| Flow {
@@ -235,6 +253,14 @@ impl FlowGroup {
 }
 
 impl Plan {
+    /// Uses another seed, for the gateway too.
+    pub fn reseed(&mut self, seed: u64) {
+        self.seed = seed;
+        if let Some(g) = &mut self.gateway {
+            g.seed = seed;
+        }
+    }
+
     /// Every flow, group by group.
     pub fn flows(&self) -> impl Iterator<Item = Flow<'_>> {
         self.groups.iter().flat_map(FlowGroup::flows)

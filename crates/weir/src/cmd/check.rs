@@ -1,101 +1,122 @@
-//! `weir check`: parses a file and says what it would do.
+//! `weir check`: parses a configuration file and says what it will do.
 
-use super::Failure;
-use crate::config::{self, File, Source};
-use crate::plan::{Link, Plan};
-use clap::Args;
-use std::fmt::Write;
+use crate::config::diag::Located;
+use crate::config::{self, File};
+use crate::error::Failure;
+use crate::{result, summary};
+use serde::Serialize;
 use std::path::PathBuf;
-use weir_core::ack::{AckControl, Period, Release, SlowStart, Window};
-use weir_core::gateway::Config;
 use weir_io::supervise::{BridgeUse, Setup, Steered};
 
 /// Arguments of `weir check`.
-#[derive(Debug, Args)]
-pub struct Arguments {
-    /// An experiment, a gateway.toml, or a file for `weir wan`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  weir check gateway.toml
+  weir check experiments/examples/annotated.toml
+  weir check --json - gateway.toml | jq '.errors'
+
+The kind of file is seen from what is in it: [ports] and [gateway] are for `weir run`, [ports] and
+[path] for `weir wan`; anything else is an experiment.")]
+pub struct Args {
+    /// The file: an experiment, a gateway's configuration or an emulator's
+    #[arg(value_name = "FILE.toml")]
     pub file: PathBuf,
-    /// Only parse: do not look at this host's interfaces and privileges.
-    #[arg(long)]
-    pub offline: bool,
+    /// Write what was found as JSON; `-` is standard output, instead of text
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
 }
 
-/// Parses, prints, and looks at the host if the file is for one.
-pub fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let source = Source::read(&arguments.file)?;
-    let (text, setup) = match config::parse(&source).map_err(|e| e.to_string())? {
-        File::Experiment(e) => (experiment(&e.plan), None),
-        File::Gateway(f) => {
-            let (lan, wan) = f.gateway.ack_ports();
-            let steered = Steered::Acks { lan, wan };
-            let text = format!("gateway between {} (LAN) and {} (WAN)\n", f.ports.lan, f.ports.wan);
-            let setup = Setup::new(&f.ports.lan, &f.ports.wan, steered, BridgeUse::Kernel);
-            (text + &gateway(&f.gateway), Some(setup))
+/// Something about the host that matters to a configuration.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// Whether the configuration cannot work because of it; else it is a warning.
+    pub fatal: bool,
+    /// What it is.
+    pub message: String,
+    /// What can be done about it.
+    pub help: String,
+}
+
+/// Looks at the host that a configuration is for: interfaces, privileges, kernel settings.
+pub type HostChecks<'a> = &'a dyn Fn(&File) -> Vec<Finding>;
+
+/// Nothing is looked at: for files from elsewhere.
+pub fn no_host_checks(_: &File) -> Vec<Finding> {
+    Vec::new()
+}
+
+/// This host, which is left as it is.
+pub fn this_host(file: &File) -> Vec<Finding> {
+    let (ports, steered, bridge) = match file {
+        File::Experiment(_) => return Vec::new(),
+        File::Gateway(g) => {
+            let (lan, wan) = g.gateway.ack_ports();
+            (&g.ports, Steered::Acks { lan, wan }, BridgeUse::Kernel)
         }
-        File::Wan(f) => {
-            let text = format!("emulator between {} (LAN) and {} (WAN)\n", f.ports.lan, f.ports.wan)
-                + &link("out", &f.path.wan_out)
-                + &link("back", &f.path.wan_back);
-            (text, Some(Setup::new(&f.ports.lan, &f.ports.wan, Steered::Full, BridgeUse::None)))
+        File::Wan(w) => (&w.ports, Steered::Full, BridgeUse::None),
+    };
+    let setup = Setup::new(&ports.lan, &ports.wan, steered, bridge);
+    let problems = setup.check().err().map_or(Vec::new(), |p| p.0);
+    problems.into_iter().map(|message| Finding { fatal: true, message, help: String::new() }).collect()
+}
+
+/// What a check found, as it is written by `--json`.
+#[derive(Debug, Serialize)]
+struct Report {
+    schema: u32,
+    file: String,
+    kind: Option<&'static str>,
+    ok: bool,
+    errors: Vec<Located>,
+    host: Vec<Finding>,
+    summary: Vec<String>,
+}
+
+/// Runs `weir check`. Errors in the file are [`Failure::Config`]; a host that cannot do what the file
+/// says is [`Failure::Other`].
+pub fn run(args: &Args, host: HostChecks) -> Result<(), Failure> {
+    let source = super::source(&args.file)?;
+    let parsed = config::parse(&source);
+    let mut report = Report {
+        schema: result::SCHEMA,
+        file: source.name.clone(),
+        kind: None,
+        ok: parsed.is_ok(),
+        errors: Vec::new(),
+        host: Vec::new(),
+        summary: Vec::new(),
+    };
+    match &parsed {
+        Err(errors) => report.errors = errors.located(),
+        Ok(file) => {
+            report.kind = Some(summary::kind(file));
+            report.summary = summary::lines(file);
+            report.host = host(file);
+            report.ok = report.host.iter().all(|f| !f.fatal);
         }
-    };
-    print!("{text}");
-    if let Some(setup) = setup.filter(|_| !arguments.offline) {
-        setup.check().map_err(|problems| problems.to_string())?;
-        println!("this host has what it takes");
     }
-    Ok(())
+    if let Some(to) = &args.json {
+        super::write_json(to, &report)?;
+    }
+    parsed?;
+    if args.json.as_deref() != Some("-".as_ref()) {
+        super::print(&text(&report))?;
+    }
+    match report.ok {
+        true => Ok(()),
+        false => Err(Failure::Other("this host cannot do what the file says".to_string())),
+    }
 }
 
-fn experiment(plan: &Plan) -> String {
-    let mut text = format!("experiment {}: {} s, {} flows\n", plan.name, plan.duration, plan.flows().count());
-    for group in &plan.groups {
-        let cc = group.cc.as_deref().unwrap_or("default");
-        let _ = writeln!(text, "  flow {} × {}, {cc}, from {}", group.id, group.count, group.start);
+fn text(report: &Report) -> String {
+    let mut text = format!("{}: {}\n", report.file, report.kind.unwrap_or("nothing"));
+    for line in &report.summary {
+        text.push_str(&format!("  {line}\n"));
     }
-    text += &link("lan", &plan.path.lan);
-    text += &link("wan.out", &plan.path.wan_out);
-    text += &link("wan.back", &plan.path.wan_back);
-    match &plan.gateway {
-        Some(config) => text += &gateway(config),
-        None => text += "no gateway: a plain bridge\n",
+    for f in &report.host {
+        let severity = if f.fatal { "problem" } else { "warning" };
+        text.push_str(&format!("{severity}: {}\n  {}\n", f.message, f.help));
     }
-    let _ = writeln!(text, "{} checks", plan.expects.len());
     text
-}
-
-fn link(name: &str, l: &Link) -> String {
-    if l.is_bare() {
-        return format!("  link {name}: a bare wire\n");
-    }
-    let rate = l.rate.map_or("no rate".to_string(), |r| format!("{r}, queue {:?}", l.queue));
-    format!("  link {name}: {rate}, delay {}, loss {:?}\n", l.delay, l.loss)
-}
-
-fn gateway(config: &Config) -> String {
-    let mut text = String::new();
-    for c in &config.classes {
-        let what = c.ack.as_ref().map_or("left alone".to_string(), policy);
-        let rules = if c.matches.is_empty() { "every flow".into() } else { format!("{} rules", c.matches.len()) };
-        let _ = writeln!(text, "  class {} ({:?}, {rules}): {what}", c.name, c.direction);
-    }
-    let _ = writeln!(text, "  at most {} flows; others pass untouched", config.max_flows);
-    text
-}
-
-fn policy(ack: &AckControl) -> String {
-    let Release::Rate(r) = ack.release;
-    let period = match r.period {
-        Period::Fixed(d) => format!("every {d}"),
-        Period::Auto { min, max } => format!("every two segments, {min} to {max}"),
-    };
-    let window = match ack.window {
-        Window::Keep => String::new(),
-        Window::Size { standing_delay } => format!(", at most {standing_delay} held"),
-    };
-    let slow_start = match r.slow_start {
-        SlowStart::Ignore => ", slow start ignored",
-        SlowStart::Detect { .. } => "",
-    };
-    format!("{} per flow ({:?}), ACKs released {period}{window}{slow_start}", r.rate, r.counts)
 }

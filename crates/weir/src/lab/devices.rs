@@ -26,13 +26,13 @@ pub fn emulator_config(plan: &Plan, place: Place) -> String {
         Place::Lan => (plan.path.lan, plan.path.lan),
         _ => (plan.path.wan_out, plan.path.wan_back),
     };
-    let head = format!("name = \"{}\"\nseed = {}\n\n{}", place.suffix(), plan.seed, ports());
+    let head = format!("seed = {}\n\n{}", plan.seed, ports());
     head + &direction("out", &out) + &direction("back", &back)
 }
 
 /// A link with the keys that `[path]` has.
 fn direction(name: &str, link: &Link) -> String {
-    let mut text = format!("\n[{name}]\n");
+    let mut text = format!("\n[path.wan.{name}]\n");
     // Writing to a string cannot fail.
     if let Some(rate) = link.rate {
         let _ = writeln!(text, "rate = \"{rate}\"");

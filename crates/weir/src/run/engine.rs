@@ -55,12 +55,12 @@ impl Engine for GatewayEngine {
     fn report(&mut self, report: &Report<'_>) {
         let gateway = &self.gateway;
         let restarts = self.restarts;
-        self.writer.write(report, || GatewayReport {
+        self.writer.write(report, |last| GatewayReport {
             schema: crate::result::SCHEMA,
             wall_s: report.wall.as_secs_f64(),
             gateway: report::gateway(gateway.stats(), report.cpu),
             classes: report::classes(gateway),
-            flows: report::flows(gateway),
+            flows: report::flows(gateway, last),
             passed: report::passed(gateway.stats()),
             steering: SteeringReport::of(report, restarts),
         });
@@ -103,7 +103,7 @@ impl Node for EmulatorEngine {
 impl Engine for EmulatorEngine {
     fn report(&mut self, report: &Report<'_>) {
         let (path, name) = (&self.path, &self.name);
-        self.writer.write(report, || EmulatorReport {
+        self.writer.write(report, |_| EmulatorReport {
             schema: crate::result::SCHEMA,
             wall_s: report.wall.as_secs_f64(),
             links: vec![

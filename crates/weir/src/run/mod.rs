@@ -29,8 +29,8 @@ pub struct Ports {
     pub wan: String,
     /// Where XDP runs; `None`: in the driver if it can.
     pub xdp: Option<XdpMode>,
-    /// Use zero copy if every port can.
-    pub zero_copy: bool,
+    /// Whether frames must be (`true`), must not be (`false`) or may be handed over without a copy.
+    pub zero_copy: Option<bool>,
     /// How the driver runs.
     pub driver: DriverConfig,
 }
@@ -42,7 +42,7 @@ impl Ports {
             lan: lan.into(),
             wan: wan.into(),
             xdp: None,
-            zero_copy: true,
+            zero_copy: None,
             driver: DriverConfig::default(),
         }
     }
@@ -58,7 +58,7 @@ pub fn gateway(ports: &Ports, config: &Config, json: Option<PathBuf>) -> Result<
     let mut setup = Setup::new(&ports.lan, &ports.wan, Steered::Acks { lan, wan }, BridgeUse::Kernel);
     setup.xdp = ports.xdp;
     setup.verdicts = config.max_flows.max(1024);
-    setup.pool.zero_copy = ports.zero_copy;
+    setup.pool.zero_copy = ports.zero_copy != Some(false);
     let supervisor = Supervisor::prepare(&setup).map_err(|p| p.to_string())?;
     let records = Records::<Record>::alloc(config.max_flows as usize)
         .map_err(|e| format!("memory for {} flows: {e}", config.max_flows))?;
@@ -127,7 +127,7 @@ const UNLIMITED_PIPE: Duration = Duration::from_millis(50);
 pub fn emulator(ports: &Ports, emulator: &Emulator, json: Option<PathBuf>) -> Result<(), String> {
     let mut setup = Setup::new(&ports.lan, &ports.wan, Steered::Full, BridgeUse::None);
     setup.xdp = ports.xdp;
-    setup.pool = pool(emulator, ports.zero_copy);
+    setup.pool = pool(emulator, ports.zero_copy != Some(false));
     let supervisor = Supervisor::prepare(&setup).map_err(|p| p.to_string())?;
     tracing::info!(lan = ports.lan, wan = ports.wan, "emulating");
     supervisor

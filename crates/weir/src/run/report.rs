@@ -3,7 +3,9 @@
 use crate::result::{ClassResult, Counts, Frames, GatewayResult, LinkResult, QuantilesMax};
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{sync_channel, SyncSender};
+use std::thread::JoinHandle;
 use weir_core::ack::Release;
 use weir_core::gateway::{Gateway, GatewayStats, PassReason};
 use weir_core::link::Link;
@@ -23,7 +25,7 @@ pub struct GatewayReport {
     pub gateway: GatewayResult,
     /// Classes in the order of the configuration.
     pub classes: Vec<ClassResult>,
-    /// Flows in its table, at most 10,000 of them.
+    /// Flows in its table, at most 10,000; while it runs only if there are at most 1,000.
     pub flows: Vec<GatewayFlow>,
     /// Frames that passed untouched, by reason.
     pub passed: Counts,
@@ -122,8 +124,10 @@ impl SteeringReport {
     }
 }
 
-/// Most flows in a report.
+/// Most flows in the last report.
 const MAX_FLOWS: usize = 10_000;
+/// With more flows than this, only the last report lists them.
+const MAX_FLOWS_LIVE: u32 = 1_000;
 
 pub(super) fn gateway(stats: &GatewayStats, cpu: Duration) -> GatewayResult {
     let l = &stats.ledger;
@@ -169,7 +173,10 @@ pub(super) fn classes(gateway: &Gateway) -> Vec<ClassResult> {
         .collect()
 }
 
-pub(super) fn flows(gateway: &Gateway) -> Vec<GatewayFlow> {
+pub(super) fn flows(gateway: &Gateway, last: bool) -> Vec<GatewayFlow> {
+    if !last && gateway.stats().flows > MAX_FLOWS_LIVE {
+        return Vec::new();
+    }
     gateway
         .flows()
         .take(MAX_FLOWS)
@@ -218,32 +225,60 @@ fn drops(drops: &Drops) -> Counts {
 /// How often a report is written while the engine runs.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// Writes reports to a file, each whole or not at all.
+/// Writes reports to a file, each whole or not at all, in a thread of its own: the engine's thread must
+/// not wait for a disk.
 pub(super) struct Writer {
-    path: Option<PathBuf>,
     next: Time,
+    thread: Option<(SyncSender<Document>, JoinHandle<()>)>,
 }
 
+/// A report on its way to the writing thread.
+type Document = Box<dyn FnOnce() -> serde_json::Result<Vec<u8>> + Send>;
+
 impl Writer {
+    /// Called in the engine's process.
     pub(super) fn new(path: Option<PathBuf>) -> Writer {
-        Writer { path, next: Time::ZERO }
+        let thread = path.map(|path| {
+            let (sender, receiver) = sync_channel::<Document>(1);
+            let thread = std::thread::spawn(move || receiver.into_iter().for_each(|make| save(&path, make)));
+            (sender, thread)
+        });
+        Writer { next: Time::ZERO, thread }
     }
 
-    /// Writes what `make` makes, if it is time or the engine has ended.
-    pub(super) fn write<T: Serialize>(&mut self, report: &Report<'_>, make: impl FnOnce() -> T) {
-        let Some(path) = &self.path else { return };
+    /// Writes what `make` makes, if it is time or the engine has ended. `make` is told whether it may
+    /// take its time.
+    pub(super) fn write<T: Serialize + Send + 'static>(
+        &mut self,
+        report: &Report<'_>,
+        make: impl FnOnce(bool) -> T,
+    ) {
+        let Some((sender, _)) = &self.thread else { return };
         if report.now < self.next && !report.last {
             return;
         }
         self.next = report.now + EVERY;
-        let draft = path.with_extension("new");
-        let written = serde_json::to_vec(&make())
-            .map_err(std::io::Error::from)
-            .and_then(|text| std::fs::write(&draft, text))
-            .and_then(|()| std::fs::rename(&draft, path));
-        if let Err(error) = written {
-            tracing::warn!(%error, path = %path.display(), "the report could not be written");
-            self.path = None;
+        let value = make(report.last);
+        let document: Document = Box::new(move || serde_json::to_vec(&value));
+        if !report.last {
+            // A writer that is not done with the last one skips this one.
+            let _ = sender.try_send(document);
+            return;
         }
+        let Some((sender, thread)) = self.thread.take() else { return };
+        let _ = sender.send(document);
+        drop(sender);
+        let _ = thread.join();
+    }
+}
+
+fn save(path: &Path, make: Document) {
+    let draft = path.with_extension("new");
+    let written = make()
+        .map_err(std::io::Error::from)
+        .and_then(|text| std::fs::write(&draft, text))
+        .and_then(|()| std::fs::rename(&draft, path));
+    if let Err(error) = written {
+        tracing::warn!(%error, path = %path.display(), "the report could not be written");
     }
 }

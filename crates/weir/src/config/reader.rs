@@ -1,0 +1,446 @@
+//! Reading tables: every key is asked for by name and parsed on the spot; what was not asked for is
+//! an unknown key. Faults are collected, so that one run shows all of them.
+
+use super::diag::{listed, nearest, Diagnostic, Errors, Source};
+use super::units::{self, Decimal, Fault};
+use crate::plan::Probability;
+use crate::result::World;
+use core::ops::{Range, RangeInclusive};
+use std::cell::RefCell;
+use toml::de::{DeTable, DeValue};
+use weir_core::gateway::Prefix;
+use weir_core::rate::Rate;
+use weir_core::time::Duration;
+
+/// Where faults are collected, and where keys that not every world has are noted.
+#[derive(Default)]
+pub struct Sink {
+    faults: RefCell<Vec<Diagnostic>>,
+    only: RefCell<Vec<Only>>,
+}
+
+/// A key that was used and that one world only can do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Only {
+    /// The world that has it.
+    pub world: World,
+    /// The key with its path: `flow.delayed_ack`.
+    pub key: String,
+    /// Where it is.
+    pub span: Range<usize>,
+}
+
+impl Sink {
+    /// Notes a fault.
+    pub fn push(&self, span: Range<usize>, fault: Fault) {
+        self.faults.borrow_mut().push(Diagnostic { span, message: fault.message, help: fault.help });
+    }
+    /// `value`, unless there were faults.
+    pub fn finish<T>(self, source: &Source, value: Option<T>) -> Result<(T, Vec<Only>), Errors> {
+        let faults = self.faults.into_inner();
+        match value {
+            Some(v) if faults.is_empty() => Ok((v, self.only.into_inner())),
+            _ => Err(Errors::new(source, faults)),
+        }
+    }
+}
+
+/// Parses a file into its root table. Syntax errors carry the parser's own words.
+pub fn parse_toml(source: &Source) -> Result<toml::Spanned<DeTable<'_>>, Errors> {
+    DeTable::parse(&source.text).map_err(|e| {
+        let span = e.span().unwrap_or(0..0);
+        let message = e.message().trim_end().replace('\n', "; ");
+        Errors::new(source, vec![Diagnostic { span, message, help: None }])
+    })
+}
+
+/// A value of a file becomes a value of ours.
+pub trait FromValue: Sized {
+    /// Parses; the fault says what was found and what is accepted.
+    fn from_value(value: &DeValue) -> Result<Self, Fault>;
+}
+
+/// What a value is, for messages.
+fn found(value: &DeValue) -> String {
+    match value {
+        DeValue::String(s) => format!("the string \"{s}\""),
+        DeValue::Integer(i) => format!("the integer {}", i.as_str()),
+        DeValue::Float(x) => format!("the number {}", x.as_str()),
+        DeValue::Boolean(b) => format!("the boolean {b}"),
+        DeValue::Datetime(d) => format!("the date {d}"),
+        DeValue::Array(_) => "an array".to_string(),
+        DeValue::Table(_) => "a table".to_string(),
+    }
+}
+
+/// The text of a string, or of a number if those are taken too.
+fn text(value: &DeValue, what: &str, example: &str, numbers: bool) -> Result<String, Fault> {
+    match value {
+        DeValue::String(s) => Ok(s.to_string()),
+        DeValue::Integer(i) if numbers && i.radix() == 10 => Ok(i.as_str().to_string()),
+        DeValue::Float(x) if numbers => Ok(x.as_str().to_string()),
+        DeValue::Integer(i) if !numbers => {
+            Err(Fault::new(format!("{} is a {what} without a unit", i.as_str()), format!("write {example}")))
+        }
+        v => Err(Fault::new(format!("expected a {what}, found {}", found(v)), format!("write {example}"))),
+    }
+}
+
+macro_rules! from_text {
+    ($type:ty, $what:literal, $example:literal, $numbers:literal, $parse:path) => {
+        impl FromValue for $type {
+            fn from_value(value: &DeValue) -> Result<Self, Fault> {
+                $parse(&text(value, $what, $example, $numbers)?)
+            }
+        }
+    };
+}
+
+from_text!(Rate, "rate", "\"10Mbit\"", false, units::rate);
+from_text!(Duration, "duration", "\"10ms\"", false, units::duration);
+from_text!(Probability, "probability", "0.0001 or \"0.01%\"", true, units::probability);
+from_text!(units::QueueLimit, "queue limit", "\"100p\", \"64KiB\" or \"1bdp\"", false, units::queue);
+from_text!(RangeInclusive<u16>, "port or range of ports", "5001 or \"5001-5008\"", true, units::ports);
+from_text!(Prefix, "prefix", "\"10.1.0.0/16\"", false, units::prefix);
+
+impl FromValue for String {
+    fn from_value(value: &DeValue) -> Result<Self, Fault> {
+        match value {
+            DeValue::String(s) => Ok(s.to_string()),
+            v => Err(Fault::bare(format!("expected a string, found {}", found(v)))),
+        }
+    }
+}
+
+impl FromValue for bool {
+    fn from_value(value: &DeValue) -> Result<Self, Fault> {
+        match value {
+            DeValue::Boolean(b) => Ok(*b),
+            v => Err(Fault::new(format!("expected true or false, found {}", found(v)), "without quotes")),
+        }
+    }
+}
+
+impl FromValue for u64 {
+    fn from_value(value: &DeValue) -> Result<Self, Fault> {
+        match value {
+            DeValue::Integer(i) => u64::from_str_radix(&i.as_str().replace('_', ""), i.radix())
+                .map_err(|_| Fault::bare(format!("{} is out of range", i.as_str()))),
+            v => Err(Fault::bare(format!("expected a whole number, found {}", found(v)))),
+        }
+    }
+}
+
+/// A duration above zero.
+pub struct Positive(pub Duration);
+
+from_text!(Positive, "duration", "\"10ms\"", false, positive);
+
+fn positive(text: &str) -> Result<Positive, Fault> {
+    units::positive_duration(text).map(Positive)
+}
+
+/// A size in bytes, as an integer or with a unit.
+pub struct Size(pub u64);
+
+from_text!(Size, "size", "\"64KiB\" or 1500", true, size);
+
+fn size(text: &str) -> Result<Size, Fault> {
+    units::size(text).map(Size)
+}
+
+/// A plain decimal number.
+pub struct Number(pub Decimal);
+
+impl FromValue for Number {
+    fn from_value(value: &DeValue) -> Result<Self, Fault> {
+        let text = match value {
+            DeValue::Integer(i) => i.as_str(),
+            DeValue::Float(x) => x.as_str(),
+            v => return Err(Fault::bare(format!("expected a number, found {}", found(v)))),
+        };
+        Decimal::parse(text)
+            .map(Number)
+            .ok_or_else(|| Fault::bare(format!("{text} is not a number that can be used here")))
+    }
+}
+
+/// A string, or a number as it is written: for keys whose meaning depends on other keys.
+#[derive(Clone, Debug)]
+pub enum Scalar {
+    /// In quotes.
+    Text(String),
+    /// A bare number.
+    Number(String),
+}
+
+impl FromValue for Scalar {
+    fn from_value(value: &DeValue) -> Result<Self, Fault> {
+        match value {
+            DeValue::String(s) => Ok(Scalar::Text(s.to_string())),
+            DeValue::Integer(i) if i.radix() == 10 => Ok(Scalar::Number(i.as_str().to_string())),
+            DeValue::Float(x) => Ok(Scalar::Number(x.as_str().to_string())),
+            v => Err(Fault::bare(format!("expected a string or a number, found {}", found(v)))),
+        }
+    }
+}
+
+/// A table being read.
+pub struct Section<'a> {
+    table: &'a DeTable<'a>,
+    /// The table's header, or the table itself if it is inline.
+    pub span: Range<usize>,
+    path: String,
+    sink: &'a Sink,
+    asked: RefCell<Vec<&'static str>>,
+    /// Keys that are known to be missing from this version, with the reason.
+    future: &'static [(&'static str, &'static str)],
+}
+
+impl<'a> Section<'a> {
+    /// The root table of a file.
+    pub fn root(table: &'a toml::Spanned<DeTable<'a>>, sink: &'a Sink) -> Section<'a> {
+        Section::new(table.get_ref(), 0..0, String::new(), sink)
+    }
+
+    fn new(table: &'a DeTable<'a>, span: Range<usize>, path: String, sink: &'a Sink) -> Section<'a> {
+        Section { table, span, path, sink, asked: RefCell::default(), future: &[] }
+    }
+
+    /// Keys that will be refused as not built yet, each with what there is to say about it.
+    pub fn refuse(&mut self, future: &'static [(&'static str, &'static str)]) {
+        self.future = future;
+    }
+
+    fn entry(&self, key: &'static str) -> Option<(Range<usize>, &'a toml::Spanned<DeValue<'a>>)> {
+        if !self.asked.borrow().contains(&key) {
+            self.asked.borrow_mut().push(key);
+        }
+        // Few keys in a table: looking at each is cheap, and gives the key's own span.
+        self.table.iter().find(|(k, _)| k.get_ref() == key).map(|(k, v)| (k.span(), v))
+    }
+
+    /// Is the key there?
+    pub fn has(&self, key: &'static str) -> bool {
+        self.entry(key).is_some()
+    }
+
+    /// Where the key is, or the whole table if it is not there.
+    pub fn key_span(&self, key: &'static str) -> Range<usize> {
+        self.entry(key).map_or(self.span.clone(), |(k, _)| k)
+    }
+
+    /// Where its value is, or the whole table if the key is not there.
+    pub fn value_span(&self, key: &'static str) -> Range<usize> {
+        self.entry(key).map_or(self.span.clone(), |(_, v)| v.span())
+    }
+
+    /// A fault about the value of a key.
+    pub fn fault(&self, key: &'static str, fault: Fault) {
+        self.sink.push(self.value_span(key), fault);
+    }
+
+    /// A fault about a key itself.
+    pub fn key_fault(&self, key: &'static str, fault: Fault) {
+        self.sink.push(self.key_span(key), fault);
+    }
+
+    /// Has the table no keys at all?
+    pub fn is_empty(&self) -> bool {
+        self.table.iter().next().is_none()
+    }
+
+    /// A fault about the table.
+    pub fn fault_here(&self, fault: Fault) {
+        self.sink.push(self.span.clone(), fault);
+    }
+
+    /// Has nothing been wrong so far, anywhere in the file?
+    pub fn all_well(&self) -> bool {
+        self.sink.faults.borrow().is_empty()
+    }
+
+    /// The path of this table: `path.wan`.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// A key with its path, for messages.
+    fn full(&self, key: &str) -> String {
+        if self.path.is_empty() {
+            key.to_string()
+        } else {
+            format!("{}.{key}", self.path)
+        }
+    }
+
+    /// The value of a key; `None` if it is absent or faulty, which is noted.
+    pub fn get<T: FromValue>(&self, key: &'static str) -> Option<T> {
+        self.get_with(key, T::from_value)
+    }
+
+    fn get_with<T>(&self, key: &'static str, parse: impl FnOnce(&DeValue) -> Result<T, Fault>) -> Option<T> {
+        let (_, value) = self.entry(key)?;
+        match parse(value.get_ref()) {
+            Ok(v) => Some(v),
+            Err(mut fault) => {
+                fault.message = format!("`{}`: {}", self.full(key), fault.message);
+                self.sink.push(value.span(), fault);
+                None
+            }
+        }
+    }
+
+    /// The value of a key made with a further check.
+    pub fn parsed<T: FromValue, U>(
+        &self,
+        key: &'static str,
+        check: impl FnOnce(T) -> Result<U, Fault>,
+    ) -> Option<U> {
+        self.get_with(key, |v| T::from_value(v).and_then(check))
+    }
+
+    /// A whole number from `range`.
+    pub fn int(&self, key: &'static str, range: RangeInclusive<u64>) -> Option<u64> {
+        self.parsed(key, |n: u64| {
+            if range.contains(&n) {
+                Ok(n)
+            } else {
+                Err(Fault::bare(format!("{n} is not from {} to {}", range.start(), range.end())))
+            }
+        })
+    }
+
+    /// One of a closed set of names.
+    pub fn choice<T: Copy>(&self, key: &'static str, known: &[(&str, T)], future: &[&str]) -> Option<T> {
+        self.parsed(key, |s: String| units::choice(&s, "value", known, future))
+    }
+
+    /// As [`Section::get`], but the key must be there.
+    pub fn required<T: FromValue>(&self, key: &'static str, example: &str) -> Option<T> {
+        self.need(key, example);
+        self.get(key)
+    }
+
+    /// Notes a fault if the key is missing.
+    pub fn need(&self, key: &'static str, example: &str) {
+        if !self.has(key) {
+            self.fault_here(Fault::new(
+                format!("missing key `{}`", self.full(key)),
+                format!("for example: {key} = {example}"),
+            ));
+        }
+    }
+
+    /// Notes a fault if more than one of these keys is there: they say the same thing.
+    pub fn at_most_one(&self, keys: &[&'static str], why: &str) {
+        let there: Vec<_> = keys.iter().filter(|&&k| self.has(k)).collect();
+        if let [first, .., last] = there.as_slice() {
+            self.sink.push(
+                self.key_span(last),
+                Fault::new(format!("`{}` together with `{first}`", self.full(last)), why),
+            );
+        }
+    }
+
+    /// Notes that a key that one world only has is used.
+    pub fn note_only(&self, world: World, key: &'static str) {
+        if let Some((span, _)) = self.entry(key) {
+            self.sink.only.borrow_mut().push(Only { world, key: self.full(key), span });
+        }
+    }
+
+    /// The table under a key.
+    pub fn section(&self, key: &'static str) -> Option<Section<'a>> {
+        let (key_span, value) = self.entry(key)?;
+        match value.get_ref() {
+            DeValue::Table(t) => {
+                Some(Section::new(t, table_span(value, key_span), self.full(key), self.sink))
+            }
+            v => {
+                let message = format!("`{}`: expected a table, found {}", self.full(key), found(v));
+                let help = format!("write [{0}] above its keys", self.full(key));
+                self.sink.push(value.span(), Fault::new(message, help));
+                None
+            }
+        }
+    }
+
+    /// The tables of the array under a key; none if it is absent.
+    pub fn sections(&self, key: &'static str) -> Vec<Section<'a>> {
+        let Some((key_span, value)) = self.entry(key) else {
+            return Vec::new();
+        };
+        let DeValue::Array(items) = value.get_ref() else {
+            let message = format!(
+                "`{0}`: expected an array of tables, found {1}",
+                self.full(key),
+                found(value.get_ref())
+            );
+            let help = format!("write [[{0}]] above the keys of each", self.full(key));
+            self.sink.push(key_span, Fault::new(message, help));
+            return Vec::new();
+        };
+        if items.is_empty() {
+            let message = format!("`{}`: an empty array", self.full(key));
+            self.sink.push(value.span(), Fault::new(message, "leave the key out"));
+        }
+        let mut out = Vec::new();
+        for item in items.iter() {
+            match item.get_ref() {
+                DeValue::Table(t) => {
+                    out.push(Section::new(t, table_span(item, key_span.clone()), self.full(key), self.sink));
+                }
+                v => self.sink.push(
+                    item.span(),
+                    Fault::bare(format!("`{}`: expected a table, found {}", self.full(key), found(v))),
+                ),
+            }
+        }
+        out
+    }
+
+    /// Notes a fault for every key that nobody asked for.
+    pub fn finish(self) {
+        self.check_done();
+    }
+
+    /// As [`Section::finish`], for a section that is only borrowed.
+    pub fn check_done(&self) {
+        let asked = self.asked.borrow();
+        for (key, _) in self.table.iter() {
+            let name: &str = key.get_ref();
+            if asked.contains(&name) {
+                continue;
+            }
+            let full = self.full(name);
+            if let Some((_, why)) = self.future.iter().find(|(k, _)| *k == name) {
+                self.sink.push(key.span(), Fault::new(format!("`{full}` does not exist yet"), *why));
+                continue;
+            }
+            let guess = match nearest(name, asked.iter().copied()) {
+                Some(k) => format!("did you mean `{k}`? "),
+                None => String::new(),
+            };
+            let place =
+                if self.path.is_empty() { "at the top".to_string() } else { format!("in `{}`", self.path) };
+            self.sink.push(
+                key.span(),
+                Fault::new(
+                    format!("unknown key `{full}`"),
+                    format!("{guess}known {place}: {}", listed(asked.iter().copied())),
+                ),
+            );
+        }
+    }
+}
+
+/// The span of a table for messages: its header line, not all of its lines. A table that exists only
+/// through its dotted children has an empty span; then the key stands for it.
+fn table_span(value: &toml::Spanned<DeValue>, key: Range<usize>) -> Range<usize> {
+    if value.span().is_empty() {
+        key
+    } else {
+        value.span()
+    }
+}

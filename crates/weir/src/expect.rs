@@ -1,0 +1,292 @@
+//! Measures and expectations, evaluated over a result. Everything about rates over time is computed
+//! from the bins of received bytes in `series`, so that any beginning, interval or window can be asked
+//! for afterwards.
+
+use crate::plan::{Aggregate, Expect, Measure, Metric, Op, Plan, Subject, Target, Tolerance};
+use crate::result::{ExpectResult, FlowResult, RunResult, Status, RECEIVED};
+use serde_json::Value;
+use weir_core::time::Duration;
+
+/// Does `name` match `pattern`, in which `*` is any run of characters, dots included?
+pub fn matches(pattern: &str, name: &str) -> bool {
+    match pattern.split_once('*') {
+        None => pattern == name,
+        Some((head, tail)) => name
+            .strip_prefix(head)
+            .is_some_and(|rest| (0..=rest.len()).any(|i| rest.get(i..).is_some_and(|r| matches(tail, r)))),
+    }
+}
+
+/// A value that was measured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sample {
+    /// The value in the unit of its metric (bits per second, microseconds, …).
+    pub value: f64,
+    /// What it belongs to: a flow, with the time if there are several of one flow.
+    pub at: String,
+    /// What the gateway is set to for the flow, in bits per second.
+    pub flow_rate: Option<u64>,
+}
+
+/// Measures. An empty answer means that there was nothing to measure: no such flow, a flow too short, a
+/// value that is `null`.
+pub fn measure(m: &Measure, bin: Duration, result: &RunResult) -> Vec<Sample> {
+    match (&m.subject, &m.metric) {
+        (Subject::Flow(pattern), metric) => {
+            let flows = result.flows.iter().filter(|f| matches(pattern, &f.id));
+            flows.flat_map(|f| flow(m, metric, bin, result, f)).collect()
+        }
+        (Subject::Link(pattern), Metric::Field(path)) => {
+            fields(result.links.iter().map(|l| (l.name.as_str(), l)), pattern, path)
+        }
+        (Subject::Class(pattern), Metric::Field(path)) => {
+            fields(result.classes.iter().map(|c| (c.name.as_str(), c)), pattern, path)
+        }
+        (Subject::Gateway, Metric::Field(path)) => {
+            fields(result.gateway.iter().map(|g| ("gateway", g)), "*", path)
+        }
+        // Only flows are recorded over time; the parser makes no such measure.
+        _ => Vec::new(),
+    }
+}
+
+fn fields<'a, T: serde::Serialize + 'a>(
+    objects: impl Iterator<Item = (&'a str, &'a T)>,
+    pattern: &str,
+    path: &[String],
+) -> Vec<Sample> {
+    objects
+        .filter(|(name, _)| matches(pattern, name))
+        .filter_map(|(name, o)| {
+            Some(Sample { value: field(o, path)?, at: name.to_string(), flow_rate: None })
+        })
+        .collect()
+}
+
+/// A field by its path in the object as it is written. Counts by name mean their sum; a name that did
+/// not occur counts 0.
+fn field(object: &impl serde::Serialize, path: &[String]) -> Option<f64> {
+    let root = serde_json::to_value(object).ok()?;
+    let mut at = &root;
+    for (i, key) in path.iter().enumerate() {
+        match at.get(key) {
+            Some(v) => at = v,
+            None if i > 0 && matches!(path[i - 1].as_str(), "drops" | "dropped") => return Some(0.0),
+            None => return None,
+        }
+    }
+    match at {
+        Value::Object(counts) => counts.values().map(Value::as_f64).sum(),
+        v => v.as_f64(),
+    }
+}
+
+/// Samples of one flow.
+fn flow(m: &Measure, metric: &Metric, bin: Duration, result: &RunResult, f: &FlowResult) -> Vec<Sample> {
+    let sample = |value: f64, at: String| Sample { value, at, flow_rate: f.target_bps };
+    let span = |(from, to): (usize, usize)| {
+        let t = |i: usize| bin.saturating_mul(i as u64).as_secs_f64();
+        format!("{}, {:.3} to {:.3} s", f.id, t(from), t(to))
+    };
+    if let Metric::Field(path) = metric {
+        return field(f, path).map(|v| sample(v, f.id.clone())).into_iter().collect();
+    }
+    let Some(bins) = Bins::of(m, bin, result, f) else {
+        return Vec::new();
+    };
+    let one = |found: Option<(f64, (usize, usize))>| {
+        found.map(|(bps, at)| sample(bps, span(at))).into_iter().collect()
+    };
+    match metric {
+        Metric::Goodput => {
+            bins.rate(bins.first, bins.last).map(|v| sample(v, f.id.clone())).into_iter().collect()
+        }
+        Metric::Intervals(len) => {
+            let n = bins.count(*len);
+            let starts = (bins.first..).step_by(n).take_while(|s| s + n <= bins.last);
+            starts.filter_map(|s| Some(sample(bins.rate(s, s + n)?, span((s, s + n))))).collect()
+        }
+        Metric::MaxOver(len) => one(bins.extreme(*len, |a, b| a > b)),
+        Metric::MinOver(len) => one(bins.extreme(*len, |a, b| a < b)),
+        Metric::Field(_) => unreachable!("handled above"),
+    }
+}
+
+/// The bins of a flow that lie wholly inside the measured time and the flow's own life.
+struct Bins {
+    /// Sum of the bytes before each bin.
+    before: Vec<f64>,
+    first: usize,
+    last: usize,
+    bin: Duration,
+}
+
+impl Bins {
+    fn of(m: &Measure, bin: Duration, result: &RunResult, f: &FlowResult) -> Option<Bins> {
+        let received = &result.series.get(&f.id)?.columns.get(RECEIVED)?.0;
+        let mut before = Vec::with_capacity(received.len() + 1);
+        before.push(0.0);
+        for bytes in received {
+            before.push(before[before.len() - 1] + bytes);
+        }
+        let width = bin.as_nanos().max(1);
+        let nanos = |s: f64| (s * 1e9).round().max(0.0) as u64;
+        let from = m.from.as_nanos().max(nanos(f.start_s));
+        let until =
+            m.until.map_or(u64::MAX, Duration::as_nanos).min(nanos(f.end_s)).min(nanos(result.duration_s));
+        let first = from.div_ceil(width) as usize;
+        let last = ((until / width) as usize).min(received.len());
+        (first < last).then_some(Bins { before, first, last, bin })
+    }
+
+    fn count(&self, len: Duration) -> usize {
+        (len.as_nanos() / self.bin.as_nanos().max(1)).max(1) as usize
+    }
+
+    /// Bits per second from bin `from` up to bin `to`.
+    fn rate(&self, from: usize, to: usize) -> Option<f64> {
+        let bytes = self.before.get(to)? - self.before.get(from)?;
+        (to > from).then(|| bytes * 8.0 / self.bin.saturating_mul((to - from) as u64).as_secs_f64())
+    }
+
+    /// The window of length `len`, at every bin, whose rate is ahead of all others.
+    fn extreme(&self, len: Duration, ahead: impl Fn(f64, f64) -> bool) -> Option<(f64, (usize, usize))> {
+        let n = self.count(len);
+        let mut best = None;
+        for from in self.first..=self.last.checked_sub(n)? {
+            let rate = self.rate(from, from + n)?;
+            if best.is_none_or(|(b, _)| ahead(rate, b)) {
+                best = Some((rate, (from, from + n)));
+            }
+        }
+        best
+    }
+}
+
+/// Evaluates every expectation of a plan.
+pub fn evaluate(plan: &Plan, result: &RunResult) -> Vec<ExpectResult> {
+    plan.expects.iter().map(|e| check(e, plan.bin, result)).collect()
+}
+
+/// Evaluates the expectations into `result.expects`, unless the run was interrupted; one that does not
+/// hold makes it a failed one.
+pub fn conclude(plan: &Plan, result: &mut RunResult) {
+    if result.status == Status::Interrupted {
+        return;
+    }
+    result.expects = evaluate(plan, result);
+    if result.expects.iter().any(|e| !e.ok) {
+        result.status = Status::Failed;
+    }
+}
+
+/// Evaluates one expectation: it holds if there is something to measure and every value is right.
+pub fn check(e: &Expect, bin: Duration, result: &RunResult) -> ExpectResult {
+    let samples = aggregated(e.aggregate, measure(&e.measure, bin, result));
+    let judged = samples.into_iter().map(|s| judge(e, s));
+    let worst = judged.min_by(|a, b| a.margin.total_cmp(&b.margin));
+    let what = describe(e);
+    match worst {
+        Some(j) => ExpectResult { what, found: Some(j.found), bound: j.bound, ok: j.margin >= 0.0, at: j.at },
+        None => {
+            let bound = match e.target {
+                Target::Value(v) => v,
+                Target::FlowRate => 0.0,
+            };
+            ExpectResult { what, found: None, bound, ok: false, at: "nothing to measure".to_string() }
+        }
+    }
+}
+
+fn aggregated(how: Option<Aggregate>, samples: Vec<Sample>) -> Vec<Sample> {
+    let Some(how) = how else { return samples };
+    if samples.is_empty() {
+        return samples;
+    }
+    let values = samples.iter().map(|s| s.value);
+    let n = samples.len() as f64;
+    let (value, name) = match how {
+        Aggregate::Sum => (values.sum(), "sum"),
+        Aggregate::Mean => (values.sum::<f64>() / n, "mean"),
+        Aggregate::Min => (values.fold(f64::INFINITY, f64::min), "min"),
+        Aggregate::Max => (values.fold(f64::NEG_INFINITY, f64::max), "max"),
+    };
+    vec![Sample { value, at: format!("{name} of {n}"), flow_rate: None }]
+}
+
+/// A value against its bound.
+struct Judged {
+    found: f64,
+    bound: f64,
+    at: String,
+    /// How far on the right side, as a fraction of the target where it has one; negative is wrong.
+    margin: f64,
+}
+
+fn judge(e: &Expect, s: Sample) -> Judged {
+    let target = match (e.target, s.flow_rate) {
+        (Target::Value(v), _) => v,
+        (Target::FlowRate, Some(bps)) => bps as f64,
+        (Target::FlowRate, None) => {
+            // A flow without a setting cannot keep to it.
+            let at = format!("{}: the gateway sets no rate for it", s.at);
+            return Judged { found: s.value, bound: 0.0, at, margin: f64::NEG_INFINITY };
+        }
+    };
+    let slack = match e.tolerance {
+        Tolerance::Absolute(a) => a,
+        Tolerance::Relative(r) => r * target.abs(),
+    };
+    let (low, high) = (target - slack, target + slack);
+    let (below, above) = (s.value - low, high - s.value);
+    let (margin, bound) = match e.op {
+        Op::AtMost => (above, high),
+        Op::AtLeast => (below, low),
+        Op::Within if below < above => (below, low),
+        Op::Within => (above, high),
+    };
+    let scale = if target == 0.0 { 1.0 } else { target.abs() };
+    let margin = if margin.is_nan() { f64::NEG_INFINITY } else { margin / scale };
+    Judged { found: s.value, bound, at: s.at, margin }
+}
+
+/// An expectation in words, for results and tables.
+pub fn describe(e: &Expect) -> String {
+    let over = match e.aggregate {
+        None => "",
+        Some(Aggregate::Sum) => "sum of ",
+        Some(Aggregate::Mean) => "mean of ",
+        Some(Aggregate::Min) => "min of ",
+        Some(Aggregate::Max) => "max of ",
+    };
+    let target = match e.target {
+        Target::Value(v) => format!("{v}"),
+        Target::FlowRate => "flow_rate".to_string(),
+    };
+    let slack = match e.tolerance {
+        Tolerance::Absolute(0.0) => String::new(),
+        Tolerance::Absolute(a) => format!("{a}"),
+        Tolerance::Relative(r) => format!("{}%", (r * 1e8).round() / 1e6),
+    };
+    let bound = match (e.op, slack.is_empty()) {
+        (Op::Within, true) => format!("= {target}"),
+        (Op::Within, false) => format!("within {slack} of {target}"),
+        (Op::AtMost, true) => format!("<= {target}"),
+        (Op::AtMost, false) => format!("<= {target} + {slack}"),
+        (Op::AtLeast, true) => format!(">= {target}"),
+        (Op::AtLeast, false) => format!(">= {target} - {slack}"),
+    };
+    format!("{over}{} {bound}", describe_measure(&e.measure))
+}
+
+/// A measure in words.
+pub fn describe_measure(m: &Measure) -> String {
+    let length = match m.metric {
+        Metric::Intervals(d) => format!(" every {d}"),
+        Metric::MaxOver(d) | Metric::MinOver(d) => format!(" over any {d}"),
+        Metric::Goodput | Metric::Field(_) => String::new(),
+    };
+    let from = if m.from == Duration::ZERO { String::new() } else { format!(" from {}", m.from) };
+    let until = m.until.map_or(String::new(), |u| format!(" until {u}"));
+    format!("{}{length}{from}{until}", m.what)
+}
