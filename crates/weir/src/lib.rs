@@ -1,1 +1,9 @@
-//! Weir: configuration, experiments, lab, commands.
+//! Weir's library: configuration files, experiment plans, results and what is made of them; the
+//! gateway and the emulator as processes; the lab that measures them; the commands.
+
+pub mod cmd;
+pub mod lab;
+pub mod plan;
+pub mod result;
+pub mod run;
+pub mod traffic;

@@ -76,6 +76,8 @@ impl Default for DriverConfig {
 pub struct Report<'a> {
     /// The time.
     pub now: Time,
+    /// The engine has ended: there will be no other.
+    pub last: bool,
     /// Since the driver started.
     pub wall: Duration,
     /// CPU time that its thread has used.
@@ -394,14 +396,15 @@ impl<'a, E: Engine> Driver<'a, E> {
         }
         if now >= self.next_report {
             self.next_report = now + self.config.report_every;
-            self.report(now);
+            self.report(now, false);
         }
         Ok(false)
     }
 
-    fn report(&mut self, now: Time) {
+    fn report(&mut self, now: Time, last: bool) {
         let report = Report {
             now,
+            last,
             wall: now.since(self.started),
             cpu: clock::thread_cpu(),
             rounds: self.rounds,
@@ -442,7 +445,7 @@ impl<'a, E: Engine> Driver<'a, E> {
             }
         }
         let now = clock::now();
-        self.report(now);
+        self.report(now, true);
         Ok(())
     }
 }

@@ -15,6 +15,14 @@ unsafe impl Pod for u32 {}
 unsafe impl Pod for u64 {}
 // SAFETY: an array has no padding between elements.
 unsafe impl<T: Pod, const N: usize> Pod for [T; N] {}
+// SAFETY: a `repr(C)` structure of integers and arrays of integers; the assertion below adds up their
+// sizes, so there is no padding.
+unsafe impl Pod for weir_core::flow::Record {}
+const _: () = {
+    // Key, numbers and flags; pace; echoes; window and its kin; activity; template; neighbours.
+    let fields = 40 + 24 + 64 + 44 + 16 + 16 + 28 + 8;
+    assert!(size_of::<weir_core::flow::Record>() == fields);
+};
 
 /// The bytes of a value.
 pub fn bytes_of<T: Pod>(value: &T) -> &[u8] {

@@ -1,3 +1,7 @@
+mod malformed;
+mod properties;
+mod vectors;
+
 use super::build::{Segment, Sum};
 use super::*;
 use crate::frame::Checksum;
