@@ -160,6 +160,7 @@ pub fn main(args: &[String]) -> i32 {
     let steered = match args[0].as_str() {
         "full" => Steered::Full,
         "acks" => Steered::Acks { lan: false, wan: true },
+        "acks-both" => Steered::Acks { lan: true, wan: true },
         other => panic!("{other}"),
     };
     let bridge = if args[1] == "bridge" { BridgeUse::Kernel } else { BridgeUse::None };
