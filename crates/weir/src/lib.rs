@@ -1,6 +1,7 @@
 //! Weir's library: configuration files, experiment plans, results and what is made of them; the
 //! gateway and the emulator as processes; the lab that measures them; the commands.
 
+pub mod chart;
 pub mod cli;
 pub mod cmd;
 pub mod config;
