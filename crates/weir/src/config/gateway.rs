@@ -125,7 +125,9 @@ pub(super) fn gateway(s: Section) -> Config {
     let mut names = BTreeMap::new();
     let mut takes_all: Vec<(Direction, String)> = Vec::new();
     for c in s.sections("class") {
-        let Some(class) = self::class(&c) else { continue };
+        let class = self::class(&c);
+        c.check_done();
+        let Some(class) = class else { continue };
         if names.insert(class.name.clone(), ()).is_some() {
             c.fault("name", Fault::bare(format!("a second class named \"{}\"", class.name)));
         }
@@ -138,7 +140,6 @@ pub(super) fn gateway(s: Section) -> Config {
         if class.matches.is_empty() && !c.has("match") {
             takes_all.push((class.direction, class.name.clone()));
         }
-        c.finish();
         config.classes.push(class);
     }
     s.finish();
