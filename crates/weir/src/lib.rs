@@ -11,4 +11,5 @@ pub mod plan;
 pub mod result;
 pub mod run;
 pub mod summary;
+pub mod table;
 pub mod traffic;
