@@ -290,3 +290,263 @@ pub fn describe_measure(m: &Measure) -> String {
     let until = m.until.map_or(String::new(), |u| format!(" until {u}"));
     format!("{}{length}{from}{until}", m.what)
 }
+
+/// A row of a comparison with a paper.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Compared {
+    /// What it is.
+    pub name: String,
+    /// The paper's value.
+    pub paper: String,
+    /// Ours: one value, or the smallest to the largest; `-` if there was nothing to measure.
+    pub ours: String,
+}
+
+/// The paper's values beside ours, row by row; none if the plan has no reference.
+pub fn compare(plan: &Plan, result: &RunResult) -> Vec<Compared> {
+    let rows = plan.reference.iter().flat_map(|r| &r.rows);
+    rows.map(|row| {
+        let values: Vec<f64> = measure(&row.measure, plan.bin, result).iter().map(|s| s.value).collect();
+        let rate = !matches!(row.measure.metric, Metric::Field(_));
+        Compared { name: row.name.clone(), paper: row.paper.clone(), ours: spread(&values, rate) }
+    })
+    .collect()
+}
+
+/// The smallest and the largest of the values with three digits, as iperf prints them.
+fn spread(values: &[f64], rate: bool) -> String {
+    if values.is_empty() {
+        return "-".to_string();
+    }
+    let low = values.iter().copied().fold(f64::INFINITY, f64::min);
+    let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let (scale, unit) = match rate {
+        true if high >= 1e9 => (1e9, " Gbit/s"),
+        true if high >= 1e6 => (1e6, " Mbit/s"),
+        true => (1e3, " kbit/s"),
+        false => (1.0, ""),
+    };
+    let (low, high) = (three_digits(low / scale), three_digits(high / scale));
+    if low == high {
+        format!("{high}{unit}")
+    } else {
+        format!("{low} to {high}{unit}")
+    }
+}
+
+/// A number with three significant digits, never in scientific notation.
+pub(crate) fn three_digits(v: f64) -> String {
+    match v.abs() {
+        a if a >= 99.95 => format!("{v:.0}"),
+        a if a >= 9.995 => format!("{v:.1}"),
+        _ => format!("{v:.2}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{experiment, Source};
+    use crate::result::{ClassResult, GatewayResult, LinkResult, MadeBy, Series, World};
+    use std::collections::BTreeMap;
+
+    const HEAD: &str = r#"
+        name = "t"
+        duration = "4s"
+        gateway.class = [{ name = "ten", ack = { preset = "ack-shaper", flow_rate = "10Mbit" } }]
+        flow = [{ id = "ten", count = 2 }, { id = "other", start = "1s" }]
+    "#;
+
+    fn plan(expect: &str) -> Plan {
+        let text = format!("{HEAD}\n[[expect]]\n{expect}\n");
+        experiment::parse(&Source::new("t.toml", text)).unwrap_or_else(|e| panic!("{e}")).plan
+    }
+
+    /// Bytes in a bin of 10 ms at 10 Mbit/s.
+    const FULL: u64 = 12_500;
+
+    /// `ten.0` and `ten.1` on their rate, but `ten.1` with one bin of 20 ms' worth at 2.5 s and none
+    /// in the bin after it; `other.0` without a setting at half of it from 1 s on.
+    fn result() -> RunResult {
+        let even = vec![FULL; 400];
+        let mut uneven = even.clone();
+        uneven[250] = 2 * FULL;
+        uneven[251] = 0;
+        let mut other = vec![FULL / 2; 400];
+        other[..100].fill(0);
+        let bin = Duration::from_millis(10);
+        let flow = |id: &str, start_s: f64, target_bps, bytes: &[u64]| FlowResult {
+            id: id.into(),
+            target_bps,
+            start_s,
+            end_s: 4.0,
+            bytes: bytes.iter().sum(),
+            fct_s: None,
+            rtos: 1,
+            ..Default::default()
+        };
+        let flows = vec![
+            flow("ten.0", 0.0, Some(10_000_000), &even),
+            flow("ten.1", 0.0, Some(10_000_000), &uneven),
+            flow("other.0", 1.0, None, &other),
+        ];
+        let drops = BTreeMap::from([("queue_full".to_string(), 3), ("random_loss".to_string(), 4)]);
+        RunResult {
+            schema: crate::result::SCHEMA,
+            experiment: "t".into(),
+            world: World::Lab,
+            status: Status::Ok,
+            seed: 1,
+            duration_s: 4.0,
+            wall_s: 5.0,
+            packets: 0,
+            made_by: MadeBy::default(),
+            expects: vec![],
+            gateway: Some(GatewayResult::default()),
+            flows,
+            classes: vec![ClassResult {
+                name: "ten".into(),
+                held_ack_peak_bytes: 1000,
+                ..Default::default()
+            }],
+            links: vec![LinkResult { name: "wan.out".into(), drops, ..Default::default() }],
+            series: BTreeMap::from([
+                ("ten.0".into(), Series::received(bin, &even)),
+                ("ten.1".into(), Series::received(bin, &uneven)),
+                ("other.0".into(), Series::received(bin, &other)),
+            ]),
+        }
+    }
+
+    fn check_one(expect: &str) -> ExpectResult {
+        let plan = plan(expect);
+        assert_eq!(plan.bin, Duration::from_millis(10));
+        evaluate(&plan, &result()).remove(0)
+    }
+
+    /// Holds with `good` in place of `@` and fails with `bad`: every check can fail.
+    fn turns(expect: &str, good: &str, bad: &str) {
+        for (value, ok) in [(good, true), (bad, false)] {
+            let got = check_one(&expect.replace('@', value));
+            assert_eq!(got.ok, ok, "{value}: {got:?}");
+        }
+    }
+
+    #[test]
+    fn averages() {
+        let e =
+            "what = 'flow.ten.*.goodput_bps'\nfrom = '2s'\nop = 'within'\ntarget = '@'\ntolerance = '0.5%'";
+        turns(e, "10Mbit", "9.9Mbit");
+        turns(e, "10.04Mbit", "10.06Mbit");
+        turns(e, "flow_rate", "5Mbit");
+        // A flow that starts late is averaged over its own life.
+        turns("what = 'flow.other.0.goodput_bps'\nop = 'equals'\ntarget = '@'", "5Mbit", "3.75Mbit");
+        let until =
+            "what = 'flow.ten.1.goodput_bps'\nfrom = '2500ms'\nuntil = '2510ms'\nop = 'equals'\ntarget = '@'";
+        turns(until, "20Mbit", "10Mbit");
+    }
+
+    #[test]
+    fn intervals() {
+        // 2.5 to 2.51 s holds twice the rate; a second around it does not.
+        let e = "what = 'flow.ten.*.interval_bps'\nfrom = '2s'\nop = 'within'\ntarget = 'flow_rate'\ntolerance = '3%'\nevery = '@'";
+        turns(e, "1s", "10ms");
+        let found = check_one(&e.replace('@', "10ms"));
+        assert_eq!(found.at, "ten.1, 2.500 to 2.510 s");
+        assert_eq!((found.found, found.bound), (Some(20_000_000.0), 10_300_000.0));
+    }
+
+    #[test]
+    fn windows() {
+        let e = "what = 'flow.ten.1.max_bps'\nwindow = '@'\nfrom = '1s'\nop = 'at_most'\ntarget = 'flow_rate'\ntolerance = '5%'";
+        turns(e, "400ms", "100ms");
+        turns(
+            "what = 'flow.ten.1.min_bps'\nwindow = '400ms'\nop = 'at_least'\ntarget = '@'",
+            "9.75Mbit",
+            "9.76Mbit",
+        );
+    }
+
+    #[test]
+    fn fields_and_aggregates() {
+        turns("what = 'link.wan.out.drops'\nop = 'equals'\ntarget = @", "7", "0");
+        turns("what = 'link.wan.out.drops.queue_full'\nop = 'at_most'\ntarget = @", "3", "2");
+        turns("what = 'link.*.drops.shutdown'\nop = 'equals'\ntarget = @", "0", "1");
+        turns("what = 'class.ten.held_ack_peak_bytes'\nop = 'at_most'\ntarget = '@'", "1kB", "999B");
+        turns("what = 'gateway.frames.held'\nop = 'at_least'\ntarget = @", "0", "1");
+        turns("what = 'flow.*.rtos'\naggregate = 'sum'\nop = 'at_most'\ntarget = @", "3", "2");
+        turns(
+            "what = 'flow.*.goodput_bps'\naggregate = 'sum'\nfrom = '1s'\nop = 'equals'\ntarget = '@'",
+            "25Mbit",
+            "24Mbit",
+        );
+        turns(
+            "what = 'flow.*.goodput_bps'\naggregate = 'min'\nop = 'at_least'\ntarget = '@'",
+            "5Mbit",
+            "6Mbit",
+        );
+    }
+
+    #[test]
+    fn nothing_to_measure_fails() {
+        let missing = check_one("what = 'flow.ten.0.fct_s'\nop = 'at_most'\ntarget = '1000s'");
+        assert_eq!((missing.ok, missing.found), (false, None));
+        let unset = check_one(
+            "what = 'flow.other.*.goodput_bps'\nop = 'within'\ntarget = 'flow_rate'\ntolerance = '100%'",
+        );
+        assert!(!unset.ok && unset.at.contains("sets no rate"), "{unset:?}");
+        let plan = plan("what = 'flow.ten.*.goodput_bps'\nop = 'at_least'\ntarget = '1bit'");
+        let mut without = result();
+        without.series.clear();
+        assert!(!evaluate(&plan, &without)[0].ok);
+        without.status = Status::Interrupted;
+        conclude(&plan, &mut without);
+        assert_eq!((without.status, without.expects.len()), (Status::Interrupted, 0));
+    }
+
+    #[test]
+    fn a_failed_check_is_a_failed_run() {
+        let plan = plan("what = 'flow.ten.0.rtos'\nop = 'equals'\ntarget = 0");
+        let mut run = result();
+        conclude(&plan, &mut run);
+        assert_eq!(run.status, Status::Failed);
+        assert_eq!(run.expects[0].what, "flow.ten.0.rtos = 0");
+    }
+
+    #[test]
+    fn patterns() {
+        assert!(
+            matches("ten.*", "ten.11")
+                && matches("*", "")
+                && matches("*.1", "a.b.1")
+                && matches("a*c", "abc")
+        );
+        assert!(!matches("ten.*", "tend") && !matches("ten", "ten.0") && !matches("a*c", "ab"));
+    }
+
+    #[test]
+    fn a_paper_beside_ours() {
+        let mut plan = plan("what = 'flow.ten.0.rtos'\nop = 'equals'\ntarget = 0");
+        let row = |what: &str, metric| crate::plan::ReferenceRow {
+            name: "n".into(),
+            paper: "p".into(),
+            measure: Measure {
+                what: what.into(),
+                subject: Subject::Flow(what.into()),
+                metric,
+                from: Duration::ZERO,
+                until: None,
+            },
+        };
+        plan.reference = Some(crate::plan::Reference {
+            source: "s".into(),
+            rows: vec![
+                row("ten.*", Metric::Intervals(Duration::from_millis(100))),
+                row("*", Metric::Goodput),
+                row("none", Metric::Goodput),
+            ],
+        });
+        let ours: Vec<String> = compare(&plan, &result()).into_iter().map(|c| c.ours).collect();
+        assert_eq!(ours, ["10.0 Mbit/s", "5.00 to 10.0 Mbit/s", "-"]);
+    }
+}

@@ -28,7 +28,7 @@ pub struct Plan {
     pub duration: Duration,
     /// Length of the intervals in the result and in the table. Divides into bins exactly.
     pub interval: Duration,
-    /// Length of the bins in which received bytes are recorded, 1 to 10 ms. It divides `interval`,
+    /// Length of the bins in which received bytes are recorded: 1 to 10 whole milliseconds. It divides `interval`,
     /// `duration` and every time that an expectation or a reference names, so that all of them can
     /// be computed from the bins.
     pub bin: Duration,

@@ -99,7 +99,7 @@ fn link(l: &Link) -> String {
     match l.loss {
         Loss::None => (),
         Loss::Random(p) => parts.push(format!("loss {}%", p.trillionths() as f64 / 1e10)),
-        Loss::Every(n) => parts.push(format!("every {n}th frame lost")),
+        Loss::Every(n) => parts.push(format!("1 frame in {n} lost")),
     }
     if parts.is_empty() {
         "bare".to_string()

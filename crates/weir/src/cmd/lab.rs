@@ -6,6 +6,8 @@ use crate::expect;
 use crate::lab::{self, Options};
 use crate::plan::Plan;
 use crate::result::{RunResult, Status, World};
+use crate::table;
+use std::io::IsTerminal;
 use std::path::PathBuf;
 
 /// Arguments of `weir lab`.
@@ -62,9 +64,14 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 }
 
 /// The table to standard output, or to standard error if the JSON goes there; files where asked for.
-fn present(args: &Args, _plan: &Plan, result: &RunResult) -> Result<(), Failure> {
+fn present(args: &Args, plan: &Plan, result: &RunResult) -> Result<(), Failure> {
     if let Some(path) = &args.json {
         super::write_json(path, result)?;
+    }
+    if args.json.as_deref() == Some("-".as_ref()) {
+        eprint!("{}", table::render(result, plan, false));
+    } else {
+        super::print(&table::render(result, plan, std::io::stdout().is_terminal()))?;
     }
     Ok(())
 }

@@ -4,7 +4,7 @@ use super::diag::{Diagnostic, Errors, Source};
 use super::reader::{parse_toml, Only, Positive, Section, Sink, Size};
 use super::units::{server_ports, Fault};
 use super::{gateway, measure, path};
-use crate::plan::{FlowGroup, Length, Path, Plan, Ports, Reference};
+use crate::plan::{FlowGroup, Length, Metric, Path, Plan, Ports, Reference};
 use crate::result::World;
 use core::ops::RangeInclusive;
 use sha2::{Digest, Sha256};
@@ -71,8 +71,8 @@ fn plan(s: Section, source: &Source) -> Option<Plan> {
     let name = s.parsed("name", gateway::name);
     let title = s.get::<String>("title").unwrap_or_default();
     s.need("duration", "\"10s\"");
-    let duration = s.parsed("duration", milliseconds);
-    let interval = s.parsed("interval", milliseconds);
+    let duration = s.parsed("duration", measure::positive_milliseconds);
+    let interval = s.parsed("interval", measure::positive_milliseconds);
     let seed = s.get::<u64>("seed").unwrap_or(1);
     let path = s.section("path").map_or(Path::default(), path::path);
     let mut gateway = s.section("gateway").map(gateway::gateway);
@@ -90,7 +90,6 @@ fn plan(s: Section, source: &Source) -> Option<Plan> {
         section.finish();
         groups.push(group);
     }
-    let interval_given = interval.is_some();
     let (Some(name), Some(duration), false) = (name, duration, groups.is_empty()) else {
         s.has("expect");
         s.has("reference");
@@ -128,34 +127,14 @@ fn plan(s: Section, source: &Source) -> Option<Plan> {
         e.finish();
     }
     plan.reference = s.section("reference").map(|r| reference(r, &plan));
-    let key = if interval_given { "interval" } else { "duration" };
-    match bin(&plan) {
-        Some(bin) => plan.bin = bin,
-        None => s.fault(
-            key,
-            Fault::new(
-                "times of the experiment have no common bin of at least 1ms",
-                "duration, interval, `from`, `until`, `every` and `window` must be whole milliseconds",
-            ),
-        ),
-    }
+    plan.bin = bin(&plan);
     s.finish();
     Some(plan)
 }
 
-/// A duration of whole milliseconds, at least one.
-fn milliseconds(Positive(d): Positive) -> Result<Duration, Fault> {
-    if d.as_nanos() % 1_000_000 == 0 {
-        Ok(d)
-    } else {
-        Err(Fault::bare(format!("{d} is not a whole number of milliseconds")))
-    }
-}
-
-/// The longest bin of at most 10 ms that divides every time at which something is measured; `None` if
-/// it would be shorter than 1 ms.
-fn bin(plan: &Plan) -> Option<Duration> {
-    use crate::plan::Metric;
+/// The longest bin of at most 10 ms that divides every time at which something is measured. All of them
+/// are whole milliseconds, so there is one of at least 1 ms.
+fn bin(plan: &Plan) -> Duration {
     let rows = plan.reference.iter().flat_map(|r| &r.rows).map(|r| &r.measure);
     let measures = plan.expects.iter().map(|e| &e.measure).chain(rows);
     let times = measures.flat_map(|m| {
@@ -165,12 +144,10 @@ fn bin(plan: &Plan) -> Option<Duration> {
         };
         [m.from, m.until.unwrap_or_default(), length]
     });
-    let all = times.chain([plan.duration, plan.interval]).map(Duration::as_nanos);
+    let all = times.chain([plan.duration, plan.interval]).map(|d| d.as_nanos() / 1_000_000);
     let common = all.fold(0, gcd);
-    const LONGEST: u64 = 10_000_000;
-    const SHORTEST: u64 = 1_000_000;
-    let first = common.div_ceil(LONGEST).max(1);
-    (first..=common / SHORTEST).find(|k| common % k == 0).map(|k| Duration::from_nanos(common / k))
+    let longest = (1..=10).rev().find(|ms| common % ms == 0).unwrap_or(1);
+    Duration::from_millis(longest)
 }
 
 fn gcd(a: u64, b: u64) -> u64 {

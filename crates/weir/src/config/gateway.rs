@@ -19,6 +19,9 @@ pub struct GatewayFile {
     pub gateway: Config,
 }
 
+/// Priority of an engine unless the file says otherwise.
+const DEFAULT_PRIORITY: u8 = 40;
+
 /// Two interfaces and how they are driven.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ports {
@@ -30,7 +33,8 @@ pub struct Ports {
     pub mode: XdpMode,
     /// Whether frames must be (`true`), must not be (`false`) or may be handed over without a copy.
     pub zero_copy: Option<bool>,
-    /// Real-time priority (SCHED_FIFO) of the engine, 1 to 98; `None` is an ordinary process.
+    /// Real-time priority (SCHED_FIFO) of the engine if it is permitted, 1 to 98; `None` is an ordinary
+    /// process.
     pub priority: Option<u8>,
     /// The processor that the engine stays on; `None` leaves it to the scheduler.
     pub cpu: Option<u32>,
@@ -41,7 +45,15 @@ pub struct Ports {
 impl Ports {
     /// Two interfaces, everything else at its default.
     pub fn new(lan: String, wan: String, mode: XdpMode) -> Ports {
-        Ports { lan, wan, mode, zero_copy: None, priority: None, cpu: None, spin: Duration::from_micros(50) }
+        Ports {
+            lan,
+            wan,
+            mode,
+            zero_copy: None,
+            priority: Some(DEFAULT_PRIORITY),
+            cpu: None,
+            spin: Duration::from_micros(50),
+        }
     }
 }
 
@@ -91,7 +103,8 @@ pub(super) fn ports(s: &Section) -> Option<Ports> {
         );
     }
     // 99 is the kernel's own migration and watchdog threads.
-    let priority = s.int("priority", 1..=98).map(|p| p as u8);
+    let priority =
+        s.int("priority", 0..=98).map_or(Some(DEFAULT_PRIORITY), |p| Some(p as u8).filter(|&p| p > 0));
     let cpu = s.int("cpu", 0..=8191).map(|c| c as u32);
     let spin = s.parsed("spin", |d: Duration| {
         if d > Duration::from_millis(1) {
@@ -125,7 +138,9 @@ pub(super) fn gateway(s: Section) -> Config {
     let mut names = BTreeMap::new();
     let mut takes_all: Vec<(Direction, String)> = Vec::new();
     for c in s.sections("class") {
-        let Some(class) = self::class(&c) else { continue };
+        let class = self::class(&c);
+        c.check_done();
+        let Some(class) = class else { continue };
         if names.insert(class.name.clone(), ()).is_some() {
             c.fault("name", Fault::bare(format!("a second class named \"{}\"", class.name)));
         }
@@ -138,7 +153,6 @@ pub(super) fn gateway(s: Section) -> Config {
         if class.matches.is_empty() && !c.has("match") {
             takes_all.push((class.direction, class.name.clone()));
         }
-        c.finish();
         config.classes.push(class);
     }
     s.finish();

@@ -127,15 +127,29 @@ fn in_unit(text: &str, number: bool, unit: Unit) -> Result<f64, Fault> {
     }
 }
 
+/// A duration of whole milliseconds: bytes are recorded in bins of at least one.
+pub(super) fn milliseconds(d: Duration) -> Result<Duration, Fault> {
+    if d.as_nanos() % 1_000_000 == 0 {
+        Ok(d)
+    } else {
+        Err(Fault::bare(format!("{d} is not a whole number of milliseconds")))
+    }
+}
+
+/// The same, above zero.
+pub(super) fn positive_milliseconds(Positive(d): Positive) -> Result<Duration, Fault> {
+    milliseconds(d)
+}
+
 /// Reads what is measured: `what`, `from`, `until`, `every`, `window`. The names in it must be those of
 /// the plan.
 fn measure(s: &Section, plan: &Plan) -> Option<(Measure, Unit)> {
     s.need("what", "\"flow.*.goodput_bps\"");
     let text = s.get::<String>("what");
-    let from = s.get::<Duration>("from");
-    let until = s.get::<Duration>("until");
-    let every = s.get::<Positive>("every").map(|Positive(d)| d);
-    let window = s.get::<Positive>("window").map(|Positive(d)| d);
+    let from = s.parsed("from", milliseconds);
+    let until = s.parsed("until", milliseconds);
+    let every = s.parsed("every", positive_milliseconds);
+    let window = s.parsed("window", positive_milliseconds);
     let text = text?;
     let (subject, metric) = match split_path(&text).and_then(|found| known(&found.0, plan).map(|()| found)) {
         Ok(found) => found,
@@ -282,7 +296,7 @@ fn target(
         Scalar::Text(t) => in_unit(t, false, unit),
         Scalar::Number(n) => in_unit(n, true, unit),
     };
-    value.map(Target::Value).map_err(|f| s.fault("target", f)).ok()
+    value.map(Target::Value).map_err(|f| s.fault_in("target", f)).ok()
 }
 
 fn tolerance(s: &Section, unit: Unit, written: &Scalar) -> Option<Tolerance> {
@@ -297,7 +311,7 @@ fn tolerance(s: &Section, unit: Unit, written: &Scalar) -> Option<Tolerance> {
         (None, Scalar::Text(t)) => in_unit(t, false, unit).map(Tolerance::Absolute),
         (None, Scalar::Number(n)) => in_unit(n, true, unit).map(Tolerance::Absolute),
     };
-    value.map_err(|f| s.fault("tolerance", f)).ok()
+    value.map_err(|f| s.fault_in("tolerance", f)).ok()
 }
 
 /// Reads one `[[reference.row]]`.

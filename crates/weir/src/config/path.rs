@@ -164,7 +164,7 @@ fn queue(s: &Section, limit: QueueLimit, rate: Option<Rate>, rtt: Duration) -> O
         s.fault("queue", Fault::new("`queue` without a `rate`", "a queue forms only in front of a rate"));
         return None;
     };
-    queue_of(limit, rate, rtt).map_err(|fault| s.fault("queue", fault)).ok()
+    queue_of(limit, rate, rtt).map_err(|fault| s.fault_in("queue", fault)).ok()
 }
 
 /// A queue limit with its bandwidth-delay product worked out: at least one full frame.

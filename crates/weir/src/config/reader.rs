@@ -193,6 +193,8 @@ pub struct Section<'a> {
     path: String,
     sink: &'a Sink,
     asked: RefCell<Vec<&'static str>>,
+    /// Required keys that are not there, with an example of each.
+    missing: RefCell<Vec<(&'static str, String)>>,
     /// Keys that are known to be missing from this version, with the reason.
     future: &'static [(&'static str, &'static str)],
 }
@@ -204,7 +206,15 @@ impl<'a> Section<'a> {
     }
 
     fn new(table: &'a DeTable<'a>, span: Range<usize>, path: String, sink: &'a Sink) -> Section<'a> {
-        Section { table, span, path, sink, asked: RefCell::default(), future: &[] }
+        Section {
+            table,
+            span,
+            path,
+            sink,
+            asked: RefCell::default(),
+            missing: RefCell::default(),
+            future: &[],
+        }
     }
 
     /// Keys that will be refused as not built yet, each with what there is to say about it.
@@ -238,6 +248,12 @@ impl<'a> Section<'a> {
     /// A fault about the value of a key.
     pub fn fault(&self, key: &'static str, fault: Fault) {
         self.sink.push(self.value_span(key), fault);
+    }
+
+    /// A fault about the value of a key, which the message names.
+    pub fn fault_in(&self, key: &'static str, mut fault: Fault) {
+        fault.message = format!("`{}`: {}", self.full(key), fault.message);
+        self.fault(key, fault);
     }
 
     /// A fault about a key itself.
@@ -283,9 +299,8 @@ impl<'a> Section<'a> {
         let (_, value) = self.entry(key)?;
         match parse(value.get_ref()) {
             Ok(v) => Some(v),
-            Err(mut fault) => {
-                fault.message = format!("`{}`: {}", self.full(key), fault.message);
-                self.sink.push(value.span(), fault);
+            Err(fault) => {
+                self.fault_in(key, fault);
                 None
             }
         }
@@ -322,13 +337,10 @@ impl<'a> Section<'a> {
         self.get(key)
     }
 
-    /// Notes a fault if the key is missing.
+    /// The key must be there; [`Section::finish`] notes a fault if it is not.
     pub fn need(&self, key: &'static str, example: &str) {
         if !self.has(key) {
-            self.fault_here(Fault::new(
-                format!("missing key `{}`", self.full(key)),
-                format!("for example: {key} = {example}"),
-            ));
+            self.missing.borrow_mut().push((key, example.to_string()));
         }
     }
 
@@ -400,38 +412,50 @@ impl<'a> Section<'a> {
         out
     }
 
-    /// Notes a fault for every key that nobody asked for.
+    /// Notes a fault for every key that nobody asked for, and for every key that is missing.
     pub fn finish(self) {
         self.check_done();
     }
 
     /// As [`Section::finish`], for a section that is only borrowed.
     pub fn check_done(&self) {
-        let asked = self.asked.borrow();
+        let mut missing = self.missing.take();
         for (key, _) in self.table.iter() {
             let name: &str = key.get_ref();
-            if asked.contains(&name) {
+            if self.asked.borrow().contains(&name) {
                 continue;
             }
-            let full = self.full(name);
-            if let Some((_, why)) = self.future.iter().find(|(k, _)| *k == name) {
-                self.sink.push(key.span(), Fault::new(format!("`{full}` does not exist yet"), *why));
-                continue;
-            }
-            let guess = match nearest(name, asked.iter().copied()) {
-                Some(k) => format!("did you mean `{k}`? "),
-                None => String::new(),
-            };
-            let place =
-                if self.path.is_empty() { "at the top".to_string() } else { format!("in `{}`", self.path) };
-            self.sink.push(
-                key.span(),
-                Fault::new(
-                    format!("unknown key `{full}`"),
-                    format!("{guess}known {place}: {}", listed(asked.iter().copied())),
-                ),
-            );
+            let fault = self.unknown(name);
+            // A misspelt key is not missing as well.
+            let meant = self.guess(name);
+            missing.retain(|(k, _)| Some(*k) != meant);
+            self.sink.push(key.span(), fault);
         }
+        for (key, example) in missing {
+            self.fault_here(Fault::new(
+                format!("missing key `{}`", self.full(key)),
+                format!("for example: {key} = {example}"),
+            ));
+        }
+    }
+
+    /// The key that was probably meant: not one that is there.
+    fn guess(&self, name: &str) -> Option<&'static str> {
+        let asked = self.asked.borrow();
+        let absent = asked.iter().copied().filter(|k| !self.table.iter().any(|(t, _)| t.get_ref() == k));
+        nearest(name, absent)
+    }
+
+    fn unknown(&self, name: &str) -> Fault {
+        let full = self.full(name);
+        if let Some((_, why)) = self.future.iter().find(|(k, _)| *k == name) {
+            return Fault::new(format!("`{full}` does not exist yet"), *why);
+        }
+        let guess = self.guess(name).map_or(String::new(), |k| format!("did you mean `{k}`? "));
+        let place =
+            if self.path.is_empty() { "at the top".to_string() } else { format!("in `{}`", self.path) };
+        let known = listed(self.asked.borrow().iter().copied());
+        Fault::new(format!("unknown key `{full}`"), format!("{guess}known {place}: {known}"))
     }
 }
 

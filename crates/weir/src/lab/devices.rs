@@ -7,8 +7,16 @@ use std::fmt::Write;
 
 const PORTS: &str = "[ports]\n";
 
-fn ports() -> String {
-    format!("{PORTS}lan = \"{LAN_PORT}\"\nwan = \"{WAN_PORT}\"\n")
+/// Each device stays on a processor of its own as far as there are any: a sender that moves between
+/// processors reorders frames on virtual devices, since each processor has its own backlog of them.
+fn ports(place: Place) -> String {
+    let cpus = std::thread::available_parallelism().map_or(1, |n| n.get());
+    let cpu = match place {
+        Place::Gateway => 0,
+        Place::Wan => 1,
+        _ => 2,
+    } % cpus;
+    format!("{PORTS}lan = \"{LAN_PORT}\"\nwan = \"{WAN_PORT}\"\ncpu = {cpu}\n")
 }
 
 /// The gateway's configuration: its ports, and the `[gateway]` of the experiment file word for word.
@@ -17,7 +25,7 @@ pub fn gateway_config(experiment: &str) -> Result<String, String> {
     let mut file: toml::Table = experiment.parse().map_err(|e: toml::de::Error| fault(&e))?;
     let gateway = file.remove("gateway").ok_or_else(|| fault(&"there is no [gateway]"))?;
     let table = toml::Table::from_iter([("gateway".to_string(), gateway)]);
-    Ok(ports() + "\n" + &toml::to_string(&table).map_err(|e| fault(&e))?)
+    Ok(ports(Place::Gateway) + "\n" + &toml::to_string(&table).map_err(|e| fault(&e))?)
 }
 
 /// The configuration of the emulator at `place`.
@@ -26,7 +34,7 @@ pub fn emulator_config(plan: &Plan, place: Place) -> String {
         Place::Lan => (plan.path.lan, plan.path.lan),
         _ => (plan.path.wan_out, plan.path.wan_back),
     };
-    let head = format!("seed = {}\n\n{}", plan.seed, ports());
+    let head = format!("seed = {}\n\n{}", plan.seed, ports(place));
     head + &direction("out", &out) + &direction("back", &back)
 }
 

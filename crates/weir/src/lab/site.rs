@@ -29,6 +29,9 @@ impl Site {
             site.record.namespace(&name(place))?;
             site.namespaces.insert(place, Namespace::create(&name(place))?);
         }
+        if layout.wire_frames {
+            site.keep_order()?;
+        }
         batch(None, &layout.lay_cables(name))?;
         for (&place, namespace) in &site.namespaces {
             for (key, value) in layout.sysctls(place) {
@@ -42,6 +45,19 @@ impl Site {
         }
         site.wait_until_up()?;
         Ok(site)
+    }
+
+    /// Without this a virtual device queues a frame with whichever processor sent it, and a flow whose
+    /// sender moves from one to the other is reordered on every cable. With receive packet steering the
+    /// flow decides. Kernels before 6.3 cannot be told so beforehand.
+    fn keep_order(&self) -> Result<(), String> {
+        const KEY: &str = "core/rps_default_mask";
+        if !Path::new("/proc/sys/net").join(KEY).exists() {
+            return Ok(());
+        }
+        let cpus = std::thread::available_parallelism().map_or(1, |n| n.get()).min(32);
+        let mask = format!("{:x}", u64::MAX >> (64 - cpus));
+        self.namespaces.values().try_for_each(|namespace| namespace.sysctl(KEY, &mask))
     }
 
     fn wait_until_up(&self) -> Result<(), String> {

@@ -10,6 +10,7 @@
 
 use crate::plan::{Link, Plan, Queue};
 use std::net::Ipv4Addr;
+use weir_core::ack::Release;
 use weir_core::gateway::Direction;
 
 /// Address of the clients' host.
@@ -189,11 +190,16 @@ impl Layout {
 }
 
 /// What a connection may need to fill the path: what is in flight plus what queues hold, four times,
-/// since the kernel's buffers hold about half of their size in payload and grow in steps. `None` if
-/// that fits the default.
+/// since the kernel's buffers hold about half of their size in payload and grow in steps, and a gateway
+/// holds acknowledgements beside what is in flight. Without a rate on the path the gateway's fastest
+/// flow counts. `None` if that fits the default.
 fn buffers(plan: &Plan) -> Option<u64> {
     let links = [plan.path.lan, plan.path.wan_out, plan.path.wan_back];
-    let rate = links.iter().filter_map(|l| l.rate).min()?;
+    let shaped = plan.gateway.iter().flat_map(|g| &g.classes).filter_map(|c| c.ack).map(|a| {
+        let Release::Rate(r) = a.release;
+        r.rate
+    });
+    let rate = links.iter().filter_map(|l| l.rate).min().or(shaped.max())?;
     let queued = |l: &Link| match (l.rate, l.queue) {
         (None, _) => 0,
         (Some(_), Queue::Packets(n)) => n.saturating_mul(1514),

@@ -60,6 +60,7 @@ impl Engine for GatewayEngine {
             wall_s: report.wall.as_secs_f64(),
             gateway: report::gateway(gateway.stats(), report.cpu),
             classes: report::classes(gateway),
+            details: report::details(gateway),
             flows: report::flows(gateway, last),
             passed: report::passed(gateway.stats()),
             steering: SteeringReport::of(report, restarts),

@@ -3,7 +3,7 @@
 mod engine;
 mod report;
 
-pub use report::{EmulatorReport, GatewayFlow, GatewayReport, Lateness, SteeringReport};
+pub use report::{ClassDetail, EmulatorReport, GatewayFlow, GatewayReport, Lateness, SteeringReport};
 
 use crate::plan;
 use engine::{EmulatorEngine, GatewayEngine};

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{sync_channel, SyncSender};
 use std::thread::JoinHandle;
 use weir_core::ack::Release;
-use weir_core::gateway::{Gateway, GatewayStats, PassReason};
+use weir_core::gateway::{ClassStats, Gateway, GatewayStats, PassReason};
 use weir_core::link::Link;
 use weir_core::stats::Drops;
 use weir_core::time::{Duration, Time};
@@ -25,12 +25,33 @@ pub struct GatewayReport {
     pub gateway: GatewayResult,
     /// Classes in the order of the configuration.
     pub classes: Vec<ClassResult>,
+    /// More about each class, in the same order.
+    pub details: Vec<ClassDetail>,
     /// Flows in its table, at most 10,000; while it runs only if there are at most 1,000.
     pub flows: Vec<GatewayFlow>,
     /// Frames that passed untouched, by reason.
     pub passed: Counts,
     /// How frames came and went.
     pub steering: SteeringReport,
+}
+
+/// What a class's release did.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct ClassDetail {
+    /// Flows that it took.
+    pub flows: u64,
+    /// Of those, flows left alone.
+    pub flows_passed: u64,
+    /// ACKs forwarded as they came.
+    pub acks_forwarded: u64,
+    /// Bytes acknowledged towards the senders.
+    pub acked_bytes: u64,
+    /// Bytes held now.
+    pub held_bytes: u64,
+    /// Transitions into slow start that the detector saw.
+    pub slow_starts: u64,
+    /// Release times forfeited because the engine woke too late.
+    pub missed_releases: u64,
 }
 
 /// A flow as the gateway sees it, in the direction of its data.
@@ -171,6 +192,19 @@ pub(super) fn classes(gateway: &Gateway) -> Vec<ClassResult> {
             ..ClassResult::default()
         })
         .collect()
+}
+
+pub(super) fn details(gateway: &Gateway) -> Vec<ClassDetail> {
+    let detail = |s: &ClassStats| ClassDetail {
+        flows: s.flows,
+        flows_passed: s.flows_passed,
+        acks_forwarded: s.acks_forwarded,
+        acked_bytes: s.acked_bytes,
+        held_bytes: s.held_bytes,
+        slow_starts: s.slow_starts,
+        missed_releases: s.missed_releases,
+    };
+    gateway.class_stats().iter().map(detail).collect()
 }
 
 pub(super) fn flows(gateway: &Gateway, last: bool) -> Vec<GatewayFlow> {

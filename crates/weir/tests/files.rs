@@ -1,0 +1,92 @@
+//! Every configuration file of the repository is right, and can run in the lab.
+
+use std::path::{Path, PathBuf};
+use weir::config::{self, File, Source};
+use weir::result::World;
+
+fn toml_files(dir: &Path, out: &mut Vec<PathBuf>) {
+    let mut entries: Vec<PathBuf> = std::fs::read_dir(dir).unwrap().map(|e| e.unwrap().path()).collect();
+    entries.sort();
+    for path in entries {
+        if path.is_dir() {
+            toml_files(&path, out);
+        } else if path.extension().is_some_and(|e| e == "toml") {
+            out.push(path);
+        }
+    }
+}
+
+#[test]
+fn experiments_and_examples_parse() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut files = Vec::new();
+    for dir in ["experiments", "examples"] {
+        toml_files(&root.join(dir), &mut files);
+    }
+    assert!(files.len() >= 6, "{files:?}");
+    for path in &files {
+        let source = Source::read(path).unwrap();
+        match config::parse(&source).unwrap_or_else(|e| panic!("{e}")) {
+            File::Experiment(e) => {
+                let plan = e.plan_for(World::Lab).unwrap_or_else(|e| panic!("{e}"));
+                assert!(!plan.expects.is_empty(), "{}: nothing is expected", path.display());
+            }
+            File::Gateway(g) => assert!(!g.gateway.classes.is_empty(), "{}", path.display()),
+            File::Wan(_) => (),
+        }
+    }
+}
+
+/// The keys shown as comments are right too: uncommented one by one, each is known. What it then
+/// contradicts is another matter.
+#[test]
+fn keys_shown_as_comments_exist() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    for file in ["experiments/examples/annotated.toml", "examples/gateway.toml"] {
+        let text = std::fs::read_to_string(root.join(file)).unwrap();
+        let lines: Vec<&str> = text.lines().collect();
+        let shown: Vec<usize> = (0..lines.len())
+            .filter(|&i| {
+                lines[i].strip_prefix('#').is_some_and(|l| l.starts_with(|c: char| c.is_ascii_lowercase()))
+            })
+            .collect();
+        assert!(shown.len() >= 8, "{file}: {shown:?}");
+        for i in shown {
+            let mut with = lines.clone();
+            with[i] = &with[i][1..];
+            if let Err(errors) = config::parse(&Source::new(file, with.join("\n"))) {
+                let text = errors.to_string();
+                assert!(text.contains(" together with "), "{text}");
+            }
+        }
+    }
+}
+
+/// Files that are being edited: nothing that is left out or doubled makes the parser panic, and no
+/// error is without a position inside the file.
+#[test]
+fn half_written_files_are_answered() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    for file in ["experiments/examples/annotated.toml", "examples/gateway.toml"] {
+        let text = std::fs::read_to_string(root.join(file)).unwrap();
+        let lines: Vec<&str> = text.lines().filter(|l| !l.starts_with('#')).collect();
+        let answer = |lines: Vec<&str>| {
+            let n = lines.len();
+            if let Err(errors) = config::parse(&Source::new(file, lines.join("\n"))) {
+                assert!(errors.located().iter().all(|e| (1..=n.max(1)).contains(&e.line)), "{errors}");
+            }
+        };
+        for i in 0..lines.len() {
+            answer([&lines[..i], &lines[i + 1..]].concat());
+            answer([&lines[..=i], &lines[i..]].concat());
+            answer(lines[..i].to_vec());
+            for other in ["= 1", "= \"x\"", "= []", "= {}", "= [{}]", "= -1", "= 1e400", "= true", "= \"\""] {
+                let Some((key, _)) = lines[i].split_once('=') else { continue };
+                let changed = format!("{key}{other}");
+                let mut with = lines.clone();
+                with[i] = &changed;
+                answer(with);
+            }
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! What wrong files are answered with, word by word: these texts are an interface. They stand in
+//! `messages.txt`; after a change on purpose, `BLESS=1 cargo test -p weir --test messages` writes them
+//! anew, and the diff is what gets reviewed.
+
+use std::fmt::Write;
+use weir::config::{self, experiment, Source};
+use weir::result::World;
+
+const GATEWAY: &str = r#"[ports]
+lan = "eth0"
+wan = "eth1"
+
+[[gateway.class]]
+name = "up"
+match = [{ src = "10.0.0.0/8", dst_port = 5001 }]
+ack = { preset = "ack-shaper", flow_rate = "10Mbit" }
+"#;
+
+const EXPERIMENT: &str = r#"name = "x"
+duration = "10s"
+[path]
+rtt = "40ms"
+wan = { rate = "100Mbit", queue = "100p" }
+[[flow]]
+id = "bulk"
+count = 2
+[[expect]]
+what = "flow.bulk.*.goodput_bps"
+op = "within"
+target = "95Mbit"
+tolerance = "1%"
+"#;
+
+/// Title, file, and the text in it that is replaced by another.
+const CASES: &[(&str, &str, &str, &str)] = &[
+    ("unknown key in an inline table", GATEWAY, "flow_rate", "flow_rte"),
+    ("unknown key at the top", EXPERIMENT, "duration", "durtion"),
+    ("unknown key that resembles none", EXPERIMENT, "count", "colour"),
+    ("unknown table", GATEWAY, "[[gateway", "[metrics]\n[[gateway"),
+    ("wrong unit: bytes per second", GATEWAY, "10Mbit", "10 MB"),
+    ("wrong unit: only its case", GATEWAY, "10Mbit", "10mbit"),
+    ("rate without a unit", GATEWAY, "\"10Mbit\"", "10"),
+    ("zero rate", GATEWAY, "10Mbit", "0Mbit"),
+    ("rate out of range", GATEWAY, "10Mbit", "1kbit"),
+    ("rate that is no whole number of bits", GATEWAY, "10Mbit", "10.0000001Mbit"),
+    ("wrong type", GATEWAY, "\"up\"", "[\"up\"]"),
+    ("wrong type: table expected", EXPERIMENT, "[path]\nrtt = \"40ms\"\nwan", "path = \"fast\"\nwan"),
+    ("wrong type: array of tables expected", EXPERIMENT, "[[flow]]", "[flow]"),
+    ("missing key", GATEWAY, "wan = \"eth1\"", ""),
+    ("missing key of an inline table", GATEWAY, ", flow_rate = \"10Mbit\"", ""),
+    ("missing table", GATEWAY, "[[gateway.class]]\nname", "[path]\nfoo"),
+    ("empty file", EXPERIMENT, EXPERIMENT, ""),
+    (
+        "a second class of the same name",
+        GATEWAY,
+        "[[gateway",
+        "[[gateway.class]]\nname = \"up\"\nmatch = [{ vlan = 7 }]\n[[gateway",
+    ),
+    (
+        "a class that can never take a flow",
+        GATEWAY,
+        "[[gateway",
+        "[[gateway.class]]\nname = \"all\"\n[[gateway",
+    ),
+    ("a rule that names nothing", GATEWAY, "{ src = \"10.0.0.0/8\", dst_port = 5001 }", "{}"),
+    ("no rules at all", GATEWAY, "[{ src = \"10.0.0.0/8\", dst_port = 5001 }]", "[]"),
+    ("bad prefix: bits beyond its length", GATEWAY, "10.0.0.0/8", "10.1.2.3/8"),
+    ("bad prefix: too long", GATEWAY, "10.0.0.0/8", "10.0.0.0/33"),
+    ("bad prefix: a name", GATEWAY, "10.0.0.0/8", "example.org"),
+    ("bad port", GATEWAY, "5001", "\"5008-5001\""),
+    ("both ports are one interface", GATEWAY, "eth1", "eth0"),
+    ("not an interface", GATEWAY, "eth1", "../etc/passwd"),
+    ("a preset that does not exist yet", GATEWAY, "ack-shaper", "postack"),
+    ("a preset that never existed", GATEWAY, "ack-shaper", "ack-shapper"),
+    (
+        "a hold that does not exist yet",
+        GATEWAY,
+        "preset = \"ack-shaper\"",
+        "hold = \"queue\", release = \"rate\"",
+    ),
+    (
+        "a release that does not exist yet",
+        GATEWAY,
+        "preset = \"ack-shaper\"",
+        "hold = \"number\", release = \"round\"",
+    ),
+    ("bounds for a fixed period", GATEWAY, "10Mbit\"", "10Mbit\", period = \"10ms\", period_max = \"20ms\""),
+    ("a period that is neither auto nor a duration", GATEWAY, "10Mbit\"", "10Mbit\", period = \"often\""),
+    ("a window sized for nothing", GATEWAY, "10Mbit\"", "10Mbit\", window = \"size\""),
+    (
+        "a standing delay in a kept window",
+        GATEWAY,
+        "10Mbit\"",
+        "10Mbit\", window = \"keep\", standing_delay = \"20ms\"",
+    ),
+    ("thresholds the wrong way round", GATEWAY, "10Mbit\"", "10Mbit\", slow_start_exit = 1.5"),
+    (
+        "thresholds of nothing",
+        GATEWAY,
+        "10Mbit\"",
+        "10Mbit\", slow_start = \"ignore\", slow_start_enter = 1.5",
+    ),
+    ("delay and rtt", EXPERIMENT, "100Mbit\"", "100Mbit\", delay = \"20ms\""),
+    ("delay of one direction and rtt", EXPERIMENT, "100p\"", "100p\", out = { delay = \"20ms\" }"),
+    (
+        "the same key for both directions and for one",
+        EXPERIMENT,
+        "100p\"",
+        "100p\", out = { queue = \"10p\" }",
+    ),
+    ("two kinds of loss", EXPERIMENT, "100p\"", "100p\", loss = 0.1, loss_every = 10"),
+    ("loss above certainty", EXPERIMENT, "100p\"", "100p\", loss = \"101%\""),
+    ("a queue without a unit", EXPERIMENT, "100p", "100"),
+    ("a queue without a rate", EXPERIMENT, "rate = \"100Mbit\", ", ""),
+    ("a queue that no frame fits in", EXPERIMENT, "100p", "0.001bdp"),
+    ("what links cannot do yet", EXPERIMENT, "100p\"", "100p\", jitter = \"1ms\""),
+    ("a LAN slower than the path", EXPERIMENT, "wan =", "lan = { delay = \"21ms\" }\nwan ="),
+    ("both bytes and duration", EXPERIMENT, "count = 2", "bytes = \"1MB\"\nduration = \"5s\""),
+    ("ports that are not one for each flow", EXPERIMENT, "count = 2", "count = 2\nport = \"5001-5003\""),
+    (
+        "a group on the port of another",
+        EXPERIMENT,
+        "[[expect]]",
+        "[[flow]]\nid = \"b\"\nport = 5001\n[[expect]]",
+    ),
+    ("a second group of the same name", EXPERIMENT, "[[expect]]", "[[flow]]\nid = \"bulk\"\n[[expect]]"),
+    ("a flow that would start after the end", EXPERIMENT, "count = 2", "count = 2\nstagger = \"10s\""),
+    ("no flows", EXPERIMENT, "[[flow]]\nid = \"bulk\"\ncount = 2", ""),
+    ("a sweep", EXPERIMENT, "[path]", "[sweep]\n[path]"),
+    ("times with no common bin", EXPERIMENT, "tolerance", "from = \"1500us\"\ntolerance"),
+    ("a metric that does not exist", EXPERIMENT, "goodput_bps", "godput_bps"),
+    ("something that cannot be measured", EXPERIMENT, "flow.bulk.*.goodput_bps", "disk.free"),
+    ("a flow that does not exist", EXPERIMENT, "flow.bulk.*", "flow.bulky.*"),
+    ("no gateway to measure", EXPERIMENT, "flow.bulk.*.goodput_bps", "gateway.cpu_s"),
+    ("an interval of unknown length", EXPERIMENT, "goodput_bps", "interval_bps"),
+    ("a window that means nothing", EXPERIMENT, "tolerance", "window = \"1s\"\ntolerance"),
+    ("a time that means nothing", EXPERIMENT, "goodput_bps\"", "rtos\"\nfrom = \"1s\""),
+    ("a measured time that is none", EXPERIMENT, "tolerance", "from = \"10s\"\ntolerance"),
+    ("a bound in the wrong unit", EXPERIMENT, "95Mbit", "95ms"),
+    ("no tolerance", EXPERIMENT, "tolerance = \"1%\"", ""),
+    ("a tolerance for equality", EXPERIMENT, "within", "equals"),
+    ("an operator that does not exist", EXPERIMENT, "within", "<="),
+    ("not TOML", EXPERIMENT, "\"x\"", "x"),
+    ("a key twice", EXPERIMENT, "name = \"x\"", "name = \"x\"\nname = \"y\""),
+    (
+        "tabs and other scripts in front",
+        EXPERIMENT,
+        "id = \"bulk\"\n",
+        "\tid = \"bulk\" \n# ü\n\tcc = \"é\"\n",
+    ),
+    (
+        "several errors at once",
+        EXPERIMENT,
+        "[path]\nrtt = \"40ms\"\n",
+        "[path]\nrtt = 40\nfoo = 1\n[path.lan]\nrate = \"0bit\"\n[path.wan]\n",
+    ),
+];
+
+#[test]
+fn the_files_are_right_before_anything_is_replaced() {
+    for text in [GATEWAY, EXPERIMENT] {
+        config::parse(&Source::new("f.toml", text)).unwrap_or_else(|e| panic!("{e}"));
+    }
+}
+
+#[test]
+fn messages() {
+    let mut found = String::new();
+    for (title, file, from, to) in CASES {
+        assert!(file.contains(from), "{title}: the file has no {from:?}");
+        let source = Source::new("f.toml", file.replacen(from, to, 1));
+        match config::parse(&source) {
+            Ok(parsed) => panic!("{title}: accepted: {parsed:?}"),
+            Err(errors) => writeln!(found, "# {title}\n{errors}\n").unwrap(),
+        }
+    }
+    let sim_only = EXPERIMENT.replacen("count = 2", "delayed_ack = 2\ninitial_window = 10", 1);
+    let parsed = experiment::parse(&Source::new("f.toml", sim_only)).unwrap();
+    assert_eq!(parsed.worlds(), [World::Sim]);
+    writeln!(found, "# keys that the lab does not have\n{}", parsed.plan_for(World::Lab).unwrap_err())
+        .unwrap();
+
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/messages.txt");
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(path, &found).unwrap();
+    }
+    let expected = std::fs::read_to_string(path).unwrap_or_default();
+    for (found, expected) in found.split("\n# ").zip(expected.split("\n# ")) {
+        assert_eq!(found, expected, "\nfound:\n{found}\nexpected:\n{expected}");
+    }
+    assert_eq!(found.len(), expected.len(), "messages.txt has more or fewer cases");
+}
