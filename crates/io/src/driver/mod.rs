@@ -270,8 +270,15 @@ impl<'a, E: Engine> Driver<'a, E> {
             let next = pace.next(clock::now(), self.stepper.last(), deadline, self.out.unsent);
             match next {
                 Next::Sleep(until) => {
+                    let from = clock::now();
                     self.waiter.wait(until, &mut ready)?;
-                    pace.awake(clock::now());
+                    pace.awake(from, clock::now());
+                }
+                Next::Rest(until) => {
+                    let from = clock::now();
+                    clock::sleep_until(until);
+                    pace.awake(from, clock::now());
+                    self.waiter.look(&mut ready)?;
                 }
                 Next::Run if now < self.next_housekeeping => continue,
                 Next::Run => self.waiter.look(&mut ready)?,

@@ -2,8 +2,9 @@
 //!
 //! It sleeps until shortly before the next deadline, because a timer wakes some tens of
 //! microseconds late, and runs round after round for the rest. Under SCHED_FIFO a thread that never
-//! sleeps starves everything else on its CPU until the kernel stops it for 50 ms (RT throttling):
-//! after a millisecond without sleep it rests for a moment.
+//! sleeps starves everything else on its CPU, the kernel's own packet processing included, until the
+//! kernel stops it for 50 ms (RT throttling): after a millisecond without real sleep it rests for a
+//! moment, whatever arrives.
 
 use weir_core::time::{Duration, Time};
 
@@ -13,12 +14,16 @@ const LONGEST_SLEEP: Duration = Duration::from_millis(5);
 const RETRY: Duration = Duration::from_micros(50);
 const LONGEST_BUSY: Duration = Duration::from_millis(1);
 const REST: Duration = Duration::from_micros(100);
+/// A shorter pause than this was none: the others did not get to run.
+const REAL_SLEEP: Duration = Duration::from_micros(20);
 
 /// What the loop does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
     /// Sleep until then, or until a frame comes.
     Sleep(Time),
+    /// Sleep until then, whatever comes.
+    Rest(Time),
     /// Run the next round at once.
     Run,
 }
@@ -37,9 +42,11 @@ impl Pace {
         Pace { spin, rests, awake_since: now }
     }
 
-    /// The loop slept and is awake again.
-    pub fn awake(&mut self, now: Time) {
-        self.awake_since = now;
+    /// The loop went to sleep at `from` and is awake again.
+    pub fn awake(&mut self, from: Time, now: Time) {
+        if now.since(from) >= REAL_SLEEP {
+            self.awake_since = now;
+        }
     }
 
     /// What to do at `now`, when the node was stepped to `stepped` and has this deadline next.
@@ -47,7 +54,7 @@ impl Pace {
     pub fn next(&self, now: Time, stepped: Time, deadline: Option<Time>, unsent: bool) -> Next {
         // Spinning with nobody to yield to is what must not last.
         if self.rests && now.since(self.awake_since) > LONGEST_BUSY {
-            return Next::Sleep(now + REST);
+            return Next::Rest(now + REST);
         }
         let longest = now + LONGEST_SLEEP;
         match deadline {
@@ -91,8 +98,11 @@ mod tests {
     fn rests_when_it_would_starve_others() {
         let mut pace = Pace::new(Duration::from_micros(40), true, Time::ZERO);
         assert_eq!(next(&pace, 1_000 * US, 1_010 * US), Next::Run);
-        assert_eq!(next(&pace, 1_001 * US, 1_010 * US), Next::Sleep(Time::from_nanos(1_101 * US)));
-        pace.awake(Time::from_nanos(1_101 * US));
+        assert_eq!(next(&pace, 1_001 * US, 1_010 * US), Next::Rest(Time::from_nanos(1_101 * US)));
+        // Woken at once by a frame: that was no rest.
+        pace.awake(Time::from_nanos(1_001 * US), Time::from_nanos(1_002 * US));
+        assert_eq!(next(&pace, 1_002 * US, 1_010 * US), Next::Rest(Time::from_nanos(1_102 * US)));
+        pace.awake(Time::from_nanos(1_001 * US), Time::from_nanos(1_101 * US));
         assert_eq!(next(&pace, 1_102 * US, 1_110 * US), Next::Run);
     }
 }

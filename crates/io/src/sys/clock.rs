@@ -18,3 +18,14 @@ pub fn now() -> Time {
 pub fn thread_cpu() -> Duration {
     Duration::from_nanos(read(libc::CLOCK_THREAD_CPUTIME_ID))
 }
+
+/// Sleeps until `at`, or until a signal.
+pub fn sleep_until(at: Time) {
+    let ns = at.as_nanos();
+    let at = libc::timespec {
+        tv_sec: (ns / 1_000_000_000) as libc::time_t,
+        tv_nsec: (ns % 1_000_000_000) as libc::c_long,
+    };
+    // SAFETY: `at` is valid for reads; with an absolute time nothing is written back.
+    unsafe { libc::clock_nanosleep(libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME, &at, std::ptr::null_mut()) };
+}

@@ -1,5 +1,6 @@
 //! `weir lab`: an experiment in network namespaces, with the real Linux TCP.
 
+use crate::chart;
 use crate::config::experiment;
 use crate::error::Failure;
 use crate::expect;
@@ -68,7 +69,15 @@ fn present(args: &Args, plan: &Plan, result: &RunResult) -> Result<(), Failure> 
     if let Some(path) = &args.json {
         super::write_json(path, result)?;
     }
-    if args.json.as_deref() == Some("-".as_ref()) {
+    let to_stdout = args.json.as_deref() == Some("-".as_ref());
+    if let Some(directory) = &args.out {
+        let fault = |e: std::io::Error| Failure::Other(format!("{}: {e}", directory.display()));
+        std::fs::create_dir_all(directory).map_err(fault)?;
+        super::write_json(&directory.join("result.json"), result)?;
+        let written = chart::write(directory, plan, result).map_err(fault)?;
+        eprintln!("{} files written to {}", written.len() + 1, directory.display());
+    }
+    if to_stdout {
         eprint!("{}", table::render(result, plan, false));
     } else {
         super::print(&table::render(result, plan, std::io::stdout().is_terminal()))?;

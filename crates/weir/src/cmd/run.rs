@@ -4,6 +4,7 @@ use crate::config::gateway::{self, GatewayFile, Ports, XdpMode};
 use crate::error::Failure;
 use crate::run;
 use std::path::PathBuf;
+use weir_core::time::Duration;
 
 /// Arguments of `weir run`.
 #[derive(clap::Args, Debug)]
@@ -36,7 +37,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     super::log();
     let mut config = file.gateway;
     config.seed = random_seed().map_err(Failure::Other)?;
-    run::gateway(&ports(&file.ports), &config, args.json.clone()).map_err(Failure::Input)
+    run::gateway(&ports(&file.ports, GATEWAY_SPIN), &config, args.json.clone()).map_err(Failure::Input)
 }
 
 /// A seed that nobody outside knows, for the flow table's hash.
@@ -47,8 +48,11 @@ fn random_seed() -> Result<u64, String> {
     Ok(u64::from_ne_bytes(bytes))
 }
 
-/// Ports as the file says them, for the driver.
-pub fn ports(p: &Ports) -> run::Ports {
+/// A gateway's releases are milliseconds apart: sleeping to the end costs some tens of microseconds.
+const GATEWAY_SPIN: Duration = Duration::ZERO;
+
+/// Ports as the file says them, for the driver, with `spin` unless it says another.
+pub fn ports(p: &Ports, spin: Duration) -> run::Ports {
     let mut ports = run::Ports::new(&p.lan, &p.wan);
     ports.xdp = match p.mode {
         XdpMode::Auto => None,
@@ -58,6 +62,6 @@ pub fn ports(p: &Ports) -> run::Ports {
     ports.zero_copy = p.zero_copy;
     ports.driver.priority = p.priority;
     ports.driver.cpu = p.cpu.map(|c| c as usize);
-    ports.driver.spin = p.spin;
+    ports.driver.spin = p.spin.unwrap_or(spin);
     ports
 }

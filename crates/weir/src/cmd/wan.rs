@@ -92,6 +92,9 @@ impl Args {
     }
 }
 
+/// An emulator's error is how late it wakes.
+const SPIN: Duration = Duration::from_micros(50);
+
 /// Runs until SIGINT or SIGTERM.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let file = args.load()?;
@@ -102,5 +105,5 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         out: file.path.wan_out,
         back: file.path.wan_back,
     };
-    run::emulator(&super::run::ports(&file.ports), &emulator, args.json.clone()).map_err(Failure::Input)
+    run::emulator(&super::run::ports(&file.ports, SPIN), &emulator, args.json.clone()).map_err(Failure::Input)
 }

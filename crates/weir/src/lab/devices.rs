@@ -54,7 +54,7 @@ fn direction(name: &str, link: &Link) -> String {
         Loss::None => Ok(()),
         Loss::Random(Probability::ONE) => writeln!(text, "loss = \"1\""),
         Loss::Random(p) => writeln!(text, "loss = \"0.{:012}\"", p.trillionths()),
-        Loss::Every(n) => writeln!(text, "loss = {{ every = {n} }}"),
+        Loss::Every(n) => writeln!(text, "loss_every = {n}"),
     };
     text
 }
@@ -84,12 +84,11 @@ mod tests {
         p.path.lan.loss = Loss::Random(Probability::from_trillionths(100_000_000).unwrap());
         p.path.wan_back.delay = weir_core::time::Duration::from_micros(1500);
         let config: toml::Table = emulator_config(&p, Place::Wan).parse().unwrap();
-        assert_eq!(config["out"]["rate"].as_str(), Some("1500kbit"));
-        assert_eq!(config["out"]["loss"]["every"].as_integer(), Some(100));
-        assert_eq!(config["out"]["queue"].as_str(), Some("1000p"));
-        assert_eq!(config["back"]["delay"].as_str(), Some("1500us"));
-        assert_eq!(config["name"].as_str(), Some("wan"));
+        assert_eq!(config["path"]["wan"]["out"]["rate"].as_str(), Some("1500kbit"));
+        assert_eq!(config["path"]["wan"]["out"]["loss_every"].as_integer(), Some(100));
+        assert_eq!(config["path"]["wan"]["out"]["queue"].as_str(), Some("1000p"));
+        assert_eq!(config["path"]["wan"]["back"]["delay"].as_str(), Some("1500us"));
         let lan: toml::Table = emulator_config(&p, Place::Lan).parse().unwrap();
-        assert_eq!(lan["back"]["loss"].as_str(), Some("0.000100000000"));
+        assert_eq!(lan["path"]["wan"]["back"]["loss"].as_str(), Some("0.000100000000"));
     }
 }
