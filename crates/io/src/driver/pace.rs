@@ -3,7 +3,7 @@
 //! It sleeps until shortly before the next deadline, because a timer wakes some tens of
 //! microseconds late, and runs round after round for the rest. Under SCHED_FIFO a thread that never
 //! sleeps starves everything else on its CPU, the kernel's own packet processing included, until the
-//! kernel stops it for 50 ms (RT throttling): after a millisecond without real sleep it rests for a
+//! kernel stops it for 50 ms (RT throttling): after two milliseconds without real sleep it rests for a
 //! moment, whatever arrives.
 
 use weir_core::time::{Duration, Time};
@@ -12,7 +12,7 @@ use weir_core::time::{Duration, Time};
 const LONGEST_SLEEP: Duration = Duration::from_millis(5);
 /// A frame waits for a port: look again soon.
 const RETRY: Duration = Duration::from_micros(50);
-const LONGEST_BUSY: Duration = Duration::from_millis(1);
+const LONGEST_BUSY: Duration = Duration::from_millis(2);
 const REST: Duration = Duration::from_micros(100);
 /// A shorter pause than this was none: the others did not get to run.
 const REAL_SLEEP: Duration = Duration::from_micros(20);
@@ -97,12 +97,12 @@ mod tests {
     #[test]
     fn rests_when_it_would_starve_others() {
         let mut pace = Pace::new(Duration::from_micros(40), true, Time::ZERO);
-        assert_eq!(next(&pace, 1_000 * US, 1_010 * US), Next::Run);
-        assert_eq!(next(&pace, 1_001 * US, 1_010 * US), Next::Rest(Time::from_nanos(1_101 * US)));
+        assert_eq!(next(&pace, 2_000 * US, 2_010 * US), Next::Run);
+        assert_eq!(next(&pace, 2_001 * US, 2_010 * US), Next::Rest(Time::from_nanos(2_101 * US)));
         // Woken at once by a frame: that was no rest.
-        pace.awake(Time::from_nanos(1_001 * US), Time::from_nanos(1_002 * US));
-        assert_eq!(next(&pace, 1_002 * US, 1_010 * US), Next::Rest(Time::from_nanos(1_102 * US)));
-        pace.awake(Time::from_nanos(1_001 * US), Time::from_nanos(1_101 * US));
-        assert_eq!(next(&pace, 1_102 * US, 1_110 * US), Next::Run);
+        pace.awake(Time::from_nanos(2_001 * US), Time::from_nanos(2_002 * US));
+        assert_eq!(next(&pace, 2_002 * US, 2_010 * US), Next::Rest(Time::from_nanos(2_102 * US)));
+        pace.awake(Time::from_nanos(2_001 * US), Time::from_nanos(2_101 * US));
+        assert_eq!(next(&pace, 2_102 * US, 2_110 * US), Next::Run);
     }
 }

@@ -35,9 +35,10 @@ impl Args {
 pub fn run(args: &Args) -> Result<(), Failure> {
     let file = args.load()?;
     super::log();
+    // A gateway's releases are milliseconds apart: it need not spin for the last tens of microseconds.
     let mut config = file.gateway;
     config.seed = random_seed().map_err(Failure::Other)?;
-    run::gateway(&ports(&file.ports, GATEWAY_SPIN), &config, args.json.clone()).map_err(Failure::Input)
+    run::gateway(&ports(&file.ports, Duration::ZERO, 40), &config, args.json.clone()).map_err(Failure::Input)
 }
 
 /// A seed that nobody outside knows, for the flow table's hash.
@@ -48,11 +49,8 @@ fn random_seed() -> Result<u64, String> {
     Ok(u64::from_ne_bytes(bytes))
 }
 
-/// A gateway's releases are milliseconds apart: sleeping to the end costs some tens of microseconds.
-const GATEWAY_SPIN: Duration = Duration::ZERO;
-
-/// Ports as the file says them, for the driver, with `spin` unless it says another.
-pub fn ports(p: &Ports, spin: Duration) -> run::Ports {
+/// Ports as the file says them, for the driver; with `spin` and `priority` unless it says others.
+pub fn ports(p: &Ports, spin: Duration, priority: u8) -> run::Ports {
     let mut ports = run::Ports::new(&p.lan, &p.wan);
     ports.xdp = match p.mode {
         XdpMode::Auto => None,
@@ -60,7 +58,7 @@ pub fn ports(p: &Ports, spin: Duration) -> run::Ports {
         XdpMode::Skb => Some(weir_io::bpf::XdpMode::Skb),
     };
     ports.zero_copy = p.zero_copy;
-    ports.driver.priority = p.priority;
+    ports.driver.priority = Some(p.priority.unwrap_or(priority)).filter(|&p| p > 0);
     ports.driver.cpu = p.cpu.map(|c| c as usize);
     ports.driver.spin = p.spin.unwrap_or(spin);
     ports

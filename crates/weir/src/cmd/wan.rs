@@ -94,6 +94,8 @@ impl Args {
 
 /// An emulator's error is how late it wakes.
 const SPIN: Duration = Duration::from_micros(50);
+/// The kernel's packet processing shares its processor, and must get its turn for every frame.
+const PRIORITY: u8 = 0;
 
 /// Runs until SIGINT or SIGTERM.
 pub fn run(args: &Args) -> Result<(), Failure> {
@@ -105,5 +107,5 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         out: file.path.wan_out,
         back: file.path.wan_back,
     };
-    run::emulator(&super::run::ports(&file.ports, SPIN), &emulator, args.json.clone()).map_err(Failure::Input)
+    run::emulator(&super::run::ports(&file.ports, SPIN, PRIORITY), &emulator, args.json.clone()).map_err(Failure::Input)
 }

@@ -19,8 +19,7 @@ pub struct GatewayFile {
     pub gateway: Config,
 }
 
-/// Priority of an engine unless the file says otherwise.
-const DEFAULT_PRIORITY: u8 = 40;
+/const DEFAULT_PRIORITY: u8 = 40;
 
 /// Two interfaces and how they are driven.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,8 +32,9 @@ pub struct Ports {
     pub mode: XdpMode,
     /// Whether frames must be (`true`), must not be (`false`) or may be handed over without a copy.
     pub zero_copy: Option<bool>,
-    /// Real-time priority (SCHED_FIFO) of the engine if it is permitted, 1 to 98; `None` is an ordinary
-    /// process.
+    /// Real-time priority (SCHED_FIFO) of the engine if it is permitted, 1 to 98; 0 is an ordinary process.
+    /// By default 40 for a gateway and 0 for an emulator, which would starve the kernel's own packet
+    /// processing on its processor.
     pub priority: Option<u8>,
     /// The processor that the engine stays on; `None` leaves it to the scheduler.
     pub cpu: Option<u32>,
@@ -46,7 +46,7 @@ pub struct Ports {
 impl Ports {
     /// Two interfaces, everything else at its default.
     pub fn new(lan: String, wan: String, mode: XdpMode) -> Ports {
-        Ports { lan, wan, mode, zero_copy: None, priority: Some(DEFAULT_PRIORITY), cpu: None, spin: None }
+        Ports { lan, wan, mode, zero_copy: None, priority: None, cpu: None, spin: None }
     }
 }
 
@@ -96,8 +96,7 @@ pub(super) fn ports(s: &Section) -> Option<Ports> {
         );
     }
     // 99 is the kernel's own migration and watchdog threads.
-    let priority =
-        s.int("priority", 0..=98).map_or(Some(DEFAULT_PRIORITY), |p| Some(p as u8).filter(|&p| p > 0));
+    let priority = s.int("priority", 0..=98).map(|p| p as u8);
     let cpu = s.int("cpu", 0..=8191).map(|c| c as u32);
     let spin = s.parsed("spin", |d: Duration| {
         if d > Duration::from_millis(1) {

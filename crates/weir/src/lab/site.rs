@@ -35,8 +35,9 @@ impl Site {
         batch(None, &layout.lay_cables(name))?;
         for (&place, namespace) in &site.namespaces {
             for (key, value) in layout.sysctls(place) {
-                // A kernel without IPv6 has no IPv6 to switch off.
-                if !key.starts_with("ipv6/") || Path::new("/proc/sys/net/ipv6").exists() {
+                // What the kernel does not have needs no switching off.
+                let optional = ["ipv6", "bridge"].into_iter().find(|d| key.starts_with(d));
+                if optional.is_none_or(|d| Path::new("/proc/sys/net").join(d).exists()) {
                     namespace.sysctl(key, &value)?;
                 }
             }

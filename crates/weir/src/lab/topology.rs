@@ -177,6 +177,11 @@ impl Layout {
             ("ipv6/conf/all/disable_ipv6", "1".to_string()),
             ("ipv6/conf/default/disable_ipv6", "1".to_string()),
         ];
+        if place == Place::Gateway {
+            // The host's packet filters are no part of an experiment.
+            out.push(("bridge/bridge-nf-call-iptables", "0".to_string()));
+            out.push(("bridge/bridge-nf-call-ip6tables", "0".to_string()));
+        }
         if place.is_host() {
             // A flow must not start with what an earlier one learnt.
             out.push(("ipv4/tcp_no_metrics_save", "1".to_string()));
