@@ -9,8 +9,8 @@
 //! - The engine dies: its sockets close, so the XDP programs pass frames to the kernel bridge at
 //!   once; the supervisor calls `flush`, which acknowledges what the engine still held, and starts
 //!   another engine.
-//! - The engine hangs: after 50 ms without a beat the XDP programs pass frames; after 100 ms the
-//!   supervisor kills it, and goes on as above.
+//! - The engine hangs: after 50 ms without a beat the XDP programs pass frames; after 60 ms the
+//!   supervisor kills it, and goes on as above without waiting for its end.
 //! - SIGTERM or SIGINT: the engine is told to stop, flushes itself and ends; the host is restored.
 //! - The supervisor is killed: the engine gets SIGTERM and does all that itself.
 //! - Both are killed: the kernel takes the programs off; the next start restores the rest.
@@ -49,10 +49,10 @@ use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use weir_core::time::{Duration, Time};
 
-/// A beat older than this is a hang. The XDP programs have passed frames for half of it.
-const HANG: Duration = Duration::from_millis(100);
 /// How often the beat is looked at.
-const LOOK: Duration = Duration::from_millis(20);
+const LOOK: Duration = Duration::from_millis(5);
+/// A look that took longer than this says more of the machine than of the engine.
+const STOOD_STILL: Duration = Duration::from_millis(20);
 /// How long an engine may take to open its ports: zero copy resets some links.
 const START: Duration = Duration::from_secs(30);
 /// How long an engine may take to stop.
@@ -67,6 +67,7 @@ pub struct Supervisor {
     site: Site,
     signals: Signals,
     restarts_per_minute: u32,
+    hang: Duration,
     /// When engines were started again.
     restarts: VecDeque<Time>,
     count: u32,
@@ -87,7 +88,8 @@ impl Supervisor {
         let signals = Signals::new()?;
         let site = setup.apply()?;
         let restarts_per_minute = setup.restarts_per_minute.max(1);
-        Ok(Supervisor { site, signals, restarts_per_minute, restarts: VecDeque::new(), count: 0 })
+        let hang = setup.hang;
+        Ok(Supervisor { site, signals, restarts_per_minute, hang, restarts: VecDeque::new(), count: 0 })
     }
 
     /// What the steering of LAN and WAN did so far; `None` for a port without.
@@ -119,7 +121,7 @@ impl Supervisor {
     ) -> io::Result<()> {
         loop {
             let (child, words) = self.start(&engine)?;
-            let watched = self.watch(&child, words)?;
+            let watched = self.watch(&child, words, flush)?;
             self.site.parts.shared.beat(Time::ZERO);
             let (reason, beat) = match watched {
                 Watched::Stopped { cleanly } => {
@@ -159,7 +161,12 @@ impl Supervisor {
         Ok((child, ours))
     }
 
-    fn watch(&self, child: &Child, mut words: UnixStream) -> io::Result<Watched> {
+    fn watch(
+        &self,
+        child: &Child,
+        mut words: UnixStream,
+        flush: &mut impl FnMut(&Senders),
+    ) -> io::Result<Watched> {
         let mut waiter = Waiter::new()?;
         waiter.add(child.as_fd(), 0)?;
         waiter.add(self.signals.as_fd(), 1)?;
@@ -167,7 +174,8 @@ impl Supervisor {
         let mut beat = false;
         let mut ready = Vec::new();
         loop {
-            waiter.wait(clock::now() + LOOK, &mut ready)?;
+            let before = clock::now();
+            waiter.wait(before + LOOK, &mut ready)?;
             // A signal to the whole group ends the engine too: it is no loss then.
             if self.signals.next().is_some() {
                 return stop(child).map(|cleanly| Watched::Stopped { cleanly });
@@ -177,8 +185,15 @@ impl Supervisor {
             }
             let (now, last) = (clock::now(), self.site.parts.shared.last_beat());
             beat |= last != Time::ZERO;
-            let limit = if last == Time::ZERO { START } else { HANG };
-            if now.since(last.max(started)) > limit {
+            let limit = if last == Time::ZERO { START } else { self.hang };
+            // If this process had to wait too, the whole machine stood still: the engine gets its turn.
+            let stood_still = now.since(before) > STOOD_STILL;
+            if !stood_still && now.since(last.max(started)) > limit {
+                // It does nothing more once the signal is sent; its sockets take tens of milliseconds to
+                // close, and senders would wait that long for what it held.
+                child.signal(libc::SIGKILL)?;
+                self.site.parts.shared.beat(Time::ZERO);
+                flush(&self.site.parts.senders);
                 kill(child)?;
                 return Ok(Watched::Lost { reason: format!("the engine hung for {limit}"), beat });
             }

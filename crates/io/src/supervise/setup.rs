@@ -53,6 +53,8 @@ pub struct Setup {
     pub xdp: Option<XdpMode>,
     /// Frames pass the engine by after so long without a beat.
     pub stale: Duration,
+    /// The engine is killed and started again after so long without one.
+    pub hang: Duration,
     /// Flows whose verdict is remembered.
     pub verdicts: u32,
     /// The pool; its chunk size is set by the MTU.
@@ -73,6 +75,11 @@ impl Setup {
             bridge,
             xdp: None,
             stale: Duration::from_millis(50),
+            hang: match bridge {
+                BridgeUse::Kernel => Duration::from_millis(60),
+                // What it holds would be lost, and nobody stands in for it.
+                BridgeUse::None => Duration::from_secs(2),
+            },
             verdicts: 65_536,
             pool: PoolConfig::default(),
             restarts_per_minute: 20,

@@ -107,5 +107,6 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         out: file.path.wan_out,
         back: file.path.wan_back,
     };
-    run::emulator(&super::run::ports(&file.ports, SPIN, PRIORITY), &emulator, args.json.clone()).map_err(Failure::Input)
+    run::emulator(&super::run::ports(&file.ports, SPIN, PRIORITY), &emulator, args.json.clone())
+        .map_err(Failure::Input)
 }

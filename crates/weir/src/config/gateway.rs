@@ -19,8 +19,6 @@ pub struct GatewayFile {
     pub gateway: Config,
 }
 
-/const DEFAULT_PRIORITY: u8 = 40;
-
 /// Two interfaces and how they are driven.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ports {

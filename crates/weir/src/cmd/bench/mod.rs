@@ -86,9 +86,13 @@ fn plan(name: &str, path: Path, seconds: u64, flows: u32) -> Plan {
     }
 }
 
+/// How much every flow may have acknowledged and held.
+const STANDING_DELAY: Duration = Duration::from_millis(50);
+
 /// Puts every flow of `plan` under the ACK shaper at `rate`; returns the text that says so.
 fn shape(plan: &mut Plan, rate: Rate) -> String {
-    let ack = weir_core::ack::AckControl::ack_shaper(rate);
+    let mut ack = weir_core::ack::AckControl::ack_shaper(rate);
+    ack.window = weir_core::ack::Window::Size { standing_delay: STANDING_DELAY };
     let class =
         ClassConfig { name: "all".into(), direction: Direction::Out, matches: vec![], ack: Some(ack) };
     plan.gateway = Some(Config { classes: vec![class], ..Config::default() });

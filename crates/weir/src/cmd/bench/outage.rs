@@ -124,8 +124,10 @@ fn deviation(outcome: &Outcome) -> f64 {
     let rate = FLOW_RATE.bps() as f64;
     let last = |f: &crate::result::FlowResult| {
         let from = (SECONDS - LAST) as f64;
-        let bytes: u64 = f.intervals.iter().filter(|i| i.t_s >= from).map(|i| i.bytes).sum();
-        bytes as f64 * 8.0 / LAST as f64
+        // Whole intervals only: what was still under way at the end comes in all at once.
+        let whole = f.intervals.iter().filter(|i| i.t_s >= from && i.len_s == 1.0);
+        let (bytes, seconds) = whole.fold((0, 0.0), |(b, s), i| (b + i.bytes, s + i.len_s));
+        bytes as f64 * 8.0 / f64::max(seconds, 1.0)
     };
     let off = outcome.result.flows.iter().map(|f| (last(f) / rate - 1.0) * 100.0);
     off.max_by(|a, b| a.abs().total_cmp(&b.abs())).unwrap_or(-100.0)
