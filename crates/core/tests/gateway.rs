@@ -484,6 +484,25 @@ fn after_an_absence_numbers_are_taken_up_anew() {
 }
 
 #[test]
+fn a_new_engine_takes_over_the_records_of_a_dead_one() {
+    let mut dead = World::established(basic());
+    dead.ack_at(ms(1_000), 50_000);
+    dead.ack_at(ms(1_001), 60_000);
+    dead.run(ms(1_002));
+    let records = Box::leak(dead.rig.node().records().to_vec().into_boxed_slice());
+    let mut w = World::with_records(config(basic()), records);
+    // Meanwhile the kernel passed ACKs. The window's scale is still known.
+    w.ack_at(ms(2_000), 200_000);
+    w.ack_at(ms(2_001), 260_000);
+    let sent = w.run(ms(2_030));
+    assert_eq!(numbers(&sent)[..2], [(ms(2_000), 200_000), (ms(2_001), 200_000 + STEP)]);
+    assert_eq!((w.class().held_acks, w.class().held_acks_peak), (1, 1));
+    w.run(ms(3_000));
+    assert_eq!((w.class().held_acks, w.class().held_bytes), (0, 0));
+    w.finish();
+}
+
+#[test]
 fn the_paper_s_detector_and_basic_form() {
     // Basic form (figs 1, 4): slow start is answered with the full rate.
     let mut w = World::established(shaper(SlowStart::Ignore, Period::Fixed(Duration::from_millis(10))));

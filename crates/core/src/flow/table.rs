@@ -78,6 +78,7 @@ impl Table {
         for i in (0..n as u32).rev() {
             if table[i].has(flag::USED) {
                 table[i].set(flag::ARMED | flag::SYNCED, false);
+                table[i].held_acks = 0;
                 table.link(i);
             } else {
                 table[i].lru[NEXT] = table.free;

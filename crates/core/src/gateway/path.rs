@@ -401,7 +401,7 @@ impl Gateway {
 
     fn held(&self, i: u32) -> Held {
         let r = &self.table[i];
-        Held { bytes: r.held(), acks: r.held_acks }
+        Held { bytes: r.held(), acks: if r.held() > 0 { r.held_acks } else { 0 } }
     }
 
     /// Keeps the class's account of what is held.

@@ -4,6 +4,7 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use weir_core::ack::AckControl;
+use weir_core::flow::Record;
 use weir_core::frame::{Checksum, Frames};
 use weir_core::gateway::{ClassConfig, ClassStats, Config, Direction, Gateway, LAN, WAN};
 use weir_core::node::Port;
@@ -59,6 +60,13 @@ impl World {
         let mut w = World::new(ack, None);
         w.rig = Rig::with_pool(Gateway::new(config(ack)), Frames::new(chunks, 2048, 0));
         w.shake(ms(0), RECEIVER_ISN, false);
+        w
+    }
+
+    /// A gateway that finds these records.
+    pub fn with_records(config: Config, records: &'static mut [Record]) -> World {
+        let mut w = World::with_config(config.clone(), None);
+        w.rig = Rig::new(Gateway::with_records(config, records));
         w
     }
 

@@ -97,7 +97,8 @@ fn shape(plan: &mut Plan, rate: Rate) -> String {
         ClassConfig { name: "all".into(), direction: Direction::Out, matches: vec![], ack: Some(ack) };
     plan.gateway = Some(Config { classes: vec![class], ..Config::default() });
     format!(
-        "[[gateway.class]]\nname = \"all\"\nack = {{ preset = \"ack-shaper\", flow_rate = \"{rate}\" }}\n"
+        "[[gateway.class]]\nname = \"all\"\nack = {{ preset = \"ack-shaper\", flow_rate = \"{rate}\", \
+         standing_delay = \"{STANDING_DELAY}\" }}\n"
     )
 }
 
