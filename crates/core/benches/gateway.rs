@@ -5,6 +5,7 @@
 //! parse, verify the checksum, find the flow, absorb, fire the flow's timer, make the next ACK. Only
 //! that is timed, not the making of the input.
 
+#![allow(clippy::disallowed_methods)] // a benchmark reads the clock
 #![allow(missing_docs)] // of functions that criterion's macros make
 
 use criterion::{criterion_group, criterion_main, BenchmarkId, Criterion, Throughput};
