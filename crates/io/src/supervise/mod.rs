@@ -77,8 +77,9 @@ pub struct Supervisor {
 enum Watched {
     /// It was told to stop, and has; whether it flushed what it held.
     Stopped { cleanly: bool },
-    /// It ended by itself or was killed, and said this. `beat` tells whether it had ever run.
-    Lost { reason: String, beat: bool },
+    /// It ended by itself or was killed, and said this. `beat` tells whether it had ever run,
+    /// `flushed` whether what it held has been sent.
+    Lost { reason: String, beat: bool, flushed: bool },
 }
 
 impl Supervisor {
@@ -130,9 +131,13 @@ impl Supervisor {
                     }
                     return Ok(());
                 }
-                Watched::Lost { reason, beat } => (reason, beat),
+                Watched::Lost { reason, beat, flushed } => {
+                    if !flushed {
+                        flush(&self.site.parts.senders);
+                    }
+                    (reason, beat)
+                }
             };
-            flush(&self.site.parts.senders);
             self.still_there()?;
             if !beat && self.count == 0 {
                 return Err(io::Error::other(reason));
@@ -181,7 +186,8 @@ impl Supervisor {
                 return stop(child).map(|cleanly| Watched::Stopped { cleanly });
             }
             if let Some(ended) = child.ended()? {
-                return Ok(Watched::Lost { reason: describe(ended, &mut words), beat });
+                let reason = describe(ended, &mut words);
+                return Ok(Watched::Lost { reason, beat, flushed: false });
             }
             let (now, last) = (clock::now(), self.site.parts.shared.last_beat());
             beat |= last != Time::ZERO;
@@ -195,7 +201,8 @@ impl Supervisor {
                 self.site.parts.shared.beat(Time::ZERO);
                 flush(&self.site.parts.senders);
                 kill(child)?;
-                return Ok(Watched::Lost { reason: format!("the engine hung for {limit}"), beat });
+                let reason = format!("the engine hung for {limit}");
+                return Ok(Watched::Lost { reason, beat, flushed: true });
             }
         }
     }
