@@ -76,7 +76,8 @@ fn field(object: &impl serde::Serialize, path: &[String]) -> Option<f64> {
         }
     }
     match at {
-        Value::Object(counts) => counts.values().map(Value::as_f64).sum(),
+        // The sum of nothing is -0.0 in floating point.
+        Value::Object(counts) => counts.values().try_fold(0.0, |sum, v| Some(sum + v.as_f64()?)),
         v => v.as_f64(),
     }
 }
@@ -257,13 +258,19 @@ pub fn describe(e: &Expect) -> String {
         Some(Aggregate::Min) => "min of ",
         Some(Aggregate::Max) => "max of ",
     };
+    let rates = is_rate(&e.measure.metric);
+    let value = |v: f64| match weir_core::rate::Rate::from_bps(v as u64).filter(|_| rates && v.fract() == 0.0)
+    {
+        Some(rate) => rate.to_string(),
+        None => v.to_string(),
+    };
     let target = match e.target {
-        Target::Value(v) => format!("{v}"),
+        Target::Value(v) => value(v),
         Target::FlowRate => "flow_rate".to_string(),
     };
     let slack = match e.tolerance {
         Tolerance::Absolute(0.0) => String::new(),
-        Tolerance::Absolute(a) => format!("{a}"),
+        Tolerance::Absolute(a) => value(a),
         Tolerance::Relative(r) => format!("{}%", (r * 1e8).round() / 1e6),
     };
     let bound = match (e.op, slack.is_empty()) {
@@ -275,6 +282,14 @@ pub fn describe(e: &Expect) -> String {
         (Op::AtLeast, false) => format!(">= {target} - {slack}"),
     };
     format!("{over}{} {bound}", describe_measure(&e.measure))
+}
+
+/// Is it in bits per second?
+fn is_rate(metric: &Metric) -> bool {
+    match metric {
+        Metric::Field(path) => path.last().is_some_and(|p| p == "bps" || p.ends_with("_bps")),
+        _ => true,
+    }
 }
 
 /// A measure in words.
@@ -305,7 +320,7 @@ pub fn compare(plan: &Plan, result: &RunResult) -> Vec<Compared> {
     let rows = plan.reference.iter().flat_map(|r| &r.rows);
     rows.map(|row| {
         let values: Vec<f64> = measure(&row.measure, plan.bin, result).iter().map(|s| s.value).collect();
-        let rate = !matches!(row.measure.metric, Metric::Field(_));
+        let rate = is_rate(&row.measure.metric);
         Compared { name: row.name.clone(), paper: row.paper.clone(), ours: spread(&values, rate) }
     })
     .collect()
