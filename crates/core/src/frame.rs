@@ -225,6 +225,14 @@ impl Frames {
         Some(self.received(chunk, 0, len, len, at))
     }
 
+    /// The frame cut to its first `len` bytes. Panics if fewer are present.
+    pub fn truncate(&mut self, mut frame: Frame, len: usize) -> Frame {
+        assert!(len <= frame.head_len());
+        frame.head = len as u16;
+        frame.len = len as u32;
+        frame
+    }
+
     /// The bytes present.
     pub fn bytes(&self, frame: &Frame) -> &[u8] {
         let start = frame.chunk as usize * self.chunk_size + frame.offset();

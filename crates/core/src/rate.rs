@@ -80,6 +80,7 @@ fn mul_div(a: u64, b: u64, rem: u64, d: u64) -> (u64, u64) {
 
 /// Bytes earned by elapsed time at a rate; the fraction of a byte left over is carried.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
 pub struct Earned {
     /// In units of bits × nanoseconds, below one byte's worth.
     rem: u64,

@@ -1,1 +1,448 @@
-//! (being written)
+//! A driver in virtual time for tests and benchmarks: hands frames to a node at given times, steps
+//! its deadlines, collects what it transmits, and panics when the node breaks the contract of
+//! [`crate::node`].
+//!
+//! ```
+//! use weir_core::{link, node::Port, rate::Rate, rig::{Given, Rig}, time::{Duration, Time}};
+//! let config = link::Config {
+//!     rate: Some(Rate::mbit(10)),
+//!     delay: Duration::from_millis(5),
+//!     ..link::Config::default()
+//! };
+//! let mut rig = Rig::new(link::Link::new(config));
+//! // 1,500 bytes of IP behind 14 of Ethernet; only 60 bytes are present.
+//! rig.at(Time::from_millis(1)).inject(Port(0), Given::zeros(60).long(1514));
+//! let sent = rig.run_until(Time::from_secs(1));
+//! assert_eq!((sent[0].at, sent[0].port), (Time::from_micros(7200), Port(1)));
+//! rig.finish();
+//! ```
+//!
+//! Checked after every call:
+//! - `at <= now`, never decreasing per port, and only on a writable port;
+//! - after `None`, the next deadline is `None`, later, or some port is closed;
+//! - an early or repeated poll returns nothing and leaves the deadline as it was;
+//! - conservation: chunks in use = received + made - sent - dropped - absorbed.
+//!
+//! [`Rig::finish`] checks at the end that nothing is held.
+
+use crate::frame::{Checksum, Frame, Frames};
+use crate::node::{Cx, Node, Port, PortSet, Transmit};
+use crate::time::{Duration, Time};
+use std::collections::VecDeque;
+
+/// Polls that may return a frame in one wake before the rig calls it a runaway.
+const POLLS_PER_WAKE: u32 = 1 << 20;
+
+/// A frame to hand in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Given {
+    /// The bytes present, from the Ethernet header on.
+    pub head: Vec<u8>,
+    /// Length of the frame in bytes, at least `head.len()`.
+    pub len: usize,
+    /// As [`Frame::gso_size`].
+    pub gso_size: u16,
+    /// As [`Frame::checksum`].
+    pub checksum: Checksum,
+}
+
+impl Given {
+    /// A frame of these bytes.
+    pub fn bytes(head: &[u8]) -> Given {
+        Given { head: head.to_vec(), len: head.len(), gso_size: 0, checksum: Checksum::Unknown }
+    }
+    /// A frame of `n` zero bytes.
+    pub fn zeros(n: usize) -> Given {
+        Given::bytes(&vec![0; n])
+    }
+    /// The frame is `len` bytes long; those beyond the bytes present are absent.
+    #[must_use]
+    pub fn long(mut self, len: usize) -> Given {
+        self.len = len.max(self.head.len());
+        self
+    }
+    /// It stands for segments of `size` payload bytes each.
+    #[must_use]
+    pub fn gso(mut self, size: u16) -> Given {
+        self.gso_size = size;
+        self
+    }
+    /// State of its transport checksum.
+    #[must_use]
+    pub fn checksum(mut self, checksum: Checksum) -> Given {
+        self.checksum = checksum;
+        self
+    }
+}
+
+impl From<&[u8]> for Given {
+    fn from(bytes: &[u8]) -> Given {
+        Given::bytes(bytes)
+    }
+}
+
+impl From<&Vec<u8>> for Given {
+    fn from(bytes: &Vec<u8>) -> Given {
+        Given::bytes(bytes)
+    }
+}
+
+impl From<Vec<u8>> for Given {
+    fn from(bytes: Vec<u8>) -> Given {
+        Given::bytes(&bytes)
+    }
+}
+
+impl<const N: usize> From<&[u8; N]> for Given {
+    fn from(bytes: &[u8; N]) -> Given {
+        Given::bytes(bytes)
+    }
+}
+
+/// A frame that the node transmitted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sent {
+    /// When it was due.
+    pub at: Time,
+    /// The port it left by.
+    pub port: Port,
+    /// The bytes present.
+    pub bytes: Vec<u8>,
+    /// Length of the frame in bytes.
+    pub len: usize,
+    /// As [`Frame::gso_size`].
+    pub gso_size: u16,
+    /// As [`Frame::checksum`].
+    pub checksum: Checksum,
+}
+
+/// When the driver wakes. The stamps of what a node sends must not depend on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Wake {
+    /// Exactly at every arrival and deadline.
+    #[default]
+    Exact,
+    /// Only at multiples of this. Once awake, steps every missed deadline, each with `now` = its
+    /// time, before it hands in frames that arrived later: what the contract asks of a driver.
+    Late(Duration),
+    /// Only at multiples of this, and hands in frames (with `now` = their arrival) without stepping the
+    /// deadlines missed before them: catching up is left to the node.
+    Lazy(Duration),
+}
+
+struct Arrival {
+    at: Time,
+    port: Port,
+    given: Given,
+}
+
+struct Closed {
+    port: Port,
+    from: Time,
+    until: Time,
+}
+
+/// A node, a frame pool and virtual time. See the [module documentation](self).
+pub struct Rig<N> {
+    node: N,
+    frames: Frames,
+    cursor: Time,
+    /// `now` of the last call on the node, `None` before the first.
+    called: Option<Time>,
+    arrivals: VecDeque<Arrival>,
+    closed: Vec<Closed>,
+    wake: Wake,
+    last_at: [Time; 64],
+    received: u64,
+    sent: u64,
+}
+
+impl<N: Node> Rig<N> {
+    /// A rig around `node` with 8,192 chunks of 2,048 bytes, 512 of them reserved for made frames.
+    pub fn new(node: N) -> Rig<N> {
+        Rig::with_pool(node, Frames::new(8192, 2048, 512))
+    }
+
+    /// A rig around `node` with a pool of its own.
+    pub fn with_pool(node: N, frames: Frames) -> Rig<N> {
+        Rig {
+            node,
+            frames,
+            cursor: Time::ZERO,
+            called: None,
+            arrivals: VecDeque::new(),
+            closed: Vec::new(),
+            wake: Wake::Exact,
+            last_at: [Time::ZERO; 64],
+            received: 0,
+            sent: 0,
+        }
+    }
+
+    /// Makes the driver wake late.
+    #[must_use]
+    pub fn wake(mut self, wake: Wake) -> Rig<N> {
+        self.wake = wake;
+        self
+    }
+
+    /// Frames injected next arrive at `t`.
+    pub fn at(&mut self, t: Time) -> &mut Rig<N> {
+        self.cursor = t;
+        self
+    }
+
+    /// Frames injected next arrive `d` later than the last.
+    pub fn after(&mut self, d: Duration) -> &mut Rig<N> {
+        self.cursor += d;
+        self
+    }
+
+    /// A frame arrives on `port`. Frames of the same time arrive in the order of these calls.
+    /// Panics if that time has already been run.
+    pub fn inject(&mut self, port: Port, frame: impl Into<Given>) -> &mut Rig<N> {
+        let at = self.cursor;
+        assert!(self.called.is_none_or(|now| at >= now), "{at:?} is in the past");
+        let i = self.arrivals.partition_point(|a| a.at <= at);
+        self.arrivals.insert(i, Arrival { at, port, given: frame.into() });
+        self
+    }
+
+    /// `port` takes no frame from `from` until `until`.
+    pub fn close(&mut self, port: Port, from: Time, until: Time) -> &mut Rig<N> {
+        self.closed.push(Closed { port, from, until });
+        self
+    }
+
+    /// The node.
+    pub fn node(&self) -> &N {
+        &self.node
+    }
+    /// The node, to be reconfigured between runs.
+    pub fn node_mut(&mut self) -> &mut N {
+        &mut self.node
+    }
+    /// The frame pool.
+    pub fn frames(&self) -> &Frames {
+        &self.frames
+    }
+    /// Frames inside the node.
+    pub fn held(&self) -> u64 {
+        let f = &self.frames;
+        (self.received + f.made()).wrapping_sub(self.sent + f.drops().total() + f.absorbed())
+    }
+
+    /// Runs up to and including `end` and returns what was transmitted, in that order.
+    pub fn run_until(&mut self, end: Time) -> Vec<Sent> {
+        let mut sent = Vec::new();
+        while let Some(wake) = self.next_wake().filter(|&t| t <= end) {
+            self.wake_at(wake, &mut sent);
+            self.check_early_poll(end);
+        }
+        self.cursor = self.cursor.max(end);
+        sent
+    }
+
+    /// Checks that no frame is held, none is on its way in, and the pool is whole.
+    pub fn finish(&self) {
+        assert!(self.arrivals.is_empty(), "{} frames still to arrive", self.arrivals.len());
+        assert_eq!(self.held(), 0, "frames held at the end");
+        assert_eq!(self.frames.free_chunks(), self.frames.chunks(), "chunks lost");
+    }
+
+    /// The deadline, unless it is known to wait for a port to open.
+    fn deadline(&self) -> Option<Time> {
+        self.node.next_deadline().filter(|&d| self.called.is_none_or(|now| d > now))
+    }
+
+    fn next_wake(&self) -> Option<Time> {
+        let arrival = self.arrivals.front().map(|a| a.at);
+        let opens = self.closed.iter().map(|c| c.until).filter(|&t| self.called.is_some_and(|now| t > now));
+        let event = arrival.into_iter().chain(self.deadline()).chain(opens).min()?;
+        Some(match self.wake {
+            Wake::Exact => event,
+            Wake::Late(q) | Wake::Lazy(q) => {
+                let q = q.as_nanos().max(1);
+                Time::from_nanos(event.as_nanos().div_ceil(q).saturating_mul(q))
+            }
+        })
+    }
+
+    /// Ports that are open at `t`.
+    fn writable(&self, t: Time) -> PortSet {
+        let shut = self.closed.iter().filter(|c| c.from <= t && t < c.until);
+        shut.fold(PortSet::ALL, |set, c| set.without(c.port))
+    }
+
+    fn wake_at(&mut self, wake: Time, sent: &mut Vec<Sent>) {
+        let writable = self.writable(wake);
+        loop {
+            let arrival = self.arrivals.front().map(|a| a.at).filter(|&t| t <= wake);
+            let lazy = matches!(self.wake, Wake::Lazy(_));
+            let due = self.deadline().filter(|&d| !lazy && d <= wake && arrival.is_none_or(|a| d <= a));
+            let step = match (due, arrival) {
+                (Some(due), _) => due,
+                (None, Some(at)) => {
+                    self.hand_in();
+                    at
+                }
+                (None, None) => break,
+            };
+            self.drain(step, writable, sent);
+        }
+        self.drain(wake, writable, sent);
+    }
+
+    fn hand_in(&mut self) {
+        let Some(Arrival { at, port, given }) = self.arrivals.pop_front() else { return };
+        let frame = self.frames.receive_copy(&given.head, given.len, at);
+        let mut frame = frame.expect("the rig's pool is exhausted, or the frame longer than a chunk");
+        frame.gso_size = given.gso_size;
+        frame.checksum = given.checksum;
+        self.received += 1;
+        self.called = Some(at);
+        self.node.handle_frame(&mut Cx { now: at, frames: &mut self.frames }, port, frame);
+        self.check_conservation();
+    }
+
+    /// Polls at `now` until `None`, then once more to see that repeating changes nothing.
+    fn drain(&mut self, now: Time, writable: PortSet, sent: &mut Vec<Sent>) {
+        let mut polls = 0;
+        while let Some(Transmit { port, at, frame }) = self.poll(now, writable) {
+            polls += 1;
+            assert!(polls < POLLS_PER_WAKE, "the node keeps sending at {now:?}");
+            assert!(at <= now, "{port:?}: sent at {at:?}, later than now {now:?}");
+            assert!(writable.contains(port), "{port:?} is closed at {now:?}");
+            let last = &mut self.last_at[usize::from(port.0)];
+            assert!(*last <= at, "{port:?}: sent at {at:?} after {last:?}");
+            *last = at;
+            sent.push(self.take(port, at, frame));
+            self.check_conservation();
+        }
+        let deadline = self.node.next_deadline();
+        assert!(
+            writable != PortSet::ALL || deadline.is_none_or(|d| d > now),
+            "nothing to send at {now:?}, yet the deadline is {deadline:?}"
+        );
+        self.expect_nothing(now, writable, deadline);
+    }
+
+    fn poll(&mut self, now: Time, writable: PortSet) -> Option<Transmit> {
+        self.called = Some(now);
+        let sent = self.node.poll_transmit(&mut Cx { now, frames: &mut self.frames }, writable);
+        if sent.is_none() {
+            self.check_conservation();
+        }
+        sent
+    }
+
+    fn expect_nothing(&mut self, now: Time, writable: PortSet, deadline: Option<Time>) {
+        let again = self.poll(now, writable);
+        assert_eq!(again, None, "a poll at {now:?}, early or repeated, sent a frame");
+        assert_eq!(self.node.next_deadline(), deadline, "a poll at {now:?} changed the deadline");
+    }
+
+    /// Polls half-way to the next event and expects nothing.
+    fn check_early_poll(&mut self, end: Time) {
+        let (Some(now), Some(next)) = (self.called, self.deadline()) else { return };
+        let arrival = self.arrivals.front().map_or(end, |a| a.at);
+        let event = next.min(arrival).min(end);
+        let early = now + Duration::from_nanos(event.since(now).as_nanos() / 2);
+        if early > now && early < event {
+            self.expect_nothing(early, self.writable(now), Some(next));
+        }
+    }
+
+    fn take(&mut self, port: Port, at: Time, frame: Frame) -> Sent {
+        let sent = Sent {
+            at,
+            port,
+            bytes: self.frames.bytes(&frame).to_vec(),
+            len: frame.len(),
+            gso_size: frame.gso_size,
+            checksum: frame.checksum,
+        };
+        self.frames.transmitted(frame);
+        self.sent += 1;
+        sent
+    }
+
+    fn check_conservation(&self) {
+        let used = (self.frames.chunks() - self.frames.free_chunks()) as u64;
+        assert_eq!(used, self.held(), "frames lost or doubled");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Sends each frame `delay` after it came, stamped `skew` later than due.
+    struct Later {
+        delay: Duration,
+        skew: Duration,
+        queue: VecDeque<(Time, Frame)>,
+    }
+
+    impl Node for Later {
+        fn handle_frame(&mut self, cx: &mut Cx<'_>, _: Port, frame: Frame) {
+            self.queue.push_back((cx.now + self.delay, frame));
+        }
+        fn poll_transmit(&mut self, cx: &mut Cx<'_>, writable: PortSet) -> Option<Transmit> {
+            let &(due, _) = self.queue.front()?;
+            if due > cx.now || !writable.contains(Port(1)) {
+                return None;
+            }
+            self.queue.pop_front().map(|(at, frame)| Transmit { port: Port(1), at: at + self.skew, frame })
+        }
+        fn next_deadline(&self) -> Option<Time> {
+            self.queue.front().map(|q| q.0)
+        }
+    }
+
+    fn later(skew: u64) -> Rig<Later> {
+        let (delay, skew) = (Duration::from_nanos(10), Duration::from_nanos(skew));
+        Rig::new(Later { delay, skew, queue: VecDeque::new() })
+    }
+
+    fn ns(ns: u64) -> Time {
+        Time::from_nanos(ns)
+    }
+
+    #[test]
+    fn stamps_do_not_depend_on_when_the_driver_wakes() {
+        let q = Duration::from_nanos(64);
+        for wake in [Wake::Exact, Wake::Late(q), Wake::Lazy(q)] {
+            let mut rig = later(0).wake(wake);
+            rig.at(ns(5)).inject(Port(0), &[1; 60]).at(ns(3)).inject(Port(0), &[2; 60]);
+            let sent = rig.run_until(ns(1000));
+            let got: Vec<_> = sent.iter().map(|s| (s.at, s.bytes[0])).collect();
+            assert_eq!(got, [(ns(13), 2), (ns(15), 1)]);
+            rig.finish();
+        }
+    }
+
+    #[test]
+    fn a_closed_port_keeps_its_frames_and_their_stamps() {
+        let mut rig = later(0);
+        rig.close(Port(1), ns(0), ns(100)).at(ns(5)).inject(Port(0), &[1; 60]);
+        assert_eq!(rig.run_until(ns(99)).len(), 0);
+        assert_eq!(rig.held(), 1);
+        assert_eq!(rig.run_until(ns(100))[0].at, ns(15));
+        rig.finish();
+    }
+
+    #[test]
+    #[should_panic(expected = "later than now")]
+    fn a_stamp_in_the_future_is_caught() {
+        later(1).inject(Port(0), &[1; 60]).run_until(ns(100));
+    }
+
+    #[test]
+    #[should_panic(expected = "frames held at the end")]
+    fn a_held_frame_is_caught() {
+        let mut rig = later(0);
+        rig.inject(Port(0), &[1; 60]).run_until(ns(9));
+        rig.finish();
+    }
+}

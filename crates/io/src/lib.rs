@@ -1,1 +1,22 @@
-//! Linux I/O: AF_XDP ports, BPF programs, the driver loop that runs a node in real time.
+//! Weir on Linux: BPF programs that steer frames, AF_XDP ports, the driver loop that runs a
+//! [`Node`](weir_core::node::Node) in real time, and the supervisor that keeps traffic flowing
+//! when the engine does not.
+//!
+//! - [`bpf`] loads the programs and mirrors their maps.
+//! - [`port`] moves frames between a network interface and the pool of the core.
+//! - [`driver`] is the loop: receive, step missed deadlines, hand in, transmit, sleep, spin.
+//! - [`supervise`] checks and sets up the host, runs the engine as a child process, and flushes
+//!   and restores when it ends, however it ends.
+//! - [`sys`] is the thin layer of system calls below them: nearly all `unsafe` of Weir is there.
+//!
+//! Left out: frames in several chunks (jumbo frames), `PACKET_VNET_HDR` ports, hardware stamps.
+#![deny(unsafe_op_in_unsafe_fn)]
+
+#[cfg(not(target_os = "linux"))]
+compile_error!("weir-io is Linux only");
+
+pub mod bpf;
+pub mod driver;
+pub mod port;
+pub mod supervise;
+pub mod sys;

@@ -22,14 +22,31 @@ Exit codes: 0 success, 1 an expectation does not hold, 2 wrong configuration or 
 /// The commands.
 #[derive(Subcommand, Debug)]
 pub enum Command {
+    /// Run a gateway between two interfaces of this host, until SIGINT or SIGTERM
+    Run(cmd::run::Args),
     /// Parse a configuration file and say what it will do
     Check(cmd::check::Args),
+    /// Run an experiment with the real Linux TCP in network namespaces
+    Lab(cmd::lab::Args),
+    /// Run a WAN emulator between two interfaces of this host, until SIGINT or SIGTERM
+    Wan(cmd::wan::Args),
+    /// Measure the figures of the README
+    #[command(subcommand)]
+    Bench(cmd::bench::Bench),
+    /// Play the traffic that standard input specifies; the lab starts it
+    #[command(hide = true)]
+    Traffic,
 }
 
 /// Runs the command of a command line.
 pub fn run(cli: Cli) -> Result<(), Failure> {
     match cli.command {
-        Command::Check(args) => cmd::check::run(&args, &cmd::check::no_host_checks),
+        Command::Run(args) => cmd::run::run(&args),
+        Command::Check(args) => cmd::check::run(&args, &cmd::check::this_host),
+        Command::Lab(args) => cmd::lab::run(&args),
+        Command::Wan(args) => cmd::wan::run(&args),
+        Command::Bench(bench) => cmd::bench::run(&bench).map_err(Failure::Other),
+        Command::Traffic => cmd::traffic::run().map_err(Failure::Other),
     }
 }
 

@@ -1,4 +1,5 @@
-//! Weir's library: configuration files, experiment plans, results and what is made of them.
+//! Weir's library: configuration files, experiment plans, results and what is made of them; the
+//! gateway and the emulator as processes; the lab that measures them; the commands.
 
 pub mod chart;
 pub mod cli;
@@ -6,7 +7,10 @@ pub mod cmd;
 pub mod config;
 pub mod error;
 pub mod expect;
+pub mod lab;
 pub mod plan;
 pub mod result;
+pub mod run;
 pub mod summary;
 pub mod table;
+pub mod traffic;

@@ -321,67 +321,6 @@ pub fn intervals(
     out
 }
 
-/// A made-up run for the tests of tables and charts.
-#[cfg(test)]
-pub(crate) mod example {
-    use super::*;
-    use crate::plan::Plan;
-    use weir_core::rng::Rng;
-
-    /// Eight flows at 5 and eight at 10 Mbit/s for 8 s.
-    pub const PLAN: &str = include_str!("../../../experiments/papers/ack-shaper/fig12-short.toml");
-
-    /// What such a plan might give: a start-up of 1 s, then noise of 4 % in each bin.
-    pub fn fig12_like(plan: &Plan) -> RunResult {
-        let mut rng = Rng::new(7);
-        let mut run = RunResult {
-            schema: SCHEMA,
-            experiment: plan.name.clone(),
-            world: World::Lab,
-            status: Status::Ok,
-            seed: plan.seed,
-            duration_s: plan.duration.as_secs_f64(),
-            wall_s: 9.5,
-            packets: 160_000,
-            made_by: MadeBy::default(),
-            expects: vec![],
-            gateway: Some(GatewayResult::default()),
-            flows: vec![],
-            classes: vec![ClassResult { name: "five".into(), target_bps: 40_000_000, ..Default::default() }],
-            links: vec![LinkResult { name: "wan.out".into(), ..Default::default() }],
-            series: BTreeMap::new(),
-        };
-        let bins = (plan.duration.as_nanos() / plan.bin.as_nanos()) as usize;
-        for flow in plan.flows() {
-            let rate: u64 = if flow.group.id == "five" { 5_000_000 } else { 10_000_000 };
-            let full = rate * plan.bin.as_nanos() / 8_000_000_000;
-            let bytes: Vec<u64> = (0..bins)
-                .map(|i| if i < 100 { full * i as u64 / 100 } else { full * (96 + rng.below(9)) / 100 })
-                .collect();
-            let mut series = Series::received(plan.bin, &bytes);
-            let rtt = (0..bins).map(|i| 4000.0 + (i % 97) as f64 * 60.0).collect();
-            series.columns.insert("rtt_us".into(), Column(rtt));
-            let total: u64 = bytes.iter().sum();
-            run.flows.push(FlowResult {
-                id: flow.id.clone(),
-                class: flow.group.id.clone(),
-                cc: "cubic".into(),
-                target_bps: Some(rate),
-                end_s: run.duration_s,
-                bytes: total,
-                counts: "payload".into(),
-                goodput_bps: total as f64 * 8.0 / run.duration_s,
-                rtt_us: Quantiles { p50: 6910, p99: 9760 },
-                intervals: intervals(plan.bin, plan.interval, flow.start, plan.duration, &bytes),
-                ..Default::default()
-            });
-            run.series.insert(flow.id, series);
-        }
-        crate::expect::conclude(plan, &mut run);
-        run
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

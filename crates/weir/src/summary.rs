@@ -46,7 +46,8 @@ fn ports(p: &Ports) -> String {
     };
     let priority = p.priority.map_or(String::new(), |n| format!(", real-time priority {n}"));
     let cpu = p.cpu.map_or(String::new(), |n| format!(", on CPU {n}"));
-    format!("ports: lan {}, wan {}; XDP {mode}{zero_copy}{priority}{cpu}, spins {}", p.lan, p.wan, p.spin)
+    let spin = p.spin.map_or(String::new(), |d| format!(", spins {d}"));
+    format!("ports: lan {}, wan {}; XDP {mode}{zero_copy}{priority}{cpu}{spin}", p.lan, p.wan)
 }
 
 fn experiment(p: &Plan) -> Vec<String> {

@@ -6,6 +6,13 @@
 //! window). [`AckControl::ack_shaper`] is the ACK shaper without buffer (Vanini, Pan, Taheri,
 //! Marinshaw 2019, figs 1 and 5): hold the number, release at a rate, keep the window.
 
+mod echo;
+mod pace;
+pub mod window;
+
+pub use echo::Echoes;
+pub use pace::{Arrival, Pace, Tick};
+
 use crate::rate::Rate;
 use crate::time::Duration;
 
@@ -115,8 +122,8 @@ impl SlowStart {
 }
 
 impl Period {
-    /// The default: automatic between 1 ms and 10 ms.
-    pub const AUTO: Period = Period::Auto { min: Duration::from_millis(1), max: Duration::from_millis(10) };
+    /// The default: automatic between 500 us, which is less than a giant segment at 1 Gb/s, and 10 ms.
+    pub const AUTO: Period = Period::Auto { min: Duration::from_micros(500), max: Duration::from_millis(10) };
 }
 
 impl AckControl {

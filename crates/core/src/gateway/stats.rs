@@ -1,6 +1,8 @@
 //! What a gateway can be asked about itself.
 
+use crate::flow::{flag, Key, Record};
 use crate::stats::Ledger;
+use crate::time::Duration;
 
 /// Why a flow, or a frame that belongs to none, passes untouched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -105,10 +107,54 @@ pub struct ClassStats {
     pub held_acks: u64,
     /// The most of that at any time.
     pub held_acks_peak: u64,
-    /// Bytes acknowledged ahead of the rate and still to be repaid, now.
-    pub debt_bytes: u64,
     /// Transitions into slow start.
     pub slow_starts: u64,
     /// Release times forfeited because the engine woke too late for `catch_up`.
     pub missed_releases: u64,
+}
+
+/// What can be said of one flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlowStats {
+    /// Who it is.
+    pub key: Key,
+    /// Index of its class.
+    pub class: usize,
+    /// Why it passes untouched, if it does.
+    pub pass: Option<PassReason>,
+    /// Bytes acknowledged by the receiver and held.
+    pub held_bytes: u32,
+    /// How long the held bytes take at the flow's rate.
+    pub held_delay: Duration,
+    /// Bytes acknowledged ahead of the rate.
+    pub debt_bytes: u32,
+    /// Is its step halved because its sender is in slow start?
+    pub slow_start: bool,
+    /// Measured round-trip time beyond the gateway, zero when unknown.
+    pub rtt: Duration,
+    /// Window field last forwarded.
+    pub window_sent: u16,
+    /// Time between releases.
+    pub period: Duration,
+    /// The connection is over.
+    pub closed: bool,
+}
+
+impl FlowStats {
+    pub(super) fn of(r: &Record) -> FlowStats {
+        let rate = r.pace.rate();
+        FlowStats {
+            key: r.key,
+            class: usize::from(r.class),
+            pass: r.has(flag::PASSES).then(|| PassReason::ALL[usize::from(r.pass) % PassReason::ALL.len()]),
+            held_bytes: r.held(),
+            held_delay: rate.map_or(Duration::ZERO, |rate| rate.time_for(u64::from(r.held()))),
+            debt_bytes: r.pace.debt(),
+            slow_start: r.pace.in_slow_start(),
+            rtt: Duration::from_nanos(u64::from(r.rtt_ns)),
+            window_sent: r.window_sent,
+            period: r.pace.period(),
+            closed: r.has(flag::CLOSED),
+        }
+    }
 }

@@ -1,12 +1,12 @@
 //! `weir check`: parses a configuration file and says what it will do.
 
 use crate::config::diag::Located;
-use crate::config::gateway::Ports;
 use crate::config::{self, File};
 use crate::error::Failure;
 use crate::{result, summary};
 use serde::Serialize;
 use std::path::PathBuf;
+use weir_io::supervise::{BridgeUse, Setup, Steered};
 
 /// Arguments of `weir check`.
 #[derive(clap::Args, Debug)]
@@ -39,11 +39,26 @@ pub struct Finding {
 }
 
 /// Looks at the host that a configuration is for: interfaces, privileges, kernel settings.
-pub type HostChecks<'a> = &'a dyn Fn(&Ports) -> Vec<Finding>;
+pub type HostChecks<'a> = &'a dyn Fn(&File) -> Vec<Finding>;
 
 /// Nothing is looked at: for files from elsewhere.
-pub fn no_host_checks(_: &Ports) -> Vec<Finding> {
+pub fn no_host_checks(_: &File) -> Vec<Finding> {
     Vec::new()
+}
+
+/// This host, which is left as it is.
+pub fn this_host(file: &File) -> Vec<Finding> {
+    let (ports, steered, bridge) = match file {
+        File::Experiment(_) => return Vec::new(),
+        File::Gateway(g) => {
+            let (lan, wan) = g.gateway.ack_ports();
+            (&g.ports, Steered::Acks { lan, wan }, BridgeUse::Kernel)
+        }
+        File::Wan(w) => (&w.ports, Steered::Full, BridgeUse::None),
+    };
+    let setup = Setup::new(&ports.lan, &ports.wan, steered, bridge);
+    let problems = setup.check().err().map_or(Vec::new(), |p| p.0);
+    problems.into_iter().map(|message| Finding { fatal: true, message, help: String::new() }).collect()
 }
 
 /// What a check found, as it is written by `--json`.
@@ -77,11 +92,7 @@ pub fn run(args: &Args, host: HostChecks) -> Result<(), Failure> {
         Ok(file) => {
             report.kind = Some(summary::kind(file));
             report.summary = summary::lines(file);
-            report.host = match file {
-                File::Experiment(_) => Vec::new(),
-                File::Gateway(g) => host(&g.ports),
-                File::Wan(w) => host(&w.ports),
-            };
+            report.host = host(file);
             report.ok = report.host.iter().all(|f| !f.fatal);
         }
     }

@@ -1,9 +1,14 @@
 //! `weir lab`: an experiment in network namespaces, with the real Linux TCP.
 
+use crate::chart;
 use crate::config::experiment;
 use crate::error::Failure;
+use crate::expect;
+use crate::lab::{self, Options};
 use crate::plan::Plan;
-use crate::result::World;
+use crate::result::{RunResult, Status, World};
+use crate::table;
+use std::io::IsTerminal;
 use std::path::PathBuf;
 
 /// Arguments of `weir lab`.
@@ -26,19 +31,56 @@ pub struct Args {
     /// Write the frames of every port into this directory, one pcap file for each
     #[arg(long, value_name = "DIR")]
     pub pcap: Option<PathBuf>,
+    /// Name of the namespaces (`weir-ID-cl` and so on), for looking into a running lab
+    #[arg(long)]
+    pub id: Option<String>,
     /// Use this seed instead of the file's
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
 }
 
-impl Args {
-    /// Reads and parses the experiment into a plan that the lab can do, with the seed of the command
-    /// line if there is one.
-    pub fn load(&self) -> Result<Plan, Failure> {
-        let mut plan = experiment::parse(&super::source(&self.experiment)?)?.plan_for(World::Lab)?;
-        if let Some(seed) = self.seed {
-            plan.reseed(seed);
-        }
-        Ok(plan)
+/// Runs the experiment, checks it, prints and writes its result.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    let source = super::source(&args.experiment)?;
+    let mut plan = experiment::parse(&source)?.plan_for(World::Lab)?;
+    if let Some(seed) = args.seed {
+        plan.reseed(seed);
     }
+    let options = Options::with_signals().map_err(|e| Failure::Other(format!("signals: {e}")))?;
+    let options = Options { id: args.id.clone(), pcap: args.pcap.clone(), ..options };
+    let outcome = lab::run(&plan, &source.text, &options).map_err(Failure::Input)?;
+    for fault in &outcome.faults {
+        eprintln!("weir lab: {fault}");
+    }
+    let mut result = outcome.result;
+    expect::conclude(&plan, &mut result);
+    present(args, &plan, &result)?;
+    let failed = result.expects.iter().filter(|e| !e.ok).count();
+    match result.status {
+        Status::Ok => Ok(()),
+        Status::Failed if failed > 0 => Err(Failure::Expect(failed)),
+        Status::Failed => Err(Failure::Other("the run went wrong, see above".into())),
+        Status::Interrupted => Err(Failure::Interrupted),
+    }
+}
+
+/// The table to standard output, or to standard error if the JSON goes there; files where asked for.
+fn present(args: &Args, plan: &Plan, result: &RunResult) -> Result<(), Failure> {
+    if let Some(path) = &args.json {
+        super::write_json(path, result)?;
+    }
+    let to_stdout = args.json.as_deref() == Some("-".as_ref());
+    if let Some(directory) = &args.out {
+        let fault = |e: std::io::Error| Failure::Other(format!("{}: {e}", directory.display()));
+        std::fs::create_dir_all(directory).map_err(fault)?;
+        super::write_json(&directory.join("result.json"), result)?;
+        let written = chart::write(directory, plan, result).map_err(fault)?;
+        eprintln!("{} files written to {}", written.len() + 1, directory.display());
+    }
+    if to_stdout {
+        eprint!("{}", table::render(result, plan, false));
+    } else {
+        super::print(&table::render(result, plan, std::io::stdout().is_terminal()))?;
+    }
+    Ok(())
 }

@@ -1,8 +1,10 @@
 //! One module for each command: its arguments, and what it does.
 
+pub mod bench;
 pub mod check;
 pub mod lab;
 pub mod run;
+pub mod traffic;
 pub mod wan;
 
 use crate::config::Source;
@@ -34,4 +36,11 @@ pub fn print(text: &str) -> Result<(), Failure> {
         Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => Err(Failure::Other(e.to_string())),
         _ => Ok(()),
     }
+}
+
+/// Log lines to standard error, without control characters.
+fn log() {
+    let log = tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(false).with_target(false);
+    // A second start in one process (tests) keeps the first.
+    let _ = log.try_init();
 }

@@ -5,6 +5,7 @@ use crate::config::path::{self, WanFile};
 use crate::config::units::{self, Fault};
 use crate::error::Failure;
 use crate::plan::{Link, Loss, Path, Probability};
+use crate::run;
 use std::path::PathBuf;
 use weir_core::rate::Rate;
 use weir_core::time::Duration;
@@ -45,10 +46,10 @@ pub struct Args {
     /// Limit of the queue of each direction: 100p, 64KiB or 1bdp
     #[arg(long, value_name = "LIMIT", value_parser = units::queue, requires = "rate")]
     pub queue: Option<units::QueueLimit>,
-    /// Stop after this long, e.g. 60s; without it, run until SIGINT or SIGTERM
-    #[arg(long, value_name = "TIME", value_parser = units::positive_duration)]
-    pub duration: Option<Duration>,
-    /// Write the final statistics as JSON; `-` is standard output
+    /// Seed of random loss
+    #[arg(long, value_name = "N", conflicts_with = "config")]
+    pub seed: Option<u64>,
+    /// Write what the links did as JSON to this file, every second and at the end
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
 }
@@ -82,6 +83,30 @@ impl Args {
         };
         let link = |delay| Link { rate: self.rate, delay, loss, queue };
         let ports = Ports::new(lan, wan, XdpMode::Auto);
-        Ok(WanFile { ports, path: Path { lan: Link::default(), wan_out: link(out), wan_back: link(back) } })
+        let seed = self.seed.unwrap_or(1);
+        Ok(WanFile {
+            ports,
+            seed,
+            path: Path { lan: Link::default(), wan_out: link(out), wan_back: link(back) },
+        })
     }
+}
+
+/// An emulator's error is how late it wakes.
+const SPIN: Duration = Duration::from_micros(50);
+/// The kernel's packet processing shares its processor, and must get its turn for every frame.
+const PRIORITY: u8 = 0;
+
+/// Runs until SIGINT or SIGTERM.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    let file = args.load()?;
+    super::log();
+    let emulator = run::Emulator {
+        name: "wan".into(),
+        seed: file.seed,
+        out: file.path.wan_out,
+        back: file.path.wan_back,
+    };
+    run::emulator(&super::run::ports(&file.ports, SPIN, PRIORITY), &emulator, args.json.clone())
+        .map_err(Failure::Input)
 }

@@ -30,18 +30,21 @@ pub struct Ports {
     pub mode: XdpMode,
     /// Whether frames must be (`true`), must not be (`false`) or may be handed over without a copy.
     pub zero_copy: Option<bool>,
-    /// Real-time priority (SCHED_FIFO) of the engine, 1 to 98; `None` is an ordinary process.
+    /// Real-time priority (SCHED_FIFO) of the engine if it is permitted, 1 to 98; 0 is an ordinary process.
+    /// By default 40 for a gateway and 0 for an emulator, which would starve the kernel's own packet
+    /// processing on its processor.
     pub priority: Option<u8>,
     /// The processor that the engine stays on; `None` leaves it to the scheduler.
     pub cpu: Option<u32>,
-    /// How long before a deadline the engine stops sleeping and spins, at most 1 ms.
-    pub spin: Duration,
+    /// How long before a deadline the engine stops sleeping and spins, at most 1 ms; by default 50 us for
+    /// an emulator and not at all for a gateway, whose releases are milliseconds apart.
+    pub spin: Option<Duration>,
 }
 
 impl Ports {
     /// Two interfaces, everything else at its default.
     pub fn new(lan: String, wan: String, mode: XdpMode) -> Ports {
-        Ports { lan, wan, mode, zero_copy: None, priority: None, cpu: None, spin: Duration::from_micros(50) }
+        Ports { lan, wan, mode, zero_copy: None, priority: None, cpu: None, spin: None }
     }
 }
 
@@ -91,7 +94,7 @@ pub(super) fn ports(s: &Section) -> Option<Ports> {
         );
     }
     // 99 is the kernel's own migration and watchdog threads.
-    let priority = s.int("priority", 1..=98).map(|p| p as u8);
+    let priority = s.int("priority", 0..=98).map(|p| p as u8);
     let cpu = s.int("cpu", 0..=8191).map(|c| c as u32);
     let spin = s.parsed("spin", |d: Duration| {
         if d > Duration::from_millis(1) {
@@ -107,7 +110,7 @@ pub(super) fn ports(s: &Section) -> Option<Ports> {
         return None;
     }
     let ports = Ports::new(lan, wan, mode);
-    Some(Ports { zero_copy, priority, cpu, spin: spin.unwrap_or(ports.spin), ..ports })
+    Some(Ports { zero_copy, priority, cpu, spin, ..ports })
 }
 
 /// Reads `[gateway]`. Faults go to the section's sink; what is faulty is missing from the value.

@@ -13,6 +13,8 @@ use weir_core::time::Duration;
 pub struct WanFile {
     /// The two interfaces; frames from `lan` to `wan` take `wan_out`.
     pub ports: Ports,
+    /// Seed of random loss.
+    pub seed: u64,
     /// The emulated path; its LAN is bare.
     pub path: Path,
 }
@@ -32,8 +34,9 @@ pub fn parse_wan(source: &Source) -> Result<WanFile, Errors> {
         }
         self::path(s)
     });
+    let seed = root.int("seed", 0..=u64::MAX).unwrap_or(1);
     root.finish();
-    let file = ports.zip(path).map(|(ports, path)| WanFile { ports, path });
+    let file = ports.zip(path).map(|(ports, path)| WanFile { ports, seed, path });
     sink.finish(source, file).map(|(file, _)| file)
 }
 

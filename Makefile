@@ -1,0 +1,56 @@
+# make demo   the main job on real traffic: sixteen TCP flows, each held to its own rate
+# make test   everything that is checked before a change lands
+# make build  target/release/weir
+# make bench  the figures of the README
+#
+# Everything runs as the user; root is asked for (sudo) only where namespaces or interfaces need it.
+
+SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo -E)
+WEIR := target/release/weir
+# Test programs that need root are run through this; cargo takes no empty runner.
+RUNNER := $(or $(SUDO),env)
+AS_ROOT := CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="$(RUNNER)" CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="$(RUNNER)"
+
+.PHONY: demo test build bench setup lint unit privileged fuzz clean
+
+build: setup
+	cargo build --release --locked
+
+demo: build
+	$(SUDO) $(WEIR) lab experiments/papers/ack-shaper/fig12-short.toml --out out/demo
+
+test: setup lint unit privileged
+	@echo "All checks passed."
+
+setup:
+	@scripts/setup
+
+lint:
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+
+# Unit, property and packet-level tests: virtual time, no privileges.
+unit:
+	cargo test --workspace --locked --lib --bins
+	cargo test -p weir-core --locked --test '*'
+	cargo test --workspace --locked --doc
+
+# BPF programs loaded for real, AF_XDP ports, supervisor, short lab runs.
+privileged: build
+	$(AS_ROOT) cargo test -p weir-io -p weir --locked --test '*' -- --test-threads=1
+	$(SUDO) $(WEIR) lab experiments/papers/ack-shaper/fig12-short.toml
+	$(SUDO) $(WEIR) lab experiments/papers/ack-shaper/fig11-short.toml
+
+bench: build
+	cargo bench -p weir-core --locked
+	$(SUDO) $(WEIR) bench inline
+	$(SUDO) $(WEIR) bench outage
+	$(SUDO) $(WEIR) bench wan
+
+# A minute of each fuzz target; needs a nightly toolchain and cargo-fuzz.
+fuzz:
+	cd fuzz && for t in parse gateway; do cargo +nightly fuzz run $$t -- -max_total_time=60 || exit 1; done
+
+clean:
+	cargo clean
+	rm -rf out

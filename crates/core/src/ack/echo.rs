@@ -1,0 +1,115 @@
+//! Timestamps for generated ACKs: which TSecr came with which acknowledgement number.
+//!
+//! A generated ACK for `n` carries the TSecr of the first received ACK at or above `n`, so that the
+//! sender measures the time its data really took, the holding included (RFC 7323 §4.3). The ring is
+//! small; when it is full two neighbours are merged and keep the older TSecr.
+
+/// Entries kept per flow.
+const ENTRIES: usize = 5;
+
+/// A ring of held acknowledgement numbers with their TSecr, in ascending order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Echoes {
+    acks: [u32; ENTRIES],
+    echoes: [u32; ENTRIES],
+    len: u32,
+}
+
+impl Echoes {
+    /// Forgets everything: nothing is held, or a loss made the old values misleading (RFC 4015).
+    pub fn clear(&mut self) {
+        self.len = 0;
+    }
+
+    /// An ACK for `ack`, beyond all earlier ones, came with TSecr `echo`.
+    pub fn push(&mut self, ack: u32, echo: u32) {
+        let n = self.len as usize;
+        if n > 0 && self.echoes[n - 1] == echo {
+            self.acks[n - 1] = ack;
+            return;
+        }
+        if n == ENTRIES {
+            self.thin(echo);
+        }
+        let n = self.len as usize;
+        self.acks[n] = ack;
+        self.echoes[n] = echo;
+        self.len += 1;
+    }
+
+    /// TSecr of the first received ACK at or above `n`.
+    pub fn echo_for(&self, n: u32) -> Option<u32> {
+        let held = self.len as usize;
+        let i = self.acks[..held].iter().position(|&a| a.wrapping_sub(n) as i32 >= 0)?;
+        Some(self.echoes[i])
+    }
+
+    /// Everything up to `n` has been passed on.
+    pub fn release(&mut self, n: u32) {
+        let held = self.len as usize;
+        let gone = self.acks[..held].iter().take_while(|&&a| a.wrapping_sub(n) as i32 <= 0).count();
+        self.acks.copy_within(gone..held, 0);
+        self.echoes.copy_within(gone..held, 0);
+        self.len -= gone as u32;
+    }
+
+    /// Merges the two neighbours that span the least time; `next` is the TSecr about to follow.
+    fn thin(&mut self, next: u32) {
+        let end = |i: usize| if i + 2 < ENTRIES { self.echoes[i + 2] } else { next };
+        let span = |i: usize| end(i).wrapping_sub(self.echoes[i]);
+        let i = (0..ENTRIES - 1).min_by_key(|&i| span(i)).unwrap_or(0);
+        self.acks.copy_within(i + 1.., i);
+        self.echoes.copy_within(i + 2.., i + 1);
+        self.len -= 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_first_ack_at_or_above() {
+        let mut e = Echoes::default();
+        e.push(1000, 7);
+        e.push(2000, 8);
+        e.push(3000, 8);
+        assert_eq!(e.echo_for(500), Some(7));
+        assert_eq!(e.echo_for(1000), Some(7));
+        assert_eq!(e.echo_for(1001), Some(8));
+        assert_eq!(e.echo_for(3000), Some(8));
+        assert_eq!(e.echo_for(3001), None);
+        e.release(1500);
+        assert_eq!(e.echo_for(1600), Some(8));
+    }
+
+    proptest! {
+        /// Thinned or not, the TSecr is one that the receiver sent, never newer than the right one,
+        /// and never older for a higher number.
+        #[test]
+        fn never_newer_than_the_truth(start in any::<u32>(),
+                                      pushes in prop::collection::vec((1u32..5000, 0u32..50, 0u32..6000), 1..60)) {
+            let mut e = Echoes::default();
+            let mut truth: Vec<(u32, u32)> = Vec::new();
+            let (mut ack, mut echo, mut out) = (start, 100, start);
+            for (bytes, time, release) in pushes {
+                ack = ack.wrapping_add(bytes);
+                echo += time;
+                e.push(ack, echo);
+                truth.push((ack, echo));
+                let step = release.min(ack.wrapping_sub(out));
+                if step == 0 {
+                    continue; // an ACK for nothing new is never made
+                }
+                out = out.wrapping_add(step);
+                let right = truth.iter().find(|t| t.0.wrapping_sub(out) as i32 >= 0).unwrap().1;
+                let got = e.echo_for(out).unwrap();
+                prop_assert!(got <= right);
+                prop_assert!(truth.iter().any(|t| t.1 == got));
+                e.release(out);
+            }
+        }
+    }
+}

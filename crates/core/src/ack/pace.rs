@@ -1,0 +1,385 @@
+//! Release at a rate: when how many held bytes may be acknowledged (ACK shaper, figs 1 and 5).
+//!
+//! A flow is *backlogged* while it holds something; its releases are then exactly one period apart,
+//! counted from its own due time, and each adds `rate × period` bytes of credit with the fraction of
+//! a byte carried. While nothing is held credit grows up to one step only, so an idle flow
+//! earns no burst. Bytes that had to be acknowledged early (duplicates, FIN) are *debt*, repaid with
+//! half of what is earned, so that the ACK clock slows down and never falls silent.
+
+use super::{Period, RateRelease, SlowStart};
+use crate::rate::{Earned, Rate};
+use crate::time::{Duration, Time};
+
+/// The step is halved: the sender is in slow start.
+const HALVED: u32 = 1;
+
+/// State of the release of one flow.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub struct Pace {
+    /// While a release is scheduled: when. Otherwise: the time up to which credit was earned.
+    pub due: u64,
+    /// Payload bits per second.
+    rate_bps: u64,
+    earned: Earned,
+    /// Since when a full step has been held without a break; 0 for not at all. Before the first
+    /// acknowledgement: when a SYN passed.
+    pub mark: u64,
+    /// Nanoseconds between releases.
+    period: u32,
+    /// Bytes that may be acknowledged now.
+    credit: u32,
+    /// Bytes acknowledged ahead of the rate.
+    debt: u32,
+    /// Smoothed progress per period, in thousandths of a full step.
+    smooth_milli: u32,
+    /// Progress since the last release time.
+    progress: u32,
+    state: u32,
+}
+
+/// What to do with an arriving acknowledgement when no release is scheduled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrival {
+    /// All that is held may go at once.
+    Release,
+    /// The release is to be scheduled for [`Pace::due`].
+    Schedule,
+}
+
+/// One release time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tick {
+    /// Bytes to acknowledge now.
+    pub release: u32,
+    /// The flow has just been found in slow start.
+    pub entered_slow_start: bool,
+}
+
+impl Pace {
+    /// A flow that starts at `now` with one step of credit. `rate` counts payload; `from_syn`
+    /// tells a flow seen from its beginning, whose sender is in slow start.
+    pub fn new(policy: &RateRelease, rate: Rate, mss: u16, from_syn: bool, now: Time) -> Pace {
+        let gated = matches!(policy.slow_start, SlowStart::Detect { gated: true, .. });
+        let period = period(policy.period, rate, mss).as_nanos().min(u64::from(u32::MAX)) as u32;
+        let mut pace = Pace {
+            due: now.as_nanos(),
+            rate_bps: rate.bps(),
+            period,
+            state: if from_syn && gated { HALVED } else { 0 },
+            ..Pace::default()
+        };
+        pace.credit = pace.cap();
+        pace
+    }
+
+    /// The rate in payload bits per second; `None` before the first acknowledgement.
+    pub fn rate(&self) -> Option<Rate> {
+        Rate::from_bps(self.rate_bps)
+    }
+    /// Time between releases.
+    pub fn period(&self) -> Duration {
+        Duration::from_nanos(u64::from(self.period))
+    }
+    /// Bytes acknowledged ahead of the rate and still to be repaid.
+    pub fn debt(&self) -> u32 {
+        self.debt
+    }
+    /// Is the step halved?
+    pub fn in_slow_start(&self) -> bool {
+        self.state & HALVED != 0
+    }
+    /// Bytes of a full step, at least 1.
+    pub fn step(&self) -> u32 {
+        self.rate().map_or(1, |r| clamp(r.bytes_in(self.period())).max(1))
+    }
+
+    /// The receiver acknowledged `bytes` more.
+    pub fn progressed(&mut self, bytes: u32) {
+        self.progress = self.progress.saturating_add(bytes);
+    }
+
+    /// Something is held and no release is scheduled.
+    pub fn arrive(&mut self, now: Time, held: u32) -> Arrival {
+        self.earn_idle(now);
+        if self.credit >= held {
+            self.credit -= held;
+            return Arrival::Release;
+        }
+        // The next step is complete when the missing part has been earned; from there on releases
+        // are one period apart.
+        let missing = u64::from(self.cap() - self.credit.min(self.cap()));
+        let wait = self.earning().map_or(Duration::ZERO, |r| r.time_for(missing));
+        self.due = now.as_nanos() + wait.as_nanos().min(u64::from(self.period));
+        self.credit = 0;
+        self.earned = Earned::new();
+        self.smooth_milli = 0;
+        Arrival::Schedule
+    }
+
+    /// The scheduled release time has come; `held` bytes wait.
+    pub fn tick(&mut self, policy: &RateRelease, rtt: Duration, held: u32) -> Tick {
+        let at = self.due;
+        let earned = self.earn(self.period());
+        let paid = self.debt.min(earned / 2);
+        self.debt -= paid;
+        self.credit = self.credit.saturating_add(earned - paid);
+        let entered_slow_start = self.detect(policy.slow_start, rtt, at);
+        let release = held.min(self.credit);
+        self.credit -= release;
+        if release == held {
+            self.credit = self.credit.min(self.cap());
+        }
+        self.note_held(held - release, at);
+        self.due = at + u64::from(self.period);
+        Tick { release, entered_slow_start }
+    }
+
+    /// Gives up release times further back than `catch_up`; returns how many.
+    pub fn skip_missed(&mut self, now: Time, catch_up: Duration) -> u64 {
+        let late = now.as_nanos().saturating_sub(self.due);
+        let too_late = late.saturating_sub(catch_up.as_nanos());
+        if too_late == 0 {
+            return 0;
+        }
+        let missed = too_late.div_ceil(u64::from(self.period).max(1));
+        self.due += missed * u64::from(self.period);
+        missed
+    }
+
+    /// `bytes` were acknowledged without waiting for their time.
+    pub fn acknowledge_early(&mut self, bytes: u32) {
+        let covered = self.credit.min(bytes);
+        self.credit -= covered;
+        self.debt = self.debt.saturating_add(bytes - covered);
+        self.mark = 0;
+    }
+
+    /// A release of `bytes` could not be carried out.
+    pub fn refund(&mut self, bytes: u32) {
+        self.credit = self.credit.saturating_add(bytes);
+    }
+
+    /// No release is scheduled any more; credit is earned from `now` on.
+    pub fn stop(&mut self, now: Time) {
+        self.due = now.as_nanos();
+    }
+
+    fn earning(&self) -> Option<Rate> {
+        Rate::from_bps(if self.in_slow_start() { (self.rate_bps / 2).max(1) } else { self.rate_bps })
+    }
+
+    fn earn(&mut self, d: Duration) -> u32 {
+        self.earning().map_or(0, |r| clamp(self.earned.earn(r, d)))
+    }
+
+    /// Most credit that an idle flow keeps.
+    fn cap(&self) -> u32 {
+        if self.in_slow_start() {
+            (self.step() / 2).max(1)
+        } else {
+            self.step()
+        }
+    }
+
+    fn earn_idle(&mut self, now: Time) {
+        let elapsed = now.since(Time::from_nanos(self.due));
+        self.due = self.due.max(now.as_nanos());
+        let earned = self.earn(elapsed);
+        let paid = self.debt.min(earned / 2);
+        self.debt -= paid;
+        let credit = self.credit.saturating_add(earned - paid);
+        self.credit = credit.min(self.cap());
+        self.debt -= self.debt.min(credit - self.credit);
+    }
+
+    fn note_held(&mut self, held: u32, at: u64) {
+        if held < self.step() {
+            self.mark = 0;
+        } else if self.mark == 0 {
+            self.mark = at.max(1);
+        }
+    }
+
+    /// One step of the detector; true when slow start has just been found.
+    fn detect(&mut self, slow_start: SlowStart, rtt: Duration, at: u64) -> bool {
+        let progress = u64::from(core::mem::take(&mut self.progress));
+        let ratio = progress * 1000 / u64::from(self.step());
+        self.smooth_milli = ((u64::from(self.smooth_milli) * 7 + ratio * 3) / 10).min(1_000_000) as u32;
+        let SlowStart::Detect { enter_milli, exit_milli, gated } = slow_start else {
+            return false;
+        };
+        if self.debt > 0 {
+            return false; // recovery's bursts say nothing about slow start
+        }
+        if !self.in_slow_start() {
+            let enter = self.smooth_milli > enter_milli;
+            self.state |= if enter { HALVED } else { 0 };
+            return enter;
+        }
+        let settled = rtt.as_nanos() + 3 * u64::from(self.period);
+        let judged = !gated || (self.mark != 0 && at.saturating_sub(self.mark) >= settled);
+        if judged && self.smooth_milli < exit_milli {
+            self.state &= !HALVED;
+        }
+        false
+    }
+}
+
+fn clamp(bytes: u64) -> u32 {
+    bytes.min(u64::from(u32::MAX)) as u32
+}
+
+fn period(period: Period, rate: Rate, mss: u16) -> Duration {
+    match period {
+        Period::Fixed(d) => d,
+        Period::Auto { min, max } => {
+            let segment = rate.time_for(u64::from(mss));
+            segment.saturating_mul(2).clamp(min, max.max(min)).max(segment)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ack::{AckControl, Release};
+    use proptest::prelude::*;
+
+    fn policy(period: Period, slow_start: SlowStart) -> RateRelease {
+        let Release::Rate(r) = AckControl::ack_shaper(Rate::mbit(10)).release;
+        RateRelease { period, slow_start, ..r }
+    }
+
+    #[test]
+    fn automatic_period_is_two_segments_within_its_bounds() {
+        let auto = Period::Auto { min: Duration::from_micros(50), max: Duration::from_millis(10) };
+        // 2 × 1448 bytes at 10 Mb/s: 2.3168 ms.
+        assert_eq!(period(auto, Rate::mbit(10), 1448), Duration::from_nanos(2_316_800));
+        // At 10 Gb/s two segments take 2.3 us: the shortest period.
+        assert_eq!(period(auto, Rate::mbit(10_000), 1448), Duration::from_micros(50));
+        // At 100 kb/s 10 ms would be 125 bytes: one segment, 115.84 ms.
+        assert_eq!(period(auto, Rate::kbit(100), 1448), Duration::from_micros(115_840));
+    }
+
+    #[test]
+    fn the_papers_timer() {
+        // fig. 12: 10 Mb/s, 10 ms: 12,500 bytes every 10 ms.
+        let p = policy(Period::Fixed(Duration::from_millis(10)), SlowStart::Ignore);
+        let mut pace = Pace::new(&p, Rate::mbit(10), 1448, true, Time::ZERO);
+        assert_eq!(pace.arrive(Time::ZERO, 100_000), Arrival::Schedule);
+        assert_eq!(pace.due, 0); // the step of credit was there from the start
+        for n in 1..=5u64 {
+            assert_eq!(pace.tick(&p, Duration::ZERO, 100_000).release, 12_500);
+            assert_eq!(pace.due, n * 10_000_000);
+        }
+        // The last bytes go at the first release time.
+        assert_eq!(pace.tick(&p, Duration::ZERO, 300).release, 300);
+    }
+
+    #[test]
+    fn steps_below_a_segment() {
+        // fig. 6: 5 Gb/s with a timer of 2 us: 1,250 bytes, less than a packet.
+        let p = policy(Period::Fixed(Duration::from_micros(2)), SlowStart::Ignore);
+        let mut pace = Pace::new(&p, Rate::mbit(5000), 1448, false, Time::ZERO);
+        pace.arrive(Time::ZERO, 10_000);
+        assert_eq!(pace.tick(&p, Duration::ZERO, 10_000).release, 1_250);
+    }
+
+    #[test]
+    fn an_idle_flow_earns_one_step() {
+        let p = policy(Period::Fixed(Duration::from_millis(10)), SlowStart::Ignore);
+        let mut pace = Pace::new(&p, Rate::mbit(10), 1448, false, Time::ZERO);
+        let hour = Time::from_secs(3600);
+        assert_eq!(pace.arrive(hour, 12_501), Arrival::Schedule);
+        let mut again = Pace::new(&p, Rate::mbit(10), 1448, false, Time::ZERO);
+        assert_eq!(again.arrive(hour, 12_500), Arrival::Release);
+        // 5 ms later half a step is there: 6,250 bytes, the rest 5 ms later still.
+        assert_eq!(again.arrive(Time::from_nanos(hour.as_nanos() + 5_000_000), 6_251), Arrival::Schedule);
+        assert_eq!(again.due, hour.as_nanos() + 10_000_000);
+    }
+
+    #[test]
+    fn debt_halves_the_steps_and_ends() {
+        let p = policy(Period::Fixed(Duration::from_millis(10)), SlowStart::Ignore);
+        let mut pace = Pace::new(&p, Rate::mbit(10), 1448, false, Time::ZERO);
+        pace.acknowledge_early(12_500 + 20_000); // one step was covered
+        assert_eq!(pace.debt(), 20_000);
+        pace.arrive(Time::ZERO, 1_000_000);
+        let steps: Vec<u32> = (0..5).map(|_| pace.tick(&p, Duration::ZERO, 1_000_000).release).collect();
+        // 6,250 a step pays 20,000 in 3 steps and 1,250 of the fourth.
+        assert_eq!(steps, [6_250, 6_250, 6_250, 11_250, 12_500]);
+    }
+
+    #[test]
+    fn an_hour_asleep_costs_all_but_the_catch_up() {
+        let p = policy(Period::Fixed(Duration::from_millis(10)), SlowStart::Ignore);
+        let mut pace = Pace::new(&p, Rate::mbit(10), 1448, false, Time::ZERO);
+        pace.arrive(Time::ZERO, 1_000_000);
+        let missed = pace.skip_missed(Time::from_secs(1), Duration::from_millis(100));
+        assert_eq!((missed, pace.due), (90, 900_000_000));
+    }
+
+    /// A fluid sender in slow start: `factor` bytes per acknowledged byte, arriving one round trip later.
+    fn drive(
+        mut pace: Pace,
+        p: &RateRelease,
+        rtt_periods: usize,
+        factor: impl Fn(usize) -> u32,
+    ) -> Vec<bool> {
+        let rtt = pace.period().saturating_mul(rtt_periods as u64);
+        let mut pipe = std::collections::VecDeque::from(vec![0u32; rtt_periods]);
+        pipe[0] = 10_000;
+        let (mut held, mut halved) = (10_000u32, Vec::new());
+        pace.arrive(Time::ZERO, held);
+        for n in 0..400 {
+            let tick = pace.tick(p, rtt, held);
+            held -= tick.release;
+            pipe.push_back(tick.release * factor(n));
+            let arrived = pipe.pop_front().unwrap_or(0);
+            pace.progressed(arrived);
+            held += arrived;
+            halved.push(pace.in_slow_start());
+        }
+        halved
+    }
+
+    #[test]
+    fn slow_start_ends_once_and_late_enough() {
+        let p = policy(Period::Fixed(Duration::from_millis(10)), SlowStart::DETECT);
+        let pace = Pace::new(&p, Rate::mbit(10), 1448, true, Time::ZERO);
+        let halved = drive(pace, &p, 20, |n| if n < 150 { 2 } else { 1 });
+        let changes = halved.windows(2).filter(|w| w[0] != w[1]).count();
+        assert_eq!(changes, 1, "one transition");
+        let exit = halved.iter().position(|h| !h).unwrap();
+        // Not before the sender left slow start, and at most one RTT + 3 periods after its
+        // single-rate ACKs came back (20 periods of path).
+        assert!((150 + 20..=150 + 20 + 23).contains(&exit), "{exit}");
+    }
+
+    #[test]
+    fn slow_start_of_a_flow_taken_up_in_midstream_is_found() {
+        let p = policy(Period::Fixed(Duration::from_millis(10)), SlowStart::DETECT);
+        let pace = Pace::new(&p, Rate::mbit(10), 1448, false, Time::ZERO);
+        let halved = drive(pace, &p, 4, |_| 2);
+        assert!(!halved[0] && halved[399]);
+    }
+
+    proptest! {
+        /// Acknowledged bytes of a backlogged flow differ from rate × time by less than a step.
+        #[test]
+        fn exact_over_any_time(bps in 8_000u64..100_000_000_000, period_us in 10u64..100_000, ticks in 1usize..300) {
+            let rate = Rate::from_bps(bps).unwrap();
+            let p = policy(Period::Fixed(Duration::from_micros(period_us)), SlowStart::Ignore);
+            let mut pace = Pace::new(&p, rate, 1448, false, Time::ZERO);
+            prop_assert!(pace.arrive(Time::ZERO, u32::MAX) == Arrival::Schedule);
+            let start = pace.due;
+            let mut sum = 0u128;
+            for _ in 0..ticks {
+                sum += u128::from(pace.tick(&p, Duration::ZERO, u32::MAX).release);
+                let fluid = u128::from(pace.due - start) * u128::from(bps) / 8_000_000_000;
+                prop_assert!(sum.abs_diff(fluid) <= u128::from(pace.step()));
+            }
+        }
+    }
+}

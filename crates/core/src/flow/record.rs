@@ -1,0 +1,165 @@
+//! All that is kept of a flow, in 256 bytes of plain integers: the memory may be shared with a
+//! supervisor that sends what is held when the engine dies.
+
+use super::Key;
+use crate::ack::{Echoes, Pace};
+
+/// No record: the end of a list.
+pub const NONE: u32 = u32::MAX;
+
+/// Bits of [`Record::flags`].
+pub mod flag {
+    /// The record is in use.
+    pub const USED: u32 = 1 << 0;
+    /// The data's sender is on the WAN side (`Direction::In`).
+    pub const INWARD: u32 = 1 << 1;
+    /// The SYN of the data's sender was seen.
+    pub const SENDER_SYN: u32 = 1 << 2;
+    /// The SYN of the data's receiver was seen.
+    pub const RECEIVER_SYN: u32 = 1 << 3;
+    /// The sender's SYN offered window scaling.
+    pub const SENDER_SCALES: u32 = 1 << 4;
+    /// The receiver's SYN offered window scaling.
+    pub const RECEIVER_SCALES: u32 = 1 << 5;
+    /// The record's numbers follow the receiver's: an acknowledgement was seen in this epoch.
+    pub const SYNCED: u32 = 1 << 6;
+    /// The receiver's segments carry timestamps.
+    pub const TIMESTAMPS: u32 = 1 << 7;
+    /// AccECN is in use: AE, CWR and ECE are a counter.
+    pub const ACCECN: u32 = 1 << 8;
+    /// The receiver's last ACK carried ECE.
+    pub const ECE: u32 = 1 << 9;
+    /// The FIN of the data's sender was seen.
+    pub const SENDER_FIN: u32 = 1 << 10;
+    /// The FIN of the data's receiver was seen.
+    pub const RECEIVER_FIN: u32 = 1 << 11;
+    /// The connection is over: nothing may be made in its name.
+    pub const CLOSED: u32 = 1 << 12;
+    /// The flow is in the list of transient flows, which are evicted first.
+    pub const TRANSIENT: u32 = 1 << 13;
+    /// A SYN was sent more than once: its round trip cannot be measured (Karn).
+    pub const SYN_REPEATED: u32 = 1 << 14;
+    /// `pass` says why the flow passes untouched.
+    pub const PASSES: u32 = 1 << 15;
+    /// A release is scheduled.
+    pub const ARMED: u32 = 1 << 16;
+    /// Window scale is known (both SYNs were seen).
+    pub const SCALE_KNOWN: u32 = 1 << 17;
+    /// `edge` holds the right edge last forwarded.
+    pub const EDGE_KNOWN: u32 = 1 << 18;
+}
+
+/// What a generated ACK's headers are made of: the receiver's own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Template {
+    /// Ethernet source of the receiver's frames.
+    pub src_mac: [u8; 6],
+    /// Ethernet destination of the receiver's frames.
+    pub dst_mac: [u8; 6],
+    /// VLAN tag control information, outer first.
+    pub tci: [u16; 2],
+    /// IPv6 flow label.
+    pub flow_label: u32,
+    /// Number of VLAN tags in bits 0–1; bits 2 and 3 tell that the outer and the inner one are 802.1ad.
+    pub tags: u8,
+    /// IP version.
+    pub version: u8,
+    /// TOS or traffic class.
+    pub tos: u8,
+    /// TTL or hop limit.
+    pub ttl: u8,
+}
+
+/// A flow's record. Sequence numbers are the data's; arithmetic on them is serial (RFC 1982). The
+/// fields are grouped by the cache line that an arriving ACK and a release need them in.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C, align(16))]
+pub struct Record {
+    /// Who it is.
+    pub key: Key,
+    /// See [`flag`].
+    pub flags: u32,
+    /// Highest acknowledgement number received from the receiver.
+    pub rx: u32,
+    /// Last acknowledgement number forwarded or generated towards the sender.
+    pub tx: u32,
+    /// The receiver's SND.NXT, the sequence number of its pure ACKs.
+    pub seq: u32,
+    /// Epoch of the table when the record was last synced.
+    pub epoch: u32,
+    /// Sequence number after the sender's FIN; see [`flag::SENDER_FIN`].
+    pub fin: u32,
+
+    /// What the release at a rate keeps.
+    pub pace: Pace,
+
+    /// Held ACK numbers with the TSecr that came with them.
+    pub echoes: Echoes,
+    /// The receiver's newest TSval.
+    pub ts_value: u32,
+    /// The window field last received.
+    pub window: u16,
+    /// The window field last forwarded.
+    pub window_sent: u16,
+    /// Right edge of the window last forwarded; see [`flag::EDGE_KNOWN`].
+    pub edge: u32,
+    /// Shift of the receiver's window field; see [`flag::SCALE_KNOWN`].
+    pub scale: u8,
+    /// AccECN counter last received.
+    pub ace: u8,
+    /// AccECN counter last forwarded.
+    pub ace_sent: u8,
+    /// `PassReason` of a flow that passes; see [`flag::PASSES`].
+    pub pass: u8,
+
+    /// Last activity in milliseconds of the engine's time, wrapping.
+    pub seen_ms: u32,
+    /// Payload bytes of a full segment.
+    pub mss: u16,
+    /// Index of the class.
+    pub class: u16,
+    /// Pure ACKs held as numbers since the last release.
+    pub held_acks: u32,
+    /// Round-trip time from the gateway to the receiver and, where seen, to the sender, in
+    /// nanoseconds; 0 when unknown.
+    pub rtt_ns: u32,
+    /// Headers of generated ACKs.
+    pub template: Template,
+    /// Neighbours in order of activity.
+    pub(super) lru: [u32; 2],
+}
+
+impl Record {
+    /// Are all of these flags set?
+    pub fn has(&self, flags: u32) -> bool {
+        self.flags & flags == flags
+    }
+    /// Sets or clears flags.
+    pub fn set(&mut self, flags: u32, on: bool) {
+        if on {
+            self.flags |= flags;
+        } else {
+            self.flags &= !flags;
+        }
+    }
+    /// Bytes acknowledged by the receiver and not passed on: `rx - tx`.
+    pub fn held(&self) -> u32 {
+        if self.has(flag::SYNCED) {
+            self.rx.wrapping_sub(self.tx)
+        } else {
+            0
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_state_of_a_flow_fits_in_256_bytes() {
+        // With its timer (16 bytes) the flow is complete.
+        assert_eq!(core::mem::size_of::<Record>() + 16, 256);
+    }
+}

@@ -1,0 +1,397 @@
+//! A bounded table of flows: an open-addressed index over a slab, at most half full, no allocation
+//! after construction, O(1) for every operation. An entry of the index has 32 bits of the hash beside the
+//! number of the record, so a look-up costs one line of the index and the record itself. Flows whose handshake is not complete and flows that are over are *transient*
+//! and evicted first, so a SYN flood displaces itself and not the flows that are running.
+
+use super::{flag, Key, Record, NONE};
+
+/// Where the records live.
+enum Slab {
+    Owned(Box<[Record]>),
+    Shared(&'static mut [Record]),
+}
+
+/// A place of the index: `record` is [`NONE`] when it is empty.
+#[derive(Clone, Copy)]
+struct Entry {
+    hash: u32,
+    record: u32,
+}
+
+const VACANT: Entry = Entry { hash: 0, record: NONE };
+
+/// A doubly linked list through [`Record::lru`], most recently active first.
+#[derive(Clone, Copy)]
+struct List {
+    head: u32,
+    tail: u32,
+    len: u32,
+}
+
+const EMPTY: List = List { head: NONE, tail: NONE, len: 0 };
+const PREV: usize = 0;
+const NEXT: usize = 1;
+
+/// How old a flow's place in the order of activity may get before it is renewed.
+const RENEW_MS: u32 = 10_000;
+
+/// The table. See the module documentation.
+pub struct Table {
+    slab: Slab,
+    index: Box<[Entry]>,
+    seed: u64,
+    free: u32,
+    settled: List,
+    transient: List,
+    epoch: u32,
+}
+
+impl Table {
+    /// A table of at most `capacity` flows in memory of its own.
+    pub fn new(capacity: u32, seed: u64) -> Table {
+        let records = vec![Record::default(); capacity.max(1) as usize].into();
+        Table::build(Slab::Owned(records), seed)
+    }
+
+    /// A table over shared memory. Flows found in it are taken up again: what was learned from
+    /// their handshakes stays, their numbers are synced anew with the next ACK.
+    pub fn shared(records: &'static mut [Record], seed: u64) -> Table {
+        Table::build(Slab::Shared(records), seed)
+    }
+
+    fn build(slab: Slab, seed: u64) -> Table {
+        let n = match &slab {
+            Slab::Owned(r) => r.len(),
+            Slab::Shared(r) => r.len(),
+        };
+        let mut table = Table {
+            slab,
+            index: vec![VACANT; 2 * n.next_power_of_two()].into(),
+            seed,
+            free: NONE,
+            settled: EMPTY,
+            transient: EMPTY,
+            epoch: 0,
+        };
+        let epoch = table.records().iter().filter(|r| r.has(flag::USED)).map(|r| r.epoch).max();
+        table.epoch = epoch.map_or(0, |e| e.wrapping_add(1));
+        for i in (0..n as u32).rev() {
+            if table[i].has(flag::USED) {
+                table[i].set(flag::ARMED | flag::SYNCED, false);
+                table[i].held_acks = 0;
+                table.link(i);
+            } else {
+                table[i].lru[NEXT] = table.free;
+                table.free = i;
+            }
+        }
+        table
+    }
+
+    /// The records, used or not.
+    pub fn records(&self) -> &[Record] {
+        match &self.slab {
+            Slab::Owned(r) => r,
+            Slab::Shared(r) => r,
+        }
+    }
+
+    fn records_mut(&mut self) -> &mut [Record] {
+        match &mut self.slab {
+            Slab::Owned(r) => r,
+            Slab::Shared(r) => r,
+        }
+    }
+
+    /// Flows in the table.
+    pub fn len(&self) -> u32 {
+        self.settled.len + self.transient.len
+    }
+    /// True when no flow is known.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+    /// Most flows at once.
+    pub fn capacity(&self) -> u32 {
+        self.records().len() as u32
+    }
+    /// The current epoch; records of an earlier one are out of step with their flows.
+    pub fn epoch(&self) -> u32 {
+        self.epoch
+    }
+    /// The engine was away: every record is out of step from now on.
+    pub fn next_epoch(&mut self) {
+        self.epoch = self.epoch.wrapping_add(1);
+    }
+
+    /// The record of `key`.
+    pub fn find(&self, key: &Key) -> Option<u32> {
+        let hash = self.hash(key);
+        let mut at = self.home(hash);
+        loop {
+            let entry = self.index[at];
+            if entry.record == NONE {
+                return None;
+            }
+            if entry.hash == hash && self[entry.record].key == *key {
+                return Some(entry.record);
+            }
+            at = self.after(at);
+        }
+    }
+
+    /// A fresh record for `key`, which is not in the table, as a transient flow. `None` when the
+    /// table is full: remove [`Table::victim`] first.
+    pub fn insert(&mut self, key: Key, now_ms: u32) -> Option<u32> {
+        let i = self.free;
+        if i == NONE {
+            return None;
+        }
+        self.free = self[i].lru[NEXT];
+        self[i] = Record {
+            key,
+            flags: flag::USED | flag::TRANSIENT,
+            seen_ms: now_ms,
+            epoch: self.epoch,
+            ..Record::default()
+        };
+        self.link(i);
+        Some(i)
+    }
+
+    /// Who goes when room is needed: the least recently active of the transient flows as long as
+    /// they are more than a quarter of the table, else the least recently active of all others.
+    pub fn victim(&self) -> Option<u32> {
+        let crowded = self.transient.len > self.capacity() / 4 || self.settled.len == 0;
+        let list = if crowded { &self.transient } else { &self.settled };
+        Some(list.tail).filter(|&i| i != NONE)
+    }
+
+    /// The settled flow that has been silent longest.
+    pub fn oldest(&self) -> Option<u32> {
+        Some(self.settled.tail).filter(|&i| i != NONE)
+    }
+
+    /// Forgets a flow. Its timer must not be armed.
+    pub fn remove(&mut self, i: u32) {
+        debug_assert!(self[i].has(flag::USED) && !self[i].has(flag::ARMED));
+        self.unlist(i);
+        self.unindex(i);
+        let free = self.free;
+        let r = &mut self[i];
+        r.flags = 0;
+        r.lru[NEXT] = free;
+        self.free = i;
+    }
+
+    /// Notes activity of a flow.
+    pub fn touch(&mut self, i: u32, now_ms: u32) {
+        if now_ms.wrapping_sub(self[i].seen_ms) >= RENEW_MS {
+            self.unlist(i);
+            self[i].seen_ms = now_ms;
+            self.enlist(i);
+        }
+    }
+
+    /// Moves a flow between the transient and the settled.
+    pub fn set_transient(&mut self, i: u32, transient: bool) {
+        if self[i].has(flag::TRANSIENT) != transient {
+            self.unlist(i);
+            self[i].set(flag::TRANSIENT, transient);
+            self.enlist(i);
+        }
+    }
+
+    fn hash(&self, key: &Key) -> u32 {
+        (key.hash(self.seed) >> 32) as u32
+    }
+
+    fn home(&self, hash: u32) -> usize {
+        hash as usize & (self.index.len() - 1)
+    }
+
+    fn after(&self, at: usize) -> usize {
+        (at + 1) & (self.index.len() - 1)
+    }
+
+    fn link(&mut self, i: u32) {
+        let hash = self.hash(&self[i].key);
+        let mut at = self.home(hash);
+        while self.index[at].record != NONE {
+            at = self.after(at);
+        }
+        self.index[at] = Entry { hash, record: i };
+        self.enlist(i);
+    }
+
+    /// Takes record `i` out of the index and moves up what was placed behind it (Knuth, TAOCP vol. 3,
+    /// §6.4, algorithm R), so that no tombstones are left.
+    fn unindex(&mut self, i: u32) {
+        let mut hole = self.home(self.hash(&self[i].key));
+        while self.index[hole].record != i {
+            hole = self.after(hole);
+        }
+        let mut at = hole;
+        loop {
+            at = self.after(at);
+            let entry = self.index[at];
+            if entry.record == NONE {
+                break;
+            }
+            let distance = |from: usize, to: usize| to.wrapping_sub(from) & (self.index.len() - 1);
+            if distance(self.home(entry.hash), at) >= distance(hole, at) {
+                self.index[hole] = entry;
+                hole = at;
+            }
+        }
+        self.index[hole] = VACANT;
+    }
+
+    fn list(&mut self, i: u32) -> &mut List {
+        if self[i].has(flag::TRANSIENT) {
+            &mut self.transient
+        } else {
+            &mut self.settled
+        }
+    }
+
+    fn enlist(&mut self, i: u32) {
+        let list = self.list(i);
+        let head = list.head;
+        list.head = i;
+        list.len += 1;
+        if head == NONE {
+            list.tail = i;
+        } else {
+            self[head].lru[PREV] = i;
+        }
+        self[i].lru = [NONE, head];
+    }
+
+    fn unlist(&mut self, i: u32) {
+        let [prev, next] = self[i].lru;
+        if prev != NONE {
+            self[prev].lru[NEXT] = next;
+        }
+        if next != NONE {
+            self[next].lru[PREV] = prev;
+        }
+        let list = self.list(i);
+        list.len -= 1;
+        if prev == NONE {
+            list.head = next;
+        }
+        if next == NONE {
+            list.tail = prev;
+        }
+    }
+}
+
+impl core::ops::Index<u32> for Table {
+    type Output = Record;
+    fn index(&self, i: u32) -> &Record {
+        &self.records()[i as usize]
+    }
+}
+
+impl core::ops::IndexMut<u32> for Table {
+    fn index_mut(&mut self, i: u32) -> &mut Record {
+        &mut self.records_mut()[i as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn key(n: u16) -> Key {
+        Key { src_port: n, ..Key::default() }
+    }
+
+    #[test]
+    fn a_syn_flood_displaces_itself() {
+        let mut t = Table::new(8, 1);
+        for n in 0..4 {
+            let i = t.insert(key(n), 0).unwrap();
+            t.set_transient(i, false);
+        }
+        for n in 100..200 {
+            if t.insert(key(n), 1).is_none() {
+                let v = t.victim().unwrap();
+                assert!(t[v].has(flag::TRANSIENT));
+                t.remove(v);
+                t.insert(key(n), 1).unwrap();
+            }
+        }
+        assert!((0..4).all(|n| t.find(&key(n)).is_some()));
+    }
+
+    #[test]
+    fn the_least_recently_active_goes_first() {
+        let mut t = Table::new(3, 1);
+        for n in 0..3 {
+            let i = t.insert(key(n), 0).unwrap();
+            t.set_transient(i, false);
+        }
+        let first = t.find(&key(0)).unwrap();
+        t.touch(first, RENEW_MS);
+        assert_eq!(t[t.victim().unwrap()].key, key(1));
+    }
+
+    #[test]
+    fn shared_records_are_taken_up_again() {
+        let records: &'static mut [Record] = Box::leak(vec![Record::default(); 4].into());
+        {
+            let mut t = Table::new(4, 7);
+            let i = t.insert(key(9), 5).unwrap();
+            t[i].set(flag::SYNCED | flag::SCALE_KNOWN, true);
+            t[i].scale = 7;
+            records.copy_from_slice(t.records());
+        }
+        let t = Table::shared(records, 8);
+        let r = &t[t.find(&key(9)).unwrap()];
+        assert!(r.has(flag::SCALE_KNOWN) && !r.has(flag::SYNCED));
+        assert_eq!((r.scale, t.len()), (7, 1));
+        assert_ne!(r.epoch, t.epoch());
+    }
+
+    proptest! {
+        /// Against a plain vector: same members, same order of eviction.
+        #[test]
+        fn like_a_list(ops in prop::collection::vec((0u8..4, 0u16..12), 1..300)) {
+            let mut t = Table::new(6, 3);
+            let mut model: Vec<u16> = Vec::new(); // least recently active first
+            let mut now = 0;
+            for (op, n) in ops {
+                now += RENEW_MS;
+                match (op, t.find(&key(n))) {
+                    (0 | 1, None) => {
+                        if model.len() == 6 {
+                            let v = t.victim().unwrap();
+                            prop_assert_eq!(t[v].key.src_port, model.remove(0));
+                            t.remove(v);
+                        }
+                        let i = t.insert(key(n), now).unwrap();
+                        t.set_transient(i, false);
+                        model.push(n);
+                    }
+                    (0..=2, Some(i)) => {
+                        t.touch(i, now);
+                        model.retain(|&m| m != n);
+                        model.push(n);
+                    }
+                    (3, Some(i)) => {
+                        t.remove(i);
+                        model.retain(|&m| m != n);
+                    }
+                    _ => {}
+                }
+                prop_assert_eq!(t.len() as usize, model.len());
+                for m in 0..12 {
+                    prop_assert_eq!(t.find(&key(m)).is_some(), model.contains(&m));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Generated ACKs: built from the flow's own record, never from a stored packet.
+
+use crate::flow::{flag, Record, Template};
+use crate::wire::{emit_ack, AckFields, Flags, Packet, Timestamps, Vlan};
+
+/// Bytes that hold any generated ACK: Ethernet with two tags, IPv6, TCP with timestamps.
+pub const MAX_ACK_LEN: usize = 14 + 8 + 40 + 20 + 12;
+
+const AD: u16 = 0x88a8;
+const Q: u16 = 0x8100;
+
+impl Template {
+    /// The headers of a frame that the receiver sent: `bytes` as parsed into `p`.
+    pub fn learn(&mut self, bytes: &[u8], p: &Packet) {
+        self.dst_mac.copy_from_slice(&bytes[..6]);
+        self.src_mac.copy_from_slice(&bytes[6..12]);
+        self.tci = p.vlan.tci;
+        self.tags = p.vlan.count | u8::from(p.vlan.tpid[0] == AD) << 2 | u8::from(p.vlan.tpid[1] == AD) << 3;
+        self.flow_label = p.flow_label;
+        self.version = p.version;
+        self.tos = p.tos;
+        self.ttl = p.ttl;
+    }
+
+    fn vlan(&self) -> Vlan {
+        let tpid = |bit: u8, used: bool| match (used, self.tags & bit != 0) {
+            (false, _) => 0,
+            (true, true) => AD,
+            (true, false) => Q,
+        };
+        let count = self.tags & 3;
+        Vlan { count, tpid: [tpid(4, count > 0), tpid(8, count > 1)], tci: self.tci }
+    }
+}
+
+/// Writes the ACK that acknowledges `ack` and advertises `window` into `buf`; returns its length.
+pub fn write_ack(r: &Record, ack: u32, window: u16, buf: &mut [u8]) -> usize {
+    let t = &r.template;
+    let flags = if r.has(flag::ACCECN) {
+        let ace = u16::from(r.ace);
+        Flags::ACK.0
+            | if ace & 4 != 0 { Flags::AE.0 } else { 0 }
+            | if ace & 2 != 0 { Flags::CWR.0 } else { 0 }
+            | if ace & 1 != 0 { Flags::ECE.0 } else { 0 }
+    } else {
+        Flags::ACK.0 | if r.has(flag::ECE) { Flags::ECE.0 } else { 0 }
+    };
+    let timestamps = r
+        .has(flag::TIMESTAMPS)
+        .then(|| Timestamps { value: r.ts_value, echo: r.echoes.echo_for(ack).unwrap_or(0) });
+    let fields = AckFields {
+        src_mac: t.src_mac,
+        dst_mac: t.dst_mac,
+        vlan: t.vlan(),
+        version: t.version,
+        src: r.key.dst,
+        dst: r.key.src,
+        tos: t.tos & !3, // pure ACKs are not ECN-capable (RFC 3168 §6.1.4)
+        ttl: t.ttl,
+        flow_label: t.flow_label,
+        src_port: r.key.dst_port,
+        dst_port: r.key.src_port,
+        seq: r.seq,
+        ack,
+        flags: Flags(flags),
+        window,
+        timestamps,
+    };
+    emit_ack(buf, &fields)
+}
+
+/// The ACK that passes on everything a flow holds, for whoever finds the record after its engine
+/// died. `None` when nothing is held or nothing may be sent in the flow's name.
+pub fn rescue_ack(r: &Record, buf: &mut [u8; MAX_ACK_LEN]) -> Option<usize> {
+    let dead = r.has(flag::CLOSED) || !r.has(flag::USED | flag::SYNCED) || r.held() == 0;
+    if dead || r.held() > 1 << 30 || r.template.version == 0 {
+        return None;
+    }
+    let window = crate::ack::window::field_for(r, r.window, r.rx, None);
+    Some(write_ack(r, r.rx, window, buf))
+}

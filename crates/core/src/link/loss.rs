@@ -1,0 +1,103 @@
+//! Losses of the path itself, drawn as a frame enters it, before the queue (as netem does): a lost
+//! frame takes no room and no time on the link.
+
+use crate::rng::Rng;
+use crate::stats::DropReason;
+use core::num::NonZeroU64;
+
+/// One in a billion, the unit of probabilities here.
+pub const BILLION: u32 = 1_000_000_000;
+
+/// How a direction loses frames. A giant frame counts as one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Loss {
+    /// It doesn't.
+    #[default]
+    None,
+    /// Each frame independently.
+    Random {
+        /// Probability in parts per billion; from [`BILLION`] on, everything.
+        ppb: u32,
+    },
+    /// The last of every `n` frames: the n-th, the 2n-th and so on. 1 is every frame.
+    Periodic {
+        /// The period in frames.
+        n: NonZeroU64,
+    },
+}
+
+impl Loss {
+    /// Random loss of `n` in a thousand: `permille(10)` is 1 %.
+    pub const fn permille(n: u32) -> Loss {
+        Loss::Random { ppb: n.saturating_mul(BILLION / 1000) }
+    }
+    /// The last of every `n` frames; `None` for 0.
+    pub const fn every(n: u64) -> Option<Loss> {
+        match NonZeroU64::new(n) {
+            Some(n) => Some(Loss::Periodic { n }),
+            None => None,
+        }
+    }
+}
+
+/// A [`Loss`] at work.
+#[derive(Clone, Debug)]
+pub(super) struct Losses {
+    loss: Loss,
+    rng: Rng,
+    /// Frames since the last periodic loss.
+    passed: u64,
+}
+
+impl Losses {
+    pub(super) fn new(loss: Loss, seed: u64) -> Losses {
+        Losses { loss, rng: Rng::new(seed), passed: 0 }
+    }
+
+    /// Why the next frame is lost, if it is.
+    pub(super) fn next(&mut self) -> Option<DropReason> {
+        match self.loss {
+            Loss::None => None,
+            Loss::Random { ppb } => {
+                (self.rng.below(u64::from(BILLION)) < u64::from(ppb)).then_some(DropReason::RandomLoss)
+            }
+            Loss::Periodic { n } => {
+                self.passed = (self.passed + 1) % n;
+                (self.passed == 0).then_some(DropReason::PeriodicLoss)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn losses(loss: Loss, seed: u64, frames: u64) -> Vec<u64> {
+        let mut l = Losses::new(loss, seed);
+        (1..=frames).filter(|_| l.next().is_some()).collect()
+    }
+
+    #[test]
+    fn periodic_loss_takes_the_last_of_every_n() {
+        assert_eq!(losses(Loss::every(3).unwrap(), 1, 10), [3, 6, 9]);
+        assert_eq!(losses(Loss::every(1).unwrap(), 1, 3), [1, 2, 3]);
+        assert_eq!(losses(Loss::every(u64::MAX).unwrap(), 1, 3), []);
+        assert_eq!(Loss::every(0), None);
+    }
+
+    #[test]
+    fn random_loss_is_the_seeds_and_has_its_probability() {
+        // Binomial(100,000, 1 %): mean 1000, standard deviation 31.5; five of those either way.
+        let a = losses(Loss::permille(10), 7, 100_000);
+        assert!((843..=1157).contains(&a.len()), "{} of 100,000 lost", a.len());
+        assert_eq!(a, losses(Loss::permille(10), 7, 100_000));
+        assert_ne!(a, losses(Loss::permille(10), 8, 100_000));
+    }
+
+    #[test]
+    fn never_and_always() {
+        assert_eq!(losses(Loss::Random { ppb: 0 }, 1, 1000), []);
+        assert_eq!(losses(Loss::permille(u32::MAX), 1, 1000).len(), 1000);
+    }
+}

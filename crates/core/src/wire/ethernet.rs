@@ -1,0 +1,73 @@
+//! The Ethernet header and its VLAN tags.
+
+use super::{be16, Reject};
+
+/// EtherType of IPv4.
+pub(super) const IPV4: u16 = 0x0800;
+/// EtherType of IPv6.
+pub(super) const IPV6: u16 = 0x86dd;
+/// Bytes of the Ethernet header without tags.
+pub(super) const HEADER: usize = 14;
+
+/// Is this EtherType a VLAN tag's: 802.1Q customer tag or 802.1ad service tag?
+const fn is_tag(ethertype: u16) -> bool {
+    matches!(ethertype, 0x8100 | 0x88a8)
+}
+
+/// Up to two VLAN tags, outer first: 802.1Q (0x8100) or 802.1ad (0x88a8) each. Unused entries are 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Vlan {
+    /// How many tags there are, 0 to 2.
+    pub count: u8,
+    /// Tag protocol identifiers.
+    pub tpid: [u16; 2],
+    /// Tag control information: priority (3 bits), drop eligibility (1), VLAN identifier (12).
+    pub tci: [u16; 2],
+}
+
+impl Vlan {
+    /// No tag.
+    pub const NONE: Vlan = Vlan { count: 0, tpid: [0; 2], tci: [0; 2] };
+
+    /// VLAN identifier of the outer tag, 0 to 4,095; 0 if there is none.
+    pub const fn outer_id(&self) -> u16 {
+        self.tci[0] & 0xfff
+    }
+    /// VLAN identifier of the inner of two tags, 0 to 4,095; 0 if there is none.
+    pub const fn inner_id(&self) -> u16 {
+        self.tci[1] & 0xfff
+    }
+    /// Bytes that the tags add to the frame: 0, 4 or 8.
+    pub const fn len(&self) -> usize {
+        4 * self.tags()
+    }
+    /// True without tags.
+    pub const fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+    /// `count`, never above 2.
+    pub(super) const fn tags(&self) -> usize {
+        if self.count > 2 {
+            2
+        } else {
+            self.count as usize
+        }
+    }
+}
+
+/// The tags, the EtherType under them and the offset of what follows. A third tag is no tag: its
+/// EtherType is returned as it stands.
+pub(super) fn ethernet(bytes: &[u8]) -> Result<(Vlan, u16, usize), Reject> {
+    let mut vlan = Vlan::NONE;
+    let mut at = HEADER;
+    let mut ethertype = be16(bytes, at - 2).ok_or(Reject::Truncated)?;
+    while is_tag(ethertype) && vlan.count < 2 {
+        let tag = vlan.count as usize;
+        vlan.tpid[tag] = ethertype;
+        vlan.tci[tag] = be16(bytes, at).ok_or(Reject::Truncated)?;
+        ethertype = be16(bytes, at + 2).ok_or(Reject::Truncated)?;
+        vlan.count += 1;
+        at += 4;
+    }
+    Ok((vlan, ethertype, at))
+}

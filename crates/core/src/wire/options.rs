@@ -1,0 +1,227 @@
+//! TCP options.
+//!
+//! Understood: end of list and no-operation (RFC 9293 §3.2), maximum segment size, window scale and
+//! timestamps (RFC 7323), SACK (RFC 2018) with duplicate SACK (RFC 2883). Noticed, because a
+//! middlebox has to keep its hands off or treat the SYN with care: MD5 (RFC 2385), TCP-AO (RFC 5925),
+//! MPTCP (RFC 8684), Fast Open (RFC 7413), user timeout (RFC 5482). Everything else is unknown,
+//! the Accurate ECN options (172, 174) included.
+
+use super::{array, be16, be32, Packet, Reject, Tcp};
+
+const END: u8 = 0;
+const NOP: u8 = 1;
+const MSS: u8 = 2;
+const WINDOW_SCALE: u8 = 3;
+const SACK_PERMITTED: u8 = 4;
+const SACK: u8 = 5;
+const TIMESTAMPS: u8 = 8;
+const MD5: u8 = 19;
+const USER_TIMEOUT: u8 = 28;
+const AO: u8 = 29;
+const MPTCP: u8 = 30;
+const FAST_OPEN: u8 = 34;
+const EXPERIMENT_2: u8 = 254;
+/// Identifier of Fast Open under the experimental kind (RFC 7413 §4.1.1, RFC 6994).
+const FAST_OPEN_MAGIC: u16 = 0xf989;
+
+/// Largest shift that a receiver may ask for (RFC 7323 §2.3).
+const MAX_WINDOW_SCALE: u8 = 14;
+
+/// A timestamps option (RFC 7323 §3). The unit is the sender's own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Timestamps {
+    /// TSval: the sender's clock.
+    pub value: u32,
+    /// TSecr: the peer's clock, echoed.
+    pub echo: u32,
+}
+
+/// The blocks of a SACK option, in the order of the option.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct SackBlocks {
+    /// How many blocks there are, 0 to 4.
+    pub count: u8,
+    /// Left edge and right edge (the sequence number after the last one) of each; unused ones are 0.
+    pub blocks: [(u32, u32); 4],
+}
+
+impl SackBlocks {
+    /// The blocks in use.
+    pub fn as_slice(&self) -> &[(u32, u32)] {
+        &self.blocks[..(self.count as usize).min(4)]
+    }
+    /// True without blocks.
+    pub const fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+}
+
+/// What the options of a segment say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TcpOptions {
+    /// Maximum segment size in bytes, as sent.
+    pub mss: Option<u16>,
+    /// Window shift, clamped to 14.
+    pub window_scale: Option<u8>,
+    /// SACK may be used.
+    pub sack_permitted: bool,
+    /// Timestamps.
+    pub timestamps: Option<Timestamps>,
+    /// SACK blocks; a duplicate SACK comes first.
+    pub sack: SackBlocks,
+    /// Multipath TCP (kind 30).
+    pub mptcp: bool,
+    /// TCP authentication option (kind 29): the header is signed.
+    pub ao: bool,
+    /// MD5 signature (kind 19): the header is signed.
+    pub md5: bool,
+    /// Fast Open (kind 34, or 254 with its identifier).
+    pub fast_open: bool,
+    /// User timeout (kind 28).
+    pub user_timeout: bool,
+    /// The first kind that is not known here.
+    pub unknown: Option<u8>,
+}
+
+impl TcpOptions {
+    /// Only what may ride on an ordinary ACK: padding, timestamps and SACK blocks.
+    pub fn is_plain(&self) -> bool {
+        let plain = TcpOptions { timestamps: self.timestamps, sack: self.sack, ..TcpOptions::default() };
+        *self == plain
+    }
+    /// Something that forbids touching the flow: multipath, a signature, or an unknown kind.
+    pub const fn forbids_rewriting(&self) -> bool {
+        self.mptcp || self.ao || self.md5 || self.unknown.is_some()
+    }
+}
+
+/// Parses the options of a segment whose header [`tcp`](super::tcp) found in the same bytes.
+///
+/// An option that is longer than what is left, that has another length than its kind demands, or
+/// that says twice what can be said once makes the whole list [`Reject::Malformed`]: which reading
+/// the receiver takes is not for a middlebox to guess. What follows an end of list is not looked at.
+pub fn tcp_options(bytes: &[u8], packet: &Packet, tcp: &Tcp) -> Result<TcpOptions, Reject> {
+    let (start, end) = (packet.l4 as usize + 20, packet.l4 as usize + tcp.header_len as usize);
+    if end < start {
+        return Err(Reject::Malformed);
+    }
+    let mut found = TcpOptions::default();
+    for option in Options::new(bytes.get(start..end).ok_or(Reject::Truncated)?) {
+        let (_, kind, data) = option?;
+        note(&mut found, kind, data)?;
+    }
+    Ok(found)
+}
+
+/// Offset in the frame of the data of the timestamps option, TSval first.
+pub(super) fn timestamps_offset(bytes: &[u8], packet: &Packet, tcp: &Tcp) -> Option<usize> {
+    let (start, end) = (packet.l4 as usize + 20, packet.l4 as usize + tcp.header_len as usize);
+    Options::new(bytes.get(start..end)?)
+        .map_while(Result::ok)
+        .find(|&(_, kind, data)| kind == TIMESTAMPS && data.len() == 8)
+        .map(|(at, ..)| start + at)
+}
+
+/// The options that are more than padding: offset of the data in the list, kind, data.
+struct Options<'a> {
+    list: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Options<'a> {
+    fn new(list: &'a [u8]) -> Options<'a> {
+        Options { list, at: 0 }
+    }
+
+    /// The option whose kind is at `self.at`, stepping over it.
+    fn take(&mut self, kind: u8) -> Option<(usize, u8, &'a [u8])> {
+        let data = self.at + 2;
+        let end = self.at + *self.list.get(self.at + 1)? as usize;
+        let option = (data, kind, self.list.get(data..end)?);
+        self.at = end;
+        Some(option)
+    }
+}
+
+impl<'a> Iterator for Options<'a> {
+    type Item = Result<(usize, u8, &'a [u8]), Reject>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            match *self.list.get(self.at)? {
+                END => self.at = self.list.len(),
+                NOP => self.at += 1,
+                kind => {
+                    let option = self.take(kind).ok_or(Reject::Malformed);
+                    if option.is_err() {
+                        self.at = self.list.len();
+                    }
+                    return Some(option);
+                }
+            }
+        }
+    }
+}
+
+fn note(found: &mut TcpOptions, kind: u8, data: &[u8]) -> Result<(), Reject> {
+    let sound = match kind {
+        MSS => once(&mut found.mss, exactly::<2>(data).and_then(|d| be16(d, 0))),
+        WINDOW_SCALE => {
+            let shift = exactly::<1>(data).map(|d| d[0].min(MAX_WINDOW_SCALE));
+            once(&mut found.window_scale, shift)
+        }
+        SACK_PERMITTED => flag(&mut found.sack_permitted, data.is_empty()),
+        SACK => sack(&mut found.sack, data),
+        TIMESTAMPS => once(&mut found.timestamps, timestamps(data)),
+        MD5 => flag(&mut found.md5, data.len() == 16),
+        USER_TIMEOUT => flag(&mut found.user_timeout, data.len() == 2),
+        // KeyID, RNextKeyID, MAC.
+        AO => flag(&mut found.ao, data.len() >= 2),
+        // The subtype is in the first byte; several MPTCP options may ride on one segment.
+        MPTCP => {
+            found.mptcp = true;
+            !data.is_empty()
+        }
+        FAST_OPEN => flag(&mut found.fast_open, data.len() <= 16),
+        EXPERIMENT_2 if be16(data, 0) == Some(FAST_OPEN_MAGIC) => {
+            flag(&mut found.fast_open, data.len() <= 18)
+        }
+        _ => {
+            found.unknown = found.unknown.or(Some(kind));
+            true
+        }
+    };
+    sound.then_some(()).ok_or(Reject::Malformed)
+}
+
+/// `data` if it is `N` bytes long.
+fn exactly<const N: usize>(data: &[u8]) -> Option<&[u8]> {
+    (data.len() == N).then_some(data)
+}
+
+/// Stores a value that is there and was not there before.
+fn once<T>(slot: &mut Option<T>, value: Option<T>) -> bool {
+    value.is_some() && core::mem::replace(slot, value).is_none()
+}
+
+/// Raises a flag that was not up before, if the option's length is right.
+fn flag(slot: &mut bool, sound: bool) -> bool {
+    sound && !core::mem::replace(slot, true)
+}
+
+fn timestamps(data: &[u8]) -> Option<Timestamps> {
+    let data: [u8; 8] = array(exactly::<8>(data)?, 0)?;
+    Some(Timestamps { value: be32(&data, 0)?, echo: be32(&data, 4)? })
+}
+
+fn sack(found: &mut SackBlocks, data: &[u8]) -> bool {
+    let count = data.len() / 8;
+    if data.len() % 8 != 0 || !(1..=4).contains(&count) || !found.is_empty() {
+        return false;
+    }
+    found.count = count as u8;
+    for (block, edges) in found.blocks.iter_mut().zip(data.chunks_exact(8)) {
+        *block = (be32(edges, 0).unwrap_or(0), be32(edges, 4).unwrap_or(0));
+    }
+    true
+}

@@ -1,0 +1,166 @@
+//! From the Ethernet header to the transport header.
+
+use super::ethernet::{ethernet, Vlan, IPV4, IPV6};
+use super::{array, be16, be32, checksum, Reject};
+
+/// IPv6 extension headers stepped over before giving up.
+const MAX_EXTENSIONS: usize = 8;
+
+const HOP_BY_HOP: u8 = 0;
+const ROUTING: u8 = 43;
+const FRAGMENT: u8 = 44;
+const DESTINATION_OPTIONS: u8 = 60;
+
+/// Where an IP packet lies in its frame and what its header says. Offsets are in bytes from the
+/// start of the frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Packet {
+    /// VLAN tags.
+    pub vlan: Vlan,
+    /// Offset of the IP header.
+    pub l3: u16,
+    /// IP version, 4 or 6.
+    pub version: u8,
+    /// Source address; IPv4 as `::ffff:a.b.c.d`.
+    pub src: [u8; 16],
+    /// Destination address; IPv4 as `::ffff:a.b.c.d`.
+    pub dst: [u8; 16],
+    /// Protocol of the transport header, after IPv6 extension headers. ESP, AH and a routing header
+    /// that is not yet at its last hop are not looked into and appear here themselves.
+    pub protocol: u8,
+    /// Offset of the transport header.
+    pub l4: u16,
+    /// Offset of the end of the IP packet, at most the frame's length: Ethernet padding lies beyond.
+    pub end: u32,
+    /// IPv4 type of service or IPv6 traffic class: DSCP (6 bits) and ECN (2).
+    pub tos: u8,
+    /// IPv4 time to live or IPv6 hop limit.
+    pub ttl: u8,
+    /// IPv6 flow label, 20 bits; 0 for IPv4.
+    pub flow_label: u32,
+}
+
+impl Packet {
+    /// Bytes of the IP packet: headers and payload, without Ethernet padding.
+    pub const fn ip_len(&self) -> u32 {
+        self.end.saturating_sub(self.l3 as u32)
+    }
+    /// Bytes of the transport header and payload.
+    pub const fn l4_len(&self) -> u32 {
+        self.end.saturating_sub(self.l4 as u32)
+    }
+    /// The ECN field (RFC 3168): 0 not capable, 1 ECT(1), 2 ECT(0), 3 congestion experienced.
+    pub const fn ecn(&self) -> u8 {
+        self.tos & 3
+    }
+}
+
+/// Parses a frame of `frame_len` bytes, of which `bytes` is the head, up to the transport header.
+///
+/// An IPv4 header checksum that is wrong makes the packet [`Reject::Malformed`], as does a payload
+/// length of 0 in IPv6 (a jumbogram or nothing at all).
+pub fn packet(bytes: &[u8], frame_len: usize) -> Result<Packet, Reject> {
+    let bytes = bytes.get(..frame_len).unwrap_or(bytes);
+    let (vlan, ethertype, l3) = ethernet(bytes)?;
+    match ethertype {
+        IPV4 => ipv4(bytes, frame_len, vlan, l3),
+        IPV6 => ipv6(bytes, frame_len, vlan, l3),
+        _ => Err(Reject::NotIp),
+    }
+}
+
+/// RFC 791 §3.1.
+fn ipv4(bytes: &[u8], frame_len: usize, vlan: Vlan, l3: usize) -> Result<Packet, Reject> {
+    let fixed: [u8; 20] = array(bytes, l3).ok_or(Reject::Truncated)?;
+    let header_len = 4 * (fixed[0] & 0xf) as usize;
+    let total_len = u16::from_be_bytes([fixed[2], fixed[3]]) as usize;
+    if fixed[0] >> 4 != 4 || header_len < 20 || total_len < header_len {
+        return Err(Reject::Malformed);
+    }
+    let header = bytes.get(l3..l3 + header_len).ok_or(Reject::Truncated)?;
+    if checksum::sum(header) != 0xffff {
+        return Err(Reject::Malformed);
+    }
+    if l3 + total_len > frame_len {
+        return Err(Reject::Truncated);
+    }
+    // More fragments, or an offset.
+    if u16::from_be_bytes([fixed[6], fixed[7]]) & 0x3fff != 0 {
+        return Err(Reject::Fragment);
+    }
+    Ok(Packet {
+        vlan,
+        l3: l3 as u16,
+        version: 4,
+        src: mapped([fixed[12], fixed[13], fixed[14], fixed[15]]),
+        dst: mapped([fixed[16], fixed[17], fixed[18], fixed[19]]),
+        protocol: fixed[9],
+        l4: (l3 + header_len) as u16,
+        end: (l3 + total_len) as u32,
+        tos: fixed[1],
+        ttl: fixed[8],
+        flow_label: 0,
+    })
+}
+
+/// An IPv4 address as IPv6 (RFC 4291 §2.5.5.2).
+fn mapped(a: [u8; 4]) -> [u8; 16] {
+    [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, a[0], a[1], a[2], a[3]]
+}
+
+/// RFC 8200 §3.
+fn ipv6(bytes: &[u8], frame_len: usize, vlan: Vlan, l3: usize) -> Result<Packet, Reject> {
+    let word = be32(bytes, l3).ok_or(Reject::Truncated)?;
+    let [next, ttl] = array(bytes, l3 + 6).ok_or(Reject::Truncated)?;
+    let src = array(bytes, l3 + 8).ok_or(Reject::Truncated)?;
+    let dst = array(bytes, l3 + 24).ok_or(Reject::Truncated)?;
+    let payload_len = be16(bytes, l3 + 4).ok_or(Reject::Truncated)? as usize;
+    if word >> 28 != 6 || payload_len == 0 {
+        return Err(Reject::Malformed);
+    }
+    let end = l3 + 40 + payload_len;
+    if end > frame_len {
+        return Err(Reject::Truncated);
+    }
+    let (protocol, l4) = extensions(bytes, next, l3 + 40, end)?;
+    Ok(Packet {
+        vlan,
+        l3: l3 as u16,
+        version: 6,
+        src,
+        dst,
+        protocol,
+        l4: l4 as u16,
+        end: end as u32,
+        tos: (word >> 20) as u8,
+        ttl,
+        flow_label: word & 0xf_ffff,
+    })
+}
+
+/// Steps over extension headers (RFC 8200 §4) from `at` to the transport header.
+fn extensions(bytes: &[u8], mut next: u8, mut at: usize, end: usize) -> Result<(u8, usize), Reject> {
+    for step in 0..=MAX_EXTENSIONS {
+        match next {
+            FRAGMENT => return Err(Reject::Fragment),
+            // Allowed only directly after the IPv6 header.
+            HOP_BY_HOP if step > 0 => return Err(Reject::Malformed),
+            HOP_BY_HOP | ROUTING | DESTINATION_OPTIONS => {}
+            _ => return Ok((next, at)),
+        }
+        if at + 8 > end {
+            return Err(Reject::Malformed);
+        }
+        let head: [u8; 8] = array(bytes, at).ok_or(Reject::Truncated)?;
+        // Segments left: the destination that the transport checksum counts is another one.
+        if next == ROUTING && head[3] != 0 {
+            return Ok((next, at));
+        }
+        at += 8 * (head[1] as usize + 1);
+        if at > end {
+            return Err(Reject::Malformed);
+        }
+        next = head[0];
+    }
+    Err(Reject::Malformed)
+}

@@ -1,0 +1,162 @@
+//! Headers that contradict themselves, one field at a time.
+
+use super::super::build::{Segment, Sum};
+use super::super::*;
+use crate::frame::Checksum;
+
+fn v4() -> Segment {
+    Segment::v4([10, 0, 0, 1], [10, 0, 0, 2])
+}
+
+fn v6() -> Segment {
+    Segment::v6([1; 16], [2; 16])
+}
+
+fn parse(frame: &[u8]) -> Result<TcpOptions, Reject> {
+    let p = packet(frame, frame.len())?;
+    tcp_options(frame, &p, &tcp(frame, &p)?)
+}
+
+/// The frame with byte `at` set, and the IPv4 header checksum made right again.
+fn with_byte(segment: &Segment, at: usize, value: u8) -> Vec<u8> {
+    let mut frame = segment.build();
+    frame[at] = value;
+    if frame[12..14] == [8, 0] {
+        frame[24..26].fill(0);
+        let len = 4 * (frame[14] as usize & 0xf);
+        let sum = !checksum::sum(&frame[14..14 + len]);
+        frame[24..26].copy_from_slice(&sum.to_be_bytes());
+    }
+    frame
+}
+
+#[test]
+fn ipv4_headers() {
+    let s = v4().payload(100);
+    assert!(parse(&with_byte(&s, 22, 1)).is_ok(), "any time to live");
+    assert!(parse(&with_byte(&s, 20, 0x80)).is_ok(), "the reserved bit");
+    for (what, at, value, expected) in [
+        ("version", 14, 0x55, Reject::Malformed),
+        ("header length below 20", 14, 0x44, Reject::Malformed),
+        ("total length below the header's", 17, 19, Reject::Malformed),
+        ("total length beyond the frame", 16, 1, Reject::Truncated),
+        ("more fragments", 20, 0x20, Reject::Fragment),
+        ("fragment offset", 21, 1, Reject::Fragment),
+    ] {
+        assert_eq!(parse(&with_byte(&s, at, value)), Err(expected), "{what}");
+    }
+    assert_eq!(parse(&with_byte(&v4(), 17, 39)), Err(Reject::Malformed), "no room for TCP");
+    let mut frame = s.build();
+    frame[24] ^= 1;
+    assert_eq!(parse(&frame), Err(Reject::Malformed), "header checksum");
+}
+
+#[test]
+fn ipv6_headers() {
+    let s = v6().payload(100);
+    assert_eq!(parse(&with_byte(&s, 14, 0x40)), Err(Reject::Malformed), "version");
+    assert_eq!(parse(&with_byte(&s, 19, 0)), Err(Reject::Malformed), "no payload or a jumbogram");
+    assert_eq!(parse(&with_byte(&s, 18, 1)), Err(Reject::Truncated), "longer than the frame");
+    assert_eq!(parse(&with_byte(&s, 19, 19)), Err(Reject::Malformed), "no room for TCP");
+    assert_eq!(parse(&v6().fragment(0, false).build()), Err(Reject::Fragment), "atomic fragment");
+    for protocol in [50, 51, 59, 135] {
+        assert_eq!(parse(&v6().protocol(protocol).build()), Err(Reject::NotTcp), "{protocol}");
+    }
+}
+
+#[test]
+fn ipv6_extension_headers_are_bounded() {
+    let chain = |n| (0..n).fold(v6(), |s, _| s.extension(60, &[]));
+    assert!(parse(&chain(8).build()).is_ok());
+    assert_eq!(parse(&chain(9).build()), Err(Reject::Malformed));
+    let late = v6().extension(60, &[]).extension(0, &[]);
+    assert_eq!(parse(&late.build()), Err(Reject::Malformed), "hop-by-hop options not first");
+    let long = v6().extension(60, &[]);
+    assert_eq!(parse(&with_byte(&long, 55, 3)), Err(Reject::Malformed), "longer than the packet");
+}
+
+#[test]
+fn tcp_headers() {
+    let s = v4();
+    assert_eq!(parse(&with_byte(&s, 46, 0x40)), Err(Reject::Malformed), "data offset below 5");
+    assert_eq!(parse(&with_byte(&s, 46, 0x60)), Err(Reject::Malformed), "data offset beyond the packet");
+    assert!(parse(&with_byte(&s, 46, 0x5f)).is_ok(), "reserved bits");
+    // Ethernet padding does not make room for a longer header.
+    assert_eq!(parse(&with_byte(&s.pad_to(60), 46, 0x60)), Err(Reject::Malformed));
+}
+
+#[test]
+fn option_lists() {
+    let list = |bytes: &[u8]| parse(&v4().raw_options(bytes).build());
+    for (what, bytes) in [
+        ("length 0", &[8, 0, 0, 0][..]),
+        ("length 1", &[200, 1, 0, 0]),
+        ("no length", &[1, 1, 1, 8]),
+        ("longer than the list", &[1, 1, 8, 10]),
+        ("maximum segment size", &[2, 3, 1]),
+        ("window scale", &[3, 4, 1, 1]),
+        ("SACK permitted", &[4, 3, 0]),
+        ("SACK without blocks", &[5, 2]),
+        ("half a SACK block", &[5, 6, 0, 0, 0, 1]),
+        ("timestamps", &[8, 9, 0, 0, 0, 0, 0, 0, 0]),
+        ("MD5", &[19, 4, 0, 0]),
+        ("authentication", &[29, 3, 0]),
+        ("multipath", &[30, 2]),
+        ("maximum segment size twice", &[2, 4, 5, 0, 2, 4, 5, 0]),
+        ("SACK permitted twice", &[4, 2, 4, 2]),
+    ] {
+        assert_eq!(list(bytes), Err(Reject::Malformed), "{what}");
+    }
+    assert!(list(&[0, 8, 0, 0]).unwrap().is_plain(), "what follows the end is not looked at");
+    assert!(list(&[]).unwrap().is_plain());
+    assert!(list(&[28, 4, 0, 1]).unwrap().user_timeout);
+    assert!(list(&[254, 4, 0xf9, 0x89]).unwrap().fast_open);
+    assert_eq!(list(&[254, 4, 0xe2, 0xd4, 253, 2]).unwrap().unknown, Some(254));
+    assert_eq!(list(&[5, 34]).map(|_| ()), Err(Reject::Malformed));
+    let four = [(1, 2), (3, 4), (5, 6), (7, 8)];
+    assert_eq!(parse(&v4().sack(&four).build()).unwrap().sack.as_slice(), four);
+}
+
+#[test]
+fn nothing_is_written_where_there_is_no_tcp() {
+    for frame in [v4().udp().payload(40).build(), with_byte(&v4().pad_to(60), 17, 39)] {
+        let p = packet(&frame, frame.len()).unwrap();
+        let mut copy = frame.clone();
+        assert!(
+            !set_ack(&mut copy, &p, 1, Checksum::Valid) && !set_window(&mut copy, &p, 1, Checksum::Partial)
+        );
+        assert_eq!(copy, frame);
+    }
+    let mut frame = v4().build();
+    let p = packet(&frame, frame.len()).unwrap();
+    let t = tcp(&frame, &p).unwrap();
+    assert!(!set_timestamps(&mut frame, &p, &t, Timestamps::default(), Checksum::Valid));
+}
+
+#[test]
+fn an_absent_payload_leaves_the_checksum_unknown() {
+    for sum in [Sum::Valid, Sum::Partial, Sum::Wrong] {
+        for s in [v4(), v6(), v4().udp()] {
+            let (mut head, len) = s.payload(1000).checksum(sum).build_head();
+            let p = packet(&head, len).unwrap();
+            assert_eq!(checksum::verify(&head, len, &p), Checksum::Unknown);
+            assert_eq!(checksum::quick(&head, len, &p), Checksum::Unknown);
+            assert!(!checksum::complete(&mut head, len));
+        }
+    }
+}
+
+#[test]
+fn a_udp_checksum_of_zero_is_written_as_all_ones() {
+    // Two bytes of payload that bring the sum to 0xffff: the checksum that would be there without them.
+    let sum = v4().udp().data(&[0, 0]).build();
+    let s = v4().udp().data(&sum[40..42]);
+    let mut frame = s.clone().checksum(Sum::Partial).build();
+    let len = frame.len();
+    assert!(checksum::complete(&mut frame, len));
+    assert_eq!(frame[40..42], [0xff, 0xff]);
+    let p = packet(&frame, len).unwrap();
+    assert_eq!(checksum::verify(&frame, len, &p), Checksum::Valid);
+    let none = s.checksum(Sum::Raw(0)).build();
+    assert_eq!(checksum::verify(&none, len, &p), Checksum::Invalid);
+}

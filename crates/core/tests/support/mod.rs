@@ -1,0 +1,263 @@
+//! A sender on the LAN, a receiver on the WAN, and a gateway between them, in virtual time.
+
+#![allow(dead_code)] // each test file uses its part
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+use weir_core::ack::AckControl;
+use weir_core::flow::Record;
+use weir_core::frame::{Checksum, Frames};
+use weir_core::gateway::{ClassConfig, ClassStats, Config, Direction, Gateway, LAN, WAN};
+use weir_core::node::Port;
+use weir_core::rig::{Given, Rig, Sent, Wake};
+use weir_core::time::{Duration, Time};
+use weir_core::wire::build::Segment;
+use weir_core::wire::{self, Flags};
+
+pub const SENDER_ISN: u32 = 0xffff_f000; // numbers wrap soon
+pub const RECEIVER_ISN: u32 = 5_000;
+/// Window field of ordinary ACKs, at shift 7.
+pub const WINDOW: u16 = 4_000;
+
+pub fn ms(n: u64) -> Time {
+    Time::from_millis(n)
+}
+
+pub fn config(ack: AckControl) -> Config {
+    Config {
+        classes: vec![ClassConfig {
+            name: "all".into(),
+            direction: Direction::Out,
+            matches: vec![],
+            ack: Some(ack),
+        }],
+        ..Config::default()
+    }
+}
+
+pub struct World {
+    pub rig: Rig<Gateway>,
+    isn: u32,
+    tags: usize,
+    v6: bool,
+    seen: Vec<Sent>,
+}
+
+impl World {
+    pub fn new(ack: AckControl, quantum: Option<Duration>) -> World {
+        World::with_config(config(ack), quantum)
+    }
+
+    pub fn with_config(config: Config, quantum: Option<Duration>) -> World {
+        let mut rig = Rig::new(Gateway::new(config));
+        if let Some(q) = quantum {
+            rig = rig.wake(Wake::Late(q));
+        }
+        World { rig, isn: SENDER_ISN, tags: 0, v6: false, seen: Vec::new() }
+    }
+
+    /// Established, in a pool of `chunks`.
+    pub fn established_in(ack: AckControl, chunks: usize) -> World {
+        let mut w = World::new(ack, None);
+        w.rig = Rig::with_pool(Gateway::new(config(ack)), Frames::new(chunks, 2048, 0));
+        w.shake(ms(0), RECEIVER_ISN, false);
+        w
+    }
+
+    /// A gateway that finds these records.
+    pub fn with_records(config: Config, records: &'static mut [Record]) -> World {
+        let mut w = World::with_config(config.clone(), None);
+        w.rig = Rig::new(Gateway::with_records(config, records));
+        w
+    }
+
+    pub fn established(ack: AckControl) -> World {
+        World::established_with(ack, false)
+    }
+
+    pub fn established_with(ack: AckControl, timestamps: bool) -> World {
+        let mut w = World::new(ack, None);
+        w.shake(ms(0), RECEIVER_ISN, timestamps);
+        w
+    }
+
+    pub fn established_waking(ack: AckControl, quantum: Duration) -> World {
+        let mut w = World::new(ack, Some(quantum));
+        w.shake(ms(0), RECEIVER_ISN, false);
+        w
+    }
+
+    pub fn v6(ack: AckControl, tags: usize) -> World {
+        let mut w = World::new(ack, None);
+        (w.v6, w.tags) = (true, tags);
+        w.shake(ms(0), RECEIVER_ISN, false);
+        w
+    }
+
+    pub fn handshake(&mut self) {
+        self.shake(ms(0), RECEIVER_ISN, false);
+    }
+
+    pub fn handshake_flags(&mut self, syn: Flags, syn_ack: Flags) {
+        let s = self.sender().seq(self.isn).flags(syn).mss(1460).window_scale(7);
+        self.inject_at(ms(0), LAN, s);
+        let a = self
+            .receiver()
+            .seq(RECEIVER_ISN)
+            .ack(self.isn.wrapping_add(1))
+            .flags(syn_ack)
+            .mss(1460)
+            .window_scale(7);
+        self.inject_at(ms(20), WAN, a);
+        self.run(ms(20));
+    }
+
+    pub fn handshake_at(&mut self, t: Time, sender_isn: u32, receiver_isn: u32) {
+        self.isn = sender_isn;
+        let syn = self.sender().seq(sender_isn).flags(Flags::SYN).mss(1460).window_scale(7).sack_permitted();
+        self.inject_at(t, LAN, syn);
+        let answer = self
+            .receiver()
+            .seq(receiver_isn)
+            .ack(sender_isn.wrapping_add(1))
+            .flags(Flags(Flags::SYN.0 | Flags::ACK.0))
+            .mss(1460)
+            .window_scale(7)
+            .sack_permitted();
+        self.inject_at(t, WAN, answer);
+    }
+
+    fn shake(&mut self, t: Time, receiver_isn: u32, timestamps: bool) {
+        let ts = |s: Segment, v, e| if timestamps { s.ts(v, e) } else { s };
+        let syn = self.sender().seq(self.isn).flags(Flags::SYN).mss(1460).window_scale(7).sack_permitted();
+        self.inject_at(t, LAN, ts(syn, 1, 0));
+        let answer = self
+            .receiver()
+            .seq(receiver_isn)
+            .ack(self.isn.wrapping_add(1))
+            .flags(Flags(Flags::SYN.0 | Flags::ACK.0))
+            .window(64_000)
+            .mss(1460)
+            .window_scale(7)
+            .sack_permitted();
+        let later = Time::from_nanos(t.as_nanos() + 20_000_000);
+        self.inject_at(later, WAN, ts(answer, 1, 1));
+        self.run(ms(500));
+        self.seen.clear();
+    }
+
+    fn sender(&self) -> Segment {
+        let s = if self.v6 {
+            Segment::v6(
+                Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1),
+                Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 2),
+            )
+        } else {
+            Segment::v4(Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 1, 1))
+        };
+        self.tagged(s).ports(40_000, 5_001)
+    }
+
+    fn receiver(&self) -> Segment {
+        let s = if self.v6 {
+            Segment::v6(
+                Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 2),
+                Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1),
+            )
+        } else {
+            Segment::v4(Ipv4Addr::new(10, 0, 1, 1), Ipv4Addr::new(10, 0, 0, 1))
+        };
+        self.tagged(s).ports(5_001, 40_000).window(WINDOW)
+    }
+
+    fn tagged(&self, s: Segment) -> Segment {
+        match self.tags {
+            0 => s,
+            1 => s.vlan(5),
+            _ => s.tag(0x88a8, 9).vlan(5),
+        }
+    }
+
+    /// A sequence number of the data, from one relative to its first byte.
+    pub fn abs(&self, n: u32) -> u32 {
+        self.isn.wrapping_add(1).wrapping_add(n)
+    }
+
+    pub fn ack_segment(&self, n: u32) -> Segment {
+        self.receiver().seq(RECEIVER_ISN + 1).ack(self.abs(n)).flags(Flags::ACK)
+    }
+
+    pub fn data_segment(&self, n: u32) -> Segment {
+        self.sender().seq(self.abs(n)).ack(RECEIVER_ISN + 1).flags(Flags::ACK)
+    }
+
+    pub fn inject_at(&mut self, t: Time, port: Port, segment: Segment) {
+        self.rig.at(t).inject(port, Given::bytes(&segment.build()));
+    }
+
+    pub fn ack_at(&mut self, t: Time, n: u32) {
+        let segment = self.ack_segment(n);
+        self.inject_at(t, WAN, segment);
+    }
+
+    pub fn run(&mut self, until: Time) -> Vec<Sent> {
+        let sent = self.rig.run_until(until);
+        self.seen.extend(sent.iter().cloned());
+        sent
+    }
+
+    pub fn all_numbers(&self) -> Vec<u32> {
+        numbers(&self.seen).iter().map(|n| n.1).collect()
+    }
+
+    pub fn finish(&mut self) {
+        assert_eq!(self.rig.node().stats().ledger.held(), 0, "in + made = out + dropped + absorbed");
+        self.rig.finish();
+    }
+
+    pub fn class(&self) -> ClassStats {
+        self.rig.node().class_stats()[0]
+    }
+
+    pub fn debt(&self) -> u32 {
+        self.rig.node().flows().map(|f| f.debt_bytes).sum()
+    }
+
+    pub fn packet(&self, s: &Sent) -> wire::Packet {
+        wire::packet(&s.bytes, s.len).unwrap()
+    }
+
+    pub fn tcp(&self, s: &Sent) -> wire::Tcp {
+        wire::tcp(&s.bytes, &self.packet(s)).unwrap()
+    }
+
+    pub fn options(&self, s: &Sent) -> wire::TcpOptions {
+        wire::tcp_options(&s.bytes, &self.packet(s), &self.tcp(s)).unwrap()
+    }
+
+    /// Acknowledgement number relative to the data's first byte.
+    pub fn rel(&self, s: &Sent) -> u32 {
+        self.tcp(s).ack.wrapping_sub(self.abs(0))
+    }
+
+    pub fn raw_ack(&self, sent: &[Sent], n: usize) -> u32 {
+        let acks: Vec<_> = sent.iter().filter(|s| s.port == LAN).collect();
+        self.tcp(acks[n]).ack
+    }
+
+    pub fn check_sums(&self, sent: &[Sent]) {
+        for s in sent {
+            assert_eq!(wire::checksum::verify(&s.bytes, s.len, &self.packet(s)), Checksum::Valid);
+        }
+    }
+}
+
+/// Times and acknowledgement numbers, relative to the data's first byte.
+pub fn numbers(sent: &[Sent]) -> Vec<(Time, u32)> {
+    sent.iter()
+        .map(|s| {
+            let p = wire::packet(&s.bytes, s.len).unwrap();
+            let ack = wire::tcp(&s.bytes, &p).unwrap().ack;
+            (s.at, ack.wrapping_sub(SENDER_ISN.wrapping_add(1)))
+        })
+        .collect()
+}

@@ -1,0 +1,38 @@
+//! Compiles the BPF programs with clang, against the headers of the libbpf that is linked.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const PROGRAMS: [&str; 2] = ["steer", "observe"];
+
+fn main() {
+    let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("set by cargo"));
+    // `libbpf-sys` (links = "bpf") tells where its headers are.
+    let include = std::env::var("DEP_BPF_INCLUDE").expect("libbpf-sys is vendored");
+    let clang = std::env::var("CLANG").unwrap_or_else(|_| "clang".into());
+    println!("cargo:rerun-if-env-changed=CLANG");
+    println!("cargo:rerun-if-changed=src/bpf");
+    for name in PROGRAMS {
+        compile(&clang, &include, Path::new("src/bpf"), name, &out);
+    }
+}
+
+fn compile(clang: &str, include: &str, source: &Path, name: &str, out: &Path) {
+    let status = Command::new(clang)
+        .args(["-target", "bpf", "-mcpu=v3", "-O2", "-g", "-Wall", "-Werror", "-nostdinc"])
+        // Debug information that says where it was built would make builds differ.
+        .args(["-fdebug-compilation-dir", ".", "-I", include, "-I"])
+        .arg(source)
+        .arg("-c")
+        .arg(source.join(format!("{name}.bpf.c")))
+        .arg("-o")
+        .arg(out.join(format!("{name}.bpf.o")))
+        .status();
+    match status {
+        Ok(status) if status.success() => {}
+        Ok(status) => panic!("{clang} failed on {name}.bpf.c: {status}"),
+        Err(error) => panic!(
+            "cannot run {clang} ({error}): compiling BPF programs needs clang 14 or newer; set CLANG to its path"
+        ),
+    }
+}

@@ -1,0 +1,143 @@
+//! Mapped memory with checked access: rings, maps and pools that the kernel or another process
+//! writes too.
+
+use super::pod::Pod;
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, AtomicU64};
+
+/// A mapping, unmapped when dropped. Others may write it at any time, so it is only read and
+/// written as atomics or by value.
+#[derive(Debug)]
+pub struct Mapping {
+    start: NonNull<u8>,
+    len: usize,
+}
+
+// SAFETY: a mapping belongs to the process, not to a thread, and access needs `&mut` or atomics.
+unsafe impl Send for Mapping {}
+
+impl Mapping {
+    /// Maps `len` bytes of a descriptor from `offset` on, shared with the kernel. A read-only
+    /// mapping must not be written: that would fault.
+    pub fn of_fd(fd: BorrowedFd<'_>, len: usize, offset: i64, writable: bool) -> io::Result<Mapping> {
+        let access = if writable { libc::PROT_READ | libc::PROT_WRITE } else { libc::PROT_READ };
+        Mapping::map(len, access, libc::MAP_SHARED | libc::MAP_POPULATE, fd.as_raw_fd(), offset)
+    }
+
+    /// Maps `len` zero bytes. If `shared`, children of this process see the same memory.
+    pub fn anonymous(len: usize, shared: bool) -> io::Result<Mapping> {
+        let kind = if shared { libc::MAP_SHARED } else { libc::MAP_PRIVATE };
+        Mapping::map(len, libc::PROT_READ | libc::PROT_WRITE, kind | libc::MAP_ANONYMOUS, -1, 0)
+    }
+
+    fn map(len: usize, access: i32, flags: i32, fd: i32, offset: i64) -> io::Result<Mapping> {
+        // SAFETY: a mapping at an address of the kernel's choice touches no existing memory.
+        let start = unsafe { libc::mmap(std::ptr::null_mut(), len, access, flags, fd, offset) };
+        if start == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let start = NonNull::new(start.cast()).expect("the kernel maps nothing at zero");
+        Ok(Mapping { start, len })
+    }
+
+    /// Length in bytes.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+    /// True for no bytes, which cannot be mapped.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Address of a value of `size` bytes at `offset`. Panics if it is not inside or not aligned.
+    fn at(&self, offset: usize, size: usize, align: usize) -> *mut u8 {
+        assert!(offset.checked_add(size).is_some_and(|end| end <= self.len), "{offset} of {}", self.len);
+        assert!(offset % align == 0, "{offset} is not aligned to {align}");
+        // SAFETY: checked above to be inside the mapping.
+        unsafe { self.start.as_ptr().add(offset) }
+    }
+
+    /// The 32-bit counter at `offset`.
+    pub fn atomic_u32(&self, offset: usize) -> &AtomicU32 {
+        // SAFETY: inside the mapping and aligned (`at`; mappings start at a page), alive as long
+        // as `self`, and everyone accesses it atomically or by single loads and stores.
+        unsafe { AtomicU32::from_ptr(self.at(offset, 4, 4).cast()) }
+    }
+
+    /// The 64-bit counter at `offset`.
+    pub fn atomic_u64(&self, offset: usize) -> &AtomicU64 {
+        // SAFETY: as for `atomic_u32`.
+        unsafe { AtomicU64::from_ptr(self.at(offset, 8, 8).cast()) }
+    }
+
+    /// The value at `offset`, which nobody is writing now.
+    pub fn get<T: Pod>(&self, offset: usize) -> T {
+        // SAFETY: inside and aligned (`at`), any bit pattern is a value (`Pod`). Volatile: the
+        // kernel wrote it.
+        unsafe { self.at(offset, size_of::<T>(), align_of::<T>()).cast::<T>().read_volatile() }
+    }
+
+    /// Writes the value at `offset`, which nobody is reading now.
+    pub fn set<T: Pod>(&mut self, offset: usize, value: T) {
+        // SAFETY: as for `get`; `&mut self` keeps others of this process out.
+        unsafe { self.at(offset, size_of::<T>(), align_of::<T>()).cast::<T>().write_volatile(value) }
+    }
+
+    /// Copies bytes out from `offset` on.
+    pub fn copy_to(&self, offset: usize, out: &mut [u8]) {
+        let from = self.at(offset, out.len(), 1);
+        // SAFETY: `from` is valid for so many bytes (`at`), and `out` is not part of the mapping:
+        // no reference into it exists.
+        unsafe { std::ptr::copy_nonoverlapping(from, out.as_mut_ptr(), out.len()) }
+    }
+
+    /// Gives the memory away for the life of the process.
+    pub fn leak<T: Pod>(self) -> &'static mut [T] {
+        let count = self.len / size_of::<T>();
+        let start = self.at(0, count * size_of::<T>(), 1).cast::<T>();
+        assert!(start.is_aligned(), "a page is not aligned enough");
+        std::mem::forget(self);
+        // SAFETY: valid for `count` values and aligned as checked; never unmapped, since `self` is
+        // forgotten; the only reference, since `self` was owned. Any bit pattern is a value.
+        unsafe { std::slice::from_raw_parts_mut(start, count) }
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: exactly what `map` got, and no reference outlives `self`.
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.len) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::Ordering;
+
+    #[test]
+    fn access_by_value_and_as_atomics() {
+        let mut map = Mapping::anonymous(4096, false).unwrap();
+        map.set(8, 0x0102_0304_0506_0708u64);
+        assert_eq!(map.atomic_u64(8).load(Ordering::Relaxed), map.get::<u64>(8));
+        let mut bytes = [0; 2];
+        map.copy_to(8, &mut bytes);
+        assert_eq!(bytes, [8, 7]);
+        let all: &mut [u64] = map.leak();
+        assert_eq!((all.len(), all[1]), (512, 0x0102_0304_0506_0708));
+    }
+
+    #[test]
+    #[should_panic(expected = "4093 of 4096")]
+    fn access_outside_panics() {
+        Mapping::anonymous(4096, false).unwrap().get::<[u8; 4]>(4093);
+    }
+
+    #[test]
+    #[should_panic(expected = "not aligned")]
+    fn unaligned_access_panics() {
+        Mapping::anonymous(4096, false).unwrap().atomic_u32(2);
+    }
+}

@@ -1,0 +1,38 @@
+//! System calls, each wrapped so that the rest of the crate is safe code.
+
+pub mod clock;
+pub mod epoll;
+pub mod ethtool;
+pub mod link;
+pub mod mmap;
+pub mod packet;
+pub mod pod;
+pub mod process;
+pub mod sched;
+pub mod xsk;
+
+use std::io;
+use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+
+/// The result of a call that says -1 and sets `errno`.
+pub(crate) fn check(result: libc::c_int) -> io::Result<libc::c_int> {
+    match result {
+        -1 => Err(io::Error::last_os_error()),
+        value => Ok(value),
+    }
+}
+
+/// As [`check`] for calls that return a size.
+pub(crate) fn check_size(result: isize) -> io::Result<usize> {
+    usize::try_from(result).map_err(|_| io::Error::last_os_error())
+}
+
+/// As [`check`] for calls that return a new descriptor.
+///
+/// # Safety
+/// `result` is what such a call returned, and nothing else has taken the descriptor.
+pub(crate) unsafe fn check_fd(result: RawFd) -> io::Result<OwnedFd> {
+    let fd = check(result)?;
+    // SAFETY: the caller says that it is a new descriptor without an owner.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}

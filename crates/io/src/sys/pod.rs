@@ -1,0 +1,52 @@
+//! Plain data: types that are nothing but their bytes.
+
+/// A type shared with the kernel or with another process as bytes.
+///
+/// # Safety
+/// Any bit pattern is a value of the type, it has no padding, and it holds neither references nor
+/// descriptors: another process may write it at any time.
+pub unsafe trait Pod: Copy + 'static {}
+
+// SAFETY: integers have no padding and no invalid values.
+unsafe impl Pod for u8 {}
+// SAFETY: as above.
+unsafe impl Pod for u32 {}
+// SAFETY: as above.
+unsafe impl Pod for u64 {}
+// SAFETY: an array has no padding between elements.
+unsafe impl<T: Pod, const N: usize> Pod for [T; N] {}
+// SAFETY: a `repr(C)` structure of integers and arrays of integers; the assertion below adds up their
+// sizes, so there is no padding.
+unsafe impl Pod for weir_core::flow::Record {}
+const _: () = {
+    // Key, numbers and flags; pace; echoes; window and its kin; activity; template; neighbours.
+    let fields = 40 + 24 + 64 + 44 + 16 + 16 + 28 + 8;
+    assert!(size_of::<weir_core::flow::Record>() == fields);
+};
+
+/// The bytes of a value.
+pub fn bytes_of<T: Pod>(value: &T) -> &[u8] {
+    // SAFETY: `value` is valid for reads of its size, has no padding (`Pod`), and the result
+    // borrows it.
+    unsafe { std::slice::from_raw_parts((value as *const T).cast(), size_of::<T>()) }
+}
+
+/// The value at the start of `bytes`, `None` if they are too few.
+pub fn read<T: Pod>(bytes: &[u8]) -> Option<T> {
+    let bytes = bytes.get(..size_of::<T>())?;
+    // SAFETY: the slice holds as many bytes as the type; any pattern is a value (`Pod`); the read
+    // does not need alignment.
+    Some(unsafe { bytes.as_ptr().cast::<T>().read_unaligned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_survive_the_way_through_bytes() {
+        let value = [1u32, 2, 3];
+        assert_eq!(read::<[u32; 3]>(bytes_of(&value)), Some(value));
+        assert_eq!(read::<u64>(&[0; 7]), None);
+    }
+}

@@ -1,0 +1,259 @@
+//! Three network namespaces in a row, and what runs in them. Everything is gone when it is dropped.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+pub const CLIENT: &str = "10.9.0.1";
+pub const SERVER: &str = "10.9.0.2";
+/// For anything that only has to happen some time.
+pub const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Why the tests cannot run here.
+pub fn unable() -> Option<&'static str> {
+    let name = format!("wio-try-{}", std::process::id());
+    let made = Command::new("ip").args(["netns", "add", &name]).stderr(Stdio::null()).status();
+    match made {
+        Ok(status) if status.success() => {
+            run("ip", &["netns", "del", &name]);
+            None
+        }
+        Ok(_) => Some("network namespaces need root"),
+        Err(_) => Some("there is no `ip` command (iproute2)"),
+    }
+}
+
+pub fn run(program: &str, args: &[&str]) -> String {
+    let output = Command::new(program).args(args).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{program} {args:?}: {text}{error}");
+    text
+}
+
+/// Waits until `what` holds.
+pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let started = Instant::now();
+    while !holds() {
+        assert!(started.elapsed() < PATIENCE, "never: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// A process in a namespace, killed when dropped.
+pub struct Process(pub Child);
+
+impl Process {
+    pub fn signal(&self, signal: i32) {
+        kill(self.0.id(), signal);
+    }
+    /// Its exit code.
+    pub fn wait(&mut self) -> Option<i32> {
+        let mut code = None;
+        eventually("the process ends", || {
+            code = self.0.try_wait().unwrap();
+            code.is_some()
+        });
+        code.unwrap().code()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+pub fn kill(pid: u32, signal: i32) {
+    run("kill", &[&format!("-{signal}"), &pid.to_string()]);
+}
+
+pub fn alive(pid: u32) -> bool {
+    std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|s| !s.contains(") Z "))
+}
+
+/// client (c0) – (lan0) gateway (wan0) – (s0) server
+pub struct Lab {
+    id: String,
+    pub directory: PathBuf,
+}
+
+static NEXT: AtomicU32 = AtomicU32::new(0);
+
+impl Lab {
+    pub fn new() -> Lab {
+        let id = format!("wio-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        // In memory: an engine that waits for a disk is not on time.
+        let memory = PathBuf::from("/dev/shm");
+        let directory = if memory.is_dir() { memory } else { std::env::temp_dir() }.join(&id);
+        std::fs::create_dir(&directory).unwrap();
+        let lab = Lab { id, directory };
+        for host in ["c", "g", "s"] {
+            run("ip", &["netns", "add", &lab.namespace(host)]);
+        }
+        lab.cable(("c", "c0"), ("g", "lan0"));
+        lab.cable(("s", "s0"), ("g", "wan0"));
+        for (host, link, address) in [("c", "c0", CLIENT), ("s", "s0", SERVER)] {
+            lab.ip(host, &["addr", "add", &format!("{address}/24"), "dev", link]);
+            lab.offload(host, link, "tx", "off");
+        }
+        lab
+    }
+
+    fn cable(&self, a: (&str, &str), b: (&str, &str)) {
+        let (an, bn) = (self.namespace(a.0), self.namespace(b.0));
+        run("ip", &["link", "add", a.1, "netns", &an, "type", "veth", "peer", "name", b.1, "netns", &bn]);
+        for (host, link) in [a, b] {
+            self.ip(host, &["link", "set", link, "up"]);
+        }
+    }
+
+    pub fn namespace(&self, host: &str) -> String {
+        format!("{}-{host}", self.id)
+    }
+
+    pub fn run(&self, host: &str, program: &str, args: &[&str]) -> String {
+        let namespace = self.namespace(host);
+        run("ip", &[&["netns", "exec", &namespace, program], args].concat())
+    }
+
+    pub fn offload(&self, host: &str, link: &str, feature: &str, value: &str) {
+        self.run(host, "ethtool", &["-K", link, feature, value]);
+    }
+
+    pub fn ip(&self, host: &str, args: &[&str]) -> String {
+        run("ip", &[&["-n", &self.namespace(host)], args].concat())
+    }
+
+    pub fn spawn(&self, host: &str, program: &str, args: &[&str]) -> Process {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &self.namespace(host), program]).args(args);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
+        Process(command.spawn().unwrap())
+    }
+
+    /// Starts the gateway; `ip netns exec` becomes it, so its number is the supervisor's.
+    pub fn bump(&self, steered: &str, bridge: &str, xdp: &str, pass: &[&str]) -> Process {
+        let log = File::options().create(true).append(true).open(self.directory.join("log")).unwrap();
+        let mut command = Command::new("ip");
+        command
+            .args(["netns", "exec", &self.namespace("g")])
+            .arg(std::env::current_exe().unwrap())
+            .args(["bump", steered, bridge, xdp, "lan0", "wan0"])
+            .arg(&self.directory)
+            .args(pass)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log)
+            .process_group(0);
+        Process(command.spawn().unwrap())
+    }
+
+    /// As [`Lab::running`], with frames delayed by so many microseconds.
+    pub fn delaying(&self, delay: u32) -> Process {
+        // Read by the child before anything else happens here: there is one thread.
+        std::env::set_var("BUMP_DELAY_US", delay.to_string());
+        let bump = self.running("full", "none", "auto", &[]);
+        std::env::remove_var("BUMP_DELAY_US");
+        bump
+    }
+
+    /// Starts the gateway and waits until its engine runs.
+    pub fn running(&self, steered: &str, bridge: &str, xdp: &str, pass: &[&str]) -> Process {
+        let mut bump = self.bump(steered, bridge, xdp, pass);
+        eventually("the engine runs", || {
+            assert!(bump.0.try_wait().unwrap().is_none(), "{}", self.log());
+            self.directory.join("stats").exists()
+        });
+        bump
+    }
+
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.directory.join("log")).unwrap_or_default()
+    }
+
+    /// What the engine said last.
+    pub fn stats(&self) -> HashMap<String, u64> {
+        let text = std::fs::read_to_string(self.directory.join("stats")).unwrap_or_default();
+        let pair = |line: &str| {
+            let (name, value) = line.split_once('=')?;
+            Some((name.to_owned(), value.parse().ok()?))
+        };
+        text.lines().filter_map(pair).collect()
+    }
+
+    pub fn stat(&self, name: &str) -> u64 {
+        self.stats().get(name).copied().unwrap_or(0)
+    }
+
+    /// Process number of the engine that runs now, not the one numbered `old`.
+    pub fn engine(&self, old: u32) -> u32 {
+        let mut pid = 0;
+        eventually("another engine runs", || {
+            pid = self.stat("pid") as u32;
+            pid != 0 && pid != old && alive(pid)
+        });
+        pid
+    }
+
+    fn host(&self, host: &str, args: &[&str]) -> String {
+        let own = std::env::current_exe().unwrap();
+        self.run(host, own.to_str().unwrap(), &[&["host"], args].concat())
+    }
+
+    /// Starts the server, which echoes datagrams and takes what connections send.
+    pub fn serve(&self) -> Process {
+        let own = std::env::current_exe().unwrap();
+        let server = self.spawn("s", own.to_str().unwrap(), &["host", "serve"]);
+        eventually("the server answers", || self.ping(1, 0) == 1);
+        server
+    }
+
+    /// Of `count` datagrams sent `interval` milliseconds apart, how many came back.
+    pub fn ping(&self, count: u32, interval: u32) -> u32 {
+        self.pings(count, interval).0
+    }
+
+    /// Also the longest run of datagrams that did not come back.
+    pub fn pings(&self, count: u32, interval: u32) -> (u32, u32) {
+        let text = self.host("c", &["ping", SERVER, &count.to_string(), &interval.to_string()]);
+        let (back, longest) = text.trim().split_once(' ').unwrap();
+        (back.parse().unwrap(), longest.parse().unwrap())
+    }
+
+    /// Sends from the client's `port` for so many milliseconds; bits per second.
+    pub fn send(&self, port: u16, time: u32) -> f64 {
+        let text = self.host("c", &["send", SERVER, &port.to_string(), &time.to_string()]);
+        text.trim().parse::<f64>().unwrap() * 8.0
+    }
+
+    /// Sends the first segment of a connection from the client, with a VLAN tag.
+    pub fn send_tagged_opening(&self) {
+        let links = self.run("c", "cat", &["/sys/class/net/c0/ifindex"]);
+        self.host("c", &["tagged", links.trim()]);
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("{}\n{:?}", self.log(), self.stats());
+        }
+        for host in ["c", "g", "s"] {
+            let namespace = self.namespace(host);
+            // Engines whose supervisor was killed end by themselves, but a failed test may leave one.
+            if let Ok(output) = Command::new("ip").args(["netns", "pids", &namespace]).output() {
+                for pid in String::from_utf8_lossy(&output.stdout).split_whitespace() {
+                    let _ = Command::new("kill").args(["-9", pid]).status();
+                }
+            }
+            let _ = Command::new("ip").args(["netns", "del", &namespace]).status();
+        }
+        let _ = std::fs::remove_dir_all(&self.directory);
+    }
+}

@@ -1,0 +1,305 @@
+//! Drawing: panels one below the other with a common axis of time. The SVG names no font file and
+//! needs none here; widths of words are estimated.
+
+use super::data::{Point, Spread};
+use plotters::coord::Shift;
+use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+
+/// Colours that people with any colour vision tell apart (Okabe, Ito 2008), without yellow and black.
+const PALETTE: [RGBColor; 6] = [
+    RGBColor(0, 114, 178),
+    RGBColor(213, 94, 0),
+    RGBColor(0, 158, 115),
+    RGBColor(204, 121, 167),
+    RGBColor(86, 180, 233),
+    RGBColor(230, 159, 0),
+];
+const INK: RGBColor = RGBColor(34, 34, 34);
+const SOFT: RGBColor = RGBColor(95, 95, 95);
+const GRID: RGBColor = RGBColor(228, 228, 228);
+
+const WIDTH: u32 = 1000;
+/// Room for the numbers at the axis and its name.
+const LEFT: u32 = 84;
+const MARGIN: u32 = 16;
+/// Room for the labels of marks.
+const RIGHT: u32 = 104;
+/// Height of a line of words, and of one of the notes.
+const LINE: i32 = 22;
+const NOTE: i32 = 18;
+/// A character of the small font, in pixels; sans-serif fonts are a little narrower on average.
+const CHARACTER: i32 = 8;
+
+type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+type Drawn<T> = Result<T, String>;
+
+/// A chart.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Chart {
+    /// Its headline.
+    pub title: String,
+    /// What is to be known for reading it, line by line.
+    pub notes: Vec<String>,
+    /// Names of the colours, in their order.
+    pub legend: Vec<String>,
+    /// What the dashed lines are; empty for none.
+    pub marks: String,
+    /// From the top down.
+    pub panels: Vec<Panel>,
+    /// The time axis goes from 0 to here, in seconds.
+    pub until: f64,
+}
+
+/// A plot with its own axis of values.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Panel {
+    /// What the values are, with their unit.
+    pub label: String,
+    /// Height in pixels.
+    pub height: u32,
+    /// Bottom of the axis. Lower values are drawn there.
+    pub low: f64,
+    /// Top of the axis. Higher values are drawn there.
+    pub high: f64,
+    /// Curves, the last on top.
+    pub curves: Vec<Curve>,
+    /// Dashed lines across, with a label.
+    pub marks: Vec<(f64, String)>,
+}
+
+/// A curve.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Curve {
+    /// Number of its colour: the entry of the legend.
+    pub colour: usize,
+    /// How many lines of this colour there are: the more, the paler each.
+    pub among: usize,
+    /// How it is drawn.
+    pub shape: Shape,
+}
+
+/// How a curve is drawn.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Shape {
+    /// A line.
+    Line(Vec<Point>),
+    /// Broad pale steps, for lines to be drawn upon: pairs of points, each a step.
+    Broad(Vec<Point>),
+    /// The area between low and high.
+    Band(Vec<Spread>),
+}
+
+impl Curve {
+    fn points(&self) -> Vec<Point> {
+        match &self.shape {
+            Shape::Line(points) | Shape::Broad(points) => points.clone(),
+            Shape::Band(spread) => {
+                let up = spread.iter().map(|s| (s.t, s.high));
+                up.chain(spread.iter().rev().map(|s| (s.t, s.low))).collect()
+            }
+        }
+    }
+}
+
+fn colour(i: usize) -> RGBColor {
+    PALETTE[i % PALETTE.len()]
+}
+
+/// Text that XML can hold.
+fn clean(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).collect()
+}
+
+fn fault(e: impl std::fmt::Display) -> String {
+    e.to_string()
+}
+
+/// The chart as an SVG document.
+pub(super) fn svg(chart: &Chart) -> Drawn<String> {
+    let legend = legend_rows(chart);
+    let rows = legend.iter().map(|e| e.row + 1).max().unwrap_or(0);
+    let under = 18 + LINE + chart.notes.len() as i32 * NOTE;
+    let top = under + rows * LINE;
+    let height = top as u32 + chart.panels.iter().map(|p| p.height).sum::<u32>() + 30;
+    let mut text = String::new();
+    {
+        let root = SVGBackend::with_string(&mut text, (WIDTH, height)).into_drawing_area();
+        root.fill(&WHITE).map_err(fault)?;
+        let left = LEFT as i32;
+        words(&root, &chart.title, (left, 12), 19, INK)?;
+        for (i, note) in (0..).zip(&chart.notes) {
+            words(&root, note, (left, 14 + LINE + i * NOTE), 13, SOFT)?;
+        }
+        for entry in &legend {
+            entry.draw(&root, (left + entry.x, under + entry.row * LINE))?;
+        }
+        let mut y = top;
+        for (i, panel) in chart.panels.iter().enumerate() {
+            let last = i + 1 == chart.panels.len();
+            draw(&root, panel, y, chart.until, last)?;
+            y += panel.height as i32;
+        }
+        root.present().map_err(fault)?;
+    }
+    Ok(text)
+}
+
+fn words(root: &Area, text: &str, at: (i32, i32), size: u32, ink: RGBColor) -> Drawn<()> {
+    let style = ("sans-serif", size).into_font().color(&ink).pos(Pos::new(HPos::Left, VPos::Top));
+    root.draw(&Text::new(clean(text), at, style)).map_err(fault)
+}
+
+/// An entry of the legend: in a row, so far from the left.
+struct Entry {
+    name: String,
+    row: i32,
+    x: i32,
+    /// `None` for the marks.
+    colour: Option<RGBColor>,
+}
+
+impl Entry {
+    fn draw(&self, root: &Area, (x, y): (i32, i32)) -> Drawn<()> {
+        let swatch = [(x, y + 8), (x + 24, y + 8)];
+        match self.colour {
+            Some(c) => root.draw(&PathElement::new(swatch, c.stroke_width(4))).map_err(fault)?,
+            None => {
+                let style = INK.stroke_width(2);
+                for dash in [(x, x + 7), (x + 12, x + 19)] {
+                    let points = [(dash.0, y + 8), (dash.1, y + 8)];
+                    root.draw(&PathElement::new(points, style)).map_err(fault)?;
+                }
+            }
+        }
+        words(root, &self.name, (x + 30, y + 1), 14, INK)
+    }
+}
+
+/// Places the entries of the legend in rows as wide as the plot.
+fn legend_rows(chart: &Chart) -> Vec<Entry> {
+    let width = (WIDTH - LEFT) as i32 - 20;
+    let names = chart.legend.iter().enumerate().map(|(i, name)| (name, Some(colour(i))));
+    let marks = Some((&chart.marks, None)).filter(|(name, _)| !name.is_empty());
+    let (mut row, mut x) = (0, 0);
+    names
+        .chain(marks)
+        .map(|(name, colour)| {
+            let wide = 30 + CHARACTER * name.chars().count() as i32 + 18;
+            if x > 0 && x + wide > width {
+                (row, x) = (row + 1, 0);
+            }
+            let entry = Entry { name: name.clone(), row, x, colour };
+            x += wide;
+            entry
+        })
+        .collect()
+}
+
+fn draw(root: &Area, panel: &Panel, y: i32, until: f64, last: bool) -> Drawn<()> {
+    let extra = if last { 26 } else { 0 };
+    let height = panel.height as i32 + extra;
+    let area = root.clone().shrink((0, y), (WIDTH, height as u32));
+    let mut plot = ChartBuilder::on(&area)
+        .margin_top(8)
+        .margin_left(MARGIN)
+        .margin_right(RIGHT)
+        .set_label_area_size(LabelAreaPosition::Left, LEFT - MARGIN)
+        .set_label_area_size(LabelAreaPosition::Bottom, if last { 46 } else { 22 })
+        .build_cartesian_2d(0.0..until, panel.low..panel.high)
+        .map_err(fault)?;
+    plot.configure_mesh()
+        .light_line_style(TRANSPARENT)
+        .bold_line_style(GRID)
+        .axis_style(SOFT)
+        .x_labels(11)
+        .y_labels((panel.height / 32) as usize)
+        .x_desc(if last { "time, s" } else { "" })
+        .y_desc(clean(&panel.label))
+        .label_style(("sans-serif", 13).into_font().color(&INK))
+        .axis_desc_style(("sans-serif", 14).into_font().color(&INK))
+        .x_label_formatter(&|t| number(*t))
+        .y_label_formatter(&|v| number(*v))
+        .draw()
+        .map_err(fault)?;
+    let inside = |(t, v): Point| (t.clamp(0.0, until), v.clamp(panel.low, panel.high));
+    for curve in &panel.curves {
+        let points: Vec<Point> = curve.points().into_iter().map(inside).collect();
+        let colour = colour(curve.colour);
+        match curve.shape {
+            Shape::Line(_) => {
+                let style = match curve.among {
+                    0 | 1 => colour.stroke_width(2),
+                    2..=4 => colour.mix(0.8).stroke_width(1),
+                    _ => colour.mix(0.5).stroke_width(1),
+                };
+                plot.draw_series(LineSeries::new(points, style))
+            }
+            Shape::Broad(_) => {
+                let style = colour.mix(0.3).stroke_width(8);
+                plot.draw_series(points.chunks(2).map(|step| PathElement::new(step.to_vec(), style)))
+            }
+            Shape::Band(_) => plot.draw_series([Polygon::new(points, colour.mix(0.25))]),
+        }
+        .map_err(fault)?;
+    }
+    for (v, _) in &panel.marks {
+        let across = [(0.0, *v), (until, *v)].map(inside);
+        let dashes = DashedLineSeries::new(across, 7, 5, INK.stroke_width(2));
+        plot.draw_series(dashes).map_err(fault)?;
+    }
+    let x = plot.backend_coord(&(until, panel.low)).0 + 8;
+    let ys = panel.marks.iter().map(|(v, _)| plot.backend_coord(&inside((until, *v))).1);
+    let places = apart(&ys.collect::<Vec<_>>(), 15);
+    for ((_, label), y) in panel.marks.iter().zip(places) {
+        words(root, label, (x, y - 6), 14, INK)?;
+    }
+    Ok(())
+}
+
+/// Moves labels at these heights apart by `gap` at least, keeping their order: upwards, from the lowest.
+fn apart(ys: &[i32], gap: i32) -> Vec<i32> {
+    let mut order: Vec<usize> = (0..ys.len()).collect();
+    order.sort_by_key(|&i| std::cmp::Reverse(ys[i]));
+    let mut out = ys.to_vec();
+    for pair in order.windows(2) {
+        out[pair[1]] = out[pair[1]].min(out[pair[0]] - gap);
+    }
+    out
+}
+
+/// A number at an axis: as short as it can be written to six decimals.
+fn number(v: f64) -> String {
+    let text = format!("{v:.6}");
+    let short = text.trim_end_matches('0').trim_end_matches('.');
+    if short == "-0" { "0" } else { short }.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_at_axes() {
+        assert_eq!([0.0, -0.0, 12.5, 100.0, 0.1 + 0.2].map(number), ["0", "0", "12.5", "100", "0.3"]);
+    }
+
+    #[test]
+    fn labels_do_not_cover_each_other() {
+        assert_eq!(apart(&[100, 95, 50], 15), [100, 85, 50]);
+        assert_eq!(apart(&[95, 100], 15), [85, 100]);
+        assert_eq!(apart(&[], 15), [0; 0]);
+    }
+
+    #[test]
+    fn a_long_legend_takes_more_rows() {
+        // An entry of 22 characters takes 30 + 8 x 22 + 18 = 224 of 896 pixels: four fit.
+        let chart = Chart {
+            legend: vec!["a name of 22 characters".chars().take(22).collect(); 9],
+            ..Chart::default()
+        };
+        let rows: Vec<(i32, i32)> = legend_rows(&chart).iter().map(|e| (e.row, e.x)).collect();
+        assert_eq!(rows[..5], [(0, 0), (0, 224), (0, 448), (0, 672), (1, 0)]);
+        assert_eq!(rows[8], (2, 0));
+    }
+}

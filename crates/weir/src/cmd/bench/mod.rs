@@ -1,0 +1,116 @@
+//! `weir bench`: the figures of the README, measured in the lab.
+
+mod inline;
+mod outage;
+mod wan;
+
+use crate::lab::Options;
+use crate::plan::{FlowGroup, Length, Path, Plan, Ports};
+use clap::{Args, Subcommand};
+use serde::Serialize;
+use std::path::PathBuf;
+use weir_core::gateway::{ClassConfig, Config, Direction};
+use weir_core::rate::Rate;
+use weir_core::time::Duration;
+
+/// What to measure.
+#[derive(Clone, Debug, Subcommand)]
+pub enum Bench {
+    /// Throughput through the gateway against that of a plain kernel bridge, in turns.
+    Inline(Common),
+    /// How long frames and TCP stand still when the engine is killed or hangs.
+    Outage(Common),
+    /// How exactly the WAN emulator delays, idle and loaded.
+    Wan(Common),
+}
+
+/// What every benchmark takes.
+#[derive(Clone, Debug, Args)]
+pub struct Common {
+    /// Write the figures as JSON to this file (`-`: standard output).
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// How often each case is measured; the median is printed.
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub runs: u32,
+}
+
+/// Measures and prints.
+pub fn run(bench: &Bench) -> Result<(), String> {
+    match bench {
+        Bench::Inline(common) => inline::run(common),
+        Bench::Outage(common) => outage::run(common),
+        Bench::Wan(common) => wan::run(common),
+    }
+}
+
+/// Writes what was measured where it was asked for.
+fn write(common: &Common, figures: &impl Serialize) -> Result<(), String> {
+    let Some(path) = &common.json else { return Ok(()) };
+    let text = serde_json::to_string_pretty(figures).map_err(|e| e.to_string())? + "\n";
+    if path.as_os_str() == "-" {
+        print!("{text}");
+        return Ok(());
+    }
+    std::fs::write(path, text).map_err(|e| format!("{}: {e}", path.display()))
+}
+
+/// A plan of uploads over `path`.
+fn plan(name: &str, path: Path, seconds: u64, flows: u32) -> Plan {
+    Plan {
+        name: name.into(),
+        title: String::new(),
+        duration: Duration::from_secs(seconds),
+        interval: Duration::from_secs(1),
+        bin: Duration::from_millis(1),
+        seed: 1,
+        path,
+        gateway: None,
+        groups: vec![FlowGroup {
+            id: "flow".into(),
+            count: flows,
+            cc: Some("cubic".into()),
+            start: Duration::ZERO,
+            stagger: Duration::ZERO,
+            length: Length::UntilEnd,
+            direction: Direction::Out,
+            ports: Ports::Shared(5001),
+            mss: None,
+            rwnd: None,
+            delayed_ack: None,
+            initial_window: None,
+        }],
+        expects: vec![],
+        reference: None,
+        config_sha256: String::new(),
+    }
+}
+
+/// How much every flow may have acknowledged and held.
+const STANDING_DELAY: Duration = Duration::from_millis(50);
+
+/// Puts every flow of `plan` under the ACK shaper at `rate`; returns the text that says so.
+fn shape(plan: &mut Plan, rate: Rate) -> String {
+    let mut ack = weir_core::ack::AckControl::ack_shaper(rate);
+    ack.window = weir_core::ack::Window::Size { standing_delay: STANDING_DELAY };
+    let class =
+        ClassConfig { name: "all".into(), direction: Direction::Out, matches: vec![], ack: Some(ack) };
+    plan.gateway = Some(Config { classes: vec![class], ..Config::default() });
+    format!(
+        "[[gateway.class]]\nname = \"all\"\nack = {{ preset = \"ack-shaper\", flow_rate = \"{rate}\", \
+         standing_delay = \"{STANDING_DELAY}\" }}\n"
+    )
+}
+
+/// A lab without a progress bar that SIGINT ends.
+fn options() -> Result<Options, String> {
+    let mut options = Options::with_signals().map_err(|e| format!("signals: {e}"))?;
+    options.progress = false;
+    Ok(options)
+}
+
+/// The middle value; the upper of two.
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}

@@ -1,0 +1,323 @@
+//! From what the processes of a lab report to the result.
+
+use super::counters::Counters;
+use super::flows::client_port;
+use super::topology::{CLIENT, SERVER};
+use crate::plan::{Flow, Length, Plan};
+use crate::result::{
+    self, ClassResult, Counts, FlowResult, GatewayResult, LinkResult, MadeBy, Quantiles, RunResult, Series,
+    Status, World, SCHEMA,
+};
+use crate::run::{EmulatorReport, GatewayFlow, GatewayReport};
+use crate::traffic::{FlowReport, Report};
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use weir_core::ack::Release;
+use weir_core::gateway::{ClassConfig, Direction};
+use weir_core::time::Duration;
+
+/// Everything that was measured.
+pub struct Measured {
+    /// Of the traffic process of the clients.
+    pub clients: Report,
+    /// Of the traffic process of the servers.
+    pub servers: Report,
+    /// Of the gateway, if one ran.
+    pub gateway: Option<GatewayReport>,
+    /// Of the emulators.
+    pub emulators: Vec<EmulatorReport>,
+    /// Of the gateway's interfaces.
+    pub lan: Counters,
+    /// Likewise, towards the servers.
+    pub wan: Counters,
+    /// Set-up to tear-down.
+    pub wall: std::time::Duration,
+    /// Ended early.
+    pub interrupted: bool,
+}
+
+impl Measured {
+    /// The time that the run covers.
+    fn covered(&self, plan: &Plan) -> Duration {
+        if !self.interrupted {
+            return plan.duration;
+        }
+        Duration::from_nanos(self.clients.end_ns.min(self.servers.end_ns)).min(plan.duration)
+    }
+
+    /// What went wrong with flows, in their order. An interrupted run cuts connections, which is no
+    /// fault of theirs.
+    pub fn faults(&self) -> Vec<String> {
+        if self.interrupted {
+            return Vec::new();
+        }
+        let sides = [("client", &self.clients), ("server", &self.servers)];
+        let of = |(side, report): (&str, &Report)| {
+            let faults = report.flows.iter().filter_map(|f| f.error.as_ref().map(|e| (&f.id, e)));
+            faults.map(|(id, e)| format!("flow {id}, {side}: {e}")).collect::<Vec<_>>()
+        };
+        sides.into_iter().flat_map(of).collect()
+    }
+
+    /// The result, with its checks still to be made.
+    pub fn result(&self, plan: &Plan) -> RunResult {
+        let covered = self.covered(plan);
+        let ends = self.clients.flows.iter().zip(&self.servers.flows);
+        let planned: Vec<Flow> = plan.flows().collect();
+        let mut flows = Vec::new();
+        let mut series = BTreeMap::new();
+        for (n, (flow, (client, server))) in planned.iter().zip(ends).enumerate() {
+            let (row, bins) = self.flow(plan, flow, n, client, server, covered);
+            series.insert(row.id.clone(), Series::received(plan.bin, &bins));
+            flows.push(row);
+        }
+        let links = self.links();
+        RunResult {
+            schema: SCHEMA,
+            experiment: plan.name.clone(),
+            world: World::Lab,
+            status: if self.interrupted { Status::Interrupted } else { Status::Ok },
+            seed: plan.seed,
+            duration_s: covered.as_secs_f64(),
+            wall_s: self.wall.as_secs_f64(),
+            packets: links.iter().map(|l| l.packets).sum(),
+            made_by: made_by(plan),
+            expects: Vec::new(),
+            gateway: self.gateway_result(plan),
+            classes: self.classes(plan, &flows),
+            flows,
+            links,
+            series,
+        }
+    }
+
+    fn flow(
+        &self,
+        plan: &Plan,
+        flow: &Flow,
+        n: usize,
+        client: &FlowReport,
+        server: &FlowReport,
+        covered: Duration,
+    ) -> (FlowResult, Vec<u64>) {
+        let (sender, receiver) = match flow.direction() {
+            Direction::Out => (client, server),
+            Direction::In => (server, client),
+        };
+        let class = plan.class_of(flow, CLIENT.into(), Some(client_port(n)), SERVER.into());
+        let seen = self.seen(flow, n);
+        let mut row = FlowResult {
+            id: flow.id.clone(),
+            class: seen
+                .map(|f| f.class.clone())
+                .filter(|c| !c.is_empty())
+                .or(class.map(|c| c.name.clone()))
+                .unwrap_or_default(),
+            target_bps: class.and_then(rate_of),
+            start_s: flow.start.as_secs_f64(),
+            counts: "payload".into(),
+            pass_reason: seen.and_then(|f| f.pass_reason.clone()),
+            ..FlowResult::default()
+        };
+        if let Some(sent) = &sender.sent {
+            row.cc = sent.cc.clone();
+            row.retransmits = sent.retransmits;
+            row.rtos = sent.rtos;
+            row.rtt_us = sent.rtt_us.map_or(Quantiles::default(), |q| Quantiles { p50: q.p50, p99: q.p99 });
+        }
+        let mut end = flow.end(plan.duration).min(covered);
+        let mut bins = Vec::new();
+        if let Some(got) = &receiver.received {
+            bins = got.bins.dense(covered.as_nanos());
+            row.bytes = got.bytes_in_time;
+            if let (Length::Bytes(_), Some(done)) = (flow.group.length, got.complete_ns) {
+                end = Duration::from_nanos(done).min(covered);
+                row.fct_s = client.opened_ns.map(|t| done.saturating_sub(t) as f64 / 1e9);
+            }
+        }
+        // A run that was interrupted before the flow's start has nothing of it.
+        let end = end.max(flow.start);
+        row.end_s = end.as_secs_f64();
+        if row.end_s > row.start_s {
+            row.goodput_bps = row.bytes as f64 * 8.0 / (row.end_s - row.start_s);
+        }
+        row.intervals = result::intervals(plan.bin, plan.interval, flow.start, end, &bins);
+        (row, bins)
+    }
+
+    /// The gateway's record of a flow.
+    fn seen(&self, flow: &Flow, n: usize) -> Option<&GatewayFlow> {
+        let client = SocketAddr::new(IpAddr::V4(CLIENT), client_port(n));
+        let server = SocketAddr::new(IpAddr::V4(SERVER), flow.server_port);
+        let (src, dst) = match flow.direction() {
+            Direction::Out => (client, server),
+            Direction::In => (server, client),
+        };
+        self.gateway.as_ref()?.flows.iter().find(|f| (f.src, f.dst) == (src, dst))
+    }
+
+    fn gateway_result(&self, plan: &Plan) -> Option<GatewayResult> {
+        plan.gateway.as_ref()?;
+        Some(self.gateway.as_ref().map_or_else(GatewayResult::default, |g| g.gateway.clone()))
+    }
+
+    /// Classes as the gateway reports them, with the goodput that only the receivers know.
+    fn classes(&self, plan: &Plan, flows: &[FlowResult]) -> Vec<ClassResult> {
+        let configured = plan.gateway.iter().flat_map(|g| &g.classes);
+        let row = |class: &ClassConfig| {
+            let reported = self.gateway.iter().flat_map(|g| &g.classes).find(|c| c.name == class.name);
+            let own = flows.iter().filter(|f| f.class == class.name);
+            ClassResult {
+                name: class.name.clone(),
+                bps: own.map(|f| f.goodput_bps).sum(),
+                ..reported.cloned().unwrap_or_default()
+            }
+        };
+        configured.map(row).collect()
+    }
+
+    /// What emulators report of their links; of bare ones, what the gateway's interfaces counted.
+    fn links(&self) -> Vec<LinkResult> {
+        let (lan, wan) = (self.lan, self.wan);
+        let counted = [
+            ("lan.out", lan.rx_packets, lan.rx_bytes),
+            ("lan.back", lan.tx_packets, lan.tx_bytes),
+            ("wan.out", wan.tx_packets, wan.tx_bytes),
+            ("wan.back", wan.rx_packets, wan.rx_bytes),
+        ];
+        let row = |(name, packets, bytes): (&str, u64, u64)| {
+            let reported = self.emulators.iter().flat_map(|e| &e.links).find(|l| l.name == name);
+            reported.cloned().unwrap_or_else(|| LinkResult {
+                name: name.into(),
+                packets,
+                bytes,
+                drops: Counts::new(),
+                ..LinkResult::default()
+            })
+        };
+        counted.into_iter().map(row).collect()
+    }
+}
+
+/// What the plan sets the flows of a class to.
+fn rate_of(class: &ClassConfig) -> Option<u64> {
+    let Release::Rate(release) = &class.ack.as_ref()?.release;
+    Some(release.rate.bps())
+}
+
+fn made_by(plan: &Plan) -> MadeBy {
+    let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    MadeBy {
+        version: env!("CARGO_PKG_VERSION").into(),
+        kernel: kernel.trim().into(),
+        config_sha256: plan.config_sha256.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::plan;
+    use super::*;
+    use crate::traffic::{Bins, Received, Sent};
+
+    const MS: u64 = 1_000_000;
+
+    fn received(bins: Bins, complete_ns: Option<u64>) -> Received {
+        let bytes = bins.total();
+        Received {
+            bytes,
+            bytes_in_time: bytes,
+            first_ns: None,
+            last_ns: None,
+            complete_ns,
+            eof_ns: None,
+            longest_gap: None,
+            bins,
+        }
+    }
+
+    fn sent() -> Sent {
+        Sent {
+            written: 0,
+            acked: 0,
+            retransmits: 3,
+            rtos: 1,
+            rtos_counted: true,
+            rtt_us: None,
+            min_rtt_us: None,
+            mss: 1448,
+            cc: "reno".into(),
+            series: None,
+        }
+    }
+
+    /// One upload that received 1000 bytes per 10 ms from 0.2 s to 0.7 s.
+    fn measured() -> Measured {
+        let mut bins = Bins::new(10 * MS);
+        (20..70).for_each(|k| bins.record(k * 10 * MS, 1000));
+        let client = FlowReport { opened_ns: Some(200 * MS), sent: Some(sent()), ..FlowReport::default() };
+        let server = FlowReport { received: Some(received(bins, Some(695 * MS))), ..FlowReport::default() };
+        let report = |f| Report { flows: vec![f], end_ns: 800 * MS, ..Report::default() };
+        Measured {
+            clients: report(client),
+            servers: report(server),
+            gateway: None,
+            emulators: vec![],
+            lan: Counters { rx_packets: 40, ..Counters::default() },
+            wan: Counters::default(),
+            wall: std::time::Duration::from_secs(2),
+            interrupted: false,
+        }
+    }
+
+    #[test]
+    fn a_finite_flow_ends_with_its_last_byte() {
+        let mut p = plan();
+        p.groups[0].length = Length::Bytes(50_000);
+        p.groups[0].start = Duration::from_millis(200);
+        let r = measured().result(&p);
+        let f = &r.flows[0];
+        assert_eq!((f.start_s, f.end_s, f.fct_s), (0.2, 0.695, Some(0.495)));
+        assert!((f.goodput_bps - 400_000.0 / 0.495).abs() < 1e-6);
+        assert_eq!((f.retransmits, f.rtos, f.cc.as_str()), (3, 1, "reno"));
+        let rows: Vec<u64> = f.intervals.iter().map(|i| i.bytes).collect();
+        assert_eq!(rows, [0, 10_000, 10_000, 10_000, 10_000, 10_000][1..]);
+        assert_eq!(r.series["up.0"].t_s.len(), 100);
+        assert_eq!((r.packets, r.links[0].name.as_str(), r.links[0].packets), (40, "lan.out", 40));
+        assert!(r.gateway.is_none());
+    }
+
+    #[test]
+    fn an_interrupted_run_covers_what_it_did() {
+        let mut m = measured();
+        m.interrupted = true;
+        m.clients.flows[0].error = Some("reset".into());
+        let r = m.result(&plan());
+        assert_eq!((r.status, r.duration_s, r.flows[0].end_s), (Status::Interrupted, 0.8, 0.8));
+        assert!(m.faults().is_empty());
+        m.interrupted = false;
+        assert_eq!(m.faults(), ["flow , client: reset"]);
+    }
+
+    #[test]
+    fn the_gateway_s_words_about_a_flow_are_kept() {
+        let mut m = measured();
+        m.gateway = Some(GatewayReport {
+            flows: vec![GatewayFlow {
+                src: SocketAddr::from((CLIENT, client_port(0))),
+                dst: SocketAddr::from((SERVER, 5000)),
+                class: "ten".into(),
+                pass_reason: Some("mptcp".into()),
+                held_bytes: 0,
+                held_us: 0,
+                debt_bytes: 0,
+                slow_start: false,
+                rtt_us: 0,
+                window: 0,
+                period_us: 0,
+            }],
+            ..GatewayReport::default()
+        });
+        assert_eq!(m.result(&plan()).flows[0].pass_reason.as_deref(), Some("mptcp"));
+    }
+}

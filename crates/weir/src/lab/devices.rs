@@ -1,0 +1,94 @@
+//! The gateway and the emulators as processes of their own, started as in the field: a configuration
+//! file, a command, and a JSON report ([`crate::run`]) when SIGTERM ends them.
+
+use super::topology::{Place, LAN_PORT, WAN_PORT};
+use crate::plan::{Link, Loss, Plan, Probability, Queue};
+use std::fmt::Write;
+
+const PORTS: &str = "[ports]\n";
+
+/// Each device stays on a processor of its own as far as there are any: a sender that moves between
+/// processors reorders frames on virtual devices, since each processor has its own backlog of them.
+fn ports(place: Place) -> String {
+    let cpus = std::thread::available_parallelism().map_or(1, |n| n.get());
+    let cpu = match place {
+        Place::Gateway => 0,
+        Place::Wan => 1,
+        _ => 2,
+    } % cpus;
+    format!("{PORTS}lan = \"{LAN_PORT}\"\nwan = \"{WAN_PORT}\"\ncpu = {cpu}\n")
+}
+
+/// The gateway's configuration: its ports, and the `[gateway]` of the experiment file word for word.
+pub fn gateway_config(experiment: &str) -> Result<String, String> {
+    let fault = |e: &dyn std::fmt::Display| format!("the gateway's configuration: {e}");
+    let mut file: toml::Table = experiment.parse().map_err(|e: toml::de::Error| fault(&e))?;
+    let gateway = file.remove("gateway").ok_or_else(|| fault(&"there is no [gateway]"))?;
+    let table = toml::Table::from_iter([("gateway".to_string(), gateway)]);
+    Ok(ports(Place::Gateway) + "\n" + &toml::to_string(&table).map_err(|e| fault(&e))?)
+}
+
+/// The configuration of the emulator at `place`.
+pub fn emulator_config(plan: &Plan, place: Place) -> String {
+    let (out, back) = match place {
+        Place::Lan => (plan.path.lan, plan.path.lan),
+        _ => (plan.path.wan_out, plan.path.wan_back),
+    };
+    let head = format!("seed = {}\n\n{}", plan.seed, ports(place));
+    head + &direction("out", &out) + &direction("back", &back)
+}
+
+/// A link with the keys that `[path]` has.
+fn direction(name: &str, link: &Link) -> String {
+    let mut text = format!("\n[path.wan.{name}]\n");
+    // Writing to a string cannot fail.
+    if let Some(rate) = link.rate {
+        let _ = writeln!(text, "rate = \"{rate}\"");
+        let _ = match link.queue {
+            Queue::Packets(n) => writeln!(text, "queue = \"{n}p\""),
+            Queue::Bytes(n) => writeln!(text, "queue = \"{n}B\""),
+        };
+    }
+    let _ = writeln!(text, "delay = \"{}\"", link.delay);
+    let _ = match link.loss {
+        Loss::None => Ok(()),
+        Loss::Random(Probability::ONE) => writeln!(text, "loss = \"1\""),
+        Loss::Random(p) => writeln!(text, "loss = \"0.{:012}\"", p.trillionths()),
+        Loss::Every(n) => writeln!(text, "loss_every = {n}"),
+    };
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::plan;
+    use super::*;
+    use weir_core::rate::Rate;
+
+    #[test]
+    fn the_gateway_gets_its_part_of_the_experiment() {
+        let text = "name = 'x'\n[gateway]\nmax_flows = 7\n[[gateway.class]]\nname = 'ten'\n";
+        let config: toml::Table = gateway_config(text).unwrap().parse().unwrap();
+        assert_eq!(config["ports"]["lan"].as_str(), Some("lan"));
+        assert_eq!(config["gateway"]["max_flows"].as_integer(), Some(7));
+        assert_eq!(config["gateway"]["class"][0]["name"].as_str(), Some("ten"));
+        assert_eq!(config.len(), 2);
+        assert!(gateway_config("name = 'x'").unwrap_err().contains("no [gateway]"));
+    }
+
+    #[test]
+    fn an_emulator_gets_both_directions() {
+        let mut p = plan();
+        p.path.wan_out.rate = Some(Rate::kbit(1500));
+        p.path.wan_out.loss = Loss::Every(100);
+        p.path.lan.loss = Loss::Random(Probability::from_trillionths(100_000_000).unwrap());
+        p.path.wan_back.delay = weir_core::time::Duration::from_micros(1500);
+        let config: toml::Table = emulator_config(&p, Place::Wan).parse().unwrap();
+        assert_eq!(config["path"]["wan"]["out"]["rate"].as_str(), Some("1500kbit"));
+        assert_eq!(config["path"]["wan"]["out"]["loss_every"].as_integer(), Some(100));
+        assert_eq!(config["path"]["wan"]["out"]["queue"].as_str(), Some("1000p"));
+        assert_eq!(config["path"]["wan"]["back"]["delay"].as_str(), Some("1500us"));
+        let lan: toml::Table = emulator_config(&p, Place::Lan).parse().unwrap();
+        assert_eq!(lan["path"]["wan"]["back"]["loss"].as_str(), Some("0.000100000000"));
+    }
+}

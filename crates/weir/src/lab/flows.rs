@@ -1,0 +1,112 @@
+//! From a plan's flows to what the two traffic processes play.
+
+use super::topology::{CLIENT, SERVER};
+use super::Options;
+use crate::plan::{Flow, Length, Plan};
+use crate::traffic::{Amount, FlowSpec, Role, Spec};
+use std::net::SocketAddr;
+use weir_core::gateway::Direction;
+
+/// Client ports are given out from here on, in the order of the plan.
+const FIRST_PORT: u16 = 10_000;
+/// The option field of a segment holds the time stamps (10 bytes, padded to 12), which the kernel
+/// takes off TCP_MAXSEG. A plan's `mss` is what is left.
+const TIMESTAMPS: u32 = 12;
+
+/// Port of the client of the plan's `n`-th flow.
+pub fn client_port(n: usize) -> u16 {
+    FIRST_PORT + (n % usize::from(u16::MAX - FIRST_PORT)) as u16
+}
+
+/// What clients and servers play.
+pub fn specs(plan: &Plan, options: &Options) -> (Spec, Spec) {
+    let flows: Vec<Flow> = plan.flows().collect();
+    let clients = flows.iter().enumerate().map(|(n, f)| client_end(plan, f, n, options));
+    let side = |flows| Spec {
+        epoch_ns: None,
+        stop_ns: plan.duration.as_nanos(),
+        bin_ns: plan.bin.as_nanos(),
+        sample_ns: 20_000_000,
+        linger_ns: 1_000_000_000,
+        flows,
+        probes: Vec::new(),
+    };
+    let clients: Vec<FlowSpec> = clients.collect();
+    let servers = clients.iter().zip(&flows).map(|(c, f)| server_end(c, f)).collect();
+    (side(clients), side(servers))
+}
+
+fn client_end(plan: &Plan, flow: &Flow, n: usize, options: &Options) -> FlowSpec {
+    let sends = flow.direction() == Direction::Out;
+    let amount = match flow.group.length {
+        Length::Bytes(n) => Amount::Bytes(n),
+        Length::UntilEnd | Length::Duration(_) => Amount::UntilNs(flow.end(plan.duration).as_nanos()),
+    };
+    FlowSpec {
+        id: flow.id.clone(),
+        role: Role::Connect,
+        local: SocketAddr::from((CLIENT, client_port(n))),
+        remote: SocketAddr::from((SERVER, flow.server_port)),
+        sends,
+        start_ns: flow.start.as_nanos(),
+        amount,
+        cc: flow.group.cc.clone(),
+        mss: flow.group.mss.map(|mss| u32::from(mss) + TIMESTAMPS),
+        rwnd: receive_window(flow, sends),
+        sndbuf: None,
+        gap_after_ns: options.gap_after.as_nanos(),
+        series: options.samples,
+    }
+}
+
+fn server_end(client: &FlowSpec, flow: &Flow) -> FlowSpec {
+    FlowSpec {
+        role: Role::Listen,
+        local: client.remote,
+        remote: client.local,
+        sends: !client.sends,
+        rwnd: receive_window(flow, !client.sends),
+        ..client.clone()
+    }
+}
+
+/// A plan's `rwnd` is the receiver's; what the sender's end advertises does not matter.
+fn receive_window(flow: &Flow, sends: bool) -> Option<u32> {
+    let bytes = flow.group.rwnd.filter(|_| !sends)?;
+    Some(u32::try_from(bytes).unwrap_or(u32::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::plan;
+    use super::*;
+    use crate::plan::Ports;
+    use weir_core::time::Duration;
+
+    #[test]
+    fn both_ends_of_a_flow_agree() {
+        let mut p = plan();
+        p.groups[0].count = 3;
+        p.groups[0].ports = Ports::Each { first: 7000 };
+        p.groups[0].stagger = Duration::from_millis(10);
+        p.groups[0].mss = Some(1000);
+        p.groups[0].rwnd = Some(50_000);
+        let (clients, servers) = specs(&p, &Options::new().unwrap());
+        clients.check().unwrap();
+        servers.check().unwrap();
+        let (c, s) = (&clients.flows[2], &servers.flows[2]);
+        assert_eq!((c.local, c.remote), (s.remote, s.local));
+        assert_eq!(c.remote.to_string(), "10.0.0.2:7002");
+        assert_eq!((c.sends, s.sends), (true, false));
+        assert_eq!((c.rwnd, s.rwnd), (None, Some(50_000)));
+        assert_eq!((c.mss, s.mss), (Some(1012), Some(1012)));
+        assert_eq!((c.start_ns, c.amount), (20_000_000, Amount::UntilNs(1_000_000_000)));
+    }
+
+    #[test]
+    fn many_flows_to_one_port_have_ports_of_their_own() {
+        let mut p = plan();
+        p.groups[0].count = 10_000;
+        specs(&p, &Options::new().unwrap()).0.check().unwrap();
+    }
+}

@@ -1,0 +1,28 @@
+//! Offloads of virtual interfaces that are switched off.
+
+use super::namespace::Namespace;
+use weir_io::sys::ethtool::Ethtool;
+
+/// Transmit checksums; the kernel switches segmentation offload off with them.
+pub const CHECKSUM: [&str; 1] = ["tx-checksum-ip-generic"];
+/// Everything that makes frames longer than the wire's or leaves their checksums open.
+pub const ALL: [&str; 6] = [
+    "tx-checksum-ip-generic",
+    "tx-tcp-segmentation",
+    "tx-tcp-ecn-segmentation",
+    "tx-tcp-mangleid-segmentation",
+    "tx-generic-segmentation",
+    "rx-gro",
+];
+
+/// Switches `offloads` of `interface` in `namespace` off.
+pub fn switch_off(namespace: &Namespace, interface: &str, offloads: &[&str]) -> Result<(), String> {
+    let switch = || {
+        let tool = Ethtool::open(interface)?;
+        offloads.iter().try_for_each(|name| tool.set_feature(name, false))
+    };
+    namespace
+        .inside(switch)
+        .and_then(|done| done)
+        .map_err(|e| format!("{}: {interface}: offloads: {e}", namespace.name()))
+}

@@ -1,0 +1,256 @@
+//! One run: build, start, watch, stop, collect.
+
+use super::assemble::Measured;
+use super::child::Child;
+use super::devices::{emulator_config, gateway_config};
+use super::probe::{self, ProbeOutcome};
+use super::progress::Progress;
+use super::site::Site;
+use super::topology::{Layout, Place};
+use super::{capture, flows, prerequisites, Options};
+use crate::plan::Plan;
+use crate::result::{RunResult, Status};
+use crate::run::{EmulatorReport, GatewayReport};
+use crate::traffic::{monotonic, Report, Spec, GO, READY, STOP};
+use serde::de::DeserializeOwned;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+use weir_core::time::Duration as Nanos;
+use weir_core::time::Time;
+
+/// How long a process may take to be ready, or to end.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// From the word to start until the epoch, so that both traffic processes have heard it.
+const LEAD: Nanos = Nanos::from_millis(50);
+/// How often the processes are looked at.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// A result, and what it does not tell.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The result, with its checks still to be made.
+    pub result: RunResult,
+    /// Flows that went wrong, and processes that did not end well. With any the status is `failed`.
+    pub faults: Vec<String>,
+    /// What the probe found, if one was asked for.
+    pub probe: Option<ProbeOutcome>,
+    /// All that the clients' traffic process reported: gaps in delivery, time-outs, samples.
+    pub clients: Report,
+    /// Likewise, the servers'.
+    pub servers: Report,
+}
+
+/// Runs `plan`, which `experiment` (the text of the file) says, and takes everything down again.
+///
+/// Must be called from a thread that lives as long as the run: processes die with it.
+pub fn run(plan: &Plan, experiment: &str, options: &Options) -> Result<Outcome, String> {
+    let begin = Instant::now();
+    prerequisites::check(plan, options.pcap.is_some())?;
+    let layout = Layout::of(plan);
+    let id = identifier(options)?;
+    // Dropped last: the processes end before their namespaces go.
+    let mut site = Site::build(&id, &layout)?;
+    let mut faults = Vec::new();
+
+    let mut devices = Devices::start(&mut site, plan, experiment, &layout, options)?;
+    let captures = match &options.pcap {
+        Some(directory) => capture::start(&mut site, directory)?,
+        None => Vec::new(),
+    };
+    let mut traffic = Traffic::start(&mut site, plan, options)?;
+    let (clients, servers) = traffic.play(plan, options, &mut devices)?;
+    drop(traffic);
+
+    let (lan, wan) = site.gateway_counters()?;
+    let (gateway, emulators) = devices.end(&mut faults);
+    capture::end(captures, &mut faults);
+    drop(site);
+
+    let interrupted = clients.interrupted || servers.interrupted;
+    let measured =
+        Measured { clients, servers, gateway, emulators, lan, wan, wall: begin.elapsed(), interrupted };
+    faults.extend(measured.faults());
+    let mut result = measured.result(plan);
+    if !faults.is_empty() && !interrupted {
+        result.status = Status::Failed;
+    }
+    let ends = measured.clients.probes.first().zip(measured.servers.probes.first());
+    let probe = options.probe.as_ref().zip(ends).map(|(p, (c, s))| probe::outcome(p, plan, c, s));
+    let Measured { clients, servers, .. } = measured;
+    Ok(Outcome { result, faults, probe, clients, servers })
+}
+
+/// The name of this lab: what was asked for, or the process and a number.
+fn identifier(options: &Options) -> Result<String, String> {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let id = options
+        .id
+        .clone()
+        .unwrap_or_else(|| format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed)));
+    let plain = id.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b));
+    if plain && (1..=64).contains(&id.len()) {
+        return Ok(id);
+    }
+    Err(format!("`{id}` cannot name a lab: 1 to 64 letters, digits, `-` and `_`"))
+}
+
+/// The gateway and the emulators.
+struct Devices {
+    gateway: Option<(Child, PathBuf)>,
+    emulators: Vec<(Child, PathBuf)>,
+}
+
+impl Devices {
+    fn start(
+        site: &mut Site,
+        plan: &Plan,
+        experiment: &str,
+        layout: &Layout,
+        options: &Options,
+    ) -> Result<Devices, String> {
+        let mut devices = Devices { gateway: None, emulators: Vec::new() };
+        for &place in &layout.places {
+            match place {
+                Place::Lan | Place::Wan => {
+                    let config = emulator_config(plan, place);
+                    devices.emulators.push(device(site, place, "wan", &config, options)?);
+                }
+                Place::Gateway if plan.gateway.is_some() => {
+                    let config = gateway_config(experiment)?;
+                    devices.gateway = Some(device(site, place, "run", &config, options)?);
+                }
+                Place::Gateway | Place::Clients | Place::Servers => {}
+            }
+        }
+        Ok(devices)
+    }
+
+    fn check(&mut self) -> Result<(), String> {
+        let all = self.gateway.iter_mut().chain(&mut self.emulators);
+        all.map(|(child, _)| child).try_for_each(Child::check)
+    }
+
+    /// Ends them, the gateway first, and reads what they report.
+    fn end(self, faults: &mut Vec<String>) -> (Option<GatewayReport>, Vec<EmulatorReport>) {
+        let gateway = self.gateway.map(|(child, file)| collect(child, &file, faults).unwrap_or_default());
+        let emulators = self.emulators.into_iter();
+        (gateway, emulators.filter_map(|(child, file)| collect(child, &file, faults)).collect())
+    }
+}
+
+/// Starts `weir COMMAND CONFIG --json REPORT` and waits until it is ready.
+fn device(
+    site: &mut Site,
+    place: Place,
+    command: &str,
+    config: &str,
+    options: &Options,
+) -> Result<(Child, PathBuf), String> {
+    let directory = site.directory()?;
+    let file = directory.join(format!("{}.toml", place.suffix()));
+    let report = directory.join(format!("{}.json", place.suffix()));
+    std::fs::write(&file, config).map_err(|e| format!("{}: {e}", file.display()))?;
+    let mut program = Command::new(&options.program);
+    program.arg(command).arg(&file).arg("--json").arg(&report);
+    let mut child = site.start(place, &format!("weir {command}"), program)?;
+    child.wait_for(READY, PATIENCE)?;
+    Ok((child, report))
+}
+
+/// Ends a device and reads its report.
+fn collect<T: DeserializeOwned>(child: Child, file: &Path, faults: &mut Vec<String>) -> Option<T> {
+    let name = child.name().to_string();
+    faults.extend(child.end(PATIENCE).err());
+    let read = std::fs::read_to_string(file).map_err(|e| e.to_string());
+    let report = read.and_then(|text| serde_json::from_str(&text).map_err(|e| e.to_string()));
+    report.map_err(|e| faults.push(format!("{name}: no report: {e}"))).ok()
+}
+
+/// The two traffic processes.
+struct Traffic {
+    clients: Child,
+    servers: Child,
+}
+
+impl Traffic {
+    /// Starts both and waits until they are ready.
+    fn start(site: &mut Site, plan: &Plan, options: &Options) -> Result<Traffic, String> {
+        let (mut clients, mut servers) = flows::specs(plan, options);
+        if let Some(probe) = &options.probe {
+            probe::add(probe, plan, &mut clients, &mut servers);
+        }
+        let mut start = |place, name, spec: &Spec| {
+            let mut command = Command::new(&options.program);
+            command.arg("traffic");
+            let mut child = site.start(place, name, command)?;
+            child.tell(&serde_json::to_string(spec).map_err(|e| e.to_string())?)?;
+            child.wait_for(READY, PATIENCE)?;
+            Ok::<Child, String>(child)
+        };
+        let servers = start(Place::Servers, "the servers' traffic", &servers)?;
+        let clients = start(Place::Clients, "the clients' traffic", &clients)?;
+        Ok(Traffic { clients, servers })
+    }
+
+    /// Lets them play until both have reported: `(clients, servers)`.
+    fn play(
+        &mut self,
+        plan: &Plan,
+        options: &Options,
+        devices: &mut Devices,
+    ) -> Result<(Report, Report), String> {
+        let epoch = monotonic() + LEAD;
+        let go = format!("{GO} {}", epoch.as_nanos());
+        self.servers.tell(&go)?;
+        self.clients.tell(&go)?;
+        let progress = Progress::new(&plan.name, plan.duration, epoch, options.progress);
+        let mut deadline = epoch + plan.duration + Nanos::from_nanos(PATIENCE.as_nanos() as u64);
+        let (mut clients, mut servers) = (None, None);
+        let mut stopped = false;
+        loop {
+            if clients.is_none() {
+                clients = report(&mut self.clients)?;
+            }
+            if servers.is_none() {
+                servers = report(&mut self.servers)?;
+            }
+            if let (Some(_), Some(_)) = (&clients, &servers) {
+                return Ok((clients.unwrap_or_default(), servers.unwrap_or_default()));
+            }
+            devices.check()?;
+            let now = monotonic();
+            progress.at(now);
+            if options.stop.load(Ordering::Relaxed) && !stopped {
+                stopped = true;
+                deadline = deadline.min(now + Nanos::from_nanos(PATIENCE.as_nanos() as u64));
+                self.stop(&clients, &servers)?;
+            }
+            overdue(now, deadline)?;
+        }
+    }
+
+    /// Asks those that still play to stop.
+    fn stop(&mut self, clients: &Option<Report>, servers: &Option<Report>) -> Result<(), String> {
+        for (child, reported) in [(&mut self.clients, clients), (&mut self.servers, servers)] {
+            if reported.is_none() {
+                child.tell(STOP)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn overdue(now: Time, deadline: Time) -> Result<(), String> {
+    if now > deadline {
+        return Err(format!("no report of the traffic {} s after its end", PATIENCE.as_secs()));
+    }
+    Ok(())
+}
+
+/// The report of a traffic process, if it is there.
+fn report(child: &mut Child) -> Result<Option<Report>, String> {
+    let Some(line) = child.hear(LOOK)? else { return Ok(None) };
+    serde_json::from_str(&line).map(Some).map_err(|e| format!("{}: {e}", child.name()))
+}

@@ -1,0 +1,112 @@
+//! The namespaces of one lab, built and taken down.
+
+use super::child::Child;
+use super::counters::Counters;
+use super::namespace::{batch, Namespace};
+use super::offload::{self, switch_off};
+use super::state::Record;
+use super::topology::{Layout, Place, HOST_PORT, LAN_PORT, WAN_PORT};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// How long interfaces may take to come up.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A lab that stands. Dropping it removes it.
+pub struct Site {
+    namespaces: BTreeMap<Place, Namespace>,
+    record: Record,
+}
+
+impl Site {
+    /// Builds `layout` under the name `id`.
+    pub fn build(id: &str, layout: &Layout) -> Result<Site, String> {
+        let mut site = Site { namespaces: BTreeMap::new(), record: Record::open(id)? };
+        let name = |place: Place| format!("weir-{id}-{}", place.suffix());
+        for &place in &layout.places {
+            site.record.namespace(&name(place))?;
+            site.namespaces.insert(place, Namespace::create(&name(place))?);
+        }
+        if layout.wire_frames {
+            site.keep_order()?;
+        }
+        batch(None, &layout.lay_cables(name))?;
+        for (&place, namespace) in &site.namespaces {
+            for (key, value) in layout.sysctls(place) {
+                // What the kernel does not have needs no switching off.
+                let optional = ["ipv6", "bridge"].into_iter().find(|d| key.starts_with(d));
+                if optional.is_none_or(|d| Path::new("/proc/sys/net").join(d).exists()) {
+                    namespace.sysctl(key, &value)?;
+                }
+            }
+            namespace.ip(&layout.set_up(place))?;
+            site.set_offloads(layout, place)?;
+        }
+        site.wait_until_up()?;
+        Ok(site)
+    }
+
+    /// Without this a virtual device queues a frame with whichever processor sent it, and a flow whose
+    /// sender moves from one to the other is reordered on every cable. With receive packet steering the
+    /// flow decides. Kernels before 6.3 cannot be told so beforehand.
+    fn keep_order(&self) -> Result<(), String> {
+        const KEY: &str = "core/rps_default_mask";
+        if !Path::new("/proc/sys/net").join(KEY).exists() {
+            return Ok(());
+        }
+        let cpus = std::thread::available_parallelism().map_or(1, |n| n.get()).min(32);
+        let mask = format!("{:x}", u64::MAX >> (64 - cpus));
+        self.namespaces.values().try_for_each(|namespace| namespace.sysctl(KEY, &mask))
+    }
+
+    fn wait_until_up(&self) -> Result<(), String> {
+        let start = Instant::now();
+        for namespace in self.namespaces.values() {
+            while !namespace.is_up()? {
+                if start.elapsed() > PATIENCE {
+                    return Err(format!("{}: an interface does not come up", namespace.name()));
+                }
+                std::thread::sleep(Duration::from_millis(10));
+            }
+        }
+        Ok(())
+    }
+
+    fn set_offloads(&self, layout: &Layout, place: Place) -> Result<(), String> {
+        let namespace = &self.namespaces[&place];
+        let ports: &[&str] = if place.is_host() { &[HOST_PORT] } else { &[LAN_PORT, WAN_PORT] };
+        for port in ports {
+            if layout.wire_frames {
+                switch_off(namespace, port, &offload::ALL)?;
+            } else if layout.complete_checksums.contains(&place) {
+                switch_off(namespace, port, &offload::CHECKSUM)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A directory for files of this lab's processes, which goes with it.
+    pub fn directory(&mut self) -> Result<PathBuf, String> {
+        self.record.directory()
+    }
+
+    /// The namespace at `place`. Panics if the layout has none.
+    pub fn namespace(&self, place: Place) -> &Namespace {
+        &self.namespaces[&place]
+    }
+
+    /// Starts a process at `place`.
+    pub fn start(&mut self, place: Place, name: &str, command: Command) -> Result<Child, String> {
+        let child = Child::start(name, &self.namespaces[&place], command)?;
+        self.record.child(child.id())?;
+        Ok(child)
+    }
+
+    /// Totals of the gateway's interfaces: towards the clients, towards the servers.
+    pub fn gateway_counters(&self) -> Result<(Counters, Counters), String> {
+        let gateway = self.namespace(Place::Gateway);
+        Ok((Counters::read(gateway, LAN_PORT)?, Counters::read(gateway, WAN_PORT)?))
+    }
+}

@@ -1,0 +1,194 @@
+//! What a lab leaves where the next one finds it if this one is killed: `/run/weir/lab/ID`.
+//!
+//! A file names its owner by process number and start time, so that a number used again is not taken
+//! for the owner, and the namespaces and processes that go with it. Owners that are dead are
+//! cleaned up after when the next lab starts.
+
+use super::namespace::Namespace;
+use rustix::fs::FlockOperation;
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Where labs are written down.
+const DIRECTORY: &str = "/run/weir/lab";
+
+/// A process that cannot be mistaken for a later one of the same number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Process {
+    pid: u32,
+    /// Clock ticks after boot (`/proc/PID/stat`, field 22).
+    started: u64,
+}
+
+impl Process {
+    /// The one that has this number now.
+    pub fn of(pid: u32) -> Option<Process> {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        Some(Process { pid, started: start_time(&stat)? })
+    }
+
+    fn is_alive(self) -> bool {
+        Process::of(self.pid) == Some(self)
+    }
+
+    fn kill(self) {
+        let pid = i32::try_from(self.pid).ok().and_then(rustix::process::Pid::from_raw);
+        if let Some(pid) = pid.filter(|_| self.is_alive()) {
+            // It may end between the look and the signal.
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+        }
+    }
+}
+
+/// The name in parentheses may hold anything, spaces and parentheses too.
+fn start_time(stat: &str) -> Option<u64> {
+    let (_, rest) = stat.rsplit_once(") ")?;
+    rest.split(' ').nth(19)?.parse().ok()
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Contents {
+    owner: Process,
+    namespaces: Vec<String>,
+    children: Vec<Process>,
+    directory: Option<PathBuf>,
+}
+
+/// The record of a lab that this process owns. Dropping it removes what it names.
+#[derive(Debug)]
+pub struct Record {
+    path: PathBuf,
+    contents: Contents,
+}
+
+impl Record {
+    /// Writes down that this process owns the lab `id`, after cleaning up after the dead.
+    pub fn open(id: &str) -> Result<Record, String> {
+        let fault = |e: io::Error| format!("{DIRECTORY}: {e}");
+        fs::create_dir_all(DIRECTORY).map_err(fault)?;
+        let _lock = lock().map_err(fault)?;
+        for note in clean_up().map_err(fault)? {
+            eprintln!("{note}");
+        }
+        let owner = Process::of(std::process::id()).ok_or("/proc is not there")?;
+        let path = Path::new(DIRECTORY).join(id);
+        if path.exists() {
+            return Err(format!("a lab named {id} is running already"));
+        }
+        let record = Record {
+            path,
+            contents: Contents { owner, namespaces: vec![], children: vec![], directory: None },
+        };
+        record.write()?;
+        Ok(record)
+    }
+
+    /// Before it is made.
+    pub fn namespace(&mut self, name: &str) -> Result<(), String> {
+        self.contents.namespaces.push(name.to_string());
+        self.write()
+    }
+
+    /// Right after it was started.
+    pub fn child(&mut self, pid: u32) -> Result<(), String> {
+        self.contents.children.extend(Process::of(pid));
+        self.write()
+    }
+
+    /// Made at the first call.
+    pub fn directory(&mut self) -> Result<PathBuf, String> {
+        let path = self.path.with_extension("d");
+        if self.contents.directory.is_none() {
+            self.contents.directory = Some(path.clone());
+            self.write()?;
+            fs::create_dir_all(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+        }
+        Ok(path)
+    }
+
+    fn write(&self) -> Result<(), String> {
+        let text = serde_json::to_string(&self.contents).map_err(|e| e.to_string())?;
+        // A reader must never see half of it, not even if this process is killed here.
+        let name = self.path.file_name().unwrap_or_default().to_string_lossy();
+        let new = self.path.with_file_name(format!(".{name}.new"));
+        fs::write(&new, text)
+            .and_then(|()| fs::rename(&new, &self.path))
+            .map_err(|e| format!("{}: {e}", self.path.display()))
+    }
+}
+
+impl Drop for Record {
+    fn drop(&mut self) {
+        if let Err(e) = remove(&self.contents) {
+            eprintln!("cleaning up: {e}");
+            // The record stays, and the next lab tries again.
+            return;
+        }
+        if let Err(e) = fs::remove_file(&self.path) {
+            eprintln!("{}: {e}", self.path.display());
+        }
+    }
+}
+
+/// Held while records are looked through or added.
+fn lock() -> io::Result<File> {
+    let file = File::create(Path::new(DIRECTORY).join(".lock"))?;
+    rustix::fs::flock(&file, FlockOperation::LockExclusive)?;
+    Ok(file)
+}
+
+/// Removes what labs left whose owners are dead; says what it did.
+fn clean_up() -> io::Result<Vec<String>> {
+    let mut notes = Vec::new();
+    for entry in fs::read_dir(DIRECTORY)? {
+        let path = entry?.path();
+        let Ok(text) = fs::read_to_string(&path) else { continue };
+        let Ok(found) = serde_json::from_str::<Contents>(&text) else { continue };
+        if found.owner.is_alive() {
+            continue;
+        }
+        match remove(&found) {
+            Ok(()) => {
+                fs::remove_file(&path)?;
+                notes.push(format!("removed what the lab {} left when it was killed", path.display()));
+            }
+            Err(e) => notes.push(format!("the lab {} was killed and left: {e}", path.display())),
+        }
+    }
+    Ok(notes)
+}
+
+fn remove(contents: &Contents) -> Result<(), String> {
+    contents.children.iter().for_each(|c| c.kill());
+    let mut result = Ok(());
+    for name in &contents.namespaces {
+        // One that cannot be removed does not keep the others.
+        result = result.and(Namespace::remove(name));
+    }
+    match contents.directory.as_ref().map(fs::remove_dir_all) {
+        Some(Err(e)) if e.kind() != io::ErrorKind::NotFound => result.and(Err(e.to_string())),
+        _ => result,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_known_by_its_start() {
+        let me = Process::of(std::process::id()).unwrap();
+        assert!(me.is_alive());
+        assert!(!Process { started: me.started + 1, ..me }.is_alive());
+        assert_eq!(Process::of(u32::MAX), None);
+    }
+
+    #[test]
+    fn names_of_processes_may_hold_anything() {
+        let fields: Vec<String> = (4..30).map(|n: u32| n.to_string()).collect();
+        let stat = format!("7 (a) b (c) R {}", fields.join(" "));
+        assert_eq!(start_time(&stat), Some(22));
+    }
+}

@@ -1,0 +1,117 @@
+//! The core's nodes as engines of the driver.
+
+use super::report::{self, Writer};
+use super::{link_config, Emulator, EmulatorReport, GatewayReport, SteeringReport};
+use weir_core::flow::Record;
+use weir_core::frame::Frame;
+use weir_core::gateway::{Config, Gateway};
+use weir_core::link::Path;
+use weir_core::node::{Cx, Node, Port, PortSet, Transmit};
+use weir_core::time::Time;
+use weir_core::wire;
+use weir_io::bpf::{FlowKey, Verdict};
+use weir_io::driver::{Engine, Report};
+
+/// The gateway.
+pub(super) struct GatewayEngine {
+    gateway: Gateway,
+    restarts: u32,
+    writer: Writer,
+}
+
+impl GatewayEngine {
+    pub(super) fn new(config: Config, records: &'static mut [Record], restarts: u32, writer: Writer) -> Self {
+        GatewayEngine { gateway: Gateway::with_records(config, records), restarts, writer }
+    }
+}
+
+impl Node for GatewayEngine {
+    fn handle_frame(&mut self, cx: &mut Cx<'_>, port: Port, frame: Frame) {
+        self.gateway.handle_frame(cx, port, frame);
+    }
+    fn poll_transmit(&mut self, cx: &mut Cx<'_>, writable: PortSet) -> Option<Transmit> {
+        self.gateway.poll_transmit(cx, writable)
+    }
+    fn next_deadline(&self) -> Option<Time> {
+        self.gateway.next_deadline()
+    }
+}
+
+impl Engine for GatewayEngine {
+    fn resync(&mut self, _: &mut Cx<'_>) {
+        self.gateway.resync();
+    }
+    fn stop(&mut self, cx: &mut Cx<'_>) {
+        self.gateway.flush_all(cx);
+    }
+    fn verdicts(&mut self, out: &mut Vec<(FlowKey, Verdict)>) {
+        let room = out.capacity() - out.len();
+        out.extend(self.gateway.verdicts(room).map(|v| {
+            let k = v.ack_key;
+            let key = FlowKey::new((k.src_ip(), k.src_port), (k.dst_ip(), k.dst_port), k.vlan, k.inner_vlan);
+            (key, if v.pass { Verdict::Pass } else { Verdict::Take })
+        }));
+    }
+    fn report(&mut self, report: &Report<'_>) {
+        let gateway = &self.gateway;
+        let restarts = self.restarts;
+        self.writer.write(report, |last| GatewayReport {
+            schema: crate::result::SCHEMA,
+            wall_s: report.wall.as_secs_f64(),
+            gateway: report::gateway(gateway.stats(), report.cpu),
+            classes: report::classes(gateway),
+            details: report::details(gateway),
+            flows: report::flows(gateway, last),
+            passed: report::passed(gateway.stats()),
+            steering: SteeringReport::of(report, restarts),
+        });
+    }
+}
+
+/// The emulator: two links side by side.
+pub(super) struct EmulatorEngine {
+    path: Path,
+    name: String,
+    writer: Writer,
+}
+
+impl EmulatorEngine {
+    pub(super) fn new(emulator: &Emulator, writer: Writer) -> Self {
+        // Each direction draws its own losses.
+        let out = link_config(&emulator.out, emulator.seed);
+        let back = link_config(&emulator.back, emulator.seed ^ 0x9E37_79B9_7F4A_7C15);
+        EmulatorEngine { path: Path::new(out, back), name: emulator.name.clone(), writer }
+    }
+}
+
+impl Node for EmulatorEngine {
+    fn handle_frame(&mut self, cx: &mut Cx<'_>, port: Port, mut frame: Frame) {
+        // A sender that leaves checksums to its device leaves them to us.
+        let (bytes, len) = (cx.frames.bytes(&frame), frame.len());
+        if let Ok(packet) = wire::packet(bytes, len) {
+            frame.checksum = wire::checksum::quick(bytes, len, &packet);
+        }
+        self.path.handle_frame(cx, port, frame);
+    }
+    fn poll_transmit(&mut self, cx: &mut Cx<'_>, writable: PortSet) -> Option<Transmit> {
+        self.path.poll_transmit(cx, writable)
+    }
+    fn next_deadline(&self) -> Option<Time> {
+        self.path.next_deadline()
+    }
+}
+
+impl Engine for EmulatorEngine {
+    fn report(&mut self, report: &Report<'_>) {
+        let (path, name) = (&self.path, &self.name);
+        self.writer.write(report, |_| EmulatorReport {
+            schema: crate::result::SCHEMA,
+            wall_s: report.wall.as_secs_f64(),
+            links: vec![
+                report::link(&format!("{name}.out"), path.out(), report.wall),
+                report::link(&format!("{name}.back"), path.back(), report.wall),
+            ],
+            steering: SteeringReport::of(report, 0),
+        });
+    }
+}

@@ -1,0 +1,348 @@
+//! The event loop that plays a [`Spec`].
+
+use super::flow::{listen, Flow, Turn, READ_MAX, WRITE_MAX};
+use super::probe::{ProbeSink, ProbeSource};
+use super::protocol::Control;
+use super::spec::{Amount, Role, Spec};
+use super::{clock, ProbeReport, Report};
+use mio::unix::SourceFd;
+use mio::{Events, Interest, Poll, Token};
+use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec};
+use socket2::Socket;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::thread::JoinHandle;
+use weir_core::time::Time;
+
+/// Looks at TCP_INFO per second, over all flows of the process: about a microsecond each.
+const SAMPLES_PER_S: u64 = 5_000;
+
+const TIMER: Token = Token(usize::MAX);
+/// How often an idle loop looks whether it is to stop.
+const LOOK_UP: std::time::Duration = std::time::Duration::from_millis(50);
+
+/// What a timer is for. The order breaks ties.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Due {
+    Start(usize),
+    Sample,
+    TimeIsUp(usize),
+    Reset(usize),
+    Stop,
+}
+
+/// Flows and probes that are about to be played.
+pub struct Generator {
+    spec: Spec,
+    flows: Vec<Flow>,
+    listeners: Vec<Socket>,
+    /// Which flow a peer belongs to, by local and remote address.
+    expected: HashMap<(SocketAddr, SocketAddr), usize>,
+    sources: Vec<(usize, ProbeSource)>,
+    sinks: Vec<(usize, ProbeSink)>,
+    poll: Poll,
+    timer: OwnedFd,
+}
+
+impl Generator {
+    /// Opens everything that must be there before a peer comes: from here on peers may connect.
+    pub fn open(spec: Spec) -> Result<Generator, String> {
+        spec.check()?;
+        allow_many_sockets();
+        let io = |e: io::Error| format!("event loop: {e}");
+        let poll = Poll::new().map_err(io)?;
+        let timer = rustix::time::timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::NONBLOCK)
+            .map_err(|e| io(e.into()))?;
+        poll.registry().register(&mut SourceFd(&timer.as_raw_fd()), TIMER, Interest::READABLE).map_err(io)?;
+
+        let flows: Vec<Flow> = spec.flows.iter().map(|f| Flow::new(f.clone(), &spec)).collect();
+        let mut by_local = BTreeMap::<SocketAddr, Vec<usize>>::new();
+        let mut expected = HashMap::new();
+        for (i, f) in spec.flows.iter().enumerate().filter(|(_, f)| f.role == Role::Listen) {
+            by_local.entry(f.local).or_default().push(i);
+            expected.insert((f.local, f.remote), i);
+        }
+        let mut listeners = Vec::new();
+        for members in by_local.values() {
+            let specs: Vec<_> = members.iter().map(|&i| &spec.flows[i]).collect();
+            let socket = listen(&specs)?;
+            let token = Token(flows.len() + listeners.len());
+            poll.registry()
+                .register(&mut SourceFd(&socket.as_raw_fd()), token, Interest::READABLE)
+                .map_err(io)?;
+            listeners.push(socket);
+        }
+        let (mut sources, mut sinks) = (Vec::new(), Vec::new());
+        for (i, p) in spec.probes.iter().enumerate() {
+            if p.sends {
+                sources.push((i, ProbeSource::open(p)?));
+            } else {
+                sinks.push((i, ProbeSink::open(p)?));
+            }
+        }
+        Ok(Generator { spec, flows, listeners, expected, sources, sinks, poll, timer })
+    }
+
+    /// Plays everything from `epoch` on, until all is done, the specification's stop, or `control`
+    /// says stop.
+    pub fn run(self, epoch: Time, control: &Control) -> io::Result<Report> {
+        let stop = self.spec.stop_ns;
+        let mut probes = vec![ProbeReport::default(); self.spec.probes.len()];
+        let threads: Vec<(usize, JoinHandle<ProbeReport>)> = {
+            let sources = self.sources.into_iter().map(|(i, source)| {
+                let control = control.clone();
+                (i, std::thread::spawn(move || source.run(epoch, &control)))
+            });
+            let sinks = self.sinks.into_iter().map(|(i, sink)| {
+                let control = control.clone();
+                (i, std::thread::spawn(move || sink.run(epoch, stop, &control)))
+            });
+            sources.chain(sinks).collect()
+        };
+        let mut stage = Stage {
+            epoch,
+            spec: self.spec,
+            queued: vec![false; self.flows.len()],
+            flows: self.flows,
+            listeners: self.listeners,
+            expected: self.expected,
+            poll: self.poll,
+            timer: self.timer,
+            armed: None,
+            due: BinaryHeap::new(),
+            ready: VecDeque::new(),
+            sample_next: 0,
+            strangers: 0,
+            interrupted: false,
+        };
+        stage.play(control)?;
+        for (i, thread) in threads {
+            probes[i] = thread.join().unwrap_or_else(|_| ProbeReport {
+                error: Some("the probe's thread panicked".into()),
+                ..ProbeReport::default()
+            });
+        }
+        // Probes may have been stopped when there were no flows.
+        stage.interrupted |= control.stop_requested();
+        let now = stage.now();
+        Ok(Report {
+            flows: stage.flows.into_iter().map(|f| f.finish(now)).collect(),
+            probes,
+            end_ns: now,
+            interrupted: stage.interrupted,
+            strangers: stage.strangers,
+            cpu_s: cpu_seconds(),
+        })
+    }
+}
+
+/// The loop's state while it plays.
+struct Stage {
+    epoch: Time,
+    spec: Spec,
+    flows: Vec<Flow>,
+    queued: Vec<bool>,
+    listeners: Vec<Socket>,
+    expected: HashMap<(SocketAddr, SocketAddr), usize>,
+    poll: Poll,
+    timer: OwnedFd,
+    armed: Option<u64>,
+    due: BinaryHeap<Reverse<(u64, Due)>>,
+    /// Flows whose sockets are ready, in turn.
+    ready: VecDeque<usize>,
+    sample_next: usize,
+    strangers: u64,
+    interrupted: bool,
+}
+
+impl Stage {
+    fn now(&self) -> u64 {
+        clock::monotonic().since(self.epoch).as_nanos()
+    }
+
+    fn play(&mut self, control: &Control) -> io::Result<()> {
+        self.schedule();
+        let mut events = Events::with_capacity(1024);
+        let mut buffer = [0; READ_MAX];
+        let zeroes = vec![0; WRITE_MAX];
+        while !self.flows.iter().all(Flow::is_done) {
+            self.interrupted |= control.stop_requested();
+            if self.interrupted || self.run_timers() {
+                break;
+            }
+            self.run_ready(&mut buffer, &zeroes);
+            self.wait(&mut events)?;
+            for event in &events {
+                match event.token() {
+                    TIMER => {}
+                    Token(i) if i < self.flows.len() => {
+                        if event.is_read_closed() || event.is_error() {
+                            self.flows[i].peer_closed();
+                        }
+                        self.enqueue(i);
+                    }
+                    Token(l) => self.accept(l - self.flows.len())?,
+                }
+            }
+        }
+        // The peers may have been stopped first, which ends the flows before the loop looks.
+        self.interrupted |= control.stop_requested();
+        let now = self.now();
+        self.flows.iter_mut().for_each(|f| f.abort(now));
+        Ok(())
+    }
+
+    fn schedule(&mut self) {
+        for (i, f) in self.flows.iter().map(Flow::spec).enumerate() {
+            if f.role == Role::Connect {
+                self.due.push(Reverse((f.start_ns, Due::Start(i))));
+            }
+            if let Amount::UntilNs(until) = f.amount {
+                self.due.push(Reverse((until, Due::TimeIsUp(i))));
+                self.due.push(Reverse((until.saturating_add(self.spec.linger_ns), Due::Reset(i))));
+            }
+        }
+        if self.flows.iter().any(|f| f.spec().sends) {
+            self.due.push(Reverse((self.spec.sample_ns, Due::Sample)));
+        }
+        self.due.push(Reverse((self.spec.stop_ns, Due::Stop)));
+    }
+
+    /// Does what is due; says whether everything is to stop.
+    fn run_timers(&mut self) -> bool {
+        while let Some(&Reverse((at, due))) = self.due.peek() {
+            // Before the epoch nothing is due, though the clock here reads zero.
+            let now = self.now();
+            if at > now || clock::monotonic() < self.epoch {
+                return false;
+            }
+            self.due.pop();
+            match due {
+                Due::Start(i) => self.start(i, now),
+                Due::Sample => self.sample(now),
+                Due::TimeIsUp(i) => {
+                    self.flows[i].time_is_up(now);
+                    self.enqueue(i);
+                }
+                Due::Reset(i) => self.flows[i].abort(now),
+                Due::Stop => return true,
+            }
+        }
+        false
+    }
+
+    fn start(&mut self, i: usize, now: u64) {
+        self.flows[i].connect(now);
+        self.register(i);
+    }
+
+    fn register(&mut self, i: usize) {
+        let Some(fd) = self.flows[i].socket().map(AsRawFd::as_raw_fd) else { return };
+        let interest = if self.flows[i].spec().sends || self.flows[i].spec().role == Role::Connect {
+            Interest::READABLE | Interest::WRITABLE
+        } else {
+            Interest::READABLE
+        };
+        // Closing the socket takes it out of the poll again.
+        if self.poll.registry().register(&mut SourceFd(&fd), Token(i), interest).is_err() {
+            let now = self.now();
+            self.flows[i].abort(now);
+        }
+    }
+
+    /// Samples as many flows as the budget allows and goes on with the next ones the next time.
+    fn sample(&mut self, now: u64) {
+        let n = self.flows.len();
+        let budget = (SAMPLES_PER_S * self.spec.sample_ns / 1_000_000_000).clamp(1, n as u64);
+        let mut left = budget;
+        for _ in 0..n {
+            let i = self.sample_next % n;
+            self.sample_next = i + 1;
+            if self.flows[i].is_sending() {
+                self.flows[i].sample(now);
+                left -= 1;
+                if left == 0 {
+                    break;
+                }
+            }
+        }
+        // From now, not from the last one: a late loop must not catch up on samples.
+        self.due.push(Reverse((now + self.spec.sample_ns, Due::Sample)));
+    }
+
+    fn enqueue(&mut self, i: usize) {
+        if !self.queued[i] && !self.flows[i].is_done() {
+            self.queued[i] = true;
+            self.ready.push_back(i);
+        }
+    }
+
+    /// One turn for each flow that is ready now.
+    fn run_ready(&mut self, buffer: &mut [u8; READ_MAX], zeroes: &[u8]) {
+        let epoch = self.epoch;
+        let clock = || clock::monotonic().since(epoch).as_nanos();
+        for _ in 0..self.ready.len() {
+            let Some(i) = self.ready.pop_front() else { break };
+            self.queued[i] = false;
+            if self.flows[i].turn(&clock, buffer, zeroes) == Turn::More {
+                self.enqueue(i);
+            }
+        }
+    }
+
+    fn wait(&mut self, events: &mut Events) -> io::Result<()> {
+        let next = self.due.peek().map(|r| r.0 .0);
+        if next != self.armed {
+            let at = self.epoch.as_nanos().saturating_add(next.unwrap_or(0)).max(1);
+            let value =
+                Timespec { tv_sec: (at / 1_000_000_000) as i64, tv_nsec: (at % 1_000_000_000) as i64 };
+            let none = Timespec { tv_sec: 0, tv_nsec: 0 };
+            let spec = Itimerspec { it_interval: none, it_value: value };
+            rustix::time::timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &spec)?;
+            self.armed = next;
+        }
+        let timeout = if self.ready.is_empty() { LOOK_UP } else { std::time::Duration::ZERO };
+        match self.poll.poll(events, Some(timeout)) {
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => Ok(()),
+            other => other,
+        }
+    }
+
+    fn accept(&mut self, listener: usize) -> io::Result<()> {
+        loop {
+            let (socket, peer) = match self.listeners[listener].accept() {
+                Ok(a) => a,
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(e) if e.kind() == io::ErrorKind::ConnectionAborted => continue,
+                // No descriptor is left, most likely: the flow will say that nobody came.
+                Err(_) => return Ok(()),
+            };
+            let key = socket.local_addr().ok().and_then(|l| l.as_socket()).zip(peer.as_socket());
+            match key.and_then(|k| self.expected.remove(&k)) {
+                Some(i) => {
+                    let now = self.now();
+                    self.flows[i].accept(now, socket);
+                    self.register(i);
+                    self.enqueue(i);
+                }
+                None => self.strangers += 1,
+            }
+        }
+    }
+}
+
+/// Raises the limit of open files as far as it goes.
+fn allow_many_sockets() {
+    use rustix::process::{getrlimit, setrlimit, Resource, Rlimit};
+    let limit = getrlimit(Resource::Nofile);
+    // Without it a great many flows fail one by one, and say why.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
+}
+
+fn cpu_seconds() -> f64 {
+    let t = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    t.tv_sec as f64 + t.tv_nsec as f64 / 1e9
+}

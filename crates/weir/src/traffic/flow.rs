@@ -1,0 +1,427 @@
+//! One end of a TCP flow: its socket, and what is done when the socket is ready.
+
+use super::intake::Intake;
+use super::sender::Sender;
+use super::spec::{Amount, FlowSpec, Role, Spec};
+use super::{sys, FlowReport};
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
+use std::io;
+use std::net::Shutdown;
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+/// The most that is read at once, so that a stamp never covers more.
+pub const READ_MAX: usize = 16 * 1024;
+/// The most that is written at once.
+pub(super) const WRITE_MAX: usize = 64 * 1024;
+/// Reads or writes before another flow has its turn.
+const TURN: usize = 16;
+/// Unsent bytes in the kernel above which the socket takes no more. A flow whose time is up has no
+/// more than this to get rid of.
+const UNSENT: u32 = 128 * 1024;
+
+/// Where a flow stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Its start, or the peer, has yet to come.
+    Waiting,
+    /// `connect` is under way.
+    Connecting,
+    /// Data flows.
+    Open,
+    /// All is sent; the peer has yet to close.
+    Draining,
+    /// Closed.
+    Done,
+}
+
+/// Whether a flow has more to do at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// It stopped because its turn was over.
+    More,
+    /// The socket stopped it; an event says when to go on.
+    Idle,
+}
+
+enum End {
+    Receives(Intake),
+    Sends(Sender),
+}
+
+/// One end of a flow.
+pub(super) struct Flow {
+    spec: FlowSpec,
+    /// From here on the peer may end the connection any time, and however it does is no error.
+    limit_ns: u64,
+    state: State,
+    socket: Option<Socket>,
+    end: End,
+    /// The peer has closed its direction: reads go on until they say so.
+    peer_closed: bool,
+    opened_ns: Option<u64>,
+    established_ns: Option<u64>,
+    error: Option<String>,
+}
+
+impl Flow {
+    /// A flow that waits for its start.
+    pub fn new(spec: FlowSpec, all: &Spec) -> Flow {
+        let limit_ns = match spec.amount {
+            Amount::Bytes(_) => all.stop_ns,
+            Amount::UntilNs(until) => until.min(all.stop_ns),
+        };
+        let end = if spec.sends {
+            End::Sends(Sender::new(spec.amount, spec.series))
+        } else {
+            End::Receives(Intake::new(spec.amount, all.bin_ns, spec.gap_after_ns))
+        };
+        Flow {
+            spec,
+            limit_ns,
+            state: State::Waiting,
+            socket: None,
+            end,
+            peer_closed: false,
+            opened_ns: None,
+            established_ns: None,
+            error: None,
+        }
+    }
+
+    pub fn spec(&self) -> &FlowSpec {
+        &self.spec
+    }
+    pub fn socket(&self) -> Option<&Socket> {
+        self.socket.as_ref()
+    }
+    pub fn is_done(&self) -> bool {
+        self.state == State::Done
+    }
+    /// Whether samples of TCP_INFO say something about it.
+    pub fn is_sending(&self) -> bool {
+        self.spec.sends && matches!(self.state, State::Open | State::Draining)
+    }
+
+    /// Opens the connection. The socket is there afterwards unless the flow failed.
+    pub fn connect(&mut self, now: u64) {
+        self.opened_ns = Some(now);
+        match open(&self.spec) {
+            Ok(socket) => {
+                self.socket = Some(socket);
+                self.state = State::Connecting;
+            }
+            Err(e) => self.fail(now, e),
+        }
+    }
+
+    /// Takes the connection that the peer opened.
+    pub fn accept(&mut self, now: u64, socket: Socket) {
+        let set = socket
+            .set_nonblocking(true)
+            .map_err(|e| e.to_string())
+            .and_then(|()| configure(&socket, &self.spec));
+        self.socket = Some(socket);
+        match set {
+            Ok(()) => self.establish(now),
+            Err(e) => self.fail(now, e),
+        }
+    }
+
+    fn establish(&mut self, now: u64) {
+        self.established_ns = Some(now);
+        self.state = State::Open;
+        if let (End::Sends(s), Some(socket)) = (&mut self.end, &self.socket) {
+            let name = socket.tcp_congestion().unwrap_or_default();
+            s.uses(String::from_utf8_lossy(&name).trim_end_matches('\0').to_string());
+        }
+    }
+
+    /// The kernel says that the peer closed its direction.
+    pub fn peer_closed(&mut self) {
+        self.peer_closed = true;
+    }
+
+    /// Does what the socket allows, within one turn. `clock` stamps every read.
+    pub fn turn(&mut self, clock: &impl Fn() -> u64, buffer: &mut [u8; READ_MAX], zeroes: &[u8]) -> Turn {
+        if self.state == State::Connecting && !self.connected(clock()) {
+            return Turn::Idle;
+        }
+        let turn = match (self.state, self.spec.sends) {
+            (State::Open, true) => self.write(clock, zeroes),
+            (State::Open, false) => self.read(clock, buffer),
+            (State::Draining, _) => self.drain(clock, buffer),
+            _ => Turn::Idle,
+        };
+        self.hold_window();
+        turn
+    }
+
+    /// The kernel sets the clamp anew when the size of arriving segments changes what it thinks a
+    /// buffer holds (`tcp_measure_rcv_mss`, Linux 6.6 and later).
+    fn hold_window(&self) {
+        if let (Some(socket), Some(rwnd), false) = (&self.socket, self.spec.rwnd, self.spec.sends) {
+            let _ = clamp_window(socket, rwnd);
+        }
+    }
+
+    fn connected(&mut self, now: u64) -> bool {
+        let Some(socket) = &self.socket else { return false };
+        match socket.take_error() {
+            Ok(None) if socket.peer_addr().is_ok() => self.establish(now),
+            Ok(None) => {}
+            Ok(Some(e)) | Err(e) => self.fail(now, format!("connect to {}: {e}", self.spec.remote)),
+        }
+        self.state == State::Open
+    }
+
+    fn read(&mut self, clock: &impl Fn() -> u64, buffer: &mut [u8; READ_MAX]) -> Turn {
+        for _ in 0..TURN {
+            let (Some(socket), End::Receives(intake)) = (&self.socket, &mut self.end) else {
+                return Turn::Idle;
+            };
+            match discard(socket, buffer) {
+                Ok(0) => {
+                    let now = clock();
+                    intake.eof(now);
+                    self.closed_by_sender(now);
+                    return Turn::Idle;
+                }
+                Ok(n) => {
+                    intake.read(clock(), n as u64);
+                    // Less than asked for: the queue was empty, and what comes after is an event.
+                    if n < READ_MAX && !self.peer_closed {
+                        return Turn::Idle;
+                    }
+                }
+                Err(e) => return self.stopped(clock(), &e, "read"),
+            }
+        }
+        Turn::More
+    }
+
+    fn closed_by_sender(&mut self, now: u64) {
+        match (self.spec.amount, &self.end) {
+            (Amount::Bytes(all), End::Receives(i)) if !i.complete() => {
+                self.fail(now, format!("the sender closed before all {all} bytes were here"));
+            }
+            _ => self.close(),
+        }
+    }
+
+    fn write(&mut self, clock: &impl Fn() -> u64, zeroes: &[u8]) -> Turn {
+        for _ in 0..TURN {
+            let (Some(socket), End::Sends(sender)) = (&self.socket, &mut self.end) else { return Turn::Idle };
+            let want = sender.wants(WRITE_MAX);
+            if want == 0 {
+                self.end_of_data(clock());
+                return Turn::More;
+            }
+            match socket.send(&zeroes[..want]) {
+                Ok(n) => sender.wrote(n),
+                Err(e) => return self.stopped(clock(), &e, "write"),
+            }
+        }
+        Turn::More
+    }
+
+    /// Closes the sending direction.
+    fn end_of_data(&mut self, now: u64) {
+        self.sample(now);
+        if let Some(socket) = &self.socket {
+            match socket.shutdown(Shutdown::Write) {
+                Ok(()) => self.state = State::Draining,
+                Err(e) => self.fail(now, format!("shutdown: {e}")),
+            }
+        }
+    }
+
+    /// Waits for the peer to close, which it does when it has read everything.
+    fn drain(&mut self, clock: &impl Fn() -> u64, buffer: &mut [u8; READ_MAX]) -> Turn {
+        for _ in 0..TURN {
+            let Some(socket) = &self.socket else { return Turn::Idle };
+            match discard(socket, buffer) {
+                Ok(0) => {
+                    self.sample(clock());
+                    self.close();
+                    return Turn::Idle;
+                }
+                Ok(_) => {}
+                Err(e) => return self.stopped(clock(), &e, "waiting for the peer to close"),
+            }
+        }
+        Turn::More
+    }
+
+    /// What an error of a socket call means.
+    fn stopped(&mut self, now: u64, e: &io::Error, what: &str) -> Turn {
+        match e.kind() {
+            io::ErrorKind::WouldBlock => Turn::Idle,
+            io::ErrorKind::Interrupted => Turn::More,
+            _ => {
+                self.fail(now, format!("{what}: {e}"));
+                Turn::Idle
+            }
+        }
+    }
+
+    /// Looks at the kernel's state of the flow, if this end sends.
+    pub fn sample(&mut self, now: u64) {
+        if let (End::Sends(sender), Some(socket)) = (&mut self.end, &self.socket) {
+            sender.sample(now, socket.as_fd());
+        }
+    }
+
+    /// The flow's time is up: its sender says so to the peer.
+    pub fn time_is_up(&mut self, now: u64) {
+        if self.spec.sends && self.state == State::Open {
+            self.end_of_data(now);
+        }
+    }
+
+    /// Ends the flow where it stands; a connection is reset, so that nothing of it stays behind.
+    pub fn abort(&mut self, now: u64) {
+        if matches!(self.state, State::Done) {
+            return;
+        }
+        if self.state == State::Open {
+            self.sample(now);
+        }
+        if self.state == State::Connecting {
+            self.error.get_or_insert(format!("connect to {}: no answer", self.spec.remote));
+        } else if self.state == State::Waiting && self.spec.start_ns <= now {
+            self.error.get_or_insert("the peer never connected".into());
+        }
+        if let Some(socket) = &self.socket {
+            // Failing means an orderly close, which is no worse.
+            let _ = socket.set_linger(Some(Duration::ZERO));
+        }
+        self.close();
+    }
+
+    fn fail(&mut self, now: u64, error: String) {
+        if now < self.limit_ns {
+            self.error.get_or_insert(error);
+        }
+        self.close();
+    }
+
+    fn close(&mut self) {
+        self.socket = None;
+        self.state = State::Done;
+    }
+
+    /// The account of this end at `now`.
+    pub fn finish(self, now: u64) -> FlowReport {
+        let (received, sent) = match self.end {
+            End::Receives(i) => (Some(i.finish(now)), None),
+            End::Sends(s) => (None, Some(s.finish())),
+        };
+        FlowReport {
+            id: self.spec.id,
+            error: self.error,
+            opened_ns: self.opened_ns,
+            established_ns: self.established_ns,
+            received,
+            sent,
+        }
+    }
+}
+
+/// Reads up to [`READ_MAX`] bytes without copying them: with MSG_TRUNC TCP discards (tcp(7)).
+fn discard(socket: &Socket, buffer: &mut [u8; READ_MAX]) -> io::Result<usize> {
+    let (_, n) = rustix::net::recv(socket, &mut buffer[..], rustix::net::RecvFlags::TRUNC)?;
+    Ok(n)
+}
+
+/// A bound socket whose `connect` is under way.
+fn open(spec: &FlowSpec) -> Result<Socket, String> {
+    let socket = stream(spec)?;
+    socket.bind(&spec.local.into()).map_err(|e| format!("bind to {}: {e}", spec.local))?;
+    match socket.connect(&spec.remote.into()) {
+        Ok(()) => Ok(socket),
+        Err(e) if e.raw_os_error() == Some(libc::EINPROGRESS) => Ok(socket),
+        Err(e) => Err(format!("connect to {}: {e}", spec.remote)),
+    }
+}
+
+/// A socket that does not block, with the options of `spec`.
+fn stream(spec: &FlowSpec) -> Result<Socket, String> {
+    let socket = Socket::new(Domain::for_address(spec.local), Type::STREAM, Some(Protocol::TCP))
+        .map_err(|e| format!("socket: {e}"))?;
+    let set = socket.set_nonblocking(true).and_then(|()| socket.set_reuse_address(true));
+    set.map_err(|e| format!("socket: {e}"))?;
+    configure(&socket, spec)?;
+    Ok(socket)
+}
+
+/// Listens for the peers of `specs`, which share one local address. What the handshake negotiates
+/// (segment size, window scale) comes from here, so the largest of each is taken; an accepted
+/// connection then gets its own.
+pub(super) fn listen(specs: &[&FlowSpec]) -> Result<Socket, String> {
+    let Some(&first) = specs.first() else { return Err("no flow to listen for".into()) };
+    debug_assert!(specs.iter().all(|s| s.role == Role::Listen && s.local == first.local));
+    let largest = |of: fn(&FlowSpec) -> Option<u32>| {
+        let all: Option<Vec<u32>> = specs.iter().map(|s| of(s)).collect();
+        all.and_then(|all| all.into_iter().max())
+    };
+    let shared = FlowSpec {
+        cc: None,
+        mss: largest(|s| s.mss),
+        rwnd: largest(|s| s.rwnd),
+        sndbuf: largest(|s| s.sndbuf),
+        ..first.clone()
+    };
+    let socket = stream(&shared)?;
+    let fault = |e| format!("listen on {}: {e}", first.local);
+    socket.bind(&first.local.into()).map_err(fault)?;
+    socket.listen(4096).map_err(fault)?;
+    Ok(socket)
+}
+
+fn configure(socket: &Socket, spec: &FlowSpec) -> Result<(), String> {
+    if let Some(cc) = spec.cc.as_ref().filter(|_| spec.sends) {
+        socket.set_tcp_congestion(cc.as_bytes()).map_err(|e| no_congestion_control(cc, &e))?;
+    }
+    let option = |what: &'static str| move |e: io::Error| format!("{what}: {e}");
+    if let Some(mss) = spec.mss {
+        socket.set_tcp_mss(mss).map_err(option("TCP_MAXSEG"))?;
+    }
+    if let Some(rwnd) = spec.rwnd {
+        limit_window(socket, rwnd).map_err(option("receive window"))?;
+    }
+    if let Some(bytes) = spec.sndbuf {
+        let bytes = i32::try_from(bytes).unwrap_or(i32::MAX);
+        sys::set_option(socket.as_fd(), libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, bytes)
+            .or_else(|_| socket.set_send_buffer_size(bytes as usize))
+            .map_err(option("SO_SNDBUF"))?;
+    }
+    if spec.sends {
+        SockRef::from(socket).set_tcp_notsent_lowat(UNSENT).map_err(option("TCP_NOTSENT_LOWAT"))?;
+        socket.set_tcp_nodelay(true).map_err(option("TCP_NODELAY"))?;
+    }
+    Ok(())
+}
+
+/// Makes `rwnd` the largest window that is advertised. The clamp is exact; the buffer (which the
+/// kernel doubles, and charges with what segments really occupy) must not close the window earlier,
+/// and should not leave much more when the kernel forgets the clamp.
+fn limit_window(socket: &Socket, rwnd: u32) -> io::Result<()> {
+    let buffer = i32::try_from(rwnd.saturating_add(rwnd / 2)).unwrap_or(i32::MAX);
+    sys::set_option(socket.as_fd(), libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, buffer)
+        .or_else(|_| socket.set_recv_buffer_size(buffer as usize))?;
+    clamp_window(socket, rwnd)
+}
+
+fn clamp_window(socket: &Socket, rwnd: u32) -> io::Result<()> {
+    let clamp = i32::try_from(rwnd).unwrap_or(i32::MAX);
+    sys::set_option(socket.as_fd(), libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP, clamp)
+}
+
+fn no_congestion_control(cc: &str, e: &io::Error) -> String {
+    let list = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
+    format!(
+        "congestion control `{cc}` cannot be used ({e}); this kernel has: {} (others may be modules: `modprobe tcp_{cc}`)",
+        list.as_deref().unwrap_or("?").trim()
+    )
+}

@@ -1,0 +1,40 @@
+//! Traffic: real TCP flows and UDP probes, any number of them in one process with one event loop.
+//!
+//! A [`Spec`] says which ends of which flows a process plays; [`Generator::open`] opens what listens,
+//! [`Generator::run`] carries them out and gives a [`Report`]. Times are nanoseconds since an epoch
+//! on CLOCK_MONOTONIC, which all processes of a machine share, namespaces or not, so that what one
+//! process sends and another receives lies on one axis.
+//!
+//! Bytes are counted where they are received, after reads of at most [`READ_MAX`] bytes that are
+//! stamped one by one: counting at the sender, or in large reads, makes intervals at low rates jump.
+//! Payload is neither made nor looked at: senders write one buffer of zeroes again and again, and
+//! receivers discard in the kernel (`MSG_TRUNC`).
+//!
+//! A flow is known by its four-tuple. The connecting end binds its local port, so the listening end
+//! can tell flows apart without a byte of its own in the stream: `bytes` is what the wire carries.
+//!
+//! Nothing here waits for a peer without a limit: [`Spec::stop_ns`] ends everything, and what went
+//! wrong is said per flow.
+
+mod bins;
+mod clock;
+mod engine;
+mod flow;
+mod intake;
+mod probe;
+mod protocol;
+mod quantile;
+mod report;
+mod sender;
+mod spec;
+mod sys;
+
+pub use bins::Bins;
+pub use clock::monotonic;
+pub use engine::Generator;
+pub use flow::READ_MAX;
+pub use probe::{ProbeSink, ProbeSource};
+pub use protocol::{serve, Control, GO, READY, STOP};
+pub use quantile::Quantiles;
+pub use report::{FlowReport, Gap, ProbeReport, Received, Report, Sent, Series};
+pub use spec::{Amount, FlowSpec, ProbeSpec, Role, Spec};

@@ -1,0 +1,462 @@
+//! Labs in real namespaces. They need root; without it each test says so and passes.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use weir::lab::{self, Options, Outcome, Probe};
+use weir::plan::{self, FlowGroup, Length, Plan, Ports};
+use weir::result::Status;
+use weir_core::gateway::Direction;
+use weir_core::time::Duration as Nanos;
+
+/// Labs that measure take turns: two processors are not enough for several.
+static TURN: Mutex<()> = Mutex::new(());
+
+fn root() -> bool {
+    let root = rustix::process::geteuid().is_root();
+    if !root {
+        eprintln!("skipped: labs need root");
+    }
+    root
+}
+
+/// A name that belongs to this test in this process.
+fn id(test: &str) -> String {
+    format!("wlab-{}-{test}", std::process::id())
+}
+
+fn options(id: &str) -> Options {
+    Options {
+        id: Some(id.to_string()),
+        program: env!("CARGO_BIN_EXE_weir").into(),
+        progress: false,
+        ..Options::new().unwrap()
+    }
+}
+
+fn group(id: &str, port: u16, direction: Direction, length: Length) -> FlowGroup {
+    FlowGroup {
+        id: id.into(),
+        count: 1,
+        cc: Some("reno".into()),
+        start: Nanos::from_millis(100),
+        stagger: Nanos::ZERO,
+        length,
+        direction,
+        ports: Ports::Shared(port),
+        mss: None,
+        rwnd: None,
+        delayed_ack: None,
+        initial_window: None,
+    }
+}
+
+fn plan(ms: u64, groups: Vec<FlowGroup>) -> Plan {
+    Plan {
+        name: "lab-test".into(),
+        title: String::new(),
+        duration: Nanos::from_millis(ms),
+        interval: Nanos::from_millis(200),
+        bin: Nanos::from_millis(10),
+        seed: 1,
+        path: plan::Path::default(),
+        gateway: None,
+        groups,
+        expects: vec![],
+        reference: None,
+        config_sha256: String::new(),
+    }
+}
+
+fn run(plan: &Plan, options: &Options) -> Outcome {
+    let outcome = lab::run(plan, "", options).unwrap();
+    assert!(!left_behind(options.id.as_ref().unwrap()), "the lab left something behind");
+    outcome
+}
+
+/// Whether namespaces or records of the lab `id` exist.
+fn left_behind(id: &str) -> bool {
+    let has = |directory: &str, text: &str| {
+        let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+        entries.into_iter().any(|e| e.file_name().to_string_lossy().contains(text))
+    };
+    has("/run/netns", &format!("weir-{id}-")) || has("/run/weir/lab", id)
+}
+
+#[test]
+fn a_lab_with_a_bridge_measures_its_flows() {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    if !root() {
+        return;
+    }
+    let mut finite = group("finite", 5001, Direction::In, Length::Bytes(300_000));
+    finite.count = 10;
+    finite.stagger = Nanos::from_millis(10);
+    let plan = plan(1_000, vec![group("up", 5000, Direction::Out, Length::UntilEnd), finite]);
+    let outcome = run(&plan, &options(&id("bridge")));
+    let r = &outcome.result;
+    assert_eq!((outcome.faults, r.status), (vec![], Status::Ok));
+    assert_eq!((r.flows.len(), r.duration_s), (11, 1.0));
+    let up = &r.flows[0];
+    assert!(up.goodput_bps > 1e9, "{}", up.goodput_bps);
+    assert_eq!((up.id.as_str(), up.cc.as_str(), up.start_s, up.end_s), ("up.0", "reno", 0.1, 1.0));
+    let sum: u64 = up.intervals.iter().map(|i| i.bytes).sum();
+    assert!(sum.abs_diff(up.bytes) * 100 <= up.bytes, "{sum} and {}", up.bytes);
+    assert_eq!(up.intervals.len(), 5);
+    assert!(up.rtt_us.p50 > 0);
+    for f in &r.flows[1..] {
+        assert_eq!(f.bytes, 300_000);
+        assert!(f.fct_s.unwrap() > 0.0 && f.end_s < 1.0, "{f:?}");
+    }
+    let names: Vec<&str> = r.links.iter().map(|l| l.name.as_str()).collect();
+    assert_eq!(names, ["lan.out", "lan.back", "wan.out", "wan.back"]);
+    assert!(r.links.iter().all(|l| l.packets > 100));
+}
+
+#[test]
+fn ports_are_captured_on_demand() {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    if !root() || !installed("tcpdump") {
+        return;
+    }
+    let directory = std::env::temp_dir().join(id("pcap"));
+    let mut options = options(&id("pcap"));
+    options.pcap = Some(directory.clone());
+    let plan = plan(500, vec![group("f", 5000, Direction::Out, Length::Bytes(50_000))]);
+    assert_eq!(run(&plan, &options).faults, Vec::<String>::new());
+    for port in ["lan", "wan"] {
+        let file = directory.join(format!("gw-{port}.pcap"));
+        assert!(std::fs::metadata(&file).unwrap().len() > 500, "{}", file.display());
+    }
+    std::fs::remove_dir_all(directory).unwrap();
+}
+
+#[test]
+fn two_labs_run_side_by_side() {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    if !root() {
+        return;
+    }
+    let labs = ["left", "right"].map(|side| {
+        std::thread::spawn(move || {
+            let groups = vec![group(side, 5000, Direction::Out, Length::Bytes(2_000_000))];
+            run(&plan(600, groups), &options(&id(side)))
+        })
+    });
+    for (lab, side) in labs.into_iter().zip(["left.0", "right.0"]) {
+        let outcome = lab.join().unwrap();
+        assert_eq!(outcome.faults, Vec::<String>::new());
+        assert_eq!((outcome.result.flows[0].id.as_str(), outcome.result.flows[0].bytes), (side, 2_000_000));
+    }
+}
+
+#[test]
+fn a_name_is_taken_while_its_lab_runs() {
+    if !root() {
+        return;
+    }
+    let name = id("taken");
+    let mut first = helper(&name);
+    let refused = lab::run(&plan(200, vec![]), "", &options(&name)).unwrap_err();
+    assert!(refused.contains("running already"), "{refused}");
+    interrupt(&mut first);
+    assert!(!left_behind(&name));
+}
+
+#[test]
+fn a_gateway_that_does_not_start_is_told_and_nothing_stays() {
+    if !root() {
+        return;
+    }
+    let mut plan = plan(200, vec![]);
+    plan.gateway = Some(weir_core::gateway::Config::default());
+    let mut options = options(&id("nogw"));
+    options.program = PathBuf::from("/bin/false");
+    let error = lab::run(&plan, "[gateway]\n", &options).unwrap_err();
+    assert!(error.contains("weir run: exit status: 1"), "{error}");
+    assert!(!left_behind(&id("nogw")));
+}
+
+/// Stands for `weir run` and `weir wan`: says ready, and reports when it is ended. The emulator is a
+/// bridge.
+const STAND_IN: &str = r#"#!/bin/sh
+report() {
+    case $1 in
+    run) echo '{"gateway": {"cpu_s": 0.5, "user_data_bytes": 0, "frames": {"in": 7, "made": 0, "out": 7,
+        "held": 0, "absorbed": 0, "dropped": {}}}, "flows": [{"src": "10.0.0.1:10000",
+        "dst": "10.0.0.2:5000", "class": "all", "pass_reason": "mptcp", "held_bytes": 0, "held_us": 0,
+        "debt_bytes": 0, "slow_start": false, "rtt_us": 0, "window": 0, "period_us": 0}]}' ;;
+    wan) echo '{"links": [{"name": "wan.out", "packets": 42, "bytes": 4200, "utilization": 0.5,
+        "queue_us": {"p50": 1, "p99": 2, "max": 3}, "marks": 0, "drops": {"random_loss": 1}}]}' ;;
+    esac
+}
+case $1 in
+traffic) exec "$REAL_WEIR" traffic ;;
+wan)
+    ip link add br0 type bridge forward_delay 0 && ip link set lan master br0 || exit 1
+    ip link set wan master br0 && ip link set br0 up || exit 1 ;;
+esac
+grep -q ports "$2" || exit 1
+trap 'report $1 > "$4"; exit 0' TERM
+echo ready
+while :; do sleep 0.05; done
+"#;
+
+#[test]
+fn gateway_and_emulator_are_started_and_their_reports_taken() {
+    use std::os::unix::fs::PermissionsExt;
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    if !root() {
+        return;
+    }
+    let script = std::env::temp_dir().join(id("stand-in"));
+    let text = STAND_IN.replace("$REAL_WEIR", env!("CARGO_BIN_EXE_weir"));
+    std::fs::write(&script, text).unwrap();
+    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let mut plan = plan(800, vec![group("up", 5000, Direction::Out, Length::UntilEnd)]);
+    plan.gateway = Some(weir_core::gateway::Config::default());
+    plan.path.wan_out.delay = Nanos::from_millis(1);
+    let options = Options { program: script.clone(), ..options(&id("devices")) };
+    let outcome = lab::run(&plan, "[gateway]\n", &options).unwrap();
+    std::fs::remove_file(script).unwrap();
+    assert!(!left_behind(&id("devices")));
+    assert_eq!(outcome.faults, Vec::<String>::new());
+    let r = outcome.result;
+    assert_eq!(r.gateway.unwrap().frames.received, 7);
+    assert_eq!((r.flows[0].class.as_str(), r.flows[0].pass_reason.as_deref()), ("all", Some("mptcp")));
+    assert!(r.flows[0].goodput_bps > 1e8);
+    let out = r.links.iter().find(|l| l.name == "wan.out").unwrap();
+    assert_eq!((out.packets, out.drops["random_loss"]), (42, 1));
+    // Without segmentation offload a packet is a frame of the wire.
+    let lan = &r.links[0];
+    assert!(lan.bytes / lan.packets <= 1514, "{lan:?}");
+}
+
+#[test]
+fn an_interrupted_lab_keeps_what_it_has_and_leaves_nothing() {
+    if !root() {
+        return;
+    }
+    let name = id("int");
+    let mut helper = helper(&name);
+    std::thread::sleep(Duration::from_millis(700));
+    let said = interrupt(&mut helper);
+    assert!(!left_behind(&name));
+    // The helper prints the status and the bytes.
+    let words: Vec<&str> = said.split_whitespace().skip_while(|w| *w != "OUTCOME").collect();
+    assert_eq!(words[1], "Interrupted", "{said}");
+    assert!(words[2].parse::<u64>().unwrap() > 1_000_000, "{said}");
+    let covered: f64 = words[3].parse().unwrap();
+    assert!((0.3..5.0).contains(&covered), "{said}");
+}
+
+#[test]
+fn the_next_lab_cleans_up_after_one_that_was_killed() {
+    if !root() {
+        return;
+    }
+    let name = id("killed");
+    let mut helper = helper(&name);
+    let children = children_of(helper.id());
+    assert_eq!(children.len(), 2, "two traffic processes");
+    helper.kill().unwrap();
+    helper.wait().unwrap();
+    wait_until("the lab's processes are gone", || children.iter().all(|pid| !is_running(*pid)));
+    assert!(left_behind(&name));
+    run(&plan(200, vec![]), &options(&id("next")));
+    assert!(!left_behind(&name));
+}
+
+/// The same shaped path, once measured with iperf3 and once with our own generator.
+#[test]
+fn iperf3_agrees() {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    if !root() || !installed("iperf3") || !installed("tc") {
+        return;
+    }
+    let name = id("iperf");
+    let mut lab = helper(&name);
+    let inside = |place: &str, program: &str| {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &format!("weir-{name}-{place}"), program]);
+        command.stdout(Stdio::piped());
+        command
+    };
+    let shape =
+        ["qdisc", "add", "dev", "wan", "root", "tbf", "rate", "100mbit", "burst", "64kb", "latency", "20ms"];
+    assert!(inside("gw", "tc").args(shape).status().unwrap().success());
+
+    let mut server = inside("sv", "iperf3").args(["-s", "-1", "-p", "6001"]).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(300));
+    let client = ["-c", "10.0.0.2", "-p", "6001", "-t", "3", "-J", "-C", "reno"];
+    let out = inside("cl", "iperf3").args(client).output().unwrap();
+    server.wait().unwrap();
+    let report: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    let theirs = report["end"]["sum_received"]["bits_per_second"].as_f64().unwrap();
+
+    let ours = measure_by_hand(&inside);
+    interrupt(&mut lab);
+    println!("iperf3 {theirs:.0} b/s, ours {ours:.0} b/s");
+    assert!((ours / theirs - 1.0).abs() < 0.1, "iperf3 {theirs} b/s, ours {ours} b/s");
+    assert!((80e6..100e6).contains(&ours), "{ours}");
+}
+
+/// Three seconds between two `weir traffic` processes driven as [`weir::traffic::serve`] says, in bits
+/// per second.
+fn measure_by_hand(inside: &impl Fn(&str, &str) -> Command) -> f64 {
+    let flow = |role, local, remote, sends| {
+        format!(
+            r#"{{"id": "f", "role": "{role}", "local": "10.0.0.{local}", "remote": "10.0.0.{remote}", "sends": {sends},
+               "start_ns": 0, "amount": {{"until_ns": 3000000000}}, "cc": "reno"}}"#
+        )
+    };
+    let sides = [
+        ("sv", flow("listen", "2:6002", "1:7002", false)),
+        ("cl", flow("connect", "1:7002", "2:6002", true)),
+    ];
+    let mut processes = sides.map(|(place, flow)| {
+        let mut process =
+            inside(place, env!("CARGO_BIN_EXE_weir")).arg("traffic").stdin(Stdio::piped()).spawn().unwrap();
+        let input = process.stdin.as_mut().unwrap();
+        writeln!(input, r#"{{"stop_ns": 4000000000, "flows": [{flow}]}}"#).unwrap();
+        let mut output = BufReader::new(process.stdout.take().unwrap());
+        let mut ready = String::new();
+        output.read_line(&mut ready).unwrap();
+        assert_eq!(ready.trim(), "ready");
+        (process, output)
+    });
+    let epoch = weir::traffic::monotonic() + Nanos::from_millis(20);
+    for (process, _) in &mut processes {
+        writeln!(process.stdin.as_mut().unwrap(), "go {}", epoch.as_nanos()).unwrap();
+    }
+    let reports = processes.map(|(mut process, mut output)| {
+        let mut line = String::new();
+        output.read_line(&mut line).unwrap();
+        assert!(process.wait().unwrap().success());
+        serde_json::from_str::<weir::traffic::Report>(&line).unwrap()
+    });
+    assert!(reports.iter().all(|r| r.flows[0].error.is_none()), "{reports:?}");
+    let got = reports[0].flows[0].received.as_ref().unwrap();
+    got.bytes_in_time as f64 * 8.0 / 3.0
+}
+
+/// Not a test: a lab of 60 s for the tests above, which start it as a process of its own.
+#[test]
+#[ignore = "played as a process of its own by other tests"]
+fn a_long_lab() {
+    let Ok(name) = std::env::var("WEIR_LONG_LAB") else { return };
+    let options = Options { stop: Options::with_signals().unwrap().stop, ..options(&name) };
+    let mut flow = group("up", 5000, Direction::Out, Length::UntilEnd);
+    if name.ends_with("iperf") {
+        // A lab that only stands there: its flow starts when the lab is long gone.
+        flow.start = Nanos::from_secs(50);
+    }
+    let plan = plan(60_000, vec![flow]);
+    let outcome = lab::run(&plan, "", &options).unwrap();
+    let r = outcome.result;
+    println!("OUTCOME {:?} {} {}", r.status, r.flows[0].bytes, r.duration_s);
+}
+
+/// Starts the long lab and waits until its traffic runs.
+fn helper(name: &str) -> Child {
+    let child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "a_long_lab", "--ignored", "--nocapture"])
+        .env("WEIR_LONG_LAB", name)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::inherit())
+        .spawn()
+        .unwrap();
+    let record = Path::new("/run/weir/lab").join(name);
+    wait_until("the lab stands", || {
+        let text = std::fs::read_to_string(&record).unwrap_or_default();
+        text.contains("-sv") && children_of(child.id()).iter().filter(|&&c| is_traffic(c)).count() == 2
+    });
+    child
+}
+
+/// Sends SIGINT and waits for the end; what it said.
+fn interrupt(child: &mut Child) -> String {
+    let pid = rustix::process::Pid::from_child(child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    let mut said = String::new();
+    std::io::Read::read_to_string(child.stdout.as_mut().unwrap(), &mut said).unwrap();
+    assert!(child.wait().unwrap().success(), "{said}");
+    said
+}
+
+fn children_of(pid: u32) -> Vec<u32> {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let text = tasks.filter_map(|t| std::fs::read_to_string(t.path().join("children")).ok());
+    text.flat_map(|t| t.split_whitespace().filter_map(|p| p.parse().ok()).collect::<Vec<u32>>()).collect()
+}
+
+fn is_traffic(pid: u32) -> bool {
+    let line = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    line.contains("\0traffic")
+}
+
+fn is_running(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
+}
+
+fn wait_until(what: &str, condition: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !condition() {
+        assert!(start.elapsed() < Duration::from_secs(20), "not within 20 s: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn installed(program: &str) -> bool {
+    let found = Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    if found.is_err() {
+        eprintln!("skipped: {program} is missing");
+    }
+    found.is_ok()
+}
+
+#[test]
+fn a_probe_over_bare_cables_shows_its_own_error() {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    if !root() {
+        return;
+    }
+    let mut options = options(&id("probe"));
+    options.probe = Some(Probe { pps: 5_000, size: 200, direction: Direction::Out });
+    let outcome = run(&plan(600, vec![]), &options);
+    let probe = outcome.probe.unwrap();
+    assert_eq!((probe.configured_ns, probe.sink.received), (0, probe.source.sent));
+    assert!(probe.sink.received > 1_000, "{probe:?}");
+    let (p50, p99, _) = probe.error_ns().unwrap();
+    assert!(p50 > 0 && p50 <= p99 && p50 < 1_000_000, "{probe:?}");
+}
+
+/// Not a test: the probe's own error at the rates that emulators are measured at.
+#[test]
+#[ignore = "a measurement: cargo test --release --test lab probe_speed -- --ignored --nocapture"]
+fn probe_speed() {
+    for pps in [1_000, 10_000, 100_000] {
+        let mut options = options(&id("probes"));
+        options.probe = Some(Probe { pps, size: 1_000, direction: Direction::Out });
+        let p = run(&plan(3_000, vec![]), &options).probe.unwrap();
+        println!("{pps}/s: sent {} skipped {} received {}", p.source.sent, p.source.skipped, p.sink.received);
+        println!("  late {:?}", p.source.lateness_ns);
+        println!("  kernel {:?}\n  app {:?}", p.sink.delay_ns, p.sink.delay_app_ns);
+    }
+}
+
+/// Not a test: what the generator carries over bare cables and a bridge; for release builds.
+#[test]
+#[ignore = "a measurement: cargo test --release --test lab speed -- --ignored --nocapture"]
+fn speed() {
+    for count in [1, 8, 100, 1_000] {
+        let mut flows = group("up", 5000, Direction::Out, Length::UntilEnd);
+        flows.count = count;
+        let outcome = run(&plan(4_000, vec![flows]), &options(&id("speed")));
+        let sum: f64 = outcome.result.flows.iter().map(|f| f.goodput_bps).sum();
+        println!("{count} flows: {:.2} Gb/s, {:?}", sum / 1e9, outcome.faults);
+    }
+}

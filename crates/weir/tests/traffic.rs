@@ -1,0 +1,204 @@
+//! The traffic generator over loopback, both ends in this process.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+use weir::traffic::{
+    monotonic, Amount, Control, FlowReport, FlowSpec, Generator, ProbeSpec, Report, Role, Spec,
+};
+use weir_core::time::Duration as Nanos;
+
+const MS: u64 = 1_000_000;
+
+/// An address that no other test uses: all of 127.0.0.0/8 is loopback.
+fn at(host: u8, port: u16) -> SocketAddr {
+    SocketAddr::from(([127, 77, (std::process::id() % 251) as u8, host], port))
+}
+
+/// The connecting end of an upload.
+fn upload(id: &str, host: u8, client_port: u16, amount: Amount) -> FlowSpec {
+    FlowSpec {
+        id: id.into(),
+        role: Role::Connect,
+        local: at(host, client_port),
+        remote: at(host, 5000),
+        sends: true,
+        start_ns: 20 * MS,
+        amount,
+        cc: None,
+        mss: None,
+        rwnd: None,
+        sndbuf: None,
+        gap_after_ns: 0,
+        series: false,
+    }
+}
+
+/// The other end of a flow.
+fn peer(f: &FlowSpec) -> FlowSpec {
+    FlowSpec { role: Role::Listen, local: f.remote, remote: f.local, sends: !f.sends, ..f.clone() }
+}
+
+fn spec(flows: Vec<FlowSpec>, stop_ms: u64) -> Spec {
+    Spec {
+        epoch_ns: None,
+        stop_ns: stop_ms * MS,
+        bin_ns: 10 * MS,
+        sample_ns: 5 * MS,
+        linger_ns: 500 * MS,
+        flows,
+        probes: vec![],
+    }
+}
+
+/// Plays both ends; `(clients, servers)`.
+fn play(flows: Vec<FlowSpec>, stop_ms: u64) -> (Report, Report) {
+    let servers = flows.iter().map(peer).collect();
+    play_both(spec(flows, stop_ms), spec(servers, stop_ms))
+}
+
+fn play_both(clients: Spec, servers: Spec) -> (Report, Report) {
+    let servers = Generator::open(servers).unwrap();
+    let clients = Generator::open(clients).unwrap();
+    let epoch = monotonic() + Nanos::from_millis(5);
+    let thread = std::thread::spawn(move || servers.run(epoch, &Control::default()).unwrap());
+    let client = clients.run(epoch, &Control::default()).unwrap();
+    (client, thread.join().unwrap())
+}
+
+fn no_error(f: &FlowReport) {
+    assert_eq!(f.error, None, "{f:?}");
+}
+
+#[test]
+fn finite_uploads_and_downloads_are_complete() {
+    let mut flows: Vec<FlowSpec> = (0..20)
+        .map(|i| upload(&format!("f{i}"), 1, 20_000 + i, Amount::Bytes(200_000 + u64::from(i))))
+        .collect();
+    for f in flows.iter_mut().skip(10) {
+        f.sends = false;
+    }
+    let (client, server) = play(flows.clone(), 5_000);
+    assert!(client.end_ns < 4_000 * MS, "both ends stop when all is done, not at the limit");
+    for ((spec, c), s) in flows.iter().zip(&client.flows).zip(&server.flows) {
+        no_error(c);
+        no_error(s);
+        let (sender, receiver) = if spec.sends { (c, s) } else { (s, c) };
+        let (sent, got) = (sender.sent.as_ref().unwrap(), receiver.received.as_ref().unwrap());
+        let Amount::Bytes(all) = spec.amount else { unreachable!() };
+        assert_eq!((sent.written, sent.acked, got.bytes, got.bins.total()), (all, all, all, all));
+        assert!(got.complete_ns.unwrap() > c.opened_ns.unwrap() && got.complete_ns <= got.last_ns);
+        assert!(got.eof_ns >= got.complete_ns);
+        assert!(c.opened_ns.unwrap() >= spec.start_ns);
+        assert!(!sent.cc.is_empty() && sent.rtt_us.is_some());
+    }
+}
+
+#[test]
+fn a_flow_of_some_duration_ends_with_it() {
+    let mut f = upload("d", 2, 20_000, Amount::UntilNs(300 * MS));
+    f.cc = Some("reno".into());
+    f.series = true;
+    let (client, server) = play(vec![f], 5_000);
+    no_error(&client.flows[0]);
+    no_error(&server.flows[0]);
+    let got = server.flows[0].received.clone().unwrap();
+    let sent = client.flows[0].sent.clone().unwrap();
+    assert_eq!(sent.cc, "reno");
+    assert!(got.bytes > 1_000_000 && got.bytes == sent.acked, "{} {}", got.bytes, sent.acked);
+    assert!(got.bytes - got.bytes_in_time < 8_000_000);
+    assert!(got.last_ns.unwrap() < 500 * MS);
+    let series = sent.series.unwrap();
+    assert!(series.t_ns.len() > 20 && series.cwnd_packets.iter().all(|&c| c > 0));
+    assert!(client.end_ns < 900 * MS);
+}
+
+#[test]
+fn the_window_is_as_large_as_asked() {
+    let mut f = upload("w", 3, 20_000, Amount::UntilNs(200 * MS));
+    f.series = true;
+    f.mss = Some(1000);
+    f.rwnd = Some(20_000);
+    let (client, server) = play(vec![f], 2_000);
+    let sent = client.flows[0].sent.clone().unwrap();
+    no_error(&server.flows[0]);
+    let mut windows = sent.series.unwrap().window_bytes;
+    windows.sort_unstable();
+    let (usual, most) = (windows[windows.len() / 2], windows[windows.len() - 1]);
+    assert!((988..=1000).contains(&sent.mss), "the time stamp option takes 12 bytes: {}", sent.mss);
+    assert!((10_000..=20_000).contains(&usual), "a window of {usual}");
+    assert!(most <= 60_000, "a window of {most}");
+    assert!(sent.written > 100_000);
+}
+
+#[test]
+fn a_server_that_never_comes_is_reported_in_time() {
+    let refused = upload("r", 4, 20_000, Amount::Bytes(1000));
+    let mut unknown = upload("cc", 4, 20_001, Amount::Bytes(1000));
+    unknown.cc = Some("tahoe".into());
+    let waiting = peer(&upload("l", 5, 20_000, Amount::Bytes(1000)));
+    let start = Instant::now();
+    let generator = Generator::open(spec(vec![refused, unknown, waiting], 300)).unwrap();
+    let report = generator.run(monotonic(), &Control::default()).unwrap();
+    assert!(start.elapsed() < Duration::from_secs(2));
+    let errors: Vec<String> = report.flows.into_iter().map(|f| f.error.unwrap()).collect();
+    assert!(errors[0].contains("refused"), "{errors:?}");
+    assert!(errors[1].contains("`tahoe`") && errors[1].contains("reno"), "{errors:?}");
+    assert!(errors[2].contains("never connected"), "{errors:?}");
+}
+
+#[test]
+fn a_peer_that_dies_fails_its_flow() {
+    let f = upload("p", 6, 20_000, Amount::UntilNs(10_000 * MS));
+    let servers = Generator::open(spec(vec![peer(&f)], 200)).unwrap();
+    let clients = Generator::open(spec(vec![f], 20_000)).unwrap();
+    let epoch = monotonic();
+    let thread = std::thread::spawn(move || servers.run(epoch, &Control::default()).unwrap());
+    let client = clients.run(epoch, &Control::default()).unwrap();
+    let server = thread.join().unwrap();
+    assert!(client.end_ns < 2_000 * MS);
+    assert!(client.flows[0].error.is_some());
+    assert!(server.flows[0].received.as_ref().unwrap().bytes > 0);
+}
+
+#[test]
+fn a_stop_from_outside_keeps_what_there_is() {
+    let f = upload("s", 7, 20_000, Amount::UntilNs(10_000 * MS));
+    let servers = Generator::open(spec(vec![peer(&f)], 20_000)).unwrap();
+    let clients = Generator::open(spec(vec![f], 20_000)).unwrap();
+    let (epoch, control) = (monotonic(), Control::default());
+    let both = control.clone();
+    let thread = std::thread::spawn(move || servers.run(epoch, &both).unwrap());
+    let other = control.clone();
+    std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(200));
+        other.stop();
+    });
+    let client = clients.run(epoch, &control).unwrap();
+    let server = thread.join().unwrap();
+    assert!(client.interrupted && client.end_ns < 2_000 * MS);
+    assert!(server.flows[0].received.as_ref().unwrap().bytes > 0);
+    assert!(client.flows[0].sent.as_ref().unwrap().acked > 0);
+}
+
+#[test]
+fn probes_measure_one_way_delay() {
+    let probe = |sends: bool| ProbeSpec {
+        id: "probe".into(),
+        local: at(8, if sends { 6000 } else { 6001 }),
+        remote: at(8, if sends { 6001 } else { 6000 }),
+        sends,
+        pps: 2_000,
+        size: 200,
+        start_ns: 20 * MS,
+        until_ns: 220 * MS,
+    };
+    let clients = Spec { probes: vec![probe(true)], ..spec(vec![], 3_000) };
+    let servers = Spec { probes: vec![probe(false)], ..spec(vec![], 3_000) };
+    let (client, server) = play_both(clients, servers);
+    let (sent, got) = (&client.probes[0], &server.probes[0]);
+    assert_eq!((sent.sent + sent.skipped, got.received, got.reordered), (400, sent.sent, 0));
+    assert!(sent.sent > 300);
+    let (kernel, app) = (got.delay_ns.unwrap(), got.delay_app_ns.unwrap());
+    assert_eq!((kernel.samples, app.samples), (got.received, got.received));
+    assert!(kernel.p50 > 0 && kernel.p50 <= app.p50 && app.p50 < 50 * MS, "{kernel:?} {app:?}");
+}
