@@ -10,16 +10,23 @@ const AD: u16 = 0x88a8;
 const Q: u16 = 0x8100;
 
 impl Template {
-    /// The headers of a frame that the receiver sent: `bytes` as parsed into `p`.
+    /// The headers of a frame that the receiver sent: `bytes` as parsed into `p`. They hardly ever
+    /// change, and a line of memory that is not written need not be written back.
     pub fn learn(&mut self, bytes: &[u8], p: &Packet) {
-        self.dst_mac.copy_from_slice(&bytes[..6]);
-        self.src_mac.copy_from_slice(&bytes[6..12]);
-        self.tci = p.vlan.tci;
-        self.tags = p.vlan.count | u8::from(p.vlan.tpid[0] == AD) << 2 | u8::from(p.vlan.tpid[1] == AD) << 3;
-        self.flow_label = p.flow_label;
-        self.version = p.version;
-        self.tos = p.tos;
-        self.ttl = p.ttl;
+        let mut seen = Template {
+            tci: p.vlan.tci,
+            tags: p.vlan.count | u8::from(p.vlan.tpid[0] == AD) << 2 | u8::from(p.vlan.tpid[1] == AD) << 3,
+            flow_label: p.flow_label,
+            version: p.version,
+            tos: p.tos,
+            ttl: p.ttl,
+            ..Template::default()
+        };
+        seen.dst_mac.copy_from_slice(&bytes[..6]);
+        seen.src_mac.copy_from_slice(&bytes[6..12]);
+        if *self != seen {
+            *self = seen;
+        }
     }
 
     fn vlan(&self) -> Vlan {
