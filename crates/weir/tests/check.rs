@@ -17,13 +17,18 @@ fn text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).unwrap()
 }
 
+/// An experiment needs nothing of this host to be right; what a gateway needs depends on it.
 #[test]
 fn a_right_file() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/gateway.toml");
-    let out = weir(&["check", root.to_str().unwrap()]);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments/examples/annotated.toml");
+    let out = weir(&["check", path.to_str().unwrap()]);
     assert_eq!(out.status.code(), Some(0), "{}", text(&out.stderr));
     assert!(text(&out.stdout).contains("each flow 10Mbit of TCP payload"), "{}", text(&out.stdout));
     assert!(out.stderr.is_empty());
+
+    let out = weir(&["check", "--json", "-", path.to_str().unwrap()]);
+    let report: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    assert_eq!((&report["ok"], &report["kind"]), (&true.into(), &"experiment".into()));
 }
 
 #[test]
