@@ -76,7 +76,8 @@ fn field(object: &impl serde::Serialize, path: &[String]) -> Option<f64> {
         }
     }
     match at {
-        Value::Object(counts) => counts.values().map(Value::as_f64).sum(),
+        // The sum of nothing is -0.0 in floating point.
+        Value::Object(counts) => counts.values().try_fold(0.0, |sum, v| Some(sum + v.as_f64()?)),
         v => v.as_f64(),
     }
 }
@@ -259,13 +260,19 @@ pub fn describe(e: &Expect) -> String {
         Some(Aggregate::Min) => "min of ",
         Some(Aggregate::Max) => "max of ",
     };
+    let rates = is_rate(&e.measure.metric);
+    let value = |v: f64| match weir_core::rate::Rate::from_bps(v as u64).filter(|_| rates && v.fract() == 0.0)
+    {
+        Some(rate) => rate.to_string(),
+        None => v.to_string(),
+    };
     let target = match e.target {
-        Target::Value(v) => format!("{v}"),
+        Target::Value(v) => value(v),
         Target::FlowRate => "flow_rate".to_string(),
     };
     let slack = match e.tolerance {
         Tolerance::Absolute(0.0) => String::new(),
-        Tolerance::Absolute(a) => format!("{a}"),
+        Tolerance::Absolute(a) => value(a),
         Tolerance::Relative(r) => format!("{}%", (r * 1e8).round() / 1e6),
     };
     let bound = match (e.op, slack.is_empty()) {
@@ -279,6 +286,14 @@ pub fn describe(e: &Expect) -> String {
     format!("{over}{} {bound}", describe_measure(&e.measure))
 }
 
+/// Is it in bits per second?
+fn is_rate(metric: &Metric) -> bool {
+    match metric {
+        Metric::Field(path) => path.last().is_some_and(|p| p == "bps" || p.ends_with("_bps")),
+        _ => true,
+    }
+}
+
 /// A measure in words.
 pub fn describe_measure(m: &Measure) -> String {
     let length = match m.metric {
@@ -289,58 +304,6 @@ pub fn describe_measure(m: &Measure) -> String {
     let from = if m.from == Duration::ZERO { String::new() } else { format!(" from {}", m.from) };
     let until = m.until.map_or(String::new(), |u| format!(" until {u}"));
     format!("{}{length}{from}{until}", m.what)
-}
-
-/// A row of a comparison with a paper.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Compared {
-    /// What it is.
-    pub name: String,
-    /// The paper's value.
-    pub paper: String,
-    /// Ours: one value, or the smallest to the largest; `-` if there was nothing to measure.
-    pub ours: String,
-}
-
-/// The paper's values beside ours, row by row; none if the plan has no reference.
-pub fn compare(plan: &Plan, result: &RunResult) -> Vec<Compared> {
-    let rows = plan.reference.iter().flat_map(|r| &r.rows);
-    rows.map(|row| {
-        let values: Vec<f64> = measure(&row.measure, plan.bin, result).iter().map(|s| s.value).collect();
-        let rate = !matches!(row.measure.metric, Metric::Field(_));
-        Compared { name: row.name.clone(), paper: row.paper.clone(), ours: spread(&values, rate) }
-    })
-    .collect()
-}
-
-/// The smallest and the largest of the values with three digits, as iperf prints them.
-fn spread(values: &[f64], rate: bool) -> String {
-    if values.is_empty() {
-        return "-".to_string();
-    }
-    let low = values.iter().copied().fold(f64::INFINITY, f64::min);
-    let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    let (scale, unit) = match rate {
-        true if high >= 1e9 => (1e9, " Gbit/s"),
-        true if high >= 1e6 => (1e6, " Mbit/s"),
-        true => (1e3, " kbit/s"),
-        false => (1.0, ""),
-    };
-    let (low, high) = (three_digits(low / scale), three_digits(high / scale));
-    if low == high {
-        format!("{high}{unit}")
-    } else {
-        format!("{low} to {high}{unit}")
-    }
-}
-
-/// A number with three significant digits, never in scientific notation.
-pub(crate) fn three_digits(v: f64) -> String {
-    match v.abs() {
-        a if a >= 99.95 => format!("{v:.0}"),
-        a if a >= 9.995 => format!("{v:.1}"),
-        _ => format!("{v:.2}"),
-    }
 }
 
 #[cfg(test)]
@@ -511,6 +474,25 @@ mod tests {
         conclude(&plan, &mut run);
         assert_eq!(run.status, Status::Failed);
         assert_eq!(run.expects[0].what, "flow.ten.0.rtos = 0");
+        let drops = check_one("what = 'link.*.drops.shutdown'\nop = 'equals'\ntarget = 0");
+        assert!(drops.found.is_some_and(|v| v.is_sign_positive()), "-0 reads as an error");
+    }
+
+    #[test]
+    fn in_words() {
+        let said = |e: &str| describe(&plan(e).expects[0]);
+        assert_eq!(
+            said("what = 'flow.*.max_bps'\nwindow = '400ms'\nfrom = '1s'\nop = 'at_most'\ntarget = '10Mbit'\ntolerance = '5%'"),
+            "flow.*.max_bps over any 400ms from 1s <= 10Mbit + 5%"
+        );
+        assert_eq!(
+            said("what = 'class.ten.bps'\nop = 'within'\ntarget = '20Mbit'\ntolerance = '100kbit'"),
+            "class.ten.bps within 100kbit of 20Mbit"
+        );
+        assert_eq!(
+            said("what = 'flow.ten.*.rtos'\naggregate = 'sum'\nop = 'at_most'\ntarget = 3"),
+            "sum of flow.ten.*.rtos <= 3"
+        );
     }
 
     #[test]
@@ -522,31 +504,5 @@ mod tests {
                 && matches("a*c", "abc")
         );
         assert!(!matches("ten.*", "tend") && !matches("ten", "ten.0") && !matches("a*c", "ab"));
-    }
-
-    #[test]
-    fn a_paper_beside_ours() {
-        let mut plan = plan("what = 'flow.ten.0.rtos'\nop = 'equals'\ntarget = 0");
-        let row = |what: &str, metric| crate::plan::ReferenceRow {
-            name: "n".into(),
-            paper: "p".into(),
-            measure: Measure {
-                what: what.into(),
-                subject: Subject::Flow(what.into()),
-                metric,
-                from: Duration::ZERO,
-                until: None,
-            },
-        };
-        plan.reference = Some(crate::plan::Reference {
-            source: "s".into(),
-            rows: vec![
-                row("ten.*", Metric::Intervals(Duration::from_millis(100))),
-                row("*", Metric::Goodput),
-                row("none", Metric::Goodput),
-            ],
-        });
-        let ours: Vec<String> = compare(&plan, &result()).into_iter().map(|c| c.ours).collect();
-        assert_eq!(ours, ["10.0 Mbit/s", "5.00 to 10.0 Mbit/s", "-"]);
     }
 }

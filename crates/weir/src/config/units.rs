@@ -180,7 +180,7 @@ pub fn rate(text: &str) -> Result<Rate, Fault> {
     Rate::from_bps(bps).ok_or_else(|| {
         Fault::new(
             "a rate of zero would never send anything",
-            "leave the key out for no limit, or give a rate",
+            "rates are above zero; no limit is no rate at all",
         )
     })
 }

@@ -1,0 +1,56 @@
+//! `weir check` as a command: exit codes, standard output, JSON.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn weir(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_weir")).args(args).output().unwrap()
+}
+
+fn file(name: &str, text: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    std::fs::write(&path, text).unwrap();
+    path
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).unwrap()
+}
+
+/// An experiment needs nothing of this host to be right; what a gateway needs depends on it.
+#[test]
+fn a_right_file() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments/examples/annotated.toml");
+    let out = weir(&["check", path.to_str().unwrap()]);
+    assert_eq!(out.status.code(), Some(0), "{}", text(&out.stderr));
+    assert!(text(&out.stdout).contains("each flow 10Mbit of TCP payload"), "{}", text(&out.stdout));
+    assert!(out.stderr.is_empty());
+
+    let out = weir(&["check", "--json", "-", path.to_str().unwrap()]);
+    let report: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    assert_eq!((&report["ok"], &report["kind"]), (&true.into(), &"experiment".into()));
+}
+
+#[test]
+fn a_wrong_file() {
+    let path = file("wrong.toml", "name = \"x\"\nduration = \"1\"\n[[flow]]\nid = \"a\"\n");
+    let name = path.to_str().unwrap();
+    let out = weir(&["check", name]);
+    assert_eq!(out.status.code(), Some(2));
+    assert!(text(&out.stderr).starts_with(&format!("{name}:2:12: ")), "{}", text(&out.stderr));
+    assert!(out.stdout.is_empty());
+
+    let out = weir(&["check", "--json", "-", name]);
+    assert_eq!(out.status.code(), Some(2));
+    let report: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    assert_eq!(report["ok"], false);
+    assert_eq!((&report["errors"][0]["line"], &report["errors"][0]["column"]), (&2.into(), &12.into()));
+}
+
+#[test]
+fn no_file() {
+    let out = weir(&["check", "/nonexistent/x.toml"]);
+    assert_eq!(out.status.code(), Some(2));
+    assert!(text(&out.stderr).contains("/nonexistent/x.toml: No such file"), "{}", text(&out.stderr));
+    assert_eq!(weir(&["chek"]).status.code(), Some(2));
+}
