@@ -126,8 +126,8 @@ fn ports_are_captured_on_demand() {
     options.pcap = Some(directory.clone());
     let plan = plan(500, vec![group("f", 5000, Direction::Out, Length::Bytes(50_000))]);
     assert_eq!(run(&plan, &options).faults, Vec::<String>::new());
-    for port in ["lan", "wan"] {
-        let file = directory.join(format!("gw-{port}.pcap"));
+    for point in ["clients", "gw-lan", "gw-wan", "servers"] {
+        let file = directory.join(format!("{point}.pcap"));
         assert!(std::fs::metadata(&file).unwrap().len() > 500, "{}", file.display());
     }
     std::fs::remove_dir_all(directory).unwrap();

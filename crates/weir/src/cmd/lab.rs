@@ -28,7 +28,7 @@ pub struct Args {
     /// Write charts (SVG) and series (CSV) into this directory, which is made if needed
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Write the frames of every port into this directory, one pcap file for each
+    /// Write the frames at the hosts and at the gateway's ports into this directory, a pcap file for each
     #[arg(long, value_name = "DIR")]
     pub pcap: Option<PathBuf>,
     /// Name of the namespaces (`weir-ID-cl` and so on), for looking into a running lab

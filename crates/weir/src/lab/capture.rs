@@ -1,8 +1,9 @@
-//! Frames at the gateway's ports, written by tcpdump.
+//! Frames at the hosts and at the gateway's ports, written by tcpdump. Frames that the gateway's XDP
+//! program takes are not seen at its ports; at the hosts everything is.
 
 use super::child::Child;
 use super::site::Site;
-use super::topology::{Place, LAN_PORT, WAN_PORT};
+use super::topology::{Place, HOST_PORT, LAN_PORT, WAN_PORT};
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -23,18 +24,24 @@ pub fn end(running: Vec<Child>, faults: &mut Vec<String>) {
     faults.extend(running.into_iter().filter_map(|child| child.end(PATIENCE).err()));
 }
 
-/// Starts writing `gw-lan.pcap` and `gw-wan.pcap` in `directory`.
+/// Starts writing `clients.pcap`, `servers.pcap`, `gw-lan.pcap` and `gw-wan.pcap` in `directory`.
 pub fn start(site: &mut Site, directory: &Path) -> Result<Vec<Child>, String> {
     std::fs::create_dir_all(directory).map_err(|e| format!("{}: {e}", directory.display()))?;
     let mut running = Vec::new();
-    for port in [LAN_PORT, WAN_PORT] {
-        let file = directory.join(format!("gw-{port}.pcap"));
+    let points = [
+        (Place::Clients, HOST_PORT, "clients"),
+        (Place::Gateway, LAN_PORT, "gw-lan"),
+        (Place::Gateway, WAN_PORT, "gw-wan"),
+        (Place::Servers, HOST_PORT, "servers"),
+    ];
+    for (place, port, name) in points {
+        let file = directory.join(format!("{name}.pcap"));
         let mut command = Command::new("tcpdump");
         // `-Z root`: it would otherwise change its user, which may not write here.
         command
             .args(["-n", "-p", "-Z", "root", "-B", "16384", "-s", SNAP_LENGTH, "-i", port, "-w"])
             .arg(file);
-        let mut child = site.start(Place::Gateway, &format!("tcpdump at {port}"), command)?;
+        let mut child = site.start(place, &format!("tcpdump ({name})"), command)?;
         child.wait_for_word("listening on", PATIENCE)?;
         running.push(child);
     }
