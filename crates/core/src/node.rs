@@ -12,7 +12,8 @@
 //!    never decreases per port and travels with the frame: the next node is called with
 //!    `now = at`, so waking late does not add up from hop to hop.
 //! 3. [`Node::next_deadline`] after that. It is then `None`, later than `now`, or belongs to a frame
-//!    that waits for a port that was not `writable`.
+//!    that waits for a port that was not `writable`. A frame that waits so must not hide a later
+//!    deadline on another port; the driver polls again when a port becomes writable.
 //!
 //! Both `&mut` calls first bring the node's state up to `now`, then act. A driver that wakes late
 //! steps every missed deadline in (time, node, sequence) order before it hands in frames that
