@@ -433,30 +433,3 @@ fn a_probe_over_bare_cables_shows_its_own_error() {
     let (p50, p99, _) = probe.error_ns().unwrap();
     assert!(p50 > 0 && p50 <= p99 && p50 < 1_000_000, "{probe:?}");
 }
-
-/// Not a test: the probe's own error at the rates that emulators are measured at.
-#[test]
-#[ignore = "a measurement: cargo test --release --test lab probe_speed -- --ignored --nocapture"]
-fn probe_speed() {
-    for pps in [1_000, 10_000, 100_000] {
-        let mut options = options(&id("probes"));
-        options.probe = Some(Probe { pps, size: 1_000, direction: Direction::Out });
-        let p = run(&plan(3_000, vec![]), &options).probe.unwrap();
-        println!("{pps}/s: sent {} skipped {} received {}", p.source.sent, p.source.skipped, p.sink.received);
-        println!("  late {:?}", p.source.lateness_ns);
-        println!("  kernel {:?}\n  app {:?}", p.sink.delay_ns, p.sink.delay_app_ns);
-    }
-}
-
-/// Not a test: what the generator carries over bare cables and a bridge; for release builds.
-#[test]
-#[ignore = "a measurement: cargo test --release --test lab speed -- --ignored --nocapture"]
-fn speed() {
-    for count in [1, 8, 100, 1_000] {
-        let mut flows = group("up", 5000, Direction::Out, Length::UntilEnd);
-        flows.count = count;
-        let outcome = run(&plan(4_000, vec![flows]), &options(&id("speed")));
-        let sum: f64 = outcome.result.flows.iter().map(|f| f.goodput_bps).sum();
-        println!("{count} flows: {:.2} Gb/s, {:?}", sum / 1e9, outcome.faults);
-    }
-}

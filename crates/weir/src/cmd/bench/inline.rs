@@ -58,7 +58,7 @@ pub(super) fn run(common: &Common) -> Result<(), String> {
 
 fn measure(shaped: bool) -> Result<RunResult, String> {
     let mut plan = plan("inline", Path::default(), SECONDS, FLOWS);
-    let text = if shaped { shape(&mut plan, FLOW_RATE) } else { String::new() };
+    let text = if shaped { shape(&mut plan, FLOW_RATE)? } else { String::new() };
     let outcome = lab::run(&plan, &text, &options()?)?;
     match outcome.faults.first() {
         Some(fault) => Err(fault.clone()),

@@ -4,12 +4,13 @@ mod inline;
 mod outage;
 mod wan;
 
+use crate::config::{gateway, Source};
 use crate::lab::Options;
 use crate::plan::{FlowGroup, Length, Path, Plan, Ports};
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use std::path::PathBuf;
-use weir_core::gateway::{ClassConfig, Config, Direction};
+use weir_core::gateway::Direction;
 use weir_core::rate::Rate;
 use weir_core::time::Duration;
 
@@ -89,17 +90,17 @@ fn plan(name: &str, path: Path, seconds: u64, flows: u32) -> Plan {
 /// How much every flow may have acknowledged and held.
 const STANDING_DELAY: Duration = Duration::from_millis(50);
 
-/// Puts every flow of `plan` under the ACK shaper at `rate`; returns the text that says so.
-fn shape(plan: &mut Plan, rate: Rate) -> String {
-    let mut ack = weir_core::ack::AckControl::ack_shaper(rate);
-    ack.window = weir_core::ack::Window::Size { standing_delay: STANDING_DELAY };
-    let class =
-        ClassConfig { name: "all".into(), direction: Direction::Out, matches: vec![], ack: Some(ack) };
-    plan.gateway = Some(Config { classes: vec![class], ..Config::default() });
-    format!(
+/// Puts every flow of `plan` under the ACK shaper at `rate`; returns the text that says so, which the
+/// plan's gateway is parsed from too, so that the two cannot differ.
+fn shape(plan: &mut Plan, rate: Rate) -> Result<String, String> {
+    let text = format!(
         "[[gateway.class]]\nname = \"all\"\nack = {{ preset = \"ack-shaper\", flow_rate = \"{rate}\", \
          standing_delay = \"{STANDING_DELAY}\" }}\n"
-    )
+    );
+    let ports = "[ports]\nlan = \"lan\"\nwan = \"wan\"\n";
+    let file = gateway::parse(&Source::new("bench", format!("{ports}{text}"))).map_err(|e| e.to_string())?;
+    plan.gateway = Some(file.gateway);
+    Ok(text)
 }
 
 /// A lab without a progress bar that SIGINT ends.

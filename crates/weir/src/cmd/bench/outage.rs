@@ -96,7 +96,7 @@ fn measure(what: &'static str, signal: Signal, rtt_ms: u64) -> Result<Figure, St
     path.wan_out.delay = Duration::from_micros(rtt_ms * 500);
     path.wan_back.delay = Duration::from_micros(rtt_ms * 500);
     let mut plan = plan("outage", path, SECONDS, FLOWS);
-    let text = shape(&mut plan, FLOW_RATE);
+    let text = shape(&mut plan, FLOW_RATE)?;
     let mut options = options()?;
     let id = format!("outage-{}", std::process::id());
     options.id = Some(id.clone());
