@@ -6,6 +6,7 @@
 #![warn(missing_docs)]
 
 pub mod ack;
+pub mod dist;
 pub mod flow;
 pub mod frame;
 pub mod gateway;

@@ -1,4 +1,4 @@
-//! What an experiment file says, as values: the plan that a world (the lab, later the simulator)
+//! What an experiment file says, as values: the plan that a world (the lab or the simulator)
 //! executes. A plan is made by [`crate::config::experiment`] and everything in it is already valid;
 //! a world has nothing left to check.
 //!
@@ -13,9 +13,12 @@
 //! connection; [`Flow::direction`] says which of the two sends the data.
 
 use core::net::IpAddr;
+use weir_core::dist::Distribution;
 use weir_core::gateway::{ClassConfig, Config, Direction, Match};
 use weir_core::rate::Rate;
+use weir_core::rng::Rng;
 use weir_core::time::Duration;
+use weir_sim::tcp::Recovery;
 
 /// One experiment.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,10 +39,18 @@ pub struct Plan {
     pub seed: u64,
     /// The links.
     pub path: Path,
+    /// Hosts beyond the two that every path has, each behind an access link of its own. Simulator only.
+    pub hosts: Vec<HostGroup>,
     /// The gateway; `None` for a plain bridge.
     pub gateway: Option<Config>,
     /// The flows, group by group in the order of the file. Identifiers are unique.
     pub groups: Vec<FlowGroup>,
+    /// What is recorded over time, besides received bytes. Simulator only.
+    pub series: Vec<SeriesKind>,
+    /// How often; `None` is at every change.
+    pub sample: Option<Duration>,
+    /// How far apart simulator and lab may be.
+    pub parity: Option<Parity>,
     /// What the result must satisfy.
     pub expects: Vec<Expect>,
     /// What a paper reports for the same experiment.
@@ -67,7 +78,7 @@ impl Path {
 }
 
 /// One direction of a link. A link with no rate, delay or loss is a bare wire.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Link {
     /// Rate of the Ethernet frames without FCS, preamble and gap (what a capture shows); `None` is
     /// as fast as the machine.
@@ -78,6 +89,26 @@ pub struct Link {
     pub loss: Loss,
     /// Limit of the queue in front of the rate. Without a rate there is no queue.
     pub queue: Queue,
+    /// Frames of ECN-capable packets that find at least this much waiting are marked with Congestion
+    /// Experienced (the threshold K of DCTCP); `None` marks nothing.
+    pub mark: Option<Queue>,
+    /// Bytes that each packet costs the rate and the queue beyond its IP packet; 14 counts the frame
+    /// without FCS, as Linux does.
+    pub overhead: u16,
+}
+
+impl Default for Link {
+    /// A bare wire.
+    fn default() -> Link {
+        Link {
+            rate: None,
+            delay: Duration::ZERO,
+            loss: Loss::None,
+            queue: Queue::default(),
+            mark: None,
+            overhead: weir_core::link::Config::NETEM,
+        }
+    }
 }
 
 impl Link {
@@ -146,38 +177,141 @@ impl Default for Queue {
     }
 }
 
-/// `count` flows that are alike.
+/// `count` hosts that are alike, `name.0`, `name.1`, …, each behind an access link of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostGroup {
+    /// The group's name.
+    pub name: String,
+    /// Beyond the WAN (a server)? Otherwise on the LAN (a client).
+    pub wan: bool,
+    /// How many, 1 to 10,000.
+    pub count: u32,
+    /// From the host into the network.
+    pub up: Link,
+    /// From the network to the host.
+    pub down: Link,
+}
+
+/// Something recorded over time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SeriesKind {
+    /// Congestion window, slow-start threshold and bytes in flight of each flow: `cwnd_packets`, `ssthresh_packets`,
+    /// `in_flight_bytes`.
+    Cwnd,
+    /// Bytes acknowledged at the sender of each flow: `acked_bytes`.
+    Acked,
+    /// Smoothed round-trip time of each flow: `rtt_us`.
+    Rtt,
+    /// What waits in each link's queue: `queue_packets`, `queue_bytes`.
+    Queue,
+    /// What the gateway holds of each flow: `held_bytes`.
+    Held,
+}
+
+/// How far apart results of simulator and lab may be, as fractions: 0.05 is 5 %.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Parity {
+    /// Of the goodput of each flow.
+    pub goodput: f64,
+    /// Of the completion times of finite flows.
+    pub fct: f64,
+}
+
+/// `count` flows that are alike.
+#[derive(Clone, Debug, PartialEq)]
 pub struct FlowGroup {
     /// The group's name; its flows are `id.0`, `id.1`, …
     pub id: String,
     /// How many, 1 to 10,000.
     pub count: u32,
-    /// Congestion control as the sender's kernel names it (`reno`, `cubic`, …); `None` is the sender's
-    /// default.
-    pub cc: Option<String>,
+    /// What it is made of.
+    pub protocol: Protocol,
+    /// The TCP of its ends; the defaults of `[tcp]` are in it already.
+    pub tcp: Tcp,
     /// When flow 0 starts.
     pub start: Duration,
-    /// How much later each further flow starts than the one before it.
-    pub stagger: Duration,
+    /// How the starts of the further flows follow.
+    pub arrivals: Arrivals,
     /// When a flow is done.
     pub length: Length,
     /// Which way the data goes.
     pub direction: Direction,
     /// Server ports: one that all flows share, or exactly one for each.
     pub ports: Ports,
-    /// Maximum segment size in bytes of payload, 88 to 65,495; `None` leaves it to the MTU.
+    /// Group of hosts that its clients are on, flow `k` on host `k` modulo their number; `None` is the path's own
+    /// client host. Simulator only.
+    pub client: Option<String>,
+    /// Likewise, its servers.
+    pub server: Option<String>,
+}
+
+/// The transport of a flow.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Protocol {
+    /// TCP; its application writes as fast as the connection takes it, or at most at this rate.
+    Tcp {
+        /// Limit of the application's own rate, payload; simulator only.
+        app_rate: Option<Rate>,
+    },
+    /// UDP datagrams from the data's sender, whatever the network does. Simulator only.
+    Udp {
+        /// Rate of payload while it is on.
+        rate: Rate,
+        /// Payload bytes of a datagram, 1 to 1472.
+        datagram: u16,
+        /// Lengths of the times on and off, in nanoseconds; `None` is always on.
+        on_off: Option<(Distribution, Distribution)>,
+    },
+}
+
+/// The TCP of both ends of a flow. `None` leaves it to the sender's, or receiver's, own default.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tcp {
+    /// Congestion control as Linux names it (`reno`, `cubic`, …).
+    pub cc: Option<String>,
+    /// Maximum segment size in bytes of payload, 88 to 65,495; otherwise what the MTU allows.
     pub mss: Option<u16>,
-    /// The receiver's largest window in bytes; `None` leaves it to the receiver.
+    /// The receiver's largest window in bytes.
     pub rwnd: Option<u64>,
-    /// Segments per delayed ACK, 1 acknowledges each. Simulator only.
+    /// Explicit congestion notification (RFC 3168).
+    pub ecn: Option<bool>,
+    /// Segments per delayed ACK, 1 acknowledges each. This and all below: simulator only.
     pub delayed_ack: Option<u32>,
-    /// Initial congestion window in segments. Simulator only.
+    /// Longest delay of an ACK.
+    pub delayed_ack_timer: Option<Duration>,
+    /// Segments acknowledged at once at the beginning.
+    pub quick_acks: Option<u32>,
+    /// Initial congestion window in segments.
     pub initial_window: Option<u32>,
+    /// Initial slow-start threshold in segments.
+    pub initial_ssthresh: Option<u32>,
+    /// How losses are found and repaired.
+    pub recovery: Option<Recovery>,
+    /// Timestamps (RFC 7323).
+    pub timestamps: Option<bool>,
+    /// Smallest retransmission time-out.
+    pub min_rto: Option<Duration>,
+    /// Appropriate byte counting (RFC 3465).
+    pub abc: Option<bool>,
+    /// HyStart++ (RFC 9406).
+    pub hystart: Option<bool>,
+    /// Pacing of all that is sent.
+    pub pacing: Option<bool>,
+    /// Segments sent back to back.
+    pub tso_segments: Option<u32>,
+}
+
+/// How the starts of the flows of a group follow each other.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Arrivals {
+    /// Each starts this much later than the one before.
+    Every(Duration),
+    /// The times between starts are drawn, in nanoseconds; exponential ones make a Poisson process.
+    Drawn(Distribution),
 }
 
 /// When a flow is done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Length {
     /// With the experiment.
     UntilEnd,
@@ -185,6 +319,8 @@ pub enum Length {
     Bytes(u64),
     /// This long after its start, never 0.
     Duration(Duration),
+    /// After a number of bytes drawn for each flow.
+    Drawn(Distribution),
 }
 
 /// Server ports of a group.
@@ -200,7 +336,7 @@ pub enum Ports {
 }
 
 /// One flow of a group.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Flow<'a> {
     /// Its identifier in results: `ten.0`.
     pub id: String,
@@ -210,6 +346,8 @@ pub struct Flow<'a> {
     pub index: u32,
     /// When it starts.
     pub start: Duration,
+    /// How many bytes it has; `None` if it ends by time.
+    pub bytes: Option<u64>,
     /// The server's port.
     pub server_port: u16,
 }
@@ -223,12 +361,29 @@ impl Flow<'_> {
     pub fn end(&self, duration: Duration) -> Duration {
         match self.group.length {
             Length::Duration(d) => duration.min(self.start + d),
-            Length::UntilEnd | Length::Bytes(_) => duration,
+            Length::UntilEnd | Length::Bytes(_) | Length::Drawn(_) => duration,
         }
     }
 }
 
 impl FlowGroup {
+    /// One upload over TCP with the defaults of its world, from the start to the end, to port 5001.
+    pub fn new(id: &str) -> FlowGroup {
+        FlowGroup {
+            id: id.into(),
+            count: 1,
+            protocol: Protocol::Tcp { app_rate: None },
+            tcp: Tcp::default(),
+            start: Duration::ZERO,
+            arrivals: Arrivals::Every(Duration::ZERO),
+            length: Length::UntilEnd,
+            direction: Direction::Out,
+            ports: Ports::Shared(5001),
+            client: None,
+            server: None,
+        }
+    }
+
     /// The first and the last server port.
     pub fn port_range(&self) -> (u16, u16) {
         match self.ports {
@@ -237,22 +392,68 @@ impl FlowGroup {
         }
     }
 
-    /// The flows of the group.
-    pub fn flows(&self) -> impl Iterator<Item = Flow<'_>> {
-        (0..self.count).map(move |index| Flow {
-            id: format!("{}.{index}", self.id),
-            group: self,
-            index,
-            start: self.start + self.stagger.saturating_mul(u64::from(index)),
-            server_port: match self.ports {
-                Ports::Shared(p) => p,
-                Ports::Each { first } => first + index as u16,
-            },
-        })
+    /// The flows of the group. What is drawn is drawn from `seed` and the group's name, the same in
+    /// every world.
+    pub fn flows(&self, seed: u64) -> Vec<Flow<'_>> {
+        let mut starts = Rng::new(derived(seed, &self.id, "arrivals"));
+        let mut sizes = Rng::new(derived(seed, &self.id, "bytes"));
+        let mut next = self.start;
+        let mut flow = |index: u32| {
+            let start = next;
+            next = next.saturating_add(match &self.arrivals {
+                Arrivals::Every(gap) => *gap,
+                Arrivals::Drawn(gaps) => Duration::from_nanos(gaps.draw(&mut starts)),
+            });
+            Flow {
+                id: format!("{}.{index}", self.id),
+                group: self,
+                index,
+                start,
+                bytes: match &self.length {
+                    Length::Bytes(n) => Some(*n),
+                    Length::Drawn(sizes_of) => Some(sizes_of.draw(&mut sizes).max(1)),
+                    Length::UntilEnd | Length::Duration(_) => None,
+                },
+                server_port: match self.ports {
+                    Ports::Shared(p) => p,
+                    Ports::Each { first } => first + index as u16,
+                },
+            }
+        };
+        (0..self.count).map(&mut flow).collect()
     }
 }
 
+/// A seed for one purpose of one group.
+fn derived(seed: u64, group: &str, purpose: &str) -> u64 {
+    // FNV-1a: stable across versions and machines.
+    let bytes = group.bytes().chain([0]).chain(purpose.bytes());
+    bytes.fold(seed ^ 0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3))
+}
+
 impl Plan {
+    /// A plan of nothing over bare wires, reported every second, recorded every 10 ms.
+    pub fn new(name: &str, duration: Duration) -> Plan {
+        Plan {
+            name: name.into(),
+            title: String::new(),
+            duration,
+            interval: Duration::from_secs(1).min(duration),
+            bin: Duration::from_millis(10),
+            seed: 1,
+            path: Path::default(),
+            hosts: Vec::new(),
+            gateway: None,
+            groups: Vec::new(),
+            series: Vec::new(),
+            sample: None,
+            parity: None,
+            expects: Vec::new(),
+            reference: None,
+            config_sha256: String::new(),
+        }
+    }
+
     /// Uses another seed, for the gateway too.
     pub fn reseed(&mut self, seed: u64) {
         self.seed = seed;
@@ -263,7 +464,7 @@ impl Plan {
 
     /// Every flow, group by group.
     pub fn flows(&self) -> impl Iterator<Item = Flow<'_>> {
-        self.groups.iter().flat_map(FlowGroup::flows)
+        self.groups.iter().flat_map(|g| g.flows(self.seed))
     }
 
     /// The class that the gateway puts a flow between these two hosts into, for results and tables;

@@ -3,7 +3,7 @@
 use crate::config::gateway::{Ports, XdpMode};
 use crate::config::File;
 use crate::expect::{describe, describe_measure};
-use crate::plan::{self, FlowGroup, Length, Link, Loss, Path, Plan, Queue};
+use crate::plan::{self, Arrivals, FlowGroup, Length, Link, Loss, Path, Plan, Queue};
 use crate::result::World;
 use core::ops::RangeInclusive;
 use weir_core::ack::{AckControl, Counts, Hold, Period, Release, SlowStart, Window};
@@ -197,16 +197,20 @@ fn group(g: &FlowGroup) -> String {
         plan::Ports::Shared(p) => format!("port {p}"),
         plan::Ports::Each { first } => format!("ports {first}-{}", g.port_range().1),
     };
-    let length = match g.length {
+    let length = match &g.length {
         Length::UntilEnd => "until the end".to_string(),
         Length::Bytes(n) => format!("{n} bytes"),
+        Length::Drawn(_) => "of drawn lengths".to_string(),
         Length::Duration(d) => format!("for {d}"),
     };
-    let cc = g.cc.as_deref().map_or(String::new(), |c| format!(", {c}"));
-    let stagger =
-        if g.stagger == Default::default() { String::new() } else { format!(", each {} later", g.stagger) };
-    let mss = g.mss.map_or(String::new(), |m| format!(", MSS {m}"));
-    let rwnd = g.rwnd.map_or(String::new(), |w| format!(", receive window {w}"));
+    let cc = g.tcp.cc.as_deref().map_or(String::new(), |c| format!(", {c}"));
+    let stagger = match &g.arrivals {
+        Arrivals::Every(gap) if *gap == Default::default() => String::new(),
+        Arrivals::Every(gap) => format!(", each {gap} later"),
+        Arrivals::Drawn(_) => ", the others at drawn times".to_string(),
+    };
+    let mss = g.tcp.mss.map_or(String::new(), |m| format!(", MSS {m}"));
+    let rwnd = g.tcp.rwnd.map_or(String::new(), |w| format!(", receive window {w}"));
     format!("{ids}: {}, {port}{cc}, from {}{stagger} {length}{mss}{rwnd}", direction(g.direction), g.start)
 }
 

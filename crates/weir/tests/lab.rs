@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use weir::lab::{self, Options, Outcome, Probe};
-use weir::plan::{self, FlowGroup, Length, Plan, Ports};
+use weir::plan::{Arrivals, FlowGroup, Length, Plan, Ports};
 use weir::result::Status;
 use weir_core::gateway::Direction;
 use weir_core::time::Duration as Nanos;
@@ -37,37 +37,14 @@ fn options(id: &str) -> Options {
 }
 
 fn group(id: &str, port: u16, direction: Direction, length: Length) -> FlowGroup {
-    FlowGroup {
-        id: id.into(),
-        count: 1,
-        cc: Some("reno".into()),
-        start: Nanos::from_millis(100),
-        stagger: Nanos::ZERO,
-        length,
-        direction,
-        ports: Ports::Shared(port),
-        mss: None,
-        rwnd: None,
-        delayed_ack: None,
-        initial_window: None,
-    }
+    let mut group = FlowGroup::new(id);
+    group.tcp.cc = Some("reno".into());
+    FlowGroup { start: Nanos::from_millis(100), length, direction, ports: Ports::Shared(port), ..group }
 }
 
 fn plan(ms: u64, groups: Vec<FlowGroup>) -> Plan {
-    Plan {
-        name: "lab-test".into(),
-        title: String::new(),
-        duration: Nanos::from_millis(ms),
-        interval: Nanos::from_millis(200),
-        bin: Nanos::from_millis(10),
-        seed: 1,
-        path: plan::Path::default(),
-        gateway: None,
-        groups,
-        expects: vec![],
-        reference: None,
-        config_sha256: String::new(),
-    }
+    let interval = Nanos::from_millis(200);
+    Plan { interval, groups, ..Plan::new("lab-test", Nanos::from_millis(ms)) }
 }
 
 fn run(plan: &Plan, options: &Options) -> Outcome {
@@ -93,7 +70,7 @@ fn a_lab_with_a_bridge_measures_its_flows() {
     }
     let mut finite = group("finite", 5001, Direction::In, Length::Bytes(300_000));
     finite.count = 10;
-    finite.stagger = Nanos::from_millis(10);
+    finite.arrivals = Arrivals::Every(Nanos::from_millis(10));
     let plan = plan(1_000, vec![group("up", 5000, Direction::Out, Length::UntilEnd), finite]);
     let outcome = run(&plan, &options(&id("bridge")));
     let r = &outcome.result;

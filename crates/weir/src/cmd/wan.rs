@@ -81,7 +81,7 @@ impl Args {
             (Some(limit), Some(rate)) => path::queue_of(limit, rate, out + back)?,
             _ => Default::default(),
         };
-        let link = |delay| Link { rate: self.rate, delay, loss, queue };
+        let link = |delay| Link { rate: self.rate, delay, loss, queue, ..Link::default() };
         let ports = Ports::new(lan, wan, XdpMode::Auto);
         let seed = self.seed.unwrap_or(1);
         Ok(WanFile {

@@ -4,7 +4,7 @@ use super::diag::{Diagnostic, Errors, Source};
 use super::reader::{parse_toml, Only, Positive, Section, Sink, Size};
 use super::units::{server_ports, Fault};
 use super::{gateway, measure, path};
-use crate::plan::{FlowGroup, Length, Metric, Path, Plan, Ports, Reference};
+use crate::plan::{Arrivals, FlowGroup, Length, Metric, Path, Plan, Ports, Reference, Tcp};
 use crate::result::World;
 use core::ops::RangeInclusive;
 use sha2::{Digest, Sha256};
@@ -101,20 +101,8 @@ fn plan(s: Section, source: &Source) -> Option<Plan> {
         s.fault("interval", Fault::bare(format!("{interval} is longer than the experiment, {duration}")));
     }
     let config_sha256 = Sha256::digest(source.text.as_bytes()).iter().map(|b| format!("{b:02x}")).collect();
-    let mut plan = Plan {
-        name,
-        title,
-        duration,
-        interval,
-        bin: Duration::ZERO,
-        seed,
-        path,
-        gateway,
-        groups,
-        expects: Vec::new(),
-        reference: None,
-        config_sha256,
-    };
+    let mut plan =
+        Plan { title, interval, seed, path, gateway, groups, config_sha256, ..Plan::new(&name, duration) };
     if !s.all_well() {
         // Names in checks may be those of parts that are faulty.
         s.has("expect");
@@ -192,18 +180,14 @@ fn flow(s: &Section, number: usize, duration: Option<Duration>) -> Option<FlowGr
         s.fault(key, Fault::bare(message));
     }
     Some(FlowGroup {
-        id: id?,
         count,
-        cc,
+        tcp: Tcp { cc, mss, rwnd, delayed_ack, initial_window, ..Tcp::default() },
         start,
-        stagger,
+        arrivals: Arrivals::Every(stagger),
         length: bytes.or(lasts).unwrap_or(Length::UntilEnd),
         direction,
         ports: ports.unwrap_or(Ports::Shared(FIRST_PORT.saturating_add(number as u16))),
-        mss,
-        rwnd,
-        delayed_ack,
-        initial_window,
+        ..FlowGroup::new(&id?)
     })
 }
 

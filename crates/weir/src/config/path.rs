@@ -154,6 +154,7 @@ fn link(own: Option<&Written>, both: Option<&Written>, delay: Duration, rtt: Dur
         delay,
         loss: pick(own, both, |w| w.loss).unwrap_or_default(),
         queue: pick(own, both, |w| w.queue.and_then(|q| queue(&w.at, q, rate, rtt))).unwrap_or_default(),
+        ..Link::default()
     }
 }
 

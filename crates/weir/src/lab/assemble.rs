@@ -3,7 +3,7 @@
 use super::counters::Counters;
 use super::flows::client_port;
 use super::topology::{CLIENT, SERVER};
-use crate::plan::{Flow, Length, Plan};
+use crate::plan::{Flow, Plan};
 use crate::result::{
     self, ClassResult, Counts, FlowResult, GatewayResult, LinkResult, MadeBy, Quantiles, RunResult, Series,
     Status, World, SCHEMA,
@@ -130,7 +130,7 @@ impl Measured {
         if let Some(got) = &receiver.received {
             bins = got.bins.dense(covered.as_nanos());
             row.bytes = got.bytes_in_time;
-            if let (Length::Bytes(_), Some(done)) = (flow.group.length, got.complete_ns) {
+            if let (Some(_), Some(done)) = (flow.bytes, got.complete_ns) {
                 end = Duration::from_nanos(done).min(covered);
                 row.fct_s = client.opened_ns.map(|t| done.saturating_sub(t) as f64 / 1e9);
             }
@@ -218,6 +218,7 @@ fn made_by(plan: &Plan) -> MadeBy {
 mod tests {
     use super::super::tests::plan;
     use super::*;
+    use crate::plan::Length;
     use crate::traffic::{Bins, Received, Sent};
 
     const MS: u64 = 1_000_000;

@@ -2,7 +2,7 @@
 
 use super::topology::{CLIENT, SERVER};
 use super::Options;
-use crate::plan::{Flow, Length, Plan};
+use crate::plan::{Flow, Plan};
 use crate::traffic::{Amount, FlowSpec, Role, Spec};
 use std::net::SocketAddr;
 use weir_core::gateway::Direction;
@@ -38,9 +38,9 @@ pub fn specs(plan: &Plan, options: &Options) -> (Spec, Spec) {
 
 fn client_end(plan: &Plan, flow: &Flow, n: usize, options: &Options) -> FlowSpec {
     let sends = flow.direction() == Direction::Out;
-    let amount = match flow.group.length {
-        Length::Bytes(n) => Amount::Bytes(n),
-        Length::UntilEnd | Length::Duration(_) => Amount::UntilNs(flow.end(plan.duration).as_nanos()),
+    let amount = match flow.bytes {
+        Some(n) => Amount::Bytes(n),
+        None => Amount::UntilNs(flow.end(plan.duration).as_nanos()),
     };
     FlowSpec {
         id: flow.id.clone(),
@@ -50,8 +50,8 @@ fn client_end(plan: &Plan, flow: &Flow, n: usize, options: &Options) -> FlowSpec
         sends,
         start_ns: flow.start.as_nanos(),
         amount,
-        cc: flow.group.cc.clone(),
-        mss: flow.group.mss.map(|mss| u32::from(mss) + TIMESTAMPS),
+        cc: flow.group.tcp.cc.clone(),
+        mss: flow.group.tcp.mss.map(|mss| u32::from(mss) + TIMESTAMPS),
         rwnd: receive_window(flow, sends),
         sndbuf: None,
         gap_after_ns: options.gap_after.as_nanos(),
@@ -72,7 +72,7 @@ fn server_end(client: &FlowSpec, flow: &Flow) -> FlowSpec {
 
 /// A plan's `rwnd` is the receiver's; what the sender's end advertises does not matter.
 fn receive_window(flow: &Flow, sends: bool) -> Option<u32> {
-    let bytes = flow.group.rwnd.filter(|_| !sends)?;
+    let bytes = flow.group.tcp.rwnd.filter(|_| !sends)?;
     Some(u32::try_from(bytes).unwrap_or(u32::MAX))
 }
 
@@ -80,7 +80,7 @@ fn receive_window(flow: &Flow, sends: bool) -> Option<u32> {
 mod tests {
     use super::super::tests::plan;
     use super::*;
-    use crate::plan::Ports;
+    use crate::plan::{Arrivals, Ports};
     use weir_core::time::Duration;
 
     #[test]
@@ -88,9 +88,9 @@ mod tests {
         let mut p = plan();
         p.groups[0].count = 3;
         p.groups[0].ports = Ports::Each { first: 7000 };
-        p.groups[0].stagger = Duration::from_millis(10);
-        p.groups[0].mss = Some(1000);
-        p.groups[0].rwnd = Some(50_000);
+        p.groups[0].arrivals = Arrivals::Every(Duration::from_millis(10));
+        p.groups[0].tcp.mss = Some(1000);
+        p.groups[0].tcp.rwnd = Some(50_000);
         let (clients, servers) = specs(&p, &Options::new().unwrap());
         clients.check().unwrap();
         servers.check().unwrap();

@@ -91,38 +91,13 @@ impl Options {
 
 #[cfg(test)]
 mod tests {
-    use crate::plan::{FlowGroup, Length, Path, Plan, Ports};
-    use weir_core::gateway::Direction;
+    use crate::plan::{FlowGroup, Plan, Ports};
     use weir_core::time::Duration;
 
     /// One upload for a second over bare cables.
     pub fn plan() -> Plan {
-        Plan {
-            name: "test".into(),
-            title: String::new(),
-            duration: Duration::from_secs(1),
-            interval: Duration::from_millis(100),
-            bin: Duration::from_millis(10),
-            seed: 1,
-            path: Path::default(),
-            gateway: None,
-            groups: vec![FlowGroup {
-                id: "up".into(),
-                count: 1,
-                cc: None,
-                start: Duration::ZERO,
-                stagger: Duration::ZERO,
-                length: Length::UntilEnd,
-                direction: Direction::Out,
-                ports: Ports::Shared(5000),
-                mss: None,
-                rwnd: None,
-                delayed_ack: None,
-                initial_window: None,
-            }],
-            expects: vec![],
-            reference: None,
-            config_sha256: String::new(),
-        }
+        let up = FlowGroup { ports: Ports::Shared(5000), ..FlowGroup::new("up") };
+        let interval = Duration::from_millis(100);
+        Plan { interval, groups: vec![up], ..Plan::new("test", Duration::from_secs(1)) }
     }
 }

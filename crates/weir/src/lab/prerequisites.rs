@@ -41,7 +41,7 @@ fn in_path(program: &str) -> bool {
 
 /// Those of the plan that this kernel has not, nor can load.
 fn congestion_controls(plan: &Plan) -> Option<String> {
-    let names: BTreeSet<&str> = plan.groups.iter().filter_map(|g| g.cc.as_deref()).collect();
+    let names: BTreeSet<&str> = plan.groups.iter().filter_map(|g| g.tcp.cc.as_deref()).collect();
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None).ok()?;
     // Asking for one makes the kernel load its module.
     let absent: Vec<&str> =
@@ -65,10 +65,10 @@ mod tests {
     #[test]
     fn a_congestion_control_that_is_not_there_is_named() {
         let mut p = plan();
-        p.groups[0].cc = Some("tahoe".into());
+        p.groups[0].tcp.cc = Some("tahoe".into());
         let message = congestion_controls(&p).unwrap();
         assert!(message.contains("tahoe (this kernel has ") && message.contains("reno"), "{message}");
-        p.groups[0].cc = Some("reno".into());
+        p.groups[0].tcp.cc = Some("reno".into());
         assert_eq!(congestion_controls(&p), None);
     }
 }

@@ -6,11 +6,10 @@ mod wan;
 
 use crate::config::{gateway, Source};
 use crate::lab::Options;
-use crate::plan::{FlowGroup, Length, Path, Plan, Ports};
+use crate::plan::{FlowGroup, Path, Plan};
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use std::path::PathBuf;
-use weir_core::gateway::Direction;
 use weir_core::rate::Rate;
 use weir_core::time::Duration;
 
@@ -58,33 +57,11 @@ fn write(common: &Common, figures: &impl Serialize) -> Result<(), String> {
 
 /// A plan of uploads over `path`.
 fn plan(name: &str, path: Path, seconds: u64, flows: u32) -> Plan {
-    Plan {
-        name: name.into(),
-        title: String::new(),
-        duration: Duration::from_secs(seconds),
-        interval: Duration::from_secs(1),
-        bin: Duration::from_millis(1),
-        seed: 1,
-        path,
-        gateway: None,
-        groups: vec![FlowGroup {
-            id: "flow".into(),
-            count: flows,
-            cc: Some("cubic".into()),
-            start: Duration::ZERO,
-            stagger: Duration::ZERO,
-            length: Length::UntilEnd,
-            direction: Direction::Out,
-            ports: Ports::Shared(5001),
-            mss: None,
-            rwnd: None,
-            delayed_ack: None,
-            initial_window: None,
-        }],
-        expects: vec![],
-        reference: None,
-        config_sha256: String::new(),
-    }
+    let mut group = FlowGroup::new("flow");
+    group.count = flows;
+    group.tcp.cc = Some("cubic".into());
+    let bin = Duration::from_millis(1);
+    Plan { bin, path, groups: vec![group], ..Plan::new(name, Duration::from_secs(seconds)) }
 }
 
 /// How much every flow may have acknowledged and held.

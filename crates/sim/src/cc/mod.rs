@@ -1,0 +1,175 @@
+//! Congestion control: what decides about the congestion window. One algorithm is one file that
+//! implements [`CongestionControl`] and one line in [`CONTROLS`].
+//!
+//! The sender ([`crate::tcp`]) does everything else: it finds losses, retransmits, restarts after a
+//! time-out and keeps the window during recovery (PRR, RFC 6937). Windows are bytes of payload, times
+//! integer nanoseconds; there is no floating point, so that a run is the same on any machine.
+//!
+//! Calls come in this order for one ACK: [`CongestionControl::on_congestion`] if it reveals a loss or
+//! echoes a mark, then [`CongestionControl::on_ack`].
+
+use core::fmt;
+use weir_core::rate::Rate;
+use weir_core::time::{Duration, Time};
+
+/// The sender's windows, as the algorithm sets them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// Congestion window in bytes. The sender keeps it at one segment at least.
+    pub cwnd: u64,
+    /// Slow-start threshold in bytes; [`u64::MAX`] until the first congestion (RFC 5681 §3.1).
+    pub ssthresh: u64,
+    /// Payload bytes of a full segment (SMSS without options).
+    pub mss: u32,
+}
+
+impl Window {
+    /// Below the slow-start threshold?
+    pub const fn in_slow_start(&self) -> bool {
+        self.cwnd < self.ssthresh
+    }
+}
+
+/// Where the sender is in loss recovery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// No recovery.
+    Open,
+    /// Repairing losses found by duplicate ACKs, SACK or RACK, or reducing after a mark.
+    Recovery,
+    /// Repairing after a retransmission time-out; the window grows by slow start.
+    Loss,
+}
+
+/// The delivery rate over the flight that an ACK ends (draft-cheng-iccrg-delivery-rate-estimation §3).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RateSample {
+    /// Bytes delivered over `interval`.
+    pub delivered: u64,
+    /// The longer of the send and the ACK interval; never zero.
+    pub interval: Duration,
+    /// Total bytes delivered when the newest delivered segment was sent.
+    pub prior_delivered: u64,
+    /// Was the sender without data to send, at the time that segment left?
+    pub app_limited: bool,
+    /// Was that segment a retransmission?
+    pub retransmitted: bool,
+}
+
+/// What an ACK told the sender.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ack {
+    /// When it arrived.
+    pub now: Time,
+    /// Bytes newly acknowledged cumulatively; 0 for a duplicate or a SACK alone.
+    pub acked: u64,
+    /// Bytes newly known to be delivered: cumulatively or by SACK.
+    pub delivered: u64,
+    /// All bytes ever delivered, these included.
+    pub total_delivered: u64,
+    /// Bytes newly found lost by this ACK.
+    pub lost: u64,
+    /// Bytes in flight before and after this ACK.
+    pub prior_in_flight: u64,
+    /// See `prior_in_flight`.
+    pub in_flight: u64,
+    /// Stream offset up to which everything is acknowledged (SND.UNA).
+    pub una: u64,
+    /// Stream offset of the next new byte (SND.NXT).
+    pub nxt: u64,
+    /// A sample of the round-trip time, from the newest segment that this ACK acknowledges and that was
+    /// never retransmitted (Karn).
+    pub rtt: Option<Duration>,
+    /// Smoothed round-trip time; zero before the first sample.
+    pub srtt: Duration,
+    /// The smallest round-trip time ever sampled; zero before the first.
+    pub min_rtt: Duration,
+    /// Did the congestion window limit what was sent since the last ACK (RFC 9438 §4.2, RFC 2861)?
+    pub cwnd_limited: bool,
+    /// The ACK echoes a mark (ECE).
+    pub ece: bool,
+    /// Where the sender is in recovery, after this ACK.
+    pub phase: Phase,
+    /// Delivery rate, if the ACK delivered something.
+    pub sample: Option<RateSample>,
+}
+
+/// Why the window is to be reduced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Congestion {
+    /// Losses found by duplicate ACKs, SACK or RACK; once per recovery.
+    Loss,
+    /// A mark echoed by the receiver (RFC 3168 §6.1.2); at most once per window of data.
+    Ecn,
+    /// The retransmission timer expired. Called for the first of a series of time-outs.
+    Timeout,
+}
+
+/// What a flow may set of its algorithm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Appropriate byte counting (RFC 3465): windows grow by bytes acknowledged. Off: by ACKs, as
+    /// RFC 5681 allows and the older papers assume: one segment per ACK in slow start.
+    pub abc: bool,
+    /// Most segments that one ACK adds in slow start with byte counting (L of RFC 3465 §2.2); Linux
+    /// has no such limit.
+    pub abc_limit: u32,
+    /// HyStart++ (RFC 9406), where the algorithm has it.
+    pub hystart: bool,
+}
+
+impl Default for Options {
+    /// As Linux: byte counting without a limit, and HyStart++.
+    fn default() -> Options {
+        Options { abc: true, abc_limit: u32::MAX, hystart: true }
+    }
+}
+
+/// A congestion control.
+pub trait CongestionControl: fmt::Debug + Send {
+    /// An ACK arrived. In [`Phase::Recovery`] the sender sets the window itself, unless
+    /// [`CongestionControl::owns_recovery`].
+    fn on_ack(&mut self, w: &mut Window, ack: &Ack);
+
+    /// Congestion: sets [`Window::ssthresh`]; `in_flight` is FlightSize (RFC 5681 §3.1). The sender
+    /// then brings `cwnd` there (to one segment after a time-out). Algorithms that own recovery set
+    /// `cwnd` as well.
+    fn on_congestion(&mut self, w: &mut Window, now: Time, in_flight: u64, congestion: Congestion);
+
+    /// Recovery is complete; `cwnd` is what the sender left it at.
+    fn on_recovered(&mut self, _w: &mut Window, _now: Time) {}
+
+    /// The last reduction turned out to be spurious (F-RTO, DSACK, Eifel); the sender restores
+    /// `cwnd` and `ssthresh` to what they were.
+    fn on_undo(&mut self, _w: &mut Window, _now: Time) {}
+
+    /// Sending starts again after nothing was in flight for `idle` (RFC 9438 §5.8, RFC 5681 §4.1).
+    fn on_restart(&mut self, _w: &mut Window, _now: Time, _idle: Duration) {}
+
+    /// Pacing rate of payload, if the algorithm sets one. Otherwise the sender paces, if told to, at
+    /// Linux's multiple of cwnd / srtt.
+    fn pacing_rate(&self) -> Option<Rate> {
+        None
+    }
+
+    /// Does it keep `cwnd` during recovery too (BBR)?
+    fn owns_recovery(&self) -> bool {
+        false
+    }
+
+    /// Does it need ECN with the receiver echoing every mark (DCTCP, RFC 8257)?
+    fn wants_dctcp_ecn(&self) -> bool {
+        false
+    }
+}
+
+/// How an algorithm is made for a flow.
+pub type Make = fn(&Options) -> Box<dyn CongestionControl>;
+
+/// Every algorithm by the name that Linux gives it.
+pub const CONTROLS: &[(&str, Make)] = &[];
+
+/// The algorithm of this name; `None` if there is none.
+pub fn by_name(name: &str) -> Option<Make> {
+    CONTROLS.iter().find(|(n, _)| *n == name).map(|(_, make)| *make)
+}

@@ -1,0 +1,98 @@
+//! A host: any number of TCP endpoints behind one interface, and the applications that use them.
+//!
+//! A host is a [`Node`](weir_core::node::Node) with one port, [`WIRE`]. Its frames are Ethernet, IPv4 and
+//! TCP headers; the payload is only a length, and checksums are marked as valid
+//! ([`Checksum::Valid`](weir_core::frame::Checksum)).
+
+use crate::tcp::TcpConfig;
+use std::net::SocketAddrV4;
+use weir_core::node::Port;
+use weir_core::rate::Rate;
+use weir_core::time::{Duration, Time};
+
+/// The only port of a host.
+pub const WIRE: Port = Port(0);
+
+/// One end of a flow, and its application.
+#[derive(Clone, Debug)]
+pub struct Endpoint {
+    /// Opens the connection at `start`; otherwise waits for the peer to.
+    pub opens: bool,
+    /// Own address.
+    pub local: SocketAddrV4,
+    /// The peer's.
+    pub remote: SocketAddrV4,
+    /// When the flow starts.
+    pub start: Time,
+    /// Its TCP.
+    pub tcp: TcpConfig,
+    /// What its application sends; `None` only receives.
+    pub source: Option<Source>,
+    /// Received payload is recorded in bins of this length, from time 0 on.
+    pub bin: Duration,
+    /// Keep every change of the congestion window in [`EndpointReport::trace`].
+    pub trace: bool,
+}
+
+/// What an application sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Source {
+    /// So many bytes of payload, then it closes; `None` is without end.
+    pub bytes: Option<u64>,
+    /// Stops writing at this time and closes.
+    pub until: Time,
+    /// Writes at this rate at most; `None` is as fast as the connection takes it.
+    pub rate: Option<Rate>,
+}
+
+/// An endpoint of a [`Host`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct EndpointId(pub u32);
+
+/// What became of an endpoint so far.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EndpointReport {
+    /// When the connection was established.
+    pub established: Option<Time>,
+    /// When it was over: both sides closed, or it was reset or given up.
+    pub closed: Option<Time>,
+    /// Why it failed, if it did.
+    pub failure: Option<&'static str>,
+    /// Payload bytes delivered to the application, in order.
+    pub received: u64,
+    /// When the last of them was.
+    pub last_received: Option<Time>,
+    /// When the peer's end of the stream was received, with all before it.
+    pub received_all: Option<Time>,
+    /// Payload bytes delivered by bin; bins after the last byte are left out.
+    pub bins: Vec<u32>,
+    /// Payload bytes acknowledged by the peer.
+    pub acked: u64,
+    /// Segments sent, with payload or without, retransmissions included.
+    pub segments: u64,
+    /// Data segments sent again.
+    pub retransmits: u64,
+    /// Expirations of the retransmission timer.
+    pub rtos: u64,
+    /// Median and 99th percentile of the sampled round-trip times.
+    pub rtt: Option<(Duration, Duration)>,
+    /// Every change of the sender's windows, if asked for.
+    pub trace: Vec<Change>,
+}
+
+/// The sender's state after a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// When.
+    pub at: Time,
+    /// Congestion window in bytes.
+    pub cwnd: u64,
+    /// Slow-start threshold in bytes; [`u64::MAX`] before the first congestion.
+    pub ssthresh: u64,
+    /// Bytes in flight.
+    pub in_flight: u64,
+    /// Bytes acknowledged.
+    pub acked: u64,
+    /// Smoothed round-trip time.
+    pub srtt: Duration,
+}

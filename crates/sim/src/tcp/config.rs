@@ -1,0 +1,93 @@
+//! What can be set for a connection. Defaults are Linux's.
+
+use crate::cc;
+use weir_core::time::Duration;
+
+/// How losses are found and repaired.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Recovery {
+    /// SACK with RACK-TLP (RFC 8985) and PRR (RFC 6937), as Linux does.
+    Rack,
+    /// SACK with the conservative algorithm of RFC 6675.
+    Sack,
+    /// NewReno without SACK (RFC 6582).
+    NewReno,
+    /// Fast recovery that ends with the first partial ACK (RFC 2001).
+    Reno,
+    /// Fast retransmit, then slow start (Jacobson 1988).
+    Tahoe,
+}
+
+impl Recovery {
+    /// Every kind, by the name used in experiments.
+    pub const ALL: [(&'static str, Recovery); 5] = [
+        ("rack", Recovery::Rack),
+        ("sack", Recovery::Sack),
+        ("newreno", Recovery::NewReno),
+        ("reno", Recovery::Reno),
+        ("tahoe", Recovery::Tahoe),
+    ];
+
+    /// Does it need SACK?
+    pub const fn uses_sack(self) -> bool {
+        matches!(self, Recovery::Rack | Recovery::Sack)
+    }
+}
+
+/// What can be set for one end of a connection.
+#[derive(Clone, Debug)]
+pub struct TcpConfig {
+    /// Congestion control.
+    pub cc: cc::Make,
+    /// What its algorithm is told.
+    pub cc_options: cc::Options,
+    /// How losses are found and repaired.
+    pub recovery: Recovery,
+    /// Payload bytes of a full segment, 88 to 65,495. The MSS option says this plus the bytes of the timestamps.
+    pub mss: u16,
+    /// Initial congestion window in segments, at least 1 (RFC 6928: 10).
+    pub initial_window: u32,
+    /// Initial slow-start threshold in bytes; `None` is infinite.
+    pub initial_ssthresh: Option<u64>,
+    /// Largest receive window in bytes, up to 1,073,725,440 (RFC 7323 §2.3).
+    pub receive_window: u64,
+    /// Segments per ACK; 1 acknowledges each (RFC 5681 §4.2 allows up to 2).
+    pub delayed_ack: u32,
+    /// How long an ACK is delayed at most.
+    pub delayed_ack_timer: Duration,
+    /// So many segments at the beginning are acknowledged at once (Linux: up to 16).
+    pub quick_acks: u32,
+    /// Timestamps (RFC 7323).
+    pub timestamps: bool,
+    /// ECN (RFC 3168): negotiated, data sent as ECT(0), marks echoed and obeyed.
+    pub ecn: bool,
+    /// Smallest retransmission time-out (RFC 6298: 1 s; Linux: 200 ms).
+    pub min_rto: Duration,
+    /// Sends at a paced rate, not in bursts, even if the congestion control has no rate of its own.
+    pub pacing: bool,
+    /// Segments sent back to back as segmentation offload would, if the window allows; 1 for none.
+    pub tso_segments: u32,
+}
+
+impl TcpConfig {
+    /// Linux's defaults with this congestion control.
+    pub fn new(cc: cc::Make) -> TcpConfig {
+        TcpConfig {
+            cc,
+            cc_options: cc::Options::default(),
+            recovery: Recovery::Rack,
+            mss: 1448,
+            initial_window: 10,
+            initial_ssthresh: None,
+            receive_window: 3 << 20,
+            delayed_ack: 2,
+            delayed_ack_timer: Duration::from_millis(40),
+            quick_acks: 16,
+            timestamps: true,
+            ecn: false,
+            min_rto: Duration::from_millis(200),
+            pacing: false,
+            tso_segments: 1,
+        }
+    }
+}

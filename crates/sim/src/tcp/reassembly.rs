@@ -1,0 +1,1 @@
+//! What a receiver has got out of order.

@@ -1,0 +1,1 @@
+//! Round-trip time and retransmission time-out (RFC 6298).

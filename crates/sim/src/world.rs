@@ -1,0 +1,1 @@
+//! The world: nodes, their wiring and the event core that drives them.
