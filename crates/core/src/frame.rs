@@ -225,6 +225,21 @@ impl Frames {
         Some(self.received(chunk, 0, len, len, at))
     }
 
+    /// A new frame made by a node: a copy of `head`, of a frame `len` bytes long whose payload is absent.
+    /// `None` when no chunk is free (counted) or `head` exceeds a chunk.
+    pub fn make_head(&mut self, head: &[u8], len: usize, at: Time) -> Option<Frame> {
+        if head.len() > self.chunk_size {
+            return None;
+        }
+        let Some(chunk) = self.free.pop() else {
+            self.exhausted += 1;
+            return None;
+        };
+        self.made += 1;
+        self.chunk_mut(chunk)[..head.len()].copy_from_slice(head);
+        Some(self.received(chunk, 0, head.len(), len.max(head.len()), at))
+    }
+
     /// The frame cut to its first `len` bytes. Panics if fewer are present.
     pub fn truncate(&mut self, mut frame: Frame, len: usize) -> Frame {
         assert!(len <= frame.head_len());

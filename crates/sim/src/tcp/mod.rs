@@ -13,5 +13,6 @@ pub mod config;
 pub mod reassembly;
 pub mod rtt;
 pub mod scoreboard;
+pub mod segment;
 
 pub use config::{Recovery, TcpConfig};
