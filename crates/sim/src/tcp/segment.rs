@@ -110,7 +110,8 @@ impl Header {
         let total = (len - 14) as u32 + s.payload;
         head[15] = s.ecn;
         head[16..18].copy_from_slice(&(total as u16).to_be_bytes());
-        head[24..26].copy_from_slice(&ip_checksum(self.sum + u32::from(s.ecn) + (total & 0xffff)).to_be_bytes());
+        head[24..26]
+            .copy_from_slice(&ip_checksum(self.sum + u32::from(s.ecn) + (total & 0xffff)).to_be_bytes());
         let tcp = &mut head[L4..L4 + TCP];
         tcp[4..8].copy_from_slice(&s.seq.to_be_bytes());
         tcp[8..12].copy_from_slice(&s.ack.to_be_bytes());
