@@ -8,6 +8,9 @@
 //! Calls come in this order for one ACK: [`CongestionControl::on_congestion`] if it reveals a loss or
 //! echoes a mark, then [`CongestionControl::on_ack`].
 
+mod increase;
+mod reno;
+
 use core::fmt;
 use weir_core::rate::Rate;
 use weir_core::time::{Duration, Time};
@@ -94,6 +97,19 @@ pub struct Ack {
     pub sample: Option<RateSample>,
 }
 
+impl Ack {
+    /// Bytes by which this ACK may grow a window: what it delivered, if it advanced the cumulative
+    /// acknowledgement. Like Linux, not all of `acked`: what SACK told before is not counted again when
+    /// a hole is filled.
+    pub const fn growth(&self) -> u64 {
+        if self.acked == 0 {
+            0
+        } else {
+            self.delivered
+        }
+    }
+}
+
 /// Why the window is to be reduced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Congestion {
@@ -105,23 +121,35 @@ pub enum Congestion {
     Timeout,
 }
 
+/// How slow start looks for its end before there is a loss.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hystart {
+    /// Not at all.
+    Off,
+    /// By delay and by trains of ACKs (Ha and Rhee 2011), as Linux's CUBIC does.
+    Classic,
+    /// HyStart++ (RFC 9406).
+    PlusPlus,
+}
+
 /// What a flow may set of its algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Appropriate byte counting (RFC 3465): windows grow by bytes acknowledged. Off: by ACKs, as
     /// RFC 5681 allows and the older papers assume: one segment per ACK in slow start.
     pub abc: bool,
-    /// Most segments that one ACK adds in slow start with byte counting (L of RFC 3465 §2.2); Linux
-    /// has no such limit.
+    /// Most segments that one ACK adds in slow start with byte counting (L of RFC 3465 §2.2), at least
+    /// 1; after a time-out it is 1 (§2.3). [`u32::MAX`] is no limit, then neither, as in Linux.
     pub abc_limit: u32,
-    /// HyStart++ (RFC 9406), where the algorithm has it.
-    pub hystart: bool,
+    /// How slow start looks for its end. `None` is what is usual for the algorithm: HyStart++ for
+    /// `cubic`, nothing for the others.
+    pub hystart: Option<Hystart>,
 }
 
 impl Default for Options {
-    /// As Linux: byte counting without a limit, and HyStart++.
+    /// As Linux: byte counting without a limit.
     fn default() -> Options {
-        Options { abc: true, abc_limit: u32::MAX, hystart: true }
+        Options { abc: true, abc_limit: u32::MAX, hystart: None }
     }
 }
 
@@ -167,7 +195,7 @@ pub trait CongestionControl: fmt::Debug + Send {
 pub type Make = fn(&Options) -> Box<dyn CongestionControl>;
 
 /// Every algorithm by the name that Linux gives it.
-pub const CONTROLS: &[(&str, Make)] = &[];
+pub const CONTROLS: &[(&str, Make)] = &[("reno", reno::Reno::make)];
 
 /// The algorithm of this name; `None` if there is none.
 pub fn by_name(name: &str) -> Option<Make> {
