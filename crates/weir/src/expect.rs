@@ -429,6 +429,7 @@ mod tests {
                 ("ten.1".into(), Series::received(bin, &uneven)),
                 ("other.0".into(), Series::received(bin, &other)),
             ]),
+            ..RunResult::default()
         }
     }
 

@@ -251,7 +251,7 @@ impl SeriesKind {
 }
 
 /// How far apart results of simulator and lab may be, as fractions: 0.05 is 5 %.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Parity {
     /// Of the goodput of each flow.
     pub goodput: f64,
