@@ -2,7 +2,7 @@
 
 use super::diag::{Errors, Source};
 use super::gateway::Ports;
-use super::reader::{parse_toml, Section, Sink};
+use super::reader::{parse_toml, Section, Sink, NOT_YET};
 use super::units::{Fault, QueueLimit};
 use crate::plan::{Link, Loss, Path, Probability, Queue};
 use weir_core::rate::Rate;
@@ -86,7 +86,7 @@ impl<'a> Written<'a> {
 
 /// Reads `[path]`. Faults go to the section's sink; what is faulty is missing from the value.
 pub(super) fn path(mut s: Section) -> Path {
-    s.refuse(&[("mtu", "frames are as long as the interfaces allow: 1500 bytes of IP")]);
+    s.refuse(&[("mtu", NOT_YET, "frames are as long as the interfaces allow: 1500 bytes of IP")]);
     let given_rtt = s.get::<Duration>("rtt");
     let lan = s.section("lan").map(Written::read);
     let wan = s.section("wan").map(Written::read);
@@ -123,9 +123,9 @@ pub(super) fn path(mut s: Section) -> Path {
     };
     for mut w in [lan, wan, out, back].into_iter().flatten() {
         w.at.refuse(&[
-            ("jitter", "links have a constant delay"),
-            ("aqm", "queues drop at their tail"),
-            ("reorder", "links keep the order"),
+            ("jitter", NOT_YET, "links have a constant delay"),
+            ("aqm", NOT_YET, "queues drop at their tail"),
+            ("reorder", NOT_YET, "links keep the order"),
         ]);
         w.at.finish();
     }
