@@ -3,7 +3,7 @@
 use super::diag::{Diagnostic, Errors, Source};
 use super::reader::{parse_toml, FromValue, Only, Positive, Refused, Scalar, Section, Sink, NOT_YET};
 use super::units::{self, Fault};
-use super::{bins, flow, gateway, measure, path, tcp};
+use super::{bins, flow, gateway, host, measure, path, tcp};
 use crate::plan::{Parity, Path, Plan, Probability, Reference, SeriesKind, Tcp};
 use crate::result::World;
 use sha2::{Digest, Sha256};
@@ -81,7 +81,8 @@ fn plan(s: Section, source: &Source) -> Option<Plan> {
     }
     s.need("flow", "[{ id = \"bulk\" }]");
     let defaults = s.section("tcp").map_or(Tcp::default(), tcp::defaults);
-    let groups = flow::groups(&s, &defaults, duration);
+    let hosts = host::groups(&s, path.rtt());
+    let groups = flow::groups(&s, &defaults, &hosts, duration);
     let series = series(&s);
     let sample = s.get::<Positive>("sample").map(|Positive(d)| d);
     let parity = s.section("parity").map(parity);
@@ -101,7 +102,10 @@ fn plan(s: Section, source: &Source) -> Option<Plan> {
     }
     let config_sha256 = Sha256::digest(source.text.as_bytes()).iter().map(|b| format!("{b:02x}")).collect();
     let plan = Plan { title, interval, seed, path, gateway, groups, series, ..Plan::new(&name, duration) };
-    let mut plan = Plan { sample, parity, config_sha256, ..plan };
+    let mut plan = Plan { hosts, sample, parity, config_sha256, ..plan };
+    if s.all_well() {
+        flow::not_too_many(&s, &plan);
+    }
     if !s.all_well() {
         // Names in checks may be those of parts that are faulty.
         s.has("expect");

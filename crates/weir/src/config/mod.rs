@@ -8,9 +8,11 @@
 mod bins;
 mod catalogue;
 pub mod diag;
+mod distribution;
 pub mod experiment;
 mod flow;
 pub mod gateway;
+mod host;
 mod measure;
 pub mod path;
 mod reader;

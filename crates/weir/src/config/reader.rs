@@ -306,10 +306,16 @@ impl<'a> Section<'a> {
 
     /// The value of a key; `None` if it is absent or faulty, which is noted.
     pub fn get<T: FromValue>(&self, key: &'static str) -> Option<T> {
-        self.get_with(key, T::from_value)
+        self.value(key, T::from_value)
     }
 
-    fn get_with<T>(&self, key: &'static str, parse: impl FnOnce(&DeValue) -> Result<T, Fault>) -> Option<T> {
+    /// Is the key there with a table as its value?
+    pub fn is_table(&self, key: &'static str) -> bool {
+        self.entry(key).is_some_and(|(_, v)| matches!(v.get_ref(), DeValue::Table(_)))
+    }
+
+    /// The value of a key parsed by a function.
+    pub fn value<T>(&self, key: &'static str, parse: impl FnOnce(&DeValue) -> Result<T, Fault>) -> Option<T> {
         let (_, value) = self.entry(key)?;
         match parse(value.get_ref()) {
             Ok(v) => Some(v),
@@ -326,7 +332,7 @@ impl<'a> Section<'a> {
         key: &'static str,
         check: impl FnOnce(T) -> Result<U, Fault>,
     ) -> Option<U> {
-        self.get_with(key, |v| T::from_value(v).and_then(check))
+        self.value(key, |v| T::from_value(v).and_then(check))
     }
 
     /// A whole number from `range`.
