@@ -9,6 +9,7 @@
 //! echoes a mark, then [`CongestionControl::on_ack`].
 
 mod cubic;
+mod dctcp;
 mod hystart;
 mod hystart_classic;
 mod increase;
@@ -229,7 +230,8 @@ pub trait CongestionControl: fmt::Debug + Send {
 pub type Make = fn(&Options) -> Box<dyn CongestionControl>;
 
 /// Every algorithm by the name that Linux gives it.
-pub const CONTROLS: &[(&str, Make)] = &[("reno", reno::Reno::make), ("cubic", cubic::Cubic::make)];
+pub const CONTROLS: &[(&str, Make)] =
+    &[("reno", reno::Reno::make), ("cubic", cubic::Cubic::make), ("dctcp", dctcp::Dctcp::make)];
 
 /// The algorithm of this name; `None` if there is none.
 pub fn by_name(name: &str) -> Option<Make> {
