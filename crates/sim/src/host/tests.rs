@@ -22,7 +22,9 @@ struct Rig {
 impl Rig {
     fn new(out: link::Config, back: link::Config) -> Rig {
         let mut world = World::new();
-        let host = |mac, next_hop| Host::new(HostConfig { mac: [mac; 6], next_hop: [next_hop; 6], seed: u64::from(mac) });
+        let host = |mac, next_hop| {
+            Host::new(HostConfig { mac: [mac; 6], next_hop: [next_hop; 6], seed: u64::from(mac) })
+        };
         let (client, server) = (world.add(host(2, 4)), world.add(host(4, 2)));
         let links = [out, back].map(|config| world.add(Link::new(config)));
         world.wire((client, WIRE), (links[0], Link::IN));
@@ -67,7 +69,8 @@ impl Rig {
     /// Every frame is somewhere.
     fn check_conservation(&self) {
         let frames = self.world.frames();
-        let inside: u64 = self.links.iter().map(|&l| self.world.get::<Link>(l).unwrap().ledger().held()).sum();
+        let inside: u64 =
+            self.links.iter().map(|&l| self.world.get::<Link>(l).unwrap().ledger().held()).sum();
         assert_eq!(frames.made(), frames.absorbed() + frames.drops().total() + inside);
     }
 }
@@ -188,7 +191,11 @@ fn marks_reduce_the_window_without_losses() {
     let marking = link::Config { mark: Some(link::QueueLimit::Packets(20)), ..wire(10, 10) };
     for cc in ["reno", "dctcp"] {
         let mut rig = Rig::new(marking, wire(10, 10));
-        rig.flow(TcpConfig { ecn: true, ..tcp(cc) }, AT(0), Source { bytes: None, until: Time::MAX, rate: None });
+        rig.flow(
+            TcpConfig { ecn: true, ..tcp(cc) },
+            AT(0),
+            Source { bytes: None, until: Time::MAX, rate: None },
+        );
         rig.world.run_until(Time::from_secs(20));
         let (s, stats) = (rig.sender(0), rig.link(0).stats().clone());
         assert_eq!((s.retransmits, stats.drops.total()), (0, 0), "{cc}");

@@ -21,19 +21,19 @@ pub struct Outgoing {
 }
 
 impl Sender {
-    /// The next piece that may leave at `now`, accounted as sent. Call until it says `None`. `stamp` is our
-    /// clock in milliseconds, as the segment will carry it.
-    pub fn transmit(&mut self, config: &TcpConfig, now: Time, stamp: u32) -> Option<Outgoing> {
-        if self.paced(config) && self.pace_at > now {
+    /// The next piece that may leave at `now`, accounted as sent. Call until it says `None`.
+    pub fn transmit(&mut self, config: &TcpConfig, now: Time) -> Option<Outgoing> {
+        self.waits_for_pace = self.paced(config) && self.pace_at > now;
+        if self.waits_for_pace {
             return None;
         }
         if let Some((piece, again)) = self.choose_probe() {
-            return Some(self.leave(config, piece, again, now, stamp));
+            return Some(self.leave(config, piece, again, now));
         }
         if let Some(piece) = self.board.next_lost() {
             if self.fast || self.fits(piece.len) {
                 self.fast = false;
-                return Some(self.leave(config, piece, true, now, stamp));
+                return Some(self.leave(config, piece, true, now));
             }
             return None;
         }
@@ -48,14 +48,12 @@ impl Sender {
         if !self.worth_a_burst(config) {
             return None;
         }
-        Some(self.leave(config, piece, false, now, stamp))
+        Some(self.leave(config, piece, false, now))
     }
 
-    /// May the next transmission wait for pacing only?
-    pub fn pace_deadline(&self, config: &TcpConfig) -> Option<Time> {
-        let wants = self.board.lost_pending()
-            || (self.board.nxt() < self.limit.min(self.edge) && self.fits(self.window.mss));
-        (wants && self.paced(config)).then_some(self.pace_at)
+    /// When pacing lets the next segment leave, if that is what it waits for.
+    pub fn pace_deadline(&self) -> Option<Time> {
+        self.waits_for_pace.then_some(self.pace_at)
     }
 
     fn fits(&self, len: u32) -> bool {
@@ -156,7 +154,7 @@ impl Sender {
     }
 
     /// Accounts a piece as sent.
-    fn leave(&mut self, config: &TcpConfig, piece: Piece, again: bool, now: Time, stamp: u32) -> Outgoing {
+    fn leave(&mut self, config: &TcpConfig, piece: Piece, again: bool, now: Time) -> Outgoing {
         if self.board.in_flight() == 0 {
             self.delivery.first_sent = now;
             self.delivery.at = now;
@@ -173,7 +171,7 @@ impl Sender {
             self.retransmits += 1;
             if let Some(undo) = &mut self.undo {
                 undo.retransmits += 1;
-                undo.stamp.get_or_insert(stamp);
+                undo.first.get_or_insert(now);
             }
         } else {
             self.board.sent_new(piece.len, sent);
