@@ -40,7 +40,10 @@ impl Sender {
         if self.board.nxt() < self.limit {
             self.restart(u64::from(config.initial_window) * u64::from(self.window.mss), now);
         }
-        let piece = self.choose_new(config)?;
+        let Some(piece) = self.choose_new() else {
+            let rescue = self.choose_rescue().filter(|piece| self.fits(piece.len))?;
+            return Some(self.leave(config, rescue, true, now));
+        };
         if !self.fits(piece.len) {
             self.usage.limited = true;
             return None;
@@ -62,13 +65,13 @@ impl Sender {
     }
 
     /// The next new piece, by what is written and by the peer's window.
-    fn choose_new(&mut self, config: &TcpConfig) -> Option<Piece> {
+    fn choose_new(&mut self) -> Option<Piece> {
         let start = self.board.nxt();
         let mss = u64::from(self.window.mss);
         let written = self.limit.saturating_sub(start);
         if written == 0 {
             self.note_app_limited();
-            return self.choose_rescue(config);
+            return None;
         }
         let room = self.edge.saturating_sub(start);
         let payload = self.fin.map_or(written, |fin| fin - start).min(mss);
@@ -88,9 +91,9 @@ impl Sender {
         Some(Piece { start, len: len as u32 })
     }
 
-    /// NextSeg rules 3 and 4 of RFC 6675 §4.
-    fn choose_rescue(&self, config: &TcpConfig) -> Option<Piece> {
-        if config.recovery == Recovery::Sack && self.phase == Phase::Recovery {
+    /// Without new data: what may be lost (NextSeg rule 3 of RFC 6675 §4).
+    fn choose_rescue(&self) -> Option<Piece> {
+        if self.recovery == Recovery::Sack && self.phase == Phase::Recovery {
             return self.board.next_unsacked();
         }
         None
