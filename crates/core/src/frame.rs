@@ -6,7 +6,7 @@
 //! transmitted (the driver takes the handle), dropped with a reason, or absorbed (its information
 //! lives on in a flow's record).
 
-use crate::stats::{DropReason, Drops};
+use crate::stats::{DropReason, Drops, Ledger};
 use crate::time::Time;
 
 /// No chunk: the end of a chain.
@@ -81,7 +81,7 @@ impl Frame {
 
 /// The memory behind a pool.
 enum Memory {
-    Owned(Box<[u8]>),
+    Owned(Vec<u8>),
     Mapped(&'static mut [u8]),
 }
 
@@ -95,18 +95,35 @@ pub struct Frames {
     free: Vec<u32>,
     reserve: usize,
     chunks: usize,
+    growing: bool,
+    copied_in: u64,
+    copied_out: u64,
     made: u64,
     absorbed: u64,
     drops: Drops,
     exhausted: u64,
 }
 
+/// Chunks that a growing pool starts with.
+const FIRST_CHUNKS: usize = 1024;
+/// A growing pool ends here: chunk numbers are 32 bits.
+const MOST_CHUNKS: usize = 1 << 31;
+
 impl Frames {
     /// A pool of `chunks` chunks of `chunk_size` bytes in ordinary memory, `reserve` of them kept
     /// for frames made by nodes. Panics if a chunk is smaller than 128 bytes or larger than 65,535.
     pub fn new(chunks: usize, chunk_size: usize, reserve: usize) -> Frames {
-        let memory = Memory::Owned(vec![0; chunks * chunk_size].into());
+        let memory = Memory::Owned(vec![0; chunks * chunk_size]);
         Frames::with_memory(memory, chunk_size, reserve)
+    }
+
+    /// A pool in ordinary memory that is never exhausted: it starts with 1,024 chunks and doubles when none
+    /// is free. Frames keep their chunks. For virtual time, where nothing bounds the frames in
+    /// flight. Sizes as for [`Frames::new`].
+    pub fn growing(chunk_size: usize) -> Frames {
+        let mut pool = Frames::new(FIRST_CHUNKS, chunk_size, 0);
+        pool.growing = true;
+        pool
     }
 
     /// A pool over memory that a driver mapped (a UMEM). Sizes as for [`Frames::new`].
@@ -127,6 +144,9 @@ impl Frames {
             free: (0..chunks as u32).rev().collect(),
             reserve: reserve.min(chunks),
             chunks,
+            growing: false,
+            copied_in: 0,
+            copied_out: 0,
             made: 0,
             absorbed: 0,
             drops: Drops::default(),
@@ -167,12 +187,34 @@ impl Frames {
         self.exhausted
     }
 
+    /// The account of frames that were copied in ([`Frames::receive_copy`]) or made, and copied out
+    /// ([`Frames::transmitted`]), dropped or absorbed. In virtual time these are all, and what it says
+    /// is held are the chunks in use.
+    pub fn ledger(&self) -> Ledger {
+        let Frames { copied_in: received, copied_out: sent, made, absorbed, drops, .. } = *self;
+        Ledger { received, made, sent, absorbed, drops }
+    }
+
     /// A chunk for a driver to receive into; `None` when only the reserve is left.
     pub fn take_chunk(&mut self) -> Option<u32> {
-        if self.free.len() <= self.reserve {
+        if self.free.len() <= self.reserve && !self.grow() {
             return None;
         }
         self.free.pop()
+    }
+
+    /// Twice as many chunks, the old ones where they were. False if the pool is of a fixed size.
+    #[cold]
+    fn grow(&mut self) -> bool {
+        let Memory::Owned(memory) = &mut self.memory else { return false };
+        if !self.growing || self.chunks >= MOST_CHUNKS {
+            return false;
+        }
+        let chunks = 2 * self.chunks;
+        memory.resize(chunks * self.chunk_size, 0);
+        self.free.extend((self.chunks as u32..chunks as u32).rev());
+        self.chunks = chunks;
+        true
     }
 
     /// Gives a chunk back: after its transmission completed, or unused.
@@ -207,6 +249,7 @@ impl Frames {
         let chunk = self.take_chunk()?;
         let frame = self.received(chunk, 0, head.len(), len.max(head.len()), at);
         self.chunk_mut(chunk)[..head.len()].copy_from_slice(head);
+        self.copied_in += 1;
         Some(frame)
     }
 
@@ -216,10 +259,10 @@ impl Frames {
         if len > self.chunk_size {
             return None;
         }
-        let Some(chunk) = self.free.pop() else {
+        if self.free.is_empty() && !self.grow() {
             self.exhausted += 1;
-            return None;
-        };
+        }
+        let chunk = self.free.pop()?;
         self.made += 1;
         self.chunk_mut(chunk)[..len].fill(0);
         Some(self.received(chunk, 0, len, len, at))
@@ -288,6 +331,7 @@ impl Frames {
     /// Ends a frame that was transmitted by copying it out. A driver that hands the chunk itself to
     /// the device keeps [`Frame::chunk`] and calls [`Frames::put_chunk`] on completion instead.
     pub fn transmitted(&mut self, frame: Frame) {
+        self.copied_out += 1;
         self.put_chunk(frame.chunk);
     }
 }
@@ -324,6 +368,33 @@ mod tests {
         f.gso_size = 1448;
         assert_eq!(f.segments(54), 4);
         pool.transmitted(f);
+    }
+
+    #[test]
+    fn a_growing_pool_doubles_and_keeps_what_it_holds() {
+        let mut pool = Frames::growing(128);
+        let mut frames = Vec::new();
+        for n in 0..3000u32 {
+            frames.push(pool.receive_copy(&n.to_be_bytes(), 60, Time::ZERO).unwrap());
+        }
+        for n in 3000..5000u32 {
+            let frame = pool.make(4, Time::ZERO).unwrap();
+            pool.bytes_mut(&frame).copy_from_slice(&n.to_be_bytes());
+            frames.push(frame);
+        }
+        assert_eq!((pool.chunks(), pool.exhausted()), (8192, 0));
+        assert_eq!(pool.ledger().held(), 5000);
+        for (n, f) in (0u32..).zip(frames) {
+            assert_eq!(pool.bytes(&f), n.to_be_bytes());
+            match n % 3 {
+                0 => pool.transmitted(f),
+                1 => pool.absorb(f),
+                _ => pool.drop(f, DropReason::Shutdown),
+            }
+        }
+        let Ledger { received, made, sent, absorbed, drops } = pool.ledger();
+        assert_eq!((received, made, sent, absorbed, drops.total()), (3000, 2000, 1667, 1667, 1666));
+        assert_eq!((pool.ledger().held(), pool.free_chunks()), (0, 8192));
     }
 
     #[test]

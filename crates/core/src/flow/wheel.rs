@@ -51,6 +51,11 @@ impl Wheel {
         }
     }
 
+    /// How many timers there are, armed or not.
+    pub fn capacity(&self) -> u32 {
+        self.timers.len() as u32
+    }
+
     /// Makes room for timers `0..capacity`; those armed stay so.
     pub fn grow(&mut self, capacity: u32) {
         let idle = Timer { due: 0, prev: NONE, next: NONE };

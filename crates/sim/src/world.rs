@@ -1,1 +1,0 @@
-//! The world: nodes, their wiring and the event core that drives them.

@@ -1,0 +1,384 @@
+//! The world: nodes, their wiring and the event core that drives them.
+//!
+//! Nodes keep the contract of [`weir_core::node`], and the world is the driver it asks for, exact in virtual
+//! time:
+//!
+//! - A node is polled when its deadline has come, and after it was handed frames, until it has nothing
+//!   more to send.
+//! - A frame that leaves a port is handed at once to where the port leads, with `now` = the frame's `at`.
+//!   Wires take no time: delay is a [link](weir_core::link::Link)'s.
+//! - What happens at the same time happens in the order in which it came up: first the deadlines, in the order in
+//!   which they were set, then nodes that were handed frames, first come, first served. Every port
+//!   is always writable.
+//!
+//! So a run depends on nothing but its nodes, wiring and seeds. A node's deadline is put on the [agenda](crate::agenda)
+//! when it is earlier than what is there for it already; one that has moved away is found out when the old
+//! one comes, without a call on the node.
+//!
+//! A port leads to one port of a node, or by destination address to one of many ([`Routes`]): switches are
+//! wiring. Frames for nowhere are dropped.
+//!
+//! The frame pool grows as needed. Nodes make frames with [`Frames::make`] and end them with [`Frames::drop`] or
+//! [`Frames::absorb`]; [`World::finish`] closes the account.
+//!
+//! ```
+//! use weir_core::{link::{Config, Link}, time::{Duration, Time}};
+//! use weir_sim::world::World;
+//! let mut world = World::new();
+//! let delay = Config { delay: Duration::from_millis(5), ..Config::default() };
+//! let (there, back) = (world.add(Link::new(delay)), world.add(Link::new(delay)));
+//! world.wire((there, Link::OUT), (back, Link::IN));
+//! world.hand_in((there, Link::IN), &[0; 60], 1514);
+//! world.run_until(Time::from_millis(9));
+//! assert_eq!((world.ledger().held(), world.next_deadline()), (1, Some(Time::from_millis(10))));
+//! world.run_until(Time::from_millis(10)); // the way back leads nowhere
+//! assert_eq!((world.ledger().held(), world.get::<Link>(back).unwrap().stats().packets), (0, 1));
+//! ```
+
+mod routes;
+#[cfg(test)]
+mod tests;
+
+pub use routes::Routes;
+
+use crate::agenda::{Agenda, Wheel, EVENTS, SEQUENCES};
+use core::fmt;
+use std::collections::VecDeque;
+use weir_core::frame::{Frame, Frames};
+use weir_core::graph::Element;
+use weir_core::node::{Cx, Node, Port, PortSet, Transmit};
+use weir_core::stats::{DropReason, Ledger};
+use weir_core::time::Time;
+
+/// Bytes of a chunk of the pool: Ethernet, IP and TCP headers with all options.
+const CHUNK_SIZE: usize = 128;
+/// Wakes on the agenda that are remembered of a node.
+const WAKES: usize = 3;
+/// Times that nodes may be served at one instant before frames are taken to go in circles.
+const SERVES_PER_INSTANT: u64 = 1 << 26;
+
+/// A node of a world.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeId(u32);
+
+impl NodeId {
+    /// Its number: nodes are counted from 0 in the order of [`World::add`].
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Sees frames that leave a port: when, the bytes present, and the length of the frame in bytes.
+pub type Capture = Box<dyn FnMut(Time, &[u8], usize) + Send>;
+
+/// Where an out-port leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+enum To {
+    #[default]
+    Nowhere,
+    Node(NodeId, Port),
+    /// By address, as this table says.
+    Routes(u32),
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Lead {
+    to: To,
+    captured: bool,
+}
+
+struct Slot {
+    node: Box<dyn Element>,
+    /// By out-port.
+    leads: Vec<Lead>,
+    /// `now` of the last call.
+    clock: Time,
+    /// The node's deadline after the last call; [`Time::MAX`] for none.
+    due: Time,
+    /// What the agenda has for this node: the earliest times, ascending; [`Time::MAX`] for none.
+    wakes: [Time; WAKES],
+    /// In the queue of those to be served now.
+    ready: bool,
+}
+
+/// See the [module documentation](self).
+pub struct World {
+    slots: Vec<Slot>,
+    agenda: Wheel,
+    /// Of the next event.
+    seq: u64,
+    /// Nodes to be served now.
+    ready: VecDeque<u32>,
+    now: Time,
+    frames: Frames,
+    routes: Vec<Routes>,
+    captures: Vec<(NodeId, Port, Capture)>,
+    steps: u64,
+}
+
+impl Default for World {
+    fn default() -> World {
+        World::new()
+    }
+}
+
+impl fmt::Debug for World {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut s = f.debug_struct("World");
+        s.field("now", &self.now).field("nodes", &self.slots.len()).field("steps", &self.steps).finish()
+    }
+}
+
+impl World {
+    /// A world of nothing at time zero.
+    pub fn new() -> World {
+        World {
+            slots: Vec::new(),
+            agenda: Wheel::new(),
+            seq: 0,
+            ready: VecDeque::new(),
+            now: Time::ZERO,
+            frames: Frames::growing(CHUNK_SIZE),
+            routes: Vec::new(),
+            captures: Vec::new(),
+            steps: 0,
+        }
+    }
+
+    /// Adds a node, wired to nothing. Panics at 2^24 nodes.
+    pub fn add(&mut self, node: impl Node + Send + 'static) -> NodeId {
+        let i = self.slots.len();
+        assert!(i < EVENTS as usize, "too many nodes");
+        self.slots.push(Slot {
+            node: Box::new(node),
+            leads: Vec::new(),
+            clock: self.now,
+            due: Time::MAX,
+            wakes: [Time::MAX; WAKES],
+            ready: false,
+        });
+        self.rearm(i);
+        NodeId(i as u32)
+    }
+
+    /// Frames that leave `from` enter `to`. Replaces where the port led before. Panics if a node is
+    /// of another world's number.
+    pub fn wire(&mut self, from: (NodeId, Port), to: (NodeId, Port)) {
+        assert!(to.0.index() < self.slots.len(), "no such node");
+        self.lead(from).to = To::Node(to.0, to.1);
+    }
+
+    /// Frames that leave `from` enter what `routes` says. Replaces where the port led before; the tables of
+    /// several ports are told once with [`World::routes`]. Panics as [`World::wire`].
+    pub fn route(&mut self, from: (NodeId, Port), routes: Routes) {
+        let table = self.routes(routes);
+        self.route_by(from, table);
+    }
+
+    /// Keeps a table for [`World::route_by`].
+    pub fn routes(&mut self, routes: Routes) -> RoutesId {
+        self.routes.push(routes);
+        RoutesId(self.routes.len() as u32 - 1)
+    }
+
+    /// As [`World::route`], by a table that several ports share: those of a switch.
+    pub fn route_by(&mut self, from: (NodeId, Port), table: RoutesId) {
+        assert!((table.0 as usize) < self.routes.len(), "no such table");
+        self.lead(from).to = To::Routes(table.0);
+    }
+
+    /// Calls `see` for each frame that leaves `from`, before it is handed on. A port may have
+    /// several captures. Panics if the node is of another world's number.
+    pub fn capture(&mut self, from: (NodeId, Port), see: Capture) {
+        self.lead(from).captured = true;
+        self.captures.push((from.0, from.1, see));
+    }
+
+    fn lead(&mut self, (node, port): (NodeId, Port)) -> &mut Lead {
+        let leads = &mut self.slots[node.index()].leads;
+        let port = usize::from(port.0);
+        if leads.len() <= port {
+            leads.resize(port + 1, Lead::default());
+        }
+        &mut leads[port]
+    }
+
+    /// The node `id`, if it is a `T`.
+    pub fn get<T: Node + Send + 'static>(&self, id: NodeId) -> Option<&T> {
+        (*self.slots.get(id.index())?.node).as_any().downcast_ref()
+    }
+
+    /// The node `id`, if it is a `T`, to be changed. It is polled when the world runs next.
+    pub fn get_mut<T: Node + Send + 'static>(&mut self, id: NodeId) -> Option<&mut T> {
+        self.slots.get(id.index())?;
+        self.make_ready(id.index());
+        (*self.slots[id.index()].node).as_any_mut().downcast_mut()
+    }
+
+    /// The time up to which the world has run.
+    pub fn now(&self) -> Time {
+        self.now
+    }
+    /// Nodes served and frames handed to nodes so far.
+    pub fn steps(&self) -> u64 {
+        self.steps
+    }
+    /// The frame pool.
+    pub fn frames(&self) -> &Frames {
+        &self.frames
+    }
+    /// The account of all frames so far.
+    pub fn ledger(&self) -> Ledger {
+        self.frames.ledger()
+    }
+    /// Nothing happens before this; `None` if nothing will ever.
+    pub fn next_deadline(&self) -> Option<Time> {
+        if self.ready.is_empty() {
+            self.agenda.peek()
+        } else {
+            Some(self.now)
+        }
+    }
+
+    /// A frame of `len` bytes from nowhere enters `to` now; `head` are the bytes present. Panics if
+    /// these are more than 128, or `to` is of another world's number.
+    pub fn hand_in(&mut self, to: (NodeId, Port), head: &[u8], len: usize) {
+        let frame = self.frames.receive_copy(head, len, self.now);
+        let frame = frame.expect("at most as many bytes present as a chunk has");
+        self.hand_to(to, self.now, frame);
+    }
+
+    /// Runs everything that is due up to and including `end`. Panics if frames go in circles at one
+    /// instant for ever.
+    pub fn run_until(&mut self, end: Time) {
+        self.serve_ready();
+        while let Some(at) = self.agenda.peek().filter(|&at| at <= end) {
+            self.now = at;
+            while let Some((_, i)) = self.agenda.pop_until(at) {
+                self.wake(i as usize);
+            }
+            self.serve_ready();
+        }
+        self.now = self.now.max(end);
+    }
+
+    /// Ends the run: frames still held are dropped ([`DropReason::Shutdown`]), and the account is closed.
+    pub fn finish(self) -> Ledger {
+        let mut ledger = self.ledger();
+        let in_use = self.frames.chunks() - self.frames.free_chunks();
+        debug_assert_eq!(ledger.held(), in_use as u64, "a frame came or went without account");
+        (0..ledger.held()).for_each(|_| ledger.drops.count(DropReason::Shutdown));
+        ledger
+    }
+
+    /// What was on the agenda for a node has come.
+    fn wake(&mut self, i: usize) {
+        let slot = &mut self.slots[i];
+        if slot.wakes[0] != self.now {
+            return; // forgotten: there were too many
+        }
+        slot.wakes.copy_within(1.., 0);
+        slot.wakes[WAKES - 1] = Time::MAX;
+        if slot.due <= self.now {
+            self.make_ready(i);
+        } else {
+            self.arm(i);
+        }
+    }
+
+    fn make_ready(&mut self, i: usize) {
+        let slot = &mut self.slots[i];
+        if !slot.ready {
+            slot.ready = true;
+            self.ready.push_back(i as u32);
+        }
+    }
+
+    fn serve_ready(&mut self) {
+        let limit = self.steps + SERVES_PER_INSTANT;
+        while let Some(i) = self.ready.pop_front() {
+            self.serve(i as usize);
+            assert!(self.steps < limit, "frames go in circles at {:?}", self.now);
+        }
+    }
+
+    /// Takes all that a node has to send now.
+    fn serve(&mut self, i: usize) {
+        self.steps += 1;
+        let slot = &mut self.slots[i];
+        slot.ready = false;
+        slot.clock = self.now;
+        loop {
+            let mut cx = Cx { now: self.now, frames: &mut self.frames };
+            let Some(sent) = self.slots[i].node.poll_transmit(&mut cx, PortSet::ALL) else { break };
+            self.hand_on(i, sent);
+        }
+        self.rearm(i);
+    }
+
+    /// Looks at a node's deadline.
+    fn rearm(&mut self, i: usize) {
+        let slot = &mut self.slots[i];
+        slot.due = slot.node.next_deadline().unwrap_or(Time::MAX);
+        if slot.due <= self.now {
+            self.make_ready(i);
+        } else {
+            self.arm(i);
+        }
+    }
+
+    /// Sees to it that the agenda has something for a node at its deadline or before.
+    fn arm(&mut self, i: usize) {
+        let slot = &mut self.slots[i];
+        if slot.due < slot.wakes[0] {
+            slot.wakes.copy_within(..WAKES - 1, 1);
+            slot.wakes[0] = slot.due;
+            assert!(self.seq < SEQUENCES, "too many events");
+            self.agenda.push(slot.due, self.seq, i as u32);
+            self.seq += 1;
+        }
+    }
+
+    /// Takes a frame to where its port leads.
+    fn hand_on(&mut self, i: usize, sent: Transmit) {
+        let Transmit { port, at, frame } = sent;
+        debug_assert!(at <= self.now, "sent at {at:?}, later than now {:?}", self.now);
+        let lead = self.slots[i].leads.get(usize::from(port.0)).copied().unwrap_or_default();
+        if lead.captured {
+            self.show(NodeId(i as u32), port, at, &frame);
+        }
+        let to = match lead.to {
+            To::Node(node, port) => Some((node, port)),
+            To::Routes(table) => self.routes[table as usize].of_frame(self.frames.bytes(&frame)),
+            To::Nowhere => None,
+        };
+        match to {
+            Some(to) => self.hand_to(to, at, frame),
+            None => self.frames.drop(frame, DropReason::NotWired),
+        }
+    }
+
+    fn hand_to(&mut self, (node, port): (NodeId, Port), at: Time, frame: Frame) {
+        self.steps += 1;
+        let i = node.index();
+        let slot = &mut self.slots[i];
+        // A frame that was due earlier is no reason for a node's time to go back.
+        slot.clock = at.max(slot.clock);
+        slot.node.handle_frame(&mut Cx { now: slot.clock, frames: &mut self.frames }, port, frame);
+        self.make_ready(i);
+    }
+
+    #[cold]
+    fn show(&mut self, node: NodeId, port: Port, at: Time, frame: &Frame) {
+        let bytes = self.frames.bytes(frame);
+        for (n, p, see) in &mut self.captures {
+            if (*n, *p) == (node, port) {
+                see(at, bytes, frame.len());
+            }
+        }
+    }
+}
+
+/// A table of routes of a world.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RoutesId(u32);
