@@ -241,7 +241,11 @@ fn the_same_seed_gives_the_same_run() {
     let run = || {
         let mut rig = Rig::new(link::Config { loss: Loss::permille(10), ..wire(20, 10) }, wire(20, 10));
         for n in 0..5 {
-            rig.flow(tcp(["reno", "cubic", "bbr"][n as usize % 3]), AT(n * 3), Source { bytes: None, until: AT(4_000), rate: None });
+            rig.flow(
+                tcp(["reno", "cubic", "bbr"][n as usize % 3]),
+                AT(n * 3),
+                Source { bytes: None, until: AT(4_000), rate: None },
+            );
         }
         rig.world.run_until(Time::from_secs(5));
         (0..5).map(|n| (rig.sender(n), rig.receiver(n))).collect::<Vec<_>>()
