@@ -2,8 +2,10 @@
 //! contract. Times are seconds since the start of the run, rates are bits per second.
 
 mod document;
+mod flow;
 
 pub use document::{Document, GroupSummary, Mean, Means, Runs, Settings, Summary};
+pub use flow::Seen;
 
 use crate::plan::{Parity, Plan};
 use serde::{Deserialize, Serialize, Serializer};
