@@ -216,6 +216,9 @@ pub struct FlowResult {
     pub retransmits: u64,
     /// Retransmission time-outs.
     pub rtos: u64,
+    /// Share of a UDP flow's datagrams that did not arrive, 0 to 1; absent for TCP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loss: Option<f64>,
     /// Round-trip times that the sender measured.
     pub rtt_us: Quantiles,
     /// Goodput interval by interval; the last may be shorter.

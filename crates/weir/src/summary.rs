@@ -3,7 +3,7 @@
 use crate::config::gateway::{Ports, XdpMode};
 use crate::config::File;
 use crate::expect::{describe, describe_measure};
-use crate::plan::{self, Arrivals, FlowGroup, Length, Link, Loss, Path, Plan, Queue};
+use crate::plan::{self, Arrivals, FlowGroup, Length, Link, Loss, Path, Plan};
 use crate::result::World;
 use core::ops::RangeInclusive;
 use weir_core::ack::{AckControl, Counts, Hold, Period, Release, SlowStart, Window};
@@ -88,11 +88,7 @@ fn path(p: &Path) -> Vec<String> {
 fn link(l: &Link) -> String {
     let mut parts = Vec::new();
     if let Some(rate) = l.rate {
-        let queue = match l.queue {
-            Queue::Packets(n) => format!("{n} packets"),
-            Queue::Bytes(n) => format!("{n} bytes"),
-        };
-        parts.push(format!("{rate}, queue of {queue}"));
+        parts.push(format!("{rate}, queue of {}", l.queue));
     }
     if l.delay != Default::default() {
         parts.push(format!("delay {}", l.delay));

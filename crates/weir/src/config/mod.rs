@@ -5,12 +5,16 @@
 //! files for `weir wan` ([`path::parse_wan`]). `[gateway]`, `[ports]` and `[path]` are the same tables
 //! wherever they occur.
 
+mod bins;
+mod catalogue;
 pub mod diag;
 pub mod experiment;
+mod flow;
 pub mod gateway;
 mod measure;
 pub mod path;
 mod reader;
+mod tcp;
 pub mod units;
 
 pub use diag::{Errors, Source};

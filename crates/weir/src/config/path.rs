@@ -47,6 +47,8 @@ struct Written<'a> {
     delay: Option<Duration>,
     loss: Option<Loss>,
     queue: Option<QueueLimit>,
+    mark: Option<QueueLimit>,
+    overhead: Option<u16>,
 }
 
 impl<'a> Written<'a> {
@@ -54,8 +56,10 @@ impl<'a> Written<'a> {
         at.at_most_one(&["loss", "loss_every"], "a link loses at random or periodically, not both");
         let random = at.get::<Probability>("loss").map(Loss::random);
         let every = at.int("loss_every", 1..=u64::MAX).map(Loss::Every);
-        let (rate, delay, queue) = (at.get("rate"), at.get("delay"), at.get("queue"));
-        Written { at, rate, delay, loss: random.or(every), queue }
+        let (rate, delay) = (at.get("rate"), at.get("delay"));
+        let (queue, mark) = (at.get("queue"), at.get("mark"));
+        let overhead = at.int("overhead", 0..=256).map(|n| n as u16);
+        Written { at, rate, delay, loss: random.or(every), queue, mark, overhead }
     }
 
     /// What is said for both directions may not be said again for one.
@@ -64,6 +68,8 @@ impl<'a> Written<'a> {
             ("rate", "rate"),
             ("delay", "delay"),
             ("queue", "queue"),
+            ("mark", "mark"),
+            ("overhead", "overhead"),
             ("loss", "loss"),
             ("loss", "loss_every"),
             ("loss_every", "loss"),
@@ -149,12 +155,14 @@ fn link(own: Option<&Written>, both: Option<&Written>, delay: Duration, rtt: Dur
         own.and_then(&f).or(both.and_then(&f))
     }
     let rate = pick(own, both, |w| w.rate);
+    let queue = pick(own, both, |w| w.queue.and_then(|q| queue(&w.at, q, rate, rtt))).unwrap_or_default();
     Link {
         rate,
         delay,
         loss: pick(own, both, |w| w.loss).unwrap_or_default(),
-        queue: pick(own, both, |w| w.queue.and_then(|q| queue(&w.at, q, rate, rtt))).unwrap_or_default(),
-        ..Link::default()
+        queue,
+        mark: pick(own, both, |w| w.mark.and_then(|m| mark(&w.at, m, rate, rtt, queue))),
+        overhead: pick(own, both, |w| w.overhead).unwrap_or(Link::default().overhead),
     }
 }
 
@@ -166,6 +174,37 @@ fn queue(s: &Section, limit: QueueLimit, rate: Option<Rate>, rtt: Duration) -> O
         return None;
     };
     queue_of(limit, rate, rtt).map_err(|fault| s.fault_in("queue", fault)).ok()
+}
+
+/// The threshold of marks in a queue with this limit, its bandwidth-delay product worked out.
+fn mark(
+    s: &Section,
+    threshold: QueueLimit,
+    rate: Option<Rate>,
+    rtt: Duration,
+    limit: Queue,
+) -> Option<Queue> {
+    let Some(rate) = rate else {
+        s.fault("mark", Fault::new("`mark` without a `rate`", "a queue forms only in front of a rate"));
+        return None;
+    };
+    let found = match threshold {
+        QueueLimit::Packets(n) => Queue::Packets(n),
+        QueueLimit::Bytes(n) => Queue::Bytes(n),
+        QueueLimit::Bdp(factor) => {
+            let bytes = factor.times_floor(u128::from(rate.bytes_in(rtt)));
+            Queue::Bytes(bytes.unwrap_or(u64::MAX).max(1))
+        }
+    };
+    let above = match (found, limit) {
+        (Queue::Packets(m), Queue::Packets(q)) | (Queue::Bytes(m), Queue::Bytes(q)) => m >= q,
+        _ => false,
+    };
+    if above {
+        let help = "packets that find the queue full are dropped; mark well below `queue`";
+        s.fault_in("mark", Fault::new(format!("{found} is not below the queue's limit, {limit}"), help));
+    }
+    Some(found)
 }
 
 /// A queue limit with its bandwidth-delay product worked out: at least one full frame.
