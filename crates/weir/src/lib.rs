@@ -15,6 +15,7 @@ pub mod plan;
 pub mod progress;
 pub mod result;
 pub mod run;
+pub mod sim;
 pub mod summary;
 pub mod sweep;
 pub mod table;

@@ -34,6 +34,9 @@ pub struct RunResult {
     /// Why a run among several could not be made; there is nothing of it below.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// What went wrong in it, if something did: flows that were reset, files that could not be written.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub faults: Vec<String>,
     /// Seed of everything random.
     pub seed: u64,
     /// Time that the experiment covers; shorter than planned if it was interrupted.
@@ -72,6 +75,7 @@ impl Default for RunResult {
             world: World::Sim,
             status: Status::Ok,
             error: None,
+            faults: Vec::new(),
             seed: 0,
             duration_s: 0.0,
             wall_s: 0.0,

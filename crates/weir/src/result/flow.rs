@@ -17,6 +17,8 @@ pub struct Seen<'a> {
     pub retransmits: u64,
     /// Retransmission time-outs.
     pub rtos: u64,
+    /// See [`FlowResult::loss`].
+    pub loss: Option<f64>,
     /// Round-trip times that the sender measured.
     pub rtt_us: Quantiles,
     /// Bytes that the receiver got in the flow's time.
@@ -55,6 +57,7 @@ impl Seen<'_> {
             pass_reason: None,
             retransmits: self.retransmits,
             rtos: self.rtos,
+            loss: self.loss,
             rtt_us: self.rtt_us,
             intervals: intervals(plan.bin, plan.interval, flow.start, end, self.bins),
         }

@@ -4,6 +4,7 @@
 //! one [world](weir_sim::world). A run depends on nothing but its plan: it is the same bit for bit on any machine,
 //! except for how long it took.
 //!
+//! - `ends`: the hosts of a plan, and the two ends of each flow;
 //! - `topology`: from a plan to a wired world;
 //! - `tcp`: from what a plan says of TCP to what simulated connections are told;
 //! - `drive`: runs the world, looks at it meanwhile;
@@ -14,11 +15,10 @@
 mod assemble;
 mod capture;
 mod drive;
+mod ends;
 mod pcap;
 mod series;
 mod tcp;
-#[cfg(test)]
-mod tests;
 mod topology;
 
-pub use drive::{run, Options, Outcome};
+pub use drive::{run, Options};

@@ -112,7 +112,10 @@ mod tests {
     #[test]
     fn an_unknown_congestion_control_is_answered_with_those_that_exist() {
         let error = with(Tcp { cc: Some("vegas".into()), ..Tcp::default() }).unwrap_err();
-        assert!(error.starts_with("flow \"up\": `cc`: the simulator has no \"vegas\"; it has `reno`"), "{error}");
+        assert!(
+            error.starts_with("flow \"up\": `cc`: the simulator has no \"vegas\"; it has `reno`"),
+            "{error}"
+        );
         assert!(error.ends_with("`tahoe`, `newreno`"), "{error}");
     }
 }
