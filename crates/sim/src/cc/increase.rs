@@ -5,6 +5,7 @@
 //! avoidance, and avoidance grows by one segment for each window acknowledged. Avoidance
 //! therefore grows in whole segments.
 
+use super::hystart::Brake;
 use super::{Ack, Options, Phase, Window};
 
 /// Both increases of one flow.
@@ -22,15 +23,16 @@ impl Increase {
         Increase { abc: options.abc, abc_limit: options.abc_limit, counted: 0 }
     }
 
-    /// Slow start by `bytes` acknowledged (RFC 5681 §3.1); returns the bytes left over once the
-    /// threshold is reached, for avoidance.
-    pub fn slow_start(&self, w: &mut Window, bytes: u64, phase: Phase) -> u64 {
+    /// Slow start by `bytes` acknowledged (RFC 5681 §3.1), as far as the brake allows; returns the
+    /// bytes left over once the threshold is reached, for avoidance.
+    pub fn slow_start(&self, w: &mut Window, bytes: u64, phase: Phase, brake: Brake) -> u64 {
         let mss = u64::from(w.mss);
         if !self.abc {
-            w.cwnd = w.cwnd.saturating_add(mss);
+            w.cwnd = w.cwnd.saturating_add(mss / brake.divisor);
             return 0;
         }
-        let allowed = bytes.min(mss.saturating_mul(self.limit(phase)));
+        let limit = self.limit(phase).min(u64::from(brake.limit));
+        let allowed = bytes.min(mss.saturating_mul(limit)) / brake.divisor;
         let taken = allowed.min(w.ssthresh.saturating_sub(w.cwnd));
         w.cwnd += taken;
         allowed - taken
@@ -63,13 +65,13 @@ impl Increase {
 
     /// Slow start below the threshold, then avoidance: Reno's reaction to an ACK that may grow the
     /// window (see [`Ack::growth`]).
-    pub fn on_ack(&mut self, w: &mut Window, ack: &Ack) {
+    pub fn on_ack(&mut self, w: &mut Window, ack: &Ack, brake: Brake) {
         let mut bytes = ack.growth();
         if bytes == 0 {
             return;
         }
         if w.in_slow_start() {
-            bytes = self.slow_start(w, bytes, ack.phase);
+            bytes = self.slow_start(w, bytes, ack.phase, brake);
             if bytes == 0 {
                 return;
             }
@@ -99,7 +101,7 @@ mod tests {
     #[test]
     fn slow_start_hands_over_what_is_above_the_threshold() {
         let mut w = window(9 * MSS, 10 * MSS);
-        let left = increase(true, u32::MAX).slow_start(&mut w, 3 * MSS, Phase::Open);
+        let left = increase(true, u32::MAX).slow_start(&mut w, 3 * MSS, Phase::Open, Brake::NONE);
         assert_eq!((w.cwnd, left), (10 * MSS, 2 * MSS));
     }
 
@@ -108,12 +110,12 @@ mod tests {
         // RFC 3465 §2.3: L = 1 * SMSS in the slow start that follows a time-out.
         let i = increase(true, 2);
         let mut w = window(4 * MSS, u64::MAX);
-        i.slow_start(&mut w, 3 * MSS, Phase::Open);
+        i.slow_start(&mut w, 3 * MSS, Phase::Open, Brake::NONE);
         assert_eq!(w.cwnd, 6 * MSS);
-        i.slow_start(&mut w, 3 * MSS, Phase::Loss);
+        i.slow_start(&mut w, 3 * MSS, Phase::Loss, Brake::NONE);
         assert_eq!(w.cwnd, 7 * MSS);
         // Without a limit there is none after a time-out.
-        increase(true, u32::MAX).slow_start(&mut w, 30 * MSS, Phase::Loss);
+        increase(true, u32::MAX).slow_start(&mut w, 30 * MSS, Phase::Loss, Brake::NONE);
         assert_eq!(w.cwnd, 37 * MSS);
     }
 
@@ -122,7 +124,7 @@ mod tests {
         let i = increase(false, u32::MAX);
         let mut w = window(4 * MSS, u64::MAX);
         for bytes in [1, MSS, 2 * MSS] {
-            i.slow_start(&mut w, bytes, Phase::Open);
+            i.slow_start(&mut w, bytes, Phase::Open, Brake::NONE);
         }
         assert_eq!(w.cwnd, 7 * MSS);
     }

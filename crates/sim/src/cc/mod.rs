@@ -8,8 +8,14 @@
 //! Calls come in this order for one ACK: [`CongestionControl::on_congestion`] if it reveals a loss or
 //! echoes a mark, then [`CongestionControl::on_ack`].
 
+mod cubic;
+mod dctcp;
+mod hystart;
+mod hystart_classic;
 mod increase;
 mod reno;
+#[cfg(test)]
+mod rig;
 
 use core::fmt;
 use weir_core::rate::Rate;
@@ -132,6 +138,16 @@ pub enum Hystart {
     PlusPlus,
 }
 
+/// Which CUBIC it is where Linux's differs from the RFC; the module of CUBIC lists the differences.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CubicRules {
+    /// RFC 9438.
+    #[default]
+    Rfc9438,
+    /// `tcp_cubic` of Linux.
+    Linux,
+}
+
 /// What a flow may set of its algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
@@ -144,17 +160,36 @@ pub struct Options {
     /// How slow start looks for its end. `None` is what is usual for the algorithm: HyStart++ for
     /// `cubic`, nothing for the others.
     pub hystart: Option<Hystart>,
+    /// Which CUBIC it is.
+    pub cubic: CubicRules,
+    /// CUBIC's fast convergence (RFC 9438 §4.7).
+    pub fast_convergence: bool,
+    /// The sender spaces what it sends, whoever sets the rate. HyStart++ then does not limit bursts.
+    pub paced: bool,
+    /// Seed of what is random in the algorithm, one per flow: where BBR begins its cycle of gains.
+    pub seed: u64,
 }
 
 impl Default for Options {
     /// As Linux: byte counting without a limit.
     fn default() -> Options {
-        Options { abc: true, abc_limit: u32::MAX, hystart: None }
+        Options {
+            abc: true,
+            abc_limit: u32::MAX,
+            hystart: None,
+            cubic: CubicRules::default(),
+            fast_convergence: true,
+            paced: false,
+            seed: 0,
+        }
     }
 }
 
 /// A congestion control.
 pub trait CongestionControl: fmt::Debug + Send {
+    /// The connection is set up and may send; `rtt` is what the handshake took, if it was measured.
+    fn on_established(&mut self, _w: &mut Window, _now: Time, _rtt: Option<Duration>) {}
+
     /// An ACK arrived. In [`Phase::Recovery`] the sender sets the window itself, unless
     /// [`CongestionControl::owns_recovery`].
     fn on_ack(&mut self, w: &mut Window, ack: &Ack);
@@ -167,8 +202,8 @@ pub trait CongestionControl: fmt::Debug + Send {
     /// Recovery is complete; `cwnd` is what the sender left it at.
     fn on_recovered(&mut self, _w: &mut Window, _now: Time) {}
 
-    /// The last reduction turned out to be spurious (F-RTO, DSACK, Eifel); the sender restores
-    /// `cwnd` and `ssthresh` to what they were.
+    /// The last reduction turned out to be spurious (F-RTO, DSACK, Eifel). Called with the present window;
+    /// the sender then restores `cwnd`, if it is below, and `ssthresh` to what they were.
     fn on_undo(&mut self, _w: &mut Window, _now: Time) {}
 
     /// Sending starts again after nothing was in flight for `idle` (RFC 9438 §5.8, RFC 5681 §4.1).
@@ -195,7 +230,8 @@ pub trait CongestionControl: fmt::Debug + Send {
 pub type Make = fn(&Options) -> Box<dyn CongestionControl>;
 
 /// Every algorithm by the name that Linux gives it.
-pub const CONTROLS: &[(&str, Make)] = &[("reno", reno::Reno::make)];
+pub const CONTROLS: &[(&str, Make)] =
+    &[("reno", reno::Reno::make), ("cubic", cubic::Cubic::make), ("dctcp", dctcp::Dctcp::make)];
 
 /// The algorithm of this name; `None` if there is none.
 pub fn by_name(name: &str) -> Option<Make> {

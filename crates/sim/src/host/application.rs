@@ -40,7 +40,7 @@ impl Application {
                 *next = *next + clock.advance(chunk).max(Duration::from_nanos(1));
             }
         }
-        (self.written, self.written >= most)
+        (self.written, self.source.bytes.is_some_and(|bytes| self.written >= bytes))
     }
 
     /// When [`Application::written`] changes by itself.

@@ -162,7 +162,7 @@ impl Connection {
             State::SynSent | State::SynReceived => self.handshake.at,
             State::Established => {
                 let ack = self.rx.as_ref().and_then(Receiver::deadline);
-                let pace = self.tx.pace_deadline(&self.config);
+                let pace = self.tx.pace_deadline();
                 [self.tx.timers.next(), ack, pace].into_iter().flatten().min()
             }
         }
@@ -358,7 +358,7 @@ impl Connection {
             duplicate,
             ece: s.has(Flags::ECE),
             pure: s.payload == 0 && !s.has(Flags::FIN),
-            echo: s.timestamps.map(|t| t.echo),
+            echoed: s.timestamps.map(|t| self.latest(t.echo)),
         };
         self.tx.on_ack(&arrived, now)
     }
@@ -380,6 +380,12 @@ impl Connection {
         self.clock.wrapping_add((now.as_nanos() / 1_000_000) as u32)
     }
 
+    /// The latest time at which our clock showed `stamp`.
+    fn latest(&self, stamp: u32) -> Time {
+        let ms = u64::from(stamp.wrapping_sub(self.clock));
+        Time::from_nanos(ms * 1_000_000 + 999_999)
+    }
+
     /// The next frame that leaves at `now`, if there is one. Call until it says `None`.
     pub fn poll(&mut self, frames: &mut Frames, now: Time) -> Option<Frame> {
         match self.state {
@@ -395,7 +401,7 @@ impl Connection {
                     return self.emit_ack(frames, now, 0);
                 }
                 let stamp = self.stamp(now);
-                if let Some(out) = self.tx.transmit(&self.config, now, stamp) {
+                if let Some(out) = self.tx.transmit(&self.config, now) {
                     return self.emit_data(frames, now, stamp, &out);
                 }
                 if core::mem::take(&mut self.probe_due) {

@@ -24,4 +24,5 @@ mod transmit;
 
 pub use config::{Recovery, TcpConfig};
 pub use connection::{Connection, Delivered, State};
+pub use rtt::MinRto;
 pub use sender::Sender;

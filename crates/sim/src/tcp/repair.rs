@@ -13,7 +13,7 @@ impl Sender {
         self.judge_undo(a, p, now);
         self.end_recovery(p, now);
         let lost = match self.recovery {
-            Recovery::Rack => self.find_by_time(a, p, now),
+            Recovery::Rack => self.find_by_time(a, now),
             Recovery::Sack => self.board.mark_lost_by_sack(DUP_THRESH),
             Recovery::NewReno | Recovery::Reno | Recovery::Tahoe => self.find_by_duplicates(p, repeated),
         };
@@ -24,21 +24,22 @@ impl Sender {
     }
 
     /// RACK (RFC 8985 §6.2).
-    fn find_by_time(&mut self, a: &Arrived, p: &Progress, now: Time) -> u64 {
+    fn find_by_time(&mut self, a: &Arrived, now: Time) -> u64 {
         if a.duplicate {
             self.rack.on_dsack(self.board.una(), self.board.nxt());
         }
-        self.board.rack_update(p, self.rtt.min_rtt());
+        self.board.rack_update(now, self.rtt.min_rtt(), a.echoed);
         self.detect(now)
     }
 
     /// Marks what RACK finds lost by now, and sets the timer for what it may find later.
     pub(super) fn detect(&mut self, now: Time) -> u64 {
         let window = self.rack.reorder_window(
-            &self.board,
+            self.board.seen_reordering(),
             self.rtt.min_rtt(),
             self.rtt.srtt(),
             self.phase != Phase::Open,
+            self.board.sacked_segments(),
         );
         let (lost, wait) = self.board.rack_detect(now, window);
         self.timers.reorder = wait.map(|d| now + d);
@@ -48,13 +49,7 @@ impl Sender {
     /// Without SACK: three duplicate ACKs, or a partial one during recovery (RFC 5681 §3.2, RFC 6582 §3.2).
     fn find_by_duplicates(&mut self, p: &Progress, repeated: bool) -> u64 {
         if p.acked > 0 {
-            // The segments that left the network are among those acknowledged now; what remains is the
-            // window's deflation (RFC 6582 §3.2 step 3, partial ACK).
-            let segments = p.acked.div_ceil(u64::from(self.window.mss)) as u32;
-            self.duplicates = self.duplicates.saturating_sub(segments.saturating_sub(1));
-            if self.phase != Phase::Recovery {
-                self.duplicates = 0;
-            }
+            self.duplicates = if self.phase == Phase::Recovery { self.board.duplicates() } else { 0 };
             self.board.set_duplicates(self.duplicates);
             if self.phase == Phase::Recovery && self.recovery == Recovery::NewReno {
                 self.fast = true;
@@ -107,7 +102,7 @@ impl Sender {
     /// Keeps what a spurious reduction is to be taken back to.
     pub(super) fn remember(&mut self) {
         let (cwnd, ssthresh) = (self.window.cwnd, self.window.ssthresh);
-        self.undo = Some(Undo { cwnd, ssthresh, retransmits: 0, stamp: None });
+        self.undo = Some(Undo { cwnd, ssthresh, retransmits: 0, first: None });
     }
 
     /// Recovery ends when all that was in flight at its beginning is acknowledged; Reno's with the first
@@ -135,8 +130,8 @@ impl Sender {
         if a.duplicate {
             undo.retransmits = undo.retransmits.saturating_sub(1);
         }
-        let Some(stamp) = undo.stamp else { return };
-        let older = a.echo.is_some_and(|echo| echo.wrapping_sub(stamp) as i32 <= -1);
+        let Some(first) = undo.first else { return };
+        let older = a.echoed.is_some_and(|echoed| echoed < first);
         let original = p.acked > 0 && p.retransmitted && older;
         let duplicated = a.duplicate && undo.retransmits == 0;
         if !original && !duplicated {

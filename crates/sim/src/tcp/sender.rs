@@ -11,8 +11,6 @@ use super::timers::Timers;
 use crate::cc::{Ack, Congestion, CongestionControl, Phase, RateSample, Window};
 use weir_core::time::{Duration, Time};
 
-/// The largest RTO (RFC 6298 §2.5 asks for 60 s at least; Linux: 120 s).
-pub(super) const MAX_RTO: Duration = Duration::from_secs(120);
 /// Duplicate ACKs that mean a loss (RFC 5681 §3.2).
 pub(super) const DUP_THRESH: u32 = 3;
 
@@ -31,8 +29,8 @@ pub struct Arrived<'a> {
     pub ece: bool,
     /// Without payload, SYN and FIN.
     pub pure: bool,
-    /// The peer's clock says that it answers what was sent at this time by ours, in milliseconds.
-    pub echo: Option<u32>,
+    /// The latest time at which the segment whose timestamp it echoes can have been sent.
+    pub echoed: Option<Time>,
 }
 
 /// What a reduction may have to be taken back to.
@@ -42,8 +40,8 @@ pub(super) struct Undo {
     pub(super) ssthresh: u64,
     /// Retransmissions that have not been reported as duplicates.
     pub(super) retransmits: u32,
-    /// Our clock in milliseconds at the first retransmission.
-    pub(super) stamp: Option<u32>,
+    /// When the first of them was sent.
+    pub(super) first: Option<Time>,
 }
 
 /// The delivery rate estimator (draft-cheng-iccrg-delivery-rate-estimation §3).
@@ -97,6 +95,7 @@ pub struct Sender {
     pub(super) probing: bool,
     /// Pacing: nothing leaves before.
     pub(super) pace_at: Time,
+    pub(super) waits_for_pace: bool,
     /// Segments left of a burst (segmentation offload).
     pub(super) burst: u32,
     /// ECN is in use.
@@ -122,7 +121,7 @@ impl Sender {
         Sender {
             board: Scoreboard::new(),
             rack: Rack::default(),
-            rtt: RttEstimator::new(config.min_rto, MAX_RTO),
+            rtt: RttEstimator::new(config.min_rto, RttEstimator::MAX_RTO),
             window,
             cc: (config.cc)(&config.cc_options),
             edge: 0,
@@ -140,6 +139,7 @@ impl Sender {
             fast: false,
             probing: false,
             pace_at: Time::ZERO,
+            waits_for_pace: false,
             burst: 0,
             ecn: false,
             cwr: false,

@@ -21,26 +21,29 @@ pub struct Outgoing {
 }
 
 impl Sender {
-    /// The next piece that may leave at `now`, accounted as sent. Call until it says `None`. `stamp` is our
-    /// clock in milliseconds, as the segment will carry it.
-    pub fn transmit(&mut self, config: &TcpConfig, now: Time, stamp: u32) -> Option<Outgoing> {
-        if self.paced(config) && self.pace_at > now {
+    /// The next piece that may leave at `now`, accounted as sent. Call until it says `None`.
+    pub fn transmit(&mut self, config: &TcpConfig, now: Time) -> Option<Outgoing> {
+        self.waits_for_pace = self.paced(config) && self.pace_at > now;
+        if self.waits_for_pace {
             return None;
         }
         if let Some((piece, again)) = self.choose_probe() {
-            return Some(self.leave(config, piece, again, now, stamp));
+            return Some(self.leave(config, piece, again, now));
         }
         if let Some(piece) = self.board.next_lost() {
             if self.fast || self.fits(piece.len) {
                 self.fast = false;
-                return Some(self.leave(config, piece, true, now, stamp));
+                return Some(self.leave(config, piece, true, now));
             }
             return None;
         }
         if self.board.nxt() < self.limit {
             self.restart(u64::from(config.initial_window) * u64::from(self.window.mss), now);
         }
-        let piece = self.choose_new(config)?;
+        let Some(piece) = self.choose_new() else {
+            let rescue = self.choose_rescue().filter(|piece| self.fits(piece.len))?;
+            return Some(self.leave(config, rescue, true, now));
+        };
         if !self.fits(piece.len) {
             self.usage.limited = true;
             return None;
@@ -48,14 +51,12 @@ impl Sender {
         if !self.worth_a_burst(config) {
             return None;
         }
-        Some(self.leave(config, piece, false, now, stamp))
+        Some(self.leave(config, piece, false, now))
     }
 
-    /// May the next transmission wait for pacing only?
-    pub fn pace_deadline(&self, config: &TcpConfig) -> Option<Time> {
-        let wants = self.board.lost_pending()
-            || (self.board.nxt() < self.limit.min(self.edge) && self.fits(self.window.mss));
-        (wants && self.paced(config)).then_some(self.pace_at)
+    /// When pacing lets the next segment leave, if that is what it waits for.
+    pub fn pace_deadline(&self) -> Option<Time> {
+        self.waits_for_pace.then_some(self.pace_at)
     }
 
     fn fits(&self, len: u32) -> bool {
@@ -64,13 +65,13 @@ impl Sender {
     }
 
     /// The next new piece, by what is written and by the peer's window.
-    fn choose_new(&mut self, config: &TcpConfig) -> Option<Piece> {
+    fn choose_new(&mut self) -> Option<Piece> {
         let start = self.board.nxt();
         let mss = u64::from(self.window.mss);
         let written = self.limit.saturating_sub(start);
         if written == 0 {
             self.note_app_limited();
-            return self.choose_rescue(config);
+            return None;
         }
         let room = self.edge.saturating_sub(start);
         let payload = self.fin.map_or(written, |fin| fin - start).min(mss);
@@ -90,9 +91,9 @@ impl Sender {
         Some(Piece { start, len: len as u32 })
     }
 
-    /// NextSeg rules 3 and 4 of RFC 6675 §4.
-    fn choose_rescue(&self, config: &TcpConfig) -> Option<Piece> {
-        if config.recovery == Recovery::Sack && self.phase == Phase::Recovery {
+    /// Without new data: what may be lost (NextSeg rule 3 of RFC 6675 §4).
+    fn choose_rescue(&self) -> Option<Piece> {
+        if self.recovery == Recovery::Sack && self.phase == Phase::Recovery {
             return self.board.next_unsacked();
         }
         None
@@ -156,7 +157,7 @@ impl Sender {
     }
 
     /// Accounts a piece as sent.
-    fn leave(&mut self, config: &TcpConfig, piece: Piece, again: bool, now: Time, stamp: u32) -> Outgoing {
+    fn leave(&mut self, config: &TcpConfig, piece: Piece, again: bool, now: Time) -> Outgoing {
         if self.board.in_flight() == 0 {
             self.delivery.first_sent = now;
             self.delivery.at = now;
@@ -173,7 +174,7 @@ impl Sender {
             self.retransmits += 1;
             if let Some(undo) = &mut self.undo {
                 undo.retransmits += 1;
-                undo.stamp.get_or_insert(stamp);
+                undo.first.get_or_insert(now);
             }
         } else {
             self.board.sent_new(piece.len, sent);

@@ -41,7 +41,7 @@ mod tests;
 
 pub use routes::Routes;
 
-use crate::agenda::{Agenda, Heap, EVENTS, SEQUENCES};
+use crate::agenda::{Agenda, Wheel, EVENTS, SEQUENCES};
 use core::fmt;
 use std::collections::VecDeque;
 use weir_core::frame::{Frame, Frames};
@@ -104,7 +104,7 @@ struct Slot {
 /// See the [module documentation](self).
 pub struct World {
     slots: Vec<Slot>,
-    agenda: Heap,
+    agenda: Wheel,
     /// Of the next event.
     seq: u64,
     /// Nodes to be served now.
@@ -134,7 +134,7 @@ impl World {
     pub fn new() -> World {
         World {
             slots: Vec::new(),
-            agenda: Heap::new(),
+            agenda: Wheel::new(),
             seq: 0,
             ready: VecDeque::new(),
             now: Time::ZERO,

@@ -6,7 +6,8 @@ use super::Scoreboard;
 impl Scoreboard {
     /// Marks what IsLost (RFC 6675 §4) says is lost: at least `dup_thresh` separate SACKed ranges lie above it, or
     /// more than `dup_thresh - 1` segments' worth of SACKed bytes. Of a piece that has been sent again before,
-    /// the retransmission stays in flight. Returns the bytes newly marked.
+    /// the retransmission stays in flight. A mark stays, even if two ranges of small pieces have become one since.
+    /// Returns the bytes newly marked.
     pub fn mark_lost_by_sack(&mut self, dup_thresh: u32) -> u64 {
         let Some(edge) = self.lost_below(dup_thresh) else { return 0 };
         let mut newly = 0;

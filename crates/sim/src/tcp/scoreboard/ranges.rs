@@ -29,6 +29,10 @@ impl Ranges {
     pub fn clear(&mut self) {
         self.0.clear();
     }
+    #[cfg(test)]
+    pub fn capacity(&self) -> usize {
+        self.0.capacity()
+    }
     /// From the highest down.
     pub fn descending(&self) -> impl Iterator<Item = &Range> {
         self.0.iter().rev()

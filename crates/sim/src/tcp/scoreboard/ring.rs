@@ -88,13 +88,11 @@ impl Ring {
         self.segments.back()
     }
     pub fn get(&self, id: Id) -> &Segment {
-        #[cfg(test)]
-        self.touched.set(self.touched.get() + 1);
+        self.touch();
         &self.segments[(id - self.first) as usize]
     }
     pub fn get_mut(&mut self, id: Id) -> &mut Segment {
-        #[cfg(test)]
-        self.touched.set(self.touched.get() + 1);
+        self.touch();
         &mut self.segments[(id - self.first) as usize]
     }
 
@@ -120,7 +118,11 @@ impl Ring {
         if self.holds(guess) && self.get(guess).start >= offset && self.get(guess - 1).start < offset {
             return guess;
         }
-        self.first + self.segments.partition_point(|s| s.start < offset) as u64
+        let below = |s: &Segment| {
+            self.touch();
+            s.start < offset
+        };
+        self.first + self.segments.partition_point(below) as u64
     }
 
     /// Puts a segment into the list at the place of its time, coming from the end of it. It passes only
@@ -177,6 +179,17 @@ impl Ring {
             self.mark = Some(n);
         }
         self.mark
+    }
+
+    /// Counts, for the tests, that a segment is looked at.
+    fn touch(&self) {
+        #[cfg(test)]
+        self.touched.set(self.touched.get() + 1);
+    }
+
+    #[cfg(test)]
+    pub fn capacity(&self) -> usize {
+        self.segments.capacity()
     }
 
     fn before(&self, id: Id) -> Option<Id> {

@@ -195,3 +195,6 @@ impl Reassembly {
         self.recent = newest.map(|(_, start)| start);
     }
 }
+
+#[cfg(test)]
+mod tests;
