@@ -3,7 +3,7 @@
 use crate::hosts::{buffers, DEFAULT_BUFFER};
 use crate::plan::{FlowGroup, Plan, Tcp, SHORTHANDS};
 use weir_sim::cc::{self, Hystart};
-use weir_sim::tcp::TcpConfig;
+use weir_sim::tcp::{MinRto, TcpConfig};
 
 /// Congestion control where the plan says nothing: Linux's default.
 const DEFAULT_CC: &str = "cubic";
@@ -39,7 +39,7 @@ pub fn config(plan: &Plan, group: &FlowGroup) -> Result<TcpConfig, String> {
         quick_acks: tcp.quick_acks.unwrap_or(default.quick_acks),
         timestamps,
         ecn: tcp.ecn.unwrap_or(default.ecn),
-        min_rto: tcp.min_rto.unwrap_or(default.min_rto),
+        min_rto: tcp.min_rto.map_or(default.min_rto, MinRto::Total),
         pacing: tcp.pacing.unwrap_or(default.pacing),
         tso_segments: tcp.tso_segments.unwrap_or(default.tso_segments),
         ..default
