@@ -259,13 +259,18 @@ impl Frames {
         if len > self.chunk_size {
             return None;
         }
-        if self.free.is_empty() && !self.grow() {
-            self.exhausted += 1;
-        }
-        let chunk = self.free.pop()?;
+        let chunk = self.spare()?;
         self.made += 1;
         self.chunk_mut(chunk)[..len].fill(0);
         Some(self.received(chunk, 0, len, len, at))
+    }
+
+    /// A chunk for a node's own frame.
+    fn spare(&mut self) -> Option<u32> {
+        if self.free.is_empty() && !self.grow() {
+            self.exhausted += 1;
+        }
+        self.free.pop()
     }
 
     /// A new frame made by a node: a copy of `head`, of a frame `len` bytes long whose payload is absent.
@@ -274,10 +279,7 @@ impl Frames {
         if head.len() > self.chunk_size {
             return None;
         }
-        let Some(chunk) = self.free.pop() else {
-            self.exhausted += 1;
-            return None;
-        };
+        let chunk = self.spare()?;
         self.made += 1;
         self.chunk_mut(chunk)[..head.len()].copy_from_slice(head);
         Some(self.received(chunk, 0, head.len(), len.max(head.len()), at))

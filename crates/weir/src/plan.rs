@@ -485,8 +485,8 @@ impl FlowGroup {
     }
 }
 
-/// A seed for one purpose of one group.
-fn derived(seed: u64, group: &str, purpose: &str) -> u64 {
+/// A seed for one purpose of one group, link or host.
+pub(crate) fn derived(seed: u64, group: &str, purpose: &str) -> u64 {
     // FNV-1a: stable across versions and machines.
     let bytes = group.bytes().chain([0]).chain(purpose.bytes());
     bytes.fold(seed ^ 0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3))

@@ -2,8 +2,10 @@
 //! contract. Times are seconds since the start of the run, rates are bits per second.
 
 mod document;
+mod flow;
 
 pub use document::{Document, GroupSummary, Mean, Means, Runs, Settings, Summary};
+pub use flow::Seen;
 
 use crate::plan::{Parity, Plan};
 use serde::{Deserialize, Serialize, Serializer};
@@ -32,6 +34,9 @@ pub struct RunResult {
     /// Why a run among several could not be made; there is nothing of it below.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// What went wrong in it, if something did: flows that were reset, files that could not be written.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub faults: Vec<String>,
     /// Seed of everything random.
     pub seed: u64,
     /// Time that the experiment covers; shorter than planned if it was interrupted.
@@ -70,6 +75,7 @@ impl Default for RunResult {
             world: World::Sim,
             status: Status::Ok,
             error: None,
+            faults: Vec::new(),
             seed: 0,
             duration_s: 0.0,
             wall_s: 0.0,

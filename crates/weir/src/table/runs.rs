@@ -151,6 +151,9 @@ fn faults(runs: &Runs, names: &[String], ink: Ink) -> Lines {
         if let Some(error) = &run.error {
             lines.push(format!("{}  {which}: {}", ink.bad("could not run"), clean(error)));
         }
+        for fault in &run.faults {
+            lines.push(format!("{}  {which}: {}", ink.bad("FAILED"), clean(fault)));
+        }
         for e in run.expects.iter().filter(|e| !e.ok) {
             lines.push(format!("{}  {which}: {}{}", ink.bad("FAILED"), clean(&e.what), found(e)));
         }
