@@ -27,15 +27,20 @@ pub(super) struct Line {
     frames: VecDeque<Transit>,
     /// The last of them, not serialized yet.
     pending: usize,
+    /// When the first of these is; never, if there is none.
+    next_done: Time,
 }
 
 impl Line {
     /// A line `delay` long.
     pub(super) fn new(delay: Duration) -> Line {
-        Line { delay, frames: VecDeque::with_capacity(ROOM), pending: 0 }
+        Line { delay, frames: VecDeque::with_capacity(ROOM), pending: 0, next_done: Time::MAX }
     }
     /// A frame came that is to be serialized; `done` never decreases.
     pub(super) fn push(&mut self, transit: Transit) {
+        if self.pending == 0 {
+            self.next_done = transit.done;
+        }
         self.frames.push_back(transit);
         self.pending += 1;
     }
@@ -43,13 +48,21 @@ impl Line {
     pub(super) fn push_at_once(&mut self, now: Time, frame: Frame) {
         self.frames.push_back(Transit { frame, charge: Charge::default(), since: now, done: now });
     }
-    /// The frame being serialized.
-    pub(super) fn serving(&self) -> Option<&Transit> {
-        self.frames.get(self.frames.len() - self.pending)
+    /// Is no frame being serialized?
+    pub(super) fn is_idle(&self) -> bool {
+        self.pending == 0
     }
-    /// It is through, and the next one begins. Call with one being serialized.
-    pub(super) fn served(&mut self) {
-        self.pending -= 1;
+    /// When the frame being serialized is through; [`Time::MAX`] if there is none.
+    pub(super) fn next_done(&self) -> Time {
+        self.next_done
+    }
+    /// The frame being serialized is through. That frame, and the one that is serialized next.
+    pub(super) fn served(&mut self) -> (Option<&Transit>, Option<&Transit>) {
+        let first = self.frames.len() - self.pending;
+        self.pending = self.pending.saturating_sub(1);
+        let (served, next) = (self.frames.get(first), self.frames.get(first + 1));
+        self.next_done = next.map_or(Time::MAX, |n| n.done);
+        (served, next)
     }
     /// When the next frame comes out.
     pub(super) fn due(&self) -> Option<Time> {

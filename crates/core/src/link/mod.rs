@@ -164,16 +164,25 @@ impl Link {
     /// Brings the link up to `now`: what has been serialized by then is in the propagation line. Nodes' calls
     /// do this themselves; for samplers that read the queue or the statistics between them.
     pub fn advance(&mut self, now: Time) {
-        let Some(Bottleneck { queue, serializer }) = &mut self.bottleneck else { return };
-        while let Some(served) = self.line.serving().filter(|s| s.done <= now) {
-            let done = served.done;
+        while self.line.next_done() <= now {
+            self.serve();
+        }
+    }
+
+    /// The frame being serialized is through, and the next one begins.
+    fn serve(&mut self) {
+        let (Some(Bottleneck { queue, serializer }), done) = (&mut self.bottleneck, self.line.next_done())
+        else {
+            return;
+        };
+        let (served, next) = self.line.served();
+        if let Some(served) = served {
             self.stats.carried(served.charge, done.since(serializer.begun));
-            self.line.served();
-            if let Some(next) = self.line.serving() {
-                serializer.begun = done;
-                queue.leave(next.charge);
-                self.stats.queue_delay.record(done.since(next.since).as_nanos());
-            }
+        }
+        if let Some(next) = next {
+            serializer.begun = done;
+            queue.leave(next.charge);
+            self.stats.queue_delay.record(done.since(next.since).as_nanos());
         }
     }
 
@@ -213,7 +222,7 @@ impl Node for Link {
             self.stats.carried(charge, Duration::ZERO);
             return self.line.push_at_once(cx.now, frame);
         };
-        let done = if self.line.serving().is_none() {
+        let done = if self.line.is_idle() {
             self.stats.queue_delay.record(0);
             serializer.start(cx.now, charge)
         } else if queue.admits(charge) {
