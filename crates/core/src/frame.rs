@@ -268,6 +268,22 @@ impl Frames {
         Some(self.received(chunk, 0, len, len, at))
     }
 
+    /// A copy of a frame's headers: of its first `head` bytes, or as many as are present. It is as long and has the
+    /// same checksum state, and counts as made. `None` when no chunk is free (counted).
+    pub fn copy_head(&mut self, frame: &Frame, head: usize, at: Time) -> Option<Frame> {
+        let head = head.min(frame.head_len());
+        let mut copy = self.make(head, at)?;
+        let from = frame.chunk as usize * self.chunk_size + frame.offset();
+        let to = copy.chunk as usize * self.chunk_size;
+        let all = match &mut self.memory {
+            Memory::Owned(m) => &mut m[..],
+            Memory::Mapped(m) => &mut m[..],
+        };
+        all.copy_within(from..from + head, to);
+        (copy.len, copy.gso_size, copy.checksum) = (frame.len, frame.gso_size, frame.checksum);
+        Some(copy)
+    }
+
     /// The frame cut to its first `len` bytes. Panics if fewer are present.
     pub fn truncate(&mut self, mut frame: Frame, len: usize) -> Frame {
         assert!(len <= frame.head_len());
@@ -353,6 +369,24 @@ mod tests {
         f.gso_size = 1448;
         assert_eq!(f.segments(54), 4);
         pool.transmitted(f);
+    }
+
+    #[test]
+    fn a_copy_of_headers_is_a_frame_of_its_own() {
+        let mut pool = Frames::new(3, 128, 0);
+        let mut frame = pool.receive_copy(&[7; 60], 1514, Time::ZERO).unwrap();
+        (frame.gso_size, frame.checksum) = (1448, Checksum::Valid);
+        let short = pool.copy_head(&frame, 20, Time::ZERO).unwrap();
+        let whole = pool.copy_head(&frame, 192, Time::ZERO).unwrap();
+        assert_eq!(pool.copy_head(&frame, 1, Time::ZERO), None);
+        pool.bytes_mut(&frame).fill(9);
+        assert_eq!((pool.bytes(&short), pool.bytes(&whole)), (&[7; 20][..], &[7; 60][..]));
+        for copy in [short, whole] {
+            assert_eq!((copy.len(), copy.gso_size, copy.checksum), (1514, 1448, Checksum::Valid));
+            pool.absorb(copy);
+        }
+        pool.transmitted(frame);
+        assert_eq!((pool.made(), pool.exhausted(), pool.ledger().held()), (2, 1, 0));
     }
 
     #[test]

@@ -7,5 +7,6 @@
 pub mod agenda;
 pub mod cc;
 pub mod host;
+pub mod steering;
 pub mod tcp;
 pub mod world;
