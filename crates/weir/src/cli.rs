@@ -16,7 +16,7 @@ pub struct Cli {
 }
 
 const EXIT_CODES: &str = "\
-Exit codes: 0 success, 1 an expectation does not hold, 2 wrong configuration or command line,
+Exit codes: 0 success, 1 an expectation or parity does not hold, 2 wrong configuration or command line,
 3 anything else, 130 interrupted.";
 
 /// The commands.
@@ -28,6 +28,8 @@ pub enum Command {
     Check(cmd::check::Args),
     /// Run an experiment with the real Linux TCP in network namespaces
     Lab(cmd::lab::Args),
+    /// Put results of one experiment side by side, and judge how far apart they are
+    Compare(cmd::compare::Args),
     /// Run a WAN emulator between two interfaces of this host, until SIGINT or SIGTERM
     Wan(cmd::wan::Args),
     /// Measure the figures of the README
@@ -44,6 +46,7 @@ pub fn run(cli: Cli) -> Result<(), Failure> {
         Command::Run(args) => cmd::run::run(&args),
         Command::Check(args) => cmd::check::run(&args, &cmd::check::this_host),
         Command::Lab(args) => cmd::lab::run(&args),
+        Command::Compare(args) => cmd::compare::run(&args),
         Command::Wan(args) => cmd::wan::run(&args),
         Command::Bench(bench) => cmd::bench::run(&bench).map_err(Failure::Other),
         Command::Traffic => cmd::traffic::run().map_err(Failure::Other),

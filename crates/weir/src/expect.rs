@@ -26,6 +26,14 @@ pub struct Sample {
     pub at: String,
     /// What the gateway is set to for the flow, in bits per second.
     pub flow_rate: Option<u64>,
+    /// How much it counts in a mean: how long a value of a series held, in seconds; 1 for all else.
+    pub weight: f64,
+}
+
+impl Sample {
+    fn new(value: f64, at: String) -> Sample {
+        Sample { value, at, flow_rate: None, weight: 1.0 }
+    }
 }
 
 /// Measures. An empty answer means that there was nothing to measure: no such flow, a flow too short, a
@@ -45,7 +53,11 @@ pub fn measure(m: &Measure, bin: Duration, result: &RunResult) -> Vec<Sample> {
         (Subject::Gateway, Metric::Field(path)) => {
             fields(result.gateway.iter().map(|g| ("gateway", g)), "*", path)
         }
-        // Only flows are recorded over time; the parser makes no such measure.
+        (Subject::Link(pattern), Metric::Series { column, at }) => {
+            let links = result.links.iter().filter(|l| matches(pattern, &l.name));
+            links.flat_map(|l| series(m, column, *at, result, &l.name)).collect()
+        }
+        // Rates over time are those of flows; the parser makes no such measure.
         _ => Vec::new(),
     }
 }
@@ -57,9 +69,7 @@ fn fields<'a, T: serde::Serialize + 'a>(
 ) -> Vec<Sample> {
     objects
         .filter(|(name, _)| matches(pattern, name))
-        .filter_map(|(name, o)| {
-            Some(Sample { value: field(o, path)?, at: name.to_string(), flow_rate: None })
-        })
+        .filter_map(|(name, o)| Some(Sample::new(field(o, path)?, name.to_string())))
         .collect()
 }
 
@@ -84,13 +94,16 @@ fn field(object: &impl serde::Serialize, path: &[String]) -> Option<f64> {
 
 /// Samples of one flow.
 fn flow(m: &Measure, metric: &Metric, bin: Duration, result: &RunResult, f: &FlowResult) -> Vec<Sample> {
-    let sample = |value: f64, at: String| Sample { value, at, flow_rate: f.target_bps };
+    let sample = |value, at| Sample { flow_rate: f.target_bps, ..Sample::new(value, at) };
     let span = |(from, to): (usize, usize)| {
         let t = |i: usize| bin.saturating_mul(i as u64).as_secs_f64();
         format!("{}, {:.3} to {:.3} s", f.id, t(from), t(to))
     };
     if let Metric::Field(path) = metric {
         return field(f, path).map(|v| sample(v, f.id.clone())).into_iter().collect();
+    }
+    if let Metric::Series { column, at } = metric {
+        return series(m, column, *at, result, &f.id);
     }
     let Some(bins) = Bins::of(m, bin, result, f) else {
         return Vec::new();
@@ -109,8 +122,39 @@ fn flow(m: &Measure, metric: &Metric, bin: Duration, result: &RunResult, f: &Flo
         }
         Metric::MaxOver(len) => one(bins.extreme(*len, |a, b| a > b)),
         Metric::MinOver(len) => one(bins.extreme(*len, |a, b| a < b)),
-        Metric::Field(_) => unreachable!("handled above"),
+        Metric::Field(_) | Metric::Series { .. } => unreachable!("handled above"),
     }
+}
+
+/// Samples of a column of the series called `name`, whose values hold until the next: the one `at` a time,
+/// or all that hold between `from` and `until`, the first of them maybe since before `from`.
+fn series(m: &Measure, column: &str, at: Option<Duration>, result: &RunResult, name: &str) -> Vec<Sample> {
+    let Some(s) = result.series.get(name) else { return Vec::new() };
+    let Some(values) = s.columns.get(column) else { return Vec::new() };
+    let nanos = |s: f64| (s * 1e9).round().max(0.0) as u64;
+    let (from, until) = match at {
+        Some(at) => (at.as_nanos(), at.as_nanos() + 1),
+        None => {
+            let end = m.until.map_or(u64::MAX, Duration::as_nanos);
+            (m.from.as_nanos(), end.min(nanos(result.duration_s)))
+        }
+    };
+    let times: Vec<u64> = s.t_s.iter().map(|&t| nanos(t)).collect();
+    let first = times.partition_point(|&t| t <= from).saturating_sub(1);
+    let mut out = Vec::new();
+    for (i, (&t, &value)) in times.iter().zip(&values.0).enumerate().skip(first) {
+        if t >= until {
+            break;
+        }
+        let next = times.get(i + 1).copied().unwrap_or(until).min(until);
+        let begin = t.max(from);
+        if next > begin {
+            let shown = at.unwrap_or(Duration::from_nanos(begin)).as_secs_f64();
+            let weight = (next - begin) as f64 / 1e9;
+            out.push(Sample { weight, ..Sample::new(value, format!("{name} at {shown:.6} s")) });
+        }
+    }
+    out
 }
 
 /// The bins of a flow that lie wholly inside the measured time and the flow's own life.
@@ -208,11 +252,16 @@ fn aggregated(how: Option<Aggregate>, samples: Vec<Sample>) -> Vec<Sample> {
     let n = samples.len() as f64;
     let (value, name) = match how {
         Aggregate::Sum => (values.sum(), "sum"),
-        Aggregate::Mean => (values.sum::<f64>() / n, "mean"),
+        Aggregate::Mean => (mean(&samples), "mean"),
         Aggregate::Min => (values.fold(f64::INFINITY, f64::min), "min"),
         Aggregate::Max => (values.fold(f64::NEG_INFINITY, f64::max), "max"),
     };
-    vec![Sample { value, at: format!("{name} of {n}"), flow_rate: None }]
+    vec![Sample::new(value, format!("{name} of {n}"))]
+}
+
+fn mean(samples: &[Sample]) -> f64 {
+    let weight: f64 = samples.iter().map(|s| s.weight).sum();
+    samples.iter().map(|s| s.value * s.weight).sum::<f64>() / weight
 }
 
 /// A value against its bound.
@@ -290,27 +339,29 @@ pub fn describe(e: &Expect) -> String {
 fn is_rate(metric: &Metric) -> bool {
     match metric {
         Metric::Field(path) => path.last().is_some_and(|p| p == "bps" || p.ends_with("_bps")),
+        Metric::Series { .. } => false,
         _ => true,
     }
 }
 
 /// A measure in words.
 pub fn describe_measure(m: &Measure) -> String {
-    let length = match m.metric {
+    let when = match m.metric {
         Metric::Intervals(d) => format!(" every {d}"),
         Metric::MaxOver(d) | Metric::MinOver(d) => format!(" over any {d}"),
-        Metric::Goodput | Metric::Field(_) => String::new(),
+        Metric::Series { at: Some(at), .. } => format!(" at {at}"),
+        Metric::Goodput | Metric::Field(_) | Metric::Series { at: None, .. } => String::new(),
     };
     let from = if m.from == Duration::ZERO { String::new() } else { format!(" from {}", m.from) };
     let until = m.until.map_or(String::new(), |u| format!(" until {u}"));
-    format!("{}{length}{from}{until}", m.what)
+    format!("{}{when}{from}{until}", m.what)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::config::{experiment, Source};
-    use crate::result::{ClassResult, GatewayResult, LinkResult, MadeBy, Series, World};
+    use crate::result::{ClassResult, Column, GatewayResult, LinkResult, MadeBy, Series, World};
     use std::collections::BTreeMap;
 
     const HEAD: &str = r#"
@@ -378,6 +429,7 @@ mod tests {
                 ("ten.1".into(), Series::received(bin, &uneven)),
                 ("other.0".into(), Series::received(bin, &other)),
             ]),
+            ..RunResult::default()
         }
     }
 
@@ -448,6 +500,57 @@ mod tests {
             "5Mbit",
             "6Mbit",
         );
+    }
+
+    /// `ten.0` has acknowledged 100 bytes from 0.5 s and 300 from 1 s on, `ten.1` 1000 from 3 s on; a queue
+    /// holds 4 packets for 1 s, then 1 for 3 s.
+    fn with_series(expect: &str) -> ExpectResult {
+        let text = format!("series = ['acked', 'queue']\n{HEAD}\n[[expect]]\n{expect}\n");
+        let parsed = experiment::parse(&Source::new("t.toml", text)).unwrap_or_else(|e| panic!("{e}"));
+        let mut run = result();
+        let series = |name: &str, t_s: &[f64], values: &[f64]| Series {
+            t_s: t_s.to_vec(),
+            columns: BTreeMap::from([(name.to_string(), Column(values.to_vec()))]),
+        };
+        run.series.insert("ten.0".into(), series("acked_bytes", &[0.5, 1.0], &[100.0, 300.0]));
+        run.series.insert("ten.1".into(), series("acked_bytes", &[3.0], &[1000.0]));
+        run.series.insert("wan.out".into(), series("queue_packets", &[0.0, 1.0], &[4.0, 1.0]));
+        evaluate(&parsed.plan, &run).remove(0)
+    }
+
+    #[test]
+    fn series_at_a_time() {
+        let found = |what: &str, at: &str| {
+            with_series(&format!("what = '{what}'\nat = '{at}'\nop = 'at_least'\ntarget = 0")).found
+        };
+        for (at, value) in [("500ms", 100.0), ("999999999ns", 100.0), ("1s", 300.0), ("4s", 300.0)] {
+            assert_eq!(found("flow.ten.0.acked_bytes", at), Some(value), "{at}");
+        }
+        // Before the first row there is nothing, which fails.
+        assert_eq!(found("flow.ten.0.acked_bytes", "499ms"), None);
+        assert_eq!(found("link.wan.out.queue_packets", "0s"), Some(4.0));
+        let sum = with_series(
+            "what = 'flow.ten.*.acked_bytes'\nat = '3s'\naggregate = 'sum'\nop = 'equals'\ntarget = 1300",
+        );
+        assert!(sum.ok, "{sum:?}");
+        assert_eq!(sum.what, "sum of flow.ten.*.acked_bytes at 3s = 1300");
+    }
+
+    #[test]
+    fn series_over_time() {
+        let found = |how: &str, when: &str| {
+            let what = "what = 'link.wan.out.queue_packets'\nop = 'at_most'\ntarget = 100";
+            with_series(&format!("{what}\naggregate = '{how}'\n{when}")).found
+        };
+        assert_eq!(found("max", ""), Some(4.0));
+        // What holds at `from` counts; what begins at `until` does not.
+        assert_eq!(found("max", "from = '500ms'"), Some(4.0));
+        assert_eq!(found("max", "from = '1s'"), Some(1.0));
+        assert_eq!(found("min", "until = '1s'"), Some(4.0));
+        // (1 s × 4 + 3 s × 1) / 4 s
+        assert_eq!(found("mean", ""), Some(1.75));
+        let each = with_series("what = 'link.wan.out.queue_packets'\nop = 'at_most'\ntarget = 3");
+        assert_eq!((each.ok, each.at.as_str()), (false, "wan.out at 0.000000 s"));
     }
 
     #[test]

@@ -4,13 +4,16 @@
 pub mod chart;
 pub mod cli;
 pub mod cmd;
+pub mod compare;
 pub mod config;
 pub mod error;
 pub mod expect;
 pub mod lab;
 pub mod plan;
+pub mod progress;
 pub mod result;
 pub mod run;
 pub mod summary;
+pub mod sweep;
 pub mod table;
 pub mod traffic;

@@ -31,9 +31,9 @@ pub struct Plan {
     pub duration: Duration,
     /// Length of the intervals in the result and in the table. Divides into bins exactly.
     pub interval: Duration,
-    /// Length of the bins in which received bytes are recorded: 1 to 10 whole milliseconds. It divides `interval`,
-    /// `duration` and every time that an expectation or a reference names, so that all of them can
-    /// be computed from the bins.
+    /// Length of the bins in which received bytes are recorded: 1 us to 10 ms, at most 10 million bins. It
+    /// divides `interval`, `duration` and every time that an expectation or a reference names about rates,
+    /// so that all of them can be computed from the bins. Whole milliseconds in the lab.
     pub bin: Duration,
     /// Seed of everything random.
     pub seed: u64,
@@ -47,7 +47,8 @@ pub struct Plan {
     pub groups: Vec<FlowGroup>,
     /// What is recorded over time, besides received bytes. Simulator only.
     pub series: Vec<SeriesKind>,
-    /// How often; `None` is at every change.
+    /// How often; `None` is at every change for flows, and 1000 times over the duration for queues, which
+    /// change with every packet.
     pub sample: Option<Duration>,
     /// How far apart simulator and lab may be.
     pub parity: Option<Parity>,
@@ -177,6 +178,15 @@ impl Default for Queue {
     }
 }
 
+impl core::fmt::Display for Queue {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Queue::Packets(n) => write!(f, "{n} packets"),
+            Queue::Bytes(n) => write!(f, "{n} bytes"),
+        }
+    }
+}
+
 /// `count` hosts that are alike, `name.0`, `name.1`, …, each behind an access link of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostGroup {
@@ -208,8 +218,40 @@ pub enum SeriesKind {
     Held,
 }
 
+impl SeriesKind {
+    /// Every kind, by the name used in experiments.
+    pub const ALL: [(&'static str, SeriesKind); 5] = [
+        ("cwnd", SeriesKind::Cwnd),
+        ("acked", SeriesKind::Acked),
+        ("rtt", SeriesKind::Rtt),
+        ("queue", SeriesKind::Queue),
+        ("held", SeriesKind::Held),
+    ];
+
+    /// The name used in experiments.
+    pub fn name(self) -> &'static str {
+        SeriesKind::ALL.iter().find(|(_, kind)| *kind == self).map_or("", |(name, _)| name)
+    }
+
+    /// The columns that it adds to a result's series.
+    pub const fn columns(self) -> &'static [&'static str] {
+        match self {
+            SeriesKind::Cwnd => &["cwnd_packets", "ssthresh_packets", "in_flight_bytes"],
+            SeriesKind::Acked => &["acked_bytes"],
+            SeriesKind::Rtt => &["rtt_us"],
+            SeriesKind::Queue => &["queue_packets", "queue_bytes"],
+            SeriesKind::Held => &["held_bytes"],
+        }
+    }
+
+    /// Is it recorded for links? The others are for flows.
+    pub const fn of_links(self) -> bool {
+        matches!(self, SeriesKind::Queue)
+    }
+}
+
 /// How far apart results of simulator and lab may be, as fractions: 0.05 is 5 %.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Parity {
     /// Of the goodput of each flow.
     pub goodput: f64,
@@ -222,7 +264,7 @@ pub struct Parity {
 pub struct FlowGroup {
     /// The group's name; its flows are `id.0`, `id.1`, …
     pub id: String,
-    /// How many, 1 to 10,000.
+    /// How many, 1 to 100,000; with drawn arrivals, how many at most.
     pub count: u32,
     /// What it is made of.
     pub protocol: Protocol,
@@ -267,7 +309,8 @@ pub enum Protocol {
 /// The TCP of both ends of a flow. `None` leaves it to the sender's, or receiver's, own default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tcp {
-    /// Congestion control as Linux names it (`reno`, `cubic`, …).
+    /// Congestion control as Linux names it (`reno`, `cubic`, …), or a [shorthand](SHORTHANDS). This is the
+    /// name for results; [`Tcp::algorithm`] is what runs.
     pub cc: Option<String>,
     /// Maximum segment size in bytes of payload, 88 to 65,495; otherwise what the MTU allows.
     pub mss: Option<u16>,
@@ -299,6 +342,22 @@ pub struct Tcp {
     pub pacing: Option<bool>,
     /// Segments sent back to back.
     pub tso_segments: Option<u32>,
+}
+
+/// Names of congestion controls that stand for `reno` with a kind of recovery; simulator only.
+pub const SHORTHANDS: [(&str, Recovery); 2] = [("tahoe", Recovery::Tahoe), ("newreno", Recovery::NewReno)];
+
+impl Tcp {
+    /// The recovery that a name of a congestion control stands for, if it is a shorthand.
+    pub fn shorthand(cc: &str) -> Option<Recovery> {
+        SHORTHANDS.iter().find(|(name, _)| *name == cc).map(|(_, recovery)| *recovery)
+    }
+
+    /// The congestion control to run: `cc`, with `reno` for a shorthand, whose recovery is in `recovery`.
+    pub fn algorithm(&self) -> Option<&str> {
+        let cc = self.cc.as_deref()?;
+        Some(if Tcp::shorthand(cc).is_some() { "reno" } else { cc })
+    }
 }
 
 /// How the starts of the flows of a group follow each other.
@@ -392,13 +451,13 @@ impl FlowGroup {
         }
     }
 
-    /// The flows of the group. What is drawn is drawn from `seed` and the group's name, the same in
+    /// The flows of the group, in the order of their starts. What is drawn is drawn from `seed` and the group's name, the same in
     /// every world.
-    pub fn flows(&self, seed: u64) -> Vec<Flow<'_>> {
+    pub fn flows(&self, seed: u64) -> impl Iterator<Item = Flow<'_>> {
         let mut starts = Rng::new(derived(seed, &self.id, "arrivals"));
         let mut sizes = Rng::new(derived(seed, &self.id, "bytes"));
         let mut next = self.start;
-        let mut flow = |index: u32| {
+        (0..self.count).map(move |index| {
             let start = next;
             next = next.saturating_add(match &self.arrivals {
                 Arrivals::Every(gap) => *gap,
@@ -419,8 +478,7 @@ impl FlowGroup {
                     Ports::Each { first } => first + index as u16,
                 },
             }
-        };
-        (0..self.count).map(&mut flow).collect()
+        })
     }
 }
 
@@ -462,9 +520,18 @@ impl Plan {
         }
     }
 
-    /// Every flow, group by group.
+    /// Every flow, group by group. With drawn arrivals, those that would start after the end do not exist.
     pub fn flows(&self) -> impl Iterator<Item = Flow<'_>> {
-        self.groups.iter().flat_map(|g| g.flows(self.seed))
+        let in_time = |f: &Flow| f.start < self.duration;
+        self.groups.iter().flat_map(move |g| g.flows(self.seed).take_while(in_time))
+    }
+
+    /// The links as results name them: `lan.out`, `lan.back`, `wan.out`, `wan.back`, and of each host `NAME.K.up` and
+    /// `NAME.K.down`.
+    pub fn links(&self) -> Vec<String> {
+        let path = ["lan.out", "lan.back", "wan.out", "wan.back"].map(str::to_string);
+        let hosts = self.hosts.iter().flat_map(|h| (0..h.count).map(|k| format!("{}.{k}", h.name)));
+        path.into_iter().chain(hosts.flat_map(|h| [format!("{h}.up"), format!("{h}.down")])).collect()
     }
 
     /// The class that the gateway puts a flow between these two hosts into, for results and tables;
@@ -520,7 +587,7 @@ pub struct Measure {
 pub enum Subject {
     /// Flows whose identifier matches the pattern, in which `*` is any run of characters.
     Flow(String),
-    /// The link of this name: `lan.out`, `lan.back`, `wan.out`, `wan.back`.
+    /// Links whose name ([`Plan::links`]) matches the pattern.
     Link(String),
     /// Classes whose name matches the pattern.
     Class(String),
@@ -542,6 +609,13 @@ pub enum Metric {
     /// A field of the result's object, by its path there: `["rtt_us", "p99"]`. A field that is an
     /// object of counts means their sum.
     Field(Vec<String>),
+    /// A column of the flow's or link's series, which holds each value until the next.
+    Series {
+        /// Its name: `acked_bytes`.
+        column: String,
+        /// The value at this time; `None` is every value of the measured time, that at its beginning included.
+        at: Option<Duration>,
+    },
 }
 
 /// A check on the result.

@@ -1,6 +1,11 @@
 //! Results of experiments, `schema = 1`. Both worlds write the same shape; field names are a
 //! contract. Times are seconds since the start of the run, rates are bits per second.
 
+mod document;
+
+pub use document::{Document, GroupSummary, Mean, Means, Runs, Settings, Summary};
+
+use crate::plan::{Parity, Plan};
 use serde::{Deserialize, Serialize, Serializer};
 use std::collections::BTreeMap;
 
@@ -17,10 +22,16 @@ pub struct RunResult {
     pub schema: u32,
     /// Name of the experiment.
     pub experiment: String,
+    /// What a sweep set for this run, by the path of the key in the file.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub settings: Settings,
     /// Where it ran.
     pub world: World,
     /// How it ended.
     pub status: Status,
+    /// Why a run among several could not be made; there is nothing of it below.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
     /// Seed of everything random.
     pub seed: u64,
     /// Time that the experiment covers; shorter than planned if it was interrupted.
@@ -31,6 +42,9 @@ pub struct RunResult {
     pub packets: u64,
     /// What made it.
     pub made_by: MadeBy,
+    /// How far apart the worlds may be, as the experiment declares it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parity: Option<Parity>,
     /// Checks of the experiment and how they went.
     pub expects: Vec<ExpectResult>,
     /// The gateway; absent for a plain bridge.
@@ -44,6 +58,32 @@ pub struct RunResult {
     pub links: Vec<LinkResult>,
     /// Values over time, by flow identifier or link name.
     pub series: BTreeMap<String, Series>,
+}
+
+impl Default for RunResult {
+    /// Of nothing, in the simulator.
+    fn default() -> RunResult {
+        RunResult {
+            schema: SCHEMA,
+            experiment: String::new(),
+            settings: Settings::new(),
+            world: World::Sim,
+            status: Status::Ok,
+            error: None,
+            seed: 0,
+            duration_s: 0.0,
+            wall_s: 0.0,
+            packets: 0,
+            made_by: MadeBy::default(),
+            parity: None,
+            expects: Vec::new(),
+            gateway: None,
+            flows: Vec::new(),
+            classes: Vec::new(),
+            links: Vec::new(),
+            series: BTreeMap::new(),
+        }
+    }
 }
 
 /// Where an experiment runs.
@@ -87,6 +127,14 @@ pub struct MadeBy {
     pub kernel: String,
     /// SHA-256 of the experiment file, in hexadecimal.
     pub config_sha256: String,
+}
+
+impl MadeBy {
+    /// This version of Weir, for this plan, with this kernel.
+    pub fn new(plan: &Plan, kernel: String) -> MadeBy {
+        let version = env!("CARGO_PKG_VERSION").into();
+        MadeBy { version, kernel, config_sha256: plan.config_sha256.clone() }
+    }
 }
 
 /// A check and how it went.
@@ -143,7 +191,7 @@ pub struct FlowResult {
     pub id: String,
     /// Its class in the gateway; empty for none.
     pub class: String,
-    /// Congestion control of its sender.
+    /// Congestion control of its sender; `udp` for a flow that has none.
     pub cc: String,
     /// The rate that the gateway is set to for this flow; absent if it controls none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -166,10 +214,34 @@ pub struct FlowResult {
     pub retransmits: u64,
     /// Retransmission time-outs.
     pub rtos: u64,
+    /// Share of a UDP flow's datagrams that did not arrive, 0 to 1; absent for TCP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loss: Option<f64>,
     /// Round-trip times that the sender measured.
     pub rtt_us: Quantiles,
     /// Goodput interval by interval; the last may be shorter.
     pub intervals: Vec<Interval>,
+}
+
+impl FlowResult {
+    /// The group it belongs to: `ten` of `ten.0`.
+    pub fn group(&self) -> &str {
+        self.id.rsplit_once('.').map_or(self.id.as_str(), |(group, _)| group)
+    }
+}
+
+impl RunResult {
+    /// The flows of each group, in order of appearance.
+    pub fn groups(&self) -> Vec<(&str, Vec<&FlowResult>)> {
+        let mut groups: Vec<(&str, Vec<&FlowResult>)> = Vec::new();
+        for f in &self.flows {
+            match groups.iter_mut().find(|(name, _)| *name == f.group()) {
+                Some((_, flows)) => flows.push(f),
+                None => groups.push((f.group(), vec![f])),
+            }
+        }
+        groups
+    }
 }
 
 /// Two quantiles.
@@ -235,7 +307,8 @@ pub struct ClassResult {
 /// One direction of a link.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LinkResult {
-    /// `lan.out`, `lan.back`, `wan.out` or `wan.back`.
+    /// `lan.out`, `lan.back`, `wan.out` or `wan.back`; the access links of host `edge.0` are `edge.0.up` and
+    /// `edge.0.down`.
     pub name: String,
     /// Frames that left it.
     pub packets: u64,
@@ -355,6 +428,7 @@ mod tests {
             classes: vec![ClassResult::default()],
             links: vec![LinkResult::default()],
             series: BTreeMap::from([("a.0".into(), Series::received(Duration::from_millis(10), &[1, 2]))]),
+            ..RunResult::default()
         };
         let text = serde_json::to_string(&run).unwrap();
         assert!(text.contains(r#""series":{"a.0":{"t_s":[0.0,0.01],"received_bytes":[1,2]}}"#), "{text}");

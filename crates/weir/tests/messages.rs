@@ -126,8 +126,60 @@ const CASES: &[(&str, &str, &str, &str)] = &[
     ("a second group of the same name", EXPERIMENT, "[[expect]]", "[[flow]]\nid = \"bulk\"\n[[expect]]"),
     ("a flow that would start after the end", EXPERIMENT, "count = 2", "count = 2\nstagger = \"10s\""),
     ("no flows", EXPERIMENT, "[[flow]]\nid = \"bulk\"\ncount = 2", ""),
-    ("a sweep", EXPERIMENT, "[path]", "[sweep]\n[path]"),
-    ("times with no common bin", EXPERIMENT, "tolerance", "from = \"1500us\"\ntolerance"),
+    ("a sweep of nothing", EXPERIMENT, "[path]", "[sweep]\n[path]"),
+    ("a sweep that is no table", EXPERIMENT, "[path]", "sweep = [1, 2]\n[path]"),
+    ("a sweep over one value", EXPERIMENT, "[path]", "[sweep]\nseed = 1\n[path]"),
+    ("a sweep over no values", EXPERIMENT, "[path]", "[sweep]\nseed = []\n[path]"),
+    ("a sweep over the same values", EXPERIMENT, "[path]", "[sweep]\nseed = [1, 2, 1]\n[path]"),
+    ("a value swept twice", EXPERIMENT, "[path]", "[sweep]\n\"tcp.mss\" = [500]\ntcp.mss = [600]\n[path]"),
+    ("a swept key that does not exist", EXPERIMENT, "[path]", "[sweep]\n\"path.wan.los\" = [0.1]\n[path]"),
+    ("a swept flow that does not exist", EXPERIMENT, "[path]", "[sweep]\n\"flow.bulky.count\" = [1]\n[path]"),
+    ("a swept table", EXPERIMENT, "[path]", "[sweep]\n\"flow.bulk\" = [{}]\n[path]"),
+    ("a swept key of a value", EXPERIMENT, "[path]", "[sweep]\n\"path.rtt.wan\" = [1]\n[path]"),
+    ("a swept value that is wrong", EXPERIMENT, "[path]", "[sweep]\n\"path.wan.loss\" = [0.1, 1.1]\n[path]"),
+    (
+        "a sweep some of whose runs are wrong",
+        EXPERIMENT,
+        "count = 2",
+        "start = \"2s\"\n[sweep]\nduration = [\"10s\", \"1s\"]\nseed = [1, 2]",
+    ),
+    (
+        "too large a sweep",
+        EXPERIMENT,
+        "[path]",
+        "[sweep]\nseed = [1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22]\ntcp.initial_window = [1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22]\ntcp.quick_acks = [1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22]\n[path]",
+    ),
+    ("interfaces in an experiment", EXPERIMENT, "[path]", "[ports]\nlan = \"eth0\"\nwan = \"eth1\"\n[path]"),
+    ("a key of parity that does not exist", EXPERIMENT, "[path]", "[parity]\ngoodputs = 0.05\n[path]"),
+    ("parity beyond everything", EXPERIMENT, "[path]", "[parity]\ngoodput = 5\n[path]"),
+    ("a time that no bin divides", EXPERIMENT, "tolerance", "from = \"1500ns\"\ntolerance"),
+    ("times that make too many bins", EXPERIMENT, "10s\"", "100s\"\ninterval = \"333us\""),
+    ("overhead of a frame", EXPERIMENT, "100p\"", "100p\", overhead = 300"),
+    ("marks without a queue", EXPERIMENT, "rate = \"100Mbit\", queue = \"100p\"", "mark = \"20p\""),
+    ("marks that the queue's limit hides", EXPERIMENT, "100p\"", "100p\", mark = \"100p\""),
+    (
+        "marks for both directions and for one",
+        EXPERIMENT,
+        "100p\"",
+        "100p\", mark = \"20p\", out = { mark = \"10p\" }",
+    ),
+    ("a key of TCP that does not exist", EXPERIMENT, "[path]", "[tcp]\ninitial_cwnd = 10\n[path]"),
+    ("a recovery that does not exist", EXPERIMENT, "[path]", "[tcp]\nrecovery = \"newrno\"\n[path]"),
+    (
+        "TCP out of range",
+        EXPERIMENT,
+        "[path]",
+        "[tcp]\ntso_segments = 65\nmin_rto = \"0s\"\nmss = 40\n[path]",
+    ),
+    ("a shorthand with another recovery", EXPERIMENT, "count = 2", "cc = \"tahoe\"\nrecovery = \"sack\""),
+    ("a boolean in quotes", EXPERIMENT, "count = 2", "ecn = \"true\""),
+    ("a series that does not exist", EXPERIMENT, "[path]", "series = [\"cwnd\", \"queues\"]\n[path]"),
+    ("series that are no array", EXPERIMENT, "[path]", "series = \"cwnd\"\n[path]"),
+    ("no series at all", EXPERIMENT, "[path]", "series = []\n[path]"),
+    ("samples of nothing", EXPERIMENT, "[path]", "sample = \"10ms\"\n[path]"),
+    ("a column that is not recorded", EXPERIMENT, "goodput_bps\"", "acked_bytes\"\nat = \"2s\""),
+    ("a column that links do not have", EXPERIMENT, "flow.bulk.*.goodput_bps", "link.wan.out.cwnd_packets"),
+    ("a moment of a rate", EXPERIMENT, "tolerance", "at = \"2s\"\ntolerance"),
     ("a metric that does not exist", EXPERIMENT, "goodput_bps", "godput_bps"),
     ("something that cannot be measured", EXPERIMENT, "flow.bulk.*.goodput_bps", "disk.free"),
     ("a flow that does not exist", EXPERIMENT, "flow.bulk.*", "flow.bulky.*"),
@@ -156,6 +208,20 @@ const CASES: &[(&str, &str, &str, &str)] = &[
     ),
 ];
 
+/// What one world refuses: title, the world, and the text in the experiment that is replaced by another.
+const REFUSED: &[(&str, World, &str, &str)] = &[
+    ("keys that the lab does not have", World::Lab, "count = 2", "delayed_ack = 2\ninitial_window = 10"),
+    ("defaults that the lab does not have", World::Lab, "[path]", "[tcp]\nmss = 1000\npacing = true\n[path]"),
+    ("congestion controls that the lab does not have", World::Lab, "count = 2", "cc = \"tahoe\""),
+    (
+        "series that the lab does not have",
+        World::Lab,
+        "[path]",
+        "series = [\"cwnd\"]\nsample = \"1ms\"\n[path]",
+    ),
+    ("times too fine for the lab", World::Lab, "tolerance", "from = \"1500us\"\ntolerance"),
+];
+
 #[test]
 fn the_files_are_right_before_anything_is_replaced() {
     for text in [GATEWAY, EXPERIMENT] {
@@ -174,12 +240,16 @@ fn messages() {
             Err(errors) => writeln!(found, "# {title}\n{errors}\n").unwrap(),
         }
     }
-    let sim_only = EXPERIMENT.replacen("count = 2", "delayed_ack = 2\ninitial_window = 10", 1);
-    let parsed = experiment::parse(&Source::new("f.toml", sim_only)).unwrap();
-    assert_eq!(parsed.worlds(), [World::Sim]);
-    writeln!(found, "# keys that the lab does not have\n{}", parsed.plan_for(World::Lab).unwrap_err())
-        .unwrap();
-
+    let sweep = EXPERIMENT.replacen("[path]", "[sweep]\nseed = [1, 2]\n[path]", 1);
+    let errors = experiment::parse(&Source::new("f.toml", sweep)).unwrap_err();
+    writeln!(found, "# a sweep where one experiment is wanted\n{errors}\n").unwrap();
+    for (title, world, from, to) in REFUSED {
+        assert!(EXPERIMENT.contains(from), "{title}: the file has no {from:?}");
+        let source = Source::new("f.toml", EXPERIMENT.replacen(from, to, 1));
+        let parsed = experiment::parse(&source).unwrap_or_else(|e| panic!("{title}: {e}"));
+        assert!(!parsed.worlds().contains(world), "{title}");
+        writeln!(found, "# {title}\n{}\n", parsed.plan_for(*world).unwrap_err()).unwrap();
+    }
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/messages.txt");
     if std::env::var_os("BLESS").is_some() {
         std::fs::write(path, &found).unwrap();

@@ -51,6 +51,21 @@ impl Wheel {
         }
     }
 
+    /// How many timers there are, armed or not.
+    pub fn capacity(&self) -> u32 {
+        self.timers.len() as u32
+    }
+
+    /// Makes room for timers `0..capacity`; those armed stay so.
+    pub fn grow(&mut self, capacity: u32) {
+        let idle = Timer { due: 0, prev: NONE, next: NONE };
+        if self.timers.len() < capacity as usize {
+            let mut timers = core::mem::take(&mut self.timers).into_vec();
+            timers.resize(capacity as usize, idle);
+            self.timers = timers.into();
+        }
+    }
+
     /// Arms timer `i`, which is not armed, for `due`. A time already past is as good as now.
     pub fn arm(&mut self, i: u32, due: Time) {
         self.timers[i as usize].due = due.as_nanos();

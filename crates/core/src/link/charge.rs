@@ -36,13 +36,13 @@ impl Charge {
     }
 }
 
-fn be16(bytes: &[u8], at: usize) -> Option<u16> {
+pub(super) fn be16(bytes: &[u8], at: usize) -> Option<u16> {
     let two = bytes.get(at..at + 2)?;
     Some(u16::from_be_bytes([two[0], two[1]]))
 }
 
 /// Ether type behind up to two VLAN tags, and the length of the header with them.
-fn link_header(head: &[u8]) -> (u16, usize) {
+pub(super) fn link_header(head: &[u8]) -> (u16, usize) {
     let mut len = ETHERNET;
     let mut ether_type = be16(head, 12).unwrap_or(0);
     for _ in 0..2 {

@@ -3,7 +3,8 @@
 //! A frame that enters a [`Link`] passes, in this order:
 //!
 //! 1. **loss**: the path's own, random or periodic;
-//! 2. **queue**: first in, first out, drop tail; only frames that wait for the rate are in it;
+//! 2. **queue**: first in, first out, drop tail, with marks (ECN) above a threshold if wanted; only frames
+//!    that wait for the rate are in it;
 //! 3. **rate**: serializes frame after frame, exact to the byte, remainders carried;
 //! 4. **propagation line**: constant delay, no limit.
 //!
@@ -16,11 +17,12 @@
 //! The storage of queue and line is allocated at construction, from the configuration, and grows (by
 //! doubling) only if a link holds more frames than that.
 //!
-//! Not here yet: jitter, Gilbert–Elliott and trace-driven loss, duplication, corruption, AQM and marks.
+//! Not here yet: jitter, Gilbert–Elliott and trace-driven loss, duplication, corruption and AQM.
 
 mod charge;
 mod line;
 mod loss;
+mod mark;
 mod path;
 mod queue;
 #[cfg(test)]
@@ -62,6 +64,12 @@ pub struct Config {
     pub loss: Loss,
     /// What the queue in front of the rate holds. Default: 1,000 packets.
     pub queue: QueueLimit,
+    /// Step marking: a packet of an ECN-capable transport that finds *more* than this waiting as it arrives is
+    /// marked with Congestion Experienced, the threshold K of DCTCP (Alizadeh et al., SIGCOMM 2010, §3.1: marked
+    /// if the occupancy is greater than K upon arrival). Counted as the queue's limit is: frames
+    /// that wait, not the one being serialized. A giant frame is marked as a whole. `None`, the
+    /// default, marks nothing.
+    pub mark: Option<QueueLimit>,
     /// Bytes that each packet costs on top of its IP packet. 0, the default, counts IP bytes; see
     /// [`Config::NETEM`], [`Config::FRAME`] and [`Config::WIRE`].
     pub overhead: u16,
@@ -93,6 +101,8 @@ pub struct LinkStats {
     pub queue_peak_bytes: u64,
     /// Frames dropped, by reason.
     pub drops: Drops,
+    /// Packets (segments of giant frames) marked here with Congestion Experienced.
+    pub marks: u64,
     /// Time spent serializing those packets. Utilization is this over the time elapsed.
     pub busy: Duration,
     /// Nanoseconds that frames waited before the rate began to serialize them; empty without a rate.
@@ -128,7 +138,7 @@ impl Link {
     pub fn new(config: Config) -> Link {
         let flying = config.rate.map_or(1024, |rate| rate.bytes_in(config.delay) / SMALL_PACKET + 1);
         let bottleneck = config.rate.map(|rate| Bottleneck {
-            queue: Queue::new(config.queue, rate),
+            queue: Queue::new(config.queue, config.mark, rate),
             serializer: Serializer::new(rate),
         });
         Link {
@@ -218,6 +228,9 @@ impl Node for Link {
             self.stats.queue_delay.record(0);
             serializer.start(cx.now, frame, charge);
         } else if queue.admits(charge) {
+            if queue.congested() && mark::mark(cx.frames.bytes_mut(&frame)) {
+                self.stats.marks += u64::from(charge.packets);
+            }
             queue.push(Waiting { frame, charge, since: cx.now });
             self.stats.queue_peak_packets = self.stats.queue_peak_packets.max(queue.packets());
             self.stats.queue_peak_bytes = self.stats.queue_peak_bytes.max(queue.bytes());

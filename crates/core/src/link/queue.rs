@@ -34,15 +34,22 @@ impl Default for QueueLimit {
 }
 
 impl QueueLimit {
-    /// The limit in packets and in bytes.
-    fn resolve(self, rate: Rate) -> (u64, u64) {
-        match self {
+    fn resolve(self, rate: Rate) -> Resolved {
+        let (packets, bytes) = match self {
             QueueLimit::Unlimited => (u64::MAX, u64::MAX),
             QueueLimit::Packets(n) => (u64::from(n), u64::MAX),
             QueueLimit::Bytes(n) => (u64::MAX, n),
             QueueLimit::Bdp { rtt } => (u64::MAX, rate.bytes_in(rtt)),
-        }
+        };
+        Resolved { packets, bytes }
     }
+}
+
+/// A limit at a known rate: both hold.
+#[derive(Clone, Copy, Debug)]
+struct Resolved {
+    packets: u64,
+    bytes: u64,
 }
 
 /// A frame that waits.
@@ -59,15 +66,17 @@ pub(super) struct Queue {
     waiting: VecDeque<Waiting>,
     packets: u64,
     bytes: u64,
-    max_packets: u64,
-    max_bytes: u64,
+    limit: Resolved,
+    mark: Resolved,
 }
 
 impl Queue {
-    pub(super) fn new(limit: QueueLimit, rate: Rate) -> Queue {
-        let (max_packets, max_bytes) = limit.resolve(rate);
-        let frames = max_packets.min(max_bytes / super::SMALL_PACKET);
-        Queue { waiting: super::storage(frames), packets: 0, bytes: 0, max_packets, max_bytes }
+    /// A queue that holds `limit` and, with `mark`, says when more than that waits.
+    pub(super) fn new(limit: QueueLimit, mark: Option<QueueLimit>, rate: Rate) -> Queue {
+        let limit = limit.resolve(rate);
+        let mark = mark.unwrap_or(QueueLimit::Unlimited).resolve(rate);
+        let frames = limit.packets.min(limit.bytes / super::SMALL_PACKET);
+        Queue { waiting: super::storage(frames), packets: 0, bytes: 0, limit, mark }
     }
     pub(super) fn packets(&self) -> u64 {
         self.packets
@@ -76,8 +85,12 @@ impl Queue {
         self.bytes
     }
     pub(super) fn admits(&self, charge: Charge) -> bool {
-        self.packets + u64::from(charge.packets) <= self.max_packets
-            && self.bytes + charge.bytes <= self.max_bytes
+        self.packets + u64::from(charge.packets) <= self.limit.packets
+            && self.bytes + charge.bytes <= self.limit.bytes
+    }
+    /// Does more than the marking threshold wait?
+    pub(super) fn congested(&self) -> bool {
+        self.packets > self.mark.packets || self.bytes > self.mark.bytes
     }
     pub(super) fn push(&mut self, waiting: Waiting) {
         self.packets += u64::from(waiting.charge.packets);

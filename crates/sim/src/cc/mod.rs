@@ -8,6 +8,16 @@
 //! Calls come in this order for one ACK: [`CongestionControl::on_congestion`] if it reveals a loss or
 //! echoes a mark, then [`CongestionControl::on_ack`].
 
+mod bbr;
+mod cubic;
+mod dctcp;
+mod hystart;
+mod hystart_classic;
+mod increase;
+mod reno;
+#[cfg(test)]
+mod rig;
+
 use core::fmt;
 use weir_core::rate::Rate;
 use weir_core::time::{Duration, Time};
@@ -94,6 +104,19 @@ pub struct Ack {
     pub sample: Option<RateSample>,
 }
 
+impl Ack {
+    /// Bytes by which this ACK may grow a window: what it delivered, if it advanced the cumulative
+    /// acknowledgement. Like Linux, not all of `acked`: what SACK told before is not counted again when
+    /// a hole is filled.
+    pub const fn growth(&self) -> u64 {
+        if self.acked == 0 {
+            0
+        } else {
+            self.delivered
+        }
+    }
+}
+
 /// Why the window is to be reduced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Congestion {
@@ -105,28 +128,69 @@ pub enum Congestion {
     Timeout,
 }
 
+/// How slow start looks for its end before there is a loss.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hystart {
+    /// Not at all.
+    Off,
+    /// By delay and by trains of ACKs (Ha and Rhee 2011), as Linux's CUBIC does.
+    Classic,
+    /// HyStart++ (RFC 9406).
+    PlusPlus,
+}
+
+/// Which CUBIC it is where Linux's differs from the RFC; the module of CUBIC lists the differences.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CubicRules {
+    /// RFC 9438.
+    #[default]
+    Rfc9438,
+    /// `tcp_cubic` of Linux.
+    Linux,
+}
+
 /// What a flow may set of its algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Appropriate byte counting (RFC 3465): windows grow by bytes acknowledged. Off: by ACKs, as
     /// RFC 5681 allows and the older papers assume: one segment per ACK in slow start.
     pub abc: bool,
-    /// Most segments that one ACK adds in slow start with byte counting (L of RFC 3465 §2.2); Linux
-    /// has no such limit.
+    /// Most segments that one ACK adds in slow start with byte counting (L of RFC 3465 §2.2), at least
+    /// 1; after a time-out it is 1 (§2.3). [`u32::MAX`] is no limit, then neither, as in Linux.
     pub abc_limit: u32,
-    /// HyStart++ (RFC 9406), where the algorithm has it.
-    pub hystart: bool,
+    /// How slow start looks for its end. `None` is what is usual for the algorithm: HyStart++ for
+    /// `cubic`, nothing for the others.
+    pub hystart: Option<Hystart>,
+    /// Which CUBIC it is.
+    pub cubic: CubicRules,
+    /// CUBIC's fast convergence (RFC 9438 §4.7).
+    pub fast_convergence: bool,
+    /// The sender spaces what it sends, whoever sets the rate. HyStart++ then does not limit bursts.
+    pub paced: bool,
+    /// Seed of what is random in the algorithm, one per flow: where BBR begins its cycle of gains.
+    pub seed: u64,
 }
 
 impl Default for Options {
-    /// As Linux: byte counting without a limit, and HyStart++.
+    /// As Linux: byte counting without a limit.
     fn default() -> Options {
-        Options { abc: true, abc_limit: u32::MAX, hystart: true }
+        Options {
+            abc: true,
+            abc_limit: u32::MAX,
+            hystart: None,
+            cubic: CubicRules::default(),
+            fast_convergence: true,
+            paced: false,
+            seed: 0,
+        }
     }
 }
 
 /// A congestion control.
 pub trait CongestionControl: fmt::Debug + Send {
+    /// The connection is set up and may send; `rtt` is what the handshake took, if it was measured.
+    fn on_established(&mut self, _w: &mut Window, _now: Time, _rtt: Option<Duration>) {}
+
     /// An ACK arrived. In [`Phase::Recovery`] the sender sets the window itself, unless
     /// [`CongestionControl::owns_recovery`].
     fn on_ack(&mut self, w: &mut Window, ack: &Ack);
@@ -139,8 +203,8 @@ pub trait CongestionControl: fmt::Debug + Send {
     /// Recovery is complete; `cwnd` is what the sender left it at.
     fn on_recovered(&mut self, _w: &mut Window, _now: Time) {}
 
-    /// The last reduction turned out to be spurious (F-RTO, DSACK, Eifel); the sender restores
-    /// `cwnd` and `ssthresh` to what they were.
+    /// The last reduction turned out to be spurious (F-RTO, DSACK, Eifel). Called with the present window;
+    /// the sender then restores `cwnd`, if it is below, and `ssthresh` to what they were.
     fn on_undo(&mut self, _w: &mut Window, _now: Time) {}
 
     /// Sending starts again after nothing was in flight for `idle` (RFC 9438 §5.8, RFC 5681 §4.1).
@@ -167,7 +231,12 @@ pub trait CongestionControl: fmt::Debug + Send {
 pub type Make = fn(&Options) -> Box<dyn CongestionControl>;
 
 /// Every algorithm by the name that Linux gives it.
-pub const CONTROLS: &[(&str, Make)] = &[];
+pub const CONTROLS: &[(&str, Make)] = &[
+    ("reno", reno::Reno::make),
+    ("cubic", cubic::Cubic::make),
+    ("dctcp", dctcp::Dctcp::make),
+    ("bbr", bbr::Bbr::make),
+];
 
 /// The algorithm of this name; `None` if there is none.
 pub fn by_name(name: &str) -> Option<Make> {

@@ -4,10 +4,24 @@
 //! TCP headers; the payload is only a length, and checksums are marked as valid
 //! ([`Checksum::Valid`](weir_core::frame::Checksum)).
 
-use crate::tcp::TcpConfig;
+mod application;
+mod record;
+#[cfg(test)]
+mod tests;
+
+use crate::tcp::segment::{self, Pair, Segment};
+use crate::tcp::{Connection, Delivered, State, TcpConfig};
+use application::Application;
+use record::Record;
+use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasherDefault, Hasher};
 use std::net::SocketAddrV4;
-use weir_core::node::Port;
+use weir_core::flow::Wheel;
+use weir_core::frame::{Checksum, Frame};
+use weir_core::node::{Cx, Node, Port, PortSet, Transmit};
 use weir_core::rate::Rate;
+use weir_core::rng::Rng;
+use weir_core::stats::DropReason;
 use weir_core::time::{Duration, Time};
 
 /// The only port of a host.
@@ -95,4 +109,377 @@ pub struct Change {
     pub acked: u64,
     /// Smoothed round-trip time.
     pub srtt: Duration,
+}
+
+/// What a host is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostConfig {
+    /// Its interface's address.
+    pub mac: [u8; 6],
+    /// The next hop's.
+    pub next_hop: [u8; 6],
+    /// Seed of initial sequence numbers and timestamps.
+    pub seed: u64,
+}
+
+/// An endpoint at work.
+#[derive(Debug)]
+struct Slot {
+    endpoint: Endpoint,
+    /// There is one from the start of the flow to its end.
+    connection: Option<Box<Connection>>,
+    application: Option<Application>,
+    record: Record,
+    /// Of a connection that is gone.
+    last: Last,
+    /// When its timer is armed for; [`Time::MAX`] if it is not.
+    armed: Time,
+    /// It waits in [`Host::ready`].
+    ready: bool,
+}
+
+/// What is left of a connection.
+#[derive(Clone, Copy, Debug, Default)]
+struct Last {
+    failure: Option<&'static str>,
+    acked: u64,
+    retransmits: u64,
+    rtos: u64,
+}
+
+/// Finds endpoints by the peer's address and both ports; the own address is the host's.
+type ByPair = HashMap<u64, u32, BuildHasherDefault<Mix>>;
+
+/// A multiplicative hash; keys come from the experiment, not from an adversary.
+#[derive(Default)]
+struct Mix(u64);
+
+impl Hasher for Mix {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&b| self.write_u64(u64::from(b)));
+    }
+    fn write_u64(&mut self, n: u64) {
+        let product = u128::from(self.0 ^ n) * 0x9e37_79b9_7f4a_7c15;
+        self.0 = (product >> 64) as u64 ^ product as u64;
+    }
+}
+
+/// See the [module documentation](self).
+pub struct Host {
+    config: HostConfig,
+    slots: Vec<Slot>,
+    by_pair: ByPair,
+    timers: Wheel,
+    /// Endpoints that may have something to send, first come first served.
+    ready: VecDeque<u32>,
+    rng: Rng,
+    now: Time,
+    /// Frames that belong to no endpoint.
+    strays: u64,
+}
+
+impl Host {
+    /// A host without endpoints.
+    pub fn new(config: HostConfig) -> Host {
+        Host {
+            config,
+            slots: Vec::new(),
+            by_pair: ByPair::default(),
+            timers: Wheel::new(0),
+            ready: VecDeque::new(),
+            rng: Rng::new(config.seed),
+            now: Time::ZERO,
+            strays: 0,
+        }
+    }
+
+    /// Adds an endpoint; one that opens does so at its start. Panics if there is one with the same addresses and ports.
+    pub fn add(&mut self, endpoint: Endpoint) -> EndpointId {
+        let i = self.slots.len() as u32;
+        let earlier = self.by_pair.insert(key(pair_of(&endpoint)), i);
+        assert!(earlier.is_none(), "two endpoints from {} to {}", endpoint.local, endpoint.remote);
+        if i as usize >= self.timer_room() {
+            self.timers.grow((2 * i).max(16));
+        }
+        let start = if endpoint.opens { endpoint.start } else { Time::MAX };
+        self.slots.push(Slot {
+            endpoint,
+            connection: None,
+            application: None,
+            record: Record::new(),
+            last: Last::default(),
+            armed: Time::MAX,
+            ready: false,
+        });
+        if start < Time::MAX {
+            self.arm(i, start);
+        }
+        EndpointId(i)
+    }
+
+    fn timer_room(&self) -> usize {
+        self.timers.capacity() as usize
+    }
+
+    /// What became of an endpoint so far.
+    pub fn report(&self, id: EndpointId) -> EndpointReport {
+        let slot = &self.slots[id.0 as usize];
+        let last = slot.connection.as_deref().map_or(slot.last, Last::of);
+        EndpointReport {
+            failure: last.failure,
+            acked: last.acked,
+            retransmits: last.retransmits,
+            rtos: last.rtos,
+            ..slot.record.report()
+        }
+    }
+
+    /// The state of an endpoint's sender; `None` before it starts and after it has ended.
+    pub fn sample(&self, id: EndpointId) -> Option<Change> {
+        let slot = &self.slots[id.0 as usize];
+        slot.connection.as_deref().map(|c| change(c, self.now))
+    }
+
+    /// Endpoints with a connection.
+    pub fn open_endpoints(&self) -> usize {
+        self.slots.iter().filter(|s| s.connection.is_some()).count()
+    }
+
+    /// Frames received that belong to no endpoint.
+    pub fn strays(&self) -> u64 {
+        self.strays
+    }
+
+    fn arm(&mut self, i: u32, at: Time) {
+        let slot = &mut self.slots[i as usize];
+        // One that is armed too early fires in vain; that is cheaper than to move it with every ACK.
+        if at >= slot.armed {
+            return;
+        }
+        if slot.armed < Time::MAX {
+            self.timers.disarm(i);
+        }
+        slot.armed = at;
+        self.timers.arm(i, at);
+    }
+
+    /// Makes the connection of an endpoint.
+    fn connect(&mut self, i: u32) {
+        let macs = (self.config.mac, self.config.next_hop);
+        let random = self.rng.next_u64();
+        let slot = &mut self.slots[i as usize];
+        let Endpoint { local, remote, .. } = slot.endpoint;
+        let mut connection = Connection::new(slot.endpoint.tcp.clone(), macs, local, remote, random);
+        if slot.endpoint.opens {
+            connection.open();
+        }
+        slot.connection = Some(Box::new(connection));
+    }
+
+    /// A timer of endpoint `i` has fired.
+    fn on_timer(&mut self, i: u32, now: Time) {
+        self.slots[i as usize].armed = Time::MAX;
+        if self.slots[i as usize].fresh() {
+            self.connect(i);
+        }
+        let slot = &mut self.slots[i as usize];
+        if let Some(connection) = &mut slot.connection {
+            connection.on_timers(now);
+            slot.note_change(now);
+        }
+        self.wake(i, now);
+    }
+
+    fn on_segment(&mut self, pair: &Pair, s: &Segment, now: Time) {
+        let Some(&i) = self.by_pair.get(&key((pair.to, pair.from))) else {
+            self.strays += 1;
+            return;
+        };
+        if self.slots[i as usize].fresh() && !self.slots[i as usize].endpoint.opens {
+            self.connect(i);
+        }
+        let slot = &mut self.slots[i as usize];
+        let Some(connection) = &mut slot.connection else {
+            self.strays += 1;
+            return;
+        };
+        let delivered = connection.on_segment(s, now);
+        slot.note(&delivered, now);
+        slot.note_change(now);
+        self.wake(i, now);
+    }
+
+    /// Lets the application act, and puts the endpoint where it will be polled.
+    fn wake(&mut self, i: u32, now: Time) {
+        let slot = &mut self.slots[i as usize];
+        slot.run_application(now);
+        if !slot.ready && slot.connection.is_some() {
+            slot.ready = true;
+            self.ready.push_back(i);
+        }
+    }
+
+    /// The next frame of the endpoints that are ready.
+    fn poll(&mut self, cx: &mut Cx<'_>) -> Option<Frame> {
+        while let Some(&i) = self.ready.front() {
+            let slot = &mut self.slots[i as usize];
+            if let Some(connection) = &mut slot.connection {
+                if let Some(frame) = connection.poll(cx.frames, cx.now) {
+                    slot.record.segments += 1;
+                    return Some(frame);
+                }
+            }
+            self.ready.pop_front();
+            slot.ready = false;
+            slot.end_if_over(cx.now);
+            if let Some(at) = slot.next_deadline() {
+                self.arm(i, at);
+            }
+        }
+        None
+    }
+}
+
+impl Node for Host {
+    fn handle_frame(&mut self, cx: &mut Cx<'_>, _: Port, frame: Frame) {
+        self.now = cx.now;
+        let sound = frame.checksum != Checksum::Invalid;
+        let parsed = segment::parse(cx.frames.bytes(&frame), frame.len()).filter(|_| sound);
+        match parsed {
+            Some((pair, s)) => {
+                cx.frames.absorb(frame);
+                self.on_segment(&pair, &s, cx.now);
+            }
+            None => cx.drop(frame, DropReason::NotWired),
+        }
+    }
+
+    fn poll_transmit(&mut self, cx: &mut Cx<'_>, writable: PortSet) -> Option<Transmit> {
+        self.now = self.now.max(cx.now);
+        while let Some(i) = self.timers.pop(cx.now) {
+            self.on_timer(i, cx.now);
+        }
+        if !writable.contains(WIRE) {
+            return None;
+        }
+        let frame = self.poll(cx)?;
+        Some(Transmit { port: WIRE, at: cx.now, frame })
+    }
+
+    fn next_deadline(&self) -> Option<Time> {
+        if self.ready.is_empty() {
+            self.timers.next()
+        } else {
+            Some(self.now)
+        }
+    }
+}
+
+impl Slot {
+    /// Has it not begun yet?
+    fn fresh(&self) -> bool {
+        self.connection.is_none() && self.record.closed.is_none()
+    }
+
+    fn note(&mut self, delivered: &Delivered, now: Time) {
+        if delivered.bytes > 0 {
+            self.record.received(delivered.bytes, self.endpoint.bin, now);
+        }
+        if delivered.finished {
+            self.record.finished(now);
+        }
+        if let Some(rtt) = delivered.rtt {
+            self.record.round_trip(rtt);
+        }
+    }
+
+    fn note_change(&mut self, now: Time) {
+        let Some(connection) = self.connection.as_deref().filter(|_| self.endpoint.trace) else { return };
+        let change = change(connection, now);
+        let same = |c: &Change| Change { at: now, ..*c } == change;
+        if !self.record.trace.last().is_some_and(same) {
+            self.record.trace.push(change);
+        }
+    }
+
+    /// Writes what the application has; one that only receives closes when its peer has.
+    fn run_application(&mut self, now: Time) {
+        let Some(connection) = self.connection.as_deref_mut() else { return };
+        if connection.state() != State::Established {
+            return;
+        }
+        if self.record.established.is_none() {
+            self.record.established = Some(now);
+            let start = self.endpoint.start.max(now);
+            let mss = connection.mss();
+            self.application = self.endpoint.source.map(|s| Application::new(s, start, mss));
+        }
+        match &mut self.application {
+            Some(application) => {
+                let (limit, close) = application.written(now, connection.sent());
+                connection.write(limit, close);
+            }
+            None if self.record.finished_at().is_some() => connection.write(0, true),
+            None => {}
+        }
+    }
+
+    fn next_deadline(&self) -> Option<Time> {
+        let connection = self.connection.as_deref()?;
+        let writes = self.application.as_ref().filter(|_| connection.state() == State::Established);
+        let open = writes.filter(|_| !connection.sender().closed());
+        [connection.next_deadline(), open.and_then(Application::next_deadline)].into_iter().flatten().min()
+    }
+
+    /// Lets go of a connection that is over.
+    fn end_if_over(&mut self, now: Time) {
+        let Some(connection) = self.connection.as_deref() else { return };
+        match connection.state() {
+            State::Closed => {
+                self.last = Last::of(connection);
+                self.record.closed.get_or_insert(now);
+                self.connection = None;
+                self.application = None;
+            }
+            State::TimeWait => {
+                self.record.closed.get_or_insert(now);
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Last {
+    fn of(connection: &Connection) -> Last {
+        let (retransmits, rtos) = connection.sender().repairs();
+        Last { failure: connection.failure(), acked: connection.sender().acked(), retransmits, rtos }
+    }
+}
+
+fn change(connection: &Connection, now: Time) -> Change {
+    let sender = connection.sender();
+    Change {
+        at: now,
+        cwnd: sender.window().cwnd,
+        ssthresh: sender.window().ssthresh,
+        in_flight: sender.in_flight(),
+        acked: sender.acked(),
+        srtt: sender.rtt().srtt(),
+    }
+}
+
+/// Own and peer's address and port.
+type Ends = ((u32, u16), (u32, u16));
+
+fn pair_of(e: &Endpoint) -> Ends {
+    let end = |a: SocketAddrV4| (a.ip().to_bits(), a.port());
+    (end(e.local), end(e.remote))
+}
+
+/// A host has one address, so the peer's with both ports tells endpoints apart.
+fn key((own, peer): Ends) -> u64 {
+    u64::from(peer.0) << 32 | u64::from(peer.1) << 16 | u64::from(own.1)
 }

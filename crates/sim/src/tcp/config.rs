@@ -1,5 +1,6 @@
 //! What can be set for a connection. Defaults are Linux's.
 
+use super::rtt::MinRto;
 use crate::cc;
 use weir_core::time::Duration;
 
@@ -61,8 +62,8 @@ pub struct TcpConfig {
     pub timestamps: bool,
     /// ECN (RFC 3168): negotiated, data sent as ECT(0), marks echoed and obeyed.
     pub ecn: bool,
-    /// Smallest retransmission time-out (RFC 6298: 1 s; Linux: 200 ms).
-    pub min_rto: Duration,
+    /// Smallest retransmission time-out (RFC 6298: 1 s in all; Linux: 200 ms for the variance).
+    pub min_rto: MinRto,
     /// Sends at a paced rate, not in bursts, even if the congestion control has no rate of its own.
     pub pacing: bool,
     /// Segments sent back to back as segmentation offload would, if the window allows; 1 for none.
@@ -85,7 +86,7 @@ impl TcpConfig {
             quick_acks: 16,
             timestamps: true,
             ecn: false,
-            min_rto: Duration::from_millis(200),
+            min_rto: MinRto::Variance(Duration::from_millis(200)),
             pacing: false,
             tso_segments: 1,
         }

@@ -79,11 +79,6 @@ fn csv(series: &Series) -> String {
     out
 }
 
-/// The group of a flow by its identifier (`ten.0` is in `ten`).
-fn group_of(id: &str) -> &str {
-    id.rsplit_once('.').map_or(id, |(group, _)| group)
-}
-
 /// What is drawn in one colour: its name and its members, in order of appearance.
 type Groups<'a, T> = Vec<(&'a str, Vec<T>)>;
 
@@ -162,7 +157,7 @@ fn rates(plan: &Plan, result: &RunResult) -> Option<Chart> {
     if result.flows.is_empty() {
         return None;
     }
-    let groups = grouped(result.flows.iter().map(|f| (group_of(&f.id), f)));
+    let groups = grouped(result.flows.iter().map(|f| (f.group(), f)));
     let window = data::window(plan.duration, plan.bin);
     let mut broad = Vec::new();
     let mut fine = Vec::new();
@@ -260,7 +255,7 @@ fn column(plan: &Plan, result: &RunResult, name: &str) -> Option<Chart> {
     let curve_of = |(id, s): (&'_ String, &Series)| curve(s).map(|c| (id.clone(), c));
     let found: BTreeMap<String, Vec<Point>> = result.series.iter().filter_map(curve_of).collect();
     // Flows in the plan's order, and in the colours of their groups; then links.
-    let of_flows = result.flows.iter().filter_map(|f| Some((group_of(&f.id), found.get(&f.id)?.clone())));
+    let of_flows = result.flows.iter().filter_map(|f| Some((f.group(), found.get(&f.id)?.clone())));
     let links = found.iter().filter(|(id, _)| !flows.contains(id.as_str()));
     let groups = grouped(of_flows.chain(links.map(|(id, c)| (id.as_str(), c.clone()))));
     let legend = legend(&groups);

@@ -1,6 +1,6 @@
 use super::*;
 use crate::config::{experiment, Source};
-use crate::result::{self, Column, MadeBy, Status, World, SCHEMA};
+use crate::result::{self, Column, World};
 use weir_core::rng::Rng;
 use weir_core::time::Duration;
 
@@ -28,21 +28,12 @@ fn run(plan: &Plan) -> RunResult {
     let bins = plan.duration.as_nanos() / plan.bin.as_nanos();
     let second = 1_000_000_000 / plan.bin.as_nanos();
     let mut out = RunResult {
-        schema: SCHEMA,
         experiment: plan.name.clone(),
         world: World::Lab,
-        status: Status::Ok,
         seed: plan.seed,
         duration_s: plan.duration.as_secs_f64(),
         wall_s: 1.0,
-        packets: 0,
-        made_by: MadeBy::default(),
-        expects: vec![],
-        gateway: None,
-        flows: vec![],
-        classes: vec![],
-        links: vec![],
-        series: BTreeMap::new(),
+        ..RunResult::default()
     };
     for flow in plan.flows() {
         let bps = target(&flow.group.id);

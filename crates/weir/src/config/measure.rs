@@ -1,235 +1,122 @@
 //! `[[expect]]` and `[[reference.row]]`: what is measured from a result, and with what it is compared.
 
-use super::diag::{listed, nearest};
-use super::reader::{Positive, Scalar, Section};
-use super::units::{self, Decimal, Fault};
-use crate::expect::matches;
+use super::bins::{positive_time, time};
+use super::catalogue::{self, in_unit, unit_of, Kind, Unit};
+use super::reader::{Scalar, Section};
+use super::units::{Decimal, Fault};
 use crate::plan::{Aggregate, Expect, Measure, Metric, Op, Plan, ReferenceRow, Subject, Target, Tolerance};
-use weir_core::stats::DropReason;
 use weir_core::time::Duration;
 
-/// The unit of a metric: how bounds for it are written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Unit {
-    /// Bits per second: `"10Mbit"`.
-    Rate,
-    /// Microseconds: `"10ms"`.
-    Micros,
-    /// Seconds: `"1.5s"`.
-    Seconds,
-    /// Bytes: `"64KiB"`.
-    Bytes,
-    /// A plain number.
-    Plain,
-}
+/// Keys that say when, or over how long, something is measured.
+const TIMES: [&str; 5] = ["from", "until", "every", "window", "at"];
 
-/// Metrics of flows that need the bins of received bytes, and the key that gives their length.
-const BINNED: [(&str, Option<&str>); 4] = [
-    ("goodput_bps", None),
-    ("interval_bps", Some("every")),
-    ("max_bps", Some("window")),
-    ("min_bps", Some("window")),
-];
-/// Fields of a result's objects that can be checked.
-const FLOW: [&str; 9] =
-    ["bytes", "retransmits", "rtos", "rtt_us.p50", "rtt_us.p99", "fct_s", "start_s", "end_s", "target_bps"];
-const LINK: [&str; 8] =
-    ["packets", "bytes", "utilization", "queue_us.p50", "queue_us.p99", "queue_us.max", "marks", "drops"];
-const CLASS: [&str; 10] = [
-    "target_bps",
-    "bps",
-    "queue_peak_bytes",
-    "queue_peak_packets",
-    "held_ack_peak_packets",
-    "held_ack_peak_bytes",
-    "acks_absorbed",
-    "acks_generated",
-    "acks_rewritten",
-    "drops",
-];
-const GATEWAY: [&str; 8] = [
-    "cpu_s",
-    "user_data_bytes",
-    "frames.in",
-    "frames.made",
-    "frames.out",
-    "frames.held",
-    "frames.absorbed",
-    "frames.dropped",
-];
-/// The links of `[path]` as results name them.
-pub const LINKS: [&str; 4] = ["lan.out", "lan.back", "wan.out", "wan.back"];
-
-const GRAMMAR: &str = "`flow.PATTERN.METRIC`, `class.PATTERN.METRIC`, `link.NAME.METRIC` or `gateway.METRIC`";
-
-/// A path taken apart: subject, metric name.
-fn split_path(what: &str) -> Result<(Subject, String), Fault> {
-    let (kind, rest) = what.split_once('.').unwrap_or((what, ""));
-    let binned = BINNED.iter().map(|(n, _)| *n);
-    let (known, make): (Vec<&str>, fn(String) -> Subject) = match kind {
-        "flow" => (binned.chain(FLOW).collect(), Subject::Flow),
-        "link" => (LINK.to_vec(), Subject::Link),
-        "class" => (CLASS.to_vec(), Subject::Class),
-        "gateway" => (GATEWAY.to_vec(), |_| Subject::Gateway),
-        _ => return Err(Fault::new(format!("\"{what}\" is not something that can be measured"), GRAMMAR)),
-    };
-    let counts = known.iter().filter(|k| matches!(**k, "drops" | "frames.dropped"));
-    let reasons = counts.flat_map(|k| DropReason::ALL.map(|r| format!("{k}.{}", r.name())));
-    let metrics: Vec<String> = known.iter().map(|k| k.to_string()).chain(reasons).collect();
-    if kind == "gateway" {
-        if let Some(metric) = metrics.iter().find(|m| *m == rest) {
-            return Ok((Subject::Gateway, metric.clone()));
-        }
-    }
-    // Names contain dots and so do metrics: the longest metric that ends the path is meant.
-    let ends = |m: &&String| rest.strip_suffix(m.as_str()).is_some_and(|r| r.len() > 1 && r.ends_with('.'));
-    if let Some(metric) = metrics.iter().filter(ends).max_by_key(|m| m.len()).filter(|_| kind != "gateway") {
-        let name = &rest[..rest.len() - metric.len() - 1];
-        return Ok((make(name.to_string()), metric.clone()));
-    }
-    let last = rest.rsplit('.').next().unwrap_or(rest);
-    let guess = match nearest(last, metrics.iter().map(String::as_str)) {
-        Some(m) => format!("did you mean `{m}`? "),
-        None => String::new(),
-    };
-    Err(Fault::new(
-        format!("\"{what}\" does not end with a metric of a {kind}"),
-        format!("{guess}metrics of a {kind}: {}", listed(known.iter().copied())),
-    ))
-}
-
-fn unit_of(metric: &str) -> Unit {
-    let root = metric.split('.').next().unwrap_or(metric);
-    match root {
-        "bps" => Unit::Rate,
-        "cpu_s" | "fct_s" | "start_s" | "end_s" => Unit::Seconds,
-        "bytes" => Unit::Bytes,
-        r if r.ends_with("_bps") => Unit::Rate,
-        r if r.ends_with("_us") => Unit::Micros,
-        r if r.ends_with("_bytes") => Unit::Bytes,
-        _ => Unit::Plain,
-    }
-}
-
-/// A value in a unit: a plain number means the unit itself.
-fn in_unit(text: &str, number: bool, unit: Unit) -> Result<f64, Fault> {
-    if number {
-        return Decimal::parse(text)
-            .map(Decimal::to_f64)
-            .ok_or_else(|| Fault::bare(format!("{text} is not a number that can be used here")));
-    }
-    match unit {
-        Unit::Rate => units::rate(text).map(|r| r.bps() as f64),
-        Unit::Micros => units::duration(text).map(|d| d.as_nanos() as f64 / 1e3),
-        Unit::Seconds => units::duration(text).map(|d| d.as_nanos() as f64 / 1e9),
-        Unit::Bytes => units::size(text).map(|n| n as f64),
-        Unit::Plain => Err(Fault::bare(format!("expected a number, found the string \"{text}\""))),
-    }
-}
-
-/// A duration of whole milliseconds: bytes are recorded in bins of at least one.
-pub(super) fn milliseconds(d: Duration) -> Result<Duration, Fault> {
-    if d.as_nanos() % 1_000_000 == 0 {
-        Ok(d)
-    } else {
-        Err(Fault::bare(format!("{d} is not a whole number of milliseconds")))
-    }
-}
-
-/// The same, above zero.
-pub(super) fn positive_milliseconds(Positive(d): Positive) -> Result<Duration, Fault> {
-    milliseconds(d)
-}
-
-/// Reads what is measured: `what`, `from`, `until`, `every`, `window`. The names in it must be those of
-/// the plan.
+/// Reads what is measured: `what`, and the times that its metric has a meaning for.
 fn measure(s: &Section, plan: &Plan) -> Option<(Measure, Unit)> {
     s.need("what", "\"flow.*.goodput_bps\"");
-    let text = s.get::<String>("what");
-    let from = s.parsed("from", milliseconds);
-    let until = s.parsed("until", milliseconds);
-    let every = s.parsed("every", positive_milliseconds);
-    let window = s.parsed("window", positive_milliseconds);
-    let text = text?;
-    let (subject, metric) = match split_path(&text).and_then(|found| known(&found.0, plan).map(|()| found)) {
-        Ok(found) => found,
+    let found = s.get::<String>("what").and_then(|text| match catalogue::split(&text, plan) {
+        Ok((subject, metric)) => Some((text, subject, metric)),
         Err(fault) => {
             s.fault("what", fault);
-            return None;
+            None
         }
+    });
+    let Some((what, subject, metric)) = found else {
+        for key in TIMES {
+            s.get::<Duration>(key);
+        }
+        return None;
     };
     let unit = unit_of(&metric);
-    let binned = match &subject {
-        Subject::Flow(_) => BINNED.iter().find(|(n, _)| *n == metric),
-        _ => None,
-    };
-    let length_key = binned.and_then(|b| b.1);
-    for (key, given) in [("every", every), ("window", window)] {
-        match (length_key == Some(key), given) {
-            (true, None) => s.need(key, "\"2s\""),
-            (false, Some(_)) => s.key_fault(
-                key,
-                Fault::new(
-                    format!("`{key}` has no meaning for `{metric}`"),
-                    "`every` is for `interval_bps`, `window` for `max_bps` and `min_bps`",
-                ),
-            ),
-            _ => (),
+    let (metric, from, until) = match catalogue::kind_of(&subject, &metric) {
+        Kind::Binned(length) => binned(s, &metric, length, plan)?,
+        Kind::Series => series(s, metric, plan),
+        Kind::Field => {
+            meaningful(s, &metric, &[]);
+            (Metric::Field(metric.split('.').map(str::to_string).collect()), Duration::ZERO, None)
         }
-    }
-    if binned.is_none() {
-        for key in ["from", "until"] {
-            if s.has(key) {
-                let help = "only `goodput_bps`, `interval_bps`, `max_bps` and `min_bps` of flows are recorded over time";
-                s.key_fault(key, Fault::new(format!("`{key}` has no meaning for `{metric}`"), help));
-            }
-        }
-    }
-    let length = every.or(window);
-    let end = until.unwrap_or(plan.duration);
-    let from = from.unwrap_or_default();
-    if end > plan.duration {
-        s.fault("until", Fault::bare(format!("{end} is after the end, {}", plan.duration)));
-    } else if from >= end {
-        let message = format!("{from} is not before {end}, where the measured time ends");
-        s.fault(if s.has("from") { "from" } else { "until" }, Fault::bare(message));
-    } else if length.is_some_and(|l| l > end - from) {
-        let message = format!("not one of {} fits between {from} and {end}", length.unwrap_or_default());
-        s.fault(if every.is_some() { "every" } else { "window" }, Fault::bare(message));
-    }
-    let metric = match (metric.as_str(), length) {
-        ("goodput_bps", _) => Metric::Goodput,
-        ("interval_bps", l) => Metric::Intervals(l?),
-        ("max_bps", l) => Metric::MaxOver(l?),
-        ("min_bps", l) => Metric::MinOver(l?),
-        (field, _) => Metric::Field(field.split('.').map(str::to_string).collect()),
     };
-    Some((Measure { what: text, subject, metric, from, until }, unit))
+    Some((Measure { what, subject, metric, from, until }, unit))
 }
 
-/// A name that nothing in the plan has would be a check that cannot pass.
-fn known(subject: &Subject, plan: &Plan) -> Result<(), Fault> {
-    let none = |kind: &str, pattern: &str, names: Vec<String>| {
-        if names.iter().any(|n| matches(pattern, n)) {
-            return Ok(());
-        }
-        let shown: Vec<&str> = names.iter().map(String::as_str).take(8).collect();
-        let more = if names.len() > shown.len() { " and more" } else { "" };
-        let message = format!("no {kind} is named `{pattern}`");
-        Err(Fault::new(message, format!("there is {}{more}", listed(shown))))
-    };
-    match subject {
-        Subject::Flow(p) => none("flow", p, plan.flows().map(|f| f.id).collect()),
-        Subject::Link(n) => none("link", n, LINKS.map(str::to_string).to_vec()),
-        Subject::Class(p) => {
-            let classes = plan.gateway.iter().flat_map(|g| &g.classes);
-            none("class", p, classes.map(|c| c.name.clone()).collect())
-        }
-        Subject::Gateway if plan.gateway.is_none() => {
-            Err(Fault::bare("the experiment has no gateway: there is no `[gateway]`"))
-        }
-        Subject::Gateway => Ok(()),
+/// Refuses times that a metric has no use for.
+fn meaningful(s: &Section, metric: &str, keys: &[&str]) {
+    for key in TIMES.into_iter().filter(|key| s.has(key) && !keys.contains(key)) {
+        let help = match key {
+            "every" | "window" => {
+                "`every` is for `interval_bps`, `window` for `max_bps` and `min_bps`".to_string()
+            }
+            "at" => format!("`at` is for columns of `series`: {}", catalogue::all_columns()),
+            _ if s.has("at") => "`at` is one moment; leave one of the two out".to_string(),
+            _ => format!(
+                "only {} of flows are recorded over time, and what `series` names",
+                catalogue::binned_metrics()
+            ),
+        };
+        s.key_fault(key, Fault::new(format!("`{key}` has no meaning for `{metric}`"), help));
     }
+}
+
+/// `from`, `until` and the length of a metric that is computed from bins.
+fn binned(
+    s: &Section,
+    metric: &str,
+    length: Option<&'static str>,
+    plan: &Plan,
+) -> Option<(Metric, Duration, Option<Duration>)> {
+    let length_key = length.as_slice();
+    meaningful(s, metric, &[&["from", "until"], length_key].concat());
+    let (from, until) = (time(s, "from"), time(s, "until"));
+    let length = length.and_then(|key| {
+        s.need(key, "\"2s\"");
+        positive_time(s, key)
+    });
+    let end = until.unwrap_or(plan.duration);
+    let begin = from.unwrap_or_default();
+    if ends_well(s, begin, end, plan) {
+        if let (Some(key), Some(length)) = (length_key.first(), length.filter(|l| *l > end - begin)) {
+            s.fault(key, Fault::bare(format!("not one of {length} fits between {begin} and {end}")));
+        }
+    }
+    let metric = match metric {
+        "interval_bps" => Metric::Intervals(length?),
+        "max_bps" => Metric::MaxOver(length?),
+        "min_bps" => Metric::MinOver(length?),
+        _ => Metric::Goodput,
+    };
+    Some((metric, begin, until))
+}
+
+/// `at`, or `from` and `until`, of a column of a series. They need not fall on bins.
+fn series(s: &Section, column: String, plan: &Plan) -> (Metric, Duration, Option<Duration>) {
+    let keys: &[&str] = if s.has("at") { &["at"] } else { &["from", "until"] };
+    meaningful(s, &column, keys);
+    let at = s.get::<Duration>("at");
+    let (from, until) = match at {
+        None => (s.get::<Duration>("from").unwrap_or_default(), s.get::<Duration>("until")),
+        Some(_) => (Duration::ZERO, None),
+    };
+    match at {
+        Some(at) if at > plan.duration => {
+            s.fault("at", Fault::bare(format!("{at} is after the end, {}", plan.duration)));
+        }
+        _ => {
+            ends_well(s, from, until.unwrap_or(plan.duration), plan);
+        }
+    }
+    (Metric::Series { column, at }, from, until)
+}
+
+/// Is there something between `from` and `until`, before the end?
+fn ends_well(s: &Section, from: Duration, until: Duration, plan: &Plan) -> bool {
+    if until > plan.duration {
+        s.fault("until", Fault::bare(format!("{until} is after the end, {}", plan.duration)));
+    } else if from >= until {
+        let message = format!("{from} is not before {until}, where the measured time ends");
+        s.fault(if s.has("from") { "from" } else { "until" }, Fault::bare(message));
+    } else {
+        return true;
+    }
+    false
 }
 
 /// Reads one `[[expect]]`.
@@ -265,9 +152,21 @@ pub(super) fn expect(s: &Section, plan: &Plan) -> Option<Expect> {
         _ => (),
     }
     let (measure, unit) = measured?;
-    if aggregate == Some(Aggregate::Sum) && matches!(measure.metric, Metric::Intervals(_)) {
-        let help = "sum `goodput_bps` instead, or check the \"mean\" of the intervals";
-        s.fault("aggregate", Fault::new("a sum over intervals is not a rate", help));
+    if aggregate == Some(Aggregate::Sum) {
+        let (what, help) = match measure.metric {
+            Metric::Intervals(_) => (
+                "intervals is not a rate",
+                "sum `goodput_bps` instead, or check the \"mean\" of the intervals",
+            ),
+            Metric::Series { at: None, .. } => (
+                "all times has no meaning",
+                "sum what flows have `at` one time, or check the \"mean\" or the \"max\"",
+            ),
+            _ => ("", ""),
+        };
+        if !what.is_empty() {
+            s.fault("aggregate", Fault::new(format!("a sum over {what}"), help));
+        }
     }
     let target = self::target(s, &measure, unit, aggregate, target?);
     let tolerance = match tolerance {

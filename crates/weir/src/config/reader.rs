@@ -12,28 +12,32 @@ use weir_core::gateway::Prefix;
 use weir_core::rate::Rate;
 use weir_core::time::Duration;
 
-/// Where faults are collected, and where keys that not every world has are noted.
+/// Where faults are collected, where keys that not every world has are noted, and times that bins of
+/// received bytes must divide.
 #[derive(Default)]
 pub struct Sink {
     faults: RefCell<Vec<Diagnostic>>,
     only: RefCell<Vec<Only>>,
+    times: RefCell<Vec<(Range<usize>, Duration)>>,
 }
 
-/// A key that was used and that one world only can do.
+/// A key or a value that one world only can do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Only {
-    /// The world that has it.
+    /// The world that can.
     pub world: World,
-    /// The key with its path: `flow.delayed_ack`.
-    pub key: String,
-    /// Where it is.
-    pub span: Range<usize>,
+    /// What the other one says about it.
+    pub refusal: Diagnostic,
 }
 
 impl Sink {
     /// Notes a fault.
     pub fn push(&self, span: Range<usize>, fault: Fault) {
-        self.faults.borrow_mut().push(Diagnostic { span, message: fault.message, help: fault.help });
+        self.faults.borrow_mut().push(diagnostic(span, fault));
+    }
+    /// No faults so far?
+    pub fn is_empty(&self) -> bool {
+        self.faults.borrow().is_empty()
     }
     /// `value`, unless there were faults.
     pub fn finish<T>(self, source: &Source, value: Option<T>) -> Result<(T, Vec<Only>), Errors> {
@@ -43,6 +47,10 @@ impl Sink {
             _ => Err(Errors::new(source, faults)),
         }
     }
+}
+
+fn diagnostic(span: Range<usize>, fault: Fault) -> Diagnostic {
+    Diagnostic { span, message: fault.message, help: fault.help }
 }
 
 /// Parses a file into its root table. Syntax errors carry the parser's own words.
@@ -185,6 +193,12 @@ impl FromValue for Scalar {
     }
 }
 
+/// A key that is refused, what is said of it after its name, and why.
+pub type Refused = (&'static str, &'static str, &'static str);
+
+/// What is said of keys that are not built yet.
+pub const NOT_YET: &str = "does not exist yet";
+
 /// A table being read.
 pub struct Section<'a> {
     table: &'a DeTable<'a>,
@@ -195,8 +209,8 @@ pub struct Section<'a> {
     asked: RefCell<Vec<&'static str>>,
     /// Required keys that are not there, with an example of each.
     missing: RefCell<Vec<(&'static str, String)>>,
-    /// Keys that are known to be missing from this version, with the reason.
-    future: &'static [(&'static str, &'static str)],
+    /// Keys that are known and refused.
+    refused: &'static [Refused],
 }
 
 impl<'a> Section<'a> {
@@ -213,13 +227,13 @@ impl<'a> Section<'a> {
             sink,
             asked: RefCell::default(),
             missing: RefCell::default(),
-            future: &[],
+            refused: &[],
         }
     }
 
-    /// Keys that will be refused as not built yet, each with what there is to say about it.
-    pub fn refuse(&mut self, future: &'static [(&'static str, &'static str)]) {
-        self.future = future;
+    /// Keys that are no keys here but that people may try.
+    pub fn refuse(&mut self, refused: &'static [Refused]) {
+        self.refused = refused;
     }
 
     fn entry(&self, key: &'static str) -> Option<(Range<usize>, &'a toml::Spanned<DeValue<'a>>)> {
@@ -273,7 +287,7 @@ impl<'a> Section<'a> {
 
     /// Has nothing been wrong so far, anywhere in the file?
     pub fn all_well(&self) -> bool {
-        self.sink.faults.borrow().is_empty()
+        self.sink.is_empty()
     }
 
     /// The path of this table: `path.wan`.
@@ -292,10 +306,16 @@ impl<'a> Section<'a> {
 
     /// The value of a key; `None` if it is absent or faulty, which is noted.
     pub fn get<T: FromValue>(&self, key: &'static str) -> Option<T> {
-        self.get_with(key, T::from_value)
+        self.value(key, T::from_value)
     }
 
-    fn get_with<T>(&self, key: &'static str, parse: impl FnOnce(&DeValue) -> Result<T, Fault>) -> Option<T> {
+    /// Is the key there with a table as its value?
+    pub fn is_table(&self, key: &'static str) -> bool {
+        self.entry(key).is_some_and(|(_, v)| matches!(v.get_ref(), DeValue::Table(_)))
+    }
+
+    /// The value of a key parsed by a function.
+    pub fn value<T>(&self, key: &'static str, parse: impl FnOnce(&DeValue) -> Result<T, Fault>) -> Option<T> {
         let (_, value) = self.entry(key)?;
         match parse(value.get_ref()) {
             Ok(v) => Some(v),
@@ -312,7 +332,7 @@ impl<'a> Section<'a> {
         key: &'static str,
         check: impl FnOnce(T) -> Result<U, Fault>,
     ) -> Option<U> {
-        self.get_with(key, |v| T::from_value(v).and_then(check))
+        self.value(key, |v| T::from_value(v).and_then(check))
     }
 
     /// A whole number from `range`.
@@ -358,8 +378,67 @@ impl<'a> Section<'a> {
     /// Notes that a key that one world only has is used.
     pub fn note_only(&self, world: World, key: &'static str) {
         if let Some((span, _)) = self.entry(key) {
-            self.sink.only.borrow_mut().push(Only { world, key: self.full(key), span });
+            let other = other(world).name();
+            let message = format!("`{}` does not exist in the {other} world", self.full(key));
+            let help = format!("it exists in the {} world only", world.name());
+            self.only(world, span, Fault::new(message, help));
         }
+    }
+
+    /// Notes that the value of a key is one that one world only can do; the other says the fault.
+    pub fn note_value(&self, world: World, key: &'static str, fault: Fault) {
+        self.only(world, self.value_span(key), fault);
+    }
+
+    fn only(&self, world: World, span: Range<usize>, fault: Fault) {
+        self.sink.only.borrow_mut().push(Only { world, refusal: diagnostic(span, fault) });
+    }
+
+    /// Notes a time that the bins of received bytes must divide.
+    pub fn note_time(&self, key: &'static str, time: Duration) {
+        self.sink.times.borrow_mut().push((self.value_span(key), time));
+    }
+
+    /// The times noted anywhere in the file, and where they are.
+    pub fn times(&self) -> Vec<(Range<usize>, Duration)> {
+        self.sink.times.borrow().clone()
+    }
+
+    /// A fault about some other part of the file.
+    pub fn fault_at(&self, span: Range<usize>, fault: Fault) {
+        self.sink.push(span, fault);
+    }
+
+    /// The elements of the array under a key; `None` if it is absent or one of them is faulty.
+    pub fn list<T>(
+        &self,
+        key: &'static str,
+        example: &str,
+        parse: impl Fn(&DeValue) -> Result<T, Fault>,
+    ) -> Option<Vec<T>> {
+        let (_, value) = self.entry(key)?;
+        let DeValue::Array(items) = value.get_ref() else {
+            let message = format!("expected an array, found {}", found(value.get_ref()));
+            self.fault_in(key, Fault::new(message, format!("write {key} = {example}")));
+            return None;
+        };
+        if items.is_empty() {
+            self.fault_in(key, Fault::new("an empty array", format!("for example: {key} = {example}")));
+            return None;
+        }
+        let mut out = Some(Vec::new());
+        for item in items.iter() {
+            match (parse(item.get_ref()), &mut out) {
+                (Ok(v), Some(out)) => out.push(v),
+                (Ok(_), None) => (),
+                (Err(mut fault), _) => {
+                    fault.message = format!("`{}`: {}", self.full(key), fault.message);
+                    self.sink.push(item.span(), fault);
+                    out = None;
+                }
+            }
+        }
+        out
     }
 
     /// The table under a key.
@@ -448,14 +527,22 @@ impl<'a> Section<'a> {
 
     fn unknown(&self, name: &str) -> Fault {
         let full = self.full(name);
-        if let Some((_, why)) = self.future.iter().find(|(k, _)| *k == name) {
-            return Fault::new(format!("`{full}` does not exist yet"), *why);
+        if let Some((_, what, why)) = self.refused.iter().find(|(k, ..)| *k == name) {
+            return Fault::new(format!("`{full}` {what}"), *why);
         }
         let guess = self.guess(name).map_or(String::new(), |k| format!("did you mean `{k}`? "));
         let place =
             if self.path.is_empty() { "at the top".to_string() } else { format!("in `{}`", self.path) };
         let known = listed(self.asked.borrow().iter().copied());
         Fault::new(format!("unknown key `{full}`"), format!("{guess}known {place}: {known}"))
+    }
+}
+
+/// The world that is not this one.
+fn other(world: World) -> World {
+    match world {
+        World::Lab => World::Sim,
+        World::Sim => World::Lab,
     }
 }
 

@@ -78,6 +78,7 @@ impl Measured {
             world: World::Lab,
             status: if self.interrupted { Status::Interrupted } else { Status::Ok },
             seed: plan.seed,
+            parity: plan.parity,
             duration_s: covered.as_secs_f64(),
             wall_s: self.wall.as_secs_f64(),
             packets: links.iter().map(|l| l.packets).sum(),
@@ -88,6 +89,7 @@ impl Measured {
             flows,
             links,
             series,
+            ..RunResult::default()
         }
     }
 
@@ -207,11 +209,7 @@ fn rate_of(class: &ClassConfig) -> Option<u64> {
 
 fn made_by(plan: &Plan) -> MadeBy {
     let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    MadeBy {
-        version: env!("CARGO_PKG_VERSION").into(),
-        kernel: kernel.trim().into(),
-        config_sha256: plan.config_sha256.clone(),
-    }
+    MadeBy::new(plan, kernel.trim().into())
 }
 
 #[cfg(test)]

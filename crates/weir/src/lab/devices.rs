@@ -44,10 +44,13 @@ fn direction(name: &str, link: &Link) -> String {
     // Writing to a string cannot fail.
     if let Some(rate) = link.rate {
         let _ = writeln!(text, "rate = \"{rate}\"");
-        let _ = match link.queue {
-            Queue::Packets(n) => writeln!(text, "queue = \"{n}p\""),
-            Queue::Bytes(n) => writeln!(text, "queue = \"{n}B\""),
-        };
+        let _ = writeln!(text, "queue = \"{}\"", limit(link.queue));
+        if let Some(mark) = link.mark {
+            let _ = writeln!(text, "mark = \"{}\"", limit(mark));
+        }
+        if link.overhead != Link::default().overhead {
+            let _ = writeln!(text, "overhead = {}", link.overhead);
+        }
     }
     let _ = writeln!(text, "delay = \"{}\"", link.delay);
     let _ = match link.loss {
@@ -57,6 +60,13 @@ fn direction(name: &str, link: &Link) -> String {
         Loss::Every(n) => writeln!(text, "loss_every = {n}"),
     };
     text
+}
+
+fn limit(queue: Queue) -> String {
+    match queue {
+        Queue::Packets(n) => format!("{n}p"),
+        Queue::Bytes(n) => format!("{n}B"),
+    }
 }
 
 #[cfg(test)]
@@ -88,6 +98,12 @@ mod tests {
         assert_eq!(config["path"]["wan"]["out"]["loss_every"].as_integer(), Some(100));
         assert_eq!(config["path"]["wan"]["out"]["queue"].as_str(), Some("1000p"));
         assert_eq!(config["path"]["wan"]["back"]["delay"].as_str(), Some("1500us"));
+        assert!(config["path"]["wan"]["out"].get("overhead").is_none(), "what is usual is not said");
+        assert!(config["path"]["wan"]["out"].get("mark").is_none());
+        (p.path.wan_out.mark, p.path.wan_out.overhead) = (Some(Queue::Bytes(30_000)), 38);
+        let config: toml::Table = emulator_config(&p, Place::Wan).parse().unwrap();
+        assert_eq!(config["path"]["wan"]["out"]["mark"].as_str(), Some("30000B"));
+        assert_eq!(config["path"]["wan"]["out"]["overhead"].as_integer(), Some(38));
         let lan: toml::Table = emulator_config(&p, Place::Lan).parse().unwrap();
         assert_eq!(lan["path"]["wan"]["back"]["loss"].as_str(), Some("0.000100000000"));
     }

@@ -26,7 +26,6 @@ mod namespace;
 mod offload;
 mod prerequisites;
 mod probe;
-mod progress;
 mod run;
 mod site;
 mod state;

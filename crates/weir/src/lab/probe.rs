@@ -7,12 +7,13 @@ use crate::plan::{Link, Plan};
 use crate::traffic::{ProbeReport, ProbeSpec, Quantiles, Spec};
 use std::net::SocketAddr;
 use weir_core::gateway::Direction;
+use weir_core::rate::Rate;
 use weir_core::time::Duration;
 
 /// Ports of the two ends.
 const PORTS: (u16, u16) = (9_000, 9_001);
-/// Ethernet, IPv4 and UDP headers.
-const HEADERS: u64 = 14 + 20 + 8;
+/// IPv4 and UDP headers.
+const HEADERS: u64 = 20 + 8;
 /// The first packet is sent this long after the start, the last this long before the end.
 const MARGIN_NS: u64 = 100_000_000;
 
@@ -75,8 +76,9 @@ pub fn outcome(probe: &Probe, plan: &Plan, client: &ProbeReport, server: &ProbeR
         Direction::Out => ([plan.path.lan, plan.path.wan_out], client, server),
         Direction::In => ([plan.path.wan_back, plan.path.lan], server, client),
     };
-    let frame = u64::from(probe.size) + HEADERS;
-    let delay = |l: &Link| (l.delay + l.rate.map_or(Duration::ZERO, |r| r.time_for(frame))).as_nanos();
+    let packet = u64::from(probe.size) + HEADERS;
+    let takes = |l: &Link, rate: Rate| rate.time_for(packet + u64::from(l.overhead));
+    let delay = |l: &Link| (l.delay + l.rate.map_or(Duration::ZERO, |r| takes(l, r))).as_nanos();
     ProbeOutcome { configured_ns: path.iter().map(delay).sum(), source: source.clone(), sink: sink.clone() }
 }
 

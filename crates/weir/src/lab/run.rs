@@ -4,11 +4,11 @@ use super::assemble::Measured;
 use super::child::Child;
 use super::devices::{emulator_config, gateway_config};
 use super::probe::{self, ProbeOutcome};
-use super::progress::Progress;
 use super::site::Site;
 use super::topology::{Layout, Place};
 use super::{capture, flows, prerequisites, Options};
 use crate::plan::Plan;
+use crate::progress::Progress;
 use crate::result::{RunResult, Status};
 use crate::run::{EmulatorReport, GatewayReport};
 use crate::traffic::{monotonic, Report, Spec, GO, READY, STOP};
@@ -205,7 +205,7 @@ impl Traffic {
         let go = format!("{GO} {}", epoch.as_nanos());
         self.servers.tell(&go)?;
         self.clients.tell(&go)?;
-        let progress = Progress::new(&plan.name, plan.duration, epoch, options.progress);
+        let progress = Progress::new(&plan.name, plan.duration, options.progress);
         let mut deadline = epoch + plan.duration + Nanos::from_nanos(PATIENCE.as_nanos() as u64);
         let (mut clients, mut servers) = (None, None);
         let mut stopped = false;
@@ -221,7 +221,7 @@ impl Traffic {
             }
             devices.check()?;
             let now = monotonic();
-            progress.at(now);
+            progress.at(now.since(epoch));
             if options.stop.load(Ordering::Relaxed) && !stopped {
                 stopped = true;
                 deadline = deadline.min(now + Nanos::from_nanos(PATIENCE.as_nanos() as u64));

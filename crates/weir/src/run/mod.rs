@@ -175,12 +175,16 @@ pub fn link_config(l: &plan::Link, seed: u64) -> link::Config {
                 NonZeroU64::new(n).map_or(link::Loss::None, |n| link::Loss::Periodic { n })
             }
         },
-        queue: match l.queue {
-            plan::Queue::Packets(n) => link::QueueLimit::Packets(n.min(u64::from(u32::MAX)) as u32),
-            plan::Queue::Bytes(n) => link::QueueLimit::Bytes(n),
-        },
-        // A plan's rates count Ethernet frames without FCS.
-        overhead: link::Config::NETEM,
+        queue: queue_limit(l.queue),
+        mark: l.mark.map(queue_limit),
+        overhead: l.overhead,
         seed,
+    }
+}
+
+fn queue_limit(queue: plan::Queue) -> link::QueueLimit {
+    match queue {
+        plan::Queue::Packets(n) => link::QueueLimit::Packets(n.min(u64::from(u32::MAX)) as u32),
+        plan::Queue::Bytes(n) => link::QueueLimit::Bytes(n),
     }
 }

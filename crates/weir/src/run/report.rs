@@ -247,7 +247,7 @@ pub(super) fn link(name: &str, link: &Link, wall: Duration) -> LinkResult {
             p99: us(s.queue_delay.p99()),
             max: us(s.queue_delay.max()),
         },
-        marks: 0,
+        marks: s.marks,
         drops: drops(&s.drops),
     }
 }

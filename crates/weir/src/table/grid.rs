@@ -8,21 +8,21 @@ pub(super) struct Grid {
 }
 
 /// Heading of a column.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(super) struct Column {
-    name: &'static str,
+    name: String,
     unit: &'static str,
     left: bool,
 }
 
 impl Column {
     /// Of words, aligned to the left.
-    pub const fn words(name: &'static str) -> Column {
-        Column { name, unit: "", left: true }
+    pub fn words(name: impl Into<String>) -> Column {
+        Column { name: name.into(), unit: "", left: true }
     }
     /// Of numbers, aligned to the right.
-    pub const fn numbers(name: &'static str, unit: &'static str) -> Column {
-        Column { name, unit, left: false }
+    pub fn numbers(name: impl Into<String>, unit: &'static str) -> Column {
+        Column { name: name.into(), unit, left: false }
     }
 }
 
@@ -43,11 +43,11 @@ impl Grid {
         let used = |i: &usize| self.rows.iter().any(|r| !r[*i].is_empty());
         let shown: Vec<usize> = (0..self.columns.len()).filter(used).collect();
         let dashed = |cell: &str| if cell.is_empty() { "-".to_string() } else { cell.to_string() };
-        let name = |i: usize| self.columns[i].name.to_string();
+        let name = |i: usize| self.columns[i].name.clone();
         let unit = |i: usize| self.columns[i].unit.to_string();
         let width = |i: usize| {
             let cells = self.rows.iter().map(|r| r[i].chars().count());
-            let heads = [self.columns[i].name, self.columns[i].unit];
+            let heads = [self.columns[i].name.as_str(), self.columns[i].unit];
             cells.chain(heads.map(|h| h.chars().count())).max().unwrap_or(0)
         };
         let widths: Vec<usize> = (0..self.columns.len()).map(width).collect();

@@ -2,8 +2,13 @@
 //! the paper's values beside ours. Plain ASCII unless names are not; no control characters but
 //! newlines unless it goes to a terminal.
 
+mod comparison;
 mod grid;
 pub(crate) mod quantity;
+mod runs;
+
+pub use comparison::comparison;
+pub use runs::runs;
 
 use crate::expect;
 use crate::plan::{Link, Plan};
@@ -97,13 +102,17 @@ fn seconds(result: &RunResult) -> f64 {
 
 /// The unit of all rates in a table, so that they can be compared at a glance: the name, and bits per
 /// second in one of it.
-fn rate_unit(result: &RunResult) -> (&'static str, f64) {
-    let rates = result.flows.iter().map(|f| f.goodput_bps.max(f.target_bps.unwrap_or(0) as f64));
+fn rate_unit(rates: impl Iterator<Item = f64>) -> (&'static str, f64) {
     if rates.fold(0.0, f64::max) >= 1e6 {
         ("Mbit/s", 1e6)
     } else {
         ("kbit/s", 1e3)
     }
+}
+
+/// Rates of the flows of a run, and what they are set to.
+fn rates(result: &RunResult) -> impl Iterator<Item = f64> + '_ {
+    result.flows.iter().map(|f| f.goodput_bps.max(f.target_bps.unwrap_or(0) as f64))
 }
 
 /// `None` is an empty cell.
@@ -137,7 +146,7 @@ fn interval_range(f: &FlowResult, plan: &Plan) -> Option<(f64, f64)> {
 }
 
 fn flows(result: &RunResult, plan: &Plan, ink: Ink) -> Lines {
-    let (name, unit) = rate_unit(result);
+    let (name, unit) = rate_unit(rates(result));
     let rate = |bps: Option<f64>| cell(bps.map(|v| v / unit), 3);
     let mut grid = Grid::new(vec![
         Column::words("flow"),
@@ -190,20 +199,6 @@ fn total(result: &RunResult) -> Option<String> {
     Some(format!("all {} flows: {bps} over {} s", result.flows.len(), seconds(result)))
 }
 
-/// The flows of each group, in order of appearance.
-fn grouped(result: &RunResult) -> Vec<(&str, Vec<&FlowResult>)> {
-    let mut groups: Vec<(&str, Vec<&FlowResult>)> = Vec::new();
-    for f in &result.flows {
-        // `ten.0` is flow 0 of group `ten`.
-        let group = f.id.rsplit_once('.').map_or(f.id.as_str(), |(group, _)| group);
-        match groups.iter_mut().find(|(name, _)| *name == group) {
-            Some((_, flows)) => flows.push(f),
-            None => groups.push((group, vec![f])),
-        }
-    }
-    groups
-}
-
 /// Smallest, mean and largest.
 fn spread(values: impl Iterator<Item = f64>) -> Option<[f64; 3]> {
     let (mut low, mut high, mut sum, mut n) = (f64::INFINITY, f64::NEG_INFINITY, 0.0, 0u64);
@@ -225,7 +220,7 @@ fn distinct<'a>(words: impl Iterator<Item = &'a str>) -> String {
 }
 
 fn groups(result: &RunResult, plan: &Plan, ink: Ink) -> Lines {
-    let (name, unit) = rate_unit(result);
+    let (name, unit) = rate_unit(rates(result));
     let mut grid = Grid::new(vec![
         Column::words("group"),
         Column::numbers("flows", ""),
@@ -243,7 +238,7 @@ fn groups(result: &RunResult, plan: &Plan, ink: Ink) -> Lines {
         Column::numbers("fct", "s"),
         Column::words("passed"),
     ]);
-    for (id, flows) in grouped(result) {
+    for (id, flows) in result.groups() {
         grid.row(group(id, &flows, plan, unit));
     }
     let mut lines = ink.grid(&grid);

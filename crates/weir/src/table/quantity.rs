@@ -22,6 +22,7 @@ impl Unit {
     pub fn of(metric: &Metric) -> Unit {
         match metric {
             Metric::Field(path) => Unit::of_field(path),
+            Metric::Series { column, .. } => Unit::of_name(column),
             Metric::Goodput | Metric::Intervals(_) | Metric::MaxOver(_) | Metric::MinOver(_) => Unit::Rate,
         }
     }

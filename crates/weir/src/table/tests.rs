@@ -127,6 +127,7 @@ fn result(plan: &Plan) -> RunResult {
             LinkResult { name: "wan.back".into(), packets: 4000, bytes: 264_000, ..LinkResult::default() },
         ],
         series: BTreeMap::from([("ten.0".to_string(), Series::received(plan.bin, &bins))]),
+        ..RunResult::default()
     };
     conclude(plan, &mut run);
     run

@@ -1,0 +1,405 @@
+//! Test rig: a sender that is nothing but a congestion control, over a path that is arithmetic.
+//!
+//! The path is a drop-tail queue of bytes in front of a rate, a constant delay, a receiver that acknowledges
+//! every n-th segment, and losses. Nothing is reordered, so an ACK tells the sender at once what is lost.
+//! The sender has data without end, is told of everything by [`Ack`] and keeps no window of its own:
+//! on congestion it takes the threshold (one segment after a time-out).
+
+use super::{by_name, Ack, Congestion, CongestionControl, Options, Phase, RateSample, Window};
+use std::collections::{BTreeSet, VecDeque};
+use weir_core::rate::Rate;
+use weir_core::rng::Rng;
+use weir_core::time::{Duration, Time};
+
+pub const MSS: u64 = 1000;
+
+/// Which transmissions the path loses.
+#[derive(Clone, Copy, Debug)]
+pub enum Losses {
+    None,
+    /// One in so many.
+    Every(u64),
+    /// Each with this probability, in millionths.
+    Random(u64),
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Path {
+    /// Bits of payload per second; `None` is no bottleneck.
+    pub rate: Option<Rate>,
+    /// Round-trip time without queue.
+    pub rtt: Duration,
+    /// Bytes that may wait.
+    pub queue: u64,
+    /// Bytes that may wait without a mark.
+    pub mark: u64,
+    pub losses: Losses,
+    /// Segments per ACK.
+    pub delayed_ack: u32,
+}
+
+impl Path {
+    /// No bottleneck, no losses, an ACK for each segment.
+    pub fn new(rtt: Duration) -> Path {
+        Path { rate: None, rtt, queue: u64::MAX, mark: u64::MAX, losses: Losses::None, delayed_ack: 1 }
+    }
+}
+
+/// A transmission on its way.
+#[derive(Clone, Copy, Debug)]
+struct Sent {
+    start: u64,
+    at: Time,
+    /// When it arrives; `None` if it does not.
+    arrives: Option<Time>,
+    marked: bool,
+    again: bool,
+    delivered: u64,
+    delivered_at: Time,
+    first_sent: Time,
+}
+
+/// An ACK on its way.
+#[derive(Clone, Copy, Debug)]
+struct Flying {
+    at: Time,
+    una: u64,
+    /// Transmissions that had arrived or been lost when it left.
+    through: u64,
+    ece: bool,
+}
+
+#[derive(Debug)]
+pub struct Rig {
+    pub cc: Box<dyn CongestionControl>,
+    pub w: Window,
+    pub path: Path,
+    pub now: Time,
+    pub phase: Phase,
+    pub in_flight: u64,
+    pub una: u64,
+    pub nxt: u64,
+    pub delivered: u64,
+    /// All bytes lost, and reductions of the window.
+    pub lost: u64,
+    pub reductions: u64,
+    pub srtt: Duration,
+    pub min_rtt: Duration,
+    /// The last ACK that the algorithm was given.
+    pub last: Option<Ack>,
+    outstanding: VecDeque<Sent>,
+    again: VecDeque<u64>,
+    recovery_end: u64,
+    next_send: Time,
+    last_sent: Time,
+    first_sent: Time,
+    delivered_at: Time,
+    // Path and receiver.
+    transmissions: u64,
+    rng: Rng,
+    free_at: Time,
+    arriving: usize,
+    sent_before: u64,
+    expected: u64,
+    early: BTreeSet<u64>,
+    unacked: u32,
+    ece: bool,
+    ack_by: Option<Time>,
+    acks: VecDeque<Flying>,
+}
+
+impl Rig {
+    pub fn new(name: &str, options: &Options, path: Path) -> Rig {
+        let mut cc = by_name(name).expect("a known algorithm")(options);
+        let mut w = Window { cwnd: 10 * MSS, ssthresh: u64::MAX, mss: MSS as u32 };
+        cc.on_established(&mut w, Time::ZERO, Some(path.rtt));
+        Rig {
+            cc,
+            w,
+            path,
+            now: Time::ZERO,
+            phase: Phase::Open,
+            in_flight: 0,
+            una: 0,
+            nxt: 0,
+            delivered: 0,
+            lost: 0,
+            reductions: 0,
+            srtt: path.rtt,
+            min_rtt: path.rtt,
+            last: None,
+            outstanding: VecDeque::new(),
+            again: VecDeque::new(),
+            recovery_end: 0,
+            next_send: Time::ZERO,
+            last_sent: Time::ZERO,
+            first_sent: Time::ZERO,
+            delivered_at: Time::ZERO,
+            transmissions: 0,
+            rng: Rng::new(options.seed),
+            free_at: Time::ZERO,
+            arriving: 0,
+            sent_before: 0,
+            expected: 0,
+            early: BTreeSet::new(),
+            unacked: 0,
+            ece: false,
+            ack_by: None,
+            acks: VecDeque::new(),
+        }
+    }
+
+    /// Window in segments, for comparison with formulas.
+    pub fn segments(&self) -> f64 {
+        self.w.cwnd as f64 / MSS as f64
+    }
+
+    /// Bytes that wait for the rate now.
+    pub fn backlog(&self) -> u64 {
+        self.path.rate.map_or(0, |r| r.bytes_in(self.free_at.since(self.now)))
+    }
+
+    /// Runs to `end`; `seen` is called after each ACK.
+    pub fn run(&mut self, end: Time, mut seen: impl FnMut(&mut Rig)) {
+        loop {
+            self.send();
+            let (at, event) = self.next_event();
+            if at > end {
+                self.now = end;
+                return;
+            }
+            self.now = at;
+            match event {
+                Event::Arrival => self.receive(),
+                Event::DelayedAck => self.acknowledge(),
+                Event::Ack => {
+                    self.take_ack();
+                    seen(self);
+                }
+                Event::Send => {}
+                Event::Timeout => self.time_out(),
+            }
+        }
+    }
+
+    /// Average of the window in segments over time from now to `end`.
+    pub fn average(&mut self, end: Time) -> f64 {
+        let (from, mut at, mut sum) = (self.now, self.now, 0.0);
+        let mut window = self.segments();
+        self.run(end, |r| {
+            sum += window * r.now.since(at).as_secs_f64();
+            (at, window) = (r.now, r.segments());
+        });
+        sum += window * end.since(at).as_secs_f64();
+        sum / end.since(from).as_secs_f64()
+    }
+
+    fn next_event(&self) -> (Time, Event) {
+        let mut next = (Time::MAX, Event::Send);
+        let mut offer = |at: Option<Time>, event| {
+            if let Some(at) = at.filter(|&at| at < next.0) {
+                next = (at, event);
+            }
+        };
+        let arrival = self.outstanding.iter().skip(self.arriving).find_map(|s| s.arrives);
+        offer(arrival, Event::Arrival);
+        offer(self.ack_by, Event::DelayedAck);
+        offer(self.acks.front().map(|a| a.at), Event::Ack);
+        let room = self.in_flight + MSS <= self.w.cwnd.max(MSS);
+        offer(Some(self.next_send).filter(|&at| room && at > self.now), Event::Send);
+        let quiet = arrival.is_none() && self.acks.is_empty() && self.ack_by.is_none();
+        let rto = (self.srtt + self.srtt).max(Duration::from_millis(200));
+        offer(Some((self.last_sent + rto).max(self.now)).filter(|_| quiet && !room), Event::Timeout);
+        next
+    }
+
+    fn send(&mut self) {
+        while self.in_flight + MSS <= self.w.cwnd.max(MSS) && self.next_send <= self.now {
+            let again = self.again.pop_front();
+            let start = again.unwrap_or(self.nxt);
+            if again.is_none() {
+                self.nxt += MSS;
+            }
+            if self.in_flight == 0 {
+                (self.first_sent, self.delivered_at) = (self.now, self.now);
+            }
+            let (arrives, marked) = self.transmit();
+            self.outstanding.push_back(Sent {
+                start,
+                at: self.now,
+                arrives,
+                marked,
+                again: again.is_some(),
+                delivered: self.delivered,
+                delivered_at: self.delivered_at,
+                first_sent: self.first_sent,
+            });
+            self.in_flight += MSS;
+            self.last_sent = self.now;
+            if let Some(rate) = self.cc.pacing_rate() {
+                self.next_send = self.next_send.max(self.now) + rate.time_for(MSS);
+            }
+        }
+    }
+
+    /// One segment into the path: when it arrives, and marked or not.
+    fn transmit(&mut self) -> (Option<Time>, bool) {
+        self.transmissions += 1;
+        let lost = match self.path.losses {
+            Losses::None => false,
+            Losses::Every(n) => self.transmissions % n == 0,
+            Losses::Random(millionths) => self.rng.below(1_000_000) < millionths,
+        };
+        let backlog = self.backlog();
+        if lost || backlog + MSS > self.path.queue {
+            return (None, false);
+        }
+        if let Some(rate) = self.path.rate {
+            self.free_at = self.free_at.max(self.now) + rate.time_for(MSS);
+        }
+        let out = self.free_at.max(self.now);
+        (Some(out + Duration::from_nanos(self.path.rtt.as_nanos() / 2)), backlog > self.path.mark)
+    }
+
+    /// The next transmission arrives; those before it that did not are now known to be lost.
+    fn receive(&mut self) {
+        while self.outstanding[self.arriving].arrives.is_none() {
+            self.arriving += 1;
+        }
+        let s = self.outstanding[self.arriving];
+        self.arriving += 1;
+        let in_order = s.start == self.expected && self.early.is_empty();
+        if s.start >= self.expected {
+            self.early.insert(s.start);
+        }
+        while self.early.remove(&self.expected) {
+            self.expected += MSS;
+        }
+        // RFC 8257 §3.2: a change of marks is acknowledged at once.
+        if s.marked != self.ece && self.unacked > 0 {
+            self.acknowledge();
+        }
+        self.ece = s.marked;
+        self.unacked += 1;
+        if !in_order || self.unacked >= self.path.delayed_ack {
+            self.acknowledge();
+        } else {
+            self.ack_by.get_or_insert(self.now + Duration::from_millis(40));
+        }
+    }
+
+    fn acknowledge(&mut self) {
+        self.unacked = 0;
+        self.ack_by = None;
+        let at = self.now + Duration::from_nanos(self.path.rtt.as_nanos() / 2);
+        let through = self.sent_before + self.arriving as u64;
+        self.acks.push_back(Flying { at, una: self.expected, through, ece: self.ece });
+    }
+
+    fn take_ack(&mut self) {
+        let flying = self.acks.pop_front().expect("an ACK is due");
+        let prior_in_flight = self.in_flight;
+        let (mut delivered, mut lost, mut newest) = (0, 0, None);
+        while self.sent_before < flying.through {
+            let s = self.outstanding.pop_front().expect("it was sent");
+            self.sent_before += 1;
+            self.arriving -= 1;
+            self.in_flight -= MSS;
+            if s.arrives.is_some() {
+                delivered += MSS;
+                newest = Some(s);
+            } else {
+                lost += MSS;
+                self.again.push_back(s.start);
+            }
+        }
+        self.delivered += delivered;
+        self.lost += lost;
+        let rtt = newest.filter(|s| !s.again).map(|s| self.now.since(s.at));
+        if let Some(rtt) = rtt {
+            self.srtt = Duration::from_nanos((7 * self.srtt.as_nanos() + rtt.as_nanos()) / 8);
+            self.min_rtt = self.min_rtt.min(rtt);
+        }
+        let acked = flying.una - self.una;
+        self.una = flying.una;
+        self.react(lost > 0, flying.ece);
+        let ack = Ack {
+            now: self.now,
+            acked,
+            delivered,
+            total_delivered: self.delivered,
+            lost,
+            prior_in_flight,
+            in_flight: self.in_flight,
+            una: self.una,
+            nxt: self.nxt,
+            rtt,
+            srtt: self.srtt,
+            min_rtt: self.min_rtt,
+            cwnd_limited: true,
+            ece: flying.ece,
+            phase: self.phase,
+            sample: newest.map(|s| self.sample(s)),
+        };
+        self.cc.on_ack(&mut self.w, &ack);
+        self.last = Some(ack);
+    }
+
+    /// draft-cheng-iccrg-delivery-rate-estimation §3.3.
+    fn sample(&mut self, s: Sent) -> RateSample {
+        let interval = s.at.since(s.first_sent).max(self.now.since(s.delivered_at));
+        self.first_sent = s.at;
+        self.delivered_at = self.now;
+        RateSample {
+            delivered: self.delivered - s.delivered,
+            interval: interval.max(Duration::from_nanos(1)),
+            prior_delivered: s.delivered,
+            app_limited: false,
+            retransmitted: s.again,
+        }
+    }
+
+    /// Losses and marks, and the end of their repair.
+    fn react(&mut self, lost: bool, ece: bool) {
+        if self.phase == Phase::Open && (lost || ece) {
+            let why = if lost { Congestion::Loss } else { Congestion::Ecn };
+            self.cc.on_congestion(&mut self.w, self.now, self.nxt - self.una, why);
+            self.phase = Phase::Recovery;
+            self.recovery_end = self.nxt;
+            self.reductions += 1;
+            if !self.cc.owns_recovery() {
+                self.w.cwnd = self.w.ssthresh;
+            }
+        } else if self.phase != Phase::Open && self.una >= self.recovery_end {
+            let recovered = self.phase == Phase::Recovery;
+            self.phase = Phase::Open;
+            if recovered {
+                self.cc.on_recovered(&mut self.w, self.now);
+            }
+        }
+    }
+
+    fn time_out(&mut self) {
+        if self.phase != Phase::Loss {
+            self.cc.on_congestion(&mut self.w, self.now, self.nxt - self.una, Congestion::Timeout);
+            self.recovery_end = self.nxt;
+            self.reductions += 1;
+        }
+        self.w.cwnd = MSS;
+        self.phase = Phase::Loss;
+        self.lost += self.in_flight;
+        self.sent_before += self.outstanding.len() as u64;
+        self.again.extend(self.outstanding.drain(..).map(|s| s.start));
+        self.arriving = 0;
+        self.in_flight = 0;
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Event {
+    Arrival,
+    DelayedAck,
+    Ack,
+    Send,
+    Timeout,
+}

@@ -1,0 +1,133 @@
+//! What is kept of an endpoint for reports.
+
+use super::{Change, EndpointReport};
+use weir_core::stats::Histogram;
+use weir_core::time::{Duration, Time};
+
+/// Samples kept as they are before a histogram (19 KB) is worth its memory.
+const FEW: usize = 512;
+
+/// Round-trip times: of short flows the samples, of long ones a histogram.
+#[derive(Clone, Debug)]
+enum Samples {
+    Few(Vec<u32>),
+    Many(Box<Histogram>),
+}
+
+/// See the [module documentation](self).
+#[derive(Clone, Debug)]
+pub(super) struct Record {
+    pub(super) established: Option<Time>,
+    pub(super) closed: Option<Time>,
+    pub(super) received: u64,
+    last_received: Option<Time>,
+    received_all: Option<Time>,
+    bins: Vec<u32>,
+    pub(super) segments: u64,
+    rtt: Samples,
+    pub(super) trace: Vec<Change>,
+}
+
+impl Record {
+    pub(super) fn new() -> Record {
+        Record {
+            established: None,
+            closed: None,
+            received: 0,
+            last_received: None,
+            received_all: None,
+            bins: Vec::new(),
+            segments: 0,
+            rtt: Samples::Few(Vec::new()),
+            trace: Vec::new(),
+        }
+    }
+
+    /// The application got `bytes`; `bin` is the length of a bin.
+    pub(super) fn received(&mut self, bytes: u64, bin: Duration, now: Time) {
+        self.received += bytes;
+        self.last_received = Some(now);
+        let k = (now.as_nanos() / bin.as_nanos().max(1)) as usize;
+        if k >= self.bins.len() {
+            self.bins.resize(k + 1, 0);
+        }
+        self.bins[k] = self.bins[k].saturating_add(bytes.min(u64::from(u32::MAX)) as u32);
+    }
+
+    /// The peer's stream has ended.
+    pub(super) fn finished(&mut self, now: Time) {
+        self.received_all.get_or_insert(now);
+    }
+
+    /// When it did.
+    pub(super) fn finished_at(&self) -> Option<Time> {
+        self.received_all
+    }
+
+    /// A sample of the round-trip time.
+    pub(super) fn round_trip(&mut self, rtt: Duration) {
+        match &mut self.rtt {
+            Samples::Many(all) => all.record(rtt.as_nanos()),
+            Samples::Few(few) if few.len() < FEW && rtt.as_nanos() < u64::from(u32::MAX) => {
+                few.push(rtt.as_nanos() as u32);
+            }
+            Samples::Few(few) => {
+                let mut all = Box::new(Histogram::new());
+                few.iter().for_each(|&ns| all.record(u64::from(ns)));
+                all.record(rtt.as_nanos());
+                self.rtt = Samples::Many(all);
+            }
+        }
+    }
+
+    /// Median and 99th percentile, by nearest rank.
+    fn quantiles(&self) -> Option<(Duration, Duration)> {
+        let ns = Duration::from_nanos;
+        match &self.rtt {
+            Samples::Many(all) => Some((ns(all.p50()), ns(all.p99()))),
+            Samples::Few(few) => {
+                let mut sorted = few.clone();
+                sorted.sort_unstable();
+                let rank = |percent: usize| sorted.get((sorted.len() * percent).div_ceil(100).max(1) - 1);
+                Some((ns(u64::from(*rank(50)?)), ns(u64::from(*rank(99)?))))
+            }
+        }
+    }
+
+    /// The report, as far as it is kept here.
+    pub(super) fn report(&self) -> EndpointReport {
+        EndpointReport {
+            established: self.established,
+            closed: self.closed,
+            received: self.received,
+            last_received: self.last_received,
+            received_all: self.received_all,
+            bins: self.bins.clone(),
+            segments: self.segments,
+            rtt: self.quantiles(),
+            trace: self.trace.clone(),
+            ..EndpointReport::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bins_and_quantiles() {
+        let ms = Duration::from_millis;
+        let mut r = Record::new();
+        r.received(100, ms(10), Time::from_millis(9));
+        r.received(50, ms(10), Time::from_millis(30));
+        assert_eq!(r.report().bins, [100, 0, 0, 50]);
+        // 1 to 1000 ms: few samples are exact, many within a percent.
+        (1..=100).for_each(|n| r.round_trip(ms(n)));
+        assert_eq!(r.report().rtt, Some((ms(50), ms(99))));
+        (101..=1000).for_each(|n| r.round_trip(ms(n)));
+        let (p50, p99) = r.report().rtt.unwrap();
+        assert!(p50.as_nanos().abs_diff(500_000_000) < 5_000_000, "{p50}");
+        assert!(p99.as_nanos().abs_diff(990_000_000) < 9_900_000, "{p99}");
+    }
+}

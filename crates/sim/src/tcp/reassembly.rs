@@ -1,1 +1,0 @@
-//! What a receiver has got out of order.

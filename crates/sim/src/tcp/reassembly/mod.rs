@@ -1,0 +1,200 @@
+//! What a receiver has got out of order (RFC 2018, 2883).
+//!
+//! Received ranges above the cumulative acknowledgement are disjoint, not adjacent, sorted, and stamped with when they
+//! last grew. The newest of them are also kept in order of age, because that is how SACK blocks are reported. While
+//! everything arrives in order nothing is allocated.
+
+use std::collections::VecDeque;
+
+/// Most SACK blocks that fit into TCP's options (RFC 2018 §3).
+pub const MAX_BLOCKS: usize = 4;
+/// So many of the newest ranges are kept in order of age.
+const RECENT: usize = 8;
+
+/// A received range out of order.
+#[derive(Clone, Copy, Debug)]
+struct Range {
+    start: u64,
+    end: u64,
+    /// Number of the segment that was received into it last.
+    stamp: u64,
+}
+
+/// What a received segment meant.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Received {
+    /// Bytes newly in order.
+    pub advanced: u64,
+    /// What of the segment had been received before, for D-SACK; of several pieces the first
+    /// (RFC 2883 §4).
+    pub duplicate: Option<(u64, u64)>,
+    /// It brought the next byte.
+    pub in_order: bool,
+    /// It filled a gap, or part of one: brought bytes below some received earlier (RFC 5681 §4.2).
+    pub filled_gap: bool,
+}
+
+/// The receiver's side of a stream. Offsets are those of the stream; the first byte is 0.
+#[derive(Debug, Default)]
+pub struct Reassembly {
+    next: u64,
+    ranges: VecDeque<Range>,
+    buffered: u64,
+    received: u64,
+    /// An offset in each of the newest ranges, the newest first.
+    recent: [u64; RECENT],
+    recents: usize,
+}
+
+impl Reassembly {
+    /// Nothing received.
+    pub fn new() -> Reassembly {
+        Reassembly::default()
+    }
+
+    /// The next byte in order (RCV.NXT).
+    pub fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// Bytes received out of order.
+    pub fn buffered(&self) -> u64 {
+        self.buffered
+    }
+
+    /// Is something missing below what has been received?
+    pub fn has_gap(&self) -> bool {
+        !self.ranges.is_empty()
+    }
+
+    /// Bytes `start..end` have arrived. The caller has cut off what lies beyond the window.
+    pub fn receive(&mut self, start: u64, end: u64) -> Received {
+        if start >= end {
+            return Received::default();
+        }
+        self.received += 1;
+        let mut received = Received { duplicate: self.duplicate(start, end), ..Received::default() };
+        if end <= self.next {
+            return received;
+        }
+        if start <= self.next {
+            received.in_order = true;
+            received.filled_gap = self.has_gap();
+            received.advanced = self.advance(end);
+        } else {
+            let top = self.ranges.back().map_or(0, |r| r.end);
+            received.filled_gap = start < top && received.duplicate != Some((start, end.min(top)));
+            self.insert(start, end);
+        }
+        self.refill();
+        received
+    }
+
+    /// SACK blocks, at most `max`: first the one that holds the segment received last, if it was out
+    /// of order, then those reported most recently (RFC 2018 §4). Returns how many.
+    pub fn blocks(&self, max: usize, out: &mut [(u64, u64); MAX_BLOCKS]) -> usize {
+        let n = self.recents.min(max).min(MAX_BLOCKS);
+        for (block, &offset) in out.iter_mut().zip(&self.recent[..n]) {
+            let r = self.ranges[self.after(offset)];
+            *block = (r.start, r.end);
+        }
+        n
+    }
+
+    /// Index of the first range that ends above `offset`.
+    fn after(&self, offset: u64) -> usize {
+        match self.ranges.back() {
+            Some(last) if last.start <= offset => self.ranges.len() - usize::from(offset < last.end),
+            _ => self.ranges.partition_point(|r| r.end <= offset),
+        }
+    }
+
+    fn duplicate(&self, start: u64, end: u64) -> Option<(u64, u64)> {
+        if start < self.next {
+            return Some((start, end.min(self.next)));
+        }
+        let r = self.ranges.get(self.after(start))?;
+        (r.start < end).then(|| (start.max(r.start), end.min(r.end)))
+    }
+
+    /// Everything up to `end` is in order, and the ranges that continue it.
+    fn advance(&mut self, end: u64) -> u64 {
+        let before = self.next;
+        self.next = end;
+        while let Some(r) = self.ranges.front().filter(|r| r.start <= self.next) {
+            self.next = self.next.max(r.end);
+            self.buffered -= r.end - r.start;
+            self.ranges.pop_front();
+        }
+        if self.recents > 0 {
+            let next = self.next;
+            self.keep_recent(|offset| offset >= next);
+        }
+        self.next - before
+    }
+
+    /// Adds a segment out of order, joining the ranges that it touches.
+    fn insert(&mut self, start: u64, end: u64) {
+        let first = match start {
+            0 => 0,
+            _ => self.after(start - 1), // a range that ends at `start` is touched too
+        };
+        let mut joined = Range { start, end, stamp: self.received };
+        let mut last = first;
+        while let Some(r) = self.ranges.get(last).filter(|r| r.start <= end) {
+            joined.start = joined.start.min(r.start);
+            joined.end = joined.end.max(r.end);
+            self.buffered -= r.end - r.start;
+            last += 1;
+        }
+        self.buffered += joined.end - joined.start;
+        if first == last {
+            self.ranges.insert(first, joined);
+        } else {
+            self.ranges[first] = joined;
+            self.ranges.drain(first + 1..last);
+        }
+        self.keep_recent(|offset| offset < joined.start || offset >= joined.end);
+        self.push_recent(start);
+    }
+
+    fn keep_recent(&mut self, keep: impl Fn(u64) -> bool) {
+        let mut kept = 0;
+        for i in 0..self.recents {
+            if keep(self.recent[i]) {
+                self.recent[kept] = self.recent[i];
+                kept += 1;
+            }
+        }
+        self.recents = kept;
+    }
+
+    fn push_recent(&mut self, offset: u64) {
+        self.recents = (self.recents + 1).min(RECENT);
+        self.recent.copy_within(..self.recents - 1, 1);
+        self.recent[0] = offset;
+    }
+
+    /// Finds the newest ranges again when too few of them are known. At least `RECENT - MAX_BLOCKS` of them
+    /// have been joined or delivered since the last time.
+    fn refill(&mut self) {
+        if self.recents >= self.ranges.len().min(MAX_BLOCKS) {
+            return;
+        }
+        let mut newest = [(0, 0); RECENT];
+        let mut known = 0;
+        for r in &self.ranges {
+            let at = newest[..known].partition_point(|&(stamp, _)| stamp > r.stamp);
+            if at < RECENT {
+                known = (known + 1).min(RECENT);
+                newest.copy_within(at..known - 1, at + 1);
+                newest[at] = (r.stamp, r.start);
+            }
+        }
+        self.recents = known;
+        self.recent = newest.map(|(_, start)| start);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,241 @@
+//! The receiving half of a connection: what has arrived, and when it is acknowledged.
+//!
+//! Delayed ACKs follow RFC 9293 §3.8.6.3 with the ratio as a parameter; segments out of order, those that fill
+//! a gap, duplicates and FINs are acknowledged at once (RFC 5681 §4.2). Marks are echoed as RFC 3168 §6.1.3 says, or
+//! one by one as RFC 8257 §3.2 does.
+
+use super::config::TcpConfig;
+use super::reassembly::Reassembly;
+use super::segment::{Segment, CE};
+use weir_core::time::Time;
+use weir_core::wire::{Flags, SackBlocks};
+
+/// How marks are echoed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Echo {
+    /// ECN was not negotiated.
+    Off,
+    /// Until the sender says that it has reduced its window (RFC 3168).
+    Classic,
+    /// The state of the last segment, changes being acknowledged at once (RFC 8257).
+    Dctcp,
+}
+
+/// What became of a segment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Accepted {
+    /// Payload bytes, the FIN counting as one, that are newly in order.
+    pub advanced: u64,
+    /// The FIN is among what has been received in order.
+    pub finished: bool,
+}
+
+/// What an ACK says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Acknowledgement {
+    /// Acknowledgement number.
+    pub ack: u32,
+    /// ACK, and ECE where a mark is echoed.
+    pub flags: Flags,
+    /// SACK blocks.
+    pub sack: SackBlocks,
+}
+
+/// See the [module documentation](self).
+#[derive(Debug)]
+pub struct Receiver {
+    /// The peer's initial sequence number.
+    irs: u32,
+    stream: Reassembly,
+    /// Stream offset of the peer's FIN, once it is known.
+    fin: Option<u64>,
+    /// Window as advertised, not scaled.
+    window: u16,
+    echo: Echo,
+    /// ECE is to be set on ACKs.
+    ece: bool,
+    /// TSval to be echoed (RFC 7323 §4.3).
+    recent: u32,
+    /// RCV.NXT of the last ACK sent.
+    acked: u64,
+    /// Segments received since the last ACK.
+    waiting: u32,
+    /// An ACK is due now.
+    now: bool,
+    /// When an ACK is due at the latest.
+    deadline: Option<Time>,
+    /// Segments still to be acknowledged one by one.
+    quick: u32,
+    /// Received twice, to be reported first (RFC 2883).
+    duplicate: Option<(u64, u64)>,
+    sack: bool,
+    /// An ACK for what was received before the mark changed, still to be sent.
+    early: Option<Acknowledgement>,
+}
+
+impl Receiver {
+    /// The half of a connection whose peer's SYN is `syn`; `shift` scales the window that is advertised.
+    pub fn new(config: &TcpConfig, syn: &Segment, shift: u8, echo: Echo, sack: bool) -> Receiver {
+        Receiver {
+            irs: syn.seq,
+            stream: Reassembly::new(),
+            fin: None,
+            window: (config.receive_window >> shift).min(0xffff) as u16,
+            echo,
+            ece: false,
+            recent: syn.timestamps.map_or(0, |t| t.value),
+            acked: 0,
+            waiting: 0,
+            now: false,
+            deadline: None,
+            quick: config.quick_acks,
+            duplicate: None,
+            sack,
+            early: None,
+        }
+    }
+
+    /// RCV.NXT on the wire.
+    pub fn ack(&self) -> u32 {
+        self.irs.wrapping_add(1).wrapping_add(self.stream.next() as u32)
+    }
+    /// The window to advertise.
+    pub fn window(&self) -> u16 {
+        self.window
+    }
+    /// What to echo of the peer's timestamps.
+    pub fn timestamp_to_echo(&self) -> u32 {
+        self.recent
+    }
+    /// Has the peer's FIN been received, and all before it?
+    pub fn finished(&self) -> bool {
+        self.fin.is_some_and(|fin| self.stream.next() > fin)
+    }
+    /// Is an ACK due at `now`?
+    pub fn owes_ack(&self, now: Time) -> bool {
+        self.now || self.early.is_some() || self.deadline.is_some_and(|d| d <= now)
+    }
+    /// When a delayed ACK is due.
+    pub fn deadline(&self) -> Option<Time> {
+        self.deadline
+    }
+    /// Asks for an ACK at once, whatever happened.
+    pub fn acknowledge(&mut self) {
+        self.now = true;
+    }
+
+    /// The stream offset of a sequence number near RCV.NXT; `None` if it is before the stream.
+    fn offset(&self, seq: u32) -> Option<u64> {
+        let distance = seq.wrapping_sub(self.ack()) as i32;
+        self.stream.next().checked_add_signed(i64::from(distance))
+    }
+
+    /// A segment with payload or FIN.
+    pub fn on_segment(&mut self, config: &TcpConfig, s: &Segment, now: Time) -> Accepted {
+        let fin = s.has(Flags::FIN);
+        let len = u64::from(s.payload) + u64::from(fin);
+        self.note_timestamp(s);
+        let Some(start) = self.offset(s.seq) else {
+            self.now = true;
+            return Accepted::default();
+        };
+        let end = start + len;
+        if fin {
+            self.fin = Some(end - 1);
+        }
+        self.note_mark(s);
+        let before = self.stream.next();
+        let got = self.stream.receive(start, end);
+        if got.duplicate.is_some() {
+            self.duplicate = got.duplicate;
+        }
+        let delayable = got.in_order && !got.filled_gap && got.duplicate.is_none() && !fin;
+        self.delay(config, delayable, now);
+        Accepted { advanced: self.stream.next() - before, finished: self.finished() }
+    }
+
+    /// RFC 7323 §4.3: the timestamp of the segment that the next ACK is for.
+    fn note_timestamp(&mut self, s: &Segment) {
+        let Some(t) = s.timestamps else { return };
+        let sent = self.irs.wrapping_add(1).wrapping_add(self.acked as u32);
+        if s.seq.wrapping_sub(sent) as i32 <= 0 && t.value.wrapping_sub(self.recent) as i32 >= 0 {
+            self.recent = t.value;
+        }
+    }
+
+    fn note_mark(&mut self, s: &Segment) {
+        let marked = s.ecn == CE;
+        match self.echo {
+            Echo::Off => {}
+            Echo::Classic => {
+                if s.has(Flags::CWR) {
+                    self.ece = false;
+                }
+                self.ece |= marked;
+            }
+            Echo::Dctcp if marked != self.ece => {
+                // What waits was received with the other mark and is acknowledged with it.
+                if self.waiting > 0 {
+                    self.early = Some(Acknowledgement { sack: SackBlocks::default(), ..self.describe() });
+                    (self.waiting, self.deadline) = (0, None);
+                }
+                self.ece = marked;
+            }
+            Echo::Dctcp => {}
+        }
+    }
+
+    fn delay(&mut self, config: &TcpConfig, delayable: bool, now: Time) {
+        self.waiting += 1;
+        if self.quick > 0 {
+            self.quick -= 1;
+            self.now = true;
+        }
+        if !delayable || self.waiting >= config.delayed_ack || self.stream.has_gap() {
+            self.now = true;
+        } else if self.deadline.is_none() {
+            self.deadline = Some(now + config.delayed_ack_timer);
+        }
+    }
+
+    /// What an ACK that leaves now says. The most recent one is owed no more.
+    pub fn take_ack(&mut self, timestamps: bool) -> Acknowledgement {
+        if let Some(early) = self.early.take() {
+            return early;
+        }
+        let sack = if self.sack { self.blocks(timestamps) } else { SackBlocks::default() };
+        let ack = Acknowledgement { sack, ..self.describe() };
+        self.acked = self.stream.next();
+        (self.waiting, self.now, self.deadline, self.duplicate) = (0, false, None, None);
+        ack
+    }
+
+    fn describe(&self) -> Acknowledgement {
+        let flags = if self.ece { Flags::ACK.with(Flags::ECE) } else { Flags::ACK };
+        Acknowledgement { ack: self.ack(), flags, sack: SackBlocks::default() }
+    }
+
+    fn blocks(&self, timestamps: bool) -> SackBlocks {
+        let mut sack = SackBlocks::default();
+        if !self.stream.has_gap() && self.duplicate.is_none() {
+            return sack;
+        }
+        let most = if timestamps { 3 } else { 4 };
+        let mut all = [(0, 0); 4];
+        let mut count = 0;
+        if let Some(duplicate) = self.duplicate {
+            all[0] = duplicate;
+            count = 1;
+        }
+        let mut ranges = [(0, 0); 4];
+        let found = self.stream.blocks(most - count, &mut ranges);
+        all[count..count + found].copy_from_slice(&ranges[..found]);
+        count += found;
+        let wire = |offset: u64| self.irs.wrapping_add(1).wrapping_add(offset as u32);
+        for (block, (left, right)) in sack.blocks.iter_mut().zip(&all[..count]) {
+            *block = (wire(*left), wire(*right));
+        }
+        sack.count = count as u8;
+        sack
+    }
+}

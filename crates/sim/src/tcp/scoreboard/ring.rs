@@ -1,0 +1,221 @@
+//! The segments in flight: a ring in stream order, and through it a list in order of time.
+//!
+//! The list holds what RACK looks at: every segment of which something is thought to be in flight. It is sorted by time of
+//! (last) transmission, then by end, which is RACK_sent_after of RFC 8985 §6.2.
+
+use super::{Piece, Sent};
+use std::collections::VecDeque;
+use weir_core::time::Time;
+
+/// Number of a segment, counted from the first ever sent. Never reused.
+pub(super) type Id = u64;
+
+/// The receiver has it.
+pub(super) const SACKED: u8 = 1;
+/// It was marked lost.
+pub(super) const LOST: u8 = 2;
+/// It was sent again, after it was marked lost if it was.
+pub(super) const RESENT: u8 = 4;
+/// It was sent again at any time (Karn's algorithm).
+pub(super) const RETRANSMITTED: u8 = 8;
+/// It is in the list.
+const LISTED: u8 = 16;
+
+/// A segment in flight.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Segment {
+    /// Its last transmission.
+    pub sent: Sent,
+    /// Stream offset of its first byte.
+    pub start: u64,
+    /// Payload bytes.
+    pub len: u32,
+    /// Distance to the segments sent before and after it, as differences of [`Id`]; 0 for none. (A window has
+    /// less than 2³¹ segments.)
+    prev: i32,
+    next: i32,
+    /// What is known of it.
+    pub flags: u8,
+}
+
+const _: () = assert!(size_of::<Segment>() == 64);
+
+impl Segment {
+    pub fn new(start: u64, len: u32, sent: Sent) -> Segment {
+        Segment { sent, start, len, prev: 0, next: 0, flags: 0 }
+    }
+    pub fn end(&self) -> u64 {
+        self.start + u64::from(self.len)
+    }
+    pub fn piece(&self) -> Piece {
+        Piece { start: self.start, len: self.len }
+    }
+    /// What orders it in time.
+    pub fn key(&self) -> (Time, u64) {
+        (self.sent.at, self.end())
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Ring {
+    segments: VecDeque<Segment>,
+    /// Number of the first.
+    first: Id,
+    head: Option<Id>,
+    tail: Option<Id>,
+    /// A place in the list, see [`Ring::last_before`].
+    mark: Option<Id>,
+    /// How often a segment was looked at.
+    #[cfg(test)]
+    pub touched: std::cell::Cell<u64>,
+}
+
+impl Ring {
+    pub fn first_id(&self) -> Id {
+        self.first
+    }
+    /// Number of the next segment to be sent.
+    pub fn end_id(&self) -> Id {
+        self.first + self.segments.len() as u64
+    }
+    pub fn holds(&self, id: Id) -> bool {
+        (self.first..self.end_id()).contains(&id)
+    }
+    pub fn front(&self) -> Option<&Segment> {
+        self.segments.front()
+    }
+    pub fn back(&self) -> Option<&Segment> {
+        self.segments.back()
+    }
+    pub fn get(&self, id: Id) -> &Segment {
+        self.touch();
+        &self.segments[(id - self.first) as usize]
+    }
+    pub fn get_mut(&mut self, id: Id) -> &mut Segment {
+        self.touch();
+        &mut self.segments[(id - self.first) as usize]
+    }
+
+    pub fn push(&mut self, segment: Segment) -> Id {
+        self.segments.push_back(segment);
+        self.end_id() - 1
+    }
+
+    /// Removes the first segment, from the list too.
+    pub fn pop(&mut self) {
+        self.unlink(self.first);
+        self.segments.pop_front();
+        self.first += 1;
+    }
+
+    /// The first segment that starts at or above `offset`. If they all have `usual` bytes, as they mostly
+    /// do, its place is computed; otherwise searched.
+    pub fn at_or_above(&self, offset: u64, usual: u32) -> Id {
+        let Some(front) = self.front().filter(|s| s.start < offset) else {
+            return self.first;
+        };
+        let guess = self.first + 1 + offset.saturating_sub(front.end()).div_ceil(u64::from(usual.max(1)));
+        if self.holds(guess) && self.get(guess).start >= offset && self.get(guess - 1).start < offset {
+            return guess;
+        }
+        let below = |s: &Segment| {
+            self.touch();
+            s.start < offset
+        };
+        self.first + self.segments.partition_point(below) as u64
+    }
+
+    /// Puts a segment into the list at the place of its time, coming from the end of it. It passes only
+    /// segments sent at the same instant, or none.
+    pub fn link(&mut self, id: Id) {
+        let key = self.get(id).key();
+        let mut after = self.tail;
+        while let Some(a) = after.filter(|&a| self.get(a).key() > key) {
+            after = self.before(a);
+        }
+        self.link_after(id, after);
+    }
+
+    /// Puts a segment into the list at the place of its time, coming from `from`, which is not later, or
+    /// from the beginning.
+    pub fn link_from(&mut self, id: Id, from: Option<Id>) {
+        let key = self.get(id).key();
+        let mut after = from;
+        while let Some(n) = after.map_or(self.head, |a| self.after(a)).filter(|&n| self.get(n).key() <= key) {
+            after = Some(n);
+        }
+        self.link_after(id, after);
+    }
+
+    /// Takes a segment out of the list, if it is in it.
+    pub fn unlink(&mut self, id: Id) {
+        if self.get(id).flags & LISTED == 0 {
+            return;
+        }
+        let (prev, next) = (self.before(id), self.after(id));
+        self.join(prev, next);
+        if self.mark == Some(id) {
+            self.mark = prev;
+        }
+        self.get_mut(id).flags &= !LISTED;
+    }
+
+    /// The segment in the list that was sent first.
+    pub fn oldest(&self) -> Option<Id> {
+        self.head
+    }
+
+    /// The next in the list.
+    pub fn after(&self, id: Id) -> Option<Id> {
+        Some(self.get(id).next).filter(|&d| d != 0).map(|d| id.wrapping_add_signed(i64::from(d)))
+    }
+
+    /// The last segment in the list that was sent before `key`, which never decreases from call to call:
+    /// the search goes on from the last answer.
+    pub fn last_before(&mut self, key: (Time, u64)) -> Option<Id> {
+        while let Some(n) =
+            self.mark.map_or(self.head, |m| self.after(m)).filter(|&n| self.get(n).key() < key)
+        {
+            self.mark = Some(n);
+        }
+        self.mark
+    }
+
+    /// Counts, for the tests, that a segment is looked at.
+    fn touch(&self) {
+        #[cfg(test)]
+        self.touched.set(self.touched.get() + 1);
+    }
+
+    #[cfg(test)]
+    pub fn capacity(&self) -> usize {
+        self.segments.capacity()
+    }
+
+    fn before(&self, id: Id) -> Option<Id> {
+        Some(self.get(id).prev).filter(|&d| d != 0).map(|d| id.wrapping_add_signed(i64::from(d)))
+    }
+
+    fn link_after(&mut self, id: Id, prev: Option<Id>) {
+        let next = prev.map_or(self.head, |p| self.after(p));
+        self.join(prev, Some(id));
+        self.join(Some(id), next);
+        self.get_mut(id).flags |= LISTED;
+    }
+
+    /// Makes two segments neighbours in the list.
+    fn join(&mut self, prev: Option<Id>, next: Option<Id>) {
+        let distance = match (prev, next) {
+            (Some(p), Some(n)) => n.wrapping_sub(p) as i64 as i32,
+            _ => 0,
+        };
+        match prev {
+            Some(p) => self.get_mut(p).next = distance,
+            None => self.head = next,
+        }
+        match next {
+            Some(n) => self.get_mut(n).prev = -distance,
+            None => self.tail = prev,
+        }
+    }
+}

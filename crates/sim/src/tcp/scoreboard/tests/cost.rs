@@ -1,0 +1,125 @@
+//! How often segments are looked at: a number per segment that does not grow with the window.
+
+use super::*;
+
+const LEN: u32 = 1448;
+const SEGMENT: u64 = LEN as u64;
+
+/// Most looks at a segment on average over its life: linked, SACKED or acknowledged, unlinked, marked, sent
+/// again, each a few looks at it and its two neighbours in time. One look per segment of the window and ACK would be
+/// thousands.
+const MOST: u64 = 40;
+
+fn window(n: u64) -> Scoreboard {
+    let mut b = Scoreboard::new();
+    b.send(n, LEN, 0);
+    b
+}
+
+fn retransmit_all(b: &mut Scoreboard, at: u64) {
+    while let Some(p) = b.next_lost() {
+        b.retransmitted(p.start, sent(at));
+    }
+}
+
+#[test]
+fn one_hole_and_a_block_that_grows() {
+    for n in [1_000, 10_000] {
+        let mut b = window(n);
+        for k in 2..=n {
+            b.on_ack(0, &[(SEGMENT, k * SEGMENT)], ms(100));
+            b.rack_update(ms(100), Duration::from_millis(100), None);
+            b.rack_detect(ms(100), Duration::from_millis(25));
+            b.mark_lost_by_sack(3);
+            retransmit_all(&mut b, 100);
+        }
+        b.on_ack(n * SEGMENT, &[], ms(200));
+        assert!(b.is_empty());
+        assert!(b.touched() <= MOST * n, "{} of {n}", b.touched() / n);
+    }
+}
+
+/// Every tenth is lost, and every third retransmission; the receiver reports the three newest ranges.
+fn many_holes(n: u64, rack: bool) -> u64 {
+    let mut b = window(n);
+    let lost = |k: u64| k % 10 == 0;
+    for k in (0..n).filter(|&k| !lost(k)) {
+        let range = |i: u64| (i * 10 * SEGMENT + SEGMENT, ((i * 10 + 10).min(k + 1)) * SEGMENT);
+        let newest = k / 10;
+        let blocks: Vec<_> = (newest.saturating_sub(2)..=newest).rev().map(range).collect();
+        b.on_ack(0, &blocks, ms(100));
+        detect(&mut b, rack, 100);
+        retransmit_all(&mut b, 100);
+    }
+    for (round, every) in [(2, 3), (3, 1)] {
+        let now = round * 100;
+        for k in (0..n).filter(|&k| lost(k) && (k / 10 % every != 0 || every == 1)) {
+            let block = (k * SEGMENT, (k + 10).min(n) * SEGMENT);
+            b.on_ack(0, &[block], ms(now));
+            detect(&mut b, rack, now);
+            retransmit_all(&mut b, now);
+        }
+    }
+    assert_eq!(b.sacked(), n * SEGMENT);
+    b.on_ack(n * SEGMENT, &[], ms(400));
+    assert!(b.is_empty());
+    b.touched()
+}
+
+fn detect(b: &mut Scoreboard, rack: bool, now: u64) {
+    if rack {
+        b.rack_update(ms(now), Duration::from_millis(100), None);
+        b.rack_detect(ms(now), Duration::ZERO);
+    } else {
+        b.mark_lost_by_sack(3);
+    }
+}
+
+#[test]
+fn many_holes_found_by_sack_and_by_time() {
+    for n in [1_000, 10_000] {
+        for rack in [false, true] {
+            let touched = many_holes(n, rack);
+            assert!(touched <= MOST * n, "{} of {n}, rack {rack}", touched / n);
+        }
+    }
+}
+
+#[test]
+fn a_reordering_window_that_keeps_everything_waiting() {
+    // Everything arrives 1 ms late behind one that came early: every ACK asks, nothing is lost.
+    let n = 10_000;
+    let mut b = window(n);
+    b.on_ack(0, &[((n - 1) * SEGMENT, n * SEGMENT)], ms(100));
+    b.rack_update(ms(100), Duration::from_millis(100), None);
+    for k in 1..n {
+        b.on_ack(k * SEGMENT, &[], ms(101));
+        b.rack_update(ms(101), Duration::from_millis(100), None);
+        let (lost, wait) = b.rack_detect(ms(101), Duration::from_millis(25));
+        assert_eq!((lost, wait.is_some()), (0, k < n - 1));
+    }
+    assert!(b.touched() <= MOST * n, "{}", b.touched() / n);
+}
+
+#[test]
+fn repeating_the_window_after_a_time_out() {
+    let n = 10_000;
+    let mut b = window(n);
+    assert_eq!(b.mark_all_lost(false), n * SEGMENT);
+    for k in 0..n {
+        let p = b.next_lost().expect("as many as were marked");
+        b.retransmitted(p.start, sent(1000 + k));
+        b.on_ack((k + 1) * SEGMENT, &[], ms(1000 + k));
+    }
+    assert!(b.touched() <= MOST * n, "{}", b.touched() / n);
+}
+
+#[test]
+fn taking_back_a_time_out() {
+    let n = 10_000;
+    let mut b = window(n);
+    b.mark_all_lost(false);
+    (0..n / 2).for_each(|k| b.retransmitted(k * SEGMENT, sent(1000 + k)));
+    b.undo_lost();
+    assert!(b.touched() <= MOST * n, "{}", b.touched() / n);
+}
