@@ -9,4 +9,5 @@ pub mod cc;
 pub mod host;
 pub mod steering;
 pub mod tcp;
+pub mod udp;
 pub mod world;
