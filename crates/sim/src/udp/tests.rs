@@ -1,8 +1,15 @@
 use super::*;
 use crate::world::World;
 use proptest::prelude::*;
+use std::net::SocketAddrV4;
+use weir_core::dist::Distribution;
+use weir_core::frame::{Checksum, Frames};
 use weir_core::link::{Config, Link, Loss};
+use weir_core::node::Node;
+use weir_core::rate::Rate;
 use weir_core::rig::{Given, Rig, Sent, Wake};
+use weir_core::stats::DropReason;
+use weir_core::time::{Duration, Time};
 use weir_core::wire::build::Segment;
 
 fn at(host: u8, port: u16) -> SocketAddrV4 {
@@ -125,7 +132,7 @@ fn small<N: Node>(node: N) -> Rig<N> {
 /// The datagram number `n` of the source, with so much payload.
 fn datagram(n: u16, payload: u16) -> Given {
     let mut source = UdpSource::new(UdpConfig { datagram: payload, ..config() });
-    source.datagrams = u64::from(n);
+    source.skip_to(u64::from(n));
     let mut rig = small(source);
     let sent = rig.run_until(ms(0)).remove(0);
     Given::bytes(&sent.bytes).long(sent.len)
