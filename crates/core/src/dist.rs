@@ -1,5 +1,8 @@
-//! Distributions that sizes and times are drawn from. Drawing needs logarithms and powers, which come from a
-//! pinned software library, so that a seed means the same on any machine.
+//! Distributions that sizes and times are drawn from.
+//!
+//! Draws invert the distribution function (Devroye, *Non-Uniform Random Variate Generation*, 1986, §II.2). That
+//! needs logarithms and powers, which come from a pinned software library, so that a seed means the same on
+//! any machine. Nothing is drawn on the packet path.
 
 use crate::rng::Rng;
 
@@ -8,19 +11,20 @@ use crate::rng::Rng;
 pub enum Distribution {
     /// Always this.
     Constant(u64),
-    /// Each from `min` to `max`, both included, alike.
+    /// Each from `min` to `max`, both included, alike; `min` is at most `max`.
     Uniform {
         /// The smallest.
         min: u64,
         /// The largest.
         max: u64,
     },
-    /// Exponential.
+    /// Exponential. As the time between arrivals it makes a Poisson process.
     Exponential {
         /// Its mean.
         mean: u64,
     },
-    /// Pareto; its mean is `min` x `shape` / (`shape` - 1).
+    /// Pareto; without `max` its mean is `min` × `shape` / (`shape` - 1) for a shape above 1, and infinite
+    /// otherwise.
     Pareto {
         /// The smallest.
         min: u64,
@@ -29,18 +33,117 @@ pub enum Distribution {
         /// Larger draws are this.
         max: Option<u64>,
     },
-    /// Each of these, alike.
+    /// Each of these, alike; never empty.
     Empirical(Vec<u64>),
 }
 
+/// Exponential and Pareto draws are at most this, 2^53: 9 PB, or 104 days in nanoseconds. Up to here every
+/// whole number has its own `f64`.
+pub const LARGEST: u64 = 1 << 53;
+
 impl Distribution {
-    /// One draw.
+    /// One draw, rounded to the nearest whole number.
     pub fn draw(&self, rng: &mut Rng) -> u64 {
         match self {
             Distribution::Constant(n) => *n,
             Distribution::Uniform { min, max } => min + rng.below((max - min).saturating_add(1)),
+            Distribution::Exponential { mean } => rounded(-libm::log(uniform(rng)) * *mean as f64),
+            Distribution::Pareto { min, shape, max } => {
+                let n = rounded(libm::pow(uniform(rng), -1.0 / shape) * *min as f64);
+                n.min(max.unwrap_or(LARGEST)).max(*min)
+            }
             Distribution::Empirical(values) => values[rng.below(values.len() as u64) as usize],
-            Distribution::Exponential { .. } | Distribution::Pareto { .. } => todo!(),
         }
+    }
+}
+
+/// A multiple of 2^-53 above 0 and up to 1, each alike.
+fn uniform(rng: &mut Rng) -> f64 {
+    ((rng.next_u64() >> 11) + 1) as f64 / LARGEST as f64
+}
+
+/// The nearest whole number, at most [`LARGEST`].
+fn rounded(x: f64) -> u64 {
+    // The cast rounds down; infinity becomes the largest number there is.
+    ((x + 0.5) as u64).min(LARGEST)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EXPONENTIAL: Distribution = Distribution::Exponential { mean: 30_000 };
+
+    fn draws(d: &Distribution, seed: u64, n: usize) -> Vec<u64> {
+        let mut rng = Rng::new(seed);
+        (0..n).map(|_| d.draw(&mut rng)).collect()
+    }
+
+    /// The share of draws above `x`.
+    fn above(draws: &[u64], x: f64) -> f64 {
+        draws.iter().filter(|&&n| n as f64 > x).count() as f64 / draws.len() as f64
+    }
+
+    /// Computed with Python's `decimal` at 60 digits from a generator of its own: -ln(u) × mean, and
+    /// min × exp(-ln(u) / shape), rounded to the nearest.
+    #[test]
+    fn draws_of_a_seed_are_those_of_an_exact_computation() {
+        let want = [6262, 8746, 69_032, 8782, 50_674, 15_805, 396, 19_421];
+        assert_eq!(draws(&EXPONENTIAL, 1, 8), want);
+        let gaps = Distribution::Exponential { mean: 10_000_000 };
+        let want = [2_675_719, 6_214_542, 4_287_979, 12_250_938, 7_114_529, 2_590_495, 10_869_649, 2_995_319];
+        assert_eq!(draws(&gaps, 2, 8), want);
+        let pareto = Distribution::Pareto { min: 10_000, shape: 1.2, max: None };
+        let want = [118_532, 14_357, 11_263, 11_509, 14_759, 62_363, 41_709, 14_804];
+        assert_eq!(draws(&pareto, 3, 8), want);
+        let bounded = Distribution::Pareto { min: 10_000, shape: 1.2, max: Some(50_000) };
+        assert_eq!(draws(&bounded, 3, 8), want.map(|n| n.min(50_000)));
+    }
+
+    #[test]
+    fn exponential_mean_and_quantiles() {
+        let n = 200_000;
+        let got = draws(&EXPONENTIAL, 7, n);
+        // The standard deviation of the mean is mean / √n = 67: four of them.
+        let mean = got.iter().sum::<u64>() as f64 / n as f64;
+        assert!((mean - 30_000.0).abs() < 4.0 * 67.1, "{mean}");
+        // P(X > x) = exp(-x / mean): a half above the mean times ln 2, 1 % above the mean times ln 100.
+        assert!((above(&got, 30_000.0 * core::f64::consts::LN_2) - 0.5).abs() < 0.005);
+        assert!((above(&got, 30_000.0 * 4.605_170_186) - 0.01).abs() < 0.001);
+    }
+
+    #[test]
+    fn pareto_tail() {
+        let got = draws(&Distribution::Pareto { min: 1000, shape: 1.5, max: Some(100_000) }, 8, 200_000);
+        assert!(got.iter().all(|n| (1000..=100_000).contains(n)));
+        // P(X > x) = (min / x)^shape: 2^-1.5, 10^-1.5; what exceeds the largest, 100^-1.5, is the largest.
+        assert!((above(&got, 2000.0) - 0.353_553).abs() < 0.005);
+        assert!((above(&got, 10_000.0) - 0.031_623).abs() < 0.002);
+        let largest = got.iter().filter(|&&n| n == 100_000).count() as f64 / got.len() as f64;
+        assert!((largest - 0.001).abs() < 0.0003, "{largest}");
+    }
+
+    #[test]
+    fn nothing_is_drawn_beyond_the_bounds() {
+        // A shape this small has most of its mass beyond any number.
+        let wild = Distribution::Pareto { min: 1, shape: 0.001, max: None };
+        assert!(draws(&wild, 1, 100).iter().all(|&n| (1..=LARGEST).contains(&n)));
+        assert!(draws(&wild, 1, 100).contains(&LARGEST));
+        let whole = Distribution::Uniform { min: 0, max: u64::MAX };
+        assert_eq!(draws(&whole, 1, 10).len(), 10);
+        let fixed = Distribution::Pareto { min: 5, shape: 1.0, max: Some(5) };
+        assert_eq!(draws(&fixed, 1, 3), [5, 5, 5]);
+        assert_eq!(draws(&Distribution::Exponential { mean: 0 }, 1, 2), [0, 0]);
+    }
+
+    #[test]
+    fn uniform_and_empirical() {
+        let got = draws(&Distribution::Uniform { min: 3, max: 5 }, 9, 3000);
+        assert!([3, 4, 5].iter().all(|n| (900..1100).contains(&got.iter().filter(|m| *m == n).count())));
+        assert!(got.iter().all(|n| (3..=5).contains(n)));
+        let got = draws(&Distribution::Empirical(vec![1, 1, 7]), 9, 3000);
+        assert!((900..1100).contains(&got.iter().filter(|n| **n == 7).count()));
+        assert!(got.iter().all(|n| [1, 7].contains(n)));
+        assert_eq!(draws(&Distribution::Constant(4), 1, 2), [4, 4]);
     }
 }

@@ -264,7 +264,7 @@ pub struct Parity {
 pub struct FlowGroup {
     /// The group's name; its flows are `id.0`, `id.1`, …
     pub id: String,
-    /// How many, 1 to 10,000.
+    /// How many, 1 to 100,000; with drawn arrivals, how many at most.
     pub count: u32,
     /// What it is made of.
     pub protocol: Protocol,
@@ -453,11 +453,11 @@ impl FlowGroup {
 
     /// The flows of the group, in the order of their starts. What is drawn is drawn from `seed` and the group's name, the same in
     /// every world.
-    pub fn flows(&self, seed: u64) -> Vec<Flow<'_>> {
+    pub fn flows(&self, seed: u64) -> impl Iterator<Item = Flow<'_>> {
         let mut starts = Rng::new(derived(seed, &self.id, "arrivals"));
         let mut sizes = Rng::new(derived(seed, &self.id, "bytes"));
         let mut next = self.start;
-        let mut flow = |index: u32| {
+        (0..self.count).map(move |index| {
             let start = next;
             next = next.saturating_add(match &self.arrivals {
                 Arrivals::Every(gap) => *gap,
@@ -478,8 +478,7 @@ impl FlowGroup {
                     Ports::Each { first } => first + index as u16,
                 },
             }
-        };
-        (0..self.count).map(&mut flow).collect()
+        })
     }
 }
 
@@ -524,7 +523,15 @@ impl Plan {
     /// Every flow, group by group. With drawn arrivals, those that would start after the end do not exist.
     pub fn flows(&self) -> impl Iterator<Item = Flow<'_>> {
         let in_time = |f: &Flow| f.start < self.duration;
-        self.groups.iter().flat_map(move |g| g.flows(self.seed).into_iter().take_while(in_time))
+        self.groups.iter().flat_map(move |g| g.flows(self.seed).take_while(in_time))
+    }
+
+    /// The links as results name them: `lan.out`, `lan.back`, `wan.out`, `wan.back`, and of each host `NAME.K.up` and
+    /// `NAME.K.down`.
+    pub fn links(&self) -> Vec<String> {
+        let path = ["lan.out", "lan.back", "wan.out", "wan.back"].map(str::to_string);
+        let hosts = self.hosts.iter().flat_map(|h| (0..h.count).map(|k| format!("{}.{k}", h.name)));
+        path.into_iter().chain(hosts.flat_map(|h| [format!("{h}.up"), format!("{h}.down")])).collect()
     }
 
     /// The class that the gateway puts a flow between these two hosts into, for results and tables;
@@ -580,7 +587,7 @@ pub struct Measure {
 pub enum Subject {
     /// Flows whose identifier matches the pattern, in which `*` is any run of characters.
     Flow(String),
-    /// The link of this name: `lan.out`, `lan.back`, `wan.out`, `wan.back`.
+    /// Links whose name ([`Plan::links`]) matches the pattern.
     Link(String),
     /// Classes whose name matches the pattern.
     Class(String),

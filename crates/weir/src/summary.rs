@@ -1,5 +1,6 @@
 //! What a configuration will do, in words.
 
+use crate::config::experiment::{Experiment, Run};
 use crate::config::gateway::{Ports, XdpMode};
 use crate::config::File;
 use crate::expect::{describe, describe_measure};
@@ -12,7 +13,7 @@ use weir_core::gateway::{ClassConfig, Config, Direction, Match};
 /// What kind of file it is.
 pub fn kind(file: &File) -> &'static str {
     match file {
-        File::Experiment(_) => "experiment",
+        File::Experiment(_) | File::Sweep(_) => "experiment",
         File::Gateway(_) => "gateway",
         File::Wan(_) => "wan",
     }
@@ -21,16 +22,38 @@ pub fn kind(file: &File) -> &'static str {
 /// What it will do, line by line; lines that belong to the one above are indented.
 pub fn lines(file: &File) -> Vec<String> {
     match file {
-        File::Experiment(e) => {
-            let mut out = experiment(&e.plan);
-            if !e.worlds().contains(&World::Lab) {
-                out.push("cannot run in the lab: it uses keys that only the simulator has".to_string());
-            }
-            out
-        }
+        File::Experiment(e) => [experiment(&e.plan), worlds(e)].concat(),
+        File::Sweep(runs) => sweep(runs),
         File::Gateway(g) => [vec![ports(&g.ports)], gateway(&g.gateway)].concat(),
         File::Wan(w) => [vec![ports(&w.ports)], path(&w.path)].concat(),
     }
+}
+
+/// Which worlds cannot run it.
+fn worlds(e: &Experiment) -> Vec<String> {
+    let can = e.worlds();
+    let why = |world: World, what: &str| {
+        let line = format!("cannot run in the {} world: it uses what only {what} has", world.name());
+        (!can.contains(&world)).then_some(line)
+    };
+    [why(World::Lab, "the simulator"), why(World::Sim, "Linux")].into_iter().flatten().collect()
+}
+
+/// What is varied, and the first run.
+fn sweep(runs: &[Run]) -> Vec<String> {
+    let mut out = vec![format!("sweep of {}, in the sim world", counted(runs.len() as u64, "run", "runs"))];
+    let Some(first) = runs.first() else { return out };
+    for (i, (key, _)) in first.settings.iter().enumerate() {
+        let mut values: Vec<&str> = runs.iter().map(|r| r.settings[i].1.as_str()).collect();
+        let mut seen = std::collections::BTreeSet::new();
+        values.retain(|v| seen.insert(*v));
+        out.push(format!("  {key} = {}", values.join(", ")));
+    }
+    let settings: Vec<String> = first.settings.iter().map(|(k, v)| format!("{k} = {v}")).collect();
+    out.push(format!("the first run, {}:", settings.join(", ")));
+    let lines = experiment(&first.experiment.plan).into_iter().chain(worlds(&first.experiment));
+    out.extend(lines.map(|line| format!("  {line}")));
+    out
 }
 
 fn ports(p: &Ports) -> String {

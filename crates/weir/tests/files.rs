@@ -31,6 +31,12 @@ fn experiments_and_examples_parse() {
                 let plan = e.plan_for(World::Lab).unwrap_or_else(|e| panic!("{e}"));
                 assert!(!plan.expects.is_empty(), "{}: nothing is expected", path.display());
             }
+            File::Sweep(runs) => {
+                for run in runs {
+                    let plan = run.experiment.plan_for(World::Sim).unwrap_or_else(|e| panic!("{e}"));
+                    assert!(!plan.expects.is_empty(), "{}: nothing is expected", path.display());
+                }
+            }
             File::Gateway(g) => assert!(!g.gateway.classes.is_empty(), "{}", path.display()),
             File::Wan(_) => (),
         }

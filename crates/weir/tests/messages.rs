@@ -126,7 +126,32 @@ const CASES: &[(&str, &str, &str, &str)] = &[
     ("a second group of the same name", EXPERIMENT, "[[expect]]", "[[flow]]\nid = \"bulk\"\n[[expect]]"),
     ("a flow that would start after the end", EXPERIMENT, "count = 2", "count = 2\nstagger = \"10s\""),
     ("no flows", EXPERIMENT, "[[flow]]\nid = \"bulk\"\ncount = 2", ""),
-    ("a sweep", EXPERIMENT, "[path]", "[sweep]\n[path]"),
+    ("a sweep of nothing", EXPERIMENT, "[path]", "[sweep]\n[path]"),
+    ("a sweep that is no table", EXPERIMENT, "[path]", "sweep = [1, 2]\n[path]"),
+    ("a sweep over one value", EXPERIMENT, "[path]", "[sweep]\nseed = 1\n[path]"),
+    ("a sweep over no values", EXPERIMENT, "[path]", "[sweep]\nseed = []\n[path]"),
+    ("a sweep over the same values", EXPERIMENT, "[path]", "[sweep]\nseed = [1, 2, 1]\n[path]"),
+    ("a value swept twice", EXPERIMENT, "[path]", "[sweep]\n\"tcp.mss\" = [500]\ntcp.mss = [600]\n[path]"),
+    ("a swept key that does not exist", EXPERIMENT, "[path]", "[sweep]\n\"path.wan.los\" = [0.1]\n[path]"),
+    ("a swept flow that does not exist", EXPERIMENT, "[path]", "[sweep]\n\"flow.bulky.count\" = [1]\n[path]"),
+    ("a swept table", EXPERIMENT, "[path]", "[sweep]\n\"flow.bulk\" = [{}]\n[path]"),
+    ("a swept key of a value", EXPERIMENT, "[path]", "[sweep]\n\"path.rtt.wan\" = [1]\n[path]"),
+    ("a swept value that is wrong", EXPERIMENT, "[path]", "[sweep]\n\"path.wan.loss\" = [0.1, 1.1]\n[path]"),
+    (
+        "a sweep some of whose runs are wrong",
+        EXPERIMENT,
+        "count = 2",
+        "start = \"2s\"\n[sweep]\nduration = [\"10s\", \"1s\"]\nseed = [1, 2]",
+    ),
+    (
+        "too large a sweep",
+        EXPERIMENT,
+        "[path]",
+        "[sweep]\nseed = [1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22]\ntcp.initial_window = [1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22]\ntcp.quick_acks = [1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22]\n[path]",
+    ),
+    ("interfaces in an experiment", EXPERIMENT, "[path]", "[ports]\nlan = \"eth0\"\nwan = \"eth1\"\n[path]"),
+    ("a key of parity that does not exist", EXPERIMENT, "[path]", "[parity]\ngoodputs = 0.05\n[path]"),
+    ("parity beyond everything", EXPERIMENT, "[path]", "[parity]\ngoodput = 5\n[path]"),
     ("a time that no bin divides", EXPERIMENT, "tolerance", "from = \"1500ns\"\ntolerance"),
     ("times that make too many bins", EXPERIMENT, "10s\"", "100s\"\ninterval = \"333us\""),
     ("overhead of a frame", EXPERIMENT, "100p\"", "100p\", overhead = 300"),
@@ -215,6 +240,9 @@ fn messages() {
             Err(errors) => writeln!(found, "# {title}\n{errors}\n").unwrap(),
         }
     }
+    let sweep = EXPERIMENT.replacen("[path]", "[sweep]\nseed = [1, 2]\n[path]", 1);
+    let errors = experiment::parse(&Source::new("f.toml", sweep)).unwrap_err();
+    writeln!(found, "# a sweep where one experiment is wanted\n{errors}\n").unwrap();
     for (title, world, from, to) in REFUSED {
         assert!(EXPERIMENT.contains(from), "{title}: the file has no {from:?}");
         let source = Source::new("f.toml", EXPERIMENT.replacen(from, to, 1));

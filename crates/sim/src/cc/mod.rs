@@ -8,6 +8,7 @@
 //! Calls come in this order for one ACK: [`CongestionControl::on_congestion`] if it reveals a loss or
 //! echoes a mark, then [`CongestionControl::on_ack`].
 
+mod bbr;
 mod cubic;
 mod dctcp;
 mod hystart;
@@ -230,8 +231,12 @@ pub trait CongestionControl: fmt::Debug + Send {
 pub type Make = fn(&Options) -> Box<dyn CongestionControl>;
 
 /// Every algorithm by the name that Linux gives it.
-pub const CONTROLS: &[(&str, Make)] =
-    &[("reno", reno::Reno::make), ("cubic", cubic::Cubic::make), ("dctcp", dctcp::Dctcp::make)];
+pub const CONTROLS: &[(&str, Make)] = &[
+    ("reno", reno::Reno::make),
+    ("cubic", cubic::Cubic::make),
+    ("dctcp", dctcp::Dctcp::make),
+    ("bbr", bbr::Bbr::make),
+];
 
 /// The algorithm of this name; `None` if there is none.
 pub fn by_name(name: &str) -> Option<Make> {

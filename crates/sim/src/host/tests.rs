@@ -189,7 +189,7 @@ fn the_receive_window_is_the_limit() {
 #[test]
 fn marks_reduce_the_window_without_losses() {
     let marking = link::Config { mark: Some(link::QueueLimit::Packets(20)), ..wire(10, 10) };
-    for cc in ["reno"] {
+    for cc in ["reno", "cubic", "dctcp"] {
         let mut rig = Rig::new(marking, wire(10, 10));
         rig.flow(
             TcpConfig { ecn: true, ..tcp(cc) },
@@ -217,7 +217,7 @@ proptest! {
     /// Whatever is lost on either way, every byte arrives once and in order, sequence numbers wrap, both ends close,
     /// and every frame is accounted for.
     #[test]
-    fn every_byte_arrives(recovery in recoveries(), cc in prop::sample::select(vec!["reno"]),
+    fn every_byte_arrives(recovery in recoveries(), cc in prop::sample::select(vec!["reno", "cubic", "dctcp", "bbr"]),
                           size in 1u64..400_000, loss in 0u32..120, back in 0u32..120, seed in any::<u64>(),
                           queue in 4u32..60, delayed_ack in 1u32..4, tso in 1u32..9, pacing in any::<bool>()) {
         let lossy = |permille, seed| link::Config { loss: Loss::permille(permille), seed, ..wire(20, 10) };
@@ -241,7 +241,11 @@ fn the_same_seed_gives_the_same_run() {
     let run = || {
         let mut rig = Rig::new(link::Config { loss: Loss::permille(10), ..wire(20, 10) }, wire(20, 10));
         for n in 0..5 {
-            rig.flow(tcp("reno"), AT(n * 3), Source { bytes: None, until: AT(4_000), rate: None });
+            rig.flow(
+                tcp(["reno", "cubic", "bbr"][n as usize % 3]),
+                AT(n * 3),
+                Source { bytes: None, until: AT(4_000), rate: None },
+            );
         }
         rig.world.run_until(Time::from_secs(5));
         (0..5).map(|n| (rig.sender(n), rig.receiver(n))).collect::<Vec<_>>()

@@ -84,6 +84,8 @@ pub struct Sender {
     /// Recovery ends when everything below is acknowledged (RecoveryPoint, `recover`).
     pub(super) recover: u64,
     pub(super) prr: Prr,
+    /// The last segment was sent again in vain up to here (RescueRxt).
+    pub(super) rescued: u64,
     pub(super) duplicates: u32,
     pub(super) undo: Option<Undo>,
     pub(super) timers: Timers,
@@ -131,6 +133,7 @@ impl Sender {
             phase: Phase::Open,
             recover: 0,
             prr: Prr::default(),
+            rescued: 0,
             duplicates: 0,
             undo: None,
             timers: Timers::default(),

@@ -91,10 +91,8 @@ impl Sender {
         if self.board.nxt() - self.board.una() <= u64::from(self.window.mss) {
             after = after + WORST_DELAYED_ACK;
         }
-        let at = now + after;
-        if self.timers.rto.is_some_and(|rto| at < rto) {
-            self.timers.loss = Some(at);
-        }
+        // Never later than the time-out it stands for.
+        self.timers.loss = self.timers.rto.map(|rto| rto.min(now + after));
     }
 
     /// Data has left: its timer runs (RFC 6298 §5.1).

@@ -41,7 +41,7 @@ impl Sender {
             self.restart(u64::from(config.initial_window) * u64::from(self.window.mss), now);
         }
         let Some(piece) = self.choose_new() else {
-            let rescue = self.choose_rescue().filter(|piece| self.fits(piece.len))?;
+            let rescue = self.choose_rescue()?;
             return Some(self.leave(config, rescue, true, now));
         };
         if !self.fits(piece.len) {
@@ -91,12 +91,21 @@ impl Sender {
         Some(Piece { start, len: len as u32 })
     }
 
-    /// Without new data: what may be lost (NextSeg rule 3 of RFC 6675 §4).
-    fn choose_rescue(&self) -> Option<Piece> {
-        if self.recovery == Recovery::Sack && self.phase == Phase::Recovery {
-            return self.board.next_unsacked();
+    /// Without new data: what may be lost, and once in each recovery the last segment (NextSeg rules 3 and 4
+    /// of RFC 6675 §4).
+    fn choose_rescue(&mut self) -> Option<Piece> {
+        if self.recovery != Recovery::Sack || self.phase != Phase::Recovery {
+            return None;
         }
-        None
+        let mss = self.window.mss;
+        if let Some(piece) = self.board.next_unsacked() {
+            return Some(piece).filter(|_| self.fits(mss));
+        }
+        if self.board.una() <= self.rescued || !self.fits(mss) {
+            return None;
+        }
+        self.rescued = self.recover;
+        self.board.last_unsacked()
     }
 
     fn choose_probe(&mut self) -> Option<(Piece, bool)> {

@@ -49,7 +49,7 @@ pub fn no_host_checks(_: &File) -> Vec<Finding> {
 /// This host, which is left as it is.
 pub fn this_host(file: &File) -> Vec<Finding> {
     let (ports, steered, bridge) = match file {
-        File::Experiment(_) => return Vec::new(),
+        File::Experiment(_) | File::Sweep(_) => return Vec::new(),
         File::Gateway(g) => {
             let (lan, wan) = g.gateway.ack_ports();
             (&g.ports, Steered::Acks { lan, wan }, BridgeUse::Kernel)

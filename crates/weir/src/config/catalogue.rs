@@ -76,9 +76,6 @@ const GATEWAY: [&str; 8] = [
     "frames.absorbed",
     "frames.dropped",
 ];
-/// The links of `[path]` as results name them.
-pub(super) const LINKS: [&str; 4] = ["lan.out", "lan.back", "wan.out", "wan.back"];
-
 const GRAMMAR: &str = "`flow.PATTERN.METRIC`, `class.PATTERN.METRIC`, `link.NAME.METRIC` or `gateway.METRIC`";
 
 /// Columns of series of links, or of flows.
@@ -206,7 +203,7 @@ fn known(subject: &Subject, plan: &Plan) -> Result<(), Fault> {
     };
     match subject {
         Subject::Flow(p) => none("flow", p, plan.flows().map(|f| f.id).collect()),
-        Subject::Link(n) => none("link", n, LINKS.map(str::to_string).to_vec()),
+        Subject::Link(n) => none("link", n, plan.links()),
         Subject::Class(p) => {
             let classes = plan.gateway.iter().flat_map(|g| &g.classes);
             none("class", p, classes.map(|c| c.name.clone()).collect())

@@ -93,6 +93,11 @@ impl Errors {
         Errors { source: source.clone(), list }
     }
 
+    /// The errors themselves.
+    pub(super) fn into_list(self) -> Vec<Diagnostic> {
+        self.list
+    }
+
     /// The errors as data.
     pub fn located(&self) -> Vec<Located> {
         let one = |d: &Diagnostic| {

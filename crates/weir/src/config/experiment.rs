@@ -1,13 +1,16 @@
 //! Experiment files: [`parse`] makes a [`Plan`] of one.
 
 use super::diag::{Diagnostic, Errors, Source};
-use super::reader::{parse_toml, FromValue, Only, Positive, Section, Sink};
+use super::reader::{parse_toml, FromValue, Only, Positive, Refused, Scalar, Section, Sink, NOT_YET};
 use super::units::{self, Fault};
-use super::{bins, flow, gateway, measure, path, tcp};
-use crate::plan::{Path, Plan, Reference, SeriesKind, Tcp};
+use super::{bins, flow, gateway, host, measure, path, tcp};
+use crate::plan::{Parity, Path, Plan, Probability, Reference, SeriesKind, Tcp};
 use crate::result::World;
 use sha2::{Digest, Sha256};
+use toml::de::DeTable;
 use weir_core::time::Duration;
+
+pub use super::sweep::{runs, Run};
 
 /// An experiment, not yet bound to a world.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,22 +40,28 @@ impl Experiment {
     }
 }
 
-/// Keys of the root that later versions will have.
-const FUTURE: [(&str, &str); 5] = [
-    ("sweep", "sweeps belong to the simulator, which this version does not have"),
-    ("parity", "parity is between simulator and lab; this version does not have the simulator"),
-    ("host", "the topology is the dumbbell of [path]"),
-    ("node", "the topology is the dumbbell of [path]"),
-    ("link", "the topology is the dumbbell of [path]"),
+/// Keys of the root that later versions will have, and one of other files.
+const REFUSED: [Refused; 3] = [
+    ("node", NOT_YET, "the topology is the dumbbell of [path], with [[host]] at its ends"),
+    ("link", NOT_YET, "the topology is the dumbbell of [path], with [[host]] at its ends"),
+    (
+        "ports",
+        "names interfaces of this host, which an experiment does not use",
+        "an experiment brings its own network, [path]; [ports] is for `weir run` and `weir wan`",
+    ),
 ];
 
-/// Parses an experiment. All errors of the file come at once, except that checks on results are looked
-/// at when the rest is right.
+/// Parses a single experiment; [`runs`] takes sweeps too. All errors of the file come at once, except that
+/// checks on results are looked at when the rest is right.
 pub fn parse(source: &Source) -> Result<Experiment, Errors> {
-    let table = parse_toml(source)?;
+    from_table(&parse_toml(source)?, source)
+}
+
+/// An experiment from the root table of its file.
+pub(super) fn from_table(table: &toml::Spanned<DeTable>, source: &Source) -> Result<Experiment, Errors> {
     let sink = Sink::default();
-    let mut root = Section::root(&table, &sink);
-    root.refuse(&FUTURE);
+    let mut root = Section::root(table, &sink);
+    root.refuse(&REFUSED);
     let plan = plan(root, source);
     sink.finish(source, plan).map(|(plan, only)| Experiment { plan, source: source.clone(), only })
 }
@@ -72,9 +81,15 @@ fn plan(s: Section, source: &Source) -> Option<Plan> {
     }
     s.need("flow", "[{ id = \"bulk\" }]");
     let defaults = s.section("tcp").map_or(Tcp::default(), tcp::defaults);
-    let groups = flow::groups(&s, &defaults, duration);
+    let hosts = host::groups(&s, path.rtt());
+    let groups = flow::groups(&s, &defaults, &hosts, duration);
     let series = series(&s);
     let sample = s.get::<Positive>("sample").map(|Positive(d)| d);
+    let parity = s.section("parity").map(parity);
+    if s.has("sweep") {
+        let help = "`weir sim` runs sweeps; the lab world runs one experiment at a time";
+        s.key_fault("sweep", Fault::new("`sweep` makes several experiments of this file", help));
+    }
     let (Some(name), Some(duration), false) = (name, duration, groups.is_empty()) else {
         s.has("expect");
         s.has("reference");
@@ -87,7 +102,10 @@ fn plan(s: Section, source: &Source) -> Option<Plan> {
     }
     let config_sha256 = Sha256::digest(source.text.as_bytes()).iter().map(|b| format!("{b:02x}")).collect();
     let plan = Plan { title, interval, seed, path, gateway, groups, series, ..Plan::new(&name, duration) };
-    let mut plan = Plan { sample, config_sha256, ..plan };
+    let mut plan = Plan { hosts, sample, parity, config_sha256, ..plan };
+    if s.all_well() {
+        flow::not_too_many(&s, &plan);
+    }
     if !s.all_well() {
         // Names in checks may be those of parts that are faulty.
         s.has("expect");
@@ -121,6 +139,21 @@ fn series(s: &Section) -> Vec<SeriesKind> {
         kinds.dedup();
     }
     kinds.unwrap_or_default()
+}
+
+/// `[parity]`: fractions, as numbers or percentages.
+fn parity(s: Section) -> Parity {
+    let fraction = |key, default| {
+        let parsed =
+            s.parsed(key, |(Scalar::Text(text) | Scalar::Number(text))| match units::probability(&text) {
+                Ok(p) => Ok(p.trillionths() as f64 / Probability::ONE.trillionths() as f64),
+                Err(_) => Err(Fault::new(format!("{text} is not a fraction from 0 to 1"), "0.05 or \"5%\"")),
+            });
+        parsed.unwrap_or(default)
+    };
+    let parity = Parity { goodput: fraction("goodput", 0.05), fct: fraction("fct", 0.1) };
+    s.finish();
+    parity
 }
 
 fn reference(s: Section, plan: &Plan) -> Reference {

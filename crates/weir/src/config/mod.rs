@@ -8,12 +8,15 @@
 mod bins;
 mod catalogue;
 pub mod diag;
+mod distribution;
 pub mod experiment;
 mod flow;
 pub mod gateway;
+mod host;
 mod measure;
 pub mod path;
 mod reader;
+mod sweep;
 mod tcp;
 pub mod units;
 
@@ -24,6 +27,8 @@ pub use diag::{Errors, Source};
 pub enum File {
     /// An experiment.
     Experiment(Box<experiment::Experiment>),
+    /// An experiment with `[sweep]`: its runs, at least one.
+    Sweep(Vec<experiment::Run>),
     /// `gateway.toml`: `[ports]` and `[gateway]`.
     Gateway(gateway::GatewayFile),
     /// `[ports]` and `[path]`.
@@ -31,15 +36,23 @@ pub enum File {
 }
 
 /// Parses a file of any kind: with `[ports]` it is a gateway's, or an emulator's if it has `[path]` too;
-/// without, an experiment.
+/// without, or with flows, an experiment.
 pub fn parse(source: &Source) -> Result<File, Errors> {
-    let (has_ports, has_path) = {
+    let has = {
         let table = reader::parse_toml(source)?;
-        (table.get_ref().get("ports").is_some(), table.get_ref().get("path").is_some())
+        ["ports", "path", "flow"].map(|key| table.get_ref().contains_key(key))
     };
-    match (has_ports, has_path) {
-        (false, _) => experiment::parse(source).map(|e| File::Experiment(Box::new(e))),
-        (true, false) => gateway::parse(source).map(File::Gateway),
-        (true, true) => path::parse_wan(source).map(File::Wan),
+    match has {
+        [true, false, false] => gateway::parse(source).map(File::Gateway),
+        [true, true, false] => path::parse_wan(source).map(File::Wan),
+        _ => experiments(source),
+    }
+}
+
+fn experiments(source: &Source) -> Result<File, Errors> {
+    let mut runs = experiment::runs(source)?;
+    match runs.as_slice() {
+        [run] if run.settings.is_empty() => Ok(File::Experiment(Box::new(runs.remove(0).experiment))),
+        _ => Ok(File::Sweep(runs)),
     }
 }

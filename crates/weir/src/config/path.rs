@@ -2,7 +2,7 @@
 
 use super::diag::{Errors, Source};
 use super::gateway::Ports;
-use super::reader::{parse_toml, Section, Sink};
+use super::reader::{parse_toml, Section, Sink, NOT_YET};
 use super::units::{Fault, QueueLimit};
 use crate::plan::{Link, Loss, Path, Probability, Queue};
 use weir_core::rate::Rate;
@@ -62,8 +62,17 @@ impl<'a> Written<'a> {
         Written { at, rate, delay, loss: random.or(every), queue, mark, overhead }
     }
 
-    /// What is said for both directions may not be said again for one.
-    fn said_twice(&self, both: &Written, name: &str) {
+    fn finish(mut self) {
+        self.at.refuse(&[
+            ("jitter", NOT_YET, "links have a constant delay"),
+            ("aqm", NOT_YET, "queues drop at their tail"),
+            ("reorder", NOT_YET, "links keep the order"),
+        ]);
+        self.at.finish();
+    }
+
+    /// What is said for both directions may not be said again for one of `names`.
+    fn said_twice(&self, both: &Written, names: [&str; 2]) {
         for (key, other) in [
             ("rate", "rate"),
             ("delay", "delay"),
@@ -76,8 +85,11 @@ impl<'a> Written<'a> {
             ("loss_every", "loss_every"),
         ] {
             if self.at.has(key) && both.at.has(other) {
-                let message = format!("`path.wan.{name}.{key}` together with `path.wan.{other}`");
-                let help = "`path.wan` is for both directions: say it there, or in `out` and `back`";
+                let (own, both) = (self.at.path(), both.at.path());
+                let message = format!("`{own}.{key}` together with `{both}.{other}`");
+                let [one, two] = names;
+                let help =
+                    format!("`{both}` is for both directions: say it there, or in `{one}` and `{two}`");
                 self.at.key_fault(key, Fault::new(message, help));
             }
         }
@@ -86,15 +98,15 @@ impl<'a> Written<'a> {
 
 /// Reads `[path]`. Faults go to the section's sink; what is faulty is missing from the value.
 pub(super) fn path(mut s: Section) -> Path {
-    s.refuse(&[("mtu", "frames are as long as the interfaces allow: 1500 bytes of IP")]);
+    s.refuse(&[("mtu", NOT_YET, "frames are as long as the interfaces allow: 1500 bytes of IP")]);
     let given_rtt = s.get::<Duration>("rtt");
     let lan = s.section("lan").map(Written::read);
     let wan = s.section("wan").map(Written::read);
     let side = |name| wan.as_ref().and_then(|w| w.at.section(name)).map(Written::read);
     let (out, back) = (side("out"), side("back"));
-    for (own, name) in [(&out, "out"), (&back, "back")] {
-        if let (Some(own), Some(both)) = (own, &wan) {
-            own.said_twice(both, name);
+    for own in [&out, &back].into_iter().flatten() {
+        if let Some(both) = &wan {
+            own.said_twice(both, ["out", "back"]);
         }
     }
 
@@ -121,16 +133,31 @@ pub(super) fn path(mut s: Section) -> Path {
         wan_out: link(out.as_ref(), wan.as_ref(), out_delay, rtt),
         wan_back: link(back.as_ref(), wan.as_ref(), back_delay, rtt),
     };
-    for mut w in [lan, wan, out, back].into_iter().flatten() {
-        w.at.refuse(&[
-            ("jitter", "links have a constant delay"),
-            ("aqm", "queues drop at their tail"),
-            ("reorder", "links keep the order"),
-        ]);
-        w.at.finish();
+    for w in [lan, wan, out, back].into_iter().flatten() {
+        w.finish();
     }
     s.finish();
     path
+}
+
+/// Both directions of the access link of a host, `up` and `down`, whose keys stand beside its name. `rtt` is that of
+/// the path.
+pub(super) fn access(s: Section, rtt: Duration) -> (Link, Link) {
+    let both = Written::read(s);
+    let side = |name| both.at.section(name).map(Written::read);
+    let (up, down) = (side("up"), side("down"));
+    for own in [&up, &down].into_iter().flatten() {
+        own.said_twice(&both, ["up", "down"]);
+    }
+    let delay = |own: &Option<Written>| own.as_ref().and_then(|o| o.delay).or(both.delay).unwrap_or_default();
+    let (up_delay, down_delay) = (delay(&up), delay(&down));
+    let rtt = rtt + up_delay + down_delay;
+    let links =
+        (link(up.as_ref(), Some(&both), up_delay, rtt), link(down.as_ref(), Some(&both), down_delay, rtt));
+    for w in [up, down].into_iter().flatten().chain([both]) {
+        w.finish();
+    }
+    links
 }
 
 /// The delays of WAN out and WAN back that make a round trip of `rtt` with the LAN's two.

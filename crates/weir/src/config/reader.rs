@@ -35,6 +35,10 @@ impl Sink {
     pub fn push(&self, span: Range<usize>, fault: Fault) {
         self.faults.borrow_mut().push(diagnostic(span, fault));
     }
+    /// No faults so far?
+    pub fn is_empty(&self) -> bool {
+        self.faults.borrow().is_empty()
+    }
     /// `value`, unless there were faults.
     pub fn finish<T>(self, source: &Source, value: Option<T>) -> Result<(T, Vec<Only>), Errors> {
         let faults = self.faults.into_inner();
@@ -189,6 +193,12 @@ impl FromValue for Scalar {
     }
 }
 
+/// A key that is refused, what is said of it after its name, and why.
+pub type Refused = (&'static str, &'static str, &'static str);
+
+/// What is said of keys that are not built yet.
+pub const NOT_YET: &str = "does not exist yet";
+
 /// A table being read.
 pub struct Section<'a> {
     table: &'a DeTable<'a>,
@@ -199,8 +209,8 @@ pub struct Section<'a> {
     asked: RefCell<Vec<&'static str>>,
     /// Required keys that are not there, with an example of each.
     missing: RefCell<Vec<(&'static str, String)>>,
-    /// Keys that are known to be missing from this version, with the reason.
-    future: &'static [(&'static str, &'static str)],
+    /// Keys that are known and refused.
+    refused: &'static [Refused],
 }
 
 impl<'a> Section<'a> {
@@ -217,13 +227,13 @@ impl<'a> Section<'a> {
             sink,
             asked: RefCell::default(),
             missing: RefCell::default(),
-            future: &[],
+            refused: &[],
         }
     }
 
-    /// Keys that will be refused as not built yet, each with what there is to say about it.
-    pub fn refuse(&mut self, future: &'static [(&'static str, &'static str)]) {
-        self.future = future;
+    /// Keys that are no keys here but that people may try.
+    pub fn refuse(&mut self, refused: &'static [Refused]) {
+        self.refused = refused;
     }
 
     fn entry(&self, key: &'static str) -> Option<(Range<usize>, &'a toml::Spanned<DeValue<'a>>)> {
@@ -277,7 +287,7 @@ impl<'a> Section<'a> {
 
     /// Has nothing been wrong so far, anywhere in the file?
     pub fn all_well(&self) -> bool {
-        self.sink.faults.borrow().is_empty()
+        self.sink.is_empty()
     }
 
     /// The path of this table: `path.wan`.
@@ -296,10 +306,16 @@ impl<'a> Section<'a> {
 
     /// The value of a key; `None` if it is absent or faulty, which is noted.
     pub fn get<T: FromValue>(&self, key: &'static str) -> Option<T> {
-        self.get_with(key, T::from_value)
+        self.value(key, T::from_value)
     }
 
-    fn get_with<T>(&self, key: &'static str, parse: impl FnOnce(&DeValue) -> Result<T, Fault>) -> Option<T> {
+    /// Is the key there with a table as its value?
+    pub fn is_table(&self, key: &'static str) -> bool {
+        self.entry(key).is_some_and(|(_, v)| matches!(v.get_ref(), DeValue::Table(_)))
+    }
+
+    /// The value of a key parsed by a function.
+    pub fn value<T>(&self, key: &'static str, parse: impl FnOnce(&DeValue) -> Result<T, Fault>) -> Option<T> {
         let (_, value) = self.entry(key)?;
         match parse(value.get_ref()) {
             Ok(v) => Some(v),
@@ -316,7 +332,7 @@ impl<'a> Section<'a> {
         key: &'static str,
         check: impl FnOnce(T) -> Result<U, Fault>,
     ) -> Option<U> {
-        self.get_with(key, |v| T::from_value(v).and_then(check))
+        self.value(key, |v| T::from_value(v).and_then(check))
     }
 
     /// A whole number from `range`.
@@ -511,8 +527,8 @@ impl<'a> Section<'a> {
 
     fn unknown(&self, name: &str) -> Fault {
         let full = self.full(name);
-        if let Some((_, why)) = self.future.iter().find(|(k, _)| *k == name) {
-            return Fault::new(format!("`{full}` does not exist yet"), *why);
+        if let Some((_, what, why)) = self.refused.iter().find(|(k, ..)| *k == name) {
+            return Fault::new(format!("`{full}` {what}"), *why);
         }
         let guess = self.guess(name).map_or(String::new(), |k| format!("did you mean `{k}`? "));
         let place =

@@ -30,7 +30,6 @@ const SIMULATED: [&str; 13] = [
 ];
 
 /// Every key.
-#[allow(dead_code)]
 pub(super) fn keys() -> impl Iterator<Item = &'static str> {
     BOTH.into_iter().chain(SIMULATED)
 }

@@ -198,6 +198,29 @@ pub fn positive_duration(text: &str) -> Result<Duration, Fault> {
     }
 }
 
+/// A frequency, as the time from one to the next: `100/s`, `0.5/ms`, `30/min`; rounded to the nanosecond.
+pub fn frequency(text: &str) -> Result<Duration, Fault> {
+    const HELP: &str = "rates of arrivals are numbers per us, ms, s or min: \"100/s\", \"0.5/ms\"";
+    let wrong = |why: &str| Fault::new(format!("\"{text}\" is {why}"), HELP);
+    let (number, unit) = text.split_once('/').ok_or_else(|| wrong("not a rate of arrivals"))?;
+    let number = Decimal::parse(number.trim()).ok_or_else(|| wrong("not a rate of arrivals"))?;
+    let units = &DURATION_UNITS[1..];
+    let (_, nanos) =
+        units.iter().find(|(name, _)| *name == unit.trim()).ok_or_else(|| wrong("not a rate of arrivals"))?;
+    // digits × 10^-scale in `nanos`: one every nanos × 10^scale / digits.
+    let per = 10u128.checked_pow(number.scale).and_then(|p| p.checked_mul(u128::from(*nanos)));
+    let gap = match (per, number.digits) {
+        (_, 0) => return Err(wrong("never")),
+        (Some(per), digits) => (per + digits / 2) / digits,
+        (None, _) => u128::MAX,
+    };
+    match u64::try_from(gap) {
+        Ok(0) => Err(wrong("more than one in a nanosecond")),
+        Ok(gap) => Ok(Duration::from_nanos(gap)),
+        Err(_) => Err(wrong("less than one in 500 years")),
+    }
+}
+
 /// A size in bytes: `64KiB`, `1500`.
 pub fn size(text: &str) -> Result<u64, Fault> {
     quantity(text, "size", &SIZE_UNITS, SIZE_HELP)
@@ -399,6 +422,19 @@ mod tests {
         assert!(matches!(queue("0.5bdp").unwrap(), QueueLimit::Bdp(_)));
         for wrong in ["100", "0p", "0bdp", "1.5p", "many"] {
             assert!(queue(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn frequencies() {
+        let gap = |t: &str| frequency(t).unwrap().as_nanos();
+        assert_eq!(gap("100/s"), 10_000_000);
+        assert_eq!(gap("0.5/ms"), 2_000_000);
+        assert_eq!(gap("30 / min"), 2_000_000_000);
+        assert_eq!(gap("3/s"), 333_333_333);
+        assert_eq!(gap("1.5/s"), 666_666_667);
+        for wrong in ["100", "100/h", "/s", "0/s", "-1/s", "1e10/s", "100/s/s", "0.00000000001/min"] {
+            assert!(frequency(wrong).is_err(), "{wrong}");
         }
     }
 

@@ -1,0 +1,337 @@
+//! BBR, version 1, as in Linux (`tcp_bbr.c`; Cardwell et al., "BBR: congestion-based congestion control",
+//! CACM 60(2), 2017; draft-cardwell-iccrg-bbr-congestion-control-00).
+//!
+//! BBR estimates the bottleneck's bandwidth (the largest delivery rate of ten rounds) and the path's delay
+//! (the smallest RTT of ten seconds), paces at the one and keeps about their product in flight. Beyond the
+//! draft, like Linux: 1 % less than the bandwidth is paced, a policer is found ([`policer`]) and lumps of ACKs
+//! are allowed for ([`aggregation`]).
+//!
+//! Different from Linux: time is not counted to the moment when the next segment may leave, so that what is
+//! in flight may seem larger by one burst; the maximum is exact where Linux keeps three samples of it; where
+//! the cycle of gains begins comes from the flow's seed. A mark is ignored, as in Linux.
+//!
+//! Gains are in 256ths, bandwidths bytes per second.
+
+mod aggregation;
+mod bandwidth;
+mod policer;
+mod rtt;
+#[cfg(test)]
+mod tests;
+mod window;
+
+use super::{Ack, Congestion, CongestionControl, Options, Phase, Window};
+use aggregation::Aggregation;
+use bandwidth::{mul_div, per_second, MaxFilter};
+use policer::{Observation, Policer};
+use weir_core::rate::Rate;
+use weir_core::rng::Rng;
+use weir_core::time::{Duration, Time};
+
+/// A gain of 1.
+const UNIT: u64 = 256;
+/// 2 / ln 2: doubles what is sent each round.
+const HIGH_GAIN: u64 = UNIT * 2885 / 1000 + 1;
+/// Its inverse.
+const DRAIN_GAIN: u64 = UNIT * 1000 / 2885;
+/// Window in [`Mode::ProbeBw`], for delayed and lumped ACKs.
+const CWND_GAIN: u64 = 2 * UNIT;
+/// Probe, drain what that queued, cruise.
+const CYCLE: [u64; 8] = [UNIT * 5 / 4, UNIT * 3 / 4, UNIT, UNIT, UNIT, UNIT, UNIT, UNIT];
+/// Index of the phase that probes.
+const CYCLE_UP: usize = 0;
+/// The pipe is full when three rounds have grown the bandwidth by less than a quarter.
+const FULL_ROUNDS: u32 = 3;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    /// Doubling until the bandwidth stays.
+    Startup,
+    /// Until the queue that made is gone.
+    Drain,
+    /// Cycling the pacing gain.
+    ProbeBw { phase: usize, since: Time },
+    /// Almost nothing in flight, to see the delay without queue.
+    ProbeRtt,
+}
+
+/// Rounds by packets: a round ends with the first ACK of something sent after it began.
+#[derive(Clone, Copy, Debug, Default)]
+struct Round {
+    count: u64,
+    /// Bytes delivered in all when the round began.
+    end: u64,
+    /// Did the present ACK begin one?
+    started: bool,
+}
+
+/// Whether the pipe has ever been full.
+#[derive(Clone, Copy, Debug, Default)]
+struct Full {
+    bw: u64,
+    rounds: u32,
+    reached: bool,
+}
+
+/// BBR.
+#[derive(Clone, Debug)]
+pub struct Bbr {
+    mode: Mode,
+    round: Round,
+    max_bw: MaxFilter,
+    full: Full,
+    policer: Policer,
+    aggregation: Aggregation,
+    /// Smallest delay, and when it was seen or last probed for.
+    min_rtt: Option<Duration>,
+    min_rtt_stamp: Time,
+    /// When a probe of the delay may end, once little enough is in flight.
+    probe_done: Option<Time>,
+    probe_round_done: bool,
+    /// Samples of what was sent at these totals of delivered bytes are as small as the probe.
+    probe_limited: Option<(u64, u64)>,
+    idle_restart: bool,
+    prior_phase: Phase,
+    prior_cwnd: u64,
+    conservation: bool,
+    /// The sender is in [`Phase::Recovery`] because of a mark, not of a loss.
+    marked: bool,
+    initial_cwnd: u64,
+    pacing: Option<Rate>,
+    /// The pacing rate came from a measured RTT.
+    seen_rtt: bool,
+    lost: u64,
+    /// The last delivery: when, and bytes in all.
+    delivered_at: Time,
+    delivered: u64,
+    rng: Rng,
+}
+
+impl Bbr {
+    /// BBR with these options.
+    pub fn new(options: &Options) -> Bbr {
+        Bbr {
+            mode: Mode::Startup,
+            round: Round::default(),
+            max_bw: MaxFilter::default(),
+            full: Full::default(),
+            policer: Policer::default(),
+            aggregation: Aggregation::default(),
+            min_rtt: None,
+            min_rtt_stamp: Time::ZERO,
+            probe_done: None,
+            probe_round_done: false,
+            probe_limited: None,
+            idle_restart: false,
+            prior_phase: Phase::Open,
+            prior_cwnd: 0,
+            conservation: false,
+            marked: false,
+            initial_cwnd: 0,
+            pacing: None,
+            seen_rtt: false,
+            lost: 0,
+            delivered_at: Time::ZERO,
+            delivered: 0,
+            rng: Rng::new(options.seed),
+        }
+    }
+
+    /// For [`super::CONTROLS`].
+    pub(super) fn make(options: &Options) -> Box<dyn CongestionControl> {
+        Box::new(Bbr::new(options))
+    }
+
+    /// The estimate to send at.
+    fn bandwidth(&self) -> u64 {
+        self.policer.bandwidth().unwrap_or(self.max_bw.max())
+    }
+
+    fn pacing_gain(&self) -> u64 {
+        match self.mode {
+            Mode::Startup => HIGH_GAIN,
+            Mode::Drain => DRAIN_GAIN,
+            Mode::ProbeBw { .. } if self.policer.bandwidth().is_some() => UNIT,
+            Mode::ProbeBw { phase, .. } => CYCLE[phase],
+            Mode::ProbeRtt => UNIT,
+        }
+    }
+
+    fn cwnd_gain(&self) -> u64 {
+        match self.mode {
+            Mode::Startup | Mode::Drain => HIGH_GAIN,
+            Mode::ProbeBw { .. } => CWND_GAIN,
+            Mode::ProbeRtt => UNIT,
+        }
+    }
+
+    /// Paces at a gain times 99 % of `bw`. Before the pipe is full it only becomes faster.
+    fn set_pacing(&mut self, bw: u64, gain: u64) {
+        let bits = mul_div(bw, gain * 8 * 99, UNIT * 100);
+        let faster = self.pacing.is_none_or(|now| bits > now.bps());
+        if self.full.reached || faster {
+            self.pacing = Rate::from_bps(bits).or(self.pacing);
+        }
+    }
+
+    /// The rate before there is a sample: the window in one RTT, 1 ms if that is not known.
+    fn initial_pacing(&mut self, w: &Window, rtt: Option<Duration>) {
+        self.seen_rtt = rtt.is_some();
+        self.pacing = None;
+        self.set_pacing(per_second(w.cwnd, rtt.unwrap_or(Duration::from_millis(1))), HIGH_GAIN);
+    }
+
+    /// Rounds, the bandwidth (§4.1.1) and lumps of ACKs. An interval shorter than any round is a burst of
+    /// ACKs, not a rate (draft-cheng-iccrg-delivery-rate-estimation §3.3).
+    fn update_bandwidth(&mut self, w: &Window, ack: &Ack) {
+        self.round.started = false;
+        let Some(s) = ack.sample.filter(|s| s.interval >= ack.min_rtt) else { return };
+        if s.prior_delivered >= self.round.end {
+            self.round.end = ack.total_delivered;
+            self.round.count += 1;
+            self.round.started = true;
+            self.conservation = false;
+        }
+        let app_limited = s.app_limited || self.limited_by_probe(s.prior_delivered);
+        self.look_for_policer(ack.lost > 0, app_limited);
+        let bw = per_second(s.delivered, s.interval);
+        if !app_limited || bw >= self.max_bw.max() {
+            self.max_bw.update(self.round.count, bw);
+        }
+        let (bw, started) = (self.bandwidth(), self.round.started);
+        self.aggregation.update(ack.now, ack.delivered, bw, started, w.cwnd, w.mss);
+        self.check_full_pipe(app_limited);
+    }
+
+    fn look_for_policer(&mut self, losses: bool, app_limited: bool) {
+        let o = self.observation(losses, app_limited);
+        if self.policer.observe(&o, matches!(self.mode, Mode::ProbeBw { .. })) {
+            self.enter_probe_bw(self.delivered_at);
+        }
+    }
+
+    fn observation(&self, losses: bool, app_limited: bool) -> Observation {
+        Observation {
+            now: self.delivered_at,
+            round_start: self.round.started,
+            losses,
+            app_limited,
+            delivered: self.delivered,
+            lost: self.lost,
+        }
+    }
+
+    /// §4.3.2.2.
+    fn check_full_pipe(&mut self, app_limited: bool) {
+        if self.full.reached || !self.round.started || app_limited {
+            return;
+        }
+        let bw = self.max_bw.max();
+        if bw >= self.full.bw.saturating_add(self.full.bw / 4) {
+            (self.full.bw, self.full.rounds) = (bw, 0);
+            return;
+        }
+        self.full.rounds += 1;
+        self.full.reached = self.full.rounds >= FULL_ROUNDS;
+    }
+
+    /// §4.3.4.3. Phases last for the delay; probing until the queue shows it or something is lost, draining no
+    /// longer than there is a queue.
+    fn update_cycle(&mut self, w: &Window, ack: &Ack) {
+        let Mode::ProbeBw { phase, since } = self.mode else { return };
+        let gain = self.pacing_gain();
+        let full = self.min_rtt.is_some_and(|rtt| ack.now.since(since) > rtt);
+        let next = match gain {
+            UNIT => full,
+            g if g > UNIT => full && (ack.lost > 0 || ack.prior_in_flight >= self.inflight(w, g)),
+            _ => full || ack.prior_in_flight <= self.inflight(w, UNIT),
+        };
+        if next {
+            self.mode = Mode::ProbeBw { phase: (phase + 1) % CYCLE.len(), since: ack.now };
+        }
+    }
+
+    /// Begins the cycle in any phase but the one that drains (§4.3.4.2).
+    fn enter_probe_bw(&mut self, now: Time) {
+        let phase = (CYCLE.len() - self.rng.below(CYCLE.len() as u64 - 1) as usize) % CYCLE.len();
+        self.mode = Mode::ProbeBw { phase, since: now };
+    }
+
+    /// §4.3.3.
+    fn check_drain(&mut self, w: &Window, ack: &Ack) {
+        if self.mode == Mode::Startup && self.full.reached {
+            self.mode = Mode::Drain;
+        }
+        if self.mode == Mode::Drain && ack.in_flight <= self.inflight(w, UNIT) {
+            self.enter_probe_bw(ack.now);
+        }
+    }
+}
+
+impl CongestionControl for Bbr {
+    fn on_established(&mut self, w: &mut Window, now: Time, rtt: Option<Duration>) {
+        self.initial_cwnd = w.cwnd;
+        self.min_rtt = rtt;
+        self.min_rtt_stamp = now;
+        self.aggregation.restart(now);
+        self.initial_pacing(w, rtt);
+    }
+
+    fn on_ack(&mut self, w: &mut Window, ack: &Ack) {
+        self.lost += ack.lost;
+        if ack.delivered > 0 {
+            (self.delivered_at, self.delivered) = (ack.now, ack.total_delivered);
+        }
+        self.update_bandwidth(w, ack);
+        self.update_cycle(w, ack);
+        self.check_drain(w, ack);
+        self.update_min_rtt(w, ack);
+        if !self.seen_rtt && ack.srtt != Duration::ZERO {
+            self.initial_pacing(w, Some(ack.srtt));
+        }
+        self.set_pacing(self.bandwidth(), self.pacing_gain());
+        // Only repair of losses is recovery for BBR.
+        let phase = if self.marked && ack.phase == Phase::Recovery { Phase::Open } else { ack.phase };
+        self.set_cwnd(w, ack, phase);
+    }
+
+    fn on_congestion(&mut self, w: &mut Window, _now: Time, in_flight: u64, congestion: Congestion) {
+        self.save_cwnd(w);
+        self.marked = congestion == Congestion::Ecn;
+        if congestion == Congestion::Timeout {
+            // The end of a round, in which all in flight was lost.
+            w.cwnd = u64::from(w.mss);
+            self.prior_phase = Phase::Loss;
+            self.lost += in_flight;
+            self.full.bw = 0;
+            self.round.started = true;
+            self.look_for_policer(true, false);
+        }
+    }
+
+    fn on_undo(&mut self, _w: &mut Window, _now: Time) {
+        // The bandwidth of spurious recovery said nothing.
+        (self.full.bw, self.full.rounds) = (0, 0);
+        let o = self.observation(false, false);
+        self.policer.reset(&o);
+    }
+
+    fn on_restart(&mut self, w: &mut Window, now: Time, _idle: Duration) {
+        self.idle_restart = true;
+        self.aggregation.restart(now);
+        match self.mode {
+            // §4.3.4.4: at the bandwidth, neither more nor less.
+            Mode::ProbeBw { .. } => self.set_pacing(self.bandwidth(), UNIT),
+            Mode::ProbeRtt => self.check_probe_done(w, now),
+            _ => {}
+        }
+    }
+
+    fn pacing_rate(&self) -> Option<Rate> {
+        self.pacing
+    }
+
+    fn owns_recovery(&self) -> bool {
+        true
+    }
+}

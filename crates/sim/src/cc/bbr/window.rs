@@ -1,0 +1,96 @@
+//! BBR's congestion window (draft-cardwell-iccrg-bbr-congestion-control-00 §4.2.3).
+
+use super::bandwidth::{bytes_in, mul_div};
+use super::{Bbr, Mode, CYCLE_UP, UNIT};
+use crate::cc::{Ack, Phase, Window};
+
+/// The smallest window, in segments: two on their way and two for ACKs of two segments each.
+pub(super) const MIN_SEGMENTS: u64 = 4;
+/// Below this pacing rate in bytes per second (1.2 Mb/s) a host sends single segments, else at least two.
+const ONE_SEGMENT_RATE: u64 = 1_200_000 / 8;
+/// A giant frame has room for so many bytes.
+const GIANT: u64 = 65_536 - 1 - 320;
+
+impl Bbr {
+    /// After an ACK.
+    pub(super) fn set_cwnd(&mut self, w: &mut Window, ack: &Ack, phase: Phase) {
+        let min = MIN_SEGMENTS * u64::from(w.mss);
+        if ack.delivered > 0 && !self.recover_or_restore(w, ack, phase) {
+            let target = self.target(w);
+            if self.full.reached {
+                w.cwnd = (w.cwnd + ack.delivered).min(target);
+            } else if w.cwnd < target || ack.total_delivered < self.initial_cwnd {
+                w.cwnd += ack.delivered;
+            }
+            w.cwnd = w.cwnd.max(min);
+        }
+        if self.mode == Mode::ProbeRtt {
+            w.cwnd = w.cwnd.min(min);
+        }
+    }
+
+    /// What a window of `gain` times the BDP is in bytes, with room for what hosts send at once.
+    pub(super) fn inflight(&self, w: &Window, gain: u64) -> u64 {
+        self.quantized(w, self.bdp(w, self.max_bw.max(), gain))
+    }
+
+    fn target(&self, w: &Window) -> u64 {
+        let bw = self.bandwidth();
+        let extra = if self.full.reached { self.aggregation.extra(bw) } else { 0 };
+        self.quantized(w, self.bdp(w, bw, self.cwnd_gain()) + extra)
+    }
+
+    /// In bytes; before the first sample of the delay the initial window.
+    fn bdp(&self, w: &Window, bw: u64, gain: u64) -> u64 {
+        match self.min_rtt {
+            None => self.initial_cwnd.max(u64::from(w.mss)),
+            Some(rtt) => mul_div(bytes_in(bw, rtt), gain, UNIT),
+        }
+    }
+
+    /// As Linux: whole segments, three bursts of the host, an even number for delayed ACKs, and room to
+    /// probe with.
+    fn quantized(&self, w: &Window, bytes: u64) -> u64 {
+        let mss = u64::from(w.mss);
+        let mut segments = bytes.div_ceil(mss) + 3 * self.burst(mss);
+        segments += segments % 2;
+        if matches!(self.mode, Mode::ProbeBw { phase: CYCLE_UP, .. }) {
+            segments += 2;
+        }
+        segments.saturating_mul(mss)
+    }
+
+    /// Segments that a host hands to its interface at once: about 1 ms of them.
+    fn burst(&self, mss: u64) -> u64 {
+        let rate = self.pacing.map_or(0, |r| r.bps() / 8);
+        let least = if rate < ONE_SEGMENT_RATE { 1 } else { 2 };
+        ((rate >> 10).min(GIANT) / mss).max(least)
+    }
+
+    /// In recovery: one segment out for each delivered in the first round, later up to two; afterwards the
+    /// window from before. True if the window is not to grow otherwise.
+    fn recover_or_restore(&mut self, w: &mut Window, ack: &Ack, phase: Phase) -> bool {
+        if ack.lost > 0 {
+            w.cwnd = w.cwnd.saturating_sub(ack.lost).max(u64::from(w.mss));
+        }
+        if phase == Phase::Recovery && self.prior_phase != Phase::Recovery {
+            self.conservation = true;
+            self.round.end = ack.total_delivered;
+            w.cwnd = ack.in_flight + ack.delivered;
+        } else if phase == Phase::Open && self.prior_phase != Phase::Open {
+            self.conservation = false;
+            w.cwnd = w.cwnd.max(self.prior_cwnd);
+        }
+        self.prior_phase = phase;
+        if self.conservation {
+            w.cwnd = w.cwnd.max(ack.in_flight + ack.delivered);
+        }
+        self.conservation
+    }
+
+    /// Remembers the last good window: one that neither recovery nor a probe of the delay made small.
+    pub(super) fn save_cwnd(&mut self, w: &Window) {
+        let good = self.prior_phase == Phase::Open && self.mode != Mode::ProbeRtt;
+        self.prior_cwnd = if good { w.cwnd } else { self.prior_cwnd.max(w.cwnd) };
+    }
+}
