@@ -61,7 +61,9 @@ pub struct RunResult {
     pub classes: Vec<ClassResult>,
     /// Links, each direction by itself.
     pub links: Vec<LinkResult>,
-    /// Values over time, by flow identifier or link name.
+    /// Values over time, by flow identifier or link name. Bytes received by a flow are in the series of its name, or, if
+    /// others of its values were recorded, which are there then, in `<flow>.received`; what the gateway held of it is in
+    /// `<flow>.held` if it was not looked at together with the others.
     pub series: BTreeMap<String, Series>,
 }
 
@@ -237,6 +239,15 @@ impl FlowResult {
 }
 
 impl RunResult {
+    /// A column of the series of a flow or link, and its times: of the series of that name, or of one of its parts.
+    pub fn column(&self, name: &str, column: &str) -> Option<(&[f64], &[f64])> {
+        let parts = ["", ".received", ".held"].map(|part| format!("{name}{part}"));
+        parts.iter().find_map(|key| {
+            let series = self.series.get(key)?;
+            Some((series.t_s.as_slice(), series.columns.get(column)?.0.as_slice()))
+        })
+    }
+
     /// The flows of each group, in order of appearance.
     pub fn groups(&self) -> Vec<(&str, Vec<&FlowResult>)> {
         let mut groups: Vec<(&str, Vec<&FlowResult>)> = Vec::new();

@@ -52,12 +52,12 @@ impl<W: Write> Pcap<W> {
 mod tests {
     use super::*;
 
-    /// The example of RFC 1071 is of no use here; this segment was summed by hand: an ACK from 10.0.0.1:1 to
-    /// 10.0.0.2:2 with one byte of payload.
+    /// A segment from 10.0.0.1:1 to 10.0.0.2:2 with one byte of payload, summed by hand.
     #[test]
     fn a_frame_by_hand() {
+        // IP: 4500 + 0029 + 4000 + 4006 + 0a00 + 0001 + 0a00 + 0002 is 0xd932, its complement 0x26cd.
         let mut head = vec![2; 12];
-        head.extend([8, 0, 0x45, 0, 0, 41, 0, 0, 0x40, 0, 64, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+        head.extend([8, 0, 0x45, 0, 0, 41, 0, 0, 0x40, 0, 64, 6, 0x26, 0xcd, 10, 0, 0, 1, 10, 0, 0, 2]);
         head.extend([0, 1, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0x50, 0x10, 0, 0, 0xff, 0xff, 0, 0]);
         let mut out = Vec::new();
         let mut file = Pcap::begin(&mut out).unwrap();

@@ -79,7 +79,7 @@ impl Recorder {
         if self.kinds.contains(&SeriesKind::Queue) {
             self.record_queues(topology, now);
         }
-        if self.kinds.iter().any(|kind| *kind != SeriesKind::Queue) {
+        if self.kinds.contains(&SeriesKind::Held) || self.senders {
             self.record_flows(topology, now);
         }
     }
@@ -108,7 +108,9 @@ impl Recorder {
                     _ => (),
                 }
             }
-            rows.row(now, values);
+            if !values.is_empty() {
+                rows.row(now, values);
+            }
         }
     }
 
