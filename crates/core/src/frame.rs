@@ -85,6 +85,21 @@ enum Memory {
     Mapped(&'static mut [u8]),
 }
 
+impl Memory {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Memory::Owned(m) => m,
+            Memory::Mapped(m) => m,
+        }
+    }
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        match self {
+            Memory::Owned(m) => m,
+            Memory::Mapped(m) => m,
+        }
+    }
+}
+
 /// A pool of equal chunks and the door through which every frame enters and leaves.
 ///
 /// Part of it is reserved for frames that nodes make themselves (generated ACKs): receiving never
@@ -133,11 +148,7 @@ impl Frames {
 
     fn with_memory(memory: Memory, chunk_size: usize, reserve: usize) -> Frames {
         assert!((128..=65_535).contains(&chunk_size), "chunk size {chunk_size}");
-        let bytes = match &memory {
-            Memory::Owned(m) => m.len(),
-            Memory::Mapped(m) => m.len(),
-        };
-        let chunks = bytes / chunk_size;
+        let chunks = memory.bytes().len() / chunk_size;
         Frames {
             memory,
             chunk_size,
@@ -259,13 +270,21 @@ impl Frames {
         if len > self.chunk_size {
             return None;
         }
-        if self.free.is_empty() && !self.grow() {
-            self.exhausted += 1;
-        }
-        let chunk = self.free.pop()?;
-        self.made += 1;
+        let chunk = self.take_reserved()?;
         self.chunk_mut(chunk)[..len].fill(0);
         Some(self.received(chunk, 0, len, len, at))
+    }
+
+    /// A copy of a frame's headers: of its first `head` bytes, or as many as are present. It is as long and has the
+    /// same checksum state, and counts as made. `None` when no chunk is free (counted).
+    pub fn copy_head(&mut self, frame: &Frame, head: usize, at: Time) -> Option<Frame> {
+        let head = head.min(frame.head_len());
+        let mut copy = self.make(head, at)?;
+        let from = frame.chunk as usize * self.chunk_size + frame.offset();
+        let to = copy.chunk as usize * self.chunk_size;
+        self.memory.bytes_mut().copy_within(from..from + head, to);
+        (copy.len, copy.gso_size, copy.checksum) = (frame.len, frame.gso_size, frame.checksum);
+        Some(copy)
     }
 
     /// A new frame made by a node: a copy of `head`, of a frame `len` bytes long whose payload is absent.
@@ -274,13 +293,19 @@ impl Frames {
         if head.len() > self.chunk_size {
             return None;
         }
-        let Some(chunk) = self.free.pop() else {
-            self.exhausted += 1;
-            return None;
-        };
-        self.made += 1;
+        let chunk = self.take_reserved()?;
         self.chunk_mut(chunk)[..head.len()].copy_from_slice(head);
         Some(self.received(chunk, 0, head.len(), len.max(head.len()), at))
+    }
+
+    /// A chunk for a frame made by a node.
+    fn take_reserved(&mut self) -> Option<u32> {
+        if self.free.is_empty() && !self.grow() {
+            self.exhausted += 1;
+        }
+        let chunk = self.free.pop()?;
+        self.made += 1;
+        Some(chunk)
     }
 
     /// The frame cut to its first `len` bytes. Panics if fewer are present.
@@ -294,11 +319,7 @@ impl Frames {
     /// The bytes present.
     pub fn bytes(&self, frame: &Frame) -> &[u8] {
         let start = frame.chunk as usize * self.chunk_size + frame.offset();
-        let all = match &self.memory {
-            Memory::Owned(m) => &m[..],
-            Memory::Mapped(m) => &m[..],
-        };
-        &all[start..start + frame.head_len()]
+        &self.memory.bytes()[start..start + frame.head_len()]
     }
 
     /// The bytes present, to be rewritten.
@@ -309,11 +330,7 @@ impl Frames {
 
     fn chunk_mut(&mut self, chunk: u32) -> &mut [u8] {
         let start = chunk as usize * self.chunk_size;
-        let all = match &mut self.memory {
-            Memory::Owned(m) => &mut m[..],
-            Memory::Mapped(m) => &mut m[..],
-        };
-        &mut all[start..start + self.chunk_size]
+        &mut self.memory.bytes_mut()[start..start + self.chunk_size]
     }
 
     /// The one door for losses.
@@ -371,13 +388,34 @@ mod tests {
     }
 
     #[test]
+    fn a_copy_of_headers_is_a_frame_of_its_own() {
+        let mut pool = Frames::new(3, 128, 0);
+        let mut frame = pool.receive_copy(&[7; 60], 1514, Time::ZERO).unwrap();
+        (frame.gso_size, frame.checksum) = (1448, Checksum::Valid);
+        let short = pool.copy_head(&frame, 20, Time::ZERO).unwrap();
+        let whole = pool.copy_head(&frame, 192, Time::ZERO).unwrap();
+        assert_eq!(pool.copy_head(&frame, 1, Time::ZERO), None);
+        pool.bytes_mut(&frame).fill(9);
+        assert_eq!((pool.bytes(&short), pool.bytes(&whole)), (&[7; 20][..], &[7; 60][..]));
+        for copy in [short, whole] {
+            assert_eq!((copy.len(), copy.gso_size, copy.checksum), (1514, 1448, Checksum::Valid));
+            pool.absorb(copy);
+        }
+        pool.transmitted(frame);
+        assert_eq!((pool.made(), pool.exhausted(), pool.ledger().held()), (2, 1, 0));
+    }
+
+    #[test]
     fn a_growing_pool_doubles_and_keeps_what_it_holds() {
         let mut pool = Frames::growing(128);
         let mut frames = Vec::new();
         for n in 0..3000u32 {
             frames.push(pool.receive_copy(&n.to_be_bytes(), 60, Time::ZERO).unwrap());
         }
-        for n in 3000..5000u32 {
+        for n in 3000..4500u32 {
+            frames.push(pool.make_head(&n.to_be_bytes(), 60, Time::ZERO).unwrap());
+        }
+        for n in 4500..5000u32 {
             let frame = pool.make(4, Time::ZERO).unwrap();
             pool.bytes_mut(&frame).copy_from_slice(&n.to_be_bytes());
             frames.push(frame);

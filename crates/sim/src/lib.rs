@@ -7,5 +7,7 @@
 pub mod agenda;
 pub mod cc;
 pub mod host;
+pub mod steering;
 pub mod tcp;
+pub mod udp;
 pub mod world;

@@ -18,6 +18,7 @@ use weir_core::gateway::{ClassConfig, Config, Direction, Match};
 use weir_core::rate::Rate;
 use weir_core::rng::Rng;
 use weir_core::time::Duration;
+use weir_sim::cc::CubicRules;
 use weir_sim::tcp::Recovery;
 
 /// One experiment.
@@ -336,8 +337,10 @@ pub struct Tcp {
     pub min_rto: Option<Duration>,
     /// Appropriate byte counting (RFC 3465).
     pub abc: Option<bool>,
-    /// HyStart++ (RFC 9406).
+    /// A slow start that looks for its end: HyStart++ (RFC 9406), or Linux's own with [`CubicRules::Linux`].
     pub hystart: Option<bool>,
+    /// Which CUBIC it is.
+    pub cubic: Option<CubicRules>,
     /// Pacing of all that is sent.
     pub pacing: Option<bool>,
     /// Segments sent back to back.

@@ -1,6 +1,7 @@
 use super::*;
 use crate::config::{experiment, Source};
 use crate::result::{self, Column, LinkResult, World};
+use std::collections::BTreeMap;
 use weir_core::rng::Rng;
 use weir_core::time::Duration;
 

@@ -1,0 +1,240 @@
+use super::*;
+use proptest::prelude::*;
+use weir_core::ack::{AckControl, Period, Release, SlowStart};
+use weir_core::frame::Frames;
+use weir_core::gateway::{ClassConfig, Direction, Match};
+use weir_core::rate::Rate;
+use weir_core::rig::{Given, Rig, Sent, Wake};
+use weir_core::time::Duration;
+use weir_core::wire::build::{arp, Segment};
+
+/// 10 Mb/s every 10 ms: 12,500 bytes a step.
+const STEP: u32 = 12_500;
+const DATA_ISN: u32 = 0xffff_f000;
+
+fn ms(n: u64) -> Time {
+    Time::from_millis(n)
+}
+
+/// ACK shaper at 10 Mb/s for flows to these ports.
+fn class(direction: Direction, ports: core::ops::RangeInclusive<u16>) -> ClassConfig {
+    let mut ack = AckControl::ack_shaper(Rate::mbit(10));
+    let Release::Rate(ref mut rate) = ack.release;
+    rate.slow_start = SlowStart::Ignore;
+    rate.period = Period::Fixed(Duration::from_millis(10));
+    let matches = vec![Match { dst_port: Some(ports), ..Match::default() }];
+    ClassConfig { name: "shaped".into(), direction, matches, ack: Some(ack) }
+}
+
+fn outward(ports: core::ops::RangeInclusive<u16>) -> Config {
+    Config { classes: vec![class(Direction::Out, ports)], ..Config::default() }
+}
+
+/// From the LAN host to port `port` of the WAN host.
+fn there(port: u16) -> Segment {
+    Segment::v4([10, 0, 0, 1], [10, 0, 1, 1]).ports(40_000, port)
+}
+
+fn back(port: u16) -> Segment {
+    Segment::v4([10, 0, 1, 1], [10, 0, 0, 1]).ports(port, 40_000)
+}
+
+/// An ACK of the WAN host for `n` bytes of data.
+fn ack(port: u16, n: u32) -> Segment {
+    back(port).seq(5001).ack(DATA_ISN.wrapping_add(1 + n))
+}
+
+fn inject<N: Node>(rig: &mut Rig<N>, at: Time, port: Port, segment: &Segment) {
+    rig.at(at).inject(port, Given::bytes(&segment.build()));
+}
+
+fn handshake<N: Node>(rig: &mut Rig<N>, port: u16) {
+    let syn = there(port).seq(DATA_ISN).flags(Flags::SYN).mss(1460).window_scale(7);
+    let answer = back(port).seq(5000).ack(DATA_ISN.wrapping_add(1)).flags(Flags::SYN | Flags::ACK);
+    inject(rig, ms(10), LAN, &syn);
+    inject(rig, ms(30), WAN, &answer.mss(1460).window_scale(7));
+}
+
+fn numbers(sent: &[Sent]) -> Vec<(Time, u32)> {
+    let acks = sent.iter().filter(|s| s.port == LAN);
+    acks.map(|s| {
+        let packet = wire::packet(&s.bytes, s.len).unwrap();
+        let tcp = wire::tcp(&s.bytes, &packet).unwrap();
+        (s.at, tcp.ack.wrapping_sub(DATA_ISN.wrapping_add(1)))
+    })
+    .collect()
+}
+
+fn finish(rig: &Rig<Steered>) {
+    assert_eq!(rig.node().ledger().held(), 0);
+    rig.finish();
+}
+
+#[test]
+fn acks_are_shaped_and_data_is_not_looked_at() {
+    let mut rig = Rig::new(Steered::new(outward(5001..=5001)));
+    handshake(&mut rig, 5001);
+    rig.run_until(ms(500));
+    for n in 0..20u32 {
+        let data = there(5001).seq(DATA_ISN.wrapping_add(1 + 1460 * n)).ack(5001).payload(1460);
+        inject(&mut rig, ms(900), LAN, &data);
+    }
+    inject(&mut rig, ms(1000), WAN, &ack(5001, 29_200));
+    let sent = rig.run_until(ms(2000));
+    assert!(sent[..20].iter().all(|s| (s.at, s.port, s.len) == (ms(900), WAN, 54 + 1460)));
+    assert_eq!(numbers(&sent), [(ms(1000), STEP), (ms(1010), 2 * STEP), (ms(1020), 29_200)]);
+    let gateway = rig.node().gateway();
+    assert_eq!((gateway.stats().user_data_bytes, gateway.stats().observed), (0, 1));
+    // The SYN was seen at 10 ms and answered at 30: the tap works.
+    assert_eq!(gateway.flows().next().unwrap().rtt, Duration::from_millis(20));
+    let stats = SteerStats { taken: 2, passed_data: 21, observed: 1, ..SteerStats::default() };
+    assert_eq!(*rig.node().stats(), stats);
+    // One ACK was absorbed for three made, and a copy made and absorbed.
+    let Ledger { received, made, sent, absorbed, .. } = rig.node().ledger();
+    assert_eq!((received, made, sent, absorbed), (23, 4, 25, 2));
+    finish(&rig);
+}
+
+#[test]
+fn downloads_are_steered_the_other_way_round() {
+    let config = Config { classes: vec![class(Direction::In, 40_000..=40_000)], ..Config::default() };
+    let mut rig = Rig::new(Steered::new(config));
+    let from_wan = |n: u32| back(5001).seq(DATA_ISN.wrapping_add(n)).ack(5001);
+    inject(&mut rig, ms(0), LAN, &there(5001).seq(5000).flags(Flags::SYN).mss(1460));
+    inject(&mut rig, ms(1), WAN, &from_wan(0).flags(Flags::SYN | Flags::ACK).mss(1460));
+    inject(&mut rig, ms(2), LAN, &there(5001).seq(5001).ack(DATA_ISN.wrapping_add(1)));
+    inject(&mut rig, ms(3), WAN, &from_wan(1).payload(100));
+    inject(&mut rig, ms(4), LAN, &there(5001).seq(5001).ack(DATA_ISN.wrapping_add(101)));
+    inject(&mut rig, ms(5), WAN, &from_wan(101).flags(Flags::RST | Flags::ACK));
+    rig.run_until(ms(100));
+    let stats = SteerStats { taken: 3, passed_data: 3, observed: 2, ..SteerStats::default() };
+    assert_eq!(*rig.node().stats(), stats);
+    assert!(rig.node().gateway().flows().next().unwrap().closed);
+    assert_eq!(rig.node().gateway().stats().user_data_bytes, 0);
+    finish(&rig);
+}
+
+#[test]
+fn flows_without_a_class_pass_after_one_look_until_their_next_syn() {
+    let mut rig = Rig::new(Steered::new(outward(5001..=5001)));
+    for n in 0..4 {
+        inject(&mut rig, ms(n), WAN, &back(80).seq(1).payload(1000));
+    }
+    inject(&mut rig, ms(4), WAN, &back(80).seq(9).flags(Flags::SYN));
+    inject(&mut rig, ms(5), WAN, &back(81).seq(1).payload(1000));
+    let sent = rig.run_until(ms(100));
+    assert_eq!(sent.iter().map(|s| s.at).collect::<Vec<_>>(), (0..6).map(ms).collect::<Vec<_>>());
+    let stats = SteerStats { taken: 3, passed_verdict: 3, ..SteerStats::default() };
+    assert_eq!(*rig.node().stats(), stats);
+    assert_eq!(rig.node().gateway().stats().user_data_bytes, 2000);
+    finish(&rig);
+}
+
+#[test]
+fn what_is_not_tcp_passes_both_ways() {
+    let mut rig = Rig::new(Steered::new(outward(5001..=5001)));
+    let frames = [
+        there(5001).udp().payload(100).build(),
+        arp([10, 0, 0, 1], [10, 0, 1, 1]),
+        there(5001).fragment(0, true).payload(100).build(),
+        vec![1, 2, 3],
+    ];
+    for port in [LAN, WAN] {
+        for frame in &frames {
+            rig.inject(port, frame);
+        }
+    }
+    let sent = rig.run_until(ms(1));
+    for port in [LAN, WAN] {
+        let out: Vec<_> = sent.iter().filter(|s| s.port == port).map(|s| s.bytes.clone()).collect();
+        assert_eq!(out, frames);
+    }
+    let stats = SteerStats { passed_other: 4, passed_data: 4, ..SteerStats::default() };
+    assert_eq!(*rig.node().stats(), stats);
+    assert_eq!(rig.node().gateway().stats().ledger.received, 0);
+    finish(&rig);
+}
+
+#[test]
+fn other_ports_lead_nowhere() {
+    let mut rig = Rig::new(Steered::new(outward(5001..=5001)));
+    rig.inject(LAN_TAP, there(80).build()).inject(Port(200), there(80).build());
+    assert_eq!(rig.run_until(ms(1)), []);
+    assert_eq!(rig.node().ledger().drops.get(DropReason::NotWired), 2);
+    finish(&rig);
+}
+
+#[test]
+fn a_closed_port_holds_up_only_its_own_frames() {
+    let mut rig = Rig::new(Steered::new(outward(5001..=5001)));
+    rig.close(WAN, ms(0), ms(50)).inject(LAN, there(80).build()).inject(WAN, back(80).build());
+    let ports = |sent: Vec<Sent>| sent.iter().map(|s| (s.at, s.port)).collect::<Vec<_>>();
+    assert_eq!(ports(rig.run_until(ms(49))), [(ms(0), LAN)]);
+    assert_eq!(ports(rig.run_until(ms(50))), [(ms(0), WAN)]);
+    finish(&rig);
+}
+
+/// What hosts may send: time in 100 us, from the LAN?, which flow, kind, number.
+type Op = (u64, bool, u16, u8, u32);
+/// What left: port, when, bytes.
+type Left = (Port, Time, Vec<u8>);
+
+fn segment_of(&(_, lan, flow, kind, n): &Op) -> Segment {
+    let s = if lan { there(5000 + flow) } else { back(5000 + flow) };
+    let s = if lan {
+        s.seq(DATA_ISN.wrapping_add(n)).ack(5001)
+    } else {
+        s.seq(5001).ack(DATA_ISN.wrapping_add(n))
+    };
+    match kind {
+        0 => s.payload(n as usize % 1000),
+        1 if lan => s.flags(Flags::SYN),
+        1 => s.flags(Flags::SYN | Flags::ACK).mss(1460),
+        2 if n % 3 == 0 => s.flags(Flags::FIN | Flags::ACK),
+        3 if n % 9 == 0 => s.flags(Flags::RST),
+        4 if n % 5 == 0 => s.mptcp(),
+        _ => s,
+    }
+}
+
+proptest! {
+    /// Steering takes away what the gateway would pass, and so changes nothing that leaves.
+    #[test]
+    fn as_a_gateway_that_sees_everything(
+        mut ops in prop::collection::vec((0u64..3000, any::<bool>(), 0u16..3, 0u8..12, 0u32..60_000), 1..120),
+        late in 1u64..30_000_000, shut in (0u64..300, 0u64..100),
+    ) {
+        ops.sort_by_key(|op| op.0);
+        let config = || Config {
+            classes: vec![class(Direction::Out, 5000..=5000), class(Direction::In, 40_000..=40_000)],
+            max_flows: 64,
+            ..outward(5000..=5000)
+        };
+        fn run<N: Node>(mut rig: Rig<N>, ops: &[Op], shut: (u64, u64)) -> (Rig<N>, Vec<Left>) {
+            rig.close(LAN, ms(shut.0), ms(shut.0 + shut.1));
+            // No two at the same time: the order of what leaves at one time is not compared.
+            for (i, op) in (0..).zip(ops) {
+                let at = Time::from_nanos(op.0 * 100_000 + i);
+                inject(&mut rig, at, if op.1 { LAN } else { WAN }, &segment_of(op));
+            }
+            let sent = rig.run_until(Time::from_secs(2));
+            let mut sent: Vec<_> = sent.into_iter().map(|s| (s.port, s.at, s.bytes)).collect();
+            sent.sort();
+            (rig, sent)
+        }
+        for only_out in [true, false] {
+            let mut config = config();
+            config.classes.truncate(if only_out { 1 } else { 2 });
+            for wake in [Wake::Exact, Wake::Late(Duration::from_nanos(late))] {
+                let pool = || Frames::new(1024, 2048, 64);
+                let rig = Rig::with_pool(Gateway::new(config.clone()), pool()).wake(wake);
+                let (_, expected) = run(rig, &ops, shut);
+                let rig = Rig::with_pool(Steered::new(config.clone()), pool()).wake(wake);
+                let (rig, sent) = run(rig, &ops, shut);
+                prop_assert_eq!(sent, expected);
+                prop_assert_eq!(rig.node().ledger().held(), 0);
+                rig.finish();
+            }
+        }
+    }
+}

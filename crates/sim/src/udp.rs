@@ -1,0 +1,23 @@
+//! Cross traffic: a source of UDP datagrams at a constant rate, on and off if told to, and the sink that counts them.
+//!
+//! Frames are Ethernet, IPv4 and UDP headers (RFC 768) with a valid checksum; the payload is a length only, of
+//! which the first eight bytes are there and number the datagrams. A shorter payload leaves the numbering to the IP
+//! identification.
+
+mod sink;
+mod source;
+#[cfg(test)]
+mod tests;
+
+pub use sink::{UdpReport, UdpSink};
+pub use source::{UdpConfig, UdpSource};
+
+use weir_core::node::Port;
+
+/// The only port of a source or sink.
+pub const WIRE: Port = Port(0);
+/// Most payload bytes of a datagram over IPv4.
+pub const MAX_PAYLOAD: u16 = 65_535 - 20 - 8;
+
+/// Bytes of the number in front of the payload.
+const NUMBER: usize = 8;

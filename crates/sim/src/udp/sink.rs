@@ -1,0 +1,111 @@
+//! A sink of datagrams.
+
+use super::NUMBER;
+use std::net::SocketAddrV4;
+use weir_core::frame::Frame;
+use weir_core::node::{Cx, Node, Port, PortSet, Transmit};
+use weir_core::stats::DropReason;
+use weir_core::time::{Duration, Time};
+use weir_core::wire;
+
+/// What a sink has received so far.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct UdpReport {
+    /// Datagrams.
+    pub datagrams: u64,
+    /// Their payload bytes.
+    pub received: u64,
+    /// When the last of them came.
+    pub last_received: Option<Time>,
+    /// Numbers missing below the highest. Those of datagrams that are late leave it when they come.
+    pub lost: u64,
+    /// Datagrams that came after one with a higher number (RFC 4737 §3.3), or twice.
+    pub reordered: u64,
+    /// Payload bytes by bin; bins after the last byte are left out.
+    pub bins: Vec<u32>,
+}
+
+/// Receives the datagrams of one source on [`WIRE`]. What else comes is dropped.
+#[derive(Debug)]
+pub struct UdpSink {
+    local: SocketAddrV4,
+    remote: SocketAddrV4,
+    bin: Duration,
+    /// One more than the highest number received.
+    next: u64,
+    report: UdpReport,
+}
+
+impl UdpSink {
+    /// A sink at `local` for the source at `remote`, which records payload in bins of length `bin` from time 0 on.
+    pub fn new(local: SocketAddrV4, remote: SocketAddrV4, bin: Duration) -> UdpSink {
+        UdpSink { local, remote, bin, next: 0, report: UdpReport::default() }
+    }
+
+    /// What it has received so far.
+    pub fn report(&self) -> &UdpReport {
+        &self.report
+    }
+
+    /// Payload bytes of a datagram of its source, and the number it has: all of it, or the lowest 16 bits.
+    fn parse(&self, head: &[u8], len: usize) -> Option<(u64, u64)> {
+        let packet = wire::packet(head, len).ok().filter(|p| p.version == 4 && p.protocol == wire::UDP)?;
+        let (l3, l4) = (usize::from(packet.l3), usize::from(packet.l4));
+        let be16 = |i: usize| Some(u16::from_be_bytes(head.get(i..i + 2)?.try_into().ok()?));
+        let ours = packet.src[12..] == self.remote.ip().octets()
+            && packet.dst[12..] == self.local.ip().octets()
+            && (be16(l4)?, be16(l4 + 2)?) == (self.remote.port(), self.local.port());
+        let payload = u64::from(be16(l4 + 4)?.checked_sub(8)?);
+        if !ours || payload > u64::from(packet.l4_len()).saturating_sub(8) {
+            return None;
+        }
+        let number = match payload {
+            0..8 => self.unwrap(be16(l3 + 4)?),
+            _ => u64::from_be_bytes(head.get(l4 + 8..l4 + 8 + NUMBER)?.try_into().ok()?),
+        };
+        Some((payload, number))
+    }
+
+    /// The number nearest to the one expected that ends in these 16 bits.
+    fn unwrap(&self, low: u16) -> u64 {
+        let ahead = low.wrapping_sub(self.next as u16) as i16;
+        self.next.saturating_add_signed(i64::from(ahead))
+    }
+
+    fn count(&mut self, now: Time, payload: u64, number: u64) {
+        let r = &mut self.report;
+        r.datagrams += 1;
+        r.received += payload;
+        r.last_received = Some(now);
+        if number >= self.next {
+            r.lost = r.lost.saturating_add(number - self.next);
+            self.next = number.saturating_add(1);
+        } else {
+            r.lost = r.lost.saturating_sub(1);
+            r.reordered += 1;
+        }
+        let bin = (now.as_nanos() / self.bin.as_nanos().max(1)) as usize;
+        if bin >= r.bins.len() {
+            r.bins.resize(bin + 1, 0);
+        }
+        r.bins[bin] = r.bins[bin].saturating_add(payload as u32);
+    }
+}
+
+impl Node for UdpSink {
+    fn handle_frame(&mut self, cx: &mut Cx<'_>, _: Port, frame: Frame) {
+        match self.parse(cx.frames.bytes(&frame), frame.len()) {
+            Some((payload, number)) => {
+                self.count(cx.now, payload, number);
+                cx.frames.absorb(frame);
+            }
+            None => cx.drop(frame, DropReason::NotWired),
+        }
+    }
+    fn poll_transmit(&mut self, _: &mut Cx<'_>, _: PortSet) -> Option<Transmit> {
+        None
+    }
+    fn next_deadline(&self) -> Option<Time> {
+        None
+    }
+}

@@ -1,0 +1,203 @@
+//! A source of datagrams.
+
+use super::{MAX_PAYLOAD, NUMBER, WIRE};
+use std::net::SocketAddrV4;
+use weir_core::dist::Distribution;
+use weir_core::frame::{Checksum, Frame, Frames};
+use weir_core::node::{Cx, Node, Port, PortSet, Transmit};
+use weir_core::rate::{ByteClock, Rate};
+use weir_core::rng::Rng;
+use weir_core::stats::DropReason;
+use weir_core::time::{Duration, Time};
+use weir_core::wire::{self, checksum};
+
+/// Shortest time that a source is on.
+const MIN_ON: u64 = 1_000;
+/// Offsets of the headers in a frame, and of the payload.
+const L3: usize = 14;
+const L4: usize = 34;
+const PAYLOAD: usize = 42;
+
+/// What a source sends.
+#[derive(Clone, Debug)]
+pub struct UdpConfig {
+    /// The interface's address.
+    pub mac: [u8; 6],
+    /// The next hop's.
+    pub next_hop: [u8; 6],
+    /// Source address and port.
+    pub local: SocketAddrV4,
+    /// Destination address and port.
+    pub remote: SocketAddrV4,
+    /// Rate of payload while it is on. There is at most one datagram a nanosecond.
+    pub rate: Rate,
+    /// Payload bytes of a datagram, 1 to [`MAX_PAYLOAD`]. It is not fragmented.
+    pub datagram: u16,
+    /// When the first datagram leaves.
+    pub start: Time,
+    /// None leaves at this time or later.
+    pub until: Time,
+    /// So many bytes of payload in all; the last datagram has the rest. `None` is without end.
+    pub bytes: Option<u64>,
+    /// Lengths of the times on (at least 1 us) and off, in nanoseconds; it begins on. The rate counts the time on
+    /// only: what a datagram lacks when it ends is waited for in the next. `None` is always on.
+    pub on_off: Option<(Distribution, Distribution)>,
+    /// Seed of what is drawn.
+    pub seed: u64,
+}
+
+/// Sends datagrams out of [`WIRE`].
+#[derive(Debug)]
+pub struct UdpSource {
+    config: UdpConfig,
+    head: [u8; PAYLOAD],
+    rng: Rng,
+    clock: ByteClock,
+    /// When the next datagram leaves; [`Time::MAX`] if there is none.
+    next: Time,
+    /// From then on, how long it stays on.
+    on_left: Duration,
+    datagrams: u64,
+    bytes: u64,
+}
+
+impl UdpSource {
+    /// A source that sends as configured. Panics if the payload is not 1 to [`MAX_PAYLOAD`] bytes long.
+    pub fn new(config: UdpConfig) -> UdpSource {
+        assert!((1..=MAX_PAYLOAD).contains(&config.datagram), "{} bytes of payload", config.datagram);
+        let begins = config.start < config.until && config.bytes != Some(0);
+        let mut source = UdpSource {
+            head: headers(&config),
+            rng: Rng::new(config.seed),
+            clock: ByteClock::new(config.rate),
+            next: if begins { config.start } else { Time::MAX },
+            on_left: Duration::MAX,
+            datagrams: 0,
+            bytes: 0,
+            config,
+        };
+        source.on_left = source.draw_on();
+        source
+    }
+
+    /// Datagrams sent so far.
+    pub fn datagrams(&self) -> u64 {
+        self.datagrams
+    }
+    /// Payload bytes sent so far.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The next datagram has this number.
+    #[cfg(test)]
+    pub(super) fn skip_to(&mut self, number: u64) {
+        self.datagrams = number;
+    }
+
+    fn draw_on(&mut self) -> Duration {
+        let on = self.config.on_off.as_ref().map(|(on, _)| on.draw(&mut self.rng).max(MIN_ON));
+        Duration::from_nanos(on.unwrap_or(u64::MAX))
+    }
+
+    fn draw_off(&mut self) -> Duration {
+        let off = self.config.on_off.as_ref().map(|(_, off)| off.draw(&mut self.rng));
+        Duration::from_nanos(off.unwrap_or(0))
+    }
+
+    /// Payload bytes of the next datagram.
+    fn payload(&self) -> u16 {
+        let rest = self.config.bytes.map_or(u64::MAX, |all| all - self.bytes);
+        rest.min(u64::from(self.config.datagram)) as u16
+    }
+
+    /// The next datagram has left: finds out when the one after it does.
+    fn advance(&mut self, payload: u16) {
+        self.datagrams += 1;
+        self.bytes += u64::from(payload);
+        let mut wait = self.clock.advance(u64::from(payload)).max(Duration::from_nanos(1));
+        while wait >= self.on_left && self.next < self.config.until {
+            self.next = self.next + self.on_left + self.draw_off();
+            wait = wait - self.on_left;
+            self.on_left = self.draw_on();
+        }
+        self.next += wait;
+        self.on_left = self.on_left - wait;
+        if self.next >= self.config.until || self.payload() == 0 {
+            self.next = Time::MAX;
+        }
+    }
+
+    /// The next datagram. `None` when the pool has no chunk left: it is lost.
+    fn emit(&self, frames: &mut Frames, payload: u16) -> Option<Frame> {
+        let mut head = [0; PAYLOAD + NUMBER];
+        head[..PAYLOAD].copy_from_slice(&self.head);
+        let mut len = PAYLOAD;
+        if usize::from(payload) >= NUMBER {
+            head[PAYLOAD..].copy_from_slice(&self.datagrams.to_be_bytes());
+            len += NUMBER;
+        } else {
+            head[L3 + 4..L3 + 6].copy_from_slice(&(self.datagrams as u16).to_be_bytes());
+        }
+        head[L3 + 2..L3 + 4].copy_from_slice(&(28 + payload).to_be_bytes());
+        head[L4 + 4..L4 + 6].copy_from_slice(&(8 + payload).to_be_bytes());
+        let sum = !checksum::sum(&head[L3..L4]);
+        head[L3 + 10..L3 + 12].copy_from_slice(&sum.to_be_bytes());
+        let sum = udp_checksum(&head[..len]);
+        head[L4 + 6..L4 + 8].copy_from_slice(&sum.to_be_bytes());
+        let mut frame = frames.make_head(&head[..len], PAYLOAD + usize::from(payload), self.next)?;
+        frame.checksum = Checksum::Valid;
+        Some(frame)
+    }
+}
+
+impl Node for UdpSource {
+    fn handle_frame(&mut self, cx: &mut Cx<'_>, _: Port, frame: Frame) {
+        cx.drop(frame, DropReason::NotWired);
+    }
+
+    fn poll_transmit(&mut self, cx: &mut Cx<'_>, writable: PortSet) -> Option<Transmit> {
+        while self.next <= cx.now && self.next != Time::MAX && writable.contains(WIRE) {
+            let (at, payload) = (self.next, self.payload());
+            let frame = self.emit(cx.frames, payload);
+            self.advance(payload);
+            if let Some(frame) = frame {
+                return Some(Transmit { port: WIRE, at, frame });
+            }
+        }
+        None
+    }
+
+    fn next_deadline(&self) -> Option<Time> {
+        (self.next != Time::MAX).then_some(self.next)
+    }
+}
+
+/// The headers of every datagram, without lengths, identification and checksums. TTL 64, DF (RFC 6864 §4.1).
+fn headers(config: &UdpConfig) -> [u8; PAYLOAD] {
+    let mut head = [0; PAYLOAD];
+    head[..6].copy_from_slice(&config.next_hop);
+    head[6..12].copy_from_slice(&config.mac);
+    head[12..L3].copy_from_slice(&[8, 0]);
+    head[L3] = 0x45;
+    head[L3 + 6] = 0x40;
+    head[L3 + 8..L3 + 10].copy_from_slice(&[64, wire::UDP]);
+    head[L3 + 12..L3 + 16].copy_from_slice(&config.local.ip().octets());
+    head[L3 + 16..L4].copy_from_slice(&config.remote.ip().octets());
+    head[L4..L4 + 2].copy_from_slice(&config.local.port().to_be_bytes());
+    head[L4 + 2..L4 + 4].copy_from_slice(&config.remote.port().to_be_bytes());
+    head
+}
+
+/// The checksum of a datagram whose absent payload is zeros: they add nothing (RFC 768).
+fn udp_checksum(head: &[u8]) -> u16 {
+    let mut pseudo = [0; 12];
+    pseudo[..8].copy_from_slice(&head[L3 + 12..L4]);
+    pseudo[9] = wire::UDP;
+    pseudo[10..].copy_from_slice(&head[L4 + 4..L4 + 6]);
+    let sum = u32::from(checksum::sum(&pseudo)) + u32::from(checksum::sum(&head[L4..]));
+    match !((sum & 0xffff) + (sum >> 16)) as u16 {
+        0 => 0xffff, // 0 says that there is no checksum
+        sum => sum,
+    }
+}
