@@ -2,7 +2,7 @@
 
 use super::series::Recorder;
 use super::tcp;
-use super::topology::{At, By, Ends, Topology, Wire};
+use super::topology::{By, Ends, Topology, Wire};
 use crate::observe;
 use crate::plan::{Flow, Plan};
 use crate::result::{
@@ -13,7 +13,7 @@ use std::net::IpAddr;
 use weir_core::gateway::Gateway;
 use weir_core::link::Link;
 use weir_core::time::{Duration, Time};
-use weir_sim::host::{EndpointReport, Host};
+use weir_sim::host::EndpointReport;
 
 /// The result, with its checks still to be made; `wall_s` is left out.
 pub fn result(plan: &Plan, topology: &mut Topology, mut recorder: Recorder) -> RunResult {
@@ -55,14 +55,10 @@ pub fn faults(plan: &Plan, topology: &Topology) -> Vec<String> {
     let of = |(flow, ends): (Flow, &Ends)| {
         let sides = [("sender", ends.sender), ("receiver", ends.receiver)];
         let failures = sides
-            .map(|(side, at)| report(topology, at).failure.map(|f| format!("flow {}, {side}: {f}", flow.id)));
+            .map(|(side, at)| topology.report(at).failure.map(|f| format!("flow {}, {side}: {f}", flow.id)));
         failures.into_iter().flatten().collect::<Vec<_>>()
     };
     plan.flows().zip(&topology.flows).flat_map(of).collect()
-}
-
-fn report(topology: &Topology, (host, endpoint): At) -> EndpointReport {
-    topology.world.get::<Host>(host).map_or_else(EndpointReport::default, |h| h.report(endpoint))
 }
 
 fn gateway(topology: &Topology) -> Option<&Gateway> {
@@ -84,7 +80,7 @@ struct Two {
 
 impl Two {
     fn of(plan: &Plan, topology: &Topology, ends: &Ends, covered: Duration) -> Two {
-        let (sender, receiver) = (report(topology, ends.sender), report(topology, ends.receiver));
+        let (sender, receiver) = (topology.report(ends.sender), topology.report(ends.receiver));
         let count = covered.as_nanos().div_ceil(plan.bin.as_nanos().max(1)) as usize;
         let mut bins: Vec<u64> = receiver.bins.iter().map(|&b| u64::from(b)).take(count).collect();
         bins.resize(count, 0);

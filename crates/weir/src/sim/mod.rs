@@ -19,6 +19,6 @@ mod ends;
 mod pcap;
 mod series;
 mod tcp;
-mod topology;
+pub(crate) mod topology;
 
 pub use drive::{run, Options};

@@ -19,7 +19,7 @@ use weir_core::flow::Key;
 use weir_core::gateway::{Gateway, LAN, WAN};
 use weir_core::link::Link;
 use weir_core::node::Port;
-use weir_sim::host::{EndpointId, WIRE};
+use weir_sim::host::{EndpointId, EndpointReport, Host, WIRE};
 use weir_sim::world::{NodeId, Routes, World};
 
 /// An out-port of a node.
@@ -42,6 +42,13 @@ pub struct Topology {
     pub flows: Vec<Ends>,
     /// Where frames can be seen.
     pub views: Vec<View>,
+}
+
+impl Topology {
+    /// What became of an endpoint so far.
+    pub fn report(&self, (host, endpoint): At) -> EndpointReport {
+        self.world.get::<Host>(host).map_or_else(EndpointReport::default, |h| h.report(endpoint))
+    }
 }
 
 /// Both ends of a flow.
