@@ -170,6 +170,10 @@ impl Sender {
     pub fn rtt(&self) -> &RttEstimator {
         &self.rtt
     }
+    /// Is there nothing in flight and nothing to send?
+    pub fn is_idle(&self) -> bool {
+        self.board.is_empty() && self.board.nxt() >= self.limit
+    }
     /// Has the application closed?
     pub fn closed(&self) -> bool {
         self.fin.is_some()
@@ -186,6 +190,9 @@ impl Sender {
     /// The application has written up to stream offset `limit`; `close` says that nothing follows.
     pub fn write(&mut self, limit: u64, close: bool) {
         if self.fin.is_none() {
+            if limit > self.limit && self.board.nxt() >= self.limit {
+                self.note_app_limited();
+            }
             self.limit = limit;
             if close {
                 self.fin = Some(limit);

@@ -23,6 +23,10 @@ pub struct Outgoing {
 impl Sender {
     /// The next piece that may leave at `now`, accounted as sent. Call until it says `None`.
     pub fn transmit(&mut self, config: &TcpConfig, now: Time) -> Option<Outgoing> {
+        if self.is_idle() {
+            self.waits_for_pace = false;
+            return None;
+        }
         self.waits_for_pace = self.paced(config) && self.pace_at > now;
         if self.waits_for_pace {
             return None;
@@ -152,7 +156,7 @@ impl Sender {
     }
 
     /// Nothing to send although the window would allow it (RFC 9438 §4.2; delivery rate §3.4).
-    fn note_app_limited(&mut self) {
+    pub(super) fn note_app_limited(&mut self) {
         if self.board.in_flight() < self.window.cwnd {
             self.delivery.app_limited = (self.delivery.bytes + self.board.in_flight()).max(1);
         }

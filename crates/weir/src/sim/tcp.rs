@@ -2,7 +2,7 @@
 
 use crate::hosts::{buffers, DEFAULT_BUFFER};
 use crate::plan::{FlowGroup, Plan, Tcp, SHORTHANDS};
-use weir_sim::cc::{self, Hystart};
+use weir_sim::cc::{self, CubicRules, Hystart};
 use weir_sim::tcp::{MinRto, TcpConfig};
 
 /// Congestion control where the plan says nothing: Linux's default.
@@ -48,8 +48,22 @@ pub fn config(plan: &Plan, group: &FlowGroup) -> Result<TcpConfig, String> {
 }
 
 fn options(tcp: &Tcp, default: cc::Options) -> cc::Options {
-    let hystart = tcp.hystart.map(|on| if on { Hystart::PlusPlus } else { Hystart::Off });
-    cc::Options { abc: tcp.abc.unwrap_or(default.abc), hystart: hystart.or(default.hystart), ..default }
+    let cubic = tcp.cubic.unwrap_or(default.cubic);
+    // Linux's CUBIC comes with the HyStart that it had before there was HyStart++.
+    let own = match cubic {
+        CubicRules::Linux => Hystart::Classic,
+        CubicRules::Rfc9438 => Hystart::PlusPlus,
+    };
+    let hystart = match tcp.hystart {
+        Some(false) => Some(Hystart::Off),
+        Some(true) => Some(own),
+        None => tcp.cubic.and(Some(own)).filter(|_| is_cubic(tcp)).or(default.hystart),
+    };
+    cc::Options { abc: tcp.abc.unwrap_or(default.abc), hystart, cubic, ..default }
+}
+
+fn is_cubic(tcp: &Tcp) -> bool {
+    tcp.algorithm().unwrap_or(DEFAULT_CC) == "cubic"
 }
 
 fn unknown(group: &FlowGroup, cc: &str) -> String {
@@ -119,5 +133,21 @@ mod tests {
             "{error}"
         );
         assert!(error.ends_with("`tahoe`, `newreno`"), "{error}");
+    }
+
+    #[test]
+    fn a_cubic_brings_its_own_hystart() {
+        let of = |cc: &str, cubic, hystart| {
+            let cc = Some(cc.to_string());
+            let o = with(Tcp { cc, cubic, hystart, ..Tcp::default() }).unwrap().cc_options;
+            (o.cubic, o.hystart)
+        };
+        let (rfc, linux) = (CubicRules::Rfc9438, CubicRules::Linux);
+        assert_eq!(of("cubic", None, None), (rfc, None));
+        assert_eq!(of("cubic", Some(linux), None), (linux, Some(Hystart::Classic)));
+        assert_eq!(of("cubic", Some(linux), Some(false)), (linux, Some(Hystart::Off)));
+        assert_eq!(of("cubic", Some(linux), Some(true)), (linux, Some(Hystart::Classic)));
+        assert_eq!(of("reno", Some(linux), None), (linux, None));
+        assert_eq!(of("reno", None, Some(true)), (rfc, Some(Hystart::PlusPlus)));
     }
 }
