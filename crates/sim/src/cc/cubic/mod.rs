@@ -50,7 +50,8 @@ struct Stage {
 struct Memory {
     /// W_max in bytes; 0 while it is not known.
     w_max: u64,
-    /// Window when ssthresh was last set, in bytes; 0 before.
+    /// Window when congestion last set ssthresh, in bytes. 0 before: W_est is above it, which is what
+    /// §4.10 wants of a first slow start that ends without a loss.
     cwnd_prior: u64,
     /// `None` from a reduction to the first growth after it.
     stage: Option<Stage>,
@@ -95,10 +96,6 @@ impl Cubic {
     fn avoid(&mut self, w: &mut Window, ack: &Ack, bytes: u64) {
         let bytes = if self.abc { bytes } else { u64::from(w.mss) };
         let Memory { w_max, cwnd_prior, stage } = &mut self.memory;
-        if *cwnd_prior == 0 {
-            // The first slow start ended without a loss (§4.10).
-            *cwnd_prior = w.cwnd;
-        }
         let stage = stage.get_or_insert_with(|| Stage::new(w, *w_max, ack.now));
         match self.rules {
             CubicRules::Rfc9438 => stage.grow(w, ack, bytes, *cwnd_prior),
