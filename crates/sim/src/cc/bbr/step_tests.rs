@@ -179,9 +179,9 @@ fn a_probe_of_the_delay_takes_200_ms_and_a_round_and_gives_the_window_back() {
     // Had the round ended earlier, time would decide.
     let mut bbr = cruising();
     at(&mut bbr, 10_001, 4, false);
-    assert_eq!(at(&mut bbr, 10_150, 4, true).1, true);
-    assert_eq!(at(&mut bbr, 10_201, 4, false).1, true);
-    assert_eq!(at(&mut bbr, 10_202, 4, false).1, false);
+    assert!(at(&mut bbr, 10_150, 4, true).1);
+    assert!(at(&mut bbr, 10_201, 4, false).1);
+    assert!(!at(&mut bbr, 10_202, 4, false).1);
     // Before the pipe has been full it is start-up again.
     let mut bbr = cruising();
     bbr.full.reached = false;

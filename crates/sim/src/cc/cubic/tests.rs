@@ -114,7 +114,7 @@ fn average_windows_are_those_of_the_table() {
         rig.cc.on_congestion(&mut rig.w, Time::ZERO, 0, Congestion::Loss);
         rig.w.cwnd = rig.w.ssthresh;
         let cycle = Duration::from_nanos((every as f64 / average * rtt as f64 * 1e6) as u64);
-        let got = rig.average(Time::ZERO + cycle.saturating_mul(10));
+        let got = rig.average(Time::ZERO + cycle.saturating_mul(6));
         // One round in each cycle is recovery, at less than the average.
         let tolerance = 0.04 + 0.5 * average / every as f64;
         assert!((got / average - 1.0).abs() < tolerance, "{rtt} {every} {average} {got}");
