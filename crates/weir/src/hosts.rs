@@ -10,13 +10,20 @@ pub const CLIENT: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 pub const SERVER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
 /// Client ports are given out from here on, in the order of the plan.
 const FIRST_PORT: u16 = 10_000;
+/// How many there are.
+const PORTS: usize = (u16::MAX - FIRST_PORT) as usize;
 /// Largest receive buffer that Linux allows by default for one connection.
 pub const DEFAULT_BUFFER: u64 = 6 << 20;
 
-/// Port of the client of the plan's `n`-th flow. They begin anew after 55,535 flows: no group has so many, and groups
-/// share no server port, so that no two connections are between the same addresses and ports.
+/// Port of the client of the plan's `n`-th flow. They begin anew with each [round](round_of).
 pub fn client_port(n: usize) -> u16 {
-    FIRST_PORT + (n % usize::from(u16::MAX - FIRST_PORT)) as u16
+    FIRST_PORT + (n % PORTS) as u16
+}
+
+/// How often the ports of clients were used up before the plan's `n`-th flow. Between flows of different rounds, the
+/// server's ports must tell them apart, or the client's address.
+pub fn round_of(n: usize) -> usize {
+    n / PORTS
 }
 
 /// What a connection may need to fill the path: what is in flight plus what queues hold, four times,

@@ -63,10 +63,13 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 
 /// The runs that the file and the arguments ask for.
 fn jobs(args: &Args, source: &Source) -> Result<Vec<Job>, Failure> {
-    let plan = experiment::parse(source)?.plan_for(World::Sim)?;
-    let mut jobs = vec![Job { settings: Vec::new(), plan }];
-    if let Some(seed) = args.seed {
-        jobs.iter_mut().for_each(|job| job.plan.reseed(seed));
+    let mut jobs = Vec::new();
+    for run in experiment::runs(source)? {
+        let mut plan = run.experiment.plan_for(World::Sim)?;
+        if let Some(seed) = args.seed {
+            plan.reseed(seed);
+        }
+        jobs.push(Job { settings: run.settings, plan });
     }
     Ok(sweep::seeded(jobs, args.seeds))
 }

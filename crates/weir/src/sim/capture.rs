@@ -1,8 +1,7 @@
 //! Frames in files: at the hosts, at the gateway's ports, and as they leave the links of the path.
 
 use super::pcap::Pcap;
-use super::topology::{Point, Topology, View};
-use std::collections::{BTreeMap, BTreeSet};
+use super::topology::{Topology, View};
 use std::fs::File;
 use std::io::BufWriter;
 use std::net::Ipv4Addr;
@@ -29,12 +28,7 @@ pub fn start(topology: &mut Topology, directory: &Path) -> Result<Captures, Stri
         let begun = File::create(&path).map(BufWriter::new).and_then(Pcap::begin);
         let file = begun.map_err(|e| format!("{path_name}: {e}"))?;
         let shared: Shared = Arc::new(Mutex::new(Some(Ok(file))));
-        // A port that several hosts of the place are behind is looked at once.
-        let mut only: BTreeMap<Point, BTreeSet<Ipv4Addr>> = BTreeMap::new();
-        for (port, address) in ports {
-            only.entry(port).or_default().extend(address);
-        }
-        for (port, only) in only {
+        for (port, only) in ports {
             let shared = shared.clone();
             let see = move |at, head: &[u8], len| {
                 if only.is_empty() || destination(head).is_some_and(|a| only.contains(&a)) {

@@ -15,10 +15,12 @@
 mod assemble;
 mod capture;
 mod drive;
-mod ends;
+pub(crate) mod ends;
 mod pcap;
 mod series;
 mod tcp;
+#[cfg(test)]
+mod tests;
 pub(crate) mod topology;
 
 pub use drive::{run, Options};

@@ -3,11 +3,11 @@
 //! Without a period, senders record every change themselves, and what changes with every packet (queues, and what the
 //! gateway holds) is looked at [`LOOKS`] times.
 
+use super::ends::End;
 use super::topology::{By, Ends, Topology};
 use crate::plan::{Plan, SeriesKind};
 use crate::result::{Column, Series};
 use std::collections::BTreeMap;
-use weir_core::gateway::Gateway;
 use weir_core::link::Link;
 use weir_core::time::{Duration, Time};
 use weir_sim::host::{Change, Host};
@@ -98,13 +98,14 @@ impl Recorder {
 
     fn record_flows(&mut self, topology: &Topology, now: Time) {
         for (rows, ends) in self.flows.iter_mut().zip(&topology.flows) {
-            let (host, id) = ends.sender;
-            let Some(change) = topology.world.get::<Host>(host).and_then(|h| h.sample(id)) else { continue };
+            let End::Tcp(_, id) = ends.between.sender.1 else { continue };
+            let host = topology.world.get::<Host>(ends.sender);
+            let Some(change) = host.and_then(|h| h.sample(id)) else { continue };
             let mut values = Vec::new();
             for &kind in &self.kinds {
                 match kind {
                     SeriesKind::Held => values.push(("held_bytes", f64::from(held(topology, ends)))),
-                    kind if self.senders => values.extend(columns(kind, &change, ends.between.mss)),
+                    kind if self.senders => values.extend(columns(kind, &change, ends.between.payload)),
                     _ => (),
                 }
             }
@@ -160,6 +161,5 @@ fn columns(kind: SeriesKind, c: &Change, mss: u16) -> Vec<(&'static str, f64)> {
 
 /// What the gateway holds of a flow.
 fn held(topology: &Topology, ends: &Ends) -> u32 {
-    let gateway = topology.gateway.and_then(|id| topology.world.get::<Gateway>(id));
-    gateway.and_then(|g| g.flow(&ends.key())).map_or(0, |f| f.held_bytes)
+    topology.gateway().and_then(|g| g.flow(&ends.key())).map_or(0, |f| f.held_bytes)
 }

@@ -8,10 +8,10 @@
 //!
 //! A link with nothing to emulate is no node: its frames are counted as they pass.
 
-use super::ends::{self, Between, Site};
+use super::ends::{self, Between, Building, End, Place, Site, Udp};
 use crate::plan::{self, derived, Plan};
 use crate::run::link_config;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
@@ -19,13 +19,12 @@ use weir_core::flow::Key;
 use weir_core::gateway::{Gateway, LAN, WAN};
 use weir_core::link::Link;
 use weir_core::node::Port;
-use weir_sim::host::{EndpointId, EndpointReport, Host, WIRE};
+use weir_sim::host::WIRE;
+use weir_sim::steering::Steered;
 use weir_sim::world::{NodeId, Routes, World};
 
 /// An out-port of a node.
 pub type Point = (NodeId, Port);
-/// An endpoint of a host.
-pub type At = (NodeId, EndpointId);
 
 /// More ports than this that lead to the same place meet in a node first.
 const FEW: usize = 4;
@@ -45,9 +44,9 @@ pub struct Topology {
 }
 
 impl Topology {
-    /// What became of an endpoint so far.
-    pub fn report(&self, (host, endpoint): At) -> EndpointReport {
-        self.world.get::<Host>(host).map_or_else(EndpointReport::default, |h| h.report(endpoint))
+    /// The gateway itself.
+    pub fn gateway(&self) -> Option<&Gateway> {
+        self.gateway.and_then(|id| self.world.get::<Steered>(id)).map(Steered::gateway)
     }
 }
 
@@ -57,9 +56,9 @@ pub struct Ends {
     /// Addresses and ports.
     pub between: Between,
     /// Who sends the data.
-    pub sender: At,
+    pub sender: NodeId,
     /// Who receives it.
-    pub receiver: At,
+    pub receiver: NodeId,
 }
 
 impl Ends {
@@ -116,14 +115,21 @@ impl Counter {
 pub struct View {
     /// Its name.
     pub name: String,
-    /// Ports whose frames pass it; of a port that several hosts are behind, those to one of them.
-    pub ports: Vec<(Point, Option<Ipv4Addr>)>,
+    /// Ports whose frames pass it; of a port that leads to other places too, those to these addresses.
+    pub ports: BTreeMap<Point, BTreeSet<Ipv4Addr>>,
 }
 
-/// A host of the world.
+/// An address, and where frames for it go.
+type Destination = (Ipv4Addr, Point);
+
+/// By place, the nodes there; `None` for a host that nothing ends on.
+type Nodes = Vec<Vec<Option<NodeId>>>;
+
+/// A place in the world.
 struct Placed {
     site: Site,
-    node: NodeId,
+    /// The hosts on which something ends, and the ends of UDP flows, by address.
+    nodes: Vec<(Ipv4Addr, NodeId)>,
 }
 
 /// Builds the world of a plan. Errors name the key that cannot be simulated.
@@ -136,19 +142,17 @@ pub fn build(plan: &Plan) -> Result<Topology, String> {
         views: Vec::new(),
         view_by_name: BTreeMap::new(),
     };
-    // Hosts without flows are not there.
-    let placed: Vec<Option<Placed>> = places
-        .into_iter()
-        .map(|p| (p.endpoints > 0).then(|| Placed { site: p.site, node: build.world.add(p.host) }))
-        .collect();
-    let at = |(host, endpoint): ends::End| placed[host].as_ref().map(|p| (p.node, endpoint));
+    let (hosts, udp, placed) = build.populate(places);
+    let node = |(place, end): (usize, End)| match end {
+        End::Tcp(host, _) => hosts[place][host],
+        End::Udp(n) => udp[place][n],
+    };
     let ends = |between: &Between| {
-        Some(Ends { between: *between, sender: at(between.sender)?, receiver: at(between.receiver)? })
+        Some(Ends { between: *between, sender: node(between.sender)?, receiver: node(between.receiver)? })
     };
     let flows: Vec<Ends> = flows.iter().filter_map(ends).collect();
-    let (servers, clients): (Vec<Placed>, Vec<Placed>) =
-        placed.into_iter().flatten().partition(|p| p.site.wan);
-    let gateway = plan.gateway.as_ref().map(|config| build.world.add(Gateway::new(config.clone())));
+    let (servers, clients): (Vec<Placed>, Vec<Placed>) = placed.into_iter().partition(|p| p.site.wan);
+    let gateway = plan.gateway.as_ref().map(|config| build.world.add(Steered::new(config.clone())));
     let path = &plan.path;
     let out = [("lan.out", &path.lan), ("wan.out", &path.wan_out)];
     build.way(&clients, out, gateway, [("gw-lan", LAN), ("gw-wan", WAN)], &servers);
@@ -173,7 +177,37 @@ struct Build {
 }
 
 impl Build {
-    /// Wires everything from some hosts through two links, with a gateway between them, to other hosts. The
+    /// Puts what is at the places into the world: by place, its hosts and its ends of UDP flows; and the places
+    /// where there is something.
+    fn populate(&mut self, places: Vec<Place>) -> (Nodes, Nodes, Vec<Placed>) {
+        let (mut all_hosts, mut all_udp, mut placed) = (Vec::new(), Vec::new(), Vec::new());
+        for Place { site, hosts, udp } in places {
+            let mut nodes = Vec::new();
+            let mut of_hosts = Vec::new();
+            for Building { address, host, endpoints, .. } in hosts {
+                let node = (endpoints > 0).then(|| self.world.add(host));
+                nodes.extend(node.map(|node| (address, node)));
+                of_hosts.push(node);
+            }
+            let mut of_udp = Vec::new();
+            for (address, end) in udp {
+                let node = match end {
+                    Udp::Source(source) => self.world.add(source),
+                    Udp::Sink(sink) => self.world.add(sink),
+                };
+                nodes.push((address, node));
+                of_udp.push(Some(node));
+            }
+            all_hosts.push(of_hosts);
+            all_udp.push(of_udp);
+            if !nodes.is_empty() {
+                placed.push(Placed { site, nodes });
+            }
+        }
+        (all_hosts, all_udp, placed)
+    }
+
+    /// Wires everything from some places through two links, with a gateway between them, to other places. The
     /// gateway's sides are those that frames enter and leave by.
     fn way(
         &mut self,
@@ -183,16 +217,17 @@ impl Build {
         [enters, leaves]: [(&str, Port); 2],
         to: &[Placed],
     ) {
-        let ups: Vec<Point> = from.iter().map(|p| self.up(p)).collect();
+        let ups: Vec<Point> = from.iter().flat_map(|p| self.up(p)).collect();
         let mut ports = self.leg(first.0, first.1, ups);
-        self.see(enters.0, &ports, None);
+        self.see(enters.0, &ports, &[]);
         if let Some(node) = gateway {
             ports.iter().for_each(|&port| self.world.wire(port, (node, enters.1)));
             ports = vec![(node, leaves.1)];
         }
-        self.see(leaves.0, &ports, None);
+        self.see(leaves.0, &ports, &[]);
         let ports = self.leg(second.0, second.1, ports);
-        self.deliver(&ports, to);
+        let all: Vec<Destination> = to.iter().flat_map(|p| self.down(p, &ports, to.len() > 1)).collect();
+        self.deliver(&ports, &all);
     }
 
     /// One link for all that comes from `from`; returns where it comes out.
@@ -210,45 +245,47 @@ impl Build {
             (By::Link(node), vec![(node, Link::OUT)])
         };
         self.links.push(Wire { name: name.into(), by });
-        self.see(name, &ports, None);
+        self.see(name, &ports, &[]);
         ports
     }
 
-    /// Where the frames of a host come out of its access link.
-    fn up(&mut self, p: &Placed) -> Point {
-        let port = (p.node, WIRE);
-        self.see(&p.site.group, &[port], None);
+    /// Where the frames of a place come out of its access link.
+    fn up(&mut self, p: &Placed) -> Vec<Point> {
+        let ports: Vec<Point> = p.nodes.iter().map(|&(_, node)| (node, WIRE)).collect();
+        self.see(&p.site.group, &ports, &[]);
         if p.site.up.is_bare() {
-            return port;
+            return ports;
         }
         let node = self.access(format!("{}.up", p.site.name), &p.site.up);
-        self.world.wire(port, (node, Link::IN));
-        (node, Link::OUT)
+        ports.iter().for_each(|&port| self.world.wire(port, (node, Link::IN)));
+        vec![(node, Link::OUT)]
     }
 
-    /// What comes out of `ports` goes to the host that it is for.
-    fn deliver(&mut self, ports: &[Point], to: &[Placed]) {
+    /// Where the frames for a place are to go that come out of `ports`, which lead to others too or not.
+    fn down(&mut self, p: &Placed, ports: &[Point], others: bool) -> Vec<Destination> {
+        let nodes: Vec<Destination> =
+            p.nodes.iter().map(|&(address, node)| (address, (node, WIRE))).collect();
+        if p.site.down.is_bare() {
+            let addresses: Vec<Ipv4Addr> = p.nodes.iter().map(|(address, _)| *address).collect();
+            self.see(&p.site.group, ports, if others { &addresses } else { &[] });
+            return nodes;
+        }
+        let link = self.access(format!("{}.down", p.site.name), &p.site.down);
+        let out = [(link, Link::OUT)];
+        self.see(&p.site.group, &out, &[]);
+        self.deliver(&out, &nodes);
+        nodes.into_iter().map(|(address, _)| (address, (link, Link::IN))).collect()
+    }
+
+    /// What comes out of `ports` goes where it is addressed to.
+    fn deliver(&mut self, ports: &[Point], to: &[Destination]) {
+        if let [(_, only)] = to {
+            return ports.iter().for_each(|&port| self.world.wire(port, *only));
+        }
         let mut routes = Routes::new();
-        for p in to {
-            let enters = if p.site.down.is_bare() {
-                let only = (to.len() > 1).then_some(p.site.address);
-                self.see(&p.site.group, ports, only);
-                (p.node, WIRE)
-            } else {
-                let node = self.access(format!("{}.down", p.site.name), &p.site.down);
-                self.world.wire((node, Link::OUT), (p.node, WIRE));
-                self.see(&p.site.group, &[(node, Link::OUT)], None);
-                (node, Link::IN)
-            };
-            routes.add(p.site.address, enters);
-            if to.len() == 1 {
-                ports.iter().for_each(|&port| self.world.wire(port, enters));
-            }
-        }
-        if to.len() > 1 {
-            let table = self.world.routes(routes);
-            ports.iter().for_each(|&port| self.world.route_by(port, table));
-        }
+        to.iter().for_each(|&(address, at)| routes.add(address, at));
+        let table = self.world.routes(routes);
+        ports.iter().for_each(|&port| self.world.route_by(port, table));
     }
 
     /// A link that belongs to a host.
@@ -263,15 +300,18 @@ impl Build {
         self.world.add(Link::new(link_config(link, derived(self.seed, name, "loss"))))
     }
 
-    /// Frames that leave these ports are seen at the place called `name`.
-    fn see(&mut self, name: &str, ports: &[Point], only: Option<Ipv4Addr>) {
-        let seen = ports.iter().map(|&port| (port, only));
-        match self.view_by_name.get(name) {
-            Some(&i) => self.views[i].ports.extend(seen),
+    /// Frames that leave these ports are seen at the place called `name`; if `only` has any, those to these addresses.
+    fn see(&mut self, name: &str, ports: &[Point], only: &[Ipv4Addr]) {
+        let i = match self.view_by_name.get(name) {
+            Some(&i) => i,
             None => {
                 self.view_by_name.insert(name.to_string(), self.views.len());
-                self.views.push(View { name: name.to_string(), ports: seen.collect() });
+                self.views.push(View { name: name.to_string(), ports: BTreeMap::new() });
+                self.views.len() - 1
             }
+        };
+        for &port in ports {
+            self.views[i].ports.entry(port).or_default().extend(only);
         }
     }
 }

@@ -3,12 +3,14 @@
 
 use super::{median, write, Common};
 use crate::plan::{FlowGroup, Link, Path, Plan, Protocol, Queue};
+use crate::sim::ends::End;
 use crate::sim::topology::{self, By, Topology};
 use serde::{Deserialize, Serialize};
 use std::process::Command;
 use weir_core::link;
 use weir_core::rate::Rate;
 use weir_core::time::{Duration, Time};
+use weir_sim::host::Host;
 
 /// Flows of the cases.
 const FLOWS: [u32; 4] = [1, 10, 100, 1000];
@@ -118,7 +120,13 @@ fn measure(flows: u32) -> Result<Case, String> {
     topology.world.run_until(end);
     let cpu_s = processor_time() - begin;
     let peak = resident("VmHWM:")?;
-    let received: u64 = topology.flows.iter().map(|ends| topology.report(ends.receiver).received).sum();
+    let received = |ends: &topology::Ends| match ends.between.receiver.1 {
+        End::Tcp(_, id) => {
+            topology.world.get::<Host>(ends.receiver).map_or(0, |host| host.report(id).received)
+        }
+        End::Udp(_) => 0,
+    };
+    let received: u64 = topology.flows.iter().map(received).sum();
     Ok(Case {
         flows: plan.groups.iter().map(|g| g.count).sum(),
         packets: crossed(&mut topology, end),
