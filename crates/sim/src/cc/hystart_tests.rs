@@ -1,7 +1,7 @@
 //! Timelines of RFC 9406 by hand, and slow start into a bottleneck.
 
 use super::super::rig::{Path, Rig, MSS};
-use super::super::{Congestion, Hystart, Options, Phase};
+use super::super::{Congestion, CubicRules, Hystart, Options, Phase};
 use super::*;
 use weir_core::rate::Rate;
 use weir_core::time::Time;
@@ -243,5 +243,24 @@ fn slow_start_into_a_deep_queue_ends_without_losses() {
         // Without either, slow start fills the queue: 16 BDP, and one round later more than is seen.
         let (end, lost) = start("cubic", Some(Hystart::Off), delayed_ack);
         assert!(lost > 1_000 * MSS && end > 16.0 * 0.7, "{lost} {end}");
+    }
+}
+
+#[test]
+fn linux_leaves_slow_start_where_it_was_measured_to() {
+    // docs/linux-tcp.md, Linux 6.18, 100 Mbit/s, which are 8.26 segments in a millisecond: at 40 ms at 485
+    // segments if nothing disturbs (492 found), at 10 ms at 118 to 128.
+    for (rtt, found) in [(40, 488.0), (10, 123.0)] {
+        let rate = Some(Rate::kbit(8_260 * 8));
+        let path = Path { rate, queue: 1_000 * MSS, delayed_ack: 2, ..Path::new(ms(rtt)) };
+        let mut rig = Rig::new("cubic", &Options { cubic: CubicRules::Linux, ..Options::default() }, path);
+        let mut end = None;
+        rig.run(Time::from_secs(1), |r| {
+            if end.is_none() && r.w.ssthresh != u64::MAX {
+                end = Some(r.w.ssthresh as f64 / MSS as f64);
+            }
+        });
+        let end = end.expect("an end of slow start");
+        assert!((end / found - 1.0).abs() < 0.05, "{rtt} ms: {end}");
     }
 }
