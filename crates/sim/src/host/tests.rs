@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::cc;
-use crate::tcp::Recovery;
+use crate::tcp::{MinRto, Recovery};
 use crate::world::{NodeId, World};
 use proptest::prelude::*;
 use weir_core::link::{self, Link, Loss};
@@ -253,4 +253,21 @@ fn the_same_seed_gives_the_same_run() {
         (0..5).map(|n| (rig.sender(n), rig.receiver(n))).collect::<Vec<_>>()
     };
     assert_eq!(run(), run());
+}
+
+#[test]
+fn a_lost_retransmission_waits_for_the_time_out_and_no_longer() {
+    // RFC 6675 cannot see that a retransmission was lost; RFC 6298 §5.3 restarts the timer for new data
+    // acknowledged only, so SACKs of what follows must not put it off. A window of hundreds of segments keeps
+    // them coming.
+    let config = TcpConfig { recovery: Recovery::Sack, min_rto: MinRto::Total(MS(1000)), ..tcp("reno") };
+    let lossy = link::Config { loss: Loss::permille(20), seed: 7, ..wire(8, 25) };
+    let mut rig = Rig::new(lossy, wire(8, 25));
+    rig.flow(config, AT(0), Source { bytes: None, until: Time::MAX, rate: None });
+    rig.world.run_until(Time::from_secs(200));
+    assert!(rig.sender(0).rtos > 0);
+    // Between two time-outs in a row a second or two may pass, and four with bad luck.
+    let bins = rig.receiver(0).bins;
+    let silent = bins.split(|&b| b > 0).map(<[u32]>::len).max();
+    assert!(silent < Some(500), "{silent:?} bins of 10 ms");
 }

@@ -65,7 +65,8 @@ impl Sender {
         }
         if self.board.is_empty() {
             (self.timers.rto, self.timers.loss, self.timers.reorder) = (None, None, None);
-        } else if p.acked > 0 || p.delivered > 0 {
+        } else if p.acked > 0 {
+            // Not for a SACK: a hole whose retransmission was lost would wait for ever.
             self.timers.rto = Some(now + self.rtt.rto());
             self.schedule_probe(now);
         }
