@@ -26,6 +26,8 @@ pub enum Command {
     Run(cmd::run::Args),
     /// Parse a configuration file and say what it will do
     Check(cmd::check::Args),
+    /// Run an experiment in virtual time, with simulated hosts
+    Sim(cmd::sim::Args),
     /// Run an experiment with the real Linux TCP in network namespaces
     Lab(cmd::lab::Args),
     /// Put results of one experiment side by side, and judge how far apart they are
@@ -45,6 +47,7 @@ pub fn run(cli: Cli) -> Result<(), Failure> {
     match cli.command {
         Command::Run(args) => cmd::run::run(&args),
         Command::Check(args) => cmd::check::run(&args, &cmd::check::this_host),
+        Command::Sim(args) => cmd::sim::run(&args),
         Command::Lab(args) => cmd::lab::run(&args),
         Command::Compare(args) => cmd::compare::run(&args),
         Command::Wan(args) => cmd::wan::run(&args),

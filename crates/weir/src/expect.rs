@@ -129,8 +129,7 @@ fn flow(m: &Measure, metric: &Metric, bin: Duration, result: &RunResult, f: &Flo
 /// Samples of a column of the series called `name`, whose values hold until the next: the one `at` a time,
 /// or all that hold between `from` and `until`, the first of them maybe since before `from`.
 fn series(m: &Measure, column: &str, at: Option<Duration>, result: &RunResult, name: &str) -> Vec<Sample> {
-    let Some(s) = result.series.get(name) else { return Vec::new() };
-    let Some(values) = s.columns.get(column) else { return Vec::new() };
+    let Some((t_s, values)) = result.column(name, column) else { return Vec::new() };
     let nanos = |s: f64| (s * 1e9).round().max(0.0) as u64;
     let (from, until) = match at {
         Some(at) => (at.as_nanos(), at.as_nanos() + 1),
@@ -139,10 +138,10 @@ fn series(m: &Measure, column: &str, at: Option<Duration>, result: &RunResult, n
             (m.from.as_nanos(), end.min(nanos(result.duration_s)))
         }
     };
-    let times: Vec<u64> = s.t_s.iter().map(|&t| nanos(t)).collect();
+    let times: Vec<u64> = t_s.iter().map(|&t| nanos(t)).collect();
     let first = times.partition_point(|&t| t <= from).saturating_sub(1);
     let mut out = Vec::new();
-    for (i, (&t, &value)) in times.iter().zip(&values.0).enumerate().skip(first) {
+    for (i, (&t, &value)) in times.iter().zip(values).enumerate().skip(first) {
         if t >= until {
             break;
         }
@@ -168,7 +167,7 @@ struct Bins {
 
 impl Bins {
     fn of(m: &Measure, bin: Duration, result: &RunResult, f: &FlowResult) -> Option<Bins> {
-        let received = &result.series.get(&f.id)?.columns.get(RECEIVED)?.0;
+        let (_, received) = result.column(&f.id, RECEIVED)?;
         let mut before = Vec::with_capacity(received.len() + 1);
         before.push(0.0);
         for bytes in received {

@@ -18,6 +18,7 @@ use weir_core::gateway::{ClassConfig, Config, Direction, Match};
 use weir_core::rate::Rate;
 use weir_core::rng::Rng;
 use weir_core::time::Duration;
+use weir_sim::cc::CubicRules;
 use weir_sim::tcp::Recovery;
 
 /// One experiment.
@@ -336,8 +337,10 @@ pub struct Tcp {
     pub min_rto: Option<Duration>,
     /// Appropriate byte counting (RFC 3465).
     pub abc: Option<bool>,
-    /// HyStart++ (RFC 9406).
+    /// A slow start that looks for its end: HyStart++ (RFC 9406), or Linux's own with [`CubicRules::Linux`].
     pub hystart: Option<bool>,
+    /// Which CUBIC it is.
+    pub cubic: Option<CubicRules>,
     /// Pacing of all that is sent.
     pub pacing: Option<bool>,
     /// Segments sent back to back.
@@ -482,8 +485,8 @@ impl FlowGroup {
     }
 }
 
-/// A seed for one purpose of one group.
-fn derived(seed: u64, group: &str, purpose: &str) -> u64 {
+/// A seed for one purpose of one group, link or host.
+pub(crate) fn derived(seed: u64, group: &str, purpose: &str) -> u64 {
     // FNV-1a: stable across versions and machines.
     let bytes = group.bytes().chain([0]).chain(purpose.bytes());
     bytes.fold(seed ^ 0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3))

@@ -2,8 +2,10 @@
 //! contract. Times are seconds since the start of the run, rates are bits per second.
 
 mod document;
+mod flow;
 
 pub use document::{Document, GroupSummary, Mean, Means, Runs, Settings, Summary};
+pub use flow::Seen;
 
 use crate::plan::{Parity, Plan};
 use serde::{Deserialize, Serialize, Serializer};
@@ -32,6 +34,9 @@ pub struct RunResult {
     /// Why a run among several could not be made; there is nothing of it below.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// What went wrong in it, if something did: flows that were reset, files that could not be written.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub faults: Vec<String>,
     /// Seed of everything random.
     pub seed: u64,
     /// Time that the experiment covers; shorter than planned if it was interrupted.
@@ -56,7 +61,9 @@ pub struct RunResult {
     pub classes: Vec<ClassResult>,
     /// Links, each direction by itself.
     pub links: Vec<LinkResult>,
-    /// Values over time, by flow identifier or link name.
+    /// Values over time, by flow identifier or link name. Bytes received by a flow are in the series of its name, or, if
+    /// others of its values were recorded, which are there then, in `<flow>.received`; what the gateway held of it is in
+    /// `<flow>.held` if it was not looked at together with the others.
     pub series: BTreeMap<String, Series>,
 }
 
@@ -70,6 +77,7 @@ impl Default for RunResult {
             world: World::Sim,
             status: Status::Ok,
             error: None,
+            faults: Vec::new(),
             seed: 0,
             duration_s: 0.0,
             wall_s: 0.0,
@@ -231,6 +239,15 @@ impl FlowResult {
 }
 
 impl RunResult {
+    /// A column of the series of a flow or link, and its times: of the series of that name, or of one of its parts.
+    pub fn column(&self, name: &str, column: &str) -> Option<(&[f64], &[f64])> {
+        let parts = ["", ".received", ".held"].map(|part| format!("{name}{part}"));
+        parts.iter().find_map(|key| {
+            let series = self.series.get(key)?;
+            Some((series.t_s.as_slice(), series.columns.get(column)?.0.as_slice()))
+        })
+    }
+
     /// The flows of each group, in order of appearance.
     pub fn groups(&self) -> Vec<(&str, Vec<&FlowResult>)> {
         let mut groups: Vec<(&str, Vec<&FlowResult>)> = Vec::new();

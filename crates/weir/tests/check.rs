@@ -31,6 +31,20 @@ fn a_right_file() {
     assert_eq!((&report["ok"], &report["kind"]), (&true.into(), &"experiment".into()));
 }
 
+/// A sweep says what it varies; the lab refuses it by name, before it looks at anything else.
+#[test]
+fn a_sweep() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments/examples/simulator.toml");
+    let out = weir(&["check", path.to_str().unwrap()]);
+    assert_eq!(out.status.code(), Some(0), "{}", text(&out.stderr));
+    let said = text(&out.stdout);
+    assert!(said.contains("sweep of 4 runs") && said.contains("flow.bulk.cc = reno, cubic"), "{said}");
+
+    let out = weir(&["lab", path.to_str().unwrap()]);
+    assert_eq!(out.status.code(), Some(2));
+    assert!(text(&out.stderr).contains("`sweep` makes several experiments"), "{}", text(&out.stderr));
+}
+
 #[test]
 fn a_wrong_file() {
     let path = file("wrong.toml", "name = \"x\"\nduration = \"1\"\n[[flow]]\nid = \"a\"\n");

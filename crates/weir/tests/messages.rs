@@ -149,6 +149,48 @@ const CASES: &[(&str, &str, &str, &str)] = &[
         "[path]",
         "[sweep]\nseed = [1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22]\ntcp.initial_window = [1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22]\ntcp.quick_acks = [1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22]\n[path]",
     ),
+    ("what the gateway holds without one", EXPERIMENT, "[path]", "series = [\"held\"]\n[path]"),
+    ("hosts without a side", EXPERIMENT, "[[flow]]", "[[host]]\nname = \"a\"\n[[flow]]"),
+    (
+        "a second group of hosts of the same name",
+        EXPERIMENT,
+        "[[flow]]",
+        "[[host]]\nname = \"a\"\nside = \"lan\"\n[[host]]\nname = \"a\"\nside = \"wan\"\n[[flow]]",
+    ),
+    (
+        "a host's link said twice",
+        EXPERIMENT,
+        "[[flow]]",
+        "[[host]]\nname = \"a\"\nside = \"lan\"\ndelay = \"1ms\"\nup = { delay = \"2ms\", queue = \"9p\" }\n[[flow]]",
+    ),
+    ("hosts that do not exist", EXPERIMENT, "count = 2", "client = \"clients\""),
+    (
+        "hosts on the wrong side",
+        EXPERIMENT,
+        "[[flow]]",
+        "[[host]]\nname = \"a\"\nside = \"lan\"\n[[host]]\nname = \"b\"\nside = \"wan\"\n[[flow]]\nserver = \"a\"\nclient = \"aa\"",
+    ),
+    ("a link of a host that does not exist", EXPERIMENT, "flow.bulk.*.goodput_bps", "link.clients.0.up.packets"),
+    ("UDP without a rate", EXPERIMENT, "count = 2", "protocol = \"udp\"\ndatagram = 1500\non = \"1s\""),
+    ("UDP with keys of TCP", EXPERIMENT, "count = 2", "protocol = \"udp\"\nrate = \"1Mbit\"\ncc = \"reno\"\napp_rate = \"1Mbit\""),
+    ("TCP with keys of UDP", EXPERIMENT, "count = 2", "rate = \"1Mbit\"\ndatagram = 500"),
+    ("a protocol that does not exist", EXPERIMENT, "count = 2", "protocol = \"sctp\"\nrate = \"1Mbit\""),
+    ("a distribution of nothing", EXPERIMENT, "count = 2", "bytes = {}"),
+    ("two distributions", EXPERIMENT, "count = 2", "bytes = { uniform = [1, 2], exponential = \"1kB\" }"),
+    ("a distribution that does not exist", EXPERIMENT, "count = 2", "bytes = { normal = \"1kB\" }"),
+    ("a distribution the wrong way round", EXPERIMENT, "count = 2", "bytes = { uniform = [\"2kB\", \"1kB\"] }"),
+    ("a distribution of one bound", EXPERIMENT, "count = 2", "bytes = { uniform = [\"2kB\"] }"),
+    ("a distribution without its shape", EXPERIMENT, "count = 2", "bytes = { pareto = \"2kB\" }"),
+    ("a shape out of range", EXPERIMENT, "count = 2", "bytes = { pareto = \"2kB\", shape = 0, max = \"1kB\" }"),
+    ("a distribution of nothing but zero", EXPERIMENT, "count = 2", "bytes = { list = [0, 0] }"),
+    ("a mean of zero", EXPERIMENT, "count = 2", "arrivals = { exponential = \"0s\" }"),
+    ("a distribution in the wrong unit", EXPERIMENT, "count = 2", "arrivals = { list = [\"1ms\", \"1kB\"] }"),
+    ("a rate of sizes", EXPERIMENT, "count = 2", "bytes = { poisson = \"10/s\" }"),
+    ("arrivals at no rate", EXPERIMENT, "count = 2", "arrivals = { poisson = \"10 per second\" }"),
+    ("arrivals that never come", EXPERIMENT, "count = 2", "arrivals = { poisson = \"0/s\" }"),
+    ("two kinds of arrivals", EXPERIMENT, "count = 2", "stagger = \"1s\"\narrivals = \"1s\""),
+    ("more arrivals than there can be", EXPERIMENT, "count = 2", "arrivals = { poisson = \"100/ms\" }"),
+    ("drawn flows the first of which is late", EXPERIMENT, "count = 2", "start = \"10s\"\narrivals = \"1s\""),
     ("interfaces in an experiment", EXPERIMENT, "[path]", "[ports]\nlan = \"eth0\"\nwan = \"eth1\"\n[path]"),
     ("a key of parity that does not exist", EXPERIMENT, "[path]", "[parity]\ngoodputs = 0.05\n[path]"),
     ("parity beyond everything", EXPERIMENT, "[path]", "[parity]\ngoodput = 5\n[path]"),
@@ -219,6 +261,15 @@ const REFUSED: &[(&str, World, &str, &str)] = &[
         "[path]",
         "series = [\"cwnd\"]\nsample = \"1ms\"\n[path]",
     ),
+    (
+        "hosts that the lab does not have",
+        World::Lab,
+        "[[flow]]",
+        "[[host]]\nname = \"a\"\nside = \"lan\"\n[[flow]]\nclient = \"a\"",
+    ),
+    ("UDP, which the lab does not have", World::Lab, "count = 2", "protocol = \"udp\"\nrate = \"1Mbit\""),
+    ("more flows than the lab can have", World::Lab, "count = 2", "count = 10_001"),
+    ("more arrivals than the lab can have", World::Lab, "count = 2", "arrivals = \"900us\""),
     ("times too fine for the lab", World::Lab, "tolerance", "from = \"1500us\"\ntolerance"),
 ];
 
@@ -226,6 +277,23 @@ const REFUSED: &[(&str, World, &str, &str)] = &[
 fn the_files_are_right_before_anything_is_replaced() {
     for text in [GATEWAY, EXPERIMENT] {
         config::parse(&Source::new("f.toml", text)).unwrap_or_else(|e| panic!("{e}"));
+    }
+}
+
+/// The list of what exists grows with every algorithm, so it is no part of the texts in the file.
+#[test]
+fn a_congestion_control_that_the_simulator_does_not_have() {
+    let source = Source::new("f.toml", EXPERIMENT.replacen("count = 2", "cc = \"cubik\"", 1));
+    let parsed = experiment::parse(&source).unwrap();
+    assert_eq!(parsed.worlds(), [World::Lab]);
+    let errors = parsed.plan_for(World::Sim).unwrap_err();
+    let start =
+        "f.toml:8:6: the congestion control `cubik` does not exist in the sim world\n 8 | cc = \"cubik\"\n";
+    assert!(errors.to_string().starts_with(start), "{errors}");
+    let help = errors.located()[0].help.clone().unwrap();
+    assert!(help.starts_with("did you mean `cubic`? what exists: "), "{help}");
+    for name in weir_sim::cc::CONTROLS.iter().map(|(name, _)| *name).chain(["tahoe", "newreno"]) {
+        assert!(help.contains(&format!("`{name}`")), "{help}");
     }
 }
 

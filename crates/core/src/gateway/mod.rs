@@ -132,6 +132,10 @@ impl Gateway {
     pub fn flows(&self) -> impl Iterator<Item = FlowStats> + '_ {
         self.table.records().iter().filter(|r| r.has(flag::USED)).map(FlowStats::of)
     }
+    /// The flow with this key, if it is in the table.
+    pub fn flow(&self, key: &Key) -> Option<FlowStats> {
+        self.table.find(key).map(|i| FlowStats::of(&self.table[i]))
+    }
     /// The flow records, used or not.
     pub fn records(&self) -> &[Record] {
         self.table.records()

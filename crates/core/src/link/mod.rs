@@ -14,8 +14,7 @@
 //! packets that it stands for (each repeats the headers), counts as that many in the queue, is serialized as a
 //! whole and comes out when its last packet would.
 //!
-//! The storage of queue and line is allocated at construction, from the configuration, and grows (by
-//! doubling) only if a link holds more frames than that.
+//! The storage of a link's frames grows, by doubling, until it has held as many as the link ever does.
 //!
 //! Not here yet: jitter, Gilbert–Elliott and trace-driven loss, duplication, corruption and AQM.
 
@@ -38,20 +37,9 @@ use crate::rate::Rate;
 use crate::stats::{DropReason, Drops, Histogram, Ledger};
 use crate::time::{Duration, Time};
 use charge::Charge;
-use line::Line;
+use line::{Line, Transit};
 use loss::Losses;
-use queue::{Queue, Serializer, Waiting};
-use std::collections::VecDeque;
-
-/// A packet of this many bytes is about the shortest that matters when storage is sized.
-const SMALL_PACKET: u64 = 64;
-/// Storage is not preallocated beyond this many frames (3 MB).
-const STORAGE_CAP: u64 = 65_536;
-
-/// Storage for `frames` frames, within reason.
-fn storage<T>(frames: u64) -> VecDeque<T> {
-    VecDeque::with_capacity(frames.clamp(64, STORAGE_CAP) as usize)
-}
+use queue::{Queue, Serializer};
 
 /// One direction of a path. The default is a bare wire: no rate, no delay, no loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -136,7 +124,6 @@ impl Link {
 
     /// A link as configured.
     pub fn new(config: Config) -> Link {
-        let flying = config.rate.map_or(1024, |rate| rate.bytes_in(config.delay) / SMALL_PACKET + 1);
         let bottleneck = config.rate.map(|rate| Bottleneck {
             queue: Queue::new(config.queue, config.mark, rate),
             serializer: Serializer::new(rate),
@@ -145,7 +132,7 @@ impl Link {
             config,
             losses: Losses::new(config.loss, config.seed),
             bottleneck,
-            line: Line::new(config.delay, flying),
+            line: Line::new(config.delay),
             stats: LinkStats::default(),
             received: 0,
             sent: 0,
@@ -177,14 +164,25 @@ impl Link {
     /// Brings the link up to `now`: what has been serialized by then is in the propagation line. Nodes' calls
     /// do this themselves; for samplers that read the queue or the statistics between them.
     pub fn advance(&mut self, now: Time) {
-        let Some(Bottleneck { queue, serializer }) = &mut self.bottleneck else { return };
-        while let Some(served) = serializer.finish(now) {
-            self.stats.carried(served.charge, served.took);
-            self.line.push(served.done, served.frame);
-            if let Some(next) = queue.pop() {
-                self.stats.queue_delay.record(served.done.since(next.since).as_nanos());
-                serializer.start(served.done, next.frame, next.charge);
-            }
+        while self.line.next_done() <= now {
+            self.serve();
+        }
+    }
+
+    /// The frame being serialized is through, and the next one begins.
+    fn serve(&mut self) {
+        let (Some(Bottleneck { queue, serializer }), done) = (&mut self.bottleneck, self.line.next_done())
+        else {
+            return;
+        };
+        let (served, next) = self.line.served();
+        if let Some(served) = served {
+            self.stats.carried(served.charge, done.since(serializer.begun));
+        }
+        if let Some(next) = next {
+            serializer.begun = done;
+            queue.leave(next.charge);
+            self.stats.queue_delay.record(done.since(next.since).as_nanos());
         }
     }
 
@@ -222,21 +220,23 @@ impl Node for Link {
         let charge = Charge::of(&frame, cx.frames.bytes(&frame), self.config.overhead);
         let Some(Bottleneck { queue, serializer }) = &mut self.bottleneck else {
             self.stats.carried(charge, Duration::ZERO);
-            return self.line.push(cx.now, frame);
+            return self.line.push_at_once(cx.now, frame);
         };
-        if serializer.serving().is_none() {
+        let done = if self.line.is_idle() {
             self.stats.queue_delay.record(0);
-            serializer.start(cx.now, frame, charge);
+            serializer.start(cx.now, charge)
         } else if queue.admits(charge) {
             if queue.congested() && mark::mark(cx.frames.bytes_mut(&frame)) {
                 self.stats.marks += u64::from(charge.packets);
             }
-            queue.push(Waiting { frame, charge, since: cx.now });
+            queue.enter(charge);
             self.stats.queue_peak_packets = self.stats.queue_peak_packets.max(queue.packets());
             self.stats.queue_peak_bytes = self.stats.queue_peak_bytes.max(queue.bytes());
+            serializer.follow(charge)
         } else {
-            self.lose(cx, frame, DropReason::QueueFull);
-        }
+            return self.lose(cx, frame, DropReason::QueueFull);
+        };
+        self.line.push(Transit { frame, charge, since: cx.now, done });
     }
 
     fn poll_transmit(&mut self, cx: &mut Cx<'_>, writable: PortSet) -> Option<Transmit> {
@@ -250,7 +250,6 @@ impl Node for Link {
 
     /// When the next frame is out. Serialization has no deadlines of its own: it is caught up with.
     fn next_deadline(&self) -> Option<Time> {
-        let served = || Some(self.bottleneck.as_ref()?.serializer.serving()?.done + self.line.delay());
-        self.line.due().or_else(served)
+        self.line.due()
     }
 }

@@ -1,12 +1,11 @@
-//! The queue in front of a rate, and the rate. Neither knows of the propagation line behind them, so a
-//! limit never counts frames in flight (an emulator that mixes the two drops frames of a long path at
+//! The queue in front of a rate, and the rate, as numbers: the frames themselves are in the line from their arrival
+//! on, since first in, first out at a constant rate says then when each leaves. A limit counts what waits
+//! for the rate and never frames in flight (an emulator that mixes the two drops frames of a long path at
 //! any load).
 
 use super::charge::Charge;
-use crate::frame::Frame;
 use crate::rate::{ByteClock, Rate};
 use crate::time::{Duration, Time};
-use std::collections::VecDeque;
 
 /// What a drop-tail queue holds at most. Counted are the frames that wait; the one being serialized
 /// has left the queue, as in mahimahi's link and behind Linux's queueing disciplines, where it is the
@@ -52,18 +51,9 @@ struct Resolved {
     bytes: u64,
 }
 
-/// A frame that waits.
-#[derive(Debug)]
-pub(super) struct Waiting {
-    pub(super) frame: Frame,
-    pub(super) charge: Charge,
-    pub(super) since: Time,
-}
-
-/// First in, first out; what does not fit is refused.
+/// What waits; more than fits is refused.
 #[derive(Debug)]
 pub(super) struct Queue {
-    waiting: VecDeque<Waiting>,
     packets: u64,
     bytes: u64,
     limit: Resolved,
@@ -73,10 +63,8 @@ pub(super) struct Queue {
 impl Queue {
     /// A queue that holds `limit` and, with `mark`, says when more than that waits.
     pub(super) fn new(limit: QueueLimit, mark: Option<QueueLimit>, rate: Rate) -> Queue {
-        let limit = limit.resolve(rate);
         let mark = mark.unwrap_or(QueueLimit::Unlimited).resolve(rate);
-        let frames = limit.packets.min(limit.bytes / super::SMALL_PACKET);
-        Queue { waiting: super::storage(frames), packets: 0, bytes: 0, limit, mark }
+        Queue { packets: 0, bytes: 0, limit: limit.resolve(rate), mark }
     }
     pub(super) fn packets(&self) -> u64 {
         self.packets
@@ -92,27 +80,16 @@ impl Queue {
     pub(super) fn congested(&self) -> bool {
         self.packets > self.mark.packets || self.bytes > self.mark.bytes
     }
-    pub(super) fn push(&mut self, waiting: Waiting) {
-        self.packets += u64::from(waiting.charge.packets);
-        self.bytes += waiting.charge.bytes;
-        self.waiting.push_back(waiting);
+    /// A frame begins to wait.
+    pub(super) fn enter(&mut self, charge: Charge) {
+        self.packets += u64::from(charge.packets);
+        self.bytes += charge.bytes;
     }
-    pub(super) fn pop(&mut self) -> Option<Waiting> {
-        let first = self.waiting.pop_front()?;
-        self.packets -= u64::from(first.charge.packets);
-        self.bytes -= first.charge.bytes;
-        Some(first)
+    /// A frame begins to be serialized.
+    pub(super) fn leave(&mut self, charge: Charge) {
+        self.packets -= u64::from(charge.packets);
+        self.bytes -= charge.bytes;
     }
-}
-
-/// A frame on its way through the rate.
-#[derive(Debug)]
-pub(super) struct Served {
-    pub(super) frame: Frame,
-    pub(super) charge: Charge,
-    pub(super) took: Duration,
-    /// When its last bit leaves.
-    pub(super) done: Time,
 }
 
 /// Sends one frame after the other, bit by bit. What a departure cannot express in whole nanoseconds is
@@ -120,31 +97,28 @@ pub(super) struct Served {
 #[derive(Debug)]
 pub(super) struct Serializer {
     clock: ByteClock,
-    serving: Option<Served>,
+    /// When the last bit of the last frame leaves.
     free_at: Time,
+    /// When the frame being serialized was begun.
+    pub(super) begun: Time,
 }
 
 impl Serializer {
     pub(super) fn new(rate: Rate) -> Serializer {
-        Serializer { clock: ByteClock::new(rate), serving: None, free_at: Time::ZERO }
+        Serializer { clock: ByteClock::new(rate), free_at: Time::ZERO, begun: Time::ZERO }
     }
-    pub(super) fn serving(&self) -> Option<&Served> {
-        self.serving.as_ref()
-    }
-    /// The frame that is through by `now`.
-    pub(super) fn finish(&mut self, now: Time) -> Option<Served> {
-        self.serving.take_if(|s| s.done <= now)
-    }
-    /// Begins a frame at `start`, or when the last one was done if that is later. Call when nothing is
-    /// served.
-    pub(super) fn start(&mut self, start: Time, frame: Frame, charge: Charge) {
-        debug_assert!(self.serving.is_none());
-        let start = start.max(self.free_at);
-        if start > self.free_at {
+    /// A frame finds nothing in front of it at `now`. When its last bit leaves.
+    pub(super) fn start(&mut self, now: Time, charge: Charge) -> Time {
+        if now > self.free_at {
             self.clock.idle();
         }
-        let took = self.clock.advance(charge.bytes);
-        self.free_at = start + took;
-        self.serving = Some(Served { frame, charge, took, done: self.free_at });
+        self.begun = now;
+        self.free_at = now + self.clock.advance(charge.bytes);
+        self.free_at
+    }
+    /// A frame waits for those in front of it. When its last bit leaves.
+    pub(super) fn follow(&mut self, charge: Charge) -> Time {
+        self.free_at += self.clock.advance(charge.bytes);
+        self.free_at
     }
 }

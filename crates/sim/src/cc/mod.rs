@@ -191,8 +191,9 @@ pub trait CongestionControl: fmt::Debug + Send {
     /// The connection is set up and may send; `rtt` is what the handshake took, if it was measured.
     fn on_established(&mut self, _w: &mut Window, _now: Time, _rtt: Option<Duration>) {}
 
-    /// An ACK arrived. In [`Phase::Recovery`] the sender sets the window itself, unless
-    /// [`CongestionControl::owns_recovery`].
+    /// An ACK arrived that acknowledged something, cumulatively or by SACK. Called in every phase, since
+    /// algorithms observe what they do not react to; in [`Phase::Recovery`] the sender sets the window itself,
+    /// unless [`CongestionControl::owns_recovery`].
     fn on_ack(&mut self, w: &mut Window, ack: &Ack);
 
     /// Congestion: sets [`Window::ssthresh`]; `in_flight` is FlightSize (RFC 5681 §3.1). The sender
@@ -203,11 +204,13 @@ pub trait CongestionControl: fmt::Debug + Send {
     /// Recovery is complete; `cwnd` is what the sender left it at.
     fn on_recovered(&mut self, _w: &mut Window, _now: Time) {}
 
-    /// The last reduction turned out to be spurious (F-RTO, DSACK, Eifel). Called with the present window;
-    /// the sender then restores `cwnd`, if it is below, and `ssthresh` to what they were.
+    /// The last reduction turned out to be spurious (F-RTO, DSACK, Eifel): the sender has restored `cwnd`, if
+    /// it was below, and `ssthresh` to what they were.
     fn on_undo(&mut self, _w: &mut Window, _now: Time) {}
 
-    /// Sending starts again after nothing was in flight for `idle` (RFC 9438 §5.8, RFC 5681 §4.1).
+    /// Sending starts again after nothing was in flight for `idle`, however short (RFC 9438 §5.8).
+    /// What RFC 5681 §4.1 does to a window that was not used for long is the sender's, and not for
+    /// algorithms that own recovery.
     fn on_restart(&mut self, _w: &mut Window, _now: Time, _idle: Duration) {}
 
     /// Pacing rate of payload, if the algorithm sets one. Otherwise the sender paces, if told to, at

@@ -330,6 +330,11 @@ impl Connection {
 
     fn on_ack(&mut self, s: &Segment, now: Time) -> Option<Duration> {
         let una = self.tx.board.una();
+        if self.tx.is_idle() && s.ack == wire_seq(self.iss, una) && s.sack.is_empty() {
+            // An end that only receives: its peer's segments acknowledge nothing new.
+            self.tx.edge = una + (u64::from(s.window) << self.shifts.1);
+            return None;
+        }
         let offset = |seq: u32| {
             let distance = seq.wrapping_sub(wire_seq(self.iss, una)) as i32;
             una.checked_add_signed(i64::from(distance))

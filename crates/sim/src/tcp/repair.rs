@@ -73,6 +73,7 @@ impl Sender {
         let in_flight = self.board.in_flight() + lost;
         self.remember();
         self.recover = self.board.nxt();
+        self.rescued = self.board.una();
         self.fast = true;
         self.cc.on_congestion(&mut self.window, now, in_flight, Congestion::Loss);
         if self.recovery == Recovery::Tahoe {
@@ -161,7 +162,12 @@ impl Sender {
         self.window.cwnd = u64::from(self.window.mss);
         self.duplicates = 0;
         self.board.set_duplicates(0);
-        self.board.mark_all_lost(!self.recovery.uses_sack());
+        let reneged = self.board.reneged();
+        if self.recovery == Recovery::Rack && !reneged {
+            self.board.rack_mark_on_timeout(now, Duration::ZERO);
+        } else {
+            self.board.mark_all_lost(reneged || !self.recovery.uses_sack());
+        }
         self.phase = Phase::Loss;
         self.recover = self.board.nxt();
         self.fast = true;

@@ -84,6 +84,8 @@ pub struct Sender {
     /// Recovery ends when everything below is acknowledged (RecoveryPoint, `recover`).
     pub(super) recover: u64,
     pub(super) prr: Prr,
+    /// The last segment was sent again in vain up to here (RescueRxt).
+    pub(super) rescued: u64,
     pub(super) duplicates: u32,
     pub(super) undo: Option<Undo>,
     pub(super) timers: Timers,
@@ -131,6 +133,7 @@ impl Sender {
             phase: Phase::Open,
             recover: 0,
             prr: Prr::default(),
+            rescued: 0,
             duplicates: 0,
             undo: None,
             timers: Timers::default(),
@@ -167,6 +170,10 @@ impl Sender {
     pub fn rtt(&self) -> &RttEstimator {
         &self.rtt
     }
+    /// Is there nothing in flight and nothing to send?
+    pub fn is_idle(&self) -> bool {
+        self.board.is_empty() && self.board.nxt() >= self.limit
+    }
     /// Has the application closed?
     pub fn closed(&self) -> bool {
         self.fin.is_some()
@@ -183,6 +190,9 @@ impl Sender {
     /// The application has written up to stream offset `limit`; `close` says that nothing follows.
     pub fn write(&mut self, limit: u64, close: bool) {
         if self.fin.is_none() {
+            if limit > self.limit && self.board.nxt() >= self.limit {
+                self.note_app_limited();
+            }
             self.limit = limit;
             if close {
                 self.fin = Some(limit);

@@ -65,7 +65,8 @@ impl Sender {
         }
         if self.board.is_empty() {
             (self.timers.rto, self.timers.loss, self.timers.reorder) = (None, None, None);
-        } else if p.acked > 0 || p.delivered > 0 {
+        } else if p.acked > 0 {
+            // Not for a SACK: a hole whose retransmission was lost would wait for ever.
             self.timers.rto = Some(now + self.rtt.rto());
             self.schedule_probe(now);
         }
@@ -91,10 +92,8 @@ impl Sender {
         if self.board.nxt() - self.board.una() <= u64::from(self.window.mss) {
             after = after + WORST_DELAYED_ACK;
         }
-        let at = now + after;
-        if self.timers.rto.is_some_and(|rto| at < rto) {
-            self.timers.loss = Some(at);
-        }
+        // Never later than the time-out it stands for.
+        self.timers.loss = self.timers.rto.map(|rto| rto.min(now + after));
     }
 
     /// Data has left: its timer runs (RFC 6298 §5.1).

@@ -23,6 +23,10 @@ pub struct Outgoing {
 impl Sender {
     /// The next piece that may leave at `now`, accounted as sent. Call until it says `None`.
     pub fn transmit(&mut self, config: &TcpConfig, now: Time) -> Option<Outgoing> {
+        if self.is_idle() {
+            self.waits_for_pace = false;
+            return None;
+        }
         self.waits_for_pace = self.paced(config) && self.pace_at > now;
         if self.waits_for_pace {
             return None;
@@ -41,7 +45,7 @@ impl Sender {
             self.restart(u64::from(config.initial_window) * u64::from(self.window.mss), now);
         }
         let Some(piece) = self.choose_new() else {
-            let rescue = self.choose_rescue().filter(|piece| self.fits(piece.len))?;
+            let rescue = self.choose_rescue()?;
             return Some(self.leave(config, rescue, true, now));
         };
         if !self.fits(piece.len) {
@@ -91,12 +95,21 @@ impl Sender {
         Some(Piece { start, len: len as u32 })
     }
 
-    /// Without new data: what may be lost (NextSeg rule 3 of RFC 6675 §4).
-    fn choose_rescue(&self) -> Option<Piece> {
-        if self.recovery == Recovery::Sack && self.phase == Phase::Recovery {
-            return self.board.next_unsacked();
+    /// Without new data: what may be lost, and once in each recovery the last segment (NextSeg rules 3 and 4
+    /// of RFC 6675 §4).
+    fn choose_rescue(&mut self) -> Option<Piece> {
+        if self.recovery != Recovery::Sack || self.phase != Phase::Recovery {
+            return None;
         }
-        None
+        let mss = self.window.mss;
+        if let Some(piece) = self.board.next_unsacked() {
+            return Some(piece).filter(|_| self.fits(mss));
+        }
+        if self.board.una() <= self.rescued || !self.fits(mss) {
+            return None;
+        }
+        self.rescued = self.recover;
+        self.board.last_unsacked()
     }
 
     fn choose_probe(&mut self) -> Option<(Piece, bool)> {
@@ -143,7 +156,7 @@ impl Sender {
     }
 
     /// Nothing to send although the window would allow it (RFC 9438 §4.2; delivery rate §3.4).
-    fn note_app_limited(&mut self) {
+    pub(super) fn note_app_limited(&mut self) {
         if self.board.in_flight() < self.window.cwnd {
             self.delivery.app_limited = (self.delivery.bytes + self.board.in_flight()).max(1);
         }

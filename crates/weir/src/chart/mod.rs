@@ -11,7 +11,7 @@ use crate::result::{FlowResult, Interval, RunResult, Series, RECEIVED};
 use crate::table::quantity::Unit;
 use data::Point;
 use draw::{Chart, Curve, Panel, Shape};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -162,9 +162,9 @@ fn rates(plan: &Plan, result: &RunResult) -> Option<Chart> {
     let mut broad = Vec::new();
     let mut fine = Vec::new();
     for (colour, (_, flows)) in groups.iter().enumerate() {
-        let received = |f: &FlowResult| result.series.get(&f.id)?.columns.get(RECEIVED);
         let points = |f: &&FlowResult| {
-            Some(data::goodput(f, &received(f)?.0, plan.bin, window)).filter(|p| !p.is_empty())
+            let (_, received) = result.column(&f.id, RECEIVED)?;
+            Some(data::goodput(f, received, plan.bin, window)).filter(|p| !p.is_empty())
         };
         fine.extend(curves(colour, flows.iter().filter_map(points).collect(), window.as_secs_f64()));
         let steps = Shape::Broad(data::steps(flows.iter().map(|f| f.intervals.as_slice()), plan.interval));
@@ -244,20 +244,17 @@ fn deviations(plan: &Plan, groups: &Groups<&FlowResult>) -> Option<(Panel, f64)>
 
 /// A column of the series over time: one curve for each flow or link that has it.
 fn column(plan: &Plan, result: &RunResult, name: &str) -> Option<Chart> {
-    let flows: BTreeSet<&str> = result.flows.iter().map(|f| f.id.as_str()).collect();
     let until = until(plan, result);
     let width = until / 200.0;
-    let curve = |s: &Series| {
-        let values = &s.columns.get(name)?.0;
-        let points: Vec<Point> = s.t_s.iter().copied().zip(values.iter().copied()).collect();
+    let curve = |id: &str| {
+        let (t_s, values) = result.column(id, name)?;
+        let points: Vec<Point> = t_s.iter().copied().zip(values.iter().copied()).collect();
         Some(data::thinned(&points, width)).filter(|p| !p.is_empty())
     };
-    let curve_of = |(id, s): (&'_ String, &Series)| curve(s).map(|c| (id.clone(), c));
-    let found: BTreeMap<String, Vec<Point>> = result.series.iter().filter_map(curve_of).collect();
     // Flows in the plan's order, and in the colours of their groups; then links.
-    let of_flows = result.flows.iter().filter_map(|f| Some((f.group(), found.get(&f.id)?.clone())));
-    let links = found.iter().filter(|(id, _)| !flows.contains(id.as_str()));
-    let groups = grouped(of_flows.chain(links.map(|(id, c)| (id.as_str(), c.clone()))));
+    let of_flows = result.flows.iter().filter_map(|f| Some((f.group(), curve(&f.id)?)));
+    let of_links = result.links.iter().filter_map(|l| Some((l.name.as_str(), curve(&l.name)?)));
+    let groups = grouped(of_flows.chain(of_links));
     let legend = legend(&groups);
     let all: Vec<Curve> =
         groups.into_iter().enumerate().flat_map(|(i, (_, c))| curves(i, c, width)).collect();

@@ -1,6 +1,7 @@
 use super::*;
 use crate::config::{experiment, Source};
-use crate::result::{self, Column, World};
+use crate::result::{self, Column, LinkResult, World};
+use std::collections::BTreeMap;
 use weir_core::rng::Rng;
 use weir_core::time::Duration;
 
@@ -86,6 +87,7 @@ fn every_series_and_every_column_has_its_file() {
     let queue = Column(vec![0.0, 2.5]);
     let link = Series { t_s: vec![0.0, 0.5], columns: BTreeMap::from([("queue_bytes".into(), queue)]) };
     result.series.insert("wan.back".into(), link);
+    result.links.push(LinkResult { name: "wan.back".into(), ..LinkResult::default() });
     let dir = Dir::new("all");
     let files = write(&dir.0.join("deeper"), &plan, &result).unwrap();
     let names: Vec<&str> = files.iter().map(|f| f.file_name().unwrap().to_str().unwrap()).collect();

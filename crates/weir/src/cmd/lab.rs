@@ -1,14 +1,11 @@
 //! `weir lab`: an experiment in network namespaces, with the real Linux TCP.
 
-use crate::chart;
+use super::present::Presentation;
 use crate::config::experiment;
 use crate::error::Failure;
 use crate::expect;
 use crate::lab::{self, Options};
-use crate::plan::Plan;
-use crate::result::{RunResult, Status, World};
-use crate::table;
-use std::io::IsTerminal;
+use crate::result::World;
 use std::path::PathBuf;
 
 /// Arguments of `weir lab`.
@@ -54,33 +51,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     }
     let mut result = outcome.result;
     expect::conclude(&plan, &mut result);
-    present(args, &plan, &result)?;
-    let failed = result.expects.iter().filter(|e| !e.ok).count();
-    match result.status {
-        Status::Ok => Ok(()),
-        Status::Failed if failed > 0 => Err(Failure::Expect(failed)),
-        Status::Failed => Err(Failure::Other("the run went wrong, see above".into())),
-        Status::Interrupted => Err(Failure::Interrupted),
-    }
-}
-
-/// The table to standard output, or to standard error if the JSON goes there; files where asked for.
-fn present(args: &Args, plan: &Plan, result: &RunResult) -> Result<(), Failure> {
-    if let Some(path) = &args.json {
-        super::write_json(path, result)?;
-    }
-    let to_stdout = args.json.as_deref() == Some("-".as_ref());
-    if let Some(directory) = &args.out {
-        let fault = |e: std::io::Error| Failure::Other(format!("{}: {e}", directory.display()));
-        std::fs::create_dir_all(directory).map_err(fault)?;
-        super::write_json(&directory.join("result.json"), result)?;
-        let written = chart::write(directory, plan, result).map_err(fault)?;
-        eprintln!("{} files written to {}", written.len() + 1, directory.display());
-    }
-    if to_stdout {
-        eprint!("{}", table::render(result, plan, false));
-    } else {
-        super::print(&table::render(result, plan, std::io::stdout().is_terminal()))?;
-    }
-    Ok(())
+    let to = Presentation { json: args.json.as_deref(), out: args.out.as_deref() };
+    to.run(&plan, &result)?;
+    super::present::verdict(&result)
 }

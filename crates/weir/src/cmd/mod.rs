@@ -4,7 +4,9 @@ pub mod bench;
 pub mod check;
 pub mod compare;
 pub mod lab;
+mod present;
 pub mod run;
+pub mod sim;
 pub mod traffic;
 pub mod wan;
 

@@ -20,8 +20,8 @@ struct Quantity {
     parse: fn(&DeValue) -> Result<u64, Fault>,
     /// Two values, for messages.
     pair: &'static str,
-    /// May all values be zero?
-    zero: bool,
+    /// What is wrong if all values are zero; `None` is nothing.
+    zero: Option<&'static str>,
     /// Does it have rates of arrivals?
     poisson: bool,
 }
@@ -29,17 +29,25 @@ struct Quantity {
 /// A distribution of sizes in bytes; never only zero.
 pub(super) fn sizes(s: &Section, key: &'static str) -> Option<Distribution> {
     let parse = |v: &DeValue| Size::from_value(v).map(|Size(n)| n);
-    read(s, key, Quantity { parse, pair: "[\"1kB\", \"100kB\"]", zero: false, poisson: false })
+    read(
+        s,
+        key,
+        Quantity { parse, pair: "[\"1kB\", \"100kB\"]", zero: Some("no bytes at all"), poisson: false },
+    )
 }
 
 /// A distribution of durations in nanoseconds; never only zero.
 pub(super) fn times(s: &Section, key: &'static str) -> Option<Distribution> {
-    read(s, key, Quantity { parse: nanos, pair: "[\"1ms\", \"10ms\"]", zero: false, poisson: false })
+    read(
+        s,
+        key,
+        Quantity { parse: nanos, pair: "[\"1ms\", \"10ms\"]", zero: Some("no time at all"), poisson: false },
+    )
 }
 
 /// A distribution of times between arrivals in nanoseconds.
 pub(super) fn gaps(s: &Section, key: &'static str) -> Option<Distribution> {
-    read(s, key, Quantity { parse: nanos, pair: "[\"1ms\", \"10ms\"]", zero: true, poisson: true })
+    read(s, key, Quantity { parse: nanos, pair: "[\"1ms\", \"10ms\"]", zero: None, poisson: true })
 }
 
 fn nanos(value: &DeValue) -> Result<u64, Fault> {
@@ -51,8 +59,8 @@ fn read(s: &Section, key: &'static str, of: Quantity) -> Option<Distribution> {
         false => s.value(key, of.parse).map(Distribution::Constant),
         true => s.section(key).and_then(|t| table(t, of)),
     }?;
-    if !of.zero && largest(&found) == 0 {
-        s.fault_in(key, Fault::bare("nothing but zero"));
+    if let Some(wrong) = of.zero.filter(|_| largest(&found) == 0) {
+        s.fault_in(key, Fault::bare(wrong));
         return None;
     }
     Some(found)
@@ -72,6 +80,8 @@ fn table(t: Section, of: Quantity) -> Option<Distribution> {
         ["poisson"] => t
             .parsed("poisson", |text: String| units::frequency(&text))
             .map(|gap| Distribution::Exponential { mean: gap.as_nanos() }),
+        // What is there instead is an unknown key.
+        [] if !t.is_empty() => None,
         [] => {
             let kinds = super::diag::listed(kinds.iter().copied());
             t.fault_here(Fault::new(
@@ -94,7 +104,7 @@ fn uniform(t: &Section, of: Quantity) -> Option<Distribution> {
     let wrong = match values.as_slice() {
         &[min, max] if min <= max => return Some(Distribution::Uniform { min, max }),
         [_, _] => "the smallest value is above the largest".to_string(),
-        values => format!("{} values; it has a smallest and a largest", values.len()),
+        values => format!("the smallest and the largest value are wanted, found {}", values.len()),
     };
     t.fault_in("uniform", Fault::new(wrong, format!("for example: uniform = {}", of.pair)));
     None
@@ -105,7 +115,10 @@ fn pareto(t: &Section, of: Quantity) -> Option<Distribution> {
     t.need("shape", "1.2");
     let shape = t.parsed("shape", |Number(n): Number| match n.to_f64() {
         shape if (0.01..=100.0).contains(&shape) => Ok(shape),
-        _ => Err(Fault::new("not from 0.01 to 100", "the mean is finite above 1, the variance above 2")),
+        shape => Err(Fault::new(
+            format!("{shape} is not from 0.01 to 100"),
+            "the mean is finite above 1, the variance above 2",
+        )),
     });
     let max = t.value("max", of.parse);
     let (min, shape) = (min?, shape?);
@@ -117,7 +130,7 @@ fn pareto(t: &Section, of: Quantity) -> Option<Distribution> {
 
 fn above_zero(value: &DeValue, of: Quantity) -> Result<u64, Fault> {
     match (of.parse)(value)? {
-        0 => Err(Fault::bare("zero, where only a value above it means something")),
+        0 => Err(Fault::bare("nothing but zero would be drawn")),
         n => Ok(n),
     }
 }

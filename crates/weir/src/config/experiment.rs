@@ -83,7 +83,7 @@ fn plan(s: Section, source: &Source) -> Option<Plan> {
     let defaults = s.section("tcp").map_or(Tcp::default(), tcp::defaults);
     let hosts = host::groups(&s, path.rtt());
     let groups = flow::groups(&s, &defaults, &hosts, duration);
-    let series = series(&s);
+    let series = series(&s, gateway.is_some());
     let sample = s.get::<Positive>("sample").map(|Positive(d)| d);
     let parity = s.section("parity").map(parity);
     if s.has("sweep") {
@@ -124,7 +124,7 @@ fn plan(s: Section, source: &Source) -> Option<Plan> {
 }
 
 /// `series` and `sample`.
-fn series(s: &Section) -> Vec<SeriesKind> {
+fn series(s: &Section, gateway: bool) -> Vec<SeriesKind> {
     s.note_only(World::Sim, "series");
     s.note_only(World::Sim, "sample");
     if s.has("sample") && !s.has("series") {
@@ -132,7 +132,13 @@ fn series(s: &Section) -> Vec<SeriesKind> {
         s.key_fault("sample", Fault::new("`sample` without `series`", help));
     }
     let mut kinds = s.list("series", "[\"cwnd\", \"acked\"]", |v| {
-        String::from_value(v).and_then(|name| units::choice(&name, "series", &SeriesKind::ALL, &[]))
+        let name = String::from_value(v)?;
+        match units::choice(&name, "series", &SeriesKind::ALL, &[])? {
+            SeriesKind::Held if !gateway => {
+                Err(Fault::bare("nothing is held without a gateway, there is no [gateway]"))
+            }
+            kind => Ok(kind),
+        }
     });
     if let Some(kinds) = &mut kinds {
         kinds.sort();

@@ -19,6 +19,7 @@ mod reader;
 mod sweep;
 mod tcp;
 pub mod units;
+mod value;
 
 pub use diag::{Errors, Source};
 

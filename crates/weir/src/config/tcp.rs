@@ -7,13 +7,13 @@ use super::units::Fault;
 use crate::plan::{Tcp, SHORTHANDS};
 use crate::result::World;
 use weir_core::time::Duration;
-use weir_sim::cc::CONTROLS;
+use weir_sim::cc::{CubicRules, CONTROLS};
 use weir_sim::tcp::Recovery;
 
 /// Keys that both worlds have.
 const BOTH: [&str; 3] = ["cc", "mss", "rwnd"];
 /// Keys that only simulated hosts have; Linux has most of them for a whole system, not for a flow.
-const SIMULATED: [&str; 13] = [
+const SIMULATED: [&str; 14] = [
     "ecn",
     "delayed_ack",
     "delayed_ack_timer",
@@ -25,9 +25,13 @@ const SIMULATED: [&str; 13] = [
     "min_rto",
     "abc",
     "hystart",
+    "cubic",
     "pacing",
     "tso_segments",
 ];
+
+/// Names of the kinds of CUBIC.
+const CUBICS: [(&str, CubicRules); 2] = [("rfc9438", CubicRules::Rfc9438), ("linux", CubicRules::Linux)];
 
 /// Every key.
 pub(super) fn keys() -> impl Iterator<Item = &'static str> {
@@ -56,6 +60,7 @@ pub(super) fn read(s: &Section) -> Tcp {
         min_rto: between(s, "min_rto", Duration::from_micros(10), Duration::from_secs(60)),
         abc: s.get("abc"),
         hystart: s.get("hystart"),
+        cubic: s.choice("cubic", &CUBICS, &[]),
         pacing: s.get("pacing"),
         tso_segments: number(s, "tso_segments", 1, 64),
     };
@@ -134,6 +139,7 @@ pub(super) fn over(s: &Section, own: Tcp, defaults: &Tcp) -> Tcp {
         min_rto: own.min_rto.or(defaults.min_rto),
         abc: own.abc.or(defaults.abc),
         hystart: own.hystart.or(defaults.hystart),
+        cubic: own.cubic.or(defaults.cubic),
         pacing: own.pacing.or(defaults.pacing),
         tso_segments: own.tso_segments.or(defaults.tso_segments),
     };

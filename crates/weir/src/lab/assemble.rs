@@ -1,18 +1,16 @@
 //! From what the processes of a lab report to the result.
 
 use super::counters::Counters;
-use super::flows::client_port;
-use super::topology::{CLIENT, SERVER};
+use crate::hosts::{client_port, CLIENT, SERVER};
 use crate::plan::{Flow, Plan};
 use crate::result::{
-    self, ClassResult, Counts, FlowResult, GatewayResult, LinkResult, MadeBy, Quantiles, RunResult, Series,
+    ClassResult, Counts, FlowResult, GatewayResult, LinkResult, MadeBy, Quantiles, RunResult, Seen, Series,
     Status, World, SCHEMA,
 };
 use crate::run::{EmulatorReport, GatewayFlow, GatewayReport};
 use crate::traffic::{FlowReport, Report};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
-use weir_core::ack::Release;
 use weir_core::gateway::{ClassConfig, Direction};
 use weir_core::time::Duration;
 
@@ -106,44 +104,30 @@ impl Measured {
             Direction::Out => (client, server),
             Direction::In => (server, client),
         };
-        let class = plan.class_of(flow, CLIENT.into(), Some(client_port(n)), SERVER.into());
-        let seen = self.seen(flow, n);
-        let mut row = FlowResult {
-            id: flow.id.clone(),
-            class: seen
-                .map(|f| f.class.clone())
-                .filter(|c| !c.is_empty())
-                .or(class.map(|c| c.name.clone()))
-                .unwrap_or_default(),
-            target_bps: class.and_then(rate_of),
-            start_s: flow.start.as_secs_f64(),
-            counts: "payload".into(),
-            pass_reason: seen.and_then(|f| f.pass_reason.clone()),
-            ..FlowResult::default()
+        let nanos = Duration::from_nanos;
+        let got = receiver.received.as_ref();
+        let bins = got.map_or(Vec::new(), |r| r.bins.dense(covered.as_nanos()));
+        let mut seen = Seen {
+            class: plan.class_of(flow, CLIENT.into(), Some(client_port(n)), SERVER.into()),
+            bytes: got.map_or(0, |r| r.bytes_in_time),
+            bins: &bins,
+            opened: client.opened_ns.map(nanos),
+            complete: got.and_then(|r| r.complete_ns).map(nanos),
+            ..Seen::default()
         };
         if let Some(sent) = &sender.sent {
-            row.cc = sent.cc.clone();
-            row.retransmits = sent.retransmits;
-            row.rtos = sent.rtos;
-            row.rtt_us = sent.rtt_us.map_or(Quantiles::default(), |q| Quantiles { p50: q.p50, p99: q.p99 });
+            seen.cc = sent.cc.clone();
+            seen.retransmits = sent.retransmits;
+            seen.rtos = sent.rtos;
+            seen.rtt_us = sent.rtt_us.map_or(Quantiles::default(), |q| Quantiles { p50: q.p50, p99: q.p99 });
         }
-        let mut end = flow.end(plan.duration).min(covered);
-        let mut bins = Vec::new();
-        if let Some(got) = &receiver.received {
-            bins = got.bins.dense(covered.as_nanos());
-            row.bytes = got.bytes_in_time;
-            if let (Some(_), Some(done)) = (flow.bytes, got.complete_ns) {
-                end = Duration::from_nanos(done).min(covered);
-                row.fct_s = client.opened_ns.map(|t| done.saturating_sub(t) as f64 / 1e9);
+        let mut row = seen.row(plan, flow, covered);
+        if let Some(record) = self.seen(flow, n) {
+            row.pass_reason = record.pass_reason.clone();
+            if !record.class.is_empty() {
+                row.class = record.class.clone();
             }
         }
-        // A run that was interrupted before the flow's start has nothing of it.
-        let end = end.max(flow.start);
-        row.end_s = end.as_secs_f64();
-        if row.end_s > row.start_s {
-            row.goodput_bps = row.bytes as f64 * 8.0 / (row.end_s - row.start_s);
-        }
-        row.intervals = result::intervals(plan.bin, plan.interval, flow.start, end, &bins);
         (row, bins)
     }
 
@@ -199,12 +183,6 @@ impl Measured {
         };
         counted.into_iter().map(row).collect()
     }
-}
-
-/// What the plan sets the flows of a class to.
-fn rate_of(class: &ClassConfig) -> Option<u64> {
-    let Release::Rate(release) = &class.ack.as_ref()?.release;
-    Some(release.rate.bps())
 }
 
 fn made_by(plan: &Plan) -> MadeBy {

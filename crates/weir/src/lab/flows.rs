@@ -1,22 +1,15 @@
 //! From a plan's flows to what the two traffic processes play.
 
-use super::topology::{CLIENT, SERVER};
 use super::Options;
+use crate::hosts::{client_port, CLIENT, SERVER};
 use crate::plan::{Flow, Plan};
 use crate::traffic::{Amount, FlowSpec, Role, Spec};
 use std::net::SocketAddr;
 use weir_core::gateway::Direction;
 
-/// Client ports are given out from here on, in the order of the plan.
-const FIRST_PORT: u16 = 10_000;
 /// The option field of a segment holds the time stamps (10 bytes, padded to 12), which the kernel
 /// takes off TCP_MAXSEG. A plan's `mss` is what is left.
 const TIMESTAMPS: u32 = 12;
-
-/// Port of the client of the plan's `n`-th flow.
-pub fn client_port(n: usize) -> u16 {
-    FIRST_PORT + (n % usize::from(u16::MAX - FIRST_PORT)) as u16
-}
 
 /// What clients and servers play.
 pub fn specs(plan: &Plan, options: &Options) -> (Spec, Spec) {

@@ -33,7 +33,6 @@ mod topology;
 
 pub use probe::{Probe, ProbeOutcome};
 pub use run::{run, Outcome};
-pub use topology::{CLIENT, SERVER};
 
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;

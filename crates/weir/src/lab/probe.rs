@@ -2,7 +2,7 @@
 //!
 //! The same probe over bare cables shows how much of an error is the probe's own.
 
-use super::topology::{CLIENT, SERVER};
+use crate::hosts::{CLIENT, SERVER};
 use crate::plan::{Link, Plan};
 use crate::traffic::{ProbeReport, ProbeSpec, Quantiles, Spec};
 use std::net::SocketAddr;

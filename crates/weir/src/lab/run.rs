@@ -76,6 +76,7 @@ pub fn run(plan: &Plan, experiment: &str, options: &Options) -> Result<Outcome, 
     if !faults.is_empty() && !interrupted {
         result.status = Status::Failed;
     }
+    result.faults = faults.clone();
     let ends = measured.clients.probes.first().zip(measured.servers.probes.first());
     let probe = options.probe.as_ref().zip(ends).map(|(p, (c, s))| probe::outcome(p, plan, c, s));
     let Measured { clients, servers, .. } = measured;

@@ -8,15 +8,10 @@
 //! is a bridge: the gateway's, or an emulator, which is there only if its link has something to
 //! emulate.
 
-use crate::plan::{Link, Plan, Queue};
-use std::net::Ipv4Addr;
-use weir_core::ack::Release;
+use crate::hosts::{buffers, CLIENT, SERVER};
+use crate::plan::Plan;
 use weir_core::gateway::Direction;
 
-/// Address of the clients' host.
-pub const CLIENT: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
-/// Address of the servers' host.
-pub const SERVER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
 /// Length of their network's prefix.
 const PREFIX: u8 = 24;
 /// The only interface of a host.
@@ -25,8 +20,6 @@ pub const HOST_PORT: &str = "eth0";
 pub const LAN_PORT: &str = "lan";
 /// A bridge's interface towards the servers.
 pub const WAN_PORT: &str = "wan";
-/// Largest receive window and send buffer that Linux allows by default for one connection.
-const DEFAULT_BUFFER: u64 = 6 << 20;
 
 /// What a namespace is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -194,27 +187,6 @@ impl Layout {
     }
 }
 
-/// What a connection may need to fill the path: what is in flight plus what queues hold, four times,
-/// since the kernel's buffers hold about half of their size in payload and grow in steps, and a gateway
-/// holds acknowledgements beside what is in flight. Without a rate on the path the gateway's fastest
-/// flow counts. `None` if that fits the default.
-fn buffers(plan: &Plan) -> Option<u64> {
-    let links = [plan.path.lan, plan.path.wan_out, plan.path.wan_back];
-    let shaped = plan.gateway.iter().flat_map(|g| &g.classes).filter_map(|c| c.ack).map(|a| {
-        let Release::Rate(r) = a.release;
-        r.rate
-    });
-    let rate = links.iter().filter_map(|l| l.rate).min().or(shaped.max())?;
-    let queued = |l: &Link| match (l.rate, l.queue) {
-        (None, _) => 0,
-        (Some(_), Queue::Packets(n)) => n.saturating_mul(1514),
-        (Some(_), Queue::Bytes(n)) => n,
-    };
-    let needed = links.iter().map(queued).fold(rate.bytes_in(plan.path.rtt()), u64::saturating_add);
-    // The kernel keeps sizes in an `int`.
-    Some(needed.saturating_mul(4).min(1 << 30)).filter(|&bytes| bytes > DEFAULT_BUFFER)
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::tests::plan;
@@ -258,16 +230,5 @@ mod tests {
         assert_eq!(Layout::of(&p).complete_checksums, [Place::Servers]);
         p.groups[0].direction = Direction::In;
         assert_eq!(Layout::of(&p).complete_checksums, [Place::Clients]);
-    }
-
-    #[test]
-    fn long_fat_paths_get_larger_buffers() {
-        let mut p = plan();
-        p.path.wan_out.rate = Some(Rate::mbit(1000));
-        p.path.wan_out.delay = Duration::from_millis(100);
-        p.path.wan_out.queue = Queue::Bytes(500_000);
-        assert_eq!(Layout::of(&p).buffers, Some(4 * 13_000_000));
-        p.path.wan_out.rate = Some(Rate::mbit(10));
-        assert_eq!(Layout::of(&p).buffers, None);
     }
 }

@@ -2,6 +2,7 @@
 
 use super::report::{self, Writer};
 use super::{link_config, Emulator, EmulatorReport, GatewayReport, SteeringReport};
+use crate::observe;
 use weir_core::flow::Record;
 use weir_core::frame::Frame;
 use weir_core::gateway::{Config, Gateway};
@@ -58,8 +59,8 @@ impl Engine for GatewayEngine {
         self.writer.write(report, |last| GatewayReport {
             schema: crate::result::SCHEMA,
             wall_s: report.wall.as_secs_f64(),
-            gateway: report::gateway(gateway.stats(), report.cpu),
-            classes: report::classes(gateway),
+            gateway: observe::gateway(gateway.stats(), report.cpu),
+            classes: observe::classes(gateway),
             details: report::details(gateway),
             flows: report::flows(gateway, last),
             passed: report::passed(gateway.stats()),
@@ -108,8 +109,8 @@ impl Engine for EmulatorEngine {
             schema: crate::result::SCHEMA,
             wall_s: report.wall.as_secs_f64(),
             links: vec![
-                report::link(&format!("{name}.out"), path.out(), report.wall),
-                report::link(&format!("{name}.back"), path.back(), report.wall),
+                observe::link(&format!("{name}.out"), path.out(), report.wall),
+                observe::link(&format!("{name}.back"), path.back(), report.wall),
             ],
             steering: SteeringReport::of(report, 0),
         });

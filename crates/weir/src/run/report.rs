@@ -1,15 +1,12 @@
 //! What a running gateway or emulator says about itself, as JSON.
 
-use crate::result::{ClassResult, Counts, Frames, GatewayResult, LinkResult, QuantilesMax};
+use crate::result::{ClassResult, Counts, GatewayResult, LinkResult};
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{sync_channel, SyncSender};
 use std::thread::JoinHandle;
-use weir_core::ack::Release;
 use weir_core::gateway::{ClassStats, Gateway, GatewayStats, PassReason};
-use weir_core::link::Link;
-use weir_core::stats::Drops;
 use weir_core::time::{Duration, Time};
 use weir_io::driver::Report;
 
@@ -150,47 +147,11 @@ const MAX_FLOWS: usize = 10_000;
 /// With more flows than this, only the last report lists them.
 const MAX_FLOWS_LIVE: u32 = 1_000;
 
-pub(super) fn gateway(stats: &GatewayStats, cpu: Duration) -> GatewayResult {
-    let l = &stats.ledger;
-    GatewayResult {
-        cpu_s: cpu.as_secs_f64(),
-        user_data_bytes: stats.user_data_bytes,
-        frames: Frames {
-            received: l.received,
-            made: l.made,
-            sent: l.sent,
-            held: l.held(),
-            absorbed: l.absorbed,
-            dropped: drops(&l.drops),
-        },
-    }
-}
-
 pub(super) fn passed(stats: &GatewayStats) -> Counts {
     PassReason::ALL
         .iter()
         .map(|&r| (r.name().to_string(), stats.passed[r as usize]))
         .filter(|&(_, n)| n > 0)
-        .collect()
-}
-
-pub(super) fn classes(gateway: &Gateway) -> Vec<ClassResult> {
-    let stats = gateway.class_stats().iter();
-    stats
-        .zip(&gateway.config().classes)
-        .map(|(s, c)| ClassResult {
-            name: c.name.clone(),
-            target_bps: c.ack.map_or(0, |a| {
-                let Release::Rate(r) = a.release;
-                r.rate.bps().saturating_mul(s.flows)
-            }),
-            held_ack_peak_packets: s.held_acks_peak,
-            held_ack_peak_bytes: s.held_bytes_peak,
-            acks_absorbed: s.acks_absorbed,
-            acks_generated: s.acks_generated,
-            acks_rewritten: s.acks_rewritten,
-            ..ClassResult::default()
-        })
         .collect()
 }
 
@@ -228,32 +189,6 @@ pub(super) fn flows(gateway: &Gateway, last: bool) -> Vec<GatewayFlow> {
             period_us: f.period.as_micros(),
         })
         .collect()
-}
-
-pub(super) fn link(name: &str, link: &Link, wall: Duration) -> LinkResult {
-    let s = link.stats();
-    let us = |ns: u64| ns / 1000;
-    LinkResult {
-        name: name.into(),
-        packets: s.packets,
-        bytes: s.bytes,
-        utilization: if link.config().rate.is_some() {
-            s.busy.as_nanos() as f64 / wall.as_nanos().max(1) as f64
-        } else {
-            0.0
-        },
-        queue_us: QuantilesMax {
-            p50: us(s.queue_delay.p50()),
-            p99: us(s.queue_delay.p99()),
-            max: us(s.queue_delay.max()),
-        },
-        marks: s.marks,
-        drops: drops(&s.drops),
-    }
-}
-
-fn drops(drops: &Drops) -> Counts {
-    drops.iter().map(|(reason, n)| (reason.name().to_string(), n)).collect()
 }
 
 /// How often a report is written while the engine runs.

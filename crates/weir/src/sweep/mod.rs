@@ -50,14 +50,14 @@ pub fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
 }
 
-/// Makes the runs with `run`, at most `at_once` at the same time, in the order of `jobs`. A run that cannot be made, or
+/// Makes the runs with `run`, which is told their numbers, at most `at_once` at the same time, in the order of `jobs`. A run that cannot be made, or
 /// panics, has [`RunResult::error`] and disturbs no other. After `stop` no run is begun; those not begun are left
 /// out.
 pub fn run(
     jobs: &[Job],
     at_once: usize,
     stop: &AtomicBool,
-    run: impl Fn(&Job) -> Result<RunResult, String> + Sync,
+    run: impl Fn(usize, &Job) -> Result<RunResult, String> + Sync,
 ) -> Vec<RunResult> {
     let next = AtomicUsize::new(0);
     let made: Vec<Mutex<Option<RunResult>>> = jobs.iter().map(|_| Mutex::new(None)).collect();
@@ -67,7 +67,8 @@ pub fn run(
                 return;
             };
             let job = &jobs[i];
-            let outcome = catch_unwind(AssertUnwindSafe(|| run(job))).unwrap_or_else(|p| Err(panicked(&*p)));
+            let outcome =
+                catch_unwind(AssertUnwindSafe(|| run(i, job))).unwrap_or_else(|p| Err(panicked(&*p)));
             let mut result = outcome.unwrap_or_else(|error| failed(&job.plan, error));
             result.settings = job.settings();
             *made[i].lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
@@ -120,10 +121,10 @@ mod tests {
     #[test]
     fn results_are_in_order_however_many_run_at_once() {
         let jobs: Vec<Job> = (0..20).map(job).collect();
-        let one = run(&jobs, 1, &AtomicBool::new(false), |j| Ok(told(j)));
+        let one = run(&jobs, 1, &AtomicBool::new(false), |_, j| Ok(told(j)));
         // The first waits until the second is done.
         let seen = AtomicUsize::new(0);
-        let racing = |j: &Job| {
+        let racing = |_: usize, j: &Job| {
             while j.plan.seed == 0 && seen.load(Ordering::Relaxed) == 0 {
                 std::thread::yield_now();
             }
@@ -142,7 +143,7 @@ mod tests {
     #[test]
     fn a_run_that_fails_disturbs_no_other() {
         let jobs: Vec<Job> = (0..4).map(job).collect();
-        let made = run(&jobs, 2, &AtomicBool::new(false), |j| match j.plan.seed {
+        let made = run(&jobs, 2, &AtomicBool::new(false), |_, j| match j.plan.seed {
             10 => Err("no such thing".to_string()),
             20 => panic!("a {}", "bug"),
             _ => Ok(told(j)),
@@ -157,7 +158,7 @@ mod tests {
     fn nothing_begins_after_stop() {
         let jobs: Vec<Job> = (0..4).map(job).collect();
         let stop = AtomicBool::new(false);
-        let made = run(&jobs, 1, &stop, |j| {
+        let made = run(&jobs, 1, &stop, |_, j| {
             stop.store(j.plan.seed == 10, Ordering::Relaxed);
             Ok(told(j))
         });

@@ -135,8 +135,8 @@ fn group(s: &Summary, g: &GroupSummary, unit: f64) -> Vec<String> {
 
 /// What went wrong in which run.
 fn faults(runs: &Runs, names: &[String], ink: Ink) -> Lines {
-    let several = |of: fn(&RunResult) -> u64| runs.runs.windows(2).any(|w| of(&w[0]) != of(&w[1]));
-    let seeds = several(|r| r.seed);
+    // Without a summary, seeds are among the settings or all the same.
+    let seeds = !runs.summary.is_empty();
     let mut lines = Vec::new();
     for run in &runs.runs {
         let mut which: Vec<String> = names
@@ -150,6 +150,9 @@ fn faults(runs: &Runs, names: &[String], ink: Ink) -> Lines {
         let which = which.join(", ");
         if let Some(error) = &run.error {
             lines.push(format!("{}  {which}: {}", ink.bad("could not run"), clean(error)));
+        }
+        for fault in &run.faults {
+            lines.push(format!("{}  {which}: {}", ink.bad("FAILED"), clean(fault)));
         }
         for e in run.expects.iter().filter(|e| !e.ok) {
             lines.push(format!("{}  {which}: {}{}", ink.bad("FAILED"), clean(&e.what), found(e)));

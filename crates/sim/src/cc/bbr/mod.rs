@@ -16,6 +16,7 @@ mod aggregation;
 mod bandwidth;
 mod policer;
 mod rtt;
+mod state;
 #[cfg(test)]
 mod tests;
 mod window;
@@ -218,52 +219,6 @@ impl Bbr {
             app_limited,
             delivered: self.delivered,
             lost: self.lost,
-        }
-    }
-
-    /// §4.3.2.2.
-    fn check_full_pipe(&mut self, app_limited: bool) {
-        if self.full.reached || !self.round.started || app_limited {
-            return;
-        }
-        let bw = self.max_bw.max();
-        if bw >= self.full.bw.saturating_add(self.full.bw / 4) {
-            (self.full.bw, self.full.rounds) = (bw, 0);
-            return;
-        }
-        self.full.rounds += 1;
-        self.full.reached = self.full.rounds >= FULL_ROUNDS;
-    }
-
-    /// §4.3.4.3. Phases last for the delay; probing until the queue shows it or something is lost, draining no
-    /// longer than there is a queue.
-    fn update_cycle(&mut self, w: &Window, ack: &Ack) {
-        let Mode::ProbeBw { phase, since } = self.mode else { return };
-        let gain = self.pacing_gain();
-        let full = self.min_rtt.is_some_and(|rtt| ack.now.since(since) > rtt);
-        let next = match gain {
-            UNIT => full,
-            g if g > UNIT => full && (ack.lost > 0 || ack.prior_in_flight >= self.inflight(w, g)),
-            _ => full || ack.prior_in_flight <= self.inflight(w, UNIT),
-        };
-        if next {
-            self.mode = Mode::ProbeBw { phase: (phase + 1) % CYCLE.len(), since: ack.now };
-        }
-    }
-
-    /// Begins the cycle in any phase but the one that drains (§4.3.4.2).
-    fn enter_probe_bw(&mut self, now: Time) {
-        let phase = (CYCLE.len() - self.rng.below(CYCLE.len() as u64 - 1) as usize) % CYCLE.len();
-        self.mode = Mode::ProbeBw { phase, since: now };
-    }
-
-    /// §4.3.3.
-    fn check_drain(&mut self, w: &Window, ack: &Ack) {
-        if self.mode == Mode::Startup && self.full.reached {
-            self.mode = Mode::Drain;
-        }
-        if self.mode == Mode::Drain && ack.in_flight <= self.inflight(w, UNIT) {
-            self.enter_probe_bw(ack.now);
         }
     }
 }

@@ -208,7 +208,7 @@ impl CongestionControl for Cubic {
     fn on_undo(&mut self, w: &mut Window, _now: Time) {
         // Not if the window has grown beyond what it was since (§4.9.2).
         if let Some((memory, end)) = self.undo.take() {
-            if w.cwnd < self.memory.cwnd_prior {
+            if w.cwnd <= self.memory.cwnd_prior {
                 (self.memory, self.end) = (memory, end);
             }
         }

@@ -206,8 +206,8 @@ fn a_spurious_loss_leaves_no_trace() {
     let (cwnd, ssthresh, curve) = (f.w.cwnd, f.w.ssthresh, f.cc.memory.stage.map(|s| s.curve));
     f.congestion(Congestion::Loss);
     assert!(f.cc.memory.stage.is_none());
-    f.cc.on_undo(&mut f.w, f.now);
     (f.w.cwnd, f.w.ssthresh) = (cwnd, ssthresh);
+    f.cc.on_undo(&mut f.w, f.now);
     assert_eq!(f.cc.memory.w_max, 500 * MSS);
     assert_eq!(f.cc.memory.cwnd_prior, 500 * MSS);
     assert_eq!(f.cc.memory.stage.map(|s| s.curve), curve);
@@ -219,7 +219,7 @@ fn a_spurious_loss_leaves_no_trace() {
     f.cc.on_undo(&mut f.w, f.now);
     assert_eq!(f.cc.memory.w_max, grown);
     f.congestion(Congestion::Loss);
-    f.w.cwnd = f.cc.memory.cwnd_prior;
+    f.w.cwnd = f.cc.memory.cwnd_prior + 1;
     f.cc.on_undo(&mut f.w, f.now);
     assert!(f.cc.memory.stage.is_none());
 }

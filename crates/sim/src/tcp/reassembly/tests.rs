@@ -131,6 +131,18 @@ fn fewer_blocks_if_the_options_have_no_room() {
 }
 
 #[test]
+fn old_ranges_are_reported_again_when_newer_ones_are_gone() {
+    // RFC 2018 §4: the most recently reported that are not part of one already included.
+    let mut r = from(10);
+    for n in 1..=20 {
+        r.receive(n * 100, n * 100 + 50);
+    }
+    r.receive(500, 2050);
+    assert_eq!(blocks(&r), [(500, 2050), (400, 450), (300, 350), (200, 250)]);
+    assert_eq!(ack(&mut r, 10, 450), (450, vec![(100, 150), (500, 2050)]));
+}
+
+#[test]
 fn nothing_is_allocated_in_order() {
     let mut r = Reassembly::new();
     for n in 0..1000 {
@@ -183,11 +195,16 @@ impl Bytes {
     }
 }
 
+/// Mostly small, so that there are many ranges; sometimes one that joins many.
+fn length() -> impl Strategy<Value = usize> {
+    prop_oneof![12 => 0usize..7, 1 => 20usize..100]
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
     #[test]
-    fn as_a_map_of_bytes(segments in proptest::collection::vec((0usize..400, 0usize..7, any::<bool>()), 1..200)) {
-        let mut model = Bytes { at: vec![None; 410], ..Bytes::default() };
+    fn as_a_map_of_bytes(segments in proptest::collection::vec((0usize..400, length(), any::<bool>()), 1..200)) {
+        let mut model = Bytes { at: vec![None; 500], ..Bytes::default() };
         let mut real = Reassembly::new();
         for (offset, len, next) in segments {
             let start = if next && len % 3 == 0 { model.next.min(400) } else { offset };

@@ -228,6 +228,12 @@ impl Scoreboard {
         self.ring.front().map(|s| s.sent.at)
     }
 
+    /// Is the first piece SACKed? It cannot be the first in flight then, unless the receiver has thrown away
+    /// what it had (RFC 2018 §8).
+    pub fn reneged(&self) -> bool {
+        self.ring.front().is_some_and(|s| s.flags & SACKED != 0)
+    }
+
     /// Has the piece that starts at `start` ever been sent again? False if there is none.
     pub fn was_retransmitted(&self, start: u64) -> bool {
         self.find(start).is_some_and(|id| self.ring.get(id).flags & RETRANSMITTED != 0)

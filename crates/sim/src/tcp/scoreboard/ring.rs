@@ -108,14 +108,14 @@ impl Ring {
         self.first += 1;
     }
 
-    /// The first segment that starts at or above `offset`. If they all have `usual` bytes, as they mostly
-    /// do, its place is computed; otherwise searched.
-    pub fn at_or_above(&self, offset: u64, usual: u32) -> Id {
+    /// The first segment that starts at or above `offset`. They have at most `largest` bytes, and mostly just
+    /// as many: its place is computed, which is never too high, and searched if the result is too low.
+    pub fn at_or_above(&self, offset: u64, largest: u32) -> Id {
         let Some(front) = self.front().filter(|s| s.start < offset) else {
             return self.first;
         };
-        let guess = self.first + 1 + offset.saturating_sub(front.end()).div_ceil(u64::from(usual.max(1)));
-        if self.holds(guess) && self.get(guess).start >= offset && self.get(guess - 1).start < offset {
+        let guess = self.first + 1 + offset.saturating_sub(front.end()).div_ceil(u64::from(largest.max(1)));
+        if self.holds(guess) && self.get(guess).start >= offset {
             return guess;
         }
         let below = |s: &Segment| {

@@ -1,7 +1,8 @@
-//! `weir bench`: the figures of the README, measured in the lab.
+//! `weir bench`: the figures of the README, measured in the lab and in the simulator.
 
 mod inline;
 mod outage;
+mod sim;
 mod wan;
 
 use crate::config::{gateway, Source};
@@ -20,6 +21,8 @@ pub enum Bench {
     Inline(Common),
     /// How long frames and TCP stand still when the engine is killed or hangs.
     Outage(Common),
+    /// How fast the simulator is, and how much memory it takes.
+    Sim(sim::Args),
     /// How exactly the WAN emulator delays, idle and loaded.
     Wan(Common),
 }
@@ -40,6 +43,7 @@ pub fn run(bench: &Bench) -> Result<(), String> {
     match bench {
         Bench::Inline(common) => inline::run(common),
         Bench::Outage(common) => outage::run(common),
+        Bench::Sim(args) => sim::run(args),
         Bench::Wan(common) => wan::run(common),
     }
 }

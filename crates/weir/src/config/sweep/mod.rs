@@ -300,7 +300,7 @@ mod tests {
         let lines: Vec<String> = errors.located().iter().map(|e| e.message.clone()).collect();
         assert_eq!(
             lines,
-            ["`flow.count`: 0 is not from 1 to 10000", "a second group of flows named \"a\""],
+            ["`flow.count`: 0 is not from 1 to 100000", "a second group of flows named \"a\""],
             "{errors}"
         );
         // The class exists for one of two names only.

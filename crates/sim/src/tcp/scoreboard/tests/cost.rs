@@ -102,6 +102,19 @@ fn a_reordering_window_that_keeps_everything_waiting() {
 }
 
 #[test]
+fn a_flight_that_arrives_in_reverse() {
+    // The last that may be late arrives next, every time.
+    let n = 10_000;
+    let mut b = window(n);
+    for k in (1..n).rev() {
+        b.on_ack(0, &[(k * SEGMENT, n * SEGMENT)], ms(100));
+        b.rack_update(ms(100), Duration::from_millis(100), None);
+        assert!(b.rack_detect(ms(100), Duration::from_millis(25)).1.is_some());
+    }
+    assert!(b.touched() <= MOST * n, "{}", b.touched() / n);
+}
+
+#[test]
 fn repeating_the_window_after_a_time_out() {
     let n = 10_000;
     let mut b = window(n);
@@ -110,6 +123,22 @@ fn repeating_the_window_after_a_time_out() {
         let p = b.next_lost().expect("as many as were marked");
         b.retransmitted(p.start, sent(1000 + k));
         b.on_ack((k + 1) * SEGMENT, &[], ms(1000 + k));
+    }
+    assert!(b.touched() <= MOST * n, "{}", b.touched() / n);
+}
+
+#[test]
+fn two_losses_far_apart() {
+    // The first is lost again and again, the second has to wait; all between is SACKed.
+    let n = 10_000;
+    let mut b = window(n);
+    b.on_ack(0, &[(SEGMENT, (n - 2) * SEGMENT), ((n - 1) * SEGMENT, n * SEGMENT)], ms(100));
+    assert_eq!(b.mark_all_lost(false), 2 * SEGMENT);
+    for k in 0..n {
+        b.retransmitted(0, sent(200 + k));
+        assert_eq!(b.next_lost().map(|p| p.start), Some((n - 2) * SEGMENT));
+        b.rack_mark_on_timeout(ms(200 + k), Duration::ZERO);
+        assert_eq!(b.next_lost().map(|p| p.start), Some(0));
     }
     assert!(b.touched() <= MOST * n, "{}", b.touched() / n);
 }

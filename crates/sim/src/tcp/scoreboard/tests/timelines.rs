@@ -125,7 +125,9 @@ fn reordering_window() {
     // Never more than SRTT.
     (0..3).for_each(|n| r.on_dsack(9000 + n * 1000, 10_000 + n * 1000));
     assert_eq!(window(&r, true, false, 0), 110_000);
-    // Sixteen recoveries without a DSACK.
+    // Sixteen recoveries without a DSACK, counted from the last.
+    (0..10).for_each(|_| r.on_recovery_exit());
+    r.on_dsack(20_000, 30_000);
     (0..15).for_each(|_| r.on_recovery_exit());
     assert_eq!(window(&r, true, false, 0), 110_000);
     r.on_recovery_exit();

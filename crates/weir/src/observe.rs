@@ -1,0 +1,76 @@
+//! What the core's nodes counted, as rows of a result.
+
+use crate::result::{ClassResult, Counts, Frames, GatewayResult, LinkResult, QuantilesMax};
+use weir_core::ack::Release;
+use weir_core::gateway::{ClassConfig, Gateway, GatewayStats};
+use weir_core::link::Link;
+use weir_core::stats::Drops;
+use weir_core::time::Duration;
+
+/// The totals of a gateway whose engine took `cpu`.
+pub fn gateway(stats: &GatewayStats, cpu: Duration) -> GatewayResult {
+    let l = &stats.ledger;
+    GatewayResult {
+        cpu_s: cpu.as_secs_f64(),
+        user_data_bytes: stats.user_data_bytes,
+        frames: Frames {
+            received: l.received,
+            made: l.made,
+            sent: l.sent,
+            held: l.held(),
+            absorbed: l.absorbed,
+            dropped: drops(&l.drops),
+        },
+    }
+}
+
+/// The rate that a class sets its flows to, each.
+pub fn flow_rate(class: &ClassConfig) -> Option<u64> {
+    let Release::Rate(release) = &class.ack.as_ref()?.release;
+    Some(release.rate.bps())
+}
+
+/// The classes of a gateway, in its order, without the goodput that only receivers know.
+pub fn classes(gateway: &Gateway) -> Vec<ClassResult> {
+    let stats = gateway.class_stats().iter();
+    stats
+        .zip(&gateway.config().classes)
+        .map(|(s, c)| ClassResult {
+            name: c.name.clone(),
+            target_bps: flow_rate(c).unwrap_or(0).saturating_mul(s.flows),
+            held_ack_peak_packets: s.held_acks_peak,
+            held_ack_peak_bytes: s.held_bytes_peak,
+            acks_absorbed: s.acks_absorbed,
+            acks_generated: s.acks_generated,
+            acks_rewritten: s.acks_rewritten,
+            ..ClassResult::default()
+        })
+        .collect()
+}
+
+/// A link that has been at work for `wall`.
+pub fn link(name: &str, link: &Link, wall: Duration) -> LinkResult {
+    let s = link.stats();
+    let us = |ns: u64| ns / 1000;
+    LinkResult {
+        name: name.into(),
+        packets: s.packets,
+        bytes: s.bytes,
+        utilization: if link.config().rate.is_some() {
+            s.busy.as_nanos() as f64 / wall.as_nanos().max(1) as f64
+        } else {
+            0.0
+        },
+        queue_us: QuantilesMax {
+            p50: us(s.queue_delay.p50()),
+            p99: us(s.queue_delay.p99()),
+            max: us(s.queue_delay.max()),
+        },
+        marks: s.marks,
+        drops: drops(&s.drops),
+    }
+}
+
+fn drops(drops: &Drops) -> Counts {
+    drops.iter().map(|(reason, n)| (reason.name().to_string(), n)).collect()
+}

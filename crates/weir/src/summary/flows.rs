@@ -1,0 +1,117 @@
+//! Flows in words.
+
+use super::{direction, numbered};
+use crate::plan::{Arrivals, FlowGroup, Length, Ports, Protocol, Tcp};
+use weir_core::dist::Distribution;
+use weir_core::time::Duration;
+use weir_sim::cc::CubicRules;
+use weir_sim::tcp::Recovery;
+
+/// A group, and what is set of its TCP.
+pub(super) fn group(g: &FlowGroup) -> Vec<String> {
+    let port = match g.ports {
+        Ports::Shared(p) => format!("port {p}"),
+        Ports::Each { first } => format!("ports {first}-{}", g.port_range().1),
+    };
+    let cc = g.tcp.cc.as_deref().map_or(String::new(), |c| format!(", {c}"));
+    let hosts = match (&g.client, &g.server) {
+        (None, None) => String::new(),
+        (Some(c), None) => format!(", clients on {c}"),
+        (None, Some(s)) => format!(", servers on {s}"),
+        (Some(c), Some(s)) => format!(", clients on {c}, servers on {s}"),
+    };
+    let ids = match &g.arrivals {
+        Arrivals::Drawn(_) => format!("{0}.0 up to at most {0}.{1}", g.id, g.count - 1),
+        Arrivals::Every(_) => numbered(&g.id, g.count),
+    };
+    let start = format!("from {}{} {}", g.start, arrivals(&g.arrivals), length(&g.length));
+    let first =
+        format!("  {ids}: {}{}, {port}{hosts}{cc}, {start}", direction(g.direction), protocol(&g.protocol));
+    let set = settings(&g.tcp).join(", ");
+    let second = (!set.is_empty()).then(|| format!("    {set}"));
+    std::iter::once(first).chain(second).collect()
+}
+
+fn protocol(p: &Protocol) -> String {
+    match p {
+        Protocol::Tcp { app_rate: None } => String::new(),
+        Protocol::Tcp { app_rate: Some(rate) } => format!(" of an application at {rate}"),
+        Protocol::Udp { rate, datagram, on_off } => {
+            let when = on_off.as_ref().map_or(String::new(), |(on, off)| {
+                format!(", on for {} and off for {}", drawn(on, time), drawn(off, time))
+            });
+            format!(" over UDP, {rate} in datagrams of {datagram} bytes{when}")
+        }
+    }
+}
+
+fn arrivals(a: &Arrivals) -> String {
+    match a {
+        Arrivals::Every(Duration::ZERO) => String::new(),
+        Arrivals::Every(gap) => format!(", each {gap} later"),
+        Arrivals::Drawn(gaps) => format!(", each {} later,", drawn(gaps, time)),
+    }
+}
+
+fn length(l: &Length) -> String {
+    match l {
+        Length::UntilEnd => "until the end".to_string(),
+        Length::Bytes(n) => bytes(*n),
+        Length::Drawn(sizes) => drawn(sizes, bytes),
+        Length::Duration(d) => format!("for {d}"),
+    }
+}
+
+fn time(nanos: u64) -> String {
+    Duration::from_nanos(nanos).to_string()
+}
+
+fn bytes(n: u64) -> String {
+    format!("{n} bytes")
+}
+
+/// A distribution; `value` writes one of its values.
+fn drawn(d: &Distribution, value: fn(u64) -> String) -> String {
+    match d {
+        Distribution::Constant(n) => value(*n),
+        Distribution::Uniform { min, max } => format!("{} to {} (uniform)", value(*min), value(*max)),
+        Distribution::Exponential { mean } => format!("{} on average (exponential)", value(*mean)),
+        Distribution::Pareto { min, shape, max } => {
+            let most = max.map_or(String::new(), |m| format!(" and at most {}", value(m)));
+            format!("at least {}{most} (Pareto, shape {shape})", value(*min))
+        }
+        Distribution::Empirical(values) => format!("one of {} values", values.len()),
+    }
+}
+
+/// What is set of TCP besides the congestion control.
+fn settings(t: &Tcp) -> Vec<String> {
+    let number = |name: &str, n: Option<u64>| n.map(|n| format!("{name} {n}"));
+    let switch = |name: &str, on: Option<bool>| on.map(|on| format!("{}{name}", if on { "" } else { "no " }));
+    let time = |name: &str, d: Option<Duration>| d.map(|d| format!("{name} {d}"));
+    let recovery = |r: Recovery| Recovery::ALL.iter().find(|(_, k)| *k == r).map_or("", |(name, _)| name);
+    // A shorthand says it already.
+    let implied = t.cc.as_deref().is_some_and(|cc| Tcp::shorthand(cc).is_some());
+    let all = [
+        number("MSS", t.mss.map(u64::from)),
+        number("receive window", t.rwnd),
+        switch("ECN", t.ecn),
+        number("segments for each ACK:", t.delayed_ack.map(u64::from)),
+        time("ACKs delayed at most", t.delayed_ack_timer),
+        number("segments acknowledged at once at first:", t.quick_acks.map(u64::from)),
+        number("initial window", t.initial_window.map(u64::from)),
+        number("initial ssthresh", t.initial_ssthresh.map(u64::from)),
+        t.recovery.filter(|_| !implied).map(|r| format!("{} recovery", recovery(r))),
+        switch("timestamps", t.timestamps),
+        time("RTO at least", t.min_rto),
+        switch("byte counting", t.abc),
+        switch("HyStart", t.hystart),
+        t.cubic.map(|c| match c {
+            CubicRules::Rfc9438 => "CUBIC of RFC 9438".to_string(),
+            CubicRules::Linux => "CUBIC of Linux".to_string(),
+        }),
+        switch("pacing", t.pacing),
+        number("segments sent back to back:", t.tso_segments.map(u64::from)),
+    ];
+    all.into_iter().flatten().collect()
+}
