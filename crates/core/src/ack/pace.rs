@@ -10,8 +10,12 @@ use super::{Period, RateRelease, SlowStart};
 use crate::rate::{Earned, Rate};
 use crate::time::{Duration, Time};
 
-/// The step is halved: the sender is in slow start.
-const HALVED: u32 = 1;
+/// In the state: the step is halved, since the sender is in slow start. The other bits count the release
+/// times since the detector's last step.
+const HALVED: u32 = 1 << 31;
+/// Without any progress the detector takes its next step when this could have been acknowledged at
+/// the flow's rate: a receiver that merges segments (GRO) acknowledges up to as much at once.
+const SILENCE: u64 = 1 << 16;
 
 /// State of the release of one flow.
 #[derive(Clone, Copy, Debug, Default)]
@@ -31,10 +35,11 @@ pub struct Pace {
     credit: u32,
     /// Bytes acknowledged ahead of the rate.
     debt: u32,
-    /// Smoothed progress per period, in thousandths of a full step.
+    /// Smoothed progress, in thousandths of what the rate allows.
     smooth_milli: u32,
-    /// Progress since the last release time.
+    /// Progress since the detector's last step.
     progress: u32,
+    /// See [`HALVED`].
     state: u32,
 }
 
@@ -113,18 +118,20 @@ impl Pace {
         self.due = now.as_nanos() + wait.as_nanos().min(u64::from(self.period));
         self.credit = 0;
         self.earned = Earned::new();
-        self.smooth_milli = 0;
+        // What came while nothing was held says nothing.
+        (self.smooth_milli, self.progress) = (0, 0);
+        self.state &= HALVED;
         Arrival::Schedule
     }
 
-    /// The scheduled release time has come; `held` bytes wait.
-    pub fn tick(&mut self, policy: &RateRelease, rtt: Duration, held: u32) -> Tick {
+    /// The scheduled release time has come; `held` bytes wait. `mss` is what a full segment carries.
+    pub fn tick(&mut self, policy: &RateRelease, rtt: Duration, mss: u16, held: u32) -> Tick {
         let at = self.due;
         let earned = self.earn(self.period());
         let paid = self.debt.min(earned / 2);
         self.debt -= paid;
         self.credit = self.credit.saturating_add(earned - paid);
-        let entered_slow_start = self.detect(policy.slow_start, rtt, at);
+        let entered_slow_start = self.detect(policy.slow_start, rtt, mss, at);
         let release = held.min(self.credit);
         self.credit -= release;
         if release == held {
@@ -201,15 +208,12 @@ impl Pace {
         }
     }
 
-    /// One step of the detector; true when slow start has just been found.
-    fn detect(&mut self, slow_start: SlowStart, rtt: Duration, at: u64) -> bool {
-        let progress = u64::from(core::mem::take(&mut self.progress));
-        let ratio = progress * 1000 / u64::from(self.step());
-        self.smooth_milli = ((u64::from(self.smooth_milli) * 7 + ratio * 3) / 10).min(1_000_000) as u32;
+    /// The detector; true when slow start has just been found.
+    fn detect(&mut self, slow_start: SlowStart, rtt: Duration, mss: u16, at: u64) -> bool {
         let SlowStart::Detect { enter_milli, exit_milli, gated } = slow_start else {
             return false;
         };
-        if self.debt > 0 {
+        if !self.smooth() || self.debt > 0 {
             return false; // recovery's bursts say nothing about slow start
         }
         if !self.in_slow_start() {
@@ -217,12 +221,35 @@ impl Pace {
             self.state |= if enter { HALVED } else { 0 };
             return enter;
         }
-        let settled = rtt.as_nanos() + 3 * u64::from(self.period);
-        let judged = !gated || (self.mark != 0 && at.saturating_sub(self.mark) >= settled);
+        let judged = !gated || (self.mark != 0 && at.saturating_sub(self.mark) >= self.settled(rtt, mss));
         if judged && self.smooth_milli < exit_milli {
             self.state &= !HALVED;
         }
         false
+    }
+
+    /// Adds the progress since the last step of the detector to the moving average; false if the step is
+    /// still to come. Where less than a segment is released at a time (fig. 6) most release times see no
+    /// progress: their share is in the next ratio, not a ratio of nothing each.
+    fn smooth(&mut self) -> bool {
+        self.state += 1;
+        let periods = u64::from(self.state & !HALVED);
+        let expected = self.rate().map_or(0, |r| r.bytes_in(self.period().saturating_mul(periods))).max(1);
+        if self.progress == 0 && expected < SILENCE {
+            return false;
+        }
+        self.state &= HALVED;
+        let ratio = u64::from(core::mem::take(&mut self.progress)) * 1000 / expected;
+        self.smooth_milli = ((u64::from(self.smooth_milli) * 7 + ratio * 3) / 10).min(1_000_000) as u32;
+        true
+    }
+
+    /// How long a full step must have been held before the end of slow start is believed: the round trip and three
+    /// steps of the detector.
+    fn settled(&self, rtt: Duration, mss: u16) -> u64 {
+        // A delayed ACK is for two segments.
+        let delayed_ack = self.rate().map_or(Duration::ZERO, |r| r.time_for(2 * u64::from(mss)));
+        (rtt + self.period().max(delayed_ack).saturating_mul(3)).as_nanos()
     }
 }
 
@@ -270,11 +297,11 @@ mod tests {
         assert_eq!(pace.arrive(Time::ZERO, 100_000), Arrival::Schedule);
         assert_eq!(pace.due, 0); // the step of credit was there from the start
         for n in 1..=5u64 {
-            assert_eq!(pace.tick(&p, Duration::ZERO, 100_000).release, 12_500);
+            assert_eq!(pace.tick(&p, Duration::ZERO, 1448, 100_000).release, 12_500);
             assert_eq!(pace.due, n * 10_000_000);
         }
         // The last bytes go at the first release time.
-        assert_eq!(pace.tick(&p, Duration::ZERO, 300).release, 300);
+        assert_eq!(pace.tick(&p, Duration::ZERO, 1448, 300).release, 300);
     }
 
     #[test]
@@ -283,7 +310,7 @@ mod tests {
         let p = policy(Period::Fixed(Duration::from_micros(2)), SlowStart::Ignore);
         let mut pace = Pace::new(&p, Rate::mbit(5000), 1448, false, Time::ZERO);
         pace.arrive(Time::ZERO, 10_000);
-        assert_eq!(pace.tick(&p, Duration::ZERO, 10_000).release, 1_250);
+        assert_eq!(pace.tick(&p, Duration::ZERO, 1448, 10_000).release, 1_250);
     }
 
     #[test]
@@ -306,7 +333,8 @@ mod tests {
         pace.acknowledge_early(12_500 + 20_000); // one step was covered
         assert_eq!(pace.debt(), 20_000);
         pace.arrive(Time::ZERO, 1_000_000);
-        let steps: Vec<u32> = (0..5).map(|_| pace.tick(&p, Duration::ZERO, 1_000_000).release).collect();
+        let steps: Vec<u32> =
+            (0..5).map(|_| pace.tick(&p, Duration::ZERO, 1448, 1_000_000).release).collect();
         // 6,250 a step pays 20,000 in 3 steps and 1,250 of the fourth.
         assert_eq!(steps, [6_250, 6_250, 6_250, 11_250, 12_500]);
     }
@@ -333,7 +361,7 @@ mod tests {
         let (mut held, mut halved) = (10_000u32, Vec::new());
         pace.arrive(Time::ZERO, held);
         for n in 0..400 {
-            let tick = pace.tick(p, rtt, held);
+            let tick = pace.tick(p, rtt, 1448, held);
             held -= tick.release;
             pipe.push_back(tick.release * factor(n));
             let arrived = pipe.pop_front().unwrap_or(0);
@@ -365,6 +393,44 @@ mod tests {
         assert!(!halved[0] && halved[399]);
     }
 
+    #[test]
+    fn what_came_below_the_rate_is_no_slow_start() {
+        let p = policy(Period::Fixed(Duration::from_millis(10)), SlowStart::DETECT);
+        let mut pace = Pace::new(&p, Rate::mbit(10), 1448, false, Time::ZERO);
+        // Half the rate for a second, all of it let through; then more than a step.
+        for n in 1..=100 {
+            pace.progressed(6_250);
+            assert_eq!(pace.arrive(Time::from_millis(10 * n), 6_250), Arrival::Release);
+        }
+        pace.progressed(20_000);
+        assert_eq!(pace.arrive(Time::from_millis(1_001), 20_000), Arrival::Schedule);
+        let tick = pace.tick(&p, Duration::ZERO, 1448, 20_000);
+        assert!(!tick.entered_slow_start && !pace.in_slow_start());
+    }
+
+    /// 1 us at 5 Gb/s: 625 bytes. A segment every 2.3 periods is the rate; a silent period between two of them is no
+    /// end of anything, 64 KiB of silence is.
+    #[test]
+    fn release_times_without_progress_wait_for_it() {
+        let p = policy(Period::Fixed(Duration::from_micros(1)), SlowStart::DETECT);
+        let mut pace = Pace::new(&p, Rate::mbit(5_000), 1448, true, Time::ZERO);
+        pace.arrive(Time::ZERO, 1 << 20);
+        let mut silent = 0;
+        for n in 1u32..=10_000 {
+            if n * 625 / 1448 > (n - 1) * 625 / 1448 {
+                pace.progressed(1448);
+            }
+            pace.tick(&p, Duration::from_micros(100), 1448, 1 << 20);
+            assert!(pace.in_slow_start(), "after {n} us");
+        }
+        while pace.in_slow_start() {
+            pace.tick(&p, Duration::from_micros(100), 1448, 1 << 20);
+            silent += 1;
+        }
+        // 65,536 / 625 = 104.9: one step of the detector after 105 periods brings 1.0 to 0.7.
+        assert!((104..=106).contains(&silent), "{silent}");
+    }
+
     proptest! {
         /// Acknowledged bytes of a backlogged flow differ from rate × time by less than a step.
         #[test]
@@ -376,7 +442,7 @@ mod tests {
             let start = pace.due;
             let mut sum = 0u128;
             for _ in 0..ticks {
-                sum += u128::from(pace.tick(&p, Duration::ZERO, u32::MAX).release);
+                sum += u128::from(pace.tick(&p, Duration::ZERO, 1448, u32::MAX).release);
                 let fluid = u128::from(pace.due - start) * u128::from(bps) / 8_000_000_000;
                 prop_assert!(sum.abs_diff(fluid) <= u128::from(pace.step()));
             }

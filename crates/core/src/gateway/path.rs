@@ -277,7 +277,7 @@ impl Gateway {
         let r = &mut self.table[i];
         self.classes[class].missed_releases += r.pace.skip_missed(cx.now, policy.catch_up);
         let at = Time::from_nanos(r.pace.due);
-        let tick = r.pace.tick(&policy, rtt, before.bytes);
+        let tick = r.pace.tick(&policy, rtt, r.mss, before.bytes);
         self.classes[class].slow_starts += u64::from(tick.entered_slow_start);
         let to = r.tx.wrapping_add(tick.release);
         if tick.release > 0 && (busy || !self.generate(cx, i, to, at)) {

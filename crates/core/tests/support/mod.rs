@@ -126,7 +126,18 @@ impl World {
         self.inject_at(t, WAN, answer);
     }
 
+    /// Established over a round trip of `rtt` beyond the gateway.
+    pub fn established_over(ack: AckControl, rtt: Duration) -> World {
+        let mut w = World::new(ack, None);
+        w.shake_over(rtt, ms(0), RECEIVER_ISN, false);
+        w
+    }
+
     fn shake(&mut self, t: Time, receiver_isn: u32, timestamps: bool) {
+        self.shake_over(Duration::from_millis(20), t, receiver_isn, timestamps);
+    }
+
+    fn shake_over(&mut self, rtt: Duration, t: Time, receiver_isn: u32, timestamps: bool) {
         let ts = |s: Segment, v, e| if timestamps { s.ts(v, e) } else { s };
         let syn = self.sender().seq(self.isn).flags(Flags::SYN).mss(1460).window_scale(7).sack_permitted();
         self.inject_at(t, LAN, ts(syn, 1, 0));
@@ -139,8 +150,7 @@ impl World {
             .mss(1460)
             .window_scale(7)
             .sack_permitted();
-        let later = Time::from_nanos(t.as_nanos() + 20_000_000);
-        self.inject_at(later, WAN, ts(answer, 1, 1));
+        self.inject_at(t + rtt, WAN, ts(answer, 1, 1));
         self.run(ms(500));
         self.seen.clear();
     }
