@@ -54,8 +54,8 @@ use weir_core::time::Time;
 const CHUNK_SIZE: usize = 128;
 /// Wakes on the agenda that are remembered of a node.
 const WAKES: usize = 3;
-/// Times that nodes may be served at one instant before frames are taken to go in circles.
-const SERVES_PER_INSTANT: u64 = 1 << 26;
+/// Steps at one instant before frames are taken to go in circles: seconds of work.
+const STEPS_PER_INSTANT: u64 = 1 << 27;
 
 /// A node of a world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -112,8 +112,9 @@ pub struct World {
     now: Time,
     frames: Frames,
     routes: Vec<Routes>,
-    captures: Vec<(NodeId, Port, Capture)>,
+    captures: Vec<((NodeId, Port), Capture)>,
     steps: u64,
+    steps_per_instant: u64,
 }
 
 impl Default for World {
@@ -142,6 +143,7 @@ impl World {
             routes: Vec::new(),
             captures: Vec::new(),
             steps: 0,
+            steps_per_instant: STEPS_PER_INSTANT,
         }
     }
 
@@ -191,7 +193,7 @@ impl World {
     /// several captures. Panics if the node is of another world's number.
     pub fn capture(&mut self, from: (NodeId, Port), see: Capture) {
         self.lead(from).captured = true;
-        self.captures.push((from.0, from.1, see));
+        self.captures.push((from, see));
     }
 
     fn lead(&mut self, (node, port): (NodeId, Port)) -> &mut Lead {
@@ -295,7 +297,7 @@ impl World {
     }
 
     fn serve_ready(&mut self) {
-        let limit = self.steps + SERVES_PER_INSTANT;
+        let limit = self.steps + self.steps_per_instant;
         while let Some(i) = self.ready.pop_front() {
             self.serve(i as usize);
             assert!(self.steps < limit, "frames go in circles at {:?}", self.now);
@@ -310,8 +312,9 @@ impl World {
         slot.clock = self.now;
         loop {
             let mut cx = Cx { now: self.now, frames: &mut self.frames };
-            let Some(sent) = self.slots[i].node.poll_transmit(&mut cx, PortSet::ALL) else { break };
-            self.hand_on(i, sent);
+            let sent = self.slots[i].node.poll_transmit(&mut cx, PortSet::ALL);
+            let Some(Transmit { port, at, frame }) = sent else { break };
+            self.hand_on((NodeId(i as u32), port), at, frame);
         }
         self.rearm(i);
     }
@@ -339,13 +342,12 @@ impl World {
         }
     }
 
-    /// Takes a frame to where its port leads.
-    fn hand_on(&mut self, i: usize, sent: Transmit) {
-        let Transmit { port, at, frame } = sent;
+    /// Takes a frame that leaves `from` to where that leads.
+    fn hand_on(&mut self, from: (NodeId, Port), at: Time, frame: Frame) {
         debug_assert!(at <= self.now, "sent at {at:?}, later than now {:?}", self.now);
-        let lead = self.slots[i].leads.get(usize::from(port.0)).copied().unwrap_or_default();
+        let lead = self.slots[from.0.index()].leads.get(usize::from(from.1 .0)).copied().unwrap_or_default();
         if lead.captured {
-            self.show(NodeId(i as u32), port, at, &frame);
+            self.show(from, at, &frame);
         }
         let to = match lead.to {
             To::Node(node, port) => Some((node, port)),
@@ -369,12 +371,10 @@ impl World {
     }
 
     #[cold]
-    fn show(&mut self, node: NodeId, port: Port, at: Time, frame: &Frame) {
+    fn show(&mut self, from: (NodeId, Port), at: Time, frame: &Frame) {
         let bytes = self.frames.bytes(frame);
-        for (n, p, see) in &mut self.captures {
-            if (*n, *p) == (node, port) {
-                see(at, bytes, frame.len());
-            }
+        for (_, see) in self.captures.iter_mut().filter(|(port, _)| *port == from) {
+            see(at, bytes, frame.len());
         }
     }
 }

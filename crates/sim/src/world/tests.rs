@@ -1,5 +1,9 @@
 use super::*;
-use weir_core::link::{Config, Link, QueueLimit};
+use crate::udp::{UdpConfig, UdpSink, UdpSource};
+use proptest::prelude::*;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::sync::{Arc, Mutex};
+use weir_core::link::{Config, Link, Loss, QueueLimit};
 use weir_core::rate::Rate;
 use weir_core::time::Duration;
 
@@ -9,12 +13,12 @@ fn us(n: u64) -> Time {
     Time::from_micros(n)
 }
 
-/// Sends every frame back at once, `left` times in all, and notes when each came.
+/// Sends every frame back at once, `left` times in all, and notes when each came and its first byte.
 #[derive(Default)]
 struct Echo {
     left: u32,
     out: VecDeque<(Time, Frame)>,
-    came: Vec<Time>,
+    came: Vec<(Time, u8)>,
 }
 
 impl Echo {
@@ -25,7 +29,7 @@ impl Echo {
 
 impl Node for Echo {
     fn handle_frame(&mut self, cx: &mut Cx<'_>, _: Port, frame: Frame) {
-        self.came.push(cx.now);
+        self.came.push((cx.now, cx.frames.bytes(&frame)[0]));
         if self.left == 0 {
             return cx.frames.absorb(frame);
         }
@@ -40,8 +44,17 @@ impl Node for Echo {
     }
 }
 
-fn mbit(rate: u64, delay: u64) -> Config {
-    Config { rate: Some(Rate::mbit(rate)), delay: Duration::from_micros(delay), ..Config::default() }
+fn came(world: &World, id: NodeId) -> Vec<(u64, u8)> {
+    let came = &world.get::<Echo>(id).unwrap().came;
+    came.iter().map(|&(t, tag)| (t.as_nanos() / 1000, tag)).collect()
+}
+
+fn delay(us: u64) -> Config {
+    Config { delay: Duration::from_micros(us), ..Config::default() }
+}
+
+fn mbit(rate: u64, us: u64) -> Config {
+    Config { rate: Some(Rate::mbit(rate)), ..delay(us) }
 }
 
 #[test]
@@ -54,16 +67,349 @@ fn two_echoes_over_two_links() {
     w.wire((there, Link::OUT), (b, WIRE));
     w.wire((b, WIRE), (back, Link::IN));
     w.wire((back, Link::OUT), (a, WIRE));
-    w.hand_in((a, WIRE), &[0; 60], 1514);
-    w.hand_in((a, WIRE), &[0; 60], 1514);
-    // Out of the first link at 6,200 and 7,400; b sends one back, which comes at 6,200 + 13,000; a sends it
-    // on once more.
+    w.hand_in((a, WIRE), &[1; 60], 1514);
+    w.hand_in((a, WIRE), &[2; 60], 1514);
+    // Out of the first link at 6,200 and 7,400; b sends one back, which comes at 6,200 + 13,000, and a sends it on
+    // once more.
     w.run_until(us(7400));
-    assert_eq!(w.get::<Echo>(b).unwrap().came, [us(6200), us(7400)]);
+    assert_eq!(came(&w, b), [(6200, 1), (7400, 2)]);
     assert_eq!((w.now(), w.next_deadline(), w.ledger().held()), (us(7400), Some(us(19_200)), 1));
     w.run_until(us(100_000));
-    assert_eq!(w.get::<Echo>(a).unwrap().came, [us(0), us(0), us(19_200)]);
-    assert_eq!(w.get::<Echo>(b).unwrap().came, [us(6200), us(7400), us(25_400)]);
-    assert_eq!((w.next_deadline(), w.ledger().absorbed, w.ledger().held()), (None, 2, 0));
-    let _ = QueueLimit::Unlimited;
+    assert_eq!(came(&w, a), [(0, 1), (0, 2), (19_200, 1)]);
+    assert_eq!(came(&w, b), [(6200, 1), (7400, 2), (25_400, 1)]);
+    assert_eq!((w.now(), w.next_deadline()), (us(100_000), None));
+    let ledger = w.finish();
+    assert_eq!((ledger.received, ledger.absorbed, ledger.held()), (2, 2, 0));
+}
+
+#[test]
+fn what_is_due_together_goes_in_the_order_in_which_it_came_up() {
+    let mut w = World::new();
+    let both = w.add(Link::new(mbit(10, 0)));
+    let near: Vec<_> = [30, 10, 20].map(|us| w.add(Link::new(delay(us)))).to_vec();
+    let sink = w.add(Echo::default());
+    near.iter().for_each(|&n| w.wire((n, Link::OUT), (both, Link::IN)));
+    w.wire((both, Link::OUT), (sink, WIRE));
+    // All are out at 40 us; their deadlines were set at 10, 20 and 30 us, which is not the order of the nodes.
+    for (at, i) in [(10, 0), (20, 2), (30, 1)] {
+        w.run_until(us(at));
+        w.hand_in((near[i], Link::IN), &[i as u8; 60], 1514);
+        w.hand_in((near[i], Link::IN), &[i as u8 + 10; 60], 1514);
+    }
+    w.run_until(us(100_000));
+    let expected = [(1240, 0), (2440, 10), (3640, 2), (4840, 12), (6040, 1), (7240, 11)];
+    assert_eq!(came(&w, sink), expected);
+}
+
+#[test]
+fn deadlines_come_before_nodes_that_were_handed_frames_at_the_same_time() {
+    let mut w = World::new();
+    let [first, second] = [0, 1].map(|_| w.add(Link::new(delay(10))));
+    let between = w.add(Link::new(delay(0)));
+    let sink = w.add(Echo::default());
+    w.wire((first, Link::OUT), (between, Link::IN));
+    w.wire((between, Link::OUT), (sink, WIRE));
+    w.wire((second, Link::OUT), (sink, WIRE));
+    w.hand_in((first, Link::IN), &[1; 60], 60);
+    w.hand_in((second, Link::IN), &[2; 60], 60);
+    w.run_until(us(10));
+    // The second link's deadline was known before the frame was handed to the one in between.
+    assert_eq!(came(&w, sink), [(10, 2), (10, 1)]);
+}
+
+#[test]
+fn a_far_deadline_is_put_on_the_agenda_once() {
+    /// Two timers: at every 10 us, and after a second.
+    struct Timers(u64);
+    impl Node for Timers {
+        fn handle_frame(&mut self, cx: &mut Cx<'_>, _: Port, frame: Frame) {
+            cx.frames.absorb(frame);
+        }
+        fn poll_transmit(&mut self, cx: &mut Cx<'_>, _: PortSet) -> Option<Transmit> {
+            self.0 = cx.now.as_nanos() / 10_000;
+            None
+        }
+        fn next_deadline(&self) -> Option<Time> {
+            // Each second time the near one is not running.
+            let near = (self.0 % 2 == 0).then(|| us(10 * (self.0 + 1)));
+            Some(near.unwrap_or(Time::from_secs(1)))
+        }
+    }
+    let mut w = World::new();
+    let timers = w.add(Timers(0));
+    for n in 1..1000 {
+        w.run_until(us(10 * n));
+        w.hand_in((timers, WIRE), &[0; 60], 60);
+    }
+    // 500 near ones and a far one.
+    assert_eq!(w.seq, 501);
+}
+
+#[test]
+fn frames_for_nowhere_are_dropped() {
+    let mut w = World::new();
+    let link = w.add(Link::new(delay(10)));
+    w.hand_in((link, Link::IN), &[1; 60], 60);
+    w.hand_in((link, Port(200)), &[1; 60], 60);
+    w.run_until(us(10));
+    assert_eq!(w.ledger().drops.get(DropReason::NotWired), 2);
+    assert_eq!(w.frames().free_chunks(), w.frames().chunks());
+}
+
+#[test]
+fn what_is_held_at_the_end_is_accounted_for() {
+    let mut w = World::new();
+    let link = w.add(Link::new(delay(10)));
+    (0..3).for_each(|_| w.hand_in((link, Link::IN), &[1; 60], 60));
+    w.run_until(us(9));
+    let ledger = w.finish();
+    assert_eq!((ledger.received, ledger.drops.get(DropReason::Shutdown), ledger.held()), (3, 3, 0));
+}
+
+/// The head of an IPv4 packet to `to`.
+fn packet(to: Ipv4Addr, tag: u8) -> [u8; 34] {
+    let mut head = [tag; 34];
+    head[12..15].copy_from_slice(&[8, 0, 0x45]);
+    head[30..].copy_from_slice(&to.octets());
+    head
+}
+
+#[test]
+fn a_switch_is_wiring() {
+    let mut w = World::new();
+    let uplinks = [10, 20].map(|us| w.add(Link::new(delay(us))));
+    let hosts: Vec<_> = (0..3000).map(|_| w.add(Echo::default())).collect();
+    let address = |n: usize| Ipv4Addr::from_bits(0x0a00_0000 + n as u32);
+    let mut routes = Routes::new();
+    hosts.iter().enumerate().for_each(|(n, &host)| routes.add(address(n), (host, WIRE)));
+    routes.add(address(7), (hosts[8], WIRE)); // instead
+    let table = w.routes(routes.clone());
+    w.route_by((uplinks[0], Link::OUT), table);
+    routes.others((hosts[0], WIRE));
+    w.route((uplinks[1], Link::OUT), routes);
+    for uplink in uplinks {
+        for n in [0, 7, 255, 256, 2999, 3000] {
+            w.hand_in((uplink, Link::IN), &packet(address(n), n as u8), 60);
+        }
+        w.hand_in((uplink, Link::IN), &[1; 34], 60); // no IPv4
+        w.hand_in((uplink, Link::IN), &packet(address(5), 1)[..33], 60);
+    }
+    w.run_until(us(1000));
+    assert_eq!(came(&w, hosts[8]), [(10, 7), (20, 7)]);
+    assert_eq!(came(&w, hosts[2999]), [(10, 183), (20, 183)]);
+    assert_eq!(came(&w, hosts[255]), [(10, 255), (20, 255)]);
+    assert_eq!(came(&w, hosts[0]), [(10, 0), (20, 0), (20, 184), (20, 1), (20, 1)]);
+    assert_eq!(w.ledger().drops.get(DropReason::NotWired), 3);
+    assert_eq!(w.ledger().absorbed, 5 + 8);
+}
+
+#[test]
+fn captures_see_what_leaves_a_port() {
+    let mut w = World::new();
+    let (link, echo) = (w.add(Link::new(delay(10))), w.add(Echo::times(9)));
+    w.wire((link, Link::OUT), (echo, WIRE));
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    for (n, from) in [(1, (link, Link::OUT)), (2, (link, Link::OUT)), (3, (echo, WIRE))] {
+        let seen = Arc::clone(&seen);
+        w.capture(
+            from,
+            Box::new(move |at, bytes, len| seen.lock().unwrap().push((n, at, bytes.to_vec(), len))),
+        );
+    }
+    w.hand_in((link, Link::IN), &[7; 20], 1514);
+    w.run_until(us(100));
+    let expected: Vec<_> = [1, 2, 3].map(|n| (n, us(10), vec![7; 20], 1514)).to_vec();
+    assert_eq!(*seen.lock().unwrap(), expected);
+    assert_eq!(w.ledger().drops.get(DropReason::NotWired), 1, "the echo's port leads nowhere");
+}
+
+#[test]
+fn nodes_are_reached_by_type_and_polled_when_they_were_changed() {
+    let mut w = World::new();
+    let source = w.add(Echo::default());
+    let sink = w.add(Echo::default());
+    w.wire((source, WIRE), (sink, WIRE));
+    w.run_until(us(5));
+    assert!(w.get::<Link>(source).is_none() && w.get_mut::<Link>(source).is_none());
+    w.get_mut::<Echo>(source).unwrap().left = 1;
+    w.hand_in((source, WIRE), &[3; 60], 60);
+    // Polled at once, not before the world runs.
+    assert_eq!((w.next_deadline(), came(&w, sink)), (Some(us(5)), vec![]));
+    w.run_until(us(5));
+    assert_eq!((w.next_deadline(), came(&w, sink)), (None, vec![(5, 3)]));
+}
+
+#[test]
+fn a_frame_that_was_due_earlier_comes_when_it_was_due_but_no_node_goes_back_in_time() {
+    /// Sends what it was given as due 5 us before.
+    struct Late(VecDeque<(Time, Frame)>);
+    impl Node for Late {
+        fn handle_frame(&mut self, cx: &mut Cx<'_>, _: Port, frame: Frame) {
+            self.0.push_back((cx.now.saturating_sub(Duration::from_micros(5)), frame));
+        }
+        fn poll_transmit(&mut self, _: &mut Cx<'_>, _: PortSet) -> Option<Transmit> {
+            self.0.pop_front().map(|(at, frame)| Transmit { port: WIRE, at, frame })
+        }
+        fn next_deadline(&self) -> Option<Time> {
+            None
+        }
+    }
+    let mut w = World::new();
+    let (late, sink) = (w.add(Late(VecDeque::new())), w.add(Echo::default()));
+    w.wire((late, WIRE), (sink, WIRE));
+    w.run_until(us(20));
+    w.hand_in((late, WIRE), &[1; 60], 60);
+    w.run_until(us(22));
+    w.hand_in((late, WIRE), &[2; 60], 60);
+    w.run_until(us(30));
+    // The sink was polled at 20 us, so the second frame does not come at 17.
+    assert_eq!(came(&w, sink), [(15, 1), (20, 2)]);
+}
+
+#[test]
+#[should_panic(expected = "frames go in circles")]
+fn a_circle_without_delay_does_not_hang() {
+    let mut w = World::new();
+    let (a, b) = (w.add(Echo::times(u32::MAX)), w.add(Echo::times(u32::MAX)));
+    w.wire((a, WIRE), (b, WIRE));
+    w.wire((b, WIRE), (a, WIRE));
+    // The echoes' notes would fill the memory before the limit is reached.
+    w.steps_per_instant = 1000;
+    w.hand_in((a, WIRE), &[1; 60], 60);
+    w.run_until(us(1));
+}
+
+/// Moves its deadline about, and fails if it is not polled when one comes. After each poll that is due, and each
+/// frame, its deadline is the next of `plan`, so much later.
+struct Fickle {
+    plan: Vec<Option<u64>>,
+    turn: usize,
+    due: Option<Time>,
+    served: u64,
+}
+
+impl Fickle {
+    fn change(&mut self, now: Time) {
+        let later = self.plan[self.turn % self.plan.len()];
+        self.turn += 1;
+        self.due = later.map(|ns| now + Duration::from_nanos(ns));
+    }
+}
+
+impl Node for Fickle {
+    fn handle_frame(&mut self, cx: &mut Cx<'_>, _: Port, frame: Frame) {
+        cx.frames.absorb(frame);
+        self.poll_transmit(cx, PortSet::NONE);
+        self.change(cx.now);
+    }
+    fn poll_transmit(&mut self, cx: &mut Cx<'_>, _: PortSet) -> Option<Transmit> {
+        assert!(self.due.is_none_or(|due| due >= cx.now), "due at {:?}, polled at {:?}", self.due, cx.now);
+        if self.due == Some(cx.now) {
+            self.served += 1;
+            self.change(cx.now);
+        }
+        None
+    }
+    fn next_deadline(&self) -> Option<Time> {
+        self.due
+    }
+}
+
+/// Sources behind a lossy bottleneck each way, and sinks reached by address; the captured trace, and the end.
+fn busy_world(seed: u64, hosts: usize, until: Time) -> (Vec<(Time, usize)>, Ledger, u64) {
+    let mut w = World::new();
+    let at = |n: usize| SocketAddrV4::new(Ipv4Addr::from_bits(0x0a01_0000 + n as u32), 9);
+    let bottleneck = Config {
+        queue: QueueLimit::Packets(10),
+        loss: Loss::Random { ppb: 50_000_000 },
+        seed,
+        ..mbit(10, 3000)
+    };
+    let bottleneck = w.add(Link::new(bottleneck));
+    let mut routes = Routes::new();
+    for n in 0..hosts {
+        let on = weir_core::dist::Distribution::Uniform { min: 1, max: 20_000_000 };
+        let source = w.add(UdpSource::new(UdpConfig {
+            mac: [2; 6],
+            next_hop: [4; 6],
+            local: at(n),
+            remote: at(n + hosts),
+            rate: Rate::kbit(12_000 / hosts as u64 + 1),
+            datagram: 100,
+            start: Time::from_nanos(n as u64 * 77_777),
+            until: Time::MAX,
+            bytes: None,
+            on_off: Some((on.clone(), on)),
+            seed: seed ^ n as u64,
+        }));
+        let access = w.add(Link::new(Config { queue: QueueLimit::Packets(3), ..mbit(20, n as u64 % 97) }));
+        let sink = w.add(UdpSink::new(at(n + hosts), at(n), Duration::from_millis(1)));
+        w.wire((source, WIRE), (access, Link::IN));
+        w.wire((access, Link::OUT), (bottleneck, Link::IN));
+        routes.add(*at(n + hosts).ip(), (sink, WIRE));
+    }
+    w.route((bottleneck, Link::OUT), routes);
+    let trace = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&trace);
+    let see = move |at, bytes: &[u8], len| {
+        let sum = bytes.iter().fold(len, |sum, &b| sum * 31 % 1_000_003 + usize::from(b));
+        seen.lock().unwrap().push((at, sum));
+    };
+    w.capture((bottleneck, Link::OUT), Box::new(see));
+    w.run_until(until);
+    let steps = w.steps();
+    let in_use = (w.frames().chunks() - w.frames().free_chunks()) as u64;
+    assert_eq!(w.ledger().held(), in_use);
+    let ledger = w.finish();
+    let trace = std::mem::take(&mut *trace.lock().unwrap());
+    (trace, ledger, steps)
+}
+
+#[test]
+fn the_same_seed_gives_the_same_run() {
+    let until = Time::from_millis(500);
+    let a = busy_world(1, 40, until);
+    assert!(a.0.len() > 100 && a.1.drops.get(DropReason::RandomLoss) > 0, "{:?}", a.1);
+    assert_eq!(a, busy_world(1, 40, until));
+    assert_ne!(a.0, busy_world(2, 40, until).0);
+}
+
+#[test]
+fn ten_thousand_nodes() {
+    let (trace, ledger, _) = busy_world(3, 3_333, Time::from_millis(300));
+    assert!(trace.len() > 500 && ledger.absorbed > 500, "{ledger:?}");
+}
+
+proptest! {
+    /// A node is polled at its deadline however that moves, and not much more often.
+    #[test]
+    fn no_deadline_is_missed(
+        plans in prop::collection::vec(prop::collection::vec(prop::option::of(1u64..5000), 1..40), 1..6),
+        kicks in prop::collection::vec((0u64..700, 0usize..6), 0..150),
+    ) {
+        let mut w = World::new();
+        let nodes: Vec<_> = plans.iter().map(|plan| {
+            w.add(Fickle { plan: plan.clone(), turn: 0, due: None, served: 0 })
+        }).collect();
+        let mut now = 0;
+        for &(later, node) in &kicks {
+            now += later;
+            w.run_until(Time::from_nanos(now));
+            w.hand_in((nodes[node % nodes.len()], WIRE), &[0; 60], 60);
+        }
+        w.run_until(Time::from_nanos(now));
+        let served: u64 = nodes.iter().map(|&n| w.get::<Fickle>(n).unwrap().served).sum();
+        let due = |n: &NodeId| w.get::<Fickle>(*n).unwrap().due;
+        prop_assert!(nodes.iter().filter_map(due).all(|due| due > w.now() || w.next_deadline() == Some(w.now())));
+        // Each is served once when it is added, twice per frame (handed, polled) and once per deadline.
+        prop_assert!(w.steps() <= served + 2 * kicks.len() as u64 + nodes.len() as u64, "{} steps", w.steps());
+    }
+
+    /// In + made = out + held + dropped + absorbed, whenever the world is looked at.
+    #[test]
+    fn frames_are_neither_lost_nor_doubled(seed in any::<u64>(), hosts in 1usize..60, ms in 1u64..60) {
+        let (_, ledger, _) = busy_world(seed, hosts, Time::from_millis(ms));
+        prop_assert_eq!(ledger.held(), 0);
+        prop_assert!(ledger.made > 0);
+    }
 }

@@ -70,8 +70,7 @@ pub(super) fn run(args: &Args) -> Result<(), String> {
     let rtt = RTT.as_nanos() / 1_000_000;
     println!("dumbbell: {RATE}/s both ways, {rtt} ms, queues of one BDP, reno with SACK and delayed ACKs, {SECONDS} s\n");
     println!(
-        "{:>6}  {:>12}  {:>9}  {:>12}  {:>9}  {:>14}",
-        "flows", "packets/CPU s", "ns/packet", "steps/packet", "peak MB", "goodput Mbit/s"
+        X
     );
     let mut figures = Figures::default();
     for flows in FLOWS {
