@@ -1,6 +1,7 @@
 use super::*;
 use crate::udp::{UdpConfig, UdpSink, UdpSource};
 use proptest::prelude::*;
+use std::collections::VecDeque;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::sync::{Arc, Mutex};
 use weir_core::link::{Config, Link, Loss, QueueLimit};
