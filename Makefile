@@ -43,6 +43,8 @@ privileged: build
 
 bench: build
 	cargo bench -p weir-core --locked
+	cargo bench -p weir-sim --locked
+	$(WEIR) bench sim
 	$(SUDO) $(WEIR) bench inline
 	$(SUDO) $(WEIR) bench outage
 	$(SUDO) $(WEIR) bench wan

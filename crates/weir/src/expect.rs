@@ -3,7 +3,7 @@
 //! for afterwards.
 
 use crate::plan::{Aggregate, Expect, Measure, Metric, Op, Plan, Subject, Target, Tolerance};
-use crate::result::{ExpectResult, FlowResult, RunResult, Status, RECEIVED};
+use crate::result::{ExpectResult, FlowResult, RunResult, Status};
 use serde_json::Value;
 use weir_core::time::Duration;
 
@@ -158,8 +158,9 @@ fn series(m: &Measure, column: &str, at: Option<Duration>, result: &RunResult, n
 
 /// The bins of a flow that lie wholly inside the measured time and the flow's own life.
 struct Bins {
-    /// Sum of the bytes before each bin.
+    /// Sum of the bytes before each bin from `offset` on.
     before: Vec<f64>,
+    offset: usize,
     first: usize,
     last: usize,
     bin: Duration,
@@ -167,7 +168,7 @@ struct Bins {
 
 impl Bins {
     fn of(m: &Measure, bin: Duration, result: &RunResult, f: &FlowResult) -> Option<Bins> {
-        let (_, received) = result.column(&f.id, RECEIVED)?;
+        let (offset, received) = result.received(f, bin)?;
         let mut before = Vec::with_capacity(received.len() + 1);
         before.push(0.0);
         for bytes in received {
@@ -178,9 +179,9 @@ impl Bins {
         let from = m.from.as_nanos().max(nanos(f.start_s));
         let until =
             m.until.map_or(u64::MAX, Duration::as_nanos).min(nanos(f.end_s)).min(nanos(result.duration_s));
-        let first = from.div_ceil(width) as usize;
-        let last = ((until / width) as usize).min(received.len());
-        (first < last).then_some(Bins { before, first, last, bin })
+        let first = (from.div_ceil(width) as usize).max(offset);
+        let last = ((until / width) as usize).min(offset + received.len());
+        (first < last).then_some(Bins { before, offset, first, last, bin })
     }
 
     fn count(&self, len: Duration) -> usize {
@@ -189,7 +190,8 @@ impl Bins {
 
     /// Bits per second from bin `from` up to bin `to`.
     fn rate(&self, from: usize, to: usize) -> Option<f64> {
-        let bytes = self.before.get(to)? - self.before.get(from)?;
+        let before = |bin: usize| self.before.get(bin.checked_sub(self.offset)?);
+        let bytes = before(to)? - before(from)?;
         (to > from).then(|| bytes * 8.0 / self.bin.saturating_mul((to - from) as u64).as_secs_f64())
     }
 

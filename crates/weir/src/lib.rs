@@ -9,6 +9,7 @@ pub mod config;
 pub mod error;
 pub mod expect;
 pub mod hosts;
+pub mod json;
 pub mod lab;
 pub mod observe;
 pub mod plan;

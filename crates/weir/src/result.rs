@@ -248,6 +248,13 @@ impl RunResult {
         })
     }
 
+    /// Bytes that a flow received, bin by bin, and the number of the first of these bins; others are empty.
+    pub fn received(&self, flow: &FlowResult, bin: weir_core::time::Duration) -> Option<(usize, &[f64])> {
+        let (t_s, bytes) = self.column(&flow.id, RECEIVED)?;
+        let begin = t_s.first().map_or(0.0, |t| t * 1e9 / bin.as_nanos().max(1) as f64);
+        Some((begin.round() as usize, bytes))
+    }
+
     /// The flows of each group, in order of appearance.
     pub fn groups(&self) -> Vec<(&str, Vec<&FlowResult>)> {
         let mut groups: Vec<(&str, Vec<&FlowResult>)> = Vec::new();
@@ -348,7 +355,7 @@ pub struct Series {
     #[serde(serialize_with = "numbers")]
     pub t_s: Vec<f64>,
     /// The other columns by name. `received_bytes` of a flow: payload received from `t_s` until the
-    /// next row, at the bin length of the plan.
+    /// next row, at the bin length of the plan; the simulator leaves bins outside the flow's life out.
     #[serde(flatten)]
     pub columns: BTreeMap<String, Column>,
 }
@@ -362,12 +369,16 @@ pub struct Column(#[serde(serialize_with = "numbers")] pub Vec<f64>);
 pub const RECEIVED: &str = "received_bytes";
 
 impl Series {
-    /// The series of bytes received in bins of `bin` nanoseconds, beginning with bin 0 at the start
-    /// of the run.
+    /// The series of bytes received in bins of length `bin`, beginning with bin 0 at the start of the run.
     pub fn received(bin: weir_core::time::Duration, bytes: &[u64]) -> Series {
+        Series::received_from(bin, 0, bytes)
+    }
+
+    /// As [`Series::received`], beginning with bin `first`.
+    pub fn received_from(bin: weir_core::time::Duration, first: usize, bytes: &[u64]) -> Series {
         let t = |i: usize| bin.saturating_mul(i as u64).as_secs_f64();
         Series {
-            t_s: (0..bytes.len()).map(t).collect(),
+            t_s: (first..first + bytes.len()).map(t).collect(),
             columns: BTreeMap::from([(
                 RECEIVED.to_string(),
                 Column(bytes.iter().map(|&b| b as f64).collect()),

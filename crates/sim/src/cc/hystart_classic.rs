@@ -98,7 +98,7 @@ impl Classic {
 }
 
 /// How long a host's bursts last at its rate in slow start, 2 cwnd / srtt.
-fn burst(w: &Window, srtt: Duration) -> Duration {
+pub(super) fn burst(w: &Window, srtt: Duration) -> Duration {
     let twice = w.cwnd.saturating_mul(2).max(1);
     let ns = u128::from(BURST_BYTES) * u128::from(srtt.as_nanos()) / u128::from(twice);
     Duration::from_nanos(u64::try_from(ns).unwrap_or(u64::MAX)).min(BURST_LONGEST)

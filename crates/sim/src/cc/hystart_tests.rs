@@ -1,7 +1,7 @@
 //! Timelines of RFC 9406 by hand, and slow start into a bottleneck.
 
 use super::super::rig::{Path, Rig, MSS};
-use super::super::{Congestion, Hystart, Options, Phase};
+use super::super::{Congestion, CubicRules, Hystart, Options, Phase};
 use super::*;
 use weir_core::rate::Rate;
 use weir_core::time::Time;
@@ -152,6 +152,65 @@ fn bursts_are_limited_to_eight_segments_without_pacing() {
     }
 }
 
+/// HyStart of 2011 over a path of 40 ms: one ACK each `spacing`, SND.NXT far ahead, until slow start ends or
+/// for 100 ACKs; how many it took.
+fn classic(paced: bool, segments: u64, spacing: Duration, rtt: Duration) -> Option<u64> {
+    let mut w = Window { cwnd: segments * MSS, ssthresh: u64::MAX, mss: MSS as u32 };
+    let mut end = SlowStartEnd::new(Hystart::Classic, paced);
+    (1..=100).find(|&i| {
+        let ack = Ack {
+            now: Time::ZERO + spacing.saturating_mul(i),
+            acked: MSS,
+            delivered: MSS,
+            total_delivered: i * MSS,
+            lost: 0,
+            prior_in_flight: 0,
+            in_flight: 0,
+            una: i * MSS,
+            nxt: 1000 * MSS,
+            rtt: Some(rtt),
+            srtt: Duration::ZERO,
+            min_rtt: ms(40),
+            cwnd_limited: true,
+            ece: false,
+            phase: Phase::Open,
+            sample: None,
+        };
+        end.on_ack(&mut w, &ack);
+        w.ssthresh == w.cwnd
+    })
+}
+
+#[test]
+fn a_train_of_acks_as_long_as_half_the_delay_ends_slow_start_of_2011() {
+    // The first ACK begins the round. At 1 ms the train is longer than 20 ms with the 22nd ACK, than 40 ms with
+    // the 42nd.
+    assert_eq!(classic(false, 100, ms(1), ms(40)), Some(22));
+    assert_eq!(classic(true, 100, ms(1), ms(40)), Some(42));
+    // Not below 16 segments, nor with gaps above 2 ms.
+    assert_eq!(classic(false, 15, ms(1), ms(40)), None);
+    assert_eq!(classic(false, 16, ms(1), ms(40)), Some(22));
+    assert_eq!(classic(false, 100, Duration::from_micros(2_001), ms(40)), None);
+}
+
+#[test]
+fn a_delay_grown_by_an_eighth_ends_slow_start_of_2011() {
+    // Above 40 + 5 ms, with the ninth sample.
+    assert_eq!(classic(false, 100, ms(3), ms(45)), None);
+    assert_eq!(classic(false, 100, ms(3), Duration::from_micros(45_001)), Some(9));
+}
+
+#[test]
+fn a_burst_makes_a_train_longer_by_a_millisecond() {
+    // 100 segments of 1000 bytes in 40 ms, twice that in slow start, are 5 MB/s: four giant frames would be
+    // 52 ms, so 1 ms; half of 41 ms is exceeded by the 22nd ACK of a train at 1 ms, too.
+    let w = Window { cwnd: 100 * MSS, ssthresh: u64::MAX, mss: MSS as u32 };
+    assert_eq!(super::super::hystart_classic::burst(&w, ms(40)), ms(1));
+    // 10^6 segments: 50 GB/s, 262,144 bytes are 5.2 us.
+    let w = Window { cwnd: 1_000_000 * MSS, ssthresh: u64::MAX, mss: MSS as u32 };
+    assert_eq!(super::super::hystart_classic::burst(&w, ms(40)), Duration::from_nanos(5_242));
+}
+
 /// Slow start into 100 Mb/s with 40 ms and a queue of 15 times that: the window at its end in units of the
 /// BDP (500 segments), and bytes lost.
 fn start(name: &str, hystart: Option<Hystart>, delayed_ack: u32) -> (f64, u64) {
@@ -184,5 +243,24 @@ fn slow_start_into_a_deep_queue_ends_without_losses() {
         // Without either, slow start fills the queue: 16 BDP, and one round later more than is seen.
         let (end, lost) = start("cubic", Some(Hystart::Off), delayed_ack);
         assert!(lost > 1_000 * MSS && end > 16.0 * 0.7, "{lost} {end}");
+    }
+}
+
+#[test]
+fn linux_leaves_slow_start_where_it_was_measured_to() {
+    // docs/linux-tcp.md, Linux 6.18, 100 Mbit/s, which are 8.26 segments in a millisecond: at 40 ms at 485
+    // segments if nothing disturbs (492 found), at 10 ms at 118 to 128.
+    for (rtt, found) in [(40, 488.0), (10, 123.0)] {
+        let rate = Some(Rate::kbit(8_260 * 8));
+        let path = Path { rate, queue: 1_000 * MSS, delayed_ack: 2, ..Path::new(ms(rtt)) };
+        let mut rig = Rig::new("cubic", &Options { cubic: CubicRules::Linux, ..Options::default() }, path);
+        let mut end = None;
+        rig.run(Time::from_secs(1), |r| {
+            if end.is_none() && r.w.ssthresh != u64::MAX {
+                end = Some(r.w.ssthresh as f64 / MSS as f64);
+            }
+        });
+        let end = end.expect("an end of slow start");
+        assert!((end / found - 1.0).abs() < 0.05, "{rtt} ms: {end}");
     }
 }

@@ -158,8 +158,8 @@ pub struct Options {
     /// Most segments that one ACK adds in slow start with byte counting (L of RFC 3465 §2.2), at least
     /// 1; after a time-out it is 1 (§2.3). [`u32::MAX`] is no limit, then neither, as in Linux.
     pub abc_limit: u32,
-    /// How slow start looks for its end. `None` is what is usual for the algorithm: HyStart++ for
-    /// `cubic`, nothing for the others.
+    /// How slow start looks for its end. `None` is what is usual for the algorithm: HyStart++ for CUBIC
+    /// by the RFC, HyStart of 2011 for Linux's, nothing for the others.
     pub hystart: Option<Hystart>,
     /// Which CUBIC it is.
     pub cubic: CubicRules,

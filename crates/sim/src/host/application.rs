@@ -37,7 +37,7 @@ impl Application {
             while *next <= now && self.written < most {
                 let chunk = self.chunk.min(most - self.written);
                 self.written += chunk;
-                *next = *next + clock.advance(chunk).max(Duration::from_nanos(1));
+                *next += clock.advance(chunk).max(Duration::from_nanos(1));
             }
         }
         (self.written, self.source.bytes.is_some_and(|bytes| self.written >= bytes))

@@ -78,7 +78,9 @@ pub struct EndpointReport {
     pub last_received: Option<Time>,
     /// When the peer's end of the stream was received, with all before it.
     pub received_all: Option<Time>,
-    /// Payload bytes delivered by bin; bins after the last byte are left out.
+    /// Number of the bin of the first byte.
+    pub first_bin: usize,
+    /// Payload bytes delivered by bin, from that of the first byte to that of the last.
     pub bins: Vec<u32>,
     /// Payload bytes acknowledged by the peer.
     pub acked: u64,

@@ -22,6 +22,8 @@ pub(super) struct Record {
     pub(super) received: u64,
     last_received: Option<Time>,
     received_all: Option<Time>,
+    /// Number of the first of `bins`.
+    first_bin: usize,
     bins: Vec<u32>,
     pub(super) segments: u64,
     rtt: Samples,
@@ -36,6 +38,7 @@ impl Record {
             received: 0,
             last_received: None,
             received_all: None,
+            first_bin: 0,
             bins: Vec::new(),
             segments: 0,
             rtt: Samples::Few(Vec::new()),
@@ -48,6 +51,10 @@ impl Record {
         self.received += bytes;
         self.last_received = Some(now);
         let k = (now.as_nanos() / bin.as_nanos().max(1)) as usize;
+        if self.bins.is_empty() {
+            self.first_bin = k;
+        }
+        let k = k - self.first_bin;
         if k >= self.bins.len() {
             self.bins.resize(k + 1, 0);
         }
@@ -102,6 +109,7 @@ impl Record {
             received: self.received,
             last_received: self.last_received,
             received_all: self.received_all,
+            first_bin: self.first_bin,
             bins: self.bins.clone(),
             segments: self.segments,
             rtt: self.quantiles(),
@@ -119,9 +127,9 @@ mod tests {
     fn bins_and_quantiles() {
         let ms = Duration::from_millis;
         let mut r = Record::new();
-        r.received(100, ms(10), Time::from_millis(9));
-        r.received(50, ms(10), Time::from_millis(30));
-        assert_eq!(r.report().bins, [100, 0, 0, 50]);
+        r.received(100, ms(10), Time::from_millis(19));
+        r.received(50, ms(10), Time::from_millis(40));
+        assert_eq!((r.report().first_bin, r.report().bins), (1, vec![100, 0, 0, 50]));
         // 1 to 1000 ms: few samples are exact, many within a percent.
         (1..=100).for_each(|n| r.round_trip(ms(n)));
         assert_eq!(r.report().rtt, Some((ms(50), ms(99))));

@@ -21,17 +21,24 @@ pub(super) fn window(duration: Duration, bin: Duration) -> Duration {
 }
 
 /// Goodput in each window that the flow lives through by half at least, at the middle of that part, in
-/// bits per second.
-pub(super) fn goodput(flow: &FlowResult, received: &[f64], bin: Duration, window: Duration) -> Vec<Point> {
+/// bits per second. `received` begins with bin `first`.
+pub(super) fn goodput(
+    flow: &FlowResult,
+    first: usize,
+    received: &[f64],
+    bin: Duration,
+    window: Duration,
+) -> Vec<Point> {
     let n = (window.as_nanos() / bin.as_nanos().max(1)).max(1) as usize;
     let at = |bins: usize| bin.saturating_mul(bins as u64).as_secs_f64();
-    let point = |(k, bytes): (usize, &[f64])| {
-        let from = at(k * n).max(flow.start_s);
-        let to = at(k * n + bytes.len()).min(flow.end_s);
-        let sum: f64 = bytes.iter().sum();
+    let end = first + received.len();
+    let point = |k: usize| {
+        let (begin, next) = ((k * n).max(first), ((k + 1) * n).min(end));
+        let (from, to) = (at(k * n).max(flow.start_s), at(next).min(flow.end_s));
+        let sum: f64 = received.get(begin - first..next - first)?.iter().sum();
         (to - from >= at(n) / 2.0).then(|| ((from + to) / 2.0, sum * 8.0 / (to - from)))
     };
-    received.chunks(n).enumerate().filter_map(point).collect()
+    (first / n..end.div_ceil(n)).filter_map(point).collect()
 }
 
 /// The points of `points`, but of more than can be told apart only the lowest and the highest of each
@@ -136,7 +143,9 @@ mod tests {
     fn goodput_of_a_flow_that_starts_late() {
         // Bins of 1 ms, windows of 4; the flow lives from 3 ms to 11 ms at 1000 bytes per ms: 8 Mbit/s.
         let bins: Vec<f64> = (0..12).map(|i| if (3..11).contains(&i) { 1000.0 } else { 0.0 }).collect();
-        let got = goodput(&flow(0.003, 0.011), &bins, MS, Duration::from_millis(4));
+        let got = goodput(&flow(0.003, 0.011), 0, &bins, MS, Duration::from_millis(4));
+        // It is the same without what is outside its life.
+        assert_eq!(got, goodput(&flow(0.003, 0.011), 3, &bins[3..11], MS, Duration::from_millis(4)));
         // The first window has a quarter of life, the last three quarters.
         let want = [(0.006, 8e6), (0.0095, 8e6)];
         assert_eq!(got.len(), 2, "{got:?}");

@@ -163,8 +163,8 @@ fn rates(plan: &Plan, result: &RunResult) -> Option<Chart> {
     let mut fine = Vec::new();
     for (colour, (_, flows)) in groups.iter().enumerate() {
         let points = |f: &&FlowResult| {
-            let (_, received) = result.column(&f.id, RECEIVED)?;
-            Some(data::goodput(f, received, plan.bin, window)).filter(|p| !p.is_empty())
+            let (first, received) = result.received(f, plan.bin)?;
+            Some(data::goodput(f, first, received, plan.bin, window)).filter(|p| !p.is_empty())
         };
         fine.extend(curves(colour, flows.iter().filter_map(points).collect(), window.as_secs_f64()));
         let steps = Shape::Broad(data::steps(flows.iter().map(|f| f.intervals.as_slice()), plan.interval));

@@ -23,10 +23,9 @@ pub(crate) fn source(path: &Path) -> Result<Source, Failure> {
 
 /// Writes a value as JSON, to standard output for `-`.
 pub fn write_json(to: &Path, value: &impl Serialize) -> Result<(), Failure> {
-    let mut text = serde_json::to_string_pretty(value).map_err(|e| Failure::Other(e.to_string()))?;
-    text.push('\n');
+    let text = crate::json::pretty(value).map_err(|e| Failure::Other(e.to_string()))?;
     let written = if to == Path::new("-") {
-        std::io::stdout().lock().write_all(text.as_bytes())
+        std::io::stdout().lock().write_all(&text)
     } else {
         std::fs::write(to, text)
     };

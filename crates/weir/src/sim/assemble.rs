@@ -26,10 +26,11 @@ pub fn result(plan: &Plan, topology: &mut Topology, mut recorder: Recorder) -> R
     let mut series = BTreeMap::new();
     for (n, (flow, ends)) in plan.flows().zip(&topology.flows).enumerate() {
         let told = Told::of(plan, topology, ends, covered);
-        flows.push(row(plan, topology, &flow, ends, &told, covered));
+        let row = row(plan, topology, &flow, ends, &told, covered);
         let recorded = recorder.of_flow(n, &told.sender.trace, ends.between.payload);
         let received = if recorded.is_empty() { flow.id.clone() } else { format!("{}.received", flow.id) };
-        series.insert(received, Series::received(plan.bin, &told.bins));
+        series.insert(received, lived(plan, &row, &told.bins));
+        flows.push(row);
         series.extend(recorded.into_iter().map(|(part, s)| (format!("{}{part}", flow.id), s)));
     }
     for (i, wire) in topology.links.iter().enumerate() {
@@ -93,23 +94,25 @@ struct Told {
 
 impl Told {
     fn of(plan: &Plan, topology: &Topology, ends: &Ends, covered: Duration) -> Told {
-        let (mut told, bins) = match (ends.between.sender.1, ends.between.receiver.1) {
+        let (mut told, first, bins) = match (ends.between.sender.1, ends.between.receiver.1) {
             (End::Tcp(_, from), End::Tcp(_, to)) => Told::of_tcp(topology, ends, from, to),
             _ => Told::of_udp(topology, ends),
         };
         let count = covered.as_nanos().div_ceil(plan.bin.as_nanos().max(1)) as usize;
-        told.bins = bins.into_iter().map(u64::from).take(count).collect();
+        told.bins = vec![0; first.min(count)];
+        told.bins.extend(bins.into_iter().map(u64::from));
         told.bins.resize(count, 0);
         told
     }
 
-    fn of_tcp(topology: &Topology, ends: &Ends, from: EndpointId, to: EndpointId) -> (Told, Vec<u32>) {
+    fn of_tcp(topology: &Topology, ends: &Ends, from: EndpointId, to: EndpointId) -> (Told, usize, Vec<u32>) {
         let sender = tcp_report(topology, ends.sender, from);
-        let EndpointReport { received, last_received, bins, .. } = tcp_report(topology, ends.receiver, to);
-        (Told { sender, received, last_received, ..Told::default() }, bins)
+        let EndpointReport { received, last_received, first_bin, bins, .. } =
+            tcp_report(topology, ends.receiver, to);
+        (Told { sender, received, last_received, ..Told::default() }, first_bin, bins)
     }
 
-    fn of_udp(topology: &Topology, ends: &Ends) -> (Told, Vec<u32>) {
+    fn of_udp(topology: &Topology, ends: &Ends) -> (Told, usize, Vec<u32>) {
         let sink =
             topology.world.get::<UdpSink>(ends.receiver).map(|s| s.report().clone()).unwrap_or_default();
         let UdpReport { datagrams, received, last_received, lost, bins, .. } = sink;
@@ -120,8 +123,16 @@ impl Told {
             (0, _) => Some(1.0),
             (n, _) => Some(lost as f64 / (lost + n) as f64),
         };
-        (Told { received, last_received, loss, ..Told::default() }, bins)
+        (Told { received, last_received, loss, ..Told::default() }, 0, bins)
     }
+}
+
+/// Bytes received in the bins of a flow's life.
+fn lived(plan: &Plan, row: &FlowResult, bins: &[u64]) -> Series {
+    let (nanos, bin) = (|s: f64| (s * 1e9).round() as u64, plan.bin.as_nanos().max(1));
+    let end = (nanos(row.end_s).div_ceil(bin) as usize).min(bins.len());
+    let first = ((nanos(row.start_s) / bin) as usize).min(end);
+    Series::received_from(plan.bin, first, &bins[first..end])
 }
 
 /// A flow's row.

@@ -4,6 +4,7 @@
 
 mod comparison;
 mod grid;
+mod links;
 pub(crate) mod quantity;
 mod runs;
 
@@ -11,7 +12,7 @@ pub use comparison::comparison;
 pub use runs::runs;
 
 use crate::expect;
-use crate::plan::{Link, Plan};
+use crate::plan::Plan;
 use crate::result::{Counts, ExpectResult, FlowResult, RunResult, Status};
 use grid::{Column, Grid};
 use quantity::Unit;
@@ -29,7 +30,7 @@ pub fn render(result: &RunResult, plan: &Plan, terminal: bool) -> String {
         parts.push(flows(result, plan, ink));
     }
     parts.push(gateway(result, ink));
-    parts.push(links(result, plan, ink));
+    parts.push(links::links(result, plan, ink));
     parts.push(checks(result, plan, ink));
     parts.push(reference(result, plan, ink));
     let parts: Vec<String> =
@@ -356,47 +357,6 @@ fn gateway(result: &RunResult, ink: Ink) -> Lines {
     }
     lines.extend(ink.grid(&grid));
     lines
-}
-
-/// What the plan says of a link in the result.
-fn planned<'a>(plan: &'a Plan, name: &str) -> Option<&'a Link> {
-    match name {
-        "lan.out" | "lan.back" => Some(&plan.path.lan),
-        "wan.out" => Some(&plan.path.wan_out),
-        "wan.back" => Some(&plan.path.wan_back),
-        _ => None,
-    }
-}
-
-fn links(result: &RunResult, plan: &Plan, ink: Ink) -> Lines {
-    let mut grid = Grid::new(vec![
-        Column::words("link"),
-        Column::numbers("packets", ""),
-        Column::numbers("data", ""),
-        Column::numbers("used", "%"),
-        Column::numbers("queue p50", "ms"),
-        Column::numbers("p99", "ms"),
-        Column::numbers("max", "ms"),
-        Column::numbers("marks", ""),
-        Column::words("drops"),
-    ]);
-    for l in &result.links {
-        // Only a link with a rate has a queue and can be full.
-        let limited = planned(plan, &l.name).is_none_or(|p| p.rate.is_some());
-        let queue = |us: u64| cell(limited.then_some(us as f64 / 1e3), 2);
-        grid.row(vec![
-            clean(&l.name),
-            l.packets.to_string(),
-            Unit::Bytes.show(l.bytes as f64),
-            cell(limited.then_some(l.utilization * 100.0), 1),
-            queue(l.queue_us.p50),
-            queue(l.queue_us.p99),
-            queue(l.queue_us.max),
-            some(l.marks),
-            counts(&l.drops),
-        ]);
-    }
-    ink.grid(&grid)
 }
 
 fn checks(result: &RunResult, plan: &Plan, ink: Ink) -> Lines {

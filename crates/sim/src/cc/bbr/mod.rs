@@ -14,11 +14,13 @@
 
 mod aggregation;
 mod bandwidth;
+#[cfg(test)]
+mod path_tests;
 mod policer;
 mod rtt;
 mod state;
 #[cfg(test)]
-mod tests;
+mod step_tests;
 mod window;
 
 use super::{Ack, Congestion, CongestionControl, Options, Phase, Window};

@@ -8,12 +8,12 @@
 //! - at least 1 segment in 100 rounds is added, and where W_max is not known (after a slow start that
 //!   ended without a loss, or after a time-out) at least 5 % of the window in each round;
 //! - a spurious reduction is undone in the window only; the curve starts anew;
-//! - rounds in which the application limits what is sent count as time, idle ones do not.
+//! - rounds in which the application limits what is sent count as time, idle ones do not;
+//! - slow start looks for its end by HyStart of 2011, unless the flow's options say otherwise.
 //!
 //! Both compute ssthresh from cwnd, not from FlightSize; RFC 9438 §4.6 allows it to a sender that does not
-//! grow a window that it does not use. Linux's default is HyStart of 2011 ([`super::Hystart::Classic`]), the
-//! RFC's and ours HyStart++. Not here: the RFC's reduction to one segment by repeated marks; the threshold
-//! is two segments at least.
+//! grow a window that it does not use. Not here: the RFC's reduction to one segment by repeated marks; the
+//! threshold is two segments at least.
 
 mod curve;
 #[cfg(test)]
@@ -50,7 +50,8 @@ struct Stage {
 struct Memory {
     /// W_max in bytes; 0 while it is not known.
     w_max: u64,
-    /// Window when ssthresh was last set, in bytes; 0 before.
+    /// Window when congestion last set ssthresh, in bytes. 0 before: W_est is above it, which is what
+    /// §4.10 wants of a first slow start that ends without a loss.
     cwnd_prior: u64,
     /// `None` from a reduction to the first growth after it.
     stage: Option<Stage>,
@@ -73,7 +74,11 @@ pub struct Cubic {
 impl Cubic {
     /// CUBIC with these options.
     pub fn new(options: &Options) -> Cubic {
-        let hystart = options.hystart.unwrap_or(Hystart::PlusPlus);
+        let usual = match options.cubic {
+            CubicRules::Rfc9438 => Hystart::PlusPlus,
+            CubicRules::Linux => Hystart::Classic,
+        };
+        let hystart = options.hystart.unwrap_or(usual);
         Cubic {
             rules: options.cubic,
             fast_convergence: options.fast_convergence,
@@ -95,10 +100,6 @@ impl Cubic {
     fn avoid(&mut self, w: &mut Window, ack: &Ack, bytes: u64) {
         let bytes = if self.abc { bytes } else { u64::from(w.mss) };
         let Memory { w_max, cwnd_prior, stage } = &mut self.memory;
-        if *cwnd_prior == 0 {
-            // The first slow start ended without a loss (§4.10).
-            *cwnd_prior = w.cwnd;
-        }
         let stage = stage.get_or_insert_with(|| Stage::new(w, *w_max, ack.now));
         match self.rules {
             CubicRules::Rfc9438 => stage.grow(w, ack, bytes, *cwnd_prior),

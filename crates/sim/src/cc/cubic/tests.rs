@@ -114,7 +114,7 @@ fn average_windows_are_those_of_the_table() {
         rig.cc.on_congestion(&mut rig.w, Time::ZERO, 0, Congestion::Loss);
         rig.w.cwnd = rig.w.ssthresh;
         let cycle = Duration::from_nanos((every as f64 / average * rtt as f64 * 1e6) as u64);
-        let got = rig.average(Time::ZERO + cycle.saturating_mul(10));
+        let got = rig.average(Time::ZERO + cycle.saturating_mul(6));
         // One round in each cycle is recovery, at less than the average.
         let tolerance = 0.04 + 0.5 * average / every as f64;
         assert!((got / average - 1.0).abs() < tolerance, "{rtt} {every} {average} {got}");
@@ -188,6 +188,8 @@ fn what_the_application_does_not_use_is_no_time() {
             assert_eq!(f.w, before);
             f.now += Duration::from_secs(2);
             f.cc.on_restart(&mut f.w, f.now, Duration::from_secs(2));
+            // Nor does idleness count twice, when the first ACK after it finds the window not used.
+            f.step(|a| a.cwnd_limited = false);
         }
         f.run(Duration::from_secs(3), |_| {}, |_, _| {});
         f.segments()
@@ -234,6 +236,24 @@ fn linux_grows_by_a_twentieth_while_w_max_is_unknown() {
         f.run(Duration::from_secs(1), |_| {}, |_, _| {});
         assert!((low..high).contains(&f.segments()), "{rules:?} {}", f.segments());
     }
+}
+
+#[test]
+fn the_target_is_a_smoothed_round_ahead_and_in_linux_a_round_without_queue() {
+    let run = |rules, srtt| {
+        let mut f = Flow::new(500, RTT, rules);
+        f.congestion(Congestion::Loss);
+        f.run(Duration::from_secs(3), |a| a.srtt = srtt, |_, _| {});
+        f.segments()
+    };
+    let twice = RTT.saturating_mul(2);
+    assert_eq!(run(CubicRules::Linux, RTT), run(CubicRules::Linux, twice));
+    // A round more of the slope 3 C (3 - K)^2 = 21 segments a second, for K = 7.2 s.
+    let ahead = run(CubicRules::Rfc9438, twice) - run(CubicRules::Rfc9438, RTT);
+    assert!((ahead - 2.1).abs() < 0.3, "{ahead}");
+    // Both target one round ahead if there is no queue.
+    let apart = run(CubicRules::Linux, RTT) - run(CubicRules::Rfc9438, RTT);
+    assert!(apart.abs() < 0.1, "{apart}");
 }
 
 #[test]
