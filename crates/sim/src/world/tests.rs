@@ -376,6 +376,12 @@ fn the_same_seed_gives_the_same_run() {
 }
 
 #[test]
+fn a_world_can_change_threads() {
+    let world = World::new();
+    std::thread::spawn(move || drop(world)).join().unwrap();
+}
+
+#[test]
 fn ten_thousand_nodes() {
     let (trace, ledger, _) = busy_world(3, 3_333, Time::from_millis(300));
     assert!(trace.len() > 500 && ledger.absorbed > 500, "{ledger:?}");
