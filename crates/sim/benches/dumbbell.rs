@@ -2,6 +2,8 @@
 //! FIFO, 1448-byte segments, SACK and delayed ACKs, N Reno flows, ten simulated seconds. A packet is a data
 //! segment or an ACK that crosses the bottleneck. `weir bench sim` measures the same from an experiment.
 
+#![allow(missing_docs)] // criterion's macros make public functions
+
 use criterion::{criterion_group, criterion_main, BenchmarkId, Criterion, Throughput};
 use std::net::SocketAddrV4;
 use weir_core::link::{self, Link, QueueLimit};

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use weir::lab::{self, Options, Outcome, Probe};
 use weir::plan::{Arrivals, FlowGroup, Length, Plan, Ports};
 use weir::result::Status;
+use weir_core::dist::Distribution;
 use weir_core::gateway::Direction;
 use weir_core::time::Duration as Nanos;
 
@@ -90,6 +91,32 @@ fn a_lab_with_a_bridge_measures_its_flows() {
     let names: Vec<&str> = r.links.iter().map(|l| l.name.as_str()).collect();
     assert_eq!(names, ["lan.out", "lan.back", "wan.out", "wan.back"]);
     assert!(r.links.iter().all(|l| l.packets > 100));
+}
+
+/// Short transfers that arrive by chance, of drawn sizes: each is played as the plan drew it.
+#[test]
+fn drawn_arrivals_and_sizes_are_played() {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    if !root() {
+        return;
+    }
+    let mut web = group("web", 80, Direction::In, Length::Drawn(Distribution::Exponential { mean: 20_000 }));
+    web.count = 200;
+    web.arrivals = Arrivals::Drawn(Distribution::Exponential { mean: 10_000_000 });
+    let plan = plan(1_500, vec![web]);
+    let outcome = run(&plan, &options(&id("drawn")));
+    assert_eq!(outcome.faults, Vec::<String>::new());
+    let planned: Vec<_> = plan.flows().collect();
+    assert!(planned.len() > 50 && outcome.result.flows.len() == planned.len());
+    // The last ones may not be done when the run ends.
+    let early = planned.iter().zip(&outcome.result.flows).filter(|(p, _)| p.start < Nanos::from_secs(1));
+    for (p, f) in early {
+        assert_eq!(
+            (f.id.as_str(), Some(f.bytes), f.start_s),
+            (p.id.as_str(), p.bytes, p.start.as_secs_f64())
+        );
+        assert!(f.fct_s.is_some_and(|s| s > 0.0 && s < 0.5), "{}: {:?}", f.id, f.fct_s);
+    }
 }
 
 #[test]

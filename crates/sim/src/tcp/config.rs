@@ -75,7 +75,7 @@ impl TcpConfig {
     pub fn new(cc: cc::Make) -> TcpConfig {
         TcpConfig {
             cc,
-            cc_options: cc::Options::default(),
+            cc_options: cc::Options { cubic: cc::CubicRules::Linux, ..cc::Options::default() },
             recovery: Recovery::Rack,
             mss: 1448,
             initial_window: 10,

@@ -99,6 +99,9 @@ impl Connection {
         random: u64,
     ) -> Connection {
         let mss = u32::from(config.mss);
+        let mut config = config;
+        config.cc_options.paced = config.pacing;
+        config.cc_options.seed = random;
         Connection {
             header: Header::new(macs, local, remote),
             state: State::Listen,
@@ -298,9 +301,12 @@ impl Connection {
         self.handshake.at = None;
         self.handshake.due = false;
         // Karn: a SYN that was repeated gives no sample.
-        if let (Some(sent), 0) = (first_sent, retries) {
-            self.tx.rtt.sample(now.since(sent));
+        let rtt = first_sent.filter(|_| retries == 0).map(|sent| now.since(sent));
+        match rtt {
+            Some(rtt) => self.tx.rtt.sample(rtt),
+            None => self.tx.rtt.fall_back(),
         }
+        self.tx.cc.on_established(&mut self.tx.window, now, rtt);
     }
 
     /// A segment of an open connection.

@@ -152,7 +152,13 @@ impl Sender {
     /// The retransmission timer has expired (RFC 6298 §5.4–5.6, RFC 5681 §3.1).
     pub(super) fn time_out(&mut self, now: Time) {
         self.rtos += 1;
-        if self.phase != Phase::Loss || self.timers.backoffs == 0 {
+        // Once for each loss, as Linux: not again for what a recovery has already reduced the window for.
+        let first = match self.phase {
+            Phase::Open => true,
+            Phase::Recovery => self.cc.owns_recovery() || self.board.una() >= self.recover,
+            Phase::Loss => self.timers.backoffs == 0,
+        };
+        if first {
             let in_flight = self.board.in_flight();
             if self.phase == Phase::Open {
                 self.remember();
@@ -179,20 +185,22 @@ impl Sender {
         self.timers.rto = Some(now + self.rtt.rto());
     }
 
-    /// Nothing was sent for so long that the network may have changed (RFC 5681 §4.1): the window is halved for
-    /// every RTO that has passed, down to the initial one, as Linux does.
+    /// Sending starts again. If nothing was sent for so long that the network may have changed (RFC 5681 §4.1), the
+    /// window is halved for every RTO that has passed, down to the initial one, as Linux does.
     pub(super) fn restart(&mut self, initial: u64, now: Time) {
         let Some(last) = self.last_sent else { return };
-        let idle = now.since(last);
-        let rto = self.rtt.rto();
-        if !self.board.is_empty() || idle <= rto || rto == Duration::ZERO {
+        if !self.board.is_empty() {
             return;
         }
-        let floor = initial.min(self.window.cwnd);
-        self.window.ssthresh = self.window.ssthresh.max(self.window.cwnd / 4 * 3);
-        let halvings = (idle.as_nanos() / rto.as_nanos()).min(63);
-        self.window.cwnd = (self.window.cwnd >> halvings).max(floor);
-        self.usage = super::sender::Usage { until: self.board.nxt(), ..Default::default() };
+        let idle = now.since(last);
+        let rto = self.rtt.rto();
+        if idle > rto && rto > Duration::ZERO && !self.cc.owns_recovery() {
+            let floor = initial.min(self.window.cwnd);
+            self.window.ssthresh = self.window.ssthresh.max(self.window.cwnd / 4 * 3);
+            let halvings = (idle.as_nanos() / rto.as_nanos()).min(63);
+            self.window.cwnd = (self.window.cwnd >> halvings).max(floor);
+            self.usage = super::sender::Usage { until: self.board.nxt(), ..Default::default() };
+        }
         self.cc.on_restart(&mut self.window, now, idle);
     }
 }

@@ -244,10 +244,8 @@ impl Sender {
 
     /// Lets the window follow an ACK: the congestion control's business, or PRR's while losses are repaired.
     fn follow(&mut self, ack: &Ack) {
-        let owned = self.cc.owns_recovery();
-        if owned || (self.phase != Phase::Recovery && (ack.acked > 0 || ack.delivered > 0)) {
-            self.cc.on_ack(&mut self.window, ack);
-        } else if self.phase == Phase::Recovery && self.uses_prr() {
+        self.cc.on_ack(&mut self.window, ack);
+        if self.phase == Phase::Recovery && self.uses_prr() && !self.cc.owns_recovery() {
             let advanced = ack.acked > 0 && ack.lost == 0;
             let mss = u64::from(self.window.mss);
             let (pipe, ssthresh) = (ack.in_flight, self.window.ssthresh);

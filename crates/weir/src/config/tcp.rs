@@ -11,9 +11,9 @@ use weir_sim::cc::{CubicRules, CONTROLS};
 use weir_sim::tcp::Recovery;
 
 /// Keys that both worlds have.
-const BOTH: [&str; 3] = ["cc", "mss", "rwnd"];
+const BOTH: [&str; 4] = ["cc", "mss", "rwnd", "cubic"];
 /// Keys that only simulated hosts have; Linux has most of them for a whole system, not for a flow.
-const SIMULATED: [&str; 14] = [
+const SIMULATED: [&str; 13] = [
     "ecn",
     "delayed_ack",
     "delayed_ack_timer",
@@ -25,7 +25,6 @@ const SIMULATED: [&str; 14] = [
     "min_rto",
     "abc",
     "hystart",
-    "cubic",
     "pacing",
     "tso_segments",
 ];
@@ -60,7 +59,7 @@ pub(super) fn read(s: &Section) -> Tcp {
         min_rto: between(s, "min_rto", Duration::from_micros(10), Duration::from_secs(60)),
         abc: s.get("abc"),
         hystart: s.get("hystart"),
-        cubic: s.choice("cubic", &CUBICS, &[]),
+        cubic: cubic(s),
         pacing: s.get("pacing"),
         tso_segments: number(s, "tso_segments", 1, 64),
     };
@@ -82,6 +81,16 @@ fn between(s: &Section, key: &'static str, min: Duration, max: Duration) -> Opti
             Err(Fault::bare(format!("{d} is not from {min} to {max}")))
         }
     })
+}
+
+/// `cubic`: the lab has Linux's only.
+fn cubic(s: &Section) -> Option<CubicRules> {
+    let rules = s.choice("cubic", &CUBICS, &[])?;
+    if rules == CubicRules::Rfc9438 {
+        let message = "CUBIC as in RFC 9438 does not exist in the lab world";
+        s.note_value(World::Sim, "cubic", Fault::new(message, "the lab has cubic = \"linux\" only"));
+    }
+    Some(rules)
 }
 
 /// `cc`: any name that Linux may have as a module, and any that the simulator has; each world refuses

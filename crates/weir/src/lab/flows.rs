@@ -73,7 +73,8 @@ fn receive_window(flow: &Flow, sends: bool) -> Option<u32> {
 mod tests {
     use super::super::tests::plan;
     use super::*;
-    use crate::plan::{Arrivals, Ports};
+    use crate::plan::{Arrivals, Length, Ports};
+    use weir_core::dist::Distribution;
     use weir_core::time::Duration;
 
     #[test]
@@ -94,6 +95,29 @@ mod tests {
         assert_eq!((c.rwnd, s.rwnd), (None, Some(50_000)));
         assert_eq!((c.mss, s.mss), (Some(1012), Some(1012)));
         assert_eq!((c.start_ns, c.amount), (20_000_000, Amount::UntilNs(1_000_000_000)));
+    }
+
+    #[test]
+    fn what_is_drawn_is_played() {
+        let mut p = plan();
+        p.groups[0].count = 1000;
+        // 100 flows a second of 20 kB on average, for a second.
+        p.groups[0].arrivals = Arrivals::Drawn(Distribution::Exponential { mean: 10_000_000 });
+        p.groups[0].length = Length::Drawn(Distribution::Exponential { mean: 20_000 });
+        let (clients, servers) = specs(&p, &Options::new().unwrap());
+        clients.check().unwrap();
+        let drawn: Vec<(u64, Option<u64>)> = p.flows().map(|f| (f.start.as_nanos(), f.bytes)).collect();
+        // Poisson with mean 100: standard deviation 10.
+        assert!((50..150).contains(&drawn.len()), "{}", drawn.len());
+        let played = |spec: &Spec| -> Vec<(u64, Option<u64>)> {
+            let bytes = |a| match a {
+                Amount::Bytes(n) => Some(n),
+                Amount::UntilNs(_) => None,
+            };
+            spec.flows.iter().map(|f| (f.start_ns, bytes(f.amount))).collect()
+        };
+        assert_eq!(played(&clients), drawn);
+        assert_eq!(played(&servers), drawn);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 /// What a sweep set, by the path of the key: `path.wan.out.loss` is `0.01%`.
 pub type Settings = BTreeMap<String, String>;
 
-/// Several runs of one experiment: a sweep, several seeds, or both.
+/// Several runs of one experiment: a sweep, several seeds, or both, or the same again and again in the lab.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Runs {
     /// Always [`SCHEMA`].
@@ -16,7 +16,8 @@ pub struct Runs {
     /// In the order of the sweep, the seeds of each setting together. Runs that had not begun when it was interrupted
     /// are left out. `series` holds what the experiment asked for; received bytes are left out.
     pub runs: Vec<RunResult>,
-    /// What the seeds of each setting have in common, in the order of the sweep; only with several seeds.
+    /// What the seeds of each setting have in common, in the order of the sweep; only with several seeds, or of
+    /// the lab.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub summary: Vec<Summary>,
 }

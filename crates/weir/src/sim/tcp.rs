@@ -49,7 +49,7 @@ pub fn config(plan: &Plan, group: &FlowGroup) -> Result<TcpConfig, String> {
 
 fn options(tcp: &Tcp, default: cc::Options) -> cc::Options {
     let cubic = tcp.cubic.unwrap_or(default.cubic);
-    // Linux's CUBIC comes with the HyStart that it had before there was HyStart++.
+    // Linux's CUBIC has the HyStart that there was before HyStart++.
     let own = match cubic {
         CubicRules::Linux => Hystart::Classic,
         CubicRules::Rfc9438 => Hystart::PlusPlus,
@@ -57,13 +57,9 @@ fn options(tcp: &Tcp, default: cc::Options) -> cc::Options {
     let hystart = match tcp.hystart {
         Some(false) => Some(Hystart::Off),
         Some(true) => Some(own),
-        None => tcp.cubic.and(Some(own)).filter(|_| is_cubic(tcp)).or(default.hystart),
+        None => default.hystart,
     };
     cc::Options { abc: tcp.abc.unwrap_or(default.abc), hystart, cubic, ..default }
-}
-
-fn is_cubic(tcp: &Tcp) -> bool {
-    tcp.algorithm().unwrap_or(DEFAULT_CC) == "cubic"
 }
 
 fn unknown(group: &FlowGroup, cc: &str) -> String {
@@ -143,8 +139,9 @@ mod tests {
             (o.cubic, o.hystart)
         };
         let (rfc, linux) = (CubicRules::Rfc9438, CubicRules::Linux);
-        assert_eq!(of("cubic", None, None), (rfc, None));
-        assert_eq!(of("cubic", Some(linux), None), (linux, Some(Hystart::Classic)));
+        assert_eq!(of("cubic", None, None), (linux, None));
+        assert_eq!(of("cubic", Some(rfc), None), (rfc, None));
+        assert_eq!(of("cubic", Some(linux), None), (linux, None));
         assert_eq!(of("cubic", Some(linux), Some(false)), (linux, Some(Hystart::Off)));
         assert_eq!(of("cubic", Some(linux), Some(true)), (linux, Some(Hystart::Classic)));
         assert_eq!(of("reno", Some(linux), None), (linux, None));

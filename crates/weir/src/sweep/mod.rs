@@ -69,7 +69,7 @@ pub fn run(
             let job = &jobs[i];
             let outcome =
                 catch_unwind(AssertUnwindSafe(|| run(i, job))).unwrap_or_else(|p| Err(panicked(&*p)));
-            let mut result = outcome.unwrap_or_else(|error| failed(&job.plan, error));
+            let mut result = outcome.unwrap_or_else(|error| failed(&job.plan, World::Sim, error));
             result.settings = job.settings();
             *made[i].lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
         }
@@ -83,10 +83,10 @@ pub fn run(
 }
 
 /// What is known of a run that could not be made.
-fn failed(plan: &Plan, error: String) -> RunResult {
+pub fn failed(plan: &Plan, world: World, error: String) -> RunResult {
     RunResult {
         experiment: plan.name.clone(),
-        world: World::Sim,
+        world,
         status: Status::Failed,
         error: Some(error),
         seed: plan.seed,
