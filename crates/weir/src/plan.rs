@@ -254,9 +254,9 @@ impl SeriesKind {
 /// How far apart results of simulator and lab may be, as fractions: 0.05 is 5 %.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Parity {
-    /// Of the goodput of each flow.
+    /// Of the goodput of each group, the mean of its flows.
     pub goodput: f64,
-    /// Of the completion times of finite flows.
+    /// Of the completion times of finite flows, likewise.
     pub fct: f64,
 }
 
