@@ -69,9 +69,7 @@ pub(super) fn run(args: &Args) -> Result<(), String> {
     let runs = args.common.runs;
     let rtt = RTT.as_nanos() / 1_000_000;
     println!("dumbbell: {RATE}/s both ways, {rtt} ms, queues of one BDP, reno with SACK and delayed ACKs, {SECONDS} s\n");
-    println!(
-        X
-    );
+    println!(X);
     let mut figures = Figures::default();
     for flows in FLOWS {
         let cases =
