@@ -1,8 +1,8 @@
 //! Results of one experiment side by side, and whether they are as near to each other as it declares.
 //!
 //! There are two sides. Where there are runs of both worlds, the simulator's are compared with the lab's; of one world
-//! alone, those of all further files with those of the first. Of several runs on a side the median counts, flow by
-//! flow, and their range is shown. The runs of sweeps are compared setting by setting.
+//! alone, those of all further files with those of the first. Of several runs on a side the median counts, and their
+//! range is shown. Judged are groups of flows, by the mean of their flows. The runs of sweeps are compared setting by setting.
 
 mod side;
 #[cfg(test)]
@@ -49,9 +49,9 @@ pub struct Comparison {
 /// How far apart the sides may be, as fractions; `null` is not judged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Bounds {
-    /// Goodput of each flow.
+    /// Goodput of each group of flows, their mean.
     pub goodput: Option<f64>,
-    /// Completion times of flows.
+    /// Completion times, likewise.
     pub fct: Option<f64>,
 }
 
@@ -75,8 +75,8 @@ pub struct Compared {
 pub struct Outside {
     /// What the sweep set.
     pub settings: Settings,
-    /// The flow.
-    pub flow: String,
+    /// The group of flows.
+    pub group: String,
     /// `goodput` or `fct`.
     pub what: &'static str,
     /// How far off, as a fraction of the first side; `null` if only one side has a value, or the first is zero.
@@ -197,10 +197,11 @@ impl Compared {
         })
     }
 
-    /// The flows that are outside.
+    /// The groups that are outside. Flows of a group are alike, and where losses are random or flows share a
+    /// queue only their mean is the same in two runs; a group of one is its flow.
     fn outside(&self, bounds: &Bounds) -> Vec<Outside> {
         let mut out = Vec::new();
-        for [a, b] in &self.flows {
+        for [a, b] in &self.groups {
             let pairs = [
                 ("goodput", a.goodput_bps, b.goodput_bps, bounds.goodput),
                 ("fct", a.fct_s, b.fct_s, bounds.fct),
@@ -214,8 +215,8 @@ impl Compared {
                     None => a_has.is_none() && b_has.is_none(),
                 };
                 if !near {
-                    let (settings, flow) = (self.settings.clone(), a.id.clone());
-                    out.push(Outside { settings, flow, what, off, bound });
+                    let (settings, group) = (self.settings.clone(), a.id.clone());
+                    out.push(Outside { settings, group, what, off, bound });
                 }
             }
         }

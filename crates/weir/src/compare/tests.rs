@@ -60,7 +60,7 @@ fn bounds_hold_on_both_sides() {
     assert_eq!(judged(10.5e6), []);
     assert_eq!(judged(9.5e6), []);
     let far = judged(9.4e6);
-    assert_eq!((far.len(), far[0].flow.as_str(), far[0].what, far[0].bound), (1, "up.0", "goodput", 0.05));
+    assert_eq!((far.len(), far[0].group.as_str(), far[0].what, far[0].bound), (1, "up", "goodput", 0.05));
     assert!((far[0].off.unwrap() + 0.06).abs() < 1e-12);
 }
 

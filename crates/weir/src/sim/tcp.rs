@@ -50,10 +50,8 @@ pub fn config(plan: &Plan, group: &FlowGroup) -> Result<TcpConfig, String> {
 fn options(tcp: &Tcp, default: cc::Options) -> cc::Options {
     let cubic = tcp.cubic.unwrap_or(default.cubic);
     // Linux's CUBIC has the HyStart that there was before HyStart++.
-    let own = match cubic {
-        CubicRules::Linux => Hystart::Classic,
-        CubicRules::Rfc9438 => Hystart::PlusPlus,
-    };
+    let linux = tcp.algorithm().unwrap_or(DEFAULT_CC) == "cubic" && cubic == CubicRules::Linux;
+    let own = if linux { Hystart::Classic } else { Hystart::PlusPlus };
     let hystart = match tcp.hystart {
         Some(false) => Some(Hystart::Off),
         Some(true) => Some(own),
@@ -145,6 +143,6 @@ mod tests {
         assert_eq!(of("cubic", Some(linux), Some(false)), (linux, Some(Hystart::Off)));
         assert_eq!(of("cubic", Some(linux), Some(true)), (linux, Some(Hystart::Classic)));
         assert_eq!(of("reno", Some(linux), None), (linux, None));
-        assert_eq!(of("reno", None, Some(true)), (rfc, Some(Hystart::PlusPlus)));
+        assert_eq!(of("reno", None, Some(true)), (linux, Some(Hystart::PlusPlus)));
     }
 }

@@ -115,7 +115,7 @@ fn outside(o: &Outside, ink: Ink) -> String {
         "{}  {}{} {}: {off}, bound {} %",
         ink.bad("FAILED"),
         clean(&settings),
-        clean(&o.flow),
+        clean(&o.group),
         o.what,
         round(o.bound * 100.0)
     )

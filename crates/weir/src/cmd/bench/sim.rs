@@ -48,12 +48,6 @@ struct Case {
     world_bytes: u64,
 }
 
-impl Case {
-    fn packets_per_s(&self) -> f64 {
-        self.packets as f64 / self.cpu_s
-    }
-}
-
 #[derive(Debug, Default, Serialize)]
 struct Figures {
     dumbbell: Vec<Vec<Case>>,
@@ -66,35 +60,39 @@ pub(super) fn run(args: &Args) -> Result<(), String> {
         println!("{}", serde_json::to_string(&case).map_err(|e| e.to_string())?);
         return Ok(());
     }
-    let runs = args.common.runs;
-    let rtt = RTT.as_nanos() / 1_000_000;
-    println!("dumbbell: {RATE}/s both ways, {rtt} ms, queues of one BDP, reno with SACK and delayed ACKs, {SECONDS} s\n");
-    println!(X);
-    let mut figures = Figures::default();
-    for flows in FLOWS {
-        let cases =
-            (0..runs).map(|_| in_a_process_of_its_own(flows)).collect::<Result<Vec<Case>, String>>()?;
-        let middle = |of: &dyn Fn(&Case) -> f64| median(cases.iter().map(of).collect());
-        println!(
-            "{flows:>6}  {:>11.2} M  {:>9.0}  {:>12.2}  {:>9.1}  {:>14.1}",
-            middle(&|c| c.packets_per_s()) / 1e6,
-            1e9 / middle(&|c| c.packets_per_s()),
-            middle(&|c| c.steps as f64 / c.packets as f64),
-            middle(&|c| c.peak_bytes as f64) / 1e6,
-            middle(&|c| c.goodput_bps) / 1e6,
-        );
-        figures.dumbbell.push(cases);
+    let mut figures = Figures { dumbbell: vec![Vec::new(); FLOWS.len()], idle: Vec::new() };
+    // In turns: machines are noisy, and slow down when they are hot.
+    for _ in 0..args.common.runs {
+        for (cases, flows) in figures.dumbbell.iter_mut().zip(FLOWS) {
+            cases.push(in_a_process_of_its_own(flows)?);
+        }
+        figures.idle.push(in_a_process_of_its_own(0)?);
     }
-    let idle = in_a_process_of_its_own(0)?;
-    println!("\nmedians of {runs} runs; packets are data and ACKs at the bottleneck");
-    println!(
-        "{} idle flows: {:.1} MB, {} bytes each with both ends",
-        idle.flows,
-        idle.world_bytes as f64 / 1e6,
-        idle.world_bytes / u64::from(idle.flows)
-    );
-    figures.idle.push(idle);
+    print(&figures, args.common.runs);
     write(&args.common, &figures)
+}
+
+fn print(figures: &Figures, runs: u32) {
+    let rtt = RTT.as_nanos() / 1_000_000;
+    println!("dumbbell: {RATE}/s both ways, {rtt} ms, queues of one BDP, reno with SACK and delayed ACKs, {SECONDS} s");
+    println!("packets are data and ACKs at the bottleneck; medians of {runs} runs\n");
+    let (flows, packets, ns, steps) = ("flows", "M packets/CPU s", "ns/packet", "M steps/CPU s");
+    println!("{flows:>6}  {packets:>15}  {ns:>9}  {steps:>13}  {:>7}  {:>14}", "peak MB", "goodput Mbit/s");
+    for cases in &figures.dumbbell {
+        let middle = |of: fn(&Case) -> f64| median(cases.iter().map(of).collect());
+        println!(
+            "{:>6}  {:>15.2}  {:>9.0}  {:>13.2}  {:>7.1}  {:>14.1}",
+            cases.first().map_or(0, |c| c.flows),
+            middle(|c| c.packets as f64 / c.cpu_s / 1e6),
+            middle(|c| c.cpu_s * 1e9 / c.packets as f64),
+            middle(|c| c.steps as f64 / c.cpu_s / 1e6),
+            middle(|c| c.peak_bytes as f64 / 1e6),
+            middle(|c| c.goodput_bps / 1e6),
+        );
+    }
+    let bytes = median(figures.idle.iter().map(|c| c.world_bytes as f64).collect());
+    let each = bytes / f64::from(IDLE_FLOWS);
+    println!("\n{IDLE_FLOWS} idle flows: {:.1} MB, {each:.0} bytes each with both ends", bytes / 1e6);
 }
 
 fn in_a_process_of_its_own(flows: u32) -> Result<Case, String> {
