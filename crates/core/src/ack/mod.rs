@@ -60,6 +60,8 @@ pub struct RateRelease {
     pub rate: Rate,
     /// What the rate counts.
     pub counts: Counts,
+    /// Whose bytes are held at the rate.
+    pub meter: Meter,
     /// Time between two releases of a backlogged flow.
     pub period: Period,
     /// Detection of slow start.
@@ -80,6 +82,17 @@ pub enum Counts {
     Frame,
     /// Frames with preamble (8 bytes) and inter-frame gap (12).
     Wire,
+}
+
+/// Whose bytes are held at the rate: a sender whose window grows by so many bytes sends as many more than
+/// it is acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Meter {
+    /// What the sender is acknowledged, as in the paper.
+    #[default]
+    Acked,
+    /// What the receiver got: less is acknowledged while the window grows.
+    Received,
 }
 
 /// Time between two releases.
@@ -134,6 +147,7 @@ impl AckControl {
             release: Release::Rate(RateRelease {
                 rate,
                 counts: Counts::Payload,
+                meter: Meter::Acked,
                 period: Period::AUTO,
                 slow_start: SlowStart::DETECT,
                 catch_up: Duration::from_millis(100),

@@ -5,14 +5,25 @@
 //! a byte carried. While nothing is held credit grows up to one step only, so an idle flow
 //! earns no burst. Bytes that had to be acknowledged early (duplicates, FIN) are *debt*, repaid with
 //! half of what is earned, so that the ACK clock slows down and never falls silent.
+//!
+//! With [`Meter::Received`] it is what arrives from the receiver that is held at the rate. What came *ahead*
+//! of the rate is the integral of arrivals less rate; a share of it, spread over three round trips, is taken off each
+//! release. This is an integral controller around a delay of one round trip, stable up to a round trip of
+//! π/2 times its time constant and without oscillation up to 1/e of it. A window that grows at a steady pace
+//! is met by as much less, exactly; slow start by the half.
 
-use super::{Period, RateRelease, SlowStart};
+use super::{Meter, Period, RateRelease, SlowStart};
 use crate::rate::{Earned, Rate};
 use crate::time::{Duration, Time};
 
-/// In the state: the step is halved, since the sender is in slow start. The other bits count the release
-/// times since the detector's last step.
+/// In the state: the step is halved, since the sender is in slow start.
 const HALVED: u32 = 1 << 31;
+/// In the state: [`Meter::Received`].
+const RECEIVED: u32 = 1 << 30;
+/// In the state, with `RECEIVED`: what was acknowledged early is being repaid.
+const REPAYS: u32 = 1 << 29;
+/// The rest of the state counts the release times since the detector's last step.
+const COUNT: u32 = REPAYS - 1;
 /// Without any progress the detector takes its next step when this could have been acknowledged at
 /// the flow's rate: a receiver that merges segments (GRO) acknowledges up to as much at once.
 const SILENCE: u64 = 1 << 16;
@@ -33,8 +44,8 @@ pub struct Pace {
     period: u32,
     /// Bytes that may be acknowledged now.
     credit: u32,
-    /// Bytes acknowledged ahead of the rate.
-    debt: u32,
+    /// Debt: bytes acknowledged ahead of the rate, never negative. With `RECEIVED`: bytes received ahead of it.
+    ahead: i32,
     /// Smoothed progress, in thousandths of what the rate allows.
     smooth_milli: u32,
     /// Progress since the detector's last step.
@@ -71,7 +82,8 @@ impl Pace {
             due: now.as_nanos(),
             rate_bps: rate.bps(),
             period,
-            state: if from_syn && gated { HALVED } else { 0 },
+            state: if from_syn && gated { HALVED } else { 0 }
+                | if policy.meter == Meter::Received { RECEIVED } else { 0 },
             ..Pace::default()
         };
         pace.credit = pace.cap();
@@ -86,9 +98,9 @@ impl Pace {
     pub fn period(&self) -> Duration {
         Duration::from_nanos(u64::from(self.period))
     }
-    /// Bytes acknowledged ahead of the rate and still to be repaid.
+    /// Bytes acknowledged, or received, ahead of the rate and still to be repaid.
     pub fn debt(&self) -> u32 {
-        self.debt
+        self.ahead.max(0) as u32
     }
     /// Is the step halved?
     pub fn in_slow_start(&self) -> bool {
@@ -102,10 +114,16 @@ impl Pace {
     /// The receiver acknowledged `bytes` more.
     pub fn progressed(&mut self, bytes: u32) {
         self.progress = self.progress.saturating_add(bytes);
+        if self.is(RECEIVED) {
+            self.ahead = self.ahead.saturating_add_unsigned(bytes);
+        }
     }
 
     /// Something is held and no release is scheduled.
     pub fn arrive(&mut self, now: Time, held: u32) -> Arrival {
+        if self.is(RECEIVED) {
+            self.ahead = 0; // all that came before has been passed on
+        }
         self.earn_idle(now);
         if self.credit >= held {
             self.credit -= held;
@@ -120,7 +138,7 @@ impl Pace {
         self.earned = Earned::new();
         // What came while nothing was held says nothing.
         (self.smooth_milli, self.progress) = (0, 0);
-        self.state &= HALVED;
+        self.state &= !COUNT;
         Arrival::Schedule
     }
 
@@ -128,8 +146,7 @@ impl Pace {
     pub fn tick(&mut self, policy: &RateRelease, rtt: Duration, mss: u16, held: u32) -> Tick {
         let at = self.due;
         let earned = self.earn(self.period());
-        let paid = self.debt.min(earned / 2);
-        self.debt -= paid;
+        let paid = if self.is(RECEIVED) { self.hold_back(earned, rtt, mss) } else { self.repay(earned) };
         self.credit = self.credit.saturating_add(earned - paid);
         let entered_slow_start = self.detect(policy.slow_start, rtt, mss, at);
         let release = held.min(self.credit);
@@ -151,6 +168,9 @@ impl Pace {
         }
         let missed = too_late.div_ceil(u64::from(self.period).max(1));
         self.due += missed * u64::from(self.period);
+        if self.is(RECEIVED) {
+            self.ahead = 0;
+        }
         missed
     }
 
@@ -158,7 +178,12 @@ impl Pace {
     pub fn acknowledge_early(&mut self, bytes: u32) {
         let covered = self.credit.min(bytes);
         self.credit -= covered;
-        self.debt = self.debt.saturating_add(bytes - covered);
+        if self.is(RECEIVED) {
+            // What the sender makes of it will be counted when it arrives.
+            self.state |= REPAYS;
+        } else {
+            self.ahead = self.ahead.saturating_add_unsigned(bytes - covered);
+        }
         self.mark = 0;
     }
 
@@ -193,11 +218,48 @@ impl Pace {
         let elapsed = now.since(Time::from_nanos(self.due));
         self.due = self.due.max(now.as_nanos());
         let earned = self.earn(elapsed);
-        let paid = self.debt.min(earned / 2);
-        self.debt -= paid;
+        let paid = self.repay(earned);
         let credit = self.credit.saturating_add(earned - paid);
         self.credit = credit.min(self.cap());
-        self.debt -= self.debt.min(credit - self.credit);
+        self.ahead -= self.debt().min(credit - self.credit) as i32;
+    }
+
+    /// The part of `earned` that repays debt.
+    fn repay(&mut self, earned: u32) -> u32 {
+        let paid = self.debt().min(earned / 2);
+        self.ahead -= paid as i32;
+        paid
+    }
+
+    /// The part of `earned` that is not released so that no more than the rate arrives.
+    fn hold_back(&mut self, earned: u32, rtt: Duration, mss: u16) -> u32 {
+        let full = if self.in_slow_start() { earned.saturating_mul(2) } else { earned };
+        let slack = self.slack(mss);
+        self.ahead = self.ahead.saturating_sub_unsigned(full).max(-slack);
+        let horizon = (rtt + self.beat(mss).saturating_mul(2)).saturating_mul(3).as_nanos();
+        let share = u64::from(self.debt()) * u64::from(self.period) / horizon.max(1);
+        if share < u64::from(earned / 4) {
+            self.state &= !REPAYS;
+        }
+        share.min(u64::from(earned / 2)) as u32
+    }
+
+    /// How far arrivals may fall behind the rate and still be made up for. They come in bursts: of a step, of
+    /// the segments of a delayed ACK, of what segmentation offload sends at once (1 ms, up to 64 KiB).
+    fn slack(&self, mss: u16) -> i32 {
+        let offload = self.rate().map_or(0, |r| r.bytes_in(Duration::from_millis(1))).min(1 << 16) as u32;
+        let burst = self.step().max(2 * u32::from(mss)).max(offload);
+        i32::try_from(burst).unwrap_or(i32::MAX).saturating_mul(2)
+    }
+
+    /// Time in which a delayed ACK, for two segments, is earned; at least a period.
+    fn beat(&self, mss: u16) -> Duration {
+        let delayed_ack = self.rate().map_or(Duration::ZERO, |r| r.time_for(2 * u64::from(mss)));
+        self.period().max(delayed_ack)
+    }
+
+    fn is(&self, flag: u32) -> bool {
+        self.state & flag != 0
     }
 
     fn note_held(&mut self, held: u32, at: u64) {
@@ -213,7 +275,8 @@ impl Pace {
         let SlowStart::Detect { enter_milli, exit_milli, gated } = slow_start else {
             return false;
         };
-        if !self.smooth() || self.debt > 0 {
+        let repays = if self.is(RECEIVED) { self.is(REPAYS) } else { self.ahead > 0 };
+        if !self.smooth() || repays {
             return false; // recovery's bursts say nothing about slow start
         }
         if !self.in_slow_start() {
@@ -233,12 +296,12 @@ impl Pace {
     /// progress: their share is in the next ratio, not a ratio of nothing each.
     fn smooth(&mut self) -> bool {
         self.state += 1;
-        let periods = u64::from(self.state & !HALVED);
+        let periods = u64::from(self.state & COUNT);
         let expected = self.rate().map_or(0, |r| r.bytes_in(self.period().saturating_mul(periods))).max(1);
         if self.progress == 0 && expected < SILENCE {
             return false;
         }
-        self.state &= HALVED;
+        self.state &= !COUNT;
         let ratio = u64::from(core::mem::take(&mut self.progress)) * 1000 / expected;
         self.smooth_milli = ((u64::from(self.smooth_milli) * 7 + ratio * 3) / 10).min(1_000_000) as u32;
         true
@@ -247,9 +310,7 @@ impl Pace {
     /// How long a full step must have been held before the end of slow start is believed: the round trip and three
     /// steps of the detector.
     fn settled(&self, rtt: Duration, mss: u16) -> u64 {
-        // A delayed ACK is for two segments.
-        let delayed_ack = self.rate().map_or(Duration::ZERO, |r| r.time_for(2 * u64::from(mss)));
-        (rtt + self.period().max(delayed_ack).saturating_mul(3)).as_nanos()
+        (rtt + self.beat(mss).saturating_mul(3)).as_nanos()
     }
 }
 

@@ -5,7 +5,7 @@ use super::reader::{parse_toml, Number, Positive, Section, Sink};
 use super::units::{self, Decimal, Fault};
 use core::ops::RangeInclusive;
 use std::collections::BTreeMap;
-use weir_core::ack::{AckControl, Counts, Hold, Period, RateRelease, Release, SlowStart, Window};
+use weir_core::ack::{AckControl, Counts, Hold, Meter, Period, RateRelease, Release, SlowStart, Window};
 use weir_core::gateway::{ClassConfig, Config, Direction, Match, Prefix};
 use weir_core::rate::Rate;
 use weir_core::time::Duration;
@@ -256,10 +256,12 @@ fn release(s: &Section) -> Option<RateRelease> {
     let counts =
         [("payload", Counts::Payload), ("ip", Counts::Ip), ("frame", Counts::Frame), ("wire", Counts::Wire)];
     let counts = s.choice("counts", &counts, &[]).unwrap_or_default();
+    let meters = [("acked", Meter::Acked), ("received", Meter::Received)];
+    let meter = s.choice("meter", &meters, &[]).unwrap_or_default();
     let period = period(s);
     let slow_start = slow_start(s);
     let catch_up = s.get::<Positive>("catch_up").map_or(Duration::from_millis(100), |Positive(d)| d);
-    Some(RateRelease { rate: rate?, counts, period, slow_start, catch_up })
+    Some(RateRelease { rate: rate?, counts, meter, period, slow_start, catch_up })
 }
 
 /// `period`, `period_min` and `period_max`.
