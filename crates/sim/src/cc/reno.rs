@@ -34,9 +34,12 @@ impl Reno {
     }
 }
 
-/// Half the window, at least two segments (RFC 5681 equation 4).
+/// Half the window, in whole segments, as Linux counts; at least two of them (RFC 5681 equation 4). With a
+/// fraction of a segment the window would be used in whole ones and grow by fractions: a round trip is lost in
+/// half of all sawteeth.
 pub(super) fn half(w: &Window) -> u64 {
-    (w.cwnd / 2).max(2 * u64::from(w.mss))
+    let mss = u64::from(w.mss.max(1));
+    (w.cwnd / mss / 2).max(2) * mss
 }
 
 impl CongestionControl for Reno {

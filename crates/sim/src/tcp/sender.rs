@@ -238,7 +238,7 @@ impl Sender {
             sample,
         };
         self.follow(&ack);
-        self.set_timers(&progress, now);
+        self.set_timers(a, &progress, now);
         progress.rtt
     }
 
