@@ -65,7 +65,7 @@ pub(super) struct Usage {
     pub(super) until: u64,
 }
 
-/// See the [module documentation](self).
+/// The sending half of a connection.
 #[derive(Debug)]
 pub struct Sender {
     pub(super) board: Scoreboard,
