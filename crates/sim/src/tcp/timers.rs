@@ -105,7 +105,8 @@ impl Sender {
             return;
         }
         let mut after = self.rtt.srtt().saturating_mul(2);
-        if self.board.nxt() - self.board.una() <= u64::from(self.window.mss) {
+        let fin = u64::from(self.fin.is_some_and(|fin| self.board.nxt() > fin));
+        if self.board.nxt() - self.board.una() <= u64::from(self.window.mss) + fin {
             after = after + WORST_DELAYED_ACK;
         }
         // Never later than the time-out it stands for.
