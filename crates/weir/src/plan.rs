@@ -97,6 +97,8 @@ pub struct Link {
     /// Bytes that each packet costs the rate and the queue beyond its IP packet; 14 counts the frame
     /// without FCS, as Linux does.
     pub overhead: u16,
+    /// Bytes that the rate sends at once after it has been idle (depth of a token bucket); 0 for a wire.
+    pub burst: u64,
 }
 
 impl Default for Link {
@@ -109,6 +111,7 @@ impl Default for Link {
             queue: Queue::default(),
             mark: None,
             overhead: weir_core::link::Config::NETEM,
+            burst: 0,
         }
     }
 }
