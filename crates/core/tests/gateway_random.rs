@@ -4,7 +4,7 @@ mod support;
 
 use proptest::prelude::*;
 use support::*;
-use weir_core::ack::{AckControl, Period, Release, SlowStart, Window};
+use weir_core::ack::{AckControl, Meter, Period, Release, SlowStart, Window};
 use weir_core::gateway::{LAN, WAN};
 use weir_core::rate::Rate;
 use weir_core::rig::Given;
@@ -43,8 +43,8 @@ fn op() -> impl Strategy<Value = Op> {
 }
 
 fn policy() -> impl Strategy<Value = AckControl> {
-    (8_000u64..1_000_000_000, 1u64..50_000, any::<bool>(), any::<bool>(), 0u64..100).prop_map(
-        |(bps, period_us, fixed, detect, standing)| {
+    (8_000u64..1_000_000_000, 1u64..50_000, any::<[bool; 3]>(), 0u64..100).prop_map(
+        |(bps, period_us, [fixed, detect, received], standing)| {
             let mut ack = AckControl::ack_shaper(Rate::from_bps(bps).unwrap());
             let Release::Rate(ref mut r) = ack.release;
             if fixed {
@@ -52,6 +52,9 @@ fn policy() -> impl Strategy<Value = AckControl> {
             }
             if !detect {
                 r.slow_start = SlowStart::Ignore;
+            }
+            if received {
+                r.meter = Meter::Received;
             }
             if standing > 50 {
                 ack.window = Window::Size { standing_delay: Duration::from_millis(standing) };

@@ -1,0 +1,111 @@
+//! What is ahead of the rate, and how it is paid back.
+//!
+//! With [`Meter::Acked`](crate::ack::Meter::Acked) that is *debt*: bytes acknowledged without waiting for their
+//! time. Half of what is earned repays it.
+//!
+//! With [`Meter::Received`](crate::ack::Meter::Received) it is what *arrived* beyond the rate since the flow has been
+//! backlogged, the integral of arrivals less rate. A sender sends what it is acknowledged and what its window grows by, so
+//! arrivals are the releases of a round trip ago and the growth. A share of what is ahead, as if all were to be paid within
+//! three round trips, is taken off each release: an integral controller around a delay. Its characteristic
+//! equation `s T + exp(-s τ) = 0` is stable for delays τ up to π/2 times the time constant T, and free of oscillation up
+//! to 1/e of it; so a round trip may be several times what the handshake took. A window that grows at a
+//! constant pace meets releases that are smaller by exactly that, slow start such that are half. Never less than half is
+//! released, so a sender is slowed down and never starved; one that is limited by its window gets all.
+//!
+//! What was acknowledged early counts when the sender's answer arrives. While a loss is repaired nothing
+//! arrives in sequence, and then all that came meanwhile at once: until that is settled the account may
+//! fall behind as far as it will.
+
+use super::{clamp, Pace, RECEIVED, REPAYS};
+use crate::time::Duration;
+
+/// Bytes of segmentation offload: what a sender sends at once at most.
+const OFFLOAD: u64 = 1 << 16;
+
+impl Pace {
+    /// `bytes` arrived.
+    pub(super) fn arrived(&mut self, bytes: u32) {
+        if self.is(RECEIVED) {
+            self.ahead = self.ahead.saturating_add_unsigned(bytes);
+        }
+    }
+
+    /// `bytes` were acknowledged ahead of the rate.
+    pub(super) fn owe(&mut self, bytes: u32) {
+        if self.is(RECEIVED) {
+            self.set(REPAYS, true);
+        } else {
+            self.ahead = self.ahead.saturating_add_unsigned(bytes);
+        }
+    }
+
+    /// The part of a period's `earned` that is not released.
+    pub(super) fn pay(&mut self, earned: u32, rtt: Duration, mss: u16) -> u32 {
+        if self.is(RECEIVED) {
+            self.hold_back(earned, rtt, mss)
+        } else {
+            self.repay(earned)
+        }
+    }
+
+    /// The part of `earned` that is not credited, after `elapsed` with nothing held.
+    pub(super) fn pay_idle(&mut self, earned: u32, elapsed: Duration) -> u32 {
+        if !self.is(RECEIVED) {
+            return self.repay(earned);
+        }
+        self.entitle(elapsed);
+        if self.is(REPAYS) && self.ahead > 0 {
+            return earned / 2;
+        }
+        // All that came has been passed on in its time.
+        self.set(REPAYS, false);
+        self.ahead = 0;
+        0
+    }
+
+    /// Credit that an idle flow cannot keep repays what is ahead.
+    pub(super) fn forfeit(&mut self, credit: u32) {
+        if !self.is(RECEIVED) {
+            self.ahead -= self.debt().min(credit) as i32;
+        }
+    }
+
+    /// Time passed in which as much as the rate allows might have arrived.
+    pub(super) fn entitle(&mut self, d: Duration) {
+        if self.is(RECEIVED) {
+            let full = self.rate().map_or(0, |r| clamp(r.bytes_in(d)));
+            self.ahead = self.ahead.saturating_sub_unsigned(full);
+        }
+    }
+
+    /// The part of `earned` that repays debt.
+    fn repay(&mut self, earned: u32) -> u32 {
+        let paid = self.debt().min(earned / 2);
+        self.ahead -= paid as i32;
+        paid
+    }
+
+    /// The part of `earned` that is not released so that no more than the rate arrives.
+    fn hold_back(&mut self, earned: u32, rtt: Duration, mss: u16) -> u32 {
+        let full = if self.in_slow_start() { earned.saturating_mul(2) } else { earned };
+        self.ahead = self.ahead.saturating_sub_unsigned(full);
+        // Release and arrival are noticed up to a beat late each.
+        let horizon = (rtt + self.beat(mss).saturating_mul(2)).saturating_mul(3);
+        let share = u64::from(self.debt()) * u64::from(self.period) / horizon.as_nanos().max(1);
+        if share < u64::from(earned / 4) {
+            self.set(REPAYS, false);
+        }
+        if !self.is(REPAYS) {
+            self.ahead = self.ahead.max(-self.slack(mss));
+        }
+        share.min(u64::from(earned / 2)) as u32
+    }
+
+    /// How far arrivals may fall behind the rate and still be made up for: they come in bursts of a step, of
+    /// the segments of a delayed ACK, of what segmentation offload sends at once (1 ms at most).
+    fn slack(&self, mss: u16) -> i32 {
+        let offload = self.rate().map_or(0, |r| r.bytes_in(Duration::from_millis(1))).min(OFFLOAD);
+        let burst = self.step().max(2 * u32::from(mss)).max(offload as u32);
+        i32::try_from(burst).unwrap_or(i32::MAX).saturating_mul(2)
+    }
+}

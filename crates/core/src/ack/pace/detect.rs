@@ -1,0 +1,54 @@
+//! Detection of slow start by what arrives (fig. 5).
+
+use super::{Pace, COUNT, HALVED, RECEIVED, REPAYS};
+use crate::ack::SlowStart;
+use crate::time::Duration;
+
+/// Without any progress the detector takes its next step when this could have been acknowledged at
+/// the flow's rate: a receiver that merges segments (GRO) acknowledges up to as much at once.
+const SILENCE: u64 = 1 << 16;
+
+impl Pace {
+    /// The detector; true when slow start has just been found.
+    pub(super) fn detect(&mut self, slow_start: SlowStart, rtt: Duration, mss: u16, at: u64) -> bool {
+        let SlowStart::Detect { enter_milli, exit_milli, gated } = slow_start else {
+            return false;
+        };
+        let repays = if self.is(RECEIVED) { self.is(REPAYS) } else { self.ahead > 0 };
+        if !self.smooth() || repays {
+            return false; // recovery's bursts say nothing about slow start
+        }
+        if !self.in_slow_start() {
+            let enter = self.smooth_milli > enter_milli;
+            self.set(HALVED, enter);
+            return enter;
+        }
+        let judged = !gated || (self.mark != 0 && at.saturating_sub(self.mark) >= self.settled(rtt, mss));
+        if judged && self.smooth_milli < exit_milli {
+            self.set(HALVED, false);
+        }
+        false
+    }
+
+    /// Adds the progress since the last step of the detector to the moving average; false if the step is
+    /// still to come. Where less than a segment is released at a time (fig. 6) most release times see no
+    /// progress: their share is in the next ratio, not a ratio of nothing each.
+    fn smooth(&mut self) -> bool {
+        self.state += 1;
+        let periods = u64::from(self.state & COUNT);
+        let expected = self.rate().map_or(0, |r| r.bytes_in(self.period().saturating_mul(periods))).max(1);
+        if self.progress == 0 && expected < SILENCE {
+            return false;
+        }
+        self.state &= !COUNT;
+        let ratio = u64::from(core::mem::take(&mut self.progress)) * 1000 / expected;
+        self.smooth_milli = ((u64::from(self.smooth_milli) * 7 + ratio * 3) / 10).min(1_000_000) as u32;
+        true
+    }
+
+    /// How long a full step must have been held before the end of slow start is believed: the round trip and three
+    /// steps of the detector.
+    fn settled(&self, rtt: Duration, mss: u16) -> u64 {
+        (rtt + self.beat(mss).saturating_mul(3)).as_nanos()
+    }
+}
