@@ -86,9 +86,9 @@ pub struct EndpointReport {
     pub acked: u64,
     /// Segments sent, with payload or without, retransmissions included.
     pub segments: u64,
-    /// Data segments sent again.
+    /// Segments sent again, SYNs among them.
     pub retransmits: u64,
-    /// Expirations of the retransmission timer.
+    /// Expirations of the retransmission timer, that of a SYN among them.
     pub rtos: u64,
     /// Median and 99th percentile of the sampled round-trip times.
     pub rtt: Option<(Duration, Duration)>,
@@ -451,7 +451,7 @@ impl Slot {
 
 impl Last {
     fn of(connection: &Connection) -> Last {
-        let (retransmits, rtos) = connection.sender().repairs();
+        let (retransmits, rtos) = connection.repairs();
         Last { failure: connection.failure(), acked: connection.sender().acked(), retransmits, rtos }
     }
 }

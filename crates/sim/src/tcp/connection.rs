@@ -130,6 +130,12 @@ impl Connection {
     pub fn sender(&self) -> &Sender {
         &self.tx
     }
+    /// Segments sent again, and expirations of the retransmission timer; SYNs count in both, as in Linux's TCP_INFO.
+    pub fn repairs(&self) -> (u64, u64) {
+        let (retransmits, rtos) = self.tx.repairs();
+        let syns = u64::from(self.handshake.retries);
+        (retransmits + syns, rtos + syns)
+    }
     /// Why it failed, if it did.
     pub fn failure(&self) -> Option<&'static str> {
         self.failure
