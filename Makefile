@@ -11,7 +11,12 @@ WEIR := target/release/weir
 RUNNER := $(or $(SUDO),env)
 AS_ROOT := CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="$(RUNNER)" CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="$(RUNNER)"
 
-.PHONY: demo test build bench setup lint unit privileged fuzz clean
+# Experiments that run in virtual time, in seconds.
+VIRTUAL := $(addprefix experiments/papers/,ack-shaper/fig2.toml ack-shaper/fig3.toml ack-shaper/fig4.toml \
+	ack-shaper/fig6.toml ack-shaper/fig7.toml ack-shaper/fig11.toml ack-shaper/fig12.toml ack-filter/base.toml) \
+	experiments/truth/lossy-path.toml
+
+.PHONY: demo test build bench setup lint unit virtual privileged fuzz clean
 
 build: setup
 	cargo build --release --locked
@@ -19,7 +24,7 @@ build: setup
 demo: build
 	$(SUDO) $(WEIR) lab experiments/papers/ack-shaper/fig12-short.toml --out out/demo
 
-test: setup lint unit privileged
+test: setup lint unit virtual privileged
 	@echo "All checks passed."
 
 setup:
@@ -35,6 +40,10 @@ unit:
 	cargo test -p weir-core --locked --test '*'
 	cargo test --workspace --locked --doc
 
+# The papers' figures in virtual time, each with its checks.
+virtual: build
+	@for f in $(VIRTUAL); do echo "weir sim $$f"; $(WEIR) sim $$f >/dev/null || exit 1; done
+
 # BPF programs loaded for real, AF_XDP ports, supervisor, short lab runs.
 privileged: build
 	$(AS_ROOT) cargo test -p weir-io -p weir --locked --test '*' -- --test-threads=1
@@ -43,6 +52,8 @@ privileged: build
 
 bench: build
 	cargo bench -p weir-core --locked
+	cargo bench -p weir-sim --locked
+	$(WEIR) bench sim
 	cargo bench -p weir-sim --locked
 	$(WEIR) bench sim
 	$(SUDO) $(WEIR) bench inline

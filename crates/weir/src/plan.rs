@@ -97,6 +97,8 @@ pub struct Link {
     /// Bytes that each packet costs the rate and the queue beyond its IP packet; 14 counts the frame
     /// without FCS, as Linux does.
     pub overhead: u16,
+    /// Bytes that the rate sends at once after it has been idle (depth of a token bucket); 0 for a wire.
+    pub burst: u64,
 }
 
 impl Default for Link {
@@ -109,6 +111,7 @@ impl Default for Link {
             queue: Queue::default(),
             mark: None,
             overhead: weir_core::link::Config::NETEM,
+            burst: 0,
         }
     }
 }
@@ -254,9 +257,9 @@ impl SeriesKind {
 /// How far apart results of simulator and lab may be, as fractions: 0.05 is 5 %.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Parity {
-    /// Of the goodput of each flow.
+    /// Of the goodput of each group, the mean of its flows.
     pub goodput: f64,
-    /// Of the completion times of finite flows.
+    /// Of the completion times of finite flows, likewise.
     pub fct: f64,
 }
 

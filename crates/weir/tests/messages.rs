@@ -196,6 +196,7 @@ const CASES: &[(&str, &str, &str, &str)] = &[
     ("parity beyond everything", EXPERIMENT, "[path]", "[parity]\ngoodput = 5\n[path]"),
     ("a time that no bin divides", EXPERIMENT, "tolerance", "from = \"1500ns\"\ntolerance"),
     ("times that make too many bins", EXPERIMENT, "10s\"", "100s\"\ninterval = \"333us\""),
+    ("a burst without a rate", EXPERIMENT, "rate = \"100Mbit\", queue = \"100p\"", "burst = \"10kB\""),
     ("overhead of a frame", EXPERIMENT, "100p\"", "100p\", overhead = 300"),
     ("marks without a queue", EXPERIMENT, "rate = \"100Mbit\", queue = \"100p\"", "mark = \"20p\""),
     ("marks that the queue's limit hides", EXPERIMENT, "100p\"", "100p\", mark = \"100p\""),

@@ -61,6 +61,9 @@ pub struct Config {
     /// Bytes that each packet costs on top of its IP packet. 0, the default, counts IP bytes; see
     /// [`Config::NETEM`], [`Config::FRAME`] and [`Config::WIRE`].
     pub overhead: u16,
+    /// Depth of the token bucket in bytes: after a time without frames so many leave at once, as the rate counts
+    /// them. 0, the default, is a wire: each bit takes its time.
+    pub burst: u64,
     /// Seed of the random losses.
     pub seed: u64,
 }
@@ -126,7 +129,7 @@ impl Link {
     pub fn new(config: Config) -> Link {
         let bottleneck = config.rate.map(|rate| Bottleneck {
             queue: Queue::new(config.queue, config.mark, rate),
-            serializer: Serializer::new(rate),
+            serializer: Serializer::new(rate, config.burst),
         });
         Link {
             config,

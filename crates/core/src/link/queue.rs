@@ -97,24 +97,31 @@ impl Queue {
 #[derive(Debug)]
 pub(super) struct Serializer {
     clock: ByteClock,
-    /// When the last bit of the last frame leaves.
+    /// How long the rate takes for what it may send at once after it has been idle.
+    ahead: Duration,
+    /// When the last bit of the last frame would have left without that.
     free_at: Time,
     /// When the frame being serialized was begun.
     pub(super) begun: Time,
 }
 
 impl Serializer {
-    pub(super) fn new(rate: Rate) -> Serializer {
-        Serializer { clock: ByteClock::new(rate), free_at: Time::ZERO, begun: Time::ZERO }
+    /// `burst` is the depth of the token bucket in bytes; 0 sends no bit early.
+    pub(super) fn new(rate: Rate, burst: u64) -> Serializer {
+        let ahead = rate.time_for(burst);
+        Serializer { clock: ByteClock::new(rate), ahead, free_at: Time::ZERO, begun: Time::ZERO }
     }
     /// A frame finds nothing in front of it at `now`. When its last bit leaves.
     pub(super) fn start(&mut self, now: Time, charge: Charge) -> Time {
-        if now > self.free_at {
+        // The bucket is full once the rate has been idle for as long as it takes to fill it.
+        let full = now.saturating_sub(self.ahead);
+        if full > self.free_at {
             self.clock.idle();
+            self.free_at = full;
         }
         self.begun = now;
-        self.free_at = now + self.clock.advance(charge.bytes);
-        self.free_at
+        self.free_at += self.clock.advance(charge.bytes);
+        self.free_at.max(now)
     }
     /// A frame waits for those in front of it. When its last bit leaves.
     pub(super) fn follow(&mut self, charge: Charge) -> Time {

@@ -57,6 +57,25 @@ fn three_packets_at_ten_megabit() {
 }
 
 #[test]
+fn a_token_bucket_sends_its_depth_at_once() {
+    // 8 Mbit/s are a byte per microsecond; the bucket holds 2,500 bytes and is full at the start. Of six packets of
+    // 1,000 bytes two leave at once and half of the third is there already; then one each millisecond.
+    let rate = Some(Rate::mbit(8));
+    let mut r = rig(Config { rate, burst: 2_500, ..Config::default() });
+    for tag in 1..=6 {
+        r.at(us(10_000)).inject(Link::IN, packet(tag, 1000));
+    }
+    // 1.2 ms after the last one left, 1,200 bytes have come together: one packet, and a fifth of the next.
+    for tag in 7..=8 {
+        r.at(us(14_700)).inject(Link::IN, packet(tag, 1000));
+    }
+    let sent = stamps(&r.run_until(Time::from_secs(1)));
+    let want = [10_000, 10_000, 10_500, 11_500, 12_500, 13_500, 14_700, 15_500].map(us);
+    assert_eq!(sent.iter().map(|s| s.0).collect::<Vec<_>>(), want);
+    r.finish();
+}
+
+#[test]
 fn remainders_are_carried_through_a_busy_period() {
     // 12,000 bits at 7 Mb/s take 1,714,285 5/7 ns.
     let rate = Rate::mbit(7);

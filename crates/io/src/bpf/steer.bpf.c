@@ -60,8 +60,9 @@ static __always_inline bool passes(struct flow_key *key, __u8 flags, __u32 gener
 {
 	struct flow_verdict *known;
 
-	/* A new connection may come under another class than the last one on the same ports. */
-	if (flags & TCP_SYN)
+	/* A new connection may come under another class than the last one on the same ports; and the end of a
+	 * flow that passes is the end of the one in the other direction, which may be shaped. */
+	if (flags & (TCP_SYN | TCP_FIN | TCP_RST))
 		return false;
 	known = bpf_map_lookup_elem(&verdicts, key);
 	return known && known->generation == generation && known->verdict == VERDICT_PASS;

@@ -182,6 +182,9 @@ fn verdicts_hold_for_their_flow_and_generation() {
     assert_eq!(rig.answer(&ack().payload(100).build()), PASS);
     // A new connection on the same ports is to be classified anew.
     assert_eq!(rig.answer(&ack().flags(Flags::SYN).build()), REDIRECT);
+    // The end of this flow is that of the one in the other direction, which may be shaped.
+    assert_eq!(rig.answer(&ack().flags(Flags::FIN.with(Flags::ACK)).build()), REDIRECT);
+    assert_eq!(rig.answer(&ack().flags(Flags::RST).build()), REDIRECT);
     // Other flows: another port, the other direction, another VLAN.
     assert_eq!(rig.answer(&ack().ports(5002, 80).build()), REDIRECT);
     assert_eq!(rig.answer(&Segment::v4(B, A).ports(80, 5001).build()), REDIRECT);

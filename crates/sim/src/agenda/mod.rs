@@ -4,9 +4,9 @@
 //! comes first. An event is a number that means something to the caller only: a node, for the
 //! [world](crate::world).
 //!
-//! The world uses [`Wheel`], which was as fast as a heap with eight events pending and two to four times as fast
-//! with thousands (`cargo bench -p weir-sim --bench agenda`). [`Heap`] is there to be measured against, and as a second
-//! opinion on the order in tests.
+//! The world uses [`Wheel`], which measured as fast as a heap with eight events pending and about twice as fast with
+//! 10,000 (`cargo bench -p weir-sim --bench agenda`). [`Heap`] is there to be measured against, and as a second opinion
+//! on the order in tests.
 
 mod heap;
 #[cfg(test)]

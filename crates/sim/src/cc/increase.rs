@@ -79,6 +79,11 @@ impl Increase {
         self.avoid(w, bytes);
     }
 
+    /// By bytes, and so in whole segments? Otherwise by ACKs.
+    pub const fn by_bytes(&self) -> bool {
+        self.abc
+    }
+
     /// Congestion: counting starts again.
     pub fn reset(&mut self) {
         self.counted = 0;

@@ -34,9 +34,12 @@ impl Reno {
     }
 }
 
-/// Half the window, at least two segments (RFC 5681 equation 4).
-pub(super) fn half(w: &Window) -> u64 {
-    (w.cwnd / 2).max(2 * u64::from(w.mss))
+/// Half the window, at least two segments (RFC 5681 equation 4). A window that grows by whole segments stays
+/// whole, as Linux's: used in whole segments and a fraction larger, it would lose a round trip in half of all sawteeth.
+pub(super) fn half(w: &Window, whole: bool) -> u64 {
+    let mss = u64::from(w.mss.max(1));
+    let half = if whole { w.cwnd / mss / 2 * mss } else { w.cwnd / 2 };
+    half.max(2 * mss)
 }
 
 impl CongestionControl for Reno {
@@ -54,7 +57,7 @@ impl CongestionControl for Reno {
     }
 
     fn on_congestion(&mut self, w: &mut Window, _now: Time, _in_flight: u64, congestion: Congestion) {
-        w.ssthresh = half(w);
+        w.ssthresh = half(w, self.increase.by_bytes());
         self.increase.reset();
         self.end.on_congestion(congestion);
     }

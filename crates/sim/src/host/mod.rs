@@ -1,8 +1,8 @@
 //! A host: any number of TCP endpoints behind one interface, and the applications that use them.
 //!
-//! A host is a [`Node`](weir_core::node::Node) with one port, [`WIRE`]. Its frames are Ethernet, IPv4 and
+//! A host is a [`Node`] with one port, [`WIRE`]. Its frames are Ethernet, IPv4 and
 //! TCP headers; the payload is only a length, and checksums are marked as valid
-//! ([`Checksum::Valid`](weir_core::frame::Checksum)).
+//! ([`Checksum::Valid`]).
 
 mod application;
 mod record;
@@ -243,11 +243,6 @@ impl Host {
     pub fn sample(&self, id: EndpointId) -> Option<Change> {
         let slot = &self.slots[id.0 as usize];
         slot.connection.as_deref().map(|c| change(c, self.now))
-    }
-
-    /// Endpoints with a connection.
-    pub fn open_endpoints(&self) -> usize {
-        self.slots.iter().filter(|s| s.connection.is_some()).count()
     }
 
     /// Frames received that belong to no endpoint.

@@ -271,3 +271,19 @@ fn a_lost_retransmission_waits_for_the_time_out_and_no_longer() {
     let silent = bins.split(|&b| b > 0).map(<[u32]>::len).max();
     assert!(silent < Some(500), "{silent:?} bins of 10 ms");
 }
+
+#[test]
+fn a_probe_for_a_single_segment_allows_for_its_delayed_ack() {
+    // RFC 8985 §7.2: 2 SRTT, and 200 ms more with one segment in flight, but no later than the time-out, which is
+    // SRTT + 200 ms here (the variance is below its minimum). The segment with the FIN is one segment.
+    let lossy = link::Config { loss: Loss::every(13).unwrap(), ..wire(100, 10) };
+    let mut rig = Rig::new(lossy, wire(100, 10));
+    // Frame 13 on the way out is the last: SYN, ACK and eleven segments, the last of them with the FIN.
+    rig.flow(TcpConfig { delayed_ack: 1, ..tcp("reno") }, AT(0), bytes(11 * 1448));
+    rig.world.run_until(Time::from_secs(5));
+    let (s, r) = (rig.sender(0), rig.receiver(0));
+    assert_eq!((s.retransmits, s.rtos), (1, 0));
+    // Opened after 20 ms, ten segments acknowledged after 40, then 220 ms and half a round trip.
+    let done = r.received_all.unwrap().as_nanos() / 1_000_000;
+    assert!((268..=274).contains(&done), "{done} ms");
+}

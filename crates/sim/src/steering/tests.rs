@@ -131,6 +131,19 @@ fn flows_without_a_class_pass_after_one_look_until_their_next_syn() {
 }
 
 #[test]
+fn verdicts_are_bounded() {
+    let mut rig = Rig::new(Steered::new(Config { max_flows: 1, ..outward(5001..=5001) }));
+    // One too many flows are looked at; the first is then forgotten, and the last is not.
+    let flows = 10_000..=10_000 + MIN_VERDICTS as u16;
+    for flow in flows.clone().chain([10_000, *flows.end()]) {
+        inject(&mut rig, ms(0), WAN, &back(flow));
+    }
+    rig.run_until(ms(1));
+    assert_eq!((rig.node().stats().taken, rig.node().stats().passed_verdict), (MIN_VERDICTS as u64 + 2, 1));
+    finish(&rig);
+}
+
+#[test]
 fn what_is_not_tcp_passes_both_ways() {
     let mut rig = Rig::new(Steered::new(outward(5001..=5001)));
     let frames = [

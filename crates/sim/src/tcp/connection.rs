@@ -1,5 +1,5 @@
 //! An endpoint of a connection: opening and closing it (RFC 9293 §3.5, §3.6), and between them the two halves,
-//! [`Sender`] and [`Receiver`].
+//! [`Sender`] and `Receiver`.
 //!
 //! Left out: simultaneous open, urgent data, PAWS, and resets in answer to segments of unknown connections.
 

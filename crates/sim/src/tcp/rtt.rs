@@ -7,6 +7,8 @@ use weir_core::time::Duration;
 
 /// Before the first sample (RFC 6298 (2.1)).
 const INITIAL_RTO: Duration = Duration::from_secs(1);
+/// G of RFC 6298: this clock is exact.
+const CLOCK: Duration = Duration::from_nanos(1);
 /// Instead, if the SYN had to be sent again (RFC 6298 (5.7)).
 const FALLBACK_RTO: Duration = Duration::from_secs(3);
 
@@ -24,7 +26,6 @@ pub enum MinRto {
 pub struct RttEstimator {
     min_rto: MinRto,
     max_rto: Duration,
-    granularity: Duration,
     initial: Duration,
     /// SRTT in 1/8 ns.
     srtt8: u64,
@@ -40,26 +41,17 @@ impl RttEstimator {
     /// Largest time-out of Linux (TCP_RTO_MAX); RFC 6298 (2.5) asks for 60 s at least.
     pub const MAX_RTO: Duration = Duration::from_secs(120);
 
-    /// An estimator without a sample. Its clock is exact to a nanosecond; see
-    /// [`RttEstimator::with_granularity`].
+    /// An estimator without a sample. Its clock is exact to a nanosecond.
     pub const fn new(min_rto: MinRto, max_rto: Duration) -> RttEstimator {
         RttEstimator {
             min_rto,
             max_rto,
-            granularity: Duration::from_nanos(1),
             initial: INITIAL_RTO,
             srtt8: 0,
             rttvar4: 0,
             min_rtt: Duration::MAX,
             doublings: 0,
         }
-    }
-
-    /// With a coarser clock, G of RFC 6298: the variance term is never smaller than this.
-    #[must_use]
-    pub const fn with_granularity(mut self, granularity: Duration) -> RttEstimator {
-        self.granularity = granularity;
-        self
     }
 
     /// Takes a sample of a segment that was sent only once (RFC 6298 §3). Ends the backoff (§5).
@@ -130,7 +122,7 @@ impl RttEstimator {
         if !self.has_sample() {
             return self.initial;
         }
-        let variance = Duration::from_nanos(self.rttvar4).max(self.granularity);
+        let variance = Duration::from_nanos(self.rttvar4).max(CLOCK);
         match self.min_rto {
             MinRto::Total(min) => (self.srtt() + variance).max(min),
             MinRto::Variance(min) => self.srtt() + variance.max(min),
@@ -195,16 +187,6 @@ mod tests {
             rtt.sample(Duration::from_millis(20));
             assert_eq!(rtt.rto(), Duration::from_millis(rto), "{min_rto:?}");
         }
-    }
-
-    #[test]
-    fn the_clocks_granularity_is_the_least_variance() {
-        // A constant RTT: the variance decays, G remains (RFC 6298 (2.3)).
-        let mut rtt = plain().with_granularity(Duration::from_millis(4));
-        for _ in 0..200 {
-            rtt.sample(Duration::from_millis(100));
-        }
-        assert_eq!(rtt.rto(), Duration::from_millis(104));
     }
 
     #[test]

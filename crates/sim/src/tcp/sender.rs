@@ -65,7 +65,7 @@ pub(super) struct Usage {
     pub(super) until: u64,
 }
 
-/// See the [module documentation](self).
+/// The sending half of a connection.
 #[derive(Debug)]
 pub struct Sender {
     pub(super) board: Scoreboard,
@@ -238,7 +238,7 @@ impl Sender {
             sample,
         };
         self.follow(&ack);
-        self.set_timers(&progress, now);
+        self.set_timers(a, &progress, now);
         progress.rtt
     }
 

@@ -3,8 +3,8 @@
 
 use super::config::Recovery;
 use super::scoreboard::Progress;
-use super::sender::Sender;
-use crate::cc::Phase;
+use super::sender::{Arrived, Sender};
+use crate::cc::{Congestion, Phase};
 use weir_core::time::{Duration, Time};
 
 /// Added to a probe's time-out when one segment is in flight, whose ACK the receiver may delay
@@ -57,12 +57,8 @@ pub enum Expired {
 
 impl Sender {
     /// After an ACK: RFC 6298 §5.2–5.3, RFC 8985 §7.2 and §7.4.
-    pub(super) fn set_timers(&mut self, p: &Progress, now: Time) {
-        if let Some(probe) = self.timers.probe {
-            if self.board.una() >= probe.end {
-                self.timers.probe = None;
-            }
-        }
+    pub(super) fn set_timers(&mut self, a: &Arrived, p: &Progress, now: Time) {
+        self.judge_probe(a, p, now);
         if self.board.is_empty() {
             (self.timers.rto, self.timers.loss, self.timers.reorder) = (None, None, None);
         } else if p.acked > 0 {
@@ -72,6 +68,26 @@ impl Sender {
         }
         if self.edge > self.board.nxt() || self.board.nxt() >= self.limit {
             self.timers.persist = None;
+        }
+    }
+
+    /// A probe that was answered: if it was a retransmission and its original did not arrive as well, it has
+    /// repaired a loss, which reduces the window as any other (RFC 8985 §7.4).
+    fn judge_probe(&mut self, a: &Arrived, p: &Progress, now: Time) {
+        let Some(probe) = self.timers.probe.filter(|probe| self.board.una() >= probe.end) else { return };
+        let beyond = self.board.una() > probe.end;
+        let twice = a.duplicate || (p.acked == 0 && a.pure);
+        if probe.retransmitted && !beyond && !twice {
+            return; // the next ACK tells
+        }
+        self.timers.probe = None;
+        if probe.retransmitted && !twice && self.phase == Phase::Open {
+            let in_flight = self.board.in_flight();
+            self.cc.on_congestion(&mut self.window, now, in_flight, Congestion::Loss);
+            if !self.cc.owns_recovery() {
+                self.window.cwnd = self.window.ssthresh;
+            }
+            self.cc.on_recovered(&mut self.window, now);
         }
     }
 
@@ -89,7 +105,8 @@ impl Sender {
             return;
         }
         let mut after = self.rtt.srtt().saturating_mul(2);
-        if self.board.nxt() - self.board.una() <= u64::from(self.window.mss) {
+        let fin = u64::from(self.fin.is_some_and(|fin| self.board.nxt() > fin));
+        if self.board.nxt() - self.board.una() <= u64::from(self.window.mss) + fin {
             after = after + WORST_DELAYED_ACK;
         }
         // Never later than the time-out it stands for.

@@ -25,7 +25,7 @@ pub struct UdpReport {
     pub bins: Vec<u32>,
 }
 
-/// Receives the datagrams of one source on [`WIRE`]. What else comes is dropped.
+/// Receives the datagrams of one source on [`WIRE`](super::WIRE). What else comes is dropped.
 #[derive(Debug)]
 pub struct UdpSink {
     local: SocketAddrV4,

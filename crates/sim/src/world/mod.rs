@@ -12,8 +12,7 @@
 //!   is always writable.
 //!
 //! So a run depends on nothing but its nodes, wiring and seeds. A node's deadline is put on the [agenda](crate::agenda)
-//! when it is earlier than what is there for it already; one that has moved away is found out when the old
-//! one comes, without a call on the node.
+//! when it is earlier than what is there for it already; one that has moved away is found out when the old one comes.
 //!
 //! A port leads to one port of a node, or by destination address to one of many ([`Routes`]): switches are
 //! wiring. Frames for nowhere are dropped.
@@ -43,7 +42,6 @@ pub use routes::Routes;
 
 use crate::agenda::{Agenda, Wheel, EVENTS, SEQUENCES};
 use core::fmt;
-use std::collections::VecDeque;
 use weir_core::frame::{Frame, Frames};
 use weir_core::graph::Element;
 use weir_core::node::{Cx, Node, Port, PortSet, Transmit};
@@ -52,8 +50,6 @@ use weir_core::time::Time;
 
 /// Bytes of a chunk of the pool: Ethernet, IP and TCP headers with all options.
 const CHUNK_SIZE: usize = 128;
-/// Wakes on the agenda that are remembered of a node.
-const WAKES: usize = 3;
 /// Steps at one instant before frames are taken to go in circles: seconds of work.
 const STEPS_PER_INSTANT: u64 = 1 << 27;
 
@@ -93,10 +89,9 @@ struct Slot {
     leads: Vec<Lead>,
     /// `now` of the last call.
     clock: Time,
-    /// The node's deadline after the last call; [`Time::MAX`] for none.
-    due: Time,
-    /// What the agenda has for this node: the earliest times, ascending; [`Time::MAX`] for none.
-    wakes: [Time; WAKES],
+    /// What the agenda has for this node: the two earliest times, of a near deadline and of a far one that it does not
+    /// make forget. [`Time::MAX`] for none.
+    wakes: [Time; 2],
     /// In the queue of those to be served now.
     ready: bool,
 }
@@ -107,8 +102,9 @@ pub struct World {
     agenda: Wheel,
     /// Of the next event.
     seq: u64,
-    /// Nodes to be served now.
-    ready: VecDeque<u32>,
+    /// Nodes to be served now, and how many of them have been.
+    ready: Vec<u32>,
+    served: usize,
     now: Time,
     frames: Frames,
     routes: Vec<Routes>,
@@ -137,7 +133,8 @@ impl World {
             slots: Vec::new(),
             agenda: Wheel::new(),
             seq: 0,
-            ready: VecDeque::new(),
+            ready: Vec::new(),
+            served: 0,
             now: Time::ZERO,
             frames: Frames::growing(CHUNK_SIZE),
             routes: Vec::new(),
@@ -155,8 +152,7 @@ impl World {
             node: Box::new(node),
             leads: Vec::new(),
             clock: self.now,
-            due: Time::MAX,
-            wakes: [Time::MAX; WAKES],
+            wakes: [Time::MAX; 2],
             ready: false,
         });
         self.rearm(i);
@@ -254,8 +250,9 @@ impl World {
     /// instant for ever.
     pub fn run_until(&mut self, end: Time) {
         self.serve_ready();
-        while let Some(at) = self.agenda.peek().filter(|&at| at <= end) {
+        while let Some((at, i)) = self.agenda.pop_until(end) {
             self.now = at;
+            self.wake(i as usize);
             while let Some((_, i)) = self.agenda.pop_until(at) {
                 self.wake(i as usize);
             }
@@ -276,15 +273,9 @@ impl World {
     /// What was on the agenda for a node has come.
     fn wake(&mut self, i: usize) {
         let slot = &mut self.slots[i];
-        if slot.wakes[0] != self.now {
-            return; // forgotten: there were too many
-        }
-        slot.wakes.copy_within(1.., 0);
-        slot.wakes[WAKES - 1] = Time::MAX;
-        if slot.due <= self.now {
-            self.make_ready(i);
-        } else {
-            self.arm(i);
+        if slot.wakes[0] == self.now {
+            slot.wakes = [slot.wakes[1], Time::MAX];
+            self.rearm(i);
         }
     }
 
@@ -292,52 +283,48 @@ impl World {
         let slot = &mut self.slots[i];
         if !slot.ready {
             slot.ready = true;
-            self.ready.push_back(i as u32);
+            self.ready.push(i as u32);
         }
     }
 
     fn serve_ready(&mut self) {
         let limit = self.steps + self.steps_per_instant;
-        while let Some(i) = self.ready.pop_front() {
+        while let Some(&i) = self.ready.get(self.served) {
+            self.served += 1;
             self.serve(i as usize);
             assert!(self.steps < limit, "frames go in circles at {:?}", self.now);
         }
+        self.ready.clear();
+        self.served = 0;
     }
 
     /// Takes all that a node has to send now.
     fn serve(&mut self, i: usize) {
         self.steps += 1;
+        let now = self.now;
         let slot = &mut self.slots[i];
         slot.ready = false;
-        slot.clock = self.now;
+        slot.clock = now;
         loop {
-            let mut cx = Cx { now: self.now, frames: &mut self.frames };
-            let sent = self.slots[i].node.poll_transmit(&mut cx, PortSet::ALL);
+            let node = &mut self.slots[i].node;
+            let sent = node.poll_transmit(&mut Cx { now, frames: &mut self.frames }, PortSet::ALL);
             let Some(Transmit { port, at, frame }) = sent else { break };
             self.hand_on((NodeId(i as u32), port), at, frame);
         }
         self.rearm(i);
     }
 
-    /// Looks at a node's deadline.
+    /// Looks at a node's deadline: it is due, or the agenda gets it, unless it has something earlier for the node.
+    #[inline]
     fn rearm(&mut self, i: usize) {
         let slot = &mut self.slots[i];
-        slot.due = slot.node.next_deadline().unwrap_or(Time::MAX);
-        if slot.due <= self.now {
+        let due = slot.node.next_deadline().unwrap_or(Time::MAX);
+        if due <= self.now {
             self.make_ready(i);
-        } else {
-            self.arm(i);
-        }
-    }
-
-    /// Sees to it that the agenda has something for a node at its deadline or before.
-    fn arm(&mut self, i: usize) {
-        let slot = &mut self.slots[i];
-        if slot.due < slot.wakes[0] {
-            slot.wakes.copy_within(..WAKES - 1, 1);
-            slot.wakes[0] = slot.due;
+        } else if due < slot.wakes[0] {
+            slot.wakes = [due, slot.wakes[0]];
             assert!(self.seq < SEQUENCES, "too many events");
-            self.agenda.push(slot.due, self.seq, i as u32);
+            self.agenda.push(due, self.seq, i as u32);
             self.seq += 1;
         }
     }

@@ -1,6 +1,7 @@
 use super::*;
 use crate::udp::{UdpConfig, UdpSink, UdpSource};
 use proptest::prelude::*;
+use std::collections::VecDeque;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::sync::{Arc, Mutex};
 use weir_core::link::{Config, Link, Loss, QueueLimit};
@@ -372,6 +373,12 @@ fn the_same_seed_gives_the_same_run() {
     assert!(a.0.len() > 100 && a.1.drops.get(DropReason::RandomLoss) > 0, "{:?}", a.1);
     assert_eq!(a, busy_world(1, 40, until));
     assert_ne!(a.0, busy_world(2, 40, until).0);
+}
+
+#[test]
+fn a_world_can_change_threads() {
+    let world = World::new();
+    std::thread::spawn(move || drop(world)).join().unwrap();
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::diag::{Errors, Source};
 use super::gateway::Ports;
-use super::reader::{parse_toml, Section, Sink, NOT_YET};
+use super::reader::{parse_toml, Section, Sink, Size, NOT_YET};
 use super::units::{Fault, QueueLimit};
 use crate::plan::{Link, Loss, Path, Probability, Queue};
 use weir_core::rate::Rate;
@@ -49,6 +49,7 @@ struct Written<'a> {
     queue: Option<QueueLimit>,
     mark: Option<QueueLimit>,
     overhead: Option<u16>,
+    burst: Option<u64>,
 }
 
 impl<'a> Written<'a> {
@@ -59,7 +60,8 @@ impl<'a> Written<'a> {
         let (rate, delay) = (at.get("rate"), at.get("delay"));
         let (queue, mark) = (at.get("queue"), at.get("mark"));
         let overhead = at.int("overhead", 0..=256).map(|n| n as u16);
-        Written { at, rate, delay, loss: random.or(every), queue, mark, overhead }
+        let burst = at.get("burst").map(|Size(n)| n);
+        Written { at, rate, delay, loss: random.or(every), queue, mark, overhead, burst }
     }
 
     fn finish(mut self) {
@@ -79,6 +81,7 @@ impl<'a> Written<'a> {
             ("queue", "queue"),
             ("mark", "mark"),
             ("overhead", "overhead"),
+            ("burst", "burst"),
             ("loss", "loss"),
             ("loss", "loss_every"),
             ("loss_every", "loss"),
@@ -190,7 +193,19 @@ fn link(own: Option<&Written>, both: Option<&Written>, delay: Duration, rtt: Dur
         queue,
         mark: pick(own, both, |w| w.mark.and_then(|m| mark(&w.at, m, rate, rtt, queue))),
         overhead: pick(own, both, |w| w.overhead).unwrap_or(Link::default().overhead),
+        burst: pick(own, both, |w| w.burst.filter(|_| bursts(&w.at, rate))).unwrap_or_default(),
     }
+}
+
+/// A burst is what a rate lets through at once.
+fn bursts(s: &Section, rate: Option<Rate>) -> bool {
+    if rate.is_none() {
+        s.fault(
+            "burst",
+            Fault::new("`burst` without a `rate`", "it is what a rate sends at once after a silence"),
+        );
+    }
+    rate.is_some()
 }
 
 /// The limit of a queue, its bandwidth-delay product worked out. A queue stands in front of a rate;

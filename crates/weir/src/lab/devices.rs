@@ -51,6 +51,9 @@ fn direction(name: &str, link: &Link) -> String {
         if link.overhead != Link::default().overhead {
             let _ = writeln!(text, "overhead = {}", link.overhead);
         }
+        if link.burst > 0 {
+            let _ = writeln!(text, "burst = {}", link.burst);
+        }
     }
     let _ = writeln!(text, "delay = \"{}\"", link.delay);
     let _ = match link.loss {

@@ -178,6 +178,7 @@ pub fn link_config(l: &plan::Link, seed: u64) -> link::Config {
         queue: queue_limit(l.queue),
         mark: l.mark.map(queue_limit),
         overhead: l.overhead,
+        burst: l.burst,
         seed,
     }
 }

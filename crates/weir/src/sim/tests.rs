@@ -81,6 +81,52 @@ fn hosts_have_access_links() {
     assert_eq!(link(&r, "edge.0.up").packets, link(&r, "edge.1.up").packets);
 }
 
+/// Frames in a capture file: records of 16 bytes and what they say is there, after 24 bytes.
+fn frames(path: &std::path::Path) -> u64 {
+    let bytes = std::fs::read(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    let (mut at, mut n) = (24, 0);
+    while let Some(present) = bytes.get(at + 8..at + 12) {
+        at += 16 + u32::from_le_bytes(present.try_into().unwrap()) as usize;
+        n += 1;
+    }
+    assert_eq!(at, bytes.len());
+    n
+}
+
+/// More hosts than ports that are counted one by one, some behind links of their own: every frame is seen at its own
+/// host and nowhere else.
+#[test]
+fn frames_are_seen_at_their_hosts() {
+    let text = "name = 't'\nduration = '1s'
+        [path]
+        wan = { delay = '10ms' }
+        [[host]]
+        name = 'bare'\nside = 'lan'\ncount = 6
+        [[host]]
+        name = 'far'\nside = 'wan'\ncount = 2\ndelay = '5ms'
+        [[flow]]
+        id = 'own'\ncc = 'reno'\nbytes = 20000
+        [[flow]]
+        id = 'spread'\ncc = 'reno'\nbytes = 20000\ncount = 6\nclient = 'bare'\nserver = 'far'
+        [[flow]]
+        id = 'udp'\nprotocol = 'udp'\nrate = '1Mbit'\nclient = 'bare'\nserver = 'far'\ndirection = 'in'\nduration = '500ms'";
+    let directory = std::env::temp_dir().join(format!("weir-sim-views-{}", std::process::id()));
+    let options = Options { pcap: Some(&directory), progress: None, stop: &AtomicBool::new(false) };
+    let r = run(&plan(text), &options).unwrap();
+    let seen = |name: &str| frames(&directory.join(format!("{name}.pcap")));
+    let (out, back) = (link(&r, "lan.out").packets, link(&r, "lan.back").packets);
+    assert_eq!((out, back), (link(&r, "wan.out").packets, link(&r, "wan.back").packets));
+    let (own, spread) = (seen("clients"), seen("bare"));
+    assert_eq!(own + spread, out + back);
+    assert_eq!(own, seen("servers"));
+    let sent: u64 = ["far.0.up", "far.1.up"].iter().map(|n| link(&r, n).packets).sum();
+    let got: u64 = ["far.0.down", "far.1.down"].iter().map(|n| link(&r, n).packets).sum();
+    // Each host sees what it sends, and what comes out of its link.
+    assert_eq!(seen("far"), sent + got);
+    assert_eq!((seen("gw-lan"), seen("gw-wan"), seen("lan.out")), (out + back, out + back, out));
+    std::fs::remove_dir_all(&directory).unwrap();
+}
+
 const SHAPED: &str = "name = 't'\nduration = '4s'
     [path]
     rtt = '20ms'

@@ -19,6 +19,9 @@ fn link(l: &Link) -> String {
         if l.overhead != Link::default().overhead {
             parts.push(format!("{} bytes of overhead for each packet", l.overhead));
         }
+        if l.burst > 0 {
+            parts.push(format!("bursts of {} bytes", l.burst));
+        }
     }
     if l.delay != Default::default() {
         parts.push(format!("delay {}", l.delay));

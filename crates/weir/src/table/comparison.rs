@@ -163,7 +163,7 @@ rtt p50 lab  rtt p50 sim  p99 lab  p99 sim
 up.0  10.000 (9.000 to 11.000)        9.900  -1.00    2.000    2.250  +12.50         2         2        0        0  \
       20.00        20.00    31.50    31.50
 
-FAILED  up.0 fct: +12.50 % off, bound 10 %
+FAILED  up fct: +12.50 % off, bound 10 %
 FAILED  parity: goodput within 5 %, fct within 10 %
 ";
         let tight = |s: &str| s.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -203,7 +203,10 @@ impl CongestionControl for Cubic {
         };
         memory.stage = None;
         let reduced = (u128::from(w.cwnd) * u128::from(BETA_NUM) / u128::from(BETA_DEN)) as u64;
-        w.ssthresh = reduced.max(2 * u64::from(w.mss));
+        let mss = u64::from(w.mss);
+        // Linux counts its window in segments.
+        let whole = if self.rules == CubicRules::Linux { reduced / mss.max(1) * mss } else { reduced };
+        w.ssthresh = whole.max(2 * mss);
     }
 
     fn on_undo(&mut self, w: &mut Window, _now: Time) {

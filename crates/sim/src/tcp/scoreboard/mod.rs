@@ -223,20 +223,10 @@ impl Scoreboard {
         self.ring.back().map(Segment::piece)
     }
 
-    /// When the first piece in flight was last sent, for the retransmission timer.
-    pub fn oldest_sent(&self) -> Option<Time> {
-        self.ring.front().map(|s| s.sent.at)
-    }
-
     /// Is the first piece SACKed? It cannot be the first in flight then, unless the receiver has thrown away
     /// what it had (RFC 2018 §8).
     pub fn reneged(&self) -> bool {
         self.ring.front().is_some_and(|s| s.flags & SACKED != 0)
-    }
-
-    /// Has the piece that starts at `start` ever been sent again? False if there is none.
-    pub fn was_retransmitted(&self, start: u64) -> bool {
-        self.find(start).is_some_and(|id| self.ring.get(id).flags & RETRANSMITTED != 0)
     }
 
     /// Without SACK: `n` duplicate ACKs mean that `n` segments above the first have left the network; they
