@@ -2,7 +2,7 @@
 
 use super::{counted, direction};
 use core::ops::RangeInclusive;
-use weir_core::ack::{AckControl, Counts, Hold, Period, Release, SlowStart, Window};
+use weir_core::ack::{AckControl, Counts, Hold, Meter, Period, Release, SlowStart, Window};
 use weir_core::gateway::{ClassConfig, Config, Match};
 
 pub(super) fn lines(g: &Config) -> Vec<String> {
@@ -54,6 +54,10 @@ fn ack(a: &AckControl) -> String {
         Counts::Frame => "Ethernet frames with FCS",
         Counts::Wire => "Ethernet frames with preamble and gap",
     };
+    let meter = match r.meter {
+        Meter::Acked => "",
+        Meter::Received => " as it is received",
+    };
     let period = match r.period {
         Period::Fixed(d) => format!("every {d}"),
         Period::Auto { min, max } => format!("every {min} to {max}"),
@@ -72,7 +76,7 @@ fn ack(a: &AckControl) -> String {
         Window::Size { standing_delay } => format!("window sized for {standing_delay} of standing delay"),
     };
     format!(
-        "each flow {} of {counts}, ACKs released {period}, {slow_start}, catch-up {}, {window}",
+        "each flow {} of {counts}{meter}, ACKs released {period}, {slow_start}, catch-up {}, {window}",
         r.rate, r.catch_up
     )
 }
