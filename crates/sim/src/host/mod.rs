@@ -5,113 +5,30 @@
 //! ([`Checksum::Valid`]).
 
 mod application;
+mod endpoint;
 mod record;
+mod slot;
 #[cfg(test)]
 mod tests;
 
+pub use endpoint::{Change, Endpoint, EndpointId, EndpointReport, Source};
+
 use crate::tcp::segment::{self, Pair, Segment};
-use crate::tcp::{Connection, Delivered, State, TcpConfig};
-use application::Application;
+use crate::tcp::Connection;
 use record::Record;
+use slot::{change, Last, Slot};
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::net::SocketAddrV4;
 use weir_core::flow::Wheel;
 use weir_core::frame::{Checksum, Frame};
 use weir_core::node::{Cx, Node, Port, PortSet, Transmit};
-use weir_core::rate::Rate;
 use weir_core::rng::Rng;
 use weir_core::stats::DropReason;
-use weir_core::time::{Duration, Time};
+use weir_core::time::Time;
 
 /// The only port of a host.
 pub const WIRE: Port = Port(0);
-
-/// One end of a flow, and its application.
-#[derive(Clone, Debug)]
-pub struct Endpoint {
-    /// Opens the connection at `start`; otherwise waits for the peer to.
-    pub opens: bool,
-    /// Own address.
-    pub local: SocketAddrV4,
-    /// The peer's.
-    pub remote: SocketAddrV4,
-    /// When the flow starts.
-    pub start: Time,
-    /// Its TCP.
-    pub tcp: TcpConfig,
-    /// What its application sends; `None` only receives.
-    pub source: Option<Source>,
-    /// Received payload is recorded in bins of this length, from time 0 on.
-    pub bin: Duration,
-    /// Keep every change of the congestion window in [`EndpointReport::trace`].
-    pub trace: bool,
-}
-
-/// What an application sends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Source {
-    /// So many bytes of payload, then it closes; `None` is without end.
-    pub bytes: Option<u64>,
-    /// Stops writing at this time and closes.
-    pub until: Time,
-    /// Writes at this rate at most; `None` is as fast as the connection takes it.
-    pub rate: Option<Rate>,
-}
-
-/// An endpoint of a [`Host`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct EndpointId(pub u32);
-
-/// What became of an endpoint so far.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct EndpointReport {
-    /// When the connection was established.
-    pub established: Option<Time>,
-    /// When it was over: both sides closed, or it was reset or given up.
-    pub closed: Option<Time>,
-    /// Why it failed, if it did.
-    pub failure: Option<&'static str>,
-    /// Payload bytes delivered to the application, in order.
-    pub received: u64,
-    /// When the last of them was.
-    pub last_received: Option<Time>,
-    /// When the peer's end of the stream was received, with all before it.
-    pub received_all: Option<Time>,
-    /// Number of the bin of the first byte.
-    pub first_bin: usize,
-    /// Payload bytes delivered by bin, from that of the first byte to that of the last.
-    pub bins: Vec<u32>,
-    /// Payload bytes acknowledged by the peer.
-    pub acked: u64,
-    /// Segments sent, with payload or without, retransmissions included.
-    pub segments: u64,
-    /// Segments sent again, SYNs among them.
-    pub retransmits: u64,
-    /// Expirations of the retransmission timer, that of a SYN among them.
-    pub rtos: u64,
-    /// Median and 99th percentile of the sampled round-trip times.
-    pub rtt: Option<(Duration, Duration)>,
-    /// Every change of the sender's windows, if asked for.
-    pub trace: Vec<Change>,
-}
-
-/// The sender's state after a change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Change {
-    /// When.
-    pub at: Time,
-    /// Congestion window in bytes.
-    pub cwnd: u64,
-    /// Slow-start threshold in bytes; [`u64::MAX`] before the first congestion.
-    pub ssthresh: u64,
-    /// Bytes in flight.
-    pub in_flight: u64,
-    /// Bytes acknowledged.
-    pub acked: u64,
-    /// Smoothed round-trip time.
-    pub srtt: Duration,
-}
 
 /// What a host is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,31 +39,6 @@ pub struct HostConfig {
     pub next_hop: [u8; 6],
     /// Seed of initial sequence numbers and timestamps.
     pub seed: u64,
-}
-
-/// An endpoint at work.
-#[derive(Debug)]
-struct Slot {
-    endpoint: Endpoint,
-    /// There is one from the start of the flow to its end.
-    connection: Option<Box<Connection>>,
-    application: Option<Application>,
-    record: Record,
-    /// Of a connection that is gone.
-    last: Last,
-    /// When its timer is armed for; [`Time::MAX`] if it is not.
-    armed: Time,
-    /// It waits in [`Host::ready`].
-    ready: bool,
-}
-
-/// What is left of a connection.
-#[derive(Clone, Copy, Debug, Default)]
-struct Last {
-    failure: Option<&'static str>,
-    acked: u64,
-    retransmits: u64,
-    rtos: u64,
 }
 
 /// Finds endpoints by the peer's address and both ports; the own address is the host's.
@@ -372,99 +264,6 @@ impl Node for Host {
         } else {
             Some(self.now)
         }
-    }
-}
-
-impl Slot {
-    /// Has it not begun yet?
-    fn fresh(&self) -> bool {
-        self.connection.is_none() && self.record.closed.is_none()
-    }
-
-    fn note(&mut self, delivered: &Delivered, now: Time) {
-        if delivered.bytes > 0 {
-            self.record.received(delivered.bytes, self.endpoint.bin, now);
-        }
-        if delivered.finished {
-            self.record.finished(now);
-        }
-        if let Some(rtt) = delivered.rtt {
-            self.record.round_trip(rtt);
-        }
-    }
-
-    fn note_change(&mut self, now: Time) {
-        let Some(connection) = self.connection.as_deref().filter(|_| self.endpoint.trace) else { return };
-        let change = change(connection, now);
-        let same = |c: &Change| Change { at: now, ..*c } == change;
-        if !self.record.trace.last().is_some_and(same) {
-            self.record.trace.push(change);
-        }
-    }
-
-    /// Writes what the application has; one that only receives closes when its peer has.
-    fn run_application(&mut self, now: Time) {
-        let Some(connection) = self.connection.as_deref_mut() else { return };
-        if connection.state() != State::Established {
-            return;
-        }
-        if self.record.established.is_none() {
-            self.record.established = Some(now);
-            let start = self.endpoint.start.max(now);
-            let mss = connection.mss();
-            self.application = self.endpoint.source.map(|s| Application::new(s, start, mss));
-        }
-        match &mut self.application {
-            Some(application) => {
-                let (limit, close) = application.written(now, connection.sent());
-                connection.write(limit, close);
-            }
-            None if self.record.finished_at().is_some() => connection.write(0, true),
-            None => {}
-        }
-    }
-
-    fn next_deadline(&self) -> Option<Time> {
-        let connection = self.connection.as_deref()?;
-        let writes = self.application.as_ref().filter(|_| connection.state() == State::Established);
-        let open = writes.filter(|_| !connection.sender().closed());
-        [connection.next_deadline(), open.and_then(Application::next_deadline)].into_iter().flatten().min()
-    }
-
-    /// Lets go of a connection that is over.
-    fn end_if_over(&mut self, now: Time) {
-        let Some(connection) = self.connection.as_deref() else { return };
-        match connection.state() {
-            State::Closed => {
-                self.last = Last::of(connection);
-                self.record.closed.get_or_insert(now);
-                self.connection = None;
-                self.application = None;
-            }
-            State::TimeWait => {
-                self.record.closed.get_or_insert(now);
-            }
-            _ => {}
-        }
-    }
-}
-
-impl Last {
-    fn of(connection: &Connection) -> Last {
-        let (retransmits, rtos) = connection.repairs();
-        Last { failure: connection.failure(), acked: connection.sender().acked(), retransmits, rtos }
-    }
-}
-
-fn change(connection: &Connection, now: Time) -> Change {
-    let sender = connection.sender();
-    Change {
-        at: now,
-        cwnd: sender.window().cwnd,
-        ssthresh: sender.window().ssthresh,
-        in_flight: sender.in_flight(),
-        acked: sender.acked(),
-        srtt: sender.rtt().srtt(),
     }
 }
 
