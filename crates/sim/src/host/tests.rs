@@ -2,10 +2,12 @@
 
 use super::*;
 use crate::cc;
-use crate::tcp::{MinRto, Recovery};
+use crate::tcp::{MinRto, Recovery, TcpConfig};
 use crate::world::{NodeId, World};
 use proptest::prelude::*;
 use weir_core::link::{self, Link, Loss};
+use weir_core::rate::Rate;
+use weir_core::time::Duration;
 
 const MS: fn(u64) -> Duration = Duration::from_millis;
 const AT: fn(u64) -> Time = Time::from_millis;

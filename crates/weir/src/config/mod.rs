@@ -33,7 +33,7 @@ pub enum File {
     /// `gateway.toml`: `[ports]` and `[gateway]`.
     Gateway(gateway::GatewayFile),
     /// `[ports]` and `[path]`.
-    Wan(path::WanFile),
+    Wan(Box<path::WanFile>),
 }
 
 /// Parses a file of any kind: with `[ports]` it is a gateway's, or an emulator's if it has `[path]` too;
@@ -45,7 +45,7 @@ pub fn parse(source: &Source) -> Result<File, Errors> {
     };
     match has {
         [true, false, false] => gateway::parse(source).map(File::Gateway),
-        [true, true, false] => path::parse_wan(source).map(File::Wan),
+        [true, true, false] => path::parse_wan(source).map(|w| File::Wan(Box::new(w))),
         _ => experiments(source),
     }
 }
