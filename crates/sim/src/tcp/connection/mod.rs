@@ -3,16 +3,17 @@
 //!
 //! Left out: simultaneous open, urgent data, PAWS, and resets in answer to segments of unknown connections.
 
+mod emit;
+mod open;
+
 use super::config::TcpConfig;
-use super::receiver::{Echo, Receiver};
-use super::segment::{Header, Segment, SynOptions, ECT0, TIMESTAMPS_LEN};
+use super::receiver::Receiver;
+use super::segment::{Header, Segment};
 use super::sender::{Arrived, Sender};
 use super::timers::Expired;
-use super::transmit::Outgoing;
 use std::net::SocketAddrV4;
-use weir_core::frame::{Frame, Frames};
 use weir_core::time::{Duration, Time};
-use weir_core::wire::{Flags, Timestamps};
+use weir_core::wire::Flags;
 
 /// Time-out of the first SYN (RFC 6298 §2.1).
 const SYN_TIMEOUT: Duration = Duration::from_secs(1);
@@ -247,74 +248,6 @@ impl Connection {
         self.exchange(s, now)
     }
 
-    /// A SYN came; it will be answered.
-    fn accept(&mut self, s: &Segment) {
-        self.agree(s);
-        let asks = s.has(Flags::ECE.with(Flags::CWR));
-        self.begin(s, asks && self.wants_ecn());
-        self.state = State::SynReceived;
-        self.handshake.due = true;
-    }
-
-    /// The SYN was answered.
-    fn answered(&mut self, s: &Segment, now: Time) {
-        self.agree(s);
-        let agrees = s.has(Flags::ECE) && !s.has(Flags::CWR);
-        self.begin(s, agrees && self.wants_ecn());
-        self.handshake.ack_due = true;
-        // The window of a SYN is not scaled (RFC 7323 §2.2).
-        self.tx.edge = u64::from(s.window);
-        self.establish(now);
-    }
-
-    fn wants_ecn(&self) -> bool {
-        self.config.ecn || self.tx.cc.wants_dctcp_ecn()
-    }
-
-    /// What both ends can do.
-    fn agree(&mut self, s: &Segment) {
-        self.timestamps &= s.timestamps.is_some();
-        self.sack &= s.syn.sack_permitted;
-        self.shifts = s.syn.window_scale.map_or((0, 0), |peer| (self.shifts.0, peer));
-        let mut mss = s.syn.mss.unwrap_or(DEFAULT_MSS);
-        if self.timestamps {
-            mss = mss.saturating_sub(TIMESTAMPS_LEN);
-        }
-        let mss = u32::from(mss.clamp(1, self.config.mss));
-        if mss != self.tx.window.mss {
-            self.tx.window.cwnd = u64::from(self.config.initial_window) * u64::from(mss);
-            self.tx.window.mss = mss;
-        }
-        if !self.sack && self.config.recovery.uses_sack() {
-            self.tx.recovery = super::config::Recovery::NewReno;
-        }
-    }
-
-    fn begin(&mut self, s: &Segment, ecn: bool) {
-        self.ecn = ecn;
-        self.tx.ecn = ecn;
-        let echo = match (ecn, self.tx.cc.wants_dctcp_ecn()) {
-            (false, _) => Echo::Off,
-            (true, false) => Echo::Classic,
-            (true, true) => Echo::Dctcp,
-        };
-        self.rx = Some(Receiver::new(&self.config, s, self.shifts.0, echo, self.sack));
-    }
-
-    fn establish(&mut self, now: Time) {
-        self.state = State::Established;
-        let Handshake { first_sent, retries, .. } = self.handshake;
-        self.handshake.at = None;
-        self.handshake.due = false;
-        // Karn: a SYN that was repeated gives no sample.
-        let rtt = first_sent.filter(|_| retries == 0).map(|sent| now.since(sent));
-        match rtt {
-            Some(rtt) => self.tx.rtt.sample(rtt),
-            None => self.tx.rtt.fall_back(),
-        }
-        self.tx.cc.on_established(&mut self.tx.window, now, rtt);
-    }
-
     /// A segment of an open connection.
     fn exchange(&mut self, s: &Segment, now: Time) -> Delivered {
         let Some(rx) = &mut self.rx else { return Delivered::default() };
@@ -401,119 +334,6 @@ impl Connection {
     fn latest(&self, stamp: u32) -> Time {
         let ms = u64::from(stamp.wrapping_sub(self.clock));
         Time::from_nanos(ms * 1_000_000 + 999_999)
-    }
-
-    /// The next frame that leaves at `now`, if there is one. Call until it says `None`.
-    pub fn poll(&mut self, frames: &mut Frames, now: Time) -> Option<Frame> {
-        match self.state {
-            State::SynSent | State::SynReceived => {
-                if !core::mem::take(&mut self.handshake.due) {
-                    return None;
-                }
-                let segment = self.syn(now);
-                self.header.emit(frames, &segment, now)
-            }
-            State::Established => {
-                if core::mem::take(&mut self.handshake.ack_due) {
-                    return self.emit_ack(frames, now, 0);
-                }
-                let stamp = self.stamp(now);
-                if let Some(out) = self.tx.transmit(&self.config, now) {
-                    return self.emit_data(frames, now, stamp, &out);
-                }
-                if core::mem::take(&mut self.probe_due) {
-                    return self.emit_ack(frames, now, 1);
-                }
-                self.emit_owed(frames, now)
-            }
-            // The last ACK of an end that closed second was sent before it got here; ours may be owed.
-            State::TimeWait | State::Closed => self.emit_owed(frames, now),
-            State::Listen => None,
-        }
-    }
-
-    fn emit_owed(&mut self, frames: &mut Frames, now: Time) -> Option<Frame> {
-        if self.failure.is_none() && self.rx.as_ref()?.owes_ack(now) {
-            return self.emit_ack(frames, now, 0);
-        }
-        None
-    }
-
-    fn syn(&mut self, now: Time) -> Segment {
-        let answers = self.state == State::SynReceived;
-        self.handshake.first_sent.get_or_insert(now);
-        let wait = SYN_TIMEOUT.saturating_mul(1 << self.handshake.retries);
-        self.handshake.at = Some(now + wait);
-        let ecn = match (answers, self.wants_ecn()) {
-            (false, true) => Flags::ECE.with(Flags::CWR),
-            (true, _) if self.ecn => Flags::ECE,
-            _ => Flags::NONE,
-        };
-        let ack = if answers { Flags::ACK } else { Flags::NONE };
-        let scales = !answers || self.shifts != (0, 0);
-        let overhead = if self.config.timestamps { TIMESTAMPS_LEN } else { 0 };
-        Segment {
-            seq: self.iss,
-            ack: self.rx.as_ref().map_or(0, Receiver::ack),
-            flags: Flags::SYN.with(ack).with(ecn),
-            window: self.config.receive_window.min(0xffff) as u16,
-            timestamps: self.timestamps.then(|| self.timestamp(now)),
-            syn: SynOptions {
-                mss: Some(self.config.mss.saturating_add(overhead)),
-                window_scale: scales.then_some(self.shifts.0),
-                sack_permitted: self.sack,
-            },
-            ..Segment::default()
-        }
-    }
-
-    fn timestamp(&self, now: Time) -> Timestamps {
-        let echo = self.rx.as_ref().map_or(0, Receiver::timestamp_to_echo);
-        Timestamps { value: self.stamp(now), echo }
-    }
-
-    /// A segment of the stream, with whatever ACK is owed.
-    fn emit_data(&mut self, frames: &mut Frames, now: Time, stamp: u32, out: &Outgoing) -> Option<Frame> {
-        let mut segment = self.acknowledging(stamp)?;
-        segment.seq = wire_seq(self.iss, out.piece.start);
-        segment.payload = out.piece.len - u32::from(out.fin);
-        if out.fin {
-            segment.flags |= Flags::FIN;
-        }
-        if out.piece.start + u64::from(out.piece.len) >= self.tx.limit {
-            segment.flags |= Flags::PSH;
-        }
-        if out.cwr {
-            segment.flags |= Flags::CWR;
-        }
-        // RFC 3168 §6.1.5: retransmissions are not ECN-capable; those of DCTCP are (RFC 8257 leaves it open).
-        if self.ecn && segment.payload > 0 && (!out.again || self.tx.cc.wants_dctcp_ecn()) {
-            segment.ecn = ECT0;
-        }
-        self.header.emit(frames, &segment, now)
-    }
-
-    /// A pure ACK, `below` what was sent: 1 makes a probe.
-    fn emit_ack(&mut self, frames: &mut Frames, now: Time, below: u32) -> Option<Frame> {
-        let mut segment = self.acknowledging(self.stamp(now))?;
-        let next = if below > 0 { self.tx.board.una() } else { self.tx.board.nxt() };
-        segment.seq = wire_seq(self.iss, next).wrapping_sub(below);
-        self.header.emit(frames, &segment, now)
-    }
-
-    fn acknowledging(&mut self, stamp: u32) -> Option<Segment> {
-        let timestamps = self.timestamps;
-        let rx = self.rx.as_mut()?;
-        let echo = rx.timestamp_to_echo();
-        let ack = rx.take_ack(timestamps);
-        Some(Segment {
-            ack: ack.ack,
-            flags: ack.flags,
-            window: rx.window(),
-            sack: ack.sack,
-            timestamps: timestamps.then_some(Timestamps { value: stamp, echo }),
-            ..Segment::default()
-        })
     }
 }
 

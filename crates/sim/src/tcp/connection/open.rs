@@ -1,0 +1,78 @@
+//! Opening a connection, and what both ends agree on with it.
+
+use super::{Connection, Handshake, State, DEFAULT_MSS};
+use crate::tcp::config::Recovery;
+use crate::tcp::receiver::{Echo, Receiver};
+use crate::tcp::segment::{Segment, TIMESTAMPS_LEN};
+use weir_core::time::Time;
+use weir_core::wire::Flags;
+
+impl Connection {
+    /// A SYN came; it will be answered.
+    pub(super) fn accept(&mut self, s: &Segment) {
+        self.agree(s);
+        let asks = s.has(Flags::ECE.with(Flags::CWR));
+        self.begin(s, asks && self.wants_ecn());
+        self.state = State::SynReceived;
+        self.handshake.due = true;
+    }
+
+    /// The SYN was answered.
+    pub(super) fn answered(&mut self, s: &Segment, now: Time) {
+        self.agree(s);
+        let agrees = s.has(Flags::ECE) && !s.has(Flags::CWR);
+        self.begin(s, agrees && self.wants_ecn());
+        self.handshake.ack_due = true;
+        // The window of a SYN is not scaled (RFC 7323 §2.2).
+        self.tx.edge = u64::from(s.window);
+        self.establish(now);
+    }
+
+    pub(super) fn wants_ecn(&self) -> bool {
+        self.config.ecn || self.tx.cc.wants_dctcp_ecn()
+    }
+
+    /// What both ends can do.
+    pub(super) fn agree(&mut self, s: &Segment) {
+        self.timestamps &= s.timestamps.is_some();
+        self.sack &= s.syn.sack_permitted;
+        self.shifts = s.syn.window_scale.map_or((0, 0), |peer| (self.shifts.0, peer));
+        let mut mss = s.syn.mss.unwrap_or(DEFAULT_MSS);
+        if self.timestamps {
+            mss = mss.saturating_sub(TIMESTAMPS_LEN);
+        }
+        let mss = u32::from(mss.clamp(1, self.config.mss));
+        if mss != self.tx.window.mss {
+            self.tx.window.cwnd = u64::from(self.config.initial_window) * u64::from(mss);
+            self.tx.window.mss = mss;
+        }
+        if !self.sack && self.config.recovery.uses_sack() {
+            self.tx.recovery = Recovery::NewReno;
+        }
+    }
+
+    pub(super) fn begin(&mut self, s: &Segment, ecn: bool) {
+        self.ecn = ecn;
+        self.tx.ecn = ecn;
+        let echo = match (ecn, self.tx.cc.wants_dctcp_ecn()) {
+            (false, _) => Echo::Off,
+            (true, false) => Echo::Classic,
+            (true, true) => Echo::Dctcp,
+        };
+        self.rx = Some(Receiver::new(&self.config, s, self.shifts.0, echo, self.sack));
+    }
+
+    pub(super) fn establish(&mut self, now: Time) {
+        self.state = State::Established;
+        let Handshake { first_sent, retries, .. } = self.handshake;
+        self.handshake.at = None;
+        self.handshake.due = false;
+        // Karn: a SYN that was repeated gives no sample.
+        let rtt = first_sent.filter(|_| retries == 0).map(|sent| now.since(sent));
+        match rtt {
+            Some(rtt) => self.tx.rtt.sample(rtt),
+            None => self.tx.rtt.fall_back(),
+        }
+        self.tx.cc.on_established(&mut self.tx.window, now, rtt);
+    }
+}
