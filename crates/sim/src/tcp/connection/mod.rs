@@ -1,10 +1,13 @@
 //! An endpoint of a connection: opening and closing it (RFC 9293 §3.5, §3.6), and between them the two halves,
 //! [`Sender`] and `Receiver`.
 //!
-//! Left out: simultaneous open, urgent data, PAWS, and resets in answer to segments of unknown connections.
+//! Left out: simultaneous open, urgent data, PAWS, resets in answer to segments of unknown connections, and the
+//! checks of RFC 5961 on resets received.
 
 mod emit;
 mod open;
+#[cfg(test)]
+mod tests;
 
 use super::config::TcpConfig;
 use super::receiver::Receiver;
