@@ -71,8 +71,6 @@ pub struct Host {
     ready: VecDeque<u32>,
     rng: Rng,
     now: Time,
-    /// Frames that belong to no endpoint.
-    strays: u64,
 }
 
 impl Host {
@@ -86,7 +84,6 @@ impl Host {
             ready: VecDeque::new(),
             rng: Rng::new(config.seed),
             now: Time::ZERO,
-            strays: 0,
         }
     }
 
@@ -137,11 +134,6 @@ impl Host {
         slot.connection.as_deref().map(|c| change(c, self.now))
     }
 
-    /// Frames received that belong to no endpoint.
-    pub fn strays(&self) -> u64 {
-        self.strays
-    }
-
     fn arm(&mut self, i: u32, at: Time) {
         let slot = &mut self.slots[i as usize];
         // One that is armed too early fires in vain; that is cheaper than to move it with every ACK.
@@ -184,16 +176,14 @@ impl Host {
 
     fn on_segment(&mut self, pair: &Pair, s: &Segment, now: Time) {
         let Some(&i) = self.by_pair.get(&key((pair.to, pair.from))) else {
-            self.strays += 1;
-            return;
+            return; // of a connection that nobody here has
         };
         if self.slots[i as usize].fresh() && !self.slots[i as usize].endpoint.opens {
             self.connect(i);
         }
         let slot = &mut self.slots[i as usize];
         let Some(connection) = &mut slot.connection else {
-            self.strays += 1;
-            return;
+            return; // of a connection that nobody here has
         };
         let delivered = connection.on_segment(s, now);
         slot.note(&delivered, now);

@@ -49,8 +49,9 @@ impl Sender {
     /// Without SACK: three duplicate ACKs, or a partial one during recovery (RFC 5681 §3.2, RFC 6582 §3.2).
     fn find_by_duplicates(&mut self, p: &Progress, repeated: bool) -> u64 {
         if p.acked > 0 {
-            self.duplicates = if self.phase == Phase::Recovery { self.board.duplicates() } else { 0 };
-            self.board.set_duplicates(self.duplicates);
+            if self.phase != Phase::Recovery {
+                self.board.set_duplicates(0);
+            }
             if self.phase == Phase::Recovery && self.recovery == Recovery::NewReno {
                 self.fast = true;
                 return self.board.mark_first_lost();
@@ -60,10 +61,10 @@ impl Sender {
         if !repeated || self.phase == Phase::Loss {
             return 0;
         }
-        self.duplicates += 1;
-        self.board.set_duplicates(self.duplicates);
+        let duplicates = self.board.duplicates() + 1;
+        self.board.set_duplicates(duplicates);
         // RFC 6582 §3.2 step 1: not for segments that an earlier recovery sent twice.
-        if self.duplicates == DUP_THRESH && self.phase == Phase::Open && self.board.una() >= self.recover {
+        if duplicates == DUP_THRESH && self.phase == Phase::Open && self.board.una() >= self.recover {
             return self.board.mark_first_lost();
         }
         0
@@ -117,7 +118,6 @@ impl Sender {
             self.window.cwnd = self.window.ssthresh;
         }
         self.phase = Phase::Open;
-        self.duplicates = 0;
         self.board.set_duplicates(0);
         self.rack.on_recovery_exit();
         self.cc.on_recovered(&mut self.window, now);
@@ -145,7 +145,6 @@ impl Sender {
         self.board.undo_lost();
         self.cc.on_undo(&mut self.window, now);
         self.phase = Phase::Open;
-        self.duplicates = 0;
         self.board.set_duplicates(0);
     }
 
@@ -166,7 +165,6 @@ impl Sender {
             self.cc.on_congestion(&mut self.window, now, in_flight, Congestion::Timeout);
         }
         self.window.cwnd = u64::from(self.window.mss);
-        self.duplicates = 0;
         self.board.set_duplicates(0);
         let reneged = self.board.reneged();
         if self.recovery == Recovery::Rack && !reneged {

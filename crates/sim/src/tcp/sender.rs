@@ -86,7 +86,6 @@ pub struct Sender {
     pub(super) prr: Prr,
     /// The last segment was sent again in vain up to here (RescueRxt).
     pub(super) rescued: u64,
-    pub(super) duplicates: u32,
     pub(super) undo: Option<Undo>,
     pub(super) timers: Timers,
     pub(super) delivery: Delivery,
@@ -134,7 +133,6 @@ impl Sender {
             recover: 0,
             prr: Prr::default(),
             rescued: 0,
-            duplicates: 0,
             undo: None,
             timers: Timers::default(),
             delivery: Delivery::default(),

@@ -146,25 +146,28 @@ fn interval_range(f: &FlowResult, plan: &Plan) -> Option<(f64, f64)> {
     })
 }
 
-fn flows(result: &RunResult, plan: &Plan, ink: Ink) -> Lines {
-    let (name, unit) = rate_unit(rates(result));
-    let rate = |bps: Option<f64>| cell(bps.map(|v| v / unit), 3);
-    let mut grid = Grid::new(vec![
-        Column::words("flow"),
-        Column::words("cc"),
-        Column::words("class"),
-        Column::numbers("goodput", name),
-        Column::numbers("target", name),
+/// The columns of what was measured, of a flow or a group.
+fn measured(rate: &'static str) -> [Column; 11] {
+    [
+        Column::numbers("goodput", rate),
+        Column::numbers("target", rate),
         Column::numbers("off", "%"),
-        Column::numbers("min", name),
-        Column::numbers("max", name),
+        Column::numbers("min", rate),
+        Column::numbers("max", rate),
         Column::numbers("rtt p50", "ms"),
         Column::numbers("p99", "ms"),
         Column::numbers("retr", ""),
         Column::numbers("rto", ""),
         Column::numbers("fct", "s"),
         Column::words("passed"),
-    ]);
+    ]
+}
+
+fn flows(result: &RunResult, plan: &Plan, ink: Ink) -> Lines {
+    let (name, unit) = rate_unit(rates(result));
+    let rate = |bps: Option<f64>| cell(bps.map(|v| v / unit), 3);
+    let who = [Column::words("flow"), Column::words("cc"), Column::words("class")];
+    let mut grid = Grid::new(who.into_iter().chain(measured(name)).collect());
     for f in &result.flows {
         let range = interval_range(f, plan);
         grid.row(vec![
@@ -222,23 +225,9 @@ fn distinct<'a>(words: impl Iterator<Item = &'a str>) -> String {
 
 fn groups(result: &RunResult, plan: &Plan, ink: Ink) -> Lines {
     let (name, unit) = rate_unit(rates(result));
-    let mut grid = Grid::new(vec![
-        Column::words("group"),
-        Column::numbers("flows", ""),
-        Column::words("cc"),
-        Column::words("class"),
-        Column::numbers("goodput", name),
-        Column::numbers("target", name),
-        Column::numbers("off", "%"),
-        Column::numbers("min", name),
-        Column::numbers("max", name),
-        Column::numbers("rtt p50", "ms"),
-        Column::numbers("p99", "ms"),
-        Column::numbers("retr", ""),
-        Column::numbers("rto", ""),
-        Column::numbers("fct", "s"),
-        Column::words("passed"),
-    ]);
+    let who =
+        [Column::words("group"), Column::numbers("flows", ""), Column::words("cc"), Column::words("class")];
+    let mut grid = Grid::new(who.into_iter().chain(measured(name)).collect());
     for (id, flows) in result.groups() {
         grid.row(group(id, &flows, plan, unit));
     }
