@@ -18,5 +18,6 @@ pub mod rate;
 pub mod rig;
 pub mod rng;
 pub mod stats;
+pub mod steer;
 pub mod time;
 pub mod wire;

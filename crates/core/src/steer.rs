@@ -1,0 +1,320 @@
+//! What the programs in the kernel do with the TCP segments of a controlled flow (`acks` steering), as
+//! plain functions on a [`Slot`]: the simulator runs these, and the BPF programs are held to them.
+//!
+//! Data never leaves the kernel. A hook on the WAN interface sees every segment that acknowledges data of
+//! a controlled flow, in the flow's ACK direction: it takes pure ACKs to the gateway, sets the ACK field of
+//! segments with payload back to what the sender may know, and stamps the ACKs that the gateway makes on
+//! their way out. What both sides must know of a flow is its [`Slot`], in memory that they share.
+//!
+//! Two rules hold whatever happens. `tx` never lags what has passed, so that no made ACK is older than
+//! what the sender has: every segment that passes is noted. And what cannot be true changes nothing
+//! ([`Slot::believes`]).
+
+use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+/// Bits of [`Slot::flags`].
+pub mod slot_flag {
+    /// The shift of the receiver's window field is known: bits 24 and up of the flags.
+    pub const SCALED: u32 = 1 << 0;
+    /// The receiver's segments carry timestamps.
+    pub const TIMESTAMPS: u32 = 1 << 1;
+    /// The gateway sizes the window: the sender learns of a right edge only from made ACKs.
+    pub const SIZED: u32 = 1 << 2;
+    /// Position of the window's shift (0 to 14).
+    pub const SCALE_SHIFT: u32 = 24;
+}
+
+/// How far ahead of SND.NXT a segment of the receiver is believed: segments that were lost before the
+/// gateway leave a gap.
+pub const SEQ_AHEAD: u32 = 1 << 16;
+/// How far behind SND.NXT a segment is taken for a retransmission.
+pub const SEQ_BEHIND: u32 = 1 << 22;
+/// How far an acknowledgement may be from `tx` where the right edge is not known, or behind it.
+pub const ACK_RANGE: u32 = 1 << 30;
+/// One of so many disbelieved segments is shown to the gateway.
+pub const DOUBT_SAMPLE: u32 = 16;
+
+/// What the kernel and the gateway both know of a flow, in one line of memory. Numbers are those of the ACK
+/// direction: the data's receiver sends segments, the data's sender gets them.
+///
+/// The gateway fills a slot before the kernel is told of it ([`Slot::open`]). From then on `tx`, `nxt`,
+/// `ts`, `edge` and `sent` only move forward (serially), whoever moves them.
+#[derive(Debug, Default)]
+#[repr(C, align(64))]
+pub struct Slot {
+    /// Which use of the slot this is, 0: none. The kernel's entry of a flow names slot and tag; an entry whose tag
+    /// is another one is of a flow that is gone.
+    pub tag: AtomicU32,
+    /// See [`slot_flag`].
+    pub flags: AtomicU32,
+    /// Highest acknowledgement number that has left towards the sender.
+    pub tx: AtomicU32,
+    /// The receiver's SND.NXT.
+    pub nxt: AtomicU32,
+    /// The receiver's newest TSval.
+    pub ts: AtomicU32,
+    /// The receiver's right edge: the largest `ack + window` that it has sent. With `SCALED` only.
+    pub edge: AtomicU32,
+    /// The right edge that has left towards the sender. With `SCALED` only.
+    pub sent: AtomicU32,
+    /// The window field that the receiver sent last.
+    pub window: AtomicU32,
+    /// Not 0 once the receiver's FIN has passed.
+    pub ended: AtomicU32,
+    /// Segments that were not believed since the last one that was.
+    pub doubts: AtomicU32,
+    spare: [u32; 6],
+}
+
+/// A segment of the receiver as the hook reads it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// Flags of the TCP header, low eight bits.
+    pub flags: u8,
+    /// Sequence number.
+    pub seq: u32,
+    /// Acknowledgement number.
+    pub ack: u32,
+    /// Window field as on the wire.
+    pub window: u16,
+    /// Payload bytes, of all segments of a giant one.
+    pub payload: u32,
+    /// TSval, if the option is there.
+    pub ts: Option<u32>,
+    /// Is there a SACK option with at least one block?
+    pub sack: bool,
+}
+
+/// TCP flags that a hook looks at.
+pub const FIN: u8 = 0x01;
+/// See [`FIN`].
+pub const SYN: u8 = 0x02;
+/// See [`FIN`].
+pub const RST: u8 = 0x04;
+/// See [`FIN`].
+pub const ACK: u8 = 0x10;
+/// See [`FIN`].
+pub const URG: u8 = 0x20;
+
+/// What becomes of a segment of a controlled flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// It passes as it came; nobody needs to hear of it.
+    Pass,
+    /// It passes as it came, and the gateway gets a copy of its headers.
+    Copy,
+    /// It does not pass: the gateway has it.
+    Take,
+    /// It passes with these fields. `report`: the gateway gets a copy of its headers as they were.
+    SetBack {
+        /// ACK field.
+        ack: u32,
+        /// Window field.
+        window: u16,
+        /// It acknowledges what the gateway has not heard of.
+        report: bool,
+    },
+}
+
+/// What becomes of an ACK that the gateway sends, on its way out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stamp {
+    /// It leaves with these fields.
+    Send {
+        /// Sequence number.
+        seq: u32,
+        /// TSval, if it carries timestamps.
+        ts: u32,
+        /// Window field.
+        window: u16,
+    },
+    /// It does not leave: something newer has.
+    Discard,
+}
+
+/// Is `a` after `b` in serial arithmetic (RFC 1982)?
+pub const fn after(a: u32, b: u32) -> bool {
+    a.wrapping_sub(b) as i32 > 0
+}
+
+/// Moves `place` forward to `to`, never back.
+pub fn advance(place: &AtomicU32, to: u32) {
+    let mut old = place.load(Relaxed);
+    while after(to, old) {
+        match place.compare_exchange_weak(old, to, Relaxed, Relaxed) {
+            Ok(_) => return,
+            Err(now) => old = now,
+        }
+    }
+}
+
+impl Seen {
+    /// Sequence number after the segment (SYN is never asked for).
+    pub fn end(&self) -> u32 {
+        self.seq.wrapping_add(self.payload).wrapping_add(u32::from(self.flags & FIN != 0))
+    }
+}
+
+impl Slot {
+    /// Begins a use of the slot for a flow whose sender has been acknowledged `tx` and whose receiver is at
+    /// `nxt`; `edge` is the receiver's right edge, `sent` the one that the sender knows. `tag` is not 0 and
+    /// not that of an earlier use.
+    #[allow(clippy::too_many_arguments)]
+    pub fn open(&self, tag: u32, flags: u32, tx: u32, nxt: u32, ts: u32, edge: u32, sent: u32, window: u16) {
+        self.tag.store(0, Relaxed);
+        self.flags.store(flags, Relaxed);
+        self.tx.store(tx, Relaxed);
+        self.nxt.store(nxt, Relaxed);
+        self.ts.store(ts, Relaxed);
+        self.edge.store(edge, Relaxed);
+        self.sent.store(sent, Relaxed);
+        self.window.store(u32::from(window), Relaxed);
+        self.ended.store(0, Relaxed);
+        self.doubts.store(0, Relaxed);
+        self.tag.store(tag, core::sync::atomic::Ordering::Release);
+    }
+
+    /// Ends the use of the slot.
+    pub fn close(&self) {
+        self.tag.store(0, Relaxed);
+    }
+
+    /// Are all of these [`slot_flag`]s set?
+    pub fn has(&self, flags: u32) -> bool {
+        self.flags.load(Relaxed) & flags == flags
+    }
+
+    /// Shift of the window field.
+    pub fn scale(&self) -> u32 {
+        (self.flags.load(Relaxed) >> slot_flag::SCALE_SHIFT).min(14)
+    }
+
+    /// Can this segment be the receiver's? Its sequence number is near SND.NXT, and it acknowledges nothing
+    /// beyond the receiver's right edge.
+    pub fn believes(&self, seen: &Seen) -> bool {
+        let nxt = self.nxt.load(Relaxed);
+        let ahead = seen.seq.wrapping_sub(nxt) as i32;
+        if ahead > SEQ_AHEAD as i32 || ahead < -(SEQ_BEHIND as i32) {
+            return false;
+        }
+        let progress = seen.ack.wrapping_sub(self.tx.load(Relaxed)) as i32;
+        if progress.unsigned_abs() > ACK_RANGE {
+            return false;
+        }
+        !self.has(slot_flag::SCALED) || !after(seen.ack, self.edge.load(Relaxed))
+    }
+
+    /// The receiver's numbers move forward; window and timestamp are those of a segment that is not older than
+    /// the last.
+    fn note(&self, seen: &Seen) {
+        self.doubts.store(0, Relaxed);
+        advance(&self.nxt, seen.end());
+        if let Some(ts) = seen.ts {
+            advance(&self.ts, ts);
+        }
+        if self.has(slot_flag::SCALED) {
+            advance(&self.edge, seen.ack.wrapping_add(u32::from(seen.window) << self.scale()));
+        }
+        self.window.store(u32::from(seen.window), Relaxed);
+    }
+
+    /// A segment passes as it came: the sender knows its acknowledgement and its right edge.
+    pub fn note_passed(&self, seen: &Seen) {
+        self.note(seen);
+        advance(&self.tx, seen.ack);
+        if self.has(slot_flag::SCALED) {
+            advance(&self.sent, seen.ack.wrapping_add(u32::from(seen.window) << self.scale()));
+        }
+        if seen.flags & FIN != 0 {
+            self.ended.store(1, Relaxed);
+        }
+    }
+
+    /// What becomes of a segment of the receiver (not a SYN or RST) while the gateway works. When an action
+    /// cannot be carried out (`Take`, `Copy` or a report without room in the ring), the segment passes as it
+    /// came and [`Slot::note_passed`] is called.
+    pub fn segment(&self, seen: &Seen) -> Action {
+        if seen.flags & ACK == 0 {
+            return Action::Pass;
+        }
+        if !self.believes(seen) {
+            let doubts = self.doubts.fetch_add(1, Relaxed);
+            return if doubts % DOUBT_SAMPLE == 0 { Action::Copy } else { Action::Pass };
+        }
+        let (tx, nxt) = (self.tx.load(Relaxed), self.nxt.load(Relaxed));
+        if seen.flags & FIN != 0 {
+            self.note_passed(seen);
+            return Action::Copy;
+        }
+        // A retransmission or a probe (keepalive): nothing is learnt from its acknowledgement, since the
+        // sender might not accept it, and nothing leaks by it.
+        let old = after(nxt, seen.seq) && !after(seen.end(), nxt);
+        if old {
+            let ack = if after(seen.ack, tx) { tx } else { seen.ack };
+            return self.set_back(seen, ack, false);
+        }
+        if seen.payload == 0 && seen.flags & URG == 0 {
+            self.note(seen);
+            return Action::Take;
+        }
+        let opens = self.window.load(Relaxed) == 0 && seen.window != 0;
+        let unknown = after(seen.ack, tx) && !self.has(slot_flag::SCALED);
+        if seen.sack || seen.window == 0 || opens || unknown {
+            self.note_passed(seen);
+            return Action::Copy;
+        }
+        self.note(seen);
+        let progress = after(seen.ack, tx);
+        self.set_back(seen, if progress { tx } else { seen.ack }, progress)
+    }
+
+    /// The segment with `ack` in its ACK field, and a window that keeps the right edge.
+    fn set_back(&self, seen: &Seen, ack: u32, report: bool) -> Action {
+        let window = if self.has(slot_flag::SCALED) && seen.window != 0 {
+            self.window_of(seen, ack)
+        } else {
+            seen.window
+        };
+        if ack == seen.ack && window == seen.window {
+            return Action::Pass;
+        }
+        Action::SetBack { ack, window, report }
+    }
+
+    /// The window field of a segment set back to `ack`: its own right edge, rounded down; with `SIZED` the
+    /// one that the sender knows.
+    fn window_of(&self, seen: &Seen, ack: u32) -> u16 {
+        let scale = self.scale();
+        let own = u32::from(seen.window) + (seen.ack.wrapping_sub(ack) >> scale);
+        let own = own.min(0xffff);
+        if !self.has(slot_flag::SIZED) {
+            advance(&self.sent, ack.wrapping_add(own << scale));
+            return own as u16;
+        }
+        let known = (self.sent.load(Relaxed).wrapping_sub(ack) as i32).max(0) as u32;
+        known.div_ceil(1 << scale).min(own) as u16
+    }
+
+    /// An ACK that the gateway sends leaves towards the sender.
+    pub fn stamp(&self, ack: u32, window: u16) -> Stamp {
+        let tx = self.tx.load(Relaxed);
+        if after(tx, ack) || (self.ended.load(Relaxed) != 0 && !after(ack, tx)) {
+            return Stamp::Discard;
+        }
+        advance(&self.tx, ack);
+        let mut field = u32::from(window);
+        if self.has(slot_flag::SCALED) && window != 0 {
+            let scale = self.scale();
+            let known = self.sent.load(Relaxed).wrapping_sub(ack) as i32;
+            if known > (field << scale) as i32 {
+                // Never left of what the sender knows, never beyond what the receiver said.
+                let own = (self.edge.load(Relaxed).wrapping_sub(ack) as i32).max(0) as u32 >> scale;
+                field = (known as u32).div_ceil(1 << scale).min(own.max(field)).min(0xffff);
+            }
+            advance(&self.sent, ack.wrapping_add(field << scale));
+        }
+        Stamp::Send { seq: self.nxt.load(Relaxed), ts: self.ts.load(Relaxed), window: field as u16 }
+    }
+}
+
+const _: () = assert!(core::mem::size_of::<Slot>() == 64);
