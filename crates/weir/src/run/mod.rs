@@ -170,7 +170,7 @@ pub fn link_config(l: &plan::Link, seed: u64) -> link::Config {
         delay: l.delay,
         loss: match l.loss {
             plan::Loss::None => link::Loss::None,
-            plan::Loss::Random(p) => link::Loss::Random { ppb: p.trillionths().div_ceil(1000) as u32 },
+            plan::Loss::Random(p) => link::Loss::Random { trillionths: p.trillionths() },
             plan::Loss::Every(n) => {
                 NonZeroU64::new(n).map_or(link::Loss::None, |n| link::Loss::Periodic { n })
             }
