@@ -2,13 +2,14 @@
 
 use super::counters::Counters;
 use crate::hosts::{client_port, Addresses};
+use crate::observe::flow_rate;
 use crate::plan::{Flow, Plan};
 use crate::result::{
-    ClassResult, Counts, FlowResult, GatewayResult, LinkResult, MadeBy, Quantiles, RunResult, Seen, Series,
-    Status, World, SCHEMA,
+    Back, ClassResult, Counts, Exchanges, FlowResult, GatewayResult, Latency, LinkResult, MadeBy, Quantiles,
+    RunResult, Seen, Series, Status, World, SCHEMA,
 };
 use crate::run::{EmulatorReport, GatewayFlow, GatewayReport};
-use crate::traffic::{FlowReport, Report};
+use crate::traffic::{self, FlowReport, Report};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use weir_core::gateway::{ClassConfig, Direction};
@@ -122,6 +123,8 @@ impl Measured {
             seen.rtt_us = sent.rtt_us.map_or(Quantiles::default(), |q| Quantiles { p50: q.p50, p99: q.p99 });
         }
         let mut row = seen.row(plan, flow, covered);
+        row.back = back(plan, flow, n, (client, server), row.end_s - row.start_s);
+        row.exchanges = client.exchanges.map(exchanges);
         if let Some(record) = self.seen(plan, flow, n) {
             row.pass_reason = record.pass_reason.clone();
             if !record.class.is_empty() {
@@ -182,6 +185,35 @@ impl Measured {
         };
         counted.map(row).collect()
     }
+}
+
+/// The other direction of a flow that goes both ways and lasted so long.
+fn back(
+    plan: &Plan,
+    flow: &Flow,
+    n: usize,
+    (client, server): (&FlowReport, &FlowReport),
+    seconds: f64,
+) -> Option<Back> {
+    let (receiver, direction) = match flow.direction() {
+        Direction::Out => (client, Direction::In),
+        Direction::In => (server, Direction::Out),
+    };
+    let bytes = receiver.received.as_ref()?.bytes_in_time;
+    let (port, server) = (Some(client_port(n)), Addresses::of(plan.lab.ip).server);
+    let class = plan.class_towards(direction, flow, on_wan(plan), port, server);
+    let goodput_bps = if seconds > 0.0 { bytes as f64 * 8.0 / seconds } else { 0.0 };
+    Some(Back { target_bps: class.and_then(flow_rate), bytes, goodput_bps })
+}
+
+fn exchanges(seen: traffic::Exchanges) -> Exchanges {
+    let us = |ns: u64| ns / 1000;
+    let latency = seen.latency_ns.map_or(Latency::default(), |q| Latency {
+        p50: us(q.p50),
+        p90: us(q.p90),
+        p99: us(q.p99),
+    });
+    Exchanges { count: seen.count, latency_us: latency }
 }
 
 /// The clients' address where the gateway and the servers see it.
