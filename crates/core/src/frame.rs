@@ -42,6 +42,9 @@ pub struct Frame {
     pub gso_size: u16,
     /// State of the transport checksum.
     pub checksum: Checksum,
+    /// An ACK without payload whose sequence number, TSval and window are to be brought up to date where it leaves
+    /// ([`Slot::stamp`](crate::steer::Slot::stamp)). Every other frame leaves as it is.
+    pub restamp: bool,
     /// When the frame was received, stamped as near to the wire as the port can.
     pub received: Time,
 }
@@ -247,6 +250,7 @@ impl Frames {
             len: len as u32,
             gso_size: 0,
             checksum: Checksum::Unknown,
+            restamp: false,
             received: at,
         }
     }
