@@ -211,7 +211,7 @@ impl Slot {
         if !self.has(slot_flag::SCALED) {
             return progress.unsigned_abs() <= ACK_RANGE;
         }
-        progress >= -((0xffff << self.scale()) as i32) && !after(seen.ack, self.edge.load(Relaxed))
+        progress >= -(0xffff_i32 << self.scale()) && !after(seen.ack, self.edge.load(Relaxed))
     }
 
     /// The receiver's numbers move forward; window and timestamp are those of a segment that is not older than
