@@ -238,8 +238,10 @@ pub struct FlowResult {
 }
 
 /// The other direction of a flow that goes both ways.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Back {
+    /// Its class in the gateway; empty for none.
+    pub class: String,
     /// The rate that the gateway is set to for it; absent if it controls none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target_bps: Option<u64>,
@@ -358,6 +360,19 @@ pub struct ClassResult {
     pub acks_generated: u64,
     /// Segments whose ACK number or window was rewritten.
     pub acks_rewritten: u64,
+}
+
+impl ClassResult {
+    /// With what its flows tell: what they are set to, and their goodput.
+    #[must_use]
+    pub fn with(self, flows: &[FlowResult]) -> ClassResult {
+        let there = flows.iter().map(|f| (f.class.as_str(), f.target_bps, f.goodput_bps));
+        let back = flows.iter().filter_map(|f| f.back.as_ref());
+        let back = back.map(|b| (b.class.as_str(), b.target_bps, b.goodput_bps));
+        let own = || there.clone().chain(back.clone()).filter(|(class, ..)| *class == self.name);
+        let (target_bps, bps) = (own().filter_map(|(_, t, _)| t).sum(), own().map(|(.., bps)| bps).sum());
+        ClassResult { target_bps, bps, ..self }
+    }
 }
 
 /// One direction of a link.

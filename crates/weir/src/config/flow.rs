@@ -80,8 +80,9 @@ fn kind(s: &Section) -> Kind {
     let kind = s.choice("kind", &kinds, &[]).unwrap_or(0);
     let sizes = ["request", "response"].map(|key| {
         if kind != 2 && s.has(key) {
-            let help = "it is the size of what one end says, and the other answers";
-            s.key_fault(key, Fault::new(format!("`{key}` without kind = \"request\""), help));
+            let help = "it is for kind = \"request\"";
+            let other = kinds[kind].0;
+            s.key_fault(key, Fault::new(format!("`{key}` together with kind = \"{other}\""), help));
         }
         s.parsed(key, |Size(n): Size| match n {
             0 => Err(Fault::bare("nothing at all")),

@@ -8,7 +8,7 @@ use crate::result::{
     Back, ClassResult, Counts, Exchanges, FlowResult, GatewayResult, Latency, LinkResult, MadeBy, Quantiles,
     RunResult, Seen, Series, Status, World, SCHEMA,
 };
-use crate::run::{EmulatorReport, GatewayFlow, GatewayReport};
+use crate::run::{EmulatorReport, GatewayClass, GatewayFlow, GatewayReport};
 use crate::traffic::{self, FlowReport, Report};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -150,17 +150,13 @@ impl Measured {
         Some(self.gateway.as_ref().map_or_else(GatewayResult::default, |g| g.gateway.clone()))
     }
 
-    /// Classes as the gateway reports them, with the goodput that only the receivers know.
+    /// Classes as the gateway reports them, with what only the flows tell.
     fn classes(&self, plan: &Plan, flows: &[FlowResult]) -> Vec<ClassResult> {
         let configured = plan.gateway.iter().flat_map(|g| &g.classes);
         let row = |class: &ClassConfig| {
             let reported = self.gateway.iter().flat_map(|g| &g.classes).find(|c| c.name == class.name);
-            let own = flows.iter().filter(|f| f.class == class.name);
-            ClassResult {
-                name: class.name.clone(),
-                bps: own.map(|f| f.goodput_bps).sum(),
-                ..reported.cloned().unwrap_or_default()
-            }
+            let row = reported.map_or(ClassResult::default(), GatewayClass::result);
+            ClassResult { name: class.name.clone(), ..row }.with(flows)
         };
         configured.map(row).collect()
     }
@@ -203,7 +199,8 @@ fn back(
     let (port, server) = (Some(client_port(n)), Addresses::of(plan.lab.ip).server);
     let class = plan.class_towards(direction, flow, on_wan(plan), port, server);
     let goodput_bps = if seconds > 0.0 { bytes as f64 * 8.0 / seconds } else { 0.0 };
-    Some(Back { target_bps: class.and_then(flow_rate), bytes, goodput_bps })
+    let name = class.map_or(String::new(), |c| c.name.clone());
+    Some(Back { class: name, target_bps: class.and_then(flow_rate), bytes, goodput_bps })
 }
 
 fn exchanges(seen: traffic::Exchanges) -> Exchanges {
@@ -320,6 +317,9 @@ mod tests {
                 src: SocketAddr::from((crate::hosts::CLIENT, client_port(0))),
                 dst: SocketAddr::from((crate::hosts::SERVER, 5000)),
                 class: "ten".into(),
+                bytes: 0,
+                bps: 0.0,
+                target_bps: None,
                 pass_reason: Some("mptcp".into()),
                 held_bytes: 0,
                 held_us: 0,
