@@ -48,6 +48,8 @@ pub struct Steered {
     ack_ports: [bool; 2],
     /// Frames on their way out, by port and time: what went past the gateway, and what it sent meanwhile.
     out: [VecDeque<(Time, Frame)>; 2],
+    /// By port: when what left last was due.
+    last: [Time; 2],
     flows: Flows,
     stats: SteerStats,
     /// Frames received that went past the gateway, those of them dropped, all frames sent, and those that were
@@ -64,6 +66,7 @@ impl Steered {
             gateway: Gateway::hooked(config),
             ack_ports: [lan, wan],
             out: [VecDeque::new(), VecDeque::new()],
+            last: [Time::ZERO; 2],
             flows,
             stats: SteerStats::default(),
             account: Ledger::default(),
@@ -121,9 +124,11 @@ impl Steered {
     }
 
     /// What becomes of a segment: the tests of the programs in the kernel, in their order.
-    fn action(&self, cx: &Cx<'_>, port: Port, frame: &Frame, packet: &Packet, tcp: &Tcp) -> Action {
+    fn action(&mut self, cx: &Cx<'_>, port: Port, frame: &Frame, packet: &Packet, tcp: &Tcp) -> Action {
         let shaped = self.ack_ports[usize::from(port.0)];
         if tcp.flags.contains(Flags::SYN) {
+            // A new connection may be one that does not pass.
+            self.flows.look_again(&Key::of_data(packet, tcp));
             // The window of an answer may have to be sized before the sender sees it.
             let answers = tcp.flags.contains(Flags::ACK);
             return if answers && shaped { Action::Take } else { Action::Copy };
@@ -222,6 +227,10 @@ impl Node for Steered {
             let (at, frame) = self.out[usize::from(port.0)].pop_front()?;
             if self.stamp(cx, &frame) {
                 self.account.sent += 1;
+                // What the gateway makes up for after its port was closed is older than what has passed.
+                let last = &mut self.last[usize::from(port.0)];
+                let at = at.max(*last);
+                *last = at;
                 return Some(Transmit { port, at, frame });
             }
             self.stats.discarded += 1;

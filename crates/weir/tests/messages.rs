@@ -7,13 +7,20 @@ use weir::config::{self, experiment, Source};
 use weir::result::World;
 
 const GATEWAY: &str = r#"[ports]
-lan = "eth0"
-wan = "eth1"
+dev = "eth1"
 
 [[gateway.class]]
 name = "up"
 match = [{ src = "10.0.0.0/8", dst_port = 5001 }]
 ack = { preset = "ack-shaper", flow_rate = "10Mbit" }
+"#;
+
+const WAN: &str = r#"[ports]
+lan = "eth0"
+wan = "eth1"
+
+[path]
+rtt = "40ms"
 "#;
 
 const EXPERIMENT: &str = r#"name = "x"
@@ -46,7 +53,17 @@ const CASES: &[(&str, &str, &str, &str)] = &[
     ("wrong type", GATEWAY, "\"up\"", "[\"up\"]"),
     ("wrong type: table expected", EXPERIMENT, "[path]\nrtt = \"40ms\"\nwan", "path = \"fast\"\nwan"),
     ("wrong type: array of tables expected", EXPERIMENT, "[[flow]]", "[flow]"),
-    ("missing key", GATEWAY, "wan = \"eth1\"", ""),
+    ("missing key", GATEWAY, "dev = \"eth1\"", ""),
+    ("the second interface of a gateway", GATEWAY, "dev = \"eth1\"", "lan = \"eth0\"\nwan = \"eth1\""),
+    ("modes of XDP", GATEWAY, "\"eth1\"", "\"eth1\"\nmode = \"native\"\nzero_copy = true"),
+    ("too long a batch", GATEWAY, "\"eth1\"", "\"eth1\"\nbatch_delay = \"20ms\""),
+    ("too long a spin", GATEWAY, "\"eth1\"", "\"eth1\"\nspin = \"2ms\""),
+    ("waiting for no time", GATEWAY, "\"eth1\"", "\"eth1\"\nwait = \"0s\""),
+    ("a gateway that controls nothing", GATEWAY, "ack = { preset = \"ack-shaper\", flow_rate = \"10Mbit\" }", ""),
+    ("an emulator without an interface", WAN, "lan = \"eth0\"\nwan = \"eth1\"", "wait = \"1s\""),
+    ("an emulator with half a pair", WAN, "wan = \"eth1\"", ""),
+    ("an emulator with one interface and two", WAN, "lan = \"eth0\"", "dev = \"eth2\"\nlan = \"eth0\""),
+    ("batches of an emulator", WAN, "\"eth1\"", "\"eth1\"\nbatch_delay = \"1ms\""),
     ("missing key of an inline table", GATEWAY, ", flow_rate = \"10Mbit\"", ""),
     ("missing table", GATEWAY, "[[gateway.class]]\nname", "[path]\nfoo"),
     ("empty file", EXPERIMENT, EXPERIMENT, ""),
@@ -68,7 +85,7 @@ const CASES: &[(&str, &str, &str, &str)] = &[
     ("bad prefix: too long", GATEWAY, "10.0.0.0/8", "10.0.0.0/33"),
     ("bad prefix: a name", GATEWAY, "10.0.0.0/8", "example.org"),
     ("bad port", GATEWAY, "5001", "\"5008-5001\""),
-    ("both ports are one interface", GATEWAY, "eth1", "eth0"),
+    ("both ports are one interface", WAN, "eth1", "eth0"),
     ("not an interface", GATEWAY, "eth1", "../etc/passwd"),
     ("a preset that does not exist yet", GATEWAY, "ack-shaper", "postack"),
     ("a preset that never existed", GATEWAY, "ack-shaper", "ack-shapper"),
@@ -150,6 +167,10 @@ const CASES: &[(&str, &str, &str, &str)] = &[
         "[sweep]\nseed = [1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22]\ntcp.initial_window = [1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22]\ntcp.quick_acks = [1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22]\n[path]",
     ),
     ("what the gateway holds without one", EXPERIMENT, "[path]", "series = [\"held\"]\n[path]"),
+    ("a box that does not exist", EXPERIMENT, "[path]", "[lab]\nbox = \"ruoter\"\n[path]"),
+    ("a version of IP that does not exist", EXPERIMENT, "[path]", "[lab]\nip = 5\n[path]"),
+    ("a LAN of a host", EXPERIMENT, "[path]", "[lab]\nbox = \"host\"\n[path.lan]\ndelay = \"1ms\"\n[path]"),
+    ("an experiment's gateway that controls nothing", EXPERIMENT, "[path]", "[[gateway.class]]\nname = \"a\"\n[path]"),
     ("hosts without a side", EXPERIMENT, "[[flow]]", "[[host]]\nname = \"a\"\n[[flow]]"),
     (
         "a second group of hosts of the same name",
@@ -226,6 +247,20 @@ const CASES: &[(&str, &str, &str, &str)] = &[
     ("a metric that does not exist", EXPERIMENT, "goodput_bps", "godput_bps"),
     ("something that cannot be measured", EXPERIMENT, "flow.bulk.*.goodput_bps", "disk.free"),
     ("a flow that does not exist", EXPERIMENT, "flow.bulk.*", "flow.bulky.*"),
+    ("loss of TCP", EXPERIMENT, "goodput_bps", "loss"),
+    ("the end of a flow without one", EXPERIMENT, "goodput_bps", "fct_s"),
+    ("a queue of a link without a rate", EXPERIMENT, "flow.bulk.*.goodput_bps", "link.lan.out.queue_us.p99"),
+    ("drops of a bare link", EXPERIMENT, "flow.bulk.*.goodput_bps", "link.lan.*.drops"),
+    ("the other direction of a flow with one", EXPERIMENT, "goodput_bps", "back.goodput_bps"),
+    (
+        "what classes never have",
+        EXPERIMENT,
+        "[[expect]]\nwhat = \"flow.bulk.*.goodput_bps\"",
+        "[[gateway.class]]\nname = \"a\"\nack = { preset = \"ack-shaper\", flow_rate = \"1Mbit\" }\n[[expect]]\nwhat = \"class.a.queue_peak_bytes\"",
+    ),
+    ("requests of a bulk flow", EXPERIMENT, "count = 2", "request = \"1kB\""),
+    ("requests without answers", EXPERIMENT, "count = 2", "kind = \"request\"\nrequest = \"1kB\"\nbytes = \"1MB\""),
+    ("a kind that does not exist", EXPERIMENT, "count = 2", "kind = \"twoway\""),
     ("no gateway to measure", EXPERIMENT, "flow.bulk.*.goodput_bps", "gateway.cpu_s"),
     ("an interval of unknown length", EXPERIMENT, "goodput_bps", "interval_bps"),
     ("a window that means nothing", EXPERIMENT, "tolerance", "window = \"1s\"\ntolerance"),
@@ -268,15 +303,17 @@ const REFUSED: &[(&str, World, &str, &str)] = &[
         "[[flow]]",
         "[[host]]\nname = \"a\"\nside = \"lan\"\n[[flow]]\nclient = \"a\"",
     ),
+    ("flows both ways, which the simulator does not have", World::Sim, "count = 2", "kind = \"two-way\""),
     ("UDP, which the lab does not have", World::Lab, "count = 2", "protocol = \"udp\"\nrate = \"1Mbit\""),
     ("more flows than the lab can have", World::Lab, "count = 2", "count = 10_001"),
     ("more arrivals than the lab can have", World::Lab, "count = 2", "arrivals = \"900us\""),
+    ("IPv6, which the simulator does not have", World::Sim, "[path]", "[lab]\nip = 6\n[path]"),
     ("times too fine for the lab", World::Lab, "tolerance", "from = \"1500us\"\ntolerance"),
 ];
 
 #[test]
 fn the_files_are_right_before_anything_is_replaced() {
-    for text in [GATEWAY, EXPERIMENT] {
+    for text in [GATEWAY, WAN, EXPERIMENT] {
         config::parse(&Source::new("f.toml", text)).unwrap_or_else(|e| panic!("{e}"));
     }
 }

@@ -120,6 +120,14 @@ impl Gateway {
         Gateway::with_table(config, table, Slots::Shared(slots), true)
     }
 
+    /// A gateway on its own whose flow records live in shared memory: what was learnt from handshakes outlives
+    /// it.
+    pub fn with_records(config: Config, records: &'static mut [Record]) -> Gateway {
+        let table = Table::shared(records, config.seed);
+        let slots = Slots::own(table.capacity());
+        Gateway::with_table(config, table, slots, false)
+    }
+
     fn with_table(config: Config, table: Table, slots: Slots, hooked: bool) -> Gateway {
         let classes = vec![ClassStats::default(); config.classes.len()];
         let mut gateway = Gateway {
@@ -408,14 +416,13 @@ impl Node for Gateway {
                 return Some(t);
             }
             if !self.run_release(cx, writable) {
-                self.outbox.set_blocked();
                 return None;
             }
         }
     }
 
-    fn next_deadline(&self) -> Option<Time> {
-        self.outbox.front().or_else(|| self.wheel.next())
+    fn next_deadline(&self, writable: PortSet) -> Option<Time> {
+        self.outbox.due(writable).or_else(|| self.wheel.next())
     }
 }
 

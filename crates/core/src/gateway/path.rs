@@ -354,11 +354,14 @@ impl Gateway {
         self.still_passes(i);
     }
 
-    /// The kernel is told again: it asks when it has forgotten.
+    /// The kernel is told again: it asks when it has forgotten, and after a SYN, which may open a connection that
+    /// does not pass.
     fn still_passes(&mut self, i: u32) -> PassReason {
         self.hide(i);
         let r = &self.table[i];
-        self.verdicts.pass(r.key.reversed());
+        if self.table.find(&r.key.opening()).is_none() {
+            self.verdicts.pass(r.key.reversed());
+        }
         PassReason::ALL[usize::from(r.pass) % PassReason::ALL.len()]
     }
 }

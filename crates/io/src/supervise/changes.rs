@@ -142,7 +142,7 @@ fn undo(change: &Change) -> io::Result<Option<String>> {
         },
         Change::Observer { interface } => {
             if is_same(interface)? {
-                crate::bpf::remove_filter(interface.index);
+                crate::bpf::remove_filters(interface.index);
             }
             Ok(None)
         }

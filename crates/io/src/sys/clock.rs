@@ -14,6 +14,11 @@ pub fn now() -> Time {
     Time::from_nanos(read(libc::CLOCK_MONOTONIC))
 }
 
+/// Nanoseconds of CLOCK_REALTIME, the clock of the stamps on received frames.
+pub fn wall() -> u64 {
+    read(libc::CLOCK_REALTIME)
+}
+
 /// CPU time that this thread has used.
 pub fn thread_cpu() -> Duration {
     Duration::from_nanos(read(libc::CLOCK_THREAD_CPUTIME_ID))

@@ -9,7 +9,7 @@ use weir_core::gateway::{Gateway, Verdict};
 use weir_core::steer::Slot;
 
 /// Fewest passing flows that are remembered.
-const MIN_PASSING: usize = 1024;
+pub(super) const MIN_PASSING: usize = 1024;
 
 /// Has no random seed; the tables are never iterated.
 type Hasher = BuildHasherDefault<DefaultHasher>;
@@ -48,6 +48,11 @@ impl Flows {
             return Known::Passes;
         }
         Known::Not
+    }
+
+    /// Forgets that the flow passes.
+    pub(super) fn look_again(&mut self, ack_key: &Key) {
+        self.passing.remove(ack_key);
     }
 
     /// Fetches what the gateway has decided.

@@ -13,8 +13,11 @@ pub mod experiment;
 mod flow;
 pub mod gateway;
 mod host;
+mod lab;
 mod measure;
+mod measured;
 pub mod path;
+pub mod ports;
 mod reader;
 mod sweep;
 mod tcp;
@@ -31,7 +34,7 @@ pub enum File {
     /// An experiment with `[sweep]`: its runs, at least one.
     Sweep(Vec<experiment::Run>),
     /// `gateway.toml`: `[ports]` and `[gateway]`.
-    Gateway(gateway::GatewayFile),
+    Gateway(Box<gateway::GatewayFile>),
     /// `[ports]` and `[path]`.
     Wan(Box<path::WanFile>),
 }
@@ -44,7 +47,7 @@ pub fn parse(source: &Source) -> Result<File, Errors> {
         ["ports", "path", "flow"].map(|key| table.get_ref().contains_key(key))
     };
     match has {
-        [true, false, false] => gateway::parse(source).map(File::Gateway),
+        [true, false, false] => gateway::parse(source).map(|g| File::Gateway(Box::new(g))),
         [true, true, false] => path::parse_wan(source).map(|w| File::Wan(Box::new(w))),
         _ => experiments(source),
     }

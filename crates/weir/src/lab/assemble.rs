@@ -1,14 +1,15 @@
 //! From what the processes of a lab report to the result.
 
 use super::counters::Counters;
-use crate::hosts::{client_port, CLIENT, SERVER};
+use crate::hosts::{client_port, Addresses};
+use crate::observe::flow_rate;
 use crate::plan::{Flow, Plan};
 use crate::result::{
-    ClassResult, Counts, FlowResult, GatewayResult, LinkResult, MadeBy, Quantiles, RunResult, Seen, Series,
-    Status, World, SCHEMA,
+    Back, ClassResult, Counts, Exchanges, FlowResult, GatewayResult, Latency, LinkResult, MadeBy, Quantiles,
+    RunResult, Seen, Series, Status, World, SCHEMA,
 };
-use crate::run::{EmulatorReport, GatewayFlow, GatewayReport};
-use crate::traffic::{FlowReport, Report};
+use crate::run::{EmulatorReport, GatewayClass, GatewayFlow, GatewayReport};
+use crate::traffic::{self, FlowReport, Report};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use weir_core::gateway::{ClassConfig, Direction};
@@ -24,8 +25,8 @@ pub struct Measured {
     pub gateway: Option<GatewayReport>,
     /// Of the emulators.
     pub emulators: Vec<EmulatorReport>,
-    /// Of the gateway's interfaces.
-    pub lan: Counters,
+    /// Of the box's interface towards the clients, if it has one.
+    pub lan: Option<Counters>,
     /// Likewise, towards the servers.
     pub wan: Counters,
     /// Set-up to tear-down.
@@ -108,7 +109,7 @@ impl Measured {
         let got = receiver.received.as_ref();
         let bins = got.map_or(Vec::new(), |r| r.bins.dense(covered.as_nanos()));
         let mut seen = Seen {
-            class: plan.class_of(flow, CLIENT.into(), Some(client_port(n)), SERVER.into()),
+            class: plan.class_of(flow, on_wan(plan), Some(client_port(n)), Addresses::of(plan.lab.ip).server),
             bytes: got.map_or(0, |r| r.bytes_in_time),
             bins: &bins,
             opened: client.opened_ns.map(nanos),
@@ -122,7 +123,9 @@ impl Measured {
             seen.rtt_us = sent.rtt_us.map_or(Quantiles::default(), |q| Quantiles { p50: q.p50, p99: q.p99 });
         }
         let mut row = seen.row(plan, flow, covered);
-        if let Some(record) = self.seen(flow, n) {
+        row.back = back(plan, flow, n, (client, server), row.end_s - row.start_s);
+        row.exchanges = client.exchanges.map(exchanges);
+        if let Some(record) = self.seen(plan, flow, n) {
             row.pass_reason = record.pass_reason.clone();
             if !record.class.is_empty() {
                 row.class = record.class.clone();
@@ -132,9 +135,9 @@ impl Measured {
     }
 
     /// The gateway's record of a flow.
-    fn seen(&self, flow: &Flow, n: usize) -> Option<&GatewayFlow> {
-        let client = SocketAddr::new(IpAddr::V4(CLIENT), client_port(n));
-        let server = SocketAddr::new(IpAddr::V4(SERVER), flow.server_port);
+    fn seen(&self, plan: &Plan, flow: &Flow, n: usize) -> Option<&GatewayFlow> {
+        let client = SocketAddr::new(on_wan(plan), client_port(n));
+        let server = SocketAddr::new(Addresses::of(plan.lab.ip).server, flow.server_port);
         let (src, dst) = match flow.direction() {
             Direction::Out => (client, server),
             Direction::In => (server, client),
@@ -147,17 +150,13 @@ impl Measured {
         Some(self.gateway.as_ref().map_or_else(GatewayResult::default, |g| g.gateway.clone()))
     }
 
-    /// Classes as the gateway reports them, with the goodput that only the receivers know.
+    /// Classes as the gateway reports them, with what only the flows tell.
     fn classes(&self, plan: &Plan, flows: &[FlowResult]) -> Vec<ClassResult> {
         let configured = plan.gateway.iter().flat_map(|g| &g.classes);
         let row = |class: &ClassConfig| {
             let reported = self.gateway.iter().flat_map(|g| &g.classes).find(|c| c.name == class.name);
-            let own = flows.iter().filter(|f| f.class == class.name);
-            ClassResult {
-                name: class.name.clone(),
-                bps: own.map(|f| f.goodput_bps).sum(),
-                ..reported.cloned().unwrap_or_default()
-            }
+            let row = reported.map_or(ClassResult::default(), GatewayClass::result);
+            ClassResult { name: class.name.clone(), ..row }.with(flows)
         };
         configured.map(row).collect()
     }
@@ -165,12 +164,11 @@ impl Measured {
     /// What emulators report of their links; of bare ones, what the gateway's interfaces counted.
     fn links(&self) -> Vec<LinkResult> {
         let (lan, wan) = (self.lan, self.wan);
-        let counted = [
-            ("lan.out", lan.rx_packets, lan.rx_bytes),
-            ("lan.back", lan.tx_packets, lan.tx_bytes),
-            ("wan.out", wan.tx_packets, wan.tx_bytes),
-            ("wan.back", wan.rx_packets, wan.rx_bytes),
-        ];
+        let lan = lan.map(|lan| {
+            [("lan.out", lan.rx_packets, lan.rx_bytes), ("lan.back", lan.tx_packets, lan.tx_bytes)]
+        });
+        let wan = [("wan.out", wan.tx_packets, wan.tx_bytes), ("wan.back", wan.rx_packets, wan.rx_bytes)];
+        let counted = lan.into_iter().flatten().chain(wan);
         let row = |(name, packets, bytes): (&str, u64, u64)| {
             let reported = self.emulators.iter().flat_map(|e| &e.links).find(|l| l.name == name);
             reported.cloned().unwrap_or_else(|| LinkResult {
@@ -181,8 +179,43 @@ impl Measured {
                 ..LinkResult::default()
             })
         };
-        counted.into_iter().map(row).collect()
+        counted.map(row).collect()
     }
+}
+
+/// The other direction of a flow that goes both ways and lasted so long.
+fn back(
+    plan: &Plan,
+    flow: &Flow,
+    n: usize,
+    (client, server): (&FlowReport, &FlowReport),
+    seconds: f64,
+) -> Option<Back> {
+    let (receiver, direction) = match flow.direction() {
+        Direction::Out => (client, Direction::In),
+        Direction::In => (server, Direction::Out),
+    };
+    let bytes = receiver.received.as_ref()?.bytes_in_time;
+    let (port, server) = (Some(client_port(n)), Addresses::of(plan.lab.ip).server);
+    let class = plan.class_towards(direction, flow, on_wan(plan), port, server);
+    let goodput_bps = if seconds > 0.0 { bytes as f64 * 8.0 / seconds } else { 0.0 };
+    let name = class.map_or(String::new(), |c| c.name.clone());
+    Some(Back { class: name, target_bps: class.and_then(flow_rate), bytes, goodput_bps })
+}
+
+fn exchanges(seen: traffic::Exchanges) -> Exchanges {
+    let us = |ns: u64| ns / 1000;
+    let latency = seen.latency_ns.map_or(Latency::default(), |q| Latency {
+        p50: us(q.p50),
+        p90: us(q.p90),
+        p99: us(q.p99),
+    });
+    Exchanges { count: seen.count, latency_us: latency }
+}
+
+/// The clients' address where the gateway and the servers see it.
+fn on_wan(plan: &Plan) -> IpAddr {
+    Addresses::of(plan.lab.ip).client_on_wan(plan.lab.kind)
 }
 
 fn made_by(plan: &Plan) -> MadeBy {
@@ -240,7 +273,7 @@ mod tests {
             servers: report(server),
             gateway: None,
             emulators: vec![],
-            lan: Counters { rx_packets: 40, ..Counters::default() },
+            lan: Some(Counters { rx_packets: 40, ..Counters::default() }),
             wan: Counters::default(),
             wall: std::time::Duration::from_secs(2),
             interrupted: false,
@@ -281,9 +314,12 @@ mod tests {
         let mut m = measured();
         m.gateway = Some(GatewayReport {
             flows: vec![GatewayFlow {
-                src: SocketAddr::from((CLIENT, client_port(0))),
-                dst: SocketAddr::from((SERVER, 5000)),
+                src: SocketAddr::from((crate::hosts::CLIENT, client_port(0))),
+                dst: SocketAddr::from((crate::hosts::SERVER, 5000)),
                 class: "ten".into(),
+                bytes: 0,
+                bps: 0.0,
+                target_bps: None,
                 pass_reason: Some("mptcp".into()),
                 held_bytes: 0,
                 held_us: 0,

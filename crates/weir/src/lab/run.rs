@@ -10,7 +10,7 @@ use super::{capture, flows, prerequisites, Options};
 use crate::plan::Plan;
 use crate::progress::Progress;
 use crate::result::{RunResult, Status};
-use crate::run::{EmulatorReport, GatewayReport};
+use crate::run::{EmulatorReport, GatewayFlow, GatewayReport};
 use crate::traffic::{monotonic, Report, Spec, GO, READY, STOP};
 use serde::de::DeserializeOwned;
 use std::path::{Path, PathBuf};
@@ -26,6 +26,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const LEAD: Nanos = Nanos::from_millis(50);
 /// How often the processes are looked at.
 const LOOK: Duration = Duration::from_millis(10);
+
+/// How often the gateway's report is read while traffic runs.
+const LISTEN: Nanos = Nanos::from_secs(1);
 
 /// A result, and what it does not tell.
 #[derive(Clone, Debug)]
@@ -56,14 +59,14 @@ pub fn run(plan: &Plan, experiment: &str, options: &Options) -> Result<Outcome, 
 
     let mut devices = Devices::start(&mut site, plan, experiment, &layout, options)?;
     let captures = match &options.pcap {
-        Some(directory) => capture::start(&mut site, directory)?,
+        Some(directory) => capture::start(&mut site, &layout, directory)?,
         None => Vec::new(),
     };
     let mut traffic = Traffic::start(&mut site, plan, options)?;
     let (clients, servers) = traffic.play(plan, options, &mut devices)?;
     drop(traffic);
 
-    let (lan, wan) = site.gateway_counters()?;
+    let (lan, wan) = site.box_counters(&layout)?;
     let (gateway, emulators) = devices.end(&mut faults);
     capture::end(captures, &mut faults);
     drop(site);
@@ -100,7 +103,9 @@ fn identifier(options: &Options) -> Result<String, String> {
 /// The gateway and the emulators.
 struct Devices {
     gateway: Option<(Child, PathBuf)>,
-    emulators: Vec<(Child, PathBuf)>,
+    /// What the gateway said of flows, which are no longer active at its end.
+    said: Vec<GatewayFlow>,
+    emulators: Vec<(Place, Child, PathBuf)>,
 }
 
 impl Devices {
@@ -111,34 +116,58 @@ impl Devices {
         layout: &Layout,
         options: &Options,
     ) -> Result<Devices, String> {
-        let mut devices = Devices { gateway: None, emulators: Vec::new() };
-        for &place in &layout.places {
-            match place {
-                Place::Lan | Place::Wan => {
-                    let config = emulator_config(plan, place);
-                    devices.emulators.push(device(site, place, "wan", &config, options)?);
-                }
-                Place::Gateway if plan.gateway.is_some() => {
-                    let config = gateway_config(experiment)?;
-                    devices.gateway = Some(device(site, place, "run", &config, options)?);
-                }
-                Place::Gateway | Place::Clients | Place::Servers => {}
-            }
+        let mut devices = Devices { gateway: None, said: Vec::new(), emulators: Vec::new() };
+        for &place in layout.places.iter().filter(|p| matches!(p, Place::Lan | Place::Wan)) {
+            let config = emulator_config(plan, place);
+            let (child, report) = device(site, place, "wan", &config, options)?;
+            devices.emulators.push((place, child, report));
+        }
+        if plan.gateway.is_some() {
+            let config = gateway_config(experiment, layout)?;
+            devices.gateway = Some(device(site, layout.gateway().0, "run", &config, options)?);
         }
         Ok(devices)
     }
 
     fn check(&mut self) -> Result<(), String> {
-        let all = self.gateway.iter_mut().chain(&mut self.emulators);
-        all.map(|(child, _)| child).try_for_each(Child::check)
+        let emulators = self.emulators.iter_mut().map(|(_, child, _)| child);
+        self.gateway.iter_mut().map(|(child, _)| child).chain(emulators).try_for_each(Child::check)
+    }
+
+    /// Keeps what the gateway says of its active flows.
+    fn listen(&mut self) {
+        let Some((_, file)) = &self.gateway else { return };
+        let text = std::fs::read_to_string(file).unwrap_or_default();
+        // It writes its first report after a second.
+        let Ok(report) = serde_json::from_str::<GatewayReport>(&text) else { return };
+        self.said.retain(|old| report.flows.iter().all(|new| (new.src, new.dst) != (old.src, old.dst)));
+        self.said.extend(report.flows);
     }
 
     /// Ends them, the gateway first, and reads what they report.
-    fn end(self, faults: &mut Vec<String>) -> (Option<GatewayReport>, Vec<EmulatorReport>) {
-        let gateway = self.gateway.map(|(child, file)| collect(child, &file, faults).unwrap_or_default());
-        let emulators = self.emulators.into_iter();
-        (gateway, emulators.filter_map(|(child, file)| collect(child, &file, faults)).collect())
+    fn end(mut self, faults: &mut Vec<String>) -> (Option<GatewayReport>, Vec<EmulatorReport>) {
+        self.listen();
+        let mut gateway: Option<GatewayReport> =
+            self.gateway.map(|(child, file)| collect(child, &file, faults).unwrap_or_default());
+        if let Some(report) = &mut gateway {
+            // What it says last comes first, where it is looked for.
+            report.flows.extend(self.said);
+        }
+        let mut emulators = Vec::new();
+        for (place, child, file) in self.emulators {
+            let report: Option<EmulatorReport> = collect(child, &file, faults);
+            emulators.extend(report.map(|report| named(report, place)));
+        }
+        (gateway, emulators)
     }
+}
+
+/// The links of an emulator, which calls them `wan.out` and `wan.back`, by the names that the plan has for them.
+fn named(mut report: EmulatorReport, place: Place) -> EmulatorReport {
+    for link in report.links.iter_mut().filter(|_| place == Place::Lan) {
+        link.name = link.name.replacen("wan", "lan", 1);
+    }
+    report
 }
 
 /// Starts `weir COMMAND CONFIG --json REPORT` and waits until it is ready.
@@ -150,8 +179,8 @@ fn device(
     options: &Options,
 ) -> Result<(Child, PathBuf), String> {
     let directory = site.directory()?;
-    let file = directory.join(format!("{}.toml", place.suffix()));
-    let report = directory.join(format!("{}.json", place.suffix()));
+    let file = directory.join(format!("{command}-{}.toml", place.suffix()));
+    let report = directory.join(format!("{command}-{}.json", place.suffix()));
     std::fs::write(&file, config).map_err(|e| format!("{}: {e}", file.display()))?;
     let mut program = Command::new(&options.program);
     program.arg(command).arg(&file).arg("--json").arg(&report);
@@ -210,6 +239,7 @@ impl Traffic {
         let mut deadline = epoch + plan.duration + Nanos::from_nanos(PATIENCE.as_nanos() as u64);
         let (mut clients, mut servers) = (None, None);
         let mut stopped = false;
+        let mut listen = epoch + LISTEN;
         loop {
             if clients.is_none() {
                 clients = report(&mut self.clients)?;
@@ -223,6 +253,10 @@ impl Traffic {
             devices.check()?;
             let now = monotonic();
             progress.at(now.since(epoch));
+            if now >= listen {
+                listen = now + LISTEN;
+                devices.listen();
+            }
             if options.stop.load(Ordering::Relaxed) && !stopped {
                 stopped = true;
                 deadline = deadline.min(now + Nanos::from_nanos(PATIENCE.as_nanos() as u64));

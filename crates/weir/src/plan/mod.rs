@@ -13,10 +13,12 @@
 //! connection; [`Flow::direction`] says which of the two sends the data.
 
 mod flow;
+mod lab;
 mod measure;
 mod network;
 
-pub use flow::{Arrivals, Flow, FlowGroup, Length, Ports, Protocol, Tcp, SHORTHANDS};
+pub use flow::{Arrivals, Flow, FlowGroup, Kind, Length, Ports, Protocol, Tcp, SHORTHANDS};
+pub use lab::{BoxKind, Ip, Lab};
 pub use measure::{
     Aggregate, Expect, Measure, Metric, Op, Reference, ReferenceRow, Subject, Target, Tolerance,
 };
@@ -45,6 +47,8 @@ pub struct Plan {
     pub seed: u64,
     /// The links.
     pub path: Path,
+    /// The gateway's box in the lab.
+    pub lab: Lab,
     /// Hosts beyond the two that every path has, each behind an access link of its own. Simulator only.
     pub hosts: Vec<HostGroup>,
     /// The gateway; `None` for a plain bridge.
@@ -77,6 +81,7 @@ impl Plan {
             bin: Duration::from_millis(10),
             seed: 1,
             path: Path::default(),
+            lab: Lab::default(),
             hosts: Vec::new(),
             gateway: None,
             groups: Vec::new(),
@@ -121,9 +126,21 @@ impl Plan {
         client_port: Option<u16>,
         server: IpAddr,
     ) -> Option<&ClassConfig> {
+        self.class_towards(flow.direction(), flow, client, client_port, server)
+    }
+
+    /// As [`Plan::class_of`], of what a flow sends in one direction.
+    pub fn class_towards(
+        &self,
+        direction: Direction,
+        flow: &Flow,
+        client: IpAddr,
+        client_port: Option<u16>,
+        server: IpAddr,
+    ) -> Option<&ClassConfig> {
         let client = (client, client_port);
         let server = (server, Some(flow.server_port));
-        let (src, dst) = match flow.direction() {
+        let (src, dst) = match direction {
             Direction::Out => (client, server),
             Direction::In => (server, client),
         };
@@ -138,9 +155,11 @@ impl Plan {
                 && ports(&m.dst_port, dst.1)
                 && m.vlan.is_none_or(|v| v == 0)
         };
-        self.gateway.as_ref()?.classes.iter().find(|c| {
-            c.direction == flow.direction() && (c.matches.is_empty() || c.matches.iter().any(takes))
-        })
+        self.gateway
+            .as_ref()?
+            .classes
+            .iter()
+            .find(|c| c.direction == direction && (c.matches.is_empty() || c.matches.iter().any(takes)))
     }
 }
 

@@ -1,8 +1,10 @@
 //! The core's nodes as engines of the driver.
 
-use super::report::{self, Writer};
-use super::{link_config, Emulator, EmulatorReport, GatewayReport, SteeringReport};
-use crate::observe;
+use super::live::Meters;
+use super::report;
+use super::writer::Writer;
+use super::{link_config, EmulatorReport, GatewayReport, SteeringReport};
+use crate::{observe, plan};
 use weir_core::flow::Record;
 use weir_core::frame::Frame;
 use weir_core::gateway::{Config, Gateway};
@@ -18,11 +20,17 @@ pub(super) struct GatewayEngine {
     gateway: Gateway,
     restarts: u32,
     writer: Writer,
+    meters: Meters,
 }
 
 impl GatewayEngine {
     pub(super) fn new(config: Config, records: &'static mut [Record], restarts: u32, writer: Writer) -> Self {
-        GatewayEngine { gateway: Gateway::with_records(config, records), restarts, writer }
+        GatewayEngine {
+            gateway: Gateway::with_records(config, records),
+            restarts,
+            writer,
+            meters: Meters::default(),
+        }
     }
 }
 
@@ -33,8 +41,8 @@ impl Node for GatewayEngine {
     fn poll_transmit(&mut self, cx: &mut Cx<'_>, writable: PortSet) -> Option<Transmit> {
         self.gateway.poll_transmit(cx, writable)
     }
-    fn next_deadline(&self) -> Option<Time> {
-        self.gateway.next_deadline()
+    fn next_deadline(&self, writable: PortSet) -> Option<Time> {
+        self.gateway.next_deadline(writable)
     }
 }
 
@@ -47,24 +55,30 @@ impl Engine for GatewayEngine {
     }
     fn verdicts(&mut self, out: &mut Vec<(FlowKey, Verdict)>) {
         let room = out.capacity() - out.len();
-        out.extend(self.gateway.verdicts(room).map(|v| {
-            let k = v.ack_key;
+        out.extend(self.gateway.verdicts(room).filter_map(|v| {
+            let (k, verdict) = match v {
+                weir_core::gateway::Verdict::Shape { ack_key, .. } => (ack_key, Verdict::Take),
+                weir_core::gateway::Verdict::Pass { ack_key } => (ack_key, Verdict::Pass),
+                weir_core::gateway::Verdict::Forget { .. } => return None,
+            };
             let key = FlowKey::new((k.src_ip(), k.src_port), (k.dst_ip(), k.dst_port), k.vlan, k.inner_vlan);
-            (key, if v.pass { Verdict::Pass } else { Verdict::Take })
+            Some((key, verdict))
         }));
     }
     fn report(&mut self, report: &Report<'_>) {
-        let gateway = &self.gateway;
-        let restarts = self.restarts;
-        self.writer.write(report, |last| GatewayReport {
-            schema: crate::result::SCHEMA,
-            wall_s: report.wall.as_secs_f64(),
-            gateway: observe::gateway(gateway.stats(), report.cpu),
-            classes: observe::classes(gateway),
-            details: report::details(gateway),
-            flows: report::flows(gateway, last),
-            passed: report::passed(gateway.stats()),
-            steering: SteeringReport::of(report, restarts),
+        let GatewayEngine { gateway, meters, restarts, writer } = self;
+        writer.write(report, || {
+            let (classes, flows) = meters.look(gateway, report.now);
+            GatewayReport {
+                schema: crate::result::SCHEMA,
+                wall_s: report.wall.as_secs_f64(),
+                degraded: None,
+                gateway: observe::gateway(gateway.stats(), report.cpu),
+                classes,
+                flows,
+                passed: report::passed(gateway.stats()),
+                steering: SteeringReport::of(report, *restarts),
+            }
         });
     }
 }
@@ -72,16 +86,15 @@ impl Engine for GatewayEngine {
 /// The emulator: two links side by side.
 pub(super) struct EmulatorEngine {
     path: Path,
-    name: String,
     writer: Writer,
 }
 
 impl EmulatorEngine {
-    pub(super) fn new(emulator: &Emulator, writer: Writer) -> Self {
+    pub(super) fn new(path: &plan::Path, seed: u64, writer: Writer) -> Self {
         // Each direction draws its own losses.
-        let out = link_config(&emulator.out, emulator.seed);
-        let back = link_config(&emulator.back, emulator.seed ^ 0x9E37_79B9_7F4A_7C15);
-        EmulatorEngine { path: Path::new(out, back), name: emulator.name.clone(), writer }
+        let out = link_config(&path.wan_out, seed);
+        let back = link_config(&path.wan_back, seed ^ 0x9E37_79B9_7F4A_7C15);
+        EmulatorEngine { path: Path::new(out, back), writer }
     }
 }
 
@@ -97,20 +110,20 @@ impl Node for EmulatorEngine {
     fn poll_transmit(&mut self, cx: &mut Cx<'_>, writable: PortSet) -> Option<Transmit> {
         self.path.poll_transmit(cx, writable)
     }
-    fn next_deadline(&self) -> Option<Time> {
-        self.path.next_deadline()
+    fn next_deadline(&self, writable: PortSet) -> Option<Time> {
+        self.path.next_deadline(writable)
     }
 }
 
 impl Engine for EmulatorEngine {
     fn report(&mut self, report: &Report<'_>) {
-        let (path, name) = (&self.path, &self.name);
-        self.writer.write(report, |_| EmulatorReport {
+        let path = &self.path;
+        self.writer.write(report, || EmulatorReport {
             schema: crate::result::SCHEMA,
             wall_s: report.wall.as_secs_f64(),
             links: vec![
-                observe::link(&format!("{name}.out"), path.out(), report.wall),
-                observe::link(&format!("{name}.back"), path.back(), report.wall),
+                observe::link("wan.out", path.out(), report.wall),
+                observe::link("wan.back", path.back(), report.wall),
             ],
             steering: SteeringReport::of(report, 0),
         });
