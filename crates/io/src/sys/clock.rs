@@ -14,6 +14,11 @@ pub fn now() -> Time {
     Time::from_nanos(read(libc::CLOCK_MONOTONIC))
 }
 
+/// CLOCK_REALTIME in nanoseconds, the clock that packets are stamped with.
+pub fn realtime() -> u64 {
+    read(libc::CLOCK_REALTIME)
+}
+
 /// CPU time that this thread has used.
 pub fn thread_cpu() -> Duration {
     Duration::from_nanos(read(libc::CLOCK_THREAD_CPUTIME_ID))

@@ -1,0 +1,126 @@
+//! AF_PACKET: whole frames out of an interface and in from one, with what the kernel knows of their
+//! segmentation and checksum (`PACKET_VNET_HDR`).
+//!
+//! Never with `PACKET_QDISC_BYPASS`: what is sent passes the interface's queueing discipline and its tc
+//! hooks like everything else.
+
+mod receive;
+mod send;
+
+pub use receive::{Receiver, Received};
+pub use send::{Sender, Sending};
+
+use super::{check, check_fd};
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+
+/// An interface as a packet socket sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Device {
+    /// Its number.
+    pub ifindex: u32,
+    /// Its frames begin with an Ethernet header. To others the header that the core works with is not sent.
+    pub ethernet: bool,
+}
+
+/// `struct virtio_net_hdr`, in the byte order of the machine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Vnet {
+    /// See [`Vnet::NEEDS_CHECKSUM`].
+    pub flags: u8,
+    /// Kind of a giant segment, 0 for none.
+    pub gso_type: u8,
+    /// Bytes that the kernel should keep together.
+    pub header: u16,
+    /// Payload of each segment.
+    pub gso_size: u16,
+    /// Where the checksum begins.
+    pub checksum_start: u16,
+    /// Where its field is, from there.
+    pub checksum_offset: u16,
+}
+
+impl Vnet {
+    /// Bytes of the header.
+    pub const LEN: usize = 10;
+    /// Only the pseudo-header is summed.
+    pub const NEEDS_CHECKSUM: u8 = 1;
+
+    /// Reads a header.
+    pub fn read(b: &[u8; Vnet::LEN]) -> Vnet {
+        let word = |i: usize| u16::from_ne_bytes([b[i], b[i + 1]]);
+        Vnet {
+            flags: b[0],
+            gso_type: b[1],
+            header: word(2),
+            gso_size: word(4),
+            checksum_start: word(6),
+            checksum_offset: word(8),
+        }
+    }
+
+    /// The header as bytes.
+    pub fn bytes(&self) -> [u8; Vnet::LEN] {
+        let mut b = [0; Vnet::LEN];
+        (b[0], b[1]) = (self.flags, self.gso_type);
+        let words = [self.header, self.gso_size, self.checksum_start, self.checksum_offset];
+        for (to, word) in b[2..].chunks_exact_mut(2).zip(words) {
+            to.copy_from_slice(&word.to_ne_bytes());
+        }
+        b
+    }
+}
+
+/// A new socket: with the Ethernet header or without. It receives nothing before it is bound with a protocol.
+fn open(ethernet: bool) -> io::Result<OwnedFd> {
+    let kind = if ethernet { libc::SOCK_RAW } else { libc::SOCK_DGRAM };
+    // SAFETY: no pointers; the result is a new descriptor.
+    unsafe { check_fd(libc::socket(libc::AF_PACKET, kind | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK, 0)) }
+}
+
+fn address(ifindex: u32, protocol: u16) -> libc::sockaddr_ll {
+    // SAFETY: zero is a valid address.
+    let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
+    address.sll_family = libc::AF_PACKET as u16;
+    address.sll_ifindex = ifindex as i32;
+    address.sll_protocol = protocol.to_be();
+    address
+}
+
+fn bind(socket: &OwnedFd, ifindex: u32, protocol: u16) -> io::Result<()> {
+    let address = address(ifindex, protocol);
+    let len = size_of_val(&address) as libc::socklen_t;
+    // SAFETY: `address` is valid for reads of `len` bytes.
+    check(unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), len) }).map(drop)
+}
+
+fn set<T>(socket: BorrowedFd<'_>, level: i32, option: i32, value: &T) -> io::Result<()> {
+    let len = size_of::<T>() as libc::socklen_t;
+    let value = (value as *const T).cast();
+    // SAFETY: `value` is valid for reads of `len` bytes.
+    check(unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, value, len) }).map(drop)
+}
+
+/// Room for what waits in the kernel, beyond the limit of the system where that is permitted.
+fn set_buffer(socket: BorrowedFd<'_>, [force, plain]: [i32; 2], bytes: i32) -> io::Result<()> {
+    set(socket, libc::SOL_SOCKET, force, &bytes).or_else(|_| set(socket, libc::SOL_SOCKET, plain, &bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_survive_the_way_through_bytes() {
+        let header = Vnet {
+            flags: 1,
+            gso_type: 0x81,
+            header: 66,
+            gso_size: 1448,
+            checksum_start: 34,
+            checksum_offset: 16,
+        };
+        assert_eq!(Vnet::read(&header.bytes()), header);
+        assert_eq!(Vnet::default().bytes(), [0; 10]);
+    }
+}

@@ -1,0 +1,169 @@
+//! Sending in batches.
+
+use super::{address, bind, open, set, set_buffer, Device, Vnet};
+use crate::sys::check;
+use std::io;
+use std::marker::PhantomData;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+
+/// What may wait in the queueing discipline and the device, as the kernel counts it.
+const SEND_BUFFER: i32 = 4 << 20;
+const ETHERNET: usize = 14;
+
+/// Sends frames out of one interface, past its queueing discipline and its egress hook.
+#[derive(Debug)]
+pub struct Sender {
+    socket: OwnedFd,
+    device: Device,
+    vnet: bool,
+    // The arrays of one call, kept for their memory.
+    parts: Vec<libc::iovec>,
+    ends: Vec<usize>,
+    addresses: Vec<libc::sockaddr_ll>,
+    messages: Vec<libc::mmsghdr>,
+}
+
+// SAFETY: the pointers in the arrays are not followed between calls.
+unsafe impl Send for Sender {}
+
+/// Frames that are put together for one call.
+#[derive(Debug)]
+pub struct Sending<'s, 'f> {
+    sender: &'s mut Sender,
+    frames: PhantomData<&'f [u8]>,
+}
+
+impl Sender {
+    /// A sender on an interface. `vnet`: every frame is preceded by a [`Vnet`] header. It receives nothing.
+    pub fn open(device: Device, vnet: bool) -> io::Result<Sender> {
+        let socket = open(device.ethernet)?;
+        bind(&socket, device.ifindex, 0)?;
+        if vnet {
+            set(socket.as_fd(), libc::SOL_PACKET, libc::PACKET_VNET_HDR, &1i32)?;
+        }
+        set_buffer(socket.as_fd(), [libc::SO_SNDBUFFORCE, libc::SO_SNDBUF], SEND_BUFFER)?;
+        let (parts, ends, addresses, messages) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Ok(Sender { socket, device, vnet, parts, ends, addresses, messages })
+    }
+
+    /// Are frames preceded by a [`Vnet`] header?
+    pub fn has_vnet(&self) -> bool {
+        self.vnet
+    }
+
+    /// What the kernel's programs know the socket by.
+    pub fn cookie(&self) -> io::Result<u64> {
+        let mut cookie = 0u64;
+        let mut len = size_of_val(&cookie) as libc::socklen_t;
+        // SAFETY: `cookie` is valid for writes of `len` bytes.
+        check(unsafe {
+            libc::getsockopt(
+                self.socket.as_raw_fd(),
+                libc::SOL_SOCKET,
+                libc::SO_COOKIE,
+                (&raw mut cookie).cast(),
+                &mut len,
+            )
+        })?;
+        Ok(cookie)
+    }
+
+    /// Begins a batch.
+    pub fn batch<'f>(&mut self) -> Sending<'_, 'f> {
+        self.parts.clear();
+        self.ends.clear();
+        self.addresses.clear();
+        Sending { sender: self, frames: PhantomData }
+    }
+
+    /// Sends frames that need no [`Vnet`] header, in order, and says how many left; see [`Sending::send`].
+    pub fn send<B: AsRef<[u8]>>(&mut self, frames: &[B]) -> io::Result<usize> {
+        let mut batch = self.batch();
+        for frame in frames {
+            if batch.has_vnet() {
+                batch.part(&[0; Vnet::LEN]);
+            }
+            batch.frame(frame.as_ref());
+        }
+        batch.send()
+    }
+
+    fn address_of(&self, frame: &[u8]) -> libc::sockaddr_ll {
+        // The network protocol stands at the end of the Ethernet header.
+        let protocol = frame.get(12..ETHERNET).map_or(0, |b| u16::from_be_bytes([b[0], b[1]]));
+        address(self.device.ifindex, protocol)
+    }
+}
+
+impl<'f> Sending<'_, 'f> {
+    /// Must frames be preceded by a [`Vnet`] header?
+    pub fn has_vnet(&self) -> bool {
+        self.sender.vnet
+    }
+
+    /// Frames in the batch.
+    pub fn len(&self) -> usize {
+        self.sender.ends.len()
+    }
+    /// No frame yet?
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The next part of the frame that is being put together.
+    pub fn part(&mut self, bytes: &'f [u8]) {
+        let part = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
+        self.sender.parts.push(part);
+    }
+
+    /// The frame that is being put together goes on with `bytes`, from the Ethernet header on. More parts
+    /// may follow.
+    pub fn first(&mut self, bytes: &'f [u8]) {
+        if !self.sender.device.ethernet {
+            self.sender.addresses.push(self.sender.address_of(bytes));
+            return self.part(bytes.get(ETHERNET..).unwrap_or_default());
+        }
+        self.part(bytes);
+    }
+
+    /// All parts of the frame are there.
+    pub fn end(&mut self) {
+        self.sender.ends.push(self.sender.parts.len());
+    }
+
+    /// A frame in one part.
+    pub fn frame(&mut self, bytes: &'f [u8]) {
+        self.first(bytes);
+        self.end();
+    }
+
+    /// Sends the frames in order and says how many left. The error, if the first one did not, is that of the
+    /// first: the others have not been tried.
+    pub fn send(self) -> io::Result<usize> {
+        let Sender { socket, parts, ends, addresses, messages, .. } = self.sender;
+        messages.clear();
+        let mut start = 0;
+        for (i, &end) in ends.iter().enumerate() {
+            // SAFETY: zero is a valid header: no address, no control data.
+            let mut message: libc::mmsghdr = unsafe { std::mem::zeroed() };
+            message.msg_hdr.msg_iov = parts[start..end].as_mut_ptr();
+            message.msg_hdr.msg_iovlen = end - start;
+            if let Some(address) = addresses.get_mut(i) {
+                message.msg_hdr.msg_namelen = size_of_val(address) as libc::socklen_t;
+                message.msg_hdr.msg_name = (address as *mut libc::sockaddr_ll).cast();
+            }
+            messages.push(message);
+            start = end;
+        }
+        if messages.is_empty() {
+            return Ok(0);
+        }
+        let count = messages.len() as libc::c_uint;
+        // SAFETY: `messages` is valid for `count` entries; each points to entries of `parts` and `addresses`,
+        // which are not touched until the call is over; the parts point to frames that are borrowed for `'f`,
+        // and sending only reads them.
+        let sent =
+            check(unsafe { libc::sendmmsg(socket.as_raw_fd(), messages.as_mut_ptr(), count, libc::MSG_DONTWAIT) })?;
+        Ok(sent as usize)
+    }
+}
