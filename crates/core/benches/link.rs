@@ -70,7 +70,7 @@ fn links(c: &mut Criterion) {
         queue: QueueLimit::Packets(2000),
         ..Config::default()
     };
-    let never = Loss::Random { ppb: 0 };
+    let never = Loss::Random { trillionths: 0 };
     for (name, config, waiting) in [
         ("bare", Config::default(), 0),
         ("rate", full, 0),

@@ -43,8 +43,8 @@ pub struct Frame {
     pub gso_size: u16,
     /// State of the transport checksum.
     pub checksum: Checksum,
-    /// A plain ACK whose sequence number, TSval and window the steering may bring up to date on its way
-    /// out, and that it may discard if something newer has left.
+    /// An ACK without payload whose sequence number, TSval and window are to be brought up to date where it leaves
+    /// ([`Slot::stamp`](crate::steer::Slot::stamp)). Every other frame leaves as it is.
     pub restamp: bool,
     /// When the frame was received, stamped as near to the wire as the port can.
     pub received: Time,

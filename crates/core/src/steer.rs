@@ -27,9 +27,11 @@ pub mod slot_flag {
 /// How far ahead of SND.NXT a segment of the receiver is believed: segments that were lost before the
 /// gateway leave a gap.
 pub const SEQ_AHEAD: u32 = 1 << 16;
-/// How far behind SND.NXT a segment is taken for a retransmission.
+/// How far behind SND.NXT a segment with payload is taken for a retransmission.
 pub const SEQ_BEHIND: u32 = 1 << 22;
-/// How far an acknowledgement may be from `tx` where the right edge is not known, or behind it.
+/// How far behind SND.NXT an ACK without payload is believed: segments overtake each other.
+pub const PURE_BEHIND: u32 = 1 << 17;
+/// How far an acknowledgement may be from `tx` where the window's scale is not known.
 pub const ACK_RANGE: u32 = 1 << 30;
 /// One of so many disbelieved segments is shown to the gateway.
 pub const DOUBT_SAMPLE: u32 = 16;
@@ -49,7 +51,9 @@ pub struct Slot {
     pub flags: AtomicU32,
     /// Highest acknowledgement number that has left towards the sender.
     pub tx: AtomicU32,
-    /// The receiver's SND.NXT.
+    /// End of what the receiver has sent, of all that passed: its SND.NXT, unless segments were lost on their way
+    /// here. Only what takes up sequence numbers moves it: an ACK without payload is accepted at this number in
+    /// any case, and a forged one could move it beyond what the sender accepts.
     pub nxt: AtomicU32,
     /// The receiver's newest TSval.
     pub ts: AtomicU32,
@@ -153,6 +157,11 @@ impl Seen {
     pub fn end(&self) -> u32 {
         self.seq.wrapping_add(self.payload).wrapping_add(u32::from(self.flags & FIN != 0))
     }
+
+    /// Is it nothing but an acknowledgement?
+    pub fn is_pure(&self) -> bool {
+        self.payload == 0 && self.flags & (FIN | URG) == 0
+    }
 }
 
 impl Slot {
@@ -190,32 +199,38 @@ impl Slot {
     }
 
     /// Can this segment be the receiver's? Its sequence number is near SND.NXT, and it acknowledges nothing
-    /// beyond the receiver's right edge.
+    /// beyond the receiver's right edge, nor anything so old that its sender would not accept it (RFC 5961
+    /// section 5.2: a largest window below SND.UNA).
     pub fn believes(&self, seen: &Seen) -> bool {
-        let nxt = self.nxt.load(Relaxed);
-        let ahead = seen.seq.wrapping_sub(nxt) as i32;
-        if ahead > SEQ_AHEAD as i32 || ahead < -(SEQ_BEHIND as i32) {
+        let ahead = seen.seq.wrapping_sub(self.nxt.load(Relaxed)) as i32;
+        let behind = if seen.is_pure() { PURE_BEHIND } else { SEQ_BEHIND };
+        if ahead > SEQ_AHEAD as i32 || ahead < -(behind as i32) {
             return false;
         }
         let progress = seen.ack.wrapping_sub(self.tx.load(Relaxed)) as i32;
-        if progress.unsigned_abs() > ACK_RANGE {
-            return false;
+        if !self.has(slot_flag::SCALED) {
+            return progress.unsigned_abs() <= ACK_RANGE;
         }
-        !self.has(slot_flag::SCALED) || !after(seen.ack, self.edge.load(Relaxed))
+        progress >= -((0xffff << self.scale()) as i32) && !after(seen.ack, self.edge.load(Relaxed))
     }
 
     /// The receiver's numbers move forward; window and timestamp are those of a segment that is not older than
     /// the last.
     fn note(&self, seen: &Seen) {
         self.doubts.store(0, Relaxed);
-        advance(&self.nxt, seen.end());
+        let behind = after(self.nxt.load(Relaxed), seen.seq);
+        if seen.end() != seen.seq {
+            advance(&self.nxt, seen.end());
+        }
         if let Some(ts) = seen.ts {
             advance(&self.ts, ts);
         }
         if self.has(slot_flag::SCALED) {
             advance(&self.edge, seen.ack.wrapping_add(u32::from(seen.window) << self.scale()));
         }
-        self.window.store(u32::from(seen.window), Relaxed);
+        if !behind {
+            self.window.store(u32::from(seen.window), Relaxed);
+        }
     }
 
     /// A segment passes as it came: the sender knows its acknowledgement and its right edge.
@@ -242,18 +257,19 @@ impl Slot {
             return if doubts % DOUBT_SAMPLE == 0 { Action::Copy } else { Action::Pass };
         }
         let (tx, nxt) = (self.tx.load(Relaxed), self.nxt.load(Relaxed));
+        // A retransmission or a probe (keepalive: one before SND.NXT, RFC 9293 section 3.8.4): nothing is learnt
+        // from its acknowledgement, since the sender might not accept it, and nothing leaks by it. An
+        // ACK without payload that a segment overtook is an ACK like any other.
+        let probe = seen.seq == nxt.wrapping_sub(1);
+        if after(nxt, seen.seq) && !after(seen.end(), nxt) && (probe || !seen.is_pure()) {
+            let ack = if after(seen.ack, tx) { tx } else { seen.ack };
+            return self.set_back(seen, ack, false);
+        }
         if seen.flags & FIN != 0 {
             self.note_passed(seen);
             return Action::Copy;
         }
-        // A retransmission or a probe (keepalive): nothing is learnt from its acknowledgement, since the
-        // sender might not accept it, and nothing leaks by it.
-        let old = after(nxt, seen.seq) && !after(seen.end(), nxt);
-        if old {
-            let ack = if after(seen.ack, tx) { tx } else { seen.ack };
-            return self.set_back(seen, ack, false);
-        }
-        if seen.payload == 0 && seen.flags & URG == 0 {
+        if seen.is_pure() {
             self.note(seen);
             return Action::Take;
         }

@@ -17,14 +17,16 @@ pub struct Cli {
 
 const EXIT_CODES: &str = "\
 Exit codes: 0 success, 1 an expectation or parity does not hold, 2 wrong configuration or command line,
-3 anything else, 130 interrupted.";
+3 anything else: this host lacks something, an interface is missing; 130 interrupted.";
 
 /// The commands.
 #[derive(Subcommand, Debug)]
 pub enum Command {
-    /// Run a gateway between two interfaces of this host, until SIGINT or SIGTERM
+    /// Run a gateway on an interface of this host, until SIGINT or SIGTERM
     Run(cmd::run::Args),
-    /// Parse a configuration file and say what it will do
+    /// Remove what an abnormal end left on this host
+    Down(cmd::down::Args),
+    /// Parse a configuration and say what it will do
     Check(cmd::check::Args),
     /// Run an experiment in virtual time, with simulated hosts
     Sim(cmd::sim::Args),
@@ -32,7 +34,7 @@ pub enum Command {
     Lab(cmd::lab::Args),
     /// Put results of one experiment side by side, and judge how far apart they are
     Compare(cmd::compare::Args),
-    /// Run a WAN emulator between two interfaces of this host, until SIGINT or SIGTERM
+    /// Run a WAN emulator on an interface of this host, or between two, until SIGINT or SIGTERM
     Wan(cmd::wan::Args),
     /// Measure the figures of the README
     #[command(subcommand)]
@@ -46,6 +48,7 @@ pub enum Command {
 pub fn run(cli: Cli) -> Result<(), Failure> {
     match cli.command {
         Command::Run(args) => cmd::run::run(&args),
+        Command::Down(args) => cmd::down::run(&args),
         Command::Check(args) => cmd::check::run(&args, &cmd::check::this_host),
         Command::Sim(args) => cmd::sim::run(&args),
         Command::Lab(args) => cmd::lab::run(&args),

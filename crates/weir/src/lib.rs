@@ -12,6 +12,7 @@ pub mod hosts;
 pub mod json;
 pub mod lab;
 pub mod observe;
+pub mod output;
 pub mod plan;
 pub mod progress;
 pub mod result;

@@ -7,13 +7,20 @@ use weir::config::{self, experiment, Source};
 use weir::result::World;
 
 const GATEWAY: &str = r#"[ports]
-lan = "eth0"
-wan = "eth1"
+dev = "eth1"
 
 [[gateway.class]]
 name = "up"
 match = [{ src = "10.0.0.0/8", dst_port = 5001 }]
 ack = { preset = "ack-shaper", flow_rate = "10Mbit" }
+"#;
+
+const WAN: &str = r#"[ports]
+lan = "eth0"
+wan = "eth1"
+
+[path]
+rtt = "40ms"
 "#;
 
 const EXPERIMENT: &str = r#"name = "x"
@@ -46,7 +53,17 @@ const CASES: &[(&str, &str, &str, &str)] = &[
     ("wrong type", GATEWAY, "\"up\"", "[\"up\"]"),
     ("wrong type: table expected", EXPERIMENT, "[path]\nrtt = \"40ms\"\nwan", "path = \"fast\"\nwan"),
     ("wrong type: array of tables expected", EXPERIMENT, "[[flow]]", "[flow]"),
-    ("missing key", GATEWAY, "wan = \"eth1\"", ""),
+    ("missing key", GATEWAY, "dev = \"eth1\"", ""),
+    ("the second interface of a gateway", GATEWAY, "dev = \"eth1\"", "lan = \"eth0\"\nwan = \"eth1\""),
+    ("modes of XDP", GATEWAY, "\"eth1\"", "\"eth1\"\nmode = \"native\"\nzero_copy = true"),
+    ("too long a batch", GATEWAY, "\"eth1\"", "\"eth1\"\nbatch_delay = \"20ms\""),
+    ("too long a spin", GATEWAY, "\"eth1\"", "\"eth1\"\nspin = \"2ms\""),
+    ("waiting for no time", GATEWAY, "\"eth1\"", "\"eth1\"\nwait = \"0s\""),
+    ("a gateway that controls nothing", GATEWAY, "ack = { preset = \"ack-shaper\", flow_rate = \"10Mbit\" }", ""),
+    ("an emulator without an interface", WAN, "lan = \"eth0\"\nwan = \"eth1\"", "wait = \"1s\""),
+    ("an emulator with half a pair", WAN, "wan = \"eth1\"", ""),
+    ("an emulator with one interface and two", WAN, "lan = \"eth0\"", "dev = \"eth2\"\nlan = \"eth0\""),
+    ("batches of an emulator", WAN, "\"eth1\"", "\"eth1\"\nbatch_delay = \"1ms\""),
     ("missing key of an inline table", GATEWAY, ", flow_rate = \"10Mbit\"", ""),
     ("missing table", GATEWAY, "[[gateway.class]]\nname", "[path]\nfoo"),
     ("empty file", EXPERIMENT, EXPERIMENT, ""),
@@ -68,7 +85,7 @@ const CASES: &[(&str, &str, &str, &str)] = &[
     ("bad prefix: too long", GATEWAY, "10.0.0.0/8", "10.0.0.0/33"),
     ("bad prefix: a name", GATEWAY, "10.0.0.0/8", "example.org"),
     ("bad port", GATEWAY, "5001", "\"5008-5001\""),
-    ("both ports are one interface", GATEWAY, "eth1", "eth0"),
+    ("both ports are one interface", WAN, "eth1", "eth0"),
     ("not an interface", GATEWAY, "eth1", "../etc/passwd"),
     ("a preset that does not exist yet", GATEWAY, "ack-shaper", "postack"),
     ("a preset that never existed", GATEWAY, "ack-shaper", "ack-shapper"),
@@ -276,7 +293,7 @@ const REFUSED: &[(&str, World, &str, &str)] = &[
 
 #[test]
 fn the_files_are_right_before_anything_is_replaced() {
-    for text in [GATEWAY, EXPERIMENT] {
+    for text in [GATEWAY, WAN, EXPERIMENT] {
         config::parse(&Source::new("f.toml", text)).unwrap_or_else(|e| panic!("{e}"));
     }
 }

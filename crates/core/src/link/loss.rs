@@ -5,8 +5,8 @@ use crate::rng::Rng;
 use crate::stats::DropReason;
 use core::num::NonZeroU64;
 
-/// One in a billion, the unit of probabilities here.
-pub const BILLION: u32 = 1_000_000_000;
+/// The unit of probabilities here is one in so many.
+pub const TRILLION: u64 = 1_000_000_000_000;
 
 /// How a direction loses frames. A giant frame counts as one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -16,8 +16,8 @@ pub enum Loss {
     None,
     /// Each frame independently.
     Random {
-        /// Probability in parts per billion; from [`BILLION`] on, everything.
-        ppb: u32,
+        /// Probability in units of 10^-12; from [`TRILLION`] on, everything.
+        trillionths: u64,
     },
     /// The last of every `n` frames: the n-th, the 2n-th and so on. 1 is every frame.
     Periodic {
@@ -29,7 +29,7 @@ pub enum Loss {
 impl Loss {
     /// Random loss of `n` in a thousand: `permille(10)` is 1 %.
     pub const fn permille(n: u32) -> Loss {
-        Loss::Random { ppb: n.saturating_mul(BILLION / 1000) }
+        Loss::Random { trillionths: n as u64 * (TRILLION / 1000) }
     }
     /// The last of every `n` frames; `None` for 0.
     pub const fn every(n: u64) -> Option<Loss> {
@@ -58,8 +58,8 @@ impl Losses {
     pub(super) fn next(&mut self) -> Option<DropReason> {
         match self.loss {
             Loss::None => None,
-            Loss::Random { ppb } => {
-                (self.rng.below(u64::from(BILLION)) < u64::from(ppb)).then_some(DropReason::RandomLoss)
+            Loss::Random { trillionths } => {
+                (self.rng.below(TRILLION) < trillionths).then_some(DropReason::RandomLoss)
             }
             Loss::Periodic { n } => {
                 self.passed = (self.passed + 1) % n;
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn never_and_always() {
-        assert_eq!(losses(Loss::Random { ppb: 0 }, 1, 1000), []);
+        assert_eq!(losses(Loss::Random { trillionths: 0 }, 1, 1000), []);
         assert_eq!(losses(Loss::permille(u32::MAX), 1, 1000).len(), 1000);
     }
 }

@@ -27,7 +27,7 @@ mod queue;
 #[cfg(test)]
 mod tests;
 
-pub use loss::{Loss, BILLION};
+pub use loss::{Loss, TRILLION};
 pub use path::Path;
 pub use queue::QueueLimit;
 

@@ -339,10 +339,10 @@ proptest! {
 
     #[test]
     fn a_path_loses_nothing_unaccounted_whatever_its_ports_do(
-        inputs in inputs(), late in 1u64..5_000_000, ppb in 0u32..500_000_000,
+        inputs in inputs(), late in 1u64..5_000_000, trillionths in 0u64..500_000_000_000,
         shut in prop::collection::vec((0u8..2, 0u64..50_000_000, 0u64..20_000_000), 0..4),
     ) {
-        let loss = Loss::Random { ppb };
+        let loss = Loss::Random { trillionths };
         let out = Config { loss, queue: QueueLimit::Packets(3), seed: 1, ..ten_mbit() };
         let back = Config { loss, seed: 2, delay: Duration::from_micros(700), ..ten_mbit() };
         let late = Duration::from_nanos(late);

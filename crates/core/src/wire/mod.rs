@@ -35,7 +35,7 @@ pub use emit::{ack_len, emit_ack, AckFields, MAX_ACK_LEN};
 pub use ethernet::Vlan;
 pub use options::{tcp_options, SackBlocks, TcpOptions, Timestamps};
 pub use packet::{packet, Packet};
-pub use rewrite::{set_ack, set_timestamps, set_window};
+pub use rewrite::{set_ack, set_seq, set_timestamps, set_window};
 pub use tcp::{tcp, Flags, Tcp};
 
 /// IP protocol number of TCP.

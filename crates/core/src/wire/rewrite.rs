@@ -14,9 +14,15 @@ use super::options::timestamps_offset;
 use super::{array, be16, checksum, put, Packet, Tcp, Timestamps, TCP};
 use crate::frame::Checksum;
 
+const SEQ: usize = 4;
 const ACK: usize = 8;
 const WINDOW: usize = 14;
 const CHECKSUM: usize = 16;
+
+/// Rewrites the sequence number.
+pub fn set_seq(bytes: &mut [u8], p: &Packet, seq: u32, checksum: Checksum) -> bool {
+    replace(bytes, p, p.l4 as usize + SEQ, seq.to_be_bytes(), checksum)
+}
 
 /// Rewrites the acknowledgement number.
 pub fn set_ack(bytes: &mut [u8], p: &Packet, ack: u32, checksum: Checksum) -> bool {

@@ -322,7 +322,7 @@ fn busy_world(seed: u64, hosts: usize, until: Time) -> (Vec<(Time, usize)>, Ledg
     let at = |n: usize| SocketAddrV4::new(Ipv4Addr::from_bits(0x0a01_0000 + n as u32), 9);
     let bottleneck = Config {
         queue: QueueLimit::Packets(10),
-        loss: Loss::Random { ppb: 50_000_000 },
+        loss: Loss::Random { trillionths: 50_000_000_000 },
         seed,
         ..mbit(10, 3000)
     };

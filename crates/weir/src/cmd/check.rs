@@ -1,18 +1,18 @@
-//! `weir check`: parses a configuration file and says what it will do.
+//! `weir check`: parses a configuration and says what it will do.
 
 use crate::config::diag::Located;
 use crate::config::{self, File};
 use crate::error::Failure;
-use crate::{result, summary};
+use crate::{result, run, summary};
 use serde::Serialize;
 use std::path::PathBuf;
-use weir_io::supervise::{BridgeUse, Setup, Steered};
 
 /// Arguments of `weir check`.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
   weir check gateway.toml
+  weir check --dev eth1 --out-flow-rate 20Mbit       # as `weir run` would take it
   weir check experiments/examples/annotated.toml
   weir check --json - gateway.toml | jq '.errors'
 
@@ -20,11 +20,13 @@ The kind of file is seen from what is in it: [ports] and [gateway] are for `weir
 [path] for `weir wan`; anything else is an experiment.")]
 pub struct Args {
     /// The file: an experiment, a gateway's configuration or an emulator's
-    #[arg(value_name = "FILE.toml")]
-    pub file: PathBuf,
+    #[arg(value_name = "FILE.toml", required_unless_present = "dev", conflicts_with_all = ["dev", "out_flow_rate", "in_flow_rate"])]
+    file: Option<PathBuf>,
+    #[command(flatten)]
+    short: super::run::Short,
     /// Write what was found as JSON; `-` is standard output, instead of text
     #[arg(long, value_name = "FILE")]
-    pub json: Option<PathBuf>,
+    json: Option<PathBuf>,
 }
 
 /// Something about the host that matters to a configuration.
@@ -48,15 +50,11 @@ pub fn no_host_checks(_: &File) -> Vec<Finding> {
 
 /// This host, which is left as it is.
 pub fn this_host(file: &File) -> Vec<Finding> {
-    let (ports, steered, bridge) = match file {
+    let setup = match file {
         File::Experiment(_) | File::Sweep(_) => return Vec::new(),
-        File::Gateway(g) => {
-            let (lan, wan) = g.gateway.ack_ports();
-            (&g.ports, Steered::Acks { lan, wan }, BridgeUse::Kernel)
-        }
-        File::Wan(w) => (&w.ports, Steered::Full, BridgeUse::None),
+        File::Gateway(g) => run::gateway_setup(g),
+        File::Wan(w) => run::emulator_setup(w),
     };
-    let setup = Setup::new(&ports.lan, &ports.wan, steered, bridge);
     let problems = setup.check().err().map_or(Vec::new(), |p| p.0);
     problems.into_iter().map(|message| Finding { fatal: true, message, help: String::new() }).collect()
 }
@@ -76,11 +74,16 @@ struct Report {
 /// Runs `weir check`. Errors in the file are [`Failure::Config`]; a host that cannot do what the file
 /// says is [`Failure::Other`].
 pub fn run(args: &Args, host: HostChecks) -> Result<(), Failure> {
-    let source = super::source(&args.file)?;
-    let parsed = config::parse(&source);
+    let (name, parsed) = match &args.file {
+        Some(path) => {
+            let source = super::source(path)?;
+            (source.name.clone(), config::parse(&source))
+        }
+        None => ("command line".to_string(), Ok(File::Gateway(Box::new(args.short.load()?)))),
+    };
     let mut report = Report {
         schema: result::SCHEMA,
-        file: source.name.clone(),
+        file: name,
         kind: None,
         ok: parsed.is_ok(),
         errors: Vec::new(),
@@ -105,7 +108,7 @@ pub fn run(args: &Args, host: HostChecks) -> Result<(), Failure> {
     }
     match report.ok {
         true => Ok(()),
-        false => Err(Failure::Other("this host cannot do what the file says".to_string())),
+        false => Err(Failure::Other("this host cannot do what the configuration says".to_string())),
     }
 }
 
@@ -116,7 +119,10 @@ fn text(report: &Report) -> String {
     }
     for f in &report.host {
         let severity = if f.fatal { "problem" } else { "warning" };
-        text.push_str(&format!("{severity}: {}\n  {}\n", f.message, f.help));
+        text.push_str(&format!("{severity}: {}\n", f.message));
+        if !f.help.is_empty() {
+            text.push_str(&format!("  {}\n", f.help));
+        }
     }
     text
 }

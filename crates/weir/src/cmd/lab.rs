@@ -59,7 +59,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     if args.runs > 1 {
         return several(args, &plan, &source, &options, to);
     }
-    let result = once(&plan, &source, &options).map_err(Failure::Input)?;
+    let result = once(&plan, &source, &options).map_err(Failure::Other)?;
     to.run(&plan, &result)?;
     present::verdict(&result)
 }
@@ -89,7 +89,7 @@ fn several(
         let part = |directory: &Option<PathBuf>| directory.as_ref().map(|d| d.join(format!("{n:03}")));
         let options = Options { pcap: part(&args.pcap), ..options.clone() };
         let mut result = match once(plan, source, &options) {
-            Err(error) if n == 1 => return Err(Failure::Input(error)),
+            Err(error) if n == 1 => return Err(Failure::Other(error)),
             made => made.unwrap_or_else(|error| sweep::failed(plan, World::Lab, error)),
         };
         if let Some(directory) = part(&args.out) {

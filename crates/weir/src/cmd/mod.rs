@@ -3,6 +3,7 @@
 pub mod bench;
 pub mod check;
 pub mod compare;
+pub mod down;
 pub mod lab;
 mod present;
 pub mod run;
@@ -12,6 +13,7 @@ pub mod wan;
 
 use crate::config::Source;
 use crate::error::Failure;
+use crate::output::Target;
 use serde::Serialize;
 use std::io::Write;
 use std::path::Path;
@@ -27,7 +29,7 @@ pub fn write_json(to: &Path, value: &impl Serialize) -> Result<(), Failure> {
     let written = if to == Path::new("-") {
         std::io::stdout().lock().write_all(&text)
     } else {
-        std::fs::write(to, text)
+        Target::new(to).map_err(Failure::Other)?.write(&text)
     };
     written.map_err(|e| Failure::Other(format!("{}: {e}", to.display())))
 }

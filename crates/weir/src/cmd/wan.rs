@@ -1,9 +1,10 @@
-//! `weir wan`: the WAN emulator alone, between two interfaces.
+//! `weir wan`: the WAN emulator alone, on one interface or between two.
 
-use crate::config::gateway::{Ports, XdpMode};
 use crate::config::path::{self, WanFile};
+use crate::config::ports::{Attach, Driving};
 use crate::config::units::{self, Fault};
 use crate::error::Failure;
+use crate::output::Target;
 use crate::plan::{Link, Loss, Path, Probability};
 use crate::run;
 use std::path::PathBuf;
@@ -15,18 +16,25 @@ use weir_core::time::Duration;
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
-  sudo weir wan --lan eth0 --wan eth1 --rate 10Mbit --delay 20ms --queue 100p
+  sudo weir wan --dev eth1 --rate 10Mbit --delay 20ms --queue 100p
   sudo weir wan --lan eth0 --wan eth1 --rtt 400ms --loss 0.01%
-  sudo weir wan path.toml          # [ports] and [path], each direction by itself")]
+  sudo weir wan path.toml          # [ports] and [path], each direction by itself
+
+With --dev both directions of one interface, that of a router, a bridge or the end host itself, go
+through the emulator. With --lan and --wan it is a bump in the wire: it joins two interfaces, and
+without it nothing passes from one to the other.")]
 pub struct Args {
     /// A file with [ports] and [path], instead of flags
-    #[arg(value_name = "PATH.toml", conflicts_with_all = ["lan", "wan", "rate", "delay", "rtt", "loss", "loss_every", "queue"])]
+    #[arg(value_name = "PATH.toml", conflicts_with_all = ["dev", "lan", "wan", "rate", "delay", "rtt", "loss", "loss_every", "queue"])]
     pub config: Option<PathBuf>,
-    /// Interface towards the LAN
-    #[arg(long, value_name = "INTERFACE", required_unless_present = "config")]
+    /// Interface both directions of which are emulated
+    #[arg(long, value_name = "INTERFACE", required_unless_present_any = ["config", "lan", "wan"], value_parser = units::interface)]
+    pub dev: Option<String>,
+    /// Interface towards the LAN, of two
+    #[arg(long, value_name = "INTERFACE", requires = "wan", conflicts_with = "dev", value_parser = units::interface)]
     pub lan: Option<String>,
-    /// Interface towards the WAN
-    #[arg(long, value_name = "INTERFACE", required_unless_present = "config")]
+    /// Interface towards the WAN, of two
+    #[arg(long, value_name = "INTERFACE", requires = "lan", conflicts_with = "dev", value_parser = units::interface)]
     pub wan: Option<String>,
     /// Rate of each direction, e.g. 10Mbit
     #[arg(long, value_parser = units::rate)]
@@ -64,11 +72,7 @@ impl Args {
     }
 
     fn flags(&self) -> Result<WanFile, Fault> {
-        let interface = |name: &Option<String>| name.as_deref().map_or(Ok(String::new()), units::interface);
-        let (lan, wan) = (interface(&self.lan)?, interface(&self.wan)?);
-        if lan == wan {
-            return Err(Fault::bare(format!("--lan and --wan are the same interface: \"{lan}\"")));
-        }
+        let attach = self.attach()?;
         let half = |up: u64| self.rtt.map(|rtt| Duration::from_nanos((rtt.as_nanos() + up) / 2));
         let (out, back) = (half(0).or(self.delay), half(1).or(self.delay));
         let (out, back) = (out.unwrap_or_default(), back.unwrap_or_default());
@@ -82,31 +86,31 @@ impl Args {
             _ => Default::default(),
         };
         let link = |delay| Link { rate: self.rate, delay, loss, queue, ..Link::default() };
-        let ports = Ports::new(lan, wan, XdpMode::Auto);
-        let seed = self.seed.unwrap_or(1);
         Ok(WanFile {
-            ports,
-            seed,
+            attach,
+            driving: Driving::default(),
+            seed: self.seed.unwrap_or(1),
             path: Path { lan: Link::default(), wan_out: link(out), wan_back: link(back) },
         })
     }
-}
 
-/// An emulator's error is how late it wakes.
-const SPIN: Duration = Duration::from_micros(50);
-/// The kernel's packet processing shares its processor, and must get its turn for every frame.
-const PRIORITY: u8 = 0;
+    fn attach(&self) -> Result<Attach, Fault> {
+        match (&self.dev, &self.lan, &self.wan) {
+            (Some(dev), ..) => Ok(Attach::Dev(dev.clone())),
+            (None, Some(lan), Some(wan)) if lan == wan => Err(Fault::new(
+                format!("--lan and --wan are the same interface: \"{lan}\""),
+                format!("for both directions of one interface: --dev {lan}"),
+            )),
+            (None, Some(lan), Some(wan)) => Ok(Attach::Pair { lan: lan.clone(), wan: wan.clone() }),
+            _ => Err(Fault::bare("no interface: --dev eth1, or --lan eth0 --wan eth1")),
+        }
+    }
+}
 
 /// Runs until SIGINT or SIGTERM.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let file = args.load()?;
+    let json = args.json.as_deref().map(Target::of_a_daemon).transpose().map_err(Failure::Input)?;
     super::log();
-    let emulator = run::Emulator {
-        name: "wan".into(),
-        seed: file.seed,
-        out: file.path.wan_out,
-        back: file.path.wan_back,
-    };
-    run::emulator(&super::run::ports(&file.ports, SPIN, PRIORITY), &emulator, args.json.clone())
-        .map_err(Failure::Input)
+    run::emulator(&file, json).map_err(Failure::Other)
 }

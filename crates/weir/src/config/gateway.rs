@@ -1,6 +1,7 @@
-//! The `[gateway]` table, the same in `gateway.toml` and in experiments, and `[ports]`.
+//! The `[gateway]` table, the same in `gateway.toml` and in experiments.
 
 use super::diag::{Errors, Source};
+use super::ports::{self, Driving};
 use super::reader::{parse_toml, Number, Positive, Section, Sink};
 use super::units::{self, Decimal, Fault};
 use core::ops::RangeInclusive;
@@ -13,51 +14,13 @@ use weir_core::time::Duration;
 /// What `gateway.toml` says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GatewayFile {
-    /// The two interfaces and how they are driven.
-    pub ports: Ports,
-    /// The gateway. Its `seed` is the default; a running gateway replaces it by a random one.
+    /// The interface towards the WAN.
+    pub dev: String,
+    /// How the engine is driven.
+    pub driving: Driving,
+    /// The gateway; at least one of its classes controls ACKs. Its `seed` is the default; a running gateway
+    /// replaces it by a random one.
     pub gateway: Config,
-}
-
-/// Two interfaces and how they are driven.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ports {
-    /// Name of the interface towards the LAN.
-    pub lan: String,
-    /// Name of the interface towards the WAN; never that of `lan`.
-    pub wan: String,
-    /// How XDP attaches.
-    pub mode: XdpMode,
-    /// Whether frames must be (`true`), must not be (`false`) or may be handed over without a copy.
-    pub zero_copy: Option<bool>,
-    /// Real-time priority (SCHED_FIFO) of the engine if it is permitted, 1 to 98; 0 is an ordinary process.
-    /// By default 40 for a gateway and 0 for an emulator, which would starve the kernel's own packet
-    /// processing on its processor.
-    pub priority: Option<u8>,
-    /// The processor that the engine stays on; `None` leaves it to the scheduler.
-    pub cpu: Option<u32>,
-    /// How long before a deadline the engine stops sleeping and spins, at most 1 ms; by default 50 us for
-    /// an emulator and not at all for a gateway, whose releases are milliseconds apart.
-    pub spin: Option<Duration>,
-}
-
-impl Ports {
-    /// Two interfaces, everything else at its default.
-    pub fn new(lan: String, wan: String, mode: XdpMode) -> Ports {
-        Ports { lan, wan, mode, zero_copy: None, priority: None, cpu: None, spin: None }
-    }
-}
-
-/// How XDP attaches to an interface.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum XdpMode {
-    /// In the driver if it can, else in the kernel's generic path.
-    #[default]
-    Auto,
-    /// In the driver, or not at all.
-    Native,
-    /// In the kernel's generic path (slower, works with every driver).
-    Skb,
 }
 
 /// Parses `gateway.toml`. All errors of the file come at once.
@@ -65,52 +28,39 @@ pub fn parse(source: &Source) -> Result<GatewayFile, Errors> {
     let table = parse_toml(source)?;
     let sink = Sink::default();
     let root = Section::root(&table, &sink);
-    root.need("ports", "{ lan = \"eth0\", wan = \"eth1\" }");
-    let ports = root.section("ports").and_then(|s| self::ports(&s));
+    root.need("ports", "{ dev = \"eth1\" }");
+    let ports = root.section("ports").and_then(ports::of_gateway);
     root.need("gateway", "{ class = [ … ] }");
     let gateway = root.section("gateway").map(self::gateway);
+    if let Some(fault) = gateway.as_ref().filter(|_| root.all_well()).and_then(idle) {
+        root.key_fault("gateway", fault);
+    }
     root.finish();
-    let file = ports.zip(gateway).map(|(ports, gateway)| GatewayFile { ports, gateway });
+    let file = ports.zip(gateway).map(|((dev, driving), gateway)| GatewayFile { dev, driving, gateway });
     sink.finish(source, file).map(|(file, _)| file)
 }
 
-/// Reads `[ports]`.
-pub(super) fn ports(s: &Section) -> Option<Ports> {
-    let interface = |key| {
-        s.need(key, "\"eth0\"");
-        s.parsed(key, |name: String| units::interface(&name))
+/// The gateway of the short form, one line without a file: every flow of a direction at a rate of its own.
+/// It is parsed as the file would be, so that the two cannot differ.
+pub fn short(dev: &str, out: Option<Rate>, inward: Option<Rate>) -> Result<GatewayFile, Errors> {
+    let class = |(name, rate): (&str, Option<Rate>)| {
+        let rate = rate?;
+        Some(format!(
+            "[[gateway.class]]\nname = \"{name}\"\ndirection = \"{name}\"\n\
+             ack = {{ preset = \"ack-shaper\", flow_rate = \"{rate}\" }}\n"
+        ))
     };
-    let (lan, wan) = (interface("lan"), interface("wan"));
-    let modes = [("auto", XdpMode::Auto), ("native", XdpMode::Native), ("skb", XdpMode::Skb)];
-    let mode = s.choice("mode", &modes, &[]).unwrap_or_default();
-    let zero_copy = s.get("zero_copy");
-    if zero_copy == Some(true) && mode == XdpMode::Skb {
-        s.fault(
-            "zero_copy",
-            Fault::new(
-                "`ports.zero_copy` together with mode = \"skb\"",
-                "zero copy needs the driver: mode = \"native\"",
-            ),
-        );
-    }
-    // 99 is the kernel's own migration and watchdog threads.
-    let priority = s.int("priority", 0..=98).map(|p| p as u8);
-    let cpu = s.int("cpu", 0..=8191).map(|c| c as u32);
-    let spin = s.parsed("spin", |d: Duration| {
-        if d > Duration::from_millis(1) {
-            return Err(Fault::bare(format!("{d} is more than 1ms, which would starve other processes")));
-        }
-        Ok(d)
-    });
-    s.check_done();
-    let (lan, wan) = (lan?, wan?);
-    if lan == wan {
-        let message = format!("`ports.wan` is the same interface as `ports.lan`: \"{wan}\"");
-        s.fault("wan", Fault::bare(message));
-        return None;
-    }
-    let ports = Ports::new(lan, wan, mode);
-    Some(Ports { zero_copy, priority, cpu, spin, ..ports })
+    let classes: String = [("out", out), ("in", inward)].into_iter().filter_map(class).collect();
+    let dev = toml::Value::from(dev);
+    parse(&Source::new("command line", format!("[ports]\ndev = {dev}\n\n{classes}")))
+}
+
+/// Why a gateway would have nothing to do, if it would.
+pub(super) fn idle(config: &Config) -> Option<Fault> {
+    config.classes.iter().all(|c| c.ack.is_none()).then(|| {
+        let help = "give one an `ack` policy: ack = { preset = \"ack-shaper\", flow_rate = \"10Mbit\" }";
+        Fault::new("no class controls anything", help)
+    })
 }
 
 /// Reads `[gateway]`. Faults go to the section's sink; what is faulty is missing from the value.
@@ -244,15 +194,21 @@ fn window(s: &Section) -> Window {
 /// The rates at which release is exact (no other rates are tested).
 const FLOW_RATES: (u64, u64) = (8_000, 100_000_000_000);
 
+fn in_range(rate: Rate) -> Result<Rate, Fault> {
+    if (FLOW_RATES.0..=FLOW_RATES.1).contains(&rate.bps()) {
+        return Ok(rate);
+    }
+    Err(Fault::bare(format!("{rate} is not from 8kbit to 100Gbit")))
+}
+
+/// A rate that flows can be released at.
+pub fn flow_rate(text: &str) -> Result<Rate, Fault> {
+    units::rate(text).and_then(in_range)
+}
+
 fn release(s: &Section) -> Option<RateRelease> {
     s.need("flow_rate", "\"10Mbit\"");
-    let rate = s.parsed("flow_rate", |r: Rate| {
-        if (FLOW_RATES.0..=FLOW_RATES.1).contains(&r.bps()) {
-            Ok(r)
-        } else {
-            Err(Fault::bare(format!("{r} is not from 8kbit to 100Gbit")))
-        }
-    });
+    let rate = s.parsed("flow_rate", in_range);
     let counts =
         [("payload", Counts::Payload), ("ip", Counts::Ip), ("frame", Counts::Frame), ("wire", Counts::Wire)];
     let counts = s.choice("counts", &counts, &[]).unwrap_or_default();

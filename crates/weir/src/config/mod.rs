@@ -15,6 +15,7 @@ pub mod gateway;
 mod host;
 mod measure;
 pub mod path;
+pub mod ports;
 mod reader;
 mod sweep;
 mod tcp;
@@ -31,7 +32,7 @@ pub enum File {
     /// An experiment with `[sweep]`: its runs, at least one.
     Sweep(Vec<experiment::Run>),
     /// `gateway.toml`: `[ports]` and `[gateway]`.
-    Gateway(gateway::GatewayFile),
+    Gateway(Box<gateway::GatewayFile>),
     /// `[ports]` and `[path]`.
     Wan(Box<path::WanFile>),
 }
@@ -44,7 +45,7 @@ pub fn parse(source: &Source) -> Result<File, Errors> {
         ["ports", "path", "flow"].map(|key| table.get_ref().contains_key(key))
     };
     match has {
-        [true, false, false] => gateway::parse(source).map(File::Gateway),
+        [true, false, false] => gateway::parse(source).map(|g| File::Gateway(Box::new(g))),
         [true, true, false] => path::parse_wan(source).map(|w| File::Wan(Box::new(w))),
         _ => experiments(source),
     }

@@ -1,18 +1,20 @@
 //! The `[path]` table: LAN, WAN out and WAN back.
 
 use super::diag::{Errors, Source};
-use super::gateway::Ports;
+use super::ports::{self, Attach, Driving};
 use super::reader::{parse_toml, Section, Sink, Size, NOT_YET};
 use super::units::{Fault, QueueLimit};
 use crate::plan::{Link, Loss, Path, Probability, Queue};
 use weir_core::rate::Rate;
 use weir_core::time::Duration;
 
-/// What a file for `weir wan` says: the emulator alone, between two interfaces.
+/// What a file for `weir wan` says: the emulator alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WanFile {
-    /// The two interfaces; frames from `lan` to `wan` take `wan_out`.
-    pub ports: Ports,
+    /// Its interfaces; frames towards the WAN take `wan_out`.
+    pub attach: Attach,
+    /// How the engine is driven.
+    pub driving: Driving,
     /// Seed of random loss.
     pub seed: u64,
     /// The emulated path; its LAN is bare.
@@ -24,8 +26,8 @@ pub fn parse_wan(source: &Source) -> Result<WanFile, Errors> {
     let table = parse_toml(source)?;
     let sink = Sink::default();
     let root = Section::root(&table, &sink);
-    root.need("ports", "{ lan = \"eth0\", wan = \"eth1\" }");
-    let ports = root.section("ports").and_then(|s| super::gateway::ports(&s));
+    root.need("ports", "{ dev = \"eth1\" }");
+    let ports = root.section("ports").and_then(ports::of_emulator);
     root.need("path", "{ rtt = \"40ms\", wan = { rate = \"10Mbit\" } }");
     let path = root.section("path").map(|s| {
         if s.has("lan") {
@@ -36,7 +38,7 @@ pub fn parse_wan(source: &Source) -> Result<WanFile, Errors> {
     });
     let seed = root.int("seed", 0..=u64::MAX).unwrap_or(1);
     root.finish();
-    let file = ports.zip(path).map(|(ports, path)| WanFile { ports, seed, path });
+    let file = ports.zip(path).map(|((attach, driving), path)| WanFile { attach, driving, seed, path });
     sink.finish(source, file).map(|(file, _)| file)
 }
 

@@ -112,6 +112,11 @@ impl<'a> Section<'a> {
         self.table.iter().find(|(k, _)| k.get_ref() == key).map(|(k, v)| (k.span(), v))
     }
 
+    /// Is the key there? It does not become a known one by this.
+    pub fn is_there(&self, key: &str) -> bool {
+        self.table.iter().any(|(k, _)| k.get_ref() == key)
+    }
+
     /// Is the key there?
     pub fn has(&self, key: &'static str) -> bool {
         self.entry(key).is_some()
@@ -389,7 +394,7 @@ impl<'a> Section<'a> {
     /// The key that was probably meant: not one that is there.
     fn guess(&self, name: &str) -> Option<&'static str> {
         let asked = self.asked.borrow();
-        let absent = asked.iter().copied().filter(|k| !self.table.iter().any(|(t, _)| t.get_ref() == k));
+        let absent = asked.iter().copied().filter(|k| !self.is_there(k));
         nearest(name, absent)
     }
 

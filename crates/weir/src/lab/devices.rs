@@ -16,7 +16,11 @@ fn ports(place: Place) -> String {
         Place::Wan => 1,
         _ => 2,
     } % cpus;
-    format!("{PORTS}lan = \"{LAN_PORT}\"\nwan = \"{WAN_PORT}\"\ncpu = {cpu}\n")
+    let attach = match place {
+        Place::Gateway => format!("dev = \"{WAN_PORT}\"\n"),
+        _ => format!("lan = \"{LAN_PORT}\"\nwan = \"{WAN_PORT}\"\n"),
+    };
+    format!("{PORTS}{attach}cpu = {cpu}\n")
 }
 
 /// The gateway's configuration: its ports, and the `[gateway]` of the experiment file word for word.
@@ -82,7 +86,7 @@ mod tests {
     fn the_gateway_gets_its_part_of_the_experiment() {
         let text = "name = 'x'\n[gateway]\nmax_flows = 7\n[[gateway.class]]\nname = 'ten'\n";
         let config: toml::Table = gateway_config(text).unwrap().parse().unwrap();
-        assert_eq!(config["ports"]["lan"].as_str(), Some("lan"));
+        assert_eq!(config["ports"]["dev"].as_str(), Some("wan"));
         assert_eq!(config["gateway"]["max_flows"].as_integer(), Some(7));
         assert_eq!(config["gateway"]["class"][0]["name"].as_str(), Some("ten"));
         assert_eq!(config.len(), 2);

@@ -100,7 +100,7 @@ fn identifier(options: &Options) -> Result<String, String> {
 /// The gateway and the emulators.
 struct Devices {
     gateway: Option<(Child, PathBuf)>,
-    emulators: Vec<(Child, PathBuf)>,
+    emulators: Vec<(Place, Child, PathBuf)>,
 }
 
 impl Devices {
@@ -116,7 +116,8 @@ impl Devices {
             match place {
                 Place::Lan | Place::Wan => {
                     let config = emulator_config(plan, place);
-                    devices.emulators.push(device(site, place, "wan", &config, options)?);
+                    let (child, report) = device(site, place, "wan", &config, options)?;
+                    devices.emulators.push((place, child, report));
                 }
                 Place::Gateway if plan.gateway.is_some() => {
                     let config = gateway_config(experiment)?;
@@ -129,16 +130,28 @@ impl Devices {
     }
 
     fn check(&mut self) -> Result<(), String> {
-        let all = self.gateway.iter_mut().chain(&mut self.emulators);
-        all.map(|(child, _)| child).try_for_each(Child::check)
+        let emulators = self.emulators.iter_mut().map(|(_, child, _)| child);
+        self.gateway.iter_mut().map(|(child, _)| child).chain(emulators).try_for_each(Child::check)
     }
 
     /// Ends them, the gateway first, and reads what they report.
     fn end(self, faults: &mut Vec<String>) -> (Option<GatewayReport>, Vec<EmulatorReport>) {
         let gateway = self.gateway.map(|(child, file)| collect(child, &file, faults).unwrap_or_default());
-        let emulators = self.emulators.into_iter();
-        (gateway, emulators.filter_map(|(child, file)| collect(child, &file, faults)).collect())
+        let mut emulators = Vec::new();
+        for (place, child, file) in self.emulators {
+            let report: Option<EmulatorReport> = collect(child, &file, faults);
+            emulators.extend(report.map(|report| named(report, place)));
+        }
+        (gateway, emulators)
     }
+}
+
+/// The links of an emulator, which calls them `wan.out` and `wan.back`, by the names that the plan has for them.
+fn named(mut report: EmulatorReport, place: Place) -> EmulatorReport {
+    for link in report.links.iter_mut().filter(|_| place == Place::Lan) {
+        link.name = link.name.replacen("wan", "lan", 1);
+    }
+    report
 }
 
 /// Starts `weir COMMAND CONFIG --json REPORT` and waits until it is ready.

@@ -1,8 +1,8 @@
 //! The core's nodes as engines of the driver.
 
 use super::report::{self, Writer};
-use super::{link_config, Emulator, EmulatorReport, GatewayReport, SteeringReport};
-use crate::observe;
+use super::{link_config, EmulatorReport, GatewayReport, SteeringReport};
+use crate::{observe, plan};
 use weir_core::flow::Record;
 use weir_core::frame::Frame;
 use weir_core::gateway::{Config, Gateway};
@@ -72,16 +72,15 @@ impl Engine for GatewayEngine {
 /// The emulator: two links side by side.
 pub(super) struct EmulatorEngine {
     path: Path,
-    name: String,
     writer: Writer,
 }
 
 impl EmulatorEngine {
-    pub(super) fn new(emulator: &Emulator, writer: Writer) -> Self {
+    pub(super) fn new(path: &plan::Path, seed: u64, writer: Writer) -> Self {
         // Each direction draws its own losses.
-        let out = link_config(&emulator.out, emulator.seed);
-        let back = link_config(&emulator.back, emulator.seed ^ 0x9E37_79B9_7F4A_7C15);
-        EmulatorEngine { path: Path::new(out, back), name: emulator.name.clone(), writer }
+        let out = link_config(&path.wan_out, seed);
+        let back = link_config(&path.wan_back, seed ^ 0x9E37_79B9_7F4A_7C15);
+        EmulatorEngine { path: Path::new(out, back), writer }
     }
 }
 
@@ -104,13 +103,13 @@ impl Node for EmulatorEngine {
 
 impl Engine for EmulatorEngine {
     fn report(&mut self, report: &Report<'_>) {
-        let (path, name) = (&self.path, &self.name);
+        let path = &self.path;
         self.writer.write(report, |_| EmulatorReport {
             schema: crate::result::SCHEMA,
             wall_s: report.wall.as_secs_f64(),
             links: vec![
-                observe::link(&format!("{name}.out"), path.out(), report.wall),
-                observe::link(&format!("{name}.back"), path.back(), report.wall),
+                observe::link("wan.out", path.out(), report.wall),
+                observe::link("wan.back", path.back(), report.wall),
             ],
             steering: SteeringReport::of(report, 0),
         });

@@ -1,68 +1,35 @@
-//! Running a gateway or an emulator between two interfaces of this host.
+//! Running a gateway or an emulator on this host.
 
 mod engine;
 mod report;
+mod setup;
 
 pub use report::{ClassDetail, EmulatorReport, GatewayFlow, GatewayReport, Lateness, SteeringReport};
+pub use setup::{emulator as emulator_setup, gateway as gateway_setup};
 
+use crate::config::gateway::GatewayFile;
+use crate::config::path::WanFile;
+use crate::output::Target;
 use crate::plan;
 use engine::{EmulatorEngine, GatewayEngine};
 use report::Writer;
 use std::io::Write;
 use std::num::NonZeroU64;
-use std::path::PathBuf;
+use std::sync::Arc;
 use weir_core::flow::Record;
-use weir_core::gateway::{rescue_ack, Config, MAX_ACK_LEN};
+use weir_core::gateway::{rescue_ack, MAX_ACK_LEN};
 use weir_core::link;
-use weir_core::time::Duration;
-use weir_io::bpf::XdpMode;
-use weir_io::driver::DriverConfig;
-use weir_io::port::PoolConfig;
-use weir_io::supervise::{BridgeUse, Records, Senders, Setup, Steered, Supervisor};
-
-/// The `[ports]` of a configuration.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ports {
-    /// Interface towards the LAN.
-    pub lan: String,
-    /// Interface towards the WAN.
-    pub wan: String,
-    /// Where XDP runs; `None`: in the driver if it can.
-    pub xdp: Option<XdpMode>,
-    /// Whether frames must be (`true`), must not be (`false`) or may be handed over without a copy.
-    pub zero_copy: Option<bool>,
-    /// How the driver runs.
-    pub driver: DriverConfig,
-}
-
-impl Ports {
-    /// Two interfaces with defaults for the rest.
-    pub fn new(lan: &str, wan: &str) -> Ports {
-        Ports {
-            lan: lan.into(),
-            wan: wan.into(),
-            xdp: None,
-            zero_copy: None,
-            driver: DriverConfig::default(),
-        }
-    }
-}
+use weir_io::supervise::{Records, Senders, Supervisor};
 
 /// Runs a gateway until it is told to stop. With `json` it writes a [`GatewayReport`] there, every
 /// second and at the end. Fails with everything that is in the way, the host unchanged.
-pub fn gateway(ports: &Ports, config: &Config, json: Option<PathBuf>) -> Result<(), String> {
-    let (lan, wan) = config.ack_ports();
-    if !lan && !wan {
-        return Err("no class controls anything: give one an `ack` policy".into());
-    }
-    let mut setup = Setup::new(&ports.lan, &ports.wan, Steered::Acks { lan, wan }, BridgeUse::Kernel);
-    setup.xdp = ports.xdp;
-    setup.verdicts = config.max_flows.max(1024);
-    setup.pool.zero_copy = ports.zero_copy != Some(false);
-    let supervisor = Supervisor::prepare(&setup).map_err(|p| p.to_string())?;
+pub fn gateway(file: &GatewayFile, json: Option<Target>) -> Result<(), String> {
+    let config = &file.gateway;
+    let supervisor = Supervisor::prepare(&setup::gateway(file)).map_err(|p| p.to_string())?;
     let records = Records::<Record>::alloc(config.max_flows as usize)
         .map_err(|e| format!("memory for {} flows: {e}", config.max_flows))?;
-    tracing::info!(lan = ports.lan, wan = ports.wan, "shaping");
+    let json = json.map(Arc::new);
+    tracing::info!(dev = file.dev, "shaping");
     supervisor
         .run(
             |launch| {
@@ -70,11 +37,34 @@ pub fn gateway(ports: &Ports, config: &Config, json: Option<PathBuf>) -> Result<
                 let writer = Writer::new(json.clone());
                 let engine = GatewayEngine::new(config.clone(), records, launch.restarts, writer);
                 say_ready(launch.restarts);
-                launch.run(engine, ports.driver).map(drop)
+                launch.run(engine, setup::gateway_driver(&file.driving)).map(drop)
             },
             |senders| rescue(&records, senders),
         )
         .map_err(|e| e.to_string())
+}
+
+/// Runs an emulator until it is told to stop. With `json` it writes an [`EmulatorReport`] there.
+pub fn emulator(file: &WanFile, json: Option<Target>) -> Result<(), String> {
+    let supervisor = Supervisor::prepare(&setup::emulator(file)).map_err(|p| p.to_string())?;
+    let json = json.map(Arc::new);
+    tracing::info!("emulating");
+    supervisor
+        .run(
+            |launch| {
+                let writer = Writer::new(json.clone());
+                say_ready(launch.restarts);
+                let engine = EmulatorEngine::new(&file.path, file.seed, writer);
+                launch.run(engine, setup::emulator_driver(&file.driving)).map(drop)
+            },
+            |_| {},
+        )
+        .map_err(|e| e.to_string())
+}
+
+/// Removes what an abnormal end left: of one interface, or everything. Says what it removed.
+pub fn down(_dev: Option<&str>) -> Result<Vec<String>, String> {
+    Err("not yet".into())
 }
 
 /// Tells whoever started this that frames are taken: a line on standard output.
@@ -107,62 +97,6 @@ fn rescue(records: &Records<Record>, senders: &Senders) {
     }
 }
 
-/// What `weir wan` runs.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Emulator {
-    /// Name of the links in the report: `NAME.out` and `NAME.back`.
-    pub name: String,
-    /// Seed of random loss.
-    pub seed: u64,
-    /// From the LAN port to the WAN port.
-    pub out: plan::Link,
-    /// From the WAN port to the LAN port.
-    pub back: plan::Link,
-}
-
-/// Frames that may be under way on a link without a rate.
-const UNLIMITED_PIPE: Duration = Duration::from_millis(50);
-
-/// Runs an emulator until it is told to stop. With `json` it writes an [`EmulatorReport`] there.
-pub fn emulator(ports: &Ports, emulator: &Emulator, json: Option<PathBuf>) -> Result<(), String> {
-    let mut setup = Setup::new(&ports.lan, &ports.wan, Steered::Full, BridgeUse::None);
-    setup.xdp = ports.xdp;
-    setup.pool = pool(emulator, ports.zero_copy != Some(false));
-    let supervisor = Supervisor::prepare(&setup).map_err(|p| p.to_string())?;
-    tracing::info!(lan = ports.lan, wan = ports.wan, "emulating");
-    supervisor
-        .run(
-            |launch| {
-                let writer = Writer::new(json.clone());
-                say_ready(launch.restarts);
-                launch.run(EmulatorEngine::new(emulator, writer), ports.driver).map(drop)
-            },
-            |_| {},
-        )
-        .map_err(|e| e.to_string())
-}
-
-/// A pool that holds what is under way and queued on both links, within 16,384 and 262,144 chunks.
-fn pool(emulator: &Emulator, zero_copy: bool) -> PoolConfig {
-    let frames = |l: &plan::Link| {
-        // A mix of full frames and ACKs, half as long on average.
-        let rate = l.rate.unwrap_or(weir_core::rate::Rate::mbit(1000));
-        let pipe = if l.rate.is_none() { l.delay.max(UNLIMITED_PIPE) } else { l.delay };
-        let queue = match l.queue {
-            plan::Queue::Packets(n) => n,
-            plan::Queue::Bytes(n) => n / 750,
-        };
-        rate.bytes_in(pipe) / 750 + queue
-    };
-    let wanted = 8192 + frames(&emulator.out) + frames(&emulator.back);
-    PoolConfig {
-        chunks: wanted.clamp(16_384, 262_144) as usize,
-        reserve: 0,
-        zero_copy,
-        ..PoolConfig::default()
-    }
-}
-
 /// The core's configuration of a link of a plan.
 pub fn link_config(l: &plan::Link, seed: u64) -> link::Config {
     link::Config {
@@ -170,7 +104,7 @@ pub fn link_config(l: &plan::Link, seed: u64) -> link::Config {
         delay: l.delay,
         loss: match l.loss {
             plan::Loss::None => link::Loss::None,
-            plan::Loss::Random(p) => link::Loss::Random { ppb: p.trillionths().div_ceil(1000) as u32 },
+            plan::Loss::Random(p) => link::Loss::Random { trillionths: p.trillionths() },
             plan::Loss::Every(n) => {
                 NonZeroU64::new(n).map_or(link::Loss::None, |n| link::Loss::Periodic { n })
             }

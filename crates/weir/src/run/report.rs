@@ -1,10 +1,11 @@
 //! What a running gateway or emulator says about itself, as JSON.
 
+use crate::output::Target;
 use crate::result::{ClassResult, Counts, GatewayResult, LinkResult};
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
 use std::sync::mpsc::{sync_channel, SyncSender};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use weir_core::gateway::{ClassStats, Gateway, GatewayStats, PassReason};
 use weir_core::time::{Duration, Time};
@@ -206,10 +207,11 @@ type Document = Box<dyn FnOnce() -> serde_json::Result<Vec<u8>> + Send>;
 
 impl Writer {
     /// Called in the engine's process.
-    pub(super) fn new(path: Option<PathBuf>) -> Writer {
-        let thread = path.map(|path| {
+    pub(super) fn new(target: Option<Arc<Target>>) -> Writer {
+        let thread = target.map(|target| {
             let (sender, receiver) = sync_channel::<Document>(1);
-            let thread = std::thread::spawn(move || receiver.into_iter().for_each(|make| save(&path, make)));
+            let thread =
+                std::thread::spawn(move || receiver.into_iter().for_each(|make| save(&target, make)));
             (sender, thread)
         });
         Writer { next: Time::ZERO, thread }
@@ -241,13 +243,9 @@ impl Writer {
     }
 }
 
-fn save(path: &Path, make: Document) {
-    let draft = path.with_extension("new");
-    let written = make()
-        .map_err(std::io::Error::from)
-        .and_then(|text| std::fs::write(&draft, text))
-        .and_then(|()| std::fs::rename(&draft, path));
+fn save(target: &Target, make: Document) {
+    let written = make().map_err(std::io::Error::from).and_then(|text| target.write(&text));
     if let Err(error) = written {
-        tracing::warn!(%error, path = %path.display(), "the report could not be written");
+        tracing::warn!(%error, path = %target.path().display(), "the report could not be written");
     }
 }

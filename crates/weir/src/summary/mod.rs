@@ -3,9 +3,9 @@
 mod flows;
 mod gateway;
 mod network;
+mod ports;
 
 use crate::config::experiment::{Experiment, Run};
-use crate::config::gateway::{Ports, XdpMode};
 use crate::config::File;
 use crate::expect::{describe, describe_measure};
 use crate::plan::{Plan, SeriesKind};
@@ -26,8 +26,8 @@ pub fn lines(file: &File) -> Vec<String> {
     match file {
         File::Experiment(e) => [experiment(&e.plan), worlds(e)].concat(),
         File::Sweep(runs) => sweep(runs),
-        File::Gateway(g) => [vec![ports(&g.ports)], gateway::lines(&g.gateway)].concat(),
-        File::Wan(w) => [vec![ports(&w.ports)], network::path(&w.path)].concat(),
+        File::Gateway(g) => [ports::gateway(g), gateway::lines(&g.gateway)].concat(),
+        File::Wan(w) => [ports::emulator(w), network::path(&w.path)].concat(),
     }
 }
 
@@ -56,23 +56,6 @@ fn sweep(runs: &[Run]) -> Vec<String> {
     let lines = experiment(&first.experiment.plan).into_iter().chain(worlds(&first.experiment));
     out.extend(lines.map(|line| format!("  {line}")));
     out
-}
-
-fn ports(p: &Ports) -> String {
-    let mode = match p.mode {
-        XdpMode::Auto => "auto",
-        XdpMode::Native => "native",
-        XdpMode::Skb => "skb",
-    };
-    let zero_copy = match p.zero_copy {
-        None => "",
-        Some(true) => ", zero copy required",
-        Some(false) => ", always copying",
-    };
-    let priority = p.priority.map_or(String::new(), |n| format!(", real-time priority {n}"));
-    let cpu = p.cpu.map_or(String::new(), |n| format!(", on CPU {n}"));
-    let spin = p.spin.map_or(String::new(), |d| format!(", spins {d}"));
-    format!("ports: lan {}, wan {}; XDP {mode}{zero_copy}{priority}{cpu}{spin}", p.lan, p.wan)
 }
 
 fn experiment(p: &Plan) -> Vec<String> {

@@ -51,12 +51,7 @@ pub fn run(bench: &Bench) -> Result<(), String> {
 /// Writes what was measured where it was asked for.
 fn write(common: &Common, figures: &impl Serialize) -> Result<(), String> {
     let Some(path) = &common.json else { return Ok(()) };
-    let text = serde_json::to_string_pretty(figures).map_err(|e| e.to_string())? + "\n";
-    if path.as_os_str() == "-" {
-        print!("{text}");
-        return Ok(());
-    }
-    std::fs::write(path, text).map_err(|e| format!("{}: {e}", path.display()))
+    super::write_json(path, figures).map_err(|e| e.to_string())
 }
 
 /// A plan of uploads over `path`.
@@ -78,7 +73,7 @@ fn shape(plan: &mut Plan, rate: Rate) -> Result<String, String> {
         "[[gateway.class]]\nname = \"all\"\nack = {{ preset = \"ack-shaper\", flow_rate = \"{rate}\", \
          standing_delay = \"{STANDING_DELAY}\" }}\n"
     );
-    let ports = "[ports]\nlan = \"lan\"\nwan = \"wan\"\n";
+    let ports = "[ports]\ndev = \"wan\"\n";
     let file = gateway::parse(&Source::new("bench", format!("{ports}{text}"))).map_err(|e| e.to_string())?;
     plan.gateway = Some(file.gateway);
     Ok(text)

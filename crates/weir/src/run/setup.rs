@@ -1,0 +1,69 @@
+//! From a configuration to what is set up on the host: the same for running and for checking.
+
+use crate::config::gateway::GatewayFile;
+use crate::config::path::WanFile;
+use crate::config::ports::{Attach, Driving};
+use crate::plan::{Link, Queue};
+use weir_core::rate::Rate;
+use weir_core::time::Duration;
+use weir_io::driver::DriverConfig;
+use weir_io::port::PoolConfig;
+use weir_io::supervise::{BridgeUse, Setup, Steered};
+
+/// What a gateway's configuration needs of the host.
+pub fn gateway(file: &GatewayFile) -> Setup {
+    let (lan, wan) = file.gateway.ack_ports();
+    let mut setup = Setup::new(&file.dev, "-", Steered::Acks { lan, wan }, BridgeUse::Kernel);
+    setup.verdicts = file.gateway.max_flows.max(1024);
+    setup
+}
+
+/// What an emulator's configuration needs of the host.
+pub fn emulator(file: &WanFile) -> Setup {
+    let (lan, wan) = match &file.attach {
+        Attach::Dev(dev) => (dev.as_str(), "-"),
+        Attach::Pair { lan, wan } => (lan.as_str(), wan.as_str()),
+    };
+    let mut setup = Setup::new(lan, wan, Steered::Full, BridgeUse::None);
+    setup.pool = pool(file);
+    setup
+}
+
+/// How the driver of a gateway runs: its releases are milliseconds apart, so it need not spin.
+pub(super) fn gateway_driver(driving: &Driving) -> DriverConfig {
+    driver(driving, Duration::ZERO, 40)
+}
+
+/// How the driver of an emulator runs: its error is how late it wakes. The kernel's packet processing shares its
+/// processor and must get its turn for every frame, so it runs ahead of nobody.
+pub(super) fn emulator_driver(driving: &Driving) -> DriverConfig {
+    driver(driving, Duration::from_micros(50), 0)
+}
+
+fn driver(driving: &Driving, spin: Duration, priority: u8) -> DriverConfig {
+    DriverConfig {
+        priority: Some(driving.priority.unwrap_or(priority)).filter(|&p| p > 0),
+        cpu: driving.cpu.map(|c| c as usize),
+        spin: driving.spin.unwrap_or(spin),
+        ..DriverConfig::default()
+    }
+}
+
+/// Frames that may be under way on a link without a rate.
+const UNLIMITED_PIPE: Duration = Duration::from_millis(50);
+
+/// A pool that holds what is under way and queued on both links, within 16,384 and 262,144 chunks.
+fn pool(file: &WanFile) -> PoolConfig {
+    let frames = |l: &Link| {
+        // A mix of full frames and ACKs, half as long on average.
+        let rate = l.rate.unwrap_or(Rate::mbit(1000));
+        let pipe = if l.rate.is_none() { l.delay.max(UNLIMITED_PIPE) } else { l.delay };
+        let queue = match l.queue {
+            Queue::Packets(n) => n,
+            Queue::Bytes(n) => n / 750,
+        };
+        rate.bytes_in(pipe) / 750 + queue
+    };
+    let wanted = 8192 + frames(&file.path.wan_out) + frames(&file.path.wan_back);
+    PoolConfig { chunks: wanted.clamp(16_384, 262_144) as usize, reserve: 0, ..PoolConfig::default() }
+}
