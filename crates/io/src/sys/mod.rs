@@ -7,9 +7,9 @@ pub mod link;
 pub mod mmap;
 pub mod packet;
 pub mod pod;
+pub mod privileges;
 pub mod process;
 pub mod sched;
-pub mod xsk;
 
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
