@@ -70,4 +70,120 @@ struct observe_counters {
 	__u64 lost; /* the ring was full */
 };
 
+/* --- steering by tc --- */
+
+/* What the gateway has said of a flow, by its key as the flow's ACKs show it. */
+struct flow {
+	__u32 slot;
+	__u32 tag; /* the slot's, or the entry is of a flow that is gone */
+};
+
+/* Layout of weir_core::steer::Slot, which says what each field means. */
+struct slot {
+	__u32 tag;
+	__u32 flags;
+	__u32 tx;
+	__u32 nxt;
+	__u32 ts;
+	__u32 edge;
+	__u32 sent;
+	__u32 window;
+	__u32 ended;
+	__u32 doubts;
+	__u32 spare[6];
+};
+
+/* One entry of an array map that the engine and the supervisor have mapped. */
+struct hooks {
+	__u64 beat;	  /* CLOCK_MONOTONIC of the engine's last round; 0: no engine */
+	__u32 generation; /* entries of `passing` with others are misses */
+	__u32 wake;	  /* not 0: the engine sleeps until a record is submitted */
+	__u32 out_to;	  /* `all`: where frames seen at egress are redirected; 0: they pass */
+	__u32 in_to;	  /* `all`: the same for ingress */
+};
+
+enum role {
+	ROLE_TO_INGRESS = 1, /* its frames are to come in on the interface, not to go out */
+	ROLE_RESTAMP = 2,    /* its frames are plain ACKs that are brought up to date */
+};
+
+/* A token bucket as the time that one costs and the time that may be saved up. */
+struct budget {
+	__u64 interval;
+	__u64 burst;
+};
+
+enum budgets {
+	BUDGET_TAKES,  /* pure ACKs of unknown flows that are taken */
+	BUDGET_COPIES, /* headers of unknown flows and of SYNs */
+	BUDGET_OPENS,  /* SYN-ACKs that are taken */
+	BUDGET_ENDS,   /* headers with FIN or RST */
+	BUDGETS,
+};
+
+struct acks_config {
+	__u64 stale; /* ns without a beat after which segments pass */
+	struct budget budgets[BUDGETS];
+	__u8 ethernet;	/* the device has Ethernet headers */
+	__u8 shape_in;	/* ACKs of shaped flows come by ingress */
+	__u8 shape_out; /* ACKs of shaped flows come by egress */
+	__u8 size_in;	/* SYN-ACKs are taken at ingress */
+	__u8 size_out;	/* SYN-ACKs are taken at egress */
+	__u8 assume;	/* test runs have no packet socket: every frame is from one with the role ... */
+	__u8 role;	/* ... given here */
+	__u8 pad;
+};
+
+struct all_config {
+	__u64 stale;
+	__u8 ethernet;
+	__u8 pad[7];
+};
+
+struct acks_counters {
+	__u64 taken;
+	__u64 copied;
+	__u64 set_back;
+	__u64 passed_flow;    /* of a controlled flow, as it came */
+	__u64 passed_known;   /* of a flow that passes */
+	__u64 passed_unknown; /* nothing was to be told of it */
+	__u64 passed_other;   /* not TCP, a fragment, malformed */
+	__u64 passed_stale;   /* no beat */
+	__u64 doubted;	      /* of a controlled flow, but not believed */
+	__u64 ring_full;
+	__u64 over_budget;
+	__u64 own;	 /* the engine's, as they came */
+	__u64 stamped;	 /* the engine's, brought up to date */
+	__u64 discarded; /* the engine's, too late */
+	__u64 failed;	 /* the kernel refused to rewrite */
+};
+
+struct all_counters {
+	__u64 taken;
+	__u64 passed_stale;
+	__u64 own;
+	__u64 dropped; /* behind a socket that has read it */
+	__u64 failed;  /* no room for an Ethernet header */
+};
+
+enum fate {
+	FATE_TAKEN,
+	FATE_PASSED,
+	FATE_SET_BACK,
+};
+
+#define SEGMENT_HEAD 188
+
+/* A record of the ring. */
+struct segment {
+	__u64 time;
+	__u32 len;	/* of the frame with the Ethernet header and all tags; of a giant one too */
+	__u16 head_len; /* bytes of it that follow */
+	__u8 port;	/* 0: seen at egress, 1: at ingress */
+	__u8 fate;
+	__u16 gso_size;
+	__u16 pad;
+	__u8 head[SEGMENT_HEAD]; /* as it was before it was set back */
+};
+
 #endif

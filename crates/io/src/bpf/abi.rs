@@ -141,7 +141,164 @@ pub struct ObserveCounters {
 // SAFETY: integers without padding.
 unsafe impl Pod for ObserveCounters {}
 
+/// What the gateway has said of a flow (`struct flow`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub(crate) struct Flow {
+    pub slot: u32,
+    pub tag: u32,
+}
+// SAFETY: integers without padding.
+unsafe impl Pod for Flow {}
+
+/// Offsets in `struct hooks`.
+pub(crate) mod hooks {
+    pub const SIZE: usize = 24;
+    pub const BEAT: usize = 0;
+    pub const GENERATION: usize = 8;
+    pub const WAKE: usize = 12;
+    pub const OUT_TO: usize = 16;
+    pub const IN_TO: usize = 20;
+}
+
+/// Bits of what a registered socket's frames are for (`enum role`).
+pub mod role {
+    /// They are to come in on the interface, as if they had just arrived, instead of going out.
+    pub const TO_INGRESS: u32 = 1;
+    /// They are plain ACKs that are brought up to date on their way.
+    pub const RESTAMP: u32 = 2;
+}
+
+/// How many a second are shown to the engine, and how many at once (`struct budget`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Budget {
+    interval: u64,
+    burst: u64,
+}
+// SAFETY: integers without padding.
+unsafe impl Pod for Budget {}
+
+impl Budget {
+    /// `rate` a second, `burst` at once; neither is 0.
+    pub const fn new(rate: u32, burst: u32) -> Budget {
+        let interval = 1_000_000_000 / rate as u64;
+        Budget { interval, burst: interval * burst as u64 }
+    }
+}
+
+/// `struct acks_config`.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct AcksConfig {
+    pub stale: u64,
+    /// In the order of `enum budgets`.
+    pub budgets: [Budget; 4],
+    pub ethernet: u8,
+    pub shape_in: u8,
+    pub shape_out: u8,
+    pub size_in: u8,
+    pub size_out: u8,
+    pub assume: u8,
+    pub role: u8,
+    pub pad: u8,
+}
+// SAFETY: integers without padding: the size is asserted below.
+unsafe impl Pod for AcksConfig {}
+
+/// `struct all_config`.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct AllConfig {
+    pub stale: u64,
+    pub ethernet: u8,
+    pub pad: [u8; 7],
+}
+// SAFETY: integers without padding.
+unsafe impl Pod for AllConfig {}
+
+/// What the hooks of `acks` steering did (`struct acks_counters`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct AcksCounters {
+    /// Taken to the engine.
+    pub taken: u64,
+    /// Passed as they came, their headers shown to the engine.
+    pub copied: u64,
+    /// Passed with their ACK field set back.
+    pub set_back: u64,
+    /// Of controlled flows, passed as they came: nothing new.
+    pub passed_flow: u64,
+    /// Of flows that pass.
+    pub passed_known: u64,
+    /// Of flows that are not classified yet.
+    pub passed_unknown: u64,
+    /// Not TCP, fragments, malformed.
+    pub passed_other: u64,
+    /// The engine was away.
+    pub passed_stale: u64,
+    /// Of controlled flows, but they cannot be true.
+    pub doubted: u64,
+    /// Not shown or taken: the ring was full.
+    pub ring_full: u64,
+    /// Not shown or taken: too many of their kind.
+    pub over_budget: u64,
+    /// The engine's own, left as they came.
+    pub own: u64,
+    /// The engine's own, brought up to date.
+    pub stamped: u64,
+    /// The engine's own, discarded: something newer had left.
+    pub discarded: u64,
+    /// The kernel refused to rewrite.
+    pub failed: u64,
+}
+// SAFETY: integers without padding.
+unsafe impl Pod for AcksCounters {}
+
+/// What the hooks of `all` steering did (`struct all_counters`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct AllCounters {
+    /// Redirected to the engine.
+    pub taken: u64,
+    /// The engine was away.
+    pub passed_stale: u64,
+    /// The engine's own.
+    pub own: u64,
+    /// Dropped behind a socket that had read them.
+    pub dropped: u64,
+    /// No room for an Ethernet header.
+    pub failed: u64,
+}
+// SAFETY: integers without padding.
+unsafe impl Pod for AllCounters {}
+
+/// Bytes of a segment that its record holds at most.
+pub const SEGMENT_HEAD: usize = 188;
+
+/// What stands in front of the head in a record of the ring (`struct segment`).
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct SegmentHeader {
+    pub time: u64,
+    pub len: u32,
+    pub head_len: [u8; 2],
+    pub port: u8,
+    pub fate: u8,
+}
+// SAFETY: integers without padding.
+unsafe impl Pod for SegmentHeader {}
+
+/// Offset of `gso_size` and of the head in a record.
+pub(crate) const SEGMENT_GSO: usize = 16;
+pub(crate) const SEGMENT_BYTES: usize = 20;
+/// Length of a record: eight bytes are its alignment.
+pub(crate) const SEGMENT_SIZE: usize = (SEGMENT_BYTES + SEGMENT_HEAD).next_multiple_of(8);
+
 const _: () = assert!(size_of::<FlowKey>() == 40 && size_of::<FlowVerdict>() == 8);
 const _: () = assert!(size_of::<SteerConfig>() == 16 && size_of::<SteerCounters>() == 48);
 const _: () = assert!(size_of::<Stamp>() == 16 && size_of::<Observation>() == 208);
 const _: () = assert!(size_of::<ObserveCounters>() == 16);
+const _: () = assert!(size_of::<Flow>() == 8 && size_of::<AcksConfig>() == 80 && size_of::<AllConfig>() == 16);
+const _: () = assert!(size_of::<AcksCounters>() == 120 && size_of::<AllCounters>() == 40);
+const _: () = assert!(size_of::<SegmentHeader>() == SEGMENT_GSO && SEGMENT_SIZE == 208);

@@ -24,16 +24,39 @@ impl XdpMode {
     }
 }
 
-/// An attached program: it comes off when this is dropped, in every process that holds it.
+/// A side of an interface where tc programs run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hook {
+    /// Frames that leave by the interface.
+    Egress,
+    /// Frames that have come in.
+    Ingress,
+}
+
+/// Attached programs: they come off when this is dropped, in every process that holds it.
 #[derive(Debug)]
-pub struct Attached(#[allow(dead_code)] Held);
+pub struct Attached(#[allow(dead_code)] Vec<Held>);
+
+impl Attached {
+    /// Are these links, which end with the processes that hold them? Classifiers (before Linux 6.6) outlive
+    /// them: [`remove_filters`].
+    pub fn ends_with_processes(&self) -> bool {
+        self.0.iter().all(|held| matches!(held, Held::Link(_)))
+    }
+
+    /// Both as one.
+    pub(super) fn and(mut self, mut other: Attached) -> Attached {
+        self.0.append(&mut other.0);
+        self
+    }
+}
 
 #[derive(Debug)]
 enum Held {
     /// A link: the kernel takes it off when its last descriptor is closed.
     Link(#[allow(dead_code)] OwnedFd),
     /// A classifier of kernels before 6.6: it stays until it is taken off.
-    Filter { ifindex: u32, owner: u32 },
+    Filter { ifindex: u32, hook: Hook, owner: u32 },
 }
 
 pub(super) fn xdp(program: BorrowedFd<'_>, ifindex: u32, mode: XdpMode) -> io::Result<Attached> {
@@ -41,14 +64,18 @@ pub(super) fn xdp(program: BorrowedFd<'_>, ifindex: u32, mode: XdpMode) -> io::R
         XdpMode::Native => sys::XDP_FLAGS_DRV_MODE,
         XdpMode::Skb => sys::XDP_FLAGS_SKB_MODE,
     };
-    link(program.as_raw_fd(), ifindex, sys::BPF_XDP, flags).map(|fd| Attached(Held::Link(fd)))
+    link(program.as_raw_fd(), ifindex, sys::BPF_XDP, flags).map(|fd| Attached(vec![Held::Link(fd)]))
 }
 
 /// tcx (Linux 6.6), or a classifier where there is none.
-pub(super) fn ingress(program: BorrowedFd<'_>, ifindex: u32) -> io::Result<Attached> {
-    match link(program.as_raw_fd(), ifindex, sys::BPF_TCX_INGRESS, 0) {
-        Ok(fd) => Ok(Attached(Held::Link(fd))),
-        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => filter(program, ifindex),
+pub(super) fn tc(program: BorrowedFd<'_>, ifindex: u32, hook: Hook) -> io::Result<Attached> {
+    let kind = match hook {
+        Hook::Egress => sys::BPF_TCX_EGRESS,
+        Hook::Ingress => sys::BPF_TCX_INGRESS,
+    };
+    match link(program.as_raw_fd(), ifindex, kind, 0) {
+        Ok(fd) => Ok(Attached(vec![Held::Link(fd)])),
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => filter(program, ifindex, hook),
         Err(error) => Err(error),
     }
 }
@@ -68,51 +95,84 @@ fn link(program: RawFd, ifindex: u32, kind: sys::bpf_attach_type, flags: u32) ->
 /// Weir's place among the classifiers of an interface.
 const FILTER_HANDLE: u32 = 1;
 const FILTER_PRIORITY: u32 = 0x7765;
+/// How the names of its programs begin.
+const FILTER_NAMES: [&[u8]; 3] = [b"acks_", b"all_", b"observe"];
 
-fn hook(ifindex: u32) -> sys::bpf_tc_hook {
+fn point(ifindex: u32, hook: Hook) -> sys::bpf_tc_hook {
     // SAFETY: zero is a valid value of this structure of integers.
-    let mut hook: sys::bpf_tc_hook = unsafe { std::mem::zeroed() };
-    hook.sz = size_of_val(&hook) as _;
-    hook.ifindex = ifindex as i32;
-    hook.attach_point = sys::BPF_TC_INGRESS;
-    hook
+    let mut point: sys::bpf_tc_hook = unsafe { std::mem::zeroed() };
+    point.sz = size_of_val(&point) as _;
+    point.ifindex = ifindex as i32;
+    point.attach_point = match hook {
+        Hook::Egress => sys::BPF_TC_EGRESS,
+        Hook::Ingress => sys::BPF_TC_INGRESS,
+    };
+    point
 }
 
 fn place() -> sys::bpf_tc_opts {
-    // SAFETY: as for `hook`.
+    // SAFETY: as for `point`.
     let mut options: sys::bpf_tc_opts = unsafe { std::mem::zeroed() };
     options.sz = size_of_val(&options) as _;
     (options.handle, options.priority) = (FILTER_HANDLE, FILTER_PRIORITY);
     options
 }
 
-fn filter(program: BorrowedFd<'_>, ifindex: u32) -> io::Result<Attached> {
-    let mut hook = hook(ifindex);
+/// Attaches a classifier. The `clsact` qdisc that it needs stays when the classifier goes: another
+/// program may have come to use it.
+fn filter(program: BorrowedFd<'_>, ifindex: u32, hook: Hook) -> io::Result<Attached> {
+    let mut point = point(ifindex, hook);
     let mut options = place();
     options.prog_fd = program.as_raw_fd();
     options.flags = sys::BPF_TC_F_REPLACE;
-    // SAFETY: `hook` is valid for the call. The qdisc may exist already: that is no error here.
-    unsafe { sys::bpf_tc_hook_create(&mut hook) };
+    // SAFETY: `point` is valid for the call. The qdisc may exist already: that is no error here.
+    unsafe { sys::bpf_tc_hook_create(&mut point) };
     // SAFETY: both are valid for the call.
-    match unsafe { sys::bpf_tc_attach(&hook, &mut options) } {
-        0 => Ok(Attached(Held::Filter { ifindex, owner: std::process::id() })),
+    match unsafe { sys::bpf_tc_attach(&point, &mut options) } {
+        0 => Ok(Attached(vec![Held::Filter { ifindex, hook, owner: std::process::id() }])),
         code => Err(io::Error::from_raw_os_error(-code)),
     }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
-        if let Held::Filter { ifindex, owner } = *self {
+        if let Held::Filter { ifindex, hook, owner } = *self {
             // A child that ends leaves it to its parent.
             if owner == std::process::id() {
-                remove_filter(ifindex);
+                detach(ifindex, hook);
             }
         }
     }
 }
 
-/// Takes off the classifier that an earlier run may have left behind on a kernel before 6.6.
-pub(crate) fn remove_filter(ifindex: u32) {
+fn detach(ifindex: u32, hook: Hook) -> bool {
     // SAFETY: both structures are valid for the call. That there is nothing is no error here.
-    unsafe { sys::bpf_tc_detach(&hook(ifindex), &place()) };
+    unsafe { sys::bpf_tc_detach(&point(ifindex, hook), &place()) == 0 }
+}
+
+/// Takes off the classifiers that an earlier run may have left behind on a kernel before 6.6, and says
+/// how many there were.
+pub fn remove_filters(ifindex: u32) -> usize {
+    let both = [Hook::Egress, Hook::Ingress];
+    both.into_iter().filter(|&hook| is_ours(ifindex, hook) && detach(ifindex, hook)).count()
+}
+
+/// Is there a program of ours at our place?
+fn is_ours(ifindex: u32, hook: Hook) -> bool {
+    let mut options = place();
+    // SAFETY: both structures are valid for the call.
+    if unsafe { sys::bpf_tc_query(&point(ifindex, hook), &mut options) } != 0 {
+        return false;
+    }
+    // SAFETY: the result is a new descriptor if not negative.
+    let Ok(program) = (unsafe { check_fd(sys::bpf_prog_get_fd_by_id(options.prog_id).max(-1)) }) else {
+        return false;
+    };
+    // SAFETY: zero is a valid value of this structure of integers.
+    let mut info: sys::bpf_prog_info = unsafe { std::mem::zeroed() };
+    let mut len = size_of_val(&info) as u32;
+    // SAFETY: `info` is valid for writes of `len` bytes, and asks for nothing that it points to.
+    let told = unsafe { sys::bpf_prog_get_info_by_fd(program.as_raw_fd(), &mut info, &mut len) };
+    let name: Vec<u8> = info.name.iter().map(|&c| c as u8).collect();
+    told == 0 && FILTER_NAMES.iter().any(|ours| name.starts_with(ours))
 }

@@ -5,14 +5,28 @@
 //! attached as links: they come off when the last process that holds them ends, however it ends.
 
 mod abi;
+mod acks;
+#[cfg(test)]
+mod acks_tests;
+mod all;
 mod attach;
+mod features;
+mod hooks;
 mod ring;
+mod segments;
 #[cfg(test)]
 mod tests;
 
-pub use abi::{FlowKey, ObserveCounters, SteerCounters, Verdict, OBSERVED_HEAD};
-pub(crate) use attach::remove_filter;
-pub use attach::{Attached, XdpMode};
+pub use abi::{
+    role, AcksCounters, AllCounters, Budget, FlowKey, ObserveCounters, SteerCounters, Verdict, OBSERVED_HEAD,
+    SEGMENT_HEAD,
+};
+pub use acks::{Acks, AcksOptions, Change};
+pub use all::All;
+pub use attach::{remove_filters, Attached, Hook, XdpMode};
+pub use features::{missing, Missing};
+pub use hooks::Hooks;
+pub use segments::{Fate, Segment, Segments};
 
 use crate::sys::mmap::Mapping;
 use crate::sys::pod::{self, bytes_of, Pod};
@@ -86,6 +100,11 @@ fn map(object: &Object, name: &str) -> io::Result<MapHandle> {
 
 fn program(object: &Object) -> ProgramMut<'_> {
     object.progs_mut().next().expect("the object has one program")
+}
+
+/// The program called `name`.
+fn named<'a>(object: &'a Object, name: &str) -> ProgramMut<'a> {
+    object.progs_mut().find(|p| p.name() == name).expect("the object has this program")
 }
 
 /// Sum of a per-CPU map of one entry of counters, each a `u64`.
@@ -224,7 +243,7 @@ impl Observer {
 
     /// Attaches the program to what comes in on an interface.
     pub fn attach(&self, ifindex: u32) -> io::Result<Attached> {
-        attach::ingress(program(&self.object).as_fd(), ifindex)
+        attach::tc(program(&self.object).as_fd(), ifindex, Hook::Ingress)
     }
 
     /// What it did so far.

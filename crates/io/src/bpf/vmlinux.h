@@ -48,6 +48,12 @@ struct xdp_md {
 	__u32 egress_ifindex;
 };
 
+/* Of `struct bpf_sock` the part that any socket has. */
+struct bpf_sock {
+	__u32 bound_dev_if;
+	__u32 family;
+};
+
 struct __sk_buff {
 	__u32 len;
 	__u32 pkt_type;
@@ -66,9 +72,32 @@ struct __sk_buff {
 	__u32 tc_classid;
 	__u32 data;
 	__u32 data_end;
+	__u32 napi_id;
+	__u32 family;
+	__u32 remote_ip4;
+	__u32 local_ip4;
+	__u32 remote_ip6[4];
+	__u32 local_ip6[4];
+	__u32 remote_port;
+	__u32 local_port;
+	__u32 data_meta;
+	void *flow_keys __attribute__((aligned(8)));
+	__u64 tstamp;
+	__u32 wire_len;
+	__u32 gso_segs;
+	struct bpf_sock *sk __attribute__((aligned(8)));
+	__u32 gso_size;
 };
 
 #define TC_ACT_UNSPEC (-1) /* equals TCX_NEXT */
+#define TC_ACT_SHOT 2
+
+#define BPF_F_INGRESS (1ULL << 0)
+#define BPF_RB_NO_WAKEUP (1ULL << 0)
+#define BPF_RB_FORCE_WAKEUP (1ULL << 1)
+
+/* linux/socket.h */
+#define AF_PACKET 17
 
 /* linux/if_ether.h, in host order */
 #define ETH_HLEN 14

@@ -93,6 +93,16 @@ impl Mapping {
         unsafe { std::ptr::copy_nonoverlapping(from, out.as_mut_ptr(), out.len()) }
     }
 
+    /// Bytes from `offset` on.
+    ///
+    /// # Safety
+    /// Nobody writes them while the result lives.
+    pub unsafe fn bytes(&self, offset: usize, len: usize) -> &[u8] {
+        // SAFETY: inside the mapping (`at`), which lives as long as the borrow; the caller says that
+        // nobody writes.
+        unsafe { std::slice::from_raw_parts(self.at(offset, len, 1), len) }
+    }
+
     /// Gives the memory away for the life of the process.
     pub fn leak<T: Pod>(self) -> &'static mut [T] {
         let count = self.len / size_of::<T>();

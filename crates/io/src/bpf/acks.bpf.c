@@ -1,0 +1,419 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT OR Apache-2.0 */
+/*
+ * Steering of ACKs: one program at the ingress, one at the egress of the interface towards the WAN.
+ *
+ * Data never leaves the kernel. Pure ACKs of controlled flows are taken to the engine, the ACK fields of
+ * segments with payload are set back in place, and the ACKs that the engine makes are brought up to
+ * date on their way out. Only the core classifies: unknown flows are shown to it within a budget.
+ * Whatever goes wrong, a segment passes, and what passes is noted in the flow's slot: a made ACK
+ * that is older than what the sender has would be refused by it (PAWS, RFC 5961).
+ */
+#include "vmlinux.h"
+#include <bpf/bpf_helpers.h>
+#include "abi.h"
+#include "packet.h"
+#include "slot.h"
+#include "rewrite.h"
+#include "own.h"
+
+const volatile struct acks_config config = { .stale = 50000000, .ethernet = 1 };
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 65536);
+	__type(key, struct flow_key);
+	__type(value, struct flow);
+} flows SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 65536);
+	__type(key, struct flow_key);
+	__type(value, __u32);
+} passing SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 65536);
+	__type(key, __u32);
+	__type(value, struct slot);
+} slots SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 22);
+} ring SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct acks_counters);
+} counters SEC(".maps");
+
+/* When the next one is due of a stream at its budget's pace: the generic cell rate algorithm. */
+static __u64 due[BUDGETS];
+
+/* What a hook knows of a segment. */
+struct hook {
+	struct __sk_buff *skb;
+	struct acks_counters *count;
+	struct hooks *engine;
+	__u64 now;
+	bool ingress;
+};
+
+static __always_inline bool within(struct hook *h, enum budgets which)
+{
+	__u64 interval = config.budgets[which].interval, burst = config.budgets[which].burst;
+	__u64 old = *(volatile __u64 *)&due[which], next = old;
+
+	if ((__s64)(h->now - next) > (__s64)burst)
+		next = h->now - burst;
+	next += interval;
+	/* Who loses the race leaves the room to the winner. */
+	if ((__s64)(next - h->now) > 0 || __sync_val_compare_and_swap(&due[which], old, next) != old) {
+		h->count->over_budget++;
+		return false;
+	}
+	return true;
+}
+
+/* Never TC_ACT_SHOT: at egress the local stack takes it for congestion, and a socket gets ENOBUFS. */
+static __always_inline int consume(void)
+{
+	return bpf_redirect(0, 0);
+}
+
+/* Made up where there is none: the core sees Ethernet always. */
+static __always_inline void put_ethernet(struct segment *record, __be16 proto)
+{
+	__builtin_memset(record->head, 0, 12);
+	*(__be16 *)(record->head + 12) = proto;
+}
+
+/* Copies bytes from `from` on to `at` of the record's head, as many as fit. */
+static __always_inline bool copy_bytes(struct hook *h, struct segment *record, __u32 from, const __u32 at)
+{
+	__u32 len = h->skb->len;
+
+	if (len <= from)
+		return false;
+	len -= from;
+	if (len > SEGMENT_HEAD - at)
+		len = SEGMENT_HEAD - at;
+	/* Keep the bound that the verifier saw in the register that is passed. */
+	asm volatile("" : "+r"(len));
+	if (len < 1 || len > SEGMENT_HEAD - at)
+		return false;
+	if (bpf_skb_load_bytes(h->skb, from, record->head + at, len))
+		return false;
+	record->head_len = at + len;
+	return true;
+}
+
+/* The frame's head as it was on the wire: with the tag that the device took out. */
+static __always_inline bool copy_head(struct hook *h, struct segment *record)
+{
+	struct __sk_buff *skb = h->skb;
+
+	record->len = skb->len;
+	if (!config.ethernet) {
+		record->len += ETH_HLEN;
+		put_ethernet(record, skb->protocol);
+		return copy_bytes(h, record, 0, ETH_HLEN);
+	}
+	if (!skb->vlan_present)
+		return copy_bytes(h, record, 0, 0);
+	record->len += 4;
+	if (bpf_skb_load_bytes(skb, 0, record->head, 12))
+		return false;
+	*(__be16 *)(record->head + 12) = skb->vlan_proto;
+	*(__be16 *)(record->head + 14) = bpf_htons(skb->vlan_tci);
+	return copy_bytes(h, record, 12, 16);
+}
+
+/* A record with everything in it, still to be submitted; NULL: no room in the ring. */
+static __always_inline struct segment *record_of(struct hook *h, enum fate fate)
+{
+	struct segment *record = bpf_ringbuf_reserve(&ring, sizeof(*record), 0);
+
+	if (!record) {
+		h->count->ring_full++;
+		return NULL;
+	}
+	record->time = h->now;
+	record->port = h->ingress;
+	record->fate = fate;
+	record->gso_size = h->skb->gso_size;
+	record->pad = 0;
+	if (!copy_head(h, record)) {
+		bpf_ringbuf_discard(record, BPF_RB_NO_WAKEUP);
+		return NULL;
+	}
+	return record;
+}
+
+/*
+ * An engine that is about to sleep sets `wake` and then looks at the ring's producer position. Here the
+ * position has been moved (bpf_ringbuf_reserve) and `wake` is read: one of the two sees the other, if
+ * neither read overtakes the write before it. The atomic addition that returns a value is a full
+ * barrier on every architecture.
+ */
+static __always_inline void submit(struct hook *h, struct segment *record, __u64 *counter)
+{
+	__u64 flags = BPF_RB_NO_WAKEUP;
+
+	__sync_fetch_and_add(counter, 1);
+	if (READ(h->engine->wake))
+		flags = BPF_RB_FORCE_WAKEUP;
+	bpf_ringbuf_submit(record, flags);
+}
+
+/* Shows a segment that passes as it came. */
+static __always_inline int show(struct hook *h)
+{
+	struct segment *record = record_of(h, FATE_PASSED);
+
+	if (record)
+		submit(h, record, &h->count->copied);
+	return TC_ACT_UNSPEC;
+}
+
+static __always_inline int show_within(struct hook *h, enum budgets which)
+{
+	return within(h, which) ? show(h) : TC_ACT_UNSPEC;
+}
+
+/* Takes the segment. False: it cannot be taken whole. */
+static __always_inline bool take(struct hook *h)
+{
+	struct segment *record = record_of(h, FATE_TAKEN);
+
+	if (!record)
+		return false;
+	if (record->head_len != record->len) {
+		bpf_ringbuf_discard(record, BPF_RB_NO_WAKEUP);
+		return false;
+	}
+	submit(h, record, &h->count->taken);
+	return true;
+}
+
+static __always_inline bool set_back(struct hook *h, struct packet *p, const struct action *action)
+{
+	struct segment *record = NULL;
+	struct numbers to = p->numbers;
+
+	if (action->report) {
+		record = record_of(h, FATE_SET_BACK);
+		if (!record)
+			return false;
+	}
+	to.ack = bpf_htonl(action->ack);
+	to.window = bpf_htons(action->window);
+	if (rewrite(h->skb, p, &to, p->ts)) {
+		h->count->failed++;
+		if (record)
+			bpf_ringbuf_discard(record, BPF_RB_NO_WAKEUP);
+		return false;
+	}
+	if (record)
+		submit(h, record, &h->count->set_back);
+	else
+		h->count->set_back++;
+	return true;
+}
+
+/* A segment of a controlled flow. */
+static __always_inline int controlled(struct hook *h, struct packet *p, struct slot *slot)
+{
+	struct action action = {};
+
+	read_options(h->skb, p);
+	slot_segment(slot, &p->seen, &action);
+	if (action.act == ACT_COPY)
+		return show(h);
+	if (action.act == ACT_TAKE && take(h))
+		return consume();
+	if (action.act == ACT_SET_BACK && set_back(h, p, &action))
+		return TC_ACT_UNSPEC;
+	if (action.act != ACT_PASS)
+		slot_note_passed(slot, &p->seen);
+	h->count->passed_flow++;
+	return TC_ACT_UNSPEC;
+}
+
+/* The engine is away: the segment passes as it came, and is noted if it can be true. */
+static __always_inline int bypass(struct hook *h, struct packet *p, struct slot *slot)
+{
+	read_options(h->skb, p);
+	slot_bypass(slot, &p->seen);
+	h->count->passed_stale++;
+	return TC_ACT_UNSPEC;
+}
+
+/* A segment of a flow that the core has not classified. */
+static __always_inline int unclassified(struct hook *h, struct packet *p)
+{
+	if (p->seen.flags & TCP_FIN)
+		return show_within(h, BUDGET_ENDS);
+	if (!p->seen.payload && p->seen.flags & TCP_ACK && within(h, BUDGET_TAKES) && take(h))
+		return consume();
+	h->count->passed_unknown++;
+	return show_within(h, BUDGET_COPIES);
+}
+
+/* The slot of the flow that the gateway named; NULL: none, or its entry is of a flow that is gone. */
+static __always_inline struct slot *slot_of(struct packet *p)
+{
+	struct flow *flow = bpf_map_lookup_elem(&flows, &p->key);
+	struct slot *slot;
+	__u32 number, tag;
+
+	if (!flow)
+		return NULL;
+	number = READ(flow->slot);
+	tag = READ(flow->tag);
+	slot = bpf_map_lookup_elem(&slots, &number);
+	return slot && tag && READ(slot->tag) == tag ? slot : NULL;
+}
+
+static __always_inline bool passes(struct hook *h, struct packet *p)
+{
+	__u32 *generation = bpf_map_lookup_elem(&passing, &p->key);
+
+	return generation && READ(*generation) == READ(h->engine->generation);
+}
+
+/* The end of a flow that passes may be that of the one in the other direction, which is controlled. */
+static __always_inline int known_to_pass(struct hook *h, struct packet *p)
+{
+	h->count->passed_known++;
+	return p->seen.flags & TCP_FIN ? show_within(h, BUDGET_ENDS) : TC_ACT_UNSPEC;
+}
+
+static __always_inline enum parsed parse(struct __sk_buff *skb, struct packet *p)
+{
+	__u32 want = skb->len < HEADERS ? skb->len : HEADERS;
+	enum parsed parsed = read_packet(skb, config.ethernet, p);
+
+	if (parsed != PARSED_SHORT)
+		return parsed;
+	/* Headers in fragments of the buffer: pull them in, once. */
+	if (bpf_skb_pull_data(skb, want))
+		return PARSED_OTHER;
+	__builtin_memset(p, 0, sizeof(*p));
+	return read_packet(skb, config.ethernet, p);
+}
+
+/* A segment of others. */
+static __always_inline int segment(struct hook *h)
+{
+	bool sizes = h->ingress ? config.size_in : config.size_out;
+	bool shapes = h->ingress ? config.shape_in : config.shape_out;
+	bool fresh = is_fresh(h->engine, h->now, config.stale);
+	struct packet p = {};
+	struct slot *slot;
+
+	if (parse(h->skb, &p) != PARSED_TCP) {
+		h->count->passed_other++;
+		return TC_ACT_UNSPEC;
+	}
+	if (!fresh && (!shapes || p.seen.flags & (TCP_SYN | TCP_RST))) {
+		h->count->passed_stale++;
+		return TC_ACT_UNSPEC;
+	}
+	if (p.seen.flags & TCP_RST)
+		return show_within(h, BUDGET_ENDS);
+	if (p.seen.flags & TCP_SYN) {
+		if (p.seen.flags & TCP_ACK && sizes && within(h, BUDGET_OPENS) && take(h))
+			return consume();
+		return show_within(h, BUDGET_COPIES);
+	}
+	if (!shapes)
+		return known_to_pass(h, &p);
+	slot = slot_of(&p);
+	if (slot)
+		return fresh ? controlled(h, &p, slot) : bypass(h, &p, slot);
+	if (!fresh) {
+		h->count->passed_stale++;
+		return TC_ACT_UNSPEC;
+	}
+	return passes(h, &p) ? known_to_pass(h, &p) : unclassified(h, &p);
+}
+
+/* Brings an ACK that the engine sends up to date. False: something newer has left. */
+static __always_inline bool restamp(struct hook *h)
+{
+	struct packet p = {};
+	struct stamped stamped;
+	struct numbers to;
+	struct slot *slot;
+
+	if (parse(h->skb, &p) != PARSED_TCP || p.seen.flags & (TCP_SYN | TCP_RST | TCP_FIN))
+		return true;
+	slot = slot_of(&p);
+	if (!slot)
+		return true;
+	read_options(h->skb, &p);
+	if (!slot_stamp(slot, p.seen.ack, p.seen.window, &stamped)) {
+		h->count->discarded++;
+		return false;
+	}
+	to = p.numbers;
+	to.seq = bpf_htonl(stamped.seq);
+	to.window = bpf_htons(stamped.window);
+	if (rewrite(h->skb, &p, &to, bpf_htonl(stamped.ts)))
+		h->count->failed++;
+	else
+		h->count->stamped++;
+	return true;
+}
+
+/* A frame that the engine, the rescuer or the next engine sends. */
+static __always_inline int own(struct hook *h, __u32 role)
+{
+	/* It has been redirected from egress. */
+	if (h->ingress)
+		return TC_ACT_UNSPEC;
+	if (!(role & ROLE_RESTAMP))
+		h->count->own++;
+	else if (!restamp(h))
+		return consume();
+	return role & ROLE_TO_INGRESS ? bpf_redirect(h->skb->ifindex, BPF_F_INGRESS) : TC_ACT_UNSPEC;
+}
+
+static __always_inline int run(struct __sk_buff *skb, const bool ingress)
+{
+	struct hook h = { .skb = skb, .ingress = ingress };
+	__u32 zero = 0, *role;
+
+	h.count = bpf_map_lookup_elem(&counters, &zero);
+	h.engine = bpf_map_lookup_elem(&hooks, &zero);
+	if (!h.count || !h.engine)
+		return TC_ACT_UNSPEC;
+	if (config.assume)
+		return own(&h, config.role);
+	role = sender_role(skb);
+	if (role)
+		return own(&h, *role);
+	h.now = bpf_ktime_get_ns();
+	return segment(&h);
+}
+
+SEC("tc")
+int acks_ingress(struct __sk_buff *skb)
+{
+	return run(skb, true);
+}
+
+SEC("tc")
+int acks_egress(struct __sk_buff *skb)
+{
+	return run(skb, false);
+}
+
+/* bpf_ktime_get_ns() and some kernels' configurations want it. */
+char LICENSE[] SEC("license") = "GPL";

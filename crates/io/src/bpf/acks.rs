@@ -1,0 +1,268 @@
+//! Steering of ACKs: the programs of `acks.bpf.c` and their maps.
+
+use super::abi::{AcksConfig, Budget, Flow};
+use super::attach::{self, Attached, Hook};
+use super::features;
+use super::hooks::Hooks;
+use super::segments::Segments;
+use super::{failed, map, named, open, sum, AcksCounters, Aligned, FlowKey};
+use crate::sys::mmap::Mapping;
+use crate::sys::pod::bytes_of;
+use libbpf_rs::{MapCore, MapFlags, MapHandle, Object};
+use std::cell::Cell;
+use std::io;
+use std::os::fd::AsFd;
+use weir_core::steer::Slot;
+use weir_core::time::Duration;
+
+static ACKS: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/acks.bpf.o")));
+
+/// Knobs of [`Acks`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AcksOptions {
+    /// Controlled flows at most: as many slots are made.
+    pub flows: u32,
+    /// Flows that are remembered to pass.
+    pub passing: u32,
+    /// Bytes of the ring: a power of two, at least a page.
+    pub ring: u32,
+    /// Without a heartbeat for so long, segments pass.
+    pub stale: Duration,
+    /// The interface has Ethernet headers.
+    pub ethernet: bool,
+    /// ACKs of shaped flows come in on the interface: data goes out.
+    pub shape_in: bool,
+    /// ACKs of shaped flows go out by the interface: data comes in.
+    pub shape_out: bool,
+    /// SYN-ACKs that come in are taken: their window may have to be sized.
+    pub size_in: bool,
+    /// SYN-ACKs that go out are taken.
+    pub size_out: bool,
+    /// How many pure ACKs of unknown flows are taken.
+    pub takes: Budget,
+    /// How many headers of unknown flows and SYNs are copied.
+    pub copies: Budget,
+    /// How many SYN-ACKs are taken.
+    pub opens: Budget,
+    /// How many headers with RST, or FIN of flows that are not controlled, are copied.
+    pub ends: Budget,
+}
+
+impl AcksOptions {
+    /// For an interface with Ethernet headers whose flows are shaped in both directions.
+    pub const fn new(flows: u32) -> AcksOptions {
+        AcksOptions {
+            flows,
+            passing: 65_536,
+            ring: 1 << 22,
+            stale: Duration::from_millis(50),
+            ethernet: true,
+            shape_in: true,
+            shape_out: true,
+            size_in: false,
+            size_out: false,
+            takes: Budget::new(20_000, 400),
+            copies: Budget::new(50_000, 1_000),
+            opens: Budget::new(20_000, 400),
+            ends: Budget::new(20_000, 400),
+        }
+    }
+
+    fn config(&self) -> AcksConfig {
+        AcksConfig {
+            stale: self.stale.as_nanos(),
+            budgets: [self.takes, self.copies, self.opens, self.ends],
+            ethernet: self.ethernet.into(),
+            shape_in: self.shape_in.into(),
+            shape_out: self.shape_out.into(),
+            size_in: self.size_in.into(),
+            size_out: self.size_out.into(),
+            assume: 0,
+            role: 0,
+            pad: 0,
+        }
+    }
+}
+
+/// What the kernel is to know of a flow from now on. Keys are of the flow as its ACKs show it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// It is controlled, by this slot while that has this tag.
+    Install {
+        /// The flow.
+        key: FlowKey,
+        /// Index of its slot.
+        slot: u32,
+        /// The slot's tag.
+        tag: u32,
+    },
+    /// It is no longer controlled by this slot.
+    Forget {
+        /// The flow.
+        key: FlowKey,
+        /// Index of the slot.
+        slot: u32,
+        /// The slot's tag.
+        tag: u32,
+    },
+    /// It passes, until the next generation or until room is needed for others.
+    Pass {
+        /// The flow.
+        key: FlowKey,
+    },
+}
+
+/// Flows that one call of the kernel installs at most.
+const BATCH: usize = 256;
+
+/// The loaded programs of one interface and what they share with the engine. A child process that was
+/// forked after [`Acks::load`] has the same maps and the same slots.
+#[derive(Debug)]
+pub struct Acks {
+    object: Object,
+    /// Heartbeat, generation, sleep, sockets.
+    pub hooks: Hooks,
+    flows: MapHandle,
+    passing: MapHandle,
+    ring: MapHandle,
+    counters: MapHandle,
+    slots: &'static [Slot],
+    /// The kernel updates many entries in one call (Linux 5.6).
+    batches: Cell<bool>,
+}
+
+impl Acks {
+    /// Loads the programs. What the kernel lacks is named with the version that brought it.
+    pub fn load(options: &AcksOptions) -> io::Result<Acks> {
+        Acks::load_with(options, options.config())
+    }
+
+    pub(super) fn load_with(options: &AcksOptions, config: AcksConfig) -> io::Result<Acks> {
+        features::require()?;
+        let mut open = open("acks", &ACKS.0)?;
+        for mut map in open.maps_mut() {
+            let name = map.name().to_string_lossy().into_owned();
+            let result = match name.as_str() {
+                // A flow that is forgotten gives its entry back a little after its slot.
+                "flows" => map.set_max_entries(options.flows.saturating_add(options.flows / 8 + 64)),
+                "slots" => map.set_max_entries(options.flows.max(1)),
+                "passing" => map.set_max_entries(options.passing.max(1)),
+                "ring" => map.set_max_entries(options.ring),
+                _ if name.ends_with(".rodata") => map.set_initial_value(bytes_of(&config)),
+                _ => Ok(()),
+            };
+            result.map_err(|e| failed(&name, &e))?;
+        }
+        let object = open.load().map_err(|e| features::refused("the steering of ACKs", &e))?;
+        let slots = slots(&map(&object, "slots")?)?;
+        Ok(Acks {
+            hooks: Hooks::of(&object)?,
+            flows: map(&object, "flows")?,
+            passing: map(&object, "passing")?,
+            ring: map(&object, "ring")?,
+            counters: map(&object, "counters")?,
+            slots,
+            object,
+            batches: Cell::new(true),
+        })
+    }
+
+    /// Attaches both programs to an interface: its number may be another one after it was away.
+    pub fn attach(&self, ifindex: u32) -> io::Result<Attached> {
+        let ingress = attach::tc(named(&self.object, "acks_ingress").as_fd(), ifindex, Hook::Ingress)?;
+        let egress = attach::tc(named(&self.object, "acks_egress").as_fd(), ifindex, Hook::Egress)?;
+        Ok(ingress.and(egress))
+    }
+
+    /// What the hooks know of controlled flows.
+    pub fn slots(&self) -> &'static [Slot] {
+        self.slots
+    }
+
+    /// Maps the ring: for the one process that consumes it.
+    pub fn segments(&self) -> io::Result<Segments> {
+        Segments::map(self.ring.as_fd(), self.ring.max_entries() as usize)
+    }
+
+    /// Tells the kernel about flows, in order. On an error some of it may have been done, and all of it may be
+    /// repeated.
+    pub fn apply(&self, changes: &[Change]) -> io::Result<()> {
+        let same = |a: &Change, b: &Change| std::mem::discriminant(a) == std::mem::discriminant(b);
+        for run in changes.chunk_by(same).flat_map(|run| run.chunks(BATCH)) {
+            self.apply_run(run)?;
+        }
+        Ok(())
+    }
+
+    /// As [`Acks::apply`] for changes of one kind.
+    fn apply_run(&self, run: &[Change]) -> io::Result<()> {
+        let generation = self.hooks.generation();
+        let (mut keys, mut values) = (Vec::with_capacity(run.len() * size_of::<FlowKey>()), Vec::new());
+        for change in run {
+            match change {
+                Change::Install { key, slot, tag } => {
+                    keys.extend(bytes_of(key));
+                    values.extend(bytes_of(&Flow { slot: *slot, tag: *tag }));
+                }
+                Change::Pass { key } => {
+                    keys.extend(bytes_of(key));
+                    values.extend(generation.to_ne_bytes());
+                }
+                Change::Forget { key, slot, tag } => self.forget(key, *slot, *tag)?,
+            }
+        }
+        match run.first() {
+            Some(Change::Install { .. }) => self.write(&self.flows, "flow", &keys, &values, run.len()),
+            Some(Change::Pass { .. }) => self.write(&self.passing, "passing flow", &keys, &values, run.len()),
+            _ => Ok(()),
+        }
+    }
+
+    fn write(&self, map: &MapHandle, what: &str, keys: &[u8], values: &[u8], count: usize) -> io::Result<()> {
+        let none = MapFlags::ANY;
+        let refused = |e: libbpf_rs::Error| failed(&format!("cannot write a {what}"), &e);
+        if count > 1 && self.batches.get() {
+            match map.update_batch(keys, values, count as u32, none, none) {
+                Ok(()) => return Ok(()),
+                // An unknown command, or a kind of map without batches (LRU before 5.7?): one by one.
+                Err(e) if e.kind() == libbpf_rs::ErrorKind::InvalidInput => self.batches.set(false),
+                Err(e) => return Err(refused(e)),
+            }
+        }
+        let values = values.chunks_exact(values.len() / count);
+        for (key, value) in keys.chunks_exact(size_of::<FlowKey>()).zip(values) {
+            map.update(key, value, none).map_err(refused)?;
+        }
+        Ok(())
+    }
+
+    /// Removes the entry of a flow unless it is of a later use.
+    fn forget(&self, key: &FlowKey, slot: u32, tag: u32) -> io::Result<()> {
+        let key = bytes_of(key);
+        let entry = self.flows.lookup(key, MapFlags::ANY).map_err(|e| failed("cannot look up a flow", &e))?;
+        if entry.as_deref() != Some(bytes_of(&Flow { slot, tag })) {
+            return Ok(());
+        }
+        self.flows.delete(key).map_err(|e| failed("cannot remove a flow", &e))
+    }
+
+    /// What the hooks did so far.
+    pub fn counters(&self) -> io::Result<AcksCounters> {
+        sum(&self.counters)
+    }
+
+    #[cfg(test)]
+    pub(super) fn object(&self) -> &Object {
+        &self.object
+    }
+}
+
+/// Maps the slots for the life of the process.
+fn slots(map: &MapHandle) -> io::Result<&'static [Slot]> {
+    let len = map.max_entries() as usize * size_of::<Slot>();
+    let words: &'static mut [[u32; 16]] = Mapping::of_fd(map.as_fd(), len, 0, true)?.leak();
+    // SAFETY: as many values as `words` has, of the same size; a mapping starts at a page, so they are
+    // aligned. A slot is atomic words, valid whatever they hold, which the kernel and other
+    // processes read and write as such; the exclusive reference ends here. (`spare` is never touched.)
+    Ok(unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), words.len()) })
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT OR Apache-2.0 */
+/*
+ * Steering of everything, giant segments whole. On one interface, each hook redirects frames to one end of
+ * an internal pair of devices, and packet sockets read the other end; for a bump in the wire, packet
+ * sockets read both interfaces themselves and a program drops what they have read.
+ */
+#include "vmlinux.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_endian.h>
+#include "abi.h"
+#include "own.h"
+
+const volatile struct all_config config = { .stale = 50000000, .ethernet = 1 };
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct all_counters);
+} counters SEC(".maps");
+
+/* The internal devices want an Ethernet header (`__bpf_redirect_common()`): makes one up. */
+static __always_inline bool put_ethernet(struct __sk_buff *skb)
+{
+	__be16 proto = skb->protocol;
+	__u8 header[ETH_HLEN] = {};
+
+	__builtin_memcpy(header + 12, &proto, 2);
+	if (bpf_skb_change_head(skb, ETH_HLEN, 0))
+		return false;
+	return !bpf_skb_store_bytes(skb, 0, header, sizeof(header), 0);
+}
+
+static __always_inline int run(struct __sk_buff *skb, const bool ingress)
+{
+	__u32 zero = 0, *role, to;
+	struct all_counters *count = bpf_map_lookup_elem(&counters, &zero);
+	struct hooks *engine = bpf_map_lookup_elem(&hooks, &zero);
+
+	if (!count || !engine)
+		return TC_ACT_UNSPEC;
+	role = sender_role(skb);
+	if (role) {
+		/* Seen at ingress: it has been redirected from egress. */
+		if (!ingress && *role & ROLE_TO_INGRESS)
+			return bpf_redirect(skb->ifindex, BPF_F_INGRESS);
+		count->own++;
+		return TC_ACT_UNSPEC;
+	}
+	to = *(volatile __u32 *)(ingress ? &engine->in_to : &engine->out_to);
+	if (!to)
+		return TC_ACT_UNSPEC;
+	if (!is_fresh(engine, bpf_ktime_get_ns(), config.stale)) {
+		count->passed_stale++;
+		return TC_ACT_UNSPEC;
+	}
+	if (!config.ethernet && !put_ethernet(skb)) {
+		count->failed++;
+		return TC_ACT_UNSPEC;
+	}
+	count->taken++;
+	return bpf_redirect(to, 0);
+}
+
+SEC("tc")
+int all_ingress(struct __sk_buff *skb)
+{
+	return run(skb, true);
+}
+
+SEC("tc")
+int all_egress(struct __sk_buff *skb)
+{
+	return run(skb, false);
+}
+
+/* Behind the sockets of a bump in the wire, which have seen the frame (`__netif_receive_skb_core()`). */
+SEC("tc")
+int all_drop(struct __sk_buff *skb)
+{
+	__u32 zero = 0;
+	struct all_counters *count = bpf_map_lookup_elem(&counters, &zero);
+	struct hooks *engine = bpf_map_lookup_elem(&hooks, &zero);
+
+	if (!count || !engine)
+		return TC_ACT_UNSPEC;
+	if (!is_fresh(engine, bpf_ktime_get_ns(), config.stale)) {
+		count->passed_stale++;
+		return TC_ACT_UNSPEC;
+	}
+	count->dropped++;
+	return TC_ACT_SHOT;
+}
+
+/* Behind the sockets on the internal devices: nothing there is for the host, ever. */
+SEC("tc")
+int all_sink(struct __sk_buff *skb)
+{
+	__u32 zero = 0;
+	struct all_counters *count = bpf_map_lookup_elem(&counters, &zero);
+
+	if (count)
+		count->dropped++;
+	return TC_ACT_SHOT;
+}
+
+char LICENSE[] SEC("license") = "GPL";

@@ -1,0 +1,77 @@
+//! Steering of everything: the programs of `all.bpf.c`.
+
+use super::abi::AllConfig;
+use super::attach::{self, Attached, Hook};
+use super::hooks::Hooks;
+use super::{failed, features, map, named, open, sum, Aligned, AllCounters};
+use crate::sys::pod::bytes_of;
+use libbpf_rs::{MapHandle, Object};
+use std::io;
+use std::os::fd::AsFd;
+use weir_core::time::Duration;
+
+static ALL: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/all.bpf.o")));
+
+/// The loaded programs and their maps.
+#[derive(Debug)]
+pub struct All {
+    object: Object,
+    /// Heartbeat and sockets.
+    pub hooks: Hooks,
+    counters: MapHandle,
+}
+
+impl All {
+    /// Loads the programs. Without a heartbeat for `stale`, frames pass. `ethernet`: the interface has
+    /// Ethernet headers.
+    pub fn load(stale: Duration, ethernet: bool) -> io::Result<All> {
+        features::require()?;
+        let mut open = open("all", &ALL.0)?;
+        let config = AllConfig { stale: stale.as_nanos(), ethernet: ethernet.into(), pad: [0; 7] };
+        for mut map in open.maps_mut() {
+            if map.name().to_string_lossy().ends_with(".rodata") {
+                map.set_initial_value(bytes_of(&config)).map_err(|e| failed("knobs", &e))?;
+            }
+        }
+        let object = open.load().map_err(|e| features::refused("the steering of all frames", &e))?;
+        Ok(All { hooks: Hooks::of(&object)?, counters: map(&object, "counters")?, object })
+    }
+
+    fn tc(&self, program: &str, ifindex: u32, hook: Hook) -> io::Result<Attached> {
+        attach::tc(named(&self.object, program).as_fd(), ifindex, hook)
+    }
+
+    /// From now on, frames seen at egress of an interface that [`All::attach`] was called for leave by
+    /// interface `egress` instead, and those seen at ingress by `ingress`: the two ends of an
+    /// internal pair, so that each arrives at the other end. 0: they pass.
+    pub fn redirect(&self, egress: u32, ingress: u32) {
+        self.hooks.redirect(egress, ingress);
+    }
+
+    /// Attaches the redirecting programs to an interface.
+    pub fn attach(&self, ifindex: u32) -> io::Result<Attached> {
+        let ingress = self.tc("all_ingress", ifindex, Hook::Ingress)?;
+        Ok(ingress.and(self.tc("all_egress", ifindex, Hook::Egress)?))
+    }
+
+    /// Drops what comes in on an interface while the engine is alive, after packet sockets have seen it: a bump
+    /// in the wire.
+    pub fn attach_drop(&self, ifindex: u32) -> io::Result<Attached> {
+        self.tc("all_drop", ifindex, Hook::Ingress)
+    }
+
+    /// Drops whatever comes in on an interface: an end of the internal pair.
+    pub fn attach_sink(&self, ifindex: u32) -> io::Result<Attached> {
+        self.tc("all_sink", ifindex, Hook::Ingress)
+    }
+
+    /// What the programs did so far.
+    pub fn counters(&self) -> io::Result<AllCounters> {
+        sum(&self.counters)
+    }
+
+    #[cfg(test)]
+    pub(super) fn object(&self) -> &Object {
+        &self.object
+    }
+}

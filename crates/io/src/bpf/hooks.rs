@@ -1,0 +1,86 @@
+//! What the hooks and the engine tell each other in shared memory: heartbeat, generation, sleep.
+
+use super::abi::{hooks, role};
+use super::{failed, map, Segments};
+use crate::sys::mmap::Mapping;
+use crate::sys::pod::bytes_of;
+use libbpf_rs::{MapCore, MapFlags, MapHandle, Object};
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::atomic::{fence, Ordering};
+use weir_core::time::Time;
+
+/// The shared words of one set of programs, and their sockets.
+#[derive(Debug)]
+pub struct Hooks {
+    page: Mapping,
+    senders: MapHandle,
+    _map: MapHandle,
+}
+
+impl Hooks {
+    pub(super) fn of(object: &Object) -> io::Result<Hooks> {
+        let hooks_map = map(object, "hooks")?;
+        let page = Mapping::of_fd(hooks_map.as_fd(), hooks::SIZE, 0, true)?;
+        Ok(Hooks { page, senders: map(object, "senders")?, _map: hooks_map })
+    }
+
+    /// Says that the engine is alive; [`Time::ZERO`] says that it is not.
+    pub fn beat(&self, now: Time) {
+        self.page.atomic_u64(hooks::BEAT).store(now.as_nanos(), Ordering::Release);
+    }
+
+    /// The last beat.
+    pub fn last_beat(&self) -> Time {
+        Time::from_nanos(self.page.atomic_u64(hooks::BEAT).load(Ordering::Acquire))
+    }
+
+    /// Forgets which flows pass: the configuration changed.
+    pub fn next_generation(&self) {
+        self.page.atomic_u32(hooks::GENERATION).fetch_add(1, Ordering::AcqRel);
+    }
+
+    pub(super) fn generation(&self) -> u32 {
+        self.page.atomic_u32(hooks::GENERATION).load(Ordering::Acquire)
+    }
+
+    /// Says that the engine is about to sleep until a segment comes: the next one wakes it. False if one has
+    /// come already, or is just being written: it must not sleep, and [`Hooks::awake`] holds again.
+    pub fn sleep(&self, segments: &Segments) -> bool {
+        self.page.atomic_u32(hooks::WAKE).store(1, Ordering::SeqCst);
+        // The hook moves the ring's index, then reads `wake`; here it is the other way round, and a barrier
+        // on both sides lets one of the two see the other (`submit` in acks.bpf.c).
+        fence(Ordering::SeqCst);
+        if segments.is_empty() {
+            return true;
+        }
+        self.awake();
+        false
+    }
+
+    /// Says that the engine is awake and looks at the ring by itself: no segment wakes it.
+    pub fn awake(&self) {
+        self.page.atomic_u32(hooks::WAKE).store(0, Ordering::Relaxed);
+    }
+
+    /// Registers a packet socket by its cookie before it sends its first frame. `role` is a set of
+    /// [`role`] bits. Entries of sockets that are gone do no harm: cookies are not used again.
+    pub fn register_sender(&self, cookie: u64, role: u32) -> io::Result<()> {
+        debug_assert!(role & !(role::TO_INGRESS | role::RESTAMP) == 0);
+        let result = self.senders.update(bytes_of(&cookie), bytes_of(&role), MapFlags::ANY);
+        result.map_err(|e| failed("cannot register a socket", &e))
+    }
+
+    /// Takes a socket off the list, when it is closed.
+    pub fn forget_sender(&self, cookie: u64) {
+        // That it is not there is as good.
+        let _ = self.senders.delete(bytes_of(&cookie));
+    }
+
+    /// Where [`All`](super::All) sends frames that are seen at egress and at ingress: the numbers of two
+    /// interfaces, 0 to let them pass.
+    pub(super) fn redirect(&self, egress: u32, ingress: u32) {
+        self.page.atomic_u32(hooks::OUT_TO).store(egress, Ordering::Release);
+        self.page.atomic_u32(hooks::IN_TO).store(ingress, Ordering::Release);
+    }
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * Which frames are the engine's own: those of the packet sockets that it has registered, by their
+ * cookies. A mark would collide with policy routing and firewalls. The socket stays with the frame
+ * when that is redirected to ingress (`skb_scrub_packet()` keeps it); it is let go by the IP layer.
+ */
+#ifndef WEIR_OWN_H
+#define WEIR_OWN_H
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 64);
+	__type(key, __u64);
+	__type(value, __u32);
+} senders SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct hooks);
+} hooks SEC(".maps");
+
+/* The role of the socket that sent the frame; NULL: not ours. */
+static __always_inline __u32 *sender_role(struct __sk_buff *skb)
+{
+	struct bpf_sock *sk = skb->sk;
+	__u64 cookie;
+
+	if (!sk || sk->family != AF_PACKET)
+		return NULL;
+	cookie = bpf_get_socket_cookie(skb);
+	return bpf_map_lookup_elem(&senders, &cookie);
+}
+
+/* The engine may beat on another CPU just after the time was read: compared signed. */
+static __always_inline bool is_fresh(struct hooks *engine, __u64 now, __u64 stale)
+{
+	return (__s64)(now - *(volatile __u64 *)&engine->beat) <= (__s64)stale;
+}
+
+#endif

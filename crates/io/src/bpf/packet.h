@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * Reads a TCP segment at a tc hook: from the first header on, with the tag that the device took out,
+ * with or without an Ethernet header. Mirrors `weir_core::wire`, except that giant segments without
+ * a length of their own (BIG TCP) are read too.
+ */
+#ifndef WEIR_PACKET_H
+#define WEIR_PACKET_H
+
+#include "parse.h"
+
+/* Headers are searched for in so many bytes at most. */
+#define HEADERS 256
+
+struct seen {
+	__u32 seq;
+	__u32 ack;
+	__u32 payload;
+	__u32 ts;
+	__u16 window;
+	__u8 flags;
+	bool has_ts;
+	bool sack;
+};
+
+/* The part of a TCP header that is ever changed, with what lies between. */
+struct numbers {
+	__be32 seq;
+	__be32 ack;
+	__u8 offset;
+	__u8 flags;
+	__be16 window;
+};
+
+struct packet {
+	struct flow_key key;
+	__u32 l3;      /* offset of the IP header; 0 without Ethernet */
+	__u32 l4;      /* offset of the TCP header */
+	__u32 options; /* bytes of TCP options */
+	__u32 end;     /* offset of the end of the IP packet */
+	__u32 ts_at;   /* offset of TSval; 0: none */
+	__be32 ts; /* as it stands there */
+	struct numbers numbers;
+	struct seen seen;
+};
+
+/*
+ * The end of an IP packet that says it is `len` bytes long. Ethernet pads short frames, so the
+ * packet's word counts; giant segments longer than 64 KB say 0 (`iph_totlen()`,
+ * `ipv6_rcv` with BIG TCP), and those are never padded.
+ */
+static __always_inline bool find_end(struct __sk_buff *skb, __u32 from, __u32 len, struct packet *p)
+{
+	p->end = len ? from + len : skb->len;
+	return p->end <= skb->len && (len || skb->gso_size);
+}
+
+static __always_inline enum parsed read_tcp(struct __sk_buff *skb, struct packet *p)
+{
+	void *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
+	struct tcp *tcp;
+	__u32 header;
+
+	if (p->l4 > 0xffff - HEADERS)
+		return PARSED_OTHER;
+	tcp = data + p->l4;
+	if ((void *)(tcp + 1) > end)
+		return PARSED_SHORT;
+	header = (tcp->offset >> 4) * 4;
+	if (header < sizeof(*tcp) || p->l4 + header > p->end)
+		return PARSED_OTHER;
+	p->options = header - sizeof(*tcp);
+	p->key.sport = tcp->sport;
+	p->key.dport = tcp->dport;
+	__builtin_memcpy(&p->numbers, &tcp->seq, sizeof(p->numbers));
+	p->seen.seq = bpf_ntohl(tcp->seq);
+	p->seen.ack = bpf_ntohl(tcp->ack);
+	p->seen.window = bpf_ntohs(tcp->window);
+	p->seen.flags = tcp->flags;
+	p->seen.payload = p->end - p->l4 - header;
+	return PARSED_TCP;
+}
+
+static __always_inline enum parsed read_ipv4(struct __sk_buff *skb, struct packet *p)
+{
+	void *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
+	struct ipv4 *ip = data + p->l3;
+	__u32 header;
+
+	if ((void *)(ip + 1) > end)
+		return PARSED_SHORT;
+	header = (ip->ihl_version & 0x0f) * 4;
+	if (ip->ihl_version >> 4 != 4 || header < sizeof(*ip))
+		return PARSED_OTHER;
+	/* More fragments, or an offset. */
+	if (ip->protocol != IPPROTO_TCP || ip->frag & bpf_htons(0x3fff))
+		return PARSED_OTHER;
+	if (!find_end(skb, p->l3, bpf_ntohs(ip->len), p))
+		return PARSED_OTHER;
+	p->key.src[10] = p->key.src[11] = p->key.dst[10] = p->key.dst[11] = 0xff;
+	__builtin_memcpy(p->key.src + 12, ip->src, 4);
+	__builtin_memcpy(p->key.dst + 12, ip->dst, 4);
+	p->l4 = p->l3 + header;
+	return read_tcp(skb, p);
+}
+
+static __always_inline enum parsed read_ipv6(struct __sk_buff *skb, struct packet *p)
+{
+	void *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
+	struct ipv6 *ip = data + p->l3;
+	__u32 at = p->l3 + sizeof(*ip);
+	__u8 next;
+
+	if ((void *)(ip + 1) > end)
+		return PARSED_SHORT;
+	if (ip->version[0] >> 4 != 6)
+		return PARSED_OTHER;
+	if (!find_end(skb, ip->len ? at : 0, bpf_ntohs(ip->len), p))
+		return PARSED_OTHER;
+	__builtin_memcpy(p->key.src, ip->src, 16);
+	__builtin_memcpy(p->key.dst, ip->dst, 16);
+	next = ip->next;
+#pragma unroll
+	for (int i = 0; i < MAX_EXTENSIONS; i++) {
+		__u8 *ext = data + at;
+
+		if (next == IPPROTO_TCP)
+			break;
+		/* A jumbo option of BIG TCP is a hop-by-hop header like any other. */
+		if (next != IPPROTO_HOPOPTS && next != IPPROTO_ROUTING && next != IPPROTO_DSTOPTS)
+			return PARSED_OTHER;
+		if (next == IPPROTO_HOPOPTS && i)
+			return PARSED_OTHER;
+		if ((void *)(ext + 8) > end)
+			return PARSED_SHORT;
+		/* Segments left: the checksum counts another destination than the header shows. */
+		if (next == IPPROTO_ROUTING && ext[3])
+			return PARSED_OTHER;
+		next = ext[0];
+		at += (ext[1] + 1) * 8;
+	}
+	if (next != IPPROTO_TCP)
+		return PARSED_OTHER;
+	p->l4 = at;
+	return read_tcp(skb, p);
+}
+
+static __always_inline enum parsed read_ip(struct __sk_buff *skb, struct packet *p, __be16 proto)
+{
+	if (proto == bpf_htons(ETH_P_IP))
+		return read_ipv4(skb, p);
+	if (proto == bpf_htons(ETH_P_IPV6))
+		return read_ipv6(skb, p);
+	return PARSED_OTHER;
+}
+
+/* `p` is zeroed by the caller. */
+static __always_inline enum parsed read_packet(struct __sk_buff *skb, bool ethernet, struct packet *p)
+{
+	void *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
+	int tags = 0;
+	__be16 proto;
+
+	if (!ethernet)
+		return read_ip(skb, p, skb->protocol);
+	if (data + ETH_HLEN > end)
+		return PARSED_SHORT;
+	if (skb->vlan_present) {
+		p->key.outer_vlan = bpf_htons(skb->vlan_tci & 0x0fff);
+		tags = 1;
+	}
+	proto = *(__be16 *)(data + 12);
+	p->l3 = ETH_HLEN;
+#pragma unroll
+	for (int i = 0; i < 2; i++) {
+		struct tag *tag = data + p->l3;
+
+		if (!is_tag(proto))
+			break;
+		if (tags == 2)
+			return PARSED_OTHER;
+		if ((void *)(tag + 1) > end)
+			return PARSED_SHORT;
+		if (tags == 0)
+			p->key.outer_vlan = tag->tci & bpf_htons(0x0fff);
+		else
+			p->key.inner_vlan = tag->tci & bpf_htons(0x0fff);
+		tags++;
+		proto = tag->proto;
+		p->l3 += sizeof(*tag);
+	}
+	return read_ip(skb, p, proto);
+}
+
+#define OPTION_END 0
+#define OPTION_NOP 1
+#define OPTION_SACK 5
+#define OPTION_TIMESTAMPS 8
+#define OPTIONS_MAX 40
+
+/* Two times NOP, timestamps, and nothing else: nearly every segment there is. */
+#define ALIGNED_TIMESTAMPS 0x0101080a
+
+/*
+ * Looks for TSval and SACK blocks. Options that are cut short end the search, as in
+ * `tcp_parse_options()`; what was found before counts.
+ */
+static __always_inline void scan_options(struct __sk_buff *skb, struct packet *p)
+{
+	/* An option's length may lie behind the last byte. */
+	__u8 list[OPTIONS_MAX + 8] = {};
+	__u32 len = p->options, at = 0, from = p->l4 + sizeof(struct tcp);
+
+	asm volatile("" : "+r"(len));
+	if (len < 4 || len > OPTIONS_MAX || bpf_skb_load_bytes(skb, from, list, len))
+		return;
+	for (int i = 0; i < OPTIONS_MAX; i++) {
+		__u32 kind, size;
+
+		/* All ways through the loop look alike to the verifier. */
+		asm volatile("%0 &= 63" : "+r"(at));
+		if (at >= len || at >= OPTIONS_MAX)
+			break;
+		kind = list[at];
+		if (kind == OPTION_END)
+			break;
+		if (kind == OPTION_NOP) {
+			at++;
+			continue;
+		}
+		size = list[at + 1];
+		if (size < 2 || at + size > len)
+			break;
+		if (kind == OPTION_TIMESTAMPS && size == 10) {
+			p->ts_at = from + at + 2;
+			p->seen.has_ts = true;
+		}
+		if (kind == OPTION_SACK && size >= 10)
+			p->seen.sack = true;
+		at += size;
+	}
+	if (p->seen.has_ts)
+		bpf_skb_load_bytes(skb, p->ts_at, &p->ts, 4);
+}
+
+/* Options of a segment that was read. */
+static __always_inline void read_options(struct __sk_buff *skb, struct packet *p)
+{
+	void *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
+	__u32 at = p->l4 + sizeof(struct tcp);
+	__be32 *words;
+
+	if (!p->options)
+		return;
+	if (at > 0xffff - HEADERS)
+		return;
+	words = data + at;
+	if (p->options == 12 && (void *)(words + 3) <= end && words[0] == bpf_htonl(ALIGNED_TIMESTAMPS)) {
+		p->seen.has_ts = true;
+		p->ts_at = at + 4;
+		p->ts = words[1];
+	} else {
+		scan_options(skb, p);
+	}
+	p->seen.ts = bpf_ntohl(p->ts);
+}
+
+#endif

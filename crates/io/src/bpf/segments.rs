@@ -1,0 +1,122 @@
+//! The consuming side of the ring of segments (`kernel/bpf/ringbuf.c`).
+//!
+//! The data area is mapped twice in a row, so a record never wraps. A record starts with a length
+//! whose top two bits say "still being written" and "discarded", is padded to eight bytes, and
+//! becomes visible when the producer's index passes it.
+
+use super::abi::{SegmentHeader, SEGMENT_BYTES, SEGMENT_GSO, SEGMENT_HEAD, SEGMENT_SIZE};
+use super::attach::Hook;
+use crate::sys::mmap::Mapping;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::Ordering;
+use weir_core::time::Time;
+
+const BUSY: u32 = 1 << 31;
+const DISCARDED: u32 = 1 << 30;
+const HEADER: usize = 8;
+
+/// What became of a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// The engine has it: it went no further.
+    Taken,
+    /// It passed as it came.
+    Passed,
+    /// It passed with its ACK field set back to what the sender may know.
+    SetBack,
+}
+
+/// A segment that a hook shows or gives to the engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment<'a> {
+    /// When the hook saw it.
+    pub time: Time,
+    /// Length of the frame in bytes, from an Ethernet header on, with all tags. A giant one is as long as it is.
+    pub len: usize,
+    /// Where it was seen.
+    pub hook: Hook,
+    /// What became of it.
+    pub fate: Fate,
+    /// Payload of each of the segments that a giant one stands for; 0 for a single one.
+    pub gso_size: u16,
+    /// Its first bytes as they came: all of them if it was taken, its headers otherwise.
+    pub head: &'a [u8],
+}
+
+/// The mapped ring. One process consumes it at a time; the next goes on where it stopped.
+#[derive(Debug)]
+pub struct Segments {
+    fd: OwnedFd,
+    /// One page: the consumer's index.
+    ours: Mapping,
+    /// One page with the producer's index, then the data, twice.
+    theirs: Mapping,
+    page: usize,
+    size: usize,
+}
+
+impl Segments {
+    /// Maps the ring buffer `fd` of `size` bytes.
+    pub(super) fn map(fd: BorrowedFd<'_>, size: usize) -> io::Result<Segments> {
+        // SAFETY: a number of the system.
+        let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
+        let ours = Mapping::of_fd(fd.as_fd(), page, 0, true)?;
+        let theirs = Mapping::of_fd(fd, page + 2 * size, page as i64, false)?;
+        Ok(Segments { fd: fd.try_clone_to_owned()?, ours, theirs, page, size })
+    }
+
+    /// Is there nothing at all, not even a record that is still being written?
+    pub fn is_empty(&self) -> bool {
+        let produced = self.theirs.atomic_u64(0).load(Ordering::Acquire);
+        self.ours.atomic_u64(0).load(Ordering::Relaxed) >= produced
+    }
+
+    /// Gives the oldest segments, at most `most`, to `each`, and says how many there were. Stops before one
+    /// that is still being written.
+    pub fn drain(&mut self, most: usize, mut each: impl FnMut(Segment<'_>)) -> usize {
+        let produced = self.theirs.atomic_u64(0).load(Ordering::Acquire);
+        let mut at = self.ours.atomic_u64(0).load(Ordering::Relaxed);
+        let mut count = 0;
+        while count < most && at < produced {
+            let place = self.page + (at as usize & (self.size - 1));
+            let header = self.theirs.atomic_u32(place).load(Ordering::Acquire);
+            if header & BUSY != 0 {
+                break;
+            }
+            let len = (header & !DISCARDED) as usize;
+            if header & DISCARDED == 0 && len == SEGMENT_SIZE {
+                // SAFETY: the kernel writes a committed record again only after the consumer's index has
+                // passed it, which happens below.
+                let record = unsafe { self.theirs.bytes(place + HEADER, len) };
+                each(segment(record));
+                count += 1;
+            }
+            at += (len + HEADER).next_multiple_of(8) as u64;
+            self.ours.atomic_u64(0).store(at, Ordering::Release);
+        }
+        count
+    }
+}
+
+/// Panics if the record is shorter than [`SEGMENT_SIZE`].
+fn segment(record: &[u8]) -> Segment<'_> {
+    let header: SegmentHeader = crate::sys::pod::read(record).expect("as long as a record");
+    let head_len = usize::from(u16::from_ne_bytes(header.head_len)).min(SEGMENT_HEAD);
+    let hook = if header.port == 0 { Hook::Egress } else { Hook::Ingress };
+    let fate = match header.fate {
+        0 => Fate::Taken,
+        1 => Fate::Passed,
+        _ => Fate::SetBack,
+    };
+    let gso_size = u16::from_ne_bytes([record[SEGMENT_GSO], record[SEGMENT_GSO + 1]]);
+    let head = &record[SEGMENT_BYTES..SEGMENT_BYTES + head_len];
+    Segment { time: Time::from_nanos(header.time), len: header.len as usize, hook, fate, gso_size, head }
+}
+
+impl AsFd for Segments {
+    /// Readable once a segment was submitted while the engine slept ([`super::Hooks::sleep`]).
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * What becomes of a segment of a controlled flow: weir_core::steer in C, function by function, with
+ * the same names and the same order of tests. Change both; the differential test compares them.
+ */
+#ifndef WEIR_SLOT_H
+#define WEIR_SLOT_H
+
+#define SLOT_SCALED (1U << 0)
+#define SLOT_TIMESTAMPS (1U << 1)
+#define SLOT_SIZED (1U << 2)
+#define SLOT_SCALE_SHIFT 24
+
+#define SEQ_AHEAD (1 << 16)
+#define SEQ_BEHIND (1 << 22)
+#define ACK_RANGE (1 << 30)
+#define DOUBT_SAMPLE 16
+
+#define TCP_ACK 0x10
+#define TCP_URG 0x20
+
+/* Another CPU may change any field at any time: each is read once, here. */
+#define READ(place) (*(volatile __u32 *)&(place))
+#define WRITE(place, value) (*(volatile __u32 *)&(place) = (value))
+
+/* Who fails to move a number so often has lost to as many others, all of whom moved it forward. */
+#define ATTEMPTS 8
+
+enum act { ACT_PASS, ACT_COPY, ACT_TAKE, ACT_SET_BACK };
+
+struct action {
+	enum act act;
+	__u32 ack;
+	__u16 window;
+	bool report;
+};
+
+static __always_inline bool after(__u32 a, __u32 b)
+{
+	return (__s32)(a - b) > 0;
+}
+
+static __always_inline void advance(__u32 *place, __u32 to)
+{
+	__u32 old = READ(*place);
+
+	for (int i = 0; i < ATTEMPTS && after(to, old); i++) {
+		__u32 now = __sync_val_compare_and_swap(place, old, to);
+
+		if (now == old)
+			return;
+		old = now;
+	}
+}
+
+static __always_inline bool slot_has(struct slot *slot, __u32 flags)
+{
+	return (READ(slot->flags) & flags) == flags;
+}
+
+static __always_inline __u32 slot_scale(struct slot *slot)
+{
+	__u32 scale = READ(slot->flags) >> SLOT_SCALE_SHIFT;
+
+	return scale < 14 ? scale : 14;
+}
+
+static __always_inline __u32 seen_end(const struct seen *seen)
+{
+	return seen->seq + seen->payload + (seen->flags & TCP_FIN ? 1 : 0);
+}
+
+static __always_inline bool slot_believes(struct slot *slot, const struct seen *seen)
+{
+	__s32 ahead = seen->seq - READ(slot->nxt), progress;
+
+	if (ahead > SEQ_AHEAD || ahead < -SEQ_BEHIND)
+		return false;
+	progress = seen->ack - READ(slot->tx);
+	/* As `unsigned_abs`: the most negative number is far, too. */
+	if (progress > ACK_RANGE || progress < -ACK_RANGE)
+		return false;
+	return !slot_has(slot, SLOT_SCALED) || !after(seen->ack, READ(slot->edge));
+}
+
+static __always_inline void slot_note(struct slot *slot, const struct seen *seen)
+{
+	/* Spares others the line of memory when there is nothing to write. */
+	if (READ(slot->doubts))
+		WRITE(slot->doubts, 0);
+	advance(&slot->nxt, seen_end(seen));
+	if (seen->has_ts)
+		advance(&slot->ts, seen->ts);
+	if (slot_has(slot, SLOT_SCALED))
+		advance(&slot->edge, seen->ack + ((__u32)seen->window << slot_scale(slot)));
+	if (READ(slot->window) != seen->window)
+		WRITE(slot->window, seen->window);
+}
+
+static __always_inline void slot_note_passed(struct slot *slot, const struct seen *seen)
+{
+	slot_note(slot, seen);
+	advance(&slot->tx, seen->ack);
+	if (slot_has(slot, SLOT_SCALED))
+		advance(&slot->sent, seen->ack + ((__u32)seen->window << slot_scale(slot)));
+	if (seen->flags & TCP_FIN)
+		WRITE(slot->ended, 1);
+}
+
+static __always_inline void slot_bypass(struct slot *slot, const struct seen *seen)
+{
+	if (seen->flags & TCP_ACK && slot_believes(slot, seen))
+		slot_note_passed(slot, seen);
+}
+
+static __always_inline __u32 div_ceil(__u32 value, __u32 scale)
+{
+	return (value + (1U << scale) - 1) >> scale;
+}
+
+static __always_inline __u16 slot_window_of(struct slot *slot, const struct seen *seen, __u32 ack)
+{
+	__u32 scale = slot_scale(slot), own = seen->window + ((seen->ack - ack) >> scale), known;
+	__s32 left;
+
+	if (own > 0xffff)
+		own = 0xffff;
+	if (!slot_has(slot, SLOT_SIZED)) {
+		advance(&slot->sent, ack + (own << scale));
+		return own;
+	}
+	left = READ(slot->sent) - ack;
+	known = div_ceil(left > 0 ? left : 0, scale);
+	return known < own ? known : own;
+}
+
+static __always_inline void slot_set_back(struct slot *slot, const struct seen *seen, __u32 ack, bool report,
+					  struct action *to)
+{
+	__u16 window = seen->window;
+
+	if (slot_has(slot, SLOT_SCALED) && window)
+		window = slot_window_of(slot, seen, ack);
+	if (ack == seen->ack && window == seen->window) {
+		to->act = ACT_PASS;
+		return;
+	}
+	to->act = ACT_SET_BACK;
+	to->ack = ack;
+	to->window = window;
+	to->report = report;
+}
+
+static __always_inline void slot_segment(struct slot *slot, const struct seen *seen, struct action *to)
+{
+	__u32 tx, nxt;
+	bool opens, unknown, progress;
+
+	to->act = ACT_PASS;
+	if (!(seen->flags & TCP_ACK))
+		return;
+	if (!slot_believes(slot, seen)) {
+		if (__sync_fetch_and_add(&slot->doubts, 1) % DOUBT_SAMPLE == 0)
+			to->act = ACT_COPY;
+		return;
+	}
+	tx = READ(slot->tx);
+	nxt = READ(slot->nxt);
+	progress = after(seen->ack, tx);
+	if (seen->flags & TCP_FIN) {
+		slot_note_passed(slot, seen);
+		to->act = ACT_COPY;
+		return;
+	}
+	if (after(nxt, seen->seq) && !after(seen_end(seen), nxt)) {
+		slot_set_back(slot, seen, progress ? tx : seen->ack, false, to);
+		return;
+	}
+	if (!seen->payload && !(seen->flags & TCP_URG)) {
+		slot_note(slot, seen);
+		to->act = ACT_TAKE;
+		return;
+	}
+	opens = !READ(slot->window) && seen->window;
+	unknown = progress && !slot_has(slot, SLOT_SCALED);
+	if (seen->sack || !seen->window || opens || unknown) {
+		slot_note_passed(slot, seen);
+		to->act = ACT_COPY;
+		return;
+	}
+	slot_note(slot, seen);
+	slot_set_back(slot, seen, progress ? tx : seen->ack, progress, to);
+}
+
+struct stamped {
+	__u32 seq;
+	__u32 ts;
+	__u16 window;
+};
+
+/* False: something newer has left. */
+static __always_inline bool slot_stamp(struct slot *slot, __u32 ack, __u16 window, struct stamped *to)
+{
+	__u32 tx = READ(slot->tx), field = window;
+
+	if (after(tx, ack) || (READ(slot->ended) && !after(ack, tx)))
+		return false;
+	advance(&slot->tx, ack);
+	if (slot_has(slot, SLOT_SCALED) && window) {
+		__u32 scale = slot_scale(slot);
+		__s32 known = READ(slot->sent) - ack;
+
+		if (known > (__s32)(field << scale)) {
+			__s32 edge = READ(slot->edge) - ack;
+			__u32 own = (__u32)(edge > 0 ? edge : 0) >> scale;
+
+			if (own < field)
+				own = field;
+			field = div_ceil(known, scale);
+			if (field > own)
+				field = own;
+			if (field > 0xffff)
+				field = 0xffff;
+		}
+		advance(&slot->sent, ack + (field << scale));
+	}
+	to->seq = READ(slot->nxt);
+	to->ts = READ(slot->ts);
+	to->window = field;
+	return true;
+}
+
+#endif
