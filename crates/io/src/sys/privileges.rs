@@ -20,6 +20,11 @@ pub mod capability {
     pub const IPC_LOCK: Set = Set::IPC_LOCK;
     /// Stands for BPF and PERFMON.
     pub const SYS_ADMIN: Set = Set::SYS_ADMIN;
+
+    /// Those that this thread has.
+    pub fn have() -> std::io::Result<Set> {
+        Ok(rustix::thread::capabilities(None)?.effective)
+    }
 }
 
 /// Keeps no other capabilities than `keep`, in no set, for this thread and whatever it forks or executes, and never
@@ -28,9 +33,11 @@ pub fn keep_only(keep: CapabilitySet) -> io::Result<()> {
     // The bounding set first: changing it needs CAP_SETPCAP.
     let have = thread::capabilities(None)?;
     if have.effective.contains(CapabilitySet::SETPCAP) {
-        for capability in CapabilitySet::all().difference(keep).iter() {
-            // One that the kernel does not know is not there.
-            let _ = thread::remove_capability_from_bounding_set(capability);
+        for capability in (0..64).map(|bit| CapabilitySet::from_bits_retain(1 << bit)) {
+            if !keep.contains(capability) {
+                // One that the kernel does not know is not there.
+                let _ = thread::remove_capability_from_bounding_set(capability);
+            }
         }
     }
     let _ = thread::clear_ambient_capability_set();
