@@ -56,7 +56,7 @@ impl Bench {
         }
         let frame = again.expect("one frame a turn");
         self.link.handle_frame(&mut cx, Link::IN, frame);
-        black_box(self.link.next_deadline());
+        black_box(self.link.next_deadline(PortSet::ALL));
         self.now += self.gap;
     }
 }

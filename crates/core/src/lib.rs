@@ -10,7 +10,6 @@ pub mod dist;
 pub mod flow;
 pub mod frame;
 pub mod gateway;
-pub mod graph;
 pub mod link;
 pub mod node;
 pub mod rate;

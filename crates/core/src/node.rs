@@ -1,5 +1,4 @@
-//! The contract of everything that moves frames: the gateway, a WAN direction, a simulated host, a
-//! graph of nodes.
+//! The contract of everything that moves frames: the gateway, a WAN direction, a simulated host.
 //!
 //! # Calling contract
 //!
@@ -11,9 +10,9 @@
 //!    until it returns `None`. Each [`Transmit`] carries `at <= now`: when the frame was *due*. `at`
 //!    never decreases per port and travels with the frame: the next node is called with
 //!    `now = at`, so waking late does not add up from hop to hop.
-//! 3. [`Node::next_deadline`] after that. It is then `None`, later than `now`, or belongs to a frame
-//!    that waits for a port that was not `writable`. A frame that waits so must not hide a later
-//!    deadline on another port; the driver polls again when a port becomes writable.
+//! 3. [`Node::next_deadline`] after that, with the same `writable`. It is then `None` or later than
+//!    `now`: what only waits for a port that is not writable has no deadline. It comes out of the
+//!    poll that the driver makes when the port has become writable.
 //!
 //! Both `&mut` calls first bring the node's state up to `now`, then act. A driver that wakes late
 //! steps every missed deadline in (time, node, sequence) order before it hands in frames that
@@ -21,7 +20,8 @@
 //! call is bounded, whatever the number of flows.
 //!
 //! `writable` says which ports can take a frame now. A node returns no frame for any other port
-//! and keeps what it has for them, so a full ring on one port never blocks the other.
+//! and keeps what it has for them, so a full ring on one port never blocks the other. It remembers
+//! nothing of an earlier `writable`: only the driver knows the ports.
 
 use crate::frame::{Frame, Frames};
 use crate::stats::DropReason;
@@ -89,6 +89,6 @@ pub trait Node {
     fn handle_frame(&mut self, cx: &mut Cx<'_>, port: Port, frame: Frame);
     /// The next frame that is due, if it leaves by a port in `writable`.
     fn poll_transmit(&mut self, cx: &mut Cx<'_>, writable: PortSet) -> Option<Transmit>;
-    /// When [`Node::poll_transmit`] has something to do next.
-    fn next_deadline(&self) -> Option<Time>;
+    /// When [`Node::poll_transmit`] with these ports has something to do next.
+    fn next_deadline(&self, writable: PortSet) -> Option<Time>;
 }

@@ -19,7 +19,7 @@
 //!
 //! Checked after every call:
 //! - `at <= now`, never decreasing per port, and only on a writable port;
-//! - after `None`, the next deadline is `None`, later, or some port is closed;
+//! - after `None`, the next deadline is `None` or later;
 //! - an early or repeated poll returns nothing and leaves the deadline as it was;
 //! - conservation: chunks in use = received + made - sent - dropped - absorbed.
 //!
@@ -250,15 +250,11 @@ impl<N: Node> Rig<N> {
         assert_eq!(self.frames.free_chunks(), self.frames.chunks(), "chunks lost");
     }
 
-    /// The deadline, unless it is known to wait for a port to open.
-    fn deadline(&self) -> Option<Time> {
-        self.node.next_deadline().filter(|&d| self.called.is_none_or(|now| d > now))
-    }
-
     fn next_wake(&self) -> Option<Time> {
         let arrival = self.arrivals.front().map(|a| a.at);
-        let opens = self.closed.iter().map(|c| c.until).filter(|&t| self.called.is_some_and(|now| t > now));
-        let event = arrival.into_iter().chain(self.deadline()).chain(opens).min()?;
+        let writable = self.writable(self.called.unwrap_or(Time::ZERO));
+        let deadline = self.node.next_deadline(writable);
+        let event = arrival.into_iter().chain(deadline).chain(self.next_opening()).min()?;
         Some(match self.wake {
             Wake::Exact => event,
             Wake::Late(q) | Wake::Lazy(q) => {
@@ -266,6 +262,12 @@ impl<N: Node> Rig<N> {
                 Time::from_nanos(event.as_nanos().div_ceil(q).saturating_mul(q))
             }
         })
+    }
+
+    /// When a port opens next.
+    fn next_opening(&self) -> Option<Time> {
+        let called = self.called?;
+        self.closed.iter().map(|c| c.until).filter(|&t| t > called).min()
     }
 
     /// Ports that are open at `t`.
@@ -279,9 +281,10 @@ impl<N: Node> Rig<N> {
         loop {
             let arrival = self.arrivals.front().map(|a| a.at).filter(|&t| t <= wake);
             let lazy = matches!(self.wake, Wake::Lazy(_));
-            let due = self.deadline().filter(|&d| !lazy && d <= wake && arrival.is_none_or(|a| d <= a));
+            let due = self.node.next_deadline(writable);
+            let due = due.filter(|&d| !lazy && d <= wake && arrival.is_none_or(|a| d <= a));
             let step = match (due, arrival) {
-                (Some(due), _) => due,
+                (Some(due), _) => due.max(self.called.unwrap_or(due)),
                 (None, Some(at)) => {
                     self.hand_in();
                     at
@@ -319,9 +322,9 @@ impl<N: Node> Rig<N> {
             sent.push(self.take(port, at, frame));
             self.check_conservation();
         }
-        let deadline = self.node.next_deadline();
+        let deadline = self.node.next_deadline(writable);
         assert!(
-            writable != PortSet::ALL || deadline.is_none_or(|d| d > now),
+            deadline.is_none_or(|d| d > now),
             "nothing to send at {now:?}, yet the deadline is {deadline:?}"
         );
         self.expect_nothing(now, writable, deadline);
@@ -339,17 +342,19 @@ impl<N: Node> Rig<N> {
     fn expect_nothing(&mut self, now: Time, writable: PortSet, deadline: Option<Time>) {
         let again = self.poll(now, writable);
         assert_eq!(again, None, "a poll at {now:?}, early or repeated, sent a frame");
-        assert_eq!(self.node.next_deadline(), deadline, "a poll at {now:?} changed the deadline");
+        assert_eq!(self.node.next_deadline(writable), deadline, "a poll at {now:?} changed the deadline");
     }
 
     /// Polls half-way to the next event and expects nothing.
     fn check_early_poll(&mut self, end: Time) {
-        let (Some(now), Some(next)) = (self.called, self.deadline()) else { return };
+        let Some(now) = self.called else { return };
+        let writable = self.writable(now);
+        let Some(next) = self.node.next_deadline(writable) else { return };
         let arrival = self.arrivals.front().map_or(end, |a| a.at);
-        let event = next.min(arrival).min(end);
+        let event = next.min(arrival).min(end).min(self.next_opening().unwrap_or(end));
         let early = now + Duration::from_nanos(event.since(now).as_nanos() / 2);
         if early > now && early < event {
-            self.expect_nothing(early, self.writable(now), Some(next));
+            self.expect_nothing(early, writable, Some(next));
         }
     }
 
@@ -395,8 +400,8 @@ mod tests {
             }
             self.queue.pop_front().map(|(at, frame)| Transmit { port: Port(1), at: at + self.skew, frame })
         }
-        fn next_deadline(&self) -> Option<Time> {
-            self.queue.front().map(|q| q.0)
+        fn next_deadline(&self, writable: PortSet) -> Option<Time> {
+            self.queue.front().filter(|_| writable.contains(Port(1))).map(|q| q.0)
         }
     }
 

@@ -211,7 +211,7 @@ impl Slot {
         if !self.has(slot_flag::SCALED) {
             return progress.unsigned_abs() <= ACK_RANGE;
         }
-        progress >= -((0xffff << self.scale()) as i32) && !after(seen.ack, self.edge.load(Relaxed))
+        progress >= -(0xffff_i32 << self.scale()) && !after(seen.ack, self.edge.load(Relaxed))
     }
 
     /// The receiver's numbers move forward; window and timestamp are those of a segment that is not older than
@@ -245,9 +245,16 @@ impl Slot {
         }
     }
 
-    /// What becomes of a segment of the receiver (not a SYN or RST) while the gateway works. When an action
-    /// cannot be carried out (`Take`, `Copy` or a report without room in the ring), the segment passes as it
-    /// came and [`Slot::note_passed`] is called.
+    /// A segment passes as it came because the gateway is away: what cannot be true changes nothing here either.
+    pub fn bypass(&self, seen: &Seen) {
+        if seen.flags & ACK != 0 && self.believes(seen) {
+            self.note_passed(seen);
+        }
+    }
+
+    /// What becomes of a segment of the receiver (not a SYN or RST) while the gateway works. When it cannot be taken
+    /// or set back (no room in the ring), the segment passes as it came and [`Slot::note_passed`] is
+    /// called. A copy that cannot be made changes nothing: the segment was noted here, or is not believed.
     pub fn segment(&self, seen: &Seen) -> Action {
         if seen.flags & ACK == 0 {
             return Action::Pass;

@@ -50,8 +50,6 @@ pub struct Steered {
     ack_ports: [bool; 2],
     /// Frames on their way out, by port and time: what went past the gateway, and what it sent meanwhile.
     out: [VecDeque<(Time, Frame)>; 2],
-    /// All in `out` was refused by the ports.
-    blocked: bool,
     verdicts: Verdicts,
     stats: SteerStats,
     /// Frames received that went past the gateway, those of them dropped, and all frames sent.
@@ -67,7 +65,6 @@ impl Steered {
             gateway: Gateway::new(config),
             ack_ports: [lan, wan],
             out: [VecDeque::new(), VecDeque::new()],
-            blocked: false,
             verdicts,
             stats: SteerStats::default(),
             account: Ledger::default(),
@@ -135,7 +132,6 @@ impl Steered {
     /// Forwards a frame that came in on `port` past the gateway.
     fn pass(&mut self, cx: &mut Cx<'_>, port: Port, frame: Frame) {
         self.account.received += 1;
-        self.blocked = false;
         self.out[usize::from(port == LAN)].push_back((cx.now, frame));
     }
 
@@ -188,15 +184,13 @@ impl Node for Steered {
                 Some(Transmit { port, at, frame })
             })
         };
-        self.blocked = sent.is_none();
         self.account.sent += u64::from(sent.is_some());
         sent
     }
 
-    /// When the first frame was due, unless it waits for its port, or the gateway's next release.
-    fn next_deadline(&self) -> Option<Time> {
-        let out = self.next_out(PortSet::ALL).filter(|_| !self.blocked).map(|first| first.0);
-        out.into_iter().chain(self.gateway.next_deadline()).min()
+    fn next_deadline(&self, writable: PortSet) -> Option<Time> {
+        let out = self.next_out(writable).map(|first| first.0);
+        out.into_iter().chain(self.gateway.next_deadline(writable)).min()
     }
 }
 

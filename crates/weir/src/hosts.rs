@@ -1,13 +1,45 @@
 //! What the hosts of both worlds have in common: addresses, ports, and buffers where the plan says nothing.
 
-use crate::plan::{Link, Plan, Queue};
-use std::net::Ipv4Addr;
+use crate::plan::{BoxKind, Ip, Link, Plan, Queue};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use weir_core::ack::Release;
 
 /// Address of the clients' host.
 pub const CLIENT: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 /// Address of the servers' host.
 pub const SERVER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
+/// Who has which address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Addresses {
+    /// The clients' host.
+    pub client: IpAddr,
+    /// The servers' host.
+    pub server: IpAddr,
+    /// A router between them, towards the servers.
+    pub box_on_wan: IpAddr,
+    /// The same one, towards the clients.
+    pub box_on_lan: IpAddr,
+}
+
+impl Addresses {
+    /// In `ip`.
+    pub fn of(ip: Ip) -> Addresses {
+        let [client, server, box_on_wan, box_on_lan] = [1, 2, 3, 4].map(|n| match ip {
+            Ip::V4 => Ipv4Addr::new(10, 0, 0, n).into(),
+            Ip::V6 => Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, n.into()).into(),
+        });
+        Addresses { client, server, box_on_wan, box_on_lan }
+    }
+
+    /// The clients' address beyond a box of this kind, where gateway and servers see it.
+    pub fn client_on_wan(&self, kind: BoxKind) -> IpAddr {
+        match kind {
+            BoxKind::Nat => self.box_on_wan,
+            BoxKind::Bridge | BoxKind::Router | BoxKind::Host => self.client,
+        }
+    }
+}
+
 /// Client ports are given out from here on, in the order of the plan.
 const FIRST_PORT: u16 = 10_000;
 /// How many there are.

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use weir::lab::{self, Options, Outcome, Probe};
-use weir::plan::{Arrivals, FlowGroup, Length, Plan, Ports};
+use weir::plan::{Arrivals, BoxKind, FlowGroup, Ip, Lab, Length, Plan, Ports};
 use weir::result::Status;
 use weir_core::dist::Distribution;
 use weir_core::gateway::Direction;
@@ -91,6 +91,28 @@ fn a_lab_with_a_bridge_measures_its_flows() {
     let names: Vec<&str> = r.links.iter().map(|l| l.name.as_str()).collect();
     assert_eq!(names, ["lan.out", "lan.back", "wan.out", "wan.back"]);
     assert!(r.links.iter().all(|l| l.packets > 100));
+}
+
+/// Every kind of box forwards, and what the servers see of the clients is known.
+#[test]
+fn every_box_carries_both_directions_and_both_protocols() {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    if !root() || !installed("nft") {
+        return;
+    }
+    for (name, kind) in BoxKind::ALL {
+        for ip in [Ip::V4, Ip::V6] {
+            let up = group("up", 5000, Direction::Out, Length::Bytes(2_000_000));
+            let down = group("down", 5001, Direction::In, Length::Bytes(2_000_000));
+            let mut plan = plan(600, vec![up, down]);
+            plan.lab = Lab { kind, ip };
+            let outcome = run(&plan, &options(&id(name)));
+            assert_eq!(outcome.faults, Vec::<String>::new(), "{name} {ip:?}");
+            assert!(outcome.result.flows.iter().all(|f| f.bytes == 2_000_000), "{name} {ip:?}");
+            let wan = outcome.result.links.iter().find(|l| l.name == "wan.out").unwrap();
+            assert!(wan.bytes > 2_000_000, "{name} {ip:?}: {wan:?}");
+        }
+    }
 }
 
 /// Short transfers that arrive by chance, of drawn sizes: each is played as the plan drew it.

@@ -167,6 +167,10 @@ const CASES: &[(&str, &str, &str, &str)] = &[
         "[sweep]\nseed = [1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22]\ntcp.initial_window = [1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22]\ntcp.quick_acks = [1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22]\n[path]",
     ),
     ("what the gateway holds without one", EXPERIMENT, "[path]", "series = [\"held\"]\n[path]"),
+    ("a box that does not exist", EXPERIMENT, "[path]", "[lab]\nbox = \"ruoter\"\n[path]"),
+    ("a version of IP that does not exist", EXPERIMENT, "[path]", "[lab]\nip = 5\n[path]"),
+    ("a LAN of a host", EXPERIMENT, "[path]", "[lab]\nbox = \"host\"\n[path.lan]\ndelay = \"1ms\"\n[path]"),
+    ("an experiment's gateway that controls nothing", EXPERIMENT, "[path]", "[[gateway.class]]\nname = \"a\"\n[path]"),
     ("hosts without a side", EXPERIMENT, "[[flow]]", "[[host]]\nname = \"a\"\n[[flow]]"),
     (
         "a second group of hosts of the same name",
@@ -288,6 +292,7 @@ const REFUSED: &[(&str, World, &str, &str)] = &[
     ("UDP, which the lab does not have", World::Lab, "count = 2", "protocol = \"udp\"\nrate = \"1Mbit\""),
     ("more flows than the lab can have", World::Lab, "count = 2", "count = 10_001"),
     ("more arrivals than the lab can have", World::Lab, "count = 2", "arrivals = \"900us\""),
+    ("IPv6, which the simulator does not have", World::Sim, "[path]", "[lab]\nip = 6\n[path]"),
     ("times too fine for the lab", World::Lab, "tolerance", "from = \"1500us\"\ntolerance"),
 ];
 

@@ -317,14 +317,13 @@ impl Node for Gateway {
                 return Some(t);
             }
             if !self.run_release(cx) {
-                self.outbox.set_blocked();
                 return None;
             }
         }
     }
 
-    fn next_deadline(&self) -> Option<Time> {
-        self.outbox.front().or_else(|| self.wheel.next())
+    fn next_deadline(&self, writable: PortSet) -> Option<Time> {
+        self.outbox.due(writable).or_else(|| self.wheel.next())
     }
 }
 

@@ -15,14 +15,12 @@ const BUSY: usize = 64;
 pub(super) struct Outbox {
     queues: [VecDeque<(Time, Frame)>; 2],
     last: [Time; 2],
-    /// All that is queued was refused by the ports: only they can change that.
-    blocked: bool,
 }
 
 impl Outbox {
     pub(super) fn new() -> Outbox {
         let queue = || VecDeque::with_capacity(LIMIT);
-        Outbox { queues: [queue(), queue()], last: [Time::ZERO; 2], blocked: false }
+        Outbox { queues: [queue(), queue()], last: [Time::ZERO; 2] }
     }
 
     pub(super) fn push(&mut self, cx: &mut Cx<'_>, ledger: &mut Ledger, port: Port, at: Time, frame: Frame) {
@@ -32,20 +30,22 @@ impl Outbox {
             cx.drop(frame, DropReason::QueueFull);
             return;
         }
-        self.blocked = false;
         self.last[n] = self.last[n].max(at);
         self.queues[n].push_back((self.last[n], frame));
     }
 
+    /// When the first frame for a writable port was due, and that port.
+    fn first(&self, writable: PortSet) -> Option<(Time, Port)> {
+        let front = |port: Port| {
+            let queue = &self.queues[usize::from(port == WAN)];
+            queue.front().filter(|_| writable.contains(port)).map(|frame| (frame.0, port))
+        };
+        front(LAN).into_iter().chain(front(WAN)).min()
+    }
+
     pub(super) fn pop(&mut self, ledger: &mut Ledger, writable: PortSet) -> Option<Transmit> {
-        let first = |n: usize, port: Port| {
-            self.queues[n].front().filter(|_| writable.contains(port)).map(|f| (f.0, n, port))
-        };
-        let (at, n, port) = match (first(0, LAN), first(1, WAN)) {
-            (Some(a), Some(b)) => a.min(b),
-            (a, b) => a.or(b)?,
-        };
-        let (_, frame) = self.queues[n].pop_front()?;
+        let (at, port) = self.first(writable)?;
+        let (_, frame) = self.queues[usize::from(port == WAN)].pop_front()?;
         ledger.sent += 1;
         Some(Transmit { port, at, frame })
     }
@@ -54,16 +54,8 @@ impl Outbox {
         self.queues[usize::from(port == WAN)].len() >= BUSY
     }
 
-    /// The last poll left what is queued behind.
-    pub(super) fn set_blocked(&mut self) {
-        self.blocked = true;
-    }
-
-    /// When the first frame was due, unless it waits for its port.
-    pub(super) fn front(&self) -> Option<Time> {
-        if self.blocked {
-            return None;
-        }
-        self.queues.iter().filter_map(|q| q.front()).map(|f| f.0).min()
+    /// When the first frame for a writable port was due.
+    pub(super) fn due(&self, writable: PortSet) -> Option<Time> {
+        self.first(writable).map(|(at, _)| at)
     }
 }

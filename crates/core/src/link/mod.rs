@@ -252,7 +252,7 @@ impl Node for Link {
     }
 
     /// When the next frame is out. Serialization has no deadlines of its own: it is caught up with.
-    fn next_deadline(&self) -> Option<Time> {
-        self.line.due()
+    fn next_deadline(&self, writable: PortSet) -> Option<Time> {
+        self.line.due().filter(|_| writable.contains(Link::OUT))
     }
 }

@@ -12,8 +12,6 @@ use crate::time::Time;
 pub struct Path {
     out: Link,
     back: Link,
-    /// `now` and `writable` of the last poll.
-    polled: (Time, PortSet),
 }
 
 impl Path {
@@ -24,7 +22,7 @@ impl Path {
 
     /// A path with these two directions. Give them different seeds, or they lose alike.
     pub fn new(out: Config, back: Config) -> Path {
-        Path { out: Link::new(out), back: Link::new(back), polled: (Time::ZERO, PortSet::ALL) }
+        Path { out: Link::new(out), back: Link::new(back) }
     }
     /// The direction from [`Path::LAN`] to [`Path::WAN`].
     pub fn out(&self) -> &Link {
@@ -40,9 +38,10 @@ impl Path {
         self.back.advance(now);
     }
 
-    /// Does a frame due at `due` only wait for `port` to open?
-    fn blocked(&self, port: Port, due: Time) -> bool {
-        due <= self.polled.0 && !self.polled.1.contains(port)
+    /// When the next frame leaves each way, if that port is writable: towards the WAN, and the LAN.
+    fn due(&self, writable: PortSet) -> (Option<Time>, Option<Time>) {
+        let open = |link: &Link, port| link.next_deadline(PortSet::ALL).filter(|_| writable.contains(port));
+        (open(&self.out, Path::WAN), open(&self.back, Path::LAN))
     }
 }
 
@@ -56,10 +55,8 @@ impl Node for Path {
     }
 
     fn poll_transmit(&mut self, cx: &mut Cx<'_>, writable: PortSet) -> Option<Transmit> {
-        self.polled = (cx.now, writable);
         self.advance(cx.now);
-        let out = self.out.next_deadline().filter(|_| writable.contains(Path::WAN));
-        let back = self.back.next_deadline().filter(|_| writable.contains(Path::LAN));
+        let (out, back) = self.due(writable);
         let (at, frame, port) = match (out, back) {
             (None, None) => return None,
             (Some(o), b) if b.is_none_or(|b| o <= b) => self.out.take(cx.now).map(|(t, f)| (t, f, Path::WAN)),
@@ -68,13 +65,8 @@ impl Node for Path {
         Some(Transmit { port, at, frame })
     }
 
-    /// The earliest of both directions; one that waits for its port to open does not hide the other.
-    fn next_deadline(&self) -> Option<Time> {
-        let out = self.out.next_deadline();
-        let back = self.back.next_deadline();
-        let open_out = out.filter(|&t| !self.blocked(Path::WAN, t));
-        let open_back = back.filter(|&t| !self.blocked(Path::LAN, t));
-        let first = open_out.into_iter().chain(open_back).min();
-        first.or_else(|| out.into_iter().chain(back).min())
+    fn next_deadline(&self, writable: PortSet) -> Option<Time> {
+        let (out, back) = self.due(writable);
+        out.into_iter().chain(back).min()
     }
 }

@@ -299,6 +299,7 @@ const _: () = assert!(size_of::<FlowKey>() == 40 && size_of::<FlowVerdict>() == 
 const _: () = assert!(size_of::<SteerConfig>() == 16 && size_of::<SteerCounters>() == 48);
 const _: () = assert!(size_of::<Stamp>() == 16 && size_of::<Observation>() == 208);
 const _: () = assert!(size_of::<ObserveCounters>() == 16);
-const _: () = assert!(size_of::<Flow>() == 8 && size_of::<AcksConfig>() == 80 && size_of::<AllConfig>() == 16);
+const _: () =
+    assert!(size_of::<Flow>() == 8 && size_of::<AcksConfig>() == 80 && size_of::<AllConfig>() == 16);
 const _: () = assert!(size_of::<AcksCounters>() == 120 && size_of::<AllCounters>() == 40);
 const _: () = assert!(size_of::<SegmentHeader>() == SEGMENT_GSO && SEGMENT_SIZE == 208);

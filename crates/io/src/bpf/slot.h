@@ -13,6 +13,7 @@
 
 #define SEQ_AHEAD (1 << 16)
 #define SEQ_BEHIND (1 << 22)
+#define PURE_BEHIND (1 << 17)
 #define ACK_RANGE (1 << 30)
 #define DOUBT_SAMPLE 16
 
@@ -70,30 +71,38 @@ static __always_inline __u32 seen_end(const struct seen *seen)
 	return seen->seq + seen->payload + (seen->flags & TCP_FIN ? 1 : 0);
 }
 
+static __always_inline bool seen_is_pure(const struct seen *seen)
+{
+	return !seen->payload && !(seen->flags & (TCP_FIN | TCP_URG));
+}
+
 static __always_inline bool slot_believes(struct slot *slot, const struct seen *seen)
 {
 	__s32 ahead = seen->seq - READ(slot->nxt), progress;
 
-	if (ahead > SEQ_AHEAD || ahead < -SEQ_BEHIND)
+	if (ahead > SEQ_AHEAD || ahead < -(seen_is_pure(seen) ? PURE_BEHIND : SEQ_BEHIND))
 		return false;
 	progress = seen->ack - READ(slot->tx);
 	/* As `unsigned_abs`: the most negative number is far, too. */
-	if (progress > ACK_RANGE || progress < -ACK_RANGE)
-		return false;
-	return !slot_has(slot, SLOT_SCALED) || !after(seen->ack, READ(slot->edge));
+	if (!slot_has(slot, SLOT_SCALED))
+		return progress <= ACK_RANGE && progress >= -ACK_RANGE;
+	return progress >= -(0xffff << slot_scale(slot)) && !after(seen->ack, READ(slot->edge));
 }
 
 static __always_inline void slot_note(struct slot *slot, const struct seen *seen)
 {
+	bool behind = after(READ(slot->nxt), seen->seq);
+
 	/* Spares others the line of memory when there is nothing to write. */
 	if (READ(slot->doubts))
 		WRITE(slot->doubts, 0);
-	advance(&slot->nxt, seen_end(seen));
+	if (seen_end(seen) != seen->seq)
+		advance(&slot->nxt, seen_end(seen));
 	if (seen->has_ts)
 		advance(&slot->ts, seen->ts);
 	if (slot_has(slot, SLOT_SCALED))
 		advance(&slot->edge, seen->ack + ((__u32)seen->window << slot_scale(slot)));
-	if (READ(slot->window) != seen->window)
+	if (!behind && READ(slot->window) != seen->window)
 		WRITE(slot->window, seen->window);
 }
 
@@ -154,7 +163,7 @@ static __always_inline void slot_set_back(struct slot *slot, const struct seen *
 static __always_inline void slot_segment(struct slot *slot, const struct seen *seen, struct action *to)
 {
 	__u32 tx, nxt;
-	bool opens, unknown, progress;
+	bool opens, unknown, progress, probe;
 
 	to->act = ACT_PASS;
 	if (!(seen->flags & TCP_ACK))
@@ -167,16 +176,17 @@ static __always_inline void slot_segment(struct slot *slot, const struct seen *s
 	tx = READ(slot->tx);
 	nxt = READ(slot->nxt);
 	progress = after(seen->ack, tx);
+	probe = seen->seq == nxt - 1;
+	if (after(nxt, seen->seq) && !after(seen_end(seen), nxt) && (probe || !seen_is_pure(seen))) {
+		slot_set_back(slot, seen, progress ? tx : seen->ack, false, to);
+		return;
+	}
 	if (seen->flags & TCP_FIN) {
 		slot_note_passed(slot, seen);
 		to->act = ACT_COPY;
 		return;
 	}
-	if (after(nxt, seen->seq) && !after(seen_end(seen), nxt)) {
-		slot_set_back(slot, seen, progress ? tx : seen->ack, false, to);
-		return;
-	}
-	if (!seen->payload && !(seen->flags & TCP_URG)) {
+	if (seen_is_pure(seen)) {
 		slot_note(slot, seen);
 		to->act = ACT_TAKE;
 		return;

@@ -266,8 +266,8 @@ impl<'a, E: Engine> Driver<'a, E> {
         loop {
             let now = clock::now();
             self.round(now)?;
-            let deadline = self.engine.next_deadline();
-            let next = pace.next(clock::now(), self.stepper.last(), deadline, self.out.unsent);
+            let deadline = self.engine.next_deadline(self.out.writable());
+            let next = pace.next(clock::now(), deadline, self.out.unsent || self.waits());
             match next {
                 Next::Sleep(until) => {
                     let from = clock::now();
@@ -307,6 +307,11 @@ impl<'a, E: Engine> Driver<'a, E> {
             say("CPU affinity", sched::pin(cpu));
         }
         self.config.priority.is_some_and(|priority| say("SCHED_FIFO", sched::fifo(priority)))
+    }
+
+    /// Does a frame that is due wait for a port?
+    fn waits(&self) -> bool {
+        self.engine.next_deadline(PortSet::ALL).is_some_and(|due| due <= self.stepper.last())
     }
 
     /// One round: beat, take, hand in, send.
@@ -446,8 +451,7 @@ impl<'a, E: Engine> Driver<'a, E> {
             }
             self.stepper.drain(&mut self.engine, &mut self.frames, &mut self.out);
             self.out.flush(&mut self.frames);
-            let due = self.engine.next_deadline().is_some_and(|due| due <= now);
-            if idle && stopped && !due || now >= until {
+            if idle && stopped && !self.waits() || now >= until {
                 break;
             }
         }

@@ -49,20 +49,18 @@ impl Pace {
         }
     }
 
-    /// What to do at `now`, when the node was stepped to `stepped` and has this deadline next.
-    /// `unsent` says that a device was full.
-    pub fn next(&self, now: Time, stepped: Time, deadline: Option<Time>, unsent: bool) -> Next {
+    /// What to do at `now`, when the node has this deadline next. `waits` says that a device was full, or
+    /// that a frame waits for a port.
+    pub fn next(&self, now: Time, deadline: Option<Time>, waits: bool) -> Next {
         // Spinning with nobody to yield to is what must not last.
         if self.rests && now.since(self.awake_since) > LONGEST_BUSY {
             return Next::Rest(now + REST);
         }
         let longest = now + LONGEST_SLEEP;
         match deadline {
-            // Not for time, so for a port.
-            Some(due) if due <= stepped => Next::Sleep(now + RETRY),
-            _ if unsent => Next::Sleep(now + RETRY),
-            None => Next::Sleep(longest),
             Some(due) if due.since(now) <= self.spin => Next::Run,
+            _ if waits => Next::Sleep(now + RETRY),
+            None => Next::Sleep(longest),
             Some(due) => Next::Sleep(due.saturating_sub(self.spin).min(longest)),
         }
     }
@@ -75,23 +73,23 @@ mod tests {
     const US: u64 = 1_000;
 
     fn next(pace: &Pace, now: u64, deadline: u64) -> Next {
-        let (now, deadline) = (Time::from_nanos(now), Time::from_nanos(deadline));
-        pace.next(now, now.saturating_sub(Duration::from_nanos(400)), Some(deadline), false)
+        pace.next(Time::from_nanos(now), Some(Time::from_nanos(deadline)), false)
     }
 
     #[test]
     fn sleeps_until_the_margin_and_spins_the_rest() {
         let pace = Pace::new(Duration::from_micros(40), false, Time::ZERO);
         let sleep = |ns| Next::Sleep(Time::from_nanos(ns));
-        assert_eq!(pace.next(Time::ZERO, Time::ZERO, None, false), sleep(5_000 * US));
-        assert_eq!(pace.next(Time::ZERO, Time::ZERO, None, true), sleep(50 * US));
+        assert_eq!(pace.next(Time::ZERO, None, false), sleep(5_000 * US));
+        assert_eq!(pace.next(Time::ZERO, None, true), sleep(50 * US));
         assert_eq!(next(&pace, 0, 100 * US), sleep(60 * US));
         assert_eq!(next(&pace, 60 * US, 100 * US), Next::Run);
         assert_eq!(next(&pace, 0, 1_000_000 * US), sleep(5_000 * US));
         // Came while the round was running.
         assert_eq!(next(&pace, 100 * US, 100 * US - 1), Next::Run);
-        // Waits for a port.
-        assert_eq!(next(&pace, 100 * US, 90 * US), sleep(150 * US));
+        // A port is awaited, and something else is due.
+        assert_eq!(pace.next(Time::ZERO, Some(Time::from_nanos(100 * US)), true), sleep(50 * US));
+        assert_eq!(pace.next(Time::ZERO, Some(Time::from_nanos(30 * US)), true), Next::Run);
     }
 
     #[test]

@@ -47,15 +47,9 @@ impl Stepper {
         out: &mut impl Egress,
         until: Time,
     ) {
-        while let Some(due) = node.next_deadline().filter(|due| *due <= until) {
-            // A deadline that does not move belongs to a frame that waits for a port. What is due
-            // behind it on another port is found by going straight to `until`.
-            let waits = due <= self.last;
-            self.last = self.last.max(if waits { until } else { due });
+        while let Some(due) = node.next_deadline(out.writable()).filter(|due| *due <= until) {
+            self.last = self.last.max(due);
             self.drain(node, frames, out);
-            if waits {
-                break;
-            }
         }
         self.last = self.last.max(until);
     }
@@ -93,8 +87,8 @@ mod tests {
             let (at, port, frame) = self.held.remove(i)?;
             Some(Transmit { port, at, frame })
         }
-        fn next_deadline(&self) -> Option<Time> {
-            self.held.front().map(|(at, _, _)| *at)
+        fn next_deadline(&self, writable: PortSet) -> Option<Time> {
+            self.held.iter().find(|(_, port, _)| writable.contains(*port)).map(|(at, _, _)| *at)
         }
     }
 

@@ -80,9 +80,9 @@ impl Packets {
             if got == 0 {
                 break;
             }
-            let realtime = packet::realtime_ahead();
+            let (read, realtime) = packet::clocks();
             for i in 0..got {
-                let received = self.receiver.received(i, realtime);
+                let received = self.receiver.received(i, realtime, read);
                 if let Some(frame) = self.frame(frames, i, received, now) {
                     inbox.push((frame.received, self.port, frame));
                 }

@@ -12,6 +12,8 @@ unsafe impl Pod for u8 {}
 // SAFETY: as above.
 unsafe impl Pod for u32 {}
 // SAFETY: as above.
+unsafe impl Pod for i32 {}
+// SAFETY: as above.
 unsafe impl Pod for u64 {}
 // SAFETY: an array has no padding between elements.
 unsafe impl<T: Pod, const N: usize> Pod for [T; N] {}

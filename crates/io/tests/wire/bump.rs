@@ -64,8 +64,8 @@ impl Node for Bump {
         let (at, port, frame) = self.held.remove(i)?;
         Some(Transmit { port, at, frame })
     }
-    fn next_deadline(&self) -> Option<Time> {
-        self.held.front().map(|(at, _, _)| *at)
+    fn next_deadline(&self, writable: PortSet) -> Option<Time> {
+        self.held.iter().find(|(_, port, _)| writable.contains(*port)).map(|(at, _, _)| *at)
     }
 }
 

@@ -248,11 +248,11 @@ impl Node for Host {
         Some(Transmit { port: WIRE, at: cx.now, frame })
     }
 
-    fn next_deadline(&self) -> Option<Time> {
-        if self.ready.is_empty() {
-            self.timers.next()
-        } else {
+    fn next_deadline(&self, writable: PortSet) -> Option<Time> {
+        if !self.ready.is_empty() && writable.contains(WIRE) {
             Some(self.now)
+        } else {
+            self.timers.next()
         }
     }
 }

@@ -105,7 +105,7 @@ impl Node for UdpSink {
     fn poll_transmit(&mut self, _: &mut Cx<'_>, _: PortSet) -> Option<Transmit> {
         None
     }
-    fn next_deadline(&self) -> Option<Time> {
+    fn next_deadline(&self, _: PortSet) -> Option<Time> {
         None
     }
 }

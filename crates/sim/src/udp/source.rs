@@ -168,8 +168,8 @@ impl Node for UdpSource {
         None
     }
 
-    fn next_deadline(&self) -> Option<Time> {
-        (self.next != Time::MAX).then_some(self.next)
+    fn next_deadline(&self, writable: PortSet) -> Option<Time> {
+        (self.next != Time::MAX && writable.contains(WIRE)).then_some(self.next)
     }
 }
 

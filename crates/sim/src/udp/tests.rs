@@ -5,7 +5,7 @@ use std::net::SocketAddrV4;
 use weir_core::dist::Distribution;
 use weir_core::frame::{Checksum, Frames};
 use weir_core::link::{Config, Link, Loss};
-use weir_core::node::Node;
+use weir_core::node::{Node, PortSet};
 use weir_core::rate::Rate;
 use weir_core::rig::{Given, Rig, Sent, Wake};
 use weir_core::stats::DropReason;
@@ -70,7 +70,7 @@ fn the_last_datagram_has_the_rest() {
     assert_eq!(lens, [(ms(0), 1250), (ms(1), 1250), (ms(2), 5)]);
     assert_eq!(sent[2].bytes[18..20], [0, 2], "the IP identification numbers short datagrams");
     let nothing = UdpSource::new(UdpConfig { bytes: Some(0), ..config() });
-    assert_eq!(nothing.next_deadline(), None);
+    assert_eq!(nothing.next_deadline(PortSet::ALL), None);
 }
 
 #[test]

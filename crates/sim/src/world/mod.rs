@@ -41,9 +41,9 @@ mod tests;
 pub use routes::Routes;
 
 use crate::agenda::{Agenda, Wheel, EVENTS, SEQUENCES};
+use core::any::Any;
 use core::fmt;
 use weir_core::frame::{Frame, Frames};
-use weir_core::graph::Element;
 use weir_core::node::{Cx, Node, Port, PortSet, Transmit};
 use weir_core::stats::{DropReason, Ledger};
 use weir_core::time::Time;
@@ -75,6 +75,23 @@ enum To {
     Node(NodeId, Port),
     /// By address, as this table says.
     Routes(u32),
+}
+
+/// What a world is made of: any node that can change threads.
+pub trait Element: Node + Any + Send {
+    /// For [`World::get`].
+    fn as_any(&self) -> &dyn Any;
+    /// For [`World::get_mut`].
+    fn as_any_mut(&mut self) -> &mut dyn Any;
+}
+
+impl<T: Node + Any + Send> Element for T {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+    fn as_any_mut(&mut self) -> &mut dyn Any {
+        self
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -318,7 +335,7 @@ impl World {
     #[inline]
     fn rearm(&mut self, i: usize) {
         let slot = &mut self.slots[i];
-        let due = slot.node.next_deadline().unwrap_or(Time::MAX);
+        let due = slot.node.next_deadline(PortSet::ALL).unwrap_or(Time::MAX);
         if due <= self.now {
             self.make_ready(i);
         } else if due < slot.wakes[0] {

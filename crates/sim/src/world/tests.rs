@@ -40,7 +40,7 @@ impl Node for Echo {
     fn poll_transmit(&mut self, _: &mut Cx<'_>, _: PortSet) -> Option<Transmit> {
         self.out.pop_front().map(|(at, frame)| Transmit { port: WIRE, at, frame })
     }
-    fn next_deadline(&self) -> Option<Time> {
+    fn next_deadline(&self, _: PortSet) -> Option<Time> {
         self.out.front().map(|f| f.0)
     }
 }
@@ -130,7 +130,7 @@ fn a_far_deadline_is_put_on_the_agenda_once() {
             self.0 = cx.now.as_nanos() / 10_000;
             None
         }
-        fn next_deadline(&self) -> Option<Time> {
+        fn next_deadline(&self, _: PortSet) -> Option<Time> {
             // Each second time the near one is not running.
             let near = (self.0 % 2 == 0).then(|| us(10 * (self.0 + 1)));
             Some(near.unwrap_or(Time::from_secs(1)))
@@ -251,7 +251,7 @@ fn a_frame_that_was_due_earlier_comes_when_it_was_due_but_no_node_goes_back_in_t
         fn poll_transmit(&mut self, _: &mut Cx<'_>, _: PortSet) -> Option<Transmit> {
             self.0.pop_front().map(|(at, frame)| Transmit { port: WIRE, at, frame })
         }
-        fn next_deadline(&self) -> Option<Time> {
+        fn next_deadline(&self, _: PortSet) -> Option<Time> {
             None
         }
     }
@@ -311,7 +311,7 @@ impl Node for Fickle {
         }
         None
     }
-    fn next_deadline(&self) -> Option<Time> {
+    fn next_deadline(&self, _: PortSet) -> Option<Time> {
         self.due
     }
 }

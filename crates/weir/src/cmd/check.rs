@@ -20,7 +20,7 @@ The kind of file is seen from what is in it: [ports] and [gateway] are for `weir
 [path] for `weir wan`; anything else is an experiment.")]
 pub struct Args {
     /// The file: an experiment, a gateway's configuration or an emulator's
-    #[arg(value_name = "FILE.toml", required_unless_present = "dev", conflicts_with_all = ["dev", "out_flow_rate", "in_flow_rate"])]
+    #[arg(value_name = "FILE.toml", conflicts_with_all = ["dev", "out_flow_rate", "in_flow_rate"])]
     file: Option<PathBuf>,
     #[command(flatten)]
     short: super::run::Short,

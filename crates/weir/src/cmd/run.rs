@@ -29,7 +29,7 @@ pub struct Args {
 #[derive(clap::Args, Debug)]
 pub struct Origin {
     /// The configuration: [ports] and [gateway]
-    #[arg(value_name = "GATEWAY.toml", required_unless_present = "dev", conflicts_with_all = ["dev", "out_flow_rate", "in_flow_rate"])]
+    #[arg(value_name = "GATEWAY.toml", conflicts_with_all = ["dev", "out_flow_rate", "in_flow_rate"])]
     config: Option<PathBuf>,
     #[command(flatten)]
     short: Short,
@@ -60,15 +60,12 @@ impl Origin {
 }
 
 impl Short {
-    /// Has it been used?
-    pub fn is_given(&self) -> bool {
-        self.dev.is_some()
-    }
-
     /// The configuration that it stands for.
     pub fn load(&self) -> Result<GatewayFile, Failure> {
         let Some(dev) = &self.dev else {
-            return Err(Failure::Input("neither a file nor --dev".into()));
+            let text = "nothing to run: give a file, or an interface and a rate, for example \
+                        --dev eth1 --out-flow-rate 20Mbit";
+            return Err(Failure::Input(text.into()));
         };
         if self.out_flow_rate.is_none() && self.in_flow_rate.is_none() {
             let text = format!(

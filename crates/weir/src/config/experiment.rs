@@ -3,8 +3,8 @@
 use super::diag::{Diagnostic, Errors, Source};
 use super::reader::{parse_toml, FromValue, Only, Positive, Refused, Scalar, Section, Sink, NOT_YET};
 use super::units::{self, Fault};
-use super::{bins, flow, gateway, host, measure, path, tcp};
-use crate::plan::{Parity, Path, Plan, Probability, Reference, SeriesKind, Tcp};
+use super::{bins, flow, gateway, host, lab, measure, path, tcp};
+use crate::plan::{Lab, Parity, Path, Plan, Probability, Reference, SeriesKind, Tcp};
 use crate::result::World;
 use sha2::{Digest, Sha256};
 use toml::de::DeTable;
@@ -75,9 +75,13 @@ fn plan(s: Section, source: &Source) -> Option<Plan> {
     let interval = bins::positive_time(&s, "interval");
     let seed = s.get::<u64>("seed").unwrap_or(1);
     let path = s.section("path").map_or(Path::default(), path::path);
+    let lab = s.section("lab").map_or(Lab::default(), |l| lab::lab(l, &path));
     let mut gateway = s.section("gateway").map(gateway::gateway);
     if let Some(g) = &mut gateway {
         g.seed = seed;
+        if let Some(fault) = gateway::idle(g).filter(|_| s.all_well()) {
+            s.key_fault("gateway", fault);
+        }
     }
     s.need("flow", "[{ id = \"bulk\" }]");
     let defaults = s.section("tcp").map_or(Tcp::default(), tcp::defaults);
@@ -101,7 +105,8 @@ fn plan(s: Section, source: &Source) -> Option<Plan> {
         s.fault("interval", Fault::bare(format!("{interval} is longer than the experiment, {duration}")));
     }
     let config_sha256 = Sha256::digest(source.text.as_bytes()).iter().map(|b| format!("{b:02x}")).collect();
-    let plan = Plan { title, interval, seed, path, gateway, groups, series, ..Plan::new(&name, duration) };
+    let plan =
+        Plan { title, interval, seed, path, lab, gateway, groups, series, ..Plan::new(&name, duration) };
     let mut plan = Plan { hosts, sample, parity, config_sha256, ..plan };
     if s.all_well() {
         flow::not_too_many(&s, &plan);

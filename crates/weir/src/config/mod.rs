@@ -13,6 +13,7 @@ pub mod experiment;
 mod flow;
 pub mod gateway;
 mod host;
+mod lab;
 mod measure;
 pub mod path;
 pub mod ports;

@@ -1,7 +1,7 @@
 //! From what the processes of a lab report to the result.
 
 use super::counters::Counters;
-use crate::hosts::{client_port, CLIENT, SERVER};
+use crate::hosts::{client_port, Addresses};
 use crate::plan::{Flow, Plan};
 use crate::result::{
     ClassResult, Counts, FlowResult, GatewayResult, LinkResult, MadeBy, Quantiles, RunResult, Seen, Series,
@@ -24,8 +24,8 @@ pub struct Measured {
     pub gateway: Option<GatewayReport>,
     /// Of the emulators.
     pub emulators: Vec<EmulatorReport>,
-    /// Of the gateway's interfaces.
-    pub lan: Counters,
+    /// Of the box's interface towards the clients, if it has one.
+    pub lan: Option<Counters>,
     /// Likewise, towards the servers.
     pub wan: Counters,
     /// Set-up to tear-down.
@@ -108,7 +108,7 @@ impl Measured {
         let got = receiver.received.as_ref();
         let bins = got.map_or(Vec::new(), |r| r.bins.dense(covered.as_nanos()));
         let mut seen = Seen {
-            class: plan.class_of(flow, CLIENT.into(), Some(client_port(n)), SERVER.into()),
+            class: plan.class_of(flow, on_wan(plan), Some(client_port(n)), Addresses::of(plan.lab.ip).server),
             bytes: got.map_or(0, |r| r.bytes_in_time),
             bins: &bins,
             opened: client.opened_ns.map(nanos),
@@ -122,7 +122,7 @@ impl Measured {
             seen.rtt_us = sent.rtt_us.map_or(Quantiles::default(), |q| Quantiles { p50: q.p50, p99: q.p99 });
         }
         let mut row = seen.row(plan, flow, covered);
-        if let Some(record) = self.seen(flow, n) {
+        if let Some(record) = self.seen(plan, flow, n) {
             row.pass_reason = record.pass_reason.clone();
             if !record.class.is_empty() {
                 row.class = record.class.clone();
@@ -132,9 +132,9 @@ impl Measured {
     }
 
     /// The gateway's record of a flow.
-    fn seen(&self, flow: &Flow, n: usize) -> Option<&GatewayFlow> {
-        let client = SocketAddr::new(IpAddr::V4(CLIENT), client_port(n));
-        let server = SocketAddr::new(IpAddr::V4(SERVER), flow.server_port);
+    fn seen(&self, plan: &Plan, flow: &Flow, n: usize) -> Option<&GatewayFlow> {
+        let client = SocketAddr::new(on_wan(plan), client_port(n));
+        let server = SocketAddr::new(Addresses::of(plan.lab.ip).server, flow.server_port);
         let (src, dst) = match flow.direction() {
             Direction::Out => (client, server),
             Direction::In => (server, client),
@@ -165,12 +165,11 @@ impl Measured {
     /// What emulators report of their links; of bare ones, what the gateway's interfaces counted.
     fn links(&self) -> Vec<LinkResult> {
         let (lan, wan) = (self.lan, self.wan);
-        let counted = [
-            ("lan.out", lan.rx_packets, lan.rx_bytes),
-            ("lan.back", lan.tx_packets, lan.tx_bytes),
-            ("wan.out", wan.tx_packets, wan.tx_bytes),
-            ("wan.back", wan.rx_packets, wan.rx_bytes),
-        ];
+        let lan = lan.map(|lan| {
+            [("lan.out", lan.rx_packets, lan.rx_bytes), ("lan.back", lan.tx_packets, lan.tx_bytes)]
+        });
+        let wan = [("wan.out", wan.tx_packets, wan.tx_bytes), ("wan.back", wan.rx_packets, wan.rx_bytes)];
+        let counted = lan.into_iter().flatten().chain(wan);
         let row = |(name, packets, bytes): (&str, u64, u64)| {
             let reported = self.emulators.iter().flat_map(|e| &e.links).find(|l| l.name == name);
             reported.cloned().unwrap_or_else(|| LinkResult {
@@ -181,8 +180,13 @@ impl Measured {
                 ..LinkResult::default()
             })
         };
-        counted.into_iter().map(row).collect()
+        counted.map(row).collect()
     }
+}
+
+/// The clients' address where the gateway and the servers see it.
+fn on_wan(plan: &Plan) -> IpAddr {
+    Addresses::of(plan.lab.ip).client_on_wan(plan.lab.kind)
 }
 
 fn made_by(plan: &Plan) -> MadeBy {
@@ -240,7 +244,7 @@ mod tests {
             servers: report(server),
             gateway: None,
             emulators: vec![],
-            lan: Counters { rx_packets: 40, ..Counters::default() },
+            lan: Some(Counters { rx_packets: 40, ..Counters::default() }),
             wan: Counters::default(),
             wall: std::time::Duration::from_secs(2),
             interrupted: false,
@@ -281,8 +285,8 @@ mod tests {
         let mut m = measured();
         m.gateway = Some(GatewayReport {
             flows: vec![GatewayFlow {
-                src: SocketAddr::from((CLIENT, client_port(0))),
-                dst: SocketAddr::from((SERVER, 5000)),
+                src: SocketAddr::from((crate::hosts::CLIENT, client_port(0))),
+                dst: SocketAddr::from((crate::hosts::SERVER, 5000)),
                 class: "ten".into(),
                 pass_reason: Some("mptcp".into()),
                 held_bytes: 0,

@@ -1,9 +1,9 @@
-//! Frames at the hosts and at the gateway's ports, written by tcpdump. Frames that the gateway's XDP
-//! program takes are not seen at its ports; at the hosts everything is.
+//! Frames at the hosts and at the box's ports, written by tcpdump. What the gateway gives back towards the LAN is
+//! seen twice at its port towards the WAN: as it came in, and as it seems to come in.
 
 use super::child::Child;
 use super::site::Site;
-use super::topology::{Place, HOST_PORT, LAN_PORT, WAN_PORT};
+use super::topology::{Layout, Place, HOST_PORT, LAN_PORT, WAN_PORT};
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -25,7 +25,7 @@ pub fn end(running: Vec<Child>, faults: &mut Vec<String>) {
 }
 
 /// Starts writing `clients.pcap`, `servers.pcap`, `gw-lan.pcap` and `gw-wan.pcap` in `directory`.
-pub fn start(site: &mut Site, directory: &Path) -> Result<Vec<Child>, String> {
+pub fn start(site: &mut Site, layout: &Layout, directory: &Path) -> Result<Vec<Child>, String> {
     std::fs::create_dir_all(directory).map_err(|e| format!("{}: {e}", directory.display()))?;
     let mut running = Vec::new();
     let points = [
@@ -34,7 +34,7 @@ pub fn start(site: &mut Site, directory: &Path) -> Result<Vec<Child>, String> {
         (Place::Gateway, WAN_PORT, "gw-wan"),
         (Place::Servers, HOST_PORT, "servers"),
     ];
-    for (place, port, name) in points {
+    for (place, port, name) in points.into_iter().filter(|(place, ..)| layout.places.contains(place)) {
         let file = directory.join(format!("{name}.pcap"));
         let mut command = Command::new("tcpdump");
         // `-Z root`: it would otherwise change its user, which may not write here.

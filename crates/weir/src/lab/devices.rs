@@ -1,35 +1,25 @@
 //! The gateway and the emulators as processes of their own, started as in the field: a configuration
 //! file, a command, and a JSON report ([`crate::run`]) when SIGTERM ends them.
 
-use super::topology::{Place, LAN_PORT, WAN_PORT};
+use super::topology::{Layout, Place, LAN_PORT, WAN_PORT};
 use crate::plan::{Link, Loss, Plan, Probability, Queue};
 use std::fmt::Write;
 
-const PORTS: &str = "[ports]\n";
-
 /// Each device stays on a processor of its own as far as there are any: a sender that moves between
 /// processors reorders frames on virtual devices, since each processor has its own backlog of them.
-fn ports(place: Place) -> String {
+fn ports(attach: &str, number: usize) -> String {
     let cpus = std::thread::available_parallelism().map_or(1, |n| n.get());
-    let cpu = match place {
-        Place::Gateway => 0,
-        Place::Wan => 1,
-        _ => 2,
-    } % cpus;
-    let attach = match place {
-        Place::Gateway => format!("dev = \"{WAN_PORT}\"\n"),
-        _ => format!("lan = \"{LAN_PORT}\"\nwan = \"{WAN_PORT}\"\n"),
-    };
-    format!("{PORTS}{attach}cpu = {cpu}\n")
+    format!("[ports]\n{attach}cpu = {}\n", number % cpus)
 }
 
 /// The gateway's configuration: its ports, and the `[gateway]` of the experiment file word for word.
-pub fn gateway_config(experiment: &str) -> Result<String, String> {
+pub fn gateway_config(experiment: &str, layout: &Layout) -> Result<String, String> {
     let fault = |e: &dyn std::fmt::Display| format!("the gateway's configuration: {e}");
     let mut file: toml::Table = experiment.parse().map_err(|e: toml::de::Error| fault(&e))?;
     let gateway = file.remove("gateway").ok_or_else(|| fault(&"there is no [gateway]"))?;
     let table = toml::Table::from_iter([("gateway".to_string(), gateway)]);
-    Ok(ports(Place::Gateway) + "\n" + &toml::to_string(&table).map_err(|e| fault(&e))?)
+    let (_, dev) = layout.gateway();
+    Ok(ports(&format!("dev = \"{dev}\"\n"), 0) + "\n" + &toml::to_string(&table).map_err(|e| fault(&e))?)
 }
 
 /// The configuration of the emulator at `place`.
@@ -38,7 +28,9 @@ pub fn emulator_config(plan: &Plan, place: Place) -> String {
         Place::Lan => (plan.path.lan, plan.path.lan),
         _ => (plan.path.wan_out, plan.path.wan_back),
     };
-    let head = format!("seed = {}\n\n{}", plan.seed, ports(place));
+    let pair = format!("lan = \"{LAN_PORT}\"\nwan = \"{WAN_PORT}\"\n");
+    let number = if place == Place::Wan { 1 } else { 2 };
+    let head = format!("seed = {}\n\n{}", plan.seed, ports(&pair, number));
     head + &direction("out", &out) + &direction("back", &back)
 }
 
@@ -85,12 +77,12 @@ mod tests {
     #[test]
     fn the_gateway_gets_its_part_of_the_experiment() {
         let text = "name = 'x'\n[gateway]\nmax_flows = 7\n[[gateway.class]]\nname = 'ten'\n";
-        let config: toml::Table = gateway_config(text).unwrap().parse().unwrap();
+        let config: toml::Table = gateway_config(text, &Layout::of(&plan())).unwrap().parse().unwrap();
         assert_eq!(config["ports"]["dev"].as_str(), Some("wan"));
         assert_eq!(config["gateway"]["max_flows"].as_integer(), Some(7));
         assert_eq!(config["gateway"]["class"][0]["name"].as_str(), Some("ten"));
         assert_eq!(config.len(), 2);
-        assert!(gateway_config("name = 'x'").unwrap_err().contains("no [gateway]"));
+        assert!(gateway_config("name = 'x'", &Layout::of(&plan())).unwrap_err().contains("no [gateway]"));
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! From a plan's flows to what the two traffic processes play.
 
 use super::Options;
-use crate::hosts::{client_port, CLIENT, SERVER};
+use crate::hosts::{client_port, Addresses};
 use crate::plan::{Flow, Plan};
 use crate::traffic::{Amount, FlowSpec, Role, Spec};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use weir_core::gateway::Direction;
 
 /// The option field of a segment holds the time stamps (10 bytes, padded to 12), which the kernel
@@ -25,7 +25,8 @@ pub fn specs(plan: &Plan, options: &Options) -> (Spec, Spec) {
         probes: Vec::new(),
     };
     let clients: Vec<FlowSpec> = clients.collect();
-    let servers = clients.iter().zip(&flows).map(|(c, f)| server_end(c, f)).collect();
+    let seen_as = Addresses::of(plan.lab.ip).client_on_wan(plan.lab.kind);
+    let servers = clients.iter().zip(&flows).map(|(c, f)| server_end(c, f, seen_as)).collect();
     (side(clients), side(servers))
 }
 
@@ -35,11 +36,12 @@ fn client_end(plan: &Plan, flow: &Flow, n: usize, options: &Options) -> FlowSpec
         Some(n) => Amount::Bytes(n),
         None => Amount::UntilNs(flow.end(plan.duration).as_nanos()),
     };
+    let a = Addresses::of(plan.lab.ip);
     FlowSpec {
         id: flow.id.clone(),
         role: Role::Connect,
-        local: SocketAddr::from((CLIENT, client_port(n))),
-        remote: SocketAddr::from((SERVER, flow.server_port)),
+        local: SocketAddr::new(a.client, client_port(n)),
+        remote: SocketAddr::new(a.server, flow.server_port),
         sends,
         start_ns: flow.start.as_nanos(),
         amount,
@@ -52,11 +54,11 @@ fn client_end(plan: &Plan, flow: &Flow, n: usize, options: &Options) -> FlowSpec
     }
 }
 
-fn server_end(client: &FlowSpec, flow: &Flow) -> FlowSpec {
+fn server_end(client: &FlowSpec, flow: &Flow, seen_as: IpAddr) -> FlowSpec {
     FlowSpec {
         role: Role::Listen,
         local: client.remote,
-        remote: client.local,
+        remote: SocketAddr::new(seen_as, client.local.port()),
         sends: !client.sends,
         rwnd: receive_window(flow, !client.sends),
         ..client.clone()

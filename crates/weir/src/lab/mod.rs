@@ -16,6 +16,7 @@
 //! Two labs can run side by side; they share nothing but the processors, which is what their
 //! results then show.
 
+mod addressing;
 mod assemble;
 mod capture;
 mod child;

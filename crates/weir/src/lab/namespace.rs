@@ -65,6 +65,15 @@ impl Namespace {
         batch(Some(&self.name), lines)
     }
 
+    /// Loads rules into its packet filter.
+    pub fn nft(&self, rules: &str) -> Result<(), String> {
+        let mut command = Command::new("nft");
+        command.args(["-f", "-"]);
+        let fault = |e: &dyn std::fmt::Display| format!("{}: nft: {e}", self.name);
+        self.start_inside(&mut command).map_err(|e| fault(&e))?;
+        tell(command, rules).map(drop).map_err(|e| fault(&e))
+    }
+
     /// Whether every interface carries frames. The kernel finds out about carriers in its own time
     /// (up to a second), and drops frames until then.
     pub fn is_up(&self) -> Result<bool, String> {
@@ -126,26 +135,31 @@ impl Link {
 
 /// Runs `ip ARGS`; what it printed.
 fn ip(stdin: Option<&str>, args: &[&str]) -> Result<Vec<u8>, String> {
+    let mut command = Command::new("ip");
+    command.args(args);
+    tell(command, stdin.unwrap_or_default()).map_err(|e| format!("ip {}: {e}", args.join(" ")))
+}
+
+/// Runs a command with this input; what it printed, or said of what was wrong.
+fn tell(mut command: Command, input: &str) -> Result<Vec<u8>, String> {
     use std::io::Write;
-    let fault = |what: &str| format!("ip {}: {what}", args.join(" "));
-    let mut child = Command::new("ip")
-        .args(args)
+    let mut child = command
         // Ctrl-C ends the lab, which then still needs `ip` to clean up.
         .process_group(0)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .map_err(|e| fault(&e.to_string()))?;
-    if let Some(mut input) = child.stdin.take() {
+        .map_err(|e| e.to_string())?;
+    if let Some(mut to) = child.stdin.take() {
         // If it ends early its status and its words say why.
-        let _ = input.write_all(stdin.unwrap_or_default().as_bytes());
+        let _ = to.write_all(input.as_bytes());
     }
-    let out = child.wait_with_output().map_err(|e| fault(&e.to_string()))?;
+    let out = child.wait_with_output().map_err(|e| e.to_string())?;
     if out.status.success() {
         return Ok(out.stdout);
     }
-    Err(fault(String::from_utf8_lossy(&out.stderr).trim()))
+    Err(String::from_utf8_lossy(&out.stderr).trim().to_string())
 }
 
 /// Runs lines of `ip` commands, in the namespace `inside` or here.

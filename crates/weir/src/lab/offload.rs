@@ -3,8 +3,6 @@
 use super::namespace::Namespace;
 use weir_io::sys::ethtool::Ethtool;
 
-/// Transmit checksums; the kernel switches segmentation offload off with them.
-pub const CHECKSUM: [&str; 1] = ["tx-checksum-ip-generic"];
 /// Everything that makes frames longer than the wire's or leaves their checksums open.
 pub const ALL: [&str; 6] = [
     "tx-checksum-ip-generic",

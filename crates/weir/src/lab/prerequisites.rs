@@ -1,6 +1,6 @@
 //! What a lab needs from the machine, said in one message before anything is touched.
 
-use crate::plan::Plan;
+use crate::plan::{BoxKind, Plan};
 use socket2::{Domain, Socket, Type};
 use std::collections::BTreeSet;
 
@@ -16,7 +16,10 @@ pub fn check(plan: &Plan, capture: bool) -> Result<(), String> {
     if !absent.is_empty() {
         missing.push(format!("root ({} missing)", absent.join(" and ")));
     }
-    for (needed, program, package) in [(true, "ip", "iproute2"), (capture, "tcpdump", "tcpdump")] {
+    let nat = plan.lab.kind == BoxKind::Nat;
+    for (needed, program, package) in
+        [(true, "ip", "iproute2"), (capture, "tcpdump", "tcpdump"), (nat, "nft", "nftables")]
+    {
         if needed && !in_path(program) {
             missing.push(format!("the program `{program}` (package {package})"));
         }

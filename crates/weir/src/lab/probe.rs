@@ -2,7 +2,7 @@
 //!
 //! The same probe over bare cables shows how much of an error is the probe's own.
 
-use crate::hosts::{CLIENT, SERVER};
+use crate::hosts::Addresses;
 use crate::plan::{Link, Plan};
 use crate::traffic::{ProbeReport, ProbeSpec, Quantiles, Spec};
 use std::net::SocketAddr;
@@ -54,18 +54,24 @@ impl ProbeOutcome {
 /// Adds the ends of `probe` to what clients and servers play.
 pub fn add(probe: &Probe, plan: &Plan, clients: &mut Spec, servers: &mut Spec) {
     let out = probe.direction == Direction::Out;
+    let a = Addresses::of(plan.lab.ip);
     let end = plan.duration.as_nanos();
     let client = ProbeSpec {
         id: "probe".into(),
-        local: SocketAddr::from((CLIENT, PORTS.0)),
-        remote: SocketAddr::from((SERVER, PORTS.1)),
+        local: SocketAddr::new(a.client, PORTS.0),
+        remote: SocketAddr::new(a.server, PORTS.1),
         sends: out,
         pps: probe.pps,
         size: probe.size,
         start_ns: MARGIN_NS.min(end / 4),
         until_ns: end - MARGIN_NS.min(end / 4),
     };
-    let server = ProbeSpec { local: client.remote, remote: client.local, sends: !out, ..client.clone() };
+    let server = ProbeSpec {
+        local: client.remote,
+        remote: SocketAddr::new(a.client_on_wan(plan.lab.kind), PORTS.0),
+        sends: !out,
+        ..client.clone()
+    };
     clients.probes.push(client);
     servers.probes.push(server);
 }

@@ -56,14 +56,14 @@ pub fn run(plan: &Plan, experiment: &str, options: &Options) -> Result<Outcome, 
 
     let mut devices = Devices::start(&mut site, plan, experiment, &layout, options)?;
     let captures = match &options.pcap {
-        Some(directory) => capture::start(&mut site, directory)?,
+        Some(directory) => capture::start(&mut site, &layout, directory)?,
         None => Vec::new(),
     };
     let mut traffic = Traffic::start(&mut site, plan, options)?;
     let (clients, servers) = traffic.play(plan, options, &mut devices)?;
     drop(traffic);
 
-    let (lan, wan) = site.gateway_counters()?;
+    let (lan, wan) = site.box_counters(&layout)?;
     let (gateway, emulators) = devices.end(&mut faults);
     capture::end(captures, &mut faults);
     drop(site);
@@ -112,19 +112,14 @@ impl Devices {
         options: &Options,
     ) -> Result<Devices, String> {
         let mut devices = Devices { gateway: None, emulators: Vec::new() };
-        for &place in &layout.places {
-            match place {
-                Place::Lan | Place::Wan => {
-                    let config = emulator_config(plan, place);
-                    let (child, report) = device(site, place, "wan", &config, options)?;
-                    devices.emulators.push((place, child, report));
-                }
-                Place::Gateway if plan.gateway.is_some() => {
-                    let config = gateway_config(experiment)?;
-                    devices.gateway = Some(device(site, place, "run", &config, options)?);
-                }
-                Place::Gateway | Place::Clients | Place::Servers => {}
-            }
+        for &place in layout.places.iter().filter(|p| matches!(p, Place::Lan | Place::Wan)) {
+            let config = emulator_config(plan, place);
+            let (child, report) = device(site, place, "wan", &config, options)?;
+            devices.emulators.push((place, child, report));
+        }
+        if plan.gateway.is_some() {
+            let config = gateway_config(experiment, layout)?;
+            devices.gateway = Some(device(site, layout.gateway().0, "run", &config, options)?);
         }
         Ok(devices)
     }
@@ -163,8 +158,8 @@ fn device(
     options: &Options,
 ) -> Result<(Child, PathBuf), String> {
     let directory = site.directory()?;
-    let file = directory.join(format!("{}.toml", place.suffix()));
-    let report = directory.join(format!("{}.json", place.suffix()));
+    let file = directory.join(format!("{command}-{}.toml", place.suffix()));
+    let report = directory.join(format!("{command}-{}.json", place.suffix()));
     std::fs::write(&file, config).map_err(|e| format!("{}: {e}", file.display()))?;
     let mut program = Command::new(&options.program);
     program.arg(command).arg(&file).arg("--json").arg(&report);

@@ -32,16 +32,13 @@ impl Site {
         if layout.wire_frames {
             site.keep_order()?;
         }
+        site.namespaces.iter().try_for_each(|(&place, namespace)| set_sysctls(layout, place, namespace))?;
         batch(None, &layout.lay_cables(name))?;
         for (&place, namespace) in &site.namespaces {
-            for (key, value) in layout.sysctls(place) {
-                // What the kernel does not have needs no switching off.
-                let optional = ["ipv6", "bridge"].into_iter().find(|d| key.starts_with(d));
-                if optional.is_none_or(|d| Path::new("/proc/sys/net").join(d).exists()) {
-                    namespace.sysctl(key, &value)?;
-                }
-            }
             namespace.ip(&layout.set_up(place))?;
+            if let Some(rules) = layout.filter().filter(|_| place == Place::Gateway) {
+                namespace.nft(&rules)?;
+            }
             site.set_offloads(layout, place)?;
         }
         site.wait_until_up()?;
@@ -80,8 +77,6 @@ impl Site {
         for port in ports {
             if layout.wire_frames {
                 switch_off(namespace, port, &offload::ALL)?;
-            } else if layout.complete_checksums.contains(&place) {
-                switch_off(namespace, port, &offload::CHECKSUM)?;
             }
         }
         Ok(())
@@ -104,9 +99,23 @@ impl Site {
         Ok(child)
     }
 
-    /// Totals of the gateway's interfaces: towards the clients, towards the servers.
-    pub fn gateway_counters(&self) -> Result<(Counters, Counters), String> {
-        let gateway = self.namespace(Place::Gateway);
-        Ok((Counters::read(gateway, LAN_PORT)?, Counters::read(gateway, WAN_PORT)?))
+    /// Totals of the box's interfaces: towards the clients, if it is not their host, and towards the servers.
+    pub fn box_counters(&self, layout: &Layout) -> Result<(Option<Counters>, Counters), String> {
+        let (place, dev) = layout.gateway();
+        let namespace = self.namespace(place);
+        let lan = (place == Place::Gateway).then(|| Counters::read(namespace, LAN_PORT)).transpose()?;
+        Ok((lan, Counters::read(namespace, dev)?))
     }
+}
+
+/// Before there are interfaces, so that they begin with these.
+fn set_sysctls(layout: &Layout, place: Place, namespace: &Namespace) -> Result<(), String> {
+    for (key, value) in layout.sysctls(place) {
+        // What the kernel does not have needs no switching off.
+        let optional = ["ipv6", "bridge"].into_iter().find(|d| key.starts_with(d));
+        if optional.is_none_or(|d| Path::new("/proc/sys/net").join(d).exists()) {
+            namespace.sysctl(key, &value)?;
+        }
+    }
+    Ok(())
 }

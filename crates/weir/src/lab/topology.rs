@@ -4,16 +4,13 @@
 //! cl ── (lan) ── gw ── (wan) ── sv
 //! ```
 //!
-//! Every namespace is a place in a row. The outer two are hosts in one IP network, everything between
-//! is a bridge: the gateway's, or an emulator, which is there only if its link has something to
+//! Every namespace is a place in a row. The outer two are hosts; between them is the gateway's box, a bridge
+//! or a router, unless it is the clients' host itself; an emulator is there only if its link has something to
 //! emulate.
 
-use crate::hosts::{buffers, CLIENT, SERVER};
-use crate::plan::Plan;
-use weir_core::gateway::Direction;
+use crate::hosts::{buffers, Addresses};
+use crate::plan::{BoxKind, Ip, Lab, Plan};
 
-/// Length of their network's prefix.
-const PREFIX: u8 = 24;
 /// The only interface of a host.
 pub const HOST_PORT: &str = "eth0";
 /// A bridge's interface towards the clients.
@@ -88,9 +85,10 @@ pub struct Layout {
     /// Whether frames go through user space one by one, so that hosts must send them as the wire
     /// would have them.
     pub wire_frames: bool,
-    /// Hosts that send nothing but ACKs. Their checksums are completed by themselves, as a network
-    /// card would have.
-    pub complete_checksums: Vec<Place>,
+    /// The gateway's box and the hosts' protocol.
+    pub lab: Lab,
+    /// Who has which address.
+    pub addresses: Addresses,
     /// Largest receive and send buffers of the hosts in bytes, if the default is too small.
     pub buffers: Option<u64>,
 }
@@ -102,20 +100,15 @@ impl Layout {
         let wan = !plan.path.wan_out.is_bare() || !plan.path.wan_back.is_bare();
         let mut places = vec![Place::Clients];
         places.extend(lan.then_some(Place::Lan));
-        places.push(Place::Gateway);
+        places.extend((plan.lab.kind != BoxKind::Host).then_some(Place::Gateway));
         places.extend(wan.then_some(Place::Wan));
         places.push(Place::Servers);
         let port = |place: Place, port| End::new(place, if place.is_host() { HOST_PORT } else { port });
         let cables =
             places.windows(2).map(|pair| (port(pair[0], WAN_PORT), port(pair[1], LAN_PORT))).collect();
 
-        let sends = |d: Direction| plan.groups.iter().any(|g| g.direction == d);
-        let mut complete_checksums = Vec::new();
-        if plan.gateway.is_some() {
-            complete_checksums.extend((!sends(Direction::Out)).then_some(Place::Clients));
-            complete_checksums.extend((!sends(Direction::In)).then_some(Place::Servers));
-        }
-        Layout { places, cables, wire_frames: lan || wan, complete_checksums, buffers: buffers(plan) }
+        let addresses = Addresses::of(plan.lab.ip);
+        Layout { places, cables, wire_frames: lan || wan, lab: plan.lab, addresses, buffers: buffers(plan) }
     }
 
     /// The end of a cable at `place` towards the servers, or towards the clients.
@@ -134,42 +127,34 @@ impl Layout {
             .collect()
     }
 
-    /// Lines for `ip` inside `place` that put it into service.
-    pub fn set_up(&self, place: Place) -> Vec<String> {
-        let mut lines = vec!["link set lo up".to_string()];
-        let (own, peer, peer_mac) = match place {
-            Place::Clients => (CLIENT, SERVER, self.end(Place::Servers, false)),
-            Place::Servers => (SERVER, CLIENT, self.end(Place::Clients, true)),
-            Place::Gateway => {
-                lines.push("link add br0 type bridge stp_state 0 forward_delay 0 mcast_snooping 0".into());
-                for port in [LAN_PORT, WAN_PORT] {
-                    lines.push(format!("link set {port} master br0 up"));
-                }
-                lines.push("link set br0 up".into());
-                return lines;
-            }
-            Place::Lan | Place::Wan => {
-                lines.extend([LAN_PORT, WAN_PORT].map(|port| format!("link set {port} up")));
-                return lines;
-            }
-        };
-        lines.push(format!("addr add {own}/{PREFIX} dev {HOST_PORT}"));
-        lines.push(format!("link set {HOST_PORT} up"));
-        // Resolved beforehand: a first SYN that waits for ARP over an emulated WAN would take two
-        // round trips more than the simulator's, or a second if the request is lost.
-        if let Some(mac) = peer_mac.map(|end| end.mac_text()) {
-            lines.push(format!("neigh replace {peer} lladdr {mac} dev {HOST_PORT} nud permanent"));
+    /// Where the gateway runs, and its interface towards the WAN.
+    pub fn gateway(&self) -> (Place, &'static str) {
+        match self.lab.kind {
+            BoxKind::Host => (Place::Clients, HOST_PORT),
+            BoxKind::Bridge | BoxKind::Router | BoxKind::Nat => (Place::Gateway, WAN_PORT),
         }
-        lines
     }
 
     /// Values below `/proc/sys/net` for `place`.
     pub fn sysctls(&self, place: Place) -> Vec<(&'static str, String)> {
+        let speaks =
+            self.lab.ip == Ip::V6 && (place.is_host() || place == Place::Gateway && self.lab.kind.routes());
+        let disabled = u8::from(!speaks).to_string();
+        // Router solicitations and what else comes with IPv6 would be frames that no plan has.
         let mut out = vec![
-            // Nobody here speaks IPv6, and router solicitations would be frames that no plan has.
-            ("ipv6/conf/all/disable_ipv6", "1".to_string()),
-            ("ipv6/conf/default/disable_ipv6", "1".to_string()),
+            ("ipv6/conf/all/disable_ipv6", disabled.clone()),
+            ("ipv6/conf/default/disable_ipv6", disabled),
         ];
+        if speaks {
+            out.push(("ipv6/conf/default/router_solicitations", "0".to_string()));
+            out.push(("ipv6/conf/default/accept_dad", "0".to_string()));
+        }
+        if place == Place::Gateway && self.lab.kind.routes() {
+            out.push(match self.lab.ip {
+                Ip::V4 => ("ipv4/ip_forward", "1".to_string()),
+                Ip::V6 => ("ipv6/conf/all/forwarding", "1".to_string()),
+            });
+        }
         if place == Place::Gateway {
             // The host's packet filters are no part of an experiment.
             out.push(("bridge/bridge-nf-call-iptables", "0".to_string()));
@@ -198,7 +183,7 @@ mod tests {
     fn a_bare_path_has_three_namespaces_and_keeps_its_offloads() {
         let layout = Layout::of(&plan());
         assert_eq!(layout.places, [Place::Clients, Place::Gateway, Place::Servers]);
-        assert!(!layout.wire_frames && layout.complete_checksums.is_empty());
+        assert!(!layout.wire_frames);
         assert_eq!(layout.buffers, None);
         let lines = layout.lay_cables(|p| format!("x-{}", p.suffix()));
         assert_eq!(
@@ -221,14 +206,5 @@ mod tests {
         p.path.lan.rate = Some(Rate::mbit(100));
         assert_eq!(Layout::of(&p).places.len(), 5);
         assert_eq!(Layout::of(&p).end(Place::Lan, true).unwrap().port, WAN_PORT);
-    }
-
-    #[test]
-    fn hosts_that_only_acknowledge_complete_their_checksums() {
-        let mut p = plan();
-        p.gateway = Some(weir_core::gateway::Config::default());
-        assert_eq!(Layout::of(&p).complete_checksums, [Place::Servers]);
-        p.groups[0].direction = Direction::In;
-        assert_eq!(Layout::of(&p).complete_checksums, [Place::Clients]);
     }
 }

@@ -13,10 +13,12 @@
 //! connection; [`Flow::direction`] says which of the two sends the data.
 
 mod flow;
+mod lab;
 mod measure;
 mod network;
 
 pub use flow::{Arrivals, Flow, FlowGroup, Length, Ports, Protocol, Tcp, SHORTHANDS};
+pub use lab::{BoxKind, Ip, Lab};
 pub use measure::{
     Aggregate, Expect, Measure, Metric, Op, Reference, ReferenceRow, Subject, Target, Tolerance,
 };
@@ -45,6 +47,8 @@ pub struct Plan {
     pub seed: u64,
     /// The links.
     pub path: Path,
+    /// The gateway's box in the lab.
+    pub lab: Lab,
     /// Hosts beyond the two that every path has, each behind an access link of its own. Simulator only.
     pub hosts: Vec<HostGroup>,
     /// The gateway; `None` for a plain bridge.
@@ -77,6 +81,7 @@ impl Plan {
             bin: Duration::from_millis(10),
             seed: 1,
             path: Path::default(),
+            lab: Lab::default(),
             hosts: Vec::new(),
             gateway: None,
             groups: Vec::new(),

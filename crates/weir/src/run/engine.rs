@@ -33,8 +33,8 @@ impl Node for GatewayEngine {
     fn poll_transmit(&mut self, cx: &mut Cx<'_>, writable: PortSet) -> Option<Transmit> {
         self.gateway.poll_transmit(cx, writable)
     }
-    fn next_deadline(&self) -> Option<Time> {
-        self.gateway.next_deadline()
+    fn next_deadline(&self, writable: PortSet) -> Option<Time> {
+        self.gateway.next_deadline(writable)
     }
 }
 
@@ -96,8 +96,8 @@ impl Node for EmulatorEngine {
     fn poll_transmit(&mut self, cx: &mut Cx<'_>, writable: PortSet) -> Option<Transmit> {
         self.path.poll_transmit(cx, writable)
     }
-    fn next_deadline(&self) -> Option<Time> {
-        self.path.next_deadline()
+    fn next_deadline(&self, writable: PortSet) -> Option<Time> {
+        self.path.next_deadline(writable)
     }
 }
 

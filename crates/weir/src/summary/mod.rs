@@ -67,7 +67,7 @@ fn experiment(p: &Plan) -> Vec<String> {
     out.extend(network::path(&p.path));
     out.extend(network::hosts(&p.hosts));
     match &p.gateway {
-        None => out.push("gateway: none, a plain bridge".to_string()),
+        None => out.push(format!("gateway: none, a plain {}", p.lab.kind.name())),
         Some(g) => out.extend(gateway::lines(g)),
     }
     out.push(format!("flows: {}", p.flows().count()));

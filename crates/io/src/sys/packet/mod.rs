@@ -7,7 +7,7 @@
 mod receive;
 mod send;
 
-pub use receive::{Receiver, Received};
+pub use receive::{clocks, Received, Receiver};
 pub use send::{Sender, Sending};
 
 use super::{check, check_fd};

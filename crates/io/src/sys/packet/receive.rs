@@ -10,6 +10,8 @@ use weir_core::time::Time;
 const RECEIVE_BUFFER: i32 = 8 << 20;
 /// Linux 4.20.
 const PACKET_IGNORE_OUTGOING: i32 = 23;
+/// An older stamp is none: the wall clock was set, or it is the departure time of a frame of this host.
+const CREDIBLE: i64 = 1_000_000_000;
 /// Room for a time stamp and the auxiliary data.
 const CONTROL: usize = 16;
 
@@ -30,7 +32,7 @@ pub struct Receiver {
 pub struct Received {
     /// Bytes, with the [`Vnet`] header.
     pub len: usize,
-    /// When; `None` if the kernel has not stamped it.
+    /// When; `None` if the kernel has not stamped it in the last second.
     pub at: Option<Time>,
     /// A VLAN tag that was taken out of the frame: protocol and tag.
     pub tag: Option<(u16, u16)>,
@@ -103,9 +105,9 @@ impl Receiver {
         }
     }
 
-    /// What is known of a frame that the last call received. `realtime` is how far CLOCK_REALTIME, which the kernel
-    /// stamps with, is ahead of CLOCK_MONOTONIC.
-    pub fn received(&self, frame: usize, realtime: i64) -> Received {
+    /// What is known of a frame that the last call received. The kernel stamps with CLOCK_REALTIME: `realtime` is how
+    /// far that is ahead of CLOCK_MONOTONIC, which says `now`.
+    pub fn received(&self, frame: usize, realtime: i64, now: Time) -> Received {
         let message = &self.messages[frame];
         let mut received = Received {
             len: message.msg_len as usize,
@@ -123,7 +125,8 @@ impl Receiver {
                     // SAFETY: as said; it need not be aligned.
                     let at = unsafe { data.cast::<libc::timespec>().read_unaligned() };
                     let ns = at.tv_sec as i64 * 1_000_000_000 + at.tv_nsec as i64 - realtime;
-                    received.at = u64::try_from(ns).ok().map(Time::from_nanos);
+                    let credible = (0..CREDIBLE).contains(&(now.as_nanos() as i64 - ns));
+                    received.at = u64::try_from(ns).ok().filter(|_| credible).map(Time::from_nanos);
                 }
                 (libc::SOL_PACKET, libc::PACKET_AUXDATA) => {
                     // SAFETY: as said.
@@ -167,9 +170,10 @@ fn tag(data: &libc::tpacket_auxdata) -> Option<(u16, u16)> {
     has(libc::TP_STATUS_VLAN_VALID).then_some((protocol, data.tp_vlan_tci))
 }
 
-/// How far CLOCK_REALTIME is ahead of CLOCK_MONOTONIC, in nanoseconds.
-pub fn realtime_ahead() -> i64 {
-    clock::realtime() as i64 - clock::now().as_nanos() as i64
+/// The time, and how far CLOCK_REALTIME is ahead of it in nanoseconds.
+pub fn clocks() -> (Time, i64) {
+    let now = clock::now();
+    (now, clock::realtime() as i64 - now.as_nanos() as i64)
 }
 
 impl AsFd for Receiver {
