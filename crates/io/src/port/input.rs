@@ -1,7 +1,7 @@
 //! Where frames come from.
 
-use super::Packets;
-use crate::bpf::{Fate, Ring};
+use super::{InputStats, Packets};
+use crate::bpf::{Fate, Hook, Segments};
 use std::os::fd::{AsFd, BorrowedFd};
 use weir_core::frame::{Frame, Frames};
 use weir_core::gateway::{LAN, LAN_SET_BACK, LAN_TAP, WAN, WAN_SET_BACK, WAN_TAP};
@@ -15,7 +15,7 @@ const RECORDS: usize = 1024;
 #[derive(Debug)]
 pub enum Input {
     /// Segments that the programs of `acks` steering took or copied.
-    Ring(Ring),
+    Ring(Segments),
     /// Whole frames.
     Packets(Packets),
 }
@@ -41,32 +41,37 @@ impl Input {
         }
         inbox.len() - before
     }
-}
 
-/// The node's port for a segment that came from `side` (0: LAN), by what became of it.
-fn port(side: u8, fate: Fate) -> Port {
-    let ports = match fate {
-        Fate::Taken => [LAN, WAN],
-        Fate::Passed => [LAN_TAP, WAN_TAP],
-        Fate::SetBack => [LAN_SET_BACK, WAN_SET_BACK],
-    };
-    ports[usize::from(side != 0)]
-}
-
-fn take(ring: &mut Ring, frames: &mut Frames, inbox: &mut Vec<(Time, Port, Frame)>) {
-    for _ in 0..RECORDS {
-        // What finds no chunk stays in the ring: when that is full, segments pass.
-        if frames.free_chunks() <= frames.reserve() {
-            return;
-        }
-        let Some(segment) = ring.next() else { return };
-        let at = Time::from_nanos(segment.time);
-        let len = segment.len as usize;
-        if let Some(mut frame) = frames.receive_copy(segment.head(), len, at) {
-            frame.gso_size = segment.gso_size;
-            inbox.push((at, port(segment.port, segment.fate()), frame));
+    /// What came in so far, by packet sockets.
+    pub fn stats(&mut self) -> Option<InputStats> {
+        match self {
+            Input::Ring(_) => None,
+            Input::Packets(packets) => Some(packets.stats()),
         }
     }
+}
+
+/// The node's port for a segment: what leaves by the interface came from the LAN.
+fn port(hook: Hook, fate: Fate) -> Port {
+    match (hook, fate) {
+        (Hook::Egress, Fate::Taken) => LAN,
+        (Hook::Egress, Fate::Passed) => LAN_TAP,
+        (Hook::Egress, Fate::SetBack) => LAN_SET_BACK,
+        (Hook::Ingress, Fate::Taken) => WAN,
+        (Hook::Ingress, Fate::Passed) => WAN_TAP,
+        (Hook::Ingress, Fate::SetBack) => WAN_SET_BACK,
+    }
+}
+
+fn take(ring: &mut Segments, frames: &mut Frames, inbox: &mut Vec<(Time, Port, Frame)>) {
+    // What finds no chunk stays in the ring: when that is full, segments pass.
+    let most = RECORDS.min(frames.free_chunks().saturating_sub(frames.reserve()));
+    ring.drain(most, |segment| {
+        if let Some(mut frame) = frames.receive_copy(segment.head, segment.len, segment.time) {
+            frame.gso_size = segment.gso_size;
+            inbox.push((segment.time, port(segment.hook, segment.fate), frame));
+        }
+    });
 }
 
 impl AsFd for Input {
