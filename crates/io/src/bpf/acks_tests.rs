@@ -1,4 +1,5 @@
 use super::*;
+use weir_core::time::Duration;
 
 #[test]
 fn loads() {
