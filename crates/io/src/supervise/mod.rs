@@ -309,11 +309,11 @@ impl Supervisor {
 
 /// What is left is what starting another engine needs, on another interface of the same name too.
 fn give_up_privileges() -> io::Result<()> {
-    use capability::{BPF, IPC_LOCK, NET_ADMIN, NET_RAW, PERFMON, SYS_ADMIN, SYS_NICE};
+    use capability::{BPF, IPC_LOCK, NET_ADMIN, NET_RAW, PERFMON, SETPCAP, SYS_ADMIN, SYS_NICE};
     let have = capability::have()?;
     // It stands for the newer two where they are missing.
     let programs = if have.contains(BPF | PERFMON) { BPF | PERFMON } else { BPF | PERFMON | SYS_ADMIN };
-    privileges::keep_only(NET_ADMIN | NET_RAW | SYS_NICE | IPC_LOCK | programs)
+    privileges::keep_only(NET_ADMIN | NET_RAW | SYS_NICE | IPC_LOCK | SETPCAP | programs)
 }
 
 /// Tells the engine to stop; whether it did so cleanly and in time.

@@ -18,6 +18,8 @@ pub mod capability {
     pub const SYS_NICE: Set = Set::SYS_NICE;
     /// To lock memory.
     pub const IPC_LOCK: Set = Set::IPC_LOCK;
+    /// To take privileges from the bounding set.
+    pub const SETPCAP: Set = Set::SETPCAP;
     /// Stands for BPF and PERFMON.
     pub const SYS_ADMIN: Set = Set::SYS_ADMIN;
 

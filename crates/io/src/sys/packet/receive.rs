@@ -22,7 +22,7 @@ pub struct Receiver {
     /// Parts of each frame's memory.
     parts: usize,
     iovecs: Box<[libc::iovec]>,
-    controls: Box<[[u64; CONTROL]]>,
+    _controls: Box<[[u64; CONTROL]]>,
     messages: Box<[libc::mmsghdr]>,
     dropped: u64,
 }
@@ -70,7 +70,7 @@ impl Receiver {
             message
         };
         let messages = iovecs.chunks_exact_mut(parts).zip(&mut controls).map(message).collect();
-        Ok(Receiver { socket, parts, iovecs, controls, messages, dropped: 0 })
+        Ok(Receiver { socket, parts, iovecs, _controls: controls, messages, dropped: 0 })
     }
 
     /// Frames received at once.
@@ -95,7 +95,7 @@ impl Receiver {
         }
         let (fd, flags) = (self.socket.as_raw_fd(), libc::MSG_DONTWAIT);
         let none = std::ptr::null_mut();
-        // SAFETY: `messages` is valid for `count` entries, which point to `iovecs` and `controls` (boxed: they have
+        // SAFETY: `messages` is valid for `count` entries, which point to `iovecs` and `_controls` (boxed: they have
         // not moved); where the parts point is valid for writes (`set_part`).
         let got = unsafe { libc::recvmmsg(fd, self.messages.as_mut_ptr(), count as u32, flags as _, none) };
         match check(got) {
@@ -114,7 +114,7 @@ impl Receiver {
             cut: message.msg_hdr.msg_flags & libc::MSG_TRUNC != 0,
             ..Received::default()
         };
-        // SAFETY: the header describes the control data that the kernel wrote, which lies in `controls`.
+        // SAFETY: the header describes the control data that the kernel wrote, which lies in `_controls`.
         let mut control = unsafe { libc::CMSG_FIRSTHDR(&message.msg_hdr) };
         // SAFETY: null or a control message that lies wholly in the control data.
         while let Some(head) = unsafe { control.as_ref() } {
