@@ -53,8 +53,13 @@ pub enum Steered {
         /// The window in the SYN-ACK of a flow whose data comes in is sized.
         size_in: bool,
     },
-    /// All frames of both directions.
-    All,
+    /// All frames of a direction; between two interfaces, of both.
+    All {
+        /// Of frames that go out.
+        out: bool,
+        /// Of frames that come in.
+        inward: bool,
+    },
 }
 
 /// What to set up.
@@ -93,7 +98,7 @@ impl Setup {
             hang: match steered {
                 Steered::Acks { .. } => Duration::from_millis(60),
                 // What it holds would be lost, and nobody stands in for it.
-                Steered::All => Duration::from_secs(2),
+                Steered::All { .. } => Duration::from_secs(2),
             },
             flows: 65_536,
             pool: PoolConfig::default(),
@@ -132,6 +137,9 @@ impl Setup {
             }
             (_, Steered::Acks { out: false, inward: false, .. }) => {
                 Some("no class controls ACKs: there is nothing to take".to_owned())
+            }
+            (Attach::Dev(_), Steered::All { out: false, inward: false }) => {
+                Some("neither direction is to be taken: there is nothing to do".to_owned())
             }
             _ => None,
         }

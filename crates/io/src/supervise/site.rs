@@ -86,7 +86,10 @@ impl Site {
     fn furnish(&mut self) -> io::Result<()> {
         if let (Programs::All(all), Attach::Dev(dev)) = (&self.programs, &self.setup.attach) {
             let internal = Internal::make(&mut self.changes, dev, all)?;
-            all.redirect(internal.ends[0], internal.ends[1]);
+            if let Steered::All { out, inward } = self.setup.steered {
+                let [egress, ingress] = internal.ends;
+                all.redirect(if out { egress } else { 0 }, if inward { ingress } else { 0 });
+            }
             self.internal = Some(internal);
         }
         Ok(())
@@ -220,7 +223,7 @@ impl Site {
 
 fn load(setup: &Setup, link: &Link) -> io::Result<Programs> {
     match setup.steered {
-        Steered::All => All::load(setup.stale, link.ethernet).map(Programs::All),
+        Steered::All { .. } => All::load(setup.stale, link.ethernet).map(Programs::All),
         Steered::Acks { out, inward, size_out, size_in } => {
             let options = AcksOptions {
                 stale: setup.stale,

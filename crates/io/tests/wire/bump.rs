@@ -11,9 +11,7 @@ use weir_core::wire;
 use weir_io::driver::{DriverConfig, Engine, HookCounters, Report};
 use weir_io::supervise::{Attach, Records, Setup, Steered, Supervisor};
 
-/// Counters in shared memory.
-const FROM_LAN: usize = 0;
-const FROM_WAN: usize = 1;
+/// Counters in shared memory; the first two are of frames from LAN and WAN.
 const OBSERVED: usize = 2;
 const RESYNCS: usize = 3;
 const STOPS: usize = 4;
@@ -153,7 +151,8 @@ pub fn prepare(args: &[String]) -> Result<Supervisor, i32> {
     tracing::subscriber::set_global_default(Log).unwrap();
     let acks = |out, inward| Steered::Acks { out, inward, size_out: false, size_in: false };
     let steered = match args[0].as_str() {
-        "all" => Steered::All,
+        "all" => Steered::All { out: true, inward: true },
+        "all-out" => Steered::All { out: true, inward: false },
         "acks" | "gateway" => acks(true, true),
         "acks-out" => acks(true, false),
         other => panic!("{other}"),

@@ -144,8 +144,8 @@ impl Lab {
         }
         self.run("g", "sysctl", &["-qw", "net.ipv4.ip_forward=1", "net.ipv6.conf.all.forwarding=1"]);
         if masquerade {
-            let rules = "table ip nat { chain post { type nat hook postrouting priority 100; oifname wan0 masquerade; } }\n\
-                         table ip filter { chain forward { type filter hook forward priority 0; ct state invalid drop; } }";
+            let rules = "table ip weir {\nchain post {\ntype nat hook postrouting priority 100\noifname wan0 masquerade\n}\n\
+                         chain forward {\ntype filter hook forward priority 0\nct state invalid drop\n}\n}";
             self.run("g", "nft", &[rules]);
         }
     }
@@ -174,10 +174,6 @@ impl Lab {
     pub fn run(&self, host: &str, program: &str, args: &[&str]) -> String {
         let namespace = self.namespace(host);
         run("ip", &[&["netns", "exec", &namespace, program], args].concat())
-    }
-
-    pub fn offload(&self, host: &str, link: &str, feature: &str, value: &str) {
-        self.run(host, "ethtool", &["-K", link, feature, value]);
     }
 
     pub fn ip(&self, host: &str, args: &[&str]) -> String {

@@ -25,7 +25,7 @@ pub fn emulator(file: &WanFile) -> Setup {
         Attach::Dev(dev) => supervise::Attach::Dev(dev.clone()),
         Attach::Pair { lan, wan } => supervise::Attach::Pair { lan: lan.clone(), wan: wan.clone() },
     };
-    let mut setup = Setup::new(attach, Steered::All);
+    let mut setup = Setup::new(attach, Steered::All { out: true, inward: true });
     setup.pool = pool(file);
     setup
 }
