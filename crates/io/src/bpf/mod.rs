@@ -14,9 +14,7 @@ mod features;
 mod hooks;
 mod segments;
 
-pub use abi::{
-    role, AcksCounters, AllCounters, Budget, FlowKey, SEGMENT_HEAD,
-};
+pub use abi::{role, AcksCounters, AllCounters, Budget, FlowKey, SEGMENT_HEAD};
 pub use acks::{Acks, AcksOptions, Change};
 pub use all::All;
 pub use attach::{remove_filters, Attached, Hook};
@@ -31,7 +29,6 @@ use std::io;
 /// libbpf reads the objects in place and wants them aligned.
 #[repr(C, align(8))]
 struct Aligned<B: ?Sized>(B);
-
 
 /// Fails with what libbpf says, in one line.
 fn failed(what: &str, error: &libbpf_rs::Error) -> io::Error {

@@ -215,9 +215,14 @@ mod tests {
     }
 
     impl Way for Wire {
-        fn send<'f>(&mut self, frames: &'f Frames, run: impl Iterator<Item = &'f Frame>) -> io::Result<usize> {
+        fn send<'f>(
+            &mut self,
+            frames: &'f Frames,
+            run: impl Iterator<Item = &'f Frame>,
+        ) -> io::Result<usize> {
             let before = self.sent.len();
-            self.sent.extend(run.take(self.room).map(|frame| frames.parts(frame).flatten().copied().collect()));
+            self.sent
+                .extend(run.take(self.room).map(|frame| frames.parts(frame).flatten().copied().collect()));
             self.room -= self.sent.len() - before;
             match self.sent.len() - before {
                 0 => Err(io::Error::from_raw_os_error(self.error)),
@@ -294,7 +299,8 @@ mod tests {
         let (mut exit, mut frames) = (exit(true), Frames::new(8, 128, 0));
         push(&mut exit, &mut frames, 1, true);
         push(&mut exit, &mut frames, 2, false);
-        (exit.ways.restamp.as_mut().unwrap().room, exit.ways.restamp.as_mut().unwrap().error) = (0, libc::EMSGSIZE);
+        (exit.ways.restamp.as_mut().unwrap().room, exit.ways.restamp.as_mut().unwrap().error) =
+            (0, libc::EMSGSIZE);
         assert!(!exit.flush(&mut frames));
         assert_eq!(numbers(&exit.ways.plain), [2]);
         assert_eq!(frames.drops().get(DropReason::TooLong), 1);

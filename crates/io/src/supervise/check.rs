@@ -112,7 +112,9 @@ pub(super) fn interface(link: &Link, ethernet_only: bool) -> Option<String> {
         return Some(format!("{name} is no Ethernet interface: a bump in the wire needs two"));
     }
     (!link.ethernet && !link.plain_ip).then(|| {
-        format!("frames of {name} are of a kind that is not known: Ethernet, or IP packets without a header, are")
+        format!(
+            "frames of {name} are of a kind that is not known: Ethernet, or IP packets without a header, are"
+        )
     })
 }
 

@@ -182,7 +182,8 @@ impl Supervisor {
             let run = || {
                 let signals = Signals::ends_only()?;
                 let (programs, status) = (&site.programs, &site.status);
-                let launch = engine::launch(programs, status, signals.as_fd(), sockets, site.setup.pool, count)?;
+                let launch =
+                    engine::launch(programs, status, signals.as_fd(), sockets, site.setup.pool, count)?;
                 let result = engine(launch);
                 programs.hooks().beat(Time::ZERO);
                 result

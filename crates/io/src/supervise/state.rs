@@ -126,7 +126,8 @@ impl Directory {
 }
 
 fn say(path: &Path, what: &str, error: io::Error) -> io::Error {
-    let message = format!("{} {what}: state is kept in a directory of root's alone ({error})", path.display());
+    let message =
+        format!("{} {what}: state is kept in a directory of root's alone ({error})", path.display());
     io::Error::new(error.kind(), message)
 }
 

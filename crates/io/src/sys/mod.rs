@@ -10,6 +10,8 @@ pub mod pod;
 pub mod privileges;
 pub mod process;
 pub mod sched;
+#[cfg(test)]
+pub(crate) mod testing;
 
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};

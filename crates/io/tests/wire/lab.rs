@@ -117,7 +117,8 @@ impl Lab {
         lab.cable(("s", "s0"), ("g", "wan0"));
         let routed = matches!(kind, Kind::Router | Kind::Masquerade);
         let length = if routed { "24" } else { "16" };
-        for (host, link, address, six) in [("c", "c0", CLIENT, "fd09:1::1"), ("s", "s0", SERVER, "fd09:2::1")] {
+        for (host, link, address, six) in [("c", "c0", CLIENT, "fd09:1::1"), ("s", "s0", SERVER, "fd09:2::1")]
+        {
             lab.ip(host, &["addr", "add", &format!("{address}/{length}"), "dev", link]);
             let six = format!("{six}/{}", if routed { "64" } else { "16" });
             lab.ip(host, &["-6", "addr", "add", &six, "dev", link, "nodad"]);

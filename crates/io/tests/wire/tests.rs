@@ -193,7 +193,11 @@ fn wrong_hosts_are_refused_unchanged() {
     let mut lab = Lab::new(Kind::Nothing);
     lab.attach = "nowhere".into();
     assert_eq!(lab.start("all").wait(), Some(2));
-    assert!(lab.log().contains("there is no interface nowhere here; interfaces: lan0, wan0"), "{}", lab.log());
+    assert!(
+        lab.log().contains("there is no interface nowhere here; interfaces: lan0, wan0"),
+        "{}",
+        lab.log()
+    );
     lab.attach = "lan0,lan0".into();
     assert_eq!(lab.start("all").wait(), Some(2));
     assert!(lab.log().contains("LAN and WAN are both lan0"), "{}", lab.log());

@@ -1,6 +1,8 @@
 //! The core's nodes as engines of the driver.
 
-use super::report::{self, Writer};
+use super::live::Meters;
+use super::report;
+use super::writer::Writer;
 use super::{link_config, EmulatorReport, GatewayReport, SteeringReport};
 use crate::{observe, plan};
 use weir_core::flow::{Key, Record};
@@ -17,11 +19,17 @@ pub(super) struct GatewayEngine {
     gateway: Gateway,
     restarts: u32,
     writer: Writer,
+    meters: Meters,
 }
 
 impl GatewayEngine {
     pub(super) fn new(config: Config, records: &'static mut [Record], restarts: u32, writer: Writer) -> Self {
-        GatewayEngine { gateway: Gateway::with_records(config, records), restarts, writer }
+        GatewayEngine {
+            gateway: Gateway::with_records(config, records),
+            restarts,
+            writer,
+            meters: Meters::default(),
+        }
     }
 }
 
@@ -46,20 +54,27 @@ impl Engine for GatewayEngine {
     }
     fn verdicts(&mut self, out: &mut Vec<Change>) {
         let room = out.capacity() - out.len();
-        out.extend(self.gateway.verdicts(room).filter(|v| v.pass).map(|v| Change::Pass { key: flow_key(&v.ack_key) }));
+        out.extend(
+            self.gateway
+                .verdicts(room)
+                .filter(|v| v.pass)
+                .map(|v| Change::Pass { key: flow_key(&v.ack_key) }),
+        );
     }
     fn report(&mut self, report: &Report<'_>) {
-        let gateway = &self.gateway;
-        let restarts = self.restarts;
-        self.writer.write(report, |last| GatewayReport {
-            schema: crate::result::SCHEMA,
-            wall_s: report.wall.as_secs_f64(),
-            gateway: observe::gateway(gateway.stats(), report.cpu),
-            classes: observe::classes(gateway),
-            details: report::details(gateway),
-            flows: report::flows(gateway, last),
-            passed: report::passed(gateway.stats()),
-            steering: SteeringReport::of(report, restarts),
+        let GatewayEngine { gateway, meters, restarts, writer } = self;
+        writer.write(report, || {
+            let (classes, flows) = meters.look(gateway, report.now);
+            GatewayReport {
+                schema: crate::result::SCHEMA,
+                wall_s: report.wall.as_secs_f64(),
+                degraded: None,
+                gateway: observe::gateway(gateway.stats(), report.cpu),
+                classes,
+                flows,
+                passed: report::passed(gateway.stats()),
+                steering: SteeringReport::of(report, *restarts),
+            }
         });
     }
 }
@@ -98,7 +113,7 @@ impl Node for EmulatorEngine {
 impl Engine for EmulatorEngine {
     fn report(&mut self, report: &Report<'_>) {
         let path = &self.path;
-        self.writer.write(report, |_| EmulatorReport {
+        self.writer.write(report, || EmulatorReport {
             schema: crate::result::SCHEMA,
             wall_s: report.wall.as_secs_f64(),
             links: vec![

@@ -1,10 +1,12 @@
 //! Running a gateway or an emulator on this host.
 
 mod engine;
+mod live;
 mod report;
 mod setup;
+mod writer;
 
-pub use report::{ClassDetail, EmulatorReport, GatewayFlow, GatewayReport, Lateness, SteeringReport};
+pub use report::{EmulatorReport, GatewayClass, GatewayFlow, GatewayReport, Lateness, SteeringReport};
 pub use setup::{emulator as emulator_setup, gateway as gateway_setup};
 
 use crate::config::gateway::GatewayFile;
@@ -12,7 +14,6 @@ use crate::config::path::WanFile;
 use crate::output::Target;
 use crate::plan;
 use engine::{EmulatorEngine, GatewayEngine};
-use report::Writer;
 use std::io::Write;
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -20,6 +21,7 @@ use weir_core::flow::Record;
 use weir_core::gateway::{rescue_ack, MAX_ACK_LEN};
 use weir_core::link;
 use weir_io::supervise::{Records, Senders, Supervisor, STATE};
+use writer::Writer;
 
 /// Runs a gateway until it is told to stop. With `json` it writes a [`GatewayReport`] there, every
 /// second and at the end. Fails with everything that is in the way, the host unchanged.

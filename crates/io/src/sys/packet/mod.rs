@@ -6,6 +6,8 @@
 
 mod receive;
 mod send;
+#[cfg(test)]
+mod tests;
 
 pub use receive::{clocks, Received, Receiver};
 pub use send::{Sender, Sending};
@@ -104,23 +106,4 @@ fn set<T>(socket: BorrowedFd<'_>, level: i32, option: i32, value: &T) -> io::Res
 /// Room for what waits in the kernel, beyond the limit of the system where that is permitted.
 fn set_buffer(socket: BorrowedFd<'_>, [force, plain]: [i32; 2], bytes: i32) -> io::Result<()> {
     set(socket, libc::SOL_SOCKET, force, &bytes).or_else(|_| set(socket, libc::SOL_SOCKET, plain, &bytes))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn headers_survive_the_way_through_bytes() {
-        let header = Vnet {
-            flags: 1,
-            gso_type: 0x81,
-            header: 66,
-            gso_size: 1448,
-            checksum_start: 34,
-            checksum_offset: 16,
-        };
-        assert_eq!(Vnet::read(&header.bytes()), header);
-        assert_eq!(Vnet::default().bytes(), [0; 10]);
-    }
 }

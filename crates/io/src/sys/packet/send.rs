@@ -162,8 +162,9 @@ impl<'f> Sending<'_, 'f> {
         // SAFETY: `messages` is valid for `count` entries; each points to entries of `parts` and `addresses`,
         // which are not touched until the call is over; the parts point to frames that are borrowed for `'f`,
         // and sending only reads them.
-        let sent =
-            check(unsafe { libc::sendmmsg(socket.as_raw_fd(), messages.as_mut_ptr(), count, libc::MSG_DONTWAIT) })?;
+        let sent = check(unsafe {
+            libc::sendmmsg(socket.as_raw_fd(), messages.as_mut_ptr(), count, libc::MSG_DONTWAIT)
+        })?;
         Ok(sent as usize)
     }
 }
