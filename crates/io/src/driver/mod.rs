@@ -66,6 +66,8 @@ pub struct DriverConfig {
     pub cpu: Option<usize>,
     /// Frames taken from a packet socket in one round.
     pub batch: usize,
+    /// Giant segments are cut into the packets that they stand for before the engine sees them.
+    pub split: bool,
     /// How often [`Engine::report`] is called.
     pub report_every: Duration,
 }
@@ -78,6 +80,7 @@ impl Default for DriverConfig {
             priority: Some(40),
             cpu: None,
             batch: 64,
+            split: false,
             report_every: Duration::from_millis(100),
         }
     }
@@ -191,12 +194,15 @@ impl<'a, E: Engine> Driver<'a, E> {
         config: DriverConfig,
         rests: bool,
     ) -> io::Result<Driver<'a, E>> {
-        let Launch { frames, inputs, exits, programs, status, stop, .. } = launch;
+        let Launch { frames, mut inputs, exits, programs, status, stop, .. } = launch;
         let waiter = Waiter::new()?;
         for (input, number) in inputs.iter().zip(0..) {
             waiter.add(input.as_fd(), number)?;
         }
         waiter.add(stop, STOP)?;
+        if config.split {
+            inputs.iter_mut().for_each(Input::split);
+        }
         let now = clock::now();
         let ring = inputs.iter().any(|input| matches!(input, Input::Ring(_)));
         Ok(Driver {
