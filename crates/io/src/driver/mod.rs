@@ -41,8 +41,10 @@ pub trait Engine: Node {
     /// Frames have gone past the engine, through the kernel, before `cx.now`.
     fn resync(&mut self, _cx: &mut Cx<'_>) {}
     /// The engine ends: what must not die with it is due now, and is taken by `poll_transmit`
-    /// after this call.
-    fn stop(&mut self, _cx: &mut Cx<'_>) {}
+    /// after this call. False: there is more, to be asked for again after that.
+    fn stop(&mut self, _cx: &mut Cx<'_>) -> bool {
+        true
+    }
     /// What the kernel is to be told of flows, in order, at most as much as `out` has capacity for.
     fn verdicts(&mut self, _out: &mut Vec<Change>) {}
     /// Changes when it is no longer known which flows pass.
@@ -352,9 +354,8 @@ impl<'a, E: Engine> Driver<'a, E> {
             let idle = self.inbox.is_empty();
             self.hand_in();
             self.stepper.catch_up(&mut self.engine, &mut self.frames, &mut self.out, now);
-            if idle && !stopped {
-                stopped = true;
-                self.engine.stop(&mut Cx { now: self.stepper.last(), frames: &mut self.frames });
+            if idle && !stopped && self.out.waiting() == 0 {
+                stopped = self.engine.stop(&mut Cx { now: self.stepper.last(), frames: &mut self.frames });
             }
             self.stepper.drain(&mut self.engine, &mut self.frames, &mut self.out);
             let waits = self.out.flush(&mut self.frames);

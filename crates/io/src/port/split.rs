@@ -159,7 +159,10 @@ mod tests {
         let mut cut = Vec::new();
         assert_eq!(Splitter::default().split(&mut frames, frame, |packet| cut.push(packet)), 0);
         let bytes = |frame: Frame| {
-            assert_eq!((frame.gso_size, frame.checksum, frame.received), (0, Checksum::Partial, Time::from_nanos(7)));
+            assert_eq!(
+                (frame.gso_size, frame.checksum, frame.received),
+                (0, Checksum::Partial, Time::from_nanos(7))
+            );
             let mut bytes = frames.bytes(&frame).to_vec();
             let len = bytes.len();
             frames.transmitted(frame);
