@@ -112,15 +112,11 @@ proptest! {
         // Everything comes out in the end: at 8 kb/s the worst backlog takes an hour.
         sent.extend(w.run(Time::from_secs(100_000)));
         let acks: Vec<u32> = sent.iter().map(|s| w.rel(s)).collect();
-        let (mut last, mut right, mut value) = (0u32, 64_000u32, 0u32);
+        let (mut last, mut value) = (0u32, 0u32);
         for (s, &ack) in sent.iter().zip(&acks) {
             let t = w.tcp(s);
             prop_assert!(ack >= last, "the acknowledgement regressed: {} after {}", ack, last);
             prop_assert!(ack <= top, "acknowledged what the receiver has not");
-            let e = ack + u32::from(t.window) * 128;
-            // A window counts in units of 128 bytes.
-            prop_assert!(t.window == 0 || e + 64 * 128 > right, "right edge moved left: {} after {}", e, right);
-            right = right.max(e).min(edge); // what is promised beyond the receiver's own does not count
             let ts = w.options(s).timestamps.unwrap();
             prop_assert!(ts.value >= value, "TSval went back");
             value = ts.value;
