@@ -183,6 +183,11 @@ impl Budget {
     /// `rate` a second, `burst` at once; neither is 0.
     pub const fn new(rate: u32, burst: u32) -> Budget {
         let interval = 1_000_000_000 / rate as u64;
+        Budget::every(interval, burst)
+    }
+
+    /// One every `interval` nanoseconds, `burst` at once.
+    pub const fn every(interval: u64, burst: u32) -> Budget {
         Budget { interval, burst: interval * burst as u64 }
     }
 }

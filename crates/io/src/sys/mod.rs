@@ -9,6 +9,8 @@ pub mod packet;
 pub mod pod;
 pub mod process;
 pub mod sched;
+#[cfg(test)]
+pub(crate) mod testing;
 pub mod xsk;
 
 use std::io;

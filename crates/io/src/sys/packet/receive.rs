@@ -223,6 +223,7 @@ impl Receiver {
 ///
 /// # Safety
 /// `control` points to a whole one, and the result does not outlive it.
+#[allow(clippy::unnecessary_cast)] // Not every C library has a length of this size.
 unsafe fn data<'a>(control: *const libc::cmsghdr) -> &'a [u8] {
     // SAFETY: the caller says that all of the message is there.
     unsafe {
