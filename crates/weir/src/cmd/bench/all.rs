@@ -33,7 +33,8 @@ pub(super) fn run(common: &Common) -> Result<(), String> {
     );
     println!("{:<10} {:>5}  {:>10}  {:>10}  ratio", "", "flows", "plain Gb/s", "taken Gb/s");
     let mut rows = Vec::new();
-    for (direction, name, bound) in [(Direction::Out, "uploads", TAKEN), (Direction::In, "downloads", OTHER)] {
+    for (direction, name, bound) in [(Direction::Out, "uploads", TAKEN), (Direction::In, "downloads", OTHER)]
+    {
         for flows in CASES {
             let row = row(common, seconds, direction, name, flows)?;
             println!(

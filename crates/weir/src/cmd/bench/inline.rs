@@ -107,8 +107,16 @@ pub(super) fn run(args: &Args) -> Result<(), String> {
         args.common.runs
     );
     println!(
-        "{:<7} {:<10} {:>10}  {:<22} {:<22} {:>8} {:>8} {:>7} {:>6}  {}",
-        "box", "traffic", "plain Gb/s", "shaped ÷ plain", "only the other ÷ plain", "ACKs in", "µs each", "made", "share", "data bytes"
+        "{:<7} {:<10} {:>10}  {:<22} {:<22} {:>8} {:>8} {:>7} {:>6}  data bytes",
+        "box",
+        "traffic",
+        "plain Gb/s",
+        "shaped ÷ plain",
+        "only the other ÷ plain",
+        "ACKs in",
+        "µs each",
+        "made",
+        "share"
     );
     let mut cells = Vec::new();
     for kind in BOXES.into_iter().filter(|k| args.only.is_none_or(|only| only == *k)) {

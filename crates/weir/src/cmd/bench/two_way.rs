@@ -146,7 +146,8 @@ fn requests(common: &Common, seconds: u64, response: u64) -> Result<Requests, St
     let (mut plain_counters, mut shaped_counters) = (vec![], vec![]);
     for _ in 0..common.runs {
         let once = |rate: Option<Rate>| {
-            let mut plan = conversation(Path::default(), seconds, Kind::Request { request: REQUEST, response });
+            let mut plan =
+                conversation(Path::default(), seconds, Kind::Request { request: REQUEST, response });
             let text = shape(&mut plan, rate, rate)?;
             measure(&plan, &text, &options()?)
         };

@@ -42,10 +42,7 @@ pub(super) fn run(common: &Common) -> Result<(), String> {
          must hold, spinning: p99 at most {BOUND_US} above the bare path's, and every packet carried\n",
         common.runs
     );
-    println!(
-        "{:>7}  {:<9} {:>9} {:>22} {:>9}  {:>17}",
-        "pps", "", "p50", "p99", "max", "received / sent"
-    );
+    println!("{:>7}  {:<9} {:>9} {:>22} {:>9}  {:>17}", "pps", "", "p50", "p99", "max", "received / sent");
     let mut rows: Vec<Row> = Vec::new();
     for pps in RATES {
         for row in rows_of(common, seconds, pps)? {
