@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use weir_core::rng::Rng;
 use weir_io::sys::link;
-use weir_io::sys::packet::{Outgoing, Sender, SenderOptions, Vnet};
+use weir_io::sys::packet::{Device, Sender};
 
 /// What is forged. All of it claims to come from beyond the WAN and goes to the clients' host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,12 +104,11 @@ fn enter(id: &str) -> std::io::Result<Sender> {
     let namespace = File::open(format!("/run/netns/weir-{id}-sv"))?;
     move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))?;
     let port = link::find("eth0")?.filter(|l| l.up).ok_or(std::io::ErrorKind::NotFound)?;
-    Sender::open(port.index, SenderOptions { ethernet: true, vnet: false, buffer: None })
+    Sender::open(Device { ifindex: port.index, ethernet: true }, false)
 }
 
 fn play(sender: &mut Sender, forgery: Forgery, live: Live, pps: u32, stop: &AtomicBool, sent: &AtomicU64) {
     let mut rng = Rng::new(1);
-    let mut results = Vec::new();
     let begin = Instant::now();
     let mut batches = 0;
     while !stop.load(Ordering::Relaxed) {
@@ -121,11 +120,8 @@ fn play(sender: &mut Sender, forgery: Forgery, live: Live, pps: u32, stop: &Atom
         }
         batches += 1;
         let frames: Vec<[u8; FRAME]> = (0..BATCH).map(|_| forge(forgery, live, &mut rng)).collect();
-        let out: Vec<Outgoing> =
-            frames.iter().map(|f| Outgoing { vnet: Vnet::default(), head: f, rest: &[] }).collect();
-        results.clear();
-        sender.send(&out, &mut results);
-        let left = results.iter().filter(|r| matches!(r, weir_io::sys::packet::Sent::Yes)).count();
+        // A full queue takes a part of them.
+        let left = sender.send(&frames).unwrap_or(0);
         sent.fetch_add(left as u64, Ordering::Relaxed);
     }
 }
