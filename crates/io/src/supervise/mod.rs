@@ -220,7 +220,7 @@ impl Supervisor {
         waiter.add(self.signals.as_fd(), 1)?;
         waiter.add(self.monitor.as_fd(), 2)?;
         let started = clock::now();
-        let mut beat = false;
+        let (mut beat, mut again) = (false, started);
         let mut ready = Vec::new();
         loop {
             let before = clock::now();
@@ -243,11 +243,23 @@ impl Supervisor {
                 let reason = format!("the engine hung for {limit}");
                 return Ok(Watched::Lost { reason, beat, flushed: true });
             }
-            if ready.iter().any(|event| event.token == 2) && self.site.follow(&self.monitor.events()?)? {
+            if self.has_moved(&mut again)? {
                 self.replace(child, flush)?;
                 return Ok(Watched::Moved);
             }
         }
+    }
+
+    /// Follows the interfaces; true if programs were attached anew, so that an engine needs other sockets. What did not
+    /// work is tried again at `again`.
+    fn has_moved(&mut self, again: &mut Time) -> io::Result<bool> {
+        let mut moved = self.site.follow(&self.monitor.events()?)?;
+        let now = clock::now();
+        if !moved && !self.site.is_whole() && now >= *again {
+            *again = now + TRY_AGAIN;
+            moved = self.site.reattach();
+        }
+        Ok(moved)
     }
 
     /// Kills an engine and sends what it held. It does nothing more once the signal is sent; its sockets may take tens

@@ -57,8 +57,9 @@ impl Engine for Bump {
     fn resync(&mut self, _: &mut Cx<'_>) {
         self.counts[RESYNCS] += 1;
     }
-    fn stop(&mut self, _: &mut Cx<'_>) {
+    fn stop(&mut self, _: &mut Cx<'_>) -> bool {
         self.counts[STOPS] += 1;
+        true
     }
     fn report(&mut self, report: &Report<'_>) {
         let names = ["from_lan", "from_wan", "observed", "resyncs", "stops", "giant"];

@@ -49,8 +49,9 @@ impl Engine for GatewayEngine {
     fn resync(&mut self, _: &mut Cx<'_>) {
         self.gateway.resync();
     }
-    fn stop(&mut self, cx: &mut Cx<'_>) {
+    fn stop(&mut self, cx: &mut Cx<'_>) -> bool {
         self.gateway.flush_all(cx);
+        true
     }
     fn verdicts(&mut self, out: &mut Vec<Change>) {
         let room = out.capacity() - out.len();
