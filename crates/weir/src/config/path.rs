@@ -55,7 +55,7 @@ pub fn parse_wan(source: &Source) -> Result<WanFile, Errors> {
     let seed = root.int("seed", 0..=u64::MAX).unwrap_or(1);
     root.finish();
     let file = ports.zip(path).map(|((attach, driving), path)| WanFile { attach, driving, seed, path });
-    if let Some(fault) = file.as_ref().and_then(WanFile::idle) {
+    if let Some(fault) = file.as_ref().filter(|_| sink.is_empty()).and_then(WanFile::idle) {
         sink.push(path_span, fault);
     }
     sink.finish(source, file).map(|(file, _)| file)

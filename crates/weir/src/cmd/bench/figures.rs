@@ -35,7 +35,8 @@ impl std::fmt::Display for Spread {
     /// `0.95 (0.90 to 1.02)`, with the precision asked for.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let p = f.precision().unwrap_or(2);
-        f.pad(&format!("{:.p$} ({:.p$} to {:.p$})", self.median, self.min, self.max))
+        let text = format!("{:.p$} ({:.p$} to {:.p$})", self.median, self.min, self.max);
+        write!(f, "{text:<0$}", f.width().unwrap_or(0))
     }
 }
 
