@@ -75,9 +75,9 @@ fn config() -> Config {
 fn rescue(records: &Records<Record>, senders: &Senders) {
     records.with(|records| {
         let (mut to_lan, mut to_wan) = (Vec::new(), Vec::new());
-        for record in records.iter() {
+        for (record, slot) in records.iter().zip(senders.slots()) {
             let mut buffer = [0; MAX_ACK_LEN];
-            if let Some(len) = rescue_ack(record, &mut buffer) {
+            if let Some(len) = rescue_ack(record, slot, &mut buffer) {
                 let inward = record.has(weir_core::flow::flag::INWARD);
                 if inward { &mut to_wan } else { &mut to_lan }.push(buffer[..len].to_vec());
             }

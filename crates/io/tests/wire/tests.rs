@@ -435,7 +435,11 @@ fn a_gateway_shapes_uploads_and_downloads() {
             rates.push(lab.send("c", to, 3000));
             rates.push(lab.receive("c", to, 3000));
         }
-        println!("  {kind:?} {:.2?} Mb/s, {:?}", rates.iter().map(|r| r / 1e6).collect::<Vec<_>>(), lab.stats());
+        println!(
+            "  {kind:?} {:.2?} Mb/s, {:?}",
+            rates.iter().map(|r| r / 1e6).collect::<Vec<_>>(),
+            lab.stats()
+        );
         assert_eq!(lab.ask("c", SERVER, 20), 20);
         for rate in rates {
             // What the client wrote is not all sent, and what was on its way before the first hold is more.

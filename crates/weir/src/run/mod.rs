@@ -37,7 +37,8 @@ pub fn gateway(file: &GatewayFile, json: Option<Target>) -> Result<(), String> {
             |launch| {
                 let records = records.take().ok_or_else(|| std::io::Error::other("records taken twice"))?;
                 let writer = Writer::new(json.clone());
-                let engine = GatewayEngine::new(config.clone(), records, launch.restarts, writer);
+                let engine =
+                    GatewayEngine::new(config.clone(), records, launch.slots, launch.restarts, writer);
                 say_ready(launch.restarts);
                 launch.run(engine, setup::gateway_driver(&file.driving)).map(drop)
             },
@@ -83,7 +84,7 @@ fn rescue(records: &Records<Record>, senders: &Senders) {
     records.with(|records| {
         for (i, record) in records.iter().enumerate() {
             let mut buf = [0; MAX_ACK_LEN];
-            if let Some(len) = rescue_ack(record, &mut buf) {
+            if let Some(len) = rescue_ack(record, &senders.slots()[i], &mut buf) {
                 let inward = record.has(weir_core::flow::flag::INWARD);
                 let side = if inward { &mut wan } else { &mut lan };
                 side.0.push(i);
