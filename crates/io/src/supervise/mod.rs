@@ -55,6 +55,7 @@ use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
+use weir_core::steer::Slot;
 use weir_core::time::{Duration, Time};
 
 /// How often the beat is looked at.
@@ -106,6 +107,11 @@ impl Supervisor {
     /// What the programs did so far.
     pub fn hooks(&self) -> io::Result<HookCounters> {
         self.site.programs.counters()
+    }
+
+    /// What the kernel's programs know of flows: empty unless they take ACKs.
+    pub fn slots(&self) -> &'static [Slot] {
+        self.site.programs.slots()
     }
 
     /// Runs engines until SIGTERM or SIGINT, then restores the host.

@@ -1,12 +1,10 @@
 //! Ways out past the engine, for acknowledgements that it held.
 
 use crate::bpf::{role, Hooks};
-use crate::driver::Programs;
 use crate::sys::packet::{Device, Sender};
 use std::cell::RefCell;
 use std::io;
 use std::time::Duration;
-use weir_core::steer::Slot;
 
 /// How often a frame that finds no room is tried again, and how long to wait in between.
 const ATTEMPTS: u32 = 5;
@@ -19,7 +17,6 @@ pub struct Senders {
     lan: RefCell<Sender>,
     wan: RefCell<Sender>,
     cookies: [u64; 2],
-    slots: &'static [Slot],
 }
 
 /// Which frames were sent, in the order in which they were given.
@@ -33,23 +30,17 @@ pub struct Sent {
 
 impl Senders {
     /// Senders towards the LAN and the WAN; on one interface, frames for the LAN come in on it.
-    pub(super) fn open(programs: &Programs, lan: Device, wan: Device) -> io::Result<Senders> {
-        let hooks = programs.hooks();
+    pub(super) fn open(hooks: &Hooks, lan: Device, wan: Device) -> io::Result<Senders> {
         let inward = if lan == wan { role::TO_INGRESS } else { 0 };
         let (lan, wan) = (Sender::open(lan, false)?, Sender::open(wan, false)?);
         let cookies = [lan.cookie()?, wan.cookie()?];
         hooks.register_sender(cookies[0], inward | role::RESTAMP)?;
         hooks.register_sender(cookies[1], role::RESTAMP)?;
-        Ok(Senders { lan: lan.into(), wan: wan.into(), cookies, slots: programs.slots() })
+        Ok(Senders { lan: lan.into(), wan: wan.into(), cookies })
     }
 
     pub(super) fn close(self, hooks: &Hooks) {
         self.cookies.into_iter().for_each(|cookie| hooks.forget_sender(cookie));
-    }
-
-    /// What the programs in the kernel know of flows.
-    pub fn slots(&self) -> &'static [Slot] {
-        self.slots
     }
 
     /// Sends frames towards the LAN and the WAN.

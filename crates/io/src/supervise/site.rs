@@ -117,7 +117,7 @@ impl Site {
             old.close(self.programs.hooks());
         }
         let (lan, wan) = self.devices();
-        self.senders = Some(Senders::open(&self.programs, lan, wan)?);
+        self.senders = Some(Senders::open(self.programs.hooks(), lan, wan)?);
         Ok(())
     }
 

@@ -7,6 +7,7 @@ use weir_core::frame::Frame;
 use weir_core::gateway::{rescue_ack, ClassConfig, Config, Direction, Gateway, Verdict, MAX_ACK_LEN};
 use weir_core::node::{Cx, Node, Port, PortSet, Transmit};
 use weir_core::rate::Rate;
+use weir_core::steer::Slot;
 use weir_core::time::Time;
 use weir_io::bpf::{Change, FlowKey};
 use weir_io::driver::{DriverConfig, Engine, Report, Spin};
@@ -72,10 +73,10 @@ fn config() -> Config {
 }
 
 /// One ACK for each flow that holds something.
-fn rescue(records: &Records<Record>, senders: &Senders) {
+fn rescue(records: &Records<Record>, slots: &[Slot], senders: &Senders) {
     records.with(|records| {
         let (mut to_lan, mut to_wan) = (Vec::new(), Vec::new());
-        for (record, slot) in records.iter().zip(senders.slots()) {
+        for (record, slot) in records.iter().zip(slots) {
             let mut buffer = [0; MAX_ACK_LEN];
             if let Some(len) = rescue_ack(record, slot, &mut buffer) {
                 let inward = record.has(weir_core::flow::flag::INWARD);
@@ -95,6 +96,7 @@ pub fn main(args: &[String]) -> i32 {
         Err(code) => return code,
     };
     let config = config();
+    let slots = supervisor.slots();
     let records = Records::<Record>::alloc(config.max_flows as usize).unwrap();
     let result = supervisor.run(
         |launch| {
@@ -102,7 +104,7 @@ pub fn main(args: &[String]) -> i32 {
             let shaper = Shaper { gateway, stats: directory(args).join("stats") };
             launch.run(shaper, DriverConfig { spin: Spin::None, ..DriverConfig::default() }).map(drop)
         },
-        |senders| rescue(&records, senders),
+        |senders| rescue(&records, slots, senders),
     );
     match result {
         Ok(()) => 0,

@@ -57,15 +57,12 @@ impl Engine for GatewayEngine {
         self.gateway.resync();
     }
     fn stop(&mut self, cx: &mut Cx<'_>) -> bool {
-        self.gateway.flush_all(cx)
+        self.gateway.flush_all(cx);
+        true
     }
     fn verdicts(&mut self, out: &mut Vec<Change>) {
         let room = out.capacity() - out.len();
-        out.extend(self.gateway.verdicts(room).map(|verdict| match verdict {
-            Verdict::Shape { ack_key, slot, tag } => Change::Install { key: flow_key(&ack_key), slot, tag },
-            Verdict::Forget { ack_key, slot, tag } => Change::Forget { key: flow_key(&ack_key), slot, tag },
-            Verdict::Pass { ack_key } => Change::Pass { key: flow_key(&ack_key) },
-        }));
+        out.extend(self.gateway.verdicts(room).map(change));
     }
     fn report(&mut self, report: &Report<'_>) {
         let GatewayEngine { gateway, meters, restarts, writer } = self;
@@ -82,6 +79,14 @@ impl Engine for GatewayEngine {
                 steering: SteeringReport::of(report, *restarts),
             }
         });
+    }
+}
+
+fn change(verdict: Verdict) -> Change {
+    match verdict {
+        Verdict::Shape { ack_key, slot, tag } => Change::Install { key: flow_key(&ack_key), slot, tag },
+        Verdict::Forget { ack_key, slot, tag } => Change::Forget { key: flow_key(&ack_key), slot, tag },
+        Verdict::Pass { ack_key } => Change::Pass { key: flow_key(&ack_key) },
     }
 }
 
