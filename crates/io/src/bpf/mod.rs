@@ -12,6 +12,8 @@ mod all;
 mod attach;
 mod features;
 mod hooks;
+#[cfg(test)]
+mod live_tests;
 mod ring;
 mod segments;
 #[cfg(test)]
