@@ -6,26 +6,40 @@ use super::acks_tests::rig::{self, Record};
 use super::segments::Segment as Shown;
 use super::{named, *};
 use crate::sys::clock;
-use crate::sys::packet::{Outgoing, Sender, SenderOptions, Sent, Vnet};
+use crate::sys::packet::{Device, Sender, Vnet};
 use crate::sys::testing::*;
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering::Relaxed;
 use weir_core::frame::Checksum;
 use weir_core::steer::{slot_flag::SCALED, Slot};
+use weir_core::time::Duration;
 use weir_core::wire::build::{Segment, Sum};
 
-const SENDER: SenderOptions = SenderOptions { ethernet: true, vnet: true, buffer: None };
-const BARE: SenderOptions = SenderOptions { ethernet: false, vnet: false, buffer: None };
-
-fn send(sender: &mut Sender, frame: &[u8], gso_size: u16, checksum: Checksum) {
-    let vnet = Vnet::of(frame, frame.len(), gso_size, checksum).unwrap();
-    let mut sent = Vec::new();
-    sender.send(&[Outgoing { vnet, head: frame, rest: &[] }], &mut sent);
-    assert_eq!(sent, [Sent::Yes]);
+fn bare(ifindex: u32) -> Device {
+    Device { ifindex, ethernet: false }
 }
 
-fn registered(hooks: &Hooks, ifindex: u32, options: SenderOptions, role: u32) -> Sender {
-    let sender = Sender::open(ifindex, options).unwrap();
+/// A giant segment of TCP whose checksum is left to the device; `network` is the length of the headers below TCP.
+fn giant(network: u16) -> Vnet {
+    let gso_type = if network < 40 { 1 } else { 4 };
+    let (start, header) = (14 + network, 14 + network + 32);
+    Vnet { flags: 1, gso_type, header, gso_size: 1400, checksum_start: start, checksum_offset: 16 }
+}
+
+fn send(sender: &mut Sender, frame: &[u8]) {
+    assert_eq!(sender.send(&[frame]).unwrap(), 1);
+}
+
+fn send_noted(sender: &mut Sender, frame: &[u8], vnet: Vnet) {
+    let notes = vnet.bytes();
+    let mut batch = sender.batch();
+    batch.part(&notes);
+    batch.frame(frame);
+    assert_eq!(batch.send().unwrap(), 1);
+}
+
+fn registered(hooks: &Hooks, device: Device, role: u32) -> Sender {
+    let sender = Sender::open(device, device.ethernet).unwrap();
     hooks.register_sender(sender.cookie().unwrap(), role).unwrap();
     sender
 }
@@ -81,32 +95,32 @@ fn the_engines_frames_are_known_by_their_socket() {
         let (mut here, mut there) = (Ear::on(near), Ear::on(far));
         let ack = next(rig::v4()).ack(1100).build();
         // Another packet socket's frame is like everyone's.
-        send(&mut Sender::open(near, SENDER).unwrap(), &ack, 0, Checksum::Valid);
+        send(&mut Sender::open(ethernet(near), true).unwrap(), &ack);
         let Record { hook, fate, head, .. } = live.record();
         assert_eq!((hook, fate, &head), (Hook::Egress, Fate::Taken, &ack));
-        assert_eq!(there.now(), []);
+        assert!(there.now().is_empty());
         // Brought up to date, and out.
         slot.nxt.store(5000, Relaxed);
         let expected = next(rig::v4()).ack(1100).seq(5000).build();
-        send(&mut registered(&live.acks.hooks, near, SENDER, role::RESTAMP), &ack, 0, Checksum::Valid);
+        send(&mut registered(&live.acks.hooks, ethernet(near), role::RESTAMP), &ack);
         assert_eq!(there.next().0, expected);
         // Left as it is.
-        let mut plain = registered(&live.acks.hooks, near, SENDER, 0);
-        send(&mut plain, &ack, 0, Checksum::Valid);
+        let mut plain = registered(&live.acks.hooks, ethernet(near), 0);
+        send(&mut plain, &ack);
         assert_eq!(there.next().0, ack);
         // Too late: gone, and nobody is told.
         let late = next(rig::v4()).ack(1099).build();
-        send(&mut registered(&live.acks.hooks, near, SENDER, role::RESTAMP), &late, 0, Checksum::Valid);
+        send(&mut registered(&live.acks.hooks, ethernet(near), role::RESTAMP), &late);
         // To where it would have come from: the hook at ingress lets it by.
         let both = role::RESTAMP | role::TO_INGRESS;
-        send(&mut registered(&live.acks.hooks, near, SENDER, both), &ack, 0, Checksum::Valid);
+        send(&mut registered(&live.acks.hooks, ethernet(near), both), &ack);
         assert_eq!(here.next().0, expected);
-        assert_eq!(there.now(), []);
+        assert!(there.now().is_empty());
         let counters = live.acks.counters().unwrap();
         assert_eq!((counters.own, counters.stamped, counters.discarded, counters.taken), (1, 2, 1, 1));
         // No longer ours.
         live.acks.hooks.forget_sender(plain.cookie().unwrap());
-        send(&mut plain, &ack, 0, Checksum::Valid);
+        send(&mut plain, &ack);
         assert_eq!(live.record().fate, Fate::Taken);
     });
 }
@@ -117,20 +131,20 @@ fn tags_that_were_taken_out_are_seen() {
         let (near, far) = pair("wbpf0", "wbpf1");
         let mut live = Live::on(near, true);
         // The kernel takes the outer tag out of whatever comes in.
-        let mut sender = Sender::open(far, SENDER).unwrap();
+        let mut sender = Sender::open(ethernet(far), true).unwrap();
         for (tags, key) in
             [(&[(0x8100, 0x6005)][..], rig::key4(5, 0)), (&[(0x88a8, 7), (0x8100, 9)], rig::key4(7, 9))]
         {
             let slot = live.control(key);
             let tagged = tags.iter().fold(next(rig::v4()), |s, &(kind, tci)| s.tag(kind, tci));
             let ack = tagged.clone().ack(1300).build();
-            send(&mut sender, &ack, 0, Checksum::Valid);
+            send(&mut sender, &ack);
             let expected =
                 Record { hook: Hook::Ingress, fate: Fate::Taken, len: ack.len(), gso_size: 0, head: ack };
             assert_eq!(live.record(), expected);
             assert_eq!(slot.edge.load(Relaxed), 1700);
             let data = tagged.ack(1100).payload(300).build();
-            send(&mut sender, &data, 0, Checksum::Valid);
+            send(&mut sender, &data);
             let Record { fate, len, head, .. } = live.record();
             assert_eq!((fate, len, &head[..]), (Fate::SetBack, data.len(), &data[..SEGMENT_HEAD]));
         }
@@ -143,20 +157,21 @@ fn giant_segments_are_set_back_whatever_becomes_of_their_checksum() {
         let (near, far) = pair("wbpf0", "wbpf1");
         let mut live = Live::on(near, true);
         let mut there = Ear::on(far);
-        let mut sender = Sender::open(near, SENDER).unwrap();
-        for (segment, key) in [(rig::v4(), rig::key4(0, 0)), (rig::v6(), rig::key6(0, 0))] {
+        let mut sender = Sender::open(ethernet(near), true).unwrap();
+        let kinds = [(rig::v4(), rig::key4(0, 0), giant(20)), (rig::v6(), rig::key6(0, 0), giant(40))];
+        for (segment, key, notes) in kinds {
             let giant = next(segment).payload(30_000).checksum(Sum::Partial);
             let (before, after) = (giant.clone().ack(1100).build(), giant.window(125).build());
             // Left to the device: the field holds what it held.
             live.control(key);
-            send(&mut sender, &before, 1400, Checksum::Partial);
+            send_noted(&mut sender, &before, notes);
             let (seen, received) = there.next();
-            assert!(seen == after && received.vnet.gso_size() == 1400, "{received:?}");
+            assert!(seen == after && received.vnet.gso_size == 1400, "{received:?}");
             assert_eq!(live.record().fate, Fate::SetBack);
             // Cut behind the hook, by the host: each segment is right.
             live.control(key);
             run("ethtool -K wbpf0 tso off gso off tx off");
-            send(&mut sender, &before, 1400, Checksum::Partial);
+            send_noted(&mut sender, &before, notes);
             let mut got = Vec::new();
             eventually("all segments", || {
                 got.extend(there.now());
@@ -180,9 +195,9 @@ fn interfaces_without_ethernet_header_work_both_ways() {
         let tun = Tun::new("wbpf0");
         let ifindex = index("wbpf0");
         let mut live = Live::on(ifindex, false);
-        let mut stranger = Sender::open(ifindex, BARE).unwrap();
-        let mut out = registered(&live.acks.hooks, ifindex, BARE, role::RESTAMP);
-        let mut back = registered(&live.acks.hooks, ifindex, BARE, role::RESTAMP | role::TO_INGRESS);
+        let mut stranger = Sender::open(bare(ifindex), false).unwrap();
+        let mut out = registered(&live.acks.hooks, bare(ifindex), role::RESTAMP);
+        let mut back = registered(&live.acks.hooks, bare(ifindex), role::RESTAMP | role::TO_INGRESS);
         for (segment, key) in [(rig::v4(), rig::key4(0, 0)), (rig::v6(), rig::key6(0, 0))] {
             let slot = live.control(key);
             let ack = next(segment.clone()).macs([0; 6], [0; 6]).ack(1100).build();
@@ -190,20 +205,20 @@ fn interfaces_without_ethernet_header_work_both_ways() {
                 |hook| Record { hook, fate: Fate::Taken, len: ack.len(), gso_size: 0, head: ack.clone() };
             tun.send(&ack[14..]);
             assert_eq!(live.record(), taken(Hook::Ingress));
-            send(&mut stranger, &ack, 0, Checksum::Valid);
+            send(&mut stranger, &ack);
             assert_eq!(live.record(), taken(Hook::Egress));
             let data = next(segment.clone()).payload(100);
-            send(&mut stranger, &data.clone().ack(1100).build(), 0, Checksum::Valid);
+            send(&mut stranger, &data.clone().ack(1100).build());
             assert_eq!(tun.receive(), data.window(125).build()[14..]);
             assert_eq!(live.record().fate, Fate::SetBack);
             slot.nxt.store(5000, Relaxed);
             slot.sent.store(1500, Relaxed);
-            send(&mut out, &ack, 0, Checksum::Valid);
+            send(&mut out, &ack);
             let expected = next(segment.clone()).ack(1100).seq(5000).build();
             assert_eq!(tun.receive(), expected[14..]);
             let before = live.acks.counters().unwrap();
             let mut here = Ear::on(ifindex);
-            send(&mut back, &ack, 0, Checksum::Valid);
+            send(&mut back, &ack);
             assert_eq!(here.next().0, expected[14..]);
             let after = live.acks.counters().unwrap();
             assert_eq!(after, AcksCounters { stamped: before.stamped + 1, ..before });
@@ -223,36 +238,39 @@ fn everything_goes_to_the_other_end_and_back() {
         // What leaves by `out` arrives at `inward`, and the other way round.
         let (mut leaving, mut arriving) = (Ear::on(inward), Ear::on(out));
         let (mut host, mut remote) =
-            (Sender::open(near, SENDER).unwrap(), Sender::open(far, SENDER).unwrap());
-        let giant = rig::v4().vlan(5).payload(30_000).checksum(Sum::Partial).build();
+            (Sender::open(ethernet(near), true).unwrap(), Sender::open(ethernet(far), true).unwrap());
+        let frame = rig::v4().vlan(5).payload(30_000).checksum(Sum::Partial).build();
+        let notes = Vnet { header: 58, ..giant(24) };
         // Nobody listens: everything passes.
         all.redirect(out, inward);
-        send(&mut host, &giant, 1400, Checksum::Partial);
+        send_noted(&mut host, &frame, notes);
         there.next();
         alive(&all.hooks);
-        send(&mut host, &giant, 1400, Checksum::Partial);
+        send_noted(&mut host, &frame, notes);
         let (seen, received) = leaving.next();
-        assert!(seen == giant && received.vnet.gso_size() == 1400, "{received:?}");
-        send(&mut remote, &giant, 1400, Checksum::Partial);
+        assert!(seen == frame && received.vnet == notes, "{received:?}");
+        send_noted(&mut remote, &frame, notes);
         let (seen, received) = arriving.next();
-        assert!(seen == giant && received.vnet.checksum() == Checksum::Partial, "{received:?}");
+        assert!(seen == frame && received.frame.checksum == Checksum::Partial, "{received:?}");
         here.now();
-        assert_eq!(there.now(), []);
+        assert!(there.now().is_empty());
         // And on.
-        let (mut forth, mut back) =
-            (registered(&all.hooks, near, SENDER, 0), registered(&all.hooks, near, SENDER, role::TO_INGRESS));
-        send(&mut forth, &giant, 1400, Checksum::Partial);
+        let (mut forth, mut back) = (
+            registered(&all.hooks, ethernet(near), 0),
+            registered(&all.hooks, ethernet(near), role::TO_INGRESS),
+        );
+        send_noted(&mut forth, &frame, notes);
         let (seen, _) = there.next();
-        assert!(seen == giant);
-        send(&mut back, &giant, 1400, Checksum::Partial);
+        assert!(seen == frame);
+        send_noted(&mut back, &frame, notes);
         let (seen, _) = here.next();
-        assert!(seen == giant);
-        assert_eq!((leaving.now(), arriving.now()), (vec![], vec![]));
+        assert!(seen == frame);
+        assert!(leaving.now().is_empty() && arriving.now().is_empty());
         let AllCounters { taken, own, dropped, passed_stale, failed } = all.counters().unwrap();
         assert_eq!((taken, own, dropped, passed_stale, failed), (2, 2, 2, 1, 0));
         // One direction alone.
         all.redirect(0, inward);
-        send(&mut host, &giant, 1400, Checksum::Partial);
+        send_noted(&mut host, &frame, notes);
         there.next();
     });
 }
@@ -272,9 +290,9 @@ fn everything_of_an_interface_without_ethernet_header() {
             let frame = segment.payload(100).macs([0; 6], [0; 6]).build();
             tun.send(&frame[14..]);
             assert_eq!(arriving.next().0, frame);
-            send(&mut Sender::open(ifindex, BARE).unwrap(), &frame, 0, Checksum::Valid);
+            send(&mut Sender::open(bare(ifindex), false).unwrap(), &frame);
             assert_eq!(leaving.next().0, frame);
-            send(&mut registered(&all.hooks, ifindex, BARE, 0), &frame, 0, Checksum::Valid);
+            send(&mut registered(&all.hooks, bare(ifindex), 0), &frame);
             assert_eq!(tun.receive(), frame[14..]);
         }
     });
@@ -286,10 +304,10 @@ fn a_bump_in_the_wire_drops_what_was_read() {
         let (near, far) = pair("wbpf0", "wbpf1");
         let all = All::load(Duration::from_millis(50), true).unwrap();
         let _attached = all.attach_drop(near).unwrap();
-        let (mut ear, mut sender) = (Ear::on(near), Sender::open(far, SENDER).unwrap());
+        let (mut ear, mut sender) = (Ear::on(near), Sender::open(ethernet(far), true).unwrap());
         let frame = rig::v4().build();
         for fresh in [false, true] {
-            send(&mut sender, &frame, 0, Checksum::Valid);
+            send(&mut sender, &frame);
             assert_eq!(ear.next().0, frame);
             let counters = eventually("it is counted", || {
                 let counters = all.counters().unwrap();
@@ -315,21 +333,21 @@ fn classifiers_where_there_are_no_links() {
         let attached = attach();
         assert!(!attached.ends_with_processes());
         let mut there = Ear::on(far);
-        let mut sender = Sender::open(near, SENDER).unwrap();
-        let mut remote = Sender::open(far, SENDER).unwrap();
+        let mut sender = Sender::open(ethernet(near), true).unwrap();
+        let mut remote = Sender::open(ethernet(far), true).unwrap();
         let ack = next(rig::v4()).build();
         // Both hooks take it.
-        send(&mut sender, &ack, 0, Checksum::Valid);
-        send(&mut remote, &ack, 0, Checksum::Valid);
+        send(&mut sender, &ack);
+        send(&mut remote, &ack);
         eventually("both have taken it", || (acks.counters().unwrap().taken == 2).then_some(()));
-        assert_eq!(there.now(), []);
+        assert!(there.now().is_empty());
         drop(attached);
-        send(&mut sender, &ack, 0, Checksum::Valid);
+        send(&mut sender, &ack);
         assert_eq!(there.next().0, ack);
         // An end that leaves them behind.
         std::mem::forget(attach());
         assert_eq!((remove_filters(near), remove_filters(near), remove_filters(far)), (2, 0, 0));
-        send(&mut sender, &ack, 0, Checksum::Valid);
+        send(&mut sender, &ack);
         assert_eq!(there.next().0, ack);
         // Someone else's at the same place stays.
         run("tc filter add dev wbpf0 ingress prio 30565 protocol all u32 match u32 0 0");
@@ -347,18 +365,18 @@ fn links_end_with_what_holds_them() {
             return;
         }
         let mut there = Ear::on(far);
-        let mut sender = Sender::open(near, SENDER).unwrap();
+        let mut sender = Sender::open(ethernet(near), true).unwrap();
         let ack = next(rig::v4()).build();
-        send(&mut sender, &ack, 0, Checksum::Valid);
+        send(&mut sender, &ack);
         drop(live._attached);
-        send(&mut sender, &ack, 0, Checksum::Valid);
+        send(&mut sender, &ack);
         assert_eq!(there.next().0, ack);
         // The interface may go and come back: the programs are attached again.
         run("ip link del wbpf0");
         let (near, _) = pair("wbpf0", "wbpf1");
         let _attached = live.acks.attach(near).unwrap();
-        let mut sender = Sender::open(near, SENDER).unwrap();
-        send(&mut sender, &ack, 0, Checksum::Valid);
+        let mut sender = Sender::open(ethernet(near), true).unwrap();
+        send(&mut sender, &ack);
         assert_eq!(live.acks.counters().unwrap().taken, 2);
     });
 }

@@ -1,11 +1,16 @@
 //! Interfaces for tests, in a network namespace of the test's own that ends with it.
 
-use super::packet::{Received, Receiver, ReceiverOptions, HEADROOM};
+use super::clock;
+use super::packet::{Device, Vnet};
 use super::{check, check_fd, check_size, link};
+use crate::port::{Packets, CHUNK};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::process::Command;
 use std::time::{Duration, Instant};
+use weir_core::frame::{Frame, Frames};
+use weir_core::gateway::LAN;
+use weir_core::time::Time;
 
 /// Making namespaces and loading programs needs privileges that an ordinary test run does not have.
 pub fn privileged() -> bool {
@@ -107,28 +112,43 @@ pub fn eventually<T>(what: &str, mut holds: impl FnMut() -> Option<T>) -> T {
     }
 }
 
+/// The device numbered `ifindex`, with Ethernet headers.
+pub fn ethernet(ifindex: u32) -> Device {
+    Device { ifindex, ethernet: true }
+}
+
 /// Listens on an interface.
-pub struct Ear(pub Receiver);
+pub struct Ear {
+    pub packets: Packets,
+    frames: Frames,
+}
+
+/// What is known of a frame that was heard.
+#[derive(Debug)]
+pub struct Heard {
+    pub frame: Frame,
+    pub vnet: Vnet,
+    pub at: Time,
+}
 
 impl Ear {
     pub fn on(index: u32) -> Ear {
-        Ear(Receiver::open(index, ReceiverOptions { buffer: Some(1 << 22), stamps: true }).unwrap())
+        let frames = Frames::new(8192, CHUNK, 0);
+        Ear { packets: Packets::open(LAN, index, false).unwrap(), frames }
     }
     /// Frames that are there, with what is known of them.
-    pub fn now(&mut self) -> Vec<(Vec<u8>, Received)> {
-        let mut memory = vec![0u8; 8 * 70_000];
-        let mut buffers: Vec<&mut [u8]> = memory.chunks_mut(35_000).collect();
-        let mut frames = Vec::new();
-        let mut each = |_: usize, pieces: &mut [&mut [u8]], received: Received| {
-            assert!(received.offset <= HEADROOM);
-            let whole = [&pieces[0][received.offset..], &pieces[1][..]].concat();
-            frames.push((whole[..received.present].to_vec(), received));
+    pub fn now(&mut self) -> Vec<(Vec<u8>, Heard)> {
+        let mut inbox = Vec::new();
+        self.packets.receive(&mut self.frames, 1000, clock::now(), &mut inbox).unwrap();
+        let heard = |(at, _, frame)| {
+            let bytes = self.frames.parts(&frame).flatten().copied().collect();
+            let vnet = Vnet::read(self.frames.headroom(&frame).last_chunk().unwrap());
+            (bytes, Heard { frame, vnet, at })
         };
-        while self.0.receive(&mut buffers, 2, &mut each).unwrap() > 0 {}
-        frames
+        inbox.into_iter().map(heard).collect()
     }
     /// The next frame alone.
-    pub fn next(&mut self) -> (Vec<u8>, Received) {
+    pub fn next(&mut self) -> (Vec<u8>, Heard) {
         let mut frames = eventually("a frame has come", || Some(self.now()).filter(|f| !f.is_empty()));
         assert_eq!(frames.len(), 1, "{frames:?}");
         frames.remove(0)

@@ -5,14 +5,14 @@ use super::report;
 use super::writer::Writer;
 use super::{link_config, EmulatorReport, GatewayReport, SteeringReport};
 use crate::{observe, plan};
-use weir_core::flow::Record;
+use weir_core::flow::{Key, Record};
 use weir_core::frame::Frame;
-use weir_core::gateway::{Config, Gateway};
+use weir_core::gateway::{Config, Gateway, Verdict};
 use weir_core::link::Path;
 use weir_core::node::{Cx, Node, Port, PortSet, Transmit};
+use weir_core::steer::Slot;
 use weir_core::time::Time;
-use weir_core::wire;
-use weir_io::bpf::{FlowKey, Verdict};
+use weir_io::bpf::{Change, FlowKey};
 use weir_io::driver::{Engine, Report};
 
 /// The gateway.
@@ -24,9 +24,15 @@ pub(super) struct GatewayEngine {
 }
 
 impl GatewayEngine {
-    pub(super) fn new(config: Config, records: &'static mut [Record], restarts: u32, writer: Writer) -> Self {
+    pub(super) fn new(
+        config: Config,
+        records: &'static mut [Record],
+        slots: &'static [Slot],
+        restarts: u32,
+        writer: Writer,
+    ) -> Self {
         GatewayEngine {
-            gateway: Gateway::with_records(config, records),
+            gateway: Gateway::with_shared(config, records, slots),
             restarts,
             writer,
             meters: Meters::default(),
@@ -50,16 +56,13 @@ impl Engine for GatewayEngine {
     fn resync(&mut self, _: &mut Cx<'_>) {
         self.gateway.resync();
     }
-    fn stop(&mut self, cx: &mut Cx<'_>) {
+    fn stop(&mut self, cx: &mut Cx<'_>) -> bool {
         self.gateway.flush_all(cx);
+        true
     }
-    fn verdicts(&mut self, out: &mut Vec<(FlowKey, Verdict)>) {
+    fn verdicts(&mut self, out: &mut Vec<Change>) {
         let room = out.capacity() - out.len();
-        out.extend(self.gateway.verdicts(room).map(|v| {
-            let k = v.ack_key;
-            let key = FlowKey::new((k.src_ip(), k.src_port), (k.dst_ip(), k.dst_port), k.vlan, k.inner_vlan);
-            (key, if v.pass { Verdict::Pass } else { Verdict::Take })
-        }));
+        out.extend(self.gateway.verdicts(room).map(change));
     }
     fn report(&mut self, report: &Report<'_>) {
         let GatewayEngine { gateway, meters, restarts, writer } = self;
@@ -79,6 +82,18 @@ impl Engine for GatewayEngine {
     }
 }
 
+fn change(verdict: Verdict) -> Change {
+    match verdict {
+        Verdict::Shape { ack_key, slot, tag } => Change::Install { key: flow_key(&ack_key), slot, tag },
+        Verdict::Forget { ack_key, slot, tag } => Change::Forget { key: flow_key(&ack_key), slot, tag },
+        Verdict::Pass { ack_key } => Change::Pass { key: flow_key(&ack_key) },
+    }
+}
+
+fn flow_key(k: &Key) -> FlowKey {
+    FlowKey::new((k.src_ip(), k.src_port), (k.dst_ip(), k.dst_port), k.vlan, k.inner_vlan)
+}
+
 /// The emulator: two links side by side.
 pub(super) struct EmulatorEngine {
     path: Path,
@@ -95,12 +110,7 @@ impl EmulatorEngine {
 }
 
 impl Node for EmulatorEngine {
-    fn handle_frame(&mut self, cx: &mut Cx<'_>, port: Port, mut frame: Frame) {
-        // A sender that leaves checksums to its device leaves them to us.
-        let (bytes, len) = (cx.frames.bytes(&frame), frame.len());
-        if let Ok(packet) = wire::packet(bytes, len) {
-            frame.checksum = wire::checksum::quick(bytes, len, &packet);
-        }
+    fn handle_frame(&mut self, cx: &mut Cx<'_>, port: Port, frame: Frame) {
         self.path.handle_frame(cx, port, frame);
     }
     fn poll_transmit(&mut self, cx: &mut Cx<'_>, writable: PortSet) -> Option<Transmit> {

@@ -20,7 +20,8 @@ use std::sync::Arc;
 use weir_core::flow::Record;
 use weir_core::gateway::{rescue_ack, MAX_ACK_LEN};
 use weir_core::link;
-use weir_io::supervise::{Records, Senders, Supervisor};
+use weir_core::steer::Slot;
+use weir_io::supervise::{Records, Senders, Supervisor, STATE};
 use writer::Writer;
 
 /// Runs a gateway until it is told to stop. With `json` it writes a [`GatewayReport`] there, every
@@ -28,6 +29,7 @@ use writer::Writer;
 pub fn gateway(file: &GatewayFile, json: Option<Target>) -> Result<(), String> {
     let config = &file.gateway;
     let supervisor = Supervisor::prepare(&setup::gateway(file)).map_err(|p| p.to_string())?;
+    let slots = supervisor.slots();
     let records = Records::<Record>::alloc(config.max_flows as usize)
         .map_err(|e| format!("memory for {} flows: {e}", config.max_flows))?;
     let json = json.map(Arc::new);
@@ -37,11 +39,12 @@ pub fn gateway(file: &GatewayFile, json: Option<Target>) -> Result<(), String> {
             |launch| {
                 let records = records.take().ok_or_else(|| std::io::Error::other("records taken twice"))?;
                 let writer = Writer::new(json.clone());
-                let engine = GatewayEngine::new(config.clone(), records, launch.restarts, writer);
+                let engine =
+                    GatewayEngine::new(config.clone(), records, launch.slots, launch.restarts, writer);
                 say_ready(launch.restarts);
                 launch.run(engine, setup::gateway_driver(&file.driving)).map(drop)
             },
-            |senders| rescue(&records, senders),
+            |senders| rescue(&records, slots, senders),
         )
         .map_err(|e| e.to_string())
 }
@@ -65,8 +68,8 @@ pub fn emulator(file: &WanFile, json: Option<Target>) -> Result<(), String> {
 }
 
 /// Removes what an abnormal end left: of one interface, or everything. Says what it removed.
-pub fn down(_dev: Option<&str>) -> Result<Vec<String>, String> {
-    Err("not yet".into())
+pub fn down(dev: Option<&str>) -> Result<Vec<String>, String> {
+    weir_io::supervise::down(STATE.as_ref(), dev).map_err(|p| p.to_string())
 }
 
 /// Tells whoever started this that frames are taken: a line on standard output.
@@ -77,25 +80,27 @@ fn say_ready(restarts: u32) {
     }
 }
 
-/// Sends what a dead engine held: one ACK per flow.
-fn rescue(records: &Records<Record>, senders: &Senders) {
+/// Sends what a dead engine held: one ACK per flow. What could not be sent stays held.
+fn rescue(records: &Records<Record>, slots: &[Slot], senders: &Senders) {
     let (mut lan, mut wan) = (Vec::new(), Vec::new());
     records.with(|records| {
-        for record in records.iter_mut() {
+        for (record, slot) in records.iter().zip(slots) {
             let mut buf = [0; MAX_ACK_LEN];
-            if let Some(len) = rescue_ack(record, &mut buf) {
+            if let Some(len) = rescue_ack(record, slot, &mut buf) {
                 let inward = record.has(weir_core::flow::flag::INWARD);
                 if inward { &mut wan } else { &mut lan }.push(buf[..len].to_vec());
-                record.tx = record.rx;
             }
         }
     });
-    for (sender, frames) in [(&senders.lan, lan), (&senders.wan, wan)] {
-        if let Err(error) = sender.send(&frames) {
-            tracing::warn!(%error, "held acknowledgements could not be sent");
-        } else if !frames.is_empty() {
-            tracing::info!(flows = frames.len(), "sent what the engine held");
-        }
+    // The slots tell what has left.
+    let sent = senders.send(&lan, &wan);
+    let count = sent.lan.iter().chain(&sent.wan).filter(|sent| **sent).count();
+    let held = lan.len() + wan.len();
+    if count < held {
+        tracing::warn!(flows = held - count, "held acknowledgements could not be sent: they stay held");
+    }
+    if count > 0 {
+        tracing::info!(flows = count, "sent what the engine held");
     }
 }
 

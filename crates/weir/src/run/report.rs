@@ -162,14 +162,13 @@ pub struct Lateness {
 
 impl SteeringReport {
     pub(super) fn of(report: &Report<'_>, restarts: u32) -> SteeringReport {
-        let each = |f: fn(&weir_io::port::PortStats) -> u64| report.ports.iter().map(f).collect();
         SteeringReport {
             restarts,
             resyncs: report.resyncs,
-            received: each(|p| p.received),
-            sent: each(|p| p.sent),
-            lost: each(|p| p.lost.dropped + p.lost.ring_full + p.lost.fill_empty),
-            observations_lost: report.observations_lost,
+            received: report.inputs.iter().map(|input| input.received).collect(),
+            sent: report.exits.iter().map(|exit| exit.sent).collect(),
+            lost: report.inputs.iter().map(|input| input.lost).collect(),
+            observations_lost: 0,
             lateness_us: Lateness {
                 p50: report.lateness.quantile(500).as_micros(),
                 p99: report.lateness.quantile(990).as_micros(),
