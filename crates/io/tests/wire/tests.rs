@@ -23,6 +23,7 @@ pub const ALL: &[(&str, fn())] = &[
     ("a_transfer_survives_every_end", a_transfer_survives_every_end),
     ("everybody_around_the_box_is_reached", everybody_around_the_box_is_reached),
     ("nothing_is_sent_twice_when_devices_are_full", nothing_is_sent_twice_when_devices_are_full),
+    ("a_gateway_shapes_uploads_and_downloads", a_gateway_shapes_uploads_and_downloads),
     ("tags_that_hardware_takes_out", tags_that_hardware_takes_out),
     ("interfaces_without_ethernet_headers", interfaces_without_ethernet_headers),
     ("privileges_are_given_up", privileges_are_given_up),
@@ -420,5 +421,30 @@ fn interfaces_without_ethernet_headers() {
         assert_eq!(lab.ask("c", "10.9.6.1", 50), 50);
         ends_well(&lab, &mut bump);
         assert!(lab.stat("from_lan") > 100 && lab.stat("from_wan") > 100, "{:?}", lab.stats());
+    }
+}
+
+/// Uploads and downloads at their rate through whatever the box is, IPv4 and IPv6, with data in the kernel.
+fn a_gateway_shapes_uploads_and_downloads() {
+    for kind in [Kind::Router, Kind::Bridge, Kind::Masquerade] {
+        let lab = Lab::new(kind);
+        let mut gateway = lab.running("gateway");
+        let _server = lab.serve();
+        let mut rates = Vec::new();
+        for to in [SERVER, SERVER6].into_iter().filter(|to| kind != Kind::Masquerade || *to == SERVER) {
+            rates.push(lab.send("c", to, 3000));
+            rates.push(lab.receive("c", to, 3000));
+        }
+        println!(
+            "  {kind:?} {:.2?} Mb/s, {:?}",
+            rates.iter().map(|r| r / 1e6).collect::<Vec<_>>(),
+            lab.stats()
+        );
+        assert_eq!(lab.ask("c", SERVER, 20), 20);
+        for rate in rates {
+            // What the client wrote is not all sent, and what was on its way before the first hold is more.
+            assert!((15e6..30e6).contains(&rate), "{rate}");
+        }
+        ends_well(&lab, &mut gateway);
     }
 }

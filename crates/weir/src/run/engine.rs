@@ -71,7 +71,7 @@ impl Engine for GatewayEngine {
             GatewayReport {
                 schema: crate::result::SCHEMA,
                 wall_s: report.wall.as_secs_f64(),
-                degraded: None,
+                degraded: report.degraded.clone(),
                 gateway: observe::gateway(gateway.stats(), report.cpu),
                 classes,
                 flows,
@@ -97,15 +97,16 @@ fn flow_key(k: &Key) -> FlowKey {
 /// The emulator: two links side by side.
 pub(super) struct EmulatorEngine {
     path: Path,
+    restarts: u32,
     writer: Writer,
 }
 
 impl EmulatorEngine {
-    pub(super) fn new(path: &plan::Path, seed: u64, writer: Writer) -> Self {
+    pub(super) fn new(path: &plan::Path, seed: u64, restarts: u32, writer: Writer) -> Self {
         // Each direction draws its own losses.
         let out = link_config(&path.wan_out, seed);
         let back = link_config(&path.wan_back, seed ^ 0x9E37_79B9_7F4A_7C15);
-        EmulatorEngine { path: Path::new(out, back), writer }
+        EmulatorEngine { path: Path::new(out, back), restarts, writer }
     }
 }
 
@@ -123,15 +124,16 @@ impl Node for EmulatorEngine {
 
 impl Engine for EmulatorEngine {
     fn report(&mut self, report: &Report<'_>) {
-        let path = &self.path;
-        self.writer.write(report, || EmulatorReport {
+        let EmulatorEngine { path, restarts, writer } = self;
+        writer.write(report, || EmulatorReport {
             schema: crate::result::SCHEMA,
             wall_s: report.wall.as_secs_f64(),
             links: vec![
                 observe::link("wan.out", path.out(), report.wall),
                 observe::link("wan.back", path.back(), report.wall),
             ],
-            steering: SteeringReport::of(report, 0),
+            degraded: report.degraded.clone(),
+            steering: SteeringReport::of(report, *restarts),
         });
     }
 }

@@ -59,7 +59,7 @@ pub fn emulator(file: &WanFile, json: Option<Target>) -> Result<(), String> {
             |launch| {
                 let writer = Writer::new(json.clone());
                 say_ready(launch.restarts);
-                let engine = EmulatorEngine::new(&file.path, file.seed, writer);
+                let engine = EmulatorEngine::new(&file.path, file.seed, launch.restarts, writer);
                 launch.run(engine, setup::emulator_driver(&file.driving)).map(drop)
             },
             |_| {},
