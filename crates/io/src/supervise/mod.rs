@@ -44,7 +44,7 @@ pub use watch::Status;
 
 pub use crate::sys::pod::Pod;
 
-use crate::driver::{HookCounters, Programs};
+use crate::driver::HookCounters;
 use crate::sys::clock;
 use crate::sys::epoll::Waiter;
 use crate::sys::link::Monitor;
@@ -111,10 +111,7 @@ impl Supervisor {
 
     /// What the kernel's programs know of flows: empty unless they take ACKs.
     pub fn slots(&self) -> &'static [Slot] {
-        match &self.site.programs {
-            Programs::Acks(acks) => acks.slots(),
-            Programs::All(_) => &[],
-        }
+        self.site.programs.slots()
     }
 
     /// Runs engines until SIGTERM or SIGINT, then restores the host.
@@ -189,6 +186,7 @@ impl Supervisor {
         let (site, count) = (&self.site, self.count);
         let forked = Child::fork(|| {
             let run = || {
+                site.leave_to_parent();
                 let signals = Signals::ends_only()?;
                 let (programs, status) = (&site.programs, &site.status);
                 let launch =
