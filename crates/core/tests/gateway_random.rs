@@ -114,7 +114,6 @@ proptest! {
         let acks: Vec<u32> = sent.iter().map(|s| w.rel(s)).collect();
         let (mut last, mut value) = (0u32, 0u32);
         for (s, &ack) in sent.iter().zip(&acks) {
-            let t = w.tcp(s);
             prop_assert!(ack >= last, "the acknowledgement regressed: {} after {}", ack, last);
             prop_assert!(ack <= top, "acknowledged what the receiver has not");
             let ts = w.options(s).timestamps.unwrap();

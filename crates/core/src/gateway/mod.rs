@@ -140,7 +140,7 @@ impl Gateway {
             outbox: Outbox::new(),
             stats: GatewayStats::default(),
             classes,
-            verdicts: Verdicts::new(),
+            verdicts: Verdicts::new(hooked),
             flushed: 0,
             config,
         };
