@@ -10,6 +10,10 @@
 //! what the sender has: every segment that passes is noted. And what cannot be true changes nothing
 //! ([`Slot::believes`]).
 
+mod frame;
+
+pub use frame::{restamp, set_back};
+
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// Bits of [`Slot::flags`].

@@ -55,6 +55,7 @@ use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
+use weir_core::steer::Slot;
 use weir_core::time::{Duration, Time};
 
 /// How often the beat is looked at.
@@ -106,6 +107,11 @@ impl Supervisor {
     /// What the programs did so far.
     pub fn hooks(&self) -> io::Result<HookCounters> {
         self.site.programs.counters()
+    }
+
+    /// What the kernel's programs know of flows: empty unless they take ACKs.
+    pub fn slots(&self) -> &'static [Slot] {
+        self.site.programs.slots()
     }
 
     /// Runs engines until SIGTERM or SIGINT, then restores the host.
@@ -180,6 +186,7 @@ impl Supervisor {
         let (site, count) = (&self.site, self.count);
         let forked = Child::fork(|| {
             let run = || {
+                site.leave_to_parent();
                 let signals = Signals::ends_only()?;
                 let (programs, status) = (&site.programs, &site.status);
                 let launch =

@@ -7,9 +7,10 @@ use super::{link_config, EmulatorReport, GatewayReport, SteeringReport};
 use crate::{observe, plan};
 use weir_core::flow::{Key, Record};
 use weir_core::frame::Frame;
-use weir_core::gateway::{Config, Gateway};
+use weir_core::gateway::{Config, Gateway, Verdict};
 use weir_core::link::Path;
 use weir_core::node::{Cx, Node, Port, PortSet, Transmit};
+use weir_core::steer::Slot;
 use weir_core::time::Time;
 use weir_io::bpf::{Change, FlowKey};
 use weir_io::driver::{Engine, Report};
@@ -23,9 +24,15 @@ pub(super) struct GatewayEngine {
 }
 
 impl GatewayEngine {
-    pub(super) fn new(config: Config, records: &'static mut [Record], restarts: u32, writer: Writer) -> Self {
+    pub(super) fn new(
+        config: Config,
+        records: &'static mut [Record],
+        slots: &'static [Slot],
+        restarts: u32,
+        writer: Writer,
+    ) -> Self {
         GatewayEngine {
-            gateway: Gateway::with_records(config, records),
+            gateway: Gateway::with_shared(config, records, slots),
             restarts,
             writer,
             meters: Meters::default(),
@@ -55,12 +62,7 @@ impl Engine for GatewayEngine {
     }
     fn verdicts(&mut self, out: &mut Vec<Change>) {
         let room = out.capacity() - out.len();
-        out.extend(
-            self.gateway
-                .verdicts(room)
-                .filter(|v| v.pass)
-                .map(|v| Change::Pass { key: flow_key(&v.ack_key) }),
-        );
+        out.extend(self.gateway.verdicts(room).map(change));
     }
     fn report(&mut self, report: &Report<'_>) {
         let GatewayEngine { gateway, meters, restarts, writer } = self;
@@ -77,6 +79,14 @@ impl Engine for GatewayEngine {
                 steering: SteeringReport::of(report, *restarts),
             }
         });
+    }
+}
+
+fn change(verdict: Verdict) -> Change {
+    match verdict {
+        Verdict::Shape { ack_key, slot, tag } => Change::Install { key: flow_key(&ack_key), slot, tag },
+        Verdict::Forget { ack_key, slot, tag } => Change::Forget { key: flow_key(&ack_key), slot, tag },
+        Verdict::Pass { ack_key } => Change::Pass { key: flow_key(&ack_key) },
     }
 }
 
