@@ -83,6 +83,6 @@ pub fn rescue_ack(r: &Record, buf: &mut [u8; MAX_ACK_LEN]) -> Option<usize> {
     if dead || r.held() > 1 << 30 || r.template.version == 0 {
         return None;
     }
-    let window = crate::ack::window::field_for(r, r.window, r.rx, None);
+    let window = crate::ack::window::field_for(r, r.rx, None);
     Some(write_ack(r, r.rx, window, buf))
 }

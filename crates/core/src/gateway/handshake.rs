@@ -95,10 +95,7 @@ impl Gateway {
             // The window of a SYN is not scaled (RFC 7323 §2.2).
             let r = &mut self.table[i];
             r.window = segment.tcp.window;
-            if r.has(flag::SCALE_KNOWN) {
-                r.edge = segment.tcp.ack.wrapping_add(u32::from(segment.tcp.window));
-                r.flags |= flag::EDGE_KNOWN;
-            }
+            r.right = segment.tcp.ack.wrapping_add(u32::from(segment.tcp.window));
         }
     }
 
@@ -208,7 +205,7 @@ impl Gateway {
         r.epoch = epoch;
         r.flags |= flag::SYNCED;
         r.flags &= !flag::EDGE_KNOWN;
-        (r.rx, r.tx) = (ack, ack);
+        (r.rx, r.tx, r.right) = (ack, ack, ack);
         r.held_acks = 0;
         r.echoes.clear();
         let segment = segment_payload(r);
@@ -228,7 +225,7 @@ impl Record {
         self.held_acks = 0;
         self.echoes.clear();
         self.pace = Pace::default();
-        (self.rx, self.tx, self.seq, self.edge, self.fin) = (0, 0, 0, 0, 0);
+        (self.rx, self.tx, self.seq, self.edge, self.right, self.fin) = (0, 0, 0, 0, 0, 0);
         (self.window, self.window_sent, self.scale, self.ace, self.ace_sent) = (0, 0, 0, 0, 0);
     }
 

@@ -6,7 +6,8 @@
 //!
 //! - `handshake`: what SYN, FIN and RST tell about a flow;
 //! - `path`: what happens to a segment that acknowledges data of a controlled flow;
-//! - `generate`: the ACKs that are made here.
+//! - `generate`: the ACKs that are made here;
+//! - `sizing`: how large a window may be.
 
 mod classify;
 mod config;
@@ -14,13 +15,14 @@ mod generate;
 mod handshake;
 mod outbox;
 mod path;
+mod sizing;
 mod stats;
 
 pub use config::{ClassConfig, Config, Direction, Match, Prefix};
 pub use generate::{rescue_ack, MAX_ACK_LEN};
 pub use stats::{ClassStats, FlowStats, GatewayStats, PassReason};
 
-use crate::ack::{AckControl, Release, Window};
+use crate::ack::AckControl;
 use crate::flow::{flag, Key, Record, Table, Wheel};
 use crate::frame::{Checksum, Frame};
 use crate::node::{Cx, Node, Port, PortSet, Transmit};
@@ -280,19 +282,6 @@ impl Gateway {
             0 => self.config.assumed_rtt,
             ns => Duration::from_nanos(u64::from(ns)),
         }
-    }
-
-    /// The most bytes a flow's window may be, if its class sizes windows and its scale is known.
-    fn window_limit(&self, r: &Record) -> Option<u32> {
-        let ack = self.policy(r);
-        let (Window::Size { standing_delay }, Release::Rate(_)) = (ack.window, ack.release) else {
-            return None;
-        };
-        // Releases are a period apart, so what waits for them is at least two steps.
-        let standing = standing_delay.max(r.pace.period().saturating_mul(2));
-        let bytes = r.pace.rate()?.bytes_in(self.rtt(r) + standing);
-        let mss = u64::from(r.mss.max(1));
-        Some((bytes.div_ceil(mss) * mss).min(1 << 30) as u32)
     }
 }
 

@@ -58,6 +58,7 @@ impl Gateway {
         if segment.has(Flags::SYN) {
             self.table[i].template.learn(bytes, &segment.packet);
             self.on_receiver_syn(cx, i, segment, &options);
+            self.size_syn_ack(cx, i, segment, &frame);
             return self.forward(cx, out, frame);
         }
         if let Some(reason) = untouchable {
@@ -99,7 +100,7 @@ impl Gateway {
         }
         self.table.set_transient(i, false);
         self.run_missed(cx, i);
-        let fate = fate(&self.table[i], segment, options);
+        let fate = fate(&self.table[i], segment, options, self.window_limit(&self.table[i]));
         let before = self.held(i);
         let acked_before = self.table[i].tx;
         // What is held was acknowledged under the old flags, window and timestamps.
@@ -173,7 +174,7 @@ impl Gateway {
         if after(r.rx, segment.tcp.ack) {
             return; // an old segment: its window and flags are history
         }
-        r.window = segment.tcp.window;
+        window::received(r, segment.tcp.ack, segment.tcp.window);
         r.set(flag::ECE, segment.has(Flags::ECE));
         r.ace = u8::from(segment.has(Flags::AE)) << 2
             | u8::from(segment.has(Flags::CWR)) << 1
@@ -279,9 +280,11 @@ impl Gateway {
         let at = Time::from_nanos(r.pace.due);
         let tick = r.pace.tick(&policy, rtt, r.mss, before.bytes);
         self.classes[class].slow_starts += u64::from(tick.entered_slow_start);
-        let to = r.tx.wrapping_add(tick.release);
+        let wanted = r.tx.wrapping_add(tick.release);
+        let to = self.on_grid(i, wanted);
+        self.table[i].pace.refund(wanted.wrapping_sub(to));
         if tick.release > 0 && (busy || !self.generate(cx, i, to, at)) {
-            self.table[i].pace.refund(tick.release);
+            self.table[i].pace.refund(tick.release - wanted.wrapping_sub(to));
         }
         let r = &mut self.table[i];
         if r.held() > 0 {
@@ -375,7 +378,13 @@ impl Gateway {
         let mut rewritten = false;
         if !after(r.tx, ack) {
             r.ace_sent = r.ace;
-            let field = window::advertise(r, ack, limit);
+            // A window that is kept is touched only where the acknowledgement is.
+            let field = if limit.is_none() && ack == segment.tcp.ack {
+                window::forwarded(r, ack, segment.tcp.window);
+                segment.tcp.window
+            } else {
+                window::advertise(r, ack, limit)
+            };
             if field != segment.tcp.window {
                 let bytes = cx.frames.bytes_mut(&frame);
                 wire::set_window(bytes, &segment.packet, field, frame.checksum);
@@ -423,7 +432,7 @@ struct Held {
 }
 
 /// What becomes of an acknowledgement, judged before the record learns from it.
-fn fate(r: &Record, segment: &Segment, options: &TcpOptions) -> Fate {
+fn fate(r: &Record, segment: &Segment, options: &TcpOptions, limit: Option<u32>) -> Fate {
     let t = &segment.tcp;
     let advances = after(t.ack, r.rx);
     let held = r.held() > 0;
@@ -451,20 +460,17 @@ fn fate(r: &Record, segment: &Segment, options: &TcpOptions) -> Fate {
     if advances {
         return Fate::Hold;
     }
-    if !held {
+    let same = t.window == r.window;
+    if !held && (same || limit.is_none()) {
         return Fate::AsItCame;
     }
-    match t.window.cmp(&r.window) {
-        core::cmp::Ordering::Equal => Fate::AfterFlush, // a duplicate
-        core::cmp::Ordering::Less => Fate::Absorb,
-        core::cmp::Ordering::Greater => {
-            let news = window::field_for(r, t.window, r.tx, None) != r.window_sent;
-            if news {
-                Fate::SetBack
-            } else {
-                Fate::Absorb
-            }
-        }
+    if same {
+        return Fate::AfterFlush; // a duplicate
+    }
+    if window::is_news(r, t.window, limit) {
+        Fate::SetBack
+    } else {
+        Fate::Absorb
     }
 }
 
