@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const PROGRAMS: [&str; 4] = ["acks", "all", "steer", "observe"];
+const PROGRAMS: [&str; 2] = ["acks", "all"];
 
 fn main() {
     let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("set by cargo"));

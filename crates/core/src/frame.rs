@@ -2,7 +2,8 @@
 //!
 //! Inline the pool is the UMEM that the kernel and the driver share, and a frame is never copied
 //! between receive and transmit. In virtual time it is ordinary memory and chunks hold headers
-//! only: the payload is just a length. A frame leaves in three ways, and each is counted: it is
+//! only: the payload is just a length. A giant segment lies in several chunks, each linked to the next in a
+//! table beside the pool; it is handed on and given back as a whole. A frame leaves in three ways, and each is counted: it is
 //! transmitted (the driver takes the handle), dropped with a reason, or absorbed (its information
 //! lives on in a flow's record).
 
@@ -111,6 +112,8 @@ pub struct Frames {
     memory: Memory,
     chunk_size: usize,
     free: Vec<u32>,
+    /// The chunk after each one, of frames that lie in several; empty until there is one.
+    links: Vec<u32>,
     reserve: usize,
     chunks: usize,
     growing: bool,
@@ -156,6 +159,7 @@ impl Frames {
             memory,
             chunk_size,
             free: (0..chunks as u32).rev().collect(),
+            links: Vec::new(),
             reserve: reserve.min(chunks),
             chunks,
             growing: false,
@@ -231,6 +235,19 @@ impl Frames {
         true
     }
 
+    /// Gives back what a frame lies in.
+    fn put_frame(&mut self, frame: Frame) {
+        self.put_chunk(frame.chunk);
+        self.put_chain(frame.next);
+    }
+
+    fn put_chain(&mut self, mut next: u32) {
+        while next != NO_CHUNK {
+            self.put_chunk(next);
+            next = self.links[next as usize];
+        }
+    }
+
     /// Gives a chunk back: after its transmission completed, or unused.
     pub fn put_chunk(&mut self, chunk: u32) {
         debug_assert!((chunk as usize) < self.chunks && self.free.len() < self.chunks);
@@ -253,6 +270,35 @@ impl Frames {
             restamp: false,
             received: at,
         }
+    }
+
+    /// The memory of all chunks, one after the other: for a driver that receives into chunks that it has taken.
+    pub fn memory_mut(&mut self) -> &mut [u8] {
+        self.memory.bytes_mut()
+    }
+
+    /// The frame is continued in `chunk` (taken with [`Frames::take_chunk`]), whose first bytes a driver has
+    /// filled, after `last`, the chunk of the frame that was chained last. The whole chain is given back with the
+    /// frame. Every chunk between the first and the last is full.
+    pub fn chain(&mut self, frame: &mut Frame, last: u32, chunk: u32) {
+        assert!((chunk as usize) < self.chunks);
+        if last == frame.chunk {
+            frame.next = chunk;
+        }
+        self.links.resize(self.chunks.max(self.links.len()), NO_CHUNK);
+        (self.links[last as usize], self.links[chunk as usize]) = (chunk, NO_CHUNK);
+    }
+
+    /// All bytes present: those of [`Frames::bytes`], and those of the chunks chained to them.
+    pub fn parts<'a>(&'a self, frame: &Frame) -> impl Iterator<Item = &'a [u8]> {
+        let (mut next, mut left) = (frame.next, frame.len().saturating_sub(frame.head_len()));
+        let chained = core::iter::from_fn(move || {
+            let start = (next != NO_CHUNK && left > 0).then_some(next)? as usize * self.chunk_size;
+            let len = left.min(self.chunk_size);
+            (next, left) = (self.links[next as usize], left - len);
+            Some(&self.memory.bytes()[start..start + len])
+        });
+        core::iter::once(self.bytes(frame)).chain(chained)
     }
 
     /// Receives a copy of `head` as a frame `len` bytes long: for ports without shared memory and
@@ -312,9 +358,10 @@ impl Frames {
         Some(chunk)
     }
 
-    /// The frame cut to its first `len` bytes. Panics if fewer are present.
+    /// The frame cut to its first `len` bytes. Panics if fewer are present in its first chunk.
     pub fn truncate(&mut self, mut frame: Frame, len: usize) -> Frame {
         assert!(len <= frame.head_len());
+        self.put_chain(core::mem::replace(&mut frame.next, NO_CHUNK));
         frame.head = len as u16;
         frame.len = len as u32;
         frame
@@ -324,6 +371,12 @@ impl Frames {
     pub fn bytes(&self, frame: &Frame) -> &[u8] {
         let start = frame.chunk as usize * self.chunk_size + frame.offset();
         &self.memory.bytes()[start..start + frame.head_len()]
+    }
+
+    /// What lies before the frame in its first chunk: a driver may keep there what it knows of the frame.
+    pub fn headroom(&self, frame: &Frame) -> &[u8] {
+        let start = frame.chunk as usize * self.chunk_size;
+        &self.memory.bytes()[start..start + frame.offset()]
     }
 
     /// The bytes present, to be rewritten.
@@ -340,20 +393,20 @@ impl Frames {
     /// The one door for losses.
     pub fn drop(&mut self, frame: Frame, reason: DropReason) {
         self.drops.count(reason);
-        self.put_chunk(frame.chunk);
+        self.put_frame(frame);
     }
 
     /// Ends a frame whose information lives on in a flow's record.
     pub fn absorb(&mut self, frame: Frame) {
         self.absorbed += 1;
-        self.put_chunk(frame.chunk);
+        self.put_frame(frame);
     }
 
     /// Ends a frame that was transmitted by copying it out. A driver that hands the chunk itself to
     /// the device keeps [`Frame::chunk`] and calls [`Frames::put_chunk`] on completion instead.
     pub fn transmitted(&mut self, frame: Frame) {
         self.copied_out += 1;
-        self.put_chunk(frame.chunk);
+        self.put_frame(frame);
     }
 }
 
@@ -407,6 +460,27 @@ mod tests {
         }
         pool.transmitted(frame);
         assert_eq!((pool.made(), pool.exhausted(), pool.ledger().held()), (2, 1, 0));
+    }
+
+    #[test]
+    fn a_giant_segment_lies_in_chained_chunks() {
+        let mut pool = Frames::new(4, 128, 0);
+        let chunks = [(); 3].map(|()| pool.take_chunk().unwrap());
+        for chunk in chunks {
+            let start = chunk as usize * 128;
+            pool.memory_mut()[start..start + 128].fill(chunk as u8);
+        }
+        let mut frame = pool.received(chunks[0], 28, 100, 100 + 128 + 7, Time::ZERO);
+        pool.chain(&mut frame, chunks[0], chunks[1]);
+        pool.chain(&mut frame, chunks[1], chunks[2]);
+        let parts: Vec<(usize, u8)> = pool.parts(&frame).map(|p| (p.len(), p[0])).collect();
+        assert_eq!(parts, [(100, chunks[0] as u8), (128, chunks[1] as u8), (7, chunks[2] as u8)]);
+        pool.transmitted(frame);
+        assert_eq!(pool.free_chunks(), 4);
+        // A chunk that was in a chain starts alone again.
+        let frame = pool.receive_copy(&[1; 60], 60, Time::ZERO).unwrap();
+        assert_eq!(pool.parts(&frame).count(), 1);
+        pool.absorb(frame);
     }
 
     #[test]

@@ -368,8 +368,9 @@ mod tests {
     const HEAD: &str = r#"
         name = "t"
         duration = "4s"
+        path.wan = { rate = "100Mbit", loss = 0.01 }
         gateway.class = [{ name = "ten", ack = { preset = "ack-shaper", flow_rate = "10Mbit" } }]
-        flow = [{ id = "ten", count = 2 }, { id = "other", start = "1s" }]
+        flow = [{ id = "ten", count = 2 }, { id = "other", start = "1s", bytes = "1GB" }]
     "#;
 
     fn plan(expect: &str) -> Plan {
@@ -556,7 +557,7 @@ mod tests {
 
     #[test]
     fn nothing_to_measure_fails() {
-        let missing = check_one("what = 'flow.ten.0.fct_s'\nop = 'at_most'\ntarget = '1000s'");
+        let missing = check_one("what = 'flow.other.0.fct_s'\nop = 'at_most'\ntarget = '1000s'");
         assert_eq!((missing.ok, missing.found), (false, None));
         let unset = check_one(
             "what = 'flow.other.*.goodput_bps'\nop = 'within'\ntarget = 'flow_rate'\ntolerance = '100%'",

@@ -30,14 +30,14 @@ pub fn flow_rate(class: &ClassConfig) -> Option<u64> {
     Some(release.rate.bps())
 }
 
-/// The classes of a gateway, in its order, without the goodput that only receivers know.
+/// The classes of a gateway, in its order, without what only the flows themselves tell: their goodput and what
+/// they are set to.
 pub fn classes(gateway: &Gateway) -> Vec<ClassResult> {
     let stats = gateway.class_stats().iter();
     stats
         .zip(&gateway.config().classes)
         .map(|(s, c)| ClassResult {
             name: c.name.clone(),
-            target_bps: flow_rate(c).unwrap_or(0).saturating_mul(s.flows),
             held_ack_peak_packets: s.held_acks_peak,
             held_ack_peak_bytes: s.held_bytes_peak,
             acks_absorbed: s.acks_absorbed,

@@ -227,8 +227,48 @@ pub struct FlowResult {
     pub loss: Option<f64>,
     /// Round-trip times that the sender measured.
     pub rtt_us: Quantiles,
+    /// Of a flow that goes both ways, the other direction.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub back: Option<Back>,
+    /// Of requests and responses.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exchanges: Option<Exchanges>,
     /// Goodput interval by interval; the last may be shorter.
     pub intervals: Vec<Interval>,
+}
+
+/// The other direction of a flow that goes both ways.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Back {
+    /// Its class in the gateway; empty for none.
+    pub class: String,
+    /// The rate that the gateway is set to for it; absent if it controls none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target_bps: Option<u64>,
+    /// Bytes that the receiving application got.
+    pub bytes: u64,
+    /// `bytes` over the flow's time.
+    pub goodput_bps: f64,
+}
+
+/// Requests that were answered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Exchanges {
+    /// How many.
+    pub count: u64,
+    /// From the first byte of a request written to the last of its response read, in microseconds.
+    pub latency_us: Latency,
+}
+
+/// Three quantiles.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Latency {
+    /// The median.
+    pub p50: u64,
+    /// The 90th percentile.
+    pub p90: u64,
+    /// The 99th percentile.
+    pub p99: u64,
 }
 
 impl FlowResult {
@@ -306,14 +346,10 @@ pub struct Interval {
 pub struct ClassResult {
     /// Its name.
     pub name: String,
-    /// The rate it is set to, all of its flows together; 0 for none.
+    /// The rates that its flows are set to, all together; 0 for none.
     pub target_bps: u64,
-    /// Goodput of its flows together.
+    /// Goodput of its flows, all together.
     pub bps: f64,
-    /// The most data queued in the gateway at any time, in bytes.
-    pub queue_peak_bytes: u64,
-    /// The most data queued in the gateway at any time, in packets.
-    pub queue_peak_packets: u64,
     /// The most ACKs whose progress was held at any time, as packets a queue would have held.
     pub held_ack_peak_packets: u64,
     /// The most bytes acknowledged by receivers and not yet passed on, at any time.
@@ -324,8 +360,19 @@ pub struct ClassResult {
     pub acks_generated: u64,
     /// Segments whose ACK number or window was rewritten.
     pub acks_rewritten: u64,
-    /// Frames of the class that were dropped, by reason.
-    pub drops: Counts,
+}
+
+impl ClassResult {
+    /// With what its flows tell: what they are set to, and their goodput.
+    #[must_use]
+    pub fn with(self, flows: &[FlowResult]) -> ClassResult {
+        let there = flows.iter().map(|f| (f.class.as_str(), f.target_bps, f.goodput_bps));
+        let back = flows.iter().filter_map(|f| f.back.as_ref());
+        let back = back.map(|b| (b.class.as_str(), b.target_bps, b.goodput_bps));
+        let own = || there.clone().chain(back.clone()).filter(|(class, ..)| *class == self.name);
+        let (target_bps, bps) = (own().filter_map(|(_, t, _)| t).sum(), own().map(|(.., bps)| bps).sum());
+        ClassResult { target_bps, bps, ..self }
+    }
 }
 
 /// One direction of a link.

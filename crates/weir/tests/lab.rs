@@ -212,7 +212,7 @@ report() {
     case $1 in
     run) echo '{"gateway": {"cpu_s": 0.5, "user_data_bytes": 0, "frames": {"in": 7, "made": 0, "out": 7,
         "held": 0, "absorbed": 0, "dropped": {}}}, "flows": [{"src": "10.0.0.1:10000",
-        "dst": "10.0.0.2:5000", "class": "all", "pass_reason": "mptcp", "held_bytes": 0, "held_us": 0,
+        "dst": "10.0.0.2:5000", "class": "all", "bytes": 0, "bps": 0, "pass_reason": "mptcp", "held_bytes": 0, "held_us": 0,
         "debt_bytes": 0, "slow_start": false, "rtt_us": 0, "window": 0, "period_us": 0}]}' ;;
     wan) echo '{"links": [{"name": "wan.out", "packets": 42, "bytes": 4200, "utilization": 0.5,
         "queue_us": {"p50": 1, "p99": 2, "max": 3}, "marks": 0, "drops": {"random_loss": 1}}]}' ;;

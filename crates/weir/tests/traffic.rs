@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 use weir::traffic::{
-    monotonic, Amount, Control, FlowReport, FlowSpec, Generator, ProbeSpec, Report, Role, Spec,
+    monotonic, Amount, Control, FlowReport, FlowSpec, Generator, Play, ProbeSpec, Report, Role, Spec,
 };
 use weir_core::time::Duration as Nanos;
 
@@ -22,6 +22,7 @@ fn upload(id: &str, host: u8, client_port: u16, amount: Amount) -> FlowSpec {
         local: at(host, client_port),
         remote: at(host, 5000),
         sends: true,
+        play: Play::OneWay,
         start_ns: 20 * MS,
         amount,
         cc: None,
@@ -67,6 +68,37 @@ fn play_both(clients: Spec, servers: Spec) -> (Report, Report) {
 
 fn no_error(f: &FlowReport) {
     assert_eq!(f.error, None, "{f:?}");
+}
+
+#[test]
+fn both_ways_in_one_connection() {
+    for amount in [Amount::Bytes(3_000_000), Amount::UntilNs(200 * MS)] {
+        let flow = FlowSpec { play: Play::BothWays, ..upload("both", 9, 20_000, amount) };
+        let (client, server) = play(vec![flow], 5_000);
+        for end in [&client.flows[0], &server.flows[0]] {
+            no_error(end);
+            let (got, sent) = (end.received.as_ref().unwrap(), end.sent.as_ref().unwrap());
+            assert!(got.eof_ns.is_some() && sent.written > 1_000_000, "{end:?}");
+            if amount == Amount::Bytes(3_000_000) {
+                assert_eq!((got.bytes, sent.written), (3_000_000, 3_000_000));
+            }
+        }
+    }
+}
+
+#[test]
+fn requests_are_answered_one_after_the_other() {
+    let exchange = Play::Exchange { request: 200, response: 60_000 };
+    let flow = FlowSpec { play: exchange, ..upload("ask", 10, 20_000, Amount::UntilNs(200 * MS)) };
+    let (client, server) = play(vec![flow], 5_000);
+    [&client, &server].into_iter().for_each(|r| no_error(&r.flows[0]));
+    let seen = client.flows[0].exchanges.unwrap();
+    assert!(seen.count > 20, "{seen:?}");
+    assert_eq!(client.flows[0].received.as_ref().unwrap().bytes, seen.count * 60_000);
+    assert_eq!(server.flows[0].received.as_ref().unwrap().bytes, seen.count * 200);
+    let latency = seen.latency_ns.unwrap();
+    assert!(latency.p50 > 1_000 && latency.p50 <= latency.p90 && latency.p90 <= latency.p99, "{latency:?}");
+    assert_eq!(server.flows[0].exchanges, None);
 }
 
 #[test]

@@ -38,6 +38,11 @@ pub const WAN: Port = Port(1);
 pub const LAN_TAP: Port = Port(2);
 /// Copies of headers of frames that the kernel forwards after they came in on [`WAN`].
 pub const WAN_TAP: Port = Port(3);
+/// Copies of headers, as they were before, of segments that came from [`LAN`] and passed with their ACK field set
+/// back.
+pub const LAN_SET_BACK: Port = Port(4);
+/// The same for segments that came from [`WAN`].
+pub const WAN_SET_BACK: Port = Port(5);
 
 /// Verdicts kept for the steering until it fetches them; a lost one costs a look at one more frame.
 const MAX_VERDICTS: usize = 1024;

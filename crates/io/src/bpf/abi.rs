@@ -44,103 +44,6 @@ fn mapped(addr: IpAddr) -> [u8; 16] {
     }
 }
 
-/// What is done with the frames of a flow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u32)]
-pub enum Verdict {
-    /// They go to the engine.
-    Take = 0,
-    /// They stay in the kernel.
-    Pass = 1,
-}
-
-/// `struct flow_verdict`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(C)]
-pub(crate) struct FlowVerdict {
-    pub verdict: u32,
-    pub generation: u32,
-}
-// SAFETY: integers without padding.
-unsafe impl Pod for FlowVerdict {}
-
-/// Offsets in `struct control`.
-pub(crate) mod control {
-    pub const SIZE: usize = 16;
-    pub const BEAT: usize = 0;
-    pub const GENERATION: usize = 8;
-}
-
-/// `struct steer_config`.
-#[derive(Clone, Copy, Debug)]
-#[repr(C)]
-pub(crate) struct SteerConfig {
-    pub stale: u64,
-    pub mode: u32,
-    pub max_len: u32,
-}
-// SAFETY: integers without padding.
-unsafe impl Pod for SteerConfig {}
-
-/// What a port's steering did with frames (`struct steer_counters`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(C)]
-pub struct SteerCounters {
-    /// To the engine.
-    pub taken: u64,
-    /// To the kernel: the flow's verdict.
-    pub passed_verdict: u64,
-    /// To the kernel: not TCP, a fragment, or cut short.
-    pub passed_other: u64,
-    /// To the kernel: the engine is away.
-    pub passed_stale: u64,
-    /// To the kernel: no socket on the queue.
-    pub passed_unbound: u64,
-    /// To the kernel: longer than a chunk takes.
-    pub passed_long: u64,
-}
-// SAFETY: integers without padding.
-unsafe impl Pod for SteerCounters {}
-
-/// `struct stamp`.
-#[derive(Clone, Copy, Debug)]
-#[repr(C)]
-pub(crate) struct Stamp {
-    pub time: u64,
-    pub magic: u64,
-}
-// SAFETY: integers without padding.
-unsafe impl Pod for Stamp {}
-
-pub(crate) const STAMP_MAGIC: u64 = 0x006d_6174_7372_6965;
-
-/// Bytes of a frame that the observer copies at most.
-pub const OBSERVED_HEAD: usize = 192;
-
-/// `struct observation`.
-#[derive(Clone, Copy, Debug)]
-#[repr(C)]
-pub(crate) struct Observation {
-    pub time: u64,
-    pub len: u32,
-    pub head_len: u32,
-    pub head: [u8; OBSERVED_HEAD],
-}
-// SAFETY: integers without padding.
-unsafe impl Pod for Observation {}
-
-/// What an observer did (`struct observe_counters`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(C)]
-pub struct ObserveCounters {
-    /// Headers copied.
-    pub observed: u64,
-    /// Not copied: the ring was full.
-    pub lost: u64,
-}
-// SAFETY: integers without padding.
-unsafe impl Pod for ObserveCounters {}
-
 /// What the gateway has said of a flow (`struct flow`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
@@ -183,6 +86,11 @@ impl Budget {
     /// `rate` a second, `burst` at once; neither is 0.
     pub const fn new(rate: u32, burst: u32) -> Budget {
         let interval = 1_000_000_000 / rate as u64;
+        Budget::every(interval, burst)
+    }
+
+    /// One every `interval` nanoseconds, `burst` at once.
+    pub const fn every(interval: u64, burst: u32) -> Budget {
         Budget { interval, burst: interval * burst as u64 }
     }
 }
@@ -295,10 +203,7 @@ pub(crate) const SEGMENT_BYTES: usize = 20;
 /// Length of a record: eight bytes are its alignment.
 pub(crate) const SEGMENT_SIZE: usize = (SEGMENT_BYTES + SEGMENT_HEAD).next_multiple_of(8);
 
-const _: () = assert!(size_of::<FlowKey>() == 40 && size_of::<FlowVerdict>() == 8);
-const _: () = assert!(size_of::<SteerConfig>() == 16 && size_of::<SteerCounters>() == 48);
-const _: () = assert!(size_of::<Stamp>() == 16 && size_of::<Observation>() == 208);
-const _: () = assert!(size_of::<ObserveCounters>() == 16);
+const _: () = assert!(size_of::<FlowKey>() == 40);
 const _: () =
     assert!(size_of::<Flow>() == 8 && size_of::<AcksConfig>() == 80 && size_of::<AllConfig>() == 16);
 const _: () = assert!(size_of::<AcksCounters>() == 120 && size_of::<AllCounters>() == 40);

@@ -134,10 +134,15 @@ pub struct Acks {
 impl Acks {
     /// Loads the programs. What the kernel lacks is named with the version that brought it.
     pub fn load(options: &AcksOptions) -> io::Result<Acks> {
-        Acks::load_with(options, options.config())
+        Acks::load_with(options, options.config(), None)
     }
 
-    pub(super) fn load_with(options: &AcksOptions, config: AcksConfig) -> io::Result<Acks> {
+    /// As [`Acks::load`] with other knobs, on the maps of `other` if there is one.
+    pub(super) fn load_with(
+        options: &AcksOptions,
+        config: AcksConfig,
+        other: Option<&Acks>,
+    ) -> io::Result<Acks> {
         features::require()?;
         let mut open = open("acks", &ACKS.0)?;
         for mut map in open.maps_mut() {
@@ -152,6 +157,10 @@ impl Acks {
                 _ => Ok(()),
             };
             result.map_err(|e| failed(&name, &e))?;
+            if let Some(other) = other.filter(|_| !name.contains('.')) {
+                let theirs = self::map(&other.object, &name)?;
+                map.reuse_fd(theirs.as_fd()).map_err(|e| failed(&name, &e))?;
+            }
         }
         let object = open.load().map_err(|e| features::refused("the steering of ACKs", &e))?;
         let slots = slots(&map(&object, "slots")?)?;
@@ -254,6 +263,12 @@ impl Acks {
     #[cfg(test)]
     pub(super) fn object(&self) -> &Object {
         &self.object
+    }
+
+    /// Knobs for test runs, which have no packet sockets: every frame is from one with `role`.
+    #[cfg(test)]
+    pub(super) fn assuming(&self, options: &AcksOptions, role: u32) -> AcksConfig {
+        AcksConfig { assume: 1, role: role as u8, ..options.config() }
     }
 }
 

@@ -5,25 +5,6 @@ use libbpf_rs::libbpf_sys as sys;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
-/// Where an XDP program runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum XdpMode {
-    /// In the driver.
-    Native,
-    /// In the stack, after the driver has made a buffer: any driver can.
-    Skb,
-}
-
-impl XdpMode {
-    /// The name used in logs.
-    pub const fn name(self) -> &'static str {
-        match self {
-            XdpMode::Native => "native",
-            XdpMode::Skb => "skb",
-        }
-    }
-}
-
 /// A side of an interface where tc programs run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hook {
@@ -59,14 +40,6 @@ enum Held {
     Filter { ifindex: u32, hook: Hook, owner: u32 },
 }
 
-pub(super) fn xdp(program: BorrowedFd<'_>, ifindex: u32, mode: XdpMode) -> io::Result<Attached> {
-    let flags = match mode {
-        XdpMode::Native => sys::XDP_FLAGS_DRV_MODE,
-        XdpMode::Skb => sys::XDP_FLAGS_SKB_MODE,
-    };
-    link(program.as_raw_fd(), ifindex, sys::BPF_XDP, flags).map(|fd| Attached(vec![Held::Link(fd)]))
-}
-
 /// tcx (Linux 6.6), or a classifier where there is none.
 pub(super) fn tc(program: BorrowedFd<'_>, ifindex: u32, hook: Hook) -> io::Result<Attached> {
     let kind = match hook {
@@ -96,7 +69,7 @@ fn link(program: RawFd, ifindex: u32, kind: sys::bpf_attach_type, flags: u32) ->
 const FILTER_HANDLE: u32 = 1;
 const FILTER_PRIORITY: u32 = 0x7765;
 /// How the names of its programs begin.
-const FILTER_NAMES: [&[u8]; 3] = [b"acks_", b"all_", b"observe"];
+const FILTER_NAMES: [&[u8]; 2] = [b"acks_", b"all_"];
 
 fn point(ifindex: u32, hook: Hook) -> sys::bpf_tc_hook {
     // SAFETY: zero is a valid value of this structure of integers.

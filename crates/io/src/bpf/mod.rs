@@ -1,8 +1,8 @@
 //! The BPF programs: loading, attaching, and what is shared with them.
 //!
-//! [`Shared`] holds the maps of one engine: its heartbeat and the verdicts. Each port that is
-//! steered has a [`Steering`] of its own, each port that is observed an [`Observer`]. Programs are
-//! attached as links: they come off when the last process that holds them ends, however it ends.
+//! [`Acks`] takes the ACKs of controlled flows and sets back the ACK fields of their data; [`All`] takes every
+//! frame. Programs are attached as links: they come off when the last process that holds them ends, however it
+//! ends (classifiers, before Linux 6.6, are taken off).
 
 mod abi;
 mod acks;
@@ -12,61 +12,23 @@ mod all;
 mod attach;
 mod features;
 mod hooks;
-mod ring;
 mod segments;
-#[cfg(test)]
-mod tests;
 
-pub use abi::{
-    role, AcksCounters, AllCounters, Budget, FlowKey, ObserveCounters, SteerCounters, Verdict, OBSERVED_HEAD,
-    SEGMENT_HEAD,
-};
+pub use abi::{role, AcksCounters, AllCounters, Budget, FlowKey, SEGMENT_HEAD};
 pub use acks::{Acks, AcksOptions, Change};
 pub use all::All;
-pub use attach::{remove_filters, Attached, Hook, XdpMode};
+pub use attach::{remove_filters, Attached, Hook};
 pub use features::{missing, Missing};
 pub use hooks::Hooks;
 pub use segments::{Fate, Segment, Segments};
 
-use crate::sys::mmap::Mapping;
-use crate::sys::pod::{self, bytes_of, Pod};
-use abi::{control, FlowVerdict, SteerConfig};
-use libbpf_rs::libbpf_sys::bpf_map_create_opts;
-use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, Object, ObjectBuilder, OpenObject, ProgramMut};
-use ring::ObservationRing;
+use crate::sys::pod::{self, Pod};
+use libbpf_rs::{MapCore, MapFlags, MapHandle, Object, ObjectBuilder, OpenObject, ProgramMut};
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::atomic::Ordering;
-use weir_core::time::{Duration, Time};
-
-pub(crate) use abi::{Observation, Stamp, STAMP_MAGIC};
 
 /// libbpf reads the objects in place and wants them aligned.
 #[repr(C, align(8))]
 struct Aligned<B: ?Sized>(B);
-
-static STEER: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/steer.bpf.o")));
-static OBSERVE: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/observe.bpf.o")));
-
-/// Which frames a steered port gives to the engine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Steer {
-    /// Every frame.
-    Full,
-    /// TCP frames of flows without the verdict to pass.
-    Acks,
-}
-
-/// Knobs of the steering.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SteerOptions {
-    /// Which frames it takes.
-    pub steer: Steer,
-    /// Without a heartbeat for so long, frames pass.
-    pub stale: Duration,
-    /// Longest frame that is taken.
-    pub max_len: u32,
-}
 
 /// Fails with what libbpf says, in one line.
 fn failed(what: &str, error: &libbpf_rs::Error) -> io::Error {
@@ -98,10 +60,6 @@ fn map(object: &Object, name: &str) -> io::Result<MapHandle> {
     MapHandle::try_from(&map).map_err(|e| failed(name, &e))
 }
 
-fn program(object: &Object) -> ProgramMut<'_> {
-    object.progs_mut().next().expect("the object has one program")
-}
-
 /// The program called `name`.
 fn named<'a>(object: &'a Object, name: &str) -> ProgramMut<'a> {
     object.progs_mut().find(|p| p.name() == name).expect("the object has this program")
@@ -118,148 +76,4 @@ fn sum<T: Pod>(map: &MapHandle) -> io::Result<T> {
     }
     let bytes: Vec<u8> = total.iter().flat_map(|w| w.to_ne_bytes()).collect();
     Ok(pod::read(&bytes).expect("as long as the counters"))
-}
-
-/// The maps that all programs of one engine share.
-#[derive(Debug)]
-pub struct Shared {
-    control: MapHandle,
-    verdicts: MapHandle,
-    page: Mapping,
-}
-
-impl Shared {
-    /// Makes the maps, with room for `flows` verdicts.
-    pub fn new(flows: u32) -> io::Result<Shared> {
-        let options = |map_flags| bpf_map_create_opts {
-            sz: size_of::<bpf_map_create_opts>() as _,
-            map_flags,
-            ..bpf_map_create_opts::default()
-        };
-        let mapped = options(libbpf_rs::libbpf_sys::BPF_F_MMAPABLE);
-        let control = MapHandle::create(MapType::Array, Some("control"), 4, control::SIZE as u32, 1, &mapped);
-        let control = control.map_err(|e| failed("cannot make the heartbeat's map", &e))?;
-        let (key, value) = (size_of::<FlowKey>() as u32, size_of::<FlowVerdict>() as u32);
-        let verdicts = MapHandle::create(MapType::LruHash, Some("verdicts"), key, value, flows, &options(0));
-        let verdicts = verdicts.map_err(|e| failed("cannot make the verdicts' map", &e))?;
-        let page = Mapping::of_fd(control.as_fd(), control::SIZE, 0, true)?;
-        Ok(Shared { control, verdicts, page })
-    }
-
-    /// Says that the engine is alive; [`Time::ZERO`] says that it is not.
-    pub fn beat(&self, now: Time) {
-        self.page.atomic_u64(control::BEAT).store(now.as_nanos(), Ordering::Release);
-    }
-
-    /// The last beat.
-    pub fn last_beat(&self) -> Time {
-        Time::from_nanos(self.page.atomic_u64(control::BEAT).load(Ordering::Acquire))
-    }
-
-    /// Makes all verdicts given so far misses: the configuration changed.
-    pub fn next_generation(&self) {
-        self.page.atomic_u32(control::GENERATION).fetch_add(1, Ordering::AcqRel);
-    }
-
-    /// Says what is done with the frames of a flow.
-    pub fn set_verdict(&self, key: &FlowKey, verdict: Verdict) -> io::Result<()> {
-        let generation = self.page.atomic_u32(control::GENERATION).load(Ordering::Acquire);
-        let value = FlowVerdict { verdict: verdict as u32, generation };
-        let result = self.verdicts.update(bytes_of(key), bytes_of(&value), MapFlags::ANY);
-        result.map_err(|e| failed("cannot write a verdict", &e))
-    }
-}
-
-/// The steering of one port: a loaded XDP program, attached by [`Steering::attach`].
-#[derive(Debug)]
-pub struct Steering {
-    object: Object,
-    sockets: MapHandle,
-    counters: MapHandle,
-}
-
-impl Steering {
-    /// Loads the program.
-    pub fn load(shared: &Shared, options: SteerOptions) -> io::Result<Steering> {
-        let mut open = open("steer", &STEER.0)?;
-        let config = SteerConfig {
-            stale: options.stale.as_nanos(),
-            mode: options.steer as u32,
-            max_len: options.max_len,
-        };
-        for mut map in open.maps_mut() {
-            let name = map.name().to_string_lossy().into_owned();
-            let result = match name.as_str() {
-                "control" => map.reuse_fd(shared.control.as_fd()),
-                "verdicts" => map.reuse_fd(shared.verdicts.as_fd()),
-                // The knobs are all of the program's constants.
-                _ if name.ends_with(".rodata") => map.set_initial_value(bytes_of(&config)),
-                _ => Ok(()),
-            };
-            result.map_err(|e| failed(&name, &e))?;
-        }
-        let object = open.load().map_err(|e| failed("the kernel refuses the steering program", &e))?;
-        let (sockets, counters) = (map(&object, "sockets")?, map(&object, "counters")?);
-        Ok(Steering { object, sockets, counters })
-    }
-
-    /// Attaches the program to an interface.
-    pub fn attach(&self, ifindex: u32, mode: XdpMode) -> io::Result<Attached> {
-        attach::xdp(program(&self.object).as_fd(), ifindex, mode)
-    }
-
-    /// Gives the frames of a queue to a socket, until the socket is closed.
-    pub fn set_socket(&self, queue: u32, socket: BorrowedFd<'_>) -> io::Result<()> {
-        use std::os::fd::AsRawFd;
-        let (key, value) = (queue.to_ne_bytes(), socket.as_raw_fd().to_ne_bytes());
-        let result = self.sockets.update(&key, &value, MapFlags::ANY);
-        result.map_err(|e| failed(&format!("cannot steer queue {queue}"), &e))
-    }
-
-    /// What it did so far.
-    pub fn counters(&self) -> io::Result<SteerCounters> {
-        sum(&self.counters)
-    }
-}
-
-/// The observer of one port: a loaded tc program, attached by [`Observer::attach`].
-#[derive(Debug)]
-pub struct Observer {
-    object: Object,
-    fd: MapHandle,
-    counters: MapHandle,
-    ring: ObservationRing,
-}
-
-impl Observer {
-    /// Loads the program.
-    pub fn load() -> io::Result<Observer> {
-        let object = open("observe", &OBSERVE.0)?.load();
-        let object = object.map_err(|e| failed("the kernel refuses the observing program", &e))?;
-        let (fd, counters) = (map(&object, "ring")?, map(&object, "counters")?);
-        let ring = ObservationRing::map(fd.as_fd(), fd.max_entries() as usize)?;
-        Ok(Observer { object, fd, counters, ring })
-    }
-
-    /// Attaches the program to what comes in on an interface.
-    pub fn attach(&self, ifindex: u32) -> io::Result<Attached> {
-        attach::tc(program(&self.object).as_fd(), ifindex, Hook::Ingress)
-    }
-
-    /// What it did so far.
-    pub fn counters(&self) -> io::Result<ObserveCounters> {
-        sum(&self.counters)
-    }
-
-    /// The oldest header that it copied.
-    pub(crate) fn next(&mut self) -> Option<Observation> {
-        self.ring.pop()
-    }
-}
-
-impl AsFd for Observer {
-    /// Readable when there are observations.
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.fd.as_fd()
-    }
 }

@@ -1,28 +1,37 @@
 //! The loop that runs a node in real time.
 //!
-//! Each round takes what has arrived on all ports, orders it by stamp, and hands it to the node
-//! with every missed deadline stepped in between, so that the node sees the same calls as in
-//! virtual time; then it sleeps until shortly before the next deadline. A heartbeat in every round
-//! tells the XDP programs that frames are wanted.
+//! Each round takes what has arrived, orders it by stamp, and hands it to the node with every missed deadline
+//! stepped in between, so that the node sees the same calls as in virtual time; then it sleeps until shortly
+//! before the next deadline ([`Spin`]). A heartbeat in every round tells the programs in the kernel that
+//! frames are wanted.
 //!
 //! A driver is one thread with one node. It never waits for a lock, and the only memory it takes
 //! after the start is for inboxes that grow to their limit.
 
+mod kernel;
 mod lateness;
 mod pace;
+mod report;
 mod step;
+mod verdicts;
 
+pub use kernel::{HookCounters, Programs};
 pub use lateness::Lateness;
+pub use pace::Spin;
+pub use report::Report;
 pub use step::{Egress, Stepper};
 
-use crate::bpf::{FlowKey, ObserveCounters, Observer, Shared, SteerCounters, Steering, Verdict};
-use crate::port::{Port, PortStats};
+use crate::bpf::Change;
+use crate::port::{Exit, Input};
+use crate::supervise::{Launch, Status};
 use crate::sys::epoll::{Ready, Waiter};
 use crate::sys::{clock, process, sched};
 use pace::{Next, Pace};
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::AsFd;
+use verdicts::Verdicts;
 use weir_core::frame::{Frame, Frames};
+use weir_core::gateway::{LAN, WAN};
 use weir_core::node::{self, Cx, Node, PortSet, Transmit};
 use weir_core::stats::DropReason;
 use weir_core::time::{Duration, Time};
@@ -34,9 +43,9 @@ pub trait Engine: Node {
     /// The engine ends: what must not die with it is due now, and is taken by `poll_transmit`
     /// after this call.
     fn stop(&mut self, _cx: &mut Cx<'_>) {}
-    /// Verdicts decided since the last call, at most as many as `out` has capacity for.
-    fn verdicts(&mut self, _out: &mut Vec<(FlowKey, Verdict)>) {}
-    /// Changes when verdicts given so far no longer hold.
+    /// What the kernel is to be told of flows, in order, at most as much as `out` has capacity for.
+    fn verdicts(&mut self, _out: &mut Vec<Change>) {}
+    /// Changes when it is no longer known which flows pass.
     fn generation(&self) -> u32 {
         0
     }
@@ -48,12 +57,14 @@ pub trait Engine: Node {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DriverConfig {
     /// How long before a deadline it stops sleeping.
-    pub spin: Duration,
+    pub spin: Spin,
+    /// How long segments that come by the ring may wait there while it sleeps.
+    pub batch_delay: Duration,
     /// SCHED_FIFO priority, if permitted; `None` for the ordinary scheduler.
     pub priority: Option<u8>,
     /// CPU to stay on.
     pub cpu: Option<usize>,
-    /// Frames taken from a queue in one round.
+    /// Frames taken from a packet socket in one round.
     pub batch: usize,
     /// How often [`Engine::report`] is called.
     pub report_every: Duration,
@@ -62,7 +73,8 @@ pub struct DriverConfig {
 impl Default for DriverConfig {
     fn default() -> DriverConfig {
         DriverConfig {
-            spin: Duration::from_micros(40),
+            spin: Spin::Adaptive,
+            batch_delay: Duration::from_micros(200),
             priority: Some(40),
             cpu: None,
             batch: 64,
@@ -71,229 +83,10 @@ impl Default for DriverConfig {
     }
 }
 
-/// The state of a driver, for statistics.
-#[derive(Debug)]
-pub struct Report<'a> {
-    /// The time.
-    pub now: Time,
-    /// The engine has ended: there will be no other.
-    pub last: bool,
-    /// Since the driver started.
-    pub wall: Duration,
-    /// CPU time that its thread has used.
-    pub cpu: Duration,
-    /// Rounds so far.
-    pub rounds: u64,
-    /// Times it had been away so long that frames went past it.
-    pub resyncs: u64,
-    /// Observed headers for which there was no chunk.
-    pub observations_lost: u64,
-    /// How late frames left.
-    pub lateness: &'a Lateness,
-    /// Its ports, in order.
-    pub ports: Vec<PortStats>,
-    /// What the steering of each port did; `None` for a port without.
-    pub steering: Vec<Option<SteerCounters>>,
-    /// What the observers did, in the order of their taps.
-    pub observers: Vec<ObserveCounters>,
-    /// Frames dropped by all, with reasons.
-    pub drops: weir_core::stats::Drops,
-    /// Chunks free in the pool.
-    pub free_chunks: usize,
-}
-
-/// An observer, and the node's port that its copies are handed to.
-#[derive(Debug)]
-pub struct Tap<'a> {
-    /// [`weir_core::gateway::LAN_TAP`] or [`weir_core::gateway::WAN_TAP`].
-    pub port: node::Port,
-    /// Where the headers come from.
-    pub observer: &'a mut Observer,
-}
-
-/// What the driver shares with the programs in the kernel.
-#[derive(Debug)]
-pub struct Kernel<'a> {
-    /// Heartbeat and verdicts.
-    pub shared: &'a Shared,
-    /// The steering of each port, for its counters.
-    pub steering: Vec<Option<&'a Steering>>,
-    /// Observers of ports whose data stays in the kernel.
-    pub taps: Vec<Tap<'a>>,
-}
-
-/// After so long without a beat, the engine acts as if frames had gone past it. The XDP program's
-/// own limit is 50 ms.
-const AWAY: Duration = Duration::from_millis(40);
-/// Observations taken in one round.
-const OBSERVATIONS: usize = 256;
-/// Verdicts written in one round.
-const VERDICTS: usize = 64;
-/// Frames handed over before the device is asked to send.
-const FLUSH: usize = 32;
-/// How often a port that is down, and the descriptors of a busy loop, are looked at.
-const HOUSEKEEPING: Duration = Duration::from_millis(2);
-/// How long the end may take to send what is due.
-const LAST_FRAMES: Duration = Duration::from_millis(200);
-
-const STOP: u64 = 1 << 32;
-const TAP: u64 = 1 << 33;
-
-/// Runs an engine over ports. The node's port `n` is the `n`th of them.
-pub struct Driver<'a, E> {
-    engine: E,
-    frames: Frames,
-    out: Out,
-    kernel: Kernel<'a>,
-    stepper: Stepper,
-    waiter: Waiter,
-    config: DriverConfig,
-    inbox: Vec<(Time, node::Port, Frame)>,
-    batch: Vec<Frame>,
-    verdicts: Vec<(FlowKey, Verdict)>,
-    started: Time,
-    generation: u32,
-    last_beat: Time,
-    next_housekeeping: Time,
-    next_report: Time,
-    rounds: u64,
-    resyncs: u64,
-    observations_lost: u64,
-}
-
-/// The ports as the node's way out.
-struct Out {
-    ports: Vec<Port>,
-    /// Room of each port when last asked, less what was sent since.
-    room: Vec<usize>,
-    unflushed: usize,
-    /// A device was full at the last flush.
-    unsent: bool,
-    lateness: Lateness,
-    error: Option<io::Error>,
-}
-
-impl Out {
-    fn flush(&mut self, frames: &mut Frames) {
-        (self.unflushed, self.unsent) = (0, false);
-        for (port, room) in self.ports.iter_mut().zip(&mut self.room) {
-            match port.flush(frames) {
-                Ok(unsent) => self.unsent |= unsent,
-                Err(error) => drop(self.error.get_or_insert(error)),
-            }
-            *room = port.room();
-        }
-    }
-}
-
-impl Egress for Out {
-    fn writable(&mut self) -> PortSet {
-        let mut set = PortSet::NONE;
-        for (room, number) in self.room.iter().zip(0..) {
-            if *room > 0 {
-                set = set.with(node::Port(number));
-            }
-        }
-        set
-    }
-
-    fn send(&mut self, frames: &mut Frames, transmit: Transmit) {
-        let number = transmit.port.0 as usize;
-        let Some(port) = self.ports.get_mut(number) else {
-            return frames.drop(transmit.frame, DropReason::NotWired);
-        };
-        self.lateness.add(clock::now().since(transmit.at));
-        port.transmit(frames, transmit.frame);
-        self.room[number] = self.room[number].saturating_sub(1);
-        self.unflushed += 1;
-        if self.unflushed == FLUSH {
-            self.flush(frames);
-        }
-    }
-}
-
-impl<'a, E: Engine> Driver<'a, E> {
-    /// A driver of `engine` over `ports`, whose chunks are those of `frames`.
-    pub fn new(
-        ports: Vec<Port>,
-        kernel: Kernel<'a>,
-        frames: Frames,
-        engine: E,
-        config: DriverConfig,
-    ) -> io::Result<Driver<'a, E>> {
-        let waiter = Waiter::new()?;
-        for (port, number) in ports.iter().zip(0..) {
-            for descriptor in port.descriptors() {
-                waiter.add(descriptor, number)?;
-            }
-        }
-        for (tap, number) in kernel.taps.iter().zip(TAP..) {
-            waiter.add(tap.observer.as_fd(), number)?;
-        }
-        let room = vec![0; ports.len()];
-        let lateness = Lateness::default();
-        let out = Out { ports, room, unflushed: 0, unsent: false, lateness, error: None };
-        let now = clock::now();
-        Ok(Driver {
-            engine,
-            frames,
-            out,
-            kernel,
-            stepper: Stepper::default(),
-            waiter,
-            config,
-            inbox: Vec::new(),
-            batch: Vec::new(),
-            verdicts: Vec::with_capacity(VERDICTS),
-            started: now,
-            generation: 0,
-            last_beat: Time::ZERO,
-            next_housekeeping: now,
-            next_report: now,
-            rounds: 0,
-            resyncs: 0,
-            observations_lost: 0,
-        })
-    }
-
-    /// Runs until `stop` is readable. The engine's last frames have left then; the rest of what it
-    /// held is lost. Fails if an interface is gone.
-    pub fn run(mut self, stop: BorrowedFd<'_>) -> io::Result<E> {
-        self.waiter.add(stop, STOP)?;
-        let rests = self.schedule();
-        let mut ready = Vec::new();
-        let mut pace = Pace::new(self.config.spin, rests, clock::now());
-        loop {
-            let now = clock::now();
-            self.round(now)?;
-            let deadline = self.engine.next_deadline(self.out.writable());
-            let next = pace.next(clock::now(), deadline, self.out.unsent || self.waits());
-            match next {
-                Next::Sleep(until) => {
-                    let from = clock::now();
-                    self.waiter.wait(until, &mut ready)?;
-                    pace.awake(from, clock::now());
-                }
-                Next::Rest(until) => {
-                    let from = clock::now();
-                    clock::sleep_until(until);
-                    pace.awake(from, clock::now());
-                    self.waiter.look(&mut ready)?;
-                }
-                Next::Run if now < self.next_housekeeping => continue,
-                Next::Run => self.waiter.look(&mut ready)?,
-            }
-            if self.attend(now, &ready)? {
-                break;
-            }
-        }
-        self.finish()?;
-        Ok(self.engine)
-    }
-
-    /// Sets the thread up; true if it runs ahead of all ordinary ones. Nothing here is needed to
+impl DriverConfig {
+    /// Sets this thread up; true if it runs ahead of all ordinary ones. Nothing here is needed to
     /// work, only to work on time: what is refused is said.
-    fn schedule(&self) -> bool {
+    pub(crate) fn prepare_thread(&self) -> bool {
         let say = |what: &str, result: io::Result<()>| match result {
             Ok(()) => true,
             Err(error) => {
@@ -303,19 +96,181 @@ impl<'a, E: Engine> Driver<'a, E> {
         };
         say("timer slack", sched::no_timer_slack());
         say("locking memory", process::lock_memory());
-        if let Some(cpu) = self.config.cpu {
+        if let Some(cpu) = self.cpu {
             say("CPU affinity", sched::pin(cpu));
         }
-        self.config.priority.is_some_and(|priority| say("SCHED_FIFO", sched::fifo(priority)))
+        self.priority.is_some_and(|priority| say("SCHED_FIFO", sched::fifo(priority)))
+    }
+}
+
+/// After so long without a beat, the engine acts as if frames had gone past it. The limit of the programs in the
+/// kernel is 50 ms.
+const AWAY: Duration = Duration::from_millis(40);
+/// Frames handed over before the kernel is asked to send.
+const FLUSH: usize = 64;
+/// How often the descriptors of a busy loop are looked at.
+const HOUSEKEEPING: Duration = Duration::from_millis(2);
+/// How long the end may take to send what is due.
+const LAST_FRAMES: Duration = Duration::from_secs(2);
+
+const STOP: u64 = 1 << 32;
+
+/// Runs an engine. The node's ports are those of [`weir_core::gateway`].
+pub struct Driver<'a, E> {
+    engine: E,
+    frames: Frames,
+    inputs: Vec<Input>,
+    out: Out,
+    programs: &'a Programs,
+    status: &'a Status,
+    stepper: Stepper,
+    waiter: Waiter,
+    pace: Pace,
+    config: DriverConfig,
+    inbox: Vec<(Time, node::Port, Frame)>,
+    verdicts: Verdicts,
+    started: Time,
+    last_beat: Time,
+    next_housekeeping: Time,
+    next_report: Time,
+    rounds: u64,
+    resyncs: u64,
+}
+
+/// The exits as the node's way out: LAN, WAN.
+struct Out {
+    exits: [Exit; 2],
+    unflushed: usize,
+    lateness: Lateness,
+}
+
+impl Out {
+    /// Sends what was handed over. True if something has to wait.
+    fn flush(&mut self, frames: &mut Frames) -> bool {
+        self.unflushed = 0;
+        let mut waits = false;
+        for exit in &mut self.exits {
+            waits |= exit.flush(frames);
+        }
+        waits
+    }
+    fn waiting(&self) -> usize {
+        self.exits.iter().map(Exit::waiting).sum()
+    }
+}
+
+impl Egress for Out {
+    fn writable(&mut self) -> PortSet {
+        let mut set = PortSet::NONE;
+        for (exit, port) in self.exits.iter().zip([LAN, WAN]) {
+            if exit.takes() {
+                set = set.with(port);
+            }
+        }
+        set
     }
 
-    /// Does a frame that is due wait for a port?
-    fn waits(&self) -> bool {
-        self.engine.next_deadline(PortSet::ALL).is_some_and(|due| due <= self.stepper.last())
+    fn send(&mut self, frames: &mut Frames, transmit: Transmit) {
+        let Some(exit) = self.exits.get_mut(transmit.port.0 as usize) else {
+            return frames.drop(transmit.frame, DropReason::NotWired);
+        };
+        self.lateness.add(clock::now().since(transmit.at));
+        exit.push(frames, transmit.frame);
+        self.unflushed += 1;
+        if self.unflushed == FLUSH {
+            self.flush(frames);
+        }
+    }
+}
+
+impl<'a, E: Engine> Driver<'a, E> {
+    /// A driver of `engine`; `rests` if its thread runs ahead of all ordinary ones.
+    pub(crate) fn new(
+        launch: Launch<'a>,
+        engine: E,
+        config: DriverConfig,
+        rests: bool,
+    ) -> io::Result<Driver<'a, E>> {
+        let Launch { frames, inputs, exits, programs, status, stop, .. } = launch;
+        let waiter = Waiter::new()?;
+        for (input, number) in inputs.iter().zip(0..) {
+            waiter.add(input.as_fd(), number)?;
+        }
+        waiter.add(stop, STOP)?;
+        let now = clock::now();
+        let ring = inputs.iter().any(|input| matches!(input, Input::Ring(_)));
+        Ok(Driver {
+            engine,
+            frames,
+            inputs,
+            out: Out { exits, unflushed: 0, lateness: Lateness::default() },
+            programs,
+            status,
+            stepper: Stepper::default(),
+            waiter,
+            pace: Pace::new(config.spin, config.batch_delay, ring, rests, now),
+            config,
+            inbox: Vec::new(),
+            verdicts: Verdicts::new(),
+            started: now,
+            last_beat: Time::ZERO,
+            next_housekeeping: now,
+            next_report: now,
+            rounds: 0,
+            resyncs: 0,
+        })
     }
 
-    /// One round: beat, take, hand in, send.
-    fn round(&mut self, now: Time) -> io::Result<()> {
+    /// Runs until it is told to stop. Fails if some of the engine's last frames could not be sent.
+    pub(crate) fn run(mut self) -> io::Result<E> {
+        let mut ready = Vec::new();
+        loop {
+            let now = clock::now();
+            let waits = self.round(now);
+            let deadline = self.engine.next_deadline(self.out.writable());
+            let from = clock::now();
+            match self.pace.next(from, deadline, waits) {
+                Next::Sleep(until) => self.sleep(from, until, &mut ready)?,
+                Next::Nap(until) => {
+                    clock::sleep_until(until);
+                    self.pace.awake(from, until, true, clock::now());
+                }
+                Next::Run => {}
+            }
+            if now >= self.next_housekeeping {
+                self.next_housekeeping = now + HOUSEKEEPING;
+                self.waiter.look(&mut ready)?;
+            }
+            if ready.drain(..).any(|event| event.token == STOP) {
+                break;
+            }
+            if now >= self.next_report {
+                self.next_report = now + self.config.report_every;
+                self.report(now, false);
+            }
+        }
+        self.finish()?;
+        Ok(self.engine)
+    }
+
+    /// Sleeps until a frame comes, at most until `until`.
+    fn sleep(&mut self, from: Time, until: Time, ready: &mut Vec<Ready>) -> io::Result<()> {
+        let hooks = self.programs.hooks();
+        for input in &self.inputs {
+            if let Input::Ring(ring) = input {
+                if !hooks.sleep(ring) {
+                    return Ok(());
+                }
+            }
+        }
+        self.waiter.wait(until, ready)?;
+        hooks.awake();
+        self.pace.awake(from, until, ready.is_empty(), clock::now());
+        Ok(())
+    }
+
+    /// One round: beat, take, hand in, send. True if something has to wait for a device.
+    fn round(&mut self, now: Time) -> bool {
         self.rounds += 1;
         self.beat(now);
         self.out.flush(&mut self.frames);
@@ -323,12 +278,9 @@ impl<'a, E: Engine> Driver<'a, E> {
         self.hand_in();
         // Frames may have arrived after `now`; nothing that is due later may leave.
         self.stepper.catch_up(&mut self.engine, &mut self.frames, &mut self.out, now);
-        self.out.flush(&mut self.frames);
-        self.write_verdicts();
-        match self.out.error.take() {
-            Some(error) => Err(error),
-            None => Ok(()),
-        }
+        let waits = self.out.flush(&mut self.frames);
+        self.verdicts.write(&mut self.engine, self.programs);
+        waits
     }
 
     fn beat(&mut self, now: Time) {
@@ -340,30 +292,18 @@ impl<'a, E: Engine> Driver<'a, E> {
             let now = now.max(self.stepper.last());
             self.engine.resync(&mut Cx { now, frames: &mut self.frames });
         }
-        self.kernel.shared.beat(now);
+        self.programs.hooks().beat(now);
     }
 
-    /// Fills the inbox. Receive rings come first: what an observed frame caused then cannot be
-    /// taken without the observation.
+    /// Fills the inbox.
     fn take(&mut self, now: Time) {
-        for (port, number) in self.out.ports.iter_mut().zip(0..) {
-            port.receive(&mut self.frames, self.config.batch, now, &mut self.batch);
-            self.inbox.extend(self.batch.drain(..).map(|f| (f.received, node::Port(number), f)));
-        }
-        let first_observation = self.inbox.len();
-        for tap in &mut self.kernel.taps {
-            for _ in 0..OBSERVATIONS {
-                let Some(seen) = tap.observer.next() else { break };
-                let (at, head) = (Time::from_nanos(seen.time), seen.head_len as usize);
-                let head = &seen.head[..head.min(seen.head.len())];
-                match self.frames.receive_copy(head, seen.len as usize, at) {
-                    Some(frame) => self.inbox.push((at, tap.port, frame)),
-                    None => self.observations_lost += 1,
-                }
+        for input in &mut self.inputs {
+            let count = input.receive(&mut self.frames, self.config.batch, now, &mut self.inbox);
+            if count > 0 && matches!(input, Input::Ring(_)) {
+                self.pace.came(now);
             }
         }
-        // The sort keeps the order of equals: observations first.
-        self.inbox.rotate_left(first_observation);
+        // The sort keeps the order of equals.
         self.inbox.sort_by_key(|(at, _, _)| *at);
     }
 
@@ -371,46 +311,6 @@ impl<'a, E: Engine> Driver<'a, E> {
         for arrival in self.inbox.drain(..) {
             self.stepper.deliver(&mut self.engine, &mut self.frames, &mut self.out, arrival);
         }
-    }
-
-    fn write_verdicts(&mut self) {
-        let generation = self.engine.generation();
-        if generation != self.generation {
-            self.generation = generation;
-            self.kernel.shared.next_generation();
-        }
-        self.engine.verdicts(&mut self.verdicts);
-        for (key, verdict) in self.verdicts.drain(..) {
-            // A verdict that cannot be written leaves a flow with the engine, which is right too.
-            if let Err(error) = self.kernel.shared.set_verdict(&key, verdict) {
-                tracing::debug!("{error}");
-            }
-        }
-    }
-
-    /// Looks at what became ready, and at what is done now and then. True to stop.
-    fn attend(&mut self, now: Time, ready: &[Ready]) -> io::Result<bool> {
-        for event in ready {
-            if event.token == STOP {
-                return Ok(true);
-            }
-            if event.error {
-                if let Some(port) = self.out.ports.get_mut(event.token as usize) {
-                    port.failed(&mut self.frames)?;
-                }
-            }
-        }
-        if now >= self.next_housekeeping {
-            self.next_housekeeping = now + HOUSEKEEPING;
-            for port in &mut self.out.ports {
-                port.check(&mut self.frames)?;
-            }
-        }
-        if now >= self.next_report {
-            self.next_report = now + self.config.report_every;
-            self.report(now, false);
-        }
-        Ok(false)
     }
 
     fn report(&mut self, now: Time, last: bool) {
@@ -421,11 +321,12 @@ impl<'a, E: Engine> Driver<'a, E> {
             cpu: clock::thread_cpu(),
             rounds: self.rounds,
             resyncs: self.resyncs,
-            observations_lost: self.observations_lost,
             lateness: &self.out.lateness,
-            ports: self.out.ports.iter().map(Port::stats).collect(),
-            steering: self.kernel.steering.iter().map(|s| s.and_then(|s| s.counters().ok())).collect(),
-            observers: self.kernel.taps.iter().map(|t| t.observer.counters().unwrap_or_default()).collect(),
+            margin: self.pace.margin(),
+            inputs: self.inputs.iter_mut().filter_map(Input::stats).collect(),
+            exits: [self.out.exits[0].stats(), self.out.exits[1].stats()],
+            hooks: self.programs.counters().ok(),
+            degraded: self.status.degraded(),
             drops: *self.frames.drops(),
             free_chunks: self.frames.free_chunks(),
         };
@@ -435,28 +336,38 @@ impl<'a, E: Engine> Driver<'a, E> {
     /// Frames go to the kernel from here on; what was taken, and what the engine wants to say
     /// before it ends, still leaves.
     fn finish(&mut self) -> io::Result<()> {
-        self.kernel.shared.beat(Time::ZERO);
         let until = clock::now() + LAST_FRAMES;
         let mut stopped = false;
-        loop {
+        let left = loop {
             let now = clock::now();
+            // From now on nothing more is taken.
+            self.programs.hooks().beat(Time::ZERO);
             self.take(now);
             let idle = self.inbox.is_empty();
             self.hand_in();
             self.stepper.catch_up(&mut self.engine, &mut self.frames, &mut self.out, now);
-            self.out.flush(&mut self.frames);
             if idle && !stopped {
                 stopped = true;
                 self.engine.stop(&mut Cx { now: self.stepper.last(), frames: &mut self.frames });
             }
             self.stepper.drain(&mut self.engine, &mut self.frames, &mut self.out);
-            self.out.flush(&mut self.frames);
-            if idle && stopped && !self.waits() || now >= until {
-                break;
+            let waits = self.out.flush(&mut self.frames);
+            self.verdicts.write(&mut self.engine, self.programs);
+            let due = self.engine.next_deadline(PortSet::ALL).is_some_and(|due| due <= now);
+            if idle && stopped && !due && !waits {
+                break 0;
             }
+            if now >= until {
+                break self.out.waiting().max(1);
+            }
+            if waits {
+                clock::sleep_until(now + HOUSEKEEPING);
+            }
+        };
+        self.report(clock::now(), true);
+        match left {
+            0 => Ok(()),
+            left => Err(io::Error::other(format!("{left} frames could not be sent in time"))),
         }
-        let now = clock::now();
-        self.report(now, true);
-        Ok(())
     }
 }

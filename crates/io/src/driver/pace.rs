@@ -1,10 +1,20 @@
 //! When the loop sleeps, spins and rests.
 //!
-//! It sleeps until shortly before the next deadline, because a timer wakes some tens of
-//! microseconds late, and runs round after round for the rest. Under SCHED_FIFO a thread that never
-//! sleeps starves everything else on its CPU, the kernel's own packet processing included, until the
-//! kernel stops it for 50 ms (RT throttling): after two milliseconds without real sleep it rests for a
-//! moment, whatever arrives.
+//! It sleeps until shortly before the next deadline, because a timer wakes late, and runs round after round for the
+//! rest: the margin. How late a timer wakes depends on the machine and on what it does: some ten microseconds
+//! where something runs, two or three milliseconds at the 99th percentile on an idle virtual processor, which its host
+//! has to schedule again. [`Spin::Adaptive`] follows what it measures: whenever a timer wakes the loop later than the
+//! margin, the margin becomes that lateness at once (4 ms at most); each wake-up that comes earlier takes a
+//! 256th of the difference back, and each second without any sleep a 16th of the whole, so that a
+//! loop that spins all the time finds out when that is no longer needed.
+//!
+//! Where segments come by the ring, no segment wakes the loop while some have come lately: it naps for
+//! [`batch_delay`](super::DriverConfig::batch_delay), at most until the next deadline, and looks. When none has come for
+//! some naps, it has itself woken again.
+//!
+//! Under SCHED_FIFO a thread that never sleeps starves everything else on its CPU, the kernel's own packet
+//! processing included, until the kernel stops it for 50 ms (RT throttling): after two milliseconds without real
+//! sleep it rests for a moment, whatever arrives.
 
 use weir_core::time::{Duration, Time};
 
@@ -16,6 +26,67 @@ const LONGEST_BUSY: Duration = Duration::from_millis(2);
 const REST: Duration = Duration::from_micros(100);
 /// A shorter pause than this was none: the others did not get to run.
 const REAL_SLEEP: Duration = Duration::from_micros(20);
+/// Segments have come lately: in this time.
+const LATELY: Duration = Duration::from_millis(2);
+/// Margins of [`Spin::Adaptive`].
+const FIRST_MARGIN: Duration = Duration::from_micros(100);
+const LONGEST_MARGIN: Duration = Duration::from_millis(4);
+const FORGET: u64 = 256;
+const SECOND: Duration = Duration::from_secs(1);
+
+/// How long before a deadline the loop stops sleeping.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spin {
+    /// Not at all: frames leave as late as timers wake.
+    None,
+    /// So long.
+    Fixed(Duration),
+    /// As long as the timers of this machine are late; see the [module documentation](self).
+    Adaptive,
+}
+
+/// The margin before a deadline.
+#[derive(Debug)]
+struct Margin {
+    now: Duration,
+    adapts: bool,
+    /// When it was last measured or shortened.
+    at: Time,
+}
+
+impl Margin {
+    fn new(spin: Spin, now: Time) -> Margin {
+        let (first, adapts) = match spin {
+            Spin::None => (Duration::ZERO, false),
+            Spin::Fixed(margin) => (margin, false),
+            Spin::Adaptive => (FIRST_MARGIN, true),
+        };
+        Margin { now: first, adapts, at: now }
+    }
+
+    /// A timer that was set for `due` woke at `now`.
+    fn woke(&mut self, due: Time, now: Time) {
+        if !self.adapts {
+            return;
+        }
+        let late = now.since(due);
+        self.at = now;
+        self.now = if late > self.now {
+            late.min(LONGEST_MARGIN)
+        } else {
+            let less = (self.now.as_nanos() - late.as_nanos()) / FORGET;
+            Duration::from_nanos(self.now.as_nanos() - less)
+        };
+    }
+
+    /// It is `now`, and nothing was measured.
+    fn pass(&mut self, now: Time) {
+        if self.adapts && now.since(self.at) >= SECOND {
+            self.at = now;
+            self.now = Duration::from_nanos(self.now.as_nanos() / 16 * 15);
+        }
+    }
+}
 
 /// What the loop does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,45 +94,67 @@ pub(super) enum Next {
     /// Sleep until then, or until a frame comes.
     Sleep(Time),
     /// Sleep until then, whatever comes.
-    Rest(Time),
+    Nap(Time),
     /// Run the next round at once.
     Run,
 }
 
 #[derive(Debug)]
 pub(super) struct Pace {
-    spin: Duration,
+    margin: Margin,
+    batch_delay: Duration,
     rests: bool,
     /// Since when it has not slept.
     awake_since: Time,
+    /// When segments came last; `None` if none come by the ring.
+    came: Option<Time>,
 }
 
 impl Pace {
-    /// `rests` says that the thread would starve others.
-    pub fn new(spin: Duration, rests: bool, now: Time) -> Pace {
-        Pace { spin, rests, awake_since: now }
+    /// `ring` says that segments come by the ring, and wake nobody; `rests` that the thread would starve others.
+    pub fn new(spin: Spin, batch_delay: Duration, ring: bool, rests: bool, now: Time) -> Pace {
+        let came = ring.then_some(Time::ZERO);
+        Pace { margin: Margin::new(spin, now), batch_delay, rests, awake_since: now, came }
     }
 
-    /// The loop went to sleep at `from` and is awake again.
-    pub fn awake(&mut self, from: Time, now: Time) {
+    /// The margin now.
+    pub fn margin(&self) -> Duration {
+        self.margin.now
+    }
+
+    /// Segments have come by the ring.
+    pub fn came(&mut self, now: Time) {
+        self.came = Some(now);
+    }
+
+    /// The loop went to sleep at `from`, until `due`, and is awake again; `by_timer` if nothing else woke it.
+    pub fn awake(&mut self, from: Time, due: Time, by_timer: bool, now: Time) {
         if now.since(from) >= REAL_SLEEP {
             self.awake_since = now;
+        }
+        if by_timer && due > from {
+            self.margin.woke(due, now);
         }
     }
 
     /// What to do at `now`, when the node has this deadline next. `waits` says that a device was full, or
     /// that a frame waits for a port.
-    pub fn next(&self, now: Time, deadline: Option<Time>, waits: bool) -> Next {
+    pub fn next(&mut self, now: Time, deadline: Option<Time>, waits: bool) -> Next {
         // Spinning with nobody to yield to is what must not last.
         if self.rests && now.since(self.awake_since) > LONGEST_BUSY {
-            return Next::Rest(now + REST);
+            return Next::Nap(now + REST);
         }
+        self.margin.pass(now);
         let longest = now + LONGEST_SLEEP;
-        match deadline {
-            Some(due) if due.since(now) <= self.spin => Next::Run,
-            _ if waits => Next::Sleep(now + RETRY),
-            None => Next::Sleep(longest),
-            Some(due) => Next::Sleep(due.saturating_sub(self.spin).min(longest)),
+        let until = match deadline {
+            Some(due) if due.since(now) <= self.margin.now => return Next::Run,
+            _ if waits => now + RETRY,
+            None => longest,
+            Some(due) => due.saturating_sub(self.margin.now).min(longest),
+        };
+        match self.came {
+            Some(came) if now.since(came) <= LATELY => Next::Nap(until.min(now + self.batch_delay)),
+            _ => Next::Sleep(until),
         }
     }
 }
@@ -71,36 +164,77 @@ mod tests {
     use super::*;
 
     const US: u64 = 1_000;
+    const FIXED: Spin = Spin::Fixed(Duration::from_micros(40));
 
-    fn next(pace: &Pace, now: u64, deadline: u64) -> Next {
-        pace.next(Time::from_nanos(now), Some(Time::from_nanos(deadline)), false)
+    fn pace(spin: Spin, ring: bool, rests: bool) -> Pace {
+        Pace::new(spin, Duration::from_micros(200), ring, rests, Time::ZERO)
+    }
+
+    fn at(ns: u64) -> Time {
+        Time::from_nanos(ns)
+    }
+
+    fn next(pace: &mut Pace, now: u64, deadline: u64) -> Next {
+        pace.next(at(now), Some(at(deadline)), false)
     }
 
     #[test]
     fn sleeps_until_the_margin_and_spins_the_rest() {
-        let pace = Pace::new(Duration::from_micros(40), false, Time::ZERO);
-        let sleep = |ns| Next::Sleep(Time::from_nanos(ns));
+        let pace = &mut pace(FIXED, false, false);
+        let sleep = |ns| Next::Sleep(at(ns));
         assert_eq!(pace.next(Time::ZERO, None, false), sleep(5_000 * US));
         assert_eq!(pace.next(Time::ZERO, None, true), sleep(50 * US));
-        assert_eq!(next(&pace, 0, 100 * US), sleep(60 * US));
-        assert_eq!(next(&pace, 60 * US, 100 * US), Next::Run);
-        assert_eq!(next(&pace, 0, 1_000_000 * US), sleep(5_000 * US));
+        assert_eq!(next(pace, 0, 100 * US), sleep(60 * US));
+        assert_eq!(next(pace, 60 * US, 100 * US), Next::Run);
+        assert_eq!(next(pace, 0, 1_000_000 * US), sleep(5_000 * US));
         // Came while the round was running.
-        assert_eq!(next(&pace, 100 * US, 100 * US - 1), Next::Run);
-        // A port is awaited, and something else is due.
-        assert_eq!(pace.next(Time::ZERO, Some(Time::from_nanos(100 * US)), true), sleep(50 * US));
-        assert_eq!(pace.next(Time::ZERO, Some(Time::from_nanos(30 * US)), true), Next::Run);
+        assert_eq!(next(pace, 100 * US, 100 * US - 1), Next::Run);
+        // Something waits for a port; another has to leave before it is looked at again.
+        assert_eq!(pace.next(Time::ZERO, Some(at(1_000 * US)), true), sleep(50 * US));
+        assert_eq!(pace.next(Time::ZERO, Some(at(30 * US)), true), Next::Run);
+    }
+
+    #[test]
+    fn naps_while_segments_come_by_the_ring() {
+        let pace = &mut pace(Spin::None, true, false);
+        assert_eq!(next(pace, 9_000 * US, 90_000 * US), Next::Sleep(at(14_000 * US)));
+        pace.came(at(9_000 * US));
+        assert_eq!(next(pace, 9_000 * US, 90_000 * US), Next::Nap(at(9_200 * US)));
+        assert_eq!(next(pace, 9_000 * US, 9_150 * US), Next::Nap(at(9_150 * US)));
+        assert_eq!(next(pace, 11_001 * US, 90_000 * US), Next::Sleep(at(16_001 * US)));
+    }
+
+    #[test]
+    fn the_margin_follows_the_lateness_of_timers() {
+        let pace = &mut pace(Spin::Adaptive, false, false);
+        assert_eq!(pace.margin(), Duration::from_micros(100));
+        pace.awake(at(0), at(1_000 * US), true, at(3_500 * US));
+        assert_eq!(pace.margin(), Duration::from_micros(2_500));
+        // A frame that wakes it says nothing of timers.
+        pace.awake(at(0), at(5_000 * US), false, at(100 * US));
+        assert_eq!(pace.margin(), Duration::from_micros(2_500));
+        for _ in 0..2_000 {
+            pace.awake(at(0), at(1_000 * US), true, at(1_010 * US));
+        }
+        assert!(pace.margin() < Duration::from_micros(20), "{:?}", pace.margin());
+        pace.awake(at(0), at(1_000 * US), true, at(91_000 * US));
+        assert_eq!(pace.margin(), LONGEST_MARGIN);
+        // Spinning all the time, it is forgotten by and by.
+        next(pace, 91_000 * US + 999_999_999, 0);
+        assert_eq!(pace.margin(), LONGEST_MARGIN);
+        next(pace, 91_000 * US + 1_000_000_000, 0);
+        assert_eq!(pace.margin(), Duration::from_micros(3_750));
     }
 
     #[test]
     fn rests_when_it_would_starve_others() {
-        let mut pace = Pace::new(Duration::from_micros(40), true, Time::ZERO);
-        assert_eq!(next(&pace, 2_000 * US, 2_010 * US), Next::Run);
-        assert_eq!(next(&pace, 2_001 * US, 2_010 * US), Next::Rest(Time::from_nanos(2_101 * US)));
+        let pace = &mut pace(FIXED, false, true);
+        assert_eq!(next(pace, 2_000 * US, 2_010 * US), Next::Run);
+        assert_eq!(next(pace, 2_001 * US, 2_010 * US), Next::Nap(at(2_101 * US)));
         // Woken at once by a frame: that was no rest.
-        pace.awake(Time::from_nanos(2_001 * US), Time::from_nanos(2_002 * US));
-        assert_eq!(next(&pace, 2_002 * US, 2_010 * US), Next::Rest(Time::from_nanos(2_102 * US)));
-        pace.awake(Time::from_nanos(2_001 * US), Time::from_nanos(2_101 * US));
-        assert_eq!(next(&pace, 2_102 * US, 2_110 * US), Next::Run);
+        pace.awake(at(2_001 * US), at(2_101 * US), false, at(2_002 * US));
+        assert_eq!(next(pace, 2_002 * US, 2_010 * US), Next::Nap(at(2_102 * US)));
+        pace.awake(at(2_001 * US), at(2_101 * US), true, at(2_101 * US));
+        assert_eq!(next(pace, 2_102 * US, 2_110 * US), Next::Run);
     }
 }

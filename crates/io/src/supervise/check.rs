@@ -1,13 +1,10 @@
 //! What has to be there before anything is touched. Everything that is missing is named at once.
 
-use crate::port;
+use crate::bpf;
 use crate::sys::link::Link;
 use crate::sys::process;
 use std::fmt;
 use std::io;
-
-/// Oldest kernel: links for XDP (5.9), a UMEM shared by devices (5.10).
-const KERNEL: (u32, u32) = (5, 10);
 
 /// Why Weir cannot start: everything that is in the way.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,7 +32,7 @@ impl From<io::Error> for Problems {
 
 /// Capabilities by number (`linux/capability.h`): any of the alternatives will do.
 const CAPABILITIES: [(&[u32], &str, &str); 4] = [
-    (&[12], "CAP_NET_ADMIN", "to attach XDP programs and set up interfaces"),
+    (&[12], "CAP_NET_ADMIN", "to attach programs and set up interfaces"),
     (&[13], "CAP_NET_RAW", "to send and receive frames"),
     (&[39, 21], "CAP_BPF (or CAP_SYS_ADMIN)", "to load BPF programs"),
     (&[38, 21], "CAP_PERFMON (or CAP_SYS_ADMIN)", "to load BPF programs that follow pointers"),
@@ -57,14 +54,6 @@ pub(super) fn capabilities(have: u64) -> Vec<String> {
     missing
 }
 
-/// Is the kernel new enough?
-pub(super) fn kernel(version: Option<(u32, u32)>) -> Option<String> {
-    let (major, minor) = version?;
-    (version < Some(KERNEL)).then(|| {
-        format!("Linux {major}.{minor} is too old: {}.{} or newer is needed for AF_XDP", KERNEL.0, KERNEL.1)
-    })
-}
-
 /// May a pool of `bytes` be locked? CAP_IPC_LOCK lifts the limit.
 pub(super) fn memory(have: u64, limit: u64, bytes: u64) -> Option<String> {
     (have >> 14 & 1 == 0 && limit < bytes).then(|| {
@@ -79,49 +68,54 @@ pub(super) fn memory(have: u64, limit: u64, bytes: u64) -> Option<String> {
 pub(super) fn host(pool: u64) -> Vec<String> {
     let have = process::capabilities().unwrap_or(0);
     let mut problems = capabilities(have);
-    problems.extend(kernel(process::kernel()));
     problems.extend(memory(have, process::lockable_memory(), pool));
+    if problems.is_empty() {
+        match bpf::missing() {
+            Ok(missing) => problems.extend(missing.iter().map(ToString::to_string)),
+            Err(error) => problems.push(format!("cannot make BPF maps: {error}")),
+        }
+    }
     problems
 }
 
-/// Finds the two interfaces.
-pub(super) fn interfaces(lan: &str, wan: &str, all: &[Link]) -> Result<(Link, Link), Vec<String>> {
-    if lan == wan {
-        return Err(vec![format!("LAN and WAN are both {lan}: two interfaces are needed")]);
+/// Finds the interfaces.
+pub(super) fn interfaces(names: &[&str], all: &[Link]) -> Result<Vec<Link>, Vec<String>> {
+    if let [lan, wan] = names {
+        if lan == wan {
+            return Err(vec![format!("LAN and WAN are both {lan}: two interfaces are needed")]);
+        }
     }
-    let find = |name: &str| {
-        all.iter().find(|link| link.name == name).cloned().ok_or_else(|| {
-            let names: Vec<&str> = all.iter().filter(|l| l.ethernet).map(|l| l.name.as_str()).collect();
-            let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-            format!("there is no interface {name} here; Ethernet interfaces: {names}")
-        })
-    };
-    match (find(lan), find(wan)) {
-        (Ok(lan), Ok(wan)) => Ok((lan, wan)),
-        (lan, wan) => Err([lan.err(), wan.err()].into_iter().flatten().collect()),
+    let (mut found, mut missing) = (Vec::new(), Vec::new());
+    for name in names {
+        match all.iter().find(|link| link.name == *name) {
+            Some(link) => found.push(link.clone()),
+            None => missing.push(not_there(name, all)),
+        }
+    }
+    if missing.is_empty() {
+        Ok(found)
+    } else {
+        Err(missing)
     }
 }
 
-/// What is wrong with an interface; `steered` if an XDP program is to be attached to it.
-pub(super) fn interface(link: &Link, steered: bool) -> Vec<String> {
-    let mut problems = Vec::new();
+fn not_there(name: &str, all: &[Link]) -> String {
+    let names: Vec<&str> = all.iter().filter(|l| l.name != "lo").map(|l| l.name.as_str()).collect();
+    let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+    format!("there is no interface {name} here; interfaces: {names}")
+}
+
+/// What is wrong with an interface.
+pub(super) fn interface(link: &Link, ethernet_only: bool) -> Option<String> {
     let name = &link.name;
-    if !link.ethernet {
-        problems.push(format!("{name} is no Ethernet interface"));
+    if ethernet_only && !link.ethernet {
+        return Some(format!("{name} is no Ethernet interface: a bump in the wire needs two"));
     }
-    if !link.up {
-        problems.push(format!("{name} is down: bring it up with `ip link set {name} up`"));
-    }
-    if steered && link.xdp {
-        problems.push(format!(
-            "{name} has an XDP program already: stop what uses it, or `ip link set {name} xdp off`"
-        ));
-    }
-    if port::chunk_size(link.mtu as usize).is_none() {
-        let most = port::max_frame(4096) - 22;
-        problems.push(format!("the MTU of {name} is {}: at most {most} is supported", link.mtu));
-    }
-    problems
+    (!link.ethernet && !link.plain_ip).then(|| {
+        format!(
+            "frames of {name} are of a kind that is not known: Ethernet, or IP packets without a header, are"
+        )
+    })
 }
 
 #[cfg(test)]
@@ -147,30 +141,24 @@ mod tests {
     }
 
     #[test]
-    fn old_kernels_are_refused() {
-        assert!(kernel(Some((5, 4))).unwrap().contains("5.4"));
-        assert_eq!([kernel(Some((5, 10))), kernel(Some((6, 1))), kernel(None)], [None, None, None]);
-    }
-
-    #[test]
     fn interfaces_that_are_missing_are_named_with_those_that_exist() {
         let link = |name: &str| Link { name: name.into(), ethernet: true, ..Link::default() };
-        let all = [link("eth0"), link("eth1"), Link { name: "lo".into(), ..Link::default() }];
-        assert!(interfaces("eth0", "eth1", &all).is_ok());
-        assert!(interfaces("eth0", "eth0", &all).is_err());
-        let problems = interfaces("lan0", "wan0", &all).unwrap_err();
+        let all = [link("eth0"), link("eth1"), link("lo")];
+        assert_eq!(interfaces(&["eth0", "eth1"], &all).unwrap().len(), 2);
+        assert!(interfaces(&["eth0", "eth0"], &all).is_err());
+        let problems = interfaces(&["lan0", "wan0"], &all).unwrap_err();
         assert_eq!(problems.len(), 2);
-        assert_eq!(problems[0], "there is no interface lan0 here; Ethernet interfaces: eth0, eth1");
+        assert_eq!(problems[0], "there is no interface lan0 here; interfaces: eth0, eth1");
+        let both = Problems(problems).to_string();
+        assert!(both.starts_with("several things are in the way:\n  - there is no interface lan0"), "{both}");
     }
 
     #[test]
-    fn everything_wrong_with_an_interface_is_said() {
-        let good = Link { name: "a".into(), ethernet: true, up: true, mtu: 1500, ..Link::default() };
-        assert_eq!(interface(&good, true), [""; 0]);
-        let bad = Link { up: false, xdp: true, mtu: 9000, ..good };
-        assert_eq!(interface(&bad, true).len(), 3);
-        assert_eq!(interface(&bad, false).len(), 2);
-        let problems = Problems(interface(&bad, false)).to_string();
-        assert!(problems.starts_with("several things are in the way:\n  - a is down"), "{problems}");
+    fn interfaces_without_ethernet_headers_are_no_bump_in_the_wire() {
+        let tun = Link { name: "tun0".into(), plain_ip: true, ..Link::default() };
+        assert_eq!(interface(&tun, false), None);
+        assert!(interface(&tun, true).unwrap().starts_with("tun0 is no Ethernet interface"));
+        let radio = Link { name: "mon0".into(), ..Link::default() };
+        assert!(interface(&radio, false).unwrap().starts_with("frames of mon0"));
     }
 }

@@ -1,74 +1,70 @@
 //! The engine's side: what runs in the child.
 
-use super::setup::{Parts, Site};
-use crate::driver::{Driver, DriverConfig, Engine, Kernel, Tap};
-use crate::port::{self, Port, PortSpec};
-use crate::sys::process::{self, Signals};
+use super::site::{self, Sockets};
+use super::watch::Status;
+use crate::driver::{Driver, DriverConfig, Engine, Programs};
+use crate::port::{Exit, Input, PoolConfig, CHUNK};
+use crate::sys::mmap::Mapping;
+use crate::sys::privileges::{self, capability};
+use crate::sys::process;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 use weir_core::frame::Frames;
-use weir_core::gateway::{LAN_TAP, WAN_TAP};
+use weir_core::steer::Slot;
 
 /// What an engine is started with.
 pub struct Launch<'a> {
     /// The pool.
     pub frames: Frames,
-    /// LAN and WAN.
-    pub ports: Vec<Port>,
-    /// What is shared with the programs.
-    pub kernel: Kernel<'a>,
-    /// Readable when the engine is to stop.
-    pub stop: BorrowedFd<'a>,
+    /// What the kernel's programs know of flows: empty unless they take ACKs.
+    pub slots: &'static [Slot],
     /// Engines that ran before this one: if any, frames have gone past.
     pub restarts: u32,
+    /// Where frames come from.
+    pub(crate) inputs: Vec<Input>,
+    /// Ways out of LAN and WAN.
+    pub(crate) exits: [Exit; 2],
+    /// What is shared with the programs.
+    pub(crate) programs: &'a Programs,
+    /// What the supervisor says of the interfaces.
+    pub(crate) status: &'a Status,
+    /// Readable when the engine is to stop.
+    pub(crate) stop: BorrowedFd<'a>,
 }
 
 impl Launch<'_> {
-    /// Runs an engine until it is told to stop.
+    /// Runs an engine until it is told to stop. Fails if it could not send all that it held.
     pub fn run<E: Engine>(self, engine: E, config: DriverConfig) -> io::Result<E> {
-        Driver::new(self.ports, self.kernel, self.frames, engine, config)?.run(self.stop)
+        let rests = config.prepare_thread();
+        give_up_privileges()?;
+        Driver::new(self, engine, config, rests)?.run()
     }
 }
 
-/// Opens the ports and runs `body`. If the supervisor is gone at the end, cleans up in its place.
-pub(super) fn run(
-    site: &mut Site,
-    signals: &Signals,
-    supervisor: u32,
+/// Sockets are open and memory is locked: what remains needs no privilege, but to tell the kernel of flows before
+/// Linux 5.19, where every use of a map does (`kernel.unprivileged_bpf_disabled`).
+fn give_up_privileges() -> io::Result<()> {
+    let old = process::kernel().is_some_and(|version| version < (5, 19));
+    let keep = if old { capability::BPF | capability::SYS_ADMIN } else { capability::Set::empty() };
+    privileges::keep_only(keep)
+}
+
+/// Puts together what an engine needs.
+pub(super) fn launch<'a>(
+    programs: &'a Programs,
+    status: &'a Status,
+    stop: BorrowedFd<'a>,
+    sockets: Sockets,
+    pool: PoolConfig,
     restarts: u32,
-    body: impl Fn(Launch<'_>) -> io::Result<()>,
-) -> io::Result<()> {
-    let result = launch(&mut site.parts, signals, restarts).and_then(body);
-    site.parts.shared.beat(weir_core::time::Time::ZERO);
-    if process::parent_id() != supervisor {
-        tracing::warn!("the supervisor is gone: restoring the host in its place");
-        site.changes.undo();
-    }
-    result
-}
-
-fn launch<'a>(parts: &'a mut Parts, signals: &'a Signals, restarts: u32) -> io::Result<Launch<'a>> {
-    let specs: Vec<PortSpec<'_>> = parts
-        .places
-        .iter()
-        .map(|place| PortSpec {
-            name: &place.name,
-            ifindex: place.ifindex,
-            mtu: place.mtu,
-            queues: place.queues,
-            steering: place.steering.as_ref(),
-        })
-        .collect();
-    let (frames, opened) = port::open(&specs, &parts.pool)?;
-    match &opened.why_copy {
-        None => tracing::info!("AF_XDP with zero copy"),
-        Some(why) => tracing::info!("AF_XDP in copy mode: {why}"),
-    }
-    let (mut taps, mut steering) = (Vec::new(), Vec::new());
-    for (place, port) in parts.places.iter_mut().zip([LAN_TAP, WAN_TAP]) {
-        taps.extend(place.observer.as_mut().map(|observer| Tap { port, observer }));
-        steering.push(place.steering.as_ref());
-    }
-    let kernel = Kernel { shared: &parts.shared, steering, taps };
-    Ok(Launch { frames, ports: opened.ports, kernel, stop: signals.as_fd(), restarts })
+) -> io::Result<Launch<'a>> {
+    let memory: &'static mut [u8] = Mapping::anonymous(pool.chunks * CHUNK, false)?.leak();
+    let mut inputs: Vec<Input> = site::ring(programs)?.into_iter().collect();
+    inputs.extend(sockets.inputs.into_iter().map(Input::Packets));
+    let slots = match programs {
+        Programs::Acks(acks) => acks.slots(),
+        Programs::All(_) => &[],
+    };
+    let frames = Frames::mapped(memory, CHUNK, pool.reserve);
+    Ok(Launch { frames, slots, restarts, inputs, exits: sockets.exits, programs, status, stop })
 }

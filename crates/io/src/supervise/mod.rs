@@ -2,47 +2,55 @@
 //! keeps traffic flowing when the engine does not.
 //!
 //! ```text
-//! supervisor ── fork ──▶ engine (sockets, pool, node)
-//!   holds: programs, links, maps, locks, flow records, raw sockets
+//! supervisor ── fork ──▶ engine (pool, node; sockets that the supervisor opened)
+//!   both hold: programs and their links, maps, slots, flow records
+//!   the supervisor alone: its own senders, state, netlink events
 //! ```
 //!
-//! - The engine dies: its sockets close, so the XDP programs pass frames to the kernel bridge at
-//!   once; the supervisor calls `flush`, which acknowledges what the engine still held, and starts
-//!   another engine.
-//! - The engine hangs: after 50 ms without a beat the XDP programs pass frames; after 60 ms the
-//!   supervisor kills it, and goes on as above without waiting for its end.
-//! - SIGTERM or SIGINT: the engine is told to stop, flushes itself and ends; the host is restored.
-//! - The supervisor is killed: the engine gets SIGTERM and does all that itself.
-//! - Both are killed: the kernel takes the programs off; the next start restores the rest.
-//!
-//! What the engine takes does not pass through the bridge, so a host behind it that sends nothing
-//! but ACKs for five minutes is forgotten by the bridge, which then sends frames for it to all of
-//! its ports: to the right one too.
+//! - The engine dies: after 50 ms without a beat the programs in the kernel let everything pass, and go on keeping
+//!   the flows' slots; the supervisor calls `flush`, which acknowledges what the engine still held, and starts
+//!   another engine, which takes flows, slots and the ring up where they are.
+//! - The engine hangs: after 60 ms the supervisor kills it, and goes on as above without waiting for its end.
+//! - SIGTERM or SIGINT: the engine is told to stop, flushes itself and ends; the programs come off.
+//! - The supervisor is killed: the engine gets SIGTERM, flushes itself and ends; the programs come off with it.
+//! - Both are killed: the kernel takes the programs off; before Linux 6.6 they stay, and let everything pass.
+//! - No fork is possible: everything passes, and it is tried again.
+//! - An interface goes away, comes back, is renamed, goes down or up, changes its MTU: netlink says so, and the
+//!   programs follow it; the engine's sockets are made anew where the interface is a new one. The links themselves
+//!   are never touched.
 //!
 //! There is one thread, because a process with several cannot fork safely: nothing may start
-//! threads before [`Supervisor::run`].
+//! threads before [`Supervisor::run`]. Both processes give up the privileges that they need no more.
 
 mod changes;
 mod check;
+mod down;
 mod engine;
-mod host;
-mod lock;
 mod records;
+mod senders;
 mod setup;
+mod site;
+mod state;
+mod veth;
+mod watch;
 
 pub use check::Problems;
+pub use down::down;
 pub use engine::Launch;
 pub use records::Records;
-pub use setup::{BridgeUse, Senders, Setup, Steered};
+pub use senders::{Senders, Sent};
+pub use setup::{Attach, Setup, Steered, STATE};
+pub use watch::Status;
 
-pub use crate::sys::packet::RawSender;
 pub use crate::sys::pod::Pod;
 
-use crate::bpf::SteerCounters;
+use crate::driver::HookCounters;
+use crate::sys::clock;
 use crate::sys::epoll::Waiter;
+use crate::sys::link::Monitor;
+use crate::sys::privileges::{self, capability};
 use crate::sys::process::{Child, Ended, Signals};
-use crate::sys::{clock, link};
-use setup::Site;
+use site::Site;
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
@@ -53,12 +61,14 @@ use weir_core::time::{Duration, Time};
 const LOOK: Duration = Duration::from_millis(5);
 /// A look that took longer than this says more of the machine than of the engine.
 const STOOD_STILL: Duration = Duration::from_millis(20);
-/// How long an engine may take to open its ports: zero copy resets some links.
+/// How long an engine may take to its first beat.
 const START: Duration = Duration::from_secs(30);
 /// How long an engine may take to stop.
-const STOP: Duration = Duration::from_secs(1);
+const STOP: Duration = Duration::from_secs(3);
 /// How long the supervisor waits before it starts an engine again.
 const BACK_OFF: Duration = Duration::from_millis(5);
+/// How often it tries again what did not work with an interface.
+const TRY_AGAIN: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_secs(60);
 
 /// A host that is set up, before its engine runs.
@@ -66,8 +76,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 pub struct Supervisor {
     site: Site,
     signals: Signals,
-    restarts_per_minute: u32,
-    hang: Duration,
+    monitor: Monitor,
     /// When engines were started again.
     restarts: VecDeque<Time>,
     count: u32,
@@ -80,38 +89,36 @@ enum Watched {
     /// It ended by itself or was killed, and said this. `beat` tells whether it had ever run,
     /// `flushed` whether what it held has been sent.
     Lost { reason: String, beat: bool, flushed: bool },
+    /// It was killed, since its sockets are of no use any more.
+    Moved,
 }
 
 impl Supervisor {
     /// Checks the host, sets it up and attaches the programs: frames still pass to the kernel. On
-    /// failure the host is as it was.
+    /// failure the host is as it was. From here on the process has few privileges left.
     pub fn prepare(setup: &Setup) -> Result<Supervisor, Problems> {
-        let signals = Signals::new()?;
-        let site = setup.apply()?;
-        let restarts_per_minute = setup.restarts_per_minute.max(1);
-        let hang = setup.hang;
-        Ok(Supervisor { site, signals, restarts_per_minute, hang, restarts: VecDeque::new(), count: 0 })
+        let (signals, monitor) = (Signals::new()?, Monitor::new()?);
+        let site = setup.apply(&signals)?;
+        give_up_privileges()?;
+        Ok(Supervisor { site, signals, monitor, restarts: VecDeque::new(), count: 0 })
     }
 
-    /// What the steering of LAN and WAN did so far; `None` for a port without.
-    pub fn steering(&self) -> [Option<SteerCounters>; 2] {
-        let counters = |i: usize| self.site.parts.places[i].steering.as_ref().and_then(|s| s.counters().ok());
-        [counters(0), counters(1)]
+    /// What the programs did so far.
+    pub fn hooks(&self) -> io::Result<HookCounters> {
+        self.site.programs.counters()
     }
 
     /// Runs engines until SIGTERM or SIGINT, then restores the host.
     ///
     /// `engine` runs in a child process, from the start each time. `flush` runs here when an engine
-    /// is gone that did not stop cleanly. Fails if an interface is gone, or if the first engine
-    /// cannot start.
+    /// is gone that did not stop cleanly. Fails if the first engine cannot start.
     pub fn run(
         mut self,
         engine: impl Fn(Launch<'_>) -> io::Result<()>,
         mut flush: impl FnMut(&Senders),
     ) -> io::Result<()> {
         let result = self.supervise(engine, &mut flush);
-        self.site.parts.shared.beat(Time::ZERO);
-        self.site.changes.undo();
+        self.site.tear_down();
         result
     }
 
@@ -121,24 +128,15 @@ impl Supervisor {
         flush: &mut impl FnMut(&Senders),
     ) -> io::Result<()> {
         loop {
-            let (child, words) = self.start(&engine)?;
-            let watched = self.watch(&child, words, flush)?;
-            self.site.parts.shared.beat(Time::ZERO);
-            let (reason, beat) = match watched {
-                Watched::Stopped { cleanly } => {
-                    if !cleanly {
-                        flush(&self.site.parts.senders);
-                    }
-                    return Ok(());
-                }
-                Watched::Lost { reason, beat, flushed } => {
-                    if !flushed {
-                        flush(&self.site.parts.senders);
-                    }
-                    (reason, beat)
-                }
+            if self.wait_for_interfaces()? {
+                return Ok(());
+            }
+            let (reason, beat) = match self.one(&engine, flush) {
+                Ok(Watched::Stopped { .. }) => return Ok(()),
+                Ok(Watched::Moved) => continue,
+                Ok(Watched::Lost { reason, beat, .. }) => (reason, beat),
+                Err(error) => (format!("cannot start an engine: {error}"), false),
             };
-            self.still_there()?;
             if !beat && self.count == 0 {
                 return Err(io::Error::other(reason));
             }
@@ -149,25 +147,70 @@ impl Supervisor {
         }
     }
 
+    /// Runs one engine to its end, and sends what it held if it did not.
+    fn one(
+        &mut self,
+        engine: &impl Fn(Launch<'_>) -> io::Result<()>,
+        flush: &mut impl FnMut(&Senders),
+    ) -> io::Result<Watched> {
+        let (child, words, cookies) = self.start(engine)?;
+        let watched = self.watch(&child, words, flush);
+        self.site.programs.hooks().beat(Time::ZERO);
+        self.site.forget(&cookies);
+        if let Ok(Watched::Stopped { cleanly: false } | Watched::Lost { flushed: false, .. }) = watched {
+            self.flush(flush);
+        }
+        watched
+    }
+
+    fn flush(&self, flush: &mut impl FnMut(&Senders)) {
+        if let Some(senders) = &self.site.senders {
+            flush(senders);
+        }
+    }
+
     /// Forks an engine. What it says when it fails can be read from the stream.
-    fn start(&mut self, engine: &impl Fn(Launch<'_>) -> io::Result<()>) -> io::Result<(Child, UnixStream)> {
+    fn start(
+        &mut self,
+        engine: &impl Fn(Launch<'_>) -> io::Result<()>,
+    ) -> io::Result<(Child, UnixStream, Vec<u64>)> {
         let (ours, mut theirs) = UnixStream::pair()?;
-        let (supervisor, count) = (std::process::id(), self.count);
-        let (site, signals) = (&mut self.site, &self.signals);
-        let child = Child::fork(|| match engine::run(site, signals, supervisor, count, engine) {
-            Ok(()) => 0,
-            Err(error) => {
-                // If nobody reads it, there is nobody to tell.
-                let _ = theirs.write_all(error.to_string().as_bytes());
-                1
+        let sockets = self.site.sockets()?;
+        let cookies = sockets.cookies.clone();
+        let (site, count) = (&self.site, self.count);
+        let forked = Child::fork(|| {
+            let run = || {
+                let signals = Signals::ends_only()?;
+                let (programs, status) = (&site.programs, &site.status);
+                let launch =
+                    engine::launch(programs, status, signals.as_fd(), sockets, site.setup.pool, count)?;
+                let result = engine(launch);
+                programs.hooks().beat(Time::ZERO);
+                result
+            };
+            run().map_or_else(
+                |error| {
+                    // If nobody reads it, there is nobody to tell.
+                    let _ = theirs.write_all(error.to_string().as_bytes());
+                    1
+                },
+                |()| 0,
+            )
+        });
+        match forked {
+            Ok(child) => {
+                tracing::info!(pid = child.pid, "engine started");
+                Ok((child, ours, cookies))
             }
-        })?;
-        tracing::info!(pid = child.pid, "engine started");
-        Ok((child, ours))
+            Err(error) => {
+                self.site.forget(&cookies);
+                Err(error)
+            }
+        }
     }
 
     fn watch(
-        &self,
+        &mut self,
         child: &Child,
         mut words: UnixStream,
         flush: &mut impl FnMut(&Senders),
@@ -175,6 +218,7 @@ impl Supervisor {
         let mut waiter = Waiter::new()?;
         waiter.add(child.as_fd(), 0)?;
         waiter.add(self.signals.as_fd(), 1)?;
+        waiter.add(self.monitor.as_fd(), 2)?;
         let started = clock::now();
         let mut beat = false;
         let mut ready = Vec::new();
@@ -182,40 +226,68 @@ impl Supervisor {
             let before = clock::now();
             waiter.wait(before + LOOK, &mut ready)?;
             // A signal to the whole group ends the engine too: it is no loss then.
-            if self.signals.next().is_some() {
+            if self.signals.ends() {
                 return stop(child).map(|cleanly| Watched::Stopped { cleanly });
             }
             if let Some(ended) = child.ended()? {
                 let reason = describe(ended, &mut words);
                 return Ok(Watched::Lost { reason, beat, flushed: false });
             }
-            let (now, last) = (clock::now(), self.site.parts.shared.last_beat());
+            let (now, last) = (clock::now(), self.site.programs.hooks().last_beat());
             beat |= last != Time::ZERO;
-            let limit = if last == Time::ZERO { START } else { self.hang };
+            let limit = if last == Time::ZERO { START } else { self.site.setup.hang };
             // If this process had to wait too, the whole machine stood still: the engine gets its turn.
             let stood_still = now.since(before) > STOOD_STILL;
             if !stood_still && now.since(last.max(started)) > limit {
-                // It does nothing more once the signal is sent; its sockets take tens of milliseconds to
-                // close, and senders would wait that long for what it held.
-                child.signal(libc::SIGKILL)?;
-                self.site.parts.shared.beat(Time::ZERO);
-                flush(&self.site.parts.senders);
-                kill(child)?;
+                self.replace(child, flush)?;
                 let reason = format!("the engine hung for {limit}");
                 return Ok(Watched::Lost { reason, beat, flushed: true });
+            }
+            if ready.iter().any(|event| event.token == 2) && self.site.follow(&self.monitor.events()?)? {
+                self.replace(child, flush)?;
+                return Ok(Watched::Moved);
             }
         }
     }
 
-    /// Fails if an interface is gone.
-    fn still_there(&self) -> io::Result<()> {
-        for place in &self.site.parts.places {
-            if !link::exists(place.ifindex) {
-                let message = format!("interface {} has been removed", place.name);
-                return Err(io::Error::new(io::ErrorKind::NotFound, message));
+    /// Kills an engine and sends what it held. It does nothing more once the signal is sent; its sockets may take tens
+    /// of milliseconds to close, and senders would wait that long.
+    fn replace(&self, child: &Child, flush: &mut impl FnMut(&Senders)) -> io::Result<()> {
+        child.signal(libc::SIGKILL)?;
+        self.site.programs.hooks().beat(Time::ZERO);
+        self.flush(flush);
+        kill(child)
+    }
+
+    /// Waits until all interfaces are there; true if told to stop.
+    fn wait_for_interfaces(&mut self) -> io::Result<bool> {
+        while !self.site.is_whole() {
+            if self.idle(clock::now() + TRY_AGAIN)? {
+                return Ok(true);
+            }
+            self.site.reattach();
+        }
+        Ok(false)
+    }
+
+    /// Waits, following the interfaces, until it is `until`; true if told to stop.
+    fn idle(&mut self, until: Time) -> io::Result<bool> {
+        let mut waiter = Waiter::new()?;
+        waiter.add(self.signals.as_fd(), 1)?;
+        waiter.add(self.monitor.as_fd(), 2)?;
+        let mut ready = Vec::new();
+        while clock::now() < until {
+            waiter.wait(until, &mut ready)?;
+            if self.signals.ends() {
+                return Ok(true);
+            }
+            let was_whole = self.site.is_whole();
+            self.site.follow(&self.monitor.events()?)?;
+            if !was_whole && self.site.is_whole() {
+                break;
             }
         }
-        Ok(())
+        Ok(false)
     }
 
     /// Waits until an engine may be started again; true if told to stop.
@@ -226,22 +298,23 @@ impl Supervisor {
             self.restarts.pop_front();
         }
         let mut until = now + BACK_OFF;
-        if self.restarts.len() >= self.restarts_per_minute as usize {
+        if self.restarts.len() >= self.site.setup.restarts_per_minute.max(1) as usize {
             until = self.restarts[0] + MINUTE;
             tracing::error!("too many restarts: the next in {:?}", until.since(now));
         }
-        let mut waiter = Waiter::new()?;
-        waiter.add(self.signals.as_fd(), 1)?;
-        let mut ready = Vec::new();
-        while clock::now() < until {
-            waiter.wait(until, &mut ready)?;
-            if self.signals.next().is_some() {
-                return Ok(true);
-            }
-        }
+        let stopped = self.idle(until)?;
         self.restarts.push_back(clock::now());
-        Ok(false)
+        Ok(stopped)
     }
+}
+
+/// What is left is what starting another engine needs, on another interface of the same name too.
+fn give_up_privileges() -> io::Result<()> {
+    use capability::{BPF, IPC_LOCK, NET_ADMIN, NET_RAW, PERFMON, SETPCAP, SYS_ADMIN, SYS_NICE};
+    let have = capability::have()?;
+    // It stands for the newer two where they are missing.
+    let programs = if have.contains(BPF | PERFMON) { BPF | PERFMON } else { BPF | PERFMON | SYS_ADMIN };
+    privileges::keep_only(NET_ADMIN | NET_RAW | SYS_NICE | IPC_LOCK | SETPCAP | programs)
 }
 
 /// Tells the engine to stop; whether it did so cleanly and in time.

@@ -14,8 +14,8 @@ pub fn now() -> Time {
     Time::from_nanos(read(libc::CLOCK_MONOTONIC))
 }
 
-/// Nanoseconds of CLOCK_REALTIME, the clock of the stamps on received frames.
-pub fn wall() -> u64 {
+/// CLOCK_REALTIME in nanoseconds, the clock that packets are stamped with.
+pub fn realtime() -> u64 {
     read(libc::CLOCK_REALTIME)
 }
 

@@ -7,9 +7,11 @@ pub mod link;
 pub mod mmap;
 pub mod packet;
 pub mod pod;
+pub mod privileges;
 pub mod process;
 pub mod sched;
-pub mod xsk;
+#[cfg(test)]
+pub(crate) mod testing;
 
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};

@@ -106,15 +106,24 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Takes over SIGTERM, SIGINT and SIGHUP of this process and of its children to come.
+    /// Takes over SIGTERM, SIGINT and SIGHUP of this process.
     pub fn new() -> io::Result<Signals> {
+        Signals::of(&[libc::SIGTERM, libc::SIGINT, libc::SIGHUP])
+    }
+
+    /// Takes over SIGTERM and SIGINT of this process alone: what else is held back stays so.
+    pub fn ends_only() -> io::Result<Signals> {
+        Signals::of(&[libc::SIGTERM, libc::SIGINT])
+    }
+
+    fn of(signals: &[i32]) -> io::Result<Signals> {
         // SAFETY: a signal set is an array of bits; it is emptied before use.
         let mut set: libc::sigset_t = unsafe { std::mem::zeroed() };
         // SAFETY: `set` is valid for writes, and the signals exist.
         unsafe {
             libc::sigemptyset(&mut set);
-            for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP] {
-                libc::sigaddset(&mut set, signal);
+            for signal in signals {
+                libc::sigaddset(&mut set, *signal);
             }
         }
         // SAFETY: `set` is valid; the old mask is not asked for.
@@ -127,8 +136,18 @@ impl Signals {
         Ok(Signals { fd })
     }
 
-    /// The next signal that arrived.
-    pub fn next(&self) -> Option<i32> {
+    /// Reads what arrived: true if it is to end. SIGHUP changes nothing.
+    pub fn ends(&self) -> bool {
+        while let Some(signal) = self.next() {
+            if signal != libc::SIGHUP {
+                return true;
+            }
+            tracing::info!("SIGHUP: nothing to do (it is reserved for reading the configuration again)");
+        }
+        false
+    }
+
+    fn next(&self) -> Option<i32> {
         // SAFETY: zero is a valid value of this structure of integers.
         let mut info: libc::signalfd_siginfo = unsafe { std::mem::zeroed() };
         let size = size_of_val(&info);

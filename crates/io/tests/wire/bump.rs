@@ -1,62 +1,46 @@
-//! The gateway under test: a bump in the wire that forwards what it gets, and keeps count.
+//! The engine under test: it forwards what it gets, and keeps count.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::io::Write;
-use std::net::IpAddr;
 use weir_core::frame::Frame;
 use weir_core::gateway::{LAN, WAN};
 use weir_core::node::{Cx, Node, Port, PortSet, Transmit};
 use weir_core::time::{Duration, Time};
 use weir_core::wire;
-use weir_io::bpf::{FlowKey, Verdict, XdpMode};
-use weir_io::driver::{DriverConfig, Engine, Report};
-use weir_io::supervise::{BridgeUse, Records, Setup, Steered, Supervisor};
+use weir_io::driver::{DriverConfig, Engine, HookCounters, Report};
+use weir_io::supervise::{Attach, Records, Setup, Steered, Supervisor};
 
-/// Counters in shared memory.
-const FROM_LAN: usize = 0;
-const FROM_WAN: usize = 1;
+/// Counters in shared memory; the first two are of frames from LAN and WAN.
 const OBSERVED: usize = 2;
 const RESYNCS: usize = 3;
 const STOPS: usize = 4;
-/// VLAN of the frame with one tag that was observed last.
-const OBSERVED_8100: usize = 5;
-/// Outer and inner VLAN of the frame with two tags that was observed last.
-const OBSERVED_88A8: usize = 6;
-const COUNTERS: usize = 7;
+const GIANT: usize = 5;
+const COUNTERS: usize = 6;
 
 /// Forwards everything after a fixed time.
 struct Bump {
     delay: Duration,
     held: VecDeque<(Time, Port, Frame)>,
     counts: &'static mut [u64],
-    verdicts: Vec<(FlowKey, Verdict)>,
     stats: std::path::PathBuf,
 }
 
 impl Node for Bump {
     fn handle_frame(&mut self, cx: &mut Cx<'_>, port: Port, mut frame: Frame) {
+        if port != LAN && port != WAN {
+            self.counts[OBSERVED] += 1;
+            return cx.frames.absorb(frame);
+        }
         let (bytes, len) = (cx.frames.bytes(&frame), frame.len());
-        if let Ok(packet) = wire::packet(bytes, len) {
-            frame.checksum = wire::checksum::quick(bytes, len, &packet);
-        }
-        match port {
-            LAN | WAN => {
-                self.counts[port.0 as usize] += 1;
-                self.held.push_back((cx.now + self.delay, if port == LAN { WAN } else { LAN }, frame));
-            }
-            _ => {
-                self.counts[OBSERVED] += 1;
-                match cx.frames.bytes(&frame)[12..] {
-                    [0x81, 0, _, vlan, 0x08, 0, ..] => self.counts[OBSERVED_8100] = vlan.into(),
-                    [0x88, 0xa8, _, outer, 0x81, 0, _, inner, 0x08, 0, ..] => {
-                        self.counts[OBSERVED_88A8] = u64::from(outer) << 16 | u64::from(inner);
-                    }
-                    _ => {}
-                }
-                cx.frames.absorb(frame);
+        if frame.checksum == Default::default() {
+            if let Ok(packet) = wire::packet(bytes, len) {
+                frame.checksum = wire::checksum::quick(bytes, len, &packet);
             }
         }
+        self.counts[port.0 as usize] += 1;
+        self.counts[GIANT] += u64::from(frame.gso_size != 0);
+        self.held.push_back((cx.now + self.delay, if port == LAN { WAN } else { LAN }, frame));
     }
     fn poll_transmit(&mut self, cx: &mut Cx<'_>, writable: PortSet) -> Option<Transmit> {
         let mut due = self.held.iter().take_while(|(at, _, _)| *at <= cx.now);
@@ -76,51 +60,59 @@ impl Engine for Bump {
     fn stop(&mut self, _: &mut Cx<'_>) {
         self.counts[STOPS] += 1;
     }
-    fn verdicts(&mut self, out: &mut Vec<(FlowKey, Verdict)>) {
-        out.append(&mut self.verdicts);
-    }
     fn report(&mut self, report: &Report<'_>) {
-        let mut text = format!("pid={}\n", std::process::id());
-        for (name, i) in [
-            ("from_lan", FROM_LAN),
-            ("from_wan", FROM_WAN),
-            ("observed", OBSERVED),
-            ("resyncs", RESYNCS),
-            ("stops", STOPS),
-            ("observed_8100", OBSERVED_8100),
-            ("observed_88a8", OBSERVED_88A8),
-        ] {
-            text += &format!("{name}={}\n", self.counts[i]);
-        }
-        for (i, port) in report.ports.iter().enumerate() {
-            text += &format!(
-                "unstamped{i}={}\nsent{i}={}\ncompleted{i}={}\nlost{i}={}\n",
-                port.unstamped,
-                port.sent,
-                port.completed_checksums,
-                port.lost.dropped + port.lost.ring_full + port.lost.fill_empty
-            );
-        }
-        let late = |p| report.lateness.quantile(p).as_micros();
-        text += &format!(
-            "drops={}\nrounds={}\ncpu_us={}\nwall_us={}\nlate_p50_us={}\nlate_p99_us={}\n",
-            report.drops.total(),
-            report.rounds,
-            report.cpu.as_micros(),
-            report.wall.as_micros(),
-            late(500),
-            late(990),
-        );
-        for (i, s) in report.steering.iter().enumerate().filter_map(|(i, s)| Some((i, (*s)?))) {
-            text += &format!(
-                "taken{i}={}\nverdict{i}={}\nother{i}={}\nlong{i}={}\n",
-                s.taken, s.passed_verdict, s.passed_other, s.passed_long
-            );
-        }
-        // Whole or not at all, since a test may be reading.
-        let draft = self.stats.with_extension("new");
-        std::fs::write(&draft, text).and_then(|()| std::fs::rename(&draft, &self.stats)).unwrap();
+        let names = ["from_lan", "from_wan", "observed", "resyncs", "stops", "giant"];
+        let counts = names.iter().zip(self.counts.iter()).map(|(name, count)| format!("{name}={count}\n"));
+        write_stats(&self.stats, &(counts.collect::<String>() + &common(report)));
     }
+}
+
+/// What every engine under test reports.
+pub fn common(report: &Report<'_>) -> String {
+    let late = |p| report.lateness.quantile(p).as_micros();
+    let mut text = format!(
+        "pid={}\ndegraded={}\ndrops={}\nrounds={}\ncpu_us={}\nwall_us={}\nmargin_us={}\nlate_p50_us={}\nlate_p99_us={}\n",
+        std::process::id(),
+        report.degraded.as_deref().unwrap_or("no"),
+        report.drops.total(),
+        report.rounds,
+        report.cpu.as_micros(),
+        report.wall.as_micros(),
+        report.margin.as_micros(),
+        late(500),
+        late(990),
+    );
+    for (i, exit) in report.exits.iter().enumerate() {
+        text += &format!(
+            "sent{i}={}\ncalls{i}={}\ncompleted{i}={}\nfull{i}={}\nrefused{i}={}\n",
+            exit.sent, exit.calls, exit.completed_checksums, exit.full, exit.refused
+        );
+    }
+    for (i, input) in report.inputs.iter().enumerate() {
+        text += &format!("lost{i}={}\ntoo_long{i}={}\n", input.lost, input.too_long);
+    }
+    match report.hooks {
+        Some(HookCounters::Acks(h)) => {
+            text += &format!(
+                "hook_taken={}\nhook_copied={}\nhook_set_back={}\nhook_passed_flow={}\nhook_passed_other={}\n\
+                 hook_stamped={}\nhook_discarded={}\nhook_own={}\nhook_failed={}\nhook_doubted={}\nhook_ring_full={}\n\
+                 hook_passed_known={}\nhook_passed_unknown={}\nhook_passed_stale={}\n",
+                h.taken, h.copied, h.set_back, h.passed_flow, h.passed_other, h.stamped, h.discarded, h.own,
+                h.failed, h.doubted, h.ring_full, h.passed_known, h.passed_unknown, h.passed_stale,
+            );
+        }
+        Some(HookCounters::All(h)) => {
+            text += &format!("hook_taken={}\nhook_own={}\nhook_failed={}\n", h.taken, h.own, h.failed);
+        }
+        None => {}
+    }
+    text
+}
+
+/// Whole or not at all, since a test may be reading.
+pub fn write_stats(to: &std::path::Path, text: &str) {
+    let draft = to.with_extension("new");
+    std::fs::write(&draft, text).and_then(|()| std::fs::rename(&draft, to)).unwrap();
 }
 
 /// Prints to standard error what the library says.
@@ -154,54 +146,60 @@ impl tracing::Subscriber for Log {
     }
 }
 
-/// `bump STEERED BRIDGE XDP LAN WAN DIRECTORY [PASS]`: runs between two interfaces of this namespace.
-pub fn main(args: &[String]) -> i32 {
+/// What an engine under test is started with: `STEERED DEV,DEV DIRECTORY`.
+pub fn prepare(args: &[String]) -> Result<Supervisor, i32> {
     tracing::subscriber::set_global_default(Log).unwrap();
+    let acks = |out, inward| Steered::Acks { out, inward, size_out: false, size_in: false };
     let steered = match args[0].as_str() {
-        "full" => Steered::Full,
-        "acks" => Steered::Acks { lan: false, wan: true },
-        "acks-both" => Steered::Acks { lan: true, wan: true },
+        "all" => Steered::All { out: true, inward: true },
+        "all-out" => Steered::All { out: true, inward: false },
+        "acks" | "gateway" => acks(true, true),
+        "acks-out" => acks(true, false),
         other => panic!("{other}"),
     };
-    let bridge = if args[1] == "bridge" { BridgeUse::Kernel } else { BridgeUse::None };
-    let mut setup = Setup::new(&args[3], &args[4], steered, bridge);
-    setup.xdp = match args[2].as_str() {
-        "native" => Some(XdpMode::Native),
-        "skb" => Some(XdpMode::Skb),
-        _ => None,
+    let attach = match args[1].split_once(',') {
+        Some((lan, wan)) => Attach::Pair { lan: lan.into(), wan: wan.into() },
+        None => Attach::Dev(args[1].clone()),
     };
-    let directory = std::path::PathBuf::from(&args[5]);
-    setup.state = directory.clone();
+    let mut setup = Setup::new(attach, steered);
+    setup.state = directory(args).join("state");
     setup.restarts_per_minute = 100;
-    let supervisor = match Supervisor::prepare(&setup) {
+    setup.hang = Duration::from_millis(60);
+    setup.wait = std::env::var("BUMP_WAIT_S").ok().map(|s| Duration::from_secs(s.parse().unwrap()));
+    Supervisor::prepare(&setup).map_err(|problems| {
+        eprintln!("{problems}");
+        2
+    })
+}
+
+pub fn directory(args: &[String]) -> std::path::PathBuf {
+    std::path::PathBuf::from(&args[2])
+}
+
+/// Runs until it is told to stop.
+pub fn main(args: &[String]) -> i32 {
+    let supervisor = match prepare(args) {
         Ok(supervisor) => supervisor,
-        Err(problems) => {
-            eprintln!("{problems}");
-            return 2;
-        }
+        Err(code) => return code,
     };
+    let directory = directory(args);
     let counts = Records::<u64>::alloc(COUNTERS).unwrap();
-    let pass: Vec<(FlowKey, Verdict)> = args[6..].iter().map(|flow| (key(flow), Verdict::Pass)).collect();
     let delay = std::env::var("BUMP_DELAY_US").map_or(0, |us| us.parse().unwrap());
     let delay = Duration::from_micros(delay);
     let flushes = Cell::new(0);
     let result = supervisor.run(
         |launch| {
-            let bump = Bump {
-                delay,
-                held: VecDeque::new(),
-                counts: counts.take().unwrap(),
-                verdicts: pass.clone(),
-                stats: directory.join("stats"),
-            };
-            launch.run(bump, DriverConfig::default()).map(drop)
+            let counts = counts.take().unwrap();
+            let bump = Bump { delay, held: VecDeque::new(), counts, stats: directory.join("stats") };
+            launch.run(bump, DriverConfig { priority: None, ..DriverConfig::default() }).map(drop)
         },
         |senders| {
             flushes.set(flushes.get() + 1);
             // An experimental Ethertype that no host answers.
-            let mut frame = [0xff; 60];
+            let mut frame = vec![0xff; 60];
             frame[12..14].copy_from_slice(&[0x88, 0xb5]);
-            senders.lan.send(&[frame, frame]).unwrap();
+            let sent = senders.send(&[frame.clone(), frame], &[]);
+            assert_eq!((sent.lan.len(), sent.wan.len()), (2, 0));
             std::fs::write(directory.join("flushes"), flushes.get().to_string()).unwrap();
         },
     );
@@ -212,14 +210,4 @@ pub fn main(args: &[String]) -> i32 {
             1
         }
     }
-}
-
-/// `SRC:PORT>DST:PORT`, IPv4.
-fn key(flow: &str) -> FlowKey {
-    let end = |text: &str| {
-        let (addr, port) = text.rsplit_once(':').unwrap();
-        (addr.parse::<IpAddr>().unwrap(), port.parse().unwrap())
-    };
-    let (src, dst) = flow.split_once('>').unwrap();
-    FlowKey::new(end(src), end(dst), 0, 0)
 }

@@ -13,17 +13,8 @@ pub fn main(args: &[String]) {
         "serve" => serve(),
         "ping" => println!("{}", ping(&args[1], number(2), Duration::from_millis(number(3)))),
         "send" => println!("{}", send(&args[1], number(2) as u16, Duration::from_millis(number(3)))),
-        "tagged" => tagged(number(1) as u32),
         other => panic!("{other}"),
     }
-}
-
-fn tagged(ifindex: u32) {
-    use weir_core::wire::{build::Segment, Flags};
-    let opening = Segment::v4([10, 9, 0, 1], [10, 9, 0, 2]).flags(Flags::SYN).mss(1460);
-    let frames = [opening.clone().vlan(5).build(), opening.tag(0x88a8, 6).tag(0x8100, 7).build()];
-    let sender = weir_io::supervise::RawSender::open(ifindex).unwrap();
-    assert_eq!(sender.send(&frames).unwrap(), 2);
 }
 
 /// Echoes datagrams, and reads whatever connections send.

@@ -8,8 +8,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-pub const CLIENT: &str = "10.9.0.1";
-pub const SERVER: &str = "10.9.0.2";
+pub const CLIENT: &str = "10.9.1.1";
+pub const SERVER: &str = "10.9.2.1";
 /// For anything that only has to happen some time.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -77,35 +77,90 @@ pub fn alive(pid: u32) -> bool {
     std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|s| !s.contains(") Z "))
 }
 
-/// client (c0) – (lan0) gateway (wan0) – (s0) server
+/// client (c0) – (lan0) box (wan0) – (s0) server
 pub struct Lab {
     id: String,
     pub directory: PathBuf,
+    /// What the box works on.
+    pub attach: String,
+}
+
+/// What the box is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// It forwards packets between two networks.
+    Router,
+    /// The same, and the server sees its address instead of the client's.
+    Masquerade,
+    /// It joins the two with a bridge.
+    Bridge,
+    /// It joins the two with nothing: only what is under test does.
+    Nothing,
 }
 
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
 impl Lab {
-    pub fn new() -> Lab {
+    pub fn new(kind: Kind) -> Lab {
         let id = format!("wio-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         // In memory: an engine that waits for a disk is not on time.
         let memory = PathBuf::from("/dev/shm");
         let directory = if memory.is_dir() { memory } else { std::env::temp_dir() }.join(&id);
         std::fs::create_dir(&directory).unwrap();
-        let lab = Lab { id, directory };
+        let attach = if kind == Kind::Nothing { "lan0,wan0" } else { "wan0" }.to_owned();
+        let lab = Lab { id, directory, attach };
         for host in ["c", "g", "s"] {
             run("ip", &["netns", "add", &lab.namespace(host)]);
+            lab.ip(host, &["link", "set", "lo", "up"]);
         }
         lab.cable(("c", "c0"), ("g", "lan0"));
         lab.cable(("s", "s0"), ("g", "wan0"));
-        for (host, link, address) in [("c", "c0", CLIENT), ("s", "s0", SERVER)] {
-            lab.ip(host, &["addr", "add", &format!("{address}/24"), "dev", link]);
-            lab.offload(host, link, "tx", "off");
+        let routed = matches!(kind, Kind::Router | Kind::Masquerade);
+        let length = if routed { "24" } else { "16" };
+        for (host, link, address, six) in [("c", "c0", CLIENT, "fd09:1::1"), ("s", "s0", SERVER, "fd09:2::1")]
+        {
+            lab.ip(host, &["addr", "add", &format!("{address}/{length}"), "dev", link]);
+            let six = format!("{six}/{}", if routed { "64" } else { "16" });
+            lab.ip(host, &["-6", "addr", "add", &six, "dev", link, "nodad"]);
+        }
+        if routed {
+            lab.route(kind == Kind::Masquerade);
+        }
+        if kind == Kind::Bridge {
+            lab.bridge();
         }
         lab
     }
 
-    fn cable(&self, a: (&str, &str), b: (&str, &str)) {
+    fn route(&self, masquerade: bool) {
+        for (link, net) in [("lan0", "1"), ("wan0", "2")] {
+            self.ip("g", &["addr", "add", &format!("10.9.{net}.254/24"), "dev", link]);
+            self.ip("g", &["-6", "addr", "add", &format!("fd09:{net}::fe/64"), "dev", link, "nodad"]);
+        }
+        for (host, net) in [("c", "1"), ("s", "2")] {
+            if host == "c" || !masquerade {
+                self.ip(host, &["route", "add", "default", "via", &format!("10.9.{net}.254")]);
+                self.ip(host, &["-6", "route", "add", "default", "via", &format!("fd09:{net}::fe")]);
+            }
+        }
+        self.run("g", "sysctl", &["-qw", "net.ipv4.ip_forward=1", "net.ipv6.conf.all.forwarding=1"]);
+        if masquerade {
+            let rules = "table ip weir {\nchain post {\ntype nat hook postrouting priority 100\noifname wan0 masquerade\n}\n\
+                         chain forward {\ntype filter hook forward priority 0\nct state invalid drop\n}\n}";
+            self.run("g", "nft", &[rules]);
+        }
+    }
+
+    fn bridge(&self) {
+        self.ip("g", &["link", "add", "br0", "type", "bridge", "forward_delay", "0"]);
+        for link in ["lan0", "wan0"] {
+            self.ip("g", &["link", "set", link, "master", "br0"]);
+        }
+        self.ip("g", &["addr", "add", "10.9.3.254/16", "dev", "br0"]);
+        self.ip("g", &["link", "set", "br0", "up"]);
+    }
+
+    pub fn cable(&self, a: (&str, &str), b: (&str, &str)) {
         let (an, bn) = (self.namespace(a.0), self.namespace(b.0));
         run("ip", &["link", "add", a.1, "netns", &an, "type", "veth", "peer", "name", b.1, "netns", &bn]);
         for (host, link) in [a, b] {
@@ -122,10 +177,6 @@ impl Lab {
         run("ip", &[&["netns", "exec", &namespace, program], args].concat())
     }
 
-    pub fn offload(&self, host: &str, link: &str, feature: &str, value: &str) {
-        self.run(host, "ethtool", &["-K", link, feature, value]);
-    }
-
     pub fn ip(&self, host: &str, args: &[&str]) -> String {
         run("ip", &[&["-n", &self.namespace(host)], args].concat())
     }
@@ -137,16 +188,16 @@ impl Lab {
         Process(command.spawn().unwrap())
     }
 
-    /// Starts the gateway; `ip netns exec` becomes it, so its number is the supervisor's.
-    pub fn bump(&self, steered: &str, bridge: &str, xdp: &str, pass: &[&str]) -> Process {
+    /// Starts the engine under test; `ip netns exec` becomes it, so its number is the supervisor's.
+    pub fn start(&self, steered: &str) -> Process {
         let log = File::options().create(true).append(true).open(self.directory.join("log")).unwrap();
+        let program = if steered == "gateway" { "gateway" } else { "bump" };
         let mut command = Command::new("ip");
         command
             .args(["netns", "exec", &self.namespace("g")])
             .arg(std::env::current_exe().unwrap())
-            .args(["bump", steered, bridge, xdp, "lan0", "wan0"])
+            .args([program, steered, &self.attach])
             .arg(&self.directory)
-            .args(pass)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(log)
@@ -154,27 +205,33 @@ impl Lab {
         Process(command.spawn().unwrap())
     }
 
-    /// As [`Lab::running`], with frames delayed by so many microseconds.
-    pub fn delaying(&self, delay: u32) -> Process {
+    /// As [`Lab::running`], with a variable set for it.
+    pub fn running_with(&self, steered: &str, variable: &str, value: &str) -> Process {
         // Read by the child before anything else happens here: there is one thread.
-        std::env::set_var("BUMP_DELAY_US", delay.to_string());
-        let bump = self.running("full", "none", "auto", &[]);
-        std::env::remove_var("BUMP_DELAY_US");
-        bump
+        std::env::set_var(variable, value);
+        let started = self.running(steered);
+        std::env::remove_var(variable);
+        started
     }
 
-    /// Starts the gateway and waits until its engine runs.
-    pub fn running(&self, steered: &str, bridge: &str, xdp: &str, pass: &[&str]) -> Process {
-        let mut bump = self.bump(steered, bridge, xdp, pass);
+    /// Starts the engine under test and waits until it runs.
+    pub fn running(&self, steered: &str) -> Process {
+        let mut started = self.start(steered);
         eventually("the engine runs", || {
-            assert!(bump.0.try_wait().unwrap().is_none(), "{}", self.log());
+            assert!(started.0.try_wait().unwrap().is_none(), "{}", self.log());
             self.directory.join("stats").exists()
         });
-        bump
+        started
     }
 
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.directory.join("log")).unwrap_or_default()
+    }
+
+    /// What is said to be wrong with the interfaces.
+    pub fn degraded(&self) -> String {
+        let text = std::fs::read_to_string(self.directory.join("stats")).unwrap_or_default();
+        text.lines().find_map(|line| line.strip_prefix("degraded=")).unwrap_or_default().to_owned()
     }
 
     /// What the engine said last.
@@ -199,6 +256,13 @@ impl Lab {
             pid != 0 && pid != old && alive(pid)
         });
         pid
+    }
+
+    /// Removes what was left behind, and says what.
+    pub fn down(&self) -> String {
+        let own = std::env::current_exe().unwrap();
+        let state = self.directory.join("state");
+        self.run("g", own.to_str().unwrap(), &["down", state.to_str().unwrap()])
     }
 
     fn host(&self, host: &str, args: &[&str]) -> String {
@@ -230,12 +294,6 @@ impl Lab {
     pub fn send(&self, port: u16, time: u32) -> f64 {
         let text = self.host("c", &["send", SERVER, &port.to_string(), &time.to_string()]);
         text.trim().parse::<f64>().unwrap() * 8.0
-    }
-
-    /// Sends the first segment of a connection from the client, with a VLAN tag.
-    pub fn send_tagged_opening(&self) {
-        let links = self.run("c", "cat", &["/sys/class/net/c0/ifindex"]);
-        self.host("c", &["tagged", links.trim()]);
     }
 }
 

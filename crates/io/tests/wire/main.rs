@@ -14,6 +14,9 @@ fn main() {
     if args.first().is_some_and(|a| a == "bump") {
         std::process::exit(bump::main(&args[1..]));
     }
+    if args.first().is_some_and(|a| a == "down") {
+        return println!("{:?}", weir_io::supervise::down(args[1].as_ref(), None));
+    }
     if args.first().is_some_and(|a| a == "host") {
         return hosts::main(&args[1..]);
     }

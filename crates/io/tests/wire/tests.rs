@@ -1,164 +1,118 @@
-//! What the gateway has to do, seen from the hosts on its two sides.
+//! What the engine has to do, seen from the hosts on its two sides.
 
-use crate::lab::{alive, eventually, kill, Lab, CLIENT, SERVER};
-use std::time::Duration;
+use crate::lab::{alive, eventually, kill, Kind, Lab};
 
 const KILL: i32 = 9;
 const TERM: i32 = 15;
 const STOP: i32 = 19;
+const HUP: i32 = 1;
 
 pub const ALL: &[(&str, fn())] = &[
-    ("full_native", full_native),
-    ("full_skb", full_skb),
+    ("all_of_a_pair", all_of_a_pair),
+    ("all_of_one_interface_of_a_router", all_of_one_interface_of_a_router),
     ("only_acks_come_to_user_space", only_acks_come_to_user_space),
-    ("verdicts_keep_flows_in_the_kernel", verdicts_keep_flows_in_the_kernel),
-    ("acks_of_both_directions_come", acks_of_both_directions_come),
-    ("every_queue_is_read", every_queue_is_read),
     ("frames_leave_when_they_are_due", frames_leave_when_they_are_due),
     ("traffic_survives_a_killed_engine", traffic_survives_a_killed_engine),
     ("traffic_survives_a_hung_engine", traffic_survives_a_hung_engine),
-    ("engine_cleans_up_after_its_supervisor", engine_cleans_up_after_its_supervisor),
-    ("next_start_restores_after_everything_was_killed", next_start_restores_after_everything_was_killed),
+    ("engine_ends_with_its_supervisor", engine_ends_with_its_supervisor),
+    ("traffic_survives_the_end_of_both", traffic_survives_the_end_of_both),
     ("second_instance_is_refused", second_instance_is_refused),
     ("wrong_hosts_are_refused_unchanged", wrong_hosts_are_refused_unchanged),
-    ("links_may_go_down_and_up", links_may_go_down_and_up),
-    ("removed_interface_ends_the_run", removed_interface_ends_the_run),
-    ("tagged_openings_are_observed_as_on_the_wire", tagged_openings_are_observed_as_on_the_wire),
+    ("interfaces_are_followed", interfaces_are_followed),
+    ("interfaces_may_come_late", interfaces_may_come_late),
+    ("privileges_are_given_up", privileges_are_given_up),
 ];
 
-/// Frames cross both ways through the engine, stamped by the program, and the host is restored.
-fn full(xdp: &str) {
-    let lab = Lab::new();
+/// Interfaces of the box that Weir made.
+fn internal(lab: &Lab) -> usize {
+    lab.ip("g", &["-o", "link"]).lines().filter(|line| line.contains(": weir-")).count()
+}
+
+fn ends_well(lab: &Lab, engine: &mut crate::lab::Process) {
+    engine.signal(TERM);
+    assert_eq!(engine.wait(), Some(0), "{}", lab.log());
+    assert_eq!(internal(lab), 0);
+    assert_eq!(std::fs::read_dir(lab.directory.join("state")).unwrap().count(), 0);
+}
+
+/// Frames cross both ways through the engine, giant segments whole; offloads stay as they are.
+fn all_of_a_pair() {
+    let lab = Lab::new(Kind::Nothing);
     let before = lab.run("g", "ethtool", &["-k", "lan0"]);
-    let mut bump = lab.running("full", "none", xdp, &[]);
-    assert_ne!(lab.run("g", "ethtool", &["-k", "lan0"]), before);
+    let mut bump = lab.running("all");
+    assert_eq!(lab.run("g", "ethtool", &["-k", "lan0"]), before);
     let _server = lab.serve();
     assert_eq!(lab.ping(20, 10), 20);
-    // From here on the hosts leave TCP checksums to the device, and so to the engine; their giant
-    // segments would reach the gateway whole in skb mode.
-    for (host, link) in [("c", "c0"), ("s", "s0")] {
-        lab.offload(host, link, "tx", "on");
-        lab.offload(host, link, "tso", "off");
-        lab.offload(host, link, "gso", "off");
-    }
     let rate = lab.send(5000, 2000);
-    println!("  {xdp}: {:.2} Gb/s", rate / 1e9);
+    println!("  {:.2} Gb/s", rate / 1e9);
     assert!(rate > 1e8, "{rate}");
-    bump.signal(TERM);
-    assert_eq!(bump.wait(), Some(0), "{}", lab.log());
+    ends_well(&lab, &mut bump);
     let stats = lab.stats();
     println!("  {stats:?}");
-    assert!(stats["from_lan"] > 1000 && stats["from_wan"] > 100, "{stats:?}");
-    assert_eq!((stats["unstamped0"], stats["unstamped1"], stats["stops"]), (0, 0, 1), "{stats:?}");
-    assert_eq!(lab.run("g", "ethtool", &["-k", "lan0"]), before);
+    assert!(stats["from_lan"] > 1000 && stats["from_wan"] > 100 && stats["giant"] > 100, "{stats:?}");
+    assert_eq!((stats["stops"], stats["refused0"], stats["refused1"]), (1, 0, 0), "{stats:?}");
 }
 
-fn full_native() {
-    full("native");
-}
-
-fn full_skb() {
-    full("skb");
+fn all_of_one_interface_of_a_router() {
+    let lab = Lab::new(Kind::Router);
+    let mut bump = lab.running("all");
+    assert_eq!(internal(&lab), 2);
+    let _server = lab.serve();
+    assert_eq!(lab.ping(20, 10), 20);
+    let rate = lab.send(5000, 2000);
+    println!("  {:.2} Gb/s", rate / 1e9);
+    assert!(rate > 1e8, "{rate}");
+    ends_well(&lab, &mut bump);
+    let stats = lab.stats();
+    println!("  {stats:?}");
+    assert!(stats["from_lan"] > 1000 && stats["from_wan"] > 100 && stats["giant"] > 100, "{stats:?}");
+    assert_eq!((stats["stops"], stats["refused0"], stats["refused1"]), (1, 0, 0), "{stats:?}");
+    // Without it everything passes.
+    assert_eq!(lab.ping(20, 10), 20);
 }
 
 fn only_acks_come_to_user_space() {
-    let lab = Lab::new();
-    let mut bump = lab.running("acks", "bridge", "auto", &[]);
-    let bridges = || lab.run("g", "ip", &["-o", "link", "show", "type", "bridge"]);
-    assert!(bridges().contains("weir-"), "{}", bridges());
-    let _server = lab.serve();
-    // As hosts are by default: with segmentation offload, and checksums left to devices.
-    lab.offload("c", "c0", "tx", "on");
-    lab.offload("s", "s0", "tx", "on");
-    lab.offload("c", "c0", "tso", "on");
-    let rate = lab.send(5000, 2000);
-    eventually("the end is observed", || lab.stat("observed") >= 2);
-    println!("  {:.2} Gb/s, {:?}", rate / 1e9, lab.stats());
-    assert_eq!(lab.stat("from_lan"), 0);
-    assert!(lab.stat("from_wan") > 100);
-    // A packet of data for each ACK at the least: far less than all came by.
-    let packets = rate / 8.0 * 2.0 / 1448.0;
-    assert!((lab.stat("from_wan") as f64) < packets);
-    assert_eq!(lab.stat("taken1"), lab.stat("from_wan"));
-    assert!(lab.stat("other1") > 0 && lab.stat("verdict1") == 0, "{:?}", lab.stats());
-    bump.signal(TERM);
-    assert_eq!(bump.wait(), Some(0), "{}", lab.log());
-    assert_eq!(bridges(), "");
-}
-
-fn verdicts_keep_flows_in_the_kernel() {
-    let lab = Lab::new();
-    let flow = format!("{SERVER}:7001>{CLIENT}:5000");
-    let mut bump = lab.running("acks", "bridge", "auto", &[&flow]);
-    let _server = lab.serve();
-    lab.send(5000, 500);
-    // Only the answer to the opening is shown to the engine, in case the flow is a new one, and the end.
-    eventually("the end is observed", || lab.stat("observed") >= 2);
-    eventually("the receiver's end is seen", || lab.stat("from_wan") == 2);
-    lab.send(5001, 500);
-    assert!(lab.stat("from_wan") > 50, "{:?}", lab.stats());
-    bump.signal(TERM);
-    assert_eq!(bump.wait(), Some(0));
-}
-
-/// With ACKs shaped both ways, TCP of both ports is taken and the rest is not.
-fn acks_of_both_directions_come() {
-    let lab = Lab::new();
-    let mut bump = lab.running("acks-both", "bridge", "auto", &[]);
-    let _server = lab.serve();
-    lab.send(5000, 300);
-    bump.signal(TERM);
-    assert_eq!(bump.wait(), Some(0), "{}", lab.log());
-    let stats = lab.stats();
-    assert!(stats["from_lan"] > 100 && stats["from_wan"] > 10 && stats["observed"] == 0, "{stats:?}");
-    assert!(stats["other0"] > 0 && stats["other1"] > 0, "{stats:?}");
-}
-
-/// Flows are spread over two queues of the device, and each queue has its socket.
-fn every_queue_is_read() {
-    let lab = Lab::new();
-    for (host, link) in [("g", "lan0"), ("c", "c0")] {
-        lab.run(host, "ethtool", &["-L", link, "rx", "2", "tx", "2"]);
+    for kind in [Kind::Router, Kind::Bridge, Kind::Masquerade] {
+        let lab = Lab::new(kind);
+        let mut bump = lab.running("acks-out");
+        let _server = lab.serve();
+        let rate = lab.send(5000, 2000);
+        eventually("the end is observed", || lab.stat("observed") >= 2);
+        println!("  {kind:?} {:.2} Gb/s, {:?}", rate / 1e9, lab.stats());
+        assert_eq!(lab.stat("from_lan"), 0);
+        assert!(lab.stat("from_wan") > 100);
+        // A packet of data for each ACK at the least: far less than all came by.
+        let packets = rate / 8.0 * 2.0 / 1448.0;
+        assert!((lab.stat("from_wan") as f64) < packets);
+        ends_well(&lab, &mut bump);
     }
-    let mut bump = lab.running("full", "none", "native", &[]);
-    let _server = lab.serve();
-    for port in 5000..5016 {
-        assert!(lab.send(port, 50) > 0.0);
-    }
-    assert_eq!(lab.ping(50, 1), 50);
-    bump.signal(TERM);
-    assert_eq!(bump.wait(), Some(0), "{}", lab.log());
-    let stats = lab.stats();
-    assert_eq!((stats["taken0"], stats["lost0"]), (stats["from_lan"], 0), "{stats:?}");
 }
 
 fn frames_leave_when_they_are_due() {
-    let lab = Lab::new();
-    let mut bump = lab.delaying(5_000);
+    let lab = Lab::new(Kind::Nothing);
+    let mut bump = lab.running_with("all", "BUMP_DELAY_US", "5000");
     let _server = lab.serve();
     assert_eq!(lab.ping(500, 1), 500);
-    bump.signal(TERM);
-    assert_eq!(bump.wait(), Some(0), "{}", lab.log());
+    ends_well(&lab, &mut bump);
     let stats = lab.stats();
-    println!("  late by {} µs at the median, {} at p99", stats["late_p50_us"], stats["late_p99_us"]);
+    println!(
+        "  late by {} µs at the median, {} at p99; margin {} µs",
+        stats["late_p50_us"], stats["late_p99_us"], stats["margin_us"]
+    );
     // An idle machine shows 1 and 20; a busy one, with others on its CPUs, far more.
     assert!(stats["late_p50_us"] < 1_000, "{stats:?}");
 }
 
 /// Pings every 2 ms while the engine is hit: the longest time without an answer, in milliseconds.
 fn outage(signal: i32) -> u32 {
-    let lab = Lab::new();
-    let mut bump = lab.running("full", "bridge", "auto", &[]);
+    let lab = Lab::new(Kind::Router);
+    let mut bump = lab.running("all");
     let _server = lab.serve();
     assert_eq!(lab.ping(50, 2), 50);
-    // The kernel looks once a second at interfaces that came up.
-    eventually("the bridge forwards", || {
-        lab.ip("g", &["-d", "link"]).matches("bridge_slave state forwarding").count() == 2
-    });
     let first = lab.engine(0);
     let (back, longest) = std::thread::scope(|scope| {
         let pings = scope.spawn(|| lab.pings(500, 2));
-        std::thread::sleep(Duration::from_millis(300));
+        std::thread::sleep(std::time::Duration::from_millis(300));
         kill(first, signal);
         pings.join().unwrap()
     });
@@ -170,157 +124,160 @@ fn outage(signal: i32) -> u32 {
     let before = lab.stat("from_lan");
     assert_eq!(lab.ping(50, 2), 50);
     eventually("the new engine carries it", || lab.stat("from_lan") >= before + 50);
-    bump.signal(TERM);
-    assert_eq!(bump.wait(), Some(0), "{}", lab.log());
+    ends_well(&lab, &mut bump);
     assert!(!alive(second));
     longest * 2
 }
 
-// On an idle machine 15 and 50 ms; the limits leave room for a busy one.
+// On an idle machine some 50 ms; the limits leave room for a busy one.
 
 fn traffic_survives_a_killed_engine() {
-    assert!(outage(KILL) <= 100);
+    assert!(outage(KILL) <= 150);
 }
 
 fn traffic_survives_a_hung_engine() {
-    assert!(outage(STOP) <= 150);
+    assert!(outage(STOP) <= 200);
 }
 
-fn features(lab: &Lab) -> String {
-    lab.run("g", "ethtool", &["-k", "lan0"]) + &lab.run("g", "ethtool", &["-k", "wan0"])
-}
-
-/// Interfaces of the gateway, with their MTU, program and bridge; not the carrier, which the kernel
-/// looks at once a second.
-fn links(lab: &Lab) -> Vec<String> {
-    let text = lab.run("g", "ip", &["-o", "link"]);
-    let part = |line: &str| line.split(" qdisc ").map(String::from).collect::<Vec<_>>();
-    let master = |rest: &str| {
-        let mut words = rest.split(' ').skip_while(|word| *word != "master");
-        words.nth(1).unwrap_or("none").to_owned()
-    };
-    let link = |line: &str| {
-        let parts = part(line);
-        let (name, more) = (parts[0].split(" <").next().unwrap(), parts[0].rsplit("> ").next().unwrap());
-        format!("{name} {more} master {}", master(&parts[1]))
-    };
-    text.lines().map(link).collect()
-}
-
-fn engine_cleans_up_after_its_supervisor() {
-    let lab = Lab::new();
-    let before = (features(&lab), links(&lab));
-    let mut bump = lab.running("full", "bridge", "auto", &[]);
-    assert_ne!((features(&lab), links(&lab)), before);
+fn engine_ends_with_its_supervisor() {
+    let lab = Lab::new(Kind::Router);
+    let mut bump = lab.running("all");
+    let _server = lab.serve();
     let engine = lab.engine(0);
+    bump.signal(HUP);
+    eventually("SIGHUP is named", || lab.log().contains("SIGHUP"));
+    assert!(alive(engine));
     bump.signal(KILL);
     assert_eq!(bump.wait(), None);
     eventually("the engine ends", || !alive(engine));
-    eventually("XDP is off", || links(&lab) == before.1);
-    assert_eq!(features(&lab), before.0);
     assert_eq!(lab.stat("stops"), 1);
-    assert!(!lab.directory.join("lan0-wan0.json").exists());
+    assert_eq!(lab.ping(50, 2), 50);
+    // What is left is removed by the next start, or by hand.
+    assert_eq!(internal(&lab), 2);
+    let removed = lab.down();
+    assert!(removed.contains("virtual interface weir-"), "{removed}");
+    assert_eq!(internal(&lab), 0);
 }
 
-fn next_start_restores_after_everything_was_killed() {
-    let lab = Lab::new();
-    let before = (features(&lab), links(&lab));
-    let mut bump = lab.running("full", "bridge", "auto", &[]);
+fn traffic_survives_the_end_of_both() {
+    let lab = Lab::new(Kind::Router);
+    let mut bump = lab.running("all");
+    let _server = lab.serve();
     let engine = lab.engine(0);
     // The engine first would be started again.
     bump.signal(STOP);
     kill(engine, KILL);
     bump.signal(KILL);
     assert_eq!(bump.wait(), None);
-    assert_ne!((features(&lab), links(&lab)), before);
+    eventually("traffic flows", || lab.ping(20, 2) == 20);
+    assert_eq!(internal(&lab), 2);
     std::fs::remove_file(lab.directory.join("stats")).unwrap();
-    let mut bump = lab.running("full", "bridge", "auto", &[]);
-    bump.signal(TERM);
-    assert_eq!(bump.wait(), Some(0), "{}", lab.log());
-    eventually("XDP is off", || links(&lab) == before.1);
-    assert_eq!(features(&lab), before.0);
+    let mut bump = lab.running("all");
+    assert!(lab.log().contains("the last run was killed"), "{}", lab.log());
+    assert_eq!(lab.ping(20, 2), 20);
+    ends_well(&lab, &mut bump);
 }
 
 fn second_instance_is_refused() {
-    let lab = Lab::new();
-    let mut bump = lab.running("full", "bridge", "auto", &[]);
-    let state = (features(&lab), links(&lab));
-    let mut second = lab.bump("full", "bridge", "auto", &[]);
+    let lab = Lab::new(Kind::Router);
+    let mut bump = lab.running("all");
+    let mut second = lab.start("all");
     assert_eq!(second.wait(), Some(2));
-    assert!(lab.log().contains("lan0 is in use by another Weir"), "{}", lab.log());
-    assert_eq!((features(&lab), links(&lab)), state);
-    bump.signal(TERM);
-    assert_eq!(bump.wait(), Some(0));
+    assert!(lab.log().contains("wan0 is in use by another Weir"), "{}", lab.log());
+    assert_eq!(internal(&lab), 2);
+    assert!(lab.down().contains("wan0 is in use by another Weir"));
+    ends_well(&lab, &mut bump);
 }
 
 fn wrong_hosts_are_refused_unchanged() {
-    let lab = Lab::new();
-    let refused = |reasons: &[&str]| {
-        let state = (features(&lab), links(&lab));
-        assert_eq!(lab.bump("full", "bridge", "auto", &[]).wait(), Some(2), "{reasons:?}");
-        for reason in reasons {
-            assert!(lab.log().contains(reason), "{reason}: {}", lab.log());
-        }
-        assert_eq!((features(&lab), links(&lab)), state);
-        assert!(!lab.directory.join("lan0-wan0.json").exists());
-    };
-    lab.ip("g", &["addr", "add", "10.8.0.1/24", "dev", "lan0"]);
-    lab.ip("g", &["link", "set", "wan0", "down"]);
-    refused(&["lan0 has an IP address", "wan0 is down", "several things"]);
-    lab.ip("g", &["addr", "flush", "dev", "lan0"]);
-    lab.ip("g", &["link", "set", "wan0", "up"]);
-    lab.ip("g", &["link", "add", "br9", "type", "bridge"]);
-    lab.ip("g", &["link", "set", "wan0", "master", "br9"]);
-    refused(&["wan0 belongs to br9"]);
-    // A bridge of both is used, and left.
-    lab.ip("g", &["link", "set", "lan0", "master", "br9"]);
-    let before = links(&lab);
-    let mut bump = lab.running("full", "bridge", "auto", &[]);
-    assert!(!links(&lab).concat().contains("weir-"));
-    bump.signal(TERM);
-    assert_eq!(bump.wait(), Some(0));
-    eventually("XDP is off", || links(&lab) == before);
-    lab.ip("g", &["link", "set", "lan0", "mtu", "9000"]);
-    refused(&["the MTU of lan0 is 9000: at most 3818 is supported"]);
-    lab.ip("g", &["link", "set", "lan0", "name", "lan1"]);
-    assert_eq!(lab.bump("full", "bridge", "auto", &[]).wait(), Some(2));
-    assert!(lab.log().contains("there is no interface lan0 here; Ethernet interfaces:"), "{}", lab.log());
+    let mut lab = Lab::new(Kind::Nothing);
+    lab.attach = "nowhere".into();
+    assert_eq!(lab.start("all").wait(), Some(2));
+    assert!(
+        lab.log().contains("there is no interface nowhere here; interfaces: lan0, wan0"),
+        "{}",
+        lab.log()
+    );
+    lab.attach = "lan0,lan0".into();
+    assert_eq!(lab.start("all").wait(), Some(2));
+    assert!(lab.log().contains("LAN and WAN are both lan0"), "{}", lab.log());
+    lab.attach = "lan0,wan0".into();
+    assert_eq!(lab.start("acks").wait(), Some(2));
+    assert!(lab.log().contains("ACKs are taken on one interface"), "{}", lab.log());
+    assert!(!lab.directory.join("state").exists());
 }
 
-fn links_may_go_down_and_up() {
-    let lab = Lab::new();
-    let mut bump = lab.running("full", "none", "auto", &[]);
+/// Down and up, another MTU, another name, gone and back: with one line each, and traffic flows afterwards.
+fn interfaces_are_followed() {
+    let lab = Lab::new(Kind::Bridge);
+    let mut bump = lab.running("all");
     let _server = lab.serve();
-    for (host, link) in [("g", "wan0"), ("s", "s0"), ("g", "lan0")] {
-        lab.ip(host, &["link", "set", link, "down"]);
-        assert_eq!(lab.ping(20, 2), 0);
-        lab.ip(host, &["link", "set", link, "up"]);
-        eventually("traffic flows again", || lab.ping(5, 2) == 5);
+    let says = |what: &str| eventually(what, || lab.log().contains(what));
+    let works = || {
+        eventually("traffic flows", || lab.ping(5, 2) == 5);
+        let before = lab.stat("from_lan");
+        eventually("the engine carries it", || {
+            lab.ping(5, 2);
+            lab.stat("from_lan") > before
+        });
+    };
+    works();
+    lab.ip("g", &["link", "set", "wan0", "down"]);
+    says("interface wan0 is down");
+    eventually("it is told", || lab.degraded() == "wan0 is down");
+    assert_eq!(lab.ping(20, 2), 0);
+    lab.ip("g", &["link", "set", "wan0", "up"]);
+    says("interface wan0 is up");
+    works();
+    eventually("it is told", || lab.degraded() == "no");
+    for host in [("g", "wan0"), ("s", "s0"), ("g", "lan0"), ("c", "c0")] {
+        lab.ip(host.0, &["link", "set", host.1, "mtu", "3000"]);
     }
-    assert_eq!(lab.stat("resyncs"), 0);
-    assert!(lab.stat("drops") > 0, "{:?}", lab.stats());
-    bump.signal(TERM);
-    assert_eq!(bump.wait(), Some(0), "{}", lab.log());
-}
-
-fn removed_interface_ends_the_run() {
-    let lab = Lab::new();
-    let before = features(&lab);
-    let mut bump = lab.running("full", "bridge", "auto", &[]);
+    says("the MTU of wan0 is 3000 now, was 1500");
+    works();
+    lab.ip("g", &["link", "set", "wan0", "name", "wan9"]);
+    says("interface wan0 is called wan9 now");
+    works();
     lab.ip("s", &["link", "del", "s0"]);
-    assert_eq!(bump.wait(), Some(1));
-    assert!(lab.log().contains("interface wan0 has been removed"), "{}", lab.log());
-    assert_eq!(lab.run("g", "ethtool", &["-k", "lan0"]), before[..before.find("Features for wan0").unwrap()]);
-    assert!(!links(&lab).concat().contains("weir-"));
+    says("interface wan9 is gone: waiting for wan0");
+    eventually("it is told", || lab.degraded() == "wan0 is gone");
+    lab.cable(("s", "s0"), ("g", "wan0"));
+    lab.ip("s", &["addr", "add", "10.9.2.1/16", "dev", "s0"]);
+    lab.ip("g", &["link", "set", "wan0", "master", "br0"]);
+    says("interface wan0 is back");
+    lab.ip("c", &["neigh", "flush", "all"]);
+    works();
+    assert_eq!(internal(&lab), 2);
+    ends_well(&lab, &mut bump);
 }
 
-/// A tag that the kernel took out of the frame before the observer saw it is put back in the copy.
-fn tagged_openings_are_observed_as_on_the_wire() {
-    let lab = Lab::new();
-    let mut bump = lab.running("acks", "bridge", "auto", &[]);
-    lab.send_tagged_opening();
-    eventually("both are observed", || lab.stat("observed") == 2);
-    assert_eq!((lab.stat("observed_8100"), lab.stat("observed_88a8")), (5, 6 << 16 | 7), "{:?}", lab.stats());
-    bump.signal(TERM);
-    assert_eq!(bump.wait(), Some(0), "{}", lab.log());
+fn interfaces_may_come_late() {
+    let mut lab = Lab::new(Kind::Bridge);
+    lab.attach = "late0".into();
+    std::env::set_var("BUMP_WAIT_S", "30");
+    let mut bump = lab.start("all");
+    std::env::remove_var("BUMP_WAIT_S");
+    eventually("it waits", || lab.log().contains("waiting for late0"));
+    lab.ip("g", &["link", "add", "late0", "type", "bridge"]);
+    eventually("the engine runs", || lab.directory.join("stats").exists());
+    assert!(lab.log().contains("interface late0 is down"), "{}", lab.log());
+    ends_well(&lab, &mut bump);
+}
+
+/// The engine keeps nothing, the supervisor what starting another engine needs.
+fn privileges_are_given_up() {
+    let lab = Lab::new(Kind::Router);
+    let mut bump = lab.running("acks");
+    let status = |pid: u32| {
+        let text = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+        let of = |name: &str| text.lines().find_map(|l| l.strip_prefix(name)).unwrap().trim().to_owned();
+        let set = |name: &str| u64::from_str_radix(&of(name), 16).unwrap();
+        (set("CapPrm:"), set("CapEff:"), set("CapBnd:"), set("CapInh:") | set("CapAmb:"), of("NoNewPrivs:"))
+    };
+    assert_eq!(status(lab.engine(0)), (0, 0, 0, 0, "1".into()));
+    let (permitted, effective, bounding, rest, locked) = status(bump.0.id());
+    // SETPCAP, NET_ADMIN, NET_RAW, IPC_LOCK, SYS_NICE, PERFMON, BPF.
+    let kept = [8, 12, 13, 14, 23, 38, 39].iter().fold(0, |set, bit| set | 1u64 << bit);
+    assert_eq!((permitted, effective, bounding, rest, locked), (kept, kept, kept, 0, "1".into()));
+    ends_well(&lab, &mut bump);
 }

@@ -1,6 +1,7 @@
 //! What can be measured: subjects, their metrics, and the units of these.
 
 use super::diag::{listed, nearest};
+use super::measured;
 use super::units::{self, Decimal, Fault};
 use crate::expect::matches;
 use crate::plan::{Plan, SeriesKind, Subject};
@@ -40,7 +41,7 @@ const BINNED: [(&str, Option<&str>); 4] = [
     ("min_bps", Some("window")),
 ];
 /// Fields of a result's objects that can be checked.
-const FLOW: [&str; 10] = [
+const FLOW: [&str; 17] = [
     "bytes",
     "retransmits",
     "rtos",
@@ -51,20 +52,24 @@ const FLOW: [&str; 10] = [
     "end_s",
     "target_bps",
     "loss",
+    "back.bytes",
+    "back.goodput_bps",
+    "back.target_bps",
+    "exchanges.count",
+    "exchanges.latency_us.p50",
+    "exchanges.latency_us.p90",
+    "exchanges.latency_us.p99",
 ];
 const LINK: [&str; 8] =
     ["packets", "bytes", "utilization", "queue_us.p50", "queue_us.p99", "queue_us.max", "marks", "drops"];
-const CLASS: [&str; 10] = [
+const CLASS: [&str; 7] = [
     "target_bps",
     "bps",
-    "queue_peak_bytes",
-    "queue_peak_packets",
     "held_ack_peak_packets",
     "held_ack_peak_bytes",
     "acks_absorbed",
     "acks_generated",
     "acks_rewritten",
-    "drops",
 ];
 const GATEWAY: [&str; 8] = [
     "cpu_s",
@@ -112,6 +117,7 @@ pub(super) fn kind_of(subject: &Subject, metric: &str) -> Kind {
 pub(super) fn split(what: &str, plan: &Plan) -> Result<(Subject, String), Fault> {
     let (subject, metric) = split_path(what)?;
     known(&subject, plan)?;
+    measured::check(&subject, &metric, plan)?;
     if kind_of(&subject, &metric) == Kind::Series {
         let of_links = matches!(subject, Subject::Link(_));
         let kind = columns(of_links).find(|(_, name)| *name == metric).map(|(kind, _)| kind);
@@ -149,6 +155,9 @@ fn split_path(what: &str) -> Result<(Subject, String), Fault> {
         let name = &rest[..rest.len() - metric.len() - 1];
         return Ok((make(name.to_string()), metric.clone()));
     }
+    if let Some(fault) = rest.find('.').and_then(|dot| measured::not_yet(kind, &rest[dot + 1..])) {
+        return Err(fault);
+    }
     let last = rest.rsplit('.').next().unwrap_or(rest);
     let guess = match nearest(last, metrics.iter().map(String::as_str)) {
         Some(m) => format!("did you mean `{m}`? "),
@@ -162,6 +171,7 @@ fn split_path(what: &str) -> Result<(Subject, String), Fault> {
 
 /// The unit of a metric.
 pub(super) fn unit_of(metric: &str) -> Unit {
+    let metric = ["back.", "exchanges."].iter().fold(metric, |m, part| m.strip_prefix(part).unwrap_or(m));
     let root = metric.split('.').next().unwrap_or(metric);
     match root {
         "bps" => Unit::Rate,

@@ -1,10 +1,10 @@
 //! `[[flow]]`: groups of flows that are alike.
 
 use super::diag::{listed, nearest};
-use super::reader::{Positive, Section};
+use super::reader::{Positive, Section, Size};
 use super::units::{server_ports, Fault};
 use super::{distribution, gateway, tcp};
-use crate::plan::{Arrivals, FlowGroup, HostGroup, Length, Plan, Ports, Protocol, Tcp};
+use crate::plan::{Arrivals, FlowGroup, HostGroup, Kind, Length, Plan, Ports, Protocol, Tcp};
 use crate::result::World;
 use core::ops::RangeInclusive;
 use weir_core::dist::Distribution;
@@ -50,9 +50,10 @@ fn flow(s: &Section, number: usize, defaults: &Tcp, duration: Option<Duration>) 
     let ports = s.parsed("port", |range: RangeInclusive<u16>| server_ports(range, count));
     let length = length(s);
     let ports = ports.unwrap_or(Ports::Shared(FIRST_PORT.saturating_add(number as u16)));
+    let kind = kind(s);
     let (id, protocol) = (id?, protocol?);
-    let group =
-        FlowGroup { count, protocol, tcp, start, arrivals, length, direction, ports, ..FlowGroup::new(&id) };
+    let group = FlowGroup { count, protocol, tcp, start, arrivals, length, ..FlowGroup::new(&id) };
+    let group = FlowGroup { kind, direction, ports, ..group };
     starts_in_time(s, &group, duration?);
     Some(group)
 }
@@ -71,6 +72,41 @@ fn tcp(s: &Section, udp: Option<bool>) -> Protocol {
         }
     }
     Protocol::Tcp { app_rate }
+}
+
+/// Who sends when: `kind`, `request` and `response`.
+fn kind(s: &Section) -> Kind {
+    let kinds = [("bulk", 0), ("two-way", 1), ("request", 2)];
+    let kind = s.choice("kind", &kinds, &[]).unwrap_or(0);
+    let sizes = ["request", "response"].map(|key| {
+        if kind != 2 && s.has(key) {
+            let help = "it is for kind = \"request\"";
+            let other = kinds[kind].0;
+            s.key_fault(key, Fault::new(format!("`{key}` together with kind = \"{other}\""), help));
+        }
+        s.parsed(key, |Size(n): Size| match n {
+            0 => Err(Fault::bare("nothing at all")),
+            n => Ok(n),
+        })
+    });
+    if kind > 0 {
+        s.note_value(World::Lab, "kind", Fault::bare("in the sim world one end of a flow sends: \"bulk\""));
+        if s.has("protocol") {
+            s.at_most_one(&["protocol", "kind"], "flows that go both ways are TCP");
+        }
+    }
+    if kind == 2 {
+        s.at_most_one(&["kind", "bytes"], "requests follow each other for a `duration`, or until the end");
+    }
+    match (kind, sizes) {
+        (1, _) => Kind::TwoWay,
+        (2, [request, response]) => {
+            s.need("request", "\"200B\"");
+            s.need("response", "\"60kB\"");
+            Kind::Request { request: request.unwrap_or(1), response: response.unwrap_or(1) }
+        }
+        _ => Kind::Bulk,
+    }
 }
 
 /// Keys that UDP flows have and TCP flows have not.

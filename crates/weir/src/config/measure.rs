@@ -5,6 +5,7 @@ use super::catalogue::{self, in_unit, unit_of, Kind, Unit};
 use super::reader::{Scalar, Section};
 use super::units::{Decimal, Fault};
 use crate::plan::{Aggregate, Expect, Measure, Metric, Op, Plan, ReferenceRow, Subject, Target, Tolerance};
+use crate::result::World;
 use weir_core::time::Duration;
 
 /// Keys that say when, or over how long, something is measured.
@@ -26,6 +27,9 @@ fn measure(s: &Section, plan: &Plan) -> Option<(Measure, Unit)> {
         }
         return None;
     };
+    if subject == Subject::Gateway && metric == "cpu_s" {
+        s.note_value(World::Lab, "what", Fault::bare("in the sim world a gateway takes no processor time"));
+    }
     let unit = unit_of(&metric);
     let (metric, from, until) = match catalogue::kind_of(&subject, &metric) {
         Kind::Binned(length) => binned(s, &metric, length, plan)?,

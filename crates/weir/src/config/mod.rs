@@ -15,6 +15,7 @@ pub mod gateway;
 mod host;
 mod lab;
 mod measure;
+mod measured;
 pub mod path;
 pub mod ports;
 mod reader;

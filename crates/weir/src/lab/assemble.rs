@@ -2,13 +2,14 @@
 
 use super::counters::Counters;
 use crate::hosts::{client_port, Addresses};
+use crate::observe::flow_rate;
 use crate::plan::{Flow, Plan};
 use crate::result::{
-    ClassResult, Counts, FlowResult, GatewayResult, LinkResult, MadeBy, Quantiles, RunResult, Seen, Series,
-    Status, World, SCHEMA,
+    Back, ClassResult, Counts, Exchanges, FlowResult, GatewayResult, Latency, LinkResult, MadeBy, Quantiles,
+    RunResult, Seen, Series, Status, World, SCHEMA,
 };
-use crate::run::{EmulatorReport, GatewayFlow, GatewayReport};
-use crate::traffic::{FlowReport, Report};
+use crate::run::{EmulatorReport, GatewayClass, GatewayFlow, GatewayReport};
+use crate::traffic::{self, FlowReport, Report};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use weir_core::gateway::{ClassConfig, Direction};
@@ -122,6 +123,8 @@ impl Measured {
             seen.rtt_us = sent.rtt_us.map_or(Quantiles::default(), |q| Quantiles { p50: q.p50, p99: q.p99 });
         }
         let mut row = seen.row(plan, flow, covered);
+        row.back = back(plan, flow, n, (client, server), row.end_s - row.start_s);
+        row.exchanges = client.exchanges.map(exchanges);
         if let Some(record) = self.seen(plan, flow, n) {
             row.pass_reason = record.pass_reason.clone();
             if !record.class.is_empty() {
@@ -147,17 +150,13 @@ impl Measured {
         Some(self.gateway.as_ref().map_or_else(GatewayResult::default, |g| g.gateway.clone()))
     }
 
-    /// Classes as the gateway reports them, with the goodput that only the receivers know.
+    /// Classes as the gateway reports them, with what only the flows tell.
     fn classes(&self, plan: &Plan, flows: &[FlowResult]) -> Vec<ClassResult> {
         let configured = plan.gateway.iter().flat_map(|g| &g.classes);
         let row = |class: &ClassConfig| {
             let reported = self.gateway.iter().flat_map(|g| &g.classes).find(|c| c.name == class.name);
-            let own = flows.iter().filter(|f| f.class == class.name);
-            ClassResult {
-                name: class.name.clone(),
-                bps: own.map(|f| f.goodput_bps).sum(),
-                ..reported.cloned().unwrap_or_default()
-            }
+            let row = reported.map_or(ClassResult::default(), GatewayClass::result);
+            ClassResult { name: class.name.clone(), ..row }.with(flows)
         };
         configured.map(row).collect()
     }
@@ -182,6 +181,36 @@ impl Measured {
         };
         counted.map(row).collect()
     }
+}
+
+/// The other direction of a flow that goes both ways and lasted so long.
+fn back(
+    plan: &Plan,
+    flow: &Flow,
+    n: usize,
+    (client, server): (&FlowReport, &FlowReport),
+    seconds: f64,
+) -> Option<Back> {
+    let (receiver, direction) = match flow.direction() {
+        Direction::Out => (client, Direction::In),
+        Direction::In => (server, Direction::Out),
+    };
+    let bytes = receiver.received.as_ref()?.bytes_in_time;
+    let (port, server) = (Some(client_port(n)), Addresses::of(plan.lab.ip).server);
+    let class = plan.class_towards(direction, flow, on_wan(plan), port, server);
+    let goodput_bps = if seconds > 0.0 { bytes as f64 * 8.0 / seconds } else { 0.0 };
+    let name = class.map_or(String::new(), |c| c.name.clone());
+    Some(Back { class: name, target_bps: class.and_then(flow_rate), bytes, goodput_bps })
+}
+
+fn exchanges(seen: traffic::Exchanges) -> Exchanges {
+    let us = |ns: u64| ns / 1000;
+    let latency = seen.latency_ns.map_or(Latency::default(), |q| Latency {
+        p50: us(q.p50),
+        p90: us(q.p90),
+        p99: us(q.p99),
+    });
+    Exchanges { count: seen.count, latency_us: latency }
 }
 
 /// The clients' address where the gateway and the servers see it.
@@ -288,6 +317,9 @@ mod tests {
                 src: SocketAddr::from((crate::hosts::CLIENT, client_port(0))),
                 dst: SocketAddr::from((crate::hosts::SERVER, 5000)),
                 class: "ten".into(),
+                bytes: 0,
+                bps: 0.0,
+                target_bps: None,
                 pass_reason: Some("mptcp".into()),
                 held_bytes: 0,
                 held_us: 0,

@@ -2,8 +2,8 @@
 
 use super::Options;
 use crate::hosts::{client_port, Addresses};
-use crate::plan::{Flow, Plan};
-use crate::traffic::{Amount, FlowSpec, Role, Spec};
+use crate::plan::{Flow, Kind, Plan};
+use crate::traffic::{Amount, FlowSpec, Play, Role, Spec};
 use std::net::{IpAddr, SocketAddr};
 use weir_core::gateway::Direction;
 
@@ -43,6 +43,7 @@ fn client_end(plan: &Plan, flow: &Flow, n: usize, options: &Options) -> FlowSpec
         local: SocketAddr::new(a.client, client_port(n)),
         remote: SocketAddr::new(a.server, flow.server_port),
         sends,
+        play: play(&flow.group.kind),
         start_ns: flow.start.as_nanos(),
         amount,
         cc: flow.group.tcp.cc.clone(),
@@ -65,9 +66,17 @@ fn server_end(client: &FlowSpec, flow: &Flow, seen_as: IpAddr) -> FlowSpec {
     }
 }
 
+fn play(kind: &Kind) -> Play {
+    match *kind {
+        Kind::Bulk => Play::OneWay,
+        Kind::TwoWay => Play::BothWays,
+        Kind::Request { request, response } => Play::Exchange { request, response },
+    }
+}
+
 /// A plan's `rwnd` is the receiver's; what the sender's end advertises does not matter.
 fn receive_window(flow: &Flow, sends: bool) -> Option<u32> {
-    let bytes = flow.group.tcp.rwnd.filter(|_| !sends)?;
+    let bytes = flow.group.tcp.rwnd.filter(|_| !sends || flow.group.kind != Kind::Bulk)?;
     Some(u32::try_from(bytes).unwrap_or(u32::MAX))
 }
 

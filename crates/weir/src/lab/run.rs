@@ -10,7 +10,7 @@ use super::{capture, flows, prerequisites, Options};
 use crate::plan::Plan;
 use crate::progress::Progress;
 use crate::result::{RunResult, Status};
-use crate::run::{EmulatorReport, GatewayReport};
+use crate::run::{EmulatorReport, GatewayFlow, GatewayReport};
 use crate::traffic::{monotonic, Report, Spec, GO, READY, STOP};
 use serde::de::DeserializeOwned;
 use std::path::{Path, PathBuf};
@@ -26,6 +26,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const LEAD: Nanos = Nanos::from_millis(50);
 /// How often the processes are looked at.
 const LOOK: Duration = Duration::from_millis(10);
+
+/// How often the gateway's report is read while traffic runs.
+const LISTEN: Nanos = Nanos::from_secs(1);
 
 /// A result, and what it does not tell.
 #[derive(Clone, Debug)]
@@ -100,6 +103,8 @@ fn identifier(options: &Options) -> Result<String, String> {
 /// The gateway and the emulators.
 struct Devices {
     gateway: Option<(Child, PathBuf)>,
+    /// What the gateway said of flows, which are no longer active at its end.
+    said: Vec<GatewayFlow>,
     emulators: Vec<(Place, Child, PathBuf)>,
 }
 
@@ -111,7 +116,7 @@ impl Devices {
         layout: &Layout,
         options: &Options,
     ) -> Result<Devices, String> {
-        let mut devices = Devices { gateway: None, emulators: Vec::new() };
+        let mut devices = Devices { gateway: None, said: Vec::new(), emulators: Vec::new() };
         for &place in layout.places.iter().filter(|p| matches!(p, Place::Lan | Place::Wan)) {
             let config = emulator_config(plan, place);
             let (child, report) = device(site, place, "wan", &config, options)?;
@@ -129,9 +134,25 @@ impl Devices {
         self.gateway.iter_mut().map(|(child, _)| child).chain(emulators).try_for_each(Child::check)
     }
 
+    /// Keeps what the gateway says of its active flows.
+    fn listen(&mut self) {
+        let Some((_, file)) = &self.gateway else { return };
+        let text = std::fs::read_to_string(file).unwrap_or_default();
+        // It writes its first report after a second.
+        let Ok(report) = serde_json::from_str::<GatewayReport>(&text) else { return };
+        self.said.retain(|old| report.flows.iter().all(|new| (new.src, new.dst) != (old.src, old.dst)));
+        self.said.extend(report.flows);
+    }
+
     /// Ends them, the gateway first, and reads what they report.
-    fn end(self, faults: &mut Vec<String>) -> (Option<GatewayReport>, Vec<EmulatorReport>) {
-        let gateway = self.gateway.map(|(child, file)| collect(child, &file, faults).unwrap_or_default());
+    fn end(mut self, faults: &mut Vec<String>) -> (Option<GatewayReport>, Vec<EmulatorReport>) {
+        self.listen();
+        let mut gateway: Option<GatewayReport> =
+            self.gateway.map(|(child, file)| collect(child, &file, faults).unwrap_or_default());
+        if let Some(report) = &mut gateway {
+            // What it says last comes first, where it is looked for.
+            report.flows.extend(self.said);
+        }
         let mut emulators = Vec::new();
         for (place, child, file) in self.emulators {
             let report: Option<EmulatorReport> = collect(child, &file, faults);
@@ -218,6 +239,7 @@ impl Traffic {
         let mut deadline = epoch + plan.duration + Nanos::from_nanos(PATIENCE.as_nanos() as u64);
         let (mut clients, mut servers) = (None, None);
         let mut stopped = false;
+        let mut listen = epoch + LISTEN;
         loop {
             if clients.is_none() {
                 clients = report(&mut self.clients)?;
@@ -231,6 +253,10 @@ impl Traffic {
             devices.check()?;
             let now = monotonic();
             progress.at(now.since(epoch));
+            if now >= listen {
+                listen = now + LISTEN;
+                devices.listen();
+            }
             if options.stop.load(Ordering::Relaxed) && !stopped {
                 stopped = true;
                 deadline = deadline.min(now + Nanos::from_nanos(PATIENCE.as_nanos() as u64));

@@ -26,7 +26,9 @@ pub struct FlowGroup {
     pub arrivals: Arrivals,
     /// When a flow is done.
     pub length: Length,
-    /// Which way the data goes.
+    /// Who sends when.
+    pub kind: Kind,
+    /// Which way the data goes; of a flow that goes both ways, which of them results are about.
     pub direction: Direction,
     /// Server ports: one that all flows share, or exactly one for each.
     pub ports: Ports,
@@ -35,6 +37,23 @@ pub struct FlowGroup {
     pub client: Option<String>,
     /// Likewise, its servers.
     pub server: Option<String>,
+}
+
+/// Who sends when.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Kind {
+    /// One end sends all the time, the other receives.
+    #[default]
+    Bulk,
+    /// Both ends send all the time. Lab only.
+    TwoWay,
+    /// The client asks, the server answers, and the next request follows. Lab only.
+    Request {
+        /// Bytes of a request, never 0.
+        request: u64,
+        /// Bytes of a response, never 0.
+        response: u64,
+    },
 }
 
 /// The transport of a flow.
@@ -188,6 +207,7 @@ impl FlowGroup {
             start: Duration::ZERO,
             arrivals: Arrivals::Every(Duration::ZERO),
             length: Length::UntilEnd,
+            kind: Kind::Bulk,
             direction: Direction::Out,
             ports: Ports::Shared(5001),
             client: None,

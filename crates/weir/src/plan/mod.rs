@@ -17,7 +17,7 @@ mod lab;
 mod measure;
 mod network;
 
-pub use flow::{Arrivals, Flow, FlowGroup, Length, Ports, Protocol, Tcp, SHORTHANDS};
+pub use flow::{Arrivals, Flow, FlowGroup, Kind, Length, Ports, Protocol, Tcp, SHORTHANDS};
 pub use lab::{BoxKind, Ip, Lab};
 pub use measure::{
     Aggregate, Expect, Measure, Metric, Op, Reference, ReferenceRow, Subject, Target, Tolerance,
@@ -126,9 +126,21 @@ impl Plan {
         client_port: Option<u16>,
         server: IpAddr,
     ) -> Option<&ClassConfig> {
+        self.class_towards(flow.direction(), flow, client, client_port, server)
+    }
+
+    /// As [`Plan::class_of`], of what a flow sends in one direction.
+    pub fn class_towards(
+        &self,
+        direction: Direction,
+        flow: &Flow,
+        client: IpAddr,
+        client_port: Option<u16>,
+        server: IpAddr,
+    ) -> Option<&ClassConfig> {
         let client = (client, client_port);
         let server = (server, Some(flow.server_port));
-        let (src, dst) = match flow.direction() {
+        let (src, dst) = match direction {
             Direction::Out => (client, server),
             Direction::In => (server, client),
         };
@@ -143,9 +155,11 @@ impl Plan {
                 && ports(&m.dst_port, dst.1)
                 && m.vlan.is_none_or(|v| v == 0)
         };
-        self.gateway.as_ref()?.classes.iter().find(|c| {
-            c.direction == flow.direction() && (c.matches.is_empty() || c.matches.iter().any(takes))
-        })
+        self.gateway
+            .as_ref()?
+            .classes
+            .iter()
+            .find(|c| c.direction == direction && (c.matches.is_empty() || c.matches.iter().any(takes)))
     }
 }
 

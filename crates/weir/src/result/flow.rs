@@ -59,6 +59,8 @@ impl Seen<'_> {
             rtos: self.rtos,
             loss: self.loss,
             rtt_us: self.rtt_us,
+            back: None,
+            exchanges: None,
             intervals: intervals(plan.bin, plan.interval, flow.start, end, self.bins),
         }
     }

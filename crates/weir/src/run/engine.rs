@@ -1,16 +1,17 @@
 //! The core's nodes as engines of the driver.
 
-use super::report::{self, Writer};
+use super::live::Meters;
+use super::report;
+use super::writer::Writer;
 use super::{link_config, EmulatorReport, GatewayReport, SteeringReport};
 use crate::{observe, plan};
-use weir_core::flow::Record;
+use weir_core::flow::{Key, Record};
 use weir_core::frame::Frame;
 use weir_core::gateway::{Config, Gateway};
 use weir_core::link::Path;
 use weir_core::node::{Cx, Node, Port, PortSet, Transmit};
 use weir_core::time::Time;
-use weir_core::wire;
-use weir_io::bpf::{FlowKey, Verdict};
+use weir_io::bpf::{Change, FlowKey};
 use weir_io::driver::{Engine, Report};
 
 /// The gateway.
@@ -18,11 +19,17 @@ pub(super) struct GatewayEngine {
     gateway: Gateway,
     restarts: u32,
     writer: Writer,
+    meters: Meters,
 }
 
 impl GatewayEngine {
     pub(super) fn new(config: Config, records: &'static mut [Record], restarts: u32, writer: Writer) -> Self {
-        GatewayEngine { gateway: Gateway::with_records(config, records), restarts, writer }
+        GatewayEngine {
+            gateway: Gateway::with_records(config, records),
+            restarts,
+            writer,
+            meters: Meters::default(),
+        }
     }
 }
 
@@ -45,28 +52,35 @@ impl Engine for GatewayEngine {
     fn stop(&mut self, cx: &mut Cx<'_>) {
         self.gateway.flush_all(cx);
     }
-    fn verdicts(&mut self, out: &mut Vec<(FlowKey, Verdict)>) {
+    fn verdicts(&mut self, out: &mut Vec<Change>) {
         let room = out.capacity() - out.len();
-        out.extend(self.gateway.verdicts(room).map(|v| {
-            let k = v.ack_key;
-            let key = FlowKey::new((k.src_ip(), k.src_port), (k.dst_ip(), k.dst_port), k.vlan, k.inner_vlan);
-            (key, if v.pass { Verdict::Pass } else { Verdict::Take })
-        }));
+        out.extend(
+            self.gateway
+                .verdicts(room)
+                .filter(|v| v.pass)
+                .map(|v| Change::Pass { key: flow_key(&v.ack_key) }),
+        );
     }
     fn report(&mut self, report: &Report<'_>) {
-        let gateway = &self.gateway;
-        let restarts = self.restarts;
-        self.writer.write(report, |last| GatewayReport {
-            schema: crate::result::SCHEMA,
-            wall_s: report.wall.as_secs_f64(),
-            gateway: observe::gateway(gateway.stats(), report.cpu),
-            classes: observe::classes(gateway),
-            details: report::details(gateway),
-            flows: report::flows(gateway, last),
-            passed: report::passed(gateway.stats()),
-            steering: SteeringReport::of(report, restarts),
+        let GatewayEngine { gateway, meters, restarts, writer } = self;
+        writer.write(report, || {
+            let (classes, flows) = meters.look(gateway, report.now);
+            GatewayReport {
+                schema: crate::result::SCHEMA,
+                wall_s: report.wall.as_secs_f64(),
+                degraded: None,
+                gateway: observe::gateway(gateway.stats(), report.cpu),
+                classes,
+                flows,
+                passed: report::passed(gateway.stats()),
+                steering: SteeringReport::of(report, *restarts),
+            }
         });
     }
+}
+
+fn flow_key(k: &Key) -> FlowKey {
+    FlowKey::new((k.src_ip(), k.src_port), (k.dst_ip(), k.dst_port), k.vlan, k.inner_vlan)
 }
 
 /// The emulator: two links side by side.
@@ -85,12 +99,7 @@ impl EmulatorEngine {
 }
 
 impl Node for EmulatorEngine {
-    fn handle_frame(&mut self, cx: &mut Cx<'_>, port: Port, mut frame: Frame) {
-        // A sender that leaves checksums to its device leaves them to us.
-        let (bytes, len) = (cx.frames.bytes(&frame), frame.len());
-        if let Ok(packet) = wire::packet(bytes, len) {
-            frame.checksum = wire::checksum::quick(bytes, len, &packet);
-        }
+    fn handle_frame(&mut self, cx: &mut Cx<'_>, port: Port, frame: Frame) {
         self.path.handle_frame(cx, port, frame);
     }
     fn poll_transmit(&mut self, cx: &mut Cx<'_>, writable: PortSet) -> Option<Transmit> {
@@ -104,7 +113,7 @@ impl Node for EmulatorEngine {
 impl Engine for EmulatorEngine {
     fn report(&mut self, report: &Report<'_>) {
         let path = &self.path;
-        self.writer.write(report, |_| EmulatorReport {
+        self.writer.write(report, || EmulatorReport {
             schema: crate::result::SCHEMA,
             wall_s: report.wall.as_secs_f64(),
             links: vec![

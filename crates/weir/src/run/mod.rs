@@ -1,10 +1,12 @@
 //! Running a gateway or an emulator on this host.
 
 mod engine;
+mod live;
 mod report;
 mod setup;
+mod writer;
 
-pub use report::{ClassDetail, EmulatorReport, GatewayFlow, GatewayReport, Lateness, SteeringReport};
+pub use report::{EmulatorReport, GatewayClass, GatewayFlow, GatewayReport, Lateness, SteeringReport};
 pub use setup::{emulator as emulator_setup, gateway as gateway_setup};
 
 use crate::config::gateway::GatewayFile;
@@ -12,14 +14,14 @@ use crate::config::path::WanFile;
 use crate::output::Target;
 use crate::plan;
 use engine::{EmulatorEngine, GatewayEngine};
-use report::Writer;
 use std::io::Write;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 use weir_core::flow::Record;
 use weir_core::gateway::{rescue_ack, MAX_ACK_LEN};
 use weir_core::link;
-use weir_io::supervise::{Records, Senders, Supervisor};
+use weir_io::supervise::{Records, Senders, Supervisor, STATE};
+use writer::Writer;
 
 /// Runs a gateway until it is told to stop. With `json` it writes a [`GatewayReport`] there, every
 /// second and at the end. Fails with everything that is in the way, the host unchanged.
@@ -63,8 +65,8 @@ pub fn emulator(file: &WanFile, json: Option<Target>) -> Result<(), String> {
 }
 
 /// Removes what an abnormal end left: of one interface, or everything. Says what it removed.
-pub fn down(_dev: Option<&str>) -> Result<Vec<String>, String> {
-    Err("not yet".into())
+pub fn down(dev: Option<&str>) -> Result<Vec<String>, String> {
+    weir_io::supervise::down(STATE.as_ref(), dev).map_err(|p| p.to_string())
 }
 
 /// Tells whoever started this that frames are taken: a line on standard output.
@@ -75,25 +77,33 @@ fn say_ready(restarts: u32) {
     }
 }
 
-/// Sends what a dead engine held: one ACK per flow.
+/// Sends what a dead engine held: one ACK per flow. What could not be sent stays held.
 fn rescue(records: &Records<Record>, senders: &Senders) {
-    let (mut lan, mut wan) = (Vec::new(), Vec::new());
+    let (mut lan, mut wan, mut count) = ((Vec::new(), Vec::new()), (Vec::new(), Vec::new()), 0);
     records.with(|records| {
-        for record in records.iter_mut() {
+        for (i, record) in records.iter().enumerate() {
             let mut buf = [0; MAX_ACK_LEN];
             if let Some(len) = rescue_ack(record, &mut buf) {
                 let inward = record.has(weir_core::flow::flag::INWARD);
-                if inward { &mut wan } else { &mut lan }.push(buf[..len].to_vec());
-                record.tx = record.rx;
+                let side = if inward { &mut wan } else { &mut lan };
+                side.0.push(i);
+                side.1.push(buf[..len].to_vec());
+            }
+        }
+        let sent = senders.send(&lan.1, &wan.1);
+        for (flows, sent) in [(&lan.0, &sent.lan), (&wan.0, &sent.wan)] {
+            for (&i, _) in flows.iter().zip(sent).filter(|(_, sent)| **sent) {
+                records[i].tx = records[i].rx;
+                count += 1;
             }
         }
     });
-    for (sender, frames) in [(&senders.lan, lan), (&senders.wan, wan)] {
-        if let Err(error) = sender.send(&frames) {
-            tracing::warn!(%error, "held acknowledgements could not be sent");
-        } else if !frames.is_empty() {
-            tracing::info!(flows = frames.len(), "sent what the engine held");
-        }
+    let held = lan.0.len() + wan.0.len();
+    if count < held {
+        tracing::warn!(flows = held - count, "held acknowledgements could not be sent: they stay held");
+    }
+    if count > 0 {
+        tracing::info!(flows = count, "sent what the engine held");
     }
 }
 

@@ -1,14 +1,9 @@
 //! What a running gateway or emulator says about itself, as JSON.
 
-use crate::output::Target;
 use crate::result::{ClassResult, Counts, GatewayResult, LinkResult};
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
-use std::sync::mpsc::{sync_channel, SyncSender};
-use std::sync::Arc;
-use std::thread::JoinHandle;
-use weir_core::gateway::{ClassStats, Gateway, GatewayStats, PassReason};
-use weir_core::time::{Duration, Time};
+use weir_core::gateway::{GatewayStats, PassReason};
 use weir_io::driver::Report;
 
 /// What `weir run --json` writes.
@@ -21,11 +16,11 @@ pub struct GatewayReport {
     pub wall_s: f64,
     /// Totals.
     pub gateway: GatewayResult,
+    /// Why it does not work as it should, if it does not: its interface is gone or down.
+    pub degraded: Option<String>,
     /// Classes in the order of the configuration.
-    pub classes: Vec<ClassResult>,
-    /// More about each class, in the same order.
-    pub details: Vec<ClassDetail>,
-    /// Flows in its table, at most 10,000; while it runs only if there are at most 1,000.
+    pub classes: Vec<GatewayClass>,
+    /// Flows that were active in the last 5 s, the latest first; at most 1,000.
     pub flows: Vec<GatewayFlow>,
     /// Frames that passed untouched, by reason.
     pub passed: Counts,
@@ -33,23 +28,57 @@ pub struct GatewayReport {
     pub steering: SteeringReport,
 }
 
-/// What a class's release did.
+/// A class as the gateway sees it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct ClassDetail {
-    /// Flows that it took.
+#[serde(default)]
+pub struct GatewayClass {
+    /// Its name.
+    pub name: String,
+    /// Flows that are active now and controlled.
+    pub active_flows: u64,
+    /// Bytes acknowledged towards the senders so far.
+    pub bytes: u64,
+    /// The same per second, now.
+    pub bps: f64,
+    /// What its active flows are set to, all together.
+    pub target_bps: u64,
+    /// Flows that it took so far.
     pub flows: u64,
     /// Of those, flows left alone.
     pub flows_passed: u64,
-    /// ACKs forwarded as they came.
-    pub acks_forwarded: u64,
-    /// Bytes acknowledged towards the senders.
-    pub acked_bytes: u64,
     /// Bytes held now.
     pub held_bytes: u64,
+    /// The most ACKs whose progress was held at any time, as packets that a queue would have held.
+    pub held_ack_peak_packets: u64,
+    /// The most bytes held at any time.
+    pub held_ack_peak_bytes: u64,
+    /// Pure ACKs whose number was held instead of the packet.
+    pub acks_absorbed: u64,
+    /// ACKs made by the gateway.
+    pub acks_generated: u64,
+    /// Segments whose ACK number or window was rewritten.
+    pub acks_rewritten: u64,
+    /// ACKs forwarded as they came.
+    pub acks_forwarded: u64,
     /// Transitions into slow start that the detector saw.
     pub slow_starts: u64,
     /// Release times forfeited because the engine woke too late.
     pub missed_releases: u64,
+}
+
+impl GatewayClass {
+    /// What of it belongs to the result of an experiment, without what only the flows tell.
+    pub fn result(&self) -> ClassResult {
+        ClassResult {
+            name: self.name.clone(),
+            held_ack_peak_packets: self.held_ack_peak_packets,
+            held_ack_peak_bytes: self.held_ack_peak_bytes,
+            acks_absorbed: self.acks_absorbed,
+            acks_generated: self.acks_generated,
+            acks_rewritten: self.acks_rewritten,
+            ..ClassResult::default()
+        }
+    }
 }
 
 /// A flow as the gateway sees it, in the direction of its data.
@@ -61,6 +90,13 @@ pub struct GatewayFlow {
     pub dst: SocketAddr,
     /// Its class.
     pub class: String,
+    /// Bytes acknowledged towards the sender so far.
+    pub bytes: u64,
+    /// The same per second, now.
+    pub bps: f64,
+    /// What it is set to; absent if it is left alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target_bps: Option<u64>,
     /// Why it is left alone, if it is.
     pub pass_reason: Option<String>,
     /// Bytes acknowledged by the receiver and held.
@@ -126,14 +162,13 @@ pub struct Lateness {
 
 impl SteeringReport {
     pub(super) fn of(report: &Report<'_>, restarts: u32) -> SteeringReport {
-        let each = |f: fn(&weir_io::port::PortStats) -> u64| report.ports.iter().map(f).collect();
         SteeringReport {
             restarts,
             resyncs: report.resyncs,
-            received: each(|p| p.received),
-            sent: each(|p| p.sent),
-            lost: each(|p| p.lost.dropped + p.lost.ring_full + p.lost.fill_empty),
-            observations_lost: report.observations_lost,
+            received: report.inputs.iter().map(|input| input.received).collect(),
+            sent: report.exits.iter().map(|exit| exit.sent).collect(),
+            lost: report.inputs.iter().map(|input| input.lost).collect(),
+            observations_lost: 0,
             lateness_us: Lateness {
                 p50: report.lateness.quantile(500).as_micros(),
                 p99: report.lateness.quantile(990).as_micros(),
@@ -143,109 +178,10 @@ impl SteeringReport {
     }
 }
 
-/// Most flows in the last report.
-const MAX_FLOWS: usize = 10_000;
-/// With more flows than this, only the last report lists them.
-const MAX_FLOWS_LIVE: u32 = 1_000;
-
 pub(super) fn passed(stats: &GatewayStats) -> Counts {
     PassReason::ALL
         .iter()
         .map(|&r| (r.name().to_string(), stats.passed[r as usize]))
         .filter(|&(_, n)| n > 0)
         .collect()
-}
-
-pub(super) fn details(gateway: &Gateway) -> Vec<ClassDetail> {
-    let detail = |s: &ClassStats| ClassDetail {
-        flows: s.flows,
-        flows_passed: s.flows_passed,
-        acks_forwarded: s.acks_forwarded,
-        acked_bytes: s.acked_bytes,
-        held_bytes: s.held_bytes,
-        slow_starts: s.slow_starts,
-        missed_releases: s.missed_releases,
-    };
-    gateway.class_stats().iter().map(detail).collect()
-}
-
-pub(super) fn flows(gateway: &Gateway, last: bool) -> Vec<GatewayFlow> {
-    if !last && gateway.stats().flows > MAX_FLOWS_LIVE {
-        return Vec::new();
-    }
-    gateway
-        .flows()
-        .take(MAX_FLOWS)
-        .map(|f| GatewayFlow {
-            src: (f.key.src_ip(), f.key.src_port).into(),
-            dst: (f.key.dst_ip(), f.key.dst_port).into(),
-            class: gateway.config().classes[f.class].name.clone(),
-            pass_reason: f.pass.map(|p| p.name().to_string()),
-            held_bytes: f.held_bytes,
-            held_us: f.held_delay.as_micros(),
-            debt_bytes: f.debt_bytes,
-            slow_start: f.slow_start,
-            rtt_us: f.rtt.as_micros(),
-            window: f.window_sent,
-            period_us: f.period.as_micros(),
-        })
-        .collect()
-}
-
-/// How often a report is written while the engine runs.
-const EVERY: Duration = Duration::from_secs(1);
-
-/// Writes reports to a file, each whole or not at all, in a thread of its own: the engine's thread must
-/// not wait for a disk.
-pub(super) struct Writer {
-    next: Time,
-    thread: Option<(SyncSender<Document>, JoinHandle<()>)>,
-}
-
-/// A report on its way to the writing thread.
-type Document = Box<dyn FnOnce() -> serde_json::Result<Vec<u8>> + Send>;
-
-impl Writer {
-    /// Called in the engine's process.
-    pub(super) fn new(target: Option<Arc<Target>>) -> Writer {
-        let thread = target.map(|target| {
-            let (sender, receiver) = sync_channel::<Document>(1);
-            let thread =
-                std::thread::spawn(move || receiver.into_iter().for_each(|make| save(&target, make)));
-            (sender, thread)
-        });
-        Writer { next: Time::ZERO, thread }
-    }
-
-    /// Writes what `make` makes, if it is time or the engine has ended. `make` is told whether it may
-    /// take its time.
-    pub(super) fn write<T: Serialize + Send + 'static>(
-        &mut self,
-        report: &Report<'_>,
-        make: impl FnOnce(bool) -> T,
-    ) {
-        let Some((sender, _)) = &self.thread else { return };
-        if report.now < self.next && !report.last {
-            return;
-        }
-        self.next = report.now + EVERY;
-        let value = make(report.last);
-        let document: Document = Box::new(move || serde_json::to_vec(&value));
-        if !report.last {
-            // A writer that is not done with the last one skips this one.
-            let _ = sender.try_send(document);
-            return;
-        }
-        let Some((sender, thread)) = self.thread.take() else { return };
-        let _ = sender.send(document);
-        drop(sender);
-        let _ = thread.join();
-    }
-}
-
-fn save(target: &Target, make: Document) {
-    let written = make().map_err(std::io::Error::from).and_then(|text| target.write(&text));
-    if let Err(error) = written {
-        tracing::warn!(%error, path = %target.path().display(), "the report could not be written");
-    }
 }

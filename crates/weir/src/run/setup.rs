@@ -6,45 +6,46 @@ use crate::config::ports::{Attach, Driving};
 use crate::plan::{Link, Queue};
 use weir_core::rate::Rate;
 use weir_core::time::Duration;
-use weir_io::driver::DriverConfig;
+use weir_io::driver::{DriverConfig, Spin};
 use weir_io::port::PoolConfig;
-use weir_io::supervise::{BridgeUse, Setup, Steered};
+use weir_io::supervise::{self, Setup, Steered};
 
 /// What a gateway's configuration needs of the host.
 pub fn gateway(file: &GatewayFile) -> Setup {
-    let (lan, wan) = file.gateway.ack_ports();
-    let mut setup = Setup::new(&file.dev, "-", Steered::Acks { lan, wan }, BridgeUse::Kernel);
-    setup.verdicts = file.gateway.max_flows.max(1024);
+    let (inward, out) = file.gateway.ack_ports();
+    let steered = Steered::Acks { out, inward, size_out: false, size_in: false };
+    let mut setup = Setup::new(supervise::Attach::Dev(file.dev.clone()), steered);
+    setup.flows = file.gateway.max_flows;
     setup
 }
 
 /// What an emulator's configuration needs of the host.
 pub fn emulator(file: &WanFile) -> Setup {
-    let (lan, wan) = match &file.attach {
-        Attach::Dev(dev) => (dev.as_str(), "-"),
-        Attach::Pair { lan, wan } => (lan.as_str(), wan.as_str()),
+    let attach = match &file.attach {
+        Attach::Dev(dev) => supervise::Attach::Dev(dev.clone()),
+        Attach::Pair { lan, wan } => supervise::Attach::Pair { lan: lan.clone(), wan: wan.clone() },
     };
-    let mut setup = Setup::new(lan, wan, Steered::Full, BridgeUse::None);
+    let mut setup = Setup::new(attach, Steered::All { out: true, inward: true });
     setup.pool = pool(file);
     setup
 }
 
 /// How the driver of a gateway runs: its releases are milliseconds apart, so it need not spin.
 pub(super) fn gateway_driver(driving: &Driving) -> DriverConfig {
-    driver(driving, Duration::ZERO, 40)
+    driver(driving, Spin::None, 40)
 }
 
 /// How the driver of an emulator runs: its error is how late it wakes. The kernel's packet processing shares its
 /// processor and must get its turn for every frame, so it runs ahead of nobody.
 pub(super) fn emulator_driver(driving: &Driving) -> DriverConfig {
-    driver(driving, Duration::from_micros(50), 0)
+    driver(driving, Spin::Adaptive, 0)
 }
 
-fn driver(driving: &Driving, spin: Duration, priority: u8) -> DriverConfig {
+fn driver(driving: &Driving, spin: Spin, priority: u8) -> DriverConfig {
     DriverConfig {
         priority: Some(driving.priority.unwrap_or(priority)).filter(|&p| p > 0),
         cpu: driving.cpu.map(|c| c as usize),
-        spin: driving.spin.unwrap_or(spin),
+        spin: driving.spin.map_or(spin, Spin::Fixed),
         ..DriverConfig::default()
     }
 }
@@ -65,5 +66,5 @@ fn pool(file: &WanFile) -> PoolConfig {
         rate.bytes_in(pipe) / 750 + queue
     };
     let wanted = 8192 + frames(&file.path.wan_out) + frames(&file.path.wan_back);
-    PoolConfig { chunks: wanted.clamp(16_384, 262_144) as usize, reserve: 0, ..PoolConfig::default() }
+    PoolConfig { chunks: wanted.clamp(16_384, 262_144) as usize, reserve: 0 }
 }

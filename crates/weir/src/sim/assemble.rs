@@ -174,14 +174,9 @@ fn row(
     row
 }
 
-/// The classes, with the goodput that only the receivers know.
+/// The classes, with what only the flows tell.
 fn classes(gateway: &Gateway, flows: &[FlowResult]) -> Vec<ClassResult> {
-    let rows = observe::classes(gateway).into_iter();
-    rows.map(|class| {
-        let own = flows.iter().filter(|f| f.class == class.name);
-        ClassResult { bps: own.map(|f| f.goodput_bps).sum(), ..class }
-    })
-    .collect()
+    observe::classes(gateway).into_iter().map(|class| class.with(flows)).collect()
 }
 
 /// What the links did up to `now`.

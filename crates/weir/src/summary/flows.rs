@@ -1,7 +1,7 @@
 //! Flows in words.
 
 use super::{direction, numbered};
-use crate::plan::{Arrivals, FlowGroup, Length, Ports, Protocol, Tcp};
+use crate::plan::{Arrivals, FlowGroup, Kind, Length, Ports, Protocol, Tcp};
 use weir_core::dist::Distribution;
 use weir_core::time::Duration;
 use weir_sim::cc::CubicRules;
@@ -25,8 +25,18 @@ pub(super) fn group(g: &FlowGroup) -> Vec<String> {
         Arrivals::Every(_) => numbered(&g.id, g.count),
     };
     let start = format!("from {}{} {}", g.start, arrivals(&g.arrivals), length(&g.length));
-    let first =
-        format!("  {ids}: {}{}, {port}{hosts}{cc}, {start}", direction(g.direction), protocol(&g.protocol));
+    let kind = match g.kind {
+        Kind::Bulk => String::new(),
+        Kind::TwoWay => ", and the other way in the same connections".to_string(),
+        Kind::Request { request, response } => {
+            format!(", requests of {} answered by {}", bytes(request), bytes(response))
+        }
+    };
+    let first = format!(
+        "  {ids}: {}{kind}{}, {port}{hosts}{cc}, {start}",
+        direction(g.direction),
+        protocol(&g.protocol)
+    );
     let set = settings(&g.tcp).join(", ");
     let second = (!set.is_empty()).then(|| format!("    {set}"));
     std::iter::once(first).chain(second).collect()

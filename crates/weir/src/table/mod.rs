@@ -321,12 +321,9 @@ fn gateway(result: &RunResult, ink: Ink) -> Lines {
         Column::numbers("target", ""),
         Column::numbers("held peak", ""),
         Column::numbers("packets", ""),
-        Column::numbers("queue peak", ""),
-        Column::numbers("packets", ""),
         Column::numbers("absorbed", "ACKs"),
         Column::numbers("made", "ACKs"),
         Column::numbers("rewritten", "ACKs"),
-        Column::words("drops"),
     ]);
     let shown = |n: u64, unit: Unit| if n == 0 { String::new() } else { unit.show(n as f64) };
     for c in &result.classes {
@@ -336,12 +333,9 @@ fn gateway(result: &RunResult, ink: Ink) -> Lines {
             shown(c.target_bps, Unit::Rate),
             Unit::Bytes.show(c.held_ack_peak_bytes as f64),
             c.held_ack_peak_packets.to_string(),
-            shown(c.queue_peak_bytes, Unit::Bytes),
-            some(c.queue_peak_packets),
             c.acks_absorbed.to_string(),
             c.acks_generated.to_string(),
             c.acks_rewritten.to_string(),
-            counts(&c.drops),
         ]);
     }
     lines.extend(ink.grid(&grid));

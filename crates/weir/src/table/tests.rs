@@ -17,6 +17,7 @@ wan = { out = { rate = "20Mbit" } }
 id = "ten"
 [[flow]]
 id = "file"
+bytes = "1MB"
 [[expect]]
 what = "flow.ten.*.goodput_bps"
 op = "at_most"
@@ -112,7 +113,6 @@ fn result(plan: &Plan) -> RunResult {
             acks_absorbed: 27,
             acks_generated: 20,
             acks_rewritten: 5,
-            ..ClassResult::default()
         }],
         links: vec![
             LinkResult {

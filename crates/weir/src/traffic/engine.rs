@@ -205,7 +205,7 @@ impl Stage {
                 self.due.push(Reverse((until.saturating_add(self.spec.linger_ns), Due::Reset(i))));
             }
         }
-        if self.flows.iter().any(|f| f.spec().sends) {
+        if self.flows.iter().any(|f| f.spec().writes()) {
             self.due.push(Reverse((self.spec.sample_ns, Due::Sample)));
         }
         self.due.push(Reverse((self.spec.stop_ns, Due::Stop)));
@@ -241,7 +241,7 @@ impl Stage {
 
     fn register(&mut self, i: usize) {
         let Some(fd) = self.flows[i].socket().map(AsRawFd::as_raw_fd) else { return };
-        let interest = if self.flows[i].spec().sends || self.flows[i].spec().role == Role::Connect {
+        let interest = if self.flows[i].spec().writes() || self.flows[i].spec().role == Role::Connect {
             Interest::READABLE | Interest::WRITABLE
         } else {
             Interest::READABLE

@@ -2,7 +2,8 @@
 
 use super::intake::Intake;
 use super::sender::Sender;
-use super::spec::{Amount, FlowSpec, Role, Spec};
+use super::spec::{Amount, FlowSpec, Play, Role, Spec};
+use super::talk::Talk;
 use super::{sys, FlowReport};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use std::io;
@@ -44,11 +45,6 @@ pub(super) enum Turn {
     Idle,
 }
 
-enum End {
-    Receives(Intake),
-    Sends(Sender),
-}
-
 /// One end of a flow.
 pub(super) struct Flow {
     spec: FlowSpec,
@@ -56,9 +52,14 @@ pub(super) struct Flow {
     limit_ns: u64,
     state: State,
     socket: Option<Socket>,
-    end: End,
+    /// What this end sends and receives; both, if the flow goes both ways.
+    sender: Option<Sender>,
+    intake: Option<Intake>,
+    talk: Option<Talk>,
     /// The peer has closed its direction: reads go on until they say so.
     peer_closed: bool,
+    /// They have said so.
+    heard_all: bool,
     opened_ns: Option<u64>,
     established_ns: Option<u64>,
     error: Option<String>,
@@ -71,18 +72,22 @@ impl Flow {
             Amount::Bytes(_) => all.stop_ns,
             Amount::UntilNs(until) => until.min(all.stop_ns),
         };
-        let end = if spec.sends {
-            End::Sends(Sender::new(spec.amount, spec.series))
-        } else {
-            End::Receives(Intake::new(spec.amount, all.bin_ns, spec.gap_after_ns))
+        let talk = match spec.play {
+            Play::Exchange { request, response } => {
+                Some(Talk::new(spec.role == Role::Connect, request, response))
+            }
+            Play::OneWay | Play::BothWays => None,
         };
         Flow {
+            sender: spec.writes().then(|| Sender::new(spec.amount, spec.series)),
+            intake: spec.reads().then(|| Intake::new(spec.amount, all.bin_ns, spec.gap_after_ns)),
+            talk,
             spec,
             limit_ns,
             state: State::Waiting,
             socket: None,
-            end,
             peer_closed: false,
+            heard_all: false,
             opened_ns: None,
             established_ns: None,
             error: None,
@@ -100,7 +105,7 @@ impl Flow {
     }
     /// Whether samples of TCP_INFO say something about it.
     pub fn is_sending(&self) -> bool {
-        self.spec.sends && matches!(self.state, State::Open | State::Draining)
+        self.sender.is_some() && matches!(self.state, State::Open | State::Draining)
     }
 
     /// Opens the connection. The socket is there afterwards unless the flow failed.
@@ -131,7 +136,7 @@ impl Flow {
     fn establish(&mut self, now: u64) {
         self.established_ns = Some(now);
         self.state = State::Open;
-        if let (End::Sends(s), Some(socket)) = (&mut self.end, &self.socket) {
+        if let (Some(s), Some(socket)) = (&mut self.sender, &self.socket) {
             let name = socket.tcp_congestion().unwrap_or_default();
             s.uses(String::from_utf8_lossy(&name).trim_end_matches('\0').to_string());
         }
@@ -147,7 +152,9 @@ impl Flow {
         if self.state == State::Connecting && !self.connected(clock()) {
             return Turn::Idle;
         }
+        let both = self.sender.is_some() && self.intake.is_some();
         let turn = match (self.state, self.spec.sends) {
+            (State::Open | State::Draining, _) if both => self.both(clock, buffer, zeroes),
             (State::Open, true) => self.write(clock, zeroes),
             (State::Open, false) => self.read(clock, buffer),
             (State::Draining, _) => self.drain(clock, buffer),
@@ -157,10 +164,25 @@ impl Flow {
         turn
     }
 
+    /// Reads and writes. Reading comes first, since a conversation says what it does next by what it hears.
+    fn both(&mut self, clock: &impl Fn() -> u64, buffer: &mut [u8; READ_MAX], zeroes: &[u8]) -> Turn {
+        let read = if self.heard_all { Turn::Idle } else { self.read(clock, buffer) };
+        let wrote = if self.state == State::Open { self.write(clock, zeroes) } else { Turn::Idle };
+        if self.state == State::Draining && self.heard_all {
+            self.sample(clock());
+            self.close();
+        }
+        match self.state {
+            State::Done => Turn::Idle,
+            _ if read == Turn::More || wrote == Turn::More => Turn::More,
+            _ => Turn::Idle,
+        }
+    }
+
     /// The kernel sets the clamp anew when the size of arriving segments changes what it thinks a
     /// buffer holds (`tcp_measure_rcv_mss`, Linux 6.6 and later).
     fn hold_window(&self) {
-        if let (Some(socket), Some(rwnd), false) = (&self.socket, self.spec.rwnd, self.spec.sends) {
+        if let (Some(socket), Some(rwnd), false) = (&self.socket, self.spec.rwnd, self.intake.is_none()) {
             let _ = clamp_window(socket, rwnd);
         }
     }
@@ -177,9 +199,7 @@ impl Flow {
 
     fn read(&mut self, clock: &impl Fn() -> u64, buffer: &mut [u8; READ_MAX]) -> Turn {
         for _ in 0..TURN {
-            let (Some(socket), End::Receives(intake)) = (&self.socket, &mut self.end) else {
-                return Turn::Idle;
-            };
+            let (Some(socket), Some(intake)) = (&self.socket, &mut self.intake) else { return Turn::Idle };
             match discard(socket, buffer) {
                 Ok(0) => {
                     let now = clock();
@@ -188,7 +208,11 @@ impl Flow {
                     return Turn::Idle;
                 }
                 Ok(n) => {
-                    intake.read(clock(), n as u64);
+                    let now = clock();
+                    intake.read(now, n as u64);
+                    if let Some(talk) = &mut self.talk {
+                        talk.read(now, n as u64);
+                    }
                     // Less than asked for: the queue was empty, and what comes after is an event.
                     if n < READ_MAX && !self.peer_closed {
                         return Turn::Idle;
@@ -201,24 +225,39 @@ impl Flow {
     }
 
     fn closed_by_sender(&mut self, now: u64) {
-        match (self.spec.amount, &self.end) {
-            (Amount::Bytes(all), End::Receives(i)) if !i.complete() => {
+        self.heard_all = true;
+        if let Some(talk) = &mut self.talk {
+            talk.end();
+        }
+        match (self.spec.amount, &self.intake) {
+            (Amount::Bytes(all), Some(i)) if !i.complete() => {
                 self.fail(now, format!("the sender closed before all {all} bytes were here"));
             }
+            // What this end still has to send comes first.
+            _ if self.sender.is_some() => {}
             _ => self.close(),
         }
     }
 
     fn write(&mut self, clock: &impl Fn() -> u64, zeroes: &[u8]) -> Turn {
         for _ in 0..TURN {
-            let (Some(socket), End::Sends(sender)) = (&self.socket, &mut self.end) else { return Turn::Idle };
-            let want = sender.wants(WRITE_MAX);
+            let (Some(socket), Some(sender)) = (&self.socket, &mut self.sender) else { return Turn::Idle };
+            let want = match &self.talk {
+                Some(talk) if talk.wants() == 0 && !talk.is_over() => return Turn::Idle,
+                Some(talk) => talk.wants().min(WRITE_MAX as u64) as usize,
+                None => sender.wants(WRITE_MAX),
+            };
             if want == 0 {
                 self.end_of_data(clock());
                 return Turn::More;
             }
             match socket.send(&zeroes[..want]) {
-                Ok(n) => sender.wrote(n),
+                Ok(n) => {
+                    sender.wrote(n);
+                    if let Some(talk) = &mut self.talk {
+                        talk.wrote(clock(), n as u64);
+                    }
+                }
                 Err(e) => return self.stopped(clock(), &e, "write"),
             }
         }
@@ -267,15 +306,18 @@ impl Flow {
 
     /// Looks at the kernel's state of the flow, if this end sends.
     pub fn sample(&mut self, now: u64) {
-        if let (End::Sends(sender), Some(socket)) = (&mut self.end, &self.socket) {
+        if let (Some(sender), Some(socket)) = (&mut self.sender, &self.socket) {
             sender.sample(now, socket.as_fd());
         }
     }
 
     /// The flow's time is up: its sender says so to the peer.
     pub fn time_is_up(&mut self, now: u64) {
-        if self.spec.sends && self.state == State::Open {
-            self.end_of_data(now);
+        match &mut self.talk {
+            Some(talk) if talk.asks() => talk.end(),
+            Some(_) => {}
+            None if self.sender.is_some() && self.state == State::Open => self.end_of_data(now),
+            None => {}
         }
     }
 
@@ -313,17 +355,14 @@ impl Flow {
 
     /// The account of this end at `now`.
     pub fn finish(self, now: u64) -> FlowReport {
-        let (received, sent) = match self.end {
-            End::Receives(i) => (Some(i.finish(now)), None),
-            End::Sends(s) => (None, Some(s.finish())),
-        };
         FlowReport {
             id: self.spec.id,
             error: self.error,
             opened_ns: self.opened_ns,
             established_ns: self.established_ns,
-            received,
-            sent,
+            received: self.intake.map(|i| i.finish(now)),
+            sent: self.sender.map(Sender::finish),
+            exchanges: self.talk.and_then(Talk::finish),
         }
     }
 }
@@ -380,7 +419,7 @@ pub(super) fn listen(specs: &[&FlowSpec]) -> Result<Socket, String> {
 }
 
 fn configure(socket: &Socket, spec: &FlowSpec) -> Result<(), String> {
-    if let Some(cc) = spec.cc.as_ref().filter(|_| spec.sends) {
+    if let Some(cc) = spec.cc.as_ref().filter(|_| spec.writes()) {
         socket.set_tcp_congestion(cc.as_bytes()).map_err(|e| no_congestion_control(cc, &e))?;
     }
     let option = |what: &'static str| move |e: io::Error| format!("{what}: {e}");
@@ -396,7 +435,7 @@ fn configure(socket: &Socket, spec: &FlowSpec) -> Result<(), String> {
             .or_else(|_| socket.set_send_buffer_size(bytes as usize))
             .map_err(option("SO_SNDBUF"))?;
     }
-    if spec.sends {
+    if spec.writes() {
         SockRef::from(socket).set_tcp_notsent_lowat(UNSENT).map_err(option("TCP_NOTSENT_LOWAT"))?;
         socket.set_tcp_nodelay(true).map_err(option("TCP_NODELAY"))?;
     }

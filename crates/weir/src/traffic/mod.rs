@@ -28,6 +28,7 @@ mod report;
 mod sender;
 mod spec;
 mod sys;
+mod talk;
 
 pub use bins::Bins;
 pub use clock::monotonic;
@@ -36,5 +37,5 @@ pub use flow::READ_MAX;
 pub use probe::{ProbeSink, ProbeSource};
 pub use protocol::{serve, Control, GO, READY, STOP};
 pub use quantile::Quantiles;
-pub use report::{FlowReport, Gap, ProbeReport, Received, Report, Sent, Series};
-pub use spec::{Amount, FlowSpec, ProbeSpec, Role, Spec};
+pub use report::{Exchanges, FlowReport, Gap, ProbeReport, Received, Report, Sent, Series};
+pub use spec::{Amount, FlowSpec, Play, ProbeSpec, Role, Spec};

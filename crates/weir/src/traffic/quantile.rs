@@ -11,6 +11,8 @@ pub struct Quantiles {
     pub min: u64,
     /// The median.
     pub p50: u64,
+    /// The 90th percentile.
+    pub p90: u64,
     /// The 99th percentile.
     pub p99: u64,
     /// The greatest.
@@ -27,6 +29,7 @@ impl Quantiles {
                 samples: samples.len() as u64,
                 min: min.into(),
                 p50: rank(50),
+                p90: rank(90),
                 p99: rank(99),
                 max: max.into(),
             }),
@@ -43,7 +46,7 @@ mod tests {
     fn nearest_rank() {
         let mut s: Vec<u32> = (1..=200).rev().collect();
         let q = Quantiles::of(&mut s).unwrap();
-        assert_eq!((q.min, q.p50, q.p99, q.max, q.samples), (1, 100, 198, 200, 200));
+        assert_eq!((q.min, q.p50, q.p90, q.p99, q.max, q.samples), (1, 100, 180, 198, 200, 200));
         assert_eq!(Quantiles::of(&mut [7u32]).unwrap().p99, 7);
         assert_eq!(Quantiles::of::<u32>(&mut []), None);
     }

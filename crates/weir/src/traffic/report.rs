@@ -35,6 +35,18 @@ pub struct FlowReport {
     pub received: Option<Received>,
     /// The sending end.
     pub sent: Option<Sent>,
+    /// Of the end that asks, if it is a conversation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exchanges: Option<Exchanges>,
+}
+
+/// Requests that were answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Exchanges {
+    /// How many.
+    pub count: u64,
+    /// From the first byte of the request written to the last of the response read.
+    pub latency_ns: Option<Quantiles>,
 }
 
 /// What the receiving end saw.

@@ -60,6 +60,24 @@ pub enum Amount {
     UntilNs(u64),
 }
 
+/// Who sends when.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Play {
+    /// The end that [`FlowSpec::sends`].
+    #[default]
+    OneWay,
+    /// Both ends all the time, each as much as the flow's amount says.
+    BothWays,
+    /// The end that connects asks, the other one answers, one after the other until the time is up.
+    Exchange {
+        /// Bytes of a request.
+        request: u64,
+        /// Bytes of a response.
+        response: u64,
+    },
+}
+
 /// One end of a TCP flow.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -74,6 +92,9 @@ pub struct FlowSpec {
     pub remote: SocketAddr,
     /// Whether this end sends the data; the other end receives.
     pub sends: bool,
+    /// Who sends when.
+    #[serde(default)]
+    pub play: Play,
     /// When the connection is opened.
     pub start_ns: u64,
     /// How much is sent.
@@ -121,6 +142,17 @@ pub struct ProbeSpec {
     pub until_ns: u64,
 }
 
+impl FlowSpec {
+    /// Does this end ever send payload?
+    pub fn writes(&self) -> bool {
+        self.sends || self.play != Play::OneWay
+    }
+    /// Does this end ever receive payload?
+    pub fn reads(&self) -> bool {
+        !self.sends || self.play != Play::OneWay
+    }
+}
+
 impl Spec {
     /// Everything that can be wrong with a specification before anything is opened.
     pub fn check(&self) -> Result<(), String> {
@@ -142,7 +174,13 @@ impl Spec {
             match f.amount {
                 Amount::Bytes(0) => return fault("bytes must be above zero"),
                 Amount::UntilNs(until) if until <= f.start_ns => return fault("it ends before it starts"),
+                Amount::Bytes(_) if matches!(f.play, Play::Exchange { .. }) => {
+                    return fault("exchanges end by time")
+                }
                 _ => {}
+            }
+            if matches!(f.play, Play::Exchange { request: 0, .. } | Play::Exchange { response: 0, .. }) {
+                return fault("requests and responses must have bytes");
             }
         }
         for p in &self.probes {

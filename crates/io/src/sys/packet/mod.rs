@@ -1,60 +1,85 @@
-//! AF_PACKET: sending and receiving whole frames, and promiscuous mode.
+//! AF_PACKET: whole frames out of an interface and in from one, with what the kernel knows of their
+//! segmentation and checksum (`PACKET_VNET_HDR`).
+//!
+//! Never with `PACKET_QDISC_BYPASS`: what is sent passes the interface's queueing discipline and its tc
+//! hooks like everything else.
 
 mod receive;
 mod send;
 #[cfg(test)]
 mod tests;
-mod vnet;
 
-pub use receive::{Received, Receiver, ReceiverOptions, BATCH as RECEIVE_BATCH, HEADROOM};
-pub use send::{Outgoing, Sender, SenderOptions, Sent};
-pub use vnet::Vnet;
+pub use receive::{clocks, Received, Receiver};
+pub use send::{Sender, Sending};
 
 use super::{check, check_fd};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
-/// As in `linux/if_packet.h`.
-const PACKET_STATISTICS: i32 = 6;
-const PACKET_AUXDATA: i32 = 8;
-const PACKET_VNET_HDR: i32 = 15;
-/// Linux 4.20.
-const PACKET_IGNORE_OUTGOING: i32 = 23;
-
-/// Sets an option that is an integer or a structure of integers.
-fn set<T: super::pod::Pod>(socket: BorrowedFd<'_>, level: i32, option: i32, value: &T) -> io::Result<()> {
-    let (value, len) = ((value as *const T).cast(), size_of::<T>() as libc::socklen_t);
-    // SAFETY: `value` is valid for reads of `len` bytes.
-    check(unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, value, len) }).map(drop)
+/// An interface as a packet socket sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Device {
+    /// Its number.
+    pub ifindex: u32,
+    /// Its frames begin with an Ethernet header. To others the header that the core works with is not sent.
+    pub ethernet: bool,
 }
 
-/// Reads an option.
-fn get<T: super::pod::Pod>(socket: BorrowedFd<'_>, level: i32, option: i32, mut value: T) -> io::Result<T> {
-    let mut len = size_of::<T>() as libc::socklen_t;
-    let to = (&raw mut value).cast();
-    // SAFETY: `to` is valid for writes of `len` bytes, and any bytes are a value (`Pod`).
-    check(unsafe { libc::getsockopt(socket.as_raw_fd(), level, option, to, &mut len) })?;
-    Ok(value)
+/// `struct virtio_net_hdr`, in the byte order of the machine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Vnet {
+    /// See [`Vnet::NEEDS_CHECKSUM`].
+    pub flags: u8,
+    /// Kind of a giant segment, 0 for none.
+    pub gso_type: u8,
+    /// Bytes that the kernel should keep together.
+    pub header: u16,
+    /// Payload of each segment.
+    pub gso_size: u16,
+    /// Where the checksum begins.
+    pub checksum_start: u16,
+    /// Where its field is, from there.
+    pub checksum_offset: u16,
 }
 
-/// Sets a buffer's size beyond the host's limit if permitted, else up to it. The kernel doubles the number.
-fn set_buffer(socket: BorrowedFd<'_>, force: i32, plain: i32, bytes: usize) -> io::Result<()> {
-    let half = (bytes / 2).min(i32::MAX as usize) as i32;
-    set(socket, libc::SOL_SOCKET, force, &half).or_else(|_| set(socket, libc::SOL_SOCKET, plain, &half))
+impl Vnet {
+    /// Bytes of the header.
+    pub const LEN: usize = 10;
+    /// Only the pseudo-header is summed.
+    pub const NEEDS_CHECKSUM: u8 = 1;
+
+    /// Reads a header.
+    pub fn read(b: &[u8; Vnet::LEN]) -> Vnet {
+        let word = |i: usize| u16::from_ne_bytes([b[i], b[i + 1]]);
+        Vnet {
+            flags: b[0],
+            gso_type: b[1],
+            header: word(2),
+            gso_size: word(4),
+            checksum_start: word(6),
+            checksum_offset: word(8),
+        }
+    }
+
+    /// The header as bytes.
+    pub fn bytes(&self) -> [u8; Vnet::LEN] {
+        let mut b = [0; Vnet::LEN];
+        (b[0], b[1]) = (self.flags, self.gso_type);
+        let words = [self.header, self.gso_size, self.checksum_start, self.checksum_offset];
+        for (to, word) in b[2..].chunks_exact_mut(2).zip(words) {
+            to.copy_from_slice(&word.to_ne_bytes());
+        }
+        b
+    }
 }
 
-/// The number that the kernel knows a socket by, never given twice (`SO_COOKIE`).
-fn cookie(socket: BorrowedFd<'_>) -> io::Result<u64> {
-    get(socket, libc::SOL_SOCKET, libc::SO_COOKIE, 0u64)
+/// A new socket: with the Ethernet header or without. It receives nothing before it is bound with a protocol.
+fn open(ethernet: bool) -> io::Result<OwnedFd> {
+    let kind = if ethernet { libc::SOCK_RAW } else { libc::SOCK_DGRAM };
+    // SAFETY: no pointers; the result is a new descriptor.
+    unsafe { check_fd(libc::socket(libc::AF_PACKET, kind | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK, 0)) }
 }
 
-/// Frames that found no room in a socket's buffer since the last call (`struct tpacket_stats`).
-fn drops(socket: BorrowedFd<'_>) -> io::Result<u64> {
-    let [_, drops] = get(socket, libc::SOL_PACKET, PACKET_STATISTICS, [0u32; 2])?;
-    Ok(drops.into())
-}
-
-/// The address of an interface and a protocol.
 fn address(ifindex: u32, protocol: u16) -> libc::sockaddr_ll {
     // SAFETY: zero is a valid address.
     let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
@@ -64,102 +89,21 @@ fn address(ifindex: u32, protocol: u16) -> libc::sockaddr_ll {
     address
 }
 
-fn bind(socket: BorrowedFd<'_>, ifindex: u32, protocol: u16) -> io::Result<()> {
+fn bind(socket: &OwnedFd, ifindex: u32, protocol: u16) -> io::Result<()> {
     let address = address(ifindex, protocol);
     let len = size_of_val(&address) as libc::socklen_t;
     // SAFETY: `address` is valid for reads of `len` bytes.
     check(unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), len) }).map(drop)
 }
 
-/// Frames that one call hands over.
-const BATCH: usize = 64;
-
-/// Sends whole Ethernet frames out of one interface, past any steering.
-#[derive(Debug)]
-pub struct RawSender {
-    socket: OwnedFd,
+fn set<T>(socket: BorrowedFd<'_>, level: i32, option: i32, value: &T) -> io::Result<()> {
+    let len = size_of::<T>() as libc::socklen_t;
+    let value = (value as *const T).cast();
+    // SAFETY: `value` is valid for reads of `len` bytes.
+    check(unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, value, len) }).map(drop)
 }
 
-impl RawSender {
-    /// A sender on the interface numbered `ifindex`. It receives nothing.
-    pub fn open(ifindex: u32) -> io::Result<RawSender> {
-        use std::os::fd::AsFd;
-        let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
-        // SAFETY: no pointers; the result is a new descriptor. Protocol 0 receives nothing.
-        let socket = unsafe { check_fd(libc::socket(libc::AF_PACKET, kind, 0)) }?;
-        bind(socket.as_fd(), ifindex, 0)?;
-        Ok(RawSender { socket })
-    }
-
-    /// Sends `frames` in order and says how many went out. Stops at the first that does not.
-    pub fn send<B: AsRef<[u8]>>(&self, frames: &[B]) -> io::Result<usize> {
-        let mut sent = 0;
-        for batch in frames.chunks(BATCH) {
-            let mut rest = batch;
-            while !rest.is_empty() {
-                let count = match self.send_batch(rest) {
-                    Err(error) if sent == 0 => return Err(error),
-                    Err(_) => return Ok(sent),
-                    Ok(count) => count,
-                };
-                sent += count;
-                rest = &rest[count..];
-            }
-        }
-        Ok(sent)
-    }
-
-    fn send_batch<B: AsRef<[u8]>>(&self, frames: &[B]) -> io::Result<usize> {
-        let part = |frame: &B| {
-            let bytes = frame.as_ref();
-            libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() }
-        };
-        let mut parts: Vec<libc::iovec> = frames.iter().map(part).collect();
-        let message = |part: &mut libc::iovec| {
-            // SAFETY: zero is a valid header: no address, no control data.
-            let mut header: libc::mmsghdr = unsafe { std::mem::zeroed() };
-            header.msg_hdr.msg_iov = part;
-            header.msg_hdr.msg_iovlen = 1;
-            header
-        };
-        let mut messages: Vec<libc::mmsghdr> = parts.iter_mut().map(message).collect();
-        let count = messages.len() as libc::c_uint;
-        // SAFETY: `messages` is valid for `count` entries; each points to one entry of `parts`,
-        // which points to a frame; all outlive the call, and sending only reads the frames.
-        let sent =
-            check(unsafe { libc::sendmmsg(self.socket.as_raw_fd(), messages.as_mut_ptr(), count, 0) })?;
-        Ok(sent as usize)
-    }
-}
-
-/// Keeps an interface promiscuous for as long as it lives: a bump in the wire takes frames for
-/// everyone.
-#[derive(Debug)]
-pub struct Promiscuous {
-    _socket: OwnedFd,
-}
-
-impl Promiscuous {
-    /// Makes the interface numbered `ifindex` promiscuous.
-    pub fn new(ifindex: u32) -> io::Result<Promiscuous> {
-        let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
-        // SAFETY: no pointers; the result is a new descriptor.
-        let socket = unsafe { check_fd(libc::socket(libc::AF_PACKET, kind, 0)) }?;
-        // SAFETY: zero is a valid request.
-        let mut request: libc::packet_mreq = unsafe { std::mem::zeroed() };
-        request.mr_ifindex = ifindex as i32;
-        request.mr_type = libc::PACKET_MR_PROMISC as u16;
-        let len = size_of_val(&request) as libc::socklen_t;
-        // SAFETY: `request` is valid for reads of `len` bytes.
-        check(unsafe {
-            libc::setsockopt(
-                socket.as_raw_fd(),
-                libc::SOL_PACKET,
-                libc::PACKET_ADD_MEMBERSHIP,
-                (&raw const request).cast(),
-                len,
-            )
-        })?;
-        Ok(Promiscuous { _socket: socket })
-    }
+/// Room for what waits in the kernel, beyond the limit of the system where that is permitted.
+fn set_buffer(socket: BorrowedFd<'_>, [force, plain]: [i32; 2], bytes: i32) -> io::Result<()> {
+    set(socket, libc::SOL_SOCKET, force, &bytes).or_else(|_| set(socket, libc::SOL_SOCKET, plain, &bytes))
 }

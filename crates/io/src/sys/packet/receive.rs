@@ -1,268 +1,185 @@
-//! Receiving frames through a packet socket, many in one call, giant ones whole.
-//!
-//! Frames are stamped by the kernel when it receives them. Those stamps are of the wall clock; they are brought
-//! to the monotonic one by the difference of the two when they are read. A stamp that is not of the last
-//! second, because the wall clock was set or the stamp was meant for something else (the departure time of
-//! a frame of this host), is replaced by the time of reading.
+//! Receiving in batches, straight into memory that the caller provides.
 
-use super::vnet::Vnet;
-use crate::sys::pod::{self, Pod};
-use crate::sys::{check, check_fd, clock};
+use super::{bind, open, set, set_buffer, Vnet};
+use crate::sys::{check, clock};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use weir_core::time::{Duration, Time};
+use weir_core::time::Time;
 
-/// Frames that one call receives at most.
-pub const BATCH: usize = 64;
-/// Room in front of a frame in its first buffer: for a VLAN tag that is put back in.
-pub const HEADROOM: usize = 16;
-const TAG: usize = 4;
-/// Room for the control messages of a frame: a stamp and what `PACKET_AUXDATA` says.
-const CONTROL: usize = 96;
-/// A stamp older than this is no stamp.
-const CREDIBLE: Duration = Duration::from_secs(1);
+/// What may wait to be received, as the kernel counts it: some milliseconds at 10 Gb/s.
+const RECEIVE_BUFFER: i32 = 8 << 20;
+/// Linux 4.20.
+const PACKET_IGNORE_OUTGOING: i32 = 23;
+/// An older stamp is none: the wall clock was set, or it is the departure time of a frame of this host.
+const CREDIBLE: i64 = 1_000_000_000;
+/// Room for a time stamp and the auxiliary data.
+const CONTROL: usize = 16;
 
-/// What a receiver is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ReceiverOptions {
-    /// Bytes that may wait in the kernel, buffers and their overhead (`SO_RCVBUF`); `None` for what the host has
-    /// configured.
-    pub buffer: Option<usize>,
-    /// Let the kernel stamp frames. It then stamps every frame of the host (some 20 ns).
-    pub stamps: bool,
-}
-
-/// A frame that was received.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Received {
-    /// Where it starts in its first buffer.
-    pub offset: usize,
-    /// Bytes of it that are in the buffers.
-    pub present: usize,
-    /// Its length. Longer than what is present if the buffers were too small.
-    pub len: usize,
-    /// How it is to be cut, and its checksum state, for the frame as it is now.
-    pub vnet: Vnet,
-    /// When the kernel received it.
-    pub time: Time,
-}
-
-/// `struct tpacket_auxdata`.
-#[derive(Clone, Copy, Default)]
-#[repr(C)]
-struct Auxiliary {
-    status: u32,
-    len: u32,
-    snap_len: u32,
-    mac: [u8; 2],
-    net: [u8; 2],
-    vlan_tci: [u8; 2],
-    vlan_tpid: [u8; 2],
-}
-// SAFETY: integers without padding.
-unsafe impl Pod for Auxiliary {}
-
-const VLAN_VALID: u32 = 1 << 4;
-const TPID_VALID: u32 = 1 << 6;
-const DOT1Q: u16 = 0x8100;
-
-/// Receives the frames that come in on one interface.
+/// Receives the frames that an interface receives, each preceded by a [`Vnet`] header.
 #[derive(Debug)]
 pub struct Receiver {
     socket: OwnedFd,
-    scratch: Box<Scratch>,
-    lost: u64,
+    /// Parts of each frame's memory.
+    parts: usize,
+    iovecs: Box<[libc::iovec]>,
+    _controls: Box<[[u64; CONTROL]]>,
+    messages: Box<[libc::mmsghdr]>,
+    dropped: u64,
 }
 
-/// What one call needs, kept so that receiving takes no memory.
-#[derive(Debug)]
-struct Scratch {
-    headers: [Vnet; BATCH],
-    control: [Control; BATCH],
-    parts: Vec<libc::iovec>,
-    messages: Vec<libc::mmsghdr>,
+/// A frame that was received.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Received {
+    /// Bytes, with the [`Vnet`] header.
+    pub len: usize,
+    /// When; `None` if the kernel has not stamped it in the last second.
+    pub at: Option<Time>,
+    /// A VLAN tag that was taken out of the frame: protocol and tag.
+    pub tag: Option<(u16, u16)>,
+    /// It was longer than its memory.
+    pub cut: bool,
 }
-// SAFETY: the pointers in it are written and used within one call of `Receiver::receive`, which has the
-// receiver for itself.
-unsafe impl Send for Scratch {}
-
-/// Aligned as control messages are.
-#[derive(Clone, Copy, Debug)]
-#[repr(C, align(8))]
-struct Control([u8; CONTROL]);
 
 impl Receiver {
-    /// A receiver on the interface numbered `ifindex`, for all protocols.
-    pub fn open(ifindex: u32, options: ReceiverOptions) -> io::Result<Receiver> {
-        let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-        // SAFETY: no pointers; the result is a new descriptor. It receives nothing until it is bound to a protocol.
-        let socket = unsafe { check_fd(libc::socket(libc::AF_PACKET, kind, 0)) }?;
-        let fd = socket.as_fd();
-        super::set(fd, libc::SOL_PACKET, super::PACKET_VNET_HDR, &1i32)?;
-        super::set(fd, libc::SOL_PACKET, super::PACKET_AUXDATA, &1i32)?;
-        super::set(fd, libc::SOL_PACKET, super::PACKET_IGNORE_OUTGOING, &1i32)?;
-        if options.stamps {
-            super::set(fd, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &1i32)?;
+    /// A receiver of the frames of the interface numbered `ifindex`, `batch` at once, each in `parts` pieces of
+    /// memory. With `promiscuous`, also of those for other hosts.
+    pub fn open(ifindex: u32, promiscuous: bool, batch: usize, parts: usize) -> io::Result<Receiver> {
+        let socket = open(true)?;
+        set(socket.as_fd(), libc::SOL_PACKET, libc::PACKET_VNET_HDR, &1i32)?;
+        set(socket.as_fd(), libc::SOL_PACKET, libc::PACKET_AUXDATA, &1i32)?;
+        set(socket.as_fd(), libc::SOL_PACKET, PACKET_IGNORE_OUTGOING, &1i32)?;
+        set(socket.as_fd(), libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &1i32)?;
+        set_buffer(socket.as_fd(), [libc::SO_RCVBUFFORCE, libc::SO_RCVBUF], RECEIVE_BUFFER)?;
+        if promiscuous {
+            // SAFETY: zero is a valid request.
+            let mut request: libc::packet_mreq = unsafe { std::mem::zeroed() };
+            request.mr_ifindex = ifindex as i32;
+            request.mr_type = libc::PACKET_MR_PROMISC as u16;
+            set(socket.as_fd(), libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &request)?;
         }
-        if let Some(bytes) = options.buffer {
-            super::set_buffer(fd, libc::SO_RCVBUFFORCE, libc::SO_RCVBUF, bytes)?;
-        }
-        super::bind(fd, ifindex, libc::ETH_P_ALL as u16)?;
-        let scratch = Box::new(Scratch {
-            headers: [Vnet::default(); BATCH],
-            control: [Control([0; CONTROL]); BATCH],
-            parts: Vec::with_capacity(2 * BATCH),
-            messages: Vec::with_capacity(BATCH),
-        });
-        Ok(Receiver { socket, scratch, lost: 0 })
-    }
-
-    /// Receives frames, each into as many of `buffers` as `pieces` says, and gives the number of each and what is
-    /// known of it to `each`, in order. A frame starts [`HEADROOM`] bytes into its first buffer, or a tag's length
-    /// before that. Says how many there were: 0 if none waits, or if no room was given.
-    pub fn receive(
-        &mut self,
-        buffers: &mut [&mut [u8]],
-        pieces: usize,
-        mut each: impl FnMut(usize, &mut [&mut [u8]], Received),
-    ) -> io::Result<usize> {
-        let count = (buffers.len() / pieces).min(BATCH);
-        let got = match self.receive_batch(&mut buffers[..count * pieces], pieces) {
-            Ok(got) => got,
-            Err(error) => match error.raw_os_error() {
-                Some(libc::EAGAIN | libc::EINTR) => 0,
-                // A frame that no such header can describe (segments in a tunnel): it is gone.
-                Some(libc::EINVAL) => {
-                    self.lost += 1;
-                    0
-                }
-                _ => return Err(error),
-            },
-        };
-        if got == 0 {
-            return Ok(0);
-        }
-        let (now, wall) = (clock::now(), clock::wall());
-        for (i, pieces) in buffers.chunks_mut(pieces).take(got).enumerate() {
-            let received = self.describe(i, pieces, now, wall);
-            each(i, pieces, received);
-        }
-        Ok(got)
-    }
-
-    fn receive_batch(&mut self, buffers: &mut [&mut [u8]], pieces: usize) -> io::Result<usize> {
-        let Scratch { headers, control, parts, messages } = &mut *self.scratch;
-        parts.clear();
-        messages.clear();
-        for (i, buffer) in buffers.iter_mut().enumerate() {
-            let room = if i % pieces == 0 {
-                let header = &mut headers[i / pieces];
-                parts.push(libc::iovec { iov_base: (header as *mut Vnet).cast(), iov_len: Vnet::LEN });
-                buffer.get_mut(HEADROOM..).unwrap_or_default()
-            } else {
-                &mut buffer[..]
-            };
-            parts.push(libc::iovec { iov_base: room.as_mut_ptr().cast(), iov_len: room.len() });
-        }
-        let parts_of = parts.as_mut_ptr();
-        for (i, control) in control.iter_mut().enumerate().take(buffers.len() / pieces) {
-            // SAFETY: zero is a valid header: no address.
+        bind(&socket, ifindex, libc::ETH_P_ALL as u16)?;
+        let none = libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
+        let mut iovecs = vec![none; batch * parts].into_boxed_slice();
+        let mut controls = vec![[0; CONTROL]; batch].into_boxed_slice();
+        let message = |(iovec, control): (&mut [libc::iovec], &mut [u64; CONTROL])| {
+            // SAFETY: zero is a valid header.
             let mut message: libc::mmsghdr = unsafe { std::mem::zeroed() };
-            // SAFETY: every frame has put `pieces + 1` entries into `parts`, in this order.
-            message.msg_hdr.msg_iov = unsafe { parts_of.add(i * (pieces + 1)) };
-            message.msg_hdr.msg_iovlen = (pieces + 1) as _;
-            message.msg_hdr.msg_control = control.0.as_mut_ptr().cast();
-            message.msg_hdr.msg_controllen = CONTROL as _;
-            messages.push(message);
-        }
-        let (fd, count) = (self.socket.as_raw_fd(), messages.len() as libc::c_uint);
-        let none = std::ptr::null_mut();
-        // SAFETY: `messages` is valid for `count` entries; each points to entries of the other lists and to
-        // buffers that are borrowed for writing; all outlive the call, and none overlap.
-        let got =
-            check(unsafe { libc::recvmmsg(fd, messages.as_mut_ptr(), count, libc::MSG_DONTWAIT, none) })?;
-        Ok(got as usize)
+            message.msg_hdr.msg_iov = iovec.as_mut_ptr();
+            message.msg_hdr.msg_iovlen = parts;
+            message.msg_hdr.msg_control = control.as_mut_ptr().cast();
+            message
+        };
+        let messages = iovecs.chunks_exact_mut(parts).zip(&mut controls).map(message).collect();
+        Ok(Receiver { socket, parts, iovecs, _controls: controls, messages, dropped: 0 })
     }
 
-    /// What is known of frame `i`; puts its tag back in.
-    fn describe(&mut self, i: usize, pieces: &mut [&mut [u8]], now: Time, wall: u64) -> Received {
-        let message = &self.scratch.messages[i];
-        let present = (message.msg_len as usize).saturating_sub(Vnet::LEN);
-        let mut received =
-            Received { offset: HEADROOM, present, len: present, vnet: self.scratch.headers[i], time: now };
-        let header = &message.msg_hdr;
-        // SAFETY: the header is the one that the kernel has filled, with the control data it points to.
-        let mut control = unsafe { libc::CMSG_FIRSTHDR(header) };
-        while !control.is_null() {
-            // SAFETY: a control message within the buffer, as the macros find them.
-            let (level, kind, data) = unsafe { ((*control).cmsg_level, (*control).cmsg_type, data(control)) };
-            if (level, kind) == (libc::SOL_PACKET, super::PACKET_AUXDATA) {
-                if let Some(auxiliary) = pod::read::<Auxiliary>(data) {
-                    received.len = received.len.max(auxiliary.len as usize);
-                    put_tag(&mut received, pieces, &auxiliary);
+    /// Frames received at once.
+    pub fn batch(&self) -> usize {
+        self.messages.len()
+    }
+
+    /// The memory of part `part` of frame `frame`.
+    ///
+    /// # Safety
+    /// It stays valid for writes, and is neither read nor written by others, during every call of
+    /// [`Receiver::receive`] that includes the frame, until this is called again for the same part.
+    pub unsafe fn set_part(&mut self, frame: usize, part: usize, memory: *mut u8, len: usize) {
+        self.iovecs[frame * self.parts + part] = libc::iovec { iov_base: memory.cast(), iov_len: len };
+    }
+
+    /// Receives into the memory of the first `count` frames at most, and says how many came.
+    pub fn receive(&mut self, count: usize) -> io::Result<usize> {
+        let count = count.min(self.messages.len());
+        for message in &mut self.messages[..count] {
+            message.msg_hdr.msg_controllen = size_of::<[u64; CONTROL]>() as _;
+        }
+        let (fd, flags) = (self.socket.as_raw_fd(), libc::MSG_DONTWAIT);
+        let none = std::ptr::null_mut();
+        // SAFETY: `messages` is valid for `count` entries, which point to `iovecs` and `_controls` (boxed: they have
+        // not moved); where the parts point is valid for writes (`set_part`).
+        let got = unsafe { libc::recvmmsg(fd, self.messages.as_mut_ptr(), count as u32, flags as _, none) };
+        match check(got) {
+            Ok(got) => Ok(got as usize),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(0),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// What is known of a frame that the last call received. The kernel stamps with CLOCK_REALTIME: `realtime` is how
+    /// far that is ahead of CLOCK_MONOTONIC, which says `now`.
+    pub fn received(&self, frame: usize, realtime: i64, now: Time) -> Received {
+        let message = &self.messages[frame];
+        let mut received = Received {
+            len: message.msg_len as usize,
+            cut: message.msg_hdr.msg_flags & libc::MSG_TRUNC != 0,
+            ..Received::default()
+        };
+        // SAFETY: the header describes the control data that the kernel wrote, which lies in `_controls`.
+        let mut control = unsafe { libc::CMSG_FIRSTHDR(&message.msg_hdr) };
+        // SAFETY: null or a control message that lies wholly in the control data.
+        while let Some(head) = unsafe { control.as_ref() } {
+            // SAFETY: the data follows its head; which structure it is, level and type say.
+            let data = unsafe { libc::CMSG_DATA(control) };
+            match (head.cmsg_level, head.cmsg_type) {
+                (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) => {
+                    // SAFETY: as said; it need not be aligned.
+                    let at = unsafe { data.cast::<libc::timespec>().read_unaligned() };
+                    let ns = at.tv_sec as i64 * 1_000_000_000 + at.tv_nsec as i64 - realtime;
+                    let credible = (0..CREDIBLE).contains(&(now.as_nanos() as i64 - ns));
+                    received.at = u64::try_from(ns).ok().filter(|_| credible).map(Time::from_nanos);
                 }
-            } else if (level, kind) == (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) {
-                if let Some([seconds, nanos]) = pod::read::<[u64; 2]>(data) {
-                    received.time =
-                        monotonic(seconds.wrapping_mul(1_000_000_000).wrapping_add(nanos), now, wall);
+                (libc::SOL_PACKET, libc::PACKET_AUXDATA) => {
+                    // SAFETY: as said.
+                    let data = unsafe { data.cast::<libc::tpacket_auxdata>().read_unaligned() };
+                    received.tag = tag(&data);
                 }
+                _ => {}
             }
-            // SAFETY: as for the first one.
-            control = unsafe { libc::CMSG_NXTHDR(header, control) };
+            // SAFETY: as for the first.
+            control = unsafe { libc::CMSG_NXTHDR(&message.msg_hdr, control) };
         }
         received
     }
 
-    /// Frames that were not received since the last call: no room in the buffer, or no way to describe them.
-    pub fn losses(&mut self) -> io::Result<u64> {
-        Ok(std::mem::take(&mut self.lost) + super::drops(self.socket.as_fd())?)
+    /// Frames that the kernel dropped since the start, since nobody received them in time.
+    pub fn dropped(&mut self) -> u64 {
+        // Reading the numbers sets them to zero.
+        let mut counts = libc::tpacket_stats { tp_packets: 0, tp_drops: 0 };
+        let mut len = size_of_val(&counts) as libc::socklen_t;
+        // SAFETY: `counts` is valid for writes of `len` bytes.
+        let result = unsafe {
+            libc::getsockopt(
+                self.socket.as_raw_fd(),
+                libc::SOL_PACKET,
+                libc::PACKET_STATISTICS,
+                (&raw mut counts).cast(),
+                &mut len,
+            )
+        };
+        if result == 0 {
+            self.dropped += u64::from(counts.tp_drops);
+        }
+        self.dropped
     }
 }
 
-/// The data of a control message.
-///
-/// # Safety
-/// `control` points to a whole one, and the result does not outlive it.
-unsafe fn data<'a>(control: *const libc::cmsghdr) -> &'a [u8] {
-    // SAFETY: the caller says that all of the message is there.
-    unsafe {
-        // A length of nothing but the header is the least there is.
-        let len = ((*control).cmsg_len as usize).saturating_sub(libc::CMSG_LEN(0) as usize);
-        std::slice::from_raw_parts(libc::CMSG_DATA(control), len)
-    }
+fn tag(data: &libc::tpacket_auxdata) -> Option<(u16, u16)> {
+    let has = |flag| data.tp_status & flag != 0;
+    let protocol =
+        if has(libc::TP_STATUS_VLAN_TPID_VALID) { data.tp_vlan_tpid } else { libc::ETH_P_8021Q as u16 };
+    has(libc::TP_STATUS_VLAN_VALID).then_some((protocol, data.tp_vlan_tci))
 }
 
-/// Puts the tag that the device or the kernel has taken out back behind the addresses.
-fn put_tag(received: &mut Received, pieces: &mut [&mut [u8]], auxiliary: &Auxiliary) {
-    let head = &mut pieces[0];
-    if auxiliary.status & VLAN_VALID == 0 || head.len() < HEADROOM + 12 || received.present < 12 {
-        return;
-    }
-    let tpid = match auxiliary.status & TPID_VALID {
-        0 => DOT1Q,
-        _ => u16::from_ne_bytes(auxiliary.vlan_tpid),
-    };
-    let start = HEADROOM - TAG;
-    head.copy_within(HEADROOM..HEADROOM + 12, start);
-    head[start + 12..start + 14].copy_from_slice(&tpid.to_be_bytes());
-    head[start + 14..start + 16].copy_from_slice(&u16::from_ne_bytes(auxiliary.vlan_tci).to_be_bytes());
-    received.offset = start;
-    received.present += TAG;
-    received.len += TAG;
-    received.vnet = received.vnet.behind(TAG as u16);
-}
-
-/// A stamp of the wall clock on the monotonic one.
-fn monotonic(stamp: u64, now: Time, wall: u64) -> Time {
-    match wall.checked_sub(stamp) {
-        Some(age) if age <= CREDIBLE.as_nanos() => now.saturating_sub(Duration::from_nanos(age)),
-        _ => now,
-    }
+/// The time, and how far CLOCK_REALTIME is ahead of it in nanoseconds.
+pub fn clocks() -> (Time, i64) {
+    let now = clock::now();
+    (now, clock::realtime() as i64 - now.as_nanos() as i64)
 }
 
 impl AsFd for Receiver {
-    /// Readable when a frame waits.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
 }
+
+const _: () = assert!(Vnet::LEN == 10);

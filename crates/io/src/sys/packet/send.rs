@@ -1,177 +1,170 @@
-//! Sending frames through a packet socket, many in one call.
-//!
-//! Frames take the way of everything else: through the egress hooks and the queueing discipline. So the
-//! kernel may say at any frame that there is no room, and what it says is told frame by frame.
+//! Sending in batches.
 
-use super::vnet::Vnet;
-use crate::sys::pod::bytes_of;
-use crate::sys::{check, check_fd};
-use std::io::{self, IoSlice};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use super::{address, bind, open, set, set_buffer, Device, Vnet};
+use crate::sys::check;
+use std::io;
+use std::marker::PhantomData;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
-/// Frames that one call hands over.
-const BATCH: usize = 64;
-/// Length of the Ethernet header that devices without one do not get.
+/// What may wait in the queueing discipline and the device, as the kernel counts it.
+const SEND_BUFFER: i32 = 4 << 20;
 const ETHERNET: usize = 14;
 
-/// What a sender is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SenderOptions {
-    /// The interface has Ethernet headers; otherwise the one that each frame starts with is left away.
-    pub ethernet: bool,
-    /// Frames may be giant or lack their checksums ([`Vnet`]).
-    pub vnet: bool,
-    /// Bytes that may wait in the kernel (`SO_SNDBUF`); `None` for what the host has configured.
-    pub buffer: Option<usize>,
-}
-
-/// A frame to send, from the Ethernet header on.
-#[derive(Clone, Copy, Debug)]
-pub struct Outgoing<'a> {
-    /// How it is cut, and its checksum state: the default unless the sender was opened for more.
-    pub vnet: Vnet,
-    /// Its first bytes: at least the Ethernet header.
-    pub head: &'a [u8],
-    /// What follows, in pieces.
-    pub rest: &'a [IoSlice<'a>],
-}
-
-/// What became of a frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sent {
-    /// It has been sent.
-    Yes,
-    /// There was no room for it: it is to be sent again later.
-    Later,
-    /// It cannot be sent: `errno`. `ENETDOWN`, `ENXIO` and `ENODEV` are of the interface, others of the frame.
-    No(i32),
-}
-
-/// Sends frames by one interface.
+/// Sends frames out of one interface, past its queueing discipline and its egress hook.
 #[derive(Debug)]
 pub struct Sender {
     socket: OwnedFd,
-    ifindex: u32,
-    options: SenderOptions,
-    scratch: Scratch,
-}
-
-/// What one call needs, kept so that sending takes no memory.
-#[derive(Debug, Default)]
-struct Scratch {
-    headers: Vec<Vnet>,
-    addresses: Vec<libc::sockaddr_ll>,
+    device: Device,
+    vnet: bool,
+    // The arrays of one call, kept for their memory.
     parts: Vec<libc::iovec>,
+    ends: Vec<usize>,
+    addresses: Vec<libc::sockaddr_ll>,
     messages: Vec<libc::mmsghdr>,
 }
-// SAFETY: the pointers in it are written and used within one call of `Sender::send_batch`, which has the
-// sender for itself.
-unsafe impl Send for Scratch {}
+
+// SAFETY: the pointers in the arrays are not followed between calls.
+unsafe impl Send for Sender {}
+
+/// Frames that are put together for one call.
+#[derive(Debug)]
+pub struct Sending<'s, 'f> {
+    sender: &'s mut Sender,
+    frames: PhantomData<&'f [u8]>,
+}
 
 impl Sender {
-    /// A sender on the interface numbered `ifindex`. It receives nothing.
-    pub fn open(ifindex: u32, options: SenderOptions) -> io::Result<Sender> {
-        let kind = if options.ethernet { libc::SOCK_RAW } else { libc::SOCK_DGRAM };
-        // SAFETY: no pointers; the result is a new descriptor. Protocol 0 receives nothing.
-        let socket = unsafe { check_fd(libc::socket(libc::AF_PACKET, kind | libc::SOCK_CLOEXEC, 0)) }?;
-        if options.vnet {
-            super::set(socket.as_fd(), libc::SOL_PACKET, super::PACKET_VNET_HDR, &1i32)?;
+    /// A sender on an interface. `vnet`: every frame is preceded by a [`Vnet`] header. It receives nothing.
+    pub fn open(device: Device, vnet: bool) -> io::Result<Sender> {
+        let socket = open(device.ethernet)?;
+        bind(&socket, device.ifindex, 0)?;
+        if vnet {
+            set(socket.as_fd(), libc::SOL_PACKET, libc::PACKET_VNET_HDR, &1i32)?;
         }
-        if let Some(bytes) = options.buffer {
-            super::set_buffer(socket.as_fd(), libc::SO_SNDBUFFORCE, libc::SO_SNDBUF, bytes)?;
-        }
-        super::bind(socket.as_fd(), ifindex, 0)?;
-        Ok(Sender { socket, ifindex, options, scratch: Scratch::default() })
+        set_buffer(socket.as_fd(), [libc::SO_SNDBUFFORCE, libc::SO_SNDBUF], SEND_BUFFER)?;
+        let (parts, ends, addresses, messages) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Ok(Sender { socket, device, vnet, parts, ends, addresses, messages })
     }
 
-    /// What the hooks know the socket by ([`register_sender`](crate::bpf::Hooks::register_sender)).
+    /// Are frames preceded by a [`Vnet`] header?
+    pub fn has_vnet(&self) -> bool {
+        self.vnet
+    }
+
+    /// What the kernel's programs know the socket by.
     pub fn cookie(&self) -> io::Result<u64> {
-        super::cookie(self.socket.as_fd())
+        let mut cookie = 0u64;
+        let mut len = size_of_val(&cookie) as libc::socklen_t;
+        // SAFETY: `cookie` is valid for writes of `len` bytes.
+        check(unsafe {
+            libc::getsockopt(
+                self.socket.as_raw_fd(),
+                libc::SOL_SOCKET,
+                libc::SO_COOKIE,
+                (&raw mut cookie).cast(),
+                &mut len,
+            )
+        })?;
+        Ok(cookie)
     }
 
-    /// Sends frames in order and says in `results`, in the same order, what became of each. From the first
-    /// one on for which there is no room, all are for later; one that cannot be sent is stepped over.
-    pub fn send(&mut self, frames: &[Outgoing<'_>], results: &mut Vec<Sent>) {
-        results.clear();
-        while results.len() < frames.len() {
-            let rest = &frames[results.len()..];
-            let error = match self.send_batch(&rest[..rest.len().min(BATCH)]) {
-                Ok(count) => {
-                    results.resize(results.len() + count, Sent::Yes);
-                    continue;
-                }
-                Err(error) => error.raw_os_error().unwrap_or(libc::EIO),
-            };
-            match error {
-                libc::EINTR => {}
-                libc::EAGAIN | libc::ENOBUFS | libc::ENOMEM => results.resize(frames.len(), Sent::Later),
-                libc::ENETDOWN | libc::ENXIO | libc::ENODEV => results.resize(frames.len(), Sent::No(error)),
-                _ => results.push(Sent::No(error)),
+    /// Begins a batch.
+    pub fn batch<'f>(&mut self) -> Sending<'_, 'f> {
+        self.parts.clear();
+        self.ends.clear();
+        self.addresses.clear();
+        Sending { sender: self, frames: PhantomData }
+    }
+
+    /// Sends frames that need no [`Vnet`] header, in order, and says how many left; see [`Sending::send`].
+    pub fn send<B: AsRef<[u8]>>(&mut self, frames: &[B]) -> io::Result<usize> {
+        let mut batch = self.batch();
+        for frame in frames {
+            if batch.has_vnet() {
+                batch.part(&[0; Vnet::LEN]);
             }
+            batch.frame(frame.as_ref());
         }
+        batch.send()
     }
 
-    /// How many of `frames` went out; an error is of the first.
-    fn send_batch(&mut self, frames: &[Outgoing<'_>]) -> io::Result<usize> {
-        self.describe(frames);
-        let messages = &mut self.scratch.messages;
-        let count = messages.len() as libc::c_uint;
-        let fd = self.socket.as_raw_fd();
-        // SAFETY: `messages` is valid for `count` entries; each points to entries of the other lists, which
-        // no longer grow, and those to the frames; all outlive the call, and sending only reads them.
-        let sent = check(unsafe { libc::sendmmsg(fd, messages.as_mut_ptr(), count, libc::MSG_DONTWAIT) })?;
-        Ok(sent as usize)
+    fn address_of(&self, frame: &[u8]) -> libc::sockaddr_ll {
+        // The network protocol stands at the end of the Ethernet header.
+        let protocol = frame.get(12..ETHERNET).map_or(0, |b| u16::from_be_bytes([b[0], b[1]]));
+        address(self.device.ifindex, protocol)
+    }
+}
+
+impl<'f> Sending<'_, 'f> {
+    /// Must frames be preceded by a [`Vnet`] header?
+    pub fn has_vnet(&self) -> bool {
+        self.sender.vnet
     }
 
-    /// Fills the lists for one call.
-    fn describe(&mut self, frames: &[Outgoing<'_>]) {
-        let Scratch { headers, addresses, parts, messages } = &mut self.scratch;
-        headers.clear();
-        addresses.clear();
-        parts.clear();
+    /// Frames in the batch.
+    pub fn len(&self) -> usize {
+        self.sender.ends.len()
+    }
+    /// No frame yet?
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The next part of the frame that is being put together.
+    pub fn part(&mut self, bytes: &'f [u8]) {
+        let part = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
+        self.sender.parts.push(part);
+    }
+
+    /// The frame that is being put together goes on with `bytes`, from the Ethernet header on. More parts
+    /// may follow.
+    pub fn first(&mut self, bytes: &'f [u8]) {
+        if !self.sender.device.ethernet {
+            self.sender.addresses.push(self.sender.address_of(bytes));
+            return self.part(bytes.get(ETHERNET..).unwrap_or_default());
+        }
+        self.part(bytes);
+    }
+
+    /// All parts of the frame are there.
+    pub fn end(&mut self) {
+        self.sender.ends.push(self.sender.parts.len());
+    }
+
+    /// A frame in one part.
+    pub fn frame(&mut self, bytes: &'f [u8]) {
+        self.first(bytes);
+        self.end();
+    }
+
+    /// Sends the frames in order and says how many left. The error, if the first one did not, is that of the
+    /// first: the others have not been tried.
+    pub fn send(self) -> io::Result<usize> {
+        let Sender { socket, parts, ends, addresses, messages, .. } = self.sender;
         messages.clear();
-        let skip = if self.options.ethernet { 0 } else { ETHERNET };
-        headers.extend(frames.iter().map(|frame| frame.vnet.to_send(skip as u16)));
-        for (frame, header) in frames.iter().zip(headers.iter()) {
-            if self.options.vnet {
-                parts.push(part(bytes_of(header)));
-            }
-            parts.push(part(frame.head.get(skip..).unwrap_or_default()));
-            parts.extend(frame.rest.iter().map(|more| part(more)));
-        }
-        if !self.options.ethernet {
-            addresses.extend(frames.iter().map(|frame| super::address(self.ifindex, ethertype(frame.head))));
-        }
-        let mut at = parts.as_mut_ptr();
-        for (i, frame) in frames.iter().enumerate() {
+        let mut start = 0;
+        for (i, &end) in ends.iter().enumerate() {
             // SAFETY: zero is a valid header: no address, no control data.
             let mut message: libc::mmsghdr = unsafe { std::mem::zeroed() };
-            let count = usize::from(self.options.vnet) + 1 + frame.rest.len();
-            message.msg_hdr.msg_iov = at;
-            message.msg_hdr.msg_iovlen = count as _;
+            message.msg_hdr.msg_iov = parts[start..end].as_mut_ptr();
+            message.msg_hdr.msg_iovlen = end - start;
             if let Some(address) = addresses.get_mut(i) {
+                message.msg_hdr.msg_namelen = size_of_val(address) as libc::socklen_t;
                 message.msg_hdr.msg_name = (address as *mut libc::sockaddr_ll).cast();
-                message.msg_hdr.msg_namelen = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
             }
-            // SAFETY: every frame has put `count` entries into `parts`, in this order.
-            at = unsafe { at.add(count) };
             messages.push(message);
+            start = end;
         }
-    }
-}
-
-fn part(bytes: &[u8]) -> libc::iovec {
-    libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() }
-}
-
-/// Type field of an Ethernet header, 0 if it is cut short.
-fn ethertype(frame: &[u8]) -> u16 {
-    frame.get(12..14).map_or(0, |t| u16::from_be_bytes([t[0], t[1]]))
-}
-
-impl AsFd for Sender {
-    /// Writable when the kernel has room for what waits for its buffer.
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
+        if messages.is_empty() {
+            return Ok(0);
+        }
+        let count = messages.len() as libc::c_uint;
+        // SAFETY: `messages` is valid for `count` entries; each points to entries of `parts` and `addresses`,
+        // which are not touched until the call is over; the parts point to frames that are borrowed for `'f`,
+        // and sending only reads them.
+        let sent = check(unsafe {
+            libc::sendmmsg(socket.as_raw_fd(), messages.as_mut_ptr(), count, libc::MSG_DONTWAIT)
+        })?;
+        Ok(sent as usize)
     }
 }

@@ -305,7 +305,7 @@ mod tests {
         );
         // The class exists for one of two names only.
         let some =
-            "'expect.0.what' = ['flow.a.0.bytes', 'class.ten.queue_peak_bytes']\n'gateway.class.ten.name' = ['ten', 'x']";
+            "'expect.0.what' = ['flow.a.0.bytes', 'class.ten.held_ack_peak_bytes']\n'gateway.class.ten.name' = ['ten', 'x']";
         let errors = runs(&source(some)).unwrap_err();
         assert_eq!(errors.located().len(), 1, "{errors}");
         assert_eq!(errors.located()[0].message, "no class is named `ten`");

@@ -1,0 +1,387 @@
+//! The same random segments through the programs and through [`weir_core::steer`]: answers, rewritten bytes,
+//! slots and records must be the same after every one.
+
+use super::random::Random;
+use super::rig::*;
+use crate::bpf::{Change, Fate, FlowKey, Hook, SEGMENT_HEAD};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use weir_core::steer::{slot_flag, Action, Seen, Slot, Stamp};
+use weir_core::wire::build::{Segment, Sum};
+use weir_core::wire::Flags;
+
+const FLOWS: u32 = 6;
+/// Of them, from this one on they have no slot, and the last is known to pass.
+const UNKNOWN: u32 = 4;
+const PASSING: u32 = 5;
+/// What an array map rounds a ring's size to.
+const RING: usize = 4096;
+/// A record with the ring's own header.
+const RECORD: usize = 208 + 8;
+const SEEDS: u64 = 60;
+const STEPS: u32 = 400;
+
+#[test]
+fn the_programs_do_what_the_functions_do() {
+    if !privileged() {
+        return;
+    }
+    let mut rig = Rig::new(crate::bpf::AcksOptions { ring: RING as u32, ..options() });
+    let mut seen = [0u64; 8];
+    for seed in 0..SEEDS {
+        let mut model = Model::new(&rig, seed);
+        for step in 0..STEPS {
+            model.step(&mut rig, &mut seen, &format!("seed {seed} step {step}"));
+        }
+        rig.records();
+    }
+    println!("taken, copied, set back, passed, stale, ring full, stamped, discarded: {seen:?}");
+    assert!(seen.iter().all(|&count| count > 100), "{seen:?}");
+}
+
+/// Which of the counts of what was seen.
+const TAKEN: usize = 0;
+const COPIED: usize = 1;
+const SET_BACK: usize = 2;
+const PASSED: usize = 3;
+const STALE: usize = 4;
+const FULL: usize = 5;
+const STAMPED: usize = 6;
+const DISCARDED: usize = 7;
+
+fn place(slots: &[Slot], flow: u32) -> &Slot {
+    &slots[flow as usize]
+}
+
+fn words(slot: &Slot) -> [u32; 10] {
+    let Slot { tag, flags, tx, nxt, ts, edge, sent, window, ended, doubts, .. } = slot;
+    [tag, flags, tx, nxt, ts, edge, sent, window, ended, doubts].map(|word: &AtomicU32| word.load(Relaxed))
+}
+
+/// What the functions say must happen.
+struct Model {
+    random: Random,
+    /// The same as in the kernel.
+    slots: Vec<Slot>,
+    tags: u32,
+    /// Records that are in the ring, discarded ones too: they take as much room.
+    ring: Vec<Option<Record>>,
+    fresh: bool,
+}
+
+/// A segment, and what a hook reads of it.
+struct Case {
+    flow: u32,
+    segment: Segment,
+    seen: Seen,
+    gso_size: u16,
+    sum: Sum,
+}
+
+impl Model {
+    fn new(rig: &Rig, seed: u64) -> Model {
+        let mut slots = Vec::new();
+        slots.resize_with(FLOWS as usize, Slot::default);
+        let random = Random(seed.wrapping_mul(0x0123_4567_89ab_cdef));
+        let mut model =
+            Model { random, slots, tags: 1 + seed as u32 * 100_000, ring: Vec::new(), fresh: true };
+        rig.fresh(true);
+        for flow in 0..UNKNOWN {
+            model.open(rig, flow);
+        }
+        let (unknown, known) = (key(UNKNOWN), key(PASSING));
+        let forget = Change::Forget { key: unknown, slot: 0, tag: 0 };
+        rig.acks.apply(&[forget, Change::Pass { key: known }]).unwrap();
+        model
+    }
+
+    /// A use of a flow's slot, here and in the kernel.
+    fn open(&mut self, rig: &Rig, flow: u32) {
+        self.tags += 1;
+        let random = &mut self.random;
+        let kinds = [
+            slot_flag::SCALED,
+            0,
+            slot_flag::SCALED | slot_flag::SIZED,
+            slot_flag::SCALED | slot_flag::TIMESTAMPS,
+        ];
+        let scale = random.pick(&[0, 0, 2, 7, 14, 200]);
+        let flags = kinds[flow as usize] | scale << slot_flag::SCALE_SHIFT;
+        let [tx, nxt, ts] = [0; 3].map(|_: u32| random.next() as u32);
+        let edge = tx.wrapping_add(random.below(1 << 20) as u32);
+        let sent = edge.wrapping_sub(random.pick(&[0, 0, 1, 5000]));
+        let window = random.pick(&[0, 1, 100, 65_535]);
+        let tag = self.tags;
+        for slots in [&self.slots, rig.acks.slots()] {
+            place(slots, flow).open(tag, flags, tx, nxt, ts, edge, sent, window);
+        }
+        rig.acks.apply(&[Change::Install { key: key(flow), slot: flow, tag }]).unwrap();
+    }
+
+    fn step(&mut self, rig: &mut Rig, counts: &mut [u64; 8], what: &str) {
+        if self.random.percent(if self.fresh { 2 } else { 20 }) {
+            self.fresh = !self.fresh;
+            rig.fresh(self.fresh);
+        }
+        if self.random.percent(1) {
+            let flow = self.random.below(u64::from(UNKNOWN)) as u32;
+            if self.random.percent(50) {
+                self.open(rig, flow);
+            } else {
+                // Its entry is left behind.
+                place(&self.slots, flow).close();
+                place(rig.acks.slots(), flow).close();
+            }
+        }
+        let case = self.case();
+        if self.random.percent(20) {
+            self.stamp(rig, counts, &case, what);
+        } else {
+            self.segment(rig, counts, &case, what);
+        }
+        for flow in 0..FLOWS {
+            let (ours, theirs) = (words(place(&self.slots, flow)), words(place(rig.acks.slots(), flow)));
+            assert_eq!(theirs, ours, "{what}, slot {flow} after {:?}", case.seen);
+        }
+        // Often enough that the ring is full at times only.
+        if self.random.percent(5) {
+            let expected: Vec<Record> = self.ring.drain(..).flatten().collect();
+            assert_eq!(rig.records(), expected, "{what}");
+        }
+    }
+
+    /// Does another record find room (`__bpf_ringbuf_reserve()`)?
+    fn room(&self) -> bool {
+        (self.ring.len() + 1) * RECORD < RING
+    }
+
+    /// A number near one that matters, or anywhere.
+    fn near(&mut self, to: u32, steps: &[i64]) -> u32 {
+        match self.random.below(20) {
+            0 => self.random.next() as u32,
+            _ => to.wrapping_add(self.random.pick(steps) as u32),
+        }
+    }
+
+    fn case(&mut self) -> Case {
+        let flow = self.random.below(u64::from(FLOWS)) as u32;
+        let [_, _, tx, nxt, ts, edge, ..] = words(place(&self.slots, flow));
+        let base = self.random.pick(&[tx, tx, edge]);
+        let far = [
+            0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, -1, 100, 1448, -1448, 65_536, 65_537, -131_072, -131_073,
+            -4_194_304, -4_194_305,
+        ];
+        let near = [
+            0,
+            0,
+            0,
+            1,
+            100,
+            1000,
+            -1,
+            4,
+            1448,
+            3000,
+            70_000,
+            -1448,
+            -65_535,
+            -65_536,
+            1 << 30,
+            (1 << 30) + 1,
+        ];
+        let seq = self.near(nxt, &far);
+        let ack = self.near(base, &near);
+        let window = self.random.pick(&[0, 1, 100, 100, 101, 4000, 65_535]);
+        let giant = self.random.percent(10);
+        let payload = match self.random.below(10) {
+            _ if giant => 2000 + self.random.below(900) as usize,
+            0..=4 => 0,
+            _ => 1 + self.random.below(1448) as usize,
+        };
+        let mut flags = Flags::ACK;
+        for (flag, percent) in
+            [(Flags::PSH, 30), (Flags::FIN, 5), (Flags::URG, 2), (Flags::ECE, 10), (Flags::CWR, 5)]
+        {
+            if self.random.percent(percent) {
+                flags |= flag;
+            }
+        }
+        if self.random.percent(2) {
+            flags = flags.without(Flags::ACK);
+        }
+        let sum = self.random.pick(&[Sum::Valid, Sum::Valid, Sum::Valid, Sum::Wrong, Sum::Raw(0)]);
+        let mut seen =
+            Seen { flags: flags.0 as u8, seq, ack, window, payload: payload as u32, ts: None, sack: false };
+        let segment =
+            base_of(flow).seq(seq).ack(ack).window(window).flags(flags).payload(payload).checksum(sum);
+        let segment = self.options(segment, ts, &mut seen);
+        Case { flow, segment, seen, gso_size: if giant { 1000 } else { 0 }, sum }
+    }
+
+    /// Options in all places that they may have.
+    fn options(&mut self, mut segment: Segment, newest: u32, seen: &mut Seen) -> Segment {
+        let stamp = self.near(newest, &[0, 0, 1, -1, 1000, i64::from(i32::MAX), i64::from(i32::MIN)]);
+        let data = [stamp.to_be_bytes(), 7u32.to_be_bytes()].concat();
+        match self.random.below(10) {
+            0 => return segment,
+            // Nothing after the end counts, nor what is cut short.
+            1 => return segment.raw_options(&[0, 8, 10, 1, 2, 3, 4, 5, 6, 7, 8, 5]),
+            2 => return segment.raw_options(&[1, 253, 9, 8]),
+            3 => return segment.raw_options(&[1, 1, 1, 8]),
+            4 => return segment.raw_options(&[8, 9, 1, 2, 3, 4, 5, 6, 7, 1]),
+            _ => {}
+        }
+        if self.random.percent(20) {
+            let blocks = self.random.below(3) as usize;
+            segment = segment.sack(&[(1, 2), (3, 4)][..blocks]);
+            seen.sack = blocks > 0;
+        }
+        for _ in 0..self.random.pick(&[0, 0, 1, 2, 3]) {
+            segment = segment.raw_options(&[1]);
+        }
+        seen.ts = Some(stamp);
+        segment = segment.option(8, &data);
+        if self.random.percent(10) {
+            segment = segment.raw_options(&[1, 254, 4, 9]);
+        }
+        segment
+    }
+
+    /// A segment of others.
+    fn segment(&mut self, rig: &Rig, counts: &mut [u64; 8], case: &Case, what: &str) {
+        let hook = self.random.pick(&[Hook::Ingress, Hook::Egress]);
+        let frame = case.segment.build();
+        let (answer, after) = rig.hook(hook, &frame, case.gso_size);
+        let (taken, to) = self.expect(counts, case, hook, &frame);
+        assert_eq!(answer, if taken { REDIRECT } else { PASS }, "{what}: {:?}", case.seen);
+        let expected = match to {
+            Some((ack, window)) => case.segment.clone().ack(ack).window(window),
+            None => case.segment.clone(),
+        };
+        same(&frame, &after, expected.build(), case, what);
+    }
+
+    /// Is it taken, and what are its numbers set back to?
+    fn expect(
+        &mut self,
+        counts: &mut [u64; 8],
+        case: &Case,
+        hook: Hook,
+        frame: &[u8],
+    ) -> (bool, Option<(u32, u16)>) {
+        let (seen, room) = (&case.seen, self.room());
+        let slot = place(&self.slots, case.flow);
+        let controlled = slot.tag.load(Relaxed) != 0;
+        if !self.fresh {
+            counts[STALE] += 1;
+            if controlled {
+                slot.bypass(seen);
+            }
+            return (false, None);
+        }
+        let action = match case.flow {
+            _ if controlled => slot.segment(seen),
+            PASSING if seen.flags & 1 == 0 => Action::Pass,
+            PASSING => Action::Copy,
+            _ if seen.payload == 0 && seen.flags & 0x11 == 0x10 => Action::Take,
+            _ => Action::Copy,
+        };
+        let fate = match action {
+            Action::Take => Some(Fate::Taken),
+            Action::Copy => Some(Fate::Passed),
+            Action::SetBack { report: true, .. } => Some(Fate::SetBack),
+            _ => None,
+        };
+        if fate.is_some() && !room {
+            counts[FULL] += 1;
+            if controlled && action != Action::Copy {
+                slot.note_passed(seen);
+            }
+            return (false, None);
+        }
+        self.ring.extend(fate.map(|fate| {
+            let head = frame[..frame.len().min(SEGMENT_HEAD)].to_vec();
+            Some(Record { hook, fate, len: frame.len(), gso_size: case.gso_size, head })
+        }));
+        match action {
+            Action::Take => counts[TAKEN] += 1,
+            Action::Copy => counts[COPIED] += 1,
+            Action::Pass => counts[PASSED] += 1,
+            Action::SetBack { .. } => counts[SET_BACK] += 1,
+        }
+        match action {
+            Action::SetBack { ack, window, .. } => (false, Some((ack, window))),
+            action => (action == Action::Take, None),
+        }
+    }
+
+    /// An ACK that the engine sends: the segment without payload.
+    fn stamp(&mut self, rig: &Rig, counts: &mut [u64; 8], case: &Case, what: &str) {
+        let flags = Flags(u16::from(case.seen.flags)).without(Flags::FIN);
+        let segment = case.segment.clone().payload(0).flags(flags);
+        let frame = segment.build();
+        let (answer, after) = rig.send(&frame);
+        let slot = place(&self.slots, case.flow);
+        let stamp = match slot.tag.load(Relaxed) {
+            0 => None,
+            _ => Some(slot.stamp(case.seen.ack, case.seen.window)),
+        };
+        let expected = match stamp {
+            None => segment.build(),
+            Some(Stamp::Discard) => {
+                counts[DISCARDED] += 1;
+                assert_eq!(answer, REDIRECT, "{what}");
+                return;
+            }
+            Some(Stamp::Send { seq, ts, window }) => {
+                counts[STAMPED] += 1;
+                restamped(segment.seq(seq).window(window).build(), case, ts)
+            }
+        };
+        assert_eq!(answer, PASS, "{what}");
+        same(&frame, &after, expected, case, what);
+    }
+}
+
+/// The frame with another TSval where it has one.
+fn restamped(mut frame: Vec<u8>, case: &Case, ts: u32) -> Vec<u8> {
+    let Some(old) = case.seen.ts else { return frame };
+    let option = [&[8, 10], &old.to_be_bytes()[..], &7u32.to_be_bytes()].concat();
+    let start = l4(&frame) + 20;
+    let at = frame[start..].windows(option.len()).position(|w| w == option).expect("it has the option");
+    frame[start + at + 2..][..4].copy_from_slice(&ts.to_be_bytes());
+    frame
+}
+
+/// The frame afterwards is the expected one, and its checksum as right or wrong as before.
+fn same(before: &[u8], after: &[u8], mut expected: Vec<u8>, case: &Case, what: &str) {
+    let l4 = l4(before);
+    expected[l4 + 16..l4 + 18].copy_from_slice(&after[l4 + 16..l4 + 18]);
+    assert_eq!(after, expected, "{what}: {:?}", case.seen);
+    assert_eq!(residue(after, l4), residue(before, l4), "{what}: {:?} {:?}", case.sum, case.seen);
+}
+
+fn l4(frame: &[u8]) -> usize {
+    usize::from(weir_core::wire::packet(frame, frame.len()).unwrap().l4)
+}
+
+fn base_of(flow: u32) -> Segment {
+    match flow {
+        0 => v4(),
+        1 => v6(),
+        2 => v4().vlan(9).ip_options(&[1; 4]),
+        3 => v6().ports(5002, 80).extension(60, &[0; 6]),
+        UNKNOWN => v4().ports(7, 7),
+        _ => v6().ports(7, 7),
+    }
+}
+
+fn key(flow: u32) -> FlowKey {
+    match flow {
+        0 => key4(0, 0),
+        1 => key6(0, 0),
+        3 => FlowKey::new((A6.into(), 5002), (B6.into(), 80), 0, 0),
+        2 => key4(9, 0),
+        UNKNOWN => FlowKey::new((A.into(), 7), (B.into(), 7), 0, 0),
+        _ => FlowKey::new((A6.into(), 7), (B6.into(), 7), 0, 0),
+    }
+}

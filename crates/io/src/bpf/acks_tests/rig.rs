@@ -1,0 +1,168 @@
+//! Loaded programs, flows, and frames to run them on.
+
+use crate::bpf::abi::{role, Budget, FlowKey};
+use crate::bpf::{named, Acks, AcksOptions, Change, Fate, Hook};
+use crate::sys::clock;
+use libbpf_rs::ProgramInput;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use weir_core::steer::{slot_flag, Slot};
+use weir_core::time::{Duration, Time};
+use weir_core::wire::build::Segment;
+
+pub const PASS: u32 = u32::MAX;
+pub const REDIRECT: u32 = 7;
+
+/// Addresses whose bytes look like an Ethernet type where a frame has one: test runs take the protocol of a
+/// packet without Ethernet header from there.
+pub const A: Ipv4Addr = Ipv4Addr::new(8, 0, 0, 1);
+pub const B: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
+pub const A6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0x86dd, 0, 0, 0, 0, 1);
+pub const B6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 2);
+
+/// The receiver of the data is at A, port 5001.
+pub fn v4() -> Segment {
+    Segment::v4(A, B).ports(5001, 80)
+}
+pub fn v6() -> Segment {
+    Segment::v6(A6, B6).ports(5001, 80)
+}
+pub fn key4(vlan: u16, inner: u16) -> FlowKey {
+    FlowKey::new((IpAddr::from(A), 5001), (IpAddr::from(B), 80), vlan, inner)
+}
+pub fn key6(vlan: u16, inner: u16) -> FlowKey {
+    FlowKey::new((IpAddr::from(A6), 5001), (IpAddr::from(B6), 80), vlan, inner)
+}
+
+/// Offset of `gso_size` in `struct __sk_buff`, and its length.
+const GSO_SIZE: usize = 176;
+const GSO_SEGS: usize = 164;
+const CONTEXT: usize = 192;
+
+/// Loading programs needs privileges that an ordinary test run does not have.
+pub fn privileged() -> bool {
+    const CAP_NET_ADMIN: u32 = 12;
+    let able = crate::sys::process::capabilities().is_ok_and(|c| c >> CAP_NET_ADMIN & 1 == 1);
+    if !able {
+        println!("skipped: loading BPF programs needs root");
+    }
+    able
+}
+
+/// A record of the ring, kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    pub hook: Hook,
+    pub fate: Fate,
+    pub len: usize,
+    pub gso_size: u16,
+    pub head: Vec<u8>,
+}
+
+pub struct Rig {
+    pub acks: Acks,
+    /// The same maps, for a program that takes every frame for one of a socket with [`role::RESTAMP`].
+    pub own: Acks,
+    pub segments: crate::bpf::Segments,
+}
+
+/// As many as anyone could ask for.
+pub const PLENTY: Budget = Budget::new(1_000_000_000, 1_000_000_000);
+
+pub fn options() -> AcksOptions {
+    AcksOptions {
+        ring: 1 << 16,
+        takes: PLENTY,
+        copies: PLENTY,
+        opens: PLENTY,
+        ends: PLENTY,
+        ..AcksOptions::new(8)
+    }
+}
+
+impl Rig {
+    pub fn new(options: AcksOptions) -> Rig {
+        let acks = Acks::load(&options).unwrap();
+        let own = Acks::load_with(&options, acks.assuming(&options, role::RESTAMP), Some(&acks)).unwrap();
+        let segments = acks.segments().unwrap();
+        let rig = Rig { acks, own, segments };
+        rig.fresh(true);
+        rig
+    }
+
+    pub fn fresh(&self, fresh: bool) {
+        self.acks.hooks.beat(if fresh { clock::now() + Duration::from_secs(60) } else { Time::ZERO });
+    }
+
+    /// What a hook answers, and the frame afterwards.
+    pub fn hook(&self, hook: Hook, frame: &[u8], gso_size: u16) -> (u32, Vec<u8>) {
+        let name = match hook {
+            Hook::Egress => "acks_egress",
+            Hook::Ingress => "acks_ingress",
+        };
+        run(&self.acks, name, frame, gso_size)
+    }
+
+    /// What becomes of a frame that the engine sends.
+    pub fn send(&self, frame: &[u8]) -> (u32, Vec<u8>) {
+        run(&self.own, "acks_egress", frame, 0)
+    }
+
+    /// All records.
+    pub fn records(&mut self) -> Vec<Record> {
+        let mut records = Vec::new();
+        self.segments.drain(usize::MAX, |s| {
+            records.push(Record {
+                hook: s.hook,
+                fate: s.fate,
+                len: s.len,
+                gso_size: s.gso_size,
+                head: s.head.to_vec(),
+            })
+        });
+        records
+    }
+
+    /// Opens slot `slot` for a flow: everything starts at 1000, the window is 100 with a shift of 2.
+    pub fn control(&self, key: FlowKey, slot: u32, flags: u32) -> &'static Slot {
+        let tag = slot + 1;
+        let place = &self.acks.slots()[slot as usize];
+        place.open(tag, flags | 2 << slot_flag::SCALE_SHIFT, 1000, 1000, 1000, 1400, 1400, 100);
+        self.acks.apply(&[Change::Install { key, slot, tag }]).unwrap();
+        place
+    }
+}
+
+fn run(acks: &Acks, program: &str, frame: &[u8], gso_size: u16) -> (u32, Vec<u8>) {
+    let mut out = vec![0; 4096];
+    let mut context = [0; CONTEXT];
+    if gso_size > 0 {
+        context[GSO_SIZE..GSO_SIZE + 4].copy_from_slice(&u32::from(gso_size).to_ne_bytes());
+        context[GSO_SEGS] = 2;
+    }
+    let input = ProgramInput {
+        data_in: Some(frame),
+        data_out: Some(&mut out),
+        context_in: Some(&mut context),
+        ..ProgramInput::default()
+    };
+    let output = named(acks.object(), program).test_run(input).unwrap();
+    (output.return_value, output.data.unwrap().to_vec())
+}
+
+/// Sum of a segment of TCP with its pseudo-header, which says nothing about the addresses since they do not change:
+/// two frames that differ in numbers and checksum only are as right or as wrong as each other if this is the same.
+pub fn residue(frame: &[u8], l4: usize) -> u16 {
+    let mut sum: u32 = 0;
+    for pair in frame[l4..].chunks(2) {
+        sum += u32::from(u16::from_be_bytes([pair[0], pair.get(1).copied().unwrap_or(0)]));
+    }
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    // Zero has two forms.
+    if sum == 0xffff {
+        0
+    } else {
+        sum as u16
+    }
+}

@@ -1,0 +1,506 @@
+//! What a hook does with each kind of segment.
+
+use super::rig::*;
+use crate::bpf::{AcksCounters, AcksOptions, Budget, Change, Fate, Hook};
+use crate::sys::epoll::Waiter;
+use std::os::fd::AsFd;
+use std::sync::atomic::Ordering::Relaxed;
+use weir_core::steer::slot_flag::{SCALED, SIZED};
+use weir_core::wire::build::{arp, Segment, Sum};
+use weir_core::wire::Flags;
+
+const IN: Hook = Hook::Ingress;
+const OUT: Hook = Hook::Egress;
+
+fn syn() -> Segment {
+    v4().flags(Flags::SYN).seq(5).mss(1460).sack_permitted().ts(1, 2).window_scale(7)
+}
+
+/// A segment of the flow of [`Rig::control`] that is the next one.
+fn next(segment: Segment) -> Segment {
+    later(segment, 1000)
+}
+
+/// The same with another TSval.
+fn later(segment: Segment, ts: u32) -> Segment {
+    segment.seq(1000).ack(1000).window(100).ts(ts, 7)
+}
+
+fn record(hook: Hook, fate: Fate, frame: &[u8]) -> Record {
+    let head = frame[..frame.len().min(crate::bpf::SEGMENT_HEAD)].to_vec();
+    Record { hook, fate, len: frame.len(), gso_size: 0, head }
+}
+
+/// The frame passes as it came; its headers are shown if `shown`.
+fn passes(rig: &mut Rig, hook: Hook, segment: Segment, shown: bool) {
+    let frame = segment.build();
+    assert_eq!(rig.hook(hook, &frame, 0), (PASS, frame.clone()), "{segment:?}");
+    let expected = shown.then(|| record(hook, Fate::Passed, &frame));
+    assert_eq!(rig.records(), Vec::from_iter(expected), "{segment:?}");
+}
+
+/// The frame is taken whole.
+fn taken(rig: &mut Rig, hook: Hook, segment: Segment) {
+    let frame = segment.build();
+    assert_eq!(rig.hook(hook, &frame, 0), (REDIRECT, frame.clone()), "{segment:?}");
+    assert_eq!(rig.records(), [record(hook, Fate::Taken, &frame)], "{segment:?}");
+}
+
+/// The frame passes as `to`; it is reported as it was if `shown`.
+fn becomes(rig: &mut Rig, hook: Hook, segment: Segment, to: Segment, shown: bool) {
+    let (frame, to) = (segment.build(), to.build());
+    assert_eq!(rig.hook(hook, &frame, 0), (PASS, to), "{segment:?}");
+    let expected = shown.then(|| record(hook, Fate::SetBack, &frame));
+    assert_eq!(rig.records(), Vec::from_iter(expected), "{segment:?}");
+}
+
+#[test]
+fn unknown_flows_are_shown() {
+    if !privileged() {
+        return;
+    }
+    let mut rig = Rig::new(options());
+    for hook in [IN, OUT] {
+        passes(&mut rig, hook, syn(), true);
+        passes(&mut rig, hook, syn().flags(Flags::SYN | Flags::ACK), true);
+        passes(&mut rig, hook, v4().flags(Flags::RST), true);
+        taken(&mut rig, hook, next(v4()));
+        taken(&mut rig, hook, next(v6()).pad_to(60));
+        taken(&mut rig, hook, v4().pad_to(60));
+        passes(&mut rig, hook, next(v4()).payload(1400), true);
+        passes(&mut rig, hook, next(v4()).flags(Flags::FIN | Flags::ACK), true);
+        // Too long to be taken whole: shown instead.
+        passes(&mut rig, hook, (0..6).fold(next(v6()), |s, _| s.extension(60, &[0; 22])), true);
+    }
+    assert_eq!(rig.acks.counters().unwrap().taken, 6);
+}
+
+#[test]
+fn what_is_not_tcp_passes_unseen() {
+    if !privileged() {
+        return;
+    }
+    let mut rig = Rig::new(options());
+    let cut = |segment: Segment, len: usize| segment.build()[..len].to_vec();
+    let others = [
+        arp(A, B),
+        v4().udp().build(),
+        v4().fragment(0, true).build(),
+        v4().fragment(10, false).build(),
+        v6().fragment(0, true).build(),
+        v4().tag(0x88a8, 7).tag(0x8100, 9).tag(0x8100, 1).build(),
+        v6().udp().build(),
+        v6().extension(60, &[0; 6]).extension(0, &[0; 6]).build(),
+        // Segments left.
+        v6().extension(43, &[0, 1, 0, 0, 0, 0]).build(),
+        // More extension headers than are followed.
+        (0..7).fold(v6(), |s, _| s.extension(60, &[0; 6])).build(),
+        cut(v4(), 53),
+        cut(v4().vlan(5), 17),
+        cut(v6(), 73),
+        cut(v6().extension(0, &[0; 6]), 60),
+    ];
+    for (i, frame) in others.iter().enumerate() {
+        assert_eq!(rig.hook(IN, frame, 0), (PASS, frame.clone()), "{i}");
+    }
+    assert_eq!(rig.records(), []);
+    let expected = AcksCounters { passed_other: others.len() as u64, ..AcksCounters::default() };
+    assert_eq!(rig.acks.counters().unwrap(), expected);
+}
+
+#[test]
+fn tags_and_extension_headers_are_followed() {
+    if !privileged() {
+        return;
+    }
+    let mut rig = Rig::new(options());
+    let flows = [
+        (v4().vlan(0x2005), key4(5, 0)),
+        (v4().tag(0x88a8, 7).tag(0x8100, 9), key4(7, 9)),
+        (v4().ip_options(&[1; 8]), key4(0, 0)),
+        (v6().extension(0, &[0; 6]).extension(60, &[0; 14]), key6(0, 0)),
+        (v6().vlan(5).extension(43, &[0; 6]), key6(5, 0)),
+    ];
+    for (segment, key) in flows {
+        rig.control(key, 0, SCALED);
+        taken(&mut rig, IN, next(segment.clone()));
+        let data = next(segment).payload(501);
+        becomes(&mut rig, OUT, data.clone().ack(1100), data.window(125), true);
+    }
+}
+
+#[test]
+fn syn_acks_are_taken_where_they_are_sized() {
+    if !privileged() {
+        return;
+    }
+    let mut rig = Rig::new(AcksOptions { size_in: true, ..options() });
+    let syn_ack = syn().flags(Flags::SYN | Flags::ACK);
+    taken(&mut rig, IN, syn_ack.clone());
+    passes(&mut rig, OUT, syn_ack.clone(), true);
+    passes(&mut rig, IN, syn(), true);
+    rig.fresh(false);
+    passes(&mut rig, IN, syn_ack, false);
+}
+
+#[test]
+fn acks_of_a_controlled_flow_are_taken() {
+    if !privileged() {
+        return;
+    }
+    let mut rig = Rig::new(options());
+    for (segment, key) in [(v4(), key4(0, 0)), (v6(), key6(0, 0))] {
+        let slot = rig.control(key, 0, SCALED);
+        taken(&mut rig, IN, next(segment.clone()).ack(1300));
+        taken(&mut rig, IN, next(segment.clone()).ack(1200).sack(&[(1300, 1400)]).window(0));
+        taken(&mut rig, IN, next(segment.clone()).pad_to(60));
+        assert_eq!((slot.tx.load(Relaxed), slot.edge.load(Relaxed)), (1000, 1700));
+        // What cannot be true passes; one of sixteen is shown.
+        for doubt in 0..32 {
+            passes(&mut rig, IN, next(segment.clone()).ack(1701), doubt % 16 == 0);
+        }
+    }
+}
+
+#[test]
+fn payload_is_set_back_to_what_the_sender_may_know() {
+    if !privileged() {
+        return;
+    }
+    let mut rig = Rig::new(options());
+    for sum in [Sum::Valid, Sum::Wrong] {
+        for (segment, key) in [(v4(), key4(0, 0)), (v6(), key6(0, 0))] {
+            let slot = rig.control(key, 0, SCALED);
+            let data = |n: u32| {
+                let data = later(segment.clone(), if n == 3 { 1001 } else { 1000 });
+                data.checksum(sum).seq(1000 + 100 * n).payload(100)
+            };
+            passes(&mut rig, IN, data(0), false);
+            passes(&mut rig, IN, data(1).ack(900).window(125), false);
+            // The right edge stays: 200 bytes are 50 of its units.
+            becomes(&mut rig, IN, data(2).ack(1200), data(2).window(150), true);
+            let marked = |s: Segment| s.flags(Flags::ACK | Flags::ECE | Flags::PSH);
+            becomes(&mut rig, IN, marked(data(3).ack(1202)), marked(data(3).window(150)), true);
+            assert_eq!((slot.tx.load(Relaxed), slot.nxt.load(Relaxed)), (1000, 1400));
+            // A retransmission is set back, and is no news.
+            becomes(&mut rig, IN, data(2).ack(1200), data(2).window(150), false);
+            assert_eq!(slot.ts.load(Relaxed), 1001);
+        }
+    }
+    let slot = rig.control(key4(0, 0), 0, SCALED | SIZED);
+    let data = next(v4()).payload(100);
+    becomes(&mut rig, IN, data.clone().window(200), data.clone(), false);
+    assert_eq!((slot.sent.load(Relaxed), slot.edge.load(Relaxed)), (1400, 1800));
+}
+
+#[test]
+fn news_that_only_payload_carries_passes() {
+    if !privileged() {
+        return;
+    }
+    let mut rig = Rig::new(options());
+    let slot = rig.control(key4(0, 0), 0, SCALED);
+    let data = |n: u32| next(v4()).seq(1000 + 100 * n).payload(100);
+    passes(&mut rig, IN, data(0).ack(1100).sack(&[(1200, 1300)]), true);
+    passes(&mut rig, IN, data(1).ack(1200).window(0), true);
+    passes(&mut rig, IN, data(2).ack(1300), true);
+    assert_eq!((slot.tx.load(Relaxed), slot.nxt.load(Relaxed)), (1300, 1300));
+    // SACK without a block, and a segment without options.
+    becomes(
+        &mut rig,
+        IN,
+        data(3).ack(1304).option(5, &[]),
+        data(3).ack(1300).option(5, &[]).window(101),
+        true,
+    );
+    let bare = v4().seq(1400).window(100).payload(3);
+    becomes(&mut rig, IN, bare.clone().ack(1308), bare.ack(1300).window(102), true);
+    // Without the scale a flow in two directions passes.
+    let slot = rig.control(key4(0, 0), 0, 0);
+    passes(&mut rig, IN, data(0).ack(5000), true);
+    assert_eq!(slot.tx.load(Relaxed), 5000);
+}
+
+#[test]
+fn the_end_passes_and_later_acks_are_discarded() {
+    if !privileged() {
+        return;
+    }
+    let mut rig = Rig::new(options());
+    let slot = rig.control(key4(0, 0), 0, SCALED);
+    let ack = |n: u32| next(v4()).ack(n);
+    let fin = next(v4()).flags(Flags::FIN | Flags::ACK).ack(1200).payload(10);
+    passes(&mut rig, IN, fin, true);
+    assert_eq!((slot.ended.load(Relaxed), slot.nxt.load(Relaxed), slot.tx.load(Relaxed)), (1, 1011, 1200));
+    assert_eq!(rig.send(&ack(1200).build()).0, REDIRECT);
+    assert_eq!(rig.send(&ack(1300).build()).0, PASS);
+    passes(&mut rig, IN, v4().flags(Flags::RST).seq(1011), true);
+    let counters = rig.acks.counters().unwrap();
+    assert_eq!((counters.discarded, counters.stamped), (1, 1));
+}
+
+#[test]
+fn made_acks_are_brought_up_to_date() {
+    if !privileged() {
+        return;
+    }
+    let rig = Rig::new(options());
+    for (segment, key) in [(v4(), key4(5, 0)), (v6(), key6(5, 0))] {
+        let slot = rig.control(key, 0, SCALED);
+        slot.nxt.store(4_000_000_000, Relaxed);
+        slot.ts.store(0x1234_5678, Relaxed);
+        slot.sent.store(1604, Relaxed);
+        slot.edge.store(2000, Relaxed);
+        let made = |seq, ts| {
+            let s = segment.clone().vlan(5).seq(seq).ack(1200);
+            [
+                s.clone().ts(ts, 9),
+                s.clone(),
+                s.clone().raw_options(&[1]).option(8, &[&u32::to_be_bytes(ts)[..], &[0, 0, 0, 9]].concat()),
+                s.sack(&[(1, 2)]).ts(ts, 9),
+            ]
+        };
+        for (before, after) in made(999, 1).into_iter().zip(made(4_000_000_000, 0x1234_5678)) {
+            let (before, after) = (before.window(100).build(), after.window(101).build());
+            assert_eq!(rig.send(&before), (PASS, after));
+        }
+        assert_eq!((slot.tx.load(Relaxed), slot.sent.load(Relaxed)), (1200, 1604));
+        let late = segment.clone().vlan(5).ack(1199).build();
+        assert_eq!(rig.send(&late).0, REDIRECT);
+    }
+    // Not of a flow that is controlled: left as it is.
+    let other = next(v4()).vlan(6).build();
+    assert_eq!(rig.send(&other), (PASS, other));
+}
+
+#[test]
+fn giant_segments_count_whole() {
+    if !privileged() {
+        return;
+    }
+    let mut rig = Rig::new(options());
+    for (segment, key) in [(v4(), key4(0, 0)), (v6(), key6(0, 0))] {
+        let slot = rig.control(key, 0, SCALED);
+        let data = next(segment).payload(3000).checksum(Sum::Partial);
+        let frame = data.clone().ack(1100).build();
+        let (answer, after) = rig.hook(OUT, &frame, 1428);
+        assert_eq!(answer, PASS);
+        // Test runs know no checksum that is left to the device: it is taken for a complete one.
+        let mut expected = data.window(125).build();
+        let at = expected.len() - 3000 - 16;
+        expected[at..at + 2].copy_from_slice(&after[at..at + 2]);
+        assert_eq!(after, expected);
+        assert_eq!(slot.nxt.load(Relaxed), 4000);
+        let [seen] = &rig.records()[..] else { panic!("one record") };
+        assert_eq!((seen.gso_size, seen.len, seen.fate), (1428, frame.len(), Fate::SetBack));
+        assert_eq!(seen.head, frame[..crate::bpf::SEGMENT_HEAD]);
+    }
+}
+
+#[test]
+fn segments_too_long_for_their_length_field_are_read() {
+    if !privileged() {
+        return;
+    }
+    let rig = Rig::new(options());
+    // As Linux sends them: no length, over IPv6 with a jumbo payload option in front.
+    let mut four = next(v4()).payload(2000).build();
+    four[16..18].fill(0);
+    let mut six = next(v6()).extension(0, &[0xc2, 4, 0, 1, 0, 0]).payload(2000).build();
+    six[18..20].fill(0);
+    for (frame, key) in [(four, key4(0, 0)), (six, key6(0, 0))] {
+        let slot = rig.control(key, 0, SCALED);
+        assert_eq!(rig.hook(OUT, &frame, 1000), (PASS, frame.clone()));
+        assert_eq!(slot.nxt.load(Relaxed), 3000);
+        // Without segments it is malformed.
+        assert_eq!(rig.hook(OUT, &frame, 0), (PASS, frame.clone()));
+    }
+    let counters = rig.acks.counters().unwrap();
+    assert_eq!((counters.passed_flow, counters.passed_other), (2, 2));
+}
+
+#[test]
+fn devices_without_ethernet_header() {
+    if !privileged() {
+        return;
+    }
+    let mut rig = Rig::new(AcksOptions { ethernet: false, ..options() });
+    for (segment, key, kind) in [(v4(), key4(0, 0), [8, 0]), (v6(), key6(0, 0), [0x86, 0xdd])] {
+        let made_up = |frame: &[u8]| [&[0; 12], &kind[..], &frame[14..]].concat();
+        rig.control(key, 0, SCALED);
+        let ack = next(segment.clone()).build();
+        assert_eq!(rig.hook(IN, &ack[14..], 0).0, REDIRECT);
+        let data = next(segment.clone()).payload(700);
+        let (before, after) = (data.clone().ack(1100).build(), data.window(125).build());
+        assert_eq!(rig.hook(IN, &before[14..], 0), (PASS, after[14..].to_vec()));
+        let expected = [(Fate::Taken, &ack), (Fate::SetBack, &before)];
+        let expected = expected.map(|(fate, frame)| record(IN, fate, &made_up(frame)));
+        assert_eq!(rig.records(), expected);
+        let (made, sent) = (later(segment.clone(), 1).ack(1050), next(segment).ack(1050).seq(1700));
+        let (made, sent) = (made.seq(3).build(), sent.window(112).build());
+        assert_eq!(rig.send(&made[14..]), (PASS, sent[14..].to_vec()));
+    }
+}
+
+#[test]
+fn without_a_heartbeat_everything_passes_and_is_noted() {
+    if !privileged() {
+        return;
+    }
+    let mut rig = Rig::new(options());
+    let slot = rig.control(key4(0, 0), 0, SCALED);
+    rig.fresh(false);
+    passes(&mut rig, IN, next(v4()).ack(1300), false);
+    passes(&mut rig, OUT, later(v4(), 1001).ack(1350).payload(100), false);
+    // What cannot be true is not.
+    passes(&mut rig, OUT, next(v4()).ack(9000).payload(100), false);
+    let now = [&slot.tx, &slot.nxt, &slot.ts, &slot.edge, &slot.sent].map(|place| place.load(Relaxed));
+    assert_eq!(now, [1350, 1100, 1001, 1750, 1750]);
+    for segment in [next(v6()), syn(), v6().flags(Flags::RST), next(v6()).flags(Flags::FIN)] {
+        passes(&mut rig, IN, segment, false);
+    }
+    assert_eq!(rig.acks.counters().unwrap().passed_stale, 7);
+    // The rescuer's ACKs are brought up to date.
+    let (made, sent) = (next(v4()).ack(1351), later(v4(), 1001).ack(1351).seq(1100));
+    assert_eq!(rig.send(&made.build()), (PASS, sent.build()));
+}
+
+#[test]
+fn a_direction_that_is_not_shaped_shows_openings_and_endings() {
+    if !privileged() {
+        return;
+    }
+    let mut rig = Rig::new(AcksOptions { shape_out: false, ..options() });
+    rig.control(key4(0, 0), 0, SCALED);
+    for segment in [next(v4()), next(v4()).ack(1300).payload(100), next(v6()), next(v6()).payload(9)] {
+        passes(&mut rig, OUT, segment, false);
+    }
+    for segment in [syn(), v4().flags(Flags::RST), next(v4()).flags(Flags::FIN | Flags::ACK)] {
+        passes(&mut rig, OUT, segment, true);
+    }
+    taken(&mut rig, IN, next(v4()));
+}
+
+#[test]
+fn flows_that_pass_are_remembered_for_a_generation() {
+    if !privileged() {
+        return;
+    }
+    let mut rig = Rig::new(options());
+    rig.acks.apply(&[Change::Pass { key: key4(0, 0) }, Change::Pass { key: key6(7, 9) }]).unwrap();
+    passes(&mut rig, IN, next(v4()), false);
+    passes(&mut rig, OUT, next(v4()).payload(9), false);
+    // Priority bits of a tag are not part of the flow.
+    passes(&mut rig, IN, next(v6()).tag(0x88a8, 0x2007).tag(0x8100, 0xf009), false);
+    // A new connection may come under another class; the end may be that of the other direction.
+    passes(&mut rig, IN, syn(), true);
+    passes(&mut rig, IN, next(v4()).flags(Flags::FIN | Flags::ACK), true);
+    passes(&mut rig, IN, v4().flags(Flags::RST), true);
+    // Other flows: another port, another tag, the other direction.
+    taken(&mut rig, IN, next(v4()).ports(5002, 80));
+    taken(&mut rig, IN, next(v4()).vlan(3));
+    taken(&mut rig, IN, Segment::v4(B, A).ports(80, 5001));
+    rig.acks.hooks.next_generation();
+    taken(&mut rig, IN, next(v4()));
+}
+
+#[test]
+fn entries_of_flows_that_are_gone_are_harmless() {
+    if !privileged() {
+        return;
+    }
+    let mut rig = Rig::new(options());
+    let slot = rig.control(key4(0, 0), 3, SCALED);
+    let news = next(v4()).ack(1100).payload(9);
+    becomes(&mut rig, IN, news.clone(), next(v4()).payload(9).window(125), true);
+    slot.close();
+    passes(&mut rig, IN, news.clone(), true);
+    assert_eq!(rig.acks.counters().unwrap().passed_unknown, 1);
+    let made = next(v4()).ack(9000).build();
+    assert_eq!(rig.send(&made), (PASS, made.clone()));
+    // A slot that is used again is another flow's.
+    slot.open(77, SCALED, 1000, 1000, 0, 1400, 1400, 100);
+    passes(&mut rig, IN, news.clone(), true);
+    // Forgetting an earlier use leaves the later one.
+    let key = key4(0, 0);
+    let forget = |tag| Change::Forget { key, slot: 3, tag };
+    rig.acks.apply(&[Change::Install { key, slot: 3, tag: 77 }, forget(4)]).unwrap();
+    taken(&mut rig, IN, next(v4()));
+    rig.acks.apply(&[forget(77), forget(77)]).unwrap();
+    passes(&mut rig, IN, news, true);
+    assert_eq!(rig.acks.counters().unwrap().passed_unknown, 3);
+}
+
+#[test]
+fn many_flows_are_installed_at_once() {
+    if !privileged() {
+        return;
+    }
+    let mut rig = Rig::new(AcksOptions { flows: 1000, ..options() });
+    let key = |port: u32| crate::bpf::FlowKey::new((A.into(), port as u16), (B.into(), 80), 0, 0);
+    let install: Vec<Change> =
+        (0..1000).map(|n| Change::Install { key: key(n), slot: n, tag: n + 1 }).collect();
+    rig.acks.apply(&install).unwrap();
+    for n in [0, 255, 256, 999] {
+        rig.acks.slots()[n as usize].open(n + 1, SCALED, 1000, 1000, 0, 1400, 1400, 100);
+        passes(&mut rig, IN, next(v4()).ports(n as u16, 80).payload(1), false);
+    }
+    let forget: Vec<Change> =
+        (0..1000).map(|n| Change::Forget { key: key(n), slot: n, tag: n + 1 }).collect();
+    rig.acks.apply(&forget).unwrap();
+    passes(&mut rig, IN, next(v4()).ports(999, 80).payload(1), true);
+}
+
+#[test]
+fn unknown_segments_have_a_budget() {
+    if !privileged() {
+        return;
+    }
+    // One now, the next in a thousand seconds.
+    let one = Budget::every(1_000_000_000_000, 1);
+    let limited = AcksOptions { takes: one, copies: one, opens: one, ends: one, size_in: true, ..options() };
+    let mut rig = Rig::new(limited);
+    taken(&mut rig, IN, next(v4()));
+    // Not taken, but still shown.
+    passes(&mut rig, OUT, next(v4()), true);
+    passes(&mut rig, IN, next(v4()), false);
+    passes(&mut rig, IN, next(v4()).payload(9), false);
+    passes(&mut rig, IN, syn(), false);
+    taken(&mut rig, IN, syn().flags(Flags::SYN | Flags::ACK));
+    passes(&mut rig, IN, syn().flags(Flags::SYN | Flags::ACK), false);
+    passes(&mut rig, IN, v4().flags(Flags::RST), true);
+    passes(&mut rig, IN, v4().flags(Flags::RST), false);
+    // Controlled flows have none.
+    rig.control(key4(0, 0), 0, SCALED);
+    for _ in 0..10 {
+        taken(&mut rig, IN, next(v4()));
+    }
+    assert_eq!(rig.acks.counters().unwrap().over_budget, 8);
+}
+
+#[test]
+fn the_engine_is_woken_only_when_it_sleeps() {
+    if !privileged() {
+        return;
+    }
+    let mut rig = Rig::new(options());
+    let mut waiter = Waiter::new().unwrap();
+    waiter.add(rig.segments.as_fd(), 1).unwrap();
+    let woken = |waiter: &mut Waiter| {
+        let soon = crate::sys::clock::now() + weir_core::time::Duration::from_millis(20);
+        let mut ready = Vec::new();
+        waiter.wait(soon, &mut ready).unwrap();
+        !ready.is_empty()
+    };
+    let frame = next(v4()).build();
+    rig.hook(IN, &frame, 0);
+    // It must not sleep over what is there.
+    assert!(!rig.acks.hooks.sleep(&rig.segments));
+    assert_eq!(rig.records().len(), 1);
+    assert!(rig.acks.hooks.sleep(&rig.segments));
+    assert!(!woken(&mut waiter));
+    rig.hook(IN, &frame, 0);
+    assert!(woken(&mut waiter));
+    rig.acks.hooks.awake();
+    assert_eq!(rig.records().len(), 1);
+}

@@ -1,0 +1,56 @@
+//! What the driver shares with the programs in the kernel.
+
+use crate::bpf::{Acks, AcksCounters, All, AllCounters, Attached, Change, Hooks};
+use std::io;
+
+/// The programs of one instance, loaded.
+#[derive(Debug)]
+pub enum Programs {
+    /// They take ACKs.
+    Acks(Acks),
+    /// They take everything.
+    All(All),
+}
+
+/// What the programs did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HookCounters {
+    /// Of `acks` steering.
+    Acks(AcksCounters),
+    /// Of `all` steering.
+    All(AllCounters),
+}
+
+impl Programs {
+    /// Heartbeat and sockets.
+    pub fn hooks(&self) -> &Hooks {
+        match self {
+            Programs::Acks(acks) => &acks.hooks,
+            Programs::All(all) => &all.hooks,
+        }
+    }
+
+    /// Attaches both programs to an interface.
+    pub fn attach(&self, ifindex: u32) -> io::Result<Attached> {
+        match self {
+            Programs::Acks(acks) => acks.attach(ifindex),
+            Programs::All(all) => all.attach(ifindex),
+        }
+    }
+
+    /// Tells the programs about flows.
+    pub fn apply(&self, changes: &[Change]) -> io::Result<()> {
+        match self {
+            Programs::Acks(acks) => acks.apply(changes),
+            Programs::All(_) => Ok(()),
+        }
+    }
+
+    /// What they did so far.
+    pub fn counters(&self) -> io::Result<HookCounters> {
+        match self {
+            Programs::Acks(acks) => acks.counters().map(HookCounters::Acks),
+            Programs::All(all) => all.counters().map(HookCounters::All),
+        }
+    }
+}

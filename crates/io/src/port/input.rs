@@ -1,0 +1,84 @@
+//! Where frames come from.
+
+use super::{InputStats, Packets};
+use crate::bpf::{Fate, Hook, Segments};
+use std::os::fd::{AsFd, BorrowedFd};
+use weir_core::frame::{Frame, Frames};
+use weir_core::gateway::{LAN, LAN_SET_BACK, LAN_TAP, WAN, WAN_SET_BACK, WAN_TAP};
+use weir_core::node::Port;
+use weir_core::time::Time;
+
+/// Records taken from the ring in one round.
+const RECORDS: usize = 1024;
+
+/// A source of frames.
+#[derive(Debug)]
+pub enum Input {
+    /// Segments that the programs of `acks` steering took or copied.
+    Ring(Segments),
+    /// Whole frames.
+    Packets(Packets),
+}
+
+impl Input {
+    /// Puts what has come into `inbox`. Returns how much that was.
+    pub fn receive(
+        &mut self,
+        frames: &mut Frames,
+        limit: usize,
+        now: Time,
+        inbox: &mut Vec<(Time, Port, Frame)>,
+    ) -> usize {
+        let before = inbox.len();
+        match self {
+            Input::Ring(ring) => take(ring, frames, inbox),
+            Input::Packets(packets) => {
+                // An interface that goes down or away says so once: whoever watches it knows more.
+                if let Err(error) = packets.receive(frames, limit, now, inbox) {
+                    tracing::debug!("receiving: {error}");
+                }
+            }
+        }
+        inbox.len() - before
+    }
+
+    /// What came in so far, by packet sockets.
+    pub fn stats(&mut self) -> Option<InputStats> {
+        match self {
+            Input::Ring(_) => None,
+            Input::Packets(packets) => Some(packets.stats()),
+        }
+    }
+}
+
+/// The node's port for a segment: what leaves by the interface came from the LAN.
+fn port(hook: Hook, fate: Fate) -> Port {
+    match (hook, fate) {
+        (Hook::Egress, Fate::Taken) => LAN,
+        (Hook::Egress, Fate::Passed) => LAN_TAP,
+        (Hook::Egress, Fate::SetBack) => LAN_SET_BACK,
+        (Hook::Ingress, Fate::Taken) => WAN,
+        (Hook::Ingress, Fate::Passed) => WAN_TAP,
+        (Hook::Ingress, Fate::SetBack) => WAN_SET_BACK,
+    }
+}
+
+fn take(ring: &mut Segments, frames: &mut Frames, inbox: &mut Vec<(Time, Port, Frame)>) {
+    // What finds no chunk stays in the ring: when that is full, segments pass.
+    let most = RECORDS.min(frames.free_chunks().saturating_sub(frames.reserve()));
+    ring.drain(most, |segment| {
+        if let Some(mut frame) = frames.receive_copy(segment.head, segment.len, segment.time) {
+            frame.gso_size = segment.gso_size;
+            inbox.push((segment.time, port(segment.hook, segment.fate), frame));
+        }
+    });
+}
+
+impl AsFd for Input {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Input::Ring(ring) => ring.as_fd(),
+            Input::Packets(packets) => packets.as_fd(),
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! Whole frames from a packet socket, received straight into chunks of the pool.
+//!
+//! A frame's first chunk begins with the kernel's notes on it ([`Vnet`]), and room for a VLAN tag that hardware or a
+//! virtual device took out.
+
+use super::CHUNK;
+use crate::sys::packet::{self, Received, Receiver, Vnet};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use weir_core::frame::{Checksum, Frame, Frames, NO_CHUNK};
+use weir_core::node::Port;
+use weir_core::time::Time;
+
+/// Where a frame begins in its first chunk.
+const HEAD: usize = 24;
+/// An Ethernet header's two addresses; a VLAN tag comes after them.
+const ADDRESSES: usize = 12;
+const TAG: usize = 4;
+/// Frames received at once.
+const BATCH: usize = 32;
+/// Chunks of the longest frame: 64 KiB of IP packet.
+const PARTS: usize = (14 + 2 * TAG + 65_535 - (CHUNK - HEAD)).div_ceil(CHUNK) + 1;
+
+/// What came in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct InputStats {
+    /// Frames received.
+    pub received: u64,
+    /// Bytes of them.
+    pub received_bytes: u64,
+    /// Of them, giant segments.
+    pub giant: u64,
+    /// Longer than 64 KiB: lost.
+    pub too_long: u64,
+    /// Lost in the kernel, since they were not received in time.
+    pub lost: u64,
+}
+
+/// The frames that an interface receives.
+#[derive(Debug)]
+pub struct Packets {
+    port: Port,
+    receiver: Receiver,
+    /// Memory of the frames to come, [`PARTS`] chunks for each.
+    chunks: Box<[u32]>,
+    /// Frames whose memory is complete.
+    ready: usize,
+    stats: InputStats,
+}
+
+impl Packets {
+    /// The frames that the interface numbered `ifindex` receives, for the node's `port`.
+    pub fn open(port: Port, ifindex: u32, promiscuous: bool) -> io::Result<Packets> {
+        let receiver = Receiver::open(ifindex, promiscuous, BATCH, PARTS)?;
+        let chunks = vec![NO_CHUNK; BATCH * PARTS].into_boxed_slice();
+        Ok(Packets { port, receiver, chunks, ready: 0, stats: InputStats::default() })
+    }
+
+    /// What came in so far.
+    pub fn stats(&mut self) -> InputStats {
+        self.stats.lost = self.receiver.dropped();
+        self.stats
+    }
+
+    /// Takes at most `limit` frames and puts them into `inbox`. Frames without a stamp get `now`.
+    ///
+    /// `frames` is a pool of a fixed size, and the same every time.
+    pub fn receive(
+        &mut self,
+        frames: &mut Frames,
+        limit: usize,
+        now: Time,
+        inbox: &mut Vec<(Time, Port, Frame)>,
+    ) -> io::Result<()> {
+        let mut left = limit;
+        while left > 0 {
+            self.refill(frames);
+            let count = self.ready.min(left);
+            let got = self.receiver.receive(count)?;
+            if got == 0 {
+                break;
+            }
+            let (read, realtime) = packet::clocks();
+            for i in 0..got {
+                let received = self.receiver.received(i, realtime, read);
+                if let Some(frame) = self.frame(frames, i, received, now) {
+                    inbox.push((frame.received, self.port, frame));
+                }
+            }
+            self.ready = 0;
+            left -= got;
+            if got < count {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives frames to come the memory that those before them took along.
+    fn refill(&mut self, frames: &mut Frames) {
+        let memory = frames.memory_mut().as_mut_ptr();
+        while self.ready < BATCH {
+            let chunks = &mut self.chunks[self.ready * PARTS..][..PARTS];
+            for (part, chunk) in chunks.iter_mut().enumerate().filter(|(_, c)| **c == NO_CHUNK) {
+                let Some(new) = frames.take_chunk() else { return };
+                *chunk = new;
+                let before = if part == 0 { HEAD - Vnet::LEN } else { 0 };
+                // SAFETY: chunk `new` lies in the pool's memory. It has been taken and is in no frame, so that nobody
+                // uses it, until `frame` makes it part of one and leaves `NO_CHUNK` in its place, which leads back
+                // here before the next call. The memory of a pool of a fixed size does not move.
+                unsafe {
+                    let start = memory.add(new as usize * CHUNK + before);
+                    self.receiver.set_part(self.ready, part, start, CHUNK - before);
+                }
+            }
+            self.ready += 1;
+        }
+    }
+
+    /// The frame that lies in the memory numbered `i`.
+    fn frame(&mut self, frames: &mut Frames, i: usize, received: Received, now: Time) -> Option<Frame> {
+        let chunks = &mut self.chunks[i * PARTS..][..PARTS];
+        let len = received.len.checked_sub(Vnet::LEN).filter(|len| *len >= ADDRESSES)?;
+        if received.cut {
+            self.stats.too_long += 1;
+            return None;
+        }
+        let at = received.at.map_or(now, |at| at.min(now));
+        let head = len.min(CHUNK - HEAD);
+        let first = std::mem::replace(&mut chunks[0], NO_CHUNK);
+        let added = restore_tag(&mut frames.memory_mut()[first as usize * CHUNK..], received.tag);
+        let vnet = &frames.memory_mut()[first as usize * CHUNK + HEAD - added - Vnet::LEN..];
+        let vnet = Vnet::read(vnet.first_chunk().expect("a chunk is longer"));
+        let mut frame = frames.received(first, HEAD - added, head + added, len + added, at);
+        frame.gso_size = if vnet.gso_type == 0 { 0 } else { vnet.gso_size };
+        if vnet.flags & Vnet::NEEDS_CHECKSUM != 0 {
+            frame.checksum = Checksum::Partial;
+        }
+        let mut last = first;
+        for chunk in chunks[1..].iter_mut().take((len - head).div_ceil(CHUNK)) {
+            let next = std::mem::replace(chunk, NO_CHUNK);
+            frames.chain(&mut frame, last, next);
+            last = next;
+        }
+        self.stats.received += 1;
+        self.stats.received_bytes += len as u64;
+        self.stats.giant += u64::from(frame.gso_size != 0);
+        Some(frame)
+    }
+}
+
+impl AsFd for Packets {
+    /// Readable when frames have arrived.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.receiver.as_fd()
+    }
+}
+
+/// Puts a tag back into the frame whose first chunk begins `chunk`, and says by how much it begins earlier now.
+fn restore_tag(chunk: &mut [u8], tag: Option<(u16, u16)>) -> usize {
+    let Some((protocol, tag)) = tag else { return 0 };
+    let notes = HEAD - Vnet::LEN;
+    let mut vnet = Vnet::read(chunk[notes..].first_chunk().expect("a chunk is longer"));
+    if vnet.flags & Vnet::NEEDS_CHECKSUM != 0 {
+        vnet.checksum_start += TAG as u16;
+    }
+    if vnet.gso_type != 0 {
+        vnet.header += TAG as u16;
+    }
+    chunk.copy_within(HEAD..HEAD + ADDRESSES, HEAD - TAG);
+    chunk[notes - TAG..HEAD - TAG].copy_from_slice(&vnet.bytes());
+    let at = HEAD - TAG + ADDRESSES;
+    chunk[at..at + 2].copy_from_slice(&protocol.to_be_bytes());
+    chunk[at + 2..at + TAG].copy_from_slice(&tag.to_be_bytes());
+    TAG
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tag_goes_back_to_its_place() {
+        let mut chunk = [0; 64];
+        let vnet = Vnet { flags: 1, gso_type: 1, header: 54, checksum_start: 34, ..Vnet::default() };
+        chunk[14..24].copy_from_slice(&vnet.bytes());
+        for (i, byte) in chunk[24..40].iter_mut().enumerate() {
+            *byte = i as u8;
+        }
+        assert_eq!(restore_tag(&mut chunk, None), 0);
+        assert_eq!(restore_tag(&mut chunk, Some((0x8100, 5))), 4);
+        assert_eq!(chunk[20..40], [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 0x81, 0, 0, 5, 12, 13, 14, 15]);
+        let vnet = Vnet::read(chunk[10..].first_chunk().unwrap());
+        assert_eq!((vnet.checksum_start, vnet.header), (38, 58));
+    }
+
+    #[test]
+    fn the_longest_packet_has_its_chunks() {
+        assert_eq!(PARTS, 33);
+    }
+}

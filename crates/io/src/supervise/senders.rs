@@ -1,0 +1,76 @@
+//! Ways out past the engine, for acknowledgements that it held.
+
+use crate::bpf::{role, Hooks};
+use crate::sys::packet::{Device, Sender};
+use std::cell::RefCell;
+use std::io;
+use std::time::Duration;
+
+/// How often a frame that finds no room is tried again, and how long to wait in between.
+const ATTEMPTS: u32 = 5;
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// Sends frames while no engine does. The programs in the kernel bring them up to date on their way and discard
+/// those that something newer has overtaken.
+#[derive(Debug)]
+pub struct Senders {
+    lan: RefCell<Sender>,
+    wan: RefCell<Sender>,
+    cookies: [u64; 2],
+}
+
+/// Which frames were sent, in the order in which they were given.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sent {
+    /// Of those for the LAN.
+    pub lan: Vec<bool>,
+    /// Of those for the WAN.
+    pub wan: Vec<bool>,
+}
+
+impl Senders {
+    /// Senders towards the LAN and the WAN; on one interface, frames for the LAN come in on it.
+    pub(super) fn open(hooks: &Hooks, lan: Device, wan: Device) -> io::Result<Senders> {
+        let inward = if lan == wan { role::TO_INGRESS } else { 0 };
+        let (lan, wan) = (Sender::open(lan, false)?, Sender::open(wan, false)?);
+        let cookies = [lan.cookie()?, wan.cookie()?];
+        hooks.register_sender(cookies[0], inward | role::RESTAMP)?;
+        hooks.register_sender(cookies[1], role::RESTAMP)?;
+        Ok(Senders { lan: lan.into(), wan: wan.into(), cookies })
+    }
+
+    pub(super) fn close(self, hooks: &Hooks) {
+        self.cookies.into_iter().for_each(|cookie| hooks.forget_sender(cookie));
+    }
+
+    /// Sends frames towards the LAN and the WAN.
+    pub fn send(&self, to_lan: &[Vec<u8>], to_wan: &[Vec<u8>]) -> Sent {
+        Sent { lan: send(&self.lan, to_lan), wan: send(&self.wan, to_wan) }
+    }
+}
+
+fn send(sender: &RefCell<Sender>, frames: &[Vec<u8>]) -> Vec<bool> {
+    let mut sent = Vec::with_capacity(frames.len());
+    let mut attempts = 0;
+    while let Some(rest) = frames.get(sent.len()..).filter(|rest| !rest.is_empty()) {
+        match sender.borrow_mut().send(&rest[..rest.len().min(64)]) {
+            Ok(count) if count > 0 => {
+                sent.resize(sent.len() + count, true);
+                attempts = 0;
+            }
+            Err(error) if attempts >= ATTEMPTS => {
+                tracing::debug!("a held acknowledgement could not be sent: {error}");
+                sent.push(false);
+                // If there is no room for one, there is none for the next.
+                if error.raw_os_error() != Some(libc::EMSGSIZE) {
+                    sent.resize(frames.len(), false);
+                }
+            }
+            _ => {
+                attempts += 1;
+                std::thread::sleep(PAUSE);
+            }
+        }
+    }
+    sent
+}

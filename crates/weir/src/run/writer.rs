@@ -1,0 +1,65 @@
+//! Reports are written by a thread of their own: the engine's must not wait for a disk.
+
+use crate::output::Target;
+use serde::Serialize;
+use std::sync::mpsc::{sync_channel, SyncSender};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use weir_core::time::{Duration, Time};
+use weir_io::driver::Report;
+
+/// How often a report is written while the engine runs.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// Writes reports to a file, each whole or not at all.
+pub(super) struct Writer {
+    next: Time,
+    thread: Option<(SyncSender<Document>, JoinHandle<()>)>,
+}
+
+/// A report on its way to the writing thread.
+type Document = Box<dyn FnOnce() -> serde_json::Result<Vec<u8>> + Send>;
+
+impl Writer {
+    /// Called in the engine's process.
+    pub(super) fn new(target: Option<Arc<Target>>) -> Writer {
+        let thread = target.map(|target| {
+            let (sender, receiver) = sync_channel::<Document>(1);
+            let thread =
+                std::thread::spawn(move || receiver.into_iter().for_each(|make| save(&target, make)));
+            (sender, thread)
+        });
+        Writer { next: Time::ZERO, thread }
+    }
+
+    /// Writes what `make` makes, if it is time or the engine has ended.
+    pub(super) fn write<T: Serialize + Send + 'static>(
+        &mut self,
+        report: &Report<'_>,
+        make: impl FnOnce() -> T,
+    ) {
+        let Some((sender, _)) = &self.thread else { return };
+        if report.now < self.next && !report.last {
+            return;
+        }
+        self.next = report.now + EVERY;
+        let value = make();
+        let document: Document = Box::new(move || serde_json::to_vec(&value));
+        if !report.last {
+            // A writer that is not done with the last one skips this one.
+            let _ = sender.try_send(document);
+            return;
+        }
+        let Some((sender, thread)) = self.thread.take() else { return };
+        let _ = sender.send(document);
+        drop(sender);
+        let _ = thread.join();
+    }
+}
+
+fn save(target: &Target, make: Document) {
+    let written = make().map_err(std::io::Error::from).and_then(|text| target.write(&text));
+    if let Err(error) = written {
+        tracing::warn!(%error, path = %target.path().display(), "the report could not be written");
+    }
+}

@@ -1,0 +1,101 @@
+//! Requests and responses over one connection that stays open: one end asks, the other answers, and the next
+//! request follows when the response is here.
+
+use super::{Exchanges, Quantiles};
+
+/// One end of a conversation.
+pub(super) struct Talk {
+    asks: bool,
+    request: u64,
+    response: u64,
+    to_write: u64,
+    to_read: u64,
+    asked_ns: Option<u64>,
+    /// No further request follows.
+    over: bool,
+    latencies_ns: Vec<u64>,
+}
+
+impl Talk {
+    /// The end that asks, or the one that answers, of exchanges of these sizes.
+    pub fn new(asks: bool, request: u64, response: u64) -> Talk {
+        let (to_write, to_read) = if asks { (request, 0) } else { (0, request) };
+        let latencies_ns = Vec::new();
+        Talk { asks, request, response, to_write, to_read, asked_ns: None, over: false, latencies_ns }
+    }
+
+    /// How many bytes may be written now.
+    pub fn wants(&self) -> u64 {
+        self.to_write
+    }
+
+    /// Has it said all it will say?
+    pub fn is_over(&self) -> bool {
+        self.over && self.to_write == 0 && (!self.asks || self.to_read == 0)
+    }
+
+    /// The exchange that is under way is the last; of the end that answers, when its peer has closed.
+    pub fn end(&mut self) {
+        self.over = true;
+    }
+
+    /// Is it this end that ends it when its time is up?
+    pub fn asks(&self) -> bool {
+        self.asks
+    }
+
+    /// `bytes` were written at `now`.
+    pub fn wrote(&mut self, now: u64, bytes: u64) {
+        if self.asks {
+            self.asked_ns.get_or_insert(now);
+        }
+        self.to_write -= bytes.min(self.to_write);
+        if self.to_write == 0 {
+            self.to_read = if self.asks { self.response } else { self.request };
+        }
+    }
+
+    /// `bytes` were read at `now`.
+    pub fn read(&mut self, now: u64, bytes: u64) {
+        self.to_read = self.to_read.saturating_sub(bytes);
+        if self.to_read > 0 {
+            return;
+        }
+        if !self.asks {
+            self.to_write = self.response;
+            return;
+        }
+        self.latencies_ns.extend(self.asked_ns.take().map(|asked| now.saturating_sub(asked)));
+        self.to_write = if self.over { 0 } else { self.request };
+    }
+
+    /// What the end that asked has seen.
+    pub fn finish(mut self) -> Option<Exchanges> {
+        let count = self.latencies_ns.len() as u64;
+        self.asks.then(|| Exchanges { count, latency_ns: Quantiles::of(&mut self.latencies_ns) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_request_at_a_time() {
+        let (mut asks, mut answers) = (Talk::new(true, 10, 100), Talk::new(false, 10, 100));
+        assert_eq!((asks.wants(), answers.wants()), (10, 0));
+        asks.wrote(5, 4);
+        asks.wrote(6, 6);
+        answers.read(7, 10);
+        assert_eq!((asks.wants(), answers.wants()), (0, 100));
+        answers.wrote(8, 100);
+        asks.read(9, 60);
+        asks.end();
+        assert!(!asks.is_over());
+        asks.read(11, 40);
+        assert!(asks.is_over());
+        let seen = asks.finish().unwrap();
+        assert_eq!((seen.count, seen.latency_ns.unwrap().p50), (1, 6));
+        assert!(answers.finish().is_none());
+    }
+}
