@@ -402,6 +402,11 @@ impl Frames {
         self.put_frame(frame);
     }
 
+    /// Ends a frame that a driver has copied before it handed it on.
+    pub fn consumed(&mut self, frame: Frame) {
+        self.put_frame(frame);
+    }
+
     /// Ends a frame that was transmitted by copying it out. A driver that hands the chunk itself to
     /// the device keeps [`Frame::chunk`] and calls [`Frames::put_chunk`] on completion instead.
     pub fn transmitted(&mut self, frame: Frame) {

@@ -10,6 +10,10 @@
 //! what the sender has: every segment that passes is noted. And what cannot be true changes nothing
 //! ([`Slot::believes`]).
 
+mod frame;
+
+pub use frame::{restamp, set_back};
+
 use crate::ack::window;
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
@@ -328,8 +332,10 @@ impl Slot {
         let mut field = window;
         if self.has(slot_flag::SCALED) && window != 0 {
             let (scale, sent) = (self.scale(), self.sent.load(Relaxed));
+            // A window that is kept is touched only where the gateway has.
+            let kept = !self.has(slot_flag::SIZED) && u32::from(window) == self.window.load(Relaxed);
             // Never left of what the sender knows, never beyond what the receiver said.
-            if after(sent, ack.wrapping_add(u32::from(field) << scale)) {
+            if !kept && after(sent, ack.wrapping_add(u32::from(field) << scale)) {
                 field = field.max(window::fit(ack, scale, sent, self.edge.load(Relaxed)));
             }
             advance(&self.sent, ack.wrapping_add(u32::from(field) << scale));

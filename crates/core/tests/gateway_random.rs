@@ -71,7 +71,7 @@ proptest! {
     fn the_rules_hold_whatever_the_receiver_does(ack in policy(),
                                                  ops in prop::collection::vec((op(), 0u64..30_000), 1..80)) {
         let mut w = World::established_with(ack, true);
-        let (mut top, mut seq, mut edge, mut ts, mut ece) = (0u32, 5_001u32, 64_000u32, 100u32, false);
+        let (mut top, mut seq, mut edge, mut ts, mut ece) = (0u32, 5_001u32, 512_000u32, 100u32, false);
         let mut now = 1_000_000;
         let mut duplicates = 0usize;
         let mut sent = Vec::new();

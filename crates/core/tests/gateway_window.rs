@@ -151,14 +151,15 @@ fn window_updates_while_progress_is_held_are_no_duplicates() {
 
 #[test]
 fn an_update_that_reaches_the_sender_is_passed_on() {
-    // The receiver's own window is the smaller one.
-    let (mut w, _) = open(sized(40), 7, 12_800);
+    // The receiver's own window is the smaller one. Its edge: 40,000, which the sender knows, so 27,500 bytes or 214.8
+    // units from 12,500 on; then 42,800; then 30,000 + 51,200.
+    let (mut w, _) = open(sized(40), 7, 40_000);
     let full = w.ack_segment(30_000).window(100);
     w.inject_at(ms(1_000), WAN, full);
     let update = w.ack_segment(30_000).window(400);
     w.inject_at(ms(1_002), WAN, update);
     let sent = w.run(ms(1_002));
-    assert_eq!(told(&w, &sent), [(ms(1_000), 12_500, 100), (ms(1_002), 12_500, 400)]);
+    assert_eq!(told(&w, &sent), [(ms(1_000), 12_500, 215), (ms(1_002), 12_500, 400)]);
 }
 
 #[test]

@@ -1,46 +1,44 @@
-//! A gateway that sees what it sees inline under `acks` steering, and nothing else.
+//! A gateway behind the hooks of `acks` steering: it sees what it sees inline, and nothing else.
 //!
-//! Inline, an XDP program brings the TCP segments that come in on a port with ACKs of controlled flows to the
-//! gateway, except those of flows with the verdict to pass (their SYN, FIN and RST it gets all the same); data stays
-//! in the kernel, and of its SYN, FIN and RST the gateway gets copies of the headers. [`Steered`] does the same around the same gateway: what is
-//! not the gateway's leaves at once by the other port, in order with what the gateway sends.
+//! Inline, two programs on the interface towards the WAN see every segment, one those that come from the LAN, one
+//! those that come from the WAN. They take ACKs of controlled flows to the gateway, set the ACK field of
+//! segments with payload back, show it copies of headers, and bring the ACKs that it makes up to date where they leave.
+//! [`Steered`] does the same in the same order, with the same functions ([`weir_core::steer`]); what is not the gateway's
+//! leaves at once by the other port, in order with what the gateway sends.
 //!
-//! It differs in three ways, none of which hosts of the simulator bring about: the parser is the
-//! core's, so that a segment with a wrong IPv4 checksum passes here and is passed by the gateway there; verdicts hold from
-//! the moment they are given; and when there are too many of them all are forgotten, not the oldest, which costs a look
-//! at some frames.
+//! It differs in what hosts of the simulator do not bring about: the parser is the core's; nothing limits how many
+//! segments of unknown flows are shown; the gateway hears of everything at once; verdicts hold from the moment they are
+//! given; and when too many flows pass all are forgotten, not the oldest, which costs a look at some frames.
 
-use core::hash::BuildHasherDefault;
-use std::collections::hash_map::DefaultHasher;
-use std::collections::{HashSet, VecDeque};
+mod flows;
+
+use flows::{Flows, Known};
+use std::collections::VecDeque;
 use weir_core::flow::Key;
 use weir_core::frame::Frame;
-use weir_core::gateway::{Config, Gateway, LAN, LAN_TAP, WAN, WAN_TAP};
+use weir_core::gateway::{Config, Gateway, LAN, LAN_SET_BACK, LAN_TAP, WAN, WAN_SET_BACK, WAN_TAP};
 use weir_core::node::{Cx, Node, Port, PortSet, Transmit};
 use weir_core::stats::{DropReason, Ledger};
+use weir_core::steer::{self, Action, Seen};
 use weir_core::time::Time;
 use weir_core::wire::{self, Flags, Packet, Tcp};
 
-/// Flags of the segments that begin and end flows.
-const CONTROL: Flags = Flags::SYN.with(Flags::FIN).with(Flags::RST);
-/// Bytes of a header copy at most: what the kernel's observer copies.
+/// Bytes of a header copy at most: what the programs in the kernel copy.
 const OBSERVED_HEAD: usize = 192;
-/// Fewest flows whose verdict is remembered.
-const MIN_VERDICTS: usize = 1024;
 
-/// What the steering did with the frames that came in, counted as by the programs in the kernel.
+/// What the hooks did with the frames that came in, counted as by the programs in the kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SteerStats {
-    /// Frames on a port with ACKs that the gateway got.
+    /// Frames that the gateway got.
     pub taken: u64,
-    /// Frames on such a port that passed because their flow's verdict is to pass.
-    pub passed_verdict: u64,
-    /// Frames on such a port that passed because they are not TCP, or a fragment, or cut short.
-    pub passed_other: u64,
-    /// Frames on a port without ACKs of controlled flows, which all pass.
-    pub passed_data: u64,
-    /// Of these, SYN, FIN and RST whose headers the gateway got a copy of.
-    pub observed: u64,
+    /// Frames that passed as they came.
+    pub passed: u64,
+    /// Frames that passed with their acknowledgement set back.
+    pub set_back: u64,
+    /// Frames that passed and whose headers the gateway got a copy of.
+    pub copied: u64,
+    /// ACKs of the gateway that did not leave because something newer had.
+    pub discarded: u64,
 }
 
 /// A gateway behind its steering. Ports are [`LAN`] and [`WAN`].
@@ -50,9 +48,12 @@ pub struct Steered {
     ack_ports: [bool; 2],
     /// Frames on their way out, by port and time: what went past the gateway, and what it sent meanwhile.
     out: [VecDeque<(Time, Frame)>; 2],
-    verdicts: Verdicts,
+    /// By port: when what left last was due.
+    last: [Time; 2],
+    flows: Flows,
     stats: SteerStats,
-    /// Frames received that went past the gateway, those of them dropped, and all frames sent.
+    /// Frames received that went past the gateway, those of them dropped, all frames sent, and those that were
+    /// discarded.
     account: Ledger,
 }
 
@@ -60,12 +61,13 @@ impl Steered {
     /// The gateway of this configuration, behind the steering that follows from it.
     pub fn new(config: Config) -> Steered {
         let (lan, wan) = config.ack_ports();
-        let verdicts = Verdicts::new(config.max_flows as usize);
+        let flows = Flows::new(config.max_flows as usize);
         Steered {
-            gateway: Gateway::new(config),
+            gateway: Gateway::hooked(config),
             ack_ports: [lan, wan],
             out: [VecDeque::new(), VecDeque::new()],
-            verdicts,
+            last: [Time::ZERO; 2],
+            flows,
             stats: SteerStats::default(),
             account: Ledger::default(),
         }
@@ -79,7 +81,7 @@ impl Steered {
     pub fn gateway_mut(&mut self) -> &mut Gateway {
         &mut self.gateway
     }
-    /// What the steering did.
+    /// What the hooks did.
     pub fn stats(&self) -> &SteerStats {
         &self.stats
     }
@@ -87,50 +89,84 @@ impl Steered {
     /// The conservation law's account, with the gateway's. Copies of headers are made here and absorbed by the
     /// gateway.
     pub fn ledger(&self) -> Ledger {
-        let Ledger { mut received, mut made, absorbed, mut drops, .. } = self.gateway.stats().ledger;
-        received = received - self.stats.observed + self.account.received;
-        made += self.stats.observed;
+        let Ledger { mut received, mut made, mut absorbed, mut drops, .. } = self.gateway.stats().ledger;
+        received = received - self.stats.copied + self.account.received;
+        made += self.stats.copied;
+        absorbed += self.account.absorbed;
         for (reason, count) in self.account.drops.iter() {
             (0..count).for_each(|_| drops.count(reason));
         }
         Ledger { received, made, sent: self.account.sent, absorbed, drops }
     }
 
-    /// A frame came in where ACKs of controlled flows do.
-    fn on_ack_port(&mut self, cx: &mut Cx<'_>, port: Port, frame: Frame) {
-        let Some((packet, tcp)) = segment(cx, &frame) else {
-            self.stats.passed_other += 1;
-            return self.pass(cx, port, frame);
-        };
-        if self.verdicts.pass(&packet, &tcp) {
-            self.stats.passed_verdict += 1;
-            return self.pass(cx, port, frame);
+    /// A frame came in on `port`.
+    fn on_frame(&mut self, cx: &mut Cx<'_>, port: Port, frame: Frame) {
+        let Some((packet, tcp)) = segment(cx, &frame) else { return self.pass(cx, port, frame) };
+        match self.action(cx, port, &frame, &packet, &tcp) {
+            Action::Take => {
+                self.stats.taken += 1;
+                self.hand_in(cx, port, frame);
+            }
+            Action::Pass => self.pass(cx, port, frame),
+            Action::Copy => {
+                let copy = cx.frames.copy_head(&frame, OBSERVED_HEAD, cx.now);
+                self.pass(cx, port, frame);
+                self.show(cx, if port == LAN { LAN_TAP } else { WAN_TAP }, copy);
+            }
+            Action::SetBack { ack, window, report } => {
+                self.stats.set_back += 1;
+                let copy = if report { cx.frames.copy_head(&frame, OBSERVED_HEAD, cx.now) } else { None };
+                steer::set_back(cx.frames, &frame, &packet, ack, window);
+                self.pass(cx, port, frame);
+                self.show(cx, if port == LAN { LAN_SET_BACK } else { WAN_SET_BACK }, copy);
+            }
         }
-        self.stats.taken += 1;
+    }
+
+    /// What becomes of a segment: the tests of the programs in the kernel, in their order.
+    fn action(&mut self, cx: &Cx<'_>, port: Port, frame: &Frame, packet: &Packet, tcp: &Tcp) -> Action {
+        let shaped = self.ack_ports[usize::from(port.0)];
+        if tcp.flags.contains(Flags::SYN) {
+            // A new connection may be one that does not pass.
+            self.flows.look_again(&Key::of_data(packet, tcp));
+            // The window of an answer may have to be sized before the sender sees it.
+            let answers = tcp.flags.contains(Flags::ACK);
+            return if answers && shaped { Action::Take } else { Action::Copy };
+        }
+        if tcp.flags.contains(Flags::RST) {
+            return Action::Copy;
+        }
+        let ends = if tcp.flags.contains(Flags::FIN) { Action::Copy } else { Action::Pass };
+        if !shaped {
+            return ends;
+        }
+        match self.flows.find(&Key::of_data(packet, tcp), self.gateway.slots()) {
+            Known::Shaped(slot) => {
+                let options = wire::tcp_options(cx.frames.bytes(frame), packet, tcp).unwrap_or_default();
+                slot.segment(&Seen::of(tcp, &options))
+            }
+            Known::Passes => ends,
+            Known::Not if tcp.payload_len == 0 && ends == Action::Pass => Action::Take,
+            Known::Not => Action::Copy,
+        }
+    }
+
+    /// Gives the gateway a copy of headers, if there is one.
+    fn show(&mut self, cx: &mut Cx<'_>, port: Port, copy: Option<Frame>) {
+        if let Some(copy) = copy {
+            self.stats.copied += 1;
+            self.hand_in(cx, port, copy);
+        }
+    }
+
+    fn hand_in(&mut self, cx: &mut Cx<'_>, port: Port, frame: Frame) {
         self.gateway.handle_frame(cx, port, frame);
-        self.verdicts.learn(&mut self.gateway);
-    }
-
-    /// A frame came in where only data does.
-    fn on_data_port(&mut self, cx: &mut Cx<'_>, port: Port, frame: Frame) {
-        self.stats.passed_data += 1;
-        if segment(cx, &frame).is_some_and(|(_, tcp)| tcp.flags.intersects(CONTROL)) {
-            self.observe(cx, port, &frame);
-        }
-        self.pass(cx, port, frame);
-    }
-
-    /// Copies a frame's headers to the gateway.
-    fn observe(&mut self, cx: &mut Cx<'_>, port: Port, frame: &Frame) {
-        // The payload that the checksum covers is nowhere: what is known of it stays known.
-        let Some(copy) = cx.frames.copy_head(frame, OBSERVED_HEAD, cx.now) else { return };
-        self.stats.observed += 1;
-        self.gateway.handle_frame(cx, if port == LAN { LAN_TAP } else { WAN_TAP }, copy);
-        self.verdicts.learn(&mut self.gateway);
+        self.flows.learn(&mut self.gateway);
     }
 
     /// Forwards a frame that came in on `port` past the gateway.
     fn pass(&mut self, cx: &mut Cx<'_>, port: Port, frame: Frame) {
+        self.stats.passed += 1;
         self.account.received += 1;
         self.out[usize::from(port == LAN)].push_back((cx.now, frame));
     }
@@ -142,6 +178,7 @@ impl Steered {
             let i = out.partition_point(|waiting| waiting.0 <= at);
             out.insert(i, (at, frame));
         }
+        self.flows.learn(&mut self.gateway);
     }
 
     /// When the first frame on its way out by a port in `writable` was due, and that port.
@@ -151,6 +188,18 @@ impl Steered {
             Some((first.0, port))
         };
         [front(LAN), front(WAN)].into_iter().flatten().min()
+    }
+
+    /// Brings an ACK of the gateway up to date as it leaves; false if something newer has left.
+    fn stamp(&self, cx: &mut Cx<'_>, frame: &Frame) -> bool {
+        let Some((packet, tcp)) = segment(cx, frame).filter(|_| frame.restamp) else { return true };
+        match self.flows.find(&Key::of_data(&packet, &tcp), self.gateway.slots()) {
+            Known::Shaped(slot) => {
+                let stamp = slot.stamp(tcp.ack, tcp.window);
+                steer::restamp(cx.frames, frame, &packet, &tcp, stamp)
+            }
+            _ => true,
+        }
     }
 }
 
@@ -163,72 +212,37 @@ fn segment(cx: &Cx<'_>, frame: &Frame) -> Option<(Packet, Tcp)> {
 
 impl Node for Steered {
     fn handle_frame(&mut self, cx: &mut Cx<'_>, port: Port, frame: Frame) {
-        match self.ack_ports.get(usize::from(port.0)) {
-            Some(true) => self.on_ack_port(cx, port, frame),
-            Some(false) => self.on_data_port(cx, port, frame),
-            None => {
-                self.account.received += 1;
-                self.account.drops.count(DropReason::NotWired);
-                cx.drop(frame, DropReason::NotWired);
-            }
+        if port == LAN || port == WAN {
+            return self.on_frame(cx, port, frame);
         }
+        self.account.received += 1;
+        self.account.drops.count(DropReason::NotWired);
+        cx.drop(frame, DropReason::NotWired);
     }
 
     fn poll_transmit(&mut self, cx: &mut Cx<'_>, writable: PortSet) -> Option<Transmit> {
-        let sent = if self.out.iter().all(VecDeque::is_empty) {
-            self.gateway.poll_transmit(cx, writable)
-        } else {
+        loop {
             self.merge(cx, writable);
-            self.next_out(writable).and_then(|(_, port)| {
-                let (at, frame) = self.out[usize::from(port.0)].pop_front()?;
-                Some(Transmit { port, at, frame })
-            })
-        };
-        self.account.sent += u64::from(sent.is_some());
-        sent
+            let (_, port) = self.next_out(writable)?;
+            let (at, frame) = self.out[usize::from(port.0)].pop_front()?;
+            if self.stamp(cx, &frame) {
+                self.account.sent += 1;
+                // What the gateway makes up for after its port was closed is older than what has passed.
+                let last = &mut self.last[usize::from(port.0)];
+                let at = at.max(*last);
+                *last = at;
+                return Some(Transmit { port, at, frame });
+            }
+            self.stats.discarded += 1;
+            self.account.absorbed += 1;
+            cx.frames.absorb(frame);
+        }
     }
 
+    /// When the first frame was due, unless it waits for its port, or the gateway's next release.
     fn next_deadline(&self, writable: PortSet) -> Option<Time> {
         let out = self.next_out(writable).map(|first| first.0);
         out.into_iter().chain(self.gateway.next_deadline(writable)).min()
-    }
-}
-
-/// Flows whose ACKs may pass, as the port that they come in on shows them.
-struct Verdicts {
-    /// Never iterated; the hasher has no random seed.
-    pass: HashSet<Key, BuildHasherDefault<DefaultHasher>>,
-    limit: usize,
-}
-
-/// Verdicts fetched at a time.
-const BATCH: usize = 64;
-
-impl Verdicts {
-    fn new(flows: usize) -> Verdicts {
-        Verdicts { pass: HashSet::default(), limit: flows.max(MIN_VERDICTS) }
-    }
-
-    /// May this segment pass? A SYN may not: a new connection may come under another class than the last one
-    /// on the same ports. FIN and RST may not: they end the flow of the other direction too.
-    fn pass(&self, packet: &Packet, tcp: &Tcp) -> bool {
-        !self.pass.is_empty()
-            && !tcp.flags.intersects(CONTROL)
-            && self.pass.contains(&Key::of_data(packet, tcp))
-    }
-
-    /// Fetches what the gateway has decided.
-    fn learn(&mut self, gateway: &mut Gateway) {
-        for verdict in gateway.verdicts(BATCH) {
-            if !verdict.pass {
-                self.pass.remove(&verdict.ack_key);
-                continue;
-            }
-            if self.pass.len() >= self.limit {
-                self.pass.clear();
-            }
-            self.pass.insert(verdict.ack_key);
-        }
     }
 }
 

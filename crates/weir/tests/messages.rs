@@ -63,6 +63,7 @@ const CASES: &[(&str, &str, &str, &str)] = &[
     ("an emulator without an interface", WAN, "lan = \"eth0\"\nwan = \"eth1\"", "wait = \"1s\""),
     ("an emulator with half a pair", WAN, "wan = \"eth1\"", ""),
     ("an emulator with one interface and two", WAN, "lan = \"eth0\"", "dev = \"eth2\"\nlan = \"eth0\""),
+    ("an emulator of nothing", WAN, "lan = \"eth0\"\nwan = \"eth1\"\n\n[path]\nrtt = \"40ms\"", "dev = \"eth1\"\n[path]"),
     ("batches of an emulator", WAN, "\"eth1\"", "\"eth1\"\nbatch_delay = \"1ms\""),
     ("missing key of an inline table", GATEWAY, ", flow_rate = \"10Mbit\"", ""),
     ("missing table", GATEWAY, "[[gateway.class]]\nname", "[path]\nfoo"),

@@ -23,6 +23,8 @@ pub struct Key {
     pub inner_vlan: u16,
 }
 
+const OPENING: u16 = 1 << 15;
+
 impl Key {
     /// The flow whose data this segment belongs to.
     pub fn of_data(p: &Packet, t: &Tcp) -> Key {
@@ -43,6 +45,16 @@ impl Key {
     #[must_use]
     pub fn reversed(&self) -> Key {
         Key { src: self.dst, dst: self.src, src_port: self.dst_port, dst_port: self.src_port, ..*self }
+    }
+    /// The key under which an opening is kept while another connection has this one: VLAN identifiers have 12
+    /// bits, so no frame shows it.
+    #[must_use]
+    pub fn opening(&self) -> Key {
+        Key { inner_vlan: self.inner_vlan | OPENING, ..*self }
+    }
+    /// Is it that of an [opening](Key::opening)?
+    pub fn is_opening(&self) -> bool {
+        self.inner_vlan & OPENING != 0
     }
     /// Address of the data's sender.
     pub fn src_ip(&self) -> IpAddr {

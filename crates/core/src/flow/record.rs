@@ -33,7 +33,7 @@ pub mod flag {
     pub const SENDER_FIN: u32 = 1 << 10;
     /// The FIN of the data's receiver was seen.
     pub const RECEIVER_FIN: u32 = 1 << 11;
-    /// The connection is over: nothing may be made in its name.
+    /// The connection is over, or was said to be: nothing is made in its name, and it is forgotten soon.
     pub const CLOSED: u32 = 1 << 12;
     /// The flow is in the list of transient flows, which are evicted first.
     pub const TRANSIENT: u32 = 1 << 13;
@@ -47,6 +47,14 @@ pub mod flag {
     pub const SCALE_KNOWN: u32 = 1 << 17;
     /// `edge` holds the right edge last forwarded.
     pub const EDGE_KNOWN: u32 = 1 << 18;
+    /// The kernel was told of the flow's slot and not yet that it is over.
+    pub const SHOWN: u32 = 1 << 24;
+    /// Nothing but too short a time since the last immediate release keeps the flow's progress; with
+    /// `ARMED`.
+    pub const WAITING: u32 = 1 << 25;
+    /// The release that is due could not be carried out: its port was blocked or no frame was free; with
+    /// `ARMED`.
+    pub const PARKED: u32 = 1 << 26;
 }
 
 /// What a generated ACK's headers are made of: the receiver's own.
@@ -128,6 +136,8 @@ pub struct Record {
     pub rtt_ns: u32,
     /// Headers of generated ACKs.
     pub template: Template,
+    /// Tag of the record's slot in its last use.
+    pub tag: u32,
     /// Neighbours in order of activity.
     pub(super) lru: [u32; 2],
 }

@@ -34,6 +34,8 @@ const NEXT: usize = 1;
 
 /// How old a flow's place in the order of activity may get before it is renewed.
 const RENEW_MS: u32 = 10_000;
+/// How long a settled flow must have been silent to make room for another.
+pub const IDLE_MS: u32 = 60_000;
 
 /// The table. See the module documentation.
 pub struct Table {
@@ -53,8 +55,7 @@ impl Table {
         Table::build(Slab::Owned(records), seed)
     }
 
-    /// A table over shared memory. Flows found in it are taken up again: what was learned from
-    /// their handshakes stays, their numbers are synced anew with the next ACK.
+    /// A table over shared memory. Flows found in it are taken up again; none has a timer.
     pub fn shared(records: &'static mut [Record], seed: u64) -> Table {
         Table::build(Slab::Shared(records), seed)
     }
@@ -77,8 +78,7 @@ impl Table {
         table.epoch = epoch.map_or(0, |e| e.wrapping_add(1));
         for i in (0..n as u32).rev() {
             if table[i].has(flag::USED) {
-                table[i].set(flag::ARMED | flag::SYNCED, false);
-                table[i].held_acks = 0;
+                table[i].set(flag::ARMED | flag::WAITING | flag::PARKED, false);
                 table.link(i);
             } else {
                 table[i].lru[NEXT] = table.free;
@@ -150,6 +150,7 @@ impl Table {
         self.free = self[i].lru[NEXT];
         self[i] = Record {
             key,
+            tag: self[i].tag,
             flags: flag::USED | flag::TRANSIENT,
             seen_ms: now_ms,
             epoch: self.epoch,
@@ -159,17 +160,17 @@ impl Table {
         Some(i)
     }
 
-    /// Who goes when room is needed: the least recently active of the transient flows as long as
-    /// they are more than a quarter of the table, else the least recently active of all others.
-    pub fn victim(&self) -> Option<u32> {
-        let crowded = self.transient.len > self.capacity() / 4 || self.settled.len == 0;
-        let list = if crowded { &self.transient } else { &self.settled };
-        Some(list.tail).filter(|&i| i != NONE)
+    /// Who goes when room is needed: the least recently active of the transient flows, or else the settled flow
+    /// that has been silent longest, if it has been so for [`IDLE_MS`]. Nobody, if all are active.
+    pub fn victim(&self, now_ms: u32) -> Option<u32> {
+        let idle = |i: &u32| now_ms.wrapping_sub(self[*i].seen_ms) >= IDLE_MS;
+        self.longest_silent(true).or_else(|| self.longest_silent(false).filter(idle))
     }
 
-    /// The settled flow that has been silent longest.
-    pub fn oldest(&self) -> Option<u32> {
-        Some(self.settled.tail).filter(|&i| i != NONE)
+    /// The transient or settled flow that has been silent longest.
+    pub fn longest_silent(&self, transient: bool) -> Option<u32> {
+        let list = if transient { &self.transient } else { &self.settled };
+        Some(list.tail).filter(|&i| i != NONE)
     }
 
     /// Forgets a flow. Its timer must not be armed.
@@ -318,7 +319,7 @@ mod tests {
         }
         for n in 100..200 {
             if t.insert(key(n), 1).is_none() {
-                let v = t.victim().unwrap();
+                let v = t.victim(1).unwrap();
                 assert!(t[v].has(flag::TRANSIENT));
                 t.remove(v);
                 t.insert(key(n), 1).unwrap();
@@ -336,7 +337,8 @@ mod tests {
         }
         let first = t.find(&key(0)).unwrap();
         t.touch(first, RENEW_MS);
-        assert_eq!(t[t.victim().unwrap()].key, key(1));
+        assert_eq!(t.victim(IDLE_MS - 1), None, "all are active");
+        assert_eq!(t[t.victim(IDLE_MS).unwrap()].key, key(1));
     }
 
     #[test]
@@ -351,7 +353,7 @@ mod tests {
         }
         let t = Table::shared(records, 8);
         let r = &t[t.find(&key(9)).unwrap()];
-        assert!(r.has(flag::SCALE_KNOWN) && !r.has(flag::SYNCED));
+        assert!(r.has(flag::SCALE_KNOWN | flag::SYNCED));
         assert_eq!((r.scale, t.len()), (7, 1));
         assert_ne!(r.epoch, t.epoch());
     }
@@ -364,11 +366,11 @@ mod tests {
             let mut model: Vec<u16> = Vec::new(); // least recently active first
             let mut now = 0;
             for (op, n) in ops {
-                now += RENEW_MS;
+                now += IDLE_MS;
                 match (op, t.find(&key(n))) {
                     (0 | 1, None) => {
                         if model.len() == 6 {
-                            let v = t.victim().unwrap();
+                            let v = t.victim(now).unwrap();
                             prop_assert_eq!(t[v].key.src_port, model.remove(0));
                             t.remove(v);
                         }

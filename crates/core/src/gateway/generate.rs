@@ -1,7 +1,10 @@
 //! Generated ACKs: built from the flow's own record, never from a stored packet.
 
+use super::after;
 use crate::flow::{flag, Record, Template};
+use crate::steer::Slot;
 use crate::wire::{emit_ack, AckFields, Flags, Packet, Timestamps, Vlan};
+use core::sync::atomic::Ordering::Relaxed;
 
 /// Bytes that hold any generated ACK: Ethernet with two tags, IPv6, TCP with timestamps.
 pub const MAX_ACK_LEN: usize = 14 + 8 + 40 + 20 + 12;
@@ -76,13 +79,35 @@ pub fn write_ack(r: &Record, ack: u32, window: u16, buf: &mut [u8]) -> usize {
     emit_ack(buf, &fields)
 }
 
-/// The ACK that passes on everything a flow holds, for whoever finds the record after its engine
-/// died. `None` when nothing is held or nothing may be sent in the flow's name.
-pub fn rescue_ack(r: &Record, buf: &mut [u8; MAX_ACK_LEN]) -> Option<usize> {
-    let dead = r.has(flag::CLOSED) || !r.has(flag::USED | flag::SYNCED) || r.held() == 0;
-    if dead || r.held() > 1 << 30 || r.template.version == 0 {
+/// The ACK that passes on everything a flow holds, for whoever finds record and slot after their engine
+/// died. `None` when nothing is held or nothing may be sent in the flow's name. Sent by way of the hooks it is
+/// brought up to date, or discarded if the sender knows more by then.
+pub fn rescue_ack(r: &Record, slot: &Slot, buf: &mut [u8; MAX_ACK_LEN]) -> Option<usize> {
+    let mut r = *r;
+    let live = r.has(flag::USED | flag::SYNCED) && !r.has(flag::CLOSED) && r.template.version != 0;
+    if !live || slot.tag.load(Relaxed) != r.tag {
         return None;
     }
-    let window = crate::ack::window::field_for(r, r.rx, None);
-    Some(write_ack(r, r.rx, window, buf))
+    r.catch_up(slot);
+    r.tx = slot.tx.load(Relaxed); // what was made and did not leave is held
+    if r.held() == 0 || r.held() > 1 << 30 {
+        return None;
+    }
+    let window = crate::ack::window::field_for(&r, r.rx, None);
+    Some(write_ack(&r, r.rx, window, buf))
+}
+
+impl Record {
+    /// The receiver's numbers and both right edges are those of the slot.
+    pub(super) fn catch_up(&mut self, slot: &Slot) {
+        self.seq = slot.nxt.load(Relaxed);
+        self.ts_value = slot.ts.load(Relaxed);
+        let (own, sent) = (slot.edge.load(Relaxed), slot.sent.load(Relaxed));
+        if self.has(flag::SCALE_KNOWN) && after(own, self.right) {
+            self.right = own;
+        }
+        if self.has(flag::EDGE_KNOWN) && after(sent, self.edge) {
+            self.edge = sent;
+        }
+    }
 }

@@ -1,11 +1,16 @@
-//! What SYN, FIN and RST tell about a flow. None of them is ever delayed or changed.
+//! What SYN, FIN and RST tell about a flow: how it begins and ends. None of them is ever delayed or changed.
+//!
+//! A SYN changes nothing for a connection that lives until it is answered: its record is kept under a key of
+//! its own ([`Key::opening`]) meanwhile. FIN and RST are believed where their receiver accepts them. A flow that
+//! is over is kept for a moment, since segments of it are still on their way, and then forgotten.
 
 use super::{after, direction_of, Direction, Gateway, PassReason, Segment};
-use crate::ack::{Counts, Pace, RateRelease, Release};
+use crate::ack::{Counts, Pace, RateRelease, Release, Window};
 use crate::flow::{flag, Key, Record};
-use crate::frame::{Checksum, Frame};
+use crate::frame::Frame;
 use crate::node::Cx;
 use crate::rate::Rate;
+use crate::steer::slot_flag;
 use crate::time::{Duration, Time};
 use crate::wire::{self, Flags, Packet, TcpOptions};
 
@@ -13,111 +18,122 @@ use crate::wire::{self, Flags, Packet, TcpOptions};
 const DEFAULT_MSS: u16 = 536;
 /// Bytes of the timestamps option with its padding.
 const TIMESTAMPS_LEN: u16 = 12;
-/// A FIN or RST further than this from where the flow is belongs to no live connection.
-const PLAUSIBLE: i32 = 1 << 27;
+/// How long a flow that is over is remembered: a lost FIN comes again after a retransmission timeout, which starts
+/// at 1 s (RFC 6298 §2).
+pub(super) const LINGER: Duration = Duration::from_secs(2);
 
 impl Gateway {
-    /// A segment of the data's sender, or a copy of its headers.
-    pub(super) fn on_data_direction(
+    /// A SYN, with or without ACK: it opens or answers, in both directions of data. One that is `here` has not
+    /// left yet.
+    pub(super) fn on_syn(
         &mut self,
         cx: &mut Cx<'_>,
         from_lan: bool,
         segment: &Segment,
-        head: usize,
         frame: &Frame,
+        here: bool,
     ) {
-        let control = Flags::SYN.0 | Flags::FIN.0 | Flags::RST.0;
-        if segment.tcp.flags.0 & control == 0 {
-            return;
-        }
-        let direction = if from_lan { Direction::Out } else { Direction::In };
-        let key = Key::of_data(&segment.packet, &segment.tcp);
         let bytes = cx.frames.bytes(frame);
-        if frame.checksum == Checksum::Unknown
-            && head == frame.len()
-            && wire::checksum::verify(bytes, head, &segment.packet) == Checksum::Invalid
-        {
-            return;
+        let Ok(options) = wire::tcp_options(bytes, &segment.packet, &segment.tcp) else { return };
+        let (data, ack) =
+            if from_lan { (Direction::Out, Direction::In) } else { (Direction::In, Direction::Out) };
+        let key = Key::of_data(&segment.packet, &segment.tcp);
+        if let Some(i) = self.record_of_syn(cx, data, &key, flag::SENDER_SYN, segment) {
+            self.on_sender_syn(cx, i, segment, &options);
         }
-        if segment.has(Flags::SYN) {
-            let Ok(options) = wire::tcp_options(bytes, &segment.packet, &segment.tcp) else {
-                return;
-            };
-            if let Some(i) = self.flow_of(cx, direction, &key) {
-                self.on_sender_syn(cx, i, segment, &options);
-            }
-        } else if let Some(i) = self.table.find(&key) {
-            self.on_sender_end(cx, i, segment);
+        let key = key.reversed();
+        if let Some(i) = self.record_of_syn(cx, ack, &key, flag::RECEIVER_SYN, segment) {
+            self.table[i].template.learn(cx.frames.bytes(frame), &segment.packet);
+            self.on_receiver_syn(cx, i, segment, &options, here);
+        } else if self.controls(ack, &key).is_none() {
+            self.verdicts.pass(key.reversed());
         }
     }
 
-    fn on_sender_syn(&mut self, cx: &mut Cx<'_>, i: u32, segment: &Segment, options: &TcpOptions) {
+    /// The record that learns from a SYN of the side `whose`: of the connection that it opens, or of the one
+    /// whose opening it answers.
+    fn record_of_syn(
+        &mut self,
+        cx: &mut Cx<'_>,
+        direction: Direction,
+        key: &Key,
+        whose: u32,
+        segment: &Segment,
+    ) -> Option<u32> {
+        if segment.has(Flags::ACK) {
+            return self.answered(cx, direction, key, whose, segment);
+        }
+        let known = self.table.find(key).filter(|&i| self.table[i].lives());
+        let i = match known {
+            Some(i) if self.table[i].began_with(whose, segment) => {
+                self.table[i].flags |= flag::SYN_REPEATED;
+                return None;
+            }
+            Some(_) => self.flow_of(cx, direction, &key.opening())?,
+            None => self.flow_of(cx, direction, key)?,
+        };
+        if !self.table[i].opens_with(whose, segment) {
+            self.begin(i);
+        }
+        Some(i)
+    }
+
+    /// The record of the opening that a SYN with ACK answers.
+    fn answered(
+        &mut self,
+        cx: &mut Cx<'_>,
+        direction: Direction,
+        key: &Key,
+        whose: u32,
+        segment: &Segment,
+    ) -> Option<u32> {
+        let waits =
+            |g: &Gateway, key: &Key| g.table.find(key).filter(|&i| g.table[i].is_answered(whose, segment));
+        if let Some(p) = waits(self, &key.opening()) {
+            let opening = self.table[p];
+            self.table.remove(p);
+            let i = self.flow_of(cx, direction, key)?;
+            self.begin(i);
+            self.table[i].adopt(&opening);
+            self.classes[usize::from(opening.class)].flows += 1;
+            self.stats.flows = self.table.len();
+            return Some(i);
+        }
+        waits(self, key)
+    }
+
+    /// A new connection: what the record knows is of an earlier one. Nothing is said in that one's name any more:
+    /// its sender would answer with a RST.
+    fn begin(&mut self, i: u32) {
+        self.drop_held(i);
+        self.slots[i].close();
+        self.table.set_transient(i, true);
+        let epoch = self.table.epoch();
+        self.table[i].restart(epoch);
+        self.doubts[i as usize] = Default::default();
+    }
+
+    fn on_sender_syn(&mut self, cx: &Cx<'_>, i: u32, segment: &Segment, options: &TcpOptions) {
         let opens = !segment.has(Flags::ACK);
-        if opens {
-            self.begin(cx, i, flag::SENDER_SYN);
-        }
-        if self.table[i].has(flag::SYNCED) {
-            return; // a late copy of a SYN-ACK
-        }
         self.note_round_trip(i, opens, flag::SENDER_SYN, cx.now);
         let r = &mut self.table[i];
         r.set(flag::SENDER_SCALES, options.window_scale.is_some());
-        r.fin = segment.end();
+        r.fin = segment.tcp.seq.wrapping_add(1);
         self.note_syn(i, segment, options);
     }
 
-    /// A SYN of the data's receiver; it comes through the gateway and is forwarded by the caller.
-    pub(super) fn on_receiver_syn(
-        &mut self,
-        cx: &mut Cx<'_>,
-        i: u32,
-        segment: &Segment,
-        options: &TcpOptions,
-    ) {
+    /// A SYN of the data's receiver; if it is `here`, it is sized and forwarded by the caller.
+    fn on_receiver_syn(&mut self, cx: &Cx<'_>, i: u32, segment: &Segment, options: &TcpOptions, here: bool) {
         let opens = !segment.has(Flags::ACK);
-        if opens {
-            self.begin(cx, i, flag::RECEIVER_SYN);
-        }
-        if self.table[i].has(flag::SYNCED) {
-            return;
-        }
         self.note_round_trip(i, opens, flag::RECEIVER_SYN, cx.now);
         let r = &mut self.table[i];
         r.set(flag::RECEIVER_SCALES, options.window_scale.is_some());
         r.scale = options.window_scale.unwrap_or(0);
-        r.seq = segment.end();
-        if let Some(t) = options.timestamps {
-            r.ts_value = t.value;
-        }
+        r.seq = segment.tcp.seq.wrapping_add(1);
         self.note_syn(i, segment, options);
-        if !opens {
-            self.sync(i, &segment.packet, segment.tcp.ack, cx.now);
-            // The window of a SYN is not scaled (RFC 7323 §2.2).
-            let r = &mut self.table[i];
-            r.window = segment.tcp.window;
-            r.right = segment.tcp.ack.wrapping_add(u32::from(segment.tcp.window));
+        if !opens && !self.table[i].has(flag::PASSES) && self.sync(i, segment, options, cx.now) {
+            self.begin_edges(i, segment, 0, here);
         }
-    }
-
-    /// A SYN without ACK: a new connection, unless it repeats the one under way.
-    fn begin(&mut self, cx: &mut Cx<'_>, i: u32, whose: u32) {
-        let r = &self.table[i];
-        if !r.has(flag::SYNCED)
-            && !r.has(flag::CLOSED)
-            && r.flags & (flag::SENDER_SYN | flag::RECEIVER_SYN) & !whose == 0
-        {
-            return;
-        }
-        if !r.has(flag::CLOSED) {
-            self.flush(cx, i);
-        }
-        self.disarm(i, cx.now);
-        self.table.set_transient(i, true);
-        let direction = direction_of(&self.table[i]);
-        let key = self.table[i].key;
-        let epoch = self.table.epoch();
-        self.table[i].restart(epoch);
-        self.verdict(direction, &key, false);
     }
 
     /// From the first SYN to the answer is the round trip to one side, from there to the first
@@ -152,72 +168,225 @@ impl Gateway {
         }
         // Multipath TCP is decided by the answer; signed headers show at once.
         if options.mptcp && answers {
-            self.let_pass(i, PassReason::Mptcp);
+            self.mark_passing(i, PassReason::Mptcp);
         } else if options.ao {
-            self.let_pass(i, PassReason::TcpAo);
+            self.mark_passing(i, PassReason::TcpAo);
         } else if options.md5 {
-            self.let_pass(i, PassReason::TcpMd5);
+            self.mark_passing(i, PassReason::TcpMd5);
         }
     }
 
-    /// FIN or RST of the data's sender.
-    fn on_sender_end(&mut self, cx: &mut Cx<'_>, i: u32, segment: &Segment) {
-        let r = &mut self.table[i];
-        if r.has(flag::SYNCED) && (segment.tcp.seq.wrapping_sub(r.tx) as i32).abs() > PLAUSIBLE {
+    /// FIN or RST of the data's sender, anything else of it tells nothing.
+    pub(super) fn on_sender_segment(&mut self, cx: &mut Cx<'_>, from_lan: bool, segment: &Segment) {
+        if !segment.tcp.flags.intersects(Flags::FIN | Flags::RST) {
+            return;
+        }
+        let direction = if from_lan { Direction::Out } else { Direction::In };
+        let key = Key::of_data(&segment.packet, &segment.tcp);
+        let Some(i) = self.table.find(&key).filter(|&i| direction_of(&self.table[i]) == direction) else {
+            return;
+        };
+        if !self.table[i].has(flag::SYNCED) {
+            return;
+        }
+        self.follow(i, cx.now);
+        if !self.sender_may_send(i, segment) {
             return;
         }
         if segment.has(Flags::RST) {
-            // Nobody is left who could use what is held.
-            self.overtake(i, cx.now);
-            self.close(i);
+            self.stats.reset += 1;
+            self.close(i, cx.now);
         } else {
+            let r = &mut self.table[i];
             r.fin = segment.end();
             r.flags |= flag::SENDER_FIN;
-            self.close_if_done(i);
+            self.close_if_done(i, cx.now);
         }
+    }
+
+    /// Is the segment where its receiver accepts it: from what it has acknowledged to its right edge (RFC 5961
+    /// §3.2; that a RST ahead of RCV.NXT is answered first is for the receiver to decide)?
+    fn sender_may_send(&self, i: u32, segment: &Segment) -> bool {
+        let r = &self.table[i];
+        let slot = &self.slots[i];
+        let edge = slot.edge.load(core::sync::atomic::Ordering::Relaxed);
+        let unscaled = r.rx.wrapping_add(u32::from(r.window.max(1)) << 14);
+        let right = if slot.has(slot_flag::SCALED) { edge } else { unscaled };
+        !after(r.rx, segment.end()) && !after(segment.tcp.seq, right)
+    }
+
+    /// A RST of the data's receiver: the sender accepts it at its RCV.NXT alone (RFC 5961 §3.2). It may be
+    /// forged all the same, so the next believed ACK revives the flow.
+    pub(super) fn on_receiver_reset(&mut self, cx: &mut Cx<'_>, i: u32, segment: &Segment) -> bool {
+        if segment.tcp.seq != self.table[i].seq {
+            return false;
+        }
+        if !self.hooked {
+            self.flush(cx, i); // it has not passed yet
+        }
+        self.stats.reset += 1;
+        self.close(i, cx.now);
+        true
     }
 
     /// The connection is over once both FINs were seen and all data is acknowledged.
-    pub(super) fn close_if_done(&mut self, i: u32) {
+    pub(super) fn close_if_done(&mut self, i: u32, now: Time) {
         let r = &self.table[i];
-        if r.has(flag::SENDER_FIN | flag::RECEIVER_FIN | flag::SYNCED) && r.held() == 0 && !after(r.fin, r.rx)
-        {
-            self.close(i);
+        if r.is_done() && r.held() == 0 && !r.has(flag::CLOSED) {
+            self.close(i, now);
         }
     }
 
-    pub(super) fn close(&mut self, i: u32) {
-        self.table[i].flags |= flag::CLOSED;
+    /// Nothing is said in the flow's name any more, and it is forgotten after [`LINGER`].
+    fn close(&mut self, i: u32, now: Time) {
+        self.disarm(i, now);
+        self.table[i].flags |= flag::CLOSED | flag::ARMED;
         self.table.set_transient(i, true);
+        self.wheel.arm(i, now + LINGER);
     }
 
-    /// The record's numbers follow the receiver's from here on.
-    pub(super) fn sync(&mut self, i: u32, packet: &Packet, ack: u32, now: Time) {
+    /// The receiver goes on after a RST: it was not believed, or forged.
+    pub(super) fn revive(&mut self, i: u32, now: Time) {
         self.disarm(i, now);
+        self.table[i].set(flag::CLOSED, false);
+        self.wait(i);
+    }
+
+    /// Forgets a flow, after passing on what it holds. False if that, or telling the kernel, is not possible
+    /// now.
+    pub(super) fn retire(&mut self, cx: &mut Cx<'_>, i: u32) -> bool {
+        let shown = self.table[i].has(flag::SHOWN);
+        if shown && !self.verdicts.has_room() || !self.table[i].has(flag::CLOSED) && !self.flush(cx, i) {
+            return false;
+        }
+        self.drop_held(i);
+        self.hide(i);
+        self.table.remove(i);
+        self.stats.flows = self.table.len();
+        true
+    }
+
+    /// The record's numbers follow the receiver's from here on, and its slot is the kernel's to use once it is
+    /// [shown](Gateway::show). False if the kernel cannot be told now.
+    pub(super) fn sync(&mut self, i: u32, segment: &Segment, options: &TcpOptions, now: Time) -> bool {
+        if !self.verdicts.has_room() {
+            return false;
+        }
+        self.drop_held(i);
         let epoch = self.table.epoch();
         let Release::Rate(policy) = self.policy(&self.table[i]).release;
         let r = &mut self.table[i];
-        let from_syn =
-            r.has(flag::SENDER_SYN | flag::RECEIVER_SYN) && !r.has(flag::SYNCED) && r.epoch == epoch;
+        let from_syn = r.has(flag::SENDER_SYN | flag::RECEIVER_SYN) && !r.has(flag::SYNCED);
         if from_syn {
             r.note_rtt(now);
         }
         r.epoch = epoch;
         r.flags |= flag::SYNCED;
-        r.flags &= !flag::EDGE_KNOWN;
-        (r.rx, r.tx, r.right) = (ack, ack, ack);
-        r.held_acks = 0;
-        r.echoes.clear();
-        let segment = segment_payload(r);
-        let rate = payload_rate(&policy, segment, packet, r.has(flag::TIMESTAMPS));
-        r.pace = Pace::new(&policy, rate, segment, from_syn, now);
+        r.flags &= !(flag::EDGE_KNOWN | flag::CLOSED | flag::SENDER_FIN | flag::RECEIVER_FIN);
+        r.set(flag::TIMESTAMPS, options.timestamps.is_some());
+        (r.rx, r.tx, r.seq) = (segment.tcp.ack, segment.tcp.ack, segment.end());
+        r.ts_value = options.timestamps.map_or(0, |t| t.value);
+        r.window = segment.tcp.window;
+        let payload = segment_payload(r);
+        let rate = payload_rate(&policy, payload, &segment.packet, r.has(flag::TIMESTAMPS));
+        r.pace = Pace::new(&policy, rate, payload, from_syn, now);
+        true
+    }
+
+    /// Opens the flow's slot with the record's numbers. The kernel is told: there is room, as
+    /// [`Gateway::sync`] has seen.
+    pub(super) fn show(&mut self, i: u32) {
+        let sized = matches!(self.policy(&self.table[i]).window, Window::Size { .. });
+        let r = &mut self.table[i];
+        r.tag = r.tag.wrapping_add(1).max(1);
+        let mut flags = 0;
+        if r.has(flag::SCALE_KNOWN) {
+            flags |= slot_flag::SCALED | u32::from(r.scale) << slot_flag::SCALE_SHIFT;
+            flags |= if sized { slot_flag::SIZED } else { 0 };
+        }
+        flags |= if r.has(flag::TIMESTAMPS) { slot_flag::TIMESTAMPS } else { 0 };
+        let sent = if r.has(flag::EDGE_KNOWN) { r.edge } else { r.right };
+        self.slots[i].open(r.tag, flags, r.tx, r.seq, r.ts_value, r.right, sent, r.window);
+        r.flags |= flag::SHOWN;
+        self.verdicts.push(self.shape(i));
     }
 }
 
 impl Record {
+    /// Is it a connection, or passed as one, that a stray SYN must not end?
+    fn lives(&self) -> bool {
+        self.has(flag::PASSES) || self.has(flag::SYNCED) && !self.is_done()
+    }
+
+    /// Both sides have sent all they have, and the receiver has acknowledged it.
+    pub(super) fn is_done(&self) -> bool {
+        self.has(flag::SENDER_FIN | flag::RECEIVER_FIN | flag::SYNCED) && !after(self.fin, self.rx)
+    }
+
+    /// Sequence number after the SYN of the side `whose`.
+    fn start(&self, whose: u32) -> u32 {
+        if whose == flag::SENDER_SYN {
+            self.fin
+        } else {
+            self.seq
+        }
+    }
+
+    /// Is this SYN the one that opened the connection, of which the other side has acknowledged nothing more?
+    fn began_with(&self, whose: u32, segment: &Segment) -> bool {
+        let start = segment.tcp.seq.wrapping_add(1);
+        let now = if whose == flag::SENDER_SYN { self.rx } else { self.seq };
+        self.has(whose) && now == start
+    }
+
+    /// Is this the SYN of the opening under way, sent again?
+    fn opens_with(&self, whose: u32, segment: &Segment) -> bool {
+        let both = flag::SENDER_SYN | flag::RECEIVER_SYN;
+        !self.has(flag::SYNCED)
+            && self.flags & both == whose
+            && self.start(whose) == segment.tcp.seq.wrapping_add(1)
+    }
+
+    /// Does this SYN of the side `whose` answer the other's? It acknowledges the SYN, and data that came with it
+    /// at most (RFC 7413).
+    fn is_answered(&self, whose: u32, segment: &Segment) -> bool {
+        let others = (flag::SENDER_SYN | flag::RECEIVER_SYN) & !whose;
+        let data = segment.tcp.ack.wrapping_sub(self.start(others));
+        !self.has(flag::SYNCED) && self.has(others) && data <= 0xffff
+    }
+
+    /// Nothing of the handshake holds for this connection.
+    pub(super) fn forget_handshake(&mut self) {
+        let handshake = flag::SENDER_SYN
+            | flag::RECEIVER_SYN
+            | flag::SENDER_SCALES
+            | flag::RECEIVER_SCALES
+            | flag::SCALE_KNOWN
+            | flag::ACCECN
+            | flag::SYN_REPEATED;
+        self.flags &= !handshake;
+        (self.scale, self.rtt_ns) = (0, 0);
+    }
+
+    /// What an opening under a key of its own has learnt.
+    fn adopt(&mut self, opening: &Record) {
+        let learnt = flag::SENDER_SYN
+            | flag::RECEIVER_SYN
+            | flag::SENDER_SCALES
+            | flag::RECEIVER_SCALES
+            | flag::TIMESTAMPS
+            | flag::ACCECN
+            | flag::SYN_REPEATED;
+        self.flags |= opening.flags & learnt;
+        (self.class, self.mss, self.scale) = (opening.class, opening.mss, opening.scale);
+        (self.seq, self.fin, self.rtt_ns) = (opening.seq, opening.fin, opening.rtt_ns);
+        self.pace = opening.pace;
+        self.template = opening.template;
+    }
+
     /// Forgets all but who it is: a new connection begins.
     fn restart(&mut self, epoch: u32) {
-        let keep = flag::USED | flag::INWARD | flag::TRANSIENT;
+        let keep = flag::USED | flag::INWARD | flag::TRANSIENT | flag::SHOWN;
         self.flags &= keep;
         self.epoch = epoch;
         self.rtt_ns = 0;

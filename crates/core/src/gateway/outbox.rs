@@ -50,6 +50,11 @@ impl Outbox {
         Some(Transmit { port, at, frame })
     }
 
+    /// Is there room for so many more?
+    pub(super) fn has_room(&self, port: Port, frames: usize) -> bool {
+        self.queues[usize::from(port == WAN)].len() + frames <= LIMIT
+    }
+
     pub(super) fn busy(&self, port: Port) -> bool {
         self.queues[usize::from(port == WAN)].len() >= BUSY
     }

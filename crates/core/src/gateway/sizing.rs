@@ -7,7 +7,7 @@
 
 use super::{Gateway, Segment};
 use crate::ack::{window, Release, Window};
-use crate::flow::{flag, Record};
+use crate::flow::{flag, Key, Record};
 use crate::frame::Frame;
 use crate::node::Cx;
 use crate::wire::{self, Flags};
@@ -32,21 +32,36 @@ impl Gateway {
         window::on_grid(r, to, self.window_limit(r))
     }
 
+    /// The flow's first right edges, from a segment whose window field counts in units of `1 << scale`, and its slot
+    /// with them. The field goes to the sender sized, if this `sizes` it, or as it came.
+    pub(super) fn begin_edges(&mut self, i: u32, segment: &Segment, scale: u8, sizes: bool) {
+        let limit = self.window_limit(&self.table[i]).filter(|_| sizes);
+        let r = &mut self.table[i];
+        let (ack, scale, window) = (segment.tcp.ack, u32::from(scale), segment.tcp.window);
+        r.window = window;
+        r.right = ack.wrapping_add(u32::from(window) << scale);
+        if r.has(flag::SCALE_KNOWN) {
+            let goal = limit.map_or(r.right, |bytes| ack.wrapping_add(bytes));
+            let field = window::fit(ack, scale, goal, r.right);
+            r.window_sent = field;
+            r.edge = ack.wrapping_add(u32::from(field) << scale);
+            r.flags |= flag::EDGE_KNOWN;
+        }
+        self.show(i);
+    }
+
     /// Sizes the window of a SYN-ACK of the data's receiver, which is on its way to the sender. Its field is not
     /// scaled (RFC 7323 §2.2), so that at most 64 KiB are to be had.
-    pub(super) fn size_syn_ack(&mut self, cx: &mut Cx<'_>, i: u32, segment: &Segment, frame: &Frame) {
-        let limit = self.window_limit(&self.table[i]);
-        let r = &mut self.table[i];
-        let (ack, own) = (segment.tcp.ack, segment.tcp.window);
-        let first = r.has(flag::SYNCED | flag::SCALE_KNOWN) && r.tx == ack && segment.has(Flags::ACK);
-        if !first || r.has(flag::PASSES) {
+    pub(super) fn size_syn_ack(&mut self, cx: &mut Cx<'_>, from_lan: bool, segment: &Segment, frame: &Frame) {
+        let Some(i) = self.table.find(&Key::of_ack(&segment.packet, &segment.tcp)) else { return };
+        let r = &self.table[i];
+        let own = segment.tcp.window;
+        let shown = r.has(flag::SYNCED | flag::EDGE_KNOWN) && r.tx == segment.tcp.ack;
+        let answers = segment.has(Flags::ACK) && r.has(flag::INWARD) == from_lan;
+        if !shown || !answers || self.window_limit(r).is_none() {
             return;
         }
-        let goal = limit.map_or(r.right, |bytes| ack.wrapping_add(bytes));
-        let field = window::fit(ack, 0, goal, ack.wrapping_add(u32::from(own)));
-        r.window_sent = field;
-        r.edge = ack.wrapping_add(u32::from(field));
-        r.flags |= flag::EDGE_KNOWN;
+        let field = window::fit(r.tx, 0, r.edge, r.tx.wrapping_add(u32::from(own)));
         if field != own {
             wire::set_window(cx.frames.bytes_mut(frame), &segment.packet, field, frame.checksum);
         }

@@ -26,13 +26,17 @@ pub enum PassReason {
     TcpMd5,
     /// An option on an ACK that the gateway does not know.
     UnknownOption,
-    /// The receiver acknowledged a number far outside anything it could have received.
+    /// The segment cannot be the receiver's: its numbers or the side it came from are not the flow's.
     Implausible,
+    /// Its receiver sends data too, and without the handshake the scale of its window is not known.
+    UnknownScale,
+    /// There is no room for a further flow: all that are known are active.
+    TableFull,
 }
 
 impl PassReason {
     /// Every reason, in the order of their numbers.
-    pub const ALL: [PassReason; 10] = [
+    pub const ALL: [PassReason; 12] = [
         PassReason::NotTcp,
         PassReason::Malformed,
         PassReason::Fragment,
@@ -43,6 +47,8 @@ impl PassReason {
         PassReason::TcpMd5,
         PassReason::UnknownOption,
         PassReason::Implausible,
+        PassReason::UnknownScale,
+        PassReason::TableFull,
     ];
     /// The name used in results.
     pub const fn name(self) -> &'static str {
@@ -57,6 +63,8 @@ impl PassReason {
             PassReason::TcpMd5 => "tcp_md5",
             PassReason::UnknownOption => "unknown_option",
             PassReason::Implausible => "implausible",
+            PassReason::UnknownScale => "unknown_scale",
+            PassReason::TableFull => "table_full",
         }
     }
 }
@@ -78,8 +86,12 @@ pub struct GatewayStats {
     pub flows: u32,
     /// Flows evicted to make room.
     pub evicted: u64,
-    /// Flows whose state was taken up anew after the engine had been away.
+    /// Times the engine had been away for so long that frames passed without it.
     pub resynced: u64,
+    /// Flows whose numbers were taken from segments that had not been believed.
+    pub renewed: u64,
+    /// Segments that said that a connection is over and were where its end accepts that.
+    pub reset: u64,
 }
 
 /// Totals of a class.

@@ -2,6 +2,7 @@
 
 #![allow(dead_code)] // each test file uses its part
 
+use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::net::{Ipv4Addr, Ipv6Addr};
 use weir_core::ack::AckControl;
 use weir_core::flow::Record;
@@ -9,6 +10,7 @@ use weir_core::frame::{Checksum, Frames};
 use weir_core::gateway::{ClassConfig, ClassStats, Config, Direction, Gateway, LAN, WAN};
 use weir_core::node::Port;
 use weir_core::rig::{Given, Rig, Sent, Wake};
+use weir_core::steer::{self, Seen, Slot};
 use weir_core::time::{Duration, Time};
 use weir_core::wire::build::Segment;
 use weir_core::wire::{self, Flags};
@@ -63,11 +65,30 @@ impl World {
         w
     }
 
-    /// A gateway that finds these records.
-    pub fn with_records(config: Config, records: &'static mut [Record]) -> World {
+    /// A gateway that finds these records and slots.
+    pub fn with_shared(config: Config, records: &'static mut [Record], slots: &'static [Slot]) -> World {
         let mut w = World::with_config(config.clone(), None);
-        w.rig = Rig::new(Gateway::with_records(config, records));
+        w.rig = Rig::new(Gateway::with_shared(config, records, slots));
         w
+    }
+
+    /// Copies of the records and slots, as an engine that dies leaves them.
+    pub fn shared(&self) -> (&'static mut [Record], &'static [Slot]) {
+        let node = self.rig.node();
+        let slots: Box<[Slot]> = node.slots().iter().map(copy).collect();
+        (Box::leak(node.records().to_vec().into()), Box::leak(slots))
+    }
+
+    /// The kernel let an ACK for `n` bytes pass.
+    pub fn kernel_passed(&self, n: u32) {
+        let seen = Seen {
+            flags: steer::ACK,
+            seq: RECEIVER_ISN + 1,
+            ack: self.abs(n),
+            window: WINDOW,
+            ..Seen::default()
+        };
+        self.rig.node().slots()[0].note_passed(&seen);
     }
 
     pub fn established(ack: AckControl) -> World {
@@ -151,6 +172,9 @@ impl World {
             .window_scale(7)
             .sack_permitted();
         self.inject_at(t + rtt, WAN, ts(answer, 1, 1));
+        // The SYN-ACK's window is not scaled; from here on 512,000 bytes are allowed.
+        let update = self.ack_segment(0);
+        self.inject_at(ms(400), WAN, ts(update, 1, 1));
         self.run(ms(500));
         self.seen.clear();
     }
@@ -270,4 +294,21 @@ pub fn numbers(sent: &[Sent]) -> Vec<(Time, u32)> {
             (s.at, ack.wrapping_sub(SENDER_ISN.wrapping_add(1)))
         })
         .collect()
+}
+
+fn copy(slot: &Slot) -> Slot {
+    let n = |n: &AtomicU32| n.load(Relaxed);
+    let copy = Slot::default();
+    let window = n(&slot.window) as u16;
+    copy.open(
+        n(&slot.tag),
+        n(&slot.flags),
+        n(&slot.tx),
+        n(&slot.nxt),
+        n(&slot.ts),
+        n(&slot.edge),
+        n(&slot.sent),
+        window,
+    );
+    copy
 }

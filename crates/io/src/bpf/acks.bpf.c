@@ -328,6 +328,8 @@ static __always_inline int segment(struct hook *h)
 	if (p.seen.flags & TCP_RST)
 		return show_within(h, BUDGET_ENDS);
 	if (p.seen.flags & TCP_SYN) {
+		/* A new connection may be one that does not pass. */
+		bpf_map_delete_elem(&passing, &p.key);
 		if (p.seen.flags & TCP_ACK && sizes && within(h, BUDGET_OPENS) && take(h))
 			return consume();
 		return show_within(h, BUDGET_COPIES);

@@ -2,6 +2,7 @@
 
 use crate::bpf::{Acks, AcksCounters, All, AllCounters, Attached, Change, Hooks};
 use std::io;
+use weir_core::steer::Slot;
 
 /// The programs of one instance, loaded.
 #[derive(Debug)]
@@ -27,6 +28,14 @@ impl Programs {
         match self {
             Programs::Acks(acks) => &acks.hooks,
             Programs::All(all) => &all.hooks,
+        }
+    }
+
+    /// What they know of flows; empty unless they take ACKs.
+    pub fn slots(&self) -> &'static [Slot] {
+        match self {
+            Programs::Acks(acks) => acks.slots(),
+            Programs::All(_) => &[],
         }
     }
 

@@ -41,8 +41,10 @@ pub trait Engine: Node {
     /// Frames have gone past the engine, through the kernel, before `cx.now`.
     fn resync(&mut self, _cx: &mut Cx<'_>) {}
     /// The engine ends: what must not die with it is due now, and is taken by `poll_transmit`
-    /// after this call.
-    fn stop(&mut self, _cx: &mut Cx<'_>) {}
+    /// after this call. False: there is more, to be asked for again after that.
+    fn stop(&mut self, _cx: &mut Cx<'_>) -> bool {
+        true
+    }
     /// What the kernel is to be told of flows, in order, at most as much as `out` has capacity for.
     fn verdicts(&mut self, _out: &mut Vec<Change>) {}
     /// Changes when it is no longer known which flows pass.
@@ -66,6 +68,8 @@ pub struct DriverConfig {
     pub cpu: Option<usize>,
     /// Frames taken from a packet socket in one round.
     pub batch: usize,
+    /// Giant segments are cut into the packets that they stand for before the engine sees them.
+    pub split: bool,
     /// How often [`Engine::report`] is called.
     pub report_every: Duration,
 }
@@ -78,6 +82,7 @@ impl Default for DriverConfig {
             priority: Some(40),
             cpu: None,
             batch: 64,
+            split: false,
             report_every: Duration::from_millis(100),
         }
     }
@@ -191,12 +196,15 @@ impl<'a, E: Engine> Driver<'a, E> {
         config: DriverConfig,
         rests: bool,
     ) -> io::Result<Driver<'a, E>> {
-        let Launch { frames, inputs, exits, programs, status, stop, .. } = launch;
+        let Launch { frames, mut inputs, exits, programs, status, stop, .. } = launch;
         let waiter = Waiter::new()?;
         for (input, number) in inputs.iter().zip(0..) {
             waiter.add(input.as_fd(), number)?;
         }
         waiter.add(stop, STOP)?;
+        if config.split {
+            inputs.iter_mut().for_each(Input::split);
+        }
         let now = clock::now();
         let ring = inputs.iter().any(|input| matches!(input, Input::Ring(_)));
         Ok(Driver {
@@ -346,9 +354,8 @@ impl<'a, E: Engine> Driver<'a, E> {
             let idle = self.inbox.is_empty();
             self.hand_in();
             self.stepper.catch_up(&mut self.engine, &mut self.frames, &mut self.out, now);
-            if idle && !stopped {
-                stopped = true;
-                self.engine.stop(&mut Cx { now: self.stepper.last(), frames: &mut self.frames });
+            if idle && !stopped && self.out.waiting() == 0 {
+                stopped = self.engine.stop(&mut Cx { now: self.stepper.last(), frames: &mut self.frames });
             }
             self.stepper.drain(&mut self.engine, &mut self.frames, &mut self.out);
             let waits = self.out.flush(&mut self.frames);

@@ -42,6 +42,13 @@ impl Input {
         inbox.len() - before
     }
 
+    /// From now on giant segments come in as the packets that they stand for.
+    pub fn split(&mut self) {
+        if let Input::Packets(packets) = self {
+            packets.split();
+        }
+    }
+
     /// What came in so far, by packet sockets.
     pub fn stats(&mut self) -> Option<InputStats> {
         match self {

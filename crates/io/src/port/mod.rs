@@ -12,6 +12,7 @@
 mod exit;
 mod input;
 mod packets;
+mod split;
 
 pub use exit::{Exit, ExitStats, Ways};
 pub use input::Input;

@@ -3,6 +3,7 @@
 //! A frame's first chunk begins with the kernel's notes on it ([`Vnet`]), and room for a VLAN tag that hardware or a
 //! virtual device took out.
 
+use super::split::Splitter;
 use super::CHUNK;
 use crate::sys::packet::{self, Received, Receiver, Vnet};
 use std::io;
@@ -12,7 +13,7 @@ use weir_core::node::Port;
 use weir_core::time::Time;
 
 /// Where a frame begins in its first chunk.
-const HEAD: usize = 24;
+pub(super) const HEAD: usize = 24;
 /// An Ethernet header's two addresses; a VLAN tag comes after them.
 const ADDRESSES: usize = 12;
 const TAG: usize = 4;
@@ -32,6 +33,8 @@ pub struct InputStats {
     pub giant: u64,
     /// Longer than 64 KiB: lost.
     pub too_long: u64,
+    /// Packets of giant segments that found no room in the pool: lost.
+    pub no_room: u64,
     /// Lost in the kernel, since they were not received in time.
     pub lost: u64,
 }
@@ -45,6 +48,8 @@ pub struct Packets {
     chunks: Box<[u32]>,
     /// Frames whose memory is complete.
     ready: usize,
+    /// Cuts giant segments, if they are to be cut.
+    splitter: Option<Splitter>,
     stats: InputStats,
 }
 
@@ -53,7 +58,12 @@ impl Packets {
     pub fn open(port: Port, ifindex: u32, promiscuous: bool) -> io::Result<Packets> {
         let receiver = Receiver::open(ifindex, promiscuous, BATCH, PARTS)?;
         let chunks = vec![NO_CHUNK; BATCH * PARTS].into_boxed_slice();
-        Ok(Packets { port, receiver, chunks, ready: 0, stats: InputStats::default() })
+        Ok(Packets { port, receiver, chunks, ready: 0, splitter: None, stats: InputStats::default() })
+    }
+
+    /// From now on giant segments come in as the packets that they stand for.
+    pub fn split(&mut self) {
+        self.splitter = Some(Splitter::default());
     }
 
     /// What came in so far.
@@ -83,8 +93,11 @@ impl Packets {
             let (read, realtime) = packet::clocks();
             for i in 0..got {
                 let received = self.receiver.received(i, realtime, read);
-                if let Some(frame) = self.frame(frames, i, received, now) {
-                    inbox.push((frame.received, self.port, frame));
+                let Some(frame) = self.frame(frames, i, received, now) else { continue };
+                let mut push = |frame: Frame| inbox.push((frame.received, self.port, frame));
+                match &mut self.splitter {
+                    Some(splitter) => self.stats.no_room += splitter.split(frames, frame, push) as u64,
+                    None => push(frame),
                 }
             }
             self.ready = 0;

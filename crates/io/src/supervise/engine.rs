@@ -61,10 +61,7 @@ pub(super) fn launch<'a>(
     let memory: &'static mut [u8] = Mapping::anonymous(pool.chunks * CHUNK, false)?.leak();
     let mut inputs: Vec<Input> = site::ring(programs)?.into_iter().collect();
     inputs.extend(sockets.inputs.into_iter().map(Input::Packets));
-    let slots = match programs {
-        Programs::Acks(acks) => acks.slots(),
-        Programs::All(_) => &[],
-    };
+    let slots = programs.slots();
     let frames = Frames::mapped(memory, CHUNK, pool.reserve);
     Ok(Launch { frames, slots, restarts, inputs, exits: sockets.exits, programs, status, stop })
 }

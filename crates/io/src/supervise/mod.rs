@@ -55,6 +55,7 @@ use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
+use weir_core::steer::Slot;
 use weir_core::time::{Duration, Time};
 
 /// How often the beat is looked at.
@@ -106,6 +107,11 @@ impl Supervisor {
     /// What the programs did so far.
     pub fn hooks(&self) -> io::Result<HookCounters> {
         self.site.programs.counters()
+    }
+
+    /// What the kernel's programs know of flows: empty unless they take ACKs.
+    pub fn slots(&self) -> &'static [Slot] {
+        self.site.programs.slots()
     }
 
     /// Runs engines until SIGTERM or SIGINT, then restores the host.
@@ -220,7 +226,7 @@ impl Supervisor {
         waiter.add(self.signals.as_fd(), 1)?;
         waiter.add(self.monitor.as_fd(), 2)?;
         let started = clock::now();
-        let mut beat = false;
+        let (mut beat, mut again) = (false, started);
         let mut ready = Vec::new();
         loop {
             let before = clock::now();
@@ -243,11 +249,23 @@ impl Supervisor {
                 let reason = format!("the engine hung for {limit}");
                 return Ok(Watched::Lost { reason, beat, flushed: true });
             }
-            if ready.iter().any(|event| event.token == 2) && self.site.follow(&self.monitor.events()?)? {
+            if self.has_moved(&mut again)? {
                 self.replace(child, flush)?;
                 return Ok(Watched::Moved);
             }
         }
+    }
+
+    /// Follows the interfaces; true if programs were attached anew, so that an engine needs other sockets. What did not
+    /// work is tried again at `again`.
+    fn has_moved(&mut self, again: &mut Time) -> io::Result<bool> {
+        let mut moved = self.site.follow(&self.monitor.events()?)?;
+        let now = clock::now();
+        if !moved && !self.site.is_whole() && now >= *again {
+            *again = now + TRY_AGAIN;
+            moved = self.site.reattach();
+        }
+        Ok(moved)
     }
 
     /// Kills an engine and sends what it held. It does nothing more once the signal is sent; its sockets may take tens

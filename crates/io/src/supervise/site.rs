@@ -197,8 +197,12 @@ impl Site {
                 };
                 inputs.push(Packets::open(LAN, from_lan, internal.is_none())?);
                 inputs.push(Packets::open(WAN, from_wan, internal.is_none())?);
+                // Packet sockets without an Ethernet header take no notes, and so no giant segments.
+                if !(lan.ethernet && wan.ethernet) {
+                    inputs.iter_mut().for_each(Packets::split);
+                }
                 let mut ways = |device: Device, role| {
-                    let plain = sender(device, true, role)?;
+                    let plain = sender(device, device.ethernet, role)?;
                     io::Result::Ok(Ways { plain, restamp: None })
                 };
                 [Exit::new(ways(lan, inward)?, false), Exit::new(ways(wan, 0)?, false)]

@@ -57,8 +57,9 @@ impl Engine for Bump {
     fn resync(&mut self, _: &mut Cx<'_>) {
         self.counts[RESYNCS] += 1;
     }
-    fn stop(&mut self, _: &mut Cx<'_>) {
+    fn stop(&mut self, _: &mut Cx<'_>) -> bool {
         self.counts[STOPS] += 1;
+        true
     }
     fn report(&mut self, report: &Report<'_>) {
         let names = ["from_lan", "from_wan", "observed", "resyncs", "stops", "giant"];
@@ -164,6 +165,7 @@ pub fn prepare(args: &[String]) -> Result<Supervisor, i32> {
     let mut setup = Setup::new(attach, steered);
     setup.state = directory(args).join("state");
     setup.restarts_per_minute = 100;
+    setup.flows = 1024;
     setup.hang = Duration::from_millis(60);
     setup.wait = std::env::var("BUMP_WAIT_S").ok().map(|s| Duration::from_secs(s.parse().unwrap()));
     Supervisor::prepare(&setup).map_err(|problems| {

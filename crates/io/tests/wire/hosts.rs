@@ -1,96 +1,162 @@
 //! What runs on the client and the server: this program again, in their namespaces.
 
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::net::{Shutdown, TcpListener, TcpStream, UdpSocket};
+use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
 const ECHO: u16 = 7000;
 const SINK: u16 = 7001;
+const SOURCE: u16 = 7002;
+const ANSWER: u16 = 7003;
 
 pub fn main(args: &[String]) {
     let number = |i: usize| args[i].parse::<u64>().unwrap();
     match args[0].as_str() {
         "serve" => serve(),
         "ping" => println!("{}", ping(&args[1], number(2), Duration::from_millis(number(3)))),
-        "send" => println!("{}", send(&args[1], number(2) as u16, Duration::from_millis(number(3)))),
+        "send" => println!("{}", send(&args[1], Duration::from_millis(number(2)))),
+        "receive" => println!("{}", receive(&args[1], Duration::from_millis(number(2)))),
+        "ask" => println!("{}", ask(&args[1], number(2))),
+        "tunnel" => tunnel(&args[1], &args[2], &args[3]),
         other => panic!("{other}"),
     }
 }
 
-/// Echoes datagrams, and reads whatever connections send.
+/// Echoes datagrams, reads whatever connections send, writes to those that want to read, answers requests.
 fn serve() {
-    let echo = UdpSocket::bind(("0.0.0.0", ECHO)).unwrap();
+    let echo = UdpSocket::bind(("::", ECHO)).unwrap();
     std::thread::spawn(move || {
         let mut buffer = [0; 2048];
         while let Ok((len, from)) = echo.recv_from(&mut buffer) {
             let _ = echo.send_to(&buffer[..len], from);
         }
     });
-    for stream in TcpListener::bind(("0.0.0.0", SINK)).unwrap().incoming() {
-        let mut stream = stream.unwrap();
-        std::thread::spawn(move || {
-            let mut buffer = vec![0; 1 << 17];
-            while stream.read(&mut buffer).is_ok_and(|len| len > 0) {}
-        });
-    }
+    accept(SOURCE, |mut stream| {
+        let data = vec![0; 1 << 16];
+        while stream.write_all(&data).is_ok() {}
+    });
+    accept(ANSWER, |mut stream| {
+        stream.set_nodelay(true).unwrap();
+        let (mut request, answer) = ([0; 8], vec![0; 20_000]);
+        while stream.read_exact(&mut request).is_ok() && stream.write_all(&answer).is_ok() {}
+    });
+    let sink = accept(SINK, |mut stream| {
+        let mut buffer = vec![0; 1 << 17];
+        while stream.read(&mut buffer).is_ok_and(|len| len > 0) {}
+    });
+    sink.join().unwrap();
 }
 
-/// Sends `count` numbered datagrams, and prints how many came back and the longest run of those
-/// that did not.
+fn accept(port: u16, serve: impl Fn(TcpStream) + Copy + Send + 'static) -> std::thread::JoinHandle<()> {
+    let listener = TcpListener::bind(("::", port)).unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let stream = stream.unwrap();
+            std::thread::spawn(move || serve(stream));
+        }
+    })
+}
+
+/// Sends `count` numbered datagrams, and prints how many came back, the longest run of those
+/// that did not, and how many came back twice.
 fn ping(server: &str, count: u64, interval: Duration) -> String {
-    let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
+    let socket = UdpSocket::bind(if server.contains(':') { "[::]:0" } else { "0.0.0.0:0" }).unwrap();
     socket.connect((server, ECHO)).unwrap();
     let back = socket.try_clone().unwrap();
     back.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
     let counter = std::thread::spawn(move || {
         let mut buffer = [0; 64];
-        let mut seen = vec![false; count as usize];
+        let (mut seen, mut twice) = (vec![false; count as usize], 0);
         // A refusal from a port that is not open yet is an error here, once.
-        while seen.contains(&false) && back.recv(&mut buffer).is_ok() {
-            seen[u64::from_ne_bytes(buffer[..8].try_into().unwrap()) as usize] = true;
+        while (twice > 0 || seen.contains(&false)) && back.recv(&mut buffer).is_ok() {
+            let number = u64::from_ne_bytes(buffer[..8].try_into().unwrap()) as usize;
+            twice += u64::from(std::mem::replace(&mut seen[number], true));
         }
-        seen
+        (seen, twice)
     });
     let started = Instant::now();
     for i in 0..count {
         std::thread::sleep((interval * i as u32).saturating_sub(started.elapsed()));
         let _ = socket.send(&i.to_ne_bytes());
     }
-    let seen = counter.join().unwrap();
+    let (seen, twice) = counter.join().unwrap();
     let longest = seen.split(|seen| *seen).map(<[bool]>::len).max().unwrap();
-    format!("{} {longest}", seen.iter().filter(|seen| **seen).count())
+    format!("{} {longest} {twice}", seen.iter().filter(|seen| **seen).count())
 }
 
-/// Sends from `port` for so long and says how many bytes a second went out.
-fn send(server: &str, port: u16, time: Duration) -> u64 {
-    let mut stream = connect(server, port);
+/// Sends for so long and says how many bytes a second went out.
+fn send(server: &str, time: Duration) -> u64 {
+    let mut stream = TcpStream::connect((server, SINK)).unwrap();
     let started = Instant::now();
     let mut sent = 0u64;
-    let data = vec![0; 1 << 17];
+    let data = vec![0; 1 << 16];
     while started.elapsed() < time {
         stream.write_all(&data).unwrap();
         sent += data.len() as u64;
     }
+    // All of it has arrived when the other side has closed too.
+    stream.shutdown(Shutdown::Write).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    assert_eq!(stream.read(&mut [0; 8]).unwrap(), 0);
     sent * 1000 / started.elapsed().as_millis() as u64
 }
 
-/// A connection from a port of our choice, which the standard library does not offer.
-fn connect(server: &str, port: u16) -> TcpStream {
-    use std::os::fd::FromRawFd;
-    let address = |addr: std::net::Ipv4Addr, port: u16| libc::sockaddr_in {
-        sin_family: libc::AF_INET as u16,
-        sin_port: port.to_be(),
-        sin_addr: libc::in_addr { s_addr: u32::from_ne_bytes(addr.octets()) },
-        sin_zero: [0; 8],
-    };
-    let len = size_of::<libc::sockaddr_in>() as u32;
-    let (from, to) = (address([0; 4].into(), port), address(server.parse().unwrap(), SINK));
-    // SAFETY: a new descriptor, owned by the stream; the addresses are valid for reads of `len`.
-    unsafe {
-        let fd = libc::socket(libc::AF_INET, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0);
-        let stream = TcpStream::from_raw_fd(fd);
-        assert_eq!(libc::bind(fd, (&raw const from).cast(), len), 0);
-        assert_eq!(libc::connect(fd, (&raw const to).cast(), len), 0);
-        stream
+/// Receives for so long and says how many bytes a second came.
+fn receive(server: &str, time: Duration) -> u64 {
+    let mut stream = TcpStream::connect((server, SOURCE)).unwrap();
+    let started = Instant::now();
+    let (mut got, mut data) = (0u64, vec![0; 1 << 16]);
+    while started.elapsed() < time {
+        got += stream.read(&mut data).unwrap() as u64;
     }
+    got * 1000 / started.elapsed().as_millis() as u64
+}
+
+/// Small requests one after the other over one connection; how many were answered in time.
+fn ask(server: &str, count: u64) -> u64 {
+    let mut stream = TcpStream::connect((server, ANSWER)).unwrap();
+    stream.set_nodelay(true).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    let mut answer = vec![0; 20_000];
+    (0..count)
+        .take_while(|i| stream.write_all(&i.to_ne_bytes()).is_ok() && stream.read_exact(&mut answer).is_ok())
+        .count() as u64
+}
+
+/// A wire of packets between a TUN interface here and one in another namespace, for ever.
+fn tunnel(here: &str, namespace: &str, there: &str) {
+    let near = tun(here);
+    let other = std::fs::File::open(format!("/var/run/netns/{namespace}")).unwrap();
+    // SAFETY: a descriptor of a namespace, for this thread.
+    assert_eq!(unsafe { libc::setns(other.as_raw_fd(), libc::CLONE_NEWNET) }, 0);
+    let far = tun(there);
+    let copy = |mut from: std::fs::File, mut to: std::fs::File| {
+        std::thread::spawn(move || {
+            let mut packet = vec![0; 1 << 16];
+            while let Ok(len) = from.read(&mut packet) {
+                // An interface that is down takes nothing.
+                let _ = to.write(&packet[..len]);
+            }
+        })
+    };
+    let back = copy(far.try_clone().unwrap(), near.try_clone().unwrap());
+    copy(near, far).join().unwrap();
+    back.join().unwrap();
+}
+
+fn tun(name: &str) -> std::fs::File {
+    const TUNSETIFF: libc::c_ulong = 0x4004_54ca;
+    const IFF_TUN: i16 = 1;
+    const IFF_NO_PI: i16 = 0x1000;
+    let file = std::fs::File::options().read(true).write(true).open("/dev/net/tun").unwrap();
+    // SAFETY: zero is a valid request.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
+        *to = from as libc::c_char;
+    }
+    request.ifr_ifru.ifru_flags = IFF_TUN | IFF_NO_PI;
+    // SAFETY: `request` is valid for the call.
+    assert_eq!(unsafe { libc::ioctl(file.as_raw_fd(), TUNSETIFF as _, &mut request) }, 0);
+    file
 }

@@ -10,6 +10,11 @@ use std::time::{Duration, Instant};
 
 pub const CLIENT: &str = "10.9.1.1";
 pub const SERVER: &str = "10.9.2.1";
+pub const SERVER6: &str = "fd09:2::1";
+/// The box itself, on a bridge.
+pub const BOX: &str = "10.9.3.254";
+/// Client, box, server, and a third one.
+const HOSTS: [&str; 4] = ["c", "g", "s", "t"];
 /// For anything that only has to happen some time.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -109,7 +114,7 @@ impl Lab {
         std::fs::create_dir(&directory).unwrap();
         let attach = if kind == Kind::Nothing { "lan0,wan0" } else { "wan0" }.to_owned();
         let lab = Lab { id, directory, attach };
-        for host in ["c", "g", "s"] {
+        for host in HOSTS {
             run("ip", &["netns", "add", &lab.namespace(host)]);
             lab.ip(host, &["link", "set", "lo", "up"]);
         }
@@ -179,6 +184,17 @@ impl Lab {
 
     pub fn ip(&self, host: &str, args: &[&str]) -> String {
         run("ip", &[&["-n", &self.namespace(host)], args].concat())
+    }
+
+    /// Can an interface be made that is specified so?
+    pub fn can(&self, host: &str, name: &str, before: &[&str], after: &[&str]) -> bool {
+        let mut command = Command::new("ip");
+        command
+            .args(["-n", &self.namespace(host), "link", "add"])
+            .args(before)
+            .args(["name", name])
+            .args(after);
+        command.stderr(Stdio::null()).status().is_ok_and(|status| status.success())
     }
 
     pub fn spawn(&self, host: &str, program: &str, args: &[&str]) -> Process {
@@ -272,28 +288,56 @@ impl Lab {
 
     /// Starts the server, which echoes datagrams and takes what connections send.
     pub fn serve(&self) -> Process {
-        let own = std::env::current_exe().unwrap();
-        let server = self.spawn("s", own.to_str().unwrap(), &["host", "serve"]);
+        let server = self.serve_on("s");
         eventually("the server answers", || self.ping(1, 0) == 1);
         server
     }
 
+    /// Starts a server on another host.
+    pub fn serve_on(&self, host: &str) -> Process {
+        let own = std::env::current_exe().unwrap();
+        self.spawn(host, own.to_str().unwrap(), &["host", "serve"])
+    }
+
+    /// A wire between an interface without Ethernet headers of the box and one of the server.
+    pub fn tunnel(&self, near: &str, far: &str) -> Process {
+        let own = std::env::current_exe().unwrap();
+        let args = ["host", "tunnel", near, &self.namespace("s"), far];
+        let wire = self.spawn("g", own.to_str().unwrap(), &args);
+        let there = |host, name: &str| self.ip(host, &["-o", "link"]).contains(&format!("{name}:"));
+        eventually("the interfaces are there", || there("g", near) && there("s", far));
+        wire
+    }
+
     /// Of `count` datagrams sent `interval` milliseconds apart, how many came back.
     pub fn ping(&self, count: u32, interval: u32) -> u32 {
-        self.pings(count, interval).0
+        self.pings("c", SERVER, count, interval).0
     }
 
-    /// Also the longest run of datagrams that did not come back.
-    pub fn pings(&self, count: u32, interval: u32) -> (u32, u32) {
-        let text = self.host("c", &["ping", SERVER, &count.to_string(), &interval.to_string()]);
-        let (back, longest) = text.trim().split_once(' ').unwrap();
-        (back.parse().unwrap(), longest.parse().unwrap())
+    /// Also the longest run of datagrams that did not come back, and how many came twice.
+    pub fn pings(&self, from: &str, to: &str, count: u32, interval: u32) -> (u32, u32, u32) {
+        let text = self.host(from, &["ping", to, &count.to_string(), &interval.to_string()]);
+        let numbers: Vec<u32> = text.split_whitespace().map(|n| n.parse().unwrap()).collect();
+        (numbers[0], numbers[1], numbers[2])
     }
 
-    /// Sends from the client's `port` for so many milliseconds; bits per second.
-    pub fn send(&self, port: u16, time: u32) -> f64 {
-        let text = self.host("c", &["send", SERVER, &port.to_string(), &time.to_string()]);
-        text.trim().parse::<f64>().unwrap() * 8.0
+    /// Sends for so many milliseconds; bits per second.
+    pub fn send(&self, from: &str, to: &str, time: u32) -> f64 {
+        self.rate(from, &["send", to, &time.to_string()])
+    }
+
+    /// Receives for so many milliseconds; bits per second.
+    pub fn receive(&self, from: &str, to: &str, time: u32) -> f64 {
+        self.rate(from, &["receive", to, &time.to_string()])
+    }
+
+    /// Requests that were answered.
+    pub fn ask(&self, from: &str, to: &str, count: u32) -> u32 {
+        self.host(from, &["ask", to, &count.to_string()]).trim().parse().unwrap()
+    }
+
+    fn rate(&self, host: &str, args: &[&str]) -> f64 {
+        self.host(host, args).trim().parse::<f64>().unwrap() * 8.0
     }
 }
 
@@ -302,7 +346,7 @@ impl Drop for Lab {
         if std::thread::panicking() {
             eprintln!("{}\n{:?}", self.log(), self.stats());
         }
-        for host in ["c", "g", "s"] {
+        for host in HOSTS {
             let namespace = self.namespace(host);
             // Engines whose supervisor was killed end by themselves, but a failed test may leave one.
             if let Ok(output) = Command::new("ip").args(["netns", "pids", &namespace]).output() {

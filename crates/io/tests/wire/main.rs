@@ -5,6 +5,7 @@
 //! program runs itself again as one. Arguments select tests by name.
 
 mod bump;
+mod gateway;
 mod hosts;
 mod lab;
 mod tests;
@@ -13,6 +14,9 @@ fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
     if args.first().is_some_and(|a| a == "bump") {
         std::process::exit(bump::main(&args[1..]));
+    }
+    if args.first().is_some_and(|a| a == "gateway") {
+        std::process::exit(gateway::main(&args[1..]));
     }
     if args.first().is_some_and(|a| a == "down") {
         return println!("{:?}", weir_io::supervise::down(args[1].as_ref(), None));

@@ -1,6 +1,6 @@
 //! What the engine has to do, seen from the hosts on its two sides.
 
-use crate::lab::{alive, eventually, kill, Kind, Lab};
+use crate::lab::{alive, eventually, kill, Kind, Lab, Process, BOX, SERVER, SERVER6};
 
 const KILL: i32 = 9;
 const TERM: i32 = 15;
@@ -20,6 +20,12 @@ pub const ALL: &[(&str, fn())] = &[
     ("wrong_hosts_are_refused_unchanged", wrong_hosts_are_refused_unchanged),
     ("interfaces_are_followed", interfaces_are_followed),
     ("interfaces_may_come_late", interfaces_may_come_late),
+    ("a_transfer_survives_every_end", a_transfer_survives_every_end),
+    ("everybody_around_the_box_is_reached", everybody_around_the_box_is_reached),
+    ("nothing_is_sent_twice_when_devices_are_full", nothing_is_sent_twice_when_devices_are_full),
+    ("a_gateway_shapes_uploads_and_downloads", a_gateway_shapes_uploads_and_downloads),
+    ("tags_that_hardware_takes_out", tags_that_hardware_takes_out),
+    ("interfaces_without_ethernet_headers", interfaces_without_ethernet_headers),
     ("privileges_are_given_up", privileges_are_given_up),
 ];
 
@@ -28,7 +34,7 @@ fn internal(lab: &Lab) -> usize {
     lab.ip("g", &["-o", "link"]).lines().filter(|line| line.contains(": weir-")).count()
 }
 
-fn ends_well(lab: &Lab, engine: &mut crate::lab::Process) {
+fn ends_well(lab: &Lab, engine: &mut Process) {
     engine.signal(TERM);
     assert_eq!(engine.wait(), Some(0), "{}", lab.log());
     assert_eq!(internal(lab), 0);
@@ -43,7 +49,7 @@ fn all_of_a_pair() {
     assert_eq!(lab.run("g", "ethtool", &["-k", "lan0"]), before);
     let _server = lab.serve();
     assert_eq!(lab.ping(20, 10), 20);
-    let rate = lab.send(5000, 2000);
+    let rate = lab.send("c", SERVER, 2000);
     println!("  {:.2} Gb/s", rate / 1e9);
     assert!(rate > 1e8, "{rate}");
     ends_well(&lab, &mut bump);
@@ -59,7 +65,7 @@ fn all_of_one_interface_of_a_router() {
     assert_eq!(internal(&lab), 2);
     let _server = lab.serve();
     assert_eq!(lab.ping(20, 10), 20);
-    let rate = lab.send(5000, 2000);
+    let rate = lab.send("c", SERVER, 2000);
     println!("  {:.2} Gb/s", rate / 1e9);
     assert!(rate > 1e8, "{rate}");
     ends_well(&lab, &mut bump);
@@ -76,7 +82,7 @@ fn only_acks_come_to_user_space() {
         let lab = Lab::new(kind);
         let mut bump = lab.running("acks-out");
         let _server = lab.serve();
-        let rate = lab.send(5000, 2000);
+        let rate = lab.send("c", SERVER, 2000);
         eventually("the end is observed", || lab.stat("observed") >= 2);
         println!("  {kind:?} {:.2} Gb/s, {:?}", rate / 1e9, lab.stats());
         assert_eq!(lab.stat("from_lan"), 0);
@@ -110,8 +116,8 @@ fn outage(signal: i32) -> u32 {
     let _server = lab.serve();
     assert_eq!(lab.ping(50, 2), 50);
     let first = lab.engine(0);
-    let (back, longest) = std::thread::scope(|scope| {
-        let pings = scope.spawn(|| lab.pings(500, 2));
+    let (back, longest, _) = std::thread::scope(|scope| {
+        let pings = scope.spawn(|| lab.pings("c", SERVER, 500, 2));
         std::thread::sleep(std::time::Duration::from_millis(300));
         kill(first, signal);
         pings.join().unwrap()
@@ -280,4 +286,165 @@ fn privileges_are_given_up() {
     let kept = [8, 12, 13, 14, 23, 38, 39].iter().fold(0, |set, bit| set | 1u64 << bit);
     assert_eq!((permitted, effective, bounding, rest, locked), (kept, kept, kept, 0, "1".into()));
     ends_well(&lab, &mut bump);
+}
+
+/// Engine killed, engine hung, supervisor killed, both killed, all started again: one connection goes through.
+fn a_transfer_survives_every_end() {
+    for steered in ["all", "acks"] {
+        let lab = Lab::new(Kind::Router);
+        let mut bump = lab.running(steered);
+        let _server = lab.serve();
+        let rate = std::thread::scope(|scope| {
+            let transfer = scope.spawn(|| lab.send("c", SERVER, 3000));
+            let pause = || std::thread::sleep(std::time::Duration::from_millis(300));
+            pause();
+            let first = lab.engine(0);
+            kill(first, KILL);
+            let second = lab.engine(first);
+            pause();
+            kill(second, STOP);
+            let third = lab.engine(second);
+            pause();
+            bump.signal(KILL);
+            eventually("the engine ends with its supervisor", || !alive(third));
+            bump = lab.running(steered);
+            let fourth = lab.engine(third);
+            pause();
+            bump.signal(STOP);
+            kill(fourth, STOP);
+            pause();
+            kill(fourth, KILL);
+            bump.signal(KILL);
+            transfer.join().unwrap()
+        });
+        println!("  {steered}: {:.2} Gb/s", rate / 1e9);
+        assert!(rate > 1e8, "{rate}");
+    }
+}
+
+/// TCP and datagrams between the box itself, a third port of its bridge, and both sides; IPv6 too.
+fn everybody_around_the_box_is_reached() {
+    for steered in ["all", "acks"] {
+        let lab = Lab::new(Kind::Bridge);
+        lab.cable(("t", "t0"), ("g", "tee0"));
+        lab.ip("t", &["addr", "add", "10.9.4.1/16", "dev", "t0"]);
+        lab.ip("g", &["link", "set", "tee0", "master", "br0"]);
+        let mut bump = lab.running(steered);
+        let servers = [("s", SERVER), ("g", BOX), ("t", "10.9.4.1")];
+        let _serving: Vec<Process> = servers.iter().map(|(host, _)| lab.serve_on(host)).collect();
+        for from in ["c", "g", "t", "s"] {
+            for (host, to) in servers {
+                if host == from {
+                    continue;
+                }
+                eventually("the server answers", || lab.pings(from, to, 1, 0).0 == 1);
+                let (up, down) = (lab.send(from, to, 200), lab.receive(from, to, 200));
+                assert!(up > 1e7 && down > 1e7, "{from} to {host}: {up} {down}");
+                assert_eq!(lab.ask(from, to, 50), 50, "{from} to {host}");
+            }
+        }
+        let (up, down) = (lab.send("c", SERVER6, 200), lab.receive("c", SERVER6, 200));
+        assert!(up > 1e7 && down > 1e7, "{up} {down}");
+        ends_well(&lab, &mut bump);
+    }
+}
+
+/// A queue on the way out that is full most of the time, and goes down and up.
+fn nothing_is_sent_twice_when_devices_are_full() {
+    let lab = Lab::new(Kind::Router);
+    lab.run(
+        "g",
+        "tc",
+        &["qdisc", "add", "dev", "wan0", "root", "tbf", "rate", "1mbit", "burst", "2000", "limit", "3000"],
+    );
+    let mut bump = lab.running("all");
+    let _server = lab.serve();
+    let (back, _, twice) = std::thread::scope(|scope| {
+        let pings = scope.spawn(|| lab.pings("c", SERVER, 3000, 0));
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        lab.ip("g", &["link", "set", "wan0", "down"]);
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        lab.ip("g", &["link", "set", "wan0", "up"]);
+        // A route goes with its interface, but for the neighbours of it.
+        pings.join().unwrap()
+    });
+    println!("  {back} of 3000 came back, {:?}", lab.stats());
+    assert_eq!(twice, 0);
+    assert!(lab.stat("full1") > 0);
+    ends_well(&lab, &mut bump);
+}
+
+/// A VLAN above the interface: its tag is beside the frame, not in it.
+fn tags_that_hardware_takes_out() {
+    if !Lab::new(Kind::Nothing).can("g", "vlan0", &["link", "lan0"], &["type", "vlan", "id", "5"]) {
+        return println!("  skipped: this kernel has no VLAN interfaces");
+    }
+    for (steered, attach) in [("all", "wan0"), ("acks", "wan0"), ("all", "wan0.5"), ("acks", "wan0.5")] {
+        let mut lab = Lab::new(Kind::Router);
+        for (host, link, address) in [("g", "wan0", "10.9.5.254"), ("s", "s0", "10.9.5.1")] {
+            let name = format!("{link}.5");
+            lab.ip(host, &["link", "add", "link", link, "name", &name, "type", "vlan", "id", "5"]);
+            lab.ip(host, &["addr", "add", &format!("{address}/24"), "dev", &name]);
+            lab.ip(host, &["link", "set", &name, "up"]);
+        }
+        lab.attach = attach.into();
+        let mut bump = lab.running(steered);
+        let _server = lab.serve_on("s");
+        lab.ip("s", &["route", "replace", "default", "via", "10.9.5.254"]);
+        eventually("the server answers", || lab.pings("c", "10.9.5.1", 1, 0).0 == 1);
+        let (up, down) = (lab.send("c", "10.9.5.1", 500), lab.receive("c", "10.9.5.1", 500));
+        println!("  {steered} on {attach}: {:.2} and {:.2} Gb/s", up / 1e9, down / 1e9);
+        assert!(up > 1e8 && down > 1e8, "{up} {down}");
+        assert_eq!(lab.ask("c", "10.9.5.1", 50), 50);
+        ends_well(&lab, &mut bump);
+        assert!(lab.stat("from_lan") > 100 && lab.stat("from_wan") > 100, "{:?}", lab.stats());
+        assert_eq!((lab.stat("refused0"), lab.stat("refused1")), (0, 0), "{:?}", lab.stats());
+    }
+}
+
+fn interfaces_without_ethernet_headers() {
+    for steered in ["all", "acks"] {
+        let mut lab = Lab::new(Kind::Router);
+        let _wire = lab.tunnel("tun0", "tun1");
+        for (host, link, address) in [("g", "tun0", "10.9.6.254"), ("s", "tun1", "10.9.6.1")] {
+            lab.ip(host, &["addr", "add", &format!("{address}/24"), "dev", link]);
+            lab.ip(host, &["link", "set", link, "up"]);
+        }
+        lab.attach = "tun0".into();
+        let mut bump = lab.running(steered);
+        let _server = lab.serve_on("s");
+        lab.ip("s", &["route", "replace", "default", "via", "10.9.6.254"]);
+        eventually("the server answers", || lab.pings("c", "10.9.6.1", 1, 0).0 == 1);
+        let (up, down) = (lab.send("c", "10.9.6.1", 500), lab.receive("c", "10.9.6.1", 500));
+        println!("  {steered}: {:.2} and {:.2} Gb/s", up / 1e9, down / 1e9);
+        assert!(up > 1e7 && down > 1e7, "{up} {down}");
+        assert_eq!(lab.ask("c", "10.9.6.1", 50), 50);
+        ends_well(&lab, &mut bump);
+        assert!(lab.stat("from_lan") > 100 && lab.stat("from_wan") > 100, "{:?}", lab.stats());
+    }
+}
+
+/// Uploads and downloads at their rate through whatever the box is, IPv4 and IPv6, with data in the kernel.
+fn a_gateway_shapes_uploads_and_downloads() {
+    for kind in [Kind::Router, Kind::Bridge, Kind::Masquerade] {
+        let lab = Lab::new(kind);
+        let mut gateway = lab.running("gateway");
+        let _server = lab.serve();
+        let mut rates = Vec::new();
+        for to in [SERVER, SERVER6].into_iter().filter(|to| kind != Kind::Masquerade || *to == SERVER) {
+            rates.push(lab.send("c", to, 3000));
+            rates.push(lab.receive("c", to, 3000));
+        }
+        println!(
+            "  {kind:?} {:.2?} Mb/s, {:?}",
+            rates.iter().map(|r| r / 1e6).collect::<Vec<_>>(),
+            lab.stats()
+        );
+        assert_eq!(lab.ask("c", SERVER, 20), 20);
+        for rate in rates {
+            // What the client wrote is not all sent, and what was on its way before the first hold is more.
+            assert!((15e6..30e6).contains(&rate), "{rate}");
+        }
+        ends_well(&lab, &mut gateway);
+    }
 }

@@ -86,12 +86,9 @@ impl Args {
             _ => Default::default(),
         };
         let link = |delay| Link { rate: self.rate, delay, loss, queue, ..Link::default() };
-        Ok(WanFile {
-            attach,
-            driving: Driving::default(),
-            seed: self.seed.unwrap_or(1),
-            path: Path { lan: Link::default(), wan_out: link(out), wan_back: link(back) },
-        })
+        let path = Path { lan: Link::default(), wan_out: link(out), wan_back: link(back) };
+        let file = WanFile { attach, driving: Driving::default(), seed: self.seed.unwrap_or(1), path };
+        file.idle().map_or(Ok(file), Err)
     }
 
     fn attach(&self) -> Result<Attach, Fault> {

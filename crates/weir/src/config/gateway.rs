@@ -43,6 +43,12 @@ pub fn parse(source: &Source) -> Result<GatewayFile, Errors> {
 /// The gateway of the short form, one line without a file: every flow of a direction at a rate of its own.
 /// It is parsed as the file would be, so that the two cannot differ.
 pub fn short(dev: &str, out: Option<Rate>, inward: Option<Rate>) -> Result<GatewayFile, Errors> {
+    let (dev, classes) = (toml::Value::from(dev), short_classes(out, inward));
+    parse(&Source::new("command line", format!("[ports]\ndev = {dev}\n\n{classes}")))
+}
+
+/// The classes of the short form, as a file would have them.
+pub fn short_classes(out: Option<Rate>, inward: Option<Rate>) -> String {
     let class = |(name, rate): (&str, Option<Rate>)| {
         let rate = rate?;
         Some(format!(
@@ -50,9 +56,7 @@ pub fn short(dev: &str, out: Option<Rate>, inward: Option<Rate>) -> Result<Gatew
              ack = {{ preset = \"ack-shaper\", flow_rate = \"{rate}\" }}\n"
         ))
     };
-    let classes: String = [("out", out), ("in", inward)].into_iter().filter_map(class).collect();
-    let dev = toml::Value::from(dev);
-    parse(&Source::new("command line", format!("[ports]\ndev = {dev}\n\n{classes}")))
+    [("out", out), ("in", inward)].into_iter().filter_map(class).collect()
 }
 
 /// Why a gateway would have nothing to do, if it would.

@@ -21,6 +21,21 @@ pub struct WanFile {
     pub path: Path,
 }
 
+impl WanFile {
+    /// Which frames have something done to them on one interface: those that go out, those that come in. Others pass
+    /// in the kernel.
+    pub fn taken(&self) -> (bool, bool) {
+        (!self.path.wan_out.is_bare(), !self.path.wan_back.is_bare())
+    }
+
+    /// Why it would have nothing to do, if it would: two interfaces it joins at least.
+    pub fn idle(&self) -> Option<Fault> {
+        let help = "give a rate, a delay or a loss, for one direction or for both";
+        (matches!(self.attach, Attach::Dev(_)) && self.taken() == (false, false))
+            .then(|| Fault::new("nothing is emulated", help))
+    }
+}
+
 /// Parses a file for `weir wan`: `[ports]` and `[path]`. All errors of the file come at once.
 pub fn parse_wan(source: &Source) -> Result<WanFile, Errors> {
     let table = parse_toml(source)?;
@@ -36,9 +51,13 @@ pub fn parse_wan(source: &Source) -> Result<WanFile, Errors> {
         }
         self::path(s)
     });
+    let path_span = root.key_span("path");
     let seed = root.int("seed", 0..=u64::MAX).unwrap_or(1);
     root.finish();
     let file = ports.zip(path).map(|((attach, driving), path)| WanFile { attach, driving, seed, path });
+    if let Some(fault) = file.as_ref().filter(|_| sink.is_empty()).and_then(WanFile::idle) {
+        sink.push(path_span, fault);
+    }
     sink.finish(source, file).map(|(file, _)| file)
 }
 

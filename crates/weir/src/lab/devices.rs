@@ -4,6 +4,7 @@
 use super::topology::{Layout, Place, LAN_PORT, WAN_PORT};
 use crate::plan::{Link, Loss, Plan, Probability, Queue};
 use std::fmt::Write;
+use weir_core::time::Duration;
 
 /// Each device stays on a processor of its own as far as there are any: a sender that moves between
 /// processors reorders frames on virtual devices, since each processor has its own backlog of them.
@@ -23,15 +24,23 @@ pub fn gateway_config(experiment: &str, layout: &Layout) -> Result<String, Strin
 }
 
 /// The configuration of the emulator at `place`.
-pub fn emulator_config(plan: &Plan, place: Place) -> String {
+pub fn emulator_config(plan: &Plan, place: Place, spin: Option<Duration>) -> String {
     let (out, back) = match place {
         Place::Lan => (plan.path.lan, plan.path.lan),
         _ => (plan.path.wan_out, plan.path.wan_back),
     };
     let pair = format!("lan = \"{LAN_PORT}\"\nwan = \"{WAN_PORT}\"\n");
     let number = if place == Place::Wan { 1 } else { 2 };
-    let head = format!("seed = {}\n\n{}", plan.seed, ports(&pair, number));
+    let spin = spin.map_or(String::new(), |d| format!("spin = \"{d}\"\n"));
+    let head = format!("seed = {}\n\n{}{spin}", plan.seed, ports(&pair, number));
     head + &direction("out", &out) + &direction("back", &back)
+}
+
+/// The configuration of an emulator that takes every frame that leaves by the box's interface and emulates nothing:
+/// it could lose one frame in 10^12.
+pub fn box_config(layout: &Layout) -> String {
+    let (_, dev) = layout.gateway();
+    ports(&format!("dev = \"{dev}\"\n"), 0) + "\n[path.wan.out]\nloss = 0.000000000001\n"
 }
 
 /// A link with the keys that `[path]` has.
@@ -86,13 +95,20 @@ mod tests {
     }
 
     #[test]
+    fn an_emulator_on_the_box_takes_what_leaves() {
+        let source = crate::config::Source::new("box", box_config(&Layout::of(&plan())));
+        let file = crate::config::path::parse_wan(&source).unwrap();
+        assert!(!file.path.wan_out.is_bare() && file.path.wan_back.is_bare());
+    }
+
+    #[test]
     fn an_emulator_gets_both_directions() {
         let mut p = plan();
         p.path.wan_out.rate = Some(Rate::kbit(1500));
         p.path.wan_out.loss = Loss::Every(100);
         p.path.lan.loss = Loss::Random(Probability::from_trillionths(100_000_000).unwrap());
-        p.path.wan_back.delay = weir_core::time::Duration::from_micros(1500);
-        let config: toml::Table = emulator_config(&p, Place::Wan).parse().unwrap();
+        p.path.wan_back.delay = Duration::from_micros(1500);
+        let config: toml::Table = emulator_config(&p, Place::Wan, None).parse().unwrap();
         assert_eq!(config["path"]["wan"]["out"]["rate"].as_str(), Some("1500kbit"));
         assert_eq!(config["path"]["wan"]["out"]["loss_every"].as_integer(), Some(100));
         assert_eq!(config["path"]["wan"]["out"]["queue"].as_str(), Some("1000p"));
@@ -100,10 +116,10 @@ mod tests {
         assert!(config["path"]["wan"]["out"].get("overhead").is_none(), "what is usual is not said");
         assert!(config["path"]["wan"]["out"].get("mark").is_none());
         (p.path.wan_out.mark, p.path.wan_out.overhead) = (Some(Queue::Bytes(30_000)), 38);
-        let config: toml::Table = emulator_config(&p, Place::Wan).parse().unwrap();
+        let config: toml::Table = emulator_config(&p, Place::Wan, None).parse().unwrap();
         assert_eq!(config["path"]["wan"]["out"]["mark"].as_str(), Some("30000B"));
         assert_eq!(config["path"]["wan"]["out"]["overhead"].as_integer(), Some(38));
-        let lan: toml::Table = emulator_config(&p, Place::Lan).parse().unwrap();
+        let lan: toml::Table = emulator_config(&p, Place::Lan, None).parse().unwrap();
         assert_eq!(lan["path"]["wan"]["back"]["loss"].as_str(), Some("0.000100000000"));
     }
 }

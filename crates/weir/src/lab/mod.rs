@@ -24,6 +24,7 @@ mod counters;
 mod devices;
 mod flows;
 mod namespace;
+mod nstat;
 mod offload;
 mod prerequisites;
 mod probe;
@@ -32,6 +33,7 @@ mod site;
 mod state;
 mod topology;
 
+pub use nstat::Nstat;
 pub use probe::{Probe, ProbeOutcome};
 pub use run::{run, Outcome};
 
@@ -39,6 +41,17 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::Arc;
 use weir_core::time::Duration;
+
+/// What runs at the box's interface towards the WAN.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnBox {
+    /// The plan's gateway, if it has one.
+    #[default]
+    Gateway,
+    /// Nothing but user space: every frame that leaves by it goes through an emulator that emulates nothing; what
+    /// comes in passes in the kernel.
+    Emulator,
+}
 
 /// How a lab is run, beyond what the plan says.
 #[derive(Clone, Debug)]
@@ -54,6 +67,10 @@ pub struct Options {
     pub probe: Option<Probe>,
     /// Only gaps in delivery that end after this time count as a flow's longest.
     pub gap_after: Duration,
+    /// What runs on the box.
+    pub on_box: OnBox,
+    /// How long before a deadline emulators spin, instead of their default.
+    pub spin: Option<Duration>,
     /// Keep samples of TCP_INFO over time, in [`Outcome::clients`] and [`Outcome::servers`].
     pub samples: bool,
     /// Whether a progress bar may be drawn.
@@ -71,6 +88,8 @@ impl Options {
             pcap: None,
             probe: None,
             gap_after: Duration::ZERO,
+            on_box: OnBox::Gateway,
+            spin: None,
             samples: false,
             progress: true,
             stop: Arc::default(),

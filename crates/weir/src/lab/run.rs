@@ -2,11 +2,11 @@
 
 use super::assemble::Measured;
 use super::child::Child;
-use super::devices::{emulator_config, gateway_config};
+use super::devices::{box_config, emulator_config, gateway_config};
 use super::probe::{self, ProbeOutcome};
 use super::site::Site;
 use super::topology::{Layout, Place};
-use super::{capture, flows, prerequisites, Options};
+use super::{capture, flows, prerequisites, Nstat, OnBox, Options};
 use crate::plan::Plan;
 use crate::progress::Progress;
 use crate::result::{RunResult, Status};
@@ -43,6 +43,10 @@ pub struct Outcome {
     pub clients: Report,
     /// Likewise, the servers'.
     pub servers: Report,
+    /// When the run began: times in reports count from here.
+    pub epoch: Time,
+    /// What the protocols of the clients' and the servers' host counted.
+    pub nstat: [Nstat; 2],
 }
 
 /// Runs `plan`, which `experiment` (the text of the file) says, and takes everything down again.
@@ -63,8 +67,9 @@ pub fn run(plan: &Plan, experiment: &str, options: &Options) -> Result<Outcome, 
         None => Vec::new(),
     };
     let mut traffic = Traffic::start(&mut site, plan, options)?;
-    let (clients, servers) = traffic.play(plan, options, &mut devices)?;
+    let (epoch, clients, servers) = traffic.play(plan, options, &mut devices)?;
     drop(traffic);
+    let nstat = [Nstat::read(site.namespace(Place::Clients))?, Nstat::read(site.namespace(Place::Servers))?];
 
     let (lan, wan) = site.box_counters(&layout)?;
     let (gateway, emulators) = devices.end(&mut faults);
@@ -83,7 +88,7 @@ pub fn run(plan: &Plan, experiment: &str, options: &Options) -> Result<Outcome, 
     let ends = measured.clients.probes.first().zip(measured.servers.probes.first());
     let probe = options.probe.as_ref().zip(ends).map(|(p, (c, s))| probe::outcome(p, plan, c, s));
     let Measured { clients, servers, .. } = measured;
-    Ok(Outcome { result, faults, probe, clients, servers })
+    Ok(Outcome { result, faults, probe, clients, servers, epoch, nstat })
 }
 
 /// The name of this lab: what was asked for, or the process and a number.
@@ -118,13 +123,17 @@ impl Devices {
     ) -> Result<Devices, String> {
         let mut devices = Devices { gateway: None, said: Vec::new(), emulators: Vec::new() };
         for &place in layout.places.iter().filter(|p| matches!(p, Place::Lan | Place::Wan)) {
-            let config = emulator_config(plan, place);
+            let config = emulator_config(plan, place, options.spin);
             let (child, report) = device(site, place, "wan", &config, options)?;
             devices.emulators.push((place, child, report));
         }
-        if plan.gateway.is_some() {
+        let (place, _) = layout.gateway();
+        if options.on_box == OnBox::Emulator {
+            let (child, report) = device(site, place, "wan", &box_config(layout), options)?;
+            devices.emulators.push((place, child, report));
+        } else if plan.gateway.is_some() {
             let config = gateway_config(experiment, layout)?;
-            devices.gateway = Some(device(site, layout.gateway().0, "run", &config, options)?);
+            devices.gateway = Some(device(site, place, "run", &config, options)?);
         }
         Ok(devices)
     }
@@ -164,8 +173,13 @@ impl Devices {
 
 /// The links of an emulator, which calls them `wan.out` and `wan.back`, by the names that the plan has for them.
 fn named(mut report: EmulatorReport, place: Place) -> EmulatorReport {
-    for link in report.links.iter_mut().filter(|_| place == Place::Lan) {
-        link.name = link.name.replacen("wan", "lan", 1);
+    let name = match place {
+        Place::Lan => "lan",
+        Place::Wan => return report,
+        Place::Clients | Place::Gateway | Place::Servers => "box",
+    };
+    for link in &mut report.links {
+        link.name = link.name.replacen("wan", name, 1);
     }
     report
 }
@@ -224,13 +238,13 @@ impl Traffic {
         Ok(Traffic { clients, servers })
     }
 
-    /// Lets them play until both have reported: `(clients, servers)`.
+    /// Lets them play until both have reported: `(epoch, clients, servers)`.
     fn play(
         &mut self,
         plan: &Plan,
         options: &Options,
         devices: &mut Devices,
-    ) -> Result<(Report, Report), String> {
+    ) -> Result<(Time, Report, Report), String> {
         let epoch = monotonic() + LEAD;
         let go = format!("{GO} {}", epoch.as_nanos());
         self.servers.tell(&go)?;
@@ -248,7 +262,7 @@ impl Traffic {
                 servers = report(&mut self.servers)?;
             }
             if let (Some(_), Some(_)) = (&clients, &servers) {
-                return Ok((clients.unwrap_or_default(), servers.unwrap_or_default()));
+                return Ok((epoch, clients.unwrap_or_default(), servers.unwrap_or_default()));
             }
             devices.check()?;
             let now = monotonic();

@@ -7,9 +7,10 @@ use super::{link_config, EmulatorReport, GatewayReport, SteeringReport};
 use crate::{observe, plan};
 use weir_core::flow::{Key, Record};
 use weir_core::frame::Frame;
-use weir_core::gateway::{Config, Gateway};
+use weir_core::gateway::{Config, Gateway, Verdict};
 use weir_core::link::Path;
 use weir_core::node::{Cx, Node, Port, PortSet, Transmit};
+use weir_core::steer::Slot;
 use weir_core::time::Time;
 use weir_io::bpf::{Change, FlowKey};
 use weir_io::driver::{Engine, Report};
@@ -23,9 +24,15 @@ pub(super) struct GatewayEngine {
 }
 
 impl GatewayEngine {
-    pub(super) fn new(config: Config, records: &'static mut [Record], restarts: u32, writer: Writer) -> Self {
+    pub(super) fn new(
+        config: Config,
+        records: &'static mut [Record],
+        slots: &'static [Slot],
+        restarts: u32,
+        writer: Writer,
+    ) -> Self {
         GatewayEngine {
-            gateway: Gateway::with_records(config, records),
+            gateway: Gateway::with_shared(config, records, slots),
             restarts,
             writer,
             meters: Meters::default(),
@@ -49,17 +56,13 @@ impl Engine for GatewayEngine {
     fn resync(&mut self, _: &mut Cx<'_>) {
         self.gateway.resync();
     }
-    fn stop(&mut self, cx: &mut Cx<'_>) {
+    fn stop(&mut self, cx: &mut Cx<'_>) -> bool {
         self.gateway.flush_all(cx);
+        true
     }
     fn verdicts(&mut self, out: &mut Vec<Change>) {
         let room = out.capacity() - out.len();
-        out.extend(
-            self.gateway
-                .verdicts(room)
-                .filter(|v| v.pass)
-                .map(|v| Change::Pass { key: flow_key(&v.ack_key) }),
-        );
+        out.extend(self.gateway.verdicts(room).map(change));
     }
     fn report(&mut self, report: &Report<'_>) {
         let GatewayEngine { gateway, meters, restarts, writer } = self;
@@ -68,7 +71,7 @@ impl Engine for GatewayEngine {
             GatewayReport {
                 schema: crate::result::SCHEMA,
                 wall_s: report.wall.as_secs_f64(),
-                degraded: None,
+                degraded: report.degraded.clone(),
                 gateway: observe::gateway(gateway.stats(), report.cpu),
                 classes,
                 flows,
@@ -79,6 +82,14 @@ impl Engine for GatewayEngine {
     }
 }
 
+fn change(verdict: Verdict) -> Change {
+    match verdict {
+        Verdict::Shape { ack_key, slot, tag } => Change::Install { key: flow_key(&ack_key), slot, tag },
+        Verdict::Forget { ack_key, slot, tag } => Change::Forget { key: flow_key(&ack_key), slot, tag },
+        Verdict::Pass { ack_key } => Change::Pass { key: flow_key(&ack_key) },
+    }
+}
+
 fn flow_key(k: &Key) -> FlowKey {
     FlowKey::new((k.src_ip(), k.src_port), (k.dst_ip(), k.dst_port), k.vlan, k.inner_vlan)
 }
@@ -86,15 +97,16 @@ fn flow_key(k: &Key) -> FlowKey {
 /// The emulator: two links side by side.
 pub(super) struct EmulatorEngine {
     path: Path,
+    restarts: u32,
     writer: Writer,
 }
 
 impl EmulatorEngine {
-    pub(super) fn new(path: &plan::Path, seed: u64, writer: Writer) -> Self {
+    pub(super) fn new(path: &plan::Path, seed: u64, restarts: u32, writer: Writer) -> Self {
         // Each direction draws its own losses.
         let out = link_config(&path.wan_out, seed);
         let back = link_config(&path.wan_back, seed ^ 0x9E37_79B9_7F4A_7C15);
-        EmulatorEngine { path: Path::new(out, back), writer }
+        EmulatorEngine { path: Path::new(out, back), restarts, writer }
     }
 }
 
@@ -112,15 +124,16 @@ impl Node for EmulatorEngine {
 
 impl Engine for EmulatorEngine {
     fn report(&mut self, report: &Report<'_>) {
-        let path = &self.path;
-        self.writer.write(report, || EmulatorReport {
+        let EmulatorEngine { path, restarts, writer } = self;
+        writer.write(report, || EmulatorReport {
             schema: crate::result::SCHEMA,
             wall_s: report.wall.as_secs_f64(),
             links: vec![
                 observe::link("wan.out", path.out(), report.wall),
                 observe::link("wan.back", path.back(), report.wall),
             ],
-            steering: SteeringReport::of(report, 0),
+            degraded: report.degraded.clone(),
+            steering: SteeringReport::of(report, *restarts),
         });
     }
 }

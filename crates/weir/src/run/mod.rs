@@ -20,6 +20,7 @@ use std::sync::Arc;
 use weir_core::flow::Record;
 use weir_core::gateway::{rescue_ack, MAX_ACK_LEN};
 use weir_core::link;
+use weir_core::steer::Slot;
 use weir_io::supervise::{Records, Senders, Supervisor, STATE};
 use writer::Writer;
 
@@ -28,6 +29,7 @@ use writer::Writer;
 pub fn gateway(file: &GatewayFile, json: Option<Target>) -> Result<(), String> {
     let config = &file.gateway;
     let supervisor = Supervisor::prepare(&setup::gateway(file)).map_err(|p| p.to_string())?;
+    let slots = supervisor.slots();
     let records = Records::<Record>::alloc(config.max_flows as usize)
         .map_err(|e| format!("memory for {} flows: {e}", config.max_flows))?;
     let json = json.map(Arc::new);
@@ -37,11 +39,12 @@ pub fn gateway(file: &GatewayFile, json: Option<Target>) -> Result<(), String> {
             |launch| {
                 let records = records.take().ok_or_else(|| std::io::Error::other("records taken twice"))?;
                 let writer = Writer::new(json.clone());
-                let engine = GatewayEngine::new(config.clone(), records, launch.restarts, writer);
+                let engine =
+                    GatewayEngine::new(config.clone(), records, launch.slots, launch.restarts, writer);
                 say_ready(launch.restarts);
                 launch.run(engine, setup::gateway_driver(&file.driving)).map(drop)
             },
-            |senders| rescue(&records, senders),
+            |senders| rescue(&records, slots, senders),
         )
         .map_err(|e| e.to_string())
 }
@@ -56,7 +59,7 @@ pub fn emulator(file: &WanFile, json: Option<Target>) -> Result<(), String> {
             |launch| {
                 let writer = Writer::new(json.clone());
                 say_ready(launch.restarts);
-                let engine = EmulatorEngine::new(&file.path, file.seed, writer);
+                let engine = EmulatorEngine::new(&file.path, file.seed, launch.restarts, writer);
                 launch.run(engine, setup::emulator_driver(&file.driving)).map(drop)
             },
             |_| {},
@@ -78,27 +81,21 @@ fn say_ready(restarts: u32) {
 }
 
 /// Sends what a dead engine held: one ACK per flow. What could not be sent stays held.
-fn rescue(records: &Records<Record>, senders: &Senders) {
-    let (mut lan, mut wan, mut count) = ((Vec::new(), Vec::new()), (Vec::new(), Vec::new()), 0);
+fn rescue(records: &Records<Record>, slots: &[Slot], senders: &Senders) {
+    let (mut lan, mut wan) = (Vec::new(), Vec::new());
     records.with(|records| {
-        for (i, record) in records.iter().enumerate() {
+        for (record, slot) in records.iter().zip(slots) {
             let mut buf = [0; MAX_ACK_LEN];
-            if let Some(len) = rescue_ack(record, &mut buf) {
+            if let Some(len) = rescue_ack(record, slot, &mut buf) {
                 let inward = record.has(weir_core::flow::flag::INWARD);
-                let side = if inward { &mut wan } else { &mut lan };
-                side.0.push(i);
-                side.1.push(buf[..len].to_vec());
-            }
-        }
-        let sent = senders.send(&lan.1, &wan.1);
-        for (flows, sent) in [(&lan.0, &sent.lan), (&wan.0, &sent.wan)] {
-            for (&i, _) in flows.iter().zip(sent).filter(|(_, sent)| **sent) {
-                records[i].tx = records[i].rx;
-                count += 1;
+                if inward { &mut wan } else { &mut lan }.push(buf[..len].to_vec());
             }
         }
     });
-    let held = lan.0.len() + wan.0.len();
+    // The slots tell what has left.
+    let sent = senders.send(&lan, &wan);
+    let count = sent.lan.iter().chain(&sent.wan).filter(|sent| **sent).count();
+    let held = lan.len() + wan.len();
     if count < held {
         tracing::warn!(flows = held - count, "held acknowledgements could not be sent: they stay held");
     }

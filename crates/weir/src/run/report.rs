@@ -4,7 +4,7 @@ use crate::result::{ClassResult, Counts, GatewayResult, LinkResult};
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 use weir_core::gateway::{GatewayStats, PassReason};
-use weir_io::driver::Report;
+use weir_io::driver::{HookCounters, Report};
 
 /// What `weir run --json` writes.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -125,6 +125,8 @@ pub struct EmulatorReport {
     pub wall_s: f64,
     /// Both directions.
     pub links: Vec<LinkResult>,
+    /// Why it does not work as it should, if it does not: its interface is gone or down.
+    pub degraded: Option<String>,
     /// How frames came and went.
     pub steering: SteeringReport,
 }
@@ -137,14 +139,16 @@ pub struct SteeringReport {
     pub restarts: u32,
     /// Times the engine had been away so long that frames went past it.
     pub resyncs: u64,
-    /// Frames received on each port.
+    /// What the programs in the kernel did with segments or frames, by name.
+    pub hooks: Counts,
+    /// Frames received from LAN and WAN, where all frames are taken.
     pub received: Vec<u64>,
-    /// Frames sent on each port.
-    pub sent: Vec<u64>,
-    /// Frames that a port lost before user space saw them.
+    /// Frames that were lost before they were read, likewise.
     pub lost: Vec<u64>,
-    /// Copied headers that were lost.
-    pub observations_lost: u64,
+    /// Frames sent to LAN and WAN.
+    pub sent: Vec<u64>,
+    /// Frames that the kernel refused to send, likewise.
+    pub refused: Vec<u64>,
     /// From when frames were due until they were handed to the device.
     pub lateness_us: Lateness,
 }
@@ -168,7 +172,8 @@ impl SteeringReport {
             received: report.inputs.iter().map(|input| input.received).collect(),
             sent: report.exits.iter().map(|exit| exit.sent).collect(),
             lost: report.inputs.iter().map(|input| input.lost).collect(),
-            observations_lost: 0,
+            hooks: report.hooks.map(hooks).unwrap_or_default(),
+            refused: report.exits.iter().map(|exit| exit.refused).collect(),
             lateness_us: Lateness {
                 p50: report.lateness.quantile(500).as_micros(),
                 p99: report.lateness.quantile(990).as_micros(),
@@ -176,6 +181,37 @@ impl SteeringReport {
             },
         }
     }
+}
+
+/// Counters of the programs in the kernel, with their names.
+fn hooks(counters: HookCounters) -> Counts {
+    let named: Vec<(&str, u64)> = match counters {
+        HookCounters::Acks(c) => vec![
+            ("taken", c.taken),
+            ("copied", c.copied),
+            ("set_back", c.set_back),
+            ("passed_flow", c.passed_flow),
+            ("passed_known", c.passed_known),
+            ("passed_unknown", c.passed_unknown),
+            ("passed_other", c.passed_other),
+            ("passed_stale", c.passed_stale),
+            ("doubted", c.doubted),
+            ("ring_full", c.ring_full),
+            ("over_budget", c.over_budget),
+            ("own", c.own),
+            ("stamped", c.stamped),
+            ("discarded", c.discarded),
+            ("failed", c.failed),
+        ],
+        HookCounters::All(c) => vec![
+            ("taken", c.taken),
+            ("passed_stale", c.passed_stale),
+            ("own", c.own),
+            ("dropped", c.dropped),
+            ("failed", c.failed),
+        ],
+    };
+    named.into_iter().map(|(name, n)| (name.to_string(), n)).collect()
 }
 
 pub(super) fn passed(stats: &GatewayStats) -> Counts {

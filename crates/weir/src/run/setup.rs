@@ -4,6 +4,8 @@ use crate::config::gateway::GatewayFile;
 use crate::config::path::WanFile;
 use crate::config::ports::{Attach, Driving};
 use crate::plan::{Link, Queue};
+use weir_core::ack::{AckControl, Window};
+use weir_core::gateway::Direction;
 use weir_core::rate::Rate;
 use weir_core::time::Duration;
 use weir_io::driver::{DriverConfig, Spin};
@@ -13,20 +15,33 @@ use weir_io::supervise::{self, Setup, Steered};
 /// What a gateway's configuration needs of the host.
 pub fn gateway(file: &GatewayFile) -> Setup {
     let (inward, out) = file.gateway.ack_ports();
-    let steered = Steered::Acks { out, inward, size_out: false, size_in: false };
+    let sizes = |direction| {
+        let sized = |a: AckControl| matches!(a.window, Window::Size { .. });
+        file.gateway.classes.iter().any(|c| c.direction == direction && c.ack.is_some_and(sized))
+    };
+    let (size_out, size_in) = (sizes(Direction::Out), sizes(Direction::In));
+    let steered = Steered::Acks { out, inward, size_out, size_in };
     let mut setup = Setup::new(supervise::Attach::Dev(file.dev.clone()), steered);
     setup.flows = file.gateway.max_flows;
+    setup.wait = file.driving.wait;
     setup
 }
 
 /// What an emulator's configuration needs of the host.
 pub fn emulator(file: &WanFile) -> Setup {
-    let attach = match &file.attach {
-        Attach::Dev(dev) => supervise::Attach::Dev(dev.clone()),
-        Attach::Pair { lan, wan } => supervise::Attach::Pair { lan: lan.clone(), wan: wan.clone() },
+    let (attach, steered) = match &file.attach {
+        Attach::Dev(dev) => {
+            let (out, inward) = file.taken();
+            (supervise::Attach::Dev(dev.clone()), Steered::All { out, inward })
+        }
+        Attach::Pair { lan, wan } => {
+            let pair = supervise::Attach::Pair { lan: lan.clone(), wan: wan.clone() };
+            (pair, Steered::All { out: true, inward: true })
+        }
     };
-    let mut setup = Setup::new(attach, Steered::All { out: true, inward: true });
+    let mut setup = Setup::new(attach, steered);
     setup.pool = pool(file);
+    setup.wait = file.driving.wait;
     setup
 }
 
@@ -42,11 +57,13 @@ pub(super) fn emulator_driver(driving: &Driving) -> DriverConfig {
 }
 
 fn driver(driving: &Driving, spin: Spin, priority: u8) -> DriverConfig {
+    let default = DriverConfig::default();
     DriverConfig {
+        batch_delay: driving.batch_delay.unwrap_or(default.batch_delay),
         priority: Some(driving.priority.unwrap_or(priority)).filter(|&p| p > 0),
         cpu: driving.cpu.map(|c| c as usize),
         spin: driving.spin.map_or(spin, Spin::Fixed),
-        ..DriverConfig::default()
+        ..default
     }
 }
 

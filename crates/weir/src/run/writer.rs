@@ -14,6 +14,7 @@ const EVERY: Duration = Duration::from_secs(1);
 /// Writes reports to a file, each whole or not at all.
 pub(super) struct Writer {
     next: Time,
+    target: Option<Arc<Target>>,
     thread: Option<(SyncSender<Document>, JoinHandle<()>)>,
 }
 
@@ -23,13 +24,19 @@ type Document = Box<dyn FnOnce() -> serde_json::Result<Vec<u8>> + Send>;
 impl Writer {
     /// Called in the engine's process.
     pub(super) fn new(target: Option<Arc<Target>>) -> Writer {
-        let thread = target.map(|target| {
+        Writer { next: Time::ZERO, target, thread: None }
+    }
+
+    /// The thread, begun when it is first needed: the engine has given up its privileges by then, and so has what
+    /// it starts.
+    fn sender(&mut self) -> Option<&SyncSender<Document>> {
+        if let Some(target) = self.target.take() {
             let (sender, receiver) = sync_channel::<Document>(1);
             let thread =
                 std::thread::spawn(move || receiver.into_iter().for_each(|make| save(&target, make)));
-            (sender, thread)
-        });
-        Writer { next: Time::ZERO, thread }
+            self.thread = Some((sender, thread));
+        }
+        self.thread.as_ref().map(|(sender, _)| sender)
     }
 
     /// Writes what `make` makes, if it is time or the engine has ended.
@@ -38,11 +45,9 @@ impl Writer {
         report: &Report<'_>,
         make: impl FnOnce() -> T,
     ) {
-        let Some((sender, _)) = &self.thread else { return };
-        if report.now < self.next && !report.last {
-            return;
-        }
-        self.next = report.now + EVERY;
+        let early = report.now < self.next && !report.last;
+        self.next = if early { self.next } else { report.now + EVERY };
+        let Some(sender) = self.sender().filter(|_| !early) else { return };
         let value = make();
         let document: Document = Box::new(move || serde_json::to_vec(&value));
         if !report.last {

@@ -47,7 +47,16 @@ pub(super) fn emulator(file: &WanFile) -> Vec<String> {
     let driving = driving(&file.driving);
     let (place, taken) = match &file.attach {
         Attach::Dev(dev) => {
-            (format!("interface: {dev}{driving}"), format!("all frames that leave and come in by {dev}"))
+            let taken = match file.taken() {
+                (true, false) => {
+                    format!("all frames that leave by {dev}; what comes in passes in the kernel")
+                }
+                (false, true) => {
+                    format!("all frames that come in by {dev}; what leaves passes in the kernel")
+                }
+                _ => format!("all frames that leave and come in by {dev}"),
+            };
+            (format!("interface: {dev}{driving}"), taken)
         }
         Attach::Pair { lan, wan } => (
             format!("interfaces: {lan} towards the LAN, {wan} towards the WAN{driving}"),

@@ -1,71 +1,205 @@
-//! Throughput with ACK steering against a plain bridge. Machines are noisy and slow down when they
-//! are hot, so the two take turns.
+//! Throughput of shaped flows against the plain box, and of a direction that is not configured beside one that is.
 
-use super::{median, options, plan, shape, write, Common};
-use crate::lab;
-use crate::plan::Path;
-use crate::result::RunResult;
+use super::figures::{verdict, Spread};
+use super::{goodput, group, measure, options, plan, shape, write, Common, BOXES};
+use crate::lab::Outcome;
+use crate::plan::{BoxKind, Path, Plan};
 use serde::Serialize;
+use weir_core::gateway::Direction;
 use weir_core::rate::Rate;
 
 const SECONDS: u64 = 4;
-const FLOWS: u32 = 8;
+const FLOWS: u32 = 4;
 /// Above what one flow can get: ACKs are controlled and the machine is the limit.
 const FLOW_RATE: Rate = Rate::mbit(20_000);
+/// What must hold: shaped flows, and those of a direction that is not configured, against the plain box.
+const SHAPED: f64 = 0.9;
+const OTHER: f64 = 0.95;
 
-#[derive(Debug, Serialize)]
-struct Figures {
-    bridge_bps: Vec<f64>,
-    shaped_bps: Vec<f64>,
-    ratio: f64,
-    user_data_bytes: u64,
-    frames_to_user_space: u64,
-    engine_cpu_share: f64,
+/// Arguments of `weir bench inline`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    common: Common,
+    /// Only this box
+    #[arg(long = "box", value_name = "KIND", value_parser = kind)]
+    only: Option<BoxKind>,
 }
 
-pub(super) fn run(common: &Common) -> Result<(), String> {
-    let mut figures = Figures {
-        bridge_bps: vec![],
-        shaped_bps: vec![],
-        ratio: 0.0,
-        user_data_bytes: 0,
-        frames_to_user_space: 0,
-        engine_cpu_share: 0.0,
-    };
-    println!("{FLOWS} flows, {SECONDS} s each, no emulator\n");
-    println!("{:>4}  {:>14}  {:>14}  {:>6}", "run", "bridge Gb/s", "shaped Gb/s", "ratio");
-    for n in 1..=common.runs {
-        let bridge = measure(false)?;
-        let shaped = measure(true)?;
-        let (b, s) = (goodput(&bridge), goodput(&shaped));
-        println!("{n:>4}  {:>14.2}  {:>14.2}  {:>6.3}", b / 1e9, s / 1e9, s / b);
-        figures.bridge_bps.push(b);
-        figures.shaped_bps.push(s);
-        if let Some(g) = &shaped.gateway {
-            figures.user_data_bytes += g.user_data_bytes;
-            figures.frames_to_user_space += g.frames.received;
-            figures.engine_cpu_share = figures.engine_cpu_share.max(g.cpu_s / shaped.duration_s);
+fn kind(name: &str) -> Result<BoxKind, String> {
+    let found = BOXES.into_iter().find(|k| k.name() == name);
+    found.ok_or_else(|| "the boxes are bridge, router and nat".to_string())
+}
+
+/// Which way flows send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Traffic {
+    Uploads,
+    Downloads,
+    Both,
+}
+
+impl Traffic {
+    const fn name(self) -> &'static str {
+        match self {
+            Traffic::Uploads => "uploads",
+            Traffic::Downloads => "downloads",
+            Traffic::Both => "both",
         }
     }
-    let ratios = figures.shaped_bps.iter().zip(&figures.bridge_bps).map(|(s, b)| s / b).collect();
-    figures.ratio = median(ratios);
-    println!("\nratio, median of {} turns      {:.3}", common.runs, figures.ratio);
-    println!("data bytes in user space        {}", figures.user_data_bytes);
-    println!("frames to user space            {}", figures.frames_to_user_space);
-    println!("engine's share of a processor   {:.1} % at most", figures.engine_cpu_share * 100.0);
-    write(common, &figures)
-}
 
-fn measure(shaped: bool) -> Result<RunResult, String> {
-    let mut plan = plan("inline", Path::default(), SECONDS, FLOWS);
-    let text = if shaped { shape(&mut plan, FLOW_RATE)? } else { String::new() };
-    let outcome = lab::run(&plan, &text, &options()?)?;
-    match outcome.faults.first() {
-        Some(fault) => Err(fault.clone()),
-        None => Ok(outcome.result),
+    fn goes(self, direction: Direction) -> bool {
+        match direction {
+            Direction::Out => self != Traffic::Downloads,
+            Direction::In => self != Traffic::Uploads,
+        }
     }
 }
 
-fn goodput(result: &RunResult) -> f64 {
-    result.flows.iter().map(|f| f.goodput_bps).sum()
+/// One row: a box and its traffic.
+#[derive(Debug, Serialize)]
+struct Cell {
+    #[serde(rename = "box")]
+    kind: &'static str,
+    traffic: Traffic,
+    plain_bps: Vec<f64>,
+    shaped_bps: Vec<f64>,
+    /// With only the other direction configured; none for both.
+    other_bps: Vec<f64>,
+    shaped: Spread,
+    other: Spread,
+    /// What shaping cost, all turns together.
+    cost: Cost,
+}
+
+#[derive(Debug, Default, Serialize)]
+struct Cost {
+    user_data_bytes: u64,
+    acks_in: u64,
+    acks_made: u64,
+    acks_out: u64,
+    cpu_s: f64,
+    /// The engine's share of a processor, on average.
+    share: f64,
+    seconds: f64,
+}
+
+impl Cost {
+    fn add(&mut self, outcome: &Outcome) {
+        let Some(g) = &outcome.result.gateway else { return };
+        self.user_data_bytes += g.user_data_bytes;
+        self.acks_in += g.frames.received;
+        self.acks_made += g.frames.made;
+        self.acks_out += g.frames.sent;
+        self.cpu_s += g.cpu_s;
+        self.seconds += outcome.result.duration_s;
+        self.share = self.cpu_s / self.seconds.max(f64::MIN_POSITIVE);
+    }
+}
+
+pub(super) fn run(args: &Args) -> Result<(), String> {
+    let seconds = args.common.seconds.unwrap_or(SECONDS);
+    println!(
+        "{FLOWS} flows each way, {seconds} s, no emulator; {} turns, medians (and ranges)\n\
+         must hold: shaped ÷ plain at least {SHAPED}, a direction that is not configured at least {OTHER}, no data in \
+         user space\n",
+        args.common.runs
+    );
+    println!(
+        "{:<7} {:<10} {:>10}  {:<22} {:<22} {:>8} {:>8} {:>7} {:>6}  data bytes",
+        "box",
+        "traffic",
+        "plain Gb/s",
+        "shaped ÷ plain",
+        "only the other ÷ plain",
+        "ACKs in",
+        "µs each",
+        "made",
+        "share"
+    );
+    let mut cells = Vec::new();
+    for kind in BOXES.into_iter().filter(|k| args.only.is_none_or(|only| only == *k)) {
+        for traffic in [Traffic::Uploads, Traffic::Downloads, Traffic::Both] {
+            let cell = cell(&args.common, seconds, kind, traffic)?;
+            print(&cell);
+            cells.push(cell);
+        }
+    }
+    let shaped = cells.iter().all(|c| c.shaped.median >= SHAPED);
+    let other = cells.iter().all(|c| c.traffic == Traffic::Both || c.other.median >= OTHER);
+    let stays = cells.iter().all(|c| c.cost.user_data_bytes == 0);
+    println!(
+        "\nshaped: {}; not configured: {}; data stays in the kernel: {}",
+        verdict(shaped),
+        verdict(other),
+        verdict(stays)
+    );
+    write(&args.common, &cells)
+}
+
+fn cell(common: &Common, seconds: u64, kind: BoxKind, traffic: Traffic) -> Result<Cell, String> {
+    let [mut plain_bps, mut shaped_bps, mut other_bps] = [vec![], vec![], vec![]];
+    let mut cost = Cost::default();
+    for _ in 0..common.runs {
+        let rate = |shaped: bool| shaped.then_some(FLOW_RATE);
+        let one = |out: bool, inward: bool| once(seconds, kind, traffic, rate(out), rate(inward));
+        let (up, down) = (traffic.goes(Direction::Out), traffic.goes(Direction::In));
+        plain_bps.push(one(false, false)?.0);
+        let (bps, outcome) = one(up, down)?;
+        shaped_bps.push(bps);
+        cost.add(&outcome);
+        if traffic != Traffic::Both {
+            other_bps.push(one(down, up)?.0);
+        }
+    }
+    Ok(Cell {
+        kind: kind.name(),
+        traffic,
+        shaped: Spread::ratio(&shaped_bps, &plain_bps),
+        other: Spread::ratio(&other_bps, &plain_bps),
+        plain_bps,
+        shaped_bps,
+        other_bps,
+        cost,
+    })
+}
+
+fn once(
+    seconds: u64,
+    kind: BoxKind,
+    traffic: Traffic,
+    out: Option<Rate>,
+    inward: Option<Rate>,
+) -> Result<(f64, Outcome), String> {
+    let mut plan: Plan = plan("inline", Path::default(), seconds, FLOWS);
+    plan.lab.kind = kind;
+    let directions = [(Direction::Out, "up", 5001), (Direction::In, "down", 5002)];
+    let wanted = directions.into_iter().filter(|(d, ..)| traffic.goes(*d));
+    plan.groups = wanted.map(|(d, id, port)| group(id, d, FLOWS, port)).collect();
+    let text = shape(&mut plan, out, inward)?;
+    let outcome = measure(&plan, &text, &options()?)?;
+    let bps = goodput(&outcome, &plan, Direction::Out) + goodput(&outcome, &plan, Direction::In);
+    Ok((bps, outcome))
+}
+
+fn print(cell: &Cell) {
+    let c = &cell.cost;
+    let other = match cell.traffic {
+        Traffic::Both => String::new(),
+        _ => format!("{:.2}", cell.other),
+    };
+    println!(
+        "{:<7} {:<10} {:>10.2}  {:<22.2} {:<22} {:>8} {:>8.2} {:>7} {:>5.0}%  {}",
+        cell.kind,
+        cell.traffic.name(),
+        Spread::of(cell.plain_bps.clone()).median / 1e9,
+        cell.shaped,
+        other,
+        c.acks_in,
+        c.cpu_s * 1e6 / c.acks_in.max(1) as f64,
+        c.acks_made,
+        c.share * 100.0,
+        c.user_data_bytes
+    );
 }

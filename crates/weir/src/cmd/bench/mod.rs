@@ -1,29 +1,45 @@
-//! `weir bench`: the figures of the README, measured in the lab and in the simulator.
+//! `weir bench`: the figures of the README, measured in the lab and in the simulator. Machines are noisy and slow
+//! down when they are hot, so what is compared takes turns.
 
+mod all;
+mod figures;
+mod flood;
+mod hostile;
 mod inline;
 mod outage;
+mod rates;
 mod sim;
+mod two_way;
 mod wan;
 
 use crate::config::{gateway, Source};
-use crate::lab::Options;
-use crate::plan::{FlowGroup, Path, Plan};
+use crate::lab::{self, Options, Outcome};
+use crate::plan::{BoxKind, FlowGroup, Path, Plan, Ports};
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use std::path::PathBuf;
+use weir_core::gateway::Direction;
 use weir_core::rate::Rate;
 use weir_core::time::Duration;
 
 /// What to measure.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Bench {
-    /// Throughput through the gateway against that of a plain kernel bridge, in turns.
-    Inline(Common),
-    /// How long frames and TCP stand still when the engine is killed or hangs.
+    /// Throughput through a bridge, a router and a masquerading router, shaped against plain.
+    Inline(inline::Args),
+    /// Throughput when every frame of one direction goes through user space.
+    All(Common),
+    /// Both ways in one connection; requests and responses.
+    TwoWay(Common),
+    /// How exact high rates are, without an emulator.
+    Rates(Common),
+    /// How long frames and TCP stand still when the engine is killed or hangs, and the rate afterwards.
     Outage(Common),
+    /// What floods and forged segments do to shaped flows.
+    Hostile(Common),
     /// How fast the simulator is, and how much memory it takes.
     Sim(sim::Args),
-    /// How exactly the WAN emulator delays, idle and loaded.
+    /// How exactly the WAN emulator delays, spinning and sleeping.
     Wan(Common),
 }
 
@@ -36,13 +52,20 @@ pub struct Common {
     /// How often each case is measured; the median is printed.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub runs: u32,
+    /// How long each run of traffic takes, instead of the benchmark's own.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(2..=600))]
+    pub seconds: Option<u64>,
 }
 
 /// Measures and prints.
 pub fn run(bench: &Bench) -> Result<(), String> {
     match bench {
-        Bench::Inline(common) => inline::run(common),
+        Bench::Inline(args) => inline::run(args),
+        Bench::All(common) => all::run(common),
+        Bench::TwoWay(common) => two_way::run(common),
+        Bench::Rates(common) => rates::run(common),
         Bench::Outage(common) => outage::run(common),
+        Bench::Hostile(common) => hostile::run(common),
         Bench::Sim(args) => sim::run(args),
         Bench::Wan(common) => wan::run(common),
     }
@@ -54,29 +77,38 @@ fn write(common: &Common, figures: &impl Serialize) -> Result<(), String> {
     super::write_json(path, figures).map_err(|e| e.to_string())
 }
 
-/// A plan of uploads over `path`.
+/// A plan of `flows` uploads over `path`.
 fn plan(name: &str, path: Path, seconds: u64, flows: u32) -> Plan {
-    let mut group = FlowGroup::new("flow");
-    group.count = flows;
-    group.tcp.cc = Some("cubic".into());
     let bin = Duration::from_millis(1);
-    Plan { bin, path, groups: vec![group], ..Plan::new(name, Duration::from_secs(seconds)) }
+    let groups = vec![group("flow", Direction::Out, flows, 5001)];
+    Plan { bin, path, groups, ..Plan::new(name, Duration::from_secs(seconds)) }
 }
 
-/// How much every flow may have acknowledged and held.
-const STANDING_DELAY: Duration = Duration::from_millis(50);
+/// `flows` flows to one port.
+fn group(id: &str, direction: Direction, flows: u32, port: u16) -> FlowGroup {
+    let mut group = FlowGroup { count: flows, direction, ports: Ports::Shared(port), ..FlowGroup::new(id) };
+    group.tcp.cc = Some("cubic".into());
+    group
+}
 
-/// Puts every flow of `plan` under the ACK shaper at `rate`; returns the text that says so, which the
-/// plan's gateway is parsed from too, so that the two cannot differ.
-fn shape(plan: &mut Plan, rate: Rate) -> Result<String, String> {
-    let text = format!(
-        "[[gateway.class]]\nname = \"all\"\nack = {{ preset = \"ack-shaper\", flow_rate = \"{rate}\", \
-         standing_delay = \"{STANDING_DELAY}\" }}\n"
-    );
-    let ports = "[ports]\ndev = \"wan\"\n";
-    let file = gateway::parse(&Source::new("bench", format!("{ports}{text}"))).map_err(|e| e.to_string())?;
-    plan.gateway = Some(file.gateway);
+/// Puts every flow of a direction that has a rate under the ACK shaper, with its defaults; returns the text that says
+/// so, which the plan's gateway is parsed from too, so that the two cannot differ.
+fn shape(plan: &mut Plan, out: Option<Rate>, inward: Option<Rate>) -> Result<String, String> {
+    let text = gateway::short_classes(out, inward);
+    if !text.is_empty() {
+        let source = Source::new("bench", format!("[ports]\ndev = \"wan\"\n{text}"));
+        plan.gateway = Some(gateway::parse(&source).map_err(|e| e.to_string())?.gateway);
+    }
     Ok(text)
+}
+
+/// Runs a plan whose gateway `text` says; flows that went wrong are an error.
+fn measure(plan: &Plan, text: &str, options: &Options) -> Result<Outcome, String> {
+    let outcome = lab::run(plan, text, options)?;
+    match outcome.faults.first() {
+        Some(fault) => Err(fault.clone()),
+        None => Ok(outcome),
+    }
 }
 
 /// A lab without a progress bar that SIGINT ends.
@@ -86,8 +118,11 @@ fn options() -> Result<Options, String> {
     Ok(options)
 }
 
-/// The middle value; the upper of two.
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+/// Goodput of the flows of a direction, all together.
+fn goodput(outcome: &Outcome, plan: &Plan, direction: Direction) -> f64 {
+    let flows = plan.flows().zip(&outcome.result.flows);
+    flows.filter(|(p, _)| p.direction() == direction).map(|(_, f)| f.goodput_bps).sum()
 }
+
+/// Boxes that stand between two networks.
+const BOXES: [BoxKind; 3] = [BoxKind::Bridge, BoxKind::Router, BoxKind::Nat];

@@ -1,7 +1,8 @@
 //! Speed and memory of the simulator: packets of the usual dumbbell per second of processor time, and what idle flows
 //! take. Each case is measured in a process of its own, so that memory is its own.
 
-use super::{median, write, Common};
+use super::figures::Spread;
+use super::{write, Common};
 use crate::plan::{FlowGroup, Link, Path, Plan, Protocol, Queue};
 use crate::sim::ends::End;
 use crate::sim::topology::{self, By, Topology};
@@ -79,7 +80,7 @@ fn print(figures: &Figures, runs: u32) {
     let (flows, packets, ns, steps) = ("flows", "M packets/CPU s", "ns/packet", "M steps/CPU s");
     println!("{flows:>6}  {packets:>15}  {ns:>9}  {steps:>13}  {:>7}  {:>14}", "peak MB", "goodput Mbit/s");
     for cases in &figures.dumbbell {
-        let middle = |of: fn(&Case) -> f64| median(cases.iter().map(of).collect());
+        let middle = |of: fn(&Case) -> f64| Spread::of(cases.iter().map(of).collect()).median;
         println!(
             "{:>6}  {:>15.2}  {:>9.0}  {:>13.2}  {:>7.1}  {:>14.1}",
             cases.first().map_or(0, |c| c.flows),
@@ -90,7 +91,7 @@ fn print(figures: &Figures, runs: u32) {
             middle(|c| c.goodput_bps / 1e6),
         );
     }
-    let bytes = median(figures.idle.iter().map(|c| c.world_bytes as f64).collect());
+    let bytes = Spread::of(figures.idle.iter().map(|c| c.world_bytes as f64).collect()).median;
     let each = bytes / f64::from(IDLE_FLOWS);
     println!("\n{IDLE_FLOWS} idle flows: {:.1} MB, {each:.0} bytes each with both ends", bytes / 1e6);
 }

@@ -1,0 +1,116 @@
+//! The gateway of the core as the engine under test: flows of both directions at a rate each.
+
+use crate::bump::{common, directory, prepare, write_stats};
+use weir_core::ack::AckControl;
+use weir_core::flow::{Key, Record};
+use weir_core::frame::Frame;
+use weir_core::gateway::{rescue_ack, ClassConfig, Config, Direction, Gateway, Verdict, MAX_ACK_LEN};
+use weir_core::node::{Cx, Node, Port, PortSet, Transmit};
+use weir_core::rate::Rate;
+use weir_core::steer::Slot;
+use weir_core::time::Time;
+use weir_io::bpf::{Change, FlowKey};
+use weir_io::driver::{DriverConfig, Engine, Report, Spin};
+use weir_io::supervise::{Records, Senders};
+
+struct Shaper {
+    gateway: Gateway,
+    stats: std::path::PathBuf,
+}
+
+impl Node for Shaper {
+    fn handle_frame(&mut self, cx: &mut Cx<'_>, port: Port, frame: Frame) {
+        self.gateway.handle_frame(cx, port, frame);
+    }
+    fn poll_transmit(&mut self, cx: &mut Cx<'_>, writable: PortSet) -> Option<Transmit> {
+        self.gateway.poll_transmit(cx, writable)
+    }
+    fn next_deadline(&self, writable: PortSet) -> Option<Time> {
+        self.gateway.next_deadline(writable)
+    }
+}
+
+fn key(k: &Key) -> FlowKey {
+    FlowKey::new((k.src_ip(), k.src_port), (k.dst_ip(), k.dst_port), k.vlan, k.inner_vlan)
+}
+
+impl Engine for Shaper {
+    fn resync(&mut self, _: &mut Cx<'_>) {
+        self.gateway.resync();
+    }
+    fn stop(&mut self, cx: &mut Cx<'_>) -> bool {
+        self.gateway.flush_all(cx)
+    }
+    fn verdicts(&mut self, out: &mut Vec<Change>) {
+        let room = out.capacity() - out.len();
+        out.extend(self.gateway.verdicts(room).map(|verdict| match verdict {
+            Verdict::Shape { ack_key, slot, tag } => Change::Install { key: key(&ack_key), slot, tag },
+            Verdict::Forget { ack_key, slot, tag } => Change::Forget { key: key(&ack_key), slot, tag },
+            Verdict::Pass { ack_key } => Change::Pass { key: key(&ack_key) },
+        }));
+    }
+    fn report(&mut self, report: &Report<'_>) {
+        let held: u64 = self.gateway.flows().map(|flow| u64::from(flow.held_bytes)).sum();
+        let flows = self.gateway.stats().flows;
+        write_stats(&self.stats, &format!("{}held={held}\nflows={flows}\n", common(report)));
+    }
+}
+
+fn config() -> Config {
+    let mbit = std::env::var("SHAPE_MBIT").map_or(20, |mbit| mbit.parse().unwrap());
+    let class = |direction, name: &str| ClassConfig {
+        name: name.into(),
+        direction,
+        matches: Vec::new(),
+        ack: Some(AckControl::ack_shaper(Rate::mbit(mbit))),
+    };
+    Config {
+        classes: vec![class(Direction::Out, "out"), class(Direction::In, "in")],
+        max_flows: 1024,
+        seed: 7,
+        ..Config::default()
+    }
+}
+
+/// One ACK for each flow that holds something.
+fn rescue(records: &Records<Record>, slots: &[Slot], senders: &Senders) {
+    records.with(|records| {
+        let (mut to_lan, mut to_wan) = (Vec::new(), Vec::new());
+        for (record, slot) in records.iter().zip(slots) {
+            let mut buffer = [0; MAX_ACK_LEN];
+            if let Some(len) = rescue_ack(record, slot, &mut buffer) {
+                let inward = record.has(weir_core::flow::flag::INWARD);
+                if inward { &mut to_wan } else { &mut to_lan }.push(buffer[..len].to_vec());
+            }
+        }
+        let sent = senders.send(&to_lan, &to_wan);
+        let count = sent.lan.iter().chain(&sent.wan).filter(|sent| **sent).count();
+        eprintln!("rescued {count} of {} flows", to_lan.len() + to_wan.len());
+    });
+}
+
+/// Runs until it is told to stop.
+pub fn main(args: &[String]) -> i32 {
+    let supervisor = match prepare(args) {
+        Ok(supervisor) => supervisor,
+        Err(code) => return code,
+    };
+    let config = config();
+    let slots = supervisor.slots();
+    let records = Records::<Record>::alloc(config.max_flows as usize).unwrap();
+    let result = supervisor.run(
+        |launch| {
+            let gateway = Gateway::with_shared(config.clone(), records.take().unwrap(), launch.slots);
+            let shaper = Shaper { gateway, stats: directory(args).join("stats") };
+            launch.run(shaper, DriverConfig { spin: Spin::None, ..DriverConfig::default() }).map(drop)
+        },
+        |senders| rescue(&records, slots, senders),
+    );
+    match result {
+        Ok(()) => 0,
+        Err(error) => {
+            eprintln!("{error}");
+            1
+        }
+    }
+}
