@@ -103,9 +103,11 @@ static __always_inline bool copy_bytes(struct hook *h, struct segment *record, _
 	len -= from;
 	if (len > SEGMENT_HEAD - at)
 		len = SEGMENT_HEAD - at;
-	/* Keep the bound that the verifier saw in the register that is passed. */
-	asm volatile("" : "+r"(len));
-	if (len < 1 || len > SEGMENT_HEAD - at)
+	APART(len);
+	if (len < 2)
+		return false;
+	APART(len);
+	if (len > SEGMENT_HEAD - at)
 		return false;
 	if (bpf_skb_load_bytes(h->skb, from, record->head + at, len))
 		return false;
@@ -201,28 +203,37 @@ static __always_inline bool take(struct hook *h)
 	return true;
 }
 
+static __always_inline bool rewritten(struct hook *h, struct packet *p, const struct numbers *to)
+{
+	if (!rewrite(h->skb, p, to, p->ts))
+		return true;
+	h->count->failed++;
+	return false;
+}
+
+/* False: it could not be told or done, and passes as it came. */
 static __always_inline bool set_back(struct hook *h, struct packet *p, const struct action *action)
 {
-	struct segment *record = NULL;
 	struct numbers to = p->numbers;
+	struct segment *record;
 
-	if (action->report) {
-		record = record_of(h, FATE_SET_BACK);
-		if (!record)
-			return false;
-	}
 	to.ack = bpf_htonl(action->ack);
 	to.window = bpf_htons(action->window);
-	if (rewrite(h->skb, p, &to, p->ts)) {
-		h->count->failed++;
-		if (record)
-			bpf_ringbuf_discard(record, BPF_RB_NO_WAKEUP);
+	if (!action->report) {
+		if (!rewritten(h, p, &to))
+			return false;
+		h->count->set_back++;
+		return true;
+	}
+	/* As it was before. */
+	record = record_of(h, FATE_SET_BACK);
+	if (!record)
+		return false;
+	if (!rewritten(h, p, &to)) {
+		bpf_ringbuf_discard(record, BPF_RB_NO_WAKEUP);
 		return false;
 	}
-	if (record)
-		submit(h, record, &h->count->set_back);
-	else
-		h->count->set_back++;
+	submit(h, record, &h->count->set_back);
 	return true;
 }
 

@@ -69,9 +69,4 @@ impl All {
     pub fn counters(&self) -> io::Result<AllCounters> {
         sum(&self.counters)
     }
-
-    #[cfg(test)]
-    pub(super) fn object(&self) -> &Object {
-        &self.object
-    }
 }

@@ -93,7 +93,7 @@ fn place() -> sys::bpf_tc_opts {
 
 /// Attaches a classifier. The `clsact` qdisc that it needs stays when the classifier goes: another
 /// program may have come to use it.
-fn filter(program: BorrowedFd<'_>, ifindex: u32, hook: Hook) -> io::Result<Attached> {
+pub(super) fn filter(program: BorrowedFd<'_>, ifindex: u32, hook: Hook) -> io::Result<Attached> {
     let mut point = point(ifindex, hook);
     let mut options = place();
     options.prog_fd = program.as_raw_fd();

@@ -12,6 +12,8 @@ mod all;
 mod attach;
 mod features;
 mod hooks;
+#[cfg(test)]
+mod live_tests;
 mod segments;
 
 pub use abi::{role, AcksCounters, AllCounters, Budget, FlowKey, SEGMENT_HEAD};
@@ -48,6 +50,10 @@ fn open(name: &str, object: &'static [u8]) -> io::Result<OpenObject> {
 /// What libbpf prints goes to the log; the verifier's reasons come as warnings.
 fn log(level: libbpf_rs::PrintLevel, text: String) {
     let text = text.trim_end();
+    #[cfg(test)]
+    if matches!(level, libbpf_rs::PrintLevel::Warn) {
+        println!("{text}");
+    }
     match level {
         libbpf_rs::PrintLevel::Warn => tracing::warn!(target: "libbpf", "{text}"),
         libbpf_rs::PrintLevel::Info => tracing::debug!(target: "libbpf", "{text}"),

@@ -45,6 +45,13 @@ struct packet {
 };
 
 /*
+ * Keeps two comparisons of a value apart. Compilers make one of them, on a copy, from which the verifier
+ * of 6.12 does not see that a length is not 0, as helpers demand; and that of 6.1 does not see it from
+ * a comparison with 0.
+ */
+#define APART(value) asm volatile("" : "+r"(value))
+
+/*
  * The end of an IP packet that says it is `len` bytes long. Ethernet pads short frames, so the
  * packet's word counts; giant segments longer than 64 KB say 0 (`iph_totlen()`,
  * `ipv6_rcv` with BIG TCP), and those are never padded.
@@ -211,8 +218,11 @@ static __always_inline void scan_options(struct __sk_buff *skb, struct packet *p
 	__u8 list[OPTIONS_MAX + 8] = {};
 	__u32 len = p->options, at = 0, from = p->l4 + sizeof(struct tcp);
 
-	asm volatile("" : "+r"(len));
-	if (len < 4 || len > OPTIONS_MAX || bpf_skb_load_bytes(skb, from, list, len))
+	APART(len);
+	if (len < 4)
+		return;
+	APART(len);
+	if (len > OPTIONS_MAX || bpf_skb_load_bytes(skb, from, list, len))
 		return;
 	for (int i = 0; i < OPTIONS_MAX; i++) {
 		__u32 kind, size;

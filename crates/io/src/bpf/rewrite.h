@@ -29,8 +29,7 @@ static __always_inline __u32 at_odd(__u32 bytes)
  * all bytes stays, as the checksum field makes up for the others. So none of the flags that
  * correct `skb->csum` must be given.
  */
-static __always_inline long rewrite(struct __sk_buff *skb, struct packet *p, const struct numbers *to,
-				    __be32 ts)
+static __noinline long rewrite(struct __sk_buff *skb, struct packet *p, const struct numbers *to, __be32 ts)
 {
 	__u32 at = p->l4;
 	bool stamps = p->ts_at && ts != p->ts;

@@ -3,5 +3,5 @@
 
 mod differential;
 mod random;
-mod rig;
+pub mod rig;
 mod rows;

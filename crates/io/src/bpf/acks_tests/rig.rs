@@ -3,6 +3,7 @@
 use crate::bpf::abi::{role, Budget, FlowKey};
 use crate::bpf::{named, Acks, AcksOptions, Change, Fate, Hook};
 use crate::sys::clock;
+pub use crate::sys::testing::privileged;
 use libbpf_rs::ProgramInput;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use weir_core::steer::{slot_flag, Slot};
@@ -37,16 +38,6 @@ pub fn key6(vlan: u16, inner: u16) -> FlowKey {
 const GSO_SIZE: usize = 176;
 const GSO_SEGS: usize = 164;
 const CONTEXT: usize = 192;
-
-/// Loading programs needs privileges that an ordinary test run does not have.
-pub fn privileged() -> bool {
-    const CAP_NET_ADMIN: u32 = 12;
-    let able = crate::sys::process::capabilities().is_ok_and(|c| c >> CAP_NET_ADMIN & 1 == 1);
-    if !able {
-        println!("skipped: loading BPF programs needs root");
-    }
-    able
-}
 
 /// A record of the ring, kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
