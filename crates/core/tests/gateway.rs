@@ -579,7 +579,7 @@ fn held_state_can_be_rescued() {
 }
 
 fn shaper(slow_start: SlowStart, period: Period) -> AckControl {
-    let mut ack = AckControl::ack_shaper(Rate::mbit(10));
+    let mut ack = AckControl::published(Rate::mbit(10));
     let Release::Rate(ref mut r) = ack.release;
     r.slow_start = slow_start;
     r.period = period;
