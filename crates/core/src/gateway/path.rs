@@ -291,9 +291,12 @@ impl Gateway {
         self.progress(i, ack);
         match fate {
             Fate::AfterFlush => {
+                let passed = ack.wrapping_sub(self.table[i].tx);
+                if passed as i32 > 0 {
+                    self.count_acked(i, passed);
+                }
                 let r = &mut self.table[i];
                 if after(ack, r.tx) {
-                    self.classes[usize::from(r.class)].acked_bytes += u64::from(ack.wrapping_sub(r.tx));
                     r.tx = ack;
                 }
                 r.pace.acknowledge_early(r.tx.wrapping_sub(acked_before));

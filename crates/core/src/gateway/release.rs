@@ -60,11 +60,11 @@ impl Gateway {
         if !absent {
             r.pace.acknowledge_early(passed);
         }
-        self.classes[usize::from(r.class)].acked_bytes += u64::from(passed);
         if r.held() == 0 {
             r.held_acks = 0;
             self.disarm(i, now);
         }
+        self.count_acked(i, passed);
         self.note_held(i, before);
     }
 
@@ -106,10 +106,10 @@ impl Gateway {
         let r = &mut self.table[i];
         let idle = !r.has(flag::ARMED) && room && r.held() > 0 && !r.is_soon(cx.now);
         if idle && r.pace.arrive(cx.now, r.held()) == Arrival::Release {
-            let class = usize::from(r.class);
-            self.classes[class].acked_bytes += u64::from(r.rx.wrapping_sub(r.tx));
+            let passed = r.rx.wrapping_sub(r.tx);
             r.tx = r.rx;
             r.echoes.clear();
+            self.count_acked(i, passed);
             return self.forward_ack(cx, i, segment, frame, segment.tcp.ack);
         }
         r.held_acks += 1;
@@ -353,9 +353,8 @@ impl Gateway {
         r.tx = to;
         r.ace_sent = r.ace;
         r.echoes.release(to);
-        let class = &mut self.classes[usize::from(r.class)];
-        class.acks_generated += 1;
-        class.acked_bytes += u64::from(released);
+        self.classes[usize::from(r.class)].acks_generated += 1;
+        self.count_acked(i, released);
         self.stats.ledger.made += 1;
         self.outbox.push(cx, &mut self.stats.ledger, out, at, frame);
         true
