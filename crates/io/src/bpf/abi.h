@@ -59,8 +59,8 @@ struct budget {
 
 enum budgets {
 	BUDGET_TAKES,  /* pure ACKs of unknown flows that are taken */
-	BUDGET_COPIES, /* headers of unknown flows and of SYNs */
-	BUDGET_OPENS,  /* SYN-ACKs that are taken */
+	BUDGET_COPIES, /* headers of unknown flows, and of SYNs without ACK */
+	BUDGET_OPENS,  /* SYN-ACKs that are taken or copied */
 	BUDGET_ENDS,   /* headers with FIN or RST */
 	BUDGETS,
 };

@@ -34,6 +34,7 @@ struct action {
 	__u32 ack;
 	__u16 window;
 	bool report;
+	bool doubted;
 };
 
 static __always_inline bool after(__u32 a, __u32 b)
@@ -169,6 +170,7 @@ static __always_inline void slot_segment(struct slot *slot, const struct seen *s
 	if (!(seen->flags & TCP_ACK))
 		return;
 	if (!slot_believes(slot, seen)) {
+		to->doubted = true;
 		if (__sync_fetch_and_add(&slot->doubts, 1) % DOUBT_SAMPLE == 0)
 			to->act = ACT_COPY;
 		return;
