@@ -14,6 +14,7 @@ mod frame;
 
 pub use frame::{restamp, set_back};
 
+use crate::ack::window;
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// Bits of [`Slot::flags`].
@@ -312,14 +313,13 @@ impl Slot {
     /// one that the sender knows.
     fn window_of(&self, seen: &Seen, ack: u32) -> u16 {
         let scale = self.scale();
-        let own = u32::from(seen.window) + (seen.ack.wrapping_sub(ack) >> scale);
-        let own = own.min(0xffff);
-        if !self.has(slot_flag::SIZED) {
-            advance(&self.sent, ack.wrapping_add(own << scale));
-            return own as u16;
+        let own = seen.ack.wrapping_add(u32::from(seen.window) << scale);
+        if self.has(slot_flag::SIZED) {
+            return window::fit(ack, scale, self.sent.load(Relaxed), own);
         }
-        let known = (self.sent.load(Relaxed).wrapping_sub(ack) as i32).max(0) as u32;
-        known.div_ceil(1 << scale).min(own) as u16
+        let field = window::fit(ack, scale, own, own);
+        advance(&self.sent, ack.wrapping_add(u32::from(field) << scale));
+        field
     }
 
     /// An ACK that the gateway sends leaves towards the sender.
@@ -329,18 +329,18 @@ impl Slot {
             return Stamp::Discard;
         }
         advance(&self.tx, ack);
-        let mut field = u32::from(window);
+        let mut field = window;
         if self.has(slot_flag::SCALED) && window != 0 {
-            let scale = self.scale();
-            let known = self.sent.load(Relaxed).wrapping_sub(ack) as i32;
-            if known > (field << scale) as i32 {
-                // Never left of what the sender knows, never beyond what the receiver said.
-                let own = (self.edge.load(Relaxed).wrapping_sub(ack) as i32).max(0) as u32 >> scale;
-                field = (known as u32).div_ceil(1 << scale).min(own.max(field)).min(0xffff);
+            let (scale, sent) = (self.scale(), self.sent.load(Relaxed));
+            // A window that is kept is touched only where the gateway has.
+            let kept = !self.has(slot_flag::SIZED) && u32::from(window) == self.window.load(Relaxed);
+            // Never left of what the sender knows, never beyond what the receiver said.
+            if !kept && after(sent, ack.wrapping_add(u32::from(field) << scale)) {
+                field = field.max(window::fit(ack, scale, sent, self.edge.load(Relaxed)));
             }
-            advance(&self.sent, ack.wrapping_add(field << scale));
+            advance(&self.sent, ack.wrapping_add(u32::from(field) << scale));
         }
-        Stamp::Send { seq: self.nxt.load(Relaxed), ts: self.ts.load(Relaxed), window: field as u16 }
+        Stamp::Send { seq: self.nxt.load(Relaxed), ts: self.ts.load(Relaxed), window: field }
     }
 }
 

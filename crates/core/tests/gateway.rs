@@ -583,7 +583,7 @@ fn basic() -> AckControl {
 }
 
 fn shaper(slow_start: SlowStart, period: Period) -> AckControl {
-    let mut ack = AckControl::ack_shaper(Rate::mbit(10));
+    let mut ack = AckControl::published(Rate::mbit(10));
     let Release::Rate(ref mut r) = ack.release;
     r.slow_start = slow_start;
     r.period = period;

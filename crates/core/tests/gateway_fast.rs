@@ -66,7 +66,7 @@ impl Peers {
 }
 
 fn shaper(gbit: u64, period_us: u64, slow_start: SlowStart) -> AckControl {
-    let mut ack = AckControl::ack_shaper(Rate::mbit(gbit * 1000));
+    let mut ack = AckControl::published(Rate::mbit(gbit * 1000));
     let Release::Rate(release) = ack.release;
     let period = Period::Fixed(Duration::from_micros(period_us));
     ack.release = Release::Rate(RateRelease { period, slow_start, ..release });

@@ -104,7 +104,13 @@ const CASES: &[(&str, &str, &str, &str)] = &[
     ),
     ("bounds for a fixed period", GATEWAY, "10Mbit\"", "10Mbit\", period = \"10ms\", period_max = \"20ms\""),
     ("a period that is neither auto nor a duration", GATEWAY, "10Mbit\"", "10Mbit\", period = \"often\""),
-    ("a window sized for nothing", GATEWAY, "10Mbit\"", "10Mbit\", window = \"size\""),
+    (
+        "a window sized without a bound",
+        GATEWAY,
+        "10Mbit\"",
+        "10Mbit\", window = \"size\", standing_delay = \"none\"",
+    ),
+    ("a bound that is neither none nor a duration", GATEWAY, "10Mbit\"", "10Mbit\", standing_delay = \"no\""),
     (
         "a standing delay in a kept window",
         GATEWAY,

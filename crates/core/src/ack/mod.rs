@@ -3,8 +3,9 @@
 //!
 //! Every published scheme is a point in one space: *hold* (what is kept of a delayed ACK) ×
 //! *release* (what lets the acknowledgement advance) × *window* (what is done to the advertised
-//! window). [`AckControl::ack_shaper`] is the ACK shaper without buffer (Vanini, Pan, Taheri,
+//! window). [`AckControl::published`] is the ACK shaper without buffer (Vanini, Pan, Taheri,
 //! Marinshaw 2019, figs 1 and 5): hold the number, release at a rate, keep the window.
+//! [`AckControl::ack_shaper`] is the same with what makes it hold its rate: see `docs/ack-shaper.md`.
 
 mod echo;
 mod pace;
@@ -48,7 +49,7 @@ pub enum Window {
     Keep,
     /// At most rate × (WAN round-trip time + `standing_delay`), which bounds what is held.
     Size {
-        /// How long acknowledged bytes may wait in the gateway.
+        /// How long acknowledged bytes may wait in the gateway; two periods at least.
         standing_delay: Duration,
     },
 }
@@ -89,9 +90,9 @@ pub enum Counts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Meter {
     /// What the sender is acknowledged, as in the paper.
-    #[default]
     Acked,
     /// What the receiver got: less is acknowledged while the window grows.
+    #[default]
     Received,
 }
 
@@ -140,19 +141,33 @@ impl Period {
 }
 
 impl AckControl {
-    /// The preset `ack-shaper` with its defaults at `rate`.
+    /// The preset `ack-shaper` with its defaults at `rate`: what the receiver gets is held at the rate, and the
+    /// window is sized.
     pub const fn ack_shaper(rate: Rate) -> AckControl {
         AckControl {
             hold: Hold::Number,
             release: Release::Rate(RateRelease {
                 rate,
                 counts: Counts::Payload,
-                meter: Meter::Acked,
+                meter: Meter::Received,
                 period: Period::AUTO,
                 slow_start: SlowStart::DETECT,
                 catch_up: Duration::from_millis(100),
             }),
-            window: Window::Keep,
+            window: Window::SIZE,
         }
     }
+
+    /// The ACK shaper as published: what the sender is acknowledged is held at the rate, and the window stays what
+    /// the receiver says. Without a bound a sender's window grows until the gateway holds all of it.
+    pub const fn published(rate: Rate) -> AckControl {
+        let AckControl { hold, release: Release::Rate(release), .. } = AckControl::ack_shaper(rate);
+        let release = Release::Rate(RateRelease { meter: Meter::Acked, ..release });
+        AckControl { hold, release, window: Window::Keep }
+    }
+}
+
+impl Window {
+    /// The default bound: 20 ms, or two periods where that is more.
+    pub const SIZE: Window = Window::Size { standing_delay: Duration::from_millis(20) };
 }

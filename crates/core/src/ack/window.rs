@@ -1,80 +1,160 @@
 //! Which window a forwarded or generated ACK advertises.
+//!
+//! Two right edges are kept apart: the receiver's own, the largest `ack + window` that it has sent, and the
+//! one that has gone to the sender. The first is never passed, however the field is rounded; from the
+//! second nothing goes back. The two exclude each other when the sender knows the receiver's own edge and that is
+//! not a whole number of units from the acknowledgement: so a number is acknowledged that it is ([`on_grid`]),
+//! and where there is none the field is rounded down, less than a unit to the left, which every sender
+//! must bear (RFC 7323 §2.4).
 
 use crate::flow::{flag, Record};
 
-/// The window field for an acknowledgement of `ack`, and the record's note of what was forwarded.
-///
-/// The receiver's newest window is taken, but at most `limit` bytes (rounded *up* to the flow's
-/// scale: rounding down at shift 14 stalls a flow), and the right edge `ack + window` never moves left
-/// of one already forwarded (RFC 9293 §3.8.6.2.1). Without both SYNs the scale is unknown and the
-/// field stays what the receiver sent.
+/// The window field that tells of the edge `goal` with an acknowledgement of `ack`: rounded *up* to units of
+/// `1 << scale` (rounding down stalls a flow at shift 14), but not beyond the receiver's `own` edge.
+pub fn fit(ack: u32, scale: u32, goal: u32, own: u32) -> u16 {
+    let ahead = |edge: u32| (edge.wrapping_sub(ack) as i32).max(0) as u32;
+    ahead(goal).div_ceil(1 << scale).min(ahead(own) >> scale).min(0xffff) as u16
+}
+
+/// The window field for an acknowledgement of `ack`, and the record's note of the edge that was forwarded.
 pub fn advertise(r: &mut Record, ack: u32, limit: Option<u32>) -> u16 {
-    let field = field_for(r, r.window, ack, limit);
-    r.window_sent = field;
-    if r.has(flag::SCALE_KNOWN) {
-        let edge = ack.wrapping_add(u32::from(field) << r.scale);
-        if !r.has(flag::EDGE_KNOWN) || edge.wrapping_sub(r.edge) as i32 > 0 {
-            r.edge = edge;
-        }
-        r.flags |= flag::EDGE_KNOWN;
-    }
+    let field = field_for(r, ack, limit);
+    forwarded(r, ack, field);
     field
 }
 
-/// [`advertise`] for a window field of the receiver's that the record has not learnt yet, without
-/// taking note.
-pub fn field_for(r: &Record, window: u16, ack: u32, limit: Option<u32>) -> u16 {
-    if !r.has(flag::SCALE_KNOWN) || window == 0 {
-        return window;
+/// The receiver's newest window, at most `limit` bytes of it, with an acknowledgement of `ack`, or more if the
+/// sender was told more. Without both SYNs the scale is unknown and the field stays what the receiver sent; a
+/// closed window stays closed.
+pub fn field_for(r: &Record, ack: u32, limit: Option<u32>) -> u16 {
+    if !r.has(flag::SCALE_KNOWN) || r.window == 0 {
+        return r.window;
     }
-    let offered = u32::from(window) << r.scale;
-    let mut bytes = limit.map_or(offered, |l| offered.min(l.max(1)));
-    if r.has(flag::EDGE_KNOWN) {
-        let promised = r.edge.wrapping_sub(ack);
-        if promised as i32 > bytes as i32 {
-            bytes = promised;
-        }
+    let offered = u32::from(r.window) << r.scale;
+    let mut goal = ack.wrapping_add(limit.map_or(offered, |bytes| bytes.clamp(1, offered)));
+    if r.has(flag::EDGE_KNOWN) && is_right(r.edge, goal) {
+        goal = r.edge;
     }
-    bytes.div_ceil(1 << r.scale).min(0xffff) as u16
+    fit(ack, u32::from(r.scale), goal, r.right)
+}
+
+/// The number to acknowledge instead of `to`, at most a unit before it, so that the edge that the sender knows is a
+/// whole number of units away, where the receiver's own edge leaves no room to round up. Numbers that the
+/// receiver has acknowledged itself need none of this.
+pub fn on_grid(r: &Record, to: u32, limit: Option<u32>) -> u32 {
+    if !r.has(flag::SCALE_KNOWN | flag::EDGE_KNOWN) || to == r.rx || r.window == 0 {
+        return to;
+    }
+    let field = field_for(r, to, limit);
+    let missing = r.edge.wrapping_sub(to.wrapping_add(u32::from(field) << r.scale));
+    if missing as i32 <= 0 || field == 0xffff {
+        return to;
+    }
+    // The edge is so far right of a whole number of units: that much earlier, one unit more is whole.
+    let earlier = to.wrapping_sub((1 << r.scale) - missing % (1 << r.scale));
+    if is_right(earlier, r.tx) {
+        earlier
+    } else {
+        to
+    }
+}
+
+/// The receiver has sent `window` with an acknowledgement of `ack`, in a segment that is not old.
+pub fn received(r: &mut Record, ack: u32, window: u16) {
+    r.window = window;
+    let own = ack.wrapping_add(u32::from(window) << r.scale);
+    if is_right(own, r.right) {
+        r.right = own;
+    }
+}
+
+/// This window has gone to the sender.
+pub fn forwarded(r: &mut Record, ack: u32, window: u16) {
+    r.window_sent = window;
+    if !r.has(flag::SCALE_KNOWN) {
+        return;
+    }
+    let edge = ack.wrapping_add(u32::from(window) << r.scale);
+    if !r.has(flag::EDGE_KNOWN) || is_right(edge, r.edge) {
+        r.edge = edge;
+    }
+    r.flags |= flag::EDGE_KNOWN;
+}
+
+/// Would the receiver's `window`, which comes without progress, tell the sender anything? If not, an ACK that
+/// carried it would be a duplicate of the last.
+pub fn is_news(r: &Record, window: u16, limit: Option<u32>) -> bool {
+    if !r.has(flag::SCALE_KNOWN | flag::EDGE_KNOWN) {
+        return window != r.window;
+    }
+    let mut after = *r;
+    received(&mut after, r.rx, window);
+    let field = field_for(&after, r.tx, limit);
+    is_right(r.tx.wrapping_add(u32::from(field) << r.scale), r.edge)
+}
+
+/// Is edge `a` right of `b`?
+fn is_right(a: u32, b: u32) -> bool {
+    a.wrapping_sub(b) as i32 > 0
 }
 
 #[cfg(test)]
 #[allow(clippy::field_reassign_with_default)] // the links of a record are private
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
-    fn record(scale: u8, window: u16) -> Record {
-        {
-            let mut r = Record::default();
-            (r.flags, r.scale, r.window) = (flag::SCALE_KNOWN, scale, window);
-            r
-        }
+    /// A record whose receiver is at `ack` and has sent `window`.
+    fn record(scale: u8, ack: u32, window: u16) -> Record {
+        let mut r = Record::default();
+        (r.flags, r.scale) = (flag::SCALE_KNOWN, scale);
+        (r.rx, r.tx, r.right) = (ack, ack, ack);
+        received(&mut r, ack, window);
+        r
     }
 
     #[test]
     fn rounds_up_in_the_flows_own_scale() {
-        let mut r = record(14, 100);
+        let mut r = record(14, 1000, 100);
         // One byte at shift 14 is a field of 1, never 0.
         assert_eq!(advertise(&mut r, 1000, Some(1)), 1);
-        let mut r = record(7, 1000);
+        let mut r = record(7, 0, 1000);
         assert_eq!(advertise(&mut r, 0, Some(12_801)), 101); // 12,801 / 128 = 100.008
     }
 
     #[test]
     fn the_right_edge_stays() {
-        let mut r = record(0, 10_000);
+        let mut r = record(0, 1_000, 10_000);
         assert_eq!(advertise(&mut r, 1_000, None), 10_000); // edge 11,000
-        r.window = 4_000; // the receiver is at 7,000: its edge is still 11,000
+        received(&mut r, 7_000, 4_000); // its edge is still 11,000
         assert_eq!(advertise(&mut r, 2_000, None), 9_000);
         assert_eq!(advertise(&mut r, 7_000, Some(100)), 4_000);
+        received(&mut r, 11_000, 5_000);
         assert_eq!(advertise(&mut r, 11_000, Some(100)), 100);
     }
 
     #[test]
+    fn rounding_does_not_pass_the_receivers_own_edge() {
+        // The receiver's edge is 1000 + 10 × 128 = 2280. Sized to 500 bytes: 3.9 units, rounded up; to 1,270: 9.92
+        // units, and the tenth is the receiver's.
+        assert_eq!(field_for(&record(7, 1_000, 10), 1_000, Some(500)), 4);
+        assert_eq!(field_for(&record(7, 1_000, 10), 1_000, Some(1_270)), 10);
+        // Once the sender knows that edge, 990 is 1,290 bytes or 10.08 units away from it.
+        let mut r = record(7, 1_000, 10);
+        (r.tx, r.rx) = (700, 1_100);
+        advertise(&mut r, 1_000, None);
+        assert_eq!(field_for(&r, 990, None), 10);
+        // 872 is 11 units away.
+        assert_eq!((on_grid(&r, 990, None), field_for(&r, 872, None)), (872, 11));
+        r.tx = 980;
+        assert_eq!(on_grid(&r, 990, None), 990);
+    }
+
+    #[test]
     fn a_closed_window_is_never_opened() {
-        let mut r = record(3, 50);
+        let mut r = record(3, 0, 50);
         advertise(&mut r, 0, None);
-        r.window = 0;
+        received(&mut r, 400, 0);
         assert_eq!(advertise(&mut r, 400, Some(500)), 0);
     }
 
@@ -83,5 +163,44 @@ mod tests {
         let mut r = Record::default();
         r.window = 77;
         assert_eq!(advertise(&mut r, 0, Some(1)), 77);
+    }
+
+    #[test]
+    fn a_sized_window_has_no_news_of_the_receivers() {
+        let mut r = record(7, 10_000, 1_000);
+        advertise(&mut r, 10_000, Some(12_800));
+        assert!(!is_news(&r, 1_001, Some(12_800)) && !is_news(&r, 999, Some(12_800)));
+        assert!(is_news(&r, 1_001, Some(12_900)));
+        assert!(is_news(&r, 1_001, None));
+    }
+
+    proptest! {
+        /// Whatever is acknowledged and read: never beyond the receiver's own edge, and not left of what was forwarded
+        /// unless less than a unit is acknowledged.
+        #[test]
+        fn both_edges_are_kept(scale in 0u8..15, limit in prop::option::of(1u32..200_000), start in any::<u32>(),
+                               steps in prop::collection::vec((0u32..20_000, 0u32..40_000, 0u32..20_000), 1..100)) {
+            let unit = 1u32 << scale;
+            let mut r = record(scale, start, 1 + (100_000 >> scale) as u16);
+            advertise(&mut r, start, limit);
+            for (bytes, read, released) in steps {
+                // A receiver's window is a whole number of units, and its edge does not go left (RFC 7323 §2.4).
+                let room = r.right.wrapping_sub(r.rx);
+                r.rx = r.rx.wrapping_add(bytes.min(room.saturating_sub(unit)));
+                let field = r.right.wrapping_add(read / unit * unit).wrapping_sub(r.rx).div_ceil(unit);
+                let ack = r.rx;
+                received(&mut r, ack, field.min(0xffff) as u16);
+                let wanted = r.tx.wrapping_add(released.min(r.rx.wrapping_sub(r.tx)));
+                let to = on_grid(&r, wanted, limit);
+                prop_assert!(to == wanted || is_right(to, r.tx) && wanted.wrapping_sub(to) < unit);
+                let before = r.edge;
+                let field = advertise(&mut r, to, limit);
+                let edge = to.wrapping_add(u32::from(field) << scale);
+                prop_assert!(!is_right(edge, r.right), "beyond");
+                let left = is_right(before, edge) && field < 0xffff;
+                prop_assert!(!left || before.wrapping_sub(edge) < unit && to.wrapping_sub(r.tx) < unit, "left");
+                r.tx = to;
+            }
+        }
     }
 }

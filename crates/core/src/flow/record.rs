@@ -106,12 +106,14 @@ pub struct Record {
     pub echoes: Echoes,
     /// The receiver's newest TSval.
     pub ts_value: u32,
+    /// The receiver's own right edge: the largest `ack + window` that it has sent.
+    pub right: u32,
+    /// Right edge of the window last forwarded; see [`flag::EDGE_KNOWN`].
+    pub edge: u32,
     /// The window field last received.
     pub window: u16,
     /// The window field last forwarded.
     pub window_sent: u16,
-    /// Right edge of the window last forwarded; see [`flag::EDGE_KNOWN`].
-    pub edge: u32,
     /// Shift of the receiver's window field; see [`flag::SCALE_KNOWN`].
     pub scale: u8,
     /// AccECN counter last received.

@@ -93,16 +93,19 @@ pub fn rescue_ack(r: &Record, slot: &Slot, buf: &mut [u8; MAX_ACK_LEN]) -> Optio
     if r.held() == 0 || r.held() > 1 << 30 {
         return None;
     }
-    let window = crate::ack::window::field_for(&r, r.window, r.rx, None);
+    let window = crate::ack::window::field_for(&r, r.rx, None);
     Some(write_ack(&r, r.rx, window, buf))
 }
 
 impl Record {
-    /// The receiver's numbers and the sender's right edge are those of the slot.
+    /// The receiver's numbers and both right edges are those of the slot.
     pub(super) fn catch_up(&mut self, slot: &Slot) {
         self.seq = slot.nxt.load(Relaxed);
         self.ts_value = slot.ts.load(Relaxed);
-        let sent = slot.sent.load(Relaxed);
+        let (own, sent) = (slot.edge.load(Relaxed), slot.sent.load(Relaxed));
+        if self.has(flag::SCALE_KNOWN) && after(own, self.right) {
+            self.right = own;
+        }
         if self.has(flag::EDGE_KNOWN) && after(sent, self.edge) {
             self.edge = sent;
         }

@@ -23,8 +23,16 @@ const TIMESTAMPS_LEN: u16 = 12;
 pub(super) const LINGER: Duration = Duration::from_secs(2);
 
 impl Gateway {
-    /// A SYN, with or without ACK: it opens or answers, in both directions of data.
-    pub(super) fn on_syn(&mut self, cx: &mut Cx<'_>, from_lan: bool, segment: &Segment, frame: &Frame) {
+    /// A SYN, with or without ACK: it opens or answers, in both directions of data. One that is `here` has not
+    /// left yet.
+    pub(super) fn on_syn(
+        &mut self,
+        cx: &mut Cx<'_>,
+        from_lan: bool,
+        segment: &Segment,
+        frame: &Frame,
+        here: bool,
+    ) {
         let bytes = cx.frames.bytes(frame);
         let Ok(options) = wire::tcp_options(bytes, &segment.packet, &segment.tcp) else { return };
         let (data, ack) =
@@ -36,7 +44,7 @@ impl Gateway {
         let key = key.reversed();
         if let Some(i) = self.record_of_syn(cx, ack, &key, flag::RECEIVER_SYN, segment) {
             self.table[i].template.learn(cx.frames.bytes(frame), &segment.packet);
-            self.on_receiver_syn(cx, i, segment, &options);
+            self.on_receiver_syn(cx, i, segment, &options, here);
         } else if self.controls(ack, &key).is_none() {
             self.verdicts.pass(key.reversed());
         }
@@ -114,8 +122,8 @@ impl Gateway {
         self.note_syn(i, segment, options);
     }
 
-    /// A SYN of the data's receiver; it is forwarded by the caller.
-    fn on_receiver_syn(&mut self, cx: &Cx<'_>, i: u32, segment: &Segment, options: &TcpOptions) {
+    /// A SYN of the data's receiver; if it is `here`, it is sized and forwarded by the caller.
+    fn on_receiver_syn(&mut self, cx: &Cx<'_>, i: u32, segment: &Segment, options: &TcpOptions, here: bool) {
         let opens = !segment.has(Flags::ACK);
         self.note_round_trip(i, opens, flag::RECEIVER_SYN, cx.now);
         let r = &mut self.table[i];
@@ -124,15 +132,7 @@ impl Gateway {
         r.seq = segment.tcp.seq.wrapping_add(1);
         self.note_syn(i, segment, options);
         if !opens && !self.table[i].has(flag::PASSES) && self.sync(i, segment, options, cx.now) {
-            // The window of a SYN is not scaled (RFC 7323 §2.2).
-            let edge = segment.tcp.ack.wrapping_add(u32::from(segment.tcp.window));
-            let r = &mut self.table[i];
-            r.window = segment.tcp.window;
-            if r.has(flag::SCALE_KNOWN) {
-                r.edge = edge;
-                r.flags |= flag::EDGE_KNOWN;
-            }
-            self.show(i, edge);
+            self.begin_edges(i, segment, 0, here);
         }
     }
 
@@ -293,9 +293,9 @@ impl Gateway {
         true
     }
 
-    /// Opens the flow's slot with the record's numbers; the receiver's right edge is `edge`. The kernel is
-    /// told: there is room, as [`Gateway::sync`] has seen.
-    pub(super) fn show(&mut self, i: u32, edge: u32) {
+    /// Opens the flow's slot with the record's numbers. The kernel is told: there is room, as
+    /// [`Gateway::sync`] has seen.
+    pub(super) fn show(&mut self, i: u32) {
         let sized = matches!(self.policy(&self.table[i]).window, Window::Size { .. });
         let r = &mut self.table[i];
         r.tag = r.tag.wrapping_add(1).max(1);
@@ -305,8 +305,8 @@ impl Gateway {
             flags |= if sized { slot_flag::SIZED } else { 0 };
         }
         flags |= if r.has(flag::TIMESTAMPS) { slot_flag::TIMESTAMPS } else { 0 };
-        let sent = if r.has(flag::EDGE_KNOWN) { r.edge } else { edge };
-        self.slots[i].open(r.tag, flags, r.tx, r.seq, r.ts_value, edge, sent, r.window);
+        let sent = if r.has(flag::EDGE_KNOWN) { r.edge } else { r.right };
+        self.slots[i].open(r.tag, flags, r.tx, r.seq, r.ts_value, r.right, sent, r.window);
         r.flags |= flag::SHOWN;
         self.verdicts.push(self.shape(i));
     }
@@ -394,7 +394,7 @@ impl Record {
         self.held_acks = 0;
         self.echoes.clear();
         self.pace = Pace::default();
-        (self.rx, self.tx, self.seq, self.edge, self.fin) = (0, 0, 0, 0, 0);
+        (self.rx, self.tx, self.seq, self.edge, self.right, self.fin) = (0, 0, 0, 0, 0, 0);
         (self.window, self.window_sent, self.scale, self.ace, self.ace_sent) = (0, 0, 0, 0, 0);
     }
 

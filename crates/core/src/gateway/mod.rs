@@ -10,7 +10,8 @@
 //! - `path`: what happens to a segment that acknowledges data of a controlled flow;
 //! - `doubt`: segments that are not believed;
 //! - `release`: what is held, and the times at which it goes;
-//! - `generate`: the ACKs that are made here.
+//! - `generate`: the ACKs that are made here;
+//! - `sizing`: how large a window may be.
 
 mod classify;
 mod config;
@@ -20,6 +21,7 @@ mod handshake;
 mod outbox;
 mod path;
 mod release;
+mod sizing;
 mod slots;
 mod stats;
 mod verdicts;
@@ -29,7 +31,7 @@ pub use generate::{rescue_ack, MAX_ACK_LEN};
 pub use stats::{ClassStats, FlowStats, GatewayStats, PassReason};
 pub use verdicts::Verdict;
 
-use crate::ack::{AckControl, Release, Window};
+use crate::ack::AckControl;
 use crate::flow::{flag, Key, Record, Table, Wheel};
 use crate::frame::{Checksum, Frame};
 use crate::node::{Cx, Node, Port, PortSet, Transmit};
@@ -237,7 +239,7 @@ impl Gateway {
         let parsed = parse(bytes, frame.len()).ok().filter(|s| !is_broken(bytes, &frame, &s.packet));
         if let Some(segment) = parsed {
             if segment.has(Flags::SYN) {
-                self.on_syn(cx, from_lan, &segment, &frame);
+                self.on_syn(cx, from_lan, &segment, &frame, false);
             } else {
                 self.on_sender_segment(cx, from_lan, &segment);
                 if let Ok(i) = self.flow_of_ack(cx, from_lan, &segment) {
@@ -264,7 +266,8 @@ impl Gateway {
             return self.pass(cx, out, frame, PassReason::BadChecksum);
         }
         if segment.has(Flags::SYN) {
-            self.on_syn(cx, from_lan, &segment, &frame);
+            self.on_syn(cx, from_lan, &segment, &frame, true);
+            self.size_syn_ack(cx, from_lan, &segment, &frame);
             return self.forward(cx, out, frame);
         }
         self.on_sender_segment(cx, from_lan, &segment);
@@ -379,19 +382,6 @@ impl Gateway {
             0 => self.config.assumed_rtt,
             ns => Duration::from_nanos(u64::from(ns)),
         }
-    }
-
-    /// The most bytes a flow's window may be, if its class sizes windows and its scale is known.
-    fn window_limit(&self, r: &Record) -> Option<u32> {
-        let ack = self.policy(r);
-        let (Window::Size { standing_delay }, Release::Rate(_)) = (ack.window, ack.release) else {
-            return None;
-        };
-        // Releases are a period apart, so what waits for them is at least two steps.
-        let standing = standing_delay.max(r.pace.period().saturating_mul(2));
-        let bytes = r.pace.rate()?.bytes_in(self.rtt(r) + standing);
-        let mss = u64::from(r.mss.max(1));
-        Some((bytes.div_ceil(mss) * mss).min(1 << 30) as u32)
     }
 }
 

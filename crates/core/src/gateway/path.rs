@@ -37,6 +37,8 @@ enum Admitted {
     Untouched(PassReason),
     /// It passes as it came, and what it tells is known.
     Passes,
+    /// The first of its flow, which passes with a sized window.
+    First,
     /// It is the receiver's, with these options.
     Believed(TcpOptions, Seen),
 }
@@ -46,7 +48,8 @@ impl Gateway {
     pub(super) fn on_ack_direction(&mut self, cx: &mut Cx<'_>, i: u32, segment: &Segment, frame: Frame) {
         let out = ack_out(&self.table[i]);
         let tx = self.table[i].tx;
-        let (options, seen) = match self.admit(cx, i, segment, &frame) {
+        let (options, seen) = match self.admit(cx, i, segment, &frame, true) {
+            Admitted::First => return self.forward_ack(cx, i, segment, frame, segment.tcp.ack),
             Admitted::Untouched(reason) => return self.pass(cx, out, frame, reason),
             Admitted::Passes => return self.forward_untouched(cx, i, frame),
             Admitted::Believed(options, seen) => (options, seen),
@@ -93,7 +96,7 @@ impl Gateway {
         frame: &Frame,
     ) {
         let tx = self.table[i].tx;
-        let Admitted::Believed(options, seen) = self.admit(cx, i, segment, frame) else { return };
+        let Admitted::Believed(options, seen) = self.admit(cx, i, segment, frame, false) else { return };
         match copied {
             Copied::Passed => {
                 // The hook may not have known the slot yet.
@@ -108,8 +111,9 @@ impl Gateway {
         }
     }
 
-    /// Is the segment one of the flow as it is known, and may the flow be touched?
-    fn admit(&mut self, cx: &mut Cx<'_>, i: u32, segment: &Segment, frame: &Frame) -> Admitted {
+    /// Is the segment one of the flow as it is known, and may the flow be touched? One that is `here` has not left
+    /// yet.
+    fn admit(&mut self, cx: &mut Cx<'_>, i: u32, segment: &Segment, frame: &Frame, here: bool) -> Admitted {
         if self.table[i].has(flag::PASSES) {
             return Admitted::Untouched(self.still_passes(i));
         }
@@ -123,7 +127,7 @@ impl Gateway {
         if !self.table[i].has(flag::SYNCED) {
             match untouchable {
                 Some(reason) => self.let_pass(cx, i, reason),
-                None => self.on_stranger(cx, i, segment, &options, &seen, frame),
+                None => return self.on_stranger(cx, i, segment, (&options, &seen), frame, here),
             }
             return Admitted::Passes;
         }
@@ -156,41 +160,45 @@ impl Gateway {
     }
 
     /// A segment of a flow without numbers: the first after its handshake, or one in mid-stream, which is taken
-    /// up when it has advanced often enough. It passes as it came.
+    /// up when it has advanced often enough. It passes, the first with a sized window.
     fn on_stranger(
         &mut self,
         cx: &mut Cx<'_>,
         i: u32,
         segment: &Segment,
-        options: &TcpOptions,
-        seen: &Seen,
+        (options, seen): (&TcpOptions, &Seen),
         frame: &Frame,
-    ) {
+        here: bool,
+    ) -> Admitted {
         let r = &self.table[i];
         if seen.flags & (steer::ACK | steer::RST | steer::FIN) != steer::ACK {
-            return;
+            return Admitted::Passes;
         }
         let first = r.has(flag::SENDER_SYN | flag::RECEIVER_SYN)
             && seen.seq.wrapping_sub(r.seq) <= SEQ_AHEAD
             && seen.ack.wrapping_sub(r.fin) <= FIRST_DATA;
         if !first && !self.doubts[i as usize].candidate(seen) {
-            return;
+            return Admitted::Passes;
         }
         if !first {
             self.table[i].forget_handshake();
         }
-        self.take_up(i, segment, options, cx, frame);
+        let sizes = here && first && seen.is_pure();
+        if self.take_up(i, segment, options, cx, frame, sizes) && sizes {
+            return Admitted::First;
+        }
+        Admitted::Passes
     }
 
     /// The flow is not what was known of it: it is taken up as one in mid-stream.
     fn renew(&mut self, i: u32, segment: &Segment, options: &TcpOptions, cx: &Cx<'_>, frame: &Frame) {
         self.table[i].forget_handshake();
-        if self.take_up(i, segment, options, cx, frame) {
+        if self.take_up(i, segment, options, cx, frame, false) {
             self.stats.renewed += 1;
         }
     }
 
-    /// The flow's numbers start with this segment, which passes as it came.
+    /// The flow's numbers start with this segment, which passes as it came, or `sizes` its window.
     fn take_up(
         &mut self,
         i: u32,
@@ -198,17 +206,17 @@ impl Gateway {
         options: &TcpOptions,
         cx: &Cx<'_>,
         frame: &Frame,
+        sizes: bool,
     ) -> bool {
         if !self.sync(i, segment, options, cx.now) {
             return false;
         }
-        let r = &mut self.table[i];
-        r.set(flag::ECE, segment.has(Flags::ECE));
-        let edge = segment.tcp.ack.wrapping_add(u32::from(r.window) << r.scale);
+        self.table[i].set(flag::ECE, segment.has(Flags::ECE));
         self.learn(i, cx, segment, options, frame);
         self.table.set_transient(i, false);
         self.doubts[i as usize].believed();
-        self.show(i, edge);
+        let scale = self.table[i].scale;
+        self.begin_edges(i, segment, scale, sizes);
         true
     }
 
@@ -268,7 +276,8 @@ impl Gateway {
             return self.forward_untouched(cx, i, frame);
         }
         let out = ack_out(&self.table[i]);
-        let mut fate = fate(&self.table[i], segment, options);
+        let limit = self.window_limit(&self.table[i]);
+        let mut fate = fate(&self.table[i], segment, options, limit);
         if !self.outbox.has_room(out, 2) {
             fate = Fate::Hold; // its progress is kept, what else it tells is lost as by any queue
         }
@@ -326,7 +335,7 @@ impl Gateway {
         if after(r.rx, segment.tcp.ack) {
             return; // an old segment: its window and flags are history
         }
-        r.window = segment.tcp.window;
+        window::received(r, segment.tcp.ack, segment.tcp.window);
         r.set(flag::ECE, segment.has(Flags::ECE));
         r.ace = u8::from(segment.has(Flags::AE)) << 2
             | u8::from(segment.has(Flags::CWR)) << 1
@@ -367,7 +376,7 @@ impl Gateway {
 }
 
 /// What becomes of an acknowledgement, judged before the record learns from it.
-fn fate(r: &Record, segment: &Segment, options: &TcpOptions) -> Fate {
+fn fate(r: &Record, segment: &Segment, options: &TcpOptions, limit: Option<u32>) -> Fate {
     let t = &segment.tcp;
     let advances = after(t.ack, r.rx);
     let held = r.held() > 0;
@@ -392,20 +401,17 @@ fn fate(r: &Record, segment: &Segment, options: &TcpOptions) -> Fate {
     if advances {
         return Fate::Hold;
     }
-    if !held {
+    let same = t.window == r.window;
+    if !held && (same || limit.is_none()) {
         return Fate::AsItCame;
     }
-    match t.window.cmp(&r.window) {
-        core::cmp::Ordering::Equal => Fate::AfterFlush, // a duplicate
-        core::cmp::Ordering::Less => Fate::Absorb,
-        core::cmp::Ordering::Greater => {
-            let news = window::field_for(r, t.window, r.tx, None) != r.window_sent;
-            if news {
-                Fate::SetBack
-            } else {
-                Fate::Absorb
-            }
-        }
+    if same {
+        return Fate::AfterFlush; // a duplicate
+    }
+    if window::is_news(r, t.window, limit) {
+        Fate::SetBack
+    } else {
+        Fate::Absorb
     }
 }
 

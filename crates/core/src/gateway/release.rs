@@ -249,9 +249,12 @@ impl Gateway {
         let at = Time::from_nanos(r.pace.due);
         let tick = r.pace.tick(&policy, rtt, r.mss, before.bytes);
         class.slow_starts += u64::from(tick.entered_slow_start);
-        let to = r.tx.wrapping_add(tick.release);
+        let wanted = r.tx.wrapping_add(tick.release);
+        let to = self.on_grid(i, wanted);
+        let kept = wanted.wrapping_sub(to);
+        self.table[i].pace.refund(kept);
         if tick.release > 0 && !self.generate(cx, i, to, at) {
-            self.table[i].pace.refund(tick.release);
+            self.table[i].pace.refund(tick.release - kept);
             self.park(i, cx.now);
         }
         let r = &mut self.table[i];
@@ -375,7 +378,13 @@ impl Gateway {
         let r = &mut self.table[i];
         let out = ack_out(r);
         r.ace_sent = r.ace;
-        let field = window::advertise(r, ack, limit);
+        // A window that is kept is touched only where the acknowledgement is.
+        let field = if limit.is_none() && ack == segment.tcp.ack {
+            window::forwarded(r, ack, segment.tcp.window);
+            segment.tcp.window
+        } else {
+            window::advertise(r, ack, limit)
+        };
         let rewritten = field != segment.tcp.window || ack != segment.tcp.ack;
         if rewritten {
             steer::set_back(cx.frames, &frame, &segment.packet, ack, field);

@@ -222,7 +222,10 @@ static __always_inline bool slot_stamp(struct slot *slot, __u32 ack, __u16 windo
 		__u32 scale = slot_scale(slot);
 		__s32 known = READ(slot->sent) - ack;
 
-		if (known > (__s32)(field << scale)) {
+		/* A window that is kept is touched only where the gateway has. */
+		bool kept = !slot_has(slot, SLOT_SIZED) && field == READ(slot->window);
+
+		if (!kept && known > (__s32)(field << scale)) {
 			__s32 edge = READ(slot->edge) - ack;
 			__u32 own = (__u32)(edge > 0 ? edge : 0) >> scale;
 

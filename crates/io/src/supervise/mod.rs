@@ -186,6 +186,7 @@ impl Supervisor {
         let (site, count) = (&self.site, self.count);
         let forked = Child::fork(|| {
             let run = || {
+                site.leave_to_parent();
                 let signals = Signals::ends_only()?;
                 let (programs, status) = (&site.programs, &site.status);
                 let launch =

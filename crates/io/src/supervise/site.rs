@@ -38,7 +38,7 @@ pub(super) struct Site {
     pub setup: Setup,
     places: Vec<Place>,
     internal: Option<Internal>,
-    _locks: Vec<Lock>,
+    locks: Vec<Lock>,
 }
 
 /// The sockets of one engine. The supervisor opens them, so that the engine needs no privilege for it.
@@ -66,7 +66,7 @@ impl Site {
             setup: setup.clone(),
             places: links.iter().map(place).collect(),
             internal: None,
-            _locks: locks,
+            locks,
         };
         let result = site.furnish().and_then(|()| site.attach());
         if let Err(error) = result {
@@ -209,6 +209,11 @@ impl Site {
             }
         };
         Ok(Sockets { inputs, exits, cookies })
+    }
+
+    /// In a forked process: the interfaces are held by the supervisor alone.
+    pub fn leave_to_parent(&self) {
+        self.locks.iter().for_each(Lock::leave_to_parent);
     }
 
     /// Closes the list for sockets that are gone.

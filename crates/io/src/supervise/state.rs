@@ -6,6 +6,7 @@
 use crate::sys::{clock, process};
 use rustix::fs::{self, AtFlags, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
+use std::cell::RefCell;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
@@ -62,7 +63,8 @@ impl Directory {
                 Ok(()) if fs::fstat(&fd)?.st_nlink == 0 => continue,
                 Ok(()) => {
                     let owner = std::process::id();
-                    return Ok(Lock { _held: fd, directory: self.fd.try_clone()?, file, owner });
+                    let held = RefCell::new(Some(fd));
+                    return Ok(Lock { held, directory: self.fd.try_clone()?, file, owner });
                 }
                 Err(Errno::WOULDBLOCK) if clock::now() < until => {
                     std::thread::sleep(std::time::Duration::from_millis(10));
@@ -131,13 +133,22 @@ fn say(path: &Path, what: &str, error: io::Error) -> io::Error {
     io::Error::new(error.kind(), message)
 }
 
-/// Holds an interface, for this process and those that it forks.
+/// Holds an interface.
 #[derive(Debug)]
 pub(super) struct Lock {
-    _held: OwnedFd,
+    held: RefCell<Option<OwnedFd>>,
     directory: OwnedFd,
     file: String,
     owner: u32,
+}
+
+impl Lock {
+    /// In a forked process: it no longer holds the interface together with its parent. One that hangs after
+    /// its parent's end keeps nobody out.
+    pub fn leave_to_parent(&self) {
+        debug_assert!(self.owner != std::process::id());
+        self.held.take();
+    }
 }
 
 impl Drop for Lock {

@@ -26,6 +26,7 @@ pub const ALL: &[(&str, fn())] = &[
     ("a_gateway_shapes_uploads_and_downloads", a_gateway_shapes_uploads_and_downloads),
     ("tags_that_hardware_takes_out", tags_that_hardware_takes_out),
     ("interfaces_without_ethernet_headers", interfaces_without_ethernet_headers),
+    ("a_stopped_engine_keeps_nobody_out", a_stopped_engine_keeps_nobody_out),
     ("privileges_are_given_up", privileges_are_given_up),
 ];
 
@@ -122,16 +123,16 @@ fn outage(signal: i32) -> u32 {
         kill(first, signal);
         pings.join().unwrap()
     });
-    let second = lab.engine(first);
+    lab.engine(first);
     assert!(!alive(first));
-    assert_eq!(std::fs::read_to_string(lab.directory.join("flushes")).unwrap(), "1");
+    // On a busy machine the next engine may be taken for hung too.
+    assert_ne!(std::fs::read_to_string(lab.directory.join("flushes")).unwrap(), "0");
     println!("  longest outage {} ms, {} of 500 pings lost", longest * 2, 500 - back);
     // The new engine carries traffic.
     let before = lab.stat("from_lan");
     assert_eq!(lab.ping(50, 2), 50);
     eventually("the new engine carries it", || lab.stat("from_lan") >= before + 50);
     ends_well(&lab, &mut bump);
-    assert!(!alive(second));
     longest * 2
 }
 
@@ -270,6 +271,26 @@ fn interfaces_may_come_late() {
     ends_well(&lab, &mut bump);
 }
 
+/// An engine that is stopped when its supervisor dies takes nothing, and keeps no other one out.
+fn a_stopped_engine_keeps_nobody_out() {
+    let lab = Lab::new(Kind::Router);
+    let mut bump = lab.running("acks");
+    let _server = lab.serve();
+    let engine = lab.engine(0);
+    bump.signal(STOP);
+    kill(engine, STOP);
+    bump.signal(KILL);
+    assert_eq!(bump.wait(), None);
+    assert!(lab.send("c", SERVER, 300) > 1e7);
+    let mut bump = lab.running("acks");
+    let second = lab.engine(engine);
+    assert!(lab.send("c", SERVER, 300) > 1e7);
+    // The kernel wakes those that are left behind stopped, and this one has been told to end.
+    eventually("it ends as it was told", || !alive(engine));
+    assert!(alive(second) && lab.send("c", SERVER, 300) > 1e7);
+    ends_well(&lab, &mut bump);
+}
+
 /// The engine keeps nothing, the supervisor what starting another engine needs.
 fn privileges_are_given_up() {
     let lab = Lab::new(Kind::Router);
@@ -290,7 +311,7 @@ fn privileges_are_given_up() {
 
 /// Engine killed, engine hung, supervisor killed, both killed, all started again: one connection goes through.
 fn a_transfer_survives_every_end() {
-    for steered in ["all", "acks"] {
+    for steered in ["all", "acks", "gateway"] {
         let lab = Lab::new(Kind::Router);
         let mut bump = lab.running(steered);
         let _server = lab.serve();
@@ -318,7 +339,8 @@ fn a_transfer_survives_every_end() {
             transfer.join().unwrap()
         });
         println!("  {steered}: {:.2} Gb/s", rate / 1e9);
-        assert!(rate > 1e8, "{rate}");
+        // Without an engine nothing is shaped.
+        assert!(rate > if steered == "gateway" { 2e7 } else { 1e8 }, "{rate}");
     }
 }
 

@@ -19,7 +19,7 @@ fn ms(n: u64) -> Time {
 
 /// ACK shaper at 10 Mb/s for flows to these ports.
 fn class(direction: Direction, ports: core::ops::RangeInclusive<u16>) -> ClassConfig {
-    let mut ack = AckControl::ack_shaper(Rate::mbit(10));
+    let mut ack = AckControl::published(Rate::mbit(10));
     let Release::Rate(ref mut rate) = ack.release;
     rate.slow_start = SlowStart::Ignore;
     rate.period = Period::Fixed(Duration::from_millis(10));

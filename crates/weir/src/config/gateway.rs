@@ -171,27 +171,32 @@ fn ack(s: Section) -> Option<AckControl> {
     Some(AckControl { hold, release: Release::Rate(release?), window })
 }
 
-/// `window` and `standing_delay`: the second is what `size` needs and is refused without it.
+/// `window` and `standing_delay`: a bound sizes the window, "none" keeps it. Each says it alone; both may not
+/// contradict each other.
 fn window(s: &Section) -> Window {
     let sized = s.choice("window", &[("keep", false), ("size", true)], &[]);
-    let delay = s.get::<Duration>("standing_delay");
-    match (sized, delay) {
-        (Some(false), Some(_)) => {
-            s.fault(
-                "standing_delay",
-                Fault::new(
-                    "`standing_delay` together with window = \"keep\"",
-                    "write window = \"size\", or leave `window` out",
-                ),
-            );
-            Window::Keep
+    let bound = s.parsed("standing_delay", |text: String| match text.as_str() {
+        "none" => Ok(Window::Keep),
+        t => units::duration(t)
+            .map_err(|f| Fault { help: f.help.map(|h| format!("\"none\", or a duration; {h}")), ..f })
+            .map(|standing_delay| Window::Size { standing_delay }),
+    });
+    let contradiction = |window: &str, bound: &str, help: &str| {
+        let text = format!("{bound} cannot be combined with window = \"{window}\"");
+        s.fault("standing_delay", Fault::new(text, help));
+    };
+    match (sized, bound) {
+        (Some(false), Some(Window::Size { .. })) => {
+            contradiction("keep", "a bound", "leave one of the two out");
         }
-        (Some(true), None) => {
-            s.need("standing_delay", "\"20ms\"");
-            Window::Keep
+        (Some(true), Some(Window::Keep)) => {
+            contradiction("size", "`standing_delay` = \"none\"", "leave one of the two out");
         }
-        (_, Some(standing_delay)) => Window::Size { standing_delay },
-        _ => Window::Keep,
+        _ => {}
+    }
+    match sized {
+        Some(false) => Window::Keep,
+        _ => bound.unwrap_or(Window::SIZE),
     }
 }
 

@@ -5,7 +5,7 @@ use crate::ack::{AckControl, Release};
 use proptest::prelude::*;
 
 fn policy(period: Period, slow_start: SlowStart) -> RateRelease {
-    let Release::Rate(r) = AckControl::ack_shaper(Rate::mbit(10)).release;
+    let Release::Rate(r) = AckControl::published(Rate::mbit(10)).release;
     RateRelease { period, slow_start, ..r }
 }
 

@@ -1,0 +1,69 @@
+//! How large a window may be: rate × (round-trip time + standing delay).
+//!
+//! Release alone cannot bound what is held, since the sender's window grows until something stops it. The
+//! first right edge that a sender sees counts as much as every later one, because an edge never moves
+//! back: the window of the SYN-ACK is sized like the others. Where the data's receiver is the client
+//! that is its first ACK.
+
+use super::{Gateway, Segment};
+use crate::ack::{window, Release, Window};
+use crate::flow::{flag, Key, Record};
+use crate::frame::Frame;
+use crate::node::Cx;
+use crate::wire::{self, Flags};
+
+impl Gateway {
+    /// The most bytes a flow's window may be, if its class sizes windows and its scale is known.
+    pub(super) fn window_limit(&self, r: &Record) -> Option<u32> {
+        let ack = self.policy(r);
+        let (Window::Size { standing_delay }, Release::Rate(_)) = (ack.window, ack.release) else {
+            return None;
+        };
+        // Releases are a period apart, so what waits for them is at least two steps.
+        let standing = standing_delay.max(r.pace.period().saturating_mul(2));
+        let bytes = r.pace.rate()?.bytes_in(self.rtt(r) + standing);
+        let mss = u64::from(r.mss.max(1));
+        Some((bytes.div_ceil(mss) * mss).min(1 << 30) as u32)
+    }
+
+    /// See [`window::on_grid`].
+    pub(super) fn on_grid(&self, i: u32, to: u32) -> u32 {
+        let r = &self.table[i];
+        window::on_grid(r, to, self.window_limit(r))
+    }
+
+    /// The flow's first right edges, from a segment whose window field counts in units of `1 << scale`, and its slot
+    /// with them. The field goes to the sender sized, if this `sizes` it, or as it came.
+    pub(super) fn begin_edges(&mut self, i: u32, segment: &Segment, scale: u8, sizes: bool) {
+        let limit = self.window_limit(&self.table[i]).filter(|_| sizes);
+        let r = &mut self.table[i];
+        let (ack, scale, window) = (segment.tcp.ack, u32::from(scale), segment.tcp.window);
+        r.window = window;
+        r.right = ack.wrapping_add(u32::from(window) << scale);
+        if r.has(flag::SCALE_KNOWN) {
+            let goal = limit.map_or(r.right, |bytes| ack.wrapping_add(bytes));
+            let field = window::fit(ack, scale, goal, r.right);
+            r.window_sent = field;
+            r.edge = ack.wrapping_add(u32::from(field) << scale);
+            r.flags |= flag::EDGE_KNOWN;
+        }
+        self.show(i);
+    }
+
+    /// Sizes the window of a SYN-ACK of the data's receiver, which is on its way to the sender. Its field is not
+    /// scaled (RFC 7323 §2.2), so that at most 64 KiB are to be had.
+    pub(super) fn size_syn_ack(&mut self, cx: &mut Cx<'_>, from_lan: bool, segment: &Segment, frame: &Frame) {
+        let Some(i) = self.table.find(&Key::of_ack(&segment.packet, &segment.tcp)) else { return };
+        let r = &self.table[i];
+        let own = segment.tcp.window;
+        let shown = r.has(flag::SYNCED | flag::EDGE_KNOWN) && r.tx == segment.tcp.ack;
+        let answers = segment.has(Flags::ACK) && r.has(flag::INWARD) == from_lan;
+        if !shown || !answers || self.window_limit(r).is_none() {
+            return;
+        }
+        let field = window::fit(r.tx, 0, r.edge, r.tx.wrapping_add(u32::from(own)));
+        if field != own {
+            wire::set_window(cx.frames.bytes_mut(frame), &segment.packet, field, frame.checksum);
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! What window the sender sees, packet by packet in virtual time. Expected values are arithmetic on rate, round
+//! trip and segment size; rules from RFC 7323 and RFC 9293.
+
+mod support;
+
+use support::*;
+use weir_core::ack::{AckControl, Period, Release, SlowStart, Window};
+use weir_core::gateway::{Direction, LAN, WAN};
+use weir_core::rate::Rate;
+use weir_core::rig::Sent;
+use weir_core::time::{Duration, Time};
+use weir_core::wire::build::Segment;
+use weir_core::wire::Flags;
+
+const SYN_ACK: Flags = Flags(Flags::SYN.0 | Flags::ACK.0);
+
+/// 10 Mb/s every 10 ms without detection, with a window of 10 Mb/s × (round trip + `standing`).
+fn sized(standing_ms: u64) -> AckControl {
+    let mut ack = kept();
+    ack.window = Window::Size { standing_delay: Duration::from_millis(standing_ms) };
+    ack
+}
+
+fn kept() -> AckControl {
+    let mut ack = AckControl::published(Rate::mbit(10));
+    let Release::Rate(ref mut r) = ack.release;
+    (r.slow_start, r.period) = (SlowStart::Ignore, Period::Fixed(Duration::from_millis(10)));
+    ack
+}
+
+/// A connection whose receiver, over 20 ms, scales its window by `shift` and begins with `window` bytes.
+fn open(ack: AckControl, shift: u8, window: u16) -> (World, Sent) {
+    let mut w = World::new(ack, None);
+    let syn = w.data_segment(0).seq(w.abs(0).wrapping_sub(1)).flags(Flags::SYN).mss(1460).window_scale(7);
+    w.inject_at(ms(0), LAN, syn);
+    let answer =
+        w.ack_segment(0).seq(RECEIVER_ISN).flags(SYN_ACK).window(window).mss(1460).window_scale(shift);
+    w.inject_at(ms(20), WAN, answer);
+    let sent = w.run(ms(20)).pop().unwrap();
+    (w, sent)
+}
+
+/// What the sender is told: time, number, window field.
+fn told(w: &World, sent: &[Sent]) -> Vec<(Time, u32, u16)> {
+    sent.iter().filter(|s| s.port == LAN).map(|s| (s.at, w.rel(s), w.tcp(s).window)).collect()
+}
+
+#[test]
+fn the_syn_ack_s_window_is_sized() {
+    // (kb/s, round trip to the receiver, window): rate × (round trip + larger of 20 ms and two periods), in segments
+    // of 1,460 bytes. Periods: 1 Mb/s 11.68 ms (a segment), 64 kb/s 182.5 ms, 10 Mb/s 2.336 ms, and 500 us at
+    // 100 Mb/s. 1 Mb/s: 43.36 ms, 5,420 bytes; 64 kb/s: 385 ms, 3,080 bytes; 10 Mb/s: 40 ms,
+    // 50,000 bytes. The field is not scaled.
+    for (kbit, segments) in [(1_000, 4u16), (64, 3), (10_000, 35)] {
+        let (w, sent) = open(AckControl::ack_shaper(Rate::kbit(kbit)), 7, 64_000);
+        assert_eq!(w.tcp(&sent).window, 1_460 * segments, "{kbit} kb/s");
+        w.check_sums(&[sent]);
+    }
+    // More than there is: it stays.
+    let (w, sent) = open(AckControl::ack_shaper(Rate::mbit(100)), 7, 64_000);
+    assert_eq!(w.tcp(&sent).window, 64_000);
+    let (w, sent) = open(AckControl::published(Rate::mbit(1)), 7, 64_000);
+    assert_eq!(w.tcp(&sent).window, 64_000, "kept");
+}
+
+#[test]
+fn a_repeated_syn_ack_is_sized_like_the_first() {
+    let (mut w, _) = open(AckControl::ack_shaper(Rate::mbit(1)), 7, 64_000);
+    let again = w.ack_segment(0).seq(RECEIVER_ISN).flags(SYN_ACK).window(64_000).mss(1460).window_scale(7);
+    w.inject_at(ms(1_020), WAN, again);
+    let sent = w.run(ms(1_020));
+    assert_eq!(told(&w, &sent), [(ms(1_020), 0, 5_840)]);
+}
+
+#[test]
+fn where_the_client_receives_its_first_ack_is_sized() {
+    let mut config = config(AckControl::ack_shaper(Rate::mbit(1)));
+    config.classes[0].direction = Direction::In;
+    let mut w = World::with_config(config, None);
+    // The client, at 10.0.0.1, receives; the server beyond the WAN answers its SYN after 20 ms.
+    let client = || Segment::v4([10, 0, 0, 1], [10, 0, 1, 1]).ports(40_000, 5_001).window(64_000);
+    let server = || Segment::v4([10, 0, 1, 1], [10, 0, 0, 1]).ports(5_001, 40_000).window(64_000);
+    w.inject_at(ms(0), LAN, client().seq(900).flags(Flags::SYN).mss(1460).window_scale(7));
+    w.inject_at(ms(20), WAN, server().seq(70).ack(901).flags(SYN_ACK).mss(1460).window_scale(7));
+    w.inject_at(ms(20), LAN, client().seq(901).ack(71).flags(Flags::ACK).window(500));
+    let sent = w.run(ms(20));
+    let windows: Vec<u16> = sent.iter().map(|s| w.tcp(s).window).collect();
+    // 5,840 bytes as above, in units of 128: 45.6.
+    assert_eq!(windows, [64_000, 64_000, 46]);
+}
+
+/// At shift 14 a unit is 16 KB: ten times the step that is acknowledged.
+#[test]
+fn a_sized_edge_never_passes_the_receivers_own() {
+    for standing in [0, 100, 1_000] {
+        let (mut w, _) = open(sized(standing), 14, 64_000);
+        // It never reads: its edge stays, at 40 units.
+        let edge = 40 << 14;
+        let mut sent = Vec::new();
+        for n in 1..=200u32 {
+            let ack = 3_000 * n;
+            let segment = w.ack_segment(ack).window(((edge - ack) >> 14).max(1) as u16);
+            w.inject_at(ms(1_000 + 3 * u64::from(n)), WAN, segment);
+            sent.extend(w.run(ms(1_000 + 3 * u64::from(n))));
+        }
+        sent.extend(w.run(ms(3_000)));
+        let mut right = 0;
+        for (at, number, field) in told(&w, &sent) {
+            right = right.max(number + (u32::from(field) << 14));
+            assert!(right <= edge.max(600_000 + (1 << 14)), "{standing} ms, at {at:?}: {right}");
+        }
+        assert_eq!(w.rel(sent.last().unwrap()), 600_000);
+    }
+}
+
+#[test]
+fn window_updates_while_progress_is_held_are_no_duplicates() {
+    // 10 Mb/s × (20 + 40) ms = 75,000 bytes, 52 segments = 75,920: 593.1 units.
+    let (mut w, _) = open(sized(40), 7, 64_000);
+    w.ack_at(ms(1_000), 50_000);
+    for n in 1..=3 {
+        let update = w.ack_segment(50_000).window(WINDOW + 100 * n);
+        w.inject_at(ms(1_000 + u64::from(n)), WAN, update);
+    }
+    let sent = w.run(ms(1_009));
+    assert_eq!(told(&w, &sent), [(ms(1_000), 12_500, 594)]);
+    // Nor when nothing is held: the sized window says nothing new.
+    w.run(ms(1_100));
+    for n in 1..=3 {
+        let update = w.ack_segment(50_000).window(WINDOW - 100 * n);
+        w.inject_at(ms(1_200 + u64::from(n)), WAN, update);
+    }
+    assert_eq!(
+        {
+            let sent = w.run(ms(1_300));
+            told(&w, &sent)
+        },
+        []
+    );
+    // Duplicates are duplicates.
+    let same = w.ack_segment(50_000).window(WINDOW - 300);
+    w.inject_at(ms(1_400), WAN, same);
+    assert_eq!(
+        {
+            let sent = w.run(ms(1_400));
+            told(&w, &sent)
+        },
+        [(ms(1_400), 50_000, 594)]
+    );
+}
+
+#[test]
+fn an_update_that_reaches_the_sender_is_passed_on() {
+    // The receiver's own window is the smaller one. Its edge: 40,000, which the sender knows, so 27,500 bytes or 214.8
+    // units from 12,500 on; then 42,800; then 30,000 + 51,200.
+    let (mut w, _) = open(sized(40), 7, 40_000);
+    let full = w.ack_segment(30_000).window(100);
+    w.inject_at(ms(1_000), WAN, full);
+    let update = w.ack_segment(30_000).window(400);
+    w.inject_at(ms(1_002), WAN, update);
+    let sent = w.run(ms(1_002));
+    assert_eq!(told(&w, &sent), [(ms(1_000), 12_500, 215), (ms(1_002), 12_500, 400)]);
+}
+
+#[test]
+fn a_kept_window_is_not_touched_when_nothing_is_held() {
+    let (mut w, _) = open(kept(), 7, 64_000);
+    // 100 bytes each, windows up and down by a unit, as they come.
+    for n in 1..=50u32 {
+        let segment = w.ack_segment(100 * n).window(WINDOW - (n % 2) as u16 * 2);
+        w.inject_at(ms(1_000 + 10 * u64::from(n)), WAN, segment);
+    }
+    let sent = w.run(ms(2_000));
+    let expect: Vec<_> =
+        (1..=50u32).map(|n| (ms(1_000 + 10 * u64::from(n)), 100 * n, WINDOW - (n % 2) as u16 * 2)).collect();
+    assert_eq!(told(&w, &sent), expect);
+    assert_eq!((w.class().acks_rewritten, w.class().acks_generated), (0, 0));
+}
