@@ -34,7 +34,8 @@ struct slot {
 	__u32 window;
 	__u32 ended;
 	__u32 doubts;
-	__u32 spare[6];
+	__u32 ack;
+	__u32 spare[5];
 };
 
 /* One entry of an array map that the engine and the supervisor have mapped. */
