@@ -222,6 +222,12 @@ impl<N: Node> Rig<N> {
     pub fn node_mut(&mut self) -> &mut N {
         &mut self.node
     }
+    /// Calls something else on the node, now.
+    pub fn with_cx<R>(&mut self, call: impl FnOnce(&mut N, &mut Cx<'_>) -> R) -> R {
+        let now = self.called.unwrap_or(Time::ZERO).max(self.cursor);
+        self.called = Some(now);
+        call(&mut self.node, &mut Cx { now, frames: &mut self.frames })
+    }
     /// The frame pool.
     pub fn frames(&self) -> &Frames {
         &self.frames

@@ -72,7 +72,9 @@ pub struct Slot {
     pub ended: AtomicU32,
     /// Segments that were not believed since the last one that was.
     pub doubts: AtomicU32,
-    spare: [u32; 6],
+    /// Highest acknowledgement number that the receiver has sent: what is beyond `tx` is held.
+    pub ack: AtomicU32,
+    spare: [u32; 5],
 }
 
 /// A segment of the receiver as the hook reads it.
@@ -185,6 +187,7 @@ impl Slot {
         self.window.store(u32::from(window), Relaxed);
         self.ended.store(0, Relaxed);
         self.doubts.store(0, Relaxed);
+        self.ack.store(tx, Relaxed);
         self.tag.store(tag, core::sync::atomic::Ordering::Release);
     }
 
@@ -230,6 +233,7 @@ impl Slot {
         if let Some(ts) = seen.ts {
             advance(&self.ts, ts);
         }
+        advance(&self.ack, seen.ack);
         if self.has(slot_flag::SCALED) {
             advance(&self.edge, seen.ack.wrapping_add(u32::from(seen.window) << self.scale()));
         }
@@ -332,8 +336,11 @@ impl Slot {
         let mut field = window;
         if self.has(slot_flag::SCALED) && window != 0 {
             let (scale, sent) = (self.scale(), self.sent.load(Relaxed));
-            // A window that is kept is touched only where the gateway has.
-            let kept = !self.has(slot_flag::SIZED) && u32::from(window) == self.window.load(Relaxed);
+            // The receiver's own window where nothing is held: it may be smaller than it was. Where something is, the
+            // sender knows of an edge that goes with a later acknowledgement (`set_back`).
+            let kept = !self.has(slot_flag::SIZED)
+                && u32::from(window) == self.window.load(Relaxed)
+                && !after(self.ack.load(Relaxed), ack);
             // Never left of what the sender knows, never beyond what the receiver said.
             if !kept && after(sent, ack.wrapping_add(u32::from(field) << scale)) {
                 field = field.max(window::fit(ack, scale, sent, self.edge.load(Relaxed)));

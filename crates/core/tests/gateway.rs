@@ -578,10 +578,6 @@ fn held_state_can_be_rescued() {
     let _ = Port(0);
 }
 
-fn basic() -> AckControl {
-    shaper(SlowStart::Ignore, Period::Fixed(Duration::from_millis(10)))
-}
-
 fn shaper(slow_start: SlowStart, period: Period) -> AckControl {
     let mut ack = AckControl::published(Rate::mbit(10));
     let Release::Rate(ref mut r) = ack.release;

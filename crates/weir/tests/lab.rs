@@ -5,11 +5,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use weir::lab::{self, Options, Outcome, Probe};
-use weir::plan::{Arrivals, BoxKind, FlowGroup, Ip, Lab, Length, Plan, Ports};
+use weir::config::gateway;
+use weir::lab::{self, OnBox, Options, Outcome, Probe};
+use weir::plan::{Arrivals, BoxKind, FlowGroup, Ip, Kind, Lab, Length, Plan, Ports};
 use weir::result::Status;
+use weir::traffic::FlowReport;
 use weir_core::dist::Distribution;
 use weir_core::gateway::Direction;
+use weir_core::rate::Rate;
 use weir_core::time::Duration as Nanos;
 
 /// Labs that measure take turns: two processors are not enough for several.
@@ -112,6 +115,138 @@ fn every_box_carries_both_directions_and_both_protocols() {
             let wan = outcome.result.links.iter().find(|l| l.name == "wan.out").unwrap();
             assert!(wan.bytes > 2_000_000, "{name} {ip:?}: {wan:?}");
         }
+    }
+}
+
+/// The gateway of the short form.
+fn shaped(plan: &mut Plan, out: u64, inward: u64) -> String {
+    let rate = |mbit| Some(Rate::mbit(mbit));
+    plan.gateway = Some(gateway::short("wan", rate(out), rate(inward)).unwrap().gateway);
+    gateway::short_classes(rate(out), rate(inward))
+}
+
+fn run_shaped(plan: &Plan, text: &str, options: &Options) -> Outcome {
+    let outcome = lab::run(plan, text, options).unwrap();
+    assert!(!left_behind(options.id.as_ref().unwrap()), "the lab left something behind");
+    assert_eq!(outcome.faults, Vec::<String>::new());
+    assert_eq!(outcome.result.gateway.as_ref().unwrap().user_data_bytes, 0, "data came to user space");
+    outcome
+}
+
+/// Goodput from a second on until the flow's end, of what a receiver got.
+fn steady(end: &FlowReport, seconds: u64) -> f64 {
+    let bins = &end.received.as_ref().unwrap().bins;
+    bins.between(1_500_000_000, seconds * 1_000_000_000) as f64 * 8.0 / (seconds as f64 - 1.5)
+}
+
+/// Uploads and downloads at once, each flow at its setting, whatever the box, the protocol and the sender.
+#[test]
+fn flows_are_at_their_settings_on_every_box() {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    if !root() || !installed("nft") {
+        return;
+    }
+    for (name, kind) in BoxKind::ALL {
+        for (ip, cc) in [(Ip::V4, "cubic"), (Ip::V6, "bbr")] {
+            if !has_congestion_control(cc) {
+                eprintln!("skipped: {cc} is missing");
+                continue;
+            }
+            let mut groups = vec![
+                group("up", 5000, Direction::Out, Length::UntilEnd),
+                group("down", 5001, Direction::In, Length::UntilEnd),
+            ];
+            for g in &mut groups {
+                (g.count, g.tcp.cc) = (2, Some(cc.into()));
+            }
+            let mut plan = plan(4_000, groups);
+            plan.lab = Lab { kind, ip };
+            let text = shaped(&mut plan, 20, 40);
+            let outcome = run_shaped(&plan, &text, &options(&id(name)));
+            let (servers, clients) = (&outcome.servers.flows, &outcome.clients.flows);
+            for (end, mbit) in
+                [(&servers[0], 20.0), (&servers[1], 20.0), (&clients[2], 40.0), (&clients[3], 40.0)]
+            {
+                let off = steady(end, 4) / (mbit * 1e6) - 1.0;
+                assert!(off.abs() < 0.1, "{name} {ip:?} {cc}, {}: {:+.1} %", end.id, off * 100.0);
+            }
+            let classes: Vec<&str> = outcome.result.flows.iter().map(|f| f.class.as_str()).collect();
+            assert_eq!(classes, ["out", "out", "in", "in"]);
+        }
+    }
+}
+
+/// Both directions of each connection have a setting of their own, which neither leaks past.
+#[test]
+fn both_ways_in_one_connection_are_at_their_settings() {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    if !root() || !installed("nft") {
+        return;
+    }
+    for kind in [BoxKind::Bridge, BoxKind::Nat] {
+        let mut both = group("both", 5000, Direction::Out, Length::Duration(Nanos::from_millis(3_400)));
+        (both.kind, both.count) = (Kind::TwoWay, 2);
+        let mut plan = plan(4_000, vec![both]);
+        plan.lab.kind = kind;
+        let text = shaped(&mut plan, 20, 40);
+        let outcome = run_shaped(&plan, &text, &options(&id("both")));
+        let (servers, clients) = (&outcome.servers.flows, &outcome.clients.flows);
+        for (end, mbit) in servers.iter().map(|f| (f, 20.0)).chain(clients.iter().map(|f| (f, 40.0))) {
+            let bins = &end.received.as_ref().unwrap().bins;
+            let bps = bins.between(1_500_000_000, 3_500_000_000) as f64 * 8.0 / 2.0;
+            let off = bps / (mbit * 1e6) - 1.0;
+            assert!(off.abs() < 0.1, "{kind:?}, {mbit} Mbit/s: {:+.1} %", off * 100.0);
+        }
+        assert_eq!(outcome.nstat.iter().map(|n| n.get("TcpExtPAWSEstab")).sum::<u64>(), 0);
+        let back = outcome.result.flows[0].back.as_ref().unwrap();
+        assert_eq!((back.class.as_str(), back.target_bps), ("in", Some(40_000_000)));
+    }
+}
+
+/// Where rates do not bind, requests and responses are not held up.
+#[test]
+fn requests_pass_swiftly() {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    if !root() {
+        return;
+    }
+    for response in [1_000, 60_000] {
+        let mut ask = group("ask", 5000, Direction::In, Length::Duration(Nanos::from_millis(1_500)));
+        (ask.kind, ask.count) = (Kind::Request { request: 200, response }, 4);
+        let mut plan = plan(2_000, vec![ask]);
+        let text = shaped(&mut plan, 10_000, 10_000);
+        let outcome = run_shaped(&plan, &text, &options(&id("ask")));
+        for f in &outcome.result.flows {
+            let seen = f.exchanges.as_ref().unwrap();
+            assert!(seen.count > 100 && seen.latency_us.p90 < 20_000, "{response}: {f:?}");
+        }
+        for counter in ["TcpExtPAWSEstab", "TcpOutRsts", "TcpExtTCPTimeouts"] {
+            let n: u64 = outcome.nstat.iter().map(|n| n.get(counter)).sum();
+            assert_eq!(n, 0, "{response}: {counter}");
+        }
+    }
+}
+
+fn has_congestion_control(name: &str) -> bool {
+    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+    socket.set_tcp_congestion(name.as_bytes()).is_ok()
+}
+
+/// Every frame of a direction goes through user space and back, none is lost.
+#[test]
+fn an_emulator_on_one_interface_passes_everything() {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    if !root() || !installed("nft") {
+        return;
+    }
+    for (name, kind) in BoxKind::ALL {
+        let up = group("up", 5000, Direction::Out, Length::Bytes(20_000_000));
+        let down = group("down", 5001, Direction::In, Length::Bytes(20_000_000));
+        let mut plan = plan(3_000, vec![up, down]);
+        plan.lab.kind = kind;
+        let outcome = run(&plan, &Options { on_box: OnBox::Emulator, ..options(&id("box")) });
+        assert_eq!(outcome.faults, Vec::<String>::new(), "{name}");
+        assert!(outcome.result.flows.iter().all(|f| f.bytes == 20_000_000), "{name}");
     }
 }
 

@@ -16,6 +16,8 @@ use crate::wire::{self, Flags, Packet, TcpOptions};
 
 /// Segment size assumed when a SYN names none (RFC 9293 §3.7.1).
 const DEFAULT_MSS: u16 = 536;
+/// Data that comes with a SYN at most (RFC 7413): a segment.
+const FAST_OPEN: u32 = 1460;
 /// Bytes of the timestamps option with its padding.
 const TIMESTAMPS_LEN: u16 = 12;
 /// How long a flow that is over is remembered: a lost FIN comes again after a retransmission timeout, which starts
@@ -352,7 +354,7 @@ impl Record {
     fn is_answered(&self, whose: u32, segment: &Segment) -> bool {
         let others = (flag::SENDER_SYN | flag::RECEIVER_SYN) & !whose;
         let data = segment.tcp.ack.wrapping_sub(self.start(others));
-        !self.has(flag::SYNCED) && self.has(others) && data <= 0xffff
+        !self.has(flag::SYNCED) && self.has(others) && data <= FAST_OPEN
     }
 
     /// Nothing of the handshake holds for this connection.

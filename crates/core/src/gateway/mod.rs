@@ -142,7 +142,7 @@ impl Gateway {
             outbox: Outbox::new(),
             stats: GatewayStats::default(),
             classes,
-            verdicts: Verdicts::new(),
+            verdicts: Verdicts::new(hooked),
             flushed: 0,
             config,
         };

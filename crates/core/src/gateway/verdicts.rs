@@ -38,33 +38,39 @@ pub enum Verdict {
 }
 
 /// The operations that the driver has not fetched.
-pub(super) struct Verdicts(VecDeque<Verdict>);
+pub(super) struct Verdicts {
+    queue: VecDeque<Verdict>,
+    /// There is a kernel that is told of slots.
+    hooked: bool,
+}
 
 impl Verdicts {
-    pub(super) fn new() -> Verdicts {
-        Verdicts(VecDeque::with_capacity(LIMIT))
+    pub(super) fn new(hooked: bool) -> Verdicts {
+        Verdicts { queue: VecDeque::with_capacity(LIMIT), hooked }
     }
 
     /// Is there room for one that must not be lost?
     pub(super) fn has_room(&self) -> bool {
-        self.0.len() < LIMIT
+        !self.hooked || self.queue.len() < LIMIT
     }
 
     /// One that must not be lost: [`Verdicts::has_room`] was asked.
     pub(super) fn push(&mut self, verdict: Verdict) {
         debug_assert!(self.has_room());
-        self.0.push_back(verdict);
+        if self.hooked {
+            self.queue.push_back(verdict);
+        }
     }
 
     /// One that may be lost.
     pub(super) fn pass(&mut self, ack_key: Key) {
-        if self.0.len() < PASS_LIMIT {
-            self.0.push_back(Verdict::Pass { ack_key });
+        if self.queue.len() < PASS_LIMIT {
+            self.queue.push_back(Verdict::Pass { ack_key });
         }
     }
 
     pub(super) fn drain(&mut self, max: usize) -> impl Iterator<Item = Verdict> + '_ {
-        let n = max.min(self.0.len());
-        self.0.drain(..n)
+        let n = max.min(self.queue.len());
+        self.queue.drain(..n)
     }
 }

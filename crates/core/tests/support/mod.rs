@@ -4,11 +4,12 @@
 
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::net::{Ipv4Addr, Ipv6Addr};
-use weir_core::ack::AckControl;
+use weir_core::ack::{AckControl, Meter, Period, Release, SlowStart, Window};
 use weir_core::flow::Record;
 use weir_core::frame::{Checksum, Frames};
 use weir_core::gateway::{ClassConfig, ClassStats, Config, Direction, Gateway, LAN, WAN};
 use weir_core::node::Port;
+use weir_core::rate::Rate;
 use weir_core::rig::{Given, Rig, Sent, Wake};
 use weir_core::steer::{self, Seen, Slot};
 use weir_core::time::{Duration, Time};
@@ -65,6 +66,19 @@ impl World {
         w
     }
 
+    /// Established, behind hooks that take and copy as the test says.
+    pub fn hooked(ack: AckControl) -> World {
+        let mut w = World::new(ack, None);
+        w.rig = Rig::new(Gateway::hooked(config(ack)));
+        w.shake(ms(0), RECEIVER_ISN, false);
+        w
+    }
+
+    /// The slot of the only flow.
+    pub fn slot(&self) -> &Slot {
+        &self.rig.node().slots()[0]
+    }
+
     /// A gateway that finds these records and slots.
     pub fn with_shared(config: Config, records: &'static mut [Record], slots: &'static [Slot]) -> World {
         let mut w = World::with_config(config.clone(), None);
@@ -88,7 +102,7 @@ impl World {
             window: WINDOW,
             ..Seen::default()
         };
-        self.rig.node().slots()[0].note_passed(&seen);
+        self.slot().note_passed(&seen);
     }
 
     pub fn established(ack: AckControl) -> World {
@@ -311,4 +325,26 @@ fn copy(slot: &Slot) -> Slot {
         window,
     );
     copy
+}
+
+/// ACK shaper at 10 Mb/s every 10 ms without detection: 12,500 bytes a step.
+pub fn basic() -> AckControl {
+    let mut ack = AckControl { window: Window::Keep, ..AckControl::ack_shaper(Rate::mbit(10)) };
+    let Release::Rate(ref mut r) = ack.release;
+    r.meter = Meter::Acked;
+    r.slow_start = SlowStart::Ignore;
+    r.period = Period::Fixed(Duration::from_millis(10));
+    ack
+}
+
+/// A sequence that repeats itself late: SplitMix64.
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ z >> 31
+    }
 }

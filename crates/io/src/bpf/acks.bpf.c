@@ -244,6 +244,8 @@ static __always_inline int controlled(struct hook *h, struct packet *p, struct s
 
 	read_options(h->skb, p);
 	slot_segment(slot, &p->seen, &action);
+	if (action.doubted)
+		h->count->doubted++;
 	if (action.act == ACT_COPY)
 		return show(h);
 	if (action.act == ACT_TAKE && take(h))
@@ -341,9 +343,12 @@ static __always_inline int segment(struct hook *h)
 	if (p.seen.flags & TCP_SYN) {
 		/* A new connection may be one that does not pass. */
 		bpf_map_delete_elem(&passing, &p.key);
-		if (p.seen.flags & TCP_ACK && sizes && within(h, BUDGET_OPENS) && take(h))
-			return consume();
-		return show_within(h, BUDGET_COPIES);
+		if (!(p.seen.flags & TCP_ACK))
+			return show_within(h, BUDGET_COPIES);
+		/* A flood of SYNs leaves room for the answers to those that got one. */
+		if (!within(h, BUDGET_OPENS))
+			return TC_ACT_UNSPEC;
+		return sizes && take(h) ? consume() : show(h);
 	}
 	if (!shapes)
 		return known_to_pass(h, &p);

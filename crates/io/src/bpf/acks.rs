@@ -40,9 +40,9 @@ pub struct AcksOptions {
     pub size_out: bool,
     /// How many pure ACKs of unknown flows are taken.
     pub takes: Budget,
-    /// How many headers of unknown flows and SYNs are copied.
+    /// How many headers of unknown flows, and of SYNs without ACK, are copied.
     pub copies: Budget,
-    /// How many SYN-ACKs are taken.
+    /// How many SYN-ACKs are taken or copied.
     pub opens: Budget,
     /// How many headers with RST, or FIN of flows that are not controlled, are copied.
     pub ends: Budget,

@@ -46,8 +46,10 @@ pub struct Packets {
     receiver: Receiver,
     /// Memory of the frames to come, [`PARTS`] chunks for each.
     chunks: Box<[u32]>,
-    /// Frames whose memory is complete.
-    ready: usize,
+    /// Of each of them, how many chunks are missing: the first ones.
+    missing: [usize; BATCH],
+    /// The first so many may miss some.
+    open: usize,
     /// Cuts giant segments, if they are to be cut.
     splitter: Option<Splitter>,
     stats: InputStats,
@@ -58,7 +60,8 @@ impl Packets {
     pub fn open(port: Port, ifindex: u32, promiscuous: bool) -> io::Result<Packets> {
         let receiver = Receiver::open(ifindex, promiscuous, BATCH, PARTS)?;
         let chunks = vec![NO_CHUNK; BATCH * PARTS].into_boxed_slice();
-        Ok(Packets { port, receiver, chunks, ready: 0, splitter: None, stats: InputStats::default() })
+        let (missing, stats) = ([PARTS; BATCH], InputStats::default());
+        Ok(Packets { port, receiver, chunks, missing, open: BATCH, splitter: None, stats })
     }
 
     /// From now on giant segments come in as the packets that they stand for.
@@ -84,8 +87,7 @@ impl Packets {
     ) -> io::Result<()> {
         let mut left = limit;
         while left > 0 {
-            self.refill(frames);
-            let count = self.ready.min(left);
+            let count = self.refill(frames).min(left);
             let got = self.receiver.receive(count)?;
             if got == 0 {
                 break;
@@ -100,7 +102,6 @@ impl Packets {
                     None => push(frame),
                 }
             }
-            self.ready = 0;
             left -= got;
             if got < count {
                 break;
@@ -109,30 +110,31 @@ impl Packets {
         Ok(())
     }
 
-    /// Gives frames to come the memory that those before them took along.
-    fn refill(&mut self, frames: &mut Frames) {
+    /// Gives frames to come the memory that those before them took along, and says how many have theirs.
+    fn refill(&mut self, frames: &mut Frames) -> usize {
         let memory = frames.memory_mut().as_mut_ptr();
-        while self.ready < BATCH {
-            let chunks = &mut self.chunks[self.ready * PARTS..][..PARTS];
-            for (part, chunk) in chunks.iter_mut().enumerate().filter(|(_, c)| **c == NO_CHUNK) {
-                let Some(new) = frames.take_chunk() else { return };
-                *chunk = new;
+        for i in 0..self.open {
+            while let Some(part) = self.missing[i].checked_sub(1) {
+                let Some(chunk) = frames.take_chunk() else { return i };
+                self.chunks[i * PARTS + part] = chunk;
+                self.missing[i] = part;
                 let before = if part == 0 { HEAD - Vnet::LEN } else { 0 };
-                // SAFETY: chunk `new` lies in the pool's memory. It has been taken and is in no frame, so that nobody
-                // uses it, until `frame` makes it part of one and leaves `NO_CHUNK` in its place, which leads back
-                // here before the next call. The memory of a pool of a fixed size does not move.
+                // SAFETY: the chunk lies in the pool's memory. It has been taken and is in no frame, so that nobody
+                // uses it, until `frame` makes it part of one and counts it as missing, which leads back here before
+                // the next call. The memory of a pool of a fixed size does not move.
                 unsafe {
-                    let start = memory.add(new as usize * CHUNK + before);
-                    self.receiver.set_part(self.ready, part, start, CHUNK - before);
+                    let start = memory.add(chunk as usize * CHUNK + before);
+                    self.receiver.set_part(i, part, start, CHUNK - before);
                 }
             }
-            self.ready += 1;
         }
+        self.open = 0;
+        BATCH
     }
 
     /// The frame that lies in the memory numbered `i`.
     fn frame(&mut self, frames: &mut Frames, i: usize, received: Received, now: Time) -> Option<Frame> {
-        let chunks = &mut self.chunks[i * PARTS..][..PARTS];
+        let chunks = &self.chunks[i * PARTS..][..PARTS];
         let len = received.len.checked_sub(Vnet::LEN).filter(|len| *len >= ADDRESSES)?;
         if received.cut {
             self.stats.too_long += 1;
@@ -140,7 +142,7 @@ impl Packets {
         }
         let at = received.at.map_or(now, |at| at.min(now));
         let head = len.min(CHUNK - HEAD);
-        let first = std::mem::replace(&mut chunks[0], NO_CHUNK);
+        let first = chunks[0];
         let added = restore_tag(&mut frames.memory_mut()[first as usize * CHUNK..], received.tag);
         let vnet = &frames.memory_mut()[first as usize * CHUNK + HEAD - added - Vnet::LEN..];
         let vnet = Vnet::read(vnet.first_chunk().expect("a chunk is longer"));
@@ -150,11 +152,13 @@ impl Packets {
             frame.checksum = Checksum::Partial;
         }
         let mut last = first;
-        for chunk in chunks[1..].iter_mut().take((len - head).div_ceil(CHUNK)) {
-            let next = std::mem::replace(chunk, NO_CHUNK);
+        let used = 1 + (len - head).div_ceil(CHUNK);
+        for &next in &chunks[1..used] {
             frames.chain(&mut frame, last, next);
             last = next;
         }
+        self.missing[i] = used;
+        self.open = self.open.max(i + 1);
         self.stats.received += 1;
         self.stats.received_bytes += len as u64;
         self.stats.giant += u64::from(frame.gso_size != 0);

@@ -49,6 +49,10 @@ pub fn pair(a: &str, b: &str) -> (u32, u32) {
         let _ = std::fs::write(format!("/proc/sys/net/ipv6/conf/{end}/disable_ipv6"), "1");
         run(&format!("ip link set {end} up"));
     }
+    // The kernel begins to pass frames a little later.
+    for end in [a, b] {
+        eventually("an interface is ready", || link::find(end).unwrap().filter(|link| link.carrier));
+    }
     (index(a), index(b))
 }
 

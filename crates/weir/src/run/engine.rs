@@ -57,8 +57,7 @@ impl Engine for GatewayEngine {
         self.gateway.resync();
     }
     fn stop(&mut self, cx: &mut Cx<'_>) -> bool {
-        self.gateway.flush_all(cx);
-        true
+        self.gateway.flush_all(cx)
     }
     fn verdicts(&mut self, out: &mut Vec<Change>) {
         let room = out.capacity() - out.len();

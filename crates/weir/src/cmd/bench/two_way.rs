@@ -3,7 +3,7 @@
 use super::figures::{verdict, Spread};
 use super::{group, measure, options, plan, shape, write, Common};
 use crate::lab::{Nstat, Outcome};
-use crate::plan::{Kind, Path, Plan};
+use crate::plan::{FlowGroup, Kind, Length, Path, Plan};
 use crate::traffic::Received;
 use serde::Serialize;
 use weir_core::gateway::Direction;
@@ -11,6 +11,8 @@ use weir_core::rate::Rate;
 use weir_core::time::Duration;
 
 const SECONDS: u64 = 8;
+/// How long before the end of the run connections are closed.
+const END_MS: u64 = 700;
 /// Where averages begin.
 const FROM_NS: u64 = 2_000_000_000;
 const FLOWS: u32 = 4;
@@ -54,7 +56,7 @@ struct Requests {
 }
 
 pub(super) fn run(common: &Common) -> Result<(), String> {
-    let seconds = common.seconds.unwrap_or(SECONDS);
+    let seconds = common.seconds.unwrap_or(SECONDS).max(4);
     println!(
         "{FLOWS} connections, {seconds} s; {} turns\n\
          must hold: each direction within {BOUND} % of its setting from 2 s on; no counter above the plain box's\n",
@@ -126,13 +128,15 @@ fn bulk(common: &Common, seconds: u64, rtt_ms: u64) -> Result<Bulk, String> {
 
 fn conversation(path: Path, seconds: u64, kind: Kind) -> Plan {
     let mut plan = plan("two-way", path, seconds, FLOWS);
-    plan.groups = vec![crate::plan::FlowGroup { kind, ..group("both", Direction::Out, FLOWS, 5001) }];
+    // It ends before the lab does, which would reset it.
+    let length = Length::Duration(Duration::from_millis(seconds * 1000 - END_MS));
+    plan.groups = vec![FlowGroup { kind, length, ..group("both", Direction::Out, FLOWS, 5001) }];
     plan
 }
 
 /// How far the flow that is furthest from `rate` is from it at its receiver, in percent.
 fn worst(flows: &[crate::traffic::FlowReport], seconds: u64, rate: Rate) -> f64 {
-    let end = seconds * 1_000_000_000;
+    let end = seconds * 1_000_000_000 - END_MS * 1_000_000;
     let error = |r: &Received| {
         let bps = r.bins.between(FROM_NS, end) as f64 * 8e9 / end.saturating_sub(FROM_NS).max(1) as f64;
         (bps / rate.bps() as f64 - 1.0) * 100.0

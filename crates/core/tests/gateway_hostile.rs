@@ -1,0 +1,234 @@
+//! Forged and stray segments: what cannot be true is forwarded as it came and changes nothing, and what was
+//! missed is made up for. Bounds are those of RFC 5961 and of `weir_core::steer`.
+
+mod support;
+
+use support::*;
+use weir_core::gateway::{PassReason, LAN, WAN};
+use weir_core::node::Port;
+use weir_core::rig::{Given, Sent};
+use weir_core::time::Time;
+use weir_core::wire::build::Segment;
+use weir_core::wire::Flags;
+
+/// 10 Mb/s every 10 ms: 12,500 bytes a step.
+const STEP: u32 = 12_500;
+/// Hostile segments, 1 us apart.
+const FLOOD: u64 = 100_000;
+
+/// What the flow's sender gets.
+fn to_sender(w: &World, sent: &[Sent]) -> Vec<(Time, u32)> {
+    let ours =
+        |s: &&Sent| s.port == LAN && w.packet(s).src[12..] == [10, 0, 1, 1] && w.tcp(s).dst_port == 40_000;
+    sent.iter().filter(ours).map(|s| (s.at, w.rel(s))).collect()
+}
+
+/// A flow that is acknowledged 10,000 bytes every millisecond, eight times its rate, beside a flood; what its
+/// sender gets but for what is forged.
+fn beside(flood: impl Fn(&World, u64) -> (Port, Segment)) -> (World, Vec<(Time, u32)>) {
+    let mut config = config(basic());
+    config.max_flows = 1024;
+    let mut w = World::with_config(config, None);
+    w.handshake();
+    let mut got = Vec::new();
+    for n in 0..FLOOD {
+        let t = 1_000_000 + n;
+        if n % 1_000 == 0 {
+            let segment = w.ack_segment((n as u32 / 1_000 + 1) * 10_000).window(65_535);
+            w.inject_at(Time::from_micros(t), WAN, segment);
+        }
+        let (port, segment) = flood(&w, n);
+        w.rig.at(Time::from_nanos(t * 1_000 + 1)).inject(port, Given::bytes(&segment.build()));
+        if n % 1_000 == 999 {
+            let sent = w.rig.run_until(Time::from_micros(t + 1));
+            got.extend(to_sender(&w, &sent));
+        }
+    }
+    (w, got)
+}
+
+/// One ACK at a step every 10 ms.
+fn expect_steps(got: &[(Time, u32)]) {
+    // The first ACK had its credit; 8 ms later a step is complete, and then every 10 ms.
+    let numbers: Vec<u32> = got.iter().map(|g| g.1).collect();
+    assert_eq!(numbers, (0..=FLOOD as u32 / 10_000).map(|n| 10_000 + STEP * n).collect::<Vec<_>>());
+}
+
+#[test]
+fn forged_acks_to_a_live_flow_change_nothing() {
+    let (w, got) = beside(|w, n| {
+        let mut random = Random(n);
+        let (seq, ack) = (random.next() as u32, random.next() as u32);
+        let segment = w.ack_segment(0).seq(seq).ack(ack).window(random.next() as u16);
+        (WAN, segment.payload((random.next() % 2 * 100) as usize))
+    });
+    // What is forged is passed on as it came: it carries other numbers than any step.
+    let steps: Vec<_> = got.into_iter().filter(|g| g.1 % 100 == 0 && g.1 <= 3_000_000).collect();
+    let shaped: Vec<_> = steps.iter().filter(|g| g.0.as_nanos() % 1_000 == 0).copied().collect();
+    expect_steps(&shaped);
+    assert!(w.rig.node().stats().passed[PassReason::Implausible as usize] > FLOOD - 1_000);
+}
+
+#[test]
+fn acks_of_unknown_flows_and_a_syn_flood_displace_nobody() {
+    let source = |n: u64| [10, 9 + (n >> 16) as u8, (n >> 8) as u8, n as u8];
+    let to = |n: u64| Segment::v4(source(n), [10, 0, 0, 1]).ports(80, 40_000);
+    let from = |n: u64| Segment::v4([10, 0, 0, 1], source(n)).ports(40_000, 80);
+    for flood in 0..3 {
+        let (w, got) = beside(|_, n| match flood {
+            0 => (WAN, to(n).seq(n as u32).ack(7)),
+            1 => (LAN, from(n).seq(n as u32).flags(Flags::SYN)),
+            _ => (WAN, to(n).seq(n as u32).flags(Flags::SYN)),
+        });
+        expect_steps(&got);
+        assert_eq!(w.rig.node().stats().flows, 1024);
+        // Nobody of the flood got a slot.
+        let open =
+            w.rig.node().slots().iter().filter(|s| s.tag.load(std::sync::atomic::Ordering::Relaxed) != 0);
+        assert_eq!(open.count(), 1);
+    }
+}
+
+#[test]
+fn a_reset_elsewhere_than_where_its_receiver_accepts_it_changes_nothing() {
+    let mut w = World::established(basic());
+    w.ack_at(ms(1_000), 50_000);
+    let seq = RECEIVER_ISN + 1;
+    for off in [1, 1_000, 60_000, 0xffff_ffff] {
+        let rst = w.ack_segment(0).seq(seq.wrapping_add(off)).flags(Flags::RST);
+        w.inject_at(ms(1_001), WAN, rst);
+    }
+    // The sender's: before what is acknowledged, and beyond the right edge.
+    for n in [49_999, 512_001 + 50_000] {
+        let rst = w.data_segment(n).flags(Flags::RST);
+        w.inject_at(ms(1_001), LAN, rst);
+    }
+    let sent = w.run(ms(2_000));
+    let acks: Vec<_> =
+        sent.iter().filter(|s| s.port == LAN && !w.tcp(s).flags.contains(Flags::RST)).collect();
+    let numbers: Vec<_> = acks.iter().map(|s| (s.at, w.rel(s))).collect();
+    assert_eq!(numbers, [1, 2, 3, 4].map(|n| (ms(990 + 10 * n), n as u32 * STEP)));
+    assert_eq!(w.rig.node().stats().reset, 0);
+}
+
+#[test]
+fn a_forged_reset_only_suspends() {
+    let w = || {
+        let mut w = World::established(basic());
+        w.ack_at(ms(1_000), 50_000);
+        w.run(ms(1_001));
+        w
+    };
+    let mut receivers = w();
+    let rst = receivers.ack_segment(0).flags(Flags::RST);
+    receivers.inject_at(ms(1_002), WAN, rst);
+    let mut senders = w();
+    let rst = senders.data_segment(60_000).flags(Flags::RST);
+    senders.inject_at(ms(1_002), LAN, rst);
+    for mut w in [receivers, senders] {
+        let sent = w.run(ms(1_500));
+        let acks = sent.iter().filter(|s| s.port == LAN && !w.tcp(s).flags.contains(Flags::RST)).count();
+        assert!(acks <= 1, "nothing but what was held before a reset that has not passed yet");
+        assert!(w.rig.node().flows().next().unwrap().closed);
+        // The receiver goes on, and is held to the rate.
+        w.ack_at(ms(1_600), 150_000);
+        let sent = w.run(ms(1_650));
+        assert!(!w.rig.node().flows().next().unwrap().closed);
+        assert!(sent.windows(2).all(|p| w.rel(&p[1]) - w.rel(&p[0]) <= STEP));
+        let last = w.run(ms(2_500));
+        assert_eq!(w.rel(last.last().unwrap()), 150_000);
+    }
+}
+
+#[test]
+fn a_stray_syn_changes_nothing_until_it_is_answered() {
+    let mut w = World::established(basic());
+    w.ack_at(ms(1_000), 50_000);
+    let syn = w.data_segment(0).seq(77).flags(Flags::SYN).mss(536);
+    w.inject_at(ms(1_001), LAN, syn);
+    let stray = w.ack_segment(0).seq(9).ack(9_999).flags(Flags(Flags::SYN.0 | Flags::ACK.0));
+    w.inject_at(ms(1_002), WAN, stray);
+    let syn = w.ack_segment(0).seq(78).flags(Flags::SYN);
+    w.inject_at(ms(1_003), WAN, syn);
+    let sent = w.run(ms(2_000));
+    let acks: Vec<_> = sent.iter().filter(|s| s.port == LAN && w.tcp(s).flags == Flags::ACK).collect();
+    let numbers: Vec<_> = acks.iter().map(|s| (s.at, w.rel(s))).collect();
+    assert_eq!(numbers, [1, 2, 3, 4].map(|n| (ms(990 + 10 * n), n as u32 * STEP)));
+    // Answered, it is the connection.
+    let answer = w.ack_segment(0).seq(500).ack(78).flags(Flags(Flags::SYN.0 | Flags::ACK.0)).mss(536);
+    w.inject_at(ms(2_001), WAN, answer);
+    for n in 0..100u32 {
+        let segment = w.ack_segment(0).seq(501).ack(79 + 500 * n);
+        w.inject_at(Time::from_micros(2_010_000 + u64::from(n)), WAN, segment);
+    }
+    let sent = w.run(ms(2_029));
+    assert!(sent.iter().filter(|s| s.port == LAN).count() < 6, "shaped");
+    assert_eq!(w.rig.node().flows().count(), 1);
+}
+
+/// A connection takes the ports of another, its handshake unseen. Its ACKs advance by 4,000 bytes every
+/// millisecond; returns how many more were passed on in the second than there are releases.
+fn reused(first_seq: u32, first_ack: u32) -> usize {
+    let mut w = World::established(basic());
+    w.ack_at(ms(1_000), 50_000);
+    w.run(ms(1_900));
+    for n in 0..1_000u32 {
+        let segment = w.ack_segment(0).seq(first_seq).ack(first_ack.wrapping_add(4_000 * n));
+        w.inject_at(ms(2_000 + u64::from(n)), WAN, segment);
+    }
+    let sent = w.run(ms(3_000));
+    let last = w.raw_ack(&sent, sent.len() - 1);
+    let lag = first_ack.wrapping_add(4_000 * 999).wrapping_sub(last);
+    // 4 MB/s against 1.25 MB/s: in one second 2.75 MB are held.
+    assert!((2_700_000..2_900_000).contains(&lag), "{lag}");
+    sent.len() - 100
+}
+
+#[test]
+fn a_missed_syn_on_a_reused_port_is_made_up_for() {
+    let far = (RECEIVER_ISN.wrapping_add(1 << 30), SENDER_ISN.wrapping_add(1 << 31));
+    assert!(reused(far.0, far.1) <= 10, "nearly none passes as it came");
+    // The same sequence number, and acknowledgements that look old: none may be absorbed for good.
+    assert!(reused(RECEIVER_ISN + 1, SENDER_ISN.wrapping_sub(5_000_000)) <= 10);
+    // And acknowledgements beyond the right edge.
+    assert!(reused(RECEIVER_ISN + 1, SENDER_ISN.wrapping_add(1_000_000)) <= 10);
+}
+
+#[test]
+fn a_frame_on_the_wrong_side_leaves_by_the_other_and_is_not_believed() {
+    let mut w = World::established(basic());
+    w.ack_at(ms(1_000), 50_000);
+    let wrong = w.ack_segment(100_000);
+    let bytes = wrong.build();
+    w.inject_at(ms(1_001), LAN, wrong);
+    let sent = w.run(ms(1_002));
+    assert_eq!((sent[1].port, &sent[1].bytes), (WAN, &bytes));
+    assert_eq!(numbers(&w.run(ms(2_000))).last().unwrap().1, 50_000);
+}
+
+#[test]
+fn a_forged_segment_does_not_make_a_flow_pass() {
+    let mut w = World::established(basic());
+    w.ack_at(ms(1_000), 50_000);
+    let forged = w.ack_segment(600_000).md5();
+    w.inject_at(ms(1_001), WAN, forged);
+    w.run(ms(1_002));
+    assert_eq!(w.rig.node().flows().next().unwrap().pass, None);
+}
+
+#[test]
+fn a_forged_segment_moves_the_sequence_number_for_a_moment_only() {
+    let mut w = World::established(basic());
+    // Near enough to be believed: 1 in 30,000 guesses.
+    let forged = w.ack_segment(0).seq(RECEIVER_ISN + 50_000).payload(1_000);
+    w.inject_at(ms(1_000), WAN, forged);
+    for n in 1..=40u32 {
+        w.ack_at(ms(1_000 + 20 * u64::from(n)), n * 20_000);
+    }
+    let sent = w.run(ms(3_000));
+    let made = |s: &&Sent| s.at > ms(1_150);
+    let right = |s: &Sent| w.tcp(s).seq == RECEIVER_ISN + 1;
+    // Eight ACKs later, after 150 ms, the number is the receiver's own.
+    assert!(sent.iter().filter(made).filter(|s| s.at > ms(1_200)).all(right));
+    assert_eq!(w.rel(sent.last().unwrap()), 800_000);
+}

@@ -1,0 +1,262 @@
+//! What must survive: held progress, whatever fills up, blocks or ends. And how flows end.
+
+mod support;
+
+use core::sync::atomic::Ordering::Relaxed;
+use support::*;
+use weir_core::frame::Frames;
+use weir_core::gateway::{Gateway, PassReason, Verdict, LAN, LAN_TAP, WAN, WAN_SET_BACK, WAN_TAP};
+use weir_core::rig::{Given, Rig};
+use weir_core::time::{Duration, Time};
+use weir_core::wire::build::Segment;
+use weir_core::wire::Flags;
+
+/// 10 Mb/s every 10 ms: 12,500 bytes a step.
+const STEP: u32 = 12_500;
+const FIN: Flags = Flags(Flags::FIN.0 | Flags::ACK.0);
+
+#[test]
+fn a_flow_whose_fins_are_acknowledged_is_forgotten_soon() {
+    let mut w = World::hooked(basic());
+    w.ack_at(ms(1_000), 5_000);
+    let fin = w.data_segment(5_000).flags(FIN);
+    w.inject_at(ms(1_001), LAN, fin);
+    let fin = w.ack_segment(5_001).flags(FIN);
+    w.inject_at(ms(1_002), WAN, fin);
+    w.run(ms(1_100));
+    assert!(w.rig.node().flows().next().unwrap().closed);
+    w.run(ms(4_000));
+    assert_eq!((w.rig.node().flows().count(), w.rig.node().stats().flows), (0, 0));
+    assert_eq!(w.slot().tag.load(Relaxed), 0, "the kernel knows it no more");
+    let flows = |v: &Verdict| !matches!(v, Verdict::Pass { .. });
+    let told: Vec<_> = w.rig.node_mut().verdicts(9).filter(flows).collect();
+    assert!(matches!(told[..], [Verdict::Shape { tag: 1, .. }, Verdict::Forget { tag: 1, .. }]), "{told:?}");
+    w.finish();
+}
+
+#[test]
+fn one_fin_does_not_end_a_flow() {
+    let mut w = World::established(basic());
+    // The receiver has sent all it has; data still flows, and is shaped.
+    let fin = w.ack_segment(1_000).flags(FIN);
+    w.inject_at(ms(1_000), WAN, fin);
+    let seq = RECEIVER_ISN + 2;
+    let segment = w.ack_segment(50_000).seq(seq);
+    w.inject_at(ms(1_100), WAN, segment);
+    let sent = w.run(ms(2_000));
+    assert_eq!(numbers(&sent)[1..3], [(ms(1_100), 1_000 + STEP), (ms(1_110), 1_000 + 2 * STEP)]);
+    assert!(sent[1..].iter().all(|s| w.tcp(s).seq == seq));
+    assert!(!w.rig.node().flows().next().unwrap().closed);
+}
+
+#[test]
+fn nothing_is_earned_while_the_port_is_blocked() {
+    let mut w = World::established(basic());
+    for n in 0..100u32 {
+        let segment = w.ack_segment(n * 100_000).window(65_535);
+        w.inject_at(Time::from_micros(999_000 + u64::from(n)), WAN, segment);
+    }
+    w.rig.close(LAN, ms(1_005), ms(6_005));
+    let sent = w.run(ms(6_020));
+    // Two periods are made up for, and one release is due after that.
+    let late = numbers(&sent).into_iter().filter(|s| s.0 > ms(1_005)).count();
+    assert!(late <= 4, "{late} steps in one burst");
+    let sent = w.run(ms(7_020));
+    let rate = (numbers(&sent).last().unwrap().1 - numbers(&sent)[0].1) / (sent.len() as u32 - 1);
+    assert_eq!((rate, sent.len()), (STEP, 100));
+}
+
+#[test]
+fn progress_survives_a_full_queue() {
+    let mut w = World::established(basic());
+    w.rig.close(LAN, ms(1_000), ms(1_900));
+    // More duplicates than a queue holds; the last tells of progress too.
+    for n in 0..5_000u64 {
+        w.ack_at(Time::from_micros(1_000_000 + 100 * n), if n < 4_999 { 10_000 } else { 60_000 });
+    }
+    let sent = w.run(ms(3_000));
+    assert_eq!(numbers(&sent).last().unwrap().1, 60_000);
+    assert_eq!(w.rig.node().stats().ledger.drops.total(), 0);
+    w.finish();
+}
+
+#[test]
+fn progress_survives_an_exhausted_pool_with_duplicates() {
+    let mut w = World::established_in(basic(), 3);
+    w.ack_at(ms(1_000), 50_000);
+    w.run(ms(1_001));
+    // Two frames wait for their port; the third chunk is the segment's own.
+    w.rig.close(WAN, ms(1_001), ms(1_035));
+    for _ in 0..2 {
+        let data = w.data_segment(100_000).payload(100);
+        w.inject_at(ms(1_002), LAN, data);
+    }
+    // An old ACK with news, while 50,000 are held.
+    let old = w.ack_segment(20_000).sack(&[(w.abs(30_000), w.abs(31_000))]);
+    w.inject_at(ms(1_004), WAN, old);
+    let sent = w.run(ms(1_200));
+    let acks: Vec<_> = sent.iter().filter(|s| s.port == LAN).map(|s| w.rel(s)).collect();
+    assert_eq!(acks.last(), Some(&50_000), "{acks:?}");
+    w.finish();
+}
+
+/// Flow `n` as its ACKs show it.
+fn receiver(n: u32) -> Segment {
+    Segment::v4([10, 0, 1, 1], [10, 1, (n >> 8) as u8, n as u8]).ports(5_001, 40_000).seq(9)
+}
+
+#[test]
+fn a_shutdown_flushes_any_number_of_flows() {
+    const FLOWS: u32 = 6_000;
+    let mut rig = Rig::with_pool(Gateway::new(config(basic())), Frames::new(8_192, 256, 512));
+    for n in 0..FLOWS {
+        for ack in [1_000, 2_000, 3_000, 4_000, 90_000u32] {
+            rig.at(Time::from_micros(1_000 + u64::from(n)))
+                .inject(WAN, Given::bytes(&receiver(n).ack(ack).build()));
+        }
+    }
+    rig.run_until(ms(8));
+    assert_eq!(rig.node().flows().filter(|f| f.held_bytes > 0).count(), FLOWS as usize);
+    let (mut flushed, mut calls) = (0, 0);
+    loop {
+        let done = rig.with_cx(|gateway, cx| gateway.flush_all(cx));
+        calls += 1;
+        let sent = rig.run_until(Time::from_micros(8_000 + calls));
+        flushed += sent.iter().filter(|s| s.bytes.len() >= 54 && s.port == LAN).count();
+        if done {
+            break;
+        }
+        assert!(calls < 20, "resumed for ever");
+    }
+    assert!(calls > 1, "bounded");
+    assert_eq!(flushed, FLOWS as usize);
+    assert_eq!(rig.node().flows().filter(|f| f.held_bytes > 0).count(), 0);
+    rig.finish();
+}
+
+#[test]
+fn a_full_queue_of_verdicts_begins_no_flow_and_loses_nothing() {
+    const FLOWS: u32 = 6_000;
+    let mut rig = Rig::with_pool(Gateway::hooked(config(basic())), Frames::new(8_192, 256, 512));
+    for n in 0..FLOWS {
+        for ack in 1..=5u32 {
+            let segment = receiver(n).ack(1_000 * ack);
+            rig.at(Time::from_micros(1_000 + u64::from(n))).inject(WAN, Given::bytes(&segment.build()));
+        }
+    }
+    rig.run_until(ms(50));
+    let open = |rig: &Rig<Gateway>| rig.node().slots().iter().filter(|s| s.tag.load(Relaxed) != 0).count();
+    let before = open(&rig);
+    let told = rig.node_mut().verdicts(usize::MAX).filter(|v| matches!(v, Verdict::Shape { .. })).count();
+    assert_eq!((before, told), (told, 4_096));
+    // The others begin when there is room.
+    for n in 0..FLOWS {
+        let segment = receiver(n).ack(6_000);
+        rig.at(ms(60)).inject(WAN, Given::bytes(&segment.build()));
+    }
+    rig.run_until(ms(100));
+    let more = rig.node_mut().verdicts(usize::MAX).count();
+    assert_eq!((open(&rig), more), (FLOWS as usize, FLOWS as usize - told));
+}
+
+#[test]
+fn few_acks_are_made_where_nothing_is_held() {
+    let mut w = World::established(basic());
+    w.ack_at(ms(999), 1);
+    w.run(ms(1_000));
+    // 100 bytes every 10 us are 80 Mb/s for 1 ms, within the credit of a step; then a duplicate.
+    for n in 1..=100u32 {
+        w.ack_at(Time::from_micros(1_000_000 + 10 * u64::from(n)), 1 + 100 * n);
+    }
+    w.ack_at(Time::from_micros(1_001_001), 10_001);
+    let sent = w.run(ms(1_002));
+    let us = |n: u64| Time::from_micros(1_000_000 + n);
+    // The first at once, then one every 200 us; the duplicate is preceded by what is held and not delayed.
+    let n: Vec<_> = numbers(&sent);
+    let expect =
+        [(10, 101), (210, 2_001), (410, 4_001), (610, 6_001), (810, 8_001), (1_001, 10_001), (1_001, 10_001)];
+    assert_eq!(n, expect.map(|(t, n)| (us(t), n)));
+}
+
+#[test]
+fn merging_costs_no_rate() {
+    let mut w = World::established(basic());
+    // 1,000 bytes every 800 us are 10 Mb/s: the rate.
+    for n in 1..=5_000u32 {
+        let segment = w.ack_segment(1_000 * n).window(65_535);
+        w.inject_at(Time::from_micros(1_000_000 + 800 * u64::from(n)), WAN, segment);
+    }
+    let sent = w.run(ms(5_010));
+    assert_eq!(numbers(&sent).last().unwrap().1, 5_000_000);
+}
+
+#[test]
+fn what_passed_is_known_to_the_sender_and_owed() {
+    let mut w = World::hooked(basic());
+    w.ack_at(ms(1_000), 50_000);
+    w.run(ms(1_001));
+    // The hook had no room to take it.
+    w.kernel_passed(80_000);
+    let copy = w.ack_segment(80_000);
+    w.inject_at(ms(1_002), WAN_TAP, copy);
+    assert!(w.run(ms(1_002)).is_empty(), "nothing is held any more, and copies end here");
+    assert_eq!(w.debt(), 80_000 - STEP);
+    w.ack_at(ms(1_003), 200_000);
+    let sent = w.run(ms(1_060));
+    let steps: Vec<u32> = numbers(&sent).windows(2).map(|p| p[1].1 - p[0].1).collect();
+    assert!(steps[1..].iter().all(|&s| s == STEP / 2), "{steps:?}");
+}
+
+#[test]
+fn progress_on_payload_that_was_set_back_is_held_and_released() {
+    let mut w = World::hooked(basic());
+    let copy = w.ack_segment(50_000).payload(100);
+    w.inject_at(ms(1_000), WAN_SET_BACK, copy);
+    let sent = w.run(ms(2_000));
+    let steps = [1, 2, 3, 4].map(|n| (ms(990 + 10 * n), n as u32 * STEP));
+    assert_eq!(numbers(&sent), steps);
+    assert!(sent.iter().all(|s| s.port == LAN));
+    w.finish();
+}
+
+#[test]
+fn a_two_way_flow_without_a_scale_passes() {
+    let mut w = World::new(basic(), None);
+    for n in 1..=5u32 {
+        w.ack_at(ms(1_000 + u64::from(n)), 1_000 * n);
+    }
+    let segment = w.ack_segment(60_000).payload(100);
+    let bytes = segment.build();
+    w.inject_at(ms(1_010), WAN, segment);
+    w.ack_at(ms(1_011), 70_000);
+    let sent = w.run(ms(1_011));
+    assert_eq!(sent[sent.len() - 2].bytes, bytes, "set back, its right edge would move left");
+    assert_eq!(*numbers(&sent).last().unwrap(), (ms(1_011), 70_000));
+    assert_eq!(w.rig.node().flows().next().unwrap().pass, Some(PassReason::UnknownScale));
+}
+
+#[test]
+fn an_evicted_flow_leaves_nothing_behind() {
+    let mut slow = basic();
+    let weir_core::ack::Release::Rate(ref mut r) = slow.release;
+    r.rate = weir_core::rate::Rate::from_bps(8_000).unwrap();
+    let mut config = config(slow);
+    config.max_flows = 1;
+    let mut w = World::with_config(config, None);
+    w.handshake();
+    // 40,000 bytes take 40 s at 8 kb/s, and 60 s of silence make room for another flow.
+    w.ack_at(ms(1_000), 60_000);
+    w.run(ms(50_000));
+    let other = receiver(7).ack(1);
+    w.inject_at(ms(55_000), WAN, other);
+    let sent = w.run(ms(55_001));
+    assert_eq!(sent.iter().filter(|s| w.tcp(s).ack == 1).count(), 1, "it passes: all are active");
+    assert_eq!(w.rig.node().stats().evicted, 0);
+    let other = receiver(7).ack(1);
+    w.inject_at(ms(61_500), WAN, other);
+    let sent = w.run(ms(61_500));
+    assert_eq!(w.rig.node().stats().evicted, 1);
+    let last = w.rel(&sent[sent.len() - 2]);
+    assert_eq!(last, 60_000, "what it held was passed on first");
+    let _ = (LAN_TAP, Duration::ZERO);
+}
