@@ -329,6 +329,7 @@ impl Gateway {
     /// what is held stays held.
     pub(super) fn generate(&mut self, cx: &mut Cx<'_>, i: u32, to: u32, at: Time) -> bool {
         let limit = self.window_limit(&self.table[i]);
+        self.slots[i].width.store(limit.unwrap_or(0), Relaxed);
         let out = ack_out(&self.table[i]);
         if !self.outbox.has_room(out, 1) {
             return false;
