@@ -72,7 +72,11 @@ pub struct Slot {
     pub ended: AtomicU32,
     /// Segments that were not believed since the last one that was.
     pub doubts: AtomicU32,
-    spare: [u32; 6],
+    /// Highest acknowledgement number that the receiver has sent: what is beyond `tx` is held.
+    pub ack: AtomicU32,
+    /// Largest window in bytes that the sender is to see; 0: any. With `SIZED` only.
+    pub width: AtomicU32,
+    spare: [u32; 4],
 }
 
 /// A segment of the receiver as the hook reads it.
@@ -185,6 +189,8 @@ impl Slot {
         self.window.store(u32::from(window), Relaxed);
         self.ended.store(0, Relaxed);
         self.doubts.store(0, Relaxed);
+        self.ack.store(tx, Relaxed);
+        self.width.store(0, Relaxed);
         self.tag.store(tag, core::sync::atomic::Ordering::Release);
     }
 
@@ -230,6 +236,7 @@ impl Slot {
         if let Some(ts) = seen.ts {
             advance(&self.ts, ts);
         }
+        advance(&self.ack, seen.ack);
         if self.has(slot_flag::SCALED) {
             advance(&self.edge, seen.ack.wrapping_add(u32::from(seen.window) << self.scale()));
         }
@@ -250,16 +257,42 @@ impl Slot {
         }
     }
 
-    /// A segment passes as it came because the gateway is away: what cannot be true changes nothing here either.
-    pub fn bypass(&self, seen: &Seen) {
-        if seen.flags & ACK != 0 && self.believes(seen) {
-            self.note_passed(seen);
+    /// A segment of the receiver (not a SYN or RST) passes because the gateway is away, or cannot be told. What cannot be
+    /// true changes nothing here either. A window that the gateway sizes stays within its bounds: an edge that
+    /// went right could not be taken back, and the flow would stand still until it is used up.
+    pub fn bypass(&self, seen: &Seen) -> Action {
+        if seen.flags & ACK == 0 || !self.believes(seen) {
+            return Action::Pass;
         }
+        self.note(seen);
+        advance(&self.tx, seen.ack);
+        if seen.flags & FIN != 0 {
+            self.ended.store(1, Relaxed);
+        }
+        let window = self.bounded(seen);
+        if self.has(slot_flag::SCALED) {
+            advance(&self.sent, seen.ack.wrapping_add(u32::from(window) << self.scale()));
+        }
+        if window == seen.window {
+            return Action::Pass;
+        }
+        Action::SetBack { ack: seen.ack, window, report: false }
+    }
+
+    /// The segment's window, at most `width` bytes of it or what the sender knows.
+    fn bounded(&self, seen: &Seen) -> u16 {
+        let width = self.width.load(Relaxed);
+        if !self.has(slot_flag::SCALED | slot_flag::SIZED) || width == 0 || seen.window == 0 {
+            return seen.window;
+        }
+        let (scale, sent) = (self.scale(), self.sent.load(Relaxed));
+        let own = seen.ack.wrapping_add(u32::from(seen.window) << scale);
+        let goal = seen.ack.wrapping_add(width);
+        window::fit(seen.ack, scale, if after(sent, goal) { sent } else { goal }, own)
     }
 
     /// What becomes of a segment of the receiver (not a SYN or RST) while the gateway works. When it cannot be taken
-    /// or set back (no room in the ring), the segment passes as it came and [`Slot::note_passed`] is
-    /// called. A copy that cannot be made changes nothing: the segment was noted here, or is not believed.
+    /// or set back (no room in the ring), [`Slot::bypass`] tells how it passes. A copy that cannot be made changes nothing: the segment was noted here, or is not believed.
     pub fn segment(&self, seen: &Seen) -> Action {
         if seen.flags & ACK == 0 {
             return Action::Pass;
@@ -332,8 +365,11 @@ impl Slot {
         let mut field = window;
         if self.has(slot_flag::SCALED) && window != 0 {
             let (scale, sent) = (self.scale(), self.sent.load(Relaxed));
-            // A window that is kept is touched only where the gateway has.
-            let kept = !self.has(slot_flag::SIZED) && u32::from(window) == self.window.load(Relaxed);
+            // The receiver's own window where nothing is held: it may be smaller than it was. Where something is, the
+            // sender knows of an edge that goes with a later acknowledgement (`set_back`).
+            let kept = !self.has(slot_flag::SIZED)
+                && u32::from(window) == self.window.load(Relaxed)
+                && !after(self.ack.load(Relaxed), ack);
             // Never left of what the sender knows, never beyond what the receiver said.
             if !kept && after(sent, ack.wrapping_add(u32::from(field) << scale)) {
                 field = field.max(window::fit(ack, scale, sent, self.edge.load(Relaxed)));

@@ -394,7 +394,7 @@ impl Record {
         self.epoch = epoch;
         self.rtt_ns = 0;
         self.mss = 1460;
-        self.held_acks = 0;
+        (self.held_acks, self.marked) = (0, 0);
         self.echoes.clear();
         self.pace = Pace::default();
         (self.rx, self.tx, self.seq, self.edge, self.right, self.fin) = (0, 0, 0, 0, 0, 0);

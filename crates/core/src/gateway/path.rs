@@ -2,15 +2,17 @@
 //!
 //! Pure ACKs that only advance the number are absorbed into `rx` and released by time. Everything
 //! that tells the sender more than progress leaves at once, after what is held: duplicates, SACK
-//! blocks, closed windows, changes of ECE. Segments with payload leave at once with their ACK field set
+//! blocks, closed windows. Segments with payload leave at once with their ACK field set
 //! back to `tx`; FIN and RST as they came.
 
-use super::{ack_out, after, Copied, Gateway, PassReason, Segment};
+use super::marks::ace_of;
+use super::{ack_out, after, millis, Copied, Gateway, PassReason, Segment};
 use crate::ack::window;
 use crate::flow::{flag, Record};
 use crate::frame::Frame;
 use crate::node::Cx;
 use crate::steer::{self, Action, Seen, SEQ_AHEAD};
+use crate::time::Time;
 use crate::wire::{self, Flags, TcpOptions};
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -211,7 +213,6 @@ impl Gateway {
         if !self.sync(i, segment, options, cx.now) {
             return false;
         }
-        self.table[i].set(flag::ECE, segment.has(Flags::ECE));
         self.learn(i, cx, segment, options, frame);
         self.table.set_transient(i, false);
         self.doubts[i as usize].believed();
@@ -250,16 +251,18 @@ impl Gateway {
     fn on_set_back(&mut self, cx: &mut Cx<'_>, i: u32, segment: &Segment, options: &TcpOptions) {
         self.table.set_transient(i, false);
         let before = self.held(i);
-        self.progress(i, segment.tcp.ack);
+        self.progress(i, segment);
         self.schedule(cx, i, options);
         self.note_held(i, before);
     }
 
-    /// The receiver has acknowledged up to `ack`.
-    fn progress(&mut self, i: u32, ack: u32) {
+    /// The receiver has acknowledged as much as this segment says.
+    fn progress(&mut self, i: u32, segment: &Segment) {
         let r = &mut self.table[i];
+        let ack = segment.tcp.ack;
         if after(ack, r.rx) {
             r.pace.progressed(ack.wrapping_sub(r.rx));
+            r.note_marks(ack.wrapping_sub(r.rx), segment.has(Flags::ECE));
             r.rx = ack;
         }
     }
@@ -275,6 +278,8 @@ impl Gateway {
             self.renew(i, segment, options, cx, &frame);
             return self.forward_untouched(cx, i, frame);
         }
+        self.check_sequence(i, segment.tcp.seq, cx.now);
+        self.show_counter(cx, i, segment);
         let out = ack_out(&self.table[i]);
         let limit = self.window_limit(&self.table[i]);
         let mut fate = fate(&self.table[i], segment, options, limit);
@@ -288,7 +293,7 @@ impl Gateway {
             self.generate(cx, i, self.table[i].rx, cx.now);
         }
         self.learn(i, cx, segment, options, &frame);
-        self.progress(i, ack);
+        self.progress(i, segment);
         match fate {
             Fate::AfterFlush => {
                 let passed = ack.wrapping_sub(self.table[i].tx);
@@ -297,6 +302,7 @@ impl Gateway {
                 }
                 let r = &mut self.table[i];
                 if after(ack, r.tx) {
+                    r.told_marks(ack.wrapping_sub(r.tx), segment.has(Flags::ECE));
                     r.tx = ack;
                 }
                 r.pace.acknowledge_early(r.tx.wrapping_sub(acked_before));
@@ -316,8 +322,21 @@ impl Gateway {
             Fate::Hold => self.hold(cx, i, segment, options, frame),
             Fate::Absorb => self.absorb(cx, i, frame),
         }
+        self.show_held_counter(cx, i);
         self.note_held(i, before);
         self.close_if_done(i, cx.now);
+    }
+
+    /// A forged segment with payload may have moved the receiver's SND.NXT beyond what its sender accepts. The
+    /// receiver's ACKs tell in time, and the made ones take their number.
+    fn check_sequence(&mut self, i: u32, seq: u32, now: Time) {
+        let slot = &self.slots[i];
+        let doubt = &mut self.doubts[i as usize];
+        if !after(slot.nxt.load(Relaxed), seq) {
+            doubt.in_sequence();
+        } else if doubt.lags(seq, millis(now)) {
+            slot.nxt.store(seq, Relaxed);
+        }
     }
 
     /// An ACK older than what the sender knows was overtaken, or what the sender is thought to know is wrong.
@@ -339,10 +358,10 @@ impl Gateway {
             return; // an old segment: its window and flags are history
         }
         window::received(r, segment.tcp.ack, segment.tcp.window);
-        r.set(flag::ECE, segment.has(Flags::ECE));
-        r.ace = u8::from(segment.has(Flags::AE)) << 2
-            | u8::from(segment.has(Flags::CWR)) << 1
-            | u8::from(segment.has(Flags::ECE));
+        r.ace = ace_of(segment);
+        if segment.tcp.payload_len > 0 {
+            r.ace_sent = r.ace; // it leaves with its flags
+        }
         if r.ace & 6 != 0 && segment.tcp.payload_len == 0 {
             r.flags |= flag::ACCECN; // a pure ACK carries neither AE nor CWR otherwise
         }
@@ -383,14 +402,13 @@ fn fate(r: &Record, segment: &Segment, options: &TcpOptions, limit: Option<u32>)
     let t = &segment.tcp;
     let advances = after(t.ack, r.rx);
     let held = r.held() > 0;
-    let ece_changes = !r.has(flag::ACCECN) && segment.has(Flags::ECE) != r.has(flag::ECE);
     let old = after(r.rx, t.ack);
     if options.sack.count > 0 {
         return Fate::AfterFlush;
     }
-    // An old segment's window and flags are history.
+    // An old segment's window is history.
     let opens = t.window != 0 && r.window == 0;
-    if !old && (t.window == 0 || opens || ece_changes) {
+    if !old && (t.window == 0 || opens) {
         return Fate::AfterFlush;
     }
     if old {

@@ -57,8 +57,8 @@ impl Packet {
 
 /// Parses a frame of `frame_len` bytes, of which `bytes` is the head, up to the transport header.
 ///
-/// An IPv4 header checksum that is wrong makes the packet [`Reject::Malformed`], as does a payload
-/// length of 0 in IPv6 (a jumbogram or nothing at all).
+/// An IPv4 header checksum that is wrong makes the packet [`Reject::Malformed`], as does a length of 0, unless
+/// the frame is longer than any length field can say: giant segments of Linux (BIG TCP) end with the frame.
 pub fn packet(bytes: &[u8], frame_len: usize) -> Result<Packet, Reject> {
     let bytes = bytes.get(..frame_len).unwrap_or(bytes);
     let (vlan, ethertype, l3) = ethernet(bytes)?;
@@ -73,7 +73,7 @@ pub fn packet(bytes: &[u8], frame_len: usize) -> Result<Packet, Reject> {
 fn ipv4(bytes: &[u8], frame_len: usize, vlan: Vlan, l3: usize) -> Result<Packet, Reject> {
     let fixed: [u8; 20] = array(bytes, l3).ok_or(Reject::Truncated)?;
     let header_len = 4 * (fixed[0] & 0xf) as usize;
-    let total_len = u16::from_be_bytes([fixed[2], fixed[3]]) as usize;
+    let total_len = length(u16::from_be_bytes([fixed[2], fixed[3]]), frame_len.saturating_sub(l3));
     if fixed[0] >> 4 != 4 || header_len < 20 || total_len < header_len {
         return Err(Reject::Malformed);
     }
@@ -103,6 +103,14 @@ fn ipv4(bytes: &[u8], frame_len: usize, vlan: Vlan, l3: usize) -> Result<Packet,
     })
 }
 
+/// What a length field says, of a packet with `rest` bytes left of its frame.
+fn length(field: u16, rest: usize) -> usize {
+    match field {
+        0 if rest > 0xffff => rest,
+        field => field.into(),
+    }
+}
+
 /// An IPv4 address as IPv6 (RFC 4291 §2.5.5.2).
 fn mapped(a: [u8; 4]) -> [u8; 16] {
     [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, a[0], a[1], a[2], a[3]]
@@ -114,7 +122,8 @@ fn ipv6(bytes: &[u8], frame_len: usize, vlan: Vlan, l3: usize) -> Result<Packet,
     let [next, ttl] = array(bytes, l3 + 6).ok_or(Reject::Truncated)?;
     let src = array(bytes, l3 + 8).ok_or(Reject::Truncated)?;
     let dst = array(bytes, l3 + 24).ok_or(Reject::Truncated)?;
-    let payload_len = be16(bytes, l3 + 4).ok_or(Reject::Truncated)? as usize;
+    let payload_len = be16(bytes, l3 + 4).ok_or(Reject::Truncated)?;
+    let payload_len = length(payload_len, frame_len.saturating_sub(l3 + 40));
     if word >> 28 != 6 || payload_len == 0 {
         return Err(Reject::Malformed);
     }

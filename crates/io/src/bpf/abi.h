@@ -34,7 +34,9 @@ struct slot {
 	__u32 window;
 	__u32 ended;
 	__u32 doubts;
-	__u32 spare[6];
+	__u32 ack;
+	__u32 width;
+	__u32 spare[4];
 };
 
 /* One entry of an array map that the engine and the supervisor have mapped. */
@@ -59,8 +61,8 @@ struct budget {
 
 enum budgets {
 	BUDGET_TAKES,  /* pure ACKs of unknown flows that are taken */
-	BUDGET_COPIES, /* headers of unknown flows and of SYNs */
-	BUDGET_OPENS,  /* SYN-ACKs that are taken */
+	BUDGET_COPIES, /* headers of unknown flows, and of SYNs without ACK */
+	BUDGET_OPENS,  /* SYN-ACKs that are taken or copied */
 	BUDGET_ENDS,   /* headers with FIN or RST */
 	BUDGETS,
 };

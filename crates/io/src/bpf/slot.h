@@ -34,6 +34,7 @@ struct action {
 	__u32 ack;
 	__u16 window;
 	bool report;
+	bool doubted;
 };
 
 static __always_inline bool after(__u32 a, __u32 b)
@@ -100,6 +101,7 @@ static __always_inline void slot_note(struct slot *slot, const struct seen *seen
 		advance(&slot->nxt, seen_end(seen));
 	if (seen->has_ts)
 		advance(&slot->ts, seen->ts);
+	advance(&slot->ack, seen->ack);
 	if (slot_has(slot, SLOT_SCALED))
 		advance(&slot->edge, seen->ack + ((__u32)seen->window << slot_scale(slot)));
 	if (!behind && READ(slot->window) != seen->window)
@@ -116,31 +118,70 @@ static __always_inline void slot_note_passed(struct slot *slot, const struct see
 		WRITE(slot->ended, 1);
 }
 
-static __always_inline void slot_bypass(struct slot *slot, const struct seen *seen)
-{
-	if (seen->flags & TCP_ACK && slot_believes(slot, seen))
-		slot_note_passed(slot, seen);
-}
-
 static __always_inline __u32 div_ceil(__u32 value, __u32 scale)
 {
 	return (value + (1U << scale) - 1) >> scale;
 }
 
+static __always_inline __u32 ahead_of(__u32 edge, __u32 ack)
+{
+	__s32 ahead = edge - ack;
+
+	return ahead > 0 ? ahead : 0;
+}
+
+/* `weir_core::ack::window::fit`. */
+static __always_inline __u16 fit(__u32 ack, __u32 scale, __u32 goal, __u32 own)
+{
+	__u32 field = div_ceil(ahead_of(goal, ack), scale), most = ahead_of(own, ack) >> scale;
+
+	if (field > most)
+		field = most;
+	return field < 0xffff ? field : 0xffff;
+}
+
+static __always_inline __u16 slot_bounded(struct slot *slot, const struct seen *seen)
+{
+	__u32 scale = slot_scale(slot), width = READ(slot->width), sent = READ(slot->sent);
+	__u32 own = seen->ack + ((__u32)seen->window << scale), goal = seen->ack + width;
+
+	if (!slot_has(slot, SLOT_SCALED | SLOT_SIZED) || !width || !seen->window)
+		return seen->window;
+	return fit(seen->ack, scale, after(sent, goal) ? sent : goal, own);
+}
+
+static __always_inline void slot_bypass(struct slot *slot, const struct seen *seen, struct action *to)
+{
+	__u16 window;
+
+	to->act = ACT_PASS;
+	if (!(seen->flags & TCP_ACK) || !slot_believes(slot, seen))
+		return;
+	slot_note(slot, seen);
+	advance(&slot->tx, seen->ack);
+	if (seen->flags & TCP_FIN)
+		WRITE(slot->ended, 1);
+	window = slot_bounded(slot, seen);
+	if (slot_has(slot, SLOT_SCALED))
+		advance(&slot->sent, seen->ack + ((__u32)window << slot_scale(slot)));
+	if (window == seen->window)
+		return;
+	to->act = ACT_SET_BACK;
+	to->ack = seen->ack;
+	to->window = window;
+	to->report = false;
+}
+
 static __always_inline __u16 slot_window_of(struct slot *slot, const struct seen *seen, __u32 ack)
 {
-	__u32 scale = slot_scale(slot), own = seen->window + ((seen->ack - ack) >> scale), known;
-	__s32 left;
+	__u32 scale = slot_scale(slot), own = seen->ack + ((__u32)seen->window << scale);
+	__u16 field;
 
-	if (own > 0xffff)
-		own = 0xffff;
-	if (!slot_has(slot, SLOT_SIZED)) {
-		advance(&slot->sent, ack + (own << scale));
-		return own;
-	}
-	left = READ(slot->sent) - ack;
-	known = div_ceil(left > 0 ? left : 0, scale);
-	return known < own ? known : own;
+	if (slot_has(slot, SLOT_SIZED))
+		return fit(ack, scale, READ(slot->sent), own);
+	field = fit(ack, scale, own, own);
+	advance(&slot->sent, ack + ((__u32)field << scale));
+	return field;
 }
 
 static __always_inline void slot_set_back(struct slot *slot, const struct seen *seen, __u32 ack, bool report,
@@ -169,6 +210,7 @@ static __always_inline void slot_segment(struct slot *slot, const struct seen *s
 	if (!(seen->flags & TCP_ACK))
 		return;
 	if (!slot_believes(slot, seen)) {
+		to->doubted = true;
 		if (__sync_fetch_and_add(&slot->doubts, 1) % DOUBT_SAMPLE == 0)
 			to->act = ACT_COPY;
 		return;
@@ -211,31 +253,24 @@ struct stamped {
 /* False: something newer has left. */
 static __always_inline bool slot_stamp(struct slot *slot, __u32 ack, __u16 window, struct stamped *to)
 {
-	__u32 tx = READ(slot->tx), field = window;
+	__u32 tx = READ(slot->tx);
+	__u16 field = window;
 
 	if (after(tx, ack) || (READ(slot->ended) && !after(ack, tx)))
 		return false;
 	advance(&slot->tx, ack);
 	if (slot_has(slot, SLOT_SCALED) && window) {
-		__u32 scale = slot_scale(slot);
-		__s32 known = READ(slot->sent) - ack;
+		__u32 scale = slot_scale(slot), sent = READ(slot->sent);
+		bool kept = !slot_has(slot, SLOT_SIZED) && window == READ(slot->window) &&
+			    !after(READ(slot->ack), ack);
 
-		/* A window that is kept is touched only where the gateway has. */
-		bool kept = !slot_has(slot, SLOT_SIZED) && field == READ(slot->window);
+		if (!kept && after(sent, ack + ((__u32)field << scale))) {
+			__u16 fits = fit(ack, scale, sent, READ(slot->edge));
 
-		if (!kept && known > (__s32)(field << scale)) {
-			__s32 edge = READ(slot->edge) - ack;
-			__u32 own = (__u32)(edge > 0 ? edge : 0) >> scale;
-
-			if (own < field)
-				own = field;
-			field = div_ceil(known, scale);
-			if (field > own)
-				field = own;
-			if (field > 0xffff)
-				field = 0xffff;
+			if (fits > field)
+				field = fits;
 		}
-		advance(&slot->sent, ack + (field << scale));
+		advance(&slot->sent, ack + ((__u32)field << scale));
 	}
 	to->seq = READ(slot->nxt);
 	to->ts = READ(slot->ts);

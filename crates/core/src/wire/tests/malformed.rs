@@ -65,6 +65,22 @@ fn ipv6_headers() {
 }
 
 #[test]
+fn giant_segments_without_a_length_end_with_the_frame() {
+    // The length field of the innermost header, filled with zeros: all of it for IPv4, a jumbogram for IPv6.
+    let option = [0xc2, 4, 0, 1, 0x86, 0xa0];
+    for segment in [v4(), v6().extension(0, &option)] {
+        let mut frame = with_byte(&segment, 17, 0);
+        if frame[12..14] != [8, 0] {
+            frame[18..20].fill(0);
+        }
+        let head = frame.len();
+        assert!(packet(&frame, head).is_err());
+        let p = packet(&frame, 100_000).unwrap();
+        assert_eq!((p.end, tcp(&frame, &p).unwrap().payload_len), (100_000, 100_000 - head as u32));
+    }
+}
+
+#[test]
 fn ipv6_extension_headers_are_bounded() {
     let chain = |n| (0..n).fold(v6(), |s, _| s.extension(60, &[]));
     assert!(parse(&chain(8).build()).is_ok());

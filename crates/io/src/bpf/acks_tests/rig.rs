@@ -98,6 +98,13 @@ impl Rig {
         run(&self.own, "acks_egress", frame, 0)
     }
 
+    /// Time that the egress program takes for a frame, on average.
+    pub fn time(&self, own: bool, frame: &[u8], repeat: u32) -> std::time::Duration {
+        let acks = if own { &self.own } else { &self.acks };
+        let input = ProgramInput { data_in: Some(frame), repeat, ..ProgramInput::default() };
+        named(acks.object(), "acks_egress").test_run(input).unwrap().duration
+    }
+
     /// All records.
     pub fn records(&mut self) -> Vec<Record> {
         let mut records = Vec::new();
