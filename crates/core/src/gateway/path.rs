@@ -146,7 +146,9 @@ impl Gateway {
             }
             return Admitted::Untouched(PassReason::Implausible);
         }
-        self.doubts[i as usize].believed();
+        if self.doubts[i as usize].believed() || self.table[i].has(flag::SCALE_KNOWN) {
+            self.table.set_transient(i, false);
+        }
         if let Some(reason) = untouchable {
             self.let_pass(cx, i, reason);
             return Admitted::Untouched(reason);
@@ -214,8 +216,8 @@ impl Gateway {
         }
         self.table[i].set(flag::ECE, segment.has(Flags::ECE));
         self.learn(i, cx, segment, options, frame);
-        self.table.set_transient(i, false);
-        self.doubts[i as usize].believed();
+        let known = self.table[i].has(flag::SCALE_KNOWN);
+        self.table.set_transient(i, !known);
         let scale = self.table[i].scale;
         self.begin_edges(i, segment, scale, sizes);
         true
@@ -233,7 +235,6 @@ impl Gateway {
         tx: u32,
     ) {
         self.follow(i, cx.now);
-        self.table.set_transient(i, false);
         self.learn(i, cx, segment, options, frame);
         if segment.has(Flags::FIN) {
             self.table[i].flags |= flag::RECEIVER_FIN;
@@ -249,7 +250,7 @@ impl Gateway {
 
     /// A segment with payload passed, set back: its progress waits like any other.
     fn on_set_back(&mut self, cx: &mut Cx<'_>, i: u32, segment: &Segment, options: &TcpOptions) {
-        self.table.set_transient(i, false);
+        self.follow(i, cx.now);
         let before = self.held(i);
         self.progress(i, segment.tcp.ack);
         self.schedule(cx, i, options);
@@ -268,7 +269,6 @@ impl Gateway {
     /// An ACK without payload that is the gateway's to deal with.
     fn take(&mut self, cx: &mut Cx<'_>, i: u32, segment: &Segment, options: &TcpOptions, frame: Frame) {
         let ack = segment.tcp.ack;
-        self.table.set_transient(i, false);
         self.run_missed(cx, i);
         if !after(self.table[i].tx, ack) {
             self.doubts[i as usize].current();
