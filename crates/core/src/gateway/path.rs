@@ -121,7 +121,7 @@ impl Gateway {
         }
         let parsed = wire::tcp_options(cx.frames.bytes(frame), &segment.packet, &segment.tcp);
         let untouchable = match &parsed {
-            Ok(options) => untouchable(options),
+            Ok(options) => untouchable(segment, options),
             Err(_) => Some(PassReason::Malformed),
         };
         let options = parsed.unwrap_or_default();
@@ -433,8 +433,11 @@ fn fate(r: &Record, segment: &Segment, options: &TcpOptions, limit: Option<u32>)
     }
 }
 
-fn untouchable(options: &TcpOptions) -> Option<PassReason> {
-    if options.mptcp {
+fn untouchable(segment: &Segment, options: &TcpOptions) -> Option<PassReason> {
+    // A giant segment with payload may have a jumbo option (RFC 2675) of its host's own.
+    if segment.tcp.payload_len == 0 && segment.packet.has_options() {
+        Some(PassReason::IpOptions)
+    } else if options.mptcp {
         Some(PassReason::Mptcp)
     } else if options.ao {
         Some(PassReason::TcpAo)
