@@ -44,7 +44,7 @@ unit:
 virtual: build
 	@for f in $(VIRTUAL); do echo "weir sim $$f"; $(WEIR) sim $$f >/dev/null || exit 1; done
 
-# BPF programs loaded for real, AF_XDP ports, supervisor, short lab runs.
+# BPF programs loaded for real, packet sockets, supervisor, short lab runs.
 privileged: build
 	$(AS_ROOT) cargo test -p weir-io -p weir --locked --test '*' -- --test-threads=1
 	$(SUDO) $(WEIR) lab experiments/papers/ack-shaper/fig12-short.toml

@@ -327,14 +327,16 @@ static __always_inline int segment(struct hook *h)
 {
 	bool sizes = h->ingress ? config.size_in : config.size_out;
 	bool shapes = h->ingress ? config.shape_in : config.shape_out;
-	bool fresh = is_fresh(h->engine, h->now, config.stale);
 	struct packet p = {};
 	struct slot *slot;
+	bool fresh;
 
 	if (parse(h->skb, &p) != PARSED_TCP) {
 		h->count->passed_other++;
 		return TC_ACT_UNSPEC;
 	}
+	h->now = bpf_ktime_get_ns();
+	fresh = is_fresh(h->engine, h->now, config.stale);
 	if (!fresh && (!shapes || p.seen.flags & (TCP_SYN | TCP_RST))) {
 		h->count->passed_stale++;
 		return TC_ACT_UNSPEC;
@@ -420,7 +422,6 @@ static __always_inline int run(struct __sk_buff *skb, const bool ingress)
 	role = sender_role(skb);
 	if (role)
 		return own(&h, *role);
-	h.now = bpf_ktime_get_ns();
 	return segment(&h);
 }
 
