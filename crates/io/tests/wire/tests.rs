@@ -24,6 +24,7 @@ pub const ALL: &[(&str, fn())] = &[
     ("everybody_around_the_box_is_reached", everybody_around_the_box_is_reached),
     ("nothing_is_sent_twice_when_devices_are_full", nothing_is_sent_twice_when_devices_are_full),
     ("a_gateway_shapes_uploads_and_downloads", a_gateway_shapes_uploads_and_downloads),
+    ("a_shaped_flow_outlives_its_engine", a_shaped_flow_outlives_its_engine),
     ("tags_that_hardware_takes_out", tags_that_hardware_takes_out),
     ("interfaces_without_ethernet_headers", interfaces_without_ethernet_headers),
     ("a_stopped_engine_keeps_nobody_out", a_stopped_engine_keeps_nobody_out),
@@ -397,6 +398,29 @@ fn nothing_is_sent_twice_when_devices_are_full() {
     assert_eq!(twice, 0);
     assert!(lab.stat("full1") > 0);
     ends_well(&lab, &mut bump);
+}
+
+/// The engine is killed, then another one hangs: a download goes on, and is at its rate again.
+fn a_shaped_flow_outlives_its_engine() {
+    for signal in [KILL, STOP] {
+        let lab = Lab::new(Kind::Router);
+        let mut gateway = lab.running("gateway");
+        let _server = lab.serve();
+        let first = lab.engine(0);
+        let (gap, seconds) = std::thread::scope(|scope| {
+            let download = scope.spawn(|| lab.gap("c", SERVER, 5000));
+            std::thread::sleep(std::time::Duration::from_millis(1700));
+            kill(first, signal);
+            download.join().unwrap()
+        });
+        assert_ne!(lab.engine(0), first);
+        let rates: Vec<f64> = seconds.iter().map(|rate| (rate / 1e4).round() / 100.0).collect();
+        println!("  signal {signal}: {gap} ms without data, {rates:?} Mb/s");
+        assert!(gap < 500, "{gap} ms");
+        // On a quiet machine within 2 %.
+        assert!(seconds[3..].iter().all(|rate| (15e6..25e6).contains(rate)), "{rates:?}");
+        ends_well(&lab, &mut gateway);
+    }
 }
 
 /// A VLAN above the interface: its tag is beside the frame, not in it.
