@@ -415,7 +415,8 @@ fn a_shaped_flow_outlives_its_engine() {
         });
         assert_ne!(lab.engine(0), first);
         let rates: Vec<f64> = seconds.iter().map(|rate| (rate / 1e4).round() / 100.0).collect();
-        println!("  signal {signal}: {gap} ms without data, {rates:?} Mb/s");
+        let stale = lab.stat("hook_passed_stale");
+        println!("  signal {signal}: {gap} ms without data, {rates:?} Mb/s, {stale} segments passed meanwhile");
         assert!(gap < 500, "{gap} ms");
         // On a quiet machine within 2 %.
         assert!(seconds[3..].iter().all(|rate| (15e6..25e6).contains(rate)), "{rates:?}");
