@@ -170,7 +170,8 @@ impl Supervisor {
         let (child, words, cookies) = self.start(engine)?;
         let watched = self.watch(&child, started, words, flush);
         self.site.forget(&cookies);
-        self.owed |= matches!(watched, Ok(Watched::Stopped { cleanly: false } | Watched::Lost { flushed: false, .. }));
+        self.owed |=
+            matches!(watched, Ok(Watched::Stopped { cleanly: false } | Watched::Lost { flushed: false, .. }));
         // The ring keeps segments for the next engine; frames that nobody receives would be lost.
         let next = matches!(watched, Ok(Watched::Lost { flushed: false, .. }));
         if !next || self.site.programs.slots().is_empty() {
