@@ -215,3 +215,20 @@ fn a_forged_segment_does_not_make_a_flow_pass() {
     w.run(ms(1_002));
     assert_eq!(w.rig.node().flows().next().unwrap().pass, None);
 }
+
+#[test]
+fn a_forged_segment_moves_the_sequence_number_for_a_moment_only() {
+    let mut w = World::established(basic());
+    // Near enough to be believed: 1 in 30,000 guesses.
+    let forged = w.ack_segment(0).seq(RECEIVER_ISN + 50_000).payload(1_000);
+    w.inject_at(ms(1_000), WAN, forged);
+    for n in 1..=40u32 {
+        w.ack_at(ms(1_000 + 20 * u64::from(n)), n * 20_000);
+    }
+    let sent = w.run(ms(3_000));
+    let made = |s: &&Sent| s.at > ms(1_150);
+    let right = |s: &Sent| w.tcp(s).seq == RECEIVER_ISN + 1;
+    // Eight ACKs later, after 150 ms, the number is the receiver's own.
+    assert!(sent.iter().filter(made).filter(|s| s.at > ms(1_200)).all(right));
+    assert_eq!(w.rel(sent.last().unwrap()), 800_000);
+}

@@ -12,6 +12,8 @@ use crate::steer::Seen;
 const CONSISTENT: u32 = 8;
 /// So many acknowledgements that advance make a flow of which no handshake was seen.
 const MIDSTREAM: u32 = 3;
+/// No segment overtakes another by more.
+const OVERTAKEN_MS: u32 = 100;
 /// How far the next segment's sequence number may be from the last.
 const NEAR_SEQ: u32 = 1 << 22;
 /// How far its acknowledgement may be ahead of the last: what a sample leaves out.
@@ -26,6 +28,8 @@ pub(super) struct Doubt {
     count: u32,
     /// Acknowledgements in a row that were older than what the sender knows.
     old: u32,
+    /// Acknowledgements in a row with this sequence number, behind what has passed, since when (milliseconds).
+    behind: (u32, u32, u32),
 }
 
 impl Doubt {
@@ -46,6 +50,20 @@ impl Doubt {
     pub(super) fn outdated(&mut self) -> bool {
         self.old += 1;
         self.old >= CONSISTENT
+    }
+
+    /// An acknowledgement with a sequence number behind what has passed: segments overtake each other, but the receiver's
+    /// next is later. True when it has not moved for so long that what has passed was not the receiver's.
+    pub(super) fn lags(&mut self, seq: u32, now_ms: u32) -> bool {
+        let (last, count, since) = self.behind;
+        let (count, since) = if last == seq && count > 0 { (count + 1, since) } else { (1, now_ms) };
+        self.behind = (seq, count, since);
+        count >= CONSISTENT && now_ms.wrapping_sub(since) >= OVERTAKEN_MS
+    }
+
+    /// An acknowledgement with the sequence number that it should have.
+    pub(super) fn in_sequence(&mut self) {
+        self.behind.1 = 0;
     }
 
     /// A segment that is the flow's.

@@ -5,12 +5,13 @@
 //! blocks, closed windows, changes of ECE. Segments with payload leave at once with their ACK field set
 //! back to `tx`; FIN and RST as they came.
 
-use super::{ack_out, after, Copied, Gateway, PassReason, Segment};
+use super::{ack_out, after, millis, Copied, Gateway, PassReason, Segment};
 use crate::ack::window;
 use crate::flow::{flag, Record};
 use crate::frame::Frame;
 use crate::node::Cx;
 use crate::steer::{self, Action, Seen, SEQ_AHEAD};
+use crate::time::Time;
 use crate::wire::{self, Flags, TcpOptions};
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -275,6 +276,7 @@ impl Gateway {
             self.renew(i, segment, options, cx, &frame);
             return self.forward_untouched(cx, i, frame);
         }
+        self.check_sequence(i, segment.tcp.seq, cx.now);
         let out = ack_out(&self.table[i]);
         let limit = self.window_limit(&self.table[i]);
         let mut fate = fate(&self.table[i], segment, options, limit);
@@ -315,6 +317,18 @@ impl Gateway {
         }
         self.note_held(i, before);
         self.close_if_done(i, cx.now);
+    }
+
+    /// A forged segment with payload may have moved the receiver's SND.NXT beyond what its sender accepts. The
+    /// receiver's ACKs tell in time, and the made ones take their number.
+    fn check_sequence(&mut self, i: u32, seq: u32, now: Time) {
+        let slot = &self.slots[i];
+        let doubt = &mut self.doubts[i as usize];
+        if !after(slot.nxt.load(Relaxed), seq) {
+            doubt.in_sequence();
+        } else if doubt.lags(seq, millis(now)) {
+            slot.nxt.store(seq, Relaxed);
+        }
     }
 
     /// An ACK older than what the sender knows was overtaken, or what the sender is thought to know is wrong.

@@ -47,6 +47,9 @@ impl Gateway {
         let r = &mut self.table[i];
         r.catch_up(&self.slots[i]);
         let absent = core::mem::replace(&mut r.epoch, epoch) != epoch;
+        if absent {
+            r.pace.forgive();
+        }
         if !after(tx, r.tx) {
             return;
         }
@@ -64,6 +67,9 @@ impl Gateway {
         if r.held() == 0 {
             r.held_acks = 0;
             self.disarm(i, now);
+        }
+        if absent {
+            self.table[i].pace.forgive(); // what passed meanwhile, too
         }
         self.note_held(i, before);
     }

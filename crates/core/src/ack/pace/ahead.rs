@@ -63,6 +63,12 @@ impl Pace {
         0
     }
 
+    /// What is ahead was not this engine's to hold back.
+    pub(crate) fn forgive(&mut self) {
+        self.set(REPAYS, false);
+        self.ahead = self.ahead.min(0);
+    }
+
     /// Credit that an idle flow cannot keep repays what is ahead.
     pub(super) fn forfeit(&mut self, credit: u32) {
         if !self.is(RECEIVED) {
@@ -91,6 +97,12 @@ impl Pace {
         self.ahead = self.ahead.saturating_sub_unsigned(full);
         // Release and arrival are noticed up to a beat late each.
         let horizon = (rtt + self.beat(mss).saturating_mul(2)).saturating_mul(3);
+        if !self.is(REPAYS) {
+            // More than half is never held back. What is further ahead came while the engine was away, and would be
+            // made up for longer than anyone remembers.
+            let most = u128::from(full / 2) * u128::from(horizon.as_nanos()) / u128::from(self.period.max(1));
+            self.ahead = self.ahead.min(i32::try_from(most).unwrap_or(i32::MAX));
+        }
         let share = u64::from(self.debt()) * u64::from(self.period) / horizon.as_nanos().max(1);
         if share < u64::from(earned / 4) {
             self.set(REPAYS, false);
