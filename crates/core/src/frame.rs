@@ -1,6 +1,6 @@
 //! Frames: small handles on chunks of a pool.
 //!
-//! Inline the pool is the UMEM that the kernel and the driver share, and a frame is never copied
+//! Inline the kernel receives into the pool's chunks and sends from them, and a frame is never copied
 //! between receive and transmit. In virtual time it is ordinary memory and chunks hold headers
 //! only: the payload is just a length. A giant segment lies in several chunks, each linked to the next in a
 //! table beside the pool; it is handed on and given back as a whole. A frame leaves in three ways, and each is counted: it is
@@ -147,7 +147,7 @@ impl Frames {
         pool
     }
 
-    /// A pool over memory that a driver mapped (a UMEM). Sizes as for [`Frames::new`].
+    /// A pool over memory that a driver mapped. Sizes as for [`Frames::new`].
     pub fn mapped(memory: &'static mut [u8], chunk_size: usize, reserve: usize) -> Frames {
         Frames::with_memory(Memory::Mapped(memory), chunk_size, reserve)
     }

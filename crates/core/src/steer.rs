@@ -74,7 +74,9 @@ pub struct Slot {
     pub doubts: AtomicU32,
     /// Highest acknowledgement number that the receiver has sent: what is beyond `tx` is held.
     pub ack: AtomicU32,
-    spare: [u32; 5],
+    /// Largest window in bytes that the sender is to see; 0: any. With `SIZED` only.
+    pub width: AtomicU32,
+    spare: [u32; 4],
 }
 
 /// A segment of the receiver as the hook reads it.
@@ -188,6 +190,7 @@ impl Slot {
         self.ended.store(0, Relaxed);
         self.doubts.store(0, Relaxed);
         self.ack.store(tx, Relaxed);
+        self.width.store(0, Relaxed);
         self.tag.store(tag, core::sync::atomic::Ordering::Release);
     }
 
@@ -254,16 +257,42 @@ impl Slot {
         }
     }
 
-    /// A segment passes as it came because the gateway is away: what cannot be true changes nothing here either.
-    pub fn bypass(&self, seen: &Seen) {
-        if seen.flags & ACK != 0 && self.believes(seen) {
-            self.note_passed(seen);
+    /// A segment of the receiver (not a SYN or RST) passes because the gateway is away, or cannot be told. What cannot be
+    /// true changes nothing here either. A window that the gateway sizes stays within its bounds: an edge that
+    /// went right could not be taken back, and the flow would stand still until it is used up.
+    pub fn bypass(&self, seen: &Seen) -> Action {
+        if seen.flags & ACK == 0 || !self.believes(seen) {
+            return Action::Pass;
         }
+        self.note(seen);
+        advance(&self.tx, seen.ack);
+        if seen.flags & FIN != 0 {
+            self.ended.store(1, Relaxed);
+        }
+        let window = self.bounded(seen);
+        if self.has(slot_flag::SCALED) {
+            advance(&self.sent, seen.ack.wrapping_add(u32::from(window) << self.scale()));
+        }
+        if window == seen.window {
+            return Action::Pass;
+        }
+        Action::SetBack { ack: seen.ack, window, report: false }
+    }
+
+    /// The segment's window, at most `width` bytes of it or what the sender knows.
+    fn bounded(&self, seen: &Seen) -> u16 {
+        let width = self.width.load(Relaxed);
+        if !self.has(slot_flag::SCALED | slot_flag::SIZED) || width == 0 || seen.window == 0 {
+            return seen.window;
+        }
+        let (scale, sent) = (self.scale(), self.sent.load(Relaxed));
+        let own = seen.ack.wrapping_add(u32::from(seen.window) << scale);
+        let goal = seen.ack.wrapping_add(width);
+        window::fit(seen.ack, scale, if after(sent, goal) { sent } else { goal }, own)
     }
 
     /// What becomes of a segment of the receiver (not a SYN or RST) while the gateway works. When it cannot be taken
-    /// or set back (no room in the ring), the segment passes as it came and [`Slot::note_passed`] is
-    /// called. A copy that cannot be made changes nothing: the segment was noted here, or is not believed.
+    /// or set back (no room in the ring), [`Slot::bypass`] tells how it passes. A copy that cannot be made changes nothing: the segment was noted here, or is not believed.
     pub fn segment(&self, seen: &Seen) -> Action {
         if seen.flags & ACK == 0 {
             return Action::Pass;
@@ -292,8 +321,10 @@ impl Slot {
         let opens = self.window.load(Relaxed) == 0 && seen.window != 0;
         let unknown = after(seen.ack, tx) && !self.has(slot_flag::SCALED);
         if seen.sack || seen.window == 0 || opens || unknown {
-            self.note_passed(seen);
-            return Action::Copy;
+            return match self.bypass(seen) {
+                Action::SetBack { ack, window, .. } => Action::SetBack { ack, window, report: true },
+                _ => Action::Copy,
+            };
         }
         self.note(seen);
         let progress = after(seen.ack, tx);

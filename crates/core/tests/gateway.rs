@@ -247,57 +247,6 @@ fn timestamps_are_the_receivers_own() {
 }
 
 #[test]
-fn ece_changes_leave_at_once_and_in_order() {
-    let mut w = World::established(basic());
-    w.ack_at(ms(1_000), 50_000);
-    let marked = w.ack_segment(60_000).flags(Flags(Flags::ACK.0 | Flags::ECE.0));
-    w.inject_at(ms(1_002), WAN, marked);
-    let sent = w.run(ms(1_002));
-    let seen: Vec<_> = sent.iter().map(|s| (w.rel(s), w.tcp(s).flags.contains(Flags::ECE))).collect();
-    // 50,000 bytes unmarked, 10,000 marked, as the receiver said.
-    assert_eq!(seen, [(STEP, false), (50_000, false), (60_000, true)]);
-    // While ECE stands, generated ACKs carry it.
-    let more = w.ack_segment(90_000).flags(Flags(Flags::ACK.0 | Flags::ECE.0));
-    w.inject_at(ms(1_003), WAN, more);
-    let sent = w.run(ms(1_100));
-    assert!(!sent.is_empty() && sent.iter().all(|s| w.tcp(s).flags.contains(Flags::ECE)));
-}
-
-#[test]
-fn an_accecn_counter_does_not_wrap_unseen() {
-    let mut w = World::new(basic(), None);
-    w.handshake_flags(
-        Flags(Flags::SYN.0 | Flags::AE.0 | Flags::CWR.0 | Flags::ECE.0),
-        Flags(Flags::SYN.0 | Flags::ACK.0 | Flags::CWR.0),
-    );
-    let ace = |n: u32| {
-        Flags(
-            Flags::ACK.0
-                | if n & 4 != 0 { Flags::AE.0 } else { 0 }
-                | if n & 2 != 0 { Flags::CWR.0 } else { 0 }
-                | if n & 1 != 0 { Flags::ECE.0 } else { 0 },
-        )
-    };
-    // One mark with each segment, acknowledged within one step's time.
-    for n in 1..=30u32 {
-        let seg = w.ack_segment(n * 1_448).flags(ace((5 + n) & 7));
-        w.inject_at(Time::from_micros(1_000_000 + 100 * u64::from(n)), WAN, seg);
-    }
-    let sent = w.run(ms(2_000));
-    let counts: Vec<u32> = sent
-        .iter()
-        .map(|s| {
-            let f = w.tcp(s).flags;
-            u32::from(f.contains(Flags::AE)) * 4
-                + u32::from(f.contains(Flags::CWR)) * 2
-                + u32::from(f.contains(Flags::ECE))
-        })
-        .collect();
-    let total: u32 = counts.windows(2).map(|p| (p[1] + 8 - p[0]) & 7).sum();
-    assert_eq!(total, 29, "the sender counts every mark: {counts:?}");
-}
-
-#[test]
 fn flows_that_must_not_be_touched_say_why() {
     let options: [(&dyn Fn(Segment) -> Segment, PassReason); 5] = [
         (&|s| s.mptcp(), PassReason::Mptcp),

@@ -176,3 +176,21 @@ fn a_kept_window_is_not_touched_when_nothing_is_held() {
     assert_eq!(told(&w, &sent), expect);
     assert_eq!((w.class().acks_rewritten, w.class().acks_generated), (0, 0));
 }
+
+/// In slow start too: a window of rate × (round trip + 20 ms) is all that a sender can be ahead.
+#[test]
+fn a_flow_whose_window_is_sized_begins_with_full_steps() {
+    let (mut w, _) = open(AckControl::ack_shaper(Rate::mbit(10)), 7, 64_000);
+    // The first window, at once: 14,600 bytes are less than 10 Mb/s carry in the round trip of 20 ms. A step is
+    // 2,920 bytes every 2.336 ms.
+    w.ack_at(ms(40), 14_600);
+    let sent = w.run(ms(200));
+    let expect: Vec<_> =
+        (0..5).map(|n| (Time::from_micros(40_000 + 2_336 * n), 2_920 * (n as u32 + 1))).collect();
+    assert_eq!(numbers(&sent), expect);
+    // Kept, it begins with half of that.
+    let (mut w, _) = open(AckControl::published(Rate::mbit(10)), 7, 64_000);
+    w.ack_at(ms(40), 14_600);
+    let sent = w.run(ms(41));
+    assert_eq!(numbers(&sent).last(), Some(&(ms(40), 1_460)));
+}

@@ -90,3 +90,22 @@ fn a_fin_passes_with_its_own_ack_and_ends_old_ones() {
     assert_eq!(slot.stamp(TX + 5_000, 782), Stamp::Discard);
     assert!(matches!(slot.stamp(TX + 6_000, 782), Stamp::Send { .. }));
 }
+
+#[test]
+fn what_passes_an_absent_gateway_keeps_the_windows_bound() {
+    let slot = slot();
+    slot.flags.fetch_or(slot_flag::SIZED, Relaxed);
+    // The sender knows 100,000 bytes; no edge goes back, and none goes beyond 30,000 bytes any more.
+    slot.width.store(30_000, Relaxed);
+    let wide = Seen { window: 4_000, ..ack(60_000) };
+    // 40,000 bytes are left of what it knows: 312.5 units of 128 bytes.
+    assert_eq!(slot.bypass(&wide), Action::SetBack { ack: TX + 60_000, window: 313, report: false });
+    let wide = Seen { window: 4_000, ..ack(90_000) };
+    // 30,000 bytes are 234.4 units.
+    assert_eq!(slot.bypass(&wide), Action::SetBack { ack: TX + 90_000, window: 235, report: false });
+    assert_eq!((slot.tx.load(Relaxed), slot.sent.load(Relaxed)), (TX + 90_000, TX + 90_000 + 235 * 128));
+    // Zero stays zero, and what cannot be true changes nothing.
+    assert_eq!(slot.bypass(&Seen { window: 0, ..ack(90_000) }), Action::Pass);
+    assert_eq!(slot.bypass(&at(ack(99_000), 1 << 20)), Action::Pass);
+    assert_eq!(slot.tx.load(Relaxed), TX + 90_000);
+}

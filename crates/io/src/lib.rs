@@ -1,15 +1,15 @@
-//! Weir on Linux: BPF programs that steer frames, AF_XDP ports, the driver loop that runs a
+//! Weir on Linux: BPF programs that steer frames, packet sockets, the driver loop that runs a
 //! [`Node`](weir_core::node::Node) in real time, and the supervisor that keeps traffic flowing
 //! when the engine does not.
 //!
 //! - [`bpf`] loads the programs and mirrors their maps.
-//! - [`port`] moves frames between a network interface and the pool of the core.
+//! - [`port`] moves frames between the kernel and the pool of the core.
 //! - [`driver`] is the loop: receive, step missed deadlines, hand in, transmit, sleep, spin.
-//! - [`supervise`] checks and sets up the host, runs the engine as a child process, and flushes
-//!   and restores when it ends, however it ends.
+//! - [`supervise`] checks and sets up the host, runs the engine as a child process, follows the interfaces, and
+//!   flushes and restores when the engine ends, however it ends.
 //! - [`sys`] is the thin layer of system calls below them: nearly all `unsafe` of Weir is there.
 //!
-//! Left out: frames in several chunks (jumbo frames), `PACKET_VNET_HDR` ports, hardware stamps.
+//! Left out: several engines, receive rings of packet sockets, hardware stamps, packets longer than 64 KiB.
 #![deny(unsafe_op_in_unsafe_fn)]
 
 #[cfg(not(target_os = "linux"))]

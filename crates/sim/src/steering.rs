@@ -41,6 +41,16 @@ pub struct SteerStats {
     pub discarded: u64,
 }
 
+/// Is the engine there?
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Engine {
+    Runs,
+    /// It has been killed, and what it holds is about to be sent.
+    Killed,
+    /// It hangs, or the next one is on its way.
+    Away,
+}
+
 /// A gateway behind its steering. Ports are [`LAN`] and [`WAN`].
 pub struct Steered {
     gateway: Gateway,
@@ -51,6 +61,7 @@ pub struct Steered {
     /// By port: when what left last was due.
     last: [Time; 2],
     flows: Flows,
+    engine: Engine,
     stats: SteerStats,
     /// Frames received that went past the gateway, those of them dropped, all frames sent, and those that were
     /// discarded.
@@ -68,6 +79,7 @@ impl Steered {
             out: [VecDeque::new(), VecDeque::new()],
             last: [Time::ZERO; 2],
             flows,
+            engine: Engine::Runs,
             stats: SteerStats::default(),
             account: Ledger::default(),
         }
@@ -80,6 +92,20 @@ impl Steered {
     /// The gateway, to be reconfigured.
     pub fn gateway_mut(&mut self) -> &mut Gateway {
         &mut self.gateway
+    }
+    /// The engine hangs: the hooks let everything pass until it is [back](Steered::come_back).
+    pub fn hang(&mut self) {
+        self.engine = Engine::Away;
+    }
+    /// The engine is killed: what it holds is sent, and the hooks let everything pass until another one is
+    /// [there](Steered::come_back).
+    pub fn kill(&mut self) {
+        self.engine = Engine::Killed;
+    }
+    /// The engine, or another with its records, takes the flows up again.
+    pub fn come_back(&mut self) {
+        self.engine = Engine::Runs;
+        self.gateway.resync();
     }
     /// What the hooks did.
     pub fn stats(&self) -> &SteerStats {
@@ -126,6 +152,9 @@ impl Steered {
     /// What becomes of a segment: the tests of the programs in the kernel, in their order.
     fn action(&mut self, cx: &Cx<'_>, port: Port, frame: &Frame, packet: &Packet, tcp: &Tcp) -> Action {
         let shaped = self.ack_ports[usize::from(port.0)];
+        if self.engine != Engine::Runs {
+            return self.bypass(cx, frame, packet, tcp);
+        }
         if tcp.flags.contains(Flags::SYN) {
             // A new connection may be one that does not pass.
             self.flows.look_again(&Key::of_data(packet, tcp));
@@ -151,6 +180,16 @@ impl Steered {
         }
     }
 
+    /// A segment passes because the engine is away.
+    fn bypass(&self, cx: &Cx<'_>, frame: &Frame, packet: &Packet, tcp: &Tcp) -> Action {
+        let known = self.flows.find(&Key::of_data(packet, tcp), self.gateway.slots());
+        if let (Known::Shaped(slot), false) = (known, tcp.flags.intersects(Flags::SYN | Flags::RST)) {
+            let options = wire::tcp_options(cx.frames.bytes(frame), packet, tcp).unwrap_or_default();
+            return slot.bypass(&Seen::of(tcp, &options));
+        }
+        Action::Pass
+    }
+
     /// Gives the gateway a copy of headers, if there is one.
     fn show(&mut self, cx: &mut Cx<'_>, port: Port, copy: Option<Frame>) {
         if let Some(copy) = copy {
@@ -173,12 +212,20 @@ impl Steered {
 
     /// Puts what the gateway has to send among what passes.
     fn merge(&mut self, cx: &mut Cx<'_>, writable: PortSet) {
+        match self.engine {
+            Engine::Runs => {}
+            Engine::Killed => while !self.gateway.flush_all(cx) {},
+            Engine::Away => return,
+        }
         while let Some(Transmit { port, at, frame }) = self.gateway.poll_transmit(cx, writable) {
             let out = &mut self.out[usize::from(port.0)];
             let i = out.partition_point(|waiting| waiting.0 <= at);
             out.insert(i, (at, frame));
         }
         self.flows.learn(&mut self.gateway);
+        if self.engine == Engine::Killed {
+            self.engine = Engine::Away;
+        }
     }
 
     /// When the first frame on its way out by a port in `writable` was due, and that port.
@@ -242,9 +289,14 @@ impl Node for Steered {
     /// When the first frame was due, unless it waits for its port, or the gateway's next release.
     fn next_deadline(&self, writable: PortSet) -> Option<Time> {
         let out = self.next_out(writable).map(|first| first.0);
+        if self.engine != Engine::Runs {
+            return out;
+        }
         out.into_iter().chain(self.gateway.next_deadline(writable)).min()
     }
 }
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_with_hosts;

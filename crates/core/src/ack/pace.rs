@@ -21,8 +21,10 @@ const HALVED: u32 = 1 << 31;
 const RECEIVED: u32 = 1 << 30;
 /// In the state, with `RECEIVED`: what was acknowledged early is being repaid.
 const REPAYS: u32 = 1 << 29;
+/// In the state: the advertised window bounds what the sender can be ahead.
+const BOUNDED: u32 = 1 << 28;
 /// The rest of the state counts the release times since the detector's last step.
-const COUNT: u32 = REPAYS - 1;
+const COUNT: u32 = BOUNDED - 1;
 
 /// State of the release of one flow.
 #[derive(Clone, Copy, Debug, Default)]
@@ -96,6 +98,11 @@ impl Pace {
     /// Is the step halved?
     pub fn in_slow_start(&self) -> bool {
         self.is(HALVED)
+    }
+    /// The advertised window bounds what the sender can be ahead: there is no slow start to look for.
+    pub fn bounded(&mut self) {
+        self.set(BOUNDED, true);
+        self.set(HALVED, false);
     }
     /// Bytes of a full step, at least 1.
     pub fn step(&self) -> u32 {

@@ -27,8 +27,6 @@ pub mod flag {
     pub const TIMESTAMPS: u32 = 1 << 7;
     /// AccECN is in use: AE, CWR and ECE are a counter.
     pub const ACCECN: u32 = 1 << 8;
-    /// The receiver's last ACK carried ECE.
-    pub const ECE: u32 = 1 << 9;
     /// The FIN of the data's sender was seen.
     pub const SENDER_FIN: u32 = 1 << 10;
     /// The FIN of the data's receiver was seen.
@@ -129,6 +127,8 @@ pub struct Record {
     pub mss: u16,
     /// Index of the class.
     pub class: u16,
+    /// Bytes acknowledged with ECE of which the sender has not been told, less those told too much.
+    pub marked: i32,
     /// Pure ACKs held as numbers since the last release.
     pub held_acks: u32,
     /// Round-trip time from the gateway to the receiver and, where seen, to the sender, in

@@ -43,8 +43,9 @@ impl Template {
     }
 }
 
-/// Writes the ACK that acknowledges `ack` and advertises `window` into `buf`; returns its length.
-pub fn write_ack(r: &Record, ack: u32, window: u16, buf: &mut [u8]) -> usize {
+/// Writes the ACK that acknowledges `ack` and advertises `window`, with ECE or, in an AccECN flow, the
+/// counter, into `buf`; returns its length.
+pub fn write_ack(r: &Record, ack: u32, window: u16, ece: bool, buf: &mut [u8]) -> usize {
     let t = &r.template;
     let flags = if r.has(flag::ACCECN) {
         let ace = u16::from(r.ace);
@@ -53,7 +54,7 @@ pub fn write_ack(r: &Record, ack: u32, window: u16, buf: &mut [u8]) -> usize {
             | if ace & 2 != 0 { Flags::CWR.0 } else { 0 }
             | if ace & 1 != 0 { Flags::ECE.0 } else { 0 }
     } else {
-        Flags::ACK.0 | if r.has(flag::ECE) { Flags::ECE.0 } else { 0 }
+        Flags::ACK.0 | if ece { Flags::ECE.0 } else { 0 }
     };
     let timestamps = r
         .has(flag::TIMESTAMPS)
@@ -94,7 +95,7 @@ pub fn rescue_ack(r: &Record, slot: &Slot, buf: &mut [u8; MAX_ACK_LEN]) -> Optio
         return None;
     }
     let window = crate::ack::window::field_for(&r, r.rx, None);
-    Some(write_ack(&r, r.rx, window, buf))
+    Some(write_ack(&r, r.rx, window, r.shows_ece(), buf))
 }
 
 impl Record {

@@ -11,6 +11,7 @@
 //! - `doubt`: segments that are not believed;
 //! - `release`: what is held, and the times at which it goes;
 //! - `generate`: the ACKs that are made here;
+//! - `marks`: the congestion marks of what is held;
 //! - `sizing`: how large a window may be.
 
 mod classify;
@@ -18,6 +19,7 @@ mod config;
 mod doubt;
 mod generate;
 mod handshake;
+mod marks;
 mod outbox;
 mod path;
 mod release;

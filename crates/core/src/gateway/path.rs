@@ -2,9 +2,10 @@
 //!
 //! Pure ACKs that only advance the number are absorbed into `rx` and released by time. Everything
 //! that tells the sender more than progress leaves at once, after what is held: duplicates, SACK
-//! blocks, closed windows, changes of ECE. Segments with payload leave at once with their ACK field set
+//! blocks, closed windows. Segments with payload leave at once with their ACK field set
 //! back to `tx`; FIN and RST as they came.
 
+use super::marks::ace_of;
 use super::{ack_out, after, millis, Copied, Gateway, PassReason, Segment};
 use crate::ack::window;
 use crate::flow::{flag, Record};
@@ -120,7 +121,7 @@ impl Gateway {
         }
         let parsed = wire::tcp_options(cx.frames.bytes(frame), &segment.packet, &segment.tcp);
         let untouchable = match &parsed {
-            Ok(options) => untouchable(options),
+            Ok(options) => untouchable(segment, options),
             Err(_) => Some(PassReason::Malformed),
         };
         let options = parsed.unwrap_or_default();
@@ -146,7 +147,9 @@ impl Gateway {
             }
             return Admitted::Untouched(PassReason::Implausible);
         }
-        self.doubts[i as usize].believed();
+        if self.doubts[i as usize].believed() || self.table[i].has(flag::SCALE_KNOWN) {
+            self.table.set_transient(i, false);
+        }
         if let Some(reason) = untouchable {
             self.let_pass(cx, i, reason);
             return Admitted::Untouched(reason);
@@ -212,10 +215,9 @@ impl Gateway {
         if !self.sync(i, segment, options, cx.now) {
             return false;
         }
-        self.table[i].set(flag::ECE, segment.has(Flags::ECE));
         self.learn(i, cx, segment, options, frame);
-        self.table.set_transient(i, false);
-        self.doubts[i as usize].believed();
+        let known = self.table[i].has(flag::SCALE_KNOWN);
+        self.table.set_transient(i, !known);
         let scale = self.table[i].scale;
         self.begin_edges(i, segment, scale, sizes);
         true
@@ -233,7 +235,6 @@ impl Gateway {
         tx: u32,
     ) {
         self.follow(i, cx.now);
-        self.table.set_transient(i, false);
         self.learn(i, cx, segment, options, frame);
         if segment.has(Flags::FIN) {
             self.table[i].flags |= flag::RECEIVER_FIN;
@@ -249,18 +250,20 @@ impl Gateway {
 
     /// A segment with payload passed, set back: its progress waits like any other.
     fn on_set_back(&mut self, cx: &mut Cx<'_>, i: u32, segment: &Segment, options: &TcpOptions) {
-        self.table.set_transient(i, false);
+        self.follow(i, cx.now);
         let before = self.held(i);
-        self.progress(i, segment.tcp.ack);
+        self.progress(i, segment);
         self.schedule(cx, i, options);
         self.note_held(i, before);
     }
 
-    /// The receiver has acknowledged up to `ack`.
-    fn progress(&mut self, i: u32, ack: u32) {
+    /// The receiver has acknowledged as much as this segment says.
+    fn progress(&mut self, i: u32, segment: &Segment) {
         let r = &mut self.table[i];
+        let ack = segment.tcp.ack;
         if after(ack, r.rx) {
             r.pace.progressed(ack.wrapping_sub(r.rx));
+            r.note_marks(ack.wrapping_sub(r.rx), segment.has(Flags::ECE));
             r.rx = ack;
         }
     }
@@ -268,7 +271,6 @@ impl Gateway {
     /// An ACK without payload that is the gateway's to deal with.
     fn take(&mut self, cx: &mut Cx<'_>, i: u32, segment: &Segment, options: &TcpOptions, frame: Frame) {
         let ack = segment.tcp.ack;
-        self.table.set_transient(i, false);
         self.run_missed(cx, i);
         if !after(self.table[i].tx, ack) {
             self.doubts[i as usize].current();
@@ -277,6 +279,7 @@ impl Gateway {
             return self.forward_untouched(cx, i, frame);
         }
         self.check_sequence(i, segment.tcp.seq, cx.now);
+        self.show_counter(cx, i, segment);
         let out = ack_out(&self.table[i]);
         let limit = self.window_limit(&self.table[i]);
         let mut fate = fate(&self.table[i], segment, options, limit);
@@ -290,12 +293,13 @@ impl Gateway {
             self.generate(cx, i, self.table[i].rx, cx.now);
         }
         self.learn(i, cx, segment, options, &frame);
-        self.progress(i, ack);
+        self.progress(i, segment);
         match fate {
             Fate::AfterFlush => {
                 let r = &mut self.table[i];
                 if after(ack, r.tx) {
                     self.classes[usize::from(r.class)].acked_bytes += u64::from(ack.wrapping_sub(r.tx));
+                    r.told_marks(ack.wrapping_sub(r.tx), segment.has(Flags::ECE));
                     r.tx = ack;
                 }
                 r.pace.acknowledge_early(r.tx.wrapping_sub(acked_before));
@@ -315,6 +319,7 @@ impl Gateway {
             Fate::Hold => self.hold(cx, i, segment, options, frame),
             Fate::Absorb => self.absorb(cx, i, frame),
         }
+        self.show_held_counter(cx, i);
         self.note_held(i, before);
         self.close_if_done(i, cx.now);
     }
@@ -350,10 +355,10 @@ impl Gateway {
             return; // an old segment: its window and flags are history
         }
         window::received(r, segment.tcp.ack, segment.tcp.window);
-        r.set(flag::ECE, segment.has(Flags::ECE));
-        r.ace = u8::from(segment.has(Flags::AE)) << 2
-            | u8::from(segment.has(Flags::CWR)) << 1
-            | u8::from(segment.has(Flags::ECE));
+        r.ace = ace_of(segment);
+        if segment.tcp.payload_len > 0 {
+            r.ace_sent = r.ace; // it leaves with its flags
+        }
         if r.ace & 6 != 0 && segment.tcp.payload_len == 0 {
             r.flags |= flag::ACCECN; // a pure ACK carries neither AE nor CWR otherwise
         }
@@ -394,14 +399,13 @@ fn fate(r: &Record, segment: &Segment, options: &TcpOptions, limit: Option<u32>)
     let t = &segment.tcp;
     let advances = after(t.ack, r.rx);
     let held = r.held() > 0;
-    let ece_changes = !r.has(flag::ACCECN) && segment.has(Flags::ECE) != r.has(flag::ECE);
     let old = after(r.rx, t.ack);
     if options.sack.count > 0 {
         return Fate::AfterFlush;
     }
-    // An old segment's window and flags are history.
+    // An old segment's window is history.
     let opens = t.window != 0 && r.window == 0;
-    if !old && (t.window == 0 || opens || ece_changes) {
+    if !old && (t.window == 0 || opens) {
         return Fate::AfterFlush;
     }
     if old {
@@ -429,8 +433,11 @@ fn fate(r: &Record, segment: &Segment, options: &TcpOptions, limit: Option<u32>)
     }
 }
 
-fn untouchable(options: &TcpOptions) -> Option<PassReason> {
-    if options.mptcp {
+fn untouchable(segment: &Segment, options: &TcpOptions) -> Option<PassReason> {
+    // A giant segment with payload may have a jumbo option (RFC 2675) of its host's own.
+    if segment.tcp.payload_len == 0 && segment.packet.has_options() {
+        Some(PassReason::IpOptions)
+    } else if options.mptcp {
         Some(PassReason::Mptcp)
     } else if options.ao {
         Some(PassReason::TcpAo)

@@ -15,11 +15,9 @@ use crate::frame::{Checksum, Frame};
 use crate::node::Cx;
 use crate::steer::{self, Stamp};
 use crate::time::{Duration, Time};
-use crate::wire::TcpOptions;
+use crate::wire::{Flags, TcpOptions};
 use core::sync::atomic::Ordering::Relaxed;
 
-/// AccECN's counter of three bits is passed on before it can have moved this far unseen.
-const ACE_STEP: u8 = 4;
 /// Time between two ACKs of a flow that is not backlogged, at most a period.
 const GAP: Duration = Duration::from_micros(200);
 /// Time between two tries of a release that cannot be carried out, at least.
@@ -114,16 +112,13 @@ impl Gateway {
         if idle && r.pace.arrive(cx.now, r.held()) == Arrival::Release {
             let class = usize::from(r.class);
             self.classes[class].acked_bytes += u64::from(r.rx.wrapping_sub(r.tx));
+            r.told_marks(r.held(), segment.has(Flags::ECE));
             r.tx = r.rx;
             r.echoes.clear();
             return self.forward_ack(cx, i, segment, frame, segment.tcp.ack);
         }
         r.held_acks += 1;
         self.arm(i, options, idle);
-        let moved = self.table[i].ace.wrapping_sub(self.table[i].ace_sent) & 7;
-        if self.table[i].has(flag::ACCECN) && moved >= ACE_STEP {
-            self.release_early(cx, i);
-        }
         self.absorb(cx, i, frame);
     }
 
@@ -173,7 +168,7 @@ impl Gateway {
     }
 
     /// Up to one segment ahead of its time, so that the sender sees a counter move.
-    fn release_early(&mut self, cx: &mut Cx<'_>, i: u32) {
+    pub(super) fn release_early(&mut self, cx: &mut Cx<'_>, i: u32) {
         let r = &mut self.table[i];
         let bytes = r.held().min(u32::from(r.mss));
         let to = r.tx.wrapping_add(bytes);
@@ -309,7 +304,7 @@ impl Gateway {
         let before = self.held(i);
         let r = &mut self.table[i];
         r.tx = r.rx;
-        r.held_acks = 0;
+        (r.held_acks, r.marked) = (0, 0);
         r.echoes.clear();
         if r.has(flag::ARMED) {
             self.wheel.disarm(i);
@@ -334,6 +329,7 @@ impl Gateway {
     /// what is held stays held.
     pub(super) fn generate(&mut self, cx: &mut Cx<'_>, i: u32, to: u32, at: Time) -> bool {
         let limit = self.window_limit(&self.table[i]);
+        self.slots[i].width.store(limit.unwrap_or(0), Relaxed);
         let out = ack_out(&self.table[i]);
         if !self.outbox.has_room(out, 1) {
             return false;
@@ -351,13 +347,15 @@ impl Gateway {
                 field = window;
             }
         }
-        let len = write_ack(r, to, field, cx.frames.bytes_mut(&frame));
+        let ece = r.shows_ece();
+        let len = write_ack(r, to, field, ece, cx.frames.bytes_mut(&frame));
         let mut frame = cx.frames.truncate(frame, len);
         (frame.checksum, frame.restamp) = (Checksum::Valid, true);
         let gone = u64::from(r.held_acks) * u64::from(released) / u64::from(r.held().max(1));
         r.held_acks -= gone as u32;
         r.tx = to;
         r.ace_sent = r.ace;
+        r.told_marks(released, ece);
         r.echoes.release(to);
         let class = &mut self.classes[usize::from(r.class)];
         class.acks_generated += 1;

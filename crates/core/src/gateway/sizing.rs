@@ -6,7 +6,7 @@
 //! that is its first ACK.
 
 use super::{Gateway, Segment};
-use crate::ack::{window, Release, Window};
+use crate::ack::{window, Release, SlowStart, Window};
 use crate::flow::{flag, Key, Record};
 use crate::frame::Frame;
 use crate::node::Cx;
@@ -24,6 +24,18 @@ impl Gateway {
         let bytes = r.pace.rate()?.bytes_in(self.rtt(r) + standing);
         let mss = u64::from(r.mss.max(1));
         Some((bytes.div_ceil(mss) * mss).min(1 << 30) as u32)
+    }
+
+    /// A sender whose window was sized from its first right edge on cannot get ahead of the releases by more than
+    /// the advertised window, in slow start or not, so its steps are full from the beginning (`docs/ack-shaper.md`).
+    fn bound(&mut self, i: u32) {
+        let Release::Rate(policy) = self.policy(&self.table[i]).release;
+        let gated = matches!(policy.slow_start, SlowStart::Detect { gated: true, .. });
+        let Some(limit) = self.window_limit(&self.table[i]) else { return };
+        let r = &mut self.table[i];
+        if gated && r.has(flag::EDGE_KNOWN) && r.edge.wrapping_sub(r.tx) <= limit {
+            r.pace.bounded();
+        }
     }
 
     /// See [`window::on_grid`].
@@ -47,6 +59,7 @@ impl Gateway {
             r.edge = ack.wrapping_add(u32::from(field) << scale);
             r.flags |= flag::EDGE_KNOWN;
         }
+        self.bound(i);
         self.show(i);
     }
 

@@ -35,7 +35,8 @@ struct slot {
 	__u32 ended;
 	__u32 doubts;
 	__u32 ack;
-	__u32 spare[5];
+	__u32 width;
+	__u32 spare[4];
 };
 
 /* One entry of an array map that the engine and the supervisor have mapped. */

@@ -237,12 +237,22 @@ static __always_inline bool set_back(struct hook *h, struct packet *p, const str
 	return true;
 }
 
+/* The engine is away or cannot be told: the segment passes, and is noted if it can be true. */
+static __always_inline int bypass(struct hook *h, struct packet *p, struct slot *slot, __u64 *count)
+{
+	struct action action = {};
+
+	slot_bypass(slot, &p->seen, &action);
+	if (action.act != ACT_SET_BACK || !set_back(h, p, &action))
+		(*count)++;
+	return TC_ACT_UNSPEC;
+}
+
 /* A segment of a controlled flow. */
 static __always_inline int controlled(struct hook *h, struct packet *p, struct slot *slot)
 {
 	struct action action = {};
 
-	read_options(h->skb, p);
 	slot_segment(slot, &p->seen, &action);
 	if (action.doubted)
 		h->count->doubted++;
@@ -253,17 +263,8 @@ static __always_inline int controlled(struct hook *h, struct packet *p, struct s
 	if (action.act == ACT_SET_BACK && set_back(h, p, &action))
 		return TC_ACT_UNSPEC;
 	if (action.act != ACT_PASS)
-		slot_note_passed(slot, &p->seen);
+		return bypass(h, p, slot, &h->count->passed_flow);
 	h->count->passed_flow++;
-	return TC_ACT_UNSPEC;
-}
-
-/* The engine is away: the segment passes as it came, and is noted if it can be true. */
-static __always_inline int bypass(struct hook *h, struct packet *p, struct slot *slot)
-{
-	read_options(h->skb, p);
-	slot_bypass(slot, &p->seen);
-	h->count->passed_stale++;
 	return TC_ACT_UNSPEC;
 }
 
@@ -326,14 +327,16 @@ static __always_inline int segment(struct hook *h)
 {
 	bool sizes = h->ingress ? config.size_in : config.size_out;
 	bool shapes = h->ingress ? config.shape_in : config.shape_out;
-	bool fresh = is_fresh(h->engine, h->now, config.stale);
 	struct packet p = {};
 	struct slot *slot;
+	bool fresh;
 
 	if (parse(h->skb, &p) != PARSED_TCP) {
 		h->count->passed_other++;
 		return TC_ACT_UNSPEC;
 	}
+	h->now = bpf_ktime_get_ns();
+	fresh = is_fresh(h->engine, h->now, config.stale);
 	if (!fresh && (!shapes || p.seen.flags & (TCP_SYN | TCP_RST))) {
 		h->count->passed_stale++;
 		return TC_ACT_UNSPEC;
@@ -353,8 +356,10 @@ static __always_inline int segment(struct hook *h)
 	if (!shapes)
 		return known_to_pass(h, &p);
 	slot = slot_of(&p);
-	if (slot)
-		return fresh ? controlled(h, &p, slot) : bypass(h, &p, slot);
+	if (slot) {
+		read_options(h->skb, &p);
+		return fresh ? controlled(h, &p, slot) : bypass(h, &p, slot, &h->count->passed_stale);
+	}
 	if (!fresh) {
 		h->count->passed_stale++;
 		return TC_ACT_UNSPEC;
@@ -417,7 +422,6 @@ static __always_inline int run(struct __sk_buff *skb, const bool ingress)
 	role = sender_role(skb);
 	if (role)
 		return own(&h, *role);
-	h.now = bpf_ktime_get_ns();
 	return segment(&h);
 }
 

@@ -7,11 +7,12 @@ use super::hooks::Hooks;
 use super::segments::Segments;
 use super::{failed, map, named, open, sum, AcksCounters, Aligned, FlowKey};
 use crate::sys::mmap::Mapping;
-use crate::sys::pod::bytes_of;
+use crate::sys::pod::{self, bytes_of};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Object};
 use std::cell::Cell;
 use std::io;
 use std::os::fd::AsFd;
+use std::sync::atomic::Ordering;
 use weir_core::steer::Slot;
 use weir_core::time::Duration;
 
@@ -221,7 +222,13 @@ impl Acks {
             }
         }
         match run.first() {
-            Some(Change::Install { .. }) => self.write(&self.flows, "flow", &keys, &values, run.len()),
+            Some(Change::Install { .. }) => {
+                let written = self.write(&self.flows, "flow", &keys, &values, run.len());
+                if written.is_ok() || self.sweep()? == 0 {
+                    return written;
+                }
+                self.write(&self.flows, "flow", &keys, &values, run.len())
+            }
             Some(Change::Pass { .. }) => self.write(&self.passing, "passing flow", &keys, &values, run.len()),
             _ => Ok(()),
         }
@@ -253,6 +260,24 @@ impl Acks {
             return Ok(());
         }
         self.flows.delete(key).map_err(|e| failed("cannot remove a flow", &e))
+    }
+
+    /// Removes the entries of flows that are gone: those of an engine that ended before it could say so. Says how
+    /// many there were.
+    pub fn sweep(&self) -> io::Result<usize> {
+        let mut gone = 0;
+        let keys: Vec<Vec<u8>> = self.flows.keys().collect();
+        for key in keys {
+            let entry =
+                self.flows.lookup(&key, MapFlags::ANY).map_err(|e| failed("cannot look up a flow", &e))?;
+            let Some(Flow { slot, tag }) = entry.and_then(|entry| pod::read(&entry)) else { continue };
+            let current = self.slots.get(slot as usize).map_or(0, |slot| slot.tag.load(Ordering::Acquire));
+            if current != tag {
+                self.flows.delete(&key).map_err(|e| failed("cannot remove a flow", &e))?;
+                gone += 1;
+            }
+        }
+        Ok(gone)
     }
 
     /// What the hooks did so far.

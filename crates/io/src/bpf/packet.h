@@ -7,7 +7,7 @@
 #ifndef WEIR_PACKET_H
 #define WEIR_PACKET_H
 
-#include "parse.h"
+#include "headers.h"
 
 /* Headers are searched for in so many bytes at most. */
 #define HEADERS 256

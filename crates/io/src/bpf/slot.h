@@ -118,12 +118,6 @@ static __always_inline void slot_note_passed(struct slot *slot, const struct see
 		WRITE(slot->ended, 1);
 }
 
-static __always_inline void slot_bypass(struct slot *slot, const struct seen *seen)
-{
-	if (seen->flags & TCP_ACK && slot_believes(slot, seen))
-		slot_note_passed(slot, seen);
-}
-
 static __always_inline __u32 div_ceil(__u32 value, __u32 scale)
 {
 	return (value + (1U << scale) - 1) >> scale;
@@ -144,6 +138,38 @@ static __always_inline __u16 fit(__u32 ack, __u32 scale, __u32 goal, __u32 own)
 	if (field > most)
 		field = most;
 	return field < 0xffff ? field : 0xffff;
+}
+
+static __always_inline __u16 slot_bounded(struct slot *slot, const struct seen *seen)
+{
+	__u32 scale = slot_scale(slot), width = READ(slot->width), sent = READ(slot->sent);
+	__u32 own = seen->ack + ((__u32)seen->window << scale), goal = seen->ack + width;
+
+	if (!slot_has(slot, SLOT_SCALED | SLOT_SIZED) || !width || !seen->window)
+		return seen->window;
+	return fit(seen->ack, scale, after(sent, goal) ? sent : goal, own);
+}
+
+static __always_inline void slot_bypass(struct slot *slot, const struct seen *seen, struct action *to)
+{
+	__u16 window;
+
+	to->act = ACT_PASS;
+	if (!(seen->flags & TCP_ACK) || !slot_believes(slot, seen))
+		return;
+	slot_note(slot, seen);
+	advance(&slot->tx, seen->ack);
+	if (seen->flags & TCP_FIN)
+		WRITE(slot->ended, 1);
+	window = slot_bounded(slot, seen);
+	if (slot_has(slot, SLOT_SCALED))
+		advance(&slot->sent, seen->ack + ((__u32)window << slot_scale(slot)));
+	if (window == seen->window)
+		return;
+	to->act = ACT_SET_BACK;
+	to->ack = seen->ack;
+	to->window = window;
+	to->report = false;
 }
 
 static __always_inline __u16 slot_window_of(struct slot *slot, const struct seen *seen, __u32 ack)
@@ -210,8 +236,10 @@ static __always_inline void slot_segment(struct slot *slot, const struct seen *s
 	opens = !READ(slot->window) && seen->window;
 	unknown = progress && !slot_has(slot, SLOT_SCALED);
 	if (seen->sack || !seen->window || opens || unknown) {
-		slot_note_passed(slot, seen);
-		to->act = ACT_COPY;
+		slot_bypass(slot, seen, to);
+		to->report = true;
+		if (to->act != ACT_SET_BACK)
+			to->act = ACT_COPY;
 		return;
 	}
 	slot_note(slot, seen);

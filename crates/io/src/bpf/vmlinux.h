@@ -31,22 +31,10 @@ enum bpf_map_type {
 	BPF_MAP_TYPE_ARRAY = 2,
 	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
 	BPF_MAP_TYPE_LRU_HASH = 9,
-	BPF_MAP_TYPE_XSKMAP = 17,
 	BPF_MAP_TYPE_RINGBUF = 27,
 };
 
 #define BPF_F_MMAPABLE (1U << 10)
-
-enum xdp_action { XDP_ABORTED, XDP_DROP, XDP_PASS, XDP_TX, XDP_REDIRECT };
-
-struct xdp_md {
-	__u32 data;
-	__u32 data_end;
-	__u32 data_meta;
-	__u32 ingress_ifindex;
-	__u32 rx_queue_index;
-	__u32 egress_ifindex;
-};
 
 /* Of `struct bpf_sock` the part that any socket has. */
 struct bpf_sock {

@@ -9,8 +9,9 @@
 //! loop that spins all the time finds out when that is no longer needed.
 //!
 //! Where segments come by the ring, no segment wakes the loop while some have come lately: it naps for
-//! [`batch_delay`](super::DriverConfig::batch_delay), at most until the next deadline, and looks. When none has come for
-//! some naps, it has itself woken again.
+//! [`batch_delay`](super::DriverConfig::batch_delay), at most until the next deadline, and looks. Without a margin before
+//! deadlines a nap takes half of that at least, so that the releases of many flows are one wake-up: they count as
+//! due when they were. When no segment has come for some naps, the loop has itself woken again.
 //!
 //! Under SCHED_FIFO a thread that never sleeps starves everything else on its CPU, the kernel's own packet
 //! processing included, until the kernel stops it for 50 ms (RT throttling): after two milliseconds without real
@@ -147,14 +148,21 @@ impl Pace {
         self.margin.pass(now);
         let longest = now + LONGEST_SLEEP;
         let until = match deadline {
-            Some(due) if due.since(now) <= self.margin.now => return Next::Run,
+            Some(due) if due.since(now) <= self.margin.now => now,
             _ if waits => now + RETRY,
             None => longest,
             Some(due) => due.saturating_sub(self.margin.now).min(longest),
         };
-        match self.came {
-            Some(came) if now.since(came) <= LATELY => Next::Nap(until.min(now + self.batch_delay)),
-            _ => Next::Sleep(until),
+        let lately = self.came.is_some_and(|came| now.since(came) <= LATELY);
+        if lately && self.margin.now == Duration::ZERO {
+            let half = Duration::from_nanos(self.batch_delay.as_nanos() / 2);
+            Next::Nap(until.clamp(now + half, now + self.batch_delay))
+        } else if until <= now {
+            Next::Run
+        } else if lately {
+            Next::Nap(until.min(now + self.batch_delay))
+        } else {
+            Next::Sleep(until)
         }
     }
 }
@@ -201,7 +209,18 @@ mod tests {
         pace.came(at(9_000 * US));
         assert_eq!(next(pace, 9_000 * US, 90_000 * US), Next::Nap(at(9_200 * US)));
         assert_eq!(next(pace, 9_000 * US, 9_150 * US), Next::Nap(at(9_150 * US)));
+        // Releases within half of that are one wake-up.
+        assert_eq!(next(pace, 9_000 * US, 9_010 * US), Next::Nap(at(9_100 * US)));
+        assert_eq!(next(pace, 9_000 * US, 8_990 * US), Next::Nap(at(9_100 * US)));
         assert_eq!(next(pace, 11_001 * US, 90_000 * US), Next::Sleep(at(16_001 * US)));
+    }
+
+    #[test]
+    fn spins_for_a_deadline_while_segments_come_by_the_ring() {
+        let pace = &mut pace(FIXED, true, false);
+        pace.came(at(9_000 * US));
+        assert_eq!(next(pace, 9_000 * US, 9_030 * US), Next::Run);
+        assert_eq!(next(pace, 9_000 * US, 9_100 * US), Next::Nap(at(9_060 * US)));
     }
 
     #[test]

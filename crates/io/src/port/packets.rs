@@ -47,7 +47,7 @@ pub struct Packets {
     /// Memory of the frames to come, [`PARTS`] chunks for each.
     chunks: Box<[u32]>,
     /// Of each of them, how many chunks are missing: the first ones.
-    missing: [usize; BATCH],
+    missing: Box<[usize]>,
     /// The first so many may miss some.
     open: usize,
     /// Cuts giant segments, if they are to be cut.
@@ -60,7 +60,7 @@ impl Packets {
     pub fn open(port: Port, ifindex: u32, promiscuous: bool) -> io::Result<Packets> {
         let receiver = Receiver::open(ifindex, promiscuous, BATCH, PARTS)?;
         let chunks = vec![NO_CHUNK; BATCH * PARTS].into_boxed_slice();
-        let (missing, stats) = ([PARTS; BATCH], InputStats::default());
+        let (missing, stats) = (vec![PARTS; BATCH].into_boxed_slice(), InputStats::default());
         Ok(Packets { port, receiver, chunks, missing, open: BATCH, splitter: None, stats })
     }
 

@@ -10,7 +10,7 @@
 //! - The engine dies: after 50 ms without a beat the programs in the kernel let everything pass, and go on keeping
 //!   the flows' slots; the supervisor calls `flush`, which acknowledges what the engine still held, and starts
 //!   another engine, which takes flows, slots and the ring up where they are.
-//! - The engine hangs: after 60 ms the supervisor kills it, and goes on as above without waiting for its end.
+//! - The engine hangs: after 80 ms the supervisor kills it, and goes on as above without waiting for its end.
 //! - SIGTERM or SIGINT: the engine is told to stop, flushes itself and ends; the programs come off.
 //! - The supervisor is killed: the engine gets SIGTERM, flushes itself and ends; the programs come off with it.
 //! - Both are killed: the kernel takes the programs off; before Linux 6.6 they stay, and let everything pass.

@@ -96,7 +96,8 @@ impl Setup {
             steered,
             stale: Duration::from_millis(50),
             hang: match steered {
-                Steered::Acks { .. } => Duration::from_millis(60),
+                // By then everything has passed for 30 ms: what is left is to send what was held.
+                Steered::Acks { .. } => Duration::from_millis(80),
                 // What it holds would be lost, and nobody stands in for it.
                 Steered::All { .. } => Duration::from_secs(2),
             },

@@ -242,7 +242,10 @@ fn interfaces_are_followed() {
     }
     says("the MTU of wan0 is 3000 now, was 1500");
     works();
+    // Older kernels rename only what is down.
+    lab.ip("g", &["link", "set", "wan0", "down"]);
     lab.ip("g", &["link", "set", "wan0", "name", "wan9"]);
+    lab.ip("g", &["link", "set", "wan9", "up"]);
     says("interface wan0 is called wan9 now");
     works();
     lab.ip("s", &["link", "del", "s0"]);

@@ -12,6 +12,10 @@
 //! constant pace meets releases that are smaller by exactly that, slow start such that are half. Never less than half is
 //! released, so a sender is slowed down and never starved; one that is limited by its window gets all.
 //!
+//! A sender that begins sends a window per round trip, at once. That is not ahead of the rate while a window is
+//! less than the rate carries in a round trip, so until the flow has been backlogged for one so much is
+//! allowed to come together.
+//!
 //! What was acknowledged early counts when the sender's answer arrives. While a loss is repaired nothing
 //! arrives in sequence, and then all that came meanwhile at once: until that is settled the account may
 //! fall behind as far as it will.
@@ -57,9 +61,9 @@ impl Pace {
         if self.is(REPAYS) && self.ahead > 0 {
             return earned / 2;
         }
-        // All that came has been passed on in its time.
+        // All that came has been passed on in its time; what might have come may still.
         self.set(REPAYS, false);
-        self.ahead = 0;
+        self.ahead = self.ahead.min(0);
         0
     }
 
@@ -108,9 +112,17 @@ impl Pace {
             self.set(REPAYS, false);
         }
         if !self.is(REPAYS) {
-            self.ahead = self.ahead.max(-self.slack(mss));
+            let round = self.rate().map_or(0, |r| r.bytes_in(rtt)).min(i32::MAX as u64) as i32;
+            let slack = self.slack(mss);
+            self.ahead = self.ahead.max(-if self.backlogged_for(rtt) { slack } else { slack.max(round) });
         }
         share.min(u64::from(earned / 2)) as u32
+    }
+
+    /// Has a full step been held for a round trip? Before that arrivals come in rounds: what a sender was
+    /// acknowledged arrives at once, and then nothing until a round trip later.
+    fn backlogged_for(&self, rtt: Duration) -> bool {
+        self.mark != 0 && self.due.saturating_sub(self.mark) >= rtt.as_nanos()
     }
 
     /// How far arrivals may fall behind the rate and still be made up for: they come in bursts of a step, of

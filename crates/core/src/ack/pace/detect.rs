@@ -1,6 +1,6 @@
 //! Detection of slow start by what arrives (fig. 5).
 
-use super::{Pace, COUNT, HALVED, RECEIVED, REPAYS};
+use super::{Pace, BOUNDED, COUNT, HALVED, RECEIVED, REPAYS};
 use crate::ack::SlowStart;
 use crate::time::Duration;
 
@@ -14,6 +14,9 @@ impl Pace {
         let SlowStart::Detect { enter_milli, exit_milli, gated } = slow_start else {
             return false;
         };
+        if self.is(BOUNDED) {
+            return false;
+        }
         let repays = if self.is(RECEIVED) { self.is(REPAYS) } else { self.ahead > 0 };
         if !self.smooth() || repays {
             return false; // recovery's bursts say nothing about slow start

@@ -52,10 +52,17 @@ fn place(slots: &[Slot], flow: u32) -> &Slot {
     &slots[flow as usize]
 }
 
-fn words(slot: &Slot) -> [u32; 11] {
-    let Slot { tag, flags, tx, nxt, ts, edge, sent, window, ended, doubts, ack, .. } = slot;
-    [tag, flags, tx, nxt, ts, edge, sent, window, ended, doubts, ack]
+fn words(slot: &Slot) -> [u32; 12] {
+    let Slot { tag, flags, tx, nxt, ts, edge, sent, window, ended, doubts, ack, width, .. } = slot;
+    [tag, flags, tx, nxt, ts, edge, sent, window, ended, doubts, ack, width]
         .map(|word: &AtomicU32| word.load(Relaxed))
+}
+
+fn set_back(action: Action) -> Option<(u32, u16)> {
+    match action {
+        Action::SetBack { ack, window, .. } => Some((ack, window)),
+        _ => None,
+    }
 }
 
 /// What the functions say must happen.
@@ -112,8 +119,10 @@ impl Model {
         let sent = edge.wrapping_sub(random.pick(&[0, 0, 1, 5000]));
         let window = random.pick(&[0, 1, 100, 65_535]);
         let tag = self.tags;
+        let width = random.pick(&[0, 1, 3_000, 70_000]);
         for slots in [&self.slots, rig.acks.slots()] {
             place(slots, flow).open(tag, flags, tx, nxt, ts, edge, sent, window);
+            place(slots, flow).width.store(width, Relaxed);
         }
         rig.acks.apply(&[Change::Install { key: key(flow), slot: flow, tag }]).unwrap();
     }
@@ -274,10 +283,7 @@ impl Model {
         let controlled = slot.tag.load(Relaxed) != 0;
         if !self.fresh {
             counts[STALE] += 1;
-            if controlled {
-                slot.bypass(seen);
-            }
-            return (false, None);
+            return (false, if controlled { set_back(slot.bypass(seen)) } else { None });
         }
         let action = match case.flow {
             _ if controlled => slot.segment(seen),
@@ -294,10 +300,8 @@ impl Model {
         };
         if fate.is_some() && !room {
             counts[FULL] += 1;
-            if controlled && action != Action::Copy {
-                slot.note_passed(seen);
-            }
-            return (false, None);
+            let passes = controlled && action != Action::Copy;
+            return (false, if passes { set_back(slot.bypass(seen)) } else { None });
         }
         self.ring.extend(fate.map(|fate| {
             let head = frame[..frame.len().min(SEGMENT_HEAD)].to_vec();
@@ -309,10 +313,7 @@ impl Model {
             Action::Pass => counts[PASSED] += 1,
             Action::SetBack { .. } => counts[SET_BACK] += 1,
         }
-        match action {
-            Action::SetBack { ack, window, .. } => (false, Some((ack, window))),
-            action => (action == Action::Take, None),
-        }
+        (action == Action::Take, set_back(action))
     }
 
     /// An ACK that the engine sends: the segment without payload.

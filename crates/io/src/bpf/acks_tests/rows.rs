@@ -458,6 +458,26 @@ fn many_flows_are_installed_at_once() {
 }
 
 #[test]
+fn entries_that_an_engine_left_behind_make_room() {
+    if !privileged() {
+        return;
+    }
+    let mut rig = Rig::new(options());
+    let key = |port: u32| crate::bpf::FlowKey::new((A.into(), port as u16), (B.into(), 80), 0, 0);
+    let install = |n: u32, tag| Change::Install { key: key(n), slot: n % 8, tag };
+    rig.acks.slots()[0].open(1, SCALED, 1000, 1000, 0, 1400, 1400, 100);
+    rig.acks.apply(&[install(0, 1)]).unwrap();
+    // Many more than there is room for, none of them of a slot that is in use.
+    for n in 1..500 {
+        rig.acks.apply(&[install(n, 1000 + n)]).unwrap();
+    }
+    taken(&mut rig, IN, next(v4()).ports(0, 80));
+    assert!((1..200).contains(&rig.acks.sweep().unwrap()));
+    assert_eq!(rig.acks.sweep().unwrap(), 0);
+    passes(&mut rig, IN, next(v4()).ports(0, 80).payload(1), false);
+}
+
+#[test]
 fn unknown_segments_have_a_budget() {
     if !privileged() {
         return;

@@ -1,0 +1,78 @@
+//! Congestion marks of held progress.
+//!
+//! *ECE* (RFC 3168, RFC 8257): how many of the held bytes came with ECE is kept with the numbers, and ACKs made
+//! here carry ECE until so many bytes were acknowledged with it. A sender that counts marked bytes (DCTCP)
+//! sees the same share; one that reacts to ECE as such sees it with the next release and as long as the receiver
+//! would have shown it, since marks go first and are rounded up. A change of ECE is no reason to let anything go early.
+//!
+//! *AccECN* (RFC 9768): ACE counts marked packets in three bits. What a sender has not been shown may never be more
+//! than it can tell apart, so an ACK that would carry the counter around is preceded by one that shows the
+//! counter as it was.
+
+use super::{Gateway, Segment};
+use crate::flow::{flag, Record};
+use crate::node::Cx;
+use crate::wire::Flags;
+
+/// AccECN's counter is passed on when it has moved this far unseen.
+const ACE_STEP: u8 = 4;
+/// What three bits can tell apart.
+const ACE_MOST: u8 = 7;
+
+impl Record {
+    /// So many bytes of progress came, with ECE or without.
+    pub(super) fn note_marks(&mut self, bytes: u32, ece: bool) {
+        if ece {
+            self.marked = self.marked.saturating_add_unsigned(bytes);
+        }
+    }
+
+    /// Is the next ACK to carry ECE?
+    pub(super) fn shows_ece(&self) -> bool {
+        self.marked > 0
+    }
+
+    /// So many bytes were acknowledged, with ECE or without. What was marked too much is taken off later marks, at
+    /// most a step: more would hide congestion.
+    pub(super) fn told_marks(&mut self, bytes: u32, ece: bool) {
+        if ece {
+            let step = self.pace.step().max(2 * u32::from(self.mss));
+            let least = -i32::try_from(step).unwrap_or(i32::MAX);
+            self.marked = self.marked.saturating_sub_unsigned(bytes).max(least);
+        }
+    }
+
+    /// How far the AccECN counter has moved since the sender saw it.
+    fn ace_unseen(&self) -> u8 {
+        self.ace.wrapping_sub(self.ace_sent) & ACE_MOST
+    }
+}
+
+/// The AccECN counter of a segment.
+pub(super) fn ace_of(segment: &Segment) -> u8 {
+    u8::from(segment.has(Flags::AE)) << 2
+        | u8::from(segment.has(Flags::CWR)) << 1
+        | u8::from(segment.has(Flags::ECE))
+}
+
+impl Gateway {
+    /// An ACK is about to be held. If its counter would hide what the one before has told, that goes first.
+    pub(super) fn show_counter(&mut self, cx: &mut Cx<'_>, i: u32, segment: &Segment) {
+        let r = &self.table[i];
+        if !r.has(flag::ACCECN) || r.held() == 0 {
+            return;
+        }
+        let more = ace_of(segment).wrapping_sub(r.ace) & ACE_MOST;
+        if r.ace_unseen() + more > ACE_MOST {
+            self.release_early(cx, i);
+        }
+    }
+
+    /// An ACK was held: its counter is shown before it can have gone around.
+    pub(super) fn show_held_counter(&mut self, cx: &mut Cx<'_>, i: u32) {
+        let r = &self.table[i];
+        if r.has(flag::ACCECN) && r.ace_unseen() >= ACE_STEP {
+            self.release_early(cx, i);
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! Hosts behind a gateway behind its hooks: rates both ways in one connection, and after the engine was away.
+
+use super::*;
+use crate::cc;
+use crate::host::{Endpoint, EndpointId, Host, HostConfig, Source, WIRE};
+use crate::tcp::TcpConfig;
+use crate::world::{NodeId, World};
+use std::net::SocketAddrV4;
+use weir_core::ack::AckControl;
+use weir_core::gateway::{ClassConfig, Direction};
+use weir_core::link::{self, Link};
+use weir_core::rate::Rate;
+use weir_core::time::Duration;
+
+const MS: fn(u64) -> Duration = Duration::from_millis;
+
+/// A client on the LAN and a server on the WAN, `rtt` apart.
+struct Rig {
+    world: World,
+    hosts: [NodeId; 2],
+    gateway: NodeId,
+    ends: [EndpointId; 2],
+}
+
+fn class(name: &str, direction: Direction, mbit: u64) -> ClassConfig {
+    let ack = Some(AckControl::ack_shaper(Rate::mbit(mbit)));
+    ClassConfig { name: name.into(), direction, matches: vec![], ack }
+}
+
+impl Rig {
+    /// Both sides send, the server at `back` and the client at `out` Mb/s if that is not 0.
+    fn new(cc: &str, rtt: Duration, out: u64, back: u64) -> Rig {
+        let mut world = World::new();
+        let mut classes = vec![class("out", Direction::Out, out)];
+        if back > 0 {
+            classes.push(class("back", Direction::In, back));
+        }
+        let host = |mac, next_hop| {
+            Host::new(HostConfig { mac: [mac; 6], next_hop: [next_hop; 6], seed: u64::from(mac) })
+        };
+        let hosts = [world.add(host(2, 4)), world.add(host(4, 2))];
+        let gateway = world.add(Steered::new(Config { classes, ..Config::default() }));
+        let delay = Duration::from_nanos(rtt.as_nanos() / 2);
+        let fast = link::Config { rate: Some(Rate::mbit(1_000)), delay, ..link::Config::default() };
+        let links = [fast.clone(), fast].map(|config| world.add(Link::new(config)));
+        world.wire((hosts[0], WIRE), (gateway, LAN));
+        world.wire((gateway, WAN), (links[0], Link::IN));
+        world.wire((links[0], Link::OUT), (hosts[1], WIRE));
+        world.wire((hosts[1], WIRE), (links[1], Link::IN));
+        world.wire((links[1], Link::OUT), (gateway, WAN));
+        world.wire((gateway, LAN), (hosts[0], WIRE));
+        let (client, server) = ([10, 0, 0, 1], [10, 0, 1, 1]);
+        let at = |a: [u8; 4], port| SocketAddrV4::new(a.into(), port);
+        let end = |opens, local, remote, sends: bool| Endpoint {
+            opens,
+            local,
+            remote,
+            start: Time::ZERO,
+            tcp: TcpConfig::new(cc::by_name(cc).unwrap()),
+            source: sends.then_some(Source { bytes: None, until: Time::MAX, rate: None }),
+            bin: MS(100),
+            trace: false,
+        };
+        let (client, server) = (at(client, 10_000), at(server, 5_001));
+        let mut add = |i: usize, endpoint| world.get_mut::<Host>(hosts[i]).unwrap().add(endpoint);
+        let ends = [add(0, end(true, client, server, true)), add(1, end(false, server, client, back > 0))];
+        Rig { world, hosts, gateway, ends }
+    }
+
+    fn gateway(&mut self) -> &mut Steered {
+        self.world.get_mut::<Steered>(self.gateway).unwrap()
+    }
+
+    fn run(&mut self, until_ms: u64) -> [u64; 2] {
+        self.world.run_until(Time::from_millis(until_ms));
+        [1, 0].map(|i| self.world.get::<Host>(self.hosts[i]).unwrap().report(self.ends[i]).received)
+    }
+
+    /// Mb/s that arrived at the server and at the client, in thousandths.
+    fn rates(&mut self, from_ms: u64, until_ms: u64) -> [u64; 2] {
+        let (before, after) = (self.run(from_ms), self.run(until_ms));
+        [0, 1].map(|i| (after[i] - before[i]) * 8 / (until_ms - from_ms))
+    }
+}
+
+fn within(rate: u64, setting_mbit: u64, per_mille: u64) -> bool {
+    rate.abs_diff(setting_mbit * 1_000) <= setting_mbit * per_mille
+}
+
+#[test]
+fn both_directions_of_one_connection_are_at_their_rates() {
+    for cc in ["reno", "cubic", "bbr"] {
+        let mut rig = Rig::new(cc, MS(20), 20, 50);
+        // BBR measures its round trip after 10 s, sending next to nothing.
+        let [out, back] = rig.rates(4_000, 9_000);
+        assert!(within(out, 20, 10) && within(back, 50, 10), "{cc}: {out} and {back} kb/s");
+        assert!(rig.gateway().stats().set_back > 1_000);
+    }
+}
+
+#[test]
+fn the_rate_is_held_from_a_second_after_the_engine_is_back() {
+    for cc in ["cubic", "bbr"] {
+        for rtt in [4, 100] {
+            for killed in [false, true] {
+                let mut rig = Rig::new(cc, MS(rtt), 10, 0);
+                rig.run(4_000);
+                if killed {
+                    rig.gateway().kill();
+                } else {
+                    rig.gateway().hang();
+                }
+                rig.run(4_100);
+                rig.gateway().come_back();
+                for second in 0..4 {
+                    let from = 5_100 + 1_000 * second;
+                    let [rate, _] = rig.rates(from, from + 1_000);
+                    assert!(
+                        within(rate, 10, 20),
+                        "{cc} {rtt} ms, killed {killed}, second {second}: {rate} kb/s"
+                    );
+                }
+            }
+        }
+    }
+}
