@@ -1,8 +1,8 @@
 //! Frames of a live connection, changed byte by byte with their checksums made right, through the
 //! gateway in virtual time. The rig checks the contract and the conservation of frames.
 //!
-//! Input: records of 8 bytes and a changed byte list: port, milliseconds, acknowledged (16 bits),
-//! flags, window, number of changes; then as many (position, value) pairs.
+//! Input: whether it is behind hooks; records of 8 bytes and a changed byte list: port, milliseconds,
+//! acknowledged (16 bits), flags, window, number of changes; then as many (position, value) pairs.
 //! `cargo +nightly fuzz run gateway`
 #![no_main]
 
@@ -19,14 +19,19 @@ use weir_core::wire::{checksum, packet, Flags};
 const SENDER: [u8; 4] = [10, 0, 0, 1];
 const RECEIVER: [u8; 4] = [10, 0, 1, 1];
 
-fn gateway() -> Gateway {
+fn gateway(hooked: bool) -> Gateway {
     let class = ClassConfig {
         name: "all".into(),
         direction: Direction::Out,
         matches: vec![],
         ack: Some(AckControl::ack_shaper(Rate::mbit(1))),
     };
-    Gateway::new(Config { classes: vec![class], max_flows: 16, ..Config::default() })
+    let config = Config { classes: vec![class], max_flows: 16, ..Config::default() };
+    if hooked {
+        Gateway::hooked(config)
+    } else {
+        Gateway::new(config)
+    }
 }
 
 fn handshake(rig: &mut Rig<Gateway>) {
@@ -37,7 +42,8 @@ fn handshake(rig: &mut Rig<Gateway>) {
 }
 
 fuzz_target!(|data: &[u8]| {
-    let mut rig = Rig::new(gateway());
+    let Some((&hooked, data)) = data.split_first() else { return };
+    let mut rig = Rig::new(gateway(hooked & 1 == 1));
     handshake(&mut rig);
     let (mut now, mut rest) = (Time::from_millis(1), data);
     for _ in 0..64 {
@@ -61,7 +67,7 @@ fuzz_target!(|data: &[u8]| {
         if let Ok(p) = packet(&frame, frame.len()) {
             checksum::fill(&mut frame, &p);
         }
-        rig.at(now).inject(Port(head[0] >> 1 & 3), Given::bytes(&frame));
+        rig.at(now).inject(Port((head[0] >> 1) % 6), Given::bytes(&frame));
     }
     rig.run_until(Time::from_secs(10_000));
     assert_eq!(rig.node().stats().ledger.held(), 0);

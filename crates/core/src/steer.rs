@@ -321,8 +321,10 @@ impl Slot {
         let opens = self.window.load(Relaxed) == 0 && seen.window != 0;
         let unknown = after(seen.ack, tx) && !self.has(slot_flag::SCALED);
         if seen.sack || seen.window == 0 || opens || unknown {
-            self.note_passed(seen);
-            return Action::Copy;
+            return match self.bypass(seen) {
+                Action::SetBack { ack, window, .. } => Action::SetBack { ack, window, report: true },
+                _ => Action::Copy,
+            };
         }
         self.note(seen);
         let progress = after(seen.ack, tx);

@@ -14,6 +14,8 @@ const CONSISTENT: u32 = 8;
 const MIDSTREAM: u32 = 3;
 /// No segment overtakes another by more.
 const OVERTAKEN_MS: u32 = 100;
+/// So many believed segments settle a flow of which no handshake was seen: anyone can make up a few.
+const SETTLED: u32 = 64;
 /// How far the next segment's sequence number may be from the last.
 const NEAR_SEQ: u32 = 1 << 22;
 /// How far its acknowledgement may be ahead of the last: what a sample leaves out.
@@ -30,6 +32,8 @@ pub(super) struct Doubt {
     old: u32,
     /// Acknowledgements in a row with this sequence number, behind what has passed, since when (milliseconds).
     behind: (u32, u32, u32),
+    /// Segments that were believed.
+    believed: u32,
 }
 
 impl Doubt {
@@ -66,9 +70,11 @@ impl Doubt {
         self.behind.1 = 0;
     }
 
-    /// A segment that is the flow's.
-    pub(super) fn believed(&mut self) {
+    /// A segment that is the flow's. True when there were so many that it is one even without a handshake.
+    pub(super) fn believed(&mut self) -> bool {
         self.count = 0;
+        self.believed = self.believed.saturating_add(1);
+        self.believed >= SETTLED
     }
 
     /// An acknowledgement that is no older than what the sender knows.

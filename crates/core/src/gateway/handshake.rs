@@ -155,7 +155,9 @@ impl Gateway {
     fn note_syn(&mut self, i: u32, segment: &Segment, options: &TcpOptions) {
         let answers = segment.has(Flags::ACK);
         let r = &mut self.table[i];
-        r.mss = r.mss.min(options.mss.unwrap_or(DEFAULT_MSS)).max(64);
+        let mss = options.mss.unwrap_or(DEFAULT_MSS).max(64);
+        let both = r.has(flag::SENDER_SYN | flag::RECEIVER_SYN);
+        r.mss = if both { r.mss.min(mss) } else { mss };
         r.set(flag::TIMESTAMPS, options.timestamps.is_some());
         let asks = Flags::AE.0 | Flags::CWR.0 | Flags::ECE.0;
         if segment.tcp.flags.0 & asks == asks && !answers {

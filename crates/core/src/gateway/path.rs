@@ -121,7 +121,7 @@ impl Gateway {
         }
         let parsed = wire::tcp_options(cx.frames.bytes(frame), &segment.packet, &segment.tcp);
         let untouchable = match &parsed {
-            Ok(options) => untouchable(options),
+            Ok(options) => untouchable(segment, options),
             Err(_) => Some(PassReason::Malformed),
         };
         let options = parsed.unwrap_or_default();
@@ -147,7 +147,9 @@ impl Gateway {
             }
             return Admitted::Untouched(PassReason::Implausible);
         }
-        self.doubts[i as usize].believed();
+        if self.doubts[i as usize].believed() || self.table[i].has(flag::SCALE_KNOWN) {
+            self.table.set_transient(i, false);
+        }
         if let Some(reason) = untouchable {
             self.let_pass(cx, i, reason);
             return Admitted::Untouched(reason);
@@ -214,8 +216,8 @@ impl Gateway {
             return false;
         }
         self.learn(i, cx, segment, options, frame);
-        self.table.set_transient(i, false);
-        self.doubts[i as usize].believed();
+        let known = self.table[i].has(flag::SCALE_KNOWN);
+        self.table.set_transient(i, !known);
         let scale = self.table[i].scale;
         self.begin_edges(i, segment, scale, sizes);
         true
@@ -233,7 +235,6 @@ impl Gateway {
         tx: u32,
     ) {
         self.follow(i, cx.now);
-        self.table.set_transient(i, false);
         self.learn(i, cx, segment, options, frame);
         if segment.has(Flags::FIN) {
             self.table[i].flags |= flag::RECEIVER_FIN;
@@ -249,7 +250,7 @@ impl Gateway {
 
     /// A segment with payload passed, set back: its progress waits like any other.
     fn on_set_back(&mut self, cx: &mut Cx<'_>, i: u32, segment: &Segment, options: &TcpOptions) {
-        self.table.set_transient(i, false);
+        self.follow(i, cx.now);
         let before = self.held(i);
         self.progress(i, segment);
         self.schedule(cx, i, options);
@@ -270,7 +271,6 @@ impl Gateway {
     /// An ACK without payload that is the gateway's to deal with.
     fn take(&mut self, cx: &mut Cx<'_>, i: u32, segment: &Segment, options: &TcpOptions, frame: Frame) {
         let ack = segment.tcp.ack;
-        self.table.set_transient(i, false);
         self.run_missed(cx, i);
         if !after(self.table[i].tx, ack) {
             self.doubts[i as usize].current();
@@ -433,8 +433,11 @@ fn fate(r: &Record, segment: &Segment, options: &TcpOptions, limit: Option<u32>)
     }
 }
 
-fn untouchable(options: &TcpOptions) -> Option<PassReason> {
-    if options.mptcp {
+fn untouchable(segment: &Segment, options: &TcpOptions) -> Option<PassReason> {
+    // A giant segment with payload may have a jumbo option (RFC 2675) of its host's own.
+    if segment.tcp.payload_len == 0 && segment.packet.has_options() {
+        Some(PassReason::IpOptions)
+    } else if options.mptcp {
         Some(PassReason::Mptcp)
     } else if options.ao {
         Some(PassReason::TcpAo)

@@ -30,13 +30,15 @@ pub enum PassReason {
     Implausible,
     /// Its receiver sends data too, and without the handshake the scale of its window is not known.
     UnknownScale,
+    /// An ACK whose IP header has options or extension headers, which ACKs made here would lack.
+    IpOptions,
     /// There is no room for a further flow: all that are known are active.
     TableFull,
 }
 
 impl PassReason {
     /// Every reason, in the order of their numbers.
-    pub const ALL: [PassReason; 12] = [
+    pub const ALL: [PassReason; 13] = [
         PassReason::NotTcp,
         PassReason::Malformed,
         PassReason::Fragment,
@@ -48,6 +50,7 @@ impl PassReason {
         PassReason::UnknownOption,
         PassReason::Implausible,
         PassReason::UnknownScale,
+        PassReason::IpOptions,
         PassReason::TableFull,
     ];
     /// The name used in results.
@@ -64,6 +67,7 @@ impl PassReason {
             PassReason::UnknownOption => "unknown_option",
             PassReason::Implausible => "implausible",
             PassReason::UnknownScale => "unknown_scale",
+            PassReason::IpOptions => "ip_options",
             PassReason::TableFull => "table_full",
         }
     }

@@ -49,6 +49,11 @@ impl Packet {
     pub const fn l4_len(&self) -> u32 {
         self.end.saturating_sub(self.l4 as u32)
     }
+    /// Does the IP header have options, or extension headers?
+    pub const fn has_options(&self) -> bool {
+        let plain = if self.version == 6 { 40 } else { 20 };
+        self.l4 != self.l3 + plain
+    }
     /// The ECN field (RFC 3168): 0 not capable, 1 ECT(1), 2 ECT(0), 3 congestion experienced.
     pub const fn ecn(&self) -> u8 {
         self.tos & 3

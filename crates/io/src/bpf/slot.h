@@ -236,8 +236,10 @@ static __always_inline void slot_segment(struct slot *slot, const struct seen *s
 	opens = !READ(slot->window) && seen->window;
 	unknown = progress && !slot_has(slot, SLOT_SCALED);
 	if (seen->sack || !seen->window || opens || unknown) {
-		slot_note_passed(slot, seen);
-		to->act = ACT_COPY;
+		slot_bypass(slot, seen, to);
+		to->report = true;
+		if (to->act != ACT_SET_BACK)
+			to->act = ACT_COPY;
 		return;
 	}
 	slot_note(slot, seen);

@@ -1,7 +1,7 @@
 use super::flows::MIN_PASSING;
 use super::*;
 use proptest::prelude::*;
-use weir_core::ack::{AckControl, Period, Release, SlowStart};
+use weir_core::ack::{AckControl, Period, Release, SlowStart, Window};
 use weir_core::frame::Frames;
 use weir_core::gateway::{ClassConfig, Direction, Match};
 use weir_core::rate::Rate;
@@ -207,6 +207,8 @@ fn segment_of(&(_, lan, flow, kind, n): &Op) -> Segment {
         2 if n % 3 == 0 => s.flags(Flags::FIN | Flags::ACK),
         3 if n % 9 == 0 => s.flags(Flags::RST),
         4 if n % 5 == 0 => s.mptcp(),
+        5 => s.payload(9).sack(&[(DATA_ISN.wrapping_add(n + 100), DATA_ISN.wrapping_add(n + 200))]),
+        6 => s.window(n as u16 % 5 * 100),
         _ => s,
     }
 }
@@ -216,7 +218,7 @@ proptest! {
     #[test]
     fn as_a_gateway_that_sees_everything(
         mut ops in prop::collection::vec((0u64..3000, any::<bool>(), 0u16..3, 0u8..12, 0u32..60_000), 1..120),
-        late in 1u64..30_000_000, shut in (0u64..300, 0u64..100),
+        late in 1u64..30_000_000, shut in (0u64..300, 0u64..100), sized in any::<bool>(),
     ) {
         ops.sort_by_key(|op| op.0);
         let config = || Config {
@@ -238,6 +240,10 @@ proptest! {
         }
         for only_out in [true, false] {
             let mut config = config();
+            if sized {
+                let standing_delay = Duration::from_millis(5);
+                config.classes[0].ack.as_mut().unwrap().window = Window::Size { standing_delay };
+            }
             config.classes.truncate(if only_out { 1 } else { 2 });
             for wake in [Wake::Exact, Wake::Late(Duration::from_nanos(late))] {
                 let pool = || Frames::new(1024, 2048, 64);
