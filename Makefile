@@ -14,7 +14,7 @@ AS_ROOT := CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="$(RUNNER)" CARGO_TARGET
 # Experiments that run in virtual time, in seconds.
 VIRTUAL := $(addprefix experiments/papers/,ack-shaper/fig2.toml ack-shaper/fig3.toml ack-shaper/fig4.toml \
 	ack-shaper/fig6.toml ack-shaper/fig7.toml ack-shaper/fig11.toml ack-shaper/fig12.toml ack-filter/base.toml) \
-	experiments/truth/lossy-path.toml
+	experiments/truth/lossy-path.toml $(wildcard experiments/start/*.toml)
 
 .PHONY: demo test build bench setup lint unit virtual privileged fuzz clean
 
@@ -46,6 +46,7 @@ virtual: build
 
 # BPF programs loaded for real, packet sockets, supervisor, short lab runs.
 privileged: build
+	$(AS_ROOT) cargo test -p weir-io --locked --lib
 	$(AS_ROOT) cargo test -p weir-io -p weir --locked --test '*' -- --test-threads=1
 	$(SUDO) $(WEIR) lab experiments/papers/ack-shaper/fig12-short.toml
 	$(SUDO) $(WEIR) lab experiments/papers/ack-shaper/fig11-short.toml
@@ -54,11 +55,7 @@ bench: build
 	cargo bench -p weir-core --locked
 	cargo bench -p weir-sim --locked
 	$(WEIR) bench sim
-	cargo bench -p weir-sim --locked
-	$(WEIR) bench sim
-	$(SUDO) $(WEIR) bench inline
-	$(SUDO) $(WEIR) bench outage
-	$(SUDO) $(WEIR) bench wan
+	for b in inline all two-way rates outage hostile wan; do $(SUDO) $(WEIR) bench $$b || exit 1; done
 
 # A minute of each fuzz target; needs a nightly toolchain and cargo-fuzz.
 fuzz:

@@ -7,10 +7,11 @@
 //!   the supervisor alone: its own senders, state, netlink events
 //! ```
 //!
-//! - The engine dies: after 50 ms without a beat the programs in the kernel let everything pass, and go on keeping
-//!   the flows' slots; the supervisor calls `flush`, which acknowledges what the engine still held, and starts
-//!   another engine, which takes flows, slots and the ring up where they are.
-//! - The engine hangs: after 80 ms the supervisor kills it, and goes on as above without waiting for its end.
+//! - The engine dies: the supervisor starts another one at once, which takes flows, slots and the ring up where they
+//!   are. If none beats for 50 ms, the programs in the kernel let everything pass, and go on keeping the flows'
+//!   slots; the supervisor calls `flush`, which acknowledges what was held.
+//! - The engine hangs: everything passes after 50 ms; after 80 ms the supervisor kills it, calls `flush`, and starts
+//!   another one.
 //! - SIGTERM or SIGINT: the engine is told to stop, flushes itself and ends; the programs come off.
 //! - The supervisor is killed: the engine gets SIGTERM, flushes itself and ends; the programs come off with it.
 //! - Both are killed: the kernel takes the programs off; before Linux 6.6 they stay, and let everything pass.
@@ -81,6 +82,8 @@ pub struct Supervisor {
     /// When engines were started again.
     restarts: VecDeque<Time>,
     count: u32,
+    /// The last engine died, and neither another one nor `flush` has taken care of what it held.
+    owed: bool,
 }
 
 /// How watching one engine ended.
@@ -101,7 +104,7 @@ impl Supervisor {
         let (signals, monitor) = (Signals::new()?, Monitor::new()?);
         let site = setup.apply(&signals)?;
         give_up_privileges()?;
-        Ok(Supervisor { site, signals, monitor, restarts: VecDeque::new(), count: 0 })
+        Ok(Supervisor { site, signals, monitor, restarts: VecDeque::new(), count: 0, owed: false })
     }
 
     /// What the programs did so far.
@@ -124,6 +127,7 @@ impl Supervisor {
         mut flush: impl FnMut(&Senders),
     ) -> io::Result<()> {
         let result = self.supervise(engine, &mut flush);
+        self.settle(&mut flush);
         self.site.tear_down();
         result
     }
@@ -141,32 +145,48 @@ impl Supervisor {
                 Ok(Watched::Stopped { .. }) => return Ok(()),
                 Ok(Watched::Moved) => continue,
                 Ok(Watched::Lost { reason, beat, .. }) => (reason, beat),
-                Err(error) => (format!("cannot start an engine: {error}"), false),
+                Err(error) => {
+                    self.settle(flush);
+                    (format!("cannot start an engine: {error}"), false)
+                }
             };
             if !beat && self.count == 0 {
                 return Err(io::Error::other(reason));
             }
             tracing::error!("{reason}; frames go through the kernel until the next engine runs");
-            if self.back_off()? {
+            if self.back_off(flush)? {
                 return Ok(());
             }
         }
     }
 
-    /// Runs one engine to its end, and sends what it held if it did not.
+    /// Runs one engine to its end, and sends what it held if it did not and the next one cannot.
     fn one(
         &mut self,
         engine: &impl Fn(Launch<'_>) -> io::Result<()>,
         flush: &mut impl FnMut(&Senders),
     ) -> io::Result<Watched> {
+        let started = clock::now();
         let (child, words, cookies) = self.start(engine)?;
-        let watched = self.watch(&child, words, flush);
-        self.site.programs.hooks().beat(Time::ZERO);
+        let watched = self.watch(&child, started, words, flush);
         self.site.forget(&cookies);
-        if let Ok(Watched::Stopped { cleanly: false } | Watched::Lost { flushed: false, .. }) = watched {
-            self.flush(flush);
+        self.owed |=
+            matches!(watched, Ok(Watched::Stopped { cleanly: false } | Watched::Lost { flushed: false, .. }));
+        // The ring keeps segments for the next engine; frames that nobody receives would be lost.
+        let next = matches!(watched, Ok(Watched::Lost { flushed: false, .. }));
+        if !next || self.site.programs.slots().is_empty() {
+            self.site.programs.hooks().beat(Time::ZERO);
+            self.settle(flush);
         }
         watched
+    }
+
+    /// No engine takes care of what the last one held: it is sent from here.
+    fn settle(&mut self, flush: &mut impl FnMut(&Senders)) {
+        if std::mem::take(&mut self.owed) {
+            self.site.programs.hooks().beat(Time::ZERO);
+            self.flush(flush);
+        }
     }
 
     fn flush(&self, flush: &mut impl FnMut(&Senders)) {
@@ -182,11 +202,12 @@ impl Supervisor {
     ) -> io::Result<(Child, UnixStream, Vec<u64>)> {
         let (ours, mut theirs) = UnixStream::pair()?;
         let sockets = self.site.sockets()?;
-        let cookies = sockets.cookies.clone();
+        let cookies = sockets.as_ref().map_or(Vec::new(), |sockets| sockets.cookies.clone());
         let (site, count) = (&self.site, self.count);
         let forked = Child::fork(|| {
             let run = || {
                 site.leave_to_parent();
+                let sockets = sockets.map_or_else(|| site.shared_sockets(), Ok)?;
                 let signals = Signals::ends_only()?;
                 let (programs, status) = (&site.programs, &site.status);
                 let launch =
@@ -219,6 +240,7 @@ impl Supervisor {
     fn watch(
         &mut self,
         child: &Child,
+        started: Time,
         mut words: UnixStream,
         flush: &mut impl FnMut(&Senders),
     ) -> io::Result<Watched> {
@@ -226,7 +248,6 @@ impl Supervisor {
         waiter.add(child.as_fd(), 0)?;
         waiter.add(self.signals.as_fd(), 1)?;
         waiter.add(self.monitor.as_fd(), 2)?;
-        let started = clock::now();
         let (mut beat, mut again) = (false, started);
         let mut ready = Vec::new();
         loop {
@@ -241,8 +262,14 @@ impl Supervisor {
                 return Ok(Watched::Lost { reason, beat, flushed: false });
             }
             let (now, last) = (clock::now(), self.site.programs.hooks().last_beat());
-            beat |= last != Time::ZERO;
-            let limit = if last == Time::ZERO { START } else { self.site.setup.hang };
+            // An older beat is the last engine's.
+            beat |= last > started;
+            if last > started {
+                self.owed = false;
+            } else if now.since(last) > self.site.setup.stale {
+                self.settle(flush);
+            }
+            let limit = if beat { self.site.setup.hang } else { START };
             // If this process had to wait too, the whole machine stood still: the engine gets its turn.
             let stood_still = now.since(before) > STOOD_STILL;
             if !stood_still && now.since(last.max(started)) > limit {
@@ -310,7 +337,7 @@ impl Supervisor {
     }
 
     /// Waits until an engine may be started again; true if told to stop.
-    fn back_off(&mut self) -> io::Result<bool> {
+    fn back_off(&mut self, flush: &mut impl FnMut(&Senders)) -> io::Result<bool> {
         self.count += 1;
         let now = clock::now();
         while self.restarts.front().is_some_and(|at| now.since(*at) > MINUTE) {
@@ -319,7 +346,8 @@ impl Supervisor {
         let mut until = now + BACK_OFF;
         if self.restarts.len() >= self.site.setup.restarts_per_minute.max(1) as usize {
             until = self.restarts[0] + MINUTE;
-            tracing::error!("too many restarts: the next in {:?}", until.since(now));
+            tracing::error!("too many restarts: the next in {}", until.since(now));
+            self.settle(flush);
         }
         let stopped = self.idle(until)?;
         self.restarts.push_back(clock::now());

@@ -6,11 +6,12 @@ use super::setup::{Attach, Setup, Steered};
 use super::state::Lock;
 use super::veth::Internal;
 use super::watch::{Heard, State, Status, Watched};
-use crate::bpf::{role, Acks, AcksOptions, All, Attached};
+use crate::bpf::{role, Acks, AcksOptions, All, Attached, Hooks};
 use crate::driver::Programs;
 use crate::port::{Exit, Input, Packets, Ways};
 use crate::sys::link::{self, Event, Link};
 use crate::sys::packet::{Device, Sender};
+use std::cell::RefCell;
 use std::io;
 use weir_core::gateway::{LAN, WAN};
 
@@ -36,6 +37,10 @@ pub(super) struct Site {
     pub senders: Option<Senders>,
     pub changes: Changes,
     pub setup: Setup,
+    /// Ways out for engines that take ACKs. They outlive an engine: closing them would take it tens of milliseconds
+    /// (the kernel waits for all processors for each one).
+    exits: RefCell<Option<[Exit; 2]>>,
+    exit_cookies: Vec<u64>,
     places: Vec<Place>,
     internal: Option<Internal>,
     locks: Vec<Lock>,
@@ -64,6 +69,8 @@ impl Site {
             senders: None,
             changes,
             setup: setup.clone(),
+            exits: RefCell::new(None),
+            exit_cookies: Vec::new(),
             places: links.iter().map(place).collect(),
             internal: None,
             locks,
@@ -118,6 +125,22 @@ impl Site {
         }
         let (lan, wan) = self.devices();
         self.senders = Some(Senders::open(self.programs.hooks(), lan, wan)?);
+        if let Programs::Acks(_) = self.programs {
+            self.open_exits(lan, wan)?;
+        }
+        Ok(())
+    }
+
+    fn open_exits(&mut self, lan: Device, wan: Device) -> io::Result<()> {
+        self.forget(&self.exit_cookies);
+        let mut open = Opener { hooks: self.programs.hooks(), cookies: Vec::new() };
+        let mut exit = |device, role| {
+            let restamp = Some(open.sender(device, false, role | role::RESTAMP)?);
+            io::Result::Ok(Exit::new(Ways { plain: open.sender(device, false, role)?, restamp }, true))
+        };
+        let exits = [exit(lan, role::TO_INGRESS)?, exit(wan, 0)?];
+        self.exit_cookies = open.cookies;
+        *self.exits.borrow_mut() = Some(exits);
         Ok(())
     }
 
@@ -167,48 +190,38 @@ impl Site {
         result.is_ok()
     }
 
-    /// Opens the sockets of an engine.
-    pub fn sockets(&self) -> io::Result<Sockets> {
+    /// Opens the sockets of an engine that takes everything; `None` for one that takes ACKs.
+    pub fn sockets(&self) -> io::Result<Option<Sockets>> {
+        if let Programs::Acks(_) = self.programs {
+            return Ok(None);
+        }
         let (lan, wan) = self.devices();
-        let mut cookies = Vec::new();
-        let hooks = self.programs.hooks();
-        let mut sender = |device: Device, vnet: bool, role: u32| {
-            let sender = Sender::open(device, vnet)?;
-            let cookie = sender.cookie()?;
-            hooks.register_sender(cookie, role)?;
-            cookies.push(cookie);
-            io::Result::Ok(sender)
+        // What is redirected to one end arrives at the other.
+        let [from_lan, from_wan] = match &self.internal {
+            Some(internal) => [internal.ends[1], internal.ends[0]],
+            None => [lan.ifindex, wan.ifindex],
         };
-        let inward = if self.places.len() == 1 { role::TO_INGRESS } else { 0 };
-        let mut inputs = Vec::new();
-        let exits = match (&self.programs, &self.internal) {
-            (Programs::Acks(_), _) => {
-                let mut ways = |device, role| {
-                    let restamp = Some(sender(device, false, role | role::RESTAMP)?);
-                    io::Result::Ok(Ways { plain: sender(device, false, role)?, restamp })
-                };
-                [Exit::new(ways(lan, inward)?, true), Exit::new(ways(wan, 0)?, true)]
-            }
-            (Programs::All(_), internal) => {
-                // What is redirected to one end arrives at the other.
-                let [from_lan, from_wan] = match internal {
-                    Some(internal) => [internal.ends[1], internal.ends[0]],
-                    None => [lan.ifindex, wan.ifindex],
-                };
-                inputs.push(Packets::open(LAN, from_lan, internal.is_none())?);
-                inputs.push(Packets::open(WAN, from_wan, internal.is_none())?);
-                // Packet sockets without an Ethernet header take no notes, and so no giant segments.
-                if !(lan.ethernet && wan.ethernet) {
-                    inputs.iter_mut().for_each(Packets::split);
-                }
-                let mut ways = |device: Device, role| {
-                    let plain = sender(device, device.ethernet, role)?;
-                    io::Result::Ok(Ways { plain, restamp: None })
-                };
-                [Exit::new(ways(lan, inward)?, false), Exit::new(ways(wan, 0)?, false)]
-            }
+        let promiscuous = self.internal.is_none();
+        let mut inputs =
+            vec![Packets::open(LAN, from_lan, promiscuous)?, Packets::open(WAN, from_wan, promiscuous)?];
+        // Packet sockets without an Ethernet header take no notes, and so no giant segments.
+        if !(lan.ethernet && wan.ethernet) {
+            inputs.iter_mut().for_each(Packets::split);
+        }
+        let mut open = Opener { hooks: self.programs.hooks(), cookies: Vec::new() };
+        let mut exit = |device: Device, role| {
+            let plain = open.sender(device, device.ethernet, role)?;
+            io::Result::Ok(Exit::new(Ways { plain, restamp: None }, false))
         };
-        Ok(Sockets { inputs, exits, cookies })
+        let inward = if self.internal.is_some() { role::TO_INGRESS } else { 0 };
+        let exits = [exit(lan, inward)?, exit(wan, 0)?];
+        Ok(Some(Sockets { inputs, exits, cookies: open.cookies }))
+    }
+
+    /// In a forked process: its copies of the ways out that all engines use.
+    pub fn shared_sockets(&self) -> io::Result<Sockets> {
+        let exits = self.exits.take().ok_or(io::ErrorKind::NotConnected)?;
+        Ok(Sockets { inputs: Vec::new(), exits, cookies: Vec::new() })
     }
 
     /// In a forked process: the interfaces are held by the supervisor alone.
@@ -227,6 +240,22 @@ impl Site {
         self.places.iter_mut().for_each(|place| place.attached = None);
         self.internal = None;
         self.changes.undo().iter().for_each(|what| tracing::debug!("{what}"));
+    }
+}
+
+/// Opens senders that the programs know.
+struct Opener<'a> {
+    hooks: &'a Hooks,
+    cookies: Vec<u64>,
+}
+
+impl Opener<'_> {
+    fn sender(&mut self, device: Device, vnet: bool, role: u32) -> io::Result<Sender> {
+        let sender = Sender::open(device, vnet)?;
+        let cookie = sender.cookie()?;
+        self.hooks.register_sender(cookie, role)?;
+        self.cookies.push(cookie);
+        Ok(sender)
     }
 }
 

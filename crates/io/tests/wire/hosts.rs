@@ -102,15 +102,28 @@ fn send(server: &str, time: Duration) -> u64 {
     sent * 1000 / started.elapsed().as_millis() as u64
 }
 
-/// Receives for so long and says how many bytes a second came.
-fn receive(server: &str, time: Duration) -> u64 {
+/// Receives for so long, and says how many bytes a second came, the longest time in milliseconds without any after
+/// the first 500, and how many came in each second.
+fn receive(server: &str, time: Duration) -> String {
     let mut stream = TcpStream::connect((server, SOURCE)).unwrap();
     let started = Instant::now();
-    let (mut got, mut data) = (0u64, vec![0; 1 << 16]);
+    let (mut got, mut data) = (0u64, vec![0; 1 << 14]);
+    let (mut last, mut gap) = (started, Duration::ZERO);
+    let mut seconds = Vec::new();
     while started.elapsed() < time {
-        got += stream.read(&mut data).unwrap() as u64;
+        let len = stream.read(&mut data).unwrap() as u64;
+        got += len;
+        let now = Instant::now();
+        if now - started > Duration::from_millis(500) {
+            gap = gap.max(now - last);
+        }
+        last = now;
+        seconds.resize((now - started).as_secs() as usize + 1, 0);
+        *seconds.last_mut().unwrap() += len;
     }
-    got * 1000 / started.elapsed().as_millis() as u64
+    let rate = got * 1000 / started.elapsed().as_millis() as u64;
+    let seconds: Vec<String> = seconds.iter().map(u64::to_string).collect();
+    format!("{rate} {} {}", gap.as_millis(), seconds.join(" "))
 }
 
 /// Small requests one after the other over one connection; how many were answered in time.

@@ -336,8 +336,17 @@ impl Lab {
         self.host(from, &["ask", to, &count.to_string()]).trim().parse().unwrap()
     }
 
+    /// As [`Lab::receive`]: the longest time without anything in milliseconds, and the rate in each whole second.
+    pub fn gap(&self, from: &str, to: &str, time: u32) -> (u32, Vec<f64>) {
+        let text = self.host(from, &["receive", to, &time.to_string()]);
+        let numbers: Vec<f64> = text.split_whitespace().map(|n| n.parse().unwrap()).collect();
+        let seconds = numbers[2..].iter().take(time as usize / 1000).map(|bytes| bytes * 8.0);
+        (numbers[1] as u32, seconds.collect())
+    }
+
     fn rate(&self, host: &str, args: &[&str]) -> f64 {
-        self.host(host, args).trim().parse::<f64>().unwrap() * 8.0
+        let text = self.host(host, args);
+        text.split_whitespace().next().unwrap().parse::<f64>().unwrap() * 8.0
     }
 }
 

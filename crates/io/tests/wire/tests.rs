@@ -19,11 +19,13 @@ pub const ALL: &[(&str, fn())] = &[
     ("second_instance_is_refused", second_instance_is_refused),
     ("wrong_hosts_are_refused_unchanged", wrong_hosts_are_refused_unchanged),
     ("interfaces_are_followed", interfaces_are_followed),
+    ("acks_are_taken_on_an_interface_that_is_back", acks_are_taken_on_an_interface_that_is_back),
     ("interfaces_may_come_late", interfaces_may_come_late),
     ("a_transfer_survives_every_end", a_transfer_survives_every_end),
     ("everybody_around_the_box_is_reached", everybody_around_the_box_is_reached),
     ("nothing_is_sent_twice_when_devices_are_full", nothing_is_sent_twice_when_devices_are_full),
     ("a_gateway_shapes_uploads_and_downloads", a_gateway_shapes_uploads_and_downloads),
+    ("a_shaped_flow_outlives_its_engine", a_shaped_flow_outlives_its_engine),
     ("tags_that_hardware_takes_out", tags_that_hardware_takes_out),
     ("interfaces_without_ethernet_headers", interfaces_without_ethernet_headers),
     ("a_stopped_engine_keeps_nobody_out", a_stopped_engine_keeps_nobody_out),
@@ -261,6 +263,23 @@ fn interfaces_are_followed() {
     ends_well(&lab, &mut bump);
 }
 
+/// An interface that is made anew has its ACKs taken again.
+fn acks_are_taken_on_an_interface_that_is_back() {
+    let lab = Lab::new(Kind::Bridge);
+    let mut bump = lab.running("acks");
+    lab.ip("s", &["link", "del", "s0"]);
+    eventually("it is told", || lab.degraded() == "wan0 is gone");
+    lab.cable(("s", "s0"), ("g", "wan0"));
+    lab.ip("s", &["addr", "add", "10.9.2.1/16", "dev", "s0"]);
+    lab.ip("g", &["link", "set", "wan0", "master", "br0"]);
+    eventually("it is told", || lab.degraded() == "no");
+    let _server = lab.serve();
+    let before = lab.stat("sent0");
+    assert!(lab.send("c", SERVER, 500) > 1e7);
+    eventually("ACKs went through the engine", || lab.stat("sent0") > before + 20);
+    ends_well(&lab, &mut bump);
+}
+
 fn interfaces_may_come_late() {
     let mut lab = Lab::new(Kind::Bridge);
     lab.attach = "late0".into();
@@ -397,6 +416,32 @@ fn nothing_is_sent_twice_when_devices_are_full() {
     assert_eq!(twice, 0);
     assert!(lab.stat("full1") > 0);
     ends_well(&lab, &mut bump);
+}
+
+/// The engine is killed, then another one hangs: a download goes on, and is at its rate again.
+fn a_shaped_flow_outlives_its_engine() {
+    for signal in [KILL, STOP] {
+        let lab = Lab::new(Kind::Router);
+        let mut gateway = lab.running("gateway");
+        let _server = lab.serve();
+        let first = lab.engine(0);
+        let (gap, seconds) = std::thread::scope(|scope| {
+            let download = scope.spawn(|| lab.gap("c", SERVER, 5000));
+            std::thread::sleep(std::time::Duration::from_millis(1700));
+            kill(first, signal);
+            download.join().unwrap()
+        });
+        assert_ne!(lab.engine(0), first);
+        let rates: Vec<f64> = seconds.iter().map(|rate| (rate / 1e4).round() / 100.0).collect();
+        let stale = lab.stat("hook_passed_stale");
+        println!(
+            "  signal {signal}: {gap} ms without data, {rates:?} Mb/s, {stale} segments passed meanwhile"
+        );
+        assert!(gap < 500, "{gap} ms");
+        // On a quiet machine within 2 %.
+        assert!(seconds[3..].iter().all(|rate| (15e6..25e6).contains(rate)), "{rates:?}");
+        ends_well(&lab, &mut gateway);
+    }
 }
 
 /// A VLAN above the interface: its tag is beside the frame, not in it.
