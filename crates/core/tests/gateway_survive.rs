@@ -4,6 +4,7 @@ mod support;
 
 use core::sync::atomic::Ordering::Relaxed;
 use support::*;
+use weir_core::ack::Window;
 use weir_core::frame::Frames;
 use weir_core::gateway::{Gateway, PassReason, Verdict, LAN, LAN_TAP, WAN, WAN_SET_BACK, WAN_TAP};
 use weir_core::rig::{Given, Rig};
@@ -259,4 +260,21 @@ fn an_evicted_flow_leaves_nothing_behind() {
     let last = w.rel(&sent[sent.len() - 2]);
     assert_eq!(last, 60_000, "what it held was passed on first");
     let _ = (LAN_TAP, Duration::ZERO);
+}
+
+#[test]
+fn what_is_rescued_keeps_the_windows_bound() {
+    let mut ack = basic();
+    ack.window = Window::Size { standing_delay: Duration::from_millis(50) };
+    let mut w = World::established(ack);
+    w.ack_at(ms(1_000), 30_000);
+    w.ack_at(ms(1_001), 60_000);
+    w.run(ms(1_002));
+    let node = w.rig.node();
+    let mut buf = [0; weir_core::gateway::MAX_ACK_LEN];
+    let len = weir_core::gateway::rescue_ack(&node.records()[0], w.slot(), &mut buf).unwrap();
+    let p = weir_core::wire::packet(&buf[..len], len).unwrap();
+    let t = weir_core::wire::tcp(&buf[..len], &p).unwrap();
+    // 10 Mb/s for 20 + 50 ms are 60 segments of 1,460 bytes, in units of 128; the receiver offers 512,000.
+    assert_eq!((t.ack, t.window), (w.abs(60_000), (60 * 1_460u32).div_ceil(128) as u16));
 }

@@ -173,6 +173,16 @@ impl Table {
         Some(list.tail).filter(|&i| i != NONE)
     }
 
+    /// Flows that were active in the last `within_ms`, or [`RENEW_MS`] if that is longer: settled ones first, each kind
+    /// from the latest on.
+    pub fn active(&self, now_ms: u32, within_ms: u32) -> impl Iterator<Item = u32> + '_ {
+        let within_ms = within_ms.max(RENEW_MS);
+        let recent = move |&i: &u32| i != NONE && now_ms.wrapping_sub(self[i].seen_ms) <= within_ms;
+        let next = move |&i: &u32| Some(self[i].lru[NEXT]).filter(recent);
+        let of = move |list: List| core::iter::successors(Some(list.head).filter(recent), next);
+        of(self.settled).chain(of(self.transient))
+    }
+
     /// Forgets a flow. Its timer must not be armed.
     pub fn remove(&mut self, i: u32) {
         debug_assert!(self[i].has(flag::USED) && !self[i].has(flag::ARMED));
@@ -308,6 +318,22 @@ mod tests {
 
     fn key(n: u16) -> Key {
         Key { src_port: n, ..Key::default() }
+    }
+
+    #[test]
+    fn the_active_flows_are_those_touched_lately() {
+        let mut t = Table::new(8, 1);
+        let active = |t: &Table, now| t.active(now, 10_000).map(|i| t[i].key.src_port).collect::<Vec<u16>>();
+        assert_eq!(active(&t, 0), [] as [u16; 0]);
+        for (n, at) in [(1, 0), (2, 1_000), (3, 2_000)] {
+            let i = t.insert(key(n), at).unwrap();
+            t.set_transient(i, n == 2);
+        }
+        assert_eq!(active(&t, 2_000), [3, 1, 2]);
+        let first = t.find(&key(1)).unwrap();
+        t.touch(first, 10_500);
+        assert_eq!(active(&t, 11_500), [1, 3]);
+        assert_eq!(active(&t, 60_000), [] as [u16; 0]);
     }
 
     #[test]

@@ -94,7 +94,8 @@ pub fn rescue_ack(r: &Record, slot: &Slot, buf: &mut [u8; MAX_ACK_LEN]) -> Optio
     if r.held() == 0 || r.held() > 1 << 30 {
         return None;
     }
-    let window = crate::ack::window::field_for(&r, r.rx, None);
+    let limit = Some(slot.width.load(Relaxed)).filter(|&bytes| bytes > 0);
+    let window = crate::ack::window::field_for(&r, r.rx, limit);
     Some(write_ack(&r, r.rx, window, r.shows_ece(), buf))
 }
 

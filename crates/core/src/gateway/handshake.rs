@@ -113,6 +113,7 @@ impl Gateway {
         let epoch = self.table.epoch();
         self.table[i].restart(epoch);
         self.doubts[i as usize] = Default::default();
+        self.acked[i as usize] = 0;
     }
 
     fn on_sender_syn(&mut self, cx: &Cx<'_>, i: u32, segment: &Segment, options: &TcpOptions) {

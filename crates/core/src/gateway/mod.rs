@@ -71,6 +71,8 @@ pub struct Gateway {
     slots: Slots,
     /// One for each record.
     doubts: Box<[Doubt]>,
+    /// Bytes acknowledged towards the sender of each record's flow.
+    acked: Box<[u64]>,
     /// Hooks take, set back and stamp; otherwise the gateway does.
     hooked: bool,
     wheel: Wheel,
@@ -137,6 +139,7 @@ impl Gateway {
         let mut gateway = Gateway {
             wheel: Wheel::new(table.capacity()),
             doubts: vec![Doubt::default(); table.capacity() as usize].into(),
+            acked: vec![0; table.capacity() as usize].into(),
             unshown: if table.is_empty() { table.capacity() } else { 0 },
             table,
             slots,
@@ -189,12 +192,28 @@ impl Gateway {
     }
     /// The flows in the table, in no particular order.
     pub fn flows(&self) -> impl Iterator<Item = FlowStats> + '_ {
-        let shown = |r: &&Record| r.has(flag::USED) && !r.key.is_opening();
-        self.table.records().iter().filter(shown).map(FlowStats::of)
+        let shown = |(_, r): &(&u64, &Record)| r.has(flag::USED) && !r.key.is_opening();
+        self.acked.iter().zip(self.table.records()).filter(shown).map(|(&acked, r)| FlowStats::of(r, acked))
+    }
+    /// The flows that were active in the last `within` before `now`, 10 s at least, the latest first; none whose
+    /// connection is over. Takes time for these only.
+    pub fn active(&self, now: Time, within: Duration) -> impl Iterator<Item = FlowStats> + '_ {
+        let within_ms = (within.as_nanos() / 1_000_000).min(u64::from(u32::MAX / 2)) as u32;
+        let active = self.table.active(millis(now), within_ms).filter(|&i| {
+            let r = &self.table[i];
+            !r.key.is_opening() && !r.has(flag::CLOSED)
+        });
+        active.map(|i| FlowStats::of(&self.table[i], self.acked[i as usize]))
     }
     /// The flow with this key, if it is in the table.
     pub fn flow(&self, key: &Key) -> Option<FlowStats> {
-        self.table.find(key).map(|i| FlowStats::of(&self.table[i]))
+        self.table.find(key).map(|i| FlowStats::of(&self.table[i], self.acked[i as usize]))
+    }
+
+    /// So many bytes more are acknowledged towards the sender of a flow.
+    fn count_acked(&mut self, i: u32, bytes: u32) {
+        self.acked[i as usize] += u64::from(bytes);
+        self.classes[usize::from(self.table[i].class)].acked_bytes += u64::from(bytes);
     }
     /// The flow records, used or not.
     pub fn records(&self) -> &[Record] {
@@ -319,6 +338,7 @@ impl Gateway {
             }
         };
         self.doubts[i as usize] = Doubt::default();
+        self.acked[i as usize] = 0;
         let r = &mut self.table[i];
         r.class = class as u16;
         r.mss = 1460;

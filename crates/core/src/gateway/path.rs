@@ -296,9 +296,12 @@ impl Gateway {
         self.progress(i, segment);
         match fate {
             Fate::AfterFlush => {
+                let passed = ack.wrapping_sub(self.table[i].tx);
+                if passed as i32 > 0 {
+                    self.count_acked(i, passed);
+                }
                 let r = &mut self.table[i];
                 if after(ack, r.tx) {
-                    self.classes[usize::from(r.class)].acked_bytes += u64::from(ack.wrapping_sub(r.tx));
                     r.told_marks(ack.wrapping_sub(r.tx), segment.has(Flags::ECE));
                     r.tx = ack;
                 }

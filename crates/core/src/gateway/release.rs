@@ -61,11 +61,11 @@ impl Gateway {
         if !absent {
             r.pace.acknowledge_early(passed);
         }
-        self.classes[usize::from(r.class)].acked_bytes += u64::from(passed);
         if r.held() == 0 {
             r.held_acks = 0;
             self.disarm(i, now);
         }
+        self.count_acked(i, passed);
         if absent {
             self.table[i].pace.forgive(); // what passed meanwhile, too
         }
@@ -110,11 +110,11 @@ impl Gateway {
         let r = &mut self.table[i];
         let idle = !r.has(flag::ARMED) && room && r.held() > 0 && !r.is_soon(cx.now);
         if idle && r.pace.arrive(cx.now, r.held()) == Arrival::Release {
-            let class = usize::from(r.class);
-            self.classes[class].acked_bytes += u64::from(r.rx.wrapping_sub(r.tx));
+            let passed = r.rx.wrapping_sub(r.tx);
             r.told_marks(r.held(), segment.has(Flags::ECE));
             r.tx = r.rx;
             r.echoes.clear();
+            self.count_acked(i, passed);
             return self.forward_ack(cx, i, segment, frame, segment.tcp.ack);
         }
         r.held_acks += 1;
@@ -357,9 +357,8 @@ impl Gateway {
         r.ace_sent = r.ace;
         r.told_marks(released, ece);
         r.echoes.release(to);
-        let class = &mut self.classes[usize::from(r.class)];
-        class.acks_generated += 1;
-        class.acked_bytes += u64::from(released);
+        self.classes[usize::from(r.class)].acks_generated += 1;
+        self.count_acked(i, released);
         self.stats.ledger.made += 1;
         self.outbox.push(cx, &mut self.stats.ledger, out, at, frame);
         true

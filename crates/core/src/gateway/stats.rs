@@ -138,6 +138,8 @@ pub struct FlowStats {
     pub class: usize,
     /// Why it passes untouched, if it does.
     pub pass: Option<PassReason>,
+    /// Bytes acknowledged towards the sender since this gateway began.
+    pub acked_bytes: u64,
     /// Bytes acknowledged by the receiver and held.
     pub held_bytes: u32,
     /// How long the held bytes take at the flow's rate.
@@ -157,12 +159,13 @@ pub struct FlowStats {
 }
 
 impl FlowStats {
-    pub(super) fn of(r: &Record) -> FlowStats {
+    pub(super) fn of(r: &Record, acked_bytes: u64) -> FlowStats {
         let rate = r.pace.rate();
         FlowStats {
             key: r.key,
             class: usize::from(r.class),
             pass: r.has(flag::PASSES).then(|| PassReason::ALL[usize::from(r.pass) % PassReason::ALL.len()]),
+            acked_bytes,
             held_bytes: r.held(),
             held_delay: rate.map_or(Duration::ZERO, |rate| rate.time_for(u64::from(r.held()))),
             debt_bytes: r.pace.debt(),

@@ -42,7 +42,7 @@ impl Rig {
         let gateway = world.add(Steered::new(Config { classes, ..Config::default() }));
         let delay = Duration::from_nanos(rtt.as_nanos() / 2);
         let fast = link::Config { rate: Some(Rate::mbit(1_000)), delay, ..link::Config::default() };
-        let links = [fast.clone(), fast].map(|config| world.add(Link::new(config)));
+        let links = [fast, fast].map(|config| world.add(Link::new(config)));
         world.wire((hosts[0], WIRE), (gateway, LAN));
         world.wire((gateway, WAN), (links[0], Link::IN));
         world.wire((links[0], Link::OUT), (hosts[1], WIRE));

@@ -8,7 +8,7 @@ use weir_core::gateway::{ClassConfig, ClassStats, FlowStats, Gateway};
 use weir_core::time::{Duration, Time};
 
 /// A flow that was silent for longer is not active.
-const ACTIVE: Duration = Duration::from_secs(5);
+const ACTIVE: Duration = Duration::from_secs(10);
 /// Most flows in a report: those that were active last.
 const MOST_FLOWS: usize = 1_000;
 /// Rates are those since a look that is at least so long ago.
@@ -42,7 +42,7 @@ impl Meters {
     pub fn look(&mut self, gateway: &Gateway, now: Time) -> (Vec<GatewayClass>, Vec<GatewayFlow>) {
         let recent = self.newer.at.is_some_and(|at| now.since(at) < LEAST);
         let since = if recent { &self.older } else { &self.newer };
-        let active: Vec<FlowStats> = active(gateway, now).collect();
+        let active: Vec<FlowStats> = gateway.active(now, ACTIVE).collect();
         let configured = &gateway.config().classes;
         let flows =
             active.iter().take(MOST_FLOWS).map(|f| flow(f, &configured[f.class], since, now)).collect();
@@ -57,7 +57,7 @@ impl Meters {
             let look = Look {
                 at: Some(now),
                 classes: gateway.class_stats().iter().map(|s| s.acked_bytes).collect(),
-                flows: active.iter().map(|f| (f.key, acked(f))).collect(),
+                flows: active.iter().map(|f| (f.key, f.acked_bytes)).collect(),
             };
             self.older = std::mem::replace(&mut self.newer, look);
         }
@@ -72,8 +72,8 @@ fn flow(f: &FlowStats, class: &ClassConfig, since: &Look, now: Time) -> GatewayF
         src: (f.key.src_ip(), f.key.src_port).into(),
         dst: (f.key.dst_ip(), f.key.dst_port).into(),
         class: class.name.clone(),
-        bytes: acked(f),
-        bps: since.rate(now, then, acked(f)),
+        bytes: f.acked_bytes,
+        bps: since.rate(now, then, f.acked_bytes),
         target_bps: flow_rate(class).filter(|_| f.pass.is_none()),
         pass_reason: f.pass.map(|p| p.name().to_string()),
         held_bytes: f.held_bytes,
@@ -105,15 +105,4 @@ fn class(s: &ClassStats, c: &ClassConfig, active: u64, bps: f64) -> GatewayClass
         slow_starts: s.slow_starts,
         missed_releases: s.missed_releases,
     }
-}
-
-/// Until the core says which flows are active.
-fn active(gateway: &Gateway, _now: Time) -> impl Iterator<Item = FlowStats> + '_ {
-    let _ = ACTIVE;
-    gateway.flows().filter(|f| !f.closed).take(MOST_FLOWS)
-}
-
-/// Until the core counts.
-fn acked(_: &FlowStats) -> u64 {
-    0
 }

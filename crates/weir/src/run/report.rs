@@ -20,7 +20,7 @@ pub struct GatewayReport {
     pub degraded: Option<String>,
     /// Classes in the order of the configuration.
     pub classes: Vec<GatewayClass>,
-    /// Flows that were active in the last 5 s, the latest first; at most 1,000.
+    /// Flows that were active in the last 10 s, the latest first; at most 1,000.
     pub flows: Vec<GatewayFlow>,
     /// Frames that passed untouched, by reason.
     pub passed: Counts,

@@ -8,7 +8,7 @@ use crate::plan::{BoxKind, Path};
 use serde::Serialize;
 use weir_core::gateway::Direction;
 
-const SECONDS: u64 = 4;
+const SECONDS: u64 = 3;
 /// Flows of each case.
 const CASES: [u32; 3] = [1, 4, 8];
 /// What must hold, against the plain box.

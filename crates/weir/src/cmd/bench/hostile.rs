@@ -35,7 +35,27 @@ struct Row {
     rtos: u64,
 }
 
-pub(super) fn run(common: &Common) -> Result<(), String> {
+/// Arguments of `weir bench hostile`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    common: Common,
+    /// Only this forgery, by the beginning of its name in the table
+    #[arg(long, value_name = "NAME")]
+    only: Option<String>,
+}
+
+impl Args {
+    fn wants(&self, forgery: Option<Forgery>) -> bool {
+        let name = forgery.map_or(NOTHING, Forgery::name).to_lowercase();
+        self.only.as_ref().is_none_or(|only| name.starts_with(&only.to_lowercase()))
+    }
+}
+
+const NOTHING: &str = "nothing";
+
+pub(super) fn run(args: &Args) -> Result<(), String> {
+    let common = &args.common;
     let seconds = common.seconds.unwrap_or(SECONDS).max(5);
     println!(
         "{FLOWS} uploads of {FLOW_RATE} over a bridge, {seconds} s; from 2 s on {PPS} forged segments a second from \
@@ -47,7 +67,8 @@ pub(super) fn run(common: &Common) -> Result<(), String> {
         "", "forged", "bytes invented", "lost", "RTOs", "worst rate error %", "share"
     );
     let mut rows = Vec::new();
-    for forgery in std::iter::once(None).chain(Forgery::ALL.map(Some)) {
+    let all = std::iter::once(None).chain(Forgery::ALL.map(Some));
+    for forgery in all.filter(|f| args.wants(*f)) {
         let row = row(common, seconds, forgery)?;
         println!(
             "{:<20} {:>10}  {:>14}  {:>5}  {:>5}  {:<24.2}  {:>5.0}%  {}",
@@ -68,7 +89,7 @@ pub(super) fn run(common: &Common) -> Result<(), String> {
 fn row(common: &Common, seconds: u64, forgery: Option<Forgery>) -> Result<Row, String> {
     let (mut errors, mut shares) = (vec![], vec![]);
     let mut row = Row {
-        what: forgery.map_or("nothing", Forgery::name),
+        what: forgery.map_or(NOTHING, Forgery::name),
         forged: 0,
         invented_bytes: 0,
         lost_connections: 0,

@@ -8,7 +8,7 @@ use serde::Serialize;
 use weir_core::gateway::Direction;
 use weir_core::rate::Rate;
 
-const SECONDS: u64 = 4;
+const SECONDS: u64 = 2;
 const FLOWS: u32 = 4;
 /// Above what one flow can get: ACKs are controlled and the machine is the limit.
 const FLOW_RATE: Rate = Rate::mbit(20_000);

@@ -36,7 +36,7 @@ pub enum Bench {
     /// How long frames and TCP stand still when the engine is killed or hangs, and the rate afterwards.
     Outage(Common),
     /// What floods and forged segments do to shaped flows.
-    Hostile(Common),
+    Hostile(hostile::Args),
     /// How fast the simulator is, and how much memory it takes.
     Sim(sim::Args),
     /// How exactly the WAN emulator delays, spinning and sleeping.
@@ -65,7 +65,7 @@ pub fn run(bench: &Bench) -> Result<(), String> {
         Bench::TwoWay(common) => two_way::run(common),
         Bench::Rates(common) => rates::run(common),
         Bench::Outage(common) => outage::run(common),
-        Bench::Hostile(common) => hostile::run(common),
+        Bench::Hostile(args) => hostile::run(args),
         Bench::Sim(args) => sim::run(args),
         Bench::Wan(common) => wan::run(common),
     }
