@@ -68,3 +68,27 @@ fn no_file() {
     assert!(text(&out.stderr).contains("/nonexistent/x.toml: No such file"), "{}", text(&out.stderr));
     assert_eq!(weir(&["chek"]).status.code(), Some(2));
 }
+
+/// The short form is checked as it would run. Whether there is such an interface is the host's matter: exit code 3.
+#[test]
+fn the_short_form() {
+    let out = weir(&["check", "--dev", "weir-none0", "--out-flow-rate", "20Mbit"]);
+    assert_eq!(out.status.code(), Some(3), "{}", text(&out.stderr));
+    let said = text(&out.stdout);
+    assert!(said.contains("uploads: their ACKs are taken as they come in by weir-none0"), "{said}");
+    assert!(said.contains("downloads: nothing is taken") && said.contains("each flow 20Mbit"), "{said}");
+    assert!(said.contains("there is no interface weir-none0"), "{said}");
+
+    for (args, says) in [
+        (&["run"][..], "give a file, or an interface and a rate"),
+        (&["run", "--dev", "eth1"], "--dev eth1 without a rate"),
+        (&["run", "--dev", "eth1", "--out-flow-rate", "1kbit"], "not from 8kbit to 100Gbit"),
+        (&["run", "--dev", "eth1", "--out-flow-rate", "1Mbit", "--json", "/dev/null"], "no regular file"),
+        (&["wan", "--dev", "eth1"], "nothing is emulated"),
+        (&["wan", "--lan", "eth0", "--wan", "eth0", "--rtt", "1ms"], "the same interface"),
+    ] {
+        let out = weir(args);
+        assert_eq!(out.status.code(), Some(2), "{args:?}: {}", text(&out.stderr));
+        assert!(text(&out.stderr).contains(says), "{args:?}: {}", text(&out.stderr));
+    }
+}
