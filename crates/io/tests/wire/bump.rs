@@ -166,7 +166,7 @@ pub fn prepare(args: &[String]) -> Result<Supervisor, i32> {
     setup.state = directory(args).join("state");
     setup.restarts_per_minute = 100;
     setup.flows = 1024;
-    setup.hang = Duration::from_millis(60);
+    (setup.stale, setup.hang) = (Duration::from_millis(50), Duration::from_millis(60));
     setup.wait = std::env::var("BUMP_WAIT_S").ok().map(|s| Duration::from_secs(s.parse().unwrap()));
     Supervisor::prepare(&setup).map_err(|problems| {
         eprintln!("{problems}");

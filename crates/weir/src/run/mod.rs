@@ -60,7 +60,7 @@ pub fn emulator(file: &WanFile, json: Option<Target>) -> Result<(), String> {
                 let writer = Writer::new(json.clone());
                 say_ready(launch.restarts);
                 let engine = EmulatorEngine::new(&file.path, file.seed, launch.restarts, writer);
-                launch.run(engine, setup::emulator_driver(&file.driving)).map(drop)
+                launch.run(engine, setup::emulator_driver(file)).map(drop)
             },
             |_| {},
         )

@@ -3,7 +3,7 @@
 use crate::config::gateway::GatewayFile;
 use crate::config::path::WanFile;
 use crate::config::ports::{Attach, Driving};
-use crate::plan::{Link, Queue};
+use crate::plan::{Link, Loss, Queue};
 use weir_core::ack::{AckControl, Window};
 use weir_core::gateway::Direction;
 use weir_core::rate::Rate;
@@ -52,8 +52,15 @@ pub(super) fn gateway_driver(driving: &Driving) -> DriverConfig {
 
 /// How the driver of an emulator runs: its error is how late it wakes. The kernel's packet processing shares its
 /// processor and must get its turn for every frame, so it runs ahead of nobody.
-pub(super) fn emulator_driver(driving: &Driving) -> DriverConfig {
-    driver(driving, Spin::Adaptive, 0)
+pub(super) fn emulator_driver(file: &WanFile) -> DriverConfig {
+    let split = [&file.path.wan_out, &file.path.wan_back].into_iter().any(is_about_packets);
+    DriverConfig { split, ..driver(&file.driving, Spin::Adaptive, 0) }
+}
+
+/// Does it matter to a link which packets a giant segment stands for? At a high rate alone it does not.
+fn is_about_packets(link: &Link) -> bool {
+    let slow = link.rate.is_some_and(|rate| rate < Rate::mbit(1000));
+    slow || link.loss != Loss::None || link.mark.is_some()
 }
 
 fn driver(driving: &Driving, spin: Spin, priority: u8) -> DriverConfig {
