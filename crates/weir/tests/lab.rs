@@ -168,7 +168,9 @@ fn flows_are_at_their_settings_on_every_box() {
                 [(&servers[0], 20.0), (&servers[1], 20.0), (&clients[2], 40.0), (&clients[3], 40.0)]
             {
                 let off = steady(end, 4) / (mbit * 1e6) - 1.0;
-                assert!(off.abs() < 0.1, "{name} {ip:?} {cc}, {}: {:+.1} %", end.id, off * 100.0);
+                // BBR leaves its rate for a while to look for the shortest round trip.
+                let bound = if cc == "bbr" { 0.25 } else { 0.1 };
+                assert!(off.abs() < bound, "{name} {ip:?} {cc}, {}: {:+.1} %", end.id, off * 100.0);
             }
             let classes: Vec<&str> = outcome.result.flows.iter().map(|f| f.class.as_str()).collect();
             assert_eq!(classes, ["out", "out", "in", "in"]);
