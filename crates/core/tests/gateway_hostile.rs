@@ -4,9 +4,9 @@
 mod support;
 
 use support::*;
-use weir_core::gateway::{PassReason, LAN, WAN};
+use weir_core::gateway::{Gateway, PassReason, Verdict, LAN, LAN_TAP, WAN};
 use weir_core::node::Port;
-use weir_core::rig::{Given, Sent};
+use weir_core::rig::{Given, Rig, Sent};
 use weir_core::time::Time;
 use weir_core::wire::build::Segment;
 use weir_core::wire::Flags;
@@ -231,4 +231,37 @@ fn a_forged_segment_moves_the_sequence_number_for_a_moment_only() {
     // Eight ACKs later, after 150 ms, the number is the receiver's own.
     assert!(sent.iter().filter(made).filter(|s| s.at > ms(1_200)).all(right));
     assert_eq!(w.rel(sent.last().unwrap()), 800_000);
+}
+
+#[test]
+fn the_answers_to_a_syn_flood_tell_the_kernel_of_few_flows() {
+    let mut config = config(basic());
+    config.max_flows = 1024;
+    let mut w = World::with_config(config, None);
+    w.rig = Rig::new(Gateway::hooked(w.rig.node().config().clone()));
+    let of_slots = |v: &Verdict| !matches!(v, Verdict::Pass { .. });
+    // Connections are opened from the LAN under made-up addresses, and answered.
+    let mut told = 0;
+    for n in 0..20_000u64 {
+        let (from, to) = ([10, 7, (n >> 8) as u8, n as u8], [10, 0, 1, 1]);
+        let t = Time::from_micros(1_000_000 + 10 * n);
+        let syn = Segment::v4(from, to).ports(1_000, 80).seq(5).flags(Flags::SYN).mss(1460);
+        w.inject_at(t, LAN_TAP, syn);
+        let answer = Segment::v4(to, from).ports(80, 1_000).seq(7).ack(6).mss(1460);
+        w.inject_at(t, WAN, answer.flags(Flags(Flags::SYN.0 | Flags::ACK.0)));
+        if n % 100 == 99 {
+            w.rig.run_until(t);
+            told += w.rig.node_mut().verdicts(usize::MAX).filter(of_slots).count();
+        }
+    }
+    // 200 ms: 500 in each 100 ms, and as many forgotten.
+    assert!((1_000..=2_000).contains(&told), "{told}");
+    // One that is no forgery is told of with its first ACK.
+    let n = 19_999u64;
+    let first =
+        Segment::v4([10, 0, 1, 1], [10, 7, (n >> 8) as u8, n as u8]).ports(80, 1_000).seq(8).ack(1_006);
+    w.inject_at(ms(1_300), WAN, first);
+    w.rig.run_until(ms(1_300));
+    let told: Vec<_> = w.rig.node_mut().verdicts(9).filter(of_slots).collect();
+    assert!(matches!(told[..], [Verdict::Shape { .. }]), "{told:?}");
 }

@@ -274,7 +274,7 @@ impl Gateway {
     /// The record's numbers follow the receiver's from here on, and its slot is the kernel's to use once it is
     /// [shown](Gateway::show). False if the kernel cannot be told now.
     pub(super) fn sync(&mut self, i: u32, segment: &Segment, options: &TcpOptions, now: Time) -> bool {
-        if !self.verdicts.has_room() {
+        if self.table[i].has(flag::SHOWN) && !self.verdicts.has_room() {
             return false;
         }
         self.drop_held(i);
@@ -298,8 +298,8 @@ impl Gateway {
         true
     }
 
-    /// Opens the flow's slot with the record's numbers. The kernel is told: there is room, as
-    /// [`Gateway::sync`] has seen.
+    /// Opens the flow's slot with the record's numbers. The kernel is told now, or, where so many connections are
+    /// opened that most may be forged, with the first segment that shows that this one is not.
     pub(super) fn show(&mut self, i: u32) {
         let sized = matches!(self.policy(&self.table[i]).window, Window::Size { .. });
         let r = &mut self.table[i];
@@ -312,8 +312,21 @@ impl Gateway {
         flags |= if r.has(flag::TIMESTAMPS) { slot_flag::TIMESTAMPS } else { 0 };
         let sent = if r.has(flag::EDGE_KNOWN) { r.edge } else { r.right };
         self.slots[i].open(r.tag, flags, r.tx, r.seq, r.ts_value, r.right, sent, r.window);
-        r.flags |= flag::SHOWN;
-        self.verdicts.push(self.shape(i));
+        let limit = self.window_limit(&self.table[i]);
+        self.slots[i].width.store(limit.unwrap_or(0), core::sync::atomic::Ordering::Relaxed);
+        if self.table[i].has(flag::SHOWN) || self.verdicts.may_tell_early(self.now) {
+            self.table[i].set(flag::SHOWN, false); // the entry that the kernel has is replaced
+            self.tell(i);
+        }
+    }
+
+    /// Tells the kernel of the flow's slot, unless it knows. Until there is room its segments are those of an
+    /// unknown flow.
+    pub(super) fn tell(&mut self, i: u32) {
+        if !self.table[i].has(flag::SHOWN) && self.verdicts.has_room() {
+            self.table[i].flags |= flag::SHOWN;
+            self.verdicts.push(self.shape(i));
+        }
     }
 }
 

@@ -84,6 +84,8 @@ pub struct Gateway {
     unshown: u32,
     /// Records before this one have been flushed.
     flushed: u32,
+    /// When the last frame came.
+    now: Time,
 }
 
 /// How a segment is known here.
@@ -149,6 +151,7 @@ impl Gateway {
             classes,
             verdicts: Verdicts::new(hooked),
             flushed: 0,
+            now: Time::ZERO,
             config,
         };
         gateway.take_over();
@@ -410,6 +413,7 @@ impl Gateway {
 impl Node for Gateway {
     fn handle_frame(&mut self, cx: &mut Cx<'_>, port: Port, frame: Frame) {
         self.stats.ledger.received += 1;
+        self.now = cx.now;
         match port {
             LAN | WAN => self.on_frame(cx, port == LAN, frame),
             LAN_TAP | WAN_TAP => self.on_copy(cx, port == LAN_TAP, Copied::Passed, frame),

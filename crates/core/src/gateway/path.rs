@@ -49,14 +49,14 @@ impl Gateway {
     /// A segment that is here.
     pub(super) fn on_ack_direction(&mut self, cx: &mut Cx<'_>, i: u32, segment: &Segment, frame: Frame) {
         let out = ack_out(&self.table[i]);
-        let tx = self.table[i].tx;
+        let (tx, shown) = (self.table[i].tx, self.table[i].has(flag::SHOWN));
         let (options, seen) = match self.admit(cx, i, segment, &frame, true) {
             Admitted::First => return self.forward_ack(cx, i, segment, frame, segment.tcp.ack),
             Admitted::Untouched(reason) => return self.pass(cx, out, frame, reason),
             Admitted::Passes => return self.forward_untouched(cx, i, frame),
             Admitted::Believed(options, seen) => (options, seen),
         };
-        match self.action(i, &seen) {
+        match self.action(i, &seen, shown) {
             Action::Take => self.take(cx, i, segment, &options, frame),
             Action::Pass => self.forward_untouched(cx, i, frame),
             Action::Copy => {
@@ -76,16 +76,20 @@ impl Gateway {
         }
     }
 
-    /// What a hook has done with a segment that is here, or what it would do.
-    fn action(&self, i: u32, seen: &Seen) -> Action {
-        if !self.hooked {
+    /// What a hook has done with a segment that is here, or what it would do: of a flow that it was not `shown`
+    /// it takes ACKs without payload.
+    fn action(&self, i: u32, seen: &Seen, shown: bool) -> Action {
+        if !self.hooked && shown {
             return self.slots[i].segment(seen);
         }
-        if seen.is_pure() {
-            return Action::Take;
+        if !seen.is_pure() {
+            self.slots[i].note_passed(seen);
+            return Action::Copy;
         }
-        self.slots[i].note_passed(seen);
-        Action::Copy
+        if !shown {
+            self.slots[i].segment(seen); // noted here alone
+        }
+        Action::Take
     }
 
     /// The headers of a segment that passed.
@@ -160,6 +164,7 @@ impl Gateway {
             }
             self.revive(i, cx.now);
         }
+        self.tell(i);
         Admitted::Believed(options, seen)
     }
 
@@ -220,6 +225,7 @@ impl Gateway {
         self.table.set_transient(i, !known);
         let scale = self.table[i].scale;
         self.begin_edges(i, segment, scale, sizes);
+        self.tell(i);
         true
     }
 

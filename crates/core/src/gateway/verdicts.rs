@@ -1,12 +1,17 @@
 //! What the kernel is to know of flows, until the driver fetches it.
 
 use crate::flow::Key;
+use crate::time::{Duration, Time};
 use std::collections::VecDeque;
 
 /// Operations kept. Further flows are neither begun nor forgotten until some were fetched.
 const LIMIT: usize = 4096;
 /// Of these, how many may tell of flows that pass, any of which may be lost.
 const PASS_LIMIT: usize = 1024;
+
+/// So many flows are told of at their handshake in this time.
+const EARLY_LIMIT: u32 = 500;
+const EARLY_WINDOW: Duration = Duration::from_millis(100);
 
 /// An operation on the kernel's table of flows. `ack_key` is the flow as its ACKs show it: the source is
 /// the receiver of the data.
@@ -42,11 +47,23 @@ pub(super) struct Verdicts {
     queue: VecDeque<Verdict>,
     /// There is a kernel that is told of slots.
     hooked: bool,
+    /// Flows told of at their handshake since when.
+    early: (u32, Time),
 }
 
 impl Verdicts {
     pub(super) fn new(hooked: bool) -> Verdicts {
-        Verdicts { queue: VecDeque::with_capacity(LIMIT), hooked }
+        Verdicts { queue: VecDeque::with_capacity(LIMIT), hooked, early: (0, Time::ZERO) }
+    }
+
+    /// May the kernel be told of a flow of which nothing but the handshake was seen? That spares a look at its
+    /// first segment, and the answers to a flood of SYNs must not keep the kernel busy.
+    pub(super) fn may_tell_early(&mut self, now: Time) -> bool {
+        if now.since(self.early.1) >= EARLY_WINDOW {
+            self.early = (0, now);
+        }
+        self.early.0 += 1;
+        self.early.0 <= EARLY_LIMIT
     }
 
     /// Is there room for one that must not be lost?

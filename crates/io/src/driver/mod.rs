@@ -38,6 +38,8 @@ use weir_core::time::{Duration, Time};
 
 /// A node that knows it runs in real time. Every method has a default: an emulator needs none.
 pub trait Engine: Node {
+    /// The kernel has heard of the engine: what comes from now on is taken.
+    fn started(&mut self) {}
     /// Frames have gone past the engine, through the kernel, before `cx.now`.
     fn resync(&mut self, _cx: &mut Cx<'_>) {}
     /// The engine ends: what must not die with it is due now, and is taken by `poll_transmit`
@@ -232,6 +234,8 @@ impl<'a, E: Engine> Driver<'a, E> {
     /// Runs until it is told to stop. Fails if some of the engine's last frames could not be sent.
     pub(crate) fn run(mut self) -> io::Result<E> {
         let mut ready = Vec::new();
+        self.beat(clock::now());
+        self.engine.started();
         loop {
             let now = clock::now();
             let waits = self.round(now);

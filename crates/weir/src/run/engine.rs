@@ -3,7 +3,7 @@
 use super::live::Meters;
 use super::report;
 use super::writer::Writer;
-use super::{link_config, EmulatorReport, GatewayReport, SteeringReport};
+use super::{link_config, say_ready, EmulatorReport, GatewayReport, SteeringReport};
 use crate::{observe, plan};
 use weir_core::flow::{Key, Record};
 use weir_core::frame::Frame;
@@ -53,6 +53,9 @@ impl Node for GatewayEngine {
 }
 
 impl Engine for GatewayEngine {
+    fn started(&mut self) {
+        say_ready(self.restarts);
+    }
     fn resync(&mut self, _: &mut Cx<'_>) {
         self.gateway.resync();
     }
@@ -122,6 +125,9 @@ impl Node for EmulatorEngine {
 }
 
 impl Engine for EmulatorEngine {
+    fn started(&mut self) {
+        say_ready(self.restarts);
+    }
     fn report(&mut self, report: &Report<'_>) {
         let EmulatorEngine { path, restarts, writer } = self;
         writer.write(report, || EmulatorReport {

@@ -41,7 +41,6 @@ pub fn gateway(file: &GatewayFile, json: Option<Target>) -> Result<(), String> {
                 let writer = Writer::new(json.clone());
                 let engine =
                     GatewayEngine::new(config.clone(), records, launch.slots, launch.restarts, writer);
-                say_ready(launch.restarts);
                 launch.run(engine, setup::gateway_driver(&file.driving)).map(drop)
             },
             |senders| rescue(&records, slots, senders),
@@ -58,7 +57,6 @@ pub fn emulator(file: &WanFile, json: Option<Target>) -> Result<(), String> {
         .run(
             |launch| {
                 let writer = Writer::new(json.clone());
-                say_ready(launch.restarts);
                 let engine = EmulatorEngine::new(&file.path, file.seed, launch.restarts, writer);
                 launch.run(engine, setup::emulator_driver(file)).map(drop)
             },

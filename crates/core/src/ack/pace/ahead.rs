@@ -26,6 +26,9 @@ use crate::time::Duration;
 /// Bytes of segmentation offload: what a sender sends at once at most.
 const OFFLOAD: u64 = 1 << 16;
 
+/// How late arrivals may be.
+const LATE: Duration = Duration::from_millis(50);
+
 impl Pace {
     /// `bytes` arrived.
     pub(super) fn arrived(&mut self, bytes: u32) {
@@ -134,10 +137,13 @@ impl Pace {
     }
 
     /// How far arrivals may fall behind the rate and still be made up for: they come in bursts of a step, of
-    /// the segments of a delayed ACK, of what segmentation offload sends at once (1 ms at most).
+    /// the segments of a delayed ACK, of what segmentation offload sends at once (1 ms at most), and late where hosts or
+    /// the gateway were busy with something else. What is forgotten here is held back when it comes after
+    /// all: a flow whose ACKs jitter by more than is made up for stays below its rate.
     fn slack(&self, mss: u16) -> i32 {
         let offload = self.rate().map_or(0, |r| r.bytes_in(Duration::from_millis(1))).min(OFFLOAD);
-        let burst = self.step().max(2 * u32::from(mss)).max(offload as u32);
-        i32::try_from(burst).unwrap_or(i32::MAX).saturating_mul(2)
+        let burst = 2 * self.step().max(2 * u32::from(mss)).max(offload as u32);
+        let late = self.rate().map_or(0, |r| clamp(r.bytes_in(LATE)));
+        i32::try_from(burst.max(late)).unwrap_or(i32::MAX)
     }
 }
