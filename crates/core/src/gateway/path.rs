@@ -108,7 +108,7 @@ impl Gateway {
                 self.stats.passed[reason as usize] += 1;
                 return;
             }
-            Admitted::Passes => return,
+            Admitted::Passes | Admitted::First => return,
         };
         match copied {
             Copied::Passed => {
