@@ -194,3 +194,35 @@ fn a_flow_whose_window_is_sized_begins_with_full_steps() {
     let sent = w.run(ms(41));
     assert_eq!(numbers(&sent).last(), Some(&(ms(40), 1_460)));
 }
+
+/// Losses are not hidden: what is held goes at once. But the right edge goes on at the rate, so that a sender
+/// without a congestion window of its own sends no more than without the loss.
+#[test]
+fn what_a_loss_makes_known_at_once_opens_no_window() {
+    // 10 Mb/s x (20 + 100) ms = 150,000 bytes, 103 segments = 150,380.
+    let mut ack = AckControl::ack_shaper(Rate::mbit(10));
+    let Release::Rate(ref mut r) = ack.release;
+    r.period = Period::Fixed(Duration::from_millis(10));
+    ack.window = Window::Size { standing_delay: Duration::from_millis(100) };
+    let (mut w, _) = open(ack, 7, 64_000);
+    w.ack_at(ms(1_000), 60_000);
+    let lost = w.ack_segment(60_000).sack(&[(w.abs(61_460), w.abs(62_920))]);
+    w.inject_at(ms(1_005), WAN, lost);
+    let sent = w.run(ms(1_100));
+    let told = told(&w, &sent);
+    assert_eq!(
+        told[..2].iter().map(|t| (t.0, t.1)).collect::<Vec<_>>(),
+        [(ms(1_000), 12_500), (ms(1_005), 60_000)]
+    );
+    let edge = |t: &(Time, u32, u16)| t.1 + 128 * u32::from(t.2);
+    // In 20 ms of round trip and two periods 50,000 bytes may have come together, 60,000 were told 5 ms later: the edge
+    // stands until that is made up for.
+    let (first, flushed) = (edge(&told[0]), edge(&told[1]));
+    assert!(flushed - first <= 50_000 + 6_250 - 12_500 + 128, "{told:?}");
+    // Then it moves by a step each 10 ms, in ACKs that say nothing else.
+    let moves: Vec<u32> = told[2..].windows(2).map(|p| edge(&p[1]) - edge(&p[0])).collect();
+    assert!(moves.iter().all(|&m| m <= 12_500 + 128), "{told:?}");
+    let last = edge(told.last().unwrap());
+    assert!(last.abs_diff(60_000 + 150_380) <= 128, "in the end the whole window: {told:?}");
+    assert!(told.windows(2).all(|p| (p[0].1, p[0].2) != (p[1].1, p[1].2) || p[1].0 == ms(1_005)), "{told:?}");
+}

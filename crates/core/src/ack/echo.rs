@@ -19,7 +19,16 @@ pub struct Echoes {
 impl Echoes {
     /// Forgets everything: nothing is held, or a loss made the old values misleading (RFC 4015).
     pub fn clear(&mut self) {
+        if self.len > 0 {
+            self.echoes[0] = self.echoes[self.len as usize - 1];
+        }
         self.len = 0;
+    }
+
+    /// A TSecr that the receiver has sent, for an ACK that acknowledges nothing more: of what is held next, or
+    /// the last that was held.
+    pub fn any(&self) -> u32 {
+        self.echoes[0]
     }
 
     /// An ACK for `ack`, beyond all earlier ones, came with TSecr `echo`.
@@ -49,6 +58,9 @@ impl Echoes {
     pub fn release(&mut self, n: u32) {
         let held = self.len as usize;
         let gone = self.acks[..held].iter().take_while(|&&a| a.wrapping_sub(n) as i32 <= 0).count();
+        if gone == held {
+            return self.clear();
+        }
         self.acks.copy_within(gone..held, 0);
         self.echoes.copy_within(gone..held, 0);
         self.len -= gone as u32;

@@ -46,7 +46,7 @@ pub struct Pace {
     ahead: i32,
     /// Smoothed progress, in thousandths of what the rate allows.
     smooth_milli: u32,
-    /// Progress since the detector's last step.
+    /// Progress since the detector's last step; with `BOUNDED` see [`Pace::lag`].
     progress: u32,
     /// See [`HALVED`].
     state: u32,
@@ -93,7 +93,7 @@ impl Pace {
     }
     /// Bytes acknowledged, or received, ahead of the rate and still to be repaid.
     pub fn debt(&self) -> u32 {
-        self.ahead.max(0) as u32
+        (self.ahead.max(0) as u32).max(self.lag())
     }
     /// Is the step halved?
     pub fn in_slow_start(&self) -> bool {
@@ -109,9 +109,39 @@ impl Pace {
         self.rate().map_or(1, |r| clamp(r.bytes_in(self.period())).max(1))
     }
 
+    /// Bytes acknowledged ahead of the rate, by which the right edge lags behind: what a loss made known at once lets
+    /// nothing be sent at once, where the window is sized.
+    pub fn lag(&self) -> u32 {
+        if self.is(BOUNDED) {
+            (self.progress as i32).max(0) as u32
+        } else {
+            0
+        }
+    }
+
+    /// So many bytes were acknowledged, and the rate allowed so many.
+    fn told(&mut self, bytes: u32, entitled: u32) {
+        if self.is(BOUNDED) {
+            let lag = self.progress as i32;
+            self.progress = lag.saturating_add_unsigned(bytes).saturating_sub_unsigned(entitled) as u32;
+        }
+    }
+
+    /// While a loss is repaired nothing is acknowledged in sequence, and then a round trip's worth at once: so
+    /// far the account may fall behind.
+    fn limit_lag(&mut self, rtt: Duration) {
+        if self.is(BOUNDED) {
+            let round = self.rate().map_or(0, |r| r.bytes_in(rtt + self.period().saturating_mul(2)));
+            let round = round.min(1 << 30) as i32;
+            self.progress = (self.progress as i32).max(-round) as u32;
+        }
+    }
+
     /// The receiver acknowledged `bytes` more.
     pub fn progressed(&mut self, bytes: u32) {
-        self.progress = self.progress.saturating_add(bytes);
+        if !self.is(BOUNDED) {
+            self.progress = self.progress.saturating_add(bytes);
+        }
         self.arrived(bytes);
     }
 
@@ -120,6 +150,7 @@ impl Pace {
         self.earn_idle(now);
         if self.credit >= held {
             self.credit -= held;
+            self.told(held, 0);
             return Arrival::Release;
         }
         // The next step is complete when the missing part has been earned; from there on releases
@@ -130,7 +161,9 @@ impl Pace {
         self.credit = 0;
         self.earned = Earned::new();
         // What came while nothing was held says nothing.
-        (self.smooth_milli, self.progress) = (0, 0);
+        if !self.is(BOUNDED) {
+            (self.smooth_milli, self.progress) = (0, 0);
+        }
         self.state &= !COUNT;
         Arrival::Schedule
     }
@@ -139,11 +172,16 @@ impl Pace {
     pub fn tick(&mut self, policy: &RateRelease, rtt: Duration, mss: u16, held: u32) -> Tick {
         let at = self.due;
         let earned = self.earn(self.period());
+        let caught_up = self.lag().min(earned);
+        self.told(0, earned);
+        self.limit_lag(rtt);
+        let earned = earned - caught_up;
         let paid = self.pay(earned, rtt, mss);
         self.credit = self.credit.saturating_add(earned - paid);
         let entered_slow_start = self.detect(policy.slow_start, rtt, mss, at);
         let release = held.min(self.credit);
         self.credit -= release;
+        self.told(release, 0);
         if release == held {
             self.credit = self.credit.min(self.cap());
         }
@@ -161,21 +199,35 @@ impl Pace {
         }
         let missed = too_late.div_ceil(u64::from(self.period).max(1));
         self.due += missed * u64::from(self.period);
-        self.entitle(self.period().saturating_mul(missed));
+        let forfeited = self.period().saturating_mul(missed);
+        self.entitle(forfeited);
+        self.told(0, self.rate().map_or(0, |r| clamp(r.bytes_in(forfeited))));
         missed
     }
 
-    /// `bytes` were acknowledged without waiting for their time.
-    pub fn acknowledge_early(&mut self, bytes: u32) {
+    /// `bytes` are acknowledged without waiting for their time. Where no release is scheduled, what was earned up to
+    /// `idle` counts first.
+    pub fn acknowledge_early(&mut self, bytes: u32, idle: Option<Time>, rtt: Duration) {
+        if let Some(now) = idle {
+            self.earn_idle(now);
+        }
+        self.limit_lag(rtt);
+        self.told(bytes, 0);
         let covered = self.credit.min(bytes);
         self.credit -= covered;
         self.owe(bytes - covered);
         self.mark = 0;
     }
 
+    /// The next release time is a period from now: the right edge catches up.
+    pub fn go_on(&mut self, now: Time) {
+        self.due = now.as_nanos() + u64::from(self.period);
+    }
+
     /// A release of `bytes` could not be carried out.
     pub fn refund(&mut self, bytes: u32) {
         self.credit = self.credit.saturating_add(bytes);
+        self.told(0, bytes);
     }
 
     /// No release is scheduled any more; credit is earned from `now` on.
@@ -208,6 +260,7 @@ impl Pace {
         let elapsed = now.since(Time::from_nanos(self.due));
         self.due = self.due.max(now.as_nanos());
         let earned = self.earn(elapsed);
+        self.told(0, earned);
         let paid = self.pay_idle(earned, elapsed);
         let credit = self.credit.saturating_add(earned - paid);
         self.credit = credit.min(self.cap());

@@ -58,7 +58,7 @@ pub fn write_ack(r: &Record, ack: u32, window: u16, ece: bool, buf: &mut [u8]) -
     };
     let timestamps = r
         .has(flag::TIMESTAMPS)
-        .then(|| Timestamps { value: r.ts_value, echo: r.echoes.echo_for(ack).unwrap_or(0) });
+        .then(|| Timestamps { value: r.ts_value, echo: r.echoes.echo_for(ack).unwrap_or(r.echoes.any()) });
     let fields = AckFields {
         src_mac: t.src_mac,
         dst_mac: t.dst_mac,

@@ -300,10 +300,9 @@ impl Gateway {
             fate = Fate::Hold; // its progress is kept, what else it tells is lost as by any queue
         }
         let before = self.held(i);
-        let acked_before = self.table[i].tx;
         // What is held was acknowledged under the old flags, window and timestamps.
-        if matches!(fate, Fate::AfterFlush) && before.bytes > 0 {
-            self.generate(cx, i, self.table[i].rx, cx.now);
+        if matches!(fate, Fate::AfterFlush) {
+            self.flush_for(cx, i, ack);
         }
         self.learn(i, cx, segment, options, &frame);
         self.progress(i, segment);
@@ -318,11 +317,10 @@ impl Gateway {
                     r.told_marks(ack.wrapping_sub(r.tx), segment.has(Flags::ECE));
                     r.tx = ack;
                 }
-                r.pace.acknowledge_early(r.tx.wrapping_sub(acked_before));
                 r.echoes.clear();
                 if r.held() == 0 {
                     r.held_acks = 0;
-                    self.disarm(i, cx.now);
+                    self.settle(i, cx.now);
                 }
                 self.forward_ack(cx, i, segment, frame, ack);
             }

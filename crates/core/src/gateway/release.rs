@@ -59,8 +59,9 @@ impl Gateway {
         r.tx = tx;
         r.echoes.release(tx);
         if !absent {
-            r.pace.acknowledge_early(passed);
+            self.told_early(i, passed, now);
         }
+        let r = &mut self.table[i];
         if r.held() == 0 {
             r.held_acks = 0;
             self.disarm(i, now);
@@ -172,13 +173,41 @@ impl Gateway {
         let r = &mut self.table[i];
         let bytes = r.held().min(u32::from(r.mss));
         let to = r.tx.wrapping_add(bytes);
-        if self.generate(cx, i, to, cx.now) {
-            let r = &mut self.table[i];
-            r.pace.acknowledge_early(bytes);
-            if r.held() == 0 {
-                self.disarm(i, cx.now);
-            }
+        if self.generate_early(cx, i, to) && self.table[i].held() == 0 {
+            self.settle(i, cx.now);
         }
+    }
+
+    /// Makes an ACK up to `to` that does not wait for its time.
+    fn generate_early(&mut self, cx: &mut Cx<'_>, i: u32, to: u32) -> bool {
+        let bytes = to.wrapping_sub(self.table[i].tx);
+        // Before the window is written, which lags behind by what is early.
+        self.told_early(i, bytes, cx.now);
+        let made = self.generate(cx, i, to, cx.now);
+        if !made {
+            self.table[i].pace.refund(bytes);
+        }
+        made
+    }
+
+    /// What is held goes before an ACK for `ack` that tells more than progress and follows at once.
+    pub(super) fn flush_for(&mut self, cx: &mut Cx<'_>, i: u32, ack: u32) {
+        let r = &self.table[i];
+        let (held, rx) = (r.held(), r.rx);
+        if held > 0 {
+            self.generate_early(cx, i, rx);
+        }
+        if after(ack, rx) {
+            self.told_early(i, ack.wrapping_sub(rx), cx.now);
+        }
+    }
+
+    /// So many bytes are acknowledged ahead of their time.
+    fn told_early(&mut self, i: u32, bytes: u32, now: Time) {
+        let rtt = self.rtt(&self.table[i]);
+        let r = &mut self.table[i];
+        let idle = (!r.has(flag::ARMED)).then_some(now);
+        r.pace.acknowledge_early(bytes, idle, rtt);
     }
 
     /// Releases of this flow whose time came before `now` are carried out before it is looked at.
@@ -203,7 +232,7 @@ impl Gateway {
         }
         self.follow(i, cx.now);
         let out = ack_out(&self.table[i]);
-        if self.table[i].held() == 0 {
+        if self.table[i].held() == 0 && self.table[i].pace.lag() == 0 {
             self.table[i].flags &= !(flag::WAITING | flag::PARKED);
             self.table[i].pace.stop(cx.now);
         } else if !writable.contains(out) || self.outbox.busy(out) {
@@ -248,18 +277,20 @@ impl Gateway {
         let catch_up = if parked { policy.catch_up.min(made_up) } else { policy.catch_up };
         class.missed_releases += r.pace.skip_missed(cx.now, catch_up);
         let at = Time::from_nanos(r.pace.due);
+        let lags = r.pace.lag() > 0;
         let tick = r.pace.tick(&policy, rtt, r.mss, before.bytes);
         class.slow_starts += u64::from(tick.entered_slow_start);
         let wanted = r.tx.wrapping_add(tick.release);
         let to = self.on_grid(i, wanted);
         let kept = wanted.wrapping_sub(to);
         self.table[i].pace.refund(kept);
-        if tick.release > 0 && !self.generate(cx, i, to, at) {
+        let tells = tick.release > 0 || lags && self.edge_moves(i);
+        if tells && !self.generate(cx, i, to, at) {
             self.table[i].pace.refund(tick.release - kept);
             self.park(i, cx.now);
         }
         let r = &mut self.table[i];
-        if r.held() == 0 {
+        if r.held() == 0 && r.pace.lag() == 0 {
             r.pace.stop(at);
         } else if !r.has(flag::ARMED) {
             r.flags |= flag::ARMED;
@@ -290,11 +321,10 @@ impl Gateway {
         if before.bytes == 0 || self.table[i].has(flag::CLOSED) {
             return true;
         }
-        if !self.generate(cx, i, self.table[i].rx, cx.now) {
+        if !self.generate_early(cx, i, self.table[i].rx) {
             return false;
         }
-        self.table[i].pace.acknowledge_early(before.bytes);
-        self.disarm(i, cx.now);
+        self.settle(i, cx.now);
         self.note_held(i, before);
         true
     }
@@ -311,6 +341,22 @@ impl Gateway {
         }
         r.flags &= !(flag::ARMED | flag::WAITING | flag::PARKED);
         self.note_held(i, before);
+    }
+
+    /// Nothing is held any more. Releases go on while the right edge lags behind.
+    pub(super) fn settle(&mut self, i: u32, now: Time) {
+        let r = &self.table[i];
+        let runs = r.has(flag::ARMED) && r.flags & (flag::WAITING | flag::PARKED) == 0;
+        if r.pace.lag() > 0 && runs {
+            return;
+        }
+        self.disarm(i, now);
+        let r = &mut self.table[i];
+        if r.pace.lag() > 0 {
+            r.flags |= flag::ARMED;
+            r.pace.go_on(now);
+            self.wheel.arm(i, r.timer());
+        }
     }
 
     /// No release is scheduled any more.

@@ -23,7 +23,14 @@ impl Gateway {
         let standing = standing_delay.max(r.pace.period().saturating_mul(2));
         let bytes = r.pace.rate()?.bytes_in(self.rtt(r) + standing);
         let mss = u64::from(r.mss.max(1));
-        Some((bytes.div_ceil(mss) * mss).min(1 << 30) as u32)
+        let limit = (bytes.div_ceil(mss) * mss).min(1 << 30) as u32;
+        Some(limit.saturating_sub(r.pace.lag()).max(1))
+    }
+
+    /// Is the right edge that may be told now right of the one that was?
+    pub(super) fn edge_moves(&self, i: u32) -> bool {
+        let r = &self.table[i];
+        r.window != 0 && window::is_news(r, r.window, self.window_limit(r))
     }
 
     /// A sender whose window was sized from its first right edge on cannot get ahead of the releases by more than

@@ -68,7 +68,8 @@ enum budgets {
 };
 
 struct acks_config {
-	__u64 stale; /* ns without a beat after which segments pass */
+	__u64 stale;  /* ns without a beat after which segments pass */
+	__u64 absent; /* ... and after which nothing is shown any more */
 	struct budget budgets[BUDGETS];
 	__u8 ethernet;	/* the device has Ethernet headers */
 	__u8 shape_in;	/* ACKs of shaped flows come by ingress */

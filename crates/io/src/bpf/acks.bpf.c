@@ -16,7 +16,7 @@
 #include "rewrite.h"
 #include "own.h"
 
-const volatile struct acks_config config = { .stale = 50000000, .ethernet = 1 };
+const volatile struct acks_config config = { .stale = 50000000, .absent = 2000000000, .ethernet = 1 };
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -294,6 +294,32 @@ static __always_inline struct slot *slot_of(struct packet *p)
 	return slot && tag && READ(slot->tag) == tag ? slot : NULL;
 }
 
+/*
+ * The engine is away: everything passes. Openings and endings are shown to it, or to the next one, unless it has been
+ * away for long: nothing else tells of window scales, without which a flow in two directions passes for good.
+ */
+static __always_inline int unattended(struct hook *h, struct packet *p, bool shapes)
+{
+	__u8 flags = p->seen.flags;
+	struct slot *slot = NULL;
+
+	if (flags & TCP_SYN)
+		bpf_map_delete_elem(&passing, &p->key);
+	else if (shapes && !(flags & TCP_RST))
+		slot = slot_of(p);
+	if (slot) {
+		read_options(h->skb, p);
+		bypass(h, p, slot, &h->count->passed_stale);
+	} else {
+		h->count->passed_stale++;
+	}
+	if (!(flags & (TCP_SYN | TCP_RST | TCP_FIN)) || !is_fresh(h->engine, h->now, config.absent))
+		return TC_ACT_UNSPEC;
+	if (flags & (TCP_RST | TCP_FIN))
+		return show_within(h, BUDGET_ENDS);
+	return show_within(h, flags & TCP_ACK ? BUDGET_OPENS : BUDGET_COPIES);
+}
+
 static __always_inline bool passes(struct hook *h, struct packet *p)
 {
 	__u32 *generation = bpf_map_lookup_elem(&passing, &p->key);
@@ -329,18 +355,14 @@ static __always_inline int segment(struct hook *h)
 	bool shapes = h->ingress ? config.shape_in : config.shape_out;
 	struct packet p = {};
 	struct slot *slot;
-	bool fresh;
 
 	if (parse(h->skb, &p) != PARSED_TCP) {
 		h->count->passed_other++;
 		return TC_ACT_UNSPEC;
 	}
 	h->now = bpf_ktime_get_ns();
-	fresh = is_fresh(h->engine, h->now, config.stale);
-	if (!fresh && (!shapes || p.seen.flags & (TCP_SYN | TCP_RST))) {
-		h->count->passed_stale++;
-		return TC_ACT_UNSPEC;
-	}
+	if (!is_fresh(h->engine, h->now, config.stale))
+		return unattended(h, &p, shapes);
 	if (p.seen.flags & TCP_RST)
 		return show_within(h, BUDGET_ENDS);
 	if (p.seen.flags & TCP_SYN) {
@@ -358,11 +380,7 @@ static __always_inline int segment(struct hook *h)
 	slot = slot_of(&p);
 	if (slot) {
 		read_options(h->skb, &p);
-		return fresh ? controlled(h, &p, slot) : bypass(h, &p, slot, &h->count->passed_stale);
-	}
-	if (!fresh) {
-		h->count->passed_stale++;
-		return TC_ACT_UNSPEC;
+		return controlled(h, &p, slot);
 	}
 	return passes(h, &p) ? known_to_pass(h, &p) : unclassified(h, &p);
 }

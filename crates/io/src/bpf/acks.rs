@@ -29,6 +29,9 @@ pub struct AcksOptions {
     pub ring: u32,
     /// Without a heartbeat for so long, segments pass.
     pub stale: Duration,
+    /// Openings and endings of flows are still shown until there was none for so long: an engine that was only
+    /// delayed, or the next one, cannot learn later what they say.
+    pub absent: Duration,
     /// The interface has Ethernet headers.
     pub ethernet: bool,
     /// ACKs of shaped flows come in on the interface: data goes out.
@@ -57,6 +60,7 @@ impl AcksOptions {
             passing: 65_536,
             ring: 1 << 22,
             stale: Duration::from_millis(50),
+            absent: Duration::from_secs(2),
             ethernet: true,
             shape_in: true,
             shape_out: true,
@@ -72,6 +76,7 @@ impl AcksOptions {
     fn config(&self) -> AcksConfig {
         AcksConfig {
             stale: self.stale.as_nanos(),
+            absent: self.absent.as_nanos(),
             budgets: [self.takes, self.copies, self.opens, self.ends],
             ethernet: self.ethernet.into(),
             shape_in: self.shape_in.into(),

@@ -20,7 +20,7 @@
 //! arrives in sequence, and then all that came meanwhile at once: until that is settled the account may
 //! fall behind as far as it will.
 
-use super::{clamp, Pace, RECEIVED, REPAYS};
+use super::{clamp, Pace, BOUNDED, RECEIVED, REPAYS};
 use crate::time::Duration;
 
 /// Bytes of segmentation offload: what a sender sends at once at most.
@@ -35,6 +35,11 @@ impl Pace {
         if self.is(RECEIVED) {
             self.ahead = self.ahead.saturating_add_unsigned(bytes);
         }
+    }
+
+    /// Bytes ahead of the rate.
+    fn over(&self) -> u32 {
+        self.ahead.max(0) as u32
     }
 
     /// `bytes` were acknowledged ahead of the rate.
@@ -74,12 +79,15 @@ impl Pace {
     pub(crate) fn forgive(&mut self) {
         self.set(REPAYS, false);
         self.ahead = self.ahead.min(0);
+        if self.is(BOUNDED) {
+            self.progress = 0;
+        }
     }
 
     /// Credit that an idle flow cannot keep repays what is ahead.
     pub(super) fn forfeit(&mut self, credit: u32) {
         if !self.is(RECEIVED) {
-            self.ahead -= self.debt().min(credit) as i32;
+            self.ahead -= self.over().min(credit) as i32;
         }
     }
 
@@ -93,7 +101,7 @@ impl Pace {
 
     /// The part of `earned` that repays debt.
     fn repay(&mut self, earned: u32) -> u32 {
-        let paid = self.debt().min(earned / 2);
+        let paid = self.over().min(earned / 2);
         self.ahead -= paid as i32;
         paid
     }
@@ -110,7 +118,7 @@ impl Pace {
             let most = u128::from(full / 2) * u128::from(horizon.as_nanos()) / u128::from(self.period.max(1));
             self.ahead = self.ahead.min(i32::try_from(most).unwrap_or(i32::MAX));
         }
-        let share = u64::from(self.debt()) * u64::from(self.period) / horizon.as_nanos().max(1);
+        let share = u64::from(self.over()) * u64::from(self.period) / horizon.as_nanos().max(1);
         if share < u64::from(earned / 4) {
             self.set(REPAYS, false);
         }

@@ -61,7 +61,7 @@ fn an_idle_flow_earns_one_step() {
 fn debt_halves_the_steps_and_ends() {
     let p = policy(Period::Fixed(Duration::from_millis(10)), SlowStart::Ignore);
     let mut pace = Pace::new(&p, Rate::mbit(10), 1448, false, Time::ZERO);
-    pace.acknowledge_early(12_500 + 20_000); // one step was covered
+    pace.acknowledge_early(12_500 + 20_000, None, Duration::ZERO); // one step was covered
     assert_eq!(pace.debt(), 20_000);
     pace.arrive(Time::ZERO, 1_000_000);
     let steps: Vec<u32> = (0..5).map(|_| pace.tick(&p, Duration::ZERO, 1448, 1_000_000).release).collect();
@@ -231,7 +231,7 @@ fn what_an_early_acknowledgement_brings_is_repaid() {
     let mut now = Time::ZERO;
     let mut released = 0;
     // A duplicate: all goes, and the sender's answer arrives two periods later.
-    pace.acknowledge_early(200_000);
+    pace.acknowledge_early(200_000, None, Duration::ZERO);
     pace.stop(now);
     now += Duration::from_millis(20);
     pace.progressed(200_000);

@@ -372,6 +372,26 @@ fn without_a_heartbeat_everything_passes_and_is_noted() {
 }
 
 #[test]
+fn openings_and_endings_are_shown_to_an_engine_that_is_late() {
+    if !privileged() {
+        return;
+    }
+    let mut rig = Rig::new(AcksOptions { size_in: true, ..options() });
+    let slot = rig.control(key4(0, 0), 0, SCALED);
+    let ago = |ms| crate::sys::clock::now().saturating_sub(weir_core::time::Duration::from_millis(ms));
+    for (beat, shown) in [(ago(100), true), (ago(2001), false)] {
+        rig.acks.hooks.beat(beat);
+        let fin = next(v4()).flags(Flags::FIN | Flags::ACK);
+        for segment in [syn(), syn().flags(Flags::SYN | Flags::ACK), v4().flags(Flags::RST), fin] {
+            passes(&mut rig, IN, segment, shown);
+        }
+        passes(&mut rig, IN, next(v6()), false);
+        passes(&mut rig, IN, next(v4()).seq(1001).payload(1), false);
+    }
+    assert_eq!((slot.ended.load(Relaxed), slot.nxt.load(Relaxed)), (1, 1002));
+}
+
+#[test]
 fn a_direction_that_is_not_shaped_shows_openings_and_endings() {
     if !privileged() {
         return;
