@@ -102,7 +102,14 @@ impl Gateway {
         frame: &Frame,
     ) {
         let tx = self.table[i].tx;
-        let Admitted::Believed(options, seen) = self.admit(cx, i, segment, frame, false) else { return };
+        let (options, seen) = match self.admit(cx, i, segment, frame, false) {
+            Admitted::Believed(options, seen) => (options, seen),
+            Admitted::Untouched(reason) => {
+                self.stats.passed[reason as usize] += 1;
+                return;
+            }
+            Admitted::Passes | Admitted::First => return,
+        };
         match copied {
             Copied::Passed => {
                 // The hook may not have known the slot yet.
