@@ -42,9 +42,9 @@ impl Launch<'_> {
 }
 
 /// Sockets are open and memory is locked: what remains needs no privilege, but to tell the kernel of flows before
-/// Linux 5.19, where every use of a map does (`kernel.unprivileged_bpf_disabled`).
+/// Linux 6.0, where every use of a map does (`kernel.unprivileged_bpf_disabled`).
 fn give_up_privileges() -> io::Result<()> {
-    let old = process::kernel().is_some_and(|version| version < (5, 19));
+    let old = process::kernel().is_some_and(|version| version < (6, 0));
     let keep = if old { capability::BPF | capability::SYS_ADMIN } else { capability::Set::empty() };
     privileges::keep_only(keep)
 }
