@@ -12,6 +12,7 @@ pub mod frame;
 pub mod gateway;
 pub mod link;
 pub mod node;
+pub mod queue;
 pub mod rate;
 #[cfg(any(test, feature = "rig"))]
 pub mod rig;

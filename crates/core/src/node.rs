@@ -85,6 +85,10 @@ pub struct Transmit {
 
 /// See the [module documentation](self) for the calling contract.
 pub trait Node {
+    /// These frames are about to be handed in, each with the time at which it arrived and its port, in this order:
+    /// whoever knows many flows can load what is kept of all of them at once. It changes nothing, and it need not be
+    /// called.
+    fn announce(&self, _frames: &Frames, _coming: &[(Time, Port, Frame)]) {}
     /// A frame arrived on `port` at `cx.now`.
     fn handle_frame(&mut self, cx: &mut Cx<'_>, port: Port, frame: Frame);
     /// The next frame that is due, if it leaves by a port in `writable`.

@@ -100,11 +100,11 @@ impl Earned {
 }
 
 /// Time taken by bytes at a rate; the fraction of a nanosecond left over is carried, so a
-/// backlogged link's departures stay on rate for ever. The rate is fixed at construction, since a
-/// remainder means something only at its own rate.
+/// backlogged link's departures stay on rate for ever.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ByteClock {
     rate: Rate,
+    /// What has been advanced over ends so many bits × nanoseconds after what was said.
     rem: u64,
 }
 
@@ -122,6 +122,22 @@ impl ByteClock {
         let (t, rem) = mul_div(bytes, BYTE_NS, self.rem, self.rate.bps());
         self.rem = rem;
         Duration::from_nanos(t)
+    }
+    /// The rate is another one from now on. What takes `left` more at the old rate takes what is returned at the
+    /// new one, the fraction carried, and nothing is rounded on the way.
+    pub fn set_rate(&mut self, rate: Rate, left: Duration) -> Duration {
+        let (t, rem) = mul_div(left.as_nanos(), self.rate.bps(), self.rem, rate.bps());
+        *self = ByteClock { rate, rem };
+        Duration::from_nanos(t)
+    }
+    /// As [`ByteClock::set_rate`], of what ended `ago` already, at least a nanosecond: how long ago it would have ended
+    /// if as many bits as could have been sent since then could be sent at the new rate.
+    pub fn set_rate_idle(&mut self, rate: Rate, ago: Duration) -> Duration {
+        let unused = u128::from(ago.as_nanos()) * u128::from(self.rate.bps()) - u128::from(self.rem);
+        let t = unused.div_ceil(rate.bps().into());
+        let rem = t * u128::from(rate.bps()) - unused;
+        *self = ByteClock { rate, rem: rem as u64 };
+        Duration::from_nanos(u64::try_from(t).unwrap_or(u64::MAX))
     }
     /// Forget the carried fraction: the link went idle.
     pub fn idle(&mut self) {

@@ -56,6 +56,13 @@ impl Drops {
     pub fn count(&mut self, reason: DropReason) {
         self.0[reason as usize] += 1;
     }
+    /// These and the others.
+    #[must_use]
+    pub fn with(&self, others: &Drops) -> Drops {
+        let mut sum = *self;
+        sum.0.iter_mut().zip(others.0).for_each(|(n, more)| *n += more);
+        sum
+    }
     /// How many for this reason.
     pub fn get(&self, reason: DropReason) -> u64 {
         self.0[reason as usize]
@@ -90,6 +97,20 @@ impl Ledger {
     pub fn held(&self) -> u64 {
         self.received + self.made - self.sent - self.drops.total() - self.absorbed
     }
+}
+
+/// The rank, from 1 on, of the quantile `ppm` of `count` values in order: ⌈count × ppm / 1,000,000⌉, the "nearest rank"
+/// (definition 1 of Hyndman and Fan, "Sample Quantiles in Statistical Packages", 1996). At least 1; `ppm` above a million
+/// counts as a million.
+pub fn nearest_rank(count: u64, ppm: u32) -> u64 {
+    let share = u128::from(count) * u128::from(ppm.min(1_000_000));
+    (share.div_ceil(1_000_000) as u64).max(1)
+}
+
+/// The smallest of `sorted` that at least `ppm` millionths of all do not exceed, by [`nearest_rank`]; `None` of none. It is
+/// always one of the values.
+pub fn quantile<T: Copy>(sorted: &[T], ppm: u32) -> Option<T> {
+    sorted.get(nearest_rank(sorted.len() as u64, ppm) as usize - 1).copied()
 }
 
 /// Sub-buckets per power of two: a bucket is at most 1/64 of its values wide, so its middle is within
@@ -191,8 +212,7 @@ impl Histogram {
     /// The smallest recorded value that at least `ppm` millionths of all do not exceed (nearest
     /// rank), within 1 %; 0 when empty. `ppm` above a million counts as a million.
     pub fn quantile(&self, ppm: u32) -> u64 {
-        let share = u128::from(self.count) * u128::from(ppm.min(1_000_000));
-        let rank = (share.div_ceil(1_000_000) as u64).max(1);
+        let rank = nearest_rank(self.count, ppm);
         let mut seen = self.zeros;
         if self.count > 0 && seen >= rank {
             return 0;
@@ -252,6 +272,19 @@ fn middle_of(bucket: usize) -> u64 {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn quantiles_of_values_at_hand() {
+        // Ranks ⌈5 × 0.05⌉ = 1, ⌈5 × 0.4⌉ = 2, ⌈5 × 0.400001⌉ = 3, ⌈5 × 0.5⌉ = 3, ⌈5 × 0.99⌉ = 5.
+        let five = [11, 22, 33, 44, 55];
+        let found = [50_000, 400_000, 400_001, 500_000, 990_000].map(|ppm| quantile(&five, ppm));
+        assert_eq!(found, [11, 22, 33, 33, 55].map(Some));
+        let many: Vec<u32> = (1..=200).collect();
+        let found = [0, 500_000, 900_000, 990_000, u32::MAX].map(|ppm| quantile(&many, ppm));
+        assert_eq!(found, [1, 100, 180, 198, 200].map(Some));
+        assert_eq!((quantile(&[7], 990_000), quantile::<u32>(&[], 500_000)), (Some(7), None));
+        assert_eq!(nearest_rank(u64::MAX, 1_000_000), u64::MAX);
+    }
 
     #[test]
     fn small_values_are_exact() {

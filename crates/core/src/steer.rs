@@ -199,6 +199,11 @@ impl Slot {
         self.tag.store(0, Relaxed);
     }
 
+    /// Is the slot used?
+    pub fn is_open(&self) -> bool {
+        self.tag.load(Relaxed) != 0
+    }
+
     /// Are all of these [`slot_flag`]s set?
     pub fn has(&self, flags: u32) -> bool {
         self.flags.load(Relaxed) & flags == flags
@@ -307,6 +312,11 @@ impl Slot {
         // ACK without payload that a segment overtook is an ACK like any other.
         let probe = seen.seq == nxt.wrapping_sub(1);
         if after(nxt, seen.seq) && !after(seen.end(), nxt) && (probe || !seen.is_pure()) {
+            // The last segment again (a tail loss probe, RFC 8985 section 7): its sender's clock is newer, and the peer
+            // takes that for the newest (RFC 7323 section 4.3), wherever it already has the segment.
+            if let Some(ts) = seen.ts.filter(|_| seen.end() == nxt) {
+                advance(&self.ts, ts);
+            }
             let ack = if after(seen.ack, tx) { tx } else { seen.ack };
             return self.set_back(seen, ack, false);
         }
@@ -327,6 +337,9 @@ impl Slot {
             };
         }
         self.note(seen);
+        // A made ACK that is stamped on another processor now either gets this timestamp, or shows here what it
+        // acknowledges: refused for its age (PAWS) behind this segment, it told nothing that this one does not.
+        let tx = self.tx.load(Relaxed);
         let progress = after(seen.ack, tx);
         self.set_back(seen, if progress { tx } else { seen.ack }, progress)
     }

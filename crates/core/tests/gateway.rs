@@ -4,10 +4,9 @@
 mod support;
 
 use support::*;
-use weir_core::ack::{AckControl, Counts, Period, Release, SlowStart, Window};
+use weir_core::ack::{AckControl, Counts, Period, SlowStart, Window};
 use weir_core::gateway::{PassReason, Verdict, LAN, WAN};
 use weir_core::node::Port;
-use weir_core::rate::Rate;
 use weir_core::time::{Duration, Time};
 use weir_core::wire::build::Segment;
 use weir_core::wire::Flags;
@@ -381,10 +380,7 @@ fn what_a_rate_counts() {
     for (counts, on_the_wire) in
         [(Counts::Payload, 1_460), (Counts::Ip, 1_500), (Counts::Frame, 1_518), (Counts::Wire, 1_538)]
     {
-        let mut ack = basic();
-        let Release::Rate(ref mut r) = ack.release;
-        r.counts = counts;
-        let mut w = World::established(ack);
+        let mut w = World::established(basic_with(|r| r.counts = counts));
         for n in 0..=4 {
             // As far as the window allows each time: 65,535 × 128 bytes.
             let segment = w.ack_segment(n * 5_000_000).window(65_535);
@@ -528,9 +524,5 @@ fn held_state_can_be_rescued() {
 }
 
 fn shaper(slow_start: SlowStart, period: Period) -> AckControl {
-    let mut ack = AckControl::published(Rate::mbit(10));
-    let Release::Rate(ref mut r) = ack.release;
-    r.slow_start = slow_start;
-    r.period = period;
-    ack
+    basic_with(|r| (r.slow_start, r.period) = (slow_start, period))
 }

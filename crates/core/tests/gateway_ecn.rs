@@ -3,23 +3,13 @@
 mod support;
 
 use support::*;
-use weir_core::ack::{AckControl, Period, Release, SlowStart};
 use weir_core::gateway::WAN;
-use weir_core::rate::Rate;
 use weir_core::rig::Sent;
-use weir_core::time::{Duration, Time};
+use weir_core::time::Time;
 use weir_core::wire::Flags;
 
 const STEP: u32 = 12_500;
 const SEGMENT: u32 = 1_448;
-
-/// 10 Mb/s every 10 ms: 12,500 bytes a step.
-fn shaper() -> AckControl {
-    let mut ack = AckControl::published(Rate::mbit(10));
-    let Release::Rate(ref mut r) = ack.release;
-    (r.slow_start, r.period) = (SlowStart::Ignore, Period::Fixed(Duration::from_millis(10)));
-    ack
-}
 
 fn ece(on: bool) -> Flags {
     Flags(Flags::ACK.0 | if on { Flags::ECE.0 } else { 0 })
@@ -44,7 +34,7 @@ fn marked(w: &World, sent: &[Sent]) -> (u32, u32) {
 
 #[test]
 fn changes_of_ece_let_nothing_go_early() {
-    let mut w = World::established(shaper());
+    let mut w = World::established(basic());
     // 50 Mb/s for 230 ms, ECE changes every four ACKs.
     for n in 1..=1_000u32 {
         let segment = w.ack_segment(n * SEGMENT).flags(ece(n / 4 % 2 == 1));
@@ -65,7 +55,7 @@ fn changes_of_ece_let_nothing_go_early() {
 #[test]
 fn the_share_of_marked_bytes_is_kept() {
     for one_in in [2u32, 3, 10, 50] {
-        let mut w = World::established(shaper());
+        let mut w = World::established(basic());
         for n in 1..=2_000u32 {
             let segment = w.ack_segment(n * SEGMENT).flags(ece(n % one_in == 0));
             w.inject_at(us(1_000_000 + 1_158 * u64::from(n)), WAN, segment); // the rate
@@ -79,7 +69,7 @@ fn the_share_of_marked_bytes_is_kept() {
 
 #[test]
 fn classic_ece_is_shown_with_the_next_release_and_while_it_lasts() {
-    let mut w = World::established(shaper());
+    let mut w = World::established(basic());
     w.ack_at(ms(1_000), 50_000);
     // From 50,000 to 90,000 the receiver repeats ECE, then it has seen CWR.
     for n in 1..=40u32 {
@@ -113,7 +103,7 @@ fn an_accecn_counter_never_goes_around_unseen() {
     // Packets marked by the time of each ACK; RFC 9768 asks for one ACK in six marks at most.
     for marks in [&[0u32, 3, 8][..], &[0, 7, 13, 20], &[0, 1, 2, 3, 4, 5, 6, 7, 8], &[0, 3, 3, 9, 9, 12, 19]]
     {
-        let mut w = World::new(shaper(), None);
+        let mut w = World::new(basic(), None);
         w.handshake_flags(
             Flags(Flags::SYN.0 | Flags::AE.0 | Flags::CWR.0 | Flags::ECE.0),
             Flags(Flags::SYN.0 | Flags::ACK.0 | Flags::CWR.0),

@@ -5,8 +5,8 @@
 mod support;
 
 use std::collections::VecDeque;
-use support::{numbers, World};
-use weir_core::ack::{AckControl, Period, RateRelease, Release, SlowStart};
+use support::{basic_with, numbers, World};
+use weir_core::ack::{AckControl, Period, SlowStart};
 use weir_core::gateway::LAN;
 use weir_core::rate::Rate;
 use weir_core::time::{Duration, Time};
@@ -66,11 +66,11 @@ impl Peers {
 }
 
 fn shaper(gbit: u64, period_us: u64, slow_start: SlowStart) -> AckControl {
-    let mut ack = AckControl::published(Rate::mbit(gbit * 1000));
-    let Release::Rate(release) = ack.release;
-    let period = Period::Fixed(Duration::from_micros(period_us));
-    ack.release = Release::Rate(RateRelease { period, slow_start, ..release });
-    ack
+    basic_with(|r| {
+        r.rate = Rate::mbit(gbit * 1000);
+        r.period = Period::Fixed(Duration::from_micros(period_us));
+        r.slow_start = slow_start;
+    })
 }
 
 /// When the sender begins.

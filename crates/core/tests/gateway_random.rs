@@ -4,7 +4,7 @@ mod support;
 
 use proptest::prelude::*;
 use support::*;
-use weir_core::ack::{AckControl, Meter, Period, Release, SlowStart, Window};
+use weir_core::ack::{AckControl, Hold, Meter, Period, RateRelease, Release, SlowStart, Window};
 use weir_core::gateway::{LAN, WAN};
 use weir_core::rate::Rate;
 use weir_core::rig::Given;
@@ -45,21 +45,19 @@ fn op() -> impl Strategy<Value = Op> {
 fn policy() -> impl Strategy<Value = AckControl> {
     (8_000u64..1_000_000_000, 1u64..50_000, any::<[bool; 3]>(), 0u64..100).prop_map(
         |(bps, period_us, [fixed, detect, received], standing)| {
-            let mut ack = AckControl::ack_shaper(Rate::from_bps(bps).unwrap());
-            let Release::Rate(ref mut r) = ack.release;
+            let mut r = RateRelease::new(Rate::from_bps(bps).unwrap());
             if fixed {
                 r.period = Period::Fixed(Duration::from_micros(period_us));
             }
             if !detect {
                 r.slow_start = SlowStart::Ignore;
             }
-            if received {
-                r.meter = Meter::Received;
+            if !received {
+                r.meter = Meter::Acked;
             }
-            if standing > 50 {
-                ack.window = Window::Size { standing_delay: Duration::from_millis(standing) };
-            }
-            ack
+            let sized = Window::Size { standing_delay: Duration::from_millis(standing) };
+            let window = if standing > 50 { sized } else { Window::SIZE };
+            AckControl { hold: Hold::Number, release: Release::Rate(r), window }
         },
     )
 }

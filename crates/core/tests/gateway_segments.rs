@@ -3,22 +3,14 @@
 mod support;
 
 use support::*;
-use weir_core::ack::{AckControl, Counts, Period, Release, SlowStart};
+use weir_core::ack::{AckControl, Counts};
 use weir_core::gateway::{PassReason, LAN, WAN};
 use weir_core::rate::Rate;
-use weir_core::time::Duration;
 use weir_core::wire::build::Segment;
 use weir_core::wire::Flags;
 
 const SYN_ACK: Flags = Flags(Flags::SYN.0 | Flags::ACK.0);
 const STEP: u32 = 12_500;
-
-fn shaper() -> AckControl {
-    let mut ack = AckControl::published(Rate::mbit(10));
-    let Release::Rate(ref mut r) = ack.release;
-    (r.slow_start, r.period) = (SlowStart::Ignore, Period::Fixed(Duration::from_millis(10)));
-    ack
-}
 
 fn syn(w: &World, mss: u16) -> Segment {
     w.data_segment(0).seq(w.abs(0).wrapping_sub(1)).ack(0).flags(Flags::SYN).mss(mss).window_scale(7)
@@ -32,10 +24,7 @@ fn syn_ack(w: &World, mss: u16) -> Segment {
 fn segments_count_as_large_as_they_are() {
     // The smaller of both (RFC 9293 section 3.7.1): of 9,000 bytes of IP 8,960 are payload, of 1,500 1,460.
     for (ours, theirs, mss) in [(8_960, 8_960, 8_960u64), (8_960, 1_460, 1_460), (1_460, 8_960, 1_460)] {
-        let mut ack = shaper();
-        let Release::Rate(ref mut r) = ack.release;
-        r.counts = Counts::Ip;
-        let mut w = World::new(ack, None);
+        let mut w = World::new(basic_with(|r| r.counts = Counts::Ip), None);
         let (s, a) = (syn(&w, ours), syn_ack(&w, theirs));
         w.inject_at(ms(0), LAN, s);
         w.inject_at(ms(20), WAN, a);
@@ -56,7 +45,7 @@ fn acks_with_ip_options_or_extension_headers_pass() {
     let router_alert: &dyn Fn(Segment) -> Segment = &|s| s.ip_options(&[148, 4, 0, 0]);
     let destination: &dyn Fn(Segment) -> Segment = &|s| s.extension(60, &[1, 4, 0, 0, 0, 0]);
     for (v6, change) in [(false, router_alert), (true, destination)] {
-        let mut w = if v6 { World::v6(shaper(), 0) } else { World::established(shaper()) };
+        let mut w = if v6 { World::v6(basic(), 0) } else { World::established(basic()) };
         w.ack_at(ms(1_000), 50_000);
         let odd = change(w.ack_segment(60_000));
         let before = odd.build();

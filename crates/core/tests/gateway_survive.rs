@@ -4,7 +4,7 @@ mod support;
 
 use core::sync::atomic::Ordering::Relaxed;
 use support::*;
-use weir_core::ack::{Meter, Release, Window};
+use weir_core::ack::{Meter, Window};
 use weir_core::frame::Frames;
 use weir_core::gateway::{Gateway, PassReason, Verdict, LAN, LAN_TAP, WAN, WAN_SET_BACK, WAN_TAP};
 use weir_core::rig::{Given, Rig};
@@ -237,9 +237,7 @@ fn a_two_way_flow_without_a_scale_passes() {
 
 #[test]
 fn an_evicted_flow_leaves_nothing_behind() {
-    let mut slow = basic();
-    let weir_core::ack::Release::Rate(ref mut r) = slow.release;
-    r.rate = weir_core::rate::Rate::from_bps(8_000).unwrap();
+    let slow = basic_with(|r| r.rate = weir_core::rate::Rate::from_bps(8_000).unwrap());
     let mut config = config(slow);
     config.max_flows = 1;
     let mut w = World::with_config(config, None);
@@ -280,10 +278,7 @@ fn what_is_rescued_keeps_the_windows_bound() {
 
 #[test]
 fn acks_that_come_late_and_together_cost_no_rate() {
-    let mut ack = basic();
-    let Release::Rate(ref mut r) = ack.release;
-    r.meter = Meter::Received;
-    let mut w = World::established(ack);
+    let mut w = World::established(basic_with(|r| r.meter = Meter::Received));
     // A flow at its rate, 200,000 bytes of which are held; its host is busy 40 ms at a time.
     for n in 0..=100u32 {
         let segment = w.ack_segment(200_000 + 50_000 * n).window(65_535);
@@ -293,4 +288,35 @@ fn acks_that_come_late_and_together_cost_no_rate() {
     let released = numbers(&sent).last().unwrap().1;
     // 4 s at 10 Mb/s are 5,000,000 bytes.
     assert!(released >= 4_980_000, "{released}");
+}
+
+/// A two-way connection opens while no engine runs, and has carried 100 MB when one does: of its handshake copies were kept, of
+/// what followed one segment in sixteen is shown. The scale of its window is that of the handshake, so it can be shaped.
+#[test]
+fn a_connection_that_went_on_unseen_is_shaped() {
+    let mut w = World::hooked(basic());
+    let before = w.rig.node().stats().renewed;
+    // Its handshake is all that is known of it (the ACK at 400 ms of the support is taken): another connection.
+    w.handshake_at(ms(1_000), 77_000, 9_000_000);
+    w.run(ms(1_000));
+    for n in 0..8u32 {
+        let segment = w.ack_segment(100_000_000 + n * 1_000_000).seq(9_000_001 + 50_000_000 + n * 1_448);
+        w.inject_at(ms(1_100 + u64::from(n)), WAN_TAP, segment.payload(1_448));
+    }
+    w.run(ms(1_200));
+    let flow = w.rig.node().flows().next().unwrap();
+    assert_eq!((flow.pass, w.rig.node().stats().renewed - before), (None, 1));
+    assert!(w.slot().has(weir_core::steer::slot_flag::SCALED));
+    // A segment of it that is set back is no reason to let it pass.
+    let segment = w.ack_segment(107_100_000).seq(9_000_001 + 50_000_000 + 8 * 1_448).payload(1_448);
+    w.inject_at(ms(1_201), WAN_SET_BACK, segment);
+    w.run(ms(1_202));
+    assert_eq!(w.rig.node().flows().next().unwrap().pass, None);
+    // One of which more than the handshake was seen is another one by now, whose scale is not known.
+    for n in 0..8u32 {
+        let segment = w.ack_segment(900_000_000 + n * 1_000).seq(9_000_001 + 500_000_000);
+        w.inject_at(ms(1_300 + u64::from(n)), WAN_TAP, segment);
+    }
+    w.run(ms(1_400));
+    assert!(!w.slot().has(weir_core::steer::slot_flag::SCALED));
 }

@@ -3,8 +3,9 @@
 
 mod support;
 
+use core::sync::atomic::Ordering::Relaxed;
 use support::*;
-use weir_core::ack::{AckControl, Period, Release, SlowStart, Window};
+use weir_core::ack::{AckControl, Period, RateRelease, Release, Window};
 use weir_core::gateway::{Direction, LAN, WAN};
 use weir_core::rate::Rate;
 use weir_core::rig::Sent;
@@ -16,15 +17,8 @@ const SYN_ACK: Flags = Flags(Flags::SYN.0 | Flags::ACK.0);
 
 /// 10 Mb/s every 10 ms without detection, with a window of 10 Mb/s × (round trip + `standing`).
 fn sized(standing_ms: u64) -> AckControl {
-    let mut ack = kept();
+    let mut ack = basic();
     ack.window = Window::Size { standing_delay: Duration::from_millis(standing_ms) };
-    ack
-}
-
-fn kept() -> AckControl {
-    let mut ack = AckControl::published(Rate::mbit(10));
-    let Release::Rate(ref mut r) = ack.release;
-    (r.slow_start, r.period) = (SlowStart::Ignore, Period::Fixed(Duration::from_millis(10)));
     ack
 }
 
@@ -164,7 +158,7 @@ fn an_update_that_reaches_the_sender_is_passed_on() {
 
 #[test]
 fn a_kept_window_is_not_touched_when_nothing_is_held() {
-    let (mut w, _) = open(kept(), 7, 64_000);
+    let (mut w, _) = open(basic(), 7, 64_000);
     // 100 bytes each, windows up and down by a unit, as they come.
     for n in 1..=50u32 {
         let segment = w.ack_segment(100 * n).window(WINDOW - (n % 2) as u16 * 2);
@@ -189,22 +183,84 @@ fn a_flow_whose_window_is_sized_begins_with_full_steps() {
         (0..5).map(|n| (Time::from_micros(40_000 + 2_336 * n), 2_920 * (n as u32 + 1))).collect();
     assert_eq!(numbers(&sent), expect);
     // Kept, it begins with half of that.
-    let (mut w, _) = open(AckControl::published(Rate::mbit(10)), 7, 64_000);
+    let kept = AckControl { window: Window::Keep, ..AckControl::ack_shaper(Rate::mbit(10)) };
+    let (mut w, _) = open(kept, 7, 64_000);
     w.ack_at(ms(40), 14_600);
     let sent = w.run(ms(41));
     assert_eq!(numbers(&sent).last(), Some(&(ms(40), 1_460)));
+}
+
+/// 10 Mb/s every 10 ms, with a window of 10 Mb/s x (20 + 100) ms = 150,000 bytes, 103 segments = 150,380.
+fn sized_far() -> AckControl {
+    let period = Period::Fixed(Duration::from_millis(10));
+    AckControl {
+        release: Release::Rate(RateRelease { period, ..RateRelease::new(Rate::mbit(10)) }),
+        window: Window::Size { standing_delay: Duration::from_millis(100) },
+        ..AckControl::ack_shaper(Rate::mbit(10))
+    }
+}
+
+/// A flow that holds nothing, and whose right edge lags behind.
+fn lagging() -> World {
+    let (mut w, _) = open(sized_far(), 7, 64_000);
+    w.ack_at(ms(1_000), 60_000);
+    let lost = w.ack_segment(60_000).sack(&[(w.abs(61_460), w.abs(62_920))]);
+    w.inject_at(ms(1_005), WAN, lost);
+    w.run(ms(1_005));
+    assert!(w.rig.node().flows().all(|f| f.held_bytes == 0));
+    w
+}
+
+/// The sender has used up its window and will hear nothing more of the receiver: what remains to be told, the next engine
+/// tells.
+#[test]
+fn an_edge_that_lags_goes_on_behind_a_new_engine() {
+    let dead = lagging();
+    let (records, slots) = dead.shared();
+    let mut w = World::with_shared(config(sized_far()), records, slots);
+    let sent = w.run(ms(1_100));
+    let told = told(&w, &sent);
+    assert!(told.iter().all(|t| t.1 == 60_000), "{told:?}");
+    let last = told.last().unwrap();
+    assert!((60_000 + 128 * u32::from(last.2)).abs_diff(60_000 + 150_380) <= 128, "{told:?}");
+}
+
+#[test]
+fn a_gateway_that_ends_gives_back_the_window() {
+    let mut w = lagging();
+    while !w.rig.with_cx(|gateway, cx| gateway.stop(cx)) {}
+    let sent = w.run(ms(1_005));
+    // The receiver's own: 4,000 units.
+    assert_eq!(told(&w, &sent), [(ms(1_005), 60_000, 4_000)]);
+    assert_eq!(w.slot().width.load(Relaxed), 0, "segments that pass are not bounded either");
+    // Nothing is left to be told.
+    w.rig.with_cx(|gateway, cx| gateway.stop(cx));
+    let sent = w.run(ms(1_300));
+    assert_eq!(told(&w, &sent), []);
+}
+
+/// Where no engine follows, the sender is told of the receiver's own window, once.
+#[test]
+fn a_window_that_nobody_sizes_any_more_is_told_of() {
+    let w = lagging();
+    let (records, slots) = w.shared();
+    let mut buf = [0; weir_core::gateway::MAX_ACK_LEN];
+    slots[0].width.store(5_000, Relaxed);
+    assert_eq!(weir_core::gateway::rescue_ack(&records[0], &slots[0], &mut buf), None);
+    slots[0].width.store(0, Relaxed);
+    let len = weir_core::gateway::rescue_ack(&records[0], &slots[0], &mut buf).unwrap();
+    let packet = weir_core::wire::packet(&buf[..len], len).unwrap();
+    let tcp = weir_core::wire::tcp(&buf[..len], &packet).unwrap();
+    assert_eq!((tcp.ack, tcp.window), (w.abs(60_000), 4_000));
+    slots[0].stamp(tcp.ack, tcp.window); // as the hook does when it leaves
+    assert_eq!(weir_core::gateway::rescue_ack(&records[0], &slots[0], &mut buf), None);
 }
 
 /// Losses are not hidden: what is held goes at once. But the right edge goes on at the rate, so that a sender
 /// without a congestion window of its own sends no more than without the loss.
 #[test]
 fn what_a_loss_makes_known_at_once_opens_no_window() {
-    // 10 Mb/s x (20 + 100) ms = 150,000 bytes, 103 segments = 150,380.
-    let mut ack = AckControl::ack_shaper(Rate::mbit(10));
-    let Release::Rate(ref mut r) = ack.release;
-    r.period = Period::Fixed(Duration::from_millis(10));
-    ack.window = Window::Size { standing_delay: Duration::from_millis(100) };
-    let (mut w, _) = open(ack, 7, 64_000);
+    let (mut w, _) = open(sized_far(), 7, 64_000);
     w.ack_at(ms(1_000), 60_000);
     let lost = w.ack_segment(60_000).sack(&[(w.abs(61_460), w.abs(62_920))]);
     w.inject_at(ms(1_005), WAN, lost);

@@ -82,6 +82,27 @@ fn keepalives_and_retransmissions_pass_and_teach_nothing() {
 }
 
 #[test]
+fn a_tail_loss_probe_brings_the_newest_timestamp() {
+    // RFC 7323 section 4.3: whoever has acknowledged up to `SEG.SEQ` at least takes its TSval, of old data too; a made
+    // ACK with an older one would then be refused.
+    let slot = slot();
+    let stamped = |slot: &Slot, ack: u32| match slot.stamp(TX + ack, 782) {
+        Stamp::Send { ts, .. } => ts,
+        Stamp::Discard => panic!("nothing newer has left"),
+    };
+    slot.segment(&payload(0, 1_448));
+    slot.segment(&at(payload(0, 1_448), 1_448));
+    assert_eq!(stamped(&slot, 1_000), 60);
+    let later = |seen: Seen, ts: u32| Seen { ts: Some(ts), ..seen };
+    // Of what has a successor that passed, nothing is believed; nor of a keepalive.
+    slot.segment(&later(payload(0, 1_448), 70));
+    slot.segment(&later(at(ack(0), 2 * 1_448 - 1), 70));
+    assert_eq!(stamped(&slot, 2_000), 60);
+    slot.segment(&later(at(payload(0, 1_448), 1_448), 80));
+    assert_eq!(stamped(&slot, 3_000), 80);
+}
+
+#[test]
 fn a_fin_passes_with_its_own_ack_and_ends_old_ones() {
     let slot = slot();
     let fin = Seen { flags: ACK | FIN, ..ack(5_000) };

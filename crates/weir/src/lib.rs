@@ -1,24 +1,17 @@
-//! Weir's library: configuration files, experiment plans, results and what is made of them; the
-//! gateway and the emulator as processes; the lab that measures them; the commands.
+//! Weir's library.
+//!
+//! - `experiment`: what a file says, an experiment's or a gateway's;
+//! - `execute`: the two worlds that run an experiment;
+//! - `field`: the gateway and the emulator as processes (Linux);
+//! - `result`: what came out;
+//! - `report`: what is made of results: checks, summaries, comparisons, tables, charts;
+//! - `command`: the commands.
 
-pub mod chart;
-pub mod cli;
-pub mod cmd;
-pub mod compare;
-pub mod config;
-pub mod error;
-pub mod expect;
-pub mod hosts;
-pub mod json;
-pub mod lab;
-pub mod observe;
+pub mod command;
+pub mod execute;
+pub mod experiment;
+#[cfg(feature = "linux")]
+pub mod field;
 pub mod output;
-pub mod plan;
-pub mod progress;
+pub mod report;
 pub mod result;
-pub mod run;
-pub mod sim;
-pub mod summary;
-pub mod sweep;
-pub mod table;
-pub mod traffic;

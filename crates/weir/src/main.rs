@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    weir::cli::main()
+    weir::command::cli::main()
 }

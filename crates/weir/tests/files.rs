@@ -1,7 +1,7 @@
 //! Every configuration file of the repository is right, and can run in a world.
 
 use std::path::{Path, PathBuf};
-use weir::config::{self, experiment, File, Source};
+use weir::experiment::config::{self, experiment, File, Source};
 use weir::result::World;
 
 fn toml_files(dir: &Path, out: &mut Vec<PathBuf>) {
@@ -101,7 +101,7 @@ fn keys_shown_as_comments_exist() {
             with[i] = &with[i][1..];
             if let Err(errors) = config::parse(&Source::new(file, with.join("\n"))) {
                 let text = errors.to_string();
-                assert!(text.contains(" together with "), "{text}");
+                assert!(text.contains(" cannot be combined with "), "{text}");
             }
         }
     }

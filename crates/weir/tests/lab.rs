@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use weir::config::gateway;
-use weir::lab::{self, OnBox, Options, Outcome, Probe};
-use weir::plan::{Arrivals, BoxKind, FlowGroup, Ip, Kind, Lab, Length, Plan, Ports};
+use weir::execute::lab::{self, OnBox, Options, Outcome, Probe};
+use weir::execute::traffic::FlowReport;
+use weir::experiment::config::gateway;
+use weir::experiment::plan::{Arrivals, BoxKind, FlowGroup, Ip, Kind, Lab, Length, Plan, Ports};
 use weir::result::Status;
-use weir::traffic::FlowReport;
 use weir_core::dist::Distribution;
 use weir_core::gateway::Direction;
 use weir_core::rate::Rate;
@@ -52,7 +52,7 @@ fn plan(ms: u64, groups: Vec<FlowGroup>) -> Plan {
 }
 
 fn run(plan: &Plan, options: &Options) -> Outcome {
-    let outcome = lab::run(plan, "", options).unwrap();
+    let outcome = lab::run(plan, options).unwrap();
     assert!(!left_behind(options.id.as_ref().unwrap()), "the lab left something behind");
     outcome
 }
@@ -119,14 +119,13 @@ fn every_box_carries_both_directions_and_both_protocols() {
 }
 
 /// The gateway of the short form.
-fn shaped(plan: &mut Plan, out: u64, inward: u64) -> String {
+fn shape(plan: &mut Plan, out: u64, inward: u64) {
     let rate = |mbit| Some(Rate::mbit(mbit));
-    plan.gateway = Some(gateway::short("wan", rate(out), rate(inward)).unwrap().gateway);
-    gateway::short_classes(rate(out), rate(inward))
+    plan.gateway = Some(gateway::one_rate(rate(out), rate(inward)));
 }
 
-fn run_shaped(plan: &Plan, text: &str, options: &Options) -> Outcome {
-    let outcome = lab::run(plan, text, options).unwrap();
+fn run_shaped(plan: &Plan, options: &Options) -> Outcome {
+    let outcome = lab::run(plan, options).unwrap();
     assert!(!left_behind(options.id.as_ref().unwrap()), "the lab left something behind");
     assert_eq!(outcome.faults, Vec::<String>::new());
     assert_eq!(outcome.result.gateway.as_ref().unwrap().user_data_bytes, 0, "data came to user space");
@@ -161,17 +160,26 @@ fn flows_are_at_their_settings_on_every_box() {
             }
             let mut plan = plan(4_000, groups);
             plan.lab = Lab { kind, ip };
-            let text = shaped(&mut plan, 20, 40);
-            let outcome = run_shaped(&plan, &text, &options(&id(name)));
-            let (servers, clients) = (&outcome.servers.flows, &outcome.clients.flows);
-            for (end, mbit) in
-                [(&servers[0], 20.0), (&servers[1], 20.0), (&clients[2], 40.0), (&clients[3], 40.0)]
-            {
-                let off = steady(end, 4) / (mbit * 1e6) - 1.0;
-                // BBR leaves its rate for a while to look for the shortest round trip.
-                let bound = if cc == "bbr" { 0.25 } else { 0.1 };
-                assert!(off.abs() < bound, "{name} {ip:?} {cc}, {}: {:+.1} %", end.id, off * 100.0);
-            }
+            shape(&mut plan, 20, 40);
+            // BBR does not make up for what it was kept from sending: where the machine stood still it lost up to 21 % of a
+            // second and 15 % of 2.5 s (15 busy processes on 2 processors); otherwise it is within 2 %.
+            let bound = if cc == "bbr" { 0.15 } else { 0.1 };
+            // An engine that gets no processor for 50 ms lets everything pass, which is a multiple of these rates: once or twice
+            // that may be the machine.
+            let mut attempts = 0;
+            let outcome = loop {
+                attempts += 1;
+                let outcome = run_shaped(&plan, &options(&id(name)));
+                let (servers, clients) = (&outcome.servers.flows, &outcome.clients.flows);
+                let ends =
+                    [(&servers[0], 20.0), (&servers[1], 20.0), (&clients[2], 40.0), (&clients[3], 40.0)];
+                let off = ends.map(|(end, mbit)| steady(end, 4) / (mbit * 1e6) - 1.0);
+                if off.iter().all(|off| off.abs() < bound) {
+                    break outcome;
+                }
+                eprintln!("{name} {ip:?} {cc}: off by {off:?}");
+                assert!(attempts < 3, "{name} {ip:?} {cc}: off by {off:?}");
+            };
             let classes: Vec<&str> = outcome.result.flows.iter().map(|f| f.class.as_str()).collect();
             assert_eq!(classes, ["out", "out", "in", "in"]);
         }
@@ -190,8 +198,8 @@ fn both_ways_in_one_connection_are_at_their_settings() {
         (both.kind, both.count) = (Kind::TwoWay, 2);
         let mut plan = plan(4_000, vec![both]);
         plan.lab.kind = kind;
-        let text = shaped(&mut plan, 20, 40);
-        let outcome = run_shaped(&plan, &text, &options(&id("both")));
+        shape(&mut plan, 20, 40);
+        let outcome = run_shaped(&plan, &options(&id("both")));
         let (servers, clients) = (&outcome.servers.flows, &outcome.clients.flows);
         for (end, mbit) in servers.iter().map(|f| (f, 20.0)).chain(clients.iter().map(|f| (f, 40.0))) {
             let bins = &end.received.as_ref().unwrap().bins;
@@ -216,8 +224,8 @@ fn requests_pass_swiftly() {
         let mut ask = group("ask", 5000, Direction::In, Length::Duration(Nanos::from_millis(1_500)));
         (ask.kind, ask.count) = (Kind::Request { request: 200, response }, 4);
         let mut plan = plan(2_000, vec![ask]);
-        let text = shaped(&mut plan, 10_000, 10_000);
-        let outcome = run_shaped(&plan, &text, &options(&id("ask")));
+        shape(&mut plan, 10_000, 10_000);
+        let outcome = run_shaped(&plan, &options(&id("ask")));
         for f in &outcome.result.flows {
             let seen = f.exchanges.as_ref().unwrap();
             assert!(seen.count > 100 && seen.latency_us.p90 < 20_000, "{response}: {f:?}");
@@ -322,7 +330,7 @@ fn a_name_is_taken_while_its_lab_runs() {
     }
     let name = id("taken");
     let mut first = helper(&name);
-    let refused = lab::run(&plan(200, vec![]), "", &options(&name)).unwrap_err();
+    let refused = lab::run(&plan(200, vec![]), &options(&name)).unwrap_err();
     assert!(refused.contains("running already"), "{refused}");
     interrupt(&mut first);
     assert!(!left_behind(&name));
@@ -337,7 +345,7 @@ fn a_gateway_that_does_not_start_is_told_and_nothing_stays() {
     plan.gateway = Some(weir_core::gateway::Config::default());
     let mut options = options(&id("nogw"));
     options.program = PathBuf::from("/bin/false");
-    let error = lab::run(&plan, "[gateway]\n", &options).unwrap_err();
+    let error = lab::run(&plan, &options).unwrap_err();
     assert!(error.contains("weir run: exit status: 1"), "{error}");
     assert!(!left_behind(&id("nogw")));
 }
@@ -382,7 +390,7 @@ fn gateway_and_emulator_are_started_and_their_reports_taken() {
     plan.gateway = Some(weir_core::gateway::Config::default());
     plan.path.wan_out.delay = Nanos::from_millis(1);
     let options = Options { program: script.clone(), ..options(&id("devices")) };
-    let outcome = lab::run(&plan, "[gateway]\n", &options).unwrap();
+    let outcome = lab::run(&plan, &options).unwrap();
     std::fs::remove_file(script).unwrap();
     assert!(!left_behind(&id("devices")));
     assert_eq!(outcome.faults, Vec::<String>::new());
@@ -466,7 +474,7 @@ fn iperf3_agrees() {
     assert!((80e6..100e6).contains(&ours), "{ours}");
 }
 
-/// Three seconds between two `weir traffic` processes driven as [`weir::traffic::serve`] says, in bits
+/// Three seconds between two `weir traffic` processes driven as [`weir::execute::traffic::serve`] says, in bits
 /// per second.
 fn measure_by_hand(inside: &impl Fn(&str, &str) -> Command) -> f64 {
     let flow = |role, local, remote, sends| {
@@ -490,7 +498,7 @@ fn measure_by_hand(inside: &impl Fn(&str, &str) -> Command) -> f64 {
         assert_eq!(ready.trim(), "ready");
         (process, output)
     });
-    let epoch = weir::traffic::monotonic() + Nanos::from_millis(20);
+    let epoch = weir::execute::traffic::monotonic() + Nanos::from_millis(20);
     for (process, _) in &mut processes {
         writeln!(process.stdin.as_mut().unwrap(), "go {}", epoch.as_nanos()).unwrap();
     }
@@ -498,7 +506,7 @@ fn measure_by_hand(inside: &impl Fn(&str, &str) -> Command) -> f64 {
         let mut line = String::new();
         output.read_line(&mut line).unwrap();
         assert!(process.wait().unwrap().success());
-        serde_json::from_str::<weir::traffic::Report>(&line).unwrap()
+        serde_json::from_str::<weir::execute::traffic::Report>(&line).unwrap()
     });
     assert!(reports.iter().all(|r| r.flows[0].error.is_none()), "{reports:?}");
     let got = reports[0].flows[0].received.as_ref().unwrap();
@@ -517,7 +525,7 @@ fn a_long_lab() {
         flow.start = Nanos::from_secs(50);
     }
     let plan = plan(60_000, vec![flow]);
-    let outcome = lab::run(&plan, "", &options).unwrap();
+    let outcome = lab::run(&plan, &options).unwrap();
     let r = outcome.result;
     println!("OUTCOME {:?} {} {}", r.status, r.flows[0].bytes, r.duration_s);
 }

@@ -3,7 +3,7 @@
 //! anew, and the diff is what gets reviewed.
 
 use std::fmt::Write;
-use weir::config::{self, experiment, Source};
+use weir::experiment::config::{self, experiment, Source};
 use weir::result::World;
 
 const GATEWAY: &str = r#"[ports]
@@ -103,6 +103,12 @@ const CASES: &[(&str, &str, &str, &str)] = &[
         "hold = \"number\", release = \"round\"",
     ),
     ("bounds for a fixed period", GATEWAY, "10Mbit\"", "10Mbit\", period = \"10ms\", period_max = \"20ms\""),
+    (
+        "bounds for the fixed period of a preset",
+        GATEWAY,
+        "ack-shaper\", flow_rate = \"10Mbit\"",
+        "ack-shaper-published\", flow_rate = \"10Mbit\", period_max = \"20ms\"",
+    ),
     ("a period that is neither auto nor a duration", GATEWAY, "10Mbit\"", "10Mbit\", period = \"often\""),
     (
         "a window sized without a bound",

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
-use weir::traffic::{
+use weir::execute::traffic::{
     monotonic, Amount, Control, FlowReport, FlowSpec, Generator, Play, ProbeSpec, Report, Role, Spec,
 };
 use weir_core::time::Duration as Nanos;

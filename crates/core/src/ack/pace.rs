@@ -11,7 +11,7 @@ mod detect;
 #[cfg(test)]
 mod tests;
 
-use super::{Meter, Period, RateRelease, SlowStart};
+use super::{Meter, RateRelease, SlowStart};
 use crate::rate::{Earned, Rate};
 use crate::time::{Duration, Time};
 
@@ -74,13 +74,35 @@ impl Pace {
     /// A flow that starts at `now` with one step of credit. `rate` counts payload; `from_syn`
     /// tells a flow seen from its beginning, whose sender is in slow start.
     pub fn new(policy: &RateRelease, rate: Rate, mss: u16, from_syn: bool, now: Time) -> Pace {
-        let gated = matches!(policy.slow_start, SlowStart::Detect { gated: true, .. });
-        let period = period(policy.period, rate, mss).as_nanos().min(u64::from(u32::MAX)) as u32;
-        let mut pace = Pace { due: now.as_nanos(), rate_bps: rate.bps(), period, ..Pace::default() };
-        pace.set(HALVED, from_syn && gated);
-        pace.set(RECEIVED, policy.meter == Meter::Received);
+        let mut pace = Pace { due: now.as_nanos(), ..Pace::default() };
+        pace.set_rate(policy, rate, mss);
+        pace.set(HALVED, from_syn && policy.is_gated());
         pace.credit = pace.cap();
         pace
+    }
+
+    /// The settings have become these. What was ahead is forgotten where another meter counts it, and the sender counts as
+    /// bounded only as long as the window is sized.
+    pub fn retune(&mut self, policy: &RateRelease, rate: Rate, mss: u16, sized: bool) {
+        if self.is(RECEIVED) != (policy.meter == Meter::Received) {
+            self.ahead = 0;
+            self.set(REPAYS, false);
+        }
+        if self.is(BOUNDED) && !sized {
+            self.set(BOUNDED, false);
+            self.progress = 0;
+        }
+        if policy.slow_start == SlowStart::Ignore {
+            self.set(HALVED, false);
+        }
+        self.set_rate(policy, rate, mss);
+        self.credit = self.credit.min(self.cap());
+    }
+
+    fn set_rate(&mut self, policy: &RateRelease, rate: Rate, mss: u16) {
+        self.rate_bps = rate.bps();
+        self.period = policy.period.at(rate, mss).as_nanos().min(u64::from(u32::MAX)) as u32;
+        self.set(RECEIVED, policy.meter == Meter::Received);
     }
 
     /// The rate in payload bits per second; `None` before the first acknowledgement.
@@ -197,7 +219,9 @@ impl Pace {
         if too_late == 0 {
             return 0;
         }
-        let missed = too_late.div_ceil(u64::from(self.period).max(1));
+        // The next one may be as far off as a period, but not yet to come: it is carried out now.
+        let period = u64::from(self.period).max(1);
+        let missed = too_late.div_ceil(period).min(late / period);
         self.due += missed * u64::from(self.period);
         let forfeited = self.period().saturating_mul(missed);
         self.entitle(forfeited);
@@ -291,14 +315,4 @@ impl Pace {
 
 fn clamp(bytes: u64) -> u32 {
     bytes.min(u64::from(u32::MAX)) as u32
-}
-
-fn period(period: Period, rate: Rate, mss: u16) -> Duration {
-    match period {
-        Period::Fixed(d) => d,
-        Period::Auto { min, max } => {
-            let segment = rate.time_for(u64::from(mss));
-            segment.saturating_mul(2).clamp(min, max.max(min)).max(segment)
-        }
-    }
 }

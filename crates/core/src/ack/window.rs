@@ -99,7 +99,6 @@ fn is_right(a: u32, b: u32) -> bool {
 }
 
 #[cfg(test)]
-#[allow(clippy::field_reassign_with_default)] // the links of a record are private
 mod tests {
     use super::*;
     use proptest::prelude::*;
@@ -160,8 +159,7 @@ mod tests {
 
     #[test]
     fn unknown_scale_leaves_the_field() {
-        let mut r = Record::default();
-        r.window = 77;
+        let mut r = Record { window: 77, ..Record::default() };
         assert_eq!(advertise(&mut r, 0, Some(1)), 77);
     }
 

@@ -1,10 +1,18 @@
-//! The identity of a flow: one direction of data of one connection.
+//! The identity of a flow: one direction of data of one connection, or whatever else packets with the same
+//! addresses have in common.
 
-use crate::wire::{Packet, Tcp};
-use core::net::{IpAddr, Ipv6Addr};
+use crate::wire::{self, array, Packet, Tcp, TCP, UDP};
+use core::net::{IpAddr, Ipv6Addr, SocketAddr};
 
-/// A flow of data: `src` sends the data, `dst` receives it and acknowledges. IPv4 addresses are
-/// written as IPv4-mapped IPv6 addresses (RFC 4291 §2.5.5.2). The VLAN identifiers belong to it:
+const ICMP: u8 = 1;
+const ICMPV6: u8 = 58;
+/// In place of TCP's number: the key is that of an opening. The number is reserved (RFC 5237 names the registry).
+const OPENING: u8 = 255;
+/// Bits of a VLAN identifier.
+const ID: u16 = 0xfff;
+
+/// A flow: `src` sends the data, `dst` receives it and acknowledges. IPv4 addresses are
+/// written as IPv4-mapped IPv6 addresses (RFC 4291 §2.5.5.2). Protocol and VLAN identifiers belong to it:
 /// customers behind different tags may use the same addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 #[repr(C)]
@@ -17,25 +25,51 @@ pub struct Key {
     pub src_port: u16,
     /// Port of the data's receiver.
     pub dst_port: u16,
-    /// Outer VLAN identifier, 0 for untagged.
-    pub vlan: u16,
-    /// Inner VLAN identifier, 0 for at most one tag.
-    pub inner_vlan: u16,
+    /// VLAN identifiers in the low twelve bits, outer first; above them the protocol, its high four bits first. A
+    /// tag's priority and drop eligibility are nothing of a flow.
+    pub tags: [u16; 2],
 }
 
-const OPENING: u16 = 1 << 15;
-
 impl Key {
+    /// A flow of this protocol from `src` to `dst`, untagged.
+    pub fn new(protocol: u8, src: SocketAddr, dst: SocketAddr) -> Key {
+        let octets = |end: SocketAddr| match end.ip() {
+            IpAddr::V4(a) => a.to_ipv6_mapped().octets(),
+            IpAddr::V6(a) => a.octets(),
+        };
+        Key { src: octets(src), dst: octets(dst), src_port: src.port(), dst_port: dst.port(), tags: [0; 2] }
+            .with(protocol, [0; 2])
+    }
+
+    /// The flow of any IP packet, in the direction in which it goes, `bytes` as parsed into `p`. Ports are those of TCP
+    /// and UDP; of an ICMP echo and its answer both are the identifier. Of other protocols they are 0, and of
+    /// fragments, since only the first would show them.
+    pub fn of_packet(bytes: &[u8], p: &Packet) -> Key {
+        let [src_port, dst_port] = ports(bytes, p).unwrap_or_default();
+        let protocol = if p.protocol == OPENING { 0 } else { p.protocol };
+        let key = Key { src: p.src, dst: p.dst, src_port, dst_port, tags: [0; 2] };
+        key.with(protocol, [p.vlan.outer_id(), p.vlan.inner_id()])
+    }
+
+    /// The key of a TCP segment that has neither IP options nor extension headers, without a look at whether it is
+    /// sound: for guesses.
+    pub fn glimpse(bytes: &[u8]) -> Option<Key> {
+        let (vlan, l3, ipv6) = wire::network(bytes)?;
+        let v4 = |at| array::<4>(bytes, at).map(wire::mapped);
+        let (src, dst, l4) = match ipv6 {
+            true => (array(bytes, l3 + 8)?, array(bytes, l3 + 24)?, l3 + 40),
+            false => (v4(l3 + 12)?, v4(l3 + 16)?, l3 + 20),
+        };
+        let [a, b, c, d] = array(bytes, l4)?;
+        let (src_port, dst_port) = (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
+        let key = Key { src, dst, src_port, dst_port, tags: [0; 2] };
+        Some(key.with(TCP, [vlan.outer_id(), vlan.inner_id()]))
+    }
+
     /// The flow whose data this segment belongs to.
     pub fn of_data(p: &Packet, t: &Tcp) -> Key {
-        Key {
-            src: p.src,
-            dst: p.dst,
-            src_port: t.src_port,
-            dst_port: t.dst_port,
-            vlan: p.vlan.outer_id(),
-            inner_vlan: p.vlan.inner_id(),
-        }
+        let key = Key { src: p.src, dst: p.dst, src_port: t.src_port, dst_port: t.dst_port, tags: [0; 2] };
+        key.with(TCP, [p.vlan.outer_id(), p.vlan.inner_id()])
     }
     /// The flow whose data this segment acknowledges.
     pub fn of_ack(p: &Packet, t: &Tcp) -> Key {
@@ -46,15 +80,37 @@ impl Key {
     pub fn reversed(&self) -> Key {
         Key { src: self.dst, dst: self.src, src_port: self.dst_port, dst_port: self.src_port, ..*self }
     }
-    /// The key under which an opening is kept while another connection has this one: VLAN identifiers have 12
-    /// bits, so no frame shows it.
+    /// The same behind these VLAN tags, outer first; 0: none.
+    #[must_use]
+    pub fn tagged(self, ids: [u16; 2]) -> Key {
+        self.with(self.protocol(), ids)
+    }
+    /// The same with another protocol and other VLAN identifiers.
+    fn with(self, protocol: u8, ids: [u16; 2]) -> Key {
+        let tag = |bits: u8, id: u16| u16::from(bits) << 12 | id & ID;
+        Key { tags: [tag(protocol >> 4, ids[0]), tag(protocol & 0xf, ids[1])], ..self }
+    }
+    /// The key under which the opening of a TCP connection is kept while another connection has this one. No packet
+    /// shows it.
     #[must_use]
     pub fn opening(&self) -> Key {
-        Key { inner_vlan: self.inner_vlan | OPENING, ..*self }
+        self.with(OPENING, self.tags)
     }
     /// Is it that of an [opening](Key::opening)?
     pub fn is_opening(&self) -> bool {
-        self.inner_vlan & OPENING != 0
+        self.protocol() == OPENING
+    }
+    /// IP protocol.
+    pub fn protocol(&self) -> u8 {
+        (self.tags[0] >> 12 << 4 | self.tags[1] >> 12) as u8
+    }
+    /// Outer VLAN identifier, 0 for untagged.
+    pub fn vlan(&self) -> u16 {
+        self.tags[0] & ID
+    }
+    /// Inner VLAN identifier, 0 for at most one tag.
+    pub fn inner_vlan(&self) -> u16 {
+        self.tags[1] & ID
     }
     /// Address of the data's sender.
     pub fn src_ip(&self) -> IpAddr {
@@ -67,21 +123,29 @@ impl Key {
     /// A keyed hash: folded 64×64-bit multiplications over the key's five words. Without `seed`
     /// nobody can choose addresses that share a bucket.
     pub fn hash(&self, seed: u64) -> u64 {
-        let word = |b: &[u8]| b.iter().fold(0u64, |w, &x| w << 8 | u64::from(x));
+        let word = |b: &[u8; 16], at| u64::from_be_bytes(array(b, at).unwrap_or_default());
         let ports = u64::from(self.src_port) << 48
             | u64::from(self.dst_port) << 32
-            | u64::from(self.vlan) << 16
-            | u64::from(self.inner_vlan);
+            | u64::from(self.tags[0]) << 16
+            | u64::from(self.tags[1]);
         let mut h = seed ^ 0x9E37_79B9_7F4A_7C15;
-        h = fold(
-            h ^ word(&self.src[..8]),
-            0xA076_1D64_78BD_642F ^ word(&self.src[8..]) ^ seed.rotate_left(32),
-        );
-        h = fold(
-            h ^ word(&self.dst[..8]),
-            0xE703_7ED1_A0B4_28DB ^ word(&self.dst[8..]) ^ seed.rotate_left(16),
-        );
+        h = fold(h ^ word(&self.src, 0), 0xA076_1D64_78BD_642F ^ word(&self.src, 8) ^ seed.rotate_left(32));
+        h = fold(h ^ word(&self.dst, 0), 0xE703_7ED1_A0B4_28DB ^ word(&self.dst, 8) ^ seed.rotate_left(16));
         fold(h ^ ports, 0x8EBC_6AF0_9C88_C6E3 ^ seed)
+    }
+}
+
+/// Source and destination port of a packet that has them.
+fn ports(bytes: &[u8], p: &Packet) -> Option<[u16; 2]> {
+    if p.fragment {
+        return None;
+    }
+    let [a, b, c, d, identifier @ ..]: [u8; 6] = array(bytes, p.l4.into())?;
+    match (p.protocol, a) {
+        (TCP | UDP, _) => Some([u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])]),
+        // Echo and its answer (RFC 792, RFC 4443 §4).
+        (ICMP, 8 | 0) | (ICMPV6, 128 | 129) => Some([u16::from_be_bytes(identifier); 2]),
+        _ => None,
     }
 }
 
@@ -92,7 +156,104 @@ fn fold(a: u64, b: u64) -> u64 {
 
 impl core::fmt::Display for Key {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        let end = |ip: IpAddr, port| core::net::SocketAddr::new(ip, port);
+        let end = SocketAddr::new;
         write!(f, "{} > {}", end(self.src_ip(), self.src_port), end(self.dst_ip(), self.dst_port))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::build::Segment;
+    use crate::wire::Reject;
+
+    /// The key of a frame of any IP packet.
+    fn key(frame: &[u8]) -> Key {
+        Key::of_packet(frame, &wire::any_packet(frame, frame.len()).unwrap())
+    }
+
+    /// An IPv4 packet (RFC 791 §3.1) from 10.0.0.1 to 10.0.0.2 in a frame.
+    fn ipv4(protocol: u8, fragment: u16, payload: &[u8]) -> Vec<u8> {
+        let mut header = vec![0x45, 0, 0, 20 + payload.len() as u8, 0, 7, 0, 0, 64, protocol, 0, 0];
+        header[6..8].copy_from_slice(&fragment.to_be_bytes());
+        header.extend([10, 0, 0, 1, 10, 0, 0, 2]);
+        let sum = !wire::checksum::sum(&header);
+        header[10..12].copy_from_slice(&sum.to_be_bytes());
+        [&[0; 12][..], &[8, 0], &header, payload].concat()
+    }
+
+    /// The same as IPv6 (RFC 8200 §3), from ::1 to ::2.
+    fn ipv6(next: u8, payload: &[u8]) -> Vec<u8> {
+        let mut header = vec![0x60, 0, 0, 0, 0, payload.len() as u8, next, 64];
+        header.extend(Ipv6Addr::LOCALHOST.octets());
+        header.extend(Ipv6Addr::from(2).octets());
+        [&[0; 12][..], &[0x86, 0xdd], &header, payload].concat()
+    }
+
+    fn end(text: &str) -> SocketAddr {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn any_packet_has_a_flow() {
+        let (a, b) =
+            (|port| SocketAddr::from(([10, 0, 0, 1], port)), |port| SocketAddr::from(([10, 0, 0, 2], port)));
+        let eight = [0x13, 0x89, 0, 80, 0xab, 0xcd, 0, 0];
+        assert_eq!(key(&ipv4(17, 0, &eight)), Key::new(UDP, a(5001), b(80)));
+        assert_eq!(key(&ipv4(47, 0, &eight)), Key::new(47, a(0), b(0)));
+        // An echo request, and the answer, which is the same flow the other way round.
+        let request = key(&ipv4(1, 0, &[8, 0, 0, 0, 0x12, 0x34, 0, 1]));
+        assert_eq!(request, Key::new(ICMP, a(0x1234), b(0x1234)));
+        let answer = key(&ipv4(1, 0, &[0, 0, 0, 0, 0x12, 0x34, 0, 1])).reversed();
+        assert_eq!((answer.src_port, answer.protocol()), (request.src_port, 1));
+        // Unreachable: no identifier there.
+        assert_eq!(key(&ipv4(1, 0, &[3, 1, 0, 0, 0x12, 0x34, 0, 1])), Key::new(ICMP, a(0), b(0)));
+        assert_eq!(
+            key(&ipv6(58, &[129, 0, 0, 0, 0x12, 0x34, 0, 1])),
+            Key::new(ICMPV6, end("[::1]:4660"), end("[::2]:4660"))
+        );
+        assert_eq!(key(&ipv4(17, 0, &[0x13, 0x89])), Key::new(UDP, a(0), b(0)), "too short for ports");
+    }
+
+    #[test]
+    fn all_fragments_of_a_packet_are_of_one_flow() {
+        let expected = Key::new(UDP, end("10.0.0.1:0"), end("10.0.0.2:0"));
+        for fragment in [0x2000, 0x2001, 0x0007] {
+            assert_eq!(key(&ipv4(17, fragment, &[1; 8])), expected);
+            let frame = ipv4(17, fragment, &[1; 8]);
+            assert_eq!(wire::packet(&frame, frame.len()), Err(Reject::Fragment));
+        }
+        // A fragment header (RFC 8200 §4.5): next header, reserved, offset, identification.
+        let frame = ipv6(44, &[17, 0, 0, 1, 0, 0, 0, 9, 0x13, 0x89, 0, 80]);
+        assert_eq!(key(&frame), Key::new(UDP, end("[::1]:0"), end("[::2]:0")));
+    }
+
+    #[test]
+    fn a_glimpse_is_the_key() {
+        let segment = Segment::v4([10, 0, 0, 1], [10, 0, 0, 2]).ports(1, 2);
+        for frame in [segment.clone().build(), segment.vlan(7).build(), Segment::v6([1; 16], [2; 16]).build()]
+        {
+            assert_eq!(Key::glimpse(&frame), Some(key(&frame)));
+        }
+        assert_eq!(Key::glimpse(&[0; 60]), None);
+    }
+
+    #[test]
+    fn protocol_tags_and_openings_are_told_apart() {
+        let segment = |tci: u16| {
+            Segment::v4([10, 0, 0, 1], [10, 0, 0, 2]).ports(1, 2).tag(0x88a8, 0xeffe).vlan(tci).build()
+        };
+        let tagged = key(&segment(0x7fff));
+        assert_eq!((tagged.protocol(), tagged.vlan(), tagged.inner_vlan()), (6, 0xffe, 0xfff));
+        assert_eq!(tagged, key(&segment(0x0fff)), "priority is not part of it");
+        let udp = tagged.with(UDP, tagged.tags);
+        let all = [tagged, udp, tagged.opening(), tagged.reversed(), tagged.reversed().opening()];
+        for (i, one) in all.iter().enumerate() {
+            assert!(all[i + 1..].iter().all(|other| one != other && one.hash(1) != other.hash(1)));
+        }
+        let opening = tagged.opening();
+        assert!(opening.is_opening() && !tagged.is_opening() && opening.reversed().is_opening());
+        assert_eq!((opening.vlan(), opening.inner_vlan()), (tagged.vlan(), tagged.inner_vlan()));
+        assert_eq!((size_of::<Key>(), key(&ipv4(255, 0, &[0; 8])).is_opening()), (40, false));
     }
 }

@@ -1,10 +1,16 @@
 //! Flows: who they are, what is kept of each, and a table that stays bounded whatever arrives.
 
+mod age;
+mod doubt;
+mod index;
 mod key;
 mod record;
 mod table;
 mod wheel;
 
+pub use age::Ages;
+pub use doubt::Doubt;
+pub use index::Index;
 pub use key::Key;
 pub use record::{flag, Record, Template, NONE};
 pub use table::Table;

@@ -1,7 +1,8 @@
 //! All that is kept of a flow, in 256 bytes of plain integers: the memory may be shared with a
-//! supervisor that sends what is held when the engine dies.
+//! supervisor that sends what is held when the engine dies. Its timer is the wheel's, its place in the order of
+//! activity the table's.
 
-use super::Key;
+use super::{Doubt, Key};
 use crate::ack::{Echoes, Pace};
 
 /// No record: the end of a list.
@@ -77,13 +78,15 @@ pub struct Template {
     pub ttl: u8,
 }
 
-/// A flow's record. Sequence numbers are the data's; arithmetic on them is serial (RFC 1982). The
-/// fields are grouped by the cache line that an arriving ACK and a release need them in.
+/// A flow's record: four lines of memory of 64 bytes each. Sequence numbers are the data's; arithmetic on them
+/// is serial (RFC 1982).
+///
+/// The first line has the numbers that an arriving ACK and a release touch whatever the policy; the second is
+/// the policy's own. The third says who the flow is, and changes hardly ever; the fourth has what is remembered of
+/// single ACKs.
 #[derive(Clone, Copy, Debug, Default)]
-#[repr(C, align(16))]
+#[repr(C, align(64))]
 pub struct Record {
-    /// Who it is.
-    pub key: Key,
     /// See [`flag`].
     pub flags: u32,
     /// Highest acknowledgement number received from the receiver.
@@ -92,18 +95,6 @@ pub struct Record {
     pub tx: u32,
     /// The receiver's SND.NXT, the sequence number of its pure ACKs.
     pub seq: u32,
-    /// Epoch of the table when the record was last synced.
-    pub epoch: u32,
-    /// Sequence number after the sender's FIN; see [`flag::SENDER_FIN`].
-    pub fin: u32,
-
-    /// What the release at a rate keeps.
-    pub pace: Pace,
-
-    /// Held ACK numbers with the TSecr that came with them.
-    pub echoes: Echoes,
-    /// The receiver's newest TSval.
-    pub ts_value: u32,
     /// The receiver's own right edge: the largest `ack + window` that it has sent.
     pub right: u32,
     /// Right edge of the window last forwarded; see [`flag::EDGE_KNOWN`].
@@ -120,13 +111,10 @@ pub struct Record {
     pub ace_sent: u8,
     /// `PassReason` of a flow that passes; see [`flag::PASSES`].
     pub pass: u8,
-
-    /// Last activity in milliseconds of the engine's time, wrapping.
-    pub seen_ms: u32,
-    /// Payload bytes of a full segment.
-    pub mss: u16,
     /// Index of the class.
     pub class: u16,
+    /// Payload bytes of a full segment.
+    pub mss: u16,
     /// Bytes acknowledged with ECE of which the sender has not been told, less those told too much.
     pub marked: i32,
     /// Pure ACKs held as numbers since the last release.
@@ -134,12 +122,31 @@ pub struct Record {
     /// Round-trip time from the gateway to the receiver and, where seen, to the sender, in
     /// nanoseconds; 0 when unknown.
     pub rtt_ns: u32,
-    /// Headers of generated ACKs.
-    pub template: Template,
+    /// Sequence number after the sender's FIN; see [`flag::SENDER_FIN`].
+    pub fin: u32,
+    /// Last activity in milliseconds of the engine's time, wrapping.
+    pub seen_ms: u32,
     /// Tag of the record's slot in its last use.
     pub tag: u32,
-    /// Neighbours in order of activity.
-    pub(super) lru: [u32; 2],
+    /// Epoch of the table when the record was last synced.
+    pub epoch: u16,
+    /// Of the configuration that class and pace follow.
+    pub generation: u16,
+
+    /// What the release at a rate keeps.
+    pub pace: Pace,
+    /// Bytes acknowledged towards the sender since this gateway began.
+    pub acked: u64,
+
+    /// Who it is.
+    pub key: Key,
+    /// Headers of generated ACKs.
+    pub template: Template,
+
+    /// Held ACK numbers with the TSecr that came with them.
+    pub echoes: Echoes,
+    /// What is remembered of segments that were not believed.
+    pub doubt: Doubt,
 }
 
 impl Record {
@@ -168,10 +175,16 @@ impl Record {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use core::mem::offset_of;
 
     #[test]
     fn all_state_of_a_flow_fits_in_256_bytes() {
-        // With its timer (16 bytes) the flow is complete.
-        assert_eq!(core::mem::size_of::<Record>() + 16, 256);
+        assert_eq!((size_of::<Record>(), align_of::<Record>()), (256, 64));
+    }
+
+    #[test]
+    fn every_part_has_a_line_of_its_own() {
+        let lines = [offset_of!(Record, flags), offset_of!(Record, pace), offset_of!(Record, key)];
+        assert_eq!((lines, offset_of!(Record, echoes)), ([0, 64, 128], 192));
     }
 }

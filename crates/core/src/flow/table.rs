@@ -1,9 +1,8 @@
-//! A bounded table of flows: an open-addressed index over a slab, at most half full, no allocation
-//! after construction, O(1) for every operation. An entry of the index has 32 bits of the hash beside the
-//! number of the record, so a look-up costs one line of the index and the record itself. Flows whose handshake is not complete and flows that are over are *transient*
-//! and evicted first, so a SYN flood displaces itself and not the flows that are running.
+//! The records of flows, in a table that stays bounded whatever arrives: no allocation after construction, O(1) for
+//! every operation. Flows whose handshake is not complete and flows that are over are *transient* and evicted first, so
+//! a SYN flood displaces itself and not the flows that are running.
 
-use super::{flag, Key, Record, NONE};
+use super::{flag, Ages, Index, Key, Record};
 
 /// Where the records live.
 enum Slab {
@@ -11,41 +10,23 @@ enum Slab {
     Shared(&'static mut [Record]),
 }
 
-/// A place of the index: `record` is [`NONE`] when it is empty.
-#[derive(Clone, Copy)]
-struct Entry {
-    hash: u32,
-    record: u32,
-}
-
-const VACANT: Entry = Entry { hash: 0, record: NONE };
-
-/// A doubly linked list through [`Record::lru`], most recently active first.
-#[derive(Clone, Copy)]
-struct List {
-    head: u32,
-    tail: u32,
-    len: u32,
-}
-
-const EMPTY: List = List { head: NONE, tail: NONE, len: 0 };
-const PREV: usize = 0;
-const NEXT: usize = 1;
-
 /// How old a flow's place in the order of activity may get before it is renewed.
 const RENEW_MS: u32 = 10_000;
 /// How long a settled flow must have been silent to make room for another.
 pub const IDLE_MS: u32 = 60_000;
 
+/// The lists of [`Ages`]: flows that are settled, transient, and records that are not used.
+const SETTLED: usize = 0;
+const TRANSIENT: usize = 1;
+const FREE: usize = 2;
+
 /// The table. See the module documentation.
 pub struct Table {
     slab: Slab,
-    index: Box<[Entry]>,
+    index: Index,
+    ages: Ages<3>,
     seed: u64,
-    free: u32,
-    settled: List,
-    transient: List,
-    epoch: u32,
+    epoch: u16,
 }
 
 impl Table {
@@ -64,26 +45,16 @@ impl Table {
         let n = match &slab {
             Slab::Owned(r) => r.len(),
             Slab::Shared(r) => r.len(),
-        };
-        let mut table = Table {
-            slab,
-            index: vec![VACANT; 2 * n.next_power_of_two()].into(),
-            seed,
-            free: NONE,
-            settled: EMPTY,
-            transient: EMPTY,
-            epoch: 0,
-        };
+        } as u32;
+        let mut table = Table { slab, index: Index::new(n), ages: Ages::new(n), seed, epoch: 0 };
         let epoch = table.records().iter().filter(|r| r.has(flag::USED)).map(|r| r.epoch).max();
         table.epoch = epoch.map_or(0, |e| e.wrapping_add(1));
-        for i in (0..n as u32).rev() {
+        for i in (0..n).rev() {
             if table[i].has(flag::USED) {
                 table[i].set(flag::ARMED | flag::WAITING | flag::PARKED, false);
-                table.link(i);
-            } else {
-                table[i].lru[NEXT] = table.free;
-                table.free = i;
+                table.index.insert(table.hash(&table[i].key), i);
             }
+            table.ages.add(table.list(i), i);
         }
         table
     }
@@ -105,7 +76,7 @@ impl Table {
 
     /// Flows in the table.
     pub fn len(&self) -> u32 {
-        self.settled.len + self.transient.len
+        self.ages.len(SETTLED) + self.ages.len(TRANSIENT)
     }
     /// True when no flow is known.
     pub fn is_empty(&self) -> bool {
@@ -116,7 +87,7 @@ impl Table {
         self.records().len() as u32
     }
     /// The current epoch; records of an earlier one are out of step with their flows.
-    pub fn epoch(&self) -> u32 {
+    pub fn epoch(&self) -> u16 {
         self.epoch
     }
     /// The engine was away: every record is out of step from now on.
@@ -126,28 +97,14 @@ impl Table {
 
     /// The record of `key`.
     pub fn find(&self, key: &Key) -> Option<u32> {
-        let hash = self.hash(key);
-        let mut at = self.home(hash);
-        loop {
-            let entry = self.index[at];
-            if entry.record == NONE {
-                return None;
-            }
-            if entry.hash == hash && self[entry.record].key == *key {
-                return Some(entry.record);
-            }
-            at = self.after(at);
-        }
+        self.index.find(self.hash(key), |i| self[i].key == *key)
     }
 
     /// A fresh record for `key`, which is not in the table, as a transient flow. `None` when the
     /// table is full: remove [`Table::victim`] first.
     pub fn insert(&mut self, key: Key, now_ms: u32) -> Option<u32> {
-        let i = self.free;
-        if i == NONE {
-            return None;
-        }
-        self.free = self[i].lru[NEXT];
+        let i = self.ages.newest(FREE)?;
+        self.ages.remove(FREE, i);
         self[i] = Record {
             key,
             tag: self[i].tag,
@@ -156,7 +113,8 @@ impl Table {
             epoch: self.epoch,
             ..Record::default()
         };
-        self.link(i);
+        self.index.insert(self.hash(&key), i);
+        self.ages.add(TRANSIENT, i);
         Some(i)
     }
 
@@ -169,131 +127,61 @@ impl Table {
 
     /// The transient or settled flow that has been silent longest.
     pub fn longest_silent(&self, transient: bool) -> Option<u32> {
-        let list = if transient { &self.transient } else { &self.settled };
-        Some(list.tail).filter(|&i| i != NONE)
+        self.ages.oldest(if transient { TRANSIENT } else { SETTLED })
     }
 
     /// Flows that were active in the last `within_ms`, or [`RENEW_MS`] if that is longer: settled ones first, each kind
     /// from the latest on.
     pub fn active(&self, now_ms: u32, within_ms: u32) -> impl Iterator<Item = u32> + '_ {
         let within_ms = within_ms.max(RENEW_MS);
-        let recent = move |&i: &u32| i != NONE && now_ms.wrapping_sub(self[i].seen_ms) <= within_ms;
-        let next = move |&i: &u32| Some(self[i].lru[NEXT]).filter(recent);
-        let of = move |list: List| core::iter::successors(Some(list.head).filter(recent), next);
-        of(self.settled).chain(of(self.transient))
+        let recent = move |&i: &u32| now_ms.wrapping_sub(self[i].seen_ms) <= within_ms;
+        let next = move |&i: &u32| self.ages.before(i).filter(recent);
+        let of = move |list| core::iter::successors(self.ages.newest(list).filter(recent), next);
+        of(SETTLED).chain(of(TRANSIENT))
     }
 
     /// Forgets a flow. Its timer must not be armed.
     pub fn remove(&mut self, i: u32) {
         debug_assert!(self[i].has(flag::USED) && !self[i].has(flag::ARMED));
-        self.unlist(i);
-        self.unindex(i);
-        let free = self.free;
-        let r = &mut self[i];
-        r.flags = 0;
-        r.lru[NEXT] = free;
-        self.free = i;
+        self.ages.remove(self.list(i), i);
+        self.index.remove(self.hash(&self[i].key), i);
+        self[i].flags = 0;
+        self.ages.add(FREE, i);
     }
 
     /// Notes activity of a flow.
     pub fn touch(&mut self, i: u32, now_ms: u32) {
         if now_ms.wrapping_sub(self[i].seen_ms) >= RENEW_MS {
-            self.unlist(i);
             self[i].seen_ms = now_ms;
-            self.enlist(i);
+            self.ages.remove(self.list(i), i);
+            self.ages.add(self.list(i), i);
         }
     }
 
     /// Moves a flow between the transient and the settled.
     pub fn set_transient(&mut self, i: u32, transient: bool) {
         if self[i].has(flag::TRANSIENT) != transient {
-            self.unlist(i);
+            self.ages.remove(self.list(i), i);
             self[i].set(flag::TRANSIENT, transient);
-            self.enlist(i);
+            self.ages.add(self.list(i), i);
         }
     }
 
-    fn hash(&self, key: &Key) -> u32 {
+    /// The record that a key with this [hash](Table::hash) most likely has, without a look at it.
+    pub fn guess(&self, hash: u32) -> Option<u32> {
+        self.index.find(hash, |_| true)
+    }
+
+    /// The part of the hash that the index knows.
+    pub fn hash(&self, key: &Key) -> u32 {
         (key.hash(self.seed) >> 32) as u32
     }
 
-    fn home(&self, hash: u32) -> usize {
-        hash as usize & (self.index.len() - 1)
-    }
-
-    fn after(&self, at: usize) -> usize {
-        (at + 1) & (self.index.len() - 1)
-    }
-
-    fn link(&mut self, i: u32) {
-        let hash = self.hash(&self[i].key);
-        let mut at = self.home(hash);
-        while self.index[at].record != NONE {
-            at = self.after(at);
-        }
-        self.index[at] = Entry { hash, record: i };
-        self.enlist(i);
-    }
-
-    /// Takes record `i` out of the index and moves up what was placed behind it (Knuth, TAOCP vol. 3,
-    /// §6.4, algorithm R), so that no tombstones are left.
-    fn unindex(&mut self, i: u32) {
-        let mut hole = self.home(self.hash(&self[i].key));
-        while self.index[hole].record != i {
-            hole = self.after(hole);
-        }
-        let mut at = hole;
-        loop {
-            at = self.after(at);
-            let entry = self.index[at];
-            if entry.record == NONE {
-                break;
-            }
-            let distance = |from: usize, to: usize| to.wrapping_sub(from) & (self.index.len() - 1);
-            if distance(self.home(entry.hash), at) >= distance(hole, at) {
-                self.index[hole] = entry;
-                hole = at;
-            }
-        }
-        self.index[hole] = VACANT;
-    }
-
-    fn list(&mut self, i: u32) -> &mut List {
-        if self[i].has(flag::TRANSIENT) {
-            &mut self.transient
-        } else {
-            &mut self.settled
-        }
-    }
-
-    fn enlist(&mut self, i: u32) {
-        let list = self.list(i);
-        let head = list.head;
-        list.head = i;
-        list.len += 1;
-        if head == NONE {
-            list.tail = i;
-        } else {
-            self[head].lru[PREV] = i;
-        }
-        self[i].lru = [NONE, head];
-    }
-
-    fn unlist(&mut self, i: u32) {
-        let [prev, next] = self[i].lru;
-        if prev != NONE {
-            self[prev].lru[NEXT] = next;
-        }
-        if next != NONE {
-            self[next].lru[PREV] = prev;
-        }
-        let list = self.list(i);
-        list.len -= 1;
-        if prev == NONE {
-            list.head = next;
-        }
-        if next == NONE {
-            list.tail = prev;
+    fn list(&self, i: u32) -> usize {
+        match self[i].flags & (flag::USED | flag::TRANSIENT) {
+            flag::USED => SETTLED,
+            0 | flag::TRANSIENT => FREE,
+            _ => TRANSIENT,
         }
     }
 }

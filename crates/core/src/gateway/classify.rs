@@ -12,7 +12,7 @@ impl Match {
             && addr(&self.dst, key.dst_ip())
             && port(&self.src_port, key.src_port)
             && port(&self.dst_port, key.dst_port)
-            && self.vlan.is_none_or(|v| v == key.vlan)
+            && self.vlan.is_none_or(|v| v == key.vlan())
     }
 }
 

@@ -1,8 +1,9 @@
 //! Generated ACKs: built from the flow's own record, never from a stored packet.
 
 use super::after;
+use crate::ack::window;
 use crate::flow::{flag, Record, Template};
-use crate::steer::Slot;
+use crate::steer::{slot_flag::SIZED, Slot};
 use crate::wire::{emit_ack, AckFields, Flags, Packet, Timestamps, Vlan};
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -45,7 +46,7 @@ impl Template {
 
 /// Writes the ACK that acknowledges `ack` and advertises `window`, with ECE or, in an AccECN flow, the
 /// counter, into `buf`; returns its length.
-pub fn write_ack(r: &Record, ack: u32, window: u16, ece: bool, buf: &mut [u8]) -> usize {
+pub fn write_ack(r: &Record, slot: &Slot, ack: u32, window: u16, ece: bool, buf: &mut [u8]) -> usize {
     let t = &r.template;
     let flags = if r.has(flag::ACCECN) {
         let ace = u16::from(r.ace);
@@ -58,7 +59,8 @@ pub fn write_ack(r: &Record, ack: u32, window: u16, ece: bool, buf: &mut [u8]) -
     };
     let timestamps = r
         .has(flag::TIMESTAMPS)
-        .then(|| Timestamps { value: r.ts_value, echo: r.echoes.echo_for(ack).unwrap_or(r.echoes.any()) });
+        .then(|| (slot.ts.load(Relaxed), r.echoes.echo_for(ack).unwrap_or(r.echoes.any())))
+        .map(|(value, echo)| Timestamps { value, echo });
     let fields = AckFields {
         src_mac: t.src_mac,
         dst_mac: t.dst_mac,
@@ -81,7 +83,7 @@ pub fn write_ack(r: &Record, ack: u32, window: u16, ece: bool, buf: &mut [u8]) -
 }
 
 /// The ACK that passes on everything a flow holds, for whoever finds record and slot after their engine
-/// died. `None` when nothing is held or nothing may be sent in the flow's name. Sent by way of the hooks it is
+/// died; where the slot bounds the window no more, that tells the receiver's own. `None` when there is nothing to be told or nothing may be sent in the flow's name. Sent by way of the hooks it is
 /// brought up to date, or discarded if the sender knows more by then.
 pub fn rescue_ack(r: &Record, slot: &Slot, buf: &mut [u8; MAX_ACK_LEN]) -> Option<usize> {
     let mut r = *r;
@@ -91,19 +93,20 @@ pub fn rescue_ack(r: &Record, slot: &Slot, buf: &mut [u8; MAX_ACK_LEN]) -> Optio
     }
     r.catch_up(slot);
     r.tx = slot.tx.load(Relaxed); // what was made and did not leave is held
-    if r.held() == 0 || r.held() > 1 << 30 {
+    let limit = Some(slot.width.load(Relaxed)).filter(|&bytes| bytes > 0);
+    // Nobody else tells a sender whose window was sized that it is not any more.
+    let tells = limit.is_none() && r.window != 0 && slot.has(SIZED) && window::is_news(&r, r.window, None);
+    if r.held() == 0 && !tells || r.held() > 1 << 30 {
         return None;
     }
-    let limit = Some(slot.width.load(Relaxed)).filter(|&bytes| bytes > 0);
-    let window = crate::ack::window::field_for(&r, r.rx, limit);
-    Some(write_ack(&r, r.rx, window, r.shows_ece(), buf))
+    let window = window::field_for(&r, r.rx, limit);
+    Some(write_ack(&r, slot, r.rx, window, r.shows_ece(), buf))
 }
 
 impl Record {
     /// The receiver's numbers and both right edges are those of the slot.
     pub(super) fn catch_up(&mut self, slot: &Slot) {
         self.seq = slot.nxt.load(Relaxed);
-        self.ts_value = slot.ts.load(Relaxed);
         let (own, sent) = (slot.edge.load(Relaxed), slot.sent.load(Relaxed));
         if self.has(flag::SCALE_KNOWN) && after(own, self.right) {
             self.right = own;

@@ -1,28 +1,20 @@
-//! What SYN, FIN and RST tell about a flow: how it begins and ends. None of them is ever delayed or changed.
+//! What SYNs tell about a flow. None is ever delayed or changed.
 //!
 //! A SYN changes nothing for a connection that lives until it is answered: its record is kept under a key of
-//! its own ([`Key::opening`]) meanwhile. FIN and RST are believed where their receiver accepts them. A flow that
-//! is over is kept for a moment, since segments of it are still on their way, and then forgotten.
+//! its own ([`Key::opening`]) meanwhile.
 
-use super::{after, direction_of, Direction, Gateway, PassReason, Segment};
-use crate::ack::{Counts, Pace, RateRelease, Release, Window};
-use crate::flow::{flag, Key, Record};
+use super::{direction_of, Direction, Gateway, PassReason, Segment};
+use crate::ack::Pace;
+use crate::flow::{flag, Doubt, Key, Record};
 use crate::frame::Frame;
 use crate::node::Cx;
-use crate::rate::Rate;
-use crate::steer::slot_flag;
 use crate::time::{Duration, Time};
-use crate::wire::{self, Flags, Packet, TcpOptions};
+use crate::wire::{self, Flags, TcpOptions};
 
 /// Segment size assumed when a SYN names none (RFC 9293 §3.7.1).
 const DEFAULT_MSS: u16 = 536;
 /// Data that comes with a SYN at most (RFC 7413): a segment.
 const FAST_OPEN: u32 = 1460;
-/// Bytes of the timestamps option with its padding.
-const TIMESTAMPS_LEN: u16 = 12;
-/// How long a flow that is over is remembered: a lost FIN comes again after a retransmission timeout, which starts
-/// at 1 s (RFC 6298 §2).
-pub(super) const LINGER: Duration = Duration::from_secs(2);
 
 impl Gateway {
     /// A SYN, with or without ACK: it opens or answers, in both directions of data. One that is `here` has not
@@ -65,7 +57,11 @@ impl Gateway {
         if segment.has(Flags::ACK) {
             return self.answered(cx, direction, key, whose, segment);
         }
-        let known = self.table.find(key).filter(|&i| self.table[i].lives());
+        let known = self.table.find(key);
+        if known.is_some_and(|i| direction_of(&self.table[i]) != direction) {
+            return None; // it came in on the wrong side
+        }
+        let known = known.filter(|&i| self.table[i].lives());
         let i = match known {
             Some(i) if self.table[i].began_with(whose, segment) => {
                 self.table[i].flags |= flag::SYN_REPEATED;
@@ -89,16 +85,18 @@ impl Gateway {
         whose: u32,
         segment: &Segment,
     ) -> Option<u32> {
-        let waits =
-            |g: &Gateway, key: &Key| g.table.find(key).filter(|&i| g.table[i].is_answered(whose, segment));
+        let waits = |g: &Gateway, key: &Key| {
+            let fits = |r: &Record| direction_of(r) == direction && r.is_answered(whose, segment);
+            g.table.find(key).filter(|&i| fits(&g.table[i]))
+        };
         if let Some(p) = waits(self, &key.opening()) {
             let opening = self.table[p];
-            self.table.remove(p);
+            self.remove(p);
             let i = self.flow_of(cx, direction, key)?;
             self.begin(i);
             self.table[i].adopt(&opening);
-            self.classes[usize::from(opening.class)].flows += 1;
-            self.stats.flows = self.table.len();
+            let class = self.table[i].class;
+            self.classes[class].flows += 1;
             return Some(i);
         }
         waits(self, key)
@@ -112,8 +110,6 @@ impl Gateway {
         self.table.set_transient(i, true);
         let epoch = self.table.epoch();
         self.table[i].restart(epoch);
-        self.doubts[i as usize] = Default::default();
-        self.acked[i as usize] = 0;
     }
 
     fn on_sender_syn(&mut self, cx: &Cx<'_>, i: u32, segment: &Segment, options: &TcpOptions) {
@@ -135,7 +131,7 @@ impl Gateway {
         r.seq = segment.tcp.seq.wrapping_add(1);
         self.note_syn(i, segment, options);
         if !opens && !self.table[i].has(flag::PASSES) && self.sync(i, segment, options, cx.now) {
-            self.begin_edges(i, segment, 0, here);
+            self.begin_edges(i, segment, options, 0, here);
         }
     }
 
@@ -180,165 +176,12 @@ impl Gateway {
             self.mark_passing(i, PassReason::TcpMd5);
         }
     }
-
-    /// FIN or RST of the data's sender, anything else of it tells nothing.
-    pub(super) fn on_sender_segment(&mut self, cx: &mut Cx<'_>, from_lan: bool, segment: &Segment) {
-        if !segment.tcp.flags.intersects(Flags::FIN | Flags::RST) {
-            return;
-        }
-        let direction = if from_lan { Direction::Out } else { Direction::In };
-        let key = Key::of_data(&segment.packet, &segment.tcp);
-        let Some(i) = self.table.find(&key).filter(|&i| direction_of(&self.table[i]) == direction) else {
-            return;
-        };
-        if !self.table[i].has(flag::SYNCED) {
-            return;
-        }
-        self.follow(i, cx.now);
-        if !self.sender_may_send(i, segment) {
-            return;
-        }
-        if segment.has(Flags::RST) {
-            self.stats.reset += 1;
-            self.close(i, cx.now);
-        } else {
-            let r = &mut self.table[i];
-            r.fin = segment.end();
-            r.flags |= flag::SENDER_FIN;
-            self.close_if_done(i, cx.now);
-        }
-    }
-
-    /// Is the segment where its receiver accepts it: from what it has acknowledged to its right edge (RFC 5961
-    /// §3.2; that a RST ahead of RCV.NXT is answered first is for the receiver to decide)?
-    fn sender_may_send(&self, i: u32, segment: &Segment) -> bool {
-        let r = &self.table[i];
-        let slot = &self.slots[i];
-        let edge = slot.edge.load(core::sync::atomic::Ordering::Relaxed);
-        let unscaled = r.rx.wrapping_add(u32::from(r.window.max(1)) << 14);
-        let right = if slot.has(slot_flag::SCALED) { edge } else { unscaled };
-        !after(r.rx, segment.end()) && !after(segment.tcp.seq, right)
-    }
-
-    /// A RST of the data's receiver: the sender accepts it at its RCV.NXT alone (RFC 5961 §3.2). It may be
-    /// forged all the same, so the next believed ACK revives the flow.
-    pub(super) fn on_receiver_reset(&mut self, cx: &mut Cx<'_>, i: u32, segment: &Segment) -> bool {
-        if segment.tcp.seq != self.table[i].seq {
-            return false;
-        }
-        if !self.hooked {
-            self.flush(cx, i); // it has not passed yet
-        }
-        self.stats.reset += 1;
-        self.close(i, cx.now);
-        true
-    }
-
-    /// The connection is over once both FINs were seen and all data is acknowledged.
-    pub(super) fn close_if_done(&mut self, i: u32, now: Time) {
-        let r = &self.table[i];
-        if r.is_done() && r.held() == 0 && !r.has(flag::CLOSED) {
-            self.close(i, now);
-        }
-    }
-
-    /// Nothing is said in the flow's name any more, and it is forgotten after [`LINGER`].
-    fn close(&mut self, i: u32, now: Time) {
-        self.disarm(i, now);
-        self.table[i].flags |= flag::CLOSED | flag::ARMED;
-        self.table.set_transient(i, true);
-        self.wheel.arm(i, now + LINGER);
-    }
-
-    /// The receiver goes on after a RST: it was not believed, or forged.
-    pub(super) fn revive(&mut self, i: u32, now: Time) {
-        self.disarm(i, now);
-        self.table[i].set(flag::CLOSED, false);
-        self.wait(i);
-    }
-
-    /// Forgets a flow, after passing on what it holds. False if that, or telling the kernel, is not possible
-    /// now.
-    pub(super) fn retire(&mut self, cx: &mut Cx<'_>, i: u32) -> bool {
-        let shown = self.table[i].has(flag::SHOWN);
-        if shown && !self.verdicts.has_room() || !self.table[i].has(flag::CLOSED) && !self.flush(cx, i) {
-            return false;
-        }
-        self.drop_held(i);
-        self.hide(i);
-        self.table.remove(i);
-        self.stats.flows = self.table.len();
-        true
-    }
-
-    /// The record's numbers follow the receiver's from here on, and its slot is the kernel's to use once it is
-    /// [shown](Gateway::show). False if the kernel cannot be told now.
-    pub(super) fn sync(&mut self, i: u32, segment: &Segment, options: &TcpOptions, now: Time) -> bool {
-        if self.table[i].has(flag::SHOWN) && !self.verdicts.has_room() {
-            return false;
-        }
-        self.drop_held(i);
-        let epoch = self.table.epoch();
-        let Release::Rate(policy) = self.policy(&self.table[i]).release;
-        let r = &mut self.table[i];
-        let from_syn = r.has(flag::SENDER_SYN | flag::RECEIVER_SYN) && !r.has(flag::SYNCED);
-        if from_syn {
-            r.note_rtt(now);
-        }
-        r.epoch = epoch;
-        r.flags |= flag::SYNCED;
-        r.flags &= !(flag::EDGE_KNOWN | flag::CLOSED | flag::SENDER_FIN | flag::RECEIVER_FIN);
-        r.set(flag::TIMESTAMPS, options.timestamps.is_some());
-        (r.rx, r.tx, r.seq) = (segment.tcp.ack, segment.tcp.ack, segment.end());
-        r.ts_value = options.timestamps.map_or(0, |t| t.value);
-        r.window = segment.tcp.window;
-        let payload = segment_payload(r);
-        let rate = payload_rate(&policy, payload, &segment.packet, r.has(flag::TIMESTAMPS));
-        r.pace = Pace::new(&policy, rate, payload, from_syn, now);
-        true
-    }
-
-    /// Opens the flow's slot with the record's numbers. The kernel is told now, or, where so many connections are
-    /// opened that most may be forged, with the first segment that shows that this one is not.
-    pub(super) fn show(&mut self, i: u32) {
-        let sized = matches!(self.policy(&self.table[i]).window, Window::Size { .. });
-        let r = &mut self.table[i];
-        r.tag = r.tag.wrapping_add(1).max(1);
-        let mut flags = 0;
-        if r.has(flag::SCALE_KNOWN) {
-            flags |= slot_flag::SCALED | u32::from(r.scale) << slot_flag::SCALE_SHIFT;
-            flags |= if sized { slot_flag::SIZED } else { 0 };
-        }
-        flags |= if r.has(flag::TIMESTAMPS) { slot_flag::TIMESTAMPS } else { 0 };
-        let sent = if r.has(flag::EDGE_KNOWN) { r.edge } else { r.right };
-        self.slots[i].open(r.tag, flags, r.tx, r.seq, r.ts_value, r.right, sent, r.window);
-        let limit = self.window_limit(&self.table[i]);
-        self.slots[i].width.store(limit.unwrap_or(0), core::sync::atomic::Ordering::Relaxed);
-        if self.table[i].has(flag::SHOWN) || self.verdicts.may_tell_early(self.now) {
-            self.table[i].set(flag::SHOWN, false); // the entry that the kernel has is replaced
-            self.tell(i);
-        }
-    }
-
-    /// Tells the kernel of the flow's slot, unless it knows. Until there is room its segments are those of an
-    /// unknown flow.
-    pub(super) fn tell(&mut self, i: u32) {
-        if !self.table[i].has(flag::SHOWN) && self.verdicts.has_room() {
-            self.table[i].flags |= flag::SHOWN;
-            self.verdicts.push(self.shape(i));
-        }
-    }
 }
 
 impl Record {
     /// Is it a connection, or passed as one, that a stray SYN must not end?
     fn lives(&self) -> bool {
         self.has(flag::PASSES) || self.has(flag::SYNCED) && !self.is_done()
-    }
-
-    /// Both sides have sent all they have, and the receiver has acknowledged it.
-    pub(super) fn is_done(&self) -> bool {
-        self.has(flag::SENDER_FIN | flag::RECEIVER_FIN | flag::SYNCED) && !after(self.fin, self.rx)
     }
 
     /// Sequence number after the SYN of the side `whose`.
@@ -396,14 +239,14 @@ impl Record {
             | flag::ACCECN
             | flag::SYN_REPEATED;
         self.flags |= opening.flags & learnt;
-        (self.class, self.mss, self.scale) = (opening.class, opening.mss, opening.scale);
+        (self.mss, self.scale) = (opening.mss, opening.scale);
         (self.seq, self.fin, self.rtt_ns) = (opening.seq, opening.fin, opening.rtt_ns);
         self.pace = opening.pace;
         self.template = opening.template;
     }
 
     /// Forgets all but who it is: a new connection begins.
-    fn restart(&mut self, epoch: u32) {
+    fn restart(&mut self, epoch: u16) {
         let keep = flag::USED | flag::INWARD | flag::TRANSIENT | flag::SHOWN;
         self.flags &= keep;
         self.epoch = epoch;
@@ -411,42 +254,17 @@ impl Record {
         self.mss = 1460;
         (self.held_acks, self.marked) = (0, 0);
         self.echoes.clear();
-        self.pace = Pace::default();
+        (self.pace, self.doubt, self.acked) = (Pace::default(), Doubt::default(), 0);
         (self.rx, self.tx, self.seq, self.edge, self.right, self.fin) = (0, 0, 0, 0, 0, 0);
         (self.window, self.window_sent, self.scale, self.ace, self.ace_sent) = (0, 0, 0, 0, 0);
     }
 
     /// Adds the time since the last handshake segment to the round trip, unless one was repeated.
-    fn note_rtt(&mut self, now: Time) {
+    pub(super) fn note_rtt(&mut self, now: Time) {
         if self.pace.mark != 0 && !self.has(flag::SYN_REPEATED) {
             let part = now.since(Time::from_nanos(self.pace.mark));
             let sum = Duration::from_nanos(u64::from(self.rtt_ns)) + part;
             self.rtt_ns = sum.as_nanos().clamp(1, u64::from(u32::MAX)) as u32;
         }
     }
-}
-
-/// Payload bytes of a full segment of the flow.
-fn segment_payload(r: &Record) -> u16 {
-    if r.has(flag::TIMESTAMPS) || !r.has(flag::SENDER_SYN | flag::RECEIVER_SYN) {
-        r.mss.saturating_sub(TIMESTAMPS_LEN).max(1)
-    } else {
-        r.mss
-    }
-}
-
-/// The payload rate that a rate counting headers allows, by the flow's own segment size.
-fn payload_rate(policy: &RateRelease, segment: u16, p: &Packet, timestamps: bool) -> Rate {
-    let ip = if p.version == 6 { 40 } else { 20 };
-    let tcp = 20 + if timestamps { u64::from(TIMESTAMPS_LEN) } else { 0 };
-    let ethernet = 14 + 4 + 4 * u64::from(p.vlan.count);
-    let overhead = match policy.counts {
-        Counts::Payload => 0,
-        Counts::Ip => ip + tcp,
-        Counts::Frame => ip + tcp + ethernet,
-        Counts::Wire => ip + tcp + ethernet + 20,
-    };
-    let segment = u64::from(segment);
-    let bps = u128::from(policy.rate.bps()) * u128::from(segment) / u128::from(segment + overhead);
-    Rate::from_bps(bps as u64).unwrap_or(policy.rate)
 }

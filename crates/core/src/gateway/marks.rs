@@ -9,15 +9,13 @@
 //! than it can tell apart, so an ACK that would carry the counter around is preceded by one that shows the
 //! counter as it was.
 
-use super::{Gateway, Segment};
+use super::Gateway;
+use crate::ack::{News, ACE_MOST};
 use crate::flow::{flag, Record};
 use crate::node::Cx;
-use crate::wire::Flags;
 
 /// AccECN's counter is passed on when it has moved this far unseen.
 const ACE_STEP: u8 = 4;
-/// What three bits can tell apart.
-const ACE_MOST: u8 = 7;
 
 impl Record {
     /// So many bytes of progress came, with ECE or without.
@@ -48,22 +46,14 @@ impl Record {
     }
 }
 
-/// The AccECN counter of a segment.
-pub(super) fn ace_of(segment: &Segment) -> u8 {
-    u8::from(segment.has(Flags::AE)) << 2
-        | u8::from(segment.has(Flags::CWR)) << 1
-        | u8::from(segment.has(Flags::ECE))
-}
-
 impl Gateway {
     /// An ACK is about to be held. If its counter would hide what the one before has told, that goes first.
-    pub(super) fn show_counter(&mut self, cx: &mut Cx<'_>, i: u32, segment: &Segment) {
+    pub(super) fn show_counter(&mut self, cx: &mut Cx<'_>, i: u32, news: &News) {
         let r = &self.table[i];
         if !r.has(flag::ACCECN) || r.held() == 0 {
             return;
         }
-        let more = ace_of(segment).wrapping_sub(r.ace) & ACE_MOST;
-        if r.ace_unseen() + more > ACE_MOST {
+        if r.ace_unseen() + news.counter > ACE_MOST {
             self.release_early(cx, i);
         }
     }

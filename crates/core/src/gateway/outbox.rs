@@ -1,66 +1,167 @@
 //! Frames on their way out, per port, in the order of their times.
 
 use super::{LAN, WAN};
-use crate::frame::Frame;
+use crate::frame::{Charge, Frame, Frames, Waiting};
 use crate::node::{Cx, Port, PortSet, Transmit};
-use crate::stats::{DropReason, Ledger};
+use crate::queue::{Fifo, Queue};
+use crate::stats::Ledger;
 use crate::time::Time;
-use std::collections::VecDeque;
 
 /// Frames that may wait for a port; a port that stays blocked longer drops.
-const LIMIT: usize = 4096;
+const LIMIT: u32 = 4096;
 /// Releases stop making ACKs for a port with this many frames waiting.
-const BUSY: usize = 64;
+const BUSY: u64 = 64;
+
+/// What waits for a port. Giant segments count as one frame.
+struct Outlet {
+    queue: Queue,
+    /// The time of the last frame that came.
+    last: Time,
+    /// The time of the first frame that waits, if one does.
+    due: Option<Time>,
+}
+
+impl Outlet {
+    fn new() -> Outlet {
+        Outlet { queue: Queue::Fifo(Fifo::of_packets(LIMIT)), last: Time::ZERO, due: None }
+    }
+
+    fn pop(&mut self, cx: &mut Cx<'_>) -> Option<Frame> {
+        let Waiting { frame, .. } = self.queue.pop(cx)?;
+        self.look(cx.frames);
+        Some(cx.frames.unpark(frame))
+    }
+
+    fn look(&mut self, frames: &Frames) {
+        self.due = self.queue.head(frames).map(|waiting| waiting.since);
+    }
+}
 
 pub(super) struct Outbox {
-    queues: [VecDeque<(Time, Frame)>; 2],
-    last: [Time; 2],
+    outlets: [Outlet; 2],
 }
 
 impl Outbox {
     pub(super) fn new() -> Outbox {
-        let queue = || VecDeque::with_capacity(LIMIT);
-        Outbox { queues: [queue(), queue()], last: [Time::ZERO; 2] }
+        Outbox { outlets: [Outlet::new(), Outlet::new()] }
     }
 
+    fn outlet(&self, port: Port) -> &Outlet {
+        &self.outlets[usize::from(port == WAN)]
+    }
+
+    fn outlet_mut(&mut self, port: Port) -> &mut Outlet {
+        &mut self.outlets[usize::from(port == WAN)]
+    }
+
+    /// A frame leaves by `port`, as due at `at`, or when the one before it is, if that is later.
     pub(super) fn push(&mut self, cx: &mut Cx<'_>, ledger: &mut Ledger, port: Port, at: Time, frame: Frame) {
-        let n = usize::from(port == WAN);
-        if self.queues[n].len() >= LIMIT {
-            ledger.drops.count(DropReason::QueueFull);
-            cx.drop(frame, DropReason::QueueFull);
-            return;
+        let outlet = self.outlet_mut(port);
+        let charge = Charge { packets: 1, bytes: frame.len() as u64 };
+        let since = outlet.last.max(at);
+        let frame = cx.frames.park(frame);
+        match outlet.queue.push(cx, Waiting { frame, charge, since }) {
+            Some(reason) => ledger.drops.count(reason),
+            None => {
+                outlet.last = since;
+                outlet.due = outlet.due.or(Some(since));
+            }
         }
-        self.last[n] = self.last[n].max(at);
-        self.queues[n].push_back((self.last[n], frame));
     }
 
     /// When the first frame for a writable port was due, and that port.
     fn first(&self, writable: PortSet) -> Option<(Time, Port)> {
-        let front = |port: Port| {
-            let queue = &self.queues[usize::from(port == WAN)];
-            queue.front().filter(|_| writable.contains(port)).map(|frame| (frame.0, port))
-        };
-        front(LAN).into_iter().chain(front(WAN)).min()
+        let due = |port| self.outlet(port).due.filter(|_| writable.contains(port)).map(|due| (due, port));
+        due(LAN).into_iter().chain(due(WAN)).min()
     }
 
-    pub(super) fn pop(&mut self, ledger: &mut Ledger, writable: PortSet) -> Option<Transmit> {
+    pub(super) fn pop(
+        &mut self,
+        cx: &mut Cx<'_>,
+        ledger: &mut Ledger,
+        writable: PortSet,
+    ) -> Option<Transmit> {
         let (at, port) = self.first(writable)?;
-        let (_, frame) = self.queues[usize::from(port == WAN)].pop_front()?;
+        let frame = self.outlet_mut(port).pop(cx)?;
         ledger.sent += 1;
         Some(Transmit { port, at, frame })
     }
 
     /// Is there room for so many more?
-    pub(super) fn has_room(&self, port: Port, frames: usize) -> bool {
-        self.queues[usize::from(port == WAN)].len() + frames <= LIMIT
+    pub(super) fn has_room(&self, port: Port, frames: u64) -> bool {
+        self.outlet(port).queue.packets() + frames <= u64::from(LIMIT)
     }
 
     pub(super) fn busy(&self, port: Port) -> bool {
-        self.queues[usize::from(port == WAN)].len() >= BUSY
+        self.outlet(port).queue.packets() >= BUSY
     }
 
     /// When the first frame for a writable port was due.
     pub(super) fn due(&self, writable: PortSet) -> Option<Time> {
         self.first(writable).map(|(at, _)| at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::DropReason;
+
+    struct Bench {
+        outbox: Outbox,
+        frames: Frames,
+        ledger: Ledger,
+    }
+
+    impl Bench {
+        fn new() -> Bench {
+            Bench { outbox: Outbox::new(), frames: Frames::growing(128), ledger: Ledger::default() }
+        }
+        fn push(&mut self, port: Port, at: u64) {
+            let at = Time::from_nanos(at);
+            let frame = self.frames.receive_copy(&[0; 60], 60, at).unwrap();
+            self.ledger.received += 1;
+            let mut cx = Cx { now: at, frames: &mut self.frames };
+            self.outbox.push(&mut cx, &mut self.ledger, port, at, frame);
+        }
+        fn pop(&mut self, writable: PortSet) -> Option<(Port, u64)> {
+            let mut cx = Cx { now: Time::MAX, frames: &mut self.frames };
+            let Transmit { port, at, frame } = self.outbox.pop(&mut cx, &mut self.ledger, writable)?;
+            self.frames.transmitted(frame);
+            Some((port, at.as_nanos()))
+        }
+    }
+
+    #[test]
+    fn what_is_due_first_leaves_first_and_times_of_a_port_never_decrease() {
+        let mut b = Bench::new();
+        for (port, at) in [(WAN, 5), (LAN, 7), (WAN, 3), (WAN, 9), (LAN, 8)] {
+            b.push(port, at);
+        }
+        let open = PortSet::ALL;
+        assert_eq!(b.outbox.due(open), Some(Time::from_nanos(5)));
+        assert_eq!(b.outbox.due(open.without(WAN)), Some(Time::from_nanos(7)));
+        assert_eq!(b.pop(open.without(WAN)), Some((LAN, 7)));
+        let rest: Vec<_> = core::iter::from_fn(|| b.pop(open)).collect();
+        assert_eq!(rest, [(WAN, 5), (WAN, 5), (LAN, 8), (WAN, 9)]);
+        assert_eq!((b.outbox.due(open), b.ledger.held(), b.frames.ledger().held()), (None, 0, 0));
+    }
+
+    #[test]
+    fn a_port_that_stays_blocked_drops_and_holds_up_no_other() {
+        let mut b = Bench::new();
+        (0..u64::from(LIMIT)).for_each(|n| b.push(WAN, n));
+        assert!(b.outbox.busy(WAN) && !b.outbox.has_room(WAN, 1));
+        b.push(WAN, 1 << 20);
+        assert_eq!(b.ledger.drops.get(DropReason::QueueFull), 1);
+        assert_eq!(b.frames.drops(), &b.ledger.drops);
+        assert!(!b.outbox.busy(LAN) && b.outbox.has_room(LAN, u64::from(LIMIT)));
+        b.push(LAN, 1 << 21);
+        assert_eq!(b.pop(PortSet::ALL.without(WAN)), Some((LAN, 1 << 21)));
+        // What was dropped left no time behind.
+        assert_eq!(b.pop(PortSet::ALL), Some((WAN, 0)));
+        b.push(WAN, 5000);
+        let last = core::iter::from_fn(|| b.pop(PortSet::ALL)).last();
+        assert_eq!((last, b.ledger.held()), (Some((WAN, 5000)), 0));
     }
 }

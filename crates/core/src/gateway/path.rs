@@ -5,45 +5,15 @@
 //! blocks, closed windows. Segments with payload leave at once with their ACK field set
 //! back to `tx`; FIN and RST as they came.
 
-use super::marks::ace_of;
-use super::{ack_out, after, millis, Copied, Gateway, PassReason, Segment};
+use super::admit::Admitted;
+use super::{ack_out, after, Copied, Gateway, PassReason, Segment};
 use crate::ack::window;
-use crate::flow::{flag, Record};
+use crate::ack::{ace_of, Fate, News};
+use crate::flow::flag;
 use crate::frame::Frame;
 use crate::node::Cx;
-use crate::steer::{self, Action, Seen, SEQ_AHEAD};
-use crate::time::Time;
-use crate::wire::{self, Flags, TcpOptions};
-use core::sync::atomic::Ordering::Relaxed;
-
-/// How much the first ACK after a handshake may acknowledge: what a window without a scale allows.
-const FIRST_DATA: u32 = 1 << 17;
-
-/// What becomes of an ACK without payload.
-enum Fate {
-    /// Held progress first, then the segment as it came.
-    AfterFlush,
-    /// The segment with its ACK field set back to `tx`.
-    SetBack,
-    /// The segment as it came: nothing is held.
-    AsItCame,
-    /// Only its number is kept.
-    Hold,
-    /// It says nothing that is not known.
-    Absorb,
-}
-
-/// What is found out about a segment before anything else.
-enum Admitted {
-    /// It passes untouched for this reason.
-    Untouched(PassReason),
-    /// It passes as it came, and what it tells is known.
-    Passes,
-    /// The first of its flow, which passes with a sized window.
-    First,
-    /// It is the receiver's, with these options.
-    Believed(TcpOptions, Seen),
-}
+use crate::steer::{self, Action, Seen};
+use crate::wire::{Flags, TcpOptions};
 
 impl Gateway {
     /// A segment that is here.
@@ -67,7 +37,7 @@ impl Gateway {
                 self.run_missed(cx, i);
                 self.learn(i, cx, segment, &options, &frame);
                 steer::set_back(cx.frames, &frame, &segment.packet, ack, window);
-                self.classes[usize::from(self.table[i].class)].acks_rewritten += 1;
+                self.classes[self.table[i].class].acks_rewritten += 1;
                 self.forward(cx, out, frame);
                 if report {
                     self.on_set_back(cx, i, segment, &options);
@@ -124,118 +94,6 @@ impl Gateway {
         }
     }
 
-    /// Is the segment one of the flow as it is known, and may the flow be touched? One that is `here` has not left
-    /// yet.
-    fn admit(&mut self, cx: &mut Cx<'_>, i: u32, segment: &Segment, frame: &Frame, here: bool) -> Admitted {
-        if self.table[i].has(flag::PASSES) {
-            return Admitted::Untouched(self.still_passes(i));
-        }
-        let parsed = wire::tcp_options(cx.frames.bytes(frame), &segment.packet, &segment.tcp);
-        let untouchable = match &parsed {
-            Ok(options) => untouchable(segment, options),
-            Err(_) => Some(PassReason::Malformed),
-        };
-        let options = parsed.unwrap_or_default();
-        let seen = Seen::of(&segment.tcp, &options);
-        if !self.table[i].has(flag::SYNCED) {
-            match untouchable {
-                Some(reason) => self.let_pass(cx, i, reason),
-                None => return self.on_stranger(cx, i, segment, (&options, &seen), frame, here),
-            }
-            return Admitted::Passes;
-        }
-        self.follow(i, cx.now);
-        if segment.has(Flags::RST) {
-            let reset = self.on_receiver_reset(cx, i, segment);
-            return if reset { Admitted::Passes } else { Admitted::Untouched(PassReason::Implausible) };
-        }
-        if !segment.has(Flags::ACK) {
-            return Admitted::Passes;
-        }
-        if !self.slots[i].believes(&seen) {
-            if self.doubts[i as usize].disbelieved(&seen) {
-                self.renew(i, segment, &options, cx, frame);
-            }
-            return Admitted::Untouched(PassReason::Implausible);
-        }
-        if self.doubts[i as usize].believed() || self.table[i].has(flag::SCALE_KNOWN) {
-            self.table.set_transient(i, false);
-        }
-        if let Some(reason) = untouchable {
-            self.let_pass(cx, i, reason);
-            return Admitted::Untouched(reason);
-        }
-        if self.table[i].has(flag::CLOSED) {
-            if self.table[i].is_done() {
-                return Admitted::Passes;
-            }
-            self.revive(i, cx.now);
-        }
-        self.tell(i);
-        Admitted::Believed(options, seen)
-    }
-
-    /// A segment of a flow without numbers: the first after its handshake, or one in mid-stream, which is taken
-    /// up when it has advanced often enough. It passes, the first with a sized window.
-    fn on_stranger(
-        &mut self,
-        cx: &mut Cx<'_>,
-        i: u32,
-        segment: &Segment,
-        (options, seen): (&TcpOptions, &Seen),
-        frame: &Frame,
-        here: bool,
-    ) -> Admitted {
-        let r = &self.table[i];
-        if seen.flags & (steer::ACK | steer::RST | steer::FIN) != steer::ACK {
-            return Admitted::Passes;
-        }
-        let first = r.has(flag::SENDER_SYN | flag::RECEIVER_SYN)
-            && seen.seq.wrapping_sub(r.seq) <= SEQ_AHEAD
-            && seen.ack.wrapping_sub(r.fin) <= FIRST_DATA;
-        if !first && !self.doubts[i as usize].candidate(seen) {
-            return Admitted::Passes;
-        }
-        if !first {
-            self.table[i].forget_handshake();
-        }
-        let sizes = here && first && seen.is_pure();
-        if self.take_up(i, segment, options, cx, frame, sizes) && sizes {
-            return Admitted::First;
-        }
-        Admitted::Passes
-    }
-
-    /// The flow is not what was known of it: it is taken up as one in mid-stream.
-    fn renew(&mut self, i: u32, segment: &Segment, options: &TcpOptions, cx: &Cx<'_>, frame: &Frame) {
-        self.table[i].forget_handshake();
-        if self.take_up(i, segment, options, cx, frame, false) {
-            self.stats.renewed += 1;
-        }
-    }
-
-    /// The flow's numbers start with this segment, which passes as it came, or `sizes` its window.
-    fn take_up(
-        &mut self,
-        i: u32,
-        segment: &Segment,
-        options: &TcpOptions,
-        cx: &Cx<'_>,
-        frame: &Frame,
-        sizes: bool,
-    ) -> bool {
-        if !self.sync(i, segment, options, cx.now) {
-            return false;
-        }
-        self.learn(i, cx, segment, options, frame);
-        let known = self.table[i].has(flag::SCALE_KNOWN);
-        self.table.set_transient(i, !known);
-        let scale = self.table[i].scale;
-        self.begin_edges(i, segment, scale, sizes);
-        self.tell(i);
-        true
-    }
-
     /// A segment passed as it came: its sender knows its acknowledgement. What that tells ahead of its time is
     /// owed. `tx` is what the sender knew before.
     fn on_passed(
@@ -286,16 +144,18 @@ impl Gateway {
         let ack = segment.tcp.ack;
         self.run_missed(cx, i);
         if !after(self.table[i].tx, ack) {
-            self.doubts[i as usize].current();
+            self.table[i].doubt.current();
         } else if self.is_last_word(i, options) {
             self.renew(i, segment, options, cx, &frame);
             return self.forward_untouched(cx, i, frame);
         }
         self.check_sequence(i, segment.tcp.seq, cx.now);
-        self.show_counter(cx, i, segment);
+        let news = News::of(&self.table[i], &segment.tcp, options);
+        self.show_counter(cx, i, &news);
         let out = ack_out(&self.table[i]);
         let limit = self.window_limit(&self.table[i]);
-        let mut fate = fate(&self.table[i], segment, options, limit);
+        let mut fate =
+            self.policy(&self.table[i]).hold.fate(&news, &self.table[i], segment.tcp.window, limit);
         if !self.outbox.has_room(out, 2) {
             fate = Fate::Hold; // its progress is kept, what else it tells is lost as by any queue
         }
@@ -314,7 +174,7 @@ impl Gateway {
                 }
                 let r = &mut self.table[i];
                 if after(ack, r.tx) {
-                    r.told_marks(ack.wrapping_sub(r.tx), segment.has(Flags::ECE));
+                    r.told_marks(ack.wrapping_sub(r.tx), news.ece);
                     r.tx = ack;
                 }
                 r.echoes.clear();
@@ -338,28 +198,15 @@ impl Gateway {
         self.close_if_done(i, cx.now);
     }
 
-    /// A forged segment with payload may have moved the receiver's SND.NXT beyond what its sender accepts. The
-    /// receiver's ACKs tell in time, and the made ones take their number.
-    fn check_sequence(&mut self, i: u32, seq: u32, now: Time) {
-        let slot = &self.slots[i];
-        let doubt = &mut self.doubts[i as usize];
-        if !after(slot.nxt.load(Relaxed), seq) {
-            doubt.in_sequence();
-        } else if doubt.lags(seq, millis(now)) {
-            slot.nxt.store(seq, Relaxed);
-        }
-    }
-
-    /// An ACK older than what the sender knows was overtaken, or what the sender is thought to know is wrong.
-    /// The latter, if many come in a row that no other overtook by its timestamp.
-    fn is_last_word(&mut self, i: u32, options: &TcpOptions) -> bool {
-        let newest = self.slots[i].ts.load(Relaxed);
-        let overtaken = options.timestamps.is_some_and(|t| after(newest, t.value));
-        !overtaken && self.doubts[i as usize].outdated()
-    }
-
     /// Keeps what generated ACKs are made of.
-    fn learn(&mut self, i: u32, cx: &Cx<'_>, segment: &Segment, options: &TcpOptions, frame: &Frame) {
+    pub(super) fn learn(
+        &mut self,
+        i: u32,
+        cx: &Cx<'_>,
+        segment: &Segment,
+        options: &TcpOptions,
+        frame: &Frame,
+    ) {
         let r = &mut self.table[i];
         r.template.learn(cx.frames.bytes(frame), &segment.packet);
         if options.timestamps.is_some() {
@@ -369,97 +216,12 @@ impl Gateway {
             return; // an old segment: its window and flags are history
         }
         window::received(r, segment.tcp.ack, segment.tcp.window);
-        r.ace = ace_of(segment);
+        r.ace = ace_of(&segment.tcp);
         if segment.tcp.payload_len > 0 {
             r.ace_sent = r.ace; // it leaves with its flags
         }
         if r.ace & 6 != 0 && segment.tcp.payload_len == 0 {
             r.flags |= flag::ACCECN; // a pure ACK carries neither AE nor CWR otherwise
         }
-    }
-
-    /// The flow passes untouched from here on, once what it holds has been passed on.
-    pub(super) fn let_pass(&mut self, cx: &mut Cx<'_>, i: u32, reason: PassReason) {
-        if !self.flush(cx, i) {
-            return; // the next segment tries again
-        }
-        self.mark_passing(i, reason);
-    }
-
-    /// The flow passes untouched from here on.
-    pub(super) fn mark_passing(&mut self, i: u32, reason: PassReason) {
-        self.drop_held(i);
-        let r = &mut self.table[i];
-        r.flags |= flag::PASSES;
-        r.pass = reason as u8;
-        self.classes[usize::from(r.class)].flows_passed += 1;
-        self.still_passes(i);
-    }
-
-    /// The kernel is told again: it asks when it has forgotten, and after a SYN, which may open a connection that
-    /// does not pass.
-    fn still_passes(&mut self, i: u32) -> PassReason {
-        self.hide(i);
-        let r = &self.table[i];
-        if self.table.find(&r.key.opening()).is_none() {
-            self.verdicts.pass(r.key.reversed());
-        }
-        PassReason::ALL[usize::from(r.pass) % PassReason::ALL.len()]
-    }
-}
-
-/// What becomes of an acknowledgement, judged before the record learns from it.
-fn fate(r: &Record, segment: &Segment, options: &TcpOptions, limit: Option<u32>) -> Fate {
-    let t = &segment.tcp;
-    let advances = after(t.ack, r.rx);
-    let held = r.held() > 0;
-    let old = after(r.rx, t.ack);
-    if options.sack.count > 0 {
-        return Fate::AfterFlush;
-    }
-    // An old segment's window is history.
-    let opens = t.window != 0 && r.window == 0;
-    if !old && (t.window == 0 || opens) {
-        return Fate::AfterFlush;
-    }
-    if old {
-        return Fate::Absorb;
-    }
-    let shrinks = t.window < r.window;
-    if shrinks && held && !r.has(flag::SCALE_KNOWN) {
-        // How far the right edge would move left cannot be told.
-        return Fate::AfterFlush;
-    }
-    if advances {
-        return Fate::Hold;
-    }
-    let same = t.window == r.window;
-    if !held && (same || limit.is_none()) {
-        return Fate::AsItCame;
-    }
-    if same {
-        return Fate::AfterFlush; // a duplicate
-    }
-    if window::is_news(r, t.window, limit) {
-        Fate::SetBack
-    } else {
-        Fate::Absorb
-    }
-}
-
-fn untouchable(segment: &Segment, options: &TcpOptions) -> Option<PassReason> {
-    // A giant segment with payload may have a jumbo option (RFC 2675) of its host's own.
-    if segment.tcp.payload_len == 0 && segment.packet.has_options() {
-        Some(PassReason::IpOptions)
-    } else if options.mptcp {
-        Some(PassReason::Mptcp)
-    } else if options.ao {
-        Some(PassReason::TcpAo)
-    } else if options.md5 {
-        Some(PassReason::TcpMd5)
-    } else if options.unknown.is_some() {
-        Some(PassReason::UnknownOption)
-    } else {
-        None
     }
 }

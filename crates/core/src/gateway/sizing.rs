@@ -6,17 +6,16 @@
 //! that is its first ACK.
 
 use super::{Gateway, Segment};
-use crate::ack::{window, Release, SlowStart, Window};
+use crate::ack::{window, Window};
 use crate::flow::{flag, Key, Record};
 use crate::frame::Frame;
 use crate::node::Cx;
-use crate::wire::{self, Flags};
+use crate::wire::{self, Flags, TcpOptions};
 
 impl Gateway {
     /// The most bytes a flow's window may be, if its class sizes windows and its scale is known.
     pub(super) fn window_limit(&self, r: &Record) -> Option<u32> {
-        let ack = self.policy(r);
-        let (Window::Size { standing_delay }, Release::Rate(_)) = (ack.window, ack.release) else {
+        let (Window::Size { standing_delay }, false) = (self.policy(r).window, self.ends) else {
             return None;
         };
         // Releases are a period apart, so what waits for them is at least two steps.
@@ -36,11 +35,10 @@ impl Gateway {
     /// A sender whose window was sized from its first right edge on cannot get ahead of the releases by more than
     /// the advertised window, in slow start or not, so its steps are full from the beginning (`docs/ack-shaper.md`).
     fn bound(&mut self, i: u32) {
-        let Release::Rate(policy) = self.policy(&self.table[i]).release;
-        let gated = matches!(policy.slow_start, SlowStart::Detect { gated: true, .. });
+        let bounds = self.policy(&self.table[i]).release.is_bounded_by_window();
         let Some(limit) = self.window_limit(&self.table[i]) else { return };
         let r = &mut self.table[i];
-        if gated && r.has(flag::EDGE_KNOWN) && r.edge.wrapping_sub(r.tx) <= limit {
+        if bounds && r.has(flag::EDGE_KNOWN) && r.edge.wrapping_sub(r.tx) <= limit {
             r.pace.bounded();
         }
     }
@@ -53,7 +51,14 @@ impl Gateway {
 
     /// The flow's first right edges, from a segment whose window field counts in units of `1 << scale`, and its slot
     /// with them. The field goes to the sender sized, if this `sizes` it, or as it came.
-    pub(super) fn begin_edges(&mut self, i: u32, segment: &Segment, scale: u8, sizes: bool) {
+    pub(super) fn begin_edges(
+        &mut self,
+        i: u32,
+        segment: &Segment,
+        options: &TcpOptions,
+        scale: u8,
+        sizes: bool,
+    ) {
         let limit = self.window_limit(&self.table[i]).filter(|_| sizes);
         let r = &mut self.table[i];
         let (ack, scale, window) = (segment.tcp.ack, u32::from(scale), segment.tcp.window);
@@ -67,7 +72,7 @@ impl Gateway {
             r.flags |= flag::EDGE_KNOWN;
         }
         self.bound(i);
-        self.show(i);
+        self.show(i, options);
     }
 
     /// Sizes the window of a SYN-ACK of the data's receiver, which is on its way to the sender. Its field is not

@@ -1,8 +1,9 @@
 //! What a gateway can be asked about itself.
 
+use super::{direction_of, millis, Gateway};
 use crate::flow::{flag, Key, Record};
 use crate::stats::Ledger;
-use crate::time::Duration;
+use crate::time::{Duration, Time};
 
 /// Why a flow, or a frame that belongs to none, passes untouched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -159,13 +160,13 @@ pub struct FlowStats {
 }
 
 impl FlowStats {
-    pub(super) fn of(r: &Record, acked_bytes: u64) -> FlowStats {
+    fn of(r: &Record, class: usize) -> FlowStats {
         let rate = r.pace.rate();
         FlowStats {
             key: r.key,
-            class: usize::from(r.class),
+            class,
             pass: r.has(flag::PASSES).then(|| PassReason::ALL[usize::from(r.pass) % PassReason::ALL.len()]),
-            acked_bytes,
+            acked_bytes: r.acked,
             held_bytes: r.held(),
             held_delay: rate.map_or(Duration::ZERO, |rate| rate.time_for(u64::from(r.held()))),
             debt_bytes: r.pace.debt(),
@@ -175,5 +176,58 @@ impl FlowStats {
             period: r.pace.period(),
             closed: r.has(flag::CLOSED),
         }
+    }
+}
+
+impl Gateway {
+    /// Totals of the gateway.
+    pub fn stats(&self) -> &GatewayStats {
+        &self.stats
+    }
+
+    /// Totals of each class, in the order of the configuration.
+    pub fn class_stats(&self) -> impl ExactSizeIterator<Item = &ClassStats> {
+        self.classes.stats()
+    }
+
+    /// The flows in the table, in no particular order.
+    pub fn flows(&self) -> impl Iterator<Item = FlowStats> + '_ {
+        let shown = |r: &&Record| r.has(flag::USED) && !r.key.is_opening();
+        self.table.records().iter().filter(shown).filter_map(|r| self.shown(r))
+    }
+
+    /// The flows that were active in the last `within` before `now`, 10 s at least, the latest first; none whose
+    /// connection is over. Takes time for these only.
+    pub fn active(&self, now: Time, within: Duration) -> impl Iterator<Item = FlowStats> + '_ {
+        let within_ms = (within.as_nanos() / 1_000_000).min(u64::from(u32::MAX / 2)) as u32;
+        let active = self.table.active(millis(now), within_ms).filter(|&i| {
+            let r = &self.table[i];
+            !r.key.is_opening() && !r.has(flag::CLOSED)
+        });
+        active.filter_map(|i| self.shown(&self.table[i]))
+    }
+
+    /// The flow with this key, if it is in the table.
+    pub fn flow(&self, key: &Key) -> Option<FlowStats> {
+        self.table.find(key).and_then(|i| self.shown(&self.table[i]))
+    }
+
+    /// The flow in the class that it has, or will have when it follows the configuration.
+    fn shown(&self, r: &Record) -> Option<FlowStats> {
+        let place =
+            if r.generation == self.generation { r.class } else { self.controls(direction_of(r), &r.key)? };
+        Some(FlowStats::of(r, self.classes.index(place)?))
+    }
+
+    /// The flow records, used or not.
+    pub fn records(&self) -> &[Record] {
+        self.table.records()
+    }
+
+    /// So many bytes more are acknowledged towards the sender of a flow.
+    pub(super) fn count_acked(&mut self, i: u32, bytes: u32) {
+        let r = &mut self.table[i];
+        r.acked += u64::from(bytes);
+        self.classes[r.class].acked_bytes += u64::from(bytes);
     }
 }

@@ -1,7 +1,11 @@
 //! What the kernel is to know of flows, until the driver fetches it.
 
-use crate::flow::Key;
+use super::Gateway;
+use crate::ack::Window;
+use crate::flow::{flag, Key};
+use crate::steer::slot_flag;
 use crate::time::{Duration, Time};
+use crate::wire::TcpOptions;
 use std::collections::VecDeque;
 
 /// Operations kept. Further flows are neither begun nor forgotten until some were fetched.
@@ -89,5 +93,75 @@ impl Verdicts {
     pub(super) fn drain(&mut self, max: usize) -> impl Iterator<Item = Verdict> + '_ {
         let n = max.min(self.queue.len());
         self.queue.drain(..n)
+    }
+}
+
+impl Gateway {
+    /// Opens the flow's slot with the record's numbers. The kernel is told now, or, where so many connections are
+    /// opened that most may be forged, with the first segment that shows that this one is not.
+    pub(super) fn show(&mut self, i: u32, options: &TcpOptions) {
+        let sized = matches!(self.policy(&self.table[i]).window, Window::Size { .. });
+        let r = &mut self.table[i];
+        r.tag = r.tag.wrapping_add(1).max(1);
+        let mut flags = 0;
+        if r.has(flag::SCALE_KNOWN) {
+            flags |= slot_flag::SCALED | u32::from(r.scale) << slot_flag::SCALE_SHIFT;
+            flags |= if sized { slot_flag::SIZED } else { 0 };
+        }
+        flags |= if r.has(flag::TIMESTAMPS) { slot_flag::TIMESTAMPS } else { 0 };
+        let sent = if r.has(flag::EDGE_KNOWN) { r.edge } else { r.right };
+        let ts = options.timestamps.map_or(0, |t| t.value);
+        self.slots[i].open(r.tag, flags, r.tx, r.seq, ts, r.right, sent, r.window);
+        let limit = self.window_limit(&self.table[i]);
+        self.slots[i].width.store(limit.unwrap_or(0), core::sync::atomic::Ordering::Relaxed);
+        if self.table[i].has(flag::SHOWN) || self.verdicts.may_tell_early(self.now) {
+            self.table[i].set(flag::SHOWN, false); // the entry that the kernel has is replaced
+            self.tell(i);
+        }
+    }
+
+    /// Tells the kernel of the flow's slot, unless it knows. Until there is room its segments are those of an
+    /// unknown flow.
+    pub(super) fn tell(&mut self, i: u32) {
+        if !self.table[i].has(flag::SHOWN) && self.verdicts.has_room() {
+            self.table[i].flags |= flag::SHOWN;
+            self.verdicts.push(self.shape(i));
+        }
+    }
+
+    /// The kernel's entry for the flow.
+    fn shape(&self, i: u32) -> Verdict {
+        let r = &self.table[i];
+        Verdict::Shape { ack_key: r.key.reversed(), slot: i, tag: r.tag }
+    }
+
+    /// The flow's slot is no longer used, and the kernel is told as soon as there is room.
+    pub(super) fn hide(&mut self, i: u32) {
+        self.slots[i].close();
+        let r = &mut self.table[i];
+        r.flags &= !flag::SYNCED;
+        if r.has(flag::SHOWN) && self.verdicts.has_room() {
+            r.flags &= !flag::SHOWN;
+            self.verdicts.push(Verdict::Forget { ack_key: r.key.reversed(), slot: i, tag: r.tag });
+        }
+    }
+
+    /// After a restart: the kernel may not have been told of slots that the last engine opened.
+    fn show_again(&mut self) {
+        while self.unshown < self.table.capacity() && self.verdicts.has_room() {
+            let i = self.unshown;
+            if self.table[i].has(flag::USED | flag::SHOWN | flag::SYNCED) {
+                let shape = self.shape(i);
+                self.verdicts.push(shape);
+            }
+            self.unshown += 1;
+        }
+    }
+
+    /// Takes at most `max` of what the kernel is to be told, oldest first. After a restart all flows are told
+    /// again.
+    pub fn verdicts(&mut self, max: usize) -> impl Iterator<Item = Verdict> + '_ {
+        self.show_again();
+        self.verdicts.drain(max)
     }
 }

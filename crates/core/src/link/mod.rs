@@ -3,43 +3,45 @@
 //! A frame that enters a [`Link`] passes, in this order:
 //!
 //! 1. **loss**: the path's own, random or periodic;
-//! 2. **queue**: first in, first out, drop tail, with marks (ECN) above a threshold if wanted; only frames
-//!    that wait for the rate are in it;
-//! 3. **rate**: serializes frame after frame, exact to the byte, remainders carried;
+//! 2. **queue**: a [`Queue`], first in, first out, drop tail, with marks (ECN) above a threshold if wanted;
+//!    only frames that wait for the rate are in it, and a limit never counts frames in flight (an emulator that mixes
+//!    the two drops frames of a long path at any load);
+//! 3. **server**: takes frame after frame from the queue and serializes it at the rate, exact to the byte,
+//!    remainders carried;
 //! 4. **propagation line**: constant delay, no limit.
 //!
-//! A link without a rate has no queue either: frames go straight into the line.
+//! When a frame is through is computed when it leaves the queue. So the rate may change while frames wait
+//! ([`Link::set_rate`]). A link without a rate has no queue either: frames go straight into the line.
 //!
 //! What the rate counts is IP bytes plus [`Config::overhead`] per packet. A giant frame is charged as the
 //! packets that it stands for (each repeats the headers), counts as that many in the queue, is serialized as a
 //! whole and comes out when its last packet would.
 //!
-//! The storage of a link's frames grows, by doubling, until it has held as many as the link ever does.
+//! Frames are parked in the pool while they are on a link. The storage of a line's numbers of them grows, by doubling, until it
+//! has held as many as the line ever does.
 //!
 //! Not here yet: jitter, Gilbert–Elliott and trace-driven loss, duplication, corruption and AQM.
 
-mod charge;
 mod line;
 mod loss;
-mod mark;
 mod path;
-mod queue;
+mod server;
 #[cfg(test)]
 mod tests;
 
+pub use crate::queue::QueueLimit;
 pub use loss::{Loss, TRILLION};
 pub use path::Path;
-pub use queue::QueueLimit;
 
-use crate::frame::Frame;
+use crate::frame::{Charge, Frame, Waiting};
 use crate::node::{Cx, Node, Port, PortSet, Transmit};
+use crate::queue::{Fifo, Queue};
 use crate::rate::Rate;
 use crate::stats::{DropReason, Drops, Histogram, Ledger};
 use crate::time::{Duration, Time};
-use charge::Charge;
-use line::{Line, Transit};
+use line::Line;
 use loss::Losses;
-use queue::{Queue, Serializer};
+use server::Server;
 
 /// One direction of a path. The default is a bare wire: no rate, no delay, no loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -77,6 +79,23 @@ impl Config {
     /// [`Config::overhead`] that counts everything an Ethernet sends: preamble (8), header (14), FCS (4)
     /// and inter-frame gap (12).
     pub const WIRE: u16 = 38;
+
+    /// A bare wire, whose rate would count as Linux does if it had one: what a configuration begins with.
+    pub const BARE: Config = Config {
+        rate: None,
+        delay: Duration::ZERO,
+        loss: Loss::None,
+        queue: QueueLimit::Packets(1000),
+        mark: None,
+        overhead: Config::NETEM,
+        burst: 0,
+        seed: 0,
+    };
+
+    /// Is there nothing that a frame would notice: no rate, no delay, no loss?
+    pub fn is_bare(&self) -> bool {
+        self.rate.is_none() && self.delay == Duration::ZERO && self.loss == Loss::None
+    }
 }
 
 /// What a link has done, as of the last call.
@@ -100,11 +119,18 @@ pub struct LinkStats {
     pub queue_delay: Histogram,
 }
 
-/// A queue and the rate it waits for.
+/// A rate, and the queue in front of it.
 #[derive(Debug)]
 struct Bottleneck {
     queue: Queue,
-    serializer: Serializer,
+    server: Server,
+}
+
+impl Bottleneck {
+    fn new(config: &Config, rate: Rate) -> Bottleneck {
+        let queue = Queue::Fifo(Fifo::new(config.queue, config.mark, rate));
+        Bottleneck { queue, server: Server::new(rate, config.burst) }
+    }
 }
 
 /// One direction of a path: in on [`Link::IN`], out on [`Link::OUT`].
@@ -114,9 +140,28 @@ pub struct Link {
     losses: Losses,
     bottleneck: Option<Bottleneck>,
     line: Line,
-    stats: LinkStats,
+    carried: Carried,
+    /// Dropped before the queue.
+    lost: Drops,
+    queue_delay: Histogram,
     received: u64,
     sent: u64,
+}
+
+/// What has been serialized.
+#[derive(Debug, Default)]
+struct Carried {
+    packets: u64,
+    bytes: u64,
+    busy: Duration,
+}
+
+impl Carried {
+    fn count(&mut self, charge: Charge, took: Duration) {
+        self.packets += u64::from(charge.packets);
+        self.bytes += charge.bytes;
+        self.busy = self.busy + took;
+    }
 }
 
 impl Link {
@@ -127,16 +172,14 @@ impl Link {
 
     /// A link as configured.
     pub fn new(config: Config) -> Link {
-        let bottleneck = config.rate.map(|rate| Bottleneck {
-            queue: Queue::new(config.queue, config.mark, rate),
-            serializer: Serializer::new(rate, config.burst),
-        });
         Link {
             config,
             losses: Losses::new(config.loss, config.seed),
-            bottleneck,
+            bottleneck: config.rate.map(|rate| Bottleneck::new(&config, rate)),
             line: Line::new(config.delay),
-            stats: LinkStats::default(),
+            carried: Carried::default(),
+            lost: Drops::default(),
+            queue_delay: Histogram::new(),
             received: 0,
             sent: 0,
         }
@@ -147,72 +190,92 @@ impl Link {
         &self.config
     }
     /// What it has done, as of the last call.
-    pub fn stats(&self) -> &LinkStats {
-        &self.stats
+    pub fn stats(&self) -> LinkStats {
+        let queue = self.queue().map(|q| *q.stats()).unwrap_or_default();
+        let Carried { packets, bytes, busy } = self.carried;
+        LinkStats {
+            packets,
+            bytes,
+            queue_peak_packets: queue.peak_packets,
+            queue_peak_bytes: queue.peak_bytes,
+            drops: self.lost.with(&queue.drops),
+            marks: queue.marks,
+            busy,
+            queue_delay: self.queue_delay.clone(),
+        }
     }
     /// The conservation law's account.
     pub fn ledger(&self) -> Ledger {
         let Link { received, sent, .. } = *self;
-        Ledger { received, sent, drops: self.stats.drops, ..Ledger::default() }
+        let drops = self.queue().map_or(self.lost, |q| self.lost.with(&q.stats().drops));
+        Ledger { received, sent, drops, ..Ledger::default() }
     }
     /// Packets that wait for the rate, as of the last call.
     pub fn queue_packets(&self) -> u64 {
-        self.bottleneck.as_ref().map_or(0, |b| b.queue.packets())
+        self.queue().map_or(0, Queue::packets)
     }
     /// Bytes that wait for the rate, as the rate counts them, as of the last call.
     pub fn queue_bytes(&self) -> u64 {
-        self.bottleneck.as_ref().map_or(0, |b| b.queue.bytes())
+        self.queue().map_or(0, Queue::bytes)
+    }
+    fn queue(&self) -> Option<&Queue> {
+        self.bottleneck.as_ref().map(|b| &b.queue)
     }
 
-    /// Brings the link up to `now`: what has been serialized by then is in the propagation line. Nodes' calls
+    /// Brings the link up to `cx.now`: what has been serialized by then is in the propagation line. Nodes' calls
     /// do this themselves; for samplers that read the queue or the statistics between them.
-    pub fn advance(&mut self, now: Time) {
-        while self.line.next_done() <= now {
-            self.serve();
+    pub fn advance(&mut self, cx: &mut Cx<'_>) {
+        let Some(Bottleneck { queue, server }) = &mut self.bottleneck else { return };
+        while server.done() <= cx.now {
+            let done = server.done();
+            let Some(served) = server.finish() else { return };
+            self.carried.count(served.charge, served.took);
+            self.line.push(done, served.frame);
+            if let Some(next) = queue.pop(&mut Cx { now: done, frames: cx.frames }) {
+                self.queue_delay.record(done.since(next.since).as_nanos());
+                server.begin(done, next);
+            }
         }
     }
 
-    /// The frame being serialized is through, and the next one begins.
-    fn serve(&mut self) {
-        let (Some(Bottleneck { queue, serializer }), done) = (&mut self.bottleneck, self.line.next_done())
-        else {
-            return;
-        };
-        let (served, next) = self.line.served();
-        if let Some(served) = served {
-            self.stats.carried(served.charge, done.since(serializer.begun));
-        }
-        if let Some(next) = next {
-            serializer.begun = done;
-            queue.leave(next.charge);
-            self.stats.queue_delay.record(done.since(next.since).as_nanos());
+    /// The rate is another one from `cx.now` on: what is left of the frame being serialized is sent at the new one,
+    /// and what is counted in round trips ([`QueueLimit::Bdp`]) follows. Of a link without a rate, frames on their
+    /// way stay there. Ask for the deadline again after this.
+    pub fn set_rate(&mut self, cx: &mut Cx<'_>, rate: Rate) {
+        self.advance(cx);
+        self.config.rate = Some(rate);
+        match &mut self.bottleneck {
+            Some(Bottleneck { queue, server }) => {
+                queue.set_rate(rate);
+                server.set_rate(cx.now, rate);
+            }
+            none => *none = Some(Bottleneck::new(&self.config, rate)),
         }
     }
 
-    /// The next frame that is out by `now`, and since when. Call [`Link::advance`] before.
-    fn take(&mut self, now: Time) -> Option<(Time, Frame)> {
-        let out = self.line.pop(now)?;
+    /// When the next frame is out, on the line or still to be serialized.
+    fn due(&self) -> Option<Time> {
+        let served = || self.bottleneck.as_ref().filter(|b| !b.server.is_idle()).map(|b| b.server.done());
+        self.line.due().or_else(|| served().map(|done| done + self.config.delay))
+    }
+
+    /// The next frame that is out by `cx.now`, and since when. Call [`Link::advance`] before.
+    fn take(&mut self, cx: &mut Cx<'_>) -> Option<(Time, Frame)> {
+        let (at, frame) = self.line.pop(cx.now)?;
         self.sent += 1;
-        Some(out)
+        Some((at, cx.frames.unpark(frame)))
     }
 
+    /// The frame is lost on its way to the queue.
     fn lose(&mut self, cx: &mut Cx<'_>, frame: Frame, reason: DropReason) {
-        self.stats.drops.count(reason);
+        self.lost.count(reason);
         cx.drop(frame, reason);
-    }
-}
-
-impl LinkStats {
-    fn carried(&mut self, charge: Charge, took: Duration) {
-        self.packets += u64::from(charge.packets);
-        self.bytes += charge.bytes;
-        self.busy = self.busy + took;
     }
 }
 
 impl Node for Link {
     fn handle_frame(&mut self, cx: &mut Cx<'_>, port: Port, frame: Frame) {
-        self.advance(cx.now);
+        self.advance(cx);
         self.received += 1;
         if port != Link::IN {
             return self.lose(cx, frame, DropReason::NotWired);
@@ -221,38 +284,31 @@ impl Node for Link {
             return self.lose(cx, frame, reason);
         }
         let charge = Charge::of(&frame, cx.frames.bytes(&frame), self.config.overhead);
-        let Some(Bottleneck { queue, serializer }) = &mut self.bottleneck else {
-            self.stats.carried(charge, Duration::ZERO);
-            return self.line.push_at_once(cx.now, frame);
+        let frame = cx.frames.park(frame);
+        let Some(Bottleneck { queue, server }) = &mut self.bottleneck else {
+            self.carried.count(charge, Duration::ZERO);
+            return self.line.push(cx.now, frame);
         };
-        let done = if self.line.is_idle() {
-            self.stats.queue_delay.record(0);
-            serializer.start(cx.now, charge)
-        } else if queue.admits(charge) {
-            if queue.congested() && mark::mark(cx.frames.bytes_mut(&frame)) {
-                self.stats.marks += u64::from(charge.packets);
-            }
-            queue.enter(charge);
-            self.stats.queue_peak_packets = self.stats.queue_peak_packets.max(queue.packets());
-            self.stats.queue_peak_bytes = self.stats.queue_peak_bytes.max(queue.bytes());
-            serializer.follow(charge)
+        let waiting = Waiting { frame, charge, since: cx.now };
+        if server.is_idle() {
+            self.queue_delay.record(0);
+            server.begin(cx.now, waiting);
         } else {
-            return self.lose(cx, frame, DropReason::QueueFull);
-        };
-        self.line.push(Transit { frame, charge, since: cx.now, done });
+            queue.push(cx, waiting);
+        }
     }
 
     fn poll_transmit(&mut self, cx: &mut Cx<'_>, writable: PortSet) -> Option<Transmit> {
-        self.advance(cx.now);
+        self.advance(cx);
         if !writable.contains(Link::OUT) {
             return None;
         }
-        let (at, frame) = self.take(cx.now)?;
+        let (at, frame) = self.take(cx)?;
         Some(Transmit { port: Link::OUT, at, frame })
     }
 
     /// When the next frame is out. Serialization has no deadlines of its own: it is caught up with.
     fn next_deadline(&self, writable: PortSet) -> Option<Time> {
-        self.line.due().filter(|_| writable.contains(Link::OUT))
+        self.due().filter(|_| writable.contains(Link::OUT))
     }
 }

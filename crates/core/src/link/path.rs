@@ -32,10 +32,10 @@ impl Path {
     pub fn back(&self) -> &Link {
         &self.back
     }
-    /// Brings both directions up to `now`; see [`Link::advance`].
-    pub fn advance(&mut self, now: Time) {
-        self.out.advance(now);
-        self.back.advance(now);
+    /// Brings both directions up to `cx.now`; see [`Link::advance`].
+    pub fn advance(&mut self, cx: &mut Cx<'_>) {
+        self.out.advance(cx);
+        self.back.advance(cx);
     }
 
     /// When the next frame leaves each way, if that port is writable: towards the WAN, and the LAN.
@@ -55,12 +55,12 @@ impl Node for Path {
     }
 
     fn poll_transmit(&mut self, cx: &mut Cx<'_>, writable: PortSet) -> Option<Transmit> {
-        self.advance(cx.now);
+        self.advance(cx);
         let (out, back) = self.due(writable);
         let (at, frame, port) = match (out, back) {
             (None, None) => return None,
-            (Some(o), b) if b.is_none_or(|b| o <= b) => self.out.take(cx.now).map(|(t, f)| (t, f, Path::WAN)),
-            _ => self.back.take(cx.now).map(|(t, f)| (t, f, Path::LAN)),
+            (Some(o), b) if b.is_none_or(|b| o <= b) => self.out.take(cx).map(|(t, f)| (t, f, Path::WAN)),
+            _ => self.back.take(cx).map(|(t, f)| (t, f, Path::LAN)),
         }?;
         Some(Transmit { port, at, frame })
     }

@@ -1,4 +1,4 @@
-//! The Internet checksum (RFC 1071) of TCP and UDP, in full and incrementally (RFC 1624).
+//! The Internet checksum of TCP and UDP: verified, computed in full, completed.
 //!
 //! A middlebox must not repair what it did not break: a frame with a wrong checksum keeps it. So a
 //! rewritten field changes the checksum by the difference only, and a checksum is computed in full
@@ -9,53 +9,11 @@
 //! Nothing can be said of a frame whose payload is not present. It stays [`Checksum::Unknown`]; who
 //! makes such frames (a simulated host) marks them [`Checksum::Valid`] itself.
 
-use super::{array, be16, packet, put, Packet, TCP, UDP};
-use crate::frame::Checksum;
+use super::sum::{fold, raw};
+use super::{be16, be32, packet, put, Packet, TCP, UDP};
+use crate::frame::{Checksum, Frame, Frames};
 
-/// The ones' complement sum of `data` as 16-bit words in network order, folded, not complemented
-/// (RFC 1071 §1). An odd last byte counts as a word with a zero after it.
-pub fn sum(data: &[u8]) -> u16 {
-    fold(raw(data))
-}
-
-/// Sums in the machine's byte order, eight bytes at a time (RFC 1071 §2B, §2C), then turns it round.
-/// The result is not folded and fits in 48 bits for any slice below 2^32 bytes.
-fn raw(data: &[u8]) -> u64 {
-    let mut total = 0u64;
-    let mut words = data.chunks_exact(8);
-    for word in &mut words {
-        let word = u64::from_ne_bytes(array(word, 0).unwrap_or_default());
-        total += (word & 0xffff_ffff) + (word >> 32);
-    }
-    let mut last = [0; 8];
-    put(&mut last[..words.remainder().len()], 0, words.remainder());
-    let last = u64::from_ne_bytes(last);
-    total += (last & 0xffff_ffff) + (last >> 32);
-    u16::from_be_bytes(fold(total).to_ne_bytes()) as u64
-}
-
-/// Adds the carries back in until 16 bits are left.
-const fn fold(mut total: u64) -> u16 {
-    while total > 0xffff {
-        total = (total & 0xffff) + (total >> 16);
-    }
-    total as u16
-}
-
-/// The checksum after a 16-bit word it covers changed from `old` to `new`: equation 3 of RFC 1624.
-/// The word has to begin at an even offset from where the sum begins; for an odd offset, swap the
-/// bytes of both values.
-#[must_use]
-pub const fn update16(checksum: u16, old: u16, new: u16) -> u16 {
-    !fold(!checksum as u64 + !old as u64 + new as u64)
-}
-
-/// The checksum after a 32-bit word changed; see [`update16`].
-#[must_use]
-pub const fn update32(checksum: u16, old: u32, new: u32) -> u16 {
-    let checksum = update16(checksum, (old >> 16) as u16, (new >> 16) as u16);
-    update16(checksum, old as u16, new as u16)
-}
+pub use super::sum::{sum, update16};
 
 /// A segment or datagram: the bytes that its checksum covers and the field that holds it.
 struct Covered {
@@ -64,6 +22,12 @@ struct Covered {
     field: usize,
     /// The pseudo-header's sum, folded. Never 0: the protocol is part of it.
     pseudo: u16,
+}
+
+/// The two words of an IPv4 address, not folded.
+fn words(address: &[u8; 16]) -> u64 {
+    let word = u64::from(be32(address, 12).unwrap_or_default());
+    (word >> 16) + (word & 0xffff)
 }
 
 /// `None` for other protocols than TCP and UDP, and for a UDP length that contradicts the packet's.
@@ -79,7 +43,7 @@ fn covered(bytes: &[u8], p: &Packet) -> Option<Covered> {
         return None;
     }
     let addresses = match p.version {
-        4 => raw(&p.src[12..]) + raw(&p.dst[12..]),
+        4 => words(&p.src) + words(&p.dst),
         _ => raw(&p.src) + raw(&p.dst),
     };
     let length = (len >> 16) as u64 + (len & 0xffff) as u64;
@@ -97,25 +61,67 @@ fn covered(bytes: &[u8], p: &Packet) -> Option<Covered> {
 /// - [`Checksum::Unknown`]: the payload is not all present.
 pub fn verify(bytes: &[u8], frame_len: usize, p: &Packet) -> Checksum {
     let bytes = bytes.get(..frame_len).unwrap_or(bytes);
-    let Some(c) = covered(bytes, p) else {
-        return if be16(bytes, p.l4 as usize + 4).is_none() && p.protocol == UDP {
+    state(bytes, core::iter::once(bytes), p)
+}
+
+/// As [`verify`], of a frame of the pool: over all the chunks that it lies in. What a giant segment holds may be the
+/// checksum of one of the packets that it stands for: one that is wrong over the whole is [`Checksum::Unknown`].
+pub fn verify_frame(frames: &Frames, frame: &Frame, p: &Packet) -> Checksum {
+    match state(frames.bytes(frame), frames.parts(frame), p) {
+        Checksum::Invalid if frame.gso_size != 0 => Checksum::Unknown,
+        state => state,
+    }
+}
+
+/// The state of the checksum of what begins with `head`, where the headers are, and is all of `parts`.
+fn state<'a>(head: &[u8], parts: impl Iterator<Item = &'a [u8]>, p: &Packet) -> Checksum {
+    let Some(c) = covered(head, p) else {
+        return if be16(head, p.l4 as usize + 4).is_none() && p.protocol == UDP {
             Checksum::Unknown
         } else {
             Checksum::Invalid
         };
     };
-    match bytes.get(c.start..c.end) {
-        Some(data) => judge(data, be16(bytes, c.field).unwrap_or(0), &c, p),
-        None => Checksum::Unknown,
+    match (c.sum(parts), be16(head, c.field)) {
+        (Some(sum), Some(field)) => judge(sum, field, &c, p),
+        _ => Checksum::Unknown,
     }
 }
 
-fn judge(data: &[u8], field: u16, c: &Covered, p: &Packet) -> Checksum {
+impl Covered {
+    /// The sum of the covered bytes in `parts`, the field and the pseudo-header included; `None` if they are not
+    /// all there.
+    fn sum<'a>(&self, parts: impl Iterator<Item = &'a [u8]>) -> Option<u64> {
+        let (mut at, mut total) = (0, u64::from(self.pseudo));
+        for part in parts {
+            let within = |offset: usize| offset.saturating_sub(at).min(part.len());
+            let (from, to) = (within(self.start), within(self.end));
+            let sum = sum(&part[from..to]);
+            // From an odd offset on, the bytes of each word are the other way round (RFC 1071 §2B).
+            let odd = (at + from).wrapping_sub(self.start) % 2 == 1;
+            total += u64::from(if odd { sum.swap_bytes() } else { sum });
+            at += part.len();
+        }
+        (at >= self.end).then_some(total)
+    }
+
+    /// What the field has to hold, where it holds `old` now and all is summed up in `sum`.
+    fn value(&self, sum: u64, old: u16, p: &Packet) -> u16 {
+        // The field counts as 0: it is at an even offset, so it can be taken out of the sum again.
+        match (!fold(sum + u64::from(!old)), p.protocol) {
+            // 0 would say that there is no checksum (RFC 768).
+            (0, UDP) => 0xffff,
+            (value, _) => value,
+        }
+    }
+}
+
+fn judge(sum: u64, field: u16, c: &Covered, p: &Packet) -> Checksum {
     if p.protocol == UDP && field == 0 {
         // IPv6 forbids it outside of tunnels (RFC 8200 §8.1, RFC 6935): none to check either way.
         return Checksum::Invalid;
     }
-    if fold(raw(data) + c.pseudo as u64) == 0xffff {
+    if fold(sum) == 0xffff {
         Checksum::Valid
     } else if field == c.pseudo {
         Checksum::Partial
@@ -141,15 +147,10 @@ pub fn quick(bytes: &[u8], frame_len: usize, p: &Packet) -> Checksum {
 /// written, for other protocols, for contradicting lengths, and if the payload is not all present.
 pub fn fill(bytes: &mut [u8], p: &Packet) -> bool {
     let Some(c) = covered(bytes, p) else { return false };
-    let (Some(data), Some(old)) = (bytes.get(c.start..c.end), be16(bytes, c.field)) else { return false };
-    // The field counts as 0: it is at an even offset, so it can be taken out of the sum again.
-    let total = fold(raw(data) + c.pseudo as u64 + !old as u64);
-    let value = match (!total, p.protocol) {
-        // 0 would say that there is no checksum (RFC 768).
-        (0, UDP) => 0xffff,
-        (value, _) => value,
+    let (Some(sum), Some(old)) = (c.sum(core::iter::once(&*bytes)), be16(bytes, c.field)) else {
+        return false;
     };
-    put(bytes, c.field, &value.to_be_bytes())
+    put(bytes, c.field, &c.value(sum, old, p).to_be_bytes())
 }
 
 /// Completes a frame whose state is [`Checksum::Partial`] and that is about to leave for a device
@@ -160,4 +161,14 @@ pub fn complete(bytes: &mut [u8], frame_len: usize) -> bool {
         Ok(p) => fill(bytes, &p),
         Err(_) => false,
     }
+}
+
+/// As [`complete`], for a frame of the pool: over all the chunks that it lies in.
+pub fn complete_frame(frames: &mut Frames, frame: &Frame) -> bool {
+    let head = frames.bytes(frame);
+    let Ok(p) = packet(head, frame.len()) else { return false };
+    let Some(c) = covered(head, &p) else { return false };
+    let (Some(sum), Some(old)) = (c.sum(frames.parts(frame)), be16(head, c.field)) else { return false };
+    let value = c.value(sum, old, &p);
+    put(frames.bytes_mut(frame), c.field, &value.to_be_bytes())
 }

@@ -102,6 +102,7 @@ fn layout(f: &AckFields, l3: usize, l4: usize, end: usize) -> Packet {
         tos: f.tos,
         ttl: f.ttl,
         flow_label: f.flow_label,
+        fragment: false,
     }
 }
 

@@ -55,6 +55,12 @@ impl Vlan {
     }
 }
 
+/// The tags, the offset of the IP header, and whether that is IPv6's.
+pub(crate) fn network(bytes: &[u8]) -> Option<(Vlan, usize, bool)> {
+    let (vlan, ethertype, l3) = ethernet(bytes).ok()?;
+    matches!(ethertype, IPV4 | IPV6).then_some((vlan, l3, ethertype == IPV6))
+}
+
 /// The tags, the EtherType under them and the offset of what follows. A third tag is no tag: its
 /// EtherType is returned as it stands.
 pub(super) fn ethernet(bytes: &[u8]) -> Result<(Vlan, u16, usize), Reject> {

@@ -23,6 +23,7 @@ mod ethernet;
 mod options;
 mod packet;
 mod rewrite;
+mod sum;
 mod tcp;
 
 #[cfg(any(test, feature = "rig"))]
@@ -32,9 +33,11 @@ pub mod checksum;
 mod tests;
 
 pub use emit::{ack_len, emit_ack, AckFields, MAX_ACK_LEN};
+pub(crate) use ethernet::network;
 pub use ethernet::Vlan;
 pub use options::{tcp_options, SackBlocks, TcpOptions, Timestamps};
-pub use packet::{packet, Packet};
+pub(crate) use packet::mapped;
+pub use packet::{any_packet, packet, Packet};
 pub use rewrite::{set_ack, set_seq, set_timestamps, set_window};
 pub use tcp::{tcp, Flags, Tcp};
 
@@ -59,7 +62,7 @@ pub enum Reject {
 }
 
 /// `N` bytes from `at` on, if present.
-fn array<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
+pub(crate) fn array<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
     bytes.get(at..at.checked_add(N)?)?.try_into().ok()
 }
 

@@ -83,18 +83,6 @@ pub struct TcpOptions {
     pub unknown: Option<u8>,
 }
 
-impl TcpOptions {
-    /// Only what may ride on an ordinary ACK: padding, timestamps and SACK blocks.
-    pub fn is_plain(&self) -> bool {
-        let plain = TcpOptions { timestamps: self.timestamps, sack: self.sack, ..TcpOptions::default() };
-        *self == plain
-    }
-    /// Something that forbids touching the flow: multipath, a signature, or an unknown kind.
-    pub const fn forbids_rewriting(&self) -> bool {
-        self.mptcp || self.ao || self.md5 || self.unknown.is_some()
-    }
-}
-
 /// Parses the options of a segment whose header [`tcp`](super::tcp) found in the same bytes.
 ///
 /// An option that is longer than what is left, that has another length than its kind demands, or
@@ -105,8 +93,13 @@ pub fn tcp_options(bytes: &[u8], packet: &Packet, tcp: &Tcp) -> Result<TcpOption
     if end < start {
         return Err(Reject::Malformed);
     }
+    let list = bytes.get(start..end).ok_or(Reject::Truncated)?;
+    // Nearly every segment there is (RFC 7323 appendix A).
+    if let Some([NOP, NOP, TIMESTAMPS, 10, data @ ..]) = exactly::<12>(list) {
+        return Ok(TcpOptions { timestamps: timestamps(data), ..TcpOptions::default() });
+    }
     let mut found = TcpOptions::default();
-    for option in Options::new(bytes.get(start..end).ok_or(Reject::Truncated)?) {
+    for option in Options::new(list) {
         let (_, kind, data) = option?;
         note(&mut found, kind, data)?;
     }

@@ -1,7 +1,8 @@
 //! From the Ethernet header to the transport header.
 
 use super::ethernet::{ethernet, Vlan, IPV4, IPV6};
-use super::{array, be16, be32, checksum, Reject};
+use super::sum::sum;
+use super::{array, be16, be32, Reject};
 
 /// IPv6 extension headers stepped over before giving up.
 const MAX_EXTENSIONS: usize = 8;
@@ -38,13 +39,11 @@ pub struct Packet {
     pub ttl: u8,
     /// IPv6 flow label, 20 bits; 0 for IPv4.
     pub flow_label: u32,
+    /// It is a fragment ([`any_packet`]): what lies at `l4` need not be a transport header.
+    pub fragment: bool,
 }
 
 impl Packet {
-    /// Bytes of the IP packet: headers and payload, without Ethernet padding.
-    pub const fn ip_len(&self) -> u32 {
-        self.end.saturating_sub(self.l3 as u32)
-    }
     /// Bytes of the transport header and payload.
     pub const fn l4_len(&self) -> u32 {
         self.end.saturating_sub(self.l4 as u32)
@@ -65,6 +64,16 @@ impl Packet {
 /// An IPv4 header checksum that is wrong makes the packet [`Reject::Malformed`], as does a length of 0, unless
 /// the frame is longer than any length field can say: giant segments of Linux (BIG TCP) end with the frame.
 pub fn packet(bytes: &[u8], frame_len: usize) -> Result<Packet, Reject> {
+    let found = any_packet(bytes, frame_len);
+    match &found {
+        Ok(packet) if packet.fragment => Err(Reject::Fragment),
+        _ => found,
+    }
+}
+
+/// As [`packet`], for fragments too.
+#[inline]
+pub fn any_packet(bytes: &[u8], frame_len: usize) -> Result<Packet, Reject> {
     let bytes = bytes.get(..frame_len).unwrap_or(bytes);
     let (vlan, ethertype, l3) = ethernet(bytes)?;
     match ethertype {
@@ -83,15 +92,11 @@ fn ipv4(bytes: &[u8], frame_len: usize, vlan: Vlan, l3: usize) -> Result<Packet,
         return Err(Reject::Malformed);
     }
     let header = bytes.get(l3..l3 + header_len).ok_or(Reject::Truncated)?;
-    if checksum::sum(header) != 0xffff {
+    if sum(header) != 0xffff {
         return Err(Reject::Malformed);
     }
     if l3 + total_len > frame_len {
         return Err(Reject::Truncated);
-    }
-    // More fragments, or an offset.
-    if u16::from_be_bytes([fixed[6], fixed[7]]) & 0x3fff != 0 {
-        return Err(Reject::Fragment);
     }
     Ok(Packet {
         vlan,
@@ -105,6 +110,8 @@ fn ipv4(bytes: &[u8], frame_len: usize, vlan: Vlan, l3: usize) -> Result<Packet,
         tos: fixed[1],
         ttl: fixed[8],
         flow_label: 0,
+        // More fragments, or an offset.
+        fragment: u16::from_be_bytes([fixed[6], fixed[7]]) & 0x3fff != 0,
     })
 }
 
@@ -117,7 +124,7 @@ fn length(field: u16, rest: usize) -> usize {
 }
 
 /// An IPv4 address as IPv6 (RFC 4291 §2.5.5.2).
-fn mapped(a: [u8; 4]) -> [u8; 16] {
+pub(crate) fn mapped(a: [u8; 4]) -> [u8; 16] {
     [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, a[0], a[1], a[2], a[3]]
 }
 
@@ -136,7 +143,7 @@ fn ipv6(bytes: &[u8], frame_len: usize, vlan: Vlan, l3: usize) -> Result<Packet,
     if end > frame_len {
         return Err(Reject::Truncated);
     }
-    let (protocol, l4) = extensions(bytes, next, l3 + 40, end)?;
+    let (protocol, l4, fragment) = extensions(bytes, next, l3 + 40, end)?;
     Ok(Packet {
         vlan,
         l3: l3 as u16,
@@ -149,18 +156,23 @@ fn ipv6(bytes: &[u8], frame_len: usize, vlan: Vlan, l3: usize) -> Result<Packet,
         tos: (word >> 20) as u8,
         ttl,
         flow_label: word & 0xf_ffff,
+        fragment,
     })
 }
 
-/// Steps over extension headers (RFC 8200 §4) from `at` to the transport header.
-fn extensions(bytes: &[u8], mut next: u8, mut at: usize, end: usize) -> Result<(u8, usize), Reject> {
+/// Steps over extension headers (RFC 8200 §4) from `at` to the transport header or, in a fragment, to what follows the
+/// fragment header.
+fn extensions(bytes: &[u8], mut next: u8, mut at: usize, end: usize) -> Result<(u8, usize, bool), Reject> {
     for step in 0..=MAX_EXTENSIONS {
         match next {
-            FRAGMENT => return Err(Reject::Fragment),
+            FRAGMENT => {
+                let [protocol] = array(bytes, at).ok_or(Reject::Truncated)?;
+                return Ok((protocol, at + 8, true));
+            }
             // Allowed only directly after the IPv6 header.
             HOP_BY_HOP if step > 0 => return Err(Reject::Malformed),
             HOP_BY_HOP | ROUTING | DESTINATION_OPTIONS => {}
-            _ => return Ok((next, at)),
+            _ => return Ok((next, at, false)),
         }
         if at + 8 > end {
             return Err(Reject::Malformed);
@@ -168,7 +180,7 @@ fn extensions(bytes: &[u8], mut next: u8, mut at: usize, end: usize) -> Result<(
         let head: [u8; 8] = array(bytes, at).ok_or(Reject::Truncated)?;
         // Segments left: the destination that the transport checksum counts is another one.
         if next == ROUTING && head[3] != 0 {
-            return Ok((next, at));
+            return Ok((next, at, false));
         }
         at += 8 * (head[1] as usize + 1);
         if at > end {

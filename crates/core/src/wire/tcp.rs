@@ -30,8 +30,6 @@ impl Flags {
     pub const CWR: Flags = Flags(0x080);
     /// Accurate ECN (RFC 9768), once the nonce sum (RFC 3540).
     pub const AE: Flags = Flags(0x100);
-    /// The three reserved bits.
-    pub const RESERVED: Flags = Flags(0xe00);
 
     /// Are all of `other`'s flags set?
     pub const fn contains(self, other: Flags) -> bool {
@@ -118,13 +116,6 @@ pub struct Tcp {
     pub header_len: u8,
     /// Bytes of payload, whether present or not.
     pub payload_len: u32,
-}
-
-impl Tcp {
-    /// Sequence numbers that the segment takes up: payload, SYN and FIN (SEG.LEN of RFC 9293 §3.4).
-    pub const fn sequence_len(&self) -> u32 {
-        self.payload_len + self.flags.contains(Flags::SYN) as u32 + self.flags.contains(Flags::FIN) as u32
-    }
 }
 
 /// Parses the TCP header of a packet that [`packet`](super::packet) found in the same bytes. The

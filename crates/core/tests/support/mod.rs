@@ -4,7 +4,7 @@
 
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::net::{Ipv4Addr, Ipv6Addr};
-use weir_core::ack::{AckControl, Meter, Period, Release, SlowStart, Window};
+use weir_core::ack::{AckControl, Hold, Meter, Period, RateRelease, Release, SlowStart, Window};
 use weir_core::flow::Record;
 use weir_core::frame::{Checksum, Frames};
 use weir_core::gateway::{ClassConfig, ClassStats, Config, Direction, Gateway, LAN, WAN};
@@ -263,7 +263,7 @@ impl World {
     }
 
     pub fn class(&self) -> ClassStats {
-        self.rig.node().class_stats()[0]
+        *self.rig.node().class_stats().next().unwrap()
     }
 
     pub fn debt(&self) -> u32 {
@@ -329,12 +329,19 @@ fn copy(slot: &Slot) -> Slot {
 
 /// ACK shaper at 10 Mb/s every 10 ms without detection: 12,500 bytes a step.
 pub fn basic() -> AckControl {
-    let mut ack = AckControl { window: Window::Keep, ..AckControl::ack_shaper(Rate::mbit(10)) };
-    let Release::Rate(ref mut r) = ack.release;
-    r.meter = Meter::Acked;
-    r.slow_start = SlowStart::Ignore;
-    r.period = Period::Fixed(Duration::from_millis(10));
-    ack
+    basic_with(|_| {})
+}
+
+/// The same but for this.
+pub fn basic_with(change: impl FnOnce(&mut RateRelease)) -> AckControl {
+    let mut release = RateRelease {
+        meter: Meter::Acked,
+        slow_start: SlowStart::Ignore,
+        period: Period::Fixed(Duration::from_millis(10)),
+        ..RateRelease::new(Rate::mbit(10))
+    };
+    change(&mut release);
+    AckControl { hold: Hold::Number, release: Release::Rate(release), window: Window::Keep }
 }
 
 /// A sequence that repeats itself late: SplitMix64.

@@ -12,8 +12,9 @@ struct flow_key {
 	__u8 dst[16];
 	__be16 sport;
 	__be16 dport;
-	__be16 outer_vlan; /* identifier only; 0: untagged */
-	__be16 inner_vlan;
+	/* VLAN identifiers, 0: no tag; above each four bits of the protocol, the high ones first. */
+	__be16 outer;
+	__be16 inner;
 };
 
 /* What the gateway has said of a flow, by its key as the flow's ACKs show it. */

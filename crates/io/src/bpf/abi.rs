@@ -1,7 +1,7 @@
 //! Mirrors of the structures in `abi.h`.
 
 use crate::sys::pod::Pod;
-use std::net::IpAddr;
+use weir_core::flow::Key;
 
 /// A flow as seen on the port it comes in on, everything in network order (`struct flow_key`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -15,32 +15,21 @@ pub struct FlowKey {
     pub sport: [u8; 2],
     /// Destination port.
     pub dport: [u8; 2],
-    /// Outer VLAN identifier, 0 for untagged.
-    pub outer_vlan: [u8; 2],
-    /// Inner VLAN identifier, 0 for none.
-    pub inner_vlan: [u8; 2],
+    /// As in [`weir_core::flow::Key::tags`].
+    pub tags: [[u8; 2]; 2],
 }
 // SAFETY: arrays of bytes.
 unsafe impl Pod for FlowKey {}
 
-impl FlowKey {
-    /// The key of frames from `src` to `dst` with these VLAN identifiers.
-    pub fn new(src: (IpAddr, u16), dst: (IpAddr, u16), outer_vlan: u16, inner_vlan: u16) -> FlowKey {
+impl From<&Key> for FlowKey {
+    fn from(key: &Key) -> FlowKey {
         FlowKey {
-            src: mapped(src.0),
-            dst: mapped(dst.0),
-            sport: src.1.to_be_bytes(),
-            dport: dst.1.to_be_bytes(),
-            outer_vlan: outer_vlan.to_be_bytes(),
-            inner_vlan: inner_vlan.to_be_bytes(),
+            src: key.src,
+            dst: key.dst,
+            sport: key.src_port.to_be_bytes(),
+            dport: key.dst_port.to_be_bytes(),
+            tags: key.tags.map(u16::to_be_bytes),
         }
-    }
-}
-
-fn mapped(addr: IpAddr) -> [u8; 16] {
-    match addr {
-        IpAddr::V4(a) => a.to_ipv6_mapped().octets(),
-        IpAddr::V6(a) => a.octets(),
     }
 }
 

@@ -294,6 +294,12 @@ static __always_inline struct slot *slot_of(struct packet *p)
 	return slot && tag && READ(slot->tag) == tag ? slot : NULL;
 }
 
+/* Without a beat the supervisor says what becomes of windows. */
+static __always_inline bool beaten(struct hooks *engine)
+{
+	return *(volatile __u64 *)&engine->beat != 0;
+}
+
 /*
  * The engine is away: everything passes. Openings and endings are shown to it, or to the next one, unless it has been
  * away for long: nothing else tells of window scales, without which a flow in two directions passes for good.
@@ -309,6 +315,9 @@ static __always_inline int unattended(struct hook *h, struct packet *p, bool sha
 		slot = slot_of(p);
 	if (slot) {
 		read_options(h->skb, p);
+		/* Nobody is left who would bound windows anew: those of before would stay for ever. */
+		if (!is_fresh(h->engine, h->now, config.absent) && READ(slot->width) && beaten(h->engine))
+			WRITE(slot->width, 0);
 		bypass(h, p, slot, &h->count->passed_stale);
 	} else {
 		h->count->passed_stale++;

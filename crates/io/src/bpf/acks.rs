@@ -1,11 +1,11 @@
 //! Steering of ACKs: the programs of `acks.bpf.c` and their maps.
 
-use super::abi::{AcksConfig, Budget, Flow};
+use super::abi::{AcksConfig, Budget, Flow, FlowKey};
 use super::attach::{self, Attached, Hook};
 use super::features;
 use super::hooks::Hooks;
 use super::segments::Segments;
-use super::{failed, map, named, open, sum, AcksCounters, Aligned, FlowKey};
+use super::{failed, map, named, open, sum, AcksCounters, Aligned};
 use crate::sys::mmap::Mapping;
 use crate::sys::pod::{self, bytes_of};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Object};
@@ -13,6 +13,7 @@ use std::cell::Cell;
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering;
+use weir_core::gateway::Verdict;
 use weir_core::steer::Slot;
 use weir_core::time::Duration;
 
@@ -88,34 +89,6 @@ impl AcksOptions {
             pad: 0,
         }
     }
-}
-
-/// What the kernel is to know of a flow from now on. Keys are of the flow as its ACKs show it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
-    /// It is controlled, by this slot while that has this tag.
-    Install {
-        /// The flow.
-        key: FlowKey,
-        /// Index of its slot.
-        slot: u32,
-        /// The slot's tag.
-        tag: u32,
-    },
-    /// It is no longer controlled by this slot.
-    Forget {
-        /// The flow.
-        key: FlowKey,
-        /// Index of the slot.
-        slot: u32,
-        /// The slot's tag.
-        tag: u32,
-    },
-    /// It passes, until the next generation or until room is needed for others.
-    Pass {
-        /// The flow.
-        key: FlowKey,
-    },
 }
 
 /// Flows that one call of the kernel installs at most.
@@ -201,40 +174,43 @@ impl Acks {
 
     /// Tells the kernel about flows, in order. On an error some of it may have been done, and all of it may be
     /// repeated.
-    pub fn apply(&self, changes: &[Change]) -> io::Result<()> {
-        let same = |a: &Change, b: &Change| std::mem::discriminant(a) == std::mem::discriminant(b);
-        for run in changes.chunk_by(same).flat_map(|run| run.chunks(BATCH)) {
+    pub fn apply(&self, verdicts: &[Verdict]) -> io::Result<()> {
+        let same = |a: &Verdict, b: &Verdict| std::mem::discriminant(a) == std::mem::discriminant(b);
+        for run in verdicts.chunk_by(same).flat_map(|run| run.chunks(BATCH)) {
             self.apply_run(run)?;
         }
         Ok(())
     }
 
-    /// As [`Acks::apply`] for changes of one kind.
-    fn apply_run(&self, run: &[Change]) -> io::Result<()> {
+    /// As [`Acks::apply`] for verdicts of one kind.
+    fn apply_run(&self, run: &[Verdict]) -> io::Result<()> {
         let generation = self.hooks.generation();
         let (mut keys, mut values) = (Vec::with_capacity(run.len() * size_of::<FlowKey>()), Vec::new());
-        for change in run {
-            match change {
-                Change::Install { key, slot, tag } => {
-                    keys.extend(bytes_of(key));
+        for verdict in run {
+            match verdict {
+                Verdict::Shape { ack_key, slot, tag } => {
+                    keys.extend(bytes_of(&FlowKey::from(ack_key)));
                     values.extend(bytes_of(&Flow { slot: *slot, tag: *tag }));
                 }
-                Change::Pass { key } => {
-                    keys.extend(bytes_of(key));
+                // Until the next generation, or until room is needed for others.
+                Verdict::Pass { ack_key } => {
+                    keys.extend(bytes_of(&FlowKey::from(ack_key)));
                     values.extend(generation.to_ne_bytes());
                 }
-                Change::Forget { key, slot, tag } => self.forget(key, *slot, *tag)?,
+                Verdict::Forget { ack_key, slot, tag } => self.forget(&ack_key.into(), *slot, *tag)?,
             }
         }
         match run.first() {
-            Some(Change::Install { .. }) => {
+            Some(Verdict::Shape { .. }) => {
                 let written = self.write(&self.flows, "flow", &keys, &values, run.len());
                 if written.is_ok() || self.sweep()? == 0 {
                     return written;
                 }
                 self.write(&self.flows, "flow", &keys, &values, run.len())
             }
-            Some(Change::Pass { .. }) => self.write(&self.passing, "passing flow", &keys, &values, run.len()),
+            Some(Verdict::Pass { .. }) => {
+                self.write(&self.passing, "passing flow", &keys, &values, run.len())
+            }
             _ => Ok(()),
         }
     }

@@ -10,7 +10,9 @@ use crate::sys::packet::{Device, Sender, Vnet};
 use crate::sys::testing::*;
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering::Relaxed;
+use weir_core::flow::Key;
 use weir_core::frame::Checksum;
+use weir_core::gateway::Verdict;
 use weir_core::steer::{slot_flag::SCALED, Slot};
 use weir_core::time::Duration;
 use weir_core::wire::build::{Segment, Sum};
@@ -62,10 +64,10 @@ impl Live {
         alive(&acks.hooks);
         Live { segments: acks.segments().unwrap(), acks, _attached: attached }
     }
-    fn control(&self, key: FlowKey) -> &'static Slot {
+    fn control(&self, key: Key) -> &'static Slot {
         let slot = &self.acks.slots()[0];
         slot.open(1, SCALED | 2 << 24, 1000, 1000, 1000, 1400, 1400, 100);
-        self.acks.apply(&[Change::Install { key, slot: 0, tag: 1 }]).unwrap();
+        self.acks.apply(&[Verdict::Shape { ack_key: key, slot: 0, tag: 1 }]).unwrap();
         slot
     }
     fn record(&mut self) -> Record {

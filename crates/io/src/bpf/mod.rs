@@ -16,8 +16,8 @@ mod hooks;
 mod live_tests;
 mod segments;
 
-pub use abi::{role, AcksCounters, AllCounters, Budget, FlowKey, SEGMENT_HEAD};
-pub use acks::{Acks, AcksOptions, Change};
+pub use abi::{role, AcksCounters, AllCounters, Budget, SEGMENT_HEAD};
+pub use acks::{Acks, AcksOptions};
 pub use all::All;
 pub use attach::{remove_filters, Attached, Hook};
 pub use features::{missing, Missing};

@@ -79,6 +79,7 @@ static __always_inline enum parsed read_tcp(struct __sk_buff *skb, struct packet
 	p->options = header - sizeof(*tcp);
 	p->key.sport = tcp->sport;
 	p->key.dport = tcp->dport;
+	p->key.inner |= bpf_htons(IPPROTO_TCP << 12);
 	__builtin_memcpy(&p->numbers, &tcp->seq, sizeof(p->numbers));
 	p->seen.seq = bpf_ntohl(tcp->seq);
 	p->seen.ack = bpf_ntohl(tcp->ack);
@@ -173,7 +174,7 @@ static __always_inline enum parsed read_packet(struct __sk_buff *skb, bool ether
 	if (data + ETH_HLEN > end)
 		return PARSED_SHORT;
 	if (skb->vlan_present) {
-		p->key.outer_vlan = bpf_htons(skb->vlan_tci & 0x0fff);
+		p->key.outer = bpf_htons(skb->vlan_tci & 0x0fff);
 		tags = 1;
 	}
 	proto = *(__be16 *)(data + 12);
@@ -189,9 +190,9 @@ static __always_inline enum parsed read_packet(struct __sk_buff *skb, bool ether
 		if ((void *)(tag + 1) > end)
 			return PARSED_SHORT;
 		if (tags == 0)
-			p->key.outer_vlan = tag->tci & bpf_htons(0x0fff);
+			p->key.outer = tag->tci & bpf_htons(0x0fff);
 		else
-			p->key.inner_vlan = tag->tci & bpf_htons(0x0fff);
+			p->key.inner = tag->tci & bpf_htons(0x0fff);
 		tags++;
 		proto = tag->proto;
 		p->l3 += sizeof(*tag);

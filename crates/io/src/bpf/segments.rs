@@ -59,10 +59,9 @@ pub struct Segments {
 impl Segments {
     /// Maps the ring buffer `fd` of `size` bytes.
     pub(super) fn map(fd: BorrowedFd<'_>, size: usize) -> io::Result<Segments> {
-        // SAFETY: a number of the system.
-        let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
+        let page = rustix::param::page_size();
         let ours = Mapping::of_fd(fd.as_fd(), page, 0, true)?;
-        let theirs = Mapping::of_fd(fd, page + 2 * size, page as i64, false)?;
+        let theirs = Mapping::of_fd(fd, page + 2 * size, page as u64, false)?;
         Ok(Segments { fd: fd.try_clone_to_owned()?, ours, theirs, page, size })
     }
 

@@ -220,6 +220,8 @@ static __always_inline void slot_segment(struct slot *slot, const struct seen *s
 	progress = after(seen->ack, tx);
 	probe = seen->seq == nxt - 1;
 	if (after(nxt, seen->seq) && !after(seen_end(seen), nxt) && (probe || !seen_is_pure(seen))) {
+		if (seen->has_ts && seen_end(seen) == nxt)
+			advance(&slot->ts, seen->ts);
 		slot_set_back(slot, seen, progress ? tx : seen->ack, false, to);
 		return;
 	}
@@ -243,6 +245,8 @@ static __always_inline void slot_segment(struct slot *slot, const struct seen *s
 		return;
 	}
 	slot_note(slot, seen);
+	tx = READ(slot->tx);
+	progress = after(seen->ack, tx);
 	slot_set_back(slot, seen, progress ? tx : seen->ack, progress, to);
 }
 

@@ -1,7 +1,8 @@
 //! What the driver shares with the programs in the kernel.
 
-use crate::bpf::{Acks, AcksCounters, All, AllCounters, Attached, Change, Hooks};
+use crate::bpf::{Acks, AcksCounters, All, AllCounters, Attached, Hooks};
 use std::io;
+use weir_core::gateway::Verdict;
 use weir_core::steer::Slot;
 
 /// The programs of one instance, loaded.
@@ -48,9 +49,9 @@ impl Programs {
     }
 
     /// Tells the programs about flows.
-    pub fn apply(&self, changes: &[Change]) -> io::Result<()> {
+    pub fn apply(&self, verdicts: &[Verdict]) -> io::Result<()> {
         match self {
-            Programs::Acks(acks) => acks.apply(changes),
+            Programs::Acks(acks) => acks.apply(verdicts),
             Programs::All(_) => Ok(()),
         }
     }

@@ -1,5 +1,6 @@
 //! How late frames leave: time from when a frame was due until it was handed to the device.
 
+use weir_core::stats::nearest_rank;
 use weir_core::time::Duration;
 
 /// Classes per doubling.
@@ -50,13 +51,13 @@ impl Lateness {
         Duration::from_nanos(self.max)
     }
 
-    /// What `per_mille` of a thousand frames do not exceed, rounded up by at most a fifth.
-    pub fn quantile(&self, per_mille: u64) -> Duration {
-        let wanted = (self.count() * per_mille).div_ceil(1000);
+    /// What `ppm` of a million frames do not exceed (nearest rank), rounded up by at most a fifth.
+    pub fn quantile(&self, ppm: u32) -> Duration {
+        let wanted = nearest_rank(self.count(), ppm);
         let mut seen = 0;
         for (class, count) in self.counts.iter().enumerate() {
             seen += count;
-            if seen >= wanted && seen > 0 {
+            if seen >= wanted {
                 return Duration::from_nanos(top(class).min(self.max));
             }
         }
@@ -80,12 +81,12 @@ mod tests {
     #[test]
     fn quantiles() {
         let mut l = Lateness::default();
-        assert_eq!(l.quantile(500), Duration::ZERO);
+        assert_eq!(l.quantile(500_000), Duration::ZERO);
         for us in 1..=1000 {
             l.add(Duration::from_micros(us));
         }
-        let median = l.quantile(500).as_nanos();
+        let median = l.quantile(500_000).as_nanos();
         assert!((500_000..625_000).contains(&median), "{median}");
-        assert_eq!((l.quantile(1000), l.count()), (Duration::from_millis(1), 1000));
+        assert_eq!((l.quantile(1_000_000), l.count()), (Duration::from_millis(1), 1000));
     }
 }

@@ -8,22 +8,25 @@
 //! A driver is one thread with one node. It never waits for a lock, and the only memory it takes
 //! after the start is for inboxes that grow to their limit.
 
+mod interfaces;
 mod kernel;
 mod lateness;
+mod launch;
 mod pace;
 mod report;
 mod step;
 mod verdicts;
 
+pub(crate) use interfaces::InterfaceState;
+pub use interfaces::InterfaceStates;
 pub use kernel::{HookCounters, Programs};
 pub use lateness::Lateness;
+pub use launch::Launch;
 pub use pace::Spin;
 pub use report::Report;
 pub use step::{Egress, Stepper};
 
-use crate::bpf::Change;
 use crate::port::{Exit, Input};
-use crate::supervise::{Launch, Status};
 use crate::sys::epoll::{Ready, Waiter};
 use crate::sys::{clock, process, sched};
 use pace::{Next, Pace};
@@ -31,7 +34,7 @@ use std::io;
 use std::os::fd::AsFd;
 use verdicts::Verdicts;
 use weir_core::frame::{Frame, Frames};
-use weir_core::gateway::{LAN, WAN};
+use weir_core::gateway::{Verdict, LAN, WAN};
 use weir_core::node::{self, Cx, Node, PortSet, Transmit};
 use weir_core::stats::DropReason;
 use weir_core::time::{Duration, Time};
@@ -48,11 +51,7 @@ pub trait Engine: Node {
         true
     }
     /// What the kernel is to be told of flows, in order, at most as much as `out` has capacity for.
-    fn verdicts(&mut self, _out: &mut Vec<Change>) {}
-    /// Changes when it is no longer known which flows pass.
-    fn generation(&self) -> u32 {
-        0
-    }
+    fn verdicts(&mut self, _out: &mut Vec<Verdict>) {}
     /// Called every [`DriverConfig::report_every`], and once at the end.
     fn report(&mut self, _report: &Report<'_>) {}
 }
@@ -64,8 +63,12 @@ pub struct DriverConfig {
     pub spin: Spin,
     /// How long segments that come by the ring may wait there while it sleeps.
     pub batch_delay: Duration,
-    /// SCHED_FIFO priority, if permitted; `None` for the ordinary scheduler.
+    /// SCHED_FIFO priority, if permitted; `None` for the ordinary scheduler, which prefers the process (nice −20).
     pub priority: Option<u8>,
+    /// Without a priority: prefer it to the processes of other sessions, too, by a session of its own. For engines of which
+    /// nothing is lost when they end with their supervisor: nobody continues one that is stopped then, so it
+    /// is killed.
+    pub session: bool,
     /// CPU to stay on.
     pub cpu: Option<usize>,
     /// Frames taken from a packet socket in one round.
@@ -82,6 +85,7 @@ impl Default for DriverConfig {
             spin: Spin::Adaptive,
             batch_delay: Duration::from_micros(200),
             priority: Some(40),
+            session: false,
             cpu: None,
             batch: 64,
             split: false,
@@ -106,7 +110,16 @@ impl DriverConfig {
         if let Some(cpu) = self.cpu {
             say("CPU affinity", sched::pin(cpu));
         }
-        self.priority.is_some_and(|priority| say("SCHED_FIFO", sched::fifo(priority)))
+        match self.priority {
+            Some(priority) => say("SCHED_FIFO", sched::fifo(priority)),
+            None => {
+                say("niceness -20", sched::prefer());
+                if self.session {
+                    say("a session of its own", sched::prefer_session());
+                }
+                false
+            }
+        }
     }
 }
 
@@ -129,7 +142,7 @@ pub struct Driver<'a, E> {
     inputs: Vec<Input>,
     out: Out,
     programs: &'a Programs,
-    status: &'a Status,
+    interfaces: &'a InterfaceStates,
     stepper: Stepper,
     waiter: Waiter,
     pace: Pace,
@@ -137,6 +150,8 @@ pub struct Driver<'a, E> {
     inbox: Vec<(Time, node::Port, Frame)>,
     verdicts: Verdicts,
     started: Time,
+    /// Processor time of this thread before that.
+    cpu_before: Duration,
     last_beat: Time,
     next_housekeeping: Time,
     next_report: Time,
@@ -198,7 +213,7 @@ impl<'a, E: Engine> Driver<'a, E> {
         config: DriverConfig,
         rests: bool,
     ) -> io::Result<Driver<'a, E>> {
-        let Launch { frames, mut inputs, exits, programs, status, stop, .. } = launch;
+        let Launch { frames, mut inputs, exits, programs, interfaces, stop, .. } = launch;
         let waiter = Waiter::new()?;
         for (input, number) in inputs.iter().zip(0..) {
             waiter.add(input.as_fd(), number)?;
@@ -215,7 +230,7 @@ impl<'a, E: Engine> Driver<'a, E> {
             inputs,
             out: Out { exits, unflushed: 0, lateness: Lateness::default() },
             programs,
-            status,
+            interfaces,
             stepper: Stepper::default(),
             waiter,
             pace: Pace::new(config.spin, config.batch_delay, ring, rests, now),
@@ -223,6 +238,7 @@ impl<'a, E: Engine> Driver<'a, E> {
             inbox: Vec::new(),
             verdicts: Verdicts::new(),
             started: now,
+            cpu_before: clock::thread_cpu(),
             last_beat: Time::ZERO,
             next_housekeeping: now,
             next_report: now,
@@ -320,6 +336,7 @@ impl<'a, E: Engine> Driver<'a, E> {
     }
 
     fn hand_in(&mut self) {
+        self.engine.announce(&self.frames, &self.inbox);
         for arrival in self.inbox.drain(..) {
             self.stepper.deliver(&mut self.engine, &mut self.frames, &mut self.out, arrival);
         }
@@ -330,7 +347,7 @@ impl<'a, E: Engine> Driver<'a, E> {
             now,
             last,
             wall: now.since(self.started),
-            cpu: clock::thread_cpu(),
+            cpu: clock::thread_cpu() - self.cpu_before,
             rounds: self.rounds,
             resyncs: self.resyncs,
             lateness: &self.out.lateness,
@@ -338,7 +355,7 @@ impl<'a, E: Engine> Driver<'a, E> {
             inputs: self.inputs.iter_mut().filter_map(Input::stats).collect(),
             exits: [self.out.exits[0].stats(), self.out.exits[1].stats()],
             hooks: self.programs.counters().ok(),
-            degraded: self.status.degraded(),
+            degraded: self.interfaces.degraded(),
             drops: *self.frames.drops(),
             free_chunks: self.frames.free_chunks(),
         };

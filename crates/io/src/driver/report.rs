@@ -13,7 +13,7 @@ pub struct Report<'a> {
     pub last: bool,
     /// Since the driver started.
     pub wall: Duration,
-    /// CPU time that its thread has used.
+    /// CPU time that its thread has used since then.
     pub cpu: Duration,
     /// Rounds so far.
     pub rounds: u64,

@@ -1,37 +1,31 @@
 //! Telling the kernel what the engine has decided.
 
 use super::{Engine, Programs};
-use crate::bpf::Change;
+use weir_core::gateway::Verdict;
 
-/// Changes told in one round.
+/// Verdicts told in one round.
 const MOST: usize = 256;
 
-/// Changes under way to the kernel: none is lost, and they keep their order.
+/// Verdicts under way to the kernel: none is lost, and they keep their order.
 #[derive(Debug)]
 pub(super) struct Verdicts {
-    changes: Vec<Change>,
-    generation: u32,
+    waiting: Vec<Verdict>,
     failed: bool,
 }
 
 impl Verdicts {
     pub fn new() -> Verdicts {
-        Verdicts { changes: Vec::with_capacity(MOST), generation: 0, failed: false }
+        Verdicts { waiting: Vec::with_capacity(MOST), failed: false }
     }
 
     /// Tells the kernel what is new. What it refuses is told again in the next round, before anything else.
     pub fn write(&mut self, engine: &mut impl Engine, programs: &Programs) {
-        let generation = engine.generation();
-        if generation != self.generation {
-            self.generation = generation;
-            programs.hooks().next_generation();
+        if self.waiting.is_empty() {
+            engine.verdicts(&mut self.waiting);
         }
-        if self.changes.is_empty() {
-            engine.verdicts(&mut self.changes);
-        }
-        match programs.apply(&self.changes) {
+        match programs.apply(&self.waiting) {
             Ok(()) => {
-                self.changes.clear();
+                self.waiting.clear();
                 self.failed = false;
             }
             // Flows that the kernel does not know come to the engine, within limits: that is right too.

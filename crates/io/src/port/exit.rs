@@ -140,8 +140,7 @@ impl<W: Way> Exit<W> {
         }
         let noted = self.ways.of(&frame).has_vnet() && frames.headroom(&frame).len() >= Vnet::LEN;
         if frame.checksum == Checksum::Partial && !noted {
-            let len = frame.len();
-            let done = weir_core::wire::checksum::complete(frames.bytes_mut(&frame), len);
+            let done = weir_core::wire::checksum::complete_frame(frames, &frame);
             self.stats.completed_checksums += u64::from(done);
             frame.checksum = Checksum::Valid;
         }

@@ -20,6 +20,8 @@ pub use packets::{InputStats, Packets};
 
 /// Bytes of a chunk: a frame of 1500 bytes and two VLAN tags, and what is kept in front of it.
 pub const CHUNK: usize = 2048;
+/// Where a frame begins in its first chunk.
+const HEAD: usize = 24;
 
 /// Size of the pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

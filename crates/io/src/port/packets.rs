@@ -4,7 +4,7 @@
 //! virtual device took out.
 
 use super::split::Splitter;
-use super::CHUNK;
+use super::{CHUNK, HEAD};
 use crate::sys::packet::{self, Received, Receiver, Vnet};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -12,8 +12,6 @@ use weir_core::frame::{Checksum, Frame, Frames, NO_CHUNK};
 use weir_core::node::Port;
 use weir_core::time::Time;
 
-/// Where a frame begins in its first chunk.
-pub(super) const HEAD: usize = 24;
 /// An Ethernet header's two addresses; a VLAN tag comes after them.
 const ADDRESSES: usize = 12;
 const TAG: usize = 4;
@@ -137,6 +135,9 @@ impl Packets {
         let chunks = &self.chunks[i * PARTS..][..PARTS];
         let len = received.len.checked_sub(Vnet::LEN).filter(|len| *len >= ADDRESSES)?;
         if received.cut {
+            if self.stats.too_long == 0 {
+                tracing::warn!("segments of more than 64 KiB come in and are lost: their senders use BIG TCP (`gso_max_size`)");
+            }
             self.stats.too_long += 1;
             return None;
         }

@@ -3,8 +3,7 @@
 //!
 //! Checksums stay as they are noted: to be completed by whoever sends them on, over the pseudo-header of each packet.
 
-use super::packets::HEAD;
-use super::CHUNK;
+use super::{CHUNK, HEAD};
 use crate::sys::packet::Vnet;
 use weir_core::frame::{Checksum, Frame, Frames};
 use weir_core::wire::{self, checksum, Packet, TCP, UDP};

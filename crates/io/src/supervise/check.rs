@@ -111,11 +111,32 @@ pub(super) fn interface(link: &Link, ethernet_only: bool) -> Option<String> {
     if ethernet_only && !link.ethernet {
         return Some(format!("{name} is no Ethernet interface: a bump in the wire needs two"));
     }
+    if link.external {
+        return Some(format!(
+            "{name} is a tunnel whose packets each come with where they go (`external`), which those of Weir do not: \
+             name the interface below it, or make a tunnel for each other end"
+        ));
+    }
     (!link.ethernet && !link.plain_ip).then(|| {
         format!(
             "frames of {name} are of a kind that is not known: Ethernet, or IP packets without a header, are"
         )
     })
+}
+
+/// Interfaces from which segments may come that are longer than a frame of the pool.
+pub(super) fn long_segments(all: &[Link]) -> Option<String> {
+    const MOST: u32 = 65_536;
+    let long: Vec<&Link> = all.iter().filter(|link| link.longest > MOST && link.name != "lo").collect();
+    let (first, names): (_, Vec<&str>) =
+        (long.first()?, long.iter().map(|link| link.name.as_str()).collect());
+    Some(format!(
+        "segments of {} may be {} bytes long (BIG TCP), which is more than can be taken: `ip link set dev {} gso_max_size \
+         {MOST} gro_max_size {MOST}`, and the same for IPv4 (`gso_ipv4_max_size`, `gro_ipv4_max_size`), make it {MOST}",
+        names.join(", "),
+        first.longest,
+        first.name,
+    ))
 }
 
 #[cfg(test)]

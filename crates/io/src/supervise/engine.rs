@@ -1,58 +1,17 @@
-//! The engine's side: what runs in the child.
+//! What an engine is started with, put together in the child.
 
 use super::site::{self, Sockets};
-use super::watch::Status;
-use crate::driver::{Driver, DriverConfig, Engine, Programs};
-use crate::port::{Exit, Input, PoolConfig, CHUNK};
+use crate::driver::{InterfaceStates, Launch, Programs};
+use crate::port::{Input, PoolConfig, CHUNK};
 use crate::sys::mmap::Mapping;
-use crate::sys::privileges::{self, capability};
-use crate::sys::process;
 use std::io;
 use std::os::fd::BorrowedFd;
 use weir_core::frame::Frames;
-use weir_core::steer::Slot;
-
-/// What an engine is started with.
-pub struct Launch<'a> {
-    /// The pool.
-    pub frames: Frames,
-    /// What the kernel's programs know of flows: empty unless they take ACKs.
-    pub slots: &'static [Slot],
-    /// Engines that ran before this one: if any, frames have gone past.
-    pub restarts: u32,
-    /// Where frames come from.
-    pub(crate) inputs: Vec<Input>,
-    /// Ways out of LAN and WAN.
-    pub(crate) exits: [Exit; 2],
-    /// What is shared with the programs.
-    pub(crate) programs: &'a Programs,
-    /// What the supervisor says of the interfaces.
-    pub(crate) status: &'a Status,
-    /// Readable when the engine is to stop.
-    pub(crate) stop: BorrowedFd<'a>,
-}
-
-impl Launch<'_> {
-    /// Runs an engine until it is told to stop. Fails if it could not send all that it held.
-    pub fn run<E: Engine>(self, engine: E, config: DriverConfig) -> io::Result<E> {
-        let rests = config.prepare_thread();
-        give_up_privileges()?;
-        Driver::new(self, engine, config, rests)?.run()
-    }
-}
-
-/// Sockets are open and memory is locked: what remains needs no privilege, but to tell the kernel of flows before
-/// Linux 6.0, where every use of a map does (`kernel.unprivileged_bpf_disabled`).
-fn give_up_privileges() -> io::Result<()> {
-    let old = process::kernel().is_some_and(|version| version < (6, 0));
-    let keep = if old { capability::BPF | capability::SYS_ADMIN } else { capability::Set::empty() };
-    privileges::keep_only(keep)
-}
 
 /// Puts together what an engine needs.
 pub(super) fn launch<'a>(
     programs: &'a Programs,
-    status: &'a Status,
+    interfaces: &'a InterfaceStates,
     stop: BorrowedFd<'a>,
     sockets: Sockets,
     pool: PoolConfig,
@@ -63,5 +22,5 @@ pub(super) fn launch<'a>(
     inputs.extend(sockets.inputs.into_iter().map(Input::Packets));
     let slots = programs.slots();
     let frames = Frames::mapped(memory, CHUNK, pool.reserve);
-    Ok(Launch { frames, slots, restarts, inputs, exits: sockets.exits, programs, status, stop })
+    Ok(Launch { frames, slots, restarts, inputs, exits: sockets.exits, programs, interfaces, stop })
 }

@@ -10,12 +10,14 @@
 //! - The engine dies: the supervisor starts another one at once, which takes flows, slots and the ring up where they
 //!   are. If none beats for 50 ms, the programs in the kernel let everything pass, and go on keeping the flows'
 //!   slots; the supervisor calls `flush`, which acknowledges what was held.
-//! - The engine hangs: everything passes after 50 ms; after 80 ms the supervisor kills it, calls `flush`, and starts
-//!   another one.
+//! - The engine hangs: everything passes after 50 ms, and the supervisor calls `flush`, since senders that wait for
+//!   what is held have nothing under way that would be acknowledged; after 80 ms it kills the engine, calls `flush`
+//!   again, and starts another one.
 //! - SIGTERM or SIGINT: the engine is told to stop, flushes itself and ends; the programs come off.
 //! - The supervisor is killed: the engine gets SIGTERM, flushes itself and ends; the programs come off with it.
 //! - Both are killed: the kernel takes the programs off; before Linux 6.6 they stay, and let everything pass.
-//! - No fork is possible: everything passes, and it is tried again.
+//! - No fork is possible: everything passes, with the windows of the receivers, and it is tried again every second. That is
+//!   said once.
 //! - An interface goes away, comes back, is renamed, goes down or up, changes its MTU: netlink says so, and the
 //!   programs follow it; the engine's sockets are made anew where the interface is a new one. The links themselves
 //!   are never touched.
@@ -27,6 +29,7 @@ mod changes;
 mod check;
 mod down;
 mod engine;
+mod prepare;
 mod records;
 mod senders;
 mod setup;
@@ -37,30 +40,32 @@ mod watch;
 
 pub use check::Problems;
 pub use down::down;
-pub use engine::Launch;
 pub use records::Records;
 pub use senders::{Senders, Sent};
 pub use setup::{Attach, Setup, Steered, STATE};
-pub use watch::Status;
 
 pub use crate::sys::pod::Pod;
 
-use crate::driver::HookCounters;
+use crate::driver::{HookCounters, Launch};
 use crate::sys::clock;
 use crate::sys::epoll::Waiter;
 use crate::sys::link::Monitor;
 use crate::sys::privileges::{self, capability};
 use crate::sys::process::{Child, Ended, Signals};
+use rustix::process::Signal;
 use site::Site;
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
+use std::sync::atomic::Ordering::Relaxed;
 use weir_core::steer::Slot;
 use weir_core::time::{Duration, Time};
 
 /// How often the beat is looked at.
 const LOOK: Duration = Duration::from_millis(5);
+/// The hooks' clock is read at other moments than this process's.
+const JUST_AFTER: Duration = Duration::from_micros(100);
 /// A look that took longer than this says more of the machine than of the engine.
 const STOOD_STILL: Duration = Duration::from_millis(20);
 /// How long an engine may take to its first beat.
@@ -84,10 +89,12 @@ pub struct Supervisor {
     count: u32,
     /// The last engine died, and neither another one nor `flush` has taken care of what it held.
     owed: bool,
+    /// Why there is no engine, as it was said last.
+    said: String,
 }
 
 /// How watching one engine ended.
-enum Watched {
+enum EngineEnd {
     /// It was told to stop, and has; whether it flushed what it held.
     Stopped { cleanly: bool },
     /// It ended by itself or was killed, and said this. `beat` tells whether it had ever run,
@@ -104,7 +111,15 @@ impl Supervisor {
         let (signals, monitor) = (Signals::new()?, Monitor::new()?);
         let site = setup.apply(&signals)?;
         give_up_privileges()?;
-        Ok(Supervisor { site, signals, monitor, restarts: VecDeque::new(), count: 0, owed: false })
+        Ok(Supervisor {
+            site,
+            signals,
+            monitor,
+            restarts: VecDeque::new(),
+            count: 0,
+            owed: false,
+            said: String::new(),
+        })
     }
 
     /// What the programs did so far.
@@ -141,23 +156,32 @@ impl Supervisor {
             if self.wait_for_interfaces()? {
                 return Ok(());
             }
-            let (reason, beat) = match self.one(&engine, flush) {
-                Ok(Watched::Stopped { .. }) => return Ok(()),
-                Ok(Watched::Moved) => continue,
-                Ok(Watched::Lost { reason, beat, .. }) => (reason, beat),
+            let (reason, beat, ran) = match self.one(&engine, flush) {
+                Ok(EngineEnd::Stopped { .. }) => return Ok(()),
+                Ok(EngineEnd::Moved) => continue,
+                Ok(EngineEnd::Lost { reason, beat, .. }) => (reason, beat, true),
                 Err(error) => {
-                    self.settle(flush);
-                    (format!("cannot start an engine: {error}"), false)
+                    self.leave(flush);
+                    (format!("cannot start an engine: {error}"), false, false)
                 }
             };
             if !beat && self.count == 0 {
                 return Err(io::Error::other(reason));
             }
-            tracing::error!("{reason}; frames go through the kernel until the next engine runs");
-            if self.back_off(flush)? {
+            self.say(reason, beat);
+            self.count += 1;
+            if if ran { self.back_off(flush)? } else { self.idle(clock::now() + TRY_AGAIN)? } {
                 return Ok(());
             }
         }
+    }
+
+    /// Says why there is no engine, once for as long as none runs for the same reason.
+    fn say(&mut self, reason: String, beat: bool) {
+        if beat || reason != self.said {
+            tracing::error!("{reason}; frames go through the kernel until the next engine runs");
+        }
+        self.said = reason;
     }
 
     /// Runs one engine to its end, and sends what it held if it did not and the next one cannot.
@@ -165,15 +189,21 @@ impl Supervisor {
         &mut self,
         engine: &impl Fn(Launch<'_>) -> io::Result<()>,
         flush: &mut impl FnMut(&Senders),
-    ) -> io::Result<Watched> {
+    ) -> io::Result<EngineEnd> {
         let started = clock::now();
         let (child, words, cookies) = self.start(engine)?;
         let watched = self.watch(&child, started, words, flush);
+        if watched.is_err() {
+            child.end(); // two engines would share the ring
+            self.owed = true;
+        }
         self.site.forget(&cookies);
-        self.owed |=
-            matches!(watched, Ok(Watched::Stopped { cleanly: false } | Watched::Lost { flushed: false, .. }));
+        self.owed |= matches!(
+            watched,
+            Ok(EngineEnd::Stopped { cleanly: false } | EngineEnd::Lost { flushed: false, .. })
+        );
         // The ring keeps segments for the next engine; frames that nobody receives would be lost.
-        let next = matches!(watched, Ok(Watched::Lost { flushed: false, .. }));
+        let next = matches!(watched, Ok(EngineEnd::Lost { flushed: false, .. }));
         if !next || self.site.programs.slots().is_empty() {
             self.site.programs.hooks().beat(Time::ZERO);
             self.settle(flush);
@@ -187,6 +217,13 @@ impl Supervisor {
             self.site.programs.hooks().beat(Time::ZERO);
             self.flush(flush);
         }
+    }
+
+    /// There will be no engine for a while: flows are the kernel's alone, with the windows of their receivers.
+    fn leave(&mut self, flush: &mut impl FnMut(&Senders)) {
+        self.slots().iter().for_each(|slot| slot.width.store(0, Relaxed));
+        self.owed = true;
+        self.settle(flush);
     }
 
     fn flush(&self, flush: &mut impl FnMut(&Senders)) {
@@ -209,9 +246,9 @@ impl Supervisor {
                 site.leave_to_parent();
                 let sockets = sockets.map_or_else(|| site.shared_sockets(), Ok)?;
                 let signals = Signals::ends_only()?;
-                let (programs, status) = (&site.programs, &site.status);
+                let (programs, interfaces) = (&site.programs, &site.interfaces);
                 let launch =
-                    engine::launch(programs, status, signals.as_fd(), sockets, site.setup.pool, count)?;
+                    engine::launch(programs, interfaces, signals.as_fd(), sockets, site.setup.pool, count)?;
                 let result = engine(launch);
                 programs.hooks().beat(Time::ZERO);
                 result
@@ -243,23 +280,25 @@ impl Supervisor {
         started: Time,
         mut words: UnixStream,
         flush: &mut impl FnMut(&Senders),
-    ) -> io::Result<Watched> {
+    ) -> io::Result<EngineEnd> {
         let mut waiter = Waiter::new()?;
         waiter.add(child.as_fd(), 0)?;
         waiter.add(self.signals.as_fd(), 1)?;
         waiter.add(self.monitor.as_fd(), 2)?;
         let (mut beat, mut again) = (false, started);
+        // The beat after which nothing came for long enough to send what was held.
+        let mut flushed_after = Time::ZERO;
         let mut ready = Vec::new();
         loop {
             let before = clock::now();
-            waiter.wait(before + LOOK, &mut ready)?;
+            waiter.wait(self.next_look(before), &mut ready)?;
             // A signal to the whole group ends the engine too: it is no loss then.
             if self.signals.ends() {
-                return stop(child).map(|cleanly| Watched::Stopped { cleanly });
+                return stop(child).map(|cleanly| EngineEnd::Stopped { cleanly });
             }
             if let Some(ended) = child.ended()? {
                 let reason = describe(ended, &mut words);
-                return Ok(Watched::Lost { reason, beat, flushed: false });
+                return Ok(EngineEnd::Lost { reason, beat, flushed: false });
             }
             let (now, last) = (clock::now(), self.site.programs.hooks().last_beat());
             // An older beat is the last engine's.
@@ -272,15 +311,30 @@ impl Supervisor {
             let limit = if beat { self.site.setup.hang } else { START };
             // If this process had to wait too, the whole machine stood still: the engine gets its turn.
             let stood_still = now.since(before) > STOOD_STILL;
+            if !stood_still && last > flushed_after.max(started) && now.since(last) > self.site.setup.stale {
+                flushed_after = last;
+                self.flush(flush);
+            }
             if !stood_still && now.since(last.max(started)) > limit {
                 self.replace(child, flush)?;
                 let reason = format!("the engine hung for {limit}");
-                return Ok(Watched::Lost { reason, beat, flushed: true });
+                return Ok(EngineEnd::Lost { reason, beat, flushed: true });
             }
             if self.has_moved(&mut again)? {
                 self.replace(child, flush)?;
-                return Ok(Watched::Moved);
+                return Ok(EngineEnd::Moved);
             }
+        }
+    }
+
+    /// When the beat is looked at next: the moment at which everything begins to pass is not missed.
+    fn next_look(&self, now: Time) -> Time {
+        let stale = self.site.programs.hooks().last_beat() + self.site.setup.stale + JUST_AFTER;
+        let look = now + LOOK;
+        if stale > now {
+            look.min(stale)
+        } else {
+            look
         }
     }
 
@@ -299,7 +353,7 @@ impl Supervisor {
     /// Kills an engine and sends what it held. It does nothing more once the signal is sent; its sockets may take tens
     /// of milliseconds to close, and senders would wait that long.
     fn replace(&self, child: &Child, flush: &mut impl FnMut(&Senders)) -> io::Result<()> {
-        child.signal(libc::SIGKILL)?;
+        child.signal(Signal::KILL)?;
         self.site.programs.hooks().beat(Time::ZERO);
         self.flush(flush);
         kill(child)
@@ -338,7 +392,6 @@ impl Supervisor {
 
     /// Waits until an engine may be started again; true if told to stop.
     fn back_off(&mut self, flush: &mut impl FnMut(&Senders)) -> io::Result<bool> {
-        self.count += 1;
         let now = clock::now();
         while self.restarts.front().is_some_and(|at| now.since(*at) > MINUTE) {
             self.restarts.pop_front();
@@ -347,7 +400,7 @@ impl Supervisor {
         if self.restarts.len() >= self.site.setup.restarts_per_minute.max(1) as usize {
             until = self.restarts[0] + MINUTE;
             tracing::error!("too many restarts: the next in {}", until.since(now));
-            self.settle(flush);
+            self.leave(flush);
         }
         let stopped = self.idle(until)?;
         self.restarts.push_back(clock::now());
@@ -367,7 +420,7 @@ fn give_up_privileges() -> io::Result<()> {
 /// Tells the engine to stop; whether it did so cleanly and in time.
 fn stop(child: &Child) -> io::Result<bool> {
     // It may have ended already.
-    let _ = child.signal(libc::SIGTERM);
+    let _ = child.signal(Signal::TERM);
     let until = clock::now() + STOP;
     let mut waiter = Waiter::new()?;
     waiter.add(child.as_fd(), 0)?;
@@ -385,7 +438,7 @@ fn stop(child: &Child) -> io::Result<bool> {
 
 /// Kills the engine and waits until it is gone: its sockets are closed then.
 fn kill(child: &Child) -> io::Result<()> {
-    child.signal(libc::SIGKILL)?;
+    child.signal(Signal::KILL)?;
     let mut waiter = Waiter::new()?;
     waiter.add(child.as_fd(), 0)?;
     let mut ready = Vec::new();

@@ -1,5 +1,5 @@
 //! Memory that outlives the engine: flow records that the supervisor can still read when the
-//! engine has died.
+//! engine has died or hangs.
 
 use crate::sys::mmap::Mapping;
 use crate::sys::pod::Pod;
@@ -9,8 +9,8 @@ use std::io;
 /// An array of `T` that this process and the children it forks share.
 ///
 /// Each process may take it once, as the only reference of that process; the engine takes it when
-/// it starts, the supervisor looks at it only when no engine runs. [`Pod`] makes sure that whatever
-/// a dying engine left there is a value.
+/// it starts, the supervisor reads copies of what is in it. [`Pod`] makes sure that whatever a dying engine left
+/// there is a value, and so is what one that hangs, and may go on at any time, is about to change.
 pub struct Records<T: 'static> {
     memory: Cell<Option<&'static mut [T]>>,
 }
@@ -28,13 +28,16 @@ impl<T: Pod> Records<T> {
         self.memory.take()
     }
 
-    /// Looks at the records, for the supervisor while no engine runs. Panics if this process has
-    /// taken them.
-    pub fn with<R>(&self, look: impl FnOnce(&mut [T]) -> R) -> R {
+    /// A copy of record number `i`, for the supervisor. Panics if this process has taken the records, or there is
+    /// none of that number.
+    pub fn copy(&self, i: usize) -> T {
         let memory = self.memory.take().expect("the records are with the supervisor");
-        let result = look(memory);
+        let record = std::ptr::from_ref(&memory[i]);
+        // SAFETY: valid for reads; another process may be writing, which is why it is volatile: what is read is a
+        // value whatever the bytes are (`Pod`).
+        let copy = unsafe { record.read_volatile() };
         self.memory.set(Some(memory));
-        result
+        copy
     }
 }
 
@@ -45,9 +48,9 @@ mod tests {
     #[test]
     fn taken_once() {
         let records = Records::<u64>::alloc(3).unwrap();
-        records.with(|r| r[1] = 5);
-        assert_eq!(records.with(|r| r.to_vec()), [0, 5, 0]);
-        assert_eq!(records.take().unwrap().len(), 3);
+        assert_eq!(records.copy(2), 0);
+        let memory = records.take().unwrap();
+        assert_eq!(memory.len(), 3);
         assert!(records.take().is_none());
     }
 }

@@ -35,7 +35,8 @@ impl Senders {
         let (lan, wan) = (Sender::open(lan, false)?, Sender::open(wan, false)?);
         let cookies = [lan.cookie()?, wan.cookie()?];
         hooks.register_sender(cookies[0], inward | role::RESTAMP)?;
-        hooks.register_sender(cookies[1], role::RESTAMP)?;
+        let registered = hooks.register_sender(cookies[1], role::RESTAMP);
+        registered.inspect_err(|_| hooks.forget_sender(cookies[0]))?;
         Ok(Senders { lan: lan.into(), wan: wan.into(), cookies })
     }
 

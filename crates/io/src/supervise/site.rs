@@ -5,9 +5,9 @@ use super::senders::Senders;
 use super::setup::{Attach, Setup, Steered};
 use super::state::Lock;
 use super::veth::Internal;
-use super::watch::{Heard, State, Status, Watched};
+use super::watch::{Heard, Watched};
 use crate::bpf::{role, Acks, AcksOptions, All, Attached, Hooks};
-use crate::driver::Programs;
+use crate::driver::{InterfaceState, InterfaceStates, Programs};
 use crate::port::{Exit, Input, Packets, Ways};
 use crate::sys::link::{self, Event, Link};
 use crate::sys::packet::{Device, Sender};
@@ -33,7 +33,7 @@ impl Place {
 #[derive(Debug)]
 pub(super) struct Site {
     pub programs: Programs,
-    pub status: Status,
+    pub interfaces: InterfaceStates,
     pub senders: Option<Senders>,
     pub changes: Changes,
     pub setup: Setup,
@@ -61,11 +61,11 @@ impl Site {
             let (watched, ethernet) = (Watched::new(link), link.ethernet);
             Place { watched, ethernet, attached: None }
         };
-        let status = Status::new(links.iter().map(|link| link.name.clone()).collect())?;
+        let interfaces = InterfaceStates::new(links.iter().map(|link| link.name.clone()).collect())?;
         let mut site = Site {
             // Loading changes nothing on the host, so it comes first.
             programs: load(setup, &links[0])?,
-            status,
+            interfaces,
             senders: None,
             changes,
             setup: setup.clone(),
@@ -75,22 +75,25 @@ impl Site {
             internal: None,
             locks,
         };
-        let result = site.furnish().and_then(|()| site.attach());
+        let result = site.attach();
         if let Err(error) = result {
             site.tear_down();
             return Err(error);
         }
         for (i, place) in site.places.iter().enumerate() {
-            site.status.set(i, place.watched.state);
-            if place.watched.state == State::Down {
+            site.interfaces.set(i, place.watched.state);
+            if place.watched.state == InterfaceState::Down {
                 tracing::warn!("interface {} is down: nothing is done until it is up", place.watched.name);
             }
         }
         Ok(site)
     }
 
-    /// Makes the internal pair that frames are redirected to, where one is needed.
+    /// Makes the internal pair that frames are redirected to, where one is needed and there is none.
     fn furnish(&mut self) -> io::Result<()> {
+        if self.internal.is_some() {
+            return Ok(());
+        }
         if let (Programs::All(all), Attach::Dev(dev)) = (&self.programs, &self.setup.attach) {
             let internal = Internal::make(&mut self.changes, dev, all)?;
             if let Steered::All { out, inward } = self.setup.steered {
@@ -104,6 +107,7 @@ impl Site {
 
     /// Attaches the programs where they are not, and opens the supervisor's own ways out.
     pub fn attach(&mut self) -> io::Result<()> {
+        self.furnish()?;
         let pair = self.places.len() > 1;
         for place in &mut self.places {
             if place.attached.is_some() {
@@ -139,7 +143,7 @@ impl Site {
             io::Result::Ok(Exit::new(Ways { plain: open.sender(device, false, role)?, restamp }, true))
         };
         let exits = [exit(lan, role::TO_INGRESS)?, exit(wan, 0)?];
-        self.exit_cookies = open.cookies;
+        self.exit_cookies = open.done();
         *self.exits.borrow_mut() = Some(exits);
         Ok(())
     }
@@ -150,14 +154,30 @@ impl Site {
         (device(0), device(self.places.len() - 1))
     }
 
-    /// Are all interfaces there, with programs on them?
+    /// Are all interfaces there, with programs on them, and the internal ones?
     pub fn is_whole(&self) -> bool {
-        self.places.iter().all(|place| place.attached.is_some())
+        let furnished = self.internal.is_some() || !self.needs_internal();
+        furnished && self.places.iter().all(|place| place.attached.is_some())
+    }
+
+    /// Are frames redirected to be read?
+    fn needs_internal(&self) -> bool {
+        matches!((&self.programs, &self.setup.attach), (Programs::All(_), Attach::Dev(_)))
     }
 
     /// Follows what happened to the interfaces. True if programs were attached anew: sockets of before are of no use.
     pub fn follow(&mut self, events: &[Event]) -> io::Result<bool> {
         let mut back = false;
+        let ends = self.internal.as_ref().map_or([0; 2], |internal| internal.ends);
+        let gone = |event: &Event| matches!(event, Event::Gone(index) if ends.contains(index));
+        if events.iter().any(gone) {
+            tracing::warn!("somebody has removed the internal interfaces: they are made again");
+            if let Programs::All(all) = &self.programs {
+                all.redirect(0, 0); // what is redirected to an interface that is gone is lost
+            }
+            self.internal = None;
+            back = true;
+        }
         for event in events {
             let all = if *event == Event::Missed { Some(link::all()?) } else { None };
             for (i, place) in self.places.iter_mut().enumerate() {
@@ -167,7 +187,7 @@ impl Site {
                     None => place.watched.hear(event),
                 };
                 if heard != Heard::Nothing {
-                    self.status.set(i, place.watched.state);
+                    self.interfaces.set(i, place.watched.state);
                 }
                 if place.watched.index != before {
                     place.attached = None;
@@ -215,7 +235,7 @@ impl Site {
         };
         let inward = if self.internal.is_some() { role::TO_INGRESS } else { 0 };
         let exits = [exit(lan, inward)?, exit(wan, 0)?];
-        Ok(Some(Sockets { inputs, exits, cookies: open.cookies }))
+        Ok(Some(Sockets { inputs, exits, cookies: open.done() }))
     }
 
     /// In a forked process: its copies of the ways out that all engines use.
@@ -243,13 +263,25 @@ impl Site {
     }
 }
 
-/// Opens senders that the programs know.
+/// Opens senders that the programs know. Those of an opener that is dropped before it is done are forgotten: the list has
+/// room for few.
 struct Opener<'a> {
     hooks: &'a Hooks,
     cookies: Vec<u64>,
 }
 
+impl Drop for Opener<'_> {
+    fn drop(&mut self) {
+        self.cookies.iter().for_each(|cookie| self.hooks.forget_sender(*cookie));
+    }
+}
+
 impl Opener<'_> {
+    /// The cookies of the senders, which stay known.
+    fn done(mut self) -> Vec<u64> {
+        std::mem::take(&mut self.cookies)
+    }
+
     fn sender(&mut self, device: Device, vnet: bool, role: u32) -> io::Result<Sender> {
         let sender = Sender::open(device, vnet)?;
         let cookie = sender.cookie()?;

@@ -1,37 +1,7 @@
-//! Following the interfaces: what netlink says of them, and what the engine is told.
+//! Following the interfaces: what netlink says of them.
 
+use crate::driver::InterfaceState;
 use crate::sys::link::{Event, Link};
-use crate::sys::mmap::Mapping;
-use std::io;
-use std::sync::atomic::Ordering;
-
-/// How an interface is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u32)]
-pub(super) enum State {
-    Fine = 0,
-    Gone = 1,
-    Down = 2,
-    NoCarrier = 3,
-}
-
-impl State {
-    fn of(link: &Link) -> State {
-        match (link.up, link.carrier) {
-            (false, _) => State::Down,
-            (true, false) => State::NoCarrier,
-            (true, true) => State::Fine,
-        }
-    }
-    const fn words(self) -> &'static str {
-        match self {
-            State::Fine => "is up",
-            State::Gone => "is gone",
-            State::Down => "is down",
-            State::NoCarrier => "has no carrier",
-        }
-    }
-}
 
 /// An interface that is worked on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,7 +12,7 @@ pub(super) struct Watched {
     pub name: String,
     /// Its number, 0 while it is gone.
     pub index: u32,
-    pub state: State,
+    pub state: InterfaceState,
     mtu: u32,
 }
 
@@ -57,10 +27,18 @@ pub(super) enum Heard {
     Back,
 }
 
+fn state_of(link: &Link) -> InterfaceState {
+    match (link.up, link.carrier) {
+        (false, _) => InterfaceState::Down,
+        (true, false) => InterfaceState::NoCarrier,
+        (true, true) => InterfaceState::Fine,
+    }
+}
+
 impl Watched {
     pub fn new(link: &Link) -> Watched {
         let (wanted, name) = (link.name.clone(), link.name.clone());
-        Watched { wanted, name, index: link.index, state: State::of(link), mtu: link.mtu }
+        Watched { wanted, name, index: link.index, state: state_of(link), mtu: link.mtu }
     }
 
     /// Follows an event, with a line in the log for each change.
@@ -87,7 +65,7 @@ impl Watched {
 
     fn gone(&mut self) -> Heard {
         tracing::warn!("interface {} is gone: waiting for {}", self.name, self.wanted);
-        (self.index, self.state) = (0, State::Gone);
+        (self.index, self.state) = (0, InterfaceState::Gone);
         Heard::Changed
     }
 
@@ -106,46 +84,17 @@ impl Watched {
             tracing::info!("the MTU of {} is {} now, was {}", self.name, link.mtu, self.mtu);
             self.mtu = link.mtu;
         }
-        let state = State::of(link);
+        let state = state_of(link);
         if state == self.state {
             return Heard::Nothing;
         }
-        if state == State::Fine {
+        if state == InterfaceState::Fine {
             tracing::info!("interface {} {}", self.name, state.words());
         } else {
             tracing::warn!("interface {} {}", self.name, state.words());
         }
         self.state = state;
         Heard::Changed
-    }
-}
-
-/// What the supervisor tells the engine of the interfaces, in memory that both have.
-#[derive(Debug)]
-pub struct Status {
-    memory: Mapping,
-    names: Vec<String>,
-}
-
-impl Status {
-    pub(super) fn new(names: Vec<String>) -> io::Result<Status> {
-        Ok(Status { memory: Mapping::anonymous(names.len() * 4, true)?, names })
-    }
-
-    pub(super) fn set(&self, number: usize, state: State) {
-        self.memory.atomic_u32(number * 4).store(state as u32, Ordering::Relaxed);
-    }
-
-    /// What is wrong with the interfaces, if anything is.
-    pub fn degraded(&self) -> Option<String> {
-        let states = [State::Fine, State::Gone, State::Down, State::NoCarrier];
-        let wrong = self.names.iter().enumerate().filter_map(|(i, name)| {
-            let state = self.memory.atomic_u32(i * 4).load(Ordering::Relaxed) as usize;
-            let state = states.get(state).filter(|state| **state != State::Fine)?;
-            Some(format!("{name} {}", state.words()))
-        });
-        let wrong: Vec<String> = wrong.collect();
-        (!wrong.is_empty()).then(|| wrong.join(", "))
     }
 }
 
@@ -161,15 +110,15 @@ mod tests {
     fn an_interface_is_followed_through_its_life() {
         let mut watched = Watched::new(&link("eth1", 5));
         let mut hear = |event: Event| (watched.hear(&event), watched.state, watched.index);
-        assert_eq!(hear(Event::Is(link("eth1", 5))), (Heard::Nothing, State::Fine, 5));
-        assert_eq!(hear(Event::Is(link("eth2", 6))), (Heard::Nothing, State::Fine, 5));
+        assert_eq!(hear(Event::Is(link("eth1", 5))), (Heard::Nothing, InterfaceState::Fine, 5));
+        assert_eq!(hear(Event::Is(link("eth2", 6))), (Heard::Nothing, InterfaceState::Fine, 5));
         let down = Link { up: false, carrier: false, ..link("wan", 5) };
-        assert_eq!(hear(Event::Is(down)), (Heard::Changed, State::Down, 5));
+        assert_eq!(hear(Event::Is(down)), (Heard::Changed, InterfaceState::Down, 5));
         // Another one may take its old name.
-        assert_eq!(hear(Event::Is(link("eth1", 7))), (Heard::Nothing, State::Down, 5));
-        assert_eq!(hear(Event::Gone(5)), (Heard::Changed, State::Gone, 0));
-        assert_eq!(hear(Event::Is(link("eth3", 8))), (Heard::Nothing, State::Gone, 0));
-        assert_eq!(hear(Event::Is(link("eth1", 9))), (Heard::Back, State::Fine, 9));
+        assert_eq!(hear(Event::Is(link("eth1", 7))), (Heard::Nothing, InterfaceState::Down, 5));
+        assert_eq!(hear(Event::Gone(5)), (Heard::Changed, InterfaceState::Gone, 0));
+        assert_eq!(hear(Event::Is(link("eth3", 8))), (Heard::Nothing, InterfaceState::Gone, 0));
+        assert_eq!(hear(Event::Is(link("eth1", 9))), (Heard::Back, InterfaceState::Fine, 9));
     }
 
     #[test]
@@ -178,15 +127,6 @@ mod tests {
         assert_eq!(watched.look(&[link("eth1", 5)]), Heard::Nothing);
         assert_eq!(watched.look(&[link("eth1", 6)]), Heard::Back);
         assert_eq!(watched.look(&[link("eth2", 7)]), Heard::Changed);
-        assert_eq!((watched.look(&[]), watched.state), (Heard::Nothing, State::Gone));
-    }
-
-    #[test]
-    fn the_engine_is_told() {
-        let status = Status::new(vec!["a".into(), "b".into()]).unwrap();
-        assert_eq!(status.degraded(), None);
-        status.set(0, State::Gone);
-        status.set(1, State::NoCarrier);
-        assert_eq!(status.degraded().unwrap(), "a is gone, b has no carrier");
+        assert_eq!((watched.look(&[]), watched.state), (Heard::Nothing, InterfaceState::Gone));
     }
 }

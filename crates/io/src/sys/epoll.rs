@@ -1,8 +1,14 @@
 //! Waiting: epoll with a timer descriptor.
 
-use super::{check, check_fd};
+use super::clock::timespec;
+use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+use rustix::event::Timespec;
+use rustix::io::Errno;
+use rustix::time::{
+    timerfd_create, timerfd_settime, Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags,
+};
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use weir_core::time::Time;
 
 /// Most events that one wait reports; more come with the next.
@@ -26,50 +32,34 @@ pub struct Ready {
 }
 
 const TIMER: u64 = u64::MAX;
+const ZERO: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
 impl Waiter {
     /// A new instance that waits for nothing but time.
     pub fn new() -> io::Result<Waiter> {
-        // SAFETY: no pointers; the result is a new descriptor.
-        let epoll = unsafe { check_fd(libc::epoll_create1(libc::EPOLL_CLOEXEC)) }?;
-        let flags = libc::TFD_NONBLOCK | libc::TFD_CLOEXEC;
-        // SAFETY: as above.
-        let timer = unsafe { check_fd(libc::timerfd_create(libc::CLOCK_MONOTONIC, flags)) }?;
+        let epoll = epoll::create(CreateFlags::CLOEXEC)?;
+        let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
+        let timer = timerfd_create(TimerfdClockId::Monotonic, flags)?;
         let waiter = Waiter { epoll, timer, armed: None };
-        waiter.register(waiter.timer.as_raw_fd(), TIMER)?;
+        waiter.add(waiter.timer.as_fd(), TIMER)?;
         Ok(waiter)
     }
 
     /// Wakes when `fd` is readable or in error.
     pub fn add(&self, fd: BorrowedFd<'_>, token: u64) -> io::Result<()> {
-        self.register(fd.as_raw_fd(), token)
-    }
-
-    /// No longer wakes for `fd`.
-    pub fn remove(&self, fd: BorrowedFd<'_>) -> io::Result<()> {
-        let epoll = self.epoll.as_raw_fd();
-        // SAFETY: removing takes no event.
-        check(unsafe { libc::epoll_ctl(epoll, libc::EPOLL_CTL_DEL, fd.as_raw_fd(), std::ptr::null_mut()) })?;
-        Ok(())
-    }
-
-    fn register(&self, fd: i32, token: u64) -> io::Result<()> {
-        let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: token };
-        // SAFETY: `event` is valid for the call, which copies it.
-        check(unsafe { libc::epoll_ctl(self.epoll.as_raw_fd(), libc::EPOLL_CTL_ADD, fd, &mut event) })?;
-        Ok(())
+        Ok(epoll::add(&self.epoll, fd, EventData::new_u64(token), EventFlags::IN)?)
     }
 
     /// Sleeps until something is ready or it is `until`, whichever comes first. With `until` in
     /// the past it only looks.
     pub fn wait(&mut self, until: Time, ready: &mut Vec<Ready>) -> io::Result<()> {
         self.arm(until)?;
-        self.collect(-1, ready)
+        self.collect(None, ready)
     }
 
     /// What is ready now.
     pub fn look(&mut self, ready: &mut Vec<Ready>) -> io::Result<()> {
-        self.collect(0, ready)
+        self.collect(Some(&ZERO), ready)
     }
 
     fn arm(&mut self, until: Time) -> io::Result<()> {
@@ -77,38 +67,28 @@ impl Waiter {
             return Ok(());
         }
         // A time of zero would disarm.
-        let ns = until.as_nanos().max(1);
-        let zero = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        let value = libc::timespec {
-            tv_sec: (ns / 1_000_000_000) as libc::time_t,
-            tv_nsec: (ns % 1_000_000_000) as libc::c_long,
-        };
-        let spec = libc::itimerspec { it_interval: zero, it_value: value };
-        let fd = self.timer.as_raw_fd();
-        // SAFETY: `spec` is valid for the call; the old value is not asked for. Setting a timer
-        // also forgets that it expired.
-        check(unsafe { libc::timerfd_settime(fd, libc::TFD_TIMER_ABSTIME, &spec, std::ptr::null_mut()) })?;
+        let at = Itimerspec { it_interval: ZERO, it_value: timespec(until.max(Time::from_nanos(1))) };
+        // Setting a timer also forgets that it expired.
+        timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &at)?;
         self.armed = Some(until);
         Ok(())
     }
 
-    fn collect(&mut self, timeout: i32, ready: &mut Vec<Ready>) -> io::Result<()> {
-        let mut events = [libc::epoll_event { events: 0, u64: 0 }; EVENTS];
-        let epoll = self.epoll.as_raw_fd();
-        // SAFETY: `events` is valid for writes of `EVENTS` entries.
-        let result = check(unsafe { libc::epoll_wait(epoll, events.as_mut_ptr(), EVENTS as i32, timeout) });
-        let count = match result {
-            Ok(count) => count as usize,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => 0,
-            Err(error) => return Err(error),
+    fn collect(&mut self, timeout: Option<&Timespec>, ready: &mut Vec<Ready>) -> io::Result<()> {
+        let mut events = [Event { flags: EventFlags::empty(), data: EventData::new_u64(0) }; EVENTS];
+        let count = match epoll::wait(&self.epoll, &mut events, timeout) {
+            Err(Errno::INTR) => 0,
+            result => result?,
         };
         ready.clear();
         for event in &events[..count] {
-            let error = event.events & (libc::EPOLLERR | libc::EPOLLHUP) as u32 != 0;
-            match event.u64 {
+            let (flags, data) = (event.flags, event.data);
+            match data.u64() {
                 // Expired: it must be armed anew to sleep again.
                 TIMER => self.armed = None,
-                token => ready.push(Ready { token, error }),
+                token => {
+                    ready.push(Ready { token, error: flags.intersects(EventFlags::ERR | EventFlags::HUP) })
+                }
             }
         }
         Ok(())

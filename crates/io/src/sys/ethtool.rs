@@ -1,6 +1,6 @@
 //! Offloads and queues of an interface (`SIOCETHTOOL`).
 
-use super::check_fd;
+use rustix::net::{socket_with, AddressFamily, SocketFlags, SocketType};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
@@ -9,7 +9,6 @@ const ETHTOOL_GSTRINGS: u32 = 0x1b;
 const ETHTOOL_GSSET_INFO: u32 = 0x37;
 const ETHTOOL_GFEATURES: u32 = 0x3a;
 const ETHTOOL_SFEATURES: u32 = 0x3b;
-const ETHTOOL_GCHANNELS: u32 = 0x3c;
 const ETH_SS_FEATURES: u32 = 4;
 const ETH_GSTRING_LEN: usize = 32;
 const SIOCETHTOOL: libc::c_ulong = 0x8946;
@@ -42,9 +41,7 @@ impl Ethtool {
         for (to, from) in text.iter_mut().zip(name.bytes()) {
             *to = from as libc::c_char;
         }
-        // SAFETY: no pointers; the result is a new descriptor.
-        let socket =
-            unsafe { check_fd(libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0)) }?;
+        let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
         Ok(Ethtool { socket, name: text })
     }
 
@@ -61,17 +58,6 @@ impl Ethtool {
             return Err(io::Error::last_os_error());
         }
         Ok(result)
-    }
-
-    /// Receive queues; 1 where the driver does not say.
-    pub fn receive_queues(&self) -> u32 {
-        // struct ethtool_channels: cmd, four maxima (rx, tx, other, combined), four counts.
-        let mut words = [0u32; 9];
-        words[0] = ETHTOOL_GCHANNELS;
-        match self.call(&mut words) {
-            Ok(_) => (words[5] + words[8]).max(1),
-            Err(_) => 1,
-        }
     }
 
     /// Name of the driver.
@@ -144,7 +130,6 @@ mod tests {
         let features = lo.features().unwrap();
         let loopback = features.iter().find(|f| f.name == "loopback").unwrap();
         assert!(loopback.on && !loopback.changeable);
-        assert_eq!(lo.receive_queues(), 1);
         assert!(Ethtool::open("a-name-that-is-too-long").is_err());
     }
 }

@@ -2,8 +2,10 @@
 //! writes too.
 
 use super::pod::Pod;
+use rustix::mm::{madvise, mmap, mmap_anonymous, munmap, Advice, MapFlags, ProtFlags};
+use std::ffi::c_void;
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
@@ -21,23 +23,27 @@ unsafe impl Send for Mapping {}
 impl Mapping {
     /// Maps `len` bytes of a descriptor from `offset` on, shared with the kernel. A read-only
     /// mapping must not be written: that would fault.
-    pub fn of_fd(fd: BorrowedFd<'_>, len: usize, offset: i64, writable: bool) -> io::Result<Mapping> {
-        let access = if writable { libc::PROT_READ | libc::PROT_WRITE } else { libc::PROT_READ };
-        Mapping::map(len, access, libc::MAP_SHARED | libc::MAP_POPULATE, fd.as_raw_fd(), offset)
+    pub fn of_fd(fd: BorrowedFd<'_>, len: usize, offset: u64, writable: bool) -> io::Result<Mapping> {
+        let access = if writable { ProtFlags::READ | ProtFlags::WRITE } else { ProtFlags::READ };
+        let flags = MapFlags::SHARED | MapFlags::POPULATE;
+        // SAFETY: a mapping at an address of the kernel's choice touches no existing memory.
+        Mapping::new(unsafe { mmap(std::ptr::null_mut(), len, access, flags, fd, offset) }?, len)
     }
 
     /// Maps `len` zero bytes. If `shared`, children of this process see the same memory.
     pub fn anonymous(len: usize, shared: bool) -> io::Result<Mapping> {
-        let kind = if shared { libc::MAP_SHARED } else { libc::MAP_PRIVATE };
-        Mapping::map(len, libc::PROT_READ | libc::PROT_WRITE, kind | libc::MAP_ANONYMOUS, -1, 0)
+        let flags = if shared { MapFlags::SHARED } else { MapFlags::PRIVATE };
+        let access = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: as above.
+        let map = Mapping::new(unsafe { mmap_anonymous(std::ptr::null_mut(), len, access, flags) }?, len)?;
+        // Flow records are read at random: with pages of 4 KiB every look-up would wait for the page table as well. A
+        // kernel that has no large ones to give says so, and nothing is lost.
+        // SAFETY: advice on a mapping of our own that changes no contents.
+        let _ = unsafe { madvise(map.start.as_ptr().cast(), len, Advice::LinuxHugepage) };
+        Ok(map)
     }
 
-    fn map(len: usize, access: i32, flags: i32, fd: i32, offset: i64) -> io::Result<Mapping> {
-        // SAFETY: a mapping at an address of the kernel's choice touches no existing memory.
-        let start = unsafe { libc::mmap(std::ptr::null_mut(), len, access, flags, fd, offset) };
-        if start == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
+    fn new(start: *mut c_void, len: usize) -> io::Result<Mapping> {
         let start = NonNull::new(start.cast()).expect("the kernel maps nothing at zero");
         Ok(Mapping { start, len })
     }
@@ -85,14 +91,6 @@ impl Mapping {
         unsafe { self.at(offset, size_of::<T>(), align_of::<T>()).cast::<T>().write_volatile(value) }
     }
 
-    /// Copies bytes out from `offset` on.
-    pub fn copy_to(&self, offset: usize, out: &mut [u8]) {
-        let from = self.at(offset, out.len(), 1);
-        // SAFETY: `from` is valid for so many bytes (`at`), and `out` is not part of the mapping:
-        // no reference into it exists.
-        unsafe { std::ptr::copy_nonoverlapping(from, out.as_mut_ptr(), out.len()) }
-    }
-
     /// Bytes from `offset` on.
     ///
     /// # Safety
@@ -117,8 +115,9 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: exactly what `map` got, and no reference outlives `self`.
-        unsafe { libc::munmap(self.start.as_ptr().cast(), self.len) };
+        // SAFETY: exactly what was mapped, and no reference outlives `self`.
+        let unmapped = unsafe { munmap(self.start.as_ptr().cast(), self.len) };
+        debug_assert!(unmapped.is_ok(), "{unmapped:?}");
     }
 }
 
@@ -132,9 +131,7 @@ mod tests {
         let mut map = Mapping::anonymous(4096, false).unwrap();
         map.set(8, 0x0102_0304_0506_0708u64);
         assert_eq!(map.atomic_u64(8).load(Ordering::Relaxed), map.get::<u64>(8));
-        let mut bytes = [0; 2];
-        map.copy_to(8, &mut bytes);
-        assert_eq!(bytes, [8, 7]);
+        assert_eq!(map.get::<[u8; 2]>(8), [8, 7]);
         let all: &mut [u64] = map.leak();
         assert_eq!((all.len(), all[1]), (512, 0x0102_0304_0506_0708));
     }

@@ -1,4 +1,4 @@
-//! System calls, each wrapped so that the rest of the crate is safe code.
+//! System calls, so that the rest of the crate is safe code: through `rustix`, and wrapped here where it has none.
 
 pub mod clock;
 pub mod epoll;
@@ -22,11 +22,6 @@ pub(crate) fn check(result: libc::c_int) -> io::Result<libc::c_int> {
         -1 => Err(io::Error::last_os_error()),
         value => Ok(value),
     }
-}
-
-/// As [`check`] for calls that return a size.
-pub(crate) fn check_size(result: isize) -> io::Result<usize> {
-    usize::try_from(result).map_err(|_| io::Error::last_os_error())
 }
 
 /// As [`check`] for calls that return a new descriptor.

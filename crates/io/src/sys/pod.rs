@@ -21,8 +21,8 @@ unsafe impl<T: Pod, const N: usize> Pod for [T; N] {}
 // sizes, so there is no padding.
 unsafe impl Pod for weir_core::flow::Record {}
 const _: () = {
-    // Key, numbers and flags; pace; echoes; window and its kin; activity; template; neighbours.
-    let fields = 40 + 24 + 64 + 44 + 16 + 16 + 28 + 8;
+    // Numbers; pace and count; key and template; echoes and doubt.
+    let fields = 64 + 56 + 8 + 40 + 24 + 44 + 20;
     assert!(size_of::<weir_core::flow::Record>() == fields);
 };
 

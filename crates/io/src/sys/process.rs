@@ -1,8 +1,9 @@
 //! Processes: fork, pidfd, signals as a descriptor, capabilities.
 
 use super::{check, check_fd};
+use rustix::process::{self, Pid, PidfdFlags, Resource, Signal, WaitOptions};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// A child process.
 #[derive(Debug)]
@@ -43,31 +44,31 @@ impl Child {
                 unsafe { libc::_exit(code.unwrap_or(101)) }
             }
             pid => {
-                // SAFETY: no pointers; the result is a new descriptor.
-                let handle = unsafe { check_fd(libc::syscall(libc::SYS_pidfd_open, pid, 0) as i32) };
-                Ok(Child { pid, handle: handle? })
+                let number = Pid::from_raw(pid).ok_or(io::ErrorKind::InvalidData)?;
+                let handle = process::pidfd_open(number, PidfdFlags::empty());
+                // Nobody could look after a child without one.
+                Ok(handle.map(|handle| Child { pid, handle }).inspect_err(|_| end(pid))?)
             }
         }
     }
 
     /// Sends it a signal.
-    pub fn signal(&self, signal: i32) -> io::Result<()> {
-        let fd = self.handle.as_raw_fd();
-        // SAFETY: no information is given along.
-        let result =
-            unsafe { libc::syscall(libc::SYS_pidfd_send_signal, fd, signal, std::ptr::null::<u8>(), 0) };
-        check(result as i32).map(drop)
+    pub fn signal(&self, signal: Signal) -> io::Result<()> {
+        Ok(process::pidfd_send_signal(&self.handle, signal)?)
+    }
+
+    /// Kills it and waits until it is gone, whatever else fails.
+    pub fn end(self) {
+        end(self.pid);
     }
 
     /// How it ended, `None` if it runs (or is stopped). Reaps it: ask no more after an answer.
     pub fn ended(&self) -> io::Result<Option<Ended>> {
-        let mut status = 0;
-        // SAFETY: `status` is valid for writes.
-        match check(unsafe { libc::waitpid(self.pid, &mut status, libc::WNOHANG) })? {
-            0 => Ok(None),
-            _ if libc::WIFSIGNALED(status) => Ok(Some(Ended::Signalled(libc::WTERMSIG(status)))),
-            _ => Ok(Some(Ended::Exited(libc::WEXITSTATUS(status)))),
-        }
+        let ended = process::waitpid(Pid::from_raw(self.pid), WaitOptions::NOHANG)?;
+        Ok(ended.map(|(_, status)| match status.terminating_signal() {
+            Some(signal) => Ended::Signalled(signal),
+            None => Ended::Exited(status.exit_status().unwrap_or_default()),
+        }))
     }
 }
 
@@ -78,20 +79,26 @@ impl AsFd for Child {
     }
 }
 
+/// Kills a child and waits until it is gone.
+fn end(pid: i32) {
+    let Some(pid) = Pid::from_raw(pid) else { return };
+    // The number is a child's that has not been reaped: neither fails.
+    let _ = process::kill_process(pid, Signal::KILL);
+    let _ = process::waitpid(Some(pid), WaitOptions::empty());
+}
+
 fn end_with_parent(parent: u32) {
-    // SAFETY: sets a number of the calling process.
-    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM) };
+    // Neither fails: the signal exists, and a process may signal itself.
+    let _ = process::set_parent_process_death_signal(Some(Signal::TERM));
     // It may have ended before that.
     if parent_id() != parent {
-        // SAFETY: no pointers.
-        unsafe { libc::raise(libc::SIGTERM) };
+        let _ = process::kill_process(process::getpid(), Signal::TERM);
     }
 }
 
 /// Number of the parent process.
 pub fn parent_id() -> u32 {
-    // SAFETY: always succeeds.
-    unsafe { libc::getppid() as u32 }
+    process::getppid().map_or(0, |pid| pid.as_raw_pid() as u32)
 }
 
 /// Threads of this process.
@@ -148,12 +155,10 @@ impl Signals {
     }
 
     fn next(&self) -> Option<i32> {
-        // SAFETY: zero is a valid value of this structure of integers.
-        let mut info: libc::signalfd_siginfo = unsafe { std::mem::zeroed() };
-        let size = size_of_val(&info);
-        // SAFETY: `info` is valid for writes of `size` bytes.
-        let got = unsafe { libc::read(self.fd.as_raw_fd(), (&raw mut info).cast(), size) };
-        (got == size as isize).then_some(info.ssi_signo as i32)
+        let mut info = [0; size_of::<libc::signalfd_siginfo>()];
+        let got = rustix::io::read(&self.fd, &mut info).ok()?;
+        // Its first field is the signal's number (`ssi_signo`).
+        (got == info.len()).then(|| info.first_chunk().map(|number| i32::from_ne_bytes(*number)))?
     }
 }
 
@@ -190,14 +195,11 @@ pub fn namespace() -> io::Result<Option<u64>> {
 
 /// Memory that this process may lock, in bytes.
 pub fn lockable_memory() -> u64 {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: `limit` is valid for writes. The limit exists, so this does not fail.
-    unsafe { libc::getrlimit(libc::RLIMIT_MEMLOCK, &mut limit) };
-    limit.rlim_cur
+    // Without a limit it says none.
+    process::getrlimit(Resource::Memlock).current.unwrap_or(u64::MAX)
 }
 
 /// Locks all memory that is mapped now: a page fault would delay releases.
 pub fn lock_memory() -> io::Result<()> {
-    // SAFETY: no pointers.
-    check(unsafe { libc::mlockall(libc::MCL_CURRENT) }).map(drop)
+    Ok(rustix::mm::mlockall(rustix::mm::MlockAllFlags::CURRENT)?)
 }

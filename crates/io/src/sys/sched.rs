@@ -1,14 +1,19 @@
 //! Scheduling of the engine's thread.
 
 use super::check;
+use rustix::process::{set_parent_process_death_signal, Signal};
+use rustix::thread::{sched_setaffinity, set_current_timer_slack, CpuSet};
 use std::io;
+use std::num::NonZero;
+
+/// Niceness of a process that is preferred to all others.
+const MOST_PREFERRED: i32 = -20;
+const AUTOGROUP_ATTEMPTS: u32 = 10;
 
 /// Timers of this thread expire to the nanosecond. The default slack of 50 µs would be added to
 /// every release.
 pub fn no_timer_slack() -> io::Result<()> {
-    // SAFETY: sets a number of the calling thread.
-    check(unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1, 0, 0, 0) })?;
-    Ok(())
+    Ok(set_current_timer_slack(NonZero::new(1))?)
 }
 
 /// Runs this thread under SCHED_FIFO, ahead of all ordinary threads.
@@ -20,16 +25,41 @@ pub fn fifo(priority: u8) -> io::Result<()> {
     Ok(())
 }
 
+/// Prefers this process to ordinary ones as far as that is possible without starving them: nice −20.
+pub fn prefer() -> io::Result<()> {
+    // SAFETY: no pointers.
+    check(unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, MOST_PREFERRED) })?;
+    Ok(())
+}
+
+/// Prefers this process to those of other sessions. With autogroups (sched(7)) the kernel shares out time between
+/// sessions first, and niceness counts only within one: the process gets a session of its own, and that the same
+/// preference. The kernel continues a stopped process that its parent leaves behind in the same session only, so this one
+/// is killed when its parent ends.
+pub fn prefer_session() -> io::Result<()> {
+    set_parent_process_death_signal(Some(Signal::KILL))?;
+    // SAFETY: no pointers. Refused to the leader of a process group, which no forked child is.
+    check(unsafe { libc::setsid() })?;
+    for _ in 0..AUTOGROUP_ATTEMPTS {
+        match std::fs::write("/proc/self/autogroup", MOST_PREFERRED.to_string()) {
+            // The kernel takes one such change in 100 ms (`proc_sched_autogroup_set_nice()`).
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                std::thread::sleep(std::time::Duration::from_millis(50));
+            }
+            // It has no autogroups.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            result => return result,
+        }
+    }
+    Err(io::ErrorKind::WouldBlock.into())
+}
+
 /// Keeps this thread on one CPU.
 pub fn pin(cpu: usize) -> io::Result<()> {
-    if cpu >= libc::CPU_SETSIZE as usize {
+    if cpu >= CpuSet::MAX_CPU {
         return Err(io::ErrorKind::InvalidInput.into());
     }
-    // SAFETY: a set of CPUs is an array of bits: zero is the empty set.
-    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-    // SAFETY: `cpu` is below the size of the set.
-    unsafe { libc::CPU_SET(cpu, &mut set) };
-    // SAFETY: `set` is valid for the call.
-    check(unsafe { libc::sched_setaffinity(0, size_of_val(&set), &set) })?;
-    Ok(())
+    let mut set = CpuSet::new();
+    set.set(cpu);
+    Ok(sched_setaffinity(None, &set)?)
 }

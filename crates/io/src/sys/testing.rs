@@ -2,9 +2,11 @@
 
 use super::clock;
 use super::packet::{Device, Vnet};
-use super::{check, check_fd, check_size, link};
+use super::{check, link};
 use crate::port::{Packets, CHUNK};
-use std::io;
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use rustix::thread::{unshare_unsafe, UnshareFlags};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -28,8 +30,8 @@ pub fn in_namespace(test: impl FnOnce() + Send) {
         return;
     }
     let body = || {
-        // SAFETY: no pointers; it concerns the calling thread, which was made for this.
-        check(unsafe { libc::unshare(libc::CLONE_NEWNET) }).unwrap();
+        // SAFETY: it concerns the calling thread, which was made for this, and no descriptors.
+        unsafe { unshare_unsafe(UnshareFlags::NEWNET) }.unwrap();
         test();
     };
     std::thread::scope(|scope| scope.spawn(body).join()).unwrap_or_else(|e| std::panic::resume_unwind(e));
@@ -68,9 +70,8 @@ impl Tun {
         const TUNSETIFF: libc::c_ulong = 0x4004_54ca;
         const IFF_TUN: i16 = 1;
         const IFF_NO_PI: i16 = 0x1000;
-        let flags = libc::O_RDWR | libc::O_NONBLOCK | libc::O_CLOEXEC;
-        // SAFETY: a valid path; the result is a new descriptor.
-        let fd = unsafe { check_fd(libc::open(c"/dev/net/tun".as_ptr(), flags)) }.unwrap();
+        let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let fd = rustix::fs::open("/dev/net/tun", flags, Mode::empty()).unwrap();
         // SAFETY: zero is a valid request.
         let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
         for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
@@ -85,21 +86,15 @@ impl Tun {
     }
     /// Lets a packet come in on the interface.
     pub fn send(&self, packet: &[u8]) {
-        // SAFETY: `packet` is valid for reads of its length.
-        let sent = unsafe { libc::write(self.0.as_raw_fd(), packet.as_ptr().cast(), packet.len()) };
-        assert_eq!(check_size(sent).unwrap(), packet.len());
+        assert_eq!(rustix::io::write(&self.0, packet).unwrap(), packet.len());
     }
     /// A packet that has left by the interface.
     pub fn receive(&self) -> Vec<u8> {
         let mut buffer = vec![0; 1 << 16];
-        eventually("a packet has left", || {
-            // SAFETY: `buffer` is valid for writes of its length.
-            let got = unsafe { libc::read(self.0.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len()) };
-            match check_size(got) {
-                Ok(len) => Some(buffer[..len].to_vec()),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => None,
-                Err(error) => panic!("{error}"),
-            }
+        eventually("a packet has left", || match rustix::io::read(&self.0, &mut buffer[..]) {
+            Ok(len) => Some(buffer[..len].to_vec()),
+            Err(Errno::AGAIN) => None,
+            Err(error) => panic!("{error}"),
         })
     }
 }

@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::io::Write;
+use std::os::unix::fs::FileExt;
 use weir_core::frame::Frame;
 use weir_core::gateway::{LAN, WAN};
 use weir_core::node::{Cx, Node, Port, PortSet, Transmit};
@@ -80,8 +81,8 @@ pub fn common(report: &Report<'_>) -> String {
         report.cpu.as_micros(),
         report.wall.as_micros(),
         report.margin.as_micros(),
-        late(500),
-        late(990),
+        late(500_000),
+        late(990_000),
     );
     for (i, exit) in report.exits.iter().enumerate() {
         text += &format!(
@@ -110,10 +111,12 @@ pub fn common(report: &Report<'_>) -> String {
     text
 }
 
-/// Whole or not at all, since a test may be reading.
+/// Whole or not at all, since a test may be reading. Not at all where no file can be opened: an engine outlives that.
 pub fn write_stats(to: &std::path::Path, text: &str) {
     let draft = to.with_extension("new");
-    std::fs::write(&draft, text).and_then(|()| std::fs::rename(&draft, to)).unwrap();
+    if let Err(error) = std::fs::write(&draft, text).and_then(|()| std::fs::rename(&draft, to)) {
+        eprintln!("statistics: {error}");
+    }
 }
 
 /// Prints to standard error what the library says.
@@ -150,7 +153,8 @@ impl tracing::Subscriber for Log {
 /// What an engine under test is started with: `STEERED DEV,DEV DIRECTORY`.
 pub fn prepare(args: &[String]) -> Result<Supervisor, i32> {
     tracing::subscriber::set_global_default(Log).unwrap();
-    let acks = |out, inward| Steered::Acks { out, inward, size_out: false, size_in: false };
+    let sizes = args[0] == "gateway";
+    let acks = |out, inward| Steered::Acks { out, inward, size_out: sizes, size_in: sizes };
     let steered = match args[0].as_str() {
         "all" => Steered::All { out: true, inward: true },
         "all-out" => Steered::All { out: true, inward: false },
@@ -165,13 +169,18 @@ pub fn prepare(args: &[String]) -> Result<Supervisor, i32> {
     let mut setup = Setup::new(attach, steered);
     setup.state = directory(args).join("state");
     setup.restarts_per_minute = 100;
-    setup.flows = 1024;
+    setup.flows = number("FLOWS", 1024);
     (setup.stale, setup.hang) = (Duration::from_millis(50), Duration::from_millis(60));
     setup.wait = std::env::var("BUMP_WAIT_S").ok().map(|s| Duration::from_secs(s.parse().unwrap()));
     Supervisor::prepare(&setup).map_err(|problems| {
         eprintln!("{problems}");
         2
     })
+}
+
+/// What a variable says.
+pub fn number(variable: &str, otherwise: u32) -> u32 {
+    std::env::var(variable).map_or(otherwise, |value| value.parse().unwrap())
 }
 
 pub fn directory(args: &[String]) -> std::path::PathBuf {
@@ -186,9 +195,10 @@ pub fn main(args: &[String]) -> i32 {
     };
     let directory = directory(args);
     let counts = Records::<u64>::alloc(COUNTERS).unwrap();
-    let delay = std::env::var("BUMP_DELAY_US").map_or(0, |us| us.parse().unwrap());
-    let delay = Duration::from_micros(delay);
+    let delay = Duration::from_micros(number("BUMP_DELAY_US", 0).into());
     let flushes = Cell::new(0);
+    // Opened before a test takes the right to open files away.
+    let count = std::fs::File::create(directory.join("flushes")).unwrap();
     let result = supervisor.run(
         |launch| {
             let counts = counts.take().unwrap();
@@ -202,7 +212,7 @@ pub fn main(args: &[String]) -> i32 {
             frame[12..14].copy_from_slice(&[0x88, 0xb5]);
             let sent = senders.send(&[frame.clone(), frame], &[]);
             assert_eq!((sent.lan.len(), sent.wan.len()), (2, 0));
-            std::fs::write(directory.join("flushes"), flushes.get().to_string()).unwrap();
+            count.write_all_at(flushes.get().to_string().as_bytes(), 0).unwrap();
         },
     );
     match result {

@@ -1,15 +1,14 @@
 //! The gateway of the core as the engine under test: flows of both directions at a rate each.
 
-use crate::bump::{common, directory, prepare, write_stats};
+use crate::bump::{common, directory, number, prepare, write_stats};
 use weir_core::ack::AckControl;
-use weir_core::flow::{Key, Record};
+use weir_core::flow::Record;
 use weir_core::frame::Frame;
 use weir_core::gateway::{rescue_ack, ClassConfig, Config, Direction, Gateway, Verdict, MAX_ACK_LEN};
 use weir_core::node::{Cx, Node, Port, PortSet, Transmit};
 use weir_core::rate::Rate;
 use weir_core::steer::Slot;
 use weir_core::time::Time;
-use weir_io::bpf::{Change, FlowKey};
 use weir_io::driver::{DriverConfig, Engine, Report, Spin};
 use weir_io::supervise::{Records, Senders};
 
@@ -30,24 +29,16 @@ impl Node for Shaper {
     }
 }
 
-fn key(k: &Key) -> FlowKey {
-    FlowKey::new((k.src_ip(), k.src_port), (k.dst_ip(), k.dst_port), k.vlan, k.inner_vlan)
-}
-
 impl Engine for Shaper {
     fn resync(&mut self, _: &mut Cx<'_>) {
         self.gateway.resync();
     }
     fn stop(&mut self, cx: &mut Cx<'_>) -> bool {
-        self.gateway.flush_all(cx)
+        self.gateway.stop(cx)
     }
-    fn verdicts(&mut self, out: &mut Vec<Change>) {
+    fn verdicts(&mut self, out: &mut Vec<Verdict>) {
         let room = out.capacity() - out.len();
-        out.extend(self.gateway.verdicts(room).map(|verdict| match verdict {
-            Verdict::Shape { ack_key, slot, tag } => Change::Install { key: key(&ack_key), slot, tag },
-            Verdict::Forget { ack_key, slot, tag } => Change::Forget { key: key(&ack_key), slot, tag },
-            Verdict::Pass { ack_key } => Change::Pass { key: key(&ack_key) },
-        }));
+        out.extend(self.gateway.verdicts(room));
     }
     fn report(&mut self, report: &Report<'_>) {
         let held: u64 = self.gateway.flows().map(|flow| u64::from(flow.held_bytes)).sum();
@@ -57,16 +48,16 @@ impl Engine for Shaper {
 }
 
 fn config() -> Config {
-    let mbit = std::env::var("SHAPE_MBIT").map_or(20, |mbit| mbit.parse().unwrap());
+    let rate = Rate::kbit(number("SHAPE_KBIT", 20_000).into());
     let class = |direction, name: &str| ClassConfig {
         name: name.into(),
         direction,
         matches: Vec::new(),
-        ack: Some(AckControl::ack_shaper(Rate::mbit(mbit))),
+        ack: Some(AckControl::ack_shaper(rate)),
     };
     Config {
         classes: vec![class(Direction::Out, "out"), class(Direction::In, "in")],
-        max_flows: 1024,
+        max_flows: number("FLOWS", 1024),
         seed: 7,
         ..Config::default()
     }
@@ -74,19 +65,17 @@ fn config() -> Config {
 
 /// One ACK for each flow that holds something.
 fn rescue(records: &Records<Record>, slots: &[Slot], senders: &Senders) {
-    records.with(|records| {
-        let (mut to_lan, mut to_wan) = (Vec::new(), Vec::new());
-        for (record, slot) in records.iter().zip(slots) {
-            let mut buffer = [0; MAX_ACK_LEN];
-            if let Some(len) = rescue_ack(record, slot, &mut buffer) {
-                let inward = record.has(weir_core::flow::flag::INWARD);
-                if inward { &mut to_wan } else { &mut to_lan }.push(buffer[..len].to_vec());
-            }
+    let (mut to_lan, mut to_wan) = (Vec::new(), Vec::new());
+    for (i, slot) in slots.iter().enumerate().filter(|(_, slot)| slot.is_open()) {
+        let (record, mut buffer) = (records.copy(i), [0; MAX_ACK_LEN]);
+        if let Some(len) = rescue_ack(&record, slot, &mut buffer) {
+            let inward = record.has(weir_core::flow::flag::INWARD);
+            if inward { &mut to_wan } else { &mut to_lan }.push(buffer[..len].to_vec());
         }
-        let sent = senders.send(&to_lan, &to_wan);
-        let count = sent.lan.iter().chain(&sent.wan).filter(|sent| **sent).count();
-        eprintln!("rescued {count} of {} flows", to_lan.len() + to_wan.len());
-    });
+    }
+    let sent = senders.send(&to_lan, &to_wan);
+    let count = sent.lan.iter().chain(&sent.wan).filter(|sent| **sent).count();
+    eprintln!("rescued {count} of {} flows", to_lan.len() + to_wan.len());
 }
 
 /// Runs until it is told to stop.

@@ -9,6 +9,8 @@ const ECHO: u16 = 7000;
 const SINK: u16 = 7001;
 const SOURCE: u16 = 7002;
 const ANSWER: u16 = 7003;
+const CROWD: u16 = 7004;
+const MIRROR: u16 = 7005;
 
 pub fn main(args: &[String]) {
     let number = |i: usize| args[i].parse::<u64>().unwrap();
@@ -18,6 +20,8 @@ pub fn main(args: &[String]) {
         "send" => println!("{}", send(&args[1], Duration::from_millis(number(2)))),
         "receive" => println!("{}", receive(&args[1], Duration::from_millis(number(2)))),
         "ask" => println!("{}", ask(&args[1], number(2))),
+        "crowd" => println!("{}", crowd(&args[1], number(2) as usize, number(3) as usize)),
+        "both" => println!("{}", both(&args[1], Duration::from_millis(number(2)))),
         "tunnel" => tunnel(&args[1], &args[2], &args[3]),
         other => panic!("{other}"),
     }
@@ -41,6 +45,15 @@ fn serve() {
         let (mut request, answer) = ([0; 8], vec![0; 20_000]);
         while stream.read_exact(&mut request).is_ok() && stream.write_all(&answer).is_ok() {}
     });
+    hold_open(CROWD);
+    accept(MIRROR, |mut stream| {
+        let mut buffer = vec![0; 1 << 16];
+        while let Ok(len @ 1..) = stream.read(&mut buffer) {
+            if stream.write_all(&buffer[..len]).is_err() {
+                break;
+            }
+        }
+    });
     let sink = accept(SINK, |mut stream| {
         let mut buffer = vec![0; 1 << 17];
         while stream.read(&mut buffer).is_ok_and(|len| len > 0) {}
@@ -56,6 +69,86 @@ fn accept(port: u16, serve: impl Fn(TcpStream) + Copy + Send + 'static) -> std::
             std::thread::spawn(move || serve(stream));
         }
     })
+}
+
+/// Accepts connections and leaves them alone: what comes is acknowledged by the kernel.
+fn hold_open(port: u16) {
+    allow_many_files();
+    let listener = TcpListener::bind(("::", port)).unwrap();
+    // SAFETY: no pointers.
+    assert_eq!(unsafe { libc::listen(listener.as_raw_fd(), 4096) }, 0);
+    std::thread::spawn(move || {
+        let _open: Vec<TcpStream> = listener.incoming().map_while(Result::ok).collect();
+    });
+}
+
+fn allow_many_files() {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `limit` is valid for both calls.
+    let done = unsafe {
+        libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit);
+        limit.rlim_cur = limit.rlim_max;
+        libc::setrlimit(libc::RLIMIT_NOFILE, &limit)
+    };
+    assert_eq!(done, 0);
+}
+
+/// Opens `count` connections, gives the gateway a moment to tell the kernel of all of them, and writes `bytes` on each. When
+/// all of them are acknowledged, says when that was, in milliseconds of CLOCK_MONOTONIC.
+fn crowd(server: &str, count: usize, bytes: usize) -> u64 {
+    allow_many_files();
+    let data = vec![0; bytes];
+    let connect = |_| TcpStream::connect((server, CROWD)).unwrap();
+    let mut streams: Vec<TcpStream> = (0..count).map(connect).collect();
+    std::thread::sleep(Duration::from_secs(2));
+    streams.iter_mut().for_each(|stream| stream.write_all(&data).unwrap());
+    let until = Instant::now() + crate::lab::PATIENCE;
+    while !streams.is_empty() {
+        streams.retain(|stream| unacknowledged(stream) > 0);
+        assert!(Instant::now() < until, "{} connections have bytes left", streams.len());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    weir_io::sys::clock::now().as_nanos() / 1_000_000
+}
+
+/// Sends for so long what comes back meanwhile, and says whether it is what was sent.
+fn both(server: &str, time: Duration) -> &'static str {
+    // A prime, so that no segment or buffer begins with the same byte twice in a row.
+    const PERIOD: usize = 251;
+    let data: Vec<u8> = (0..PERIOD * 64).map(|i| (i % PERIOD) as u8).collect();
+    let mut stream = TcpStream::connect((server, MIRROR)).unwrap();
+    let mut back = stream.try_clone().unwrap();
+    let reader = std::thread::spawn(move || {
+        let (mut buffer, mut at) = (vec![0; 1 << 16], 0);
+        while let Ok(len @ 1..) = back.read(&mut buffer) {
+            let right =
+                buffer[..len].iter().enumerate().all(|(i, byte)| usize::from(*byte) == (at + i) % PERIOD);
+            if !right {
+                return None;
+            }
+            at += len;
+        }
+        Some(at)
+    });
+    let (started, mut sent) = (Instant::now(), 0);
+    while started.elapsed() < time {
+        stream.write_all(&data).unwrap();
+        sent += data.len();
+    }
+    stream.shutdown(Shutdown::Write).unwrap();
+    if reader.join().unwrap() == Some(sent) {
+        "right"
+    } else {
+        "wrong"
+    }
+}
+
+/// Bytes that were written and are not acknowledged.
+fn unacknowledged(stream: &TcpStream) -> i32 {
+    let mut left = 0;
+    // SAFETY: `left` is valid for writes.
+    assert_eq!(unsafe { libc::ioctl(stream.as_raw_fd(), libc::TIOCOUTQ, &mut left) }, 0);
+    left
 }
 
 /// Sends `count` numbered datagrams, and prints how many came back, the longest run of those

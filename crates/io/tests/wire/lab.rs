@@ -221,12 +221,12 @@ impl Lab {
         Process(command.spawn().unwrap())
     }
 
-    /// As [`Lab::running`], with a variable set for it.
-    pub fn running_with(&self, steered: &str, variable: &str, value: &str) -> Process {
+    /// As [`Lab::running`], with variables set for it.
+    pub fn running_with(&self, steered: &str, variables: &[(&str, &str)]) -> Process {
         // Read by the child before anything else happens here: there is one thread.
-        std::env::set_var(variable, value);
+        variables.iter().for_each(|(name, value)| std::env::set_var(name, value));
         let started = self.running(steered);
-        std::env::remove_var(variable);
+        variables.iter().for_each(|(name, _)| std::env::remove_var(name));
         started
     }
 
@@ -281,7 +281,8 @@ impl Lab {
         self.run("g", own.to_str().unwrap(), &["down", state.to_str().unwrap()])
     }
 
-    fn host(&self, host: &str, args: &[&str]) -> String {
+    /// Runs this program on a host, as [`crate::hosts::main`] says, and returns what it prints.
+    pub fn host(&self, host: &str, args: &[&str]) -> String {
         let own = std::env::current_exe().unwrap();
         self.run(host, own.to_str().unwrap(), &[&["host"], args].concat())
     }

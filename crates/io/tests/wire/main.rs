@@ -5,10 +5,17 @@
 //! program runs itself again as one. Arguments select tests by name.
 
 mod bump;
+mod devices;
+mod ends;
 mod gateway;
 mod hosts;
 mod lab;
 mod tests;
+
+/// Every test with its name.
+fn all() -> impl Iterator<Item = &'static (&'static str, fn())> {
+    tests::ALL.iter().chain(ends::ALL).chain(devices::ALL)
+}
 
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -25,14 +32,14 @@ fn main() {
         return hosts::main(&args[1..]);
     }
     if args.iter().any(|a| a == "--list") {
-        return tests::ALL.iter().for_each(|(name, _)| println!("{name}: test"));
+        return all().for_each(|(name, _)| println!("{name}: test"));
     }
     if let Some(reason) = lab::unable() {
         return println!("skipped: {reason}");
     }
     let wanted: Vec<&String> = args.iter().filter(|a| !a.starts_with('-')).collect();
     let mut failed = Vec::new();
-    for (name, test) in tests::ALL {
+    for (name, test) in all() {
         if !wanted.is_empty() && !wanted.iter().any(|w| name.contains(w.as_str())) {
             continue;
         }

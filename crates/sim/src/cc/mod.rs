@@ -12,7 +12,6 @@ mod bbr;
 mod cubic;
 mod dctcp;
 mod hystart;
-mod hystart_classic;
 mod increase;
 mod reno;
 #[cfg(test)]
@@ -45,10 +44,19 @@ impl Window {
 pub enum Phase {
     /// No recovery.
     Open,
-    /// Repairing losses found by duplicate ACKs, SACK or RACK, or reducing after a mark.
+    /// Reducing the window after a mark, with nothing lost (CWR of Linux).
+    Reducing,
+    /// Repairing losses found by duplicate ACKs, SACK or RACK.
     Recovery,
     /// Repairing after a retransmission time-out; the window grows by slow start.
     Loss,
+}
+
+impl Phase {
+    /// Is the window on its way to the slow-start threshold, so that no ACK grows it?
+    pub const fn reduces(self) -> bool {
+        matches!(self, Phase::Reducing | Phase::Recovery)
+    }
 }
 
 /// The delivery rate over the flight that an ACK ends (draft-cheng-iccrg-delivery-rate-estimation §3).
@@ -192,8 +200,8 @@ pub trait CongestionControl: fmt::Debug + Send {
     fn on_established(&mut self, _w: &mut Window, _now: Time, _rtt: Option<Duration>) {}
 
     /// An ACK arrived that acknowledged something, cumulatively or by SACK. Called in every phase, since
-    /// algorithms observe what they do not react to; in [`Phase::Recovery`] the sender sets the window itself,
-    /// unless [`CongestionControl::owns_recovery`].
+    /// algorithms observe what they do not react to; while the phase [reduces](Phase::reduces) the sender sets the
+    /// window itself, unless [`CongestionControl::owns_recovery`].
     fn on_ack(&mut self, w: &mut Window, ack: &Ack);
 
     /// Congestion: sets [`Window::ssthresh`]; `in_flight` is FlightSize (RFC 5681 §3.1). The sender

@@ -11,7 +11,7 @@
 
 use super::hystart::SlowStartEnd;
 use super::increase::Increase;
-use super::{Ack, Congestion, CongestionControl, Hystart, Options, Phase, Window};
+use super::{Ack, Congestion, CongestionControl, Hystart, Options, Window};
 use weir_core::time::Time;
 
 /// Reno.
@@ -44,7 +44,7 @@ pub(super) fn half(w: &Window, whole: bool) -> u64 {
 
 impl CongestionControl for Reno {
     fn on_ack(&mut self, w: &mut Window, ack: &Ack) {
-        if ack.phase == Phase::Recovery {
+        if ack.phase.reduces() {
             return;
         }
         if w.in_slow_start() {
@@ -66,6 +66,7 @@ impl CongestionControl for Reno {
 #[cfg(test)]
 mod tests {
     use super::super::rig::{Losses, Path, Rig, MSS};
+    use super::super::Phase;
     use super::*;
     use weir_core::time::Duration;
 

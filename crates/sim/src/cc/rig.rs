@@ -364,14 +364,14 @@ impl Rig {
         if self.phase == Phase::Open && (lost || ece) {
             let why = if lost { Congestion::Loss } else { Congestion::Ecn };
             self.cc.on_congestion(&mut self.w, self.now, self.nxt - self.una, why);
-            self.phase = Phase::Recovery;
+            self.phase = if lost { Phase::Recovery } else { Phase::Reducing };
             self.recovery_end = self.nxt;
             self.reductions += 1;
             if !self.cc.owns_recovery() {
                 self.w.cwnd = self.w.ssthresh;
             }
         } else if self.phase != Phase::Open && self.una >= self.recovery_end {
-            let recovered = self.phase == Phase::Recovery;
+            let recovered = self.phase.reduces();
             self.phase = Phase::Open;
             if recovered {
                 self.cc.on_recovered(&mut self.w, self.now);

@@ -3,6 +3,9 @@
 //! A host is a [`Node`] with one port, [`WIRE`]. Its frames are Ethernet, IPv4 and
 //! TCP headers; the payload is only a length, and checksums are marked as valid
 //! ([`Checksum::Valid`]).
+//!
+//! Segments are handled one at a time, also those that arrive at the same nanosecond: what a segment makes its
+//! endpoint send is decided before the next one is looked at.
 
 mod application;
 mod endpoint;
@@ -67,8 +70,8 @@ pub struct Host {
     slots: Vec<Slot>,
     by_pair: ByPair,
     timers: Wheel,
-    /// Endpoints that may have something to send, first come first served.
-    ready: VecDeque<u32>,
+    /// Frames that leave with the next poll, and since when.
+    leaving: VecDeque<(Time, Frame)>,
     rng: Rng,
     now: Time,
 }
@@ -81,7 +84,7 @@ impl Host {
             slots: Vec::new(),
             by_pair: ByPair::default(),
             timers: Wheel::new(0),
-            ready: VecDeque::new(),
+            leaving: VecDeque::new(),
             rng: Rng::new(config.seed),
             now: Time::ZERO,
         }
@@ -103,7 +106,6 @@ impl Host {
             record: Record::new(),
             last: Last::default(),
             armed: Time::MAX,
-            ready: false,
         });
         if start < Time::MAX {
             self.arm(i, start);
@@ -161,20 +163,20 @@ impl Host {
     }
 
     /// A timer of endpoint `i` has fired.
-    fn on_timer(&mut self, i: u32, now: Time) {
+    fn on_timer(&mut self, i: u32, cx: &mut Cx<'_>) {
         self.slots[i as usize].armed = Time::MAX;
         if self.slots[i as usize].fresh() {
             self.connect(i);
         }
         let slot = &mut self.slots[i as usize];
         if let Some(connection) = &mut slot.connection {
-            connection.on_timers(now);
-            slot.note_change(now);
+            connection.on_timers(cx.now);
+            slot.note_change(cx.now);
         }
-        self.wake(i, now);
+        self.act(i, cx);
     }
 
-    fn on_segment(&mut self, pair: &Pair, s: &Segment, now: Time) {
+    fn on_segment(&mut self, pair: &Pair, s: &Segment, cx: &mut Cx<'_>) {
         let Some(&i) = self.by_pair.get(&key((pair.to, pair.from))) else {
             return; // of a connection that nobody here has
         };
@@ -185,40 +187,25 @@ impl Host {
         let Some(connection) = &mut slot.connection else {
             return; // of a connection that nobody here has
         };
-        let delivered = connection.on_segment(s, now);
-        slot.note(&delivered, now);
-        slot.note_change(now);
-        self.wake(i, now);
+        let delivered = connection.on_segment(s, cx.now);
+        slot.note(&delivered, cx.now);
+        slot.note_change(cx.now);
+        self.act(i, cx);
     }
 
-    /// Lets the application act, and puts the endpoint where it will be polled.
-    fn wake(&mut self, i: u32, now: Time) {
+    /// Lets the application act, and the connection send what it now may.
+    fn act(&mut self, i: u32, cx: &mut Cx<'_>) {
         let slot = &mut self.slots[i as usize];
-        slot.run_application(now);
-        if !slot.ready && slot.connection.is_some() {
-            slot.ready = true;
-            self.ready.push_back(i);
+        slot.run_application(cx.now);
+        let Some(connection) = &mut slot.connection else { return };
+        while let Some(frame) = connection.poll(cx.frames, cx.now) {
+            slot.record.segments += 1;
+            self.leaving.push_back((cx.now, frame));
         }
-    }
-
-    /// The next frame of the endpoints that are ready.
-    fn poll(&mut self, cx: &mut Cx<'_>) -> Option<Frame> {
-        while let Some(&i) = self.ready.front() {
-            let slot = &mut self.slots[i as usize];
-            if let Some(connection) = &mut slot.connection {
-                if let Some(frame) = connection.poll(cx.frames, cx.now) {
-                    slot.record.segments += 1;
-                    return Some(frame);
-                }
-            }
-            self.ready.pop_front();
-            slot.ready = false;
-            slot.end_if_over(cx.now);
-            if let Some(at) = slot.next_deadline() {
-                self.arm(i, at);
-            }
+        slot.end_if_over(cx.now);
+        if let Some(at) = slot.next_deadline() {
+            self.arm(i, at);
         }
-        None
     }
 }
 
@@ -230,7 +217,7 @@ impl Node for Host {
         match parsed {
             Some((pair, s)) => {
                 cx.frames.absorb(frame);
-                self.on_segment(&pair, &s, cx.now);
+                self.on_segment(&pair, &s, cx);
             }
             None => cx.drop(frame, DropReason::NotWired),
         }
@@ -239,20 +226,19 @@ impl Node for Host {
     fn poll_transmit(&mut self, cx: &mut Cx<'_>, writable: PortSet) -> Option<Transmit> {
         self.now = self.now.max(cx.now);
         while let Some(i) = self.timers.pop(cx.now) {
-            self.on_timer(i, cx.now);
+            self.on_timer(i, cx);
         }
         if !writable.contains(WIRE) {
             return None;
         }
-        let frame = self.poll(cx)?;
-        Some(Transmit { port: WIRE, at: cx.now, frame })
+        let (at, frame) = self.leaving.pop_front()?;
+        Some(Transmit { port: WIRE, at, frame })
     }
 
     fn next_deadline(&self, writable: PortSet) -> Option<Time> {
-        if !self.ready.is_empty() && writable.contains(WIRE) {
-            Some(self.now)
-        } else {
-            self.timers.next()
+        match self.leaving.front() {
+            Some(&(at, _)) if writable.contains(WIRE) => Some(at),
+            _ => self.timers.next(),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What is kept of an endpoint for reports.
 
 use super::{Change, EndpointReport};
-use weir_core::stats::Histogram;
+use weir_core::stats::{quantile, Histogram};
 use weir_core::time::{Duration, Time};
 
 /// Samples kept as they are before a histogram (19 KB) is worth its memory.
@@ -95,8 +95,8 @@ impl Record {
             Samples::Few(few) => {
                 let mut sorted = few.clone();
                 sorted.sort_unstable();
-                let rank = |percent: usize| sorted.get((sorted.len() * percent).div_ceil(100).max(1) - 1);
-                Some((ns(u64::from(*rank(50)?)), ns(u64::from(*rank(99)?))))
+                let of = |ppm| quantile(&sorted, ppm).map(|all| ns(u64::from(all)));
+                Some((of(500_000)?, of(990_000)?))
             }
         }
     }

@@ -18,8 +18,6 @@ pub(super) struct Slot {
     pub(super) last: Last,
     /// When its timer is armed for; [`Time::MAX`] if it is not.
     pub(super) armed: Time,
-    /// It waits in [`Host::ready`].
-    pub(super) ready: bool,
 }
 
 /// What is left of a connection.

@@ -1,7 +1,7 @@
 use super::flows::MIN_PASSING;
 use super::*;
 use proptest::prelude::*;
-use weir_core::ack::{AckControl, Period, Release, SlowStart, Window};
+use weir_core::ack::{AckControl, Hold, Meter, Period, RateRelease, Release, SlowStart, Window};
 use weir_core::frame::Frames;
 use weir_core::gateway::{ClassConfig, Direction, Match};
 use weir_core::rate::Rate;
@@ -19,10 +19,13 @@ fn ms(n: u64) -> Time {
 
 /// ACK shaper at 10 Mb/s for flows to these ports.
 fn class(direction: Direction, ports: core::ops::RangeInclusive<u16>) -> ClassConfig {
-    let mut ack = AckControl::published(Rate::mbit(10));
-    let Release::Rate(ref mut rate) = ack.release;
-    rate.slow_start = SlowStart::Ignore;
-    rate.period = Period::Fixed(Duration::from_millis(10));
+    let release = RateRelease {
+        meter: Meter::Acked,
+        slow_start: SlowStart::Ignore,
+        period: Period::Fixed(Duration::from_millis(10)),
+        ..RateRelease::new(Rate::mbit(10))
+    };
+    let ack = AckControl { hold: Hold::Number, release: Release::Rate(release), window: Window::Keep };
     let matches = vec![Match { dst_port: Some(ports), ..Match::default() }];
     ClassConfig { name: "shaped".into(), direction, matches, ack: Some(ack) }
 }
@@ -218,9 +221,14 @@ proptest! {
     #[test]
     fn as_a_gateway_that_sees_everything(
         mut ops in prop::collection::vec((0u64..3000, any::<bool>(), 0u16..3, 0u8..12, 0u32..60_000), 1..120),
-        late in 1u64..30_000_000, shut in (0u64..300, 0u64..100), sized in any::<bool>(),
+        late in 0u64..15_000_000, shut in (0u64..300, 0u64..100), sized in any::<bool>(),
     ) {
         ops.sort_by_key(|op| op.0);
+        // What an end says after its FIN, and not older than that, is all that comes back from the gateway (a hook
+        // discards what closed sockets would answer with a reset); one that sees everything lets a flow that it does not touch go on.
+        let ends = |ops: &[Op], op: &Op| ops.iter().any(|o| (o.1, o.2, o.3) == (op.1, op.2, 2) && o.4 % 3 == 0);
+        let all = ops.clone();
+        ops.retain(|op| op.3 != 4 || !ends(&all, op));
         let config = || Config {
             classes: vec![class(Direction::Out, 5000..=5000), class(Direction::In, 40_000..=40_000)],
             max_flows: 64,
@@ -228,9 +236,10 @@ proptest! {
         };
         fn run<N: Node>(mut rig: Rig<N>, ops: &[Op], shut: (u64, u64)) -> (Rig<N>, Vec<Left>) {
             rig.close(LAN, ms(shut.0), ms(shut.0 + shut.1));
-            // No two at the same time: the order of what leaves at one time is not compared.
+            // No two at the same time: the order of what leaves at one time is not compared. Segments come at even
+            // nanoseconds, and lateness is odd.
             for (i, op) in (0..).zip(ops) {
-                let at = Time::from_nanos(op.0 * 100_000 + i);
+                let at = Time::from_nanos(op.0 * 100_000 + 2 * i);
                 inject(&mut rig, at, if op.1 { LAN } else { WAN }, &segment_of(op));
             }
             let sent = rig.run_until(Time::from_secs(2));
@@ -245,7 +254,7 @@ proptest! {
                 config.classes[0].ack.as_mut().unwrap().window = Window::Size { standing_delay };
             }
             config.classes.truncate(if only_out { 1 } else { 2 });
-            for wake in [Wake::Exact, Wake::Late(Duration::from_nanos(late))] {
+            for wake in [Wake::Exact, Wake::Late(Duration::from_nanos(2 * late + 1))] {
                 let pool = || Frames::new(1024, 2048, 64);
                 let rig = Rig::with_pool(Gateway::new(config.clone()), pool()).wake(wake);
                 let (_, expected) = run(rig, &ops, (0, 0));

@@ -1,6 +1,5 @@
 //! What can be set for a connection. Defaults are Linux's.
 
-use super::rtt::MinRto;
 use crate::cc;
 use weir_core::time::Duration;
 
@@ -33,6 +32,15 @@ impl Recovery {
     pub const fn uses_sack(self) -> bool {
         matches!(self, Recovery::Rack | Recovery::Sack)
     }
+}
+
+/// What the smallest time-out applies to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MinRto {
+    /// To the whole: `max(SRTT + 4 × RTTVAR, min)` (RFC 6298 (2.4), which says 1 s).
+    Total(Duration),
+    /// To the variance: `SRTT + max(4 × RTTVAR, min)`, as Linux does with its 200 ms.
+    Variance(Duration),
 }
 
 /// What can be set for one end of a connection.

@@ -1,14 +1,17 @@
 //! The receiving half of a connection: what has arrived, and when it is acknowledged.
 //!
 //! Delayed ACKs follow RFC 9293 §3.8.6.3 with the ratio as a parameter; segments out of order, those that fill
-//! a gap, duplicates and FINs are acknowledged at once (RFC 5681 §4.2). Marks are echoed as RFC 3168 §6.1.3 says, or
-//! one by one as RFC 8257 §3.2 does.
+//! a gap, duplicates and FINs are acknowledged at once (RFC 5681 §4.2). Marks are echoed as RFC 3168 §6.1.3 says, the
+//! first and what carries CWR at once as in Linux; or one by one as RFC 8257 §3.2 does.
 
 use super::config::TcpConfig;
 use super::reassembly::Reassembly;
 use super::segment::{Segment, CE};
 use weir_core::time::Time;
 use weir_core::wire::{Flags, SackBlocks};
+
+/// Segments that Linux acknowledges one by one from the first mark on: the sender's window may be small.
+const QUICK_AFTER_MARK: u32 = 2;
 
 /// How marks are echoed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -170,6 +173,10 @@ impl Receiver {
             Echo::Classic => {
                 if s.has(Flags::CWR) {
                     self.ece = false;
+                    self.now |= s.payload > 0;
+                }
+                if marked && !self.ece {
+                    self.quick = self.quick.max(QUICK_AFTER_MARK);
                 }
                 self.ece |= marked;
             }

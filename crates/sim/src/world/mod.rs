@@ -230,6 +230,20 @@ impl World {
         (*self.slots[id.index()].node).as_any_mut().downcast_mut()
     }
 
+    /// Calls something else on the node `id`, now, if it is a `T`. It is polled when the world runs next.
+    pub fn with_cx<T: Node + Send + 'static, R>(
+        &mut self,
+        id: NodeId,
+        call: impl FnOnce(&mut T, &mut Cx<'_>) -> R,
+    ) -> Option<R> {
+        self.slots.get(id.index())?;
+        self.make_ready(id.index());
+        let slot = &mut self.slots[id.index()];
+        slot.clock = self.now.max(slot.clock);
+        let node = (*slot.node).as_any_mut().downcast_mut()?;
+        Some(call(node, &mut Cx { now: slot.clock, frames: &mut self.frames }))
+    }
+
     /// The time up to which the world has run.
     pub fn now(&self) -> Time {
         self.now

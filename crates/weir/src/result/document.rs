@@ -1,5 +1,6 @@
 //! What a result file holds: one run, or the runs of a sweep with what they have in common.
 
+use super::metric::Values;
 use super::{RunResult, SCHEMA};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -17,16 +18,16 @@ pub struct Runs {
     /// are left out. `series` holds what the experiment asked for; received bytes are left out.
     pub runs: Vec<RunResult>,
     /// What the seeds of each setting have in common, in the order of the sweep; only with several seeds, or of
-    /// the lab.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    /// the lab. Follows from the runs, and is not read back.
+    #[serde(skip_deserializing, skip_serializing_if = "Vec::is_empty")]
     pub summary: Vec<Summary>,
 }
 
 /// What the seeds of one setting have in common.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Summary {
     /// What the sweep set.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub settings: Settings,
     /// Seeds of the runs that went to their end; only these are in the means.
     pub seeds: Vec<u64>,
@@ -35,37 +36,19 @@ pub struct Summary {
 }
 
 /// A group of flows over several seeds.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct GroupSummary {
     /// The group's name.
     pub group: String,
     /// Flows in it.
     pub flows: u64,
-    /// Goodput of a flow, the mean of the group's.
-    pub goodput_bps: Mean,
-    /// Completion time, the mean of the group's flows that have one; absent if no run has any.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub fct_s: Option<Mean>,
-    /// Segments sent again by all flows of the group.
-    pub retransmits: Mean,
-    /// Retransmission time-outs of all flows of the group.
-    pub rtos: Mean,
-    /// Round-trip times, the mean of the group's flows that measured any; absent if no run has any.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rtt_us: Option<Means>,
-}
-
-/// Means of two quantiles.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Means {
-    /// Of the medians.
-    pub p50: Mean,
-    /// Of the 99th percentiles.
-    pub p99: Mean,
+    /// Means over the seeds of what the group has in each run: of a value of flows their mean, of counts their sum.
+    #[serde(flatten)]
+    pub values: Values<Mean>,
 }
 
 /// A mean over runs that differ in their seed only.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Mean {
     /// Runs in it.
     pub n: u64,

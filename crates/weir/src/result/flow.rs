@@ -1,67 +1,133 @@
-//! The row of a flow, made of what its two ends saw.
+//! What became of a flow.
 
-use super::{intervals, FlowResult, Quantiles};
-use crate::observe::flow_rate;
-use crate::plan::{Flow, Plan};
-use weir_core::gateway::ClassConfig;
+use super::{Latency, Quantiles};
+use serde::{Deserialize, Serialize};
 use weir_core::time::Duration;
 
-/// What its two ends saw of a flow, in either world. Times count from the start of the run.
-#[derive(Clone, Debug, Default)]
-pub struct Seen<'a> {
-    /// The class that the plan puts it into.
-    pub class: Option<&'a ClassConfig>,
-    /// See [`FlowResult::cc`].
+/// One flow.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct FlowResult {
+    /// Its identifier: `ten.0`.
+    pub id: String,
+    /// Its class in the gateway; empty for none.
+    pub class: String,
+    /// Congestion control of its sender; `udp` for a flow that has none.
     pub cc: String,
+    /// The rate that the gateway is set to for this flow; absent if it controls none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target_bps: Option<u64>,
+    /// When it started.
+    pub start_s: f64,
+    /// When it ended.
+    pub end_s: f64,
+    /// Bytes that the receiving application got.
+    pub bytes: u64,
+    /// What `bytes` counts: always `payload`.
+    pub counts: String,
+    /// `bytes` over its time.
+    pub goodput_bps: f64,
+    /// Time from its start until the last byte was received; `null` if it has no last byte or was cut.
+    pub fct_s: Option<f64>,
+    /// Why the gateway leaves it alone, if it does.
+    pub pass_reason: Option<String>,
     /// Segments sent again.
     pub retransmits: u64,
     /// Retransmission time-outs.
     pub rtos: u64,
-    /// See [`FlowResult::loss`].
+    /// Share of a UDP flow's datagrams that did not arrive, 0 to 1; absent for TCP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss: Option<f64>,
     /// Round-trip times that the sender measured.
     pub rtt_us: Quantiles,
-    /// Bytes that the receiver got in the flow's time.
-    pub bytes: u64,
-    /// The same by bin.
-    pub bins: &'a [u64],
-    /// When its client began to open it.
-    pub opened: Option<Duration>,
-    /// When its last byte had come, if it has a last byte.
-    pub complete: Option<Duration>,
+    /// Of a flow that goes both ways, the other direction.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub back: Option<Back>,
+    /// Of requests and responses.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exchanges: Option<Exchanges>,
+    /// Goodput interval by interval; the last may be shorter.
+    pub intervals: Vec<Interval>,
 }
 
-impl Seen<'_> {
-    /// The row, of a run that covers the time up to `covered`.
-    pub fn row(self, plan: &Plan, flow: &Flow, covered: Duration) -> FlowResult {
-        let last = flow.end(plan.duration).min(covered);
-        let complete = self.complete.filter(|_| flow.bytes.is_some());
-        // A run that was interrupted before the flow's start has nothing of it.
-        let end = complete.map_or(last, |c| c.min(covered)).max(flow.start);
-        let lasted = end.saturating_sub(flow.start);
-        FlowResult {
-            id: flow.id.clone(),
-            class: self.class.map_or(String::new(), |c| c.name.clone()),
-            cc: self.cc,
-            target_bps: self.class.and_then(flow_rate),
-            start_s: flow.start.as_secs_f64(),
-            end_s: end.as_secs_f64(),
-            bytes: self.bytes,
-            counts: "payload".into(),
-            goodput_bps: if lasted > Duration::ZERO {
-                self.bytes as f64 * 8.0 / lasted.as_secs_f64()
-            } else {
-                0.0
-            },
-            fct_s: complete.zip(self.opened).map(|(c, o)| c.saturating_sub(o).as_secs_f64()),
-            pass_reason: None,
-            retransmits: self.retransmits,
-            rtos: self.rtos,
-            loss: self.loss,
-            rtt_us: self.rtt_us,
-            back: None,
-            exchanges: None,
-            intervals: intervals(plan.bin, plan.interval, flow.start, end, self.bins),
-        }
+/// The other direction of a flow that goes both ways.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Back {
+    /// Its class in the gateway; empty for none.
+    pub class: String,
+    /// The rate that the gateway is set to for it; absent if it controls none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target_bps: Option<u64>,
+    /// Bytes that the receiving application got.
+    pub bytes: u64,
+    /// `bytes` over the flow's time.
+    pub goodput_bps: f64,
+}
+
+/// Requests that were answered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Exchanges {
+    /// How many.
+    pub count: u64,
+    /// From the first byte of a request written to the last of its response read, in microseconds.
+    pub latency_us: Latency,
+}
+
+impl FlowResult {
+    /// The group it belongs to: `ten` of `ten.0`.
+    pub fn group(&self) -> &str {
+        self.id.rsplit_once('.').map_or(self.id.as_str(), |(group, _)| group)
+    }
+}
+
+/// Bytes of an interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Interval {
+    /// When it begins.
+    pub t_s: f64,
+    /// How long it is.
+    pub len_s: f64,
+    /// Bytes received in it.
+    pub bytes: u64,
+    /// `bytes` over its length.
+    pub bps: f64,
+}
+
+/// Intervals of length `interval` from the bins of one flow, between its start and its end. Intervals
+/// are aligned to the start of the run; the first and the last may be cut by the flow's own life.
+pub fn intervals(
+    bin: Duration,
+    interval: Duration,
+    start: Duration,
+    end: Duration,
+    received: &[u64],
+) -> Vec<Interval> {
+    let (bin, interval) = (bin.as_nanos().max(1), interval.as_nanos().max(1));
+    let (start, end) = (start.as_nanos(), end.as_nanos());
+    let mut out = Vec::new();
+    let mut t = start - start % interval;
+    while t < end {
+        let (from, to) = (t.max(start), (t + interval).min(end));
+        let bins = (t / bin) as usize..((t + interval) / bin) as usize;
+        let bytes: u64 = received.iter().take(bins.end).skip(bins.start).sum();
+        let len_s = (to - from) as f64 / 1e9;
+        out.push(Interval { t_s: from as f64 / 1e9, len_s, bytes, bps: bytes as f64 * 8.0 / len_s });
+        t += interval;
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intervals_of_a_flow_that_starts_late_and_ends_early() {
+        // 10 ms bins of 1000 bytes from 15 ms to 45 ms, in intervals of 20 ms.
+        let bins = [0, 500, 1000, 1000, 500, 0];
+        let ms = Duration::from_millis;
+        let got = intervals(ms(10), ms(20), ms(15), ms(45), &bins);
+        let rows: Vec<(f64, f64, u64)> = got.iter().map(|i| (i.t_s, i.len_s, i.bytes)).collect();
+        assert_eq!(rows, [(0.015, 0.005, 500), (0.02, 0.02, 2000), (0.04, 0.005, 500)]);
+        assert!(got.iter().all(|i| (i.bps - 800_000.0).abs() < 1e-6), "{got:?}");
     }
 }

@@ -80,7 +80,8 @@ impl Pace {
         self.set(REPAYS, false);
         self.ahead = self.ahead.min(0);
         if self.is(BOUNDED) {
-            self.progress = 0;
+            // A right edge that lags goes on: nobody else tells the sender of it.
+            self.progress = self.lag();
         }
     }
 

@@ -1,23 +1,22 @@
 //! Releases tick by tick, against arithmetic and fluid senders.
 
 use super::*;
-use crate::ack::{AckControl, Release};
+use crate::ack::Period;
 use proptest::prelude::*;
 
 fn policy(period: Period, slow_start: SlowStart) -> RateRelease {
-    let Release::Rate(r) = AckControl::published(Rate::mbit(10)).release;
-    RateRelease { period, slow_start, ..r }
+    RateRelease { meter: Meter::Acked, period, slow_start, ..RateRelease::new(Rate::mbit(10)) }
 }
 
 #[test]
 fn automatic_period_is_two_segments_within_its_bounds() {
     let auto = Period::Auto { min: Duration::from_micros(50), max: Duration::from_millis(10) };
     // 2 × 1448 bytes at 10 Mb/s: 2.3168 ms.
-    assert_eq!(period(auto, Rate::mbit(10), 1448), Duration::from_nanos(2_316_800));
+    assert_eq!(auto.at(Rate::mbit(10), 1448), Duration::from_nanos(2_316_800));
     // At 10 Gb/s two segments take 2.3 us: the shortest period.
-    assert_eq!(period(auto, Rate::mbit(10_000), 1448), Duration::from_micros(50));
+    assert_eq!(auto.at(Rate::mbit(10_000), 1448), Duration::from_micros(50));
     // At 100 kb/s 10 ms would be 125 bytes: one segment, 115.84 ms.
-    assert_eq!(period(auto, Rate::kbit(100), 1448), Duration::from_micros(115_840));
+    assert_eq!(auto.at(Rate::kbit(100), 1448), Duration::from_micros(115_840));
 }
 
 #[test]
@@ -277,4 +276,18 @@ proptest! {
             prop_assert!(sum.abs_diff(fluid) <= u128::from(pace.step()));
         }
     }
+}
+
+/// 64 kb/s in segments of 1,448 bytes are released every 181 ms, further apart than what is caught up. A release 150 ms late is
+/// still the one that was due: the next is not to come before its time.
+#[test]
+fn a_release_that_is_late_by_less_than_a_period_is_not_given_up() {
+    let p = RateRelease::new(Rate::kbit(64));
+    let mut pace = Pace::new(&p, p.rate, 1448, false, Time::ZERO);
+    assert_eq!(pace.period(), Duration::from_millis(181));
+    let due = pace.due;
+    assert_eq!(pace.skip_missed(Time::from_nanos(due) + Duration::from_millis(150), p.catch_up), 0);
+    assert_eq!(pace.due, due);
+    assert_eq!(pace.skip_missed(Time::from_nanos(due) + Duration::from_millis(300), p.catch_up), 1);
+    assert_eq!(pace.due, due + 181_000_000);
 }

@@ -40,7 +40,7 @@ fn with_option(segment: Segment, which: u8, x: u32) -> Segment {
 }
 
 prop_compose! {
-    fn segments()(
+    pub(super) fn segments()(
         v6 in any::<bool>(), addresses in any::<[[u8; 16]; 2]>(), tags in prop::collection::vec(any::<u16>(), 0..3),
         ports in any::<(u16, u16)>(), numbers in any::<(u32, u32)>(), flags in 0u16..0x1000, window in any::<u16>(),
         tos in any::<u8>(), label in 0u32..0x10_0000, option in (0u8..8, any::<u32>()),
@@ -174,7 +174,7 @@ proptest! {
         let vlan = Vlan { count, ..Vlan::NONE };
         let l4 = if end % 3 == 0 { l4 % 120 } else { l4 };
         let protocol = if udp { UDP } else { TCP };
-        let p = Packet { vlan, l3: 14, version, src: [1; 16], dst: [2; 16], protocol, l4, end, tos: 0, ttl: 0, flow_label: 0 };
+        let p = Packet { vlan, l3: 14, version, src: [1; 16], dst: [2; 16], protocol, l4, end, tos: 0, ttl: 0, flow_label: 0, fragment: false };
         let mut copy = bytes.clone();
         let _ = tcp(&bytes, &p);
         let flags = Flags::SYN;

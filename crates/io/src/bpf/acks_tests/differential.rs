@@ -3,8 +3,10 @@
 
 use super::random::Random;
 use super::rig::*;
-use crate::bpf::{Change, Fate, FlowKey, Hook, SEGMENT_HEAD};
+use crate::bpf::{Fate, Hook, SEGMENT_HEAD};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use weir_core::flow::Key;
+use weir_core::gateway::Verdict;
 use weir_core::steer::{slot_flag, Action, Seen, Slot, Stamp};
 use weir_core::wire::build::{Segment, Sum};
 use weir_core::wire::Flags;
@@ -97,8 +99,8 @@ impl Model {
             model.open(rig, flow);
         }
         let (unknown, known) = (key(UNKNOWN), key(PASSING));
-        let forget = Change::Forget { key: unknown, slot: 0, tag: 0 };
-        rig.acks.apply(&[forget, Change::Pass { key: known }]).unwrap();
+        let forget = Verdict::Forget { ack_key: unknown, slot: 0, tag: 0 };
+        rig.acks.apply(&[forget, Verdict::Pass { ack_key: known }]).unwrap();
         model
     }
 
@@ -124,7 +126,7 @@ impl Model {
             place(slots, flow).open(tag, flags, tx, nxt, ts, edge, sent, window);
             place(slots, flow).width.store(width, Relaxed);
         }
-        rig.acks.apply(&[Change::Install { key: key(flow), slot: flow, tag }]).unwrap();
+        rig.acks.apply(&[Verdict::Shape { ack_key: key(flow), slot: flow, tag }]).unwrap();
     }
 
     fn step(&mut self, rig: &mut Rig, counts: &mut [u64; 8], what: &str) {
@@ -380,13 +382,13 @@ fn base_of(flow: u32) -> Segment {
     }
 }
 
-fn key(flow: u32) -> FlowKey {
+fn key(flow: u32) -> Key {
     match flow {
         0 => key4(0, 0),
         1 => key6(0, 0),
-        3 => FlowKey::new((A6.into(), 5002), (B6.into(), 80), 0, 0),
+        3 => flow_key((A6.into(), 5002), (B6.into(), 80), 0, 0),
         2 => key4(9, 0),
-        UNKNOWN => FlowKey::new((A.into(), 7), (B.into(), 7), 0, 0),
-        _ => FlowKey::new((A6.into(), 7), (B6.into(), 7), 0, 0),
+        UNKNOWN => flow_key((A.into(), 7), (B.into(), 7), 0, 0),
+        _ => flow_key((A6.into(), 7), (B6.into(), 7), 0, 0),
     }
 }

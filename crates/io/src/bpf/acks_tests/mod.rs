@@ -1,7 +1,6 @@
 //! `acks.bpf.c` run by the kernel (`BPF_PROG_TEST_RUN`): each row of the table of what a hook does, and the
 //! same random segments through it and through the functions of [`weir_core::steer`].
 
-mod cost;
 mod differential;
 mod random;
 pub mod rig;

@@ -1,14 +1,17 @@
 //! Loaded programs, flows, and frames to run them on.
 
-use crate::bpf::abi::{role, Budget, FlowKey};
-use crate::bpf::{named, Acks, AcksOptions, Change, Fate, Hook};
+use crate::bpf::abi::{role, Budget};
+use crate::bpf::{named, Acks, AcksOptions, Fate, Hook};
 use crate::sys::clock;
 pub use crate::sys::testing::privileged;
 use libbpf_rs::ProgramInput;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use weir_core::flow::Key;
+use weir_core::gateway::Verdict;
 use weir_core::steer::{slot_flag, Slot};
 use weir_core::time::{Duration, Time};
 use weir_core::wire::build::Segment;
+use weir_core::wire::TCP;
 
 pub const PASS: u32 = u32::MAX;
 pub const REDIRECT: u32 = 7;
@@ -27,11 +30,15 @@ pub fn v4() -> Segment {
 pub fn v6() -> Segment {
     Segment::v6(A6, B6).ports(5001, 80)
 }
-pub fn key4(vlan: u16, inner: u16) -> FlowKey {
-    FlowKey::new((IpAddr::from(A), 5001), (IpAddr::from(B), 80), vlan, inner)
+/// The flow of frames from `src` to `dst` with these VLAN identifiers.
+pub fn flow_key(src: (IpAddr, u16), dst: (IpAddr, u16), vlan: u16, inner_vlan: u16) -> Key {
+    Key::new(TCP, src.into(), dst.into()).tagged([vlan, inner_vlan])
 }
-pub fn key6(vlan: u16, inner: u16) -> FlowKey {
-    FlowKey::new((IpAddr::from(A6), 5001), (IpAddr::from(B6), 80), vlan, inner)
+pub fn key4(vlan: u16, inner: u16) -> Key {
+    flow_key((IpAddr::from(A), 5001), (IpAddr::from(B), 80), vlan, inner)
+}
+pub fn key6(vlan: u16, inner: u16) -> Key {
+    flow_key((IpAddr::from(A6), 5001), (IpAddr::from(B6), 80), vlan, inner)
 }
 
 /// Offset of `gso_size` in `struct __sk_buff`, and its length.
@@ -98,13 +105,6 @@ impl Rig {
         run(&self.own, "acks_egress", frame, 0)
     }
 
-    /// Time that the egress program takes for a frame, on average.
-    pub fn time(&self, own: bool, frame: &[u8], repeat: u32) -> std::time::Duration {
-        let acks = if own { &self.own } else { &self.acks };
-        let input = ProgramInput { data_in: Some(frame), repeat, ..ProgramInput::default() };
-        named(acks.object(), "acks_egress").test_run(input).unwrap().duration
-    }
-
     /// All records.
     pub fn records(&mut self) -> Vec<Record> {
         let mut records = Vec::new();
@@ -121,11 +121,11 @@ impl Rig {
     }
 
     /// Opens slot `slot` for a flow: everything starts at 1000, the window is 100 with a shift of 2.
-    pub fn control(&self, key: FlowKey, slot: u32, flags: u32) -> &'static Slot {
+    pub fn control(&self, key: Key, slot: u32, flags: u32) -> &'static Slot {
         let tag = slot + 1;
         let place = &self.acks.slots()[slot as usize];
         place.open(tag, flags | 2 << slot_flag::SCALE_SHIFT, 1000, 1000, 1000, 1400, 1400, 100);
-        self.acks.apply(&[Change::Install { key, slot, tag }]).unwrap();
+        self.acks.apply(&[Verdict::Shape { ack_key: key, slot, tag }]).unwrap();
         place
     }
 }

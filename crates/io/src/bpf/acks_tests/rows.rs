@@ -1,10 +1,11 @@
 //! What a hook does with each kind of segment.
 
 use super::rig::*;
-use crate::bpf::{AcksCounters, AcksOptions, Budget, Change, Fate, Hook};
+use crate::bpf::{AcksCounters, AcksOptions, Budget, Fate, Hook};
 use crate::sys::epoll::Waiter;
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering::Relaxed;
+use weir_core::gateway::Verdict;
 use weir_core::steer::slot_flag::{SCALED, SIZED};
 use weir_core::wire::build::{arp, Segment, Sum};
 use weir_core::wire::Flags;
@@ -413,7 +414,7 @@ fn flows_that_pass_are_remembered_for_a_generation() {
         return;
     }
     let mut rig = Rig::new(options());
-    rig.acks.apply(&[Change::Pass { key: key4(0, 0) }, Change::Pass { key: key6(7, 9) }]).unwrap();
+    rig.acks.apply(&[Verdict::Pass { ack_key: key4(0, 0) }, Verdict::Pass { ack_key: key6(7, 9) }]).unwrap();
     passes(&mut rig, IN, next(v4()), false);
     passes(&mut rig, OUT, next(v4()).payload(9), false);
     // Priority bits of a tag are not part of the flow.
@@ -449,8 +450,8 @@ fn entries_of_flows_that_are_gone_are_harmless() {
     passes(&mut rig, IN, news.clone(), true);
     // Forgetting an earlier use leaves the later one.
     let key = key4(0, 0);
-    let forget = |tag| Change::Forget { key, slot: 3, tag };
-    rig.acks.apply(&[Change::Install { key, slot: 3, tag: 77 }, forget(4)]).unwrap();
+    let forget = |tag| Verdict::Forget { ack_key: key, slot: 3, tag };
+    rig.acks.apply(&[Verdict::Shape { ack_key: key, slot: 3, tag: 77 }, forget(4)]).unwrap();
     taken(&mut rig, IN, next(v4()));
     rig.acks.apply(&[forget(77), forget(77)]).unwrap();
     passes(&mut rig, IN, news, true);
@@ -463,16 +464,16 @@ fn many_flows_are_installed_at_once() {
         return;
     }
     let mut rig = Rig::new(AcksOptions { flows: 1000, ..options() });
-    let key = |port: u32| crate::bpf::FlowKey::new((A.into(), port as u16), (B.into(), 80), 0, 0);
-    let install: Vec<Change> =
-        (0..1000).map(|n| Change::Install { key: key(n), slot: n, tag: n + 1 }).collect();
+    let key = |port: u32| flow_key((A.into(), port as u16), (B.into(), 80), 0, 0);
+    let install: Vec<Verdict> =
+        (0..1000).map(|n| Verdict::Shape { ack_key: key(n), slot: n, tag: n + 1 }).collect();
     rig.acks.apply(&install).unwrap();
     for n in [0, 255, 256, 999] {
         rig.acks.slots()[n as usize].open(n + 1, SCALED, 1000, 1000, 0, 1400, 1400, 100);
         passes(&mut rig, IN, next(v4()).ports(n as u16, 80).payload(1), false);
     }
-    let forget: Vec<Change> =
-        (0..1000).map(|n| Change::Forget { key: key(n), slot: n, tag: n + 1 }).collect();
+    let forget: Vec<Verdict> =
+        (0..1000).map(|n| Verdict::Forget { ack_key: key(n), slot: n, tag: n + 1 }).collect();
     rig.acks.apply(&forget).unwrap();
     passes(&mut rig, IN, next(v4()).ports(999, 80).payload(1), true);
 }
@@ -483,8 +484,8 @@ fn entries_that_an_engine_left_behind_make_room() {
         return;
     }
     let mut rig = Rig::new(options());
-    let key = |port: u32| crate::bpf::FlowKey::new((A.into(), port as u16), (B.into(), 80), 0, 0);
-    let install = |n: u32, tag| Change::Install { key: key(n), slot: n % 8, tag };
+    let key = |port: u32| flow_key((A.into(), port as u16), (B.into(), 80), 0, 0);
+    let install = |n: u32, tag| Verdict::Shape { ack_key: key(n), slot: n % 8, tag };
     rig.acks.slots()[0].open(1, SCALED, 1000, 1000, 0, 1400, 1400, 100);
     rig.acks.apply(&[install(0, 1)]).unwrap();
     // Many more than there is room for, none of them of a slot that is in use.

@@ -12,7 +12,8 @@ mod tests;
 pub use receive::{clocks, Received, Receiver};
 pub use send::{Sender, Sending};
 
-use super::{check, check_fd};
+use super::check;
+use rustix::net::{socket_with, AddressFamily, SocketFlags, SocketType};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
@@ -75,9 +76,9 @@ impl Vnet {
 
 /// A new socket: with the Ethernet header or without. It receives nothing before it is bound with a protocol.
 fn open(ethernet: bool) -> io::Result<OwnedFd> {
-    let kind = if ethernet { libc::SOCK_RAW } else { libc::SOCK_DGRAM };
-    // SAFETY: no pointers; the result is a new descriptor.
-    unsafe { check_fd(libc::socket(libc::AF_PACKET, kind | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK, 0)) }
+    let kind = if ethernet { SocketType::RAW } else { SocketType::DGRAM };
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    Ok(socket_with(AddressFamily::PACKET, kind, flags, None)?)
 }
 
 fn address(ifindex: u32, protocol: u16) -> libc::sockaddr_ll {
@@ -101,9 +102,4 @@ fn set<T>(socket: BorrowedFd<'_>, level: i32, option: i32, value: &T) -> io::Res
     let value = (value as *const T).cast();
     // SAFETY: `value` is valid for reads of `len` bytes.
     check(unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, value, len) }).map(drop)
-}
-
-/// Room for what waits in the kernel, beyond the limit of the system where that is permitted.
-fn set_buffer(socket: BorrowedFd<'_>, [force, plain]: [i32; 2], bytes: i32) -> io::Result<()> {
-    set(socket, libc::SOL_SOCKET, force, &bytes).or_else(|_| set(socket, libc::SOL_SOCKET, plain, &bytes))
 }

@@ -1,13 +1,14 @@
 //! Receiving in batches, straight into memory that the caller provides.
 
-use super::{bind, open, set, set_buffer, Vnet};
+use super::{bind, open, set, Vnet};
 use crate::sys::{check, clock};
+use rustix::net::sockopt;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use weir_core::time::Time;
 
 /// What may wait to be received, as the kernel counts it: some milliseconds at 10 Gb/s.
-const RECEIVE_BUFFER: i32 = 8 << 20;
+const RECEIVE_BUFFER: usize = 8 << 20;
 /// Linux 4.20.
 const PACKET_IGNORE_OUTGOING: i32 = 23;
 /// An older stamp is none: the wall clock was set, or it is the departure time of a frame of this host.
@@ -49,7 +50,9 @@ impl Receiver {
         set(socket.as_fd(), libc::SOL_PACKET, libc::PACKET_AUXDATA, &1i32)?;
         set(socket.as_fd(), libc::SOL_PACKET, PACKET_IGNORE_OUTGOING, &1i32)?;
         set(socket.as_fd(), libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &1i32)?;
-        set_buffer(socket.as_fd(), [libc::SO_RCVBUFFORCE, libc::SO_RCVBUF], RECEIVE_BUFFER)?;
+        // Beyond the limit of the system where that is permitted.
+        sockopt::set_socket_recv_buffer_size_force(&socket, RECEIVE_BUFFER)
+            .or_else(|_| sockopt::set_socket_recv_buffer_size(&socket, RECEIVE_BUFFER))?;
         if promiscuous {
             // SAFETY: zero is a valid request.
             let mut request: libc::packet_mreq = unsafe { std::mem::zeroed() };

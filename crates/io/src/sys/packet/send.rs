@@ -1,13 +1,14 @@
 //! Sending in batches.
 
-use super::{address, bind, open, set, set_buffer, Device, Vnet};
+use super::{address, bind, open, set, Device, Vnet};
 use crate::sys::check;
+use rustix::net::sockopt;
 use std::io;
 use std::marker::PhantomData;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 /// What may wait in the queueing discipline and the device, as the kernel counts it.
-const SEND_BUFFER: i32 = 4 << 20;
+const SEND_BUFFER: usize = 4 << 20;
 const ETHERNET: usize = 14;
 
 /// Sends frames out of one interface, past its queueing discipline and its egress hook.
@@ -41,7 +42,9 @@ impl Sender {
         if vnet {
             set(socket.as_fd(), libc::SOL_PACKET, libc::PACKET_VNET_HDR, &1i32)?;
         }
-        set_buffer(socket.as_fd(), [libc::SO_SNDBUFFORCE, libc::SO_SNDBUF], SEND_BUFFER)?;
+        // Beyond the limit of the system where that is permitted.
+        sockopt::set_socket_send_buffer_size_force(&socket, SEND_BUFFER)
+            .or_else(|_| sockopt::set_socket_send_buffer_size(&socket, SEND_BUFFER))?;
         let (parts, ends, addresses, messages) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         Ok(Sender { socket, device, vnet, parts, ends, addresses, messages })
     }
@@ -53,19 +56,7 @@ impl Sender {
 
     /// What the kernel's programs know the socket by.
     pub fn cookie(&self) -> io::Result<u64> {
-        let mut cookie = 0u64;
-        let mut len = size_of_val(&cookie) as libc::socklen_t;
-        // SAFETY: `cookie` is valid for writes of `len` bytes.
-        check(unsafe {
-            libc::getsockopt(
-                self.socket.as_raw_fd(),
-                libc::SOL_SOCKET,
-                libc::SO_COOKIE,
-                (&raw mut cookie).cast(),
-                &mut len,
-            )
-        })?;
-        Ok(cookie)
+        Ok(sockopt::socket_cookie(&self.socket)?)
     }
 
     /// Begins a batch.

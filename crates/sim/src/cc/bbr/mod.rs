@@ -97,8 +97,6 @@ pub struct Bbr {
     prior_phase: Phase,
     prior_cwnd: u64,
     conservation: bool,
-    /// The sender is in [`Phase::Recovery`] because of a mark, not of a loss.
-    marked: bool,
     initial_cwnd: u64,
     pacing: Option<Rate>,
     /// The pacing rate came from a measured RTT.
@@ -129,7 +127,6 @@ impl Bbr {
             prior_phase: Phase::Open,
             prior_cwnd: 0,
             conservation: false,
-            marked: false,
             initial_cwnd: 0,
             pacing: None,
             seen_rtt: false,
@@ -248,13 +245,12 @@ impl CongestionControl for Bbr {
         }
         self.set_pacing(self.bandwidth(), self.pacing_gain());
         // Only repair of losses is recovery for BBR.
-        let phase = if self.marked && ack.phase == Phase::Recovery { Phase::Open } else { ack.phase };
+        let phase = if ack.phase == Phase::Reducing { Phase::Open } else { ack.phase };
         self.set_cwnd(w, ack, phase);
     }
 
     fn on_congestion(&mut self, w: &mut Window, _now: Time, in_flight: u64, congestion: Congestion) {
         self.save_cwnd(w);
-        self.marked = congestion == Congestion::Ecn;
         if congestion == Congestion::Timeout {
             // The end of a round, in which all in flight was lost.
             w.cwnd = u64::from(w.mss);

@@ -148,7 +148,7 @@ fn marks_do_not_end_the_window() {
     let mut bbr = cruising();
     let mut w = window(206);
     bbr.on_congestion(&mut w, Time::ZERO, 206 * MSS, Congestion::Ecn);
-    bbr.on_ack(&mut w, &Ack { phase: Phase::Recovery, ..ack(10, 100) });
+    bbr.on_ack(&mut w, &Ack { phase: Phase::Reducing, ..ack(10, 100) });
     assert_eq!((w.cwnd, bbr.conservation), (206 * MSS, false));
     // A loss after it does.
     bbr.on_congestion(&mut w, Time::ZERO, 206 * MSS, Congestion::Loss);

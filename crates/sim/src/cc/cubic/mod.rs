@@ -3,10 +3,12 @@
 //! Linux (`tcp_cubic.c`) differs from the RFC in these points, which [`CubicRules::Linux`] follows:
 //!
 //! - the target is W_cubic at `t` plus the smallest RTT, not the smoothed one;
-//! - W_est always grows by alpha = 9/17 (the RFC: by 1 once it has reached cwnd_prior), and cwnd
+//! - W_est always grows by alpha = 8/15 (the RFC: by 9/17, and by 1 once it has reached cwnd_prior), and cwnd
 //!   approaches it within a round instead of being set to it;
 //! - at least 1 segment in 100 rounds is added, and where W_max is not known (after a slow start that
 //!   ended without a loss, or after a time-out) at least 5 % of the window in each round;
+//! - the window grows by whole segments, the pace is computed anew when it has or 32 times a second, and what was
+//!   acknowledged at a slower pace counts at once at a faster one (`linux`);
 //! - a spurious reduction is undone in the window only; the curve starts anew;
 //! - rounds in which the application limits what is sent count as time, idle ones do not;
 //! - slow start looks for its end by HyStart of 2011, unless the flow's options say otherwise.
@@ -16,34 +18,19 @@
 //! threshold is two segments at least.
 
 mod curve;
+mod linux;
+mod rfc9438;
 #[cfg(test)]
 mod tests;
 
 use super::hystart::SlowStartEnd;
 use super::increase::Increase;
 use super::{Ack, Congestion, CongestionControl, CubicRules, Hystart, Options, Phase, Window};
-use curve::Curve;
 use weir_core::time::{Duration, Time};
 
 /// beta_cubic = 7/10 (RFC 9438 §4.6).
 const BETA_NUM: u64 = 7;
 const BETA_DEN: u64 = 10;
-/// alpha_cubic = 3 (1 - beta) / (1 + beta) = 9/17 (§4.3).
-const ALPHA_NUM: u64 = 9;
-const ALPHA_DEN: u64 = 17;
-
-/// A congestion avoidance stage.
-#[derive(Clone, Copy, Debug)]
-struct Stage {
-    /// t_epoch, moved on by what does not count as time.
-    epoch: Time,
-    curve: Curve,
-    /// W_est in bytes, and what its last division left over.
-    w_est: u64,
-    w_est_rem: u64,
-    /// What the last division of cwnd's growth left over.
-    cwnd_rem: u64,
-}
 
 /// What a reduction changes and its undoing brings back (RFC 9438 §4.9.2).
 #[derive(Clone, Copy, Debug, Default)]
@@ -57,6 +44,13 @@ struct Memory {
     stage: Option<Stage>,
 }
 
+/// A congestion avoidance stage.
+#[derive(Clone, Copy, Debug)]
+enum Stage {
+    Rfc9438(rfc9438::Stage),
+    Linux(linux::Stage),
+}
+
 /// CUBIC.
 #[derive(Clone, Debug)]
 pub struct Cubic {
@@ -66,6 +60,8 @@ pub struct Cubic {
     increase: Increase,
     end: SlowStartEnd,
     memory: Memory,
+    /// Of Linux.
+    growth: linux::Growth,
     undo: Option<(Memory, SlowStartEnd)>,
     /// The last ACK outside recovery, or the last restart.
     last: Time,
@@ -86,6 +82,7 @@ impl Cubic {
             increase: Increase::new(options),
             end: SlowStartEnd::new(hystart, options.paced),
             memory: Memory::default(),
+            growth: linux::Growth::new(),
             undo: None,
             last: Time::ZERO,
         }
@@ -100,63 +97,24 @@ impl Cubic {
     fn avoid(&mut self, w: &mut Window, ack: &Ack, bytes: u64) {
         let bytes = if self.abc { bytes } else { u64::from(w.mss) };
         let Memory { w_max, cwnd_prior, stage } = &mut self.memory;
-        let stage = stage.get_or_insert_with(|| Stage::new(w, *w_max, ack.now));
-        match self.rules {
-            CubicRules::Rfc9438 => stage.grow(w, ack, bytes, *cwnd_prior),
-            CubicRules::Linux => stage.grow_as_linux(w, ack, bytes, *w_max != 0),
+        let linux = self.rules == CubicRules::Linux;
+        let stage = stage.get_or_insert_with(|| match linux {
+            true => Stage::Linux(linux::Stage::new(w, *w_max, ack.now)),
+            false => Stage::Rfc9438(rfc9438::Stage::new(w, *w_max, ack.now)),
+        });
+        match stage {
+            Stage::Rfc9438(stage) => stage.grow(w, ack, bytes, *cwnd_prior),
+            Stage::Linux(stage) => self.growth.avoid(stage, w, ack, bytes, *w_max != 0),
         }
     }
 
     /// Moves the epoch by time that does not count (§5.8).
     fn skip(&mut self, idle: Duration) {
-        if let Some(stage) = &mut self.memory.stage {
-            stage.epoch += idle;
+        match &mut self.memory.stage {
+            Some(Stage::Rfc9438(stage)) => stage.epoch += idle,
+            Some(Stage::Linux(stage)) => stage.epoch += idle,
+            None => {}
         }
-    }
-}
-
-impl Stage {
-    fn new(w: &Window, w_max: u64, now: Time) -> Stage {
-        let curve = Curve::new(w.cwnd, w_max, w.mss);
-        Stage { epoch: now, curve, w_est: w.cwnd, w_est_rem: 0, cwnd_rem: 0 }
-    }
-
-    /// §4.2 to §4.5.
-    fn grow(&mut self, w: &mut Window, ack: &Ack, bytes: u64, cwnd_prior: u64) {
-        let alpha = if self.w_est >= cwnd_prior { ALPHA_DEN } else { ALPHA_NUM };
-        self.estimate(w, bytes, alpha);
-        let t = ack.now.since(self.epoch);
-        if self.curve.at(t) < self.w_est {
-            w.cwnd = w.cwnd.max(self.w_est);
-            return;
-        }
-        let target = self.curve.at(t + ack.srtt).clamp(w.cwnd, w.cwnd.saturating_add(w.cwnd / 2));
-        self.add(w, bytes, target - w.cwnd);
-    }
-
-    /// See the module on the differences.
-    fn grow_as_linux(&mut self, w: &mut Window, ack: &Ack, bytes: u64, w_max_known: bool) {
-        self.estimate(w, bytes, ALPHA_NUM);
-        let t = ack.now.since(self.epoch);
-        let floor = if w_max_known { u64::from(w.mss) / 100 } else { w.cwnd / 20 };
-        let target = self.curve.at(t + ack.min_rtt).max(self.w_est).saturating_sub(w.cwnd);
-        self.add(w, bytes, target.max(floor).min(w.cwnd / 2));
-    }
-
-    /// Equation 4, by bytes: alpha segments per window, alpha in seventeenths.
-    fn estimate(&mut self, w: &Window, bytes: u64, alpha: u64) {
-        let n = bytes.saturating_mul(alpha * u64::from(w.mss)).saturating_add(self.w_est_rem);
-        let window = w.cwnd.max(1).saturating_mul(ALPHA_DEN);
-        self.w_est = self.w_est.saturating_add(n / window);
-        self.w_est_rem = n % window;
-    }
-
-    /// Adds `per_window` bytes for each window acknowledged.
-    fn add(&mut self, w: &mut Window, bytes: u64, per_window: u64) {
-        let n = bytes.saturating_mul(per_window).saturating_add(self.cwnd_rem);
-        let window = w.cwnd.max(1);
-        w.cwnd = w.cwnd.saturating_add(n / window);
-        self.cwnd_rem = n % window;
     }
 }
 
@@ -202,6 +160,7 @@ impl CongestionControl for Cubic {
             _ => w.cwnd,
         };
         memory.stage = None;
+        self.growth.reset();
         let reduced = (u128::from(w.cwnd) * u128::from(BETA_NUM) / u128::from(BETA_DEN)) as u64;
         let mss = u64::from(w.mss);
         // Linux counts its window in segments.

@@ -3,7 +3,7 @@
 use super::{wire_seq, Connection, State, SYN_TIMEOUT};
 use crate::tcp::receiver::Receiver;
 use crate::tcp::segment::{Segment, SynOptions, ECT0, TIMESTAMPS_LEN};
-use crate::tcp::transmit::Outgoing;
+use crate::tcp::sender::Outgoing;
 use weir_core::frame::{Frame, Frames};
 use weir_core::time::Time;
 use weir_core::wire::{Flags, Timestamps};

@@ -12,8 +12,7 @@ mod tests;
 use super::config::TcpConfig;
 use super::receiver::Receiver;
 use super::segment::{Header, Segment};
-use super::sender::{Arrived, Sender};
-use super::timers::Expired;
+use super::sender::{Arrived, Expired, Sender};
 use std::net::SocketAddrV4;
 use weir_core::time::{Duration, Time};
 use weir_core::wire::Flags;
@@ -61,6 +60,8 @@ struct Handshake {
     at: Option<Time>,
     first_sent: Option<Time>,
     retries: u32,
+    /// The peer's SYN came again, and was answered again.
+    asked_again: bool,
     /// A SYN leaves with the next poll.
     due: bool,
     /// So does the ACK that completes the handshake.
@@ -239,6 +240,7 @@ impl Connection {
             State::SynReceived => {
                 if s.has(Flags::SYN) {
                     self.handshake.due = true;
+                    self.handshake.asked_again = true;
                     return Delivered::default();
                 }
                 if !s.has(Flags::ACK) || s.ack == self.iss {
@@ -312,6 +314,7 @@ impl Connection {
             ece: s.has(Flags::ECE),
             pure: s.payload == 0 && !s.has(Flags::FIN),
             echoed: s.timestamps.map(|t| self.latest(t.echo)),
+            echo_age: s.timestamps.map(|t| self.age(now, t.echo)),
         };
         self.tx.on_ack(&arrived, now)
     }
@@ -331,6 +334,11 @@ impl Connection {
     /// Our clock, as timestamps show it.
     fn stamp(&self, now: Time) -> u32 {
         self.clock.wrapping_add((now.as_nanos() / 1_000_000) as u32)
+    }
+
+    /// How long ago our clock showed `stamp`, in whole milliseconds and at least one, as in Linux.
+    fn age(&self, now: Time, stamp: u32) -> Duration {
+        Duration::from_millis(u64::from(self.stamp(now).wrapping_sub(stamp).max(1)))
     }
 
     /// The latest time at which our clock showed `stamp`.

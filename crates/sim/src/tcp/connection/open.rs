@@ -64,11 +64,16 @@ impl Connection {
 
     pub(super) fn establish(&mut self, now: Time) {
         self.state = State::Established;
-        let Handshake { first_sent, retries, .. } = self.handshake;
+        let Handshake { first_sent, retries, asked_again, .. } = self.handshake;
         self.handshake.at = None;
         self.handshake.due = false;
         // Karn: a SYN that was repeated gives no sample.
-        let rtt = first_sent.filter(|_| retries == 0).map(|sent| now.since(sent));
+        let once = retries == 0 && !asked_again;
+        let rtt = first_sent.filter(|_| once).map(|sent| now.since(sent));
+        // RFC 6928 §2: one segment if more than one SYN was lost.
+        if retries > 1 {
+            self.tx.window.cwnd = u64::from(self.tx.window.mss);
+        }
         match rtt {
             Some(rtt) => self.tx.rtt.sample(rtt),
             None => self.tx.rtt.fall_back(),

@@ -39,7 +39,6 @@ pub struct Received {
 pub struct Reassembly {
     next: u64,
     ranges: VecDeque<Range>,
-    buffered: u64,
     received: u64,
     /// An offset in each of the newest ranges, the newest first.
     recent: [u64; RECENT],
@@ -55,11 +54,6 @@ impl Reassembly {
     /// The next byte in order (RCV.NXT).
     pub fn next(&self) -> u64 {
         self.next
-    }
-
-    /// Bytes received out of order.
-    pub fn buffered(&self) -> u64 {
-        self.buffered
     }
 
     /// Is something missing below what has been received?
@@ -123,7 +117,6 @@ impl Reassembly {
         self.next = end;
         while let Some(r) = self.ranges.front().filter(|r| r.start <= self.next) {
             self.next = self.next.max(r.end);
-            self.buffered -= r.end - r.start;
             self.ranges.pop_front();
         }
         if self.recents > 0 {
@@ -144,10 +137,8 @@ impl Reassembly {
         while let Some(r) = self.ranges.get(last).filter(|r| r.start <= end) {
             joined.start = joined.start.min(r.start);
             joined.end = joined.end.max(r.end);
-            self.buffered -= r.end - r.start;
             last += 1;
         }
-        self.buffered += joined.end - joined.start;
         if first == last {
             self.ranges.insert(first, joined);
         } else {

@@ -3,6 +3,13 @@
 use super::*;
 use proptest::prelude::*;
 
+impl Reassembly {
+    /// Bytes received out of order.
+    fn buffered(&self) -> u64 {
+        self.ranges.iter().map(|r| r.end - r.start).sum()
+    }
+}
+
 /// Receives all before `next` in one segment.
 fn from(next: u64) -> Reassembly {
     let mut r = Reassembly::new();

@@ -1,0 +1,100 @@
+//! What is kept of a delayed ACK, and which ACKs are not delayed.
+
+use super::news::{Kind, News};
+use super::window;
+use crate::flow::{flag, Record};
+
+/// What is kept of a delayed ACK. How it decides is a function here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hold {
+    /// Only the last ACK number received and the last one sent: constant memory per flow. So whatever tells more
+    /// than progress leaves at once.
+    Number,
+}
+
+/// What becomes of an ACK without payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// Held progress first, then the segment as it came.
+    AfterFlush,
+    /// The segment with its ACK field set back to what the sender knows.
+    SetBack,
+    /// The segment as it came: nothing is held.
+    AsItCame,
+    /// It is delayed.
+    Hold,
+    /// It says nothing that is not known.
+    Absorb,
+}
+
+impl Hold {
+    /// What becomes of an ACK that tells `news` and advertises `window`; see [`window::field_for`] for `limit`.
+    pub fn fate(self, news: &News, r: &Record, window: u16, limit: Option<u32>) -> Fate {
+        match self {
+            Hold::Number => number(news, r, window, limit),
+        }
+    }
+}
+
+fn number(news: &News, r: &Record, window: u16, limit: Option<u32>) -> Fate {
+    let held = r.held() > 0;
+    // How far the right edge would move left cannot be told without a scale.
+    let unknown_edge = news.shrinks && held && !r.has(flag::SCALE_KNOWN);
+    match news.kind {
+        Kind::Sack | Kind::Closed | Kind::Opens => Fate::AfterFlush,
+        Kind::Old => Fate::Absorb,
+        _ if unknown_edge => Fate::AfterFlush,
+        Kind::Progress => Fate::Hold,
+        Kind::Duplicate if held => Fate::AfterFlush,
+        Kind::Duplicate => Fate::AsItCame,
+        Kind::Window if !held && limit.is_none() => Fate::AsItCame,
+        Kind::Window if window::is_news(r, window, limit) => Fate::SetBack,
+        Kind::Window => Fate::Absorb,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A flow with `held` bytes whose receiver has advertised 100 units of 128 bytes, all of which the sender knows.
+    fn flow(held: u32, flags: u32) -> Record {
+        let mut r = Record { flags: flag::SYNCED | flags, ..Record::default() };
+        (r.rx, r.tx, r.window, r.scale) = (5_000 + held, 5_000, 100, 7);
+        r.right = r.rx + 100 * 128;
+        r.edge = r.right;
+        r
+    }
+
+    #[test]
+    fn a_number_keeps_progress_and_nothing_else() {
+        const SCALED: u32 = flag::SCALE_KNOWN | flag::EDGE_KNOWN;
+        let limit = Some(12_800);
+        let rows = [
+            // Kind, window field, held, flags, limit: fate.
+            (Kind::Progress, 100, 0, SCALED, None, Fate::Hold),
+            (Kind::Progress, 100, 2_920, SCALED, None, Fate::Hold),
+            (Kind::Progress, 99, 2_920, SCALED, None, Fate::Hold),
+            (Kind::Progress, 99, 2_920, 0, None, Fate::AfterFlush),
+            (Kind::Progress, 99, 0, 0, None, Fate::Hold),
+            (Kind::Sack, 100, 2_920, SCALED, None, Fate::AfterFlush),
+            (Kind::Closed, 0, 2_920, SCALED, limit, Fate::AfterFlush),
+            (Kind::Opens, 1, 0, SCALED, limit, Fate::AfterFlush),
+            (Kind::Old, 100, 2_920, SCALED, None, Fate::Absorb),
+            (Kind::Duplicate, 100, 0, SCALED, None, Fate::AsItCame),
+            (Kind::Duplicate, 100, 2_920, SCALED, None, Fate::AfterFlush),
+            (Kind::Window, 200, 0, SCALED, None, Fate::AsItCame),
+            // With something held its number would be ahead; the right edge moves from 17,800 to 30,600.
+            (Kind::Window, 200, 2_920, SCALED, None, Fate::SetBack),
+            // Sized to 12,800 bytes the sender knows as much already, or less is to be had.
+            (Kind::Window, 200, 0, SCALED, limit, Fate::Absorb),
+            (Kind::Window, 99, 2_920, SCALED, None, Fate::Absorb),
+        ];
+        for (kind, window, held, flags, limit, fate) in rows {
+            let r = flow(held, flags);
+            let news = News { kind, shrinks: window < r.window, ece: false, counter: 0 };
+            let got = Hold::Number.fate(&news, &r, window, limit);
+            assert_eq!(got, fate, "{kind:?}, window {window}, {held} held, {flags:x}, {limit:?}");
+        }
+    }
+}

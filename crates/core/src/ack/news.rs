@@ -1,0 +1,144 @@
+//! What an acknowledgement without payload tells the sender, whatever the policy. It is judged by what the record
+//! knows, before that learns from it.
+
+use crate::flow::{flag, Record};
+use crate::steer::after;
+use crate::wire::{Flags, Tcp, TcpOptions};
+
+/// What an acknowledgement tells the sender.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct News {
+    /// What it is about.
+    pub kind: Kind,
+    /// Its window field is smaller than the last one.
+    pub shrinks: bool,
+    /// It carries ECE: what it acknowledges was marked (RFC 3168). In an AccECN flow see `counter`.
+    pub ece: bool,
+    /// How far the AccECN counter has moved since the last acknowledgement (RFC 9768); 0 in other flows.
+    pub counter: u8,
+}
+
+/// What an acknowledgement is about: the first of these that it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// SACK blocks: what has arrived beyond a hole, or twice (RFC 2018, RFC 2883).
+    Sack,
+    /// Less than what was acknowledged before: another one has overtaken it.
+    Old,
+    /// The window is closed.
+    Closed,
+    /// The window was closed and is open.
+    Opens,
+    /// More is acknowledged.
+    Progress,
+    /// Nothing more is acknowledged, and the window is the same: a duplicate (RFC 5681 section 2), or nothing.
+    Duplicate,
+    /// Nothing but another window.
+    Window,
+}
+
+impl News {
+    /// What a segment with these headers tells beyond what `r` knows.
+    pub fn of(r: &Record, tcp: &Tcp, options: &TcpOptions) -> News {
+        let counter = if r.has(flag::ACCECN) { ace_of(tcp).wrapping_sub(r.ace) & ACE_MOST } else { 0 };
+        let (shrinks, ece) = (tcp.window < r.window, tcp.flags.contains(Flags::ECE));
+        News { kind: kind(r, tcp, options), shrinks, ece, counter }
+    }
+}
+
+fn kind(r: &Record, tcp: &Tcp, options: &TcpOptions) -> Kind {
+    if !options.sack.is_empty() {
+        Kind::Sack
+    } else if after(r.rx, tcp.ack) {
+        Kind::Old // its window is history, too
+    } else if tcp.window == 0 {
+        Kind::Closed
+    } else if r.window == 0 {
+        Kind::Opens
+    } else if tcp.ack != r.rx {
+        Kind::Progress
+    } else if tcp.window == r.window {
+        Kind::Duplicate
+    } else {
+        Kind::Window
+    }
+}
+
+/// What the three bits of the AccECN counter can tell apart.
+pub const ACE_MOST: u8 = 7;
+
+/// The AccECN counter of a segment: AE, CWR and ECE.
+pub fn ace_of(tcp: &Tcp) -> u8 {
+    let bit = |flag, bit: u8| if tcp.flags.contains(flag) { bit } else { 0 };
+    bit(Flags::AE, 4) | bit(Flags::CWR, 2) | bit(Flags::ECE, 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::{self, build::Segment};
+
+    const RX: u32 = 0xffff_ff00; // numbers wrap
+    const WINDOW: u16 = 400;
+
+    /// What an ACK for `n` bytes beyond `RX` tells a flow that has acknowledged `RX` and advertises `window`.
+    fn news(window: u16, change: impl FnOnce(Segment) -> Segment) -> News {
+        let mut r = Record::default();
+        (r.rx, r.window) = (RX, window);
+        news_of(&r, change)
+    }
+
+    fn news_of(r: &Record, change: impl FnOnce(Segment) -> Segment) -> News {
+        let plain = Segment::v4([10, 0, 0, 2], [10, 0, 0, 1]).ack(RX).flags(Flags::ACK).window(WINDOW);
+        let bytes = change(plain).build();
+        let packet = wire::packet(&bytes, bytes.len()).unwrap();
+        let tcp = wire::tcp(&bytes, &packet).unwrap();
+        News::of(r, &tcp, &wire::tcp_options(&bytes, &packet, &tcp).unwrap())
+    }
+
+    #[test]
+    fn each_kind_is_told_from_the_others() {
+        type Change = fn(Segment) -> Segment;
+        let rows: [(u16, Change, Kind); 14] = [
+            (WINDOW, |s| s, Kind::Duplicate),
+            (WINDOW, |s| s.ack(RX.wrapping_add(1_460)), Kind::Progress),
+            (WINDOW, |s| s.ack(RX.wrapping_add(1_460)).window(1), Kind::Progress),
+            (WINDOW, |s| s.window(WINDOW - 1), Kind::Window),
+            (WINDOW, |s| s.window(WINDOW + 1), Kind::Window),
+            (WINDOW, |s| s.window(0), Kind::Closed),
+            (WINDOW, |s| s.window(0).ack(RX.wrapping_add(1_460)), Kind::Closed),
+            (0, |s| s.window(0), Kind::Closed),
+            (0, |s| s, Kind::Opens),
+            (0, |s| s.ack(RX.wrapping_add(1_460)), Kind::Opens),
+            (WINDOW, |s| s.ack(RX.wrapping_sub(1)), Kind::Old),
+            // An old segment's window is history.
+            (WINDOW, |s| s.ack(RX.wrapping_sub(1)).window(0), Kind::Old),
+            (WINDOW, |s| s.sack(&[(RX.wrapping_add(1_460), RX.wrapping_add(2_920))]), Kind::Sack),
+            // A duplicate that was received twice (RFC 2883) tells that, however late.
+            (WINDOW, |s| s.ack(RX.wrapping_sub(9)).sack(&[(RX, RX.wrapping_add(1))]), Kind::Sack),
+        ];
+        for (n, (window, change, kind)) in rows.into_iter().enumerate() {
+            assert_eq!(news(window, change).kind, kind, "row {n}");
+        }
+    }
+
+    #[test]
+    fn smaller_windows_and_marks_are_told_beside() {
+        let told = |n: News| (n.shrinks, n.ece, n.counter);
+        assert_eq!(told(news(WINDOW, |s| s)), (false, false, 0));
+        assert_eq!(told(news(WINDOW, |s| s.window(WINDOW - 1))), (true, false, 0));
+        assert_eq!(told(news(WINDOW, |s| s.flags(Flags(Flags::ACK.0 | Flags::ECE.0)))), (false, true, 0));
+    }
+
+    #[test]
+    fn the_accecn_counter_is_three_bits_wide() {
+        let mut r = Record::default();
+        (r.rx, r.window, r.flags) = (RX, WINDOW, flag::ACCECN);
+        // AE and ECE are 4 + 1.
+        let flags = Flags(Flags::ACK.0 | Flags::AE.0 | Flags::ECE.0);
+        for (before, moved) in [(5, 0), (4, 1), (0, 5), (6, 7), (7, 6)] {
+            r.ace = before;
+            assert_eq!(news_of(&r, |s| s.flags(flags)).counter, moved, "from {before}");
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Presets: the published schemes by name, each a function from a flow's rate to a policy. What else a
+//! configuration says is laid over it, key by key.
+
+use super::{AckControl, Hold, Meter, Period, RateRelease, Release, SlowStart, Window};
+use crate::rate::Rate;
+use crate::time::Duration;
+
+/// A policy by name.
+#[derive(Clone, Copy, Debug)]
+pub struct Preset {
+    /// Its name in configurations.
+    pub name: &'static str,
+    /// What it does, in a line.
+    pub description: &'static str,
+    /// The policy for flows of this rate each.
+    pub policy: fn(Rate) -> AckControl,
+}
+
+/// Every preset. The first is the default of what a configuration leaves open.
+pub const PRESETS: &[Preset] = &[
+    Preset {
+        name: "ack-shaper",
+        description: "hold the number, release at a rate what the receiver gets, size the window",
+        policy: AckControl::ack_shaper,
+    },
+    Preset {
+        name: "ack-shaper-published",
+        description:
+            "hold the number, release at a rate what the sender is acknowledged, every 10 ms, keep the window",
+        policy: AckControl::published,
+    },
+];
+
+/// The preset of this name.
+pub fn preset(name: &str) -> Option<&'static Preset> {
+    PRESETS.iter().find(|preset| preset.name == name)
+}
+
+impl AckControl {
+    /// The preset `ack-shaper` at `rate`: what the receiver gets is held at the rate, and the window is sized.
+    pub const fn ack_shaper(rate: Rate) -> AckControl {
+        AckControl {
+            hold: Hold::Number,
+            release: Release::Rate(RateRelease::new(rate)),
+            window: Window::SIZE,
+        }
+    }
+
+    /// The preset `ack-shaper-published` at `rate`, the ACK shaper as its paper has it: what the sender is
+    /// acknowledged is held at the rate by a timer of 10 ms (section 3), the detector of slow start has the thresholds
+    /// of fig. 5, and the window stays what the receiver says. Without a bound a sender's window grows until the
+    /// gateway holds all of it.
+    pub const fn published(rate: Rate) -> AckControl {
+        let release = RateRelease {
+            meter: Meter::Acked,
+            period: Period::Fixed(Duration::from_millis(10)),
+            slow_start: SlowStart::PUBLISHED,
+            ..RateRelease::new(rate)
+        };
+        AckControl { hold: Hold::Number, release: Release::Rate(release), window: Window::Keep }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_preset_is_found_by_its_name_and_has_the_rate_it_is_given() {
+        for (n, p) in PRESETS.iter().enumerate() {
+            assert_eq!(PRESETS.iter().position(|q| q.name == p.name), Some(n), "{}: twice", p.name);
+            let policy = (preset(p.name).unwrap().policy)(Rate::mbit(7));
+            assert_eq!(policy.release.flow_rate(), Rate::mbit(7), "{}", p.name);
+        }
+        assert!(preset("ack-shapper").is_none());
+    }
+}

@@ -1,0 +1,168 @@
+//! The law *rate*: each flow is acknowledged at a rate of its own (ACK shaper, figs 1 and 5). Its settings; what it
+//! keeps of a flow is a [`Pace`].
+
+use super::Pace;
+use crate::rate::Rate;
+use crate::time::{Duration, Time};
+
+/// Release at a per-flow rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RateRelease {
+    /// The rate of each flow.
+    pub rate: Rate,
+    /// What the rate counts.
+    pub counts: Counts,
+    /// Whose bytes are held at the rate.
+    pub meter: Meter,
+    /// Time between two releases of a backlogged flow.
+    pub period: Period,
+    /// Detection of slow start.
+    pub slow_start: SlowStart,
+    /// Missed release times further back than this are forfeited.
+    pub catch_up: Duration,
+}
+
+/// What a rate counts, per segment of the flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Counts {
+    /// TCP payload acknowledged: what an application measures.
+    #[default]
+    Payload,
+    /// IP packets: payload, TCP and IP headers.
+    Ip,
+    /// Ethernet frames: IP packet, Ethernet header with its tags, and FCS.
+    Frame,
+    /// Frames with preamble (8 bytes) and inter-frame gap (12).
+    Wire,
+}
+
+/// Whose bytes are held at the rate: a sender whose window grows by so many bytes sends as many more than
+/// it is acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Meter {
+    /// What the sender is acknowledged, as in the paper.
+    Acked,
+    /// What the receiver got: less is acknowledged while the window grows.
+    #[default]
+    Received,
+}
+
+/// Time between two releases.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Period {
+    /// Always this long, as the paper's 10 ms timer; steps may be smaller than a segment (figs 6, 7).
+    Fixed(Duration),
+    /// `clamp(2 MSS / rate, min, max)`; where `max` would make the step smaller than one MSS, the
+    /// step is one MSS and the period follows.
+    Auto {
+        /// Shortest period.
+        min: Duration,
+        /// Longest period.
+        max: Duration,
+    },
+}
+
+/// Detection of slow start, in which a sender answers each acknowledged byte with up to two: the step
+/// is halved while it lasts. The smoothed progress per period, `m = 0.7 m + 0.3 progress`, is compared
+/// with the full step (fig. 5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SlowStart {
+    /// The paper's basic form (figs 4, 8–10): never halve.
+    Ignore,
+    /// Halve above `enter`, stop below `exit`.
+    Detect {
+        /// Ratio above which the flow is in slow start, in thousandths (default 1500; paper 2000).
+        enter_milli: u32,
+        /// Ratio below which slow start is over, in thousandths (default 750; paper 500).
+        exit_milli: u32,
+        /// Whether a flow seen from its SYN begins halved and the exit waits until a full step has
+        /// been held for one WAN round trip and three periods. The paper does neither.
+        gated: bool,
+    },
+}
+
+impl SlowStart {
+    /// The default detector: 1.5, 0.75, gated.
+    pub const DETECT: SlowStart = SlowStart::Detect { enter_milli: 1500, exit_milli: 750, gated: true };
+    /// The detector as published: 2 and 0.5 (fig. 5).
+    pub const PUBLISHED: SlowStart = SlowStart::Detect { enter_milli: 2000, exit_milli: 500, gated: false };
+}
+
+impl Period {
+    /// The default: automatic between 500 us, which is less than a giant segment at 1 Gb/s, and 10 ms.
+    pub const AUTO: Period = Period::Auto { min: Duration::from_micros(500), max: Duration::from_millis(10) };
+
+    /// Time between two releases of a flow that is acknowledged `rate` in segments of `mss` bytes.
+    pub(super) fn at(self, rate: Rate, mss: u16) -> Duration {
+        match self {
+            Period::Fixed(d) => d,
+            Period::Auto { min, max } => {
+                let segment = rate.time_for(u64::from(mss));
+                segment.saturating_mul(2).clamp(min, max.max(min)).max(segment)
+            }
+        }
+    }
+}
+
+impl RateRelease {
+    /// The law at `rate` with its defaults.
+    pub const fn new(rate: Rate) -> RateRelease {
+        RateRelease {
+            rate,
+            counts: Counts::Payload,
+            meter: Meter::Received,
+            period: Period::AUTO,
+            slow_start: SlowStart::DETECT,
+            catch_up: Duration::from_millis(100),
+        }
+    }
+
+    /// Whether a flow seen from its SYN begins halved.
+    pub(super) fn is_gated(&self) -> bool {
+        matches!(self.slow_start, SlowStart::Detect { gated: true, .. })
+    }
+
+    /// The payload rate that the rate allows flows of these segments.
+    pub(super) fn payload_rate(&self, segments: &Segments) -> Rate {
+        let payload = u64::from(segments.payload);
+        let whole = payload + segments.overhead(self.counts);
+        let bps = u128::from(self.rate.bps()) * u128::from(payload) / u128::from(whole);
+        Rate::from_bps(bps as u64).unwrap_or(self.rate)
+    }
+
+    pub(super) fn begin(&self, segments: &Segments, from_syn: bool, now: Time) -> Pace {
+        Pace::new(self, self.payload_rate(segments), segments.payload, from_syn, now)
+    }
+
+    pub(super) fn retune(&self, pace: &mut Pace, segments: &Segments, sized: bool) {
+        pace.retune(self, self.payload_rate(segments), segments.payload, sized);
+    }
+}
+
+/// What a flow's full segments look like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segments {
+    /// Bytes of payload, at least 1.
+    pub payload: u16,
+    /// IPv6, or else IPv4.
+    pub ipv6: bool,
+    /// VLAN tags.
+    pub tags: u8,
+    /// Bytes of TCP options.
+    pub options: u8,
+}
+
+impl Segments {
+    /// What a rate counts beside the payload: IP header (20 or 40), TCP header (20) with its options, Ethernet header (14)
+    /// with its tags and FCS (4), preamble and gap (20).
+    fn overhead(&self, counts: Counts) -> u64 {
+        let tcp_ip = if self.ipv6 { 40 } else { 20 } + 20 + u64::from(self.options);
+        let ethernet = 14 + 4 + 4 * u64::from(self.tags);
+        match counts {
+            Counts::Payload => 0,
+            Counts::Ip => tcp_ip,
+            Counts::Frame => tcp_ip + ethernet,
+            Counts::Wire => tcp_ip + ethernet + 20,
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! What lets the acknowledgement advance: the laws of release, and what the gateway asks of them.
+
+use super::{Pace, RateRelease, Segments, Tick};
+use crate::rate::Rate;
+use crate::time::{Duration, Time};
+
+/// What lets the acknowledgement advance. A law is a variant here and a file of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Release {
+    /// A per-flow rate: `ack bytes = rate × period`.
+    Rate(RateRelease),
+}
+
+impl Release {
+    /// The rate that each flow is set to, in what the law counts.
+    pub const fn flow_rate(&self) -> Rate {
+        match self {
+            Release::Rate(law) => law.rate,
+        }
+    }
+
+    /// Missed release times further back than this are forfeited.
+    pub const fn catch_up(&self) -> Duration {
+        match self {
+            Release::Rate(law) => law.catch_up,
+        }
+    }
+
+    /// What is kept of a flow that begins at `now`; `from_syn` tells that its sender begins, too.
+    pub fn begin(&self, segments: &Segments, from_syn: bool, now: Time) -> Pace {
+        match self {
+            Release::Rate(law) => law.begin(segments, from_syn, now),
+        }
+    }
+
+    /// The settings that `pace` followed have become these; `sized` tells that the window is sized. What is scheduled stays
+    /// so, and the next release follows them.
+    pub fn retune(&self, pace: &mut Pace, segments: &Segments, sized: bool) {
+        match self {
+            Release::Rate(law) => law.retune(pace, segments, sized),
+        }
+    }
+
+    /// A release time has come; see [`Pace::tick`].
+    pub fn tick(&self, pace: &mut Pace, rtt: Duration, mss: u16, held: u32) -> Tick {
+        match self {
+            Release::Rate(law) => pace.tick(law, rtt, mss, held),
+        }
+    }
+
+    /// Is the advertised window enough to bound a sender in slow start, if it is sized from its first right edge on?
+    pub fn is_bounded_by_window(&self) -> bool {
+        match self {
+            Release::Rate(law) => law.is_gated(),
+        }
+    }
+}

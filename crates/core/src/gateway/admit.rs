@@ -1,0 +1,189 @@
+//! Is a segment the flow's? What cannot be its receiver's is forwarded and changes nothing; what fits is, and what is
+//! consistent in spite of it takes the flow up anew ([`Doubt`](crate::flow::Doubt)).
+
+use super::untouched::untouchable;
+use super::{after, millis, Gateway, PassReason, Segment};
+use crate::flow::flag;
+use crate::frame::Frame;
+use crate::node::Cx;
+use crate::steer::{self, Seen, SEQ_AHEAD};
+use crate::time::Time;
+use crate::wire::{self, Flags, TcpOptions};
+use core::sync::atomic::Ordering::Relaxed;
+
+/// How much the first ACK after a handshake may acknowledge: what a window without a scale allows.
+const FIRST_DATA: u32 = 1 << 17;
+
+/// What is found out about a segment before anything else.
+pub(super) enum Admitted {
+    /// It passes untouched for this reason.
+    Untouched(PassReason),
+    /// It passes as it came, and what it tells is known.
+    Passes,
+    /// The first of its flow, which passes with a sized window.
+    First,
+    /// It is the receiver's, with these options.
+    Believed(TcpOptions, Seen),
+}
+
+impl Gateway {
+    /// Is the segment one of the flow as it is known, and may the flow be touched? One that is `here` has not left
+    /// yet.
+    pub(super) fn admit(
+        &mut self,
+        cx: &mut Cx<'_>,
+        i: u32,
+        segment: &Segment,
+        frame: &Frame,
+        here: bool,
+    ) -> Admitted {
+        if self.table[i].has(flag::PASSES) {
+            return Admitted::Untouched(self.still_passes(i));
+        }
+        let parsed = wire::tcp_options(cx.frames.bytes(frame), &segment.packet, &segment.tcp);
+        let untouchable = match &parsed {
+            Ok(options) => untouchable(segment, options),
+            Err(_) => Some(PassReason::Malformed),
+        };
+        let options = parsed.unwrap_or_default();
+        let seen = Seen::of(&segment.tcp, &options);
+        if !self.table[i].has(flag::SYNCED) {
+            match untouchable {
+                Some(reason) => self.let_pass(cx, i, reason),
+                None => return self.on_stranger(cx, i, segment, (&options, &seen), frame, here),
+            }
+            return Admitted::Passes;
+        }
+        self.follow(i, cx.now);
+        if segment.has(Flags::RST) {
+            let reset = self.on_receiver_reset(cx, i, segment);
+            return if reset { Admitted::Passes } else { Admitted::Untouched(PassReason::Implausible) };
+        }
+        if !segment.has(Flags::ACK) {
+            return Admitted::Passes;
+        }
+        if !self.slots[i].believes(&seen) {
+            if self.table[i].doubt.disbelieved(seen.seq, seen.ack) {
+                self.renew(i, segment, &options, cx, frame);
+            }
+            return Admitted::Untouched(PassReason::Implausible);
+        }
+        if self.table[i].doubt.believed() || self.table[i].has(flag::SCALE_KNOWN) {
+            self.table.set_transient(i, false);
+        }
+        if let Some(reason) = untouchable {
+            self.let_pass(cx, i, reason);
+            return Admitted::Untouched(reason);
+        }
+        if self.table[i].has(flag::CLOSED) {
+            if self.table[i].is_done() {
+                return Admitted::Passes;
+            }
+            self.revive(i, cx.now);
+        }
+        self.tell(i);
+        Admitted::Believed(options, seen)
+    }
+
+    /// A segment of a flow without numbers: the first after its handshake, or one in mid-stream, which is taken
+    /// up when it has advanced often enough. It passes, the first with a sized window.
+    fn on_stranger(
+        &mut self,
+        cx: &mut Cx<'_>,
+        i: u32,
+        segment: &Segment,
+        (options, seen): (&TcpOptions, &Seen),
+        frame: &Frame,
+        here: bool,
+    ) -> Admitted {
+        let r = &self.table[i];
+        if seen.flags & (steer::ACK | steer::RST | steer::FIN) != steer::ACK {
+            return Admitted::Passes;
+        }
+        let first = r.has(flag::SENDER_SYN | flag::RECEIVER_SYN)
+            && seen.seq.wrapping_sub(r.seq) <= SEQ_AHEAD
+            && seen.ack.wrapping_sub(r.fin) <= FIRST_DATA;
+        if !first && !self.table[i].doubt.candidate(seen.seq, seen.ack) {
+            return Admitted::Passes;
+        }
+        if !first {
+            self.table[i].forget_handshake();
+        }
+        let sizes = here && first && seen.is_pure();
+        if self.take_up(i, segment, options, cx, frame, sizes) && sizes {
+            return Admitted::First;
+        }
+        Admitted::Passes
+    }
+
+    /// Is it the connection whose handshake was seen, and nothing of it since? Segments that passed by while no engine ran may
+    /// have taken it far ahead.
+    fn has_gone_on(&self, i: u32, segment: &Segment) -> bool {
+        let slot = &self.slots[i];
+        let ahead = |to: u32, from: u32| to.wrapping_sub(from) <= steer::ACK_RANGE;
+        self.table[i].has(flag::SENDER_SYN | flag::RECEIVER_SYN | flag::SCALE_KNOWN)
+            && self.table[i].doubt.is_unmet()
+            && ahead(segment.tcp.seq, slot.nxt.load(Relaxed))
+            && ahead(segment.tcp.ack, slot.tx.load(Relaxed))
+    }
+
+    /// The flow is not what was known of it: it is taken up as one in mid-stream.
+    pub(super) fn renew(
+        &mut self,
+        i: u32,
+        segment: &Segment,
+        options: &TcpOptions,
+        cx: &Cx<'_>,
+        frame: &Frame,
+    ) {
+        if !self.has_gone_on(i, segment) {
+            self.table[i].forget_handshake();
+        }
+        if self.take_up(i, segment, options, cx, frame, false) {
+            self.stats.renewed += 1;
+        }
+    }
+
+    /// The flow's numbers start with this segment, which passes as it came, or `sizes` its window.
+    fn take_up(
+        &mut self,
+        i: u32,
+        segment: &Segment,
+        options: &TcpOptions,
+        cx: &Cx<'_>,
+        frame: &Frame,
+        sizes: bool,
+    ) -> bool {
+        self.table[i].template.learn(cx.frames.bytes(frame), &segment.packet);
+        if !self.sync(i, segment, options, cx.now) {
+            return false;
+        }
+        self.learn(i, cx, segment, options, frame);
+        let known = self.table[i].has(flag::SCALE_KNOWN);
+        self.table.set_transient(i, !known);
+        let scale = self.table[i].scale;
+        self.begin_edges(i, segment, options, scale, sizes);
+        self.tell(i);
+        true
+    }
+
+    /// An ACK older than what the sender knows was overtaken, or what the sender is thought to know is wrong.
+    /// The latter, if many come in a row that no other overtook by its timestamp.
+    pub(super) fn is_last_word(&mut self, i: u32, options: &TcpOptions) -> bool {
+        let newest = self.slots[i].ts.load(Relaxed);
+        let overtaken = options.timestamps.is_some_and(|t| after(newest, t.value));
+        !overtaken && self.table[i].doubt.outdated()
+    }
+
+    /// A forged segment with payload may have moved the receiver's SND.NXT beyond what its sender accepts. The
+    /// receiver's ACKs tell in time, and the made ones take their number.
+    pub(super) fn check_sequence(&mut self, i: u32, seq: u32, now: Time) {
+        let slot = &self.slots[i];
+        let doubt = &mut self.table[i].doubt;
+        if !after(slot.nxt.load(Relaxed), seq) {
+            doubt.in_sequence();
+        } else if doubt.lags(seq, millis(now)) {
+            slot.nxt.store(seq, Relaxed);
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! Loading what is kept of flows before it is needed.
+//!
+//! Of a million flows next to nothing is in the processor's caches. Each look-up would wait for one line of memory after
+//! the other; of a batch the lines of all flows are asked for at once, which takes hardly longer than those of one.
+//! A line is loaded by reading it.
+
+use super::Gateway;
+use crate::flow::Key;
+use crate::frame::{Frame, Frames};
+use crate::node::Port;
+use crate::time::Time;
+use core::hint::black_box;
+use core::sync::atomic::Ordering::Relaxed;
+
+/// Frames that are looked at together: what is loaded for them is still there when they come.
+pub(super) const TOGETHER: usize = 64;
+/// Timers looked at for one batch.
+const TIMERS: usize = 512;
+/// Below so many flows everything stays in the caches.
+const FEW: u32 = 4096;
+
+impl Gateway {
+    /// Loads what is kept of the flows whose frames are about to come, and of those whose releases are due before the last
+    /// of them.
+    pub(super) fn load(&self, frames: &Frames, coming: &[(Time, Port, Frame)]) {
+        let Some((last, ..)) = coming.last().filter(|_| self.table.len() > FEW) else { return };
+        for batch in coming.chunks(TOGETHER) {
+            let mut hashes = [None; TOGETHER];
+            for (hash, (.., frame)) in hashes.iter_mut().zip(batch) {
+                *hash = Key::glimpse(frames.bytes(frame)).map(|key| self.table.hash(&key.reversed()));
+                black_box(hash.map(|hash| self.table.guess(hash)));
+            }
+            for hash in hashes.into_iter().flatten() {
+                self.table.guess(hash).into_iter().for_each(|i| self.touch(i));
+            }
+        }
+        self.wheel.soon(*last, TIMERS, |i| self.touch(i));
+    }
+
+    /// Loads the lines of a flow.
+    fn touch(&self, i: u32) {
+        let r = &self.table[i];
+        black_box((r.flags, r.pace.due, r.key.src[0], r.doubt, self.slots[i].tx.load(Relaxed)));
+    }
+}

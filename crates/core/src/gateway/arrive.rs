@@ -1,0 +1,73 @@
+//! Frames as they come in: here themselves, or as copies of their headers.
+
+use super::segment::{is_broken, parse, pass_reason};
+use super::{Gateway, PassReason, LAN, WAN};
+use crate::frame::{Checksum, Frame};
+use crate::node::{Cx, Port};
+use crate::wire::{self, Flags};
+
+/// How a segment is known here.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Copied {
+    /// It passed as it came.
+    Passed,
+    /// It passed with its acknowledgement set back.
+    SetBack,
+}
+
+impl Gateway {
+    /// A frame that is here.
+    pub(super) fn on_frame(&mut self, cx: &mut Cx<'_>, from_lan: bool, mut frame: Frame) {
+        let out = if from_lan { WAN } else { LAN };
+        let segment = match parse(cx.frames.bytes(&frame), frame.len()) {
+            Ok(s) => s,
+            Err(reject) => return self.pass(cx, out, frame, pass_reason(reject)),
+        };
+        self.stats.user_data_bytes += u64::from(segment.tcp.payload_len);
+        if frame.checksum == Checksum::Unknown {
+            frame.checksum = wire::checksum::verify_frame(cx.frames, &frame, &segment.packet);
+        }
+        if frame.checksum == Checksum::Invalid {
+            return self.pass(cx, out, frame, PassReason::BadChecksum);
+        }
+        if segment.has(Flags::SYN) {
+            self.on_syn(cx, from_lan, &segment, &frame, true);
+            self.size_syn_ack(cx, from_lan, &segment, &frame);
+            return self.forward(cx, out, frame);
+        }
+        self.on_data_direction(cx, from_lan, &segment);
+        match self.flow_of_ack(cx, from_lan, &segment) {
+            Ok(i) => self.on_ack_direction(cx, i, &segment, frame),
+            Err(reason) => self.pass(cx, out, frame, reason),
+        }
+    }
+
+    /// The headers of a segment that passed.
+    pub(super) fn on_copy(&mut self, cx: &mut Cx<'_>, from_lan: bool, copied: Copied, frame: Frame) {
+        self.stats.observed += 1;
+        let bytes = cx.frames.bytes(&frame);
+        let parsed = parse(bytes, frame.len()).ok().filter(|s| !is_broken(bytes, &frame, &s.packet));
+        if let Some(segment) = parsed {
+            if segment.has(Flags::SYN) {
+                self.on_syn(cx, from_lan, &segment, &frame, false);
+            } else {
+                self.on_data_direction(cx, from_lan, &segment);
+                if let Ok(i) = self.flow_of_ack(cx, from_lan, &segment) {
+                    self.on_ack_copy(cx, i, &segment, copied, &frame);
+                }
+            }
+        }
+        self.stats.ledger.absorbed += 1;
+        cx.frames.absorb(frame);
+    }
+
+    /// Forwards a frame that is nobody's.
+    pub(super) fn pass(&mut self, cx: &mut Cx<'_>, out: Port, frame: Frame, reason: PassReason) {
+        self.stats.passed[reason as usize] += 1;
+        self.forward(cx, out, frame);
+    }
+
+    pub(super) fn forward(&mut self, cx: &mut Cx<'_>, out: Port, frame: Frame) {
+        self.outbox.push(cx, &mut self.stats.ledger, out, cx.now, frame);
+    }
+}

@@ -1,0 +1,103 @@
+//! A change of configuration while flows live. Nothing is done at once: each flow follows when it is next touched, by a
+//! segment or its timer, so a change costs the same whatever the number of flows.
+
+use super::hold::Held;
+use super::{direction_of, Config, Gateway};
+use crate::ack::Window;
+use crate::flow::flag;
+use crate::node::Cx;
+use crate::steer::slot_flag;
+use core::sync::atomic::Ordering::Relaxed;
+
+/// Why a running gateway cannot take a configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unchangeable {
+    /// The number of flows is that of the memory it was given.
+    MaxFlows,
+    /// Its hooks do not take ACKs that come in on a port where none were controlled at the start.
+    Ports,
+    /// So many classes went while flows still refer to them that there is no place for those of the configuration.
+    Classes,
+}
+
+impl core::fmt::Display for Unchangeable {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            Unchangeable::MaxFlows => "the number of flows cannot change while it runs",
+            Unchangeable::Ports => "a direction in which nothing was controlled cannot be while it runs",
+            Unchangeable::Classes => "too many classes",
+        })
+    }
+}
+
+impl Gateway {
+    /// Takes another configuration. Flows keep their numbers and handshakes, classes of the same name and direction what
+    /// they counted. What a flow derives from its class (its rate, period and window) follows when it is next touched, and
+    /// so does the class itself; what is held by a flow that no class controls any more is passed on then. The seed
+    /// stays.
+    pub fn reconfigure(&mut self, config: Config) -> Result<(), Unchangeable> {
+        if config.max_flows != self.config.max_flows {
+            return Err(Unchangeable::MaxFlows);
+        }
+        let ((lan, wan), (had_lan, had_wan)) = (config.ack_ports(), self.hooked_ports);
+        if self.hooked && (lan && !had_lan || wan && !had_wan) {
+            return Err(Unchangeable::Ports);
+        }
+        if !self.classes.have_room(&config) {
+            return Err(Unchangeable::Classes);
+        }
+        self.classes.change(&config);
+        self.config = Config { seed: self.config.seed, ..config };
+        self.generation = self.generation.wrapping_add(1);
+        Ok(())
+    }
+
+    /// The flow follows a change of configuration, if there was one. False: no class controls it any more, and it is
+    /// forgotten.
+    pub(super) fn revise(&mut self, cx: &mut Cx<'_>, i: u32) -> bool {
+        let r = &self.table[i];
+        if r.generation == self.generation {
+            return true;
+        }
+        let Some(place) = self.controls(direction_of(r), &r.key) else {
+            // What it holds cannot be passed on now, perhaps: it goes on as it was until then.
+            return !self.retire(cx, i);
+        };
+        if place != self.table[i].class {
+            self.move_to(i, place);
+        }
+        self.table[i].generation = self.generation;
+        self.derive(i);
+        true
+    }
+
+    /// The flow refers to another class, and what it holds is held there.
+    fn move_to(&mut self, i: u32, place: u16) {
+        let (old, held) = (self.table[i].class, self.held(i));
+        self.classes[old].held_bytes -= u64::from(held.bytes);
+        self.classes[old].held_acks -= u64::from(held.acks);
+        self.classes.leave(old);
+        self.classes.join(place);
+        self.classes[place].flows += 1;
+        self.table[i].class = place;
+        self.note_held(i, Held { bytes: 0, acks: 0 });
+    }
+
+    /// What the flow has of its class.
+    fn derive(&mut self, i: u32) {
+        if !self.table[i].has(flag::SYNCED) {
+            return; // it has nothing yet
+        }
+        let policy = self.classes.policy(self.table[i].class);
+        let sized = matches!(policy.window, Window::Size { .. });
+        let r = &mut self.table[i];
+        let segments = r.segments();
+        policy.release.retune(&mut r.pace, &segments, sized);
+        let slot = &self.slots[i];
+        let others = slot.flags.load(Relaxed) & !slot_flag::SIZED;
+        slot.flags
+            .store(others | if sized && r.has(flag::SCALE_KNOWN) { slot_flag::SIZED } else { 0 }, Relaxed);
+        let limit = self.window_limit(&self.table[i]);
+        self.slots[i].width.store(limit.unwrap_or(0), Relaxed);
+    }
+}

@@ -1,0 +1,57 @@
+//! How a flow ends: a RST suspends it until its receiver goes on, acknowledged FINs end it. A flow that is over is kept for a
+//! moment, since segments of it are still on their way, and then forgotten.
+
+use super::{after, Gateway, Segment};
+use crate::flow::{flag, Record};
+use crate::node::Cx;
+use crate::time::{Duration, Time};
+
+/// How long a flow that is over is remembered: a lost FIN comes again after a retransmission timeout, which starts
+/// at 1 s (RFC 6298 §2).
+pub(super) const LINGER: Duration = Duration::from_secs(2);
+
+impl Gateway {
+    /// A RST of the data's receiver: the sender accepts it at its RCV.NXT alone (RFC 5961 §3.2). It may be
+    /// forged all the same, so the next believed ACK revives the flow.
+    pub(super) fn on_receiver_reset(&mut self, cx: &mut Cx<'_>, i: u32, segment: &Segment) -> bool {
+        if segment.tcp.seq != self.table[i].seq {
+            return false;
+        }
+        if !self.hooked {
+            self.flush(cx, i); // it has not passed yet
+        }
+        self.stats.reset += 1;
+        self.close(i, cx.now);
+        true
+    }
+
+    /// The connection is over once both FINs were seen and all data is acknowledged.
+    pub(super) fn close_if_done(&mut self, i: u32, now: Time) {
+        let r = &self.table[i];
+        if r.is_done() && r.held() == 0 && !r.has(flag::CLOSED) {
+            self.close(i, now);
+        }
+    }
+
+    /// Nothing is said in the flow's name any more, and it is forgotten after [`LINGER`].
+    pub(super) fn close(&mut self, i: u32, now: Time) {
+        self.disarm(i, now);
+        self.table[i].flags |= flag::CLOSED | flag::ARMED;
+        self.table.set_transient(i, true);
+        self.wheel.arm(i, now + LINGER);
+    }
+
+    /// The receiver goes on after a RST: it was not believed, or forged.
+    pub(super) fn revive(&mut self, i: u32, now: Time) {
+        self.disarm(i, now);
+        self.table[i].set(flag::CLOSED, false);
+        self.wait(i);
+    }
+}
+
+impl Record {
+    /// Both sides have sent all they have, and the receiver has acknowledged it.
+    pub(super) fn is_done(&self) -> bool {
+        self.has(flag::SENDER_FIN | flag::RECEIVER_FIN | flag::SYNCED) && !after(self.fin, self.rx)
+    }
+}

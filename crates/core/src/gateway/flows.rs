@@ -1,0 +1,122 @@
+//! Which flow a segment belongs to, and how flows come to be known and are forgotten.
+
+use super::end::LINGER;
+use super::{direction_of, millis, Direction, Gateway, PassReason, Segment};
+use crate::flow::{flag, Key};
+use crate::node::Cx;
+
+/// How long a flow may be silent before it is established, or after it was over.
+const TRANSIENT_MS: u32 = 120_000;
+
+impl Gateway {
+    /// The flow that a segment acknowledges data of, or why there is none.
+    pub(super) fn flow_of_ack(
+        &mut self,
+        cx: &mut Cx<'_>,
+        from_lan: bool,
+        segment: &Segment,
+    ) -> Result<u32, PassReason> {
+        let direction = if from_lan { Direction::In } else { Direction::Out };
+        let key = Key::of_ack(&segment.packet, &segment.tcp);
+        if let Some(i) = self.flow_of(cx, direction, &key) {
+            return Ok(i);
+        }
+        match self.table.find(&key) {
+            Some(_) => Err(PassReason::Implausible), // it came in where its flow's data does
+            None if self.controls(direction, &key).is_some() => Err(PassReason::TableFull),
+            None => {
+                self.verdicts.pass(key.reversed());
+                Err(PassReason::NoClass)
+            }
+        }
+    }
+
+    /// The place of the class that controls the flow's ACKs.
+    pub(super) fn controls(&self, direction: Direction, key: &Key) -> Option<u16> {
+        let class = self.config.classify(direction, key)?;
+        self.config.classes[class].ack.is_some().then(|| self.classes.place(class))
+    }
+
+    /// The flow's record, made if a class wants the flow and there is room.
+    pub(super) fn flow_of(&mut self, cx: &mut Cx<'_>, direction: Direction, key: &Key) -> Option<u32> {
+        let now_ms = millis(cx.now);
+        if let Some(i) = self.table.find(key) {
+            if direction_of(&self.table[i]) != direction {
+                return None; // it came in where the flow's data does
+            }
+            if self.revise(cx, i) {
+                self.table.touch(i, now_ms);
+                return Some(i);
+            }
+        }
+        let class = self.controls(direction, key)?;
+        self.expire(cx, now_ms);
+        let i = match self.table.insert(*key, now_ms) {
+            Some(i) => i,
+            None => {
+                self.evict(cx, now_ms)?;
+                self.table.insert(*key, now_ms)?
+            }
+        };
+        let r = &mut self.table[i];
+        (r.class, r.generation) = (class, self.generation);
+        r.mss = 1460;
+        r.set(flag::INWARD, direction == Direction::In);
+        self.classes.join(class);
+        if !key.is_opening() {
+            self.classes[class].flows += 1;
+        }
+        self.stats.flows = self.table.len();
+        Some(i)
+    }
+
+    /// Makes room for a flow.
+    fn evict(&mut self, cx: &mut Cx<'_>, now_ms: u32) -> Option<()> {
+        let victim = self.table.victim(now_ms)?;
+        if !self.retire(cx, victim) {
+            return None;
+        }
+        self.stats.evicted += 1;
+        Some(())
+    }
+
+    /// Forgets the flow that has been silent longest if it has been so for too long.
+    fn expire(&mut self, cx: &mut Cx<'_>, now_ms: u32) {
+        let idle = (self.config.idle_timeout.as_nanos() / 1_000_000).min(u64::from(u32::MAX / 2)) as u32;
+        for (transient, limit) in [(false, idle), (true, idle.min(TRANSIENT_MS))] {
+            if let Some(i) = self.table.longest_silent(transient) {
+                if now_ms.wrapping_sub(self.table[i].seen_ms) > limit {
+                    self.retire(cx, i);
+                }
+            }
+        }
+    }
+
+    /// Forgets a flow, after passing on what it holds. False if that, or telling the kernel, is not possible
+    /// now.
+    pub(super) fn retire(&mut self, cx: &mut Cx<'_>, i: u32) -> bool {
+        let shown = self.table[i].has(flag::SHOWN);
+        if shown && !self.verdicts.has_room() || !self.table[i].has(flag::CLOSED) && !self.flush(cx, i) {
+            return false;
+        }
+        self.drop_held(i);
+        self.hide(i);
+        self.remove(i);
+        true
+    }
+
+    /// The record is free for another flow.
+    pub(super) fn remove(&mut self, i: u32) {
+        self.classes.leave(self.table[i].class);
+        self.table.remove(i);
+        self.stats.flows = self.table.len();
+    }
+
+    /// A flow that is over is forgotten, as soon as the kernel can be told.
+    pub(super) fn forget(&mut self, cx: &mut Cx<'_>, i: u32) {
+        if !self.retire(cx, i) {
+            self.table[i].flags |= flag::ARMED;
+            self.wheel.arm(i, cx.now + LINGER);
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! How a record follows its flow: from the segment with which its numbers begin, by what its slot says has left or passed,
+//! and across a change of engines.
+
+use super::hold::Held;
+use super::{after, Gateway, Segment};
+use crate::ack::Segments;
+use crate::flow::{flag, Record};
+use crate::time::Time;
+use crate::wire::TcpOptions;
+use core::sync::atomic::Ordering::Relaxed;
+
+/// Bytes of the timestamps option with its padding.
+const TIMESTAMPS_LEN: u16 = 12;
+
+impl Gateway {
+    /// The record's numbers follow the receiver's from here on, and its slot is the kernel's to use once it is
+    /// [shown](Gateway::show). False if the kernel cannot be told now.
+    pub(super) fn sync(&mut self, i: u32, segment: &Segment, options: &TcpOptions, now: Time) -> bool {
+        if self.table[i].has(flag::SHOWN) && !self.verdicts.has_room() {
+            return false;
+        }
+        self.drop_held(i);
+        let epoch = self.table.epoch();
+        let r = &mut self.table[i];
+        let from_syn = r.has(flag::SENDER_SYN | flag::RECEIVER_SYN) && !r.has(flag::SYNCED);
+        if from_syn {
+            r.note_rtt(now);
+        }
+        r.epoch = epoch;
+        r.flags |= flag::SYNCED;
+        r.flags &= !(flag::EDGE_KNOWN | flag::CLOSED | flag::SENDER_FIN | flag::RECEIVER_FIN);
+        r.set(flag::TIMESTAMPS, options.timestamps.is_some());
+        (r.rx, r.tx, r.seq) = (segment.tcp.ack, segment.tcp.ack, segment.end());
+        r.window = segment.tcp.window;
+        let segments = r.segments();
+        self.table[i].pace = self.policy(&self.table[i]).release.begin(&segments, from_syn, now);
+        true
+    }
+
+    /// The flow's numbers are those of its slot: whatever has left or passed, the sender knows. What it learnt
+    /// ahead of time is owed, unless the engine was away.
+    pub(super) fn follow(&mut self, i: u32, now: Time) {
+        if !self.table[i].has(flag::SYNCED) {
+            return;
+        }
+        let before = self.held(i);
+        let epoch = self.table.epoch();
+        let tx = self.slots[i].tx.load(Relaxed);
+        let r = &mut self.table[i];
+        r.catch_up(&self.slots[i]);
+        let absent = core::mem::replace(&mut r.epoch, epoch) != epoch;
+        if absent {
+            r.pace.forgive();
+        }
+        if !after(tx, r.tx) {
+            return;
+        }
+        let passed = tx.wrapping_sub(r.tx);
+        if after(tx, r.rx) {
+            r.pace.progressed(tx.wrapping_sub(r.rx));
+            r.rx = tx;
+        }
+        r.tx = tx;
+        r.echoes.release(tx);
+        if !absent {
+            self.told_early(i, passed, now);
+        }
+        let r = &mut self.table[i];
+        if r.held() == 0 {
+            r.held_acks = 0;
+            self.disarm(i, now);
+        }
+        self.count_acked(i, passed);
+        if absent {
+            self.table[i].pace.forgive(); // what passed meanwhile, too
+        }
+        self.note_held(i, before);
+    }
+
+    /// A record of an earlier engine goes on with what its sender knows; what was made and did not leave is held
+    /// still.
+    pub(super) fn resume(&mut self, i: u32) {
+        let r = &mut self.table[i];
+        let slot = &self.slots[i];
+        if !r.has(flag::SYNCED) || slot.tag.load(Relaxed) != r.tag {
+            slot.close();
+            r.flags &= !flag::SYNCED;
+            return;
+        }
+        r.tx = slot.tx.load(Relaxed);
+        if after(r.tx, r.rx) {
+            r.rx = r.tx;
+        }
+        r.echoes.release(r.tx);
+        if r.held() == 0 {
+            r.held_acks = 0;
+        }
+        if r.held() > 0 || r.has(flag::CLOSED) {
+            r.flags |= flag::ARMED | flag::WAITING;
+            self.wheel.arm(i, Time::ZERO);
+        } else if r.pace.lag() > 0 {
+            r.flags |= flag::ARMED; // a sender that was told of no room hears of it from here alone
+            self.wheel.arm(i, r.timer());
+        }
+        self.note_held(i, Held { bytes: 0, acks: 0 });
+    }
+}
+
+impl Record {
+    /// The flow's full segments, in packets like the receiver's.
+    pub(super) fn segments(&self) -> Segments {
+        let timestamps = self.has(flag::TIMESTAMPS);
+        let less = timestamps || !self.has(flag::SENDER_SYN | flag::RECEIVER_SYN);
+        Segments {
+            payload: if less { self.mss.saturating_sub(TIMESTAMPS_LEN).max(1) } else { self.mss },
+            ipv6: self.template.version == 6,
+            tags: self.template.tags & 3,
+            options: if timestamps { TIMESTAMPS_LEN as u8 } else { 0 },
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! What is held: how it comes to be, gets its timer, goes ahead of its time, and is counted.
+
+use super::{ack_out, after, Gateway, Segment};
+use crate::ack::Arrival;
+use crate::flow::flag;
+use crate::frame::Frame;
+use crate::node::Cx;
+use crate::time::Time;
+use crate::wire::{Flags, TcpOptions};
+use core::sync::atomic::Ordering::Relaxed;
+
+/// What a flow holds.
+#[derive(Clone, Copy)]
+pub(super) struct Held {
+    pub(super) bytes: u32,
+    pub(super) acks: u32,
+}
+
+impl Gateway {
+    /// A pure ACK whose number is all that it tells.
+    pub(super) fn hold(
+        &mut self,
+        cx: &mut Cx<'_>,
+        i: u32,
+        segment: &Segment,
+        options: &TcpOptions,
+        frame: Frame,
+    ) {
+        let room = self.outbox.has_room(ack_out(&self.table[i]), 1);
+        let r = &mut self.table[i];
+        let idle = !r.has(flag::ARMED) && room && r.held() > 0 && !r.is_soon(cx.now);
+        if idle && r.pace.arrive(cx.now, r.held()) == Arrival::Release {
+            let passed = r.rx.wrapping_sub(r.tx);
+            r.told_marks(r.held(), segment.has(Flags::ECE));
+            r.tx = r.rx;
+            r.echoes.clear();
+            self.count_acked(i, passed);
+            return self.forward_ack(cx, i, segment, frame, segment.tcp.ack);
+        }
+        r.held_acks += 1;
+        self.arm(i, options, idle);
+        self.absorb(cx, i, frame);
+    }
+
+    /// Progress that came on a segment with payload.
+    pub(super) fn schedule(&mut self, cx: &mut Cx<'_>, i: u32, options: &TcpOptions) {
+        let r = &mut self.table[i];
+        if r.held() == 0 {
+            return;
+        }
+        let idle = !r.has(flag::ARMED) && !r.is_soon(cx.now);
+        if idle && r.pace.arrive(cx.now, r.held()) == Arrival::Release {
+            let (to, held) = (r.rx, r.held());
+            if let Some(t) = options.timestamps {
+                r.echoes.push(r.rx, t.echo);
+            }
+            if self.generate(cx, i, to, cx.now) {
+                return;
+            }
+            self.table[i].pace.refund(held);
+            return self.park(i, cx.now);
+        }
+        self.arm(i, options, idle);
+    }
+
+    /// What is held gets a timer, unless it has one: the release that is `scheduled`, or the end of the gap
+    /// after the last ACK.
+    fn arm(&mut self, i: u32, options: &TcpOptions, scheduled: bool) {
+        let r = &mut self.table[i];
+        if let Some(t) = options.timestamps {
+            r.echoes.push(r.rx, t.echo);
+        }
+        if scheduled {
+            r.flags |= flag::ARMED;
+            self.wheel.arm(i, r.timer());
+        } else {
+            self.wait(i);
+        }
+    }
+
+    /// What is held waits for the end of the gap after the last ACK, unless it waits already.
+    pub(super) fn wait(&mut self, i: u32) {
+        let r = &mut self.table[i];
+        if !r.has(flag::ARMED) && r.held() > 0 {
+            r.flags |= flag::ARMED | flag::WAITING;
+            self.wheel.arm(i, r.timer());
+        }
+    }
+
+    /// Up to one segment ahead of its time, so that the sender sees a counter move.
+    pub(super) fn release_early(&mut self, cx: &mut Cx<'_>, i: u32) {
+        let r = &mut self.table[i];
+        let bytes = r.held().min(u32::from(r.mss));
+        let to = r.tx.wrapping_add(bytes);
+        if self.generate_early(cx, i, to) && self.table[i].held() == 0 {
+            self.settle(i, cx.now);
+        }
+    }
+
+    /// Makes an ACK up to `to` that does not wait for its time.
+    fn generate_early(&mut self, cx: &mut Cx<'_>, i: u32, to: u32) -> bool {
+        let bytes = to.wrapping_sub(self.table[i].tx);
+        // Before the window is written, which lags behind by what is early.
+        self.told_early(i, bytes, cx.now);
+        let made = self.generate(cx, i, to, cx.now);
+        if !made {
+            self.table[i].pace.refund(bytes);
+        }
+        made
+    }
+
+    /// What is held goes before an ACK for `ack` that tells more than progress and follows at once.
+    pub(super) fn flush_for(&mut self, cx: &mut Cx<'_>, i: u32, ack: u32) {
+        let r = &self.table[i];
+        let (held, rx) = (r.held(), r.rx);
+        if held > 0 {
+            self.generate_early(cx, i, rx);
+        }
+        if after(ack, rx) {
+            self.told_early(i, ack.wrapping_sub(rx), cx.now);
+        }
+    }
+
+    /// So many bytes are acknowledged ahead of their time.
+    pub(super) fn told_early(&mut self, i: u32, bytes: u32, now: Time) {
+        let rtt = self.rtt(&self.table[i]);
+        let r = &mut self.table[i];
+        let idle = (!r.has(flag::ARMED)).then_some(now);
+        r.pace.acknowledge_early(bytes, idle, rtt);
+    }
+
+    /// Passes on everything that the flow holds, at once. False if that is not possible now: it stays held.
+    pub(super) fn flush(&mut self, cx: &mut Cx<'_>, i: u32) -> bool {
+        self.follow(i, cx.now);
+        let before = self.held(i);
+        if before.bytes == 0 || self.table[i].has(flag::CLOSED) {
+            return true;
+        }
+        if !self.generate_early(cx, i, self.table[i].rx) {
+            return false;
+        }
+        self.settle(i, cx.now);
+        self.note_held(i, before);
+        true
+    }
+
+    /// As [`Gateway::flush`]. Where the gateway ends, the receiver's own window goes too: a sender whose window lags behind
+    /// would hear of more only when its persist timer runs out (RFC 9293 §3.8.6.1).
+    pub(super) fn let_go(&mut self, cx: &mut Cx<'_>, i: u32) -> bool {
+        if self.ends {
+            self.slots[i].width.store(0, Relaxed);
+        }
+        if !self.flush(cx, i) {
+            return false;
+        }
+        let r = &self.table[i];
+        let live = r.has(flag::SYNCED) && r.flags & (flag::CLOSED | flag::PASSES) == 0;
+        !(self.ends && live && self.edge_moves(i)) || self.generate(cx, i, self.table[i].rx, cx.now)
+    }
+
+    /// Nobody is left to hear of what is held.
+    pub(super) fn drop_held(&mut self, i: u32) {
+        let before = self.held(i);
+        let r = &mut self.table[i];
+        r.tx = r.rx;
+        (r.held_acks, r.marked) = (0, 0);
+        r.echoes.clear();
+        if r.has(flag::ARMED) {
+            self.wheel.disarm(i);
+        }
+        r.flags &= !(flag::ARMED | flag::WAITING | flag::PARKED);
+        self.note_held(i, before);
+    }
+
+    /// Nothing is held any more. Releases go on while the right edge lags behind.
+    pub(super) fn settle(&mut self, i: u32, now: Time) {
+        let r = &self.table[i];
+        let runs = r.has(flag::ARMED) && r.flags & (flag::WAITING | flag::PARKED) == 0;
+        if r.pace.lag() > 0 && runs {
+            return;
+        }
+        self.disarm(i, now);
+        let r = &mut self.table[i];
+        if r.pace.lag() > 0 {
+            r.flags |= flag::ARMED;
+            r.pace.go_on(now);
+            self.wheel.arm(i, r.timer());
+        }
+    }
+
+    /// No release is scheduled any more.
+    pub(super) fn disarm(&mut self, i: u32, now: Time) {
+        let r = &mut self.table[i];
+        if r.has(flag::ARMED) {
+            self.wheel.disarm(i);
+            if r.flags & (flag::WAITING | flag::CLOSED) == 0 {
+                r.pace.stop(now);
+            }
+        }
+        r.flags &= !(flag::ARMED | flag::WAITING | flag::PARKED);
+    }
+
+    pub(super) fn held(&self, i: u32) -> Held {
+        let r = &self.table[i];
+        Held { bytes: r.held(), acks: if r.held() > 0 { r.held_acks } else { 0 } }
+    }
+
+    /// Keeps the class's account of what is held.
+    pub(super) fn note_held(&mut self, i: u32, before: Held) {
+        let now = self.held(i);
+        let c = &mut self.classes[self.table[i].class];
+        c.held_bytes = c.held_bytes + u64::from(now.bytes) - u64::from(before.bytes);
+        c.held_bytes_peak = c.held_bytes_peak.max(c.held_bytes);
+        c.held_acks = c.held_acks + u64::from(now.acks) - u64::from(before.acks);
+        c.held_acks_peak = c.held_acks_peak.max(c.held_acks);
+    }
+}

@@ -1,0 +1,44 @@
+//! A TCP segment as it came in, or why there is none.
+
+use super::PassReason;
+use crate::frame::{Checksum, Frame};
+use crate::wire::{self, Flags, Packet, Reject, Tcp};
+
+/// A TCP segment as it came in.
+#[derive(Clone, Copy)]
+pub(super) struct Segment {
+    pub(super) packet: Packet,
+    pub(super) tcp: Tcp,
+}
+
+impl Segment {
+    pub(super) fn has(&self, flags: Flags) -> bool {
+        self.tcp.flags.0 & flags.0 == flags.0
+    }
+    /// Sequence number after this segment.
+    pub(super) fn end(&self) -> u32 {
+        let syn_fin = u32::from(self.has(Flags::SYN)) + u32::from(self.has(Flags::FIN));
+        self.tcp.seq.wrapping_add(self.tcp.payload_len).wrapping_add(syn_fin)
+    }
+}
+
+pub(super) fn parse(bytes: &[u8], len: usize) -> Result<Segment, Reject> {
+    let packet = wire::packet(bytes, len)?;
+    let tcp = wire::tcp(bytes, &packet)?;
+    Ok(Segment { packet, tcp })
+}
+
+/// Is the checksum of a frame that is here whole complete and wrong?
+pub(super) fn is_broken(bytes: &[u8], frame: &Frame, packet: &Packet) -> bool {
+    frame.checksum == Checksum::Unknown
+        && bytes.len() == frame.len()
+        && wire::checksum::verify(bytes, frame.len(), packet) == Checksum::Invalid
+}
+
+pub(super) fn pass_reason(reject: Reject) -> PassReason {
+    match reject {
+        Reject::NotIp | Reject::NotTcp => PassReason::NotTcp,
+        Reject::Fragment => PassReason::Fragment,
+        Reject::Truncated | Reject::Malformed => PassReason::Malformed,
+    }
+}

@@ -1,0 +1,54 @@
+//! What every discipline counts.
+
+use crate::frame::{Charge, Parked};
+use crate::node::Cx;
+use crate::stats::{DropReason, Drops};
+
+/// What a queue has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Most packets that ever waited at once.
+    pub peak_packets: u64,
+    /// Most bytes that ever waited at once, as charged.
+    pub peak_bytes: u64,
+    /// Packets (segments of giant frames) marked with Congestion Experienced.
+    pub marks: u64,
+    /// Frames dropped, on their way in or out, by reason.
+    pub drops: Drops,
+}
+
+/// How much waits, and what has become of it.
+#[derive(Debug, Default)]
+pub(super) struct Backlog {
+    packets: u64,
+    bytes: u64,
+    pub(super) stats: Stats,
+}
+
+impl Backlog {
+    pub(super) fn packets(&self) -> u64 {
+        self.packets
+    }
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+    /// A frame begins to wait.
+    pub(super) fn enter(&mut self, charge: Charge) {
+        self.packets += u64::from(charge.packets);
+        self.bytes += charge.bytes;
+        self.stats.peak_packets = self.stats.peak_packets.max(self.packets);
+        self.stats.peak_bytes = self.stats.peak_bytes.max(self.bytes);
+    }
+    /// A frame no longer waits.
+    pub(super) fn leave(&mut self, charge: Charge) {
+        self.packets -= u64::from(charge.packets);
+        self.bytes -= charge.bytes;
+    }
+    /// The one door for losses: of a frame that does not wait, or no longer.
+    pub(super) fn drop(&mut self, cx: &mut Cx<'_>, frame: Parked, reason: DropReason) -> DropReason {
+        self.stats.drops.count(reason);
+        let frame = cx.frames.unpark(frame);
+        cx.drop(frame, reason);
+        reason
+    }
+}

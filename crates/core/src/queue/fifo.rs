@@ -1,0 +1,73 @@
+//! First in, first out: drop tail, and a step that marks (ECN).
+
+use super::backlog::Backlog;
+use super::limit::{Bound, QueueLimit};
+use super::{mark, Discipline};
+use crate::frame::{Frames, Head, List, Waiting};
+use crate::node::Cx;
+use crate::rate::Rate;
+use crate::stats::DropReason;
+
+/// A queue that refuses what does not fit behind what waits.
+#[derive(Debug)]
+pub struct Fifo {
+    list: List,
+    backlog: Backlog,
+    limit: QueueLimit,
+    mark: Option<QueueLimit>,
+    /// The two as they are at the rate that the queue waits for.
+    holds: Bound,
+    marks_above: Bound,
+}
+
+impl Fifo {
+    /// A queue in front of `rate` that holds `limit`. With `mark` it marks an ECN-capable packet that finds more than
+    /// that waiting.
+    pub fn new(limit: QueueLimit, mark: Option<QueueLimit>, rate: Rate) -> Fifo {
+        let unlimited = Bound::new(QueueLimit::Unlimited, rate);
+        let (list, backlog) = (List::new(), Backlog::default());
+        let mut fifo = Fifo { list, backlog, limit, mark, holds: unlimited, marks_above: unlimited };
+        fifo.set_rate(rate);
+        fifo
+    }
+
+    /// A queue that holds so many packets, whatever the rate.
+    pub fn of_packets(limit: u32) -> Fifo {
+        Fifo::new(QueueLimit::Packets(limit), None, Rate::mbit(1))
+    }
+}
+
+impl Discipline for Fifo {
+    fn push(&mut self, cx: &mut Cx<'_>, waiting: Waiting) -> Option<DropReason> {
+        let charge = waiting.charge;
+        if !self.holds.admits(&self.backlog, charge) {
+            return Some(self.backlog.drop(cx, waiting.frame, DropReason::QueueFull));
+        }
+        let congested = self.marks_above.is_exceeded(&self.backlog);
+        if congested && mark::mark(cx.frames.parked_bytes_mut(&waiting.frame)) {
+            self.backlog.stats.marks += u64::from(charge.packets);
+        }
+        self.backlog.enter(charge);
+        self.list.push(cx.frames, waiting);
+        None
+    }
+
+    fn pop(&mut self, cx: &mut Cx<'_>) -> Option<Waiting> {
+        let waiting = self.list.pop(cx.frames)?;
+        self.backlog.leave(waiting.charge);
+        Some(waiting)
+    }
+
+    fn head(&self, frames: &Frames) -> Option<Head> {
+        self.list.head(frames)
+    }
+
+    fn set_rate(&mut self, rate: Rate) {
+        self.holds = Bound::new(self.limit, rate);
+        self.marks_above = Bound::new(self.mark.unwrap_or(QueueLimit::Unlimited), rate);
+    }
+
+    fn backlog(&self) -> &Backlog {
+        &self.backlog
+    }
+}

@@ -1,0 +1,71 @@
+//! How much may wait.
+
+use super::backlog::Backlog;
+use crate::frame::Charge;
+use crate::rate::Rate;
+use crate::time::Duration;
+
+/// What a drop-tail queue holds at most. Counted are the frames that wait; the one being serialized
+/// has left the queue, as in mahimahi's link and behind Linux's queueing disciplines, where it is the
+/// device's. A link without a rate has no queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QueueLimit {
+    /// No limit but the frame pool's.
+    Unlimited,
+    /// This many packets (segments of giant frames); 0 keeps nothing waiting.
+    Packets(u32),
+    /// This many bytes, counted as the rate counts them.
+    Bytes(u64),
+    /// The bytes that the link sends in this round-trip time: rate × rtt, rounded down.
+    Bdp {
+        /// The round-trip time of the path.
+        rtt: Duration,
+    },
+}
+
+impl Default for QueueLimit {
+    /// 1,000 packets, netem's default.
+    fn default() -> QueueLimit {
+        QueueLimit::Packets(1000)
+    }
+}
+
+impl QueueLimit {
+    /// The most bytes that wait in front of `rate` if packets have `packet` bytes each; saturating.
+    pub fn most_bytes(self, rate: Rate, packet: u64) -> u64 {
+        match self {
+            QueueLimit::Unlimited => u64::MAX,
+            QueueLimit::Packets(n) => packet.saturating_mul(u64::from(n)),
+            QueueLimit::Bytes(n) => n,
+            QueueLimit::Bdp { rtt } => rate.bytes_in(rtt),
+        }
+    }
+}
+
+/// A limit at a known rate: both hold.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bound {
+    packets: u64,
+    bytes: u64,
+}
+
+impl Bound {
+    pub(super) fn new(limit: QueueLimit, rate: Rate) -> Bound {
+        let (packets, bytes) = match limit {
+            QueueLimit::Unlimited => (u64::MAX, u64::MAX),
+            QueueLimit::Packets(n) => (u64::from(n), u64::MAX),
+            QueueLimit::Bytes(n) => (u64::MAX, n),
+            QueueLimit::Bdp { rtt } => (u64::MAX, rate.bytes_in(rtt)),
+        };
+        Bound { packets, bytes }
+    }
+    /// Is there room for this one behind what waits?
+    pub(super) fn admits(&self, backlog: &Backlog, charge: Charge) -> bool {
+        backlog.packets() + u64::from(charge.packets) <= self.packets
+            && backlog.bytes() + charge.bytes <= self.bytes
+    }
+    /// Does more than this wait?
+    pub(super) fn is_exceeded(&self, backlog: &Backlog) -> bool {
+        backlog.packets() > self.packets || backlog.bytes() > self.bytes
+    }
+}

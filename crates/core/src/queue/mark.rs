@@ -1,0 +1,114 @@
+//! Congestion Experienced, set in the IP header of ECN-capable packets (RFC 3168 §5).
+//!
+//! The ECN field is part of no pseudo-header, so the transport checksum stays as it is; IPv4's header checksum
+//! changes by the difference (RFC 1624).
+
+use crate::frame::{be16, link_header};
+use crate::wire::checksum::update16;
+
+/// Congestion Experienced in the two bits of the ECN field; 0 is not ECN-capable.
+const CE: u8 = 0b11;
+
+/// Sets Congestion Experienced in the packet that `head` begins with. False, with nothing written, unless the
+/// packet is ECN-capable, ECT(0) or ECT(1), and not marked yet.
+pub(super) fn mark(head: &mut [u8]) -> bool {
+    let (ether_type, at) = link_header(head);
+    match (ether_type, head.get_mut(at..)) {
+        (0x0800, Some(ip)) => mark_v4(ip),
+        (0x86dd, Some(ip)) => mark_v6(ip),
+        _ => false,
+    }
+}
+
+fn mark_v4(ip: &mut [u8]) -> bool {
+    let (Some(old), Some(checksum)) = (be16(ip, 0), be16(ip, 10)) else { return false };
+    if ip.len() < 20 || ip[0] >> 4 != 4 || !capable(ip[1]) {
+        return false;
+    }
+    ip[1] |= CE;
+    let updated = update16(checksum, old, old | u16::from(CE));
+    ip[10..12].copy_from_slice(&updated.to_be_bytes());
+    true
+}
+
+/// The traffic class begins in the middle of the first byte.
+fn mark_v6(ip: &mut [u8]) -> bool {
+    if ip.len() < 40 || ip[0] >> 4 != 6 || !capable(ip[1] >> 4) {
+        return false;
+    }
+    ip[1] |= CE << 4;
+    true
+}
+
+/// ECT(0) or ECT(1)?
+fn capable(traffic_class: u8) -> bool {
+    matches!(traffic_class & CE, 0b01 | 0b10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::{build::Segment, checksum, packet};
+    use proptest::prelude::*;
+
+    /// Built whole, so that its checksums are computed and not updated.
+    fn v4(traffic_class: u8) -> Vec<u8> {
+        Segment::v4([10, 0, 0, 1], [10, 0, 0, 2]).tos(traffic_class).payload(100).build()
+    }
+
+    /// Both codepoints of ECN-capable transports become 11; 00 and 11 stay (RFC 3168 §5).
+    #[test]
+    fn both_ect_codepoints_are_marked_and_nothing_else() {
+        for (ecn, marked) in [(0b00, false), (0b01, true), (0b10, true), (0b11, false)] {
+            let mut b = v4(0xb8 | ecn);
+            assert_eq!(mark(&mut b), marked, "{ecn:02b}");
+            let expected = if marked { 0xbb } else { 0xb8 | ecn };
+            assert_eq!(b, v4(expected));
+            // RFC 1071 §1: a header with the right checksum sums to all ones.
+            assert_eq!(checksum::sum(&b[14..34]), 0xffff);
+            let p = packet(&b, b.len()).unwrap();
+            assert_eq!(checksum::verify(&b, b.len(), &p), crate::frame::Checksum::Valid);
+        }
+    }
+
+    #[test]
+    fn ipv6_too_behind_tags() {
+        let plain = Segment::v6([0xfd; 16], [0xfe; 16]).build();
+        for tags in 0..=2 {
+            for (ecn, marked) in [(0b00u8, false), (0b01, true), (0b10, true), (0b11, false)] {
+                let mut b = plain.clone();
+                (0..tags).for_each(|_| drop(b.splice(12..12, [0x81, 0, 0, 5])));
+                let ip = 14 + 4 * tags;
+                // Traffic class 0xb8 | ecn and flow label 0x12345.
+                b[ip..ip + 4].copy_from_slice(&[0x6b, 0x80 | ecn << 4 | 1, 0x23, 0x45]);
+                let mut expected = b.clone();
+                expected[ip + 1] = if marked { 0xb1 } else { 0x80 | ecn << 4 | 1 };
+                assert_eq!(mark(&mut b), marked);
+                assert_eq!(b, expected, "{tags} tags");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_not_ip_is_left_alone() {
+        let arp = [&[0xff; 12][..], &[8, 6], &[2; 46]].concat();
+        let cut = v4(2)[..33].to_vec();
+        let mut six_in_four = v4(2);
+        six_in_four[14] = 0x65;
+        for b in [arp, cut, six_in_four, vec![], vec![0x81; 13]] {
+            let mut after = b.clone();
+            assert!(!mark(&mut after));
+            assert_eq!(after, b);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn garbage_does_no_harm(mut head in prop::collection::vec(any::<u8>(), 0..80), v6: bool) {
+            if head.len() > 14 {
+                head[12..14].copy_from_slice(if v6 { &[0x86, 0xdd] } else { &[8, 0] });
+            }
+            mark(&mut head);
+        }
+    }
+}

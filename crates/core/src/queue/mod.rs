@@ -1,0 +1,107 @@
+//! What waits: the queues in front of links, of a gateway's ports, and of classes.
+//!
+//! A queue decides which frames wait, which are lost, and in which order they leave. It does not decide when: whoever owns
+//! it takes a frame out with [`Queue::pop`] as soon as that can be sent, which is when its departure is known,
+//! and not before. So a discipline may change its mind about any frame that waits, and a rate may
+//! change while they do. What has left a queue and flies is a [link](crate::link)'s.
+//!
+//! # The interface
+//!
+//! - [`Queue::push`]: a frame arrives at `cx.now`. The discipline keeps it, or drops it or others in its place.
+//! - [`Queue::pop`]: one frame can be sent from `cx.now` on. The discipline may drop some before it finds
+//!   the one.
+//! - [`Queue::head`]: the frame that `pop` would look at first, with its charge and the time it arrived.
+//! - [`Queue::packets`], [`Queue::bytes`]: what waits now. [`Queue::stats`]: peaks, marks, and drops by reason.
+//!
+//! Times never go backwards from call to call. A frame ends in a queue by `cx.drop` only, and each such drop is in
+//! [`Stats::drops`]. Disciplines are a closed set, told apart by one match: no call is dynamic, and none
+//! allocates. Frames are parked in the pool ([`List`](crate::frame::List)), so that a discipline may have as many
+//! lists as there are flows.
+
+mod backlog;
+mod fifo;
+mod limit;
+mod mark;
+#[cfg(test)]
+mod tests;
+
+pub use backlog::Stats;
+pub use fifo::Fifo;
+pub use limit::QueueLimit;
+
+use crate::frame::{Frames, Head, Waiting};
+use crate::node::Cx;
+use crate::rate::Rate;
+use crate::stats::DropReason;
+use backlog::Backlog;
+
+/// What a discipline does, and what it counts. A new one is a file with this, a variant of [`Queue`] and its row in
+/// `each`.
+trait Discipline {
+    /// See [`Queue::push`].
+    fn push(&mut self, cx: &mut Cx<'_>, waiting: Waiting) -> Option<DropReason>;
+    /// See [`Queue::pop`].
+    fn pop(&mut self, cx: &mut Cx<'_>) -> Option<Waiting>;
+    /// See [`Queue::head`].
+    fn head(&self, frames: &Frames) -> Option<Head>;
+    /// See [`Queue::set_rate`].
+    fn set_rate(&mut self, rate: Rate);
+    /// What waits in it, and what has become of the rest.
+    fn backlog(&self) -> &Backlog;
+}
+
+/// A queue of one of the disciplines.
+#[derive(Debug)]
+pub enum Queue {
+    /// First in, first out, drop tail, with step marking if wanted.
+    Fifo(Fifo),
+}
+
+/// Calls the discipline, whichever it is.
+macro_rules! each {
+    ($queue:expr, $discipline:ident => $call:expr) => {
+        match $queue {
+            Queue::Fifo($discipline) => $call,
+        }
+    };
+}
+
+impl Queue {
+    /// A frame arrives, at `cx.now`. Why it was not taken in and has been dropped, if so.
+    pub fn push(&mut self, cx: &mut Cx<'_>, waiting: Waiting) -> Option<DropReason> {
+        each!(self, q => q.push(cx, waiting))
+    }
+
+    /// The next frame to be sent, which begins at `cx.now`. `None` if no frame waits, or none is left of those that did.
+    pub fn pop(&mut self, cx: &mut Cx<'_>) -> Option<Waiting> {
+        each!(self, q => q.pop(cx))
+    }
+
+    /// What is known of the frame that [`Queue::pop`] would look at first.
+    pub fn head(&self, frames: &Frames) -> Option<Head> {
+        each!(self, q => q.head(frames))
+    }
+
+    /// The rate that the queue waits for is another one now. What it holds stays, even if that is more than its
+    /// limit has become.
+    pub fn set_rate(&mut self, rate: Rate) {
+        each!(self, q => q.set_rate(rate));
+    }
+
+    /// Packets that wait.
+    pub fn packets(&self) -> u64 {
+        self.backlog().packets()
+    }
+    /// Bytes that wait, as charged.
+    pub fn bytes(&self) -> u64 {
+        self.backlog().bytes()
+    }
+    /// What the queue has done.
+    pub fn stats(&self) -> &Stats {
+        &self.backlog().stats
+    }
+
+    fn backlog(&self) -> &Backlog {
+        each!(self, q => q.backlog())
+    }
+}

@@ -1,0 +1,175 @@
+//! Another configuration while flows live, in virtual time: 10 Mb/s every 10 ms are 12,500 bytes a release.
+
+mod support;
+
+use support::*;
+use weir_core::ack::{AckControl, Period, Window};
+use weir_core::flow::flag;
+use weir_core::gateway::{
+    ClassConfig, Config, Direction, Gateway, Match, PassReason, Unchangeable, LAN, WAN,
+};
+use weir_core::rate::Rate;
+use weir_core::time::Duration;
+use weir_core::wire::Flags;
+
+fn mbit(n: u64) -> AckControl {
+    basic_with(|r| r.rate = Rate::mbit(n))
+}
+
+fn class(name: &str, ports: Option<u16>, ack: Option<AckControl>) -> ClassConfig {
+    let matches = ports.map(|port| Match { dst_port: Some(port..=port), ..Match::default() });
+    ClassConfig { name: name.into(), direction: Direction::Out, matches: matches.into_iter().collect(), ack }
+}
+
+fn classes(classes: Vec<ClassConfig>) -> Config {
+    Config { classes, ..Config::default() }
+}
+
+/// A flow of class "all" at 10 Mb/s that holds what is left of 200,000 bytes, released from 1,000 ms on, at 1,055 ms: six
+/// releases have left.
+fn backlogged() -> World {
+    let mut w = World::established(mbit(10));
+    w.ack_at(ms(1_000), 200_000);
+    assert_eq!(numbers(&w.run(ms(1_055))).last(), Some(&(ms(1_050), 75_000)));
+    w
+}
+
+fn change(w: &mut World, config: Config) {
+    w.rig.node_mut().reconfigure(config).unwrap();
+}
+
+fn held(w: &World) -> Vec<(u64, u64)> {
+    w.rig.node().class_stats().map(|c| (c.held_bytes, c.acked_bytes)).collect()
+}
+
+#[test]
+fn a_rate_changed_in_mid_flow_is_the_rate_of_the_next_release() {
+    let mut w = backlogged();
+    change(&mut w, classes(vec![class("all", None, Some(mbit(20)))]));
+    let sent = w.run(ms(2_000));
+    // 25,000 bytes every 10 ms, and nothing is lost.
+    let expect: Vec<_> = (0..5).map(|n| (ms(1_060 + 10 * n), 100_000 + 25_000 * n as u32)).collect();
+    assert_eq!(numbers(&sent), expect);
+    assert_eq!((w.class().flows, w.class().acks_absorbed, w.class().acks_generated), (1, 1, 11));
+    assert_eq!(held(&w), [(0, 200_000)]);
+    w.finish();
+}
+
+#[test]
+fn a_shorter_period_begins_at_the_release_that_was_due() {
+    let mut w = backlogged();
+    let faster = basic_with(|r| r.period = Period::Fixed(Duration::from_millis(2)));
+    change(&mut w, classes(vec![class("all", None, Some(faster))]));
+    let sent = numbers(&w.run(ms(1_070)));
+    let expect: Vec<_> = (0..6).map(|n| (ms(1_060 + 2 * n), 77_500 + 2_500 * n as u32)).collect();
+    assert_eq!(sent, expect);
+}
+
+#[test]
+fn what_a_flow_holds_goes_on_when_no_class_controls_it_any_more() {
+    // The class went, or it controls nothing.
+    for config in [vec![], vec![class("all", None, None)]] {
+        let mut w = backlogged();
+        change(&mut w, classes(config));
+        assert_eq!(w.rig.node().flows().count(), 0);
+        // Its timer touches it.
+        assert_eq!(numbers(&w.run(ms(1_100))), [(ms(1_060), 200_000)]);
+        assert_eq!(w.rig.node().stats().flows, 0);
+        // It passes from then on.
+        w.ack_at(ms(1_200), 210_000);
+        assert_eq!(numbers(&w.run(ms(1_200))), [(ms(1_200), 210_000)]);
+        assert_eq!(w.rig.node().stats().passed[PassReason::NoClass as usize], 1);
+        w.finish();
+    }
+}
+
+#[test]
+fn a_flow_moves_to_another_class_with_all_it_has() {
+    let mut w = backlogged();
+    // A class before the old one takes it; that one has another place, and keeps what it counted.
+    change(
+        &mut w,
+        classes(vec![class("port", Some(5_001), Some(mbit(5))), class("all", None, Some(mbit(10)))]),
+    );
+    // Not touched yet: what it holds is counted where it was.
+    assert_eq!(held(&w), [(0, 0), (125_000, 75_000)]);
+    assert_eq!(w.rig.node().flows().map(|f| f.class).collect::<Vec<_>>(), [0]);
+    let sent = numbers(&w.run(ms(1_080)));
+    assert_eq!(sent, [(ms(1_060), 81_250), (ms(1_070), 87_500), (ms(1_080), 93_750)]);
+    assert_eq!(held(&w), [(106_250, 18_750), (0, 75_000)]);
+    let flows: Vec<u64> = w.rig.node().class_stats().map(|c| c.flows).collect();
+    assert_eq!(flows, [1, 1]);
+    // The handshake is known still: 4,000 units of 128 bytes are its window's scale.
+    let known = |r: &weir_core::flow::Record| r.has(flag::SCALE_KNOWN | flag::SYNCED);
+    assert!(known(&w.rig.node().records()[0]));
+    w.run(ms(3_000));
+    assert_eq!(held(&w), [(0, 125_000), (0, 75_000)]);
+    w.finish();
+}
+
+#[test]
+fn the_order_of_classes_may_change() {
+    let mut w = backlogged();
+    let (all, other) = (class("all", None, Some(mbit(10))), class("other", Some(80), Some(mbit(1))));
+    change(&mut w, classes(vec![other.clone(), all.clone()]));
+    change(&mut w, classes(vec![all, other]));
+    assert_eq!(numbers(&w.run(ms(1_070))), [(ms(1_060), 87_500), (ms(1_070), 100_000)]);
+    assert_eq!(held(&w), [(100_000, 100_000), (0, 0)]);
+}
+
+#[test]
+fn a_window_is_sized_from_the_change_on_and_kept_again() {
+    let sized = AckControl { window: Window::SIZE, ..mbit(10) };
+    let mut w = World::established(mbit(10));
+    change(&mut w, classes(vec![class("all", None, Some(sized))]));
+    // 512,000 bytes were allowed at first, and an edge never moves back; 10 Mb/s x (20 + 20) ms is 50,000, or 35 segments.
+    w.ack_at(ms(1_000), 100_000);
+    w.ack_at(ms(2_000), 500_000);
+    let last = w.run(ms(3_000)).pop().unwrap();
+    assert_eq!(w.rel(&last), 500_000);
+    assert_eq!(u32::from(w.tcp(&last).window), (51_100u32).div_ceil(128));
+    change(&mut w, classes(vec![class("all", None, Some(mbit(10)))]));
+    w.ack_at(ms(4_000), 501_000);
+    let last = w.run(ms(4_000)).pop().unwrap();
+    assert_eq!(w.tcp(&last).window, WINDOW);
+}
+
+#[test]
+fn a_flow_that_is_taken_only_now_is_taken_in_midstream() {
+    let mut w = World::with_config(classes(vec![class("all", None, None)]), None);
+    w.handshake();
+    change(&mut w, classes(vec![class("all", None, Some(mbit(10)))]));
+    for n in 1..=40u32 {
+        w.ack_at(ms(1_000 + u64::from(n)), 10_000 * n);
+    }
+    let sent = w.run(ms(1_040));
+    assert!(w.rel(sent.last().unwrap()) < 200_000, "4 ACKs that advance take it up; then 10 Mb/s");
+}
+
+#[test]
+fn a_handshake_under_way_follows() {
+    let mut w = World::new(mbit(10), None);
+    let syn = w.data_segment(0).seq(w.abs(0).wrapping_sub(1)).flags(Flags::SYN).mss(1460).window_scale(7);
+    w.inject_at(ms(0), LAN, syn);
+    w.run(ms(10));
+    change(&mut w, classes(vec![class("all", None, Some(mbit(20)))]));
+    let answer = w.ack_segment(0).seq(RECEIVER_ISN).flags(Flags(Flags::SYN.0 | Flags::ACK.0));
+    w.inject_at(ms(20), WAN, answer.mss(1460).window_scale(7).window(64_000));
+    w.ack_at(ms(100), 60_000);
+    let sent = w.run(ms(110));
+    assert_eq!(numbers(&sent)[1..], [(ms(100), 25_000), (ms(110), 50_000)]);
+}
+
+#[test]
+fn what_cannot_change_is_refused_and_changes_nothing() {
+    let config = classes(vec![class("all", None, Some(mbit(10)))]);
+    let mut g = Gateway::hooked(config.clone());
+    let more = Config { max_flows: config.max_flows + 1, ..config.clone() };
+    assert_eq!(g.reconfigure(more), Err(Unchangeable::MaxFlows));
+    let mut inward = config.clone();
+    inward.classes[0].direction = Direction::In;
+    assert_eq!(g.reconfigure(inward.clone()), Err(Unchangeable::Ports));
+    assert_eq!(g.config(), &config);
+    // On its own it sees all ports.
+    assert_eq!(Gateway::new(config).reconfigure(inward), Ok(()));
+}

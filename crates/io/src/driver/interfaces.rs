@@ -1,0 +1,71 @@
+//! What the supervisor tells the engine of the interfaces, in memory that both have.
+
+use crate::sys::mmap::Mapping;
+use std::io;
+use std::sync::atomic::Ordering;
+
+/// How an interface is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub(crate) enum InterfaceState {
+    Fine = 0,
+    Gone = 1,
+    Down = 2,
+    NoCarrier = 3,
+}
+
+impl InterfaceState {
+    /// For the log: "eth1 is down".
+    pub(crate) const fn words(self) -> &'static str {
+        match self {
+            InterfaceState::Fine => "is up",
+            InterfaceState::Gone => "is gone",
+            InterfaceState::Down => "is down",
+            InterfaceState::NoCarrier => "has no carrier",
+        }
+    }
+}
+
+/// The states of the interfaces that are worked on, by their number in the configuration.
+#[derive(Debug)]
+pub struct InterfaceStates {
+    memory: Mapping,
+    names: Vec<String>,
+}
+
+impl InterfaceStates {
+    pub(crate) fn new(names: Vec<String>) -> io::Result<InterfaceStates> {
+        Ok(InterfaceStates { memory: Mapping::anonymous(names.len() * 4, true)?, names })
+    }
+
+    pub(crate) fn set(&self, number: usize, state: InterfaceState) {
+        self.memory.atomic_u32(number * 4).store(state as u32, Ordering::Relaxed);
+    }
+
+    /// What is wrong with the interfaces, if anything is.
+    pub fn degraded(&self) -> Option<String> {
+        let states =
+            [InterfaceState::Fine, InterfaceState::Gone, InterfaceState::Down, InterfaceState::NoCarrier];
+        let wrong = self.names.iter().enumerate().filter_map(|(i, name)| {
+            let state = self.memory.atomic_u32(i * 4).load(Ordering::Relaxed) as usize;
+            let state = states.get(state).filter(|state| **state != InterfaceState::Fine)?;
+            Some(format!("{name} {}", state.words()))
+        });
+        let wrong: Vec<String> = wrong.collect();
+        (!wrong.is_empty()).then(|| wrong.join(", "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_engine_is_told() {
+        let states = InterfaceStates::new(vec!["a".into(), "b".into()]).unwrap();
+        assert_eq!(states.degraded(), None);
+        states.set(0, InterfaceState::Gone);
+        states.set(1, InterfaceState::NoCarrier);
+        assert_eq!(states.degraded().unwrap(), "a is gone, b has no carrier");
+    }
+}

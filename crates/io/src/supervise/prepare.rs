@@ -1,0 +1,98 @@
+//! From names of interfaces to programs attached to them, or to everything that is in the way.
+
+use super::changes::Changes;
+use super::check::{self, Problems};
+use super::setup::{Attach, Setup, Steered};
+use super::site::Site;
+use super::state::Directory;
+use crate::sys::clock;
+use crate::sys::epoll::Waiter;
+use crate::sys::link::{self, Link, Monitor};
+use crate::sys::process::Signals;
+use std::io;
+use std::os::fd::AsFd;
+
+impl Setup {
+    /// Everything that would keep these interfaces from being set up now. Changes nothing.
+    pub fn check(&self) -> Result<(), Problems> {
+        self.find().map(drop)
+    }
+
+    /// The interfaces, if nothing is in the way.
+    fn find(&self) -> Result<Vec<Link>, Problems> {
+        let mut problems = check::host((self.pool.chunks * crate::port::CHUNK) as u64);
+        problems.extend(self.contradictions());
+        let all = link::all()?;
+        if let Steered::All { .. } = self.steered {
+            problems.extend(check::long_segments(&all));
+        }
+        match check::interfaces(&self.attach.names(), &all) {
+            Ok(links) => {
+                let ethernet_only = self.attach.names().len() > 1;
+                problems.extend(links.iter().filter_map(|link| check::interface(link, ethernet_only)));
+                if problems.is_empty() {
+                    return Ok(links);
+                }
+            }
+            Err(more) => problems.extend(more),
+        }
+        Err(Problems(problems))
+    }
+
+    fn contradictions(&self) -> Option<String> {
+        match (&self.attach, self.steered) {
+            (Attach::Pair { .. }, Steered::Acks { .. }) => {
+                Some("ACKs are taken on one interface, the one towards the WAN: two are named".to_owned())
+            }
+            (_, Steered::Acks { out: false, inward: false, .. }) => {
+                Some("no class controls ACKs: there is nothing to take".to_owned())
+            }
+            (Attach::Dev(_), Steered::All { out: false, inward: false }) => {
+                Some("neither direction is to be taken: there is nothing to do".to_owned())
+            }
+            _ => None,
+        }
+    }
+
+    /// Waits until the interfaces are there, or as long as is permitted.
+    fn wait(&self, signals: &Signals) -> Result<(), Problems> {
+        let Some(wait) = self.wait else { return Ok(()) };
+        let monitor = Monitor::new()?;
+        let mut waiter = Waiter::new()?;
+        waiter.add(monitor.as_fd(), 0)?;
+        waiter.add(signals.as_fd(), 1)?;
+        let (until, mut ready, mut said) = (clock::now() + wait, Vec::new(), false);
+        loop {
+            let all = link::all()?;
+            let missing = |name: &&str| !all.iter().any(|link| link.name == **name);
+            let missing: Vec<&str> = self.attach.names().into_iter().filter(missing).collect();
+            if missing.is_empty() || clock::now() >= until {
+                return Ok(());
+            }
+            if !std::mem::replace(&mut said, true) {
+                tracing::info!("waiting for {} for {wait} at most", missing.join(" and "));
+            }
+            waiter.wait(until, &mut ready)?;
+            monitor.events()?;
+            if signals.ends() {
+                return Err(Problems(vec!["told to stop while waiting for interfaces".to_owned()]));
+            }
+        }
+    }
+
+    /// Sets everything up, or leaves the host as it was.
+    pub(super) fn apply(&self, signals: &Signals) -> Result<Site, Problems> {
+        self.wait(signals)?;
+        let mut links = self.find()?;
+        let directory = Directory::open(&self.state)?;
+        let names = self.attach.names();
+        let locks = names.iter().map(|name| directory.lock(name)).collect::<io::Result<Vec<_>>>()?;
+        let mut changes = Changes::open(directory, &names.join("+"), &names)?;
+        if !changes.is_empty() {
+            tracing::warn!("the last run was killed: undoing what it had changed");
+            changes.undo().iter().for_each(|what| tracing::info!("{what}"));
+            links = self.find()?;
+        }
+        Site::build(self, &links, changes, locks).map_err(Problems::from)
+    }
+}

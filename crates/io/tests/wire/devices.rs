@@ -1,0 +1,234 @@
+//! Interfaces of other kinds, and what may be changed about one while Weir runs on it.
+
+use crate::lab::{eventually, Kind, Lab, SERVER, SERVER6};
+use crate::tests::ends_well;
+use std::time::Duration;
+
+pub const ALL: &[(&str, fn())] = &[
+    ("queues_of_an_interface_change", queues_of_an_interface_change),
+    (
+        "internal_interfaces_that_are_removed_are_made_again",
+        internal_interfaces_that_are_removed_are_made_again,
+    ),
+    ("tunnels_without_ethernet_headers", tunnels_without_ethernet_headers),
+    ("tunnels_without_an_end_are_refused", tunnels_without_an_end_are_refused),
+    ("segments_longer_than_64_kib", segments_longer_than_64_kib),
+    ("checksums_that_a_device_has_summed_up", checksums_that_a_device_has_summed_up),
+];
+
+/// The number of queues changes while data is transferred.
+fn queues_of_an_interface_change() {
+    for steered in ["all", "acks"] {
+        let lab = Lab::new(Kind::Router);
+        let mut weir = lab.running(steered);
+        let _server = lab.serve();
+        let rates = std::thread::scope(|scope| {
+            let up = scope.spawn(|| lab.send("c", SERVER, 2000));
+            let down = scope.spawn(|| lab.receive("c", SERVER, 2000));
+            for queues in ["1", "2"].into_iter().cycle().take(12) {
+                lab.run("g", "ethtool", &["-L", "wan0", "rx", queues, "tx", queues]);
+                std::thread::sleep(Duration::from_millis(150));
+            }
+            [up.join().unwrap(), down.join().unwrap()]
+        });
+        println!("  {steered}: {:.2?} Gb/s", rates.map(|rate| rate / 1e9));
+        assert!(rates.iter().all(|rate| *rate > 5e7), "{rates:?}");
+        let before = lab.stat("hook_taken");
+        assert_eq!(lab.ask("c", SERVER, 50), 50);
+        eventually("frames are still taken", || lab.stat("hook_taken") > before);
+        assert_eq!(lab.degraded(), "no");
+        ends_well(&lab, &mut weir);
+        assert_eq!((lab.stat("refused0"), lab.stat("refused1")), (0, 0), "{:?}", lab.stats());
+    }
+}
+
+/// Frames are redirected to an interface that somebody removes.
+fn internal_interfaces_that_are_removed_are_made_again() {
+    let lab = Lab::new(Kind::Router);
+    let mut weir = lab.running("all");
+    let _server = lab.serve();
+    let first = lab.engine(0);
+    let links = lab.ip("g", &["-o", "link"]);
+    let name = links.split_whitespace().find(|word| word.starts_with("weir-")).unwrap();
+    lab.ip("g", &["link", "del", name.split('@').next().unwrap()]);
+    lab.engine(first);
+    eventually("traffic flows", || lab.ping(20, 2) == 20);
+    let before = lab.stat("from_lan");
+    eventually("the engine carries it", || {
+        lab.ping(5, 2);
+        lab.stat("from_lan") > before
+    });
+    ends_well(&lab, &mut weir);
+}
+
+/// A kind of tunnel between box and server, and how its ends are made.
+struct Tunnel {
+    kind: &'static str,
+    /// Follows `ip link add NAME`, for the box.
+    near: &'static str,
+    /// The same for the server.
+    far: &'static str,
+    six: bool,
+}
+
+const TUNNELS: &[Tunnel] = &[
+    Tunnel {
+        kind: "IPIP",
+        near: "type ipip local 10.9.2.254 remote 10.9.2.1",
+        far: "type ipip local 10.9.2.1 remote 10.9.2.254",
+        six: false,
+    },
+    Tunnel {
+        kind: "SIT",
+        near: "type sit local 10.9.2.254 remote 10.9.2.1",
+        far: "type sit local 10.9.2.1 remote 10.9.2.254",
+        six: true,
+    },
+    Tunnel { kind: "WireGuard", near: "type wireguard", far: "type wireguard", six: false },
+];
+
+impl Tunnel {
+    /// Makes both ends, addresses and routes; false where the kernel has no such interfaces.
+    fn make(&self, lab: &Lab) -> bool {
+        let words = |text: &'static str| text.split(' ').collect::<Vec<_>>();
+        if !lab.can("g", "tn0", &[], &words(self.near)) {
+            return false;
+        }
+        assert!(lab.can("s", "tn1", &[], &words(self.far)));
+        if self.kind == "WireGuard" {
+            exchange_keys(lab);
+        }
+        for (host, link, last) in [("g", "tn0", "254"), ("s", "tn1", "1")] {
+            lab.ip(host, &["addr", "add", &format!("10.9.6.{last}/32"), "dev", link]);
+            lab.ip(host, &["-6", "addr", "add", &format!("fd09:6::{last}/128"), "dev", link]);
+            lab.ip(host, &["link", "set", link, "up"]);
+        }
+        let (far, client) =
+            if self.six { ("fd09:6::1/128", "fd09:1::/64") } else { ("10.9.6.1/32", "10.9.1.0/24") };
+        lab.ip("g", &["route", "add", far, "dev", "tn0"]);
+        lab.ip("s", &["route", "add", client, "dev", "tn1"]);
+        true
+    }
+
+    fn far_address(&self) -> &'static str {
+        if self.six {
+            "fd09:6::1"
+        } else {
+            "10.9.6.1"
+        }
+    }
+}
+
+fn exchange_keys(lab: &Lab) {
+    let key = |host: &str| {
+        let secret = lab.directory.join(host);
+        std::fs::write(&secret, lab.run(host, "wg", &["genkey"])).unwrap();
+        let public = format!("wg pubkey < {}", secret.display());
+        (secret, lab.run(host, "sh", &["-c", &public]).trim().to_owned())
+    };
+    let (near, far) = (key("g"), key("s"));
+    let ends = [("g", "tn0", &near, &far, "10.9.2.1"), ("s", "tn1", &far, &near, "10.9.2.254")];
+    for (host, link, own, other, address) in ends {
+        let (secret, endpoint) = (own.0.to_str().unwrap(), format!("{address}:51820"));
+        let peer = ["peer", &other.1, "allowed-ips", "0.0.0.0/0", "endpoint", &endpoint];
+        let own = ["set", link, "listen-port", "51820", "private-key", secret];
+        lab.run(host, "wg", &[own.as_slice(), &peer].concat());
+    }
+}
+
+fn tunnels_without_ethernet_headers() {
+    for tunnel in TUNNELS {
+        for steered in ["all", "acks", "gateway"] {
+            let mut lab = Lab::new(Kind::Router);
+            if !tunnel.make(&lab) {
+                println!("  skipped: this kernel has no {}", tunnel.kind);
+                break;
+            }
+            lab.attach = "tn0".into();
+            let mut weir = lab.running(steered);
+            let _server = lab.serve_on("s");
+            let to = tunnel.far_address();
+            eventually("the server answers", || lab.pings("c", to, 1, 0).0 == 1);
+            let (up, down) = (lab.send("c", to, 1000), lab.receive("c", to, 1000));
+            println!("  {steered} on {}: {:.3} and {:.3} Gb/s", tunnel.kind, up / 1e9, down / 1e9);
+            if steered == "gateway" {
+                assert!([up, down].iter().all(|rate| (10e6..40e6).contains(rate)), "{up} {down}");
+            } else {
+                assert!(up > 1e7 && down > 1e7, "{up} {down}");
+            }
+            assert_eq!(lab.ask("c", to, 50), 50);
+            ends_well(&lab, &mut weir);
+            assert!(lab.stat("hook_taken") > 100, "{:?}", lab.stats());
+            assert_eq!((lab.stat("refused0"), lab.stat("refused1")), (0, 0), "{:?}", lab.stats());
+        }
+    }
+}
+
+/// Where a packet goes is noted beside it, not in it: what leaves by a packet socket would not find the way, and ACKs
+/// made for downloads would be lost.
+fn tunnels_without_an_end_are_refused() {
+    let mut lab = Lab::new(Kind::Router);
+    for (name, kind) in [("md0", "type vxlan external dstport 4790"), ("md1", "type ipip external")] {
+        if !lab.can("g", name, &[], &kind.split(' ').collect::<Vec<_>>()) {
+            println!("  skipped: this kernel has no {kind}");
+            continue;
+        }
+        lab.attach = name.into();
+        assert_eq!(lab.start("acks").wait(), Some(2));
+        let found = format!("{name} is a tunnel whose packets each come with where they go");
+        assert!(lab.log().contains(&found), "{}", lab.log());
+    }
+}
+
+/// BIG TCP: what may come by an interface of the box is refused before anything is lost, what others send is told of.
+fn segments_longer_than_64_kib() {
+    let lab = Lab::new(Kind::Nothing);
+    let long = ["gso_max_size", "180000", "gro_max_size", "180000"];
+    lab.ip("g", &[&["link", "set", "lan0"], long.as_slice()].concat());
+    assert_eq!(lab.start("all").wait(), Some(2));
+    assert!(lab.log().contains("segments of lan0 may be 180000 bytes long (BIG TCP)"), "{}", lab.log());
+    lab.ip("g", &["link", "set", "lan0", "gso_max_size", "65536", "gro_max_size", "65536"]);
+    let mut weir = lab.running("all");
+    let _server = lab.serve();
+    assert!(lab.send("c", SERVER6, 300) > 1e7);
+    lab.ip("c", &[&["link", "set", "c0"], long.as_slice()].concat());
+    // However little comes through.
+    let _sender =
+        lab.spawn("c", std::env::current_exe().unwrap().to_str().unwrap(), &["host", "send", SERVER6, "300"]);
+    eventually("it is told", || lab.log().contains("segments of more than 64 KiB come in and are lost"));
+    assert_eq!(lab.log().matches("64 KiB").count(), 1);
+    ends_well(&lab, &mut weir);
+}
+
+/// The sum over all bytes that a device notes beside a frame (CHECKSUM_COMPLETE) stays right where ACK fields are set
+/// back: the host would say otherwise, and compute it itself. No virtual device of its own sums up so; the UDP socket of a
+/// VXLAN does, where the frames around it came with a checksum of their own (`skb_checksum_try_convert()`).
+fn checksums_that_a_device_has_summed_up() {
+    let mut lab = Lab::new(Kind::Router);
+    lab.run("s", "ethtool", &["-K", "s0", "tx", "off"]);
+    lab.run("g", "ethtool", &["-K", "wan0", "gro", "off"]);
+    for (host, link, local, remote, address) in [
+        ("g", "vx0", "10.9.2.254", "10.9.2.1", "10.9.7.254"),
+        ("s", "vx1", "10.9.2.1", "10.9.2.254", "10.9.7.1"),
+    ] {
+        let kind =
+            ["type", "vxlan", "id", "7", "dstport", "4789", "local", local, "remote", remote, "udpcsum"];
+        assert!(lab.can(host, link, &[], &kind), "this kernel has no VXLAN");
+        lab.ip(host, &["addr", "add", &format!("{address}/24"), "dev", link]);
+        lab.ip(host, &["link", "set", link, "up"]);
+    }
+    lab.attach = "vx0".into();
+    let complaints = || crate::lab::run("dmesg", &[]).matches("hw csum failure").count();
+    let before = complaints();
+    let mut weir = lab.running("gateway");
+    let _server = lab.serve_on("s");
+    eventually("the server answers", || lab.pings("g", "10.9.7.1", 1, 0).0 == 1);
+    // Both directions of one connection at once, so that ACK fields of segments with payload are set back.
+    assert_eq!(lab.host("g", &["both", "10.9.7.1", "2000"]).trim(), "right");
+    ends_well(&lab, &mut weir);
+    println!("  {:?}", lab.stats());
+    assert!(lab.stat("hook_set_back") > 100, "{:?}", lab.stats());
+    assert_eq!(complaints(), before);
+    let counters = lab.run("g", "nstat", &["-asz", "TcpInCsumErrors"]);
+    assert!(counters.contains("TcpInCsumErrors                 0"), "{counters}");
+}

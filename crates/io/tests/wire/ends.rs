@@ -1,0 +1,124 @@
+//! What becomes of traffic where no engine can be started, and of what very many flows hold at the end.
+
+use crate::lab::{alive, eventually, kill, Kind, Lab, SERVER};
+use crate::tests::{ends_well, KILL, TERM};
+use std::path::PathBuf;
+
+pub const ALL: &[(&str, fn())] = &[
+    ("no_process_can_be_made", no_process_can_be_made),
+    ("no_file_can_be_opened", no_file_can_be_opened),
+    ("what_six_thousand_flows_hold_is_delivered", what_six_thousand_flows_hold_is_delivered),
+];
+
+/// A group of processes with a limit to their number.
+struct Group(PathBuf);
+
+impl Group {
+    /// `None` where there are no such groups.
+    fn new(name: &str) -> Option<Group> {
+        let old = PathBuf::from("/sys/fs/cgroup/pids");
+        let root = if old.is_dir() { old } else { PathBuf::from("/sys/fs/cgroup") };
+        let group = Group(root.join(name));
+        std::fs::create_dir(&group.0).ok()?;
+        group.0.join("pids.max").exists().then_some(group)
+    }
+    fn set(&self, file: &str, value: &str) {
+        std::fs::write(self.0.join(file), value).unwrap();
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // Fails while its processes end: whoever drops it has waited for them.
+        let _ = std::fs::remove_dir(&self.0);
+    }
+}
+
+fn children(pid: u32) -> usize {
+    let children = format!("/proc/{pid}/task/{pid}/children");
+    std::fs::read_to_string(children).unwrap().split_whitespace().count()
+}
+
+/// The engine dies, and no other one can be forked: traffic flows, it is said once, and an engine runs as soon as it can.
+fn no_process_can_be_made() {
+    for steered in ["all", "gateway"] {
+        let lab = Lab::new(Kind::Router);
+        let Some(group) = Group::new(&lab.namespace("group")) else {
+            return println!("  skipped: there are no control groups with a limit of processes");
+        };
+        let mut weir = lab.running(steered);
+        let _server = lab.serve();
+        let first = lab.engine(0);
+        group.set("cgroup.procs", &weir.0.id().to_string());
+        group.set("pids.max", "0");
+        kill(first, KILL);
+        eventually("it is said", || lab.log().contains("cannot start an engine"));
+        assert_eq!(lab.ping(500, 2), 500);
+        let rate = lab.send("c", SERVER, 1500);
+        assert!(rate > 1e8, "{rate}");
+        assert!(!alive(first) && children(weir.0.id()) == 0);
+        let said = lab.log().matches("cannot start an engine").count();
+        assert_eq!(said, 1, "{}", lab.log());
+        group.set("pids.max", "max");
+        let second = lab.engine(first);
+        assert!(alive(second));
+        eventually("the engine carries traffic", || {
+            lab.ask("c", SERVER, 20);
+            lab.stat("sent0") + lab.stat("sent1") > 0
+        });
+        ends_well(&lab, &mut weir);
+    }
+}
+
+/// The engine dies while its supervisor may open few files: whatever step fails, no second engine runs beside the one
+/// that is watched.
+fn no_file_can_be_opened() {
+    let lab = Lab::new(Kind::Router);
+    let mut weir = lab.running("acks");
+    let _server = lab.serve();
+    let supervisor = weir.0.id();
+    let mut engine = lab.engine(0);
+    let limit = |files: u64| {
+        crate::lab::run("prlimit", &["--pid", &supervisor.to_string(), &format!("--nofile={files}:")]);
+    };
+    let highest = || {
+        let files = std::fs::read_dir(format!("/proc/{supervisor}/fd")).unwrap();
+        files.map(|file| file.unwrap().file_name().to_str().unwrap().parse::<u64>().unwrap()).max().unwrap()
+    };
+    for more in 0..12 {
+        limit(highest() + more);
+        kill(engine, KILL);
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        assert_eq!(lab.ping(20, 2), 20);
+        assert!(alive(supervisor) && children(supervisor) <= 1, "with {more} more files: {}", lab.log());
+        limit(1024);
+        engine = lab.engine(engine);
+        assert_eq!(children(supervisor), 1, "with {more} more files: {}", lab.log());
+    }
+    ends_well(&lab, &mut weir);
+}
+
+/// Six thousand flows at 16 kbit/s hold acknowledgements, or have windows that lag behind, when the gateway is told to stop:
+/// every sender learns of all of it at once. One that does not waits for a timer: for more than a second, as round trips of
+/// that length are.
+fn what_six_thousand_flows_hold_is_delivered() {
+    const FLOWS: &str = "6000";
+    let lab = Lab::new(Kind::Router);
+    let mut weir = lab.running_with("gateway", &[("FLOWS", "16384"), ("SHAPE_KBIT", "16")]);
+    let _server = lab.serve();
+    let (stopped, held, done) = std::thread::scope(|scope| {
+        let crowd = scope.spawn(|| lab.host("c", &["crowd", SERVER, FLOWS, "20000"]));
+        eventually("flows hold something", || lab.stat("held") > 1_000_000);
+        std::thread::sleep(std::time::Duration::from_secs(1));
+        let held = lab.stat("held");
+        weir.signal(TERM);
+        assert_eq!(weir.wait(), Some(0), "{}", lab.log());
+        let stopped = weir_io::sys::clock::now().as_nanos() / 1_000_000;
+        (stopped, held, crowd.join().unwrap().trim().parse::<u64>().unwrap())
+    });
+    let after = done as i64 - stopped as i64;
+    println!("  {held} bytes were held, all is delivered after {after} ms; {:?}", lab.stats());
+    assert!(held > 1_000_000, "{held}");
+    assert_eq!(lab.stat("held"), 0);
+    assert!(after < 1_000, "{after} ms");
+}

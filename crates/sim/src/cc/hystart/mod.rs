@@ -1,0 +1,66 @@
+//! Finding the end of slow start before there is a loss: HyStart++ (RFC 9406) or its predecessor, HyStart of 2011.
+
+mod classic;
+mod plus_plus;
+#[cfg(test)]
+mod tests;
+mod threshold;
+
+pub use plus_plus::Brake;
+
+use super::{Ack, Congestion, Hystart, Window};
+use classic::Classic;
+use plus_plus::PlusPlus;
+
+/// The algorithm that a flow has.
+#[derive(Clone, Copy, Debug)]
+pub enum SlowStartEnd {
+    /// A loss or a mark.
+    Congestion,
+    /// HyStart of 2011.
+    Classic(Classic),
+    /// HyStart++.
+    PlusPlus(PlusPlus),
+}
+
+impl SlowStartEnd {
+    /// As chosen; `paced` says that the sender spaces what it sends.
+    pub fn new(hystart: Hystart, paced: bool) -> SlowStartEnd {
+        match hystart {
+            Hystart::Off => SlowStartEnd::Congestion,
+            Hystart::Classic => SlowStartEnd::Classic(Classic::new(paced)),
+            Hystart::PlusPlus => SlowStartEnd::PlusPlus(PlusPlus::new(paced)),
+        }
+    }
+
+    /// An ACK in slow start, before the window grows. Sets the threshold to the window when slow start
+    /// is to end.
+    pub fn on_ack(&mut self, w: &mut Window, ack: &Ack) {
+        let ended = match self {
+            SlowStartEnd::Congestion => false,
+            SlowStartEnd::Classic(h) => h.on_ack(w, ack),
+            SlowStartEnd::PlusPlus(h) => h.on_ack(ack),
+        };
+        if ended {
+            w.ssthresh = w.cwnd;
+        }
+    }
+
+    /// What holds growth back now.
+    pub fn brake(&self) -> Brake {
+        match self {
+            SlowStartEnd::PlusPlus(h) => h.brake(),
+            _ => Brake::NONE,
+        }
+    }
+
+    /// HyStart++ is for the first slow start only (RFC 9406 §4.3), since later ones know their threshold.
+    /// HyStart of 2011 begins anew after a time-out, as in Linux.
+    pub fn on_congestion(&mut self, congestion: Congestion) {
+        match self {
+            SlowStartEnd::PlusPlus(h) => h.finish(),
+            SlowStartEnd::Classic(h) if congestion == Congestion::Timeout => *h = h.anew(),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! Losses, marks and reordering of chosen segments.
+
+use super::*;
+
+/// A link without a rate: what leaves together arrives together.
+fn bare(delay_ms: u64) -> link::Config {
+    link::Config { delay: MS(delay_ms), ..link::Config::default() }
+}
+
+fn endless() -> Source {
+    Source { bytes: None, until: Time::MAX, rate: None }
+}
+
+/// Windows of `n` segments from the start that do not grow in slow start.
+fn steady(recovery: Recovery, n: u32) -> TcpConfig {
+    let ssthresh = Some(u64::from(n) * 960);
+    TcpConfig { initial_window: n, initial_ssthresh: ssthresh, ..plain(recovery) }
+}
+
+#[test]
+fn segments_of_one_nanosecond_are_acknowledged_one_by_one() {
+    // RFC 5681 §4.2: an ACK for each segment, or for every second one. Twelve leave together.
+    for (delayed_ack, acks) in [(1, 12), (2, 6), (3, 4)] {
+        let mut rig = Rig::new(bare(10), bare(10));
+        let config = TcpConfig { delayed_ack, initial_window: 12, ..plain(Recovery::Rack) };
+        rig.flow(config, AT(0), endless());
+        rig.world.run_until(AT(31));
+        // Behind the SYN-ACK.
+        assert_eq!(rig.receiver(0).segments, 1 + acks, "{delayed_ack}");
+    }
+}
+
+#[test]
+fn slow_start_by_acks_doubles_whatever_the_clock_says() {
+    let mut rig = Rig::new(bare(50), bare(50));
+    let mut config = plain(Recovery::Rack);
+    config.cc_options.abc = false;
+    rig.flow(config, AT(0), endless());
+    rig.world.run_until(AT(650));
+    // Opened at 100 ms; each round of 100 ms doubles (RFC 5681 §3.1).
+    let s = rig.sender(0);
+    let at = |ms: u64| s.trace.iter().rfind(|c| c.at < AT(ms)).unwrap().cwnd / 960;
+    assert_eq!([190, 290, 390, 490, 590].map(at), [1, 2, 4, 8, 16]);
+}
+
+#[test]
+fn without_sack_three_duplicates_are_counted_though_they_come_together() {
+    // Frames: SYN, ACK, then data. The third segment is lost; nine behind it make duplicates (RFC 5681 §3.2).
+    let sieve = Sieve::new([4], Fate::Lost);
+    let mut rig = Rig::with_sieves(bare(10), bare(10), sieve, Sieve::default());
+    rig.flow(steady(Recovery::NewReno, 12), AT(0), bytes(960 * 12));
+    rig.world.run_until(Time::from_secs(5));
+    let s = rig.sender(0);
+    assert_eq!((s.rtos, s.retransmits, rig.receiver(0).received), (0, 1, 960 * 12));
+}
+
+#[test]
+fn a_mark_reduces_once_in_a_window_of_data() {
+    // RFC 3168 §6.1.2. One of twenty segments is marked: the echo goes on until CWR arrives, and the ACK at the
+    // recovery point still has it. Half of 20 is 10; a round later 11.
+    let sieve = Sieve::new([2 + 5], Fate::Marked);
+    let mut rig = Rig::with_sieves(wire(1000, 50), wire(1000, 50), sieve, Sieve::default());
+    rig.flow(TcpConfig { ecn: true, ..steady(Recovery::Rack, 20) }, AT(0), endless());
+    rig.world.run_until(AT(480));
+    let s = rig.sender(0);
+    let at = |ms: u64| s.trace.iter().rfind(|c| c.at < AT(ms)).unwrap();
+    // Opened at 100 ms, marked ACK at 200 ms, reduced by the end of the round that begins there.
+    assert_eq!(at(390).ssthresh / 960, 10);
+    assert!((10..=11).contains(&(at(390).cwnd / 960)), "{}", at(390).cwnd / 960);
+    assert_eq!(s.retransmits, 0);
+}
+
+#[test]
+fn marks_make_newreno_retransmit_nothing() {
+    let marking = link::Config { mark: Some(link::QueueLimit::Packets(20)), ..wire(20, 20) };
+    for recovery in Recovery::ALL.map(|(_, r)| r) {
+        let mut rig = Rig::new(marking, wire(20, 20));
+        rig.flow(TcpConfig { ecn: true, recovery, ..tcp("reno") }, AT(0), endless());
+        rig.world.run_until(Time::from_secs(20));
+        let drops = rig.link(0).stats().drops.total();
+        assert_eq!((rig.sender(0).retransmits, drops), (0, 0), "{recovery:?}");
+    }
+}
+
+#[test]
+fn a_rescue_is_not_for_what_was_just_sent_again() {
+    // RFC 6675 §4: the last two of twenty are lost behind one more. Three retransmissions repair it.
+    let sieve = Sieve::new([2 + 3, 2 + 9, 2 + 15], Fate::Lost);
+    let mut rig = Rig::with_sieves(wire(100, 20), wire(100, 20), sieve, Sieve::default());
+    rig.flow(steady(Recovery::Sack, 20), AT(0), bytes(960 * 20));
+    rig.world.run_until(Time::from_secs(10));
+    let s = rig.sender(0);
+    assert_eq!((s.retransmits, s.rtos, rig.receiver(0).received), (3, 0, 960 * 20));
+}
+
+#[test]
+fn bursts_of_segmentation_offload_grow_their_window() {
+    // What waits for a burst's worth of window is limited by the window.
+    for tso_segments in [1, 8, 44] {
+        let config = TcpConfig { tso_segments, ..tcp("reno") };
+        let path = link::Config { queue: link::QueueLimit::Packets(100), ..wire(50, 20) };
+        let mut rig = Rig::new(path, wire(50, 20));
+        rig.flow(config, AT(0), endless());
+        rig.world.run_until(Time::from_secs(20));
+        let goodput = rig.receiver(0).received * 8 / 20;
+        assert!(goodput > 40_000_000, "{tso_segments}: {goodput}");
+    }
+}
+
+#[test]
+fn a_slow_link_is_not_filled_with_retransmissions() {
+    // 9.6 kbit/s: a segment takes 1.25 s, so that ten of them make a queue of 12 s. The backoff goes on until a
+    // segment that was sent once is acknowledged (RFC 6298 (5.7)), or timestamps tell (RFC 7323 §4.1).
+    for timestamps in [true, false] {
+        let slow = link::Config { rate: Rate::from_bps(9_600), ..link::Config::default() };
+        let mut rig = Rig::new(slow, bare(10));
+        rig.flow(TcpConfig { timestamps, ..tcp("reno") }, AT(0), endless());
+        rig.world.run_until(Time::from_secs(600));
+        let s = rig.sender(0);
+        assert!(s.retransmits * 10 < s.segments, "{timestamps}: {} of {}", s.retransmits, s.segments);
+    }
+}
+
+#[test]
+fn a_long_tail_is_repaired_without_a_time_out() {
+    // 45 segments, the last 25 lost. A tail loss probe is answered with a SACK of itself, from which RACK infers the
+    // rest (RFC 8985 §7.1), with timestamps or without.
+    for timestamps in [true, false] {
+        let sieve = Sieve::new(2 + 20..2 + 45, Fate::Lost);
+        let mut rig = Rig::with_sieves(wire(1000, 50), wire(1000, 50), sieve, Sieve::default());
+        rig.flow(TcpConfig { timestamps, ..steady(Recovery::Rack, 45) }, AT(0), bytes(948 * 45));
+        rig.world.run_until(Time::from_secs(10));
+        assert_eq!((rig.sender(0).rtos, rig.receiver(0).received), (0, 948 * 45), "{timestamps}");
+    }
+}
+
+#[test]
+fn a_recovery_that_the_timer_starts_reduces_in_proportion() {
+    // A late segment shows that the path reorders, so a loss is found by the reordering timer, which no ACK
+    // follows at once (RFC 8985 §6.2). Forty in flight and a window halved: a burst of half the window would leave
+    // without PRR (RFC 6937).
+    let late = Fate::Late(Duration::from_micros(900));
+    let sieve = Sieve::new([2 + 60], late).and([2 + 140], Fate::Lost);
+    let mut rig = Rig::with_sieves(wire(20, 50), wire(1000, 50), sieve, Sieve::default());
+    rig.flow(steady(Recovery::Rack, 40), AT(0), endless());
+    rig.world.run_until(Time::from_secs(1));
+    let s = rig.sender(0);
+    assert_eq!((s.retransmits, s.rtos), (1, 0));
+    // Behind the first window nothing leaves in more than a few segments at once.
+    let later: Vec<Time> = rig.departures(0).iter().copied().filter(|&t| t > AT(210)).collect();
+    let burst = later.chunk_by(|a, b| a == b).map(<[Time]>::len).max().unwrap_or(0);
+    assert!(burst <= 3, "{burst} at once");
+}
+
+#[test]
+fn two_lost_syns_begin_with_one_segment() {
+    // RFC 6928 §2: one lost SYN leaves the initial window as it is, two do not.
+    for (lost, window) in [(0, 10), (1, 10), (2, 1)] {
+        let sieve = Sieve::new(0..lost, Fate::Lost);
+        let mut rig = Rig::with_sieves(bare(10), bare(10), sieve, Sieve::default());
+        rig.flow(TcpConfig { initial_window: 10, ..plain(Recovery::Rack) }, AT(0), endless());
+        // SYNs at 0, 1 and 3 s; data in the same instant as the ACK of the handshake.
+        let opened = [20, 1_020, 3_020][lost as usize];
+        rig.world.run_until(AT(opened + 5));
+        assert_eq!(rig.departures(0).len() as u64, lost + 2 + window, "{lost}");
+    }
+}
+
+#[test]
+fn a_syn_ack_that_was_repeated_gives_no_round_trip_time() {
+    // Karn: the first SYN-ACK is lost, and the client's second SYN is answered at 1 s.
+    let mut rig = Rig::with_sieves(bare(10), bare(10), Sieve::default(), Sieve::new([0], Fate::Lost));
+    rig.flow(plain(Recovery::Rack), AT(0), endless());
+    rig.world.run_until(AT(1_500));
+    let server = rig.world.get::<Host>(rig.server).unwrap();
+    assert_eq!(server.sample(rig.ends[0].1).unwrap().srtt, Duration::ZERO);
+}
+
+#[test]
+fn a_window_that_the_application_leaves_unused_comes_down_to_what_is_used() {
+    // 960 kB/s over 100 ms are 100 segments in flight, and the one that leaves. What waited during the handshake and the
+    // first rounds makes slow start go far beyond that; then each RTO (100 + 200 ms) takes away half of what is more,
+    // down to twice what is used, which slow start may have (Linux, after RFC 2861).
+    let mut rig = Rig::new(wire(1000, 50), wire(1000, 50));
+    let config =
+        TcpConfig { receive_window: 1 << 20, min_rto: MinRto::Variance(MS(200)), ..plain(Recovery::Rack) };
+    rig.flow(config, AT(0), Source { rate: Rate::from_bps(960_000 * 8), ..endless() });
+    rig.world.run_until(Time::from_secs(20));
+    let s = rig.sender(0);
+    let most = s.trace.iter().map(|c| c.cwnd / 960).max().unwrap();
+    let last = s.trace.last().unwrap().cwnd / 960;
+    assert!(most >= 500, "{most}");
+    assert!((200..=2 * 101).contains(&last), "{last}");
+}

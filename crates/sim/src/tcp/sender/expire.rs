@@ -1,0 +1,125 @@
+//! When the sender's timers are set, and what they do when they expire.
+
+use super::scoreboard::Progress;
+use super::timers::{Expired, Probe};
+use super::{Arrived, Sender};
+use crate::cc::{Congestion, Phase};
+use crate::tcp::config::Recovery;
+use weir_core::time::{Duration, Time};
+
+/// Added to a probe's time-out when one segment is in flight, whose ACK the receiver may delay
+/// (RFC 8985 §7.2: WCDelAckT).
+const WORST_DELAYED_ACK: Duration = Duration::from_millis(200);
+/// Time-outs without an answer after which a connection is given up (Linux: `tcp_retries2`).
+const MAX_BACKOFFS: u32 = 15;
+
+impl Sender {
+    /// After an ACK: RFC 6298 §5.2–5.3, RFC 8985 §7.2 and §7.4.
+    pub(super) fn set_timers(&mut self, a: &Arrived, p: &Progress, now: Time) {
+        self.judge_probe(a, p, now);
+        if self.board.is_empty() {
+            (self.timers.rto, self.timers.loss, self.timers.reorder) = (None, None, None);
+        } else if p.acked > 0 {
+            // Not for a SACK: a hole whose retransmission was lost would wait for ever.
+            self.timers.rto = Some(now + self.rtt.rto());
+            self.schedule_probe(now);
+        }
+        let opened = self.edge > self.board.nxt() || self.board.nxt() >= self.limit;
+        if opened && self.timers.persist.take().is_some() {
+            self.rtt.reset_backoff();
+        }
+    }
+
+    /// A probe that was answered: if it was a retransmission and its original did not arrive as well, it has
+    /// repaired a loss, which reduces the window as any other (RFC 8985 §7.4).
+    fn judge_probe(&mut self, a: &Arrived, p: &Progress, now: Time) {
+        let Some(probe) = self.timers.probe.filter(|probe| self.board.una() >= probe.end) else { return };
+        let beyond = self.board.una() > probe.end;
+        let twice = a.duplicate || (p.acked == 0 && a.pure);
+        if probe.retransmitted && !beyond && !twice {
+            return; // the next ACK tells
+        }
+        self.timers.probe = None;
+        if probe.retransmitted && !twice && self.phase == Phase::Open {
+            let in_flight = self.board.in_flight();
+            self.cc.on_congestion(&mut self.window, now, in_flight, Congestion::Loss);
+            if !self.cc.owns_recovery() {
+                self.window.cwnd = self.window.ssthresh;
+            }
+            self.cc.on_recovered(&mut self.window, now);
+        }
+    }
+
+    /// A tail loss probe is scheduled after new data and after ACKs, with SACK and nothing SACKed, while nothing
+    /// is lost (RFC 8985 §7.2; as in Linux also while the window is reduced for a mark).
+    pub(super) fn schedule_probe(&mut self, now: Time) {
+        self.timers.loss = None;
+        let may = self.recovery == Recovery::Rack
+            && matches!(self.phase, Phase::Open | Phase::Reducing)
+            && self.timers.probe.is_none()
+            && self.board.sacked() == 0
+            && self.rtt.srtt() > Duration::ZERO
+            && !self.board.is_empty();
+        if !may {
+            return;
+        }
+        let mut after = self.rtt.srtt().saturating_mul(2);
+        let fin = u64::from(self.fin.is_some_and(|fin| self.board.nxt() > fin));
+        if self.board.nxt() - self.board.una() <= u64::from(self.window.mss) + fin {
+            after = after + WORST_DELAYED_ACK;
+        }
+        // Never later than the time-out it stands for.
+        self.timers.loss = self.timers.rto.map(|rto| rto.min(now + after));
+    }
+
+    /// Data has left: its timer runs (RFC 6298 §5.1).
+    pub(super) fn timers_on_sent(&mut self, new: bool, now: Time) {
+        if self.timers.rto.is_none() {
+            self.timers.rto = Some(now + self.rtt.rto());
+        }
+        if new {
+            self.schedule_probe(now);
+        }
+    }
+
+    /// Runs what has expired by `now`.
+    pub fn on_timers(&mut self, now: Time) -> Option<Expired> {
+        let due = |t: Option<Time>| t.is_some_and(|t| t <= now);
+        if due(self.timers.reorder) {
+            self.timers.reorder = None;
+            let lost = self.detect(now);
+            if lost > 0 && matches!(self.phase, Phase::Open | Phase::Reducing) {
+                self.begin_recovery(lost, now);
+                self.reduce_in_proportion(u64::from(self.window.mss), false);
+            }
+            return Some(Expired::Repaired);
+        }
+        if due(self.timers.loss) {
+            self.timers.loss = None;
+            self.send_probe(now);
+            return Some(Expired::Repaired);
+        }
+        if due(self.timers.rto) {
+            if self.timers.backoffs >= MAX_BACKOFFS {
+                return Some(Expired::GaveUp);
+            }
+            self.time_out(now);
+            return Some(Expired::Repaired);
+        }
+        if due(self.timers.persist) {
+            self.timers.backoffs += 1;
+            self.rtt.backoff();
+            self.timers.persist = Some(now + self.rtt.rto());
+            return Some(Expired::ZeroWindowProbe);
+        }
+        None
+    }
+
+    /// TLP_send_probe of RFC 8985 §7.3: new data if there is some, otherwise the last segment again. It
+    /// leaves with the next transmission.
+    fn send_probe(&mut self, now: Time) {
+        self.timers.probe = Some(Probe { end: self.board.nxt(), retransmitted: false });
+        self.probing = true;
+        self.timers.rto = Some(now + self.rtt.rto());
+    }
+}

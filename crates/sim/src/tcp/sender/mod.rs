@@ -1,0 +1,349 @@
+//! The sending half of a connection: what ACKs do to it.
+//!
+//! The stream is payload and, at its end, the FIN, which counts as one byte.
+//!
+//! - `transmit`: what leaves next; `pacing`: when at the earliest;
+//! - `repair`: how losses are found and repaired; `prr`: the window meanwhile;
+//! - `timers`: which timers there are; `expire`: when they are set, and what they do;
+//! - `scoreboard`: what is in flight, SACKed and lost; `rtt`: the round-trip time and the time-out.
+
+mod expire;
+mod pacing;
+mod prr;
+mod repair;
+mod rtt;
+mod scoreboard;
+mod timers;
+mod transmit;
+
+pub use timers::Expired;
+pub use transmit::Outgoing;
+
+use super::config::{Recovery, TcpConfig};
+use crate::cc::{Ack, CongestionControl, Phase, RateSample, Window};
+use prr::Prr;
+use rtt::RttEstimator;
+use scoreboard::{Progress, Rack, Scoreboard};
+use timers::Timers;
+use weir_core::time::{Duration, Time};
+
+/// An acknowledgement in stream offsets.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Arrived<'a> {
+    /// Everything below is acknowledged.
+    pub una: u64,
+    /// Right edge of the advertised window.
+    pub edge: u64,
+    /// SACK blocks within what is in flight.
+    pub blocks: &'a [(u64, u64)],
+    /// The first block reported a duplicate (RFC 2883).
+    pub duplicate: bool,
+    /// ECE is set.
+    pub ece: bool,
+    /// Without payload, SYN and FIN.
+    pub pure: bool,
+    /// The latest time at which the segment whose timestamp it echoes can have been sent.
+    pub echoed: Option<Time>,
+    /// How long ago that was by the clock of timestamps.
+    pub echo_age: Option<Duration>,
+}
+
+/// What a reduction may have to be taken back to.
+#[derive(Clone, Copy, Debug)]
+struct Undo {
+    cwnd: u64,
+    ssthresh: u64,
+    /// Retransmissions that have not been reported as duplicates.
+    retransmits: u32,
+    /// When the first of them was sent.
+    first: Option<Time>,
+}
+
+/// The delivery rate estimator (draft-cheng-iccrg-delivery-rate-estimation §3).
+#[derive(Clone, Copy, Debug, Default)]
+struct Delivery {
+    bytes: u64,
+    at: Time,
+    first_sent: Time,
+    /// Samples are application-limited until so much is delivered; 0 if they are not.
+    app_limited: u64,
+}
+
+/// How much of the congestion window is used (as Linux's `tcp_is_cwnd_limited`).
+#[derive(Clone, Copy, Debug, Default)]
+struct Usage {
+    /// Most bytes in flight in this window of data.
+    most: u64,
+    /// The window stopped a segment from leaving.
+    limited: bool,
+    /// Where this window of data ends.
+    until: u64,
+}
+
+/// How much of the congestion window the application leaves unused.
+#[derive(Clone, Copy, Debug, Default)]
+struct Spare {
+    /// Most bytes outstanding since then.
+    used: u64,
+    /// When the window was last used up, or brought closer to what is used.
+    since: Time,
+    /// Something has left at this instant.
+    sending: bool,
+}
+
+/// The sending half of a connection.
+#[derive(Debug)]
+pub struct Sender {
+    pub(super) board: Scoreboard,
+    rack: Rack,
+    pub(super) rtt: RttEstimator,
+    pub(super) window: Window,
+    pub(super) cc: Box<dyn CongestionControl>,
+    /// Right edge of the peer's window.
+    pub(super) edge: u64,
+    /// End of what the application has written, the FIN included.
+    pub(super) limit: u64,
+    /// Where the FIN is, once the application has closed.
+    pub(super) fin: Option<u64>,
+    pub(super) recovery: Recovery,
+    phase: Phase,
+    /// Recovery ends when everything below is acknowledged (RecoveryPoint, `recover`).
+    recover: u64,
+    prr: Prr,
+    /// The last segment was sent again in vain up to here (RescueRxt).
+    rescued: u64,
+    undo: Option<Undo>,
+    pub(super) timers: Timers,
+    delivery: Delivery,
+    usage: Usage,
+    spare: Spare,
+    /// The next retransmission leaves whatever the window says (RFC 5681 §3.2 step 3).
+    fast: bool,
+    /// A tail loss probe leaves next, whatever the window says.
+    probing: bool,
+    /// Pacing: nothing leaves before.
+    pace_at: Time,
+    waits_for_pace: bool,
+    /// Segments left of a burst (segmentation offload).
+    burst: u32,
+    /// ECN is in use.
+    pub(super) ecn: bool,
+    /// The next new segment says CWR.
+    cwr: bool,
+    /// SND.NXT when the window was last reduced for a mark.
+    reduced: Option<u64>,
+    /// When data was sent last.
+    last_sent: Option<Time>,
+    retransmits: u64,
+    rtos: u64,
+}
+
+impl Sender {
+    /// A sender of segments of `mss` bytes of payload.
+    pub fn new(config: &TcpConfig, mss: u32) -> Sender {
+        let window = Window {
+            cwnd: u64::from(config.initial_window) * u64::from(mss),
+            ssthresh: config.initial_ssthresh.unwrap_or(u64::MAX),
+            mss,
+        };
+        Sender {
+            board: Scoreboard::new(),
+            rack: Rack::default(),
+            rtt: RttEstimator::new(config.min_rto, RttEstimator::MAX_RTO),
+            window,
+            cc: (config.cc)(&config.cc_options),
+            edge: 0,
+            limit: 0,
+            fin: None,
+            recovery: config.recovery,
+            phase: Phase::Open,
+            recover: 0,
+            prr: Prr::default(),
+            rescued: 0,
+            undo: None,
+            timers: Timers::default(),
+            delivery: Delivery::default(),
+            usage: Usage::default(),
+            spare: Spare::default(),
+            fast: false,
+            probing: false,
+            pace_at: Time::ZERO,
+            waits_for_pace: false,
+            burst: 0,
+            ecn: false,
+            cwr: false,
+            reduced: None,
+            last_sent: None,
+            retransmits: 0,
+            rtos: 0,
+        }
+    }
+
+    /// Congestion window and slow-start threshold.
+    pub fn window(&self) -> &Window {
+        &self.window
+    }
+    /// Bytes in flight.
+    pub fn in_flight(&self) -> u64 {
+        self.board.in_flight()
+    }
+    /// Everything below is acknowledged: payload bytes, without the FIN.
+    pub fn acked(&self) -> u64 {
+        let una = self.board.una();
+        self.fin.map_or(una, |fin| una.min(fin))
+    }
+    /// The round-trip time as estimated.
+    pub fn rtt(&self) -> &RttEstimator {
+        &self.rtt
+    }
+    /// Is there nothing in flight and nothing to send?
+    pub fn is_idle(&self) -> bool {
+        self.board.is_empty() && self.board.nxt() >= self.limit
+    }
+    /// Has the application closed?
+    pub fn closed(&self) -> bool {
+        self.fin.is_some()
+    }
+    /// Has the FIN been acknowledged?
+    pub fn fin_acked(&self) -> bool {
+        self.fin.is_some_and(|fin| self.board.una() > fin)
+    }
+    /// Segments of data sent again, and expirations of the retransmission timer.
+    pub fn repairs(&self) -> (u64, u64) {
+        (self.retransmits, self.rtos)
+    }
+
+    /// The application has written up to stream offset `limit`; `close` says that nothing follows.
+    pub fn write(&mut self, limit: u64, close: bool) {
+        if self.fin.is_none() {
+            if limit > self.limit && self.board.nxt() >= self.limit {
+                self.note_app_limited();
+            }
+            self.limit = limit;
+            if close {
+                self.fin = Some(limit);
+                self.limit = limit + 1;
+            }
+        }
+    }
+
+    /// An ACK arrived. Returns the round-trip time if it gave a sample.
+    pub fn on_ack(&mut self, a: &Arrived, now: Time) -> Option<Duration> {
+        let prior = self.board.in_flight();
+        let moved_edge = a.edge != self.edge;
+        self.edge = a.edge;
+        let progress = self.board.on_ack(a.una, a.blocks, now);
+        let by_echo = a.echo_age.filter(|_| progress.acked > 0);
+        let rtt = progress.rtt.or(by_echo);
+        if progress.acked > 0 {
+            self.timers.backoffs = 0;
+        }
+        if let Some(rtt) = rtt {
+            self.rtt.sample(rtt);
+        }
+        let sample = self.deliver(&progress, now);
+        let repeated =
+            progress.acked == 0 && prior > 0 && a.pure && !moved_edge && a.blocks.is_empty() && !a.duplicate;
+        let lost = self.find_losses(a, &progress, repeated, now);
+        self.answer_mark(a, now);
+        let ack = Ack {
+            now,
+            acked: progress.acked,
+            delivered: progress.delivered,
+            total_delivered: self.delivery.bytes,
+            lost,
+            prior_in_flight: prior,
+            in_flight: self.board.in_flight(),
+            una: self.board.una(),
+            nxt: self.board.nxt(),
+            rtt: progress.rtt_newest.or(by_echo),
+            srtt: self.rtt.srtt(),
+            min_rtt: self.rtt.min_rtt(),
+            cwnd_limited: self.cwnd_limited(),
+            ece: a.ece,
+            phase: self.phase,
+            sample,
+        };
+        self.follow(&ack);
+        self.set_timers(a, &progress, now);
+        rtt
+    }
+
+    /// Lets the window follow an ACK: the congestion control's business, or PRR's while losses are repaired.
+    fn follow(&mut self, ack: &Ack) {
+        self.cc.on_ack(&mut self.window, ack);
+        if self.phase.reduces() {
+            self.reduce_in_proportion(ack.delivered, ack.acked > 0 && ack.lost == 0);
+        }
+        self.window.cwnd = self.window.cwnd.max(u64::from(self.window.mss));
+    }
+
+    /// Brings the window closer to the threshold after `delivered` bytes, where PRR does so. `advanced`: the
+    /// cumulative ACK advanced and nothing more was found lost.
+    fn reduce_in_proportion(&mut self, delivered: u64, advanced: bool) {
+        if !self.uses_prr() || self.cc.owns_recovery() {
+            return;
+        }
+        let mss = u64::from(self.window.mss);
+        let (pipe, ssthresh) = (self.board.in_flight(), self.window.ssthresh);
+        self.window.cwnd = self.prr.window(delivered, pipe, ssthresh, mss, advanced);
+    }
+
+    fn uses_prr(&self) -> bool {
+        self.recovery == Recovery::Rack
+    }
+
+    /// Accounts what was delivered; the rate that the newest delivered segment's flight had.
+    fn deliver(&mut self, progress: &Progress, now: Time) -> Option<RateSample> {
+        if progress.delivered == 0 {
+            return None;
+        }
+        let d = &mut self.delivery;
+        d.bytes += progress.delivered;
+        d.at = now;
+        if d.app_limited != 0 && d.bytes > d.app_limited {
+            d.app_limited = 0;
+        }
+        let (sent, retransmitted) = progress.newest?;
+        d.first_sent = sent.at;
+        let interval = sent.at.since(sent.first_sent).max(now.since(sent.delivered_at));
+        // Shorter than any round trip: ACKs came compressed (§3.3).
+        if interval < self.rtt.min_rtt() || interval == Duration::ZERO {
+            return None;
+        }
+        Some(RateSample {
+            delivered: d.bytes - sent.delivered,
+            interval,
+            prior_delivered: sent.delivered,
+            app_limited: sent.app_limited,
+            retransmitted,
+        })
+    }
+
+    /// A mark reduces the window once per window of data (RFC 3168 §6.1.2).
+    fn answer_mark(&mut self, a: &Arrived, now: Time) {
+        if self.ecn && a.ece && self.phase == Phase::Open && self.is_beyond_mark() {
+            self.reduce(now);
+        }
+    }
+
+    /// Was something acknowledged that was sent after the last reduction for a mark? Until then the peer has not
+    /// seen CWR, and its echo is of the same window of data.
+    fn is_beyond_mark(&self) -> bool {
+        self.reduced.is_none_or(|end| self.board.una() > end)
+    }
+
+    /// Was the window, and nothing else, what kept the sender from sending more?
+    fn cwnd_limited(&mut self) -> bool {
+        let usage = self.usage;
+        let limited = if self.window.in_slow_start() {
+            self.window.cwnd < 2 * usage.most.max(self.board.in_flight())
+        } else {
+            usage.limited
+        };
+        if self.board.una() >= usage.until {
+            self.usage = Usage { most: self.board.in_flight(), limited: false, until: self.board.nxt() };
+        }
+        limited
+    }
+}

@@ -1,0 +1,232 @@
+//! Finding and repairing losses.
+
+use super::prr::Prr;
+use super::scoreboard::Progress;
+use super::{Arrived, Sender, Spare, Undo, Usage};
+use crate::cc::{Congestion, Phase};
+use crate::tcp::config::Recovery;
+use weir_core::time::{Duration, Time};
+
+/// Duplicate ACKs that mean a loss (RFC 5681 §3.2).
+const DUP_THRESH: u32 = 3;
+
+impl Sender {
+    /// What an ACK tells about losses, and what follows; returns bytes newly found lost.
+    pub(super) fn find_losses(&mut self, a: &Arrived, p: &Progress, repeated: bool, now: Time) -> u64 {
+        self.judge_undo(a, p, now);
+        self.end_recovery(p, now);
+        let lost = match self.recovery {
+            Recovery::Rack => self.find_by_time(a, now),
+            Recovery::Sack => self.board.mark_lost_by_sack(DUP_THRESH),
+            Recovery::NewReno | Recovery::Reno | Recovery::Tahoe => self.find_by_duplicates(p, repeated),
+        };
+        if lost > 0 {
+            self.begin_recovery(lost, now);
+        }
+        lost
+    }
+
+    /// RACK (RFC 8985 §6.2).
+    fn find_by_time(&mut self, a: &Arrived, now: Time) -> u64 {
+        if a.duplicate {
+            self.rack.on_dsack(self.board.una(), self.board.nxt());
+        }
+        self.board.rack_update(now, self.rtt.min_rtt(), a.echoed);
+        self.detect(now)
+    }
+
+    /// Marks what RACK finds lost by now, and sets the timer for what it may find later.
+    pub(super) fn detect(&mut self, now: Time) -> u64 {
+        let window = self.rack.reorder_window(
+            self.board.seen_reordering(),
+            self.rtt.min_rtt(),
+            self.rtt.srtt(),
+            matches!(self.phase, Phase::Recovery | Phase::Loss),
+            self.board.sacked_segments(),
+        );
+        let (lost, wait) = self.board.rack_detect(now, window);
+        self.timers.reorder = wait.map(|d| now + d);
+        lost
+    }
+
+    /// Without SACK: three duplicate ACKs, or a partial one during recovery (RFC 5681 §3.2, RFC 6582 §3.2).
+    fn find_by_duplicates(&mut self, p: &Progress, repeated: bool) -> u64 {
+        if p.acked > 0 {
+            if self.phase != Phase::Recovery {
+                self.board.set_duplicates(0);
+            }
+            if self.phase == Phase::Recovery && self.recovery == Recovery::NewReno {
+                self.fast = true;
+                return self.board.mark_first_lost();
+            }
+            return 0;
+        }
+        if !repeated || self.phase == Phase::Loss {
+            return 0;
+        }
+        let duplicates = self.board.duplicates() + 1;
+        self.board.set_duplicates(duplicates);
+        // RFC 6582 §3.2 step 1: not for segments that an earlier recovery sent twice.
+        let may = matches!(self.phase, Phase::Open | Phase::Reducing) && self.board.una() >= self.recover;
+        if duplicates == DUP_THRESH && may {
+            return self.board.mark_first_lost();
+        }
+        0
+    }
+
+    /// Losses begin a recovery, unless there is one. In the window of data of a mark they are the same congestion:
+    /// what has been reduced for that is not reduced again (RFC 3168 §6.1.2).
+    pub(super) fn begin_recovery(&mut self, lost: u64, now: Time) {
+        let reduced = match self.phase {
+            Phase::Open => false,
+            Phase::Reducing => true,
+            Phase::Recovery | Phase::Loss => return,
+        };
+        self.recover = self.board.nxt();
+        // RFC 6675 §5 (4.3): no rescue before more than the first retransmission is acknowledged.
+        self.rescued = self.board.first().map_or(self.board.una(), |p| p.start + u64::from(p.len));
+        self.fast = true;
+        if reduced && self.recovery != Recovery::Tahoe {
+            self.phase = Phase::Recovery;
+            return;
+        }
+        let in_flight = self.board.in_flight() + lost;
+        self.remember();
+        self.cc.on_congestion(&mut self.window, now, in_flight, Congestion::Loss);
+        if self.recovery == Recovery::Tahoe {
+            // Slow start again; there is no fast recovery.
+            self.window.cwnd = u64::from(self.window.mss);
+            self.phase = Phase::Open;
+            return;
+        }
+        self.phase = Phase::Recovery;
+        self.prr = Prr::begin(in_flight);
+        if !self.cc.owns_recovery() && !self.uses_prr() {
+            self.window.cwnd = self.window.ssthresh;
+        }
+    }
+
+    /// The window is reduced for a mark.
+    pub(super) fn reduce(&mut self, now: Time) {
+        let in_flight = self.board.in_flight();
+        self.cc.on_congestion(&mut self.window, now, in_flight, Congestion::Ecn);
+        self.reduced = Some(self.board.nxt());
+        self.cwr = true;
+        self.phase = Phase::Reducing;
+        self.prr = Prr::begin(in_flight);
+        if !self.cc.owns_recovery() && !self.uses_prr() {
+            self.window.cwnd = self.window.ssthresh;
+        }
+    }
+
+    /// Keeps what a spurious reduction is to be taken back to.
+    pub(super) fn remember(&mut self) {
+        let (cwnd, ssthresh) = (self.window.cwnd, self.window.ssthresh);
+        self.undo = Some(Undo { cwnd, ssthresh, retransmits: 0, first: None });
+    }
+
+    /// Recovery ends when all that was in flight at its beginning is acknowledged; Reno's with the first
+    /// ACK that advances. A reduction for a mark ends when something sent after it is.
+    fn end_recovery(&mut self, p: &Progress, now: Time) {
+        let done = match self.phase {
+            Phase::Open => false,
+            Phase::Reducing => self.is_beyond_mark(),
+            Phase::Recovery | Phase::Loss => {
+                self.board.una() >= self.recover || self.recovery == Recovery::Reno
+            }
+        };
+        if !done || p.acked == 0 {
+            return;
+        }
+        if self.phase.reduces() && !self.cc.owns_recovery() {
+            self.window.cwnd = self.window.ssthresh;
+        }
+        if self.phase != Phase::Reducing {
+            self.rack.on_recovery_exit();
+        }
+        self.phase = Phase::Open;
+        self.board.set_duplicates(0);
+        self.cc.on_recovered(&mut self.window, now);
+        self.undo = None;
+    }
+
+    /// The reduction was spurious if the original arrived all the same: its ACK is older than the
+    /// retransmission (Eifel, RFC 3522), or every retransmission was reported as a duplicate (RFC 3708).
+    fn judge_undo(&mut self, a: &Arrived, p: &Progress, now: Time) {
+        let Some(undo) = &mut self.undo else { return };
+        if a.duplicate {
+            undo.retransmits = undo.retransmits.saturating_sub(1);
+        }
+        let Some(first) = undo.first else { return };
+        let older = a.echoed.is_some_and(|echoed| echoed < first);
+        let original = p.acked > 0 && p.retransmitted && older;
+        let duplicated = a.duplicate && undo.retransmits == 0;
+        if !original && !duplicated {
+            return;
+        }
+        let undo = *undo;
+        self.undo = None;
+        self.window.cwnd = self.window.cwnd.max(undo.cwnd);
+        self.window.ssthresh = self.window.ssthresh.max(undo.ssthresh);
+        self.board.undo_lost();
+        self.cc.on_undo(&mut self.window, now);
+        self.phase = Phase::Open;
+        self.board.set_duplicates(0);
+    }
+
+    /// The retransmission timer has expired (RFC 6298 §5.4–5.6, RFC 5681 §3.1).
+    pub(super) fn time_out(&mut self, now: Time) {
+        self.rtos += 1;
+        // Once for each loss, as Linux: not again for what a recovery has already reduced the window for.
+        let first = match self.phase {
+            Phase::Open => true,
+            Phase::Reducing => self.cc.owns_recovery() || self.is_beyond_mark(),
+            Phase::Recovery => self.cc.owns_recovery() || self.board.una() >= self.recover,
+            Phase::Loss => self.timers.backoffs == 0,
+        };
+        if first {
+            let in_flight = self.board.in_flight();
+            if self.phase == Phase::Open {
+                self.remember();
+            }
+            self.cc.on_congestion(&mut self.window, now, in_flight, Congestion::Timeout);
+        }
+        self.window.cwnd = u64::from(self.window.mss);
+        self.board.set_duplicates(0);
+        let reneged = self.board.reneged();
+        if self.recovery == Recovery::Rack && !reneged {
+            self.board.rack_mark_on_timeout(now, Duration::ZERO);
+        } else {
+            self.board.mark_all_lost(reneged || !self.recovery.uses_sack());
+        }
+        self.phase = Phase::Loss;
+        self.recover = self.board.nxt();
+        self.fast = true;
+        self.burst = 0;
+        self.timers.backoffs += 1;
+        self.rtt.backoff();
+        self.timers.loss = None;
+        self.timers.reorder = None;
+        self.timers.rto = Some(now + self.rtt.rto());
+    }
+
+    /// Sending starts again. If nothing was sent for so long that the network may have changed (RFC 5681 §4.1), the
+    /// window is halved for every RTO that has passed, down to the initial one, as Linux does.
+    pub(super) fn restart(&mut self, initial: u64, now: Time) {
+        let Some(last) = self.last_sent else { return };
+        if !self.board.is_empty() {
+            return;
+        }
+        let idle = now.since(last);
+        let rto = self.rtt.rto();
+        if idle > rto && rto > Duration::ZERO && !self.cc.owns_recovery() {
+            let floor = initial.min(self.window.cwnd);
+            self.window.ssthresh = self.window.ssthresh.max(self.window.cwnd / 4 * 3);
+            let halvings = (idle.as_nanos() / rto.as_nanos()).min(63);
+            self.window.cwnd = (self.window.cwnd >> halvings).max(floor);
+            self.usage = Usage { until: self.board.nxt(), ..Default::default() };
+            self.spare = Spare { since: now, ..Default::default() };
+        }
+        self.cc.on_restart(&mut self.window, now, idle);
+    }
+}

@@ -1,0 +1,156 @@
+//! What an ACK says: cumulative acknowledgement and SACK blocks.
+
+use super::rack::Offer;
+use super::ranges::Range;
+use super::ring::{Id, Segment, LOST, RESENT, RETRANSMITTED, SACKED};
+use super::{Progress, Scoreboard};
+use weir_core::time::Time;
+
+/// Segments that one ACK delivers, as they are found.
+#[derive(Default)]
+struct Delivery {
+    progress: Progress,
+    /// First and last transmission of the never retransmitted, by cumulative ACK and by SACK.
+    acked: Option<(Time, Time)>,
+    sacked: Option<(Time, Time)>,
+    /// What orders the newest in time, of all and of RACK's candidates.
+    newest: Option<(Time, u64)>,
+    offer: Offer,
+}
+
+impl Delivery {
+    /// A segment has arrived of which nothing was known to have.
+    fn take(&mut self, seg: &Segment, by_sack: bool, fack: u64) {
+        let (key, again) = (seg.key(), seg.flags & RETRANSMITTED != 0);
+        if self.newest.is_none_or(|newest| newest < key) {
+            self.newest = Some(key);
+            self.progress.newest = Some((seg.sent, again));
+        }
+        let candidate = match (again, by_sack) {
+            (false, _) => &mut self.offer.fresh,
+            (true, false) => &mut self.offer.again,
+            (true, true) => &mut self.offer.again_sacked,
+        };
+        *candidate = (*candidate).max(Some(key));
+        if again {
+            return;
+        }
+        let at = seg.sent.at;
+        let times = if by_sack { &mut self.sacked } else { &mut self.acked };
+        *times = Some(times.map_or((at, at), |(a, b)| (a.min(at), b.max(at))));
+        self.progress.reordered |= seg.end() < fack;
+    }
+
+    fn finish(mut self, now: Time) -> Progress {
+        let acked = self.acked.filter(|_| !self.progress.retransmitted);
+        let times = acked.or(self.sacked);
+        self.progress.rtt = times.map(|(oldest, _)| now.since(oldest));
+        self.progress.rtt_newest = times.map(|(_, newest)| now.since(newest));
+        self.progress
+    }
+}
+
+impl Scoreboard {
+    /// A cumulative ACK up to `una`, and SACK blocks within `(una, nxt]`: in any order, overlapping or
+    /// repeated, without D-SACK. What lies outside is ignored.
+    pub fn on_ack(&mut self, una: u64, blocks: &[(u64, u64)], now: Time) -> Progress {
+        let mut delivery = Delivery::default();
+        let una = una.min(self.nxt);
+        if una > self.una {
+            self.acknowledge(una, &mut delivery);
+        }
+        for &(start, end) in blocks {
+            self.sack(start.max(self.una), end.min(self.nxt), &mut delivery);
+        }
+        self.fack = self.fack.max(self.high_sacked());
+        self.seen_reordering |= delivery.progress.reordered;
+        self.newest.offer(delivery.offer);
+        self.settle();
+        delivery.finish(now)
+    }
+
+    fn acknowledge(&mut self, una: u64, delivery: &mut Delivery) {
+        delivery.progress.acked = una - self.una;
+        let first = self.ring.first_id();
+        while let Some(seg) = self.ring.front().filter(|s| s.end() <= una).copied() {
+            self.uncount(seg.flags, u64::from(seg.len));
+            if seg.flags & SACKED == 0 {
+                delivery.progress.delivered += u64::from(seg.len);
+                delivery.take(&seg, false, self.fack);
+            } else {
+                self.sacked_segments -= 1;
+            }
+            delivery.progress.retransmitted |= seg.flags & RETRANSMITTED != 0;
+            self.ring.pop();
+        }
+        let whole = self.ring.first_id() - first;
+        if self.ring.front().is_some_and(|s| s.start < una) {
+            self.cut_first(una, delivery);
+        }
+        self.una = una;
+        self.ranges.advance(una, self.ring.first_id());
+        self.duplicates =
+            self.duplicates.saturating_sub(whole.saturating_sub(1).min(u64::from(u32::MAX)) as u32);
+    }
+
+    /// The cumulative ACK ends within the first segment. Its rest stays what it was.
+    fn cut_first(&mut self, una: u64, delivery: &mut Delivery) {
+        let seg = self.ring.get_mut(self.ring.first_id());
+        let cut = una - seg.start;
+        (seg.start, seg.len) = (una, seg.len - cut as u32);
+        let flags = seg.flags;
+        self.uncount(flags, cut);
+        delivery.progress.delivered += if flags & SACKED == 0 { cut } else { 0 };
+        delivery.progress.retransmitted |= flags & RETRANSMITTED != 0;
+    }
+
+    /// Bytes of a segment with these flags are gone.
+    fn uncount(&mut self, flags: u8, bytes: u64) {
+        let counted = |mask: u8, value: u8| if flags & mask == value { bytes } else { 0 };
+        self.sacked -= counted(SACKED, SACKED);
+        self.lost -= counted(LOST, LOST);
+        self.resent -= counted(RESENT, RESENT);
+        self.pending -= counted(LOST | RESENT, LOST);
+    }
+
+    /// Marks what of `start..end` is not SACKed yet, gap by gap.
+    fn sack(&mut self, start: u64, end: u64, delivery: &mut Delivery) {
+        let mut i = self.ranges.above(start);
+        let mut at = start;
+        while at < end {
+            let next = self.ranges.get(i).copied();
+            if let Some(r) = next.filter(|r| r.start <= at) {
+                (at, i) = (at.max(r.end), i + 1);
+                continue;
+            }
+            let gap_end = next.map_or(end, |r| r.start.min(end));
+            let before = i.checked_sub(1).and_then(|i| self.ranges.get(i)).filter(|r| r.end == at);
+            let first = before.map_or_else(|| self.ring.at_or_above(at, self.smss), |r| r.after);
+            if let Some(new) = self.sack_gap(first, gap_end, delivery) {
+                i = self.ranges.insert(i, new);
+            }
+            at = gap_end;
+        }
+    }
+
+    /// Marks segments from `first` on that end by `end`.
+    fn sack_gap(&mut self, first: Id, end: u64, delivery: &mut Delivery) -> Option<Range> {
+        let mut id = first;
+        let mut range = None;
+        while self.ring.holds(id) && self.ring.get(id).end() <= end {
+            self.ring.unlink(id);
+            let seg = *self.ring.get(id);
+            let len = u64::from(seg.len);
+            self.uncount(seg.flags, len);
+            self.sacked += len;
+            self.sacked_segments += 1;
+            delivery.progress.delivered += len;
+            delivery.take(&seg, true, self.fack);
+            self.ring.get_mut(id).flags = SACKED | seg.flags & RETRANSMITTED;
+            id += 1;
+            let start = range.map_or(seg.start, |r: Range| r.start);
+            range = Some(Range { start, end: seg.end(), first, after: id });
+        }
+        range
+    }
+}

@@ -1,0 +1,151 @@
+//! Losses found by time: RACK (RFC 8985 §6.2).
+
+use super::ring::Segment;
+use super::Scoreboard;
+use weir_core::time::{Duration, Time};
+
+/// What RACK compares with.
+#[derive(Debug, Default)]
+pub(super) struct Newest {
+    /// The newest segment delivered so far: when it was sent, and its end (RACK.xmit_ts, RACK.end_seq).
+    segment: Option<(Time, u64)>,
+    /// RACK.rtt.
+    rtt: Duration,
+    /// Of the last ACK.
+    offered: Offer,
+}
+
+/// The newest segments that an ACK delivered.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Offer {
+    /// Never retransmitted.
+    pub fresh: Option<(Time, u64)>,
+    /// Retransmitted, and acknowledged cumulatively.
+    pub again: Option<(Time, u64)>,
+    /// Retransmitted, and SACKed.
+    pub again_sacked: Option<(Time, u64)>,
+}
+
+impl Newest {
+    pub fn offer(&mut self, offer: Offer) {
+        self.offered = offer;
+    }
+}
+
+impl Scoreboard {
+    /// Steps 1 and 2 of RFC 8985 §6.2, after [`Scoreboard::on_ack`]. `echoed` is the latest time at which the
+    /// segment whose timestamp the ACK echoes can have been sent, if timestamps are used. A retransmission that
+    /// this ACK delivered says nothing if it was sent less than `min_rtt` ago, or later than what is echoed: it was
+    /// the original that arrived. What is echoed is a segment in order (RFC 7323 §4.3), so it says nothing of
+    /// those that are SACKed.
+    pub fn rack_update(&mut self, now: Time, min_rtt: Duration, echoed: Option<Time>) {
+        let Offer { fresh, again, again_sacked } = core::mem::take(&mut self.newest.offered);
+        let again = again.filter(|&(at, _)| echoed.is_none_or(|e| at <= e)).max(again_sacked);
+        let again = again.filter(|&(at, _)| now.since(at) >= min_rtt);
+        let Some(newest) = fresh.max(again) else { return };
+        self.newest.rtt = now.since(newest.0);
+        self.newest.segment = self.newest.segment.max(Some(newest));
+    }
+
+    /// Step 5 of RFC 8985 §6.2, after [`Scoreboard::rack_update`] and when the reordering timer expires: what was sent
+    /// before the newest segment delivered is lost once a round-trip time and the reordering window have passed since.
+    /// Returns the bytes newly lost and how long to wait before calling again, if something may be lost later.
+    pub fn rack_detect(&mut self, now: Time, reorder_window: Duration) -> (u64, Option<Duration>) {
+        let Some(newest) = self.newest.segment else { return (0, None) };
+        let patience = self.newest.rtt + reorder_window;
+        let newly = self.lose_expired(now, patience, |seg| seg.key() < newest);
+        // The RFC waits for the last of them: one timer serves all.
+        let last = self.ring.last_before(newest);
+        let wait = last.map(|id| (self.ring.get(id).sent.at + patience).since(now));
+        (newly, wait)
+    }
+
+    /// The retransmission timer expired (RFC 8985 §6.3): lost are the first piece and what was sent so long ago that RACK
+    /// would have found it. Returns the bytes newly lost.
+    pub fn rack_mark_on_timeout(&mut self, now: Time, reorder_window: Duration) -> u64 {
+        if self.is_empty() {
+            return 0;
+        }
+        let patience = self.newest.rtt + reorder_window;
+        self.after_rxt = self.ring.first_id();
+        self.lose(self.ring.first_id()) + self.lose_expired(now, patience, |_| true)
+    }
+
+    /// Marks lost, in order of time, what was sent `patience` ago or earlier and is `eligible`.
+    fn lose_expired(&mut self, now: Time, patience: Duration, eligible: impl Fn(&Segment) -> bool) -> u64 {
+        let mut newly = 0;
+        while let Some(id) = self.ring.oldest() {
+            let seg = self.ring.get(id);
+            if !eligible(seg) || seg.sent.at + patience > now {
+                break;
+            }
+            newly += self.lose(id);
+        }
+        newly
+    }
+}
+
+/// So many recoveries without a DSACK, and the window is small again (RFC 8985 §6.2 step 4).
+const PERSIST: u32 = 16;
+/// DupThresh of RFC 5681.
+const DUP_THRESH: u32 = 3;
+
+/// The reordering window (RFC 8985 §6.2 step 4).
+#[derive(Clone, Copy, Debug)]
+pub struct Rack {
+    /// Window in quarters of the smallest round-trip time.
+    multiple: u32,
+    /// Recoveries until it is 1 again.
+    persist: u32,
+    /// One DSACK counts until the stream is acknowledged up to here.
+    round: Option<u64>,
+}
+
+impl Default for Rack {
+    fn default() -> Rack {
+        Rack::new()
+    }
+}
+
+impl Rack {
+    /// A quarter of the smallest round-trip time.
+    pub const fn new() -> Rack {
+        Rack { multiple: 1, persist: PERSIST, round: None }
+    }
+
+    /// How much later than one sent before it a segment may arrive and still be in time. Zero as long as no
+    /// reordering was seen and either a recovery is under way or `sacked_segments` reach DupThresh. Never
+    /// more than `srtt`.
+    pub fn reorder_window(
+        &self,
+        seen_reordering: bool,
+        min_rtt: Duration,
+        srtt: Duration,
+        in_recovery: bool,
+        sacked_segments: u32,
+    ) -> Duration {
+        if !seen_reordering && (in_recovery || sacked_segments >= DUP_THRESH) {
+            return Duration::ZERO;
+        }
+        Duration::from_nanos(min_rtt.saturating_mul(u64::from(self.multiple)).as_nanos() / 4).min(srtt)
+    }
+
+    /// An ACK carried a DSACK: something was sent again in vain, the window was too small. Grows it once per
+    /// round trip: until `una` has reached what `nxt` is now.
+    pub fn on_dsack(&mut self, una: u64, nxt: u64) {
+        if self.round.is_some_and(|round| una < round) {
+            return;
+        }
+        self.round = Some(nxt);
+        self.multiple = self.multiple.saturating_add(1);
+        self.persist = PERSIST;
+    }
+
+    /// A fast or RTO recovery has ended.
+    pub fn on_recovery_exit(&mut self) {
+        self.persist = self.persist.saturating_sub(1);
+        if self.persist == 0 {
+            self.multiple = 1;
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! What leaves next.
+
+use super::scoreboard::{Piece, Sent};
+use super::{Sender, Spare, Usage};
+use crate::cc::Phase;
+use crate::tcp::config::{Recovery, TcpConfig};
+use weir_core::time::Time;
+
+/// A piece of the stream that leaves now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outgoing {
+    /// Where it begins, and its bytes, the FIN among them.
+    pub piece: Piece,
+    /// It was sent before.
+    pub again: bool,
+    /// It ends with the FIN.
+    pub fin: bool,
+    /// It is to say that the window was reduced (CWR).
+    pub cwr: bool,
+}
+
+impl Sender {
+    /// The next piece that may leave at `now`, accounted as sent. Call until it says `None`.
+    pub fn transmit(&mut self, config: &TcpConfig, now: Time) -> Option<Outgoing> {
+        let out = self.choose(config, now);
+        match out {
+            Some(_) => self.spare.sending = true,
+            None if core::mem::take(&mut self.spare.sending) => self.validate(config, now),
+            None => {}
+        }
+        out
+    }
+
+    fn choose(&mut self, config: &TcpConfig, now: Time) -> Option<Outgoing> {
+        if self.is_idle() {
+            self.waits_for_pace = false;
+            return None;
+        }
+        self.waits_for_pace = self.paced(config) && self.pace_at > now;
+        if self.waits_for_pace {
+            return None;
+        }
+        if let Some((piece, again)) = self.choose_probe() {
+            return Some(self.leave(config, piece, again, now));
+        }
+        if let Some(piece) = self.board.next_lost() {
+            if self.fast || self.fits(piece.len) {
+                self.fast = false;
+                return Some(self.leave(config, piece, true, now));
+            }
+            return None;
+        }
+        if self.board.nxt() < self.limit {
+            self.restart(u64::from(config.initial_window) * u64::from(self.window.mss), now);
+        }
+        let Some(piece) = self.choose_new() else {
+            let rescue = self.choose_rescue()?;
+            return Some(self.leave(config, rescue, true, now));
+        };
+        if !self.fits(piece.len) {
+            self.usage.limited = true;
+            return None;
+        }
+        if !self.worth_a_burst(config) {
+            return None;
+        }
+        Some(self.leave(config, piece, false, now))
+    }
+
+    fn fits(&self, len: u32) -> bool {
+        let in_flight = self.board.in_flight();
+        in_flight == 0 || in_flight + u64::from(len.min(self.window.mss)) <= self.window.cwnd
+    }
+
+    /// The next new piece, by what is written and by the peer's window.
+    fn choose_new(&mut self) -> Option<Piece> {
+        let start = self.board.nxt();
+        let mss = u64::from(self.window.mss);
+        let written = self.limit.saturating_sub(start);
+        if written == 0 {
+            self.note_app_limited();
+            return None;
+        }
+        let room = self.edge.saturating_sub(start);
+        let payload = self.fin.map_or(written, |fin| fin - start).min(mss);
+        let mut len = payload.min(room);
+        let ends = self.fin.is_some_and(|fin| start + len == fin);
+        // The FIN needs no room in the peer's window.
+        len += u64::from(ends);
+        if len == 0 {
+            self.wait_for_window();
+            return None;
+        }
+        // Silly windows and Nagle (RFC 9293 §3.8.6.2.1, §3.7.4): less than a segment only at the end, or when
+        // nothing is in flight.
+        if len < mss && !ends && !self.board.is_empty() {
+            return None;
+        }
+        Some(Piece { start, len: len as u32 })
+    }
+
+    /// Without new data: what may be lost, and once in each recovery the last segment (NextSeg rules 3 and 4
+    /// of RFC 6675 §4). The rescue is for a tail of which nothing is known: one that has been sent again waits for
+    /// its own answer.
+    fn choose_rescue(&mut self) -> Option<Piece> {
+        if self.recovery != Recovery::Sack || self.phase != Phase::Recovery {
+            return None;
+        }
+        let mss = self.window.mss;
+        if let Some(piece) = self.board.next_unsacked() {
+            return Some(piece).filter(|_| self.fits(mss));
+        }
+        if self.board.una() <= self.rescued || !self.fits(mss) {
+            return None;
+        }
+        self.rescued = self.recover;
+        self.board.last_unsacked().filter(|piece| !self.board.sent_again(piece.start))
+    }
+
+    fn choose_probe(&mut self) -> Option<(Piece, bool)> {
+        if !core::mem::take(&mut self.probing) {
+            return None;
+        }
+        let start = self.board.nxt();
+        let room = self.limit.min(self.edge).saturating_sub(start);
+        if room > 0 && self.fin.is_none_or(|fin| start < fin) {
+            let len = room.min(u64::from(self.window.mss));
+            let ends = self.fin.is_some_and(|fin| start + len >= fin);
+            let len = if ends { self.fin.map_or(len, |fin| fin - start + 1) } else { len };
+            return Some((Piece { start, len: len as u32 }, false));
+        }
+        if let Some(probe) = &mut self.timers.probe {
+            probe.retransmitted = true;
+        }
+        self.board.last().map(|piece| (piece, true))
+    }
+
+    /// With segmentation offload a sender waits until a burst is worth its while, or until nothing is in
+    /// flight that could open the window further.
+    fn worth_a_burst(&mut self, config: &TcpConfig) -> bool {
+        if config.tso_segments <= 1 {
+            return true;
+        }
+        if self.burst > 0 {
+            self.burst -= 1;
+            return true;
+        }
+        let mss = u64::from(self.window.mss);
+        let window = self.window.cwnd.min(self.edge.saturating_sub(self.board.una()));
+        // Linux: no more than a third of the window (`tcp_tso_win_divisor`).
+        let burst = u64::from(config.tso_segments).min((window / mss / 3).max(1));
+        let start = self.board.nxt();
+        let by_cwnd = self.window.cwnd.saturating_sub(self.board.in_flight());
+        let by_peer = self.edge.saturating_sub(start);
+        let room = by_cwnd.min(by_peer);
+        let all = self.limit - start;
+        if room < burst * mss && room < all && !self.board.is_empty() {
+            // Linux (`tcp_tso_should_defer`): what waits for the congestion window is limited by it.
+            self.usage.limited |= by_cwnd <= by_peer;
+            return false;
+        }
+        self.burst = (burst - 1) as u32;
+        true
+    }
+
+    /// Nothing to send although the window would allow it (RFC 9438 §4.2; delivery rate §3.4).
+    pub(super) fn note_app_limited(&mut self) {
+        if self.board.in_flight() < self.window.cwnd {
+            self.delivery.app_limited = (self.delivery.bytes + self.board.in_flight()).max(1);
+        }
+    }
+
+    /// A window of which the application left a part unused for a whole RTO is brought halfway to what was used, as
+    /// in Linux (`tcp_cwnd_application_limited`, after RFC 2861 §3.2).
+    fn validate(&mut self, config: &TcpConfig, now: Time) {
+        let outstanding = self.board.nxt() - self.board.una();
+        let most = self.usage.most.max(outstanding);
+        if self.usage.limited || self.window.in_slow_start() && self.window.cwnd < 2 * most {
+            self.spare = Spare { used: 0, since: now, sending: false };
+            return;
+        }
+        self.spare.used = self.spare.used.max(outstanding);
+        if now.since(self.spare.since) < self.rtt.rto() || self.cc.owns_recovery() {
+            return;
+        }
+        let used = self.spare.used.max(u64::from(config.initial_window) * u64::from(self.window.mss));
+        let waits = self.limit >= self.board.nxt() + u64::from(self.window.mss);
+        if self.phase == Phase::Open && !waits && used < self.window.cwnd {
+            self.window.ssthresh = self.window.ssthresh.max(self.window.cwnd / 4 * 3);
+            self.window.cwnd = self.window.cwnd.midpoint(used);
+        }
+        self.spare = Spare { used: 0, since: now, sending: false };
+    }
+
+    fn wait_for_window(&mut self) {
+        if self.board.is_empty() && self.timers.persist.is_none() {
+            let last = self.last_sent.unwrap_or(Time::ZERO);
+            self.timers.persist = Some(last + self.rtt.rto());
+        }
+    }
+
+    /// Accounts a piece as sent.
+    fn leave(&mut self, config: &TcpConfig, piece: Piece, again: bool, now: Time) -> Outgoing {
+        if self.board.in_flight() == 0 {
+            self.delivery.first_sent = now;
+            self.delivery.at = now;
+        }
+        let sent = Sent {
+            at: now,
+            delivered: self.delivery.bytes,
+            delivered_at: self.delivery.at,
+            first_sent: self.delivery.first_sent,
+            app_limited: self.delivery.app_limited != 0,
+        };
+        if again {
+            self.board.retransmitted(piece.start, sent);
+            self.retransmits += 1;
+            if let Some(undo) = &mut self.undo {
+                undo.retransmits += 1;
+                undo.first.get_or_insert(now);
+            }
+        } else {
+            self.board.sent_new(piece.len, sent);
+        }
+        if self.phase.reduces() {
+            self.prr.sent(u64::from(piece.len));
+        }
+        let in_flight = self.board.in_flight();
+        self.usage = Usage { most: self.usage.most.max(in_flight), ..self.usage };
+        self.last_sent = Some(now);
+        self.timers_on_sent(!again, now);
+        if self.paced(config) {
+            self.pace(config, piece.len, now);
+        }
+        let cwr = !again && core::mem::take(&mut self.cwr);
+        let end = piece.start + u64::from(piece.len);
+        Outgoing { piece, again, fin: self.fin.is_some_and(|fin| end > fin), cwr }
+    }
+}

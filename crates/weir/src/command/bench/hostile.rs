@@ -1,0 +1,160 @@
+//! Floods and forged segments beside shaped flows: nothing that they say may be believed, and nothing that they cost
+//! may cost the flows more than a little of their rate.
+
+use super::figures::{verdict, Spread};
+use super::flood::{Flood, Forged, Forgery, Live};
+use super::{options, plan, shape, write, Common};
+use crate::execute::hosts::client_port;
+use crate::execute::lab::{self, Outcome};
+use crate::execute::traffic::FlowReport;
+use crate::experiment::plan::Path;
+use serde::Serialize;
+use std::time::Duration;
+use weir_core::rate::Rate;
+
+const SECONDS: u64 = 10;
+const FLOWS: u32 = 16;
+const FLOW_RATE: Rate = Rate::mbit(10);
+/// From when on rates are looked at.
+const FROM_NS: u64 = 3_000_000_000;
+/// Forged segments a second: in the eight seconds of five turns, ten million.
+const PPS: u32 = 250_000;
+/// From when the lab stands until the flood begins: the flows are under way by then.
+const AFTER: Duration = Duration::from_millis(2_000);
+
+#[derive(Debug, Serialize)]
+struct Row {
+    what: &'static str,
+    forged: u64,
+    /// Bytes that senders were acknowledged and no receiver had.
+    invented_bytes: u64,
+    lost_connections: u64,
+    /// Of the flow furthest from its rate, in percent.
+    rate_error: Spread,
+    engine_share: Spread,
+    rtos: u64,
+}
+
+/// Arguments of `weir bench hostile`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    common: Common,
+    /// Only this forgery, by the beginning of its name in the table
+    #[arg(long, value_name = "NAME")]
+    only: Option<String>,
+    /// Forged segments a second that are tried
+    #[arg(long, value_name = "N", default_value_t = PPS, value_parser = clap::value_parser!(u32).range(100..=10_000_000))]
+    pps: u32,
+}
+
+impl Args {
+    fn wants(&self, forgery: Option<Forgery>) -> bool {
+        let name = forgery.map_or(NOTHING, Forgery::name).to_lowercase();
+        self.only.as_ref().is_none_or(|only| name.starts_with(&only.to_lowercase()))
+    }
+}
+
+const NOTHING: &str = "nothing";
+
+pub(super) fn run(args: &Args) -> Result<(), String> {
+    let common = &args.common;
+    let seconds = common.seconds.unwrap_or(SECONDS).max(5);
+    println!(
+        "{FLOWS} uploads of {FLOW_RATE} over a bridge, {seconds} s; from 2 s on {} forged segments a second, as far as \
+         the machine goes, from beyond the WAN; {} turns\n\
+         must hold: no byte acknowledged that no receiver had, no connection lost\n",
+        args.pps, common.runs
+    );
+    println!(
+        "{:<20} {:>10} {:>8}  {:>14}  {:>5}  {:>5}  {:<24}  {:>6}",
+        "", "forged", "a second", "bytes invented", "lost", "RTOs", "worst rate error %", "share"
+    );
+    let mut rows = Vec::new();
+    let all = std::iter::once(None).chain(Forgery::ALL.map(Some));
+    for forgery in all.filter(|f| args.wants(*f)) {
+        let row = row(args, seconds, forgery)?;
+        println!(
+            "{:<20} {:>10} {:>8.0}  {:>14}  {:>5}  {:>5}  {:<24.2}  {:>5.0}%  {}",
+            row.what,
+            row.forged,
+            row.forged as f64 / (f64::from(common.runs) * flooded(seconds)),
+            row.invented_bytes,
+            row.lost_connections,
+            row.rtos,
+            row.rate_error,
+            row.engine_share.median * 100.0,
+            verdict(row.invented_bytes == 0 && row.lost_connections == 0)
+        );
+        rows.push(row);
+    }
+    write(common, &rows)
+}
+
+/// How long a flood lasts, in seconds.
+fn flooded(seconds: u64) -> f64 {
+    seconds as f64 - AFTER.as_secs_f64()
+}
+
+fn row(args: &Args, seconds: u64, forgery: Option<Forgery>) -> Result<Row, String> {
+    let (mut errors, mut shares) = (vec![], vec![]);
+    let mut row = Row {
+        what: forgery.map_or(NOTHING, Forgery::name),
+        forged: 0,
+        invented_bytes: 0,
+        lost_connections: 0,
+        rate_error: Spread::default(),
+        engine_share: Spread::default(),
+        rtos: 0,
+    };
+    for turn in 0..args.common.runs {
+        let (outcome, forged) = once(seconds, forgery, args.pps, turn, row.forged)?;
+        row.forged += forged;
+        let ends = || outcome.clients.flows.iter().zip(&outcome.servers.flows);
+        row.invented_bytes += ends().map(|(client, server)| invented(client, server)).sum::<u64>();
+        row.lost_connections += ends().filter(|(c, s)| c.error.is_some() || s.error.is_some()).count() as u64;
+        row.rtos += outcome.result.flows.iter().map(|f| f.rtos).sum::<u64>();
+        errors.push(worst(&outcome.servers.flows, seconds));
+        shares.extend(outcome.result.gateway.as_ref().map(|g| g.cpu_s / outcome.result.duration_s));
+    }
+    (row.rate_error, row.engine_share) = (Spread::of(errors), Spread::of(shares));
+    Ok(row)
+}
+
+/// One turn after others that forged `before` segments: outcome, and how many were forged.
+fn once(
+    seconds: u64,
+    forgery: Option<Forgery>,
+    pps: u32,
+    turn: u32,
+    before: u64,
+) -> Result<(Outcome, u64), String> {
+    let mut plan = plan("hostile", Path::default(), seconds, FLOWS);
+    shape(&mut plan, Some(FLOW_RATE), Some(FLOW_RATE));
+    let mut options = options()?;
+    let id = format!("hostile-{}-{turn}", std::process::id());
+    options.id = Some(id.clone());
+    let live = Live { first: client_port(0), count: FLOWS as u16, server: 5001 };
+    let flood = forgery.map(|forgery| Flood::prepare(id, Forged { forgery, live, from: before }, pps, AFTER));
+    // Connections that are lost are what is counted here.
+    let outcome = lab::run(&plan, &options);
+    let forged = flood.map_or(Ok(0), Flood::end);
+    Ok((outcome?, forged?))
+}
+
+/// Bytes that a sender was acknowledged beyond what its receiver has.
+fn invented(client: &FlowReport, server: &FlowReport) -> u64 {
+    let acked = client.sent.as_ref().map_or(0, |s| s.acked);
+    acked.saturating_sub(server.received.as_ref().map_or(0, |r| r.bytes))
+}
+
+/// How far the flow that is furthest from its rate is from it at its receiver, in percent.
+fn worst(flows: &[FlowReport], seconds: u64) -> f64 {
+    let end = seconds * 1_000_000_000;
+    let error = |f: &FlowReport| {
+        let bytes = f.received.as_ref().map_or(0, |r| r.bins.between(FROM_NS, end));
+        let bps = bytes as f64 * 8e9 / end.saturating_sub(FROM_NS).max(1) as f64;
+        (bps / FLOW_RATE.bps() as f64 - 1.0) * 100.0
+    };
+    flows.iter().map(error).max_by(|a, b| a.abs().total_cmp(&b.abs())).unwrap_or(f64::NAN)
+}

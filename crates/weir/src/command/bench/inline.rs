@@ -1,0 +1,205 @@
+//! Throughput of shaped flows against the plain box, and of a direction that is not configured beside one that is.
+
+use super::figures::{verdict, Spread};
+use super::{goodput, group, measure, options, plan, shape, write, Common, BOXES};
+use crate::execute::lab::Outcome;
+use crate::experiment::plan::{BoxKind, Path, Plan};
+use serde::Serialize;
+use weir_core::gateway::Direction;
+use weir_core::rate::Rate;
+
+const SECONDS: u64 = 2;
+const FLOWS: u32 = 4;
+/// Above what one flow can get: ACKs are controlled and the machine is the limit.
+const FLOW_RATE: Rate = Rate::mbit(20_000);
+/// What must hold: shaped flows, and those of a direction that is not configured, against the plain box.
+const SHAPED: f64 = 0.9;
+const OTHER: f64 = 0.95;
+
+/// Arguments of `weir bench inline`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    common: Common,
+    /// Only this box
+    #[arg(long = "box", value_name = "KIND", value_parser = kind)]
+    only: Option<BoxKind>,
+}
+
+fn kind(name: &str) -> Result<BoxKind, String> {
+    let found = BOXES.into_iter().find(|k| k.name() == name);
+    found.ok_or_else(|| "the boxes are bridge, router and nat".to_string())
+}
+
+/// Which way flows send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Traffic {
+    Uploads,
+    Downloads,
+    Both,
+}
+
+impl Traffic {
+    const fn name(self) -> &'static str {
+        match self {
+            Traffic::Uploads => "uploads",
+            Traffic::Downloads => "downloads",
+            Traffic::Both => "both",
+        }
+    }
+
+    fn goes(self, direction: Direction) -> bool {
+        match direction {
+            Direction::Out => self != Traffic::Downloads,
+            Direction::In => self != Traffic::Uploads,
+        }
+    }
+}
+
+/// One row: a box and its traffic.
+#[derive(Debug, Serialize)]
+struct Cell {
+    #[serde(rename = "box")]
+    kind: &'static str,
+    traffic: Traffic,
+    plain_bps: Vec<f64>,
+    shaped_bps: Vec<f64>,
+    /// With only the other direction configured; none for both.
+    other_bps: Vec<f64>,
+    shaped: Spread,
+    other: Spread,
+    /// What shaping cost, all turns together.
+    cost: Cost,
+}
+
+#[derive(Debug, Default, Serialize)]
+struct Cost {
+    user_data_bytes: u64,
+    acks_in: u64,
+    acks_made: u64,
+    acks_out: u64,
+    cpu_s: f64,
+    /// The engine's share of a processor, on average.
+    share: f64,
+    seconds: f64,
+}
+
+impl Cost {
+    fn add(&mut self, outcome: &Outcome) {
+        let Some(g) = &outcome.result.gateway else { return };
+        self.user_data_bytes += g.user_data_bytes;
+        self.acks_in += g.frames.received;
+        self.acks_made += g.frames.made;
+        self.acks_out += g.frames.sent;
+        self.cpu_s += g.cpu_s;
+        self.seconds += outcome.result.duration_s;
+        self.share = self.cpu_s / self.seconds.max(f64::MIN_POSITIVE);
+    }
+}
+
+pub(super) fn run(args: &Args) -> Result<(), String> {
+    let seconds = args.common.seconds.unwrap_or(SECONDS);
+    println!(
+        "{FLOWS} flows each way, {seconds} s, no emulator; {} turns, medians (and ranges)\n\
+         must hold: shaped ÷ plain at least {SHAPED}, a direction that is not configured at least {OTHER}, no data in \
+         user space\n",
+        args.common.runs
+    );
+    println!(
+        "{:<7} {:<10} {:>10}  {:<22} {:<22} {:>8} {:>8} {:>7} {:>6}  data bytes",
+        "box",
+        "traffic",
+        "plain Gb/s",
+        "shaped ÷ plain",
+        "only the other ÷ plain",
+        "ACKs in",
+        "µs each",
+        "made",
+        "share"
+    );
+    let mut cells = Vec::new();
+    for kind in BOXES.into_iter().filter(|k| args.only.is_none_or(|only| only == *k)) {
+        for traffic in [Traffic::Uploads, Traffic::Downloads, Traffic::Both] {
+            let cell = cell(&args.common, seconds, kind, traffic)?;
+            print(&cell);
+            cells.push(cell);
+        }
+    }
+    let shaped = cells.iter().all(|c| c.shaped.median >= SHAPED);
+    let other = cells.iter().all(|c| c.traffic == Traffic::Both || c.other.median >= OTHER);
+    let stays = cells.iter().all(|c| c.cost.user_data_bytes == 0);
+    println!(
+        "\nshaped: {}; not configured: {}; data stays in the kernel: {}",
+        verdict(shaped),
+        verdict(other),
+        verdict(stays)
+    );
+    write(&args.common, &cells)
+}
+
+fn cell(common: &Common, seconds: u64, kind: BoxKind, traffic: Traffic) -> Result<Cell, String> {
+    let [mut plain_bps, mut shaped_bps, mut other_bps] = [vec![], vec![], vec![]];
+    let mut cost = Cost::default();
+    for _ in 0..common.runs {
+        let rate = |shaped: bool| shaped.then_some(FLOW_RATE);
+        let one = |out: bool, inward: bool| once(seconds, kind, traffic, rate(out), rate(inward));
+        let (up, down) = (traffic.goes(Direction::Out), traffic.goes(Direction::In));
+        plain_bps.push(one(false, false)?.0);
+        let (bps, outcome) = one(up, down)?;
+        shaped_bps.push(bps);
+        cost.add(&outcome);
+        if traffic != Traffic::Both {
+            other_bps.push(one(down, up)?.0);
+        }
+    }
+    Ok(Cell {
+        kind: kind.name(),
+        traffic,
+        shaped: Spread::ratio(&shaped_bps, &plain_bps),
+        other: Spread::ratio(&other_bps, &plain_bps),
+        plain_bps,
+        shaped_bps,
+        other_bps,
+        cost,
+    })
+}
+
+fn once(
+    seconds: u64,
+    kind: BoxKind,
+    traffic: Traffic,
+    out: Option<Rate>,
+    inward: Option<Rate>,
+) -> Result<(f64, Outcome), String> {
+    let mut plan: Plan = plan("inline", Path::default(), seconds, FLOWS);
+    plan.lab.kind = kind;
+    let directions = [(Direction::Out, "up", 5001), (Direction::In, "down", 5002)];
+    let wanted = directions.into_iter().filter(|(d, ..)| traffic.goes(*d));
+    plan.groups = wanted.map(|(d, id, port)| group(id, d, FLOWS, port)).collect();
+    shape(&mut plan, out, inward);
+    let outcome = measure(&plan, &options()?)?;
+    let bps = goodput(&outcome, &plan, Direction::Out) + goodput(&outcome, &plan, Direction::In);
+    Ok((bps, outcome))
+}
+
+fn print(cell: &Cell) {
+    let c = &cell.cost;
+    let other = match cell.traffic {
+        Traffic::Both => String::new(),
+        _ => format!("{:.2}", cell.other),
+    };
+    println!(
+        "{:<7} {:<10} {:>10.2}  {:<22.2} {:<22} {:>8} {:>8.2} {:>7} {:>5.0}%  {}",
+        cell.kind,
+        cell.traffic.name(),
+        Spread::of(cell.plain_bps.clone()).median / 1e9,
+        cell.shaped,
+        other,
+        c.acks_in,
+        c.cpu_s * 1e6 / c.acks_in.max(1) as f64,
+        c.acks_made,
+        c.share * 100.0,
+        c.user_data_bytes
+    );
+}

@@ -1,0 +1,122 @@
+//! `weir bench`: the figures of the README, measured in the lab and in the simulator. Machines are noisy and slow
+//! down when they are hot, so what is compared takes turns.
+
+mod all;
+mod figures;
+mod flood;
+mod hostile;
+mod inline;
+mod outage;
+mod rates;
+mod sim;
+mod two_way;
+mod wan;
+
+use crate::execute::lab::{self, Options, Outcome};
+use crate::experiment::config::gateway;
+use crate::experiment::plan::{BoxKind, FlowGroup, Path, Plan, Ports};
+use clap::{Args, Subcommand};
+use serde::Serialize;
+use std::path::PathBuf;
+use weir_core::gateway::Direction;
+use weir_core::rate::Rate;
+use weir_core::time::Duration;
+
+/// What to measure.
+#[derive(Clone, Debug, Subcommand)]
+pub enum Bench {
+    /// Throughput through a bridge, a router and a masquerading router, shaped against plain.
+    Inline(inline::Args),
+    /// Throughput when every frame of one direction goes through user space.
+    All(Common),
+    /// Both ways in one connection; requests and responses.
+    TwoWay(Common),
+    /// How exact high rates are, without an emulator.
+    Rates(Common),
+    /// How long frames and TCP stand still when the engine is killed or hangs, and the rate afterwards.
+    Outage(Common),
+    /// What floods and forged segments do to shaped flows.
+    Hostile(hostile::Args),
+    /// How fast the simulator is, and how much memory it takes.
+    Sim(sim::Args),
+    /// How exactly the WAN emulator delays, spinning and sleeping.
+    Wan(wan::Args),
+}
+
+/// What every benchmark takes.
+#[derive(Clone, Debug, Args)]
+pub struct Common {
+    /// Write the figures as JSON to this file (`-`: standard output).
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// How often each case is measured; the median is printed.
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub runs: u32,
+    /// How long each run of traffic takes, instead of the benchmark's own.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(2..=600))]
+    pub seconds: Option<u64>,
+}
+
+/// Measures and prints.
+pub fn run(bench: &Bench) -> Result<(), String> {
+    match bench {
+        Bench::Inline(args) => inline::run(args),
+        Bench::All(common) => all::run(common),
+        Bench::TwoWay(common) => two_way::run(common),
+        Bench::Rates(common) => rates::run(common),
+        Bench::Outage(common) => outage::run(common),
+        Bench::Hostile(args) => hostile::run(args),
+        Bench::Sim(args) => sim::run(args),
+        Bench::Wan(args) => wan::run(args),
+    }
+}
+
+/// Writes what was measured where it was asked for.
+fn write(common: &Common, figures: &impl Serialize) -> Result<(), String> {
+    let Some(path) = &common.json else { return Ok(()) };
+    super::write_json(path, figures).map_err(|e| e.to_string())
+}
+
+/// A plan of `flows` uploads over `path`.
+fn plan(name: &str, path: Path, seconds: u64, flows: u32) -> Plan {
+    let bin = Duration::from_millis(1);
+    let groups = vec![group("flow", Direction::Out, flows, 5001)];
+    Plan { bin, path, groups, ..Plan::new(name, Duration::from_secs(seconds)) }
+}
+
+/// `flows` flows to one port.
+fn group(id: &str, direction: Direction, flows: u32, port: u16) -> FlowGroup {
+    let mut group = FlowGroup { count: flows, direction, ports: Ports::Shared(port), ..FlowGroup::new(id) };
+    group.tcp.cc = Some("cubic".into());
+    group
+}
+
+/// Puts every flow of a direction that has a rate under the ACK shaper, with its defaults.
+fn shape(plan: &mut Plan, out: Option<Rate>, inward: Option<Rate>) {
+    plan.gateway = out.or(inward).map(|_| gateway::one_rate(out, inward));
+}
+
+/// Runs a plan; flows that went wrong are an error.
+fn measure(plan: &Plan, options: &Options) -> Result<Outcome, String> {
+    let outcome = lab::run(plan, options)?;
+    match outcome.faults.first() {
+        Some(fault) => Err(fault.clone()),
+        None => Ok(outcome),
+    }
+}
+
+/// A lab without a progress bar that SIGINT ends.
+fn options() -> Result<Options, String> {
+    let mut options = Options::with_signals().map_err(|e| format!("signals: {e}"))?;
+    options.progress = false;
+    Ok(options)
+}
+
+/// Goodput of the flows of a direction, all together.
+fn goodput(outcome: &Outcome, plan: &Plan, direction: Direction) -> f64 {
+    let flows = plan.flows().zip(&outcome.result.flows);
+    flows.filter(|(p, _)| p.direction() == direction).map(|(_, f)| f.goodput_bps).sum()
+}
+
+/// Boxes that stand between two networks.
+const BOXES: [BoxKind; 3] = [BoxKind::Bridge, BoxKind::Router, BoxKind::Nat];

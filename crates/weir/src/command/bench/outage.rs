@@ -1,0 +1,264 @@
+//! What an engine's death costs: the longest time without an ACK frame at the sender's host, the longest gap in
+//! delivery at the receiving application, and the error of the rate in each second afterwards.
+
+use super::figures::verdict;
+use super::{options, plan, shape, write, Common};
+use crate::execute::lab::{self, Outcome};
+use crate::execute::traffic::monotonic;
+use crate::experiment::plan::Path;
+use rustix::process::{kill_process, Pid, Signal};
+use serde::Serialize;
+use socket2::{Domain, Protocol, Socket, Type};
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use weir_core::rate::Rate;
+use weir_core::time::{Duration, Time};
+use weir_core::wire::{self, Flags};
+
+const SECONDS: u64 = 10;
+const FLOWS: u32 = 4;
+const FLOW_RATE: Rate = Rate::mbit(10);
+/// From the first ACK until the blow: slow start is over by then.
+const UNTIL_BLOW: Duration = Duration::from_secs(4);
+/// Gaps that end earlier are not counted.
+const GAPS_FROM: Duration = Duration::from_millis(3_500);
+/// From the blow on: the next engine is there by then, and from then on every second is looked at.
+const UNTIL_BACK: Duration = Duration::from_millis(1_100);
+const SECOND_NS: u64 = 1_000_000_000;
+/// What must hold: milliseconds without a frame and without delivery, and percent of the rate.
+const FRAMES_MS: f64 = 60.0;
+const DELIVERY_MS: f64 = 200.0;
+const RATE_PERCENT: f64 = 2.0;
+
+#[derive(Debug, Serialize)]
+struct Figure {
+    what: &'static str,
+    rtt_ms: u64,
+    frame_gap_ms: f64,
+    delivery_gap_ms: f64,
+    lost_connections: usize,
+    rtos: u64,
+    /// Of all flows and all seconds from one second after the restart on, the error of the rate that is furthest
+    /// from 0, in percent.
+    deviation_percent: f64,
+}
+
+pub(super) fn run(common: &Common) -> Result<(), String> {
+    println!(
+        "{FLOWS} flows of {FLOW_RATE}; the worst of {} runs each\nmust hold: at most {FRAMES_MS} ms without a frame \
+         and {DELIVERY_MS} without delivery, no connection lost, every second from 1 s after the restart on within \
+         {RATE_PERCENT} %\n",
+        common.runs
+    );
+    println!(
+        "{:<10} {:>7}  {:>13}  {:>16}  {:>6}  {:>5}  {:>15}",
+        "", "RTT ms", "frame gap ms", "delivery gap ms", "lost", "RTOs", "worst second"
+    );
+    let mut figures = Vec::new();
+    for (what, signal) in [("kill -9", Signal::KILL), ("SIGSTOP", Signal::STOP)] {
+        for rtt_ms in [4, 100] {
+            let mut worst: Option<Figure> = None;
+            for _ in 0..common.runs {
+                let f = measure(what, signal, rtt_ms)?;
+                worst = Some(worst.map_or_else(|| f.clone(), |w| w.worse(&f)));
+            }
+            let Some(f) = worst else { continue };
+            println!(
+                "{:<10} {:>7}  {:>13.1}  {:>16.1}  {:>6}  {:>5}  {:>+13.2} %  {}",
+                f.what,
+                f.rtt_ms,
+                f.frame_gap_ms,
+                f.delivery_gap_ms,
+                f.lost_connections,
+                f.rtos,
+                f.deviation_percent,
+                verdict(f.holds())
+            );
+            figures.push(f);
+        }
+    }
+    write(common, &figures)
+}
+
+impl Clone for Figure {
+    fn clone(&self) -> Figure {
+        Figure { ..*self }
+    }
+}
+
+impl Figure {
+    fn holds(&self) -> bool {
+        self.frame_gap_ms <= FRAMES_MS
+            && self.delivery_gap_ms <= DELIVERY_MS
+            && self.lost_connections == 0
+            && self.deviation_percent.abs() <= RATE_PERCENT
+    }
+
+    fn worse(&self, other: &Figure) -> Figure {
+        let further = |a: f64, b: f64| if a.abs() >= b.abs() { a } else { b };
+        Figure {
+            frame_gap_ms: self.frame_gap_ms.max(other.frame_gap_ms),
+            delivery_gap_ms: self.delivery_gap_ms.max(other.delivery_gap_ms),
+            lost_connections: self.lost_connections + other.lost_connections,
+            rtos: self.rtos + other.rtos,
+            deviation_percent: further(self.deviation_percent, other.deviation_percent),
+            ..*self
+        }
+    }
+}
+
+fn measure(what: &'static str, signal: Signal, rtt_ms: u64) -> Result<Figure, String> {
+    let mut path = Path::default();
+    path.wan_out.delay = Duration::from_micros(rtt_ms * 500);
+    path.wan_back.delay = Duration::from_micros(rtt_ms * 500);
+    let mut plan = plan("outage", path, SECONDS, FLOWS);
+    shape(&mut plan, Some(FLOW_RATE), None);
+    let mut options = options()?;
+    let id = format!("outage-{}", std::process::id());
+    options.id = Some(id.clone());
+    options.gap_after = GAPS_FROM;
+    let blow = Blow::prepare(id, signal);
+    let outcome = lab::run(&plan, &options);
+    let struck = blow.finish();
+    let outcome = outcome?;
+    let struck = struck?;
+    let delivery = outcome.servers.flows.iter().filter_map(|f| f.received.as_ref()?.longest_gap);
+    let delivery_gap = delivery.map(|g| g.len_ns).max().unwrap_or(SECONDS * 1_000_000_000);
+    let lost = outcome.clients.flows.iter().chain(&outcome.servers.flows).filter(|f| f.error.is_some());
+    Ok(Figure {
+        what,
+        rtt_ms,
+        frame_gap_ms: struck.gap.as_nanos() as f64 / 1e6,
+        delivery_gap_ms: delivery_gap as f64 / 1e6,
+        lost_connections: lost.count(),
+        rtos: outcome.result.flows.iter().map(|f| f.rtos).sum(),
+        deviation_percent: deviation(&outcome, struck.at),
+    })
+}
+
+/// The error of the rate that is furthest from 0, of all flows and all whole seconds after the engine is back, in
+/// percent.
+fn deviation(outcome: &Outcome, struck: Time) -> f64 {
+    let from = (struck + UNTIL_BACK).since(outcome.epoch).as_nanos();
+    let starts: Vec<u64> =
+        (0..).map(|k| from + k * SECOND_NS).take_while(|s| s + SECOND_NS <= SECONDS * SECOND_NS).collect();
+    let received = outcome.servers.flows.iter().filter_map(|f| f.received.as_ref());
+    let error = |bytes: u64| (bytes as f64 * 8.0 / FLOW_RATE.bps() as f64 - 1.0) * 100.0;
+    let errors = received.flat_map(|r| starts.iter().map(move |&s| error(r.bins.between(s, s + SECOND_NS))));
+    errors.max_by(|a, b| a.abs().total_cmp(&b.abs())).unwrap_or(-100.0)
+}
+
+/// Watches the ACKs that reach the senders' host, strikes the engine, and goes on watching.
+struct Blow {
+    done: Arc<AtomicBool>,
+    thread: JoinHandle<Result<Struck, String>>,
+}
+
+/// What the watcher saw.
+#[derive(Clone, Copy)]
+struct Struck {
+    at: Time,
+    /// The longest time without an ACK from then on.
+    gap: Duration,
+}
+
+impl Blow {
+    fn prepare(id: String, signal: Signal) -> Blow {
+        let done = Arc::new(AtomicBool::new(false));
+        let seen = done.clone();
+        Blow { done, thread: std::thread::spawn(move || watch(&id, signal, &seen)) }
+    }
+
+    fn finish(self) -> Result<Struck, String> {
+        self.done.store(true, Ordering::Relaxed);
+        self.thread.join().map_err(|_| "the watching thread panicked".to_string())?
+    }
+}
+
+fn watch(id: &str, signal: Signal, done: &AtomicBool) -> Result<Struck, String> {
+    let Some(mut socket) = wait_for(done, || capture(id).ok()) else {
+        return Err("the senders' host never appeared".into());
+    };
+    let mut buf = [0u8; 2048];
+    let (mut first, mut last, mut struck, mut gap) = (None, Time::ZERO, None, Duration::ZERO);
+    while !done.load(Ordering::Relaxed) {
+        let got = socket.read(&mut buf).unwrap_or(0);
+        let now = monotonic();
+        if first.is_some_and(|f| now >= f + UNTIL_BLOW) && struck.is_none() {
+            struck = Some(now);
+            strike(signal)?;
+            last = now;
+        }
+        if !is_ack(&buf[..got]) {
+            continue;
+        }
+        first.get_or_insert(now);
+        if struck.is_some() {
+            gap = gap.max(now.since(last));
+            last = now;
+        }
+    }
+    struck
+        .map(|at| Struck { at, gap })
+        .ok_or_else(|| "no ACK was seen, or the run ended before the blow".into())
+}
+
+fn wait_for<T>(done: &AtomicBool, mut f: impl FnMut() -> Option<T>) -> Option<T> {
+    while !done.load(Ordering::Relaxed) {
+        if let Some(t) = f() {
+            return Some(t);
+        }
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    None
+}
+
+/// A socket that sees every frame that comes in on the senders' host. This thread stays in there.
+fn capture(id: &str) -> std::io::Result<Socket> {
+    let namespace = File::open(format!("/run/netns/weir-{id}-cl"))?;
+    rustix::thread::move_into_link_name_space(
+        namespace.as_fd(),
+        Some(rustix::thread::LinkNameSpaceType::Network),
+    )?;
+    let ip = i32::from((libc::ETH_P_IP as u16).to_be());
+    let socket = Socket::new(Domain::PACKET, Type::RAW, Some(Protocol::from(ip)))?;
+    socket.set_read_timeout(Some(std::time::Duration::from_millis(1)))?;
+    Ok(socket)
+}
+
+fn is_ack(frame: &[u8]) -> bool {
+    let Ok(p) = wire::packet(frame, frame.len()) else { return false };
+    wire::tcp(frame, &p).is_ok_and(|t| t.flags.contains(Flags::ACK) && t.src_port == 5001)
+}
+
+/// Sends `signal` to the engine: the child of the gateway that is a child of this process.
+fn strike(signal: Signal) -> Result<(), String> {
+    let engine = children(std::process::id())
+        .into_iter()
+        .filter(|&pid| arguments(pid).get(1).is_some_and(|a| a == "run"))
+        .find_map(|gateway| children(gateway).first().copied());
+    let pid = engine.and_then(|pid| Pid::from_raw(pid as i32)).ok_or("no engine found")?;
+    kill_process(pid, signal).map_err(|e| format!("the engine: {e}"))
+}
+
+fn arguments(pid: u32) -> Vec<String> {
+    let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    line.split(|&b| b == 0).map(|a| String::from_utf8_lossy(a).into_owned()).collect()
+}
+
+/// The child processes of `parent`.
+fn children(parent: u32) -> Vec<u32> {
+    let Ok(entries) = std::fs::read_dir("/proc") else { return vec![] };
+    let pids = entries.flatten().filter_map(|e| e.file_name().to_str()?.parse::<u32>().ok());
+    pids.filter(|&pid| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        // The name may contain anything but ends at the last parenthesis: `pid (name) state ppid`.
+        let rest = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
+        rest.split_whitespace().nth(1).is_some_and(|ppid| ppid == parent.to_string())
+    })
+    .collect()
+}

@@ -1,0 +1,104 @@
+//! The command line.
+
+use crate::command::error::Failure;
+use clap::{Parser, Subcommand};
+use std::io::Write;
+use std::process::ExitCode;
+
+/// Weir controls the timing of TCP from anywhere on its path.
+#[derive(Parser, Debug)]
+#[command(name = "weir", version, max_term_width = 100, after_help = AFTER_HELP)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+macro_rules! exit_codes {
+    () => {
+        "\
+Exit codes: 0 success, 1 an expectation or parity does not hold, 2 wrong configuration or command line,
+3 anything else: this host lacks something, an interface is missing; 130 interrupted."
+    };
+}
+
+#[cfg(feature = "linux")]
+const AFTER_HELP: &str = exit_codes!();
+#[cfg(not(feature = "linux"))]
+const AFTER_HELP: &str = concat!(
+    "This build has no run, down, lab, wan and bench: they need Linux and the cargo feature `linux`.\n\n",
+    exit_codes!()
+);
+
+/// What `weir check` looks at on this host.
+#[cfg(feature = "linux")]
+const HOST_CHECKS: super::check::HostChecks = &super::check::this_host;
+#[cfg(not(feature = "linux"))]
+const HOST_CHECKS: super::check::HostChecks = &super::check::no_host_checks;
+
+/// The commands.
+#[derive(Subcommand, Debug)]
+pub enum Command {
+    #[cfg(feature = "linux")]
+    /// Run a gateway on an interface of this host, until SIGINT or SIGTERM
+    Run(super::run::Args),
+    #[cfg(feature = "linux")]
+    /// Remove what an abnormal end left on this host
+    Down(super::down::Args),
+    /// Parse a configuration and say what it will do
+    Check(super::check::Args),
+    /// Run an experiment in virtual time, with simulated hosts
+    Sim(super::sim::Args),
+    #[cfg(feature = "linux")]
+    /// Run an experiment with the real Linux TCP in network namespaces
+    Lab(super::lab::Args),
+    /// Put results of one experiment side by side, and judge how far apart they are
+    Compare(super::compare::Args),
+    #[cfg(feature = "linux")]
+    /// Run a WAN emulator on an interface of this host, or between two, until SIGINT or SIGTERM
+    Wan(super::wan::Args),
+    #[cfg(feature = "linux")]
+    /// Measure the figures of the README
+    #[command(subcommand)]
+    Bench(super::bench::Bench),
+    #[cfg(feature = "linux")]
+    /// Play the traffic that standard input specifies; the lab starts it
+    #[command(hide = true)]
+    Traffic,
+}
+
+/// Runs the command of a command line.
+pub fn run(cli: Cli) -> Result<(), Failure> {
+    match cli.command {
+        #[cfg(feature = "linux")]
+        Command::Run(args) => super::run::run(&args),
+        #[cfg(feature = "linux")]
+        Command::Down(args) => super::down::run(&args),
+        Command::Check(args) => super::check::run(&args, HOST_CHECKS),
+        Command::Sim(args) => super::sim::run(&args),
+        #[cfg(feature = "linux")]
+        Command::Lab(args) => super::lab::run(&args),
+        Command::Compare(args) => super::compare::run(&args),
+        #[cfg(feature = "linux")]
+        Command::Wan(args) => super::wan::run(&args),
+        #[cfg(feature = "linux")]
+        Command::Bench(bench) => super::bench::run(&bench).map_err(Failure::Other),
+        #[cfg(feature = "linux")]
+        Command::Traffic => super::traffic::run().map_err(Failure::Other),
+    }
+}
+
+/// `main`: parses the command line, runs it, reports a failure on standard error.
+pub fn main() -> ExitCode {
+    match run(Cli::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            // A closed standard error changes nothing about the exit code.
+            let _ = match &failure {
+                Failure::Config(e) => writeln!(std::io::stderr(), "{e}"),
+                f => writeln!(std::io::stderr(), "weir: {f}"),
+            };
+            ExitCode::from(&failure)
+        }
+    }
+}

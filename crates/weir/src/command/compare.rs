@@ -1,0 +1,68 @@
+//! `weir compare`: results side by side.
+
+use crate::command::error::Failure;
+use crate::report::compare::{self, Bounds, Given};
+use crate::report::table;
+use crate::result::Document;
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+
+/// Arguments of `weir compare`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  weir compare sim.json lab.json
+  weir compare sim.json lab-1.json lab-2.json lab-3.json     # with the median of the lab's
+  weir compare before.json after.json --goodput 0.01
+
+Results of the simulator are compared with those of the lab; of one world alone, all further files with
+the first. The bounds are the experiment's [parity] unless flags say others; without any, nothing is
+judged. Exit codes: 1 outside the bounds, 2 files that cannot be compared.")]
+pub struct Args {
+    /// Results, as --json writes them
+    #[arg(value_name = "RESULT.json", required = true, num_args = 2..)]
+    pub results: Vec<PathBuf>,
+    /// How far apart the goodput of a flow may be, as a fraction: 0.05 is 5 %
+    #[arg(long, value_name = "FRACTION", value_parser = fraction)]
+    pub goodput: Option<f64>,
+    /// How far apart completion times may be, as a fraction
+    #[arg(long, value_name = "FRACTION", value_parser = fraction)]
+    pub fct: Option<f64>,
+    /// Write the comparison as JSON; `-` is standard output, and the table then goes to standard error
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+}
+
+fn fraction(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(v) if v.is_finite() && v >= 0.0 => Ok(v),
+        _ => Err("a fraction is a number such as 0.05".to_string()),
+    }
+}
+
+/// Reads, compares, prints.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    let given = args.results.iter().map(|p| read(p)).collect::<Result<Vec<Given>, Failure>>()?;
+    let bounds = Bounds { goodput: args.goodput, fct: args.fct };
+    let comparison = compare::compare(&given, bounds).map_err(Failure::Input)?;
+    if let Some(to) = &args.json {
+        super::write_json(to, &comparison)?;
+    }
+    if args.json.as_deref() == Some("-".as_ref()) {
+        eprint!("{}", table::comparison(&comparison, false));
+    } else {
+        super::print(&table::comparison(&comparison, std::io::stdout().is_terminal()))?;
+    }
+    match comparison.outside.len() {
+        0 => Ok(()),
+        n => Err(Failure::Parity(n)),
+    }
+}
+
+fn read(path: &Path) -> Result<Given, Failure> {
+    let name = path.display().to_string();
+    let fault = |e: String| Failure::Input(format!("{name}: {e}"));
+    let text = std::fs::read_to_string(path).map_err(|e| fault(e.to_string()))?;
+    let runs = Document::parse(&text).map_err(fault)?.runs();
+    Ok(Given { name, runs })
+}

@@ -1,0 +1,30 @@
+//! `weir down`: removes what an abnormal end left on this host.
+
+use crate::command::error::Failure;
+use crate::experiment::config::addresses;
+use crate::field;
+
+/// Arguments of `weir down`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  sudo weir down
+  sudo weir down --dev eth1
+
+After a normal end, and after `kill -9` on Linux 6.6 or newer, there is nothing to remove. What a running
+Weir uses is left alone.")]
+pub struct Args {
+    /// Only what belongs to this interface
+    #[arg(long, value_name = "INTERFACE", value_parser = addresses::interface)]
+    dev: Option<String>,
+}
+
+/// Removes it and says what it was.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    let removed = field::down(args.dev.as_deref()).map_err(Failure::Other)?;
+    let text = match removed.as_slice() {
+        [] => "nothing was left\n".to_string(),
+        lines => lines.iter().map(|line| format!("{line}\n")).collect(),
+    };
+    super::print(&text)
+}

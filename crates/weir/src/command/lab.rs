@@ -1,0 +1,84 @@
+//! `weir lab`: an experiment in network namespaces, with the real Linux TCP.
+
+use super::present::{self, part, Common};
+use crate::command::error::Failure;
+use crate::execute::lab::{self, Options};
+use crate::execute::sweep;
+use crate::experiment::config::experiment;
+use crate::experiment::plan::Plan;
+use crate::report::expect;
+use crate::report::summary::summaries;
+use crate::result::{RunResult, Runs, Status, World, SCHEMA};
+
+/// Arguments of `weir lab`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  sudo weir lab experiments/examples/annotated.toml
+  sudo weir lab experiments/papers/ack-shaper/fig12.toml --json fig12.json --out out/fig12
+  sudo weir lab experiments/papers/ack-shaper/fig12-short.toml --json - | jq '.flows[].goodput_bps'
+  sudo weir lab experiments/linux/start-cubic.toml --runs 5 --json lab.json  # for `weir compare`
+
+No two runs of a lab are the same: --runs says how far apart they are.")]
+pub struct Args {
+    /// What `weir sim` takes too.
+    #[command(flatten)]
+    pub common: Common,
+    /// Name of the namespaces (`weir-ID-cl` and so on), for looking into a running lab
+    #[arg(long)]
+    pub id: Option<String>,
+    /// Run it so many times, one after the other, and print means with 95 % confidence intervals
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub runs: u32,
+}
+
+/// Runs the experiment, checks it, prints and writes its result.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    let source = super::source(&args.common.experiment)?;
+    let plan = args.common.plan(experiment::parse(&source)?, World::Lab)?;
+    let options = Options::with_signals().map_err(|e| Failure::Other(format!("signals: {e}")))?;
+    let options = Options { id: args.id.clone(), pcap: args.common.pcap.clone(), ..options };
+    if args.runs > 1 {
+        return several(args, &plan, &options);
+    }
+    let result = once(&plan, &options).map_err(Failure::Other)?;
+    args.common.to.run(&plan, &result)?;
+    present::verdict(&result)
+}
+
+/// One run, checked; what went wrong in it has been said.
+fn once(plan: &Plan, options: &Options) -> Result<RunResult, String> {
+    let outcome = lab::run(plan, options)?;
+    for fault in &outcome.faults {
+        eprintln!("weir lab: {fault}");
+    }
+    let mut result = outcome.result;
+    expect::conclude(plan, &mut result);
+    Ok(result)
+}
+
+/// Runs the experiment again and again. What keeps the first run from being made would keep all; a later one is
+/// noted, and the others are made.
+fn several(args: &Args, plan: &Plan, options: &Options) -> Result<(), Failure> {
+    let mut runs: Vec<RunResult> = Vec::new();
+    for n in 1..=args.runs as usize {
+        let options = Options { pcap: part(args.common.pcap.as_deref(), n), ..options.clone() };
+        let mut result = match once(plan, &options) {
+            Err(error) if n == 1 => return Err(Failure::Other(error)),
+            made => made.unwrap_or_else(|error| sweep::failed(plan, World::Lab, error)),
+        };
+        if let Some(directory) = part(args.common.to.out.as_deref(), n) {
+            present::write(&directory, plan, &result)?;
+        }
+        present::without_received(&mut result);
+        let interrupted = result.status == Status::Interrupted;
+        runs.push(result);
+        if interrupted {
+            break;
+        }
+    }
+    let summary = summaries(&runs);
+    let runs = Runs { schema: SCHEMA, runs, summary };
+    args.common.to.runs(&runs, &[], args.runs as usize)?;
+    present::verdict_of(&runs.runs, args.runs as usize)
+}

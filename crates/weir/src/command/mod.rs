@@ -1,0 +1,60 @@
+//! One module for each command: its arguments, and what it does.
+
+#[cfg(feature = "linux")]
+pub mod bench;
+pub mod check;
+pub mod cli;
+pub mod compare;
+#[cfg(feature = "linux")]
+pub mod down;
+pub mod error;
+#[cfg(feature = "linux")]
+pub mod lab;
+mod present;
+#[cfg(feature = "linux")]
+pub mod run;
+pub mod short;
+pub mod sim;
+#[cfg(feature = "linux")]
+pub mod traffic;
+#[cfg(feature = "linux")]
+pub mod wan;
+
+use crate::command::error::Failure;
+use crate::experiment::config::Source;
+use crate::output::Target;
+use serde::Serialize;
+use std::io::Write;
+use std::path::Path;
+
+/// Reads a configuration file.
+pub(crate) fn source(path: &Path) -> Result<Source, Failure> {
+    Source::read(path).map_err(Failure::Input)
+}
+
+/// Writes a value as JSON, to standard output for `-`.
+pub fn write_json(to: &Path, value: &impl Serialize) -> Result<(), Failure> {
+    let text = crate::report::json::pretty(value).map_err(|e| Failure::Other(e.to_string()))?;
+    let written = if to == Path::new("-") {
+        std::io::stdout().lock().write_all(&text)
+    } else {
+        Target::new(to).map_err(Failure::Other)?.write(&text)
+    };
+    written.map_err(|e| Failure::Other(format!("{}: {e}", to.display())))
+}
+
+/// Writes text to standard output. A reader that went away (`weir … | head`) is no failure.
+pub fn print(text: &str) -> Result<(), Failure> {
+    match std::io::stdout().lock().write_all(text.as_bytes()) {
+        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => Err(Failure::Other(e.to_string())),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(feature = "linux")]
+/// Log lines to standard error, without control characters.
+fn log() {
+    let log = tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(false).with_target(false);
+    // A second start in one process (tests) keeps the first.
+    let _ = log.try_init();
+}

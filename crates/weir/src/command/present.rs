@@ -1,0 +1,132 @@
+//! What a command does with results: tables, charts, files, exit codes.
+
+use crate::command::error::Failure;
+use crate::experiment::config::experiment::Experiment;
+use crate::experiment::plan::Plan;
+use crate::report::chart;
+use crate::report::table;
+use crate::result::{RunResult, Runs, Status, World, RECEIVED};
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+
+/// What every command takes that runs an experiment.
+#[derive(clap::Args, Debug)]
+pub struct Common {
+    /// The experiment
+    #[arg(value_name = "EXPERIMENT.toml")]
+    pub experiment: PathBuf,
+    /// Use this seed instead of the file's
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Where results go.
+    #[command(flatten)]
+    pub to: Presentation,
+    /// Write the frames at the hosts, at the gateway's ports and, in virtual time, behind links into this directory,
+    /// a pcap file for each; those of several runs into 001, 002, …
+    #[arg(long, value_name = "DIR")]
+    pub pcap: Option<PathBuf>,
+}
+
+/// Where results go.
+#[derive(clap::Args, Debug)]
+pub struct Presentation {
+    /// Write the result as JSON; `-` is standard output, and the table then goes to standard error
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Write charts (SVG) and series (CSV) into this directory, which is made if needed; those of several
+    /// runs into 001, 002, …
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+}
+
+impl Common {
+    /// What the experiment says in a world, with the seed that was asked for.
+    pub fn plan(&self, experiment: Experiment, world: World) -> Result<Plan, Failure> {
+        let mut plan = experiment.plan_for(world)?;
+        if let Some(seed) = self.seed {
+            plan.reseed(seed);
+        }
+        Ok(plan)
+    }
+}
+
+/// The part of a directory that run `n` of several has, counted from 1.
+pub fn part(directory: Option<&Path>, n: usize) -> Option<PathBuf> {
+    directory.map(|d| d.join(format!("{n:03}")))
+}
+
+/// A result among several goes without received bytes: a file of many runs would consist of little else.
+pub fn without_received(result: &mut RunResult) {
+    result.series.retain(|_, s| !s.columns.contains_key(RECEIVED));
+}
+
+impl Presentation {
+    /// Presents one run.
+    pub fn run(&self, plan: &Plan, result: &RunResult) -> Result<(), Failure> {
+        if let Some(path) = &self.json {
+            super::write_json(path, result)?;
+        }
+        if let Some(directory) = &self.out {
+            let files = write(directory, plan, result)?;
+            eprintln!("{files} files written to {}", directory.display());
+        }
+        self.print(|terminal| table::render(result, plan, terminal))
+    }
+
+    /// Presents several runs, of which `planned` were to be made; `names` are the keys that a sweep sets. The files
+    /// of each run have been written.
+    pub fn runs(&self, runs: &Runs, names: &[String], planned: usize) -> Result<(), Failure> {
+        if let Some(path) = &self.json {
+            super::write_json(path, runs)?;
+        }
+        if let Some(directory) = &self.out {
+            super::write_json(&directory.join("result.json"), runs)?;
+        }
+        self.print(|terminal| table::runs(runs, names, planned, terminal))
+    }
+
+    fn print(&self, table: impl Fn(bool) -> String) -> Result<(), Failure> {
+        if self.json.as_deref() == Some("-".as_ref()) {
+            eprint!("{}", table(false));
+            return Ok(());
+        }
+        super::print(&table(std::io::stdout().is_terminal()))
+    }
+}
+
+/// Writes the result, its charts and its series into `directory`, which is made if needed; returns how many files.
+pub fn write(directory: &Path, plan: &Plan, result: &RunResult) -> Result<usize, Failure> {
+    let fault = |e: std::io::Error| Failure::Other(format!("{}: {e}", directory.display()));
+    std::fs::create_dir_all(directory).map_err(fault)?;
+    super::write_json(&directory.join("result.json"), result)?;
+    let written = chart::write(directory, plan, result).map_err(fault)?;
+    Ok(written.len() + 1)
+}
+
+/// How the command ends after one run.
+pub fn verdict(result: &RunResult) -> Result<(), Failure> {
+    match (result.status, failed(result)) {
+        (Status::Ok, _) => Ok(()),
+        (Status::Failed, 0) => Err(Failure::Other("the run went wrong, see above".into())),
+        (Status::Failed, n) => Err(Failure::Expect(n)),
+        (Status::Interrupted, _) => Err(Failure::Interrupted),
+    }
+}
+
+/// How the command ends after several runs.
+pub fn verdict_of(runs: &[RunResult], planned: usize) -> Result<(), Failure> {
+    if runs.len() < planned || runs.iter().any(|r| r.status == Status::Interrupted) {
+        return Err(Failure::Interrupted);
+    }
+    let wrong = |r: &&RunResult| r.status == Status::Failed && failed(r) == 0;
+    match (runs.iter().filter(wrong).count(), runs.iter().map(failed).sum()) {
+        (0, 0) => Ok(()),
+        (0, n) => Err(Failure::Expect(n)),
+        (n, _) => Err(Failure::Other(format!("{n} of {planned} runs went wrong, see above"))),
+    }
+}
+
+/// Expectations that do not hold.
+fn failed(result: &RunResult) -> usize {
+    result.expects.iter().filter(|e| !e.ok).count()
+}

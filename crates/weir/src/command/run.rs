@@ -1,0 +1,62 @@
+//! `weir run`: the gateway on an interface of this host.
+
+use super::short::Short;
+use crate::command::error::Failure;
+use crate::experiment::config::gateway::{self, GatewayFile};
+use crate::field;
+use crate::output::Target;
+use std::path::PathBuf;
+
+/// Arguments of `weir run`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  sudo weir run --dev eth1 --out-flow-rate 20Mbit --in-flow-rate 50Mbit
+  sudo weir run gateway.toml --json /run/weir/stats.json
+
+The interface is the one towards the WAN, of a router, a masquerading router, a bridge or the end host
+itself. Data stays in the kernel; if Weir dies, everything passes.")]
+pub struct Args {
+    #[command(flatten)]
+    source: Origin,
+    /// Write totals, classes and active flows as JSON to this file, every second and at the end
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+/// Where a gateway's configuration comes from: a file, or flags for the short form.
+#[derive(clap::Args, Debug)]
+pub struct Origin {
+    /// The configuration: [ports] and [gateway]
+    #[arg(value_name = "GATEWAY.toml", conflicts_with_all = ["dev", "out_flow_rate", "in_flow_rate"])]
+    config: Option<PathBuf>,
+    #[command(flatten)]
+    short: Short,
+}
+
+impl Origin {
+    /// Reads and parses the configuration.
+    pub fn load(&self) -> Result<GatewayFile, Failure> {
+        match &self.config {
+            Some(path) => Ok(gateway::parse(&super::source(path)?)?),
+            None => self.short.load(),
+        }
+    }
+}
+
+/// Runs until SIGINT or SIGTERM.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    let mut file = args.source.load()?;
+    let json = args.json.as_deref().map(Target::of_a_daemon).transpose().map_err(Failure::Input)?;
+    super::log();
+    file.gateway.seed = random_seed().map_err(Failure::Other)?;
+    field::gateway(&file, json).map_err(Failure::Other)
+}
+
+/// A seed that nobody outside knows, for the flow table's hash.
+fn random_seed() -> Result<u64, String> {
+    let mut bytes = [0; 8];
+    rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())
+        .map_err(|e| format!("random numbers: {e}"))?;
+    Ok(u64::from_ne_bytes(bytes))
+}

@@ -1,0 +1,39 @@
+//! A gateway that is said on the command line, without a file.
+
+use crate::command::error::Failure;
+use crate::experiment::config::gateway::{self, GatewayFile};
+use crate::experiment::config::{addresses, policy};
+use weir_core::rate::Rate;
+
+/// A gateway without a file: every flow of a direction at a rate of its own.
+#[derive(clap::Args, Debug)]
+pub struct Short {
+    /// Interface towards the WAN, instead of a file
+    #[arg(long, value_name = "INTERFACE", value_parser = addresses::interface)]
+    dev: Option<String>,
+    /// Rate of each flow whose data leaves by the interface (uploads), e.g. 20Mbit
+    #[arg(long, value_name = "RATE", value_parser = policy::flow_rate, requires = "dev")]
+    out_flow_rate: Option<Rate>,
+    /// Rate of each flow whose data comes in by it (downloads)
+    #[arg(long, value_name = "RATE", value_parser = policy::flow_rate, requires = "dev")]
+    in_flow_rate: Option<Rate>,
+}
+
+impl Short {
+    /// The configuration that it stands for.
+    pub fn load(&self) -> Result<GatewayFile, Failure> {
+        let Some(dev) = &self.dev else {
+            let text = "nothing to run: give a file, or an interface and a rate, for example \
+                        --dev eth1 --out-flow-rate 20Mbit";
+            return Err(Failure::Input(text.into()));
+        };
+        if self.out_flow_rate.is_none() && self.in_flow_rate.is_none() {
+            let text = format!(
+                "--dev {dev} without a rate: give --out-flow-rate, --in-flow-rate or both, for example \
+                 --out-flow-rate 20Mbit"
+            );
+            return Err(Failure::Input(text));
+        }
+        Ok(gateway::short(dev, self.out_flow_rate, self.in_flow_rate))
+    }
+}

@@ -1,0 +1,122 @@
+//! `weir wan`: the WAN emulator alone, on one interface or between two.
+
+use crate::command::error::Failure;
+use crate::experiment::config::addresses;
+use crate::experiment::config::diag::Fault;
+use crate::experiment::config::link;
+use crate::experiment::config::ports::{Attach, Driving};
+use crate::experiment::config::wan::{self, WanFile};
+use crate::field;
+use crate::output::Target;
+use clap::{ArgGroup, ArgMatches, Command};
+use std::path::PathBuf;
+
+/// Arguments of `weir wan`. Options describe a path that is the same both ways; a file can tell the two
+/// directions apart.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  sudo weir wan --dev eth1 --rate 10Mbit --delay 20ms --queue 100p
+  sudo weir wan --lan eth0 --wan eth1 --rtt 400ms --loss 0.01%
+  sudo weir wan path.toml          # [ports] and [path], each direction by itself
+
+With --dev both directions of one interface, that of a router, a bridge or the end host itself, go
+through the emulator. With --lan and --wan it is a bump in the wire: it joins two interfaces, and
+without it nothing passes from one to the other.")]
+pub struct Args {
+    /// A file with [ports] and [path], instead of options
+    #[arg(value_name = "PATH.toml", conflicts_with_all = ["dev", "lan", "wan", "rtt", Link::GROUP])]
+    pub config: Option<PathBuf>,
+    /// Interface both directions of which are emulated
+    #[arg(long, value_name = "INTERFACE", required_unless_present_any = ["config", "lan", "wan"], value_parser = addresses::interface)]
+    pub dev: Option<String>,
+    /// Interface towards the LAN, of two
+    #[arg(long, value_name = "INTERFACE", requires = "wan", conflicts_with = "dev", value_parser = addresses::interface)]
+    pub lan: Option<String>,
+    /// Interface towards the WAN, of two
+    #[arg(long, value_name = "INTERFACE", requires = "lan", conflicts_with = "dev", value_parser = addresses::interface)]
+    pub wan: Option<String>,
+    /// Each direction.
+    #[command(flatten)]
+    pub link: Link,
+    /// Round-trip time, half of it in each direction
+    #[arg(long, value_name = "TIME", conflicts_with = "delay")]
+    pub rtt: Option<String>,
+    /// Seed of random loss
+    #[arg(long, value_name = "N", conflicts_with = "config")]
+    pub seed: Option<u64>,
+    /// Write what the links did as JSON to this file, every second and at the end
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+}
+
+/// The keys of a link as options, with their values as they are written; each direction is alike.
+#[derive(Clone, Debug, Default)]
+pub struct Link(Vec<(&'static str, String)>);
+
+impl Link {
+    const GROUP: &'static str = "link";
+}
+
+impl clap::Args for Link {
+    fn augment_args(command: Command) -> Command {
+        let names = link::KEYS.iter().map(|key| key.name);
+        command
+            .args(link::KEYS.iter().map(|key| key.arg()))
+            .group(ArgGroup::new(Link::GROUP).args(names).multiple(true))
+    }
+    fn augment_args_for_update(command: Command) -> Command {
+        Link::augment_args(command)
+    }
+}
+
+impl clap::FromArgMatches for Link {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Link, clap::Error> {
+        let said = |name| Some((name, matches.get_one::<String>(name)?.clone()));
+        Ok(Link(link::KEYS.iter().filter_map(|key| said(key.name)).collect()))
+    }
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Link::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl Args {
+    /// The emulator that the file or the options describe.
+    pub fn load(&self) -> Result<WanFile, Failure> {
+        match &self.config {
+            Some(file) => Ok(wan::parse(&super::source(file)?)?),
+            None => self.options().map_err(|faults| {
+                Failure::Input(faults.iter().map(Fault::to_string).collect::<Vec<_>>().join("\n"))
+            }),
+        }
+    }
+
+    fn options(&self) -> Result<WanFile, Vec<Fault>> {
+        let attach = self.attach().map_err(|fault| vec![fault])?;
+        let rtt = self.rtt.iter().map(|rtt| ("rtt", rtt.clone()));
+        let path = wan::path_of_options(&rtt.chain(self.link.0.iter().cloned()).collect::<Vec<_>>())?;
+        let file = WanFile { attach, driving: Driving::default(), seed: self.seed.unwrap_or(1), path };
+        file.idle().map_or(Ok(file), |fault| Err(vec![fault]))
+    }
+
+    fn attach(&self) -> Result<Attach, Fault> {
+        match (&self.dev, &self.lan, &self.wan) {
+            (Some(dev), ..) => Ok(Attach::Dev(dev.clone())),
+            (None, Some(lan), Some(wan)) if lan == wan => Err(Fault::new(
+                format!("--lan and --wan are the same interface: \"{lan}\""),
+                format!("for both directions of one interface: --dev {lan}"),
+            )),
+            (None, Some(lan), Some(wan)) => Ok(Attach::Pair { lan: lan.clone(), wan: wan.clone() }),
+            _ => Err(Fault::bare("no interface: --dev eth1, or --lan eth0 --wan eth1")),
+        }
+    }
+}
+
+/// Runs until SIGINT or SIGTERM.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    let file = args.load()?;
+    let json = args.json.as_deref().map(Target::of_a_daemon).transpose().map_err(Failure::Input)?;
+    super::log();
+    field::emulator(&file, json).map_err(Failure::Other)
+}

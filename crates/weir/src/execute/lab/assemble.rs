@@ -1,0 +1,338 @@
+//! From what the processes of a lab report to the result.
+
+use super::counters::Counters;
+use crate::execute::hosts::{client_port, Addresses};
+use crate::execute::measurements::FlowMeasurements;
+use crate::execute::observe::flow_rate;
+use crate::execute::traffic::{self, FlowReport, Report};
+use crate::experiment::plan::{Flow, Plan};
+use crate::field::{EmulatorReport, GatewayFlow, GatewayReport};
+use crate::result::{
+    Back, ClassResult, Counts, Exchanges, FlowResult, GatewayResult, Latency, LinkResult, MadeBy, Quantiles,
+    RunResult, Series, Status, World, SCHEMA,
+};
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use weir_core::gateway::{ClassConfig, Direction};
+use weir_core::time::Duration;
+
+/// Everything that was measured.
+pub struct Measured {
+    /// Of the traffic process of the clients.
+    pub clients: Report,
+    /// Of the traffic process of the servers.
+    pub servers: Report,
+    /// Of the gateway, if one ran.
+    pub gateway: Option<GatewayReport>,
+    /// Of the emulators.
+    pub emulators: Vec<EmulatorReport>,
+    /// Of the box's interface towards the clients, if it has one.
+    pub lan: Option<Counters>,
+    /// Likewise, towards the servers.
+    pub wan: Counters,
+    /// Set-up to tear-down.
+    pub wall: std::time::Duration,
+    /// Ended early.
+    pub interrupted: bool,
+}
+
+impl Measured {
+    /// The time that the run covers.
+    fn covered(&self, plan: &Plan) -> Duration {
+        if !self.interrupted {
+            return plan.duration;
+        }
+        Duration::from_nanos(self.clients.end_ns.min(self.servers.end_ns)).min(plan.duration)
+    }
+
+    /// What went wrong with flows, in their order. An interrupted run cuts connections, which is no
+    /// fault of theirs.
+    pub fn faults(&self) -> Vec<String> {
+        if self.interrupted {
+            return Vec::new();
+        }
+        let sides = [("client", &self.clients), ("server", &self.servers)];
+        let of = |(side, report): (&str, &Report)| {
+            let faults = report.flows.iter().filter_map(|f| f.error.as_ref().map(|e| (&f.id, e)));
+            faults.map(|(id, e)| format!("flow {id}, {side}: {e}")).collect::<Vec<_>>()
+        };
+        sides.into_iter().flat_map(of).collect()
+    }
+
+    /// The result, with its checks still to be made.
+    pub fn result(&self, plan: &Plan) -> RunResult {
+        let covered = self.covered(plan);
+        let ends = self.clients.flows.iter().zip(&self.servers.flows);
+        let planned: Vec<Flow> = plan.flows().collect();
+        let mut flows = Vec::new();
+        let mut series = BTreeMap::new();
+        for (n, (flow, (client, server))) in planned.iter().zip(ends).enumerate() {
+            let (row, bins) = self.flow(plan, flow, n, client, server, covered);
+            series.insert(row.id.clone(), Series::received(plan.bin, &bins));
+            flows.push(row);
+        }
+        let links = self.links();
+        RunResult {
+            schema: SCHEMA,
+            experiment: plan.name.clone(),
+            world: World::Lab,
+            status: if self.interrupted { Status::Interrupted } else { Status::Ok },
+            seed: plan.seed,
+            parity: plan.parity,
+            duration_s: covered.as_secs_f64(),
+            wall_s: self.wall.as_secs_f64(),
+            packets: links.iter().map(|l| l.packets).sum(),
+            made_by: made_by(plan),
+            expects: Vec::new(),
+            gateway: self.gateway_result(plan),
+            classes: self.classes(plan, &flows),
+            flows,
+            links,
+            series,
+            ..RunResult::default()
+        }
+    }
+
+    fn flow(
+        &self,
+        plan: &Plan,
+        flow: &Flow,
+        n: usize,
+        client: &FlowReport,
+        server: &FlowReport,
+        covered: Duration,
+    ) -> (FlowResult, Vec<u64>) {
+        let (sender, receiver) = match flow.direction() {
+            Direction::Out => (client, server),
+            Direction::In => (server, client),
+        };
+        let nanos = Duration::from_nanos;
+        let got = receiver.received.as_ref();
+        let bins = got.map_or(Vec::new(), |r| r.bins.dense(covered.as_nanos()));
+        let mut measured = FlowMeasurements {
+            class: plan.class_of(flow, on_wan(plan), Some(client_port(n)), Addresses::of(plan.lab.ip).server),
+            bytes: got.map_or(0, |r| r.bytes_in_time),
+            bins: &bins,
+            opened: client.opened_ns.map(nanos),
+            complete: got.and_then(|r| r.complete_ns).map(nanos),
+            ..FlowMeasurements::default()
+        };
+        if let Some(sent) = &sender.sent {
+            measured.cc = sent.cc.clone();
+            measured.retransmits = sent.retransmits;
+            measured.rtos = sent.rtos;
+            measured.rtt_us =
+                sent.rtt_us.map_or(Quantiles::default(), |q| Quantiles { p50: q.p50, p99: q.p99 });
+        }
+        let mut row = measured.row(plan, flow, covered);
+        row.back = back(plan, flow, n, (client, server), row.end_s - row.start_s);
+        row.exchanges = client.exchanges.map(exchanges);
+        if let Some(record) = self.seen(plan, flow, n) {
+            row.pass_reason = record.pass_reason.clone();
+            if !record.class.is_empty() {
+                row.class = record.class.clone();
+            }
+        }
+        (row, bins)
+    }
+
+    /// The gateway's record of a flow.
+    fn seen(&self, plan: &Plan, flow: &Flow, n: usize) -> Option<&GatewayFlow> {
+        let client = SocketAddr::new(on_wan(plan), client_port(n));
+        let server = SocketAddr::new(Addresses::of(plan.lab.ip).server, flow.server_port);
+        let (src, dst) = match flow.direction() {
+            Direction::Out => (client, server),
+            Direction::In => (server, client),
+        };
+        self.gateway.as_ref()?.flows.iter().find(|f| (f.src, f.dst) == (src, dst))
+    }
+
+    fn gateway_result(&self, plan: &Plan) -> Option<GatewayResult> {
+        plan.gateway.as_ref()?;
+        Some(self.gateway.as_ref().map_or_else(GatewayResult::default, |g| g.gateway.clone()))
+    }
+
+    /// Classes as the gateway reports them, with what only the flows tell.
+    fn classes(&self, plan: &Plan, flows: &[FlowResult]) -> Vec<ClassResult> {
+        let configured = plan.gateway.iter().flat_map(|g| &g.classes);
+        let row = |class: &ClassConfig| {
+            let reported = self.gateway.iter().flat_map(|g| &g.classes).map(|c| &c.class);
+            let row = reported.into_iter().find(|c| c.name == class.name).cloned().unwrap_or_default();
+            ClassResult { name: class.name.clone(), ..row }.with(flows)
+        };
+        configured.map(row).collect()
+    }
+
+    /// What emulators report of their links; of bare ones, what the gateway's interfaces counted.
+    fn links(&self) -> Vec<LinkResult> {
+        let (lan, wan) = (self.lan, self.wan);
+        let lan = lan.map(|lan| {
+            [("lan.out", lan.rx_packets, lan.rx_bytes), ("lan.back", lan.tx_packets, lan.tx_bytes)]
+        });
+        let wan = [("wan.out", wan.tx_packets, wan.tx_bytes), ("wan.back", wan.rx_packets, wan.rx_bytes)];
+        let counted = lan.into_iter().flatten().chain(wan);
+        let row = |(name, packets, bytes): (&str, u64, u64)| {
+            let reported = self.emulators.iter().flat_map(|e| &e.links).find(|l| l.name == name);
+            reported.cloned().unwrap_or_else(|| LinkResult {
+                name: name.into(),
+                packets,
+                bytes,
+                drops: Counts::new(),
+                ..LinkResult::default()
+            })
+        };
+        counted.map(row).collect()
+    }
+}
+
+/// The other direction of a flow that goes both ways and lasted so long.
+fn back(
+    plan: &Plan,
+    flow: &Flow,
+    n: usize,
+    (client, server): (&FlowReport, &FlowReport),
+    seconds: f64,
+) -> Option<Back> {
+    let (receiver, direction) = match flow.direction() {
+        Direction::Out => (client, Direction::In),
+        Direction::In => (server, Direction::Out),
+    };
+    let bytes = receiver.received.as_ref()?.bytes_in_time;
+    let (port, server) = (Some(client_port(n)), Addresses::of(plan.lab.ip).server);
+    let class = plan.class_towards(direction, flow, on_wan(plan), port, server);
+    let goodput_bps = if seconds > 0.0 { bytes as f64 * 8.0 / seconds } else { 0.0 };
+    let name = class.map_or(String::new(), |c| c.name.clone());
+    Some(Back { class: name, target_bps: class.and_then(flow_rate), bytes, goodput_bps })
+}
+
+fn exchanges(measured: traffic::Exchanges) -> Exchanges {
+    let us = |ns: u64| ns / 1000;
+    let latency = measured.latency_ns.map_or(Latency::default(), |q| Latency {
+        p50: us(q.p50),
+        p90: us(q.p90),
+        p99: us(q.p99),
+    });
+    Exchanges { count: measured.count, latency_us: latency }
+}
+
+/// The clients' address where the gateway and the servers see it.
+fn on_wan(plan: &Plan) -> IpAddr {
+    Addresses::of(plan.lab.ip).client_on_wan(plan.lab.kind)
+}
+
+fn made_by(plan: &Plan) -> MadeBy {
+    let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    MadeBy::new(&plan.config_sha256, kernel.trim())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::plan;
+    use super::*;
+    use crate::execute::traffic::{Bins, Received, Sent};
+    use crate::experiment::plan::Length;
+
+    const MS: u64 = 1_000_000;
+
+    fn received(bins: Bins, complete_ns: Option<u64>) -> Received {
+        let bytes = bins.total();
+        Received {
+            bytes,
+            bytes_in_time: bytes,
+            first_ns: None,
+            last_ns: None,
+            complete_ns,
+            eof_ns: None,
+            longest_gap: None,
+            bins,
+        }
+    }
+
+    fn sent() -> Sent {
+        Sent {
+            written: 0,
+            acked: 0,
+            retransmits: 3,
+            rtos: 1,
+            rtos_counted: true,
+            rtt_us: None,
+            min_rtt_us: None,
+            mss: 1448,
+            cc: "reno".into(),
+            series: None,
+        }
+    }
+
+    /// One upload that received 1000 bytes per 10 ms from 0.2 s to 0.7 s.
+    fn measured() -> Measured {
+        let mut bins = Bins::new(10 * MS);
+        (20..70).for_each(|k| bins.record(k * 10 * MS, 1000));
+        let client = FlowReport { opened_ns: Some(200 * MS), sent: Some(sent()), ..FlowReport::default() };
+        let server = FlowReport { received: Some(received(bins, Some(695 * MS))), ..FlowReport::default() };
+        let report = |f| Report { flows: vec![f], end_ns: 800 * MS, ..Report::default() };
+        Measured {
+            clients: report(client),
+            servers: report(server),
+            gateway: None,
+            emulators: vec![],
+            lan: Some(Counters { rx_packets: 40, ..Counters::default() }),
+            wan: Counters::default(),
+            wall: std::time::Duration::from_secs(2),
+            interrupted: false,
+        }
+    }
+
+    #[test]
+    fn a_finite_flow_ends_with_its_last_byte() {
+        let mut p = plan();
+        p.groups[0].length = Length::Bytes(50_000);
+        p.groups[0].start = Duration::from_millis(200);
+        let r = measured().result(&p);
+        let f = &r.flows[0];
+        assert_eq!((f.start_s, f.end_s, f.fct_s), (0.2, 0.695, Some(0.495)));
+        assert!((f.goodput_bps - 400_000.0 / 0.495).abs() < 1e-6);
+        assert_eq!((f.retransmits, f.rtos, f.cc.as_str()), (3, 1, "reno"));
+        let rows: Vec<u64> = f.intervals.iter().map(|i| i.bytes).collect();
+        assert_eq!(rows, [0, 10_000, 10_000, 10_000, 10_000, 10_000][1..]);
+        assert_eq!(r.series["up.0"].t_s.len(), 100);
+        assert_eq!((r.packets, r.links[0].name.as_str(), r.links[0].packets), (40, "lan.out", 40));
+        assert!(r.gateway.is_none());
+    }
+
+    #[test]
+    fn an_interrupted_run_covers_what_it_did() {
+        let mut m = measured();
+        m.interrupted = true;
+        m.clients.flows[0].error = Some("reset".into());
+        let r = m.result(&plan());
+        assert_eq!((r.status, r.duration_s, r.flows[0].end_s), (Status::Interrupted, 0.8, 0.8));
+        assert!(m.faults().is_empty());
+        m.interrupted = false;
+        assert_eq!(m.faults(), ["flow , client: reset"]);
+    }
+
+    #[test]
+    fn the_gateway_s_words_about_a_flow_are_kept() {
+        let mut m = measured();
+        m.gateway = Some(GatewayReport {
+            flows: vec![GatewayFlow {
+                src: SocketAddr::from((crate::execute::hosts::CLIENT, client_port(0))),
+                dst: SocketAddr::from((crate::execute::hosts::SERVER, 5000)),
+                class: "ten".into(),
+                bytes: 0,
+                bps: 0.0,
+                target_bps: None,
+                pass_reason: Some("mptcp".into()),
+                held_bytes: 0,
+                held_us: 0,
+                debt_bytes: 0,
+                slow_start: false,
+                rtt_us: 0,
+                window: 0,
+                period_us: 0,
+            }],
+            ..GatewayReport::default()
+        });
+        assert_eq!(m.result(&plan()).flows[0].pass_reason.as_deref(), Some("mptcp"));
+    }
+}

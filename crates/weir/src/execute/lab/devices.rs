@@ -1,0 +1,72 @@
+//! The gateway and the emulators as processes of their own, started as in the field: a configuration
+//! file, a command, and a JSON report ([`crate::field`]) when SIGTERM ends them.
+
+use super::topology::{Layout, Place, LAN_PORT, WAN_PORT};
+use crate::experiment::config::gateway::GatewayFile;
+use crate::experiment::config::ports::{Attach, Driving};
+use crate::experiment::config::wan::WanFile;
+use crate::experiment::plan::{Path, Plan};
+use weir_core::gateway;
+use weir_core::link;
+use weir_core::rate::Rate;
+use weir_core::time::Duration;
+
+/// Each device stays on a processor of its own as far as there are any: a sender that moves between
+/// processors reorders frames on virtual devices, since each processor has its own backlog of them.
+fn driving(number: usize) -> Driving {
+    let cpus = std::thread::available_parallelism().map_or(1, |n| n.get());
+    Driving { cpu: u32::try_from(number % cpus).ok(), ..Driving::default() }
+}
+
+/// What the gateway's process is told.
+pub fn gateway(config: &gateway::Config, layout: &Layout) -> GatewayFile {
+    let (_, dev) = layout.gateway();
+    GatewayFile { dev: dev.to_string(), driving: driving(0), gateway: config.clone() }
+}
+
+/// What the emulator at `place` is told.
+pub fn emulator(plan: &Plan, place: Place, spin: Option<Duration>) -> WanFile {
+    let (wan_out, wan_back, number) = match place {
+        Place::Lan => (plan.path.lan, plan.path.lan, 2),
+        _ => (plan.path.wan_out, plan.path.wan_back, 1),
+    };
+    WanFile {
+        attach: Attach::Pair { lan: LAN_PORT.to_string(), wan: WAN_PORT.to_string() },
+        driving: Driving { spin, ..driving(number) },
+        seed: plan.seed,
+        path: Path { wan_out, wan_back, ..Path::default() },
+    }
+}
+
+/// An emulator that takes every frame that leaves by the box's interface and emulates next to nothing:
+/// giant segments stay whole at this rate.
+pub fn on_box(layout: &Layout) -> WanFile {
+    let (_, dev) = layout.gateway();
+    let rate = Some(Rate::mbit(100_000));
+    let wan_out = link::Config { rate, queue: link::QueueLimit::Packets(100_000), ..link::Config::BARE };
+    let path = Path { wan_out, ..Path::default() };
+    WanFile { attach: Attach::Dev(dev.to_string()), driving: driving(0), seed: 1, path }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::plan;
+    use super::*;
+
+    #[test]
+    fn an_emulator_on_the_box_takes_what_leaves() {
+        assert_eq!(on_box(&Layout::of(&plan())).taken(), (true, false));
+    }
+
+    #[test]
+    fn the_emulator_of_the_lan_is_the_same_both_ways() {
+        let mut p = plan();
+        p.path.lan.delay = Duration::from_micros(1500);
+        p.path.wan_out.delay = Duration::from_millis(3);
+        let lan = emulator(&p, Place::Lan, None).path;
+        assert_eq!((lan.wan_out, lan.wan_back), (p.path.lan, p.path.lan));
+        let wan = emulator(&p, Place::Wan, Some(Duration::ZERO));
+        assert_eq!((wan.path.wan_out, wan.path.wan_back), (p.path.wan_out, p.path.wan_back));
+        assert_eq!(wan.driving.spin, Some(Duration::ZERO));
+    }
+}

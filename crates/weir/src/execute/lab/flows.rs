@@ -1,0 +1,140 @@
+//! From a plan's flows to what the two traffic processes play.
+
+use super::Options;
+use crate::execute::hosts::{client_port, Addresses};
+use crate::execute::traffic::{Amount, FlowSpec, Play, Role, Spec};
+use crate::experiment::plan::{Flow, Kind, Plan};
+use std::net::{IpAddr, SocketAddr};
+use weir_core::gateway::Direction;
+
+/// The option field of a segment holds the time stamps (10 bytes, padded to 12), which the kernel
+/// takes off TCP_MAXSEG. A plan's `mss` is what is left.
+const TIMESTAMPS: u32 = 12;
+
+/// What clients and servers play.
+pub fn specs(plan: &Plan, options: &Options) -> (Spec, Spec) {
+    let flows: Vec<Flow> = plan.flows().collect();
+    let clients = flows.iter().enumerate().map(|(n, f)| client_end(plan, f, n, options));
+    let side = |flows| Spec {
+        epoch_ns: None,
+        stop_ns: plan.duration.as_nanos(),
+        bin_ns: plan.bin.as_nanos(),
+        sample_ns: 20_000_000,
+        linger_ns: 1_000_000_000,
+        flows,
+        probes: Vec::new(),
+    };
+    let clients: Vec<FlowSpec> = clients.collect();
+    let seen_as = Addresses::of(plan.lab.ip).client_on_wan(plan.lab.kind);
+    let servers = clients.iter().zip(&flows).map(|(c, f)| server_end(c, f, seen_as)).collect();
+    (side(clients), side(servers))
+}
+
+fn client_end(plan: &Plan, flow: &Flow, n: usize, options: &Options) -> FlowSpec {
+    let sends = flow.direction() == Direction::Out;
+    let amount = match flow.bytes {
+        Some(n) => Amount::Bytes(n),
+        None => Amount::UntilNs(flow.end(plan.duration).as_nanos()),
+    };
+    let a = Addresses::of(plan.lab.ip);
+    FlowSpec {
+        id: flow.id.clone(),
+        role: Role::Connect,
+        local: SocketAddr::new(a.client, client_port(n)),
+        remote: SocketAddr::new(a.server, flow.server_port),
+        sends,
+        play: play(&flow.group.kind),
+        start_ns: flow.start.as_nanos(),
+        amount,
+        cc: flow.group.tcp.cc.clone(),
+        mss: flow.group.tcp.mss.map(|mss| u32::from(mss) + TIMESTAMPS),
+        rwnd: receive_window(flow, sends),
+        sndbuf: None,
+        gap_after_ns: options.gap_after.as_nanos(),
+        series: options.samples,
+    }
+}
+
+fn server_end(client: &FlowSpec, flow: &Flow, seen_as: IpAddr) -> FlowSpec {
+    FlowSpec {
+        role: Role::Listen,
+        local: client.remote,
+        remote: SocketAddr::new(seen_as, client.local.port()),
+        sends: !client.sends,
+        rwnd: receive_window(flow, !client.sends),
+        ..client.clone()
+    }
+}
+
+fn play(kind: &Kind) -> Play {
+    match *kind {
+        Kind::Bulk => Play::OneWay,
+        Kind::TwoWay => Play::BothWays,
+        Kind::Request { request, response } => Play::Exchange { request, response },
+    }
+}
+
+/// A plan's `rwnd` is the receiver's; what the sender's end advertises does not matter.
+fn receive_window(flow: &Flow, sends: bool) -> Option<u32> {
+    let bytes = flow.group.tcp.rwnd.filter(|_| !sends || flow.group.kind != Kind::Bulk)?;
+    Some(u32::try_from(bytes).unwrap_or(u32::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::plan;
+    use super::*;
+    use crate::experiment::plan::{Arrivals, Length, Ports};
+    use weir_core::dist::Distribution;
+    use weir_core::time::Duration;
+
+    #[test]
+    fn both_ends_of_a_flow_agree() {
+        let mut p = plan();
+        p.groups[0].count = 3;
+        p.groups[0].ports = Ports::Each { first: 7000 };
+        p.groups[0].arrivals = Arrivals::Every(Duration::from_millis(10));
+        p.groups[0].tcp.mss = Some(1000);
+        p.groups[0].tcp.rwnd = Some(50_000);
+        let (clients, servers) = specs(&p, &Options::new().unwrap());
+        clients.check().unwrap();
+        servers.check().unwrap();
+        let (c, s) = (&clients.flows[2], &servers.flows[2]);
+        assert_eq!((c.local, c.remote), (s.remote, s.local));
+        assert_eq!(c.remote.to_string(), "10.0.0.2:7002");
+        assert_eq!((c.sends, s.sends), (true, false));
+        assert_eq!((c.rwnd, s.rwnd), (None, Some(50_000)));
+        assert_eq!((c.mss, s.mss), (Some(1012), Some(1012)));
+        assert_eq!((c.start_ns, c.amount), (20_000_000, Amount::UntilNs(1_000_000_000)));
+    }
+
+    #[test]
+    fn what_is_drawn_is_played() {
+        let mut p = plan();
+        p.groups[0].count = 1000;
+        // 100 flows a second of 20 kB on average, for a second.
+        p.groups[0].arrivals = Arrivals::Drawn(Distribution::Exponential { mean: 10_000_000 });
+        p.groups[0].length = Length::Drawn(Distribution::Exponential { mean: 20_000 });
+        let (clients, servers) = specs(&p, &Options::new().unwrap());
+        clients.check().unwrap();
+        let drawn: Vec<(u64, Option<u64>)> = p.flows().map(|f| (f.start.as_nanos(), f.bytes)).collect();
+        // Poisson with mean 100: standard deviation 10.
+        assert!((50..150).contains(&drawn.len()), "{}", drawn.len());
+        let played = |spec: &Spec| -> Vec<(u64, Option<u64>)> {
+            let bytes = |a| match a {
+                Amount::Bytes(n) => Some(n),
+                Amount::UntilNs(_) => None,
+            };
+            spec.flows.iter().map(|f| (f.start_ns, bytes(f.amount))).collect()
+        };
+        assert_eq!(played(&clients), drawn);
+        assert_eq!(played(&servers), drawn);
+    }
+
+    #[test]
+    fn many_flows_to_one_port_have_ports_of_their_own() {
+        let mut p = plan();
+        p.groups[0].count = 10_000;
+        specs(&p, &Options::new().unwrap()).0.check().unwrap();
+    }
+}

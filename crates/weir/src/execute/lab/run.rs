@@ -1,0 +1,299 @@
+//! One run: build, start, watch, stop, collect.
+
+use super::assemble::Measured;
+use super::child::Child;
+use super::devices;
+use super::probe::{self, ProbeOutcome};
+use super::site::Site;
+use super::topology::{Layout, Place};
+use super::{capture, flows, prerequisites, Nstat, OnBox, Options};
+use crate::execute::progress::Progress;
+use crate::execute::traffic::{monotonic, Report, Spec, GO, READY, STOP};
+use crate::experiment::plan::Plan;
+use crate::field::{EmulatorReport, GatewayFlow, GatewayReport};
+use crate::result::{RunResult, Status};
+use serde::de::DeserializeOwned;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+use weir_core::time::Duration as Nanos;
+use weir_core::time::Time;
+
+/// How long a process may take to be ready, or to end.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// From the word to start until the epoch, so that both traffic processes have heard it.
+const LEAD: Nanos = Nanos::from_millis(50);
+/// How often the processes are looked at.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// How often the gateway's report is read while traffic runs.
+const LISTEN: Nanos = Nanos::from_secs(1);
+
+/// A result, and what it does not tell.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The result, with its checks still to be made.
+    pub result: RunResult,
+    /// Flows that went wrong, and processes that did not end well. With any the status is `failed`.
+    pub faults: Vec<String>,
+    /// What the probe found, if one was asked for.
+    pub probe: Option<ProbeOutcome>,
+    /// All that the clients' traffic process reported: gaps in delivery, time-outs, samples.
+    pub clients: Report,
+    /// Likewise, the servers'.
+    pub servers: Report,
+    /// When the run began: times in reports count from here.
+    pub epoch: Time,
+    /// What the protocols of the clients' and the servers' host counted.
+    pub nstat: [Nstat; 2],
+}
+
+/// Runs `plan`, and takes everything down again.
+///
+/// Must be called from a thread that lives as long as the run: processes die with it.
+pub fn run(plan: &Plan, options: &Options) -> Result<Outcome, String> {
+    let begin = Instant::now();
+    prerequisites::check(plan, options.pcap.is_some())?;
+    let layout = Layout::of(plan);
+    let id = identifier(options)?;
+    // Dropped last: the processes end before their namespaces go.
+    let mut site = Site::build(&id, &layout)?;
+    let mut faults = Vec::new();
+
+    let mut devices = Devices::start(&mut site, plan, &layout, options)?;
+    let captures = match &options.pcap {
+        Some(directory) => capture::start(&mut site, &layout, directory)?,
+        None => Vec::new(),
+    };
+    let mut traffic = Traffic::start(&mut site, plan, options)?;
+    let (epoch, clients, servers) = traffic.play(plan, options, &mut devices)?;
+    drop(traffic);
+    let nstat = [Nstat::read(site.namespace(Place::Clients))?, Nstat::read(site.namespace(Place::Servers))?];
+
+    let (lan, wan) = site.box_counters(&layout)?;
+    let (gateway, emulators) = devices.end(&mut faults);
+    capture::end(captures, &mut faults);
+    drop(site);
+
+    let interrupted = clients.interrupted || servers.interrupted;
+    let measured =
+        Measured { clients, servers, gateway, emulators, lan, wan, wall: begin.elapsed(), interrupted };
+    faults.extend(measured.faults());
+    let mut result = measured.result(plan);
+    if !faults.is_empty() && !interrupted {
+        result.status = Status::Failed;
+    }
+    result.faults = faults.clone();
+    let ends = measured.clients.probes.first().zip(measured.servers.probes.first());
+    let probe = options.probe.as_ref().zip(ends).map(|(p, (c, s))| probe::outcome(p, plan, c, s));
+    let Measured { clients, servers, .. } = measured;
+    Ok(Outcome { result, faults, probe, clients, servers, epoch, nstat })
+}
+
+/// The name of this lab: what was asked for, or the process and a number.
+fn identifier(options: &Options) -> Result<String, String> {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let id = options
+        .id
+        .clone()
+        .unwrap_or_else(|| format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed)));
+    let plain = id.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b));
+    if plain && (1..=64).contains(&id.len()) {
+        return Ok(id);
+    }
+    Err(format!("`{id}` cannot name a lab: 1 to 64 letters, digits, `-` and `_`"))
+}
+
+/// The gateway and the emulators.
+struct Devices {
+    gateway: Option<(Child, PathBuf)>,
+    /// What the gateway said of flows, which are no longer active at its end.
+    said: Vec<GatewayFlow>,
+    emulators: Vec<(Place, Child, PathBuf)>,
+}
+
+impl Devices {
+    fn start(site: &mut Site, plan: &Plan, layout: &Layout, options: &Options) -> Result<Devices, String> {
+        let mut devices = Devices { gateway: None, said: Vec::new(), emulators: Vec::new() };
+        for &place in layout.places.iter().filter(|p| matches!(p, Place::Lan | Place::Wan)) {
+            let config = devices::emulator(plan, place, options.spin).to_toml();
+            let (child, report) = device(site, place, "wan", &config, options)?;
+            devices.emulators.push((place, child, report));
+        }
+        let (place, _) = layout.gateway();
+        if options.on_box == OnBox::Emulator {
+            let (child, report) = device(site, place, "wan", &devices::on_box(layout).to_toml(), options)?;
+            devices.emulators.push((place, child, report));
+        } else if let Some(gateway) = &plan.gateway {
+            let config = devices::gateway(gateway, layout).to_toml();
+            devices.gateway = Some(device(site, place, "run", &config, options)?);
+        }
+        Ok(devices)
+    }
+
+    fn check(&mut self) -> Result<(), String> {
+        let emulators = self.emulators.iter_mut().map(|(_, child, _)| child);
+        self.gateway.iter_mut().map(|(child, _)| child).chain(emulators).try_for_each(Child::check)
+    }
+
+    /// Keeps what the gateway says of its active flows.
+    fn listen(&mut self) {
+        let Some((_, file)) = &self.gateway else { return };
+        let text = std::fs::read_to_string(file).unwrap_or_default();
+        // It writes its first report after a second.
+        let Ok(report) = serde_json::from_str::<GatewayReport>(&text) else { return };
+        self.said.retain(|old| report.flows.iter().all(|new| (new.src, new.dst) != (old.src, old.dst)));
+        self.said.extend(report.flows);
+    }
+
+    /// Ends them, the gateway first, and reads what they report.
+    fn end(mut self, faults: &mut Vec<String>) -> (Option<GatewayReport>, Vec<EmulatorReport>) {
+        self.listen();
+        let mut gateway: Option<GatewayReport> =
+            self.gateway.map(|(child, file)| collect(child, &file, faults).unwrap_or_default());
+        if let Some(report) = &mut gateway {
+            // What it says last comes first, where it is looked for.
+            report.flows.extend(self.said);
+        }
+        let mut emulators = Vec::new();
+        for (place, child, file) in self.emulators {
+            let report: Option<EmulatorReport> = collect(child, &file, faults);
+            emulators.extend(report.map(|report| named(report, place)));
+        }
+        (gateway, emulators)
+    }
+}
+
+/// The links of an emulator, which calls them `wan.out` and `wan.back`, by the names that the plan has for them.
+fn named(mut report: EmulatorReport, place: Place) -> EmulatorReport {
+    let name = match place {
+        Place::Lan => "lan",
+        Place::Wan => return report,
+        Place::Clients | Place::Gateway | Place::Servers => "box",
+    };
+    for link in &mut report.links {
+        link.name = link.name.replacen("wan", name, 1);
+    }
+    report
+}
+
+/// Starts `weir COMMAND CONFIG --json REPORT` and waits until it is ready.
+fn device(
+    site: &mut Site,
+    place: Place,
+    command: &str,
+    config: &str,
+    options: &Options,
+) -> Result<(Child, PathBuf), String> {
+    let directory = site.directory()?;
+    let file = directory.join(format!("{command}-{}.toml", place.suffix()));
+    let report = directory.join(format!("{command}-{}.json", place.suffix()));
+    std::fs::write(&file, config).map_err(|e| format!("{}: {e}", file.display()))?;
+    let mut program = Command::new(&options.program);
+    program.arg(command).arg(&file).arg("--json").arg(&report);
+    let mut child = site.start(place, &format!("weir {command}"), program)?;
+    child.wait_for(READY, PATIENCE)?;
+    Ok((child, report))
+}
+
+/// Ends a device and reads its report.
+fn collect<T: DeserializeOwned>(child: Child, file: &Path, faults: &mut Vec<String>) -> Option<T> {
+    let name = child.name().to_string();
+    faults.extend(child.end(PATIENCE).err());
+    let read = std::fs::read_to_string(file).map_err(|e| e.to_string());
+    let report = read.and_then(|text| serde_json::from_str(&text).map_err(|e| e.to_string()));
+    report.map_err(|e| faults.push(format!("{name}: no report: {e}"))).ok()
+}
+
+/// The two traffic processes.
+struct Traffic {
+    clients: Child,
+    servers: Child,
+}
+
+impl Traffic {
+    /// Starts both and waits until they are ready.
+    fn start(site: &mut Site, plan: &Plan, options: &Options) -> Result<Traffic, String> {
+        let (mut clients, mut servers) = flows::specs(plan, options);
+        if let Some(probe) = &options.probe {
+            probe::add(probe, plan, &mut clients, &mut servers);
+        }
+        let mut start = |place, name, spec: &Spec| {
+            let mut command = Command::new(&options.program);
+            command.arg("traffic");
+            let mut child = site.start(place, name, command)?;
+            child.tell(&serde_json::to_string(spec).map_err(|e| e.to_string())?)?;
+            child.wait_for(READY, PATIENCE)?;
+            Ok::<Child, String>(child)
+        };
+        let servers = start(Place::Servers, "the servers' traffic", &servers)?;
+        let clients = start(Place::Clients, "the clients' traffic", &clients)?;
+        Ok(Traffic { clients, servers })
+    }
+
+    /// Lets them play until both have reported: `(epoch, clients, servers)`.
+    fn play(
+        &mut self,
+        plan: &Plan,
+        options: &Options,
+        devices: &mut Devices,
+    ) -> Result<(Time, Report, Report), String> {
+        let epoch = monotonic() + LEAD;
+        let go = format!("{GO} {}", epoch.as_nanos());
+        self.servers.tell(&go)?;
+        self.clients.tell(&go)?;
+        let progress = Progress::new(&plan.name, plan.duration, options.progress);
+        let mut deadline = epoch + plan.duration + Nanos::from_nanos(PATIENCE.as_nanos() as u64);
+        let (mut clients, mut servers) = (None, None);
+        let mut stopped = false;
+        let mut listen = epoch + LISTEN;
+        loop {
+            if clients.is_none() {
+                clients = report(&mut self.clients)?;
+            }
+            if servers.is_none() {
+                servers = report(&mut self.servers)?;
+            }
+            if let (Some(_), Some(_)) = (&clients, &servers) {
+                return Ok((epoch, clients.unwrap_or_default(), servers.unwrap_or_default()));
+            }
+            devices.check()?;
+            let now = monotonic();
+            progress.at(now.since(epoch));
+            if now >= listen {
+                listen = now + LISTEN;
+                devices.listen();
+            }
+            if options.stop.load(Ordering::Relaxed) && !stopped {
+                stopped = true;
+                deadline = deadline.min(now + Nanos::from_nanos(PATIENCE.as_nanos() as u64));
+                self.stop(&clients, &servers)?;
+            }
+            overdue(now, deadline)?;
+        }
+    }
+
+    /// Asks those that still play to stop.
+    fn stop(&mut self, clients: &Option<Report>, servers: &Option<Report>) -> Result<(), String> {
+        for (child, reported) in [(&mut self.clients, clients), (&mut self.servers, servers)] {
+            if reported.is_none() {
+                child.tell(STOP)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn overdue(now: Time, deadline: Time) -> Result<(), String> {
+    if now > deadline {
+        return Err(format!("no report of the traffic {} s after its end", PATIENCE.as_secs()));
+    }
+    Ok(())
+}
+
+/// The report of a traffic process, if it is there.
+fn report(child: &mut Child) -> Result<Option<Report>, String> {
+    let Some(line) = child.hear(LOOK)? else { return Ok(None) };
+    serde_json::from_str(&line).map(Some).map_err(|e| format!("{}: {e}", child.name()))
+}

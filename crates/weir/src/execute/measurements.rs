@@ -1,0 +1,67 @@
+//! The result of a flow, made of what its two ends measured.
+
+use crate::execute::observe::flow_rate;
+use crate::experiment::plan::{Flow, Plan};
+use crate::result::{intervals, FlowResult, Quantiles};
+use weir_core::gateway::ClassConfig;
+use weir_core::time::Duration;
+
+/// What the two ends of a flow measured, in either world. Times count from the start of the run.
+#[derive(Clone, Debug, Default)]
+pub struct FlowMeasurements<'a> {
+    /// The class that the plan puts it into.
+    pub class: Option<&'a ClassConfig>,
+    /// See [`FlowResult::cc`].
+    pub cc: String,
+    /// Segments sent again.
+    pub retransmits: u64,
+    /// Retransmission time-outs.
+    pub rtos: u64,
+    /// See [`FlowResult::loss`].
+    pub loss: Option<f64>,
+    /// Round-trip times that the sender measured.
+    pub rtt_us: Quantiles,
+    /// Bytes that the receiver got in the flow's time.
+    pub bytes: u64,
+    /// The same by bin.
+    pub bins: &'a [u64],
+    /// When its client began to open it.
+    pub opened: Option<Duration>,
+    /// When its last byte had come, if it has a last byte.
+    pub complete: Option<Duration>,
+}
+
+impl FlowMeasurements<'_> {
+    /// The result, of a run that covers the time up to `covered`.
+    pub fn row(self, plan: &Plan, flow: &Flow, covered: Duration) -> FlowResult {
+        let last = flow.end(plan.duration).min(covered);
+        let complete = self.complete.filter(|_| flow.bytes.is_some());
+        // A run that was interrupted before the flow's start has nothing of it.
+        let end = complete.map_or(last, |c| c.min(covered)).max(flow.start);
+        let lasted = end.saturating_sub(flow.start);
+        FlowResult {
+            id: flow.id.clone(),
+            class: self.class.map_or(String::new(), |c| c.name.clone()),
+            cc: self.cc,
+            target_bps: self.class.and_then(flow_rate),
+            start_s: flow.start.as_secs_f64(),
+            end_s: end.as_secs_f64(),
+            bytes: self.bytes,
+            counts: "payload".into(),
+            goodput_bps: if lasted > Duration::ZERO {
+                self.bytes as f64 * 8.0 / lasted.as_secs_f64()
+            } else {
+                0.0
+            },
+            fct_s: complete.zip(self.opened).map(|(c, o)| c.saturating_sub(o).as_secs_f64()),
+            pass_reason: None,
+            retransmits: self.retransmits,
+            rtos: self.rtos,
+            loss: self.loss,
+            rtt_us: self.rtt_us,
+            back: None,
+            exchanges: None,
+            intervals: intervals(plan.bin, plan.interval, flow.start, end, self.bins),
+        }
+    }
+}

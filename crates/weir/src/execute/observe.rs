@@ -1,0 +1,74 @@
+//! What the core's nodes counted, as rows of a result.
+
+use crate::result::{ClassResult, Counts, Frames, GatewayResult, LinkResult, QuantilesMax};
+use weir_core::gateway::{ClassConfig, ClassStats, Gateway, GatewayStats};
+use weir_core::link::Link;
+use weir_core::stats::Drops;
+use weir_core::time::Duration;
+
+/// The totals of a gateway whose engine took `cpu`.
+pub fn gateway(stats: &GatewayStats, cpu: Duration) -> GatewayResult {
+    let l = &stats.ledger;
+    GatewayResult {
+        cpu_s: cpu.as_secs_f64(),
+        user_data_bytes: stats.user_data_bytes,
+        frames: Frames {
+            received: l.received,
+            made: l.made,
+            sent: l.sent,
+            held: l.held(),
+            absorbed: l.absorbed,
+            dropped: drops(&l.drops),
+        },
+    }
+}
+
+/// The rate that a class sets its flows to, each.
+pub fn flow_rate(class: &ClassConfig) -> Option<u64> {
+    Some(class.ack.as_ref()?.release.flow_rate().bps())
+}
+
+/// The classes of a gateway, in its order, as [`class`] has them.
+pub fn classes(gateway: &Gateway) -> Vec<ClassResult> {
+    gateway.class_stats().zip(&gateway.config().classes).map(|(s, c)| class(s, c)).collect()
+}
+
+/// A class, without what only the flows themselves tell: their goodput and what they are set to.
+pub fn class(s: &ClassStats, c: &ClassConfig) -> ClassResult {
+    ClassResult {
+        name: c.name.clone(),
+        held_ack_peak_packets: s.held_acks_peak,
+        held_ack_peak_bytes: s.held_bytes_peak,
+        acks_absorbed: s.acks_absorbed,
+        acks_generated: s.acks_generated,
+        acks_rewritten: s.acks_rewritten,
+        ..ClassResult::default()
+    }
+}
+
+/// A link that has been at work for `wall`.
+pub fn link(name: &str, link: &Link, wall: Duration) -> LinkResult {
+    let s = link.stats();
+    let us = |ns: u64| ns / 1000;
+    LinkResult {
+        name: name.into(),
+        packets: s.packets,
+        bytes: s.bytes,
+        utilization: if link.config().rate.is_some() {
+            s.busy.as_nanos() as f64 / wall.as_nanos().max(1) as f64
+        } else {
+            0.0
+        },
+        queue_us: QuantilesMax {
+            p50: us(s.queue_delay.p50()),
+            p99: us(s.queue_delay.p99()),
+            max: us(s.queue_delay.max()),
+        },
+        marks: s.marks,
+        drops: drops(&s.drops),
+    }
+}
+
+fn drops(drops: &Drops) -> Counts {
+    drops.iter().map(|(reason, n)| (reason.name().to_string(), n)).collect()
+}

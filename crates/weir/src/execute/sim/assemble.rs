@@ -1,0 +1,205 @@
+//! From what the nodes of a world counted to the result.
+
+use super::flows::FlowEnd;
+use super::series::Recorder;
+use super::tcp;
+use super::topology::{Carrier, LinkDirection, Topology, WiredFlow};
+use crate::execute::measurements::FlowMeasurements;
+use crate::execute::observe;
+use crate::experiment::plan::{Flow, Plan};
+use crate::result::{
+    ClassResult, FlowResult, GatewayResult, LinkResult, MadeBy, Quantiles, RunResult, Series, World,
+};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use weir_core::gateway::Gateway;
+use weir_core::link::Link;
+use weir_core::time::{Duration, Time};
+use weir_sim::host::{EndpointId, EndpointReport, Host};
+use weir_sim::udp::{UdpReport, UdpSink, UdpSource};
+use weir_sim::world::NodeId;
+
+/// The result, with its checks still to be made; `wall_s` is left out.
+pub fn result(plan: &Plan, topology: &mut Topology, mut recorder: Recorder) -> RunResult {
+    let now = topology.world.now();
+    let covered = now.since(Time::ZERO);
+    let mut flows = Vec::new();
+    let mut series = BTreeMap::new();
+    for (n, (flow, wired)) in plan.flows().zip(&topology.flows).enumerate() {
+        let reports = EndReports::of(plan, topology, wired, covered);
+        let row = flow_result(plan, topology, &flow, wired, &reports, covered);
+        let recorded = recorder.of_flow(n, &reports.sender.trace, wired.ends.payload);
+        let received = if recorded.is_empty() { flow.id.clone() } else { format!("{}.received", flow.id) };
+        series.insert(received, received_series(plan, &row, &reports.bins));
+        flows.push(row);
+        series.extend(recorded.into_iter().map(|(part, s)| (format!("{}{part}", flow.id), s)));
+    }
+    for (i, direction) in topology.links.iter().enumerate() {
+        series.extend(recorder.of_link(i).map(|s| (direction.name.clone(), s)));
+    }
+    let links = links(topology);
+    RunResult {
+        experiment: plan.name.clone(),
+        world: World::Sim,
+        seed: plan.seed,
+        duration_s: covered.as_secs_f64(),
+        packets: links.iter().map(|l| l.packets).sum(),
+        made_by: MadeBy::new(&plan.config_sha256, ""),
+        parity: plan.parity,
+        gateway: topology.gateway().map(totals),
+        classes: topology.gateway().map_or(Vec::new(), |g| classes(g, &flows)),
+        flows,
+        links,
+        series,
+        ..RunResult::default()
+    }
+}
+
+/// What went wrong with flows, in their order.
+pub fn faults(plan: &Plan, topology: &Topology) -> Vec<String> {
+    let of = |(flow, wired): (Flow, &WiredFlow)| {
+        let sides = [
+            ("sender", wired.sender, wired.ends.sender.1),
+            ("receiver", wired.receiver, wired.ends.receiver.1),
+        ];
+        let fault = |(side, node, end)| match end {
+            FlowEnd::Tcp(_, id) => {
+                Some(format!("flow {}, {side}: {}", flow.id, tcp_report(topology, node, id).failure?))
+            }
+            FlowEnd::Udp(_) => None,
+        };
+        sides.into_iter().filter_map(fault).collect::<Vec<_>>()
+    };
+    plan.flows().zip(&topology.flows).flat_map(of).collect()
+}
+
+fn tcp_report(topology: &Topology, node: NodeId, id: EndpointId) -> EndpointReport {
+    topology.world.get::<Host>(node).map_or_else(EndpointReport::default, |h| h.report(id))
+}
+
+/// In virtual time a gateway costs none.
+fn totals(gateway: &Gateway) -> GatewayResult {
+    observe::gateway(gateway.stats(), Duration::ZERO)
+}
+
+/// What both ends of a flow report.
+#[derive(Default)]
+struct EndReports {
+    sender: EndpointReport,
+    /// Bytes received, in all bins up to the end of the run.
+    bins: Vec<u64>,
+    received: u64,
+    last_received: Option<Time>,
+    loss: Option<f64>,
+}
+
+impl EndReports {
+    fn of(plan: &Plan, topology: &Topology, flow: &WiredFlow, covered: Duration) -> EndReports {
+        let (mut reports, first, bins) = match (flow.ends.sender.1, flow.ends.receiver.1) {
+            (FlowEnd::Tcp(_, from), FlowEnd::Tcp(_, to)) => EndReports::of_tcp(topology, flow, from, to),
+            _ => EndReports::of_udp(topology, flow),
+        };
+        let count = covered.as_nanos().div_ceil(plan.bin.as_nanos().max(1)) as usize;
+        reports.bins = vec![0; first.min(count)];
+        reports.bins.extend(bins.into_iter().map(u64::from));
+        reports.bins.resize(count, 0);
+        reports
+    }
+
+    fn of_tcp(
+        topology: &Topology,
+        flow: &WiredFlow,
+        from: EndpointId,
+        to: EndpointId,
+    ) -> (EndReports, usize, Vec<u32>) {
+        let sender = tcp_report(topology, flow.sender, from);
+        let EndpointReport { received, last_received, first_bin, bins, .. } =
+            tcp_report(topology, flow.receiver, to);
+        (EndReports { sender, received, last_received, ..EndReports::default() }, first_bin, bins)
+    }
+
+    fn of_udp(topology: &Topology, flow: &WiredFlow) -> (EndReports, usize, Vec<u32>) {
+        let sink =
+            topology.world.get::<UdpSink>(flow.receiver).map(|s| s.report().clone()).unwrap_or_default();
+        let UdpReport { datagrams, received, last_received, lost, bins, .. } = sink;
+        let sent = topology.world.get::<UdpSource>(flow.sender).map_or(0, UdpSource::datagrams);
+        // Of what has not been overtaken nobody knows yet, unless nothing came at all.
+        let loss = match (datagrams, sent) {
+            (0, 0) => None,
+            (0, _) => Some(1.0),
+            (n, _) => Some(lost as f64 / (lost + n) as f64),
+        };
+        (EndReports { received, last_received, loss, ..EndReports::default() }, 0, bins)
+    }
+}
+
+/// Bytes received, in the bins from the start of a flow to its end.
+fn received_series(plan: &Plan, row: &FlowResult, bins: &[u64]) -> Series {
+    let (nanos, bin) = (|s: f64| (s * 1e9).round() as u64, plan.bin.as_nanos().max(1));
+    let end = (nanos(row.end_s).div_ceil(bin) as usize).min(bins.len());
+    let first = ((nanos(row.start_s) / bin) as usize).min(end);
+    Series::received_from(plan.bin, first, &bins[first..end])
+}
+
+/// The result of a flow.
+fn flow_result(
+    plan: &Plan,
+    topology: &Topology,
+    flow: &Flow,
+    wired: &WiredFlow,
+    reports: &EndReports,
+    covered: Duration,
+) -> FlowResult {
+    let us = |d: Duration| d.as_micros();
+    let (client, server) = (wired.ends.client, wired.ends.server);
+    let udp = matches!(wired.ends.sender.1, FlowEnd::Udp(_));
+    // What came after the flow's time was up does not count.
+    let in_time = flow.end(plan.duration).as_nanos().div_ceil(plan.bin.as_nanos().max(1)) as usize;
+    let last = |bytes: u64| reports.last_received.filter(|_| reports.received >= bytes);
+    let class = plan.class_of(flow, IpAddr::V4(*client.ip()), Some(client.port()), IpAddr::V4(*server.ip()));
+    let measured = FlowMeasurements {
+        class: class.filter(|_| !udp),
+        cc: if udp { "udp" } else { tcp::name(flow.group) }.to_string(),
+        retransmits: reports.sender.retransmits,
+        rtos: reports.sender.rtos,
+        loss: reports.loss,
+        rtt_us: reports
+            .sender
+            .rtt
+            .map_or(Quantiles::default(), |(p50, p99)| Quantiles { p50: us(p50), p99: us(p99) }),
+        bytes: reports.bins.iter().take(in_time).sum(),
+        bins: &reports.bins,
+        opened: Some(flow.start),
+        complete: flow.bytes.and_then(last).map(|at| at.since(Time::ZERO)),
+    };
+    let mut row = measured.row(plan, flow, covered);
+    if let Some((gateway, record)) = topology.gateway().and_then(|g| Some((g, g.flow(&wired.key())?))) {
+        row.class = gateway.config().classes[record.class].name.clone();
+        row.pass_reason = record.pass.map(|reason| reason.name().to_string());
+    }
+    row
+}
+
+/// The classes, with what only the flows tell.
+fn classes(gateway: &Gateway, flows: &[FlowResult]) -> Vec<ClassResult> {
+    observe::classes(gateway).into_iter().map(|class| class.with(flows)).collect()
+}
+
+/// What the links did up to now.
+fn links(topology: &mut Topology) -> Vec<LinkResult> {
+    let Topology { world, links, .. } = topology;
+    let row = |direction: &LinkDirection| match &direction.carrier {
+        Carrier::Bare(counter) => {
+            let (packets, bytes) = (counter.packets(), counter.bytes());
+            LinkResult { name: direction.name.clone(), packets, bytes, ..LinkResult::default() }
+        }
+        Carrier::Node(id) => {
+            let row = world.with_cx(*id, |link: &mut Link, cx| {
+                link.advance(cx);
+                observe::link(&direction.name, link, cx.now.since(Time::ZERO))
+            });
+            row.unwrap_or_default()
+        }
+    };
+    links.iter().map(row).collect()
+}

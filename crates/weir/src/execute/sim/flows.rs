@@ -1,0 +1,244 @@
+//! The flows of an experiment, with their ends on its hosts.
+
+use super::hosts::{self, mac, next_hop, nth, ExperimentHost, UdpEnd};
+use super::tcp;
+use crate::execute::hosts::{client_port, round_of};
+use crate::experiment::plan::{derived, Flow, Plan, Protocol};
+use std::net::{Ipv4Addr, SocketAddrV4};
+use weir_core::gateway::Direction;
+use weir_core::time::Time;
+use weir_sim::host::{Endpoint, EndpointId, Source};
+use weir_sim::tcp::TcpConfig;
+use weir_sim::udp::{UdpConfig, UdpSink, UdpSource};
+
+/// Address of the first end of a UDP flow on the LAN, and of the first beyond the WAN.
+const UDP_ENDS: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 64, 0, 1), Ipv4Addr::new(10, 192, 0, 1)];
+
+/// The two ends of a flow. Hosts are given by their number in the experiment.
+#[derive(Clone, Copy, Debug)]
+pub struct FlowEnds {
+    /// The client's address and port.
+    pub client: SocketAddrV4,
+    /// The server's.
+    pub server: SocketAddrV4,
+    /// Is the client the sender?
+    pub uploads: bool,
+    /// Payload bytes of a full segment or datagram.
+    pub payload: u16,
+    /// The host that sends the data, and the end of the flow there.
+    pub sender: (usize, FlowEnd),
+    /// The host that receives it, likewise.
+    pub receiver: (usize, FlowEnd),
+}
+
+/// One end of a flow on its host.
+#[derive(Clone, Copy, Debug)]
+pub enum FlowEnd {
+    /// An endpoint of a simulated host, which is given by its number in [`ExperimentHost::tcp`].
+    Tcp(usize, EndpointId),
+    /// The number in [`ExperimentHost::udp`].
+    Udp(usize),
+}
+
+/// Makes the hosts of a plan and the ends of all its flows, in its order. Errors name the key that cannot be simulated.
+pub fn make(plan: &Plan) -> Result<(Vec<ExperimentHost>, Vec<FlowEnds>), String> {
+    let (all, groups) = hosts::all(plan);
+    let mut ends = FlowEndMaker { plan, hosts: all, further: 0 };
+    let mut flows = Vec::new();
+    let mut settings: Option<(&str, Option<TcpConfig>)> = None;
+    for (n, flow) in plan.flows().enumerate() {
+        let group = flow.group;
+        if settings.as_ref().is_none_or(|(id, _)| *id != group.id) {
+            let udp = matches!(group.protocol, Protocol::Udp { .. });
+            settings = Some((&group.id, (!udp).then(|| tcp::config(plan, group)).transpose()?));
+        }
+        let host_of = |side: &Option<String>, end_of_path: usize| {
+            let hosts = side.as_ref().and_then(|name| groups.get(name.as_str()));
+            hosts.map_or(end_of_path, |&(first, count)| first + flow.index as usize % count)
+        };
+        let sides = (host_of(&group.client, 0), host_of(&group.server, 1));
+        flows.push(match settings.as_ref().and_then(|(_, tcp)| tcp.as_ref()) {
+            Some(tcp) => ends.tcp_flow(&flow, n, tcp, sides),
+            None => ends.udp_flow(&flow, n, sides),
+        });
+    }
+    Ok((ends.hosts, flows))
+}
+
+/// Gives flows their ends.
+struct FlowEndMaker<'a> {
+    plan: &'a Plan,
+    hosts: Vec<ExperimentHost>,
+    /// Simulated hosts made for further rounds of client ports.
+    further: u32,
+}
+
+impl FlowEndMaker<'_> {
+    fn tcp_flow(
+        &mut self,
+        flow: &Flow,
+        n: usize,
+        tcp: &TcpConfig,
+        (client, server): (usize, usize),
+    ) -> FlowEnds {
+        let plan = self.plan;
+        let host = self.hosts[client].host_for_round(plan, round_of(n), &mut self.further);
+        let addresses = [
+            SocketAddrV4::new(self.hosts[client].tcp[host].address, client_port(n)),
+            SocketAddrV4::new(self.hosts[server].site.address, flow.server_port),
+        ];
+        let uploads = flow.direction() == Direction::Out;
+        let mut end = |at: usize, host: usize, opens: bool| {
+            let own = usize::from(!opens);
+            let source = (uploads == opens).then(|| source(plan, flow));
+            let endpoint = Endpoint {
+                opens,
+                local: addresses[own],
+                remote: addresses[1 - own],
+                start: Time::ZERO + flow.start,
+                tcp: tcp.clone(),
+                source,
+                bin: plan.bin,
+                trace: source.is_some() && traces(plan),
+            };
+            let simulated = &mut self.hosts[at].tcp[host];
+            simulated.endpoints += 1;
+            (at, FlowEnd::Tcp(host, simulated.host.add(endpoint)))
+        };
+        let (client, server) = (end(client, host, true), end(server, 0, false));
+        let (sender, receiver) = if uploads { (client, server) } else { (server, client) };
+        FlowEnds { client: addresses[0], server: addresses[1], uploads, payload: tcp.mss, sender, receiver }
+    }
+
+    fn udp_flow(&mut self, flow: &Flow, n: usize, sides: (usize, usize)) -> FlowEnds {
+        let Protocol::Udp { rate, datagram, on_off } = &flow.group.protocol else {
+            unreachable!("the caller has looked");
+        };
+        let own = [0, 1].map(|side| nth(UDP_ENDS[side], n as u32));
+        let client = SocketAddrV4::new(own[0], client_port(n));
+        let server = SocketAddrV4::new(own[1], flow.server_port);
+        let uploads = flow.direction() == Direction::Out;
+        let ((from, local), (to, remote)) = match uploads {
+            true => ((sides.0, client), (sides.1, server)),
+            false => ((sides.1, server), (sides.0, client)),
+        };
+        let source = UdpSource::new(UdpConfig {
+            mac: mac(2, *local.ip()),
+            next_hop: next_hop(&self.hosts[from].site),
+            local,
+            remote,
+            rate: *rate,
+            datagram: *datagram,
+            start: Time::ZERO + flow.start,
+            until: Time::ZERO + flow.end(self.plan.duration),
+            bytes: flow.bytes,
+            on_off: on_off.clone(),
+            seed: derived(self.plan.seed, &flow.id, "udp"),
+        });
+        let sink = UdpSink::new(remote, local, self.plan.bin);
+        let mut end = |at: usize, address: &SocketAddrV4, end: UdpEnd| {
+            let ends = &mut self.hosts[at].udp;
+            ends.push((*address.ip(), end));
+            (at, FlowEnd::Udp(ends.len() - 1))
+        };
+        let sender = end(from, &local, UdpEnd::Source(source));
+        let receiver = end(to, &remote, UdpEnd::Sink(sink));
+        FlowEnds { client, server, uploads, payload: *datagram, sender, receiver }
+    }
+}
+
+/// Is every change of the senders recorded?
+fn traces(plan: &Plan) -> bool {
+    plan.sample.is_none() && plan.series.iter().any(|kind| kind.is_of_sender())
+}
+
+/// What the application of the sender writes.
+fn source(plan: &Plan, flow: &Flow) -> Source {
+    let rate = match flow.group.protocol {
+        Protocol::Tcp { app_rate } => app_rate,
+        Protocol::Udp { .. } => None,
+    };
+    Source { bytes: flow.bytes, until: until(plan, flow), rate }
+}
+
+/// When a flow stops sending. What ends with the experiment is not closed: nobody would see what comes of it.
+fn until(plan: &Plan, flow: &Flow) -> Time {
+    let end = flow.end(plan.duration);
+    if end < plan.duration {
+        Time::ZERO + end
+    } else {
+        Time::MAX
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::plan::{FlowGroup, HostGroup};
+    use std::collections::BTreeSet;
+    use weir_core::link;
+    use weir_core::rate::Rate;
+    use weir_core::time::Duration;
+
+    fn plan() -> Plan {
+        let hosts = |name: &str, wan, count| HostGroup {
+            name: name.into(),
+            wan,
+            count,
+            up: link::Config::BARE,
+            down: link::Config::BARE,
+        };
+        let reno = |id: &str| {
+            let mut group = FlowGroup { count: 3, ..FlowGroup::new(id) };
+            group.tcp.cc = Some("reno".into());
+            group
+        };
+        let spread = FlowGroup { client: Some("edge".into()), server: Some("farm".into()), ..reno("spread") };
+        let protocol = Protocol::Udp { rate: Rate::mbit(1), datagram: 100, on_off: None };
+        let udp = FlowGroup { protocol, count: 1, server: Some("farm".into()), ..FlowGroup::new("udp") };
+        Plan {
+            hosts: vec![hosts("edge", false, 2), hosts("farm", true, 2)],
+            groups: vec![reno("own"), spread, udp],
+            ..Plan::new("t", Duration::from_secs(1))
+        }
+    }
+
+    #[test]
+    fn flows_take_turns_on_the_hosts_of_their_groups() {
+        let (hosts, flows) = make(&plan()).unwrap();
+        let names: Vec<&str> = hosts.iter().map(|h| h.site.name.as_str()).collect();
+        assert_eq!(names, ["clients", "servers", "edge.0", "edge.1", "farm.0", "farm.1"]);
+        let at: Vec<(usize, usize)> = flows.iter().map(|f| (f.sender.0, f.receiver.0)).collect();
+        assert_eq!(at, [(0, 1), (0, 1), (0, 1), (2, 4), (3, 5), (2, 4), (0, 4)]);
+        let endpoints: Vec<usize> = hosts.iter().map(|h| h.tcp[0].endpoints).collect();
+        assert_eq!(endpoints, [3, 3, 2, 1, 2, 1]);
+        let addresses: Vec<String> = flows.iter().map(|f| format!("{} {}", f.client, f.server)).collect();
+        assert_eq!(addresses[1], "10.0.0.1:10001 10.0.0.2:5001");
+        assert_eq!(addresses[4], "10.1.0.2:10004 10.128.0.2:5001");
+        assert_eq!(addresses[6], "10.64.0.7:10006 10.192.0.7:5001");
+        assert_eq!((hosts[0].udp.len(), hosts[4].udp.len()), (1, 1));
+    }
+
+    #[test]
+    fn client_ports_never_run_out() {
+        let mut plan = plan();
+        plan.groups.truncate(1);
+        plan.groups[0].count = 120_000;
+        let (hosts, flows) = make(&plan).unwrap();
+        let pairs: BTreeSet<(SocketAddrV4, SocketAddrV4)> =
+            flows.iter().map(|f| (f.client, f.server)).collect();
+        assert_eq!(pairs.len(), 120_000);
+        let addresses: Vec<String> = hosts[0].tcp.iter().map(|h| h.address.to_string()).collect();
+        assert_eq!(addresses, ["10.0.0.1", "10.0.1.1", "10.0.1.2"]);
+        assert_eq!((hosts[1].tcp.len(), hosts[1].tcp[0].endpoints), (1, 120_000));
+    }
+
+    #[test]
+    fn a_download_is_sent_by_the_server() {
+        let mut plan = plan();
+        plan.groups.truncate(1);
+        plan.groups[0].direction = Direction::In;
+        let (_, flows) = make(&plan).unwrap();
+        assert_eq!((flows[0].sender.0, flows[0].receiver.0, flows[0].uploads), (1, 0, false));
+    }
+}

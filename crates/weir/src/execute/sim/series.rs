@@ -1,0 +1,160 @@
+//! What is recorded over time: of flows at their senders and in the gateway, of links their queues.
+//!
+//! Without a period, senders record every change themselves, and what changes with every packet (queues, and what the
+//! gateway holds) is looked at [`LOOKS`] times.
+
+use super::flows::FlowEnd;
+use super::topology::{Carrier, Topology, WiredFlow};
+use crate::experiment::plan::{Plan, SeriesKind};
+use crate::result::{Column, Series};
+use std::collections::BTreeMap;
+use weir_core::link::Link;
+use weir_core::time::{Duration, Time};
+use weir_sim::host::{Change, Host};
+
+/// How often queues are looked at if no period is given.
+const LOOKS: u64 = 1000;
+
+/// Rows of a series under way: the time in nanoseconds, and the values.
+#[derive(Clone, Debug, Default)]
+struct Rows {
+    at: Vec<u64>,
+    values: BTreeMap<&'static str, Vec<f64>>,
+}
+
+impl Rows {
+    fn row(&mut self, at: Time, values: impl IntoIterator<Item = (&'static str, f64)>) {
+        self.at.push(at.as_nanos());
+        for (name, value) in values {
+            self.values.entry(name).or_default().push(value);
+        }
+    }
+
+    fn series(self) -> Series {
+        Series {
+            t_s: self.at.into_iter().map(|ns| ns as f64 / 1e9).collect(),
+            columns: self.values.into_iter().map(|(name, v)| (name.to_string(), Column(v))).collect(),
+        }
+    }
+}
+
+/// Records what a plan asks for.
+pub struct Recorder {
+    kinds: Vec<SeriesKind>,
+    /// Senders are looked at too; otherwise they record every change.
+    senders: bool,
+    every: Duration,
+    next: Option<Time>,
+    /// By flow.
+    flows: Vec<Rows>,
+    /// By link.
+    queues: Vec<Rows>,
+}
+
+impl Recorder {
+    /// Records nothing yet.
+    pub fn new(plan: &Plan, topology: &Topology) -> Recorder {
+        let thousandth = Duration::from_nanos((plan.duration.as_nanos() / LOOKS).max(1));
+        let senders = plan.sample.is_some();
+        let looks = plan.series.iter().any(|kind| senders || !kind.is_of_sender());
+        Recorder {
+            kinds: plan.series.clone(),
+            senders,
+            every: plan.sample.unwrap_or(thousandth),
+            next: looks.then_some(Time::ZERO),
+            flows: vec![Rows::default(); topology.flows.len()],
+            queues: vec![Rows::default(); topology.links.len()],
+        }
+    }
+
+    /// When [`Recorder::record`] is to be called next.
+    pub fn next(&self) -> Option<Time> {
+        self.next
+    }
+
+    /// Looks at everything, at a time that has come.
+    pub fn record(&mut self, topology: &mut Topology) {
+        let now = topology.world.now();
+        self.next = Some(now + self.every);
+        if self.kinds.contains(&SeriesKind::Queue) {
+            self.record_queues(topology, now);
+        }
+        if self.kinds.contains(&SeriesKind::Held) || self.senders {
+            self.record_flows(topology, now);
+        }
+    }
+
+    fn record_queues(&mut self, topology: &mut Topology, now: Time) {
+        for (rows, direction) in self.queues.iter_mut().zip(&topology.links) {
+            let Carrier::Node(id) = direction.carrier else { continue };
+            let waiting = topology.world.with_cx(id, |link: &mut Link, cx| {
+                link.advance(cx);
+                link.config().rate.is_some().then(|| (link.queue_packets() as f64, link.queue_bytes() as f64))
+            });
+            let Some((packets, bytes)) = waiting.flatten() else { continue };
+            rows.row(now, [("queue_packets", packets), ("queue_bytes", bytes)]);
+        }
+    }
+
+    fn record_flows(&mut self, topology: &Topology, now: Time) {
+        for (rows, flow) in self.flows.iter_mut().zip(&topology.flows) {
+            let FlowEnd::Tcp(_, id) = flow.ends.sender.1 else { continue };
+            let host = topology.world.get::<Host>(flow.sender);
+            let Some(change) = host.and_then(|h| h.sample(id)) else { continue };
+            let mut values = Vec::new();
+            for &kind in &self.kinds {
+                match kind {
+                    SeriesKind::Held => values.push(("held_bytes", f64::from(held(topology, flow)))),
+                    kind if self.senders => values.extend(columns(kind, &change, flow.ends.payload)),
+                    _ => (),
+                }
+            }
+            if !values.is_empty() {
+                rows.row(now, values);
+            }
+        }
+    }
+
+    /// The series of a flow, by its number, of whose sender `trace` is every change: by what is added to its name.
+    pub fn of_flow(&mut self, flow: usize, trace: &[Change], mss: u16) -> Vec<(&'static str, Series)> {
+        let looked = std::mem::take(&mut self.flows[flow]);
+        let mut traced = Rows::default();
+        for change in trace {
+            traced.row(change.at, self.kinds.iter().flat_map(|&kind| columns(kind, change, mss)));
+        }
+        match (traced.at.is_empty(), looked.at.is_empty()) {
+            (true, true) => Vec::new(),
+            (true, false) => vec![("", looked.series())],
+            (false, true) => vec![("", traced.series())],
+            (false, false) => vec![("", traced.series()), (".held", looked.series())],
+        }
+    }
+
+    /// The series of a link, by its number.
+    pub fn of_link(&mut self, link: usize) -> Option<Series> {
+        let rows = std::mem::take(&mut self.queues[link]);
+        (!rows.at.is_empty()).then(|| rows.series())
+    }
+}
+
+/// The columns of a kind, of a sender whose segments carry `mss` bytes.
+fn columns(kind: SeriesKind, c: &Change, mss: u16) -> Vec<(&'static str, f64)> {
+    let packets = |bytes: u64| bytes as f64 / f64::from(mss);
+    // A threshold that there is not yet is written as 0.
+    let ssthresh = if c.ssthresh == u64::MAX { 0.0 } else { packets(c.ssthresh) };
+    match kind {
+        SeriesKind::Cwnd => vec![
+            ("cwnd_packets", packets(c.cwnd)),
+            ("ssthresh_packets", ssthresh),
+            ("in_flight_bytes", c.in_flight as f64),
+        ],
+        SeriesKind::Acked => vec![("acked_bytes", c.acked as f64)],
+        SeriesKind::Rtt => vec![("rtt_us", c.srtt.as_nanos() as f64 / 1e3)],
+        SeriesKind::Queue | SeriesKind::Held => Vec::new(),
+    }
+}
+
+/// What the gateway holds of a flow.
+fn held(topology: &Topology, flow: &WiredFlow) -> u32 {
+    topology.gateway().and_then(|g| g.flow(&flow.key())).map_or(0, |f| f.held_bytes)
+}

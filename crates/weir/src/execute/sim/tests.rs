@@ -1,0 +1,213 @@
+use super::{run, Options};
+use crate::experiment::config::{experiment, Source};
+use crate::experiment::plan::Plan;
+use crate::result::{RunResult, Status, World};
+use std::sync::atomic::AtomicBool;
+
+fn plan(text: &str) -> Plan {
+    let parsed = experiment::parse(&Source::new("t.toml", text)).unwrap_or_else(|e| panic!("{e}"));
+    parsed.plan_for(World::Sim).unwrap_or_else(|e| panic!("{e}"))
+}
+
+fn simulate(text: &str) -> RunResult {
+    let options = Options { pcap: None, progress: None, stop: &AtomicBool::new(false) };
+    RunResult { wall_s: 0.0, ..run(&plan(text), &options).unwrap() }
+}
+
+fn link<'a>(result: &'a RunResult, name: &str) -> &'a crate::result::LinkResult {
+    result.links.iter().find(|l| l.name == name).unwrap_or_else(|| panic!("no {name}"))
+}
+
+/// A datagram of 1000 bytes every millisecond, through 10 Mbit/s and 10 ms: a packet of 1028 bytes and 14 of overhead
+/// takes 833.6 us. The last one that arrives by 1 s has left at 989 ms, the 990th; 1000 are sent.
+#[test]
+fn datagrams_by_hand() {
+    let r = simulate(
+        "name = 't'\nduration = '1s'\ninterval = '500ms'
+        [path]
+        wan = { rate = '10Mbit', delay = '10ms' }
+        [[flow]]
+        id = 'u'\nprotocol = 'udp'\nrate = '8Mbit'\ndatagram = 1000",
+    );
+    let f = &r.flows[0];
+    assert_eq!((f.id.as_str(), f.cc.as_str(), f.class.as_str()), ("u.0", "udp", ""));
+    assert_eq!((f.bytes, f.loss, f.fct_s), (990_000, Some(0.0), None));
+    // By 500 ms, 490 have come: the one sent at 489 ms arrives at 499.8336 ms.
+    assert_eq!(f.intervals.iter().map(|i| i.bytes).collect::<Vec<_>>(), [490_000, 500_000]);
+    let names: Vec<&str> = r.links.iter().map(|l| l.name.as_str()).collect();
+    assert_eq!(names, ["lan.out", "lan.back", "wan.out", "wan.back"]);
+    // A bare link is counted where frames enter it, one with a rate where they have been serialized.
+    let (lan, wan) = (link(&r, "lan.out"), link(&r, "wan.out"));
+    assert_eq!((lan.packets, lan.bytes, lan.utilization), (1000, 1_042_000, 0.0));
+    assert_eq!((wan.packets, wan.bytes), (1000, 1_042_000));
+    assert!((wan.utilization - 0.8336).abs() < 1e-9, "{}", wan.utilization);
+    assert_eq!((link(&r, "wan.back").packets, r.packets), (0, 2000));
+    assert_eq!((r.world, r.status, r.duration_s), (World::Sim, Status::Ok, 1.0));
+    assert_eq!(r.made_by.kernel, "");
+}
+
+/// SYN, SYN-ACK and the data: three times 10 ms.
+#[test]
+fn a_completion_time_by_hand() {
+    let text = "name = 't'\nduration = '1s'
+        [path]
+        wan = { delay = '10ms' }
+        [[flow]]
+        id = 'f'\ncc = 'reno'\nbytes = 1000\nstart = '5ms'\ndirection = 'DIRECTION'";
+    let up = &simulate(&text.replace("DIRECTION", "out")).flows[0];
+    assert_eq!((up.start_s, up.end_s, up.fct_s, up.bytes), (0.005, 0.035, Some(0.03), 1000));
+    assert_eq!(up.goodput_bps, 8000.0 / 0.03);
+    assert_eq!((up.rtt_us.p50, up.retransmits, up.rtos), (20_000, 0, 0));
+    // The server sends once it is open: with the third packet of the handshake.
+    let down = &simulate(&text.replace("DIRECTION", "in")).flows[0];
+    assert_eq!(down.fct_s, Some(0.04));
+}
+
+/// Each host behind 5 ms of its own, each way: 3 × 15 ms.
+#[test]
+fn hosts_have_access_links() {
+    let r = simulate(
+        "name = 't'\nduration = '1s'
+        [path]
+        wan = { delay = '10ms' }
+        [[host]]
+        name = 'edge'\nside = 'lan'\ncount = 2\ndelay = '5ms'
+        [[flow]]
+        id = 'f'\ncc = 'reno'\nbytes = 1000\ncount = 2\nclient = 'edge'",
+    );
+    assert!(r.flows.iter().all(|f| f.fct_s == Some(0.045)), "{:?}", r.flows);
+    let access: Vec<&str> = r.links[4..].iter().map(|l| l.name.as_str()).collect();
+    assert_eq!(access, ["edge.0.up", "edge.1.up", "edge.0.down", "edge.1.down"]);
+    assert_eq!(link(&r, "edge.0.up").packets, link(&r, "edge.1.up").packets);
+}
+
+/// Frames in a capture file: records of 16 bytes and what they say is there, after 24 bytes.
+fn frames(path: &std::path::Path) -> u64 {
+    let bytes = std::fs::read(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    let (mut at, mut n) = (24, 0);
+    while let Some(present) = bytes.get(at + 8..at + 12) {
+        at += 16 + u32::from_le_bytes(present.try_into().unwrap()) as usize;
+        n += 1;
+    }
+    assert_eq!(at, bytes.len());
+    n
+}
+
+/// More hosts than ports that are counted one by one, some behind links of their own: every frame is seen at its own
+/// host and nowhere else.
+#[test]
+fn frames_are_seen_at_their_hosts() {
+    let text = "name = 't'\nduration = '1s'
+        [path]
+        wan = { delay = '10ms' }
+        [[host]]
+        name = 'bare'\nside = 'lan'\ncount = 6
+        [[host]]
+        name = 'far'\nside = 'wan'\ncount = 2\ndelay = '5ms'
+        [[flow]]
+        id = 'own'\ncc = 'reno'\nbytes = 20000
+        [[flow]]
+        id = 'spread'\ncc = 'reno'\nbytes = 20000\ncount = 6\nclient = 'bare'\nserver = 'far'
+        [[flow]]
+        id = 'udp'\nprotocol = 'udp'\nrate = '1Mbit'\nclient = 'bare'\nserver = 'far'\ndirection = 'in'\nduration = '500ms'";
+    let directory = std::env::temp_dir().join(format!("weir-sim-views-{}", std::process::id()));
+    let options = Options { pcap: Some(&directory), progress: None, stop: &AtomicBool::new(false) };
+    let r = run(&plan(text), &options).unwrap();
+    let seen = |name: &str| frames(&directory.join(format!("{name}.pcap")));
+    let (out, back) = (link(&r, "lan.out").packets, link(&r, "lan.back").packets);
+    assert_eq!((out, back), (link(&r, "wan.out").packets, link(&r, "wan.back").packets));
+    let (own, spread) = (seen("clients"), seen("bare"));
+    assert_eq!(own + spread, out + back);
+    assert_eq!(own, seen("servers"));
+    let sent: u64 = ["far.0.up", "far.1.up"].iter().map(|n| link(&r, n).packets).sum();
+    let got: u64 = ["far.0.down", "far.1.down"].iter().map(|n| link(&r, n).packets).sum();
+    // Each host sees what it sends, and what comes out of its link.
+    assert_eq!(seen("far"), sent + got);
+    assert_eq!((seen("gw-lan"), seen("gw-wan"), seen("lan.out")), (out + back, out + back, out));
+    std::fs::remove_dir_all(&directory).unwrap();
+}
+
+const SHAPED: &str = "name = 't'\nduration = '4s'
+    [path]
+    rtt = '20ms'
+    wan = { rate = '100Mbit' }
+    [[gateway.class]]
+    name = 'ten'\ndirection = 'out'\nack = { preset = 'ack-shaper', flow_rate = '10Mbit' }
+    [[flow]]
+    id = 'a'\ncount = 2\ncc = 'reno'";
+
+#[test]
+fn a_gateway_shapes_and_is_reported() {
+    let r = simulate(SHAPED);
+    let g = r.gateway.as_ref().unwrap();
+    // As inline, data goes past the gateway.
+    assert_eq!((g.cpu_s, g.user_data_bytes), (0.0, 0));
+    let f = &g.frames;
+    assert_eq!(f.received + f.made, f.sent + f.held + f.absorbed + f.dropped.values().sum::<u64>());
+    for flow in &r.flows {
+        assert_eq!((flow.class.as_str(), flow.target_bps), ("ten", Some(10_000_000)));
+        assert!(flow.intervals[1..].iter().all(|i| (i.bps / 10e6 - 1.0).abs() < 0.01), "{flow:?}");
+    }
+    let class = &r.classes[0];
+    assert_eq!((class.name.as_str(), class.target_bps), ("ten", 20_000_000));
+    assert!((class.bps - r.flows.iter().map(|f| f.goodput_bps).sum::<f64>()).abs() < 1.0);
+    assert!(class.acks_absorbed > 0 && class.acks_generated > 0 && class.held_ack_peak_bytes > 0);
+}
+
+#[test]
+fn looking_changes_nothing() {
+    let blind = simulate(SHAPED);
+    let all = "series = ['cwnd', 'acked', 'rtt', 'queue', 'held']\n";
+    for sample in ["", "sample = '1ms'\n", "sample = '7777us'\n"] {
+        let seen = simulate(&format!("{all}{sample}{SHAPED}"));
+        assert_eq!(
+            (&seen.flows, &seen.links, &seen.classes),
+            (&blind.flows, &blind.links, &blind.classes),
+            "{sample}"
+        );
+    }
+}
+
+#[test]
+fn series_at_every_change() {
+    let r = simulate(&format!("series = ['cwnd', 'acked', 'queue', 'held']\n{SHAPED}"));
+    let names: Vec<&str> = r.series.keys().map(String::as_str).collect();
+    let flow = ["a.0", "a.0.held", "a.0.received"];
+    assert_eq!(names[..3], flow);
+    assert_eq!(names[6..], ["wan.back", "wan.out"]);
+    let (t, acked) = r.column("a.0", "acked_bytes").unwrap();
+    assert!(t.len() > 500 && t.windows(2).all(|w| w[0] <= w[1]) && acked.windows(2).all(|w| w[0] <= w[1]));
+    let (_, cwnd) = r.column("a.0", "cwnd_packets").unwrap();
+    assert_eq!((cwnd[0], cwnd.len()), (10.0, t.len()));
+    assert_eq!(r.column("a.0", "received_bytes").unwrap().1.iter().sum::<f64>(), r.flows[0].bytes as f64);
+    // A thousand looks, and one at the end.
+    assert_eq!(r.column("wan.out", "queue_bytes").unwrap().0.len(), 1001);
+    assert!(r.column("a.1", "held_bytes").unwrap().1.iter().any(|&b| b > 0.0));
+}
+
+#[test]
+fn series_at_a_period() {
+    let r = simulate(&format!("series = ['cwnd', 'held']\nsample = '10ms'\n{SHAPED}"));
+    let (t, cwnd) = r.column("a.0", "cwnd_packets").unwrap();
+    // From the start on: the flow opens at 0.
+    assert_eq!((t[0], t[1], t.len(), cwnd.len()), (0.0, 0.01, 401, 401));
+    assert_eq!(r.column("a.0", "held_bytes").unwrap().0, t);
+    assert!(!r.series.contains_key("a.0.held"));
+}
+
+#[test]
+fn a_run_that_is_stopped_tells_what_it_did() {
+    let options = Options { pcap: None, progress: None, stop: &AtomicBool::new(true) };
+    let r = run(&plan(SHAPED), &options).unwrap();
+    assert_eq!((r.status, r.flows.len()), (Status::Interrupted, 2));
+    assert!(r.duration_s > 0.0 && r.duration_s < 0.1, "{}", r.duration_s);
+    assert_eq!(r.faults, [""; 0]);
+}
+
+#[test]
+fn seeds_tell_runs_apart() {
+    let lossy = SHAPED.replace("rate = '100Mbit'", "rate = '10Mbit', loss = '1%'");
+    let with = |seed: &str| simulate(&format!("seed = {seed}\n{lossy}"));
+    assert_eq!(with("1"), with("1"));
+    assert_ne!(with("1").flows, with("2").flows);
+}

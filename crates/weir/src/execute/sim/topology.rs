@@ -1,0 +1,326 @@
+//! From a plan to a wired world.
+//!
+//! ```text
+//! clients ─ up ───┐                                             ┌─ down ─ servers
+//!                 ├─ lan.out ── LAN  gateway  WAN ── wan.out ───┤
+//! clients ─ down ─┴─ lan.back ─                   ── wan.back ──┴─ up ─── servers
+//! ```
+//!
+//! A link with nothing to emulate is no node: its frames are counted as they pass.
+
+use super::flows::{self, FlowEnd, FlowEnds};
+use super::hosts::{ExperimentHost, Site, TcpHost, UdpEnd};
+use crate::experiment::plan::{derived, Plan};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv4Addr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+use weir_core::flow::Key;
+use weir_core::gateway::{Gateway, LAN, WAN};
+use weir_core::link::{self, Link};
+use weir_core::node::Port;
+use weir_core::wire::TCP;
+use weir_sim::host::WIRE;
+use weir_sim::steering::Steered;
+use weir_sim::world::{NodeId, Routes, World};
+
+/// A port of a node.
+pub type NodePort = (NodeId, Port);
+
+/// More ports than this that lead to the same link meet in a node first, though it emulates nothing.
+const MOST_PORTS_OF_A_BARE_LINK: usize = 4;
+
+/// A world to be run.
+pub struct Topology {
+    /// Everything in it.
+    pub world: World,
+    /// The gateway, unless it is a plain bridge.
+    pub gateway: Option<NodeId>,
+    /// In the order of results.
+    pub links: Vec<LinkDirection>,
+    /// In the order of the plan.
+    pub flows: Vec<WiredFlow>,
+    /// Where frames can be captured.
+    pub capture_points: Vec<CapturePoint>,
+}
+
+impl Topology {
+    /// The gateway itself.
+    pub fn gateway(&self) -> Option<&Gateway> {
+        self.gateway.and_then(|id| self.world.get::<Steered>(id)).map(Steered::gateway)
+    }
+}
+
+/// A flow in the world.
+#[derive(Clone, Copy, Debug)]
+pub struct WiredFlow {
+    /// Its ends: addresses, ports, hosts.
+    pub ends: FlowEnds,
+    /// The node that sends the data.
+    pub sender: NodeId,
+    /// The node that receives it.
+    pub receiver: NodeId,
+}
+
+impl WiredFlow {
+    /// The flow as the gateway knows it.
+    pub fn key(&self) -> Key {
+        let FlowEnds { client, server, uploads, .. } = self.ends;
+        let (src, dst) = if uploads { (client, server) } else { (server, client) };
+        Key::new(TCP, src.into(), dst.into())
+    }
+}
+
+/// One direction of a link.
+pub struct LinkDirection {
+    /// See [`crate::result::LinkResult::name`].
+    pub name: String,
+    /// What carries its frames.
+    pub carrier: Carrier,
+}
+
+/// What carries the frames of a link.
+pub enum Carrier {
+    /// A node that emulates the link.
+    Node(NodeId),
+    /// None: there is nothing to emulate, and frames are counted as they pass.
+    Bare(Arc<Counter>),
+}
+
+/// Frames that passed.
+#[derive(Debug, Default)]
+pub struct Counter {
+    packets: AtomicU64,
+    bytes: AtomicU64,
+}
+
+impl Counter {
+    /// One more. A world runs in one thread: nobody else counts at the same time.
+    fn count(&self, len: usize) {
+        self.packets.store(self.packets() + 1, Ordering::Relaxed);
+        self.bytes.store(self.bytes() + len as u64, Ordering::Relaxed);
+    }
+    /// How many.
+    pub fn packets(&self) -> u64 {
+        self.packets.load(Ordering::Relaxed)
+    }
+    /// Their bytes.
+    pub fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+}
+
+/// A place at which frames can be captured.
+#[derive(Debug)]
+pub struct CapturePoint {
+    /// Its name.
+    pub name: String,
+    /// Ports whose frames pass it; of a port that leads to other places too, those to these addresses.
+    pub ports: BTreeMap<NodePort, BTreeSet<Ipv4Addr>>,
+}
+
+/// An address, and where frames for it go.
+type Destination = (Ipv4Addr, NodePort);
+
+/// By host of the experiment, its nodes; `None` for one that nothing ends on.
+type Nodes = Vec<Vec<Option<NodeId>>>;
+
+/// A host of the experiment in the world.
+struct WiredHost {
+    site: Site,
+    /// The hosts on which something ends, and the ends of UDP flows, by address.
+    nodes: Vec<(Ipv4Addr, NodeId)>,
+}
+
+/// Builds the world of a plan. Errors name the key that cannot be simulated.
+pub fn build(plan: &Plan) -> Result<Topology, String> {
+    let (hosts, flows) = flows::make(plan)?;
+    let mut builder = Builder {
+        world: World::new(),
+        seed: plan.seed,
+        links: Vec::new(),
+        capture_points: Vec::new(),
+        capture_point_by_name: BTreeMap::new(),
+    };
+    let (tcp_nodes, udp_nodes, wired) = builder.add_hosts(hosts);
+    let node = |(host, end): (usize, FlowEnd)| match end {
+        FlowEnd::Tcp(n, _) => tcp_nodes[host][n],
+        FlowEnd::Udp(n) => udp_nodes[host][n],
+    };
+    let wire = |ends: &FlowEnds| {
+        Some(WiredFlow { ends: *ends, sender: node(ends.sender)?, receiver: node(ends.receiver)? })
+    };
+    let flows: Vec<WiredFlow> = flows.iter().filter_map(wire).collect();
+    let (servers, clients): (Vec<WiredHost>, Vec<WiredHost>) = wired.into_iter().partition(|h| h.site.wan);
+    let gateway = plan.gateway.as_ref().map(|config| builder.world.add(Steered::new(config.clone())));
+    let path = &plan.path;
+    let out = [("lan.out", &path.lan), ("wan.out", &path.wan_out)];
+    builder.wire_direction(&clients, out, gateway, [("gw-lan", LAN), ("gw-wan", WAN)], &servers);
+    let back = [("wan.back", &path.wan_back), ("lan.back", &path.lan)];
+    builder.wire_direction(&servers, back, gateway, [("gw-wan", WAN), ("gw-lan", LAN)], &clients);
+    // The path's own links come first, as in the lab.
+    let rank = |link: &LinkDirection| PATH.iter().position(|name| *name == link.name).unwrap_or(PATH.len());
+    builder.links.sort_by_key(rank);
+    Ok(Topology {
+        world: builder.world,
+        gateway,
+        links: builder.links,
+        flows,
+        capture_points: builder.capture_points,
+    })
+}
+
+/// Links of the path.
+const PATH: [&str; 4] = ["lan.out", "lan.back", "wan.out", "wan.back"];
+
+/// A world while it is being wired.
+struct Builder {
+    world: World,
+    seed: u64,
+    links: Vec<LinkDirection>,
+    capture_points: Vec<CapturePoint>,
+    capture_point_by_name: BTreeMap<String, usize>,
+}
+
+impl Builder {
+    /// Puts hosts and ends of UDP flows into the world. Returns the nodes of both by host of the experiment, and the
+    /// hosts on which something ends.
+    fn add_hosts(&mut self, hosts: Vec<ExperimentHost>) -> (Nodes, Nodes, Vec<WiredHost>) {
+        let (mut all_tcp, mut all_udp, mut wired) = (Vec::new(), Vec::new(), Vec::new());
+        for ExperimentHost { site, tcp, udp } in hosts {
+            let mut nodes = Vec::new();
+            let mut tcp_nodes = Vec::new();
+            for TcpHost { address, host, endpoints, .. } in tcp {
+                let node = (endpoints > 0).then(|| self.world.add(host));
+                nodes.extend(node.map(|node| (address, node)));
+                tcp_nodes.push(node);
+            }
+            let mut udp_nodes = Vec::new();
+            for (address, end) in udp {
+                let node = match end {
+                    UdpEnd::Source(source) => self.world.add(source),
+                    UdpEnd::Sink(sink) => self.world.add(sink),
+                };
+                nodes.push((address, node));
+                udp_nodes.push(Some(node));
+            }
+            all_tcp.push(tcp_nodes);
+            all_udp.push(udp_nodes);
+            if !nodes.is_empty() {
+                wired.push(WiredHost { site, nodes });
+            }
+        }
+        (all_tcp, all_udp, wired)
+    }
+
+    /// Wires one direction of the path: from all hosts of one side through two links, with the gateway between them,
+    /// to all hosts of the other side. `enters` and `leaves` are the gateway's ports, with their capture points.
+    fn wire_direction(
+        &mut self,
+        from: &[WiredHost],
+        [first, second]: [(&str, &link::Config); 2],
+        gateway: Option<NodeId>,
+        [enters, leaves]: [(&str, Port); 2],
+        to: &[WiredHost],
+    ) {
+        let uplinks: Vec<NodePort> = from.iter().flat_map(|host| self.add_uplink(host)).collect();
+        let mut ports = self.add_path_link(first.0, first.1, uplinks);
+        self.capture_at(enters.0, &ports, &[]);
+        if let Some(node) = gateway {
+            ports.iter().for_each(|&port| self.world.wire(port, (node, enters.1)));
+            ports = vec![(node, leaves.1)];
+        }
+        self.capture_at(leaves.0, &ports, &[]);
+        let ports = self.add_path_link(second.0, second.1, ports);
+        let several = to.len() > 1;
+        let all: Vec<Destination> =
+            to.iter().flat_map(|host| self.add_downlink(host, &ports, several)).collect();
+        self.deliver(&ports, &all);
+    }
+
+    /// Puts a link of the path behind the ports `from`; returns the ports that frames leave it by.
+    fn add_path_link(&mut self, name: &str, link: &link::Config, from: Vec<NodePort>) -> Vec<NodePort> {
+        let (carrier, ports) = if link.is_bare() && from.len() <= MOST_PORTS_OF_A_BARE_LINK {
+            let counter = Arc::new(Counter::default());
+            for &port in &from {
+                let counter = counter.clone();
+                self.world.capture(port, Box::new(move |_, _, len| counter.count(len)));
+            }
+            (Carrier::Bare(counter), from)
+        } else {
+            let node = self.add_link_node(name, link);
+            from.iter().for_each(|&port| self.world.wire(port, (node, Link::IN)));
+            (Carrier::Node(node), vec![(node, Link::OUT)])
+        };
+        self.links.push(LinkDirection { name: name.into(), carrier });
+        self.capture_at(name, &ports, &[]);
+        ports
+    }
+
+    /// Adds a host's access link into the network; returns the ports that its frames leave by.
+    fn add_uplink(&mut self, host: &WiredHost) -> Vec<NodePort> {
+        let ports: Vec<NodePort> = host.nodes.iter().map(|&(_, node)| (node, WIRE)).collect();
+        self.capture_at(&host.site.group, &ports, &[]);
+        if host.site.up.is_bare() {
+            return ports;
+        }
+        let node = self.add_access_link(format!("{}.up", host.site.name), &host.site.up);
+        ports.iter().for_each(|&port| self.world.wire(port, (node, Link::IN)));
+        vec![(node, Link::OUT)]
+    }
+
+    /// Adds a host's access link from the network; returns where frames for the host's addresses are to go. They come
+    /// out of `ports`, which lead to `several` hosts or to this one only.
+    fn add_downlink(&mut self, host: &WiredHost, ports: &[NodePort], several: bool) -> Vec<Destination> {
+        let nodes: Vec<Destination> =
+            host.nodes.iter().map(|&(address, node)| (address, (node, WIRE))).collect();
+        if host.site.down.is_bare() {
+            let addresses: Vec<Ipv4Addr> = host.nodes.iter().map(|(address, _)| *address).collect();
+            self.capture_at(&host.site.group, ports, if several { &addresses } else { &[] });
+            return nodes;
+        }
+        let link = self.add_access_link(format!("{}.down", host.site.name), &host.site.down);
+        let out = [(link, Link::OUT)];
+        self.capture_at(&host.site.group, &out, &[]);
+        self.deliver(&out, &nodes);
+        nodes.into_iter().map(|(address, _)| (address, (link, Link::IN))).collect()
+    }
+
+    /// Frames that leave `ports` go where they are addressed to.
+    fn deliver(&mut self, ports: &[NodePort], to: &[Destination]) {
+        if let [(_, only)] = to {
+            return ports.iter().for_each(|&port| self.world.wire(port, *only));
+        }
+        let mut routes = Routes::new();
+        to.iter().for_each(|&(address, port)| routes.add(address, port));
+        let table = self.world.routes(routes);
+        ports.iter().for_each(|&port| self.world.route_by(port, table));
+    }
+
+    fn add_access_link(&mut self, name: String, link: &link::Config) -> NodeId {
+        let node = self.add_link_node(&name, link);
+        self.links.push(LinkDirection { name, carrier: Carrier::Node(node) });
+        node
+    }
+
+    fn add_link_node(&mut self, name: &str, link: &link::Config) -> NodeId {
+        // Each direction of each link draws its own losses.
+        self.world.add(Link::new(link::Config { seed: derived(self.seed, name, "loss"), ..*link }))
+    }
+
+    /// Frames that leave `ports` can be captured at the point called `name`; if `only` has any, those to these
+    /// addresses.
+    fn capture_at(&mut self, name: &str, ports: &[NodePort], only: &[Ipv4Addr]) {
+        let i = match self.capture_point_by_name.get(name) {
+            Some(&i) => i,
+            None => {
+                self.capture_point_by_name.insert(name.to_string(), self.capture_points.len());
+                self.capture_points.push(CapturePoint { name: name.to_string(), ports: BTreeMap::new() });
+                self.capture_points.len() - 1
+            }
+        };
+        for &port in ports {
+            self.capture_points[i].ports.entry(port).or_default().extend(only);
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! Several runs of one experiment: a product of settings, several seeds, or both.
+//!
+//! Runs share nothing and each is the same whatever else runs beside it, so they go to all cores, and what comes out
+//! is in the order of the file whatever their number.
+
+use crate::experiment::plan::Plan;
+use crate::result::{MadeBy, RunResult, Settings, Status, World};
+use std::num::NonZeroUsize;
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// A run to be made.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Job {
+    /// What the sweep sets in it, in the order of the file; empty without a sweep.
+    pub settings: Vec<(String, String)>,
+    /// What it says.
+    pub plan: Plan,
+}
+
+impl Job {
+    /// The settings as results hold them.
+    pub fn settings(&self) -> Settings {
+        self.settings.iter().cloned().collect()
+    }
+}
+
+/// Each of `jobs` with `seeds` seeds in turn, the first of them its own; the seeds of a job stay together.
+pub fn seeded(jobs: Vec<Job>, seeds: u32) -> Vec<Job> {
+    let each = |job: Job| {
+        let first = job.plan.seed;
+        (0..u64::from(seeds)).map(move |i| {
+            let mut job = job.clone();
+            job.plan.reseed(first.wrapping_add(i));
+            job
+        })
+    };
+    jobs.into_iter().flat_map(each).collect()
+}
+
+/// Processors that this process may use.
+pub fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
+}
+
+/// Makes the runs with `run`, which is told their numbers, at most `at_once` at the same time, in the order of `jobs`. A run that cannot be made, or
+/// panics, has [`RunResult::error`] and disturbs no other. After `stop` no run is begun; those not begun are left
+/// out.
+pub fn run(
+    jobs: &[Job],
+    at_once: usize,
+    stop: &AtomicBool,
+    run: impl Fn(usize, &Job) -> Result<RunResult, String> + Sync,
+) -> Vec<RunResult> {
+    let next = AtomicUsize::new(0);
+    let made: Vec<Mutex<Option<RunResult>>> = jobs.iter().map(|_| Mutex::new(None)).collect();
+    let work = || {
+        while !stop.load(Ordering::Relaxed) {
+            let Some(i) = Some(next.fetch_add(1, Ordering::Relaxed)).filter(|&i| i < jobs.len()) else {
+                return;
+            };
+            let job = &jobs[i];
+            let outcome =
+                catch_unwind(AssertUnwindSafe(|| run(i, job))).unwrap_or_else(|p| Err(panicked(&*p)));
+            let mut result = outcome.unwrap_or_else(|error| failed(&job.plan, World::Sim, error));
+            result.settings = job.settings();
+            *made[i].lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..at_once.clamp(1, jobs.len().max(1)) {
+            scope.spawn(work);
+        }
+    });
+    made.into_iter().filter_map(|slot| slot.into_inner().unwrap_or_else(PoisonError::into_inner)).collect()
+}
+
+/// What is known of a run that could not be made.
+pub fn failed(plan: &Plan, world: World, error: String) -> RunResult {
+    RunResult {
+        experiment: plan.name.clone(),
+        world,
+        status: Status::Failed,
+        error: Some(error),
+        seed: plan.seed,
+        made_by: MadeBy::new(&plan.config_sha256, ""),
+        ..RunResult::default()
+    }
+}
+
+/// What a panic said.
+fn panicked(payload: &(dyn std::any::Any + Send)) -> String {
+    let said = payload.downcast_ref::<&str>().copied();
+    let said = said.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+    format!("the run panicked, which is an error of weir: {}", said.unwrap_or("it says nothing"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use weir_core::time::Duration;
+
+    fn job(n: u64) -> Job {
+        let mut plan = Plan::new("t", Duration::from_secs(1));
+        plan.reseed(10 * n);
+        Job { settings: vec![("n".to_string(), n.to_string())], plan }
+    }
+
+    /// A result that tells its run by its packets.
+    fn told(job: &Job) -> RunResult {
+        RunResult { packets: job.plan.seed, ..RunResult::default() }
+    }
+
+    #[test]
+    fn results_are_in_order_however_many_run_at_once() {
+        let jobs: Vec<Job> = (0..20).map(job).collect();
+        let one = run(&jobs, 1, &AtomicBool::new(false), |_, j| Ok(told(j)));
+        // The first waits until the second is done.
+        let seen = AtomicUsize::new(0);
+        let racing = |_: usize, j: &Job| {
+            while j.plan.seed == 0 && seen.load(Ordering::Relaxed) == 0 {
+                std::thread::yield_now();
+            }
+            seen.fetch_add(1, Ordering::Relaxed);
+            Ok(told(j))
+        };
+        let several = run(&jobs, 7, &AtomicBool::new(false), racing);
+        assert_eq!(one, several);
+        assert_eq!(
+            one.iter().map(|r| r.packets).collect::<Vec<_>>(),
+            (0..20).map(|n| 10 * n).collect::<Vec<_>>()
+        );
+        assert_eq!(one[3].settings["n"], "3");
+    }
+
+    #[test]
+    fn a_run_that_fails_disturbs_no_other() {
+        let jobs: Vec<Job> = (0..4).map(job).collect();
+        let made = run(&jobs, 2, &AtomicBool::new(false), |_, j| match j.plan.seed {
+            10 => Err("no such thing".to_string()),
+            20 => panic!("a {}", "bug"),
+            _ => Ok(told(j)),
+        });
+        let errors: Vec<Option<&str>> = made.iter().map(|r| r.error.as_deref()).collect();
+        let bug = "the run panicked, which is an error of weir: a bug";
+        assert_eq!(errors, [None, Some("no such thing"), Some(bug), None]);
+        assert_eq!((made[1].status, made[1].seed, made[1].settings["n"].as_str()), (Status::Failed, 10, "1"));
+    }
+
+    #[test]
+    fn nothing_begins_after_stop() {
+        let jobs: Vec<Job> = (0..4).map(job).collect();
+        let stop = AtomicBool::new(false);
+        let made = run(&jobs, 1, &stop, |_, j| {
+            stop.store(j.plan.seed == 10, Ordering::Relaxed);
+            Ok(told(j))
+        });
+        assert_eq!(made.len(), 2);
+    }
+
+    #[test]
+    fn seeds_of_a_job_stay_together() {
+        let jobs = seeded(vec![job(1), job(5)], 3);
+        assert_eq!(jobs.iter().map(|j| j.plan.seed).collect::<Vec<_>>(), [10, 11, 12, 50, 51, 52]);
+        assert_eq!(jobs[2].settings, jobs[0].settings);
+    }
+}

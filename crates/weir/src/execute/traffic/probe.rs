@@ -1,0 +1,246 @@
+//! UDP packets at even distances, each with the time it was sent: how late a path delivers.
+//!
+//! The sink reports two delays. Up to the kernel's receive stamp: the sender's system call, the path
+//! and what emulates it. Up to the application: that and the sink's waking up. Measuring the same
+//! path without its emulator tells how much of either is the probe's own.
+
+use super::spec::ProbeSpec;
+use super::sys::{set_option, Batch, Message};
+use super::{clock, Control, ProbeReport, Quantiles};
+use rustix::net::{sendmmsg, MMsgHdr, SendAncillaryBuffer, SendFlags};
+use socket2::{Domain, Protocol, Socket, Type};
+use std::io::{self, IoSlice};
+use std::os::fd::AsFd;
+use std::time::Duration;
+use weir_core::time::Time;
+
+const MAGIC: u64 = u64::from_be_bytes(*b"weir-udp");
+/// Packets per system call at most.
+const BATCH: usize = 32;
+/// A sender that is further behind than this skips packets instead of sending a burst.
+const TOO_LATE_NS: u64 = 10_000_000;
+
+fn socket(spec: &ProbeSpec) -> Result<Socket, String> {
+    let socket = Socket::new(Domain::for_address(spec.local), Type::DGRAM, Some(Protocol::UDP))
+        .map_err(|e| format!("probe `{}`: socket: {e}", spec.id))?;
+    let fault = |e| format!("probe `{}`: {} to {}: {e}", spec.id, spec.local, spec.remote);
+    socket.bind(&spec.local.into()).map_err(fault)?;
+    socket.connect(&spec.remote.into()).map_err(fault)?;
+    Ok(socket)
+}
+
+/// The sending end of a probe.
+pub struct ProbeSource {
+    spec: ProbeSpec,
+    socket: Socket,
+}
+
+impl ProbeSource {
+    /// Opens its socket.
+    pub fn open(spec: &ProbeSpec) -> Result<ProbeSource, String> {
+        let socket = socket(spec)?;
+        let buffer = 8 << 20;
+        let _ = set_option(socket.as_fd(), libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, buffer);
+        Ok(ProbeSource { spec: spec.clone(), socket })
+    }
+
+    /// Sends until the probe's time is up, or `control` says stop.
+    pub fn run(self, epoch: Time, control: &Control) -> ProbeReport {
+        precise_sleep();
+        let mut report = ProbeReport { id: self.spec.id.clone(), ..ProbeReport::default() };
+        let mut packets = vec![vec![0u8; usize::from(self.spec.size)]; BATCH];
+        let mut lateness = Vec::<u64>::new();
+        let interval = |n: u64| (u128::from(n) * 1_000_000_000 / u128::from(self.spec.pps)) as u64;
+        let due = |n: u64| epoch.as_nanos() + self.spec.start_ns + interval(n);
+        let total = {
+            let span = u128::from(self.spec.until_ns - self.spec.start_ns);
+            (span * u128::from(self.spec.pps) / 1_000_000_000) as u64
+        };
+        let mut next = 0;
+        while next < total && !control.stop_requested() {
+            sleep_until(due(next));
+            let now = clock::monotonic().as_nanos();
+            while next < total && due(next) + TOO_LATE_NS < now {
+                next += 1;
+                report.skipped += 1;
+            }
+            let mut count = 0;
+            while count < BATCH && next < total && due(next) <= now {
+                let stamp = clock::monotonic().as_nanos();
+                lateness.push(stamp - due(next));
+                write_header(&mut packets[count], next, stamp);
+                next += 1;
+                count += 1;
+            }
+            match self.send(&packets[..count]) {
+                Ok(n) => {
+                    report.sent += n as u64;
+                    report.skipped += (count - n) as u64;
+                }
+                Err(e) => {
+                    report.error = Some(format!("send: {e}"));
+                    break;
+                }
+            }
+        }
+        report.lateness_ns = Quantiles::of(&mut lateness);
+        report
+    }
+
+    fn send(&self, packets: &[Vec<u8>]) -> io::Result<usize> {
+        let slices: Vec<[IoSlice<'_>; 1]> = packets.iter().map(|p| [IoSlice::new(p)]).collect();
+        let mut ancillary: Vec<_> = packets.iter().map(|_| SendAncillaryBuffer::new(&mut [])).collect();
+        let mut messages: Vec<_> =
+            slices.iter().zip(&mut ancillary).map(|(s, a)| MMsgHdr::new(s, a)).collect();
+        if messages.is_empty() {
+            return Ok(0);
+        }
+        match sendmmsg(&self.socket, &mut messages, SendFlags::empty()) {
+            Ok(n) => Ok(n),
+            // The peer is not (yet, any more) there, or the path is full: those are lost.
+            Err(rustix::io::Errno::CONNREFUSED | rustix::io::Errno::NOBUFS) => Ok(0),
+            Err(e) => Err(e.into()),
+        }
+    }
+}
+
+fn write_header(packet: &mut [u8], number: u64, sent: u64) {
+    packet[..8].copy_from_slice(&MAGIC.to_be_bytes());
+    packet[8..16].copy_from_slice(&number.to_be_bytes());
+    packet[16..24].copy_from_slice(&sent.to_be_bytes());
+}
+
+/// `(number, sent)` of a packet, if it is one of ours.
+fn read_header(packet: &[u8]) -> Option<(u64, u64)> {
+    let word = |i: usize| packet.get(i..i + 8)?.try_into().ok().map(u64::from_be_bytes);
+    (word(0)? == MAGIC).then_some((word(8)?, word(16)?))
+}
+
+/// The receiving end of a probe.
+pub struct ProbeSink {
+    spec: ProbeSpec,
+    socket: Socket,
+}
+
+impl ProbeSink {
+    /// Opens its socket.
+    pub fn open(spec: &ProbeSpec) -> Result<ProbeSink, String> {
+        let socket = socket(spec)?;
+        let fd = socket.as_fd();
+        let set = set_option(fd, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)
+            .and_then(|()| socket.set_read_timeout(Some(Duration::from_millis(100))));
+        set.map_err(|e| format!("probe `{}`: {e}", spec.id))?;
+        let _ = set_option(fd, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, 32 << 20);
+        Ok(ProbeSink { spec: spec.clone(), socket })
+    }
+
+    /// Receives until nothing has come for a second after the last packet was sent, until `stop_ns`, or
+    /// until `control` says stop.
+    pub fn run(self, epoch: Time, stop_ns: u64, control: &Control) -> ProbeReport {
+        precise_sleep();
+        let mut tally = Tally::default();
+        let mut batch = Batch::new();
+        let offset = clock::realtime_offset();
+        let last_sent = epoch.as_nanos() + self.spec.until_ns;
+        let stop = epoch.as_nanos() + stop_ns;
+        let mut last_heard = 0;
+        let mut report = ProbeReport { id: self.spec.id.clone(), ..ProbeReport::default() };
+        loop {
+            let received = batch.receive(self.socket.as_fd());
+            let now = clock::monotonic().as_nanos();
+            match received {
+                Ok(_) => {
+                    last_heard = now;
+                    batch.messages().for_each(|m| tally.take(&m, now, offset));
+                }
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) if e.kind() == io::ErrorKind::ConnectionRefused => {}
+                Err(e) => {
+                    report.error = Some(format!("receive: {e}"));
+                    break;
+                }
+            }
+            if now >= stop
+                || control.stop_requested()
+                || now > last_sent.max(last_heard).saturating_add(1_000_000_000)
+            {
+                break;
+            }
+        }
+        report.received = tally.received;
+        report.reordered = tally.reordered;
+        report.delay_ns = Quantiles::of(&mut tally.kernel);
+        report.delay_app_ns = Quantiles::of(&mut tally.app);
+        report
+    }
+}
+
+/// What a sink has seen.
+#[derive(Default)]
+struct Tally {
+    received: u64,
+    reordered: u64,
+    highest: Option<u64>,
+    kernel: Vec<u64>,
+    app: Vec<u64>,
+}
+
+impl Tally {
+    fn take(&mut self, message: &Message<'_>, now: u64, offset: i128) {
+        let Some((number, sent)) = read_header(message.bytes) else { return };
+        self.received += 1;
+        if self.highest.is_some_and(|h| number < h) {
+            self.reordered += 1;
+        }
+        self.highest = self.highest.max(Some(number));
+        self.app.push(now.saturating_sub(sent));
+        if let Some(stamp) = message.stamp {
+            self.kernel.push(u64::try_from(stamp - offset - i128::from(sent)).unwrap_or(0));
+        }
+    }
+}
+
+/// The default slack adds 50 µs to every sleep.
+fn precise_sleep() {
+    // Failing only costs precision, which the report shows.
+    let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
+}
+
+fn sleep_until(ns: u64) {
+    let at = rustix::thread::Timespec {
+        tv_sec: (ns / 1_000_000_000) as i64,
+        tv_nsec: (ns % 1_000_000_000) as i64,
+    };
+    while let Err(rustix::io::Errno::INTR) =
+        rustix::thread::clock_nanosleep_absolute(rustix::thread::ClockId::Monotonic, &at)
+    {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::spec::PROBE_HEADER;
+    use super::*;
+
+    #[test]
+    fn headers_survive() {
+        let mut p = [0; 40];
+        write_header(&mut p, 7, 99);
+        assert_eq!(read_header(&p), Some((7, 99)));
+        p[0] ^= 1;
+        assert_eq!(read_header(&p), None);
+        assert_eq!(read_header(&[0; 5]), None);
+    }
+
+    #[test]
+    fn reordering_and_delay() {
+        let mut t = Tally::default();
+        for (number, sent) in [(0, 100), (2, 120), (1, 110)] {
+            let mut bytes = [0; PROBE_HEADER];
+            write_header(&mut bytes, number, sent);
+            t.take(&Message { bytes: &bytes, stamp: Some(1000 + 150) }, 160, 1000);
+        }
+        assert_eq!((t.received, t.reordered), (3, 1));
+        assert_eq!((t.kernel, t.app), (vec![50, 30, 40], vec![60, 40, 50]));
+    }
+}

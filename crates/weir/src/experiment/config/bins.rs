@@ -1,0 +1,95 @@
+//! Times at which received bytes are counted, and the bins that they make.
+
+use super::diag::Fault;
+use super::reader::{Positive, Section};
+use crate::result::World;
+use weir_core::time::Duration;
+
+/// No bin is longer.
+const LONGEST: Duration = Duration::from_millis(10);
+/// No experiment has more bins.
+const MOST: u64 = 10_000_000;
+
+/// A time that bins must divide: whole microseconds, and in the lab whole milliseconds.
+pub(super) fn time(s: &Section, key: &'static str) -> Option<Duration> {
+    let d = s.parsed(key, whole)?;
+    noted(s, key, d)
+}
+
+/// The same, above zero.
+pub(super) fn positive_time(s: &Section, key: &'static str) -> Option<Duration> {
+    let d = s.parsed(key, |Positive(d): Positive| whole(d))?;
+    noted(s, key, d)
+}
+
+fn whole(d: Duration) -> Result<Duration, Fault> {
+    if d.as_nanos() % 1_000 == 0 {
+        Ok(d)
+    } else {
+        Err(Fault::bare(format!("{d} is not a whole number of microseconds")))
+    }
+}
+
+fn noted(s: &Section, key: &'static str, d: Duration) -> Option<Duration> {
+    s.note_time(key, d);
+    if d.as_nanos() % 1_000_000 != 0 {
+        let message = format!("{d} is not a whole number of milliseconds, which the lab world needs");
+        s.note_value(World::Sim, key, Fault::new(message, "the sim world takes whole microseconds"));
+    }
+    Some(d)
+}
+
+/// The longest bin of at most 10 ms that divides every time noted in the file, and `interval`. All of them
+/// are whole microseconds, so there is one of at least 1 us. Too many bins are a fault of the time that
+/// makes them so many.
+pub(super) fn bin(s: &Section, duration: Duration, interval: Duration) -> Duration {
+    let default = if s.has("interval") { Duration::ZERO } else { interval };
+    let mut common = gcd(duration.as_micros(), default.as_micros());
+    let mut refused = false;
+    // The duration first: the others are judged beside it.
+    let mut times = s.times();
+    times.sort_by_key(|(span, d)| (*d != duration, span.start));
+    for (span, d) in times {
+        common = gcd(common, d.as_micros());
+        let bin = longest(common);
+        let bins = duration.as_nanos() / bin.as_nanos();
+        if bins > MOST && !refused {
+            refused = true;
+            let message = format!("{d} makes bins of {bin}: {bins} of them in {duration}");
+            let help = format!(
+                "received bytes are recorded in at most {MOST} bins that divide every time at which they are measured: choose a coarser time, or a shorter `duration`"
+            );
+            s.fault_at(span, Fault::new(message, help));
+        }
+    }
+    longest(common)
+}
+
+/// The longest bin that divides this many microseconds: whole milliseconds if these are.
+fn longest(micros: u64) -> Duration {
+    let step = if micros % 1000 == 0 { 1000 } else { 1 };
+    let bin = (1..=LONGEST.as_micros() / step).rev().map(|n| n * step).find(|n| micros % n == 0);
+    Duration::from_micros(bin.unwrap_or(1))
+}
+
+fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 {
+        a
+    } else {
+        gcd(b, a % b)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_divisor_up_to_ten_milliseconds() {
+        let us = Duration::from_micros;
+        // 1 s: 10 ms; 15 ms: 5 ms; a prime number of microseconds: 1 us; 30 us: itself; 12.5 ms: 6.25 ms.
+        for (all, bin) in [(1_000_000, 10_000), (15_000, 5_000), (1_000_003, 1), (30, 30), (12_500, 6_250)] {
+            assert_eq!(longest(all), us(bin), "{all}");
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! `[[gateway.class]]`: which flows it takes, and their policy.
+
+use super::diag::Fault;
+use super::keys::{self, put, Key, Written};
+use super::names::{name, DIRECTIONS};
+use super::policy;
+use super::reader::Section;
+use super::value::{int, FromValue};
+use core::ops::RangeInclusive;
+use weir_core::gateway::{ClassConfig, Direction, Match, Prefix};
+
+type RuleKey = Key<Match>;
+
+/// The keys of a rule.
+static RULE: [RuleKey; 5] = [
+    RuleKey::new("src", |m, v| put(&mut m.src, Prefix::from_value(v)))
+        .write(|m| m.src.map(Written::quoted))
+        .words(|m| m.src.map(|p| format!("src {p}"))),
+    RuleKey::new("dst", |m, v| put(&mut m.dst, Prefix::from_value(v)))
+        .write(|m| m.dst.map(Written::quoted))
+        .words(|m| m.dst.map(|p| format!("dst {p}"))),
+    RuleKey::new("src_port", |m, v| put(&mut m.src_port, RangeInclusive::from_value(v)))
+        .write(|m| m.src_port.as_ref().map(|r| Written::quoted(ports(r))))
+        .words(|m| m.src_port.as_ref().map(|r| format!("src_port {}", ports(r)))),
+    RuleKey::new("dst_port", |m, v| put(&mut m.dst_port, RangeInclusive::from_value(v)))
+        .write(|m| m.dst_port.as_ref().map(|r| Written::quoted(ports(r))))
+        .words(|m| m.dst_port.as_ref().map(|r| format!("dst_port {}", ports(r)))),
+    RuleKey::new("vlan", |m, v| put(&mut m.vlan, int(v, 0..=4094).map(|n| n as u16)))
+        .write(|m| m.vlan.map(Written::plain))
+        .words(|m| m.vlan.map(|v| format!("vlan {v}"))),
+];
+
+fn ports(range: &RangeInclusive<u16>) -> String {
+    match (range.start(), range.end()) {
+        (a, b) if a == b => a.to_string(),
+        (a, b) => format!("{a}-{b}"),
+    }
+}
+
+/// Reads every class; a faulty one is missing.
+pub(super) fn classes(s: &Section) -> Vec<ClassConfig> {
+    let mut classes: Vec<ClassConfig> = Vec::new();
+    // The first of each direction that takes every flow of it.
+    let mut takes_all: Vec<(Direction, String)> = Vec::new();
+    for c in s.sections("class") {
+        let class = self::class(&c);
+        c.check_done();
+        let Some(class) = class else { continue };
+        if classes.iter().any(|earlier| earlier.name == class.name) {
+            c.fault("name", Fault::bare(format!("a second class named \"{}\"", class.name)));
+        }
+        if let Some((_, first)) = takes_all.iter().find(|(d, _)| *d == class.direction) {
+            c.fault_here(Fault::new(
+                format!("class \"{}\" can never take a flow", class.name),
+                format!("\"{first}\" before it has no `match` and takes every flow of the direction; the first class that matches takes a flow"),
+            ));
+        }
+        if class.matches.is_empty() && !c.has("match") {
+            takes_all.push((class.direction, class.name.clone()));
+        }
+        classes.push(class);
+    }
+    classes
+}
+
+fn class(s: &Section) -> Option<ClassConfig> {
+    s.need("name", "\"uploads\"");
+    let name = s.parsed("name", self::name);
+    let direction = s.choice("direction", &DIRECTIONS, &[]).unwrap_or_default();
+    let matches = s.sections("match").into_iter().map(rule).collect();
+    let ack = s.section("ack").and_then(policy::policy);
+    Some(ClassConfig { name: name?, direction, matches, ack })
+}
+
+fn rule(s: Section) -> Match {
+    let mut rule = Match::default();
+    keys::read(&RULE, &[&s], &mut rule);
+    if s.is_empty() {
+        s.fault_here(Fault::new(
+            "a rule that names nothing",
+            "leave `match` out of a class that takes every flow of its direction",
+        ));
+    }
+    s.finish();
+    rule
+}
+
+/// A class as a file has it.
+pub(super) fn to_toml(class: &ClassConfig) -> String {
+    let direction = DIRECTIONS.iter().find(|(_, d)| *d == class.direction).map_or("", |(name, _)| name);
+    let table = |keys: Vec<String>| format!("{{ {} }}", keys.join(", "));
+    let rules: Vec<String> =
+        class.matches.iter().map(|m| table(keys::assignments(&RULE, m, &Match::default()))).collect();
+    let rules = (!rules.is_empty()).then(|| format!("match = [{}]\n", rules.join(", ")));
+    let ack = class.ack.as_ref().map(|ack| format!("ack = {}\n", table(policy::assignments(ack))));
+    format!(
+        "\n[[gateway.class]]\nname = \"{}\"\ndirection = \"{direction}\"\n{}{}",
+        class.name,
+        rules.unwrap_or_default(),
+        ack.unwrap_or_default()
+    )
+}
+
+/// A rule in words.
+pub fn rule_words(rule: &Match) -> String {
+    keys::words(&RULE, rule).join(" and ")
+}

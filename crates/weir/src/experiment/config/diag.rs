@@ -1,0 +1,197 @@
+//! Errors in configuration files: where, what was found, what is accepted.
+
+use serde::Serialize;
+use std::fmt;
+use std::ops::Range;
+
+/// A file that is being read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Source {
+    /// Its name as the user gave it.
+    pub name: String,
+    /// Its text.
+    pub text: String,
+}
+
+impl Source {
+    /// A text under a name.
+    pub fn new(name: impl Into<String>, text: impl Into<String>) -> Source {
+        Source { name: name.into(), text: text.into() }
+    }
+
+    /// Reads a file. Errors name the file and say what the system said.
+    pub fn read(path: &std::path::Path) -> Result<Source, String> {
+        let name = path.display().to_string();
+        match std::fs::read_to_string(path) {
+            Ok(text) => Ok(Source { name, text }),
+            Err(e) if e.kind() == std::io::ErrorKind::InvalidData => {
+                Err(format!("{name}: not a text file in UTF-8"))
+            }
+            Err(e) => Err(format!("{name}: {e}")),
+        }
+    }
+
+    /// Line and column of a byte offset, both from 1; columns count characters.
+    fn position(&self, offset: usize) -> (usize, usize) {
+        let before = &self.text[..self.text.floor_char_boundary_compat(offset)];
+        let line_start = before.rfind('\n').map_or(0, |i| i + 1);
+        (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
+    }
+}
+
+/// `str::floor_char_boundary` is newer than the oldest compiler that builds this.
+trait FloorCharBoundary {
+    fn floor_char_boundary_compat(&self, offset: usize) -> usize;
+}
+
+impl FloorCharBoundary for str {
+    fn floor_char_boundary_compat(&self, offset: usize) -> usize {
+        (0..=offset.min(self.len())).rev().find(|&i| self.is_char_boundary(i)).unwrap_or(0)
+    }
+}
+
+/// What is wrong with a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// What was found and why it is not taken.
+    pub message: String,
+    /// What is accepted.
+    pub help: Option<String>,
+}
+
+impl Fault {
+    /// A fault with help.
+    pub fn new(message: impl Into<String>, help: impl Into<String>) -> Fault {
+        Fault { message: message.into(), help: Some(help.into()) }
+    }
+    /// A fault that needs no help.
+    pub fn bare(message: impl Into<String>) -> Fault {
+        Fault { message: message.into(), help: None }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.help {
+            Some(help) => write!(f, "{}: {help}", self.message),
+            None => f.write_str(&self.message),
+        }
+    }
+}
+
+impl std::error::Error for Fault {}
+
+/// One thing that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// The text it is about, in bytes of the file.
+    pub span: Range<usize>,
+    /// What is wrong, with what was found.
+    pub message: String,
+    /// What is accepted, or what was probably meant.
+    pub help: Option<String>,
+}
+
+/// Everything that is wrong with a file, in the order of the file; never empty.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Errors {
+    source: Source,
+    list: Vec<Diagnostic>,
+}
+
+/// An error as data, for `--json`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Located {
+    /// The file.
+    pub file: String,
+    /// Line, from 1.
+    pub line: usize,
+    /// Column in characters, from 1.
+    pub column: usize,
+    /// What is wrong.
+    pub message: String,
+    /// What is accepted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub help: Option<String>,
+}
+
+impl Errors {
+    /// The errors of a file; panics if there are none.
+    pub fn new(source: &Source, mut list: Vec<Diagnostic>) -> Errors {
+        assert!(!list.is_empty(), "errors without an error");
+        list.sort_by_key(|d| (d.span.start, d.span.end));
+        list.dedup();
+        Errors { source: source.clone(), list }
+    }
+
+    /// The errors themselves.
+    pub(super) fn into_list(self) -> Vec<Diagnostic> {
+        self.list
+    }
+
+    /// The errors as data.
+    pub fn located(&self) -> Vec<Located> {
+        let one = |d: &Diagnostic| {
+            let (line, column) = self.source.position(d.span.start);
+            Located {
+                file: self.source.name.clone(),
+                line,
+                column,
+                message: d.message.clone(),
+                help: d.help.clone(),
+            }
+        };
+        self.list.iter().map(one).collect()
+    }
+}
+
+impl fmt::Display for Errors {
+    /// Per error `FILE:LINE:COLUMN: message`, the line with a caret under what it is about, and help.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, d) in self.list.iter().enumerate() {
+            if i > 0 {
+                writeln!(f)?;
+            }
+            let (line, column) = self.source.position(d.span.start);
+            writeln!(f, "{}:{line}:{column}: {}", self.source.name, d.message)?;
+            let text = self.source.text.lines().nth(line - 1).unwrap_or("");
+            let width = line.to_string().len();
+            writeln!(f, " {line} | {}", text.trim_end())?;
+            // A tab stays a tab, so that the caret stands below its character in any terminal.
+            let pad: String =
+                text.chars().take(column - 1).map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
+            let end = d.span.end.min(d.span.start + text.len().saturating_sub(pad.len()));
+            let found = self.source.text.get(d.span.start..end).unwrap_or("");
+            let marked = found.lines().next().unwrap_or("").chars().count().max(1);
+            write!(f, " {:width$} | {pad}{}", "", "^".repeat(marked))?;
+            if let Some(help) = &d.help {
+                write!(f, "\n {:width$} = {help}", "")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Errors {}
+
+/// The name among `known` that `found` was probably meant to be.
+pub fn nearest<'a>(found: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let lower = found.to_lowercase().replace('-', "_");
+    known
+        .into_iter()
+        .map(|k| (strsim::damerau_levenshtein(&lower, &k.to_lowercase().replace('-', "_")), k))
+        // A third of the letters may be wrong, and always one.
+        .filter(|(d, k)| *d <= (found.chars().count().max(k.chars().count()) / 3).max(1))
+        .min_by_key(|(d, _)| *d)
+        .map(|(_, k)| k)
+}
+
+/// `a`, `b` and `c`, each in backquotes.
+pub fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+    let names: Vec<String> = names.into_iter().map(|n| format!("`{n}`")).collect();
+    match names.as_slice() {
+        [] => "nothing".to_string(),
+        [one] => one.clone(),
+        [init @ .., last] => format!("{} and {last}", init.join(", ")),
+    }
+}

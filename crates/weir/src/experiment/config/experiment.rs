@@ -1,0 +1,182 @@
+//! Experiment files: [`parse`] makes a [`Plan`] of one.
+
+use super::diag::{Diagnostic, Errors, Fault, Source};
+use super::reader::{parse_toml, FromValue, Only, Positive, Refused, Scalar, Section, Sink, NOT_YET};
+use super::units;
+use super::value::choice;
+use super::{bins, flow, gateway, host, lab, measure, names, path, tcp};
+use crate::experiment::plan::{Lab, Path, Plan, Reference, SeriesKind, Tcp};
+use crate::result::{Parity, World};
+use sha2::{Digest, Sha256};
+use toml::de::DeTable;
+use weir_core::link::TRILLION;
+use weir_core::time::Duration;
+
+pub use super::sweep::{runs, Run};
+
+/// An experiment, not yet bound to a world.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Experiment {
+    /// What it says.
+    pub plan: Plan,
+    source: Source,
+    only: Vec<Only>,
+}
+
+impl Experiment {
+    /// The worlds that can run it.
+    pub fn worlds(&self) -> Vec<World> {
+        let can = |w: &World| self.only.iter().all(|o| o.world == *w);
+        [World::Lab, World::Sim].into_iter().filter(can).collect()
+    }
+
+    /// The plan for a world. Errors name every key that the world cannot do.
+    pub fn plan_for(self, world: World) -> Result<Plan, Errors> {
+        let refused: Vec<Diagnostic> =
+            self.only.iter().filter(|o| o.world != world).map(|o| o.refusal.clone()).collect();
+        if refused.is_empty() {
+            Ok(self.plan)
+        } else {
+            Err(Errors::new(&self.source, refused))
+        }
+    }
+}
+
+/// Keys of the root that later versions will have, and one of other files.
+const REFUSED: [Refused; 3] = [
+    ("node", NOT_YET, "the topology is the dumbbell of [path], with [[host]] at its ends"),
+    ("link", NOT_YET, "the topology is the dumbbell of [path], with [[host]] at its ends"),
+    (
+        "ports",
+        "names interfaces of this host, which an experiment does not use",
+        "an experiment brings its own network, [path]; [ports] is for `weir run` and `weir wan`",
+    ),
+];
+
+/// Parses a single experiment; [`runs`] takes sweeps too. All errors of the file come at once, except that
+/// checks on results are looked at when the rest is right.
+pub fn parse(source: &Source) -> Result<Experiment, Errors> {
+    from_table(&parse_toml(source)?, source)
+}
+
+/// An experiment from the root table of its file.
+pub(super) fn from_table(table: &toml::Spanned<DeTable>, source: &Source) -> Result<Experiment, Errors> {
+    let sink = Sink::default();
+    let mut root = Section::root(table, &sink);
+    root.refuse(&REFUSED);
+    let plan = plan(root, source);
+    sink.finish(source, plan).map(|(plan, only)| Experiment { plan, source: source.clone(), only })
+}
+
+fn plan(s: Section, source: &Source) -> Option<Plan> {
+    s.need("name", "\"my-experiment\"");
+    let name = s.parsed("name", names::name);
+    let title = s.get::<String>("title").unwrap_or_default();
+    s.need("duration", "\"10s\"");
+    let duration = bins::positive_time(&s, "duration");
+    let interval = bins::positive_time(&s, "interval");
+    let seed = s.get::<u64>("seed").unwrap_or(1);
+    let path = s.section("path").map_or(Path::default(), path::path);
+    let lab = s.section("lab").map_or(Lab::default(), |l| lab::lab(l, &path));
+    let mut gateway = s.section("gateway").map(gateway::gateway);
+    if let Some(g) = &mut gateway {
+        g.seed = seed;
+        if let Some(fault) = gateway::idle(g).filter(|_| s.all_well()) {
+            s.key_fault("gateway", fault);
+        }
+    }
+    s.need("flow", "[{ id = \"bulk\" }]");
+    let defaults = s.section("tcp").map_or(Tcp::default(), tcp::defaults);
+    let hosts = host::groups(&s, path.rtt());
+    let groups = flow::groups(&s, &defaults, &hosts, duration);
+    let series = series(&s, gateway.is_some());
+    let sample = s.get::<Positive>("sample").map(|Positive(d)| d);
+    let parity = s.section("parity").map(parity);
+    if s.has("sweep") {
+        let help = "`weir sim` runs sweeps; the lab world runs one experiment at a time";
+        s.key_fault("sweep", Fault::new("`sweep` makes several experiments of this file", help));
+    }
+    let (Some(name), Some(duration), false) = (name, duration, groups.is_empty()) else {
+        s.has("expect");
+        s.has("reference");
+        s.finish();
+        return None;
+    };
+    let interval = interval.unwrap_or(Duration::from_secs(1).min(duration));
+    if interval > duration {
+        s.fault("interval", Fault::bare(format!("{interval} is longer than the experiment, {duration}")));
+    }
+    let config_sha256 = Sha256::digest(source.text.as_bytes()).iter().map(|b| format!("{b:02x}")).collect();
+    let plan =
+        Plan { title, interval, seed, path, lab, gateway, groups, series, ..Plan::new(&name, duration) };
+    let mut plan = Plan { hosts, sample, parity, config_sha256, ..plan };
+    if s.all_well() {
+        flow::not_too_many(&s, &plan);
+    }
+    if !s.all_well() {
+        // Names in checks may be those of parts that are faulty.
+        s.has("expect");
+        s.has("reference");
+        s.finish();
+        return Some(plan);
+    }
+    for e in s.sections("expect") {
+        plan.expects.extend(measure::expect(&e, &plan));
+        e.finish();
+    }
+    plan.reference = s.section("reference").map(|r| reference(r, &plan));
+    plan.bin = bins::bin(&s, plan.duration, plan.interval);
+    s.finish();
+    Some(plan)
+}
+
+/// `series` and `sample`.
+fn series(s: &Section, gateway: bool) -> Vec<SeriesKind> {
+    s.note_only(World::Sim, "series");
+    s.note_only(World::Sim, "sample");
+    if s.has("sample") && !s.has("series") {
+        let help = "`sample` is how often `series` is recorded: series = [\"cwnd\"]";
+        s.key_fault("sample", Fault::new("`sample` without `series`", help));
+    }
+    let mut kinds = s.list("series", "[\"cwnd\", \"acked\"]", |v| {
+        let name = String::from_value(v)?;
+        match choice(&name, "series", &SeriesKind::ALL, &[])? {
+            SeriesKind::Held if !gateway => {
+                Err(Fault::bare("nothing is held without a gateway, there is no [gateway]"))
+            }
+            kind => Ok(kind),
+        }
+    });
+    if let Some(kinds) = &mut kinds {
+        kinds.sort();
+        kinds.dedup();
+    }
+    kinds.unwrap_or_default()
+}
+
+/// `[parity]`: fractions, as numbers or percentages.
+fn parity(s: Section) -> Parity {
+    let fraction = |key, default| {
+        let parsed =
+            s.parsed(key, |(Scalar::Text(text) | Scalar::Number(text))| match units::probability(&text) {
+                Ok(p) => Ok(p.trillionths() as f64 / TRILLION as f64),
+                Err(_) => Err(Fault::new(format!("{text} is not a fraction from 0 to 1"), "0.05 or \"5%\"")),
+            });
+        parsed.unwrap_or(default)
+    };
+    let parity = Parity { goodput: fraction("goodput", 0.05), fct: fraction("fct", 0.1) };
+    s.finish();
+    parity
+}
+
+fn reference(s: Section, plan: &Plan) -> Reference {
+    let source = s.required("source", "\"fig. 12\"").unwrap_or_default();
+    let mut rows = Vec::new();
+    s.need("row", "[{ name = \"average\", paper = \"10.1 Mbit/s\", what = \"flow.*.goodput_bps\" }]");
+    for r in s.sections("row") {
+        rows.extend(measure::row(&r, plan));
+        r.finish();
+    }
+    s.finish();
+    Reference { source, rows }
+}

@@ -1,0 +1,110 @@
+//! The `[gateway]` table, the same in `gateway.toml` and in experiments.
+
+use super::class;
+use super::diag::{Errors, Fault, Source};
+use super::keys::{self, set, Key, Written};
+use super::names::DIRECTIONS;
+use super::ports::{self, Attach, Driving};
+use super::reader::{parse_toml, Section, Sink};
+use super::value::{int, FromValue, Positive};
+use toml::de::DeValue;
+use weir_core::ack::AckControl;
+use weir_core::gateway::{ClassConfig, Config, Direction};
+use weir_core::rate::Rate;
+use weir_core::time::Duration;
+
+/// What `gateway.toml` says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GatewayFile {
+    /// The interface towards the WAN.
+    pub dev: String,
+    /// How the engine is driven.
+    pub driving: Driving,
+    /// The gateway; at least one of its classes controls ACKs. Its `seed` is the default; a running gateway
+    /// replaces it by a random one.
+    pub gateway: Config,
+}
+
+/// Parses `gateway.toml`. All errors of the file come at once.
+pub fn parse(source: &Source) -> Result<GatewayFile, Errors> {
+    let table = parse_toml(source)?;
+    let sink = Sink::default();
+    let root = Section::root(&table, &sink);
+    root.need("ports", "{ dev = \"eth1\" }");
+    let ports = root.section("ports").and_then(ports::of_gateway);
+    root.need("gateway", "{ class = [ … ] }");
+    let gateway = root.section("gateway").map(self::gateway);
+    if let Some(fault) = gateway.as_ref().filter(|_| root.all_well()).and_then(idle) {
+        root.key_fault("gateway", fault);
+    }
+    root.finish();
+    let file = ports.zip(gateway).map(|((dev, driving), gateway)| GatewayFile { dev, driving, gateway });
+    sink.finish(source, file).map(|(file, _)| file)
+}
+
+/// The gateway of the short form, one line without a file: every flow of a direction at a rate of its own.
+pub fn short(dev: &str, out: Option<Rate>, inward: Option<Rate>) -> GatewayFile {
+    GatewayFile { dev: dev.to_string(), driving: Driving::default(), gateway: one_rate(out, inward) }
+}
+
+/// A gateway that has every flow of a direction, if there is a rate for it, at this rate with the ACK shaper's defaults.
+pub fn one_rate(out: Option<Rate>, inward: Option<Rate>) -> Config {
+    let class = |((name, direction), rate): ((&str, Direction), Option<Rate>)| {
+        let ack = Some(AckControl::ack_shaper(rate?));
+        Some(ClassConfig { name: name.to_string(), direction, matches: Vec::new(), ack })
+    };
+    let classes = DIRECTIONS.into_iter().zip([out, inward]).filter_map(class).collect();
+    Config { classes, ..Config::default() }
+}
+
+impl GatewayFile {
+    /// The file that says this.
+    pub fn to_toml(&self) -> String {
+        let ports = ports::to_toml(&Attach::Dev(self.dev.clone()), &self.driving);
+        let keys = keys::assignments(&KEYS, &self.gateway, &Config::default());
+        let keys: String = keys.iter().map(|line| format!("{line}\n")).collect();
+        let classes: Vec<String> = self.gateway.classes.iter().map(class::to_toml).collect();
+        format!("{ports}\n[gateway]\n{keys}{}", classes.concat())
+    }
+}
+
+/// Why a gateway would have nothing to do, if it would.
+pub(super) fn idle(config: &Config) -> Option<Fault> {
+    config.classes.iter().all(|c| c.ack.is_none()).then(|| {
+        let help = "give one an `ack` policy: ack = { preset = \"ack-shaper\", flow_rate = \"10Mbit\" }";
+        Fault::new("no class controls anything", help)
+    })
+}
+
+type GatewayKey = Key<Config>;
+
+/// The keys of `[gateway]` beside its classes.
+static KEYS: [GatewayKey; 3] = [
+    GatewayKey::new("max_flows", |g, v| set(&mut g.max_flows, int(v, 1..=16_777_216).map(|n| n as u32)))
+        .write(|g| Some(Written::plain(g.max_flows)))
+        .words(|g| Some(format!("at most {} flows", g.max_flows))),
+    GatewayKey::new("idle_timeout", |g, v| set(&mut g.idle_timeout, positive(v)))
+        .write(|g| Some(Written::quoted(g.idle_timeout)))
+        .words(|g| Some(format!("idle ones forgotten after {}", g.idle_timeout))),
+    GatewayKey::new("assumed_rtt", |g, v| set(&mut g.assumed_rtt, positive(v)))
+        .write(|g| Some(Written::quoted(g.assumed_rtt)))
+        .words(|g| Some(format!("RTT assumed where unseen {}", g.assumed_rtt))),
+];
+
+fn positive(value: &DeValue) -> Result<Duration, Fault> {
+    Positive::from_value(value).map(|Positive(d)| d)
+}
+
+/// A gateway without its classes, in words.
+pub fn words(config: &Config) -> String {
+    keys::words(&KEYS, config).join(", ")
+}
+
+/// Reads `[gateway]`. Faults go to the section's sink; what is faulty is missing from the value.
+pub(super) fn gateway(s: Section) -> Config {
+    let mut config = Config::default();
+    keys::read(&KEYS, &[&s], &mut config);
+    config.classes = class::classes(&s);
+    s.finish();
+    config
+}

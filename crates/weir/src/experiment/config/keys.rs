@@ -1,0 +1,174 @@
+//! Tables of keys. A row is everything there is to a key: how it is read, how it is written back and what `weir check`
+//! says of it. Files and command lines are read by the same rows.
+
+use super::diag::Fault;
+use super::reader::Section;
+use crate::result::World;
+use std::fmt;
+use toml::de::DeValue;
+
+/// A key of a `T`.
+pub struct Key<T> {
+    /// Its name in files; as an option of a command it has dashes.
+    pub name: &'static str,
+    /// Puts its value into the `T`, in which the keys above it are already.
+    read: fn(&mut T, &DeValue) -> Result<(), Fault>,
+    write: fn(&T) -> Option<Written>,
+    words: fn(&T) -> Option<String>,
+    /// A key without which it has no meaning, and why.
+    needs: Option<(&'static str, &'static str)>,
+    /// A key above it that says the same thing in another way, and the difference.
+    instead_of: Option<(&'static str, &'static str)>,
+    /// The world that has it, if the other one has not.
+    only: Option<World>,
+    /// As an option of a command: its name, what stands for its value, and help.
+    option: (&'static str, &'static str, &'static str),
+}
+
+/// A value as a file has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Written {
+    /// A string.
+    Quoted(String),
+    /// A number or a boolean.
+    Plain(String),
+}
+
+impl Written {
+    /// A string.
+    pub fn quoted(value: impl fmt::Display) -> Written {
+        Written::Quoted(value.to_string())
+    }
+    /// A number or a boolean.
+    pub fn plain(value: impl fmt::Display) -> Written {
+        Written::Plain(value.to_string())
+    }
+}
+
+impl fmt::Display for Written {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Written::Quoted(text) => write!(f, "{}", toml::Value::from(text.as_str())),
+            Written::Plain(text) => f.write_str(text),
+        }
+    }
+}
+
+impl<T> Key<T> {
+    /// A key that is read by `read`. What else it does is added by the other functions.
+    pub const fn new(name: &'static str, read: fn(&mut T, &DeValue) -> Result<(), Fault>) -> Key<T> {
+        Key {
+            name,
+            read,
+            write: |_| None,
+            words: |_| None,
+            needs: None,
+            instead_of: None,
+            only: None,
+            option: ("", "", ""),
+        }
+    }
+    /// How it is written; `None` where the `T` has no such thing.
+    pub const fn write(self, write: fn(&T) -> Option<Written>) -> Key<T> {
+        Key { write, ..self }
+    }
+    /// What it does in words; `None` where that goes without saying.
+    pub const fn words(self, words: fn(&T) -> Option<String>) -> Key<T> {
+        Key { words, ..self }
+    }
+    /// It has no meaning without another key; `why` says so to people.
+    pub const fn needs(self, other: &'static str, why: &'static str) -> Key<T> {
+        Key { needs: Some((other, why)), ..self }
+    }
+    /// It excludes a key above it that says the same thing in another way.
+    pub const fn instead_of(self, other: &'static str, why: &'static str) -> Key<T> {
+        Key { instead_of: Some((other, why)), ..self }
+    }
+    /// Only one world has it.
+    pub const fn only(self, world: World) -> Key<T> {
+        Key { only: Some(world), ..self }
+    }
+    /// Its name, what stands for its value, and help where it is an option of a command.
+    pub const fn option(self, long: &'static str, value: &'static str, help: &'static str) -> Key<T> {
+        Key { option: (long, value, help), ..self }
+    }
+
+    /// Has it a meaning by itself?
+    pub fn stands_alone(&self) -> bool {
+        self.needs.is_none()
+    }
+
+    /// Do both say the same thing?
+    fn excludes(&self, other: &Key<T>) -> bool {
+        let instead = |one: &Key<T>, of: &Key<T>| one.instead_of.is_some_and(|(name, _)| name == of.name);
+        self.name == other.name || instead(self, other) || instead(other, self)
+    }
+
+    /// As an option of a command.
+    pub fn arg(&self) -> clap::Arg {
+        let (long, value, help) = self.option;
+        let arg = clap::Arg::new(self.name).long(long).value_name(value).help(help);
+        let arg = self.needs.iter().fold(arg, |arg, (other, _)| arg.requires(*other));
+        self.instead_of.iter().fold(arg, |arg, (other, _)| arg.conflicts_with(*other))
+    }
+}
+
+/// Reads keys, each from the first of `places` that has it.
+pub fn read<'k, T: 'k>(keys: impl IntoIterator<Item = &'k Key<T>>, places: &[&Section], into: &mut T) {
+    for key in keys {
+        for place in places {
+            place.has(key.name);
+            if let Some(world) = key.only {
+                place.note_only(world, key.name);
+            }
+            if let Some((other, why)) = key.instead_of {
+                place.at_most_one(&[other, key.name], why);
+            }
+        }
+        let Some(place) = places.iter().find(|s| s.has(key.name)) else { continue };
+        match key.needs {
+            Some((other, why)) if !places.iter().any(|s| s.has(other)) => {
+                let message = format!("`{}` needs `{}`", place.full(key.name), place.full(other));
+                place.key_fault(key.name, Fault::new(message, why));
+            }
+            _ => drop(place.value(key.name, |value| (key.read)(into, value))),
+        }
+    }
+}
+
+/// What is said in `both`, for two things, may not be said again in `own`, for one of them, which are called `names`.
+pub fn refuse_twice<T>(keys: &[Key<T>], own: &Section, both: &Section, names: [&str; 2]) {
+    for key in keys.iter().filter(|key| own.has(key.name)) {
+        for other in keys.iter().filter(|other| other.excludes(key) && both.has(other.name)) {
+            let message =
+                format!("`{}` cannot be combined with `{}`", own.full(key.name), both.full(other.name));
+            let (both, [one, two]) = (both.path(), names);
+            let help = format!("`{both}` is for both directions: say it there, or in `{one}` and `{two}`");
+            own.key_fault(key.name, Fault::new(message, help));
+        }
+    }
+}
+
+/// The assignments that make `value` of `default`, in the order of the table.
+pub fn assignments<T>(keys: &[Key<T>], value: &T, default: &T) -> Vec<String> {
+    let differs = |key: &&Key<T>| (key.write)(value) != (key.write)(default);
+    let write = |key: &Key<T>| Some(format!("{} = {}", key.name, (key.write)(value)?));
+    keys.iter().filter(differs).filter_map(write).collect()
+}
+
+/// What keys do, in words.
+pub fn words<T>(keys: &[Key<T>], value: &T) -> Vec<String> {
+    keys.iter().filter_map(|key| (key.words)(value)).collect()
+}
+
+/// Puts the value of a key into an option of the `T`.
+pub fn put<V>(slot: &mut Option<V>, value: Result<V, Fault>) -> Result<(), Fault> {
+    *slot = Some(value?);
+    Ok(())
+}
+
+/// Puts the value of a key in its place.
+pub fn set<V>(slot: &mut V, value: Result<V, Fault>) -> Result<(), Fault> {
+    *slot = value?;
+    Ok(())
+}

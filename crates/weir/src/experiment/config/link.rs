@@ -1,0 +1,232 @@
+//! The keys of a link, one row each: of `[path]`, of a `[[host]]`'s access link and of `weir wan`'s options.
+
+use super::diag::Fault;
+use super::keys::{self, put, set, Key, Written};
+use super::reader::{Section, NOT_YET};
+use super::units::{Limit, Probability};
+use super::value::{int, FromValue, Size};
+use toml::de::DeValue;
+use weir_core::link::{Config, Loss, QueueLimit, TRILLION};
+use weir_core::rate::Rate;
+use weir_core::time::Duration;
+
+/// A link that is being read, and the round-trip time that its queue's limit may be a multiple of.
+pub struct Draft {
+    link: Config,
+    rtt: Duration,
+}
+
+type LinkKey = Key<Draft>;
+
+/// What a link is where nothing is said.
+const BARE: Draft = Draft { link: Config::BARE, rtt: Duration::ZERO };
+
+const QUEUES: &str = "a queue forms only in front of a rate";
+
+/// Every key of a link.
+pub static KEYS: [LinkKey; 8] = [
+    LinkKey::new("rate", |d, v| put(&mut d.link.rate, Rate::from_value(v)))
+        .write(|d| d.link.rate.map(Written::quoted))
+        .words(|d| d.link.rate.map(|rate| rate.to_string()))
+        .option("rate", "RATE", "Rate of each direction, e.g. 10Mbit"),
+    LinkKey::new("queue", |d, v| {
+        let limit = full_frame(v, d);
+        set(&mut d.link.queue, limit)
+    })
+    .needs("rate", QUEUES)
+    .write(|d| Some(limit(d.link.queue, d)))
+    .words(|d| d.link.rate.map(|_| format!("queue of {}", counted(d.link.queue, d))))
+    .option("queue", "LIMIT", "Limit of the queue of each direction: 100p, 64KiB or 1bdp"),
+    LinkKey::new("mark", |d, v| {
+        let threshold = below_the_limit(v, d);
+        put(&mut d.link.mark, threshold)
+    })
+    .needs("rate", QUEUES)
+    .write(|d| d.link.mark.map(|mark| limit(mark, d)))
+    .words(|d| d.link.mark.map(|mark| format!("marks from {} on", counted(mark, d))))
+    .option("mark", "LIMIT", "ECN-capable packets that find this much waiting are marked"),
+    LinkKey::new("overhead", |d, v| set(&mut d.link.overhead, int(v, 0..=256).map(|n| n as u16)))
+        .write(|d| Some(Written::plain(d.link.overhead)))
+        .words(overhead)
+        .option("overhead", "BYTES", "What a packet costs the rate beyond its IP packet; default 14"),
+    LinkKey::new("burst", |d, v| set(&mut d.link.burst, Size::from_value(v).map(|Size(n)| n)))
+        .needs("rate", "it is what a rate sends at once after a silence")
+        .write(|d| Some(Written::quoted(format!("{}B", d.link.burst))))
+        .words(|d| (d.link.burst > 0).then(|| format!("bursts of {} bytes", d.link.burst)))
+        .option("burst", "SIZE", "What the rate sends at once after a silence: depth of a token bucket"),
+    LinkKey::new("delay", |d, v| set(&mut d.link.delay, Duration::from_value(v)))
+        .write(|d| Some(Written::quoted(d.link.delay)))
+        .words(|d| (d.link.delay > Duration::ZERO).then(|| format!("delay {}", d.link.delay)))
+        .option("delay", "TIME", "Delay of each direction, e.g. 20ms"),
+    LinkKey::new("loss", |d, v| set(&mut d.link.loss, Probability::from_value(v).map(random)))
+        .write(|d| probability(d).map(|p| Written::quoted(trillionths(p))))
+        .words(|d| probability(d).map(|p| format!("loss {}%", p as f64 / 1e10)))
+        .option("loss", "P", "Probability that a frame is lost, e.g. 0.01% or 0.0001"),
+    LinkKey::new("loss_every", |d, v| set(&mut d.link.loss, every(v)))
+        .instead_of("loss", "a link loses at random or periodically, not both")
+        .write(|d| period(d).map(Written::plain))
+        .words(|d| period(d).map(|n| format!("1 frame in {n} lost")))
+        .option("loss-every", "N", "Every n-th frame is lost"),
+];
+
+/// Keys that people may try.
+const REFUSED: [(&str, &str, &str); 3] = [
+    ("jitter", NOT_YET, "links have a constant delay"),
+    ("aqm", NOT_YET, "queues drop at their tail"),
+    ("reorder", NOT_YET, "links keep the order"),
+];
+
+/// The keys of a link that stand alone, each from the first of `places` that has it; what is said nowhere is as in a bare
+/// wire. [`complete`] reads the others.
+pub(super) fn begin(places: &[&Section]) -> Config {
+    let mut draft = BARE;
+    keys::read(KEYS.iter().filter(|key| key.stands_alone()), places, &mut draft);
+    draft.link
+}
+
+/// The keys that need a rate. A queue's limit may be a multiple of what the rate sends in `rtt`, the round-trip time of
+/// the path, which the delays of all its links make.
+pub(super) fn complete(link: Config, places: &[&Section], rtt: Duration) -> Config {
+    let mut draft = Draft { link, rtt };
+    keys::read(KEYS.iter().filter(|key| !key.stands_alone()), places, &mut draft);
+    draft.link
+}
+
+/// Nothing else is said in a link's table.
+pub(super) fn finish(mut s: Section) {
+    s.refuse(&REFUSED);
+    s.finish();
+}
+
+/// The assignments that say this link.
+pub(super) fn assignments(link: &Config) -> Vec<String> {
+    keys::assignments(&KEYS, &Draft { link: *link, rtt: Duration::ZERO }, &BARE)
+}
+
+/// A link in words.
+pub fn words(link: &Config) -> String {
+    let words = keys::words(&KEYS, &Draft { link: *link, rtt: Duration::ZERO });
+    match words.is_empty() {
+        true => "bare".to_string(),
+        false => words.join(", "),
+    }
+}
+
+/// Bytes of an Ethernet frame with 1500 bytes of IP, without FCS.
+const FULL_FRAME: u64 = 1514;
+
+/// The limit of a queue, which has room for a full frame.
+fn full_frame(value: &DeValue, draft: &Draft) -> Result<QueueLimit, Fault> {
+    let limit = Limit::from_value(value)?;
+    let small = |what: String| {
+        let help = "nothing would fit; give the limit in packets: \"100p\"";
+        Err(Fault::new(format!("{what} less than one full frame ({FULL_FRAME})"), help))
+    };
+    match (resolved(limit, draft)?, limit, draft.link.rate) {
+        (QueueLimit::Bytes(n), Limit::Bdp(_), Some(rate)) if n < FULL_FRAME => {
+            small(format!("{rate} × {} makes a queue of {n} bytes,", draft.rtt))
+        }
+        (QueueLimit::Bytes(n), Limit::Bytes(_), _) if n < FULL_FRAME => {
+            small(format!("a queue of {n} bytes is"))
+        }
+        (found, ..) => Ok(found),
+    }
+}
+
+/// The threshold of marks, which the limit of the queue must not hide.
+fn below_the_limit(value: &DeValue, draft: &Draft) -> Result<QueueLimit, Fault> {
+    let found = match resolved(Limit::from_value(value)?, draft)? {
+        QueueLimit::Bytes(n) => QueueLimit::Bytes(n.max(1)),
+        packets => packets,
+    };
+    let hidden = match (found, draft.link.queue) {
+        (QueueLimit::Packets(mark), QueueLimit::Packets(queue)) => mark >= queue,
+        (QueueLimit::Bytes(mark), QueueLimit::Bytes(queue)) => mark >= queue,
+        _ => false,
+    };
+    if hidden {
+        let (found, limit) = (counted(found, draft), counted(draft.link.queue, draft));
+        let message = format!("{found} is not below the queue's limit, {limit}");
+        let help = "packets that find the queue full are dropped; mark well below `queue`";
+        return Err(Fault::new(message, help));
+    }
+    Ok(found)
+}
+
+/// A limit with its bandwidth-delay product worked out. Where the rate is missing because it is faulty, nothing is said
+/// of what follows from it.
+fn resolved(limit: Limit, draft: &Draft) -> Result<QueueLimit, Fault> {
+    match (limit, draft.link.rate) {
+        (_, None) => Ok(QueueLimit::default()),
+        (Limit::Packets(n), _) => u32::try_from(n)
+            .map(QueueLimit::Packets)
+            .map_err(|_| Fault::bare("a queue of more packets than can be counted")),
+        (Limit::Bytes(n), _) => Ok(QueueLimit::Bytes(n)),
+        (Limit::Bdp(factor), Some(rate)) => factor
+            .times_floor(u128::from(rate.bytes_in(draft.rtt)))
+            .map(QueueLimit::Bytes)
+            .ok_or_else(|| Fault::bare("a queue of more bytes than can be counted")),
+    }
+}
+
+/// A limit as a file has it: in packets, or in the bytes that it is at the link's rate.
+fn limit(limit: QueueLimit, draft: &Draft) -> Written {
+    match limit {
+        QueueLimit::Packets(n) => Written::quoted(format!("{n}p")),
+        other => Written::quoted(format!("{}B", bytes(other, draft))),
+    }
+}
+
+/// A limit in words.
+fn counted(limit: QueueLimit, draft: &Draft) -> String {
+    match limit {
+        QueueLimit::Packets(n) => format!("{n} packets"),
+        other => format!("{} bytes", bytes(other, draft)),
+    }
+}
+
+fn bytes(limit: QueueLimit, draft: &Draft) -> u64 {
+    draft.link.rate.map_or(0, |rate| limit.most_bytes(rate, FULL_FRAME))
+}
+
+/// Overhead matters to a rate alone.
+fn overhead(draft: &Draft) -> Option<String> {
+    let link = &draft.link;
+    let unusual = link.rate.is_some() && link.overhead != BARE.link.overhead;
+    unusual.then(|| format!("{} bytes of overhead for each packet", link.overhead))
+}
+
+/// Loss with a probability; none at all for zero.
+fn random(p: Probability) -> Loss {
+    match p.trillionths() {
+        0 => Loss::None,
+        trillionths => Loss::Random { trillionths },
+    }
+}
+
+/// Whole numbers of TOML are signed.
+fn every(value: &DeValue) -> Result<Loss, Fault> {
+    let n = int(value, 1..=i64::MAX as u64)?;
+    Ok(Loss::every(n).unwrap_or_default())
+}
+
+fn probability(draft: &Draft) -> Option<u64> {
+    match draft.link.loss {
+        Loss::Random { trillionths } => Some(trillionths),
+        Loss::None | Loss::Periodic { .. } => None,
+    }
+}
+
+fn period(draft: &Draft) -> Option<u64> {
+    match draft.link.loss {
+        Loss::Periodic { n } => Some(n.get()),
+        Loss::None | Loss::Random { .. } => None,
+    }
+}
+
+/// A probability as a decimal fraction.
+fn trillionths(n: u64) -> String {
+    let fraction = format!("{:012}", n % TRILLION);
+    let text = format!("{}.{fraction}", n / TRILLION);
+    text.trim_end_matches('0').trim_end_matches('.').to_string()
+}

@@ -1,0 +1,78 @@
+//! Checks on what is never measured are errors: they could only hold by accident.
+
+use super::diag::Fault;
+use crate::experiment::plan::{has, matches, Flow, Kind, Plan, Protocol, Subject};
+use crate::result::metric::Needs;
+use weir_core::link;
+
+/// Metrics of classes that results had, and that no policy which exists has.
+const OF_QUEUES: [&str; 3] = ["queue_peak_bytes", "queue_peak_packets", "drops"];
+
+/// What is said of metrics that nothing measures yet.
+pub(super) fn not_yet(kind: &str, metric: &str) -> Option<Fault> {
+    let root =
+        OF_QUEUES.iter().any(|m| metric == *m || metric.strip_prefix(m).is_some_and(|r| r.starts_with('.')));
+    (kind == "class" && root).then(|| {
+        let help = "classes control ACKs: `held_ack_peak_bytes` is the most that is held; links have queues and drops";
+        Fault::new(format!("`{metric}` of a class is never measured: no policy that exists queues data"), help)
+    })
+}
+
+/// Is the metric, which needs `needs`, measured of anything that the subject's pattern matches?
+pub(super) fn check(subject: &Subject, metric: &str, needs: Needs, plan: &Plan) -> Result<(), Fault> {
+    let measured = match subject {
+        Subject::Flow(pattern) => {
+            plan.flows().filter(|f| matches(pattern, &f.id)).any(|f| of_flow(&f, needs, plan))
+        }
+        Subject::Link(pattern) => links(plan).any(|(name, l)| matches(pattern, &name) && has(l, needs)),
+        Subject::Class(pattern) => {
+            let classes = plan.gateway.iter().flat_map(|g| &g.classes);
+            classes.filter(|c| matches(pattern, &c.name)).any(|c| needs != Needs::Policy || c.ack.is_some())
+        }
+        Subject::Gateway => true,
+    };
+    if measured {
+        return Ok(());
+    }
+    let name = match subject {
+        Subject::Flow(name) | Subject::Link(name) | Subject::Class(name) => name.as_str(),
+        Subject::Gateway => "gateway",
+    };
+    Err(Fault::new(format!("`{metric}` of `{name}` is never measured"), why_not(needs)))
+}
+
+fn of_flow(flow: &Flow, needs: Needs, plan: &Plan) -> bool {
+    let tcp = matches!(flow.group.protocol, Protocol::Tcp { .. });
+    match needs {
+        Needs::Udp => !tcp,
+        Needs::Tcp => tcp,
+        Needs::LastByte => flow.bytes.is_some(),
+        Needs::Gateway => plan.gateway.is_some(),
+        Needs::BothWays => flow.group.kind != Kind::Bulk,
+        Needs::Requests => matches!(flow.group.kind, Kind::Request { .. }),
+        _ => true,
+    }
+}
+
+fn why_not(needs: Needs) -> &'static str {
+    match needs {
+        Needs::Udp => "of TCP there is `retransmits`",
+        Needs::Tcp => "of UDP there is `loss`",
+        Needs::LastByte => "flows without `bytes` end with their time",
+        Needs::Gateway => "there is no `[gateway]` that sets a rate",
+        Needs::BothWays => "it needs kind = \"two-way\" or \"request\"",
+        Needs::Requests => "it needs kind = \"request\"",
+        Needs::Rate => "the link has no `rate`, and without one no queue",
+        Needs::Marking => "the link has no `mark`",
+        Needs::Emulation => "the link is bare: it has neither rate, delay nor loss",
+        Needs::Policy => "the class has no `ack` policy",
+        Needs::Lab | Needs::Nothing => "",
+    }
+}
+
+/// Every link with the name that results have for it.
+fn links(plan: &Plan) -> impl Iterator<Item = (String, &link::Config)> {
+    let path = [&plan.path.lan, &plan.path.lan, &plan.path.wan_out, &plan.path.wan_back];
+    let hosts = plan.hosts.iter().flat_map(|h| (0..h.count).flat_map(move |_| [&h.up, &h.down]));
+    plan.links().into_iter().zip(path.into_iter().chain(hosts))
+}

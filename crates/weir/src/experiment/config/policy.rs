@@ -1,0 +1,308 @@
+//! `ack`: a policy of ACK control, which is a preset of the core with keys laid over it.
+
+use super::diag::Fault;
+use super::keys::{self, set, Key, Written};
+use super::reader::Section;
+use super::units;
+use super::value::{one_of, FromValue, Number, Positive};
+use toml::de::DeValue;
+use weir_core::ack::{
+    AckControl, Counts, Hold, Meter, Period, Preset, RateRelease, Release, SlowStart, Window, PRESETS,
+};
+use weir_core::rate::Rate;
+use weir_core::time::Duration;
+
+/// Presets, holds and releases that are known from the literature and not built yet.
+const FUTURE_PRESETS: [&str; 5] = ["pfq", "tcr", "postack", "postack-pfq", "postack-number"];
+const FUTURE_HOLDS: [&str; 1] = ["queue"];
+const FUTURE_RELEASES: [&str; 2] = ["round", "dequeue"];
+
+const HOLDS: [(&str, Hold); 1] = [("number", Hold::Number)];
+const COUNTS: [(&str, Counts); 4] =
+    [("payload", Counts::Payload), ("ip", Counts::Ip), ("frame", Counts::Frame), ("wire", Counts::Wire)];
+const METERS: [(&str, Meter); 2] = [("acked", Meter::Acked), ("received", Meter::Received)];
+const SLOW_STARTS: [(&str, SlowStart); 3] =
+    [("detect", SlowStart::DETECT), ("paper", SlowStart::PUBLISHED), ("ignore", SlowStart::Ignore)];
+
+type PolicyKey = Key<AckControl>;
+
+/// Every key of a policy but `preset`.
+static KEYS: [PolicyKey; 14] = [
+    PolicyKey::new("hold", |p, v| set(&mut p.hold, one_of(v, &HOLDS, &FUTURE_HOLDS)))
+        .write(|p| named(&HOLDS, p.hold)),
+    PolicyKey::new("release", |_, v| one_of(v, &[("rate", ())], &FUTURE_RELEASES)),
+    PolicyKey::new("flow_rate", |p, v| set(&mut law_mut(p).rate, flow_rate_of(v)))
+        .write(|p| Some(Written::quoted(law(p).rate)))
+        .words(|p| Some(format!("each flow {} of {}{}", law(p).rate, counted(p), metered(p)))),
+    PolicyKey::new("counts", |p, v| set(&mut law_mut(p).counts, one_of(v, &COUNTS, &[])))
+        .write(|p| named(&COUNTS, law(p).counts)),
+    PolicyKey::new("meter", |p, v| set(&mut law_mut(p).meter, one_of(v, &METERS, &[])))
+        .write(|p| named(&METERS, law(p).meter)),
+    PolicyKey::new("period", |p, v| {
+        let now = law(p).period;
+        set(&mut law_mut(p).period, period(v, now))
+    })
+    .write(|p| Some(bounds(p).map_or_else(Written::quoted, |_| Written::quoted("auto"))))
+    .words(|p| {
+        let every = bounds(p).map_or_else(|d| d.to_string(), |(min, max)| format!("{min} to {max}"));
+        Some(format!("ACKs released every {every}"))
+    }),
+    PolicyKey::new("period_min", |p, v| set(auto(p)?.0, in_bounds(v)))
+        .write(|p| bounds(p).ok().map(|(min, _)| Written::quoted(min))),
+    PolicyKey::new("period_max", |p, v| set(auto(p)?.1, in_bounds(v)))
+        .write(|p| bounds(p).ok().map(|(_, max)| Written::quoted(max))),
+    PolicyKey::new("slow_start", |p, v| set(&mut law_mut(p).slow_start, one_of(v, &SLOW_STARTS, &[])))
+        .write(|p| Some(Written::quoted(detector(p))))
+        .words(|p| Some(slow_start(p))),
+    PolicyKey::new("slow_start_enter", |p, v| set(thresholds_mut(p)?.0, thousandths(v)))
+        .write(|p| thresholds(p).map(|(enter, _)| decimal(enter))),
+    PolicyKey::new("slow_start_exit", |p, v| set(thresholds_mut(p)?.1, thousandths(v)))
+        .write(|p| thresholds(p).map(|(_, exit)| decimal(exit))),
+    PolicyKey::new("catch_up", |p, v| {
+        set(&mut law_mut(p).catch_up, Positive::from_value(v).map(|Positive(d)| d))
+    })
+    .write(|p| Some(Written::quoted(law(p).catch_up)))
+    .words(|p| Some(format!("catch-up {}", law(p).catch_up))),
+    PolicyKey::new("window", |p, v| {
+        let sized = if p.window == Window::Keep { Window::SIZE } else { p.window };
+        set(&mut p.window, one_of(v, &[("keep", Window::Keep), ("size", sized)], &[]))
+    })
+    .write(|p| Some(Written::quoted(if p.window == Window::Keep { "keep" } else { "size" })))
+    .words(|p| {
+        Some(match p.window {
+            Window::Keep => "window kept".to_string(),
+            Window::Size { standing_delay } => format!("window sized for {standing_delay} of standing delay"),
+        })
+    }),
+    PolicyKey::new("standing_delay", |p, v| set(&mut p.window, standing_delay(v))).write(|p| {
+        match p.window {
+            Window::Keep => None,
+            Window::Size { standing_delay } => Some(Written::quoted(standing_delay)),
+        }
+    }),
+];
+
+/// Reads a policy.
+pub(super) fn policy(s: Section) -> Option<AckControl> {
+    let preset = preset(&s);
+    s.need("flow_rate", "\"10Mbit\"");
+    let rate = s.value("flow_rate", flow_rate_of);
+    // The other keys are looked at even if the rate is missing.
+    let mut policy = (preset.policy)(rate.unwrap_or(Rate::mbit(1)));
+    keys::read(&KEYS, &[&s], &mut policy);
+    check(&s, &policy);
+    s.finish();
+    rate.map(|_| policy)
+}
+
+/// The preset that is named; the first one if each choice is made by a key of its own.
+fn preset(s: &Section) -> &'static Preset {
+    let presets: Vec<_> = PRESETS.iter().map(|preset| (preset.name, preset)).collect();
+    if s.has("preset") {
+        for key in ["hold", "release"] {
+            s.at_most_one(&["preset", key], "a preset makes this choice; leave one of the two out");
+        }
+    } else if ["hold", "release", "window"].into_iter().any(|key| s.has(key)) {
+        s.need("hold", "\"number\"");
+        s.need("release", "\"rate\"");
+    } else {
+        s.need("preset", &format!("\"{}\"", PRESETS[0].name));
+    }
+    s.choice("preset", &presets, &FUTURE_PRESETS).unwrap_or(&PRESETS[0])
+}
+
+/// The assignments that say this policy: the preset that is nearest to it, and what is different.
+pub(super) fn assignments(policy: &AckControl) -> Vec<String> {
+    let rate = law(policy).rate;
+    let from = |preset: &Preset| {
+        let first = [format!("preset = \"{}\"", preset.name), format!("flow_rate = \"{rate}\"")];
+        [first.to_vec(), keys::assignments(&KEYS, policy, &(preset.policy)(rate))].concat()
+    };
+    PRESETS.iter().map(from).min_by_key(Vec::len).unwrap_or_default()
+}
+
+/// A policy in words.
+pub fn words(policy: &AckControl) -> String {
+    keys::words(&KEYS, policy).join(", ")
+}
+
+/// What the keys say must fit together.
+fn check(s: &Section, policy: &AckControl) {
+    if let Some((min, max)) = bounds(policy).ok().filter(|(min, max)| min > max) {
+        let key = if s.has("period_min") { "period_min" } else { "period_max" };
+        s.fault(key, Fault::bare(format!("the shortest period, {min}, is longer than the longest, {max}")));
+    }
+    if thresholds(policy).is_some_and(|(enter, exit)| exit >= enter) {
+        let key = if s.has("slow_start_exit") { "slow_start_exit" } else { "slow_start_enter" };
+        let message = "`slow_start_exit` must be below `slow_start_enter`, or the state would flap";
+        s.fault(key, Fault::bare(message));
+    }
+    if s.has("standing_delay") {
+        let bound = match s.get::<String>("window").as_deref() {
+            Some("keep") if policy.window != Window::Keep => {
+                "a bound cannot be combined with window = \"keep\""
+            }
+            Some("size") if policy.window == Window::Keep => {
+                "`standing_delay` = \"none\" cannot be combined with window = \"size\""
+            }
+            _ => return,
+        };
+        s.fault("standing_delay", Fault::new(bound, "leave one of the two out"));
+    }
+}
+
+/// The law by which the policy releases.
+fn law(policy: &AckControl) -> &RateRelease {
+    let Release::Rate(law) = &policy.release;
+    law
+}
+
+fn law_mut(policy: &mut AckControl) -> &mut RateRelease {
+    let Release::Rate(law) = &mut policy.release;
+    law
+}
+
+/// The rates at which release is exact (no other rates are tested).
+const FLOW_RATES: (u64, u64) = (8_000, 100_000_000_000);
+
+fn in_range(rate: Rate) -> Result<Rate, Fault> {
+    if (FLOW_RATES.0..=FLOW_RATES.1).contains(&rate.bps()) {
+        return Ok(rate);
+    }
+    Err(Fault::bare(format!("{rate} is not from 8kbit to 100Gbit")))
+}
+
+fn flow_rate_of(value: &DeValue) -> Result<Rate, Fault> {
+    Rate::from_value(value).and_then(in_range)
+}
+
+/// A rate that flows can be released at.
+pub fn flow_rate(text: &str) -> Result<Rate, Fault> {
+    units::rate(text).and_then(in_range)
+}
+
+fn counted(policy: &AckControl) -> &'static str {
+    match law(policy).counts {
+        Counts::Payload => "TCP payload",
+        Counts::Ip => "IP bytes",
+        Counts::Frame => "Ethernet frames with FCS",
+        Counts::Wire => "Ethernet frames with preamble and gap",
+    }
+}
+
+fn metered(policy: &AckControl) -> &'static str {
+    match law(policy).meter {
+        Meter::Acked => "",
+        Meter::Received => " as it is received",
+    }
+}
+
+/// A duration, or `word`, which stands for `instead`.
+fn duration_or<T>(
+    value: &DeValue,
+    word: &str,
+    instead: T,
+    make: impl FnOnce(Duration) -> Result<T, Fault>,
+) -> Result<T, Fault> {
+    match String::from_value(value)? {
+        text if text == word => Ok(instead),
+        text => units::duration(&text)
+            .map_err(|f| Fault { help: f.help.map(|h| format!("\"{word}\", or a duration; {h}")), ..f })
+            .and_then(make),
+    }
+}
+
+fn standing_delay(value: &DeValue) -> Result<Window, Fault> {
+    duration_or(value, "none", Window::Keep, |standing_delay| Ok(Window::Size { standing_delay }))
+}
+
+/// "auto" keeps the bounds of a period that is automatic already.
+fn period(value: &DeValue, now: Period) -> Result<Period, Fault> {
+    let auto = if matches!(now, Period::Auto { .. }) { now } else { Period::AUTO };
+    duration_or(value, "auto", auto, |d| bounded(d).map(Period::Fixed))
+}
+
+fn bounded(d: Duration) -> Result<Duration, Fault> {
+    if (Duration::from_micros(1)..=Duration::from_secs(1)).contains(&d) {
+        Ok(d)
+    } else {
+        Err(Fault::bare(format!("{d} is not from 1us to 1s")))
+    }
+}
+
+fn in_bounds(value: &DeValue) -> Result<Duration, Fault> {
+    Duration::from_value(value).and_then(bounded)
+}
+
+/// The bounds of an automatic period, or the fixed one.
+fn bounds(policy: &AckControl) -> Result<(Duration, Duration), Duration> {
+    match law(policy).period {
+        Period::Auto { min, max } => Ok((min, max)),
+        Period::Fixed(d) => Err(d),
+    }
+}
+
+fn auto(policy: &mut AckControl) -> Result<(&mut Duration, &mut Duration), Fault> {
+    match &mut law_mut(policy).period {
+        Period::Auto { min, max } => Ok((min, max)),
+        Period::Fixed(d) => Err(Fault::new(
+            format!("a bound cannot be combined with a fixed period of {d}"),
+            "bounds are for period = \"auto\"",
+        )),
+    }
+}
+
+/// The thresholds of the detector of slow start, to enter and to exit, in thousandths.
+fn thresholds(policy: &AckControl) -> Option<(u32, u32)> {
+    match law(policy).slow_start {
+        SlowStart::Detect { enter_milli, exit_milli, .. } => Some((enter_milli, exit_milli)),
+        SlowStart::Ignore => None,
+    }
+}
+
+fn thresholds_mut(policy: &mut AckControl) -> Result<(&mut u32, &mut u32), Fault> {
+    match &mut law_mut(policy).slow_start {
+        SlowStart::Detect { enter_milli, exit_milli, .. } => Ok((enter_milli, exit_milli)),
+        SlowStart::Ignore => Err(Fault::new(
+            "a threshold cannot be combined with slow_start = \"ignore\"",
+            "thresholds are for \"detect\" and \"paper\"",
+        )),
+    }
+}
+
+/// The name of the detector; its thresholds are keys of their own.
+fn detector(policy: &AckControl) -> &'static str {
+    match law(policy).slow_start {
+        SlowStart::Ignore => "ignore",
+        SlowStart::Detect { gated: true, .. } => "detect",
+        SlowStart::Detect { gated: false, .. } => "paper",
+    }
+}
+
+fn slow_start(policy: &AckControl) -> String {
+    match law(policy).slow_start {
+        SlowStart::Ignore => "slow start ignored".to_string(),
+        SlowStart::Detect { enter_milli, exit_milli, gated } => format!(
+            "slow start between {} and {}{}",
+            f64::from(enter_milli) / 1e3,
+            f64::from(exit_milli) / 1e3,
+            if gated { "" } else { ", ungated" }
+        ),
+    }
+}
+
+fn thousandths(value: &DeValue) -> Result<u32, Fault> {
+    let Number(n) = Number::from_value(value)?;
+    match n.times(1000) {
+        Ok(m @ 1..=100_000) => Ok(m as u32),
+        _ => Err(Fault::bare("not from 0.001 to 100, in steps of 0.001")),
+    }
+}
+
+fn decimal(thousandths: u32) -> Written {
+    Written::plain(format!("{}.{:03}", thousandths / 1000, thousandths % 1000))
+}
+
+fn named<T: PartialEq>(names: &[(&'static str, T)], value: T) -> Option<Written> {
+    names.iter().find(|(_, v)| *v == value).map(|(name, _)| Written::quoted(name))
+}

@@ -1,0 +1,169 @@
+//! `[ports]`: the interfaces that an engine attaches to, and how it is driven.
+
+use super::addresses;
+use super::diag::Fault;
+use super::keys::{self, put, Key, Written};
+use super::reader::{Refused, Section};
+use super::value::{int, FromValue, Positive};
+use toml::de::DeValue;
+use weir_core::time::Duration;
+
+/// Where frames are taken from and given back to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Attach {
+    /// Both directions of one interface; the kernel forwards, routes or uses what passes.
+    Dev(String),
+    /// A bump in the wire between two interfaces, which nothing else joins.
+    Pair {
+        /// The interface towards the LAN.
+        lan: String,
+        /// The interface towards the WAN; never that of `lan`.
+        wan: String,
+    },
+}
+
+/// How an engine is driven.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Driving {
+    /// How long to wait for interfaces that are not there yet; by default not at all.
+    pub wait: Option<Duration>,
+    /// Real-time priority (SCHED_FIFO) of the engine if it is permitted, 1 to 98; 0 is an ordinary process that is
+    /// preferred to others (nice −20). By default 40 for a gateway and 0 for an emulator, which spins: it would starve
+    /// the kernel's own packet processing on its processor, until the kernel takes that away for 50 ms.
+    pub priority: Option<u8>,
+    /// The processor that the engine stays on; `None` leaves it to the scheduler.
+    pub cpu: Option<u32>,
+    /// How long before a deadline the engine stops sleeping and spins, at most 1 ms; by default 50 us for
+    /// an emulator and not at all for a gateway, whose releases are milliseconds apart.
+    pub spin: Option<Duration>,
+    /// How long ACKs may lie in the ring while flows are active, at most 10 ms; by default 200 us. Gateways only.
+    pub batch_delay: Option<Duration>,
+}
+
+type DrivingKey = Key<Driving>;
+
+/// How an engine is driven, key by key; `batch_delay` is the last, and for gateways only.
+static KEYS: [DrivingKey; 5] = [
+    DrivingKey::new("wait", |d, v| put(&mut d.wait, Positive::from_value(v).map(|Positive(d)| d)))
+        .write(|d| d.wait.map(Written::quoted))
+        .words(|d| d.wait.map(|t| format!("waited for {t}"))),
+    // 99 is the kernel's own migration and watchdog threads.
+    DrivingKey::new("priority", |d, v| put(&mut d.priority, int(v, 0..=98).map(|n| n as u8)))
+        .write(|d| d.priority.map(Written::plain))
+        .words(|d| d.priority.map(|n| format!("real-time priority {n}"))),
+    DrivingKey::new("cpu", |d, v| put(&mut d.cpu, int(v, 0..=8191).map(|n| n as u32)))
+        .write(|d| d.cpu.map(Written::plain))
+        .words(|d| d.cpu.map(|n| format!("on CPU {n}"))),
+    DrivingKey::new("spin", |d, v| {
+        put(&mut d.spin, at_most(v, Duration::from_millis(1), "which would starve other processes"))
+    })
+    .write(|d| d.spin.map(Written::quoted))
+    .words(|d| d.spin.map(|t| format!("spins {t}"))),
+    DrivingKey::new("batch_delay", |d, v| {
+        put(
+            &mut d.batch_delay,
+            at_most(v, Duration::from_millis(10), "the longest time between two releases"),
+        )
+    })
+    .write(|d| d.batch_delay.map(Written::quoted))
+    .words(|d| d.batch_delay.map(|t| format!("ACKs looked at every {t}"))),
+];
+
+impl Attach {
+    /// The assignments that say it.
+    fn assignments(&self) -> Vec<String> {
+        let assign = |(key, name): (&str, &String)| format!("{key} = {}", Written::quoted(name));
+        match self {
+            Attach::Dev(dev) => [("dev", dev)].map(assign).to_vec(),
+            Attach::Pair { lan, wan } => [("lan", lan), ("wan", wan)].map(assign).to_vec(),
+        }
+    }
+}
+
+/// `[ports]` as a file has it.
+pub(super) fn to_toml(attach: &Attach, driving: &Driving) -> String {
+    let keys = keys::assignments(&KEYS, driving, &Driving::default());
+    format!("[ports]\n{}\n", [attach.assignments(), keys].concat().join("\n"))
+}
+
+/// How an engine is driven, in words that begin with a comma each.
+pub fn words(driving: &Driving) -> String {
+    keys::words(&KEYS, driving).iter().map(|words| format!(", {words}")).collect()
+}
+
+/// Keys that a gateway had when it sat between two interfaces.
+const NOT_OF_A_GATEWAY: [Refused; 4] = [
+    (
+        "lan",
+        "is no key of a gateway, which needs one interface",
+        "write dev = \"eth1\", the interface towards the WAN; what is behind it may be a bridge, a router or this host",
+    ),
+    ("wan", "is no key of a gateway, which needs one interface", "write dev = \"eth1\" for it"),
+    GONE[0],
+    GONE[1],
+];
+
+const NOT_OF_AN_EMULATOR: [Refused; 3] =
+    [("batch_delay", "is for gateways", "an emulator looks at every frame when it comes"), GONE[0], GONE[1]];
+
+const GONE: [Refused; 2] = [
+    ("mode", "does not exist any more", "tc programs take frames, whatever the driver: leave it out"),
+    ("zero_copy", "does not exist any more", "tc programs take frames, whatever the driver: leave it out"),
+];
+
+/// Reads the `[ports]` of a gateway: its interface.
+pub(super) fn of_gateway(mut s: Section) -> Option<(String, Driving)> {
+    s.refuse(&NOT_OF_A_GATEWAY);
+    if !["lan", "wan"].into_iter().any(|key| s.is_there(key)) {
+        s.need("dev", "\"eth1\"");
+    }
+    let dev = interface(&s, "dev");
+    let mut driving = Driving::default();
+    keys::read(&KEYS, &[&s], &mut driving);
+    s.finish();
+    Some((dev?, driving))
+}
+
+/// Reads the `[ports]` of an emulator.
+pub(super) fn of_emulator(mut s: Section) -> Option<(Attach, Driving)> {
+    s.refuse(&NOT_OF_AN_EMULATOR);
+    let help =
+        "`dev` is for both directions of one interface, `lan` and `wan` for what goes from one to the other";
+    for key in ["lan", "wan"] {
+        s.at_most_one(&["dev", key], help);
+    }
+    if s.has("lan") || s.has("wan") {
+        s.need("lan", "\"eth0\"");
+        s.need("wan", "\"eth1\"");
+    } else {
+        s.need("dev", "\"eth1\", or lan = \"eth0\" and wan = \"eth1\"");
+    }
+    let [dev, lan, wan] = ["dev", "lan", "wan"].map(|key| interface(&s, key));
+    let mut driving = Driving::default();
+    keys::read(&KEYS[..4], &[&s], &mut driving);
+    s.check_done();
+    let attach = match (dev, lan.zip(wan)) {
+        (Some(dev), _) => Attach::Dev(dev),
+        (None, pair) => {
+            let (lan, wan) = pair?;
+            if lan == wan {
+                let message = format!("`ports.wan` is the same interface as `ports.lan`: \"{wan}\"");
+                s.fault("wan", Fault::new(message, "for both directions of one interface write dev = \"…\""));
+                return None;
+            }
+            Attach::Pair { lan, wan }
+        }
+    };
+    Some((attach, driving))
+}
+
+fn interface(s: &Section, key: &'static str) -> Option<String> {
+    s.parsed(key, |name: String| addresses::interface(&name))
+}
+
+fn at_most(value: &DeValue, most: Duration, why: &str) -> Result<Duration, Fault> {
+    match Duration::from_value(value)? {
+        d if d > most => Err(Fault::bare(format!("{d} is more than {most}, {why}"))),
+        d => Ok(d),
+    }
+}

@@ -1,0 +1,52 @@
+//! What is noted of a file beside faults: what one world only can do, and times that bins must divide.
+
+use super::sink::{diagnostic, Only};
+use super::Section;
+use crate::experiment::config::diag::Fault;
+use crate::result::World;
+use core::ops::Range;
+use weir_core::time::Duration;
+
+impl Section<'_> {
+    /// Notes that a key that one world only has is used.
+    pub fn note_only(&self, world: World, key: &'static str) {
+        if let Some((span, _)) = self.entry(key) {
+            let other = other(world).name();
+            let message = format!("`{}` does not exist in the {other} world", self.full(key));
+            let help = format!("it exists in the {} world only", world.name());
+            self.only(world, span, Fault::new(message, help));
+        }
+    }
+
+    /// Notes that the value of a key is one that one world only can do; the other says the fault.
+    pub fn note_value(&self, world: World, key: &'static str, fault: Fault) {
+        self.only(world, self.value_span(key), fault);
+    }
+
+    fn only(&self, world: World, span: Range<usize>, fault: Fault) {
+        self.sink.only.borrow_mut().push(Only { world, refusal: diagnostic(span, fault) });
+    }
+
+    /// Notes a time that the bins of received bytes must divide.
+    pub fn note_time(&self, key: &'static str, time: Duration) {
+        self.sink.times.borrow_mut().push((self.value_span(key), time));
+    }
+
+    /// The times noted anywhere in the file, and where they are.
+    pub fn times(&self) -> Vec<(Range<usize>, Duration)> {
+        self.sink.times.borrow().clone()
+    }
+
+    /// A fault about some other part of the file.
+    pub fn fault_at(&self, span: Range<usize>, fault: Fault) {
+        self.sink.push(span, fault);
+    }
+}
+
+/// The world that is not this one.
+fn other(world: World) -> World {
+    match world {
+        World::Lab => World::Sim,
+        World::Sim => World::Lab,
+    }
+}

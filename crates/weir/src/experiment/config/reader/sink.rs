@@ -1,0 +1,56 @@
+//! Where faults are collected while a file is read.
+
+use crate::experiment::config::diag::{Diagnostic, Errors, Fault, Source};
+use crate::result::World;
+use core::ops::Range;
+use std::cell::RefCell;
+use weir_core::time::Duration;
+
+/// Where faults are collected, where keys that not every world has are noted, and times that bins of
+/// received bytes must divide.
+#[derive(Default)]
+pub struct Sink {
+    faults: RefCell<Vec<Diagnostic>>,
+    pub(super) only: RefCell<Vec<Only>>,
+    pub(super) times: RefCell<Vec<(Range<usize>, Duration)>>,
+}
+
+/// A key or a value that one world only can do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Only {
+    /// The world that can.
+    pub world: World,
+    /// What the other one says about it.
+    pub refusal: Diagnostic,
+}
+
+impl Sink {
+    /// Notes a fault.
+    pub fn push(&self, span: Range<usize>, fault: Fault) {
+        self.faults.borrow_mut().push(diagnostic(span, fault));
+    }
+    /// No faults so far?
+    pub fn is_empty(&self) -> bool {
+        self.faults.borrow().is_empty()
+    }
+    /// The faults, without their places.
+    pub fn into_faults(self) -> Vec<Fault> {
+        let fault = |d: Diagnostic| Fault { message: d.message, help: d.help };
+        // An option is read for each direction.
+        let mut faults: Vec<Fault> = self.faults.into_inner().into_iter().map(fault).collect();
+        faults.dedup();
+        faults
+    }
+    /// `value`, unless there were faults.
+    pub fn finish<T>(self, source: &Source, value: Option<T>) -> Result<(T, Vec<Only>), Errors> {
+        let faults = self.faults.into_inner();
+        match value {
+            Some(v) if faults.is_empty() => Ok((v, self.only.into_inner())),
+            _ => Err(Errors::new(source, faults)),
+        }
+    }
+}
+
+pub(super) fn diagnostic(span: Range<usize>, fault: Fault) -> Diagnostic {
+    Diagnostic { span, message: fault.message, help: fault.help }
+}

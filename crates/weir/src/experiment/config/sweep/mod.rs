@@ -1,0 +1,323 @@
+//! `[sweep]`: lists of values for parts of the file, by their dotted path. The runs are the product of the
+//! lists.
+//!
+//! Each run is the whole file with its values put in and parsed anew: a value of a sweep is held to the same
+//! rules as one in its place, and a message about it points into the list.
+
+mod place;
+
+use super::diag::{Diagnostic, Errors, Fault, Source};
+use super::experiment::{self, Experiment};
+use super::reader::{parse_toml, Sink};
+use core::ops::Range;
+use place::{place, set};
+use toml::de::{DeTable, DeValue};
+use toml::Spanned;
+
+/// Paths and the values that they are set to, as they are written.
+pub type Settings = Vec<(String, String)>;
+
+/// One run of a file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Run {
+    /// What `[sweep]` sets in it, by path, in the order of the file; empty without one.
+    pub settings: Settings,
+    /// What it says.
+    pub experiment: Experiment,
+}
+
+/// No file makes more runs.
+const MOST_RUNS: usize = 10_000;
+/// Different messages about runs; more of them teach nothing.
+const MOST_FAULTS: usize = 20;
+
+/// The runs of a file, one without `[sweep]`: the values of the first path change slowest. All errors of the
+/// file come at once.
+pub fn runs(source: &Source) -> Result<Vec<Run>, Errors> {
+    let mut table = parse_toml(source)?;
+    let Some((key, sweep)) = table.get_mut().remove_entry("sweep") else {
+        let experiment = experiment::from_table(&table, source)?;
+        return Ok(vec![Run { settings: Vec::new(), experiment }]);
+    };
+    let sink = Sink::default();
+    let axes = axes(&sink, source, key.span(), &sweep);
+    check(&sink, &axes, table.get_ref(), key.span());
+    let (axes, _) = sink.finish(source, Some(axes))?;
+    let mut good = Vec::new();
+    let mut bad = Faults::default();
+    let total = axes.iter().map(|a| a.values.len()).product();
+    for number in 0..total {
+        let chosen = chosen(&axes, number);
+        match experiment::from_table(&with(&table, &axes, &chosen), source) {
+            Ok(experiment) => good.push(Run { settings: settings(&axes, &chosen), experiment }),
+            Err(errors) => bad.note(errors, &settings(&axes, &chosen)),
+        }
+        if bad.list.len() >= MOST_FAULTS {
+            break;
+        }
+    }
+    match bad.list.is_empty() {
+        true => Ok(good),
+        false => Err(bad.finish(source, &axes, total)),
+    }
+}
+
+/// One path and the values that it takes.
+struct Axis<'a> {
+    /// The path, taken apart at its dots.
+    path: Vec<String>,
+    /// Where it is written.
+    span: Range<usize>,
+    /// Its values, and each as it is written.
+    values: Vec<(Spanned<DeValue<'a>>, String)>,
+}
+
+impl Axis<'_> {
+    fn name(&self) -> String {
+        self.path.join(".")
+    }
+}
+
+/// Reads `[sweep]`; the axes are in the order of the file.
+fn axes<'a>(sink: &Sink, source: &Source, key: Range<usize>, sweep: &Spanned<DeValue<'a>>) -> Vec<Axis<'a>> {
+    let mut axes = Vec::new();
+    match sweep.get_ref() {
+        DeValue::Table(t) => flatten(sink, source, &[], t, &mut axes),
+        _ => {
+            let help = "write [sweep] above its keys";
+            sink.push(sweep.span(), Fault::new("`sweep`: expected a table", help));
+            return axes;
+        }
+    }
+    if axes.is_empty() && sink.is_empty() {
+        let help = "for example: \"path.wan.loss\" = [\"0.1%\", \"1%\"]";
+        sink.push(key, Fault::new("`sweep` varies nothing", help));
+    }
+    axes.sort_by_key(|a| a.span.start);
+    axes
+}
+
+/// Tables are parts of paths, written without quotes; arrays are lists of values.
+fn flatten<'a>(
+    sink: &Sink,
+    source: &Source,
+    above: &[String],
+    table: &DeTable<'a>,
+    axes: &mut Vec<Axis<'a>>,
+) {
+    for (key, value) in table.iter() {
+        let parts = key.get_ref().split('.').map(str::to_string);
+        let path: Vec<String> = above.iter().cloned().chain(parts).collect();
+        match value.get_ref() {
+            DeValue::Table(t) => flatten(sink, source, &path, t, axes),
+            DeValue::Array(items) => {
+                let text = |item: &Spanned<DeValue>| match item.get_ref() {
+                    DeValue::String(s) => s.to_string(),
+                    _ => source.text.get(item.span()).unwrap_or_default().to_string(),
+                };
+                let values = items.iter().map(|item| (item.clone(), text(item))).collect();
+                axes.push(Axis { path, span: key.span(), values });
+            }
+            _ => {
+                let message = format!("`sweep.{}`: expected an array of values", path.join("."));
+                sink.push(
+                    value.span(),
+                    Fault::new(message, "one value needs no sweep: write it in its place"),
+                );
+            }
+        }
+    }
+}
+
+/// Notes what is wrong with the paths and the lists themselves.
+fn check(sink: &Sink, axes: &[Axis], table: &DeTable, key: Range<usize>) {
+    for (i, axis) in axes.iter().enumerate() {
+        let name = axis.name();
+        if axis.values.is_empty() {
+            sink.push(
+                axis.span.clone(),
+                Fault::new(format!("`sweep.{name}`: an empty array"), "no values make no runs: leave it out"),
+            );
+        }
+        if axes[..i].iter().any(|a| a.path == axis.path) {
+            sink.push(
+                axis.span.clone(),
+                Fault::bare(format!("`sweep.{name}`: a second list for the same value")),
+            );
+        }
+        for (n, (value, text)) in axis.values.iter().enumerate() {
+            if axis.values[..n].iter().any(|(_, t)| t == text) {
+                let message = format!("`sweep.{name}`: {text} a second time");
+                sink.push(value.span(), Fault::new(message, "its runs would be the same"));
+            }
+        }
+        if let Err(fault) = place(table, &axis.path) {
+            sink.push(axis.span.clone(), fault);
+        }
+    }
+    let runs = axes.iter().try_fold(1usize, |n, a| n.checked_mul(a.values.len()));
+    if runs.is_none_or(|n| n > MOST_RUNS) {
+        let factors: Vec<String> = axes.iter().map(|a| a.values.len().to_string()).collect();
+        let message = format!("a sweep of {} runs", factors.join(" × "));
+        sink.push(key, Fault::bare(format!("{message}, more than {MOST_RUNS}")));
+    }
+}
+
+/// Which value of each axis the run has; the last axis changes fastest.
+fn chosen(axes: &[Axis], mut number: usize) -> Vec<usize> {
+    let mut chosen: Vec<usize> = axes
+        .iter()
+        .rev()
+        .map(|a| {
+            let i = number % a.values.len();
+            number /= a.values.len();
+            i
+        })
+        .collect();
+    chosen.reverse();
+    chosen
+}
+
+fn settings(axes: &[Axis], chosen: &[usize]) -> Settings {
+    axes.iter().zip(chosen).map(|(a, &i)| (a.name(), a.values[i].1.clone())).collect()
+}
+
+/// The file with the chosen values in their places.
+fn with<'a>(file: &Spanned<DeTable<'a>>, axes: &[Axis<'a>], chosen: &[usize]) -> Spanned<DeTable<'a>> {
+    let mut file = file.clone();
+    for (axis, &i) in axes.iter().zip(chosen) {
+        set(file.get_mut(), &axis.path, &axis.span, axis.values[i].0.clone());
+    }
+    file
+}
+
+/// What was wrong with runs: each fault, in how many of them, and the settings of the first.
+#[derive(Default)]
+struct Faults {
+    list: Vec<(Diagnostic, usize, Settings)>,
+}
+
+impl Faults {
+    fn note(&mut self, errors: Errors, settings: &Settings) {
+        for fault in errors.into_list() {
+            match self.list.iter_mut().find(|(f, ..)| *f == fault) {
+                Some((_, n, _)) => *n += 1,
+                None => self.list.push((fault, 1, settings.clone())),
+            }
+        }
+    }
+
+    /// The faults as errors of the file. What is wrong with some runs only, and not at a value of the sweep,
+    /// says with which settings.
+    fn finish(self, source: &Source, axes: &[Axis], total: usize) -> Errors {
+        let swept = |d: &Diagnostic| {
+            let mut values = axes.iter().flat_map(|a| &a.values).map(|(v, _)| v.span());
+            values.any(|v| v.start <= d.span.start && d.span.end <= v.end)
+        };
+        let located = self.list.into_iter().map(|(mut d, n, settings)| {
+            if n < total && !swept(&d) {
+                let settings: Vec<String> = settings.iter().map(|(k, v)| format!("{k} = {v}")).collect();
+                d.message = format!("{} (with {})", d.message, settings.join(", "));
+            }
+            d
+        });
+        Errors::new(source, located.collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::plan::{Length, Op};
+    use weir_core::link::Loss;
+
+    const FILE: &str = r#"
+        name = "t"
+        duration = "4s"
+        flow = [{ id = "a", bytes = "1MB" }, { id = "b" }]
+        [path]
+        wan = { rate = "10Mbit" }
+        [[gateway.class]]
+        name = "ten"
+        ack = { preset = "ack-shaper", flow_rate = "10Mbit" }
+        [[expect]]
+        what = "flow.a.0.bytes"
+        op = "equals"
+        target = "1MB"
+    "#;
+
+    fn source(sweep: &str) -> Source {
+        Source::new("t.toml", format!("{FILE}\n[sweep]\n{sweep}\n"))
+    }
+
+    fn runs_of(sweep: &str) -> Vec<Run> {
+        runs(&source(sweep)).unwrap_or_else(|e| panic!("{e}"))
+    }
+
+    #[test]
+    fn the_first_path_changes_slowest() {
+        // Not in alphabetical order: the file's own decides.
+        let runs = runs_of("seed = [7, 8]\n'path.wan.loss' = ['0.1%', 0.01]\n'tcp.mss' = [500]");
+        let settings: Vec<Vec<&str>> =
+            runs.iter().map(|r| r.settings.iter().map(|(_, v)| v.as_str()).collect()).collect();
+        assert_eq!(
+            settings,
+            [["7", "0.1%", "500"], ["7", "0.01", "500"], ["8", "0.1%", "500"], ["8", "0.01", "500"]]
+        );
+        let keys: Vec<&str> = runs[0].settings.iter().map(|(k, _)| k.as_str()).collect();
+        assert_eq!(keys, ["seed", "path.wan.loss", "tcp.mss"]);
+        let plan = &runs[3].experiment.plan;
+        let Loss::Random { trillionths } = plan.path.wan_out.loss else { panic!("{:?}", plan.path) };
+        assert_eq!((plan.seed, trillionths, plan.groups[1].tcp.mss), (8, 10_000_000_000, Some(500)));
+        assert_eq!(plan.gateway.as_ref().map(|g| g.seed), Some(8));
+    }
+
+    #[test]
+    fn parts_of_arrays_are_named() {
+        let runs = runs_of(
+            "'flow.a.bytes' = ['2MB']\ngateway.class.ten.ack.flow_rate = ['20Mbit']\n'expect.0.op' = ['at_least']",
+        );
+        let plan = &runs[0].experiment.plan;
+        assert_eq!(plan.groups[0].length, Length::Bytes(2_000_000));
+        assert_eq!(plan.groups[1].length, Length::UntilEnd);
+        assert_eq!(plan.expects[0].op, Op::AtLeast);
+        let text = format!("{:?}", plan.gateway);
+        assert!(text.contains("20Mbit") && !text.contains("10Mbit"), "{text}");
+    }
+
+    #[test]
+    fn one_run_without_a_sweep() {
+        let source = Source::new("t.toml", FILE);
+        let all = runs(&source).unwrap();
+        assert_eq!((all.len(), all[0].settings.len()), (1, 0));
+        assert_eq!(all[0].experiment, experiment::parse(&source).unwrap());
+    }
+
+    /// Every fault once; at its value if it is one, else with what leads to it.
+    #[test]
+    fn faults_of_some_runs_and_of_all() {
+        let errors = runs(&source("'flow.b.count' = [1, 0]\n'flow.b.id' = ['b', 'a']")).unwrap_err();
+        let lines: Vec<String> = errors.located().iter().map(|e| e.message.clone()).collect();
+        assert_eq!(
+            lines,
+            ["`flow.count`: 0 is not from 1 to 100000", "a second group of flows named \"a\""],
+            "{errors}"
+        );
+        // The class exists for one of two names only.
+        let some =
+            "'expect.0.what' = ['flow.a.0.bytes', 'class.ten.held_ack_peak_bytes']\n'gateway.class.ten.name' = ['ten', 'x']";
+        let errors = runs(&source(some)).unwrap_err();
+        assert_eq!(errors.located().len(), 1, "{errors}");
+        assert_eq!(errors.located()[0].message, "no class is named `ten`");
+        let expects = "'expect.0.target' = ['1MB']\n'duration' = ['4s', '1s']\n'flow.b.start' = ['0s', '2s']";
+        let errors = runs(&source(expects)).unwrap_err();
+        assert_eq!(
+            errors.located()[0].message,
+            "flow 0 of the group would start at 2s, not before the end, 1s"
+        );
+        let late =
+            source("'duration' = ['4s', '1s']").text.replace("id = \"b\"", "id = \"b\", start = \"2s\"");
+        let errors = runs(&Source::new("t.toml", late)).unwrap_err();
+        assert!(errors.located()[0].message.ends_with("the end, 1s (with duration = 1s)"), "{errors}");
+    }
+}

@@ -1,0 +1,95 @@
+//! Places in a file by their dotted path: `path.wan.loss`, `flow.bulk.cc`, `expect.0.target`.
+
+use crate::experiment::config::diag::{listed, nearest, Fault};
+use core::ops::Range;
+use std::borrow::Cow;
+use toml::de::{DeTable, DeValue};
+use toml::Spanned;
+
+/// Where the part after `name` of a path goes on in an array of tables: at the table with that `id` or `name`,
+/// or with that number.
+fn element(items: &[Spanned<DeValue>], name: &str) -> Option<usize> {
+    let called = |item: &Spanned<DeValue>, key| {
+        item.get_ref().as_table().and_then(|t| t.get(key)).is_some_and(|v| v.get_ref().as_str() == Some(name))
+    };
+    let by_name = items.iter().position(|item| called(item, "id") || called(item, "name"));
+    by_name.or_else(|| name.parse().ok().filter(|n| *n < items.len()))
+}
+
+/// Can a path be followed? What is not there is made, except the elements of arrays.
+pub(super) fn place(table: &DeTable, path: &[String]) -> Result<(), Fault> {
+    let mut at = table;
+    for (i, part) in path.iter().enumerate() {
+        let here = path[..=i].join(".");
+        if part.is_empty() {
+            return Err(Fault::bare(format!("`sweep.{}` is not a path", path.join("."))));
+        }
+        let mut next = match at.get(part.as_str()).map(|v| v.get_ref()) {
+            None => return Ok(()),
+            Some(value) => value,
+        };
+        let mut rest = &path[i + 1..];
+        if let (DeValue::Array(items), Some(name)) = (next, rest.first()) {
+            let found = element(items, name).ok_or_else(|| no_element(&here, items, name))?;
+            next = items[found].get_ref();
+            rest = &rest[1..];
+            if rest.is_empty() {
+                let message = format!("`sweep.{}` is a table, not a value", path.join("."));
+                return Err(Fault::new(message, format!("name one of its keys: \"{}.KEY\"", path.join("."))));
+            }
+            return next.as_table().map_or(Ok(()), |t| place(t, rest));
+        }
+        match (next, rest.is_empty()) {
+            (DeValue::Table(t), false) => at = t,
+            (_, true) => return Ok(()),
+            (_, false) => {
+                return Err(Fault::bare(format!("`{here}` is not a table, it has no `{}`", rest[0])))
+            }
+        }
+    }
+    Ok(())
+}
+
+fn no_element(array: &str, items: &[Spanned<DeValue>], name: &str) -> Fault {
+    let called = |key| {
+        let name = move |t: &Spanned<DeValue>| Some(t.get_ref().get(key)?.get_ref().as_str()?.to_string());
+        items.iter().filter_map(name)
+    };
+    let names: Vec<String> = called("id").chain(called("name")).collect();
+    let names = || names.iter().map(String::as_str);
+    let guess = nearest(name, names()).map_or(String::new(), |n| format!("did you mean `{n}`? "));
+    let help = match names().next() {
+        Some(_) => format!("{guess}there is {}", listed(names())),
+        None => format!("they have no names: count them from 0, \"{array}.0.KEY\""),
+    };
+    Fault::new(format!("no `[[{array}]]` is named `{name}`"), help)
+}
+
+/// Puts a value in its place, which [`place`] has found. Keys that are made stand where the path does.
+pub(super) fn set<'a>(
+    table: &mut DeTable<'a>,
+    path: &[String],
+    span: &Range<usize>,
+    value: Spanned<DeValue<'a>>,
+) {
+    let Some((key, rest)) = path.split_first() else { return };
+    let made = || Spanned::new(span.clone(), Cow::Owned(key.clone()));
+    if rest.is_empty() {
+        table.remove(key.as_str());
+        table.insert(made(), value);
+        return;
+    }
+    if !table.contains_key(key.as_str()) {
+        table.insert(made(), Spanned::new(span.clone(), DeValue::Table(DeTable::new())));
+    }
+    match table.get_mut(key.as_str()).map(Spanned::get_mut) {
+        Some(DeValue::Table(t)) => set(t, rest, span, value),
+        Some(DeValue::Array(items)) => {
+            let Some(i) = element(items, &rest[0]) else { return };
+            if let DeValue::Table(t) = items.as_mut()[i].get_mut() {
+                set(t, &rest[1..], span, value);
+            }
+        }
+        _ => (),
+    }
+}

@@ -1,0 +1,247 @@
+//! What is written is read as what it was.
+
+use super::gateway::{self, GatewayFile};
+use super::ports::{Attach, Driving};
+use super::wan::{self, path_of_options, WanFile};
+use super::{link, Source};
+use crate::experiment::plan::Path;
+use core::net::IpAddr;
+use core::ops::RangeInclusive;
+use proptest::option;
+use proptest::prelude::*;
+use weir_core::ack::{
+    AckControl, Counts, Hold, Meter, Period, RateRelease, Release, SlowStart, Window, PRESETS,
+};
+use weir_core::gateway::{ClassConfig, Config, Direction, Match, Prefix};
+use weir_core::link::{Config as Link, Loss, QueueLimit, TRILLION};
+use weir_core::rate::Rate;
+use weir_core::time::Duration;
+
+/// Times whose sums can be counted.
+fn times(from: u64) -> impl Strategy<Value = Duration> {
+    (from..1 << 60).prop_map(Duration::from_nanos)
+}
+
+fn rates(bps: RangeInclusive<u64>) -> impl Strategy<Value = Rate> {
+    bps.prop_map(|bps| Rate::from_bps(bps).unwrap())
+}
+
+fn losses() -> impl Strategy<Value = Loss> {
+    prop_oneof![
+        Just(Loss::None),
+        (1..=TRILLION).prop_map(|trillionths| Loss::Random { trillionths }),
+        (1..=i64::MAX as u64).prop_map(|n| Loss::every(n).unwrap()),
+    ]
+}
+
+fn limits(bytes: RangeInclusive<u64>) -> impl Strategy<Value = QueueLimit> {
+    prop_oneof![(1..u32::MAX).prop_map(QueueLimit::Packets), bytes.prop_map(QueueLimit::Bytes)]
+}
+
+/// A mark below the queue's limit, if both are of one kind.
+fn marked(queue: QueueLimit, mark: Option<QueueLimit>) -> Option<QueueLimit> {
+    mark.filter(|mark| match (mark, queue) {
+        (QueueLimit::Packets(mark), QueueLimit::Packets(queue)) => *mark < queue,
+        (QueueLimit::Bytes(mark), QueueLimit::Bytes(queue)) => *mark < queue,
+        _ => true,
+    })
+}
+
+prop_compose! {
+    fn links()(
+        rate in option::of(rates(1..=u64::MAX)),
+        delay in times(0),
+        loss in losses(),
+        queue in limits(1514..=u64::MAX),
+        mark in option::of(limits(1..=u64::MAX)),
+        overhead in 0..=256u16,
+        burst in any::<u64>(),
+    ) -> Link {
+        let link = Link { rate, delay, loss, overhead, ..Link::BARE };
+        match rate {
+            None => link,
+            Some(_) => Link { queue, mark: marked(queue, mark), burst, ..link },
+        }
+    }
+}
+
+prop_compose! {
+    /// `batch_delay` is for gateways.
+    fn drivings()(
+        wait in option::of(times(1)),
+        priority in option::of(0..=98u8),
+        cpu in option::of(0..=8191u32),
+        spin in option::of((0..=1_000_000u64).prop_map(Duration::from_nanos)),
+    ) -> Driving {
+        Driving { wait, priority, cpu, spin, batch_delay: None }
+    }
+}
+
+/// Names that interfaces may have, quotes and backslashes too.
+fn interfaces() -> impl Strategy<Value = String> {
+    "[!-.0-9;-~]{1,15}".prop_filter("directories", |name| name != "." && name != "..")
+}
+
+prop_compose! {
+    fn emulators()(
+        lan in interfaces(),
+        wan in interfaces(),
+        driving in drivings(),
+        seed in 0..=i64::MAX as u64,
+        wan_out in links(),
+        wan_back in links(),
+    ) -> WanFile {
+        let path = Path { wan_out, wan_back, ..Path::default() };
+        let idle = wan_out.is_bare() && wan_back.is_bare();
+        let attach = if lan == wan && !idle { Attach::Dev(lan) } else { Attach::Pair { wan: format!("{wan:.14}+"), lan } };
+        WanFile { attach, driving, seed, path }
+    }
+}
+
+fn periods() -> impl Strategy<Value = Period> {
+    let time = || (1_000..=1_000_000_000u64).prop_map(Duration::from_nanos);
+    prop_oneof![
+        time().prop_map(Period::Fixed),
+        (time(), time()).prop_map(|(a, b)| Period::Auto { min: a.min(b), max: a.max(b) }),
+    ]
+}
+
+fn detectors() -> impl Strategy<Value = SlowStart> {
+    let detect = (1..=100_000u32, 1..=100_000u32, any::<bool>());
+    let detect = detect.prop_filter("thresholds are two", |(a, b, _)| a != b);
+    prop_oneof![
+        Just(SlowStart::Ignore),
+        detect.prop_map(|(a, b, gated)| SlowStart::Detect {
+            enter_milli: a.max(b),
+            exit_milli: a.min(b),
+            gated
+        }),
+    ]
+}
+
+prop_compose! {
+    fn policies()(
+        rate in rates(8_000..=100_000_000_000),
+        counts in prop::sample::select(vec![Counts::Payload, Counts::Ip, Counts::Frame, Counts::Wire]),
+        meter in prop::sample::select(vec![Meter::Acked, Meter::Received]),
+        period in periods(),
+        slow_start in detectors(),
+        catch_up in times(1),
+        bound in option::of(times(0)),
+    ) -> AckControl {
+        AckControl {
+            hold: Hold::Number,
+            release: Release::Rate(RateRelease { rate, counts, meter, period, slow_start, catch_up }),
+            window: bound.map_or(Window::Keep, |standing_delay| Window::Size { standing_delay }),
+        }
+    }
+}
+
+fn prefixes() -> impl Strategy<Value = Prefix> {
+    let v4 = (any::<u32>(), 0..=32u8);
+    let v4 = v4.prop_map(|(bits, len)| {
+        (IpAddr::from((bits & !(u32::MAX.checked_shr(u32::from(len)).unwrap_or(0))).to_be_bytes()), len)
+    });
+    let v6 = (any::<u128>(), 0..=128u8);
+    let v6 = v6.prop_map(|(bits, len)| {
+        (IpAddr::from((bits & !(u128::MAX.checked_shr(u32::from(len)).unwrap_or(0))).to_be_bytes()), len)
+    });
+    prop_oneof![v4, v6].prop_map(|(addr, len)| Prefix::new(addr, len).unwrap())
+}
+
+fn ports() -> impl Strategy<Value = RangeInclusive<u16>> {
+    (1..=u16::MAX, 1..=u16::MAX).prop_map(|(a, b)| a.min(b)..=a.max(b))
+}
+
+prop_compose! {
+    /// A rule that names something.
+    fn rules()(
+        src in option::of(prefixes()),
+        dst in option::of(prefixes()),
+        src_port in option::of(ports()),
+        dst_port in option::of(ports()),
+        vlan in 0..=4094u16,
+    ) -> Match {
+        Match { src, dst, src_port, dst_port, vlan: Some(vlan) }
+    }
+}
+
+prop_compose! {
+    /// At least one class has a policy, and none takes what another would.
+    fn gateways()(
+        dev in interfaces(),
+        driving in drivings(),
+        batch_delay in option::of((0..=10_000_000u64).prop_map(Duration::from_nanos)),
+        classes in prop::collection::vec((any::<bool>(), prop::collection::vec(rules(), 1..4), option::of(policies())), 0..4),
+        last in policies(),
+        max_flows in 1..=16_777_216u32,
+        assumed_rtt in times(1),
+        idle_timeout in times(1),
+    ) -> GatewayFile {
+        let class = |(n, (inward, matches, ack)): (usize, (bool, Vec<Match>, Option<AckControl>))| ClassConfig {
+            name: format!("class-{n}"),
+            direction: if inward { Direction::In } else { Direction::Out },
+            matches,
+            ack,
+        };
+        let all = ClassConfig { name: "all".into(), direction: Direction::In, matches: Vec::new(), ack: Some(last) };
+        let classes = classes.into_iter().enumerate().map(class).chain([all]).collect();
+        let gateway = Config { classes, max_flows, assumed_rtt, idle_timeout, ..Config::default() };
+        GatewayFile { dev, driving: Driving { batch_delay, ..driving }, gateway }
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_file_of_an_emulator_is_what_was_written(file in emulators()) {
+        let text = file.to_toml();
+        let read = wan::parse(&Source::new("written", text.as_str()));
+        prop_assert_eq!(read.map_err(|e| e.to_string()), Ok(file), "{}", text);
+    }
+
+    #[test]
+    fn a_file_of_a_gateway_is_what_was_written(file in gateways()) {
+        let text = file.to_toml();
+        let read = gateway::parse(&Source::new("written", text.as_str()));
+        prop_assert_eq!(read.map_err(|e| e.to_string()), Ok(file), "{}", text);
+    }
+
+    /// The same assignments as options: without quotes.
+    #[test]
+    fn options_are_what_was_written(link in links()) {
+        let assignments = link::assignments(&link);
+        let options: Vec<(&str, String)> = assignments
+            .iter()
+            .map(|line| line.split_once(" = ").unwrap())
+            .map(|(name, value)| (name, value.trim_matches('"').to_string()))
+            .collect();
+        let path = path_of_options(&options);
+        prop_assert_eq!(path, Ok(Path { wan_out: link, wan_back: link, ..Path::default() }), "{:?}", options);
+    }
+}
+
+/// A bare link needs no words, and a preset nothing but its rate.
+#[test]
+fn what_goes_without_saying_is_not_written() {
+    assert_eq!(link::assignments(&Link::BARE), Vec::<String>::new());
+    for preset in PRESETS {
+        let policy = (preset.policy)(Rate::mbit(10));
+        let written = super::policy::assignments(&policy);
+        assert_eq!(written, [format!("preset = \"{}\"", preset.name), "flow_rate = \"10Mbit\"".into()]);
+    }
+}
+
+/// Faults of options name the options.
+#[test]
+fn faults_of_options() {
+    for (options, says) in [
+        (&[("queue", "100p")][..], "`--queue` needs `--rate`: a queue forms only in front of a rate"),
+        (&[("rate", "10")], "`--rate`: 10 is a rate without a unit: write \"10Mbit\""),
+        (&[("loss", "0.1"), ("loss_every", "9")], "`--loss-every` cannot be combined with `--loss`: a link loses at random or periodically, not both"),
+        (&[("rtt", "9ms"), ("delay", "1ms")], "`--delay` cannot be combined with `--rtt`: `rtt` is split evenly on WAN out and WAN back; give `rtt`, or a `delay` for each"),
+    ] {
+        let options: Vec<(&str, String)> = options.iter().map(|(name, value)| (*name, value.to_string())).collect();
+        let faults = path_of_options(&options).unwrap_err();
+        assert_eq!(faults.iter().map(|f| f.to_string()).collect::<Vec<_>>(), [says]);
+    }
+}

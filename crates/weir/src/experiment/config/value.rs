@@ -1,0 +1,183 @@
+//! Values of a file as values of ours; a fault says what was found and what is accepted.
+
+use super::addresses;
+use super::decimal::Decimal;
+use super::diag::{listed, nearest, Fault};
+use super::units;
+use core::ops::RangeInclusive;
+use toml::de::DeValue;
+use weir_core::gateway::Prefix;
+use weir_core::rate::Rate;
+use weir_core::time::Duration;
+
+/// A value of a file becomes a value of ours.
+pub trait FromValue: Sized {
+    /// Parses; the fault says what was found and what is accepted.
+    fn from_value(value: &DeValue) -> Result<Self, Fault>;
+}
+
+/// A whole number from `range`.
+pub(super) fn int(value: &DeValue, range: RangeInclusive<u64>) -> Result<u64, Fault> {
+    match u64::from_value(value)? {
+        n if range.contains(&n) => Ok(n),
+        n => Err(Fault::bare(format!("{n} is not from {} to {}", range.start(), range.end()))),
+    }
+}
+
+/// A duration from `min` to `max`, and above zero.
+pub(super) fn within(value: &DeValue, min: Duration, max: Duration) -> Result<Duration, Fault> {
+    match Positive::from_value(value)? {
+        Positive(d) if (min..=max).contains(&d) => Ok(d),
+        Positive(d) => Err(Fault::bare(format!("{d} is not from {min} to {max}"))),
+    }
+}
+
+/// One of a closed set of names, with the value each stands for. `future` are names that are known
+/// but not built yet: they are refused as such.
+pub fn choice<T: Copy>(text: &str, what: &str, known: &[(&str, T)], future: &[&str]) -> Result<T, Fault> {
+    if let Some(&(_, value)) = known.iter().find(|(name, _)| *name == text) {
+        return Ok(value);
+    }
+    let names = listed(known.iter().map(|(n, _)| *n));
+    if future.contains(&text) {
+        return Err(Fault::new(
+            format!("the {what} `{text}` does not exist yet"),
+            format!("what exists: {names}"),
+        ));
+    }
+    let guess = match nearest(text, known.iter().map(|(n, _)| *n)) {
+        Some(n) => format!("did you mean `{n}`? "),
+        None => String::new(),
+    };
+    Err(Fault::new(format!("unknown {what} `{text}`"), format!("{guess}what exists: {names}")))
+}
+
+/// One of a closed set of names; `future` are names that are known and not built yet.
+pub(super) fn one_of<T: Copy>(value: &DeValue, known: &[(&str, T)], future: &[&str]) -> Result<T, Fault> {
+    choice(&String::from_value(value)?, "value", known, future)
+}
+
+/// What a value is, for messages.
+pub(super) fn found(value: &DeValue) -> String {
+    match value {
+        DeValue::String(s) => format!("the string \"{s}\""),
+        DeValue::Integer(i) => format!("the integer {}", i.as_str()),
+        DeValue::Float(x) => format!("the number {}", x.as_str()),
+        DeValue::Boolean(b) => format!("the boolean {b}"),
+        DeValue::Datetime(d) => format!("the date {d}"),
+        DeValue::Array(_) => "an array".to_string(),
+        DeValue::Table(_) => "a table".to_string(),
+    }
+}
+
+/// The text of a string, or of a number if those are taken too.
+fn text(value: &DeValue, what: &str, example: &str, numbers: bool) -> Result<String, Fault> {
+    match value {
+        DeValue::String(s) => Ok(s.to_string()),
+        DeValue::Integer(i) if numbers && i.radix() == 10 => Ok(i.as_str().to_string()),
+        DeValue::Float(x) if numbers => Ok(x.as_str().to_string()),
+        DeValue::Integer(i) if !numbers => {
+            Err(Fault::new(format!("{} is a {what} without a unit", i.as_str()), format!("write {example}")))
+        }
+        v => Err(Fault::new(format!("expected a {what}, found {}", found(v)), format!("write {example}"))),
+    }
+}
+
+macro_rules! from_text {
+    ($type:ty, $what:literal, $example:literal, $numbers:literal, $parse:path) => {
+        impl FromValue for $type {
+            fn from_value(value: &DeValue) -> Result<Self, Fault> {
+                $parse(&text(value, $what, $example, $numbers)?)
+            }
+        }
+    };
+}
+
+from_text!(Rate, "rate", "\"10Mbit\"", false, units::rate);
+from_text!(Duration, "duration", "\"10ms\"", false, units::duration);
+from_text!(units::Probability, "probability", "0.0001 or \"0.01%\"", true, units::probability);
+from_text!(units::Limit, "queue limit", "\"100p\", \"64KiB\" or \"1bdp\"", false, units::queue);
+from_text!(RangeInclusive<u16>, "port or range of ports", "5001 or \"5001-5008\"", true, addresses::ports);
+from_text!(Prefix, "prefix", "\"10.1.0.0/16\"", false, addresses::prefix);
+
+impl FromValue for String {
+    fn from_value(value: &DeValue) -> Result<Self, Fault> {
+        match value {
+            DeValue::String(s) => Ok(s.to_string()),
+            v => Err(Fault::bare(format!("expected a string, found {}", found(v)))),
+        }
+    }
+}
+
+impl FromValue for bool {
+    fn from_value(value: &DeValue) -> Result<Self, Fault> {
+        match value {
+            DeValue::Boolean(b) => Ok(*b),
+            v => Err(Fault::new(format!("expected true or false, found {}", found(v)), "without quotes")),
+        }
+    }
+}
+
+impl FromValue for u64 {
+    fn from_value(value: &DeValue) -> Result<Self, Fault> {
+        match value {
+            DeValue::Integer(i) => u64::from_str_radix(&i.as_str().replace('_', ""), i.radix())
+                .map_err(|_| Fault::bare(format!("{} is out of range", i.as_str()))),
+            v => Err(Fault::bare(format!("expected a whole number, found {}", found(v)))),
+        }
+    }
+}
+
+/// A duration above zero.
+pub struct Positive(pub Duration);
+
+from_text!(Positive, "duration", "\"10ms\"", false, positive);
+
+fn positive(text: &str) -> Result<Positive, Fault> {
+    units::positive_duration(text).map(Positive)
+}
+
+/// A size in bytes, as an integer or with a unit.
+pub struct Size(pub u64);
+
+from_text!(Size, "size", "\"64KiB\" or 1500", true, size);
+
+fn size(text: &str) -> Result<Size, Fault> {
+    units::size(text).map(Size)
+}
+
+/// A plain decimal number.
+pub struct Number(pub Decimal);
+
+impl FromValue for Number {
+    fn from_value(value: &DeValue) -> Result<Self, Fault> {
+        let text = match value {
+            DeValue::Integer(i) => i.as_str(),
+            DeValue::Float(x) => x.as_str(),
+            v => return Err(Fault::bare(format!("expected a number, found {}", found(v)))),
+        };
+        Decimal::parse(text)
+            .map(Number)
+            .ok_or_else(|| Fault::bare(format!("{text} is not a number that can be used here")))
+    }
+}
+
+/// A string, or a number as it is written: for keys whose meaning depends on other keys.
+#[derive(Clone, Debug)]
+pub enum Scalar {
+    /// In quotes.
+    Text(String),
+    /// A bare number.
+    Number(String),
+}
+
+impl FromValue for Scalar {
+    fn from_value(value: &DeValue) -> Result<Self, Fault> {
+        match value {
+            DeValue::String(s) => Ok(Scalar::Text(s.to_string())),
+            DeValue::Integer(i) if i.radix() == 10 => Ok(Scalar::Number(i.as_str().to_string())),
+            DeValue::Float(x) => Ok(Scalar::Number(x.as_str().to_string())),
+            v => Err(Fault::bare(format!("expected a string or a number, found {}", found(v)))),
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Files for `weir wan`, and its options: the emulator alone.
+
+use super::diag::{Errors, Fault, Source};
+use super::ports::{self, Attach, Driving};
+use super::reader::{options_table, parse_toml, Section, Sink};
+use super::{link, path};
+use crate::experiment::plan::Path;
+
+/// What a file for `weir wan` says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WanFile {
+    /// Its interfaces; frames towards the WAN take `wan_out`.
+    pub attach: Attach,
+    /// How the engine is driven.
+    pub driving: Driving,
+    /// Seed of random loss.
+    pub seed: u64,
+    /// The emulated path; its LAN is bare.
+    pub path: Path,
+}
+
+impl WanFile {
+    /// Which frames have something done to them on one interface: those that go out, those that come in. Others pass
+    /// in the kernel.
+    pub fn taken(&self) -> (bool, bool) {
+        (!self.path.wan_out.is_bare(), !self.path.wan_back.is_bare())
+    }
+
+    /// Why it would have nothing to do, if it would: two interfaces it joins at least.
+    pub fn idle(&self) -> Option<Fault> {
+        let help = "give a rate, a delay or a loss, for one direction or for both";
+        (matches!(self.attach, Attach::Dev(_)) && self.taken() == (false, false))
+            .then(|| Fault::new("nothing is emulated", help))
+    }
+
+    /// The file that says this.
+    pub fn to_toml(&self) -> String {
+        let link = |name, link| format!("\n[path.wan.{name}]\n{}\n", link::assignments(link).join("\n"));
+        let ports = ports::to_toml(&self.attach, &self.driving);
+        let (out, back) = (link("out", &self.path.wan_out), link("back", &self.path.wan_back));
+        format!("seed = {}\n\n{ports}{out}{back}", self.seed)
+    }
+}
+
+/// Parses a file for `weir wan`: `[ports]` and `[path]`. All errors of the file come at once.
+pub fn parse(source: &Source) -> Result<WanFile, Errors> {
+    let table = parse_toml(source)?;
+    let sink = Sink::default();
+    let root = Section::root(&table, &sink);
+    root.need("ports", "{ dev = \"eth1\" }");
+    let ports = root.section("ports").and_then(ports::of_emulator);
+    root.need("path", "{ rtt = \"40ms\", wan = { rate = \"10Mbit\" } }");
+    let path = root.section("path").map(|s| {
+        if s.has("lan") {
+            let help = "the LAN of `weir wan` is the network that its port is plugged into";
+            s.fault("lan", Fault::new("`path.lan` does not exist here", help));
+        }
+        path::path(s)
+    });
+    let path_span = root.key_span("path");
+    let seed = root.int("seed", 0..=u64::MAX).unwrap_or(1);
+    root.finish();
+    let file = ports.zip(path).map(|((attach, driving), path)| WanFile { attach, driving, seed, path });
+    if let Some(fault) = file.as_ref().filter(|_| sink.is_empty()).and_then(WanFile::idle) {
+        sink.push(path_span, fault);
+    }
+    sink.finish(source, file).map(|(file, _)| file)
+}
+
+/// The path that options describe, each direction alike: keys of a link, and `rtt`, with their values as they are
+/// written. The faults are all there are.
+pub fn path_of_options(options: &[(&str, String)]) -> Result<Path, Vec<Fault>> {
+    let table = options_table(options);
+    let sink = Sink::default();
+    let path = path::of_options(&Section::options(&table, &sink));
+    match sink.into_faults() {
+        faults if faults.is_empty() => Ok(path),
+        faults => Err(faults),
+    }
+}

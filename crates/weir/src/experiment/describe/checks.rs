@@ -1,0 +1,89 @@
+//! Expectations and measures.
+
+use crate::experiment::plan::{Aggregate, Expect, Measure, Op, Quantity, Target, Tolerance};
+use crate::result::metric::OverTime;
+use crate::result::unit::Unit;
+use weir_core::time::Duration;
+
+/// An expectation in words, for results and tables.
+pub fn expectation(e: &Expect) -> String {
+    let over = match e.aggregate {
+        None => "",
+        Some(Aggregate::Sum) => "sum of ",
+        Some(Aggregate::Mean) => "mean of ",
+        Some(Aggregate::Min) => "min of ",
+        Some(Aggregate::Max) => "max of ",
+    };
+    let rates = e.measure.quantity.unit() == Unit::Rate;
+    let value = |v: f64| match weir_core::rate::Rate::from_bps(v as u64).filter(|_| rates && v.fract() == 0.0)
+    {
+        Some(rate) => rate.to_string(),
+        None => v.to_string(),
+    };
+    let target = match e.target {
+        Target::Value(v) => value(v),
+        Target::FlowRate => "flow_rate".to_string(),
+    };
+    let slack = match e.tolerance {
+        Tolerance::Absolute(0.0) => String::new(),
+        Tolerance::Absolute(a) => value(a),
+        Tolerance::Relative(r) => format!("{}%", (r * 1e8).round() / 1e6),
+    };
+    let bound = match (e.op, slack.is_empty()) {
+        (Op::Within, true) => format!("= {target}"),
+        (Op::Within, false) => format!("within {slack} of {target}"),
+        (Op::AtMost, true) => format!("<= {target}"),
+        (Op::AtMost, false) => format!("<= {target} + {slack}"),
+        (Op::AtLeast, true) => format!(">= {target}"),
+        (Op::AtLeast, false) => format!(">= {target} - {slack}"),
+    };
+    format!("{over}{} {bound}", measure(&e.measure))
+}
+
+/// A measure in words.
+pub fn measure(m: &Measure) -> String {
+    let when = match m.quantity {
+        Quantity::Goodput { over: OverTime::Intervals, length } => format!(" every {length}"),
+        Quantity::Goodput { over: OverTime::Highest | OverTime::Lowest, length } => {
+            format!(" over any {length}")
+        }
+        Quantity::Series { at: Some(at), .. } => format!(" at {at}"),
+        _ => String::new(),
+    };
+    let from = if m.from == Duration::ZERO { String::new() } else { format!(" from {}", m.from) };
+    let until = m.until.map_or(String::new(), |u| format!(" until {u}"));
+    format!("{}{when}{from}{until}", m.what)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::config::{experiment, Source};
+
+    fn parsed(expect: &str) -> Expect {
+        let text = format!(
+            "name = 't'\nduration = '4s'\npath.wan = {{ rate = '100Mbit' }}\nflow = [{{ id = 'ten' }}]\n\
+             gateway.class = [{{ name = 'ten', ack = {{ preset = 'ack-shaper', flow_rate = '10Mbit' }} }}]\n\
+             [[expect]]\n{expect}\n"
+        );
+        let parsed = experiment::parse(&Source::new("t.toml", text)).unwrap_or_else(|e| panic!("{e}"));
+        parsed.plan.expects[0].clone()
+    }
+
+    #[test]
+    fn in_words() {
+        let said = |e: &str| expectation(&parsed(e));
+        assert_eq!(
+            said("what = 'flow.*.max_bps'\nwindow = '400ms'\nfrom = '1s'\nop = 'at_most'\ntarget = '10Mbit'\ntolerance = '5%'"),
+            "flow.*.max_bps over any 400ms from 1s <= 10Mbit + 5%"
+        );
+        assert_eq!(
+            said("what = 'class.ten.bps'\nop = 'within'\ntarget = '20Mbit'\ntolerance = '100kbit'"),
+            "class.ten.bps within 100kbit of 20Mbit"
+        );
+        assert_eq!(
+            said("what = 'flow.ten.*.rtos'\naggregate = 'sum'\nop = 'at_most'\ntarget = 3"),
+            "sum of flow.ten.*.rtos <= 3"
+        );
+    }
+}

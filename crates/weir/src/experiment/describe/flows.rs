@@ -1,0 +1,94 @@
+//! Flows in words.
+
+use super::{direction, numbered};
+use crate::experiment::config::tcp;
+use crate::experiment::plan::{Arrivals, FlowGroup, Kind, Length, Ports, Protocol};
+use weir_core::dist::Distribution;
+use weir_core::time::Duration;
+
+/// A group, and what is set of its TCP.
+pub(super) fn group(g: &FlowGroup) -> Vec<String> {
+    let port = match g.ports {
+        Ports::Shared(p) => format!("port {p}"),
+        Ports::Each { first } => format!("ports {first}-{}", g.port_range().1),
+    };
+    let cc = g.tcp.cc.as_deref().map_or(String::new(), |c| format!(", {c}"));
+    let hosts = match (&g.client, &g.server) {
+        (None, None) => String::new(),
+        (Some(c), None) => format!(", clients on {c}"),
+        (None, Some(s)) => format!(", servers on {s}"),
+        (Some(c), Some(s)) => format!(", clients on {c}, servers on {s}"),
+    };
+    let ids = match &g.arrivals {
+        Arrivals::Drawn(_) => format!("{0}.0 up to at most {0}.{1}", g.id, g.count - 1),
+        Arrivals::Every(_) => numbered(&g.id, g.count),
+    };
+    let start = format!("from {}{} {}", g.start, arrivals(&g.arrivals), length(&g.length));
+    let kind = match g.kind {
+        Kind::Bulk => String::new(),
+        Kind::TwoWay => ", and the other way in the same connections".to_string(),
+        Kind::Request { request, response } => {
+            format!(", requests of {} answered by {}", bytes(request), bytes(response))
+        }
+    };
+    let first = format!(
+        "  {ids}: {}{kind}{}, {port}{hosts}{cc}, {start}",
+        direction(g.direction),
+        protocol(&g.protocol)
+    );
+    let set = tcp::words(&g.tcp).join(", ");
+    let second = (!set.is_empty()).then(|| format!("    {set}"));
+    std::iter::once(first).chain(second).collect()
+}
+
+fn protocol(p: &Protocol) -> String {
+    match p {
+        Protocol::Tcp { app_rate: None } => String::new(),
+        Protocol::Tcp { app_rate: Some(rate) } => format!(" of an application at {rate}"),
+        Protocol::Udp { rate, datagram, on_off } => {
+            let when = on_off.as_ref().map_or(String::new(), |(on, off)| {
+                format!(", on for {} and off for {}", drawn(on, time), drawn(off, time))
+            });
+            format!(" over UDP, {rate} in datagrams of {datagram} bytes{when}")
+        }
+    }
+}
+
+fn arrivals(a: &Arrivals) -> String {
+    match a {
+        Arrivals::Every(Duration::ZERO) => String::new(),
+        Arrivals::Every(gap) => format!(", each {gap} later"),
+        Arrivals::Drawn(gaps) => format!(", each {} later,", drawn(gaps, time)),
+    }
+}
+
+fn length(l: &Length) -> String {
+    match l {
+        Length::UntilEnd => "until the end".to_string(),
+        Length::Bytes(n) => bytes(*n),
+        Length::Drawn(sizes) => drawn(sizes, bytes),
+        Length::Duration(d) => format!("for {d}"),
+    }
+}
+
+fn time(nanos: u64) -> String {
+    Duration::from_nanos(nanos).to_string()
+}
+
+fn bytes(n: u64) -> String {
+    format!("{n} bytes")
+}
+
+/// A distribution; `value` writes one of its values.
+fn drawn(d: &Distribution, value: fn(u64) -> String) -> String {
+    match d {
+        Distribution::Constant(n) => value(*n),
+        Distribution::Uniform { min, max } => format!("{} to {} (uniform)", value(*min), value(*max)),
+        Distribution::Exponential { mean } => format!("{} on average (exponential)", value(*mean)),
+        Distribution::Pareto { min, shape, max } => {
+            let most = max.map_or(String::new(), |m| format!(" and at most {}", value(m)));
+            format!("at least {}{most} (Pareto, shape {shape})", value(*min))
+        }
+        Distribution::Empirical(values) => format!("one of {} values", values.len()),
+    }
+}

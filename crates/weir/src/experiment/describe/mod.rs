@@ -1,0 +1,126 @@
+//! What a configuration will do, in words.
+
+mod checks;
+mod flows;
+mod gateway;
+mod network;
+mod ports;
+
+pub use checks::{expectation, measure};
+
+use crate::experiment::config::experiment::{Experiment, Run};
+use crate::experiment::config::File;
+use crate::experiment::plan::{Plan, SeriesKind};
+use crate::result::World;
+use weir_core::gateway::Direction;
+
+/// What kind of file it is.
+pub fn kind(file: &File) -> &'static str {
+    match file {
+        File::Experiment(_) | File::Sweep(_) => "experiment",
+        File::Gateway(_) => "gateway",
+        File::Wan(_) => "wan",
+    }
+}
+
+/// What it will do, line by line; lines that belong to the one above are indented.
+pub fn lines(file: &File) -> Vec<String> {
+    match file {
+        File::Experiment(e) => [experiment(&e.plan), worlds(e)].concat(),
+        File::Sweep(runs) => sweep(runs),
+        File::Gateway(g) => [ports::gateway(g), gateway::lines(&g.gateway)].concat(),
+        File::Wan(w) => [ports::emulator(w), network::path(&w.path)].concat(),
+    }
+}
+
+/// Which worlds cannot run it.
+fn worlds(e: &Experiment) -> Vec<String> {
+    let can = e.worlds();
+    let why = |world: World, what: &str| {
+        let line = format!("cannot run in the {} world: it uses what only {what} has", world.name());
+        (!can.contains(&world)).then_some(line)
+    };
+    [why(World::Lab, "the simulator"), why(World::Sim, "Linux")].into_iter().flatten().collect()
+}
+
+/// What is varied, and the first run.
+fn sweep(runs: &[Run]) -> Vec<String> {
+    let mut out = vec![format!("sweep of {}, in the sim world", counted(runs.len() as u64, "run", "runs"))];
+    let Some(first) = runs.first() else { return out };
+    for (i, (key, _)) in first.settings.iter().enumerate() {
+        let mut values: Vec<&str> = runs.iter().map(|r| r.settings[i].1.as_str()).collect();
+        let mut seen = std::collections::BTreeSet::new();
+        values.retain(|v| seen.insert(*v));
+        out.push(format!("  {key} = {}", values.join(", ")));
+    }
+    let settings: Vec<String> = first.settings.iter().map(|(k, v)| format!("{k} = {v}")).collect();
+    out.push(format!("the first run, {}:", settings.join(", ")));
+    let lines = experiment(&first.experiment.plan).into_iter().chain(worlds(&first.experiment));
+    out.extend(lines.map(|line| format!("  {line}")));
+    out
+}
+
+fn experiment(p: &Plan) -> Vec<String> {
+    let mut out = vec![if p.title.is_empty() { p.name.clone() } else { format!("{}: {}", p.name, p.title) }];
+    out.push(format!(
+        "runs {}, reported every {}, recorded in bins of {}, seed {}",
+        p.duration, p.interval, p.bin, p.seed
+    ));
+    out.extend(network::path(&p.path));
+    out.extend(network::hosts(&p.hosts));
+    match &p.gateway {
+        None => out.push(format!("gateway: none, a plain {}", p.lab.kind.name())),
+        Some(g) => out.extend(gateway::lines(g)),
+    }
+    out.push(format!("flows: {}", p.flows().count()));
+    out.extend(p.groups.iter().flat_map(flows::group));
+    out.extend(recorded(p));
+    if let Some(bound) = p.parity {
+        let percent = |f: f64| (f * 1e8).round() / 1e6;
+        let (goodput, fct) = (percent(bound.goodput), percent(bound.fct));
+        out.push(format!("parity of the worlds: goodput within {goodput}%, completion times within {fct}%"));
+    }
+    if !p.expects.is_empty() {
+        out.push(format!("expectations: {}", p.expects.len()));
+        out.extend(p.expects.iter().map(|e| format!("  {}", expectation(e))));
+    }
+    if let Some(r) = &p.reference {
+        out.push(format!("compared with: {}", r.source));
+        out.extend(
+            r.rows.iter().map(|row| format!("  {}: {} ({})", row.name, row.paper, measure(&row.measure))),
+        );
+    }
+    out
+}
+
+/// What is recorded over time.
+fn recorded(p: &Plan) -> Option<String> {
+    let names: Vec<&str> = p.series.iter().map(|kind| kind.name()).collect();
+    let how = match p.sample {
+        Some(period) => format!("every {period}"),
+        None if p.series.contains(&SeriesKind::Queue) => {
+            "at every change, queues 1000 times over the run".to_string()
+        }
+        None => "at every change".to_string(),
+    };
+    (!names.is_empty()).then(|| format!("recorded over time: {}, {how}", names.join(", ")))
+}
+
+fn direction(d: Direction) -> &'static str {
+    match d {
+        Direction::Out => "uploads (LAN to WAN)",
+        Direction::In => "downloads (WAN to LAN)",
+    }
+}
+
+fn counted(n: u64, one: &str, many: &str) -> String {
+    format!("{n} {}", if n == 1 { one } else { many })
+}
+
+/// The names of `count` things that are alike.
+fn numbered(name: &str, count: u32) -> String {
+    match count {
+        1 => format!("{name}.0"),
+        n => format!("{name}.0 to {name}.{}", n - 1),
+    }
+}

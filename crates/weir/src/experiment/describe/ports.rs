@@ -1,0 +1,67 @@
+//! Interfaces and steering in words.
+
+use crate::experiment::config::gateway::GatewayFile;
+use crate::experiment::config::ports::{self, Attach};
+use crate::experiment::config::wan::WanFile;
+use weir_core::ack::Window;
+use weir_core::gateway::{ClassConfig, Direction};
+
+/// Where a gateway attaches, and what it takes there, per direction, and why.
+pub(super) fn gateway(file: &GatewayFile) -> Vec<String> {
+    let dev = &file.dev;
+    let head = format!("interface: {dev}, towards the WAN{}", ports::words(&file.driving));
+    let direction = |name: &str, d: Direction, ack_hook: &str| {
+        let classes = file.gateway.classes.iter().filter(|c| c.direction == d && c.ack.is_some());
+        format!("  {name}: {}", taken(&classes.collect::<Vec<_>>(), dev, ack_hook))
+    };
+    vec![
+        head,
+        "steering: acks, since every policy works on ACKs alone; data stays in the kernel".to_string(),
+        direction("uploads", Direction::Out, "come in"),
+        direction("downloads", Direction::In, "leave"),
+    ]
+}
+
+/// What is taken of one direction's flows, for the classes that control them.
+fn taken(classes: &[&ClassConfig], dev: &str, how: &str) -> String {
+    let names = |classes: &[&ClassConfig]| {
+        classes.iter().map(|c| format!("\"{}\"", c.name)).collect::<Vec<_>>().join(", ")
+    };
+    if classes.is_empty() {
+        return "nothing is taken, since no class controls their ACKs".to_string();
+    }
+    let sized = |c: &&&ClassConfig| c.ack.is_some_and(|a| matches!(a.window, Window::Size { .. }));
+    let sizing: Vec<&ClassConfig> = classes.iter().filter(sized).copied().collect();
+    let acks = format!(
+        "their ACKs are taken as they {how} by {dev}, since {} releases them at a rate",
+        names(classes)
+    );
+    match sizing.is_empty() {
+        true => acks,
+        false => format!("{acks}; SYN-ACKs too, since {} sizes windows", names(&sizing)),
+    }
+}
+
+/// Where an emulator attaches, and what it takes.
+pub(super) fn emulator(file: &WanFile) -> Vec<String> {
+    let driving = ports::words(&file.driving);
+    let (place, taken) = match &file.attach {
+        Attach::Dev(dev) => {
+            let taken = match file.taken() {
+                (true, false) => {
+                    format!("all frames that leave by {dev}; what comes in passes in the kernel")
+                }
+                (false, true) => {
+                    format!("all frames that come in by {dev}; what leaves passes in the kernel")
+                }
+                _ => format!("all frames that leave and come in by {dev}"),
+            };
+            (format!("interface: {dev}{driving}"), taken)
+        }
+        Attach::Pair { lan, wan } => (
+            format!("interfaces: {lan} towards the LAN, {wan} towards the WAN{driving}"),
+            "all frames of both interfaces; nothing else joins them".to_string(),
+        ),
+    };
+    vec![place, format!("steering: all, since an emulator delays, queues and loses what passes: {taken}")]
+}

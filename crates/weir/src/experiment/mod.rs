@@ -1,0 +1,9 @@
+//! What an experiment says.
+//!
+//! - `config`: from a file to values, with errors that name its lines, sweeps included;
+//! - `plan`: the values;
+//! - `describe`: the values in words.
+
+pub mod config;
+pub mod describe;
+pub mod plan;

@@ -1,0 +1,175 @@
+//! What an experiment file says, as values: the plan that a world (the lab or the simulator)
+//! executes. A plan is made by [`crate::experiment::config::experiment`] and everything in it is already valid;
+//! a world has nothing left to check.
+//!
+//! The topology is the usual dumbbell:
+//!
+//! ```text
+//! clients ── LAN ── gateway ── WAN out ──▶ servers
+//!                           ◀── WAN back ─
+//! ```
+//!
+//! The client of a flow is on the LAN, its server beyond the WAN, and the client opens the
+//! connection; [`Flow::direction`] says which of the two sends the data.
+
+mod flow;
+mod lab;
+mod measure;
+mod network;
+
+pub use flow::{Arrivals, Flow, FlowGroup, Kind, Length, Ports, Protocol, Tcp, SHORTHANDS};
+pub use lab::{BoxKind, Ip, Lab};
+pub use measure::{
+    has, matches, Aggregate, Expect, Field, Measure, Op, Quantity, Reference, ReferenceRow, Subject, Target,
+    Tolerance,
+};
+pub use network::{HostGroup, Path};
+
+pub use crate::result::metric::SeriesKind;
+use crate::result::Parity;
+
+use core::net::IpAddr;
+use weir_core::gateway::{ClassConfig, Config, Direction, Match};
+use weir_core::time::Duration;
+
+/// One experiment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// Its name: letters, digits, `-`, `_` and `.`, so that it can name files.
+    pub name: String,
+    /// What it shows, for people.
+    pub title: String,
+    /// How long it runs, counted from the time at which the first flow may start. At least one bin.
+    pub duration: Duration,
+    /// Length of the intervals in the result and in the table. Divides into bins exactly.
+    pub interval: Duration,
+    /// Length of the bins in which received bytes are recorded: 1 us to 10 ms, at most 10 million bins. It
+    /// divides `interval`, `duration` and every time that an expectation or a reference names about rates,
+    /// so that all of them can be computed from the bins. Whole milliseconds in the lab.
+    pub bin: Duration,
+    /// Seed of everything random.
+    pub seed: u64,
+    /// The links.
+    pub path: Path,
+    /// The gateway's box in the lab.
+    pub lab: Lab,
+    /// Hosts beyond the two that every path has, each behind an access link of its own. Simulator only.
+    pub hosts: Vec<HostGroup>,
+    /// The gateway; `None` for a plain bridge.
+    pub gateway: Option<Config>,
+    /// The flows, group by group in the order of the file. Identifiers are unique.
+    pub groups: Vec<FlowGroup>,
+    /// What is recorded over time, besides received bytes. Simulator only.
+    pub series: Vec<SeriesKind>,
+    /// How often; `None` is at every change for flows, and 1000 times over the duration for queues, which
+    /// change with every packet.
+    pub sample: Option<Duration>,
+    /// How far apart simulator and lab may be.
+    pub parity: Option<Parity>,
+    /// What the result must satisfy.
+    pub expects: Vec<Expect>,
+    /// What a paper reports for the same experiment.
+    pub reference: Option<Reference>,
+    /// SHA-256 of the file, in hexadecimal: `made_by.config_sha256` of the result.
+    pub config_sha256: String,
+}
+
+impl Plan {
+    /// A plan of nothing over bare wires, reported every second, recorded every 10 ms.
+    pub fn new(name: &str, duration: Duration) -> Plan {
+        Plan {
+            name: name.into(),
+            title: String::new(),
+            duration,
+            interval: Duration::from_secs(1).min(duration),
+            bin: Duration::from_millis(10),
+            seed: 1,
+            path: Path::default(),
+            lab: Lab::default(),
+            hosts: Vec::new(),
+            gateway: None,
+            groups: Vec::new(),
+            series: Vec::new(),
+            sample: None,
+            parity: None,
+            expects: Vec::new(),
+            reference: None,
+            config_sha256: String::new(),
+        }
+    }
+
+    /// Uses another seed, for the gateway too.
+    pub fn reseed(&mut self, seed: u64) {
+        self.seed = seed;
+        if let Some(g) = &mut self.gateway {
+            g.seed = seed;
+        }
+    }
+
+    /// Every flow, group by group. With drawn arrivals, those that would start after the end do not exist.
+    pub fn flows(&self) -> impl Iterator<Item = Flow<'_>> {
+        let in_time = |f: &Flow| f.start < self.duration;
+        self.groups.iter().flat_map(move |g| g.flows(self.seed).take_while(in_time))
+    }
+
+    /// The links as results name them: `lan.out`, `lan.back`, `wan.out`, `wan.back`, and of each host `NAME.K.up` and
+    /// `NAME.K.down`.
+    pub fn links(&self) -> Vec<String> {
+        let path = ["lan.out", "lan.back", "wan.out", "wan.back"].map(str::to_string);
+        let hosts = self.hosts.iter().flat_map(|h| (0..h.count).map(|k| format!("{}.{k}", h.name)));
+        path.into_iter().chain(hosts.flat_map(|h| [format!("{h}.up"), format!("{h}.down")])).collect()
+    }
+
+    /// The class that the gateway puts a flow between these two hosts into, for results and tables;
+    /// the gateway itself decides by the frames. `client_port` may be unknown: then a rule that names
+    /// it matches nothing.
+    pub fn class_of(
+        &self,
+        flow: &Flow,
+        client: IpAddr,
+        client_port: Option<u16>,
+        server: IpAddr,
+    ) -> Option<&ClassConfig> {
+        self.class_towards(flow.direction(), flow, client, client_port, server)
+    }
+
+    /// As [`Plan::class_of`], of what a flow sends in one direction.
+    pub fn class_towards(
+        &self,
+        direction: Direction,
+        flow: &Flow,
+        client: IpAddr,
+        client_port: Option<u16>,
+        server: IpAddr,
+    ) -> Option<&ClassConfig> {
+        let client = (client, client_port);
+        let server = (server, Some(flow.server_port));
+        let (src, dst) = match direction {
+            Direction::Out => (client, server),
+            Direction::In => (server, client),
+        };
+        let takes = |m: &Match| {
+            let ports = |range: &Option<core::ops::RangeInclusive<u16>>, port: Option<u16>| match range {
+                None => true,
+                Some(r) => port.is_some_and(|p| r.contains(&p)),
+            };
+            m.src.is_none_or(|p| p.contains(src.0))
+                && m.dst.is_none_or(|p| p.contains(dst.0))
+                && ports(&m.src_port, src.1)
+                && ports(&m.dst_port, dst.1)
+                && m.vlan.is_none_or(|v| v == 0)
+        };
+        self.gateway
+            .as_ref()?
+            .classes
+            .iter()
+            .find(|c| c.direction == direction && (c.matches.is_empty() || c.matches.iter().any(takes)))
+    }
+}
+
+/// A seed for one purpose of one group, link or host.
+pub(crate) fn derived(seed: u64, group: &str, purpose: &str) -> u64 {
+    // FNV-1a: stable across versions and machines.
+    let bytes = group.bytes().chain([0]).chain(purpose.bytes());
+    bytes.fold(seed ^ 0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3))
+}

@@ -1,0 +1,103 @@
+//! What is active in a gateway now, and how fast: the same list while it runs and at its end.
+
+use super::report::{GatewayClass, GatewayFlow};
+use crate::execute::observe::{self, flow_rate};
+use crate::result::ClassResult;
+use std::collections::HashMap;
+use weir_core::flow::Key;
+use weir_core::gateway::{ClassConfig, ClassStats, FlowStats, Gateway};
+use weir_core::time::{Duration, Time};
+
+/// A flow that was silent for longer is not active.
+const ACTIVE: Duration = Duration::from_secs(10);
+/// Most flows in a report: those that were active last.
+const MOST_FLOWS: usize = 1_000;
+/// Rates are those since a look that is at least so long ago.
+const LEAST: Duration = Duration::from_millis(500);
+
+/// Bytes acknowledged to senders so far.
+#[derive(Default)]
+struct Look {
+    at: Option<Time>,
+    classes: Vec<u64>,
+    flows: HashMap<Key, u64>,
+}
+
+impl Look {
+    /// Bits per second since then, of what had `then` bytes and has `now` ones.
+    fn rate(&self, now: Time, then: u64, bytes: u64) -> f64 {
+        let Some(at) = self.at.filter(|&at| now > at) else { return 0.0 };
+        bytes.saturating_sub(then) as f64 * 8.0 / now.since(at).as_secs_f64()
+    }
+}
+
+/// The last two looks: the last one may have been a moment ago.
+#[derive(Default)]
+pub(super) struct Meters {
+    older: Look,
+    newer: Look,
+}
+
+impl Meters {
+    /// Looks at a gateway: its classes in the order of its configuration, and its active flows.
+    pub fn look(&mut self, gateway: &Gateway, now: Time) -> (Vec<GatewayClass>, Vec<GatewayFlow>) {
+        let recent = self.newer.at.is_some_and(|at| now.since(at) < LEAST);
+        let since = if recent { &self.older } else { &self.newer };
+        let active: Vec<FlowStats> = gateway.active(now, ACTIVE).collect();
+        let configured = &gateway.config().classes;
+        let flows =
+            active.iter().take(MOST_FLOWS).map(|f| flow(f, &configured[f.class], since, now)).collect();
+        let stats = gateway.class_stats().zip(configured).enumerate();
+        let classes = stats.map(|(i, (s, c))| {
+            let shaped = active.iter().filter(|f| f.class == i && f.pass.is_none()).count() as u64;
+            let then = since.classes.get(i).copied().unwrap_or(0);
+            class(s, c, shaped, since.rate(now, then, s.acked_bytes))
+        });
+        let classes = classes.collect();
+        if !recent {
+            let look = Look {
+                at: Some(now),
+                classes: gateway.class_stats().map(|s| s.acked_bytes).collect(),
+                flows: active.iter().map(|f| (f.key, f.acked_bytes)).collect(),
+            };
+            self.older = std::mem::replace(&mut self.newer, look);
+        }
+        (classes, flows)
+    }
+}
+
+fn flow(f: &FlowStats, class: &ClassConfig, since: &Look, now: Time) -> GatewayFlow {
+    // One that is new has all its bytes since then.
+    let then = since.flows.get(&f.key).copied().unwrap_or(0);
+    GatewayFlow {
+        src: (f.key.src_ip(), f.key.src_port).into(),
+        dst: (f.key.dst_ip(), f.key.dst_port).into(),
+        class: class.name.clone(),
+        bytes: f.acked_bytes,
+        bps: since.rate(now, then, f.acked_bytes),
+        target_bps: flow_rate(class).filter(|_| f.pass.is_none()),
+        pass_reason: f.pass.map(|p| p.name().to_string()),
+        held_bytes: f.held_bytes,
+        held_us: f.held_delay.as_micros(),
+        debt_bytes: f.debt_bytes,
+        slow_start: f.slow_start,
+        rtt_us: f.rtt.as_micros(),
+        window: f.window_sent,
+        period_us: f.period.as_micros(),
+    }
+}
+
+fn class(s: &ClassStats, c: &ClassConfig, active: u64, bps: f64) -> GatewayClass {
+    let target_bps = flow_rate(c).unwrap_or(0).saturating_mul(active);
+    GatewayClass {
+        class: ClassResult { bps, target_bps, ..observe::class(s, c) },
+        active_flows: active,
+        bytes: s.acked_bytes,
+        flows: s.flows,
+        flows_passed: s.flows_passed,
+        held_bytes: s.held_bytes,
+        acks_forwarded: s.acks_forwarded,
+        slow_starts: s.slow_starts,
+        missed_releases: s.missed_releases,
+    }
+}

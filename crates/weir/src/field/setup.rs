@@ -1,0 +1,90 @@
+//! From a configuration to what is set up on the host: the same for running and for checking.
+
+use crate::experiment::config::gateway::GatewayFile;
+use crate::experiment::config::ports::{Attach, Driving};
+use crate::experiment::config::wan::WanFile;
+use weir_core::ack::{AckControl, Window};
+use weir_core::gateway::Direction;
+use weir_core::link::{self, Loss};
+use weir_core::rate::Rate;
+use weir_core::time::Duration;
+use weir_io::driver::{DriverConfig, Spin};
+use weir_io::port::PoolConfig;
+use weir_io::supervise::{self, Setup, Steered};
+
+/// What a gateway's configuration needs of the host.
+pub fn gateway(file: &GatewayFile) -> Setup {
+    let (inward, out) = file.gateway.ack_ports();
+    let sizes = |direction| {
+        let sized = |a: AckControl| matches!(a.window, Window::Size { .. });
+        file.gateway.classes.iter().any(|c| c.direction == direction && c.ack.is_some_and(sized))
+    };
+    let (size_out, size_in) = (sizes(Direction::Out), sizes(Direction::In));
+    let steered = Steered::Acks { out, inward, size_out, size_in };
+    let mut setup = Setup::new(supervise::Attach::Dev(file.dev.clone()), steered);
+    setup.flows = file.gateway.max_flows;
+    setup.wait = file.driving.wait;
+    setup
+}
+
+/// What an emulator's configuration needs of the host.
+pub fn emulator(file: &WanFile) -> Setup {
+    let (attach, steered) = match &file.attach {
+        Attach::Dev(dev) => {
+            let (out, inward) = file.taken();
+            (supervise::Attach::Dev(dev.clone()), Steered::All { out, inward })
+        }
+        Attach::Pair { lan, wan } => {
+            let pair = supervise::Attach::Pair { lan: lan.clone(), wan: wan.clone() };
+            (pair, Steered::All { out: true, inward: true })
+        }
+    };
+    let mut setup = Setup::new(attach, steered);
+    setup.pool = pool(file);
+    setup.wait = file.driving.wait;
+    setup
+}
+
+/// How the driver of a gateway runs: its releases are milliseconds apart, so it need not spin.
+pub(super) fn gateway_driver(driving: &Driving) -> DriverConfig {
+    driver(driving, Spin::None, 40)
+}
+
+/// How the driver of an emulator runs: its error is how late it wakes. The kernel's packet processing shares its
+/// processor and must get its turn for every frame, so it is preferred to others, but no real-time process.
+pub(super) fn emulator_driver(file: &WanFile) -> DriverConfig {
+    let split = [&file.path.wan_out, &file.path.wan_back].into_iter().any(is_about_packets);
+    DriverConfig { split, session: true, ..driver(&file.driving, Spin::Adaptive, 0) }
+}
+
+/// Does it matter to a link which packets a giant segment stands for? At a high rate alone it does not.
+fn is_about_packets(link: &link::Config) -> bool {
+    let slow = link.rate.is_some_and(|rate| rate < Rate::mbit(1000));
+    slow || link.loss != Loss::None || link.mark.is_some()
+}
+
+fn driver(driving: &Driving, spin: Spin, priority: u8) -> DriverConfig {
+    let default = DriverConfig::default();
+    DriverConfig {
+        batch_delay: driving.batch_delay.unwrap_or(default.batch_delay),
+        priority: Some(driving.priority.unwrap_or(priority)).filter(|&p| p > 0),
+        cpu: driving.cpu.map(|c| c as usize),
+        spin: driving.spin.map_or(spin, Spin::Fixed),
+        ..default
+    }
+}
+
+/// Frames that may be under way on a link without a rate.
+const UNLIMITED_PIPE: Duration = Duration::from_millis(50);
+
+/// A pool that holds what is under way and queued on both links, within 16,384 and 262,144 chunks.
+fn pool(file: &WanFile) -> PoolConfig {
+    let frames = |l: &link::Config| {
+        // A mix of full frames and ACKs, half as long on average.
+        let rate = l.rate.unwrap_or(Rate::mbit(1000));
+        let pipe = if l.rate.is_none() { l.delay.max(UNLIMITED_PIPE) } else { l.delay };
+        rate.bytes_in(pipe) / 750 + l.queue.most_bytes(rate, 750) / 750
+    };
+    let wanted = 8192 + frames(&file.path.wan_out) + frames(&file.path.wan_back);
+    PoolConfig { chunks: wanted.clamp(16_384, 262_144) as usize, reserve: 0 }
+}

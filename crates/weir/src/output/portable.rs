@@ -1,0 +1,64 @@
+//! Files with what every system has: a link in a file's place is refused. Directories that others can write to are
+//! not guarded against, as they are on Linux.
+
+use std::ffi::OsString;
+use std::fs::{self, OpenOptions};
+use std::hash::{BuildHasher, RandomState};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// A file that will be written.
+#[derive(Debug)]
+pub struct Target {
+    path: PathBuf,
+}
+
+impl Target {
+    /// A file that a command writes once.
+    pub fn new(path: &Path) -> Result<Target, String> {
+        let fault = |what: &str| Err(format!("{}: {what}", path.display()));
+        if path.file_name().is_none() {
+            return fault("names no file");
+        }
+        match fs::symlink_metadata(path) {
+            Ok(found) if found.is_symlink() => {
+                fault("is a symbolic link, which is not followed: name the file itself, or `-`")
+            }
+            Ok(found) if found.is_dir() => fault("is a directory"),
+            _ => Ok(Target { path: path.to_owned() }),
+        }
+    }
+
+    /// Where it is, for messages.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Writes `bytes` into it. Readers see the file of before or this one, never a part.
+    pub fn write(&self, bytes: &[u8]) -> io::Result<()> {
+        // A pipe or a device is written to, not replaced.
+        if fs::metadata(&self.path).is_ok_and(|found| !found.is_file()) {
+            return OpenOptions::new().write(true).open(&self.path)?.write_all(bytes);
+        }
+        let draft = self.draft();
+        let written = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .open(&draft)
+            .and_then(|mut file| file.write_all(bytes))
+            .and_then(|()| fs::rename(&draft, &self.path));
+        if written.is_err() {
+            // What is left of it helps nobody; if it cannot be removed either, the first error says more.
+            let _ = fs::remove_file(&draft);
+        }
+        written
+    }
+
+    /// A name beside the file's that nobody can know beforehand.
+    fn draft(&self) -> PathBuf {
+        let mut name = OsString::from(".");
+        name.push(self.path.file_name().unwrap_or_default());
+        name.push(format!(".{:016x}", RandomState::new().hash_one(0)));
+        self.path.with_file_name(name)
+    }
+}

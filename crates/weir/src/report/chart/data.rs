@@ -1,0 +1,181 @@
+//! From series to points that can be drawn.
+
+use crate::result::{FlowResult, Interval};
+use std::collections::BTreeMap;
+use weir_core::time::Duration;
+
+/// Time in seconds, and a value.
+pub(super) type Point = (f64, f64);
+
+/// Points of a curve over the whole width of a chart, about.
+const POINTS: u64 = 200;
+
+/// Length of the windows in which received bytes are averaged: about [`POINTS`] of them in a run, 1, 2
+/// or 5 times a power of ten of milliseconds, rounded up to whole bins.
+pub(super) fn window(duration: Duration, bin: Duration) -> Duration {
+    let bin = bin.as_nanos().max(1);
+    let wanted = (duration.as_nanos() / POINTS).max(bin);
+    let decades = (0..13).map(|e| 10u64.pow(e) * 1_000_000);
+    let nice = decades.flat_map(|d| [d, 2 * d, 5 * d]).find(|n| *n >= wanted).unwrap_or(wanted);
+    Duration::from_nanos(nice.div_ceil(bin) * bin)
+}
+
+/// Goodput in each window that the flow lives through by half at least, at the middle of that part, in
+/// bits per second. `received` begins with bin `first`.
+pub(super) fn goodput(
+    flow: &FlowResult,
+    first: usize,
+    received: &[f64],
+    bin: Duration,
+    window: Duration,
+) -> Vec<Point> {
+    let n = (window.as_nanos() / bin.as_nanos().max(1)).max(1) as usize;
+    let at = |bins: usize| bin.saturating_mul(bins as u64).as_secs_f64();
+    let end = first + received.len();
+    let point = |k: usize| {
+        let (begin, next) = ((k * n).max(first), ((k + 1) * n).min(end));
+        let (from, to) = (at(k * n).max(flow.start_s), at(next).min(flow.end_s));
+        let sum: f64 = received.get(begin - first..next - first)?.iter().sum();
+        (to - from >= at(n) / 2.0).then(|| ((from + to) / 2.0, sum * 8.0 / (to - from)))
+    };
+    (first / n..end.div_ceil(n)).filter_map(point).collect()
+}
+
+/// The points of `points`, but of more than can be told apart only the lowest and the highest of each
+/// stretch of length `width`.
+pub(super) fn thinned(points: &[Point], width: f64) -> Vec<Point> {
+    if points.len() <= 2 * POINTS as usize || width <= 0.0 {
+        return points.to_vec();
+    }
+    let stretches = points.chunk_by(|a, b| (a.0 / width).floor() == (b.0 / width).floor());
+    let ends = |stretch: &[Point]| {
+        let mut at = (0, 0);
+        for (i, p) in stretch.iter().enumerate() {
+            if p.1 < stretch[at.0].1 {
+                at.0 = i;
+            }
+            if p.1 > stretch[at.1].1 {
+                at.1 = i;
+            }
+        }
+        let (first, last) = (at.0.min(at.1), at.0.max(at.1));
+        std::iter::once(stretch[first]).chain((first < last).then(|| stretch[last])).collect::<Vec<_>>()
+    };
+    stretches.flat_map(ends).collect()
+}
+
+/// What several curves have in common.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Spread {
+    /// The middle of the stretch of time.
+    pub t: f64,
+    /// The smallest value of any of them.
+    pub low: f64,
+    /// The mean of all values.
+    pub mean: f64,
+    /// The largest value of any of them.
+    pub high: f64,
+}
+
+/// Smallest, mean and largest of the values of several curves, in stretches of length `width`. A
+/// stretch without points is left out.
+pub(super) fn spread(curves: &[Vec<Point>], width: f64) -> Vec<Spread> {
+    let mut stretches: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
+    for (t, v) in curves.iter().flatten() {
+        stretches.entry((t / width).floor().max(0.0) as u64).or_default().push(*v);
+    }
+    let one = |(k, values): (u64, Vec<f64>)| Spread {
+        t: (k as f64 + 0.5) * width,
+        low: values.iter().copied().fold(f64::INFINITY, f64::min),
+        mean: values.iter().sum::<f64>() / values.len() as f64,
+        high: values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+    };
+    stretches.into_iter().map(one).collect()
+}
+
+/// The mean of the goodput of several flows, given by their intervals of length `interval`, as steps.
+pub(super) fn steps<'a>(flows: impl Iterator<Item = &'a [Interval]>, interval: Duration) -> Vec<Point> {
+    let width = interval.as_secs_f64();
+    let mut stretches: BTreeMap<u64, Vec<(f64, f64, f64)>> = BTreeMap::new();
+    for i in flows.flatten() {
+        // Intervals begin at multiples of their length, the first of a flow maybe later than that.
+        let k = (i.t_s / width + 1e-6).floor().max(0.0) as u64;
+        stretches.entry(k).or_default().push((i.t_s, i.t_s + i.len_s, i.bps));
+    }
+    let step = |parts: Vec<(f64, f64, f64)>| {
+        let from = parts.iter().map(|p| p.0).fold(f64::INFINITY, f64::min);
+        let to = parts.iter().map(|p| p.1).fold(0.0, f64::max);
+        let mean = parts.iter().map(|p| p.2).sum::<f64>() / parts.len() as f64;
+        [(from, mean), (to, mean)]
+    };
+    stretches.into_values().flat_map(step).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    fn flow(start_s: f64, end_s: f64) -> FlowResult {
+        FlowResult { start_s, end_s, ..FlowResult::default() }
+    }
+
+    #[test]
+    fn windows_are_round_and_of_whole_bins() {
+        let w = |s, bin| window(Duration::from_secs(s), Duration::from_millis(bin));
+        // 100 s / 200 is 500 ms exactly; 8 s / 200 is 40 ms, the next round number 50.
+        assert_eq!(w(100, 10), Duration::from_millis(500));
+        assert_eq!(w(8, 10), Duration::from_millis(50));
+        // No shorter than a bin, and a multiple of one: 50 ms are not, of 8 ms.
+        assert_eq!(w(1, 10), Duration::from_millis(10));
+        assert_eq!(w(8, 8), Duration::from_millis(56));
+    }
+
+    #[test]
+    fn goodput_of_a_flow_that_starts_late() {
+        // Bins of 1 ms, windows of 4; the flow lives from 3 ms to 11 ms at 1000 bytes per ms: 8 Mbit/s.
+        let bins: Vec<f64> = (0..12).map(|i| if (3..11).contains(&i) { 1000.0 } else { 0.0 }).collect();
+        let got = goodput(&flow(0.003, 0.011), 0, &bins, MS, Duration::from_millis(4));
+        // It is the same without what is outside its life.
+        assert_eq!(got, goodput(&flow(0.003, 0.011), 3, &bins[3..11], MS, Duration::from_millis(4)));
+        // The first window has a quarter of life, the last three quarters.
+        let want = [(0.006, 8e6), (0.0095, 8e6)];
+        assert_eq!(got.len(), 2, "{got:?}");
+        for (g, w) in got.iter().zip(want) {
+            assert!((g.0 - w.0).abs() < 1e-9 && (g.1 - w.1).abs() < 1e-3, "{got:?}");
+        }
+    }
+
+    #[test]
+    fn thinning_keeps_every_peak() {
+        let mut points: Vec<Point> = (0..10_000).map(|i| (f64::from(i) / 100.0, 1.0)).collect();
+        points[1234].1 = 9.0;
+        points[1200].1 = -3.0;
+        let got = thinned(&points, 1.0);
+        assert!(got.contains(&(12.34, 9.0)) && got.contains(&(12.0, -3.0)), "{got:?}");
+        assert!(got.windows(2).all(|w| w[0].0 < w[1].0));
+        // 100 stretches, one point of each but two of the one with the peaks.
+        assert_eq!(got.len(), 101);
+        assert_eq!(thinned(&points[..10], 1.0), points[..10]);
+    }
+
+    #[test]
+    fn spread_of_two_curves() {
+        let got = spread(&[vec![(0.1, 1.0), (2.5, 4.0)], vec![(0.9, 3.0)]], 1.0);
+        let want = [
+            Spread { t: 0.5, low: 1.0, mean: 2.0, high: 3.0 },
+            Spread { t: 2.5, low: 4.0, mean: 4.0, high: 4.0 },
+        ];
+        assert_eq!(got, want);
+    }
+
+    #[test]
+    fn steps_are_means_over_the_flows_that_live() {
+        let interval = |t_s, len_s, bps| Interval { t_s, len_s, bytes: 0, bps };
+        let a = [interval(0.0, 2.0, 4.0), interval(2.0, 2.0, 6.0)];
+        let b = [interval(2.5, 1.5, 8.0)];
+        let got = steps([a.as_slice(), b.as_slice()].into_iter(), Duration::from_secs(2));
+        assert_eq!(got, [(0.0, 4.0), (2.0, 4.0), (2.0, 7.0), (4.0, 7.0)]);
+    }
+}

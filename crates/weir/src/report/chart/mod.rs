@@ -1,0 +1,287 @@
+//! Results as files: series as CSV, and charts of them as SVG.
+//!
+//! - `data`: from series to points;
+//! - `draw`: from points to SVG.
+
+mod data;
+mod draw;
+
+use crate::experiment::plan::Plan;
+use crate::result::metric::Recorded;
+use crate::result::unit::Unit;
+use crate::result::{FlowResult, Interval, RunResult, Series, RECEIVED};
+use data::Point;
+use draw::{Chart, Curve, Panel, Shape};
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::io;
+use std::path::{Path, PathBuf};
+use weir_core::stats::quantile;
+
+/// Of more curves in a group only their mean and the range between them are drawn.
+const MOST_CURVES: usize = 16;
+/// How far up the plot goes at most, in multiples of the highest target.
+const ABOVE_TARGET: f64 = 1.5;
+
+/// Writes into `dir`, which is made if needed: each series as `<its name>.csv`, `rate.svg` with the
+/// goodput of the flows, and `<column>.svg` for every other column of the series (`cwnd_packets`,
+/// `rtt_us`, `held_bytes`, …). Returns the paths of the files, in this order: CSV, then charts.
+/// Errors name the file.
+pub fn write(dir: &Path, plan: &Plan, result: &RunResult) -> io::Result<Vec<PathBuf>> {
+    let named = |path: &Path, e: io::Error| io::Error::new(e.kind(), format!("{}: {e}", path.display()));
+    std::fs::create_dir_all(dir).map_err(|e| named(dir, e))?;
+    let mut files = Vec::new();
+    let mut put = |name: String, text: String| {
+        let path = dir.join(name);
+        std::fs::write(&path, text).map_err(|e| named(&path, e))?;
+        files.push(path);
+        io::Result::Ok(())
+    };
+    for (name, series) in &result.series {
+        put(format!("{}.csv", file_name(name)), csv(series))?;
+    }
+    let columns: BTreeSet<&String> = result.series.values().flat_map(|s| s.columns.keys()).collect();
+    let others = columns.into_iter().filter(|c| *c != RECEIVED);
+    let charts = others.filter_map(|c| Some((file_name(c), column(plan, result, c)?)));
+    let rate = rates(plan, result).map(|chart| ("rate".to_string(), chart));
+    for (name, chart) in rate.into_iter().chain(charts) {
+        let text = draw::svg(&chart).map_err(|e| io::Error::other(format!("{name}.svg: {e}")))?;
+        put(format!("{name}.svg"), text)?;
+    }
+    Ok(files)
+}
+
+/// A name that stays in its directory. Names that plans allow stay as they are.
+fn file_name(name: &str) -> String {
+    let good = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    let safe: String = name.chars().map(|c| if good(c) { c } else { '_' }).collect();
+    match safe.strip_prefix('.') {
+        Some(rest) => format!("_{rest}"),
+        None => safe,
+    }
+}
+
+/// A series as CSV: a line with the names of the columns, then a line for each row.
+fn csv(series: &Series) -> String {
+    let mut out = String::from("t_s");
+    for name in series.columns.keys() {
+        let _ = write!(out, ",{}", name.replace([',', '"', '\n', '\r'], "_"));
+    }
+    out.push('\n');
+    for (i, t) in series.t_s.iter().enumerate() {
+        let _ = write!(out, "{t}");
+        for column in series.columns.values() {
+            out.push(',');
+            if let Some(v) = column.0.get(i) {
+                let _ = write!(out, "{v}");
+            }
+        }
+        out.push('\n');
+    }
+    out
+}
+
+/// What is drawn in one colour: its name and its members, in order of appearance.
+type Groups<'a, T> = Vec<(&'a str, Vec<T>)>;
+
+fn grouped<'a, T>(members: impl Iterator<Item = (&'a str, T)>) -> Groups<'a, T> {
+    let mut groups: Groups<T> = Vec::new();
+    for (name, member) in members {
+        match groups.iter_mut().find(|(n, _)| *n == name) {
+            Some((_, members)) => members.push(member),
+            None => groups.push((name, vec![member])),
+        }
+    }
+    groups
+}
+
+fn legend<T>(groups: &Groups<T>) -> Vec<String> {
+    let entry = |(name, members): &(&str, Vec<T>)| match members.len() {
+        1 => name.to_string(),
+        n => format!("{name} ({n} flows)"),
+    };
+    groups.iter().map(entry).collect()
+}
+
+fn title(plan: &Plan, result: &RunResult) -> String {
+    if plan.title.is_empty() {
+        result.experiment.clone()
+    } else {
+        plan.title.clone()
+    }
+}
+
+fn until(plan: &Plan, result: &RunResult) -> f64 {
+    result.duration_s.max(plan.bin.as_secs_f64()).max(1e-3)
+}
+
+/// The curves of a group: each by itself, or of many the range and the mean.
+fn curves(colour: usize, curves: Vec<Vec<Point>>, width: f64) -> Vec<Curve> {
+    let among = curves.len();
+    if among <= MOST_CURVES {
+        return curves.into_iter().map(|c| Curve { colour, among, shape: Shape::Line(c) }).collect();
+    }
+    let spread = data::spread(&curves, width);
+    let mean = Shape::Line(spread.iter().map(|s| (s.t, s.mean)).collect());
+    vec![Curve { colour, among: 1, shape: Shape::Band(spread) }, Curve { colour, among: 1, shape: mean }]
+}
+
+fn highest(curves: &[Curve]) -> f64 {
+    let values = |c: &Curve| match &c.shape {
+        Shape::Line(p) | Shape::Broad(p) => p.iter().map(|p| p.1).fold(0.0, f64::max),
+        Shape::Band(s) => s.iter().map(|s| s.high).fold(0.0, f64::max),
+    };
+    curves.iter().map(values).fold(0.0, f64::max)
+}
+
+/// Multiplies the values of curves.
+fn scaled(curve: Curve, factor: f64) -> Curve {
+    let points = |p: Vec<Point>| p.into_iter().map(|(t, v)| (t, v * factor)).collect();
+    let shape = match curve.shape {
+        Shape::Line(p) => Shape::Line(points(p)),
+        Shape::Broad(p) => Shape::Broad(points(p)),
+        Shape::Band(s) => Shape::Band(
+            s.into_iter()
+                .map(|s| data::Spread {
+                    t: s.t,
+                    low: s.low * factor,
+                    mean: s.mean * factor,
+                    high: s.high * factor,
+                })
+                .collect(),
+        ),
+    };
+    Curve { shape, ..curve }
+}
+
+/// Goodput over time, and where there are targets how far from them; `None` without flows.
+fn rates(plan: &Plan, result: &RunResult) -> Option<Chart> {
+    if result.flows.is_empty() {
+        return None;
+    }
+    let groups = grouped(result.flows.iter().map(|f| (f.group(), f)));
+    let window = data::window(plan.duration, plan.bin);
+    let mut broad = Vec::new();
+    let mut fine = Vec::new();
+    for (colour, (_, flows)) in groups.iter().enumerate() {
+        let points = |f: &&FlowResult| {
+            let (first, received) = result.received(f, plan.bin)?;
+            Some(data::goodput(f, first, received, plan.bin, window)).filter(|p| !p.is_empty())
+        };
+        fine.extend(curves(colour, flows.iter().filter_map(points).collect(), window.as_secs_f64()));
+        let steps = Shape::Broad(data::steps(flows.iter().map(|f| f.intervals.as_slice()), plan.interval));
+        broad.push(Curve { colour, among: 1, shape: steps });
+    }
+    let all: Vec<Curve> = broad.into_iter().chain(fine).collect();
+    let targets: BTreeSet<u64> = result.flows.iter().filter_map(|f| f.target_bps).collect();
+    let target = targets.last().map(|t| *t as f64);
+    let peak = highest(&all);
+    // A burst at the start must not make everything else flat.
+    let top = target.map_or(peak, |t| peak.clamp(t, ABOVE_TARGET * t)).max(1.0);
+    let (factor, unit) = Unit::Rate.scale(top);
+    let of = if groups.iter().any(|(_, f)| f.len() > 1) { ", mean of the group" } else { "" };
+    let many = groups.iter().any(|(_, f)| f.len() > MOST_CURVES);
+    let area = if many { "; area: all flows of the group" } else { "" };
+    let reading = format!("line: average over {window}{area}; broad: over {}{of}", plan.interval);
+    let mut beyond = Vec::new();
+    if peak > top {
+        beyond.push(format!("drawn to {}, the highest is {}", Unit::Rate.show(top), Unit::Rate.show(peak)));
+    }
+    let panel = Panel {
+        label: format!("goodput, {unit}"),
+        height: 380,
+        low: 0.0,
+        high: top * factor * 1.06,
+        curves: all.into_iter().map(|c| scaled(c, factor)).collect(),
+        marks: targets.iter().map(|&t| (t as f64 * factor, Unit::Rate.show(t as f64))).collect(),
+    };
+    let deviation = deviations(plan, &groups);
+    if let Some((_, furthest)) = deviation.as_ref().filter(|(d, furthest)| *furthest > d.high) {
+        beyond.push(format!("the furthest from its target is {furthest:.1} % off"));
+    }
+    Some(Chart {
+        title: title(plan, result),
+        notes: [reading, beyond.join("; ")].into_iter().filter(|n| !n.is_empty()).collect(),
+        legend: legend(&groups),
+        marks: if targets.is_empty() { String::new() } else { "target".to_string() },
+        panels: std::iter::once(panel).chain(deviation.map(|(panel, _)| panel)).collect(),
+        until: until(plan, result),
+    })
+}
+
+/// How far each flow's whole intervals are from its target, in percent, and the furthest of them.
+fn deviations(plan: &Plan, groups: &Groups<&FlowResult>) -> Option<(Panel, f64)> {
+    let width = plan.interval.as_secs_f64();
+    let of_flow = |f: &FlowResult, many: bool| {
+        let target = f.target_bps.filter(|t| *t > 0)? as f64;
+        let whole = f.intervals.iter().filter(|i| i.len_s >= width * 0.999_999);
+        let percent = |i: &Interval| (i.bps - target) / target * 100.0;
+        let points: Vec<Point> = if many {
+            whole.map(|i| (i.t_s + i.len_s / 2.0, percent(i))).collect()
+        } else {
+            whole.flat_map(|i| [i.t_s, i.t_s + i.len_s].map(|t| (t, percent(i)))).collect()
+        };
+        Some(points).filter(|p| !p.is_empty())
+    };
+    let of_group = |flows: &Vec<&FlowResult>| {
+        let many = flows.len() > MOST_CURVES;
+        flows.iter().filter_map(|f| of_flow(f, many)).collect()
+    };
+    let all: Vec<Vec<Vec<Point>>> = groups.iter().map(|(_, flows)| of_group(flows)).collect();
+    let mut sizes: Vec<f64> = all.iter().flatten().flatten().map(|p| p.1.abs()).collect();
+    sizes.sort_by(f64::total_cmp);
+    let furthest = sizes.last().copied().unwrap_or(0.0);
+    // The start-up is far off and may leave the plot.
+    let range = (quantile(&sizes, 700_000)? * 1.5).clamp(1.0, 50.0);
+    let curves = all.into_iter().enumerate().flat_map(|(i, c)| curves(i, c, width)).collect();
+    let panel = Panel {
+        label: format!("off target, % ({})", plan.interval),
+        height: 190,
+        low: -range,
+        high: range,
+        curves,
+        marks: vec![(0.0, "target".to_string())],
+    };
+    Some((panel, furthest))
+}
+
+/// A column of the series over time: one curve for each flow or link that has it.
+fn column(plan: &Plan, result: &RunResult, name: &str) -> Option<Chart> {
+    let until = until(plan, result);
+    let width = until / 200.0;
+    let curve = |id: &str| {
+        let (t_s, values) = result.column(id, name)?;
+        let points: Vec<Point> = t_s.iter().copied().zip(values.iter().copied()).collect();
+        Some(data::thinned(&points, width)).filter(|p| !p.is_empty())
+    };
+    // Flows in the plan's order, and in the colours of their groups; then links.
+    let of_flows = result.flows.iter().filter_map(|f| Some((f.group(), curve(&f.id)?)));
+    let of_links = result.links.iter().filter_map(|l| Some((l.name.as_str(), curve(&l.name)?)));
+    let groups = grouped(of_flows.chain(of_links));
+    let legend = legend(&groups);
+    let all: Vec<Curve> =
+        groups.into_iter().enumerate().flat_map(|(i, (_, c))| curves(i, c, width)).collect();
+    if all.is_empty() {
+        return None;
+    }
+    let peak = highest(&all);
+    let unit = Recorded::named(name).map_or(Unit::Count, |column| column.unit);
+    let (factor, unit) = unit.scale(peak);
+    let label = match (name.rsplit_once('_'), unit) {
+        (Some((what, of)), "") => format!("{}, {of}", what.replace('_', " ")),
+        (Some((what, _)), unit) => format!("{}, {unit}", what.replace('_', " ")),
+        (None, _) => name.to_string(),
+    };
+    let panel = Panel {
+        label,
+        height: 380,
+        low: 0.0,
+        high: if peak > 0.0 { peak * factor * 1.06 } else { 1.0 },
+        curves: all.into_iter().map(|c| scaled(c, factor)).collect(),
+        marks: Vec::new(),
+    };
+    Some(Chart { title: title(plan, result), legend, panels: vec![panel], until, ..Chart::default() })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,249 @@
+//! Results of one experiment side by side, and whether they are as near to each other as it declares.
+//!
+//! There are two sides. Where there are runs of both worlds, the simulator's are compared with the lab's; of one world
+//! alone, those of all further files with those of the first. Of several runs on a side the median counts, and their
+//! range is shown. Judged are groups of flows, by the mean of their flows. The runs of sweeps are compared setting by setting.
+
+mod side;
+#[cfg(test)]
+mod tests;
+
+pub use side::{Row, Side, Spread};
+
+use crate::result::{Parity, RunResult, Settings, World};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// What is exactly at its bound is inside, whatever the division rounds to.
+const ROUNDING: f64 = 1e-9;
+
+/// The runs of a file, under its name.
+#[derive(Clone, Debug)]
+pub struct Given {
+    /// The file's name.
+    pub name: String,
+    /// The runs in it.
+    pub runs: Vec<RunResult>,
+}
+
+/// Results side by side.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Comparison {
+    /// See [`crate::result::SCHEMA`].
+    pub schema: u32,
+    /// Name of the experiment.
+    pub experiment: String,
+    /// What each side is called: `lab` and `sim`, or `A` and `B`. The first is what the second is compared with.
+    pub names: [String; 2],
+    /// Versions of the experiment file differ.
+    pub edited: bool,
+    /// What is judged by.
+    pub bounds: Bounds,
+    /// One for each setting of a sweep.
+    pub settings: Vec<Compared>,
+    /// What is further apart than parity allows, and by how much.
+    pub outside: Vec<Outside>,
+}
+
+/// How far apart the sides may be, as fractions; `null` is not judged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Bounds {
+    /// Goodput of each group of flows, their mean.
+    pub goodput: Option<f64>,
+    /// Completion times, likewise.
+    pub fct: Option<f64>,
+}
+
+impl Bounds {
+    /// By the name of what is judged.
+    pub fn of(&self, judged: &str) -> Option<f64> {
+        match judged {
+            "goodput" => self.goodput,
+            "fct" => self.fct,
+            _ => None,
+        }
+    }
+}
+
+/// Runs with the same settings.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Compared {
+    /// What the sweep set.
+    pub settings: Settings,
+    /// Both sides, flow by flow.
+    pub flows: Vec<[Row; 2]>,
+    /// Groups of flows: means, and sums of counts.
+    pub groups: Vec<[Row; 2]>,
+    /// Classes of the gateway: goodput together.
+    pub classes: Vec<[Row; 2]>,
+    /// Runs on each side.
+    pub runs: [usize; 2],
+}
+
+/// Something that is further apart than parity allows.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Outside {
+    /// What the sweep set.
+    pub settings: Settings,
+    /// The group of flows.
+    pub group: String,
+    /// `goodput` or `fct`.
+    pub what: &'static str,
+    /// How far off, as a fraction of the first side; `null` if only one side has a value, or the first is zero.
+    pub off: Option<f64>,
+    /// How far it may be.
+    pub bound: f64,
+}
+
+/// Compares. What `bounds` has replaces what the experiment declares. Errors say which files do not go together,
+/// and why.
+pub fn compare(given: &[Given], bounds: Bounds) -> Result<Comparison, String> {
+    let all: Vec<(&str, &RunResult)> =
+        given.iter().flat_map(|g| g.runs.iter().map(move |r| (g.name.as_str(), r))).collect();
+    let Some(&(_, first)) = all.first() else { return Err("no runs to compare".to_string()) };
+    all.iter().try_for_each(|&(name, run)| fits(name, run, &all[0]))?;
+    let (names, sides) = sides(given);
+    let declared: Option<Parity> = all.iter().find_map(|(_, r)| r.parity);
+    let bounds = Bounds {
+        goodput: bounds.goodput.or(declared.map(|p| p.goodput)),
+        fct: bounds.fct.or(declared.map(|p| p.fct)),
+    };
+    let mut out = Comparison {
+        schema: crate::result::SCHEMA,
+        experiment: first.experiment.clone(),
+        names,
+        edited: all.iter().any(|(_, r)| r.made_by.config_sha256 != first.made_by.config_sha256),
+        bounds,
+        settings: Vec::new(),
+        outside: Vec::new(),
+    };
+    for (settings, [a, b]) in by_settings(&sides) {
+        if a.is_empty() || b.is_empty() {
+            return Err(alone(&out.names, &settings, a.is_empty()));
+        }
+        let compared = Compared::of(settings, &a, &b)?;
+        out.outside.extend(compared.outside(&bounds));
+        out.settings.push(compared);
+    }
+    Ok(out)
+}
+
+/// Can `run` be compared with the first one?
+fn fits(name: &str, run: &RunResult, (first, of): &(&str, &RunResult)) -> Result<(), String> {
+    if let Some(error) = &run.error {
+        return Err(format!("{name}: a run that could not be made: {error}"));
+    }
+    if run.status == crate::result::Status::Interrupted {
+        return Err(format!("{name}: the run was interrupted, there is nothing to compare"));
+    }
+    if run.experiment != of.experiment {
+        let (a, b) = (&of.experiment, &run.experiment);
+        return Err(format!("{name} is of another experiment, \"{b}\", than {first}, \"{a}\""));
+    }
+    Ok(())
+}
+
+/// The two sides and their names, the one to compare with first.
+fn sides(given: &[Given]) -> ([String; 2], [Vec<&RunResult>; 2]) {
+    let of = |world| given.iter().flat_map(|g| &g.runs).filter(|r| r.world == world).collect::<Vec<_>>();
+    let (lab, sim) = (of(World::Lab), of(World::Sim));
+    if !lab.is_empty() && !sim.is_empty() {
+        return (["lab", "sim"].map(String::from), [lab, sim]);
+    }
+    let first = given.first().map_or(Vec::new(), |g| g.runs.iter().collect());
+    let rest = given.iter().skip(1).flat_map(|g| &g.runs).collect();
+    (["A", "B"].map(String::from), [first, rest])
+}
+
+/// Settings with the runs of both sides that have them, in the order of the files.
+fn by_settings<'a>(sides: &[Vec<&'a RunResult>; 2]) -> Vec<(Settings, [Vec<&'a RunResult>; 2])> {
+    let mut out: Vec<(Settings, [Vec<&RunResult>; 2])> = Vec::new();
+    for (i, runs) in sides.iter().enumerate() {
+        for run in runs {
+            match out.iter_mut().find(|(s, _)| *s == run.settings) {
+                Some((_, sides)) => sides[i].push(run),
+                None => {
+                    let mut sides = [Vec::new(), Vec::new()];
+                    sides[i].push(*run);
+                    out.push((run.settings.clone(), sides));
+                }
+            }
+        }
+    }
+    out
+}
+
+fn alone(names: &[String; 2], settings: &Settings, first_is_empty: bool) -> String {
+    let missing = &names[usize::from(!first_is_empty)];
+    if settings.is_empty() {
+        return match missing.as_str() {
+            "A" | "B" => "one file alone: there is nothing to compare it with".to_string(),
+            world => format!("there is no run without settings in the {world} to compare with"),
+        };
+    }
+    format!("{missing} has no run with {}", describe(settings))
+}
+
+/// Settings in words.
+pub fn describe(settings: &Settings) -> String {
+    settings.iter().map(|(k, v)| format!("{k} = {v}")).collect::<Vec<_>>().join(", ")
+}
+
+impl Compared {
+    fn of(settings: Settings, a: &[&RunResult], b: &[&RunResult]) -> Result<Compared, String> {
+        let (a, b) = (Side::of(a)?, Side::of(b)?);
+        if let Some(missing) = a.flows.iter().find(|f| !b.flows.iter().any(|g| g.id == f.id)) {
+            return Err(format!("the flows are not the same: only one side has `{}`", missing.id));
+        }
+        if let Some(missing) = b.flows.iter().find(|f| !a.flows.iter().any(|g| g.id == f.id)) {
+            return Err(format!("the flows are not the same: only one side has `{}`", missing.id));
+        }
+        Ok(Compared {
+            settings,
+            flows: paired(&a.flows, &b.flows),
+            groups: paired(&a.groups, &b.groups),
+            classes: paired(&a.classes, &b.classes),
+            runs: [a.runs, b.runs],
+        })
+    }
+
+    /// The groups that are outside. Flows of a group are alike, and where losses are random or flows share a
+    /// queue only their mean is the same in two runs; a group of one is its flow.
+    fn outside(&self, bounds: &Bounds) -> Vec<Outside> {
+        let mut out = Vec::new();
+        for [a, b] in &self.groups {
+            for ((metric, a_has), (_, b_has)) in a.values.iter().zip(b.values.iter()) {
+                let Some((what, bound)) = metric.judged.and_then(|what| Some((what, bounds.of(what)?)))
+                else {
+                    continue;
+                };
+                let off = off(a_has, b_has);
+                let near = match off {
+                    Some(off) => off.abs() <= bound + ROUNDING,
+                    // Without a last byte on either side there is no completion time to compare.
+                    None => a_has.is_none() && b_has.is_none(),
+                };
+                if !near {
+                    let (settings, group) = (self.settings.clone(), a.id.clone());
+                    out.push(Outside { settings, group, what, off, bound });
+                }
+            }
+        }
+        out
+    }
+}
+
+/// How far the median of `b` is from that of `a`, as a fraction of it; `None` if there is no such fraction.
+pub fn off(a: Option<Spread>, b: Option<Spread>) -> Option<f64> {
+    let (a, b) = (a?.median, b?.median);
+    if a == b {
+        return Some(0.0);
+    }
+    (a != 0.0).then(|| (b - a) / a)
+}
+
+/// Rows of the same name.
+fn paired(a: &[Row], b: &[Row]) -> Vec<[Row; 2]> {
+    let by_id: BTreeMap<&str, &Row> = b.iter().map(|r| (r.id.as_str(), r)).collect();
+    a.iter().filter_map(|row| Some([row.clone(), (*by_id.get(row.id.as_str())?).clone()])).collect()
+}

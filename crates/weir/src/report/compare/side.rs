@@ -1,0 +1,116 @@
+//! One side of a comparison: runs that stand for the same thing.
+
+use crate::result::metric::{Metric, Total, Values};
+use crate::result::sample;
+use crate::result::{FlowResult, RunResult};
+use serde::ser::{Serialize, SerializeMap, Serializer};
+
+/// What several runs found of the same value.
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
+pub struct Spread {
+    /// The middle one; of an even number the mean of the middle two.
+    pub median: f64,
+    /// The smallest.
+    pub low: f64,
+    /// The largest.
+    pub high: f64,
+}
+
+impl Spread {
+    /// Of some values; `None` of none.
+    pub fn of(values: impl Iterator<Item = f64>) -> Option<Spread> {
+        let mut sorted: Vec<f64> = values.collect();
+        sorted.sort_by(f64::total_cmp);
+        let (low, high) = (*sorted.first()?, *sorted.last()?);
+        Some(Spread { median: sample::median(&sorted)?, low, high })
+    }
+}
+
+/// A flow, a group of flows or a class on one side.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// Its name.
+    pub id: String,
+    /// What the runs found: of a group the totals of its flows, of a class those of flows that share something.
+    pub values: Values<Spread>,
+}
+
+/// An object with `id` and each metric, `null` if no run has it. A part of an object comes before the unit there:
+/// `rtt_us.p50` is `rtt_p50_us`.
+impl Serialize for Row {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        let mut map = s.serialize_map(None)?;
+        map.serialize_entry("id", &self.id)?;
+        for (metric, value) in self.values.iter() {
+            map.serialize_entry(&flat(metric.name), &value)?;
+        }
+        map.end()
+    }
+}
+
+fn flat(name: &str) -> String {
+    let Some((object, part)) = name.split_once('.') else { return name.to_string() };
+    match object.rsplit_once('_') {
+        Some((what, unit)) => format!("{what}_{part}_{unit}"),
+        None => format!("{object}_{part}"),
+    }
+}
+
+/// One side.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Side {
+    /// In the order of the plan.
+    pub flows: Vec<Row>,
+    /// Likewise.
+    pub groups: Vec<Row>,
+    /// In the gateway's order.
+    pub classes: Vec<Row>,
+    /// Runs in it.
+    pub runs: usize,
+}
+
+impl Side {
+    /// Of runs, of which there is one at least. They must have the same flows.
+    pub fn of(runs: &[&RunResult]) -> Result<Side, String> {
+        let ids = |r: &RunResult| r.flows.iter().map(|f| f.id.clone()).collect::<Vec<_>>();
+        let first = runs.first().ok_or("no run")?;
+        if let Some(other) = runs.iter().find(|r| ids(r) != ids(first)) {
+            let odd = other.flows.iter().find(|f| !first.flows.iter().any(|g| g.id == f.id));
+            let named = odd.map_or(String::new(), |f| format!(": only one has `{}`", f.id));
+            return Err(format!("runs of the same world do not have the same flows{named}"));
+        }
+        let flow = |i: usize| {
+            row(&first.flows[i].id, runs, |r| r.flows.get(i..=i).unwrap_or(&[]).iter().collect(), Total::of)
+        };
+        let of_group = |name: &str| {
+            row(name, runs, |r| r.flows.iter().filter(|f| f.group() == name).collect(), Total::of)
+        };
+        let of_class = |name: &str| {
+            row(name, runs, |r| r.flows.iter().filter(|f| f.class == name).collect(), Total::together)
+        };
+        Ok(Side {
+            flows: (0..first.flows.len()).map(flow).collect(),
+            groups: first.groups().iter().map(|(name, _)| of_group(name)).collect(),
+            classes: first.classes.iter().map(|c| of_class(&c.name)).collect(),
+            runs: runs.len(),
+        })
+    }
+}
+
+type Flows<'a> = Vec<&'a FlowResult>;
+
+/// The values of some flows of each run, spread over the runs; `total` says how those of several flows are one.
+fn row<'a>(
+    id: &str,
+    runs: &[&'a RunResult],
+    of: impl Fn(&'a RunResult) -> Flows<'a>,
+    total: fn(Total, &[f64]) -> Option<f64>,
+) -> Row {
+    let runs: Vec<Flows> = runs.iter().map(|&r| of(r)).collect();
+    let spread = |m: &Metric<FlowResult>| {
+        let of_run =
+            |flows: &Flows| total(m.total, &flows.iter().filter_map(|f| m.of(f)).collect::<Vec<_>>());
+        Spread::of(runs.iter().filter_map(of_run))
+    };
+    Row { id: id.to_string(), values: Values::of(spread) }
+}

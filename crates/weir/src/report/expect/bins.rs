@@ -1,0 +1,62 @@
+//! Rates over time, from the bytes that a flow received bin by bin.
+
+use crate::experiment::plan::Measure;
+use crate::result::{FlowResult, RunResult};
+use weir_core::time::Duration;
+
+/// The bins of a flow that lie wholly inside the measured time and the flow's own life.
+pub(super) struct Bins {
+    /// Sum of the bytes before each bin from `offset` on.
+    before: Vec<f64>,
+    offset: usize,
+    /// The first of them.
+    pub first: usize,
+    /// The one after the last.
+    pub last: usize,
+    bin: Duration,
+}
+
+impl Bins {
+    /// Of a flow; `None` if there is no whole bin, or received bytes were not recorded.
+    pub fn of(m: &Measure, bin: Duration, result: &RunResult, f: &FlowResult) -> Option<Bins> {
+        let (offset, received) = result.received(f, bin)?;
+        let mut before = Vec::with_capacity(received.len() + 1);
+        before.push(0.0);
+        for bytes in received {
+            before.push(before[before.len() - 1] + bytes);
+        }
+        let width = bin.as_nanos().max(1);
+        let nanos = |s: f64| (s * 1e9).round().max(0.0) as u64;
+        let from = m.from.as_nanos().max(nanos(f.start_s));
+        let until =
+            m.until.map_or(u64::MAX, Duration::as_nanos).min(nanos(f.end_s)).min(nanos(result.duration_s));
+        let first = (from.div_ceil(width) as usize).max(offset);
+        let last = ((until / width) as usize).min(offset + received.len());
+        (first < last).then_some(Bins { before, offset, first, last, bin })
+    }
+
+    /// Bins in `len`, at least one.
+    pub fn count(&self, len: Duration) -> usize {
+        (len.as_nanos() / self.bin.as_nanos().max(1)).max(1) as usize
+    }
+
+    /// Bits per second from bin `from` up to bin `to`.
+    pub fn rate(&self, from: usize, to: usize) -> Option<f64> {
+        let before = |bin: usize| self.before.get(bin.checked_sub(self.offset)?);
+        let bytes = before(to)? - before(from)?;
+        (to > from).then(|| bytes * 8.0 / self.bin.saturating_mul((to - from) as u64).as_secs_f64())
+    }
+
+    /// The window of length `len`, at every bin, whose rate is ahead of all others.
+    pub fn extreme(&self, len: Duration, ahead: impl Fn(f64, f64) -> bool) -> Option<(f64, (usize, usize))> {
+        let n = self.count(len);
+        let mut best = None;
+        for from in self.first..=self.last.checked_sub(n)? {
+            let rate = self.rate(from, from + n)?;
+            if best.is_none_or(|(b, _)| ahead(rate, b)) {
+                best = Some((rate, (from, from + n)));
+            }
+        }
+        best
+    }
+}

@@ -1,0 +1,137 @@
+//! What a measure finds in a result.
+
+use super::bins::Bins;
+use crate::experiment::plan::{matches, Field, Measure, Quantity, Subject};
+use crate::result::metric::{Metric, OverTime};
+use crate::result::{FlowResult, RunResult};
+use weir_core::time::Duration;
+
+/// A value that was measured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sample {
+    /// The value in the unit of its metric (bits per second, microseconds, …).
+    pub value: f64,
+    /// What it belongs to: a flow, with the time if there are several of one flow.
+    pub at: String,
+    /// What the gateway is set to for the flow, in bits per second.
+    pub flow_rate: Option<u64>,
+    /// How much it counts in a mean: how long a value of a series held, in seconds; 1 for all else.
+    pub weight: f64,
+}
+
+impl Sample {
+    pub(super) fn new(value: f64, at: String) -> Sample {
+        Sample { value, at, flow_rate: None, weight: 1.0 }
+    }
+}
+
+/// Measures. An empty answer means that there was nothing to measure: no such flow, a flow too short, a
+/// value that is `null`.
+pub fn measure(m: &Measure, bin: Duration, result: &RunResult) -> Vec<Sample> {
+    match (&m.subject, &m.quantity) {
+        (Subject::Flow(pattern), quantity) => {
+            let flows = result.flows.iter().filter(|f| matches(pattern, &f.id));
+            flows.flat_map(|f| flow(m, quantity, bin, result, f)).collect()
+        }
+        (Subject::Link(pattern), Quantity::Series { column, at }) => {
+            let links = result.links.iter().filter(|l| matches(pattern, &l.name));
+            links.flat_map(|l| series(m, column.name, *at, result, &l.name)).collect()
+        }
+        (Subject::Link(pattern), Quantity::Field { field: Field::Link(metric), count }) => {
+            fields(result.links.iter().map(|l| (l.name.as_str(), l)), pattern, metric, *count)
+        }
+        (Subject::Class(pattern), Quantity::Field { field: Field::Class(metric), count }) => {
+            fields(result.classes.iter().map(|c| (c.name.as_str(), c)), pattern, metric, *count)
+        }
+        (Subject::Gateway, Quantity::Field { field: Field::Gateway(metric), count }) => {
+            fields(result.gateway.iter().map(|g| ("gateway", g)), "*", metric, *count)
+        }
+        // The parser makes no other measure.
+        _ => Vec::new(),
+    }
+}
+
+fn fields<'a, T>(
+    objects: impl Iterator<Item = (&'a str, &'a T)>,
+    pattern: &str,
+    metric: &Metric<T>,
+    count: Option<&str>,
+) -> Vec<Sample> {
+    objects
+        .filter(|(name, _)| matches(pattern, name))
+        .filter_map(|(name, o)| Some(Sample::new(value(metric, count, o)?, name.to_string())))
+        .collect()
+}
+
+/// A metric, or of counts by name the one called `count`.
+fn value<T>(metric: &Metric<T>, count: Option<&str>, of: &T) -> Option<f64> {
+    match count {
+        Some(name) => metric.count_of(of, name),
+        None => metric.of(of),
+    }
+}
+
+/// Samples of one flow.
+fn flow(m: &Measure, quantity: &Quantity, bin: Duration, result: &RunResult, f: &FlowResult) -> Vec<Sample> {
+    let sample = |value, at| Sample { flow_rate: f.target_bps, ..Sample::new(value, at) };
+    match quantity {
+        Quantity::Series { column, at } => series(m, column.name, *at, result, &f.id),
+        Quantity::Field { field: Field::Flow(metric), count } => {
+            value(metric, *count, f).map(|v| sample(v, f.id.clone())).into_iter().collect()
+        }
+        Quantity::Field { .. } => Vec::new(),
+        Quantity::Goodput { over, length } => {
+            let found = Bins::of(m, bin, result, f).map(|bins| goodput(&bins, *over, *length));
+            let span = |at: Option<(usize, usize)>| {
+                let t = |i: usize| bin.saturating_mul(i as u64).as_secs_f64();
+                at.map_or(f.id.clone(), |(from, to)| format!("{}, {:.3} to {:.3} s", f.id, t(from), t(to)))
+            };
+            found.into_iter().flatten().map(|(bps, at)| sample(bps, span(at))).collect()
+        }
+    }
+}
+
+/// Rates, and from which bin to which each is; an average is from beginning to end.
+fn goodput(bins: &Bins, over: OverTime, length: Duration) -> Vec<(f64, Option<(usize, usize)>)> {
+    let window = |found: Option<(f64, (usize, usize))>| found.map(|(bps, at)| (bps, Some(at)));
+    match over {
+        OverTime::Average => bins.rate(bins.first, bins.last).map(|bps| (bps, None)).into_iter().collect(),
+        OverTime::Intervals => {
+            let n = bins.count(length);
+            let starts = (bins.first..).step_by(n).take_while(|s| s + n <= bins.last);
+            starts.filter_map(|s| Some((bins.rate(s, s + n)?, Some((s, s + n))))).collect()
+        }
+        OverTime::Highest => window(bins.extreme(length, |a, b| a > b)).into_iter().collect(),
+        OverTime::Lowest => window(bins.extreme(length, |a, b| a < b)).into_iter().collect(),
+    }
+}
+
+/// Samples of a column of the series called `name`, whose values hold until the next: the one `at` a time,
+/// or all that hold between `from` and `until`, the first of them maybe since before `from`.
+fn series(m: &Measure, column: &str, at: Option<Duration>, result: &RunResult, name: &str) -> Vec<Sample> {
+    let Some((t_s, values)) = result.column(name, column) else { return Vec::new() };
+    let nanos = |s: f64| (s * 1e9).round().max(0.0) as u64;
+    let (from, until) = match at {
+        Some(at) => (at.as_nanos(), at.as_nanos() + 1),
+        None => {
+            let end = m.until.map_or(u64::MAX, Duration::as_nanos);
+            (m.from.as_nanos(), end.min(nanos(result.duration_s)))
+        }
+    };
+    let times: Vec<u64> = t_s.iter().map(|&t| nanos(t)).collect();
+    let first = times.partition_point(|&t| t <= from).saturating_sub(1);
+    let mut out = Vec::new();
+    for (i, (&t, &value)) in times.iter().zip(values).enumerate().skip(first) {
+        if t >= until {
+            break;
+        }
+        let next = times.get(i + 1).copied().unwrap_or(until).min(until);
+        let begin = t.max(from);
+        if next > begin {
+            let shown = at.unwrap_or(Duration::from_nanos(begin)).as_secs_f64();
+            let weight = (next - begin) as f64 / 1e9;
+            out.push(Sample { weight, ..Sample::new(value, format!("{name} at {shown:.6} s")) });
+        }
+    }
+    out
+}

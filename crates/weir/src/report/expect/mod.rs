@@ -1,0 +1,108 @@
+//! Measures and expectations, evaluated over a result. Everything about rates over time is computed
+//! from the bins of received bytes in `series`, so that any beginning, interval or window can be asked
+//! for afterwards.
+
+mod bins;
+mod measure;
+
+pub use measure::{measure, Sample};
+
+use crate::experiment::describe;
+use crate::experiment::plan::{Aggregate, Expect, Op, Plan, Target, Tolerance};
+use crate::result::{ExpectResult, RunResult, Status};
+use weir_core::time::Duration;
+
+/// Evaluates every expectation of a plan.
+pub fn evaluate(plan: &Plan, result: &RunResult) -> Vec<ExpectResult> {
+    plan.expects.iter().map(|e| check(e, plan.bin, result)).collect()
+}
+
+/// Evaluates the expectations into `result.expects`, unless the run was interrupted; one that does not
+/// hold makes it a failed one.
+pub fn conclude(plan: &Plan, result: &mut RunResult) {
+    if result.status == Status::Interrupted {
+        return;
+    }
+    result.expects = evaluate(plan, result);
+    if result.expects.iter().any(|e| !e.ok) {
+        result.status = Status::Failed;
+    }
+}
+
+/// Evaluates one expectation: it holds if there is something to measure and every value is right.
+pub fn check(e: &Expect, bin: Duration, result: &RunResult) -> ExpectResult {
+    let samples = aggregated(e.aggregate, measure(&e.measure, bin, result));
+    let judged = samples.into_iter().map(|s| judge(e, s));
+    let worst = judged.min_by(|a, b| a.margin.total_cmp(&b.margin));
+    let what = describe::expectation(e);
+    match worst {
+        Some(j) => ExpectResult { what, found: Some(j.found), bound: j.bound, ok: j.margin >= 0.0, at: j.at },
+        None => {
+            let bound = match e.target {
+                Target::Value(v) => v,
+                Target::FlowRate => 0.0,
+            };
+            ExpectResult { what, found: None, bound, ok: false, at: "nothing to measure".to_string() }
+        }
+    }
+}
+
+fn aggregated(how: Option<Aggregate>, samples: Vec<Sample>) -> Vec<Sample> {
+    let Some(how) = how else { return samples };
+    if samples.is_empty() {
+        return samples;
+    }
+    let values = samples.iter().map(|s| s.value);
+    let n = samples.len() as f64;
+    let (value, name) = match how {
+        Aggregate::Sum => (values.sum(), "sum"),
+        Aggregate::Mean => (mean(&samples), "mean"),
+        Aggregate::Min => (values.fold(f64::INFINITY, f64::min), "min"),
+        Aggregate::Max => (values.fold(f64::NEG_INFINITY, f64::max), "max"),
+    };
+    vec![Sample::new(value, format!("{name} of {n}"))]
+}
+
+fn mean(samples: &[Sample]) -> f64 {
+    let weight: f64 = samples.iter().map(|s| s.weight).sum();
+    samples.iter().map(|s| s.value * s.weight).sum::<f64>() / weight
+}
+
+/// A value against its bound.
+struct Judged {
+    found: f64,
+    bound: f64,
+    at: String,
+    /// How far on the right side, as a fraction of the target where it has one; negative is wrong.
+    margin: f64,
+}
+
+fn judge(e: &Expect, s: Sample) -> Judged {
+    let target = match (e.target, s.flow_rate) {
+        (Target::Value(v), _) => v,
+        (Target::FlowRate, Some(bps)) => bps as f64,
+        (Target::FlowRate, None) => {
+            // A flow without a setting cannot keep to it.
+            let at = format!("{}: the gateway sets no rate for it", s.at);
+            return Judged { found: s.value, bound: 0.0, at, margin: f64::NEG_INFINITY };
+        }
+    };
+    let slack = match e.tolerance {
+        Tolerance::Absolute(a) => a,
+        Tolerance::Relative(r) => r * target.abs(),
+    };
+    let (low, high) = (target - slack, target + slack);
+    let (below, above) = (s.value - low, high - s.value);
+    let (margin, bound) = match e.op {
+        Op::AtMost => (above, high),
+        Op::AtLeast => (below, low),
+        Op::Within if below < above => (below, low),
+        Op::Within => (above, high),
+    };
+    let scale = if target == 0.0 { 1.0 } else { target.abs() };
+    let margin = if margin.is_nan() { f64::NEG_INFINITY } else { margin / scale };
+    Judged { found: s.value, bound, at: s.at, margin }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,213 @@
+use super::*;
+use crate::experiment::config::{experiment, Source};
+use crate::result::{ClassResult, Column, FlowResult, GatewayResult, LinkResult, MadeBy, Series, World};
+use std::collections::BTreeMap;
+
+const HEAD: &str = r#"
+    name = "t"
+    duration = "4s"
+    path.wan = { rate = "100Mbit", loss = 0.01 }
+    gateway.class = [{ name = "ten", ack = { preset = "ack-shaper", flow_rate = "10Mbit" } }]
+    flow = [{ id = "ten", count = 2 }, { id = "other", start = "1s", bytes = "1GB" }]
+"#;
+
+fn plan(expect: &str) -> Plan {
+    let text = format!("{HEAD}\n[[expect]]\n{expect}\n");
+    experiment::parse(&Source::new("t.toml", text)).unwrap_or_else(|e| panic!("{e}")).plan
+}
+
+/// Bytes in a bin of 10 ms at 10 Mbit/s.
+const FULL: u64 = 12_500;
+
+/// `ten.0` and `ten.1` on their rate, but `ten.1` with one bin of 20 ms' worth at 2.5 s and none
+/// in the bin after it; `other.0` without a setting at half of it from 1 s on.
+fn result() -> RunResult {
+    let even = vec![FULL; 400];
+    let mut uneven = even.clone();
+    uneven[250] = 2 * FULL;
+    uneven[251] = 0;
+    let mut other = vec![FULL / 2; 400];
+    other[..100].fill(0);
+    let bin = Duration::from_millis(10);
+    let flow = |id: &str, start_s: f64, target_bps, bytes: &[u64]| FlowResult {
+        id: id.into(),
+        target_bps,
+        start_s,
+        end_s: 4.0,
+        bytes: bytes.iter().sum(),
+        fct_s: None,
+        rtos: 1,
+        ..Default::default()
+    };
+    let flows = vec![
+        flow("ten.0", 0.0, Some(10_000_000), &even),
+        flow("ten.1", 0.0, Some(10_000_000), &uneven),
+        flow("other.0", 1.0, None, &other),
+    ];
+    let drops = BTreeMap::from([("queue_full".to_string(), 3), ("random_loss".to_string(), 4)]);
+    RunResult {
+        schema: crate::result::SCHEMA,
+        experiment: "t".into(),
+        world: World::Lab,
+        status: Status::Ok,
+        seed: 1,
+        duration_s: 4.0,
+        wall_s: 5.0,
+        packets: 0,
+        made_by: MadeBy::default(),
+        expects: vec![],
+        gateway: Some(GatewayResult::default()),
+        flows,
+        classes: vec![ClassResult { name: "ten".into(), held_ack_peak_bytes: 1000, ..Default::default() }],
+        links: vec![LinkResult { name: "wan.out".into(), drops, ..Default::default() }],
+        series: BTreeMap::from([
+            ("ten.0".into(), Series::received(bin, &even)),
+            ("ten.1".into(), Series::received(bin, &uneven)),
+            ("other.0".into(), Series::received(bin, &other)),
+        ]),
+        ..RunResult::default()
+    }
+}
+
+fn check_one(expect: &str) -> ExpectResult {
+    let plan = plan(expect);
+    assert_eq!(plan.bin, Duration::from_millis(10));
+    evaluate(&plan, &result()).remove(0)
+}
+
+/// Holds with `good` in place of `@` and fails with `bad`: every check can fail.
+fn turns(expect: &str, good: &str, bad: &str) {
+    for (value, ok) in [(good, true), (bad, false)] {
+        let got = check_one(&expect.replace('@', value));
+        assert_eq!(got.ok, ok, "{value}: {got:?}");
+    }
+}
+
+#[test]
+fn averages() {
+    let e = "what = 'flow.ten.*.goodput_bps'\nfrom = '2s'\nop = 'within'\ntarget = '@'\ntolerance = '0.5%'";
+    turns(e, "10Mbit", "9.9Mbit");
+    turns(e, "10.04Mbit", "10.06Mbit");
+    turns(e, "flow_rate", "5Mbit");
+    // A flow that starts late is averaged over its own life.
+    turns("what = 'flow.other.0.goodput_bps'\nop = 'equals'\ntarget = '@'", "5Mbit", "3.75Mbit");
+    let until =
+        "what = 'flow.ten.1.goodput_bps'\nfrom = '2500ms'\nuntil = '2510ms'\nop = 'equals'\ntarget = '@'";
+    turns(until, "20Mbit", "10Mbit");
+}
+
+#[test]
+fn intervals() {
+    // 2.5 to 2.51 s holds twice the rate; a second around it does not.
+    let e = "what = 'flow.ten.*.interval_bps'\nfrom = '2s'\nop = 'within'\ntarget = 'flow_rate'\ntolerance = '3%'\nevery = '@'";
+    turns(e, "1s", "10ms");
+    let found = check_one(&e.replace('@', "10ms"));
+    assert_eq!(found.at, "ten.1, 2.500 to 2.510 s");
+    assert_eq!((found.found, found.bound), (Some(20_000_000.0), 10_300_000.0));
+}
+
+#[test]
+fn windows() {
+    let e = "what = 'flow.ten.1.max_bps'\nwindow = '@'\nfrom = '1s'\nop = 'at_most'\ntarget = 'flow_rate'\ntolerance = '5%'";
+    turns(e, "400ms", "100ms");
+    turns(
+        "what = 'flow.ten.1.min_bps'\nwindow = '400ms'\nop = 'at_least'\ntarget = '@'",
+        "9.75Mbit",
+        "9.76Mbit",
+    );
+}
+
+#[test]
+fn fields_and_aggregates() {
+    turns("what = 'link.wan.out.drops'\nop = 'equals'\ntarget = @", "7", "0");
+    turns("what = 'link.wan.out.drops.queue_full'\nop = 'at_most'\ntarget = @", "3", "2");
+    turns("what = 'link.*.drops.shutdown'\nop = 'equals'\ntarget = @", "0", "1");
+    turns("what = 'class.ten.held_ack_peak_bytes'\nop = 'at_most'\ntarget = '@'", "1kB", "999B");
+    turns("what = 'gateway.frames.held'\nop = 'at_least'\ntarget = @", "0", "1");
+    turns("what = 'flow.*.rtos'\naggregate = 'sum'\nop = 'at_most'\ntarget = @", "3", "2");
+    turns(
+        "what = 'flow.*.goodput_bps'\naggregate = 'sum'\nfrom = '1s'\nop = 'equals'\ntarget = '@'",
+        "25Mbit",
+        "24Mbit",
+    );
+    turns("what = 'flow.*.goodput_bps'\naggregate = 'min'\nop = 'at_least'\ntarget = '@'", "5Mbit", "6Mbit");
+}
+
+/// `ten.0` has acknowledged 100 bytes from 0.5 s and 300 from 1 s on, `ten.1` 1000 from 3 s on; a queue
+/// holds 4 packets for 1 s, then 1 for 3 s.
+fn with_series(expect: &str) -> ExpectResult {
+    let text = format!("series = ['acked', 'queue']\n{HEAD}\n[[expect]]\n{expect}\n");
+    let parsed = experiment::parse(&Source::new("t.toml", text)).unwrap_or_else(|e| panic!("{e}"));
+    let mut run = result();
+    let series = |name: &str, t_s: &[f64], values: &[f64]| Series {
+        t_s: t_s.to_vec(),
+        columns: BTreeMap::from([(name.to_string(), Column(values.to_vec()))]),
+    };
+    run.series.insert("ten.0".into(), series("acked_bytes", &[0.5, 1.0], &[100.0, 300.0]));
+    run.series.insert("ten.1".into(), series("acked_bytes", &[3.0], &[1000.0]));
+    run.series.insert("wan.out".into(), series("queue_packets", &[0.0, 1.0], &[4.0, 1.0]));
+    evaluate(&parsed.plan, &run).remove(0)
+}
+
+#[test]
+fn series_at_a_time() {
+    let found = |what: &str, at: &str| {
+        with_series(&format!("what = '{what}'\nat = '{at}'\nop = 'at_least'\ntarget = 0")).found
+    };
+    for (at, value) in [("500ms", 100.0), ("999999999ns", 100.0), ("1s", 300.0), ("4s", 300.0)] {
+        assert_eq!(found("flow.ten.0.acked_bytes", at), Some(value), "{at}");
+    }
+    // Before the first row there is nothing, which fails.
+    assert_eq!(found("flow.ten.0.acked_bytes", "499ms"), None);
+    assert_eq!(found("link.wan.out.queue_packets", "0s"), Some(4.0));
+    let sum = with_series(
+        "what = 'flow.ten.*.acked_bytes'\nat = '3s'\naggregate = 'sum'\nop = 'equals'\ntarget = 1300",
+    );
+    assert!(sum.ok, "{sum:?}");
+    assert_eq!(sum.what, "sum of flow.ten.*.acked_bytes at 3s = 1300");
+}
+
+#[test]
+fn series_over_time() {
+    let found = |how: &str, when: &str| {
+        let what = "what = 'link.wan.out.queue_packets'\nop = 'at_most'\ntarget = 100";
+        with_series(&format!("{what}\naggregate = '{how}'\n{when}")).found
+    };
+    assert_eq!(found("max", ""), Some(4.0));
+    // What holds at `from` counts; what begins at `until` does not.
+    assert_eq!(found("max", "from = '500ms'"), Some(4.0));
+    assert_eq!(found("max", "from = '1s'"), Some(1.0));
+    assert_eq!(found("min", "until = '1s'"), Some(4.0));
+    // (1 s × 4 + 3 s × 1) / 4 s
+    assert_eq!(found("mean", ""), Some(1.75));
+    let each = with_series("what = 'link.wan.out.queue_packets'\nop = 'at_most'\ntarget = 3");
+    assert_eq!((each.ok, each.at.as_str()), (false, "wan.out at 0.000000 s"));
+}
+
+#[test]
+fn nothing_to_measure_fails() {
+    let missing = check_one("what = 'flow.other.0.fct_s'\nop = 'at_most'\ntarget = '1000s'");
+    assert_eq!((missing.ok, missing.found), (false, None));
+    let unset = check_one(
+        "what = 'flow.other.*.goodput_bps'\nop = 'within'\ntarget = 'flow_rate'\ntolerance = '100%'",
+    );
+    assert!(!unset.ok && unset.at.contains("sets no rate"), "{unset:?}");
+    let plan = plan("what = 'flow.ten.*.goodput_bps'\nop = 'at_least'\ntarget = '1bit'");
+    let mut without = result();
+    without.series.clear();
+    assert!(!evaluate(&plan, &without)[0].ok);
+    without.status = Status::Interrupted;
+    conclude(&plan, &mut without);
+    assert_eq!((without.status, without.expects.len()), (Status::Interrupted, 0));
+}
+
+#[test]
+fn a_failed_check_is_a_failed_run() {
+    let plan = plan("what = 'flow.ten.0.rtos'\nop = 'equals'\ntarget = 0");
+    let mut run = result();
+    conclude(&plan, &mut run);
+    assert_eq!(run.status, Status::Failed);
+    assert_eq!(run.expects[0].what, "flow.ten.0.rtos = 0");
+    let drops = check_one("what = 'link.*.drops.shutdown'\nop = 'equals'\ntarget = 0");
+    assert!(drops.found.is_some_and(|v| v.is_sign_positive()), "-0 reads as an error");
+}

@@ -1,0 +1,13 @@
+//! What is made of results.
+//!
+//! - `expect`: whether the checks hold;
+//! - `summary`: several runs, their means;
+//! - `compare`: results side by side;
+//! - `table`, `chart`, `json`: for people, and for programs.
+
+pub mod chart;
+pub mod compare;
+pub mod expect;
+pub mod json;
+pub mod summary;
+pub mod table;

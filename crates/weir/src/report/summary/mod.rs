@@ -1,0 +1,101 @@
+//! What runs that differ only in their seed have in common.
+
+mod confidence;
+
+pub use confidence::mean;
+
+use crate::result::metric::{Metric, Values};
+use crate::result::{FlowResult, GroupSummary, RunResult, Status, Summary};
+
+/// Summaries of `runs`, of which those with the same settings stand together.
+pub fn summaries(runs: &[RunResult]) -> Vec<Summary> {
+    runs.chunk_by(|a, b| a.settings == b.settings).map(summary).collect()
+}
+
+fn summary(runs: &[RunResult]) -> Summary {
+    let whole = |r: &&RunResult| r.error.is_none() && r.status != Status::Interrupted;
+    let runs: Vec<&RunResult> = runs.iter().filter(whole).collect();
+    let names = runs.first().map_or(Vec::new(), |r| r.groups().into_iter().map(|(name, _)| name).collect());
+    Summary {
+        settings: runs.first().map(|r| r.settings.clone()).unwrap_or_default(),
+        seeds: runs.iter().map(|r| r.seed).collect(),
+        groups: names.into_iter().filter_map(|name| group(name, &runs)).collect(),
+    }
+}
+
+/// A group over the runs; `None` if there is none.
+fn group(name: &str, runs: &[&RunResult]) -> Option<GroupSummary> {
+    let of_run = |r: &&RunResult| r.flows.iter().filter(|f| f.group() == name).cloned().collect();
+    let samples: Vec<Vec<FlowResult>> = runs.iter().map(of_run).collect();
+    // One value for each run: the flows of a run are not independent of each other.
+    let of_metric = |m: &Metric<FlowResult>| {
+        let of_run =
+            |flows: &Vec<FlowResult>| m.total.of(&flows.iter().filter_map(|f| m.of(f)).collect::<Vec<_>>());
+        mean(&samples.iter().filter_map(of_run).collect::<Vec<_>>())
+    };
+    Some(GroupSummary {
+        group: name.to_string(),
+        flows: samples.first()?.len() as u64,
+        values: Values::of(of_metric),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::result::{Mean, Quantiles};
+
+    fn flow(id: &str, goodput_bps: f64, fct_s: Option<f64>) -> FlowResult {
+        let rtt_us = Quantiles { p50: 1000, p99: 3000 };
+        FlowResult { id: id.into(), goodput_bps, fct_s, retransmits: 2, rtt_us, ..FlowResult::default() }
+    }
+
+    fn run(loss: &str, seed: u64, flows: Vec<FlowResult>) -> RunResult {
+        RunResult { settings: [("loss".into(), loss.into())].into(), seed, flows, ..RunResult::default() }
+    }
+
+    #[test]
+    fn a_value_for_each_run() {
+        let one =
+            run("1%", 7, vec![flow("a.0", 10.0, Some(1.0)), flow("a.1", 30.0, None), flow("b.0", 5.0, None)]);
+        let two = run(
+            "1%",
+            8,
+            vec![flow("a.0", 30.0, Some(2.0)), flow("a.1", 30.0, Some(4.0)), flow("b.0", 5.0, None)],
+        );
+        let all = summaries(&[one, two, run("2%", 7, vec![flow("a.0", 1.0, None)])]);
+        assert_eq!(all.len(), 2);
+        let s = &all[0];
+        assert_eq!((s.settings["loss"].as_str(), s.seeds.as_slice()), ("1%", [7, 8].as_slice()));
+        assert_eq!(
+            s.groups.iter().map(|g| (g.group.as_str(), g.flows)).collect::<Vec<_>>(),
+            [("a", 2), ("b", 1)]
+        );
+        let a = &s.groups[0];
+        // Runs' means are 20 and 30: standard error 5, t with one degree of freedom 12.706.
+        let goodput = a.values.get("goodput_bps").unwrap();
+        assert_eq!((goodput.n, goodput.mean), (2, 25.0));
+        assert!((goodput.ci95.unwrap() - 63.53).abs() < 1e-9);
+        let mean = |name: &str| a.values.get(name).map(|m| m.mean);
+        assert_eq!(mean("fct_s"), Some(2.0));
+        // Of the whole group: 2 flows with 2 each.
+        assert_eq!(a.values.get("retransmits"), Some(Mean { n: 2, mean: 4.0, ci95: Some(0.0) }));
+        assert_eq!((mean("rtt_us.p50"), mean("rtt_us.p99")), (Some(1000.0), Some(3000.0)));
+        assert_eq!(s.groups[1].values.get("fct_s"), None);
+        let alone = Mean { n: 1, mean: 1.0, ci95: None };
+        assert_eq!(all[1].groups[0].values.get("goodput_bps"), Some(alone));
+    }
+
+    #[test]
+    fn runs_without_an_end_do_not_count() {
+        let whole = run("1%", 1, vec![flow("a.0", 10.0, None)]);
+        let broken = RunResult { error: Some("no".into()), ..run("1%", 2, vec![]) };
+        let cut = RunResult { status: Status::Interrupted, ..run("1%", 3, vec![flow("a.0", 99.0, None)]) };
+        let s = &summaries(&[broken, whole, cut])[0];
+        assert_eq!(
+            (s.seeds.as_slice(), s.groups[0].values.get("goodput_bps").unwrap().mean),
+            ([1].as_slice(), 10.0)
+        );
+        assert_eq!(summaries(&[]), []);
+    }
+}

@@ -1,0 +1,168 @@
+//! Results side by side.
+
+use super::columns::{number, rate_unit, unit, RateUnit};
+use super::grid::{Column, Grid};
+use super::{clean, Ink, Lines, MOST_FLOWS};
+use crate::report::compare::{describe, off, Compared, Comparison, Outside, Row, Spread};
+use crate::result::metric::{of_several, Tables};
+use crate::result::unit::Unit;
+
+/// Of more than this only so many are listed.
+const MOST_OUTSIDE: usize = 20;
+
+/// The table of a comparison. `terminal` allows colours.
+pub fn comparison(c: &Comparison, terminal: bool) -> String {
+    let ink = Ink { terminal };
+    let mut parts = vec![heading(c, ink)];
+    for compared in &c.settings {
+        if !compared.settings.is_empty() {
+            parts.push(vec![ink.bold(&clean(&describe(&compared.settings)))]);
+        }
+        let (what, rows) = match compared.flows.len() {
+            n if n > MOST_FLOWS => ("group", &compared.groups),
+            _ => ("flow", &compared.flows),
+        };
+        parts.push(grid(c, what, rows, ink));
+        parts.push(grid(c, "class", &compared.classes, ink));
+    }
+    parts.push(verdict(c, ink));
+    let text = parts.into_iter().filter(|lines| !lines.is_empty()).map(|lines| lines.join("\n") + "\n");
+    text.collect::<Vec<_>>().join("\n")
+}
+
+fn heading(c: &Comparison, ink: Ink) -> Lines {
+    let runs = |i: usize| {
+        let all = c.settings.iter().map(|s: &Compared| s.runs[i]);
+        let (least, most) = (all.clone().min().unwrap_or(0), all.max().unwrap_or(0));
+        match (least, most) {
+            (1, 1) => "one run".to_string(),
+            (a, b) if a == b => format!("median of {a} runs, with their range"),
+            (a, b) => format!("median of {a} to {b} runs, with their range"),
+        }
+    };
+    let [a, b] = &c.names;
+    let mut lines =
+        vec![format!("{}: {b} ({}) beside {a} ({})", ink.bold(&clean(&c.experiment)), runs(1), runs(0))];
+    if c.edited {
+        lines.push("the experiment file was not the same in all runs".to_string());
+    }
+    lines
+}
+
+fn value(v: Option<Spread>, unit: Unit, rates: RateUnit) -> String {
+    let Some(Spread { median, low, high }) = v else { return String::new() };
+    let show = |v: f64| number(unit, v, Some(rates));
+    if low == high {
+        return show(median);
+    }
+    format!("{} ({} to {})", show(median), show(low), show(high))
+}
+
+fn percent(v: Option<f64>) -> String {
+    v.map_or(String::new(), |v| format!("{:+.2}", v * 100.0))
+}
+
+fn grid(c: &Comparison, what: &'static str, rows: &[[Row; 2]], ink: Ink) -> Lines {
+    let all = || rows.iter().flatten().flat_map(|row| row.values.iter());
+    let rates = rate_unit(all().filter(|(m, _)| m.unit == Unit::Rate).filter_map(|(_, v)| Some(v?.high)));
+    let mut columns = vec![Column::words(what)];
+    for (m, heading) in of_several(Tables::Comparisons).filter_map(|m| Some((m, m.column?))) {
+        let of = unit(m.unit, Some(rates));
+        columns.extend(c.names.iter().map(|side| Column::numbers(format!("{} {side}", heading.text), of)));
+        columns.extend(m.judged.map(|_| Column::numbers("off", "%")));
+    }
+    let mut grid = Grid::new(columns);
+    for [a, b] in rows {
+        let mut cells = vec![clean(&a.id)];
+        for ((m, a), (_, b)) in a.values.iter().zip(b.values.iter()) {
+            cells.extend([a, b].map(|v| value(v, m.unit, rates)));
+            cells.extend(m.judged.map(|_| percent(off(a, b))));
+        }
+        grid.row(cells);
+    }
+    ink.grid(&grid)
+}
+
+fn verdict(c: &Comparison, ink: Ink) -> Lines {
+    let bounds = [("goodput", c.bounds.goodput), ("fct", c.bounds.fct)];
+    let bounds: Vec<String> = bounds
+        .into_iter()
+        .filter_map(|(what, bound)| Some(format!("{what} within {} %", round(bound? * 100.0))))
+        .collect();
+    if bounds.is_empty() {
+        return vec!["no parity is declared: nothing is judged".to_string()];
+    }
+    let mut lines: Lines = c.outside.iter().take(MOST_OUTSIDE).map(|o| outside(o, ink)).collect();
+    if c.outside.len() > MOST_OUTSIDE {
+        lines.push(format!("and {} more", c.outside.len() - MOST_OUTSIDE));
+    }
+    let word = if c.outside.is_empty() { ink.good("ok    ") } else { ink.bad("FAILED") };
+    lines.push(format!("{word}  parity: {}", bounds.join(", ")));
+    lines
+}
+
+fn outside(o: &Outside, ink: Ink) -> String {
+    let settings = if o.settings.is_empty() { String::new() } else { format!("{}: ", describe(&o.settings)) };
+    let off = match o.off {
+        Some(off) => format!("{:+.2} % off", off * 100.0),
+        None => "only one side has any".to_string(),
+    };
+    format!(
+        "{}  {}{} {}: {off}, bound {} %",
+        ink.bad("FAILED"),
+        clean(&settings),
+        clean(&o.group),
+        o.what,
+        round(o.bound * 100.0)
+    )
+}
+
+/// To six decimals: 0.05 × 100 is 5.
+fn round(v: f64) -> f64 {
+    (v * 1e6).round() / 1e6
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::compare::{compare, Bounds, Given};
+    use crate::result::{FlowResult, Parity, Quantiles, RunResult, World};
+
+    fn run(world: World, goodput_bps: f64, fct_s: f64) -> Given {
+        let rtt_us = Quantiles { p50: 20_000, p99: 31_500 };
+        let flow = FlowResult {
+            id: "up.0".into(),
+            goodput_bps,
+            fct_s: Some(fct_s),
+            retransmits: 2,
+            rtt_us,
+            ..FlowResult::default()
+        };
+        let parity = Some(Parity { goodput: 0.05, fct: 0.1 });
+        let run =
+            RunResult { experiment: "pair".into(), world, parity, flows: vec![flow], ..RunResult::default() };
+        Given { name: "x".into(), runs: vec![run] }
+    }
+
+    #[test]
+    fn side_by_side() {
+        let all = [run(World::Sim, 9.9e6, 2.25), run(World::Lab, 9e6, 2.0), run(World::Lab, 11e6, 2.0)];
+        let text = comparison(&compare(&all, Bounds::default()).unwrap(), false);
+        let want = "\
+pair: sim (one run) beside lab (median of 2 runs, with their range)
+
+flow            goodput lab  goodput sim    off  fct lab  fct sim     off  rtt p50 lab  rtt p50 sim  p99 lab  p99 sim  \
+retr lab  retr sim  rto lab  rto sim
+                     Mbit/s       Mbit/s      %        s        s       %           ms           ms       ms       ms
+up.0  10.000 (9.000 to 11.000)        9.900  -1.00    2.000    2.250  +12.50        20.00        20.00    31.50    31.50  \
+       2         2        0        0
+
+FAILED  up fct: +12.50 % off, bound 10 %
+FAILED  parity: goodput within 5 %, fct within 10 %
+";
+        let tight = |s: &str| s.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(tight(&text), tight(want), "{text}");
+        let wide = comparison(&compare(&all, Bounds { fct: Some(0.2), ..Bounds::default() }).unwrap(), false);
+        assert!(wide.ends_with("ok      parity: goodput within 5 %, fct within 20 %\n"), "{wide}");
+    }
+}

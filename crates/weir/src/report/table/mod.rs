@@ -1,0 +1,106 @@
+//! A run as text, for people: flows as iperf would list them, the gateway, the links, the checks, and
+//! the paper's values beside ours. Plain ASCII unless names are not; no control characters but
+//! newlines unless it goes to a terminal.
+
+mod checks;
+mod columns;
+mod comparison;
+mod flows;
+mod gateway;
+mod grid;
+mod links;
+mod runs;
+
+pub use comparison::comparison;
+pub use runs::runs;
+
+use crate::experiment::plan::Plan;
+use crate::result::{RunResult, Status};
+use grid::Grid;
+
+/// With more flows than this, a group has one line instead of one for each flow.
+const MOST_FLOWS: usize = 32;
+
+/// The table of a run. `terminal` allows colours.
+pub fn render(result: &RunResult, plan: &Plan, terminal: bool) -> String {
+    let ink = Ink { terminal };
+    let mut parts = vec![heading(result, plan, ink)];
+    if result.flows.len() > MOST_FLOWS {
+        parts.push(flows::groups(result, plan, ink));
+    } else {
+        parts.push(flows::flows(result, plan, ink));
+    }
+    parts.push(gateway::gateway(result, ink));
+    parts.push(links::links(result, plan, ink));
+    parts.push(checks::checks(result, plan, ink));
+    parts.push(checks::reference(result, plan, ink));
+    let parts: Vec<String> =
+        parts.into_iter().filter(|p| !p.is_empty()).map(|lines| lines.join("\n") + "\n").collect();
+    parts.join("\n")
+}
+
+type Lines = Vec<String>;
+
+/// How words are set off.
+#[derive(Clone, Copy)]
+struct Ink {
+    terminal: bool,
+}
+
+impl Ink {
+    fn paint(self, code: &str, text: &str) -> String {
+        if self.terminal {
+            format!("\x1b[{code}m{text}\x1b[0m")
+        } else {
+            text.to_string()
+        }
+    }
+    fn bold(self, text: &str) -> String {
+        self.paint("1", text)
+    }
+    fn good(self, text: &str) -> String {
+        self.paint("32", text)
+    }
+    fn bad(self, text: &str) -> String {
+        self.paint("1;31", text)
+    }
+    /// A grid with its heading set off.
+    fn grid(self, grid: &Grid) -> Lines {
+        let (heads, rows) = grid.lines();
+        heads.iter().map(|h| self.bold(h)).chain(rows).collect()
+    }
+}
+
+/// Text from a file: what a terminal would obey is made visible.
+fn clean(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
+}
+
+fn heading(result: &RunResult, plan: &Plan, ink: Ink) -> Lines {
+    let name = clean(&result.experiment);
+    let title = if plan.title.is_empty() { String::new() } else { format!(": {}", clean(&plan.title)) };
+    let status = match result.status {
+        Status::Ok => ink.good("ok"),
+        Status::Failed => ink.bad("FAILED"),
+        Status::Interrupted => ink.bad("interrupted"),
+    };
+    let kernel = &result.made_by.kernel;
+    let kernel = if kernel.is_empty() { String::new() } else { format!(", Linux {}", clean(kernel)) };
+    let run = format!(
+        "{}, seed {}{kernel}: {} s in {:.1} s, {} frames",
+        result.world.name(),
+        result.seed,
+        seconds(result),
+        result.wall_s,
+        result.packets
+    );
+    vec![format!("{}{title}", ink.bold(&name)), format!("{run}, {status}")]
+}
+
+/// The time that the run covers, in seconds to the millisecond.
+fn seconds(result: &RunResult) -> f64 {
+    (result.duration_s * 1e3).round() / 1e3
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,235 @@
+//! Several runs: a line for each, or, with several seeds, a line for each setting and group of flows.
+
+use super::columns::{column, headings, is_mean, number, rate_unit, unit, RateUnit};
+use super::grid::{Column, Grid};
+use super::{clean, Ink, Lines};
+use crate::result::metric::{of_several, Tables, Total};
+use crate::result::unit::Unit;
+use crate::result::{RunResult, Runs, Status};
+
+/// The table of several runs; `names` are the keys that a sweep set, in the order of the file. `terminal` allows
+/// colours.
+pub fn runs(runs: &Runs, names: &[String], planned: usize, terminal: bool) -> String {
+    let ink = Ink { terminal };
+    let table = if runs.summary.is_empty() { each(runs, names, ink) } else { means(runs, names, ink) };
+    let parts = [heading(runs, planned, ink), table, faults(runs, names, ink)];
+    let text = parts.into_iter().filter(|lines| !lines.is_empty()).map(|lines| lines.join("\n") + "\n");
+    text.collect::<Vec<_>>().join("\n")
+}
+
+fn heading(runs: &Runs, planned: usize, ink: Ink) -> Lines {
+    let name = runs.runs.first().map_or("", |r| r.experiment.as_str());
+    let count = |of: fn(&RunResult) -> bool| runs.runs.iter().filter(|r| of(r)).count();
+    let ok = count(|r| r.status == Status::Ok);
+    let failed = count(|r| r.status == Status::Failed);
+    let missing = planned - ok - failed;
+    let failed = if failed > 0 { ink.bad(&format!(", {failed} FAILED")) } else { String::new() };
+    let missing = if missing > 0 { ink.bad(&format!(", {missing} not finished")) } else { String::new() };
+    vec![format!("{}: {planned} runs, {ok} ok{failed}{missing}", ink.bold(&clean(name)))]
+}
+
+/// Values of the settings, in the order of the columns.
+fn settings<'a>(run: &'a crate::result::Settings, names: &'a [String]) -> impl Iterator<Item = String> + 'a {
+    names.iter().map(|name| clean(run.get(name).map_or("", String::as_str)))
+}
+
+fn each(runs: &Runs, names: &[String], ink: Ink) -> Lines {
+    let flows = || runs.runs.iter().flat_map(|r| &r.flows);
+    let rates = rate_unit(flows().map(|f| f.goodput_bps));
+    let metrics = || of_several(Tables::All);
+    let mut columns: Vec<Column> = names.iter().map(|n| Column::words(clean(n))).collect();
+    columns.push(Column::numbers("flows", ""));
+    for (m, heading) in metrics().filter_map(|m| Some((m, m.column?))) {
+        columns.push(column(m, heading, Some(rates)));
+        if m.total == Total::MeanOrSum {
+            columns.push(Column::numbers("mean", unit(m.unit, Some(rates))));
+        }
+    }
+    columns.push(Column::words("checks"));
+    let mut grid = Grid::new(columns);
+    for run in &runs.runs {
+        let mut cells: Vec<String> = settings(&run.settings, names).collect();
+        let flows = run.flows.len();
+        cells.push(if flows == 0 { String::new() } else { flows.to_string() });
+        for m in metrics() {
+            let values: Vec<f64> = run.flows.iter().filter_map(|f| m.of(f)).collect();
+            let cell = |total: Option<f64>| {
+                total.filter(|_| !values.is_empty()).map_or(String::new(), |v| number(m.unit, v, Some(rates)))
+            };
+            cells.push(cell(m.total.together(&values)));
+            if m.total == Total::MeanOrSum {
+                cells.push(cell(m.total.of(&values)));
+            }
+        }
+        cells.push(checks(run));
+        grid.row(cells);
+    }
+    let mut lines = ink.grid(&grid);
+    lines.push(format!(
+        "{}: of all flows together; mean, {}: means of the flows; {}: sums",
+        headings(metrics(), |m| m.total == Total::MeanOrSum),
+        headings(metrics(), |m| m.total == Total::Mean),
+        headings(metrics(), |m| m.total == Total::Sum)
+    ));
+    lines
+}
+
+/// How a run went: `3 of 3 hold`.
+fn checks(run: &RunResult) -> String {
+    match (&run.error, run.status) {
+        (Some(_), _) => "could not run".into(),
+        (None, Status::Interrupted) => "interrupted".into(),
+        (None, Status::Failed) if run.expects.iter().all(|e| e.ok) => "FAILED".into(),
+        (None, _) if run.expects.is_empty() => String::new(),
+        _ => format!("{} of {} hold", run.expects.iter().filter(|e| e.ok).count(), run.expects.len()),
+    }
+}
+
+fn means(runs: &Runs, names: &[String], ink: Ink) -> Lines {
+    let groups = || runs.summary.iter().flat_map(|s| &s.groups);
+    let rates = rate_unit(groups().filter_map(|g| Some(g.values.get("goodput_bps")?.mean)));
+    let metrics = || of_several(Tables::All);
+    let mut columns: Vec<Column> = names.iter().map(|n| Column::words(clean(n))).collect();
+    columns.extend([Column::words("group"), Column::numbers("flows", ""), Column::numbers("seeds", "")]);
+    for (m, heading) in metrics().filter_map(|m| Some((m, m.column?))) {
+        columns.extend([heading.text, "+-"].map(|text| Column::numbers(text, unit(m.unit, Some(rates)))));
+    }
+    let mut grid = Grid::new(columns);
+    for s in &runs.summary {
+        for g in &s.groups {
+            let mut cells: Vec<String> = settings(&s.settings, names).collect();
+            cells.extend([clean(&g.group), g.flows.to_string(), s.seeds.len().to_string()]);
+            for (m, mean) in g.values.iter().filter(|(m, _)| m.is_in(Tables::All)) {
+                let both = [mean.map(|m| m.mean), mean.and_then(|m| m.ci95)];
+                cells.extend(both.map(|v| v.map_or(String::new(), |v| of_seeds(m.unit, v, rates))));
+            }
+            grid.row(cells);
+        }
+    }
+    let mut lines = ink.grid(&grid);
+    lines.push(
+        "means over the seeds, and half the width of their 95 % confidence intervals (Student's t).".into(),
+    );
+    lines.push(format!(
+        "{}: of a flow, the mean of its group; {}: of the whole group",
+        headings(metrics(), is_mean),
+        headings(metrics(), |m| m.total == Total::Sum)
+    ));
+    lines
+}
+
+/// A mean over seeds: of counts, too, it has a fraction.
+fn of_seeds(unit: Unit, v: f64, rates: RateUnit) -> String {
+    match unit {
+        Unit::Count => format!("{v:.1}"),
+        unit => number(unit, v, Some(rates)),
+    }
+}
+
+/// What went wrong in which run.
+fn faults(runs: &Runs, names: &[String], ink: Ink) -> Lines {
+    // Without a summary, seeds are among the settings or all the same.
+    let seeds = !runs.summary.is_empty();
+    let mut lines = Vec::new();
+    for run in &runs.runs {
+        let mut which: Vec<String> = names
+            .iter()
+            .zip(settings(&run.settings, names))
+            .map(|(n, v)| format!("{} = {v}", clean(n)))
+            .collect();
+        if seeds {
+            which.push(format!("seed {}", run.seed));
+        }
+        let which = which.join(", ");
+        if let Some(error) = &run.error {
+            lines.push(format!("{}  {which}: {}", ink.bad("could not run"), clean(error)));
+        }
+        for fault in &run.faults {
+            lines.push(format!("{}  {which}: {}", ink.bad("FAILED"), clean(fault)));
+        }
+        for e in run.expects.iter().filter(|e| !e.ok) {
+            lines.push(format!("{}  {which}: {}{}", ink.bad("FAILED"), clean(&e.what), found(e)));
+        }
+    }
+    lines
+}
+
+fn found(e: &crate::result::ExpectResult) -> String {
+    match e.found {
+        None => ": nothing to measure".into(),
+        Some(found) => {
+            let at = if e.at.is_empty() { String::new() } else { format!(" ({})", clean(&e.at)) };
+            format!(": found {found}{at}, bound {}", e.bound)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::summary::summaries;
+    use crate::result::{ExpectResult, FlowResult, SCHEMA};
+
+    fn run(loss: &str, seed: u64, goodput: f64) -> RunResult {
+        let flow = |id: &str, bps| FlowResult {
+            id: id.into(),
+            goodput_bps: bps,
+            retransmits: 3,
+            ..FlowResult::default()
+        };
+        RunResult {
+            experiment: "lossy".into(),
+            settings: [("path.wan.loss".into(), loss.into())].into(),
+            seed,
+            flows: vec![flow("a.0", goodput), flow("a.1", 3.0 * goodput)],
+            ..RunResult::default()
+        }
+    }
+
+    fn names() -> Vec<String> {
+        vec!["path.wan.loss".into()]
+    }
+
+    #[test]
+    fn a_line_for_each_run() {
+        let bad = ExpectResult {
+            what: "flow.*.rtos = 0".into(),
+            found: Some(2.0),
+            bound: 0.0,
+            ok: false,
+            at: "sum of 2".into(),
+        };
+        let failed = RunResult { status: Status::Failed, expects: vec![bad], ..run("1%", 1, 2e6) };
+        let broken = RunResult {
+            flows: vec![],
+            status: Status::Failed,
+            error: Some("no\nway".into()),
+            ..run("2%", 1, 0.0)
+        };
+        let all = Runs { schema: SCHEMA, runs: vec![run("0", 1, 5e6), failed, broken], summary: vec![] };
+        let text = super::runs(&all, &names(), 4, false);
+        let want = "\
+lossy: 4 runs, 1 ok, 2 FAILED, 1 not finished
+
+path.wan.loss  flows  goodput    mean  retr  rto  checks
+                       Mbit/s  Mbit/s
+0                  2   20.000  10.000     6    0  -
+1%                 2    8.000   4.000     6    0  0 of 1 hold
+2%                 -        -       -     -    -  could not run
+goodput: of all flows together; mean, fct and rtt p50: means of the flows; retr and rto: sums
+
+FAILED  path.wan.loss = 1%: flow.*.rtos = 0: found 2 (sum of 2), bound 0
+could not run  path.wan.loss = 2%: no?way
+";
+        assert_eq!(text, want, "{text}");
+    }
+
+    #[test]
+    fn seeds_have_one_line_with_their_interval() {
+        let made = vec![run("1%", 1, 10e6), run("1%", 2, 12e6)];
+        let all = Runs { schema: SCHEMA, summary: summaries(&made), runs: made };
+        let text = super::runs(&all, &names(), 2, false);
+        // Runs' means 20 and 24 Mbit/s: standard error 2, times 12.706.
+        assert!(text.contains("1%             a          2      2   22.000  25.412"), "{text}");
+    }
+}

@@ -1,0 +1,68 @@
+//! What the gateway and its classes did.
+
+use super::{Counts, FlowResult};
+use serde::{Deserialize, Serialize};
+
+/// The gateway's totals.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct GatewayResult {
+    /// Processor time of the engine, user and system.
+    pub cpu_s: f64,
+    /// TCP payload that passed through user space; 0 when only ACKs are steered there.
+    pub user_data_bytes: u64,
+    /// The conservation law's account: `in + made = out + held + absorbed + Σ dropped`.
+    pub frames: Frames,
+}
+
+/// An account of frames.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Frames {
+    /// Handed in.
+    #[serde(rename = "in")]
+    pub received: u64,
+    /// Made by the gateway.
+    pub made: u64,
+    /// Given out.
+    #[serde(rename = "out")]
+    pub sent: u64,
+    /// Still inside.
+    pub held: u64,
+    /// Ended with their information kept.
+    pub absorbed: u64,
+    /// Dropped, by reason.
+    pub dropped: Counts,
+}
+
+/// One class of the gateway.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ClassResult {
+    /// Its name.
+    pub name: String,
+    /// The rates that its flows are set to, all together; 0 for none.
+    pub target_bps: u64,
+    /// Goodput of its flows, all together.
+    pub bps: f64,
+    /// The most ACKs whose progress was held at any time, as packets a queue would have held.
+    pub held_ack_peak_packets: u64,
+    /// The most bytes acknowledged by receivers and not yet passed on, at any time.
+    pub held_ack_peak_bytes: u64,
+    /// Pure ACKs whose number was held instead of the packet.
+    pub acks_absorbed: u64,
+    /// ACKs made by the gateway.
+    pub acks_generated: u64,
+    /// Segments whose ACK number or window was rewritten.
+    pub acks_rewritten: u64,
+}
+
+impl ClassResult {
+    /// With what its flows tell: what they are set to, and their goodput.
+    #[must_use]
+    pub fn with(self, flows: &[FlowResult]) -> ClassResult {
+        let there = flows.iter().map(|f| (f.class.as_str(), f.target_bps, f.goodput_bps));
+        let back = flows.iter().filter_map(|f| f.back.as_ref());
+        let back = back.map(|b| (b.class.as_str(), b.target_bps, b.goodput_bps));
+        let own = || there.clone().chain(back.clone()).filter(|(class, ..)| *class == self.name);
+        let (target_bps, bps) = (own().filter_map(|(_, t, _)| t).sum(), own().map(|(.., bps)| bps).sum());
+        ClassResult { target_bps, bps, ..self }
+    }
+}

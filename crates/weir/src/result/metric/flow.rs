@@ -1,0 +1,123 @@
+//! Metrics of flows.
+
+use super::Needs::{BothWays, Gateway, LastByte, Nothing, Requests, Tcp, Udp};
+use super::{measured, whole, Metric, OverTime, Tables, Total};
+use crate::result::unit::Unit;
+use crate::result::FlowResult;
+
+type Flow = Metric<FlowResult>;
+
+/// Metrics of flows, in the order of tables.
+pub static FLOW: &[Flow] = &[
+    Flow::new(
+        "goodput_bps",
+        Unit::Rate,
+        Total::MeanOrSum,
+        Nothing,
+        "payload received per second, within the flow's own life",
+    )
+    .number(|f| Some(f.goodput_bps))
+    .over_time(OverTime::Average)
+    .column("goodput", Tables::All)
+    .judged_as("goodput"),
+    Flow::new("interval_bps", Unit::Rate, Total::Mean, Nothing, "the same in each whole interval")
+        .over_time(OverTime::Intervals),
+    Flow::new(
+        "target_bps",
+        Unit::Rate,
+        Total::Same,
+        Gateway,
+        "the rate that the gateway is set to for the flow",
+    )
+    .number(|f| f.target_bps.map(|bps| bps as f64))
+    .column("target", Tables::Run),
+    Flow::new(
+        "off_target",
+        Unit::Deviation,
+        Total::Furthest,
+        Gateway,
+        "how far the goodput is from the target",
+    )
+    .number(off_target)
+    .column("off", Tables::Run)
+    .unchecked(),
+    Flow::new(
+        "min_bps",
+        Unit::Rate,
+        Total::Least,
+        Nothing,
+        "the lowest goodput of any window; in tables, of any whole interval",
+    )
+    .over_time(OverTime::Lowest)
+    .column("min", Tables::Run),
+    Flow::new("max_bps", Unit::Rate, Total::Most, Nothing, "the highest, likewise")
+        .over_time(OverTime::Highest)
+        .column("max", Tables::Run),
+    Flow::new("bytes", Unit::Bytes, Total::Sum, Nothing, "payload that the receiving application got")
+        .number(|f| whole(f.bytes)),
+    Flow::new(
+        "rtt_us.p50",
+        Unit::Micros,
+        Total::Mean,
+        Tcp,
+        "median of the round-trip times that the sender measured",
+    )
+    .number(|f| measured(f.rtt_us.p50))
+    .column("rtt p50", Tables::All),
+    Flow::new("rtt_us.p99", Unit::Micros, Total::Mean, Tcp, "their 99th percentile")
+        .number(|f| measured(f.rtt_us.p99))
+        .column("p99", Tables::Comparisons),
+    Flow::new("retransmits", Unit::Count, Total::Sum, Tcp, "segments sent again")
+        .number(|f| whole(f.retransmits))
+        .column("retr", Tables::All),
+    Flow::new("rtos", Unit::Count, Total::Sum, Tcp, "retransmission time-outs")
+        .number(|f| whole(f.rtos))
+        .column("rto", Tables::All),
+    Flow::new(
+        "fct_s",
+        Unit::Seconds,
+        Total::Mean,
+        LastByte,
+        "flow completion time: from the start until the last byte was received",
+    )
+    .number(|f| f.fct_s)
+    .column("fct", Tables::All)
+    .judged_as("fct"),
+    Flow::new("start_s", Unit::Seconds, Total::Mean, Nothing, "when the flow started")
+        .number(|f| Some(f.start_s)),
+    Flow::new("end_s", Unit::Seconds, Total::Mean, Nothing, "when it ended").number(|f| Some(f.end_s)),
+    Flow::new("loss", Unit::Share, Total::Mean, Udp, "share of the datagrams that did not arrive")
+        .number(|f| f.loss),
+    Flow::new("back.bytes", Unit::Bytes, Total::Sum, BothWays, "payload received in the other direction")
+        .number(|f| whole(f.back.as_ref()?.bytes)),
+    Flow::new("back.goodput_bps", Unit::Rate, Total::MeanOrSum, BothWays, "goodput of the other direction")
+        .number(|f| Some(f.back.as_ref()?.goodput_bps)),
+    Flow::new(
+        "back.target_bps",
+        Unit::Rate,
+        Total::Same,
+        BothWays,
+        "the rate that the gateway is set to for it",
+    )
+    .number(|f| f.back.as_ref()?.target_bps.map(|bps| bps as f64)),
+    Flow::new("exchanges.count", Unit::Count, Total::Sum, Requests, "requests that were answered")
+        .number(|f| whole(f.exchanges?.count)),
+    Flow::new(
+        "exchanges.latency_us.p50",
+        Unit::Micros,
+        Total::Mean,
+        Requests,
+        "median time from a request written to its response read",
+    )
+    .number(|f| whole(f.exchanges?.latency_us.p50)),
+    Flow::new("exchanges.latency_us.p90", Unit::Micros, Total::Mean, Requests, "its 90th percentile")
+        .number(|f| whole(f.exchanges?.latency_us.p90)),
+    Flow::new("exchanges.latency_us.p99", Unit::Micros, Total::Mean, Requests, "its 99th percentile")
+        .number(|f| whole(f.exchanges?.latency_us.p99)),
+];
+
+/// How far the goodput is from the target, as a fraction of it.
+fn off_target(f: &FlowResult) -> Option<f64> {
+    let target = f.target_bps.filter(|&t| t > 0)? as f64;
+    Some((f.goodput_bps - target) / target)
+}

@@ -1,0 +1,102 @@
+//! Metrics of the gateway and of its classes.
+
+use super::Needs::{Lab, Nothing, Policy};
+use super::{measured, whole, Metric, Tables, Total};
+use crate::result::unit::Unit;
+use crate::result::{ClassResult, GatewayResult};
+
+type Class = Metric<ClassResult>;
+type Whole = Metric<GatewayResult>;
+
+/// Metrics of classes, in the order of tables.
+pub static CLASS: &[Class] = &[
+    Class::new("bps", Unit::Rate, Total::Sum, Nothing, "goodput of the flows of the class, all together")
+        .number(|c| Some(c.bps))
+        .column("goodput", Tables::Run),
+    Class::new(
+        "target_bps",
+        Unit::Rate,
+        Total::Sum,
+        Policy,
+        "the rates that its flows are set to, all together",
+    )
+    .number(|c| measured(c.target_bps))
+    .column("target", Tables::Run),
+    Class::new(
+        "held_ack_peak_bytes",
+        Unit::Bytes,
+        Total::Most,
+        Policy,
+        "the most bytes acknowledged by receivers and not yet passed on, at any time",
+    )
+    .number(|c| whole(c.held_ack_peak_bytes))
+    .column("held peak", Tables::Run),
+    Class::new(
+        "held_ack_peak_packets",
+        Unit::Count,
+        Total::Most,
+        Policy,
+        "the most ACKs whose progress was held, as packets that a queue would have held",
+    )
+    .number(|c| whole(c.held_ack_peak_packets))
+    .column("packets", Tables::Run),
+    Class::new(
+        "acks_absorbed",
+        Unit::Count,
+        Total::Sum,
+        Policy,
+        "pure ACKs whose number was held instead of the packet",
+    )
+    .number(|c| whole(c.acks_absorbed))
+    .column_of("absorbed", "ACKs"),
+    Class::new("acks_generated", Unit::Count, Total::Sum, Policy, "ACKs made by the gateway")
+        .number(|c| whole(c.acks_generated))
+        .column_of("made", "ACKs"),
+    Class::new(
+        "acks_rewritten",
+        Unit::Count,
+        Total::Sum,
+        Policy,
+        "segments whose ACK number or window was rewritten",
+    )
+    .number(|c| whole(c.acks_rewritten))
+    .column_of("rewritten", "ACKs"),
+];
+
+/// Metrics of the gateway as a whole.
+pub static GATEWAY: &[Whole] = &[
+    Whole::new("cpu_s", Unit::Seconds, Total::Sum, Lab, "processor time of the engine")
+        .number(|g| Some(g.cpu_s)),
+    Whole::new(
+        "user_data_bytes",
+        Unit::Bytes,
+        Total::Sum,
+        Nothing,
+        "TCP payload that passed through user space",
+    )
+    .number(|g| whole(g.user_data_bytes)),
+    Whole::new("frames.in", Unit::Count, Total::Sum, Nothing, "frames handed in")
+        .number(|g| whole(g.frames.received)),
+    Whole::new("frames.made", Unit::Count, Total::Sum, Nothing, "frames made by the gateway")
+        .number(|g| whole(g.frames.made)),
+    Whole::new("frames.out", Unit::Count, Total::Sum, Nothing, "frames given out")
+        .number(|g| whole(g.frames.sent)),
+    Whole::new("frames.held", Unit::Count, Total::Sum, Nothing, "frames still inside at the end")
+        .number(|g| whole(g.frames.held)),
+    Whole::new(
+        "frames.absorbed",
+        Unit::Count,
+        Total::Sum,
+        Nothing,
+        "frames ended with their information kept",
+    )
+    .number(|g| whole(g.frames.absorbed)),
+    Whole::new(
+        "frames.dropped",
+        Unit::Count,
+        Total::Sum,
+        Nothing,
+        "frames dropped; `frames.dropped.shutdown` and so on by reason",
+    )
+    .counts(|g| &g.frames.dropped),
+];

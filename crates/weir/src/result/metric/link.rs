@@ -1,0 +1,42 @@
+//! Metrics of links.
+
+use super::Needs::{Emulation, Marking, Nothing, Rate};
+use super::{whole, Metric, Tables, Total};
+use crate::result::unit::Unit;
+use crate::result::LinkResult;
+
+type Link = Metric<LinkResult>;
+
+/// Metrics of links, in the order of tables.
+pub static LINK: &[Link] = &[
+    Link::new("packets", Unit::Count, Total::Sum, Nothing, "frames that left the link")
+        .number(|l| whole(l.packets))
+        .column("packets", Tables::Run),
+    Link::new("bytes", Unit::Bytes, Total::Sum, Nothing, "bytes of these frames")
+        .number(|l| whole(l.bytes))
+        .column("data", Tables::Run),
+    Link::new("utilization", Unit::Share, Total::Mean, Rate, "share of the rate that was used")
+        .number(|l| Some(l.utilization))
+        .column("used", Tables::Run),
+    Link::new("queue_us.p50", Unit::Micros, Total::Mean, Rate, "median time that frames waited in the queue")
+        .number(|l| whole(l.queue_us.p50))
+        .column("queue p50", Tables::Run),
+    Link::new("queue_us.p99", Unit::Micros, Total::Most, Rate, "its 99th percentile")
+        .number(|l| whole(l.queue_us.p99))
+        .column("p99", Tables::Run),
+    Link::new("queue_us.max", Unit::Micros, Total::Most, Rate, "the longest")
+        .number(|l| whole(l.queue_us.max))
+        .column("max", Tables::Run),
+    Link::new("marks", Unit::Count, Total::Sum, Marking, "frames marked with Congestion Experienced")
+        .number(|l| whole(l.marks))
+        .column("marks", Tables::Run),
+    Link::new(
+        "drops",
+        Unit::Count,
+        Total::Sum,
+        Emulation,
+        "frames dropped; `drops.queue_full` and so on by reason",
+    )
+    .counts(|l| &l.drops)
+    .column("drops", Tables::Run),
+];

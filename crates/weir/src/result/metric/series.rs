@@ -1,0 +1,86 @@
+//! What is recorded over time, besides the bytes that flows received.
+
+use super::Needs;
+use crate::result::unit::Unit;
+
+/// Something recorded over time: what `series` of an experiment names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SeriesKind {
+    /// Congestion window, slow-start threshold and bytes in flight of each flow.
+    Cwnd,
+    /// Bytes acknowledged at the sender of each flow.
+    Acked,
+    /// Smoothed round-trip time of each flow.
+    Rtt,
+    /// What waits in each link's queue.
+    Queue,
+    /// What the gateway holds of each flow.
+    Held,
+}
+
+/// A column of a series.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Recorded {
+    /// Its name in the result.
+    pub name: &'static str,
+    /// What it is recorded with.
+    pub kind: SeriesKind,
+    /// Unit of its values.
+    pub unit: Unit,
+    /// What there must be for it to be recorded.
+    pub needs: Needs,
+}
+
+/// Every column of every series: those of flows, then those of links.
+pub static SERIES: &[Recorded] = &[
+    Recorded::new("cwnd_packets", SeriesKind::Cwnd, Unit::Count, Needs::Nothing),
+    Recorded::new("ssthresh_packets", SeriesKind::Cwnd, Unit::Count, Needs::Nothing),
+    Recorded::new("in_flight_bytes", SeriesKind::Cwnd, Unit::Bytes, Needs::Nothing),
+    Recorded::new("acked_bytes", SeriesKind::Acked, Unit::Bytes, Needs::Nothing),
+    Recorded::new("rtt_us", SeriesKind::Rtt, Unit::Micros, Needs::Tcp),
+    Recorded::new("held_bytes", SeriesKind::Held, Unit::Bytes, Needs::Nothing),
+    Recorded::new("queue_packets", SeriesKind::Queue, Unit::Count, Needs::Rate),
+    Recorded::new("queue_bytes", SeriesKind::Queue, Unit::Bytes, Needs::Rate),
+];
+
+impl Recorded {
+    const fn new(name: &'static str, kind: SeriesKind, unit: Unit, needs: Needs) -> Recorded {
+        Recorded { name, kind, unit, needs }
+    }
+
+    /// The column of this name.
+    pub fn named(name: &str) -> Option<&'static Recorded> {
+        SERIES.iter().find(|column| column.name == name)
+    }
+
+    /// Columns of links, or those of flows.
+    pub fn all(of_links: bool) -> impl Iterator<Item = &'static Recorded> {
+        SERIES.iter().filter(move |column| column.kind.of_links() == of_links)
+    }
+}
+
+impl SeriesKind {
+    /// Every kind, by the name used in experiments.
+    pub const ALL: [(&'static str, SeriesKind); 5] = [
+        ("cwnd", SeriesKind::Cwnd),
+        ("acked", SeriesKind::Acked),
+        ("rtt", SeriesKind::Rtt),
+        ("queue", SeriesKind::Queue),
+        ("held", SeriesKind::Held),
+    ];
+
+    /// The name used in experiments.
+    pub fn name(self) -> &'static str {
+        SeriesKind::ALL.iter().find(|(_, kind)| *kind == self).map_or("", |(name, _)| name)
+    }
+
+    /// Is it recorded at the sender of a flow?
+    pub const fn is_of_sender(self) -> bool {
+        matches!(self, SeriesKind::Cwnd | SeriesKind::Acked | SeriesKind::Rtt)
+    }
+
+    /// Is it recorded for links? The others are for flows.
+    pub const fn of_links(self) -> bool {
+        matches!(self, SeriesKind::Queue)
+    }
+}

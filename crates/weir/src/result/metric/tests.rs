@@ -1,0 +1,153 @@
+use super::*;
+use crate::result::{
+    Back, ClassResult, Exchanges, Frames, GatewayResult, Latency, LinkResult, Quantiles, QuantilesMax,
+};
+use serde::Serialize;
+use serde_json::Value as Json;
+use std::collections::BTreeSet;
+
+fn counts() -> Counts {
+    [("queue_full".to_string(), 3), ("shutdown".to_string(), 4)].into()
+}
+
+fn flow() -> FlowResult {
+    FlowResult {
+        target_bps: Some(1),
+        start_s: 2.0,
+        end_s: 3.0,
+        bytes: 4,
+        goodput_bps: 5.0,
+        fct_s: Some(6.0),
+        retransmits: 7,
+        rtos: 8,
+        loss: Some(0.9),
+        rtt_us: Quantiles { p50: 10, p99: 11 },
+        back: Some(Back { target_bps: Some(12), bytes: 13, goodput_bps: 14.0, ..Back::default() }),
+        exchanges: Some(Exchanges { count: 15, latency_us: Latency { p50: 16, p90: 17, p99: 18 } }),
+        ..FlowResult::default()
+    }
+}
+
+/// Names are paths: each metric finds what stands there in the JSON, and no two have the same name.
+fn are_paths<T: Serialize>(metrics: &[Metric<T>], of: &T) {
+    let json = serde_json::to_value(of).unwrap();
+    let mut names = BTreeSet::new();
+    for m in metrics {
+        assert!(names.insert(m.name), "two metrics are called {}", m.name);
+        if m.value.is_none() || !m.checked {
+            continue;
+        }
+        let there = m.name.split('.').try_fold(&json, |at, key| at.get(key));
+        let written = match there.unwrap_or_else(|| panic!("no {} in {json}", m.name)) {
+            Json::Object(counts) => counts.values().map(|v| v.as_f64().unwrap()).sum(),
+            number => number.as_f64().unwrap(),
+        };
+        assert_eq!(m.of(of), Some(written), "{}", m.name);
+    }
+}
+
+#[test]
+fn names_are_paths_of_the_result() {
+    are_paths(FLOW, &flow());
+    let queue_us = QuantilesMax { p50: 1, p99: 2, max: 3 };
+    let link =
+        LinkResult { packets: 4, bytes: 5, utilization: 0.6, queue_us, marks: 7, ..Default::default() };
+    are_paths(LINK, &LinkResult { drops: counts(), ..link });
+    let class = ClassResult {
+        name: "a".into(),
+        target_bps: 1,
+        bps: 2.0,
+        held_ack_peak_packets: 3,
+        held_ack_peak_bytes: 4,
+        acks_absorbed: 5,
+        acks_generated: 6,
+        acks_rewritten: 7,
+    };
+    are_paths(CLASS, &class);
+    let frames = Frames { received: 1, made: 2, sent: 3, held: 4, absorbed: 5, dropped: counts() };
+    are_paths(GATEWAY, &GatewayResult { cpu_s: 0.5, user_data_bytes: 9, frames });
+}
+
+#[test]
+fn counts_by_name() {
+    let drops = LINK.iter().find(|m| m.name == "drops").unwrap();
+    let link = LinkResult { drops: counts(), ..LinkResult::default() };
+    let of = |name| drops.count_of(&link, name);
+    assert_eq!((drops.of(&link), of("queue_full"), of("random_loss")), (Some(7.0), Some(3.0), Some(0.0)));
+    assert_eq!(LINK[0].count_of(&link, "queue_full"), None);
+    let none = drops.of(&LinkResult::default());
+    assert!(none.is_some_and(|v| v == 0.0 && v.is_sign_positive()), "-0 reads as an error");
+}
+
+#[test]
+fn what_was_not_measured_is_nothing() {
+    let nothing = FlowResult::default();
+    for name in ["target_bps", "off_target", "rtt_us.p50", "fct_s", "loss", "back.bytes", "exchanges.count"] {
+        let metric = FLOW.iter().find(|m| m.name == name).unwrap();
+        assert_eq!((metric.of(&nothing), metric.of(&flow()).is_some()), (None, true), "{name}");
+    }
+}
+
+#[test]
+fn totals_by_hand() {
+    let values = [2.0, -9.0, 4.0];
+    let found = |total: Total| (total.of(&values), total.together(&values));
+    assert_eq!(found(Total::Sum), (Some(-3.0), Some(-3.0)));
+    assert_eq!(found(Total::Mean), (Some(-1.0), Some(-1.0)));
+    assert_eq!(found(Total::MeanOrSum), (Some(-1.0), Some(-3.0)));
+    assert_eq!((found(Total::Least).0, found(Total::Most).0), (Some(-9.0), Some(4.0)));
+    assert_eq!(found(Total::Furthest).0, Some(-9.0));
+    assert_eq!((found(Total::Same).0, Total::Same.of(&[5.0, 5.0])), (None, Some(5.0)));
+    let of_nothing = [Total::Sum, Total::Mean, Total::Least, Total::Most, Total::Furthest, Total::Same];
+    assert_eq!(of_nothing.map(|t| t.of(&[])), [Some(0.0), None, None, None, None, None]);
+}
+
+#[test]
+fn judged_metrics_come_first_and_parts_are_objects() {
+    let names: Vec<&str> = of_several(Tables::Comparisons).map(|m| m.name).collect();
+    assert_eq!(names, ["goodput_bps", "fct_s", "rtt_us.p50", "rtt_us.p99", "retransmits", "rtos"]);
+    let values = Values::of(|m| (m.name != "fct_s").then_some(m.name.len()));
+    let written = serde_json::to_string(&values).unwrap();
+    assert_eq!(written, r#"{"goodput_bps":11,"rtt_us":{"p50":10,"p99":10},"retransmits":11,"rtos":4}"#);
+    assert_eq!((values.get("rtt_us.p99"), values.get("fct_s"), values.get("bytes")), (Some(10), None, None));
+}
+
+/// The manual's word for a unit.
+fn unit(unit: Unit) -> &'static str {
+    match unit {
+        Unit::Rate => "bit/s",
+        Unit::Micros => "us",
+        Unit::Seconds => "s",
+        Unit::Bytes => "bytes",
+        Unit::Share | Unit::Deviation => "share",
+        Unit::Count => "count",
+    }
+}
+
+/// The manual's word for a total.
+fn total(total: Total) -> &'static str {
+    match total {
+        Total::Sum => "sum",
+        Total::Mean => "mean",
+        Total::MeanOrSum => "mean; of a class or a run, the sum",
+        Total::Least => "smallest",
+        Total::Most => "largest",
+        Total::Furthest => "furthest from 0",
+        Total::Same => "one value if all are the same",
+    }
+}
+
+/// Each metric that checks can name has its line in the manual: `| name | unit | total | what it is |`.
+#[test]
+fn the_manual_has_a_line_for_each() {
+    fn lines<T>(metrics: &[Metric<T>]) -> Vec<String> {
+        let line =
+            |m: &Metric<T>| format!("| `{}` | {} | {} | {} |", m.name, unit(m.unit), total(m.total), m.about);
+        metrics.iter().filter(|m| m.checked).map(line).collect()
+    }
+    let manual = include_str!("../../../../../docs/results.md");
+    let recorded = SERIES.iter().map(|c| format!("| `{}` | {} | {} |", c.name, unit(c.unit), c.kind.name()));
+    let wanted = [lines(FLOW), lines(LINK), lines(CLASS), lines(GATEWAY), recorded.collect()].concat();
+    let missing: Vec<String> = wanted.into_iter().filter(|l| !manual.contains(l.as_str())).collect();
+    assert!(missing.is_empty(), "docs/results.md lacks\n{}", missing.join("\n"));
+}

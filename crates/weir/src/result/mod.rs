@@ -1,0 +1,245 @@
+//! Results of experiments, `schema = 1`. Both worlds write the same shape; field names are a
+//! contract. Times are seconds since the start of the run, rates are bits per second.
+
+mod document;
+mod flow;
+mod gateway;
+mod link;
+pub mod metric;
+mod quantiles;
+pub mod sample;
+mod series;
+pub mod unit;
+
+pub use document::{Document, GroupSummary, Mean, Runs, Settings, Summary};
+pub use flow::{intervals, Back, Exchanges, FlowResult, Interval};
+pub use gateway::{ClassResult, Frames, GatewayResult};
+pub use link::LinkResult;
+pub use quantiles::{Latency, Quantiles, QuantilesMax};
+pub use series::{Column, Series, RECEIVED};
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The schema written here.
+pub const SCHEMA: u32 = 1;
+
+/// Counts by name (`queue_full`, …); names that did not occur are left out.
+pub type Counts = BTreeMap<String, u64>;
+
+/// The result of one run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunResult {
+    /// Always [`SCHEMA`].
+    pub schema: u32,
+    /// Name of the experiment.
+    pub experiment: String,
+    /// What a sweep set for this run, by the path of the key in the file.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub settings: Settings,
+    /// Where it ran.
+    pub world: World,
+    /// How it ended.
+    pub status: Status,
+    /// Why a run among several could not be made; there is nothing of it below.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// What went wrong in it, if something did: flows that were reset, files that could not be written.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub faults: Vec<String>,
+    /// Seed of everything random.
+    pub seed: u64,
+    /// Time that the experiment covers; shorter than planned if it was interrupted.
+    pub duration_s: f64,
+    /// Time that it took by the clock, set-up and tear-down included.
+    pub wall_s: f64,
+    /// Frames that went over the links, each link counted.
+    pub packets: u64,
+    /// What made it.
+    pub made_by: MadeBy,
+    /// How far apart the worlds may be, as the experiment declares it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parity: Option<Parity>,
+    /// Checks of the experiment and how they went.
+    pub expects: Vec<ExpectResult>,
+    /// The gateway; absent for a plain bridge.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gateway: Option<GatewayResult>,
+    /// Flows in the order of the plan.
+    pub flows: Vec<FlowResult>,
+    /// Classes of the gateway, in its order.
+    pub classes: Vec<ClassResult>,
+    /// Links, each direction by itself.
+    pub links: Vec<LinkResult>,
+    /// Values over time, by flow identifier or link name. Bytes received by a flow are in the series of its name, or, if
+    /// others of its values were recorded, which are there then, in `<flow>.received`; what the gateway held of it is in
+    /// `<flow>.held` if it was not looked at together with the others.
+    pub series: BTreeMap<String, Series>,
+}
+
+impl Default for RunResult {
+    /// Of nothing, in the simulator.
+    fn default() -> RunResult {
+        RunResult {
+            schema: SCHEMA,
+            experiment: String::new(),
+            settings: Settings::new(),
+            world: World::Sim,
+            status: Status::Ok,
+            error: None,
+            faults: Vec::new(),
+            seed: 0,
+            duration_s: 0.0,
+            wall_s: 0.0,
+            packets: 0,
+            made_by: MadeBy::default(),
+            parity: None,
+            expects: Vec::new(),
+            gateway: None,
+            flows: Vec::new(),
+            classes: Vec::new(),
+            links: Vec::new(),
+            series: BTreeMap::new(),
+        }
+    }
+}
+
+/// Where an experiment runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum World {
+    /// In virtual time, with simulated end hosts.
+    Sim,
+    /// In network namespaces, with the real Linux TCP.
+    Lab,
+}
+
+impl World {
+    /// The name used in files and messages.
+    pub const fn name(self) -> &'static str {
+        match self {
+            World::Sim => "sim",
+            World::Lab => "lab",
+        }
+    }
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    /// It ran to its end and every check holds.
+    Ok,
+    /// It ran to its end and a check failed.
+    Failed,
+    /// It was stopped early; checks were not made.
+    Interrupted,
+}
+
+/// What made a result.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MadeBy {
+    /// Version of Weir.
+    pub version: String,
+    /// Release of the kernel; empty in the simulator.
+    pub kernel: String,
+    /// SHA-256 of the experiment file, in hexadecimal.
+    pub config_sha256: String,
+}
+
+impl MadeBy {
+    /// This version of Weir, for the experiment file of this hash, with this kernel.
+    pub fn new(config_sha256: &str, kernel: &str) -> MadeBy {
+        let version = env!("CARGO_PKG_VERSION").into();
+        MadeBy { version, kernel: kernel.into(), config_sha256: config_sha256.into() }
+    }
+}
+
+/// How far apart results of simulator and lab may be, as fractions: 0.05 is 5 %.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Parity {
+    /// Of the goodput of each group, the mean of its flows.
+    pub goodput: f64,
+    /// Of the completion times of finite flows, likewise.
+    pub fct: f64,
+}
+
+/// A check and how it went.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ExpectResult {
+    /// What was checked, in the words of the file.
+    pub what: String,
+    /// The value found: of several, the one furthest on the wrong side or nearest to it. `null` if
+    /// there was nothing to measure, which fails.
+    pub found: Option<f64>,
+    /// The bound that decides about `found`.
+    pub bound: f64,
+    /// Whether the check holds.
+    pub ok: bool,
+    /// Where `found` was found: the flow, the time; empty for a single value.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub at: String,
+}
+
+impl RunResult {
+    /// A column of the series of a flow or link, and its times: of the series of that name, or of one of its parts.
+    pub fn column(&self, name: &str, column: &str) -> Option<(&[f64], &[f64])> {
+        let parts = ["", ".received", ".held"].map(|part| format!("{name}{part}"));
+        parts.iter().find_map(|key| {
+            let series = self.series.get(key)?;
+            Some((series.t_s.as_slice(), series.columns.get(column)?.0.as_slice()))
+        })
+    }
+
+    /// Bytes that a flow received, bin by bin, and the number of the first of these bins; others are empty.
+    pub fn received(&self, flow: &FlowResult, bin: weir_core::time::Duration) -> Option<(usize, &[f64])> {
+        let (t_s, bytes) = self.column(&flow.id, RECEIVED)?;
+        let begin = t_s.first().map_or(0.0, |t| t * 1e9 / bin.as_nanos().max(1) as f64);
+        Some((begin.round() as usize, bytes))
+    }
+
+    /// The flows of each group, in order of appearance.
+    pub fn groups(&self) -> Vec<(&str, Vec<&FlowResult>)> {
+        let mut groups: Vec<(&str, Vec<&FlowResult>)> = Vec::new();
+        for f in &self.flows {
+            match groups.iter_mut().find(|(name, _)| *name == f.group()) {
+                Some((_, flows)) => flows.push(f),
+                None => groups.push((f.group(), vec![f])),
+            }
+        }
+        groups
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use weir_core::time::Duration;
+
+    #[test]
+    fn a_result_survives_being_written_and_read() {
+        let run = RunResult {
+            schema: SCHEMA,
+            experiment: "x".into(),
+            world: World::Lab,
+            status: Status::Ok,
+            seed: 1,
+            duration_s: 1.5,
+            wall_s: 2.0,
+            packets: 3,
+            made_by: MadeBy::default(),
+            expects: vec![],
+            gateway: Some(GatewayResult::default()),
+            flows: vec![FlowResult { id: "a.0".into(), ..Default::default() }],
+            classes: vec![ClassResult::default()],
+            links: vec![LinkResult::default()],
+            series: BTreeMap::from([("a.0".into(), Series::received(Duration::from_millis(10), &[1, 2]))]),
+            ..RunResult::default()
+        };
+        let text = serde_json::to_string(&run).unwrap();
+        assert!(text.contains(r#""series":{"a.0":{"t_s":[0.0,0.01],"received_bytes":[1,2]}}"#), "{text}");
+        assert!(text.contains(r#""world":"lab","status":"ok""#), "{text}");
+        assert!(text.contains(r#""frames":{"in":0,"made":0,"out":0,"held":0,"#), "{text}");
+        assert_eq!(serde_json::from_str::<RunResult>(&text).unwrap(), run);
+    }
+}

@@ -1,0 +1,20 @@
+//! Few values that stand for the same thing, such as runs. Of what is measured of many packets results have quantiles,
+//! which are [`weir_core::stats::quantile`].
+
+/// The middle one of `sorted`, of an even number the mean of the middle two; `None` of none.
+pub fn median(sorted: &[f64]) -> Option<f64> {
+    let (low, high) = (sorted.get(sorted.len().checked_sub(1)? / 2)?, sorted.get(sorted.len() / 2)?);
+    Some((low + high) / 2.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::median;
+
+    #[test]
+    fn the_middle() {
+        assert_eq!(median(&[1.0, 2.0, 9.0]), Some(2.0));
+        assert_eq!(median(&[1.0, 2.0, 4.0, 9.0]), Some(3.0));
+        assert_eq!((median(&[5.0]), median(&[])), (Some(5.0), None));
+    }
+}

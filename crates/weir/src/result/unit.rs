@@ -1,0 +1,114 @@
+//! Units of metrics, and values with them, for people.
+
+/// What a value is a number of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Bits per second.
+    Rate,
+    /// Microseconds.
+    Micros,
+    /// Seconds.
+    Seconds,
+    /// Bytes.
+    Bytes,
+    /// A part of something, 0 to 1; tables show it in percent.
+    Share,
+    /// How far off something is, as a fraction of what it should be, with its sign.
+    Deviation,
+    /// Things: segments, frames, ACKs.
+    Count,
+}
+
+impl Unit {
+    /// Factor and name of the unit in which values around `v` are written.
+    pub fn scale(self, v: f64) -> (f64, &'static str) {
+        let steps: &[(f64, &str)] = match self {
+            Unit::Rate => &[(1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s")],
+            Unit::Micros => &[(1e6, "s"), (1e3, "ms"), (1.0, "us")],
+            Unit::Seconds => &[(1.0, "s")],
+            Unit::Bytes => &[(1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")],
+            Unit::Share | Unit::Deviation | Unit::Count => &[(1.0, "")],
+        };
+        let fits = steps.iter().find(|(size, _)| v.abs() >= *size);
+        let (size, name) = fits.or(steps.last()).copied().unwrap_or((1.0, ""));
+        (1.0 / size, name)
+    }
+
+    /// `v` with its unit.
+    pub fn show(self, v: f64) -> String {
+        let (factor, name) = self.scale(v);
+        with_unit(digits(v * factor, 4), name)
+    }
+
+    /// `found` and `bound` in the same unit, with as many digits as it takes to tell them apart.
+    pub fn show_pair(self, found: f64, bound: f64) -> (String, String) {
+        let (factor, name) = self.scale(if bound == 0.0 { found } else { bound });
+        let at = |n| (digits(found * factor, n), digits(bound * factor, n));
+        let apart = |(a, b): &(String, String)| a != b || found == bound;
+        let (a, b) = (4..=12).map(at).find(apart).unwrap_or_else(|| at(12));
+        (with_unit(a, name), with_unit(b, name))
+    }
+
+    /// The range of several values, `None` of none: `4.98 to 5.02 Mbit/s`.
+    pub fn show_range(self, values: &[f64]) -> Option<String> {
+        let low = values.iter().copied().reduce(f64::min)?;
+        let high = values.iter().copied().reduce(f64::max)?;
+        let (factor, name) = self.scale(high);
+        let (a, b) = (digits(low * factor, 4), digits(high * factor, 4));
+        Some(with_unit(if a == b { a } else { format!("{a} to {b}") }, name))
+    }
+}
+
+fn with_unit(number: String, name: &str) -> String {
+    if name.is_empty() {
+        number
+    } else {
+        format!("{number} {name}")
+    }
+}
+
+/// `v` with `n` significant digits; whole numbers and digits before the point are never cut.
+fn digits(v: f64, n: i32) -> String {
+    if v.fract() == 0.0 {
+        return format!("{}", v + 0.0);
+    }
+    let before = v.abs().log10().floor() as i32 + 1;
+    format!("{v:.*}", (n - before).clamp(0, 12) as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn four_digits_and_a_unit_that_fits() {
+        assert_eq!(Unit::Rate.show(10_012_340.0), "10.01 Mbit/s");
+        assert_eq!(Unit::Rate.show(99_600_400.0), "99.60 Mbit/s");
+        assert_eq!(Unit::Rate.show(999.5), "999.5 bit/s");
+        assert_eq!(Unit::Micros.show(4321.0), "4.321 ms");
+        assert_eq!(Unit::Bytes.show(0.0), "0 B");
+        assert_eq!(Unit::Seconds.show(0.012_345), "0.01235 s");
+        assert_eq!(Unit::Count.show(812_542.0), "812542");
+        assert_eq!(Unit::Count.show(-0.0), "0");
+        assert_eq!(Unit::Count.show(12_345.6), "12346");
+    }
+
+    #[test]
+    fn a_value_next_to_its_bound_is_told_apart_from_it() {
+        assert_eq!(
+            Unit::Rate.show_pair(10_050_200.0, 10_050_000.0),
+            ("10.0502 Mbit/s".into(), "10.0500 Mbit/s".into())
+        );
+        assert_eq!(Unit::Count.show_pair(3.0, 0.0), ("3".into(), "0".into()));
+        assert_eq!(Unit::Rate.show_pair(5e6, 5e6), ("5 Mbit/s".into(), "5 Mbit/s".into()));
+        // The unit is the bound's.
+        assert_eq!(Unit::Rate.show_pair(0.0, 5e6), ("0 Mbit/s".into(), "5 Mbit/s".into()));
+    }
+
+    #[test]
+    fn ranges() {
+        assert_eq!(Unit::Rate.show_range(&[5_011_000.0, 4_980_500.0]).unwrap(), "4.981 to 5.011 Mbit/s");
+        assert_eq!(Unit::Rate.show_range(&[5_011_000.0, 5_011_400.0]).unwrap(), "5.011 Mbit/s");
+        assert_eq!(Unit::Rate.show_range(&[]), None);
+    }
+}
