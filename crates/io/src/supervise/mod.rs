@@ -7,8 +7,8 @@
 //!   the supervisor alone: its own senders, state, netlink events
 //! ```
 //!
-//! - The engine dies: the supervisor starts another one at once, which takes flows, slots and the ring up where they
-//!   are. If none beats for 50 ms, the programs in the kernel let everything pass, and go on keeping the flows'
+//! - The engine dies: the supervisor starts another one at once, while the kernel still closes the first one's sockets,
+//!   which takes tens of milliseconds. It takes flows, slots and the ring up where they are. If none beats for 50 ms, the programs in the kernel let everything pass, and go on keeping the flows'
 //!   slots; the supervisor calls `flush`, which acknowledges what was held.
 //! - The engine hangs: everything passes after 50 ms, and the supervisor calls `flush`, since senders that wait for
 //!   what is held have nothing under way that would be acknowledged; after 80 ms it kills the engine, calls `flush`
@@ -30,6 +30,7 @@ mod check;
 mod down;
 mod engine;
 mod prepare;
+mod process;
 mod records;
 mod senders;
 mod setup;
@@ -51,13 +52,13 @@ use crate::sys::clock;
 use crate::sys::epoll::Waiter;
 use crate::sys::link::Monitor;
 use crate::sys::privileges::{self, capability};
-use crate::sys::process::{Child, Ended, Signals};
+use crate::sys::process::Signals;
+use process::Process;
 use rustix::process::Signal;
 use site::Site;
 use std::collections::VecDeque;
-use std::io::{self, Read, Write};
+use std::io;
 use std::os::fd::AsFd;
-use std::os::unix::net::UnixStream;
 use std::sync::atomic::Ordering::Relaxed;
 use weir_core::steer::Slot;
 use weir_core::time::{Duration, Time};
@@ -70,8 +71,6 @@ const JUST_AFTER: Duration = Duration::from_micros(100);
 const STOOD_STILL: Duration = Duration::from_millis(20);
 /// How long an engine may take to its first beat.
 const START: Duration = Duration::from_secs(30);
-/// How long an engine may take to stop.
-const STOP: Duration = Duration::from_secs(3);
 /// How long the supervisor waits before it starts an engine again.
 const BACK_OFF: Duration = Duration::from_millis(5);
 /// How often it tries again what did not work with an interface.
@@ -91,6 +90,8 @@ pub struct Supervisor {
     owed: bool,
     /// Why there is no engine, as it was said last.
     said: String,
+    /// Engines that do nothing any more, and that the kernel has not taken down yet.
+    dying: Vec<Process>,
 }
 
 /// How watching one engine ended.
@@ -119,6 +120,7 @@ impl Supervisor {
             count: 0,
             owed: false,
             said: String::new(),
+            dying: Vec::new(),
         })
     }
 
@@ -142,6 +144,7 @@ impl Supervisor {
         mut flush: impl FnMut(&Senders),
     ) -> io::Result<()> {
         let result = self.supervise(engine, &mut flush);
+        self.dying.drain(..).for_each(Process::end);
         self.settle(&mut flush);
         self.site.tear_down();
         result
@@ -191,11 +194,15 @@ impl Supervisor {
         flush: &mut impl FnMut(&Senders),
     ) -> io::Result<EngineEnd> {
         let started = clock::now();
-        let (child, words, cookies) = self.start(engine)?;
-        let watched = self.watch(&child, started, words, flush);
-        if watched.is_err() {
-            child.end(); // two engines would share the ring
-            self.owed = true;
+        let (process, cookies) = self.start(engine)?;
+        let watched = self.watch(&process, started, flush);
+        match watched {
+            Err(_) => {
+                process.end(); // two engines would share the ring
+                self.owed = true;
+            }
+            Ok(_) if process.is_down() => {}
+            Ok(_) => self.dying.push(process),
         }
         self.site.forget(&cookies);
         self.owed |= matches!(
@@ -232,40 +239,26 @@ impl Supervisor {
         }
     }
 
-    /// Forks an engine. What it says when it fails can be read from the stream.
-    fn start(
-        &mut self,
-        engine: &impl Fn(Launch<'_>) -> io::Result<()>,
-    ) -> io::Result<(Child, UnixStream, Vec<u64>)> {
-        let (ours, mut theirs) = UnixStream::pair()?;
+    /// Forks an engine; with the cookies of its sockets.
+    fn start(&mut self, engine: &impl Fn(Launch<'_>) -> io::Result<()>) -> io::Result<(Process, Vec<u64>)> {
         let sockets = self.site.sockets()?;
         let cookies = sockets.as_ref().map_or(Vec::new(), |sockets| sockets.cookies.clone());
         let (site, count) = (&self.site, self.count);
-        let forked = Child::fork(|| {
-            let run = || {
-                site.leave_to_parent();
-                let sockets = sockets.map_or_else(|| site.shared_sockets(), Ok)?;
-                let signals = Signals::ends_only()?;
-                let (programs, interfaces) = (&site.programs, &site.interfaces);
-                let launch =
-                    engine::launch(programs, interfaces, signals.as_fd(), sockets, site.setup.pool, count)?;
-                let result = engine(launch);
-                programs.hooks().beat(Time::ZERO);
-                result
-            };
-            run().map_or_else(
-                |error| {
-                    // If nobody reads it, there is nobody to tell.
-                    let _ = theirs.write_all(error.to_string().as_bytes());
-                    1
-                },
-                |()| 0,
-            )
+        let forked = Process::fork(|| {
+            site.leave_to_parent();
+            let sockets = sockets.map_or_else(|| site.shared_sockets(), Ok)?;
+            let signals = Signals::ends_only()?;
+            let (programs, interfaces) = (&site.programs, &site.interfaces);
+            let launch =
+                engine::launch(programs, interfaces, signals.as_fd(), sockets, site.setup.pool, count)?;
+            let result = engine(launch);
+            programs.hooks().beat(Time::ZERO);
+            result
         });
         match forked {
-            Ok(child) => {
-                tracing::info!(pid = child.pid, "engine started");
-                Ok((child, ours, cookies))
+            Ok(process) => {
+                tracing::info!(pid = process.pid(), "engine started");
+                Ok((process, cookies))
             }
             Err(error) => {
                 self.site.forget(&cookies);
@@ -276,13 +269,12 @@ impl Supervisor {
 
     fn watch(
         &mut self,
-        child: &Child,
+        process: &Process,
         started: Time,
-        mut words: UnixStream,
         flush: &mut impl FnMut(&Senders),
     ) -> io::Result<EngineEnd> {
         let mut waiter = Waiter::new()?;
-        waiter.add(child.as_fd(), 0)?;
+        process.wakes(&waiter, 0)?;
         waiter.add(self.signals.as_fd(), 1)?;
         waiter.add(self.monitor.as_fd(), 2)?;
         let (mut beat, mut again) = (false, started);
@@ -294,12 +286,16 @@ impl Supervisor {
             waiter.wait(self.next_look(before), &mut ready)?;
             // A signal to the whole group ends the engine too: it is no loss then.
             if self.signals.ends() {
-                return stop(child).map(|cleanly| EngineEnd::Stopped { cleanly });
+                return process.stop().map(|cleanly| EngineEnd::Stopped { cleanly });
             }
-            if let Some(ended) = child.ended()? {
-                let reason = describe(ended, &mut words);
+            if let Some(ended) = process.ended()? {
+                let reason = process.describe(ended);
                 return Ok(EngineEnd::Lost { reason, beat, flushed: false });
             }
+            if beat && process.is_dying() {
+                return Ok(EngineEnd::Lost { reason: "the engine died".into(), beat, flushed: false });
+            }
+            self.reap()?;
             let (now, last) = (clock::now(), self.site.programs.hooks().last_beat());
             // An older beat is the last engine's.
             beat |= last > started;
@@ -316,12 +312,12 @@ impl Supervisor {
                 self.flush(flush);
             }
             if !stood_still && now.since(last.max(started)) > limit {
-                self.replace(child, flush)?;
+                self.replace(process, flush)?;
                 let reason = format!("the engine hung for {limit}");
                 return Ok(EngineEnd::Lost { reason, beat, flushed: true });
             }
             if self.has_moved(&mut again)? {
-                self.replace(child, flush)?;
+                self.replace(process, flush)?;
                 return Ok(EngineEnd::Moved);
             }
         }
@@ -352,11 +348,28 @@ impl Supervisor {
 
     /// Kills an engine and sends what it held. It does nothing more once the signal is sent; its sockets may take tens
     /// of milliseconds to close, and senders would wait that long.
-    fn replace(&self, child: &Child, flush: &mut impl FnMut(&Senders)) -> io::Result<()> {
-        child.signal(Signal::KILL)?;
+    fn replace(&self, process: &Process, flush: &mut impl FnMut(&Senders)) -> io::Result<()> {
+        process.signal(Signal::KILL)?;
         self.site.programs.hooks().beat(Time::ZERO);
         self.flush(flush);
-        kill(child)
+        process.kill()
+    }
+
+    /// Says how engines ended that were dying, and are down by now.
+    fn reap(&mut self) -> io::Result<()> {
+        let mut gone = Ok(());
+        self.dying.retain(|process| match process.ended() {
+            Ok(None) => true,
+            Ok(Some(ended)) => {
+                tracing::info!(pid = process.pid(), "{}", process.describe(ended));
+                false
+            }
+            Err(error) => {
+                gone = Err(error);
+                false
+            }
+        });
+        gone
     }
 
     /// Waits until all interfaces are there; true if told to stop.
@@ -375,12 +388,16 @@ impl Supervisor {
         let mut waiter = Waiter::new()?;
         waiter.add(self.signals.as_fd(), 1)?;
         waiter.add(self.monitor.as_fd(), 2)?;
+        for process in &self.dying {
+            process.wakes_at_end(&waiter, 0)?;
+        }
         let mut ready = Vec::new();
         while clock::now() < until {
             waiter.wait(until, &mut ready)?;
             if self.signals.ends() {
                 return Ok(true);
             }
+            self.reap()?;
             let was_whole = self.site.is_whole();
             self.site.follow(&self.monitor.events()?)?;
             if !was_whole && self.site.is_whole() {
@@ -415,47 +432,4 @@ fn give_up_privileges() -> io::Result<()> {
     // It stands for the newer two where they are missing.
     let programs = if have.contains(BPF | PERFMON) { BPF | PERFMON } else { BPF | PERFMON | SYS_ADMIN };
     privileges::keep_only(NET_ADMIN | NET_RAW | SYS_NICE | IPC_LOCK | SETPCAP | programs)
-}
-
-/// Tells the engine to stop; whether it did so cleanly and in time.
-fn stop(child: &Child) -> io::Result<bool> {
-    // It may have ended already.
-    let _ = child.signal(Signal::TERM);
-    let until = clock::now() + STOP;
-    let mut waiter = Waiter::new()?;
-    waiter.add(child.as_fd(), 0)?;
-    let mut ready = Vec::new();
-    while clock::now() < until {
-        waiter.wait(until, &mut ready)?;
-        if let Some(ended) = child.ended()? {
-            return Ok(ended == Ended::Exited(0));
-        }
-    }
-    tracing::warn!("the engine does not stop: killing it");
-    kill(child)?;
-    Ok(false)
-}
-
-/// Kills the engine and waits until it is gone: its sockets are closed then.
-fn kill(child: &Child) -> io::Result<()> {
-    child.signal(Signal::KILL)?;
-    let mut waiter = Waiter::new()?;
-    waiter.add(child.as_fd(), 0)?;
-    let mut ready = Vec::new();
-    while child.ended()?.is_none() {
-        waiter.wait(clock::now() + LOOK, &mut ready)?;
-    }
-    Ok(())
-}
-
-fn describe(ended: Ended, words: &mut UnixStream) -> String {
-    let mut said = String::new();
-    // Nothing is written any more, so this does not wait.
-    let _ = words.set_nonblocking(true).and_then(|()| words.read_to_string(&mut said));
-    match ended {
-        Ended::Exited(0) => "the engine ended by itself".to_owned(),
-        Ended::Exited(_) if !said.is_empty() => said,
-        Ended::Exited(code) => format!("the engine ended with code {code}"),
-        Ended::Signalled(signal) => format!("the engine was ended by signal {signal}"),
-    }
 }

@@ -1,0 +1,186 @@
+//! The engine's process as its supervisor sees it.
+
+use crate::sys::clock;
+use crate::sys::epoll::Waiter;
+use crate::sys::process::{Child, Ended};
+use rustix::event::{poll, PollFd, PollFlags};
+use rustix::io::fcntl_dupfd_cloexec;
+use rustix::process::Signal;
+use std::cell::Cell;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use weir_core::time::Duration;
+
+/// How often is looked whether it is gone.
+const LOOK: Duration = Duration::from_millis(5);
+/// How long an engine may take to stop.
+const STOP: Duration = Duration::from_secs(3);
+/// Beyond the descriptors that an engine has.
+const LAST: i32 = 256;
+
+/// An engine's process, and the stream on which it says why it fails.
+///
+/// The kernel closes the sockets of a process that ends before its parent can see that it ended, and waits for all
+/// processors with each packet socket: 40 to 60 ms in all. It closes the highest descriptor first. So the
+/// engine's end of the stream is its highest one ([`Said`]), and its hang-up tells at once that no instruction of the
+/// engine will run any more.
+#[derive(Debug)]
+pub(super) struct Process {
+    child: Child,
+    words: UnixStream,
+    ended: Cell<Option<Ended>>,
+}
+
+/// The engine's end of the stream.
+pub(super) struct Said(UnixStream);
+
+impl Process {
+    /// Forks. `body` may fail with what it wants to have said.
+    pub(super) fn fork(body: impl FnOnce() -> io::Result<()>) -> io::Result<Process> {
+        let (ours, theirs) = UnixStream::pair()?;
+        let child = Child::fork(|| {
+            let said = Said::new(theirs);
+            body().map_or_else(|error| said.fail(&error), |()| 0)
+        })?;
+        Ok(Process { child, words: ours, ended: Cell::new(None) })
+    }
+
+    pub(super) fn pid(&self) -> i32 {
+        self.child.pid
+    }
+
+    /// Wakes the waiter when the process begins to end, and when it has ended.
+    pub(super) fn wakes(&self, waiter: &Waiter, token: u64) -> io::Result<()> {
+        waiter.add(self.child.as_fd(), token)?;
+        waiter.add(self.words.as_fd(), token)
+    }
+
+    /// Wakes the waiter when the process has ended.
+    pub(super) fn wakes_at_end(&self, waiter: &Waiter, token: u64) -> io::Result<()> {
+        waiter.add(self.child.as_fd(), token)
+    }
+
+    pub(super) fn signal(&self, signal: Signal) -> io::Result<()> {
+        self.child.signal(signal)
+    }
+
+    /// Will it never do anything again? It may still be there.
+    pub(super) fn is_dying(&self) -> bool {
+        let mut fds = [PollFd::new(&self.words, PollFlags::empty())];
+        // What cannot be asked is not known: the end will be seen.
+        poll(&mut fds, Some(&Default::default())).is_ok() && fds[0].revents().contains(PollFlags::HUP)
+    }
+
+    /// How it ended, `None` if it is still there.
+    pub(super) fn ended(&self) -> io::Result<Option<Ended>> {
+        if self.ended.get().is_none() {
+            self.ended.set(self.child.ended()?);
+        }
+        Ok(self.ended.get())
+    }
+
+    /// Is it known how it ended?
+    pub(super) fn is_down(&self) -> bool {
+        self.ended.get().is_some()
+    }
+
+    /// In words, how it ended.
+    pub(super) fn describe(&self, ended: Ended) -> String {
+        let mut said = String::new();
+        // Nothing is written any more, so this does not wait.
+        let _ = self.words.set_nonblocking(true).and_then(|()| (&self.words).read_to_string(&mut said));
+        match ended {
+            Ended::Exited(0) => "the engine ended by itself".to_owned(),
+            Ended::Exited(_) if !said.is_empty() => said,
+            Ended::Exited(code) => format!("the engine ended with code {code}"),
+            Ended::Signalled(signal) => format!("the engine was ended by signal {signal}"),
+        }
+    }
+
+    /// Tells the engine to stop; whether it did so cleanly and in time.
+    pub(super) fn stop(&self) -> io::Result<bool> {
+        // It may have ended already.
+        let _ = self.signal(Signal::TERM);
+        let until = clock::now() + STOP;
+        let mut waiter = Waiter::new()?;
+        self.wakes_at_end(&waiter, 0)?;
+        let mut ready = Vec::new();
+        while clock::now() < until {
+            waiter.wait(until, &mut ready)?;
+            if let Some(ended) = self.ended()? {
+                return Ok(ended == Ended::Exited(0));
+            }
+        }
+        tracing::warn!("the engine does not stop: killing it");
+        self.kill()?;
+        Ok(false)
+    }
+
+    /// Kills the engine and waits until it does nothing any more.
+    pub(super) fn kill(&self) -> io::Result<()> {
+        self.signal(Signal::KILL)?;
+        let mut waiter = Waiter::new()?;
+        self.wakes(&waiter, 0)?;
+        let mut ready = Vec::new();
+        while !self.is_dying() && self.ended()?.is_none() {
+            waiter.wait(clock::now() + LOOK, &mut ready)?;
+        }
+        Ok(())
+    }
+
+    /// Kills it and waits until it is gone, whatever else fails.
+    pub(super) fn end(self) {
+        if self.ended.get().is_none() {
+            self.child.end();
+        }
+    }
+}
+
+impl Said {
+    fn new(stream: UnixStream) -> Said {
+        // Where so many descriptors are not allowed, the hang-up comes with the end.
+        let last = fcntl_dupfd_cloexec(&stream, LAST);
+        Said(last.map_or(stream, |last: OwnedFd| last.into()))
+    }
+
+    /// Says why, and gives the code to exit with.
+    fn fail(mut self, error: &io::Error) -> i32 {
+        // If nobody reads it, there is nobody to tell.
+        let _ = self.0.write_all(error.to_string().as_bytes());
+        1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wait_for(what: impl Fn() -> bool) {
+        let until = clock::now() + Duration::from_secs(10);
+        while !what() {
+            assert!(clock::now() < until);
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+    }
+
+    /// The tests' harness has threads, so that nothing can be forked here: a stream stands for the process.
+    #[test]
+    fn the_engines_end_of_the_stream_is_its_last_descriptor() {
+        use std::os::fd::AsRawFd;
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let said = Said::new(theirs);
+        assert!(said.0.as_raw_fd() >= LAST);
+        let hung_up = || {
+            let mut fds = [PollFd::new(&ours, PollFlags::empty())];
+            poll(&mut fds, Some(&Default::default())).unwrap();
+            fds[0].revents().contains(PollFlags::HUP)
+        };
+        assert!(!hung_up());
+        assert_eq!(said.fail(&io::Error::other("no reason")), 1);
+        wait_for(hung_up);
+        let mut text = String::new();
+        (&ours).read_to_string(&mut text).unwrap();
+        assert_eq!(text, "no reason");
+    }
+}
