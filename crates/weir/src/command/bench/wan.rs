@@ -15,13 +15,32 @@ const RATES: [u32; 3] = [2_000, 10_000, 100_000];
 /// How far the 99th percentile may be above the bare path's when the emulator spins, in microseconds.
 const BOUND_US: f64 = 50.0;
 
-/// How the packets go.
+/// What is between the source and the sink.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-enum Way {
+enum Between {
+    /// The bare path.
     Bare,
+    /// An emulator as `weir wan` is by default: it spins for as long as timers are late.
+    Adaptive,
+    /// An emulator that spins from one packet to the next.
     Spinning,
+    /// An emulator that never spins.
     Sleeping,
+}
+
+impl Between {
+    const ALL: [Between; 4] = [Between::Bare, Between::Adaptive, Between::Spinning, Between::Sleeping];
+
+    /// How long the emulator spins, `None` for its default.
+    fn spin(self) -> Option<Duration> {
+        match self {
+            Between::Bare | Between::Adaptive => None,
+            // Longer than the time between two packets at any of the rates.
+            Between::Spinning => Some(Duration::from_millis(1)),
+            Between::Sleeping => Some(Duration::ZERO),
+        }
+    }
 }
 
 /// Arguments of `weir bench wan`.
@@ -37,7 +56,7 @@ pub struct Args {
 #[derive(Debug, Serialize)]
 struct Row {
     pps: u32,
-    way: Way,
+    between: Between,
     p50_us: Spread,
     p99_us: Spread,
     max_us: Spread,
@@ -50,24 +69,25 @@ pub(super) fn run(args: &Args) -> Result<(), String> {
     let seconds = common.seconds.unwrap_or(SECONDS);
     println!(
         "one-way delay beyond the configured {DELAY}, in microseconds; medians of {} turns\n\
-         must hold, spinning: p99 at most {BOUND_US} above the bare path's, and every packet carried\n",
+         must hold, adaptive: p99 at most {BOUND_US} above the bare path's, and every packet carried\n",
         common.runs
     );
     println!("{:>7}  {:<9} {:>9} {:>22} {:>9}  {:>17}", "pps", "", "p50", "p99", "max", "received / sent");
     let mut rows: Vec<Row> = Vec::new();
     for pps in args.pps.map_or(RATES.to_vec(), |pps| vec![pps]) {
         for row in rows_of(common, seconds, pps)? {
-            let bare = rows.iter().find(|r| r.pps == pps && r.way == Way::Bare).map(|r| r.p99_us.median);
+            let bare =
+                rows.iter().find(|r| r.pps == pps && r.between == Between::Bare).map(|r| r.p99_us.median);
             let holds = bare.is_some_and(|b| row.p99_us.median <= b + BOUND_US) && row.received == row.sent;
             println!(
                 "{pps:>7}  {:<9} {:>9.1} {:>22} {:>9.1}  {:>8} / {:>8}  {}",
-                format!("{:?}", row.way).to_lowercase(),
+                format!("{:?}", row.between).to_lowercase(),
                 row.p50_us.median,
                 format!("{:.1}", row.p99_us),
                 row.max_us.median,
                 row.received,
                 row.sent,
-                if row.way == Way::Spinning { verdict(holds) } else { "" }
+                if row.between == Between::Adaptive { verdict(holds) } else { "" }
             );
             rows.push(row);
         }
@@ -75,29 +95,29 @@ pub(super) fn run(args: &Args) -> Result<(), String> {
     write(common, &rows)
 }
 
-/// The three ways take turns.
+/// The four take turns.
 fn rows_of(common: &Common, seconds: u64, pps: u32) -> Result<Vec<Row>, String> {
-    let ways = [Way::Bare, Way::Spinning, Way::Sleeping];
-    let mut found = ways.map(|_| Found::default());
+    let mut delays = Between::ALL.map(|_| Delays::default());
     for _ in 0..common.runs {
-        for (way, found) in ways.into_iter().zip(&mut found) {
-            once(seconds, pps, way, found)?;
+        for (between, delays) in Between::ALL.into_iter().zip(&mut delays) {
+            once(seconds, pps, between, delays)?;
         }
     }
-    let row = |(way, f): (Way, Found)| Row {
+    let row = |(between, f): (Between, Delays)| Row {
         pps,
-        way,
+        between,
         p50_us: Spread::of(f.p50),
         p99_us: Spread::of(f.p99),
         max_us: Spread::of(f.max),
         received: f.received,
         sent: f.sent,
     };
-    Ok(ways.into_iter().zip(found).map(row).collect())
+    Ok(Between::ALL.into_iter().zip(delays).map(row).collect())
 }
 
+/// Of each turn, in microseconds, and packets of all.
 #[derive(Default)]
-struct Found {
+struct Delays {
     p50: Vec<f64>,
     p99: Vec<f64>,
     max: Vec<f64>,
@@ -105,29 +125,24 @@ struct Found {
     sent: u64,
 }
 
-fn once(seconds: u64, pps: u32, way: Way, found: &mut Found) -> Result<(), String> {
+fn once(seconds: u64, pps: u32, between: Between, delays: &mut Delays) -> Result<(), String> {
     let mut path = Path::default();
-    if way != Way::Bare {
+    if between != Between::Bare {
         path.wan_out.delay = DELAY;
         path.wan_back.delay = DELAY;
     }
     let mut plan = plan("wan", path, seconds, 1);
     plan.groups.clear();
     let mut options = options()?;
-    // The most there is: it spins from one packet to the next at all of these rates.
-    options.spin = match way {
-        Way::Bare => None,
-        Way::Spinning => Some(Duration::from_millis(1)),
-        Way::Sleeping => Some(Duration::ZERO),
-    };
+    options.spin = between.spin();
     options.probe = Some(Probe { pps, size: 64, direction: Direction::Out });
     let probe = measure(&plan, &options)?.probe.ok_or("the probe reported nothing")?;
     let (p50, p99, max) = probe.error_ns().ok_or("the probe's sink received nothing")?;
     let us = |ns: i64| ns as f64 / 1e3;
-    found.p50.push(us(p50));
-    found.p99.push(us(p99));
-    found.max.push(us(max));
-    found.received += probe.sink.received;
-    found.sent += probe.source.sent;
+    delays.p50.push(us(p50));
+    delays.p99.push(us(p99));
+    delays.max.push(us(max));
+    delays.received += probe.sink.received;
+    delays.sent += probe.source.sent;
     Ok(())
 }
