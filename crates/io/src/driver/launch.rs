@@ -32,7 +32,7 @@ pub struct Launch<'a> {
 impl Launch<'_> {
     /// Runs an engine until it is told to stop. Fails if it could not send all that it held.
     pub fn run<E: Engine>(self, engine: E, config: DriverConfig) -> io::Result<E> {
-        let rests = config.prepare_thread();
+        let rests = config.prepare_thread(self.restarts > 0);
         give_up_privileges()?;
         Driver::new(self, engine, config, rests)?.run()
     }

@@ -96,8 +96,8 @@ impl Default for DriverConfig {
 
 impl DriverConfig {
     /// Sets this thread up; true if it runs ahead of all ordinary ones. Nothing here is needed to
-    /// work, only to work on time: what is refused is said.
-    pub(crate) fn prepare_thread(&self) -> bool {
+    /// work, only to work on time: what is refused is said. One that is `awaited` has no time to lock all memory first.
+    pub(crate) fn prepare_thread(&self, awaited: bool) -> bool {
         let say = |what: &str, result: io::Result<()>| match result {
             Ok(()) => true,
             Err(error) => {
@@ -106,7 +106,7 @@ impl DriverConfig {
             }
         };
         say("timer slack", sched::no_timer_slack());
-        say("locking memory", process::lock_memory());
+        say("locking memory", process::lock_memory(!awaited));
         if let Some(cpu) = self.cpu {
             say("CPU affinity", sched::pin(cpu));
         }

@@ -71,8 +71,6 @@ const JUST_AFTER: Duration = Duration::from_micros(100);
 const STOOD_STILL: Duration = Duration::from_millis(20);
 /// How long an engine may take to its first beat.
 const START: Duration = Duration::from_secs(30);
-/// How long the supervisor waits before it starts an engine again.
-const BACK_OFF: Duration = Duration::from_millis(5);
 /// How often it tries again what did not work with an interface.
 const TRY_AGAIN: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_secs(60);
@@ -413,7 +411,7 @@ impl Supervisor {
         while self.restarts.front().is_some_and(|at| now.since(*at) > MINUTE) {
             self.restarts.pop_front();
         }
-        let mut until = now + BACK_OFF;
+        let mut until = now;
         if self.restarts.len() >= self.site.setup.restarts_per_minute.max(1) as usize {
             until = self.restarts[0] + MINUTE;
             tracing::error!("too many restarts: the next in {}", until.since(now));

@@ -199,7 +199,10 @@ pub fn lockable_memory() -> u64 {
     process::getrlimit(Resource::Memlock).current.unwrap_or(u64::MAX)
 }
 
-/// Locks all memory that is mapped now: a page fault would delay releases.
-pub fn lock_memory() -> io::Result<()> {
-    Ok(rustix::mm::mlockall(rustix::mm::MlockAllFlags::CURRENT)?)
+/// Locks all memory that is mapped now: a page fault would delay releases. `at_once` takes tens of milliseconds for tens of
+/// megabytes; otherwise each page is locked when it is first used.
+pub fn lock_memory(at_once: bool) -> io::Result<()> {
+    use rustix::mm::MlockAllFlags;
+    let when = if at_once { MlockAllFlags::empty() } else { MlockAllFlags::ONFAULT };
+    Ok(rustix::mm::mlockall(MlockAllFlags::CURRENT | when)?)
 }
