@@ -3,6 +3,9 @@
 //!
 //! Without the usual test harness, because a gateway has to be a process with one thread: this
 //! program runs itself again as one. Arguments select tests by name.
+//!
+//! Tests run one by one, and one that fails is run once more: these are real kernels, and the machine may have had no time
+//! for them. The summary names each test that needed its second run.
 
 mod bump;
 mod devices;
@@ -11,10 +14,13 @@ mod gateway;
 mod hosts;
 mod lab;
 mod tests;
+mod verdict;
+
+use verdict::Verdict;
 
 /// Every test with its name.
 fn all() -> impl Iterator<Item = &'static (&'static str, fn())> {
-    tests::ALL.iter().chain(ends::ALL).chain(devices::ALL)
+    tests::ALL.iter().chain(ends::ALL).chain(devices::ALL).chain(verdict::ALL)
 }
 
 fn main() {
@@ -38,22 +44,10 @@ fn main() {
         return println!("skipped: {reason}");
     }
     let wanted: Vec<&String> = args.iter().filter(|a| !a.starts_with('-')).collect();
-    let mut failed = Vec::new();
-    for (name, test) in all() {
-        if !wanted.is_empty() && !wanted.iter().any(|w| name.contains(w.as_str())) {
-            continue;
-        }
-        let started = std::time::Instant::now();
-        // A namespace that a failed test leaves behind is removed by `Drop`.
-        let result = std::panic::catch_unwind(test);
-        let word = if result.is_ok() { "ok" } else { "FAILED" };
-        println!("test {name} ... {word} ({:.1} s)", started.elapsed().as_secs_f64());
-        if result.is_err() {
-            failed.push(name);
-        }
-    }
-    if !failed.is_empty() {
-        println!("failed: {failed:?}");
+    let chosen = |name: &str| wanted.is_empty() || wanted.iter().any(|w| name.contains(w.as_str()));
+    let verdict = Verdict::of(all().filter(|(name, _)| chosen(name)).copied(), verdict::succeeds);
+    print!("{verdict}");
+    if !verdict.failed.is_empty() {
         std::process::exit(1);
     }
 }

@@ -12,6 +12,7 @@ pub fn gateway(stats: &GatewayStats, cpu: Duration) -> GatewayResult {
     GatewayResult {
         cpu_s: cpu.as_secs_f64(),
         user_data_bytes: stats.user_data_bytes,
+        steering: None,
         frames: Frames {
             received: l.received,
             made: l.made,

@@ -10,8 +10,34 @@ pub struct GatewayResult {
     pub cpu_s: f64,
     /// TCP payload that passed through user space; 0 when only ACKs are steered there.
     pub user_data_bytes: u64,
+    /// When shaping was off; absent in the simulator.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steering: Option<Steering>,
     /// The conservation law's account: `in + made = out + held + absorbed + Σ dropped`.
     pub frames: Frames,
+}
+
+/// What tells that the gateway did not shape for a moment, or not all that it should. Of a healthy run all are small, and
+/// what was passed because the engine was away is 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Steering {
+    /// Engines that ran before the last one.
+    pub restarts: u64,
+    /// Times that the engine found it had been away, and took its flows up again.
+    pub resyncs: u64,
+    /// Segments that passed as they came because the engine's heartbeat was stale.
+    pub passed_stale: u64,
+    /// Segments that passed as they came because their flow was not classified yet.
+    pub passed_unknown: u64,
+    /// Segments that were not taken or shown because the ring to the engine was full.
+    pub ring_full: u64,
+    /// Segments that were not taken or shown because there were too many of their kind.
+    pub over_budget: u64,
+    /// Segments of controlled flows that passed as they came because they cannot be true.
+    pub doubted: u64,
+    /// Segments that the kernel refused to rewrite.
+    pub failed: u64,
 }
 
 /// An account of frames.

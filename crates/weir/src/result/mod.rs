@@ -13,7 +13,7 @@ pub mod unit;
 
 pub use document::{Document, GroupSummary, Mean, Runs, Settings, Summary};
 pub use flow::{intervals, Back, Exchanges, FlowResult, Interval};
-pub use gateway::{ClassResult, Frames, GatewayResult};
+pub use gateway::{ClassResult, Frames, GatewayResult, Steering};
 pub use link::LinkResult;
 pub use quantiles::{Latency, Quantiles, QuantilesMax};
 pub use series::{Column, Series, RECEIVED};

@@ -6,10 +6,10 @@ use crate::execute::measurements::FlowMeasurements;
 use crate::execute::observe::flow_rate;
 use crate::execute::traffic::{self, FlowReport, Report};
 use crate::experiment::plan::{Flow, Plan};
-use crate::field::{EmulatorReport, GatewayFlow, GatewayReport};
+use crate::field::{EmulatorReport, GatewayFlow, GatewayReport, SteeringReport};
 use crate::result::{
     Back, ClassResult, Counts, Exchanges, FlowResult, GatewayResult, Latency, LinkResult, MadeBy, Quantiles,
-    RunResult, Series, Status, World, SCHEMA,
+    RunResult, Series, Status, Steering, World, SCHEMA,
 };
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -149,7 +149,8 @@ impl Measured {
 
     fn gateway_result(&self, plan: &Plan) -> Option<GatewayResult> {
         plan.gateway.as_ref()?;
-        Some(self.gateway.as_ref().map_or_else(GatewayResult::default, |g| g.gateway.clone()))
+        let Some(report) = &self.gateway else { return Some(GatewayResult::default()) };
+        Some(GatewayResult { steering: Some(steering(&report.steering)), ..report.gateway.clone() })
     }
 
     /// Classes as the gateway reports them, with what only the flows tell.
@@ -182,6 +183,21 @@ impl Measured {
             })
         };
         counted.map(row).collect()
+    }
+}
+
+/// When shaping was off, from what the gateway says of its steering.
+fn steering(report: &SteeringReport) -> Steering {
+    let hook = |name| report.hooks.get(name).copied().unwrap_or(0);
+    Steering {
+        restarts: u64::from(report.restarts),
+        resyncs: report.resyncs,
+        passed_stale: hook("passed_stale"),
+        passed_unknown: hook("passed_unknown"),
+        ring_full: hook("ring_full"),
+        over_budget: hook("over_budget"),
+        doubted: hook("doubted"),
+        failed: hook("failed"),
     }
 }
 

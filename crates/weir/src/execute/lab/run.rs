@@ -45,6 +45,8 @@ pub struct Outcome {
     pub servers: Report,
     /// When the run began: times in reports count from here.
     pub epoch: Time,
+    /// What the gateway reported at its end, if one ran.
+    pub gateway: Option<GatewayReport>,
     /// What the protocols of the clients' and the servers' host counted.
     pub nstat: [Nstat; 2],
 }
@@ -87,8 +89,8 @@ pub fn run(plan: &Plan, options: &Options) -> Result<Outcome, String> {
     result.faults = faults.clone();
     let ends = measured.clients.probes.first().zip(measured.servers.probes.first());
     let probe = options.probe.as_ref().zip(ends).map(|(p, (c, s))| probe::outcome(p, plan, c, s));
-    let Measured { clients, servers, .. } = measured;
-    Ok(Outcome { result, faults, probe, clients, servers, epoch, nstat })
+    let Measured { clients, servers, gateway, .. } = measured;
+    Ok(Outcome { result, faults, probe, clients, servers, epoch, gateway, nstat })
 }
 
 /// The name of this lab: what was asked for, or the process and a number.

@@ -33,7 +33,11 @@ fn measure(s: &Section, plan: &Plan) -> Option<(Measure, Unit)> {
         return None;
     };
     if named.needs() == Needs::Lab {
-        s.note_value(World::Lab, "what", Fault::bare("in the sim world a gateway takes no processor time"));
+        s.note_value(
+            World::Lab,
+            "what",
+            Fault::bare("in the sim world a gateway takes no processor time, and its engine is never away"),
+        );
     }
     let (quantity, from, until) = match (named, named.over_time()) {
         (_, Some(over)) => goodput(s, &metric, over, plan)?,

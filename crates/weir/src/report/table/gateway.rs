@@ -4,7 +4,18 @@ use super::columns::{column, counts, shown, total};
 use super::grid::{Column, Grid};
 use super::{clean, Ink, Lines};
 use crate::result::metric::CLASS;
-use crate::result::{ClassResult, RunResult};
+use crate::result::{ClassResult, RunResult, Steering};
+
+/// That the engine was away, if it was.
+fn away(s: Steering) -> Option<String> {
+    let away = s.passed_stale > 0 || s.restarts > 0;
+    away.then(|| {
+        format!(
+            "the engine was away: {} segments passed as they came, {} restarts",
+            s.passed_stale, s.restarts
+        )
+    })
+}
 
 /// What the gateway did, and its classes.
 pub(super) fn gateway(result: &RunResult, ink: Ink) -> Lines {
@@ -29,6 +40,7 @@ pub(super) fn gateway(result: &RunResult, ink: Ink) -> Lines {
             f.received, f.made, f.sent, f.held, f.absorbed
         ),
     ];
+    lines.extend(g.steering.and_then(away));
     let columns = shown(CLASS).map(|(m, heading)| column(m, heading, None));
     let mut grid = Grid::new(std::iter::once(Column::words("class")).chain(columns).collect());
     for c in &result.classes {

@@ -5,7 +5,7 @@ use crate::report::expect;
 use crate::result::metric::FLOW;
 use crate::result::{
     ClassResult, FlowResult, Frames, GatewayResult, Interval, LinkResult, MadeBy, Quantiles, QuantilesMax,
-    Series, World, SCHEMA,
+    Series, Steering, World, SCHEMA,
 };
 use std::collections::BTreeMap;
 
@@ -95,6 +95,7 @@ fn result(plan: &Plan) -> RunResult {
         made_by: MadeBy { kernel: "6.1.0".into(), ..MadeBy::default() },
         expects: vec![],
         gateway: Some(GatewayResult {
+            steering: Some(Steering { passed_stale: 12, restarts: 1, ..Steering::default() }),
             cpu_s: 0.125,
             user_data_bytes: 0,
             frames: Frames {
@@ -152,6 +153,7 @@ min and max are those of whole intervals of 2s
 
 gateway: 0 bytes of user data, ACKs 27 absorbed, 20 made, 5 rewritten, 0.12 s of CPU
 frames: 100 in + 20 made = 90 out + 1 held + 27 absorbed + 2 dropped (queue_full 2)
+the engine was away: 12 segments passed as they came, 1 restarts
 class       goodput     target  held peak  packets  absorbed  made  rewritten
                                                         ACKs  ACKs       ACKs
 ten    10.02 Mbit/s  10 Mbit/s   14.48 kB       10        27    20          5

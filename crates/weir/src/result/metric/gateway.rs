@@ -75,6 +75,64 @@ pub static GATEWAY: &[Whole] = &[
         "TCP payload that passed through user space",
     )
     .number(|g| whole(g.user_data_bytes)),
+    Whole::new("steering.restarts", Unit::Count, Total::Sum, Lab, "engines that ran before the last one")
+        .number(|g| whole(g.steering?.restarts)),
+    Whole::new(
+        "steering.resyncs",
+        Unit::Count,
+        Total::Sum,
+        Lab,
+        "times that the engine found it had been away",
+    )
+    .number(|g| whole(g.steering?.resyncs)),
+    Whole::new(
+        "steering.passed_stale",
+        Unit::Count,
+        Total::Sum,
+        Lab,
+        "segments that passed because the engine's heartbeat was stale",
+    )
+    .number(|g| whole(g.steering?.passed_stale)),
+    Whole::new(
+        "steering.passed_unknown",
+        Unit::Count,
+        Total::Sum,
+        Lab,
+        "segments that passed because their flow was not classified yet",
+    )
+    .number(|g| whole(g.steering?.passed_unknown)),
+    Whole::new(
+        "steering.ring_full",
+        Unit::Count,
+        Total::Sum,
+        Lab,
+        "segments not taken or shown because the ring to the engine was full",
+    )
+    .number(|g| whole(g.steering?.ring_full)),
+    Whole::new(
+        "steering.over_budget",
+        Unit::Count,
+        Total::Sum,
+        Lab,
+        "segments not taken or shown because there were too many of their kind",
+    )
+    .number(|g| whole(g.steering?.over_budget)),
+    Whole::new(
+        "steering.doubted",
+        Unit::Count,
+        Total::Sum,
+        Lab,
+        "segments of controlled flows that passed because they cannot be true",
+    )
+    .number(|g| whole(g.steering?.doubted)),
+    Whole::new(
+        "steering.failed",
+        Unit::Count,
+        Total::Sum,
+        Lab,
+        "segments that the kernel refused to rewrite",
+    )
+    .number(|g| whole(g.steering?.failed)),
     Whole::new("frames.in", Unit::Count, Total::Sum, Nothing, "frames handed in")
         .number(|g| whole(g.frames.received)),
     Whole::new("frames.made", Unit::Count, Total::Sum, Nothing, "frames made by the gateway")

@@ -127,7 +127,7 @@ pub enum Needs {
     Emulation,
     /// A class with a policy.
     Policy,
-    /// The lab: in virtual time nothing takes processor time.
+    /// The lab: in virtual time nothing takes processor time, and no engine is away.
     Lab,
 }
 

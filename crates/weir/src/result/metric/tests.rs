@@ -1,6 +1,7 @@
 use super::*;
 use crate::result::{
     Back, ClassResult, Exchanges, Frames, GatewayResult, Latency, LinkResult, Quantiles, QuantilesMax,
+    Steering,
 };
 use serde::Serialize;
 use serde_json::Value as Json;
@@ -65,7 +66,17 @@ fn names_are_paths_of_the_result() {
     };
     are_paths(CLASS, &class);
     let frames = Frames { received: 1, made: 2, sent: 3, held: 4, absorbed: 5, dropped: counts() };
-    are_paths(GATEWAY, &GatewayResult { cpu_s: 0.5, user_data_bytes: 9, frames });
+    let steering = Some(Steering {
+        restarts: 1,
+        resyncs: 2,
+        passed_stale: 3,
+        passed_unknown: 4,
+        ring_full: 5,
+        over_budget: 6,
+        doubted: 7,
+        failed: 8,
+    });
+    are_paths(GATEWAY, &GatewayResult { cpu_s: 0.5, user_data_bytes: 9, steering, frames });
 }
 
 #[test]
