@@ -2,7 +2,7 @@
 
 use super::rack::Offer;
 use super::ranges::Range;
-use super::ring::{Id, Segment, LOST, RESENT, RETRANSMITTED, SACKED};
+use super::ring::{Id, Key, Segment, LOST, RESENT, RETRANSMITTED, SACKED};
 use super::{Progress, Scoreboard};
 use weir_core::time::Time;
 
@@ -14,7 +14,7 @@ struct Delivery {
     acked: Option<(Time, Time)>,
     sacked: Option<(Time, Time)>,
     /// What orders the newest in time, of all and of RACK's candidates.
-    newest: Option<(Time, u64)>,
+    newest: Option<Key>,
     offer: Offer,
 }
 

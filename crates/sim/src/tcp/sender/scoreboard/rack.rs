@@ -1,14 +1,14 @@
 //! Losses found by time: RACK (RFC 8985 §6.2).
 
-use super::ring::Segment;
+use super::ring::{Key, Segment};
 use super::Scoreboard;
 use weir_core::time::{Duration, Time};
 
 /// What RACK compares with.
 #[derive(Debug, Default)]
 pub(super) struct Newest {
-    /// The newest segment delivered so far: when it was sent, and its end (RACK.xmit_ts, RACK.end_seq).
-    segment: Option<(Time, u64)>,
+    /// The newest segment delivered so far: when it was sent (RACK.xmit_ts).
+    segment: Option<Key>,
     /// RACK.rtt.
     rtt: Duration,
     /// Of the last ACK.
@@ -19,11 +19,11 @@ pub(super) struct Newest {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Offer {
     /// Never retransmitted.
-    pub fresh: Option<(Time, u64)>,
+    pub fresh: Option<Key>,
     /// Retransmitted, and acknowledged cumulatively.
-    pub again: Option<(Time, u64)>,
+    pub again: Option<Key>,
     /// Retransmitted, and SACKed.
-    pub again_sacked: Option<(Time, u64)>,
+    pub again_sacked: Option<Key>,
 }
 
 impl Newest {

@@ -1,7 +1,9 @@
 //! The segments in flight: a ring in stream order, and through it a list in order of time.
 //!
-//! The list holds what RACK looks at: every segment of which something is thought to be in flight. It is sorted by time of
-//! (last) transmission, then by end, which is RACK_sent_after of RFC 8985 §6.2.
+//! The list holds what RACK looks at: every segment of which something is thought to be in flight. It is in the order of
+//! the (last) transmissions, which is what RACK_sent_after of RFC 8985 §6.2 asks for. The RFC goes by the place in the stream where
+//! the clock does not tell two transmissions apart; here many leave in one nanosecond, retransmissions among new segments,
+//! and their order is known.
 
 use super::{Piece, Sent};
 use std::collections::VecDeque;
@@ -9,6 +11,9 @@ use weir_core::time::Time;
 
 /// Number of a segment, counted from the first ever sent. Never reused.
 pub(super) type Id = u64;
+
+/// Orders transmissions: when, and how many left before it in the same instant (65,535 for all that follow).
+pub(super) type Key = (Time, u16);
 
 /// The receiver has it.
 pub(super) const SACKED: u8 = 1;
@@ -34,6 +39,8 @@ pub(super) struct Segment {
     /// less than 2³¹ segments.)
     prev: i32,
     next: i32,
+    /// Transmissions before its last one in the same instant.
+    order: u16,
     /// What is known of it.
     pub flags: u8,
 }
@@ -42,7 +49,7 @@ const _: () = assert!(size_of::<Segment>() == 64);
 
 impl Segment {
     pub fn new(start: u64, len: u32, sent: Sent) -> Segment {
-        Segment { sent, start, len, prev: 0, next: 0, flags: 0 }
+        Segment { sent, start, len, prev: 0, next: 0, order: 0, flags: 0 }
     }
     pub fn end(&self) -> u64 {
         self.start + u64::from(self.len)
@@ -51,8 +58,8 @@ impl Segment {
         Piece { start: self.start, len: self.len }
     }
     /// What orders it in time.
-    pub fn key(&self) -> (Time, u64) {
-        (self.sent.at, self.end())
+    pub fn key(&self) -> Key {
+        (self.sent.at, self.order)
     }
 }
 
@@ -63,6 +70,8 @@ pub(super) struct Ring {
     first: Id,
     head: Option<Id>,
     tail: Option<Id>,
+    /// The last transmission.
+    last: Option<Key>,
     /// A place in the list, see [`Ring::last_before`].
     mark: Option<Id>,
     /// How often a segment was looked at.
@@ -125,15 +134,13 @@ impl Ring {
         self.first + self.segments.partition_point(below) as u64
     }
 
-    /// Puts a segment into the list at the place of its time, coming from the end of it. It passes only
-    /// segments sent at the same instant, or none.
+    /// A segment has just left, as its `sent` says: puts it at the end of the list.
     pub fn link(&mut self, id: Id) {
-        let key = self.get(id).key();
-        let mut after = self.tail;
-        while let Some(a) = after.filter(|&a| self.get(a).key() > key) {
-            after = self.before(a);
-        }
-        self.link_after(id, after);
+        let at = self.get(id).sent.at;
+        let order = self.last.filter(|last| last.0 == at).map_or(0, |(_, n)| n.saturating_add(1));
+        self.get_mut(id).order = order;
+        self.last = Some((at, order));
+        self.link_after(id, self.tail);
     }
 
     /// Puts a segment into the list at the place of its time, coming from `from`, which is not later, or
@@ -172,7 +179,7 @@ impl Ring {
 
     /// The last segment in the list that was sent before `key`, which never decreases from call to call:
     /// the search goes on from the last answer.
-    pub fn last_before(&mut self, key: (Time, u64)) -> Option<Id> {
+    pub fn last_before(&mut self, key: Key) -> Option<Id> {
         while let Some(n) =
             self.mark.map_or(self.head, |m| self.after(m)).filter(|&n| self.get(n).key() < key)
         {

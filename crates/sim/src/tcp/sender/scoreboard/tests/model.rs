@@ -24,8 +24,9 @@ impl Seg {
     fn flying(&self) -> bool {
         !self.sacked && !self.pending()
     }
+    /// When, and as which of all transmissions (`Pair::sent`).
     fn key(&self) -> (Time, u64) {
-        (self.sent.at, self.end)
+        (self.sent.at, self.sent.delivered)
     }
     fn piece(&self) -> Piece {
         Piece { start: self.start, len: self.len() as u32 }

@@ -50,6 +50,20 @@ fn rfc_8985_fast_recovery_after_a_tail_loss_probe() {
 }
 
 #[test]
+fn rack_goes_by_the_order_in_which_segments_left() {
+    // The first of four is lost. In the instant in which that is found a new segment leaves, then the first again, then
+    // another new one: RTT 100 ms, no reordering. What the new ones tell of the retransmission is who left before whom.
+    let mut b = Scoreboard::new();
+    b.send(4, 1000, 0);
+    assert_eq!(rack(&mut b, 0, &[(1000, 4000)], 100, 0), (1000, None));
+    b.send(1, 1000, 100);
+    b.retransmitted(0, sent(100));
+    b.send(1, 1000, 100);
+    assert_eq!(rack(&mut b, 0, &[(1000, 5000)], 200, 0), (0, None));
+    assert_eq!(rack(&mut b, 0, &[(1000, 6000)], 200, 0), (1000, None));
+}
+
+#[test]
 fn rack_waits_for_the_last_that_may_be_late() {
     // Sent 1 ms apart; the fifth is delivered first, RTT 100 ms, window 25 ms.
     let mut b = Scoreboard::new();
