@@ -143,6 +143,7 @@ const CASES: &[(&str, &str, &str, &str)] = &[
     ("a queue without a unit", EXPERIMENT, "100p", "100"),
     ("a queue without a rate", EXPERIMENT, "rate = \"100Mbit\", ", ""),
     ("a queue that no frame fits in", EXPERIMENT, "100p", "0.001bdp"),
+    ("a queue without room", EXPERIMENT, "100p", "0p"),
     ("what links cannot do yet", EXPERIMENT, "100p\"", "100p\", jitter = \"1ms\""),
     ("a LAN slower than the path", EXPERIMENT, "wan =", "lan = { delay = \"21ms\" }\nwan ="),
     ("both bytes and duration", EXPERIMENT, "count = 2", "bytes = \"1MB\"\nduration = \"5s\""),

@@ -1,6 +1,6 @@
 //! Endpoints of a host: what they are told, and what became of them.
 
-use crate::tcp::TcpConfig;
+use crate::tcp::{Failure, TcpConfig};
 use std::net::SocketAddrV4;
 use weir_core::rate::Rate;
 use weir_core::time::{Duration, Time};
@@ -49,7 +49,7 @@ pub struct EndpointReport {
     /// When it was over: both sides closed, or it was reset or given up.
     pub closed: Option<Time>,
     /// Why it failed, if it did.
-    pub failure: Option<&'static str>,
+    pub failure: Option<Failure>,
     /// Payload bytes delivered to the application, in order.
     pub received: u64,
     /// When the last of them was.

@@ -3,7 +3,7 @@
 use super::application::Application;
 use super::record::Record;
 use super::{Change, Endpoint};
-use crate::tcp::{Connection, Delivered, State};
+use crate::tcp::{Connection, Delivered, Failure, State};
 use weir_core::time::Time;
 
 /// An endpoint at work.
@@ -23,7 +23,7 @@ pub(super) struct Slot {
 /// What is left of a connection.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Last {
-    pub(super) failure: Option<&'static str>,
+    pub(super) failure: Option<Failure>,
     pub(super) acked: u64,
     pub(super) retransmits: u64,
     pub(super) rtos: u64,

@@ -17,6 +17,8 @@ pub struct FlowMeasurements<'a> {
     pub retransmits: u64,
     /// Retransmission time-outs.
     pub rtos: u64,
+    /// An end gave the connection up after time-outs without an answer.
+    pub gave_up: bool,
     /// See [`FlowResult::loss`].
     pub loss: Option<f64>,
     /// Round-trip times that the sender measured.
@@ -57,6 +59,7 @@ impl FlowMeasurements<'_> {
             pass_reason: None,
             retransmits: self.retransmits,
             rtos: self.rtos,
+            gave_up: u64::from(self.gave_up),
             loss: self.loss,
             rtt_us: self.rtt_us,
             back: None,

@@ -34,6 +34,9 @@ pub struct FlowResult {
     pub retransmits: u64,
     /// Retransmission time-outs.
     pub rtos: u64,
+    /// 1 if an end gave the connection up after time-outs without an answer; absent otherwise.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub gave_up: u64,
     /// Share of a UDP flow's datagrams that did not arrive, 0 to 1; absent for TCP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss: Option<f64>,
@@ -70,6 +73,10 @@ pub struct Exchanges {
     pub count: u64,
     /// From the first byte of a request written to the last of its response read, in microseconds.
     pub latency_us: Latency,
+}
+
+fn is_zero(n: &u64) -> bool {
+    *n == 0
 }
 
 impl FlowResult {

@@ -1,11 +1,12 @@
 //! Two hosts over two links, on a fake clock: exact timelines, and what must hold whatever happens.
 
+mod laws;
 mod repair;
 mod sieve;
 
 use super::*;
 use crate::cc;
-use crate::tcp::{MinRto, Recovery, TcpConfig};
+use crate::tcp::{Failure, MinRto, Recovery, TcpConfig};
 use crate::world::{NodeId, World};
 use proptest::prelude::*;
 use sieve::{Fate, Sieve};
@@ -167,18 +168,6 @@ fn delayed_acks_wait_for_the_second_segment_or_the_timer() {
     let s = rig.sender(0);
     let first = s.trace.iter().find(|c| c.acked > 0).unwrap();
     assert_eq!(first.at.as_nanos() / 1_000_000, 20 + 20 + 40);
-}
-
-#[test]
-fn a_lost_syn_is_sent_again_after_a_second() {
-    let lossy = link::Config { loss: Loss::every(1).unwrap(), ..wire(8, 10) };
-    let mut rig = Rig::new(lossy, wire(8, 10));
-    rig.flow(plain(Recovery::Rack), AT(0), bytes(960));
-    rig.world.run_until(Time::from_secs(200));
-    let s = rig.sender(0);
-    // 1 + 2 + 4 + … + 64 s: seven SYNs, then it is given up (RFC 6298 §5.5).
-    assert_eq!((s.segments, s.failure), (7, Some("timed out while it was opened")));
-    assert_eq!(s.closed, Some(Time::from_secs(127)));
 }
 
 #[test]

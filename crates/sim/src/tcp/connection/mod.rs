@@ -43,6 +43,34 @@ pub enum State {
     Closed,
 }
 
+/// Why a connection ended before both ends had closed it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// Nobody answered its SYNs (RFC 9293 §3.8.3; Linux: after `tcp_syn_retries`).
+    NeverOpened,
+    /// Nobody answered its segments any more (RFC 9293 §3.8.3; Linux: after `tcp_retries2`).
+    TimedOut,
+    /// The peer sent a reset.
+    Reset,
+}
+
+impl Failure {
+    /// Did this end give up after time-outs without an answer?
+    pub const fn gave_up(self) -> bool {
+        matches!(self, Failure::NeverOpened | Failure::TimedOut)
+    }
+}
+
+impl core::fmt::Display for Failure {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            Failure::NeverOpened => "timed out while it was opened",
+            Failure::TimedOut => "timed out",
+            Failure::Reset => "reset by the peer",
+        })
+    }
+}
+
 /// What an event did to the application.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Delivered {
@@ -90,7 +118,7 @@ pub struct Connection {
     /// This end closed before it knew that the peer had.
     closed_first: bool,
     time_wait: Option<Time>,
-    failure: Option<&'static str>,
+    failure: Option<Failure>,
 }
 
 impl Connection {
@@ -142,7 +170,7 @@ impl Connection {
         (retransmits + syns, rtos + syns)
     }
     /// Why it failed, if it did.
-    pub fn failure(&self) -> Option<&'static str> {
+    pub fn failure(&self) -> Option<Failure> {
         self.failure
     }
     /// Payload bytes of a full segment.
@@ -193,7 +221,7 @@ impl Connection {
                     match expired {
                         Expired::Repaired => {}
                         Expired::ZeroWindowProbe => self.probe_due = true,
-                        Expired::GaveUp => return self.fail("timed out"),
+                        Expired::GaveUp => return self.fail(Failure::TimedOut),
                     }
                 }
             }
@@ -204,13 +232,13 @@ impl Connection {
     fn repeat_syn(&mut self) {
         self.handshake.at = None;
         if self.handshake.retries >= SYN_RETRIES {
-            return self.fail("timed out while it was opened");
+            return self.fail(Failure::NeverOpened);
         }
         self.handshake.retries += 1;
         self.handshake.due = true;
     }
 
-    fn fail(&mut self, why: &'static str) {
+    fn fail(&mut self, why: Failure) {
         self.state = State::Closed;
         self.failure = Some(why);
     }
@@ -219,7 +247,7 @@ impl Connection {
     pub fn on_segment(&mut self, s: &Segment, now: Time) -> Delivered {
         if s.has(Flags::RST) {
             if self.state != State::Listen && self.state != State::Closed {
-                self.fail("reset by the peer");
+                self.fail(Failure::Reset);
             }
             return Delivered::default();
         }

@@ -97,7 +97,7 @@ fn a_reset_ends_a_connection() {
     assert_eq!(pair.ends[0].state(), State::Established);
     let reset = Segment { flags: Flags::RST, ..Segment::default() };
     pair.ends[0].on_segment(&reset, Time::from_millis(100));
-    assert_eq!((pair.ends[0].state(), pair.ends[0].failure()), (State::Closed, Some("reset by the peer")));
+    assert_eq!((pair.ends[0].state(), pair.ends[0].failure()), (State::Closed, Some(Failure::Reset)));
     assert!(pair.ends[0].next_deadline().is_none());
 }
 

@@ -46,15 +46,17 @@ impl Measured {
     }
 
     /// What went wrong with flows, in their order. An interrupted run cuts connections, which is no
-    /// fault of theirs.
+    /// fault of theirs; nor is a connection given up, which is a result, or its peer's that never came.
     pub fn faults(&self) -> Vec<String> {
         if self.interrupted {
             return Vec::new();
         }
-        let sides = [("client", &self.clients), ("server", &self.servers)];
-        let of = |(side, report): (&str, &Report)| {
-            let faults = report.flows.iter().filter_map(|f| f.error.as_ref().map(|e| (&f.id, e)));
-            faults.map(|(id, e)| format!("flow {id}, {side}: {e}")).collect::<Vec<_>>()
+        let sides = [("client", &self.clients, &self.servers), ("server", &self.servers, &self.clients)];
+        let of = |(side, here, there): (&str, &Report, &Report)| {
+            let ends = here.flows.iter().zip(&there.flows).filter(|(_, peer)| !peer.gave_up);
+            let faults =
+                ends.filter_map(|(f, _)| Some(format!("flow {}, {side}: {}", f.id, f.error.as_ref()?)));
+            faults.collect::<Vec<_>>()
         };
         sides.into_iter().flat_map(of).collect()
     }
@@ -113,6 +115,7 @@ impl Measured {
             class: plan.class_of(flow, on_wan(plan), Some(client_port(n)), Addresses::of(plan.lab.ip).server),
             bytes: got.map_or(0, |r| r.bytes_in_time),
             bins: &bins,
+            gave_up: client.gave_up || server.gave_up,
             opened: client.opened_ns.map(nanos),
             complete: got.and_then(|r| r.complete_ns).map(nanos),
             ..FlowMeasurements::default()
@@ -325,6 +328,10 @@ mod tests {
         assert!(m.faults().is_empty());
         m.interrupted = false;
         assert_eq!(m.faults(), ["flow , client: reset"]);
+        // A client that gave up, and so never came to its server: a result.
+        m.clients.flows[0] = FlowReport { gave_up: true, ..FlowReport::default() };
+        m.servers.flows[0].error = Some("the peer never connected".into());
+        assert_eq!((m.faults(), m.result(&plan()).flows[0].gave_up), (vec![], 1));
     }
 
     #[test]

@@ -16,6 +16,7 @@ use weir_core::gateway::Gateway;
 use weir_core::link::Link;
 use weir_core::time::{Duration, Time};
 use weir_sim::host::{EndpointId, EndpointReport, Host};
+use weir_sim::tcp::Failure;
 use weir_sim::udp::{UdpReport, UdpSink, UdpSource};
 use weir_sim::world::NodeId;
 
@@ -55,7 +56,7 @@ pub fn result(plan: &Plan, topology: &mut Topology, mut recorder: Recorder) -> R
     }
 }
 
-/// What went wrong with flows, in their order.
+/// What went wrong with flows, in their order. A connection that was given up is none of it, but a result.
 pub fn faults(plan: &Plan, topology: &Topology) -> Vec<String> {
     let of = |(flow, wired): (Flow, &WiredFlow)| {
         let sides = [
@@ -64,7 +65,8 @@ pub fn faults(plan: &Plan, topology: &Topology) -> Vec<String> {
         ];
         let fault = |(side, node, end)| match end {
             FlowEnd::Tcp(_, id) => {
-                Some(format!("flow {}, {side}: {}", flow.id, tcp_report(topology, node, id).failure?))
+                let failure = tcp_report(topology, node, id).failure.filter(|f| !f.gave_up())?;
+                Some(format!("flow {}, {side}: {failure}", flow.id))
             }
             FlowEnd::Udp(_) => None,
         };
@@ -90,6 +92,7 @@ struct EndReports {
     bins: Vec<u64>,
     received: u64,
     last_received: Option<Time>,
+    gave_up: bool,
     loss: Option<f64>,
 }
 
@@ -113,9 +116,14 @@ impl EndReports {
         to: EndpointId,
     ) -> (EndReports, usize, Vec<u32>) {
         let sender = tcp_report(topology, flow.sender, from);
-        let EndpointReport { received, last_received, first_bin, bins, .. } =
+        let EndpointReport { received, last_received, first_bin, bins, failure, .. } =
             tcp_report(topology, flow.receiver, to);
-        (EndReports { sender, received, last_received, ..EndReports::default() }, first_bin, bins)
+        let gave_up = sender.failure.into_iter().chain(failure).any(Failure::gave_up);
+        (
+            EndReports { sender, received, last_received, gave_up, loss: None, bins: Vec::new() },
+            first_bin,
+            bins,
+        )
     }
 
     fn of_udp(topology: &Topology, flow: &WiredFlow) -> (EndReports, usize, Vec<u32>) {
@@ -162,6 +170,7 @@ fn flow_result(
         cc: if udp { "udp" } else { tcp::name(flow.group) }.to_string(),
         retransmits: reports.sender.retransmits,
         rtos: reports.sender.rtos,
+        gave_up: reports.gave_up,
         loss: reports.loss,
         rtt_us: reports
             .sender

@@ -63,6 +63,28 @@ fn a_completion_time_by_hand() {
     assert_eq!(down.fct_s, Some(0.04));
 }
 
+/// Nothing arrives for one flow of two: seven SYNs, at 0, 1, 3, 7, 15, 31 and 63 s, and no answer until 127 s (RFC 6298
+/// §5.5; Linux: `tcp_syn_retries` = 6). That is a result.
+#[test]
+fn a_connection_that_is_given_up_is_a_result() {
+    let text = "name = 't'\nduration = '130s'
+        [[host]]
+        name = 'deaf'\nside = 'wan'
+        [host.down]
+        delay = '5ms'\nloss = '100%'
+        [[flow]]
+        id = 'good'\ncc = 'reno'\nbytes = 1000
+        [[flow]]
+        id = 'lost'\ncc = 'reno'\nbytes = 1000\nserver = 'deaf'";
+    let r = simulate(text);
+    assert_eq!((r.status, r.faults.len()), (Status::Ok, 0));
+    let of = |n: usize| (r.flows[n].gave_up, r.flows[n].rtos, r.flows[n].bytes, r.flows[n].fct_s.is_some());
+    assert_eq!((of(0), of(1)), ((0, 0, 1000, true), (1, 6, 0, false)));
+    // A run that ends before that knows nothing of it.
+    let r = simulate(&text.replace("130s", "126s"));
+    assert_eq!((r.flows[1].gave_up, r.flows[1].rtos), (0, 6));
+}
+
 /// Each host behind 5 ms of its own, each way: 3 × 15 ms.
 #[test]
 fn hosts_have_access_links() {

@@ -63,6 +63,7 @@ pub(super) struct Flow {
     opened_ns: Option<u64>,
     established_ns: Option<u64>,
     error: Option<String>,
+    gave_up: bool,
 }
 
 impl Flow {
@@ -91,6 +92,7 @@ impl Flow {
             opened_ns: None,
             established_ns: None,
             error: None,
+            gave_up: false,
         }
     }
 
@@ -192,7 +194,10 @@ impl Flow {
         match socket.take_error() {
             Ok(None) if socket.peer_addr().is_ok() => self.establish(now),
             Ok(None) => {}
-            Ok(Some(e)) | Err(e) => self.fail(now, format!("connect to {}: {e}", self.spec.remote)),
+            Ok(Some(e)) | Err(e) => {
+                let what = format!("connect to {}", self.spec.remote);
+                self.broken(now, &e, &what);
+            }
         }
         self.state == State::Open
     }
@@ -298,9 +303,19 @@ impl Flow {
             io::ErrorKind::WouldBlock => Turn::Idle,
             io::ErrorKind::Interrupted => Turn::More,
             _ => {
-                self.fail(now, format!("{what}: {e}"));
+                self.broken(now, e, what);
                 Turn::Idle
             }
+        }
+    }
+
+    /// The socket says that the connection is over.
+    fn broken(&mut self, now: u64, e: &io::Error, what: &str) {
+        if e.kind() == io::ErrorKind::TimedOut {
+            self.gave_up = true;
+            self.close();
+        } else {
+            self.fail(now, format!("{what}: {e}"));
         }
     }
 
@@ -358,6 +373,7 @@ impl Flow {
         FlowReport {
             id: self.spec.id,
             error: self.error,
+            gave_up: self.gave_up,
             opened_ns: self.opened_ns,
             established_ns: self.established_ns,
             received: self.intake.map(|i| i.finish(now)),

@@ -27,6 +27,9 @@ pub struct FlowReport {
     pub id: String,
     /// What went wrong, if something did.
     pub error: Option<String>,
+    /// The kernel gave the connection up after time-outs without an answer (ETIMEDOUT). That is no error.
+    #[serde(default)]
+    pub gave_up: bool,
     /// When this end called `connect`.
     pub opened_ns: Option<u64>,
     /// When `connect` or `accept` succeeded.

@@ -43,8 +43,8 @@ pub static KEYS: [LinkKey; 8] = [
     })
     .needs("rate", QUEUES)
     .write(|d| d.link.mark.map(|mark| limit(mark, d)))
-    .words(|d| d.link.mark.map(|mark| format!("marks from {} on", counted(mark, d))))
-    .option("mark", "LIMIT", "ECN-capable packets that find this much waiting are marked"),
+    .words(|d| d.link.mark.map(|mark| format!("marks what finds more than {} waiting", counted(mark, d))))
+    .option("mark", "LIMIT", "ECN-capable packets that find more than this waiting are marked"),
     LinkKey::new("overhead", |d, v| set(&mut d.link.overhead, int(v, 0..=256).map(|n| n as u16)))
         .write(|d| Some(Written::plain(d.link.overhead)))
         .words(overhead)
@@ -118,6 +118,10 @@ const FULL_FRAME: u64 = 1514;
 /// The limit of a queue, which has room for a full frame.
 fn full_frame(value: &DeValue, draft: &Draft) -> Result<QueueLimit, Fault> {
     let limit = Limit::from_value(value)?;
+    if limit.is_zero() {
+        let help = "one packet is the least: \"1p\"; what is being sent does not wait";
+        return Err(Fault::new("a queue without room passes nothing", help));
+    }
     let small = |what: String| {
         let help = "nothing would fit; give the limit in packets: \"100p\"";
         Err(Fault::new(format!("{what} less than one full frame ({FULL_FRAME})"), help))
@@ -133,12 +137,10 @@ fn full_frame(value: &DeValue, draft: &Draft) -> Result<QueueLimit, Fault> {
     }
 }
 
-/// The threshold of marks, which the limit of the queue must not hide.
+/// The threshold of marks, which the limit of the queue must not hide. With a threshold of zero, what finds anything
+/// waiting is marked.
 fn below_the_limit(value: &DeValue, draft: &Draft) -> Result<QueueLimit, Fault> {
-    let found = match resolved(Limit::from_value(value)?, draft)? {
-        QueueLimit::Bytes(n) => QueueLimit::Bytes(n.max(1)),
-        packets => packets,
-    };
+    let found = resolved(Limit::from_value(value)?, draft)?;
     let hidden = match (found, draft.link.queue) {
         (QueueLimit::Packets(mark), QueueLimit::Packets(queue)) => mark >= queue,
         (QueueLimit::Bytes(mark), QueueLimit::Bytes(queue)) => mark >= queue,

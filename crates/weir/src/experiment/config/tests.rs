@@ -3,8 +3,9 @@
 use super::gateway::{self, GatewayFile};
 use super::ports::{Attach, Driving};
 use super::wan::{self, path_of_options, WanFile};
-use super::{link, Source};
+use super::{experiment, link, Errors, Source};
 use crate::experiment::plan::Path;
+use crate::result::World;
 use core::net::IpAddr;
 use core::ops::RangeInclusive;
 use proptest::option;
@@ -38,6 +39,27 @@ fn limits(bytes: RangeInclusive<u64>) -> impl Strategy<Value = QueueLimit> {
     prop_oneof![(1..u32::MAX).prop_map(QueueLimit::Packets), bytes.prop_map(QueueLimit::Bytes)]
 }
 
+fn thresholds() -> impl Strategy<Value = QueueLimit> {
+    prop_oneof![(0..u32::MAX).prop_map(QueueLimit::Packets), any::<u64>().prop_map(QueueLimit::Bytes)]
+}
+
+/// A threshold of nothing marks what finds anything waiting; a queue of nothing passes nothing.
+#[test]
+fn a_mark_may_be_zero_and_a_queue_may_not() {
+    let wan = |keys: &str| {
+        let text = format!(
+            "name = 'x'\nduration = '1s'\n[path]\nwan = {{ rate = '1Mbit', {keys} }}\n[[flow]]\nid = 'a'"
+        );
+        let errors = |e: Errors| e.located().iter().map(|e| e.message.clone()).collect::<Vec<_>>();
+        let parsed = experiment::parse(&Source::new("x.toml", text)).map_err(errors)?;
+        Ok::<_, Vec<String>>(parsed.plan_for(World::Sim).unwrap().path.wan_out.mark)
+    };
+    assert_eq!(wan("mark = '0p'"), Ok(Some(QueueLimit::Packets(0))));
+    assert_eq!(wan("mark = '0B'"), Ok(Some(QueueLimit::Bytes(0))));
+    let refused = "`path.wan.queue`: a queue without room passes nothing".to_string();
+    assert_eq!(wan("queue = '0p'"), Err(vec![refused]));
+}
+
 /// A mark below the queue's limit, if both are of one kind.
 fn marked(queue: QueueLimit, mark: Option<QueueLimit>) -> Option<QueueLimit> {
     mark.filter(|mark| match (mark, queue) {
@@ -53,7 +75,7 @@ prop_compose! {
         delay in times(0),
         loss in losses(),
         queue in limits(1514..=u64::MAX),
-        mark in option::of(limits(1..=u64::MAX)),
+        mark in option::of(thresholds()),
         overhead in 0..=256u16,
         burst in any::<u64>(),
     ) -> Link {

@@ -113,7 +113,7 @@ pub fn size(text: &str) -> Result<u64, Fault> {
     quantity(text, "size", &SIZE_UNITS, SIZE_HELP)
 }
 
-/// A queue limit as it is written, before the bandwidth-delay product is known.
+/// A queue limit or a threshold of marks as it is written, before the bandwidth-delay product is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
     /// Frames.
@@ -124,15 +124,21 @@ pub enum Limit {
     Bdp(Decimal),
 }
 
-/// A queue limit: `100p`, `64KiB`, `1.5bdp`; above zero. A number alone is refused, since packets and
-/// bytes are both usual.
+impl Limit {
+    /// Nothing at all?
+    pub fn is_zero(&self) -> bool {
+        match self {
+            Limit::Packets(n) | Limit::Bytes(n) => *n == 0,
+            Limit::Bdp(factor) => factor.digits == 0,
+        }
+    }
+}
+
+/// A queue limit: `100p`, `64KiB`, `1.5bdp`. A number alone is refused, since packets and bytes are both usual.
 pub fn queue(text: &str) -> Result<Limit, Fault> {
     const HELP: &str = "queue limits are packets \"100p\", bytes \"64KiB\" or \"64000B\", or bandwidth-delay products \"1bdp\"";
     let (number, unit) =
         split(text).ok_or_else(|| Fault::new(format!("\"{text}\" is not a queue limit"), HELP))?;
-    if number.digits == 0 {
-        return Err(Fault::new(format!("\"{text}\": a queue without room passes nothing"), HELP));
-    }
     match unit {
         "" => Err(Fault::new(
             format!("the queue limit \"{text}\" does not say of what: packets or bytes"),
@@ -215,7 +221,7 @@ mod tests {
         assert_eq!(queue("100p").unwrap(), Limit::Packets(100));
         assert_eq!(queue("64KiB").unwrap(), Limit::Bytes(65_536));
         assert!(matches!(queue("0.5bdp").unwrap(), Limit::Bdp(_)));
-        for wrong in ["100", "0p", "0bdp", "1.5p", "many"] {
+        for wrong in ["100", "1.5p", "many"] {
             assert!(queue(wrong).is_err(), "{wrong}");
         }
     }

@@ -24,6 +24,7 @@ pub(super) fn flows(result: &RunResult, plan: &Plan, ink: Ink) -> Lines {
     }
     let mut lines = ink.grid(&grid);
     lines.extend(total(result));
+    lines.extend(given_up(result));
     lines.push(format!("min and max are those of whole intervals of {}", plan.interval));
     lines
 }
@@ -48,6 +49,7 @@ pub(super) fn groups(result: &RunResult, plan: &Plan, ink: Ink) -> Lines {
     }
     let mut lines = ink.grid(&grid);
     lines.extend(total(result));
+    lines.extend(given_up(result));
     let of = |wanted: fn(&Metric<FlowResult>) -> bool| headings(FLOW.iter(), wanted);
     lines.push(format!(
         "more than {MOST_FLOWS} flows: one line for each group. {}: min/mean/max of its flows; {}: of the flow furthest",
@@ -119,6 +121,17 @@ fn total(result: &RunResult) -> Option<String> {
     let bytes: u64 = result.flows.iter().map(|f| f.bytes).sum();
     let bps = Unit::Rate.show(bytes as f64 * 8.0 / result.duration_s);
     Some(format!("all {} flows: {bps} over {} s", result.flows.len(), seconds(result)))
+}
+
+/// Connections that were given up: how many, and the first of them by name.
+fn given_up(result: &RunResult) -> Option<String> {
+    const MOST: usize = 5;
+    let names: Vec<String> = result.flows.iter().filter(|f| f.gave_up > 0).map(|f| clean(&f.id)).collect();
+    let shown = names[..names.len().min(MOST)].join(", ");
+    let more = if names.len() > MOST { ", ..." } else { "" };
+    let what = "given up after time-outs without an answer";
+    (!names.is_empty())
+        .then(|| format!("{what}: {} of {} flows ({shown}{more})", names.len(), result.flows.len()))
 }
 
 /// What several flows have, each once: `cubic, reno`.

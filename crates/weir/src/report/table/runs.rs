@@ -126,7 +126,7 @@ fn of_seeds(unit: Unit, v: f64, rates: RateUnit) -> String {
     }
 }
 
-/// What went wrong in which run.
+/// What went wrong in which run, and which connections were given up.
 fn faults(runs: &Runs, names: &[String], ink: Ink) -> Lines {
     // Without a summary, seeds are among the settings or all the same.
     let seeds = !runs.summary.is_empty();
@@ -143,6 +143,10 @@ fn faults(runs: &Runs, names: &[String], ink: Ink) -> Lines {
         let which = which.join(", ");
         if let Some(error) = &run.error {
             lines.push(format!("{}  {which}: {}", ink.bad("could not run"), clean(error)));
+        }
+        let given_up: u64 = run.flows.iter().map(|f| f.gave_up).sum();
+        if given_up > 0 {
+            lines.push(format!("given up  {which}: {given_up} of {} flows", run.flows.len()));
         }
         for fault in &run.faults {
             lines.push(format!("{}  {which}: {}", ink.bad("FAILED"), clean(fault)));

@@ -221,6 +221,20 @@ fn thirty_three_flows_are_a_line_for_each_group() {
 }
 
 #[test]
+fn connections_that_were_given_up_are_named() {
+    let plan = plan(PLAN);
+    let mut run = result(&plan);
+    assert!(!render(&run, &plan, false).contains("given up"));
+    run.flows[1].gave_up = 1;
+    let line = format!(
+        "given up after time-outs without an answer: 1 of {} flows ({})",
+        run.flows.len(),
+        run.flows[1].id
+    );
+    assert!(render(&run, &plan, false).contains(&line), "{line}");
+}
+
+#[test]
 fn slow_flows_are_in_kilobits() {
     let plan = plan(PLAN);
     let mut run = result(&plan);

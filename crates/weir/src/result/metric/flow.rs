@@ -74,6 +74,14 @@ pub static FLOW: &[Flow] = &[
         .number(|f| whole(f.rtos))
         .column("rto", Tables::All),
     Flow::new(
+        "gave_up",
+        Unit::Count,
+        Total::Sum,
+        Tcp,
+        "connections given up after time-outs without an answer",
+    )
+    .number(|f| whole(f.gave_up)),
+    Flow::new(
         "fct_s",
         Unit::Seconds,
         Total::Mean,

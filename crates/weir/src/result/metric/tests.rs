@@ -21,6 +21,7 @@ fn flow() -> FlowResult {
         fct_s: Some(6.0),
         retransmits: 7,
         rtos: 8,
+        gave_up: 19,
         loss: Some(0.9),
         rtt_us: Quantiles { p50: 10, p99: 11 },
         back: Some(Back { target_bps: Some(12), bytes: 13, goodput_bps: 14.0, ..Back::default() }),
