@@ -138,9 +138,9 @@ fn steady(end: &FlowReport, end_ms: u64) -> f64 {
     bins.between(1_500_000_000, end_ms * 1_000_000) as f64 * 8.0 / ((end_ms - 1_500) as f64 / 1e3)
 }
 
-/// Runs `plan` until no flow is off its rate by `bound` or more. Only a run whose engine got no processor has another
-/// attempt: after 50 ms without a heartbeat everything passes, which is a multiple of these rates. The hooks count what
-/// passed then, and a rate that is wrong without it is wrong.
+/// Runs `plan` until no flow is off its rate by `bound` or more, at most three times. What is too slow may be hosts that got
+/// no processor. What is too fast is wrong at once, unless the hooks counted segments that passed because the engine got
+/// none: after 50 ms without a heartbeat everything passes, which is a multiple of these rates.
 fn at_their_rates(plan: &Plan, id: &str, bound: f64, off: impl Fn(&Outcome) -> Vec<f64>) -> Outcome {
     const ATTEMPTS: u32 = 3;
     let mut attempt = 1;
@@ -153,10 +153,11 @@ fn at_their_rates(plan: &Plan, id: &str, bound: f64, off: impl Fn(&Outcome) -> V
         let gateway = outcome.result.gateway.as_ref().unwrap();
         let stale = gateway.steering.unwrap().passed_stale;
         eprintln!("{id}, attempt {attempt}: off by {off:.3?}\n{:#?}", outcome.gateway);
-        assert!(stale > 0, "{id}: off by {off:.3?}, and the engine was never away");
+        let fast = off.iter().any(|off| *off >= bound);
+        assert!(!fast || stale > 0, "{id}: off by {off:.3?}, and the engine was never away");
         assert!(
             attempt < ATTEMPTS,
-            "{id}: off by {off:.3?}, the engine was away in each of {attempt} attempts"
+            "{id}: off by {off:.3?} in attempt {attempt}, {stale} passed without an engine"
         );
         attempt += 1;
     }
