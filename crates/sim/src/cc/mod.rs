@@ -6,7 +6,10 @@
 //! integer nanoseconds; there is no floating point, so that a run is the same on any machine.
 //!
 //! Calls come in this order for one ACK: [`CongestionControl::on_congestion`] if it reveals a loss or
-//! echoes a mark, then [`CongestionControl::on_ack`].
+//! echoes a mark, then [`CongestionControl::on_delivered`] for those that want it, then [`CongestionControl::on_ack`].
+//!
+//! [`CongestionControl::on_send`] sets the time between two segments. So an algorithm may pace, send trains of any shape, or
+//! bound its bursts.
 
 mod bbr;
 mod cubic;
@@ -16,9 +19,11 @@ mod increase;
 mod reno;
 #[cfg(test)]
 mod rig;
+mod segments;
+
+pub use segments::{Delivered, Departure};
 
 use core::fmt;
-use weir_core::rate::Rate;
 use weir_core::time::{Duration, Time};
 
 /// The sender's windows, as the algorithm sets them.
@@ -221,11 +226,32 @@ pub trait CongestionControl: fmt::Debug + Send {
     /// algorithms that own recovery.
     fn on_restart(&mut self, _w: &mut Window, _now: Time, _idle: Duration) {}
 
-    /// Pacing rate of payload, if the algorithm sets one. Otherwise the sender paces, if told to, at
-    /// Linux's multiple of cwnd / srtt.
-    fn pacing_rate(&self) -> Option<Rate> {
+    /// A segment leaves: how long after it the next one leaves at the earliest, to the nanosecond; zero for at once. Windows and
+    /// the application may make it later, and nothing makes up for that. Asked for every segment, retransmissions and
+    /// probes too. `None` leaves it to the sender, which paces, if told to, at Linux's multiple of cwnd / srtt.
+    ///
+    /// An algorithm that paces returns what its rate takes for the bytes of the segment; one that bounds its bursts, zero so
+    /// many times and then more.
+    fn on_send(&mut self, _w: &Window, _segment: &Departure) -> Option<Duration> {
         None
     }
+
+    /// Most segments that segmentation offload may make the sender wait for, so that they leave together. 1 lets each
+    /// leave as soon as its gap and the window allow.
+    fn most_at_once(&self) -> u32 {
+        u32::MAX
+    }
+
+    /// Does it want to be told of single segments ([`CongestionControl::on_delivered`])? Asked once, when the connection is
+    /// made. Nothing is kept of segments for algorithms that do not.
+    fn wants_records(&self) -> bool {
+        false
+    }
+
+    /// The segments that an ACK delivered, in stream order, at least one. Called before
+    /// [`CongestionControl::on_ack`] for algorithms that [want to know](CongestionControl::wants_records). A segment is told once,
+    /// when it is acknowledged or SACKed as a whole, unless the receiver has thrown away what it had SACKed (RFC 2018 §8).
+    fn on_delivered(&mut self, _w: &mut Window, _ack: &Ack, _segments: &[Delivered]) {}
 
     /// Does it keep `cwnd` during recovery too (BBR)?
     fn owns_recovery(&self) -> bool {

@@ -5,7 +5,7 @@
 //! The sender has data without end, is told of everything by [`Ack`] and keeps no window of its own:
 //! on congestion it takes the threshold (one segment after a time-out).
 
-use super::{by_name, Ack, Congestion, CongestionControl, Options, Phase, RateSample, Window};
+use super::{by_name, Ack, Congestion, CongestionControl, Departure, Options, Phase, RateSample, Window};
 use std::collections::{BTreeSet, VecDeque};
 use weir_core::rate::Rate;
 use weir_core::rng::Rng;
@@ -154,6 +154,13 @@ impl Rig {
         self.w.cwnd as f64 / MSS as f64
     }
 
+    /// Bits per second at which the algorithm would space segments now.
+    pub fn pacing(&mut self) -> Option<f64> {
+        let segment = Departure { now: self.now, start: self.nxt, len: 1 << 30, again: false, in_flight: 0 };
+        let gap = self.cc.on_send(&self.w, &segment)?;
+        Some(f64::from(segment.len) * 8.0 / gap.as_secs_f64())
+    }
+
     /// Bytes that wait for the rate now.
     pub fn backlog(&self) -> u64 {
         self.path.rate.map_or(0, |r| r.bytes_in(self.free_at.since(self.now)))
@@ -236,8 +243,10 @@ impl Rig {
             });
             self.in_flight += MSS;
             self.last_sent = self.now;
-            if let Some(rate) = self.cc.pacing_rate() {
-                self.next_send = self.next_send.max(self.now) + rate.time_for(MSS);
+            let (now, len, in_flight) = (self.now, MSS as u32, self.in_flight);
+            let segment = Departure { now, start, len, again: again.is_some(), in_flight };
+            if let Some(gap) = self.cc.on_send(&self.w, &segment) {
+                self.next_send = now + gap;
             }
         }
     }

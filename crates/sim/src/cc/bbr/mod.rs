@@ -23,7 +23,7 @@ mod state;
 mod step_tests;
 mod window;
 
-use super::{Ack, Congestion, CongestionControl, Options, Phase, Window};
+use super::{Ack, Congestion, CongestionControl, Departure, Options, Phase, Window};
 use aggregation::Aggregation;
 use bandwidth::{mul_div, per_second, MaxFilter};
 use policer::{Observation, Policer};
@@ -280,8 +280,8 @@ impl CongestionControl for Bbr {
         }
     }
 
-    fn pacing_rate(&self) -> Option<Rate> {
-        self.pacing
+    fn on_send(&mut self, _w: &Window, segment: &Departure) -> Option<Duration> {
+        self.pacing.map(|rate| rate.time_for(u64::from(segment.len)))
     }
 
     fn owns_recovery(&self) -> bool {

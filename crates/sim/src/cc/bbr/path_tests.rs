@@ -17,8 +17,8 @@ fn rig(path: Path, seed: u64) -> Rig {
 }
 
 /// Pacing rate as a share of the bottleneck's.
-fn pace(r: &Rig) -> f64 {
-    r.cc.pacing_rate().expect("BBR paces").bps() as f64 / 8.0 / BW as f64
+fn pace(r: &mut Rig) -> f64 {
+    r.pacing().expect("BBR paces") / 8.0 / BW as f64
 }
 
 fn near(got: f64, want: f64, part: f64) -> bool {
@@ -28,12 +28,12 @@ fn near(got: f64, want: f64, part: f64) -> bool {
 #[test]
 fn the_first_rate_is_a_multiple_of_the_initial_window_per_round() {
     // 2.885 * 10 segments in 40 ms, and 1 % less; 1 ms without an RTT.
-    let r = rig(path(), 0);
-    assert!(near(pace(&r) * BW as f64, 2.885 * 0.99 * 10_000.0 / 0.040, 0.001));
+    let mut r = rig(path(), 0);
+    assert!(near(pace(&mut r) * BW as f64, 2.885 * 0.99 * 10_000.0 / 0.040, 0.001));
     let mut bbr = Bbr::new(&Options::default());
     let mut w = Window { cwnd: 10 * MSS, ssthresh: u64::MAX, mss: MSS as u32 };
     bbr.on_established(&mut w, Time::ZERO, None);
-    let bps = bbr.pacing_rate().expect("a rate").bps() as f64;
+    let bps = bbr.pacing.expect("a rate").bps() as f64;
     assert!(near(bps, 8.0 * 2.885 * 0.99 * 10_000.0 / 0.001, 0.001));
 }
 
@@ -79,7 +79,7 @@ fn bandwidth_and_delay_are_found_and_little_more_is_in_flight() {
 fn phases_of_the_cycle_last_for_the_delay() {
     let mut r = rig(path(), 3);
     r.run(Time::from_secs(1), |_| {});
-    let (mut last, mut since, mut lengths) = (pace(&r), r.now, Vec::new());
+    let (mut last, mut since, mut lengths) = (pace(&mut r), r.now, Vec::new());
     r.run(Time::from_secs(4), |r| {
         if !near(pace(r), last, 0.05) {
             lengths.push(((last * 4.0 / 0.99).round() as u64, r.now.since(since).as_nanos() / 1_000_000));
@@ -159,12 +159,12 @@ fn a_faster_bottleneck_is_found_by_probing_and_a_slower_one_in_ten_rounds() {
     r.path.rate = Some(Rate::mbit(100));
     // 1.25^4 > 2: four cycles of eight delays and a little, 340 ms.
     r.run(Time::from_secs(3) + Duration::from_millis(4 * 360), |_| {});
-    assert!(pace(&r) >= 0.74 * 2.0, "{}", pace(&r));
+    assert!(pace(&mut r) >= 0.74 * 2.0, "{}", pace(&mut r));
     r.run(Time::from_secs(6), |_| {});
     r.path.rate = Some(Rate::mbit(25));
     // The queue makes rounds longer: a window of 4 BDP over a quarter of the rate, 330 ms each.
     r.run(Time::from_millis(6_000 + 12 * 340), |_| {});
-    assert!(pace(&r) < 0.5 * 1.26, "{}", pace(&r));
+    assert!(pace(&mut r) < 0.5 * 1.26, "{}", pace(&mut r));
     // Between two probes of the delay.
     r.run(Time::from_secs(12), |_| {});
     let before = r.una;
@@ -229,10 +229,10 @@ fn a_mark_is_no_recovery() {
 fn a_time_out_begins_with_one_segment_and_keeps_the_model() {
     let mut r = rig(path(), 0);
     r.run(Time::from_secs(2), |_| {});
-    let (pacing, cwnd) = (r.cc.pacing_rate(), r.w.cwnd);
+    let (pacing, cwnd) = (r.pacing(), r.w.cwnd);
     r.cc.on_congestion(&mut r.w, r.now, r.in_flight, Congestion::Timeout);
     assert_eq!(r.w.cwnd, MSS);
-    assert_eq!(r.cc.pacing_rate(), pacing);
+    assert_eq!(r.pacing(), pacing);
     // Repaired: the window from before.
     let ack = Ack { now: r.now, phase: Phase::Open, lost: 0, ..r.last.expect("an ACK") };
     r.cc.on_ack(&mut r.w, &ack);
@@ -246,7 +246,7 @@ fn after_idleness_it_paces_at_the_bandwidth_and_does_not_probe_the_delay() {
     let ack = r.last.expect("an ACK");
     let now = Time::from_secs(20);
     r.cc.on_restart(&mut r.w, now, Duration::from_secs(17));
-    assert!(near(pace(&r), 0.99, 0.005), "{}", pace(&r));
+    assert!(near(pace(&mut r), 0.99, 0.005), "{}", pace(&mut r));
     // The delay was seen 20 s ago, but the queue was empty meanwhile.
     r.cc.on_ack(&mut r.w, &Ack { now, ..ack });
     assert!(r.w.cwnd > 100 * MSS, "{}", r.w.cwnd);
@@ -273,12 +273,12 @@ fn samples_limited_by_the_application_do_not_lower_the_bandwidth() {
         trickle(&mut ack, true);
         r.cc.on_ack(&mut r.w, &ack);
     }
-    assert!(pace(&r) > 0.7, "{}", pace(&r));
+    assert!(pace(&mut r) > 0.7, "{}", pace(&mut r));
     for _ in 0..12 {
         trickle(&mut ack, false);
         r.cc.on_ack(&mut r.w, &ack);
     }
-    assert!(pace(&r) < 0.13, "{}", pace(&r));
+    assert!(pace(&mut r) < 0.13, "{}", pace(&mut r));
 }
 
 #[test]
@@ -286,7 +286,7 @@ fn a_run_is_the_same_again() {
     let run = |seed| {
         let mut r = rig(Path { losses: Losses::Random(1_000), ..path() }, seed);
         r.run(Time::from_secs(5), |_| {});
-        (r.una, r.w, r.cc.pacing_rate())
+        (r.una, r.w, r.pacing())
     };
     assert_eq!(run(7), run(7));
     assert_ne!(run(7), run(8));

@@ -3,6 +3,7 @@
 mod laws;
 mod repair;
 mod sieve;
+mod train;
 
 use super::*;
 use crate::cc;

@@ -2,7 +2,7 @@
 //!
 //! The stream is payload and, at its end, the FIN, which counts as one byte.
 //!
-//! - `transmit`: what leaves next; `pacing`: when at the earliest;
+//! - `transmit`: what leaves next; `pacing`: when at the earliest; `records`: what a congestion control may ask to know of it;
 //! - `repair`: how losses are found and repaired; `prr`: the window meanwhile;
 //! - `timers`: which timers there are; `expire`: when they are set, and what they do;
 //! - `scoreboard`: what is in flight, SACKed and lost; `rtt`: the round-trip time and the time-out.
@@ -10,6 +10,7 @@
 mod expire;
 mod pacing;
 mod prr;
+mod records;
 mod repair;
 mod rtt;
 mod scoreboard;
@@ -22,6 +23,7 @@ pub use transmit::Outgoing;
 use super::config::{Recovery, TcpConfig};
 use crate::cc::{Ack, CongestionControl, Phase, RateSample, Window};
 use prr::Prr;
+use records::Records;
 use rtt::RttEstimator;
 use scoreboard::{Progress, Rack, Scoreboard};
 use timers::Timers;
@@ -136,6 +138,8 @@ pub struct Sender {
     last_sent: Option<Time>,
     retransmits: u64,
     rtos: u64,
+    /// For a congestion control that wants them.
+    records: Option<Box<Records>>,
 }
 
 impl Sender {
@@ -146,12 +150,14 @@ impl Sender {
             ssthresh: config.initial_ssthresh.unwrap_or(u64::MAX),
             mss,
         };
+        let cc = (config.cc)(&config.cc_options);
+        let records = cc.wants_records().then(Box::default);
         Sender {
             board: Scoreboard::new(),
             rack: Rack::default(),
             rtt: RttEstimator::new(config.min_rto, RttEstimator::MAX_RTO),
             window,
-            cc: (config.cc)(&config.cc_options),
+            cc,
             edge: 0,
             limit: 0,
             fin: None,
@@ -176,6 +182,7 @@ impl Sender {
             last_sent: None,
             retransmits: 0,
             rtos: 0,
+            records,
         }
     }
 
@@ -232,7 +239,10 @@ impl Sender {
         let prior = self.board.in_flight();
         let moved_edge = a.edge != self.edge;
         self.edge = a.edge;
-        let progress = self.board.on_ack(a.una, a.blocks, now);
+        let progress = match &mut self.records {
+            None => self.board.on_ack(a.una, a.blocks, now),
+            Some(records) => self.board.on_ack_before(&mut **records, a.una, a.blocks, now),
+        };
         let by_echo = a.echo_age.filter(|_| progress.acked > 0);
         let rtt = progress.rtt.or(by_echo);
         if progress.acked > 0 {
@@ -271,6 +281,13 @@ impl Sender {
 
     /// Lets the window follow an ACK: the congestion control's business, or PRR's while losses are repaired.
     fn follow(&mut self, ack: &Ack) {
+        if let Some(records) = &mut self.records {
+            match records.delivered() {
+                [] => {}
+                segments => self.cc.on_delivered(&mut self.window, ack, segments),
+            }
+            records.forget(self.board.first());
+        }
         self.cc.on_ack(&mut self.window, ack);
         if self.phase.reduces() {
             self.reduce_in_proportion(ack.delivered, ack.acked > 0 && ack.lost == 0);

@@ -1,25 +1,22 @@
-//! Spacing what leaves: at the rate of the congestion control, or at Linux's own.
+//! Spacing what leaves: by the gaps that the congestion control chooses, or at Linux's rate.
 
 use super::Sender;
+use crate::cc::Departure;
 use crate::tcp::config::TcpConfig;
 use weir_core::rate::Rate;
 use weir_core::time::Time;
 
 impl Sender {
-    /// When pacing lets the next segment leave, if that is what it waits for.
+    /// When its gap lets the next segment leave, if that is what it waits for.
     pub fn pace_deadline(&self) -> Option<Time> {
         self.waits_for_pace.then_some(self.pace_at)
     }
 
-    /// Does a rate space what leaves?
-    pub(super) fn paced(&self, config: &TcpConfig) -> bool {
-        config.pacing || self.cc.pacing_rate().is_some()
-    }
-
-    /// `bytes` leave now: the next segment leaves no sooner than the rate says.
-    pub(super) fn pace(&mut self, config: &TcpConfig, bytes: u32, now: Time) {
-        if let Some(rate) = self.cc.pacing_rate().or_else(|| self.own_rate(config)) {
-            self.pace_at = self.pace_at.max(now) + rate.time_for(u64::from(bytes));
+    /// A segment leaves: the next one leaves no sooner than its gap says.
+    pub(super) fn space(&mut self, config: &TcpConfig, segment: &Departure) {
+        let own = |sender: &Sender| sender.own_rate(config).map(|rate| rate.time_for(u64::from(segment.len)));
+        if let Some(gap) = self.cc.on_send(&self.window, segment).or_else(|| own(self)) {
+            self.pace_at = segment.now + gap;
         }
     }
 

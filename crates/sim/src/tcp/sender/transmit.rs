@@ -2,7 +2,7 @@
 
 use super::scoreboard::{Piece, Sent};
 use super::{Sender, Spare, Usage};
-use crate::cc::Phase;
+use crate::cc::{Departure, Phase};
 use crate::tcp::config::{Recovery, TcpConfig};
 use weir_core::time::Time;
 
@@ -36,7 +36,7 @@ impl Sender {
             self.waits_for_pace = false;
             return None;
         }
-        self.waits_for_pace = self.paced(config) && self.pace_at > now;
+        self.waits_for_pace = self.pace_at > now;
         if self.waits_for_pace {
             return None;
         }
@@ -138,7 +138,9 @@ impl Sender {
     /// With segmentation offload a sender waits until a burst is worth its while, or until nothing is in
     /// flight that could open the window further.
     fn worth_a_burst(&mut self, config: &TcpConfig) -> bool {
-        if config.tso_segments <= 1 {
+        let most = config.tso_segments;
+        let most = if most > 1 { most.min(self.cc.most_at_once()) } else { most };
+        if most <= 1 {
             return true;
         }
         if self.burst > 0 {
@@ -148,7 +150,7 @@ impl Sender {
         let mss = u64::from(self.window.mss);
         let window = self.window.cwnd.min(self.edge.saturating_sub(self.board.una()));
         // Linux: no more than a third of the window (`tcp_tso_win_divisor`).
-        let burst = u64::from(config.tso_segments).min((window / mss / 3).max(1));
+        let burst = u64::from(most).min((window / mss / 3).max(1));
         let start = self.board.nxt();
         let by_cwnd = self.window.cwnd.saturating_sub(self.board.in_flight());
         let by_peer = self.edge.saturating_sub(start);
@@ -227,11 +229,13 @@ impl Sender {
         }
         let in_flight = self.board.in_flight();
         self.usage = Usage { most: self.usage.most.max(in_flight), ..self.usage };
+        if let Some(records) = &mut self.records {
+            records.leave(piece, again, self.last_sent.map(|last| now.since(last)));
+        }
         self.last_sent = Some(now);
         self.timers_on_sent(!again, now);
-        if self.paced(config) {
-            self.pace(config, piece.len, now);
-        }
+        let Piece { start, len } = piece;
+        self.space(config, &Departure { now, start, len, again, in_flight });
         let cwr = !again && core::mem::take(&mut self.cwr);
         let end = piece.start + u64::from(piece.len);
         Outgoing { piece, again, fin: self.fin.is_some_and(|fin| end > fin), cwr }

@@ -3,12 +3,25 @@
 use super::rack::Offer;
 use super::ranges::Range;
 use super::ring::{Id, Key, Segment, LOST, RESENT, RETRANSMITTED, SACKED};
-use super::{Progress, Scoreboard};
+use super::{Piece, Progress, Scoreboard};
 use weir_core::time::Time;
 
+/// Is told of each segment that an ACK delivers.
+pub trait Witness {
+    /// This piece has arrived, or what is left of it after a cumulative ACK within it. It `left` last at this time, was sent
+    /// `again` or not, and is acknowledged by SACK or cumulatively.
+    fn delivered(&mut self, piece: Piece, left: Time, again: bool, sacked: bool);
+}
+
+/// Nobody wants to know.
+impl Witness for () {
+    #[inline]
+    fn delivered(&mut self, _: Piece, _: Time, _: bool, _: bool) {}
+}
+
 /// Segments that one ACK delivers, as they are found.
-#[derive(Default)]
-struct Delivery {
+struct Delivery<'a, W> {
+    witness: &'a mut W,
     progress: Progress,
     /// First and last transmission of the never retransmitted, by cumulative ACK and by SACK.
     acked: Option<(Time, Time)>,
@@ -18,10 +31,16 @@ struct Delivery {
     offer: Offer,
 }
 
-impl Delivery {
+impl<'a, W: Witness> Delivery<'a, W> {
+    fn new(witness: &'a mut W) -> Delivery<'a, W> {
+        let (progress, offer) = (Progress::default(), Offer::default());
+        Delivery { witness, progress, acked: None, sacked: None, newest: None, offer }
+    }
+
     /// A segment has arrived of which nothing was known to have.
     fn take(&mut self, seg: &Segment, by_sack: bool, fack: u64) {
         let (key, again) = (seg.key(), seg.flags & RETRANSMITTED != 0);
+        self.witness.delivered(seg.piece(), seg.sent.at, again, by_sack);
         if self.newest.is_none_or(|newest| newest < key) {
             self.newest = Some(key);
             self.progress.newest = Some((seg.sent, again));
@@ -54,7 +73,18 @@ impl Scoreboard {
     /// A cumulative ACK up to `una`, and SACK blocks within `(una, nxt]`: in any order, overlapping or
     /// repeated, without D-SACK. What lies outside is ignored.
     pub fn on_ack(&mut self, una: u64, blocks: &[(u64, u64)], now: Time) -> Progress {
-        let mut delivery = Delivery::default();
+        self.on_ack_before(&mut (), una, blocks, now)
+    }
+
+    /// As [`Scoreboard::on_ack`]; `witness` is told of each segment that is delivered.
+    pub fn on_ack_before(
+        &mut self,
+        witness: &mut impl Witness,
+        una: u64,
+        blocks: &[(u64, u64)],
+        now: Time,
+    ) -> Progress {
+        let mut delivery = Delivery::new(witness);
         let una = una.min(self.nxt);
         if una > self.una {
             self.acknowledge(una, &mut delivery);
@@ -69,7 +99,7 @@ impl Scoreboard {
         delivery.finish(now)
     }
 
-    fn acknowledge(&mut self, una: u64, delivery: &mut Delivery) {
+    fn acknowledge(&mut self, una: u64, delivery: &mut Delivery<'_, impl Witness>) {
         delivery.progress.acked = una - self.una;
         let first = self.ring.first_id();
         while let Some(seg) = self.ring.front().filter(|s| s.end() <= una).copied() {
@@ -94,7 +124,7 @@ impl Scoreboard {
     }
 
     /// The cumulative ACK ends within the first segment. Its rest stays what it was.
-    fn cut_first(&mut self, una: u64, delivery: &mut Delivery) {
+    fn cut_first(&mut self, una: u64, delivery: &mut Delivery<'_, impl Witness>) {
         let seg = self.ring.get_mut(self.ring.first_id());
         let cut = una - seg.start;
         (seg.start, seg.len) = (una, seg.len - cut as u32);
@@ -114,7 +144,7 @@ impl Scoreboard {
     }
 
     /// Marks what of `start..end` is not SACKed yet, gap by gap.
-    fn sack(&mut self, start: u64, end: u64, delivery: &mut Delivery) {
+    fn sack(&mut self, start: u64, end: u64, delivery: &mut Delivery<'_, impl Witness>) {
         let mut i = self.ranges.above(start);
         let mut at = start;
         while at < end {
@@ -134,7 +164,7 @@ impl Scoreboard {
     }
 
     /// Marks segments from `first` on that end by `end`.
-    fn sack_gap(&mut self, first: Id, end: u64, delivery: &mut Delivery) -> Option<Range> {
+    fn sack_gap(&mut self, first: Id, end: u64, delivery: &mut Delivery<'_, impl Witness>) -> Option<Range> {
         let mut id = first;
         let mut range = None;
         while self.ring.holds(id) && self.ring.get(id).end() <= end {

@@ -24,6 +24,7 @@ mod ring;
 #[cfg(test)]
 mod tests;
 
+pub use ack::Witness;
 pub use rack::Rack;
 
 use rack::Newest;

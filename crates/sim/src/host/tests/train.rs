@@ -1,0 +1,246 @@
+//! A congestion control that chooses gaps and asks for records of segments, over links of known rate and delay.
+//!
+//! Segments are 1000 bytes of IP, 1 ms at 8 Mbit/s, and pure ACKs 40 bytes, 40 us. The first frames of the client are the SYN, the
+//! ACK of the handshake and segment 0; the train begins with segment 1.
+
+use super::*;
+use crate::cc::{Ack, Congestion, CongestionControl, Delivered, Departure, Options, Window};
+use std::cell::RefCell;
+
+/// Payload bytes of a segment.
+const MSS: u64 = 960;
+/// The frame of the client that carries segment 0.
+const FIRST: u64 = 2;
+
+/// A segment delivered, with when its ACK came and whether that echoed a mark.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Seen {
+    segment: Delivered,
+    acked: Time,
+    ece: bool,
+}
+
+/// What the sender's algorithm is to do, and what it was told. A test is a thread.
+#[derive(Default)]
+struct Script {
+    /// Microseconds after segment 0, 1, …, in the order in which they leave; then none.
+    gaps: Vec<u64>,
+    most_at_once: u32,
+    begun: bool,
+    left: Vec<Departure>,
+    seen: Vec<Seen>,
+}
+
+thread_local! {
+    static SCRIPT: RefCell<Script> = RefCell::default();
+}
+
+/// Sends trains of segments at the gaps that the test wants, in a window that is large enough. The end that opens the
+/// connection is established first and follows the script.
+#[derive(Debug)]
+struct Train {
+    scripted: bool,
+}
+
+impl Train {
+    fn make(_: &Options) -> Box<dyn CongestionControl> {
+        Box::new(Train { scripted: false })
+    }
+}
+
+impl CongestionControl for Train {
+    fn on_established(&mut self, w: &mut Window, _: Time, _: Option<Duration>) {
+        w.cwnd = 100 * MSS;
+        self.scripted = SCRIPT.with_borrow_mut(|script| !core::mem::replace(&mut script.begun, true));
+    }
+    fn on_send(&mut self, _: &Window, segment: &Departure) -> Option<Duration> {
+        if !self.scripted {
+            return None;
+        }
+        SCRIPT.with_borrow_mut(|script| {
+            script.left.push(*segment);
+            script.gaps.get(script.left.len() - 1).map(|&us| Duration::from_micros(us))
+        })
+    }
+    fn most_at_once(&self) -> u32 {
+        SCRIPT.with_borrow(|script| script.most_at_once)
+    }
+    fn wants_records(&self) -> bool {
+        true
+    }
+    fn on_delivered(&mut self, _: &mut Window, ack: &Ack, segments: &[Delivered]) {
+        let seen = segments.iter().map(|&segment| Seen { segment, acked: ack.now, ece: ack.ece });
+        if self.scripted {
+            SCRIPT.with_borrow_mut(|script| script.seen.extend(seen));
+        }
+    }
+    fn on_ack(&mut self, _: &mut Window, _: &Ack) {}
+    fn on_congestion(&mut self, _: &mut Window, _: Time, _: u64, _: Congestion) {}
+    fn owns_recovery(&self) -> bool {
+        true
+    }
+    /// Each ACK then echoes the marks of its own segments.
+    fn wants_dctcp_ecn(&self) -> bool {
+        true
+    }
+}
+
+fn train() -> TcpConfig {
+    TcpConfig { cc: Train::make, ..plain(Recovery::Rack) }
+}
+
+/// Sends `n` segments through `sieve` over 8 Mbit/s and 10 ms each way.
+fn send(config: TcpConfig, n: u64, gaps: &[u64], sieve: Sieve) -> Script {
+    SCRIPT.set(Script { gaps: gaps.to_vec(), most_at_once: 1, ..Script::default() });
+    run(config, n, wire(8, 10), sieve)
+}
+
+/// As scripted, over this link.
+fn run(config: TcpConfig, n: u64, link: link::Config, sieve: Sieve) -> Script {
+    let mut rig = Rig::with_sieves(link, link, sieve, Sieve::default());
+    rig.flow(config, AT(0), bytes(n * MSS));
+    rig.world.run_until(Time::from_secs(20));
+    assert_eq!((rig.receiver(0).received, rig.sender(0).failure), (n * MSS, None));
+    rig.check_conservation();
+    SCRIPT.take()
+}
+
+/// Microseconds from each to the next.
+fn distances(times: impl IntoIterator<Item = Time>) -> Vec<u64> {
+    let times: Vec<Time> = times.into_iter().collect();
+    times.windows(2).map(|w| w[1].since(w[0]).as_micros()).collect()
+}
+
+/// Numbers of the segments.
+fn numbers(seen: &[Seen]) -> Vec<u64> {
+    seen.iter().map(|s| s.segment.start / MSS).collect()
+}
+
+/// Gaps `a - k s` with `a = γ ĝ` and `s = ⌈2 (γ - 1) ĝ / (N - 1)⌉` for γ = 2: the chirp of the paper.
+fn chirp(gap: u64, n: u64) -> Vec<u64> {
+    let step = (2 * gap).div_ceil(n - 1);
+    (0..n - 1).map(|k| 2 * gap - k * step).collect()
+}
+
+#[test]
+fn a_chirp_comes_back_as_the_link_s_rate_makes_it() {
+    // ĝ = 800 us, N = 5. The link takes 1 ms for each: a segment that comes sooner waits.
+    assert_eq!(chirp(800, 5), [1600, 1200, 800, 400]);
+    let gaps = [&[20_000][..], &chirp(800, 5), &[50_000], &chirp(1500, 5), &[50_000]].concat();
+    let got = send(train(), 11, &gaps, Sieve::default());
+    let left = distances(got.left.iter().map(|s| s.now));
+    assert_eq!(left, [20_000, 1600, 1200, 800, 400, 50_000, 3000, 2250, 1500, 750]);
+    // Begun at 0, 1.6, 2.8, 3.8, 4.8 ms, of which the last two had to wait; and 3.0, 2.25, 1.5 ms apart, then 1 ms.
+    let acks = distances(got.seen.iter().map(|s| s.acked));
+    assert_eq!(acks[1..5], [1600, 1200, 1000, 1000]);
+    assert_eq!(acks[6..], [3000, 2250, 1500, 1000]);
+    // What the algorithm is told is what it asked for, since nothing else kept the segments.
+    let told: Vec<u64> = got.seen.iter().filter_map(|s| s.segment.gap).map(|gap| gap.as_micros()).collect();
+    assert_eq!(told, left);
+    assert_eq!((got.seen[0].segment.gap, numbers(&got.seen)), (None, (0..11).collect()));
+    // 40 us of an ACK, 10 ms, 1 ms of a segment, 10 ms. The first found the ACK of the handshake on the link.
+    let rtts: Vec<u64> = got.seen.iter().map(|s| s.acked.since(s.segment.left).as_micros()).collect();
+    assert_eq!(
+        rtts,
+        [21_080, 21_040, 21_040, 21_040, 21_240, 21_840, 21_040, 21_040, 21_040, 21_040, 21_290]
+    );
+    assert!(got.seen.iter().all(|s| !(s.segment.again || s.segment.sacked || s.ece)));
+}
+
+#[test]
+fn gaps_are_kept_below_a_microsecond_and_bursts_are_gaps_of_zero() {
+    // 10 Gbit/s: 800 ns a segment. Two bursts of five, and a train below the time that a segment takes.
+    let config = link::Config { rate: Some(Rate::mbit(10_000)), delay: MS(10), ..link::Config::default() };
+    SCRIPT.set(Script { gaps: vec![0, 0, 0, 0, 3, 0, 0, 0, 0, 1], ..Script::default() });
+    let got = run(train(), 12, config, Sieve::default());
+    let left = distances(got.left.iter().map(|s| s.now));
+    assert_eq!(left, [0, 0, 0, 0, 3, 0, 0, 0, 0, 1, 0]);
+    let at = got.seen[0].acked;
+    let acks: Vec<u64> = got.seen.iter().map(|s| s.acked.since(at).as_nanos()).collect();
+    // The first waits 32 ns for the ACK of the handshake, so four follow at 800 ns; the fifth is through 4,032 ns after the
+    // burst began, the sixth begins there. Its burst ends at 8,032 ns.
+    assert_eq!(acks, [0, 800, 1600, 2400, 3200, 4000, 4800, 5600, 6400, 7200, 8000, 8800]);
+}
+
+#[test]
+fn segments_of_one_delayed_ack_have_a_record_each() {
+    // An ACK for every second segment; the last, with the FIN, is acknowledged at once.
+    let gaps = [20_000, 1600, 1200, 800];
+    let config = TcpConfig { delayed_ack: 2, ..train() };
+    let got = send(config, 6, &[&gaps[..], &[5000]].concat(), Sieve::default());
+    assert_eq!(numbers(&got.seen), [0, 1, 2, 3, 4, 5]);
+    // Segment 1 makes the ACK of 0 and 1, at 20 ms + 21.04 ms after segment 0 left; 3 that of 2 and 3.
+    let rtts: Vec<u64> = got.seen.iter().map(|s| s.acked.since(s.segment.left).as_micros()).collect();
+    assert_eq!(rtts, [41_040, 21_040, 22_240, 21_040, 26_040, 21_040]);
+    let told: Vec<u64> = got.seen.iter().filter_map(|s| s.segment.gap).map(|gap| gap.as_micros()).collect();
+    assert_eq!(told, [20_000, 1600, 1200, 800, 5000]);
+}
+
+#[test]
+fn what_is_sacked_is_told_once_and_a_retransmission_has_its_own_gap() {
+    // Segment 2 of 0 to 9 is lost, 2 ms apart.
+    let got = send(train(), 10, &[2000; 9], Sieve::new([FIRST + 2], Fate::Lost));
+    assert_eq!(numbers(&got.seen), [0, 1, 3, 4, 5, 6, 7, 8, 9, 2]);
+    let sacked: Vec<bool> = got.seen.iter().map(|s| s.segment.sacked).collect();
+    assert_eq!(sacked, [false, false, true, true, true, true, true, true, true, false]);
+    let first = got.left[0].now;
+    // RACK (RFC 8985 §6.2): 2 left at 4 ms; the RTT of those SACKed is 21.052 ms, with a block of 12 bytes; and a quarter of
+    // the smallest, that of the handshake, 2 × 10.052 ms.
+    let again = got.left.iter().find(|s| s.again).unwrap();
+    let found = 4000 + 21_052 + 20_104 / 4;
+    assert_eq!((again.start, again.now.since(first).as_micros()), (2 * MSS, found));
+    // The last segment before it was 9, at 18 ms.
+    let record = got.seen[9].segment;
+    assert_eq!((record.left, record.again), (again.now, true));
+    assert_eq!(record.gap, Some(Duration::from_micros(found - 18_000)));
+    assert_eq!(got.seen[9].acked.since(again.now).as_micros(), 21_040);
+    // Those that were not sent again have the gap that they left with.
+    let told: Vec<Option<u64>> = got.seen[..9].iter().map(|s| s.segment.gap.map(|g| g.as_micros())).collect();
+    assert_eq!(told[1..], [Some(2000); 8]);
+    assert!(got.seen[..9].iter().all(|s| !s.segment.again));
+}
+
+#[test]
+fn a_gap_that_the_application_makes_is_told_as_it_was() {
+    // 960 bytes each 4 ms, which is slower than the gaps asked for.
+    SCRIPT.set(Script { gaps: vec![1000; 20], most_at_once: 1, ..Script::default() });
+    let mut rig = Rig::new(wire(8, 10), wire(8, 10));
+    let rate = Rate::from_bps(MSS * 8 * 250);
+    rig.flow(train(), AT(0), Source { bytes: Some(6 * MSS), until: Time::MAX, rate });
+    rig.world.run_until(Time::from_secs(5));
+    let got = SCRIPT.take();
+    let told: Vec<u64> = got.seen.iter().filter_map(|s| s.segment.gap).map(|gap| gap.as_micros()).collect();
+    assert_eq!(told, distances(got.left.iter().map(|s| s.now)));
+    assert_eq!(told, [4000; 5]);
+}
+
+#[test]
+fn a_mark_is_told_with_its_own_segments() {
+    // Segment 3 is marked. The receiver acknowledges two at a time, and at once where the marks change (RFC 8257 §3.2): 0 and
+    // 1; 2 when 3 comes; 3 when 4 comes; then 4 and 5, 6 and 7.
+    let config = TcpConfig { ecn: true, delayed_ack: 2, ..train() };
+    let got = send(config, 8, &[2000; 7], Sieve::new([FIRST + 3], Fate::Marked));
+    let marks: Vec<(u64, bool)> =
+        numbers(&got.seen).into_iter().zip(got.seen.iter().map(|s| s.ece)).collect();
+    let want =
+        [(0, false), (1, false), (2, false), (3, true), (4, false), (5, false), (6, false), (7, false)];
+    assert_eq!(marks, want);
+    let acked = distances(got.seen.iter().map(|s| s.acked));
+    assert_eq!(acked[..2], [0, 4000]);
+}
+
+#[test]
+fn segmentation_offload_waits_no_longer_than_the_algorithm_lets_it() {
+    // An interface that sends 8 at a time makes the sender wait until there is room for 8, unless told otherwise: a window of
+    // 12 leaves bursts of 4 (a third of the window), or segments as their ACKs come.
+    let mut bursts = Vec::new();
+    for most_at_once in [u32::MAX, 2, 1] {
+        SCRIPT.set(Script { most_at_once, ..Script::default() });
+        let config = TcpConfig { tso_segments: 8, receive_window: 12 * MSS, ..train() };
+        let got = run(config, 120, wire(8, 10), Sieve::default());
+        // After the first window, an ACK comes each millisecond.
+        let left: Vec<Time> = got.left.iter().skip(24).take(48).map(|s| s.now).collect();
+        bursts.push(left.chunk_by(|a, b| a == b).map(<[Time]>::len).max());
+    }
+    assert_eq!(bursts, [Some(4), Some(2), Some(1)]);
+}
