@@ -53,6 +53,19 @@ impl Curve {
         }
     }
 
+    /// The window in whole segments at `t`, as Linux rounds it: its distance from the plateau is cut off, so that a stage
+    /// aims a segment higher from its first ACK on.
+    pub fn segments_at(&self, t: Duration) -> u64 {
+        let t = fixed(t);
+        let mss = u64::from(self.mss.max(1));
+        let (plateau, growth) = (self.plateau / mss, self.cubed(t.abs_diff(self.k)) / mss);
+        if t < self.k {
+            plateau.saturating_sub(growth)
+        } else {
+            plateau.saturating_add(growth)
+        }
+    }
+
     /// C d^3 in bytes.
     fn cubed(&self, d: u64) -> u64 {
         // 34 bits are 4.5 hours, more than `fixed` makes: 3 * 34 + 16 + 2 bits fit.
@@ -101,6 +114,16 @@ mod tests {
         assert!(c.at(Duration::ZERO).abs_diff(70_000) <= 1);
         assert_eq!(c.at(k), 100_000);
         assert!(c.at(k + k).abs_diff(130_000) <= 1);
+    }
+
+    #[test]
+    fn whole_segments_are_cut_off_from_the_plateau() {
+        // tcp_cubic.c: delta = C |t - K|^3 in whole segments, origin - delta below and origin + delta above. W_max 12,
+        // cwnd 9: K = cbrt(3 / 0.4) = 1.957 s.
+        let c = Curve::new(9_000, 12_000, 1000);
+        let at = |ms| c.segments_at(Duration::from_millis(ms));
+        // 0.4 * 1.907^3 = 2.77; * 1.257^3 = 0.79; * 1.343^3 = 0.97 and * 1.443^3 = 1.20 above.
+        assert_eq!([50, 700, 3300, 3400].map(at), [10, 12, 12, 13]);
     }
 
     #[test]

@@ -45,7 +45,7 @@ impl Stage {
     fn count(&mut self, w: &Window, ack: &Ack, w_max_known: bool) -> u64 {
         let cwnd = (w.cwnd / segment(w)).max(1);
         let t = ack.now.since(self.epoch) + ack.min_rtt;
-        let target = self.curve.at(t) / segment(w);
+        let target = self.curve.segments_at(t);
         let mut count = if target > cwnd { cwnd / (target - cwnd) } else { 100 * cwnd };
         if !w_max_known {
             count = count.min(MOST_UNKNOWN);

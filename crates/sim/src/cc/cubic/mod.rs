@@ -7,7 +7,8 @@
 //!   approaches it within a round instead of being set to it;
 //! - at least 1 segment in 100 rounds is added, and where W_max is not known (after a slow start that
 //!   ended without a loss, or after a time-out) at least 5 % of the window in each round;
-//! - the window grows by whole segments, the pace is computed anew when it has or 32 times a second, and what was
+//! - windows are whole segments: the target's distance from W_max and what fast convergence leaves are cut off, which
+//!   weighs at windows of ten segments; the pace is computed anew when it has or 32 times a second, and what was
 //!   acknowledged at a slower pace counts at once at a faster one (`linux`);
 //! - a spurious reduction is undone in the window only; the curve starts anew;
 //! - rounds in which the application limits what is sent count as time, idle ones do not;
@@ -148,24 +149,24 @@ impl CongestionControl for Cubic {
             self.undo = Some((self.memory, self.end));
         }
         self.end.on_congestion(congestion);
+        let mss = u64::from(w.mss);
+        // Linux counts windows in segments.
+        let unit = if self.rules == CubicRules::Linux { mss.max(1) } else { 1 };
+        let share = |num: u64, den: u64| {
+            (u128::from(w.cwnd) * u128::from(num) / u128::from(den)) as u64 / unit * unit
+        };
         let memory = &mut self.memory;
         memory.cwnd_prior = w.cwnd;
         memory.w_max = match congestion {
             // W_max is where avoidance begins next (§4.8).
             Congestion::Timeout => 0,
             // Fast convergence (§4.7): W_max = cwnd (1 + beta) / 2.
-            _ if self.fast_convergence && w.cwnd < memory.w_max => {
-                w.cwnd.saturating_mul(BETA_DEN + BETA_NUM) / (2 * BETA_DEN)
-            }
+            _ if self.fast_convergence && w.cwnd < memory.w_max => share(BETA_DEN + BETA_NUM, 2 * BETA_DEN),
             _ => w.cwnd,
         };
         memory.stage = None;
         self.growth.reset();
-        let reduced = (u128::from(w.cwnd) * u128::from(BETA_NUM) / u128::from(BETA_DEN)) as u64;
-        let mss = u64::from(w.mss);
-        // Linux counts its window in segments.
-        let whole = if self.rules == CubicRules::Linux { reduced / mss.max(1) * mss } else { reduced };
-        w.ssthresh = whole.max(2 * mss);
+        w.ssthresh = share(BETA_NUM, BETA_DEN).max(2 * mss);
     }
 
     fn on_undo(&mut self, w: &mut Window, _now: Time) {
