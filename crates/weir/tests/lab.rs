@@ -80,6 +80,9 @@ fn a_lab_with_a_bridge_measures_its_flows() {
     let r = &outcome.result;
     assert_eq!((outcome.faults, r.status), (vec![], Status::Ok));
     assert_eq!((r.flows.len(), r.duration_s), (11, 2.0));
+    // What the lab itself sets is in force.
+    assert_eq!(r.made_by.settings["net.ipv4.tcp_no_metrics_save"], "1");
+    assert!(r.made_by.settings.contains_key("net.ipv4.tcp_rmem") && !r.made_by.kernel.is_empty());
     let up = &r.flows[0];
     assert!(up.goodput_bps > 1e8, "{}", up.goodput_bps);
     assert_eq!((up.id.as_str(), up.cc.as_str(), up.start_s, up.end_s), ("up.0", "reno", 0.1, 2.0));

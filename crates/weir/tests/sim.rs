@@ -98,15 +98,15 @@ fn a_sweep_is_the_same_at_any_number_of_jobs() {
     let told = |r: &Value| {
         let s = &r["settings"];
         (
-            s["path.wan.out.loss"].as_str().unwrap().to_string(),
-            s["flow.a.count"].as_str().unwrap().to_string(),
+            s["path.wan.out.loss"].as_f64().unwrap(),
+            s["flow.a.count"].as_u64().unwrap(),
             r["seed"].as_u64().unwrap(),
         )
     };
     assert_eq!(runs.len(), 12);
-    assert_eq!(told(&runs[0]), ("0.1%".into(), "1".into(), 1));
-    assert_eq!(told(&runs[3]), ("0.1%".into(), "2".into(), 2));
-    assert_eq!(told(&runs[11]), ("3%".into(), "2".into(), 2));
+    assert_eq!(told(&runs[0]), (0.001, 1, 1));
+    assert_eq!(told(&runs[3]), (0.001, 2, 2));
+    assert_eq!(told(&runs[11]), (0.03, 2, 2));
     let summary = one["summary"].as_array().unwrap();
     assert_eq!(summary.len(), 6);
     let group = &summary[0]["groups"][0];
@@ -141,6 +141,12 @@ fn runs_that_fail_stop_no_others() {
     let failed = "FAILED  path.wan.out.loss = 5%, seed = 1: link.wan.out.drops = 0: found ";
     assert!(table.contains(failed), "{table}");
     assert!(out.join("004/rate.svg").is_file() && out.join("result.json").is_file());
+    let index = std::fs::read_to_string(out.join("index.csv")).unwrap();
+    let lines: Vec<&str> = index.lines().collect();
+    assert!(lines[0].starts_with("run,path.wan.out.loss,seed,"), "{index}");
+    assert!(lines[1].starts_with("001,0,1,") && lines[4].starts_with("004,0.05,2,"), "{index}");
+    let title = std::fs::read_to_string(out.join("004/rate.svg")).unwrap();
+    assert!(title.contains("path.wan.out.loss = 5%, seed = 2"), "the settings are in the title");
     assert!(pcap.join("004/clients.pcap").is_file());
 }
 

@@ -1,7 +1,7 @@
 //! `weir compare`: results side by side.
 
 use crate::command::error::Failure;
-use crate::report::compare::{self, Bounds, Given};
+use crate::report::compare::{self, Bounds, ResultFile};
 use crate::report::table;
 use crate::result::Document;
 use std::io::IsTerminal;
@@ -17,7 +17,8 @@ Examples:
 
 Results of the simulator are compared with those of the lab; of one world alone, all further files with
 the first. The bounds are the experiment's [parity] unless flags say others; without any, nothing is
-judged. Exit codes: 1 outside the bounds, 2 files that cannot be compared.")]
+judged. Runs that differ in congestion control, kernel or settings of TCP are refused unless
+--allow-differences is given. Exit codes: 1 outside the bounds, 2 files that cannot be compared.")]
 pub struct Args {
     /// Results, as --json writes them
     #[arg(value_name = "RESULT.json", required = true, num_args = 2..)]
@@ -28,6 +29,9 @@ pub struct Args {
     /// How far apart completion times may be, as a fraction
     #[arg(long, value_name = "FRACTION", value_parser = fraction)]
     pub fct: Option<f64>,
+    /// Compare runs that differ in congestion control, kernel or settings of TCP, and say in what
+    #[arg(long)]
+    pub allow_differences: bool,
     /// Write the comparison as JSON; `-` is standard output, and the table then goes to standard error
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
@@ -42,9 +46,9 @@ fn fraction(text: &str) -> Result<f64, String> {
 
 /// Reads, compares, prints.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    let given = args.results.iter().map(|p| read(p)).collect::<Result<Vec<Given>, Failure>>()?;
+    let given = args.results.iter().map(|p| read(p)).collect::<Result<Vec<ResultFile>, Failure>>()?;
     let bounds = Bounds { goodput: args.goodput, fct: args.fct };
-    let comparison = compare::compare(&given, bounds).map_err(Failure::Input)?;
+    let comparison = compare::compare(&given, bounds, args.allow_differences).map_err(Failure::Input)?;
     if let Some(to) = &args.json {
         super::write_json(to, &comparison)?;
     }
@@ -59,10 +63,10 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     }
 }
 
-fn read(path: &Path) -> Result<Given, Failure> {
+fn read(path: &Path) -> Result<ResultFile, Failure> {
     let name = path.display().to_string();
     let fault = |e: String| Failure::Input(format!("{name}: {e}"));
     let text = std::fs::read_to_string(path).map_err(|e| fault(e.to_string()))?;
     let runs = Document::parse(&text).map_err(fault)?.runs();
-    Ok(Given { name, runs })
+    Ok(ResultFile { name, runs })
 }

@@ -3,8 +3,7 @@
 use crate::command::error::Failure;
 use crate::experiment::config::experiment::Experiment;
 use crate::experiment::plan::Plan;
-use crate::report::chart;
-use crate::report::table;
+use crate::report::{self, chart, table};
 use crate::result::{RunResult, Runs, Status, World, RECEIVED};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -34,7 +33,7 @@ pub struct Presentation {
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
     /// Write charts (SVG) and series (CSV) into this directory, which is made if needed; those of several
-    /// runs into 001, 002, …
+    /// runs into 001, 002, …, which index.csv lists
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 }
@@ -81,6 +80,9 @@ impl Presentation {
         }
         if let Some(directory) = &self.out {
             super::write_json(&directory.join("result.json"), runs)?;
+            let index = directory.join("index.csv");
+            std::fs::write(&index, report::index::index(runs, names))
+                .map_err(|e| Failure::Other(format!("{}: {e}", index.display())))?;
         }
         self.print(|terminal| table::runs(runs, names, planned, terminal))
     }

@@ -3,6 +3,7 @@
 //! Runs share nothing and each is the same whatever else runs beside it, so they go to all cores, and what comes out
 //! is in the order of the file whatever their number.
 
+use crate::experiment::config::units;
 use crate::experiment::plan::Plan;
 use crate::result::{MadeBy, RunResult, Settings, Status, World};
 use std::num::NonZeroUsize;
@@ -20,9 +21,9 @@ pub struct Job {
 }
 
 impl Job {
-    /// The settings as results hold them.
+    /// The settings as results hold them, in base units.
     pub fn settings(&self) -> Settings {
-        self.settings.iter().cloned().collect()
+        self.settings.iter().map(|(key, text)| (key.clone(), units::setting(text))).collect()
     }
 }
 
@@ -131,7 +132,7 @@ mod tests {
             one.iter().map(|r| r.packets).collect::<Vec<_>>(),
             (0..20).map(|n| 10 * n).collect::<Vec<_>>()
         );
-        assert_eq!(one[3].settings["n"], "3");
+        assert_eq!(one[3].settings["n"].to_string(), "3");
     }
 
     #[test]
@@ -145,7 +146,10 @@ mod tests {
         let errors: Vec<Option<&str>> = made.iter().map(|r| r.error.as_deref()).collect();
         let bug = "the run panicked, which is an error of weir: a bug";
         assert_eq!(errors, [None, Some("no such thing"), Some(bug), None]);
-        assert_eq!((made[1].status, made[1].seed, made[1].settings["n"].as_str()), (Status::Failed, 10, "1"));
+        assert_eq!(
+            (made[1].status, made[1].seed, made[1].settings["n"].to_string()),
+            (Status::Failed, 10, "1".into())
+        );
     }
 
     #[test]

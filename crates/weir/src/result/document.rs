@@ -1,13 +1,10 @@
 //! What a result file holds: one run, or the runs of a sweep with what they have in common.
 
 use super::metric::Values;
-use super::{RunResult, SCHEMA};
+use super::{RunResult, Settings, SCHEMA};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
-
-/// What a sweep set, by the path of the key: `path.wan.out.loss` is `0.01%`.
-pub type Settings = BTreeMap<String, String>;
 
 /// Several runs of one experiment: a sweep, several seeds, or both, or the same again and again in the lab.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -54,7 +51,8 @@ pub struct Mean {
     pub n: u64,
     /// Their arithmetic mean.
     pub mean: f64,
-    /// Half the width of its 95 % confidence interval (Student's t); `null` for a single run.
+    /// Half the width of its 95 % confidence interval (Student's t); `null` for a single run, and where all
+    /// runs have the same value: seeds that change nothing tell nothing of its spread.
     pub ci95: Option<f64>,
 }
 

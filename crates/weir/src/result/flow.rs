@@ -86,6 +86,14 @@ impl FlowResult {
     }
 }
 
+/// The rate of flows that share something, each given by its bytes, start and end: all their bytes over the time from the
+/// first start to the last end, in bits per second. A sum of their own rates would count each for the time of all, and
+/// exceed the link that they share. `None` of none.
+pub fn joint_rate(flows: impl Iterator<Item = (u64, f64, f64)>) -> Option<f64> {
+    let all = flows.reduce(|(bytes, start, end), (b, s, e)| (bytes + b, start.min(s), end.max(e)));
+    all.map(|(bytes, start, end)| if end > start { bytes as f64 * 8.0 / (end - start) } else { 0.0 })
+}
+
 /// Bytes of an interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Interval {

@@ -1,6 +1,6 @@
 //! What the gateway and its classes did.
 
-use super::{Counts, FlowResult};
+use super::{joint_rate, Counts, FlowResult};
 use serde::{Deserialize, Serialize};
 
 /// The gateway's totals.
@@ -66,7 +66,7 @@ pub struct ClassResult {
     pub name: String,
     /// The rates that its flows are set to, all together; 0 for none.
     pub target_bps: u64,
-    /// Goodput of its flows, all together.
+    /// Goodput of its flows, all together: their bytes over the time from the first start to the last end.
     pub bps: f64,
     /// The most ACKs whose progress was held at any time, as packets a queue would have held.
     pub held_ack_peak_packets: u64,
@@ -84,11 +84,12 @@ impl ClassResult {
     /// With what its flows tell: what they are set to, and their goodput.
     #[must_use]
     pub fn with(self, flows: &[FlowResult]) -> ClassResult {
-        let there = flows.iter().map(|f| (f.class.as_str(), f.target_bps, f.goodput_bps));
-        let back = flows.iter().filter_map(|f| f.back.as_ref());
-        let back = back.map(|b| (b.class.as_str(), b.target_bps, b.goodput_bps));
-        let own = || there.clone().chain(back.clone()).filter(|(class, ..)| *class == self.name);
-        let (target_bps, bps) = (own().filter_map(|(_, t, _)| t).sum(), own().map(|(.., bps)| bps).sum());
-        ClassResult { target_bps, bps, ..self }
+        let there = flows.iter().map(|f| (f, f.class.as_str(), f.target_bps, f.bytes));
+        let back = flows
+            .iter()
+            .filter_map(|f| f.back.as_ref().map(|b| (f, b.class.as_str(), b.target_bps, b.bytes)));
+        let own = || there.clone().chain(back.clone()).filter(|(_, class, ..)| *class == self.name);
+        let bps = joint_rate(own().map(|(f, _, _, bytes)| (bytes, f.start_s, f.end_s))).unwrap_or(0.0);
+        ClassResult { target_bps: own().filter_map(|(_, _, target, _)| target).sum(), bps, ..self }
     }
 }

@@ -9,14 +9,16 @@ pub mod metric;
 mod quantiles;
 pub mod sample;
 mod series;
+mod setting;
 pub mod unit;
 
-pub use document::{Document, GroupSummary, Mean, Runs, Settings, Summary};
-pub use flow::{intervals, Back, Exchanges, FlowResult, Interval};
+pub use document::{Document, GroupSummary, Mean, Runs, Summary};
+pub use flow::{intervals, joint_rate, Back, Exchanges, FlowResult, Interval};
 pub use gateway::{ClassResult, Frames, GatewayResult, Steering};
 pub use link::LinkResult;
 pub use quantiles::{Latency, Quantiles, QuantilesMax};
-pub use series::{Column, Series, RECEIVED};
+pub use series::{Column, Series, RECEIVED, UNKNOWN};
+pub use setting::{describe, Setting, Settings};
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -145,13 +147,22 @@ pub struct MadeBy {
     pub kernel: String,
     /// SHA-256 of the experiment file, in hexadecimal.
     pub config_sha256: String,
+    /// The settings of TCP in force. In the lab those of its hosts, by the names of `sysctl`, and the parameters of CUBIC; in
+    /// the simulator those of each group of flows that has TCP, by the keys of `[tcp]`: `flow.bulk.mss`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub settings: BTreeMap<String, String>,
 }
 
 impl MadeBy {
     /// This version of Weir, for the experiment file of this hash, with this kernel.
     pub fn new(config_sha256: &str, kernel: &str) -> MadeBy {
         let version = env!("CARGO_PKG_VERSION").into();
-        MadeBy { version, kernel: kernel.into(), config_sha256: config_sha256.into() }
+        MadeBy {
+            version,
+            kernel: kernel.into(),
+            config_sha256: config_sha256.into(),
+            settings: BTreeMap::new(),
+        }
     }
 }
 

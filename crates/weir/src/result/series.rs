@@ -1,6 +1,6 @@
 //! Values over time.
 
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::BTreeMap;
 use weir_core::time::Duration;
 
@@ -16,10 +16,21 @@ pub struct Series {
     pub columns: BTreeMap<String, Column>,
 }
 
-/// A column of a series.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// A column of a series. What was not known at a time is [`UNKNOWN`], which is `null` in JSON.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Column(#[serde(serialize_with = "numbers")] pub Vec<f64>);
+pub struct Column(#[serde(serialize_with = "numbers", deserialize_with = "known")] pub Vec<f64>);
+
+/// No value: before there was an RTT, or a slow-start threshold. No comparison finds it equal to anything.
+pub const UNKNOWN: f64 = f64::NAN;
+
+/// What is unknown in both is the same.
+impl PartialEq for Column {
+    fn eq(&self, other: &Column) -> bool {
+        let same = |(a, b): (&f64, &f64)| a == b || a.is_nan() && b.is_nan();
+        self.0.len() == other.0.len() && self.0.iter().zip(&other.0).all(same)
+    }
+}
 
 /// Name of the column that expectations about goodput are computed from.
 pub const RECEIVED: &str = "received_bytes";
@@ -43,13 +54,49 @@ impl Series {
     }
 }
 
-/// Whole numbers are written as such: `12`, not `12.0`. Readers take both.
+/// Values; if all that are known are whole numbers, they are written as such: `12`, not `12.0`. Readers take both.
 fn numbers<S: Serializer>(values: &[f64], s: S) -> Result<S::Ok, S::Error> {
-    // 2^53: up to here every whole number has its own f64.
-    let whole = |v: f64| v.fract() == 0.0 && v.abs() <= 9_007_199_254_740_992.0;
-    if values.iter().all(|&v| whole(v)) {
-        s.collect_seq(values.iter().map(|&v| v as i64))
+    if values.iter().all(|&v| is_whole(v) || v.is_nan()) {
+        s.collect_seq(values.iter().map(|&v| (!v.is_nan()).then_some(v as i64)))
     } else {
+        // JSON has no NaN: what is unknown is `null`.
         s.collect_seq(values)
+    }
+}
+
+/// 2^53: up to here every whole number has its own f64.
+fn is_whole(v: f64) -> bool {
+    v.fract() == 0.0 && v.abs() <= 9_007_199_254_740_992.0
+}
+
+/// A value, a whole number as such.
+pub(super) fn number<S: Serializer>(v: f64, s: S) -> Result<S::Ok, S::Error> {
+    if is_whole(v) {
+        s.serialize_i64(v as i64)
+    } else {
+        s.serialize_f64(v)
+    }
+}
+
+/// Values, with [`UNKNOWN`] for `null`.
+fn known<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<f64>, D::Error> {
+    let values = Vec::<Option<f64>>::deserialize(d)?;
+    Ok(values.into_iter().map(|v| v.unwrap_or(UNKNOWN)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_unknown_is_null() {
+        for (values, text) in
+            [(vec![UNKNOWN, 12.0, 7.0], "[null,12,7]"), (vec![UNKNOWN, 12.0, 0.5], "[null,12.0,0.5]")]
+        {
+            let column = Column(values);
+            assert_eq!(serde_json::to_string(&column).unwrap(), text);
+            assert_eq!(serde_json::from_str::<Column>(text).unwrap(), column);
+        }
+        assert_ne!(Column(vec![UNKNOWN, 1.0]), Column(vec![0.0, 1.0]));
     }
 }

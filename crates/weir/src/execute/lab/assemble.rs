@@ -30,6 +30,8 @@ pub struct Measured {
     pub lan: Option<Counters>,
     /// Likewise, towards the servers.
     pub wan: Counters,
+    /// The settings of TCP in force.
+    pub settings: BTreeMap<String, String>,
     /// Set-up to tear-down.
     pub wall: std::time::Duration,
     /// Ended early.
@@ -84,7 +86,7 @@ impl Measured {
             duration_s: covered.as_secs_f64(),
             wall_s: self.wall.as_secs_f64(),
             packets: links.iter().map(|l| l.packets).sum(),
-            made_by: made_by(plan),
+            made_by: MadeBy { settings: self.settings.clone(), ..made_by(plan) },
             expects: Vec::new(),
             gateway: self.gateway_result(plan),
             classes: self.classes(plan, &flows),
@@ -296,6 +298,7 @@ mod tests {
             emulators: vec![],
             lan: Some(Counters { rx_packets: 40, ..Counters::default() }),
             wan: Counters::default(),
+            settings: BTreeMap::new(),
             wall: std::time::Duration::from_secs(2),
             interrupted: false,
         }

@@ -46,7 +46,7 @@ fn client_end(plan: &Plan, flow: &Flow, n: usize, options: &Options) -> FlowSpec
         play: play(&flow.group.kind),
         start_ns: flow.start.as_nanos(),
         amount,
-        cc: flow.group.tcp.cc.clone(),
+        cc: Some(flow.group.tcp.cc().to_string()),
         mss: flow.group.tcp.mss.map(|mss| u32::from(mss) + TIMESTAMPS),
         rwnd: receive_window(flow, sends),
         sndbuf: None,
@@ -105,6 +105,7 @@ mod tests {
         assert_eq!((c.sends, s.sends), (true, false));
         assert_eq!((c.rwnd, s.rwnd), (None, Some(50_000)));
         assert_eq!((c.mss, s.mss), (Some(1012), Some(1012)));
+        assert_eq!(c.cc.as_deref(), Some("cubic"), "whatever the host's default is");
         assert_eq!((c.start_ns, c.amount), (20_000_000, Amount::UntilNs(1_000_000_000)));
     }
 

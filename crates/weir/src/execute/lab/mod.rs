@@ -29,6 +29,7 @@ mod offload;
 mod prerequisites;
 mod probe;
 mod run;
+mod settings;
 mod site;
 mod state;
 mod topology;

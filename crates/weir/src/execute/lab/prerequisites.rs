@@ -44,7 +44,7 @@ fn in_path(program: &str) -> bool {
 
 /// Those of the plan that this kernel has not, nor can load.
 fn congestion_controls(plan: &Plan) -> Option<String> {
-    let names: BTreeSet<&str> = plan.groups.iter().filter_map(|g| g.tcp.cc.as_deref()).collect();
+    let names: BTreeSet<&str> = plan.groups.iter().map(|g| g.tcp.cc()).collect();
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None).ok()?;
     // Asking for one makes the kernel load its module.
     let absent: Vec<&str> =

@@ -6,7 +6,7 @@ use super::devices;
 use super::probe::{self, ProbeOutcome};
 use super::site::Site;
 use super::topology::{Layout, Place};
-use super::{capture, flows, prerequisites, Nstat, OnBox, Options};
+use super::{capture, flows, prerequisites, settings, Nstat, OnBox, Options};
 use crate::execute::progress::Progress;
 use crate::execute::traffic::{monotonic, Report, Spec, GO, READY, STOP};
 use crate::experiment::plan::Plan;
@@ -73,14 +73,24 @@ pub fn run(plan: &Plan, options: &Options) -> Result<Outcome, String> {
     drop(traffic);
     let nstat = [Nstat::read(site.namespace(Place::Clients))?, Nstat::read(site.namespace(Place::Servers))?];
 
+    let settings = settings::in_force(site.namespace(Place::Clients), site.namespace(Place::Servers))?;
     let (lan, wan) = site.box_counters(&layout)?;
     let (gateway, emulators) = devices.end(&mut faults);
     capture::end(captures, &mut faults);
     drop(site);
 
     let interrupted = clients.interrupted || servers.interrupted;
-    let measured =
-        Measured { clients, servers, gateway, emulators, lan, wan, wall: begin.elapsed(), interrupted };
+    let measured = Measured {
+        clients,
+        servers,
+        gateway,
+        emulators,
+        lan,
+        wan,
+        settings,
+        wall: begin.elapsed(),
+        interrupted,
+    };
     faults.extend(measured.faults());
     let mut result = measured.result(plan);
     if !faults.is_empty() && !interrupted {

@@ -45,7 +45,7 @@ pub fn result(plan: &Plan, topology: &mut Topology, mut recorder: Recorder) -> R
         seed: plan.seed,
         duration_s: covered.as_secs_f64(),
         packets: links.iter().map(|l| l.packets).sum(),
-        made_by: MadeBy::new(&plan.config_sha256, ""),
+        made_by: MadeBy { settings: tcp::in_force(plan), ..MadeBy::new(&plan.config_sha256, "") },
         parity: plan.parity,
         gateway: topology.gateway().map(totals),
         classes: topology.gateway().map_or(Vec::new(), |g| classes(g, &flows)),
@@ -167,7 +167,7 @@ fn flow_result(
     let class = plan.class_of(flow, IpAddr::V4(*client.ip()), Some(client.port()), IpAddr::V4(*server.ip()));
     let measured = FlowMeasurements {
         class: class.filter(|_| !udp),
-        cc: if udp { "udp" } else { tcp::name(flow.group) }.to_string(),
+        cc: if udp { "udp" } else { flow.group.tcp.cc() }.to_string(),
         retransmits: reports.sender.retransmits,
         rtos: reports.sender.rtos,
         gave_up: reports.gave_up,

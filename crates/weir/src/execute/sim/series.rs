@@ -6,7 +6,7 @@
 use super::flows::FlowEnd;
 use super::topology::{Carrier, Topology, WiredFlow};
 use crate::experiment::plan::{Plan, SeriesKind};
-use crate::result::{Column, Series};
+use crate::result::{Column, Series, UNKNOWN};
 use std::collections::BTreeMap;
 use weir_core::link::Link;
 use weir_core::time::{Duration, Time};
@@ -140,8 +140,9 @@ impl Recorder {
 /// The columns of a kind, of a sender whose segments carry `mss` bytes.
 fn columns(kind: SeriesKind, c: &Change, mss: u16) -> Vec<(&'static str, f64)> {
     let packets = |bytes: u64| bytes as f64 / f64::from(mss);
-    // A threshold that there is not yet is written as 0.
-    let ssthresh = if c.ssthresh == u64::MAX { 0.0 } else { packets(c.ssthresh) };
+    let ssthresh = if c.ssthresh == u64::MAX { UNKNOWN } else { packets(c.ssthresh) };
+    // Before the first sample there is no smoothed one.
+    let rtt_us = if c.srtt == Duration::ZERO { UNKNOWN } else { c.srtt.as_nanos() as f64 / 1e3 };
     match kind {
         SeriesKind::Cwnd => vec![
             ("cwnd_packets", packets(c.cwnd)),
@@ -149,7 +150,7 @@ fn columns(kind: SeriesKind, c: &Change, mss: u16) -> Vec<(&'static str, f64)> {
             ("in_flight_bytes", c.in_flight as f64),
         ],
         SeriesKind::Acked => vec![("acked_bytes", c.acked as f64)],
-        SeriesKind::Rtt => vec![("rtt_us", c.srtt.as_nanos() as f64 / 1e3)],
+        SeriesKind::Rtt => vec![("rtt_us", rtt_us)],
         SeriesKind::Queue | SeriesKind::Held => Vec::new(),
     }
 }

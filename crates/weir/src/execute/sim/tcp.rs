@@ -1,26 +1,21 @@
 //! From the TCP settings of a plan to those of simulated connections.
 
 use crate::execute::hosts::{buffers, DEFAULT_BUFFER};
-use crate::experiment::plan::{FlowGroup, Plan, Tcp, SHORTHANDS};
+use crate::experiment::config::tcp::values;
+use crate::experiment::plan::{FlowGroup, Plan, Protocol, Tcp, SHORTHANDS};
+use std::collections::BTreeMap;
 use weir_sim::cc::{self, CubicRules, Hystart};
 use weir_sim::tcp::{MinRto, TcpConfig};
 
-/// Congestion control where the plan says nothing: Linux's default.
-const DEFAULT_CC: &str = "cubic";
 /// What an Ethernet frame holds of TCP payload, without options.
 const MSS: u16 = 1460;
 /// Bytes that timestamps take of a segment, padding included (RFC 7323 appendix A).
 const TIMESTAMPS: u16 = 12;
 
-/// Name of the congestion control of a group, for results.
-pub fn name(group: &FlowGroup) -> &str {
-    group.tcp.cc.as_deref().unwrap_or(DEFAULT_CC)
-}
-
 /// The settings of both ends of a group's flows. Errors say which congestion controls there are.
 pub fn config(plan: &Plan, group: &FlowGroup) -> Result<TcpConfig, String> {
     let tcp = &group.tcp;
-    let cc = tcp.algorithm().unwrap_or(DEFAULT_CC);
+    let cc = tcp.algorithm();
     let make = cc::by_name(cc).ok_or_else(|| unknown(group, cc))?;
     let default = TcpConfig::new(make);
     let timestamps = tcp.timestamps.unwrap_or(default.timestamps);
@@ -47,10 +42,46 @@ pub fn config(plan: &Plan, group: &FlowGroup) -> Result<TcpConfig, String> {
     })
 }
 
+/// What is in force in each group of flows that has TCP, defaults included, by key: `flow.bulk.mss`. The congestion control
+/// is told by the flows themselves.
+pub fn in_force(plan: &Plan) -> BTreeMap<String, String> {
+    let tcp = |g: &&FlowGroup| matches!(g.protocol, Protocol::Tcp { .. });
+    let values = |group: &FlowGroup| {
+        let config = config(plan, group).ok()?;
+        let named = values(&effective(&group.tcp, &config)).into_iter().filter(|(key, _)| *key != "cc");
+        let id = group.id.clone();
+        Some(named.map(move |(key, value)| (format!("flow.{id}.{key}"), value)))
+    };
+    plan.groups.iter().filter(tcp).filter_map(values).flatten().collect()
+}
+
+/// What a plan says of TCP, with the values that `config` has for what it leaves out. What is still left out depends on
+/// the congestion control, or has no value of its kind.
+fn effective(tcp: &Tcp, config: &TcpConfig) -> Tcp {
+    Tcp {
+        mss: Some(config.mss),
+        rwnd: Some(config.receive_window),
+        ecn: Some(config.ecn),
+        delayed_ack: Some(config.delayed_ack),
+        delayed_ack_timer: Some(config.delayed_ack_timer),
+        quick_acks: Some(config.quick_acks),
+        initial_window: Some(config.initial_window),
+        // Written even where the congestion control brings it.
+        cc: None,
+        recovery: Some(config.recovery),
+        timestamps: Some(config.timestamps),
+        abc: Some(config.cc_options.abc),
+        cubic: Some(config.cc_options.cubic).filter(|_| tcp.algorithm() == "cubic"),
+        pacing: Some(config.pacing),
+        tso_segments: Some(config.tso_segments),
+        ..tcp.clone()
+    }
+}
+
 fn options(tcp: &Tcp, default: cc::Options) -> cc::Options {
     let cubic = tcp.cubic.unwrap_or(default.cubic);
     // Linux's CUBIC has the HyStart that there was before HyStart++.
-    let linux = tcp.algorithm().unwrap_or(DEFAULT_CC) == "cubic" && cubic == CubicRules::Linux;
+    let linux = tcp.algorithm() == "cubic" && cubic == CubicRules::Linux;
     let own = if linux { Hystart::Classic } else { Hystart::PlusPlus };
     let hystart = match tcp.hystart {
         Some(false) => Some(Hystart::Off),
@@ -82,13 +113,32 @@ mod tests {
     }
 
     #[test]
+    fn what_is_in_force_has_the_defaults_in_it() {
+        let tcp = Tcp {
+            cc: Some("newreno".into()),
+            recovery: Some(Recovery::NewReno),
+            ecn: Some(true),
+            ..Tcp::default()
+        };
+        let group = FlowGroup { tcp, ..FlowGroup::new("up") };
+        let plan =
+            Plan { groups: vec![group, FlowGroup::new("plain")], ..Plan::new("t", Duration::from_secs(1)) };
+        let all = in_force(&plan);
+        let of = |key: &str| all.get(key).map(String::as_str);
+        assert_eq!((of("flow.up.ecn"), of("flow.plain.ecn")), (Some("true"), Some("false")));
+        assert_eq!((of("flow.up.recovery"), of("flow.plain.recovery")), (Some("newreno"), Some("rack")));
+        assert_eq!((of("flow.plain.mss"), of("flow.plain.cubic")), (Some("1448"), Some("linux")));
+        assert_eq!((of("flow.up.cubic"), of("flow.up.min_rto"), of("flow.up.cc")), (None, None, None));
+    }
+
+    #[test]
     fn what_is_left_out_is_linux_s() {
         let c = with(reno()).unwrap();
         assert_eq!((c.mss, c.initial_window, c.delayed_ack, c.recovery), (1448, 10, 2, Recovery::Rack));
         // Half of tcp_rmem's 6 MiB.
         assert_eq!((c.receive_window, c.initial_ssthresh), (3 << 20, None));
         assert_eq!(with(Tcp { timestamps: Some(false), ..reno() }).unwrap().mss, 1460);
-        assert_eq!(name(&FlowGroup::new("up")), "cubic");
+        assert_eq!(FlowGroup::new("up").tcp.cc(), "cubic");
     }
 
     #[test]

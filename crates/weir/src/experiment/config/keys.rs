@@ -156,6 +156,14 @@ pub fn assignments<T>(keys: &[Key<T>], value: &T, default: &T) -> Vec<String> {
     keys.iter().filter(differs).filter_map(write).collect()
 }
 
+/// The values that keys write, by key and in the order of the table, without quotes.
+pub fn values<T>(keys: &[Key<T>], value: &T) -> Vec<(&'static str, String)> {
+    let text = |written| match written {
+        Written::Quoted(text) | Written::Plain(text) => text,
+    };
+    keys.iter().filter_map(|key| Some((key.name, text((key.write)(value)?)))).collect()
+}
+
 /// What keys do, in words.
 pub fn words<T>(keys: &[Key<T>], value: &T) -> Vec<String> {
     keys.iter().filter_map(|key| (key.words)(value)).collect()

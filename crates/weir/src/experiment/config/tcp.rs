@@ -1,7 +1,7 @@
 //! The TCP of a flow: the keys of `[tcp]`, which may all stand in a `[[flow]]` too and win there.
 
 use super::diag::{listed, nearest, Fault};
-use super::keys::{self, put, Key};
+use super::keys::{self, put, Key, Written};
 use super::names;
 use super::reader::Section;
 use super::value::{int, one_of, within, FromValue, Size};
@@ -21,59 +21,77 @@ type TcpKey = Key<Tcp>;
 /// Every key. Those that only simulated hosts have Linux has for a whole system, or not at all.
 static KEYS: [TcpKey; 17] = [
     // Words for it stand beside the name of a flow.
-    TcpKey::new("cc", congestion_control),
+    TcpKey::new("cc", congestion_control).write(|t| t.cc.as_ref().map(Written::quoted)),
     // 88: Linux refuses less (TCP_MIN_MSS); 65,495: an IP packet without its two headers.
     TcpKey::new("mss", |t, v| put(&mut t.mss, int(v, 88..=65_495).map(|n| n as u16)))
+        .write(|t| t.mss.map(Written::plain))
         .words(|t| number("MSS", t.mss)),
-    TcpKey::new("rwnd", |t, v| put(&mut t.rwnd, window(v))).words(|t| number("receive window", t.rwnd)),
+    TcpKey::new("rwnd", |t, v| put(&mut t.rwnd, window(v)))
+        .write(|t| t.rwnd.map(Written::plain))
+        .words(|t| number("receive window", t.rwnd)),
     TcpKey::new("ecn", |t, v| put(&mut t.ecn, bool::from_value(v)))
+        .write(|t| t.ecn.map(Written::plain))
         .only(World::Sim)
         .words(|t| switch("ECN", t.ecn)),
     TcpKey::new("delayed_ack", |t, v| put(&mut t.delayed_ack, count(v, 1, 64)))
+        .write(|t| t.delayed_ack.map(Written::plain))
         .only(World::Sim)
         .words(|t| number("segments for each ACK:", t.delayed_ack)),
     // RFC 1122, 4.2.3.2 allows less than half a second.
     TcpKey::new("delayed_ack_timer", |t, v| {
         put(&mut t.delayed_ack_timer, within(v, Duration::from_micros(1), Duration::from_secs(1)))
     })
+    .write(|t| t.delayed_ack_timer.map(Written::quoted))
     .only(World::Sim)
     .words(|t| number("ACKs delayed at most", t.delayed_ack_timer)),
     TcpKey::new("quick_acks", |t, v| put(&mut t.quick_acks, count(v, 0, 65_535)))
+        .write(|t| t.quick_acks.map(Written::plain))
         .only(World::Sim)
         .words(|t| number("segments acknowledged at once at first:", t.quick_acks)),
     TcpKey::new("initial_window", |t, v| put(&mut t.initial_window, count(v, 1, 1000)))
+        .write(|t| t.initial_window.map(Written::plain))
         .only(World::Sim)
         .words(|t| number("initial window", t.initial_window)),
     TcpKey::new("initial_ssthresh", |t, v| put(&mut t.initial_ssthresh, count(v, 2, 1_000_000)))
+        .write(|t| t.initial_ssthresh.map(Written::plain))
         .only(World::Sim)
         .words(|t| number("initial ssthresh", t.initial_ssthresh)),
     TcpKey::new("recovery", |t, v| put(&mut t.recovery, one_of(v, &Recovery::ALL, &[])))
+        .write(|t| t.recovery.filter(|_| !implied(t)).map(|r| Written::quoted(name_of(&Recovery::ALL, r))))
         .only(World::Sim)
         .words(recovery),
     TcpKey::new("timestamps", |t, v| put(&mut t.timestamps, bool::from_value(v)))
+        .write(|t| t.timestamps.map(Written::plain))
         .only(World::Sim)
         .words(|t| switch("timestamps", t.timestamps)),
     TcpKey::new("min_rto", |t, v| {
         put(&mut t.min_rto, within(v, Duration::from_micros(10), Duration::from_secs(60)))
     })
+    .write(|t| t.min_rto.map(Written::quoted))
     .only(World::Sim)
     .words(|t| number("RTO at least", t.min_rto)),
     TcpKey::new("abc", |t, v| put(&mut t.abc, bool::from_value(v)))
+        .write(|t| t.abc.map(Written::plain))
         .only(World::Sim)
         .words(|t| switch("byte counting", t.abc)),
     TcpKey::new("hystart", |t, v| put(&mut t.hystart, bool::from_value(v)))
+        .write(|t| t.hystart.map(Written::plain))
         .only(World::Sim)
         .words(|t| switch("HyStart", t.hystart)),
-    TcpKey::new("cubic", |t, v| put(&mut t.cubic, one_of(v, &CUBICS, &[]))).words(|t| {
-        t.cubic.map(|rules| match rules {
-            CubicRules::Rfc9438 => "CUBIC of RFC 9438".to_string(),
-            CubicRules::Linux => "CUBIC of Linux".to_string(),
-        })
-    }),
+    TcpKey::new("cubic", |t, v| put(&mut t.cubic, one_of(v, &CUBICS, &[])))
+        .write(|t| t.cubic.map(|rules| Written::quoted(name_of(&CUBICS, rules))))
+        .words(|t| {
+            t.cubic.map(|rules| match rules {
+                CubicRules::Rfc9438 => "CUBIC of RFC 9438".to_string(),
+                CubicRules::Linux => "CUBIC of Linux".to_string(),
+            })
+        }),
     TcpKey::new("pacing", |t, v| put(&mut t.pacing, bool::from_value(v)))
+        .write(|t| t.pacing.map(Written::plain))
         .only(World::Sim)
         .words(|t| switch("pacing", t.pacing)),
     TcpKey::new("tso_segments", |t, v| put(&mut t.tso_segments, count(v, 1, 64)))
+        .write(|t| t.tso_segments.map(Written::plain))
         .only(World::Sim)
         .words(|t| number("segments sent back to back:", t.tso_segments)),
 ];
@@ -86,6 +104,16 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
 /// What is set besides the congestion control, in words.
 pub fn words(tcp: &Tcp) -> Vec<String> {
     keys::words(&KEYS, tcp)
+}
+
+/// What is set, by key, as the values stand in a file but without quotes.
+pub fn values(tcp: &Tcp) -> Vec<(&'static str, String)> {
+    keys::values(&KEYS, tcp)
+}
+
+/// The assignments that make this TCP.
+pub fn assignments(tcp: &Tcp) -> Vec<String> {
+    keys::assignments(&KEYS, tcp, &Tcp::default())
 }
 
 /// Reads `[tcp]`, the defaults of all flows.
@@ -125,7 +153,7 @@ fn note_worlds(s: &Section, tcp: &Tcp) {
     }
     let Some(cc) = tcp.cc.as_deref().filter(|_| s.has("cc")) else { return };
     if let Some(recovery) = Tcp::shorthand(cc) {
-        let kind = Recovery::ALL.iter().find(|(_, r)| *r == recovery).map_or("", |(name, _)| name);
+        let kind = name_of(&Recovery::ALL, recovery);
         let message = format!("the congestion control `{cc}` does not exist in the lab world");
         let help = format!(
             "it is `reno` with recovery = \"{kind}\", in the sim world only; Linux has `reno` itself"
@@ -178,11 +206,19 @@ fn switch(name: &str, on: Option<bool>) -> Option<String> {
     on.map(|on| format!("{}{name}", if on { "" } else { "no " }))
 }
 
+/// Does the congestion control say the recovery itself?
+fn implied(tcp: &Tcp) -> bool {
+    tcp.cc.as_deref().is_some_and(|cc| Tcp::shorthand(cc).is_some())
+}
+
 /// A shorthand says its recovery itself.
 fn recovery(tcp: &Tcp) -> Option<String> {
-    let implied = tcp.cc.as_deref().is_some_and(|cc| Tcp::shorthand(cc).is_some());
-    let name = |r| Recovery::ALL.iter().find(|(_, k)| *k == r).map_or("", |(name, _)| name);
-    tcp.recovery.filter(|_| !implied).map(|r| format!("{} recovery", name(r)))
+    tcp.recovery.filter(|_| !implied(tcp)).map(|r| format!("{} recovery", name_of(&Recovery::ALL, r)))
+}
+
+/// What a value of a choice is called.
+fn name_of<T: PartialEq>(names: &[(&'static str, T)], value: T) -> &'static str {
+    names.iter().find(|(_, v)| *v == value).map_or("", |(name, _)| name)
 }
 
 #[cfg(test)]
@@ -222,7 +258,7 @@ mod tests {
             ("cc = 'reno'", "recovery = 'tahoe'", Some(Recovery::Tahoe), "reno"),
         ] {
             let got = tcp(defaults, flow).unwrap();
-            assert_eq!((got.recovery, got.algorithm()), (recovery, Some(algorithm)), "{defaults} {flow}");
+            assert_eq!((got.recovery, got.algorithm()), (recovery, algorithm), "{defaults} {flow}");
         }
         for (defaults, flow) in
             [("cc = 'tahoe'", "recovery = 'sack'"), ("", "cc = 'tahoe'\nrecovery = 'rack'")]

@@ -4,7 +4,7 @@ use super::gateway::{self, GatewayFile};
 use super::ports::{Attach, Driving};
 use super::wan::{self, path_of_options, WanFile};
 use super::{experiment, link, Errors, Source};
-use crate::experiment::plan::Path;
+use crate::experiment::plan::{Path, Tcp};
 use crate::result::World;
 use core::net::IpAddr;
 use core::ops::RangeInclusive;
@@ -17,6 +17,8 @@ use weir_core::gateway::{ClassConfig, Config, Direction, Match, Prefix};
 use weir_core::link::{Config as Link, Loss, QueueLimit, TRILLION};
 use weir_core::rate::Rate;
 use weir_core::time::Duration;
+use weir_sim::cc::CubicRules;
+use weir_sim::tcp::Recovery;
 
 /// Times whose sums can be counted.
 fn times(from: u64) -> impl Strategy<Value = Duration> {
@@ -213,7 +215,41 @@ prop_compose! {
     }
 }
 
+prop_compose! {
+    /// Every key, within its range; a shorthand brings its own recovery.
+    fn tcps()(
+        cc in option::of(prop::sample::select(vec!["reno", "cubic", "tahoe", "newreno", "bbr"])),
+        recovery in option::of(prop::sample::select(Recovery::ALL.map(|(_, r)| r).to_vec())),
+        (mss, rwnd) in (option::of(88..=65_495u16), option::of(2048..=1_073_725_440u64)),
+        (ecn, timestamps, abc, hystart, pacing) in any::<[Option<bool>; 5]>().prop_map(Into::into),
+        delayed_ack in option::of(1..=64u32),
+        delayed_ack_timer in option::of((1_000..=1_000_000_000u64).prop_map(Duration::from_nanos)),
+        quick_acks in option::of(0..=65_535u32),
+        initial_window in option::of(1..=1000u32),
+        initial_ssthresh in option::of(2..=1_000_000u32),
+        min_rto in option::of((10_000..=60_000_000_000u64).prop_map(Duration::from_nanos)),
+        cubic in option::of(prop::sample::select(vec![CubicRules::Linux, CubicRules::Rfc9438])),
+        tso_segments in option::of(1..=64u32),
+    ) -> Tcp {
+        let recovery = cc.and_then(Tcp::shorthand).or(recovery);
+        let cc = cc.map(String::from);
+        Tcp {
+            cc, mss, rwnd, ecn, delayed_ack, delayed_ack_timer, quick_acks, initial_window, initial_ssthresh,
+            recovery, timestamps, min_rto, abc, hystart, cubic, pacing, tso_segments,
+        }
+    }
+}
+
 proptest! {
+    #[test]
+    fn a_tcp_is_what_was_written(tcp in tcps()) {
+        let text = super::tcp::assignments(&tcp).join("\n");
+        let file = format!("name = 'x'\nduration = '1s'\nflow = [{{ id = 'a' }}]\n[tcp]\n{text}\n");
+        let read = super::experiment::parse(&Source::new("written", file));
+        let read = read.map(|experiment| experiment.plan.groups[0].tcp.clone()).map_err(|e| e.to_string());
+        prop_assert_eq!(read, Ok(tcp), "{}", text);
+    }
+
     #[test]
     fn a_file_of_an_emulator_is_what_was_written(file in emulators()) {
         let text = file.to_toml();

@@ -2,6 +2,7 @@
 
 use super::decimal::{Decimal, Inexact};
 use super::diag::Fault;
+use crate::result::Setting;
 use weir_core::link::TRILLION;
 use weir_core::rate::Rate;
 use weir_core::time::Duration;
@@ -111,6 +112,23 @@ pub fn frequency(text: &str) -> Result<Duration, Fault> {
 /// A size in bytes: `64KiB`, `1500`.
 pub fn size(text: &str) -> Result<u64, Fault> {
     quantity(text, "size", &SIZE_UNITS, SIZE_HELP)
+}
+
+/// What a value of a sweep is in its base unit: bits per second, seconds, bytes, a share. What has none (a name, a queue
+/// of `1bdp` or `100p`) is text.
+pub fn setting(text: &str) -> Setting {
+    let share = |text: &str| probability(text).ok().map(|p| p.trillionths() as f64 / TRILLION as f64);
+    let value = match text {
+        "true" | "false" => return Setting::flag(text == "true"),
+        _ if text.trim().ends_with('%') => share(text),
+        _ => {
+            let number = text.replace('_', "").parse::<f64>().ok().filter(|v| v.is_finite());
+            number.or_else(|| size(text).ok().map(|bytes| bytes as f64))
+        }
+    };
+    let value = value.or_else(|| rate(text).ok().map(|rate| rate.bps() as f64));
+    let value = value.or_else(|| duration(text).ok().map(Duration::as_secs_f64));
+    value.map_or_else(|| Setting::from(text), |v| Setting::number(text, v))
 }
 
 /// A queue limit or a threshold of marks as it is written, before the bandwidth-delay product is known.
@@ -224,6 +242,25 @@ mod tests {
         for wrong in ["100", "1.5p", "many"] {
             assert!(queue(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn settings_are_numbers_in_base_units() {
+        let number = |text: &str, v: f64| assert_eq!(setting(text), Setting::number("", v), "{text}");
+        number("10Mbit", 1e7);
+        number("1.5 Gbit/s", 1.5e9);
+        number("40ms", 0.04);
+        number("2min", 120.0);
+        number("64KiB", 65_536.0);
+        number("0.1%", 0.001);
+        number("0.01", 0.01);
+        number("1_000", 1000.0);
+        number("-3", -3.0);
+        for text in ["reno", "1bdp", "100p", "100/s", "inf", "nan", "101%", "[1, 2]"] {
+            assert_eq!(setting(text), Setting::from(text), "{text}");
+        }
+        assert_eq!(setting("true"), Setting::flag(true));
+        assert_eq!(setting("10Mbit").to_string(), "10Mbit");
     }
 
     #[test]

@@ -115,6 +115,9 @@ pub struct Tcp {
     pub tso_segments: Option<u32>,
 }
 
+/// Congestion control where nothing names one: Linux's own default, whatever the host of a lab is set to.
+pub const DEFAULT_CC: &str = "cubic";
+
 /// Names of congestion controls that stand for `reno` with a kind of recovery; simulator only.
 pub const SHORTHANDS: [(&str, Recovery); 2] = [("tahoe", Recovery::Tahoe), ("newreno", Recovery::NewReno)];
 
@@ -124,10 +127,19 @@ impl Tcp {
         SHORTHANDS.iter().find(|(name, _)| *name == cc).map(|(_, recovery)| *recovery)
     }
 
-    /// The congestion control to run: `cc`, with `reno` for a shorthand, whose recovery is in `recovery`.
-    pub fn algorithm(&self) -> Option<&str> {
-        let cc = self.cc.as_deref()?;
-        Some(if Tcp::shorthand(cc).is_some() { "reno" } else { cc })
+    /// The congestion control by the name that results have: `cc`, or [`DEFAULT_CC`].
+    pub fn cc(&self) -> &str {
+        self.cc.as_deref().unwrap_or(DEFAULT_CC)
+    }
+
+    /// The congestion control to run: [`Tcp::cc`], with `reno` for a shorthand, whose recovery is in `recovery`.
+    pub fn algorithm(&self) -> &str {
+        let cc = self.cc();
+        if Tcp::shorthand(cc).is_some() {
+            "reno"
+        } else {
+            cc
+        }
     }
 }
 

@@ -17,7 +17,7 @@ mod lab;
 mod measure;
 mod network;
 
-pub use flow::{Arrivals, Flow, FlowGroup, Kind, Length, Ports, Protocol, Tcp, SHORTHANDS};
+pub use flow::{Arrivals, Flow, FlowGroup, Kind, Length, Ports, Protocol, Tcp, DEFAULT_CC, SHORTHANDS};
 pub use lab::{BoxKind, Ip, Lab};
 pub use measure::{
     has, matches, Aggregate, Expect, Field, Measure, Op, Quantity, Reference, ReferenceRow, Subject, Target,

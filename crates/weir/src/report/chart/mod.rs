@@ -9,7 +9,7 @@ mod draw;
 use crate::experiment::plan::Plan;
 use crate::result::metric::Recorded;
 use crate::result::unit::Unit;
-use crate::result::{FlowResult, Interval, RunResult, Series, RECEIVED};
+use crate::result::{describe, FlowResult, Interval, RunResult, Series, RECEIVED};
 use data::Point;
 use draw::{Chart, Curve, Panel, Shape};
 use std::collections::BTreeSet;
@@ -61,7 +61,7 @@ fn file_name(name: &str) -> String {
     }
 }
 
-/// A series as CSV: a line with the names of the columns, then a line for each row.
+/// A series as CSV: a line with the names of the columns, then a line for each row. What is unknown is an empty cell.
 fn csv(series: &Series) -> String {
     let mut out = String::from("t_s");
     for name in series.columns.keys() {
@@ -72,7 +72,7 @@ fn csv(series: &Series) -> String {
         let _ = write!(out, "{t}");
         for column in series.columns.values() {
             out.push(',');
-            if let Some(v) = column.0.get(i) {
+            if let Some(v) = column.0.get(i).filter(|v| !v.is_nan()) {
                 let _ = write!(out, "{v}");
             }
         }
@@ -103,11 +103,12 @@ fn legend<T>(groups: &Groups<T>) -> Vec<String> {
     groups.iter().map(entry).collect()
 }
 
+/// The headline: what the experiment is about, and with which settings of a sweep.
 fn title(plan: &Plan, result: &RunResult) -> String {
-    if plan.title.is_empty() {
-        result.experiment.clone()
-    } else {
-        plan.title.clone()
+    let name = if plan.title.is_empty() { &result.experiment } else { &plan.title };
+    match result.settings.is_empty() {
+        true => name.clone(),
+        false => format!("{name}: {}", describe(&result.settings)),
     }
 }
 
@@ -251,7 +252,8 @@ fn column(plan: &Plan, result: &RunResult, name: &str) -> Option<Chart> {
     let width = until / 200.0;
     let curve = |id: &str| {
         let (t_s, values) = result.column(id, name)?;
-        let points: Vec<Point> = t_s.iter().copied().zip(values.iter().copied()).collect();
+        let known = t_s.iter().copied().zip(values.iter().copied()).filter(|(_, v)| !v.is_nan());
+        let points: Vec<Point> = known.collect();
         Some(data::thinned(&points, width)).filter(|p| !p.is_empty())
     };
     // Flows in the plan's order, and in the colours of their groups; then links.

@@ -121,9 +121,11 @@ fn names_stay_in_the_directory() {
 
 #[test]
 fn a_short_column_leaves_empty_cells() {
-    let columns =
-        BTreeMap::from([("a".to_string(), Column(vec![1.0])), ("b,".into(), Column(vec![2.0, 3.5]))]);
-    assert_eq!(csv(&Series { t_s: vec![0.0, 0.25], columns }), "t_s,a,b_\n0,1,2\n0.25,,3.5\n");
+    let columns = BTreeMap::from([
+        ("a".to_string(), Column(vec![1.0])),
+        ("b,".into(), Column(vec![result::UNKNOWN, 3.5])),
+    ]);
+    assert_eq!(csv(&Series { t_s: vec![0.0, 0.25], columns }), "t_s,a,b_\n0,1,\n0.25,,3.5\n");
 }
 
 #[test]
@@ -224,4 +226,31 @@ fn a_run_that_was_interrupted_at_once() {
     let dir = Dir::new("interrupted");
     assert_eq!(write(&dir.0, &plan, &result).unwrap().len(), 16 + 1);
     assert_eq!(data::window(Duration::from_secs(8), plan.bin), Duration::from_millis(50));
+}
+
+#[test]
+fn what_is_unknown_is_not_drawn_as_zero() {
+    let plan = plan(FIG_12);
+    let mut result = run(&plan);
+    for series in result.series.values_mut() {
+        let rtt = series.columns.get_mut("rtt_us").unwrap();
+        rtt.0[..100].fill(result::UNKNOWN);
+    }
+    let chart = column(&plan, &result, "rtt_us").unwrap();
+    let lowest = chart.panels[0].curves.iter().flat_map(|c| match &c.shape {
+        Shape::Line(points) => points.clone(),
+        _ => Vec::new(),
+    });
+    // In milliseconds.
+    assert!(lowest.fold(f64::INFINITY, |low, (_, v)| low.min(v)) >= 4.0);
+}
+
+#[test]
+fn a_run_of_a_sweep_says_its_settings() {
+    let plan = plan(FIG_12);
+    let mut result = run(&plan);
+    let alone = title(&plan, &result);
+    result.settings = [("path.wan.loss".to_string(), result::Setting::number("0.1%", 0.001))].into();
+    assert_eq!(title(&plan, &result), format!("{alone}: path.wan.loss = 0.1%"));
+    assert_eq!(rates(&plan, &result).unwrap().title, title(&plan, &result));
 }

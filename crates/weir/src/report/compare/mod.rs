@@ -4,22 +4,29 @@
 //! alone, those of all further files with those of the first. Of several runs on a side the median counts, and their
 //! range is shown. Judged are groups of flows, by the mean of their flows. The runs of sweeps are compared setting by setting.
 
+mod difference;
+mod distribution;
 mod side;
 #[cfg(test)]
 mod tests;
 
+pub use distribution::{Distributed, Distribution};
 pub use side::{Row, Side, Spread};
 
-use crate::result::{Parity, RunResult, Settings, World};
+use crate::result::{describe, Parity, RunResult, Settings, World};
+use difference::Named;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// What is exactly at its bound is inside, whatever the division rounds to.
 const ROUNDING: f64 = 1e-9;
 
+/// Of more differences only so many are named in an error.
+const MOST_DIFFERENCES: usize = 6;
+
 /// The runs of a file, under its name.
 #[derive(Clone, Debug)]
-pub struct Given {
+pub struct ResultFile {
     /// The file's name.
     pub name: String,
     /// The runs in it.
@@ -37,6 +44,8 @@ pub struct Comparison {
     pub names: [String; 2],
     /// Versions of the experiment file differ.
     pub edited: bool,
+    /// What else differs: congestion control, kernel, settings of TCP. Empty unless that was allowed.
+    pub differences: Vec<String>,
     /// What is judged by.
     pub bounds: Bounds,
     /// One for each setting of a sweep.
@@ -76,6 +85,8 @@ pub struct Compared {
     pub groups: Vec<[Row; 2]>,
     /// Classes of the gateway: goodput together.
     pub classes: Vec<[Row; 2]>,
+    /// Of groups of five flows and more: how the values of their flows are distributed.
+    pub distributions: Vec<Distributed>,
     /// Runs on each side.
     pub runs: [usize; 2],
 }
@@ -95,9 +106,9 @@ pub struct Outside {
     pub bound: f64,
 }
 
-/// Compares. What `bounds` has replaces what the experiment declares. Errors say which files do not go together,
-/// and why.
-pub fn compare(given: &[Given], bounds: Bounds) -> Result<Comparison, String> {
+/// Compares. What `bounds` has replaces what the experiment declares. Runs that differ in congestion control, kernel or
+/// settings of TCP are refused unless `differing` allows them. Errors say which files do not go together, and why.
+pub fn compare(given: &[ResultFile], bounds: Bounds, differing: bool) -> Result<Comparison, String> {
     let all: Vec<(&str, &RunResult)> =
         given.iter().flat_map(|g| g.runs.iter().map(move |r| (g.name.as_str(), r))).collect();
     let Some(&(_, first)) = all.first() else { return Err("no runs to compare".to_string()) };
@@ -113,10 +124,14 @@ pub fn compare(given: &[Given], bounds: Bounds) -> Result<Comparison, String> {
         experiment: first.experiment.clone(),
         names,
         edited: all.iter().any(|(_, r)| r.made_by.config_sha256 != first.made_by.config_sha256),
+        differences: differences(&all),
         bounds,
         settings: Vec::new(),
         outside: Vec::new(),
     };
+    if !differing && !out.differences.is_empty() {
+        return Err(refused(&out.differences));
+    }
     for (settings, [a, b]) in by_settings(&sides) {
         if a.is_empty() || b.is_empty() {
             return Err(alone(&out.names, &settings, a.is_empty()));
@@ -126,6 +141,31 @@ pub fn compare(given: &[Given], bounds: Bounds) -> Result<Comparison, String> {
         out.settings.push(compared);
     }
     Ok(out)
+}
+
+/// In what the runs of each setting of a sweep differ besides it.
+fn differences(all: &[Named]) -> Vec<String> {
+    let mut out: Vec<String> = Vec::new();
+    let mut seen: Vec<&Settings> = Vec::new();
+    for (_, run) in all {
+        if seen.contains(&&run.settings) {
+            continue;
+        }
+        seen.push(&run.settings);
+        let same: Vec<Named> = all.iter().filter(|(_, r)| r.settings == run.settings).copied().collect();
+        let found = difference::differences(&same);
+        out.extend(found.into_iter().filter(|said| !out.contains(said)).collect::<Vec<_>>());
+    }
+    out
+}
+
+fn refused(differences: &[String]) -> String {
+    let more = differences.len().saturating_sub(MOST_DIFFERENCES);
+    let mut lines: Vec<String> = vec!["the runs were not made under the same conditions".into()];
+    lines.extend(differences.iter().take(MOST_DIFFERENCES).map(|said| format!("  {said}")));
+    lines.extend((more > 0).then(|| format!("  and {more} more")));
+    lines.push("--allow-differences compares them all the same".into());
+    lines.join("\n")
 }
 
 /// Can `run` be compared with the first one?
@@ -144,7 +184,7 @@ fn fits(name: &str, run: &RunResult, (first, of): &(&str, &RunResult)) -> Result
 }
 
 /// The two sides and their names, the one to compare with first.
-fn sides(given: &[Given]) -> ([String; 2], [Vec<&RunResult>; 2]) {
+fn sides(given: &[ResultFile]) -> ([String; 2], [Vec<&RunResult>; 2]) {
     let of = |world| given.iter().flat_map(|g| &g.runs).filter(|r| r.world == world).collect::<Vec<_>>();
     let (lab, sim) = (of(World::Lab), of(World::Sim));
     if !lab.is_empty() && !sim.is_empty() {
@@ -184,13 +224,9 @@ fn alone(names: &[String; 2], settings: &Settings, first_is_empty: bool) -> Stri
     format!("{missing} has no run with {}", describe(settings))
 }
 
-/// Settings in words.
-pub fn describe(settings: &Settings) -> String {
-    settings.iter().map(|(k, v)| format!("{k} = {v}")).collect::<Vec<_>>().join(", ")
-}
-
 impl Compared {
     fn of(settings: Settings, a: &[&RunResult], b: &[&RunResult]) -> Result<Compared, String> {
+        let distributions = distribution::distributions([a, b]);
         let (a, b) = (Side::of(a)?, Side::of(b)?);
         if let Some(missing) = a.flows.iter().find(|f| !b.flows.iter().any(|g| g.id == f.id)) {
             return Err(format!("the flows are not the same: only one side has `{}`", missing.id));
@@ -203,6 +239,7 @@ impl Compared {
             flows: paired(&a.flows, &b.flows),
             groups: paired(&a.groups, &b.groups),
             classes: paired(&a.classes, &b.classes),
+            distributions,
             runs: [a.runs, b.runs],
         })
     }

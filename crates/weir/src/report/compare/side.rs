@@ -1,6 +1,6 @@
 //! One side of a comparison: runs that stand for the same thing.
 
-use crate::result::metric::{Metric, Total, Values};
+use crate::result::metric::{Metric, Values};
 use crate::result::sample;
 use crate::result::{FlowResult, RunResult};
 use serde::ser::{Serialize, SerializeMap, Serializer};
@@ -80,13 +80,18 @@ impl Side {
             return Err(format!("runs of the same world do not have the same flows{named}"));
         }
         let flow = |i: usize| {
-            row(&first.flows[i].id, runs, |r| r.flows.get(i..=i).unwrap_or(&[]).iter().collect(), Total::of)
+            row(
+                &first.flows[i].id,
+                runs,
+                |r| r.flows.get(i..=i).unwrap_or(&[]).iter().collect(),
+                Metric::total_of,
+            )
         };
         let of_group = |name: &str| {
-            row(name, runs, |r| r.flows.iter().filter(|f| f.group() == name).collect(), Total::of)
+            row(name, runs, |r| r.flows.iter().filter(|f| f.group() == name).collect(), Metric::total_of)
         };
         let of_class = |name: &str| {
-            row(name, runs, |r| r.flows.iter().filter(|f| f.class == name).collect(), Total::together)
+            row(name, runs, |r| r.flows.iter().filter(|f| f.class == name).collect(), Metric::together)
         };
         Ok(Side {
             flows: (0..first.flows.len()).map(flow).collect(),
@@ -104,13 +109,9 @@ fn row<'a>(
     id: &str,
     runs: &[&'a RunResult],
     of: impl Fn(&'a RunResult) -> Flows<'a>,
-    total: fn(Total, &[f64]) -> Option<f64>,
+    total: fn(&Metric<FlowResult>, &[&FlowResult]) -> Option<f64>,
 ) -> Row {
     let runs: Vec<Flows> = runs.iter().map(|&r| of(r)).collect();
-    let spread = |m: &Metric<FlowResult>| {
-        let of_run =
-            |flows: &Flows| total(m.total, &flows.iter().filter_map(|f| m.of(f)).collect::<Vec<_>>());
-        Spread::of(runs.iter().filter_map(of_run))
-    };
+    let spread = |m: &Metric<FlowResult>| Spread::of(runs.iter().filter_map(|flows: &Flows| total(m, flows)));
     Row { id: id.to_string(), values: Values::of(spread) }
 }

@@ -2,9 +2,11 @@ use super::*;
 use crate::result::{ClassResult, FlowResult, MadeBy, Status};
 
 fn run(world: World, goodput: f64, fct: Option<f64>) -> RunResult {
-    let flow = |id: &str, goodput_bps, fct_s| FlowResult {
+    let flow = |id: &str, goodput_bps: f64, fct_s| FlowResult {
         id: id.into(),
         class: "all".into(),
+        end_s: 10.0,
+        bytes: (goodput_bps / 8.0 * 10.0) as u64,
         goodput_bps,
         fct_s,
         retransmits: 4,
@@ -20,8 +22,8 @@ fn run(world: World, goodput: f64, fct: Option<f64>) -> RunResult {
     }
 }
 
-fn given(name: &str, runs: Vec<RunResult>) -> Given {
-    Given { name: name.into(), runs }
+fn given(name: &str, runs: Vec<RunResult>) -> ResultFile {
+    ResultFile { name: name.into(), runs }
 }
 
 fn lab(goodput: f64) -> RunResult {
@@ -37,7 +39,7 @@ fn the_simulator_against_the_median_of_labs() {
     let labs = [9e6, 10e6, 14e6].map(|bps| given("lab.json", vec![lab(bps)]));
     let mut all = vec![given("sim.json", vec![sim(10.4e6)])];
     all.extend(labs);
-    let c = compare(&all, Bounds::default()).unwrap();
+    let c = compare(&all, Bounds::default(), false).unwrap();
     assert_eq!(c.names, ["lab", "sim"]);
     let [a, b] = &c.settings[0].flows[0];
     assert_eq!(a.values.get("goodput_bps"), Some(Spread { median: 10e6, low: 9e6, high: 14e6 }));
@@ -65,17 +67,17 @@ fn groups_are_judged_by_their_mean() {
     };
     let all =
         [given("l", vec![two(World::Lab, [8e6, 12e6])]), given("s", vec![two(World::Sim, [11e6, 9e6])])];
-    let c = compare(&all, Bounds::default()).unwrap();
+    let c = compare(&all, Bounds::default(), false).unwrap();
     assert_eq!((c.outside.len(), c.settings[0].flows.len(), c.settings[0].groups.len()), (0, 2, 1));
     let all = [all[0].clone(), given("s", vec![two(World::Sim, [9e6, 9e6])])];
-    assert_eq!(compare(&all, Bounds::default()).unwrap().outside[0].group, "up");
+    assert_eq!(compare(&all, Bounds::default(), false).unwrap().outside[0].group, "up");
 }
 
 #[test]
 fn bounds_hold_on_both_sides() {
     let judged = |bps: f64| {
         let all = [given("l", vec![lab(10e6)]), given("s", vec![sim(bps)])];
-        compare(&all, Bounds::default()).unwrap().outside
+        compare(&all, Bounds::default(), false).unwrap().outside
     };
     assert_eq!(judged(10.5e6), []);
     assert_eq!(judged(9.5e6), []);
@@ -88,7 +90,7 @@ fn bounds_hold_on_both_sides() {
 fn completion_times() {
     let judged = |lab: Option<f64>, sim: Option<f64>| {
         let all = [given("l", vec![run(World::Lab, 1e6, lab)]), given("s", vec![run(World::Sim, 1e6, sim)])];
-        compare(&all, Bounds::default()).unwrap().outside
+        compare(&all, Bounds::default(), false).unwrap().outside
     };
     assert_eq!(judged(Some(2.0), Some(2.2)), []);
     assert_eq!(judged(Some(2.0), Some(2.3)).len(), 1);
@@ -101,9 +103,9 @@ fn completion_times() {
 #[test]
 fn nothing_received_on_one_side_is_outside() {
     let all = [given("l", vec![lab(0.0)]), given("s", vec![sim(1e6)])];
-    assert_eq!(compare(&all, Bounds::default()).unwrap().outside[0].off, None);
+    assert_eq!(compare(&all, Bounds::default(), false).unwrap().outside[0].off, None);
     let all = [given("l", vec![lab(0.0)]), given("s", vec![sim(0.0)])];
-    assert_eq!(compare(&all, Bounds::default()).unwrap().outside, []);
+    assert_eq!(compare(&all, Bounds::default(), false).unwrap().outside, []);
 }
 
 fn goodput(bound: f64) -> Bounds {
@@ -113,41 +115,41 @@ fn goodput(bound: f64) -> Bounds {
 #[test]
 fn flags_replace_what_is_declared() {
     let all = [given("l", vec![lab(10e6)]), given("s", vec![sim(11e6)])];
-    assert_eq!(compare(&all, Bounds::default()).unwrap().outside.len(), 1);
-    assert_eq!(compare(&all, goodput(0.2)).unwrap().outside, []);
+    assert_eq!(compare(&all, Bounds::default(), false).unwrap().outside.len(), 1);
+    assert_eq!(compare(&all, goodput(0.2), false).unwrap().outside, []);
     let mut bare = all.to_vec();
     bare.iter_mut().flat_map(|g| &mut g.runs).for_each(|r| r.parity = None);
-    let c = compare(&bare, Bounds::default()).unwrap();
+    let c = compare(&bare, Bounds::default(), false).unwrap();
     assert_eq!((c.bounds, c.outside.len()), (Bounds::default(), 0));
-    assert_eq!(compare(&bare, goodput(0.05)).unwrap().outside.len(), 1);
-    assert_eq!(compare(&bare, Bounds { fct: Some(0.05), ..Bounds::default() }).unwrap().outside, []);
+    assert_eq!(compare(&bare, goodput(0.05), false).unwrap().outside.len(), 1);
+    assert_eq!(compare(&bare, Bounds { fct: Some(0.05), ..Bounds::default() }, false).unwrap().outside, []);
 }
 
 #[test]
 fn one_world_alone_is_compared_with_its_first_file() {
     let all = [given("old", vec![sim(10e6)]), given("new", vec![sim(11e6)]), given("newer", vec![sim(13e6)])];
-    let c = compare(&all, Bounds::default()).unwrap();
+    let c = compare(&all, Bounds::default(), false).unwrap();
     assert_eq!(c.names, ["A", "B"]);
     assert_eq!(c.settings[0].flows[0][1].values.get("goodput_bps").unwrap().median, 12e6);
 }
 
 #[test]
 fn sweeps_are_compared_setting_by_setting() {
-    let with = |n: &str, bps| RunResult { settings: [("n".to_string(), n.to_string())].into(), ..sim(bps) };
+    let with = |n: &str, bps| RunResult { settings: [("n".to_string(), n.into())].into(), ..sim(bps) };
     let a = given("a", vec![with("1", 1e6), with("2", 2e6)]);
     let b = given("b", vec![with("2", 2e6), with("1", 3e6)]);
-    let c = compare(&[a.clone(), b], Bounds::default()).unwrap();
+    let c = compare(&[a.clone(), b], Bounds::default(), false).unwrap();
     let firsts: Vec<f64> =
         c.settings.iter().map(|s| s.flows[0][1].values.get("goodput_bps").unwrap().median).collect();
     assert_eq!(firsts, [3e6, 2e6]);
-    assert_eq!((c.outside.len(), c.outside[0].settings["n"].as_str()), (1, "1"));
-    let error = compare(&[a, given("b", vec![with("1", 1e6)])], Bounds::default()).unwrap_err();
+    assert_eq!((c.outside.len(), c.outside[0].settings["n"].to_string()), (1, "1".to_string()));
+    let error = compare(&[a, given("b", vec![with("1", 1e6)])], Bounds::default(), false).unwrap_err();
     assert_eq!(error, "B has no run with n = 2");
 }
 
 #[test]
 fn what_does_not_go_together() {
-    let said = |files: &[Given]| compare(files, Bounds::default()).unwrap_err();
+    let said = |files: &[ResultFile]| compare(files, Bounds::default(), false).unwrap_err();
     let one = given("a.json", vec![sim(1e6)]);
     assert_eq!(said(std::slice::from_ref(&one)), "one file alone: there is nothing to compare it with");
     let other = RunResult { experiment: "other".into(), ..sim(1e6) };
@@ -162,16 +164,83 @@ fn what_does_not_go_together() {
     let error = said(&[one.clone(), given("b.json", vec![fewer])]);
     assert_eq!(error, "the flows are not the same: only one side has `side.0`");
     let edited = RunResult { made_by: MadeBy { config_sha256: "x".into(), ..MadeBy::default() }, ..sim(1e6) };
-    assert!(compare(&[one, given("b.json", vec![edited])], Bounds::default()).unwrap().edited);
+    assert!(compare(&[one, given("b.json", vec![edited])], Bounds::default(), false).unwrap().edited);
 }
 
 #[test]
 fn names_in_json_are_flat() {
     let labs = [lab(9e6), lab(10e6)].map(|run| given("lab.json", vec![run]));
-    let c = compare(&labs, Bounds::default()).unwrap();
+    let c = compare(&labs, Bounds::default(), false).unwrap();
     let row = serde_json::to_value(&c.settings[0].flows[0][0]).unwrap();
     let keys: Vec<&str> = row.as_object().unwrap().keys().map(String::as_str).collect();
     // serde_json sorts them here.
     let want = ["fct_s", "goodput_bps", "id", "retransmits", "rtos", "rtt_p50_us", "rtt_p99_us"];
     assert_eq!((keys.as_slice(), row["fct_s"].is_null()), (want.as_slice(), true));
+}
+
+fn described(run: RunResult, cc: &str, kernel: &str, sack: &str) -> RunResult {
+    let settings = [("net.ipv4.tcp_sack".to_string(), sack.to_string())].into();
+    let mut run =
+        RunResult { made_by: MadeBy { kernel: kernel.into(), settings, ..MadeBy::default() }, ..run };
+    run.flows.iter_mut().for_each(|f| f.cc = cc.into());
+    run
+}
+
+#[test]
+fn runs_under_other_conditions_are_refused_unless_told() {
+    let ours = given("a.json", vec![described(lab(1e6), "cubic", "6.1", "1")]);
+    let same = given("b.json", vec![described(lab(1e6), "cubic", "6.1", "1")]);
+    assert_eq!(compare(&[ours.clone(), same], Bounds::default(), false).unwrap().differences.len(), 0);
+    let other = given("b.json", vec![described(lab(1e6), "bbr", "6.12", "0")]);
+    let all = [ours.clone(), other];
+    let want = [
+        "the congestion control of up: cubic in a.json, bbr in b.json",
+        "the congestion control of side: cubic in a.json, bbr in b.json",
+        "the kernel: 6.1 in a.json, 6.12 in b.json",
+        "net.ipv4.tcp_sack: 1 in a.json, 0 in b.json",
+    ];
+    let refused = compare(&all, Bounds::default(), false).unwrap_err();
+    assert!(want.iter().all(|said| refused.contains(said)), "{refused}");
+    assert!(refused.ends_with("--allow-differences compares them all the same"), "{refused}");
+    assert_eq!(compare(&all, Bounds::default(), true).unwrap().differences, want);
+    // Between worlds only the congestion control is compared.
+    let simulated = described(sim(1e6), "cubic", "", "anything");
+    assert!(compare(&[ours.clone(), given("s", vec![simulated.clone()])], Bounds::default(), false).is_ok());
+    let simulated = described(sim(1e6), "reno", "", "1");
+    assert!(compare(&[ours, given("s", vec![simulated])], Bounds::default(), false).is_err());
+}
+
+/// What a sweep varies differs by intention.
+#[test]
+fn settings_of_a_sweep_are_no_differences() {
+    let with = |cc: &str| RunResult {
+        settings: [("flow.up.cc".to_string(), cc.into())].into(),
+        ..described(sim(1e6), cc, "", "1")
+    };
+    let file = given("a", vec![with("reno"), with("cubic")]);
+    let c = compare(&[file.clone(), file], Bounds::default(), false).unwrap();
+    assert_eq!((c.differences.len(), c.settings.len()), (0, 2));
+}
+
+/// Values 1 to 10: of nearest rank, 10 % do not exceed 1, half 5, 90 % 9.
+#[test]
+fn groups_of_several_flows_have_distributions() {
+    let ten = |world| {
+        let flow = |k: u32| FlowResult {
+            id: format!("web.{k}"),
+            fct_s: Some(f64::from(k)),
+            ..FlowResult::default()
+        };
+        let flows = (1..=10).rev().map(flow).collect();
+        RunResult { flows, ..run(world, 1e6, None) }
+    };
+    let all = [given("l", vec![ten(World::Lab), ten(World::Lab)]), given("s", vec![ten(World::Sim)])];
+    let c = compare(&all, Bounds::default(), false).unwrap();
+    let fct = c.settings[0].distributions.iter().find(|d| d.metric == "fct_s").unwrap();
+    let want = Distribution { n: 20, min: 1.0, p10: 1.0, p50: 5.0, p90: 9.0, p99: 10.0, max: 10.0 };
+    assert_eq!((fct.group.as_str(), fct.sides), ("web", [Some(want), Some(Distribution { n: 10, ..want })]));
+    // No flow has a round-trip time, and a few flows no distribution.
+    assert!(c.settings[0].distributions.iter().all(|d| !d.metric.starts_with("rtt")));
+    let few = [given("l", vec![lab(1e6)]), given("s", vec![sim(1e6)])];
+    assert!(compare(&few, Bounds::default(), false).unwrap().settings[0].distributions.is_empty());
 }

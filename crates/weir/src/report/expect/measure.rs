@@ -107,7 +107,7 @@ fn goodput(bins: &Bins, over: OverTime, length: Duration) -> Vec<(f64, Option<(u
 }
 
 /// Samples of a column of the series called `name`, whose values hold until the next: the one `at` a time,
-/// or all that hold between `from` and `until`, the first of them maybe since before `from`.
+/// or all that hold between `from` and `until`, the first of them maybe since before `from`. What is unknown is no sample.
 fn series(m: &Measure, column: &str, at: Option<Duration>, result: &RunResult, name: &str) -> Vec<Sample> {
     let Some((t_s, values)) = result.column(name, column) else { return Vec::new() };
     let nanos = |s: f64| (s * 1e9).round().max(0.0) as u64;
@@ -127,7 +127,7 @@ fn series(m: &Measure, column: &str, at: Option<Duration>, result: &RunResult, n
         }
         let next = times.get(i + 1).copied().unwrap_or(until).min(until);
         let begin = t.max(from);
-        if next > begin {
+        if next > begin && !value.is_nan() {
             let shown = at.unwrap_or(Duration::from_nanos(begin)).as_secs_f64();
             let weight = (next - begin) as f64 / 1e9;
             out.push(Sample { weight, ..Sample::new(value, format!("{name} at {shown:.6} s")) });

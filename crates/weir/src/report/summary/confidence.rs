@@ -29,7 +29,7 @@ pub fn mean(samples: &[f64]) -> Option<Mean> {
         return None;
     }
     let mean = samples.iter().sum::<f64>() / n as f64;
-    let ci95 = (n > 1).then(|| {
+    let ci95 = samples.iter().any(|x| *x != samples[0]).then(|| {
         let squares: f64 = samples.iter().map(|x| (x - mean) * (x - mean)).sum();
         let variance = squares / (n - 1) as f64;
         t_975(n as u64 - 1) * (variance / n as f64).sqrt()
@@ -65,6 +65,7 @@ mod tests {
     fn few_samples() {
         assert_eq!(mean(&[]), None);
         assert_eq!(mean(&[3.0]), Some(Mean { n: 1, mean: 3.0, ci95: None }));
-        assert_eq!(mean(&[3.0, 3.0]), Some(Mean { n: 2, mean: 3.0, ci95: Some(0.0) }));
+        // All the same: the seeds changed nothing.
+        assert_eq!(mean(&[3.0, 3.0]), Some(Mean { n: 2, mean: 3.0, ci95: None }));
     }
 }

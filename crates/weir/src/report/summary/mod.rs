@@ -24,14 +24,12 @@ fn summary(runs: &[RunResult]) -> Summary {
 }
 
 /// A group over the runs; `None` if there is none.
-fn group(name: &str, runs: &[&RunResult]) -> Option<GroupSummary> {
-    let of_run = |r: &&RunResult| r.flows.iter().filter(|f| f.group() == name).cloned().collect();
-    let samples: Vec<Vec<FlowResult>> = runs.iter().map(of_run).collect();
+fn group<'a>(name: &str, runs: &[&'a RunResult]) -> Option<GroupSummary> {
+    let of_run = |r: &&'a RunResult| r.flows.iter().filter(|f| f.group() == name).collect();
+    let samples: Vec<Vec<&FlowResult>> = runs.iter().map(of_run).collect();
     // One value for each run: the flows of a run are not independent of each other.
     let of_metric = |m: &Metric<FlowResult>| {
-        let of_run =
-            |flows: &Vec<FlowResult>| m.total.of(&flows.iter().filter_map(|f| m.of(f)).collect::<Vec<_>>());
-        mean(&samples.iter().filter_map(of_run).collect::<Vec<_>>())
+        mean(&samples.iter().filter_map(|flows| m.total_of(flows)).collect::<Vec<_>>())
     };
     Some(GroupSummary {
         group: name.to_string(),
@@ -66,7 +64,7 @@ mod tests {
         let all = summaries(&[one, two, run("2%", 7, vec![flow("a.0", 1.0, None)])]);
         assert_eq!(all.len(), 2);
         let s = &all[0];
-        assert_eq!((s.settings["loss"].as_str(), s.seeds.as_slice()), ("1%", [7, 8].as_slice()));
+        assert_eq!((s.settings["loss"].to_string(), s.seeds.as_slice()), ("1%".into(), [7, 8].as_slice()));
         assert_eq!(
             s.groups.iter().map(|g| (g.group.as_str(), g.flows)).collect::<Vec<_>>(),
             [("a", 2), ("b", 1)]
@@ -79,7 +77,7 @@ mod tests {
         let mean = |name: &str| a.values.get(name).map(|m| m.mean);
         assert_eq!(mean("fct_s"), Some(2.0));
         // Of the whole group: 2 flows with 2 each.
-        assert_eq!(a.values.get("retransmits"), Some(Mean { n: 2, mean: 4.0, ci95: Some(0.0) }));
+        assert_eq!(a.values.get("retransmits"), Some(Mean { n: 2, mean: 4.0, ci95: None }));
         assert_eq!((mean("rtt_us.p50"), mean("rtt_us.p99")), (Some(1000.0), Some(3000.0)));
         assert_eq!(s.groups[1].values.get("fct_s"), None);
         let alone = Mean { n: 1, mean: 1.0, ci95: None };

@@ -66,9 +66,7 @@ pub(super) fn total<T>(metric: &Metric<T>, of: &[&T], rates: Option<RateUnit>) -
         }
         return counts(&all);
     }
-    let values: Vec<f64> = of.iter().filter_map(|&of| metric.of(of)).collect();
-    let total = metric.total.of(&values).filter(|_| !values.is_empty());
-    total.map_or(String::new(), |v| number(metric.unit, v, rates))
+    metric.total_of(of).map_or(String::new(), |v| number(metric.unit, v, rates))
 }
 
 /// `queue_full 12, loss 3`; empty for none.
@@ -92,5 +90,5 @@ pub(super) fn headings<T: 'static>(
 
 /// Is the metric a mean within a group?
 pub(super) fn is_mean<T>(metric: &Metric<T>) -> bool {
-    matches!(metric.total, Total::Mean | Total::MeanOrSum)
+    metric.total == Total::Mean
 }

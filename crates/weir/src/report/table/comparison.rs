@@ -3,7 +3,8 @@
 use super::columns::{number, rate_unit, unit, RateUnit};
 use super::grid::{Column, Grid};
 use super::{clean, Ink, Lines, MOST_FLOWS};
-use crate::report::compare::{describe, off, Compared, Comparison, Outside, Row, Spread};
+use crate::report::compare::{off, Compared, Comparison, Distributed, Outside, Row, Spread};
+use crate::result::describe;
 use crate::result::metric::{of_several, Tables};
 use crate::result::unit::Unit;
 
@@ -24,6 +25,7 @@ pub fn comparison(c: &Comparison, terminal: bool) -> String {
         };
         parts.push(grid(c, what, rows, ink));
         parts.push(grid(c, "class", &compared.classes, ink));
+        parts.push(distributions(c, &compared.distributions, ink));
     }
     parts.push(verdict(c, ink));
     let text = parts.into_iter().filter(|lines| !lines.is_empty()).map(|lines| lines.join("\n") + "\n");
@@ -46,6 +48,7 @@ fn heading(c: &Comparison, ink: Ink) -> Lines {
     if c.edited {
         lines.push("the experiment file was not the same in all runs".to_string());
     }
+    lines.extend(c.differences.iter().map(|said| format!("differs: {}", clean(said))));
     lines
 }
 
@@ -68,8 +71,9 @@ fn grid(c: &Comparison, what: &'static str, rows: &[[Row; 2]], ink: Ink) -> Line
     let mut columns = vec![Column::words(what)];
     for (m, heading) in of_several(Tables::Comparisons).filter_map(|m| Some((m, m.column?))) {
         let of = unit(m.unit, Some(rates));
-        columns.extend(c.names.iter().map(|side| Column::numbers(format!("{} {side}", heading.text), of)));
-        columns.extend(m.judged.map(|_| Column::numbers("off", "%")));
+        let [a, b] = c.names.each_ref().map(|side| Column::numbers(format!("{} {side}", heading.text), of));
+        columns.extend([a, b.joined()]);
+        columns.extend(m.judged.map(|_| Column::numbers("off", "%").joined()));
     }
     let mut grid = Grid::new(columns);
     for [a, b] in rows {
@@ -80,7 +84,29 @@ fn grid(c: &Comparison, what: &'static str, rows: &[[Row; 2]], ink: Ink) -> Line
         }
         grid.row(cells);
     }
-    ink.grid(&grid)
+    ink.narrow(&grid)
+}
+
+/// The distributions of groups, the two sides below each other.
+fn distributions(c: &Comparison, all: &[Distributed], ink: Ink) -> Lines {
+    let rates = all.iter().filter(|d| d.unit == Unit::Rate).flat_map(|d| d.sides.iter().flatten());
+    let rates = rate_unit(rates.map(|d| d.max));
+    let heads = ["flows", "min", "p10", "p50", "p90", "p99", "max"].map(|head| Column::numbers(head, ""));
+    let words = ["group", "value", "side"].map(Column::words);
+    let mut grid = Grid::new(words.into_iter().chain(heads).collect());
+    for d in all {
+        let of = unit(d.unit, Some(rates));
+        let value = if of.is_empty() { d.heading.to_string() } else { format!("{}, {of}", d.heading) };
+        for (side, found) in c.names.iter().zip(&d.sides) {
+            let cells = found.map_or([const { String::new() }; 7], |f| {
+                let show = |v| number(d.unit, v, Some(rates));
+                let [a, b, c, d, e, g] = [f.min, f.p10, f.p50, f.p90, f.p99, f.max].map(show);
+                [f.n.to_string(), a, b, c, d, e, g]
+            });
+            grid.row([clean(&d.group), value.clone(), side.clone()].into_iter().chain(cells).collect());
+        }
+    }
+    ink.narrow(&grid)
 }
 
 fn verdict(c: &Comparison, ink: Ink) -> Lines {
@@ -124,11 +150,12 @@ fn round(v: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::WIDTH;
     use super::*;
-    use crate::report::compare::{compare, Bounds, Given};
+    use crate::report::compare::{compare, Bounds, ResultFile};
     use crate::result::{FlowResult, Parity, Quantiles, RunResult, World};
 
-    fn run(world: World, goodput_bps: f64, fct_s: f64) -> Given {
+    fn run(world: World, goodput_bps: f64, fct_s: f64) -> ResultFile {
         let rtt_us = Quantiles { p50: 20_000, p99: 31_500 };
         let flow = FlowResult {
             id: "up.0".into(),
@@ -141,28 +168,50 @@ mod tests {
         let parity = Some(Parity { goodput: 0.05, fct: 0.1 });
         let run =
             RunResult { experiment: "pair".into(), world, parity, flows: vec![flow], ..RunResult::default() };
-        Given { name: "x".into(), runs: vec![run] }
+        ResultFile { name: "x".into(), runs: vec![run] }
     }
 
     #[test]
     fn side_by_side() {
         let all = [run(World::Sim, 9.9e6, 2.25), run(World::Lab, 9e6, 2.0), run(World::Lab, 11e6, 2.0)];
-        let text = comparison(&compare(&all, Bounds::default()).unwrap(), false);
+        let text = comparison(&compare(&all, Bounds::default(), false).unwrap(), false);
         let want = "\
 pair: sim (one run) beside lab (median of 2 runs, with their range)
 
-flow            goodput lab  goodput sim    off  fct lab  fct sim     off  rtt p50 lab  rtt p50 sim  p99 lab  p99 sim  \
-retr lab  retr sim  rto lab  rto sim
-                     Mbit/s       Mbit/s      %        s        s       %           ms           ms       ms       ms
-up.0  10.000 (9.000 to 11.000)        9.900  -1.00    2.000    2.250  +12.50        20.00        20.00    31.50    31.50  \
-       2         2        0        0
+flow               goodput lab  goodput sim    off  fct lab  fct sim     off
+                        Mbit/s       Mbit/s      %        s        s       %
+up.0  10.000 (9.000 to 11.000)        9.900  -1.00    2.000    2.250  +12.50
+
+flow  rtt p50 lab  rtt p50 sim  rtt p99 lab  rtt p99 sim  retr lab  retr sim  rto lab  rto sim
+               ms           ms           ms           ms
+up.0        20.00        20.00        31.50        31.50         2         2        0        0
 
 FAILED  up fct: +12.50 % off, bound 10 %
 FAILED  parity: goodput within 5 %, fct within 10 %
 ";
-        let tight = |s: &str| s.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert_eq!(tight(&text), tight(want), "{text}");
-        let wide = comparison(&compare(&all, Bounds { fct: Some(0.2), ..Bounds::default() }).unwrap(), false);
+        assert_eq!(text, want, "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+        let wide =
+            comparison(&compare(&all, Bounds { fct: Some(0.2), ..Bounds::default() }, false).unwrap(), false);
         assert!(wide.ends_with("ok      parity: goodput within 5 %, fct within 20 %\n"), "{wide}");
+    }
+
+    #[test]
+    fn distributions_are_below_each_other() {
+        let side = |world, slower: f64| {
+            let flow = |k: u32| FlowResult {
+                id: format!("web.{k}"),
+                fct_s: Some(f64::from(k) * slower),
+                ..FlowResult::default()
+            };
+            let run = RunResult { world, flows: (1..=10).map(flow).collect(), ..RunResult::default() };
+            ResultFile { name: "x".into(), runs: vec![run] }
+        };
+        let all = [side(World::Lab, 1.0), side(World::Sim, 2.0)];
+        let text = comparison(&compare(&all, Bounds::default(), false).unwrap(), false);
+        let rows: Vec<&str> = text.lines().filter(|l| l.starts_with("web    fct, s")).collect();
+        let words = |row: &str| row.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(words(rows[0]), "web fct, s lab 10 1.000 1.000 5.000 9.000 10.000 10.000");
+        assert_eq!(words(rows[1]), "web fct, s sim 10 2.000 2.000 10.000 18.000 20.000 20.000");
     }
 }

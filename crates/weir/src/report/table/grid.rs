@@ -13,16 +13,23 @@ pub(super) struct Column {
     name: String,
     unit: &'static str,
     left: bool,
+    /// It stays in a block with the column before it.
+    joined: bool,
 }
 
 impl Column {
     /// Of words, aligned to the left.
     pub fn words(name: impl Into<String>) -> Column {
-        Column { name: name.into(), unit: "", left: true }
+        Column { name: name.into(), unit: "", left: true, joined: false }
     }
     /// Of numbers, aligned to the right.
     pub fn numbers(name: impl Into<String>, unit: &'static str) -> Column {
-        Column { name: name.into(), unit, left: false }
+        Column { name: name.into(), unit, left: false, joined: false }
+    }
+    /// This column, which says something only beside the one before it.
+    #[must_use]
+    pub fn joined(self) -> Column {
+        Column { joined: true, ..self }
     }
 }
 
@@ -40,28 +47,52 @@ impl Grid {
 
     /// The lines of heading, then the rows; nothing at all if there are no rows.
     pub fn lines(&self) -> (Vec<String>, Vec<String>) {
-        let used = |i: &usize| self.rows.iter().any(|r| !r[*i].is_empty());
-        let shown: Vec<usize> = (0..self.columns.len()).filter(used).collect();
+        self.block(&self.shown())
+    }
+
+    /// The same in blocks one below the other, none wider than `width` as far as joined columns allow. Each begins with the
+    /// first column.
+    pub fn blocks(&self, width: usize) -> Vec<(Vec<String>, Vec<String>)> {
+        let shown = self.shown();
+        let Some((&key, rest)) = shown.split_first() else { return Vec::new() };
+        let wide = |columns: &[usize]| columns.iter().map(|&i| self.width(i) + 2).sum::<usize>();
+        let mut blocks: Vec<Vec<usize>> = vec![vec![key]];
+        for part in rest.chunk_by(|_, &next| self.columns[next].joined) {
+            let last = blocks.last_mut().filter(|b| b.len() == 1 || wide(b) + wide(part) <= width + 2);
+            match last {
+                Some(block) => block.extend(part),
+                None => blocks.push(std::iter::once(key).chain(part.iter().copied()).collect()),
+            }
+        }
+        blocks.iter().map(|columns| self.block(columns)).collect()
+    }
+
+    /// The columns that have anything in them.
+    fn shown(&self) -> Vec<usize> {
+        (0..self.columns.len()).filter(|&i| self.rows.iter().any(|r| !r[i].is_empty())).collect()
+    }
+
+    fn width(&self, i: usize) -> usize {
+        let cells = self.rows.iter().map(|r| r[i].as_str());
+        let heads = [self.columns[i].name.as_str(), self.columns[i].unit];
+        cells.chain(heads).map(|text| text.chars().count()).max().unwrap_or(0)
+    }
+
+    /// Some columns: the lines of heading, then the rows.
+    fn block(&self, shown: &[usize]) -> (Vec<String>, Vec<String>) {
         let dashed = |cell: &str| if cell.is_empty() { "-".to_string() } else { cell.to_string() };
-        let name = |i: usize| self.columns[i].name.clone();
-        let unit = |i: usize| self.columns[i].unit.to_string();
-        let width = |i: usize| {
-            let cells = self.rows.iter().map(|r| r[i].chars().count());
-            let heads = [self.columns[i].name.as_str(), self.columns[i].unit];
-            cells.chain(heads.map(|h| h.chars().count())).max().unwrap_or(0)
-        };
-        let widths: Vec<usize> = (0..self.columns.len()).map(width).collect();
+        let widths: Vec<usize> = shown.iter().map(|&i| self.width(i)).collect();
         let line = |cell: &dyn Fn(usize) -> String| {
-            let padded = shown.iter().map(|&i| match self.columns[i].left {
-                true => format!("{:<1$}", cell(i), widths[i]),
-                false => format!("{:>1$}", cell(i), widths[i]),
+            let padded = shown.iter().zip(&widths).map(|(&i, width)| match self.columns[i].left {
+                true => format!("{:<1$}", cell(i), width),
+                false => format!("{:>1$}", cell(i), width),
             });
             padded.collect::<Vec<_>>().join("  ").trim_end().to_string()
         };
         let mut heads = Vec::new();
         if !shown.is_empty() {
-            heads.push(line(&name));
-            heads.extend(Some(line(&unit)).filter(|l| !l.is_empty()));
+            heads.push(line(&|i| self.columns[i].name.clone()));
+            heads.extend(Some(line(&|i| self.columns[i].unit.to_string())).filter(|l| !l.is_empty()));
         }
         (heads, self.rows.iter().map(|r| line(&|i| dashed(&r[i]))).collect())
     }
@@ -87,7 +118,25 @@ mod tests {
     }
 
     #[test]
+    fn what_is_too_wide_goes_on_below() {
+        let pair =
+            |name: &str| [Column::numbers(format!("{name} a"), "s"), Column::numbers("b", "s").joined()];
+        let mut g = Grid::new([vec![Column::words("flow")], pair("one").into(), pair("two").into()].concat());
+        g.row(["up.0", "1", "2", "3", "4"].map(String::from).to_vec());
+        let wide = g.blocks(24);
+        assert_eq!(wide, [g.lines()]);
+        assert_eq!(wide[0].0[0].chars().count(), 24);
+        let narrow = g.blocks(23);
+        assert_eq!(narrow.len(), 2);
+        assert_eq!(narrow[1].0, ["flow  two a  b", "          s  s"]);
+        assert_eq!(narrow[1].1, ["up.0      3  4"]);
+        // What is joined stays together, however narrow it is.
+        assert_eq!(g.blocks(1).len(), 2);
+    }
+
+    #[test]
     fn without_rows_nothing() {
-        assert_eq!(Grid::new(vec![Column::words("flow")]).lines(), (vec![], vec![]));
+        let empty = Grid::new(vec![Column::words("flow")]);
+        assert_eq!((empty.lines(), empty.blocks(100)), ((vec![], vec![]), vec![]));
     }
 }

@@ -21,6 +21,9 @@ use grid::Grid;
 /// With more flows than this, a group has one line instead of one for each flow.
 const MOST_FLOWS: usize = 32;
 
+/// Columns of a terminal that comparisons fit into.
+const WIDTH: usize = 100;
+
 /// The table of a run. `terminal` allows colours.
 pub fn render(result: &RunResult, plan: &Plan, terminal: bool) -> String {
     let ink = Ink { terminal };
@@ -66,7 +69,14 @@ impl Ink {
     }
     /// A grid with its heading set off.
     fn grid(self, grid: &Grid) -> Lines {
-        let (heads, rows) = grid.lines();
+        self.block(grid.lines())
+    }
+    /// The same in blocks that a terminal of [`WIDTH`] columns has room for, an empty line between them.
+    fn narrow(self, grid: &Grid) -> Lines {
+        let blocks: Vec<Lines> = grid.blocks(WIDTH).into_iter().map(|block| self.block(block)).collect();
+        blocks.join(&String::new())
+    }
+    fn block(self, (heads, rows): (Lines, Lines)) -> Lines {
         heads.iter().map(|h| self.bold(h)).chain(rows).collect()
     }
 }

@@ -5,7 +5,7 @@ use super::grid::{Column, Grid};
 use super::{clean, Ink, Lines};
 use crate::result::metric::{of_several, Tables, Total};
 use crate::result::unit::Unit;
-use crate::result::{RunResult, Runs, Status};
+use crate::result::{FlowResult, RunResult, Runs, Status};
 
 /// The table of several runs; `names` are the keys that a sweep set, in the order of the file. `terminal` allows
 /// colours.
@@ -30,7 +30,7 @@ fn heading(runs: &Runs, planned: usize, ink: Ink) -> Lines {
 
 /// Values of the settings, in the order of the columns.
 fn settings<'a>(run: &'a crate::result::Settings, names: &'a [String]) -> impl Iterator<Item = String> + 'a {
-    names.iter().map(|name| clean(run.get(name).map_or("", String::as_str)))
+    names.iter().map(|name| clean(&run.get(name).map_or(String::new(), |setting| setting.to_string())))
 }
 
 fn each(runs: &Runs, names: &[String], ink: Ink) -> Lines {
@@ -41,7 +41,7 @@ fn each(runs: &Runs, names: &[String], ink: Ink) -> Lines {
     columns.push(Column::numbers("flows", ""));
     for (m, heading) in metrics().filter_map(|m| Some((m, m.column?))) {
         columns.push(column(m, heading, Some(rates)));
-        if m.total == Total::MeanOrSum {
+        if m.jointly.is_some() {
             columns.push(Column::numbers("mean", unit(m.unit, Some(rates))));
         }
     }
@@ -52,13 +52,11 @@ fn each(runs: &Runs, names: &[String], ink: Ink) -> Lines {
         let flows = run.flows.len();
         cells.push(if flows == 0 { String::new() } else { flows.to_string() });
         for m in metrics() {
-            let values: Vec<f64> = run.flows.iter().filter_map(|f| m.of(f)).collect();
-            let cell = |total: Option<f64>| {
-                total.filter(|_| !values.is_empty()).map_or(String::new(), |v| number(m.unit, v, Some(rates)))
-            };
-            cells.push(cell(m.total.together(&values)));
-            if m.total == Total::MeanOrSum {
-                cells.push(cell(m.total.of(&values)));
+            let flows: Vec<&FlowResult> = run.flows.iter().collect();
+            let cell = |total: Option<f64>| total.map_or(String::new(), |v| number(m.unit, v, Some(rates)));
+            cells.push(cell(m.together(&flows)));
+            if m.jointly.is_some() {
+                cells.push(cell(m.total_of(&flows)));
             }
         }
         cells.push(checks(run));
@@ -66,9 +64,9 @@ fn each(runs: &Runs, names: &[String], ink: Ink) -> Lines {
     }
     let mut lines = ink.grid(&grid);
     lines.push(format!(
-        "{}: of all flows together; mean, {}: means of the flows; {}: sums",
-        headings(metrics(), |m| m.total == Total::MeanOrSum),
-        headings(metrics(), |m| m.total == Total::Mean),
+        "{}: bytes of all flows over the time of all; mean, {}: means of the flows; {}: sums",
+        headings(metrics(), |m| m.jointly.is_some()),
+        headings(metrics(), |m| is_mean(m) && m.jointly.is_none()),
         headings(metrics(), |m| m.total == Total::Sum)
     ));
     lines
@@ -108,7 +106,8 @@ fn means(runs: &Runs, names: &[String], ink: Ink) -> Lines {
     }
     let mut lines = ink.grid(&grid);
     lines.push(
-        "means over the seeds, and half the width of their 95 % confidence intervals (Student's t).".into(),
+        "means over the seeds, and half the width of their 95 % confidence intervals (Student's t); none where all are the same."
+            .into(),
     );
     lines.push(format!(
         "{}: of a flow, the mean of its group; {}: of the whole group",
@@ -172,11 +171,15 @@ fn found(e: &crate::result::ExpectResult) -> String {
 mod tests {
     use super::*;
     use crate::report::summary::summaries;
-    use crate::result::{ExpectResult, FlowResult, SCHEMA};
+    use crate::result::{ExpectResult, SCHEMA};
 
     fn run(loss: &str, seed: u64, goodput: f64) -> RunResult {
-        let flow = |id: &str, bps| FlowResult {
+        // Both live for 2 s.
+        let flow = |id: &str, bps: f64| FlowResult {
             id: id.into(),
+            start_s: 1.0,
+            end_s: 3.0,
+            bytes: (bps / 4.0) as u64,
             goodput_bps: bps,
             retransmits: 3,
             ..FlowResult::default()
@@ -220,7 +223,7 @@ path.wan.loss  flows  goodput    mean  retr  rto  checks
 0                  2   20.000  10.000     6    0  -
 1%                 2    8.000   4.000     6    0  0 of 1 hold
 2%                 -        -       -     -    -  could not run
-goodput: of all flows together; mean, fct and rtt p50: means of the flows; retr and rto: sums
+goodput: bytes of all flows over the time of all; mean, fct and rtt p50: means of the flows; retr and rto: sums
 
 FAILED  path.wan.loss = 1%: flow.*.rtos = 0: found 2 (sum of 2), bound 0
 could not run  path.wan.loss = 2%: no?way

@@ -144,10 +144,10 @@ fn the_whole_table() {
 two: two flows
 lab, seed 7, Linux 6.1.0: 4 s in 5.2 s, 8000 frames, FAILED
 
-flow    cc     class  goodput  target    off     min     max  rtt p50   p99  retr  rto    fct  passed
-                       Mbit/s  Mbit/s      %  Mbit/s  Mbit/s       ms    ms                 s
-ten.0   reno   ten     10.020  10.000  +0.20   9.980  10.060     4.32  9.88     3    1      -  -
-file.0  cubic  -        8.000       -      -       -       -        -     -     0    0  0.500  no_class
+flow    cc     class  goodput  target    off     min     max  rtt p50  rtt p99  retr  rto    fct  passed
+                       Mbit/s  Mbit/s      %  Mbit/s  Mbit/s       ms       ms                 s
+ten.0   reno   ten     10.020  10.000  +0.20   9.980  10.060     4.32     9.88     3    1      -  -
+file.0  cubic  -        8.000       -      -       -       -        -        -     0    0  0.500  no_class
 all 2 flows: 11.02 Mbit/s over 4 s
 min and max are those of whole intervals of 2s
 

@@ -3,7 +3,7 @@
 use super::Needs::{BothWays, Gateway, LastByte, Nothing, Requests, Tcp, Udp};
 use super::{measured, whole, Metric, OverTime, Tables, Total};
 use crate::result::unit::Unit;
-use crate::result::FlowResult;
+use crate::result::{joint_rate, FlowResult};
 
 type Flow = Metric<FlowResult>;
 
@@ -12,11 +12,12 @@ pub static FLOW: &[Flow] = &[
     Flow::new(
         "goodput_bps",
         Unit::Rate,
-        Total::MeanOrSum,
+        Total::Mean,
         Nothing,
         "payload received per second, within the flow's own life",
     )
     .number(|f| Some(f.goodput_bps))
+    .jointly(|flows| joint_rate(flows.iter().map(|f| (f.bytes, f.start_s, f.end_s))))
     .over_time(OverTime::Average)
     .column("goodput", Tables::All)
     .judged_as("goodput"),
@@ -66,7 +67,7 @@ pub static FLOW: &[Flow] = &[
     .column("rtt p50", Tables::All),
     Flow::new("rtt_us.p99", Unit::Micros, Total::Mean, Tcp, "their 99th percentile")
         .number(|f| measured(f.rtt_us.p99))
-        .column("p99", Tables::Comparisons),
+        .column("rtt p99", Tables::Comparisons),
     Flow::new("retransmits", Unit::Count, Total::Sum, Tcp, "segments sent again")
         .number(|f| whole(f.retransmits))
         .column("retr", Tables::All),
@@ -98,8 +99,11 @@ pub static FLOW: &[Flow] = &[
         .number(|f| f.loss),
     Flow::new("back.bytes", Unit::Bytes, Total::Sum, BothWays, "payload received in the other direction")
         .number(|f| whole(f.back.as_ref()?.bytes)),
-    Flow::new("back.goodput_bps", Unit::Rate, Total::MeanOrSum, BothWays, "goodput of the other direction")
-        .number(|f| Some(f.back.as_ref()?.goodput_bps)),
+    Flow::new("back.goodput_bps", Unit::Rate, Total::Mean, BothWays, "goodput of the other direction")
+        .number(|f| Some(f.back.as_ref()?.goodput_bps))
+        .jointly(|flows| {
+            joint_rate(flows.iter().filter_map(|f| Some((f.back.as_ref()?.bytes, f.start_s, f.end_s))))
+        }),
     Flow::new(
         "back.target_bps",
         Unit::Rate,

@@ -34,6 +34,8 @@ pub struct Metric<T: 'static> {
     pub about: &'static str,
     /// How it is found in a `T`; `None` if it is only computed over time.
     pub value: Option<Value<T>>,
+    /// What several have together that share something, the flows of a class or of a run, where that is not the total.
+    pub jointly: Option<Joint<T>>,
     /// How it is computed from what flows received over time, where a check asks for that.
     pub over_time: Option<OverTime>,
     /// Its column in tables.
@@ -52,6 +54,9 @@ pub enum Value<T: 'static> {
     Counts(fn(&T) -> &Counts),
 }
 
+/// What several have together.
+pub type Joint<T> = fn(&[&T]) -> Option<f64>;
+
 /// How several values become one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Total {
@@ -59,8 +64,6 @@ pub enum Total {
     Sum,
     /// Their arithmetic mean.
     Mean,
-    /// The mean within a group, whose flows are alike; the sum where flows share something: in a class, in a run.
-    MeanOrSum,
     /// The smallest.
     Least,
     /// The largest.
@@ -76,19 +79,11 @@ impl Total {
     pub fn of(self, values: &[f64]) -> Option<f64> {
         match self {
             Total::Sum => Some(sum(values)),
-            Total::Mean | Total::MeanOrSum => mean(values),
+            Total::Mean => mean(values),
             Total::Least => values.iter().copied().reduce(f64::min),
             Total::Most => values.iter().copied().reduce(f64::max),
             Total::Furthest => values.iter().copied().max_by(|a, b| a.abs().total_cmp(&b.abs())),
             Total::Same => values.first().copied().filter(|first| values.iter().all(|v| v == first)),
-        }
-    }
-
-    /// Of the values of flows that share something.
-    pub fn together(self, values: &[f64]) -> Option<f64> {
-        match self {
-            Total::MeanOrSum => Some(sum(values)),
-            other => other.of(values),
         }
     }
 }
@@ -193,6 +188,7 @@ impl<T> Metric<T> {
             needs,
             about,
             value: None,
+            jointly: None,
             over_time: None,
             column: None,
             judged: None,
@@ -207,6 +203,11 @@ impl<T> Metric<T> {
 
     const fn counts(mut self, of: fn(&T) -> &Counts) -> Metric<T> {
         self.value = Some(Value::Counts(of));
+        self
+    }
+
+    const fn jointly(mut self, of: Joint<T>) -> Metric<T> {
+        self.jointly = Some(of);
         self
     }
 
@@ -242,6 +243,17 @@ impl<T> Metric<T> {
             Value::Number(number) => number(of),
             Value::Counts(counts) => Some(counts(of).values().sum::<u64>() as f64),
         }
+    }
+
+    /// The total of several that are alike; `None` if it was not measured of any.
+    pub fn total_of(&self, several: &[&T]) -> Option<f64> {
+        let values: Vec<f64> = several.iter().filter_map(|of| self.of(of)).collect();
+        self.total.of(&values).filter(|_| !values.is_empty())
+    }
+
+    /// What several have together that share something; `None` if it was not measured of any.
+    pub fn together(&self, several: &[&T]) -> Option<f64> {
+        self.jointly.map_or_else(|| self.total_of(several), |joint| joint(several))
     }
 
     /// Of counts by name, the one called `name`: 0 if it did not occur.

@@ -103,15 +103,35 @@ fn what_was_not_measured_is_nothing() {
 #[test]
 fn totals_by_hand() {
     let values = [2.0, -9.0, 4.0];
-    let found = |total: Total| (total.of(&values), total.together(&values));
-    assert_eq!(found(Total::Sum), (Some(-3.0), Some(-3.0)));
-    assert_eq!(found(Total::Mean), (Some(-1.0), Some(-1.0)));
-    assert_eq!(found(Total::MeanOrSum), (Some(-1.0), Some(-3.0)));
-    assert_eq!((found(Total::Least).0, found(Total::Most).0), (Some(-9.0), Some(4.0)));
-    assert_eq!(found(Total::Furthest).0, Some(-9.0));
-    assert_eq!((found(Total::Same).0, Total::Same.of(&[5.0, 5.0])), (None, Some(5.0)));
+    let found = |total: Total| total.of(&values);
+    assert_eq!((found(Total::Sum), found(Total::Mean)), (Some(-3.0), Some(-1.0)));
+    assert_eq!((found(Total::Least), found(Total::Most)), (Some(-9.0), Some(4.0)));
+    assert_eq!(found(Total::Furthest), Some(-9.0));
+    assert_eq!((found(Total::Same), Total::Same.of(&[5.0, 5.0])), (None, Some(5.0)));
     let of_nothing = [Total::Sum, Total::Mean, Total::Least, Total::Most, Total::Furthest, Total::Same];
     assert_eq!(of_nothing.map(|t| t.of(&[])), [Some(0.0), None, None, None, None, None]);
+}
+
+/// Flows that follow each other on a link of 8 Mbit/s have 8 Mbit/s each, and 8 together, not 16.
+#[test]
+fn flows_that_share_something_have_their_bytes_over_the_time_of_all() {
+    let flow = |start_s, end_s, bytes| FlowResult {
+        start_s,
+        end_s,
+        bytes,
+        goodput_bps: bytes as f64 * 8.0 / (end_s - start_s),
+        retransmits: 3,
+        ..FlowResult::default()
+    };
+    let (a, b) = (flow(1.0, 2.0, 1_000_000), flow(2.0, 4.0, 2_000_000));
+    let of = |name: &str| FLOW.iter().find(|m| m.name == name).unwrap();
+    let goodput = of("goodput_bps");
+    assert_eq!((goodput.total_of(&[&a, &b]), goodput.together(&[&a, &b])), (Some(8e6), Some(8e6)));
+    // At the same time they share it.
+    let (a, b) = (flow(1.0, 4.0, 1_000_000), flow(1.0, 4.0, 2_000_000));
+    assert_eq!((goodput.total_of(&[&a, &b]), goodput.together(&[&a, &b])), (Some(4e6), Some(8e6)));
+    assert_eq!((goodput.together(&[]), of("retransmits").together(&[&a, &b])), (None, Some(6.0)));
+    assert_eq!(of("back.goodput_bps").together(&[&a, &b]), None);
 }
 
 #[test]
@@ -141,7 +161,6 @@ fn total(total: Total) -> &'static str {
     match total {
         Total::Sum => "sum",
         Total::Mean => "mean",
-        Total::MeanOrSum => "mean; of a class or a run, the sum",
         Total::Least => "smallest",
         Total::Most => "largest",
         Total::Furthest => "furthest from 0",
@@ -153,8 +172,14 @@ fn total(total: Total) -> &'static str {
 #[test]
 fn the_manual_has_a_line_for_each() {
     fn lines<T>(metrics: &[Metric<T>]) -> Vec<String> {
-        let line =
-            |m: &Metric<T>| format!("| `{}` | {} | {} | {} |", m.name, unit(m.unit), total(m.total), m.about);
+        let line = |m: &Metric<T>| {
+            let joint = if m.jointly.is_some() {
+                "; of a class or a run, all bytes over the time of all"
+            } else {
+                ""
+            };
+            format!("| `{}` | {} | {}{joint} | {} |", m.name, unit(m.unit), total(m.total), m.about)
+        };
         metrics.iter().filter(|m| m.checked).map(line).collect()
     }
     let manual = include_str!("../../../../../docs/results.md");

@@ -1,0 +1,80 @@
+//! What is in the directories of several runs: a table of them as CSV.
+
+use crate::result::metric::{of_several, Tables};
+use crate::result::{FlowResult, RunResult, Runs, Status};
+use std::fmt::Write;
+
+/// A line for each run: its directory, its settings (the keys are `names`, in the order of the file), its seed, how it
+/// ended, and the metrics of all its flows together, in base units. What was not measured is an empty cell.
+pub fn index(runs: &Runs, names: &[String]) -> String {
+    // The seed has a column in any case.
+    let names = || names.iter().filter(|name| *name != "seed");
+    let metrics = || of_several(Tables::All);
+    let heads = ["run".to_string()].into_iter().chain(names().cloned());
+    let heads = heads.chain(["seed", "status", "flows"].map(String::from));
+    let mut out = line(heads.chain(metrics().map(|m| m.name.to_string())));
+    for (n, run) in runs.runs.iter().enumerate() {
+        let settings = names().map(|name| {
+            let setting = run.settings.get(name).and_then(|setting| serde_json::to_value(setting).ok());
+            setting.map_or(String::new(), |v| v.as_str().map_or_else(|| v.to_string(), str::to_string))
+        });
+        let flows: Vec<&FlowResult> = run.flows.iter().collect();
+        let values = metrics().map(|m| m.together(&flows).map_or(String::new(), |v| v.to_string()));
+        let cells = [format!("{:03}", n + 1)].into_iter().chain(settings);
+        let cells = cells.chain([run.seed.to_string(), status(run).to_string(), flows.len().to_string()]);
+        out += &line(cells.chain(values));
+    }
+    out
+}
+
+fn status(run: &RunResult) -> &'static str {
+    match (&run.error, run.status) {
+        (Some(_), _) => "could not run",
+        (None, Status::Ok) => "ok",
+        (None, Status::Failed) => "failed",
+        (None, Status::Interrupted) => "interrupted",
+    }
+}
+
+/// A line of CSV (RFC 4180): a cell with a comma, a quote or a line break is quoted.
+fn line(cells: impl Iterator<Item = String>) -> String {
+    let mut out = String::new();
+    for (i, cell) in cells.enumerate() {
+        let comma = if i == 0 { "" } else { "," };
+        let _ = match cell.contains([',', '"', '\n', '\r']) {
+            true => write!(out, "{comma}\"{}\"", cell.replace('"', "\"\"")),
+            false => write!(out, "{comma}{cell}"),
+        };
+    }
+    out + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::result::{Setting, SCHEMA};
+
+    #[test]
+    fn a_line_for_each_run() {
+        let flow = |start_s, end_s| FlowResult { start_s, end_s, bytes: 1_000_000, ..FlowResult::default() };
+        let settings = [
+            ("flow.a.cc".to_string(), Setting::from("a,b")),
+            ("path.wan.rate".to_string(), Setting::number("10Mbit", 1e7)),
+        ];
+        let made = RunResult {
+            settings: settings.into(),
+            seed: 7,
+            flows: vec![flow(0.0, 1.0), flow(1.0, 2.0)],
+            ..RunResult::default()
+        };
+        let broken = RunResult { error: Some("no".into()), ..RunResult::default() };
+        let runs = Runs { schema: SCHEMA, runs: vec![made, broken], summary: vec![] };
+        let names = ["path.wan.rate", "flow.a.cc"].map(String::from);
+        let want = "\
+run,path.wan.rate,flow.a.cc,seed,status,flows,goodput_bps,fct_s,rtt_us.p50,retransmits,rtos
+001,10000000,\"a,b\",7,ok,2,8000000,,,0,0
+002,,,0,could not run,0,,,,,
+";
+        assert_eq!(index(&runs, &names), want);
+    }
+}
