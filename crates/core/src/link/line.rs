@@ -1,37 +1,113 @@
 //! The propagation line: it delays, and never limits.
+//!
+//! A frame comes out when it is due, whatever came before it. Where each is due later than the last, as on a line of one delay,
+//! the line is a ring; where frames may overtake each other, it is a heap by due time, and frames due at the same time come
+//! out as they came.
 
+use super::jitter::{Jitter, Lateness, Reorder};
 use crate::frame::Parked;
 use crate::time::{Duration, Time};
-use std::collections::VecDeque;
+use core::cmp::{Ordering, Reverse};
+use std::collections::{BinaryHeap, VecDeque};
 
 /// Room for frames before the storage grows, by doubling. A ring much larger than what is in it would go
 /// through the cache for nothing.
 const ROOM: usize = 64;
 
-/// The frames that fly, in the order in which they will come out, which is that in which they came.
+/// A frame that flies, ordered by when it comes out, then by when it came.
+#[derive(Debug)]
+struct Flying {
+    due: Time,
+    nth: u64,
+    frame: Parked,
+}
+
+impl Flying {
+    fn key(&self) -> (Time, u64) {
+        (self.due, self.nth)
+    }
+}
+
+impl PartialEq for Flying {
+    fn eq(&self, other: &Flying) -> bool {
+        self.key() == other.key()
+    }
+}
+impl Eq for Flying {}
+impl Ord for Flying {
+    fn cmp(&self, other: &Flying) -> Ordering {
+        self.key().cmp(&other.key())
+    }
+}
+impl PartialOrd for Flying {
+    fn partial_cmp(&self, other: &Flying) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// The frames that fly.
+#[derive(Debug)]
+enum Frames {
+    /// They come out in the order in which they came; with when each does.
+    InOrder(VecDeque<(Time, Parked)>),
+    /// They overtake each other. The number of all that ever came.
+    ByDue(BinaryHeap<Reverse<Flying>>, u64),
+}
+
+/// See the [module documentation](self).
 #[derive(Debug)]
 pub(super) struct Line {
     delay: Duration,
-    /// When each of them comes out.
-    frames: VecDeque<(Time, Parked)>,
+    /// What comes on top of the delay, if anything does.
+    lateness: Option<Box<Lateness>>,
+    frames: Frames,
 }
 
 impl Line {
-    /// A line `delay` long.
-    pub(super) fn new(delay: Duration) -> Line {
-        Line { delay, frames: VecDeque::with_capacity(ROOM) }
+    /// A line `delay` long. What is random on it comes from `seed`.
+    pub(super) fn new(delay: Duration, jitter: Jitter, reorder: Reorder, seed: u64) -> Line {
+        let frames = match jitter.overtakes() || reorder.overtakes() {
+            true => Frames::ByDue(BinaryHeap::with_capacity(ROOM), 0),
+            false => Frames::InOrder(VecDeque::with_capacity(ROOM)),
+        };
+        Line { delay, lateness: Lateness::new(jitter, reorder, seed).map(Box::new), frames }
     }
-    /// A frame enters at `now`.
+
+    /// A frame enters at `now`, which never goes back.
     pub(super) fn push(&mut self, now: Time, frame: Parked) {
-        self.frames.push_back((now + self.delay, frame));
+        let in_time = now + self.delay;
+        let due = match &mut self.lateness {
+            None => in_time,
+            Some(lateness) => lateness.due(in_time),
+        };
+        match &mut self.frames {
+            Frames::InOrder(frames) => frames.push_back((due, frame)),
+            Frames::ByDue(frames, nth) => {
+                frames.push(Reverse(Flying { due, nth: *nth, frame }));
+                *nth += 1;
+            }
+        }
     }
-    /// When the next frame comes out.
+
+    /// When the next frame of those on the line comes out.
     pub(super) fn due(&self) -> Option<Time> {
-        self.frames.front().map(|&(due, _)| due)
+        match &self.frames {
+            Frames::InOrder(frames) => frames.front().map(|&(due, _)| due),
+            Frames::ByDue(frames, _) => frames.peek().map(|Reverse(flying)| flying.due),
+        }
     }
+
+    /// Do all frames take just the delay?
+    pub(super) fn is_exact(&self) -> bool {
+        self.lateness.is_none()
+    }
+
     /// The next frame that is out by `now`, and since when.
     pub(super) fn pop(&mut self, now: Time) -> Option<(Time, Parked)> {
         self.due().filter(|&due| due <= now)?;
-        self.frames.pop_front()
+        match &mut self.frames {
+            Frames::InOrder(frames) => frames.pop_front(),
+            Frames::ByDue(frames, _) => frames.pop().map(|Reverse(flying)| (flying.due, flying.frame)),
+        }
     }
 }

@@ -8,7 +8,7 @@
 //!    the two drops frames of a long path at any load);
 //! 3. **server**: takes frame after frame from the queue and serializes it at the rate, exact to the byte,
 //!    remainders carried;
-//! 4. **propagation line**: constant delay, no limit.
+//! 4. **propagation line**: a delay, no limit; jitter on top of it, and frames that come late, so that others overtake them.
 //!
 //! When a frame is through is computed when it leaves the queue. So the rate may change while frames wait
 //! ([`Link::set_rate`]). A link without a rate has no queue either: frames go straight into the line.
@@ -20,8 +20,9 @@
 //! Frames are parked in the pool while they are on a link. The storage of a line's numbers of them grows, by doubling, until it
 //! has held as many as the line ever does.
 //!
-//! Not here yet: jitter, Gilbert–Elliott and trace-driven loss, duplication, corruption and AQM.
+//! Not here yet: Gilbert–Elliott and trace-driven loss, duplication, corruption and AQM.
 
+mod jitter;
 mod line;
 mod loss;
 mod path;
@@ -30,6 +31,7 @@ mod server;
 mod tests;
 
 pub use crate::queue::QueueLimit;
+pub use jitter::{Jitter, Law, Reorder};
 pub use loss::{Loss, TRILLION};
 pub use path::Path;
 
@@ -50,6 +52,10 @@ pub struct Config {
     pub rate: Option<Rate>,
     /// Propagation delay, one way.
     pub delay: Duration,
+    /// What frames take longer than that.
+    pub jitter: Jitter,
+    /// Frames that others overtake.
+    pub reorder: Reorder,
     /// The path's own losses.
     pub loss: Loss,
     /// What the queue in front of the rate holds. Default: 1,000 packets.
@@ -66,7 +72,7 @@ pub struct Config {
     /// Depth of the token bucket in bytes: after a time without frames so many leave at once, as the rate counts
     /// them. 0, the default, is a wire: each bit takes its time.
     pub burst: u64,
-    /// Seed of the random losses.
+    /// Seed of what is random: losses, jitter, reordering, each drawn for itself.
     pub seed: u64,
 }
 
@@ -84,6 +90,8 @@ impl Config {
     pub const BARE: Config = Config {
         rate: None,
         delay: Duration::ZERO,
+        jitter: Jitter::NONE,
+        reorder: Reorder::NONE,
         loss: Loss::None,
         queue: QueueLimit::Packets(1000),
         mark: None,
@@ -92,9 +100,10 @@ impl Config {
         seed: 0,
     };
 
-    /// Is there nothing that a frame would notice: no rate, no delay, no loss?
+    /// Is there nothing that a frame would notice: no rate, no delay, no jitter, no loss?
     pub fn is_bare(&self) -> bool {
-        self.rate.is_none() && self.delay == Duration::ZERO && self.loss == Loss::None
+        let in_time = self.jitter.by == Duration::ZERO && !self.reorder.overtakes();
+        self.rate.is_none() && self.delay == Duration::ZERO && in_time && self.loss == Loss::None
     }
 }
 
@@ -176,7 +185,7 @@ impl Link {
             config,
             losses: Losses::new(config.loss, config.seed),
             bottleneck: config.rate.map(|rate| Bottleneck::new(&config, rate)),
-            line: Line::new(config.delay),
+            line: Line::new(config.delay, config.jitter, config.reorder, config.seed),
             carried: Carried::default(),
             lost: Drops::default(),
             queue_delay: Histogram::new(),
@@ -253,10 +262,14 @@ impl Link {
         }
     }
 
-    /// When the next frame is out, on the line or still to be serialized.
+    /// When the next frame is out, on the line or still to be serialized. How late the latter will be is drawn as it enters the
+    /// line: where frames may be late, that is a deadline of its own.
     fn due(&self) -> Option<Time> {
         let served = || self.bottleneck.as_ref().filter(|b| !b.server.is_idle()).map(|b| b.server.done());
-        self.line.due().or_else(|| served().map(|done| done + self.config.delay))
+        match self.line.due() {
+            due if self.line.is_exact() => due.or_else(|| served().map(|done| done + self.config.delay)),
+            due => due.into_iter().chain(served()).min(),
+        }
     }
 
     /// The next frame that is out by `cx.now`, and since when. Call [`Link::advance`] before.
@@ -307,7 +320,7 @@ impl Node for Link {
         Some(Transmit { port: Link::OUT, at, frame })
     }
 
-    /// When the next frame is out. Serialization has no deadlines of its own: it is caught up with.
+    /// When the next frame is out. Serialization has no deadlines of its own, except where frames may be late: it is caught up with.
     fn next_deadline(&self, writable: PortSet) -> Option<Time> {
         self.due().filter(|_| writable.contains(Link::OUT))
     }

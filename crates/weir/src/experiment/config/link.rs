@@ -4,9 +4,9 @@ use super::diag::Fault;
 use super::keys::{self, put, set, Key, Written};
 use super::reader::{Section, NOT_YET};
 use super::units::{Limit, Probability};
-use super::value::{int, FromValue, Size};
+use super::value::{int, one_of, FromValue, Size};
 use toml::de::DeValue;
-use weir_core::link::{Config, Loss, QueueLimit, TRILLION};
+use weir_core::link::{Config, Jitter, Law, Loss, QueueLimit, Reorder, TRILLION};
 use weir_core::rate::Rate;
 use weir_core::time::Duration;
 
@@ -21,10 +21,13 @@ type LinkKey = Key<Draft>;
 /// What a link is where nothing is said.
 const BARE: Draft = Draft { link: Config::BARE, rtt: Duration::ZERO };
 
+/// Whether jitter keeps the order of frames: `reorders` by name.
+const ORDERS: [(&str, bool); 2] = [("kept", false), ("free", true)];
+
 const QUEUES: &str = "a queue forms only in front of a rate";
 
 /// Every key of a link.
-pub static KEYS: [LinkKey; 8] = [
+pub static KEYS: [LinkKey; 13] = [
     LinkKey::new("rate", |d, v| put(&mut d.link.rate, Rate::from_value(v)))
         .write(|d| d.link.rate.map(Written::quoted))
         .words(|d| d.link.rate.map(|rate| rate.to_string()))
@@ -58,6 +61,38 @@ pub static KEYS: [LinkKey; 8] = [
         .write(|d| Some(Written::quoted(d.link.delay)))
         .words(|d| (d.link.delay > Duration::ZERO).then(|| format!("delay {}", d.link.delay)))
         .option("delay", "TIME", "Delay of each direction, e.g. 20ms"),
+    LinkKey::new("jitter", |d, v| set(&mut d.link.jitter.by, Duration::from_value(v)))
+        .write(|d| Some(Written::quoted(d.link.jitter.by)))
+        .words(jitter)
+        .option("jitter", "TIME", "How much longer a frame takes: from nothing to this, alike"),
+    LinkKey::new("jitter_law", |d, v| {
+        set(&mut d.link.jitter.law, one_of(v, &Law::ALL, &["normal", "pareto"]))
+    })
+    .needs("jitter", "it is how the jitter is distributed")
+    .write(|d| {
+        Law::ALL.iter().find(|(_, law)| *law == d.link.jitter.law).map(|(name, _)| Written::quoted(name))
+    })
+    .option(
+        "jitter-law",
+        "LAW",
+        "How jitter is distributed: uniform, or exponential with it as the mean",
+    ),
+    LinkKey::new("jitter_order", |d, v| set(&mut d.link.jitter.reorders, one_of(v, &ORDERS, &[])))
+        .needs("jitter", "without jitter frames come out in order")
+        .write(|d| Some(Written::quoted(ORDERS[usize::from(d.link.jitter.reorders)].0)))
+        .option("jitter-order", "ORDER", "Whether jitter lets frames overtake each other: kept or free"),
+    LinkKey::new("reorder", |d, v| set(&mut d.link.reorder.trillionths, some(v)))
+        .needs("reorder_by", "it is how much later frames come out so that others overtake them")
+        .write(|d| Some(Written::quoted(trillionths(d.link.reorder.trillionths))))
+        .words(|d| {
+            let Reorder { trillionths, by } = d.link.reorder;
+            d.link.reorder.overtakes().then(|| format!("{}% of frames {by} late", trillionths as f64 / 1e10))
+        })
+        .option("reorder", "P", "Probability that a frame comes late, so that others overtake it"),
+    LinkKey::new("reorder_by", |d, v| set(&mut d.link.reorder.by, Duration::from_value(v)))
+        .needs("reorder", "it is the share of frames that come late")
+        .write(|d| Some(Written::quoted(d.link.reorder.by)))
+        .option("reorder-by", "TIME", "How much later they come"),
     LinkKey::new("loss", |d, v| set(&mut d.link.loss, Probability::from_value(v).map(random)))
         .write(|d| probability(d).map(|p| Written::quoted(trillionths(p))))
         .words(|d| probability(d).map(|p| format!("loss {}%", p as f64 / 1e10)))
@@ -70,11 +105,8 @@ pub static KEYS: [LinkKey; 8] = [
 ];
 
 /// Keys that people may try.
-const REFUSED: [(&str, &str, &str); 3] = [
-    ("jitter", NOT_YET, "links have a constant delay"),
-    ("aqm", NOT_YET, "queues drop at their tail"),
-    ("reorder", NOT_YET, "links keep the order"),
-];
+const REFUSED: [(&str, &str, &str); 2] =
+    [("aqm", NOT_YET, "queues drop at their tail"), ("duplicate", NOT_YET, "a frame comes out once")];
 
 /// The keys of a link that stand alone, each from the first of `places` that has it; what is said nowhere is as in a bare
 /// wire. [`complete`] reads the others.
@@ -196,6 +228,25 @@ fn overhead(draft: &Draft) -> Option<String> {
     let link = &draft.link;
     let unusual = link.rate.is_some() && link.overhead != BARE.link.overhead;
     unusual.then(|| format!("{} bytes of overhead for each packet", link.overhead))
+}
+
+/// Jitter in words.
+fn jitter(draft: &Draft) -> Option<String> {
+    let Jitter { by, law, reorders } = draft.link.jitter;
+    let law = match law {
+        Law::Uniform => "up to",
+        Law::Exponential => "exponential, on average",
+    };
+    let order = if reorders { ", order free" } else { "" };
+    (by > Duration::ZERO).then(|| format!("jitter {law} {by}{order}"))
+}
+
+/// A probability in 10^-12, of what happens at all.
+fn some(value: &DeValue) -> Result<u64, Fault> {
+    match Probability::from_value(value)?.trillionths() {
+        0 => Err(Fault::bare("no frame at all")),
+        trillionths => Ok(trillionths),
+    }
 }
 
 /// Loss with a probability; none at all for zero.

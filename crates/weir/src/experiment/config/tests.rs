@@ -14,7 +14,7 @@ use weir_core::ack::{
     AckControl, Counts, Hold, Meter, Period, RateRelease, Release, SlowStart, Window, PRESETS,
 };
 use weir_core::gateway::{ClassConfig, Config, Direction, Match, Prefix};
-use weir_core::link::{Config as Link, Loss, QueueLimit, TRILLION};
+use weir_core::link::{Config as Link, Jitter, Law, Loss, QueueLimit, Reorder, TRILLION};
 use weir_core::rate::Rate;
 use weir_core::time::Duration;
 use weir_sim::cc::CubicRules;
@@ -35,6 +35,12 @@ fn losses() -> impl Strategy<Value = Loss> {
         (1..=TRILLION).prop_map(|trillionths| Loss::Random { trillionths }),
         (1..=i64::MAX as u64).prop_map(|n| Loss::every(n).unwrap()),
     ]
+}
+
+fn jitters() -> impl Strategy<Value = Jitter> {
+    let laws = prop::sample::select(Law::ALL.map(|(_, law)| law).to_vec());
+    let some = (times(1), laws, any::<bool>()).prop_map(|(by, law, reorders)| Jitter { by, law, reorders });
+    prop_oneof![Just(Jitter::NONE), some]
 }
 
 fn limits(bytes: RangeInclusive<u64>) -> impl Strategy<Value = QueueLimit> {
@@ -80,8 +86,11 @@ prop_compose! {
         mark in option::of(thresholds()),
         overhead in 0..=256u16,
         burst in any::<u64>(),
+        jitter in jitters(),
+        reorder in option::of((1..=TRILLION, times(1))),
     ) -> Link {
-        let link = Link { rate, delay, loss, overhead, ..Link::BARE };
+        let reorder = reorder.map(|(trillionths, by)| Reorder { trillionths, by }).unwrap_or_default();
+        let link = Link { rate, delay, loss, overhead, jitter, reorder, ..Link::BARE };
         match rate {
             None => link,
             Some(_) => Link { queue, mark: marked(queue, mark), burst, ..link },

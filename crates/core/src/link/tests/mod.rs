@@ -1,5 +1,7 @@
 //! Timelines computed by hand, exact to the nanosecond, and a model.
 
+mod late;
+
 use super::*;
 use crate::rig::{Given, Rig, Sent, Wake};
 use crate::wire::build::Segment;
