@@ -2,6 +2,7 @@
 
 use crate::lab::{eventually, Kind, Lab, SERVER, SERVER6};
 use crate::tests::ends_well;
+use std::process::Command;
 use std::time::Duration;
 
 pub const ALL: &[(&str, fn())] = &[
@@ -88,14 +89,17 @@ const TUNNELS: &[Tunnel] = &[
 ];
 
 impl Tunnel {
-    /// Makes both ends, addresses and routes; false where the kernel has no such interfaces.
-    fn make(&self, lab: &Lab) -> bool {
+    /// Makes both ends, addresses and routes; an error says what is missing.
+    fn make(&self, lab: &Lab) -> Result<(), String> {
         let words = |text: &'static str| text.split(' ').collect::<Vec<_>>();
         if !lab.can("g", "tn0", &[], &words(self.near)) {
-            return false;
+            return Err(format!("this kernel has no {}", self.kind));
         }
         assert!(lab.can("s", "tn1", &[], &words(self.far)));
         if self.kind == "WireGuard" {
+            if Command::new("wg").arg("--version").output().is_err() {
+                return Err("there is no `wg` command (wireguard-tools)".to_owned());
+            }
             exchange_keys(lab);
         }
         for (host, link, last) in [("g", "tn0", "254"), ("s", "tn1", "1")] {
@@ -107,7 +111,7 @@ impl Tunnel {
             if self.six { ("fd09:6::1/128", "fd09:1::/64") } else { ("10.9.6.1/32", "10.9.1.0/24") };
         lab.ip("g", &["route", "add", far, "dev", "tn0"]);
         lab.ip("s", &["route", "add", client, "dev", "tn1"]);
-        true
+        Ok(())
     }
 
     fn far_address(&self) -> &'static str {
@@ -140,8 +144,8 @@ fn tunnels_without_ethernet_headers() {
     for tunnel in TUNNELS {
         for steered in ["all", "acks", "gateway"] {
             let mut lab = Lab::new(Kind::Router);
-            if !tunnel.make(&lab) {
-                println!("  skipped: this kernel has no {}", tunnel.kind);
+            if let Err(missing) = tunnel.make(&lab) {
+                println!("  skipped: {missing}");
                 break;
             }
             lab.attach = "tn0".into();
