@@ -77,6 +77,10 @@ impl Frame {
     pub fn len(&self) -> usize {
         self.len as usize
     }
+    /// Does it lie in more chunks than one?
+    pub fn is_chained(&self) -> bool {
+        self.next != NO_CHUNK
+    }
     /// True for a frame of no bytes, which no port delivers.
     pub fn is_empty(&self) -> bool {
         self.len == 0

@@ -22,6 +22,7 @@ impl Segment {
     }
 }
 
+#[inline]
 pub(super) fn parse(bytes: &[u8], len: usize) -> Result<Segment, Reject> {
     let packet = wire::packet(bytes, len)?;
     let tcp = wire::tcp(bytes, &packet)?;

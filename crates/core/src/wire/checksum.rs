@@ -9,8 +9,8 @@
 //! Nothing can be said of a frame whose payload is not present. It stays [`Checksum::Unknown`]; who
 //! makes such frames (a simulated host) marks them [`Checksum::Valid`] itself.
 
-use super::sum::{fold, raw};
-use super::{be16, be32, packet, put, Packet, TCP, UDP};
+use super::sum::{add, fold, network, words};
+use super::{be16, packet, put, Packet, TCP, UDP};
 use crate::frame::{Checksum, Frame, Frames};
 
 pub use super::sum::{sum, update16};
@@ -24,13 +24,8 @@ struct Covered {
     pseudo: u16,
 }
 
-/// The two words of an IPv4 address, not folded.
-fn words(address: &[u8; 16]) -> u64 {
-    let word = u64::from(be32(address, 12).unwrap_or_default());
-    (word >> 16) + (word & 0xffff)
-}
-
 /// `None` for other protocols than TCP and UDP, and for a UDP length that contradicts the packet's.
+#[inline]
 fn covered(bytes: &[u8], p: &Packet) -> Option<Covered> {
     let start = p.l4 as usize;
     let room = p.l4_len();
@@ -42,12 +37,9 @@ fn covered(bytes: &[u8], p: &Packet) -> Option<Covered> {
     if len < header || len > room {
         return None;
     }
-    let addresses = match p.version {
-        4 => words(&p.src) + words(&p.dst),
-        _ => raw(&p.src) + raw(&p.dst),
-    };
-    let length = (len >> 16) as u64 + (len & 0xffff) as u64;
-    let pseudo = fold(addresses + length + p.protocol as u64);
+    // What an IPv4 address has in front of it as an IPv6 address, 0xffff, is nothing in a ones' complement sum.
+    let rest = u64::from(len) + u64::from(p.protocol);
+    let pseudo = network(add(add(words(&p.src), words(&p.dst)), rest.to_be()));
     Some(Covered { start, end: start + len as usize, field: start + at, pseudo })
 }
 
@@ -66,14 +58,22 @@ pub fn verify(bytes: &[u8], frame_len: usize, p: &Packet) -> Checksum {
 
 /// As [`verify`], of a frame of the pool: over all the chunks that it lies in. What a giant segment holds may be the
 /// checksum of one of the packets that it stands for: one that is wrong over the whole is [`Checksum::Unknown`].
+#[inline]
 pub fn verify_frame(frames: &Frames, frame: &Frame, p: &Packet) -> Checksum {
-    match state(frames.bytes(frame), frames.parts(frame), p) {
+    let head = frames.bytes(frame);
+    let found = if frame.is_chained() {
+        state(head, frames.parts(frame), p)
+    } else {
+        state(head, core::iter::once(head), p)
+    };
+    match found {
         Checksum::Invalid if frame.gso_size != 0 => Checksum::Unknown,
         state => state,
     }
 }
 
 /// The state of the checksum of what begins with `head`, where the headers are, and is all of `parts`.
+#[inline]
 fn state<'a>(head: &[u8], parts: impl Iterator<Item = &'a [u8]>, p: &Packet) -> Checksum {
     let Some(c) = covered(head, p) else {
         return if be16(head, p.l4 as usize + 4).is_none() && p.protocol == UDP {
@@ -91,6 +91,7 @@ fn state<'a>(head: &[u8], parts: impl Iterator<Item = &'a [u8]>, p: &Packet) -> 
 impl Covered {
     /// The sum of the covered bytes in `parts`, the field and the pseudo-header included; `None` if they are not
     /// all there.
+    #[inline]
     fn sum<'a>(&self, parts: impl Iterator<Item = &'a [u8]>) -> Option<u64> {
         let (mut at, mut total) = (0, u64::from(self.pseudo));
         for part in parts {
@@ -116,6 +117,7 @@ impl Covered {
     }
 }
 
+#[inline]
 fn judge(sum: u64, field: u16, c: &Covered, p: &Packet) -> Checksum {
     if p.protocol == UDP && field == 0 {
         // IPv6 forbids it outside of tunnels (RFC 8200 §8.1, RFC 6935): none to check either way.

@@ -1,7 +1,8 @@
 //! Making ACKs.
 
 use super::ethernet::{Vlan, HEADER, IPV4, IPV6};
-use super::{checksum, Flags, Packet, Timestamps, TCP};
+use super::sum::{add, fold};
+use super::{checksum, Flags, Timestamps, TCP};
 
 /// Bytes of the longest frame that [`emit_ack`] makes: two tags, IPv6, timestamps.
 pub const MAX_ACK_LEN: usize = HEADER + 8 + 40 + 20 + TIMESTAMPS_LEN;
@@ -73,86 +74,77 @@ pub const fn ack_len(f: &AckFields) -> usize {
 /// Writes a complete pure ACK with valid IP and TCP checksums and returns the length of the frame, or
 /// writes nothing and returns 0 if `buf` is too short for it ([`ack_len`]). IPv4: DF, identification
 /// 0 (RFC 6864 §4.1). Timestamps are laid out as RFC 7323 appendix A recommends.
+#[inline]
 pub fn emit_ack(buf: &mut [u8], f: &AckFields) -> usize {
     let len = ack_len(f);
     let Some(frame) = buf.get_mut(..len) else { return 0 };
-    frame.fill(0);
-    let (l3, l4, end) = (f.l3(), f.l4(), f.l4() + f.tcp_len());
-    ethernet(&mut frame[..l3], f);
-    match f.version {
-        4 => ipv4(&mut frame[l3..l4], f),
-        _ => ipv6(&mut frame[l3..l4], f),
-    }
-    tcp(&mut frame[l4..end], f);
-    checksum::fill(frame, &layout(f, l3, l4, end));
+    let rest = ethernet(frame, f);
+    let (rest, addresses) = if f.version == 4 { ipv4(rest, f) } else { ipv6(rest, f) };
+    tcp(rest, f, addresses);
     len
 }
 
-/// What the parser would find, as far as the checksum needs it.
-fn layout(f: &AckFields, l3: usize, l4: usize, end: usize) -> Packet {
-    Packet {
-        vlan: f.vlan,
-        l3: l3 as u16,
-        version: f.version,
-        src: f.src,
-        dst: f.dst,
-        protocol: TCP,
-        l4: l4 as u16,
-        end: end as u32,
-        tos: f.tos,
-        ttl: f.ttl,
-        flow_label: f.flow_label,
-        fragment: false,
-    }
+/// Writes `bytes` at the start of `rest` and returns what follows. All of a header is there, by the frame's length.
+#[inline]
+fn write<'a, const N: usize>(rest: &'a mut [u8], bytes: [u8; N]) -> &'a mut [u8] {
+    let (to, rest) = rest.split_first_chunk_mut().expect("the frame has its length");
+    *to = bytes;
+    rest
 }
 
-fn ethernet(header: &mut [u8], f: &AckFields) {
-    header[..6].copy_from_slice(&f.dst_mac);
-    header[6..12].copy_from_slice(&f.src_mac);
-    let mut at = 12;
+#[inline]
+fn ethernet<'a>(rest: &'a mut [u8], f: &AckFields) -> &'a mut [u8] {
+    let mut rest = write(write(rest, f.dst_mac), f.src_mac);
     for tag in 0..f.vlan.tags() {
-        header[at..at + 2].copy_from_slice(&f.vlan.tpid[tag].to_be_bytes());
-        header[at + 2..at + 4].copy_from_slice(&f.vlan.tci[tag].to_be_bytes());
-        at += 4;
+        let (tpid, tci) = (f.vlan.tpid[tag], f.vlan.tci[tag]);
+        rest = write(rest, (u32::from(tpid) << 16 | u32::from(tci)).to_be_bytes());
     }
-    let ethertype = if f.version == 4 { IPV4 } else { IPV6 };
-    header[at..at + 2].copy_from_slice(&ethertype.to_be_bytes());
+    write(rest, if f.version == 4 { IPV4 } else { IPV6 }.to_be_bytes())
 }
 
-fn ipv4(header: &mut [u8], f: &AckFields) {
-    header[0] = 0x45;
-    header[1] = f.tos;
-    header[2..4].copy_from_slice(&(20 + f.tcp_len() as u16).to_be_bytes());
-    header[6] = 0x40;
-    header[8] = f.ttl;
-    header[9] = TCP;
-    header[12..16].copy_from_slice(&f.src[12..]);
-    header[16..20].copy_from_slice(&f.dst[12..]);
-    let checksum = !checksum::sum(header);
-    header[10..12].copy_from_slice(&checksum.to_be_bytes());
+/// Writes the header and returns, beside what follows, the sum of both addresses as 16-bit words.
+#[inline]
+fn ipv4<'a>(rest: &'a mut [u8], f: &AckFields) -> (&'a mut [u8], u64) {
+    let [.., a, b, c, d] = f.src;
+    let [.., e, g, h, i] = f.dst;
+    let (src, dst) = (u64::from(u32::from_be_bytes([a, b, c, d])), u32::from_be_bytes([e, g, h, i]));
+    const DONT_FRAGMENT: u64 = 0x4000;
+    let total = 20 + f.tcp_len() as u64;
+    let first = 0x45 << 56 | u64::from(f.tos) << 48 | total << 32 | DONT_FRAGMENT;
+    let second = u64::from(f.ttl) << 56 | u64::from(TCP) << 48 | src;
+    let addresses = src + u64::from(dst);
+    let sum = add(add(first, second), u64::from(dst));
+    let second = second | u64::from(!fold(sum)) << 32;
+    (write(write(write(rest, first.to_be_bytes()), second.to_be_bytes()), dst.to_be_bytes()), addresses)
 }
 
-fn ipv6(header: &mut [u8], f: &AckFields) {
-    let word = 6 << 28 | (f.tos as u32) << 20 | f.flow_label & 0xf_ffff;
-    header[..4].copy_from_slice(&word.to_be_bytes());
-    header[4..6].copy_from_slice(&(f.tcp_len() as u16).to_be_bytes());
-    header[6] = TCP;
-    header[7] = f.ttl;
-    header[8..24].copy_from_slice(&f.src);
-    header[24..40].copy_from_slice(&f.dst);
+/// As [`ipv4`].
+#[inline]
+fn ipv6<'a>(rest: &'a mut [u8], f: &AckFields) -> (&'a mut [u8], u64) {
+    let class_and_label = u64::from(f.tos) << 20 | u64::from(f.flow_label & 0xf_ffff);
+    let lengths = (f.tcp_len() as u64) << 16 | u64::from(TCP) << 8 | u64::from(f.ttl);
+    let first = (6 << 28 | class_and_label) << 32 | lengths;
+    let sum = u64::from(checksum::sum(&f.src)) + u64::from(checksum::sum(&f.dst));
+    (write(write(write(rest, first.to_be_bytes()), f.src), f.dst), sum)
 }
 
-fn tcp(header: &mut [u8], f: &AckFields) {
-    header[..2].copy_from_slice(&f.src_port.to_be_bytes());
-    header[2..4].copy_from_slice(&f.dst_port.to_be_bytes());
-    header[4..8].copy_from_slice(&f.seq.to_be_bytes());
-    header[8..12].copy_from_slice(&f.ack.to_be_bytes());
-    let offset = (f.tcp_len() as u16 / 4) << 12;
-    header[12..14].copy_from_slice(&(offset | f.flags.0 & 0xfff).to_be_bytes());
-    header[14..16].copy_from_slice(&f.window.to_be_bytes());
-    if let Some(ts) = f.timestamps {
-        header[20..24].copy_from_slice(&[1, 1, 8, 10]);
-        header[24..28].copy_from_slice(&ts.value.to_be_bytes());
-        header[28..32].copy_from_slice(&ts.echo.to_be_bytes());
-    }
+/// Writes the header, and zeros behind it to the frame's end.
+#[inline]
+fn tcp(rest: &mut [u8], f: &AckFields, addresses: u64) {
+    let len = f.tcp_len() as u64;
+    let ports = u64::from(f.src_port) << 48 | u64::from(f.dst_port) << 32;
+    let first = ports | u64::from(f.seq);
+    let offset_and_flags = len / 4 << 12 | u64::from(f.flags.0 & 0xfff);
+    let second = u64::from(f.ack) << 32 | offset_and_flags << 16 | u64::from(f.window);
+    let mut sum = add(add(first, second), addresses + len + u64::from(TCP));
+    let rest = write(write(rest, first.to_be_bytes()), second.to_be_bytes());
+    let Some(Timestamps { value, echo }) = f.timestamps else {
+        let third = u32::from(!fold(sum)) << 16;
+        return write(rest, third.to_be_bytes()).fill(0);
+    };
+    const NOP_NOP_TIMESTAMPS: u64 = 0x0101_080a;
+    let fourth = u64::from(value) << 32 | u64::from(echo);
+    sum = add(add(sum, NOP_NOP_TIMESTAMPS), fourth);
+    let third = u64::from(!fold(sum)) << 48 | NOP_NOP_TIMESTAMPS;
+    write(write(rest, third.to_be_bytes()), fourth.to_be_bytes()).fill(0);
 }

@@ -63,6 +63,7 @@ pub(crate) fn network(bytes: &[u8]) -> Option<(Vlan, usize, bool)> {
 
 /// The tags, the EtherType under them and the offset of what follows. A third tag is no tag: its
 /// EtherType is returned as it stands.
+#[inline]
 pub(super) fn ethernet(bytes: &[u8]) -> Result<(Vlan, u16, usize), Reject> {
     let mut vlan = Vlan::NONE;
     let mut at = HEADER;

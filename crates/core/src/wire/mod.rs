@@ -62,16 +62,19 @@ pub enum Reject {
 }
 
 /// `N` bytes from `at` on, if present.
+#[inline]
 pub(crate) fn array<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
     bytes.get(at..at.checked_add(N)?)?.try_into().ok()
 }
 
 /// A 16-bit field in network order, if present.
+#[inline]
 fn be16(bytes: &[u8], at: usize) -> Option<u16> {
     array(bytes, at).map(u16::from_be_bytes)
 }
 
 /// A 32-bit field in network order, if present.
+#[inline]
 fn be32(bytes: &[u8], at: usize) -> Option<u32> {
     array(bytes, at).map(u32::from_be_bytes)
 }

@@ -88,6 +88,7 @@ pub struct TcpOptions {
 /// An option that is longer than what is left, that has another length than its kind demands, or
 /// that says twice what can be said once makes the whole list [`Reject::Malformed`]: which reading
 /// the receiver takes is not for a middlebox to guess. What follows an end of list is not looked at.
+#[inline]
 pub fn tcp_options(bytes: &[u8], packet: &Packet, tcp: &Tcp) -> Result<TcpOptions, Reject> {
     let (start, end) = (packet.l4 as usize + 20, packet.l4 as usize + tcp.header_len as usize);
     if end < start {
@@ -98,6 +99,10 @@ pub fn tcp_options(bytes: &[u8], packet: &Packet, tcp: &Tcp) -> Result<TcpOption
     if let Some([NOP, NOP, TIMESTAMPS, 10, data @ ..]) = exactly::<12>(list) {
         return Ok(TcpOptions { timestamps: timestamps(data), ..TcpOptions::default() });
     }
+    read(list)
+}
+
+fn read(list: &[u8]) -> Result<TcpOptions, Reject> {
     let mut found = TcpOptions::default();
     for option in Options::new(list) {
         let (_, kind, data) = option?;

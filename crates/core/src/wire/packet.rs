@@ -63,6 +63,7 @@ impl Packet {
 ///
 /// An IPv4 header checksum that is wrong makes the packet [`Reject::Malformed`], as does a length of 0, unless
 /// the frame is longer than any length field can say: giant segments of Linux (BIG TCP) end with the frame.
+#[inline]
 pub fn packet(bytes: &[u8], frame_len: usize) -> Result<Packet, Reject> {
     let found = any_packet(bytes, frame_len);
     match &found {
@@ -84,6 +85,7 @@ pub fn any_packet(bytes: &[u8], frame_len: usize) -> Result<Packet, Reject> {
 }
 
 /// RFC 791 §3.1.
+#[inline]
 fn ipv4(bytes: &[u8], frame_len: usize, vlan: Vlan, l3: usize) -> Result<Packet, Reject> {
     let fixed: [u8; 20] = array(bytes, l3).ok_or(Reject::Truncated)?;
     let header_len = 4 * (fixed[0] & 0xf) as usize;
@@ -116,6 +118,7 @@ fn ipv4(bytes: &[u8], frame_len: usize, vlan: Vlan, l3: usize) -> Result<Packet,
 }
 
 /// What a length field says, of a packet with `rest` bytes left of its frame.
+#[inline]
 fn length(field: u16, rest: usize) -> usize {
     match field {
         0 if rest > 0xffff => rest,
@@ -124,6 +127,7 @@ fn length(field: u16, rest: usize) -> usize {
 }
 
 /// An IPv4 address as IPv6 (RFC 4291 §2.5.5.2).
+#[inline]
 pub(crate) fn mapped(a: [u8; 4]) -> [u8; 16] {
     [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, a[0], a[1], a[2], a[3]]
 }

@@ -1,35 +1,53 @@
 //! Arithmetic of the Internet checksum: ones' complement sums (RFC 1071) and their updates (RFC 1624).
 
-use super::{array, put};
+use super::array;
 
 /// The ones' complement sum of `data` as 16-bit words in network order, folded, not complemented
 /// (RFC 1071 §1). An odd last byte counts as a word with a zero after it.
+#[inline]
 pub fn sum(data: &[u8]) -> u16 {
-    fold(raw(data))
+    network(words(data))
 }
 
-/// Sums in the machine's byte order, eight bytes at a time (RFC 1071 §2B, §2C), then turns it round.
-/// The result is not folded and fits in 48 bits for any slice below 2^32 bytes.
-pub(super) fn raw(data: &[u8]) -> u64 {
-    let mut total = 0u64;
-    let mut words = data.chunks_exact(8);
-    for word in &mut words {
-        let word = u64::from_ne_bytes(array(word, 0).unwrap_or_default());
-        total += (word & 0xffff_ffff) + (word >> 32);
+/// A sum of [`words`] in network order, folded.
+#[inline]
+pub(super) fn network(total: u64) -> u16 {
+    u16::from_be_bytes(fold(total).to_ne_bytes())
+}
+
+/// Sums in the machine's byte order, eight bytes at a time (RFC 1071 §2B, §2C).
+#[inline]
+pub(super) fn words(data: &[u8]) -> u64 {
+    let words = data.chunks_exact(8);
+    let end = last(words.remainder());
+    words.fold(end, |total, word| add(total, u64::from_ne_bytes(array(word, 0).unwrap_or_default())))
+}
+
+/// Fewer than eight bytes as a word, with zeros after them.
+#[inline]
+fn last(bytes: &[u8]) -> u64 {
+    let four = array(bytes, 0).map_or(0, u32::from_ne_bytes);
+    let mut end = [0; 4];
+    for (to, &byte) in end.iter_mut().zip(&bytes[bytes.len() & 4..]) {
+        *to = byte;
     }
-    let mut last = [0; 8];
-    put(&mut last[..words.remainder().len()], 0, words.remainder());
-    let last = u64::from_ne_bytes(last);
-    total += (last & 0xffff_ffff) + (last >> 32);
-    u16::from_be_bytes(fold(total).to_ne_bytes()) as u64
+    u64::from(four) + u64::from(u32::from_ne_bytes(end))
+}
+
+/// Adds four words at once, with the carry of the highest back in at the lowest.
+#[inline]
+pub(super) const fn add(total: u64, words: u64) -> u64 {
+    let (sum, carry) = total.overflowing_add(words);
+    sum + carry as u64
 }
 
 /// Adds the carries back in until 16 bits are left.
-pub(super) const fn fold(mut total: u64) -> u16 {
-    while total > 0xffff {
-        total = (total & 0xffff) + (total >> 16);
-    }
-    total as u16
+#[inline]
+pub(super) const fn fold(total: u64) -> u16 {
+    let total = (total & 0xffff_ffff) + (total >> 32); // 33 bits
+    let total = (total & 0xffff) + (total >> 16); // 18 bits
+    let total = (total & 0xffff) + (total >> 16); // at most 0xffff + 3
+    (total + (total >> 16)) as u16
 }
 
 /// The checksum after a 16-bit word it covers changed from `old` to `new`: equation 3 of RFC 1624.

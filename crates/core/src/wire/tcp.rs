@@ -120,6 +120,7 @@ pub struct Tcp {
 
 /// Parses the TCP header of a packet that [`packet`](super::packet) found in the same bytes. The
 /// header has to be present with its options; the payload need not be.
+#[inline]
 pub fn tcp(bytes: &[u8], packet: &Packet) -> Result<Tcp, Reject> {
     if packet.protocol != TCP {
         return Err(Reject::NotTcp);
