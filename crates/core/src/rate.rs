@@ -67,9 +67,9 @@ impl fmt::Display for Rate {
     }
 }
 
-/// `(a * b + rem) / d` and the remainder, saturating. The common case stays in 64 bits, where a
+/// `(a * b + rem) / d` and the remainder, saturating; `d` is not 0. The common case stays in 64 bits, where a
 /// division costs a few nanoseconds instead of a call.
-fn mul_div(a: u64, b: u64, rem: u64, d: u64) -> (u64, u64) {
+pub(crate) fn mul_div(a: u64, b: u64, rem: u64, d: u64) -> (u64, u64) {
     if let Some(n) = a.checked_mul(b).and_then(|n| n.checked_add(rem)) {
         return (n / d, n % d);
     }

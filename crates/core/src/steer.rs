@@ -45,7 +45,8 @@ pub const DOUBT_SAMPLE: u32 = 16;
 /// direction: the data's receiver sends segments, the data's sender gets them.
 ///
 /// The gateway fills a slot before the kernel is told of it ([`Slot::open`]). From then on `tx`, `nxt`,
-/// `ts`, `edge` and `sent` only move forward (serially), whoever moves them.
+/// `ts`, `edge` and `sent` only move forward (serially), whoever moves them. What a hook does is done by one program at a
+/// time here ([`Slot::segment`], [`Slot::bypass`], [`Slot::stamp`]): whoever runs these is alone with the slot.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub struct Slot {
@@ -150,14 +151,21 @@ pub const fn after(a: u32, b: u32) -> bool {
     a.wrapping_sub(b) as i32 > 0
 }
 
-/// Moves `place` forward to `to`, never back.
-pub fn advance(place: &AtomicU32, to: u32) {
+/// Moves `place` forward to `to`, never back, whoever else moves it.
+fn advance(place: &AtomicU32, to: u32) {
     let mut old = place.load(Relaxed);
     while after(to, old) {
         match place.compare_exchange_weak(old, to, Relaxed, Relaxed) {
             Ok(_) => return,
             Err(now) => old = now,
         }
+    }
+}
+
+/// As [`advance`], of a place that nobody else moves: without the cost of a locked instruction.
+fn advance_alone(place: &AtomicU32, to: u32) {
+    if after(to, place.load(Relaxed)) {
+        place.store(to, Relaxed);
     }
 }
 
@@ -232,7 +240,8 @@ impl Slot {
 
     /// The receiver's numbers move forward; window and timestamp are those of a segment that is not older than
     /// the last.
-    fn note(&self, seen: &Seen) {
+    #[inline]
+    fn note(&self, seen: &Seen, advance: fn(&AtomicU32, u32)) {
         self.doubts.store(0, Relaxed);
         let behind = after(self.nxt.load(Relaxed), seen.seq);
         if seen.end() != seen.seq {
@@ -250,9 +259,10 @@ impl Slot {
         }
     }
 
-    /// A segment passes as it came: the sender knows its acknowledgement and its right edge.
+    /// A segment passes as it came: the sender knows its acknowledgement and its right edge. The gateway may call this of a slot
+    /// that a hook moves meanwhile.
     pub fn note_passed(&self, seen: &Seen) {
-        self.note(seen);
+        self.note(seen, advance);
         advance(&self.tx, seen.ack);
         if self.has(slot_flag::SCALED) {
             advance(&self.sent, seen.ack.wrapping_add(u32::from(seen.window) << self.scale()));
@@ -269,14 +279,14 @@ impl Slot {
         if seen.flags & ACK == 0 || !self.believes(seen) {
             return Action::Pass;
         }
-        self.note(seen);
-        advance(&self.tx, seen.ack);
+        self.note(seen, advance_alone);
+        advance_alone(&self.tx, seen.ack);
         if seen.flags & FIN != 0 {
             self.ended.store(1, Relaxed);
         }
         let window = self.bounded(seen);
         if self.has(slot_flag::SCALED) {
-            advance(&self.sent, seen.ack.wrapping_add(u32::from(window) << self.scale()));
+            advance_alone(&self.sent, seen.ack.wrapping_add(u32::from(window) << self.scale()));
         }
         if window == seen.window {
             return Action::Pass;
@@ -315,7 +325,7 @@ impl Slot {
             // The last segment again (a tail loss probe, RFC 8985 section 7): its sender's clock is newer, and the peer
             // takes that for the newest (RFC 7323 section 4.3), wherever it already has the segment.
             if let Some(ts) = seen.ts.filter(|_| seen.end() == nxt) {
-                advance(&self.ts, ts);
+                advance_alone(&self.ts, ts);
             }
             let ack = if after(seen.ack, tx) { tx } else { seen.ack };
             return self.set_back(seen, ack, false);
@@ -325,7 +335,7 @@ impl Slot {
             return Action::Copy;
         }
         if seen.is_pure() {
-            self.note(seen);
+            self.note(seen, advance_alone);
             return Action::Take;
         }
         let opens = self.window.load(Relaxed) == 0 && seen.window != 0;
@@ -336,7 +346,7 @@ impl Slot {
                 _ => Action::Copy,
             };
         }
-        self.note(seen);
+        self.note(seen, advance_alone);
         // A made ACK that is stamped on another processor now either gets this timestamp, or shows here what it
         // acknowledges: refused for its age (PAWS) behind this segment, it told nothing that this one does not.
         let tx = self.tx.load(Relaxed);
@@ -366,7 +376,7 @@ impl Slot {
             return window::fit(ack, scale, self.sent.load(Relaxed), own);
         }
         let field = window::fit(ack, scale, own, own);
-        advance(&self.sent, ack.wrapping_add(u32::from(field) << scale));
+        advance_alone(&self.sent, ack.wrapping_add(u32::from(field) << scale));
         field
     }
 
@@ -376,7 +386,7 @@ impl Slot {
         if after(tx, ack) || (self.ended.load(Relaxed) != 0 && !after(ack, tx)) {
             return Stamp::Discard;
         }
-        advance(&self.tx, ack);
+        advance_alone(&self.tx, ack);
         let mut field = window;
         if self.has(slot_flag::SCALED) && window != 0 {
             let (scale, sent) = (self.scale(), self.sent.load(Relaxed));
@@ -389,7 +399,7 @@ impl Slot {
             if !kept && after(sent, ack.wrapping_add(u32::from(field) << scale)) {
                 field = field.max(window::fit(ack, scale, sent, self.edge.load(Relaxed)));
             }
-            advance(&self.sent, ack.wrapping_add(u32::from(field) << scale));
+            advance_alone(&self.sent, ack.wrapping_add(u32::from(field) << scale));
         }
         Stamp::Send { seq: self.nxt.load(Relaxed), ts: self.ts.load(Relaxed), window: field }
     }

@@ -28,7 +28,8 @@ pub enum Fate {
 }
 
 impl Hold {
-    /// What becomes of an ACK that tells `news` and advertises `window`; see [`window::field_for`] for `limit`.
+    /// What becomes of an ACK that tells `news` and advertises `window`; see [`window::field_for`] for `limit`, which counts
+    /// for [`Kind::Window`] only.
     pub fn fate(self, news: &News, r: &Record, window: u16, limit: Option<u32>) -> Fate {
         match self {
             Hold::Number => number(news, r, window, limit),

@@ -152,7 +152,7 @@ impl Pace {
     /// While a loss is repaired nothing is acknowledged in sequence, and then a round trip's worth at once: so
     /// far the account may fall behind.
     fn limit_lag(&mut self, rtt: Duration) {
-        if self.is(BOUNDED) {
+        if self.is(BOUNDED) && (self.progress as i32) < 0 {
             let round = self.rate().map_or(0, |r| r.bytes_in(rtt + self.period().saturating_mul(2)));
             let round = round.min(1 << 30) as i32;
             self.progress = (self.progress as i32).max(-round) as u32;

@@ -72,8 +72,10 @@ impl Key {
         key.with(TCP, [p.vlan.outer_id(), p.vlan.inner_id()])
     }
     /// The flow whose data this segment acknowledges.
+    #[inline]
     pub fn of_ack(p: &Packet, t: &Tcp) -> Key {
-        Key::of_data(p, t).reversed()
+        let key = Key { src: p.dst, dst: p.src, src_port: t.dst_port, dst_port: t.src_port, tags: [0; 2] };
+        key.with(TCP, [p.vlan.outer_id(), p.vlan.inner_id()])
     }
     /// The same connection with sender and receiver exchanged.
     #[must_use]
@@ -86,6 +88,7 @@ impl Key {
         self.with(self.protocol(), ids)
     }
     /// The same with another protocol and other VLAN identifiers.
+    #[inline]
     fn with(self, protocol: u8, ids: [u16; 2]) -> Key {
         let tag = |bits: u8, id: u16| u16::from(bits) << 12 | id & ID;
         Key { tags: [tag(protocol >> 4, ids[0]), tag(protocol & 0xf, ids[1])], ..self }
@@ -122,8 +125,9 @@ impl Key {
     }
     /// A keyed hash: folded 64×64-bit multiplications over the key's five words. Without `seed`
     /// nobody can choose addresses that share a bucket.
+    #[inline]
     pub fn hash(&self, seed: u64) -> u64 {
-        let word = |b: &[u8; 16], at| u64::from_be_bytes(array(b, at).unwrap_or_default());
+        let word = |b: &[u8; 16], at| u64::from_le_bytes(array(b, at).unwrap_or_default());
         let ports = u64::from(self.src_port) << 48
             | u64::from(self.dst_port) << 32
             | u64::from(self.tags[0]) << 16

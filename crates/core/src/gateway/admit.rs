@@ -14,6 +14,28 @@ use core::sync::atomic::Ordering::Relaxed;
 /// How much the first ACK after a handshake may acknowledge: what a window without a scale allows.
 const FIRST_DATA: u32 = 1 << 17;
 
+/// What a segment of the receiver says.
+pub(super) struct Reading {
+    pub(super) options: TcpOptions,
+    pub(super) seen: Seen,
+    /// Why a flow with such a segment passes untouched, if it does.
+    untouchable: Option<PassReason>,
+}
+
+impl Reading {
+    /// What the segment says whose headers are in `bytes`.
+    #[inline]
+    pub(super) fn of(bytes: &[u8], segment: &Segment) -> Reading {
+        let parsed = wire::tcp_options(bytes, &segment.packet, &segment.tcp);
+        let untouchable = match &parsed {
+            Ok(options) => untouchable(segment, options),
+            Err(_) => Some(PassReason::Malformed),
+        };
+        let options = parsed.unwrap_or_default();
+        Reading { seen: Seen::of(&segment.tcp, &options), options, untouchable }
+    }
+}
+
 /// What is found out about a segment before anything else.
 pub(super) enum Admitted {
     /// It passes untouched for this reason.
@@ -22,8 +44,8 @@ pub(super) enum Admitted {
     Passes,
     /// The first of its flow, which passes with a sized window.
     First,
-    /// It is the receiver's, with these options.
-    Believed(TcpOptions, Seen),
+    /// It is the receiver's.
+    Believed,
 }
 
 impl Gateway {
@@ -34,23 +56,19 @@ impl Gateway {
         cx: &mut Cx<'_>,
         i: u32,
         segment: &Segment,
+        reading: &Reading,
         frame: &Frame,
         here: bool,
     ) -> Admitted {
-        if self.table[i].has(flag::PASSES) {
+        let Reading { options, seen, untouchable } = reading;
+        let flags = self.table[i].flags;
+        if flags & flag::PASSES != 0 {
             return Admitted::Untouched(self.still_passes(i));
         }
-        let parsed = wire::tcp_options(cx.frames.bytes(frame), &segment.packet, &segment.tcp);
-        let untouchable = match &parsed {
-            Ok(options) => untouchable(segment, options),
-            Err(_) => Some(PassReason::Malformed),
-        };
-        let options = parsed.unwrap_or_default();
-        let seen = Seen::of(&segment.tcp, &options);
-        if !self.table[i].has(flag::SYNCED) {
-            match untouchable {
+        if flags & flag::SYNCED == 0 {
+            match *untouchable {
                 Some(reason) => self.let_pass(cx, i, reason),
-                None => return self.on_stranger(cx, i, segment, (&options, &seen), frame, here),
+                None => return self.on_stranger(cx, i, segment, (options, seen), frame, here),
             }
             return Admitted::Passes;
         }
@@ -62,16 +80,17 @@ impl Gateway {
         if !segment.has(Flags::ACK) {
             return Admitted::Passes;
         }
-        if !self.slots[i].believes(&seen) {
+        if !self.slots[i].believes(seen) {
             if self.table[i].doubt.disbelieved(seen.seq, seen.ack) {
-                self.renew(i, segment, &options, cx, frame);
+                self.renew(i, segment, options, cx, frame);
             }
             return Admitted::Untouched(PassReason::Implausible);
         }
-        if self.table[i].doubt.believed() || self.table[i].has(flag::SCALE_KNOWN) {
+        let r = &mut self.table[i];
+        if r.doubt.believed() || r.has(flag::SCALE_KNOWN) {
             self.table.set_transient(i, false);
         }
-        if let Some(reason) = untouchable {
+        if let Some(reason) = *untouchable {
             self.let_pass(cx, i, reason);
             return Admitted::Untouched(reason);
         }
@@ -82,7 +101,7 @@ impl Gateway {
             self.revive(i, cx.now);
         }
         self.tell(i);
-        Admitted::Believed(options, seen)
+        Admitted::Believed
     }
 
     /// A segment of a flow without numbers: the first after its handshake, or one in mid-stream, which is taken

@@ -54,11 +54,15 @@ impl Gateway {
 
     /// The flow follows a change of configuration, if there was one. False: no class controls it any more, and it is
     /// forgotten.
+    #[inline]
     pub(super) fn revise(&mut self, cx: &mut Cx<'_>, i: u32) -> bool {
+        self.table[i].generation == self.generation || self.adapt(cx, i)
+    }
+
+    /// As [`Gateway::revise`], where there was a change.
+    #[cold]
+    fn adapt(&mut self, cx: &mut Cx<'_>, i: u32) -> bool {
         let r = &self.table[i];
-        if r.generation == self.generation {
-            return true;
-        }
         let Some(place) = self.controls(direction_of(r), &r.key) else {
             // What it holds cannot be passed on now, perhaps: it goes on as it was until then.
             return !self.retire(cx, i);

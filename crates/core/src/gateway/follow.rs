@@ -40,14 +40,22 @@ impl Gateway {
     /// The flow's numbers are those of its slot: whatever has left or passed, the sender knows. What it learnt
     /// ahead of time is owed, unless the engine was away.
     pub(super) fn follow(&mut self, i: u32, now: Time) {
-        if !self.table[i].has(flag::SYNCED) {
+        let (epoch, slot, r) = (self.table.epoch(), &self.slots[i], &mut self.table[i]);
+        if !r.has(flag::SYNCED) {
             return;
         }
+        let tx = slot.tx.load(Relaxed);
+        r.catch_up(slot);
+        if r.epoch != epoch || after(tx, r.tx) {
+            self.follow_to(i, tx, now);
+        }
+    }
+
+    /// As [`Gateway::follow`], where something has left or passed, or the engine was away.
+    fn follow_to(&mut self, i: u32, tx: u32, now: Time) {
         let before = self.held(i);
         let epoch = self.table.epoch();
-        let tx = self.slots[i].tx.load(Relaxed);
         let r = &mut self.table[i];
-        r.catch_up(&self.slots[i]);
         let absent = core::mem::replace(&mut r.epoch, epoch) != epoch;
         if absent {
             r.pace.forgive();

@@ -4,7 +4,7 @@ use super::after;
 use crate::ack::window;
 use crate::flow::{flag, Record, Template};
 use crate::steer::{slot_flag::SIZED, Slot};
-use crate::wire::{emit_ack, AckFields, Flags, Packet, Timestamps, Vlan};
+use crate::wire::{self, emit_ack, AckFields, Flags, Packet, Timestamps, Vlan};
 use core::sync::atomic::Ordering::Relaxed;
 
 /// Bytes that hold any generated ACK: Ethernet with two tags, IPv6, TCP with timestamps.
@@ -16,18 +16,19 @@ const Q: u16 = 0x8100;
 impl Template {
     /// The headers of a frame that the receiver sent: `bytes` as parsed into `p`. They hardly ever
     /// change, and a line of memory that is not written need not be written back.
+    #[inline]
     pub fn learn(&mut self, bytes: &[u8], p: &Packet) {
-        let mut seen = Template {
+        let [dst, src] = [0, 6].map(|at| wire::array(bytes, at).unwrap_or_default());
+        let seen = Template {
+            src_mac: src,
+            dst_mac: dst,
             tci: p.vlan.tci,
             tags: p.vlan.count | u8::from(p.vlan.tpid[0] == AD) << 2 | u8::from(p.vlan.tpid[1] == AD) << 3,
             flow_label: p.flow_label,
             version: p.version,
             tos: p.tos,
             ttl: p.ttl,
-            ..Template::default()
         };
-        seen.dst_mac.copy_from_slice(&bytes[..6]);
-        seen.src_mac.copy_from_slice(&bytes[6..12]);
         if *self != seen {
             *self = seen;
         }

@@ -5,10 +5,10 @@
 //! blocks, closed windows. Segments with payload leave at once with their ACK field set
 //! back to `tx`; FIN and RST as they came.
 
-use super::admit::Admitted;
+use super::admit::{Admitted, Reading};
 use super::{ack_out, after, Copied, Gateway, PassReason, Segment};
 use crate::ack::window;
-use crate::ack::{ace_of, Fate, News};
+use crate::ack::{ace_of, Fate, Kind, News};
 use crate::flow::flag;
 use crate::frame::Frame;
 use crate::node::Cx;
@@ -20,27 +20,29 @@ impl Gateway {
     pub(super) fn on_ack_direction(&mut self, cx: &mut Cx<'_>, i: u32, segment: &Segment, frame: Frame) {
         let out = ack_out(&self.table[i]);
         let (tx, shown) = (self.table[i].tx, self.table[i].has(flag::SHOWN));
-        let (options, seen) = match self.admit(cx, i, segment, &frame, true) {
+        let reading = Reading::of(cx.frames.bytes(&frame), segment);
+        match self.admit(cx, i, segment, &reading, &frame, true) {
+            Admitted::Believed => {}
             Admitted::First => return self.forward_ack(cx, i, segment, frame, segment.tcp.ack),
             Admitted::Untouched(reason) => return self.pass(cx, out, frame, reason),
             Admitted::Passes => return self.forward_untouched(cx, i, frame),
-            Admitted::Believed(options, seen) => (options, seen),
-        };
-        match self.action(i, &seen, shown) {
-            Action::Take => self.take(cx, i, segment, &options, frame),
+        }
+        let Reading { options, seen, .. } = &reading;
+        match self.action(i, seen, shown) {
+            Action::Take => self.take(cx, i, segment, options, frame),
             Action::Pass => self.forward_untouched(cx, i, frame),
             Action::Copy => {
-                self.on_passed(cx, i, segment, &options, &frame, tx);
+                self.on_passed(cx, i, segment, options, &frame, tx);
                 self.forward_untouched(cx, i, frame);
             }
             Action::SetBack { ack, window, report } => {
                 self.run_missed(cx, i);
-                self.learn(i, cx, segment, &options, &frame);
+                self.learn(i, cx, segment, options, &frame);
                 steer::set_back(cx.frames, &frame, &segment.packet, ack, window);
                 self.classes[self.table[i].class].acks_rewritten += 1;
                 self.forward(cx, out, frame);
                 if report {
-                    self.on_set_back(cx, i, segment, &options);
+                    self.on_set_back(cx, i, segment, options);
                 }
             }
         }
@@ -72,24 +74,26 @@ impl Gateway {
         frame: &Frame,
     ) {
         let tx = self.table[i].tx;
-        let (options, seen) = match self.admit(cx, i, segment, frame, false) {
-            Admitted::Believed(options, seen) => (options, seen),
+        let reading = Reading::of(cx.frames.bytes(frame), segment);
+        match self.admit(cx, i, segment, &reading, frame, false) {
+            Admitted::Believed => {}
             Admitted::Untouched(reason) => {
                 self.stats.passed[reason as usize] += 1;
                 return;
             }
             Admitted::Passes | Admitted::First => return,
-        };
+        }
+        let Reading { options, seen, .. } = &reading;
         match copied {
             Copied::Passed => {
                 // The hook may not have known the slot yet.
-                self.slots[i].note_passed(&seen);
-                self.on_passed(cx, i, segment, &options, frame, tx);
+                self.slots[i].note_passed(seen);
+                self.on_passed(cx, i, segment, options, frame, tx);
             }
             Copied::SetBack => {
                 self.run_missed(cx, i);
-                self.learn(i, cx, segment, &options, frame);
-                self.on_set_back(cx, i, segment, &options);
+                self.learn(i, cx, segment, options, frame);
+                self.on_set_back(cx, i, segment, options);
             }
         }
     }
@@ -153,9 +157,10 @@ impl Gateway {
         let news = News::of(&self.table[i], &segment.tcp, options);
         self.show_counter(cx, i, &news);
         let out = ack_out(&self.table[i]);
-        let limit = self.window_limit(&self.table[i]);
-        let mut fate =
-            self.policy(&self.table[i]).hold.fate(&news, &self.table[i], segment.tcp.window, limit);
+        let r = &self.table[i];
+        // Progress and whatever goes at once do not ask for it.
+        let limit = if news.kind == Kind::Window { self.window_limit(r) } else { None };
+        let mut fate = self.policy(r).hold.fate(&news, r, segment.tcp.window, limit);
         if !self.outbox.has_room(out, 2) {
             fate = Fate::Hold; // its progress is kept, what else it tells is lost as by any queue
         }

@@ -12,6 +12,9 @@ use crate::frame::Frame;
 use crate::node::Cx;
 use crate::wire::{self, Flags, TcpOptions};
 
+/// The largest window there is (RFC 7323 §2.3).
+const MOST: u64 = 1 << 30;
+
 impl Gateway {
     /// The most bytes a flow's window may be, if its class sizes windows and its scale is known.
     pub(super) fn window_limit(&self, r: &Record) -> Option<u32> {
@@ -21,8 +24,8 @@ impl Gateway {
         // Releases are a period apart, so what waits for them is at least two steps.
         let standing = standing_delay.max(r.pace.period().saturating_mul(2));
         let bytes = r.pace.rate()?.bytes_in(self.rtt(r) + standing);
-        let mss = u64::from(r.mss.max(1));
-        let limit = (bytes.div_ceil(mss) * mss).min(1 << 30) as u32;
+        let (bytes, mss) = (bytes.min(MOST) as u32, u32::from(r.mss.max(1)));
+        let limit = (bytes.div_ceil(mss) * mss).min(MOST as u32);
         Some(limit.saturating_sub(r.pace.lag()).max(1))
     }
 

@@ -21,12 +21,13 @@
 //! fall behind as far as it will.
 
 use super::{clamp, Pace, BOUNDED, RECEIVED, REPAYS};
+use crate::rate::mul_div;
 use crate::time::Duration;
 
 /// Bytes of segmentation offload: what a sender sends at once at most.
 const OFFLOAD: u64 = 1 << 16;
 
-/// How late arrivals may be.
+/// How late arrivals may be where hosts or the gateway were busy with something else.
 const LATE: Duration = Duration::from_millis(50);
 
 impl Pace {
@@ -111,24 +112,38 @@ impl Pace {
     fn hold_back(&mut self, earned: u32, rtt: Duration, mss: u16) -> u32 {
         let full = if self.in_slow_start() { earned.saturating_mul(2) } else { earned };
         self.ahead = self.ahead.saturating_sub_unsigned(full);
-        // Release and arrival are noticed up to a beat late each.
-        let horizon = (rtt + self.beat(mss).saturating_mul(2)).saturating_mul(3);
-        if !self.is(REPAYS) {
-            // More than half is never held back. What is further ahead came while the engine was away, and would be
-            // made up for longer than anyone remembers.
-            let most = u128::from(full / 2) * u128::from(horizon.as_nanos()) / u128::from(self.period.max(1));
-            self.ahead = self.ahead.min(i32::try_from(most).unwrap_or(i32::MAX));
-        }
-        let share = u64::from(self.over()) * u64::from(self.period) / horizon.as_nanos().max(1);
+        let share = if self.ahead > 0 { self.share(full, rtt, mss) } else { 0 };
         if share < u64::from(earned / 4) {
             self.set(REPAYS, false);
         }
         if !self.is(REPAYS) {
-            let round = self.rate().map_or(0, |r| r.bytes_in(rtt)).min(i32::MAX as u64) as i32;
-            let slack = self.slack(mss);
-            self.ahead = self.ahead.max(-if self.backlogged_for(rtt) { slack } else { slack.max(round) });
+            self.limit_behind(rtt, mss);
         }
         share.min(u64::from(earned / 2)) as u32
+    }
+
+    /// The share of what is ahead that is paid in a period in which `full` may arrive.
+    fn share(&mut self, full: u32, rtt: Duration, mss: u16) -> u64 {
+        // Release and arrival are noticed up to a beat late each.
+        let horizon = (rtt + self.beat(mss).saturating_mul(2)).saturating_mul(3).as_nanos();
+        if !self.is(REPAYS) {
+            // More than half is never held back. What is further ahead came while the engine was away, and would be
+            // made up for longer than anyone remembers.
+            let (most, _) = mul_div(u64::from(full / 2), horizon, 0, u64::from(self.period.max(1)));
+            self.ahead = self.ahead.min(i32::try_from(most).unwrap_or(i32::MAX));
+        }
+        u64::from(self.over()) * u64::from(self.period) / horizon.max(1)
+    }
+
+    /// Arrivals that are further behind than is made up for are forgotten.
+    fn limit_behind(&mut self, rtt: Duration, mss: u16) {
+        let late = self.rate().map_or(0, |r| clamp(r.bytes_in(LATE)));
+        if self.ahead >= 0 || self.ahead.unsigned_abs() <= late {
+            return;
+        }
+        let round = self.rate().map_or(0, |r| r.bytes_in(rtt)).min(i32::MAX as u64) as i32;
+        let slack = i32::try_from(self.burst(mss).max(late)).unwrap_or(i32::MAX);
+        self.ahead = self.ahead.max(-if self.backlogged_for(rtt) { slack } else { slack.max(round) });
     }
 
     /// Has a full step been held for a round trip? Before that arrivals come in rounds: what a sender was
@@ -137,14 +152,12 @@ impl Pace {
         self.mark != 0 && self.due.saturating_sub(self.mark) >= rtt.as_nanos()
     }
 
-    /// How far arrivals may fall behind the rate and still be made up for: they come in bursts of a step, of
-    /// the segments of a delayed ACK, of what segmentation offload sends at once (1 ms at most), and late where hosts or
-    /// the gateway were busy with something else. What is forgotten here is held back when it comes after
-    /// all: a flow whose ACKs jitter by more than is made up for stays below its rate.
-    fn slack(&self, mss: u16) -> i32 {
+    /// How many bytes may come at once, and so late that arrivals fall behind the rate for that long and are made up for: a
+    /// step, the segments of a delayed ACK, or what segmentation offload sends at once (1 ms at most). What is forgotten
+    /// beyond that and [`LATE`] is held back when it comes after all: a flow whose ACKs jitter by more stays below its
+    /// rate.
+    fn burst(&self, mss: u16) -> u32 {
         let offload = self.rate().map_or(0, |r| r.bytes_in(Duration::from_millis(1))).min(OFFLOAD);
-        let burst = 2 * self.step().max(2 * u32::from(mss)).max(offload as u32);
-        let late = self.rate().map_or(0, |r| clamp(r.bytes_in(LATE)));
-        i32::try_from(burst.max(late)).unwrap_or(i32::MAX)
+        2 * self.step().max(2 * u32::from(mss)).max(offload as u32)
     }
 }
