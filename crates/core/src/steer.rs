@@ -316,6 +316,11 @@ impl Slot {
             let doubts = self.doubts.fetch_add(1, Relaxed);
             return if doubts % DOUBT_SAMPLE == 0 { Action::Copy } else { Action::Pass };
         }
+        self.believed(seen)
+    }
+
+    /// As [`Slot::segment`], of an acknowledgement that is [believed](Slot::believes).
+    pub fn believed(&self, seen: &Seen) -> Action {
         let (tx, nxt) = (self.tx.load(Relaxed), self.nxt.load(Relaxed));
         // A retransmission or a probe (keepalive: one before SND.NXT, RFC 9293 section 3.8.4): nothing is learnt
         // from its acknowledgement, since the sender might not accept it, and nothing leaks by it. An

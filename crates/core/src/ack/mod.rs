@@ -18,7 +18,7 @@ pub mod window;
 
 pub use echo::Echoes;
 pub use hold::{Fate, Hold};
-pub use news::{ace_of, Kind, News, ACE_MOST};
+pub use news::{Kind, News, ACE_MOST};
 pub use pace::{Arrival, Pace, Tick};
 pub use presets::{preset, Preset, PRESETS};
 pub use rate::{Counts, Meter, Period, RateRelease, Segments, SlowStart};

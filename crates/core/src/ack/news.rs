@@ -40,7 +40,7 @@ pub enum Kind {
 impl News {
     /// What a segment with these headers tells beyond what `r` knows.
     pub fn of(r: &Record, tcp: &Tcp, options: &TcpOptions) -> News {
-        let counter = if r.has(flag::ACCECN) { ace_of(tcp).wrapping_sub(r.ace) & ACE_MOST } else { 0 };
+        let counter = if r.has(flag::ACCECN) { tcp.flags.ace().wrapping_sub(r.ace) & ACE_MOST } else { 0 };
         let (shrinks, ece) = (tcp.window < r.window, tcp.flags.contains(Flags::ECE));
         News { kind: kind(r, tcp, options), shrinks, ece, counter }
     }
@@ -66,12 +66,6 @@ fn kind(r: &Record, tcp: &Tcp, options: &TcpOptions) -> Kind {
 
 /// What the three bits of the AccECN counter can tell apart.
 pub const ACE_MOST: u8 = 7;
-
-/// The AccECN counter of a segment: AE, CWR and ECE.
-pub fn ace_of(tcp: &Tcp) -> u8 {
-    let bit = |flag, bit: u8| if tcp.flags.contains(flag) { bit } else { 0 };
-    bit(Flags::AE, 4) | bit(Flags::CWR, 2) | bit(Flags::ECE, 1)
-}
 
 #[cfg(test)]
 mod tests {

@@ -50,13 +50,11 @@ impl Template {
 pub fn write_ack(r: &Record, slot: &Slot, ack: u32, window: u16, ece: bool, buf: &mut [u8]) -> usize {
     let t = &r.template;
     let flags = if r.has(flag::ACCECN) {
-        let ace = u16::from(r.ace);
-        Flags::ACK.0
-            | if ace & 4 != 0 { Flags::AE.0 } else { 0 }
-            | if ace & 2 != 0 { Flags::CWR.0 } else { 0 }
-            | if ace & 1 != 0 { Flags::ECE.0 } else { 0 }
+        Flags::ACK.with(Flags::of_ace(r.ace))
+    } else if ece {
+        Flags::ACK.with(Flags::ECE)
     } else {
-        Flags::ACK.0 | if ece { Flags::ECE.0 } else { 0 }
+        Flags::ACK
     };
     let timestamps = r
         .has(flag::TIMESTAMPS)
@@ -76,7 +74,7 @@ pub fn write_ack(r: &Record, slot: &Slot, ack: u32, window: u16, ece: bool, buf:
         dst_port: r.key.src_port,
         seq: r.seq,
         ack,
-        flags: Flags(flags),
+        flags,
         window,
         timestamps,
     };

@@ -8,7 +8,7 @@
 use super::admit::{Admitted, Reading};
 use super::{ack_out, after, Copied, Gateway, PassReason, Segment};
 use crate::ack::window;
-use crate::ack::{ace_of, Fate, Kind, News};
+use crate::ack::{Fate, Kind, News};
 use crate::flow::flag;
 use crate::frame::Frame;
 use crate::node::Cx;
@@ -52,14 +52,14 @@ impl Gateway {
     /// it takes ACKs without payload.
     fn action(&self, i: u32, seen: &Seen, shown: bool) -> Action {
         if !self.hooked && shown {
-            return self.slots[i].segment(seen);
+            return self.slots[i].believed(seen);
         }
         if !seen.is_pure() {
             self.slots[i].note_passed(seen);
             return Action::Copy;
         }
         if !shown {
-            self.slots[i].segment(seen); // noted here alone
+            self.slots[i].believed(seen); // noted here alone
         }
         Action::Take
     }
@@ -221,7 +221,7 @@ impl Gateway {
             return; // an old segment: its window and flags are history
         }
         window::received(r, segment.tcp.ack, segment.tcp.window);
-        r.ace = ace_of(&segment.tcp);
+        r.ace = segment.tcp.flags.ace();
         if segment.tcp.payload_len > 0 {
             r.ace_sent = r.ace; // it leaves with its flags
         }

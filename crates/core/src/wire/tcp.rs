@@ -57,6 +57,10 @@ impl Flags {
     pub const fn ace(self) -> u8 {
         (self.0 >> 6 & 7) as u8
     }
+    /// The ECN bits that are the number `ace`, 0 to 7, to Accurate ECN.
+    pub const fn of_ace(ace: u8) -> Flags {
+        Flags((ace as u16 & 7) << 6)
+    }
 }
 
 impl BitOr for Flags {
