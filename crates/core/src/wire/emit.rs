@@ -86,7 +86,7 @@ pub fn emit_ack(buf: &mut [u8], f: &AckFields) -> usize {
 
 /// Writes `bytes` at the start of `rest` and returns what follows. All of a header is there, by the frame's length.
 #[inline]
-fn write<'a, const N: usize>(rest: &'a mut [u8], bytes: [u8; N]) -> &'a mut [u8] {
+fn write<const N: usize>(rest: &mut [u8], bytes: [u8; N]) -> &mut [u8] {
     let (to, rest) = rest.split_first_chunk_mut().expect("the frame has its length");
     *to = bytes;
     rest
@@ -134,7 +134,7 @@ fn tcp(rest: &mut [u8], f: &AckFields, addresses: u64) {
     let len = f.tcp_len() as u64;
     let ports = u64::from(f.src_port) << 48 | u64::from(f.dst_port) << 32;
     let first = ports | u64::from(f.seq);
-    let offset_and_flags = len / 4 << 12 | u64::from(f.flags.0 & 0xfff);
+    let offset_and_flags = (len / 4) << 12 | u64::from(f.flags.0 & 0xfff);
     let second = u64::from(f.ack) << 32 | offset_and_flags << 16 | u64::from(f.window);
     let mut sum = add(add(first, second), addresses + len + u64::from(TCP));
     let rest = write(write(rest, first.to_be_bytes()), second.to_be_bytes());
