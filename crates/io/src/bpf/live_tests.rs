@@ -3,7 +3,7 @@
 
 use super::abi::role;
 use super::acks_tests::rig::{self, Record};
-use super::segments::Segment as Shown;
+use super::segments::SeenSegment;
 use super::{named, *};
 use crate::sys::clock;
 use crate::sys::packet::{Device, Sender, Vnet};
@@ -74,7 +74,7 @@ impl Live {
         let mut records = Vec::new();
         eventually("a record", || {
             self.segments.drain(usize::MAX, |s| {
-                let Shown { hook, fate, len, gso_size, head, .. } = s;
+                let SeenSegment { hook, fate, len, gso_size, head, .. } = s;
                 records.push(Record { hook, fate, len, gso_size, head: head.to_vec() })
             });
             (!records.is_empty()).then_some(())

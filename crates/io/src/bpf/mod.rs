@@ -22,7 +22,7 @@ pub use all::All;
 pub use attach::{remove_filters, Attached, Hook};
 pub use features::{missing, Missing};
 pub use hooks::Hooks;
-pub use segments::{Fate, Segment, Segments};
+pub use segments::{Fate, SeenSegment, Segments};
 
 use crate::sys::pod::{self, Pod};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Object, ObjectBuilder, OpenObject, ProgramMut};

@@ -29,7 +29,7 @@ pub enum Fate {
 
 /// A segment that a hook shows or gives to the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Segment<'a> {
+pub struct SeenSegment<'a> {
     /// When the hook saw it.
     pub time: Time,
     /// Length of the frame in bytes, from an Ethernet header on, with all tags. A giant one is as long as it is.
@@ -73,7 +73,7 @@ impl Segments {
 
     /// Gives the oldest segments, at most `most`, to `each`, and says how many there were. Stops before one
     /// that is still being written.
-    pub fn drain(&mut self, most: usize, mut each: impl FnMut(Segment<'_>)) -> usize {
+    pub fn drain(&mut self, most: usize, mut each: impl FnMut(SeenSegment<'_>)) -> usize {
         let produced = self.theirs.atomic_u64(0).load(Ordering::Acquire);
         let mut at = self.ours.atomic_u64(0).load(Ordering::Relaxed);
         let mut count = 0;
@@ -99,7 +99,7 @@ impl Segments {
 }
 
 /// Panics if the record is shorter than [`SEGMENT_SIZE`].
-fn segment(record: &[u8]) -> Segment<'_> {
+fn segment(record: &[u8]) -> SeenSegment<'_> {
     let header: SegmentHeader = crate::sys::pod::read(record).expect("as long as a record");
     let head_len = usize::from(u16::from_ne_bytes(header.head_len)).min(SEGMENT_HEAD);
     let hook = if header.port == 0 { Hook::Egress } else { Hook::Ingress };
@@ -110,7 +110,7 @@ fn segment(record: &[u8]) -> Segment<'_> {
     };
     let gso_size = u16::from_ne_bytes([record[SEGMENT_GSO], record[SEGMENT_GSO + 1]]);
     let head = &record[SEGMENT_BYTES..SEGMENT_BYTES + head_len];
-    Segment { time: Time::from_nanos(header.time), len: header.len as usize, hook, fate, gso_size, head }
+    SeenSegment { time: Time::from_nanos(header.time), len: header.len as usize, hook, fate, gso_size, head }
 }
 
 impl AsFd for Segments {

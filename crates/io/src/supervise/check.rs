@@ -1,7 +1,7 @@
 //! What has to be there before anything is touched. Everything that is missing is named at once.
 
 use crate::bpf;
-use crate::sys::link::Link;
+use crate::sys::link::HostInterface;
 use crate::sys::process;
 use std::fmt;
 use std::io;
@@ -79,7 +79,7 @@ pub(super) fn host(pool: u64) -> Vec<String> {
 }
 
 /// Finds the interfaces.
-pub(super) fn interfaces(names: &[&str], all: &[Link]) -> Result<Vec<Link>, Vec<String>> {
+pub(super) fn interfaces(names: &[&str], all: &[HostInterface]) -> Result<Vec<HostInterface>, Vec<String>> {
     if let [lan, wan] = names {
         if lan == wan {
             return Err(vec![format!("LAN and WAN are both {lan}: two interfaces are needed")]);
@@ -99,14 +99,14 @@ pub(super) fn interfaces(names: &[&str], all: &[Link]) -> Result<Vec<Link>, Vec<
     }
 }
 
-fn not_there(name: &str, all: &[Link]) -> String {
+fn not_there(name: &str, all: &[HostInterface]) -> String {
     let names: Vec<&str> = all.iter().filter(|l| l.name != "lo").map(|l| l.name.as_str()).collect();
     let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
     format!("there is no interface {name} here; interfaces: {names}")
 }
 
 /// What is wrong with an interface.
-pub(super) fn interface(link: &Link, ethernet_only: bool) -> Option<String> {
+pub(super) fn interface(link: &HostInterface, ethernet_only: bool) -> Option<String> {
     let name = &link.name;
     if ethernet_only && !link.ethernet {
         return Some(format!("{name} is no Ethernet interface: a bump in the wire needs two"));
@@ -125,9 +125,10 @@ pub(super) fn interface(link: &Link, ethernet_only: bool) -> Option<String> {
 }
 
 /// Interfaces from which segments may come that are longer than a frame of the pool.
-pub(super) fn long_segments(all: &[Link]) -> Option<String> {
+pub(super) fn long_segments(all: &[HostInterface]) -> Option<String> {
     const MOST: u32 = 65_536;
-    let long: Vec<&Link> = all.iter().filter(|link| link.longest > MOST && link.name != "lo").collect();
+    let long: Vec<&HostInterface> =
+        all.iter().filter(|link| link.longest > MOST && link.name != "lo").collect();
     let (first, names): (_, Vec<&str>) =
         (long.first()?, long.iter().map(|link| link.name.as_str()).collect());
     Some(format!(
@@ -163,7 +164,8 @@ mod tests {
 
     #[test]
     fn interfaces_that_are_missing_are_named_with_those_that_exist() {
-        let link = |name: &str| Link { name: name.into(), ethernet: true, ..Link::default() };
+        let link =
+            |name: &str| HostInterface { name: name.into(), ethernet: true, ..HostInterface::default() };
         let all = [link("eth0"), link("eth1"), link("lo")];
         assert_eq!(interfaces(&["eth0", "eth1"], &all).unwrap().len(), 2);
         assert!(interfaces(&["eth0", "eth0"], &all).is_err());
@@ -176,10 +178,10 @@ mod tests {
 
     #[test]
     fn interfaces_without_ethernet_headers_are_no_bump_in_the_wire() {
-        let tun = Link { name: "tun0".into(), plain_ip: true, ..Link::default() };
+        let tun = HostInterface { name: "tun0".into(), plain_ip: true, ..HostInterface::default() };
         assert_eq!(interface(&tun, false), None);
         assert!(interface(&tun, true).unwrap().starts_with("tun0 is no Ethernet interface"));
-        let radio = Link { name: "mon0".into(), ..Link::default() };
+        let radio = HostInterface { name: "mon0".into(), ..HostInterface::default() };
         assert!(interface(&radio, false).unwrap().starts_with("frames of mon0"));
     }
 }

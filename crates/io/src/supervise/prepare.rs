@@ -7,7 +7,7 @@ use super::site::Site;
 use super::state::Directory;
 use crate::sys::clock;
 use crate::sys::epoll::Waiter;
-use crate::sys::link::{self, Link, Monitor};
+use crate::sys::link::{self, HostInterface, Monitor};
 use crate::sys::process::Signals;
 use std::io;
 use std::os::fd::AsFd;
@@ -19,7 +19,7 @@ impl Setup {
     }
 
     /// The interfaces, if nothing is in the way.
-    fn find(&self) -> Result<Vec<Link>, Problems> {
+    fn find(&self) -> Result<Vec<HostInterface>, Problems> {
         let mut problems = check::host((self.pool.chunks * crate::port::CHUNK) as u64);
         problems.extend(self.contradictions());
         let all = link::all()?;

@@ -9,7 +9,7 @@ use super::watch::{Heard, Watched};
 use crate::bpf::{role, Acks, AcksOptions, All, Attached, Hooks};
 use crate::driver::{InterfaceState, InterfaceStates, Programs};
 use crate::port::{Exit, Input, Packets, Ways};
-use crate::sys::link::{self, Event, Link};
+use crate::sys::link::{self, Event, HostInterface};
 use crate::sys::packet::{Device, Sender};
 use std::cell::RefCell;
 use std::io;
@@ -56,8 +56,13 @@ pub(super) struct Sockets {
 
 impl Site {
     /// Sets everything up, or leaves the host as it was.
-    pub fn build(setup: &Setup, links: &[Link], changes: Changes, locks: Vec<Lock>) -> io::Result<Site> {
-        let place = |link: &Link| {
+    pub fn build(
+        setup: &Setup,
+        links: &[HostInterface],
+        changes: Changes,
+        locks: Vec<Lock>,
+    ) -> io::Result<Site> {
+        let place = |link: &HostInterface| {
             let (watched, ethernet) = (Watched::new(link), link.ethernet);
             Place { watched, ethernet, attached: None }
         };
@@ -291,7 +296,7 @@ impl Opener<'_> {
     }
 }
 
-fn load(setup: &Setup, link: &Link) -> io::Result<Programs> {
+fn load(setup: &Setup, link: &HostInterface) -> io::Result<Programs> {
     match setup.steered {
         Steered::All { .. } => All::load(setup.stale, link.ethernet).map(Programs::All),
         Steered::Acks { out, inward, size_out, size_in } => {

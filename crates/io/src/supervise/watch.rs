@@ -1,7 +1,7 @@
 //! Following the interfaces: what netlink says of them.
 
 use crate::driver::InterfaceState;
-use crate::sys::link::{Event, Link};
+use crate::sys::link::{Event, HostInterface};
 
 /// An interface that is worked on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub(super) enum Heard {
     Back,
 }
 
-fn state_of(link: &Link) -> InterfaceState {
+fn state_of(link: &HostInterface) -> InterfaceState {
     match (link.up, link.carrier) {
         (false, _) => InterfaceState::Down,
         (true, false) => InterfaceState::NoCarrier,
@@ -36,7 +36,7 @@ fn state_of(link: &Link) -> InterfaceState {
 }
 
 impl Watched {
-    pub fn new(link: &Link) -> Watched {
+    pub fn new(link: &HostInterface) -> Watched {
         let (wanted, name) = (link.name.clone(), link.name.clone());
         Watched { wanted, name, index: link.index, state: state_of(link), mtu: link.mtu }
     }
@@ -52,7 +52,7 @@ impl Watched {
     }
 
     /// As [`Watched::hear`] for all interfaces that there are.
-    pub fn look(&mut self, all: &[Link]) -> Heard {
+    pub fn look(&mut self, all: &[HostInterface]) -> Heard {
         match all.iter().find(|link| link.index == self.index) {
             Some(link) => self.same(link),
             None => {
@@ -69,13 +69,13 @@ impl Watched {
         Heard::Changed
     }
 
-    fn back(&mut self, link: &Link) -> Heard {
+    fn back(&mut self, link: &HostInterface) -> Heard {
         tracing::info!("interface {} is back, number {}", link.name, link.index);
         *self = Watched::new(link);
         Heard::Back
     }
 
-    fn same(&mut self, link: &Link) -> Heard {
+    fn same(&mut self, link: &HostInterface) -> Heard {
         if link.name != self.name {
             tracing::info!("interface {} is called {} now", self.name, link.name);
             self.name.clone_from(&link.name);
@@ -102,8 +102,15 @@ impl Watched {
 mod tests {
     use super::*;
 
-    fn link(name: &str, index: u32) -> Link {
-        Link { name: name.into(), index, up: true, carrier: true, mtu: 1500, ..Link::default() }
+    fn link(name: &str, index: u32) -> HostInterface {
+        HostInterface {
+            name: name.into(),
+            index,
+            up: true,
+            carrier: true,
+            mtu: 1500,
+            ..HostInterface::default()
+        }
     }
 
     #[test]
@@ -112,7 +119,7 @@ mod tests {
         let mut hear = |event: Event| (watched.hear(&event), watched.state, watched.index);
         assert_eq!(hear(Event::Is(link("eth1", 5))), (Heard::Nothing, InterfaceState::Fine, 5));
         assert_eq!(hear(Event::Is(link("eth2", 6))), (Heard::Nothing, InterfaceState::Fine, 5));
-        let down = Link { up: false, carrier: false, ..link("wan", 5) };
+        let down = HostInterface { up: false, carrier: false, ..link("wan", 5) };
         assert_eq!(hear(Event::Is(down)), (Heard::Changed, InterfaceState::Down, 5));
         // Another one may take its old name.
         assert_eq!(hear(Event::Is(link("eth1", 7))), (Heard::Nothing, InterfaceState::Down, 5));

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 /// An interface of this network namespace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Link {
+pub struct HostInterface {
     /// Its number, unique in the namespace.
     pub index: u32,
     /// Its name.
@@ -96,7 +96,7 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 const LONGEST: u32 = 65_535;
 
 /// The interface called `name`, `None` if there is none.
-pub fn find(name: &str) -> io::Result<Option<Link>> {
+pub fn find(name: &str) -> io::Result<Option<HostInterface>> {
     Ok(all()?.into_iter().find(|link| link.name == name))
 }
 
@@ -108,7 +108,7 @@ pub fn exists(index: u32) -> bool {
 }
 
 /// All interfaces, in the order of their numbers.
-pub fn all() -> io::Result<Vec<Link>> {
+pub fn all() -> io::Result<Vec<HostInterface>> {
     let body = LinkMessage { family: 0, pad: 0, kind: [0; 2], index: 0, flags: 0, change: 0 };
     let mut links = Vec::new();
     exchange(libc::RTM_GETLINK, libc::NLM_F_DUMP, bytes_of(&body), |message| {
@@ -174,15 +174,15 @@ fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     })
 }
 
-fn parse_link(message: &[u8]) -> Option<Link> {
+fn parse_link(message: &[u8]) -> Option<HostInterface> {
     let head: LinkMessage = super::pod::read(message)?;
-    let mut link = Link {
+    let mut link = HostInterface {
         index: head.index,
         up: head.flags & libc::IFF_UP as u32 != 0,
         carrier: head.flags & libc::IFF_RUNNING as u32 != 0,
         ethernet: [libc::ARPHRD_ETHER, libc::ARPHRD_LOOPBACK].contains(&u16::from_ne_bytes(head.kind)),
         plain_ip: PLAIN_IP.contains(&u16::from_ne_bytes(head.kind)),
-        ..Link::default()
+        ..HostInterface::default()
     };
     for (kind, value) in attributes(message.get(size_of::<LinkMessage>()..)?) {
         match kind {
@@ -219,7 +219,7 @@ fn text(value: &[u8]) -> String {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// It is new, or something about it changed.
-    Is(Link),
+    Is(HostInterface),
     /// The one with this number is gone.
     Gone(u32),
     /// Some events were lost: look at all interfaces.

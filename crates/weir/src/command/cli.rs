@@ -17,8 +17,8 @@ pub struct Cli {
 macro_rules! exit_codes {
     () => {
         "\
-Exit codes: 0 success, 1 an expectation or parity does not hold, 2 wrong configuration or command line,
-3 anything else: this host lacks something, an interface is missing; 130 interrupted."
+Exit codes: 0 success; 1 an expectation or parity does not hold; 2 the configuration or the command
+line is wrong; 3 anything else, such as a missing interface or privilege; 130 interrupted."
     };
 }
 
@@ -43,16 +43,16 @@ pub enum Command {
     /// Run a gateway on an interface of this host, until SIGINT or SIGTERM
     Run(super::run::Args),
     #[cfg(feature = "linux")]
-    /// Remove what an abnormal end left on this host
+    /// Remove what Weir left on this host when it ended abnormally
     Down(super::down::Args),
-    /// Parse a configuration and say what it will do
+    /// Parse a configuration and explain what it will do
     Check(super::check::Args),
     /// Run an experiment in virtual time, with simulated hosts
     Sim(super::sim::Args),
     #[cfg(feature = "linux")]
     /// Run an experiment with the real Linux TCP in network namespaces
     Lab(super::lab::Args),
-    /// Put results of one experiment side by side, and judge how far apart they are
+    /// Compare results of one experiment, and judge how far apart they are
     Compare(super::compare::Args),
     #[cfg(feature = "linux")]
     /// Run a WAN emulator on an interface of this host, or between two, until SIGINT or SIGTERM

@@ -1,4 +1,4 @@
-//! `weir down`: removes what an abnormal end left on this host.
+//! `weir down`: removes what Weir left on this host when it ended abnormally.
 
 use crate::command::error::Failure;
 use crate::experiment::config::addresses;
@@ -11,8 +11,8 @@ Examples:
   sudo weir down
   sudo weir down --dev eth1
 
-After a normal end, and after `kill -9` on Linux 6.6 or newer, there is nothing to remove. What a running
-Weir uses is left alone.")]
+After a normal end there is nothing to remove, nor after `kill -9` on Linux 6.6 or newer. What a
+running Weir uses is left alone.")]
 pub struct Args {
     /// Only what belongs to this interface
     #[arg(long, value_name = "INTERFACE", value_parser = addresses::interface)]

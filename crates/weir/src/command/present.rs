@@ -20,8 +20,8 @@ pub struct Common {
     /// Where results go.
     #[command(flatten)]
     pub to: Presentation,
-    /// Write the frames at the hosts, at the gateway's ports and, in virtual time, behind links into this directory,
-    /// a pcap file for each; those of several runs into 001, 002, …
+    /// Write captures (pcap) into this directory, one for each host and each port of the gateway and, in virtual time, for
+    /// each link; those of several runs into 001, 002, …
     #[arg(long, value_name = "DIR")]
     pub pcap: Option<PathBuf>,
 }

@@ -14,12 +14,12 @@ Examples:
   sudo weir run --dev eth1 --out-flow-rate 20Mbit --in-flow-rate 50Mbit
   sudo weir run gateway.toml --json /run/weir/stats.json
 
-The interface is the one towards the WAN, of a router, a masquerading router, a bridge or the end host
-itself. Data stays in the kernel; if Weir dies, everything passes.")]
+The interface is the one towards the WAN: that of a router, a masquerading router, a bridge or the
+end host itself. Data stays in the kernel. If Weir dies, everything passes.")]
 pub struct Args {
     #[command(flatten)]
     source: Origin,
-    /// Write totals, classes and active flows as JSON to this file, every second and at the end
+    /// Write totals, classes and active flows to this file as JSON, every second and at the end
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 }

@@ -14,7 +14,7 @@ pub struct Short {
     /// Rate of each flow whose data leaves by the interface (uploads), e.g. 20Mbit
     #[arg(long, value_name = "RATE", value_parser = policy::flow_rate, requires = "dev")]
     out_flow_rate: Option<Rate>,
-    /// Rate of each flow whose data comes in by it (downloads)
+    /// Rate of each flow whose data comes in by the interface (downloads)
     #[arg(long, value_name = "RATE", value_parser = policy::flow_rate, requires = "dev")]
     in_flow_rate: Option<Rate>,
 }

@@ -20,63 +20,63 @@ Examples:
   sudo weir wan --lan eth0 --wan eth1 --rtt 400ms --loss 0.01%
   sudo weir wan path.toml          # [ports] and [path], each direction by itself
 
-With --dev both directions of one interface, that of a router, a bridge or the end host itself, go
-through the emulator. With --lan and --wan it is a bump in the wire: it joins two interfaces, and
-without it nothing passes from one to the other.")]
+With --dev, both directions of one interface go through the emulator, be it that of a router, a
+bridge or the end host itself. With --lan and --wan, the emulator is a bump in the wire: it joins
+two interfaces, and without it nothing passes from one to the other.")]
 pub struct Args {
     /// A file with [ports] and [path], instead of options
-    #[arg(value_name = "PATH.toml", conflicts_with_all = ["dev", "lan", "wan", "rtt", Link::GROUP])]
+    #[arg(value_name = "PATH.toml", conflicts_with_all = ["dev", "lan", "wan", "rtt", LinkOptions::GROUP])]
     pub config: Option<PathBuf>,
-    /// Interface both directions of which are emulated
+    /// Interface whose two directions are emulated
     #[arg(long, value_name = "INTERFACE", required_unless_present_any = ["config", "lan", "wan"], value_parser = addresses::interface)]
     pub dev: Option<String>,
-    /// Interface towards the LAN, of two
+    /// Interface towards the LAN, for an emulator between two interfaces
     #[arg(long, value_name = "INTERFACE", requires = "wan", conflicts_with = "dev", value_parser = addresses::interface)]
     pub lan: Option<String>,
-    /// Interface towards the WAN, of two
+    /// Interface towards the WAN, likewise
     #[arg(long, value_name = "INTERFACE", requires = "lan", conflicts_with = "dev", value_parser = addresses::interface)]
     pub wan: Option<String>,
     /// Each direction.
     #[command(flatten)]
-    pub link: Link,
+    pub link: LinkOptions,
     /// Round-trip time, half of it in each direction
     #[arg(long, value_name = "TIME", conflicts_with = "delay")]
     pub rtt: Option<String>,
-    /// Seed of random loss
+    /// Seed of the random losses
     #[arg(long, value_name = "N", conflicts_with = "config")]
     pub seed: Option<u64>,
-    /// Write what the links did as JSON to this file, every second and at the end
+    /// Write what the links did to this file as JSON, every second and at the end
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
 }
 
 /// The keys of a link as options, with their values as they are written; each direction is alike.
 #[derive(Clone, Debug, Default)]
-pub struct Link(Vec<(&'static str, String)>);
+pub struct LinkOptions(Vec<(&'static str, String)>);
 
-impl Link {
+impl LinkOptions {
     const GROUP: &'static str = "link";
 }
 
-impl clap::Args for Link {
+impl clap::Args for LinkOptions {
     fn augment_args(command: Command) -> Command {
         let names = link::KEYS.iter().map(|key| key.name);
         command
             .args(link::KEYS.iter().map(|key| key.arg()))
-            .group(ArgGroup::new(Link::GROUP).args(names).multiple(true))
+            .group(ArgGroup::new(LinkOptions::GROUP).args(names).multiple(true))
     }
     fn augment_args_for_update(command: Command) -> Command {
-        Link::augment_args(command)
+        LinkOptions::augment_args(command)
     }
 }
 
-impl clap::FromArgMatches for Link {
-    fn from_arg_matches(matches: &ArgMatches) -> Result<Link, clap::Error> {
+impl clap::FromArgMatches for LinkOptions {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<LinkOptions, clap::Error> {
         let said = |name| Some((name, matches.get_one::<String>(name)?.clone()));
-        Ok(Link(link::KEYS.iter().filter_map(|key| said(key.name)).collect()))
+        Ok(LinkOptions(link::KEYS.iter().filter_map(|key| said(key.name)).collect()))
     }
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
-        *self = Link::from_arg_matches(matches)?;
+        *self = LinkOptions::from_arg_matches(matches)?;
         Ok(())
     }
 }

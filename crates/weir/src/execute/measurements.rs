@@ -1,7 +1,7 @@
 //! The result of a flow, made of what its two ends measured.
 
-use crate::execute::observe::flow_rate;
 use crate::experiment::plan::{Flow, Plan};
+use crate::result::observe::flow_rate;
 use crate::result::{intervals, FlowResult, Quantiles};
 use weir_core::gateway::ClassConfig;
 use weir_core::time::Duration;

@@ -2,7 +2,7 @@
 //!
 //! - `sim`: in virtual time;
 //! - `lab`: in network namespaces (Linux), with `traffic` as its senders and receivers;
-//! - `hosts`, `observe`, `measurements`: what both have in common, at the ends, in what nodes count and in a flow's row;
+//! - `hosts`, `measurements`: what both have in common, at the ends and in a flow's row;
 //! - `sweep`: several runs at once;
 //! - `progress`: how far they are.
 
@@ -10,7 +10,6 @@ pub mod hosts;
 #[cfg(feature = "linux")]
 pub mod lab;
 pub mod measurements;
-pub mod observe;
 pub mod progress;
 pub mod sim;
 pub mod sweep;

@@ -2,10 +2,11 @@
 
 use super::live::Meters;
 use super::report;
+use super::say_ready;
 use super::writer::Writer;
-use super::{say_ready, EmulatorReport, GatewayReport, SteeringReport};
-use crate::execute::observe;
 use crate::experiment::plan;
+use crate::result::observe;
+use crate::result::running::{EmulatorReport, GatewayReport};
 use weir_core::flow::Record;
 use weir_core::frame::{Frame, Frames};
 use weir_core::gateway::{Config, Gateway, Verdict};
@@ -82,7 +83,7 @@ impl Engine for GatewayEngine {
                 flows,
                 passed: report::passed(gateway.stats()),
                 events: report::events(gateway.stats()),
-                steering: SteeringReport::of(report, *restarts),
+                steering: report::steering(report, *restarts),
             }
         });
     }
@@ -130,7 +131,7 @@ impl Engine for EmulatorEngine {
                 observe::link("wan.back", path.back(), report.wall),
             ],
             degraded: report.degraded.clone(),
-            steering: SteeringReport::of(report, *restarts),
+            steering: report::steering(report, *restarts),
         });
     }
 }

@@ -1,7 +1,7 @@
 //! What is active in a gateway now, and how fast: the same list while it runs and at its end.
 
-use super::report::{GatewayClass, GatewayFlow};
-use crate::execute::observe::{self, flow_rate};
+use crate::result::observe::{self, flow_rate};
+use crate::result::running::{GatewayClass, GatewayFlow};
 use crate::result::ClassResult;
 use std::collections::HashMap;
 use weir_core::flow::Key;

@@ -6,7 +6,6 @@ mod report;
 mod setup;
 mod writer;
 
-pub use report::{EmulatorReport, GatewayClass, GatewayFlow, GatewayReport, SteeringReport};
 pub use setup::{emulator as emulator_setup, gateway as gateway_setup};
 
 use crate::experiment::config::gateway::GatewayFile;
@@ -21,7 +20,7 @@ use weir_core::steer::Slot;
 use weir_io::supervise::{Records, Senders, Supervisor, STATE};
 use writer::Writer;
 
-/// Runs a gateway until it is told to stop. With `json` it writes a [`GatewayReport`] there, every
+/// Runs a gateway until it is told to stop. With `json` it writes a [`crate::result::running::GatewayReport`] there, every
 /// second and at the end. Fails with everything that is in the way, the host unchanged.
 pub fn gateway(file: &GatewayFile, json: Option<Target>) -> Result<(), String> {
     let config = &file.gateway;
@@ -45,7 +44,7 @@ pub fn gateway(file: &GatewayFile, json: Option<Target>) -> Result<(), String> {
         .map_err(|e| e.to_string())
 }
 
-/// Runs an emulator until it is told to stop. With `json` it writes an [`EmulatorReport`] there.
+/// Runs an emulator until it is told to stop. With `json` it writes an [`crate::result::running::EmulatorReport`] there.
 pub fn emulator(file: &WanFile, json: Option<Target>) -> Result<(), String> {
     let supervisor = Supervisor::prepare(&setup::emulator(file)).map_err(|p| p.to_string())?;
     let json = json.map(Arc::new);
@@ -71,7 +70,7 @@ pub fn down(dev: Option<&str>) -> Result<Vec<String>, String> {
 fn say_ready(restarts: u32) {
     if restarts == 0 {
         // Nobody may be reading.
-        let _ = writeln!(std::io::stdout(), "{}", crate::execute::traffic::READY);
+        let _ = writeln!(std::io::stdout(), "{}", crate::output::READY);
     }
 }
 

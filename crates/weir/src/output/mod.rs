@@ -1,4 +1,4 @@
-//! Files that commands write: each whole or not at all.
+//! What commands write for other programs: files, each whole or not at all, and the word that they are ready.
 
 #[cfg(feature = "linux")]
 mod linux;
@@ -9,3 +9,7 @@ mod portable;
 pub use linux::Target;
 #[cfg(not(feature = "linux"))]
 pub use portable::Target;
+
+/// Said on standard output, as a line, by a process that others start when they may use it: a gateway or an emulator once
+/// it takes frames, traffic once all that listens is open.
+pub const READY: &str = "ready";

@@ -148,25 +148,31 @@ impl Forged {
         let high_port = |rng: &mut Rng| 1024 + (rng.next_u64() % 60_000) as u16;
         let (seq, ack) = (any(rng), any(rng));
         let segment = match self.forgery {
-            Forgery::Syn => Segment { from: stranger, ports: (high_port(rng), 80), seq, ack: 0, flags: SYN },
-            Forgery::AckOfUnknown => {
-                Segment { from: stranger, ports: (high_port(rng), high_port(rng)), seq, ack, flags: ACK }
+            Forgery::Syn => {
+                ForgedSegment { from: stranger, ports: (high_port(rng), 80), seq, ack: 0, flags: SYN }
             }
+            Forgery::AckOfUnknown => ForgedSegment {
+                from: stranger,
+                ports: (high_port(rng), high_port(rng)),
+                seq,
+                ack,
+                flags: ACK,
+            },
             Forgery::AckOfLive => {
-                Segment { from: SERVER, ports: (live.server, of_live(rng)), seq, ack, flags: ACK }
+                ForgedSegment { from: SERVER, ports: (live.server, of_live(rng)), seq, ack, flags: ACK }
             }
             Forgery::Rst => {
-                Segment { from: SERVER, ports: (live.server, of_live(rng)), seq, ack, flags: RST | ACK }
+                ForgedSegment { from: SERVER, ports: (live.server, of_live(rng)), seq, ack, flags: RST | ACK }
             }
             Forgery::SynOfLive => {
-                Segment { from: SERVER, ports: (live.server, of_live(rng)), seq, ack: 0, flags: SYN }
+                ForgedSegment { from: SERVER, ports: (live.server, of_live(rng)), seq, ack: 0, flags: SYN }
             }
         };
         segment.frame()
     }
 }
 
-struct Segment {
+struct ForgedSegment {
     from: Ipv4Addr,
     ports: (u16, u16),
     seq: u32,
@@ -177,7 +183,7 @@ struct Segment {
 /// Ethernet, IPv4 and TCP without options.
 const FRAME: usize = 14 + 20 + 20;
 
-impl Segment {
+impl ForgedSegment {
     fn frame(&self) -> [u8; FRAME] {
         let mut f = [0; FRAME];
         f[..6].copy_from_slice(&CLIENTS_MAC);

@@ -3,10 +3,10 @@
 use super::counters::Counters;
 use crate::execute::hosts::{client_port, Addresses};
 use crate::execute::measurements::FlowMeasurements;
-use crate::execute::observe::flow_rate;
 use crate::execute::traffic::{self, FlowReport, Report};
 use crate::experiment::plan::{Flow, Plan};
-use crate::field::{EmulatorReport, GatewayFlow, GatewayReport, SteeringReport};
+use crate::result::observe::flow_rate;
+use crate::result::running::{EmulatorReport, GatewayFlow, GatewayReport, SteeringReport};
 use crate::result::{
     Back, ClassResult, Counts, Exchanges, FlowResult, GatewayResult, Latency, LinkResult, MadeBy, Quantiles,
     RunResult, Series, Status, Steering, World, SCHEMA,

@@ -5,8 +5,8 @@ use super::series::Recorder;
 use super::tcp;
 use super::topology::{Carrier, LinkDirection, Topology, WiredFlow};
 use crate::execute::measurements::FlowMeasurements;
-use crate::execute::observe;
 use crate::experiment::plan::{Flow, Plan};
+use crate::result::observe;
 use crate::result::{
     ClassResult, FlowResult, GatewayResult, LinkResult, MadeBy, Quantiles, RunResult, Series, World,
 };

@@ -1,8 +1,9 @@
 //! The event loop that plays a [`Spec`].
 
-use super::flow::{listen, Flow, Turn, READ_MAX, WRITE_MAX};
+use super::flow::{Flow, Turn, WRITE_MAX};
 use super::probe::{ProbeSink, ProbeSource};
 use super::protocol::Control;
+use super::socket::{listen, READ_MAX};
 use super::spec::{Amount, Role, Spec};
 use super::{clock, ProbeReport, Report};
 use mio::unix::SourceFd;

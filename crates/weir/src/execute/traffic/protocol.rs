@@ -4,14 +4,13 @@
 //! SIGTERM. A specification that has an `epoch_ns` is played without waiting for anything.
 
 use super::{Generator, Spec};
+use crate::output::READY;
 use serde::Deserialize;
 use std::io::{self, BufRead, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use weir_core::time::Time;
 
-/// Said when everything that listens is open.
-pub const READY: &str = "ready";
 /// Told, with the epoch in nanoseconds, to start.
 pub const GO: &str = "go";
 /// Told to end early.

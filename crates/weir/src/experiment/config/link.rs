@@ -47,16 +47,16 @@ pub static KEYS: [LinkKey; 13] = [
     .needs("rate", QUEUES)
     .write(|d| d.link.mark.map(|mark| limit(mark, d)))
     .words(|d| d.link.mark.map(|mark| format!("marks what finds more than {} waiting", counted(mark, d))))
-    .option("mark", "LIMIT", "ECN-capable packets that find more than this waiting are marked"),
+    .option("mark", "LIMIT", "Mark ECN-capable packets that find more than this waiting"),
     LinkKey::new("overhead", |d, v| set(&mut d.link.overhead, int(v, 0..=256).map(|n| n as u16)))
         .write(|d| Some(Written::plain(d.link.overhead)))
         .words(overhead)
-        .option("overhead", "BYTES", "What a packet costs the rate beyond its IP packet; default 14"),
+        .option("overhead", "BYTES", "Bytes that each packet costs beyond its IP packet; default 14"),
     LinkKey::new("burst", |d, v| set(&mut d.link.burst, Size::from_value(v).map(|Size(n)| n)))
         .needs("rate", "it is what a rate sends at once after a silence")
         .write(|d| Some(Written::quoted(format!("{}B", d.link.burst))))
         .words(|d| (d.link.burst > 0).then(|| format!("bursts of {} bytes", d.link.burst)))
-        .option("burst", "SIZE", "What the rate sends at once after a silence: depth of a token bucket"),
+        .option("burst", "SIZE", "Depth of the token bucket: what may leave at once after a silence"),
     LinkKey::new("delay", |d, v| set(&mut d.link.delay, Duration::from_value(v)))
         .write(|d| Some(Written::quoted(d.link.delay)))
         .words(|d| (d.link.delay > Duration::ZERO).then(|| format!("delay {}", d.link.delay)))
@@ -101,7 +101,7 @@ pub static KEYS: [LinkKey; 13] = [
         .instead_of("loss", "a link loses at random or periodically, not both")
         .write(|d| period(d).map(Written::plain))
         .words(|d| period(d).map(|n| format!("1 frame in {n} lost")))
-        .option("loss-every", "N", "Every n-th frame is lost"),
+        .option("loss-every", "N", "Lose every n-th frame"),
 ];
 
 /// Keys that people may try.

@@ -1,4 +1,4 @@
-//! What the core's nodes counted, as rows of a result.
+//! What the core's nodes counted, as rows of a result: of an experiment in either world, and of what runs in the field.
 
 use crate::result::{ClassResult, Counts, Frames, GatewayResult, LinkResult, QuantilesMax};
 use weir_core::gateway::{ClassConfig, ClassStats, Gateway, GatewayStats};
