@@ -1,0 +1,140 @@
+//! How labs begin and end, and that nothing of them stays.
+
+use super::{group, id, left_behind, options, plan, root, run};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use weir::execute::lab::{self, Options};
+use weir::experiment::plan::Length;
+use weir_core::gateway::Direction;
+use weir_core::time::Duration as Nanos;
+
+#[test]
+fn a_name_is_taken_while_its_lab_runs() {
+    if !root() {
+        return;
+    }
+    let name = id("taken");
+    let mut first = helper(&name);
+    let refused = lab::run(&plan(200, vec![]), &options(&name)).unwrap_err();
+    assert!(refused.contains("running already"), "{refused}");
+    interrupt(&mut first);
+    assert!(!left_behind(&name));
+}
+
+#[test]
+fn a_gateway_that_does_not_start_is_told_and_nothing_stays() {
+    if !root() {
+        return;
+    }
+    let mut plan = plan(200, vec![]);
+    plan.gateway = Some(weir_core::gateway::Config::default());
+    let mut options = options(&id("nogw"));
+    options.program = PathBuf::from("/bin/false");
+    let error = lab::run(&plan, &options).unwrap_err();
+    assert!(error.contains("weir run: exit status: 1"), "{error}");
+    assert!(!left_behind(&id("nogw")));
+}
+
+#[test]
+fn an_interrupted_lab_keeps_what_it_has_and_leaves_nothing() {
+    if !root() {
+        return;
+    }
+    let name = id("int");
+    let mut helper = helper(&name);
+    std::thread::sleep(Duration::from_millis(1_500));
+    let said = interrupt(&mut helper);
+    assert!(!left_behind(&name));
+    // The helper prints the status and the bytes.
+    let words: Vec<&str> = said.split_whitespace().skip_while(|w| *w != "OUTCOME").collect();
+    assert_eq!(words[1], "Interrupted", "{said}");
+    assert!(words[2].parse::<u64>().unwrap() > 100_000, "{said}");
+    let covered: f64 = words[3].parse().unwrap();
+    assert!((0.1..50.0).contains(&covered), "{said}");
+}
+
+#[test]
+fn the_next_lab_cleans_up_after_one_that_was_killed() {
+    if !root() {
+        return;
+    }
+    let name = id("killed");
+    let mut helper = helper(&name);
+    let children = children_of(helper.id());
+    assert_eq!(children.len(), 2, "two traffic processes");
+    helper.kill().unwrap();
+    helper.wait().unwrap();
+    wait_until("the lab's processes are gone", || children.iter().all(|pid| !is_running(*pid)));
+    assert!(left_behind(&name));
+    run(&plan(200, vec![]), &options(&id("next")));
+    assert!(!left_behind(&name));
+}
+
+/// Not a test: a lab of 60 s for the tests above, which start it as a process of its own.
+#[test]
+#[ignore = "played as a process of its own by other tests"]
+fn a_long_lab() {
+    let Ok(name) = std::env::var("WEIR_LONG_LAB") else { return };
+    let options = Options { stop: Options::with_signals().unwrap().stop, ..options(&name) };
+    let mut flow = group("up", 5000, Direction::Out, Length::UntilEnd);
+    if name.ends_with("iperf") {
+        // A lab that only stands there: its flow starts when the lab is long gone.
+        flow.start = Nanos::from_secs(50);
+    }
+    let plan = plan(60_000, vec![flow]);
+    let outcome = lab::run(&plan, &options).unwrap();
+    let r = outcome.result;
+    println!("OUTCOME {:?} {} {}", r.status, r.flows[0].bytes, r.duration_s);
+}
+
+/// Starts the long lab and waits until its traffic runs.
+pub fn helper(name: &str) -> Child {
+    let child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "life::a_long_lab", "--ignored", "--nocapture"])
+        .env("WEIR_LONG_LAB", name)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::inherit())
+        .spawn()
+        .unwrap();
+    let record = Path::new("/run/weir/lab").join(name);
+    wait_until("the lab stands", || {
+        let text = std::fs::read_to_string(&record).unwrap_or_default();
+        text.contains("-sv") && children_of(child.id()).iter().filter(|&&c| is_traffic(c)).count() == 2
+    });
+    child
+}
+
+/// Sends SIGINT and waits for the end; what it said.
+pub fn interrupt(child: &mut Child) -> String {
+    let pid = rustix::process::Pid::from_child(child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    let mut said = String::new();
+    std::io::Read::read_to_string(child.stdout.as_mut().unwrap(), &mut said).unwrap();
+    assert!(child.wait().unwrap().success(), "{said}");
+    said
+}
+
+fn children_of(pid: u32) -> Vec<u32> {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let text = tasks.filter_map(|t| std::fs::read_to_string(t.path().join("children")).ok());
+    text.flat_map(|t| t.split_whitespace().filter_map(|p| p.parse().ok()).collect::<Vec<u32>>()).collect()
+}
+
+fn is_traffic(pid: u32) -> bool {
+    let line = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    line.contains("\0traffic")
+}
+
+fn is_running(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
+}
+
+fn wait_until(what: &str, condition: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !condition() {
+        assert!(start.elapsed() < Duration::from_secs(60), "not within 60 s: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
