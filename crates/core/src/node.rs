@@ -20,8 +20,9 @@
 //! call is bounded, whatever the number of flows.
 //!
 //! `writable` says which ports can take a frame now. A node returns no frame for any other port
-//! and keeps what it has for them, so a full ring on one port never blocks the other. It remembers
-//! nothing of an earlier `writable`: only the driver knows the ports.
+//! and keeps what it has for them, so a full ring on one port never blocks the other. Only the driver knows the
+//! ports. One that becomes writable is so from the poll on that says so: the deadlines that it missed are not stepped at
+//! their own times, since nothing could leave then. Until the next poll a node may take ports to be as the last one said.
 
 use crate::frame::{Frame, Frames};
 use crate::stats::DropReason;
@@ -50,6 +51,11 @@ impl PortSet {
     #[must_use]
     pub const fn without(self, port: Port) -> PortSet {
         PortSet(self.0 & !(1 << port.0))
+    }
+    /// The ports in both sets.
+    #[must_use]
+    pub const fn and(self, other: PortSet) -> PortSet {
+        PortSet(self.0 & other.0)
     }
     /// Is `port` in the set?
     pub const fn contains(self, port: Port) -> bool {

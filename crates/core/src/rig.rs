@@ -282,8 +282,16 @@ impl<N: Node> Rig<N> {
         shut.fold(PortSet::ALL, |set, c| set.without(c.port))
     }
 
+    /// Ports that have been open since the last call until `t`.
+    fn open_until(&self, t: Time) -> PortSet {
+        let called = self.called.unwrap_or(Time::ZERO);
+        let shut = self.closed.iter().filter(|c| c.from <= t && called < c.until);
+        shut.fold(PortSet::ALL, |set, c| set.without(c.port))
+    }
+
     fn wake_at(&mut self, wake: Time, sent: &mut Vec<Sent>) {
-        let writable = self.writable(wake);
+        // A port that opened meanwhile is open as of now.
+        let writable = self.open_until(wake);
         loop {
             let arrival = self.arrivals.front().map(|a| a.at).filter(|&t| t <= wake);
             let lazy = matches!(self.wake, Wake::Lazy(_));
@@ -299,7 +307,7 @@ impl<N: Node> Rig<N> {
             };
             self.drain(step, writable, sent);
         }
-        self.drain(wake, writable, sent);
+        self.drain(wake, self.writable(wake), sent);
     }
 
     fn hand_in(&mut self) {

@@ -6,7 +6,7 @@ mod index;
 mod key;
 mod record;
 mod table;
-mod wheel;
+mod timers;
 
 pub use age::Ages;
 pub use doubt::Doubt;
@@ -14,4 +14,4 @@ pub use index::Index;
 pub use key::Key;
 pub use record::{flag, Record, Template, NONE};
 pub use table::Table;
-pub use wheel::Wheel;
+pub use timers::Timers;

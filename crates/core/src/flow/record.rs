@@ -51,9 +51,6 @@ pub mod flag {
     /// Nothing but too short a time since the last immediate release keeps the flow's progress; with
     /// `ARMED`.
     pub const WAITING: u32 = 1 << 25;
-    /// The release that is due could not be carried out: its port was blocked or no frame was free; with
-    /// `ARMED`.
-    pub const PARKED: u32 = 1 << 26;
 }
 
 /// What a generated ACK's headers are made of: the receiver's own.

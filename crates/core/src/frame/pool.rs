@@ -142,6 +142,10 @@ impl Frames {
     pub fn reserve(&self) -> usize {
         self.reserve
     }
+    /// Is there no chunk even for a frame made by a node?
+    pub fn is_exhausted(&self) -> bool {
+        self.free.is_empty() && !self.growing
+    }
     /// Frames made by nodes so far.
     pub fn made(&self) -> u64 {
         self.made

@@ -34,7 +34,7 @@ impl Gateway {
                 self.table.guess(hash).into_iter().for_each(|i| self.touch(i));
             }
         }
-        self.wheel.soon(*last, TIMERS, |i| self.touch(i));
+        self.timers.soon(*last, TIMERS, |i| self.touch(i));
     }
 
     /// Loads the lines of a flow.

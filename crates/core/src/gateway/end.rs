@@ -36,9 +36,9 @@ impl Gateway {
     /// Nothing is said in the flow's name any more, and it is forgotten after [`LINGER`].
     pub(super) fn close(&mut self, i: u32, now: Time) {
         self.disarm(i, now);
-        self.table[i].flags |= flag::CLOSED | flag::ARMED;
+        self.table[i].flags |= flag::CLOSED;
         self.table.set_transient(i, true);
-        self.wheel.arm(i, now + LINGER);
+        self.start_timer(i, now + LINGER);
     }
 
     /// The receiver goes on after a RST: it was not believed, or forged.

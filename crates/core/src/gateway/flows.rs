@@ -115,8 +115,7 @@ impl Gateway {
     /// A flow that is over is forgotten, as soon as the kernel can be told.
     pub(super) fn forget(&mut self, cx: &mut Cx<'_>, i: u32) {
         if !self.retire(cx, i) {
-            self.table[i].flags |= flag::ARMED;
-            self.wheel.arm(i, cx.now + LINGER);
+            self.start_timer(i, cx.now + LINGER);
         }
     }
 }

@@ -104,11 +104,14 @@ impl Gateway {
             r.held_acks = 0;
         }
         if r.held() > 0 || r.has(flag::CLOSED) {
-            r.flags |= flag::ARMED | flag::WAITING;
-            self.wheel.arm(i, Time::ZERO);
+            r.flags |= flag::WAITING;
+            self.start_timer(i, Time::ZERO);
+            self.blocked.since_ever();
         } else if r.pace.lag() > 0 {
-            r.flags |= flag::ARMED; // a sender that was told of no room hears of it from here alone
-            self.wheel.arm(i, r.timer());
+            // A sender that was told of no room hears of it from here alone.
+            let due = r.timer();
+            self.start_timer(i, due);
+            self.blocked.since_ever();
         }
         self.note_held(i, Held { bytes: 0, acks: 0 });
     }

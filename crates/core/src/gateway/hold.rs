@@ -58,7 +58,7 @@ impl Gateway {
                 return;
             }
             self.table[i].pace.refund(held);
-            return self.park(i, cx.now);
+            return self.wait(i);
         }
         self.arm(i, options, idle);
     }
@@ -71,8 +71,8 @@ impl Gateway {
             r.echoes.push(r.rx, t.echo);
         }
         if scheduled {
-            r.flags |= flag::ARMED;
-            self.wheel.arm(i, r.timer());
+            let due = r.timer();
+            self.start_timer(i, due);
         } else {
             self.wait(i);
         }
@@ -82,8 +82,9 @@ impl Gateway {
     pub(super) fn wait(&mut self, i: u32) {
         let r = &mut self.table[i];
         if !r.has(flag::ARMED) && r.held() > 0 {
-            r.flags |= flag::ARMED | flag::WAITING;
-            self.wheel.arm(i, r.timer());
+            r.flags |= flag::WAITING;
+            let due = r.timer();
+            self.start_timer(i, due);
         }
     }
 
@@ -165,39 +166,32 @@ impl Gateway {
         r.tx = r.rx;
         (r.held_acks, r.marked) = (0, 0);
         r.echoes.clear();
-        if r.has(flag::ARMED) {
-            self.wheel.disarm(i);
-        }
-        r.flags &= !(flag::ARMED | flag::WAITING | flag::PARKED);
+        self.stop_timer(i);
         self.note_held(i, before);
     }
 
     /// Nothing is held any more. Releases go on while the right edge lags behind.
     pub(super) fn settle(&mut self, i: u32, now: Time) {
         let r = &self.table[i];
-        let runs = r.has(flag::ARMED) && r.flags & (flag::WAITING | flag::PARKED) == 0;
-        if r.pace.lag() > 0 && runs {
+        if r.pace.lag() > 0 && r.has(flag::ARMED) && !r.has(flag::WAITING) {
             return;
         }
         self.disarm(i, now);
         let r = &mut self.table[i];
         if r.pace.lag() > 0 {
-            r.flags |= flag::ARMED;
             r.pace.go_on(now);
-            self.wheel.arm(i, r.timer());
+            let due = r.timer();
+            self.start_timer(i, due);
         }
     }
 
     /// No release is scheduled any more.
     pub(super) fn disarm(&mut self, i: u32, now: Time) {
         let r = &mut self.table[i];
-        if r.has(flag::ARMED) {
-            self.wheel.disarm(i);
-            if r.flags & (flag::WAITING | flag::CLOSED) == 0 {
-                r.pace.stop(now);
-            }
+        if r.has(flag::ARMED) && r.flags & (flag::WAITING | flag::CLOSED) == 0 {
+            r.pace.stop(now);
         }
-        r.flags &= !(flag::ARMED | flag::WAITING | flag::PARKED);
+        self.stop_timer(i);
     }
 
     pub(super) fn held(&self, i: u32) -> Held {

@@ -13,7 +13,8 @@
 //! - `admit`: is a segment of the receiver the flow's; `untouched`: flows that are left alone;
 //! - `follow`: how a record follows its flow;
 //! - `path`: what happens to what acknowledges data;
-//! - `hold`: what is held; `release`: the times at which it goes; `send`, `generate`: the ACKs that leave;
+//! - `hold`: what is held; `release`: the times at which it goes; `blocked`: releases that cannot be carried out;
+//! - `send`, `generate`: the ACKs that leave;
 //! - `marks`: the congestion marks of what is held;
 //! - `sizing`: how large a window may be;
 //! - `verdicts`: what the kernel is told of flows;
@@ -22,6 +23,7 @@
 mod admit;
 mod announce;
 mod arrive;
+mod blocked;
 mod change;
 mod classes;
 mod classify;
@@ -52,13 +54,14 @@ pub use stats::{ClassStats, FlowStats, GatewayStats, PassReason};
 pub use verdicts::Verdict;
 
 use crate::ack::AckControl;
-use crate::flow::{flag, Doubt, Record, Table, Wheel};
+use crate::flow::{flag, Doubt, Record, Table, Timers};
 use crate::frame::{Frame, Frames};
 use crate::node::{Cx, Node, Port, PortSet, Transmit};
 use crate::stats::DropReason;
 use crate::steer::{after, Slot};
 use crate::time::{Duration, Time};
 use arrive::Copied;
+use blocked::Blocked;
 use classes::Classes;
 use outbox::Outbox;
 use segment::Segment;
@@ -88,7 +91,9 @@ pub struct Gateway {
     slots: Slots,
     /// Hooks take, set back and stamp; otherwise the gateway does.
     hooked: bool,
-    wheel: Wheel,
+    /// Of the flows whose ACKs leave by each port.
+    timers: Timers<2>,
+    blocked: Blocked,
     outbox: Outbox,
     stats: GatewayStats,
     classes: Classes,
@@ -133,7 +138,8 @@ impl Gateway {
 
     fn with_table(config: Config, table: Table, slots: Slots, hooked: bool) -> Gateway {
         let mut gateway = Gateway {
-            wheel: Wheel::new(table.capacity()),
+            timers: Timers::new(table.capacity()),
+            blocked: Blocked::new(),
             unshown: if table.is_empty() { table.capacity() } else { 0 },
             table,
             slots,
@@ -219,16 +225,6 @@ impl Gateway {
         false
     }
 
-    /// Runs the release that is due, if any: at most one ACK.
-    fn run_release(&mut self, cx: &mut Cx<'_>, writable: PortSet) -> bool {
-        let Some(i) = self.wheel.pop(cx.now) else {
-            return false;
-        };
-        self.table[i].set(flag::ARMED, false);
-        self.release(cx, i, writable);
-        true
-    }
-
     fn policy(&self, r: &Record) -> &AckControl {
         self.classes.policy(r.class)
     }
@@ -249,6 +245,7 @@ impl Node for Gateway {
     fn handle_frame(&mut self, cx: &mut Cx<'_>, port: Port, frame: Frame) {
         self.stats.ledger.received += 1;
         self.now = cx.now;
+        self.catch_up(cx);
         match port {
             LAN | WAN => self.on_frame(cx, port == LAN, frame),
             LAN_TAP | WAN_TAP => self.on_copy(cx, port == LAN_TAP, Copied::Passed, frame),
@@ -261,6 +258,7 @@ impl Node for Gateway {
     }
 
     fn poll_transmit(&mut self, cx: &mut Cx<'_>, writable: PortSet) -> Option<Transmit> {
+        self.find_open(cx, writable);
         loop {
             // What is due first leaves first: releases up to now join what already waits.
             if let Some(t) = self.outbox.pop(cx, &mut self.stats.ledger, writable) {
@@ -273,7 +271,7 @@ impl Node for Gateway {
     }
 
     fn next_deadline(&self, writable: PortSet) -> Option<Time> {
-        self.outbox.due(writable).or_else(|| self.wheel.next())
+        self.outbox.due(writable).or_else(|| self.next_release(writable))
     }
 }
 

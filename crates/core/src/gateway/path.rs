@@ -36,7 +36,6 @@ impl Gateway {
                 self.forward_untouched(cx, i, frame);
             }
             Action::SetBack { ack, window, report } => {
-                self.run_missed(cx, i);
                 self.learn(i, cx, segment, options, &frame);
                 steer::set_back(cx.frames, &frame, &segment.packet, ack, window);
                 self.classes[self.table[i].class].acks_rewritten += 1;
@@ -91,7 +90,6 @@ impl Gateway {
                 self.on_passed(cx, i, segment, options, frame, tx);
             }
             Copied::SetBack => {
-                self.run_missed(cx, i);
                 self.learn(i, cx, segment, options, frame);
                 self.on_set_back(cx, i, segment, options);
             }
@@ -146,7 +144,6 @@ impl Gateway {
     /// An ACK without payload that is the gateway's to deal with.
     fn take(&mut self, cx: &mut Cx<'_>, i: u32, segment: &Segment, options: &TcpOptions, frame: Frame) {
         let ack = segment.tcp.ack;
-        self.run_missed(cx, i);
         if !after(self.table[i].tx, ack) {
             self.table[i].doubt.current();
         } else if self.is_last_word(i, options) {

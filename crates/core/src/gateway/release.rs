@@ -3,90 +3,128 @@
 //! A flow that holds something has one timer. It is for a release at the flow's rate; or, where the rate has
 //! already been earned, for the moment at which the next ACK may follow the last immediate one
 //! ([`flag::WAITING`]: a flow that is not backlogged makes at most 5,000 ACKs a second, each of which costs the
-//! hosts more than anything here); or for another try ([`flag::PARKED`]) where the port was blocked or no frame was
-//! free. A flow that is over has one too: when it is forgotten.
+//! hosts more than anything here). A flow that is over has one too: when it is forgotten.
+//!
+//! Releases are carried out at the times at which they are due, whenever that is found out: by a poll, or as the next frame
+//! comes.
 
-use super::{ack_out, Gateway};
+use super::blocked::{wheel, MADE_UP};
+use super::{ack_out, Gateway, LAN, WAN};
 use crate::ack::{Arrival, Pace};
 use crate::flow::{flag, Record};
-use crate::node::{Cx, PortSet};
+use crate::node::{Cx, Port, PortSet};
 use crate::time::{Duration, Time};
 
 /// Time between two ACKs of a flow that is not backlogged, at most a period.
 const GAP: Duration = Duration::from_micros(200);
-/// Time between two tries of a release that cannot be carried out, at least.
-const RETRY: Duration = Duration::from_millis(1);
-/// Release times that a parked flow makes up for: no more is earned while its port is blocked.
-const PARKED_CATCH_UP: Duration = Duration::from_millis(5);
+/// Releases carried out as a frame comes, at most. Where more are due, the polls that follow carry them out.
+const AT_ONCE: u32 = 128;
 
 impl Gateway {
-    /// Releases of this flow whose time came before `now` are carried out before it is looked at.
-    pub(super) fn run_missed(&mut self, cx: &mut Cx<'_>, i: u32) {
-        let catch_up = self.policy(&self.table[i]).release.catch_up();
-        for _ in 0..1_000 {
-            let r = &self.table[i];
-            let runs = r.has(flag::ARMED) && r.flags & (flag::PARKED | flag::CLOSED) == 0;
-            if !runs || r.timer() >= cx.now || cx.now.since(r.timer()) > catch_up {
-                return;
-            }
-            self.wheel.disarm(i);
-            self.table[i].set(flag::ARMED, false);
-            self.release(cx, i, PortSet::ALL);
+    /// Releases whose time came before `now` are carried out before anything else. Those of this very instant come with the
+    /// next poll.
+    #[inline]
+    pub(super) fn catch_up(&mut self, cx: &mut Cx<'_>) {
+        if self.next_release(PortSet::ALL).is_some_and(|due| due < cx.now) {
+            self.carry_out(&mut Cx {
+                now: cx.now.saturating_sub(Duration::from_nanos(1)),
+                frames: cx.frames,
+            });
         }
     }
 
-    /// The time of a flow, just taken off the wheel, has come.
-    pub(super) fn release(&mut self, cx: &mut Cx<'_>, i: u32, writable: PortSet) {
-        if self.table[i].has(flag::CLOSED) {
+    /// Carries out what is due. Whoever has not polled hears of the frames for a port before more are made.
+    fn carry_out(&mut self, cx: &mut Cx<'_>) {
+        for _ in 0..AT_ONCE {
+            let busy = |port| self.outbox.busy(port);
+            let ports = [LAN, WAN].into_iter().filter(|&port| !busy(port)).fold(PortSet::NONE, PortSet::with);
+            if !self.run_release(cx, ports) {
+                return;
+            }
+        }
+    }
+
+    /// When the first release by one of these ports is due.
+    pub(super) fn next_release(&self, ports: PortSet) -> Option<Time> {
+        self.first(ports).map(|(due, _)| self.blocked.earliest(due))
+    }
+
+    /// When the first timer of the flows whose ACKs leave by one of these ports is due, and that port.
+    fn first(&self, ports: PortSet) -> Option<(Time, Port)> {
+        let next =
+            |port| self.timers.next(wheel(port)).filter(|_| ports.contains(port)).map(|due| (due, port));
+        match (next(LAN), next(WAN)) {
+            (Some(lan), Some(wan)) => Some(lan.min(wan)),
+            (lan, wan) => lan.or(wan),
+        }
+    }
+
+    /// Carries out the release that is due first by one of these ports, if any: at most one ACK.
+    pub(super) fn run_release(&mut self, cx: &mut Cx<'_>, ports: PortSet) -> bool {
+        let Some((due, port)) = self.first(ports.and(self.blocked.open())) else { return false };
+        if due > cx.now {
+            return false;
+        }
+        if cx.frames.is_exhausted() {
+            self.rest(cx.now);
+            return false;
+        }
+        let Some(i) = self.timers.pop(wheel(port), cx.now) else { return false };
+        self.table[i].set(flag::ARMED, false);
+        self.release(cx, i, port);
+        true
+    }
+
+    /// The time of a flow, just taken off its wheel, has come.
+    fn release(&mut self, cx: &mut Cx<'_>, i: u32, port: Port) {
+        let r = &self.table[i];
+        if r.has(flag::CLOSED) {
             return self.forget(cx, i);
         }
+        let due = r.timer().min(cx.now);
+        let blocked = self.blocked.was(port, due);
+        let too_late = due < cx.now && cx.now.since(due) > self.policy(r).release.catch_up();
+        let now = if blocked || too_late { cx.now } else { due };
+        let cx = &mut Cx { now, frames: cx.frames };
         if !self.revise(cx, i) {
             return;
         }
-        self.follow(i, cx.now);
-        let out = ack_out(&self.table[i]);
-        if self.table[i].held() == 0 && self.table[i].pace.lag() == 0 {
-            self.table[i].flags &= !(flag::WAITING | flag::PARKED);
-            self.table[i].pace.stop(cx.now);
-        } else if !writable.contains(out) || self.outbox.busy(out) {
-            self.park(i, cx.now);
-        } else if self.table[i].has(flag::WAITING) {
+        self.follow(i, now);
+        let r = &mut self.table[i];
+        if r.held() == 0 && r.pace.lag() == 0 {
+            r.set(flag::WAITING, false);
+            r.pace.stop(now);
+        } else if r.has(flag::WAITING) {
             self.end_gap(cx, i);
         } else {
-            self.tick(cx, i);
+            self.tick(cx, i, blocked);
         }
-        self.close_if_done(i, cx.now);
+        self.close_if_done(i, now);
     }
 
     /// The next ACK may follow the last.
     fn end_gap(&mut self, cx: &mut Cx<'_>, i: u32) {
         let before = self.held(i);
         let r = &mut self.table[i];
-        let at = r.timer().min(cx.now); // later if the gap has become longer
-        let late = r.has(flag::PARKED) || cx.now.since(at) > RETRY;
-        let at = if late { cx.now } else { at };
-        r.flags &= !(flag::WAITING | flag::PARKED);
-        if r.pace.arrive(at, before.bytes) == Arrival::Schedule {
-            r.flags |= flag::ARMED;
-            self.wheel.arm(i, r.timer());
-        } else if !self.generate(cx, i, self.table[i].rx, at) {
+        r.set(flag::WAITING, false);
+        if r.pace.arrive(cx.now, before.bytes) == Arrival::Schedule {
+            let due = r.timer();
+            self.start_timer(i, due);
+        } else if !self.generate(cx, i, self.table[i].rx, cx.now) {
             self.table[i].pace.refund(before.bytes);
-            self.table[i].flags |= flag::WAITING;
-            self.park(i, cx.now);
+            self.wait(i);
         }
         self.note_held(i, before);
     }
 
-    /// A release time of a backlogged flow.
-    fn tick(&mut self, cx: &mut Cx<'_>, i: u32) {
+    /// A release time of a backlogged flow, whose port was `blocked` then.
+    fn tick(&mut self, cx: &mut Cx<'_>, i: u32, blocked: bool) {
         let rtt = self.rtt(&self.table[i]);
         let before = self.held(i);
         let law = &self.classes.policy(self.table[i].class).release;
         let r = &mut self.table[i];
-        let parked = r.has(flag::PARKED);
-        r.set(flag::PARKED, false);
-        let made_up = PARKED_CATCH_UP.max(r.pace.period().saturating_mul(2));
-        let catch_up = if parked { law.catch_up().min(made_up) } else { law.catch_up() };
+        let made_up = MADE_UP.max(r.pace.period().saturating_mul(2));
+        let catch_up = if blocked { law.catch_up().min(made_up) } else { law.catch_up() };
         let missed = r.pace.skip_missed(cx.now, catch_up);
         let at = Time::from_nanos(r.pace.due);
         let lags = r.pace.lag() > 0;
@@ -101,28 +139,36 @@ impl Gateway {
         let tells = tick.release > 0 || lags && self.edge_moves(i);
         if tells && !self.generate(cx, i, to, at) {
             self.table[i].pace.refund(tick.release - kept);
-            self.park(i, cx.now);
         }
         let r = &mut self.table[i];
         if r.held() == 0 && r.pace.lag() == 0 {
             r.pace.stop(at);
-        } else if !r.has(flag::ARMED) {
-            r.flags |= flag::ARMED;
-            self.wheel.arm(i, Time::from_nanos(r.pace.due));
+        } else {
+            let due = Time::from_nanos(r.pace.due);
+            self.start_timer(i, due);
         }
         self.note_held(i, before);
     }
 
-    /// The release cannot be carried out now: another try follows.
-    pub(super) fn park(&mut self, i: u32, now: Time) {
+    /// The flow, which has no timer, gets one.
+    pub(super) fn start_timer(&mut self, i: u32, due: Time) {
         let r = &mut self.table[i];
-        r.flags |= flag::ARMED | flag::PARKED;
-        self.wheel.arm(i, now + r.pace.period().max(RETRY));
+        r.flags |= flag::ARMED;
+        self.timers.arm(wheel(ack_out(r)), i, due);
+    }
+
+    /// The flow has no timer any more, if it had one.
+    pub(super) fn stop_timer(&mut self, i: u32) {
+        let r = &mut self.table[i];
+        if r.has(flag::ARMED) {
+            self.timers.disarm(wheel(ack_out(r)), i);
+        }
+        r.flags &= !(flag::ARMED | flag::WAITING);
     }
 }
 
 impl Record {
-    /// When the flow's timer is due, unless it is parked.
+    /// When the flow's timer is due.
     pub(super) fn timer(&self) -> Time {
         let due = Time::from_nanos(self.pace.due);
         if self.has(flag::WAITING) {

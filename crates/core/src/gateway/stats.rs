@@ -85,7 +85,7 @@ pub struct GatewayStats {
     pub observed: u64,
     /// Frames that passed untouched, by [`PassReason`].
     pub passed: [u64; PassReason::ALL.len()],
-    /// Times a release had to wait because no chunk was free.
+    /// Times releases had to wait because no chunk was free, and ACKs that could not be made ahead of theirs.
     pub pool_exhausted: u64,
     /// Flows in the table now.
     pub flows: u32,

@@ -14,10 +14,18 @@ pub trait Egress {
 }
 
 /// Steps a node through time.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Stepper {
     /// Time of the last call: it never goes backwards.
     last: Time,
+    /// Ports that took frames then.
+    writable: PortSet,
+}
+
+impl Default for Stepper {
+    fn default() -> Stepper {
+        Stepper { last: Time::ZERO, writable: PortSet::ALL }
+    }
 }
 
 impl Stepper {
@@ -39,7 +47,8 @@ impl Stepper {
         self.drain(node, frames, out);
     }
 
-    /// Steps every deadline up to `until`, each at its own time.
+    /// Steps every deadline up to `until`, each at its own time. A port that has begun to take frames again does so from `until`
+    /// on, not at the deadlines that were missed.
     pub fn catch_up(
         &mut self,
         node: &mut impl Node,
@@ -47,16 +56,27 @@ impl Stepper {
         out: &mut impl Egress,
         until: Time,
     ) {
-        while let Some(due) = node.next_deadline(out.writable()).filter(|due| *due <= until) {
+        let steady = self.writable;
+        while let Some(due) = node.next_deadline(out.writable().and(steady)).filter(|due| *due <= until) {
             self.last = self.last.max(due);
-            self.drain(node, frames, out);
+            self.drain_by(node, frames, out, steady);
         }
         self.last = self.last.max(until);
+        self.writable = out.writable();
+        if self.writable != self.writable.and(steady) {
+            self.drain(node, frames, out);
+        }
     }
 
     /// Takes what the node has to send now, whether or not a deadline has come.
     pub fn drain(&self, node: &mut impl Node, frames: &mut Frames, out: &mut impl Egress) {
-        while let Some(transmit) = node.poll_transmit(&mut Cx { now: self.last, frames }, out.writable()) {
+        self.drain_by(node, frames, out, PortSet::ALL);
+    }
+
+    /// Takes what the node has to send now by one of these ports.
+    fn drain_by(&self, node: &mut impl Node, frames: &mut Frames, out: &mut impl Egress, ports: PortSet) {
+        let now = self.last;
+        while let Some(transmit) = node.poll_transmit(&mut Cx { now, frames }, out.writable().and(ports)) {
             debug_assert!(transmit.at <= self.last, "a frame left before it was due");
             out.send(frames, transmit);
         }
@@ -175,5 +195,18 @@ mod tests {
         rig.catch_up(300);
         assert_eq!(rig.wire.sent, [(115, 1), (110, 0)]);
         assert_eq!(rig.stepper.last(), Time::from_nanos(300));
+    }
+
+    #[test]
+    fn a_port_that_opens_has_not_been_open_before() {
+        let mut rig = Rig::new();
+        rig.wire.writable = PortSet::ALL.without(Port(0));
+        rig.deliver(100, 0);
+        rig.deliver(105, 1);
+        rig.calls();
+        rig.wire.writable = PortSet::ALL;
+        rig.catch_up(200);
+        // The other port's deadline is stepped at its own time.
+        assert_eq!((rig.calls(), rig.wire.sent), (vec![115, 200], vec![(115, 1), (110, 0)]));
     }
 }

@@ -23,7 +23,7 @@ use slot::{change, Last, Slot};
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::net::SocketAddrV4;
-use weir_core::flow::Wheel;
+use weir_core::flow::Timers;
 use weir_core::frame::{Checksum, Frame};
 use weir_core::node::{Cx, Node, Port, PortSet, Transmit};
 use weir_core::rng::Rng;
@@ -69,7 +69,7 @@ pub struct Host {
     config: HostConfig,
     slots: Vec<Slot>,
     by_pair: ByPair,
-    timers: Wheel,
+    timers: Timers<1>,
     /// Frames that leave with the next poll, and since when.
     leaving: VecDeque<(Time, Frame)>,
     rng: Rng,
@@ -83,7 +83,7 @@ impl Host {
             config,
             slots: Vec::new(),
             by_pair: ByPair::default(),
-            timers: Wheel::new(0),
+            timers: Timers::new(0),
             leaving: VecDeque::new(),
             rng: Rng::new(config.seed),
             now: Time::ZERO,
@@ -143,10 +143,10 @@ impl Host {
             return;
         }
         if slot.armed < Time::MAX {
-            self.timers.disarm(i);
+            self.timers.disarm(0, i);
         }
         slot.armed = at;
-        self.timers.arm(i, at);
+        self.timers.arm(0, i, at);
     }
 
     /// Makes the connection of an endpoint.
@@ -225,7 +225,7 @@ impl Node for Host {
 
     fn poll_transmit(&mut self, cx: &mut Cx<'_>, writable: PortSet) -> Option<Transmit> {
         self.now = self.now.max(cx.now);
-        while let Some(i) = self.timers.pop(cx.now) {
+        while let Some(i) = self.timers.pop(0, cx.now) {
             self.on_timer(i, cx);
         }
         if !writable.contains(WIRE) {
@@ -238,7 +238,7 @@ impl Node for Host {
     fn next_deadline(&self, writable: PortSet) -> Option<Time> {
         match self.leaving.front() {
             Some(&(at, _)) if writable.contains(WIRE) => Some(at),
-            _ => self.timers.next(),
+            _ => self.timers.next(0),
         }
     }
 }

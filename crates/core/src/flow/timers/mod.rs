@@ -1,0 +1,85 @@
+//! One timer for each number below a capacity. Each is armed on one of several wheels, which go on independently of each other:
+//! what is due on one that nobody looks at costs the others nothing.
+
+mod wheel;
+
+#[cfg(test)]
+mod tests;
+
+use super::NONE;
+use crate::time::Time;
+use wheel::Wheel;
+
+/// What is kept of each timer.
+#[derive(Clone, Copy)]
+struct Timer {
+    /// When it was armed for last.
+    due: u64,
+    /// Goes up when it is armed (odd) and when it is not any more (even).
+    turn: u32,
+}
+
+const IDLE: Timer = Timer { due: 0, turn: 0 };
+
+/// Timers on `WHEELS` wheels. Every operation takes constant time.
+pub struct Timers<const WHEELS: usize> {
+    timers: Vec<Timer>,
+    wheels: [Wheel; WHEELS],
+}
+
+impl<const WHEELS: usize> Timers<WHEELS> {
+    /// Timers `0..capacity`, none armed.
+    pub fn new(capacity: u32) -> Self {
+        Timers::with_slots_of(capacity, wheel::MOST)
+    }
+
+    fn with_slots_of(capacity: u32, most: usize) -> Self {
+        Timers {
+            timers: vec![IDLE; capacity as usize],
+            wheels: core::array::from_fn(|_| Wheel::with_slots_of(most)),
+        }
+    }
+
+    /// How many timers there are, armed or not.
+    pub fn capacity(&self) -> u32 {
+        self.timers.len() as u32
+    }
+
+    /// Makes room for timers `0..capacity`; those armed stay so.
+    pub fn grow(&mut self, capacity: u32) {
+        if self.timers.len() < capacity as usize {
+            self.timers.resize(capacity as usize, IDLE);
+        }
+    }
+
+    /// Arms timer `i`, which is not armed, for `due` on a wheel. A time before that of the wheel's last timer is as good as
+    /// that.
+    pub fn arm(&mut self, wheel: usize, i: u32, due: Time) {
+        self.wheels[wheel].arm(&mut self.timers, i, due.as_nanos());
+    }
+
+    /// Disarms timer `i`, which is armed on this wheel.
+    pub fn disarm(&mut self, wheel: usize, i: u32) {
+        self.wheels[wheel].disarm(&mut self.timers, i);
+    }
+
+    /// The next timer of a wheel that is due at `now` or before, disarmed. Those due at the same nanosecond come in the order in
+    /// which they were armed.
+    pub fn pop(&mut self, wheel: usize, now: Time) -> Option<u32> {
+        self.wheels[wheel].pop(&mut self.timers, now.as_nanos())
+    }
+
+    /// When the first timer of a wheel is due.
+    pub fn next(&self, wheel: usize) -> Option<Time> {
+        self.wheels[wheel].next().map(Time::from_nanos)
+    }
+
+    /// Shows the timers that are due at `until` or before, as far as they are among the first `most` or so in their
+    /// slots: what is about to fire can be loaded in time.
+    pub fn soon(&self, until: Time, most: usize, mut show: impl FnMut(u32)) {
+        let mut left = most;
+        for wheel in &self.wheels {
+            wheel.soon(&self.timers, until.as_nanos(), &mut left, &mut show);
+        }
+    }
+}

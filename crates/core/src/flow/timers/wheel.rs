@@ -1,0 +1,334 @@
+//! A wheel: release times of any number of timers, exact to the nanosecond, in constant time per operation.
+//!
+//! It is hierarchical (Varghese, Lauck 1987), eleven levels of 64 slots, one level per six
+//! bits of the due time: a timer is on the level of the highest digit in which its due time differs
+//! from the wheel's own. Everything on a lower level is due before anything on a higher one. A timer
+//! moves down at most once per level. Timers due at the same nanosecond fire in the order in which
+//! they were armed.
+//!
+//! A slot is a vector, and a timer that is disarmed stays in it, marked by its turn, until the slot is reached or
+//! swept. A slot that fills up is divided: its timers go to 64 slots of their own, and when its time comes these
+//! become the level below as they are. So no call moves more than a slot's worth of timers, however many are due at
+//! once; only timers that were disarmed are stepped over one by one. Vectors keep their memory, so that nothing is
+//! allocated once there were as many timers as there ever are.
+
+use super::{Timer, NONE};
+
+const BITS: u32 = 6;
+const SLOTS: usize = 1 << BITS;
+pub(super) const LEVELS: usize = 11;
+/// Timers in a slot before it is divided.
+pub(super) const MOST: usize = 1024;
+
+/// A timer in its slot, armed or disarmed since.
+#[derive(Clone, Copy)]
+pub(super) struct Entry {
+    due: u64,
+    timer: u32,
+    turn: u32,
+}
+
+pub(super) struct Slot {
+    /// In the order in which they were armed.
+    pub(super) entries: Vec<Entry>,
+    /// Entries at the front that have fired.
+    taken: usize,
+    /// Armed timers, those of `node` among them.
+    live: u32,
+    /// The node that the slot was divided into, or [`NONE`].
+    node: u32,
+    /// When the first of the armed timers is due.
+    earliest: u64,
+}
+
+impl Slot {
+    const EMPTY: Slot = Slot { entries: Vec::new(), taken: 0, live: 0, node: NONE, earliest: u64::MAX };
+
+    fn clear(&mut self) {
+        self.entries.clear();
+        (self.taken, self.live, self.node, self.earliest) = (0, 0, NONE, u64::MAX);
+    }
+}
+
+/// The slots of a level.
+pub(super) struct Node {
+    /// Which slots have armed timers.
+    occupied: u64,
+    pub(super) slots: [Slot; SLOTS],
+}
+
+/// One wheel. What is armed on it, and in which turn, the table of timers knows.
+pub(super) struct Wheel {
+    now: u64,
+    /// When the first timer is due; `u64::MAX` without one.
+    first: u64,
+    /// Which levels have armed timers.
+    used: u32,
+    /// The node of each level.
+    levels: [u32; LEVELS],
+    /// In boxes, so that one more does not move all.
+    #[allow(clippy::vec_box)]
+    pub(super) nodes: Vec<Box<Node>>,
+    /// Nodes without timers that no level has.
+    spare: Vec<u32>,
+    most: usize,
+    #[cfg(test)]
+    pub(super) moved: usize,
+}
+
+impl Wheel {
+    /// A wheel whose slots are divided when they have `most` timers.
+    pub(super) fn with_slots_of(most: usize) -> Wheel {
+        let mut wheel = Wheel {
+            now: 0,
+            first: u64::MAX,
+            used: 0,
+            levels: [NONE; LEVELS],
+            nodes: Vec::new(),
+            spare: Vec::new(),
+            most,
+            #[cfg(test)]
+            moved: 0,
+        };
+        wheel.levels = core::array::from_fn(|_| wheel.new_node());
+        wheel
+    }
+
+    /// Arms timer `i`, which is not armed.
+    pub(super) fn arm(&mut self, timers: &mut [Timer], i: u32, due: u64) {
+        let due = due.max(self.now);
+        let timer = &mut timers[i as usize];
+        debug_assert!(timer.turn % 2 == 0, "timer {i} is armed");
+        *timer = Timer { due, turn: timer.turn.wrapping_add(1) };
+        let entry = Entry { due, timer: i, turn: timer.turn };
+        self.place(timers, entry);
+        self.first = self.first.min(due);
+    }
+
+    /// Disarms timer `i`, which is armed on this wheel.
+    pub(super) fn disarm(&mut self, timers: &mut [Timer], i: u32) {
+        let timer = &mut timers[i as usize];
+        debug_assert!(timer.turn % 2 == 1, "timer {i} is not armed");
+        timer.turn = timer.turn.wrapping_add(1);
+        let due = timer.due;
+        let level = self.level(due);
+        self.leave(timers, self.levels[level], level, due);
+        self.note_used(level);
+        if due == self.first {
+            self.look();
+        }
+    }
+
+    /// The next timer due at `now` or before, disarmed.
+    pub(super) fn pop(&mut self, timers: &mut [Timer], now: u64) -> Option<u32> {
+        while self.first <= now && self.used != 0 {
+            let (level, at) = self.front();
+            let node = &mut self.nodes[self.levels[level] as usize];
+            let slot = &mut node.slots[at];
+            // Alone in its slot, or on the lowest level, where a slot is one nanosecond.
+            if level > 0 && (slot.live > 1 || slot.node != NONE) {
+                self.descend(timers, level, at);
+                continue;
+            }
+            slot.taken += slot.entries[slot.taken..].iter().position(|e| is_armed(timers, e))? + 1;
+            let Entry { due, timer, .. } = slot.entries[slot.taken - 1];
+            slot.live -= 1;
+            if slot.live == 0 {
+                slot.clear();
+                node.occupied &= !(1 << at);
+                self.note_used(level);
+                self.look();
+            }
+            let turn = &mut timers[timer as usize].turn;
+            *turn = turn.wrapping_add(1);
+            self.now = self.now.max(due);
+            return Some(timer);
+        }
+        None
+    }
+
+    /// When the first timer is due.
+    pub(super) fn next(&self) -> Option<u64> {
+        (self.used != 0).then_some(self.first)
+    }
+
+    /// Shows the timers that are due at `until` or before, as far as they are among the first `left` or so in their
+    /// slots.
+    pub(super) fn soon(&self, timers: &[Timer], until: u64, left: &mut usize, show: &mut impl FnMut(u32)) {
+        if self.first > until {
+            return;
+        }
+        for level in self.levels {
+            self.soon_in(timers, level, until, left, show);
+        }
+    }
+
+    fn soon_in(&self, timers: &[Timer], node: u32, until: u64, left: &mut usize, show: &mut impl FnMut(u32)) {
+        let node = &self.nodes[node as usize];
+        let mut occupied = node.occupied;
+        while occupied != 0 && *left > 0 {
+            let slot = &node.slots[occupied.trailing_zeros() as usize];
+            occupied &= occupied - 1;
+            if slot.earliest > until {
+                return;
+            }
+            if slot.node != NONE {
+                self.soon_in(timers, slot.node, until, left, show);
+                continue;
+            }
+            let entries = slot.entries[slot.taken..].iter().take(*left);
+            *left -= entries.len();
+            let due = entries.filter(|e| e.due <= until && is_armed(timers, e));
+            due.for_each(|e| show(e.timer));
+        }
+    }
+
+    fn level(&self, due: u64) -> usize {
+        let differing = due ^ self.now;
+        if differing == 0 {
+            0
+        } else {
+            ((63 - differing.leading_zeros()) / BITS) as usize
+        }
+    }
+
+    /// The level and the slot of the first timer, of which there is one.
+    fn front(&self) -> (usize, usize) {
+        let level = self.used.trailing_zeros() as usize;
+        (level, self.nodes[self.levels[level] as usize].occupied.trailing_zeros() as usize)
+    }
+
+    /// When the first timer is due has changed.
+    fn look(&mut self) {
+        self.first = u64::MAX;
+        if self.used != 0 {
+            let (level, at) = self.front();
+            self.first = self.nodes[self.levels[level] as usize].slots[at].earliest;
+        }
+    }
+
+    /// A level may have got timers, or have none any more.
+    fn note_used(&mut self, level: usize) {
+        let occupied = self.nodes[self.levels[level] as usize].occupied != 0;
+        self.used = self.used & !(1 << level) | u32::from(occupied) << level;
+    }
+
+    /// Moves the wheel to the start of a slot and spreads its timers over the levels below, which are empty.
+    fn descend(&mut self, timers: &[Timer], level: usize, at: usize) {
+        let shift = level as u32 * BITS;
+        let upper = self.now.checked_shr(shift + BITS).unwrap_or(0).checked_shl(shift + BITS).unwrap_or(0);
+        let start = upper | (at as u64) << shift;
+        debug_assert!(start >= self.now);
+        self.now = start;
+        let node = self.levels[level];
+        let slot = &mut self.nodes[node as usize].slots[at];
+        let (mut entries, divided) = (core::mem::take(&mut slot.entries), slot.node);
+        slot.clear();
+        self.nodes[node as usize].occupied &= !(1 << at);
+        if divided != NONE {
+            let below = core::mem::replace(&mut self.levels[level - 1], divided);
+            self.spare.push(below);
+            self.note_used(level - 1);
+        }
+        self.note_used(level);
+        for entry in entries.drain(..) {
+            if is_armed(timers, &entry) {
+                self.place(timers, entry);
+            }
+        }
+        self.nodes[node as usize].slots[at].entries = entries;
+    }
+
+    fn place(&mut self, timers: &[Timer], entry: Entry) {
+        let level = self.level(entry.due);
+        self.used |= 1 << level;
+        self.put(timers, self.levels[level], level, entry);
+    }
+
+    /// Puts an armed timer into its slot of `node`, or of the nodes that it was divided into.
+    fn put(&mut self, timers: &[Timer], mut node: u32, mut level: usize, entry: Entry) {
+        #[cfg(test)]
+        (self.moved += 1);
+        loop {
+            let at = digit(entry.due, level);
+            let n = &mut self.nodes[node as usize];
+            n.occupied |= 1 << at;
+            let slot = &mut n.slots[at];
+            slot.live += 1;
+            slot.earliest = slot.earliest.min(entry.due);
+            let full = slot.node == NONE && slot.entries.len() == slot.entries.capacity().max(self.most);
+            if full {
+                self.make_room(timers, node, level, at);
+            }
+            let slot = &mut self.nodes[node as usize].slots[at];
+            if slot.node == NONE {
+                return slot.entries.push(entry);
+            }
+            (node, level) = (slot.node, level - 1);
+        }
+    }
+
+    /// Sweeps a full slot, and divides it if that makes no room to speak of. A slot of one nanosecond grows instead.
+    fn make_room(&mut self, timers: &[Timer], node: u32, level: usize, at: usize) {
+        let mut entries = core::mem::take(&mut self.nodes[node as usize].slots[at].entries);
+        entries.retain(|entry| is_armed(timers, entry));
+        let mut child = NONE;
+        if level > 0 && entries.len() > self.most / 2 {
+            child = self.new_node();
+            for entry in entries.drain(..) {
+                self.put(timers, child, level - 1, entry);
+            }
+        }
+        let slot = &mut self.nodes[node as usize].slots[at];
+        (slot.entries, slot.node, slot.taken) = (entries, child, 0);
+    }
+
+    /// A timer due at `due` was disarmed.
+    fn leave(&mut self, timers: &[Timer], node: u32, level: usize, due: u64) {
+        let at = digit(due, level);
+        let slot = &mut self.nodes[node as usize].slots[at];
+        slot.live -= 1;
+        let (live, child, first) = (slot.live, slot.node, slot.earliest == due);
+        if child != NONE {
+            self.leave(timers, child, level - 1, due);
+        }
+        if live == 0 {
+            if child != NONE {
+                self.spare.push(child);
+            }
+            let node = &mut self.nodes[node as usize];
+            node.slots[at].clear();
+            node.occupied &= !(1 << at);
+        } else if first {
+            self.nodes[node as usize].slots[at].earliest = self.earliest(timers, node, at);
+        }
+    }
+
+    /// When the first timer of a slot is due.
+    fn earliest(&self, timers: &[Timer], node: u32, at: usize) -> u64 {
+        let slot = &self.nodes[node as usize].slots[at];
+        if slot.node != NONE {
+            let node = &self.nodes[slot.node as usize];
+            return node.slots[node.occupied.trailing_zeros() as usize % SLOTS].earliest;
+        }
+        let entries = slot.entries[slot.taken..].iter();
+        entries.fold(u64::MAX, |first, e| if e.due < first && is_armed(timers, e) { e.due } else { first })
+    }
+
+    fn new_node(&mut self) -> u32 {
+        self.spare.pop().unwrap_or_else(|| {
+            let slots = [const { Slot::EMPTY }; SLOTS];
+            self.nodes.push(Box::new(Node { occupied: 0, slots }));
+            self.nodes.len() as u32 - 1
+        })
+    }
+}
+
+/// Which slot of a level is that of `due`.
+fn digit(due: u64, level: usize) -> usize {
+    (due >> (level as u32 * BITS)) as usize & (SLOTS - 1)
+}
+
+fn is_armed(timers: &[Timer], entry: &Entry) -> bool {
+    timers[entry.timer as usize].turn == entry.turn
+}

@@ -1,0 +1,108 @@
+//! Releases that cannot be carried out: their port takes no frame, or there is none to be made.
+//!
+//! What is due for a port that is shut stays on the port's wheel, which costs nothing however many flows there are. Once
+//! a poll finds the port open again, all that was due meanwhile is carried out in its order, but no flow makes up for more than
+//! [`MADE_UP`]: nothing is earned while a port is blocked. An exhausted pool shuts both ports until the next look at it.
+
+use super::{Gateway, LAN, WAN};
+use crate::node::{Cx, Port, PortSet};
+use crate::time::{Duration, Time};
+
+/// Release times that a flow makes up for whose port was blocked, or two of its periods if that is longer.
+pub(super) const MADE_UP: Duration = Duration::from_millis(5);
+/// Time between two looks at an exhausted pool.
+const RETRY: Duration = Duration::from_millis(1);
+/// The ports that ACKs leave by.
+const BOTH: PortSet = PortSet::NONE.with(LAN).with(WAN);
+
+/// When a port was shut last.
+#[derive(Clone, Copy)]
+struct Span {
+    since: Time,
+    /// Once it is open again.
+    until: Time,
+}
+
+pub(super) struct Blocked {
+    /// Ports by which releases can be carried out, as the last poll found them.
+    open: PortSet,
+    spans: [Span; 2],
+    /// When an exhausted pool is looked at next.
+    retry: Option<Time>,
+}
+
+impl Blocked {
+    pub(super) fn new() -> Blocked {
+        Blocked { open: BOTH, spans: [Span { since: Time::MAX, until: Time::ZERO }; 2], retry: None }
+    }
+
+    /// Nobody has polled so far, whatever was due.
+    pub(super) fn since_ever(&mut self) {
+        self.open = PortSet::NONE;
+        self.spans = [Span { since: Time::ZERO, until: Time::ZERO }; 2];
+    }
+
+    /// Ports by which releases can be carried out, as far as is known.
+    pub(super) fn open(&self) -> PortSet {
+        self.open
+    }
+
+    /// A release that is due at `due` can be carried out then, or when the pool is looked at.
+    pub(super) fn earliest(&self, due: Time) -> Time {
+        self.retry.map_or(due, |retry| retry.max(due))
+    }
+
+    /// Was the port blocked at `due`?
+    pub(super) fn was(&self, port: Port, due: Time) -> bool {
+        let span = &self.spans[usize::from(port.0)];
+        span.since <= due && due <= span.until
+    }
+}
+
+impl Gateway {
+    /// The ports by which releases can be carried out by a poll for these.
+    pub(super) fn find_open(&mut self, cx: &Cx<'_>, writable: PortSet) {
+        let mut open = writable.and(BOTH);
+        if let Some(retry) = self.blocked.retry {
+            if cx.now < retry {
+                open = PortSet::NONE;
+            } else if cx.frames.is_exhausted() {
+                self.blocked.retry = Some(cx.now + RETRY);
+                open = PortSet::NONE;
+            } else {
+                self.blocked.retry = None;
+            }
+        }
+        if open != self.blocked.open {
+            self.set_open(cx.now, open);
+        }
+    }
+
+    /// There is no frame for the release that is due.
+    #[cold]
+    pub(super) fn rest(&mut self, now: Time) {
+        self.stats.pool_exhausted += 1;
+        self.blocked.retry = Some(now + RETRY);
+        self.set_open(now, PortSet::NONE);
+    }
+
+    /// Other ports are open than before.
+    #[cold]
+    pub(super) fn set_open(&mut self, now: Time, open: PortSet) {
+        for port in [LAN, WAN] {
+            let span = &mut self.blocked.spans[usize::from(port.0)];
+            match (self.blocked.open.contains(port), open.contains(port)) {
+                // What is due already could not be carried out either.
+                (true, false) => span.since = self.timers.next(wheel(port)).map_or(now, |due| due.min(now)),
+                (false, true) => span.until = now,
+                _ => {}
+            }
+        }
+        self.blocked.open = open;
+    }
+}
+
+/// The wheel of the flows whose ACKs leave by a port.
+pub(super) fn wheel(port: Port) -> usize {
+    usize::from(port == WAN)
+}
