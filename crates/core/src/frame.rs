@@ -49,8 +49,8 @@ pub enum Checksum {
 pub struct Frame {
     chunk: u32,
     next: u32,
-    offset: u16,
-    head: u16,
+    offset: u32,
+    head: u32,
     len: u32,
     /// Payload bytes of each segment when this frame stands for several; 0 for one segment.
     pub gso_size: u16,
@@ -62,6 +62,9 @@ pub struct Frame {
     /// When the frame was received, stamped as near to the wire as the port can.
     pub received: Time,
 }
+
+// Without padding, copies are made in whole words, and what is read of one need not wait for all of them to be written.
+const _: () = assert!(size_of::<Frame>() == 32);
 
 impl Frame {
     /// Offset of the first byte in the chunk.

@@ -6,11 +6,12 @@
 //!
 //! 1. [`Node::handle_frame`] whenever a frame arrives on a port, with `cx.now` the time it
 //!    arrived. `now` never goes backwards from call to call.
-//! 2. [`Node::poll_transmit`] after each `handle_frame`, and when [`Node::next_deadline`] has come,
-//!    until it returns `None`. Each [`Transmit`] carries `at <= now`: when the frame was *due*. `at`
-//!    never decreases per port and travels with the frame: the next node is called with
+//! 2. [`Node::poll_transmit`] when [`Node::next_deadline`] has come, which it may have with any
+//!    `handle_frame`, until it returns `None`. Each [`Transmit`] carries `at <= now`: when the frame was *due*.
+//!    `at` never decreases per port and travels with the frame: the next node is called with
 //!    `now = at`, so waking late does not add up from hop to hop.
-//! 3. [`Node::next_deadline`] after that, with the same `writable`. It is then `None` or later than
+//! 3. [`Node::next_deadline`] at any time: `None`, or when the poll with the same `writable` has something to do,
+//!    which is at or before `now` if it has something to send already. After the poll it is `None` or later than
 //!    `now`: what only waits for a port that is not writable has no deadline. It comes out of the
 //!    poll that the driver makes when the port has become writable.
 //!

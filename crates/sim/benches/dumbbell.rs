@@ -6,6 +6,7 @@
 
 use criterion::{criterion_group, criterion_main, BenchmarkId, Criterion, Throughput};
 use std::net::SocketAddrV4;
+use std::sync::Arc;
 use weir_core::link::{self, Link, QueueLimit};
 use weir_core::rate::Rate;
 use weir_core::time::{Duration, Time};
@@ -32,6 +33,7 @@ fn dumbbell(flows: u16) -> u64 {
         let at = |a: [u8; 4], port| SocketAddrV4::new(a.into(), port);
         let (local, remote) = (at([10, 0, 0, 1], 10_000 + n), at([10, 0, 0, 2], 5001));
         let tcp = TcpConfig { receive_window: 1 << 30, ..TcpConfig::new(cc::by_name("reno").unwrap()) };
+        let tcp = Arc::new(tcp);
         // A little apart, so that they do not march in step.
         let start = Time::from_micros(u64::from(n) * 97);
         let end = |opens, local, remote, source| Endpoint {

@@ -19,7 +19,16 @@ pub struct Charge {
 impl Charge {
     /// The charge for `frame`, of which `head` is present, at `overhead` bytes a packet on top of IP. Whatever the
     /// bytes say, this only counts.
+    #[inline]
     pub fn of(frame: &Frame, head: &[u8], overhead: u16) -> Charge {
+        if frame.gso_size == 0 && frame.len() > MIN_FRAME && head.get(12..ETHERNET) == Some(&[8, 0]) {
+            return Charge { packets: 1, bytes: (frame.len() - ETHERNET) as u64 + u64::from(overhead) };
+        }
+        Charge::of_any(frame, head, overhead)
+    }
+
+    /// Of frames with tags, of other protocols than IPv4, of giants and of those short enough to be padded.
+    fn of_any(frame: &Frame, head: &[u8], overhead: u16) -> Charge {
         let (ether_type, link) = link_header(head);
         let present = head.get(link..).unwrap_or(&[]);
         let mut bytes = frame.len().saturating_sub(link);

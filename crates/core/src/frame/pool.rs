@@ -49,6 +49,10 @@ pub struct Frames {
     exhausted: u64,
 }
 
+const CACHE_LINE: usize = 64;
+/// Cache lines that the headers of most frames lie in.
+const HEADER_LINES: usize = 2;
+
 /// Chunks that a growing pool starts with.
 const FIRST_CHUNKS: usize = 1024;
 /// A growing pool ends here: chunk numbers are 32 bits.
@@ -105,6 +109,7 @@ impl Frames {
     }
 
     /// Keeps a frame at the place of its first chunk. A growing pool makes places as frames are parked.
+    #[inline]
     pub fn park(&mut self, frame: Frame) -> Parked {
         let chunk = frame.chunk;
         if chunk as usize >= self.places.len() {
@@ -115,6 +120,7 @@ impl Frames {
     }
 
     /// Gives a parked frame back. Panics if it was parked in another pool.
+    #[inline]
     pub fn unpark(&mut self, parked: Parked) -> Frame {
         self.places[parked.0 as usize].frame.take().expect("a frame that is parked here")
     }
@@ -214,13 +220,14 @@ impl Frames {
     /// The frame that a driver received into `chunk` (taken with [`Frames::take_chunk`]):
     /// `head` bytes are present from `offset` on, of a frame `len` bytes long. Panics if the bytes
     /// do not lie within the chunk.
+    #[inline]
     pub fn received(&mut self, chunk: u32, offset: usize, head: usize, len: usize, at: Time) -> Frame {
         assert!(offset + head <= self.chunk_size && (chunk as usize) < self.chunks && head <= len);
         Frame {
             chunk,
             next: NO_CHUNK,
-            offset: offset as u16,
-            head: head as u16,
+            offset: offset as u32,
+            head: head as u32,
             len: len as u32,
             gso_size: 0,
             checksum: Checksum::Unknown,
@@ -300,12 +307,25 @@ impl Frames {
         if head.len() > self.chunk_size {
             return None;
         }
+        let (frame, bytes) = self.make_headers(head.len(), len.max(head.len()), at)?;
+        bytes.copy_from_slice(head);
+        Some(frame)
+    }
+
+    /// A new frame of `len` bytes made by a node, and its first `head` bytes, which the caller writes; the others are
+    /// absent. `None` when no chunk is free (counted) or `head` exceeds a chunk. Panics if `len` is less than `head`.
+    #[inline]
+    pub fn make_headers(&mut self, head: usize, len: usize, at: Time) -> Option<(Frame, &mut [u8])> {
+        if head > self.chunk_size {
+            return None;
+        }
         let chunk = self.take_reserved()?;
-        self.chunk_mut(chunk)[..head.len()].copy_from_slice(head);
-        Some(self.received(chunk, 0, head.len(), len.max(head.len()), at))
+        let frame = self.received(chunk, 0, head, len, at);
+        Some((frame, &mut self.chunk_mut(chunk)[..head]))
     }
 
     /// A chunk for a frame made by a node.
+    #[inline]
     fn take_reserved(&mut self) -> Option<u32> {
         if self.free.is_empty() && !self.grow() {
             self.exhausted += 1;
@@ -319,7 +339,7 @@ impl Frames {
     pub fn truncate(&mut self, mut frame: Frame, len: usize) -> Frame {
         assert!(len <= frame.head_len());
         self.put_chain(core::mem::replace(&mut frame.next, NO_CHUNK));
-        frame.head = len as u16;
+        frame.head = len as u32;
         frame.len = len as u32;
         frame
     }
@@ -328,6 +348,16 @@ impl Frames {
     pub fn bytes(&self, frame: &Frame) -> &[u8] {
         let start = frame.chunk as usize * self.chunk_size + frame.offset();
         &self.memory.bytes()[start..start + frame.head_len()]
+    }
+
+    /// A frame is wanted soon: its headers come into the cache meanwhile.
+    #[inline]
+    pub fn load(&self, frame: &Frame) {
+        let start = frame.chunk as usize * self.chunk_size + frame.offset();
+        let lines = self.memory.bytes()[start..].chunks(CACHE_LINE).take(HEADER_LINES);
+        lines.for_each(|line| {
+            core::hint::black_box(line[0]);
+        });
     }
 
     /// What lies before the frame in its first chunk: a driver may keep there what it knows of the frame.

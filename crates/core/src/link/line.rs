@@ -2,24 +2,20 @@
 //!
 //! A frame comes out when it is due, whatever came before it. Where each is due later than the last, as on a line of one delay,
 //! the line is a ring; where frames may overtake each other, it is a heap by due time, and frames due at the same time come
-//! out as they came.
+//! out as they came. Frames lie in it and are not parked: a ring is read in order, while places in the pool are anywhere.
 
 use super::jitter::{Jitter, Lateness, Reorder};
-use crate::frame::Parked;
+use crate::frame::Frame;
 use crate::time::{Duration, Time};
 use core::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, VecDeque};
-
-/// Room for frames before the storage grows, by doubling. A ring much larger than what is in it would go
-/// through the cache for nothing.
-const ROOM: usize = 64;
 
 /// A frame that flies, ordered by when it comes out, then by when it came.
 #[derive(Debug)]
 struct Flying {
     due: Time,
     nth: u64,
-    frame: Parked,
+    frame: Frame,
 }
 
 impl Flying {
@@ -49,7 +45,7 @@ impl PartialOrd for Flying {
 #[derive(Debug)]
 enum Frames {
     /// They come out in the order in which they came; with when each does.
-    InOrder(VecDeque<(Time, Parked)>),
+    InOrder(VecDeque<(Time, Frame)>),
     /// They overtake each other. The number of all that ever came.
     ByDue(BinaryHeap<Reverse<Flying>>, u64),
 }
@@ -67,14 +63,14 @@ impl Line {
     /// A line `delay` long. What is random on it comes from `seed`.
     pub(super) fn new(delay: Duration, jitter: Jitter, reorder: Reorder, seed: u64) -> Line {
         let frames = match jitter.overtakes() || reorder.overtakes() {
-            true => Frames::ByDue(BinaryHeap::with_capacity(ROOM), 0),
-            false => Frames::InOrder(VecDeque::with_capacity(ROOM)),
+            true => Frames::ByDue(BinaryHeap::new(), 0),
+            false => Frames::InOrder(VecDeque::new()),
         };
         Line { delay, lateness: Lateness::new(jitter, reorder, seed).map(Box::new), frames }
     }
 
     /// A frame enters at `now`, which never goes back.
-    pub(super) fn push(&mut self, now: Time, frame: Parked) {
+    pub(super) fn push(&mut self, now: Time, frame: Frame) {
         let in_time = now + self.delay;
         let due = match &mut self.lateness {
             None => in_time,
@@ -102,8 +98,16 @@ impl Line {
         self.lateness.is_none()
     }
 
+    /// The frame that comes out next.
+    pub(super) fn first(&self) -> Option<&Frame> {
+        match &self.frames {
+            Frames::InOrder(frames) => frames.front().map(|(_, frame)| frame),
+            Frames::ByDue(frames, _) => frames.peek().map(|Reverse(flying)| &flying.frame),
+        }
+    }
+
     /// The next frame that is out by `now`, and since when.
-    pub(super) fn pop(&mut self, now: Time) -> Option<(Time, Parked)> {
+    pub(super) fn pop(&mut self, now: Time) -> Option<(Time, Frame)> {
         self.due().filter(|&due| due <= now)?;
         match &mut self.frames {
             Frames::InOrder(frames) => frames.pop_front(),

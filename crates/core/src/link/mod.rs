@@ -17,8 +17,8 @@
 //! packets that it stands for (each repeats the headers), counts as that many in the queue, is serialized as a
 //! whole and comes out when its last packet would.
 //!
-//! Frames are parked in the pool while they are on a link. The storage of a line's numbers of them grows, by doubling, until it
-//! has held as many as the line ever does.
+//! Frames are parked in the pool while they wait and are serialized. The storage of a line's frames grows, by doubling, until
+//! it has held as many as the line ever does.
 //!
 //! Not here yet: Gilbert–Elliott and trace-driven loss, duplication, corruption and AQM.
 
@@ -239,7 +239,7 @@ impl Link {
             let done = server.done();
             let Some(served) = server.finish() else { return };
             self.carried.count(served.charge, served.took);
-            self.line.push(done, served.frame);
+            self.line.push(done, cx.frames.unpark(served.frame));
             if let Some(next) = queue.pop(&mut Cx { now: done, frames: cx.frames }) {
                 self.queue_delay.record(done.since(next.since).as_nanos());
                 server.begin(done, next);
@@ -276,7 +276,10 @@ impl Link {
     fn take(&mut self, cx: &mut Cx<'_>) -> Option<(Time, Frame)> {
         let (at, frame) = self.line.pop(cx.now)?;
         self.sent += 1;
-        Some((at, cx.frames.unpark(frame)))
+        if let Some(next) = self.line.first() {
+            cx.frames.load(next);
+        }
+        Some((at, frame))
     }
 
     /// The frame is lost on its way to the queue.
@@ -297,12 +300,11 @@ impl Node for Link {
             return self.lose(cx, frame, reason);
         }
         let charge = Charge::of(&frame, cx.frames.bytes(&frame), self.config.overhead);
-        let frame = cx.frames.park(frame);
         let Some(Bottleneck { queue, server }) = &mut self.bottleneck else {
             self.carried.count(charge, Duration::ZERO);
             return self.line.push(cx.now, frame);
         };
-        let waiting = Waiting { frame, charge, since: cx.now };
+        let waiting = Waiting { frame: cx.frames.park(frame), charge, since: cx.now };
         if server.is_idle() {
             self.queue_delay.record(0);
             server.begin(cx.now, waiting);

@@ -1,6 +1,7 @@
 //! What an application writes, and when.
 
 use super::Source;
+use crate::tcp::earliest;
 use weir_core::rate::ByteClock;
 use weir_core::time::{Duration, Time};
 
@@ -48,7 +49,7 @@ impl Application {
         let most = self.source.bytes.unwrap_or(ENDLESS);
         let chunk = self.pace.as_ref().filter(|_| self.written < most).map(|p| p.1);
         let until = (self.source.until < Time::MAX).then_some(self.source.until);
-        [chunk, until].into_iter().flatten().min()
+        earliest(chunk, until)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::tcp::{Failure, TcpConfig};
 use std::net::SocketAddrV4;
+use std::sync::Arc;
 use weir_core::rate::Rate;
 use weir_core::time::{Duration, Time};
 
@@ -16,8 +17,8 @@ pub struct Endpoint {
     pub remote: SocketAddrV4,
     /// When the flow starts.
     pub start: Time,
-    /// Its TCP.
-    pub tcp: TcpConfig,
+    /// Its TCP, which endpoints share.
+    pub tcp: Arc<TcpConfig>,
     /// What its application sends; `None` only receives.
     pub source: Option<Source>,
     /// Received payload is recorded in bins of this length, from time 0 on.

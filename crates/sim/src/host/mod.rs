@@ -13,6 +13,7 @@ mod record;
 mod slot;
 #[cfg(test)]
 mod tests;
+mod timers;
 
 pub use endpoint::{Change, Endpoint, EndpointId, EndpointReport, Source};
 
@@ -23,7 +24,7 @@ use slot::{change, Last, Slot};
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::net::SocketAddrV4;
-use weir_core::flow::Timers;
+use timers::Timers;
 use weir_core::frame::{Checksum, Frame};
 use weir_core::node::{Cx, Node, Port, PortSet, Transmit};
 use weir_core::rng::Rng;
@@ -67,9 +68,11 @@ impl Hasher for Mix {
 /// See the [module documentation](self).
 pub struct Host {
     config: HostConfig,
-    slots: Vec<Slot>,
+    /// In boxes: those that are added do not move the others.
+    #[allow(clippy::vec_box)]
+    slots: Vec<Box<Slot>>,
     by_pair: ByPair,
-    timers: Timers<1>,
+    timers: Timers,
     /// Frames that leave with the next poll, and since when.
     leaving: VecDeque<(Time, Frame)>,
     rng: Rng,
@@ -83,7 +86,7 @@ impl Host {
             config,
             slots: Vec::new(),
             by_pair: ByPair::default(),
-            timers: Timers::new(0),
+            timers: Timers::default(),
             leaving: VecDeque::new(),
             rng: Rng::new(config.seed),
             now: Time::ZERO,
@@ -95,32 +98,26 @@ impl Host {
         let i = self.slots.len() as u32;
         let earlier = self.by_pair.insert(key(pair_of(&endpoint)), i);
         assert!(earlier.is_none(), "two endpoints from {} to {}", endpoint.local, endpoint.remote);
-        if i as usize >= self.timer_room() {
-            self.timers.grow((2 * i).max(16));
-        }
         let start = if endpoint.opens { endpoint.start } else { Time::MAX };
-        self.slots.push(Slot {
+        self.slots.push(Box::new(Slot {
             endpoint,
             connection: None,
             application: None,
             record: Record::new(),
-            last: Last::default(),
-            armed: Time::MAX,
-        });
+            last: None,
+        }));
+        self.timers.add();
         if start < Time::MAX {
-            self.arm(i, start);
+            self.timers.arm(i, start);
         }
         EndpointId(i)
-    }
-
-    fn timer_room(&self) -> usize {
-        self.timers.capacity() as usize
     }
 
     /// What became of an endpoint so far.
     pub fn report(&self, id: EndpointId) -> EndpointReport {
         let slot = &self.slots[id.0 as usize];
-        let last = slot.connection.as_deref().map_or(slot.last, Last::of);
+        let last =
+            slot.connection.as_deref().map(Last::of).or(slot.last.as_deref().copied()).unwrap_or_default();
         EndpointReport {
             failure: last.failure,
             acked: last.acked,
@@ -134,19 +131,6 @@ impl Host {
     pub fn sample(&self, id: EndpointId) -> Option<Change> {
         let slot = &self.slots[id.0 as usize];
         slot.connection.as_deref().map(|c| change(c, self.now))
-    }
-
-    fn arm(&mut self, i: u32, at: Time) {
-        let slot = &mut self.slots[i as usize];
-        // One that is armed too early fires in vain; that is cheaper than to move it with every ACK.
-        if at >= slot.armed {
-            return;
-        }
-        if slot.armed < Time::MAX {
-            self.timers.disarm(0, i);
-        }
-        slot.armed = at;
-        self.timers.arm(0, i, at);
     }
 
     /// Makes the connection of an endpoint.
@@ -164,7 +148,6 @@ impl Host {
 
     /// A timer of endpoint `i` has fired.
     fn on_timer(&mut self, i: u32, cx: &mut Cx<'_>) {
-        self.slots[i as usize].armed = Time::MAX;
         if self.slots[i as usize].fresh() {
             self.connect(i);
         }
@@ -204,7 +187,8 @@ impl Host {
         }
         slot.end_if_over(cx.now);
         if let Some(at) = slot.next_deadline() {
-            self.arm(i, at);
+            // One that is armed too early fires in vain; that is cheaper than to move it with every ACK.
+            self.timers.arm(i, at);
         }
     }
 }
@@ -225,7 +209,7 @@ impl Node for Host {
 
     fn poll_transmit(&mut self, cx: &mut Cx<'_>, writable: PortSet) -> Option<Transmit> {
         self.now = self.now.max(cx.now);
-        while let Some(i) = self.timers.pop(0, cx.now) {
+        while let Some(i) = self.timers.pop(cx.now) {
             self.on_timer(i, cx);
         }
         if !writable.contains(WIRE) {
@@ -238,7 +222,7 @@ impl Node for Host {
     fn next_deadline(&self, writable: PortSet) -> Option<Time> {
         match self.leaving.front() {
             Some(&(at, _)) if writable.contains(WIRE) => Some(at),
-            _ => self.timers.next(0),
+            _ => self.timers.next(),
         }
     }
 }

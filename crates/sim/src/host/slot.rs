@@ -3,7 +3,7 @@
 use super::application::Application;
 use super::record::Record;
 use super::{Change, Endpoint};
-use crate::tcp::{Connection, Delivered, Failure, State};
+use crate::tcp::{earliest, Connection, Delivered, Failure, State};
 use weir_core::time::Time;
 
 /// An endpoint at work.
@@ -12,12 +12,10 @@ pub(super) struct Slot {
     pub(super) endpoint: Endpoint,
     /// There is one from the start of the flow to its end.
     pub(super) connection: Option<Box<Connection>>,
-    pub(super) application: Option<Application>,
+    pub(super) application: Option<Box<Application>>,
     pub(super) record: Record,
     /// Of a connection that is gone.
-    pub(super) last: Last,
-    /// When its timer is armed for; [`Time::MAX`] if it is not.
-    pub(super) armed: Time,
+    pub(super) last: Option<Box<Last>>,
 }
 
 /// What is left of a connection.
@@ -66,7 +64,7 @@ impl Slot {
             self.record.established = Some(now);
             let start = self.endpoint.start.max(now);
             let mss = connection.mss();
-            self.application = self.endpoint.source.map(|s| Application::new(s, start, mss));
+            self.application = self.endpoint.source.map(|s| Box::new(Application::new(s, start, mss)));
         }
         match &mut self.application {
             Some(application) => {
@@ -80,9 +78,9 @@ impl Slot {
 
     pub(super) fn next_deadline(&self) -> Option<Time> {
         let connection = self.connection.as_deref()?;
-        let writes = self.application.as_ref().filter(|_| connection.state() == State::Established);
+        let writes = self.application.as_deref().filter(|_| connection.state() == State::Established);
         let open = writes.filter(|_| !connection.sender().closed());
-        [connection.next_deadline(), open.and_then(Application::next_deadline)].into_iter().flatten().min()
+        earliest(connection.next_deadline(), open.and_then(Application::next_deadline))
     }
 
     /// Lets go of a connection that is over.
@@ -90,7 +88,7 @@ impl Slot {
         let Some(connection) = self.connection.as_deref() else { return };
         match connection.state() {
             State::Closed => {
-                self.last = Last::of(connection);
+                self.last = Some(Box::new(Last::of(connection)));
                 self.record.closed.get_or_insert(now);
                 self.connection = None;
                 self.application = None;

@@ -6,6 +6,7 @@ use crate::host::{Endpoint, EndpointId, Host, HostConfig, Source, WIRE};
 use crate::tcp::TcpConfig;
 use crate::world::{NodeId, World};
 use std::net::SocketAddrV4;
+use std::sync::Arc;
 use weir_core::ack::AckControl;
 use weir_core::gateway::{ClassConfig, Direction};
 use weir_core::link::{self, Link};
@@ -56,7 +57,7 @@ impl Rig {
             local,
             remote,
             start: Time::ZERO,
-            tcp: TcpConfig::new(cc::by_name(cc).unwrap()),
+            tcp: Arc::new(TcpConfig::new(cc::by_name(cc).unwrap())),
             source: sends.then_some(Source { bytes: None, until: Time::MAX, rate: None }),
             bin: MS(100),
             trace: false,

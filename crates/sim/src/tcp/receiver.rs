@@ -73,7 +73,7 @@ pub struct Receiver {
     duplicate: Option<(u64, u64)>,
     sack: bool,
     /// An ACK for what was received before the mark changed, still to be sent.
-    early: Option<Acknowledgement>,
+    early: Option<Box<Acknowledgement>>,
 }
 
 impl Receiver {
@@ -183,7 +183,8 @@ impl Receiver {
             Echo::Dctcp if marked != self.ece => {
                 // What waits was received with the other mark and is acknowledged with it.
                 if self.waiting > 0 {
-                    self.early = Some(Acknowledgement { sack: SackBlocks::default(), ..self.describe() });
+                    let early = Acknowledgement { sack: SackBlocks::default(), ..self.describe() };
+                    self.early = Some(Box::new(early));
                     (self.waiting, self.deadline) = (0, None);
                 }
                 self.ece = marked;
@@ -208,7 +209,7 @@ impl Receiver {
     /// What an ACK that leaves now says. The most recent one is owed no more.
     pub fn take_ack(&mut self, timestamps: bool) -> Acknowledgement {
         if let Some(early) = self.early.take() {
-            return early;
+            return *early;
         }
         let sack = if self.sack { self.blocks(timestamps) } else { SackBlocks::default() };
         let ack = Acknowledgement { sack, ..self.describe() };

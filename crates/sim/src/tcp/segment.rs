@@ -9,8 +9,9 @@ use weir_core::frame::{Checksum, Frame, Frames};
 use weir_core::time::Time;
 use weir_core::wire::{self, Flags, SackBlocks, Timestamps};
 
+const ETHERNET: usize = 14;
 /// Bytes of Ethernet and IPv4 headers.
-const L4: usize = 34;
+const L4: usize = ETHERNET + 20;
 /// Bytes of the fixed TCP header.
 const TCP: usize = 20;
 /// Longest frame head: 40 bytes of options.
@@ -19,6 +20,9 @@ const MAX_HEAD: usize = L4 + TCP + 40;
 const TIMESTAMPS: [u8; 4] = [1, 1, 8, 10];
 /// Bytes of that with the values.
 pub const TIMESTAMPS_LEN: u16 = 12;
+
+/// Bytes of headers whose only option are timestamps.
+const COMMON: usize = L4 + TCP + TIMESTAMPS_LEN as usize;
 
 /// ECN field of a packet (RFC 3168 §5).
 pub const ECT0: u8 = 2;
@@ -64,6 +68,11 @@ impl Segment {
     pub const fn has(&self, flags: Flags) -> bool {
         self.flags.contains(flags)
     }
+
+    /// Has it no options but timestamps?
+    fn has_only_timestamps(&self) -> bool {
+        self.sack.is_empty() && self.syn == SynOptions::default()
+    }
 }
 
 /// The headers of one end of a connection, all but what changes from segment to segment.
@@ -94,31 +103,52 @@ impl Header {
     }
 
     /// The frame of `segment`, made in the pool; `None` when the pool has no chunk left.
+    #[inline]
     pub fn emit(&self, frames: &mut Frames, segment: &Segment, now: Time) -> Option<Frame> {
-        let mut head = [0; MAX_HEAD];
-        head[..L4 + 4].copy_from_slice(&self.bytes);
-        let len = self.fill(&mut head, segment);
-        let mut frame = frames.make_head(&head[..len], len + segment.payload as usize, now)?;
+        let mut frame = match segment.timestamps.filter(|_| segment.has_only_timestamps()) {
+            Some(timestamps) => self.emit_common(frames, segment, timestamps, now)?,
+            None => self.emit_any(frames, segment, now)?,
+        };
         frame.checksum = Checksum::Valid;
         Some(frame)
     }
 
-    /// Writes what is the segment's own; returns the length of all headers.
-    fn fill(&self, head: &mut [u8; MAX_HEAD], s: &Segment) -> usize {
-        let options = put_options(&mut head[L4 + TCP..], s);
+    /// As almost all segments of a connection are: timestamps are the only option.
+    #[inline]
+    fn emit_common(&self, frames: &mut Frames, s: &Segment, t: Timestamps, now: Time) -> Option<Frame> {
+        let (frame, bytes) = frames.make_headers(COMMON, COMMON + s.payload as usize, now)?;
+        let bytes: &mut [u8; COMMON] = bytes.first_chunk_mut()?;
+        bytes[L4 + TCP..L4 + TCP + 4].copy_from_slice(&TIMESTAMPS);
+        bytes[L4 + TCP + 4..L4 + TCP + 8].copy_from_slice(&t.value.to_be_bytes());
+        bytes[L4 + TCP + 8..].copy_from_slice(&t.echo.to_be_bytes());
+        self.fill(bytes.first_chunk_mut()?, s, usize::from(TIMESTAMPS_LEN));
+        Some(frame)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn emit_any(&self, frames: &mut Frames, segment: &Segment, now: Time) -> Option<Frame> {
+        let mut head = [0; MAX_HEAD];
+        let options = put_options(&mut head[L4 + TCP..], segment);
+        self.fill(head.first_chunk_mut()?, segment, options);
         let len = L4 + TCP + options;
-        let total = (len - 14) as u32 + s.payload;
+        frames.make_head(&head[..len], len + segment.payload as usize, now)
+    }
+
+    /// Writes all but the options, which have so many bytes.
+    fn fill(&self, head: &mut [u8; L4 + TCP], s: &Segment, options: usize) {
+        let total = (L4 + TCP + options - ETHERNET) as u32 + s.payload;
+        let checksum = ip_checksum(self.sum + u32::from(s.ecn) + (total & 0xffff));
+        let offset = ((TCP + options) as u16 / 4) << 12;
+        head[..L4 + 4].copy_from_slice(&self.bytes);
         head[15] = s.ecn;
         head[16..18].copy_from_slice(&(total as u16).to_be_bytes());
-        head[24..26]
-            .copy_from_slice(&ip_checksum(self.sum + u32::from(s.ecn) + (total & 0xffff)).to_be_bytes());
-        let tcp = &mut head[L4..L4 + TCP];
-        tcp[4..8].copy_from_slice(&s.seq.to_be_bytes());
-        tcp[8..12].copy_from_slice(&s.ack.to_be_bytes());
-        let offset = ((TCP + options) as u16 / 4) << 12;
-        tcp[12..14].copy_from_slice(&(offset | s.flags.0).to_be_bytes());
-        tcp[14..16].copy_from_slice(&s.window.to_be_bytes());
-        len
+        head[24..26].copy_from_slice(&checksum.to_be_bytes());
+        head[38..42].copy_from_slice(&s.seq.to_be_bytes());
+        head[42..46].copy_from_slice(&s.ack.to_be_bytes());
+        head[46..48].copy_from_slice(&(offset | s.flags.0).to_be_bytes());
+        head[48..50].copy_from_slice(&s.window.to_be_bytes());
+        head[50..].fill(0);
     }
 }
 
@@ -170,23 +200,29 @@ pub struct Pair {
 }
 
 /// The segment in a frame of `len` bytes of which `head` is present; `None` if it is no TCP over IPv4.
+#[inline]
 pub fn parse(head: &[u8], len: usize) -> Option<(Pair, Segment)> {
-    // Without IP options and fragments, as hosts send them; all else is for the general parser.
-    let plain = head.len() >= L4 + TCP
-        && head[12..15] == [8, 0, 0x45]
-        && head[20] & 0x3f == 0
-        && head[21] == 0
-        && head[23] == wire::TCP;
-    if !plain {
-        return parse_any(head, len);
+    match parse_common(head, len) {
+        None => parse_any(head, len),
+        common => common,
     }
+}
+
+/// Without IP options and fragments, and with timestamps as the only option, as hosts send most: all else is for the
+/// general parser.
+#[inline]
+fn parse_common(head: &[u8], len: usize) -> Option<(Pair, Segment)> {
+    let head: &[u8; COMMON] = head.first_chunk()?;
     let be16 = |i: usize| u16::from_be_bytes([head[i], head[i + 1]]);
     let be32 = |i: usize| u32::from_be_bytes([head[i], head[i + 1], head[i + 2], head[i + 3]]);
-    let header = usize::from(head[L4 + 12] >> 4) * 4;
-    let payload = usize::from(be16(16)).checked_sub(20 + header)?;
-    let has_timestamps = header == 32 && head.get(L4 + TCP..L4 + TCP + 4) == Some(&TIMESTAMPS);
-    if (header != TCP && !has_timestamps) || head.len() < L4 + header || L4 + header + payload > len {
-        return parse_any(head, len);
+    let plain = head[12..15] == [8, 0, 0x45]
+        && be16(20) & 0x3fff == 0
+        && head[23] == wire::TCP
+        && head[L4 + 12] >> 4 == 8
+        && head[L4 + TCP..L4 + TCP + 4] == TIMESTAMPS;
+    let payload = usize::from(be16(16)).checked_sub(COMMON - ETHERNET)?;
+    if !plain || COMMON + payload > len {
+        return None;
     }
     let pair = Pair { from: (be32(26), be16(34)), to: (be32(30), be16(36)) };
     let segment = Segment {
@@ -196,13 +232,15 @@ pub fn parse(head: &[u8], len: usize) -> Option<(Pair, Segment)> {
         window: be16(48),
         ecn: head[15] & 3,
         payload: payload as u32,
-        timestamps: has_timestamps.then(|| Timestamps { value: be32(58), echo: be32(62) }),
+        timestamps: Some(Timestamps { value: be32(58), echo: be32(62) }),
         sack: SackBlocks::default(),
         syn: SynOptions::default(),
     };
     Some((pair, segment))
 }
 
+#[cold]
+#[inline(never)]
 fn parse_any(head: &[u8], len: usize) -> Option<(Pair, Segment)> {
     let packet = wire::packet(head, len).ok().filter(|p| p.version == 4)?;
     let tcp = wire::tcp(head, &packet).ok()?;

@@ -3,8 +3,8 @@
 //! Nodes keep the contract of [`weir_core::node`], and the world is the driver it asks for, exact in virtual
 //! time:
 //!
-//! - A node is polled when its deadline has come, and after it was handed frames, until it has nothing
-//!   more to send.
+//! - A node is asked for its deadline after it was handed a frame, and polled when its deadline has come, until it has
+//!   nothing more to send.
 //! - A frame that leaves a port is handed at once to where the port leads, with `now` = the frame's `at`.
 //!   Wires take no time: delay is a [link](weir_core::link::Link)'s.
 //! - What happens at the same time happens in the order in which it came up: first the deadlines, in the order in
@@ -97,7 +97,8 @@ impl<T: Node + Any + Send> Element for T {
 #[derive(Clone, Copy, Debug, Default)]
 struct Lead {
     to: To,
-    captured: bool,
+    /// One more than the number of its captures; 0 if there are none.
+    captures: u32,
 }
 
 struct Slot {
@@ -111,6 +112,15 @@ struct Slot {
     wakes: [Time; 2],
     /// In the queue of those to be served now.
     ready: bool,
+    /// Something is due, or was changed from outside: it is polled when it is served.
+    poll: bool,
+}
+
+impl Slot {
+    /// When the node has something to do; [`Time::MAX`] for never.
+    fn deadline(&self) -> Time {
+        self.node.next_deadline(PortSet::ALL).unwrap_or(Time::MAX)
+    }
 }
 
 /// See the [module documentation](self).
@@ -125,7 +135,8 @@ pub struct World {
     now: Time,
     frames: Frames,
     routes: Vec<Routes>,
-    captures: Vec<((NodeId, Port), Capture)>,
+    /// By port that has some.
+    captures: Vec<Vec<Capture>>,
     steps: u64,
     steps_per_instant: u64,
 }
@@ -171,6 +182,7 @@ impl World {
             clock: self.now,
             wakes: [Time::MAX; 2],
             ready: false,
+            poll: false,
         });
         self.rearm(i);
         NodeId(i as u32)
@@ -205,8 +217,14 @@ impl World {
     /// Calls `see` for each frame that leaves `from`, before it is handed on. A port may have
     /// several captures. Panics if the node is of another world's number.
     pub fn capture(&mut self, from: (NodeId, Port), see: Capture) {
-        self.lead(from).captured = true;
-        self.captures.push((from, see));
+        let next = self.captures.len() as u32 + 1;
+        let lead = self.lead(from);
+        if lead.captures == 0 {
+            lead.captures = next;
+            self.captures.push(Vec::new());
+        }
+        let port = self.lead(from).captures as usize - 1;
+        self.captures[port].push(see);
     }
 
     fn lead(&mut self, (node, port): (NodeId, Port)) -> &mut Lead {
@@ -310,8 +328,10 @@ impl World {
         }
     }
 
+    /// The node is served now.
     fn make_ready(&mut self, i: usize) {
         let slot = &mut self.slots[i];
+        slot.poll = true;
         if !slot.ready {
             slot.ready = true;
             self.ready.push(i as u32);
@@ -336,23 +356,39 @@ impl World {
         let slot = &mut self.slots[i];
         slot.ready = false;
         slot.clock = now;
+        let mut poll = core::mem::take(&mut slot.poll);
         loop {
-            let node = &mut self.slots[i].node;
-            let sent = node.poll_transmit(&mut Cx { now, frames: &mut self.frames }, PortSet::ALL);
+            let slot = &mut self.slots[i];
+            if !poll {
+                let due = slot.deadline();
+                if due > now {
+                    return self.put_on_agenda(i, due);
+                }
+            }
+            poll = false;
+            let sent = slot.node.poll_transmit(&mut Cx { now, frames: &mut self.frames }, PortSet::ALL);
             let Some(Transmit { port, at, frame }) = sent else { break };
-            self.hand_on((NodeId(i as u32), port), at, frame);
+            let lead = slot.leads.get(usize::from(port.0)).copied().unwrap_or_default();
+            self.hand_on(lead, at, frame);
         }
         self.rearm(i);
     }
 
-    /// Looks at a node's deadline: it is due, or the agenda gets it, unless it has something earlier for the node.
-    #[inline]
+    /// Looks at a node's deadline: it is due, or the agenda gets it.
     fn rearm(&mut self, i: usize) {
-        let slot = &mut self.slots[i];
-        let due = slot.node.next_deadline(PortSet::ALL).unwrap_or(Time::MAX);
+        let due = self.slots[i].deadline();
         if due <= self.now {
             self.make_ready(i);
-        } else if due < slot.wakes[0] {
+        } else {
+            self.put_on_agenda(i, due);
+        }
+    }
+
+    /// The agenda gets a node's deadline, unless it has something earlier for the node.
+    #[inline]
+    fn put_on_agenda(&mut self, i: usize, due: Time) {
+        let slot = &mut self.slots[i];
+        if due < slot.wakes[0] {
             slot.wakes = [due, slot.wakes[0]];
             assert!(self.seq < SEQUENCES, "too many events");
             self.agenda.push(due, self.seq, i as u32);
@@ -360,12 +396,11 @@ impl World {
         }
     }
 
-    /// Takes a frame that leaves `from` to where that leads.
-    fn hand_on(&mut self, from: (NodeId, Port), at: Time, frame: Frame) {
+    /// Takes a frame to where the port that it has left leads.
+    fn hand_on(&mut self, lead: Lead, at: Time, frame: Frame) {
         debug_assert!(at <= self.now, "sent at {at:?}, later than now {:?}", self.now);
-        let lead = self.slots[from.0.index()].leads.get(usize::from(from.1 .0)).copied().unwrap_or_default();
-        if lead.captured {
-            self.show(from, at, &frame);
+        if lead.captures > 0 {
+            self.show(lead.captures as usize - 1, at, &frame);
         }
         let to = match lead.to {
             To::Node(node, port) => Some((node, port)),
@@ -378,22 +413,25 @@ impl World {
         }
     }
 
+    /// Hands a frame to a node. Most make it send nothing at once, and what it does next is on the agenda already: then it
+    /// need not be served.
     fn hand_to(&mut self, (node, port): (NodeId, Port), at: Time, frame: Frame) {
         self.steps += 1;
-        let i = node.index();
-        let slot = &mut self.slots[i];
+        let slot = &mut self.slots[node.index()];
         // A frame that was due earlier is no reason for a node's time to go back.
         slot.clock = at.max(slot.clock);
         slot.node.handle_frame(&mut Cx { now: slot.clock, frames: &mut self.frames }, port, frame);
-        self.make_ready(i);
+        let due = slot.deadline();
+        slot.poll |= due <= self.now;
+        if !slot.ready && (slot.poll || due < slot.wakes[0]) {
+            slot.ready = true;
+            self.ready.push(node.0);
+        }
     }
 
-    #[cold]
-    fn show(&mut self, from: (NodeId, Port), at: Time, frame: &Frame) {
+    fn show(&mut self, port: usize, at: Time, frame: &Frame) {
         let bytes = self.frames.bytes(frame);
-        for (_, see) in self.captures.iter_mut().filter(|(port, _)| *port == from) {
-            see(at, bytes, frame.len());
-        }
+        self.captures[port].iter_mut().for_each(|see| see(at, bytes, frame.len()));
     }
 }
 

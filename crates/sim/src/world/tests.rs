@@ -124,6 +124,7 @@ fn a_far_deadline_is_put_on_the_agenda_once() {
     struct Timers(u64);
     impl Node for Timers {
         fn handle_frame(&mut self, cx: &mut Cx<'_>, _: Port, frame: Frame) {
+            self.0 = cx.now.as_nanos() / 10_000;
             cx.frames.absorb(frame);
         }
         fn poll_transmit(&mut self, cx: &mut Cx<'_>, _: PortSet) -> Option<Transmit> {
@@ -252,7 +253,7 @@ fn a_frame_that_was_due_earlier_comes_when_it_was_due_but_no_node_goes_back_in_t
             self.0.pop_front().map(|(at, frame)| Transmit { port: WIRE, at, frame })
         }
         fn next_deadline(&self, _: PortSet) -> Option<Time> {
-            None
+            self.0.front().map(|first| first.0)
         }
     }
     let mut w = World::new();
@@ -260,6 +261,8 @@ fn a_frame_that_was_due_earlier_comes_when_it_was_due_but_no_node_goes_back_in_t
     w.wire((late, WIRE), (sink, WIRE));
     w.run_until(us(20));
     w.hand_in((late, WIRE), &[1; 60], 60);
+    // One that was changed is polled.
+    w.get_mut::<Echo>(sink);
     w.run_until(us(22));
     w.hand_in((late, WIRE), &[2; 60], 60);
     w.run_until(us(30));

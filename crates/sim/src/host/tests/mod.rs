@@ -11,6 +11,7 @@ use crate::tcp::{Failure, MinRto, Recovery, TcpConfig};
 use crate::world::{NodeId, World};
 use proptest::prelude::*;
 use sieve::{Fate, Sieve};
+use std::sync::Arc;
 use weir_core::link::{self, Link, Loss};
 use weir_core::rate::Rate;
 use weir_core::time::Duration;
@@ -58,6 +59,7 @@ impl Rig {
 
     /// An upload that begins at `start`.
     fn flow(&mut self, tcp: TcpConfig, start: Time, source: Source) {
+        let tcp = Arc::new(tcp);
         let n = self.ends.len() as u16;
         let at = |a: [u8; 4], port| SocketAddrV4::new(a.into(), port);
         let (client, server) = (at([10, 0, 0, 1], 10_000 + n), at([10, 0, 0, 2], 5001));

@@ -80,7 +80,8 @@ impl Connection {
 
     /// A segment of the stream, with whatever ACK is owed.
     fn emit_data(&mut self, frames: &mut Frames, now: Time, stamp: u32, out: &Outgoing) -> Option<Frame> {
-        let mut segment = self.acknowledging(stamp)?;
+        let mut segment = Segment::default();
+        self.acknowledge(&mut segment, stamp)?;
         segment.seq = wire_seq(self.iss, out.piece.start);
         segment.payload = out.piece.len - u32::from(out.fin);
         if out.fin {
@@ -101,24 +102,24 @@ impl Connection {
 
     /// A pure ACK, `below` what was sent: 1 makes a probe.
     fn emit_ack(&mut self, frames: &mut Frames, now: Time, below: u32) -> Option<Frame> {
-        let mut segment = self.acknowledging(self.stamp(now))?;
+        let mut segment = Segment::default();
+        self.acknowledge(&mut segment, self.stamp(now))?;
         let next = if below > 0 { self.tx.board.una() } else { self.tx.board.nxt() };
         segment.seq = wire_seq(self.iss, next).wrapping_sub(below);
         self.header.emit(frames, &segment, now)
     }
 
-    fn acknowledging(&mut self, stamp: u32) -> Option<Segment> {
+    /// Puts into a segment what every one says of what was received; `None` before the peer's SYN.
+    fn acknowledge(&mut self, segment: &mut Segment, stamp: u32) -> Option<()> {
         let timestamps = self.timestamps;
         let rx = self.rx.as_mut()?;
-        let echo = rx.timestamp_to_echo();
+        segment.timestamps = timestamps.then_some(Timestamps { value: stamp, echo: rx.timestamp_to_echo() });
+        segment.window = rx.window();
         let ack = rx.take_ack(timestamps);
-        Some(Segment {
-            ack: ack.ack,
-            flags: ack.flags,
-            window: rx.window(),
-            sack: ack.sack,
-            timestamps: timestamps.then_some(Timestamps { value: stamp, echo }),
-            ..Segment::default()
-        })
+        (segment.ack, segment.flags) = (ack.ack, ack.flags);
+        if !ack.sack.is_empty() {
+            segment.sack = ack.sack;
+        }
+        Some(())
     }
 }

@@ -12,8 +12,9 @@ mod tests;
 use super::config::TcpConfig;
 use super::receiver::Receiver;
 use super::segment::{Header, Segment};
-use super::sender::{Arrived, Expired, Sender};
+use super::sender::{earliest, Arrived, Expired, Sender};
 use std::net::SocketAddrV4;
+use std::sync::Arc;
 use weir_core::time::{Duration, Time};
 use weir_core::wire::Flags;
 
@@ -99,7 +100,7 @@ struct Handshake {
 /// See the [module documentation](self).
 #[derive(Debug)]
 pub struct Connection {
-    config: TcpConfig,
+    config: Arc<TcpConfig>,
     header: Header,
     state: State,
     iss: u32,
@@ -125,16 +126,13 @@ impl Connection {
     /// An endpoint that waits for a SYN. `macs` are its own and the next hop's; `random` makes the initial sequence
     /// number and the origin of its timestamps.
     pub fn new(
-        config: TcpConfig,
+        config: Arc<TcpConfig>,
         macs: ([u8; 6], [u8; 6]),
         local: SocketAddrV4,
         remote: SocketAddrV4,
         random: u64,
     ) -> Connection {
         let mss = u32::from(config.mss);
-        let mut config = config;
-        config.cc_options.paced = config.pacing;
-        config.cc_options.seed = random;
         Connection {
             header: Header::new(macs, local, remote),
             state: State::Listen,
@@ -144,7 +142,7 @@ impl Connection {
             sack: config.recovery.uses_sack(),
             ecn: false,
             handshake: Handshake::default(),
-            tx: Sender::new(&config, mss),
+            tx: Sender::new(&config, mss, random),
             rx: None,
             clock: (random >> 32) as u32,
             probe_due: false,
@@ -204,8 +202,7 @@ impl Connection {
             State::SynSent | State::SynReceived => self.handshake.at,
             State::Established => {
                 let ack = self.rx.as_ref().and_then(Receiver::deadline);
-                let pace = self.tx.pace_deadline();
-                [self.tx.timers.next(), ack, pace].into_iter().flatten().min()
+                earliest(self.tx.timers.next(), earliest(ack, self.tx.pace_deadline()))
             }
         }
     }

@@ -26,8 +26,9 @@ impl Pair {
         let config = TcpConfig { recovery, ..TcpConfig::new(cc::by_name("reno").unwrap()) };
         let at = |s: &str| -> SocketAddrV4 { s.parse().unwrap() };
         let (a, b) = (at("10.0.0.1:10000"), at("10.0.0.2:5001"));
-        let end =
-            |local, remote, random| Connection::new(config.clone(), ([2; 6], [4; 6]), local, remote, random);
+        let end = |local, remote, random| {
+            Connection::new(Arc::new(config.clone()), ([2; 6], [4; 6]), local, remote, random)
+        };
         let mut ends = [end(a, b, u64::from(initial)), end(b, a, u64::from(initial) + 7)];
         ends[0].open();
         let frames = Frames::growing(128);

@@ -38,7 +38,15 @@ pub struct Received {
 #[derive(Debug, Default)]
 pub struct Reassembly {
     next: u64,
+    /// There is one from the first segment out of order on.
+    above: Option<Box<Above>>,
+}
+
+/// What has been received above the next byte in order.
+#[derive(Debug, Default)]
+struct Above {
     ranges: VecDeque<Range>,
+    /// Segments received.
     received: u64,
     /// An offset in each of the newest ranges, the newest first.
     recent: [u64; RECENT],
@@ -58,7 +66,7 @@ impl Reassembly {
 
     /// Is something missing below what has been received?
     pub fn has_gap(&self) -> bool {
-        !self.ranges.is_empty()
+        self.above.as_ref().is_some_and(|above| !above.ranges.is_empty())
     }
 
     /// Bytes `start..end` have arrived. The caller has cut off what lies beyond the window.
@@ -66,27 +74,47 @@ impl Reassembly {
         if start >= end {
             return Received::default();
         }
-        self.received += 1;
-        let mut received = Received { duplicate: self.duplicate(start, end), ..Received::default() };
+        let in_order = start <= self.next;
+        if in_order && !self.has_gap() {
+            return self.receive_in_order(start, end);
+        }
+        let above = self.above.get_or_insert_default();
+        above.received += 1;
+        let mut received =
+            Received { duplicate: above.duplicate(self.next, start, end), ..Received::default() };
         if end <= self.next {
             return received;
         }
-        if start <= self.next {
-            received.in_order = true;
-            received.filled_gap = self.has_gap();
-            received.advanced = self.advance(end);
+        if in_order {
+            (received.in_order, received.filled_gap) = (true, true);
+            let before = core::mem::replace(&mut self.next, above.advance(end));
+            received.advanced = self.next - before;
         } else {
-            let top = self.ranges.back().map_or(0, |r| r.end);
+            let top = above.ranges.back().map_or(0, |r| r.end);
             received.filled_gap = start < top && received.duplicate != Some((start, end.min(top)));
-            self.insert(start, end);
+            above.insert(start, end);
         }
-        self.refill();
+        above.refill();
         received
+    }
+
+    /// Nothing has been received above the next byte, at which these begin, or before it.
+    fn receive_in_order(&mut self, start: u64, end: u64) -> Received {
+        let duplicate = (start < self.next).then(|| (start, end.min(self.next)));
+        let advanced = end.saturating_sub(self.next);
+        self.next += advanced;
+        Received { advanced, duplicate, in_order: advanced > 0, filled_gap: false }
     }
 
     /// SACK blocks, at most `max`: first the one that holds the segment received last, if it was out
     /// of order, then those reported most recently (RFC 2018 §4). Returns how many.
     pub fn blocks(&self, max: usize, out: &mut [(u64, u64); MAX_BLOCKS]) -> usize {
+        self.above.as_ref().map_or(0, |above| above.blocks(max, out))
+    }
+}
+
+impl Above {
+    fn blocks(&self, max: usize, out: &mut [(u64, u64); MAX_BLOCKS]) -> usize {
         let n = self.recents.min(max).min(MAX_BLOCKS);
         for (block, &offset) in out.iter_mut().zip(&self.recent[..n]) {
             let r = self.ranges[self.after(offset)];
@@ -103,27 +131,24 @@ impl Reassembly {
         }
     }
 
-    fn duplicate(&self, start: u64, end: u64) -> Option<(u64, u64)> {
-        if start < self.next {
-            return Some((start, end.min(self.next)));
+    /// What of `start..end` had been received before; everything below `next` had.
+    fn duplicate(&self, next: u64, start: u64, end: u64) -> Option<(u64, u64)> {
+        if start < next {
+            return Some((start, end.min(next)));
         }
         let r = self.ranges.get(self.after(start))?;
         (r.start < end).then(|| (start.max(r.start), end.min(r.end)))
     }
 
-    /// Everything up to `end` is in order, and the ranges that continue it.
+    /// Everything up to `end` is in order, and the ranges that continue it. Returns where they end.
     fn advance(&mut self, end: u64) -> u64 {
-        let before = self.next;
-        self.next = end;
-        while let Some(r) = self.ranges.front().filter(|r| r.start <= self.next) {
-            self.next = self.next.max(r.end);
+        let mut next = end;
+        while let Some(r) = self.ranges.front().filter(|r| r.start <= next) {
+            next = next.max(r.end);
             self.ranges.pop_front();
         }
-        if self.recents > 0 {
-            let next = self.next;
-            self.keep_recent(|offset| offset >= next);
-        }
-        self.next - before
+        self.keep_recent(|offset| offset >= next);
+        next
     }
 
     /// Adds a segment out of order, joining the ranges that it touches.

@@ -17,11 +17,11 @@ mod scoreboard;
 mod timers;
 mod transmit;
 
-pub use timers::Expired;
+pub use timers::{earliest, Expired};
 pub use transmit::Outgoing;
 
 use super::config::{Recovery, TcpConfig};
-use crate::cc::{Ack, CongestionControl, Phase, RateSample, Window};
+use crate::cc::{self, Ack, CongestionControl, Phase, RateSample, Window};
 use prr::Prr;
 use records::Records;
 use rtt::RttEstimator;
@@ -114,7 +114,7 @@ pub struct Sender {
     prr: Prr,
     /// The last segment was sent again in vain up to here (RescueRxt).
     rescued: u64,
-    undo: Option<Undo>,
+    undo: Option<Box<Undo>>,
     pub(super) timers: Timers,
     delivery: Delivery,
     usage: Usage,
@@ -143,14 +143,15 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// A sender of segments of `mss` bytes of payload.
-    pub fn new(config: &TcpConfig, mss: u32) -> Sender {
+    /// A sender of segments of `mss` bytes of payload. `seed` is for what is random in its congestion control.
+    pub fn new(config: &TcpConfig, mss: u32, seed: u64) -> Sender {
+        let options = cc::Options { paced: config.pacing, seed, ..config.cc_options };
         let window = Window {
             cwnd: u64::from(config.initial_window) * u64::from(mss),
             ssthresh: config.initial_ssthresh.unwrap_or(u64::MAX),
             mss,
         };
-        let cc = (config.cc)(&config.cc_options);
+        let cc = (config.cc)(&options);
         let records = cc.wants_records().then(Box::default);
         Sender {
             board: Scoreboard::new(),

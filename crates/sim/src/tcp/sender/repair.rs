@@ -122,7 +122,7 @@ impl Sender {
     /// Keeps what a spurious reduction is to be taken back to.
     pub(super) fn remember(&mut self) {
         let (cwnd, ssthresh) = (self.window.cwnd, self.window.ssthresh);
-        self.undo = Some(Undo { cwnd, ssthresh, retransmits: 0, first: None });
+        self.undo = Some(Box::new(Undo { cwnd, ssthresh, retransmits: 0, first: None }));
     }
 
     /// Recovery ends when all that was in flight at its beginning is acknowledged; Reno's with the first
@@ -164,7 +164,7 @@ impl Sender {
         if !original && !duplicated {
             return;
         }
-        let undo = *undo;
+        let undo = **undo;
         self.undo = None;
         self.window.cwnd = self.window.cwnd.max(undo.cwnd);
         self.window.ssthresh = self.window.ssthresh.max(undo.ssthresh);

@@ -30,7 +30,15 @@ pub(super) struct Probe {
 impl Timers {
     /// The earliest.
     pub fn next(&self) -> Option<Time> {
-        [self.rto, self.loss, self.reorder, self.persist].into_iter().flatten().min()
+        earliest(earliest(self.rto, self.loss), earliest(self.reorder, self.persist))
+    }
+}
+
+/// The earlier of two times that there may be.
+pub fn earliest(a: Option<Time>, b: Option<Time>) -> Option<Time> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
     }
 }
 

@@ -5,6 +5,7 @@ use super::tcp;
 use crate::execute::hosts::{client_port, round_of};
 use crate::experiment::plan::{derived, Flow, Plan, Protocol};
 use std::net::{Ipv4Addr, SocketAddrV4};
+use std::sync::Arc;
 use weir_core::gateway::Direction;
 use weir_core::time::Time;
 use weir_sim::host::{Endpoint, EndpointId, Source};
@@ -45,12 +46,12 @@ pub fn make(plan: &Plan) -> Result<(Vec<ExperimentHost>, Vec<FlowEnds>), String>
     let (all, groups) = hosts::all(plan);
     let mut ends = FlowEndMaker { plan, hosts: all, further: 0 };
     let mut flows = Vec::new();
-    let mut settings: Option<(&str, Option<TcpConfig>)> = None;
+    let mut settings: Option<(&str, Option<Arc<TcpConfig>>)> = None;
     for (n, flow) in plan.flows().enumerate() {
         let group = flow.group;
         if settings.as_ref().is_none_or(|(id, _)| *id != group.id) {
             let udp = matches!(group.protocol, Protocol::Udp { .. });
-            settings = Some((&group.id, (!udp).then(|| tcp::config(plan, group)).transpose()?));
+            settings = Some((&group.id, (!udp).then(|| tcp::config(plan, group).map(Arc::new)).transpose()?));
         }
         let host_of = |side: &Option<String>, end_of_path: usize| {
             let hosts = side.as_ref().and_then(|name| groups.get(name.as_str()));
@@ -78,7 +79,7 @@ impl FlowEndMaker<'_> {
         &mut self,
         flow: &Flow,
         n: usize,
-        tcp: &TcpConfig,
+        tcp: &Arc<TcpConfig>,
         (client, server): (usize, usize),
     ) -> FlowEnds {
         let plan = self.plan;

@@ -6,7 +6,6 @@
 //! and their order is known.
 
 use super::{Piece, Sent};
-use std::collections::VecDeque;
 use weir_core::time::Time;
 
 /// Number of a segment, counted from the first ever sent. Never reused.
@@ -65,9 +64,11 @@ impl Segment {
 
 #[derive(Debug, Default)]
 pub(super) struct Ring {
-    segments: VecDeque<Segment>,
-    /// Number of the first.
+    /// A power of two of places, or none; a segment has the one that the lowest bits of its number say.
+    places: Box<[Segment]>,
+    /// Number of the first, and of the next to be sent.
     first: Id,
+    end: Id,
     head: Option<Id>,
     tail: Option<Id>,
     /// The last transmission.
@@ -85,35 +86,58 @@ impl Ring {
     }
     /// Number of the next segment to be sent.
     pub fn end_id(&self) -> Id {
-        self.first + self.segments.len() as u64
+        self.end
     }
     pub fn holds(&self, id: Id) -> bool {
-        (self.first..self.end_id()).contains(&id)
+        (self.first..self.end).contains(&id)
     }
     pub fn front(&self) -> Option<&Segment> {
-        self.segments.front()
+        (self.first < self.end).then(|| &self.places[self.place(self.first)])
     }
     pub fn back(&self) -> Option<&Segment> {
-        self.segments.back()
+        (self.first < self.end).then(|| &self.places[self.place(self.end - 1)])
     }
     pub fn get(&self, id: Id) -> &Segment {
+        debug_assert!(self.holds(id));
         self.touch();
-        &self.segments[(id - self.first) as usize]
+        &self.places[self.place(id)]
     }
     pub fn get_mut(&mut self, id: Id) -> &mut Segment {
+        debug_assert!(self.holds(id));
         self.touch();
-        &mut self.segments[(id - self.first) as usize]
+        let place = self.place(id);
+        &mut self.places[place]
+    }
+
+    fn place(&self, id: Id) -> usize {
+        id as usize & self.places.len().wrapping_sub(1)
     }
 
     pub fn push(&mut self, segment: Segment) -> Id {
-        self.segments.push_back(segment);
-        self.end_id() - 1
+        let id = self.end;
+        if id - self.first == self.places.len() as u64 {
+            self.grow();
+        }
+        let place = self.place(id);
+        self.places[place] = segment;
+        self.end += 1;
+        id
+    }
+
+    /// Twice as many places, and each segment at its own.
+    #[cold]
+    fn grow(&mut self) {
+        let len = (2 * self.places.len()).max(1);
+        let mut places = vec![Segment::new(0, 0, Sent::default()); len].into_boxed_slice();
+        for id in self.first..self.end {
+            places[id as usize & (len - 1)] = self.places[self.place(id)];
+        }
+        self.places = places;
     }
 
     /// Removes the first segment, from the list too.
     pub fn pop(&mut self) {
         self.unlink(self.first);
-        self.segments.pop_front();
         self.first += 1;
     }
 
@@ -131,7 +155,16 @@ impl Ring {
             self.touch();
             s.start < offset
         };
-        self.first + self.segments.partition_point(below) as u64
+        let (mut low, mut high) = (self.first, self.end);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if below(&self.places[self.place(middle)]) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
     }
 
     /// A segment has just left, as its `sent` says: puts it at the end of the list.
@@ -196,7 +229,7 @@ impl Ring {
 
     #[cfg(test)]
     pub fn capacity(&self) -> usize {
-        self.segments.capacity()
+        self.places.len()
     }
 
     fn before(&self, id: Id) -> Option<Id> {
