@@ -8,7 +8,7 @@
 //!
 //! A slot is a vector, and a timer that is disarmed stays in it, marked by its turn, until the slot is reached or
 //! swept. A slot that fills up is divided: its timers go to 64 slots of their own, and when its time comes these
-//! become the level below as they are. So no call moves more than a slot's worth of timers, however many are due at
+//! become the level below as they are. A slot of a few timers is not moved: they are taken out of it one by one. So no call moves more than a slot's worth of timers, however many are due at
 //! once; only timers that were disarmed are stepped over one by one. Vectors keep their memory, so that nothing is
 //! allocated once there were as many timers as there ever are.
 
@@ -19,6 +19,8 @@ const SLOTS: usize = 1 << BITS;
 pub(super) const LEVELS: usize = 11;
 /// Timers in a slot before it is divided.
 pub(super) const MOST: usize = 1024;
+/// Entries of a slot whose first is found by a look at all of them, where moving them down would cost more.
+const FEW: usize = 8;
 
 /// A timer in its slot, armed or disarmed since.
 #[derive(Clone, Copy)]
@@ -48,6 +50,12 @@ impl Slot {
         self.entries.clear();
         (self.taken, self.live, self.node, self.earliest) = (0, 0, NONE, u64::MAX);
     }
+
+    /// When the first of its own armed timers is due.
+    fn first_armed(&self, timers: &[Timer]) -> u64 {
+        let entries = self.entries[self.taken..].iter();
+        entries.fold(u64::MAX, |first, e| if e.due < first && is_armed(timers, e) { e.due } else { first })
+    }
 }
 
 /// The slots of a level.
@@ -59,7 +67,10 @@ pub(super) struct Node {
 
 /// One wheel. What is armed on it, and in which turn, the table of timers knows.
 pub(super) struct Wheel {
+    /// What levels are counted from: nothing that is armed is due before.
     now: u64,
+    /// When the timer that fired last was due.
+    fired: u64,
     /// When the first timer is due; `u64::MAX` without one.
     first: u64,
     /// Which levels have armed timers.
@@ -81,6 +92,7 @@ impl Wheel {
     pub(super) fn with_slots_of(most: usize) -> Wheel {
         let mut wheel = Wheel {
             now: 0,
+            fired: 0,
             first: u64::MAX,
             used: 0,
             levels: [NONE; LEVELS],
@@ -96,7 +108,7 @@ impl Wheel {
 
     /// Arms timer `i`, which is not armed.
     pub(super) fn arm(&mut self, timers: &mut [Timer], i: u32, due: u64) {
-        let due = due.max(self.now);
+        let due = due.max(self.now).max(self.fired);
         let timer = &mut timers[i as usize];
         debug_assert!(timer.turn % 2 == 0, "timer {i} is armed");
         *timer = Timer { due, turn: timer.turn.wrapping_add(1) };
@@ -125,23 +137,33 @@ impl Wheel {
             let (level, at) = self.front();
             let node = &mut self.nodes[self.levels[level] as usize];
             let slot = &mut node.slots[at];
-            // Alone in its slot, or on the lowest level, where a slot is one nanosecond.
-            if level > 0 && (slot.live > 1 || slot.node != NONE) {
+            let waiting = &slot.entries[slot.taken..];
+            // On the lowest level a slot is one nanosecond. Timers of the wheel's own slot, of a level that was divided,
+            // belong further down.
+            let stays = waiting.len() <= FEW && at != digit(self.now, level);
+            if level > 0 && (slot.node != NONE || slot.live > 1 && !stays) {
                 self.descend(timers, level, at);
                 continue;
             }
-            slot.taken += slot.entries[slot.taken..].iter().position(|e| is_armed(timers, e))? + 1;
-            let Entry { due, timer, .. } = slot.entries[slot.taken - 1];
+            let due = slot.earliest;
+            let is_first = |e: &Entry| e.due == due && is_armed(timers, e);
+            let place = slot.taken + waiting.iter().position(is_first)?;
+            let timer = slot.entries[place].timer;
+            timers[timer as usize].turn = timers[timer as usize].turn.wrapping_add(1);
             slot.live -= 1;
             if slot.live == 0 {
                 slot.clear();
                 node.occupied &= !(1 << at);
+                self.now = self.now.max(due);
                 self.note_used(level);
                 self.look();
+            } else if level == 0 {
+                slot.taken = place + 1;
+            } else {
+                slot.earliest = slot.first_armed(timers);
+                self.first = slot.earliest;
             }
-            let turn = &mut timers[timer as usize].turn;
-            *turn = turn.wrapping_add(1);
-            self.now = self.now.max(due);
+            self.fired = self.fired.max(due);
             return Some(timer);
         }
         None
@@ -311,8 +333,7 @@ impl Wheel {
             let node = &self.nodes[slot.node as usize];
             return node.slots[node.occupied.trailing_zeros() as usize % SLOTS].earliest;
         }
-        let entries = slot.entries[slot.taken..].iter();
-        entries.fold(u64::MAX, |first, e| if e.due < first && is_armed(timers, e) { e.due } else { first })
+        slot.first_armed(timers)
     }
 
     fn new_node(&mut self) -> u32 {
