@@ -88,7 +88,13 @@ fn options(tcp: &Tcp, default: cc::Options) -> cc::Options {
         Some(true) => Some(own),
         None => default.hystart,
     };
-    cc::Options { abc: tcp.abc.unwrap_or(default.abc), hystart, cubic, ..default }
+    cc::Options {
+        abc: tcp.abc.unwrap_or(default.abc),
+        hystart,
+        cubic,
+        fast_convergence: tcp.fast_convergence.unwrap_or(default.fast_convergence),
+        ..default
+    }
 }
 
 fn unknown(group: &FlowGroup, cc: &str) -> String {
@@ -156,6 +162,7 @@ mod tests {
             min_rto: Some(Duration::from_secs(1)),
             abc: Some(false),
             hystart: Some(false),
+            fast_convergence: Some(false),
             pacing: Some(true),
             tso_segments: Some(8),
             ..reno()
@@ -167,6 +174,7 @@ mod tests {
         assert_eq!(c.min_rto, MinRto::Total(Duration::from_secs(1)));
         assert_eq!((c.timestamps, c.pacing, c.tso_segments), (false, true, 8));
         assert_eq!((c.cc_options.abc, c.cc_options.hystart), (false, Some(Hystart::Off)));
+        assert!(!c.cc_options.fast_convergence);
     }
 
     #[test]

@@ -19,7 +19,7 @@ const CUBICS: [(&str, CubicRules); 2] = [("rfc9438", CubicRules::Rfc9438), ("lin
 type TcpKey = Key<Tcp>;
 
 /// Every key. Those that only simulated hosts have Linux has for a whole system, or not at all.
-static KEYS: [TcpKey; 17] = [
+static KEYS: [TcpKey; 18] = [
     // Words for it stand beside the name of a flow.
     TcpKey::new("cc", congestion_control).write(|t| t.cc.as_ref().map(Written::quoted)),
     // 88: Linux refuses less (TCP_MIN_MSS); 65,495: an IP packet without its two headers.
@@ -86,6 +86,10 @@ static KEYS: [TcpKey; 17] = [
                 CubicRules::Linux => "CUBIC of Linux".to_string(),
             })
         }),
+    TcpKey::new("fast_convergence", |t, v| put(&mut t.fast_convergence, bool::from_value(v)))
+        .write(|t| t.fast_convergence.map(Written::plain))
+        .only(World::Sim)
+        .words(|t| switch("fast convergence", t.fast_convergence)),
     TcpKey::new("pacing", |t, v| put(&mut t.pacing, bool::from_value(v)))
         .write(|t| t.pacing.map(Written::plain))
         .only(World::Sim)

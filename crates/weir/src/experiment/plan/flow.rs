@@ -107,6 +107,8 @@ pub struct Tcp {
     pub abc: Option<bool>,
     /// A slow start that looks for its end: HyStart++ (RFC 9406), or Linux's own with [`CubicRules::Linux`].
     pub hystart: Option<bool>,
+    /// CUBIC's fast convergence (RFC 9438 §4.7).
+    pub fast_convergence: Option<bool>,
     /// Which CUBIC it is.
     pub cubic: Option<CubicRules>,
     /// Pacing of all that is sent.
