@@ -89,10 +89,6 @@ impl Steered {
     pub fn gateway(&self) -> &Gateway {
         &self.gateway
     }
-    /// The gateway, to be reconfigured.
-    pub fn gateway_mut(&mut self) -> &mut Gateway {
-        &mut self.gateway
-    }
     /// The engine hangs: the hooks let everything pass until it is [back](Steered::come_back).
     pub fn hang(&mut self) {
         self.engine = Engine::Away;

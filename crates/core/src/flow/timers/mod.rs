@@ -40,18 +40,6 @@ impl<const WHEELS: usize> Timers<WHEELS> {
         }
     }
 
-    /// How many timers there are, armed or not.
-    pub fn capacity(&self) -> u32 {
-        self.timers.len() as u32
-    }
-
-    /// Makes room for timers `0..capacity`; those armed stay so.
-    pub fn grow(&mut self, capacity: u32) {
-        if self.timers.len() < capacity as usize {
-            self.timers.resize(capacity as usize, IDLE);
-        }
-    }
-
     /// Arms timer `i`, which is not armed, for `due` on a wheel. A time before that of the wheel's last timer is as good as
     /// that.
     pub fn arm(&mut self, wheel: usize, i: u32, due: Time) {
