@@ -45,7 +45,11 @@ fn experiments_and_examples_parse() {
     }
 }
 
-const MANUALS: [&str; 2] = ["experiments/examples/annotated.toml", "experiments/examples/simulator.toml"];
+const MANUALS: [&str; 3] = [
+    "experiments/examples/annotated.toml",
+    "experiments/examples/simulator.toml",
+    "experiments/examples/network.toml",
+];
 
 fn text_of(file: &str) -> String {
     std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(file)).unwrap()

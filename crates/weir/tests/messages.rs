@@ -38,6 +38,27 @@ target = "95Mbit"
 tolerance = "1%"
 "#;
 
+const NETWORK: &str = r#"name = "x"
+duration = "10s"
+[[node]]
+name = "r1"
+[[node]]
+name = "r2"
+[[link]]
+ends = ["r1", "r2"]
+rate = "10Mbit"
+[[host]]
+name = "a"
+at = "r1"
+[[host]]
+name = "b"
+at = "r2"
+[[flow]]
+id = "up"
+client = "a"
+server = "b"
+"#;
+
 /// Title, file, and the text in it that is replaced by another.
 const CASES: &[(&str, &str, &str, &str)] = &[
     ("unknown key in an inline table", GATEWAY, "flow_rate", "flow_rte"),
@@ -144,6 +165,22 @@ const CASES: &[(&str, &str, &str, &str)] = &[
     ("a queue without a rate", EXPERIMENT, "rate = \"100Mbit\", ", ""),
     ("a queue that no frame fits in", EXPERIMENT, "100p", "0.001bdp"),
     ("a queue without room", EXPERIMENT, "100p", "0p"),
+    ("a path beside nodes", NETWORK, "[[node]]\nname = \"r1\"", "[path]\nrtt = \"1ms\"\n[[node]]\nname = \"r1\""),
+    ("two nodes of a name", NETWORK, "name = \"r2\"", "name = \"r1\""),
+    ("a link to a node that there is not", NETWORK, "[\"r1\", \"r2\"]", "[\"r1\", \"r3\"]"),
+    ("a link to its own end", NETWORK, "[\"r1\", \"r2\"]", "[\"r1\", \"r1\"]"),
+    ("a link with one end", NETWORK, "[\"r1\", \"r2\"]", "[\"r1\"]"),
+    ("two links between two nodes", NETWORK, "[[host]]\nname = \"a\"", "[[link]]\nends = [\"r2\", \"r1\"]\n[[host]]\nname = \"a\""),
+    ("a node that no link leads to", NETWORK, "[[link]]", "[[node]]\nname = \"r3\"\n[[link]]"),
+    ("nodes without links", NETWORK, "[[link]]\nends = [\"r1\", \"r2\"]\nrate = \"10Mbit\"\n", ""),
+    ("a bandwidth-delay product of no path", NETWORK, "10Mbit\"", "10Mbit\"\nqueue = \"1bdp\""),
+    ("a gateway that nothing is said of", NETWORK, "name = \"r1\"", "name = \"r1\"\nwan = \"r2\""),
+    ("a WAN that no link leads to", NETWORK, "name = \"r1\"", "name = \"r1\"\nwan = \"r1\""),
+    ("a gateway that is nowhere", NETWORK, "[[link]]", "[gateway]\nclass = [{ name = \"c\", ack = { flow_rate = \"1Mbit\", preset = \"ack-shaper\" } }]\n[[link]]"),
+    ("a side where there is none", NETWORK, "at = \"r1\"", "side = \"lan\""),
+    ("a node on the path", EXPERIMENT, "[[flow]]", "[[host]]\nname = \"h\"\nat = \"r1\"\n[[flow]]"),
+    ("hosts at no node", NETWORK, "at = \"r1\"", ""),
+    ("a flow without its ends", NETWORK, "client = \"a\"", ""),
     ("what links cannot do yet", EXPERIMENT, "100p\"", "100p\", aqm = \"codel\""),
     ("a law without jitter", EXPERIMENT, "100p\"", "100p\", jitter_law = \"exponential\""),
     ("a law of jitter that does not exist yet", EXPERIMENT, "100p\"", "100p\", jitter = \"1ms\", jitter_law = \"pareto\""),
@@ -330,7 +367,7 @@ const REFUSED: &[(&str, World, &str, &str)] = &[
 
 #[test]
 fn the_files_are_right_before_anything_is_replaced() {
-    for text in [GATEWAY, WAN, EXPERIMENT] {
+    for text in [GATEWAY, WAN, EXPERIMENT, NETWORK] {
         config::parse(&Source::new("f.toml", text)).unwrap_or_else(|e| panic!("{e}"));
     }
 }

@@ -3,6 +3,7 @@
 use crate::experiment::plan::{BoxKind, Ip, Plan};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use weir_core::link;
+use weir_core::time::Duration;
 
 /// Address of the clients' host.
 pub const CLIENT: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
@@ -63,12 +64,20 @@ pub fn round_of(n: usize) -> usize {
 /// holds acknowledgements beside what is in flight. Without a rate on the path the gateway's fastest
 /// flow counts. `None` if that fits the default.
 pub fn buffers(plan: &Plan) -> Option<u64> {
-    let links = [plan.path.lan, plan.path.wan_out, plan.path.wan_back];
+    let (links, rtt) = match &plan.graph {
+        None => (vec![plan.path.lan, plan.path.wan_out, plan.path.wan_back], plan.path.rtt()),
+        // No flow takes all links, but none takes more.
+        Some(graph) => {
+            let links: Vec<link::Config> = graph.directions().map(|(_, link)| *link).collect();
+            let rtt = links.iter().fold(Duration::ZERO, |sum, link| sum + link.delay);
+            (links, rtt)
+        }
+    };
     let policies = plan.gateway.iter().flat_map(|g| &g.classes).filter_map(|c| c.ack.as_ref());
     let shaped = policies.map(|a| a.release.flow_rate());
     let rate = links.iter().filter_map(|l| l.rate).min().or(shaped.max())?;
     let queued = |l: &link::Config| l.rate.map_or(0, |rate| l.queue.most_bytes(rate, 1514));
-    let needed = links.iter().map(queued).fold(rate.bytes_in(plan.path.rtt()), u64::saturating_add);
+    let needed = links.iter().map(queued).fold(rate.bytes_in(rtt), u64::saturating_add);
     // The kernel keeps sizes in an `int`.
     Some(needed.saturating_mul(4).min(1 << 30)).filter(|&bytes| bytes > DEFAULT_BUFFER)
 }
@@ -79,7 +88,6 @@ mod tests {
     use crate::experiment::plan::{FlowGroup, Ports};
     use std::collections::BTreeSet;
     use weir_core::rate::Rate;
-    use weir_core::time::Duration;
 
     #[test]
     fn no_two_connections_are_between_the_same_ports() {

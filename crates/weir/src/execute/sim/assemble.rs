@@ -3,6 +3,7 @@
 use super::flows::FlowEnd;
 use super::series::Recorder;
 use super::tcp;
+use super::together;
 use super::topology::{Carrier, LinkDirection, Topology, WiredFlow};
 use crate::execute::measurements::FlowMeasurements;
 use crate::experiment::plan::{Flow, Plan};
@@ -47,8 +48,8 @@ pub fn result(plan: &Plan, topology: &mut Topology, mut recorder: Recorder) -> R
         packets: links.iter().map(|l| l.packets).sum(),
         made_by: MadeBy { settings: tcp::in_force(plan), ..MadeBy::new(&plan.config_sha256, "") },
         parity: plan.parity,
-        gateway: topology.gateway().map(totals),
-        classes: topology.gateway().map_or(Vec::new(), |g| classes(g, &flows)),
+        gateway: topology.gateways().map(totals).reduce(together::gateways),
+        classes: classes(topology, &flows),
         flows,
         links,
         series,
@@ -166,7 +167,7 @@ fn flow_result(
     let last = |bytes: u64| reports.last_received.filter(|_| reports.received >= bytes);
     let class = plan.class_of(flow, IpAddr::V4(*client.ip()), Some(client.port()), IpAddr::V4(*server.ip()));
     let measured = FlowMeasurements {
-        class: class.filter(|_| !udp),
+        class: class.filter(|_| !udp && passes_a_gateway(plan, flow)),
         cc: if udp { "udp" } else { flow.group.tcp.cc() }.to_string(),
         retransmits: reports.sender.retransmits,
         rtos: reports.sender.rtos,
@@ -182,16 +183,28 @@ fn flow_result(
         complete: flow.bytes.and_then(last).map(|at| at.since(Time::ZERO)),
     };
     let mut row = measured.row(plan, flow, covered);
-    if let Some((gateway, record)) = topology.gateway().and_then(|g| Some((g, g.flow(&wired.key())?))) {
+    if let Some((gateway, record)) = topology.gateways().find_map(|g| Some((g, g.flow(&wired.key())?))) {
         row.class = gateway.config().classes[record.class].name.clone();
         row.pass_reason = record.pass.map(|reason| reason.name().to_string());
     }
     row
 }
 
-/// The classes, with what only the flows tell.
-fn classes(gateway: &Gateway, flows: &[FlowResult]) -> Vec<ClassResult> {
-    observe::classes(gateway).into_iter().map(|class| class.with(flows)).collect()
+/// Does a gateway stand between client and server, with the client on its LAN side?
+fn passes_a_gateway(plan: &Plan, flow: &Flow) -> bool {
+    let Some(graph) = &plan.graph else { return true };
+    let node = |group: &Option<String>| {
+        let hosts = group.as_ref().and_then(|name| plan.hosts.iter().find(|h| h.name == *name));
+        hosts.and_then(|h| h.node)
+    };
+    let ends = node(&flow.group.client).zip(node(&flow.group.server));
+    ends.is_some_and(|(client, server)| graph.leaves_a_lan(client, server))
+}
+
+/// The classes, of all gateways together, with what only the flows tell.
+fn classes(topology: &Topology, flows: &[FlowResult]) -> Vec<ClassResult> {
+    let all = topology.gateways().map(observe::classes).reduce(together::classes).unwrap_or_default();
+    all.into_iter().map(|class| class.with(flows)).collect()
 }
 
 /// What the links did up to now.

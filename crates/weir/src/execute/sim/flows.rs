@@ -185,6 +185,7 @@ mod tests {
         let hosts = |name: &str, wan, count| HostGroup {
             name: name.into(),
             wan,
+            node: None,
             count,
             up: link::Config::BARE,
             down: link::Config::BARE,

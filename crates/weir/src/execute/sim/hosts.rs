@@ -37,6 +37,8 @@ pub struct Site {
     pub group: String,
     /// Beyond the WAN?
     pub wan: bool,
+    /// The node of a graph that it is at, by its number.
+    pub node: Option<usize>,
     /// Its address.
     pub address: Ipv4Addr,
     /// Its access link: from it into the network.
@@ -73,7 +75,7 @@ pub fn all(plan: &Plan) -> (Vec<ExperimentHost>, HostGroups<'_>) {
     let bare = link::Config::BARE;
     let end_of_path = |i: usize, name: &str, address| {
         let (name, wan) = (name.to_string(), i == 1);
-        let site = Site { group: name.clone(), name, wan, address, up: bare, down: bare };
+        let site = Site { group: name.clone(), name, wan, node: None, address, up: bare, down: bare };
         ExperimentHost::new(plan, MACS[i], site)
     };
     let mut all = vec![end_of_path(0, "clients", CLIENT), end_of_path(1, "servers", SERVER)];
@@ -86,8 +88,8 @@ pub fn all(plan: &Plan) -> (Vec<ExperimentHost>, HostGroups<'_>) {
             let address = nth(GROUP_HOSTS[side], next[side]);
             next[side] += 1;
             let (name, group_name) = (format!("{}.{k}", group.name), group.name.clone());
-            let (wan, up, down) = (group.wan, group.up, group.down);
-            let site = Site { name, group: group_name, wan, address, up, down };
+            let (wan, node, up, down) = (group.wan, group.node, group.up, group.down);
+            let site = Site { name, group: group_name, wan, node, address, up, down };
             all.push(ExperimentHost::new(plan, mac(1, address), site));
         }
     }

@@ -5,7 +5,7 @@
 //! except for how long it took.
 //!
 //! - `hosts`: the hosts of a plan; `flows`: the two ends of each flow on them;
-//! - `topology`: from a plan to a wired world;
+//! - `topology`: from a plan to a wired world; `together`: results of several gateways as of one;
 //! - `tcp`: from the TCP settings of a plan to those of simulated connections;
 //! - `drive`: runs the world and records meanwhile;
 //! - `series`: what is recorded over time;
@@ -16,12 +16,15 @@ mod assemble;
 mod capture;
 mod drive;
 pub(crate) mod flows;
+#[cfg(test)]
+mod graph_tests;
 mod hosts;
 mod pcap;
 mod series;
 mod tcp;
 #[cfg(test)]
 mod tests;
+mod together;
 pub(crate) mod topology;
 
 pub use drive::{run, Options};

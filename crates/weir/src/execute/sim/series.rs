@@ -155,7 +155,7 @@ fn columns(kind: SeriesKind, c: &Change, mss: u16) -> Vec<(&'static str, f64)> {
     }
 }
 
-/// What the gateway holds of a flow.
+/// What the gateways hold of a flow.
 fn held(topology: &Topology, flow: &WiredFlow) -> u32 {
-    topology.gateway().and_then(|g| g.flow(&flow.key())).map_or(0, |f| f.held_bytes)
+    topology.gateways().filter_map(|g| g.flow(&flow.key())).map(|f| f.held_bytes).sum()
 }

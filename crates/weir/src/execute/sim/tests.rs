@@ -9,12 +9,12 @@ fn plan(text: &str) -> Plan {
     parsed.plan_for(World::Sim).unwrap_or_else(|e| panic!("{e}"))
 }
 
-fn simulate(text: &str) -> RunResult {
+pub(super) fn simulate(text: &str) -> RunResult {
     let options = Options { pcap: None, progress: None, stop: &AtomicBool::new(false) };
     RunResult { wall_s: 0.0, ..run(&plan(text), &options).unwrap() }
 }
 
-fn link<'a>(result: &'a RunResult, name: &str) -> &'a crate::result::LinkResult {
+pub(super) fn link<'a>(result: &'a RunResult, name: &str) -> &'a crate::result::LinkResult {
     result.links.iter().find(|l| l.name == name).unwrap_or_else(|| panic!("no {name}"))
 }
 

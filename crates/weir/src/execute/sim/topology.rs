@@ -6,7 +6,9 @@
 //! clients ─ down ─┴─ lan.back ─                   ── wan.back ──┴─ up ─── servers
 //! ```
 //!
-//! A link with nothing to emulate is no node: its frames are counted as they pass.
+//! A link with nothing to emulate is no node: its frames are counted as they pass. Where the plan has a graph instead, `graph` wires it.
+
+mod graph;
 
 use super::flows::{self, FlowEnd, FlowEnds};
 use super::hosts::{ExperimentHost, Site, TcpHost, UdpEnd};
@@ -34,8 +36,8 @@ const MOST_PORTS_OF_A_BARE_LINK: usize = 4;
 pub struct Topology {
     /// Everything in it.
     pub world: World,
-    /// The gateway, unless it is a plain bridge.
-    pub gateway: Option<NodeId>,
+    /// The gateways: of a path one, or none if it is a plain bridge.
+    pub gateways: Vec<NodeId>,
     /// In the order of results.
     pub links: Vec<LinkDirection>,
     /// In the order of the plan.
@@ -45,9 +47,9 @@ pub struct Topology {
 }
 
 impl Topology {
-    /// The gateway itself.
-    pub fn gateway(&self) -> Option<&Gateway> {
-        self.gateway.and_then(|id| self.world.get::<Steered>(id)).map(Steered::gateway)
+    /// The gateways themselves.
+    pub fn gateways(&self) -> impl Iterator<Item = &Gateway> {
+        self.gateways.iter().filter_map(|&id| self.world.get::<Steered>(id)).map(Steered::gateway)
     }
 }
 
@@ -151,23 +153,12 @@ pub fn build(plan: &Plan) -> Result<Topology, String> {
         Some(WiredFlow { ends: *ends, sender: node(ends.sender)?, receiver: node(ends.receiver)? })
     };
     let flows: Vec<WiredFlow> = flows.iter().filter_map(wire).collect();
-    let (servers, clients): (Vec<WiredHost>, Vec<WiredHost>) = wired.into_iter().partition(|h| h.site.wan);
-    let gateway = plan.gateway.as_ref().map(|config| builder.world.add(Steered::new(config.clone())));
-    let path = &plan.path;
-    let out = [("lan.out", &path.lan), ("wan.out", &path.wan_out)];
-    builder.wire_direction(&clients, out, gateway, [("gw-lan", LAN), ("gw-wan", WAN)], &servers);
-    let back = [("wan.back", &path.wan_back), ("lan.back", &path.lan)];
-    builder.wire_direction(&servers, back, gateway, [("gw-wan", WAN), ("gw-lan", LAN)], &clients);
-    // The path's own links come first, as in the lab.
-    let rank = |link: &LinkDirection| PATH.iter().position(|name| *name == link.name).unwrap_or(PATH.len());
-    builder.links.sort_by_key(rank);
-    Ok(Topology {
-        world: builder.world,
-        gateway,
-        links: builder.links,
-        flows,
-        capture_points: builder.capture_points,
-    })
+    let gateways = match &plan.graph {
+        None => builder.wire_path(plan, wired),
+        Some(graph) => builder.wire_graph(graph, plan.gateway.as_ref(), &wired),
+    };
+    let Builder { world, links, capture_points, .. } = builder;
+    Ok(Topology { world, gateways, links, flows, capture_points })
 }
 
 /// Links of the path.
@@ -211,6 +202,23 @@ impl Builder {
             }
         }
         (all_tcp, all_udp, wired)
+    }
+
+    /// Wires the dumbbell with its gateway, which is returned if it is more than a bridge.
+    fn wire_path(&mut self, plan: &Plan, hosts: Vec<WiredHost>) -> Vec<NodeId> {
+        let (servers, clients): (Vec<WiredHost>, Vec<WiredHost>) =
+            hosts.into_iter().partition(|h| h.site.wan);
+        let gateway = plan.gateway.as_ref().map(|config| self.world.add(Steered::new(config.clone())));
+        let path = &plan.path;
+        let out = [("lan.out", &path.lan), ("wan.out", &path.wan_out)];
+        self.wire_direction(&clients, out, gateway, [("gw-lan", LAN), ("gw-wan", WAN)], &servers);
+        let back = [("wan.back", &path.wan_back), ("lan.back", &path.lan)];
+        self.wire_direction(&servers, back, gateway, [("gw-wan", WAN), ("gw-lan", LAN)], &clients);
+        // The path's own links come first, as in the lab.
+        let rank =
+            |link: &LinkDirection| PATH.iter().position(|name| *name == link.name).unwrap_or(PATH.len());
+        self.links.sort_by_key(rank);
+        gateway.into_iter().collect()
     }
 
     /// Wires one direction of the path: from all hosts of one side through two links, with the gateway between them,
@@ -264,7 +272,7 @@ impl Builder {
         if host.site.up.is_bare() {
             return ports;
         }
-        let node = self.add_access_link(format!("{}.up", host.site.name), &host.site.up);
+        let node = self.add_link(format!("{}.up", host.site.name), &host.site.up);
         ports.iter().for_each(|&port| self.world.wire(port, (node, Link::IN)));
         vec![(node, Link::OUT)]
     }
@@ -279,7 +287,7 @@ impl Builder {
             self.capture_at(&host.site.group, ports, if several { &addresses } else { &[] });
             return nodes;
         }
-        let link = self.add_access_link(format!("{}.down", host.site.name), &host.site.down);
+        let link = self.add_link(format!("{}.down", host.site.name), &host.site.down);
         let out = [(link, Link::OUT)];
         self.capture_at(&host.site.group, &out, &[]);
         self.deliver(&out, &nodes);
@@ -297,7 +305,7 @@ impl Builder {
         ports.iter().for_each(|&port| self.world.route_by(port, table));
     }
 
-    fn add_access_link(&mut self, name: String, link: &link::Config) -> NodeId {
+    fn add_link(&mut self, name: String, link: &link::Config) -> NodeId {
         let node = self.add_link_node(&name, link);
         self.links.push(LinkDirection { name, carrier: Carrier::Node(node) });
         node

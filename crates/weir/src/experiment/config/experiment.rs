@@ -1,10 +1,10 @@
 //! Experiment files: [`parse`] makes a [`Plan`] of one.
 
 use super::diag::{Diagnostic, Errors, Fault, Source};
-use super::reader::{parse_toml, FromValue, Only, Positive, Refused, Scalar, Section, Sink, NOT_YET};
+use super::reader::{parse_toml, FromValue, Only, Positive, Refused, Scalar, Section, Sink};
 use super::units;
 use super::value::choice;
-use super::{bins, flow, gateway, host, lab, measure, names, path, tcp};
+use super::{bins, flow, gateway, graph, host, lab, measure, names, path, tcp};
 use crate::experiment::plan::{Lab, Path, Plan, Reference, SeriesKind, Tcp};
 use crate::result::{Parity, World};
 use sha2::{Digest, Sha256};
@@ -42,16 +42,12 @@ impl Experiment {
     }
 }
 
-/// Keys of the root that later versions will have, and one of other files.
-const REFUSED: [Refused; 3] = [
-    ("node", NOT_YET, "the topology is the dumbbell of [path], with [[host]] at its ends"),
-    ("link", NOT_YET, "the topology is the dumbbell of [path], with [[host]] at its ends"),
-    (
-        "ports",
-        "names interfaces of this host, which an experiment does not use",
-        "an experiment brings its own network, [path]; [ports] is for `weir run` and `weir wan`",
-    ),
-];
+/// A key of other files.
+const REFUSED: [Refused; 1] = [(
+    "ports",
+    "names interfaces of this host, which an experiment does not use",
+    "an experiment brings its own network, [path]; [ports] is for `weir run` and `weir wan`",
+)];
 
 /// Parses a single experiment; [`runs`] takes sweeps too. All errors of the file come at once, except that
 /// checks on results are looked at when the rest is right.
@@ -77,6 +73,7 @@ fn plan(s: Section, source: &Source) -> Option<Plan> {
     let interval = bins::positive_time(&s, "interval");
     let seed = s.get::<u64>("seed").unwrap_or(1);
     let path = s.section("path").map_or(Path::default(), path::path);
+    let graph = graph::graph(&s);
     let lab = s.section("lab").map_or(Lab::default(), |l| lab::lab(l, &path));
     let mut gateway = s.section("gateway").map(gateway::gateway);
     if let Some(g) = &mut gateway {
@@ -87,8 +84,8 @@ fn plan(s: Section, source: &Source) -> Option<Plan> {
     }
     s.need("flow", "[{ id = \"bulk\" }]");
     let defaults = s.section("tcp").map_or(Tcp::default(), tcp::defaults);
-    let hosts = host::groups(&s, path.rtt());
-    let groups = flow::groups(&s, &defaults, &hosts, duration);
+    let hosts = host::groups(&s, path.rtt(), graph.as_ref());
+    let groups = flow::groups(&s, &defaults, &hosts, graph.is_some(), duration);
     let series = series(&s, gateway.is_some());
     let sample = s.get::<Positive>("sample").map(|Positive(d)| d);
     let parity = s.section("parity").map(parity);
@@ -109,7 +106,7 @@ fn plan(s: Section, source: &Source) -> Option<Plan> {
     let config_sha256 = Sha256::digest(source.text.as_bytes()).iter().map(|b| format!("{b:02x}")).collect();
     let plan =
         Plan { title, interval, seed, path, lab, gateway, groups, series, ..Plan::new(&name, duration) };
-    let mut plan = Plan { hosts, sample, parity, config_sha256, ..plan };
+    let mut plan = Plan { graph, hosts, sample, parity, config_sha256, ..plan };
     if s.all_well() {
         flow::not_too_many(&s, &plan);
     }

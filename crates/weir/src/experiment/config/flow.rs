@@ -20,13 +20,18 @@ pub(super) fn groups(
     s: &Section,
     defaults: &Tcp,
     hosts: &[HostGroup],
+    graph: bool,
     duration: Option<Duration>,
 ) -> Vec<FlowGroup> {
     let mut groups: Vec<FlowGroup> = Vec::new();
     for (i, section) in s.sections("flow").into_iter().enumerate() {
         let group = flow(&section, i, defaults, duration);
-        let client = host(&section, "client", hosts);
-        let server = host(&section, "server", hosts);
+        if graph {
+            section.need("client", "\"clients\"");
+            section.need("server", "\"servers\"");
+        }
+        let client = host(&section, "client", hosts, graph);
+        let server = host(&section, "server", hosts, graph);
         if let Some(group) = group {
             check_against(&section, &group, &groups);
             groups.push(FlowGroup { client, server, ..group });
@@ -201,18 +206,21 @@ fn too_many_for_lab(n: u64) -> Fault {
 }
 
 /// The group of hosts that flows have their clients or servers on.
-fn host(s: &Section, key: &'static str, hosts: &[HostGroup]) -> Option<String> {
+fn host(s: &Section, key: &'static str, hosts: &[HostGroup], graph: bool) -> Option<String> {
     s.note_only(World::Sim, key);
     let wan = key == "server";
     s.parsed(key, |name: String| {
         let side = |wan| if wan { "wan" } else { "lan" };
-        let right = || hosts.iter().filter(|h| h.wan == wan).map(|h| h.name.as_str());
+        let right = || hosts.iter().filter(|h| graph || h.wan == wan).map(|h| h.name.as_str());
         if right().any(|n| n == name) {
             return Ok(name);
         }
         let help = match (nearest(&name, right()), right().next()) {
             (Some(n), _) => format!("did you mean `{n}`?"),
             (None, Some(_)) => format!("there is {}", listed(right())),
+            (None, None) if graph => {
+                format!("write [[host]] with name = \"{name}\" and the node that they are at")
+            }
             (None, None) => format!("write [[host]] with name = \"{name}\" and side = \"{}\"", side(wan)),
         };
         let message = match hosts.iter().any(|h| h.name == name) {

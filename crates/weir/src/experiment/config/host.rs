@@ -1,31 +1,50 @@
-//! `[[host]]`: hosts beyond the two of the path, each behind an access link of its own. Simulator only.
+//! `[[host]]`: hosts beyond the two of the path, or those of a graph, each behind an access link of its own. Simulator only.
 
 use super::diag::Fault;
 use super::reader::Section;
-use super::{names, path};
-use crate::experiment::plan::HostGroup;
+use super::{graph, names, path};
+use crate::experiment::plan::{Graph, HostGroup};
 use crate::result::World;
 use weir_core::time::Duration;
 
-/// Reads every `[[host]]`; a faulty one is missing. `rtt` is that of the path.
-pub(super) fn groups(s: &Section, rtt: Duration) -> Vec<HostGroup> {
+/// Reads every `[[host]]`; a faulty one is missing. `rtt` is that of the path; in a graph they are at its nodes.
+pub(super) fn groups(s: &Section, rtt: Duration, graph: Option<&Graph>) -> Vec<HostGroup> {
     let mut groups: Vec<HostGroup> = Vec::new();
     s.note_only(World::Sim, "host");
     for section in s.sections("host") {
-        groups.extend(group(section, rtt, &groups));
+        groups.extend(group(section, rtt, graph, &groups));
     }
     groups
 }
 
-fn group(s: Section, rtt: Duration, earlier: &[HostGroup]) -> Option<HostGroup> {
+fn group(s: Section, rtt: Duration, graph: Option<&Graph>, earlier: &[HostGroup]) -> Option<HostGroup> {
     s.need("name", "\"clients\"");
     let name = s.parsed("name", names::name);
     if let Some(name) = name.as_ref().filter(|name| earlier.iter().any(|g| g.name == **name)) {
         s.fault("name", Fault::bare(format!("a second group of hosts named \"{name}\"")));
     }
-    s.need("side", "\"lan\"");
-    let wan = s.choice("side", &[("lan", false), ("wan", true)], &[]);
+    let (wan, node) = place(&s, graph);
     let count = s.int("count", 1..=10_000).unwrap_or(1) as u32;
     let (up, down) = path::access(s, rtt);
-    Some(HostGroup { name: name?, wan: wan?, count, up, down })
+    Some(HostGroup { name: name?, wan: wan?, node, count, up, down })
+}
+
+/// Where they are: `side` of the path, or the node `at` in a graph.
+fn place(s: &Section, graph: Option<&Graph>) -> (Option<bool>, Option<usize>) {
+    let (wanted, other, why) = match graph {
+        None => ("side", "at", "nodes are those of [[node]]; on the path hosts have a `side`"),
+        Some(_) => ("at", "side", "in a network of [[node]] and [[link]] hosts are at a node: at = \"r1\""),
+    };
+    if s.has(other) {
+        s.key_fault(other, Fault::new(format!("`{}` has no meaning here", s.full(other)), why));
+    } else {
+        s.need(wanted, if wanted == "at" { "\"r1\"" } else { "\"lan\"" });
+    }
+    match graph {
+        None => (s.choice("side", &[("lan", false), ("wan", true)], &[]), None),
+        Some(graph) => {
+            let node = s.parsed("at", |name: String| graph::node(graph, &name));
+            (node.map(|_| false), node)
+        }
+    }
 }

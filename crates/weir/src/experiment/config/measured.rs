@@ -72,7 +72,10 @@ fn why_not(needs: Needs) -> &'static str {
 
 /// Every link with the name that results have for it.
 fn links(plan: &Plan) -> impl Iterator<Item = (String, &link::Config)> {
-    let path = [&plan.path.lan, &plan.path.lan, &plan.path.wan_out, &plan.path.wan_back];
+    let path = match &plan.graph {
+        None => vec![&plan.path.lan, &plan.path.lan, &plan.path.wan_out, &plan.path.wan_back],
+        Some(graph) => graph.directions().map(|(_, link)| link).collect(),
+    };
     let hosts = plan.hosts.iter().flat_map(|h| (0..h.count).flat_map(move |_| [&h.up, &h.down]));
     plan.links().into_iter().zip(path.into_iter().chain(hosts))
 }

@@ -14,6 +14,7 @@ mod distribution;
 pub mod experiment;
 mod flow;
 pub mod gateway;
+mod graph;
 mod host;
 mod keys;
 mod lab;

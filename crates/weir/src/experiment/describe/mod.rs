@@ -66,9 +66,13 @@ fn experiment(p: &Plan) -> Vec<String> {
         "runs {}, reported every {}, recorded in bins of {}, seed {}",
         p.duration, p.interval, p.bin, p.seed
     ));
-    out.extend(network::path(&p.path));
-    out.extend(network::hosts(&p.hosts));
+    match &p.graph {
+        None => out.extend(network::path(&p.path)),
+        Some(graph) => out.extend(network::graph(graph)),
+    }
+    out.extend(network::hosts(p));
     match &p.gateway {
+        None if p.graph.is_some() => out.push("gateway: none".to_string()),
         None => out.push(format!("gateway: none, a plain {}", p.lab.kind.name())),
         Some(g) => out.extend(gateway::lines(g)),
     }

@@ -2,7 +2,7 @@
 //! executes. A plan is made by [`crate::experiment::config::experiment`] and everything in it is already valid;
 //! a world has nothing left to check.
 //!
-//! The topology is the usual dumbbell:
+//! The topology is the usual dumbbell, or a [`Graph`]:
 //!
 //! ```text
 //! clients ── LAN ── gateway ── WAN out ──▶ servers
@@ -13,11 +13,13 @@
 //! connection; [`Flow::direction`] says which of the two sends the data.
 
 mod flow;
+mod graph;
 mod lab;
 mod measure;
 mod network;
 
 pub use flow::{Arrivals, Flow, FlowGroup, Kind, Length, Ports, Protocol, Tcp, DEFAULT_CC, SHORTHANDS};
+pub use graph::{Graph, GraphLink, GraphNode, Hop};
 pub use lab::{BoxKind, Ip, Lab};
 pub use measure::{
     has, matches, Aggregate, Expect, Field, Measure, Op, Quantity, Reference, ReferenceRow, Subject, Target,
@@ -49,11 +51,14 @@ pub struct Plan {
     pub bin: Duration,
     /// Seed of everything random.
     pub seed: u64,
-    /// The links.
+    /// The links of the dumbbell; bare where there is a graph.
     pub path: Path,
+    /// A network of one's own instead of that. Each host is at one of its nodes then, and each flow has hosts at both
+    /// ends. Simulator only.
+    pub graph: Option<Graph>,
     /// The gateway's box in the lab.
     pub lab: Lab,
-    /// Hosts beyond the two that every path has, each behind an access link of its own. Simulator only.
+    /// Hosts beyond the two that every dumbbell has, each behind an access link of its own. Simulator only.
     pub hosts: Vec<HostGroup>,
     /// The gateway; `None` for a plain bridge.
     pub gateway: Option<Config>,
@@ -85,6 +90,7 @@ impl Plan {
             bin: Duration::from_millis(10),
             seed: 1,
             path: Path::default(),
+            graph: None,
             lab: Lab::default(),
             hosts: Vec::new(),
             gateway: None,
@@ -112,10 +118,13 @@ impl Plan {
         self.groups.iter().flat_map(move |g| g.flows(self.seed).take_while(in_time))
     }
 
-    /// The links as results name them: `lan.out`, `lan.back`, `wan.out`, `wan.back`, and of each host `NAME.K.up` and
-    /// `NAME.K.down`.
+    /// The links as results name them: `lan.out`, `lan.back`, `wan.out`, `wan.back`, or of each link of a graph `NAME.out` and
+    /// `NAME.back`; and of each host `NAME.K.up` and `NAME.K.down`.
     pub fn links(&self) -> Vec<String> {
-        let path = ["lan.out", "lan.back", "wan.out", "wan.back"].map(str::to_string);
+        let path = match &self.graph {
+            None => ["lan.out", "lan.back", "wan.out", "wan.back"].map(str::to_string).to_vec(),
+            Some(graph) => graph.directions().map(|(name, _)| name).collect(),
+        };
         let hosts = self.hosts.iter().flat_map(|h| (0..h.count).map(|k| format!("{}.{k}", h.name)));
         path.into_iter().chain(hosts.flat_map(|h| [format!("{h}.up"), format!("{h}.down")])).collect()
     }

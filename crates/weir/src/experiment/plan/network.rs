@@ -33,8 +33,10 @@ impl Path {
 pub struct HostGroup {
     /// The group's name.
     pub name: String,
-    /// Beyond the WAN (a server)? Otherwise on the LAN (a client).
+    /// Beyond the WAN (a server)? Otherwise on the LAN (a client). In a graph they are neither.
     pub wan: bool,
+    /// The number of the node of a graph that they are at.
+    pub node: Option<usize>,
     /// How many, 1 to 10,000.
     pub count: u32,
     /// From the host into the network.

@@ -40,6 +40,10 @@ pub(super) fn links(result: &RunResult, plan: &Plan, ink: Ink) -> Lines {
 
 /// What the plan says of a link in the result.
 fn planned<'a>(plan: &'a Plan, name: &str) -> Option<&'a link::Config> {
+    let of_graph = plan.graph.as_ref().and_then(|g| g.directions().find(|(n, _)| n == name));
+    if let Some((_, link)) = of_graph {
+        return Some(link);
+    }
     match name {
         "lan.out" | "lan.back" => Some(&plan.path.lan),
         "wan.out" => Some(&plan.path.wan_out),
@@ -84,7 +88,8 @@ mod tests {
     #[test]
     fn many_access_links_are_a_line_for_each_group() {
         let up = link::Config { rate: Some(Rate::mbit(10)), ..link::Config::BARE };
-        let hosts = HostGroup { name: "edge.de".into(), wan: false, count: 40, up, down: link::Config::BARE };
+        let down = link::Config::BARE;
+        let hosts = HostGroup { name: "edge.de".into(), wan: false, node: None, count: 40, up, down };
         let plan = Plan { hosts: vec![hosts], ..Plan::new("t", Duration::from_secs(1)) };
         let link = |name: String, k: u64| LinkResult {
             name,

@@ -1,0 +1,133 @@
+//! Networks of nodes and links: routes, shares and gateways by hand.
+
+use super::tests::{link, simulate};
+use crate::result::RunResult;
+
+/// Three routers in a row, 8 Mbit/s and 10 ms each; rates count IP bytes.
+const CHAIN: &str = "
+    [[node]]
+    name = 'r1'
+    [[node]]
+    name = 'r2'
+    [[node]]
+    name = 'r3'
+    [[link]]
+    ends = ['r1', 'r2']
+    rate = '8Mbit'
+    delay = '10ms'
+    overhead = 0
+    [[link]]
+    ends = ['r2', 'r3']
+    rate = '8Mbit'
+    delay = '10ms'
+    overhead = 0
+    [[host]]
+    name = 'a'
+    at = 'r1'
+    [[host]]
+    name = 'b'
+    at = 'r2'
+    [[host]]
+    name = 'c'
+    at = 'r3'\n";
+
+fn goodput(r: &RunResult, id: &str) -> f64 {
+    r.flows.iter().find(|f| f.id == id).unwrap_or_else(|| panic!("no {id}")).goodput_bps
+}
+
+#[test]
+fn a_chain_by_hand() {
+    let text = format!(
+        "name = 't'\nduration = '1s'\n{CHAIN}
+        [[flow]]\nid = 'far'\nclient = 'a'\nserver = 'c'\ncc = 'reno'\nbytes = 960\nmss = 960\ntimestamps = false
+        [[flow]]\nid = 'near'\nclient = 'c'\nserver = 'b'\ncc = 'reno'\nbytes = 960\nmss = 960\ntimestamps = false\nstart = '500ms'"
+    );
+    let r = simulate(&text);
+    // A SYN of 52 bytes takes 52 us on each link, the SYN-ACK as well, the ACK behind it 40 us, and the segment of 1000
+    // bytes 1 ms. Over two links: 2 × (2 × 10,052) + 40 + 2 × (1000 + 10,000); the ACK delays the segment on the first only.
+    let fct: Vec<u64> = r.flows.iter().map(|f| (f.fct_s.unwrap() * 1e6).round() as u64).collect();
+    assert_eq!(fct, [40_208 + 40 + 22_000, 20_104 + 40 + 11_000]);
+    let names: Vec<&str> = r.links.iter().map(|l| l.name.as_str()).collect();
+    assert_eq!(names, ["r1-r2.out", "r1-r2.back", "r2-r3.out", "r2-r3.back"]);
+    // SYN, ACK, data with FIN and the last ACK one way, SYN-ACK and FIN the other; `near` goes from r3 to r2.
+    let packets: Vec<u64> = r.links.iter().map(|l| l.packets).collect();
+    assert_eq!(packets, [4, 2, 4 + 2, 2 + 4]);
+}
+
+#[test]
+fn frames_take_the_shortest_way_and_no_other() {
+    // A ring of five with a short cut: a to d by n5, not by n2 and n3; a to c by n2.
+    let r = simulate(
+        "name = 't'\nduration = '1s'
+        node = [{ name = 'n1' }, { name = 'n2' }, { name = 'n3' }, { name = 'n4' }, { name = 'n5' }]
+        link = [{ ends = ['n1', 'n2'] }, { ends = ['n2', 'n3'] }, { ends = ['n3', 'n4'] }, { ends = ['n4', 'n5'] },
+            { name = 'last', ends = ['n5', 'n1'], delay = '1ms', back = { loss_every = 1 } }]
+        host = [{ name = 'a', at = 'n1' }, { name = 'c', at = 'n3', count = 2, delay = '1ms' }, { name = 'd', at = 'n4' }]
+        [[flow]]\nid = 'u'\nprotocol = 'udp'\nclient = 'd'\nserver = 'a'\nrate = '800kbit'\ndatagram = 100
+        [[flow]]\nid = 'v'\nprotocol = 'udp'\nclient = 'a'\nserver = 'c'\ncount = 2\nrate = '80kbit'\ndatagram = 100
+        [[flow]]\nid = 'w'\nprotocol = 'udp'\nclient = 'a'\nserver = 'd'\nrate = '80kbit'\ndatagram = 100",
+    );
+    let packets = |name: &str| link(&r, name).packets;
+    let out = ["n1-n2.out", "n2-n3.out", "n3-n4.out", "n4-n5.out", "last.out"].map(packets);
+    let back = ["n1-n2.back", "n2-n3.back", "n3-n4.back", "n4-n5.back", "last.back"].map(packets);
+    // 1000 datagrams a second, and 100 of each of the others. What goes back on the last link is lost.
+    assert_eq!((out, back), ([200, 200, 0, 1000, 1000], [0, 0, 0, 0, 0]));
+    assert_eq!(link(&r, "last.back").drops.get("periodic_loss"), Some(&100));
+    assert_eq!((packets("c.0.down"), packets("c.1.down"), packets("c.0.up")), (100, 100, 0));
+    let loss: Vec<Option<f64>> = r.flows.iter().map(|f| f.loss).collect();
+    assert_eq!(loss, [Some(0.0), Some(0.0), Some(0.0), Some(1.0)]);
+}
+
+#[test]
+fn what_crosses_every_link_leaves_each_the_rest() {
+    // The parking lot: datagrams over both links, and on each a flow of its own. 3 Mbit/s of payload in datagrams of 972
+    // bytes are 3.086 Mbit/s of IP; 8 less that carry 960 bytes of payload in 1000 each. Receive windows keep the queues
+    // from overflowing; what waits in them at the end is 60 kB of 12 MB.
+    let r = simulate(&format!(
+        "name = 't'\nduration = '20s'\n{CHAIN}
+        [tcp]\ncc = 'reno'\nmss = 960\ntimestamps = false\nrwnd = '60kB'
+        [[flow]]\nid = 'all'\nprotocol = 'udp'\nclient = 'a'\nserver = 'c'\nrate = '3Mbit'\ndatagram = 972
+        [[flow]]\nid = 'first'\nclient = 'a'\nserver = 'b'
+        [[flow]]\nid = 'second'\nclient = 'c'\nserver = 'b'\ndirection = 'in'"
+    ));
+    let rest = (8e6 - 3e6 * 1000.0 / 972.0) * 0.96;
+    for id in ["first.0", "second.0"] {
+        let share = goodput(&r, id) / rest;
+        assert!((0.995..=1.005).contains(&share), "{id}: {share}");
+    }
+    assert_eq!(r.flows[0].loss, Some(0.0));
+}
+
+/// A gateway at r1, and one at r2, both with their WAN towards r3.
+fn shaped(flows: &str) -> RunResult {
+    let chain = CHAIN.replacen("name = 'r1'", "name = 'r1'\nwan = 'r2'", 1);
+    let chain = chain.replacen("name = 'r2'", "name = 'r2'\nwan = 'r3'", 1);
+    simulate(&format!(
+        "name = 't'\nduration = '10s'\n{chain}
+        [[host]]\nname = 'd'\nat = 'r1'\nrate = '100Mbit'\ndelay = '1ms'
+        [tcp]\ncc = 'reno'
+        [gateway]\nclass = [{{ name = 'up', ack = {{ preset = 'ack-shaper', flow_rate = '2Mbit' }} }}]\n{flows}"
+    ))
+}
+
+#[test]
+fn what_passes_a_gateway_is_shaped_and_what_stays_on_its_lan_side_is_not() {
+    // From a to c through both; from d to a at r1 through none, though both are at a gateway; from a to b through the first.
+    let r = shaped(
+        "[[flow]]\nid = 'far'\nclient = 'a'\nserver = 'c'
+        [[flow]]\nid = 'near'\nclient = 'a'\nserver = 'b'
+        [[flow]]\nid = 'local'\nclient = 'd'\nserver = 'a'\nduration = '1s'",
+    );
+    assert!((1.9e6..2.02e6).contains(&goodput(&r, "near.0")), "{}", goodput(&r, "near.0"));
+    // Two shapers in a row hold the ACKs one after the other, so the slower of them at any time counts.
+    assert!((1.4e6..2.02e6).contains(&goodput(&r, "far.0")), "{}", goodput(&r, "far.0"));
+    assert!(goodput(&r, "local.0") > 50e6, "{}", goodput(&r, "local.0"));
+    let class: Vec<&str> = r.flows.iter().map(|f| f.class.as_str()).collect();
+    assert_eq!(class, ["up", "up", ""]);
+    // The totals are of both.
+    let frames = &r.gateway.as_ref().unwrap().frames;
+    let dropped: u64 = frames.dropped.values().sum();
+    assert_eq!(frames.received + frames.made, frames.sent + frames.held + frames.absorbed + dropped);
+    assert_eq!((r.classes.len(), r.classes[0].name.as_str()), (1, "up"));
+    assert!(r.classes[0].acks_generated > 1000, "{:?}", r.classes[0]);
+}

@@ -1,0 +1,153 @@
+//! Nodes and links of a graph, wired.
+//!
+//! A node is a table of addresses that its ports share: a router is no node of the world. A gateway stands between its
+//! neighbour on the WAN side and everything else there; what stays on its LAN side does not pass it.
+//!
+//! ```text
+//! hosts, links ── table ──▶ LAN  gateway  WAN ──▶ link to the neighbour
+//!              ◀─ table ───                  ◀─── link from it
+//! ```
+
+use super::{Builder, Destination, NodePort, WiredHost};
+use crate::experiment::plan::{Graph, Hop};
+use std::net::Ipv4Addr;
+use weir_core::gateway::{Config, LAN, WAN};
+use weir_core::link::Link;
+use weir_sim::steering::Steered;
+use weir_sim::world::{NodeId, Routes};
+
+/// What is at a node of the graph.
+#[derive(Default)]
+struct Place {
+    /// Ports that lead to it, but for the one from the WAN side of a gateway.
+    from: Vec<NodePort>,
+    /// Addresses of the hosts at it.
+    addresses: Vec<Ipv4Addr>,
+    /// The gateway that it is.
+    gateway: Option<NodeId>,
+}
+
+/// A graph that is being wired.
+struct Wiring<'a> {
+    graph: &'a Graph,
+    /// Both directions of each link.
+    links: Vec<NodeId>,
+    places: Vec<Place>,
+    /// By node that frames are for: the first hop from each node.
+    routes: Vec<Vec<Option<Hop>>>,
+}
+
+impl Wiring<'_> {
+    fn link(&self, hop: Hop) -> NodeId {
+        self.links[2 * hop.link + usize::from(hop.back)]
+    }
+
+    /// The hop from a gateway to its WAN side, and the one back.
+    fn wan(&self, node: usize) -> Option<(Hop, Hop)> {
+        let wan = self.graph.nodes[node].wan?;
+        let (hop, _) = self.graph.neighbours(node).find(|&(_, other)| other == wan)?;
+        Some((hop, Hop { back: !hop.back, ..hop }))
+    }
+
+    /// Addresses elsewhere, with the first hop towards them.
+    fn far(&self, node: usize) -> impl Iterator<Item = (Ipv4Addr, Hop)> + '_ {
+        let others = self.places.iter().zip(&self.routes);
+        others
+            .filter_map(move |(place, routes)| Some((place, routes[node]?)))
+            .flat_map(|(place, hop)| place.addresses.iter().map(move |&address| (address, hop)))
+    }
+}
+
+impl Builder {
+    /// Wires a graph, with the hosts at its nodes and a gateway at those that are to be one. Returns the gateways.
+    pub(super) fn wire_graph(
+        &mut self,
+        graph: &Graph,
+        gateway: Option<&Config>,
+        hosts: &[WiredHost],
+    ) -> Vec<NodeId> {
+        let links = graph.directions().map(|(name, link)| {
+            let node = self.add_link(name.clone(), link);
+            self.capture_at(&name, &[(node, Link::OUT)], &[]);
+            node
+        });
+        let links: Vec<NodeId> = links.collect();
+        let routes = (0..graph.nodes.len()).map(|to| graph.routes_to(to)).collect();
+        let places = graph.nodes.iter().map(|_| Place::default()).collect();
+        let mut wiring = Wiring { graph, links, places, routes };
+        for (i, node) in graph.nodes.iter().enumerate() {
+            let config = gateway.filter(|_| node.wan.is_some());
+            wiring.places[i].gateway = config.map(|c| self.world.add(Steered::new(c.clone())));
+        }
+        self.add_ports(&mut wiring, hosts);
+        for i in 0..graph.nodes.len() {
+            let near = self.add_downlinks(&wiring, i, hosts);
+            self.wire_node(&wiring, i, &near);
+        }
+        wiring.places.iter().filter_map(|place| place.gateway).collect()
+    }
+
+    /// Finds the ports that lead to each node: of hosts, links and gateways.
+    fn add_ports(&mut self, wiring: &mut Wiring, hosts: &[WiredHost]) {
+        for host in hosts {
+            let Some(node) = host.site.node else { continue };
+            let ports = self.add_uplink(host);
+            let place = &mut wiring.places[node];
+            place.from.extend(ports);
+            place.addresses.extend(host.nodes.iter().map(|(address, _)| *address));
+        }
+        for i in 0..wiring.graph.nodes.len() {
+            for (hop, to) in wiring.graph.neighbours(i) {
+                let from_wan = wiring.wan(to).is_some_and(|(_, back)| back == hop);
+                if !(from_wan && wiring.places[to].gateway.is_some()) {
+                    let port = (wiring.link(hop), Link::OUT);
+                    wiring.places[to].from.push(port);
+                }
+            }
+        }
+    }
+
+    /// Adds the links to the hosts at a node; returns where frames for them are to go.
+    fn add_downlinks(&mut self, wiring: &Wiring, i: usize, hosts: &[WiredHost]) -> Vec<Destination> {
+        let place = &wiring.places[i];
+        let gateway = place.gateway.map(|gateway| (gateway, LAN));
+        let ports: Vec<NodePort> = place.from.iter().copied().chain(gateway).collect();
+        let here = hosts.iter().filter(|host| host.site.node == Some(i));
+        here.flat_map(|host| self.add_downlink(host, &ports, true)).collect()
+    }
+
+    fn wire_node(&mut self, wiring: &Wiring, i: usize, near: &[Destination]) {
+        let place = &wiring.places[i];
+        let (mut table, mut local, mut beyond) = (Routes::new(), Routes::new(), Vec::new());
+        let wan = wiring.wan(i).zip(place.gateway);
+        for &(address, port) in near {
+            table.add(address, port);
+            local.add(address, port);
+        }
+        for (address, hop) in wiring.far(i) {
+            match wan {
+                Some(((to_wan, _), gateway)) if hop == to_wan => {
+                    table.add(address, (gateway, LAN));
+                    beyond.push(address);
+                }
+                _ => {
+                    table.add(address, (wiring.link(hop), Link::IN));
+                    local.add(address, (wiring.link(hop), Link::IN));
+                }
+            }
+        }
+        let table = self.world.routes(table);
+        place.from.iter().for_each(|&port| self.world.route_by(port, table));
+        let Some(((to_wan, from_wan), gateway)) = wan else { return };
+        let from_wan = (wiring.link(from_wan), Link::OUT);
+        self.world.wire(from_wan, (gateway, WAN));
+        self.world.wire((gateway, WAN), (wiring.link(to_wan), Link::IN));
+        self.world.route((gateway, LAN), local);
+        let name = &wiring.graph.nodes[i].name;
+        self.capture_at(&format!("{name}-wan"), &[from_wan, (gateway, WAN)], &[]);
+        self.capture_at(&format!("{name}-lan"), &[(gateway, LAN)], &[]);
+        if !beyond.is_empty() {
+            self.capture_at(&format!("{name}-lan"), &place.from, &beyond);
+        }
+    }
+}
