@@ -6,11 +6,15 @@
 //! segments with payload back to what the sender may know, and stamps the ACKs that the gateway makes on
 //! their way out. What both sides must know of a flow is its [`Slot`], in memory that they share.
 //!
+//! Where the policy would let ACKs pass at once, the gateway says so in advance, by a *grant*: a number up to which
+//! plain segments pass without it.
+//!
 //! Two rules hold whatever happens. `tx` never lags what has passed, so that no made ACK is older than
 //! what the sender has: every segment that passes is noted. And what cannot be true changes nothing
 //! ([`Slot::believes`]).
 
 mod frame;
+mod grant;
 
 pub use frame::{restamp, set_back};
 
@@ -77,7 +81,12 @@ pub struct Slot {
     pub ack: AtomicU32,
     /// Largest window in bytes that the sender is to see; 0: any. With `SIZED` only.
     pub width: AtomicU32,
-    spare: [u32; 4],
+    /// Acknowledgement number up to which plain segments pass; 0: none does.
+    grant: AtomicU32,
+    /// The segment taken last, if the gateway has not had it yet: the low 32 bits of its time in nanoseconds, made odd;
+    /// 0: none waits.
+    waits: AtomicU32,
+    spare: [u32; 2],
 }
 
 /// A segment of the receiver as the hook reads it.
@@ -97,6 +106,8 @@ pub struct Seen {
     pub ts: Option<u32>,
     /// Is there a SACK option with at least one block?
     pub sack: bool,
+    /// Its options are none, or timestamps after two NOPs (RFC 7323 appendix A).
+    pub plain: bool,
 }
 
 /// TCP flags that a hook looks at.
@@ -105,6 +116,8 @@ pub const FIN: u8 = 0x01;
 pub const SYN: u8 = 0x02;
 /// See [`FIN`].
 pub const RST: u8 = 0x04;
+/// See [`FIN`].
+pub const PSH: u8 = 0x08;
 /// See [`FIN`].
 pub const ACK: u8 = 0x10;
 /// See [`FIN`].
@@ -199,6 +212,8 @@ impl Slot {
         self.doubts.store(0, Relaxed);
         self.ack.store(tx, Relaxed);
         self.width.store(0, Relaxed);
+        self.grant.store(0, Relaxed);
+        self.waits.store(0, Relaxed);
         self.tag.store(tag, core::sync::atomic::Ordering::Release);
     }
 
@@ -338,6 +353,9 @@ impl Slot {
         if seen.flags & FIN != 0 {
             self.note_passed(seen);
             return Action::Copy;
+        }
+        if self.grants(seen) {
+            return self.bypass(seen);
         }
         if seen.is_pure() {
             self.note(seen, advance_alone);

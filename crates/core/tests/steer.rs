@@ -3,6 +3,7 @@
 
 use core::sync::atomic::Ordering::Relaxed;
 use weir_core::steer::*;
+use weir_core::time::Time;
 
 const NXT: u32 = 0xffff_fff0; // numbers wrap soon
 const TX: u32 = 0x7fff_ff00;
@@ -129,4 +130,113 @@ fn what_passes_an_absent_gateway_keeps_the_windows_bound() {
     assert_eq!(slot.bypass(&Seen { window: 0, ..ack(90_000) }), Action::Pass);
     assert_eq!(slot.bypass(&at(ack(99_000), 1 << 20)), Action::Pass);
     assert_eq!(slot.tx.load(Relaxed), TX + 90_000);
+}
+
+/// Nothing but progress.
+fn plain(n: u32) -> Seen {
+    Seen { plain: true, ..ack(n) }
+}
+
+/// A slot whose hook may let plain segments pass for 10,000 bytes.
+fn granted() -> Slot {
+    let slot = slot();
+    assert!(slot.grant(TX.wrapping_add(10_000)));
+    slot
+}
+
+#[test]
+fn what_is_granted_passes_and_is_noted() {
+    let slot = granted();
+    assert_eq!(slot.segment(&plain(4_000)), Action::Pass);
+    assert_eq!(slot.segment(&Seen { flags: ACK | PSH, payload: 100, ..plain(5_000) }), Action::Pass);
+    let numbers = [&slot.tx, &slot.nxt, &slot.ts, &slot.ack].map(|n| n.load(Relaxed));
+    assert_eq!(numbers, [TX.wrapping_add(5_000), NXT.wrapping_add(100), 60, TX.wrapping_add(5_000)]);
+    // The sender knows of the right edge: 782 units of 128 bytes.
+    let right = TX.wrapping_add(5_000 + 782 * 128);
+    assert_eq!([&slot.sent, &slot.edge].map(|n| n.load(Relaxed)), [right; 2]);
+    // What is older has nothing to tell, and what is beyond waits for the gateway.
+    let next = |n| Seen { seq: NXT.wrapping_add(100), ..plain(n) };
+    assert_eq!(slot.segment(&next(4_500)), Action::Take);
+    assert_eq!(slot.segment(&next(10_001)), Action::Take);
+    assert_eq!(slot.tx.load(Relaxed), TX.wrapping_add(5_000));
+    assert_eq!(slot.segment(&next(10_000)), Action::Pass);
+}
+
+#[test]
+fn a_granted_window_is_within_its_bounds() {
+    let slot = granted();
+    slot.flags.fetch_or(slot_flag::SIZED, Relaxed);
+    slot.width.store(12_800, Relaxed);
+    slot.sent.store(TX, Relaxed);
+    // 100 units of the receiver's 782.
+    assert_eq!(
+        slot.segment(&plain(1_000)),
+        Action::SetBack { ack: TX.wrapping_add(1_000), window: 100, report: false }
+    );
+    assert_eq!(slot.sent.load(Relaxed), TX.wrapping_add(13_800));
+    // Never beyond the receiver's own.
+    assert_eq!(slot.segment(&Seen { window: 50, ..plain(2_000) }), Action::Pass);
+    assert_eq!(slot.sent.load(Relaxed), TX.wrapping_add(13_800));
+}
+
+#[test]
+fn what_tells_more_than_progress_has_no_grant() {
+    let others = [
+        Seen { plain: false, ..plain(1_000) },
+        Seen { flags: ACK | 0x40, ..plain(1_000) }, // ECE
+        Seen { flags: ACK | 0x80, ..plain(1_000) }, // CWR
+        Seen { flags: ACK | URG, ..plain(1_000) },
+        Seen { window: 0, ..plain(1_000) },
+        plain(0), // a duplicate, or another window
+        at(plain(1_000), 1),
+        at(plain(1_000), -2),
+    ];
+    for seen in others {
+        let slot = granted();
+        let tx = slot.tx.load(Relaxed);
+        let action = slot.segment(&seen);
+        assert!(matches!(action, Action::Take) || seen.flags & URG != 0, "{seen:?}: {action:?}");
+        assert_eq!(slot.tx.load(Relaxed), tx, "{seen:?}");
+    }
+    // The opening of a window.
+    let slot = granted();
+    slot.window.store(0, Relaxed);
+    assert_eq!(slot.segment(&plain(1_000)), Action::Take);
+    // What cannot be true: beyond the receiver's right edge, whatever is granted.
+    let slot = slot_granted_far();
+    assert_eq!(slot.segment(&plain(100_001)), Action::Copy);
+    assert_eq!(slot.tx.load(Relaxed), TX);
+}
+
+fn slot_granted_far() -> Slot {
+    let slot = slot();
+    assert!(slot.grant(TX.wrapping_add(1 << 20)));
+    slot
+}
+
+#[test]
+fn nothing_passes_ahead_of_what_waits_for_the_gateway() {
+    let (slot, [first, second]) = (granted(), [7, (1 << 32) + 5].map(Time::from_nanos));
+    slot.take(first);
+    assert_eq!((slot.granted(), slot.grant(TX.wrapping_add(9_000))), (None, false));
+    slot.take(second);
+    // The first has come, the second has not.
+    slot.has_come(first);
+    assert!(slot.is_waited_for() && !slot.grant(TX.wrapping_add(9_000)));
+    slot.has_come(second);
+    assert!(slot.grant(TX.wrapping_add(9_000)));
+    slot.revoke();
+    assert_eq!(slot.segment(&plain(1_000)), Action::Take);
+    // Another use of the slot knows nothing of the last.
+    assert!(slot.grant(TX.wrapping_add(9_000)));
+    slot.open(2, 0, TX, NXT, 0, EDGE, EDGE, 782);
+    assert_eq!((slot.granted(), slot.is_waited_for()), (None, false));
+}
+
+#[test]
+fn a_grant_up_to_the_number_that_means_none_is_a_byte_short() {
+    let slot = Slot::default();
+    slot.open(1, slot_flag::SCALED, 0u32.wrapping_sub(5_000), NXT, 50, 5_000, 5_000, 782);
+    assert!(slot.grant(0));
+    assert_eq!(slot.granted(), Some(u32::MAX));
 }

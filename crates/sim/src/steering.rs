@@ -168,7 +168,11 @@ impl Steered {
         match self.flows.find(&Key::of_data(packet, tcp), self.gateway.slots()) {
             Known::Shaped(slot) => {
                 let options = wire::tcp_options(cx.frames.bytes(frame), packet, tcp).unwrap_or_default();
-                slot.segment(&Seen::of(tcp, &options))
+                let action = slot.segment(&Seen::of(tcp, &options));
+                if action == Action::Take {
+                    slot.take(frame.received);
+                }
+                action
             }
             Known::Passes => ends,
             Known::Not if tcp.payload_len == 0 && ends == Action::Pass => Action::Take,
@@ -294,5 +298,7 @@ impl Node for Steered {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_grants;
 #[cfg(test)]
 mod tests_with_hosts;

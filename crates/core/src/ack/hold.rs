@@ -28,6 +28,13 @@ pub enum Fate {
 }
 
 impl Hold {
+    /// Is an ACK that tells nothing but progress no more than its number?
+    pub const fn is_number(self) -> bool {
+        match self {
+            Hold::Number => true,
+        }
+    }
+
     /// What becomes of an ACK that tells `news` and advertises `window`; see [`window::field_for`] for `limit`, which counts
     /// for [`Kind::Window`] only.
     pub fn fate(self, news: &News, r: &Record, window: u16, limit: Option<u32>) -> Fate {

@@ -23,8 +23,16 @@ const RECEIVED: u32 = 1 << 30;
 const REPAYS: u32 = 1 << 29;
 /// In the state: the advertised window bounds what the sender can be ahead.
 const BOUNDED: u32 = 1 << 28;
+/// In the state: no release is scheduled, nor has been since `mark`.
+const FREE: u32 = 1 << 27;
 /// The rest of the state counts the release times since the detector's last step.
-const COUNT: u32 = BOUNDED - 1;
+const COUNT: u32 = FREE - 1;
+
+/// A flow that has not been backlogged for so many round trips is one whose rate does not bind: a sender in slow start
+/// would have got from one segment to 64,000.
+const FREE_ROUNDS: u64 = 16;
+/// And for so long at least.
+const FREE_LEAST: Duration = Duration::from_millis(2);
 
 /// State of the release of one flow.
 #[derive(Clone, Copy, Debug, Default)]
@@ -35,8 +43,8 @@ pub struct Pace {
     /// Payload bits per second.
     rate_bps: u64,
     earned: Earned,
-    /// Since when a full step has been held without a break; 0 for not at all. Before the first
-    /// acknowledgement: when a SYN passed.
+    /// Since when a full step has been held without a break; 0 for not at all. With `FREE`: since when no release is
+    /// scheduled. Before the first acknowledgement: when a SYN passed.
     pub mark: u64,
     /// Nanoseconds between releases.
     period: u32,
@@ -75,6 +83,7 @@ impl Pace {
     /// tells a flow seen from its beginning, whose sender is in slow start.
     pub fn new(policy: &RateRelease, rate: Rate, mss: u16, from_syn: bool, now: Time) -> Pace {
         let mut pace = Pace { due: now.as_nanos(), ..Pace::default() };
+        pace.set_free(now);
         pace.set_rate(policy, rate, mss);
         pace.set(HALVED, from_syn && policy.is_gated());
         pace.credit = pace.cap();
@@ -187,6 +196,7 @@ impl Pace {
             (self.smooth_milli, self.progress) = (0, 0);
         }
         self.state &= !COUNT;
+        self.end_free();
         Arrival::Schedule
     }
 
@@ -240,11 +250,38 @@ impl Pace {
         let covered = self.credit.min(bytes);
         self.credit -= covered;
         self.owe(bytes - covered);
-        self.mark = 0;
+        if !self.is(FREE) {
+            self.mark = 0;
+        }
+    }
+
+    /// Bytes that may pass before the flow is looked at again: what has been earned up to [`Pace::due`]. None where the rate
+    /// may bind: the flow has been backlogged lately, or something is to be repaid.
+    pub fn free(&self, now: Time, rtt: Duration) -> u32 {
+        let since = now.since(Time::from_nanos(self.mark));
+        let long = since >= rtt.saturating_mul(FREE_ROUNDS).max(FREE_LEAST);
+        if self.is(FREE) && long && !self.in_slow_start() && self.debt() == 0 {
+            self.credit
+        } else {
+            0
+        }
+    }
+
+    /// While no release is scheduled, `bytes` have passed since [`Pace::due`] as [`Pace::free`] had said: as if they had gone
+    /// before anything more was earned. What is beyond the credit is owed.
+    pub fn passed(&mut self, bytes: u32, now: Time, rtt: Duration) {
+        let covered = self.credit.min(bytes);
+        self.credit -= covered;
+        self.told(covered, 0);
+        self.earn_idle(now);
+        if bytes > covered {
+            self.acknowledge_early(bytes - covered, None, rtt);
+        }
     }
 
     /// The next release time is a period from now: the right edge catches up.
     pub fn go_on(&mut self, now: Time) {
+        self.end_free();
         self.due = now.as_nanos() + u64::from(self.period);
     }
 
@@ -261,6 +298,23 @@ impl Pace {
         let last = if next > now { next.saturating_sub(self.period()) } else { next };
         self.entitle(now.since(last));
         self.due = now.as_nanos();
+        if !self.is(FREE) {
+            self.set_free(now);
+        }
+    }
+
+    /// No release is scheduled from `now` on.
+    fn set_free(&mut self, now: Time) {
+        self.set(FREE, true);
+        self.mark = now.as_nanos();
+    }
+
+    /// A release is scheduled.
+    fn end_free(&mut self) {
+        if self.is(FREE) {
+            self.set(FREE, false);
+            self.mark = 0;
+        }
     }
 
     fn earning(&self) -> Option<Rate> {

@@ -48,6 +48,13 @@ impl Release {
         }
     }
 
+    /// Bytes that may pass unasked before the flow is looked at again; see [`Pace::free`].
+    pub fn free(&self, pace: &Pace, now: Time, rtt: Duration) -> u32 {
+        match self {
+            Release::Rate(_) => pace.free(now, rtt),
+        }
+    }
+
     /// Is the advertised window enough to bound a sender in slow start, if it is sized from its first right edge on?
     pub fn is_bounded_by_window(&self) -> bool {
         match self {

@@ -85,6 +85,12 @@ impl Doubt {
         self.believed == 0
     }
 
+    /// Acknowledgements have passed that were what they should be.
+    pub fn passed(&mut self) {
+        self.current();
+        self.in_sequence();
+    }
+
     /// An acknowledgement that is no older than what the sender knows.
     pub fn current(&mut self) {
         self.old = 0;

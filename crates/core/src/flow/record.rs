@@ -51,6 +51,8 @@ pub mod flag {
     /// Nothing but too short a time since the last immediate release keeps the flow's progress; with
     /// `ARMED`.
     pub const WAITING: u32 = 1 << 25;
+    /// The flow has a grant ([`Slot::grant`](crate::steer::Slot::grant)), and its timer is for a look at what has passed.
+    pub const GRANTED: u32 = 1 << 26;
 }
 
 /// What a generated ACK's headers are made of: the receiver's own.

@@ -40,6 +40,7 @@ impl Gateway {
     /// The flow's numbers are those of its slot: whatever has left or passed, the sender knows. What it learnt
     /// ahead of time is owed, unless the engine was away.
     pub(super) fn follow(&mut self, i: u32, now: Time) {
+        let granted = self.end_grant(i);
         let (epoch, slot, r) = (self.table.epoch(), &self.slots[i], &mut self.table[i]);
         if !r.has(flag::SYNCED) {
             return;
@@ -47,12 +48,13 @@ impl Gateway {
         let tx = slot.tx.load(Relaxed);
         r.catch_up(slot);
         if r.epoch != epoch || after(tx, r.tx) {
-            self.follow_to(i, tx, now);
+            self.follow_to(i, tx, granted, now);
         }
     }
 
-    /// As [`Gateway::follow`], where something has left or passed, or the engine was away.
-    fn follow_to(&mut self, i: u32, tx: u32, now: Time) {
+    /// As [`Gateway::follow`], where something has left or passed, by a grant if the flow was `granted` one, or the engine
+    /// was away.
+    fn follow_to(&mut self, i: u32, tx: u32, granted: bool, now: Time) {
         let before = self.held(i);
         let epoch = self.table.epoch();
         let r = &mut self.table[i];
@@ -68,9 +70,16 @@ impl Gateway {
             r.pace.progressed(tx.wrapping_sub(r.rx));
             r.rx = tx;
         }
+        if granted {
+            r.window = self.slots[i].window.load(Relaxed) as u16;
+            r.doubt.passed();
+        }
         r.tx = tx;
         r.echoes.release(tx);
-        if !absent {
+        if granted && !absent {
+            let rtt = self.rtt(&self.table[i]);
+            self.table[i].pace.passed(passed, now, rtt);
+        } else if !absent {
             self.told_early(i, passed, now);
         }
         let r = &mut self.table[i];
@@ -95,9 +104,10 @@ impl Gateway {
             r.flags &= !flag::SYNCED;
             return;
         }
+        slot.revoke();
         r.tx = slot.tx.load(Relaxed);
         if after(r.tx, r.rx) {
-            r.rx = r.tx;
+            (r.rx, r.window) = (r.tx, slot.window.load(Relaxed) as u16);
         }
         r.echoes.release(r.tx);
         if r.held() == 0 {

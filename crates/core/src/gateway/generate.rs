@@ -92,6 +92,9 @@ pub fn rescue_ack(r: &Record, slot: &Slot, buf: &mut [u8; MAX_ACK_LEN]) -> Optio
     }
     r.catch_up(slot);
     r.tx = slot.tx.load(Relaxed); // what was made and did not leave is held
+    if after(r.tx, r.rx) {
+        (r.rx, r.window) = (r.tx, slot.window.load(Relaxed) as u16);
+    }
     let limit = Some(slot.width.load(Relaxed)).filter(|&bytes| bytes > 0);
     // Nobody else tells a sender whose window was sized that it is not any more.
     let tells = limit.is_none() && r.window != 0 && slot.has(SIZED) && window::is_news(&r, r.window, None);

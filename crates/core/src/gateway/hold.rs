@@ -29,13 +29,15 @@ impl Gateway {
         let room = self.outbox.has_room(ack_out(&self.table[i]), 1);
         let r = &mut self.table[i];
         let idle = !r.has(flag::ARMED) && room && r.held() > 0 && !r.is_soon(cx.now);
+        let last = Time::from_nanos(r.pace.due);
         if idle && r.pace.arrive(cx.now, r.held()) == Arrival::Release {
             let passed = r.rx.wrapping_sub(r.tx);
             r.told_marks(r.held(), segment.has(Flags::ECE));
             r.tx = r.rx;
             r.echoes.clear();
             self.count_acked(i, passed);
-            return self.forward_ack(cx, i, segment, frame, segment.tcp.ack);
+            self.forward_ack(cx, i, segment, frame, segment.tcp.ack);
+            return self.grant_busy(i, cx.now, last, passed);
         }
         r.held_acks += 1;
         self.arm(i, options, idle);
@@ -49,13 +51,14 @@ impl Gateway {
             return;
         }
         let idle = !r.has(flag::ARMED) && !r.is_soon(cx.now);
+        let last = Time::from_nanos(r.pace.due);
         if idle && r.pace.arrive(cx.now, r.held()) == Arrival::Release {
             let (to, held) = (r.rx, r.held());
             if let Some(t) = options.timestamps {
                 r.echoes.push(r.rx, t.echo);
             }
             if self.generate(cx, i, to, cx.now) {
-                return;
+                return self.grant_busy(i, cx.now, last, held);
             }
             self.table[i].pace.refund(held);
             return self.wait(i);
@@ -166,6 +169,7 @@ impl Gateway {
         r.tx = r.rx;
         (r.held_acks, r.marked) = (0, 0);
         r.echoes.clear();
+        self.end_grant(i);
         self.stop_timer(i);
         self.note_held(i, before);
     }
@@ -187,6 +191,7 @@ impl Gateway {
 
     /// No release is scheduled any more.
     pub(super) fn disarm(&mut self, i: u32, now: Time) {
+        self.end_grant(i);
         let r = &mut self.table[i];
         if r.has(flag::ARMED) && r.flags & (flag::WAITING | flag::CLOSED) == 0 {
             r.pace.stop(now);

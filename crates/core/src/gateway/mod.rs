@@ -15,6 +15,7 @@
 //! - `path`: what happens to what acknowledges data;
 //! - `hold`: what is held; `release`: the times at which it goes; `blocked`: releases that cannot be carried out;
 //! - `send`, `generate`: the ACKs that leave;
+//! - `grant`: what the hooks let pass without it;
 //! - `marks`: the congestion marks of what is held;
 //! - `sizing`: how large a window may be;
 //! - `verdicts`: what the kernel is told of flows;
@@ -33,6 +34,7 @@ mod end;
 mod flows;
 mod follow;
 mod generate;
+mod grant;
 mod handshake;
 mod hold;
 mod marks;

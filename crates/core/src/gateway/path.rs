@@ -19,6 +19,10 @@ impl Gateway {
     /// A segment that is here.
     pub(super) fn on_ack_direction(&mut self, cx: &mut Cx<'_>, i: u32, segment: &Segment, frame: Frame) {
         let out = ack_out(&self.table[i]);
+        if self.hooked {
+            self.slots[i].has_come(frame.received);
+        }
+        let look = self.granted(i);
         let (tx, shown) = (self.table[i].tx, self.table[i].has(flag::SHOWN));
         let reading = Reading::of(cx.frames.bytes(&frame), segment);
         match self.admit(cx, i, segment, &reading, &frame, true) {
@@ -29,7 +33,12 @@ impl Gateway {
         }
         let Reading { options, seen, .. } = &reading;
         match self.action(i, seen, shown) {
-            Action::Take => self.take(cx, i, segment, options, frame),
+            Action::Take => {
+                self.take(cx, i, segment, options, frame);
+                if let Some(look) = look {
+                    self.grant_again(i, cx.now, look);
+                }
+            }
             Action::Pass => self.forward_untouched(cx, i, frame),
             Action::Copy => {
                 self.on_passed(cx, i, segment, options, &frame, tx);

@@ -84,14 +84,19 @@ impl Gateway {
         let due = r.timer().min(cx.now);
         let blocked = self.blocked.was(port, due);
         let too_late = due < cx.now && cx.now.since(due) > self.policy(r).release.catch_up();
-        let now = if blocked || too_late { cx.now } else { due };
+        // What has passed since is looked at as of now.
+        let looks = r.has(flag::GRANTED);
+        let now = if blocked || too_late || looks { cx.now } else { due };
         let cx = &mut Cx { now, frames: cx.frames };
         if !self.revise(cx, i) {
             return;
         }
+        let look = self.granted(i);
         self.follow(i, now);
         let r = &mut self.table[i];
-        if r.held() == 0 && r.pace.lag() == 0 {
+        if let Some(look) = look {
+            self.grant_again(i, now, look);
+        } else if r.held() == 0 && r.pace.lag() == 0 {
             r.set(flag::WAITING, false);
             r.pace.stop(now);
         } else if r.has(flag::WAITING) {
@@ -106,6 +111,7 @@ impl Gateway {
     fn end_gap(&mut self, cx: &mut Cx<'_>, i: u32) {
         let before = self.held(i);
         let r = &mut self.table[i];
+        let last = Time::from_nanos(r.pace.due);
         r.set(flag::WAITING, false);
         if r.pace.arrive(cx.now, before.bytes) == Arrival::Schedule {
             let due = r.timer();
@@ -113,6 +119,8 @@ impl Gateway {
         } else if !self.generate(cx, i, self.table[i].rx, cx.now) {
             self.table[i].pace.refund(before.bytes);
             self.wait(i);
+        } else {
+            self.grant_busy(i, cx.now, last, before.bytes);
         }
         self.note_held(i, before);
     }

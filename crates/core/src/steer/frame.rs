@@ -15,6 +15,7 @@ impl Seen {
             payload: tcp.payload_len,
             ts: options.timestamps.map(|t| t.value),
             sack: !options.sack.is_empty(),
+            plain: tcp.header_len == 20 || options.only_timestamps,
         }
     }
 }

@@ -81,6 +81,8 @@ pub struct TcpOptions {
     pub user_timeout: bool,
     /// The first kind that is not known here.
     pub unknown: Option<u8>,
+    /// There is nothing but timestamps after two NOPs (RFC 7323 appendix A).
+    pub only_timestamps: bool,
 }
 
 /// Parses the options of a segment whose header [`tcp`](super::tcp) found in the same bytes.
@@ -97,7 +99,11 @@ pub fn tcp_options(bytes: &[u8], packet: &Packet, tcp: &Tcp) -> Result<TcpOption
     let list = bytes.get(start..end).ok_or(Reject::Truncated)?;
     // Nearly every segment there is (RFC 7323 appendix A).
     if let Some([NOP, NOP, TIMESTAMPS, 10, data @ ..]) = exactly::<12>(list) {
-        return Ok(TcpOptions { timestamps: timestamps(data), ..TcpOptions::default() });
+        return Ok(TcpOptions {
+            timestamps: timestamps(data),
+            only_timestamps: true,
+            ..TcpOptions::default()
+        });
     }
     read(list)
 }

@@ -37,7 +37,9 @@ struct slot {
 	__u32 doubts;
 	__u32 ack;
 	__u32 width;
-	__u32 spare[4];
+	__u32 grant;
+	__u32 waits;
+	__u32 spare[2];
 };
 
 /* One entry of an array map that the engine and the supervisor have mapped. */
@@ -104,6 +106,7 @@ struct acks_counters {
 	__u64 stamped;	 /* the engine's, brought up to date */
 	__u64 discarded; /* the engine's, too late */
 	__u64 failed;	 /* the kernel refused to rewrite */
+	__u64 granted;	 /* passed by a grant, as they came or set back */
 };
 
 struct all_counters {

@@ -149,6 +149,8 @@ pub struct AcksCounters {
     pub discarded: u64,
     /// The kernel refused to rewrite.
     pub failed: u64,
+    /// Passed by a grant; those that came through as they were are in `passed_flow` too, the others in `set_back`.
+    pub granted: u64,
 }
 // SAFETY: integers without padding.
 unsafe impl Pod for AcksCounters {}
@@ -196,5 +198,5 @@ pub(crate) const SEGMENT_SIZE: usize = (SEGMENT_BYTES + SEGMENT_HEAD).next_multi
 const _: () = assert!(size_of::<FlowKey>() == 40);
 const _: () =
     assert!(size_of::<Flow>() == 8 && size_of::<AcksConfig>() == 88 && size_of::<AllConfig>() == 16);
-const _: () = assert!(size_of::<AcksCounters>() == 120 && size_of::<AllCounters>() == 40);
+const _: () = assert!(size_of::<AcksCounters>() == 128 && size_of::<AllCounters>() == 40);
 const _: () = assert!(size_of::<SegmentHeader>() == SEGMENT_GSO && SEGMENT_SIZE == 208);

@@ -188,8 +188,8 @@ static __always_inline int show_within(struct hook *h, enum budgets which)
 	return within(h, which) ? show(h) : TC_ACT_UNSPEC;
 }
 
-/* Takes the segment. False: it cannot be taken whole. */
-static __always_inline bool take(struct hook *h)
+/* Takes the segment, of the flow of `slot` if there is one. False: it cannot be taken whole. */
+static __always_inline bool take(struct hook *h, struct slot *slot)
 {
 	struct segment *record = record_of(h, FATE_TAKEN);
 
@@ -199,6 +199,8 @@ static __always_inline bool take(struct hook *h)
 		bpf_ringbuf_discard(record, BPF_RB_NO_WAKEUP);
 		return false;
 	}
+	if (slot)
+		slot_take(slot, h->now);
 	submit(h, record, &h->count->taken);
 	return true;
 }
@@ -258,7 +260,9 @@ static __always_inline int controlled(struct hook *h, struct packet *p, struct s
 		h->count->doubted++;
 	if (action.act == ACT_COPY)
 		return show(h);
-	if (action.act == ACT_TAKE && take(h))
+	if (action.granted)
+		h->count->granted++;
+	if (action.act == ACT_TAKE && take(h, slot))
 		return consume();
 	if (action.act == ACT_SET_BACK && set_back(h, p, &action))
 		return TC_ACT_UNSPEC;
@@ -273,7 +277,7 @@ static __always_inline int unclassified(struct hook *h, struct packet *p)
 {
 	if (p->seen.flags & TCP_FIN)
 		return show_within(h, BUDGET_ENDS);
-	if (!p->seen.payload && p->seen.flags & TCP_ACK && within(h, BUDGET_TAKES) && take(h))
+	if (!p->seen.payload && p->seen.flags & TCP_ACK && within(h, BUDGET_TAKES) && take(h, NULL))
 		return consume();
 	h->count->passed_unknown++;
 	return show_within(h, BUDGET_COPIES);
@@ -382,7 +386,7 @@ static __always_inline int segment(struct hook *h)
 		/* A flood of SYNs leaves room for the answers to those that got one. */
 		if (!within(h, BUDGET_OPENS))
 			return TC_ACT_UNSPEC;
-		return sizes && take(h) ? consume() : show(h);
+		return sizes && take(h, NULL) ? consume() : show(h);
 	}
 	if (!shapes)
 		return known_to_pass(h, &p);

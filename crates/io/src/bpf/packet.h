@@ -21,6 +21,7 @@ struct seen {
 	__u8 flags;
 	bool has_ts;
 	bool sack;
+	bool plain; /* no options, or timestamps after two NOPs */
 };
 
 /* The part of a TCP header that is ever changed, with what lies between. */
@@ -261,6 +262,7 @@ static __always_inline void read_options(struct __sk_buff *skb, struct packet *p
 	__u32 at = p->l4 + sizeof(struct tcp);
 	__be32 *words;
 
+	p->seen.plain = !p->options;
 	if (!p->options)
 		return;
 	if (at > 0xffff - HEADERS)
@@ -268,6 +270,7 @@ static __always_inline void read_options(struct __sk_buff *skb, struct packet *p
 	words = data + at;
 	if (p->options == 12 && (void *)(words + 3) <= end && words[0] == bpf_htonl(ALIGNED_TIMESTAMPS)) {
 		p->seen.has_ts = true;
+		p->seen.plain = true;
 		p->ts_at = at + 4;
 		p->ts = words[1];
 	} else {

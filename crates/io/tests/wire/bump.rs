@@ -98,9 +98,11 @@ pub fn common(report: &Report<'_>) -> String {
             text += &format!(
                 "hook_taken={}\nhook_copied={}\nhook_set_back={}\nhook_passed_flow={}\nhook_passed_other={}\n\
                  hook_stamped={}\nhook_discarded={}\nhook_own={}\nhook_failed={}\nhook_doubted={}\nhook_ring_full={}\n\
-                 hook_passed_known={}\nhook_passed_unknown={}\nhook_passed_stale={}\n",
+                 hook_passed_known={}\nhook_passed_unknown={}\nhook_passed_stale={}\n\
+                 hook_granted={}\n",
                 h.taken, h.copied, h.set_back, h.passed_flow, h.passed_other, h.stamped, h.discarded, h.own,
                 h.failed, h.doubted, h.ring_full, h.passed_known, h.passed_unknown, h.passed_stale,
+                h.granted,
             );
         }
         Some(HookCounters::All(h)) => {

@@ -25,6 +25,7 @@ pub const ALL: &[(&str, fn())] = &[
     ("everybody_around_the_box_is_reached", everybody_around_the_box_is_reached),
     ("nothing_is_sent_twice_when_devices_are_full", nothing_is_sent_twice_when_devices_are_full),
     ("a_gateway_shapes_uploads_and_downloads", a_gateway_shapes_uploads_and_downloads),
+    ("acks_pass_where_the_rate_does_not_bind", acks_pass_where_the_rate_does_not_bind),
     ("a_shaped_flow_outlives_its_engine", a_shaped_flow_outlives_its_engine),
     ("tags_that_hardware_takes_out", tags_that_hardware_takes_out),
     ("interfaces_without_ethernet_headers", interfaces_without_ethernet_headers),
@@ -418,6 +419,24 @@ fn nothing_is_sent_twice_when_devices_are_full() {
 }
 
 /// The engine is killed, then another one hangs: a download goes on, and is at its rate again.
+/// Uploads and downloads at rates that do not bind: ACKs pass by grants, and nothing is refused or sent again for it.
+fn acks_pass_where_the_rate_does_not_bind() {
+    let lab = Lab::new(Kind::Router);
+    let mut weir = lab.running_with("gateway", &[("SHAPE_KBIT", "40000000")]);
+    let _server = lab.serve();
+    let mut before = 0;
+    for upload in [true, false] {
+        let rate = if upload { lab.send("c", SERVER, 2000) } else { lab.receive("c", SERVER, 2000) };
+        eventually("ACKs pass", || lab.stat("hook_granted") > before + 10);
+        before = lab.stat("hook_granted");
+        println!("  {:.2} Gb/s, {before} granted, {} taken", rate / 1e9, lab.stat("hook_taken"));
+        assert!(rate > 1e8, "{rate}");
+    }
+    ends_well(&lab, &mut weir);
+    let stats = lab.stats();
+    assert_eq!((stats["hook_failed"], stats["hook_doubted"], stats["refused0"]), (0, 0, 0), "{stats:?}");
+}
+
 fn a_shaped_flow_outlives_its_engine() {
     for signal in [KILL, STOP] {
         let lab = Lab::new(Kind::Router);

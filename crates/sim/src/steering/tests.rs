@@ -10,10 +10,10 @@ use weir_core::time::Duration;
 use weir_core::wire::build::{arp, Segment};
 
 /// 10 Mb/s every 10 ms: 12,500 bytes a step.
-const STEP: u32 = 12_500;
-const DATA_ISN: u32 = 0xffff_f000;
+pub(super) const STEP: u32 = 12_500;
+pub(super) const DATA_ISN: u32 = 0xffff_f000;
 
-fn ms(n: u64) -> Time {
+pub(super) fn ms(n: u64) -> Time {
     Time::from_millis(n)
 }
 
@@ -30,7 +30,7 @@ fn class(direction: Direction, ports: core::ops::RangeInclusive<u16>) -> ClassCo
     ClassConfig { name: "shaped".into(), direction, matches, ack: Some(ack) }
 }
 
-fn outward(ports: core::ops::RangeInclusive<u16>) -> Config {
+pub(super) fn outward(ports: core::ops::RangeInclusive<u16>) -> Config {
     Config { classes: vec![class(Direction::Out, ports)], ..Config::default() }
 }
 
@@ -44,22 +44,22 @@ fn back(port: u16) -> Segment {
 }
 
 /// An ACK of the WAN host for `n` bytes of data.
-fn ack(port: u16, n: u32) -> Segment {
+pub(super) fn ack(port: u16, n: u32) -> Segment {
     back(port).seq(5001).ack(DATA_ISN.wrapping_add(1 + n))
 }
 
-fn inject<N: Node>(rig: &mut Rig<N>, at: Time, port: Port, segment: &Segment) {
+pub(super) fn inject<N: Node>(rig: &mut Rig<N>, at: Time, port: Port, segment: &Segment) {
     rig.at(at).inject(port, Given::bytes(&segment.build()));
 }
 
-fn handshake<N: Node>(rig: &mut Rig<N>, port: u16) {
+pub(super) fn handshake<N: Node>(rig: &mut Rig<N>, port: u16) {
     let syn = there(port).seq(DATA_ISN).flags(Flags::SYN).mss(1460).window_scale(7);
     let answer = back(port).seq(5000).ack(DATA_ISN.wrapping_add(1)).flags(Flags::SYN | Flags::ACK);
     inject(rig, ms(10), LAN, &syn);
     inject(rig, ms(30), WAN, &answer.mss(1460).window_scale(7));
 }
 
-fn numbers(sent: &[Sent]) -> Vec<(Time, u32)> {
+pub(super) fn numbers(sent: &[Sent]) -> Vec<(Time, u32)> {
     let acks = sent.iter().filter(|s| s.port == LAN);
     acks.map(|s| {
         let packet = wire::packet(&s.bytes, s.len).unwrap();
@@ -69,7 +69,7 @@ fn numbers(sent: &[Sent]) -> Vec<(Time, u32)> {
     .collect()
 }
 
-fn finish(rig: &Rig<Steered>) {
+pub(super) fn finish(rig: &Rig<Steered>) {
     assert_eq!(rig.node().ledger().held(), 0);
     rig.finish();
 }

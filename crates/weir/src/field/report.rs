@@ -42,6 +42,7 @@ fn hooks(counters: HookCounters) -> Counts {
             ("stamped", c.stamped),
             ("discarded", c.discarded),
             ("failed", c.failed),
+            ("granted", c.granted),
         ],
         HookCounters::All(c) => vec![
             ("taken", c.taken),

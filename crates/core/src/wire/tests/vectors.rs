@@ -102,7 +102,7 @@ fn every_field_of_an_ipv4_ack() {
         payload_len: 0,
     };
     assert_eq!(t, expected);
-    assert_eq!(o, TcpOptions { timestamps: Some(TS), ..TcpOptions::default() });
+    assert_eq!(o, TcpOptions { timestamps: Some(TS), only_timestamps: true, ..TcpOptions::default() });
 }
 
 #[test]

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use weir_core::flow::Key;
 use weir_core::gateway::Verdict;
 use weir_core::steer::{slot_flag, Action, Seen, Slot, Stamp};
+use weir_core::time::Time;
 use weir_core::wire::build::{Segment, Sum};
 use weir_core::wire::Flags;
 
@@ -28,7 +29,7 @@ fn the_programs_do_what_the_functions_do() {
         return;
     }
     let mut rig = Rig::new(crate::bpf::AcksOptions { ring: RING as u32, ..options() });
-    let mut seen = [0u64; 8];
+    let mut seen = [0u64; 9];
     for seed in 0..SEEDS {
         let mut model = Model::new(&rig, seed);
         for step in 0..STEPS {
@@ -36,7 +37,7 @@ fn the_programs_do_what_the_functions_do() {
         }
         rig.records();
     }
-    println!("taken, copied, set back, passed, stale, ring full, stamped, discarded: {seen:?}");
+    println!("taken, copied, set back, passed, stale, ring full, stamped, discarded, granted: {seen:?}");
     assert!(seen.iter().all(|&count| count > 100), "{seen:?}");
 }
 
@@ -49,6 +50,9 @@ const STALE: usize = 4;
 const FULL: usize = 5;
 const STAMPED: usize = 6;
 const DISCARDED: usize = 7;
+const GRANTED: usize = 8;
+/// When a segment was taken, here.
+const TAKEN_AT: Time = Time::from_nanos(1);
 
 fn place(slots: &[Slot], flow: u32) -> &Slot {
     &slots[flow as usize]
@@ -58,6 +62,11 @@ fn words(slot: &Slot) -> [u32; 12] {
     let Slot { tag, flags, tx, nxt, ts, edge, sent, window, ended, doubts, ack, width, .. } = slot;
     [tag, flags, tx, nxt, ts, edge, sent, window, ended, doubts, ack, width]
         .map(|word: &AtomicU32| word.load(Relaxed))
+}
+
+/// What the words do not tell: up to where segments may pass, and whether one waits.
+fn passage(slot: &Slot) -> (Option<u32>, bool) {
+    (slot.granted(), slot.is_waited_for())
 }
 
 fn set_back(action: Action) -> Option<(u32, u16)> {
@@ -129,7 +138,7 @@ impl Model {
         rig.acks.apply(&[Verdict::Shape { ack_key: key(flow), slot: flow, tag }]).unwrap();
     }
 
-    fn step(&mut self, rig: &mut Rig, counts: &mut [u64; 8], what: &str) {
+    fn step(&mut self, rig: &mut Rig, counts: &mut [u64; 9], what: &str) {
         if self.random.percent(if self.fresh { 2 } else { 20 }) {
             self.fresh = !self.fresh;
             rig.fresh(self.fresh);
@@ -144,6 +153,10 @@ impl Model {
                 place(rig.acks.slots(), flow).close();
             }
         }
+        if self.random.percent(10) {
+            let flow = self.random.below(u64::from(UNKNOWN)) as u32;
+            self.grant(rig, flow);
+        }
         let case = self.case();
         if self.random.percent(20) {
             self.stamp(rig, counts, &case, what);
@@ -153,12 +166,27 @@ impl Model {
         for flow in 0..FLOWS {
             let (ours, theirs) = (words(place(&self.slots, flow)), words(place(rig.acks.slots(), flow)));
             assert_eq!(theirs, ours, "{what}, slot {flow} after {:?}", case.seen);
+            let [ours, theirs] = [&self.slots, rig.acks.slots()].map(|slots| passage(place(slots, flow)));
+            assert_eq!(theirs, ours, "{what}, slot {flow} after {:?}", case.seen);
         }
         // Often enough that the ring is full at times only.
         if self.random.percent(5) {
             let expected: Vec<Record> = self.ring.drain(..).flatten().collect();
             assert_eq!(rig.records(), expected, "{what}");
+            self.slots.iter().for_each(|slot| slot.has_come(TAKEN_AT));
+            (0..UNKNOWN).for_each(|flow| self.grant(rig, flow));
         }
+    }
+
+    /// Some segments of a flow may pass, unless one waits; or none any more.
+    fn grant(&mut self, rig: &Rig, flow: u32) {
+        let slots = [place(&self.slots, flow), place(rig.acks.slots(), flow)];
+        if self.random.percent(10) {
+            return slots.iter().for_each(|slot| slot.revoke());
+        }
+        let more = self.random.pick(&[0, 1, 1000, 5000, 100_000, 100_000]);
+        let [ours, theirs] = slots.map(|slot| slot.grant(slot.tx.load(Relaxed).wrapping_add(more)));
+        assert_eq!(theirs, ours);
     }
 
     /// Does another record find room (`__bpf_ringbuf_reserve()`)?
@@ -200,9 +228,14 @@ impl Model {
             1 << 30,
             (1 << 30) + 1,
         ];
-        let seq = self.near(nxt, &far);
-        let ack = self.near(base, &near);
-        let window = self.random.pick(&[0, 1, 100, 100, 101, 4000, 65_535]);
+        // Nothing but progress.
+        let plain = self.random.percent(10);
+        let (seq, ack) = if plain {
+            (nxt, tx.wrapping_add(self.random.pick(&[1, 1448, 2896])))
+        } else {
+            (self.near(nxt, &far), self.near(base, &near))
+        };
+        let window = self.random.pick(&[u16::from(plain), 1, 100, 100, 101, 4000, 65_535]);
         let giant = self.random.percent(10);
         let payload = match self.random.below(10) {
             _ if giant => 2000 + self.random.below(900) as usize,
@@ -213,7 +246,7 @@ impl Model {
         for (flag, percent) in
             [(Flags::PSH, 30), (Flags::FIN, 5), (Flags::URG, 2), (Flags::ECE, 10), (Flags::CWR, 5)]
         {
-            if self.random.percent(percent) {
+            if self.random.percent(percent) && !plain {
                 flags |= flag;
             }
         }
@@ -222,10 +255,11 @@ impl Model {
         }
         let sum = self.random.pick(&[Sum::Valid, Sum::Valid, Sum::Valid, Sum::Wrong, Sum::Raw(0)]);
         let mut seen =
-            Seen { flags: flags.0 as u8, seq, ack, window, payload: payload as u32, ts: None, sack: false };
+            Seen { flags: flags.0 as u8, seq, ack, window, payload: payload as u32, ..Seen::default() };
         let segment =
             base_of(flow).seq(seq).ack(ack).window(window).flags(flags).payload(payload).checksum(sum);
-        let segment = self.options(segment, ts, &mut seen);
+        let segment = if plain { segment } else { self.options(segment, ts, &mut seen) };
+        seen.plain = is_plain(&segment.build());
         Case { flow, segment, seen, gso_size: if giant { 1000 } else { 0 }, sum }
     }
 
@@ -247,7 +281,7 @@ impl Model {
             segment = segment.sack(&[(1, 2), (3, 4)][..blocks]);
             seen.sack = blocks > 0;
         }
-        for _ in 0..self.random.pick(&[0, 0, 1, 2, 3]) {
+        for _ in 0..self.random.pick(&[0, 0, 1, 2, 2, 2, 3]) {
             segment = segment.raw_options(&[1]);
         }
         seen.ts = Some(stamp);
@@ -259,7 +293,7 @@ impl Model {
     }
 
     /// A segment of others.
-    fn segment(&mut self, rig: &Rig, counts: &mut [u64; 8], case: &Case, what: &str) {
+    fn segment(&mut self, rig: &Rig, counts: &mut [u64; 9], case: &Case, what: &str) {
         let hook = self.random.pick(&[Hook::Ingress, Hook::Egress]);
         let frame = case.segment.build();
         let (answer, after) = rig.hook(hook, &frame, case.gso_size);
@@ -275,7 +309,7 @@ impl Model {
     /// Is it taken, and what are its numbers set back to?
     fn expect(
         &mut self,
-        counts: &mut [u64; 8],
+        counts: &mut [u64; 9],
         case: &Case,
         hook: Hook,
         frame: &[u8],
@@ -287,6 +321,7 @@ impl Model {
             counts[STALE] += 1;
             return (false, if controlled { set_back(slot.bypass(seen)) } else { None });
         }
+        let (granted, tx) = (slot.granted().is_some(), slot.tx.load(Relaxed));
         let action = match case.flow {
             _ if controlled => slot.segment(seen),
             PASSING if seen.flags & 1 == 0 => Action::Pass,
@@ -309,6 +344,12 @@ impl Model {
             let head = frame[..frame.len().min(SEGMENT_HEAD)].to_vec();
             Some(Record { hook, fate, len: frame.len(), gso_size: case.gso_size, head })
         }));
+        if action == Action::Take && controlled {
+            slot.take(TAKEN_AT);
+        }
+        // Without a grant what has only progress to tell is taken, or set back.
+        let passed = slot.tx.load(Relaxed) != tx && fate.is_none();
+        counts[GRANTED] += u64::from(granted && passed);
         match action {
             Action::Take => counts[TAKEN] += 1,
             Action::Copy => counts[COPIED] += 1,
@@ -319,7 +360,7 @@ impl Model {
     }
 
     /// An ACK that the engine sends: the segment without payload.
-    fn stamp(&mut self, rig: &Rig, counts: &mut [u64; 8], case: &Case, what: &str) {
+    fn stamp(&mut self, rig: &Rig, counts: &mut [u64; 9], case: &Case, what: &str) {
         let flags = Flags(u16::from(case.seen.flags)).without(Flags::FIN);
         let segment = case.segment.clone().payload(0).flags(flags);
         let frame = segment.build();
@@ -344,6 +385,13 @@ impl Model {
         assert_eq!(answer, PASS, "{what}");
         same(&frame, &after, expected, case, what);
     }
+}
+
+/// Has it no options, or timestamps after two NOPs (RFC 7323 appendix A)?
+fn is_plain(frame: &[u8]) -> bool {
+    let tcp = &frame[l4(frame)..];
+    let options = &tcp[20..usize::from(tcp[12] >> 4) * 4];
+    options.is_empty() || options.len() == 12 && options.starts_with(&[1, 1, 8, 10])
 }
 
 /// The frame with another TSval where it has one.

@@ -105,10 +105,11 @@ impl Rig {
         run(&self.own, "acks_egress", frame, 0)
     }
 
-    /// All records.
+    /// All records. What was taken has come, as far as the slots are concerned.
     pub fn records(&mut self) -> Vec<Record> {
         let mut records = Vec::new();
         self.segments.drain(usize::MAX, |s| {
+            self.acks.slots().iter().for_each(|slot| slot.has_come(s.time));
             records.push(Record {
                 hook: s.hook,
                 fate: s.fate,

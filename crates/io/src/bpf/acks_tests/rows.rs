@@ -196,6 +196,40 @@ fn payload_is_set_back_to_what_the_sender_may_know() {
 }
 
 #[test]
+fn progress_passes_as_far_as_it_is_granted() {
+    if !privileged() {
+        return;
+    }
+    let mut rig = Rig::new(options());
+    for (segment, key) in [(v4(), key4(0, 0)), (v6(), key6(0, 0))] {
+        let slot = rig.control(key, 0, SCALED);
+        assert!(slot.grant(1_300));
+        passes(&mut rig, IN, next(segment.clone()).ack(1_100), false);
+        passes(&mut rig, OUT, next(segment.clone()).ack(1_200).flags(Flags::ACK | Flags::PSH), false);
+        passes(&mut rig, IN, next(segment.clone()).ack(1_250).payload(10), false);
+        let later = |n| next(segment.clone()).seq(1_010).ack(n);
+        assert_eq!((slot.tx.load(Relaxed), slot.nxt.load(Relaxed)), (1_250, 1_010));
+        // What is taken ends it, and it is not made again before that has come.
+        let sack = later(1_260).sack(&[(1_270, 1_280)]).build();
+        assert_eq!(rig.hook(IN, &sack, 0).0, REDIRECT);
+        assert_eq!((slot.granted(), slot.grant(1_300)), (None, false));
+        assert_eq!(rig.records().len(), 1);
+        assert!(slot.grant(1_300));
+        taken(&mut rig, IN, later(1_301));
+        assert!(slot.grant(1_300));
+        taken(&mut rig, IN, later(1_260).raw_options(&[1]));
+        assert_eq!(slot.tx.load(Relaxed), 1_250);
+    }
+    let slot = rig.control(key4(0, 0), 0, SCALED | SIZED);
+    slot.width.store(200, Relaxed);
+    assert!(slot.grant(1_300));
+    // 300 bytes beyond 1,100 are known already: 75 units of 4.
+    becomes(&mut rig, IN, next(v4()).ack(1_100), next(v4()).ack(1_100).window(75), false);
+    let counters = rig.acks.counters().unwrap();
+    assert_eq!((counters.granted, counters.passed_flow, counters.set_back, counters.taken), (7, 6, 1, 6));
+}
+
+#[test]
 fn news_that_only_payload_carries_passes() {
     if !privileged() {
         return;

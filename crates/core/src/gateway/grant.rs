@@ -1,0 +1,125 @@
+//! Grants: what the hooks let pass of a flow whose rate does not bind ([`Slot::grant`](crate::steer::Slot::grant)).
+//!
+//! Where nothing of a flow is held, no release is scheduled and its credit was earned, the next ACKs would leave at once if
+//! they came here. So the hook is told to let them, as far as the credit goes. What has passed is charged when the flow
+//! is next looked at: when anything of it comes, or when its timer says so, before the grant is likely to be used up. An
+//! average over any time is therefore the same as without grants, plus one step; and at once no more than two steps
+//! pass, one by a grant and one by the next.
+//!
+//! Flows get grants that have been free of the rate for long enough, so that one whose rate binds never has one
+//! ([`Pace::free`](crate::ack::Pace::free)); whose window can be sized by the hook; and whose ACKs carry no state that is passed on here
+//! (AccECN, marks that are still to be told). A grant that was not used for 4 ms
+//! is not renewed: a flow that is silent has neither grant nor timer.
+
+use super::{millis, Gateway};
+use crate::flow::{flag, Record};
+use crate::time::{Duration, Time};
+use core::sync::atomic::Ordering::Relaxed;
+
+/// Looks are at multiples of this, so that those of many flows are one wake-up.
+const GRID: Duration = Duration::from_micros(500);
+/// Time to the next look, at most; and how close ACKs have to be to be worth a grant.
+pub(super) const LONGEST: Duration = Duration::from_millis(4);
+
+/// A flow before it is looked at.
+#[derive(Clone, Copy)]
+pub(super) struct Look {
+    tx: u32,
+    /// When its grant was made.
+    since: Time,
+}
+
+impl Gateway {
+    /// How the flow is before a look, if it has a grant.
+    pub(super) fn granted(&self, i: u32) -> Option<Look> {
+        let r = &self.table[i];
+        r.has(flag::GRANTED).then(|| Look { tx: r.tx, since: Time::from_nanos(r.pace.due) })
+    }
+
+    /// The next ACKs of the flow may pass, if they would here. What has passed is looked at after `within`.
+    pub(super) fn grant(&mut self, i: u32, now: Time, within: Duration) {
+        let r = &self.table[i];
+        let policy = self.classes.policy(r.class);
+        let slot = &self.slots[i];
+        let may = self.hooked
+            && !self.ends
+            && r.generation == self.generation
+            && policy.hold.is_number()
+            && r.may_be_granted()
+            && slot.window.load(Relaxed) != 0;
+        if !may {
+            return;
+        }
+        let bytes = policy.release.free(&r.pace, now, self.rtt(r)).min(1 << 30);
+        let limit = self.window_limit(r);
+        if bytes < 2 * u32::from(r.mss) {
+            return;
+        }
+        slot.width.store(limit.unwrap_or(0), Relaxed);
+        if slot.grant(r.tx.wrapping_add(bytes)) {
+            self.table[i].set(flag::GRANTED, true);
+            self.start_timer(i, on_grid(now + within));
+        }
+    }
+
+    /// As [`Gateway::grant`], for a flow that was just acknowledged `bytes`, and last something at `last`: one whose ACKs are
+    /// far apart is better off without.
+    pub(super) fn grant_busy(&mut self, i: u32, now: Time, last: Time, bytes: u32) {
+        if now.since(last) <= LONGEST {
+            let within = self.half_used(i, bytes, now.since(last));
+            self.grant(i, now, within);
+        }
+    }
+
+    /// How long half of a step takes a flow that used `bytes` in `time`, at most [`LONGEST`].
+    fn half_used(&self, i: u32, bytes: u32, time: Duration) -> Duration {
+        let half = u128::from(self.table[i].pace.step() / 2);
+        let ns = half * u128::from(time.as_nanos()) / u128::from(bytes.max(1));
+        Duration::from_nanos(ns.min(u128::from(LONGEST.as_nanos())) as u64)
+    }
+
+    /// The flow's grant ends; what has passed is still to be charged. False if it had none.
+    pub(super) fn end_grant(&mut self, i: u32) -> bool {
+        let r = &mut self.table[i];
+        if !r.has(flag::GRANTED) {
+            return false;
+        }
+        self.slots[i].revoke();
+        r.set(flag::GRANTED, false);
+        self.stop_timer(i);
+        true
+    }
+
+    /// The flow, whose grant has ended and was charged, gets another one if it used the last.
+    pub(super) fn grant_again(&mut self, i: u32, now: Time, last: Look) {
+        let r = &self.table[i];
+        let used = r.tx.wrapping_sub(last.tx);
+        let silent = used == 0 && now.since(last.since) >= LONGEST;
+        if silent || r.has(flag::ARMED) {
+            return;
+        }
+        let within = self.half_used(i, used, now.since(last.since));
+        self.table.touch(i, millis(now));
+        self.grant(i, now, within);
+    }
+}
+
+impl Record {
+    /// May ACKs pass that tell nothing but progress?
+    fn may_be_granted(&self) -> bool {
+        let known = flag::SYNCED | flag::SHOWN | flag::SCALE_KNOWN | flag::EDGE_KNOWN;
+        let not = flag::ARMED
+            | flag::GRANTED
+            | flag::CLOSED
+            | flag::PASSES
+            | flag::ACCECN
+            | flag::SENDER_FIN
+            | flag::RECEIVER_FIN;
+        self.has(known) && self.flags & not == 0 && self.held() == 0 && self.window != 0 && self.marked <= 0
+    }
+}
+
+/// The first multiple of [`GRID`] that is no earlier.
+fn on_grid(at: Time) -> Time {
+    Time::from_nanos(at.as_nanos().next_multiple_of(GRID.as_nanos()))
+}

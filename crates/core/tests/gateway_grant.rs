@@ -1,0 +1,139 @@
+//! Grants, as the gateway makes them and takes account of them. The test plays the hooks. 10 Mb/s are 1,250 bytes a
+//! millisecond, 12,500 a step.
+
+mod support;
+
+use core::sync::atomic::Ordering::Relaxed;
+use support::*;
+use weir_core::ack::Meter;
+use weir_core::gateway::{Gateway, LAN_TAP, WAN};
+use weir_core::node::{Node, PortSet};
+use weir_core::rate::Rate;
+use weir_core::rig::Rig;
+use weir_core::time::Time;
+use weir_core::wire::Flags;
+
+/// A flow that has just got a grant, at 1,001 ms, for all but the last 1,000 bytes of a step.
+fn granted() -> World {
+    granted_with(World::hooked(basic()))
+}
+
+fn granted_with(mut w: World) -> World {
+    w.ack_at(ms(1_000), 1_000);
+    w.ack_at(ms(1_001), 2_000);
+    w.run(ms(1_001));
+    assert_eq!(w.slot().granted(), Some(w.abs(2_000 + 11_500)));
+    w
+}
+
+fn acked(w: &World) -> u64 {
+    w.rig.node().flows().next().unwrap().acked_bytes
+}
+
+#[test]
+fn what_has_passed_is_charged_at_the_next_look() {
+    for meter in [Meter::Acked, Meter::Received] {
+        let mut w = granted_with(World::hooked(basic_with(|r| r.meter = meter)));
+        w.kernel_passed(12_000);
+        // 6,250 bytes take 6 ms at the pace of before: the look is after 4 ms, the most.
+        assert_eq!(w.rig.node().next_deadline(PortSet::ALL), Some(ms(1_005)));
+        assert!(w.run(ms(1_005)).is_empty());
+        // 11,500 - 10,000 and what 4 ms have earned.
+        assert_eq!(w.slot().granted(), Some(w.abs(12_000 + 1_500 + 5_000)));
+        assert_eq!((acked(&w), w.debt()), (12_000, 0));
+        // At the pace of the last 4 ms half a step takes 2.5: the next half millisecond.
+        assert_eq!(w.rig.node().next_deadline(PortSet::ALL), Some(Time::from_micros(1_007_500)));
+        w.finish();
+    }
+}
+
+#[test]
+fn what_passed_beyond_the_credit_is_owed() {
+    // Two hooks at once, or one that had read the grant when it was taken back.
+    let mut w = granted();
+    w.kernel_passed(30_000);
+    w.run(ms(1_005));
+    // 28,000 bytes; a step less 1,000 and 4 ms cover 16,500.
+    assert_eq!((w.slot().granted(), w.debt()), (None, 28_000 - 16_500));
+}
+
+#[test]
+fn an_engine_that_was_away_is_owed_nothing() {
+    let mut w = granted();
+    w.kernel_passed(300_000);
+    w.rig.node_mut().resync();
+    w.run(ms(1_005));
+    assert_eq!((acked(&w), w.debt()), (300_000, 0));
+}
+
+#[test]
+fn another_engine_begins_without_grants() {
+    let w = granted();
+    let (records, slots) = w.shared();
+    assert!(slots[0].grant(w.abs(13_500)));
+    w.kernel_passed(13_000);
+    slots[0].tx.store(w.abs(13_000), Relaxed);
+    let mut next = World::with_shared(w.rig.node().config().clone(), records, slots);
+    assert_eq!(slots[0].granted(), None);
+    // What passed meanwhile has been told; there is nothing to release.
+    assert!(next.run(ms(3_000)).is_empty());
+    let record = &next.rig.node().records()[0];
+    assert_eq!((record.held(), record.tx), (0, w.abs(13_000)));
+}
+
+#[test]
+fn a_flow_that_is_made_another_or_none_has_no_grant() {
+    // Another rate is followed with the next look.
+    let mut w = granted();
+    let config = config(basic_with(|r| r.rate = Rate::mbit(1)));
+    w.rig.node_mut().reconfigure(config).unwrap();
+    w.kernel_passed(3_000);
+    w.run(ms(1_005));
+    // 1 Mb/s every 10 ms: a step is 1,250 bytes, less than two segments.
+    assert_eq!(w.slot().granted(), None);
+    // A FIN of the data's sender.
+    let mut w = granted();
+    let fin = w.data_segment(9_000).flags(Flags(Flags::FIN.0 | Flags::ACK.0));
+    w.inject_at(ms(1_002), LAN_TAP, fin);
+    w.run(ms(1_002));
+    assert_eq!(w.slot().granted(), None);
+    w.ack_at(ms(1_003), 5_000);
+    w.run(ms(1_003));
+    assert_eq!(w.slot().granted(), None);
+    // Its end.
+    let mut w = granted();
+    w.kernel_passed(5_000);
+    while !w.rig.with_cx(|gateway, cx| gateway.stop(cx)) {}
+    assert_eq!(w.slot().granted(), None);
+    w.finish();
+}
+
+#[test]
+fn a_flow_whose_acks_carry_a_counter_has_no_grant() {
+    let mut w = World::new(basic(), None);
+    w.rig = Rig::new(Gateway::hooked(config(basic())));
+    let syn = Flags(Flags::SYN.0 | Flags::AE.0 | Flags::CWR.0 | Flags::ECE.0);
+    w.handshake_flags(syn, Flags(Flags::SYN.0 | Flags::ACK.0 | Flags::CWR.0));
+    for n in 1..1_000u32 {
+        // A counter of 4: neither CWR nor ECE.
+        let (at, segment) = (ms(1_000 + u64::from(n)), w.ack_segment(n * 100));
+        w.inject_at(at, WAN, segment.flags(Flags(Flags::ACK.0 | Flags::AE.0)));
+        w.run(at);
+        assert_eq!(w.slot().granted(), None);
+    }
+}
+
+#[test]
+fn acks_that_others_overtook_do_not_take_the_flow_back() {
+    // Two processors of the receiver: those of the one pass, those of the other come late.
+    let mut w = granted();
+    let renewed = w.rig.node().stats().renewed;
+    for n in 1..50u32 {
+        w.kernel_passed(2_000 + 10 * n);
+        let at = Time::from_micros(1_001_000 + 50 * u64::from(n));
+        w.ack_at(at, 1_500);
+        w.run(at);
+    }
+    assert_eq!(w.rig.node().stats().renewed, renewed);
+    assert_eq!(w.slot().tx.load(Relaxed), w.abs(2_490));
+}
