@@ -7,6 +7,8 @@
 pub enum DropReason {
     /// The queue's limit was reached (drop tail).
     QueueFull,
+    /// Active queue management dropped it, though there was room.
+    Aqm,
     /// Random loss of the emulator.
     RandomLoss,
     /// Periodic loss of the emulator.
@@ -23,8 +25,9 @@ pub enum DropReason {
 
 impl DropReason {
     /// Every reason, in the order of their numbers.
-    pub const ALL: [DropReason; 7] = [
+    pub const ALL: [DropReason; 8] = [
         DropReason::QueueFull,
+        DropReason::Aqm,
         DropReason::RandomLoss,
         DropReason::PeriodicLoss,
         DropReason::PortDown,
@@ -37,6 +40,7 @@ impl DropReason {
     pub const fn name(self) -> &'static str {
         match self {
             DropReason::QueueFull => "queue_full",
+            DropReason::Aqm => "aqm",
             DropReason::RandomLoss => "random_loss",
             DropReason::PeriodicLoss => "periodic_loss",
             DropReason::PortDown => "port_down",

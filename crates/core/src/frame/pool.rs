@@ -125,6 +125,12 @@ impl Frames {
         self.places[parked.0 as usize].frame.take().expect("a frame that is parked here")
     }
 
+    /// The bytes present of a parked frame, and its length. Panics if it was parked in another pool.
+    pub fn parked_bytes(&self, parked: &Parked) -> (&[u8], usize) {
+        let frame = self.places[parked.0 as usize].frame.as_ref().expect("a frame that is parked here");
+        (self.bytes(frame), frame.len())
+    }
+
     /// The bytes present of a parked frame, to be rewritten. Panics if it was parked in another pool.
     pub fn parked_bytes_mut(&mut self, parked: &Parked) -> &mut [u8] {
         let frame = self.places[parked.0 as usize].frame.as_ref().expect("a frame that is parked here");

@@ -34,8 +34,16 @@ impl Backlog {
     }
     /// A frame begins to wait.
     pub(super) fn enter(&mut self, charge: Charge) {
+        self.enter_first(charge);
+        self.note_peak();
+    }
+    /// A frame begins to wait, before others are dropped in its place.
+    pub(super) fn enter_first(&mut self, charge: Charge) {
         self.packets += u64::from(charge.packets);
         self.bytes += charge.bytes;
+    }
+    /// What waits now may be the most.
+    pub(super) fn note_peak(&mut self) {
         self.stats.peak_packets = self.stats.peak_packets.max(self.packets);
         self.stats.peak_bytes = self.stats.peak_bytes.max(self.bytes);
     }

@@ -64,6 +64,10 @@ impl Bound {
         backlog.packets() + u64::from(charge.packets) <= self.packets
             && backlog.bytes() + charge.bytes <= self.bytes
     }
+    /// Is there room for this one if nothing waits?
+    pub(super) fn admits_alone(&self, charge: Charge) -> bool {
+        u64::from(charge.packets) <= self.packets && charge.bytes <= self.bytes
+    }
     /// Does more than this wait?
     pub(super) fn is_exceeded(&self, backlog: &Backlog) -> bool {
         backlog.packets() > self.packets || backlog.bytes() > self.bytes

@@ -19,15 +19,19 @@
 //! lists as there are flows.
 
 mod backlog;
+pub mod codel;
 mod fifo;
 mod limit;
 mod mark;
+pub mod pfq;
 #[cfg(test)]
 mod tests;
 
 pub use backlog::Stats;
+pub use codel::Codel;
 pub use fifo::Fifo;
 pub use limit::QueueLimit;
+pub use pfq::Pfq;
 
 use crate::frame::{Frames, Head, Waiting};
 use crate::node::Cx;
@@ -55,6 +59,10 @@ trait Discipline {
 pub enum Queue {
     /// First in, first out, drop tail, with step marking if wanted.
     Fifo(Fifo),
+    /// First in, first out, with CoDel.
+    Codel(Codel),
+    /// A queue for each flow, served in turn.
+    Pfq(Box<Pfq>),
 }
 
 /// Calls the discipline, whichever it is.
@@ -62,6 +70,8 @@ macro_rules! each {
     ($queue:expr, $discipline:ident => $call:expr) => {
         match $queue {
             Queue::Fifo($discipline) => $call,
+            Queue::Codel($discipline) => $call,
+            Queue::Pfq($discipline) => $call,
         }
     };
 }
