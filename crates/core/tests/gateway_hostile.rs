@@ -195,6 +195,43 @@ fn a_missed_syn_on_a_reused_port_is_made_up_for() {
 }
 
 #[test]
+fn acks_that_were_overtaken_do_not_take_a_flow_up_anew() {
+    let mut w = World::established_with(basic(), true);
+    // Every 10 ms less than a step is acknowledged. The newest ACK comes first, and then, from another processor, the
+    // 300 that it has overtaken; all were sent within a millisecond.
+    for round in 0..20u32 {
+        let t = 1_000 + 10 * u64::from(round);
+        let ack = |w: &World, n: u32| w.ack_segment(n).ts(1_000 + round, 500);
+        let newest = ack(&w, 12_000 * (round + 1));
+        w.inject_at(ms(t), WAN, newest);
+        for n in 0..300 {
+            let old = ack(&w, 12_000 * round + 40 * n);
+            w.inject_at(Time::from_micros(1_000 * t + 1 + 10 * u64::from(n)), WAN, old);
+        }
+    }
+    let sent = w.run(ms(2_000));
+    assert_eq!(
+        numbers(&sent),
+        (0..20).map(|n| (ms(1_000 + 10 * n), 12_000 * (n as u32 + 1))).collect::<Vec<_>>()
+    );
+    assert_eq!(w.rig.node().stats().renewed, 0);
+}
+
+#[test]
+fn a_receiver_that_goes_back_is_believed_after_100_ms() {
+    let mut w = World::established(basic());
+    w.ack_at(ms(1_000), 50_000);
+    w.run(ms(1_040));
+    for n in 0..200u32 {
+        w.ack_at(ms(1_041 + u64::from(n)), 1_000 + 100 * n);
+    }
+    let sent = numbers(&w.run(ms(1_300)));
+    // Less than 96 times 2^20 ns after the last that was not old, a segment may have been overtaken.
+    assert_eq!((sent.first(), sent.last()), (Some(&(ms(1_100), 6_900)), Some(&(ms(1_240), 20_900))));
+    assert_eq!(w.rig.node().stats().renewed, 1);
+}
+
+#[test]
 fn a_frame_on_the_wrong_side_leaves_by_the_other_and_is_not_believed() {
     let mut w = World::established(basic());
     w.ack_at(ms(1_000), 50_000);

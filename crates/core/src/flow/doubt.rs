@@ -3,14 +3,19 @@
 //! Anyone can send a segment with a flow's addresses, so one that cannot be the receiver's changes
 //! nothing. But a gateway that is wrong about a flow (it missed a SYN on a reused port, say) must not
 //! stay so: segments that fit each other, with none between that fits the flow, are the flow.
+//!
+//! Segments overtake each other, those of a round trip by the hundred where several processors carry them. What was
+//! overtaken comes late by less than [`OVERTAKEN`], so nothing is made of it within that time.
+
+use crate::time::Time;
 
 /// So many segments in a row that fit each other take a flow up anew. Behind hooks one of
 /// [`DOUBT_SAMPLE`](crate::steer::DOUBT_SAMPLE) is shown.
 const CONSISTENT: u8 = 8;
 /// So many acknowledgements that advance make a flow of which no handshake was seen.
 const MIDSTREAM: u8 = 3;
-/// No segment overtakes another by more.
-const OVERTAKEN_MS: u32 = 100;
+/// No segment overtakes another by more: 100.7 ms, in [`ticks`].
+const OVERTAKEN: u16 = 96;
 /// So many believed segments settle a flow of which no handshake was seen: anyone can make up a few.
 const SETTLED: u8 = 64;
 /// How far the next segment's sequence number may be from the last.
@@ -26,8 +31,10 @@ pub struct Doubt {
     ack: u32,
     /// A sequence number behind what has passed.
     behind: u32,
-    /// Since when acknowledgements have that number, in milliseconds.
-    behind_since: u32,
+    /// Since when acknowledgements have that number, in [`ticks`].
+    behind_since: u16,
+    /// When an acknowledgement was last no older than what the sender knew, in [`ticks`].
+    current_at: u16,
     /// Acknowledgements in a row with that number.
     behind_count: u8,
     /// Segments in a row that fitted.
@@ -36,6 +43,17 @@ pub struct Doubt {
     old: u8,
     /// Segments that were believed.
     believed: u8,
+}
+
+/// `now` in units of 2^20 ns. They wrap after 68.7 s: after a silence of just that much, a time seems to have been a moment
+/// ago, and what is made of it takes [`OVERTAKEN`] more.
+fn ticks(now: Time) -> u16 {
+    (now.as_nanos() >> 20) as u16
+}
+
+/// Was `then` so long ago that nothing sent before can come any more?
+fn is_over(then: u16, now: Time) -> bool {
+    ticks(now).wrapping_sub(then) >= OVERTAKEN
 }
 
 impl Doubt {
@@ -51,21 +69,22 @@ impl Doubt {
         self.count > MIDSTREAM
     }
 
-    /// An acknowledgement older than what the sender knows, and not older than others by its timestamp. True
-    /// when so many came that it is the receiver's last word.
-    pub fn outdated(&mut self) -> bool {
+    /// An acknowledgement older than what the sender knows, and not older than others by its timestamp. True when it is the
+    /// receiver's last word: so many came in a row, and the last that was not old came so long before that it overtook none
+    /// of them.
+    pub fn outdated(&mut self, now: Time) -> bool {
         self.old = self.old.saturating_add(1);
-        self.old >= CONSISTENT
+        self.old >= CONSISTENT && is_over(self.current_at, now)
     }
 
     /// An acknowledgement with a sequence number behind what has passed: segments overtake each other, but the receiver's
     /// next is later. True when it has not moved for so long that what has passed was not the receiver's.
-    pub fn lags(&mut self, seq: u32, now_ms: u32) -> bool {
+    pub fn lags(&mut self, seq: u32, now: Time) -> bool {
         if self.behind != seq || self.behind_count == 0 {
-            (self.behind, self.behind_count, self.behind_since) = (seq, 0, now_ms);
+            (self.behind, self.behind_count, self.behind_since) = (seq, 0, ticks(now));
         }
         self.behind_count = self.behind_count.saturating_add(1);
-        self.behind_count >= CONSISTENT && now_ms.wrapping_sub(self.behind_since) >= OVERTAKEN_MS
+        self.behind_count >= CONSISTENT && is_over(self.behind_since, now)
     }
 
     /// An acknowledgement with the sequence number that it should have.
@@ -86,14 +105,14 @@ impl Doubt {
     }
 
     /// Acknowledgements have passed that were what they should be.
-    pub fn passed(&mut self) {
-        self.current();
+    pub fn passed(&mut self, now: Time) {
+        self.current(now);
         self.in_sequence();
     }
 
     /// An acknowledgement that is no older than what the sender knows.
-    pub fn current(&mut self) {
-        self.old = 0;
+    pub fn current(&mut self, now: Time) {
+        (self.old, self.current_at) = (0, ticks(now));
     }
 
     /// Counts a segment that fits the last and advances by at least `least` bytes.
@@ -125,6 +144,22 @@ mod tests {
         let mut d = Doubt::default();
         let guess = |n: u32| (n.wrapping_mul(0x9E37_79B9), n.wrapping_mul(0x85EB_CA6B));
         assert!(!(0..100_000).map(guess).any(|(seq, ack)| d.disbelieved(seq, ack)));
+    }
+
+    #[test]
+    fn what_was_overtaken_is_no_last_word() {
+        let ms = Time::from_millis;
+        let mut d = Doubt::default();
+        d.current(ms(1_000));
+        // 300 ACKs on another processor, all of which the newest has overtaken.
+        assert!(!(0..300).any(|n| d.outdated(Time::from_micros(1_000_000 + 300 * n))));
+        d.current(ms(1_091));
+        // None came for so long: eight are enough.
+        assert_eq!((0..20).position(|n| d.outdated(ms(1_192 + n))), Some(7));
+        // Times wrap after 68.7 s.
+        d.current(ms(68_700));
+        assert!(!(0..100).any(|n| d.outdated(ms(68_700 + n))));
+        assert!(d.outdated(ms(68_802)));
     }
 
     #[test]

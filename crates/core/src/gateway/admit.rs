@@ -2,7 +2,7 @@
 //! consistent in spite of it takes the flow up anew ([`Doubt`](crate::flow::Doubt)).
 
 use super::untouched::untouchable;
-use super::{after, millis, Gateway, PassReason, Segment};
+use super::{after, Gateway, PassReason, Segment};
 use crate::flow::flag;
 use crate::frame::Frame;
 use crate::node::Cx;
@@ -128,8 +128,15 @@ impl Gateway {
         if !first {
             self.table[i].forget_handshake();
         }
-        let sizes = here && first && seen.is_pure();
-        if self.take_up(i, segment, options, cx, frame, sizes) && sizes {
+        // Behind hooks that know the flow already, what passed may have overtaken this.
+        let ahead = (first && self.slots[i].is_open()).then(|| self.slots[i].nxt.load(Relaxed));
+        let sizes = here && first && (seen.is_pure() || !self.hooked);
+        let taken_up = self.take_up(i, segment, options, cx, frame, sizes);
+        if let Some(nxt) = ahead.filter(|&nxt| taken_up && after(nxt, seen.end())) {
+            self.table[i].seq = nxt;
+            self.slots[i].nxt.store(nxt, Relaxed);
+        }
+        if taken_up && sizes {
             return Admitted::First;
         }
         Admitted::Passes
@@ -187,11 +194,11 @@ impl Gateway {
     }
 
     /// An ACK older than what the sender knows was overtaken, or what the sender is thought to know is wrong.
-    /// The latter, if many come in a row that no other overtook by its timestamp.
-    pub(super) fn is_last_word(&mut self, i: u32, options: &TcpOptions) -> bool {
+    /// The latter, if many come in a row that no other overtook by its timestamp, or by the time that has passed.
+    pub(super) fn is_last_word(&mut self, i: u32, options: &TcpOptions, now: Time) -> bool {
         let newest = self.slots[i].ts.load(Relaxed);
         let overtaken = options.timestamps.is_some_and(|t| after(newest, t.value));
-        !overtaken && self.table[i].doubt.outdated()
+        !overtaken && self.table[i].doubt.outdated(now)
     }
 
     /// A forged segment with payload may have moved the receiver's SND.NXT beyond what its sender accepts. The
@@ -201,7 +208,7 @@ impl Gateway {
         let doubt = &mut self.table[i].doubt;
         if !after(slot.nxt.load(Relaxed), seq) {
             doubt.in_sequence();
-        } else if doubt.lags(seq, millis(now)) {
+        } else if doubt.lags(seq, now) {
             slot.nxt.store(seq, Relaxed);
         }
     }

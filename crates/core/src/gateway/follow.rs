@@ -72,7 +72,7 @@ impl Gateway {
         }
         if granted {
             r.window = self.slots[i].window.load(Relaxed) as u16;
-            r.doubt.passed();
+            r.doubt.passed(now);
         }
         r.tx = tx;
         r.echoes.release(tx);

@@ -119,6 +119,9 @@ impl Gateway {
         r.set(flag::SENDER_SCALES, options.window_scale.is_some());
         r.fin = segment.tcp.seq.wrapping_add(1);
         self.note_syn(i, segment, options);
+        if !opens {
+            self.show_ahead(i, options);
+        }
     }
 
     /// A SYN of the data's receiver; if it is `here`, it is sized and forwarded by the caller.

@@ -118,6 +118,9 @@ impl Gateway {
     ) {
         self.follow(i, cx.now);
         self.learn(i, cx, segment, options, frame);
+        if !after(tx, segment.tcp.ack) {
+            self.table[i].doubt.current(cx.now);
+        }
         if segment.has(Flags::FIN) {
             self.table[i].flags |= flag::RECEIVER_FIN;
             self.close_if_done(i, cx.now);
@@ -133,6 +136,7 @@ impl Gateway {
     /// A segment with payload passed, set back: its progress waits like any other.
     fn on_set_back(&mut self, cx: &mut Cx<'_>, i: u32, segment: &Segment, options: &TcpOptions) {
         self.follow(i, cx.now);
+        self.table[i].doubt.current(cx.now);
         let before = self.held(i);
         self.progress(i, segment);
         self.schedule(cx, i, options);
@@ -154,8 +158,8 @@ impl Gateway {
     fn take(&mut self, cx: &mut Cx<'_>, i: u32, segment: &Segment, options: &TcpOptions, frame: Frame) {
         let ack = segment.tcp.ack;
         if !after(self.table[i].tx, ack) {
-            self.table[i].doubt.current();
-        } else if self.is_last_word(i, options) {
+            self.table[i].doubt.current(cx.now);
+        } else if self.is_last_word(i, options, cx.now) {
             self.renew(i, segment, options, cx, &frame);
             return self.forward_untouched(cx, i, frame);
         }

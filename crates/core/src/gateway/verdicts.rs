@@ -2,10 +2,11 @@
 
 use super::Gateway;
 use crate::ack::Window;
-use crate::flow::{flag, Key};
+use crate::flow::{flag, Key, Record};
 use crate::steer::slot_flag;
 use crate::time::{Duration, Time};
 use crate::wire::TcpOptions;
+use core::sync::atomic::Ordering::Relaxed;
 use std::collections::VecDeque;
 
 /// Operations kept. Further flows are neither begun nor forgotten until some were fetched.
@@ -97,25 +98,55 @@ impl Verdicts {
 }
 
 impl Gateway {
-    /// Opens the flow's slot with the record's numbers. The kernel is told now, or, where so many connections are
-    /// opened that most may be forged, with the first segment that shows that this one is not.
+    /// Opens the flow's slot with the record's numbers, and [tells](Gateway::tell_early) the kernel.
     pub(super) fn show(&mut self, i: u32, options: &TcpOptions) {
-        let sized = matches!(self.policy(&self.table[i]).window, Window::Size { .. });
-        let r = &mut self.table[i];
-        r.tag = r.tag.wrapping_add(1).max(1);
-        let mut flags = 0;
+        let r = &self.table[i];
+        let sent = if r.has(flag::EDGE_KNOWN) { r.edge } else { r.right };
+        let ts = options.timestamps.map_or(0, |t| t.value);
+        self.slots[i].open(r.next_tag(), self.slot_flags(r), r.tx, r.seq, ts, r.right, sent, r.window);
+        let limit = self.window_limit(&self.table[i]);
+        self.slots[i].width.store(limit.unwrap_or(0), Relaxed);
+        self.tell_early(i);
+    }
+
+    /// The data's sender has answered its receiver's SYN, in a segment with these `options`. What the receiver sends next
+    /// brings its first window, and may carry payload that does not come here: so the hook is told how far it may go. The
+    /// record's numbers begin with the receiver's first ACK all the same.
+    pub(super) fn show_ahead(&mut self, i: u32, options: &TcpOptions) {
+        let mut r = self.table[i];
+        if !self.hooked || r.has(flag::PASSES) || !r.has(flag::SENDER_SYN | flag::RECEIVER_SYN) {
+            return;
+        }
+        r.pace = self.policy(&r).release.begin(&r.segments(), true, self.now);
+        let Some(limit) = self.window_limit(&r) else { return };
+        if r.has(flag::SHOWN) && !self.verdicts.has_room() {
+            return;
+        }
+        // The answer repeats the receiver's timestamp (RFC 7323 section 3.2).
+        let ts = options.timestamps.map_or(0, |t| t.echo);
+        let (slot, tx) = (&self.slots[i], r.fin);
+        slot.open(r.next_tag(), self.slot_flags(&r), tx, r.seq, ts, tx, tx.wrapping_add(limit), 1);
+        slot.width.store(limit, Relaxed);
+        self.tell_early(i);
+    }
+
+    fn slot_flags(&self, r: &Record) -> u32 {
+        let sized = matches!(self.policy(r).window, Window::Size { .. });
+        let mut flags = if r.has(flag::TIMESTAMPS) { slot_flag::TIMESTAMPS } else { 0 };
         if r.has(flag::SCALE_KNOWN) {
             flags |= slot_flag::SCALED | u32::from(r.scale) << slot_flag::SCALE_SHIFT;
             flags |= if sized { slot_flag::SIZED } else { 0 };
         }
-        flags |= if r.has(flag::TIMESTAMPS) { slot_flag::TIMESTAMPS } else { 0 };
-        let sent = if r.has(flag::EDGE_KNOWN) { r.edge } else { r.right };
-        let ts = options.timestamps.map_or(0, |t| t.value);
-        self.slots[i].open(r.tag, flags, r.tx, r.seq, ts, r.right, sent, r.window);
-        let limit = self.window_limit(&self.table[i]);
-        self.slots[i].width.store(limit.unwrap_or(0), core::sync::atomic::Ordering::Relaxed);
-        if self.table[i].has(flag::SHOWN) || self.verdicts.may_tell_early(self.now) {
-            self.table[i].set(flag::SHOWN, false); // the entry that the kernel has is replaced
+        flags
+    }
+
+    /// The slot has been opened anew. The kernel is told now, or, where so many connections are
+    /// opened that most may be forged, with the first segment that shows that this one is not.
+    fn tell_early(&mut self, i: u32) {
+        let r = &mut self.table[i];
+        r.tag = r.next_tag();
+        if r.has(flag::SHOWN) || self.verdicts.may_tell_early(self.now) {
+            r.set(flag::SHOWN, false); // the entry that the kernel has is replaced
             self.tell(i);
         }
     }
@@ -163,5 +194,12 @@ impl Gateway {
     pub fn verdicts(&mut self, max: usize) -> impl Iterator<Item = Verdict> + '_ {
         self.show_again();
         self.verdicts.drain(max)
+    }
+}
+
+impl Record {
+    /// The tag of the slot's next use.
+    fn next_tag(&self) -> u32 {
+        self.tag.wrapping_add(1).max(1)
     }
 }

@@ -306,9 +306,9 @@ impl<'a, E: Engine> Driver<'a, E> {
         self.hand_in();
         // Frames may have arrived after `now`; nothing that is due later may leave.
         self.stepper.catch_up(&mut self.engine, &mut self.frames, &mut self.out, now);
-        let waits = self.out.flush(&mut self.frames);
+        // The answer to a segment that leaves may find its flow's slot.
         self.verdicts.write(&mut self.engine, self.programs);
-        waits
+        self.out.flush(&mut self.frames)
     }
 
     fn beat(&mut self, now: Time) {

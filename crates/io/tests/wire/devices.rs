@@ -1,6 +1,6 @@
 //! Interfaces of other kinds, and what may be changed about one while Weir runs on it.
 
-use crate::lab::{eventually, Kind, Lab, SERVER, SERVER6};
+use crate::lab::{eventually, Kind, Lab, Process, SERVER, SERVER6};
 use crate::tests::ends_well;
 use std::process::Command;
 use std::time::Duration;
@@ -11,7 +11,10 @@ pub const ALL: &[(&str, fn())] = &[
         "internal_interfaces_that_are_removed_are_made_again",
         internal_interfaces_that_are_removed_are_made_again,
     ),
-    ("tunnels_without_ethernet_headers", tunnels_without_ethernet_headers),
+    ("ipip_without_ethernet_headers", || without_ethernet_headers(&IPIP)),
+    ("sit_without_ethernet_headers", || without_ethernet_headers(&SIT)),
+    ("wireguard_without_ethernet_headers", || without_ethernet_headers(&WIREGUARD)),
+    ("ppp_without_ethernet_headers", || without_ethernet_headers(&PPP)),
     ("tunnels_without_an_end_are_refused", tunnels_without_an_end_are_refused),
     ("segments_longer_than_64_kib", segments_longer_than_64_kib),
     ("checksums_that_a_device_has_summed_up", checksums_that_a_device_has_summed_up),
@@ -62,56 +65,99 @@ fn internal_interfaces_that_are_removed_are_made_again() {
     ends_well(&lab, &mut weir);
 }
 
-/// A kind of tunnel between box and server, and how its ends are made.
+/// A kind of tunnel between box and server.
 struct Tunnel {
     kind: &'static str,
-    /// Follows `ip link add NAME`, for the box.
-    near: &'static str,
-    /// The same for the server.
-    far: &'static str,
+    /// Its names on the box and on the server.
+    links: [&'static str; 2],
     six: bool,
+    /// What goes through it unshaped at least, in bits per second.
+    least: f64,
+    /// The rate of a flow, in kbit/s: less than that.
+    shape_kbit: u32,
+    /// Makes both ends, without addresses; an error says what is missing.
+    make: fn(&Lab) -> Result<Option<Process>, String>,
 }
 
-const TUNNELS: &[Tunnel] = &[
-    Tunnel {
-        kind: "IPIP",
-        near: "type ipip local 10.9.2.254 remote 10.9.2.1",
-        far: "type ipip local 10.9.2.1 remote 10.9.2.254",
-        six: false,
+const LINKS: [&str; 2] = ["tn0", "tn1"];
+const IPIP: Tunnel = Tunnel {
+    kind: "IPIP",
+    links: LINKS,
+    six: false,
+    least: 1e7,
+    shape_kbit: 20_000,
+    make: |lab| {
+        make_links(lab, "ipip", " local 10.9.2.254 remote 10.9.2.1", " local 10.9.2.1 remote 10.9.2.254")
     },
-    Tunnel {
-        kind: "SIT",
-        near: "type sit local 10.9.2.254 remote 10.9.2.1",
-        far: "type sit local 10.9.2.1 remote 10.9.2.254",
-        six: true,
+};
+const SIT: Tunnel = Tunnel {
+    kind: "SIT",
+    six: true,
+    make: |lab| {
+        make_links(lab, "sit", " local 10.9.2.254 remote 10.9.2.1", " local 10.9.2.1 remote 10.9.2.254")
     },
-    Tunnel { kind: "WireGuard", near: "type wireguard", far: "type wireguard", six: false },
-];
+    ..IPIP
+};
+const WIREGUARD: Tunnel = Tunnel { kind: "WireGuard", make: make_wireguard, ..IPIP };
+/// Every byte goes through two terminals.
+const PPP: Tunnel =
+    Tunnel { kind: "PPP", links: ["ppp0"; 2], least: 3e5, shape_kbit: 200, make: make_ppp, ..IPIP };
+
+fn make_links(lab: &Lab, kind: &str, near: &str, far: &str) -> Result<Option<Process>, String> {
+    let make = |host, link, ends: &str| {
+        let words = format!("type {kind}{ends}");
+        lab.can(host, link, &[], &words.split(' ').collect::<Vec<_>>())
+    };
+    if !make("g", LINKS[0], near) {
+        return Err(format!("this kernel has no {kind}"));
+    }
+    assert!(make("s", LINKS[1], far));
+    Ok(None)
+}
+
+fn make_wireguard(lab: &Lab) -> Result<Option<Process>, String> {
+    make_links(lab, "wireguard", "", "")?;
+    if Command::new("wg").arg("--version").output().is_err() {
+        return Err("there is no `wg` command (wireguard-tools)".to_owned());
+    }
+    exchange_keys(lab);
+    Ok(None)
+}
+
+/// Two `pppd`, each the other's terminal.
+fn make_ppp(lab: &Lab) -> Result<Option<Process>, String> {
+    if !std::path::Path::new("/dev/ppp").exists() {
+        return Err("this kernel has no PPP, or it is not loaded".to_owned());
+    }
+    if Command::new("pppd").arg("--version").output().is_err() {
+        return Err("there is no `pppd` command (ppp)".to_owned());
+    }
+    const PLAIN: [&str; 8] =
+        ["nodetach", "noauth", "local", "noccp", "novj", "nodefaultroute", "noproxyarp", "noipv6"];
+    let there = lab.namespace("s");
+    let far = format!("ip netns exec {there} pppd notty {} 10.9.6.1:10.9.6.254", PLAIN.join(" "));
+    let near = [&["pty", far.as_str()], PLAIN.as_slice(), &["10.9.6.254:10.9.6.1"]].concat();
+    let daemon = lab.spawn("g", "pppd", &near);
+    let is_up = |host| lab.ip(host, &["-o", "addr"]).contains("ppp0    inet");
+    eventually("PPP is up", || is_up("g") && is_up("s"));
+    Ok(Some(daemon))
+}
 
 impl Tunnel {
-    /// Makes both ends, addresses and routes; an error says what is missing.
-    fn make(&self, lab: &Lab) -> Result<(), String> {
-        let words = |text: &'static str| text.split(' ').collect::<Vec<_>>();
-        if !lab.can("g", "tn0", &[], &words(self.near)) {
-            return Err(format!("this kernel has no {}", self.kind));
-        }
-        assert!(lab.can("s", "tn1", &[], &words(self.far)));
-        if self.kind == "WireGuard" {
-            if Command::new("wg").arg("--version").output().is_err() {
-                return Err("there is no `wg` command (wireguard-tools)".to_owned());
+    /// Addresses and routes.
+    fn address(&self, lab: &Lab) {
+        let [near, far] = self.links;
+        for (host, link, last) in [("g", near, "254"), ("s", far, "1")] {
+            if near != far {
+                lab.ip(host, &["addr", "add", &format!("10.9.6.{last}/32"), "dev", link]);
+                lab.ip(host, &["-6", "addr", "add", &format!("fd09:6::{last}/128"), "dev", link]);
             }
-            exchange_keys(lab);
-        }
-        for (host, link, last) in [("g", "tn0", "254"), ("s", "tn1", "1")] {
-            lab.ip(host, &["addr", "add", &format!("10.9.6.{last}/32"), "dev", link]);
-            lab.ip(host, &["-6", "addr", "add", &format!("fd09:6::{last}/128"), "dev", link]);
             lab.ip(host, &["link", "set", link, "up"]);
         }
-        let (far, client) =
+        let (there, client) =
             if self.six { ("fd09:6::1/128", "fd09:1::/64") } else { ("10.9.6.1/32", "10.9.1.0/24") };
-        lab.ip("g", &["route", "add", far, "dev", "tn0"]);
-        lab.ip("s", &["route", "add", client, "dev", "tn1"]);
-        Ok(())
+        lab.ip("g", &["route", "replace", there, "dev", near]);
+        lab.ip("s", &["route", "replace", client, "dev", far]);
     }
 
     fn far_address(&self) -> &'static str {
@@ -140,31 +186,31 @@ fn exchange_keys(lab: &Lab) {
     }
 }
 
-fn tunnels_without_ethernet_headers() {
-    for tunnel in TUNNELS {
-        for steered in ["all", "acks", "gateway"] {
-            let mut lab = Lab::new(Kind::Router);
-            if let Err(missing) = tunnel.make(&lab) {
-                println!("  skipped: {missing}");
-                break;
-            }
-            lab.attach = "tn0".into();
-            let mut weir = lab.running(steered);
-            let _server = lab.serve_on("s");
-            let to = tunnel.far_address();
-            eventually("the server answers", || lab.pings("c", to, 1, 0).0 == 1);
-            let (up, down) = (lab.send("c", to, 1000), lab.receive("c", to, 1000));
-            println!("  {steered} on {}: {:.3} and {:.3} Gb/s", tunnel.kind, up / 1e9, down / 1e9);
-            if steered == "gateway" {
-                assert!([up, down].iter().all(|rate| (10e6..40e6).contains(rate)), "{up} {down}");
-            } else {
-                assert!(up > 1e7 && down > 1e7, "{up} {down}");
-            }
-            assert_eq!(lab.ask("c", to, 50), 50);
-            ends_well(&lab, &mut weir);
-            assert!(lab.stat("hook_taken") > 100, "{:?}", lab.stats());
-            assert_eq!((lab.stat("refused0"), lab.stat("refused1")), (0, 0), "{:?}", lab.stats());
+fn without_ethernet_headers(tunnel: &Tunnel) {
+    for steered in ["all", "acks", "gateway"] {
+        let mut lab = Lab::new(Kind::Router);
+        let _daemon = match (tunnel.make)(&lab) {
+            Ok(daemon) => daemon,
+            Err(missing) => return println!("  skipped: {missing}"),
+        };
+        tunnel.address(&lab);
+        lab.attach = tunnel.links[0].into();
+        let mut weir = lab.running_with(steered, &[("SHAPE_KBIT", &tunnel.shape_kbit.to_string())]);
+        let _server = lab.serve_on("s");
+        let to = tunnel.far_address();
+        eventually("the server answers", || lab.pings("c", to, 1, 0).0 == 1);
+        let (up, down) = (lab.send("c", to, 1000), lab.receive("c", to, 1000));
+        println!("  {steered} on {}: {:.3} and {:.3} Mb/s", tunnel.kind, up / 1e6, down / 1e6);
+        if steered == "gateway" {
+            let rate = f64::from(tunnel.shape_kbit) * 1e3;
+            assert!([up, down].iter().all(|got| (0.5 * rate..2.0 * rate).contains(got)), "{up} {down}");
+        } else {
+            assert!(up > tunnel.least && down > tunnel.least, "{up} {down}");
         }
+        assert_eq!(lab.ask("c", to, 50), 50);
+        ends_well(&lab, &mut weir);
+        assert!(lab.stat("hook_taken") > 20, "{:?}", lab.stats());
+        assert_eq!((lab.stat("refused0"), lab.stat("refused1")), (0, 0), "{:?}", lab.stats());
     }
 }
 

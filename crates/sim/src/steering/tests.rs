@@ -118,6 +118,41 @@ fn downloads_are_steered_the_other_way_round() {
     finish(&rig);
 }
 
+/// A client opens, and its request reaches the sender before, or instead of, its first ACK: the window that the request carries
+/// is the first that the sender learns of.
+#[test]
+fn a_request_that_is_the_first_to_arrive_carries_a_sized_window() {
+    for ack_first in [false, true] {
+        let ack = AckControl::ack_shaper(Rate::kbit(200));
+        let classes = vec![ClassConfig { ack: Some(ack), ..class(Direction::Out, 5001..=5001) }];
+        let mut rig = Rig::new(Steered::new(Config { classes, ..Config::default() }));
+        // The data's receiver is on the WAN, its sender on the LAN.
+        let client = || Segment::v4([10, 0, 1, 1], [10, 0, 0, 1]).ports(5001, 40_000).window(502);
+        let server = || Segment::v4([10, 0, 0, 1], [10, 0, 1, 1]).ports(40_000, 5001);
+        let syn = client().seq(4_999).flags(Flags::SYN).mss(1460).window_scale(7).window(64_000);
+        let answer =
+            server().seq(DATA_ISN).ack(5_000).flags(Flags::SYN | Flags::ACK).mss(1460).window_scale(7);
+        inject(&mut rig, ms(10), WAN, &syn);
+        inject(&mut rig, ms(12), LAN, &answer);
+        let first = client().seq(5_000).ack(DATA_ISN.wrapping_add(1));
+        inject(&mut rig, ms(32), WAN, &first.clone().payload(100));
+        if ack_first {
+            inject(&mut rig, ms(32), WAN, &first);
+        }
+        let after = client().seq(5_100).ack(DATA_ISN.wrapping_add(1));
+        inject(&mut rig, ms(33), WAN, &after);
+        let sent = rig.run_until(ms(40));
+        let parsed = |s: &Sent| wire::tcp(&s.bytes, &wire::packet(&s.bytes, s.len).unwrap()).unwrap();
+        let got: Vec<_> = sent.iter().filter(|s| s.port == LAN && s.at > ms(10)).map(parsed).collect();
+        // 25,000 bytes a second in 2 ms of the way that is known and two periods of 58.4 ms: three segments, in units of
+        // 128 bytes. Then 20 ms more are known of it: still three.
+        assert_eq!((got[0].payload_len, got[0].window), (100, 35), "{got:?}");
+        assert!(got[1..].iter().all(|t| t.window == 35), "{got:?}");
+        assert_eq!(rig.node().stats().set_back, 1);
+        finish(&rig);
+    }
+}
+
 #[test]
 fn flows_without_a_class_pass_after_one_look_until_their_next_syn() {
     let mut rig = Rig::new(Steered::new(outward(5001..=5001)));

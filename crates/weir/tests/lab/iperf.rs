@@ -1,6 +1,6 @@
 //! What iperf3 measures on the same path.
 
-use super::life::{helper, interrupt};
+use super::life::{helper_from, interrupt};
 use super::{id, installed, root, turn, twice};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
@@ -19,7 +19,8 @@ fn iperf3_agrees() {
 
 fn iperf3_and_ours() -> Result<(), String> {
     let name = id("iperf");
-    let mut lab = helper(&name);
+    // A lab that only stands there: its flow starts when the lab is long gone.
+    let mut lab = helper_from(&name, "50s");
     let inside = |place: &str, program: &str| {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &format!("weir-{name}-{place}"), program]);

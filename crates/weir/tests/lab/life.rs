@@ -1,13 +1,10 @@
 //! How labs begin and end, and that nothing of them stays.
 
-use super::{group, id, left_behind, options, plan, root, run};
+use super::{id, left_behind, options, plan, root, run};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
-use weir::execute::lab::{self, Options};
-use weir::experiment::plan::Length;
-use weir_core::gateway::Direction;
-use weir_core::time::Duration as Nanos;
+use weir::execute::lab;
 
 #[test]
 fn a_name_is_taken_while_its_lab_runs() {
@@ -44,14 +41,12 @@ fn an_interrupted_lab_keeps_what_it_has_and_leaves_nothing() {
     let name = id("int");
     let mut helper = helper(&name);
     std::thread::sleep(Duration::from_millis(1_500));
-    let said = interrupt(&mut helper);
+    let result = interrupt(&mut helper);
     assert!(!left_behind(&name));
-    // The helper prints the status and the bytes.
-    let words: Vec<&str> = said.split_whitespace().skip_while(|w| *w != "OUTCOME").collect();
-    assert_eq!(words[1], "Interrupted", "{said}");
-    assert!(words[2].parse::<u64>().unwrap() > 100_000, "{said}");
-    let covered: f64 = words[3].parse().unwrap();
-    assert!((0.1..50.0).contains(&covered), "{said}");
+    assert_eq!(result["status"], "interrupted", "{result}");
+    assert!(result["flows"][0]["bytes"].as_u64().unwrap() > 100_000, "{result}");
+    let covered = result["duration_s"].as_f64().unwrap();
+    assert!((0.1..50.0).contains(&covered), "{result}");
 }
 
 #[test]
@@ -71,28 +66,31 @@ fn the_next_lab_cleans_up_after_one_that_was_killed() {
     assert!(!left_behind(&name));
 }
 
-/// Not a test: a lab of 60 s for the tests above, which start it as a process of its own.
-#[test]
-#[ignore = "played as a process of its own by other tests"]
-fn a_long_lab() {
-    let Ok(name) = std::env::var("WEIR_LONG_LAB") else { return };
-    let options = Options { stop: Options::with_signals().unwrap().stop, ..options(&name) };
-    let mut flow = group("up", 5000, Direction::Out, Length::UntilEnd);
-    if name.ends_with("iperf") {
-        // A lab that only stands there: its flow starts when the lab is long gone.
-        flow.start = Nanos::from_secs(50);
-    }
-    let plan = plan(60_000, vec![flow]);
-    let outcome = lab::run(&plan, &options).unwrap();
-    let r = outcome.result;
-    println!("OUTCOME {:?} {} {}", r.status, r.flows[0].bytes, r.duration_s);
+/// A lab of 60 s.
+const LONG: &str = r#"
+name = "long"
+duration = "60s"
+interval = "200ms"
+
+[[flow]]
+id = "up"
+cc = "reno"
+start = "START"
+"#;
+
+/// Starts `weir lab` on the long lab, under this name, and waits until its traffic runs.
+pub fn helper(name: &str) -> Child {
+    helper_from(name, "100ms")
 }
 
-/// Starts the long lab and waits until its traffic runs.
-pub fn helper(name: &str) -> Child {
-    let child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "life::a_long_lab", "--ignored", "--nocapture"])
-        .env("WEIR_LONG_LAB", name)
+/// As [`helper`], with a flow that starts at `start`.
+pub fn helper_from(name: &str, start: &str) -> Child {
+    let file = std::env::temp_dir().join(format!("{name}.toml"));
+    std::fs::write(&file, LONG.replace("START", start)).unwrap();
+    let child = Command::new(env!("CARGO_BIN_EXE_weir"))
+        .arg("lab")
+        .arg(&file)
+        .args(["--id", name, "--json", "-"])
         .stdout(Stdio::piped())
         .stderr(Stdio::inherit())
         .spawn()
@@ -102,17 +100,18 @@ pub fn helper(name: &str) -> Child {
         let text = std::fs::read_to_string(&record).unwrap_or_default();
         text.contains("-sv") && children_of(child.id()).iter().filter(|&&c| is_traffic(c)).count() == 2
     });
+    std::fs::remove_file(file).unwrap();
     child
 }
 
-/// Sends SIGINT and waits for the end; what it said.
-pub fn interrupt(child: &mut Child) -> String {
+/// Sends SIGINT and waits for the end; the result.
+pub fn interrupt(child: &mut Child) -> serde_json::Value {
     let pid = rustix::process::Pid::from_child(child);
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
     let mut said = String::new();
     std::io::Read::read_to_string(child.stdout.as_mut().unwrap(), &mut said).unwrap();
-    assert!(child.wait().unwrap().success(), "{said}");
-    said
+    assert_eq!(child.wait().unwrap().code(), Some(130), "{said}");
+    serde_json::from_str(&said).unwrap()
 }
 
 fn children_of(pid: u32) -> Vec<u32> {

@@ -1,5 +1,6 @@
 //! What an engine's death costs: the longest time without an ACK frame at the sender's host, the longest gap in
-//! delivery at the receiving application, and the error of the rate in each second afterwards.
+//! delivery at the receiving application, and the error of the rate in each second afterwards. Beside them is what the machine
+//! itself took: the longest time that the watching thread, which looks every millisecond, did not get to run.
 
 use super::figures::verdict;
 use super::{options, plan, shape, write, Common};
@@ -40,6 +41,8 @@ struct Figure {
     rtt_ms: u64,
     frame_gap_ms: f64,
     delivery_gap_ms: f64,
+    /// The longest time between two looks of the watcher, after the blow.
+    machine_ms: f64,
     lost_connections: usize,
     rtos: u64,
     /// Of all flows and all seconds from one second after the restart on, the error of the rate that is furthest
@@ -55,8 +58,8 @@ pub(super) fn run(common: &Common) -> Result<(), String> {
         common.runs
     );
     println!(
-        "{:<10} {:>7}  {:>13}  {:>16}  {:>6}  {:>5}  {:>15}",
-        "", "RTT ms", "frame gap ms", "delivery gap ms", "lost", "RTOs", "worst second"
+        "{:<10} {:>7}  {:>13}  {:>16}  {:>6}  {:>5}  {:>15}  {:>10}",
+        "", "RTT ms", "frame gap ms", "delivery gap ms", "lost", "RTOs", "worst second", "machine ms"
     );
     let mut figures = Vec::new();
     for (what, signal) in [("kill -9", Signal::KILL), ("SIGSTOP", Signal::STOP)] {
@@ -68,7 +71,7 @@ pub(super) fn run(common: &Common) -> Result<(), String> {
             }
             let Some(f) = worst else { continue };
             println!(
-                "{:<10} {:>7}  {:>13.1}  {:>16.1}  {:>6}  {:>5}  {:>+13.2} %  {}",
+                "{:<10} {:>7}  {:>13.1}  {:>16.1}  {:>6}  {:>5}  {:>+13.2} %  {:>10.1}  {}",
                 f.what,
                 f.rtt_ms,
                 f.frame_gap_ms,
@@ -76,6 +79,7 @@ pub(super) fn run(common: &Common) -> Result<(), String> {
                 f.lost_connections,
                 f.rtos,
                 f.deviation_percent,
+                f.machine_ms,
                 verdict(f.holds())
             );
             figures.push(f);
@@ -103,6 +107,7 @@ impl Figure {
         Figure {
             frame_gap_ms: self.frame_gap_ms.max(other.frame_gap_ms),
             delivery_gap_ms: self.delivery_gap_ms.max(other.delivery_gap_ms),
+            machine_ms: self.machine_ms.max(other.machine_ms),
             lost_connections: self.lost_connections + other.lost_connections,
             rtos: self.rtos + other.rtos,
             deviation_percent: further(self.deviation_percent, other.deviation_percent),
@@ -134,6 +139,7 @@ fn measure(what: &'static str, signal: Signal, rtt_ms: u64) -> Result<Figure, St
         rtt_ms,
         frame_gap_ms: struck.gap.as_nanos() as f64 / 1e6,
         delivery_gap_ms: delivery_gap as f64 / 1e6,
+        machine_ms: struck.still.as_nanos() as f64 / 1e6,
         lost_connections: lost.count(),
         rtos: outcome.result.flows.iter().map(|f| f.rtos).sum(),
         deviation_percent: deviation(&outcome, struck.at),
@@ -164,6 +170,8 @@ struct Struck {
     at: Time,
     /// The longest time without an ACK from then on.
     gap: Duration,
+    /// The longest time between two looks from then on.
+    still: Duration,
 }
 
 impl Blow {
@@ -185,13 +193,18 @@ fn watch(id: &str, signal: Signal, done: &AtomicBool) -> Result<Struck, String> 
     };
     let mut buf = [0u8; 2048];
     let (mut first, mut last, mut struck, mut gap) = (None, Time::ZERO, None, Duration::ZERO);
+    let (mut looked, mut still) = (Time::ZERO, Duration::ZERO);
     while !done.load(Ordering::Relaxed) {
         let got = socket.read(&mut buf).unwrap_or(0);
         let now = monotonic();
+        if struck.is_some() {
+            still = still.max(now.since(looked));
+        }
+        looked = now;
         if first.is_some_and(|f| now >= f + UNTIL_BLOW) && struck.is_none() {
             struck = Some(now);
             strike(signal)?;
-            last = now;
+            (last, looked) = (now, monotonic());
         }
         if !is_ack(&buf[..got]) {
             continue;
@@ -203,7 +216,7 @@ fn watch(id: &str, signal: Signal, done: &AtomicBool) -> Result<Struck, String> 
         }
     }
     struck
-        .map(|at| Struck { at, gap })
+        .map(|at| Struck { at, gap, still })
         .ok_or_else(|| "no ACK was seen, or the run ended before the blow".into())
 }
 
