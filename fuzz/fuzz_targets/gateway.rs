@@ -25,6 +25,7 @@ fn gateway(hooked: bool) -> Gateway {
         direction: Direction::Out,
         matches: vec![],
         ack: Some(AckControl::ack_shaper(Rate::mbit(1))),
+        share: None,
     };
     let config = Config { classes: vec![class], max_flows: 16, ..Config::default() };
     if hooked {

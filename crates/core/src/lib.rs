@@ -6,6 +6,7 @@
 #![warn(missing_docs)]
 
 pub mod ack;
+pub mod class;
 pub mod dist;
 pub mod flow;
 pub mod frame;
@@ -17,6 +18,7 @@ pub mod rate;
 #[cfg(any(test, feature = "rig"))]
 pub mod rig;
 pub mod rng;
+pub mod sharing;
 pub mod stats;
 pub mod steer;
 pub mod time;

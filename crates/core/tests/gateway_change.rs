@@ -18,7 +18,13 @@ fn mbit(n: u64) -> AckControl {
 
 fn class(name: &str, ports: Option<u16>, ack: Option<AckControl>) -> ClassConfig {
     let matches = ports.map(|port| Match { dst_port: Some(port..=port), ..Match::default() });
-    ClassConfig { name: name.into(), direction: Direction::Out, matches: matches.into_iter().collect(), ack }
+    ClassConfig {
+        name: name.into(),
+        direction: Direction::Out,
+        matches: matches.into_iter().collect(),
+        ack,
+        share: None,
+    }
 }
 
 fn classes(classes: Vec<ClassConfig>) -> Config {

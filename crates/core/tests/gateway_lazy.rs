@@ -43,6 +43,7 @@ impl Driver {
             direction,
             matches: vec![],
             ack: Some(ack),
+            share: None,
         };
         let classes = vec![class("out", Direction::Out), class("in", Direction::In)];
         let gateway = Gateway::new(Config { classes, ..Config::default() });

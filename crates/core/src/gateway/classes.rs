@@ -140,6 +140,7 @@ mod tests {
             direction: Direction::Out,
             matches: vec![],
             ack: Some(AckControl::ack_shaper(Rate::mbit(1))),
+            share: None,
         };
         Config { classes: names.iter().map(class).collect(), ..Config::default() }
     }

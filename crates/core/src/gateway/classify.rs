@@ -13,12 +13,15 @@ impl Match {
             && port(&self.src_port, key.src_port)
             && port(&self.dst_port, key.dst_port)
             && self.vlan.is_none_or(|v| v == key.vlan())
+            && self.protocol.is_none_or(|p| p == key.protocol())
     }
 }
 
 impl ClassConfig {
     fn takes(&self, direction: Direction, key: &Key) -> bool {
-        self.direction == direction && (self.matches.is_empty() || self.matches.iter().any(|m| m.takes(key)))
+        self.direction == direction
+            && self.takes_flows()
+            && (self.matches.is_empty() || self.matches.iter().any(|m| m.takes(key)))
     }
 }
 
@@ -40,6 +43,7 @@ mod tests {
             direction: Direction::Out,
             matches: vec![Match { dst_port: Some(ports), ..Match::default() }],
             ack: None,
+            share: None,
         };
         let c = Config { classes: vec![class("a", 80..=90), class("b", 85..=100)], ..Config::default() };
         let key = |p| Key { dst_port: p, ..Key::default() };

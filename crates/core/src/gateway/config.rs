@@ -31,6 +31,16 @@ pub struct ClassConfig {
     pub matches: Vec<Match>,
     /// How its flows' ACKs are controlled; `None` leaves them alone.
     pub ack: Option<AckControl>,
+    /// Its place in the [link-sharing tree](crate::sharing) of its direction, if it has one: then what it takes waits in its
+    /// queue. Parents are given by their index in [`Config::classes`]; a class that is one has no queue and takes no flows.
+    pub share: Option<crate::class::Spec>,
+}
+
+impl ClassConfig {
+    /// Is it a class for flows, and not one that others share?
+    pub fn takes_flows(&self) -> bool {
+        self.share.is_none_or(|share| share.queue.is_some())
+    }
 }
 
 /// Which way the data of a flow goes through the gateway.
@@ -57,6 +67,8 @@ pub struct Match {
     pub dst_port: Option<RangeInclusive<u16>>,
     /// Outer VLAN identifier, 0 for untagged.
     pub vlan: Option<u16>,
+    /// IP protocol.
+    pub protocol: Option<u8>,
 }
 
 /// An IP prefix.

@@ -65,6 +65,37 @@ pub enum Queue {
     Pfq(Box<Pfq>),
 }
 
+/// What a queue is to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// How much may wait.
+    pub limit: QueueLimit,
+    /// What is done with it.
+    pub kind: Kind,
+}
+
+/// A discipline and what it is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// First in, first out, drop tail.
+    Fifo,
+    /// First in, first out, with CoDel.
+    Codel(codel::Params),
+    /// A queue for each flow, served in turn.
+    Pfq(pfq::Params),
+}
+
+impl Config {
+    /// A queue in front of `rate`.
+    pub fn build(&self, rate: Rate) -> Queue {
+        match self.kind {
+            Kind::Fifo => Queue::Fifo(Fifo::new(self.limit, None, rate)),
+            Kind::Codel(params) => Queue::Codel(Codel::new(params, self.limit, rate)),
+            Kind::Pfq(params) => Queue::Pfq(Box::new(Pfq::new(params, self.limit, rate))),
+        }
+    }
+}
+
 /// Calls the discipline, whichever it is.
 macro_rules! each {
     ($queue:expr, $discipline:ident => $call:expr) => {

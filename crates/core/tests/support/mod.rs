@@ -32,6 +32,7 @@ pub fn config(ack: AckControl) -> Config {
             direction: Direction::Out,
             matches: vec![],
             ack: Some(ack),
+            share: None,
         }],
         ..Config::default()
     }

@@ -54,6 +54,7 @@ fn config() -> Config {
         direction,
         matches: Vec::new(),
         ack: Some(AckControl::ack_shaper(rate)),
+        share: None,
     };
     Config {
         classes: vec![class(Direction::Out, "out"), class(Direction::In, "in")],

@@ -27,7 +27,7 @@ fn class(direction: Direction, ports: core::ops::RangeInclusive<u16>) -> ClassCo
     };
     let ack = AckControl { hold: Hold::Number, release: Release::Rate(release), window: Window::Keep };
     let matches = vec![Match { dst_port: Some(ports), ..Match::default() }];
-    ClassConfig { name: "shaped".into(), direction, matches, ack: Some(ack) }
+    ClassConfig { name: "shaped".into(), direction, matches, ack: Some(ack), share: None }
 }
 
 pub(super) fn outward(ports: core::ops::RangeInclusive<u16>) -> Config {

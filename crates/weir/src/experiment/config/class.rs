@@ -69,7 +69,7 @@ fn class(s: &Section) -> Option<ClassConfig> {
     let direction = s.choice("direction", &DIRECTIONS, &[]).unwrap_or_default();
     let matches = s.sections("match").into_iter().map(rule).collect();
     let ack = s.section("ack").and_then(policy::policy);
-    Some(ClassConfig { name: name?, direction, matches, ack })
+    Some(ClassConfig { name: name?, direction, matches, ack, share: None })
 }
 
 fn rule(s: Section) -> Match {

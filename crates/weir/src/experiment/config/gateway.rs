@@ -51,7 +51,7 @@ pub fn short(dev: &str, out: Option<Rate>, inward: Option<Rate>) -> GatewayFile 
 pub fn one_rate(out: Option<Rate>, inward: Option<Rate>) -> Config {
     let class = |((name, direction), rate): ((&str, Direction), Option<Rate>)| {
         let ack = Some(AckControl::ack_shaper(rate?));
-        Some(ClassConfig { name: name.to_string(), direction, matches: Vec::new(), ack })
+        Some(ClassConfig { name: name.to_string(), direction, matches: Vec::new(), ack, share: None })
     };
     let classes = DIRECTIONS.into_iter().zip([out, inward]).filter_map(class).collect();
     Config { classes, ..Config::default() }

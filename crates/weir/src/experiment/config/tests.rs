@@ -216,8 +216,9 @@ prop_compose! {
             direction: if inward { Direction::In } else { Direction::Out },
             matches,
             ack,
+            share: None,
         };
-        let all = ClassConfig { name: "all".into(), direction: Direction::In, matches: Vec::new(), ack: Some(last) };
+        let all = ClassConfig { name: "all".into(), direction: Direction::In, matches: Vec::new(), ack: Some(last), share: None };
         let classes = classes.into_iter().enumerate().map(class).chain([all]).collect();
         let gateway = Config { classes, max_flows, assumed_rtt, idle_timeout, ..Config::default() };
         GatewayFile { dev, driving: Driving { batch_delay, ..driving }, gateway }

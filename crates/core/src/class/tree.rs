@@ -1,0 +1,400 @@
+//! The tree: what it keeps, and what each class offers.
+
+use super::bucket::Bucket;
+use super::heap::{Entry, Heap, NOWHERE};
+use super::spec::{check, Spec, Unsound, PRIORITIES};
+use crate::frame::{Frames, Waiting};
+use crate::node::Cx;
+use crate::queue::Queue;
+use crate::rate::Rate;
+use crate::stats::{DropReason, Histogram};
+use crate::time::{Duration, Time};
+
+/// The number of what all classes at the top are children of. The class with index `i` is number `i + 1`.
+pub(super) const ROOT: u32 = 0;
+/// The level of an offer to borrow: after all levels that lend.
+const BORROWS: u8 = u8::MAX;
+/// The level of a leaf below its rate: before all others.
+const LEAF: u8 = 0;
+/// How many leaves have a histogram of the time that frames waited: 19 KB each.
+const HISTOGRAMS: usize = 1024;
+
+/// What a class has to offer, the best first: by level, priority, and then the time at which its first frame would be through, or its
+/// virtual time where it borrows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Offer {
+    /// The level of the class that pays: leaves, then the lower classes, then the upper ones, then nobody yet.
+    level: u8,
+    pub(super) priority: u8,
+    key: u64,
+}
+
+impl Offer {
+    pub(super) fn borrows(&self) -> bool {
+        self.level == BORROWS
+    }
+}
+
+/// A class at work.
+#[derive(Debug)]
+pub(super) struct Class {
+    pub(super) parent: u32,
+    /// In `feeds` or `queues`.
+    pub(super) inside: Inside,
+    level: u8,
+    pub(super) priority: u8,
+    pub(super) weight: u32,
+    pub(super) rate: Option<Bucket>,
+    pub(super) ceil: Option<Bucket>,
+    /// Children of which something waits.
+    active: u32,
+    /// Since when something waits.
+    pub(super) since: Time,
+    /// Of what it borrowed, what its virtual times do not show yet.
+    pub(super) carried: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Inside {
+    /// The number of its queue.
+    Leaf(u32),
+    /// The number of its feed.
+    Feed(u32),
+}
+
+/// The offers of a class's children.
+#[derive(Debug)]
+pub(super) struct Feed {
+    offers: Heap<Offer>,
+    /// By priority, the virtual time of the child that borrowed last.
+    pub(super) virtual_time: [u64; PRIORITIES as usize],
+}
+
+/// A leaf's queue, and what left it.
+#[derive(Debug)]
+pub(super) struct Leaf {
+    pub(super) queue: Queue,
+    pub(super) stats: LeafStats,
+}
+
+/// What has left a leaf.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LeafStats {
+    /// Packets (segments of giant frames).
+    pub packets: u64,
+    /// Their bytes, as charged.
+    pub bytes: u64,
+    /// Those of the bytes that were borrowed.
+    pub borrowed: u64,
+    /// Nanoseconds that frames waited; of the first 1,024 leaves of a tree only.
+    pub delay: Histogram,
+    /// Is the delay recorded?
+    pub(super) records_delay: bool,
+}
+
+/// A frame that leaves.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Popped {
+    /// The index of its class.
+    pub class: usize,
+    /// The frame.
+    pub waiting: Waiting,
+    /// When it leaves: as soon as it could.
+    pub at: Time,
+}
+
+/// A tree of classes. Call [`Tree::advance`] before anything else at a new time; times never go backwards.
+#[derive(Debug)]
+pub struct Tree {
+    pub(super) now: Time,
+    pub(super) classes: Vec<Class>,
+    pub(super) feeds: Vec<Feed>,
+    pub(super) leaves: Vec<Leaf>,
+    /// By class and priority: what it has borrowed, divided by its weight.
+    pub(super) virtual_times: Vec<u64>,
+    /// Where each class is in its parent's feed.
+    places: Vec<u32>,
+    /// Classes that wait for time.
+    waits: Heap<Time>,
+    waiting: Vec<u32>,
+}
+
+impl Tree {
+    /// A tree of these classes, if it is sound.
+    pub fn new(specs: &[Spec]) -> Result<Tree, Unsound> {
+        check(specs)?;
+        let number = |i: Option<usize>| i.map_or(ROOT, |i| i as u32 + 1);
+        let mut children = vec![0; specs.len() + 1];
+        specs.iter().for_each(|spec| children[number(spec.parent) as usize] += 1);
+        let count = children.len();
+        let mut tree = Tree {
+            now: Time::ZERO,
+            classes: vec![Class::root()],
+            feeds: vec![Feed::new(children[0])],
+            leaves: Vec::new(),
+            virtual_times: vec![0; count * usize::from(PRIORITIES)],
+            places: vec![NOWHERE; count],
+            waits: Heap::new(count),
+            waiting: vec![NOWHERE; count],
+        };
+        for (i, spec) in specs.iter().enumerate() {
+            let level = BORROWS - 1 - depth(specs, i);
+            tree.add(spec, number(spec.parent), level, children[i + 1]);
+        }
+        Ok(tree)
+    }
+
+    fn add(&mut self, spec: &Spec, parent: u32, level: u8, children: usize) {
+        let (inside, level) = match spec.queue {
+            None => {
+                self.feeds.push(Feed::new(children));
+                (Inside::Feed(self.feeds.len() as u32 - 1), level)
+            }
+            Some(config) => {
+                let rate = spec.ceil.or(spec.rate).unwrap_or(Rate::mbit(1000));
+                let stats =
+                    LeafStats { records_delay: self.leaves.len() < HISTOGRAMS, ..LeafStats::default() };
+                self.leaves.push(Leaf { queue: config.build(rate), stats });
+                (Inside::Leaf(self.leaves.len() as u32 - 1), LEAF)
+            }
+        };
+        let ceil = if spec.parent.is_none() { spec.rate } else { spec.ceil };
+        let (priority, weight) = (spec.priority, spec.weight);
+        let (rate, ceil) = (spec.rate.map(Bucket::new), ceil.map(Bucket::new));
+        let class = Class { inside, level, priority, weight, rate, ceil, ..Class::root() };
+        self.classes.push(Class { parent, ..class });
+    }
+
+    /// The time up to which the tree has been brought.
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// Has the class with this index a queue?
+    pub fn is_leaf(&self, class: usize) -> bool {
+        matches!(self.classes.get(class + 1), Some(Class { inside: Inside::Leaf(_), .. }))
+    }
+
+    /// The queue of the class with this index. Panics if it has none.
+    pub fn queue(&self, class: usize) -> &Queue {
+        &self.leaf(class).queue
+    }
+
+    /// What has left the class with this index. Panics if it has no queue.
+    pub fn leaf_stats(&self, class: usize) -> &LeafStats {
+        &self.leaf(class).stats
+    }
+
+    fn leaf(&self, class: usize) -> &Leaf {
+        match self.classes[class + 1].inside {
+            Inside::Leaf(leaf) => &self.leaves[leaf as usize],
+            Inside::Feed(_) => panic!("a class without a queue"),
+        }
+    }
+
+    /// A frame waits in the class with this index from [`Tree::now`] on, which is `cx.now`. Why it was dropped instead, if so. Panics
+    /// if the class has no queue.
+    pub fn push(&mut self, cx: &mut Cx<'_>, class: usize, waiting: Waiting) -> Option<DropReason> {
+        let i = class as u32 + 1;
+        let Inside::Leaf(leaf) = self.classes[class + 1].inside else { panic!("a class without a queue") };
+        let queue = &mut self.leaves[leaf as usize].queue;
+        let rested = queue.packets() == 0;
+        let dropped = queue.push(cx, waiting);
+        match (rested, queue.packets() == 0) {
+            (true, false) => self.begin(i),
+            (false, true) => self.end(i),
+            _ => {}
+        }
+        // What was first may have been dropped in place of what came.
+        self.refresh(cx.frames, i);
+        dropped
+    }
+
+    /// When the next frame can leave: [`Tree::now`] or earlier if one can already; or when one may.
+    pub fn due(&self) -> Option<Time> {
+        match self.feeds[0].offers.first() {
+            Some(_) => Some(self.now),
+            None => self.waits.first().map(|wait| wait.key),
+        }
+    }
+
+    /// Goes on to the next time at which a frame can leave, or to `to` if that is earlier.
+    pub fn advance(&mut self, frames: &Frames, to: Time) {
+        while self.feeds[0].offers.first().is_none() {
+            let Some(Entry { key, id }) = self.waits.first().filter(|wait| wait.key <= to) else { break };
+            self.now = self.now.max(key);
+            self.refresh(frames, id);
+        }
+        if self.feeds[0].offers.first().is_none() {
+            self.now = self.now.max(to);
+        }
+    }
+
+    /// Goes on to `to` though frames could have left before, and did not.
+    pub fn skip(&mut self, frames: &Frames, to: Time) {
+        self.now = self.now.max(to);
+        while let Some(Entry { id, .. }) = self.waits.first().filter(|wait| wait.key <= to) {
+            self.refresh(frames, id);
+        }
+    }
+
+    /// The class with this index has another rate and ceiling from [`Tree::now`] on; at the top the ceiling is the rate. What has been sent
+    /// stays paid for, to the bit. What the classes are guaranteed together is for the caller to see to.
+    pub fn set_rates(&mut self, frames: &Frames, class: usize, rate: Option<Rate>, ceil: Option<Rate>) {
+        let now = self.now;
+        let c = &mut self.classes[class + 1];
+        let ceil = if c.parent == ROOT { rate } else { ceil };
+        for (bucket, rate) in [(&mut c.rate, rate), (&mut c.ceil, ceil)] {
+            match (bucket.as_mut(), rate) {
+                (Some(bucket), Some(rate)) => bucket.set_rate(now, rate),
+                (_, rate) => *bucket = rate.map(Bucket::new),
+            }
+        }
+        if let (Inside::Leaf(leaf), Some(rate)) = (c.inside, ceil.or(rate)) {
+            self.leaves[leaf as usize].queue.set_rate(rate);
+        }
+        self.refresh(frames, class as u32 + 1);
+    }
+
+    /// Something waits in the leaf, in which nothing did.
+    fn begin(&mut self, mut i: u32) {
+        loop {
+            let class = &mut self.classes[i as usize];
+            class.since = self.now;
+            i = class.parent;
+            let parent = &mut self.classes[i as usize];
+            parent.active += 1;
+            if parent.active > 1 || i == ROOT {
+                return;
+            }
+        }
+    }
+
+    /// Nothing waits in the leaf any more.
+    pub(super) fn end(&mut self, mut i: u32) {
+        while i != ROOT {
+            i = self.classes[i as usize].parent;
+            let parent = &mut self.classes[i as usize];
+            parent.active -= 1;
+            if parent.active > 0 {
+                return;
+            }
+        }
+    }
+
+    /// What a class offers has changed, or may have: so may what those above it offer.
+    pub(super) fn refresh(&mut self, frames: &Frames, mut i: u32) {
+        while i != ROOT && self.refresh_one(frames, i) {
+            i = self.classes[i as usize].parent;
+        }
+    }
+
+    /// The same for one class. Does its parent have another best offer now?
+    pub(super) fn refresh_one(&mut self, frames: &Frames, i: u32) -> bool {
+        let (offer, wait) = self.offer(frames, i);
+        self.waits.set(&mut self.waiting, i, wait);
+        let parent = self.classes[i as usize].parent;
+        let Inside::Feed(feed) = self.classes[parent as usize].inside else { return false };
+        let offers = &mut self.feeds[feed as usize].offers;
+        let best = offers.first();
+        offers.set(&mut self.places, i, offer);
+        offers.first() != best
+    }
+
+    /// What the class offers now, and when it has something else to offer if nothing happens before.
+    fn offer(&mut self, frames: &Frames, i: u32) -> (Option<Offer>, Option<Time>) {
+        let class = &self.classes[i as usize];
+        let Some(best) = self.best_inside(class) else { return (None, None) };
+        match class.ceil {
+            Some(ceil) if ceil.paid() > self.now => return (None, Some(ceil.paid())),
+            _ if !best.borrows() => return (Some(best), None),
+            _ => {}
+        }
+        let priority = best.priority;
+        match class.rate {
+            Some(rate) if rate.paid() <= self.now => {
+                let key = rate.paid().max(class.since) + self.first_takes(frames, class, rate);
+                (Some(Offer { level: class.level, priority, key: key.as_nanos() }), None)
+            }
+            // Nobody lends to a class at the top.
+            rate if class.parent == ROOT => (None, rate.map(|rate| rate.paid())),
+            rate => {
+                let key = self.virtual_time(i, priority);
+                (Some(Offer { level: BORROWS, priority, key }), rate.map(|rate| rate.paid()))
+            }
+        }
+    }
+
+    /// The best that its children offer it; of a leaf, that it has something to send.
+    fn best_inside(&self, class: &Class) -> Option<Offer> {
+        match class.inside {
+            Inside::Feed(feed) => Some(self.feeds[feed as usize].offers.first()?.key),
+            Inside::Leaf(leaf) => (self.leaves[leaf as usize].queue.packets() > 0).then_some(Offer {
+                level: BORROWS,
+                priority: class.priority,
+                key: 0,
+            }),
+        }
+    }
+
+    /// How long a leaf's first frame takes at its own rate.
+    fn first_takes(&self, frames: &Frames, class: &Class, rate: Bucket) -> Duration {
+        match class.inside {
+            Inside::Feed(_) => Duration::ZERO,
+            Inside::Leaf(leaf) => {
+                let head = self.leaves[leaf as usize].queue.head(frames);
+                head.map_or(Duration::ZERO, |head| rate.rate().time_for(head.charge.bytes))
+            }
+        }
+    }
+
+    /// The virtual time at which the class borrows next: not before that of the last that borrowed there.
+    fn virtual_time(&mut self, i: u32, priority: u8) -> u64 {
+        let parent = self.classes[i as usize].parent;
+        let Inside::Feed(feed) = self.classes[parent as usize].inside else { return 0 };
+        let last = self.feeds[feed as usize].virtual_time[usize::from(priority)];
+        let own = &mut self.virtual_times[i as usize * usize::from(PRIORITIES) + usize::from(priority)];
+        *own = (*own).max(last);
+        *own
+    }
+
+    /// The leaf that is to send next.
+    pub(super) fn next_leaf(&self) -> Option<(u32, u32)> {
+        let mut feed = 0;
+        loop {
+            let Entry { id, .. } = self.feeds[feed as usize].offers.first()?;
+            match self.classes[id as usize].inside {
+                Inside::Feed(inside) => feed = inside,
+                Inside::Leaf(leaf) => return Some((id, leaf)),
+            }
+        }
+    }
+}
+
+impl Class {
+    fn root() -> Class {
+        Class {
+            parent: ROOT,
+            inside: Inside::Feed(0),
+            level: BORROWS - 1,
+            priority: 0,
+            weight: 1,
+            rate: None,
+            ceil: None,
+            active: 0,
+            since: Time::ZERO,
+            carried: 0,
+        }
+    }
+}
+
+impl Feed {
+    fn new(children: usize) -> Feed {
+        Feed { offers: Heap::new(children), virtual_time: [0; PRIORITIES as usize] }
+    }
+}
+
+/// Classes between this one and the root.
+fn depth(specs: &[Spec], i: usize) -> u8 {
+    core::iter::successors(specs[i].parent, |&p| specs[p].parent).count() as u8
+}

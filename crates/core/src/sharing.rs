@@ -1,0 +1,269 @@
+//! Link sharing as a node between LAN and WAN: frames wait in the queues of their classes and leave at the rates of a
+//! [tree](crate::class), one for each direction that has queued classes.
+//!
+//! Any IP packet is of the first class of its direction that takes its flow ([`Key::of_packet`]): UDP, QUIC and ICMP beside TCP. Of
+//! fragments only the addresses count. What no class takes, what is not IP, and a direction without queued classes pass at once,
+//! in no queue and at no rate.
+//!
+//! A frame leaves when it may begin, so that the first one of an idle link is not late. A giant segment is charged as the packets
+//! that it stands for and leaves as a whole: where its time on the link matters, the driver splits it before.
+
+use crate::class::{LeafStats, Spec, Tree, Unsound};
+use crate::flow::Key;
+use crate::frame::{Charge, Frame, Frames, List, Waiting};
+use crate::gateway::{Config, Direction, LAN, WAN};
+use crate::node::{Cx, Node, Port, PortSet, Transmit};
+use crate::queue::Queue;
+use crate::stats::{DropReason, Drops, Ledger};
+use crate::time::Time;
+use crate::wire;
+use cache::Cache;
+
+mod cache;
+#[cfg(test)]
+mod tests;
+
+/// A direction of a gateway, with its tree if it has queued classes.
+#[derive(Debug)]
+struct Way {
+    tree: Option<Tree>,
+    /// Where its frames leave.
+    out: Port,
+    /// The port takes frames, as the last poll said.
+    open: bool,
+    /// Frames that have left the tree or passed it, with the times at which they did.
+    ready: List,
+    /// Of the first of them.
+    ready_since: Option<Time>,
+    cache: Cache,
+}
+
+/// See the [module documentation](self).
+#[derive(Debug)]
+pub struct Sharing {
+    config: Config,
+    ways: [Way; 2],
+    /// By class of the configuration, its index in the tree of its direction.
+    places: Vec<Option<usize>>,
+    /// Bytes that a packet costs on top of its IP packet.
+    overhead: u16,
+    ledger: Ledger,
+}
+
+/// Why a configuration is refused, and the class of it that is at fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// Its index in [`Config::classes`].
+    pub class: usize,
+    /// What is wrong with it.
+    pub why: Unsound,
+}
+
+/// The tree of a direction: the classes, with parents among themselves, and the index of each in the configuration.
+fn specs(config: &Config, direction: Direction) -> (Vec<Spec>, Vec<usize>) {
+    let shares = |c: &crate::gateway::ClassConfig| c.direction == direction && c.share.is_some();
+    let indices: Vec<usize> = (0..config.classes.len()).filter(|&i| shares(&config.classes[i])).collect();
+    let place = |i: usize| indices.binary_search(&i).unwrap_or(usize::MAX);
+    let spec = |&i: &usize| config.classes[i].share.map(|s| Spec { parent: s.parent.map(place), ..s });
+    (indices.iter().filter_map(spec).collect(), indices)
+}
+
+/// Are the queued classes of each direction a tree, with no more guarantees than there is?
+pub fn check(config: &Config) -> Result<(), Refused> {
+    for direction in [Direction::Out, Direction::In] {
+        let (specs, indices) = specs(config, direction);
+        crate::class::check(&specs).map_err(|why| Refused { class: indices[why.class()], why })?;
+    }
+    Ok(())
+}
+
+impl Sharing {
+    /// The node for the queued classes of a configuration. A packet costs `overhead` bytes on top of IP.
+    pub fn new(config: Config, overhead: u16) -> Result<Sharing, Refused> {
+        let mut places = vec![None; config.classes.len()];
+        let mut way = |direction, out| {
+            let (specs, indices) = specs(&config, direction);
+            indices.iter().enumerate().for_each(|(place, &i)| places[i] = Some(place));
+            let tree = (!specs.is_empty()).then(|| Tree::new(&specs)).transpose();
+            let tree = tree.map_err(|why| Refused { class: indices[why.class()], why })?;
+            let cache = Cache::new(if tree.is_some() { config.max_flows } else { 1 }, config.seed);
+            Ok(Way { tree, out, open: true, ready: List::new(), ready_since: None, cache })
+        };
+        let ways = [way(Direction::Out, WAN)?, way(Direction::In, LAN)?];
+        Ok(Sharing { config, ways, places, overhead, ledger: Ledger::default() })
+    }
+
+    /// What it was told.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// The queue of the class with this index in the configuration, and what left it; `None` if it has no queue.
+    pub fn leaf(&self, class: usize) -> Option<(&Queue, &LeafStats)> {
+        let place = (*self.places.get(class)?)?;
+        let tree = self.ways[way_of(self.config.classes[class].direction)].tree.as_ref()?;
+        tree.is_leaf(place).then(|| (tree.queue(place), tree.leaf_stats(place)))
+    }
+
+    /// Drops of all queues, by reason.
+    fn queue_drops(&self) -> Drops {
+        let leaves = (0..self.places.len()).filter_map(|class| self.leaf(class));
+        leaves.fold(Drops::default(), |sum, (queue, _)| sum.with(&queue.stats().drops))
+    }
+
+    /// The conservation law's account.
+    pub fn ledger(&self) -> Ledger {
+        Ledger { drops: self.ledger.drops.with(&self.queue_drops()), ..self.ledger }
+    }
+
+    /// Another configuration with the same classes: rates and ceilings change in place, with what has been sent paid for to the bit. False,
+    /// with nothing changed, if anything else is different or the guarantees are too much. Ask for the deadline again after this.
+    pub fn change(&mut self, cx: &mut Cx<'_>, config: Config) -> bool {
+        if !same_but_for_rates(&self.config, &config) || check(&config).is_err() {
+            return false;
+        }
+        self.ways.iter_mut().for_each(|way| way.catch_up(cx));
+        for (class, place) in config.classes.iter().zip(&self.places) {
+            let tree = self.ways[way_of(class.direction)].tree.as_mut();
+            if let (Some(tree), Some(place), Some(share)) = (tree, *place, class.share) {
+                tree.set_rates(cx.frames, place, share.rate, share.ceil);
+            }
+        }
+        self.config = config;
+        true
+    }
+
+    /// The place in the tree of the class that takes the frame.
+    fn classify(&mut self, cx: &Cx<'_>, frame: &Frame, way: usize) -> Option<usize> {
+        self.ways[way].tree.as_ref()?;
+        let bytes = cx.frames.bytes(frame);
+        let packet = wire::any_packet(bytes, frame.len()).ok()?;
+        let key = Key::of_packet(bytes, &packet);
+        let direction = if way == 0 { Direction::Out } else { Direction::In };
+        let (config, places) = (&self.config, &self.places);
+        let found = || places[config.classify(direction, &key)?];
+        self.ways[way].cache.find(&key, found)
+    }
+}
+
+fn way_of(direction: Direction) -> usize {
+    usize::from(direction == Direction::In)
+}
+
+/// Are two configurations alike but for the rates and ceilings of queued classes?
+fn same_but_for_rates(old: &Config, new: &Config) -> bool {
+    let without = |config: &Config| {
+        let mut config = config.clone();
+        let shares = config.classes.iter_mut().filter_map(|c| c.share.as_mut());
+        shares.for_each(|share| (share.rate, share.ceil) = (None, None));
+        config
+    };
+    without(old) == without(new)
+}
+
+impl Way {
+    /// What could leave until now is ready.
+    fn catch_up(&mut self, cx: &mut Cx<'_>) {
+        if !self.open {
+            return self.skip(cx);
+        }
+        while let Some(waiting) = self.pop_tree(cx) {
+            self.push_ready(cx.frames, waiting);
+        }
+    }
+
+    /// The next frame that could leave the tree until now, and since when.
+    fn pop_tree(&mut self, cx: &mut Cx<'_>) -> Option<Waiting> {
+        let tree = self.tree.as_mut()?;
+        tree.advance(cx.frames, cx.now);
+        let popped = tree.pop(cx)?;
+        Some(Waiting { since: popped.at, ..popped.waiting })
+    }
+
+    /// What could have left until now did not.
+    fn skip(&mut self, cx: &Cx<'_>) {
+        if let Some(tree) = &mut self.tree {
+            tree.skip(cx.frames, cx.now);
+        }
+    }
+
+    /// A frame leaves as soon as the port takes it.
+    fn push_ready(&mut self, frames: &mut Frames, waiting: Waiting) {
+        self.ready_since.get_or_insert(waiting.since);
+        self.ready.push(frames, waiting);
+    }
+
+    /// The port takes frames, or not, from now on.
+    fn set_open(&mut self, cx: &Cx<'_>, open: bool) {
+        if !open || !self.open {
+            self.skip(cx);
+        }
+        self.open = open;
+    }
+
+    /// When its next frame leaves, or may.
+    fn due(&self) -> Option<Time> {
+        self.ready_since.or_else(|| self.tree.as_ref()?.due())
+    }
+
+    /// The next frame that has left by now, and when it did.
+    fn pop(&mut self, cx: &mut Cx<'_>) -> Option<(Time, Frame)> {
+        let waiting = match self.ready.pop(cx.frames) {
+            None => self.pop_tree(cx)?,
+            Some(waiting) => {
+                self.ready_since = self.ready.head(cx.frames).map(|head| head.since);
+                waiting
+            }
+        };
+        Some((waiting.since, cx.frames.unpark(waiting.frame)))
+    }
+}
+
+impl Node for Sharing {
+    fn handle_frame(&mut self, cx: &mut Cx<'_>, port: Port, frame: Frame) {
+        self.ledger.received += 1;
+        let way = match port {
+            LAN => 0,
+            WAN => 1,
+            _ => {
+                self.ledger.drops.count(DropReason::NotWired);
+                return cx.drop(frame, DropReason::NotWired);
+            }
+        };
+        self.ways.iter_mut().for_each(|way| way.catch_up(cx));
+        let place = self.classify(cx, &frame, way);
+        let charge = Charge::of(&frame, cx.frames.bytes(&frame), self.overhead);
+        let waiting = Waiting { frame: cx.frames.park(frame), charge, since: cx.now };
+        let way = &mut self.ways[way];
+        match (place, &mut way.tree) {
+            (Some(place), Some(tree)) => {
+                tree.push(cx, place, waiting);
+            }
+            _ => way.push_ready(cx.frames, waiting),
+        }
+    }
+
+    fn poll_transmit(&mut self, cx: &mut Cx<'_>, writable: PortSet) -> Option<Transmit> {
+        for way in &mut self.ways {
+            way.set_open(cx, writable.contains(way.out));
+        }
+        let due = |way: &Way| way.due().filter(|_| way.open);
+        let order = match (due(&self.ways[0]), due(&self.ways[1])) {
+            (Some(out), Some(inward)) if inward < out => [1, 0],
+            _ => [0, 1],
+        };
+        for i in order {
+            let way = &mut self.ways[i];
+            if let Some((at, frame)) = way.open.then(|| way.pop(cx)).flatten() {
+                self.ledger.sent += 1;
+                return Some(Transmit { port: way.out, at, frame });
+            }
+        }
+        None
+    }
+
+    fn next_deadline(&self, writable: PortSet) -> Option<Time> {
+        let open = self.ways.iter().filter(|way| writable.contains(way.out));
+        open.filter_map(Way::due).min()
+    }
+}

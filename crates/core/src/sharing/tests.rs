@@ -1,0 +1,176 @@
+//! What waits for what, to the nanosecond, whoever drives the node.
+
+use super::*;
+use crate::class::Spec;
+use crate::gateway::{ClassConfig, Match};
+use crate::queue::{self, codel, Kind, QueueLimit};
+use crate::rate::Rate;
+use crate::rig::{Given, Rig, Sent, Wake};
+use crate::time::Duration;
+use crate::wire::build::Segment;
+use crate::wire::{TCP, UDP};
+use proptest::prelude::*;
+
+const FIFO: queue::Config = queue::Config { limit: QueueLimit::Packets(100), kind: Kind::Fifo };
+
+fn class(name: &str, protocol: Option<u8>, share: Spec) -> ClassConfig {
+    let matches = protocol.map(|p| Match { protocol: Some(p), ..Match::default() }).into_iter().collect();
+    ClassConfig { name: name.into(), direction: Direction::Out, matches, ack: None, share: Some(share) }
+}
+
+/// 8 Mb/s, a byte a microsecond, for UDP and TCP; UDP has half of it and borrows first.
+fn config() -> Config {
+    let leaf = Spec { queue: Some(FIFO), rate: Some(Rate::mbit(4)), ..Spec::of(Some(2)) };
+    let link = Spec { rate: Some(Rate::mbit(8)), ..Spec::of(None) };
+    let tcp = class("tcp", Some(TCP), Spec { priority: 1, ..leaf });
+    Config {
+        classes: vec![class("udp", Some(UDP), leaf), tcp, class("link", None, link)],
+        ..Config::default()
+    }
+}
+
+/// Without overhead, so that a packet of `ip` bytes takes as many microseconds.
+fn rig(config: Config) -> Rig<Sharing> {
+    Rig::new(Sharing::new(config, 0).expect("a sound tree"))
+}
+
+/// A packet of `ip` bytes, told apart by its source port.
+fn packet(udp: bool, port: u16, ip: usize) -> Given {
+    let segment = Segment::v4([10, 0, 0, 1], [10, 0, 0, 2]).ports(port, 80).tos(2);
+    let bytes = if udp { segment.udp().build() } else { segment.build() };
+    Given::bytes(&bytes).long(ip + 14)
+}
+
+fn ms(n: u64) -> Time {
+    Time::from_millis(n)
+}
+
+/// When each frame left in microseconds, with its source port.
+fn stamps(sent: &[Sent]) -> Vec<(u64, u16)> {
+    sent.iter().map(|s| (s.at.as_nanos() / 1000, u16::from_be_bytes([s.bytes[34], s.bytes[35]]))).collect()
+}
+
+#[test]
+fn classes_wait_and_all_else_passes() {
+    let mut r = rig(config());
+    r.at(ms(1)).inject(LAN, packet(false, 1, 1000)).inject(LAN, packet(false, 2, 1000));
+    r.inject(LAN, packet(true, 3, 500)).inject(LAN, Given::zeros(60)).inject(WAN, packet(false, 4, 1000));
+    let sent = r.run_until(ms(100));
+    let way = |port| stamps(&sent.iter().filter(|s| s.port == port).cloned().collect::<Vec<_>>());
+    // The first frame leaves at once, and what is no IP packet with it; then UDP, then the second.
+    assert_eq!(way(WAN), [(1000, 1), (1000, 0), (2000, 3), (2500, 2)]);
+    assert_eq!(way(LAN), [(1000, 4)]);
+    let (queue, stats) = r.node().leaf(1).expect("tcp has a queue");
+    assert_eq!((stats.packets, stats.bytes, queue.stats().peak_packets), (2, 2000, 1));
+    assert!(r.node().leaf(2).is_none() && r.node().ledger().held() == 0);
+    r.finish();
+}
+
+#[test]
+fn a_giant_is_charged_as_its_packets() {
+    let mut r = rig(config());
+    // 3 × 1,000 bytes behind 40 of headers each.
+    r.at(ms(1)).inject(LAN, packet(false, 1, 3040).gso(1000)).inject(LAN, packet(false, 2, 100));
+    assert_eq!(stamps(&r.run_until(ms(100))), [(1000, 1), (4120, 2)]);
+    r.finish();
+}
+
+#[test]
+fn a_shut_port_keeps_what_waits_and_owes_nothing_for_it() {
+    let mut r = rig(config());
+    r.close(WAN, ms(2), ms(50));
+    for n in 1..=5 {
+        r.at(ms(n))
+            .inject(LAN, packet(false, n as u16, 2000))
+            .inject(WAN, packet(false, 100 + n as u16, 100));
+    }
+    let sent = r.run_until(ms(200));
+    let (out, back): (Vec<_>, Vec<_>) = sent.into_iter().partition(|s| s.port == WAN);
+    // The first left before; the others from 50 ms on, 2 ms each, and none of the time before is made up for.
+    assert_eq!(stamps(&out), [(1000, 1), (50_000, 2), (52_000, 3), (54_000, 4), (56_000, 5)]);
+    assert_eq!(stamps(&back), [(1000, 101), (2000, 102), (3000, 103), (4000, 104), (5000, 105)]);
+    r.finish();
+}
+
+#[test]
+fn rates_change_in_place_and_nothing_else_does() {
+    let mut r = rig(config());
+    for n in 1..=4 {
+        r.at(ms(1)).inject(LAN, packet(false, n, 1000));
+    }
+    assert_eq!(stamps(&r.run_until(Time::from_micros(2_500))), [(1000, 1), (2000, 2)]);
+    let mut slower = config();
+    slower.classes[2].share = slower.classes[2].share.map(|s| Spec { rate: Some(Rate::mbit(4)), ..s });
+    // More is guaranteed than the link has.
+    assert!(!r.with_cx(|node, cx| node.change(cx, slower.clone())));
+    for class in &mut slower.classes[..2] {
+        class.share = class.share.map(|s| Spec { rate: Some(Rate::mbit(2)), ..s });
+    }
+    assert!(r.with_cx(|node, cx| node.change(cx, slower.clone())));
+    // 500 bytes were not paid for yet: 1 ms at half the rate.
+    assert_eq!(stamps(&r.run_until(ms(100))), [(3500, 3), (5500, 4)]);
+    slower.classes.swap(0, 1);
+    assert!(!r.with_cx(|node, cx| node.change(cx, slower)));
+    r.finish();
+}
+
+#[test]
+fn codel_marks_what_waited_too_long() {
+    let mut marking = config();
+    let params = codel::Params { ecn: true, ..codel::Params::default() };
+    let queue = queue::Config { limit: QueueLimit::Packets(1000), kind: Kind::Codel(params) };
+    marking.classes[1].share = marking.classes[1].share.map(|s| Spec { queue: Some(queue), ..s });
+    let mut r = rig(marking);
+    for n in 0..200 {
+        r.at(ms(0)).inject(LAN, packet(false, n, 1000));
+    }
+    let sent = r.run_until(ms(1000));
+    let marked: Vec<u64> =
+        sent.iter().filter(|s| s.bytes[15] & 3 == 3).map(|s| s.at.as_nanos() / 1_000_000).collect();
+    // The frame of 5 ms is the first that waited for 5 ms; the control law goes on from 105 ms: 205.
+    assert_eq!((marked, sent.len()), (vec![105], 200));
+    r.finish();
+}
+
+#[test]
+fn what_is_wrong_is_said_of_the_class() {
+    let mut over = config();
+    over.classes[2].share = over.classes[2].share.map(|s| Spec { rate: Some(Rate::mbit(7)), ..s });
+    let why = Unsound::Overcommitted(2, 8_000_000, 7_000_000);
+    assert_eq!(Sharing::new(over.clone(), 0).map(drop), Err(Refused { class: 2, why }));
+    over.classes.iter_mut().for_each(|c| c.direction = Direction::In);
+    over.classes[0].direction = Direction::Out;
+    // Its parent is a class of the other direction.
+    assert_eq!(Sharing::new(over, 0).map(drop), Err(Refused { class: 0, why: Unsound::NoParent(0) }));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Whenever the driver wakes, frames leave at the same times; each leaves or is dropped with a reason.
+    #[test]
+    fn stamps_do_not_depend_on_the_driver(
+        frames in prop::collection::vec((0u64..3000, prop::bool::ANY, 60usize..1500, prop::bool::ANY), 1..150),
+        coarse in 1u64..5000,
+    ) {
+        let run = |wake| {
+            let mut r = rig(config()).wake(wake);
+            let mut at = Time::ZERO;
+            for (n, &(gap, udp, ip, back)) in (0..).zip(&frames) {
+                at += Duration::from_nanos(gap * 331);
+                r.at(at).inject(if back { WAN } else { LAN }, packet(udp, n, ip));
+            }
+            let sent = r.run_until(ms(10_000));
+            let ledger = r.node().ledger();
+            assert_eq!((ledger.held(), &ledger.drops), (0, r.frames().drops()));
+            r.finish();
+            let mut stamps: Vec<_> = sent.iter().map(|s| (s.port.0, s.at, s.bytes[34..36].to_vec())).collect();
+            stamps.sort_by_key(|s| s.0);
+            stamps
+        };
+        let exact = run(Wake::Exact);
+        let coarse = Duration::from_nanos(coarse * 1000);
+        prop_assert_eq!(&run(Wake::Late(coarse)), &exact);
+        prop_assert_eq!(&run(Wake::Lazy(coarse)), &exact);
+    }
+}
