@@ -1,18 +1,22 @@
 //! `[[gateway.class]]`: which flows it takes, and their policy.
 
-use super::diag::Fault;
+use super::diag::{listed, Fault};
 use super::keys::{self, put, Key, Written};
 use super::names::{name, DIRECTIONS};
 use super::policy;
 use super::reader::Section;
-use super::value::{int, FromValue};
+use super::value::{int, FromValue, Scalar};
 use core::ops::RangeInclusive;
+use toml::de::DeValue;
 use weir_core::gateway::{ClassConfig, Direction, Match, Prefix};
 
 type RuleKey = Key<Match>;
 
 /// The keys of a rule.
-static RULE: [RuleKey; 5] = [
+static RULE: [RuleKey; 6] = [
+    RuleKey::new("protocol", |m, v| put(&mut m.protocol, protocol(v)))
+        .write(|m| m.protocol.map(|p| Written::quoted(protocol_name(p))))
+        .words(|m| m.protocol.map(|p| format!("protocol {}", protocol_name(p)))),
     RuleKey::new("src", |m, v| put(&mut m.src, Prefix::from_value(v)))
         .write(|m| m.src.map(Written::quoted))
         .words(|m| m.src.map(|p| format!("src {p}"))),
@@ -29,6 +33,25 @@ static RULE: [RuleKey; 5] = [
         .write(|m| m.vlan.map(Written::plain))
         .words(|m| m.vlan.map(|v| format!("vlan {v}"))),
 ];
+
+/// Names of protocols; others are numbers (RFC 5237 names the registry).
+const PROTOCOLS: [(&str, u8); 4] = [("tcp", 6), ("udp", 17), ("icmp", 1), ("icmpv6", 58)];
+
+fn protocol(value: &DeValue) -> Result<u8, Fault> {
+    let name = match Scalar::from_value(value)? {
+        Scalar::Text(name) | Scalar::Number(name) => name,
+    };
+    let known = PROTOCOLS.iter().find(|(known, _)| *known == name).map(|(_, number)| *number);
+    known.or_else(|| name.parse().ok()).ok_or_else(|| {
+        let names = listed(PROTOCOLS.iter().map(|(name, _)| *name));
+        Fault::new(format!("\"{name}\" is not a protocol"), format!("a number from 0 to 255, or {names}"))
+    })
+}
+
+fn protocol_name(number: u8) -> String {
+    let known = PROTOCOLS.iter().find(|(_, known)| *known == number);
+    known.map_or_else(|| number.to_string(), |(name, _)| name.to_string())
+}
 
 fn ports(range: &RangeInclusive<u16>) -> String {
     match (range.start(), range.end()) {

@@ -194,8 +194,9 @@ prop_compose! {
         src_port in option::of(ports()),
         dst_port in option::of(ports()),
         vlan in 0..=4094u16,
+        protocol in option::of(any::<u8>()),
     ) -> Match {
-        Match { src, dst, src_port, dst_port, vlan: Some(vlan) }
+        Match { src, dst, src_port, dst_port, vlan: Some(vlan), protocol }
     }
 }
 

@@ -6,6 +6,7 @@ use weir_core::gateway::Direction;
 use weir_core::rate::Rate;
 use weir_core::rng::Rng;
 use weir_core::time::Duration;
+use weir_core::wire;
 use weir_sim::cc::CubicRules;
 use weir_sim::tcp::Recovery;
 
@@ -73,6 +74,16 @@ pub enum Protocol {
         /// Lengths of the times on and off, in nanoseconds; `None` is always on.
         on_off: Option<(Distribution, Distribution)>,
     },
+}
+
+impl Protocol {
+    /// Its number in IP headers.
+    pub const fn number(&self) -> u8 {
+        match self {
+            Protocol::Tcp { .. } => wire::TCP,
+            Protocol::Udp { .. } => wire::UDP,
+        }
+    }
 }
 
 /// The TCP of both ends of a flow. `None` leaves it to the sender's, or receiver's, own default.

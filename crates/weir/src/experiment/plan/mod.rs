@@ -167,12 +167,14 @@ impl Plan {
                 && ports(&m.src_port, src.1)
                 && ports(&m.dst_port, dst.1)
                 && m.vlan.is_none_or(|v| v == 0)
+                && m.protocol.is_none_or(|p| p == flow.group.protocol.number())
         };
         self.gateway
             .as_ref()?
             .classes
             .iter()
-            .find(|c| c.direction == direction && (c.matches.is_empty() || c.matches.iter().any(takes)))
+            .filter(|c| c.direction == direction && c.takes_flows())
+            .find(|c| c.matches.is_empty() || c.matches.iter().any(takes))
     }
 }
 
