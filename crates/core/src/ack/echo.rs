@@ -61,8 +61,11 @@ impl Echoes {
         if gone == held {
             return self.clear();
         }
-        self.acks.copy_within(gone..held, 0);
-        self.echoes.copy_within(gone..held, 0);
+        // One by one, as it mostly is one, by moves whose length is known.
+        for _ in 0..gone {
+            self.acks.copy_within(1.., 0);
+            self.echoes.copy_within(1.., 0);
+        }
         self.len -= gone as u32;
     }
 

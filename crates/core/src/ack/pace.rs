@@ -8,6 +8,8 @@
 
 mod ahead;
 mod detect;
+mod free;
+mod lag;
 #[cfg(test)]
 mod tests;
 
@@ -27,12 +29,6 @@ const BOUNDED: u32 = 1 << 28;
 const FREE: u32 = 1 << 27;
 /// The rest of the state counts the release times since the detector's last step.
 const COUNT: u32 = FREE - 1;
-
-/// A flow that has not been backlogged for so many round trips is one whose rate does not bind: a sender in slow start
-/// would have got from one segment to 64,000.
-const FREE_ROUNDS: u64 = 16;
-/// And for so long at least.
-const FREE_LEAST: Duration = Duration::from_millis(2);
 
 /// State of the release of one flow.
 #[derive(Clone, Copy, Debug, Default)]
@@ -130,42 +126,9 @@ impl Pace {
     pub fn in_slow_start(&self) -> bool {
         self.is(HALVED)
     }
-    /// The advertised window bounds what the sender can be ahead: there is no slow start to look for.
-    pub fn bounded(&mut self) {
-        self.set(BOUNDED, true);
-        self.set(HALVED, false);
-    }
     /// Bytes of a full step, at least 1.
     pub fn step(&self) -> u32 {
         self.rate().map_or(1, |r| clamp(r.bytes_in(self.period())).max(1))
-    }
-
-    /// Bytes acknowledged ahead of the rate, by which the right edge lags behind: what a loss made known at once lets
-    /// nothing be sent at once, where the window is sized.
-    pub fn lag(&self) -> u32 {
-        if self.is(BOUNDED) {
-            (self.progress as i32).max(0) as u32
-        } else {
-            0
-        }
-    }
-
-    /// So many bytes were acknowledged, and the rate allowed so many.
-    fn told(&mut self, bytes: u32, entitled: u32) {
-        if self.is(BOUNDED) {
-            let lag = self.progress as i32;
-            self.progress = lag.saturating_add_unsigned(bytes).saturating_sub_unsigned(entitled) as u32;
-        }
-    }
-
-    /// While a loss is repaired nothing is acknowledged in sequence, and then a round trip's worth at once: so
-    /// far the account may fall behind.
-    fn limit_lag(&mut self, rtt: Duration) {
-        if self.is(BOUNDED) && (self.progress as i32) < 0 {
-            let round = self.rate().map_or(0, |r| r.bytes_in(rtt + self.period().saturating_mul(2)));
-            let round = round.min(1 << 30) as i32;
-            self.progress = (self.progress as i32).max(-round) as u32;
-        }
     }
 
     /// The receiver acknowledged `bytes` more.
@@ -223,6 +186,7 @@ impl Pace {
     }
 
     /// Gives up release times further back than `catch_up`; returns how many.
+    #[inline]
     pub fn skip_missed(&mut self, now: Time, catch_up: Duration) -> u64 {
         let late = now.as_nanos().saturating_sub(self.due);
         let too_late = late.saturating_sub(catch_up.as_nanos());
@@ -255,30 +219,6 @@ impl Pace {
         }
     }
 
-    /// Bytes that may pass before the flow is looked at again: what has been earned up to [`Pace::due`]. None where the rate
-    /// may bind: the flow has been backlogged lately, or something is to be repaid.
-    pub fn free(&self, now: Time, rtt: Duration) -> u32 {
-        let since = now.since(Time::from_nanos(self.mark));
-        let long = since >= rtt.saturating_mul(FREE_ROUNDS).max(FREE_LEAST);
-        if self.is(FREE) && long && !self.in_slow_start() && self.debt() == 0 {
-            self.credit
-        } else {
-            0
-        }
-    }
-
-    /// While no release is scheduled, `bytes` have passed since [`Pace::due`] as [`Pace::free`] had said: as if they had gone
-    /// before anything more was earned. What is beyond the credit is owed.
-    pub fn passed(&mut self, bytes: u32, now: Time, rtt: Duration) {
-        let covered = self.credit.min(bytes);
-        self.credit -= covered;
-        self.told(covered, 0);
-        self.earn_idle(now);
-        if bytes > covered {
-            self.acknowledge_early(bytes - covered, None, rtt);
-        }
-    }
-
     /// The next release time is a period from now: the right edge catches up.
     pub fn go_on(&mut self, now: Time) {
         self.end_free();
@@ -300,20 +240,6 @@ impl Pace {
         self.due = now.as_nanos();
         if !self.is(FREE) {
             self.set_free(now);
-        }
-    }
-
-    /// No release is scheduled from `now` on.
-    fn set_free(&mut self, now: Time) {
-        self.set(FREE, true);
-        self.mark = now.as_nanos();
-    }
-
-    /// A release is scheduled.
-    fn end_free(&mut self) {
-        if self.is(FREE) {
-            self.set(FREE, false);
-            self.mark = 0;
         }
     }
 

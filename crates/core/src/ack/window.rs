@@ -11,12 +11,14 @@ use crate::flow::{flag, Record};
 
 /// The window field that tells of the edge `goal` with an acknowledgement of `ack`: rounded *up* to units of
 /// `1 << scale` (rounding down stalls a flow at shift 14), but not beyond the receiver's `own` edge.
+#[inline]
 pub fn fit(ack: u32, scale: u32, goal: u32, own: u32) -> u16 {
     let ahead = |edge: u32| (edge.wrapping_sub(ack) as i32).max(0) as u32;
     ahead(goal).div_ceil(1 << scale).min(ahead(own) >> scale).min(0xffff) as u16
 }
 
 /// The window field for an acknowledgement of `ack`, and the record's note of the edge that was forwarded.
+#[inline]
 pub fn advertise(r: &mut Record, ack: u32, limit: Option<u32>) -> u16 {
     let field = field_for(r, ack, limit);
     forwarded(r, ack, field);
@@ -26,6 +28,7 @@ pub fn advertise(r: &mut Record, ack: u32, limit: Option<u32>) -> u16 {
 /// The receiver's newest window, at most `limit` bytes of it, with an acknowledgement of `ack`, or more if the
 /// sender was told more. Without both SYNs the scale is unknown and the field stays what the receiver sent; a
 /// closed window stays closed.
+#[inline]
 pub fn field_for(r: &Record, ack: u32, limit: Option<u32>) -> u16 {
     if !r.has(flag::SCALE_KNOWN) || r.window == 0 {
         return r.window;
@@ -41,6 +44,7 @@ pub fn field_for(r: &Record, ack: u32, limit: Option<u32>) -> u16 {
 /// The number to acknowledge instead of `to`, at most a unit before it, so that the edge that the sender knows is a
 /// whole number of units away, where the receiver's own edge leaves no room to round up. Numbers that the
 /// receiver has acknowledged itself need none of this.
+#[inline]
 pub fn on_grid(r: &Record, to: u32, limit: Option<u32>) -> u32 {
     if !r.has(flag::SCALE_KNOWN | flag::EDGE_KNOWN) || to == r.rx || r.window == 0 {
         return to;
@@ -69,6 +73,7 @@ pub fn received(r: &mut Record, ack: u32, window: u16) {
 }
 
 /// This window has gone to the sender.
+#[inline]
 pub fn forwarded(r: &mut Record, ack: u32, window: u16) {
     r.window_sent = window;
     if !r.has(flag::SCALE_KNOWN) {

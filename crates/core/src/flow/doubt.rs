@@ -99,6 +99,14 @@ impl Doubt {
         self.believed >= SETTLED
     }
 
+    /// An acknowledgement of a flow that is settled, no older than what the sender knows and with the sequence number that it
+    /// should have.
+    #[inline]
+    pub fn met(&mut self, now: Time) {
+        self.believed();
+        self.passed(now);
+    }
+
     /// No segment was believed yet.
     pub fn is_unmet(&self) -> bool {
         self.believed == 0

@@ -29,6 +29,7 @@ impl Index {
     }
 
     /// The number with this hash that `is` the one looked for.
+    #[inline]
     pub fn find(&self, hash: u32, is: impl Fn(u32) -> bool) -> Option<u32> {
         let mut at = self.home(hash);
         loop {

@@ -1,7 +1,7 @@
 //! The identity of a flow: one direction of data of one connection, or whatever else packets with the same
 //! addresses have in common.
 
-use crate::wire::{self, array, Packet, Tcp, TCP, UDP};
+use crate::wire::{self, array, Packet, PlainAck, Tcp, TCP, UDP};
 use core::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 const ICMP: u8 = 1;
@@ -76,6 +76,13 @@ impl Key {
     pub fn of_ack(p: &Packet, t: &Tcp) -> Key {
         let key = Key { src: p.dst, dst: p.src, src_port: t.dst_port, dst_port: t.src_port, tags: [0; 2] };
         key.with(TCP, [p.vlan.outer_id(), p.vlan.inner_id()])
+    }
+    /// The flow whose data a pure ACK acknowledges.
+    #[inline]
+    pub fn of_plain(ack: &PlainAck) -> Key {
+        let [src, dst] = [ack.dst, ack.src].map(u128::to_be_bytes);
+        let key = Key { src, dst, src_port: ack.dst_port, dst_port: ack.src_port, tags: [0; 2] };
+        key.with(TCP, [ack.tci.unwrap_or(0), 0])
     }
     /// The same connection with sender and receiver exchanged.
     #[must_use]

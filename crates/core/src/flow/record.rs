@@ -59,10 +59,8 @@ pub mod flag {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Template {
-    /// Ethernet source of the receiver's frames.
-    pub src_mac: [u8; 6],
-    /// Ethernet destination of the receiver's frames.
-    pub dst_mac: [u8; 6],
+    /// Ethernet destination and source of the receiver's frames, as on the wire.
+    pub macs: [u8; 12],
     /// VLAN tag control information, outer first.
     pub tci: [u16; 2],
     /// IPv6 flow label.
@@ -77,14 +75,14 @@ pub struct Template {
     pub ttl: u8,
 }
 
-/// A flow's record: four lines of memory of 64 bytes each. Sequence numbers are the data's; arithmetic on them
+/// A flow's record: four lines of memory of 64 bytes each, in two pairs, since processors load lines in pairs. Sequence numbers are the data's; arithmetic on them
 /// is serial (RFC 1982).
 ///
 /// The first line has the numbers that an arriving ACK and a release touch whatever the policy; the second is
 /// the policy's own. The third says who the flow is, and changes hardly ever; the fourth has what is remembered of
 /// single ACKs.
 #[derive(Clone, Copy, Debug, Default)]
-#[repr(C, align(64))]
+#[repr(C, align(128))]
 pub struct Record {
     /// See [`flag`].
     pub flags: u32,
@@ -178,7 +176,7 @@ mod tests {
 
     #[test]
     fn all_state_of_a_flow_fits_in_256_bytes() {
-        assert_eq!((size_of::<Record>(), align_of::<Record>()), (256, 64));
+        assert_eq!((size_of::<Record>(), align_of::<Record>()), (256, 128));
     }
 
     #[test]

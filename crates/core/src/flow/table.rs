@@ -96,6 +96,7 @@ impl Table {
     }
 
     /// The record of `key`.
+    #[inline]
     pub fn find(&self, key: &Key) -> Option<u32> {
         self.index.find(self.hash(key), |i| self[i].key == *key)
     }
@@ -150,6 +151,7 @@ impl Table {
     }
 
     /// Notes activity of a flow.
+    #[inline]
     pub fn touch(&mut self, i: u32, now_ms: u32) {
         if now_ms.wrapping_sub(self[i].seen_ms) >= RENEW_MS {
             self[i].seen_ms = now_ms;
@@ -173,6 +175,7 @@ impl Table {
     }
 
     /// The part of the hash that the index knows.
+    #[inline]
     pub fn hash(&self, key: &Key) -> u32 {
         (key.hash(self.seed) >> 32) as u32
     }

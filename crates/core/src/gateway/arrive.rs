@@ -17,7 +17,17 @@ pub(super) enum Copied {
 
 impl Gateway {
     /// A frame that is here.
-    pub(super) fn on_frame(&mut self, cx: &mut Cx<'_>, from_lan: bool, mut frame: Frame) {
+    #[inline]
+    pub(super) fn on_frame(&mut self, cx: &mut Cx<'_>, from_lan: bool, frame: Frame) {
+        if self.takes_plain(cx, from_lan, &frame) {
+            return cx.frames.absorb(frame);
+        }
+        self.on_segment(cx, from_lan, frame);
+    }
+
+    /// A frame that is here and is not dealt with in short.
+    #[inline(never)]
+    fn on_segment(&mut self, cx: &mut Cx<'_>, from_lan: bool, mut frame: Frame) {
         let out = if from_lan { WAN } else { LAN };
         let segment = match parse(cx.frames.bytes(&frame), frame.len()) {
             Ok(s) => s,

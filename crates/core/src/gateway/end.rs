@@ -26,6 +26,7 @@ impl Gateway {
     }
 
     /// The connection is over once both FINs were seen and all data is acknowledged.
+    #[inline]
     pub(super) fn close_if_done(&mut self, i: u32, now: Time) {
         let r = &self.table[i];
         if r.is_done() && r.held() == 0 && !r.has(flag::CLOSED) {

@@ -39,6 +39,7 @@ impl Gateway {
 
     /// The flow's numbers are those of its slot: whatever has left or passed, the sender knows. What it learnt
     /// ahead of time is owed, unless the engine was away.
+    #[inline]
     pub(super) fn follow(&mut self, i: u32, now: Time) {
         let granted = self.end_grant(i);
         let (epoch, slot, r) = (self.table.epoch(), &self.slots[i], &mut self.table[i]);

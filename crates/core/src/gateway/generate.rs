@@ -4,7 +4,7 @@ use super::after;
 use crate::ack::window;
 use crate::flow::{flag, Record, Template};
 use crate::steer::{slot_flag::SIZED, Slot};
-use crate::wire::{self, emit_ack, AckFields, Flags, Packet, Timestamps, Vlan};
+use crate::wire::{self, emit_ack, AckFields, Flags, Packet, PlainAck, Timestamps, Vlan};
 use core::sync::atomic::Ordering::Relaxed;
 
 /// Bytes that hold any generated ACK: Ethernet with two tags, IPv6, TCP with timestamps.
@@ -18,23 +18,43 @@ impl Template {
     /// change, and a line of memory that is not written need not be written back.
     #[inline]
     pub fn learn(&mut self, bytes: &[u8], p: &Packet) {
-        let [dst, src] = [0, 6].map(|at| wire::array(bytes, at).unwrap_or_default());
-        let seen = Template {
-            src_mac: src,
-            dst_mac: dst,
+        self.renew(Template {
+            macs: wire::array(bytes, 0).unwrap_or_default(),
             tci: p.vlan.tci,
             tags: p.vlan.count | u8::from(p.vlan.tpid[0] == AD) << 2 | u8::from(p.vlan.tpid[1] == AD) << 3,
             flow_label: p.flow_label,
             version: p.version,
             tos: p.tos,
             ttl: p.ttl,
-        };
+        });
+    }
+
+    /// As [`Template::learn`], of a pure ACK.
+    #[inline]
+    pub(super) fn learn_plain(&mut self, ack: &PlainAck) {
+        self.renew(Template {
+            macs: ack.macs,
+            tci: [ack.tci.unwrap_or(0), 0],
+            tags: u8::from(ack.tci.is_some()),
+            flow_label: ack.flow_label,
+            version: ack.version,
+            tos: ack.tos,
+            ttl: ack.ttl,
+        });
+    }
+
+    #[inline]
+    fn renew(&mut self, seen: Template) {
         if *self != seen {
             *self = seen;
         }
     }
 
+    #[inline]
     fn vlan(&self) -> Vlan {
+        if self.tags == 0 {
+            return Vlan::NONE;
+        }
         let tpid = |bit: u8, used: bool| match (used, self.tags & bit != 0) {
             (false, _) => 0,
             (true, true) => AD,
@@ -47,6 +67,7 @@ impl Template {
 
 /// Writes the ACK that acknowledges `ack` and advertises `window`, with ECE or, in an AccECN flow, the
 /// counter, into `buf`; returns its length.
+#[inline]
 pub fn write_ack(r: &Record, slot: &Slot, ack: u32, window: u16, ece: bool, buf: &mut [u8]) -> usize {
     let t = &r.template;
     let flags = if r.has(flag::ACCECN) {
@@ -61,8 +82,7 @@ pub fn write_ack(r: &Record, slot: &Slot, ack: u32, window: u16, ece: bool, buf:
         .then(|| (slot.ts.load(Relaxed), r.echoes.echo_for(ack).unwrap_or(r.echoes.any())))
         .map(|(value, echo)| Timestamps { value, echo });
     let fields = AckFields {
-        src_mac: t.src_mac,
-        dst_mac: t.dst_mac,
+        macs: t.macs,
         vlan: t.vlan(),
         version: t.version,
         src: r.key.dst,
@@ -107,6 +127,7 @@ pub fn rescue_ack(r: &Record, slot: &Slot, buf: &mut [u8; MAX_ACK_LEN]) -> Optio
 
 impl Record {
     /// The receiver's numbers and both right edges are those of the slot.
+    #[inline]
     pub(super) fn catch_up(&mut self, slot: &Slot) {
         self.seq = slot.nxt.load(Relaxed);
         let (own, sent) = (slot.edge.load(Relaxed), slot.sent.load(Relaxed));

@@ -31,6 +31,7 @@ pub(super) struct Look {
 
 impl Gateway {
     /// How the flow is before a look, if it has a grant.
+    #[inline]
     pub(super) fn granted(&self, i: u32) -> Option<Look> {
         let r = &self.table[i];
         r.has(flag::GRANTED).then(|| Look { tx: r.tx, since: Time::from_nanos(r.pace.due) })
@@ -79,6 +80,7 @@ impl Gateway {
     }
 
     /// The flow's grant ends; what has passed is still to be charged. False if it had none.
+    #[inline]
     pub(super) fn end_grant(&mut self, i: u32) -> bool {
         let r = &mut self.table[i];
         if !r.has(flag::GRANTED) {

@@ -199,12 +199,14 @@ impl Gateway {
         self.stop_timer(i);
     }
 
+    #[inline]
     pub(super) fn held(&self, i: u32) -> Held {
         let r = &self.table[i];
         Held { bytes: r.held(), acks: if r.held() > 0 { r.held_acks } else { 0 } }
     }
 
     /// Keeps the class's account of what is held.
+    #[inline]
     pub(super) fn note_held(&mut self, i: u32, before: Held) {
         let now = self.held(i);
         let c = &mut self.classes[self.table[i].class];

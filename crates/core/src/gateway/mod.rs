@@ -8,6 +8,7 @@
 //!
 //! A segment arrives (`arrive`, `segment`), and its flow is looked up or made (`flows`):
 //!
+//! - `plain`: the short way of ACKs that tell nothing but progress of what is held already;
 //! - `handshake`, `end`: what SYN, FIN and RST tell about a flow, and how one begins and ends;
 //! - `data`: what segments of the data's sender tell;
 //! - `admit`: is a segment of the receiver the flow's; `untouched`: flows that are left alone;
@@ -40,6 +41,7 @@ mod hold;
 mod marks;
 mod outbox;
 mod path;
+mod plain;
 mod release;
 mod segment;
 mod send;
@@ -112,6 +114,8 @@ pub struct Gateway {
     ends: bool,
     /// When the last frame came.
     now: Time,
+    #[cfg(test)]
+    always_long: bool,
 }
 
 impl Gateway {
@@ -155,6 +159,8 @@ impl Gateway {
             flushed: 0,
             ends: false,
             now: Time::ZERO,
+            #[cfg(test)]
+            always_long: false,
             config,
         };
         gateway.take_over();
@@ -261,15 +267,13 @@ impl Node for Gateway {
 
     fn poll_transmit(&mut self, cx: &mut Cx<'_>, writable: PortSet) -> Option<Transmit> {
         self.find_open(cx, writable);
-        loop {
-            // What is due first leaves first: releases up to now join what already waits.
-            if let Some(t) = self.outbox.pop(cx, &mut self.stats.ledger, writable) {
-                return Some(t);
-            }
+        // What is due first leaves first: releases up to now join what already waits.
+        while self.outbox.due(writable).is_none() {
             if !self.run_release(cx, writable) {
                 return None;
             }
         }
+        self.outbox.pop(cx, &mut self.stats.ledger, writable)
     }
 
     fn next_deadline(&self, writable: PortSet) -> Option<Time> {

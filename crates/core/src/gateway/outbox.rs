@@ -1,10 +1,10 @@
 //! Frames on their way out, per port, in the order of their times.
 
 use super::{LAN, WAN};
-use crate::frame::{Charge, Frame, Frames, Waiting};
+use crate::frame::{Charge, Frame, Waiting};
 use crate::node::{Cx, Port, PortSet, Transmit};
 use crate::queue::{Fifo, Queue};
-use crate::stats::Ledger;
+use crate::stats::{DropReason, Ledger};
 use crate::time::Time;
 
 /// Frames that may wait for a port; a port that stays blocked longer drops.
@@ -14,26 +14,53 @@ const BUSY: u64 = 64;
 
 /// What waits for a port. Giant segments count as one frame.
 struct Outlet {
+    /// The frame that leaves next, and when it was due. Without one none waits.
+    next: Option<(Time, Frame)>,
+    /// Those behind it.
     queue: Queue,
     /// The time of the last frame that came.
     last: Time,
-    /// The time of the first frame that waits, if one does.
-    due: Option<Time>,
 }
 
 impl Outlet {
     fn new() -> Outlet {
-        Outlet { queue: Queue::Fifo(Fifo::of_packets(LIMIT)), last: Time::ZERO, due: None }
+        Outlet { next: None, queue: Queue::Fifo(Fifo::of_packets(LIMIT - 1)), last: Time::ZERO }
     }
 
-    fn pop(&mut self, cx: &mut Cx<'_>) -> Option<Frame> {
-        let Waiting { frame, .. } = self.queue.pop(cx)?;
-        self.look(cx.frames);
-        Some(cx.frames.unpark(frame))
+    fn packets(&self) -> u64 {
+        u64::from(self.next.is_some()) + self.queue.packets()
     }
 
-    fn look(&mut self, frames: &Frames) {
-        self.due = self.queue.head(frames).map(|waiting| waiting.since);
+    #[inline]
+    fn push(&mut self, cx: &mut Cx<'_>, at: Time, frame: Frame) -> Option<DropReason> {
+        let since = self.last.max(at);
+        if self.next.is_some() {
+            return self.wait(cx, since, frame);
+        }
+        self.last = since;
+        self.next = Some((since, frame));
+        None
+    }
+
+    /// A frame waits behind the next.
+    fn wait(&mut self, cx: &mut Cx<'_>, since: Time, frame: Frame) -> Option<DropReason> {
+        let charge = Charge { packets: 1, bytes: frame.len() as u64 };
+        let frame = cx.frames.park(frame);
+        let dropped = self.queue.push(cx, Waiting { frame, charge, since });
+        if dropped.is_none() {
+            self.last = since;
+        }
+        dropped
+    }
+
+    #[inline]
+    fn pop(&mut self, cx: &mut Cx<'_>) -> Option<(Time, Frame)> {
+        let next = self.next.take();
+        if self.queue.packets() > 0 {
+            let waiting = self.queue.pop(cx);
+            self.next = waiting.map(|w| (w.since, cx.frames.unpark(w.frame)));
+        }
+        next
     }
 }
 
@@ -55,48 +82,51 @@ impl Outbox {
     }
 
     /// A frame leaves by `port`, as due at `at`, or when the one before it is, if that is later.
+    #[inline]
     pub(super) fn push(&mut self, cx: &mut Cx<'_>, ledger: &mut Ledger, port: Port, at: Time, frame: Frame) {
-        let outlet = self.outlet_mut(port);
-        let charge = Charge { packets: 1, bytes: frame.len() as u64 };
-        let since = outlet.last.max(at);
-        let frame = cx.frames.park(frame);
-        match outlet.queue.push(cx, Waiting { frame, charge, since }) {
-            Some(reason) => ledger.drops.count(reason),
-            None => {
-                outlet.last = since;
-                outlet.due = outlet.due.or(Some(since));
-            }
+        if let Some(reason) = self.outlet_mut(port).push(cx, at, frame) {
+            ledger.drops.count(reason);
         }
     }
 
     /// When the first frame for a writable port was due, and that port.
+    #[inline]
     fn first(&self, writable: PortSet) -> Option<(Time, Port)> {
-        let due = |port| self.outlet(port).due.filter(|_| writable.contains(port)).map(|due| (due, port));
-        due(LAN).into_iter().chain(due(WAN)).min()
+        let due = |port| {
+            let next = self.outlet(port).next.as_ref().filter(|_| writable.contains(port));
+            next.map(|(due, _)| (*due, port))
+        };
+        match (due(LAN), due(WAN)) {
+            (Some(lan), Some(wan)) => Some(lan.min(wan)),
+            (lan, wan) => lan.or(wan),
+        }
     }
 
+    /// The first frame for a writable port leaves.
     pub(super) fn pop(
         &mut self,
         cx: &mut Cx<'_>,
         ledger: &mut Ledger,
         writable: PortSet,
     ) -> Option<Transmit> {
-        let (at, port) = self.first(writable)?;
-        let frame = self.outlet_mut(port).pop(cx)?;
+        let (_, port) = self.first(writable)?;
+        let (at, frame) = self.outlet_mut(port).pop(cx)?;
         ledger.sent += 1;
         Some(Transmit { port, at, frame })
     }
 
     /// Is there room for so many more?
+    #[inline]
     pub(super) fn has_room(&self, port: Port, frames: u64) -> bool {
-        self.outlet(port).queue.packets() + frames <= u64::from(LIMIT)
+        self.outlet(port).packets() + frames <= u64::from(LIMIT)
     }
 
     pub(super) fn busy(&self, port: Port) -> bool {
-        self.outlet(port).queue.packets() >= BUSY
+        self.outlet(port).packets() >= BUSY
     }
 
     /// When the first frame for a writable port was due.
+    #[inline]
     pub(super) fn due(&self, writable: PortSet) -> Option<Time> {
         self.first(writable).map(|(at, _)| at)
     }
@@ -105,7 +135,7 @@ impl Outbox {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::DropReason;
+    use crate::frame::Frames;
 
     struct Bench {
         outbox: Outbox,

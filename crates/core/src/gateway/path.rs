@@ -138,18 +138,17 @@ impl Gateway {
         self.follow(i, cx.now);
         self.table[i].doubt.current(cx.now);
         let before = self.held(i);
-        self.progress(i, segment);
+        self.progress(i, segment.tcp.ack, segment.has(Flags::ECE));
         self.schedule(cx, i, options);
         self.note_held(i, before);
     }
 
-    /// The receiver has acknowledged as much as this segment says.
-    fn progress(&mut self, i: u32, segment: &Segment) {
+    /// The receiver has acknowledged as much as this, with ECE or without.
+    pub(super) fn progress(&mut self, i: u32, ack: u32, ece: bool) {
         let r = &mut self.table[i];
-        let ack = segment.tcp.ack;
         if after(ack, r.rx) {
             r.pace.progressed(ack.wrapping_sub(r.rx));
-            r.note_marks(ack.wrapping_sub(r.rx), segment.has(Flags::ECE));
+            r.note_marks(ack.wrapping_sub(r.rx), ece);
             r.rx = ack;
         }
     }
@@ -180,7 +179,7 @@ impl Gateway {
             self.flush_for(cx, i, ack);
         }
         self.learn(i, cx, segment, options, &frame);
-        self.progress(i, segment);
+        self.progress(i, segment.tcp.ack, segment.has(Flags::ECE));
         match fate {
             Fate::AfterFlush => {
                 let passed = ack.wrapping_sub(self.table[i].tx);

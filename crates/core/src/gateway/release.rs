@@ -10,7 +10,7 @@
 
 use super::blocked::{wheel, MADE_UP};
 use super::{ack_out, Gateway, LAN, WAN};
-use crate::ack::{Arrival, Pace};
+use crate::ack::{window, Arrival, Pace};
 use crate::flow::{flag, Record};
 use crate::node::{Cx, Port, PortSet};
 use crate::time::{Duration, Time};
@@ -33,7 +33,8 @@ impl Gateway {
         }
     }
 
-    /// Carries out what is due. Whoever has not polled hears of the frames for a port before more are made.
+    /// Carries out what is due before a frame that comes. Whoever has not polled hears of the frames for a port before more are made.
+    #[cold]
     fn carry_out(&mut self, cx: &mut Cx<'_>) {
         for _ in 0..AT_ONCE {
             let busy = |port| self.outbox.busy(port);
@@ -45,11 +46,13 @@ impl Gateway {
     }
 
     /// When the first release by one of these ports is due.
+    #[inline]
     pub(super) fn next_release(&self, ports: PortSet) -> Option<Time> {
         self.first(ports).map(|(due, _)| self.blocked.earliest(due))
     }
 
     /// When the first timer of the flows whose ACKs leave by one of these ports is due, and that port.
+    #[inline]
     fn first(&self, ports: PortSet) -> Option<(Time, Port)> {
         let next =
             |port| self.timers.next(wheel(port)).filter(|_| ports.contains(port)).map(|due| (due, port));
@@ -60,11 +63,17 @@ impl Gateway {
     }
 
     /// Carries out the release that is due first by one of these ports, if any: at most one ACK.
+    #[inline]
     pub(super) fn run_release(&mut self, cx: &mut Cx<'_>, ports: PortSet) -> bool {
-        let Some((due, port)) = self.first(ports.and(self.blocked.open())) else { return false };
-        if due > cx.now {
-            return false;
+        match self.first(ports.and(self.blocked.open())) {
+            Some((due, port)) if due <= cx.now => self.run_due(cx, port),
+            _ => false,
         }
+    }
+
+    /// Carries out the first release by a port, which is due.
+    #[inline(never)]
+    fn run_due(&mut self, cx: &mut Cx<'_>, port: Port) -> bool {
         if cx.frames.is_exhausted() {
             self.rest(cx.now);
             return false;
@@ -141,11 +150,15 @@ impl Gateway {
         class.missed_releases += missed;
         class.slow_starts += u64::from(tick.entered_slow_start);
         let wanted = r.tx.wrapping_add(tick.release);
-        let to = self.on_grid(i, wanted);
+        let mut limit = self.window_limit(&self.table[i]);
+        let to = window::on_grid(&self.table[i], wanted, limit);
         let kept = wanted.wrapping_sub(to);
-        self.table[i].pace.refund(kept);
+        if kept > 0 {
+            self.table[i].pace.refund(kept);
+            limit = self.window_limit(&self.table[i]);
+        }
         let tells = tick.release > 0 || lags && self.edge_moves(i);
-        if tells && !self.generate(cx, i, to, at) {
+        if tells && !self.generate_within(cx, i, to, at, limit) {
             self.table[i].pace.refund(tick.release - kept);
         }
         let r = &mut self.table[i];
@@ -159,6 +172,7 @@ impl Gateway {
     }
 
     /// The flow, which has no timer, gets one.
+    #[inline]
     pub(super) fn start_timer(&mut self, i: u32, due: Time) {
         let r = &mut self.table[i];
         r.flags |= flag::ARMED;

@@ -3,6 +3,7 @@
 use super::generate::{write_ack, MAX_ACK_LEN};
 use super::{ack_out, after, Gateway, Segment};
 use crate::ack::window;
+use crate::flow::Record;
 use crate::frame::{Checksum, Frame};
 use crate::node::Cx;
 use crate::steer::{self, Stamp};
@@ -14,6 +15,18 @@ impl Gateway {
     /// what is held stays held.
     pub(super) fn generate(&mut self, cx: &mut Cx<'_>, i: u32, to: u32, at: Time) -> bool {
         let limit = self.window_limit(&self.table[i]);
+        self.generate_within(cx, i, to, at, limit)
+    }
+
+    /// As [`Gateway::generate`], where the [most that the window may be](Gateway::window_limit) is known.
+    pub(super) fn generate_within(
+        &mut self,
+        cx: &mut Cx<'_>,
+        i: u32,
+        to: u32,
+        at: Time,
+        limit: Option<u32>,
+    ) -> bool {
         self.slots[i].width.store(limit.unwrap_or(0), Relaxed);
         let out = ack_out(&self.table[i]);
         if !self.outbox.has_room(out, 1) {
@@ -23,21 +36,20 @@ impl Gateway {
             self.stats.pool_exhausted += 1;
             return false;
         };
-        let r = &mut self.table[i];
-        r.catch_up(&self.slots[i]);
+        let (r, slot) = (&mut self.table[i], &self.slots[i]);
+        r.catch_up(slot);
         let released = to.wrapping_sub(r.tx);
         let mut field = window::advertise(r, to, limit);
         if !self.hooked {
-            if let Stamp::Send { window, .. } = self.slots[i].stamp(to, field) {
+            if let Stamp::Send { window, .. } = slot.stamp(to, field) {
                 field = window;
             }
         }
         let ece = r.shows_ece();
-        let len = write_ack(r, &self.slots[i], to, field, ece, cx.frames.bytes_mut(&frame));
+        let len = write_ack(r, slot, to, field, ece, cx.frames.bytes_mut(&frame));
         let mut frame = cx.frames.truncate(frame, len);
         (frame.checksum, frame.restamp) = (Checksum::Valid, true);
-        let gone = u64::from(r.held_acks) * u64::from(released) / u64::from(r.held().max(1));
-        r.held_acks -= gone as u32;
+        r.held_acks -= r.acks_of(released);
         r.tx = to;
         r.ace_sent = r.ace;
         r.told_marks(released, ece);
@@ -98,8 +110,25 @@ impl Gateway {
     }
 
     pub(super) fn absorb(&mut self, cx: &mut Cx<'_>, i: u32, frame: Frame) {
+        self.count_absorbed(i);
+        cx.frames.absorb(frame);
+    }
+
+    /// An ACK of the flow has been absorbed.
+    #[inline]
+    pub(super) fn count_absorbed(&mut self, i: u32) {
         self.classes[self.table[i].class].acks_absorbed += 1;
         self.stats.ledger.absorbed += 1;
-        cx.frames.absorb(frame);
+    }
+}
+
+impl Record {
+    /// How many of the held ACKs are those of the next `bytes`.
+    fn acks_of(&self, bytes: u32) -> u32 {
+        let held = self.held().max(1);
+        if bytes == held {
+            return self.held_acks;
+        }
+        (u64::from(self.held_acks) * u64::from(bytes) / u64::from(held)) as u32
     }
 }

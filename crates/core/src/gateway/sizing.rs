@@ -17,6 +17,7 @@ const MOST: u64 = 1 << 30;
 
 impl Gateway {
     /// The most bytes a flow's window may be, if its class sizes windows and its scale is known.
+    #[inline]
     pub(super) fn window_limit(&self, r: &Record) -> Option<u32> {
         let (Window::Size { standing_delay }, false) = (self.policy(r).window, self.ends) else {
             return None;
@@ -44,12 +45,6 @@ impl Gateway {
         if bounds && r.has(flag::EDGE_KNOWN) && r.edge.wrapping_sub(r.tx) <= limit {
             r.pace.bounded();
         }
-    }
-
-    /// See [`window::on_grid`].
-    pub(super) fn on_grid(&self, i: u32, to: u32) -> u32 {
-        let r = &self.table[i];
-        window::on_grid(r, to, self.window_limit(r))
     }
 
     /// The flow's first right edges, from a segment whose window field counts in units of `1 << scale`, and its slot

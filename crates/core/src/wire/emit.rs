@@ -2,7 +2,7 @@
 
 use super::ethernet::{Vlan, HEADER, IPV4, IPV6};
 use super::sum::{add, fold};
-use super::{checksum, Flags, Timestamps, TCP};
+use super::{be32, checksum, Flags, Timestamps, TCP};
 
 /// Bytes of the longest frame that [`emit_ack`] makes: two tags, IPv6, timestamps.
 pub const MAX_ACK_LEN: usize = HEADER + 8 + 40 + 20 + TIMESTAMPS_LEN;
@@ -14,10 +14,8 @@ const TIMESTAMPS_LEN: usize = 12;
 /// Everything that a generated ACK is built from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AckFields {
-    /// Source MAC address.
-    pub src_mac: [u8; 6],
-    /// Destination MAC address.
-    pub dst_mac: [u8; 6],
+    /// Destination and source MAC address, as on the wire.
+    pub macs: [u8; 12],
     /// VLAN tags.
     pub vlan: Vlan,
     /// IP version: 4, or else 6.
@@ -84,38 +82,61 @@ pub fn emit_ack(buf: &mut [u8], f: &AckFields) -> usize {
     len
 }
 
-/// Writes `bytes` at the start of `rest` and returns what follows. All of a header is there, by the frame's length.
+/// The first bytes of `rest`, of which there are as many by the frame's length, and what follows.
 #[inline]
-fn write<const N: usize>(rest: &mut [u8], bytes: [u8; N]) -> &mut [u8] {
-    let (to, rest) = rest.split_first_chunk_mut().expect("the frame has its length");
-    *to = bytes;
-    rest
+fn cut<const N: usize>(rest: &mut [u8]) -> (&mut [u8; N], &mut [u8]) {
+    rest.split_first_chunk_mut().expect("the frame has its length")
+}
+
+/// Writes eight bytes of a header.
+#[inline]
+fn set<const N: usize>(header: &mut [u8; N], at: usize, value: u64) {
+    header[at..at + 8].copy_from_slice(&value.to_be_bytes());
+}
+
+/// Writes four bytes of a header.
+#[inline]
+fn set_half<const N: usize>(header: &mut [u8; N], at: usize, value: u64) {
+    header[at..at + 4].copy_from_slice(&(value as u32).to_be_bytes());
 }
 
 #[inline]
 fn ethernet<'a>(rest: &'a mut [u8], f: &AckFields) -> &'a mut [u8] {
-    let mut rest = write(write(rest, f.dst_mac), f.src_mac);
-    for tag in 0..f.vlan.tags() {
-        let (tpid, tci) = (f.vlan.tpid[tag], f.vlan.tci[tag]);
-        rest = write(rest, (u32::from(tpid) << 16 | u32::from(tci)).to_be_bytes());
+    let ethertype = if f.version == 4 { IPV4 } else { IPV6 }.to_be_bytes();
+    if f.vlan.is_empty() {
+        let (header, rest) = cut::<HEADER>(rest);
+        header[..12].copy_from_slice(&f.macs);
+        header[12..].copy_from_slice(&ethertype);
+        return rest;
     }
-    write(rest, if f.version == 4 { IPV4 } else { IPV6 }.to_be_bytes())
+    let (macs, mut rest) = cut(rest);
+    *macs = f.macs;
+    for tag in 0..f.vlan.tags() {
+        let (to, behind) = cut(rest);
+        let (tpid, tci) = (f.vlan.tpid[tag], f.vlan.tci[tag]);
+        *to = (u32::from(tpid) << 16 | u32::from(tci)).to_be_bytes();
+        rest = behind;
+    }
+    let (to, rest) = cut(rest);
+    *to = ethertype;
+    rest
 }
 
 /// Writes the header and returns, beside what follows, the sum of both addresses as 16-bit words.
 #[inline]
 fn ipv4<'a>(rest: &'a mut [u8], f: &AckFields) -> (&'a mut [u8], u64) {
-    let [.., a, b, c, d] = f.src;
-    let [.., e, g, h, i] = f.dst;
-    let (src, dst) = (u64::from(u32::from_be_bytes([a, b, c, d])), u32::from_be_bytes([e, g, h, i]));
+    let address = |mapped: &[u8; 16]| be32(mapped, 12).map_or(0, u64::from);
+    let (src, dst) = (address(&f.src), address(&f.dst));
     const DONT_FRAGMENT: u64 = 0x4000;
     let total = 20 + f.tcp_len() as u64;
     let first = 0x45 << 56 | u64::from(f.tos) << 48 | total << 32 | DONT_FRAGMENT;
     let second = u64::from(f.ttl) << 56 | u64::from(TCP) << 48 | src;
-    let addresses = src + u64::from(dst);
-    let sum = add(add(first, second), u64::from(dst));
-    let second = second | u64::from(!fold(sum)) << 32;
-    (write(write(write(rest, first.to_be_bytes()), second.to_be_bytes()), dst.to_be_bytes()), addresses)
+    let sum = fold(add(add(first, second), dst));
+    let (header, rest) = cut::<20>(rest);
+    set(header, 0, first);
+    set(header, 8, second | u64::from(!sum) << 32);
+    set_half(header, 16, dst);
+    (rest, src + dst)
 }
 
 /// As [`ipv4`].
@@ -123,9 +144,11 @@ fn ipv4<'a>(rest: &'a mut [u8], f: &AckFields) -> (&'a mut [u8], u64) {
 fn ipv6<'a>(rest: &'a mut [u8], f: &AckFields) -> (&'a mut [u8], u64) {
     let class_and_label = u64::from(f.tos) << 20 | u64::from(f.flow_label & 0xf_ffff);
     let lengths = (f.tcp_len() as u64) << 16 | u64::from(TCP) << 8 | u64::from(f.ttl);
-    let first = (6 << 28 | class_and_label) << 32 | lengths;
-    let sum = u64::from(checksum::sum(&f.src)) + u64::from(checksum::sum(&f.dst));
-    (write(write(write(rest, first.to_be_bytes()), f.src), f.dst), sum)
+    let (header, rest) = cut::<40>(rest);
+    set(header, 0, (6 << 28 | class_and_label) << 32 | lengths);
+    header[8..24].copy_from_slice(&f.src);
+    header[24..].copy_from_slice(&f.dst);
+    (rest, u64::from(checksum::sum(&f.src)) + u64::from(checksum::sum(&f.dst)))
 }
 
 /// Writes the header, and zeros behind it to the frame's end.
@@ -137,14 +160,20 @@ fn tcp(rest: &mut [u8], f: &AckFields, addresses: u64) {
     let offset_and_flags = (len / 4) << 12 | u64::from(f.flags.0 & 0xfff);
     let second = u64::from(f.ack) << 32 | offset_and_flags << 16 | u64::from(f.window);
     let mut sum = add(add(first, second), addresses + len + u64::from(TCP));
-    let rest = write(write(rest, first.to_be_bytes()), second.to_be_bytes());
-    let Some(Timestamps { value, echo }) = f.timestamps else {
-        let third = u32::from(!fold(sum)) << 16;
-        return write(rest, third.to_be_bytes()).fill(0);
-    };
-    const NOP_NOP_TIMESTAMPS: u64 = 0x0101_080a;
-    let fourth = u64::from(value) << 32 | u64::from(echo);
-    sum = add(add(sum, NOP_NOP_TIMESTAMPS), fourth);
-    let third = u64::from(!fold(sum)) << 48 | NOP_NOP_TIMESTAMPS;
-    write(write(rest, third.to_be_bytes()), fourth.to_be_bytes()).fill(0);
+    let (header, mut rest) = cut::<20>(rest);
+    set(header, 0, first);
+    set(header, 8, second);
+    if let Some(Timestamps { value, echo }) = f.timestamps {
+        const NOP_NOP_TIMESTAMPS: u64 = 0x0101_080a;
+        let both = u64::from(value) << 32 | u64::from(echo);
+        sum = add(add(sum, NOP_NOP_TIMESTAMPS), both);
+        let (options, behind) = cut::<TIMESTAMPS_LEN>(rest);
+        set_half(options, 0, NOP_NOP_TIMESTAMPS);
+        set(options, 4, both);
+        rest = behind;
+    }
+    set_half(header, 16, u64::from(!fold(sum)) << 16);
+    if !rest.is_empty() {
+        rest.fill(0);
+    }
 }

@@ -11,6 +11,8 @@
 //! tcp_options(bytes, ..)   -> TcpOptions  its options
 //! ```
 //!
+//! [`plain_ack`] reads pure ACKs of the usual layout in one step.
+//!
 //! Any input is answered with a value or a [`Reject`]; nothing here panics, allocates or reads past
 //! the end of the IP packet (Ethernet padding is not payload). What is rejected is to be forwarded
 //! untouched: a parser in the middle that does not understand a frame has no say over it.
@@ -22,6 +24,7 @@ mod emit;
 mod ethernet;
 mod options;
 mod packet;
+mod plain;
 mod rewrite;
 mod sum;
 mod tcp;
@@ -38,6 +41,7 @@ pub use ethernet::Vlan;
 pub use options::{tcp_options, SackBlocks, TcpOptions, Timestamps};
 pub(crate) use packet::mapped;
 pub use packet::{any_packet, packet, Packet};
+pub use plain::{plain_ack, PlainAck};
 pub use rewrite::{set_ack, set_seq, set_timestamps, set_window};
 pub use tcp::{tcp, Flags, Tcp};
 

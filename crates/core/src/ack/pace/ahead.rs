@@ -137,8 +137,11 @@ impl Pace {
 
     /// Arrivals that are further behind than is made up for are forgotten.
     fn limit_behind(&mut self, rtt: Duration, mss: u16) {
+        if self.ahead >= 0 {
+            return;
+        }
         let late = self.rate().map_or(0, |r| clamp(r.bytes_in(LATE)));
-        if self.ahead >= 0 || self.ahead.unsigned_abs() <= late {
+        if self.ahead.unsigned_abs() <= late {
             return;
         }
         let round = self.rate().map_or(0, |r| r.bytes_in(rtt)).min(i32::MAX as u64) as i32;

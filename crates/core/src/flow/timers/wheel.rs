@@ -65,6 +65,19 @@ pub(super) struct Node {
     pub(super) slots: [Slot; SLOTS],
 }
 
+impl Node {
+    /// The slot of a timer due at `due`, which has one timer more from now on.
+    #[inline]
+    fn enter(&mut self, due: u64, level: usize) -> &mut Slot {
+        let at = digit(due, level);
+        self.occupied |= 1 << at;
+        let slot = &mut self.slots[at];
+        slot.live += 1;
+        slot.earliest = slot.earliest.min(due);
+        slot
+    }
+}
+
 /// One wheel. What is armed on it, and in which turn, the table of timers knows.
 pub(super) struct Wheel {
     /// What levels are counted from: nothing that is armed is due before.
@@ -206,12 +219,8 @@ impl Wheel {
     }
 
     fn level(&self, due: u64) -> usize {
-        let differing = due ^ self.now;
-        if differing == 0 {
-            0
-        } else {
-            ((63 - differing.leading_zeros()) / BITS) as usize
-        }
+        let differing = (due ^ self.now) | 1; // the lowest bit makes no difference
+        ((63 - differing.leading_zeros()) / BITS) as usize
     }
 
     /// The level and the slot of the first timer, of which there is one.
@@ -253,12 +262,20 @@ impl Wheel {
             self.note_used(level - 1);
         }
         self.note_used(level);
+        let below = level - 1;
         for entry in entries.drain(..) {
             if is_armed(timers, &entry) {
-                self.place(timers, entry);
+                self.put(timers, self.levels[below], below, entry);
             }
         }
         self.nodes[node as usize].slots[at].entries = entries;
+        if divided == NONE {
+            self.note_used(below);
+            // What belongs to the wheel's own slot there belongs further down.
+            if below > 0 && self.nodes[self.levels[below] as usize].occupied & 1 != 0 {
+                self.descend(timers, below, 0);
+            }
+        }
     }
 
     fn place(&mut self, timers: &[Timer], entry: Entry) {
@@ -268,18 +285,18 @@ impl Wheel {
     }
 
     /// Puts an armed timer into its slot of `node`, or of the nodes that it was divided into.
+    #[inline]
     fn put(&mut self, timers: &[Timer], mut node: u32, mut level: usize, entry: Entry) {
         #[cfg(test)]
         (self.moved += 1);
         loop {
+            let slot = self.nodes[node as usize].enter(entry.due, level);
+            let divided = slot.node != NONE;
+            if !divided && slot.entries.len() < slot.entries.capacity().max(self.most) {
+                return slot.entries.push(entry);
+            }
             let at = digit(entry.due, level);
-            let n = &mut self.nodes[node as usize];
-            n.occupied |= 1 << at;
-            let slot = &mut n.slots[at];
-            slot.live += 1;
-            slot.earliest = slot.earliest.min(entry.due);
-            let full = slot.node == NONE && slot.entries.len() == slot.entries.capacity().max(self.most);
-            if full {
+            if !divided {
                 self.make_room(timers, node, level, at);
             }
             let slot = &mut self.nodes[node as usize].slots[at];
@@ -291,6 +308,7 @@ impl Wheel {
     }
 
     /// Sweeps a full slot, and divides it if that makes no room to speak of. A slot of one nanosecond grows instead.
+    #[cold]
     fn make_room(&mut self, timers: &[Timer], node: u32, level: usize, at: usize) {
         let mut entries = core::mem::take(&mut self.nodes[node as usize].slots[at].entries);
         entries.retain(|entry| is_armed(timers, entry));

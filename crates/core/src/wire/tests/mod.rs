@@ -1,5 +1,6 @@
 mod chains;
 mod malformed;
+mod plain;
 mod properties;
 mod vectors;
 

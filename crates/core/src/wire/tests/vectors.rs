@@ -42,8 +42,7 @@ const V6_DST: [u8; 16] = [0x20, 1, 0x0d, 0xb8, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 
 /// What `vectors.py` puts in the ACKs without tags.
 fn ack_fields() -> AckFields {
     AckFields {
-        src_mac: [2, 0, 0, 0, 0, 1],
-        dst_mac: [2, 0, 0, 0, 0, 2],
+        macs: [2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1],
         vlan: Vlan::NONE,
         version: 4,
         src: V4_SRC,

@@ -1,0 +1,40 @@
+//! How far the right edge lags behind, where the advertised window bounds what a sender can be ahead.
+
+use super::{Pace, BOUNDED, HALVED};
+use crate::time::Duration;
+
+impl Pace {
+    /// The advertised window bounds what the sender can be ahead: there is no slow start to look for.
+    pub fn bounded(&mut self) {
+        self.set(BOUNDED, true);
+        self.set(HALVED, false);
+    }
+
+    /// Bytes acknowledged ahead of the rate, by which the right edge lags behind: what a loss made known at once lets
+    /// nothing be sent at once, where the window is sized.
+    pub fn lag(&self) -> u32 {
+        if self.is(BOUNDED) {
+            (self.progress as i32).max(0) as u32
+        } else {
+            0
+        }
+    }
+
+    /// So many bytes were acknowledged, and the rate allowed so many.
+    pub(super) fn told(&mut self, bytes: u32, entitled: u32) {
+        if self.is(BOUNDED) {
+            let lag = self.progress as i32;
+            self.progress = lag.saturating_add_unsigned(bytes).saturating_sub_unsigned(entitled) as u32;
+        }
+    }
+
+    /// While a loss is repaired nothing is acknowledged in sequence, and then a round trip's worth at once: so
+    /// far the account may fall behind.
+    pub(super) fn limit_lag(&mut self, rtt: Duration) {
+        if self.is(BOUNDED) && (self.progress as i32) < 0 {
+            let round = self.rate().map_or(0, |r| r.bytes_in(rtt + self.period().saturating_mul(2)));
+            let round = round.min(1 << 30) as i32;
+            self.progress = (self.progress as i32).max(-round) as u32;
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! [`plain_ack`] against the parsers of the parts.
+
+use super::super::build::{Segment, Sum};
+use super::super::*;
+use super::properties::segments;
+use crate::frame::Checksum;
+use proptest::prelude::*;
+
+/// What the parsers of the parts say of a pure ACK of the usual layout.
+fn by_parts(frame: &[u8]) -> Option<PlainAck> {
+    let p = packet(frame, frame.len()).ok()?;
+    let t = tcp(frame, &p).ok()?;
+    let o = tcp_options(frame, &p, &t).ok()?;
+    let tagged = match p.vlan.count {
+        0 => false,
+        1 if p.vlan.tpid[0] == 0x8100 => true,
+        _ => return None,
+    };
+    let usual = !p.has_options() && (t.header_len == 20 || o.only_timestamps);
+    let pure = t.flags == Flags::ACK && t.payload_len == 0;
+    let valid = checksum::verify(frame, frame.len(), &p) == Checksum::Valid;
+    (usual && pure && valid).then(|| PlainAck {
+        macs: array(frame, 0).unwrap(),
+        tci: tagged.then_some(p.vlan.tci[0]),
+        version: p.version,
+        tos: p.tos,
+        ttl: p.ttl,
+        flow_label: p.flow_label,
+        src: u128::from_be_bytes(p.src),
+        dst: u128::from_be_bytes(p.dst),
+        src_port: t.src_port,
+        dst_port: t.dst_port,
+        seq: t.seq,
+        ack: t.ack,
+        window: t.window,
+        timestamps: o.timestamps,
+    })
+}
+
+/// Pure ACKs of the usual layout.
+fn usual() -> impl Strategy<Value = Segment> {
+    let ends = (any::<bool>(), any::<[[u8; 16]; 2]>(), any::<(u16, u16)>(), any::<[[u8; 6]; 2]>());
+    let outer = (prop::option::of(any::<u16>()), any::<(u8, u8)>(), 0u32..0x10_0000);
+    let numbers = (any::<(u32, u32)>(), any::<u16>(), prop::option::of(any::<(u32, u32)>()), 0usize..100);
+    (ends, outer, numbers).prop_map(|((v6, [src, dst], ports, macs), (tci, (tos, ttl), label), numbers)| {
+        let four = |a: [u8; 16]| [a[0], a[1], a[2], a[3]];
+        let mut s = if v6 { Segment::v6(src, dst) } else { Segment::v4(four(src), four(dst)) };
+        if let Some(tci) = tci {
+            s = s.vlan(tci);
+        }
+        let ((seq, ack), window, ts, pad) = numbers;
+        if let Some((value, echo)) = ts {
+            s = s.ts(value, echo);
+        }
+        let s = s.macs(macs[0], macs[1]).ports(ports.0, ports.1).tos(tos).ttl(ttl).flow_label(label);
+        s.seq(seq).ack(ack).window(window).pad_to(pad)
+    })
+}
+
+proptest! {
+    #[test]
+    fn a_usual_ack_is_read_as_its_parts_are(s in usual()) {
+        let frame = s.build();
+        let read = plain_ack(&frame, true);
+        prop_assert!(read.is_some());
+        prop_assert_eq!(read, by_parts(&frame));
+        // A checksum that is still to be completed is no reason against it, unless it is looked at.
+        let partial = s.clone().checksum(Sum::Partial).build();
+        prop_assert_eq!(plain_ack(&partial, false), read);
+    }
+
+    #[test]
+    fn one_byte_off_it_is_read_as_its_parts_are(s in usual(), at in any::<prop::sample::Index>(), byte: u8) {
+        let mut frame = s.build();
+        let at = at.index(frame.len());
+        frame[at] = byte;
+        prop_assert_eq!(plain_ack(&frame, true), by_parts(&frame));
+        let cut = &frame[..at];
+        prop_assert_eq!(plain_ack(cut, true), by_parts(cut));
+    }
+
+    #[test]
+    fn of_any_segment_it_says_what_its_parts_say_or_nothing(s in segments(), ack: bool) {
+        let s = if ack { s.flags(Flags::ACK).payload(0) } else { s };
+        let frame = s.build();
+        prop_assert_eq!(plain_ack(&frame, true), by_parts(&frame));
+    }
+
+    #[test]
+    fn options_of_any_kind_are_told_apart(options in prop::collection::vec(0u8..12, 0..13)) {
+        let frame = Segment::v4([1; 4], [2; 4]).raw_options(&options).build();
+        prop_assert_eq!(plain_ack(&frame, true), by_parts(&frame));
+    }
+}
