@@ -13,6 +13,12 @@ pub enum DropReason {
     RandomLoss,
     /// Periodic loss of the emulator.
     PeriodicLoss,
+    /// Loss in bursts of the emulator.
+    BurstLoss,
+    /// Loss of the emulator that a trace names.
+    TraceLoss,
+    /// The receiving host found its checksum wrong.
+    Corrupt,
     /// The transmitting port is down or gone.
     PortDown,
     /// The frame is longer than the transmitting port takes.
@@ -25,11 +31,14 @@ pub enum DropReason {
 
 impl DropReason {
     /// Every reason, in the order of their numbers.
-    pub const ALL: [DropReason; 8] = [
+    pub const ALL: [DropReason; 11] = [
         DropReason::QueueFull,
         DropReason::Aqm,
         DropReason::RandomLoss,
         DropReason::PeriodicLoss,
+        DropReason::BurstLoss,
+        DropReason::TraceLoss,
+        DropReason::Corrupt,
         DropReason::PortDown,
         DropReason::TooLong,
         DropReason::NotWired,
@@ -43,6 +52,9 @@ impl DropReason {
             DropReason::Aqm => "aqm",
             DropReason::RandomLoss => "random_loss",
             DropReason::PeriodicLoss => "periodic_loss",
+            DropReason::BurstLoss => "burst_loss",
+            DropReason::TraceLoss => "trace_loss",
+            DropReason::Corrupt => "corrupt",
             DropReason::PortDown => "port_down",
             DropReason::TooLong => "too_long",
             DropReason::NotWired => "not_wired",

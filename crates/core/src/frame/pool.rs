@@ -307,6 +307,41 @@ impl Frames {
         Some(copy)
     }
 
+    /// A copy of a frame, with all that is present of it and what lies before it in its first chunk. It counts as made. `None`
+    /// when the pool has too few free chunks (counted).
+    pub fn copy(&mut self, frame: &Frame) -> Option<Frame> {
+        let chunk = self.take_reserved()?;
+        self.copy_chunk(frame.chunk, chunk, frame.offset() + frame.head_len());
+        let copy = Frame { chunk, next: NO_CHUNK, ..*frame };
+        let Some(copy) = self.copy_chain(frame.next, copy) else {
+            self.made -= 1;
+            self.exhausted += 1;
+            return None;
+        };
+        Some(copy)
+    }
+
+    /// Copies what is chained to a frame behind its copy; gives the copy back if there is no room.
+    fn copy_chain(&mut self, mut next: u32, mut copy: Frame) -> Option<Frame> {
+        let mut last = copy.chunk;
+        while next != NO_CHUNK {
+            if self.free.is_empty() && !self.grow() {
+                self.put_frame(copy);
+                return None;
+            }
+            let chunk = self.free.pop().expect("one is free");
+            self.copy_chunk(next, chunk, self.chunk_size);
+            self.chain(&mut copy, last, chunk);
+            (last, next) = (chunk, self.links[next as usize]);
+        }
+        Some(copy)
+    }
+
+    fn copy_chunk(&mut self, from: u32, to: u32, len: usize) {
+        let (from, to) = (from as usize * self.chunk_size, to as usize * self.chunk_size);
+        self.memory.bytes_mut().copy_within(from..from + len, to);
+    }
+
     /// A new frame made by a node: a copy of `head`, of a frame `len` bytes long whose payload is absent.
     /// `None` when no chunk is free (counted) or `head` exceeds a chunk.
     pub fn make_head(&mut self, head: &[u8], len: usize, at: Time) -> Option<Frame> {
@@ -372,10 +407,27 @@ impl Frames {
         &self.memory.bytes()[start..start + frame.offset()]
     }
 
+    /// What lies before the frame in its first chunk, to be rewritten.
+    pub fn headroom_mut(&mut self, frame: &Frame) -> &mut [u8] {
+        &mut self.chunk_mut(frame.chunk)[..frame.offset()]
+    }
+
     /// The bytes present, to be rewritten.
     pub fn bytes_mut(&mut self, frame: &Frame) -> &mut [u8] {
         let (start, head) = (frame.offset(), frame.head_len());
         &mut self.chunk_mut(frame.chunk)[start..start + head]
+    }
+
+    /// The byte at this offset of the frame; `None` if it is not present.
+    pub fn byte_mut(&mut self, frame: &Frame, at: usize) -> Option<&mut u8> {
+        if at < frame.head_len() {
+            return self.bytes_mut(frame).get_mut(at);
+        }
+        let (mut chunk, mut at) = (frame.next, at - frame.head_len());
+        while chunk != NO_CHUNK && at >= self.chunk_size {
+            (chunk, at) = (self.links[chunk as usize], at - self.chunk_size);
+        }
+        (chunk != NO_CHUNK).then(|| &mut self.chunk_mut(chunk)[at])
     }
 
     fn chunk_mut(&mut self, chunk: u32) -> &mut [u8] {

@@ -79,6 +79,35 @@ fn a_giant_segment_lies_in_chained_chunks() {
 }
 
 #[test]
+fn a_copy_of_a_chain_is_whole_with_what_lies_before_it() {
+    let mut pool = Frames::new(7, 128, 0);
+    let (mut frame, _) = chained(&mut pool);
+    (frame.gso_size, frame.checksum) = (100, Checksum::Partial);
+    pool.headroom_mut(&frame).fill(0xee);
+    let copy = pool.copy(&frame).unwrap();
+    let bytes = |pool: &Frames, frame: &Frame| pool.parts(frame).flatten().copied().collect::<Vec<u8>>();
+    let whole = bytes(&pool, &frame);
+    assert_eq!((bytes(&pool, &copy), pool.headroom(&copy)), (whole.clone(), &[0xee; 28][..]));
+    assert_eq!((copy.len(), copy.gso_size, copy.checksum), (235, 100, Checksum::Partial));
+    // One chunk is left: not enough for another one, whose first chunk is given back.
+    assert_eq!((pool.copy(&frame), pool.free_chunks(), pool.made(), pool.exhausted()), (None, 1, 1, 1));
+    // Each byte by its offset, in any of the chunks.
+    for at in [0, 99, 100, 227, 228, 234] {
+        *pool.byte_mut(&copy, at).unwrap() ^= 0xff;
+        assert_eq!(bytes(&pool, &copy)[at], !whole[at]);
+        assert_eq!(bytes(&pool, &copy).iter().zip(&whole).filter(|(a, b)| a != b).count(), 1);
+        *pool.byte_mut(&copy, at).unwrap() ^= 0xff;
+    }
+    assert_eq!(bytes(&pool, &frame), whole);
+    pool.transmitted(frame);
+    pool.drop(copy, DropReason::QueueFull);
+    assert_eq!(pool.free_chunks(), 7);
+    let headers = pool.receive_copy(&[1; 60], 1514, Time::ZERO).unwrap();
+    assert_eq!(pool.byte_mut(&headers, 60), None);
+    pool.absorb(headers);
+}
+
+#[test]
 fn a_chain_is_given_back_whole_whichever_way_it_leaves() {
     let exits: [fn(&mut Frames, Frame); 5] = [
         |pool, frame| pool.transmitted(frame),

@@ -1,14 +1,15 @@
 //! What a frame takes longer than the line's delay, drawn as it enters the line: behind the queue and the rate, so that it
 //! takes nothing of either.
 //!
-//! Draws are integers. An exponential one is a quantile of a table that is made with the link, by a software logarithm; the
-//! table ends at nine times the mean, which one draw in 8,000 would pass.
+//! Draws are integers. Those of all laws but the uniform one are quantiles of a table of 4,096, which is made with the link by a
+//! pinned software library, so that a seed means the same on any machine. The table ends at nine times the mean of an exponential
+//! law, at 3.7 standard deviations of a normal one and at 21.5 of a Pareto law: one draw in 8,000 would pass that.
 
 use crate::link::TRILLION;
 use crate::rng::Rng;
 use crate::time::{Duration, Time};
 
-/// How long a frame takes beyond the delay.
+/// How long a frame takes beyond the delay, or less than it: no law makes it come out before it entered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Jitter {
     /// As the law says; zero for none.
@@ -28,11 +29,23 @@ pub enum Law {
     Uniform,
     /// Exponential with the mean [`Jitter::by`], in 4,096 steps.
     Exponential,
+    /// Normal around the delay, [`Jitter::by`] is the standard deviation, as with netem's `distribution normal`; in 4,096
+    /// steps.
+    Normal,
+    /// Pareto with the shape 3, moved so that its mean is the delay, with [`Jitter::by`] as its standard deviation; in 4,096
+    /// steps. Most frames come up to 0.58 deviations early, few come very late. (netem's `distribution pareto` has the
+    /// same shape and mean; its deviation is 2/√3 times the jitter that it is told.)
+    Pareto,
 }
 
 impl Law {
     /// Every law, by name.
-    pub const ALL: [(&'static str, Law); 2] = [("uniform", Law::Uniform), ("exponential", Law::Exponential)];
+    pub const ALL: [(&'static str, Law); 4] = [
+        ("uniform", Law::Uniform),
+        ("exponential", Law::Exponential),
+        ("normal", Law::Normal),
+        ("pareto", Law::Pareto),
+    ];
 }
 
 /// Frames that come out late, so that others overtake them.
@@ -64,7 +77,7 @@ impl Reorder {
     }
 }
 
-/// Quantiles of the exponential distribution with mean 2^16.
+/// Quantiles in a table, in units of 2^-16.
 const QUANTILES: usize = 4096;
 
 /// Jitter and reordering at work.
@@ -75,8 +88,8 @@ pub(super) struct Lateness {
     rng: Rng,
     /// Of jitter alone: whether one frame is late does not change what the others draw.
     late: Rng,
-    /// Of [`Law::Exponential`].
-    quantiles: Vec<u32>,
+    /// Of the law, for `by` = 2^16; none of [`Law::Uniform`].
+    quantiles: Vec<i32>,
     /// When the last frame that kept the order comes out.
     last: Time,
 }
@@ -87,20 +100,19 @@ impl Lateness {
         if jitter.by == Duration::ZERO && !reorder.overtakes() {
             return None;
         }
-        let exponential = jitter.law == Law::Exponential && jitter.by > Duration::ZERO;
         Some(Lateness {
             jitter,
             reorder,
             rng: Rng::new(seed ^ 0x6a69_7474_6572),
             late: Rng::new(seed ^ 0x0072_656f_7264_6572),
-            quantiles: if exponential { quantiles() } else { Vec::new() },
+            quantiles: if jitter.by > Duration::ZERO { quantiles(jitter.law) } else { Vec::new() },
             last: Time::ZERO,
         })
     }
 
-    /// When a frame comes out that would be due at `in_time` if it were not late.
-    pub(super) fn due(&mut self, in_time: Time) -> Time {
-        let due = in_time + self.draw();
+    /// When a frame comes out that enters at `now` and is to take `delay`.
+    pub(super) fn due(&mut self, now: Time, delay: Duration) -> Time {
+        let due = self.draw(now, delay);
         let due = if self.jitter.reorders { due } else { due.max(self.last) };
         if self.reorder.overtakes() && self.late.below(TRILLION) < self.reorder.trillionths {
             return due + self.reorder.by;
@@ -109,26 +121,66 @@ impl Lateness {
         due
     }
 
-    fn draw(&mut self) -> Duration {
+    fn draw(&mut self, now: Time, delay: Duration) -> Time {
         let by = self.jitter.by.as_nanos();
-        if by == 0 {
-            return Duration::ZERO;
-        }
         match self.jitter.law {
-            Law::Uniform => Duration::from_nanos(self.rng.below(by.saturating_add(1))),
-            Law::Exponential => {
+            _ if by == 0 => now + delay,
+            Law::Uniform => now + delay + Duration::from_nanos(self.rng.below(by.saturating_add(1))),
+            Law::Exponential | Law::Normal | Law::Pareto => {
                 let quantile = self.quantiles[self.rng.below(QUANTILES as u64) as usize];
-                let nanos = (u128::from(by) * u128::from(quantile)) >> 16;
-                Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+                let nanos = (u128::from(by) * u128::from(quantile.unsigned_abs())) >> 16;
+                let off = Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX));
+                if quantile < 0 {
+                    now + delay.saturating_sub(off)
+                } else {
+                    now + delay + off
+                }
             }
         }
     }
 }
 
-/// The middle of each of [`QUANTILES`] equal parts.
-fn quantiles() -> Vec<u32> {
-    let part = |i: usize| (i as f64 + 0.5) / QUANTILES as f64;
-    (0..QUANTILES).map(|i| (-libm::log(1.0 - part(i)) * 65_536.0 + 0.5) as u32).collect()
+/// The middle of each of [`QUANTILES`] equal parts of a law.
+fn quantiles(law: Law) -> Vec<i32> {
+    let above = (0..QUANTILES).map(|i| 1.0 - (i as f64 + 0.5) / QUANTILES as f64);
+    match law {
+        Law::Uniform => Vec::new(),
+        Law::Exponential => above.map(|p| scaled(-libm::log(p))).collect(),
+        Law::Normal => normal(&above.skip(QUANTILES / 2).collect::<Vec<f64>>()),
+        // Mean 3/2 and variance 3/4 for the shape 3 and the smallest value 1.
+        Law::Pareto => above.map(|p| scaled((libm::pow(p, -1.0 / 3.0) - 1.5) / libm::sqrt(0.75))).collect(),
+    }
+}
+
+/// In units of 2^-16, rounded to the nearest.
+fn scaled(x: f64) -> i32 {
+    let nearest = (libm::fabs(x) * 65_536.0 + 0.5) as i32;
+    if x < 0.0 {
+        -nearest
+    } else {
+        nearest
+    }
+}
+
+/// Quantiles of the standard normal distribution: what it exceeds with these probabilities, which decrease from a half, and the same
+/// below zero. Newton's method from each to the next: P(X > x) is convex above zero, so no step goes too far.
+fn normal(above: &[f64]) -> Vec<i32> {
+    use core::f64::consts::{FRAC_1_SQRT_2, PI};
+    let mut x = 0.0;
+    let upper = above.iter().map(|p| {
+        for _ in 0..8 {
+            // P(X > x) = erfc(x / √2) / 2, whose derivative is minus the density.
+            let density = libm::exp(-x * x / 2.0) / libm::sqrt(2.0 * PI);
+            let step = (libm::erfc(x * FRAC_1_SQRT_2) / 2.0 - p) / density;
+            x += step;
+            if step < 1e-7 {
+                break;
+            }
+        }
+        scaled(x)
+    });
+    let upper: Vec<i32> = upper.collect();
+    upper.iter().rev().map(|x| -x).chain(upper.iter().copied()).collect()
 }
 
 #[cfg(test)]
@@ -143,7 +195,7 @@ mod tests {
 
     fn draws(law: Law, by: u64, n: usize) -> Vec<u64> {
         let mut late = lateness(Jitter { by: Duration::from_nanos(by), law, reorders: true }, Reorder::NONE);
-        (0..n).map(|_| late.due(Time::ZERO).as_nanos()).collect()
+        (0..n).map(|_| late.due(Time::ZERO, Duration::ZERO).as_nanos()).collect()
     }
 
     #[test]
@@ -171,6 +223,61 @@ mod tests {
         assert_eq!(got.iter().max().map(|d| d / 10_000), Some(9010));
     }
 
+    /// How far from the delay, in nanoseconds.
+    fn deviations(law: Law, by: u64, n: usize) -> Vec<i64> {
+        let delay = Duration::from_secs(100);
+        let jitter = Jitter { by: Duration::from_nanos(by), law, reorders: true };
+        let mut late = lateness(jitter, Reorder::NONE);
+        (0..n).map(|_| late.due(Time::ZERO, delay).as_nanos() as i64 - 100_000 * MS as i64).collect()
+    }
+
+    fn mean(of: impl ExactSizeIterator<Item = i64>) -> f64 {
+        let n = of.len() as f64;
+        of.sum::<i64>() as f64 / n
+    }
+
+    #[test]
+    fn normal_mean_deviation_and_quantiles() {
+        let n = 100_000;
+        let got = deviations(Law::Normal, 10 * MS, n);
+        // The standard deviation of the mean is 10 ms / √n = 31.6 us, that of the variance √(2/n) of it: four of each.
+        assert!(mean(got.iter().copied()).abs() < 127_000.0);
+        let variance = got.iter().map(|&d| (d as f64 / 1e7).powi(2)).sum::<f64>() / n as f64;
+        assert!((variance - 1.0).abs() < 0.018, "{variance}");
+        // Of a normal distribution 15.87 % lie above one standard deviation and 2.275 % below minus two.
+        let share = |is: &dyn Fn(i64) -> bool| got.iter().filter(|d| is(**d)).count() as f64 / n as f64;
+        assert!((share(&|d| d > 10_000_000) - 0.158_655).abs() < 0.005);
+        assert!((share(&|d| d < -20_000_000) - 0.022_750).abs() < 0.002);
+        // Symmetric; the last of 4,096 is the quantile at 1 - 1/8192, 3.668329 (Python's `statistics.NormalDist`).
+        let most = got.iter().max().unwrap();
+        assert_eq!((most / 1000, *got.iter().min().unwrap()), (36_683, -most));
+    }
+
+    #[test]
+    fn pareto_mean_and_tail() {
+        let n = 100_000;
+        let got = deviations(Law::Pareto, 10 * MS, n);
+        assert!(mean(got.iter().copied()).abs() < 127_000.0);
+        // In standard deviations of √0.75: X > 2 is d > 0.577, with probability 2^-3; X > 5 is d > 4.041, with 5^-3.
+        let above = |ns: i64| got.iter().filter(|&&d| d > ns).count() as f64 / n as f64;
+        assert!((above(5_773_503) - 0.125).abs() < 0.004, "{}", above(5_773_503));
+        assert!((above(40_414_519) - 0.008).abs() < 0.0012, "{}", above(40_414_519));
+        // The smallest is 1 - 1.5, half of a deviation's 0.866.
+        assert_eq!(got.iter().min().unwrap() / 10_000, -577);
+    }
+
+    #[test]
+    fn nothing_comes_out_before_it_entered() {
+        let jitter = Jitter { by: Duration::from_millis(10), law: Law::Normal, reorders: true };
+        let mut late = lateness(jitter, Reorder::NONE);
+        let (now, delay) = (Time::from_millis(7), Duration::from_millis(2));
+        let got: Vec<Time> = (0..1000).map(|_| late.due(now, delay)).collect();
+        assert_eq!(got.iter().min(), Some(&now));
+        // P(X < -0.2) = 42 %: standard deviation 1.6 %.
+        let at_once = got.iter().filter(|&&t| t == now).count();
+        assert!((356..=486).contains(&at_once), "{at_once}");
+    }
+
     #[test]
     fn nothing_is_late_without_a_reason() {
         let some = Reorder { trillionths: 1, by: Duration::ZERO };
@@ -188,7 +295,7 @@ mod tests {
         let mut late = 0;
         for n in 0..1000 {
             let at = Time::from_micros(n * 2000);
-            let (a, b) = (with.due(at), without.due(at));
+            let (a, b) = (with.due(at, Duration::ZERO), without.due(at, Duration::ZERO));
             // 2 ms apart, so that no frame waits for the one before it.
             late += usize::from(a == b + tenth.by);
             assert!(a == b || a == b + tenth.by);

@@ -71,10 +71,9 @@ impl Line {
 
     /// A frame enters at `now`, which never goes back.
     pub(super) fn push(&mut self, now: Time, frame: Frame) {
-        let in_time = now + self.delay;
         let due = match &mut self.lateness {
-            None => in_time,
-            Some(lateness) => lateness.due(in_time),
+            None => now + self.delay,
+            Some(lateness) => lateness.due(now, self.delay),
         };
         match &mut self.frames {
             Frames::InOrder(frames) => frames.push_back((due, frame)),

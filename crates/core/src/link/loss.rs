@@ -1,6 +1,8 @@
 //! Losses of the path itself, drawn as a frame enters it, before the queue (as netem does): a lost
 //! frame takes no room and no time on the link.
 
+use super::burst::{Burst, Bursts};
+use super::trace::LossTrace;
 use crate::rng::Rng;
 use crate::stats::DropReason;
 use core::num::NonZeroU64;
@@ -24,6 +26,10 @@ pub enum Loss {
         /// The period in frames.
         n: NonZeroU64,
     },
+    /// In bursts, by the model of Gilbert and Elliott.
+    Burst(Burst),
+    /// Those that a trace names.
+    Trace(LossTrace),
 }
 
 impl Loss {
@@ -45,13 +51,17 @@ impl Loss {
 pub(super) struct Losses {
     loss: Loss,
     rng: Rng,
-    /// Frames since the last periodic loss.
+    /// Frames since the last periodic loss, or since the trace began.
     passed: u64,
+    /// Of [`Loss::Trace`]: losses of this round of the trace.
+    lost: usize,
+    /// Of [`Loss::Burst`].
+    bursts: Bursts,
 }
 
 impl Losses {
     pub(super) fn new(loss: Loss, seed: u64) -> Losses {
-        Losses { loss, rng: Rng::new(seed), passed: 0 }
+        Losses { loss, rng: Rng::new(seed), passed: 0, lost: 0, bursts: Bursts::default() }
     }
 
     /// Why the next frame is lost, if it is.
@@ -65,7 +75,19 @@ impl Losses {
                 self.passed = (self.passed + 1) % n;
                 (self.passed == 0).then_some(DropReason::PeriodicLoss)
             }
+            Loss::Burst(burst) => self.bursts.next(burst, &mut self.rng).then_some(DropReason::BurstLoss),
+            Loss::Trace(trace) => self.traced(trace).then_some(DropReason::TraceLoss),
         }
+    }
+
+    fn traced(&mut self, trace: LossTrace) -> bool {
+        let lost = trace.lost.get(self.lost) == Some(&self.passed);
+        self.lost += usize::from(lost);
+        self.passed += 1;
+        if trace.period.is_some_and(|period| self.passed == period.get()) {
+            (self.passed, self.lost) = (0, 0);
+        }
+        lost
     }
 }
 
@@ -99,5 +121,16 @@ mod tests {
     fn never_and_always() {
         assert_eq!(losses(Loss::Random { trillionths: 0 }, 1, 1000), [0; 0]);
         assert_eq!(losses(Loss::permille(u32::MAX), 1, 1000).len(), 1000);
+    }
+
+    /// Frames 2 and 3 of each five, and those that a list names once.
+    #[test]
+    fn a_trace_says_which_frames_are_lost() {
+        let trace =
+            |lost, period| Loss::Trace(LossTrace { name: "t", lost, period: NonZeroU64::new(period) });
+        assert_eq!(losses(trace(&[1, 2], 5), 1, 14), [2, 3, 7, 8, 12, 13]);
+        assert_eq!(losses(trace(&[0, 6], 0), 1, 14), [1, 7]);
+        assert_eq!(losses(trace(&[0], 1), 1, 3), [1, 2, 3]);
+        assert_eq!(losses(trace(&[], 4), 1, 14), [0; 0]);
     }
 }

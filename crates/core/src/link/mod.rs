@@ -2,16 +2,17 @@
 //!
 //! A frame that enters a [`Link`] passes, in this order:
 //!
-//! 1. **loss**: the path's own, random or periodic;
-//! 2. **queue**: a [`Queue`], first in, first out, drop tail, with marks (ECN) above a threshold if wanted;
+//! 1. **loss**: the path's own: random, periodic, in bursts or from a trace;
+//! 2. **queue**: a [`Queue`] of one of the disciplines;
 //!    only frames that wait for the rate are in it, and a limit never counts frames in flight (an emulator that mixes
 //!    the two drops frames of a long path at any load);
 //! 3. **server**: takes frame after frame from the queue and serializes it at the rate, exact to the byte,
-//!    remainders carried;
-//! 4. **propagation line**: a delay, no limit; jitter on top of it, and frames that come late, so that others overtake them.
+//!    remainders carried; or, by a trace of [`Opportunities`], lets so many bytes leave at once;
+//! 4. **damage**: frames that come out twice, or with a bit flipped;
+//! 5. **propagation line**: a delay, no limit; jitter on top of it, and frames that come late, so that others overtake them.
 //!
 //! When a frame is through is computed when it leaves the queue. So the rate may change while frames wait
-//! ([`Link::set_rate`]). A link without a rate has no queue either: frames go straight into the line.
+//! ([`Link::set_rate`], or a trace of [`Rates`]). A link without a rate has no queue either: frames go straight into the line.
 //!
 //! What the rate counts is IP bytes plus [`Config::overhead`] per packet. A giant frame is charged as the
 //! packets that it stands for (each repeats the headers), counts as that many in the queue, is serialized as a
@@ -19,9 +20,12 @@
 //!
 //! Frames are parked in the pool while they wait and are serialized. The storage of a line's frames grows, by doubling, until
 //! it has held as many as the line ever does.
-//!
-//! Not here yet: Gilbert–Elliott and trace-driven loss, duplication, corruption and AQM.
 
+mod bottleneck;
+mod burst;
+mod changes;
+mod damage;
+mod deliveries;
 mod jitter;
 mod line;
 mod loss;
@@ -29,27 +33,37 @@ mod path;
 mod server;
 #[cfg(test)]
 mod tests;
+mod trace;
+mod wire;
 
 pub use crate::queue::QueueLimit;
+pub use burst::Burst;
+pub use damage::Damage;
 pub use jitter::{Jitter, Law, Reorder};
 pub use loss::{Loss, TRILLION};
 pub use path::Path;
+pub use trace::{LossTrace, Opportunities, RateTrace, Rates};
 
 use crate::frame::{Charge, Frame, Waiting};
 use crate::node::{Cx, Node, Port, PortSet, Transmit};
-use crate::queue::{Fifo, Queue};
+use crate::queue::Queue;
 use crate::rate::Rate;
 use crate::stats::{DropReason, Drops, Histogram, Ledger};
 use crate::time::{Duration, Time};
-use line::Line;
+use bottleneck::Bottleneck;
 use loss::Losses;
-use server::Server;
+use wire::Wire;
 
 /// One direction of a path. The default is a bare wire: no rate, no delay, no loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Config {
-    /// Bits per second; `None` for a link that never makes a frame wait.
+    /// Bits per second; `None` for a link that never makes a frame wait. With a trace, whose rate this is on average, it says what
+    /// is counted in round trips.
     pub rate: Option<Rate>,
+    /// What the rate does over time, where it is not one rate.
+    pub trace: Option<RateTrace>,
+    /// When traces begin.
+    pub epoch: Time,
     /// Propagation delay, one way.
     pub delay: Duration,
     /// What frames take longer than that.
@@ -58,6 +72,8 @@ pub struct Config {
     pub reorder: Reorder,
     /// The path's own losses.
     pub loss: Loss,
+    /// Frames that come out twice, or broken.
+    pub damage: Damage,
     /// What the queue in front of the rate holds. Default: 1,000 packets.
     pub queue: QueueLimit,
     /// Step marking: a packet of an ECN-capable transport that finds *more* than this waiting as it arrives is
@@ -72,7 +88,7 @@ pub struct Config {
     /// Depth of the token bucket in bytes: after a time without frames so many leave at once, as the rate counts
     /// them. 0, the default, is a wire: each bit takes its time.
     pub burst: u64,
-    /// Seed of what is random: losses, jitter, reordering, each drawn for itself.
+    /// Seed of what is random: losses, damage, jitter, reordering, each drawn for itself.
     pub seed: u64,
 }
 
@@ -89,10 +105,13 @@ impl Config {
     /// A bare wire, whose rate would count as Linux does if it had one: what a configuration begins with.
     pub const BARE: Config = Config {
         rate: None,
+        trace: None,
+        epoch: Time::ZERO,
         delay: Duration::ZERO,
         jitter: Jitter::NONE,
         reorder: Reorder::NONE,
         loss: Loss::None,
+        damage: Damage::NONE,
         queue: QueueLimit::Packets(1000),
         mark: None,
         overhead: Config::NETEM,
@@ -100,10 +119,11 @@ impl Config {
         seed: 0,
     };
 
-    /// Is there nothing that a frame would notice: no rate, no delay, no jitter, no loss?
+    /// Is there nothing that a frame would notice: no rate, no delay, no jitter, no loss, no damage?
     pub fn is_bare(&self) -> bool {
         let in_time = self.jitter.by == Duration::ZERO && !self.reorder.overtakes();
-        self.rate.is_none() && self.delay == Duration::ZERO && in_time && self.loss == Loss::None
+        let whole = self.loss == Loss::None && self.damage == Damage::NONE;
+        self.rate.is_none() && self.delay == Duration::ZERO && in_time && whole
     }
 }
 
@@ -122,24 +142,15 @@ pub struct LinkStats {
     pub drops: Drops,
     /// Packets (segments of giant frames) marked here with Congestion Experienced.
     pub marks: u64,
-    /// Time spent serializing those packets. Utilization is this over the time elapsed.
+    /// Frames that came out twice.
+    pub duplicated: u64,
+    /// Frames that came out with a bit flipped.
+    pub corrupted: u64,
+    /// Time spent serializing those packets. Utilization is this over the time elapsed; of a link that follows a trace, what
+    /// was sent is compared with what the trace offers.
     pub busy: Duration,
     /// Nanoseconds that frames waited before the rate began to serialize them; empty without a rate.
     pub queue_delay: Histogram,
-}
-
-/// A rate, and the queue in front of it.
-#[derive(Debug)]
-struct Bottleneck {
-    queue: Queue,
-    server: Server,
-}
-
-impl Bottleneck {
-    fn new(config: &Config, rate: Rate) -> Bottleneck {
-        let queue = Queue::Fifo(Fifo::new(config.queue, config.mark, rate));
-        Bottleneck { queue, server: Server::new(rate, config.burst) }
-    }
 }
 
 /// One direction of a path: in on [`Link::IN`], out on [`Link::OUT`].
@@ -148,29 +159,11 @@ pub struct Link {
     config: Config,
     losses: Losses,
     bottleneck: Option<Bottleneck>,
-    line: Line,
-    carried: Carried,
+    wire: Wire,
     /// Dropped before the queue.
     lost: Drops,
-    queue_delay: Histogram,
     received: u64,
     sent: u64,
-}
-
-/// What has been serialized.
-#[derive(Debug, Default)]
-struct Carried {
-    packets: u64,
-    bytes: u64,
-    busy: Duration,
-}
-
-impl Carried {
-    fn count(&mut self, charge: Charge, took: Duration) {
-        self.packets += u64::from(charge.packets);
-        self.bytes += charge.bytes;
-        self.busy = self.busy + took;
-    }
 }
 
 impl Link {
@@ -185,10 +178,8 @@ impl Link {
             config,
             losses: Losses::new(config.loss, config.seed),
             bottleneck: config.rate.map(|rate| Bottleneck::new(&config, rate)),
-            line: Line::new(config.delay, config.jitter, config.reorder, config.seed),
-            carried: Carried::default(),
+            wire: Wire::new(&config),
             lost: Drops::default(),
-            queue_delay: Histogram::new(),
             received: 0,
             sent: 0,
         }
@@ -201,23 +192,26 @@ impl Link {
     /// What it has done, as of the last call.
     pub fn stats(&self) -> LinkStats {
         let queue = self.queue().map(|q| *q.stats()).unwrap_or_default();
-        let Carried { packets, bytes, busy } = self.carried;
+        let (duplicated, corrupted) = self.wire.damaged();
         LinkStats {
-            packets,
-            bytes,
+            packets: self.wire.packets,
+            bytes: self.wire.bytes,
             queue_peak_packets: queue.peak_packets,
             queue_peak_bytes: queue.peak_bytes,
             drops: self.lost.with(&queue.drops),
             marks: queue.marks,
-            busy,
-            queue_delay: self.queue_delay.clone(),
+            duplicated,
+            corrupted,
+            busy: self.wire.busy,
+            queue_delay: self.wire.queue_delay.clone(),
         }
     }
     /// The conservation law's account.
     pub fn ledger(&self) -> Ledger {
         let Link { received, sent, .. } = *self;
         let drops = self.queue().map_or(self.lost, |q| self.lost.with(&q.stats().drops));
-        Ledger { received, sent, drops, ..Ledger::default() }
+        let made = self.wire.damaged().0;
+        Ledger { received, made, sent, drops, ..Ledger::default() }
     }
     /// Packets that wait for the rate, as of the last call.
     pub fn queue_packets(&self) -> u64 {
@@ -234,30 +228,20 @@ impl Link {
     /// Brings the link up to `cx.now`: what has been serialized by then is in the propagation line. Nodes' calls
     /// do this themselves; for samplers that read the queue or the statistics between them.
     pub fn advance(&mut self, cx: &mut Cx<'_>) {
-        let Some(Bottleneck { queue, server }) = &mut self.bottleneck else { return };
-        while server.done() <= cx.now {
-            let done = server.done();
-            let Some(served) = server.finish() else { return };
-            self.carried.count(served.charge, served.took);
-            self.line.push(done, cx.frames.unpark(served.frame));
-            if let Some(next) = queue.pop(&mut Cx { now: done, frames: cx.frames }) {
-                self.queue_delay.record(done.since(next.since).as_nanos());
-                server.begin(done, next);
-            }
+        if let Some(bottleneck) = &mut self.bottleneck {
+            bottleneck.advance(cx, &mut self.wire);
         }
     }
 
     /// The rate is another one from `cx.now` on: what is left of the frame being serialized is sent at the new one,
     /// and what is counted in round trips ([`QueueLimit::Bdp`]) follows. Of a link without a rate, frames on their
-    /// way stay there. Ask for the deadline again after this.
+    /// way stay there; of one that follows a trace this is the end of the trace, and a frame of which an opportunity has sent a part is
+    /// sent from its beginning. Ask for the deadline again after this.
     pub fn set_rate(&mut self, cx: &mut Cx<'_>, rate: Rate) {
         self.advance(cx);
-        self.config.rate = Some(rate);
+        (self.config.rate, self.config.trace) = (Some(rate), None);
         match &mut self.bottleneck {
-            Some(Bottleneck { queue, server }) => {
-                queue.set_rate(rate);
-                server.set_rate(cx.now, rate);
-            }
+            Some(bottleneck) => bottleneck.set_rate(cx, &self.config, rate),
             none => *none = Some(Bottleneck::new(&self.config, rate)),
         }
     }
@@ -265,18 +249,19 @@ impl Link {
     /// When the next frame is out, on the line or still to be serialized. How late the latter will be is drawn as it enters the
     /// line: where frames may be late, that is a deadline of its own.
     fn due(&self) -> Option<Time> {
-        let served = || self.bottleneck.as_ref().filter(|b| !b.server.is_idle()).map(|b| b.server.done());
-        match self.line.due() {
-            due if self.line.is_exact() => due.or_else(|| served().map(|done| done + self.config.delay)),
+        let served =
+            || self.bottleneck.as_ref().and_then(|b| b.due(self.config.delay, self.wire.line.is_exact()));
+        match self.wire.line.due() {
+            due if self.wire.line.is_exact() => due.or_else(served),
             due => due.into_iter().chain(served()).min(),
         }
     }
 
     /// The next frame that is out by `cx.now`, and since when. Call [`Link::advance`] before.
     fn take(&mut self, cx: &mut Cx<'_>) -> Option<(Time, Frame)> {
-        let (at, frame) = self.line.pop(cx.now)?;
+        let (at, frame) = self.wire.line.pop(cx.now)?;
         self.sent += 1;
-        if let Some(next) = self.line.first() {
+        if let Some(next) = self.wire.line.first() {
             cx.frames.load(next);
         }
         Some((at, frame))
@@ -300,17 +285,12 @@ impl Node for Link {
             return self.lose(cx, frame, reason);
         }
         let charge = Charge::of(&frame, cx.frames.bytes(&frame), self.config.overhead);
-        let Some(Bottleneck { queue, server }) = &mut self.bottleneck else {
-            self.carried.count(charge, Duration::ZERO);
-            return self.line.push(cx.now, frame);
+        let Some(bottleneck) = &mut self.bottleneck else {
+            self.wire.count(charge, Duration::ZERO);
+            return self.wire.enter(cx, frame);
         };
         let waiting = Waiting { frame: cx.frames.park(frame), charge, since: cx.now };
-        if server.is_idle() {
-            self.queue_delay.record(0);
-            server.begin(cx.now, waiting);
-        } else {
-            queue.push(cx, waiting);
-        }
+        bottleneck.arrive(cx, &mut self.wire, waiting);
     }
 
     fn poll_transmit(&mut self, cx: &mut Cx<'_>, writable: PortSet) -> Option<Transmit> {

@@ -35,8 +35,10 @@ pub(super) struct Server {
     /// When the last bit of the last frame would have left without that.
     free_at: Time,
     service: Option<Service>,
-    /// When the frame being serialized is through; never, if there is none.
+    /// When the frame being serialized is through; never, if there is none or nothing is sent.
     done: Time,
+    /// Since when nothing is sent; all times above are as of then.
+    paused: Option<Time>,
 }
 
 impl Server {
@@ -49,6 +51,7 @@ impl Server {
             free_at: Time::ZERO,
             service: None,
             done: Time::MAX,
+            paused: None,
         }
     }
 
@@ -57,17 +60,25 @@ impl Server {
         self.service.is_none()
     }
 
-    /// When the frame being serialized is through; [`Time::MAX`] if there is none.
+    /// Is nothing sent, and nothing kept of when something was? With a bucket, tokens are.
+    pub(super) fn is_settled(&self) -> bool {
+        self.service.is_none() && self.burst == 0
+    }
+
+    /// When the frame being serialized is through; [`Time::MAX`] if there is none, or nothing is sent.
     pub(super) fn done(&self) -> Time {
         self.done
     }
 
     /// Begins to serialize a frame at `now`. Call when idle.
     pub(super) fn begin(&mut self, now: Time, waiting: Waiting) {
-        self.fill(now);
         let Waiting { frame, charge, .. } = waiting;
+        let clock = self.paused.unwrap_or(now);
+        self.fill(clock);
         self.free_at += self.clock.advance(charge.bytes);
-        self.done = self.free_at.max(now);
+        if self.paused.is_none() {
+            self.done = self.free_at.max(now);
+        }
         self.service = Some(Service { frame, charge, begun: now });
     }
 
@@ -93,6 +104,23 @@ impl Server {
         if self.service.is_some() {
             self.done = self.free_at.max(now);
         }
+    }
+
+    /// Nothing is sent from `now` on: neither do tokens come together.
+    pub(super) fn pause(&mut self, now: Time) {
+        if self.paused.is_none() {
+            self.fill(now);
+            self.paused = Some(now);
+            self.done = Time::MAX;
+        }
+    }
+
+    /// From `now` on it is sent at this rate, also after a pause.
+    pub(super) fn resume(&mut self, now: Time, rate: Rate) {
+        if let Some(since) = self.paused.take() {
+            self.free_at += now.since(since);
+        }
+        self.set_rate(now, rate);
     }
 
     /// The frame that was being serialized is through.

@@ -115,6 +115,15 @@ fn refusal(error: &io::Error) -> Refusal {
     }
 }
 
+/// The checksum of a frame with these notes is complete, right or wrong: the kernel is not asked to complete it.
+fn settle(headroom: &mut [u8]) {
+    let Some(notes) = headroom.last_chunk_mut() else { return };
+    let vnet = Vnet::read(notes);
+    if vnet.flags & Vnet::NEEDS_CHECKSUM != 0 {
+        *notes = Vnet { flags: vnet.flags & !Vnet::NEEDS_CHECKSUM, ..vnet }.bytes();
+    }
+}
+
 impl<W: Way> Exit<W> {
     /// A way out over these sockets. Frames wait while the interface is down if `patient`.
     pub fn new(ways: Ways<W>, patient: bool) -> Exit<W> {
@@ -143,6 +152,9 @@ impl<W: Way> Exit<W> {
             let done = weir_core::wire::checksum::complete_frame(frames, &frame);
             self.stats.completed_checksums += u64::from(done);
             frame.checksum = Checksum::Valid;
+        }
+        if noted && frame.checksum != Checksum::Partial {
+            settle(frames.headroom_mut(&frame));
         }
         self.waiting.push_back(frame);
     }
@@ -279,6 +291,22 @@ mod tests {
             exit.ways.plain.room = 7;
         }
         assert_eq!(numbers(&exit.ways.plain), (0..200).collect::<Vec<u8>>());
+    }
+
+    #[test]
+    fn a_checksum_that_has_been_completed_is_not_completed_again() {
+        let vnet = Vnet {
+            flags: Vnet::NEEDS_CHECKSUM | 2,
+            gso_type: 0,
+            header: 54,
+            checksum_start: 34,
+            ..Vnet::default()
+        };
+        let mut headroom = [&[7; 14][..], &vnet.bytes()].concat();
+        settle(&mut headroom);
+        assert_eq!(headroom[..14], [7; 14]);
+        assert_eq!(headroom[14..], Vnet { flags: 2, ..vnet }.bytes());
+        settle(&mut []);
     }
 
     #[test]

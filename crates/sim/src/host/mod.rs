@@ -196,8 +196,10 @@ impl Host {
 impl Node for Host {
     fn handle_frame(&mut self, cx: &mut Cx<'_>, _: Port, frame: Frame) {
         self.now = cx.now;
-        let sound = frame.checksum != Checksum::Invalid;
-        let parsed = segment::parse(cx.frames.bytes(&frame), frame.len()).filter(|_| sound);
+        if frame.checksum == Checksum::Invalid {
+            return cx.drop(frame, DropReason::Corrupt);
+        }
+        let parsed = segment::parse(cx.frames.bytes(&frame), frame.len());
         match parsed {
             Some((pair, s)) => {
                 cx.frames.absorb(frame);

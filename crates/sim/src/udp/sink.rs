@@ -2,7 +2,7 @@
 
 use super::NUMBER;
 use std::net::SocketAddrV4;
-use weir_core::frame::Frame;
+use weir_core::frame::{Checksum, Frame};
 use weir_core::node::{Cx, Node, Port, PortSet, Transmit};
 use weir_core::stats::DropReason;
 use weir_core::time::{Duration, Time};
@@ -81,7 +81,8 @@ impl UdpSink {
             r.lost = r.lost.saturating_add(number - self.next);
             self.next = number.saturating_add(1);
         } else {
-            r.lost = r.lost.saturating_sub(1);
+            // One like the last was not missing; whether an earlier one was, is not known any more.
+            r.lost = r.lost.saturating_sub(u64::from(number + 1 < self.next));
             r.reordered += 1;
         }
         let bin = (now.as_nanos() / self.bin.as_nanos().max(1)) as usize;
@@ -94,6 +95,9 @@ impl UdpSink {
 
 impl Node for UdpSink {
     fn handle_frame(&mut self, cx: &mut Cx<'_>, _: Port, frame: Frame) {
+        if frame.checksum == Checksum::Invalid {
+            return cx.drop(frame, DropReason::Corrupt);
+        }
         match self.parse(cx.frames.bytes(&frame), frame.len()) {
             Some((payload, number)) => {
                 self.count(cx.now, payload, number);

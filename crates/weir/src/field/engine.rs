@@ -15,6 +15,7 @@ use weir_core::node::{Cx, Node, Port, PortSet, Transmit};
 use weir_core::steer::Slot;
 use weir_core::time::Time;
 use weir_io::driver::{Engine, Report};
+use weir_io::sys::clock;
 
 /// The gateway.
 pub(super) struct GatewayEngine {
@@ -97,10 +98,12 @@ pub(super) struct EmulatorEngine {
 }
 
 impl EmulatorEngine {
+    /// Traces begin now.
     pub(super) fn new(path: &plan::Path, seed: u64, restarts: u32, writer: Writer) -> Self {
+        let epoch = clock::now();
         // Each direction draws its own losses.
-        let out = link::Config { seed, ..path.wan_out };
-        let back = link::Config { seed: seed ^ 0x9E37_79B9_7F4A_7C15, ..path.wan_back };
+        let out = link::Config { seed, epoch, ..path.wan_out };
+        let back = link::Config { seed: seed ^ 0x9E37_79B9_7F4A_7C15, epoch, ..path.wan_back };
         EmulatorEngine { path: Path::new(out, back), restarts, writer }
     }
 }

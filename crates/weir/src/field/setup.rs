@@ -5,7 +5,7 @@ use crate::experiment::config::ports::{Attach, Driving};
 use crate::experiment::config::wan::WanFile;
 use weir_core::ack::{AckControl, Window};
 use weir_core::gateway::Direction;
-use weir_core::link::{self, Loss};
+use weir_core::link::{self, Damage, Loss};
 use weir_core::rate::Rate;
 use weir_core::time::Duration;
 use weir_io::driver::{DriverConfig, Spin};
@@ -60,7 +60,10 @@ pub(super) fn emulator_driver(file: &WanFile) -> DriverConfig {
 /// Does it matter to a link which packets a giant segment stands for? At a high rate alone it does not.
 fn is_about_packets(link: &link::Config) -> bool {
     let slow = link.rate.is_some_and(|rate| rate < Rate::mbit(1000));
-    slow || link.loss != Loss::None || link.mark.is_some()
+    slow || link.loss != Loss::None
+        || link.damage != Damage::NONE
+        || link.mark.is_some()
+        || link.trace.is_some()
 }
 
 fn driver(driving: &Driving, spin: Spin, priority: u8) -> DriverConfig {

@@ -19,6 +19,12 @@ pub struct LinkResult {
     pub queue_us: QuantilesMax,
     /// Frames marked with Congestion Experienced.
     pub marks: u64,
+    /// Frames that came out twice.
+    #[serde(default)]
+    pub duplicated: u64,
+    /// Frames that came out with a bit flipped.
+    #[serde(default)]
+    pub corrupted: u64,
     /// Frames dropped, by reason.
     pub drops: Counts,
 }

@@ -2,7 +2,7 @@
 
 use crate::result::{ClassResult, Counts, Frames, GatewayResult, LinkResult, QuantilesMax};
 use weir_core::gateway::{ClassConfig, ClassStats, Gateway, GatewayStats};
-use weir_core::link::Link;
+use weir_core::link::{Link, LinkStats};
 use weir_core::stats::Drops;
 use weir_core::time::Duration;
 
@@ -55,18 +55,26 @@ pub fn link(name: &str, link: &Link, wall: Duration) -> LinkResult {
         name: name.into(),
         packets: s.packets,
         bytes: s.bytes,
-        utilization: if link.config().rate.is_some() {
-            s.busy.as_nanos() as f64 / wall.as_nanos().max(1) as f64
-        } else {
-            0.0
-        },
+        utilization: utilization(link, &s, wall),
         queue_us: QuantilesMax {
             p50: us(s.queue_delay.p50()),
             p99: us(s.queue_delay.p99()),
             max: us(s.queue_delay.max()),
         },
         marks: s.marks,
+        duplicated: s.duplicated,
+        corrupted: s.corrupted,
         drops: drops(&s.drops),
+    }
+}
+
+/// The share of its rate that a link has used in `wall`; of a trace, of its rate on average.
+fn utilization(link: &Link, s: &LinkStats, wall: Duration) -> f64 {
+    let wall = wall.as_nanos().max(1) as f64;
+    match (link.config().rate, link.config().trace) {
+        (None, _) => 0.0,
+        (Some(_), None) => s.busy.as_nanos() as f64 / wall,
+        (Some(mean), Some(_)) => s.bytes as f64 * 8e9 / (mean.bps() as f64 * wall),
     }
 }
 

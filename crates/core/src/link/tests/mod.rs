@@ -1,6 +1,8 @@
 //! Timelines computed by hand, exact to the nanosecond, and a model.
 
 mod late;
+mod traced;
+mod twice;
 
 use super::*;
 use crate::rig::{Given, Rig, Sent, Wake};

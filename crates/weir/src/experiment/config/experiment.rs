@@ -57,7 +57,7 @@ pub fn parse(source: &Source) -> Result<Experiment, Errors> {
 
 /// An experiment from the root table of its file.
 pub(super) fn from_table(table: &toml::Spanned<DeTable>, source: &Source) -> Result<Experiment, Errors> {
-    let sink = Sink::default();
+    let sink = Sink::of(source);
     let mut root = Section::root(table, &sink);
     root.refuse(&REFUSED);
     let plan = plan(root, source);

@@ -28,7 +28,7 @@ pub struct GatewayFile {
 /// Parses `gateway.toml`. All errors of the file come at once.
 pub fn parse(source: &Source) -> Result<GatewayFile, Errors> {
     let table = parse_toml(source)?;
-    let sink = Sink::default();
+    let sink = Sink::of(source);
     let root = Section::root(&table, &sink);
     root.need("ports", "{ dev = \"eth1\" }");
     let ports = root.section("ports").and_then(ports::of_gateway);

@@ -15,10 +15,10 @@ pub struct Key<T> {
     read: fn(&mut T, &DeValue) -> Result<(), Fault>,
     write: fn(&T) -> Option<Written>,
     words: fn(&T) -> Option<String>,
-    /// A key without which it has no meaning, and why.
-    needs: Option<(&'static str, &'static str)>,
-    /// A key above it that says the same thing in another way, and the difference.
-    instead_of: Option<(&'static str, &'static str)>,
+    /// Keys without one of which it has no meaning, and why; none if it stands alone.
+    needs: (&'static [&'static str], &'static str),
+    /// Keys above it that say the same thing in another way, and the difference.
+    instead_of: (&'static [&'static str], &'static str),
     /// The world that has it, if the other one has not.
     only: Option<World>,
     /// As an option of a command: its name, what stands for its value, and help.
@@ -62,8 +62,8 @@ impl<T> Key<T> {
             read,
             write: |_| None,
             words: |_| None,
-            needs: None,
-            instead_of: None,
+            needs: (&[], ""),
+            instead_of: (&[], ""),
             only: None,
             option: ("", "", ""),
         }
@@ -76,13 +76,13 @@ impl<T> Key<T> {
     pub const fn words(self, words: fn(&T) -> Option<String>) -> Key<T> {
         Key { words, ..self }
     }
-    /// It has no meaning without another key; `why` says so to people.
-    pub const fn needs(self, other: &'static str, why: &'static str) -> Key<T> {
-        Key { needs: Some((other, why)), ..self }
+    /// It has no meaning without one of these keys, the first of which is named; `why` says so to people.
+    pub const fn needs(self, others: &'static [&'static str], why: &'static str) -> Key<T> {
+        Key { needs: (others, why), ..self }
     }
-    /// It excludes a key above it that says the same thing in another way.
-    pub const fn instead_of(self, other: &'static str, why: &'static str) -> Key<T> {
-        Key { instead_of: Some((other, why)), ..self }
+    /// It excludes keys above it that say the same thing in another way.
+    pub const fn instead_of(self, others: &'static [&'static str], why: &'static str) -> Key<T> {
+        Key { instead_of: (others, why), ..self }
     }
     /// Only one world has it.
     pub const fn only(self, world: World) -> Key<T> {
@@ -95,12 +95,12 @@ impl<T> Key<T> {
 
     /// Has it a meaning by itself?
     pub fn stands_alone(&self) -> bool {
-        self.needs.is_none()
+        self.needs.0.is_empty()
     }
 
     /// Do both say the same thing?
     fn excludes(&self, other: &Key<T>) -> bool {
-        let instead = |one: &Key<T>, of: &Key<T>| one.instead_of.is_some_and(|(name, _)| name == of.name);
+        let instead = |one: &Key<T>, of: &Key<T>| one.instead_of.0.contains(&of.name);
         self.name == other.name || instead(self, other) || instead(other, self)
     }
 
@@ -108,8 +108,11 @@ impl<T> Key<T> {
     pub fn arg(&self) -> clap::Arg {
         let (long, value, help) = self.option;
         let arg = clap::Arg::new(self.name).long(long).value_name(value).help(help);
-        let arg = self.needs.iter().fold(arg, |arg, (other, _)| arg.requires(*other));
-        self.instead_of.iter().fold(arg, |arg, (other, _)| arg.conflicts_with(*other))
+        let arg = match self.needs.0 {
+            [other] => arg.requires(*other),
+            _ => arg,
+        };
+        arg.conflicts_with_all(self.instead_of.0)
     }
 }
 
@@ -121,13 +124,13 @@ pub fn read<'k, T: 'k>(keys: impl IntoIterator<Item = &'k Key<T>>, places: &[&Se
             if let Some(world) = key.only {
                 place.note_only(world, key.name);
             }
-            if let Some((other, why)) = key.instead_of {
-                place.at_most_one(&[other, key.name], why);
+            for other in key.instead_of.0 {
+                place.at_most_one(&[other, key.name], key.instead_of.1);
             }
         }
         let Some(place) = places.iter().find(|s| s.has(key.name)) else { continue };
         match key.needs {
-            Some((other, why)) if !places.iter().any(|s| s.has(other)) => {
+            ([other, ..], why) if !key.needs.0.iter().any(|other| places.iter().any(|s| s.has(other))) => {
                 let message = format!("`{}` needs `{}`", place.full(key.name), place.full(other));
                 place.key_fault(key.name, Fault::new(message, why));
             }

@@ -1,42 +1,68 @@
 //! The keys of a link, one row each: of `[path]`, of a `[[host]]`'s access link and of `weir wan`'s options.
 
+mod loss;
+mod trace;
+
 use super::diag::Fault;
 use super::keys::{self, put, set, Key, Written};
 use super::reader::{Section, NOT_YET};
 use super::units::{Limit, Probability};
 use super::value::{int, one_of, FromValue, Size};
+use std::path::PathBuf;
 use toml::de::DeValue;
-use weir_core::link::{Config, Jitter, Law, Loss, QueueLimit, Reorder, TRILLION};
+use weir_core::link::{Config, Jitter, Law, Loss, QueueLimit, RateTrace, Reorder, TRILLION};
 use weir_core::rate::Rate;
 use weir_core::time::Duration;
 
-/// A link that is being read, and the round-trip time that its queue's limit may be a multiple of.
+/// A link that is being read, the round-trip time that its queue's limit may be a multiple of, and the directory that its traces
+/// are in.
 pub struct Draft {
     link: Config,
     rtt: Duration,
+    directory: Option<PathBuf>,
+}
+
+impl Draft {
+    fn of(link: Config) -> Draft {
+        Draft { link, ..BARE }
+    }
 }
 
 type LinkKey = Key<Draft>;
 
 /// What a link is where nothing is said.
-const BARE: Draft = Draft { link: Config::BARE, rtt: Duration::ZERO };
+const BARE: Draft = Draft { link: Config::BARE, rtt: Duration::ZERO, directory: None };
 
 /// Whether jitter keeps the order of frames: `reorders` by name.
 const ORDERS: [(&str, bool); 2] = [("kept", false), ("free", true)];
 
 const QUEUES: &str = "a queue forms only in front of a rate";
+/// What makes a queue.
+const RATES: &[&str] = &["rate", "rate_trace", "delivery_trace"];
+const ONE_RATE: &str = "a link has one rate, or a trace of it";
+const ONE_LOSS: &str = "a link loses at random or periodically, not both";
 
 /// Every key of a link.
-pub static KEYS: [LinkKey; 13] = [
+pub static KEYS: [LinkKey; 23] = [
     LinkKey::new("rate", |d, v| put(&mut d.link.rate, Rate::from_value(v)))
-        .write(|d| d.link.rate.map(Written::quoted))
-        .words(|d| d.link.rate.map(|rate| rate.to_string()))
+        .write(|d| d.link.rate.filter(|_| d.link.trace.is_none()).map(Written::quoted))
+        .words(|d| d.link.rate.filter(|_| d.link.trace.is_none()).map(|rate| rate.to_string()))
         .option("rate", "RATE", "Rate of each direction, e.g. 10Mbit"),
+    LinkKey::new("rate_trace", |d, v| trace::put(d, v, trace::rates))
+        .instead_of(&["rate"], ONE_RATE)
+        .write(|d| trace::written(d, |t| matches!(t, RateTrace::Rates(_))))
+        .words(|d| trace::words(d, |t| matches!(t, RateTrace::Rates(_))))
+        .option("rate-trace", "FILE", "A file of times and the rates from then on"),
+    LinkKey::new("delivery_trace", |d, v| trace::put(d, v, trace::deliveries))
+        .instead_of(&["rate", "rate_trace"], ONE_RATE)
+        .write(|d| trace::written(d, |t| matches!(t, RateTrace::Opportunities(_))))
+        .words(|d| trace::words(d, |t| matches!(t, RateTrace::Opportunities(_))))
+        .option("delivery-trace", "FILE", "A trace of mahimahi: milliseconds at which 1,504 bytes can leave"),
     LinkKey::new("queue", |d, v| {
         let limit = full_frame(v, d);
         set(&mut d.link.queue, limit)
     })
-    .needs("rate", QUEUES)
+    .needs(RATES, QUEUES)
     .write(|d| Some(limit(d.link.queue, d)))
     .words(|d| d.link.rate.map(|_| format!("queue of {}", counted(d.link.queue, d))))
     .option("queue", "LIMIT", "Limit of the queue of each direction: 100p, 64KiB or 1bdp"),
@@ -44,7 +70,7 @@ pub static KEYS: [LinkKey; 13] = [
         let threshold = below_the_limit(v, d);
         put(&mut d.link.mark, threshold)
     })
-    .needs("rate", QUEUES)
+    .needs(RATES, QUEUES)
     .write(|d| d.link.mark.map(|mark| limit(mark, d)))
     .words(|d| d.link.mark.map(|mark| format!("marks what finds more than {} waiting", counted(mark, d))))
     .option("mark", "LIMIT", "Mark ECN-capable packets that find more than this waiting"),
@@ -53,7 +79,7 @@ pub static KEYS: [LinkKey; 13] = [
         .words(overhead)
         .option("overhead", "BYTES", "Bytes that each packet costs beyond its IP packet; default 14"),
     LinkKey::new("burst", |d, v| set(&mut d.link.burst, Size::from_value(v).map(|Size(n)| n)))
-        .needs("rate", "it is what a rate sends at once after a silence")
+        .needs(&["rate", "rate_trace"], "it is what a rate sends at once after a silence")
         .write(|d| Some(Written::quoted(format!("{}B", d.link.burst))))
         .words(|d| (d.link.burst > 0).then(|| format!("bursts of {} bytes", d.link.burst)))
         .option("burst", "SIZE", "Depth of the token bucket: what may leave at once after a silence"),
@@ -65,24 +91,18 @@ pub static KEYS: [LinkKey; 13] = [
         .write(|d| Some(Written::quoted(d.link.jitter.by)))
         .words(jitter)
         .option("jitter", "TIME", "How much longer a frame takes: from nothing to this, alike"),
-    LinkKey::new("jitter_law", |d, v| {
-        set(&mut d.link.jitter.law, one_of(v, &Law::ALL, &["normal", "pareto"]))
-    })
-    .needs("jitter", "it is how the jitter is distributed")
-    .write(|d| {
-        Law::ALL.iter().find(|(_, law)| *law == d.link.jitter.law).map(|(name, _)| Written::quoted(name))
-    })
-    .option(
-        "jitter-law",
-        "LAW",
-        "How jitter is distributed: uniform, or exponential with it as the mean",
-    ),
+    LinkKey::new("jitter_law", |d, v| set(&mut d.link.jitter.law, one_of(v, &Law::ALL, &[])))
+        .needs(&["jitter"], "it is how the jitter is distributed")
+        .write(|d| {
+            Law::ALL.iter().find(|(_, law)| *law == d.link.jitter.law).map(|(name, _)| Written::quoted(name))
+        })
+        .option("jitter-law", "LAW", "How jitter is distributed: uniform, exponential, normal or pareto"),
     LinkKey::new("jitter_order", |d, v| set(&mut d.link.jitter.reorders, one_of(v, &ORDERS, &[])))
-        .needs("jitter", "without jitter frames come out in order")
+        .needs(&["jitter"], "without jitter frames come out in order")
         .write(|d| Some(Written::quoted(ORDERS[usize::from(d.link.jitter.reorders)].0)))
         .option("jitter-order", "ORDER", "Whether jitter lets frames overtake each other: kept or free"),
     LinkKey::new("reorder", |d, v| set(&mut d.link.reorder.trillionths, some(v)))
-        .needs("reorder_by", "it is how much later frames come out so that others overtake them")
+        .needs(&["reorder_by"], "it is how much later frames come out so that others overtake them")
         .write(|d| Some(Written::quoted(trillionths(d.link.reorder.trillionths))))
         .words(|d| {
             let Reorder { trillionths, by } = d.link.reorder;
@@ -90,7 +110,7 @@ pub static KEYS: [LinkKey; 13] = [
         })
         .option("reorder", "P", "Probability that a frame comes late, so that others overtake it"),
     LinkKey::new("reorder_by", |d, v| set(&mut d.link.reorder.by, Duration::from_value(v)))
-        .needs("reorder", "it is the share of frames that come late")
+        .needs(&["reorder"], "it is the share of frames that come late")
         .write(|d| Some(Written::quoted(d.link.reorder.by)))
         .option("reorder-by", "TIME", "How much later they come"),
     LinkKey::new("loss", |d, v| set(&mut d.link.loss, Probability::from_value(v).map(random)))
@@ -98,28 +118,73 @@ pub static KEYS: [LinkKey; 13] = [
         .words(|d| probability(d).map(|p| format!("loss {}%", p as f64 / 1e10)))
         .option("loss", "P", "Probability that a frame is lost, e.g. 0.01% or 0.0001"),
     LinkKey::new("loss_every", |d, v| set(&mut d.link.loss, every(v)))
-        .instead_of("loss", "a link loses at random or periodically, not both")
+        .instead_of(&["loss"], ONE_LOSS)
         .write(|d| period(d).map(Written::plain))
         .words(|d| period(d).map(|n| format!("1 frame in {n} lost")))
         .option("loss-every", "N", "Lose every n-th frame"),
+    LinkKey::new("loss_p", |d, v| set(&mut loss::burst(d).enter, loss::chance(v)))
+        .needs(&["loss_r"], "it is how probable losses begin after a frame, and loss_r how probable they end")
+        .instead_of(&["loss", "loss_every"], ONE_LOSS)
+        .write(|d| loss::of_burst(d, |b| b.enter))
+        .words(loss::burst_words)
+        .option("loss-p", "P", "Gilbert-Elliott loss: probability that a frame is followed by the bad state"),
+    LinkKey::new("loss_r", |d, v| set(&mut loss::burst(d).leave, loss::chance(v)))
+        .needs(&["loss_p"], "it is how probable losses end after a frame, and loss_p how probable they begin")
+        .write(|d| loss::of_burst(d, |b| b.leave))
+        .option("loss-r", "P", "Probability that a frame in the bad state is followed by the good one"),
+    LinkKey::new("loss_bad", |d, v| set(&mut loss::burst(d).bad, loss::chance(v)))
+        .needs(&["loss_p"], "it is the probability of loss in the bad state")
+        .write(|d| loss::of_burst(d, |b| b.bad))
+        .option("loss-bad", "P", "Probability of loss in the bad state; default 1"),
+    LinkKey::new("loss_good", |d, v| set(&mut loss::burst(d).good, loss::chance(v)))
+        .needs(&["loss_p"], "it is the probability of loss in the good state")
+        .write(|d| loss::of_burst(d, |b| b.good))
+        .option("loss-good", "P", "Probability of loss in the good state; default 0"),
+    LinkKey::new("loss_trace", |d, v| {
+        let trace = trace::losses(v, d.directory.as_deref());
+        set(&mut d.link.loss, trace.map(Loss::Trace))
+    })
+    .instead_of(&["loss", "loss_every", "loss_p"], ONE_LOSS)
+    .write(|d| trace::lost(d, true).map(|t| Written::quoted(t.name)))
+    .words(|d| trace::lost(d, true).map(trace::loss_words))
+    .option("loss-trace", "FILE", "A file of 0 and 1: the frames that 1 stands for are lost"),
+    LinkKey::new("loss_frames", |d, v| {
+        let trace = trace::frames(v, d.directory.as_deref());
+        set(&mut d.link.loss, trace.map(Loss::Trace))
+    })
+    .instead_of(&["loss", "loss_every", "loss_p", "loss_trace"], ONE_LOSS)
+    .write(|d| trace::lost(d, false).map(|t| Written::quoted(t.name)))
+    .words(|d| trace::lost(d, false).map(trace::loss_words))
+    .option("loss-frames", "FILE", "A file of the numbers of the frames that are lost, from 1"),
+    LinkKey::new("duplicate", |d, v| set(&mut d.link.damage.duplicate, loss::chance(v)))
+        .write(|d| Some(Written::quoted(trillionths(d.link.damage.duplicate))))
+        .words(|d| loss::share(d.link.damage.duplicate, "of frames come twice"))
+        .option("duplicate", "P", "Probability that a frame comes out twice"),
+    LinkKey::new("corrupt", |d, v| set(&mut d.link.damage.corrupt, loss::chance(v)))
+        .write(|d| Some(Written::quoted(trillionths(d.link.damage.corrupt))))
+        .words(|d| loss::share(d.link.damage.corrupt, "of frames come with a bit flipped"))
+        .option("corrupt", "P", "Probability that a frame comes out with a bit flipped"),
 ];
 
 /// Keys that people may try.
-const REFUSED: [(&str, &str, &str); 2] =
-    [("aqm", NOT_YET, "queues drop at their tail"), ("duplicate", NOT_YET, "a frame comes out once")];
+const REFUSED: [(&str, &str, &str); 1] = [("aqm", NOT_YET, "queues drop at their tail")];
 
 /// The keys of a link that stand alone, each from the first of `places` that has it; what is said nowhere is as in a bare
 /// wire. [`complete`] reads the others.
 pub(super) fn begin(places: &[&Section]) -> Config {
-    let mut draft = BARE;
+    let mut draft = Draft { directory: directory(places), ..BARE };
     keys::read(KEYS.iter().filter(|key| key.stands_alone()), places, &mut draft);
     draft.link
+}
+
+fn directory(places: &[&Section]) -> Option<PathBuf> {
+    places.first().map(|s| s.directory().to_path_buf())
 }
 
 /// The keys that need a rate. A queue's limit may be a multiple of what the rate sends in `rtt`, the round-trip time of
 /// the path, which the delays of all its links make.
 pub(super) fn complete(link: Config, places: &[&Section], rtt: Duration) -> Config {
-    let mut draft = Draft { link, rtt };
+    let mut draft = Draft { link, rtt, directory: directory(places) };
     keys::read(KEYS.iter().filter(|key| !key.stands_alone()), places, &mut draft);
     draft.link
 }
@@ -132,12 +197,12 @@ pub(super) fn finish(mut s: Section) {
 
 /// The assignments that say this link.
 pub(super) fn assignments(link: &Config) -> Vec<String> {
-    keys::assignments(&KEYS, &Draft { link: *link, rtt: Duration::ZERO }, &BARE)
+    keys::assignments(&KEYS, &Draft::of(*link), &BARE)
 }
 
 /// A link in words.
 pub fn words(link: &Config) -> String {
-    let words = keys::words(&KEYS, &Draft { link: *link, rtt: Duration::ZERO });
+    let words = keys::words(&KEYS, &Draft::of(*link));
     match words.is_empty() {
         true => "bare".to_string(),
         false => words.join(", "),
@@ -236,6 +301,8 @@ fn jitter(draft: &Draft) -> Option<String> {
     let law = match law {
         Law::Uniform => "up to",
         Law::Exponential => "exponential, on average",
+        Law::Normal => "normal around the delay, standard deviation",
+        Law::Pareto => "Pareto around the delay, standard deviation",
     };
     let order = if reorders { ", order free" } else { "" };
     (by > Duration::ZERO).then(|| format!("jitter {law} {by}{order}"))
@@ -266,14 +333,14 @@ fn every(value: &DeValue) -> Result<Loss, Fault> {
 fn probability(draft: &Draft) -> Option<u64> {
     match draft.link.loss {
         Loss::Random { trillionths } => Some(trillionths),
-        Loss::None | Loss::Periodic { .. } => None,
+        _ => None,
     }
 }
 
 fn period(draft: &Draft) -> Option<u64> {
     match draft.link.loss {
         Loss::Periodic { n } => Some(n.get()),
-        Loss::None | Loss::Random { .. } => None,
+        _ => None,
     }
 }
 

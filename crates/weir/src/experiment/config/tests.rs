@@ -14,7 +14,9 @@ use weir_core::ack::{
     AckControl, Counts, Hold, Meter, Period, RateRelease, Release, SlowStart, Window, PRESETS,
 };
 use weir_core::gateway::{ClassConfig, Config, Direction, Match, Prefix};
-use weir_core::link::{Config as Link, Jitter, Law, Loss, QueueLimit, Reorder, TRILLION};
+use weir_core::link::{
+    Burst, Config as Link, Damage, Jitter, Law, Loss, QueueLimit, RateTrace, Reorder, TRILLION,
+};
 use weir_core::rate::Rate;
 use weir_core::time::Duration;
 use weir_sim::cc::CubicRules;
@@ -34,7 +36,30 @@ fn losses() -> impl Strategy<Value = Loss> {
         Just(Loss::None),
         (1..=TRILLION).prop_map(|trillionths| Loss::Random { trillionths }),
         (1..=i64::MAX as u64).prop_map(|n| Loss::every(n).unwrap()),
+        [0..=TRILLION, 0..=TRILLION, 0..=TRILLION, 0..=TRILLION]
+            .prop_map(|[enter, leave, good, bad]| Loss::Burst(Burst { enter, leave, good, bad })),
+        prop::sample::select(traced().to_vec()).prop_map(|link| link.loss),
     ]
+}
+
+/// Links that follow traces, one of each kind.
+fn traced() -> &'static [Link; 4] {
+    static LINKS: std::sync::OnceLock<[Link; 4]> = std::sync::OnceLock::new();
+    LINKS.get_or_init(|| {
+        let directory = std::env::temp_dir().join(format!("weir-traces \"{}\"", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        let files = [
+            ("rate_trace", "0s 10Mbit\n1s 0\n2s repeat\n"),
+            ("delivery_trace", "1\n1\n4\n"),
+            ("loss_trace", "0010"),
+            ("loss_frames", "1 5-7"),
+        ];
+        files.map(|(key, text)| {
+            let path = directory.join(key);
+            std::fs::write(&path, text).unwrap();
+            path_of_options(&[(key, path.display().to_string())]).unwrap().wan_out
+        })
+    })
 }
 
 fn jitters() -> impl Strategy<Value = Jitter> {
@@ -88,9 +113,14 @@ prop_compose! {
         burst in any::<u64>(),
         jitter in jitters(),
         reorder in option::of((1..=TRILLION, times(1))),
+        damage in (0..=TRILLION, 0..=TRILLION).prop_map(|(duplicate, corrupt)| Damage { duplicate, corrupt }),
+        trace in option::of(0..2usize),
     ) -> Link {
         let reorder = reorder.map(|(trillionths, by)| Reorder { trillionths, by }).unwrap_or_default();
-        let link = Link { rate, delay, loss, overhead, jitter, reorder, ..Link::BARE };
+        let followed = trace.map(|kind| traced()[kind]);
+        let (rate, trace) = followed.map_or((rate, None), |link| (link.rate, link.trace));
+        let burst = if matches!(trace, Some(RateTrace::Opportunities(_))) { 0 } else { burst };
+        let link = Link { rate, trace, delay, loss, damage, overhead, jitter, reorder, ..Link::BARE };
         match rate {
             None => link,
             Some(_) => Link { queue, mark: marked(queue, mark), burst, ..link },
@@ -282,7 +312,8 @@ proptest! {
         let options: Vec<(&str, String)> = assignments
             .iter()
             .map(|line| line.split_once(" = ").unwrap())
-            .map(|(name, value)| (name, value.trim_matches('"').to_string()))
+            .map(|(name, value)| (name, toml::from_str::<toml::Table>(&format!("v = {value}")).unwrap()["v"].clone()))
+            .map(|(name, value)| (name, value.as_str().map_or(value.to_string(), str::to_string)))
             .collect();
         let path = path_of_options(&options);
         prop_assert_eq!(path, Ok(Path { wan_out: link, wan_back: link, ..Path::default() }), "{:?}", options);
@@ -306,6 +337,10 @@ fn faults_of_options() {
     for (options, says) in [
         (&[("queue", "100p")][..], "`--queue` needs `--rate`: a queue forms only in front of a rate"),
         (&[("rate", "10")], "`--rate`: 10 is a rate without a unit: write \"10Mbit\""),
+        (&[("queue", "100p"), ("jitter_law", "normal"), ("jitter", "1ms")], "`--queue` needs `--rate`: a queue forms only in front of a rate"),
+        (&[("loss_p", "1%")], "`--loss-p` needs `--loss-r`: it is how probable losses begin after a frame, and loss_r how probable they end"),
+        (&[("rate", "1Mbit"), ("rate_trace", "tests/traces/rate")], "`--rate-trace` cannot be combined with `--rate`: a link has one rate, or a trace of it"),
+        (&[("loss_trace", "/does/not/exist")], "`--loss-trace`: /does/not/exist: No such file or directory (os error 2)"),
         (&[("loss", "0.1"), ("loss_every", "9")], "`--loss-every` cannot be combined with `--loss`: a link loses at random or periodically, not both"),
         (&[("rtt", "9ms"), ("delay", "1ms")], "`--delay` cannot be combined with `--rtt`: `rtt` is split evenly on WAN out and WAN back; give `rtt`, or a `delay` for each"),
     ] {

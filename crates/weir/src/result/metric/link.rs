@@ -30,6 +30,10 @@ pub static LINK: &[Link] = &[
     Link::new("marks", Unit::Count, Total::Sum, Marking, "frames marked with Congestion Experienced")
         .number(|l| whole(l.marks))
         .column("marks", Tables::Run),
+    Link::new("duplicated", Unit::Count, Total::Sum, Emulation, "frames that came out twice")
+        .number(|l| whole(l.duplicated)),
+    Link::new("corrupted", Unit::Count, Total::Sum, Emulation, "frames that came out with a bit flipped")
+        .number(|l| whole(l.corrupted)),
     Link::new(
         "drops",
         Unit::Count,

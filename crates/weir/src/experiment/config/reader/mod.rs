@@ -13,6 +13,7 @@ use super::diag::{Diagnostic, Errors, Fault, Source};
 use super::value::{int, one_of};
 use core::ops::{Range, RangeInclusive};
 use std::cell::RefCell;
+use std::path::Path;
 use toml::de::{DeTable, DeValue};
 use toml::Spanned;
 
@@ -147,6 +148,11 @@ impl<'a> Section<'a> {
     /// Has nothing been wrong so far, anywhere in the file?
     pub fn all_well(&self) -> bool {
         self.sink.is_empty()
+    }
+
+    /// The directory that files are in which this one names; empty where options are read.
+    pub fn directory(&self) -> &Path {
+        &self.sink.directory
     }
 
     /// The path of this table: `path.wan`.

@@ -4,6 +4,7 @@ use crate::experiment::config::diag::{Diagnostic, Errors, Fault, Source};
 use crate::result::World;
 use core::ops::Range;
 use std::cell::RefCell;
+use std::path::{Path, PathBuf};
 use weir_core::time::Duration;
 
 /// Where faults are collected, where keys that not every world has are noted, and times that bins of
@@ -13,6 +14,8 @@ pub struct Sink {
     faults: RefCell<Vec<Diagnostic>>,
     pub(super) only: RefCell<Vec<Only>>,
     pub(super) times: RefCell<Vec<(Range<usize>, Duration)>>,
+    /// The directory that files named in this one are in, unless their path is absolute.
+    pub(super) directory: PathBuf,
 }
 
 /// A key or a value that one world only can do.
@@ -25,6 +28,12 @@ pub struct Only {
 }
 
 impl Sink {
+    /// For this file: files that it names are beside it.
+    pub fn of(source: &Source) -> Sink {
+        let directory = Path::new(&source.name).parent().map(Path::to_path_buf).unwrap_or_default();
+        Sink { directory, ..Sink::default() }
+    }
+
     /// Notes a fault.
     pub fn push(&self, span: Range<usize>, fault: Fault) {
         self.faults.borrow_mut().push(diagnostic(span, fault));
@@ -37,8 +46,12 @@ impl Sink {
     pub fn into_faults(self) -> Vec<Fault> {
         let fault = |d: Diagnostic| Fault { message: d.message, help: d.help };
         // An option is read for each direction.
-        let mut faults: Vec<Fault> = self.faults.into_inner().into_iter().map(fault).collect();
-        faults.dedup();
+        let mut faults: Vec<Fault> = Vec::new();
+        for found in self.faults.into_inner().into_iter().map(fault) {
+            if !faults.contains(&found) {
+                faults.push(found);
+            }
+        }
         faults
     }
     /// `value`, unless there were faults.

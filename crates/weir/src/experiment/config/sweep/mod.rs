@@ -39,7 +39,7 @@ pub fn runs(source: &Source) -> Result<Vec<Run>, Errors> {
         let experiment = experiment::from_table(&table, source)?;
         return Ok(vec![Run { settings: Vec::new(), experiment }]);
     };
-    let sink = Sink::default();
+    let sink = Sink::of(source);
     let axes = axes(&sink, source, key.span(), &sweep);
     check(&sink, &axes, table.get_ref(), key.span());
     let (axes, _) = sink.finish(source, Some(axes))?;

@@ -1,0 +1,156 @@
+//! A queue and what takes frames from it: a rate, a rate that a trace changes, or the opportunities of a trace.
+
+use super::changes::Changes;
+use super::deliveries::Deliveries;
+use super::server::Server;
+use super::trace::{Opportunities, RateTrace};
+use super::wire::Wire;
+use super::Config;
+use crate::frame::Waiting;
+use crate::node::Cx;
+use crate::queue::{Fifo, Queue};
+use crate::rate::Rate;
+use crate::time::{Duration, Time};
+
+/// See the [module documentation](self).
+#[derive(Debug)]
+pub(super) struct Bottleneck {
+    pub(super) queue: Queue,
+    way: Way,
+}
+
+/// What takes frames from the queue.
+#[derive(Debug)]
+enum Way {
+    /// One rate.
+    Rate(Server),
+    /// A rate that changes, and can be none.
+    Traced(Server, Changes),
+    /// So many bytes at some times.
+    Deliveries(Deliveries),
+}
+
+impl Bottleneck {
+    /// In front of this rate, or of the configuration's trace.
+    pub(super) fn new(config: &Config, rate: Rate) -> Bottleneck {
+        let queue = Queue::Fifo(Fifo::new(config.queue, config.mark, rate));
+        let server = || Server::new(rate, config.burst);
+        let way = match config.trace {
+            None => Way::Rate(server()),
+            Some(RateTrace::Rates(rates)) => Way::Traced(server(), Changes::new(rates, config.epoch)),
+            Some(RateTrace::Opportunities(trace)) => Way::Deliveries(Deliveries::new(trace, config.epoch)),
+        };
+        Bottleneck { queue, way }
+    }
+
+    /// A frame comes to the queue at `cx.now`. Call [`Bottleneck::advance`] before.
+    pub(super) fn arrive(&mut self, cx: &mut Cx<'_>, wire: &mut Wire, waiting: Waiting) {
+        match &mut self.way {
+            Way::Rate(server) | Way::Traced(server, _) if server.is_idle() => {
+                wire.waited(cx.now, cx.now);
+                server.begin(cx.now, waiting);
+            }
+            _ => {
+                self.queue.push(cx, waiting);
+            }
+        }
+    }
+
+    /// Brings it up to `cx.now`.
+    pub(super) fn advance(&mut self, cx: &mut Cx<'_>, wire: &mut Wire) {
+        let Bottleneck { queue, way } = self;
+        match way {
+            Way::Rate(server) => serve(server, queue, cx, wire),
+            Way::Traced(server, changes) => {
+                while changes.next() <= cx.now {
+                    let at = changes.next();
+                    serve(server, queue, &mut Cx { now: at, frames: cx.frames }, wire);
+                    if server.is_settled() {
+                        changes.skip_rounds(cx.now);
+                    }
+                    let at = changes.next();
+                    match changes.step() {
+                        Some(rate) => server.resume(at, rate),
+                        None => server.pause(at),
+                    }
+                }
+                serve(server, queue, cx, wire);
+            }
+            Way::Deliveries(deliveries) => deliver(deliveries, queue, cx, wire),
+        }
+    }
+
+    /// The rate is this one from now on, as the configuration says that has no trace.
+    pub(super) fn set_rate(&mut self, cx: &mut Cx<'_>, config: &Config, rate: Rate) {
+        self.queue.set_rate(rate);
+        match &mut self.way {
+            Way::Rate(server) => server.set_rate(cx.now, rate),
+            Way::Traced(server, _) => {
+                server.resume(cx.now, rate);
+                let server = core::mem::replace(server, Server::new(rate, 0));
+                self.way = Way::Rate(server);
+            }
+            Way::Deliveries(deliveries) => {
+                let mut server = Server::new(rate, config.burst);
+                let begun = deliveries.take().or_else(|| self.queue.pop(cx));
+                begun.into_iter().for_each(|waiting| server.begin(cx.now, waiting));
+                self.way = Way::Rate(server);
+            }
+        }
+    }
+
+    /// When a frame is through, which is `delay` from coming out, or may be through earlier or later by then. Whether all frames
+    /// take just the delay is said by `exact`.
+    pub(super) fn due(&self, delay: Duration, exact: bool) -> Option<Time> {
+        let line = if exact { delay } else { Duration::ZERO };
+        match &self.way {
+            Way::Rate(server) => (!server.is_idle()).then(|| server.done() + line),
+            Way::Traced(server, _) if server.is_idle() => None,
+            Way::Traced(server, changes) => {
+                let (done, change) = (server.done(), changes.next());
+                let due = if done <= change { done + line } else { change };
+                (due < Time::MAX).then_some(due)
+            }
+            Way::Deliveries(deliveries) => {
+                let idle = deliveries.is_idle() && self.queue.packets() == 0;
+                (!idle).then(|| deliveries.next() + line)
+            }
+        }
+    }
+}
+
+/// Takes frame after frame from the queue, each when the one before is through.
+fn serve(server: &mut Server, queue: &mut Queue, cx: &mut Cx<'_>, wire: &mut Wire) {
+    while server.done() <= cx.now {
+        let done = server.done();
+        let Some(served) = server.finish() else { return };
+        let mut then = Cx { now: done, frames: cx.frames };
+        wire.served(&mut then, served);
+        if let Some(next) = queue.pop(&mut then) {
+            wire.waited(done, next.since);
+            server.begin(done, next);
+        }
+    }
+}
+
+/// Uses the opportunities up to now.
+fn deliver(deliveries: &mut Deliveries, queue: &mut Queue, cx: &mut Cx<'_>, wire: &mut Wire) {
+    while deliveries.next() <= cx.now {
+        if deliveries.is_idle() && queue.packets() == 0 {
+            return deliveries.skip(cx.now);
+        }
+        let mut then = Cx { now: deliveries.next(), frames: cx.frames };
+        deliveries.step();
+        let mut room = Opportunities::BYTES;
+        while room > 0 {
+            if deliveries.is_idle() {
+                let Some(next) = queue.pop(&mut then) else { break };
+                wire.waited(then.now, next.since);
+                deliveries.begin(then.now, next);
+            }
+            if let Some(served) = deliveries.send(then.now, &mut room) {
+                wire.served(&mut then, served);
+            }
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! A rate as the opportunities of a trace: at each of them so many bytes leave at once, of one frame or of several.
+//!
+//! A frame is taken from the queue by the opportunity that lets its first byte leave, and is through with that of its last one. What
+//! an opportunity has left when no frame waits is lost, and so is one that comes at the very time at which a frame arrives:
+//! it was there first. All times are those of the trace, whenever the link is asked.
+
+use super::server::Served;
+use super::trace::Opportunities;
+use crate::frame::{Charge, Parked, Waiting};
+use crate::time::{Duration, Time};
+
+/// The frame of which some bytes have left.
+#[derive(Debug)]
+struct Begun {
+    frame: Parked,
+    charge: Charge,
+    left: u64,
+    at: Time,
+}
+
+/// See the [module documentation](self).
+#[derive(Debug)]
+pub(super) struct Deliveries {
+    trace: Opportunities,
+    /// When this round of the trace began.
+    round: Time,
+    /// The next opportunity of the round.
+    next: usize,
+    begun: Option<Begun>,
+}
+
+impl Deliveries {
+    /// The trace begins at `epoch`.
+    pub(super) fn new(trace: Opportunities, epoch: Time) -> Deliveries {
+        Deliveries { trace, round: epoch, next: 0, begun: None }
+    }
+
+    /// Has no frame been begun?
+    pub(super) fn is_idle(&self) -> bool {
+        self.begun.is_none()
+    }
+
+    /// When the next opportunity is.
+    pub(super) fn next(&self) -> Time {
+        let ms = self.trace.at_ms.get(self.next).copied().unwrap_or(u64::MAX);
+        self.round + Duration::from_millis(1).saturating_mul(ms)
+    }
+
+    /// The next opportunity is used up.
+    pub(super) fn step(&mut self) {
+        self.next += 1;
+        if self.next >= self.trace.at_ms.len() {
+            self.next = 0;
+            self.round += self.trace.period();
+        }
+    }
+
+    /// Opportunities up to `now` and at it are lost.
+    pub(super) fn skip(&mut self, now: Time) {
+        let period = self.trace.period();
+        let rounds = now.since(self.round).as_nanos() / period.as_nanos();
+        if rounds > 0 {
+            self.round += period.saturating_mul(rounds);
+            self.next = 0;
+        }
+        let ms = now.since(self.round).as_nanos() / 1_000_000;
+        self.next = self.next.max(self.trace.at_ms.partition_point(|&at| at <= ms));
+        if self.next >= self.trace.at_ms.len() {
+            self.next = self.trace.at_ms.len() - 1;
+            self.step();
+        }
+        // The first of a round may be at its very beginning.
+        while self.next() <= now {
+            self.step();
+        }
+    }
+
+    /// Begins with a frame at `now`.
+    pub(super) fn begin(&mut self, now: Time, waiting: Waiting) {
+        let Waiting { frame, charge, .. } = waiting;
+        self.begun = Some(Begun { frame, charge, left: charge.bytes, at: now });
+    }
+
+    /// As many of `room` bytes leave as are left of the frame that was begun. The frame, at `now`, if that was all of it.
+    pub(super) fn send(&mut self, now: Time, room: &mut u64) -> Option<Served> {
+        let begun = self.begun.as_mut()?;
+        let sent = begun.left.min(*room);
+        begun.left -= sent;
+        *room -= sent;
+        if begun.left > 0 {
+            return None;
+        }
+        let Begun { frame, charge, at, .. } = self.begun.take()?;
+        Some(Served { frame, charge, took: now.since(at) })
+    }
+
+    /// The frame that was begun, to be sent by something else.
+    pub(super) fn take(&mut self) -> Option<Waiting> {
+        let Begun { frame, charge, at, .. } = self.begun.take()?;
+        Some(Waiting { frame, charge, since: at })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn deliveries(at_ms: &'static [u64]) -> Deliveries {
+        Deliveries::new(Opportunities { name: "t", at_ms }, Time::from_millis(100))
+    }
+
+    fn upcoming(deliveries: &mut Deliveries, n: usize) -> Vec<u64> {
+        let next = |d: &mut Deliveries| {
+            let at = d.next().as_nanos() / 1_000_000;
+            d.step();
+            at
+        };
+        (0..n).map(|_| next(deliveries)).collect()
+    }
+
+    /// The last time of the trace is that of its repetition's beginning, as `link_queue.cc` adds it to the base.
+    #[test]
+    fn a_trace_begins_anew_when_its_last_opportunity_has_passed() {
+        assert_eq!(upcoming(&mut deliveries(&[2, 2, 5]), 7), [102, 102, 105, 107, 107, 110, 112]);
+        assert_eq!(upcoming(&mut deliveries(&[0, 3]), 5), [100, 103, 103, 106, 106]);
+        assert_eq!(upcoming(&mut deliveries(&[1]), 3), [101, 102, 103]);
+    }
+
+    #[test]
+    fn what_is_skipped_is_what_has_passed() {
+        for at_ms in [&[2, 2, 5][..], &[0, 3], &[0, 0, 7, 7], &[1], &[4, 9]] {
+            for now in 100..160 {
+                let mut stepped = deliveries(at_ms);
+                while stepped.next() <= Time::from_millis(now) {
+                    stepped.step();
+                }
+                let mut skipped = deliveries(at_ms);
+                skipped.skip(Time::from_millis(now));
+                assert_eq!(upcoming(&mut skipped, 5), upcoming(&mut stepped, 5), "{at_ms:?} {now}");
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_is_skipped_before_the_trace_begins() {
+        let mut d = deliveries(&[1, 2]);
+        d.skip(Time::from_millis(50));
+        assert_eq!(d.next(), Time::from_millis(101));
+    }
+}

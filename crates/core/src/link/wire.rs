@@ -1,0 +1,73 @@
+//! What is behind the rate: what was serialized is counted, comes to harm or not, and flies.
+
+use super::damage::Damages;
+use super::line::Line;
+use super::server::Served;
+use super::Config;
+use crate::frame::{Charge, Frame};
+use crate::node::Cx;
+use crate::stats::Histogram;
+use crate::time::{Duration, Time};
+
+/// See the [module documentation](self).
+#[derive(Debug)]
+pub(super) struct Wire {
+    pub(super) line: Line,
+    damages: Option<Box<Damages>>,
+    /// Packets that have been serialized, their bytes, and how long that took.
+    pub(super) packets: u64,
+    pub(super) bytes: u64,
+    pub(super) busy: Duration,
+    /// How long frames waited before.
+    pub(super) queue_delay: Histogram,
+}
+
+impl Wire {
+    pub(super) fn new(config: &Config) -> Wire {
+        Wire {
+            line: Line::new(config.delay, config.jitter, config.reorder, config.seed),
+            damages: Damages::new(config.damage, config.seed),
+            packets: 0,
+            bytes: 0,
+            busy: Duration::ZERO,
+            queue_delay: Histogram::new(),
+        }
+    }
+
+    /// Frames that came out twice, and those that came out broken.
+    pub(super) fn damaged(&self) -> (u64, u64) {
+        self.damages.as_ref().map_or((0, 0), |d| (d.duplicated, d.corrupted))
+    }
+
+    /// A frame has been serialized.
+    pub(super) fn count(&mut self, charge: Charge, took: Duration) {
+        self.packets += u64::from(charge.packets);
+        self.bytes += charge.bytes;
+        self.busy = self.busy + took;
+    }
+
+    /// A frame that waited in the pool is through at `cx.now`.
+    pub(super) fn served(&mut self, cx: &mut Cx<'_>, served: Served) {
+        self.count(served.charge, served.took);
+        let frame = cx.frames.unpark(served.frame);
+        self.enter(cx, frame);
+    }
+
+    /// A frame begins to be sent that has waited since then.
+    pub(super) fn waited(&mut self, now: Time, since: Time) {
+        self.queue_delay.record(now.since(since).as_nanos());
+    }
+
+    /// A frame flies from `cx.now` on.
+    pub(super) fn enter(&mut self, cx: &mut Cx<'_>, mut frame: Frame) {
+        if let Some(damages) = &mut self.damages {
+            let copy = damages.duplicate(cx, &frame);
+            damages.corrupt(cx.frames, &mut frame);
+            self.line.push(cx.now, frame);
+            let Some(mut copy) = copy else { return };
+            damages.corrupt(cx.frames, &mut copy);
+            return self.line.push(cx.now, copy);
+        }
+        self.line.push(cx.now, frame);
+    }
+}

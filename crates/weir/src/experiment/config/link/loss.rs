@@ -1,0 +1,52 @@
+//! Losses in bursts, and probabilities of frames.
+
+use super::{trillionths, Draft};
+use crate::experiment::config::diag::Fault;
+use crate::experiment::config::keys::Written;
+use crate::experiment::config::units::Probability;
+use crate::experiment::config::value::FromValue;
+use toml::de::DeValue;
+use weir_core::link::{Burst, Loss};
+
+/// A probability in 10^-12.
+pub(super) fn chance(value: &DeValue) -> Result<u64, Fault> {
+    Probability::from_value(value).map(Probability::trillionths)
+}
+
+/// The model that is being read, one key after the other.
+pub(super) fn burst(draft: &mut Draft) -> &mut Burst {
+    if !matches!(draft.link.loss, Loss::Burst(_)) {
+        draft.link.loss = Loss::Burst(Burst::GILBERT);
+    }
+    match &mut draft.link.loss {
+        Loss::Burst(burst) => burst,
+        _ => unreachable!("it was made one"),
+    }
+}
+
+/// A probability of the model, as a file has it.
+pub(super) fn of_burst(draft: &Draft, which: fn(&Burst) -> u64) -> Option<Written> {
+    match &draft.link.loss {
+        Loss::Burst(burst) => Some(Written::quoted(trillionths(which(burst)))),
+        _ => None,
+    }
+}
+
+/// The model in words.
+pub(super) fn burst_words(draft: &Draft) -> Option<String> {
+    let Loss::Burst(burst) = draft.link.loss else { return None };
+    let [p, r, bad, good] = [burst.enter, burst.leave, burst.bad, burst.good].map(percent);
+    Some(format!(
+        "Gilbert-Elliott loss of {} (p {p}, r {r}; {bad} in the bad state, {good} in the good one)",
+        percent(burst.mean())
+    ))
+}
+
+/// What happens to some frames, in words.
+pub(super) fn share(trillionths: u64, what: &str) -> Option<String> {
+    (trillionths > 0).then(|| format!("{} {what}", percent(trillionths)))
+}
+
+fn percent(trillionths: u64) -> String {
+    format!("{}%", trillionths as f64 / 1e10)
+}

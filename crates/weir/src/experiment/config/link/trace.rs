@@ -1,0 +1,378 @@
+//! Traces: files that say what a path did. Each is read once for a process and kept.
+//!
+//! In all of them a line may end in a comment, which begins with `#`; what is wrong is answered with file and line.
+
+use super::Draft;
+use crate::experiment::config::diag::{Fault, Source};
+use crate::experiment::config::keys::Written;
+use crate::experiment::config::units;
+use crate::experiment::config::value::FromValue;
+use core::num::NonZeroU64;
+use std::path::Path;
+use std::sync::Mutex;
+use toml::de::DeValue;
+use weir_core::link::{Loss, LossTrace, Opportunities, RateTrace, Rates};
+use weir_core::rate::Rate;
+use weir_core::time::Duration;
+
+/// Frames or opportunities of a trace at most.
+const MOST: usize = 100_000_000;
+
+/// What has been read so far: a trace that says the same is the same.
+struct Kept<T>(Mutex<Vec<T>>);
+
+static LOSSES: Kept<LossTrace> = Kept(Mutex::new(Vec::new()));
+static RATES: Kept<RateTrace> = Kept(Mutex::new(Vec::new()));
+
+impl<T: Copy> Kept<T> {
+    /// The one among those read that is this one, or else this one.
+    fn keep(&self, is: impl Fn(&T) -> bool, make: impl FnOnce() -> T) -> T {
+        let mut kept = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        match kept.iter().find(|one| is(one)) {
+            Some(one) => *one,
+            None => {
+                kept.push(make());
+                kept[kept.len() - 1]
+            }
+        }
+    }
+}
+
+fn leak<T>(values: Vec<T>) -> &'static [T] {
+    Vec::leak(values)
+}
+
+/// The file that a value names, in `directory` if its path is relative.
+fn source(value: &DeValue, directory: Option<&Path>) -> Result<Source, Fault> {
+    let path = directory.unwrap_or(Path::new("")).join(String::from_value(value)?);
+    Source::read(&path).map_err(Fault::bare)
+}
+
+/// The absolute path of a file, by which any process finds it.
+fn absolute(source: &Source) -> String {
+    let path = std::path::absolute(&source.name);
+    path.map_or(source.name.clone(), |path| path.display().to_string())
+}
+
+/// The lines that say something, each with its number.
+fn lines(source: &Source) -> impl Iterator<Item = (usize, &str)> {
+    fn said(line: &str) -> &str {
+        line.split('#').next().unwrap_or("").trim()
+    }
+    (1..).zip(source.text.lines().map(said)).filter(|(_, line)| !line.is_empty())
+}
+
+fn wrong(source: &Source, line: usize, what: impl std::fmt::Display, help: &str) -> Fault {
+    Fault::new(format!("{}:{line}: {what}", source.name), help)
+}
+
+fn empty(source: &Source, help: &str) -> Fault {
+    Fault::new(format!("{}: nothing is in it", source.name), help)
+}
+
+const ZERO_ONE: &str =
+    "each 0 is a frame that passes, each 1 one that is lost; after the last the trace begins anew";
+
+/// A file of 0 and 1.
+pub(super) fn losses(value: &DeValue, directory: Option<&Path>) -> Result<LossTrace, Fault> {
+    let source = source(value, directory)?;
+    let (mut lost, mut count) = (Vec::new(), 0u64);
+    for (line, text) in lines(&source) {
+        for c in text.chars().filter(|c| !c.is_whitespace() && *c != ',') {
+            match c {
+                '0' => (),
+                '1' => lost.push(count),
+                c => return Err(wrong(&source, line, format_args!("`{c}` is neither 0 nor 1"), ZERO_ONE)),
+            }
+            count += 1;
+        }
+    }
+    let period = NonZeroU64::new(count).ok_or_else(|| empty(&source, ZERO_ONE))?;
+    Ok(kept_losses(&source, lost, Some(period)))
+}
+
+const FRAMES: &str = "numbers of frames in order, the first is 1, and ranges: 7 12 20-25";
+
+/// A file of numbers of frames, from 1 on.
+pub(super) fn frames(value: &DeValue, directory: Option<&Path>) -> Result<LossTrace, Fault> {
+    let source = source(value, directory)?;
+    let mut lost: Vec<u64> = Vec::new();
+    for (line, text) in lines(&source) {
+        for word in text.split([' ', '\t', ',']).filter(|word| !word.is_empty()) {
+            let (first, last) = word.split_once('-').unwrap_or((word, word));
+            let number = |text: &str| text.parse::<u64>().ok().filter(|n| *n > 0);
+            let range = number(first).zip(number(last)).filter(|(first, last)| first <= last);
+            let Some((first, last)) = range else {
+                return Err(wrong(&source, line, format_args!("`{word}` is no number of a frame"), FRAMES));
+            };
+            if lost.last().is_some_and(|before| first <= before + 1) {
+                return Err(wrong(
+                    &source,
+                    line,
+                    format_args!("{first} does not come after {}", lost[lost.len() - 1] + 1),
+                    FRAMES,
+                ));
+            }
+            if last - first >= (MOST - lost.len()) as u64 {
+                return Err(wrong(&source, line, format_args!("more than {MOST} frames are lost"), FRAMES));
+            }
+            lost.extend(first - 1..last);
+        }
+    }
+    if lost.is_empty() {
+        return Err(empty(&source, FRAMES));
+    }
+    Ok(kept_losses(&source, lost, None))
+}
+
+fn kept_losses(source: &Source, lost: Vec<u64>, period: Option<NonZeroU64>) -> LossTrace {
+    let name = absolute(source);
+    LOSSES.keep(
+        |t| t.name == name && t.period == period && t.lost == lost,
+        || LossTrace { name: String::leak(name.clone()), lost: leak(lost.clone()), period },
+    )
+}
+
+/// The trace of losses, of one kind: one that repeats, or numbers of frames.
+pub(super) fn lost(draft: &Draft, repeats: bool) -> Option<LossTrace> {
+    match draft.link.loss {
+        Loss::Trace(trace) => Some(trace).filter(|t| t.period.is_some() == repeats),
+        _ => None,
+    }
+}
+
+/// A trace of losses in words.
+pub(super) fn loss_words(trace: LossTrace) -> String {
+    let (name, lost) = (file_name(trace.name), trace.lost.len());
+    match trace.period {
+        Some(period) => format!("loses {lost} of each {period} frames ({name})"),
+        None => format!("loses {lost} frames ({name})"),
+    }
+}
+
+const DELIVERIES: &str = "each line is a time in whole milliseconds at which 1504 bytes can leave; times do not decrease, and the last is above 0";
+
+/// A trace of mahimahi.
+pub(super) fn deliveries(value: &DeValue, directory: Option<&Path>) -> Result<RateTrace, Fault> {
+    let source = source(value, directory)?;
+    let mut at_ms: Vec<u64> = Vec::new();
+    for (line, text) in lines(&source) {
+        let ms = text.parse::<u64>().ok().filter(|ms| *ms <= 1 << 40);
+        let Some(ms) = ms else {
+            return Err(wrong(
+                &source,
+                line,
+                format_args!("`{text}` is no time in milliseconds"),
+                DELIVERIES,
+            ));
+        };
+        if at_ms.last().is_some_and(|before| *before > ms) {
+            return Err(wrong(
+                &source,
+                line,
+                format_args!("{ms} is before {}", at_ms[at_ms.len() - 1]),
+                DELIVERIES,
+            ));
+        }
+        at_ms.push(ms);
+    }
+    match at_ms.last() {
+        None => return Err(empty(&source, DELIVERIES)),
+        Some(0) => return Err(wrong(&source, at_ms.len(), "the trace lasts no time", DELIVERIES)),
+        Some(_) => (),
+    }
+    let name = absolute(&source);
+    Ok(RATES.keep(
+        |t| matches!(t, RateTrace::Opportunities(o) if o.name == name && o.at_ms == at_ms),
+        || {
+            RateTrace::Opportunities(Opportunities {
+                name: String::leak(name.clone()),
+                at_ms: leak(at_ms.clone()),
+            })
+        },
+    ))
+}
+
+const STEPS: &str = "each line is a time and the rate from then on, the first at 0s: \"0s 10Mbit\", \"1.5s 0\" for an outage; \"4s repeat\" begins anew";
+
+/// A file of times and rates.
+pub(super) fn rates(value: &DeValue, directory: Option<&Path>) -> Result<RateTrace, Fault> {
+    let source = source(value, directory)?;
+    let (mut steps, mut period): (Vec<(Duration, Option<Rate>)>, _) = (Vec::new(), None);
+    for (line, text) in lines(&source) {
+        let (time, rate) = step(text).map_err(|what| wrong(&source, line, what, STEPS))?;
+        let in_order = steps.last().map_or(time == Duration::ZERO, |(before, _)| *before < time);
+        if !in_order || period.is_some() {
+            let message = match (steps.is_empty(), period) {
+                (true, _) => "the first time is not 0s".to_string(),
+                (_, Some(_)) => "there is more behind the end".to_string(),
+                _ => format!("{time} is not after the time before it"),
+            };
+            return Err(wrong(&source, line, message, STEPS));
+        }
+        match rate {
+            Step::Repeat => period = Some(time),
+            Step::Rate(rate) => steps.push((time, rate)),
+        }
+    }
+    if steps.iter().all(|(_, rate)| rate.is_none()) {
+        return Err(Fault::new(format!("{}: nothing is ever sent", source.name), STEPS));
+    }
+    let name = absolute(&source);
+    Ok(RATES.keep(
+        |t| matches!(t, RateTrace::Rates(r) if r.name == name && r.period == period && r.steps == steps),
+        || RateTrace::Rates(Rates { name: String::leak(name.clone()), steps: leak(steps.clone()), period }),
+    ))
+}
+
+/// What happens at a time.
+enum Step {
+    Rate(Option<Rate>),
+    Repeat,
+}
+
+fn step(text: &str) -> Result<(Duration, Step), String> {
+    let (time, rate) = text.split_once([' ', '\t', ',']).ok_or("a time and a rate are wanted")?;
+    let time = units::duration(time).map_err(|fault| fault.message)?;
+    match rate.trim() {
+        "repeat" => Ok((time, Step::Repeat)),
+        "0" => Ok((time, Step::Rate(None))),
+        rate => Ok((time, Step::Rate(Some(units::rate(rate).map_err(|fault| fault.message)?)))),
+    }
+}
+
+/// Puts a trace of rates into the link. Its rate on average is what is counted in round trips, and mahimahi counts
+/// four bytes more than the IP packet.
+pub(super) fn put(
+    draft: &mut Draft,
+    value: &DeValue,
+    read: fn(&DeValue, Option<&Path>) -> Result<RateTrace, Fault>,
+) -> Result<(), Fault> {
+    let trace = read(value, draft.directory.as_deref())?;
+    (draft.link.rate, draft.link.trace) = (Some(trace.mean()), Some(trace));
+    if let RateTrace::Opportunities(_) = trace {
+        draft.link.overhead = Opportunities::OVERHEAD;
+    }
+    Ok(())
+}
+
+/// The trace of rates, if it is of the kind.
+fn of_kind(draft: &Draft, is: fn(&RateTrace) -> bool) -> Option<RateTrace> {
+    draft.link.trace.filter(is)
+}
+
+/// It as a file has it.
+pub(super) fn written(draft: &Draft, is: fn(&RateTrace) -> bool) -> Option<Written> {
+    of_kind(draft, is).map(|trace| Written::quoted(trace.name()))
+}
+
+/// It in words.
+pub(super) fn words(draft: &Draft, is: fn(&RateTrace) -> bool) -> Option<String> {
+    let of = |trace: RateTrace| format!("{} on average ({})", rounded(trace.mean()), file_name(trace.name()));
+    of_kind(draft, is).map(of)
+}
+
+/// A rate on average in three digits.
+fn rounded(rate: Rate) -> String {
+    let bps = rate.bps() as f64;
+    match bps {
+        _ if bps >= 1e9 => format!("{:.3} Gbit/s", bps / 1e9),
+        _ if bps >= 1e6 => format!("{:.3} Mbit/s", bps / 1e6),
+        _ => format!("{:.3} kbit/s", bps / 1e3),
+    }
+}
+
+fn file_name(path: &str) -> std::borrow::Cow<'_, str> {
+    Path::new(path).file_name().map_or(path.into(), |name| name.to_string_lossy())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a file with this text is read as.
+    fn read<T>(text: &str, parse: fn(&DeValue, Option<&Path>) -> Result<T, Fault>) -> Result<T, String> {
+        static NUMBER: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let directory = std::env::temp_dir().join(format!("weir-trace-{}-{number}", std::process::id()));
+        std::fs::create_dir(&directory).unwrap();
+        std::fs::write(directory.join("t"), text).unwrap();
+        let found = parse(&DeValue::String("t".into()), Some(&directory));
+        std::fs::remove_dir_all(&directory).unwrap();
+        found.map_err(|fault| fault.message.replace(&directory.display().to_string(), "D"))
+    }
+
+    #[test]
+    fn losses_as_zeros_and_ones_and_as_numbers() {
+        let trace = read("# of a modem\n0 0,1\n\n10 # two\n", losses).unwrap();
+        assert_eq!((trace.lost, trace.period.map(NonZeroU64::get)), (&[2, 3][..], Some(5)));
+        assert_eq!(read("0 1\n012\n", losses), Err("D/t:2: `2` is neither 0 nor 1".into()));
+        assert_eq!(read("# nothing\n", losses), Err("D/t: nothing is in it".into()));
+        let trace = read("2, 4-6\n9 # and one more\n", frames).unwrap();
+        assert_eq!((trace.lost, trace.period), (&[1, 3, 4, 5, 8][..], None));
+        for (text, says) in [
+            ("1\n0", "D/t:2: `0` is no number of a frame"),
+            ("7-3", "D/t:1: `7-3` is no number of a frame"),
+            ("x", "D/t:1: `x` is no number of a frame"),
+            ("4-6\n\n6", "D/t:3: 6 does not come after 6"),
+            ("1-99999999999", "D/t:1: more than 100000000 frames are lost"),
+            ("", "D/t: nothing is in it"),
+        ] {
+            assert_eq!(read(text, frames), Err(says.into()), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_trace_of_mahimahi() {
+        let trace = read("1\n1\n4\n", deliveries).unwrap();
+        let RateTrace::Opportunities(o) = trace else { panic!("{trace:?}") };
+        assert_eq!(o.at_ms, [1, 1, 4]);
+        for (text, says) in [
+            ("1\n2.5\n", "D/t:2: `2.5` is no time in milliseconds"),
+            ("3\n2\n", "D/t:2: 2 is before 3"),
+            ("0\n0\n", "D/t:2: the trace lasts no time"),
+            ("", "D/t: nothing is in it"),
+        ] {
+            assert_eq!(read(text, deliveries).unwrap_err(), says, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn times_and_rates() {
+        let trace = read("0s 10Mbit # good\n1.5s\t0\n 2s, 64kbit\n4s repeat\n", rates).unwrap();
+        let RateTrace::Rates(r) = trace else { panic!("{trace:?}") };
+        let ms = Duration::from_millis;
+        assert_eq!(
+            r.steps,
+            [(ms(0), Some(Rate::mbit(10))), (ms(1500), None), (ms(2000), Some(Rate::kbit(64)))]
+        );
+        assert_eq!(r.period, Some(ms(4000)));
+        for (text, says) in [
+            ("1s 10Mbit", "D/t:1: the first time is not 0s"),
+            ("0s 10Mbit\n0s 9Mbit", "D/t:2: 0s is not after the time before it"),
+            ("0s 10Mbit\n1s repeat\n2s 9Mbit", "D/t:3: there is more behind the end"),
+            ("0s 10Mbit\n1s", "D/t:2: a time and a rate are wanted"),
+            ("0s 10MB", "D/t:1: unknown unit `MB` in the rate \"10MB\""),
+            ("0 10Mbit", "D/t:1: \"0\" is a duration without a unit"),
+            ("0s 0\n1s repeat", "D/t: nothing is ever sent"),
+            ("", "D/t: nothing is ever sent"),
+        ] {
+            assert_eq!(read(text, rates).unwrap_err(), says, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_trace_is_kept_once() {
+        let value = DeValue::String("Cargo.toml".into());
+        assert!(losses(&value, None).is_err());
+        let path = std::env::temp_dir().join(format!("weir-trace-{}", std::process::id()));
+        std::fs::write(&path, "010").unwrap();
+        let value = DeValue::String(path.display().to_string().into());
+        let (one, two) =
+            (losses(&value, None).unwrap(), losses(&value, Some(Path::new("elsewhere"))).unwrap());
+        assert!(core::ptr::eq(one.lost, two.lost));
+        std::fs::write(&path, "011").unwrap();
+        assert_eq!(losses(&value, None).unwrap().lost, [1, 2]);
+        std::fs::remove_file(&path).unwrap();
+    }
+}
