@@ -11,7 +11,7 @@
 use crate::class::{LeafStats, Spec, Tree, Unsound};
 use crate::flow::Key;
 use crate::frame::{Charge, Frame, Frames, List, Waiting};
-use crate::gateway::{Config, Direction, LAN, WAN};
+use crate::gateway::{Compiled, Config, Direction, LAN, WAN};
 use crate::node::{Cx, Node, Port, PortSet, Transmit};
 use crate::queue::Queue;
 use crate::stats::{DropReason, Drops, Ledger};
@@ -41,7 +41,7 @@ struct Way {
 /// See the [module documentation](self).
 #[derive(Debug)]
 pub struct Sharing {
-    config: Config,
+    config: Compiled,
     ways: [Way; 2],
     /// By class of the configuration, its index in the tree of its direction.
     places: Vec<Option<usize>>,
@@ -90,7 +90,7 @@ impl Sharing {
             Ok(Way { tree, out, open: true, ready: List::new(), ready_since: None, cache })
         };
         let ways = [way(Direction::Out, WAN)?, way(Direction::In, LAN)?];
-        Ok(Sharing { config, ways, places, overhead, ledger: Ledger::default() })
+        Ok(Sharing { config: config.into(), ways, places, overhead, ledger: Ledger::default() })
     }
 
     /// What it was told.
@@ -129,7 +129,7 @@ impl Sharing {
                 tree.set_rates(cx.frames, place, share.rate, share.ceil);
             }
         }
-        self.config = config;
+        self.config = config.into();
         true
     }
 

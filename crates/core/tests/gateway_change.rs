@@ -2,13 +2,15 @@
 
 mod support;
 
+use std::net::Ipv4Addr;
 use support::*;
 use weir_core::ack::{AckControl, Period, Window};
 use weir_core::flow::flag;
 use weir_core::gateway::{
-    ClassConfig, Config, Direction, Gateway, Match, PassReason, Unchangeable, LAN, WAN,
+    ClassConfig, Config, Direction, Gateway, Match, PassReason, Prefix, Unchangeable, Verdict, LAN, WAN,
 };
 use weir_core::rate::Rate;
+use weir_core::rig::Rig;
 use weir_core::time::Duration;
 use weir_core::wire::Flags;
 
@@ -171,11 +173,91 @@ fn what_cannot_change_is_refused_and_changes_nothing() {
     let config = classes(vec![class("all", None, Some(mbit(10)))]);
     let mut g = Gateway::hooked(config.clone());
     let more = Config { max_flows: config.max_flows + 1, ..config.clone() };
-    assert_eq!(g.reconfigure(more), Err(Unchangeable::MaxFlows));
+    assert_eq!(g.reconfigure(more).err(), Some(Unchangeable::MaxFlows));
     let mut inward = config.clone();
     inward.classes[0].direction = Direction::In;
-    assert_eq!(g.reconfigure(inward.clone()), Err(Unchangeable::Ports));
+    assert_eq!(g.reconfigure(inward.clone()).err(), Some(Unchangeable::Ports));
     assert_eq!(g.config(), &config);
     // On its own it sees all ports.
-    assert_eq!(Gateway::new(config).reconfigure(inward), Ok(()));
+    assert!(Gateway::new(config).reconfigure(inward).is_ok());
+}
+
+/// What the kernel is told.
+fn told(w: &mut World) -> Vec<Verdict> {
+    w.rig.node_mut().verdicts(100).collect()
+}
+
+#[test]
+fn a_flow_that_passed_and_is_taken_now_is_not_told_to_pass() {
+    let mut w = World::with_config(classes(vec![]), None);
+    w.rig = Rig::new(Gateway::hooked(classes(vec![])));
+    let pass = |verdicts: &[Verdict]| verdicts.iter().any(|v| matches!(v, Verdict::Pass { .. }));
+    w.ack_at(ms(1), 10_000);
+    w.run(ms(1));
+    assert!(pass(&told(&mut w)), "no class controls it");
+    w.ack_at(ms(2), 20_000);
+    w.run(ms(2));
+    // The verdict has not been fetched when the configuration changes.
+    let changed = w.rig.node_mut().reconfigure(classes(vec![class("other", Some(80), None)])).ok().unwrap();
+    assert!(changed.reclassified && changed.old.config().classes.is_empty());
+    assert!(!pass(&told(&mut w)));
+}
+
+#[test]
+fn only_what_may_take_other_flows_has_the_kernel_forget() {
+    let reclassifies =
+        |from: &Config, to: Config| Gateway::new(from.clone()).reconfigure(to).ok().unwrap().reclassified;
+    let of = |ports, ack| classes(vec![class("a", ports, ack)]);
+    let from = of(Some(80), Some(mbit(10)));
+    assert!(!reclassifies(&from, of(Some(80), Some(mbit(20)))));
+    assert!(reclassifies(&from, of(Some(81), Some(mbit(10)))));
+    assert!(reclassifies(&from, of(Some(80), None)));
+    assert!(reclassifies(&from, classes(vec![])));
+}
+
+/// A customer of this number, with its rate; the sender of the tests is customer 5's.
+fn customer(n: u32, rate: u64) -> ClassConfig {
+    let sender = Ipv4Addr::new(10, 0, 0, 1);
+    let address = if n == 5 { sender } else { Ipv4Addr::from_bits(0x0b00_0000 + n) };
+    let rule = Match { src: Some(Prefix::host(address.into())), ..Match::default() };
+    ClassConfig {
+        name: format!("{n}-up"),
+        direction: Direction::Out,
+        matches: vec![rule],
+        ack: Some(mbit(rate)),
+        share: None,
+    }
+}
+
+#[test]
+fn customers_come_go_and_change_beside_a_flow_that_goes_on() {
+    let list = |numbers: std::ops::Range<u32>| numbers.map(|n| customer(n, 10)).collect::<Vec<_>>();
+    let mut w = World::with_config(classes(list(0..1_000)), None);
+    w.handshake();
+    w.ack_at(ms(1_000), 200_000);
+    assert_eq!(numbers(&w.run(ms(1_055))).last(), Some(&(ms(1_050), 75_000)));
+    // One of a thousand has another rate: the flow of another one does not notice.
+    let mut next = list(0..1_000);
+    next[7] = customer(7, 50);
+    change(&mut w, classes(next.clone()));
+    assert_eq!(numbers(&w.run(ms(1_065))), [(ms(1_060), 87_500)]);
+    // The first ones go, others come: each class is at another place in the order.
+    change(&mut w, classes([list(2_000..2_050), next[5..].to_vec()].concat()));
+    assert_eq!(numbers(&w.run(ms(1_075))), [(ms(1_070), 100_000)]);
+    let of = |w: &World, name: &str| {
+        let node = w.rig.node();
+        let at = node.config().classes.iter().position(|c| c.name == name).unwrap();
+        node.class_stats().nth(at).map(|c| (c.flows, c.held_bytes, c.acked_bytes)).unwrap()
+    };
+    assert_eq!(of(&w, "5-up"), (1, 100_000, 100_000));
+    // Its own rate changes.
+    let mut last = w.rig.node().config().classes.clone();
+    last[50] = customer(5, 20);
+    change(&mut w, classes(last));
+    assert_eq!(numbers(&w.run(ms(1_085))), [(ms(1_080), 125_000)]);
+    // It is no customer any more: what it holds goes on, and it passes.
+    change(&mut w, classes(list(6..1_000)));
+    assert_eq!(numbers(&w.run(ms(1_100))), [(ms(1_090), 200_000)]);
+    assert_eq!(w.rig.node().stats().flows, 0);
+    w.finish();
 }

@@ -3,7 +3,7 @@
 //! anew, and the diff is what gets reviewed.
 
 use std::fmt::Write;
-use weir::experiment::config::{self, experiment, Source};
+use weir::experiment::config::{self, experiment, gateway, Settings, Source};
 use weir::result::World;
 
 const GATEWAY: &str = r#"[ports]
@@ -75,6 +75,8 @@ const CASES: &[(&str, &str, &str, &str)] = &[
     ("wrong type: table expected", EXPERIMENT, "[path]\nrtt = \"40ms\"\nwan", "path = \"fast\"\nwan"),
     ("wrong type: array of tables expected", EXPERIMENT, "[[flow]]", "[flow]"),
     ("missing key", GATEWAY, "dev = \"eth1\"", ""),
+    ("customers without a file", GATEWAY, "[[gateway", "[gateway.customers]\n[[gateway"),
+    ("a list that is not there", GATEWAY, "[[gateway", "[gateway.customers]\nfile = \"no.csv\"\n[[gateway"),
     ("the second interface of a gateway", GATEWAY, "dev = \"eth1\"", "lan = \"eth0\"\nwan = \"eth1\""),
     ("modes of XDP", GATEWAY, "\"eth1\"", "\"eth1\"\nmode = \"native\"\nzero_copy = true"),
     ("too long a batch", GATEWAY, "\"eth1\"", "\"eth1\"\nbatch_delay = \"20ms\""),
@@ -345,6 +347,29 @@ const CASES: &[(&str, &str, &str, &str)] = &[
     ),
 ];
 
+/// Rows of a list of customers, below a good one, with what is wrong with them.
+const CUSTOMERS: &[(&str, &str)] = &[
+    ("a customer twice", "17,Ben,10.3.0.0/24,5Mbit,1Mbit"),
+    ("a prefix that is none", "18,Ben,10.3.0.0/240,5Mbit,1Mbit"),
+    ("a prefix of another customer", "18,Ben,10.1.2.0/24,5Mbit,1Mbit"),
+    ("prefixes that overlap", "18,Ben,10.4.0.1 10.1.0.0/16,5Mbit,1Mbit"),
+    ("a customer without a rate", "18,Ben,10.3.0.0/24,5Mbit,"),
+    ("a customer without an address", "18,Ben,,5Mbit,1Mbit"),
+    ("a customer with a rate of zero", "18,Ben,10.3.0.0/24,5Mbit,0bit"),
+    ("an identifier that is none", "no 18,Ben,10.3.0.0/24,5Mbit,1Mbit"),
+    ("a row with a comma too many", "18,Ben, upstairs,10.3.0.0/24,5Mbit,1Mbit"),
+    ("a class with the name of a customer's", "up-to,Ben,10.3.0.0/24,5Mbit,1Mbit"),
+];
+
+/// What is set while a gateway runs.
+const SETTINGS: &[(&str, &str)] = &[
+    ("a key that a class has not", "class/up.ack.flow_rte=1Mbit"),
+    ("a class that does not exist", "class/upp.ack.flow_rate=1Mbit"),
+    ("a value that is none", "class/up.ack.flow_rate=fast"),
+    ("a customer that does not exist", "customer/18.down=1Mbit"),
+    ("a rate of a customer that is none", "customer/17.down=fast"),
+];
+
 /// What one world refuses: title, the world, and the text in the experiment that is replaced by another.
 const REFUSED: &[(&str, World, &str, &str)] = &[
     ("keys that the lab does not have", World::Lab, "count = 2", "delayed_ack = 2\ninitial_window = 10"),
@@ -394,6 +419,28 @@ fn a_congestion_control_that_the_simulator_does_not_have() {
     }
 }
 
+const LISTED: &str = r#"[ports]
+dev = "eth1"
+
+[gateway.customers]
+file = "customers.csv"
+
+[[gateway.class]]
+name = "up"
+direction = "in"
+ack = { preset = "ack-shaper", flow_rate = "10Mbit" }
+"#;
+
+/// A gateway with a list that has a further row.
+fn listed(toml: &str, row: &str, settings: &Settings) -> Result<gateway::GatewayFile, config::Errors> {
+    let list = format!("id,name,prefixes,down,up\n17,Ada,10.1.2.0/24,50Mbit,10Mbit\n{row}\n");
+    let read = |name: &str| {
+        assert_eq!(name, "dir/customers.csv");
+        Ok(Source::new(name, list.clone()))
+    };
+    gateway::parse_with(&Source::new("dir/f.toml", toml), settings, &read)
+}
+
 #[test]
 fn messages() {
     let mut found = String::new();
@@ -408,6 +455,18 @@ fn messages() {
     let sweep = EXPERIMENT.replacen("[path]", "[sweep]\nseed = [1, 2]\n[path]", 1);
     let errors = experiment::parse(&Source::new("f.toml", sweep)).unwrap_err();
     writeln!(found, "# a sweep where one experiment is wanted\n{errors}\n").unwrap();
+    for (title, row) in CUSTOMERS {
+        let toml =
+            LISTED.replace("\"up\"", if row.starts_with("up-to") { "\"up-to-down\"" } else { "\"up\"" });
+        let errors = listed(&toml, row, &Settings::default()).unwrap_err();
+        writeln!(found, "# customers: {title}\n{errors}\n").unwrap();
+    }
+    for (title, text) in SETTINGS {
+        let mut settings = Settings::default();
+        settings.add(text).unwrap();
+        let errors = listed(LISTED, "", &settings).unwrap_err().about(&Source::new("set", *text));
+        writeln!(found, "# set: {title}\n{errors}\n").unwrap();
+    }
     for (title, world, from, to) in REFUSED {
         assert!(EXPERIMENT.contains(from), "{title}: the file has no {from:?}");
         let source = Source::new("f.toml", EXPERIMENT.replacen(from, to, 1));

@@ -2,7 +2,7 @@
 //! segment or its timer, so a change costs the same whatever the number of flows.
 
 use super::hold::Held;
-use super::{direction_of, Config, Gateway};
+use super::{direction_of, Compiled, Gateway};
 use crate::ack::Window;
 use crate::flow::flag;
 use crate::node::Cx;
@@ -30,12 +30,21 @@ impl core::fmt::Display for Unchangeable {
     }
 }
 
+/// What a change of configuration leaves to be done.
+pub struct Changed {
+    /// A flow that passes untouched may be one to control now: the hooks are to forget which flows pass.
+    pub reclassified: bool,
+    /// The configuration of before. Dropping it takes time in proportion to its classes, and can be done by another thread.
+    pub old: Compiled,
+}
+
 impl Gateway {
     /// Takes another configuration. Flows keep their numbers and handshakes, classes of the same name and direction what
     /// they counted. What a flow derives from its class (its rate, period and window) follows when it is next touched, and
     /// so does the class itself; what is held by a flow that no class controls any more is passed on then. The seed
     /// stays.
-    pub fn reconfigure(&mut self, config: Config) -> Result<(), Unchangeable> {
+    pub fn reconfigure(&mut self, config: impl Into<Compiled>) -> Result<Changed, Unchangeable> {
+        let mut config = config.into();
         if config.max_flows != self.config.max_flows {
             return Err(Unchangeable::MaxFlows);
         }
@@ -47,9 +56,13 @@ impl Gateway {
             return Err(Unchangeable::Classes);
         }
         self.classes.change(&config);
-        self.config = Config { seed: self.config.seed, ..config };
+        config.config.seed = self.config.seed;
+        let reclassified = config.takes_other_flows_than(&self.config);
+        if reclassified {
+            self.verdicts.forget_passing();
+        }
         self.generation = self.generation.wrapping_add(1);
-        Ok(())
+        Ok(Changed { reclassified, old: core::mem::replace(&mut self.config, config) })
     }
 
     /// The flow follows a change of configuration, if there was one. False: no class controls it any more, and it is

@@ -1,7 +1,16 @@
-//! Which class takes a flow.
+//! Which class takes a flow: the first in the order of the configuration that has a rule for it.
+//!
+//! The rules are compiled once. One with an address is found by a longest prefix match, one with nothing but a port by the port;
+//! only rules that have neither (VLANs, two ports) are looked at one after the other. So a lookup costs the same for ten or for
+//! fifty thousand prefixes, and takes no memory.
 
-use super::{ClassConfig, Config, Direction, Match};
+mod ports;
+mod prefixes;
+
+use super::{Config, Direction, Match};
 use crate::flow::Key;
+use ports::Ports;
+use prefixes::Prefixes;
 
 impl Match {
     /// Does the rule take this flow?
@@ -15,41 +24,150 @@ impl Match {
             && self.vlan.is_none_or(|v| v == key.vlan())
             && self.protocol.is_none_or(|p| p == key.protocol())
     }
-}
 
-impl ClassConfig {
-    fn takes(&self, direction: Direction, key: &Key) -> bool {
-        self.direction == direction
-            && self.takes_flows()
-            && (self.matches.is_empty() || self.matches.iter().any(|m| m.takes(key)))
+    /// Is there nothing but a port of the sender, or nothing but one of the receiver?
+    fn is_port_only(&self) -> bool {
+        let Match { src, dst, src_port, dst_port, vlan, protocol } = self;
+        let bare = src.is_none() && dst.is_none() && vlan.is_none() && protocol.is_none();
+        bare && src_port.is_some() != dst_port.is_some()
     }
 }
 
-impl Config {
+/// Where a rule stands in a configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct At {
+    class: u32,
+    rule: u32,
+}
+
+impl At {
+    /// The rule that a class without rules has: it takes every flow.
+    const EVERY: u32 = u32::MAX;
+
+    fn takes(self, config: &Config, key: &Key) -> bool {
+        self.rule == At::EVERY || config.classes[self.class as usize].matches[self.rule as usize].takes(key)
+    }
+}
+
+/// The first class that takes a flow, among those looked at so far.
+struct Best<'a> {
+    config: &'a Config,
+    key: &'a Key,
+    class: u32,
+}
+
+impl Best<'_> {
+    /// Looks at rules, which are in the order of the configuration.
+    fn look(&mut self, rules: &[At]) {
+        let before = rules.iter().take_while(|at| at.class < self.class);
+        let found = before.into_iter().find(|at| at.takes(self.config, self.key));
+        self.class = found.map_or(self.class, |at| at.class);
+    }
+}
+
+/// The rules of one direction.
+#[derive(Default)]
+struct Lookup {
+    src: Prefixes,
+    dst: Prefixes,
+    src_port: Ports,
+    dst_port: Ports,
+    others: Vec<At>,
+}
+
+impl Lookup {
+    fn new(config: &Config, direction: Direction) -> Lookup {
+        let (mut src, mut dst) = (Vec::new(), Vec::new());
+        let (mut src_port, mut dst_port) = (Vec::new(), Vec::new());
+        let mut others = Vec::new();
+        for (class, c) in (0..).zip(&config.classes) {
+            if c.direction != direction || !c.takes_flows() {
+                continue;
+            }
+            if c.matches.is_empty() {
+                others.push(At { class, rule: At::EVERY });
+            }
+            for (rule, m) in (0..).zip(&c.matches) {
+                match (m.src, m.dst, &m.src_port, &m.dst_port) {
+                    (Some(prefix), ..) => src.push((prefix, At { class, rule })),
+                    (_, Some(prefix), ..) => dst.push((prefix, At { class, rule })),
+                    (.., Some(ports), None) if m.is_port_only() => src_port.push((ports.clone(), class)),
+                    (.., None, Some(ports)) if m.is_port_only() => dst_port.push((ports.clone(), class)),
+                    _ => others.push(At { class, rule }),
+                }
+            }
+        }
+        Lookup {
+            src: Prefixes::new(src),
+            dst: Prefixes::new(dst),
+            src_port: Ports::new(&src_port),
+            dst_port: Ports::new(&dst_port),
+            others,
+        }
+    }
+
+    fn find(&self, config: &Config, key: &Key) -> Option<usize> {
+        let by_port = self.src_port.first(key.src_port).min(self.dst_port.first(key.dst_port));
+        let mut best = Best { config, key, class: by_port };
+        self.src.of(key.src_ip()).for_each(|rules| best.look(rules));
+        self.dst.of(key.dst_ip()).for_each(|rules| best.look(rules));
+        best.look(&self.others);
+        (best.class != ports::NONE).then_some(best.class as usize)
+    }
+}
+
+/// A configuration whose rules are compiled. That takes time in proportion to the rules, and can be done by another thread
+/// than the gateway's.
+pub struct Compiled {
+    pub(super) config: Config,
+    /// Of uploads and downloads.
+    lookups: [Lookup; 2],
+}
+
+impl Compiled {
+    /// The configuration.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
     /// Index of the first class that takes the flow.
     pub fn classify(&self, direction: Direction, key: &Key) -> Option<usize> {
-        self.classes.iter().position(|c| c.takes(direction, key))
+        self.lookups[usize::from(direction == Direction::In)].find(&self.config, key)
+    }
+
+    /// May a flow that no class of the other configuration controls be controlled by this one, or by another class?
+    pub(super) fn takes_other_flows_than(&self, other: &Compiled) -> bool {
+        let (ours, theirs) = (&self.config.classes, &other.config.classes);
+        ours.len() != theirs.len()
+            || ours.iter().zip(theirs).any(|(a, b)| {
+                a.direction != b.direction
+                    || a.ack.is_some() != b.ack.is_some()
+                    || a.takes_flows() != b.takes_flows()
+                    || a.matches != b.matches
+            })
+    }
+}
+
+impl From<Config> for Compiled {
+    fn from(config: Config) -> Compiled {
+        let lookups = [Direction::Out, Direction::In].map(|direction| Lookup::new(&config, direction));
+        Compiled { config, lookups }
+    }
+}
+
+impl core::fmt::Debug for Compiled {
+    /// The configuration says it all.
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        self.config.fmt(f)
+    }
+}
+
+impl core::ops::Deref for Compiled {
+    type Target = Config;
+    fn deref(&self) -> &Config {
+        &self.config
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn first_match_wins() {
-        let class = |name: &str, ports: core::ops::RangeInclusive<u16>| ClassConfig {
-            name: name.into(),
-            direction: Direction::Out,
-            matches: vec![Match { dst_port: Some(ports), ..Match::default() }],
-            ack: None,
-            share: None,
-        };
-        let c = Config { classes: vec![class("a", 80..=90), class("b", 85..=100)], ..Config::default() };
-        let key = |p| Key { dst_port: p, ..Key::default() };
-        assert_eq!(c.classify(Direction::Out, &key(87)), Some(0));
-        assert_eq!(c.classify(Direction::Out, &key(95)), Some(1));
-        assert_eq!(c.classify(Direction::Out, &key(101)), None);
-        assert_eq!(c.classify(Direction::In, &key(87)), None);
-    }
-}
+mod tests;

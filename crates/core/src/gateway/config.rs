@@ -90,6 +90,18 @@ impl Prefix {
         }
         Some(Prefix { addr, len })
     }
+    /// The prefix of this address alone.
+    pub fn host(addr: IpAddr) -> Prefix {
+        Prefix { addr, len: if addr.is_ipv4() { 32 } else { 128 } }
+    }
+    /// Its address, in which bits beyond its length are zero.
+    pub fn addr(&self) -> IpAddr {
+        self.addr
+    }
+    /// Its length in bits.
+    pub fn bits(&self) -> u8 {
+        self.len
+    }
     /// Is `addr` of the same family and inside?
     pub fn contains(&self, addr: IpAddr) -> bool {
         match (self.addr, addr) {

@@ -51,7 +51,8 @@ mod stats;
 mod untouched;
 mod verdicts;
 
-pub use change::Unchangeable;
+pub use change::{Changed, Unchangeable};
+pub use classify::Compiled;
 pub use config::{ClassConfig, Config, Direction, Match, Prefix};
 pub use generate::{rescue_ack, MAX_ACK_LEN};
 pub use stats::{ClassStats, FlowStats, GatewayStats, PassReason};
@@ -90,7 +91,7 @@ const FLUSH_BATCH: u32 = 4096;
 
 /// The gateway. See the [module documentation](self).
 pub struct Gateway {
-    config: Config,
+    config: Compiled,
     table: Table,
     slots: Slots,
     /// Hooks take, set back and stamp; otherwise the gateway does.
@@ -120,14 +121,16 @@ pub struct Gateway {
 
 impl Gateway {
     /// A gateway on its own: every frame comes in on [`LAN`] or [`WAN`].
-    pub fn new(config: Config) -> Gateway {
+    pub fn new(config: impl Into<Compiled>) -> Gateway {
+        let config = config.into();
         let table = Table::new(config.max_flows, config.seed);
         let slots = Slots::own(table.capacity());
         Gateway::with_table(config, table, slots, false)
     }
 
     /// A gateway behind hooks that find its slots with [`Gateway::slots`].
-    pub fn hooked(config: Config) -> Gateway {
+    pub fn hooked(config: impl Into<Compiled>) -> Gateway {
+        let config = config.into();
         let table = Table::new(config.max_flows, config.seed);
         let slots = Slots::own(table.capacity());
         Gateway::with_table(config, table, slots, true)
@@ -136,13 +139,18 @@ impl Gateway {
     /// A gateway behind hooks whose flow records live in shared memory, so that a supervisor can send what is
     /// held ([`rescue_ack`]) and the next engine goes on where this one ended. `slots` is shared with the
     /// hooks. Panics if there are fewer slots than records.
-    pub fn with_shared(config: Config, records: &'static mut [Record], slots: &'static [Slot]) -> Gateway {
+    pub fn with_shared(
+        config: impl Into<Compiled>,
+        records: &'static mut [Record],
+        slots: &'static [Slot],
+    ) -> Gateway {
+        let config = config.into();
         assert!(slots.len() >= records.len(), "a slot for each record");
         let table = Table::shared(records, config.seed);
         Gateway::with_table(config, table, Slots::Shared(slots), true)
     }
 
-    fn with_table(config: Config, table: Table, slots: Slots, hooked: bool) -> Gateway {
+    fn with_table(config: Compiled, table: Table, slots: Slots, hooked: bool) -> Gateway {
         let mut gateway = Gateway {
             timers: Timers::new(table.capacity()),
             blocked: Blocked::new(),
@@ -195,7 +203,7 @@ impl Gateway {
 
     /// The configuration.
     pub fn config(&self) -> &Config {
-        &self.config
+        self.config.config()
     }
 
     /// What is shared with the hooks: one slot for each record.

@@ -84,6 +84,11 @@ impl Verdicts {
         }
     }
 
+    /// Those that tell of flows that pass are lost.
+    pub(super) fn forget_passing(&mut self) {
+        self.queue.retain(|verdict| !matches!(verdict, Verdict::Pass { .. }));
+    }
+
     /// One that may be lost.
     pub(super) fn pass(&mut self, ack_key: Key) {
         if self.queue.len() < PASS_LIMIT {

@@ -2,6 +2,7 @@
 
 use super::{Driver, DriverConfig, Engine, InterfaceStates, Programs};
 use crate::port::{Exit, Input};
+use crate::sys::letters::Letters;
 use crate::sys::privileges::{self, capability};
 use crate::sys::process;
 use std::io;
@@ -25,6 +26,8 @@ pub struct Launch<'a> {
     pub(crate) programs: &'a Programs,
     /// What the supervisor says of the interfaces.
     pub(crate) interfaces: &'a InterfaceStates,
+    /// From and to the supervisor's operator; `None` if there is none.
+    pub letters: Option<Letters>,
     /// Readable when the engine is to stop.
     pub(crate) stop: BorrowedFd<'a>,
 }

@@ -52,6 +52,11 @@ pub trait Engine: Node {
     }
     /// What the kernel is to be told of flows, in order, at most as much as `out` has capacity for.
     fn verdicts(&mut self, _out: &mut Vec<Verdict>) {}
+    /// Called between two batches every few milliseconds: the engine may change what it does. True if it may control flows
+    /// that passed: the kernel forgets which pass.
+    fn change(&mut self) -> bool {
+        false
+    }
     /// Called every [`DriverConfig::report_every`], and once at the end.
     fn report(&mut self, _report: &Report<'_>) {}
 }
@@ -268,6 +273,7 @@ impl<'a, E: Engine> Driver<'a, E> {
             if now >= self.next_housekeeping {
                 self.next_housekeeping = now + HOUSEKEEPING;
                 self.waiter.look(&mut ready)?;
+                self.change();
             }
             if ready.drain(..).any(|event| event.token == STOP) {
                 break;
@@ -339,6 +345,14 @@ impl<'a, E: Engine> Driver<'a, E> {
         self.engine.announce(&self.frames, &self.inbox);
         for arrival in self.inbox.drain(..) {
             self.stepper.deliver(&mut self.engine, &mut self.frames, &mut self.out, arrival);
+        }
+    }
+
+    /// Lets the engine change. What the kernel was told, or is about to be told, of flows that pass may not hold any more.
+    fn change(&mut self) {
+        if self.engine.change() {
+            self.verdicts.forget_passing();
+            self.programs.hooks().next_generation();
         }
     }
 

@@ -18,6 +18,11 @@ impl Verdicts {
         Verdicts { waiting: Vec::with_capacity(MOST), failed: false }
     }
 
+    /// What is under way about flows that pass is lost.
+    pub fn forget_passing(&mut self) {
+        self.waiting.retain(|verdict| !matches!(verdict, Verdict::Pass { .. }));
+    }
+
     /// Tells the kernel what is new. What it refuses is told again in the next round, before anything else.
     pub fn write(&mut self, engine: &mut impl Engine, programs: &Programs) {
         if self.waiting.is_empty() {

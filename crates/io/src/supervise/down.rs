@@ -5,6 +5,7 @@ use super::check::Problems;
 use super::state::Directory;
 use crate::sys::link;
 use std::io;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 /// Removes what is left of instances that were killed: of the one on `dev`, or of all in this network namespace.
@@ -19,6 +20,19 @@ pub fn down(state: &Path, dev: Option<&str>) -> Result<Vec<String>, Problems> {
         match one(state, &name) {
             Ok(removed) => done.extend(removed),
             Err(error) => problems.push(error.to_string()),
+        }
+    }
+    for name in directory.sockets()? {
+        if dev.is_some_and(|dev| dev != name) {
+            continue;
+        }
+        if UnixStream::connect(directory.socket(&name)).is_ok() {
+            continue; // somebody answers
+        }
+        // One that is just starting holds the interface.
+        let lock = directory.lock(&name);
+        if lock.is_ok() && directory.remove_socket(&name)? {
+            done.push(format!("the socket of {name} is removed"));
         }
     }
     // A filter may have outlived even the note of it.
@@ -52,6 +66,17 @@ mod tests {
     use super::super::changes::Change;
     use super::super::state::tests::Temporary;
     use super::*;
+
+    #[test]
+    fn a_socket_that_nobody_listens_to_goes() {
+        let temporary = Temporary::new("down-socket");
+        let path = temporary.open().socket("a");
+        let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        assert_eq!(down(&temporary.0, None).unwrap(), [""; 0]);
+        drop(listener);
+        assert_eq!(down(&temporary.0, None).unwrap(), ["the socket of a is removed"]);
+        assert!(!path.exists());
+    }
 
     #[test]
     fn one_that_runs_is_left_alone() {

@@ -22,5 +22,6 @@ pub(super) fn launch<'a>(
     inputs.extend(sockets.inputs.into_iter().map(Input::Packets));
     let slots = programs.slots();
     let frames = Frames::mapped(memory, CHUNK, pool.reserve);
-    Ok(Launch { frames, slots, restarts, inputs, exits: sockets.exits, programs, interfaces, stop })
+    let exits = sockets.exits;
+    Ok(Launch { frames, slots, restarts, inputs, exits, programs, interfaces, stop, letters: None })
 }

@@ -13,6 +13,7 @@
 //! - The engine hangs: everything passes after 50 ms, and the supervisor calls `flush`, since senders that wait for
 //!   what is held have nothing under way that would be acknowledged; after 80 ms it kills the engine, calls `flush`
 //!   again, and starts another one.
+//! - SIGHUP, and clients of the instance's socket: an [`Operator`] is asked.
 //! - SIGTERM or SIGINT: the engine is told to stop, flushes itself and ends; the programs come off.
 //! - The supervisor is killed: the engine gets SIGTERM, flushes itself and ends; the programs come off with it.
 //! - Both are killed: the kernel takes the programs off; before Linux 6.6 they stay, and let everything pass.
@@ -27,6 +28,7 @@
 
 mod changes;
 mod check;
+mod control;
 mod down;
 mod engine;
 mod prepare;
@@ -40,19 +42,22 @@ mod veth;
 mod watch;
 
 pub use check::Problems;
+pub use control::{ask, NoOperator, Operator};
 pub use down::down;
 pub use records::Records;
 pub use senders::{Senders, Sent};
 pub use setup::{Attach, Setup, Steered, STATE};
 
+pub use crate::sys::letters::Letters;
 pub use crate::sys::pod::Pod;
 
 use crate::driver::{HookCounters, Launch};
 use crate::sys::clock;
-use crate::sys::epoll::Waiter;
+use crate::sys::epoll::{Ready, Waiter};
 use crate::sys::link::Monitor;
 use crate::sys::privileges::{self, capability};
 use crate::sys::process::Signals;
+use control::Control;
 use process::Process;
 use rustix::process::Signal;
 use site::Site;
@@ -81,6 +86,7 @@ pub struct Supervisor {
     site: Site,
     signals: Signals,
     monitor: Monitor,
+    control: Control,
     /// When engines were started again.
     restarts: VecDeque<Time>,
     count: u32,
@@ -109,11 +115,13 @@ impl Supervisor {
     pub fn prepare(setup: &Setup) -> Result<Supervisor, Problems> {
         let (signals, monitor) = (Signals::new()?, Monitor::new()?);
         let site = setup.apply(&signals)?;
+        let control = Control::new(setup.listener()?);
         give_up_privileges()?;
         Ok(Supervisor {
             site,
             signals,
             monitor,
+            control,
             restarts: VecDeque::new(),
             count: 0,
             owed: false,
@@ -135,13 +143,15 @@ impl Supervisor {
     /// Runs engines until SIGTERM or SIGINT, then restores the host.
     ///
     /// `engine` runs in a child process, from the start each time. `flush` runs here when an engine
-    /// is gone that did not stop cleanly. Fails if the first engine cannot start.
+    /// is gone that did not stop cleanly. `operator` is asked what clients of the socket want, and what SIGHUP does.
+    /// Fails if the first engine cannot start.
     pub fn run(
         mut self,
         engine: impl Fn(Launch<'_>) -> io::Result<()>,
         mut flush: impl FnMut(&Senders),
+        operator: &mut impl Operator,
     ) -> io::Result<()> {
-        let result = self.supervise(engine, &mut flush);
+        let result = self.supervise(engine, &mut flush, operator);
         self.dying.drain(..).for_each(Process::end);
         self.settle(&mut flush);
         self.site.tear_down();
@@ -152,12 +162,13 @@ impl Supervisor {
         &mut self,
         engine: impl Fn(Launch<'_>) -> io::Result<()>,
         flush: &mut impl FnMut(&Senders),
+        operator: &mut impl Operator,
     ) -> io::Result<()> {
         loop {
-            if self.wait_for_interfaces()? {
+            if self.wait_for_interfaces(operator)? {
                 return Ok(());
             }
-            let (reason, beat, ran) = match self.one(&engine, flush) {
+            let (reason, beat, ran) = match self.one(&engine, flush, operator) {
                 Ok(EngineEnd::Stopped { .. }) => return Ok(()),
                 Ok(EngineEnd::Moved) => continue,
                 Ok(EngineEnd::Lost { reason, beat, .. }) => (reason, beat, true),
@@ -171,7 +182,11 @@ impl Supervisor {
             }
             self.say(reason, beat);
             self.count += 1;
-            if if ran { self.back_off(flush)? } else { self.idle(clock::now() + TRY_AGAIN)? } {
+            if if ran {
+                self.back_off(flush, operator)?
+            } else {
+                self.idle(clock::now() + TRY_AGAIN, operator)?
+            } {
                 return Ok(());
             }
         }
@@ -190,10 +205,12 @@ impl Supervisor {
         &mut self,
         engine: &impl Fn(Launch<'_>) -> io::Result<()>,
         flush: &mut impl FnMut(&Senders),
+        operator: &mut impl Operator,
     ) -> io::Result<EngineEnd> {
         let started = clock::now();
-        let (process, cookies) = self.start(engine)?;
-        let watched = self.watch(&process, started, flush);
+        let (process, cookies) = self.start(engine, operator)?;
+        let watched = self.watch(&process, started, flush, operator);
+        self.control.disconnect(operator);
         match watched {
             Err(_) => {
                 process.end(); // two engines would share the ring
@@ -238,17 +255,24 @@ impl Supervisor {
     }
 
     /// Forks an engine; with the cookies of its sockets.
-    fn start(&mut self, engine: &impl Fn(Launch<'_>) -> io::Result<()>) -> io::Result<(Process, Vec<u64>)> {
+    fn start(
+        &mut self,
+        engine: &impl Fn(Launch<'_>) -> io::Result<()>,
+        operator: &mut impl Operator,
+    ) -> io::Result<(Process, Vec<u64>)> {
         let sockets = self.site.sockets()?;
+        let letters = self.control.connect(operator)?;
         let cookies = sockets.as_ref().map_or(Vec::new(), |sockets| sockets.cookies.clone());
-        let (site, count) = (&self.site, self.count);
+        let (site, control, count) = (&self.site, &mut self.control, self.count);
         let forked = Process::fork(|| {
             site.leave_to_parent();
+            control.leave_to_parent();
             let sockets = sockets.map_or_else(|| site.shared_sockets(), Ok)?;
             let signals = Signals::ends_only()?;
             let (programs, interfaces) = (&site.programs, &site.interfaces);
             let launch =
                 engine::launch(programs, interfaces, signals.as_fd(), sockets, site.setup.pool, count)?;
+            let launch = Launch { letters, ..launch };
             let result = engine(launch);
             programs.hooks().beat(Time::ZERO);
             result
@@ -270,8 +294,10 @@ impl Supervisor {
         process: &Process,
         started: Time,
         flush: &mut impl FnMut(&Senders),
+        operator: &mut impl Operator,
     ) -> io::Result<EngineEnd> {
         let mut waiter = Waiter::new()?;
+        self.control.wakes(&waiter)?;
         process.wakes(&waiter, 0)?;
         waiter.add(self.signals.as_fd(), 1)?;
         waiter.add(self.monitor.as_fd(), 2)?;
@@ -283,7 +309,7 @@ impl Supervisor {
             let before = clock::now();
             waiter.wait(self.next_look(before), &mut ready)?;
             // A signal to the whole group ends the engine too: it is no loss then.
-            if self.signals.ends() {
+            if self.hears_the_end(&ready, operator) {
                 return process.stop().map(|cleanly| EngineEnd::Stopped { cleanly });
             }
             if let Some(ended) = process.ended()? {
@@ -370,10 +396,22 @@ impl Supervisor {
         gone
     }
 
+    /// Serves what is asked; true if a signal says that it is to end.
+    fn hears_the_end(&mut self, ready: &[Ready], operator: &mut impl Operator) -> bool {
+        let heard = self.signals.heard();
+        if heard.hangup {
+            self.control.hang_up();
+        }
+        if !heard.ends {
+            self.control.serve(ready.iter().any(|ready| ready.token == control::TOKEN), operator);
+        }
+        heard.ends
+    }
+
     /// Waits until all interfaces are there; true if told to stop.
-    fn wait_for_interfaces(&mut self) -> io::Result<bool> {
+    fn wait_for_interfaces(&mut self, operator: &mut impl Operator) -> io::Result<bool> {
         while !self.site.is_whole() {
-            if self.idle(clock::now() + TRY_AGAIN)? {
+            if self.idle(clock::now() + TRY_AGAIN, operator)? {
                 return Ok(true);
             }
             self.site.reattach();
@@ -382,8 +420,9 @@ impl Supervisor {
     }
 
     /// Waits, following the interfaces, until it is `until`; true if told to stop.
-    fn idle(&mut self, until: Time) -> io::Result<bool> {
+    fn idle(&mut self, until: Time, operator: &mut impl Operator) -> io::Result<bool> {
         let mut waiter = Waiter::new()?;
+        self.control.wakes(&waiter)?;
         waiter.add(self.signals.as_fd(), 1)?;
         waiter.add(self.monitor.as_fd(), 2)?;
         for process in &self.dying {
@@ -391,8 +430,9 @@ impl Supervisor {
         }
         let mut ready = Vec::new();
         while clock::now() < until {
-            waiter.wait(until, &mut ready)?;
-            if self.signals.ends() {
+            // Clients are looked at now and then.
+            waiter.wait(until.min(clock::now() + LOOK), &mut ready)?;
+            if self.hears_the_end(&ready, operator) {
                 return Ok(true);
             }
             self.reap()?;
@@ -406,7 +446,11 @@ impl Supervisor {
     }
 
     /// Waits until an engine may be started again; true if told to stop.
-    fn back_off(&mut self, flush: &mut impl FnMut(&Senders)) -> io::Result<bool> {
+    fn back_off(
+        &mut self,
+        flush: &mut impl FnMut(&Senders),
+        operator: &mut impl Operator,
+    ) -> io::Result<bool> {
         let now = clock::now();
         while self.restarts.front().is_some_and(|at| now.since(*at) > MINUTE) {
             self.restarts.pop_front();
@@ -417,7 +461,7 @@ impl Supervisor {
             tracing::error!("too many restarts: the next in {}", until.since(now));
             self.leave(flush);
         }
-        let stopped = self.idle(until)?;
+        let stopped = self.idle(until, operator)?;
         self.restarts.push_back(clock::now());
         Ok(stopped)
     }

@@ -2,6 +2,7 @@
 
 use super::changes::Changes;
 use super::check::{self, Problems};
+use super::control::Listener;
 use super::setup::{Attach, Setup, Steered};
 use super::site::Site;
 use super::state::Directory;
@@ -54,6 +55,12 @@ impl Setup {
         }
     }
 
+    /// The socket of this instance, if it is to have one.
+    pub(super) fn listener(&self) -> io::Result<Option<Listener>> {
+        let open = || Listener::open(Directory::open(&self.state)?, &self.attach.names().join("+"));
+        self.control.then(open).transpose()
+    }
+
     /// Waits until the interfaces are there, or as long as is permitted.
     fn wait(&self, signals: &Signals) -> Result<(), Problems> {
         let Some(wait) = self.wait else { return Ok(()) };
@@ -74,7 +81,7 @@ impl Setup {
             }
             waiter.wait(until, &mut ready)?;
             monitor.events()?;
-            if signals.ends() {
+            if signals.heard().ends {
                 return Err(Problems(vec!["told to stop while waiting for interfaces".to_owned()]));
             }
         }

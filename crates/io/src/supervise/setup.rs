@@ -71,6 +71,8 @@ pub struct Setup {
     pub restarts_per_minute: u32,
     /// How long to wait for interfaces that are not there yet; `None`: not at all.
     pub wait: Option<Duration>,
+    /// Is there a socket on which a running instance can be asked and told?
+    pub control: bool,
     /// Where changes to the host are remembered, and locks are: a directory of root's.
     pub state: PathBuf,
 }
@@ -99,6 +101,7 @@ impl Setup {
             pool: PoolConfig::default(),
             restarts_per_minute: 20,
             wait: None,
+            control: false,
             state: PathBuf::from(STATE),
         }
     }

@@ -15,6 +15,8 @@ use weir_core::time::Duration;
 
 /// How long one that was told to end, or was killed, may take to be gone.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// How the names of sockets end.
+const SOCKET: &str = "sock";
 
 /// The directory.
 #[derive(Debug)]
@@ -109,7 +111,11 @@ impl Directory {
 
     /// The names that something is saved under in this network namespace.
     pub fn names(&self) -> io::Result<Vec<String>> {
-        let ending = self.file("", "json");
+        self.names_of("json")
+    }
+
+    fn names_of(&self, ending: &str) -> io::Result<Vec<String>> {
+        let ending = self.file("", ending);
         let mut names = Vec::new();
         for entry in fs::Dir::read_from(self.fd.as_fd())? {
             let name = entry?.file_name().to_string_lossy().into_owned();
@@ -119,6 +125,31 @@ impl Directory {
         }
         names.sort();
         Ok(names)
+    }
+
+    /// Where the socket of `name` is.
+    pub fn socket(&self, name: &str) -> PathBuf {
+        self.path.join(self.file(name, SOCKET))
+    }
+
+    /// Nobody but this user can use the socket of `name`.
+    pub fn close_socket(&self, name: &str) -> io::Result<()> {
+        let file = self.file(name, SOCKET);
+        Ok(fs::chmodat(&self.fd, &file, Mode::RUSR | Mode::WUSR, AtFlags::empty())?)
+    }
+
+    /// Removes the socket of `name`; false if there was none.
+    pub fn remove_socket(&self, name: &str) -> io::Result<bool> {
+        match fs::unlinkat(&self.fd, self.file(name, SOCKET), AtFlags::empty()) {
+            Ok(()) => Ok(true),
+            Err(Errno::NOENT) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The names that there are sockets of in this network namespace.
+    pub fn sockets(&self) -> io::Result<Vec<String>> {
+        self.names_of(SOCKET)
     }
 
     /// For messages.

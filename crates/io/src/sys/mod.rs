@@ -3,6 +3,7 @@
 pub mod clock;
 pub mod epoll;
 pub mod ethtool;
+pub mod letters;
 pub mod link;
 pub mod mmap;
 pub mod packet;

@@ -112,6 +112,15 @@ pub struct Signals {
     fd: OwnedFd,
 }
 
+/// What signals said.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Heard {
+    /// It is to end: SIGTERM or SIGINT.
+    pub ends: bool,
+    /// SIGHUP.
+    pub hangup: bool,
+}
+
 impl Signals {
     /// Takes over SIGTERM, SIGINT and SIGHUP of this process.
     pub fn new() -> io::Result<Signals> {
@@ -143,15 +152,16 @@ impl Signals {
         Ok(Signals { fd })
     }
 
-    /// Reads what arrived: true if it is to end. SIGHUP changes nothing.
-    pub fn ends(&self) -> bool {
+    /// Reads what arrived.
+    pub fn heard(&self) -> Heard {
+        let mut heard = Heard::default();
         while let Some(signal) = self.next() {
-            if signal != libc::SIGHUP {
-                return true;
+            match signal {
+                libc::SIGHUP => heard.hangup = true,
+                _ => heard.ends = true,
             }
-            tracing::info!("SIGHUP: nothing to do (it is reserved for reading the configuration again)");
         }
-        false
+        heard
     }
 
     fn next(&self) -> Option<i32> {
@@ -199,10 +209,23 @@ pub fn lockable_memory() -> u64 {
     process::getrlimit(Resource::Memlock).current.unwrap_or(u64::MAX)
 }
 
+/// Stack that the engine has from the start on.
+const STACK: usize = 1 << 20;
+
+/// Uses so much of the stack once. A stack that is locked counts as it grows, and where no privilege allows more than the limit
+/// of locked memory, growing ends the process.
+#[inline(never)]
+fn grow_stack() {
+    let mut room = [0u8; STACK];
+    room.iter_mut().step_by(4096).for_each(|byte| *byte = 1);
+    std::hint::black_box(&room);
+}
+
 /// Locks all memory that is mapped now: a page fault would delay releases. `at_once` takes tens of milliseconds for tens of
 /// megabytes; otherwise each page is locked when it is first used.
 pub fn lock_memory(at_once: bool) -> io::Result<()> {
     use rustix::mm::MlockAllFlags;
     let when = if at_once { MlockAllFlags::empty() } else { MlockAllFlags::ONFAULT };
+    grow_stack();
     Ok(rustix::mm::mlockall(MlockAllFlags::CURRENT | when)?)
 }

@@ -10,7 +10,7 @@ use weir_core::node::{Cx, Node, Port, PortSet, Transmit};
 use weir_core::time::{Duration, Time};
 use weir_core::wire;
 use weir_io::driver::{DriverConfig, Engine, HookCounters, Report};
-use weir_io::supervise::{Attach, Records, Setup, Steered, Supervisor};
+use weir_io::supervise::{Attach, NoOperator, Records, Setup, Steered, Supervisor};
 
 /// Counters in shared memory; the first two are of frames from LAN and WAN.
 const OBSERVED: usize = 2;
@@ -216,6 +216,7 @@ pub fn main(args: &[String]) -> i32 {
             assert_eq!((sent.lan.len(), sent.wan.len()), (2, 0));
             count.write_all_at(flushes.get().to_string().as_bytes(), 0).unwrap();
         },
+        &mut NoOperator,
     );
     match result {
         Ok(()) => 0,

@@ -10,7 +10,7 @@ use weir_core::rate::Rate;
 use weir_core::steer::Slot;
 use weir_core::time::Time;
 use weir_io::driver::{DriverConfig, Engine, Report, Spin};
-use weir_io::supervise::{Records, Senders};
+use weir_io::supervise::{NoOperator, Records, Senders};
 
 struct Shaper {
     gateway: Gateway,
@@ -95,6 +95,7 @@ pub fn main(args: &[String]) -> i32 {
             launch.run(shaper, DriverConfig { spin: Spin::None, ..DriverConfig::default() }).map(drop)
         },
         |senders| rescue(&records, slots, senders),
+        &mut NoOperator,
     );
     match result {
         Ok(()) => 0,

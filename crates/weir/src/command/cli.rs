@@ -26,7 +26,7 @@ line is wrong; 3 anything else, such as a missing interface or privilege; 130 in
 const AFTER_HELP: &str = exit_codes!();
 #[cfg(not(feature = "linux"))]
 const AFTER_HELP: &str = concat!(
-    "This build has no run, down, lab, wan and bench: they need Linux and the cargo feature `linux`.\n\n",
+    "This build has no run, reload, ctl, down, lab, wan and bench: they need Linux and the cargo feature `linux`.\n\n",
     exit_codes!()
 );
 
@@ -42,6 +42,12 @@ pub enum Command {
     #[cfg(feature = "linux")]
     /// Run a gateway on an interface of this host, until SIGINT or SIGTERM
     Run(super::run::Args),
+    #[cfg(feature = "linux")]
+    /// Have a running gateway read its configuration again
+    Reload(super::reload::Args),
+    #[cfg(feature = "linux")]
+    /// Ask a running gateway, or change what it does
+    Ctl(super::ctl::Args),
     #[cfg(feature = "linux")]
     /// Remove what Weir left on this host when it ended abnormally
     Down(super::down::Args),
@@ -72,6 +78,10 @@ pub fn run(cli: Cli) -> Result<(), Failure> {
     match cli.command {
         #[cfg(feature = "linux")]
         Command::Run(args) => super::run::run(&args),
+        #[cfg(feature = "linux")]
+        Command::Reload(args) => super::reload::run(&args),
+        #[cfg(feature = "linux")]
+        Command::Ctl(args) => super::ctl::run(&args),
         #[cfg(feature = "linux")]
         Command::Down(args) => super::down::run(&args),
         Command::Check(args) => super::check::run(&args, HOST_CHECKS),

@@ -6,11 +6,15 @@ pub mod check;
 pub mod cli;
 pub mod compare;
 #[cfg(feature = "linux")]
+pub mod ctl;
+#[cfg(feature = "linux")]
 pub mod down;
 pub mod error;
 #[cfg(feature = "linux")]
 pub mod lab;
 mod present;
+#[cfg(feature = "linux")]
+pub mod reload;
 #[cfg(feature = "linux")]
 pub mod run;
 pub mod short;

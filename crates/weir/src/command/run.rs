@@ -2,8 +2,7 @@
 
 use super::short::Short;
 use crate::command::error::Failure;
-use crate::experiment::config::gateway::{self, GatewayFile};
-use crate::field;
+use crate::field::{self, Version};
 use crate::output::Target;
 use std::path::PathBuf;
 
@@ -36,21 +35,21 @@ pub struct Origin {
 
 impl Origin {
     /// Reads and parses the configuration.
-    pub fn load(&self) -> Result<GatewayFile, Failure> {
+    fn version(&self) -> Result<Version, Failure> {
         match &self.config {
-            Some(path) => Ok(gateway::parse(&super::source(path)?)?),
-            None => self.short.load(),
+            Some(path) => Ok(Version::read(super::source(path)?)?),
+            None => Ok(Version::of(self.short.load()?)),
         }
     }
 }
 
 /// Runs until SIGINT or SIGTERM.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    let mut file = args.source.load()?;
+    let version = args.source.version()?;
     let json = args.json.as_deref().map(Target::of_a_daemon).transpose().map_err(Failure::Input)?;
     super::log();
-    file.gateway.seed = random_seed().map_err(Failure::Other)?;
-    field::gateway(&file, json).map_err(Failure::Other)
+    let seed = random_seed().map_err(Failure::Other)?;
+    field::gateway(version, args.source.config.clone(), seed, json).map_err(Failure::Other)
 }
 
 /// A seed that nobody outside knows, for the flow table's hash.

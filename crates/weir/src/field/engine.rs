@@ -1,5 +1,6 @@
 //! The core's nodes as engines of the driver.
 
+use super::control::Remote;
 use super::live::Meters;
 use super::report;
 use super::say_ready;
@@ -7,14 +8,14 @@ use super::writer::Writer;
 use crate::experiment::plan;
 use crate::result::observe;
 use crate::result::running::{EmulatorReport, GatewayReport};
-use weir_core::flow::Record;
+use std::net::IpAddr;
 use weir_core::frame::{Frame, Frames};
-use weir_core::gateway::{Config, Gateway, Verdict};
+use weir_core::gateway::{Gateway, Verdict};
 use weir_core::link::{self, Path};
 use weir_core::node::{Cx, Node, Port, PortSet, Transmit};
-use weir_core::steer::Slot;
 use weir_core::time::Time;
 use weir_io::driver::{Engine, Report};
+use weir_io::supervise::Letters;
 use weir_io::sys::clock;
 
 /// The gateway.
@@ -23,21 +24,30 @@ pub(super) struct GatewayEngine {
     restarts: u32,
     writer: Writer,
     meters: Meters,
+    /// The way to the supervisor, until the thread has it that serves it.
+    letters: Option<Letters>,
+    remote: Option<Remote>,
 }
 
 impl GatewayEngine {
-    pub(super) fn new(
-        config: Config,
-        records: &'static mut [Record],
-        slots: &'static [Slot],
-        restarts: u32,
-        writer: Writer,
-    ) -> Self {
-        GatewayEngine {
-            gateway: Gateway::with_shared(config, records, slots),
-            restarts,
-            writer,
-            meters: Meters::default(),
+    pub(super) fn new(gateway: Gateway, restarts: u32, writer: Writer, letters: Option<Letters>) -> Self {
+        GatewayEngine { gateway, restarts, writer, meters: Meters::default(), letters, remote: None }
+    }
+
+    /// What is said of it now, or of what an address has to do with it.
+    fn look(&mut self, report: &Report<'_>, address: Option<IpAddr>) -> GatewayReport {
+        let (classes, flows) = self.meters.look(&self.gateway, report.now, address, report.last);
+        let stats = self.gateway.stats();
+        GatewayReport {
+            schema: crate::result::SCHEMA,
+            wall_s: report.wall.as_secs_f64(),
+            degraded: report.degraded.clone(),
+            gateway: observe::gateway(stats, report.cpu),
+            classes,
+            flows,
+            passed: report::passed(stats),
+            events: report::events(stats),
+            steering: report::steering(report, self.restarts),
         }
     }
 }
@@ -59,7 +69,19 @@ impl Node for GatewayEngine {
 
 impl Engine for GatewayEngine {
     fn started(&mut self) {
+        // It has given up its privileges by now, and so has the thread.
+        self.remote = self.letters.take().map(Remote::new);
         say_ready(self.restarts);
+    }
+    fn change(&mut self) -> bool {
+        let Some((remote, config)) = self.remote.as_mut().and_then(|r| r.config().map(|c| (r, c))) else {
+            return false;
+        };
+        let changed = self.gateway.reconfigure(config);
+        let reclassified = changed.as_ref().is_ok_and(|changed| changed.reclassified);
+        remote.done(changed);
+        self.meters.forget_classes();
+        reclassified
     }
     fn resync(&mut self, _: &mut Cx<'_>) {
         self.gateway.resync();
@@ -72,21 +94,15 @@ impl Engine for GatewayEngine {
         out.extend(self.gateway.verdicts(room));
     }
     fn report(&mut self, report: &Report<'_>) {
-        let GatewayEngine { gateway, meters, restarts, writer } = self;
-        writer.write(report, || {
-            let (classes, flows) = meters.look(gateway, report.now);
-            GatewayReport {
-                schema: crate::result::SCHEMA,
-                wall_s: report.wall.as_secs_f64(),
-                degraded: report.degraded.clone(),
-                gateway: observe::gateway(gateway.stats(), report.cpu),
-                classes,
-                flows,
-                passed: report::passed(gateway.stats()),
-                events: report::events(gateway.stats()),
-                steering: report::steering(report, *restarts),
-            }
-        });
+        if self.writer.is_due(report) {
+            let written = self.look(report, None);
+            self.writer.write(report, written);
+        }
+        if let Some(ask) = self.remote.as_ref().and_then(Remote::asked) {
+            let known = self.meters.knows(report.now);
+            let told = self.look(report, ask.address);
+            self.remote.iter().for_each(|remote| remote.tell((told.clone(), known)));
+        }
     }
 }
 
@@ -126,7 +142,10 @@ impl Engine for EmulatorEngine {
     }
     fn report(&mut self, report: &Report<'_>) {
         let EmulatorEngine { path, restarts, writer } = self;
-        writer.write(report, || EmulatorReport {
+        if !writer.is_due(report) {
+            return;
+        }
+        let said = EmulatorReport {
             schema: crate::result::SCHEMA,
             wall_s: report.wall.as_secs_f64(),
             links: vec![
@@ -135,6 +154,7 @@ impl Engine for EmulatorEngine {
             ],
             degraded: report.degraded.clone(),
             steering: report::steering(report, *restarts),
-        });
+        };
+        writer.write(report, said);
     }
 }

@@ -4,12 +4,15 @@ use crate::result::observe::{self, flow_rate};
 use crate::result::running::{GatewayClass, GatewayFlow};
 use crate::result::ClassResult;
 use std::collections::HashMap;
+use std::net::IpAddr;
 use weir_core::flow::Key;
 use weir_core::gateway::{ClassConfig, ClassStats, FlowStats, Gateway};
 use weir_core::time::{Duration, Time};
 
 /// A flow that was silent for longer is not active.
 const ACTIVE: Duration = Duration::from_secs(10);
+/// With more classes than this, only those are in a report that are active, or at the end those that had flows.
+const MOST_CLASSES: usize = 100;
 /// Most flows in a report: those that were active last.
 const MOST_FLOWS: usize = 1_000;
 /// Rates are those since a look that is at least so long ago.
@@ -39,19 +42,47 @@ pub(super) struct Meters {
 }
 
 impl Meters {
-    /// Looks at a gateway: its classes in the order of its configuration, and its active flows.
-    pub fn look(&mut self, gateway: &Gateway, now: Time) -> (Vec<GatewayClass>, Vec<GatewayFlow>) {
+    /// Are rates known, because there was a look not long ago, and not just now?
+    pub fn knows(&self, now: Time) -> bool {
+        let whole = [&self.older, &self.newer].into_iter().filter(|look| !look.classes.is_empty());
+        whole.filter_map(|look| look.at).any(|at| {
+            let ago = now.since(at);
+            ago >= LEAST && ago <= ACTIVE
+        })
+    }
+
+    /// The classes are others now.
+    pub fn forget_classes(&mut self) {
+        self.older.classes.clear();
+        self.newer.classes.clear();
+    }
+
+    /// Looks at a gateway, or at what an address has to do with it: its classes in the order of its configuration, and its active flows.
+    pub fn look(
+        &mut self,
+        gateway: &Gateway,
+        now: Time,
+        address: Option<IpAddr>,
+        last: bool,
+    ) -> (Vec<GatewayClass>, Vec<GatewayFlow>) {
         let recent = self.newer.at.is_some_and(|at| now.since(at) < LEAST);
         let since = if recent { &self.older } else { &self.newer };
         let active: Vec<FlowStats> = gateway.active(now, ACTIVE).collect();
         let configured = &gateway.config().classes;
-        let flows =
-            active.iter().take(MOST_FLOWS).map(|f| flow(f, &configured[f.class], since, now)).collect();
-        let stats = gateway.class_stats().zip(configured).enumerate();
+        let shown = |f: &&FlowStats| address.is_none_or(|a| a == f.key.src_ip() || a == f.key.dst_ip());
+        let shown: Vec<&FlowStats> = active.iter().filter(shown).take(MOST_FLOWS).collect();
+        let flows = shown.iter().map(|f| flow(f, &configured[f.class], since, now)).collect();
+        let mut shaped = vec![0; configured.len()];
+        active.iter().filter(|f| f.pass.is_none()).for_each(|f| shaped[f.class] += 1);
+        let few = configured.len() <= MOST_CLASSES;
+        let listed = |i: usize, s: &ClassStats| match address {
+            Some(_) => shown.iter().any(|f| f.class == i),
+            None => few || shaped[i] > 0 || s.held_bytes > 0 || last && s.flows > 0,
+        };
+        let stats = gateway.class_stats().zip(configured).enumerate().filter(|(i, (s, _))| listed(*i, s));
         let classes = stats.map(|(i, (s, c))| {
-            let shaped = active.iter().filter(|f| f.class == i && f.pass.is_none()).count() as u64;
-            let then = since.classes.get(i).copied().unwrap_or(0);
-            class(s, c, shaped, since.rate(now, then, s.acked_bytes))
+            let then = since.classes.get(i).copied().unwrap_or(s.acked_bytes);
+            class(s, c, shaped[i], since.rate(now, then, s.acked_bytes))
         });
         let classes = classes.collect();
         if !recent {

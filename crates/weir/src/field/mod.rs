@@ -1,5 +1,6 @@
 //! Running a gateway or an emulator on this host.
 
+pub mod control;
 mod engine;
 mod live;
 mod report;
@@ -8,38 +9,49 @@ mod writer;
 
 pub use setup::{emulator as emulator_setup, gateway as gateway_setup};
 
-use crate::experiment::config::gateway::GatewayFile;
 use crate::experiment::config::wan::WanFile;
 use crate::output::Target;
+pub use control::Version;
+use control::{Desk, Running};
 use engine::{EmulatorEngine, GatewayEngine};
 use std::io::Write;
+use std::path::PathBuf;
 use std::sync::Arc;
 use weir_core::flow::Record;
-use weir_core::gateway::{rescue_ack, MAX_ACK_LEN};
+use weir_core::gateway::{rescue_ack, Gateway, MAX_ACK_LEN};
 use weir_core::steer::Slot;
-use weir_io::supervise::{Records, Senders, Supervisor, STATE};
+use weir_io::supervise::{NoOperator, Records, Senders, Supervisor, STATE};
 use writer::Writer;
 
-/// Runs a gateway until it is told to stop. With `json` it writes a [`crate::result::running::GatewayReport`] there, every
-/// second and at the end. Fails with everything that is in the way, the host unchanged.
-pub fn gateway(file: &GatewayFile, json: Option<Target>) -> Result<(), String> {
-    let config = &file.gateway;
-    let supervisor = Supervisor::prepare(&setup::gateway(file)).map_err(|p| p.to_string())?;
+/// Runs a gateway until it is told to stop, on a host that its hash's `seed` is a secret to. It is read again from `path`.
+/// With `json` it writes a [`crate::result::running::GatewayReport`] there, every second and at the end. Fails with
+/// everything that is in the way, the host unchanged.
+pub fn gateway(
+    version: Version,
+    path: Option<PathBuf>,
+    seed: u64,
+    json: Option<Target>,
+) -> Result<(), String> {
+    let (driving, max_flows) = (version.file.driving, version.file.gateway.max_flows);
+    let supervisor = Supervisor::prepare(&setup::gateway(&version.file)).map_err(|p| p.to_string())?;
     let slots = supervisor.slots();
-    let records = Records::<Record>::alloc(config.max_flows as usize)
-        .map_err(|e| format!("memory for {} flows: {e}", config.max_flows))?;
+    let records = Records::<Record>::alloc(max_flows as usize)
+        .map_err(|e| format!("memory for {max_flows} flows: {e}"))?;
     let json = json.map(Arc::new);
-    tracing::info!(dev = file.dev, "shaping");
+    tracing::info!(dev = version.file.dev, "shaping");
+    let running = Running::new(version, path, seed);
     supervisor
         .run(
-            |launch| {
+            |mut launch| {
                 let records = records.take().ok_or_else(|| std::io::Error::other("records taken twice"))?;
-                let writer = Writer::new(json.clone());
-                let engine =
-                    GatewayEngine::new(config.clone(), records, launch.slots, launch.restarts, writer);
-                launch.run(engine, setup::gateway_driver(&file.driving)).map(drop)
+                let config = running.take().ok_or_else(|| std::io::Error::other("started twice"))?;
+                let gateway = Gateway::with_shared(config, records, launch.slots);
+                let letters = launch.letters.take();
+                let engine = GatewayEngine::new(gateway, launch.restarts, Writer::new(json.clone()), letters);
+                launch.run(engine, setup::gateway_driver(&driving)).map(drop)
             },
             |senders| rescue(&records, slots, senders),
+            &mut Desk::new(&running),
         )
         .map_err(|e| e.to_string())
 }
@@ -57,6 +69,7 @@ pub fn emulator(file: &WanFile, json: Option<Target>) -> Result<(), String> {
                 launch.run(engine, setup::emulator_driver(file)).map(drop)
             },
             |_| {},
+            &mut NoOperator,
         )
         .map_err(|e| e.to_string())
 }
@@ -64,6 +77,12 @@ pub fn emulator(file: &WanFile, json: Option<Target>) -> Result<(), String> {
 /// Removes what an abnormal end left: of one interface, or everything. Says what it removed.
 pub fn down(dev: Option<&str>) -> Result<Vec<String>, String> {
     weir_io::supervise::down(STATE.as_ref(), dev).map_err(|p| p.to_string())
+}
+
+/// What the gateway on `dev`, or the only one, answers to a request: a JSON document.
+pub fn ask(dev: Option<&str>, request: &str) -> Result<String, String> {
+    let answer = weir_io::supervise::ask(STATE.as_ref(), dev, request).map_err(|e| e.to_string())?;
+    String::from_utf8(answer).map_err(|e| e.to_string())
 }
 
 /// Tells whoever started this that frames are taken: a line on standard output.

@@ -24,6 +24,7 @@ pub fn gateway(file: &GatewayFile) -> Setup {
     let mut setup = Setup::new(supervise::Attach::Dev(file.dev.clone()), steered);
     setup.flows = file.gateway.max_flows;
     setup.wait = file.driving.wait;
+    setup.control = true;
     setup
 }
 

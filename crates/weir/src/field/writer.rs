@@ -39,16 +39,16 @@ impl Writer {
         self.thread.as_ref().map(|(sender, _)| sender)
     }
 
-    /// Writes what `make` makes, if it is time or the engine has ended.
-    pub(super) fn write<T: Serialize + Send + 'static>(
-        &mut self,
-        report: &Report<'_>,
-        make: impl FnOnce() -> T,
-    ) {
-        let early = report.now < self.next && !report.last;
-        self.next = if early { self.next } else { report.now + EVERY };
-        let Some(sender) = self.sender().filter(|_| !early) else { return };
-        let value = make();
+    /// Is there something to write: is it time, or has the engine ended?
+    pub(super) fn is_due(&self, report: &Report<'_>) -> bool {
+        let writes = self.target.is_some() || self.thread.is_some();
+        writes && (report.now >= self.next || report.last)
+    }
+
+    /// Writes what is said now.
+    pub(super) fn write<T: Serialize + Send + 'static>(&mut self, report: &Report<'_>, value: T) {
+        self.next = report.now + EVERY;
+        let Some(sender) = self.sender() else { return };
         let document: Document = Box::new(move || serde_json::to_vec(&value));
         if !report.last {
             // A writer that is not done with the last one skips this one.

@@ -4,6 +4,7 @@ mod carries;
 mod iperf;
 mod life;
 mod rates;
+mod reload;
 
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};

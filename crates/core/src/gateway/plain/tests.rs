@@ -251,7 +251,7 @@ proptest! {
             }
             for side in &mut sides {
                 match step.what {
-                    20 => side.gateway.reconfigure(config.clone()).unwrap(),
+                    20 => side.gateway.reconfigure(config.clone()).map(drop).unwrap(),
                     21 => side.gateway.resync(),
                     _ => {}
                 }

@@ -7,7 +7,9 @@ mod flood;
 mod hostile;
 mod inline;
 mod outage;
+mod processes;
 mod rates;
+pub mod reload;
 mod sim;
 mod two_way;
 mod wan;
@@ -35,6 +37,8 @@ pub enum Bench {
     Rates(Common),
     /// How long frames and TCP stand still when the engine is killed or hangs, and the rate afterwards.
     Outage(Common),
+    /// What reloads cost under load.
+    Reload(Common),
     /// What floods and forged segments do to shaped flows.
     Hostile(hostile::Args),
     /// How fast the simulator is, and how much memory it takes.
@@ -65,6 +69,7 @@ pub fn run(bench: &Bench) -> Result<(), String> {
         Bench::TwoWay(common) => two_way::run(common),
         Bench::Rates(common) => rates::run(common),
         Bench::Outage(common) => outage::run(common),
+        Bench::Reload(common) => reload::run(common),
         Bench::Hostile(args) => hostile::run(args),
         Bench::Sim(args) => sim::run(args),
         Bench::Wan(args) => wan::run(args),

@@ -3,6 +3,7 @@
 //! itself took: the longest time that the watching thread, which looks every millisecond, did not get to run.
 
 use super::figures::verdict;
+use super::processes;
 use super::{options, plan, shape, write, Common};
 use crate::execute::lab::{self, Outcome};
 use crate::execute::traffic::monotonic;
@@ -203,7 +204,7 @@ fn watch(id: &str, signal: Signal, done: &AtomicBool) -> Result<Struck, String> 
         looked = now;
         if first.is_some_and(|f| now >= f + UNTIL_BLOW) && struck.is_none() {
             struck = Some(now);
-            strike(signal)?;
+            strike(id, signal)?;
             (last, looked) = (now, monotonic());
         }
         if !is_ack(&buf[..got]) {
@@ -248,30 +249,8 @@ fn is_ack(frame: &[u8]) -> bool {
     wire::tcp(frame, &p).is_ok_and(|t| t.flags.contains(Flags::ACK) && t.src_port == 5001)
 }
 
-/// Sends `signal` to the engine: the child of the gateway that is a child of this process.
-fn strike(signal: Signal) -> Result<(), String> {
-    let engine = children(std::process::id())
-        .into_iter()
-        .filter(|&pid| arguments(pid).get(1).is_some_and(|a| a == "run"))
-        .find_map(|gateway| children(gateway).first().copied());
-    let pid = engine.and_then(|pid| Pid::from_raw(pid as i32)).ok_or("no engine found")?;
-    kill_process(pid, signal).map_err(|e| format!("the engine: {e}"))
-}
-
-fn arguments(pid: u32) -> Vec<String> {
-    let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    line.split(|&b| b == 0).map(|a| String::from_utf8_lossy(a).into_owned()).collect()
-}
-
-/// The child processes of `parent`.
-fn children(parent: u32) -> Vec<u32> {
-    let Ok(entries) = std::fs::read_dir("/proc") else { return vec![] };
-    let pids = entries.flatten().filter_map(|e| e.file_name().to_str()?.parse::<u32>().ok());
-    pids.filter(|&pid| {
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        // The name may contain anything but ends at the last parenthesis: `pid (name) state ppid`.
-        let rest = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
-        rest.split_whitespace().nth(1).is_some_and(|ppid| ppid == parent.to_string())
-    })
-    .collect()
+/// Sends `signal` to the engine.
+fn strike(id: &str, signal: Signal) -> Result<(), String> {
+    let engine = processes::engine(id).and_then(|pid| Pid::from_raw(pid as i32)).ok_or("no engine found")?;
+    kill_process(engine, signal).map_err(|e| format!("the engine: {e}"))
 }

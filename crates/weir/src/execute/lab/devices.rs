@@ -21,7 +21,7 @@ fn driving(number: usize) -> Driving {
 /// What the gateway's process is told.
 pub fn gateway(config: &gateway::Config, layout: &Layout) -> GatewayFile {
     let (_, dev) = layout.gateway();
-    GatewayFile { dev: dev.to_string(), driving: driving(0), gateway: config.clone() }
+    GatewayFile { dev: dev.to_string(), driving: driving(0), customers: Vec::new(), gateway: config.clone() }
 }
 
 /// What the emulator at `place` is told.

@@ -1,5 +1,6 @@
 //! `[[gateway.class]]`: which flows it takes, and their policy.
 
+use super::customers::Customer;
 use super::diag::{listed, Fault};
 use super::keys::{self, put, Key, Written};
 use super::names::{name, DIRECTIONS};
@@ -7,6 +8,7 @@ use super::policy;
 use super::reader::Section;
 use super::value::{int, FromValue, Scalar};
 use core::ops::RangeInclusive;
+use std::collections::HashSet;
 use toml::de::DeValue;
 use weir_core::gateway::{ClassConfig, Direction, Match, Prefix};
 
@@ -61,15 +63,17 @@ fn ports(range: &RangeInclusive<u16>) -> String {
 }
 
 /// Reads every class; a faulty one is missing.
-pub(super) fn classes(s: &Section) -> Vec<ClassConfig> {
+pub(super) fn classes(s: &Section, customers: &[Customer]) -> Vec<ClassConfig> {
     let mut classes: Vec<ClassConfig> = Vec::new();
+    let endings = |c: &Customer| ["up", "down"].map(|ending| format!("{}-{ending}", c.id));
+    let mut names: HashSet<String> = customers.iter().flat_map(endings).collect();
     // The first of each direction that takes every flow of it.
     let mut takes_all: Vec<(Direction, String)> = Vec::new();
     for c in s.sections("class") {
         let class = self::class(&c);
         c.check_done();
         let Some(class) = class else { continue };
-        if classes.iter().any(|earlier| earlier.name == class.name) {
+        if !names.insert(class.name.clone()) {
             c.fault("name", Fault::bare(format!("a second class named \"{}\"", class.name)));
         }
         if let Some((_, first)) = takes_all.iter().find(|(d, _)| *d == class.direction) {

@@ -1,11 +1,11 @@
 //! Errors in configuration files: where, what was found, what is accepted.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::ops::Range;
 
 /// A file that is being read.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Source {
     /// Its name as the user gave it.
     pub name: String,
@@ -100,7 +100,8 @@ pub struct Errors {
 }
 
 /// An error as data, for `--json`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Located {
     /// The file.
     pub file: String,
@@ -122,6 +123,18 @@ impl Errors {
         list.sort_by_key(|d| (d.span.start, d.span.end));
         list.dedup();
         Errors { source: source.clone(), list }
+    }
+
+    /// One error of a whole text.
+    pub fn of(source: &Source, fault: Fault) -> Errors {
+        Errors::new(source, vec![Diagnostic { span: 0..0, message: fault.message, help: fault.help }])
+    }
+
+    /// The first error, which is due to all of another text.
+    pub fn about(mut self, source: &Source) -> Errors {
+        self.list.truncate(1);
+        self.list[0].span = 0..source.text.len();
+        Errors { source: source.clone(), list: self.list }
     }
 
     /// The errors themselves.

@@ -1,6 +1,7 @@
 //! Experiment files: [`parse`] makes a [`Plan`] of one.
 
 use super::diag::{Diagnostic, Errors, Fault, Source};
+use super::gateway::Files;
 use super::reader::{parse_toml, FromValue, Only, Positive, Refused, Scalar, Section, Sink};
 use super::units;
 use super::value::choice;
@@ -60,11 +61,15 @@ pub(super) fn from_table(table: &toml::Spanned<DeTable>, source: &Source) -> Res
     let sink = Sink::of(source);
     let mut root = Section::root(table, &sink);
     root.refuse(&REFUSED);
-    let plan = plan(root, source);
+    let files = Files::beside(source);
+    let plan = plan(root, source, &files);
+    if let Some(errors) = files.faulty.take().filter(|_| sink.is_empty()) {
+        return Err(errors);
+    }
     sink.finish(source, plan).map(|(plan, only)| Experiment { plan, source: source.clone(), only })
 }
 
-fn plan(s: Section, source: &Source) -> Option<Plan> {
+fn plan(s: Section, source: &Source, files: &Files<'_>) -> Option<Plan> {
     s.need("name", "\"my-experiment\"");
     let name = s.parsed("name", names::name);
     let title = s.get::<String>("title").unwrap_or_default();
@@ -75,7 +80,7 @@ fn plan(s: Section, source: &Source) -> Option<Plan> {
     let path = s.section("path").map_or(Path::default(), path::path);
     let graph = graph::graph(&s);
     let lab = s.section("lab").map_or(Lab::default(), |l| lab::lab(l, &path));
-    let mut gateway = s.section("gateway").map(gateway::gateway);
+    let mut gateway = s.section("gateway").map(|g| gateway::gateway(g, files).0);
     if let Some(g) = &mut gateway {
         g.seed = seed;
         if let Some(fault) = gateway::idle(g).filter(|_| s.all_well()) {

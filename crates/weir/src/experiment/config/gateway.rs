@@ -1,12 +1,16 @@
 //! The `[gateway]` table, the same in `gateway.toml` and in experiments.
 
 use super::class;
+use super::customers::{self, Customer};
 use super::diag::{Errors, Fault, Source};
 use super::keys::{self, set, Key, Written};
 use super::names::DIRECTIONS;
 use super::ports::{self, Attach, Driving};
 use super::reader::{parse_toml, Section, Sink};
+use super::settings::Settings;
 use super::value::{int, FromValue, Positive};
+use std::cell::Cell;
+use std::path::Path;
 use toml::de::DeValue;
 use weir_core::ack::AckControl;
 use weir_core::gateway::{ClassConfig, Config, Direction};
@@ -20,6 +24,8 @@ pub struct GatewayFile {
     pub dev: String,
     /// How the engine is driven.
     pub driving: Driving,
+    /// Its customers, whose classes come first: two for each.
+    pub customers: Vec<Customer>,
     /// The gateway; at least one of its classes controls ACKs. Its `seed` is the default; a running gateway
     /// replaces it by a random one.
     pub gateway: Config,
@@ -27,24 +33,41 @@ pub struct GatewayFile {
 
 /// Parses `gateway.toml`. All errors of the file come at once.
 pub fn parse(source: &Source) -> Result<GatewayFile, Errors> {
-    let table = parse_toml(source)?;
+    parse_with(source, &Settings::default(), &|name| Source::read(name.as_ref()))
+}
+
+/// As [`parse`], with values laid over the file; `read` reads the files that it names.
+pub fn parse_with(source: &Source, settings: &Settings, read: Read<'_>) -> Result<GatewayFile, Errors> {
+    let mut table = parse_toml(source)?;
+    settings.lay_over(table.get_mut()).map_err(|fault| Errors::of(source, fault))?;
     let sink = Sink::of(source);
     let root = Section::root(&table, &sink);
     root.need("ports", "{ dev = \"eth1\" }");
     let ports = root.section("ports").and_then(ports::of_gateway);
     root.need("gateway", "{ class = [ … ] }");
-    let gateway = root.section("gateway").map(self::gateway);
+    let files = Files { source, settings, read, faulty: Cell::default() };
+    let gateway = root.section("gateway").map(|s| self::gateway(s, &files));
+    if let Some(errors) = files.faulty.take().filter(|_| root.all_well()) {
+        return Err(errors);
+    }
+    let (gateway, customers) = gateway.unzip();
     if let Some(fault) = gateway.as_ref().filter(|_| root.all_well()).and_then(idle) {
         root.key_fault("gateway", fault);
     }
     root.finish();
-    let file = ports.zip(gateway).map(|((dev, driving), gateway)| GatewayFile { dev, driving, gateway });
+    let file = ports.zip(gateway).map(|((dev, driving), gateway)| GatewayFile {
+        dev,
+        driving,
+        customers: customers.unwrap_or_default(),
+        gateway,
+    });
     sink.finish(source, file).map(|(file, _)| file)
 }
 
 /// The gateway of the short form, one line without a file: every flow of a direction at a rate of its own.
 pub fn short(dev: &str, out: Option<Rate>, inward: Option<Rate>) -> GatewayFile {
-    GatewayFile { dev: dev.to_string(), driving: Driving::default(), gateway: one_rate(out, inward) }
+    let gateway = one_rate(out, inward);
+    GatewayFile { dev: dev.to_string(), driving: Driving::default(), customers: Vec::new(), gateway }
 }
 
 /// A gateway that has every flow of a direction, if there is a rate for it, at this rate with the ACK shaper's defaults.
@@ -95,16 +118,93 @@ fn positive(value: &DeValue) -> Result<Duration, Fault> {
     Positive::from_value(value).map(|Positive(d)| d)
 }
 
+/// The keys of `[gateway]`, beside its classes, that have other values.
+pub fn differences(old: &Config, new: &Config) -> Vec<String> {
+    keys::differences(&KEYS, old, new).into_iter().map(|(key, ..)| key.to_owned()).collect()
+}
+
 /// A gateway without its classes, in words.
 pub fn words(config: &Config) -> String {
     keys::words(&KEYS, config).join(", ")
 }
 
-/// Reads `[gateway]`. Faults go to the section's sink; what is faulty is missing from the value.
-pub(super) fn gateway(s: Section) -> Config {
+/// Reads a file that another one names.
+pub type Read<'a> = &'a dyn Fn(&str) -> Result<Source, String>;
+
+/// Where the files come from that `[gateway]` names.
+pub(super) struct Files<'a> {
+    /// The file that names them: their paths are relative to its own.
+    pub source: &'a Source,
+    /// What is laid over them.
+    pub settings: &'a Settings,
+    pub read: Read<'a>,
+    /// What is wrong with one that could be read.
+    pub faulty: Cell<Option<Errors>>,
+}
+
+impl<'a> Files<'a> {
+    /// Files beside `source`, with nothing laid over them.
+    pub fn beside(source: &'a Source) -> Files<'a> {
+        const NOTHING: &Settings = &Settings::NOTHING;
+        Files {
+            source,
+            settings: NOTHING,
+            read: &|name| Source::read(name.as_ref()),
+            faulty: Cell::default(),
+        }
+    }
+
+    /// Reads the file that a key names.
+    fn read(&self, s: &Section, key: &'static str) -> Option<Source> {
+        let name = s.get::<String>(key)?;
+        let directory = Path::new(&self.source.name).parent().unwrap_or(Path::new(""));
+        let path = directory.join(name).display().to_string();
+        match (self.read)(&path) {
+            Ok(source) => Some(source),
+            Err(why) => {
+                s.fault_in(key, Fault::new(why, "a path is relative to the directory of this file"));
+                None
+            }
+        }
+    }
+
+    /// Reads `[gateway.customers]`.
+    fn customers(&self, s: &Section) -> Vec<Customer> {
+        let Some(s) = s.section("customers") else {
+            if let Some(id) = self.settings.customers().next() {
+                s.fault_here(Fault::new(
+                    format!("there is no customer \"{id}\""),
+                    "there is no list of customers",
+                ));
+            }
+            return Vec::new();
+        };
+        s.need("file", "\"customers.csv\"");
+        let source = self.read(&s, "file");
+        s.finish();
+        match source.map(|source| customers::read(&source, self.settings)) {
+            Some(Ok(list)) => list,
+            Some(Err(errors)) => {
+                self.faulty.set(Some(errors));
+                Vec::new()
+            }
+            None => Vec::new(),
+        }
+    }
+}
+
+/// Reads `[gateway]`; the classes of its customers come first. Faults go to the section's sink; what is faulty is missing from
+/// the value.
+pub(super) fn gateway(s: Section, files: &Files<'_>) -> (Config, Vec<Customer>) {
     let mut config = Config::default();
     keys::read(&KEYS, &[&s], &mut config);
-    config.classes = class::classes(&s);
+    let customers = files.customers(&s);
+    let mut classes = class::classes(&s, &customers);
+    let first = customers::classes(&customers);
+    // Parents are given by their places.
+    let parents = classes.iter_mut().filter_map(|class| class.share.as_mut()?.parent.as_mut());
+    parents.for_each(|parent| *parent += first.len());
+    config.classes = [first, classes].concat();
     s.finish();
-    config
+    (config, customers)
 }

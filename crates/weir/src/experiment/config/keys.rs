@@ -167,6 +167,13 @@ pub fn values<T>(keys: &[Key<T>], value: &T) -> Vec<(&'static str, String)> {
     keys.iter().filter_map(|key| Some((key.name, text((key.write)(value)?)))).collect()
 }
 
+/// The keys that have other values, with the old one and the new one; "none" where there is none.
+pub fn differences<T>(keys: &[Key<T>], old: &T, new: &T) -> Vec<(&'static str, String, String)> {
+    let text = |written: Option<Written>| written.map_or("none".to_owned(), |written| written.to_string());
+    let written = keys.iter().map(|key| (key.name, (key.write)(old), (key.write)(new)));
+    written.filter(|(_, a, b)| a != b).map(|(key, a, b)| (key, text(a), text(b))).collect()
+}
+
 /// What keys do, in words.
 pub fn words<T>(keys: &[Key<T>], value: &T) -> Vec<String> {
     keys.iter().filter_map(|key| (key.words)(value)).collect()

@@ -8,6 +8,7 @@
 pub mod addresses;
 mod bins;
 pub mod class;
+pub mod customers;
 mod decimal;
 pub mod diag;
 mod distribution;
@@ -26,6 +27,7 @@ mod path;
 pub mod policy;
 pub mod ports;
 mod reader;
+mod settings;
 mod subject;
 mod sweep;
 pub mod tcp;
@@ -36,6 +38,7 @@ mod value;
 pub mod wan;
 
 pub use diag::{Errors, Source};
+pub use settings::Settings;
 
 /// A configuration file of any kind.
 #[derive(Clone, Debug, PartialEq)]

@@ -165,7 +165,7 @@ fn law_mut(policy: &mut AckControl) -> &mut RateRelease {
 /// The rates at which release is exact (no other rates are tested).
 const FLOW_RATES: (u64, u64) = (8_000, 100_000_000_000);
 
-fn in_range(rate: Rate) -> Result<Rate, Fault> {
+pub(super) fn in_range(rate: Rate) -> Result<Rate, Fault> {
     if (FLOW_RATES.0..=FLOW_RATES.1).contains(&rate.bps()) {
         return Ok(rate);
     }

@@ -86,6 +86,11 @@ pub(super) fn to_toml(attach: &Attach, driving: &Driving) -> String {
     format!("[ports]\n{}\n", [attach.assignments(), keys].concat().join("\n"))
 }
 
+/// How two engines are driven differently: key, old and new value.
+pub fn differences(old: &Driving, new: &Driving) -> Vec<(&'static str, String, String)> {
+    keys::differences(&KEYS, old, new)
+}
+
 /// How an engine is driven, in words that begin with a comma each.
 pub fn words(driving: &Driving) -> String {
     keys::words(&KEYS, driving).iter().map(|words| format!(", {words}")).collect()

@@ -1,15 +1,35 @@
 //! The gateway in words.
 
 use super::{counted, direction};
+use crate::experiment::config::customers::Customer;
+use crate::experiment::config::gateway::GatewayFile;
 use crate::experiment::config::{class, gateway, policy};
 use weir_core::gateway::{ClassConfig, Config};
+use weir_core::rate::Rate;
+
+/// How many customers there are, and what they have together.
+pub(super) fn customers(file: &GatewayFile) -> Option<String> {
+    let rate =
+        |of: fn(&Customer) -> Rate| file.customers.iter().map(|c| u128::from(of(c).bps())).sum::<u128>();
+    let mbit = |bps: u128| format!("{} Mbit/s", bps / 1_000_000);
+    let count = counted(file.customers.len() as u64, "customer", "customers");
+    let (down, up) = (mbit(rate(|c| c.down)), mbit(rate(|c| c.up)));
+    (!file.customers.is_empty())
+        .then(|| format!("{count}, together {down} down and {up} up; two classes each"))
+}
+
+/// Classes that are described.
+const MOST: usize = 100;
 
 pub(super) fn lines(g: &Config) -> Vec<String> {
     let classes = counted(g.classes.len() as u64, "class", "classes");
     let mut out = vec![format!("gateway: {classes}, {}", gateway::words(g))];
-    for c in &g.classes {
+    for c in g.classes.iter().take(MOST) {
         out.push(format!("  {}: {}", c.name, takes(c)));
         out.push(format!("    {}", c.ack.as_ref().map_or("passed untouched".to_string(), policy::words)));
+    }
+    if g.classes.len() > MOST {
+        out.push(format!("  and {} more", counted((g.classes.len() - MOST) as u64, "class", "classes")));
     }
     out.push("  everything else passes untouched".to_string());
     out

@@ -28,7 +28,10 @@ pub fn lines(file: &File) -> Vec<String> {
     match file {
         File::Experiment(e) => [experiment(&e.plan), worlds(e)].concat(),
         File::Sweep(runs) => sweep(runs),
-        File::Gateway(g) => [ports::gateway(g), gateway::lines(&g.gateway)].concat(),
+        File::Gateway(g) => {
+            [ports::gateway(g), gateway::customers(g).into_iter().collect(), gateway::lines(&g.gateway)]
+                .concat()
+        }
         File::Wan(w) => [ports::emulator(w), network::path(&w.path)].concat(),
     }
 }

@@ -9,9 +9,13 @@ mod flows;
 mod gateway;
 mod grid;
 mod links;
+#[cfg(feature = "linux")]
+mod running;
 mod runs;
 
 pub use comparison::comparison;
+#[cfg(feature = "linux")]
+pub use running::running;
 pub use runs::runs;
 
 use crate::experiment::plan::Plan;

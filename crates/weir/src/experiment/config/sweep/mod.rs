@@ -4,7 +4,7 @@
 //! Each run is the whole file with its values put in and parsed anew: a value of a sweep is held to the same
 //! rules as one in its place, and a message about it points into the list.
 
-mod place;
+pub(super) mod place;
 
 use super::diag::{Diagnostic, Errors, Fault, Source};
 use super::experiment::{self, Experiment};

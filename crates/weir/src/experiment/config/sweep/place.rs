@@ -17,7 +17,7 @@ fn element(items: &[Spanned<DeValue>], name: &str) -> Option<usize> {
 }
 
 /// Can a path be followed? What is not there is made, except the elements of arrays.
-pub(super) fn place(table: &DeTable, path: &[String]) -> Result<(), Fault> {
+pub(in crate::experiment::config) fn place(table: &DeTable, path: &[String]) -> Result<(), Fault> {
     let mut at = table;
     for (i, part) in path.iter().enumerate() {
         let here = path[..=i].join(".");
@@ -66,7 +66,7 @@ fn no_element(array: &str, items: &[Spanned<DeValue>], name: &str) -> Fault {
 }
 
 /// Puts a value in its place, which [`place`] has found. Keys that are made stand where the path does.
-pub(super) fn set<'a>(
+pub(in crate::experiment::config) fn set<'a>(
     table: &mut DeTable<'a>,
     path: &[String],
     span: &Range<usize>,

@@ -1,0 +1,182 @@
+//! What can be asked of a running Weir beside its work: clients of a socket that only root can reach, and SIGHUP.
+//!
+//! Everything is served between two looks at the engine, and nothing waits: a client that is stuck, or sends what is no request,
+//! costs one of few places for a few seconds. Requests are answered one after the other, since what one changes the next one
+//! builds on.
+
+mod ask;
+mod clients;
+
+pub use ask::ask;
+pub(super) use clients::Listener;
+
+use crate::sys::clock;
+use crate::sys::epoll::Waiter;
+use crate::sys::letters::Letters;
+use clients::{Client, Clients};
+use std::io;
+use std::os::fd::AsFd;
+use weir_core::time::{Duration, Time};
+
+/// How long an engine may take to answer.
+const PATIENCE: Duration = Duration::from_secs(15);
+/// The token of what is waited for here.
+pub(super) const TOKEN: u64 = 8;
+
+/// Who knows what requests mean. Nothing of it may wait.
+pub trait Operator {
+    /// A request: a line without its end, and the way to the engine, if one runs. `None` if the engine has to answer first
+    /// ([`Operator::heard`]).
+    fn request(&mut self, line: &str, engine: Option<&Letters>) -> Option<Vec<u8>>;
+    /// As [`Operator::request`] for SIGHUP, where nobody wants an answer. True if the engine has to answer first.
+    fn hangup(&mut self, engine: Option<&Letters>) -> bool;
+    /// What the engine says to the request that waits; with it that has its answer.
+    fn heard(&mut self, letter: &[u8]) -> Option<Vec<u8>>;
+    /// The request that waits gets no answer of the engine: it is gone, or silent for too long.
+    fn unheard(&mut self, gone: bool) -> Vec<u8>;
+}
+
+/// Nothing can be asked.
+#[derive(Debug)]
+pub struct NoOperator;
+
+impl Operator for NoOperator {
+    fn request(&mut self, _: &str, _: Option<&Letters>) -> Option<Vec<u8>> {
+        Some(Vec::new())
+    }
+    fn hangup(&mut self, _: Option<&Letters>) -> bool {
+        tracing::info!("SIGHUP: nothing to do, there is no configuration to read again");
+        false
+    }
+    fn heard(&mut self, _: &[u8]) -> Option<Vec<u8>> {
+        None
+    }
+    fn unheard(&mut self, _: bool) -> Vec<u8> {
+        Vec::new()
+    }
+}
+
+/// A request that waits for the engine.
+#[derive(Debug)]
+struct Waiting {
+    /// Who gets the answer; nobody for a signal.
+    client: Option<Client>,
+    until: Time,
+}
+
+/// The supervisor's side of everything that is asked.
+#[derive(Debug)]
+pub(super) struct Control {
+    listener: Option<Listener>,
+    clients: Clients,
+    letters: Option<Letters>,
+    waiting: Option<Waiting>,
+    hangup: bool,
+}
+
+impl Control {
+    /// Nobody is listened to without a listener.
+    pub fn new(listener: Option<Listener>) -> Control {
+        Control { listener, clients: Clients::default(), letters: None, waiting: None, hangup: false }
+    }
+
+    /// Opens the way to another engine, whose end is returned; the one before is gone.
+    pub fn connect(&mut self, operator: &mut impl Operator) -> io::Result<Option<Letters>> {
+        self.disconnect(operator);
+        if self.listener.is_none() {
+            return Ok(None);
+        }
+        let (ours, theirs) = Letters::pair()?;
+        self.letters = Some(ours);
+        Ok(Some(theirs))
+    }
+
+    /// There is no engine.
+    pub fn disconnect(&mut self, operator: &mut impl Operator) {
+        self.letters = None;
+        self.give_up(operator, true);
+    }
+
+    /// In a forked process: what belongs to the supervisor alone.
+    pub fn leave_to_parent(&mut self) {
+        self.listener.iter_mut().for_each(Listener::leave_to_parent);
+        *self = Control::new(None);
+    }
+
+    /// Has the waiter woken by what comes.
+    pub fn wakes(&self, waiter: &Waiter) -> io::Result<()> {
+        self.listener.iter().try_for_each(|listener| waiter.add(listener.as_fd(), TOKEN))?;
+        self.letters.iter().try_for_each(|letters| waiter.add(letters.as_fd(), TOKEN))
+    }
+
+    /// SIGHUP came: it is served when it is its turn.
+    pub fn hang_up(&mut self) {
+        self.hangup = true;
+    }
+
+    /// Does all that can be done now; `woken` if the waiter was.
+    pub fn serve(&mut self, woken: bool, operator: &mut impl Operator) {
+        let busy = self.hangup || self.waiting.is_some() || !self.clients.is_empty();
+        if !woken && !busy {
+            return;
+        }
+        let now = clock::now();
+        self.hear(operator);
+        if self.waiting.as_ref().is_some_and(|waiting| now > waiting.until) {
+            self.give_up(operator, false);
+        }
+        self.listener.iter().for_each(|listener| self.clients.accept(listener, now));
+        self.clients.work(now);
+        while self.waiting.is_none() && self.next(operator, now) {}
+        self.clients.work(now);
+    }
+
+    /// Serves the next request; false if there is none.
+    fn next(&mut self, operator: &mut impl Operator, now: Time) -> bool {
+        let waiting = |client| Some(Waiting { client, until: now + PATIENCE });
+        if std::mem::take(&mut self.hangup) {
+            if operator.hangup(self.letters.as_ref()) {
+                self.waiting = waiting(None);
+            }
+            return true;
+        }
+        let Some((client, line)) = self.clients.next() else { return false };
+        match operator.request(&line, self.letters.as_ref()) {
+            Some(answer) => self.clients.answer(client, answer, now),
+            None => self.waiting = waiting(Some(client)),
+        }
+        true
+    }
+
+    /// Reads what the engine says.
+    fn hear(&mut self, operator: &mut impl Operator) {
+        while let Some(letters) = &self.letters {
+            match letters.take() {
+                Ok(None) => return,
+                Ok(Some(letter)) => {
+                    if let Some(answer) = operator.heard(&letter) {
+                        self.answer(answer);
+                    }
+                }
+                // The end of the engine is noticed elsewhere.
+                Err(_) => self.disconnect(operator),
+            }
+        }
+    }
+
+    fn give_up(&mut self, operator: &mut impl Operator, gone: bool) {
+        if self.waiting.is_some() {
+            let answer = operator.unheard(gone);
+            self.answer(answer);
+        }
+    }
+
+    fn answer(&mut self, answer: Vec<u8>) {
+        if let Some(client) = self.waiting.take().and_then(|waiting| waiting.client) {
+            self.clients.answer(client, answer, clock::now());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

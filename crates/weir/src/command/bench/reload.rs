@@ -1,0 +1,220 @@
+//! What reloads cost under load: flows whose rate is another one after each reload, and a list of customers that grows and
+//! shrinks beside them.
+
+use super::figures::{verdict, Spread};
+use super::processes;
+use super::{options, plan, shape, write, Common};
+use crate::execute::lab::{self, Options, Outcome};
+use crate::execute::traffic::monotonic;
+use crate::experiment::plan::Path;
+use serde::Serialize;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use weir_core::rate::Rate;
+use weir_core::time::{Duration, Time};
+
+const RELOADS: u32 = 100;
+const FLOWS: u32 = 16;
+/// What the flows are set to, in turns.
+const RATES: [Rate; 2] = [Rate::mbit(4), Rate::mbit(6)];
+const BETWEEN: Duration = Duration::from_millis(400);
+/// Slow start is over by then.
+const FROM: Duration = Duration::from_secs(3);
+const AFTER: Duration = Duration::from_secs(1);
+/// On target: the bytes of a window are within this of what they are set to.
+const WINDOW: Duration = Duration::from_millis(100);
+const OFF_PERCENT: f64 = 10.0;
+const STEP: Duration = Duration::from_millis(10);
+
+/// What a run showed.
+#[derive(Clone, Debug, Serialize)]
+pub struct Figure {
+    /// Reloads.
+    pub reloads: usize,
+    /// How long each took, from the command to its end, in milliseconds.
+    pub reload_ms: (f64, f64, f64),
+    /// Frames that were dropped, or did not reach the engine for want of room.
+    pub lost_frames: u64,
+    /// Segments that passed because the engine was away.
+    pub passed_stale: u64,
+    /// Connections that failed.
+    pub lost_connections: usize,
+    /// Segments sent again, and time-outs.
+    pub retransmits: u64,
+    /// Retransmission time-outs.
+    pub rtos: u64,
+    /// The longest time in which every window of 100 ms was more than 10 % away from what the flows were set to together,
+    /// in milliseconds.
+    pub off_target_ms: u64,
+    /// Error of the rate over the whole time of the reloads, in percent.
+    pub error_percent: f64,
+}
+
+impl Figure {
+    /// Was nothing lost?
+    pub fn is_whole(&self) -> bool {
+        self.lost_frames == 0 && self.lost_connections == 0
+    }
+}
+
+pub(super) fn run(common: &Common) -> Result<(), String> {
+    println!(
+        "{FLOWS} flows in turns of {} and {} each, {RELOADS} reloads, one every {BETWEEN}; {} runs\n\
+         must hold: no frame and no connection lost\n",
+        RATES[0], RATES[1], common.runs
+    );
+    println!(
+        "{:>10}  {:>11}  {:>11}  {:>6}  {:>5}  {:>13}  {:>10}  {:>24}",
+        "lost frames", "lost conns", "retransmits", "stale", "RTOs", "off target ms", "error %", "reload ms"
+    );
+    let mut figures = Vec::new();
+    for _ in 0..common.runs {
+        let mut options = options()?;
+        options.id = Some(format!("reload-{}", std::process::id()));
+        let f = measure(&options, RELOADS)?;
+        let (median, min, max) = f.reload_ms;
+        println!(
+            "{:>11}  {:>11}  {:>11}  {:>6}  {:>5}  {:>13}  {:>+10.2}  {:>24}  {}",
+            f.lost_frames,
+            f.lost_connections,
+            f.retransmits,
+            f.passed_stale,
+            f.rtos,
+            f.off_target_ms,
+            f.error_percent,
+            format!("{median:.0} ({min:.0} to {max:.0})"),
+            verdict(f.is_whole())
+        );
+        figures.push(f);
+    }
+    write(common, &figures)
+}
+
+/// Runs flows in a lab that has a name, and reloads its gateway.
+pub fn measure(options: &Options, reloads: u32) -> Result<Figure, String> {
+    let between = Duration::from_nanos(BETWEEN.as_nanos() * u64::from(reloads));
+    let whole = FROM + between + AFTER;
+    let mut plan = plan("reload", Path::default(), whole.as_nanos().div_ceil(1_000_000_000), FLOWS);
+    shape(&mut plan, Some(RATES[0]), Some(RATES[0]));
+    let id = options.id.clone().ok_or("a lab without a name")?;
+    let reloader = Reloader::start(id, options.program.display().to_string(), reloads);
+    let outcome = lab::run(&plan, options);
+    let changes = reloader.finish();
+    let (outcome, changes) = (outcome?, changes?);
+    Ok(figure(&outcome, &changes))
+}
+
+/// A reload: from when on flows have which rate, and how long it took.
+struct Change {
+    at: Time,
+    rate: Rate,
+    took: Duration,
+}
+
+fn figure(outcome: &Outcome, changes: &[Change]) -> Figure {
+    let result = &outcome.result;
+    let gateway = result.gateway.clone().unwrap_or_default();
+    let steering = gateway.steering.unwrap_or_default();
+    let dropped: u64 = gateway.frames.dropped.values().sum();
+    let ends = outcome.clients.flows.iter().chain(&outcome.servers.flows);
+    let took = Spread::of(changes.iter().map(|c| c.took.as_nanos() as f64 / 1e6).collect());
+    let (off_target_ms, error_percent) = target(outcome, changes);
+    Figure {
+        reloads: changes.len(),
+        reload_ms: (took.median, took.min, took.max),
+        lost_frames: dropped + steering.ring_full + steering.failed,
+        passed_stale: steering.passed_stale,
+        lost_connections: ends.filter(|f| f.error.is_some()).count(),
+        retransmits: result.flows.iter().map(|f| f.retransmits).sum(),
+        rtos: result.flows.iter().map(|f| f.rtos).sum(),
+        off_target_ms,
+        error_percent,
+    }
+}
+
+/// The longest time off target, and the error over all.
+fn target(outcome: &Outcome, changes: &[Change]) -> (u64, f64) {
+    let since = |at: Time| at.since(outcome.epoch).as_nanos();
+    let (Some(first), Some(last)) = (changes.first(), changes.last()) else { return (0, 0.0) };
+    let (from, until) = (since(first.at), since(last.at) + AFTER.as_nanos() / 2);
+    let received = |a: u64, b: u64| -> u64 {
+        let flows = outcome.servers.flows.iter().filter_map(|f| f.received.as_ref());
+        flows.map(|r| r.bins.between(a, b)).sum()
+    };
+    let wanted = |a: u64, b: u64| -> f64 {
+        let ends = changes.iter().skip(1).map(|c| since(c.at)).chain([u64::MAX]);
+        let parts = changes.iter().zip(ends).map(|(c, end)| {
+            let (begin, end) = (since(c.at).max(a), end.min(b));
+            end.saturating_sub(begin) as f64 * c.rate.bps() as f64 / 8e9
+        });
+        parts.sum::<f64>() * f64::from(FLOWS)
+    };
+    let error = |a: u64, b: u64| (received(a, b) as f64 / wanted(a, b) - 1.0) * 100.0;
+    let (window, step) = (WINDOW.as_nanos(), STEP.as_nanos());
+    let (mut longest, mut now) = (0, 0);
+    for at in (from..until.saturating_sub(window)).step_by(step as usize) {
+        now = if error(at, at + window).abs() > OFF_PERCENT { now + 1 } else { 0 };
+        longest = longest.max(now);
+    }
+    (longest * step / 1_000_000, error(from, until))
+}
+
+/// Reloads the gateway of a lab while that runs.
+struct Reloader {
+    done: Arc<AtomicBool>,
+    thread: JoinHandle<Result<Vec<Change>, String>>,
+}
+
+impl Reloader {
+    fn start(id: String, program: String, reloads: u32) -> Reloader {
+        let done = Arc::new(AtomicBool::new(false));
+        let seen = done.clone();
+        Reloader { done, thread: std::thread::spawn(move || reload(&id, &program, reloads, &seen)) }
+    }
+
+    fn finish(self) -> Result<Vec<Change>, String> {
+        self.done.store(true, Ordering::Relaxed);
+        self.thread.join().map_err(|_| "the reloading thread panicked".to_string())?
+    }
+}
+
+fn reload(id: &str, program: &str, reloads: u32, done: &AtomicBool) -> Result<Vec<Change>, String> {
+    let pause = |d: Duration| std::thread::sleep(std::time::Duration::from_nanos(d.as_nanos()));
+    let file = loop {
+        match processes::gateway(id) {
+            Some((_, file)) => break file,
+            None if done.load(Ordering::Relaxed) => return Err("the gateway never ran".into()),
+            None => pause(STEP),
+        }
+    };
+    pause(FROM);
+    let text = std::fs::read_to_string(&file).map_err(|e| format!("{file}: {e}"))?;
+    let list = std::path::Path::new(&file).with_file_name("customers.csv");
+    let mut changes = Vec::new();
+    for number in 1..=reloads {
+        let rate = RATES[number as usize % 2];
+        let text = text.replace(&RATES[0].to_string(), &rate.to_string());
+        // Other customers come and go.
+        let rows: String =
+            (0..=number % 3).map(|n| format!("c{n},192.0.2.{n},{}Mbit,1Mbit\n", 1 + number % 5)).collect();
+        let write = |path: &std::path::Path, text: String| {
+            std::fs::write(path, text).map_err(|e| format!("{}: {e}", path.display()))
+        };
+        write(&list, format!("id,prefixes,down,up\n{rows}"))?;
+        write(file.as_ref(), format!("{text}\n[gateway.customers]\nfile = \"customers.csv\"\n"))?;
+        let before = monotonic();
+        let output = Command::new("ip")
+            .args(["netns", "exec", &format!("weir-{id}-gw"), program, "reload"])
+            .output()
+            .map_err(|e| format!("ip: {e}"))?;
+        if !output.status.success() {
+            return Err(format!("reload {number}: {}", String::from_utf8_lossy(&output.stderr).trim()));
+        }
+        let at = monotonic();
+        changes.push(Change { at, rate, took: at.since(before) });
+        pause(BETWEEN.saturating_sub(at.since(before)));
+    }
+    Ok(changes)
+}

@@ -1,0 +1,144 @@
+//! `weir ctl`: asks a running gateway, or changes what it does.
+
+use crate::command::error::Failure;
+use crate::experiment::config::addresses;
+use crate::field;
+use crate::field::control::{Answer, Owner};
+use crate::report::table;
+use crate::result::running::GatewayReport;
+use serde::Deserialize;
+use std::net::IpAddr;
+
+/// Arguments of `weir ctl`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  sudo weir ctl show
+  sudo weir ctl show 10.1.2.3
+  sudo weir ctl set class/voip.ack.flow_rate=90kbit
+  sudo weir ctl set customer/17.down=50Mbit customer/17.up=10Mbit
+  sudo weir ctl off 17
+  sudo weir ctl --json show | jq '.report.classes[] | {name, bps}'
+
+What is set lasts until the file is read again (`weir reload`) or Weir ends.")]
+pub struct Args {
+    /// The interface of the gateway, if several run
+    #[arg(long, global = true, value_name = "INTERFACE", value_parser = addresses::interface)]
+    dev: Option<String>,
+    /// Print the answer as JSON
+    #[arg(long, global = true)]
+    json: bool,
+    #[command(subcommand)]
+    what: What,
+}
+
+/// What is asked.
+#[derive(clap::Subcommand, Debug)]
+enum What {
+    /// Classes and active flows, with rates and held bytes
+    Show {
+        /// Only the classes and flows of this address
+        address: Option<IpAddr>,
+    },
+    /// Set keys of classes and customers: class/NAME.KEY=VALUE, customer/ID.down=RATE
+    Set {
+        /// Each a place, a key and a value; all are taken or none
+        #[arg(required = true, value_name = "PLACE.KEY=VALUE", value_parser = setting)]
+        settings: Vec<String>,
+    },
+    /// Let the flows of a customer pass untouched
+    Off {
+        /// The customer's identifier
+        #[arg(value_parser = word)]
+        customer: String,
+    },
+    /// Shape the flows of a customer again
+    On {
+        /// The customer's identifier
+        #[arg(value_parser = word)]
+        customer: String,
+    },
+}
+
+/// A request has blanks between its words, and none within.
+fn word(text: &str) -> Result<String, String> {
+    match text.is_empty() || text.contains(char::is_whitespace) {
+        true => Err("a word without blanks is expected".to_owned()),
+        false => Ok(text.to_owned()),
+    }
+}
+
+/// A setting, whose value may be written with blanks: "90 kbit".
+fn setting(text: &str) -> Result<String, String> {
+    word(&text.split_whitespace().collect::<String>())
+}
+
+/// Asks and prints the answer.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    let (dev, json) = (args.dev.as_deref(), args.json);
+    match &args.what {
+        What::Show { address } => show(dev, *address, json),
+        What::Set { settings } => change(dev, &format!("set {}", settings.join(" ")), json),
+        What::Off { customer } => change(dev, &format!("off {customer}"), json),
+        What::On { customer } => change(dev, &format!("on {customer}"), json),
+    }
+}
+
+/// Has something changed, and says what.
+pub(super) fn change(dev: Option<&str>, request: &str, json: bool) -> Result<(), Failure> {
+    let (answer, text) = ask::<Answer>(dev, request)?;
+    if json {
+        super::print(&text)?;
+    } else if answer.ok {
+        super::print(&format!("{}\n", answer.text))?;
+    }
+    outcome(&answer)
+}
+
+fn show(dev: Option<&str>, address: Option<IpAddr>, json: bool) -> Result<(), Failure> {
+    let request = address.map_or("show".to_owned(), |address| format!("show {address}"));
+    let (shown, text) = ask::<Shown>(dev, &request)?;
+    match shown.report {
+        _ if json => super::print(&text)?,
+        Some(report) => {
+            let owner = shown.customer.as_ref().map_or(String::new(), owner);
+            super::print(&format!("{owner}{}", table::running(&report)))?;
+        }
+        None => {}
+    }
+    outcome(&shown.answer)
+}
+
+/// A customer in words, as a line.
+fn owner(c: &Owner) -> String {
+    let mbit = |bps: u64| bps as f64 / 1e6;
+    let (down, up) = (mbit(c.down_bps), mbit(c.up_bps));
+    let name = if c.name.is_empty() { String::new() } else { format!(" ({})", c.name) };
+    let off = if c.off { "; OFF: its flows pass untouched" } else { "" };
+    format!("customer {}{name}: {down} Mbit/s down, {up} up; {}{off}\n", c.id, c.prefixes.join(" "))
+}
+
+/// What an answer with a report is.
+#[derive(Deserialize)]
+struct Shown {
+    #[serde(flatten)]
+    answer: Answer,
+    customer: Option<Owner>,
+    report: Option<GatewayReport>,
+}
+
+/// Asks; the answer, and as it came.
+fn ask<T: for<'a> Deserialize<'a>>(dev: Option<&str>, request: &str) -> Result<(T, String), Failure> {
+    let text = field::ask(dev, request).map_err(Failure::Other)?;
+    let answer = serde_json::from_str(&text)
+        .map_err(|e| Failure::Other(format!("the gateway's answer cannot be read ({e}): {text}")))?;
+    Ok((answer, text))
+}
+
+fn outcome(answer: &Answer) -> Result<(), Failure> {
+    match answer {
+        Answer { ok: true, .. } => Ok(()),
+        Answer { wrong: true, text, .. } => Err(Failure::Input(text.clone())),
+        Answer { text, .. } => Err(Failure::Other(text.clone())),
+    }
+}

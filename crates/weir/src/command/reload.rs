@@ -1,0 +1,29 @@
+//! `weir reload`: a running gateway reads its configuration again.
+
+use super::ctl;
+use crate::command::error::Failure;
+use crate::experiment::config::addresses;
+
+/// Arguments of `weir reload`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  sudo weir reload
+  sudo weir reload --dev eth1
+
+The file that `weir run` was given is parsed and compared, and what is different changes in place: flows,
+handshakes and counters stay. A file with an error, or with a change that needs a restart, changes
+nothing. What `weir ctl set` and `weir ctl off` did since then is undone. SIGHUP does the same.")]
+pub struct Args {
+    /// The interface of the gateway, if several run
+    #[arg(long, value_name = "INTERFACE", value_parser = addresses::interface)]
+    dev: Option<String>,
+    /// Print the answer as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Has it read, and says what changed.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    ctl::change(args.dev.as_deref(), "reload", args.json)
+}

@@ -1,0 +1,49 @@
+//! No address is two customers'.
+
+use super::{Entry, Faults};
+use crate::experiment::config::diag::{Fault, Source};
+use core::net::IpAddr;
+use weir_core::gateway::Prefix;
+
+/// Notes prefixes that are, or are in, prefixes of other customers. Those of one customer may be in each other.
+pub(super) fn check(_: &Source, entries: &[Entry], faults: &mut Faults) {
+    let each = |(i, entry): (usize, &Entry)| (0..entry.customer.prefixes.len()).map(move |k| (i, k));
+    let mut all: Vec<(usize, usize)> = entries.iter().enumerate().flat_map(each).collect();
+    let prefix = |(i, k): (usize, usize)| entries[i].customer.prefixes[k];
+    // What covers a prefix comes before it, and between them only what one of the two covers.
+    all.sort_unstable_by_key(|&at| (prefix(at).addr(), prefix(at).bits(), at));
+    let mut open: Vec<(usize, usize)> = Vec::new();
+    for at in all {
+        while open.last().is_some_and(|&outer| !covers(prefix(outer), prefix(at))) {
+            open.pop();
+        }
+        if let Some(&outer) = open.iter().rev().find(|outer| outer.0 != at.0) {
+            // The one that comes later in the file is in the wrong.
+            let (first, second) = (outer.min(at), outer.max(at));
+            note(entries, first, second, faults);
+        }
+        open.push(at);
+    }
+}
+
+fn note(entries: &[Entry], first: (usize, usize), second: (usize, usize), faults: &mut Faults) {
+    let of = |(i, k): (usize, usize)| (&entries[i], entries[i].customer.prefixes[k]);
+    let ((other, theirs), (entry, ours)) = (of(first), of(second));
+    let what = if ours == theirs { "is" } else { "overlaps" };
+    let (id, line) = (&other.customer.id, other.line);
+    let message = if ours == theirs {
+        format!("{ours} {what} customer \"{id}\"'s too")
+    } else {
+        format!("{ours} {what} {theirs} of customer \"{id}\"")
+    };
+    let help = format!("an address is one customer's; \"{id}\" is in line {line}");
+    faults.note(entry.places[second.1].clone(), Fault::new(message, help));
+}
+
+fn covers(outer: Prefix, inner: Prefix) -> bool {
+    let same = matches!(
+        (outer.addr(), inner.addr()),
+        (IpAddr::V4(_), IpAddr::V4(_)) | (IpAddr::V6(_), IpAddr::V6(_))
+    );
+    same && outer.bits() <= inner.bits() && outer.contains(inner.addr())
+}

@@ -1,0 +1,137 @@
+//! Values that are laid over the file of a gateway while it runs: `class/voip.rate=90kbit`, `customer/17.down=50Mbit`.
+//!
+//! They are put into the file before it is read, so that each is held to the rules of its place.
+
+use super::diag::Fault;
+use super::sweep::place::{place, set};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use toml::de::{DeTable, DeValue};
+use toml::Spanned;
+
+/// What is set, by place and key.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Settings(BTreeMap<String, String>);
+
+/// What is set of a customer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OfCustomer<'a> {
+    /// `down`.
+    pub down: Option<&'a str>,
+    /// `up`.
+    pub up: Option<&'a str>,
+    /// Its flows pass untouched.
+    pub off: bool,
+}
+
+const HELP: &str = "for example class/voip.ack.flow_rate=90kbit, or customer/17.down=50Mbit";
+/// Keys of a class that say which one it is.
+const FIXED: [&str; 2] = ["name", "direction"];
+
+impl Settings {
+    /// Nothing is set.
+    pub const NOTHING: Settings = Settings(BTreeMap::new());
+
+    /// Adds one, written as `PLACE.KEY=VALUE`.
+    pub fn add(&mut self, text: &str) -> Result<(), Fault> {
+        let wrong = || Fault::new(format!("`{text}` sets nothing"), HELP);
+        let (path, value) = text.split_once('=').ok_or_else(wrong)?;
+        let (kind, rest) = path.split_once('/').ok_or_else(wrong)?;
+        let (name, key) = rest.split_once('.').ok_or_else(wrong)?;
+        match (kind, key) {
+            (_, "") => return Err(wrong()),
+            ("class", key) if FIXED.contains(&key) => {
+                let message = format!("`{key}` says which class it is, and cannot be set");
+                return Err(Fault::new(message, "change the file, then `weir reload`"));
+            }
+            ("class", _) => {}
+            ("customer", "down" | "up" | "off") => {}
+            ("customer", _) => {
+                let message = format!("`{key}` cannot be set of a customer");
+                return Err(Fault::new(message, format!("customer/{name}.down and customer/{name}.up can")));
+            }
+            _ => return Err(wrong()),
+        }
+        match (kind, key, value) {
+            ("customer", "off", "false") => drop(self.0.remove(path)),
+            _ => drop(self.0.insert(path.to_owned(), value.to_owned())),
+        }
+        Ok(())
+    }
+
+    /// Is nothing set?
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// What is set here and not there, as it is written.
+    pub fn without(&self, other: &Settings) -> Vec<String> {
+        let gone = self.0.iter().filter(|(path, _)| !other.0.contains_key(*path));
+        gone.map(|(path, value)| format!("{path}={value}")).collect()
+    }
+
+    /// Puts what is set of classes into the table of a file.
+    pub(super) fn lay_over<'a>(&'a self, table: &mut DeTable<'a>) -> Result<(), Fault> {
+        for (path, value) in &self.0 {
+            let Some(rest) = path.strip_prefix("class/") else { continue };
+            let path: Vec<String> =
+                ["gateway", "class"].into_iter().chain(rest.split('.')).map(str::to_owned).collect();
+            let is_list = |t: &DeTable| t.get("class").is_some_and(|v| v.get_ref().is_array());
+            if !table.get("gateway").and_then(|v| v.get_ref().as_table()).is_some_and(is_list) {
+                return Err(Fault::bare("there is no class: there are customers alone"));
+            }
+            place(table, &path).map_err(|f| Fault { message: f.message.replace("sweep.", ""), ..f })?;
+            let value = match DeValue::parse(value) {
+                Ok(read) if !read.get_ref().is_str() => read.into_inner(),
+                _ => DeValue::String(value.as_str().into()),
+            };
+            set(table, &path, &(0..0), Spanned::new(0..0, value));
+        }
+        Ok(())
+    }
+
+    /// The customers of which something is set.
+    pub(super) fn customers(&self) -> impl Iterator<Item = &str> {
+        self.of_customers().into_keys()
+    }
+
+    /// What is set of customers, by their identifiers.
+    pub(super) fn of_customers(&self) -> BTreeMap<&str, OfCustomer<'_>> {
+        let mut customers: BTreeMap<&str, OfCustomer<'_>> = BTreeMap::new();
+        for (path, value) in &self.0 {
+            let Some((id, key)) = path.strip_prefix("customer/").and_then(|rest| rest.split_once('.')) else {
+                continue;
+            };
+            let customer = customers.entry(id).or_default();
+            match key {
+                "down" => customer.down = Some(value),
+                "up" => customer.up = Some(value),
+                _ => customer.off = value == "true",
+            }
+        }
+        customers
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_value_counts_and_what_sets_nothing_is_named() {
+        let mut settings = Settings::default();
+        settings.add("class/a.ack.flow_rate=1Mbit").unwrap();
+        let before = settings.clone();
+        settings.add("class/a.ack.flow_rate=2Mbit").unwrap();
+        settings.add("customer/7.off=true").unwrap();
+        assert_eq!(settings.without(&before), ["customer/7.off=true"]);
+        assert_eq!(settings.of_customers()["7"], OfCustomer { off: true, ..OfCustomer::default() });
+        settings.add("customer/7.off=false").unwrap();
+        assert_eq!(settings.without(&before), [""; 0]);
+        for wrong in ["", "class/a", "class/a.b", "class.a=1", "a/b.c=1", "class/a.=1"] {
+            assert!(settings.add(wrong).unwrap_err().message.contains("sets nothing"), "{wrong}");
+        }
+        assert!(settings.add("class/a.name=b").unwrap_err().message.contains("cannot be set"));
+        assert!(settings.add("customer/7.name=b").unwrap_err().help.unwrap().contains("customer/7.down"));
+    }
+}

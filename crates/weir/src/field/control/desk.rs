@@ -1,0 +1,205 @@
+//! The supervisor's side: what clients ask for is looked at, refused or passed on to the engine.
+
+use super::difference::{unchangeable, Difference};
+use super::letter::{FromEngine, ToEngine};
+use super::{Answer, Owner, Running, Version};
+use crate::experiment::config::{Errors, Source};
+use std::net::IpAddr;
+use weir_io::supervise::{Letters, Operator};
+
+/// What can be asked.
+const REQUESTS: &str =
+    "show, show ADDRESS, set class/NAME.KEY=VALUE, set customer/ID.down=RATE, off CUSTOMER, on CUSTOMER, reload";
+
+/// A request that waits for the engine.
+struct Asked {
+    number: u64,
+    /// What will run if it is a change.
+    change: Option<(Version, Answer)>,
+    /// The customer of the address that is shown.
+    owner: Option<Owner>,
+}
+
+/// The desk.
+pub struct Desk<'a> {
+    running: &'a Running,
+    number: u64,
+    asked: Option<Asked>,
+}
+
+/// What a request comes to.
+enum Outcome {
+    Say(Answer),
+    Change(Box<Version>),
+    Show(Option<IpAddr>),
+}
+
+impl<'a> Desk<'a> {
+    /// A desk for what runs.
+    pub fn new(running: &'a Running) -> Desk<'a> {
+        Desk { running, number: 0, asked: None }
+    }
+
+    fn look_at(&self, line: &str) -> Outcome {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let outcome = match words.as_slice() {
+            ["show"] => Ok(Outcome::Show(None)),
+            ["show", address] => match address.parse() {
+                Ok(address) => Ok(Outcome::Show(Some(address))),
+                Err(_) => Err(Answer::wrong(format!("`{address}` is not an IP address"))),
+            },
+            ["reload"] => self.read_again(),
+            ["set", settings @ ..] if !settings.is_empty() => self.lay_over(settings),
+            ["off", id] => self.lay_over(&[&format!("customer/{id}.off=true")]),
+            ["on", id] => self.lay_over(&[&format!("customer/{id}.off=false")]),
+            _ => Err(Answer::wrong(format!("`{line}` is not a request; what can be asked: {REQUESTS}"))),
+        };
+        outcome.unwrap_or_else(Outcome::Say)
+    }
+
+    /// The file as it is now, without what was set since.
+    fn read_again(&self) -> Result<Outcome, Answer> {
+        let Some(path) = &self.running.path else {
+            return Err(Answer::wrong("Weir was started without a file: there is nothing to read again"));
+        };
+        let source = Source::read(path).map_err(Answer::wrong)?;
+        Ok(Outcome::Change(Version::read(source)?.into()))
+    }
+
+    /// What runs, with other values.
+    fn lay_over(&self, settings: &[&str]) -> Result<Outcome, Answer> {
+        let now = self.running.version();
+        let mut all = now.settings.clone();
+        for setting in settings {
+            all.add(setting).map_err(|fault| Answer::wrong(fault.to_string()))?;
+        }
+        let said = Source::new("set", settings.join(" "));
+        let version =
+            Version::parse(now.sources.clone(), all).map_err(|errors: Errors| errors.about(&said))?;
+        Ok(Outcome::Change(version.into()))
+    }
+
+    /// Why a version cannot run, or what it changes.
+    fn compare(&self, version: &Version) -> Result<Answer, Answer> {
+        let now = self.running.version();
+        let refused = unchangeable(&now.file, &version.file, self.running.steered);
+        if !refused.is_empty() {
+            return Err(Answer::wrong(refused.join("\n")));
+        }
+        let difference = Difference::between(&now.file.gateway, &version.file.gateway);
+        let mut text = difference.words();
+        let lost = now.settings.without(&version.settings);
+        if !lost.is_empty() {
+            text.push_str(&format!("; no longer set: {}", lost.join(", ")));
+        }
+        Ok(Answer::done(text, difference))
+    }
+
+    fn change(&mut self, version: Version, engine: Option<&Letters>) -> Option<Answer> {
+        let answer = match self.compare(&version) {
+            Ok(answer) => answer,
+            Err(answer) => return Some(answer),
+        };
+        if version.file == self.running.version().file {
+            self.running.change(version);
+            return Some(answer);
+        }
+        let (sources, settings) = (version.sources.clone(), version.settings.clone());
+        let sent = self.ask(ToEngine::Configure { sources, settings }, engine);
+        match sent {
+            Ok(number) => {
+                self.asked = Some(Asked { number, change: Some((version, answer)), owner: None });
+                None
+            }
+            // The next engine is started with it.
+            Err(_) if engine.is_none() => {
+                self.running.change(version);
+                Some(Answer { text: format!("{}; no engine runs just now", answer.text), ..answer })
+            }
+            Err(why) => Some(Answer::failed(why)),
+        }
+    }
+
+    /// Sends a question to the engine; with the number that it has.
+    fn ask(&mut self, question: ToEngine, engine: Option<&Letters>) -> Result<u64, String> {
+        self.number += 1;
+        let engine = engine.ok_or("no engine runs just now: try again")?;
+        let letter = question.write(self.number).map_err(|e| e.to_string())?;
+        engine.send(&letter).map_err(|e| format!("the engine cannot be asked: {e}"))?;
+        Ok(self.number)
+    }
+
+    fn show(&mut self, address: Option<IpAddr>, engine: Option<&Letters>) -> Option<Answer> {
+        match self.ask(ToEngine::Show { address }, engine) {
+            Ok(number) => {
+                let owner = address.and_then(|a| Owner::of(a, &self.running.version().file.customers));
+                self.asked = Some(Asked { number, change: None, owner });
+                None
+            }
+            Err(why) => Some(Answer::failed(why)),
+        }
+    }
+
+    /// As [`Operator::request`].
+    fn serve(&mut self, line: &str, engine: Option<&Letters>) -> Option<Answer> {
+        match self.look_at(line) {
+            Outcome::Say(answer) => Some(answer),
+            Outcome::Change(version) => self.change(*version, engine),
+            Outcome::Show(address) => self.show(address, engine),
+        }
+    }
+}
+
+/// Says in the log what became of a change.
+fn log(answer: &Answer) {
+    let text = answer.text.lines().next().unwrap_or_default();
+    match answer.ok {
+        true => tracing::info!("configuration: {text}"),
+        false => tracing::error!("the configuration stays as it is: {text}"),
+    }
+}
+
+impl Operator for Desk<'_> {
+    fn request(&mut self, line: &str, engine: Option<&Letters>) -> Option<Vec<u8>> {
+        let answer = self.serve(line, engine)?;
+        if !line.starts_with("show") {
+            log(&answer);
+        }
+        Some(answer.write())
+    }
+
+    fn hangup(&mut self, engine: Option<&Letters>) -> bool {
+        let answer = self.serve("reload", engine);
+        answer.iter().for_each(log);
+        answer.is_none()
+    }
+
+    fn heard(&mut self, letter: &[u8]) -> Option<Vec<u8>> {
+        let (number, answer) = FromEngine::read(letter)?;
+        // One that comes too late is of a question that was given up.
+        let asked = self.asked.take_if(|asked| asked.number == number)?;
+        let answer = match (answer, asked.change) {
+            (FromEngine::Report(json), _) => return Some(Answer::of_report(json, asked.owner.as_ref())),
+            (FromEngine::Configured, Some((version, answer))) => {
+                self.running.change(version);
+                answer
+            }
+            (FromEngine::Refused(why), _) => Answer::wrong(why),
+            (FromEngine::Configured, None) => Answer::failed("the engine has misunderstood"),
+        };
+        log(&answer);
+        Some(answer.write())
+    }
+
+    fn unheard(&mut self, gone: bool) -> Vec<u8> {
+        let Some((version, answer)) = self.asked.take().and_then(|asked| asked.change) else {
+            return Answer::failed("the engine does not answer: try again").write();
+        };
+        // What was accepted here is what the next engine starts with, or this one takes later.
+        self.running.change(version);
+        let why = if gone { "the engine ended meanwhile" } else { "the engine has not confirmed it yet" };
+        let answer = Answer { text: format!("{}; {why}", answer.text), ..answer };
+        log(&answer);
+        answer.write()
+    }
+}

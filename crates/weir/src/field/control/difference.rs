@@ -1,0 +1,133 @@
+//! What another configuration changes, and what of it cannot change while a gateway runs.
+
+use crate::experiment::config::gateway::{self, GatewayFile};
+use crate::experiment::config::ports;
+use crate::field::setup;
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use weir_core::gateway::{ClassConfig, Config, Direction};
+use weir_io::supervise::Steered;
+
+/// Names that are listed at most.
+const MOST: usize = 20;
+
+/// What changed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Difference {
+    /// Classes that came.
+    pub added: Names,
+    /// Classes that went.
+    pub removed: Names,
+    /// Classes that do something else, or for others.
+    pub changed: Names,
+    /// Classes that are as they were.
+    pub unchanged: usize,
+    /// Keys of `[gateway]` that have another value.
+    pub keys: Vec<String>,
+}
+
+/// Some things, and the names of the first.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Names {
+    /// How many.
+    pub count: usize,
+    /// The names of the first 20.
+    pub first: Vec<String>,
+}
+
+impl Names {
+    fn add(&mut self, name: &str) {
+        self.count += 1;
+        if self.first.len() < MOST {
+            self.first.push(name.to_owned());
+        }
+    }
+
+    fn words(&self, what: &str) -> Option<String> {
+        let more = self.count - self.first.len();
+        let names = self.first.join(", ");
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        (self.count > 0).then(|| format!("{what} {names}{more}"))
+    }
+}
+
+impl Difference {
+    /// Between what runs and what comes.
+    pub fn between(old: &Config, new: &Config) -> Difference {
+        let by_name = |class: &'_ ClassConfig| (class.name.clone(), class.direction);
+        let mut had: HashMap<(String, Direction), &ClassConfig> =
+            old.classes.iter().map(|class| (by_name(class), class)).collect();
+        let mut difference = Difference { keys: gateway::differences(old, new), ..Difference::default() };
+        for class in &new.classes {
+            match had.remove(&by_name(class)) {
+                None => difference.added.add(&class.name),
+                Some(before) if before == class => difference.unchanged += 1,
+                Some(_) => difference.changed.add(&class.name),
+            }
+        }
+        let gone = |class: &&ClassConfig| had.contains_key(&by_name(class));
+        old.classes.iter().filter(gone).for_each(|class| difference.removed.add(&class.name));
+        difference
+    }
+
+    /// In words; "nothing" if there is none.
+    pub fn words(&self) -> String {
+        let keys = (!self.keys.is_empty()).then(|| format!("changed {}", self.keys.join(", ")));
+        let parts = [self.added.words("added"), self.removed.words("removed"), self.changed.words("changed")];
+        let parts: Vec<String> = parts.into_iter().flatten().chain(keys).collect();
+        if parts.is_empty() {
+            return "nothing has changed".to_owned();
+        }
+        format!("{}; {} as before", parts.join("; "), classes(self.unchanged))
+    }
+}
+
+fn classes(count: usize) -> String {
+    format!("{count} {}", if count == 1 { "class" } else { "classes" })
+}
+
+/// What cannot change while a gateway runs whose hooks do this, by key.
+pub fn unchangeable(old: &GatewayFile, new: &GatewayFile, steered: Steered) -> Vec<String> {
+    let changed = |key: &str, old: &str, new: &str| {
+        format!("`{key}` cannot change while Weir runs: it is {old}, and {new} would need a restart")
+    };
+    let mut found = Vec::new();
+    if old.dev != new.dev {
+        found.push(changed("ports.dev", &old.dev, &new.dev));
+    }
+    let driving = ports::differences(&old.driving, &new.driving);
+    found.extend(driving.iter().map(|(key, old, new)| changed(&format!("ports.{key}"), old, new)));
+    if old.gateway.max_flows != new.gateway.max_flows {
+        let [old, new] = [old, new].map(|file| file.gateway.max_flows.to_string());
+        found.push(changed("gateway.max_flows", &old, &new));
+    }
+    found.extend(not_hooked(steered, setup::gateway(new).steered));
+    found
+}
+
+/// What the programs in the kernel would have to do that they were not loaded for.
+fn not_hooked(has: Steered, wants: Steered) -> Option<String> {
+    let (Steered::Acks { out, inward, size_out, size_in }, Steered::Acks { .. }) = (has, wants) else {
+        return None;
+    };
+    let Steered::Acks { out: o, inward: i, size_out: so, size_in: si } = wants else { return None };
+    let direction = |out: bool| if out { "out" } else { "in" };
+    let taken = [(out, o, true), (inward, i, false)].into_iter().find(|(has, wants, _)| *wants && !has);
+    if let Some((.., is_out)) = taken {
+        return Some(format!(
+            "no class of direction \"{}\" controlled ACKs when Weir was started, so its programs in the kernel let \
+             them pass: a restart is needed",
+            direction(is_out)
+        ));
+    }
+    let sized =
+        [(size_out, so, true), (size_in, si, false)].into_iter().find(|(has, wants, _)| *wants && !has);
+    sized.map(|(.., is_out)| {
+        format!(
+            "no class of direction \"{}\" sized windows when Weir was started, so its programs in the kernel let \
+             the windows of handshakes pass: a restart is needed",
+            direction(is_out)
+        )
+    })
+}

@@ -1,0 +1,96 @@
+//! What a running gateway says of itself.
+
+use super::clean;
+use super::grid::{Column, Grid};
+use crate::result::running::{GatewayClass, GatewayFlow, GatewayReport};
+
+/// Its state, its classes and its active flows.
+pub fn running(report: &GatewayReport) -> String {
+    let mut lines = vec![format!(
+        "runs for {:.1} s; {} flows active; {} restarts{}",
+        report.wall_s,
+        report.flows.len(),
+        report.steering.restarts,
+        report.degraded.as_ref().map_or(String::new(), |why| format!("; DEGRADED: {}", clean(why)))
+    )];
+    for grid in [classes(&report.classes), flows(&report.flows)] {
+        let (heads, rows) = grid.lines();
+        if !rows.is_empty() {
+            lines.push(String::new());
+            lines.extend(heads.into_iter().chain(rows));
+        }
+    }
+    lines.join("\n") + "\n"
+}
+
+fn classes(classes: &[GatewayClass]) -> Grid {
+    let mut grid = Grid::new(vec![
+        Column::words("class"),
+        Column::numbers("active flows", ""),
+        Column::numbers("rate", "Mbit/s"),
+        Column::numbers("target", "Mbit/s"),
+        Column::numbers("held", "bytes"),
+        Column::numbers("acknowledged", "bytes"),
+    ]);
+    for c in classes {
+        grid.row(vec![
+            clean(&c.class.name),
+            c.active_flows.to_string(),
+            mbit(c.class.bps),
+            mbit(c.class.target_bps as f64),
+            c.held_bytes.to_string(),
+            c.bytes.to_string(),
+        ]);
+    }
+    grid
+}
+
+fn flows(flows: &[GatewayFlow]) -> Grid {
+    let mut grid = Grid::new(vec![
+        Column::words("from"),
+        Column::words("to"),
+        Column::words("class"),
+        Column::numbers("rate", "Mbit/s"),
+        Column::numbers("target", "Mbit/s"),
+        Column::numbers("held", "bytes"),
+        Column::numbers("RTT", "ms"),
+        Column::words("passes"),
+    ]);
+    for f in flows {
+        grid.row(vec![
+            f.src.to_string(),
+            f.dst.to_string(),
+            clean(&f.class),
+            mbit(f.bps),
+            f.target_bps.map_or(String::new(), |bps| mbit(bps as f64)),
+            f.held_bytes.to_string(),
+            format!("{:.1}", f.rtt_us as f64 / 1e3),
+            f.pass_reason.clone().unwrap_or_default(),
+        ]);
+    }
+    grid
+}
+
+fn mbit(bps: f64) -> String {
+    format!("{:.3}", bps / 1e6)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::result::ClassResult;
+
+    #[test]
+    fn classes_and_flows() {
+        let class =
+            ClassResult { name: "up".into(), bps: 9.96e6, target_bps: 10_000_000, ..ClassResult::default() };
+        let class = GatewayClass { class, active_flows: 1, held_bytes: 3_000, ..GatewayClass::default() };
+        let report = GatewayReport { classes: vec![class], wall_s: 2.0, ..GatewayReport::default() };
+        let text = running(&report);
+        assert!(
+            text.starts_with("runs for 2.0 s; 0 flows active; 0 restarts\n\nclass  active flows"),
+            "{text}"
+        );
+        assert!(text.contains("up                1   9.960  10.000   3000"), "{text}");
+    }
+}
