@@ -7,6 +7,10 @@
 //! transmitted (the driver takes the handle), dropped with a reason, or absorbed (its information
 //! lives on in a flow's record).
 //!
+//! In virtual time a frame may be a **draft**: its headers are not written yet, and no bytes are present. What its maker would
+//! write is kept in its chunk, in the maker's own form, and is written when somebody wants to read it
+//! ([`Node::takes_drafts`](crate::node::Node::takes_drafts) says who does not).
+//!
 //! A frame that waits or flies is [parked](Frames::park) in the pool: a [`List`] of frames that wait takes 12 bytes, and
 //! what links one to the next lies beside the chunks, one cache line for each.
 
@@ -49,9 +53,11 @@ pub enum Checksum {
 pub struct Frame {
     chunk: u32,
     next: u32,
-    offset: u32,
-    head: u32,
     len: u32,
+    offset: u16,
+    head: u16,
+    /// Bytes of the chunk in which its maker keeps what the headers will be; 0 when they are written.
+    draft: u16,
     /// Payload bytes of each segment when this frame stands for several; 0 for one segment.
     pub gso_size: u16,
     /// State of the transport checksum.
@@ -59,6 +65,7 @@ pub struct Frame {
     /// An ACK without payload whose sequence number, TSval and window are to be brought up to date where it leaves
     /// ([`Slot::stamp`](crate::steer::Slot::stamp)). Every other frame leaves as it is.
     pub restamp: bool,
+    spare: u16,
     /// When the frame was received, stamped as near to the wire as the port can.
     pub received: Time,
 }
@@ -83,6 +90,10 @@ impl Frame {
     /// Does it lie in more chunks than one?
     pub fn is_chained(&self) -> bool {
         self.next != NO_CHUNK
+    }
+    /// Are its headers still to be written? No bytes are present then.
+    pub fn is_draft(&self) -> bool {
+        self.draft != 0
     }
     /// True for a frame of no bytes, which no port delivers.
     pub fn is_empty(&self) -> bool {

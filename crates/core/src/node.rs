@@ -96,6 +96,10 @@ pub trait Node {
     /// whoever knows many flows can load what is kept of all of them at once. It changes nothing, and it need not be
     /// called.
     fn announce(&self, _frames: &Frames, _coming: &[(Time, Port, Frame)]) {}
+    /// Can it be handed [drafts](Frame::is_draft)? Everybody else gets frames with their headers written.
+    fn takes_drafts(&self) -> bool {
+        false
+    }
     /// A frame arrived on `port` at `cx.now`.
     fn handle_frame(&mut self, cx: &mut Cx<'_>, port: Port, frame: Frame);
     /// The next frame that is due, if it leaves by a port in `writable`.

@@ -18,11 +18,14 @@ pub struct Charge {
 
 impl Charge {
     /// The charge for `frame`, of which `head` is present, at `overhead` bytes a packet on top of IP. Whatever the
-    /// bytes say, this only counts.
+    /// bytes say, this only counts. A draft is one packet without tags and padding.
     #[inline]
     pub fn of(frame: &Frame, head: &[u8], overhead: u16) -> Charge {
-        if frame.gso_size == 0 && frame.len() > MIN_FRAME && head.get(12..ETHERNET) == Some(&[8, 0]) {
-            return Charge { packets: 1, bytes: (frame.len() - ETHERNET) as u64 + u64::from(overhead) };
+        let plain =
+            || frame.gso_size == 0 && frame.len() > MIN_FRAME && head.get(12..ETHERNET) == Some(&[8, 0]);
+        if frame.is_draft() || plain() {
+            let bytes = frame.len().saturating_sub(ETHERNET) as u64;
+            return Charge { packets: 1, bytes: bytes + u64::from(overhead) };
         }
         Charge::of_any(frame, head, overhead)
     }

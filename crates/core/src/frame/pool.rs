@@ -49,6 +49,7 @@ pub struct Frames {
     exhausted: u64,
 }
 
+const SMALLEST_CHUNK: usize = 128;
 const CACHE_LINE: usize = 64;
 /// Cache lines that the headers of most frames lie in.
 const HEADER_LINES: usize = 2;
@@ -82,7 +83,7 @@ impl Frames {
     }
 
     fn with_memory(memory: Memory, chunk_size: usize, reserve: usize) -> Frames {
-        assert!((128..=65_535).contains(&chunk_size), "chunk size {chunk_size}");
+        assert!((SMALLEST_CHUNK..=65_535).contains(&chunk_size), "chunk size {chunk_size}");
         let chunks = memory.bytes().len() / chunk_size;
         Frames {
             memory,
@@ -232,12 +233,14 @@ impl Frames {
         Frame {
             chunk,
             next: NO_CHUNK,
-            offset: offset as u32,
-            head: head as u32,
+            offset: offset as u16,
+            head: head as u16,
             len: len as u32,
+            draft: 0,
             gso_size: 0,
             checksum: Checksum::Unknown,
             restamp: false,
+            spare: 0,
             received: at,
         }
     }
@@ -296,14 +299,16 @@ impl Frames {
     }
 
     /// A copy of a frame's headers: of its first `head` bytes, or as many as are present. It is as long and has the
-    /// same checksum state, and counts as made. `None` when no chunk is free (counted).
+    /// same checksum state, and counts as made. A draft's copy is a draft. `None` when no chunk is free (counted).
     pub fn copy_head(&mut self, frame: &Frame, head: usize, at: Time) -> Option<Frame> {
         let head = head.min(frame.head_len());
         let mut copy = self.make(head, at)?;
         let from = frame.chunk as usize * self.chunk_size + frame.offset();
         let to = copy.chunk as usize * self.chunk_size;
-        self.memory.bytes_mut().copy_within(from..from + head, to);
+        let kept = head.max(usize::from(frame.draft));
+        self.memory.bytes_mut().copy_within(from..from + kept, to);
         (copy.len, copy.gso_size, copy.checksum) = (frame.len, frame.gso_size, frame.checksum);
+        copy.draft = frame.draft;
         Some(copy)
     }
 
@@ -365,6 +370,33 @@ impl Frames {
         Some((frame, &mut self.chunk_mut(chunk)[..head]))
     }
 
+    /// A new frame of `len` bytes made by a node, whose headers are not written yet, and `N` bytes, from 1 to 128, in which the
+    /// node keeps what they will be. `None` when no chunk is free (counted).
+    #[inline]
+    pub fn make_draft<const N: usize>(&mut self, len: usize, at: Time) -> Option<(Frame, &mut [u8; N])> {
+        const { assert!(N > 0 && N <= SMALLEST_CHUNK) };
+        let chunk = self.take_reserved()?;
+        let frame = Frame { draft: N as u16, ..self.received(chunk, 0, 0, len, at) };
+        let start = chunk as usize * self.chunk_size;
+        Some((frame, self.memory.bytes_mut()[start..].first_chunk_mut()?))
+    }
+
+    /// What the maker of a draft keeps in it; `None` of a frame whose headers are written.
+    #[inline]
+    pub fn draft(&self, frame: &Frame) -> Option<&[u8]> {
+        let start = frame.chunk as usize * self.chunk_size;
+        let draft = usize::from(frame.draft);
+        (draft > 0).then(|| &self.memory.bytes()[start..start + draft])
+    }
+
+    /// The headers of a draft are written: `head` are the first bytes of its frame. Panics if these are more than the frame has
+    /// or exceed a chunk.
+    pub fn write_draft(&mut self, frame: &mut Frame, head: &[u8]) {
+        assert!(frame.is_draft() && head.len() <= frame.len());
+        self.chunk_mut(frame.chunk)[..head.len()].copy_from_slice(head);
+        (frame.head, frame.draft) = (head.len() as u16, 0);
+    }
+
     /// A chunk for a frame made by a node.
     #[inline]
     fn take_reserved(&mut self) -> Option<u32> {
@@ -380,7 +412,7 @@ impl Frames {
     pub fn truncate(&mut self, mut frame: Frame, len: usize) -> Frame {
         assert!(len <= frame.head_len());
         self.put_chain(core::mem::replace(&mut frame.next, NO_CHUNK));
-        frame.head = len as u32;
+        frame.head = len as u16;
         frame.len = len as u32;
         frame
     }

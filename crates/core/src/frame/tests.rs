@@ -51,6 +51,29 @@ fn a_copy_of_headers_is_a_frame_of_its_own() {
     assert_eq!((pool.made(), pool.exhausted(), pool.ledger().held()), (2, 1, 0));
 }
 
+#[test]
+fn a_draft_has_no_bytes_until_they_are_written() {
+    let mut pool = Frames::new(2, 128, 0);
+    let (frame, kept) = pool.make_draft::<5>(1514, Time::ZERO).unwrap();
+    *kept = [1, 2, 3, 4, 5];
+    assert_eq!((frame.is_draft(), frame.len(), pool.bytes(&frame)), (true, 1514, &[][..]));
+    // As much as an untagged packet of that length: all but the Ethernet header, and 14 bytes on top.
+    assert_eq!(Charge::of(&frame, pool.bytes(&frame), 14), Charge { packets: 1, bytes: 1500 + 14 });
+    let copy = pool.copy_head(&frame, 60, Time::ZERO).unwrap();
+    assert_eq!((copy.len(), pool.draft(&copy)), (1514, Some(&[1, 2, 3, 4, 5][..])));
+    // It stays a draft while it is parked.
+    let parked = pool.park(frame);
+    let mut frame = pool.unpark(parked);
+    assert_eq!(pool.draft(&frame), Some(&[1, 2, 3, 4, 5][..]));
+    pool.write_draft(&mut frame, &[9; 54]);
+    assert_eq!((frame.is_draft(), frame.len(), pool.draft(&frame)), (false, 1514, None));
+    assert_eq!(pool.bytes(&frame), [9; 54]);
+    assert!(copy.is_draft());
+    pool.absorb(frame);
+    pool.absorb(copy);
+    assert_eq!((pool.made(), pool.free_chunks()), (2, 2));
+}
+
 /// A frame of 100 + 128 + 7 bytes in three chunks, each filled with its own number.
 fn chained(pool: &mut Frames) -> (Frame, [u32; 3]) {
     let chunks = [(); 3].map(|()| pool.take_chunk().unwrap());

@@ -85,6 +85,7 @@ impl Line {
     }
 
     /// When the next frame of those on the line comes out.
+    #[inline]
     pub(super) fn due(&self) -> Option<Time> {
         match &self.frames {
             Frames::InOrder(frames) => frames.front().map(|&(due, _)| due),
@@ -93,11 +94,13 @@ impl Line {
     }
 
     /// Do all frames take just the delay?
+    #[inline]
     pub(super) fn is_exact(&self) -> bool {
         self.lateness.is_none()
     }
 
     /// The frame that comes out next.
+    #[inline]
     pub(super) fn first(&self) -> Option<&Frame> {
         match &self.frames {
             Frames::InOrder(frames) => frames.front().map(|(_, frame)| frame),
@@ -106,6 +109,7 @@ impl Line {
     }
 
     /// The next frame that is out by `now`, and since when.
+    #[inline]
     pub(super) fn pop(&mut self, now: Time) -> Option<(Time, Frame)> {
         self.due().filter(|&due| due <= now)?;
         match &mut self.frames {

@@ -119,6 +119,27 @@ impl Config {
         seed: 0,
     };
 
+    /// Is everything that a link with this does the same for any headers, so that it need not read them?
+    fn ignores_headers(&self) -> bool {
+        let Config { rate, trace, epoch, delay, jitter, reorder, loss, queue, overhead, burst, seed, .. } =
+            *self;
+        let same = Config {
+            rate,
+            trace,
+            epoch,
+            delay,
+            jitter,
+            reorder,
+            loss,
+            queue,
+            overhead,
+            burst,
+            seed,
+            ..Config::BARE
+        };
+        *self == same
+    }
+
     /// Is there nothing that a frame would notice: no rate, no delay, no jitter, no loss, no damage?
     pub fn is_bare(&self) -> bool {
         let in_time = self.jitter.by == Duration::ZERO && !self.reorder.overtakes();
@@ -157,6 +178,7 @@ pub struct LinkStats {
 #[derive(Debug)]
 pub struct Link {
     config: Config,
+    takes_drafts: bool,
     losses: Losses,
     bottleneck: Option<Bottleneck>,
     wire: Wire,
@@ -176,6 +198,7 @@ impl Link {
     pub fn new(config: Config) -> Link {
         Link {
             config,
+            takes_drafts: config.ignores_headers(),
             losses: Losses::new(config.loss, config.seed),
             bottleneck: config.rate.map(|rate| Bottleneck::new(&config, rate)),
             wire: Wire::new(&config),
@@ -227,6 +250,7 @@ impl Link {
 
     /// Brings the link up to `cx.now`: what has been serialized by then is in the propagation line. Nodes' calls
     /// do this themselves; for samplers that read the queue or the statistics between them.
+    #[inline]
     pub fn advance(&mut self, cx: &mut Cx<'_>) {
         if let Some(bottleneck) = &mut self.bottleneck {
             bottleneck.advance(cx, &mut self.wire);
@@ -248,6 +272,7 @@ impl Link {
 
     /// When the next frame is out, on the line or still to be serialized. How late the latter will be is drawn as it enters the
     /// line: where frames may be late, that is a deadline of its own.
+    #[inline]
     fn due(&self) -> Option<Time> {
         let served =
             || self.bottleneck.as_ref().and_then(|b| b.due(self.config.delay, self.wire.line.is_exact()));
@@ -258,6 +283,7 @@ impl Link {
     }
 
     /// The next frame that is out by `cx.now`, and since when. Call [`Link::advance`] before.
+    #[inline]
     fn take(&mut self, cx: &mut Cx<'_>) -> Option<(Time, Frame)> {
         let (at, frame) = self.wire.line.pop(cx.now)?;
         self.sent += 1;
@@ -275,6 +301,12 @@ impl Link {
 }
 
 impl Node for Link {
+    #[inline]
+    fn takes_drafts(&self) -> bool {
+        self.takes_drafts
+    }
+
+    #[inline]
     fn handle_frame(&mut self, cx: &mut Cx<'_>, port: Port, frame: Frame) {
         self.advance(cx);
         self.received += 1;
@@ -293,6 +325,7 @@ impl Node for Link {
         bottleneck.arrive(cx, &mut self.wire, waiting);
     }
 
+    #[inline]
     fn poll_transmit(&mut self, cx: &mut Cx<'_>, writable: PortSet) -> Option<Transmit> {
         self.advance(cx);
         if !writable.contains(Link::OUT) {
@@ -303,6 +336,7 @@ impl Node for Link {
     }
 
     /// When the next frame is out. Serialization has no deadlines of its own, except where frames may be late: it is caught up with.
+    #[inline]
     fn next_deadline(&self, writable: PortSet) -> Option<Time> {
         self.due().filter(|_| writable.contains(Link::OUT))
     }

@@ -56,6 +56,7 @@ impl Server {
     }
 
     /// Is no frame being serialized?
+    #[inline]
     pub(super) fn is_idle(&self) -> bool {
         self.service.is_none()
     }
@@ -66,11 +67,13 @@ impl Server {
     }
 
     /// When the frame being serialized is through; [`Time::MAX`] if there is none, or nothing is sent.
+    #[inline]
     pub(super) fn done(&self) -> Time {
         self.done
     }
 
     /// Begins to serialize a frame at `now`. Call when idle.
+    #[inline]
     pub(super) fn begin(&mut self, now: Time, waiting: Waiting) {
         let Waiting { frame, charge, .. } = waiting;
         let clock = self.paused.unwrap_or(now);
@@ -83,6 +86,7 @@ impl Server {
     }
 
     /// The bucket is full once the rate has been idle for as long as it takes to fill it.
+    #[inline]
     fn fill(&mut self, now: Time) {
         let full = now.saturating_sub(self.ahead);
         if full > self.free_at {
@@ -124,6 +128,7 @@ impl Server {
     }
 
     /// The frame that was being serialized is through.
+    #[inline]
     pub(super) fn finish(&mut self) -> Option<Served> {
         let Service { frame, charge, begun } = self.service.take()?;
         let done = core::mem::replace(&mut self.done, Time::MAX);

@@ -1,7 +1,6 @@
 //! What an application writes, and when.
 
 use super::Source;
-use crate::tcp::earliest;
 use weir_core::rate::ByteClock;
 use weir_core::time::{Duration, Time};
 
@@ -44,12 +43,11 @@ impl Application {
         (self.written, self.source.bytes.is_some_and(|bytes| self.written >= bytes))
     }
 
-    /// When [`Application::written`] changes by itself.
-    pub(super) fn next_deadline(&self) -> Option<Time> {
+    /// When [`Application::written`] changes by itself; [`Time::MAX`] for never.
+    pub(super) fn next_deadline(&self) -> Time {
         let most = self.source.bytes.unwrap_or(ENDLESS);
-        let chunk = self.pace.as_ref().filter(|_| self.written < most).map(|p| p.1);
-        let until = (self.source.until < Time::MAX).then_some(self.source.until);
-        earliest(chunk, until)
+        let chunk = self.pace.as_ref().filter(|_| self.written < most).map_or(Time::MAX, |p| p.1);
+        chunk.min(self.source.until)
     }
 }
 
@@ -65,16 +63,16 @@ mod tests {
         // 8 Mbit/s: 1000 bytes every millisecond, the first at the start.
         let source = Source { bytes: Some(3500), until: Time::MAX, rate: Some(Rate::mbit(8)) };
         let mut app = Application::new(source, MS(5), 1000);
-        assert_eq!((app.written(MS(5), 0), app.next_deadline()), ((1000, false), Some(MS(6))));
+        assert_eq!((app.written(MS(5), 0), app.next_deadline()), ((1000, false), MS(6)));
         assert_eq!(app.written(MS(7), 0), (3000, false));
         // The rest is half a chunk.
-        assert_eq!((app.written(MS(8), 0), app.next_deadline()), ((3500, true), None));
+        assert_eq!((app.written(MS(8), 0), app.next_deadline()), ((3500, true), Time::MAX));
     }
 
     #[test]
     fn an_endless_one_ends_with_what_was_sent() {
         let mut app = Application::new(Source { bytes: None, until: MS(10), rate: None }, MS(0), 1000);
-        assert_eq!(app.next_deadline(), Some(MS(10)));
+        assert_eq!(app.next_deadline(), MS(10));
         assert!(!app.written(MS(9), 5).1);
         assert_eq!(app.written(MS(10), 12_345), (12_345, true));
     }

@@ -1,8 +1,8 @@
 //! A host: any number of TCP endpoints behind one interface, and the applications that use them.
 //!
 //! A host is a [`Node`] with one port, [`WIRE`]. Its frames are Ethernet, IPv4 and
-//! TCP headers; the payload is only a length, and checksums are marked as valid
-//! ([`Checksum::Valid`]).
+//! TCP headers, [drafts](Frame::is_draft) of which are written when somebody reads them; the payload is only a length, and
+//! checksums are marked as valid ([`Checksum::Valid`]).
 //!
 //! Segments are handled one at a time, also those that arrive at the same nanosecond: what a segment makes its
 //! endpoint send is decided before the next one is looked at.
@@ -17,7 +17,7 @@ mod timers;
 
 pub use endpoint::{Change, Endpoint, EndpointId, EndpointReport, Source};
 
-use crate::tcp::segment::{self, Pair, Segment};
+use crate::tcp::segment::{self, Addressed, Pair, Segment};
 use crate::tcp::Connection;
 use record::Record;
 use slot::{change, Last, Slot};
@@ -45,8 +45,8 @@ pub struct HostConfig {
     pub seed: u64,
 }
 
-/// Finds endpoints by the peer's address and both ports; the own address is the host's.
-type ByPair = HashMap<u64, u32, BuildHasherDefault<Mix>>;
+/// Finds endpoints by the [keys](Pair::key) of the segments that they receive.
+type ByKey = HashMap<u64, u32, BuildHasherDefault<Mix>>;
 
 /// A multiplicative hash; keys come from the experiment, not from an adversary.
 #[derive(Default)]
@@ -71,7 +71,7 @@ pub struct Host {
     /// In boxes: those that are added do not move the others.
     #[allow(clippy::vec_box)]
     slots: Vec<Box<Slot>>,
-    by_pair: ByPair,
+    by_key: ByKey,
     timers: Timers,
     /// Frames that leave with the next poll, and since when.
     leaving: VecDeque<(Time, Frame)>,
@@ -85,7 +85,7 @@ impl Host {
         Host {
             config,
             slots: Vec::new(),
-            by_pair: ByPair::default(),
+            by_key: ByKey::default(),
             timers: Timers::default(),
             leaving: VecDeque::new(),
             rng: Rng::new(config.seed),
@@ -96,10 +96,11 @@ impl Host {
     /// Adds an endpoint; one that opens does so at its start. Panics if there is one with the same addresses and ports.
     pub fn add(&mut self, endpoint: Endpoint) -> EndpointId {
         let i = self.slots.len() as u32;
-        let earlier = self.by_pair.insert(key(pair_of(&endpoint)), i);
+        let earlier = self.by_key.insert(key(&endpoint), i);
         assert!(earlier.is_none(), "two endpoints from {} to {}", endpoint.local, endpoint.remote);
         let start = if endpoint.opens { endpoint.start } else { Time::MAX };
         self.slots.push(Box::new(Slot {
+            key: key(&endpoint),
             endpoint,
             connection: None,
             application: None,
@@ -140,10 +141,20 @@ impl Host {
         let slot = &mut self.slots[i as usize];
         let Endpoint { local, remote, .. } = slot.endpoint;
         let mut connection = Connection::new(slot.endpoint.tcp.clone(), macs, local, remote, random);
+        connection.set_number(i);
         if slot.endpoint.opens {
             connection.open();
         }
         slot.connection = Some(Box::new(connection));
+    }
+
+    /// A segment has come for an endpoint without a connection: one that waits for its peer gets one.
+    #[cold]
+    fn meet(&mut self, i: u32) {
+        let slot = &self.slots[i as usize];
+        if slot.fresh() && !slot.endpoint.opens {
+            self.connect(i);
+        }
     }
 
     /// A timer of endpoint `i` has fired.
@@ -159,17 +170,27 @@ impl Host {
         self.act(i, cx);
     }
 
-    fn on_segment(&mut self, pair: &Pair, s: &Segment, cx: &mut Cx<'_>) {
-        let Some(&i) = self.by_pair.get(&key((pair.to, pair.from))) else {
+    /// The endpoint that a segment is for: mostly the one whose number it says.
+    #[inline]
+    fn find(&self, to: &Addressed) -> Option<u32> {
+        match self.slots.get(to.number as usize) {
+            Some(slot) if slot.key == to.key => Some(to.number),
+            _ => self.by_key.get(&to.key).copied(),
+        }
+    }
+
+    fn on_segment(&mut self, to: Addressed, s: &Segment, cx: &mut Cx<'_>) {
+        let Some(i) = self.find(&to) else {
             return; // of a connection that nobody here has
         };
-        if self.slots[i as usize].fresh() && !self.slots[i as usize].endpoint.opens {
-            self.connect(i);
+        if self.slots[i as usize].connection.is_none() {
+            self.meet(i);
         }
         let slot = &mut self.slots[i as usize];
         let Some(connection) = &mut slot.connection else {
             return; // of a connection that nobody here has
         };
+        connection.set_peer(to.sender);
         let delivered = connection.on_segment(s, cx.now);
         slot.note(&delivered, cx.now);
         slot.note_change(cx.now);
@@ -186,7 +207,8 @@ impl Host {
             self.leaving.push_back((cx.now, frame));
         }
         slot.end_if_over(cx.now);
-        if let Some(at) = slot.next_deadline() {
+        let at = slot.next_deadline();
+        if at < Time::MAX {
             // One that is armed too early fires in vain; that is cheaper than to move it with every ACK.
             self.timers.arm(i, at);
         }
@@ -194,16 +216,19 @@ impl Host {
 }
 
 impl Node for Host {
+    fn takes_drafts(&self) -> bool {
+        true
+    }
+
     fn handle_frame(&mut self, cx: &mut Cx<'_>, _: Port, frame: Frame) {
         self.now = cx.now;
         if frame.checksum == Checksum::Invalid {
             return cx.drop(frame, DropReason::Corrupt);
         }
-        let parsed = segment::parse(cx.frames.bytes(&frame), frame.len());
-        match parsed {
-            Some((pair, s)) => {
+        match segment::read(cx.frames, &frame) {
+            Some((to, s)) => {
                 cx.frames.absorb(frame);
-                self.on_segment(&pair, &s, cx);
+                self.on_segment(to, &s, cx);
             }
             None => cx.drop(frame, DropReason::NotWired),
         }
@@ -229,15 +254,8 @@ impl Node for Host {
     }
 }
 
-/// Own and peer's address and port.
-type Ends = ((u32, u16), (u32, u16));
-
-fn pair_of(e: &Endpoint) -> Ends {
+/// The [key](Pair::key) of the segments that an endpoint receives.
+fn key(e: &Endpoint) -> u64 {
     let end = |a: SocketAddrV4| (a.ip().to_bits(), a.port());
-    (end(e.local), end(e.remote))
-}
-
-/// A host has one address, so the peer's with both ports tells endpoints apart.
-fn key((own, peer): Ends) -> u64 {
-    u64::from(peer.0) << 32 | u64::from(peer.1) << 16 | u64::from(own.1)
+    Pair { from: end(e.remote), to: end(e.local) }.key()
 }

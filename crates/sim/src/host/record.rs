@@ -25,6 +25,8 @@ pub(super) struct Record {
     /// Number of the first of `bins`.
     first_bin: usize,
     bins: Vec<u32>,
+    /// Where the last bin ends.
+    bin_end: Time,
     pub(super) segments: u64,
     rtt: Samples,
     pub(super) trace: Vec<Change>,
@@ -40,6 +42,7 @@ impl Record {
             received_all: None,
             first_bin: 0,
             bins: Vec::new(),
+            bin_end: Time::ZERO,
             segments: 0,
             rtt: Samples::Few(Vec::new()),
             trace: Vec::new(),
@@ -50,15 +53,23 @@ impl Record {
     pub(super) fn received(&mut self, bytes: u64, bin: Duration, now: Time) {
         self.received += bytes;
         self.last_received = Some(now);
+        if now >= self.bin_end {
+            self.begin_bin(bin, now);
+        }
+        if let Some(last) = self.bins.last_mut() {
+            *last = last.saturating_add(bytes.min(u64::from(u32::MAX)) as u32);
+        }
+    }
+
+    /// The last bin is the one of this time.
+    fn begin_bin(&mut self, bin: Duration, now: Time) {
         let k = (now.as_nanos() / bin.as_nanos().max(1)) as usize;
         if self.bins.is_empty() {
             self.first_bin = k;
         }
         let k = k - self.first_bin;
-        if k >= self.bins.len() {
-            self.bins.resize(k + 1, 0);
-        }
-        self.bins[k] = self.bins[k].saturating_add(bytes.min(u64::from(u32::MAX)) as u32);
+        self.bins.resize(k + 1, 0);
+        self.bin_end = Time::ZERO + bin.saturating_mul((self.first_bin + k) as u64 + 1);
     }
 
     /// The peer's stream has ended.

@@ -3,12 +3,14 @@
 use super::application::Application;
 use super::record::Record;
 use super::{Change, Endpoint};
-use crate::tcp::{earliest, Connection, Delivered, Failure, State};
+use crate::tcp::{Connection, Delivered, Failure, State};
 use weir_core::time::Time;
 
 /// An endpoint at work.
 #[derive(Debug)]
 pub(super) struct Slot {
+    /// Of the segments that it receives ([`Pair::key`](crate::tcp::segment::Pair::key)).
+    pub(super) key: u64,
     pub(super) endpoint: Endpoint,
     /// There is one from the start of the flow to its end.
     pub(super) connection: Option<Box<Connection>>,
@@ -76,11 +78,12 @@ impl Slot {
         }
     }
 
-    pub(super) fn next_deadline(&self) -> Option<Time> {
-        let connection = self.connection.as_deref()?;
+    /// When something is to be done for it without a segment; [`Time::MAX`] for never.
+    pub(super) fn next_deadline(&self) -> Time {
+        let Some(connection) = self.connection.as_deref() else { return Time::MAX };
         let writes = self.application.as_deref().filter(|_| connection.state() == State::Established);
         let open = writes.filter(|_| !connection.sender().closed());
-        earliest(connection.next_deadline(), open.and_then(Application::next_deadline))
+        connection.next_deadline().min(open.map_or(Time::MAX, Application::next_deadline))
     }
 
     /// Lets go of a connection that is over.

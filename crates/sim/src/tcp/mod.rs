@@ -17,5 +17,4 @@ mod sender;
 
 pub use config::{MinRto, Recovery, TcpConfig};
 pub use connection::{Connection, Delivered, Failure, State};
-pub(crate) use sender::earliest;
 pub use sender::Sender;

@@ -33,15 +33,13 @@ pub struct Accepted {
     pub finished: bool,
 }
 
-/// What an ACK says.
+/// What an ACK says, beside SACK blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Acknowledgement {
     /// Acknowledgement number.
     pub ack: u32,
     /// ACK, and ECE where a mark is echoed.
     pub flags: Flags,
-    /// SACK blocks.
-    pub sack: SackBlocks,
 }
 
 /// See the [module documentation](self).
@@ -65,8 +63,8 @@ pub struct Receiver {
     waiting: u32,
     /// An ACK is due now.
     now: bool,
-    /// When an ACK is due at the latest.
-    deadline: Option<Time>,
+    /// When an ACK is due at the latest; [`Time::MAX`] if none is owed.
+    deadline: Time,
     /// Segments still to be acknowledged one by one.
     quick: u32,
     /// Received twice, to be reported first (RFC 2883).
@@ -90,7 +88,7 @@ impl Receiver {
             acked: 0,
             waiting: 0,
             now: false,
-            deadline: None,
+            deadline: Time::MAX,
             quick: config.quick_acks,
             duplicate: None,
             sack,
@@ -116,10 +114,10 @@ impl Receiver {
     }
     /// Is an ACK due at `now`?
     pub fn owes_ack(&self, now: Time) -> bool {
-        self.now || self.early.is_some() || self.deadline.is_some_and(|d| d <= now)
+        self.now || self.early.is_some() || self.deadline <= now
     }
-    /// When a delayed ACK is due.
-    pub fn deadline(&self) -> Option<Time> {
+    /// When a delayed ACK is due; [`Time::MAX`] if there is none.
+    pub fn deadline(&self) -> Time {
         self.deadline
     }
     /// Asks for an ACK at once, whatever happened.
@@ -183,9 +181,8 @@ impl Receiver {
             Echo::Dctcp if marked != self.ece => {
                 // What waits was received with the other mark and is acknowledged with it.
                 if self.waiting > 0 {
-                    let early = Acknowledgement { sack: SackBlocks::default(), ..self.describe() };
-                    self.early = Some(Box::new(early));
-                    (self.waiting, self.deadline) = (0, None);
+                    self.early = Some(Box::new(self.describe()));
+                    (self.waiting, self.deadline) = (0, Time::MAX);
                 }
                 self.ece = marked;
             }
@@ -201,33 +198,38 @@ impl Receiver {
         }
         if !delayable || self.waiting >= config.delayed_ack || self.stream.has_gap() {
             self.now = true;
-        } else if self.deadline.is_none() {
-            self.deadline = Some(now + config.delayed_ack_timer);
+        } else if self.deadline == Time::MAX {
+            self.deadline = now + config.delayed_ack_timer;
         }
     }
 
-    /// What an ACK that leaves now says. The most recent one is owed no more.
-    pub fn take_ack(&mut self, timestamps: bool) -> Acknowledgement {
-        if let Some(early) = self.early.take() {
-            return *early;
+    /// What an ACK that leaves now says; puts SACK blocks into `sack`, if there are any. The most recent one is owed no more.
+    #[inline]
+    pub fn take_ack(&mut self, timestamps: bool, sack: &mut SackBlocks) -> Acknowledgement {
+        if self.early.is_some() {
+            return self.take_early();
         }
-        let sack = if self.sack { self.blocks(timestamps) } else { SackBlocks::default() };
-        let ack = Acknowledgement { sack, ..self.describe() };
+        if self.sack && (self.stream.has_gap() || self.duplicate.is_some()) {
+            *sack = self.blocks(timestamps);
+        }
+        let ack = self.describe();
         self.acked = self.stream.next();
-        (self.waiting, self.now, self.deadline, self.duplicate) = (0, false, None, None);
+        (self.waiting, self.now, self.deadline, self.duplicate) = (0, false, Time::MAX, None);
         ack
     }
 
+    #[inline]
     fn describe(&self) -> Acknowledgement {
         let flags = if self.ece { Flags::ACK.with(Flags::ECE) } else { Flags::ACK };
-        Acknowledgement { ack: self.ack(), flags, sack: SackBlocks::default() }
+        Acknowledgement { ack: self.ack(), flags }
+    }
+
+    fn take_early(&mut self) -> Acknowledgement {
+        self.early.take().map_or_else(|| self.describe(), |early| *early)
     }
 
     fn blocks(&self, timestamps: bool) -> SackBlocks {
         let mut sack = SackBlocks::default();
-        if !self.stream.has_gap() && self.duplicate.is_none() {
-            return sack;
-        }
         let most = if timestamps { 3 } else { 4 };
         let mut all = [(0, 0); 4];
         let mut count = 0;

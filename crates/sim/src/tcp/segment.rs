@@ -1,13 +1,18 @@
 //! Headers to bytes and back.
 //!
 //! What a host sends is Ethernet, IPv4 and TCP as on the wire, options laid out as Linux does; the payload is only
-//! a length. Transport checksums are not computed: frames are marked as valid, and whoever changes a header on the way
-//! updates the field incrementally, which is right for any content.
+//! a length. The bytes are written when somebody reads them: between hosts a segment is carried as it is (`draft`).
+//! Transport checksums are not computed: frames are marked as valid, and whoever changes a header on the way updates the
+//! field incrementally, which is right for any content.
+
+pub(crate) mod draft;
+#[cfg(test)]
+mod tests;
 
 use std::net::SocketAddrV4;
 use weir_core::frame::{Checksum, Frame, Frames};
 use weir_core::time::Time;
-use weir_core::wire::{self, Flags, SackBlocks, Timestamps};
+use weir_core::wire::{self, checksum, Flags, SackBlocks, Timestamps};
 
 const ETHERNET: usize = 14;
 /// Bytes of Ethernet and IPv4 headers.
@@ -23,6 +28,8 @@ pub const TIMESTAMPS_LEN: u16 = 12;
 
 /// Bytes of headers whose only option are timestamps.
 const COMMON: usize = L4 + TCP + TIMESTAMPS_LEN as usize;
+/// Bytes of a [`Header`].
+const ENDS: usize = 32;
 
 /// ECN field of a packet (RFC 3168 §5).
 pub const ECT0: u8 = 2;
@@ -69,94 +76,89 @@ impl Segment {
         self.flags.contains(flags)
     }
 
-    /// Has it no options but timestamps?
-    fn has_only_timestamps(&self) -> bool {
-        self.sack.is_empty() && self.syn == SynOptions::default()
+    /// Bytes of its options, if it has none of a SYN.
+    #[inline]
+    fn options_len(&self) -> usize {
+        let timestamps = if self.timestamps.is_some() { usize::from(TIMESTAMPS_LEN) } else { 0 };
+        let sack = if self.sack.is_empty() { 0 } else { 4 + 8 * usize::from(self.sack.count) };
+        timestamps + sack
     }
 }
 
-/// The headers of one end of a connection, all but what changes from segment to segment.
+/// Who sends to whom, the same for all segments of one end of a connection.
 #[derive(Clone, Debug)]
 pub struct Header {
-    bytes: [u8; L4 + 4],
-    /// Sum of the IP header's words without total length and type of service, not folded.
-    sum: u32,
+    /// MAC addresses of destination and source, by what the receiver finds its endpoint ([`Pair::key`]), the IPv4
+    /// address of the destination, the number of the endpoint that sends and of the one that receives; least significant byte
+    /// first.
+    ends: [u8; ENDS],
 }
 
 impl Header {
-    /// Headers from `local` to `remote`. TTL 64, DF, identification 0 (RFC 6864 §4.1).
+    /// Headers from `local` to `remote`.
     pub fn new(macs: ([u8; 6], [u8; 6]), local: SocketAddrV4, remote: SocketAddrV4) -> Header {
-        let mut bytes = [0; L4 + 4];
-        bytes[..6].copy_from_slice(&macs.1);
-        bytes[6..12].copy_from_slice(&macs.0);
-        bytes[12..14].copy_from_slice(&[8, 0]);
-        bytes[14] = 0x45;
-        bytes[20] = 0x40;
-        bytes[22..24].copy_from_slice(&[64, wire::TCP]);
-        bytes[26..30].copy_from_slice(&local.ip().octets());
-        bytes[30..34].copy_from_slice(&remote.ip().octets());
-        bytes[34..36].copy_from_slice(&local.port().to_be_bytes());
-        bytes[36..38].copy_from_slice(&remote.port().to_be_bytes());
-        let word = |i: usize| u32::from(u16::from_be_bytes([bytes[i], bytes[i + 1]]));
-        let sum = (14..L4).step_by(2).map(word).sum();
-        Header { bytes, sum }
+        let end = |a: SocketAddrV4| (a.ip().to_bits(), a.port());
+        let pair = Pair { from: end(local), to: end(remote) };
+        let mut ends = [0; ENDS];
+        ends[..6].copy_from_slice(&macs.1);
+        ends[6..12].copy_from_slice(&macs.0);
+        ends[12..20].copy_from_slice(&pair.key().to_le_bytes());
+        ends[20..24].copy_from_slice(&pair.to.0.to_le_bytes());
+        ends[24..].fill(0xff); // of no endpoint
+        Header { ends }
     }
 
-    /// The frame of `segment`, made in the pool; `None` when the pool has no chunk left.
+    /// The number of the endpoint that sends these, on its host.
+    pub fn set_number(&mut self, number: u32) {
+        self.ends[24..28].copy_from_slice(&number.to_le_bytes());
+    }
+
+    /// The number of the endpoint that receives these, on its host.
+    #[inline]
+    pub fn set_peer(&mut self, number: u32) {
+        self.ends[28..].copy_from_slice(&number.to_le_bytes());
+    }
+
+    /// The frame of `segment`, which has no options of a SYN, as a draft made in the pool. `None` when the pool has no
+    /// chunk left.
     #[inline]
     pub fn emit(&self, frames: &mut Frames, segment: &Segment, now: Time) -> Option<Frame> {
-        let mut frame = match segment.timestamps.filter(|_| segment.has_only_timestamps()) {
-            Some(timestamps) => self.emit_common(frames, segment, timestamps, now)?,
-            None => self.emit_any(frames, segment, now)?,
-        };
+        debug_assert_eq!(segment.syn, SynOptions::default());
+        let mut frame = draft::make(frames, self, segment, now)?;
         frame.checksum = Checksum::Valid;
         Some(frame)
     }
 
-    /// As almost all segments of a connection are: timestamps are the only option.
-    #[inline]
-    fn emit_common(&self, frames: &mut Frames, s: &Segment, t: Timestamps, now: Time) -> Option<Frame> {
-        let (frame, bytes) = frames.make_headers(COMMON, COMMON + s.payload as usize, now)?;
-        let bytes: &mut [u8; COMMON] = bytes.first_chunk_mut()?;
-        bytes[L4 + TCP..L4 + TCP + 4].copy_from_slice(&TIMESTAMPS);
-        bytes[L4 + TCP + 4..L4 + TCP + 8].copy_from_slice(&t.value.to_be_bytes());
-        bytes[L4 + TCP + 8..].copy_from_slice(&t.echo.to_be_bytes());
-        self.fill(bytes.first_chunk_mut()?, s, usize::from(TIMESTAMPS_LEN));
+    /// The frame of any segment, with its headers written. `None` when the pool has no chunk left.
+    pub fn emit_written(&self, frames: &mut Frames, segment: &Segment, now: Time) -> Option<Frame> {
+        let mut head = [0; MAX_HEAD];
+        let len = self.write(&mut head, segment);
+        let mut frame = frames.make_head(&head[..len], len + segment.payload as usize, now)?;
+        frame.checksum = Checksum::Valid;
         Some(frame)
     }
 
-    #[cold]
-    #[inline(never)]
-    fn emit_any(&self, frames: &mut Frames, segment: &Segment, now: Time) -> Option<Frame> {
-        let mut head = [0; MAX_HEAD];
-        let options = put_options(&mut head[L4 + TCP..], segment);
-        self.fill(head.first_chunk_mut()?, segment, options);
-        let len = L4 + TCP + options;
-        frames.make_head(&head[..len], len + segment.payload as usize, now)
-    }
-
-    /// Writes all but the options, which have so many bytes.
-    fn fill(&self, head: &mut [u8; L4 + TCP], s: &Segment, options: usize) {
+    /// Writes the headers of a segment; returns their length. TTL 64, DF, identification 0 (RFC 6864 §4.1).
+    fn write(&self, head: &mut [u8; MAX_HEAD], s: &Segment) -> usize {
+        let e = &self.ends;
+        let options = put_options(&mut head[L4 + TCP..], s);
         let total = (L4 + TCP + options - ETHERNET) as u32 + s.payload;
-        let checksum = ip_checksum(self.sum + u32::from(s.ecn) + (total & 0xffff));
         let offset = ((TCP + options) as u16 / 4) << 12;
-        head[..L4 + 4].copy_from_slice(&self.bytes);
-        head[15] = s.ecn;
+        head[..12].copy_from_slice(&e[..12]);
+        head[12..16].copy_from_slice(&[8, 0, 0x45, s.ecn]);
         head[16..18].copy_from_slice(&(total as u16).to_be_bytes());
-        head[24..26].copy_from_slice(&checksum.to_be_bytes());
+        head[18..26].copy_from_slice(&[0, 0, 0x40, 0, 64, wire::TCP, 0, 0]);
+        head[26..30].copy_from_slice(&[e[19], e[18], e[17], e[16]]);
+        head[30..34].copy_from_slice(&[e[23], e[22], e[21], e[20]]);
+        head[34..38].copy_from_slice(&[e[15], e[14], e[13], e[12]]);
         head[38..42].copy_from_slice(&s.seq.to_be_bytes());
         head[42..46].copy_from_slice(&s.ack.to_be_bytes());
         head[46..48].copy_from_slice(&(offset | s.flags.0).to_be_bytes());
         head[48..50].copy_from_slice(&s.window.to_be_bytes());
-        head[50..].fill(0);
+        let checksum = !checksum::sum(&head[ETHERNET..L4]);
+        head[24..26].copy_from_slice(&checksum.to_be_bytes());
+        L4 + TCP + options
     }
-}
-
-fn ip_checksum(mut sum: u32) -> u16 {
-    while sum > 0xffff {
-        sum = (sum & 0xffff) + (sum >> 16);
-    }
-    !(sum as u16)
 }
 
 /// Writes the options of a segment; returns their length, a multiple of four.
@@ -199,8 +201,44 @@ pub struct Pair {
     pub to: (u32, u16),
 }
 
-/// The segment in a frame of `len` bytes of which `head` is present; `None` if it is no TCP over IPv4.
+impl Pair {
+    /// By what the receiver, who has one address, tells its endpoints apart: the sender's address and port, and the own port.
+    pub fn key(&self) -> u64 {
+        u64::from(self.from.0) << 32 | u64::from(self.from.1) << 16 | u64::from(self.to.1)
+    }
+}
+
+/// Whom a segment is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Addressed {
+    /// The [key](Pair::key) of the endpoint.
+    pub key: u64,
+    /// The number that it has on its host, if the sender knows.
+    pub number: u32,
+    /// The number of the endpoint that sent it, if that is known.
+    pub sender: u32,
+}
+
+impl Addressed {
+    /// For a number that is not known.
+    pub const UNKNOWN: u32 = u32::MAX;
+}
+
+/// The segment in a frame and whom it is for, from its headers or before they were written; `None` if it is no TCP over
+/// IPv4.
 #[inline]
+pub fn read(frames: &Frames, frame: &Frame) -> Option<(Addressed, Segment)> {
+    match frames.draft(frame) {
+        Some(draft) => draft::read(draft, frame.len()),
+        None => {
+            let (pair, segment) = parse(frames.bytes(frame), frame.len())?;
+            let (number, sender) = (Addressed::UNKNOWN, Addressed::UNKNOWN);
+            Some((Addressed { key: pair.key(), number, sender }, segment))
+        }
+    }
+}
+
+/// The segment in a frame of `len` bytes of which `head` is present; `None` if it is no TCP over IPv4.
 pub fn parse(head: &[u8], len: usize) -> Option<(Pair, Segment)> {
     match parse_common(head, len) {
         None => parse_any(head, len),
@@ -263,75 +301,4 @@ fn parse_any(head: &[u8], len: usize) -> Option<(Pair, Segment)> {
         },
     };
     Some((pair, segment))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    fn header() -> Header {
-        let at = |s: &str| s.parse().unwrap();
-        Header::new(([2; 6], [4; 6]), at("10.0.0.1:10000"), at("10.0.0.2:5001"))
-    }
-
-    fn segments() -> impl Strategy<Value = Segment> {
-        let timestamps = prop::option::of((any::<u32>(), any::<u32>()));
-        let sack = prop::collection::vec(any::<(u32, u32)>(), 0..=3);
-        let syn = (prop::option::of(any::<u16>()), prop::option::of(0u8..=14), any::<bool>());
-        let fixed = (any::<u32>(), any::<u32>(), 0u16..0x200, any::<u16>(), 0u8..4, 0u32..60_000);
-        (fixed, timestamps, sack, syn, any::<bool>()).prop_map(|(f, t, sack, syn, opens)| {
-            let mut blocks = SackBlocks::default();
-            if !opens {
-                blocks.count = sack.len() as u8;
-                blocks.blocks[..sack.len()].copy_from_slice(&sack);
-            }
-            Segment {
-                seq: f.0,
-                ack: f.1,
-                flags: Flags(f.2),
-                window: f.3,
-                ecn: f.4,
-                payload: f.5,
-                timestamps: t.map(|(value, echo)| Timestamps { value, echo }),
-                sack: blocks,
-                syn: if opens {
-                    SynOptions { mss: syn.0, window_scale: syn.1, sack_permitted: syn.2 }
-                } else {
-                    SynOptions::default()
-                },
-            }
-        })
-    }
-
-    proptest! {
-        /// Both readings of what is written, the short one and the project's general parser, give it back.
-        #[test]
-        fn what_is_written_is_read(s in segments()) {
-            let mut frames = Frames::new(1, 128, 0);
-            let frame = header().emit(&mut frames, &s, Time::ZERO).unwrap();
-            let (bytes, len) = (frames.bytes(&frame).to_vec(), frame.len());
-            let want = Some((Pair { from: (0x0a00_0001, 10_000), to: (0x0a00_0002, 5001) }, s));
-            prop_assert_eq!(parse(&bytes, len), want);
-            prop_assert_eq!(parse_any(&bytes, len), want);
-            frames.absorb(frame);
-        }
-
-        #[test]
-        fn garbage_is_refused_or_read_but_never_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..100), len in 0usize..2000) {
-            parse(&bytes, len);
-        }
-
-        #[test]
-        fn damaged_headers_too(s in segments(), at in 12usize..94, to in any::<u8>(), len in 0usize..2000) {
-            let mut frames = Frames::new(1, 128, 0);
-            let frame = header().emit(&mut frames, &s, Time::ZERO).unwrap();
-            let mut bytes = frames.bytes(&frame).to_vec();
-            if let Some(b) = bytes.get_mut(at) {
-                *b = to;
-            }
-            parse(&bytes, len);
-            frames.absorb(frame);
-        }
-    }
 }

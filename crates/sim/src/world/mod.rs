@@ -34,17 +34,21 @@
 //! assert_eq!((world.ledger().held(), world.get::<Link>(back).unwrap().stats().packets), (0, 1));
 //! ```
 
+mod drive;
 mod routes;
+mod slot;
 #[cfg(test)]
 mod tests;
 
 pub use routes::Routes;
+pub use slot::Passed;
 
-use crate::agenda::{Agenda, Wheel, EVENTS, SEQUENCES};
+use crate::agenda::{Agenda, Wheel, EVENTS};
 use core::any::Any;
 use core::fmt;
-use weir_core::frame::{Frame, Frames};
-use weir_core::node::{Cx, Node, Port, PortSet, Transmit};
+use slot::{Kind, Lead, Slot};
+use weir_core::frame::Frames;
+use weir_core::node::{Cx, Node, Port};
 use weir_core::stats::{DropReason, Ledger};
 use weir_core::time::Time;
 
@@ -64,7 +68,8 @@ impl NodeId {
     }
 }
 
-/// Sees frames that leave a port: when, the bytes present, and the length of the frame in bytes.
+/// Sees frames that leave a port: when, the bytes present, and the length of the frame in bytes. Of frames that are seen, the
+/// headers are written; to count frames there is [`World::passed`].
 pub type Capture = Box<dyn FnMut(Time, &[u8], usize) + Send>;
 
 /// Where an out-port leads.
@@ -91,35 +96,6 @@ impl<T: Node + Any + Send> Element for T {
     }
     fn as_any_mut(&mut self) -> &mut dyn Any {
         self
-    }
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-struct Lead {
-    to: To,
-    /// One more than the number of its captures; 0 if there are none.
-    captures: u32,
-}
-
-struct Slot {
-    node: Box<dyn Element>,
-    /// By out-port.
-    leads: Vec<Lead>,
-    /// `now` of the last call.
-    clock: Time,
-    /// What the agenda has for this node: the two earliest times, of a near deadline and of a far one that it does not
-    /// make forget. [`Time::MAX`] for none.
-    wakes: [Time; 2],
-    /// In the queue of those to be served now.
-    ready: bool,
-    /// Something is due, or was changed from outside: it is polled when it is served.
-    poll: bool,
-}
-
-impl Slot {
-    /// When the node has something to do; [`Time::MAX`] for never.
-    fn deadline(&self) -> Time {
-        self.node.next_deadline(PortSet::ALL).unwrap_or(Time::MAX)
     }
 }
 
@@ -176,14 +152,7 @@ impl World {
     pub fn add(&mut self, node: impl Node + Send + 'static) -> NodeId {
         let i = self.slots.len();
         assert!(i < EVENTS as usize, "too many nodes");
-        self.slots.push(Slot {
-            node: Box::new(node),
-            leads: Vec::new(),
-            clock: self.now,
-            wakes: [Time::MAX; 2],
-            ready: false,
-            poll: false,
-        });
+        self.slots.push(Slot::new(Kind::new(node), self.now));
         self.rearm(i);
         NodeId(i as u32)
     }
@@ -227,6 +196,12 @@ impl World {
         self.captures[port].push(see);
     }
 
+    /// What has left a port of a node so far. Nothing is counted of one that leads nowhere.
+    pub fn passed(&self, (node, port): (NodeId, Port)) -> Passed {
+        let lead = self.slots.get(node.index()).and_then(|slot| slot.leads.get(usize::from(port.0)));
+        lead.map_or(Passed::default(), |lead| lead.passed)
+    }
+
     fn lead(&mut self, (node, port): (NodeId, Port)) -> &mut Lead {
         let leads = &mut self.slots[node.index()].leads;
         let port = usize::from(port.0);
@@ -238,14 +213,14 @@ impl World {
 
     /// The node `id`, if it is a `T`.
     pub fn get<T: Node + Send + 'static>(&self, id: NodeId) -> Option<&T> {
-        (*self.slots.get(id.index())?.node).as_any().downcast_ref()
+        self.slots.get(id.index())?.node.as_any().downcast_ref()
     }
 
     /// The node `id`, if it is a `T`, to be changed. It is polled when the world runs next.
     pub fn get_mut<T: Node + Send + 'static>(&mut self, id: NodeId) -> Option<&mut T> {
         self.slots.get(id.index())?;
         self.make_ready(id.index());
-        (*self.slots[id.index()].node).as_any_mut().downcast_mut()
+        self.slots[id.index()].node.as_any_mut().downcast_mut()
     }
 
     /// Calls something else on the node `id`, now, if it is a `T`. It is polled when the world runs next.
@@ -258,7 +233,7 @@ impl World {
         self.make_ready(id.index());
         let slot = &mut self.slots[id.index()];
         slot.clock = self.now.max(slot.clock);
-        let node = (*slot.node).as_any_mut().downcast_mut()?;
+        let node = slot.node.as_any_mut().downcast_mut()?;
         Some(call(node, &mut Cx { now: slot.clock, frames: &mut self.frames }))
     }
 
@@ -295,21 +270,6 @@ impl World {
         self.hand_to(to, self.now, frame);
     }
 
-    /// Runs everything that is due up to and including `end`. Panics if frames go in circles at one
-    /// instant for ever.
-    pub fn run_until(&mut self, end: Time) {
-        self.serve_ready();
-        while let Some((at, i)) = self.agenda.pop_until(end) {
-            self.now = at;
-            self.wake(i as usize);
-            while let Some((_, i)) = self.agenda.pop_until(at) {
-                self.wake(i as usize);
-            }
-            self.serve_ready();
-        }
-        self.now = self.now.max(end);
-    }
-
     /// Ends the run: frames still held are dropped ([`DropReason::Shutdown`]), and the account is closed.
     pub fn finish(self) -> Ledger {
         let mut ledger = self.ledger();
@@ -317,121 +277,6 @@ impl World {
         debug_assert_eq!(ledger.held(), in_use as u64, "a frame came or went without account");
         (0..ledger.held()).for_each(|_| ledger.drops.count(DropReason::Shutdown));
         ledger
-    }
-
-    /// What was on the agenda for a node has come.
-    fn wake(&mut self, i: usize) {
-        let slot = &mut self.slots[i];
-        if slot.wakes[0] == self.now {
-            slot.wakes = [slot.wakes[1], Time::MAX];
-            self.rearm(i);
-        }
-    }
-
-    /// The node is served now.
-    fn make_ready(&mut self, i: usize) {
-        let slot = &mut self.slots[i];
-        slot.poll = true;
-        if !slot.ready {
-            slot.ready = true;
-            self.ready.push(i as u32);
-        }
-    }
-
-    fn serve_ready(&mut self) {
-        let limit = self.steps + self.steps_per_instant;
-        while let Some(&i) = self.ready.get(self.served) {
-            self.served += 1;
-            self.serve(i as usize);
-            assert!(self.steps < limit, "frames go in circles at {:?}", self.now);
-        }
-        self.ready.clear();
-        self.served = 0;
-    }
-
-    /// Takes all that a node has to send now.
-    fn serve(&mut self, i: usize) {
-        self.steps += 1;
-        let now = self.now;
-        let slot = &mut self.slots[i];
-        slot.ready = false;
-        slot.clock = now;
-        let mut poll = core::mem::take(&mut slot.poll);
-        loop {
-            let slot = &mut self.slots[i];
-            if !poll {
-                let due = slot.deadline();
-                if due > now {
-                    return self.put_on_agenda(i, due);
-                }
-            }
-            poll = false;
-            let sent = slot.node.poll_transmit(&mut Cx { now, frames: &mut self.frames }, PortSet::ALL);
-            let Some(Transmit { port, at, frame }) = sent else { break };
-            let lead = slot.leads.get(usize::from(port.0)).copied().unwrap_or_default();
-            self.hand_on(lead, at, frame);
-        }
-        self.rearm(i);
-    }
-
-    /// Looks at a node's deadline: it is due, or the agenda gets it.
-    fn rearm(&mut self, i: usize) {
-        let due = self.slots[i].deadline();
-        if due <= self.now {
-            self.make_ready(i);
-        } else {
-            self.put_on_agenda(i, due);
-        }
-    }
-
-    /// The agenda gets a node's deadline, unless it has something earlier for the node.
-    #[inline]
-    fn put_on_agenda(&mut self, i: usize, due: Time) {
-        let slot = &mut self.slots[i];
-        if due < slot.wakes[0] {
-            slot.wakes = [due, slot.wakes[0]];
-            assert!(self.seq < SEQUENCES, "too many events");
-            self.agenda.push(due, self.seq, i as u32);
-            self.seq += 1;
-        }
-    }
-
-    /// Takes a frame to where the port that it has left leads.
-    fn hand_on(&mut self, lead: Lead, at: Time, frame: Frame) {
-        debug_assert!(at <= self.now, "sent at {at:?}, later than now {:?}", self.now);
-        if lead.captures > 0 {
-            self.show(lead.captures as usize - 1, at, &frame);
-        }
-        let to = match lead.to {
-            To::Node(node, port) => Some((node, port)),
-            To::Routes(table) => self.routes[table as usize].of_frame(self.frames.bytes(&frame)),
-            To::Nowhere => None,
-        };
-        match to {
-            Some(to) => self.hand_to(to, at, frame),
-            None => self.frames.drop(frame, DropReason::NotWired),
-        }
-    }
-
-    /// Hands a frame to a node. Most make it send nothing at once, and what it does next is on the agenda already: then it
-    /// need not be served.
-    fn hand_to(&mut self, (node, port): (NodeId, Port), at: Time, frame: Frame) {
-        self.steps += 1;
-        let slot = &mut self.slots[node.index()];
-        // A frame that was due earlier is no reason for a node's time to go back.
-        slot.clock = at.max(slot.clock);
-        slot.node.handle_frame(&mut Cx { now: slot.clock, frames: &mut self.frames }, port, frame);
-        let due = slot.deadline();
-        slot.poll |= due <= self.now;
-        if !slot.ready && (slot.poll || due < slot.wakes[0]) {
-            slot.ready = true;
-            self.ready.push(node.0);
-        }
-    }
-
-    fn show(&mut self, port: usize, at: Time, frame: &Frame) {
-        let bytes = self.frames.bytes(frame);
-        self.captures[port].iter_mut().for_each(|see| see(at, bytes, frame.len()));
     }
 }
 

@@ -48,7 +48,12 @@ impl Routes {
 
     /// Where the frame with these first bytes, untagged, is to go.
     pub(super) fn of_frame(&self, head: &[u8]) -> Option<(NodeId, Port)> {
-        self.destination(head).and_then(|a| self.find(a)).or(self.others)
+        self.to(self.destination(head))
+    }
+
+    /// Where a frame to `address`, if it has one, is to go.
+    pub(super) fn to(&self, address: Option<u32>) -> Option<(NodeId, Port)> {
+        address.and_then(|a| self.find(a)).or(self.others)
     }
 
     fn destination(&self, head: &[u8]) -> Option<u32> {

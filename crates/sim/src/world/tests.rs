@@ -4,7 +4,9 @@ use proptest::prelude::*;
 use std::collections::VecDeque;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::sync::{Arc, Mutex};
+use weir_core::frame::Frame;
 use weir_core::link::{Config, Link, Loss, QueueLimit};
+use weir_core::node::{PortSet, Transmit};
 use weir_core::rate::Rate;
 use weir_core::time::Duration;
 
@@ -222,6 +224,8 @@ fn captures_see_what_leaves_a_port() {
     w.run_until(us(100));
     let expected: Vec<_> = [1, 2, 3].map(|n| (n, us(10), vec![7; 20], 1514)).to_vec();
     assert_eq!(*seen.lock().unwrap(), expected);
+    let one = Passed { frames: 1, bytes: 1514 };
+    assert_eq!((w.passed((link, Link::OUT)), w.passed((link, Link::IN))), (one, Passed::default()));
     assert_eq!(w.ledger().drops.get(DropReason::NotWired), 1, "the echo's port leads nowhere");
 }
 

@@ -36,6 +36,15 @@ fn ten_mbit() -> Config {
 }
 
 #[test]
+fn only_a_link_that_reads_no_headers_takes_drafts() {
+    let takes = |config| Link::new(config).takes_drafts();
+    let delay = Duration::from_millis(5);
+    let config = Config { delay, loss: Loss::permille(5), overhead: 38, burst: 3000, ..ten_mbit() };
+    assert!(takes(Config::default()) && takes(config));
+    assert!(!takes(Config { mark: Some(QueueLimit::Packets(5)), ..config }));
+}
+
+#[test]
 fn a_bare_wire_adds_nothing() {
     let mut r = rig(Config::default());
     r.at(us(3)).inject(Link::IN, packet(1, 1500)).inject(Link::IN, packet(2, 46));

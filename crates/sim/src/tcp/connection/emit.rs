@@ -17,15 +17,16 @@ impl Connection {
                     return None;
                 }
                 let segment = self.syn(now);
-                self.header.emit(frames, &segment, now)
+                self.header.emit_written(frames, &segment, now)
             }
             State::Established => {
                 if core::mem::take(&mut self.handshake.ack_due) {
                     return self.emit_ack(frames, now, 0);
                 }
-                let stamp = self.stamp(now);
-                if let Some(out) = self.tx.transmit(&self.config, now) {
-                    return self.emit_data(frames, now, stamp, &out);
+                if !self.tx.rests() {
+                    if let Some(out) = self.tx.transmit(&self.config, now) {
+                        return self.emit_data(frames, now, &out);
+                    }
                 }
                 if core::mem::take(&mut self.probe_due) {
                     return self.emit_ack(frames, now, 1);
@@ -49,7 +50,7 @@ impl Connection {
         let answers = self.state == State::SynReceived;
         self.handshake.first_sent.get_or_insert(now);
         let wait = SYN_TIMEOUT.saturating_mul(1 << self.handshake.retries);
-        self.handshake.at = Some(now + wait);
+        self.handshake.at = now + wait;
         let ecn = match (answers, self.wants_ecn()) {
             (false, true) => Flags::ECE.with(Flags::CWR),
             (true, _) if self.ecn => Flags::ECE,
@@ -79,9 +80,9 @@ impl Connection {
     }
 
     /// A segment of the stream, with whatever ACK is owed.
-    fn emit_data(&mut self, frames: &mut Frames, now: Time, stamp: u32, out: &Outgoing) -> Option<Frame> {
+    fn emit_data(&mut self, frames: &mut Frames, now: Time, out: &Outgoing) -> Option<Frame> {
         let mut segment = Segment::default();
-        self.acknowledge(&mut segment, stamp)?;
+        self.acknowledge(&mut segment, self.stamp(now))?;
         segment.seq = wire_seq(self.iss, out.piece.start);
         segment.payload = out.piece.len - u32::from(out.fin);
         if out.fin {
@@ -110,16 +111,14 @@ impl Connection {
     }
 
     /// Puts into a segment what every one says of what was received; `None` before the peer's SYN.
+    #[inline]
     fn acknowledge(&mut self, segment: &mut Segment, stamp: u32) -> Option<()> {
         let timestamps = self.timestamps;
         let rx = self.rx.as_mut()?;
         segment.timestamps = timestamps.then_some(Timestamps { value: stamp, echo: rx.timestamp_to_echo() });
         segment.window = rx.window();
-        let ack = rx.take_ack(timestamps);
+        let ack = rx.take_ack(timestamps, &mut segment.sack);
         (segment.ack, segment.flags) = (ack.ack, ack.flags);
-        if !ack.sack.is_empty() {
-            segment.sack = ack.sack;
-        }
         Some(())
     }
 }

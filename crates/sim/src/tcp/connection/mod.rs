@@ -12,7 +12,7 @@ mod tests;
 use super::config::TcpConfig;
 use super::receiver::Receiver;
 use super::segment::{Header, Segment};
-use super::sender::{earliest, Arrived, Expired, Sender};
+use super::sender::{Arrived, Expired, Sender};
 use std::net::SocketAddrV4;
 use std::sync::Arc;
 use weir_core::time::{Duration, Time};
@@ -83,10 +83,10 @@ pub struct Delivered {
     pub rtt: Option<Duration>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Handshake {
-    /// When the SYN is sent again.
-    at: Option<Time>,
+    /// When the SYN is sent again; [`Time::MAX`] if it is not.
+    at: Time,
     first_sent: Option<Time>,
     retries: u32,
     /// The peer's SYN came again, and was answered again.
@@ -95,6 +95,19 @@ struct Handshake {
     due: bool,
     /// So does the ACK that completes the handshake.
     ack_due: bool,
+}
+
+impl Default for Handshake {
+    fn default() -> Handshake {
+        Handshake {
+            at: Time::MAX,
+            first_sent: None,
+            retries: 0,
+            asked_again: false,
+            due: false,
+            ack_due: false,
+        }
+    }
 }
 
 /// See the [module documentation](self).
@@ -118,7 +131,8 @@ pub struct Connection {
     probe_due: bool,
     /// This end closed before it knew that the peer had.
     closed_first: bool,
-    time_wait: Option<Time>,
+    /// When an end that closed first is over.
+    time_wait: Time,
     failure: Option<Failure>,
 }
 
@@ -147,7 +161,7 @@ impl Connection {
             clock: (random >> 32) as u32,
             probe_due: false,
             closed_first: false,
-            time_wait: None,
+            time_wait: Time::MAX,
             failure: None,
             config,
         }
@@ -180,6 +194,16 @@ impl Connection {
         self.tx.board.nxt()
     }
 
+    /// The number that it has on its host.
+    pub fn set_number(&mut self, number: u32) {
+        self.header.set_number(number);
+    }
+    /// The number that its peer has on the peer's host.
+    #[inline]
+    pub fn set_peer(&mut self, number: u32) {
+        self.header.set_peer(number);
+    }
+
     /// Opens it.
     pub fn open(&mut self) {
         self.state = State::SynSent;
@@ -194,25 +218,24 @@ impl Connection {
         self.tx.write(limit, close);
     }
 
-    /// When it wants to be called without a segment.
-    pub fn next_deadline(&self) -> Option<Time> {
+    /// When it wants to be called without a segment; [`Time::MAX`] for never.
+    pub fn next_deadline(&self) -> Time {
         match self.state {
-            State::Closed | State::Listen => None,
+            State::Closed | State::Listen => Time::MAX,
             State::TimeWait => self.time_wait,
             State::SynSent | State::SynReceived => self.handshake.at,
             State::Established => {
-                let ack = self.rx.as_ref().and_then(Receiver::deadline);
-                earliest(self.tx.timers.next(), earliest(ack, self.tx.pace_deadline()))
+                let ack = self.rx.as_ref().map_or(Time::MAX, Receiver::deadline);
+                self.tx.timers.next().min(ack).min(self.tx.pace_deadline())
             }
         }
     }
 
     /// Runs what is due by `now`. Poll afterwards.
     pub fn on_timers(&mut self, now: Time) {
-        let due = |t: Option<Time>| t.is_some_and(|t| t <= now);
         match self.state {
-            State::TimeWait if due(self.time_wait) => self.state = State::Closed,
-            State::SynSent | State::SynReceived if due(self.handshake.at) => self.repeat_syn(),
+            State::TimeWait if self.time_wait <= now => self.state = State::Closed,
+            State::SynSent | State::SynReceived if self.handshake.at <= now => self.repeat_syn(),
             State::Established => {
                 while let Some(expired) = self.tx.on_timers(now) {
                     match expired {
@@ -227,7 +250,7 @@ impl Connection {
     }
 
     fn repeat_syn(&mut self) {
-        self.handshake.at = None;
+        self.handshake.at = Time::MAX;
         if self.handshake.retries >= SYN_RETRIES {
             return self.fail(Failure::NeverOpened);
         }
@@ -349,7 +372,7 @@ impl Connection {
         if self.state == State::Established && finished && self.tx.fin_acked() {
             if self.closed_first {
                 self.state = State::TimeWait;
-                self.time_wait = Some(now + TIME_WAIT);
+                self.time_wait = now + TIME_WAIT;
             } else {
                 self.state = State::Closed;
             }

@@ -65,7 +65,7 @@ impl Connection {
     pub(super) fn establish(&mut self, now: Time) {
         self.state = State::Established;
         let Handshake { first_sent, retries, asked_again, .. } = self.handshake;
-        self.handshake.at = None;
+        self.handshake.at = Time::MAX;
         self.handshake.due = false;
         // Karn: a SYN that was repeated gives no sample.
         let once = retries == 0 && !asked_again;

@@ -18,14 +18,15 @@ impl Sender {
     pub(super) fn set_timers(&mut self, a: &Arrived, p: &Progress, now: Time) {
         self.judge_probe(a, p, now);
         if self.board.is_empty() {
-            (self.timers.rto, self.timers.loss, self.timers.reorder) = (None, None, None);
+            (self.timers.rto, self.timers.loss, self.timers.reorder) = (Time::MAX, Time::MAX, Time::MAX);
         } else if p.acked > 0 {
             // Not for a SACK: a hole whose retransmission was lost would wait for ever.
-            self.timers.rto = Some(now + self.rtt.rto());
+            self.timers.rto = now + self.rtt.rto();
             self.schedule_probe(now);
         }
         let opened = self.edge > self.board.nxt() || self.board.nxt() >= self.limit;
-        if opened && self.timers.persist.take().is_some() {
+        if opened && self.timers.persist != Time::MAX {
+            self.timers.persist = Time::MAX;
             self.rtt.reset_backoff();
         }
     }
@@ -53,7 +54,7 @@ impl Sender {
     /// A tail loss probe is scheduled after new data and after ACKs, with SACK and nothing SACKed, while nothing
     /// is lost (RFC 8985 §7.2; as in Linux also while the window is reduced for a mark).
     pub(super) fn schedule_probe(&mut self, now: Time) {
-        self.timers.loss = None;
+        self.timers.loss = Time::MAX;
         let may = self.recovery == Recovery::Rack
             && matches!(self.phase, Phase::Open | Phase::Reducing)
             && self.timers.probe.is_none()
@@ -69,24 +70,35 @@ impl Sender {
             after = after + WORST_DELAYED_ACK;
         }
         // Never later than the time-out it stands for.
-        self.timers.loss = self.timers.rto.map(|rto| rto.min(now + after));
+        if self.timers.rto != Time::MAX {
+            self.timers.loss = self.timers.rto.min(now + after);
+        }
     }
 
     /// Data has left: its timer runs (RFC 6298 §5.1).
+    #[inline]
     pub(super) fn timers_on_sent(&mut self, new: bool, now: Time) {
-        if self.timers.rto.is_none() {
-            self.timers.rto = Some(now + self.rtt.rto());
+        if self.timers.rto == Time::MAX {
+            self.timers.rto = now + self.rtt.rto();
         }
-        if new {
+        self.spare.new |= new;
+    }
+
+    /// Nothing more leaves at this instant: the probe is scheduled once for all that has.
+    #[inline]
+    pub(super) fn timers_on_all_sent(&mut self, now: Time) {
+        if core::mem::take(&mut self.spare.new) {
             self.schedule_probe(now);
         }
     }
 
     /// Runs what has expired by `now`.
     pub fn on_timers(&mut self, now: Time) -> Option<Expired> {
-        let due = |t: Option<Time>| t.is_some_and(|t| t <= now);
-        if due(self.timers.reorder) {
-            self.timers.reorder = None;
+        if self.timers.next() > now {
+            return None;
+        }
+        if self.timers.reorder <= now {
+            self.timers.reorder = Time::MAX;
             let lost = self.detect(now);
             if lost > 0 && matches!(self.phase, Phase::Open | Phase::Reducing) {
                 self.begin_recovery(lost, now);
@@ -94,22 +106,22 @@ impl Sender {
             }
             return Some(Expired::Repaired);
         }
-        if due(self.timers.loss) {
-            self.timers.loss = None;
+        if self.timers.loss <= now {
+            self.timers.loss = Time::MAX;
             self.send_probe(now);
             return Some(Expired::Repaired);
         }
-        if due(self.timers.rto) {
+        if self.timers.rto <= now {
             if self.timers.backoffs >= MAX_BACKOFFS {
                 return Some(Expired::GaveUp);
             }
             self.time_out(now);
             return Some(Expired::Repaired);
         }
-        if due(self.timers.persist) {
+        if self.timers.persist <= now {
             self.timers.backoffs += 1;
             self.rtt.backoff();
-            self.timers.persist = Some(now + self.rtt.rto());
+            self.timers.persist = now + self.rtt.rto();
             return Some(Expired::ZeroWindowProbe);
         }
         None
@@ -120,6 +132,6 @@ impl Sender {
     fn send_probe(&mut self, now: Time) {
         self.timers.probe = Some(Probe { end: self.board.nxt(), retransmitted: false });
         self.probing = true;
-        self.timers.rto = Some(now + self.rtt.rto());
+        self.timers.rto = now + self.rtt.rto();
     }
 }

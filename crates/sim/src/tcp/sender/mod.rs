@@ -17,7 +17,7 @@ mod scoreboard;
 mod timers;
 mod transmit;
 
-pub use timers::{earliest, Expired};
+pub use timers::Expired;
 pub use transmit::Outgoing;
 
 use super::config::{Recovery, TcpConfig};
@@ -89,8 +89,9 @@ struct Spare {
     used: u64,
     /// When the window was last used up, or brought closer to what is used.
     since: Time,
-    /// Something has left at this instant.
+    /// Something has left at this instant, and something new among it.
     sending: bool,
+    new: bool,
 }
 
 /// The sending half of a connection.

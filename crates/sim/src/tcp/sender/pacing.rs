@@ -7,9 +7,13 @@ use weir_core::rate::Rate;
 use weir_core::time::Time;
 
 impl Sender {
-    /// When its gap lets the next segment leave, if that is what it waits for.
-    pub fn pace_deadline(&self) -> Option<Time> {
-        self.waits_for_pace.then_some(self.pace_at)
+    /// When its gap lets the next segment leave; [`Time::MAX`] if that is not what it waits for.
+    pub fn pace_deadline(&self) -> Time {
+        if self.waits_for_pace {
+            self.pace_at
+        } else {
+            Time::MAX
+        }
     }
 
     /// A segment leaves: the next one leaves no sooner than its gap says.

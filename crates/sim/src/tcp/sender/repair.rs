@@ -45,7 +45,7 @@ impl Sender {
             self.board.sacked_segments(),
         );
         let (lost, wait) = self.board.rack_detect(now, window);
-        self.timers.reorder = wait.map(|d| now + d);
+        self.timers.reorder = wait.map_or(Time::MAX, |d| now + d);
         lost
     }
 
@@ -205,9 +205,9 @@ impl Sender {
         self.burst = 0;
         self.timers.backoffs += 1;
         self.rtt.backoff();
-        self.timers.loss = None;
-        self.timers.reorder = None;
-        self.timers.rto = Some(now + self.rtt.rto());
+        self.timers.loss = Time::MAX;
+        self.timers.reorder = Time::MAX;
+        self.timers.rto = now + self.rtt.rto();
     }
 
     /// Sending starts again. If nothing was sent for so long that the network may have changed (RFC 5681 §4.1), the

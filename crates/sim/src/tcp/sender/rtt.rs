@@ -82,6 +82,9 @@ impl RttEstimator {
 
     /// The retransmission time-out, backed off.
     pub fn rto(&self) -> Duration {
+        if self.doublings == 0 {
+            return self.base_rto().min(self.max_rto);
+        }
         let factor = 1u64.checked_shl(self.doublings).unwrap_or(u64::MAX);
         self.base_rto().saturating_mul(factor).min(self.max_rto)
     }

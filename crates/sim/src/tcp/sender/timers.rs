@@ -3,17 +3,17 @@
 
 use weir_core::time::Time;
 
-/// When the sender's timers expire.
-#[derive(Clone, Copy, Debug, Default)]
+/// When the sender's timers expire; [`Time::MAX`] for one that does not run.
+#[derive(Clone, Copy, Debug)]
 pub struct Timers {
     /// Retransmission time-out.
-    pub(super) rto: Option<Time>,
+    pub(super) rto: Time,
     /// Tail loss probe; it stands for the RTO while it is set.
-    pub(super) loss: Option<Time>,
+    pub(super) loss: Time,
     /// RACK finds more lost.
-    pub(super) reorder: Option<Time>,
+    pub(super) reorder: Time,
     /// Zero-window probe.
-    pub(super) persist: Option<Time>,
+    pub(super) persist: Time,
     /// Time-outs since the last progress.
     pub(super) backoffs: u32,
     /// A tail loss probe is out: everything in flight up to here was sent before it ended.
@@ -27,18 +27,23 @@ pub(super) struct Probe {
     pub(super) retransmitted: bool,
 }
 
-impl Timers {
-    /// The earliest.
-    pub fn next(&self) -> Option<Time> {
-        earliest(earliest(self.rto, self.loss), earliest(self.reorder, self.persist))
+impl Default for Timers {
+    fn default() -> Timers {
+        Timers {
+            rto: Time::MAX,
+            loss: Time::MAX,
+            reorder: Time::MAX,
+            persist: Time::MAX,
+            backoffs: 0,
+            probe: None,
+        }
     }
 }
 
-/// The earlier of two times that there may be.
-pub fn earliest(a: Option<Time>, b: Option<Time>) -> Option<Time> {
-    match (a, b) {
-        (Some(a), Some(b)) => Some(a.min(b)),
-        (a, b) => a.or(b),
+impl Timers {
+    /// The earliest.
+    pub fn next(&self) -> Time {
+        self.rto.min(self.loss).min(self.reorder.min(self.persist))
     }
 }
 

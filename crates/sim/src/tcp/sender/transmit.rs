@@ -25,10 +25,19 @@ impl Sender {
         let out = self.choose(config, now);
         match out {
             Some(_) => self.spare.sending = true,
-            None if core::mem::take(&mut self.spare.sending) => self.validate(config, now),
+            None if core::mem::take(&mut self.spare.sending) => {
+                self.timers_on_all_sent(now);
+                self.validate(config, now);
+            }
             None => {}
         }
         out
+    }
+
+    /// Is there nothing in flight and nothing to send, so that [`Sender::transmit`] would say `None` and change nothing?
+    #[inline]
+    pub fn rests(&self) -> bool {
+        self.is_idle() && !self.waits_for_pace && !self.spare.sending
     }
 
     fn choose(&mut self, config: &TcpConfig, now: Time) -> Option<Outgoing> {
@@ -178,7 +187,7 @@ impl Sender {
         let outstanding = self.board.nxt() - self.board.una();
         let most = self.usage.most.max(outstanding);
         if self.usage.limited || self.window.in_slow_start() && self.window.cwnd < 2 * most {
-            self.spare = Spare { used: 0, since: now, sending: false };
+            self.spare = Spare { used: 0, since: now, ..Spare::default() };
             return;
         }
         self.spare.used = self.spare.used.max(outstanding);
@@ -191,13 +200,13 @@ impl Sender {
             self.window.ssthresh = self.window.ssthresh.max(self.window.cwnd / 4 * 3);
             self.window.cwnd = self.window.cwnd.midpoint(used);
         }
-        self.spare = Spare { used: 0, since: now, sending: false };
+        self.spare = Spare { used: 0, since: now, ..Spare::default() };
     }
 
     fn wait_for_window(&mut self) {
-        if self.board.is_empty() && self.timers.persist.is_none() {
+        if self.board.is_empty() && self.timers.persist == Time::MAX {
             let last = self.last_sent.unwrap_or(Time::ZERO);
-            self.timers.persist = Some(last + self.rtt.rto());
+            self.timers.persist = last + self.rtt.rto();
         }
     }
 

@@ -211,8 +211,12 @@ fn classes(topology: &Topology, flows: &[FlowResult]) -> Vec<ClassResult> {
 fn links(topology: &mut Topology) -> Vec<LinkResult> {
     let Topology { world, links, .. } = topology;
     let row = |direction: &LinkDirection| match &direction.carrier {
-        Carrier::Bare(counter) => {
-            let (packets, bytes) = (counter.packets(), counter.bytes());
+        Carrier::Bare(ports) => {
+            let (mut packets, mut bytes) = (0, 0);
+            for &port in ports {
+                let passed = world.passed(port);
+                (packets, bytes) = (packets + passed.frames, bytes + passed.bytes);
+            }
             LinkResult { name: direction.name.clone(), packets, bytes, ..LinkResult::default() }
         }
         Carrier::Node(id) => {

@@ -15,8 +15,6 @@ use super::hosts::{ExperimentHost, Site, TcpHost, UdpEnd};
 use crate::experiment::plan::{derived, Plan};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::Arc;
 use weir_core::flow::Key;
 use weir_core::gateway::{Gateway, LAN, WAN};
 use weir_core::link::{self, Link};
@@ -85,31 +83,8 @@ pub struct LinkDirection {
 pub enum Carrier {
     /// A node that emulates the link.
     Node(NodeId),
-    /// None: there is nothing to emulate, and frames are counted as they pass.
-    Bare(Arc<Counter>),
-}
-
-/// Frames that passed.
-#[derive(Debug, Default)]
-pub struct Counter {
-    packets: AtomicU64,
-    bytes: AtomicU64,
-}
-
-impl Counter {
-    /// One more. A world runs in one thread: nobody else counts at the same time.
-    fn count(&self, len: usize) {
-        self.packets.store(self.packets() + 1, Ordering::Relaxed);
-        self.bytes.store(self.bytes() + len as u64, Ordering::Relaxed);
-    }
-    /// How many.
-    pub fn packets(&self) -> u64 {
-        self.packets.load(Ordering::Relaxed)
-    }
-    /// Their bytes.
-    pub fn bytes(&self) -> u64 {
-        self.bytes.load(Ordering::Relaxed)
-    }
+    /// None: there is nothing to emulate, and frames are counted as they leave these ports.
+    Bare(Vec<NodePort>),
 }
 
 /// A place at which frames can be captured.
@@ -249,12 +224,7 @@ impl Builder {
     /// Puts a link of the path behind the ports `from`; returns the ports that frames leave it by.
     fn add_path_link(&mut self, name: &str, link: &link::Config, from: Vec<NodePort>) -> Vec<NodePort> {
         let (carrier, ports) = if link.is_bare() && from.len() <= MOST_PORTS_OF_A_BARE_LINK {
-            let counter = Arc::new(Counter::default());
-            for &port in &from {
-                let counter = counter.clone();
-                self.world.capture(port, Box::new(move |_, _, len| counter.count(len)));
-            }
-            (Carrier::Bare(counter), from)
+            (Carrier::Bare(from.clone()), from)
         } else {
             let node = self.add_link_node(name, link);
             from.iter().for_each(|&port| self.world.wire(port, (node, Link::IN)));

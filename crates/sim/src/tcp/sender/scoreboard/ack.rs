@@ -8,6 +8,10 @@ use weir_core::time::Time;
 
 /// Is told of each segment that an ACK delivers.
 pub trait Witness {
+    /// Does it want to be told?
+    fn watches(&self) -> bool {
+        true
+    }
     /// This piece has arrived, or what is left of it after a cumulative ACK within it. It `left` last at this time, was sent
     /// `again` or not, and is acknowledged by SACK or cumulatively.
     fn delivered(&mut self, piece: Piece, left: Time, again: bool, sacked: bool);
@@ -15,6 +19,10 @@ pub trait Witness {
 
 /// Nobody wants to know.
 impl Witness for () {
+    #[inline]
+    fn watches(&self) -> bool {
+        false
+    }
     #[inline]
     fn delivered(&mut self, _: Piece, _: Time, _: bool, _: bool) {}
 }
@@ -60,6 +68,20 @@ impl<'a, W: Witness> Delivery<'a, W> {
         self.progress.reordered |= seg.end() < fack;
     }
 
+    /// Segments have arrived that were never sent again, from `first` to `last` in the order in which they left.
+    fn take_run(&mut self, first: &Segment, last: &Segment, fack: u64) {
+        let key = last.key();
+        if self.newest.is_none_or(|newest| newest < key) {
+            self.newest = Some(key);
+            self.progress.newest = Some((last.sent, false));
+        }
+        self.offer.fresh = self.offer.fresh.max(Some(key));
+        let (oldest, newest) = (first.sent.at, last.sent.at);
+        self.acked = Some(self.acked.map_or((oldest, newest), |(a, b)| (a.min(oldest), b.max(newest))));
+        self.progress.delivered += last.end() - first.start;
+        self.progress.reordered |= first.end() < fack;
+    }
+
     fn finish(mut self, now: Time) -> Progress {
         let acked = self.acked.filter(|_| !self.progress.retransmitted);
         let times = acked.or(self.sacked);
@@ -102,6 +124,11 @@ impl Scoreboard {
     fn acknowledge(&mut self, una: u64, delivery: &mut Delivery<'_, impl Witness>) {
         delivery.progress.acked = una - self.una;
         let first = self.ring.first_id();
+        if !delivery.witness.watches() {
+            if let Some((first, last)) = self.ring.pop_run(una) {
+                delivery.take_run(&first, &last, self.fack);
+            }
+        }
         while let Some(seg) = self.ring.front().filter(|s| s.end() <= una).copied() {
             self.uncount(seg.flags, u64::from(seg.len));
             if seg.flags & SACKED == 0 {

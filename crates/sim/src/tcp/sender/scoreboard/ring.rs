@@ -24,6 +24,8 @@ pub(super) const RESENT: u8 = 4;
 pub(super) const RETRANSMITTED: u8 = 8;
 /// It is in the list.
 const LISTED: u8 = 16;
+/// No segment: the end of the list.
+const NONE: Id = Id::MAX;
 
 /// A segment in flight.
 #[derive(Clone, Copy, Debug)]
@@ -62,22 +64,39 @@ impl Segment {
     }
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Ring {
     /// A power of two of places, or none; a segment has the one that the lowest bits of its number say.
     places: Box<[Segment]>,
     /// Number of the first, and of the next to be sent.
     first: Id,
     end: Id,
-    head: Option<Id>,
-    tail: Option<Id>,
-    /// The last transmission.
-    last: Option<Key>,
+    /// Of the list.
+    head: Id,
+    tail: Id,
+    /// The last transmission, if there has been one.
+    last: Key,
     /// A place in the list, see [`Ring::last_before`].
-    mark: Option<Id>,
+    mark: Id,
     /// How often a segment was looked at.
     #[cfg(test)]
     pub touched: std::cell::Cell<u64>,
+}
+
+impl Default for Ring {
+    fn default() -> Ring {
+        Ring {
+            places: Box::default(),
+            first: 0,
+            end: 0,
+            head: NONE,
+            tail: NONE,
+            last: (Time::MAX, 0),
+            mark: NONE,
+            #[cfg(test)]
+            touched: Default::default(),
+        }
+    }
 }
 
 impl Ring {
@@ -141,6 +160,38 @@ impl Ring {
         self.first += 1;
     }
 
+    /// Removes segments from the front that end by `una`, were never sent again, and come first in the list in the same
+    /// order. Returns the first and the last of them.
+    pub fn pop_run(&mut self, una: u64) -> Option<(Segment, Segment)> {
+        let first = self.first;
+        if self.head != first || first == self.end {
+            return None;
+        }
+        let mut after = first;
+        while after < self.end {
+            let seg = self.get(after);
+            if seg.end() > una || seg.flags != LISTED || (seg.next != 1 && after + 1 != self.end) {
+                break;
+            }
+            after += 1;
+        }
+        if after == first {
+            return None;
+        }
+        let run = (*self.get(first), *self.get(after - 1));
+        self.first = after;
+        if self.mark != NONE && self.mark < after {
+            self.mark = NONE;
+        }
+        if after == self.end {
+            (self.head, self.tail) = (NONE, NONE);
+        } else {
+            self.head = after;
+            self.get_mut(after).prev = 0;
+        }
+        Some(run)
+    }
+
     /// The first segment that starts at or above `offset`. They have at most `largest` bytes, and mostly just
     /// as many: its place is computed, which is never too high, and searched if the result is too low.
     pub fn at_or_above(&self, offset: u64, largest: u32) -> Id {
@@ -169,10 +220,11 @@ impl Ring {
 
     /// A segment has just left, as its `sent` says: puts it at the end of the list.
     pub fn link(&mut self, id: Id) {
-        let at = self.get(id).sent.at;
-        let order = self.last.filter(|last| last.0 == at).map_or(0, |(_, n)| n.saturating_add(1));
-        self.get_mut(id).order = order;
-        self.last = Some((at, order));
+        let last = self.last;
+        let seg = self.get_mut(id);
+        let order = if last.0 == seg.sent.at { last.1.saturating_add(1) } else { 0 };
+        seg.order = order;
+        self.last = seg.key();
         self.link_after(id, self.tail);
     }
 
@@ -180,45 +232,47 @@ impl Ring {
     /// from the beginning.
     pub fn link_from(&mut self, id: Id, from: Option<Id>) {
         let key = self.get(id).key();
-        let mut after = from;
-        while let Some(n) = after.map_or(self.head, |a| self.after(a)).filter(|&n| self.get(n).key() <= key) {
-            after = Some(n);
+        let mut after = from.unwrap_or(NONE);
+        loop {
+            let next = self.next(after);
+            if next == NONE || self.get(next).key() > key {
+                break;
+            }
+            after = next;
         }
         self.link_after(id, after);
     }
 
     /// Takes a segment out of the list, if it is in it.
     pub fn unlink(&mut self, id: Id) {
-        if self.get(id).flags & LISTED == 0 {
+        let seg = self.get_mut(id);
+        if seg.flags & LISTED == 0 {
             return;
         }
-        let (prev, next) = (self.before(id), self.after(id));
-        self.join(prev, next);
-        if self.mark == Some(id) {
+        seg.flags &= !LISTED;
+        let (prev, next) = (at(id, seg.prev), at(id, seg.next));
+        self.set_next(prev, next);
+        self.set_prev(next, prev);
+        if self.mark == id {
             self.mark = prev;
         }
-        self.get_mut(id).flags &= !LISTED;
     }
 
     /// The segment in the list that was sent first.
     pub fn oldest(&self) -> Option<Id> {
-        self.head
-    }
-
-    /// The next in the list.
-    pub fn after(&self, id: Id) -> Option<Id> {
-        Some(self.get(id).next).filter(|&d| d != 0).map(|d| id.wrapping_add_signed(i64::from(d)))
+        Some(self.head).filter(|&id| id != NONE)
     }
 
     /// The last segment in the list that was sent before `key`, which never decreases from call to call:
     /// the search goes on from the last answer.
     pub fn last_before(&mut self, key: Key) -> Option<Id> {
-        while let Some(n) =
-            self.mark.map_or(self.head, |m| self.after(m)).filter(|&n| self.get(n).key() < key)
-        {
-            self.mark = Some(n);
+        loop {
+            let next = self.next(self.mark);
+            if next == NONE || self.get(next).key() >= key {
+                return Some(self.mark).filter(|&id| id != NONE);
+            }
+            self.mark = next;
         }
-        self.mark
     }
 
     /// Counts, for the tests, that a segment is looked at.
@@ -232,30 +286,64 @@ impl Ring {
         self.places.len()
     }
 
-    fn before(&self, id: Id) -> Option<Id> {
-        Some(self.get(id).prev).filter(|&d| d != 0).map(|d| id.wrapping_add_signed(i64::from(d)))
+    /// The next in the list.
+    #[cfg(test)]
+    pub fn after(&self, id: Id) -> Option<Id> {
+        Some(self.next(id)).filter(|&next| next != NONE)
     }
 
-    fn link_after(&mut self, id: Id, prev: Option<Id>) {
-        let next = prev.map_or(self.head, |p| self.after(p));
-        self.join(prev, Some(id));
-        self.join(Some(id), next);
-        self.get_mut(id).flags |= LISTED;
+    /// The segment behind `id` in the list, or the first.
+    fn next(&self, id: Id) -> Id {
+        if id == NONE {
+            self.head
+        } else {
+            at(id, self.get(id).next)
+        }
     }
 
-    /// Makes two segments neighbours in the list.
-    fn join(&mut self, prev: Option<Id>, next: Option<Id>) {
-        let distance = match (prev, next) {
-            (Some(p), Some(n)) => n.wrapping_sub(p) as i64 as i32,
-            _ => 0,
-        };
-        match prev {
-            Some(p) => self.get_mut(p).next = distance,
-            None => self.head = next,
+    /// Puts a segment into the list behind `prev`, or at its beginning.
+    fn link_after(&mut self, id: Id, prev: Id) {
+        let next = self.next(prev);
+        let seg = self.get_mut(id);
+        (seg.prev, seg.next) = (distance(id, prev), distance(id, next));
+        seg.flags |= LISTED;
+        self.set_next(prev, id);
+        self.set_prev(next, id);
+    }
+
+    /// What follows `id`, or begins the list.
+    fn set_next(&mut self, id: Id, next: Id) {
+        if id == NONE {
+            self.head = next;
+        } else {
+            self.get_mut(id).next = distance(id, next);
         }
-        match next {
-            Some(n) => self.get_mut(n).prev = -distance,
-            None => self.tail = prev,
+    }
+
+    /// What `id`, or the end of the list, follows.
+    fn set_prev(&mut self, id: Id, prev: Id) {
+        if id == NONE {
+            self.tail = prev;
+        } else {
+            self.get_mut(id).prev = distance(id, prev);
         }
+    }
+}
+
+/// The segment at a distance; [`NONE`] at none.
+fn at(id: Id, distance: i32) -> Id {
+    if distance == 0 {
+        NONE
+    } else {
+        id.wrapping_add_signed(i64::from(distance))
+    }
+}
+
+/// How far it is from one segment to another; 0 to [`NONE`].
+fn distance(from: Id, to: Id) -> i32 {
+    if to == NONE {
+        0
+    } else {
+        to.wrapping_sub(from) as i32
     }
 }

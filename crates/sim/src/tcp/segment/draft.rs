@@ -1,0 +1,98 @@
+//! Segments as hosts of the simulator hand them to each other: in a [draft](weir_core::frame::Frame::is_draft), of which
+//! the headers are written only if somebody wants to read them.
+//!
+//! What is kept, least significant byte first: who sends to whom ([`Header`]), then the fields of the segment, and SACK
+//! blocks if there are any. Segments with options of a SYN are never drafts.
+
+use super::{Addressed, Header, Segment, SynOptions, ENDS, L4, MAX_HEAD, TCP};
+use weir_core::frame::{Frame, Frames};
+use weir_core::time::Time;
+use weir_core::wire::{Flags, SackBlocks, Timestamps};
+
+/// Bytes of a draft, of which the last are SACK blocks.
+const DRAFT: usize = 88;
+const SACK: usize = 56;
+/// In the byte behind the flags: there are timestamps. Below are the number of SACK blocks and the ECN field.
+const TIMESTAMPS: u8 = 0x80;
+const BLOCKS: u32 = 4;
+
+/// A draft of `s`; `None` when the pool has no chunk left.
+#[inline]
+pub(super) fn make(frames: &mut Frames, header: &Header, s: &Segment, now: Time) -> Option<Frame> {
+    let len = L4 + TCP + s.options_len() + s.payload as usize;
+    let (frame, draft) = frames.make_draft::<DRAFT>(len, now)?;
+    let Timestamps { value, echo } = s.timestamps.unwrap_or_default();
+    let stamped = if s.timestamps.is_some() { TIMESTAMPS } else { 0 };
+    draft[..ENDS].copy_from_slice(&header.ends);
+    draft[32..36].copy_from_slice(&s.seq.to_le_bytes());
+    draft[36..40].copy_from_slice(&s.ack.to_le_bytes());
+    draft[40..44].copy_from_slice(&value.to_le_bytes());
+    draft[44..48].copy_from_slice(&echo.to_le_bytes());
+    draft[48..50].copy_from_slice(&s.window.to_le_bytes());
+    draft[50..52].copy_from_slice(&s.flags.0.to_le_bytes());
+    draft[52] = stamped | s.sack.count << BLOCKS | s.ecn;
+    if !s.sack.is_empty() {
+        write_blocks(&mut draft[SACK..], &s.sack);
+    }
+    Some(frame)
+}
+
+fn write_blocks(bytes: &mut [u8], sack: &SackBlocks) {
+    for (bytes, (left, right)) in bytes.chunks_exact_mut(8).zip(sack.as_slice()) {
+        bytes[..4].copy_from_slice(&left.to_le_bytes());
+        bytes[4..].copy_from_slice(&right.to_le_bytes());
+    }
+}
+
+/// Whom a segment is for, and the segment, of a draft of a frame of `len` bytes.
+#[inline]
+pub(super) fn read(draft: &[u8], len: usize) -> Option<(Addressed, Segment)> {
+    let draft: &[u8; DRAFT] = draft.first_chunk()?;
+    let le32 = |i: usize| u32::from_le_bytes([draft[i], draft[i + 1], draft[i + 2], draft[i + 3]]);
+    let le16 = |i: usize| u16::from_le_bytes([draft[i], draft[i + 1]]);
+    let key = u64::from(le32(12)) | u64::from(le32(16)) << 32;
+    let to = Addressed { key, number: le32(28), sender: le32(24) };
+    let notes = draft[52];
+    let stamped = notes & TIMESTAMPS != 0;
+    let count = (notes & !TIMESTAMPS) >> BLOCKS;
+    let mut segment = Segment {
+        seq: le32(32),
+        ack: le32(36),
+        flags: Flags(le16(50)),
+        window: le16(48),
+        ecn: notes & 3,
+        payload: 0,
+        timestamps: stamped.then(|| Timestamps { value: le32(40), echo: le32(44) }),
+        sack: SackBlocks::default(),
+        syn: SynOptions::default(),
+    };
+    if count > 0 {
+        segment.sack = read_blocks(&draft[SACK..], count);
+    }
+    segment.payload = len.saturating_sub(L4 + TCP + segment.options_len()) as u32;
+    Some((to, segment))
+}
+
+fn read_blocks(bytes: &[u8], count: u8) -> SackBlocks {
+    let mut sack = SackBlocks { count, ..SackBlocks::default() };
+    for (block, b) in sack.blocks.iter_mut().zip(bytes.chunks_exact(8)).take(count.into()) {
+        let (left, right) = ([b[0], b[1], b[2], b[3]], [b[4], b[5], b[6], b[7]]);
+        *block = (u32::from_le_bytes(left), u32::from_le_bytes(right));
+    }
+    sack
+}
+
+/// Where a draft goes: the IPv4 address.
+pub(crate) fn destination(draft: &[u8]) -> Option<u32> {
+    draft.get(20..24)?.try_into().ok().map(u32::from_le_bytes)
+}
+
+/// Writes the headers of a draft. Any other frame stays as it is.
+#[inline(never)]
+pub(crate) fn write_out(frames: &mut Frames, frame: &mut Frame) {
+    let Some(draft) = frames.draft(frame) else { return };
+    let (Some(ends), Some((_, segment))) = (draft.first_chunk(), read(draft, frame.len())) else { return };
+    let mut head = [0; MAX_HEAD];
+    let len = Header { ends: *ends }.write(&mut head, &segment);
+    frames.write_draft(frame, &head[..len]);
+}

@@ -1,0 +1,184 @@
+//! Running a world: whose deadline has come, and what becomes of the frames that leave.
+
+use super::slot::Kind;
+use super::{NodeId, To, World};
+use crate::agenda::{Agenda, SEQUENCES};
+use crate::tcp::segment::draft;
+use weir_core::frame::Frame;
+use weir_core::node::{Cx, Node, Port, PortSet, Transmit};
+use weir_core::stats::DropReason;
+use weir_core::time::Time;
+
+impl World {
+    /// Runs everything that is due up to and including `end`. Panics if frames go in circles at one
+    /// instant for ever.
+    pub fn run_until(&mut self, end: Time) {
+        self.serve_ready();
+        while let Some((at, i)) = self.agenda.pop_until(end) {
+            self.now = at;
+            self.wake(i as usize);
+            while let Some((_, i)) = self.agenda.pop_until(at) {
+                self.wake(i as usize);
+            }
+            self.serve_ready();
+        }
+        self.now = self.now.max(end);
+    }
+
+    /// What was on the agenda for a node has come.
+    fn wake(&mut self, i: usize) {
+        let slot = &mut self.slots[i];
+        if slot.wakes[0] == self.now {
+            slot.wakes = [slot.wakes[1], Time::MAX];
+            self.rearm(i);
+        }
+    }
+
+    /// The node is served now.
+    pub(super) fn make_ready(&mut self, i: usize) {
+        let slot = &mut self.slots[i];
+        slot.poll = true;
+        if !slot.ready {
+            slot.ready = true;
+            self.ready.push(i as u32);
+        }
+    }
+
+    fn serve_ready(&mut self) {
+        let limit = self.steps + self.steps_per_instant;
+        while let Some(&i) = self.ready.get(self.served) {
+            self.served += 1;
+            self.serve(i as usize);
+            assert!(self.steps < limit, "frames go in circles at {:?}", self.now);
+        }
+        self.ready.clear();
+        self.served = 0;
+    }
+
+    /// Takes all that a node has to send now.
+    fn serve(&mut self, i: usize) {
+        self.steps += 1;
+        let slot = &mut self.slots[i];
+        slot.ready = false;
+        slot.clock = self.now;
+        let poll = core::mem::take(&mut slot.poll);
+        match slot.node {
+            Kind::Link(_) => self.serve_link(i),
+            Kind::Host(_) => self.serve_host(i),
+            Kind::Other(_) => self.serve_other(i, poll),
+        }
+    }
+
+    fn serve_link(&mut self, i: usize) {
+        loop {
+            let Kind::Link(link) = &mut self.slots[i].node else { return };
+            let sent = link.poll_transmit(&mut Cx { now: self.now, frames: &mut self.frames }, PortSet::ALL);
+            let Some(Transmit { port, at, frame }) = sent else { break };
+            self.hand_on(i, port, at, frame);
+        }
+        self.rearm(i);
+    }
+
+    fn serve_host(&mut self, i: usize) {
+        loop {
+            let Kind::Host(host) = &mut self.slots[i].node else { return };
+            let sent = host.poll_transmit(&mut Cx { now: self.now, frames: &mut self.frames }, PortSet::ALL);
+            let Some(Transmit { port, at, frame }) = sent else { break };
+            self.hand_on(i, port, at, frame);
+        }
+        self.rearm(i);
+    }
+
+    /// Of a node that was not changed from outside, the deadline is asked for first: polling it may cost more.
+    fn serve_other(&mut self, i: usize, mut poll: bool) {
+        loop {
+            let Kind::Other(node) = &mut self.slots[i].node else { return };
+            if !poll && node.next_deadline(PortSet::ALL).is_none_or(|due| due > self.now) {
+                break;
+            }
+            poll = false;
+            let sent = node.poll_transmit(&mut Cx { now: self.now, frames: &mut self.frames }, PortSet::ALL);
+            let Some(Transmit { port, at, frame }) = sent else { break };
+            self.hand_on(i, port, at, frame);
+        }
+        self.rearm(i);
+    }
+
+    /// Looks at a node's deadline: it is due, or the agenda gets it.
+    pub(super) fn rearm(&mut self, i: usize) {
+        let due = self.slots[i].node.deadline();
+        if due <= self.now {
+            self.make_ready(i);
+        } else {
+            self.put_on_agenda(i, due);
+        }
+    }
+
+    /// The agenda gets a node's deadline, unless it has something earlier for the node.
+    #[inline]
+    fn put_on_agenda(&mut self, i: usize, due: Time) {
+        let slot = &mut self.slots[i];
+        if due < slot.wakes[0] {
+            slot.wakes = [due, slot.wakes[0]];
+            assert!(self.seq < SEQUENCES, "too many events");
+            self.agenda.push(due, self.seq, i as u32);
+            self.seq += 1;
+        }
+    }
+
+    /// Takes a frame that leaves a port of node `i` to where it leads.
+    #[inline]
+    fn hand_on(&mut self, i: usize, port: Port, at: Time, frame: Frame) {
+        debug_assert!(at <= self.now, "sent at {at:?}, later than now {:?}", self.now);
+        let Some(lead) = self.slots[i].leads.get_mut(usize::from(port.0)) else {
+            return self.frames.drop(frame, DropReason::NotWired);
+        };
+        lead.passed.frames += 1;
+        lead.passed.bytes += frame.len() as u64;
+        match (lead.captures, lead.to) {
+            (0, To::Node(node, port)) => self.hand_to((node, port), at, frame),
+            (captures, to) => self.show_and_route(captures, to, at, frame),
+        }
+    }
+
+    /// As [`World::hand_on`], of frames that are captured or find their way by address.
+    #[inline(never)]
+    fn show_and_route(&mut self, captures: u32, to: To, at: Time, mut frame: Frame) {
+        if let Some(captures) = captures.checked_sub(1) {
+            draft::write_out(&mut self.frames, &mut frame);
+            let bytes = self.frames.bytes(&frame);
+            self.captures[captures as usize].iter_mut().for_each(|see| see(at, bytes, frame.len()));
+        }
+        let to = match to {
+            To::Node(node, port) => Some((node, port)),
+            To::Routes(table) => {
+                let routes = &self.routes[table as usize];
+                match self.frames.draft(&frame) {
+                    Some(draft) => routes.to(draft::destination(draft)),
+                    None => routes.of_frame(self.frames.bytes(&frame)),
+                }
+            }
+            To::Nowhere => None,
+        };
+        match to {
+            Some(to) => self.hand_to(to, at, frame),
+            None => self.frames.drop(frame, DropReason::NotWired),
+        }
+    }
+
+    /// Hands a frame to a node. Most make it send nothing at once, and what it does next is on the agenda already: then it
+    /// need not be served.
+    #[inline]
+    pub(super) fn hand_to(&mut self, (node, port): (NodeId, Port), at: Time, frame: Frame) {
+        self.steps += 1;
+        let slot = &mut self.slots[node.index()];
+        // A frame that was due earlier is no reason for a node's time to go back.
+        slot.clock = at.max(slot.clock);
+        let due = slot.node.handle_frame(&mut Cx { now: slot.clock, frames: &mut self.frames }, port, frame);
+        slot.poll |= due <= self.now;
+        if !slot.ready && (slot.poll || due < slot.wakes[0]) {
+            slot.ready = true;
+            self.ready.push(node.0);
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! A node in its world.
+
+use super::{Element, To};
+use crate::host::Host;
+use crate::tcp::segment::draft;
+use core::any::Any;
+use weir_core::frame::Frame;
+use weir_core::link::Link;
+use weir_core::node::{Cx, Node, Port, PortSet};
+use weir_core::time::Time;
+
+/// A node. What most nodes are is told apart, and called directly.
+pub(super) enum Kind {
+    Link(Box<Link>),
+    Host(Box<Host>),
+    Other(Box<dyn Element>),
+}
+
+impl Kind {
+    pub(super) fn new<T: Element>(node: T) -> Kind {
+        let mut node = Some(node);
+        if let Some(link) = take(&mut node) {
+            return Kind::Link(Box::new(link));
+        }
+        if let Some(host) = take(&mut node) {
+            return Kind::Host(Box::new(host));
+        }
+        Kind::Other(Box::new(node.expect("nobody has taken it")))
+    }
+
+    pub(super) fn as_any(&self) -> &dyn Any {
+        match self {
+            Kind::Link(link) => &**link,
+            Kind::Host(host) => &**host,
+            Kind::Other(node) => (**node).as_any(),
+        }
+    }
+
+    pub(super) fn as_any_mut(&mut self) -> &mut dyn Any {
+        match self {
+            Kind::Link(link) => &mut **link,
+            Kind::Host(host) => &mut **host,
+            Kind::Other(node) => (**node).as_any_mut(),
+        }
+    }
+
+    /// When it has something to do; [`Time::MAX`] for never.
+    #[inline]
+    pub(super) fn deadline(&self) -> Time {
+        let deadline = match self {
+            Kind::Link(link) => link.next_deadline(PortSet::ALL),
+            Kind::Host(host) => host.next_deadline(PortSet::ALL),
+            Kind::Other(node) => node.next_deadline(PortSet::ALL),
+        };
+        deadline.unwrap_or(Time::MAX)
+    }
+
+    /// Hands it a frame, with its headers written unless it takes a draft. Returns its deadline.
+    #[inline]
+    pub(super) fn handle_frame(&mut self, cx: &mut Cx<'_>, port: Port, mut frame: Frame) -> Time {
+        let deadline = match self {
+            Kind::Link(link) => {
+                if frame.is_draft() && !link.takes_drafts() {
+                    draft::write_out(cx.frames, &mut frame);
+                }
+                link.handle_frame(cx, port, frame);
+                link.next_deadline(PortSet::ALL)
+            }
+            Kind::Host(host) => {
+                host.handle_frame(cx, port, frame);
+                host.next_deadline(PortSet::ALL)
+            }
+            Kind::Other(node) => {
+                if frame.is_draft() && !node.takes_drafts() {
+                    draft::write_out(cx.frames, &mut frame);
+                }
+                node.handle_frame(cx, port, frame);
+                node.next_deadline(PortSet::ALL)
+            }
+        };
+        deadline.unwrap_or(Time::MAX)
+    }
+}
+
+/// The node, if it is a `U`.
+fn take<T: Any, U: Any>(node: &mut Option<T>) -> Option<U> {
+    (node as &mut dyn Any).downcast_mut::<Option<U>>()?.take()
+}
+
+/// What has left a port.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Passed {
+    /// Frames.
+    pub frames: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// Where a port leads, and what has left it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Lead {
+    pub(super) to: To,
+    /// One more than the number of its captures; 0 if there are none.
+    pub(super) captures: u32,
+    pub(super) passed: Passed,
+}
+
+pub(super) struct Slot {
+    pub(super) node: Kind,
+    /// By out-port.
+    pub(super) leads: Vec<Lead>,
+    /// `now` of the last call.
+    pub(super) clock: Time,
+    /// What the agenda has for this node: the two earliest times, of a near deadline and of a far one that it does not
+    /// make forget. [`Time::MAX`] for none.
+    pub(super) wakes: [Time; 2],
+    /// In the queue of those to be served now.
+    pub(super) ready: bool,
+    /// Something is due, or was changed from outside: it is polled when it is served.
+    pub(super) poll: bool,
+}
+
+impl Slot {
+    pub(super) fn new(node: Kind, clock: Time) -> Slot {
+        Slot { node, leads: Vec::new(), clock, wakes: [Time::MAX; 2], ready: false, poll: false }
+    }
+}
