@@ -27,6 +27,7 @@ fn config(rates: u8) -> Config {
         direction,
         matches: vec![],
         ack: Some(AckControl::ack_shaper(Rate::mbit(1 + u64::from(mbit) * 50))),
+        share: None,
     };
     let classes = vec![class(Direction::Out, rates & 15), class(Direction::In, rates >> 4)];
     Config { classes, max_flows: 16, ..Config::default() }
