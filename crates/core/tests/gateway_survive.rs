@@ -8,6 +8,7 @@ use weir_core::ack::{Meter, Window};
 use weir_core::frame::Frames;
 use weir_core::gateway::{Gateway, PassReason, Verdict, LAN, LAN_TAP, WAN, WAN_SET_BACK, WAN_TAP};
 use weir_core::rig::{Given, Rig};
+use weir_core::steer::{self, Action, Seen};
 use weir_core::time::{Duration, Time};
 use weir_core::wire::build::Segment;
 use weir_core::wire::Flags;
@@ -274,6 +275,21 @@ fn what_is_rescued_keeps_the_windows_bound() {
     let t = weir_core::wire::tcp(&buf[..len], &p).unwrap();
     // 10 Mb/s for 20 + 50 ms are 60 segments of 1,460 bytes, in units of 128; the receiver offers 512,000.
     assert_eq!((t.ack, t.window), (w.abs(60_000), (60 * 1_460u32).div_ceil(128) as u16));
+}
+
+#[test]
+fn what_was_taken_and_not_looked_at_is_rescued() {
+    let mut w = World::hooked(basic());
+    w.ack_at(ms(1_000), 30_000);
+    w.run(ms(1_002));
+    // The hook takes one more, and the engine is dead.
+    let ack = w.abs(50_000);
+    let seen = Seen { flags: steer::ACK, seq: RECEIVER_ISN + 1, ack, window: WINDOW, ..Seen::default() };
+    assert_eq!(w.slot().segment(&seen), Action::Take);
+    let mut buf = [0; weir_core::gateway::MAX_ACK_LEN];
+    let len = weir_core::gateway::rescue_ack(&w.rig.node().records()[0], w.slot(), &mut buf).unwrap();
+    let p = weir_core::wire::packet(&buf[..len], len).unwrap();
+    assert_eq!(weir_core::wire::tcp(&buf[..len], &p).unwrap().ack, ack);
 }
 
 #[test]

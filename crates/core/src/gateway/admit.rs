@@ -130,7 +130,7 @@ impl Gateway {
         }
         // Behind hooks that know the flow already, what passed may have overtaken this.
         let ahead = (first && self.slots[i].is_open()).then(|| self.slots[i].nxt.load(Relaxed));
-        let sizes = here && first && (seen.is_pure() || !self.hooked);
+        let sizes = here && first && seen.is_pure();
         let taken_up = self.take_up(i, segment, options, cx, frame, sizes);
         if let Some(nxt) = ahead.filter(|&nxt| taken_up && after(nxt, seen.end())) {
             self.table[i].seq = nxt;

@@ -112,8 +112,11 @@ pub fn rescue_ack(r: &Record, slot: &Slot, buf: &mut [u8; MAX_ACK_LEN]) -> Optio
     }
     r.catch_up(slot);
     r.tx = slot.tx.load(Relaxed); // what was made and did not leave is held
-    if after(r.tx, r.rx) {
-        (r.rx, r.window) = (r.tx, slot.window.load(Relaxed) as u16);
+                                  // And so is what was taken after the engine's last look, which waits in the ring.
+    let (ack, tx) = (slot.ack.load(Relaxed), r.tx);
+    let newest = if after(ack, tx) { ack } else { tx };
+    if after(newest, r.rx) {
+        (r.rx, r.window) = (newest, slot.window.load(Relaxed) as u16);
     }
     let limit = Some(slot.width.load(Relaxed)).filter(|&bytes| bytes > 0);
     // Nobody else tells a sender whose window was sized that it is not any more.
