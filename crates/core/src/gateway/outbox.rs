@@ -43,6 +43,7 @@ impl Outlet {
     }
 
     /// A frame waits behind the next.
+    #[cold]
     fn wait(&mut self, cx: &mut Cx<'_>, since: Time, frame: Frame) -> Option<DropReason> {
         let charge = Charge { packets: 1, bytes: frame.len() as u64 };
         let frame = cx.frames.park(frame);
@@ -57,10 +58,16 @@ impl Outlet {
     fn pop(&mut self, cx: &mut Cx<'_>) -> Option<(Time, Frame)> {
         let next = self.next.take();
         if self.queue.packets() > 0 {
-            let waiting = self.queue.pop(cx);
-            self.next = waiting.map(|w| (w.since, cx.frames.unpark(w.frame)));
+            self.move_up(cx);
         }
         next
+    }
+
+    /// The first of those behind the next is the next.
+    #[cold]
+    fn move_up(&mut self, cx: &mut Cx<'_>) {
+        let waiting = self.queue.pop(cx);
+        self.next = waiting.map(|w| (w.since, cx.frames.unpark(w.frame)));
     }
 }
 
@@ -103,6 +110,7 @@ impl Outbox {
     }
 
     /// The first frame for a writable port leaves.
+    #[inline]
     pub(super) fn pop(
         &mut self,
         cx: &mut Cx<'_>,

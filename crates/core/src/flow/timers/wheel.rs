@@ -263,10 +263,9 @@ impl Wheel {
         }
         self.note_used(level);
         let below = level - 1;
-        for entry in entries.drain(..) {
-            if is_armed(timers, &entry) {
-                self.put(timers, self.levels[below], below, entry);
-            }
+        let spread = self.levels[below];
+        for entry in entries.drain(..).filter(|entry| is_armed(timers, entry)) {
+            self.put(timers, spread, below, entry);
         }
         self.nodes[node as usize].slots[at].entries = entries;
         if divided == NONE {
@@ -286,17 +285,23 @@ impl Wheel {
 
     /// Puts an armed timer into its slot of `node`, or of the nodes that it was divided into.
     #[inline]
-    fn put(&mut self, timers: &[Timer], mut node: u32, mut level: usize, entry: Entry) {
+    fn put(&mut self, timers: &[Timer], node: u32, level: usize, entry: Entry) {
         #[cfg(test)]
         (self.moved += 1);
+        let slot = self.nodes[node as usize].enter(entry.due, level);
+        if slot.node == NONE && slot.entries.len() < slot.entries.capacity() {
+            return slot.entries.push(entry);
+        }
+        self.put_deep(timers, node, level, entry);
+    }
+
+    /// As [`Wheel::put`], into a slot that it has entered and that is divided or has no memory left.
+    #[inline(never)]
+    fn put_deep(&mut self, timers: &[Timer], mut node: u32, mut level: usize, entry: Entry) {
         loop {
-            let slot = self.nodes[node as usize].enter(entry.due, level);
-            let divided = slot.node != NONE;
-            if !divided && slot.entries.len() < slot.entries.capacity().max(self.most) {
-                return slot.entries.push(entry);
-            }
             let at = digit(entry.due, level);
-            if !divided {
+            let slot = &mut self.nodes[node as usize].slots[at];
+            if slot.node == NONE && slot.entries.len() == slot.entries.capacity().max(self.most) {
                 self.make_room(timers, node, level, at);
             }
             let slot = &mut self.nodes[node as usize].slots[at];
@@ -304,6 +309,7 @@ impl Wheel {
                 return slot.entries.push(entry);
             }
             (node, level) = (slot.node, level - 1);
+            self.nodes[node as usize].enter(entry.due, level);
         }
     }
 
