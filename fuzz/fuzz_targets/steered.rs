@@ -2,7 +2,7 @@
 //! back. The rig checks the contract and the conservation of frames.
 //!
 //! Input: rates, a byte; records of 8 bytes: side and what happens, milliseconds, sequence number, acknowledgement (16 bits
-//! times 97 each), window (times 16), payload (times 16).
+//! times 97 each), window (times 16), payload (times 5).
 //! `cargo +nightly fuzz run steered`
 #![no_main]
 
@@ -78,7 +78,7 @@ fuzz_target!(|data: &[u8]| {
                 }
                 let flags = if r[0] & 14 == 14 { Flags::ACK | Flags::FIN } else { Flags::ACK };
                 let s = segment(from).seq(seq).ack(ack).flags(flags).window(u16::from(r[6]) * 16);
-                let s = s.ts((now.as_nanos() / 1_000_000) as u32, 1).payload(usize::from(r[7]) * 16);
+                let s = s.ts((now.as_nanos() / 1_000_000) as u32, 1).payload(usize::from(r[7]) * 5);
                 let blocks = [(ack.wrapping_add(1_448), ack.wrapping_add(2_896))];
                 let s = s.sack(&blocks[..usize::from(r[0] & 14 == 2)]);
                 rig.at(now).inject([LAN, WAN][from], Given::bytes(&s.build()));
