@@ -16,8 +16,10 @@
 mod frame;
 mod grant;
 mod segment;
+mod tally;
 
 pub use frame::{restamp, set_back};
+pub use tally::{Counted, Tally};
 
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 

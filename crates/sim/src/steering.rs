@@ -16,7 +16,9 @@ use flows::{Flows, Known};
 use std::collections::VecDeque;
 use weir_core::flow::Key;
 use weir_core::frame::Frame;
-use weir_core::gateway::{Config, Gateway, LAN, LAN_SET_BACK, LAN_TAP, WAN, WAN_SET_BACK, WAN_TAP};
+use weir_core::gateway::{
+    Config, Direction, Gateway, LAN, LAN_SET_BACK, LAN_TAP, WAN, WAN_SET_BACK, WAN_TAP,
+};
 use weir_core::node::{Cx, Node, Port, PortSet, Transmit};
 use weir_core::stats::{DropReason, Ledger};
 use weir_core::steer::{self, Action, Seen};
@@ -123,7 +125,10 @@ impl Steered {
 
     /// A frame came in on `port`.
     fn on_frame(&mut self, cx: &mut Cx<'_>, port: Port, frame: Frame) {
-        let Some((packet, tcp)) = segment(cx, &frame) else { return self.pass(cx, port, frame) };
+        let Some((packet, tcp)) = segment(cx, &frame) else {
+            self.count(cx, port, &frame);
+            return self.pass(cx, port, frame);
+        };
         match self.action(cx, port, &frame, &packet, &tcp) {
             Action::Take => {
                 self.stats.taken += 1;
@@ -142,6 +147,17 @@ impl Steered {
                 self.pass(cx, port, frame);
                 self.show(cx, if port == LAN { LAN_SET_BACK } else { WAN_SET_BACK }, copy);
             }
+        }
+    }
+
+    /// Counts what is not TCP for the class that it is charged to.
+    fn count(&self, cx: &Cx<'_>, port: Port, frame: &Frame) {
+        let head = cx.frames.bytes(frame);
+        let Ok(packet) = wire::any_packet(head, frame.len()) else { return };
+        let direction = if port == LAN { Direction::Out } else { Direction::In };
+        let key = Key::of_packet(head, &packet);
+        if let Some(tally) = self.gateway.tally_of(direction, &key).filter(|_| packet.protocol != wire::TCP) {
+            tally.count(u64::from(packet.end) - u64::from(packet.l3));
         }
     }
 

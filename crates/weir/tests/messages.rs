@@ -231,6 +231,7 @@ const CASES: &[(&str, &str, &str, &str)] = &[
     ("a box that does not exist", EXPERIMENT, "[path]", "[lab]\nbox = \"ruoter\"\n[path]"),
     ("a version of IP that does not exist", EXPERIMENT, "[path]", "[lab]\nip = 5\n[path]"),
     ("a LAN of a host", EXPERIMENT, "[path]", "[lab]\nbox = \"host\"\n[path.lan]\ndelay = \"1ms\"\n[path]"),
+    ("a rate of a class and of each flow", GATEWAY, "name = \"up\"", "name = \"up\"\nrate = \"8Mbit\""),
     ("an experiment's gateway that controls nothing", EXPERIMENT, "[path]", "[[gateway.class]]\nname = \"a\"\n[path]"),
     ("hosts without a side", EXPERIMENT, "[[flow]]", "[[host]]\nname = \"a\"\n[[flow]]"),
     (

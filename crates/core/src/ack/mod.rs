@@ -14,6 +14,7 @@ mod pace;
 mod presets;
 mod rate;
 mod release;
+mod share;
 pub mod window;
 
 pub use echo::Echoes;
@@ -23,6 +24,7 @@ pub use pace::{Arrival, Pace, Tick};
 pub use presets::{preset, Preset, PRESETS};
 pub use rate::{Counts, Meter, Period, RateRelease, Segments, SlowStart};
 pub use release::Release;
+pub use share::{ShareRelease, Turn};
 
 use crate::time::Duration;
 

@@ -12,6 +12,7 @@ mod free;
 mod lag;
 #[cfg(test)]
 mod tests;
+mod turn;
 
 use super::{Meter, RateRelease, SlowStart};
 use crate::rate::{Earned, Rate};
@@ -44,7 +45,7 @@ pub struct Pace {
     pub mark: u64,
     /// Nanoseconds between releases.
     period: u32,
-    /// Bytes that may be acknowledged now.
+    /// Bytes that may be acknowledged now. This and what follows is another's with the law *share*: see `turn`.
     credit: u32,
     /// Debt: bytes acknowledged ahead of the rate, never negative. With `RECEIVED`: bytes received ahead of it.
     ahead: i32,

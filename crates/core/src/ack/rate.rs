@@ -155,7 +155,7 @@ pub struct Segments {
 impl Segments {
     /// What a rate counts beside the payload: IP header (20 or 40), TCP header (20) with its options, Ethernet header (14)
     /// with its tags and FCS (4), preamble and gap (20).
-    fn overhead(&self, counts: Counts) -> u64 {
+    pub(super) fn overhead(&self, counts: Counts) -> u64 {
         let tcp_ip = if self.ipv6 { 40 } else { 20 } + 20 + u64::from(self.options);
         let ethernet = 14 + 4 + 4 * u64::from(self.tags);
         match counts {

@@ -1,21 +1,43 @@
 //! What lets the acknowledgement advance: the laws of release, and what the gateway asks of them.
 
-use super::{Pace, RateRelease, Segments, Tick};
+use super::{Pace, RateRelease, Segments, ShareRelease, Tick};
 use crate::rate::Rate;
 use crate::time::{Duration, Time};
+
+/// Turns of a class that are further back are not made up for.
+const SHARE_CATCH_UP: Duration = Duration::from_millis(100);
 
 /// What lets the acknowledgement advance. A law is a variant here and a file of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Release {
     /// A per-flow rate: `ack bytes = rate × period`.
     Rate(RateRelease),
+    /// A rate of all flows of a class together, in turns.
+    Share(ShareRelease),
 }
 
 impl Release {
     /// The rate that each flow is set to, in what the law counts.
-    pub const fn flow_rate(&self) -> Rate {
+    pub const fn flow_rate(&self) -> Option<Rate> {
+        match self {
+            Release::Rate(law) => Some(law.rate),
+            Release::Share(_) => None,
+        }
+    }
+
+    /// The most that a flow may get, in what the law counts.
+    pub const fn rate(&self) -> Rate {
         match self {
             Release::Rate(law) => law.rate,
+            Release::Share(law) => law.rate,
+        }
+    }
+
+    /// The law by which the flows of a class share its rate, if they do.
+    pub const fn share(&self) -> Option<&ShareRelease> {
+        match self {
+            Release::Rate(_) => None,
+            Release::Share(law) => Some(law),
         }
     }
 
@@ -23,6 +45,7 @@ impl Release {
     pub const fn catch_up(&self) -> Duration {
         match self {
             Release::Rate(law) => law.catch_up,
+            Release::Share(_) => SHARE_CATCH_UP,
         }
     }
 
@@ -30,6 +53,7 @@ impl Release {
     pub fn begin(&self, segments: &Segments, from_syn: bool, now: Time) -> Pace {
         match self {
             Release::Rate(law) => law.begin(segments, from_syn, now),
+            Release::Share(law) => law.begin(now),
         }
     }
 
@@ -38,6 +62,7 @@ impl Release {
     pub fn retune(&self, pace: &mut Pace, segments: &Segments, sized: bool) {
         match self {
             Release::Rate(law) => law.retune(pace, segments, sized),
+            Release::Share(_) => {}
         }
     }
 
@@ -45,6 +70,7 @@ impl Release {
     pub fn tick(&self, pace: &mut Pace, rtt: Duration, mss: u16, held: u32) -> Tick {
         match self {
             Release::Rate(law) => pace.tick(law, rtt, mss, held),
+            Release::Share(_) => Tick { release: 0, entered_slow_start: false }, // its flows have no release times
         }
     }
 
@@ -52,6 +78,7 @@ impl Release {
     pub fn free(&self, pace: &Pace, now: Time, rtt: Duration) -> u32 {
         match self {
             Release::Rate(_) => pace.free(now, rtt),
+            Release::Share(_) => 0,
         }
     }
 
@@ -59,6 +86,7 @@ impl Release {
     pub fn is_bounded_by_window(&self) -> bool {
         match self {
             Release::Rate(law) => law.is_gated(),
+            Release::Share(_) => false,
         }
     }
 }

@@ -75,7 +75,6 @@ pub fn received(r: &mut Record, ack: u32, window: u16) {
 /// This window has gone to the sender.
 #[inline]
 pub fn forwarded(r: &mut Record, ack: u32, window: u16) {
-    r.window_sent = window;
     if !r.has(flag::SCALE_KNOWN) {
         return;
     }

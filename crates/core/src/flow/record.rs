@@ -53,6 +53,14 @@ pub mod flag {
     pub const WAITING: u32 = 1 << 25;
     /// The flow has a grant ([`Slot::grant`](crate::steer::Slot::grant)), and its timer is for a look at what has passed.
     pub const GRANTED: u32 = 1 << 26;
+    /// The flow shares its class's rate: [`Pace::turn`](crate::ack::Pace::turn) has what is kept of it.
+    pub const SHARED: u32 = 1 << 27;
+    /// The flow takes turns in its class.
+    pub const LISTED: u32 = 1 << 28;
+    /// It has had none since it came to hold something; with `LISTED`.
+    pub const FRESH: u32 = 1 << 29;
+    /// The receiver has told of a loss since the last progress; with `SHARED`.
+    pub const LOSS: u32 = 1 << 30;
 }
 
 /// What a generated ACK's headers are made of: the receiver's own.
@@ -98,8 +106,8 @@ pub struct Record {
     pub edge: u32,
     /// The window field last received.
     pub window: u16,
-    /// The window field last forwarded.
-    pub window_sent: u16,
+    /// Payload bytes of a full segment.
+    pub mss: u16,
     /// Shift of the receiver's window field; see [`flag::SCALE_KNOWN`].
     pub scale: u8,
     /// AccECN counter last received.
@@ -108,10 +116,8 @@ pub struct Record {
     pub ace_sent: u8,
     /// `PassReason` of a flow that passes; see [`flag::PASSES`].
     pub pass: u8,
-    /// Index of the class.
-    pub class: u16,
-    /// Payload bytes of a full segment.
-    pub mss: u16,
+    /// Place of the class.
+    pub class: u32,
     /// Bytes acknowledged with ECE of which the sender has not been told, less those told too much.
     pub marked: i32,
     /// Pure ACKs held as numbers since the last release.

@@ -34,7 +34,12 @@ impl Gateway {
                 self.table.guess(hash).into_iter().for_each(|i| self.touch(i));
             }
         }
-        self.timers.soon(*last, TIMERS, |i| self.touch(i));
+        let flows = self.table.capacity();
+        self.timers.soon(*last, TIMERS, |i| {
+            if i < flows {
+                self.touch(i);
+            }
+        });
     }
 
     /// Loads the lines of a flow.

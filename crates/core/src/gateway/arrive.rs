@@ -31,7 +31,10 @@ impl Gateway {
         let out = if from_lan { WAN } else { LAN };
         let segment = match parse(cx.frames.bytes(&frame), frame.len()) {
             Ok(s) => s,
-            Err(reject) => return self.pass(cx, out, frame, pass_reason(reject)),
+            Err(reject) => {
+                self.count_other(cx, from_lan, &frame);
+                return self.pass(cx, out, frame, pass_reason(reject));
+            }
         };
         self.stats.user_data_bytes += u64::from(segment.tcp.payload_len);
         if frame.checksum == Checksum::Unknown {

@@ -6,7 +6,8 @@ use super::{direction_of, Compiled, Gateway};
 use crate::ack::Window;
 use crate::flow::flag;
 use crate::node::Cx;
-use crate::steer::slot_flag;
+use crate::steer::{slot_flag, Tally};
+use crate::time::Time;
 use core::sync::atomic::Ordering::Relaxed;
 
 /// Why a running gateway cannot take a configuration.
@@ -61,6 +62,8 @@ impl Gateway {
         if reclassified {
             self.verdicts.forget_passing();
         }
+        self.tallies.resize_with(self.classes.len() as usize, Tally::default);
+        self.timers.grow(self.table.capacity() + self.classes.len());
         self.generation = self.generation.wrapping_add(1);
         Ok(Changed { reclassified, old: core::mem::replace(&mut self.config, config) })
     }
@@ -84,12 +87,13 @@ impl Gateway {
             self.move_to(i, place);
         }
         self.table[i].generation = self.generation;
-        self.derive(i);
+        self.derive(i, cx.now);
         true
     }
 
     /// The flow refers to another class, and what it holds is held there.
-    fn move_to(&mut self, i: u32, place: u16) {
+    fn move_to(&mut self, i: u32, place: u32) {
+        self.unlist(i, self.now);
         let (old, held) = (self.table[i].class, self.held(i));
         self.classes[old].held_bytes -= u64::from(held.bytes);
         self.classes[old].held_acks -= u64::from(held.acks);
@@ -101,20 +105,47 @@ impl Gateway {
     }
 
     /// What the flow has of its class.
-    fn derive(&mut self, i: u32) {
+    fn derive(&mut self, i: u32, now: Time) {
         if !self.table[i].has(flag::SYNCED) {
             return; // it has nothing yet
         }
+        self.follow_law(i, now);
         let policy = self.classes.policy(self.table[i].class);
         let sized = matches!(policy.window, Window::Size { .. });
         let r = &mut self.table[i];
         let segments = r.segments();
         policy.release.retune(&mut r.pace, &segments, sized);
+        if r.flags & (flag::SHARED | flag::CLOSED) == flag::SHARED {
+            self.enlist(i, now); // of another class
+        }
+        let r = &self.table[i];
         let slot = &self.slots[i];
         let others = slot.flags.load(Relaxed) & !slot_flag::SIZED;
         slot.flags
             .store(others | if sized && r.has(flag::SCALE_KNOWN) { slot_flag::SIZED } else { 0 }, Relaxed);
         let limit = self.window_limit(&self.table[i]);
         self.slots[i].width.store(limit.unwrap_or(0), Relaxed);
+    }
+
+    /// What is kept of the flow is what its class's law of release keeps. What is held waits as that says.
+    pub(super) fn follow_law(&mut self, i: u32, now: Time) {
+        let shares = self.policy(&self.table[i]).release.share().is_some();
+        let r = &self.table[i];
+        if r.has(flag::SHARED) == shares {
+            return;
+        }
+        self.unlist(i, now);
+        if !self.table[i].has(flag::CLOSED) {
+            self.end_grant(i);
+            self.stop_timer(i);
+        }
+        let r = &self.table[i];
+        let pace = self.policy(r).release.begin(&r.segments(), false, now);
+        let r = &mut self.table[i];
+        (r.pace, r.flags) = (pace, r.flags & !flag::LOSS);
+        r.set(flag::SHARED, shares);
+        if !r.has(flag::CLOSED) {
+            self.wait(i, now);
+        }
     }
 }

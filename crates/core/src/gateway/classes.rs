@@ -1,8 +1,14 @@
 //! The classes of a running gateway. Each has a place that stays its own while flows refer to it, whatever a change of
 //! configuration does to the order: a flow finds out when it is next touched.
 
-use super::{ClassConfig, ClassStats, Config, Direction};
+use super::share::Share;
+use super::{ClassConfig, ClassStats, Config, Direction, LAN, WAN};
 use crate::ack::AckControl;
+use crate::node::Port;
+use std::collections::HashMap;
+
+/// Places at most.
+const MOST: usize = 1 << 24;
 
 /// A class, or what is left of one until its last flow has found out.
 struct Class {
@@ -11,17 +17,19 @@ struct Class {
     /// Of the flows that refer to it.
     policy: Option<AckControl>,
     stats: ClassStats,
+    /// If its flows share a rate, or did so.
+    share: Option<Share>,
     /// Flows that refer to it.
     members: u32,
-    /// It is in the configuration.
-    listed: bool,
+    /// Where it is in the configuration, if it still is.
+    index: Option<u32>,
 }
 
 /// The classes by place. A place is what [`Record::class`](crate::flow::Record::class) holds.
 pub(super) struct Classes {
     places: Vec<Class>,
     /// Places of the configuration's classes, in its order.
-    order: Vec<u16>,
+    order: Vec<u32>,
 }
 
 impl Classes {
@@ -34,80 +42,130 @@ impl Classes {
 
     /// Would there be a place for each class of this configuration?
     pub(super) fn have_room(&self, config: &Config) -> bool {
-        self.places.len() + config.classes.len() <= usize::from(u16::MAX)
+        self.places.len() + config.classes.len() <= MOST
     }
 
-    /// The classes become those of this configuration. One of the same name and direction keeps its place, its flows
-    /// and what it counted.
+    /// The classes become those of this configuration, in time for as many as there are. One of the same name and
+    /// direction keeps its place, its flows and what it counted.
     pub(super) fn change(&mut self, config: &Config) {
-        self.places.iter_mut().for_each(|class| class.listed = false);
-        let mut kept: Vec<Option<u16>> = config.classes.iter().map(|c| self.claim(c)).collect();
-        for (place, class) in kept.iter_mut().zip(&config.classes) {
-            place.get_or_insert_with(|| self.add(class));
+        self.order.clear();
+        let named = |(place, class): (usize, &Class)| ((class.name.clone(), class.direction), place as u32);
+        let mut known: HashMap<(String, Direction), u32> =
+            self.places.iter().enumerate().map(named).collect();
+        self.places.iter_mut().for_each(|class| class.index = None);
+        let claim = |c: &ClassConfig| known.remove(&(c.name.clone(), c.direction));
+        let kept: Vec<Option<u32>> = config.classes.iter().map(claim).collect();
+        for (index, (place, class)) in kept.iter().zip(&config.classes).enumerate() {
+            if let Some(place) = *place {
+                self.keep(place, index as u32, class);
+            }
         }
-        self.order = kept.into_iter().flatten().collect();
+        let mut free = self.free().into_iter();
+        for (index, (place, class)) in kept.into_iter().zip(&config.classes).enumerate() {
+            let place = place.unwrap_or_else(|| self.add(free.next(), index as u32, class));
+            self.order.push(place);
+        }
     }
 
-    /// The place that the class has already.
-    fn claim(&mut self, config: &ClassConfig) -> Option<u16> {
-        let same = |c: &Class| !c.listed && c.name == config.name && c.direction == config.direction;
-        let place = self.places.iter().position(same)?;
-        let class = &mut self.places[place];
-        class.listed = true;
-        if config.ack.is_some() {
-            class.policy = config.ack; // or else its flows find out that they are controlled no longer
+    /// The class in this place stays, with another policy.
+    fn keep(&mut self, place: u32, index: u32, config: &ClassConfig) {
+        let class = &mut self.places[place as usize];
+        class.index = Some(index);
+        let Some(policy) = config.ack else {
+            return; // its flows find out that they are controlled no longer
+        };
+        class.policy = Some(policy);
+        match (policy.release.share(), &mut class.share) {
+            (Some(law), Some(share)) => share.set_law(law),
+            (Some(law), none) => *none = Some(Share::new(law)),
+            (None, _) => {} // flows that are listed find out
         }
-        Some(place as u16)
     }
 
-    /// A new place, or one that nobody refers to any more.
-    fn add(&mut self, config: &ClassConfig) -> u16 {
+    /// Places that nobody refers to any more.
+    fn free(&self) -> Vec<u32> {
+        let is_free = |(_, c): &(usize, &Class)| c.index.is_none() && c.members == 0;
+        self.places.iter().enumerate().filter(is_free).map(|(place, _)| place as u32).collect()
+    }
+
+    /// A new class in a `free` place, or in one more.
+    fn add(&mut self, free: Option<u32>, index: u32, config: &ClassConfig) -> u32 {
         let class = Class {
             name: config.name.clone(),
             direction: config.direction,
             policy: config.ack,
             stats: ClassStats::default(),
+            share: config.ack.and_then(|ack| ack.release.share().map(Share::new)),
             members: 0,
-            listed: true,
+            index: Some(index),
         };
-        match self.places.iter().position(|c| !c.listed && c.members == 0) {
-            Some(free) => {
-                self.places[free] = class;
-                free as u16
+        match free {
+            Some(place) => {
+                self.places[place as usize] = class;
+                place
             }
             None => {
                 self.places.push(class);
-                (self.places.len() - 1) as u16
+                (self.places.len() - 1) as u32
             }
         }
     }
 
     /// The place of the class with this index in the configuration.
-    pub(super) fn place(&self, index: usize) -> u16 {
+    pub(super) fn place(&self, index: usize) -> u32 {
         self.order[index]
     }
 
     /// The index in the configuration of the class in this place.
-    pub(super) fn index(&self, place: u16) -> Option<usize> {
-        self.order.iter().position(|&p| p == place)
+    pub(super) fn index(&self, place: u32) -> Option<usize> {
+        self.places[place as usize].index.map(|index| index as usize)
     }
 
     /// How ACKs of flows that refer to this place are controlled.
-    pub(super) fn policy(&self, place: u16) -> &AckControl {
-        match &self.places[usize::from(place)].policy {
+    pub(super) fn policy(&self, place: u32) -> &AckControl {
+        match &self.places[place as usize].policy {
             Some(policy) => policy,
             None => unreachable!("flows refer to classes that control ACKs"),
         }
     }
 
+    /// How the flows share a rate that refer to this place, if they do.
+    pub(super) fn share(&self, place: u32) -> Option<&Share> {
+        self.places[place as usize].share.as_ref()
+    }
+
+    /// See [`Classes::share`].
+    pub(super) fn share_mut(&mut self, place: u32) -> Option<&mut Share> {
+        self.places[place as usize].share.as_mut()
+    }
+
+    /// The same with the totals of the class.
+    pub(super) fn share_and_stats(&mut self, place: u32) -> (Option<&mut Share>, &mut ClassStats) {
+        let class = &mut self.places[place as usize];
+        (class.share.as_mut(), &mut class.stats)
+    }
+
+    /// The port by which ACKs of the class's flows leave.
+    pub(super) fn ack_out(&self, place: u32) -> Port {
+        match self.places[place as usize].direction {
+            Direction::Out => LAN,
+            Direction::In => WAN,
+        }
+    }
+
+    /// Places that there are.
+    pub(super) fn len(&self) -> u32 {
+        self.places.len() as u32
+    }
+
     /// One flow more refers to this place.
-    pub(super) fn join(&mut self, place: u16) {
-        self.places[usize::from(place)].members += 1;
+    pub(super) fn join(&mut self, place: u32) {
+        self.places[place as usize].members += 1;
     }
 
     /// One flow less refers to this place.
-    pub(super) fn leave(&mut self, place: u16) {
-        self.places[usize::from(place)].members -= 1;
+    pub(super) fn leave(&mut self, place: u32) {
+        self.places[place as usize].members -= 1;
     }
 
     /// Totals of the configuration's classes, in its order.
@@ -116,16 +174,16 @@ impl Classes {
     }
 }
 
-impl core::ops::Index<u16> for Classes {
+impl core::ops::Index<u32> for Classes {
     type Output = ClassStats;
-    fn index(&self, place: u16) -> &ClassStats {
-        &self.places[usize::from(place)].stats
+    fn index(&self, place: u32) -> &ClassStats {
+        &self.places[place as usize].stats
     }
 }
 
-impl core::ops::IndexMut<u16> for Classes {
-    fn index_mut(&mut self, place: u16) -> &mut ClassStats {
-        &mut self.places[usize::from(place)].stats
+impl core::ops::IndexMut<u32> for Classes {
+    fn index_mut(&mut self, place: u32) -> &mut ClassStats {
+        &mut self.places[place as usize].stats
     }
 }
 
@@ -159,5 +217,27 @@ mod tests {
         c.change(&config(&["b", "new", "third"]));
         assert_eq!((c.place(0), c.place(2)), (b, a));
         assert_eq!(c.stats().map(|s| s.flows).collect::<Vec<_>>(), [7, 0, 0]);
+    }
+
+    #[test]
+    fn fifty_thousand_customers_in_two_directions_have_a_place_each() {
+        let customer = |n: u32| ClassConfig {
+            name: format!("c{}", n / 2),
+            direction: if n % 2 == 0 { Direction::Out } else { Direction::In },
+            matches: vec![],
+            ack: None,
+            share: None,
+        };
+        let all = Config { classes: (0..100_000).map(customer).collect(), ..Config::default() };
+        let mut c = Classes::new(&all);
+        let last = c.place(99_999);
+        c[last].flows = 3;
+        let fewer = Config { classes: all.classes[50_000..].to_vec(), ..Config::default() };
+        assert!(c.have_room(&fewer));
+        c.change(&fewer);
+        assert_eq!((c.place(49_999), c.index(last), c[last].flows), (last, Some(49_999), 3));
+        assert_eq!((c.index(0), c.places.len()), (None, 100_000));
+        c.change(&all);
+        assert_eq!((c.place(99_999), c.places.len()), (last, 100_000));
     }
 }

@@ -37,6 +37,7 @@ impl Gateway {
             let r = &mut self.table[i];
             r.fin = segment.end();
             r.flags |= flag::SENDER_FIN;
+            self.has_ended(i, now);
             self.close_if_done(i, now);
         }
     }

@@ -37,6 +37,8 @@ impl Gateway {
     /// Nothing is said in the flow's name any more, and it is forgotten after [`LINGER`].
     pub(super) fn close(&mut self, i: u32, now: Time) {
         self.disarm(i, now);
+        self.unlist(i, now);
+        self.give_back(i, 0, now);
         self.table[i].flags |= flag::CLOSED;
         self.table.set_transient(i, true);
         self.start_timer(i, now + LINGER);
@@ -46,7 +48,7 @@ impl Gateway {
     pub(super) fn revive(&mut self, i: u32, now: Time) {
         self.disarm(i, now);
         self.table[i].set(flag::CLOSED, false);
-        self.wait(i);
+        self.wait(i, now);
     }
 }
 

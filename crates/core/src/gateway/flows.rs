@@ -32,7 +32,7 @@ impl Gateway {
     }
 
     /// The place of the class that controls the flow's ACKs.
-    pub(super) fn controls(&self, direction: Direction, key: &Key) -> Option<u16> {
+    pub(super) fn controls(&self, direction: Direction, key: &Key) -> Option<u32> {
         let class = self.config.classify(direction, key)?;
         self.config.classes[class].ack.is_some().then(|| self.classes.place(class))
     }

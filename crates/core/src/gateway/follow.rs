@@ -33,7 +33,11 @@ impl Gateway {
         (r.rx, r.tx, r.seq) = (segment.tcp.ack, segment.tcp.ack, segment.end());
         r.window = segment.tcp.window;
         let segments = r.segments();
-        self.table[i].pace = self.policy(&self.table[i]).release.begin(&segments, from_syn, now);
+        let release = self.policy(&self.table[i]).release;
+        let r = &mut self.table[i];
+        r.pace = release.begin(&segments, from_syn, now);
+        r.set(flag::SHARED, release.share().is_some());
+        r.set(flag::LOSS, false);
         true
     }
 
@@ -53,6 +57,16 @@ impl Gateway {
         }
     }
 
+    /// The receiver has got so many bytes more.
+    pub(super) fn progressed(&mut self, i: u32, bytes: u32, now: Time) {
+        let r = &mut self.table[i];
+        if r.has(flag::SHARED) {
+            self.got(i, bytes, now);
+        } else {
+            r.pace.progressed(bytes);
+        }
+    }
+
     /// As [`Gateway::follow`], where something has left or passed, by a grant if the flow was `granted` one, or the engine
     /// was away.
     fn follow_to(&mut self, i: u32, tx: u32, granted: bool, now: Time) {
@@ -60,7 +74,8 @@ impl Gateway {
         let epoch = self.table.epoch();
         let r = &mut self.table[i];
         let absent = core::mem::replace(&mut r.epoch, epoch) != epoch;
-        if absent {
+        let paced = !r.has(flag::SHARED);
+        if absent && paced {
             r.pace.forgive();
         }
         if !after(tx, r.tx) {
@@ -68,9 +83,11 @@ impl Gateway {
         }
         let passed = tx.wrapping_sub(r.tx);
         if after(tx, r.rx) {
-            r.pace.progressed(tx.wrapping_sub(r.rx));
+            let bytes = tx.wrapping_sub(r.rx);
             r.rx = tx;
+            self.progressed(i, bytes, now);
         }
+        let r = &mut self.table[i];
         if granted {
             r.window = self.slots[i].window.load(Relaxed) as u16;
             r.doubt.passed(now);
@@ -89,7 +106,7 @@ impl Gateway {
             self.disarm(i, now);
         }
         self.count_acked(i, passed);
-        if absent {
+        if absent && paced {
             self.table[i].pace.forgive(); // what passed meanwhile, too
         }
         self.note_held(i, before);
@@ -114,7 +131,16 @@ impl Gateway {
         if r.held() == 0 {
             r.held_acks = 0;
         }
-        if r.held() > 0 || r.has(flag::CLOSED) {
+        self.follow_law(i, Time::ZERO);
+        let r = &mut self.table[i];
+        if r.flags & (flag::SHARED | flag::CLOSED) == flag::SHARED {
+            if r.held() > 0 {
+                self.enlist(i, Time::ZERO);
+                self.blocked.since_ever();
+            }
+        } else if r.held() > 0 || r.has(flag::CLOSED) {
+            self.stop_timer(i);
+            let r = &mut self.table[i];
             r.flags |= flag::WAITING;
             self.start_timer(i, Time::ZERO);
             self.blocked.since_ever();

@@ -259,7 +259,7 @@ impl Record {
         self.echoes.clear();
         (self.pace, self.doubt, self.acked) = (Pace::default(), Doubt::default(), 0);
         (self.rx, self.tx, self.seq, self.edge, self.right, self.fin) = (0, 0, 0, 0, 0, 0);
-        (self.window, self.window_sent, self.scale, self.ace, self.ace_sent) = (0, 0, 0, 0, 0);
+        (self.window, self.scale, self.ace, self.ace_sent) = (0, 0, 0, 0);
     }
 
     /// Adds the time since the last handshake segment to the round trip, unless one was repeated.

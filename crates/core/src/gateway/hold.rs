@@ -26,6 +26,12 @@ impl Gateway {
         options: &TcpOptions,
         frame: Frame,
     ) {
+        if self.table[i].has(flag::SHARED) {
+            self.table[i].held_acks += 1;
+            self.note_echo(i, options);
+            self.await_turn(cx, i);
+            return self.absorb(cx, i, frame);
+        }
         let room = self.outbox.has_room(ack_out(&self.table[i]), 1);
         let r = &mut self.table[i];
         let idle = !r.has(flag::ARMED) && room && r.held() > 0 && !r.is_soon(cx.now);
@@ -40,7 +46,7 @@ impl Gateway {
             return self.grant_busy(i, cx.now, last, passed);
         }
         r.held_acks += 1;
-        self.arm(i, options, idle);
+        self.arm(cx, i, options, idle);
         self.absorb(cx, i, frame);
     }
 
@@ -49,6 +55,10 @@ impl Gateway {
         let r = &mut self.table[i];
         if r.held() == 0 {
             return;
+        }
+        if r.has(flag::SHARED) {
+            self.note_echo(i, options);
+            return self.await_turn(cx, i);
         }
         let idle = !r.has(flag::ARMED) && !r.is_soon(cx.now);
         let last = Time::from_nanos(r.pace.due);
@@ -61,28 +71,36 @@ impl Gateway {
                 return self.grant_busy(i, cx.now, last, held);
             }
             self.table[i].pace.refund(held);
-            return self.wait(i);
+            return self.wait(i, cx.now);
         }
-        self.arm(i, options, idle);
+        self.arm(cx, i, options, idle);
     }
 
     /// What is held gets a timer, unless it has one: the release that is `scheduled`, or the end of the gap
     /// after the last ACK.
-    fn arm(&mut self, i: u32, options: &TcpOptions, scheduled: bool) {
+    fn arm(&mut self, cx: &Cx<'_>, i: u32, options: &TcpOptions, scheduled: bool) {
+        self.note_echo(i, options);
+        if scheduled {
+            let due = self.table[i].timer();
+            self.start_timer(i, due);
+        } else {
+            self.wait(i, cx.now);
+        }
+    }
+
+    /// What is held came with this TSecr.
+    fn note_echo(&mut self, i: u32, options: &TcpOptions) {
         let r = &mut self.table[i];
         if let Some(t) = options.timestamps {
             r.echoes.push(r.rx, t.echo);
         }
-        if scheduled {
-            let due = r.timer();
-            self.start_timer(i, due);
-        } else {
-            self.wait(i);
-        }
     }
 
-    /// What is held waits for the end of the gap after the last ACK, unless it waits already.
-    pub(super) fn wait(&mut self, i: u32) {
+    /// What is held waits for the end of the gap after the last ACK, or for its turn, unless it waits already.
+    pub(super) fn wait(&mut self, i: u32, now: Time) {
+        if self.table[i].has(flag::SHARED) {
+            return self.enlist(i, now);
+        }
         let r = &mut self.table[i];
         if !r.has(flag::ARMED) && r.held() > 0 {
             r.flags |= flag::WAITING;
@@ -103,6 +121,9 @@ impl Gateway {
 
     /// Makes an ACK up to `to` that does not wait for its time.
     fn generate_early(&mut self, cx: &mut Cx<'_>, i: u32, to: u32) -> bool {
+        if self.table[i].has(flag::SHARED) {
+            return self.release_at_once(cx, i, to);
+        }
         let bytes = to.wrapping_sub(self.table[i].tx);
         // Before the window is written, which lags behind by what is early.
         self.told_early(i, bytes, cx.now);
@@ -120,13 +141,16 @@ impl Gateway {
         if held > 0 {
             self.generate_early(cx, i, rx);
         }
-        if after(ack, rx) {
+        if after(ack, rx) && !self.table[i].has(flag::SHARED) {
             self.told_early(i, ack.wrapping_sub(rx), cx.now);
         }
     }
 
     /// So many bytes are acknowledged ahead of their time.
     pub(super) fn told_early(&mut self, i: u32, bytes: u32, now: Time) {
+        if self.table[i].has(flag::SHARED) {
+            return self.permit(i, bytes, now);
+        }
         let rtt = self.rtt(&self.table[i]);
         let r = &mut self.table[i];
         let idle = (!r.has(flag::ARMED)).then_some(now);
@@ -171,12 +195,16 @@ impl Gateway {
         r.echoes.clear();
         self.end_grant(i);
         self.stop_timer(i);
+        self.unlist(i, self.now);
         self.note_held(i, before);
     }
 
     /// Nothing is held any more. Releases go on while the right edge lags behind.
     pub(super) fn settle(&mut self, i: u32, now: Time) {
         let r = &self.table[i];
+        if r.has(flag::SHARED) {
+            return; // its turn comes and finds nothing
+        }
         if r.pace.lag() > 0 && r.has(flag::ARMED) && !r.has(flag::WAITING) {
             return;
         }

@@ -16,6 +16,7 @@
 //! - `path`: what happens to what acknowledges data;
 //! - `hold`: what is held; `release`: the times at which it goes; `blocked`: releases that cannot be carried out;
 //! - `send`, `generate`: the ACKs that leave;
+//! - `share`: classes whose flows share a rate;
 //! - `grant`: what the hooks let pass without it;
 //! - `marks`: the congestion marks of what is held;
 //! - `sizing`: how large a window may be;
@@ -45,6 +46,7 @@ mod plain;
 mod release;
 mod segment;
 mod send;
+mod share;
 mod sizing;
 mod slots;
 mod stats;
@@ -63,7 +65,7 @@ use crate::flow::{flag, Doubt, Record, Table, Timers};
 use crate::frame::{Frame, Frames};
 use crate::node::{Cx, Node, Port, PortSet, Transmit};
 use crate::stats::DropReason;
-use crate::steer::{after, Slot};
+use crate::steer::{after, Slot, Tally};
 use crate::time::{Duration, Time};
 use arrive::Copied;
 use blocked::Blocked;
@@ -96,12 +98,14 @@ pub struct Gateway {
     slots: Slots,
     /// Hooks take, set back and stamp; otherwise the gateway does.
     hooked: bool,
-    /// Of the flows whose ACKs leave by each port.
+    /// Of the flows whose ACKs leave by each port, and behind them of the classes, by place.
     timers: Timers<2>,
     blocked: Blocked,
     outbox: Outbox,
     stats: GatewayStats,
     classes: Classes,
+    /// What passes of each class that ACKs cannot slow, by place.
+    tallies: Vec<Tally>,
     /// Of the configuration; a record that has another one has not followed it yet.
     generation: u16,
     /// Where ACKs of controlled flows came in at the start: `(lan, wan)`.
@@ -151,8 +155,9 @@ impl Gateway {
     }
 
     fn with_table(config: Compiled, table: Table, slots: Slots, hooked: bool) -> Gateway {
+        let classes = Classes::new(&config);
         let mut gateway = Gateway {
-            timers: Timers::new(table.capacity()),
+            timers: Timers::new(table.capacity() + classes.len()),
             blocked: Blocked::new(),
             unshown: if table.is_empty() { table.capacity() } else { 0 },
             table,
@@ -160,7 +165,8 @@ impl Gateway {
             hooked,
             outbox: Outbox::new(),
             stats: GatewayStats::default(),
-            classes: Classes::new(&config),
+            tallies: (0..classes.len()).map(|_| Tally::default()).collect(),
+            classes,
             generation: 0,
             hooked_ports: config.ack_ports(),
             verdicts: Verdicts::new(hooked),

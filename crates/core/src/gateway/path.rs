@@ -147,9 +147,10 @@ impl Gateway {
     pub(super) fn progress(&mut self, i: u32, ack: u32, ece: bool) {
         let r = &mut self.table[i];
         if after(ack, r.rx) {
-            r.pace.progressed(ack.wrapping_sub(r.rx));
-            r.note_marks(ack.wrapping_sub(r.rx), ece);
+            let bytes = ack.wrapping_sub(r.rx);
+            r.note_marks(bytes, ece);
             r.rx = ack;
+            self.progressed(i, bytes, self.now);
         }
     }
 
@@ -180,11 +181,17 @@ impl Gateway {
         }
         self.learn(i, cx, segment, options, &frame);
         self.progress(i, segment.tcp.ack, segment.has(Flags::ECE));
+        if matches!(news.kind, Kind::Sack | Kind::Duplicate) && self.table[i].has(flag::SHARED) {
+            self.table[i].flags |= flag::LOSS;
+        }
         match fate {
             Fate::AfterFlush => {
                 let passed = ack.wrapping_sub(self.table[i].tx);
                 if passed as i32 > 0 {
                     self.count_acked(i, passed);
+                    if self.table[i].has(flag::SHARED) {
+                        self.permit(i, passed, cx.now);
+                    }
                 }
                 let r = &mut self.table[i];
                 if after(ack, r.tx) {

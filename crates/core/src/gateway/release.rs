@@ -79,6 +79,10 @@ impl Gateway {
             return false;
         }
         let Some(i) = self.timers.pop(wheel(port), cx.now) else { return false };
+        if i >= self.table.capacity() {
+            self.serve(cx, i, port);
+            return true;
+        }
         self.table[i].set(flag::ARMED, false);
         self.release(cx, i, port);
         true
@@ -103,7 +107,9 @@ impl Gateway {
         let look = self.granted(i);
         self.follow(i, now);
         let r = &mut self.table[i];
-        if let Some(look) = look {
+        if r.has(flag::SHARED) {
+            // It has just come to share its class's rate, and waits for its turn.
+        } else if let Some(look) = look {
             self.grant_again(i, now, look);
         } else if r.held() == 0 && r.pace.lag() == 0 {
             r.set(flag::WAITING, false);
@@ -127,7 +133,7 @@ impl Gateway {
             self.start_timer(i, due);
         } else if !self.generate(cx, i, self.table[i].rx, cx.now) {
             self.table[i].pace.refund(before.bytes);
-            self.wait(i);
+            self.wait(i, cx.now);
         } else {
             self.grant_busy(i, cx.now, last, before.bytes);
         }

@@ -14,7 +14,7 @@ impl Gateway {
     /// Makes an ACK up to `to` and sends it off as due at `at`. False when there is no frame or no room for it:
     /// what is held stays held.
     pub(super) fn generate(&mut self, cx: &mut Cx<'_>, i: u32, to: u32, at: Time) -> bool {
-        let limit = self.window_limit(&self.table[i]);
+        let limit = self.window_limit_at(&self.table[i], to);
         self.generate_within(cx, i, to, at, limit)
     }
 

@@ -19,6 +19,14 @@ impl Gateway {
     /// The most bytes a flow's window may be, if its class sizes windows and its scale is known.
     #[inline]
     pub(super) fn window_limit(&self, r: &Record) -> Option<u32> {
+        self.window_limit_at(r, r.tx)
+    }
+
+    /// The same, where it is told with an acknowledgement of `to`.
+    pub(super) fn window_limit_at(&self, r: &Record, to: u32) -> Option<u32> {
+        if r.has(flag::SHARED) {
+            return self.window_of_share(r, to);
+        }
         let (Window::Size { standing_delay }, false) = (self.policy(r).window, self.ends) else {
             return None;
         };
@@ -65,11 +73,11 @@ impl Gateway {
         if r.has(flag::SCALE_KNOWN) {
             let goal = limit.map_or(r.right, |bytes| ack.wrapping_add(bytes));
             let field = window::fit(ack, scale, goal, r.right);
-            r.window_sent = field;
             r.edge = ack.wrapping_add(u32::from(field) << scale);
             r.flags |= flag::EDGE_KNOWN;
         }
         self.bound(i);
+        self.permit_first(i, self.now);
         self.show(i, options);
     }
 

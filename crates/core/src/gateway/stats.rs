@@ -126,6 +126,12 @@ pub struct ClassStats {
     pub held_acks_peak: u64,
     /// Transitions into slow start.
     pub slow_starts: u64,
+    /// Bytes that senders were permitted to send, of flows that share the class's rate.
+    pub permitted_bytes: u64,
+    /// Bytes charged to the class of what ACKs cannot slow.
+    pub others_bytes: u64,
+    /// Of both, bytes that the class's clock was not charged, since it was too far ahead.
+    pub forgiven_bytes: u64,
     /// Release times forfeited because the engine woke too late for `catch_up`.
     pub missed_releases: u64,
 }
@@ -151,8 +157,8 @@ pub struct FlowStats {
     pub slow_start: bool,
     /// Measured round-trip time beyond the gateway, zero when unknown.
     pub rtt: Duration,
-    /// Window field last forwarded.
-    pub window_sent: u16,
+    /// The window that the sender knows of, as a field of its segments.
+    pub window: u16,
     /// Time between releases.
     pub period: Duration,
     /// The connection is over.
@@ -161,7 +167,7 @@ pub struct FlowStats {
 
 impl FlowStats {
     fn of(r: &Record, class: usize) -> FlowStats {
-        let rate = r.pace.rate();
+        let (rate, shared) = (r.pace.rate(), r.has(flag::SHARED));
         FlowStats {
             key: r.key,
             class,
@@ -169,14 +175,23 @@ impl FlowStats {
             acked_bytes: r.acked,
             held_bytes: r.held(),
             held_delay: rate.map_or(Duration::ZERO, |rate| rate.time_for(u64::from(r.held()))),
-            debt_bytes: r.pace.debt(),
-            slow_start: r.pace.in_slow_start(),
+            debt_bytes: if shared { 0 } else { r.pace.debt() },
+            slow_start: !shared && r.pace.in_slow_start(),
             rtt: Duration::from_nanos(u64::from(r.rtt_ns)),
-            window_sent: r.window_sent,
+            window: window_known(r),
             period: r.pace.period(),
             closed: r.has(flag::CLOSED),
         }
     }
+}
+
+/// The window field with which the right edge is told that the sender knows.
+fn window_known(r: &Record) -> u16 {
+    if !r.has(flag::SCALE_KNOWN | flag::EDGE_KNOWN) {
+        return r.window;
+    }
+    let ahead = (r.edge.wrapping_sub(r.tx) as i32).max(0) as u32;
+    ahead.div_ceil(1 << r.scale).min(0xffff) as u16
 }
 
 impl Gateway {

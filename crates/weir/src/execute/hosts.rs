@@ -74,7 +74,7 @@ pub fn buffers(plan: &Plan) -> Option<u64> {
         }
     };
     let policies = plan.gateway.iter().flat_map(|g| &g.classes).filter_map(|c| c.ack.as_ref());
-    let shaped = policies.map(|a| a.release.flow_rate());
+    let shaped = policies.map(|a| a.release.rate());
     let rate = links.iter().filter_map(|l| l.rate).min().or(shaped.max())?;
     let queued = |l: &link::Config| l.rate.map_or(0, |rate| l.queue.most_bytes(rate, 1514));
     let needed = links.iter().map(queued).fold(rate.bytes_in(rtt), u64::saturating_add);

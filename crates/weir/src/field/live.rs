@@ -113,13 +113,13 @@ fn flow(f: &FlowStats, class: &ClassConfig, since: &Look, now: Time) -> GatewayF
         debt_bytes: f.debt_bytes,
         slow_start: f.slow_start,
         rtt_us: f.rtt.as_micros(),
-        window: f.window_sent,
+        window: f.window,
         period_us: f.period.as_micros(),
     }
 }
 
 fn class(s: &ClassStats, c: &ClassConfig, active: u64, bps: f64) -> GatewayClass {
-    let target_bps = flow_rate(c).unwrap_or(0).saturating_mul(active);
+    let target_bps = observe::class_rate(c, active);
     GatewayClass {
         class: ClassResult { bps, target_bps, ..observe::class(s, c) },
         active_flows: active,

@@ -64,7 +64,7 @@ pub struct Frames {
 pub struct ClassResult {
     /// Its name.
     pub name: String,
-    /// The rates that its flows are set to, all together; 0 for none.
+    /// Its rate, or the rates that its flows are set to, all together; 0 for none.
     pub target_bps: u64,
     /// Goodput of its flows, all together: their bytes over the time from the first start to the last end.
     pub bps: f64,
@@ -90,6 +90,7 @@ impl ClassResult {
             .filter_map(|f| f.back.as_ref().map(|b| (f, b.class.as_str(), b.target_bps, b.bytes)));
         let own = || there.clone().chain(back.clone()).filter(|(_, class, ..)| *class == self.name);
         let bps = joint_rate(own().map(|(f, _, _, bytes)| (bytes, f.start_s, f.end_s))).unwrap_or(0.0);
-        ClassResult { target_bps: own().filter_map(|(_, _, target, _)| target).sum(), bps, ..self }
+        let of_flows: u64 = own().filter_map(|(_, _, target, _)| target).sum();
+        ClassResult { target_bps: self.target_bps.max(of_flows), bps, ..self }
     }
 }

@@ -26,7 +26,13 @@ pub fn gateway(stats: &GatewayStats, cpu: Duration) -> GatewayResult {
 
 /// The rate that a class sets its flows to, each.
 pub fn flow_rate(class: &ClassConfig) -> Option<u64> {
-    Some(class.ack.as_ref()?.release.flow_rate().bps())
+    Some(class.ack.as_ref()?.release.flow_rate()?.bps())
+}
+
+/// The rate that a class is set to, which has `flows` flows: of its own, or of all of these together.
+pub fn class_rate(class: &ClassConfig, flows: u64) -> u64 {
+    let law = class.ack.as_ref().map(|ack| &ack.release);
+    law.map_or(0, |law| law.flow_rate().map_or(law.rate().bps(), |rate| rate.bps().saturating_mul(flows)))
 }
 
 /// The classes of a gateway, in its order, as [`class`] has them.
@@ -38,6 +44,7 @@ pub fn classes(gateway: &Gateway) -> Vec<ClassResult> {
 pub fn class(s: &ClassStats, c: &ClassConfig) -> ClassResult {
     ClassResult {
         name: c.name.clone(),
+        target_bps: class_rate(c, 0),
         held_ack_peak_packets: s.held_acks_peak,
         held_ack_peak_bytes: s.held_bytes_peak,
         acks_absorbed: s.acks_absorbed,

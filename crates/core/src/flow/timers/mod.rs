@@ -40,6 +40,23 @@ impl<const WHEELS: usize> Timers<WHEELS> {
         }
     }
 
+    /// There are at least so many timers.
+    pub fn grow(&mut self, capacity: u32) {
+        if capacity as usize > self.timers.len() {
+            self.timers.resize(capacity as usize, IDLE);
+        }
+    }
+
+    /// For when timer `i` was armed last.
+    pub fn due(&self, i: u32) -> Time {
+        Time::from_nanos(self.timers[i as usize].due)
+    }
+
+    /// Is timer `i` armed?
+    pub fn is_armed(&self, i: u32) -> bool {
+        self.timers[i as usize].turn % 2 == 1
+    }
+
     /// Arms timer `i`, which is not armed, for `due` on a wheel. A time before that of the wheel's last timer is as good as
     /// that.
     pub fn arm(&mut self, wheel: usize, i: u32, due: Time) {

@@ -5,7 +5,7 @@ use crate::execute::hosts::{client_port, Addresses};
 use crate::execute::measurements::FlowMeasurements;
 use crate::execute::traffic::{self, FlowReport, Report};
 use crate::experiment::plan::{Flow, Plan};
-use crate::result::observe::flow_rate;
+use crate::result::observe::{self, flow_rate};
 use crate::result::running::{EmulatorReport, GatewayFlow, GatewayReport, SteeringReport};
 use crate::result::{
     Back, ClassResult, Counts, Exchanges, FlowResult, GatewayResult, Latency, LinkResult, MadeBy, Quantiles,
@@ -164,7 +164,8 @@ impl Measured {
         let row = |class: &ClassConfig| {
             let reported = self.gateway.iter().flat_map(|g| &g.classes).map(|c| &c.class);
             let row = reported.into_iter().find(|c| c.name == class.name).cloned().unwrap_or_default();
-            ClassResult { name: class.name.clone(), ..row }.with(flows)
+            let target_bps = observe::class_rate(class, 0);
+            ClassResult { name: class.name.clone(), target_bps, ..row }.with(flows)
         };
         configured.map(row).collect()
     }

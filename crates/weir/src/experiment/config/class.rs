@@ -95,7 +95,11 @@ fn class(s: &Section) -> Option<ClassConfig> {
     let name = s.parsed("name", self::name);
     let direction = s.choice("direction", &DIRECTIONS, &[]).unwrap_or_default();
     let matches = s.sections("match").into_iter().map(rule).collect();
-    let ack = s.section("ack").and_then(policy::policy);
+    let rate = s.value("rate", policy::flow_rate_of);
+    let ack = match rate {
+        Some(rate) => Some(policy::shared(rate, s.section("ack"))),
+        None => s.section("ack").and_then(policy::policy),
+    };
     Some(ClassConfig { name: name?, direction, matches, ack, share: None })
 }
 
@@ -119,10 +123,17 @@ pub(super) fn to_toml(class: &ClassConfig) -> String {
     let rules: Vec<String> =
         class.matches.iter().map(|m| table(keys::assignments(&RULE, m, &Match::default()))).collect();
     let rules = (!rules.is_empty()).then(|| format!("match = [{}]\n", rules.join(", ")));
-    let ack = class.ack.as_ref().map(|ack| format!("ack = {}\n", table(policy::assignments(ack))));
+    let shared = class.ack.as_ref().filter(|ack| ack.release.share().is_some());
+    let rate = shared.map(|ack| format!("rate = \"{}\"\n", ack.release.rate()));
+    let ack = class.ack.as_ref().map(|ack| match shared {
+        Some(ack) => policy::shared_assignments(ack),
+        None => policy::assignments(ack),
+    });
+    let ack = ack.filter(|keys| !keys.is_empty()).map(|keys| format!("ack = {}\n", table(keys)));
     format!(
-        "\n[[gateway.class]]\nname = \"{}\"\ndirection = \"{direction}\"\n{}{}",
+        "\n[[gateway.class]]\nname = \"{}\"\ndirection = \"{direction}\"\n{}{}{}",
         class.name,
+        rate.unwrap_or_default(),
         rules.unwrap_or_default(),
         ack.unwrap_or_default()
     )

@@ -7,7 +7,8 @@ use super::units;
 use super::value::{one_of, FromValue, Number, Positive};
 use toml::de::DeValue;
 use weir_core::ack::{
-    AckControl, Counts, Hold, Meter, Period, Preset, RateRelease, Release, SlowStart, Window, PRESETS,
+    AckControl, Counts, Hold, Meter, Period, Preset, RateRelease, Release, ShareRelease, SlowStart, Window,
+    PRESETS,
 };
 use weir_core::rate::Rate;
 use weir_core::time::Duration;
@@ -82,6 +83,53 @@ static KEYS: [PolicyKey; 14] = [
     }),
 ];
 
+/// Every key of the policy of a class whose flows share its rate.
+static SHARE_KEYS: [PolicyKey; 2] = [
+    PolicyKey::new("counts", |p, v| set(&mut share_mut(p).counts, one_of(v, &COUNTS, &[])))
+        .write(|p| named(&COUNTS, share(p).counts))
+        .words(|p| {
+            let (rate, counts) = (share(p).rate, counts_words(share(p).counts));
+            Some(format!("all flows together {rate} of {counts}, shared in turns"))
+        }),
+    PolicyKey::new("standing_delay", |p, v| {
+        let positive = Positive::from_value(v).map(|Positive(standing_delay)| standing_delay);
+        set(&mut p.window, positive.map(|standing_delay| Window::Size { standing_delay }))
+    })
+    .write(|p| match p.window {
+        Window::Keep => None,
+        Window::Size { standing_delay } => Some(Written::quoted(standing_delay)),
+    })
+    .words(|p| match p.window {
+        Window::Keep => None,
+        Window::Size { standing_delay } => {
+            Some(format!("windows sized for {standing_delay} of standing delay"))
+        }
+    }),
+];
+
+/// The policy of a class whose flows share `rate`, with what its `ack` says.
+pub(super) fn shared(rate: Rate, s: Option<Section>) -> AckControl {
+    let mut policy = AckControl::ack_share(rate);
+    let Some(s) = s else { return policy };
+    for key in ["preset", "flow_rate", "hold", "release"] {
+        if s.has(key) {
+            let help = "flows of a class with a `rate` share it; leave one of the two out";
+            s.fault(
+                key,
+                Fault::new(format!("`{key}` cannot be combined with the `rate` of the class"), help),
+            );
+        }
+    }
+    keys::read(&SHARE_KEYS, &[&s], &mut policy);
+    s.finish();
+    policy
+}
+
+/// The assignments of the `ack` of a class whose flows share a rate.
+pub(super) fn shared_assignments(policy: &AckControl) -> Vec<String> {
+    keys::assignments(&SHARE_KEYS, policy, &AckControl::ack_share(policy.release.rate()))
+}
+
 /// Reads a policy.
 pub(super) fn policy(s: Section) -> Option<AckControl> {
     let preset = preset(&s);
@@ -123,7 +171,10 @@ pub(super) fn assignments(policy: &AckControl) -> Vec<String> {
 
 /// A policy in words.
 pub fn words(policy: &AckControl) -> String {
-    keys::words(&KEYS, policy).join(", ")
+    match policy.release {
+        Release::Rate(_) => keys::words(&KEYS, policy).join(", "),
+        Release::Share(_) => keys::words(&SHARE_KEYS, policy).join(", "),
+    }
 }
 
 /// What the keys say must fit together.
@@ -153,13 +204,32 @@ fn check(s: &Section, policy: &AckControl) {
 
 /// The law by which the policy releases.
 fn law(policy: &AckControl) -> &RateRelease {
-    let Release::Rate(law) = &policy.release;
-    law
+    match &policy.release {
+        Release::Rate(law) => law,
+        Release::Share(_) => unreachable!("keys of a law are asked for that law alone"),
+    }
 }
 
 fn law_mut(policy: &mut AckControl) -> &mut RateRelease {
-    let Release::Rate(law) = &mut policy.release;
-    law
+    match &mut policy.release {
+        Release::Rate(law) => law,
+        Release::Share(_) => unreachable!("keys of a law are asked for that law alone"),
+    }
+}
+
+/// The law by which the class's rate is shared, likewise.
+fn share(policy: &AckControl) -> &ShareRelease {
+    match &policy.release {
+        Release::Share(law) => law,
+        Release::Rate(_) => unreachable!("keys of a law are asked for that law alone"),
+    }
+}
+
+fn share_mut(policy: &mut AckControl) -> &mut ShareRelease {
+    match &mut policy.release {
+        Release::Share(law) => law,
+        Release::Rate(_) => unreachable!("keys of a law are asked for that law alone"),
+    }
 }
 
 /// The rates at which release is exact (no other rates are tested).
@@ -172,7 +242,7 @@ pub(super) fn in_range(rate: Rate) -> Result<Rate, Fault> {
     Err(Fault::bare(format!("{rate} is not from 8kbit to 100Gbit")))
 }
 
-fn flow_rate_of(value: &DeValue) -> Result<Rate, Fault> {
+pub(super) fn flow_rate_of(value: &DeValue) -> Result<Rate, Fault> {
     Rate::from_value(value).and_then(in_range)
 }
 
@@ -182,7 +252,11 @@ pub fn flow_rate(text: &str) -> Result<Rate, Fault> {
 }
 
 fn counted(policy: &AckControl) -> &'static str {
-    match law(policy).counts {
+    counts_words(law(policy).counts)
+}
+
+fn counts_words(counts: Counts) -> &'static str {
+    match counts {
         Counts::Payload => "TCP payload",
         Counts::Ip => "IP bytes",
         Counts::Frame => "Ethernet frames with FCS",

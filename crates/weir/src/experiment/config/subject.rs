@@ -36,6 +36,7 @@ impl Named {
     pub fn over_time(self) -> Option<OverTime> {
         match self {
             Named::Field(Field::Flow(m), _) => m.over_time,
+            Named::Field(Field::Class(m), _) => m.over_time,
             _ => None,
         }
     }

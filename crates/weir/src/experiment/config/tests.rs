@@ -11,7 +11,7 @@ use core::ops::RangeInclusive;
 use proptest::option;
 use proptest::prelude::*;
 use weir_core::ack::{
-    AckControl, Counts, Hold, Meter, Period, RateRelease, Release, SlowStart, Window, PRESETS,
+    AckControl, Counts, Hold, Meter, Period, RateRelease, Release, ShareRelease, SlowStart, Window, PRESETS,
 };
 use weir_core::gateway::{ClassConfig, Config, Direction, Match, Prefix};
 use weir_core::link::{
@@ -231,13 +231,23 @@ prop_compose! {
 }
 
 prop_compose! {
+    /// The policy of a class with a rate.
+    fn shared()(rate in 8_000..=100_000_000_000u64, ip in any::<bool>(), standing in times(1)) -> AckControl {
+        let counts = if ip { Counts::Ip } else { Counts::Payload };
+        let release = Release::Share(ShareRelease { rate: Rate::from_bps(rate).unwrap(), counts });
+        let window = Window::Size { standing_delay: standing };
+        AckControl { hold: Hold::Number, release, window }
+    }
+}
+
+prop_compose! {
     /// At least one class has a policy, and none takes what another would.
     fn gateways()(
         dev in interfaces(),
         driving in drivings(),
         batch_delay in option::of((0..=10_000_000u64).prop_map(Duration::from_nanos)),
         classes in prop::collection::vec((any::<bool>(), prop::collection::vec(rules(), 1..4), option::of(policies())), 0..4),
-        last in policies(),
+        last in prop_oneof![policies(), shared()],
         max_flows in 1..=16_777_216u32,
         assumed_rtt in times(1),
         idle_timeout in times(1),

@@ -35,6 +35,28 @@ impl Bins {
         (first < last).then_some(Bins { before, offset, first, last, bin })
     }
 
+    /// Of all flows of a class together, which receive nothing outside of their own lives; `None` if no bin is inside the
+    /// measured time.
+    pub fn of_class(m: &Measure, bin: Duration, result: &RunResult, class: &str) -> Option<Bins> {
+        let width = bin.as_nanos().max(1);
+        let end = (result.duration_s * 1e9).round().max(0.0) as u64;
+        let last = (m.until.map_or(u64::MAX, Duration::as_nanos).min(end) / width) as usize;
+        let mut received = vec![0.0; last];
+        for flow in result.flows.iter().filter(|f| f.class == class) {
+            let (offset, bytes) = result.received(flow, bin)?;
+            for (sum, bytes) in received.iter_mut().skip(offset).zip(bytes) {
+                *sum += bytes;
+            }
+        }
+        let first = m.from.as_nanos().div_ceil(width) as usize;
+        let sum = |sum: &mut f64, bytes: f64| {
+            *sum += bytes;
+            Some(*sum)
+        };
+        let before = core::iter::once(0.0).chain(received.into_iter().scan(0.0, sum)).collect();
+        (first < last).then_some(Bins { before, offset: 0, first, last, bin })
+    }
+
     /// Bins in `len`, at least one.
     pub fn count(&self, len: Duration) -> usize {
         (len.as_nanos() / self.bin.as_nanos().max(1)).max(1) as usize

@@ -33,6 +33,12 @@ pub fn measure(m: &Measure, bin: Duration, result: &RunResult) -> Vec<Sample> {
             let flows = result.flows.iter().filter(|f| matches(pattern, &f.id));
             flows.flat_map(|f| flow(m, quantity, bin, result, f)).collect()
         }
+        (Subject::Class(pattern), Quantity::Goodput { over, length }) => {
+            let classes = result.classes.iter().filter(|c| matches(pattern, &c.name));
+            let found =
+                classes.filter_map(|c| Some((c.name.as_str(), Bins::of_class(m, bin, result, &c.name)?)));
+            found.flat_map(|(name, bins)| rates(&bins, bin, (*over, *length), name)).collect()
+        }
         (Subject::Link(pattern), Quantity::Series { column, at }) => {
             let links = result.links.iter().filter(|l| matches(pattern, &l.name));
             links.flat_map(|l| series(m, column.name, *at, result, &l.name)).collect()
@@ -81,14 +87,20 @@ fn flow(m: &Measure, quantity: &Quantity, bin: Duration, result: &RunResult, f: 
         }
         Quantity::Field { .. } => Vec::new(),
         Quantity::Goodput { over, length } => {
-            let found = Bins::of(m, bin, result, f).map(|bins| goodput(&bins, *over, *length));
-            let span = |at: Option<(usize, usize)>| {
-                let t = |i: usize| bin.saturating_mul(i as u64).as_secs_f64();
-                at.map_or(f.id.clone(), |(from, to)| format!("{}, {:.3} to {:.3} s", f.id, t(from), t(to)))
-            };
-            found.into_iter().flatten().map(|(bps, at)| sample(bps, span(at))).collect()
+            let bins = Bins::of(m, bin, result, f);
+            let found = bins.into_iter().flat_map(|bins| rates(&bins, bin, (*over, *length), &f.id));
+            found.map(|found| sample(found.value, found.at)).collect()
         }
     }
+}
+
+/// Rates of what is called `name`, with the time of each if it is not all of the measured time.
+fn rates(bins: &Bins, bin: Duration, (over, length): (OverTime, Duration), name: &str) -> Vec<Sample> {
+    let span = |at: Option<(usize, usize)>| {
+        let t = |i: usize| bin.saturating_mul(i as u64).as_secs_f64();
+        at.map_or(name.to_string(), |(from, to)| format!("{name}, {:.3} to {:.3} s", t(from), t(to)))
+    };
+    goodput(bins, over, length).into_iter().map(|(bps, at)| Sample::new(bps, span(at))).collect()
 }
 
 /// Rates, and from which bin to which each is; an average is from beginning to end.

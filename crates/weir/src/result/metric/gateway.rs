@@ -1,7 +1,7 @@
 //! Metrics of the gateway and of its classes.
 
 use super::Needs::{Lab, Nothing, Policy};
-use super::{measured, whole, Metric, Tables, Total};
+use super::{measured, whole, Metric, OverTime, Tables, Total};
 use crate::result::unit::Unit;
 use crate::result::{ClassResult, GatewayResult};
 
@@ -14,11 +14,25 @@ pub static CLASS: &[Class] = &[
         .number(|c| Some(c.bps))
         .column("goodput", Tables::Run),
     Class::new(
+        "goodput_bps",
+        Unit::Rate,
+        Total::Sum,
+        Nothing,
+        "what the flows of the class received per second, all together, in the measured time",
+    )
+    .over_time(OverTime::Average),
+    Class::new("interval_bps", Unit::Rate, Total::Mean, Nothing, "the same in each whole interval")
+        .over_time(OverTime::Intervals),
+    Class::new("min_bps", Unit::Rate, Total::Least, Nothing, "the lowest of any window")
+        .over_time(OverTime::Lowest),
+    Class::new("max_bps", Unit::Rate, Total::Most, Nothing, "the highest of any window")
+        .over_time(OverTime::Highest),
+    Class::new(
         "target_bps",
         Unit::Rate,
         Total::Sum,
         Policy,
-        "the rates that its flows are set to, all together",
+        "its rate, or the rates that its flows are set to, all together",
     )
     .number(|c| measured(c.target_bps))
     .column("target", Tables::Run),

@@ -24,7 +24,7 @@ fn of(customer: &Customer, direction: Direction) -> ClassConfig {
         name: format!("{}-{ending}", customer.id),
         direction,
         matches: customer.prefixes.iter().map(rule).collect(),
-        ack: (!customer.off).then(|| AckControl::ack_shaper(rate)),
+        ack: (!customer.off).then(|| AckControl::ack_share(rate)),
         share: None,
     }
 }

@@ -64,8 +64,8 @@ fn both_directions_come_from_one_row() {
     let address = |p: &str| super::super::addresses::prefix(p).ok();
     assert_eq!(classes[0].matches[1].src, address("10.9.0.1"));
     assert_eq!((classes[1].matches[0].dst, classes[1].matches[0].src), (address("10.0.0.0/30"), None));
-    assert_eq!(classes[0].ack.unwrap().release.flow_rate(), Rate::mbit(10));
-    assert_eq!(classes[1].ack.unwrap().release.flow_rate(), Rate::mbit(50));
+    assert_eq!(classes[0].ack.unwrap().release.rate(), Rate::mbit(10));
+    assert_eq!(classes[1].ack.unwrap().release.rate(), Rate::mbit(50));
 }
 
 #[test]

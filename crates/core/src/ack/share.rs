@@ -1,0 +1,207 @@
+//! The law *share*: all flows of a class together are acknowledged at the rate of the class, in turns. No rate is set for a flow;
+//! shares are max–min because a flow that holds nothing takes no turn. Its settings, and what it keeps of a flow; the
+//! class's clock and its lists are the gateway's (`gateway/share`).
+
+use super::{Counts, Pace, Segments};
+use crate::flow::NONE;
+use crate::rate::Rate;
+use crate::time::{Duration, Time};
+
+/// Release of all flows of a class at one rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShareRelease {
+    /// The rate of all flows together.
+    pub rate: Rate,
+    /// What the rate counts.
+    pub counts: Counts,
+}
+
+/// Payload bytes of a full segment, for what a class says of all its flows.
+const SEGMENT: u64 = 1460;
+/// A turn at most, in segments: a giant segment.
+const MOST_SEGMENTS: u64 = 44;
+/// A turn in time.
+const TURN: Duration = Duration::from_micros(200);
+/// What a class earns at least while none of its flows holds anything.
+const CREDIT: Duration = Duration::from_millis(1);
+/// Most bytes that a sender is taken to send before its first acknowledgement, in segments (RFC 6928).
+const INITIAL_WINDOW: u32 = 10;
+
+/// What is kept of a flow, in the line of its record that is its policy's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Turn {
+    /// Bytes that its sender was permitted to send and that have not been seen received.
+    pub early: u32,
+    /// Bytes that it may be released in this round, at least minus two turns.
+    pub deficit: i32,
+    /// The flow after it in its list, [`NONE`] for the last.
+    pub next: u32,
+    /// The flow before it in its list, [`NONE`] for the first.
+    pub prev: u32,
+}
+
+impl ShareRelease {
+    /// The law at `rate`, which counts payload.
+    pub const fn new(rate: Rate) -> ShareRelease {
+        ShareRelease { rate, counts: Counts::Payload }
+    }
+
+    /// Bytes of a turn: what the rate takes 200 us for, from 2 to 44 segments of 1460 bytes.
+    pub fn quantum(&self) -> u32 {
+        self.rate.bytes_in(TURN).clamp(2 * SEGMENT, MOST_SEGMENTS * SEGMENT) as u32
+    }
+
+    /// What a class is ahead of its clock at most, as time: two turns, or a millisecond if that is more.
+    pub fn credit(&self) -> Duration {
+        self.rate.time_for(2 * u64::from(self.quantum())).max(CREDIT)
+    }
+
+    /// What `bytes` of payload cost, in what the rate counts.
+    pub fn cost(&self, segments: &Segments, bytes: u32) -> u64 {
+        let (bytes, payload) = (u64::from(bytes), u64::from(segments.payload.max(1)));
+        match segments.overhead(self.counts) {
+            0 => bytes,
+            overhead => bytes + (bytes * overhead + payload / 2) / payload,
+        }
+    }
+
+    /// What packets that are not TCP cost, of so many bytes from their IP headers on: as payload without the 28 bytes of IPv4 and UDP
+    /// headers.
+    pub fn cost_of_packets(&self, packets: u64, bytes: u64) -> u64 {
+        match self.counts {
+            Counts::Payload => bytes.saturating_sub(28 * packets),
+            Counts::Ip => bytes,
+            Counts::Frame => bytes + 18 * packets,
+            Counts::Wire => bytes + 38 * packets,
+        }
+    }
+
+    /// Bytes of a turn of a flow with segments of this payload: as many whole ones as there are in [`ShareRelease::quantum`], one at
+    /// least. What is left of a turn would let a flow have two in a row, and others wait for twice as long.
+    pub fn turn(&self, payload: u16) -> u32 {
+        let payload = u32::from(payload.max(1));
+        (self.quantum() / payload).max(1) * payload
+    }
+
+    /// The payload rate that `rate` allows flows of these segments.
+    pub fn payload(&self, rate: Rate, segments: &Segments) -> Rate {
+        let overhead = segments.overhead(self.counts);
+        if overhead == 0 {
+            return rate;
+        }
+        let payload = u128::from(segments.payload);
+        let bps = u128::from(rate.bps()) * payload / (payload + u128::from(overhead));
+        Rate::from_bps(bps as u64).unwrap_or(rate)
+    }
+
+    /// The first window of a flow: four segments, or what the rate takes 4 ms for.
+    pub fn first_window(&self, mss: u16) -> u32 {
+        let bytes = self.rate.bytes_in(Duration::from_millis(4)).min(1 << 30) as u32;
+        bytes.max(4 * u32::from(mss))
+    }
+
+    /// What a sender may send of a first window of so many bytes.
+    pub fn initial(&self, window: u32, mss: u16) -> u32 {
+        window.min(INITIAL_WINDOW * u32::from(mss))
+    }
+
+    /// The window of a flow with this share of the rate, as payload: the share for its round trip and what may wait here, which is
+    /// `standing` or two turns. At least two segments.
+    pub fn window(&self, share: Rate, rtt: Duration, standing: Duration, mss: u16) -> u32 {
+        let waits = share.bytes_in(standing).max(2 * u64::from(self.quantum()));
+        let bytes = share.bytes_in(rtt).saturating_add(waits).min(1 << 30) as u32;
+        bytes.max(2 * u32::from(mss))
+    }
+
+    pub(super) fn begin(&self, now: Time) -> Pace {
+        let mut pace = Pace::default();
+        pace.due = now.as_nanos();
+        pace.set_turn(Turn { early: 0, deficit: 0, next: NONE, prev: NONE });
+        pace
+    }
+}
+
+impl Turn {
+    /// `bytes` more may be sent.
+    pub fn permit(&mut self, bytes: u32, quantum: u32) {
+        self.early = self.early.saturating_add(bytes);
+        self.spend(bytes, quantum);
+    }
+
+    /// The receiver has got `bytes` more. Returns those of them that were not permitted before: what the sender's window
+    /// has grown by.
+    pub fn received(&mut self, bytes: u32, quantum: u32) -> u32 {
+        let grown = bytes.saturating_sub(self.early);
+        self.early = self.early.saturating_sub(bytes);
+        self.spend(grown, quantum);
+        grown
+    }
+
+    fn spend(&mut self, bytes: u32, quantum: u32) {
+        let least = -(2 * quantum as i32);
+        self.deficit = self.deficit.saturating_sub_unsigned(bytes).max(least);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_turn_is_200_us_of_the_rate_within_bounds() {
+        // 1 Mb/s: 25 bytes; 200 Mb/s: 5,000; 10 Gb/s: 250,000.
+        let turns = [1, 200, 10_000].map(|mbit| ShareRelease::new(Rate::mbit(mbit)).quantum());
+        assert_eq!(turns, [2 * 1460, 5_000, 44 * 1460]);
+        // 5,840 bytes at 1 Mb/s; 1 ms where two turns take less.
+        assert_eq!(ShareRelease::new(Rate::mbit(1)).credit(), Duration::from_micros(46_720));
+        assert_eq!(ShareRelease::new(Rate::mbit(200)).credit(), Duration::from_millis(1));
+    }
+
+    #[test]
+    fn what_arrives_unpermitted_is_growth() {
+        let mut turn = Turn { early: 1_000, deficit: 500, next: NONE, prev: NONE };
+        assert_eq!(turn.received(800, 3_000), 0);
+        assert_eq!((turn.early, turn.deficit), (200, 500));
+        assert_eq!(turn.received(1_500, 3_000), 1_300);
+        assert_eq!((turn.early, turn.deficit), (0, -800));
+        turn.permit(9_000, 3_000);
+        assert_eq!((turn.early, turn.deficit), (9_000, -6_000), "two turns behind at most");
+    }
+
+    #[test]
+    fn a_window_carries_the_share_for_a_round_trip_and_what_waits() {
+        let law = ShareRelease::new(Rate::mbit(100));
+        let window = |mbit, rtt, standing| {
+            law.window(Rate::mbit(mbit), Duration::from_millis(rtt), Duration::from_millis(standing), 1460)
+        };
+        // 10 Mb/s are 1,250 bytes a millisecond; two turns are 5,840 bytes.
+        assert_eq!(window(10, 20, 20), 50_000);
+        assert_eq!(window(10, 20, 1), 25_000 + 5_840);
+        assert_eq!(law.first_window(1460), 50_000);
+        assert_eq!(ShareRelease::new(Rate::mbit(1)).first_window(1460), 5_840);
+    }
+
+    #[test]
+    fn a_turn_is_whole_segments() {
+        let law = ShareRelease::new(Rate::mbit(8)); // 2,920 bytes
+        assert_eq!([536, 1_448, 1_460, 8_948].map(|payload| law.turn(payload)), [2_680, 2_896, 2_920, 8_948]);
+    }
+
+    #[test]
+    fn packets_cost_what_the_rate_counts_of_them() {
+        let cost =
+            |counts| ShareRelease { counts, ..ShareRelease::new(Rate::mbit(8)) }.cost_of_packets(2, 3_000);
+        let all = [Counts::Payload, Counts::Ip, Counts::Frame, Counts::Wire].map(cost);
+        assert_eq!(all, [2_944, 3_000, 3_036, 3_076]);
+    }
+
+    #[test]
+    fn headers_cost_what_each_segment_has_of_them() {
+        let segments = Segments { payload: 1448, ipv6: false, tags: 0, options: 12 };
+        let ip = ShareRelease { counts: Counts::Ip, ..ShareRelease::new(Rate::mbit(150)) };
+        // 52 bytes for 1448.
+        assert_eq!((ip.cost(&segments, 1448), ip.cost(&segments, 14_480)), (1_500, 15_000));
+        assert_eq!(ip.payload(Rate::mbit(150), &segments), Rate::from_bps(144_800_000).unwrap());
+        assert_eq!(ShareRelease::new(Rate::mbit(150)).cost(&segments, 1448), 1448);
+    }
+}

@@ -1,0 +1,75 @@
+//! What is charged to a class and its flow, and given back. At any time `permitted = received + early` of each flow.
+
+use crate::ack::Turn;
+use crate::flow::flag;
+use crate::gateway::Gateway;
+use crate::time::Time;
+
+impl Gateway {
+    /// The sender of a flow whose class has a rate may send so many bytes more.
+    pub(in crate::gateway) fn permit(&mut self, i: u32, bytes: u32, now: Time) {
+        if self.table[i].has(flag::SENDER_FIN) {
+            return; // it has nothing more to send
+        }
+        self.charge(i, bytes, now, |turn, quantum| {
+            turn.permit(bytes, quantum);
+            bytes
+        });
+    }
+
+    /// The receiver has got so many bytes more. What its sender sent of its own accord is charged.
+    pub(in crate::gateway) fn got(&mut self, i: u32, bytes: u32, now: Time) {
+        self.charge(i, bytes, now, |turn, quantum| turn.received(bytes, quantum));
+    }
+
+    /// Changes what is kept of a flow, and charges its class the bytes that this says.
+    fn charge(&mut self, i: u32, most: u32, now: Time, change: impl FnOnce(&mut Turn, u32) -> u32) {
+        let r = &mut self.table[i];
+        let (share, stats) = self.classes.share_and_stats(r.class);
+        let Some(share) = share.filter(|_| most > 0) else { return };
+        let mut turn = r.pace.turn();
+        let bytes = change(&mut turn, share.quantum);
+        r.pace.set_turn(turn);
+        if bytes > 0 {
+            stats.permitted_bytes += u64::from(bytes);
+            stats.forgiven_bytes += share.clock.charge(share.law.cost(&r.segments(), bytes), now);
+        }
+    }
+
+    /// The first window of a flow is known: what its sender may send of it is charged before it is sent, or else short flows
+    /// would come for nothing, and all others be late for it.
+    pub(in crate::gateway) fn permit_first(&mut self, i: u32, now: Time) {
+        let r = &self.table[i];
+        if !r.has(flag::SHARED | flag::EDGE_KNOWN) {
+            return;
+        }
+        let window = r.edge.wrapping_sub(r.tx);
+        let Some(share) = self.classes.share(r.class) else { return };
+        let bytes = share.law.initial(window, r.mss);
+        self.permit(i, bytes, now);
+    }
+
+    /// What the sender was permitted and will not send, beyond `left` bytes, is given back.
+    pub(in crate::gateway) fn give_back(&mut self, i: u32, left: u32, now: Time) {
+        let r = &mut self.table[i];
+        let (share, stats) = self.classes.share_and_stats(r.class);
+        let Some(share) = share.filter(|_| r.has(flag::SHARED)) else { return };
+        let mut turn = r.pace.turn();
+        let back = turn.early.saturating_sub(left);
+        turn.early -= back;
+        r.pace.set_turn(turn);
+        if back > 0 {
+            stats.permitted_bytes -= u64::from(back);
+            share.clock.give_back(share.law.cost(&r.segments(), back));
+            let place = r.class;
+            self.hasten(place, now);
+        }
+    }
+
+    /// The sender's FIN is known: what it was permitted beyond it cannot be sent.
+    pub(in crate::gateway) fn has_ended(&mut self, i: u32, now: Time) {
+        let r = &self.table[i];
+        let left = (r.fin.wrapping_sub(r.rx) as i32).max(0) as u32;
+        self.give_back(i, left, now);
+    }
+}

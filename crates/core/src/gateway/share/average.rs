@@ -1,0 +1,54 @@
+//! A quantity smoothed over time: it follows what goes up faster than what goes down.
+
+use crate::rate::mul_div;
+use crate::time::{Duration, Time};
+
+const UP: Duration = Duration::from_millis(50);
+const DOWN: Duration = Duration::from_millis(200);
+/// Fraction bits.
+const FRACTION: u32 = 16;
+/// One.
+pub(super) const ONE: u64 = 1 << FRACTION;
+
+/// See the module documentation.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Average {
+    /// In units of 1/65536.
+    value: u64,
+    /// Up to when.
+    until: Time,
+}
+
+impl Average {
+    /// The average in units of 1 / [`ONE`].
+    pub(super) fn value(&self) -> u64 {
+        self.value
+    }
+
+    /// The quantity has been `x` since the last call.
+    pub(super) fn note(&mut self, x: u64, now: Time) {
+        let elapsed = now.since(self.until).as_nanos();
+        self.until = self.until.max(now);
+        let x = x << FRACTION;
+        let (far, time) = (self.value.abs_diff(x), if x > self.value { UP } else { DOWN });
+        // The backward Euler step of a first-order lag, which is stable however long it is.
+        let (by, _) = mul_div(far, elapsed, 0, elapsed.saturating_add(time.as_nanos()));
+        self.value = if x > self.value { self.value + by } else { self.value - by };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_way_up_takes_50_ms_and_half_way_down_200() {
+        let mut a = Average::default();
+        a.note(10, Time::from_millis(50));
+        assert_eq!(a.value(), 5 * ONE);
+        a.note(0, Time::from_millis(250));
+        assert_eq!(a.value(), 5 * ONE / 2);
+        a.note(7, Time::from_millis(250));
+        assert_eq!(a.value(), 5 * ONE / 2, "no time has passed");
+    }
+}

@@ -1,0 +1,125 @@
+//! The byte clock of a class: when what its senders were permitted so far is sent at its rate.
+
+use crate::rate::{ByteClock, Rate};
+use crate::time::{Duration, Time};
+
+/// What is further ahead than this is forgiven: ACKs that wait longer meet their senders' time-outs.
+const MOST_AHEAD: Duration = Duration::from_millis(100);
+
+/// See the module documentation.
+pub(in crate::gateway) struct Clock {
+    /// When more may be permitted.
+    due: Time,
+    bytes: ByteClock,
+    /// How far the clock may be behind: what is earned while nobody asks.
+    credit: Duration,
+}
+
+impl Clock {
+    /// A clock that has never run.
+    pub(super) fn new(rate: Rate, credit: Duration) -> Clock {
+        Clock { due: Time::ZERO, bytes: ByteClock::new(rate), credit }
+    }
+
+    /// When more may be permitted.
+    pub(super) fn due(&self) -> Time {
+        self.due
+    }
+
+    /// `bytes` were permitted at `now`. Returns those of them that are forgiven.
+    pub(super) fn charge(&mut self, bytes: u64, now: Time) -> u64 {
+        self.charge_since(bytes, now, now)
+    }
+
+    /// As [`Clock::charge`], of what was sent from `since` to `now`: as much of it as the rate allowed meanwhile was not ahead.
+    pub(super) fn charge_since(&mut self, bytes: u64, since: Time, now: Time) -> u64 {
+        let earliest = since.saturating_sub(self.credit);
+        if self.due < earliest {
+            self.due = earliest;
+            self.bytes.idle();
+        }
+        self.due += self.bytes.advance(bytes);
+        let latest = now + MOST_AHEAD;
+        if self.due <= latest {
+            return 0;
+        }
+        let beyond = self.due.since(latest);
+        self.due = latest;
+        self.bytes.idle();
+        self.bytes.rate().bytes_in(beyond)
+    }
+
+    /// `bytes` that were permitted will not be sent.
+    pub(super) fn give_back(&mut self, bytes: u64) {
+        self.due = self.due.saturating_sub(self.bytes.rate().time_for(bytes));
+    }
+
+    /// The rate is another one for all that is permitted from now on.
+    pub(super) fn set_rate(&mut self, rate: Rate, credit: Duration) {
+        self.due += self.bytes.set_rate(rate, Duration::ZERO);
+        self.credit = credit;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn us(n: u64) -> Time {
+        Time::from_micros(n)
+    }
+
+    fn clock() -> Clock {
+        Clock::new(Rate::mbit(8), Duration::from_millis(2)) // a byte a microsecond
+    }
+
+    #[test]
+    fn credit_is_earned_up_to_its_bound_and_nothing_is_lost_beyond() {
+        let mut c = clock();
+        assert_eq!(c.charge(500, us(10_000)), 0);
+        assert_eq!(c.due(), us(8_500));
+        c.charge(3_000, us(10_000));
+        assert_eq!(c.due(), us(11_500));
+        c.charge(100, us(10_001));
+        assert_eq!(c.due(), us(11_600));
+    }
+
+    #[test]
+    fn what_came_over_some_time_is_ahead_only_of_that_time() {
+        let mut c = clock();
+        // 500 ms of half of the rate: the clock has been two milliseconds behind all the time, and is further now.
+        assert_eq!(c.charge_since(250_000, us(10_000), us(510_000)), 0);
+        assert_eq!(c.due(), us(258_000));
+        c.charge(1_000, us(510_000));
+        assert_eq!(c.due(), us(509_000));
+        // More than the rate.
+        c.charge_since(30_000, us(510_000), us(520_000));
+        assert_eq!(c.due(), us(539_000));
+    }
+
+    #[test]
+    fn what_is_too_far_ahead_is_forgiven() {
+        let mut c = clock();
+        assert_eq!(c.charge(150_000, us(10_000)), 48_000);
+        assert_eq!(c.due(), us(110_000));
+        c.give_back(20_000);
+        assert_eq!(c.due(), us(90_000));
+    }
+
+    #[test]
+    fn fractions_are_carried_also_across_a_change_of_rate() {
+        // 3 b/s: a byte takes 2,666,666,666.67 ns.
+        let mut c = Clock::new(Rate::from_bps(3).unwrap(), Duration::from_secs(1));
+        c.charge(1, Time::from_secs(0));
+        // Forgiven: 100 ms ahead at most.
+        assert_eq!(c.due(), Time::from_millis(100));
+        let mut c = Clock::new(Rate::mbit(3), Duration::from_secs(1));
+        c.charge(1, us(0));
+        assert_eq!(c.due(), Time::from_nanos(2_666)); // and 2/3
+        c.set_rate(Rate::mbit(1), Duration::from_secs(1));
+        // 2 Mbit × ns at 3 Mb/s are 2 ns at 1 Mb/s, which are what the 2/3 ns carried were worth of bits.
+        assert_eq!(c.due(), Time::from_nanos(2_668));
+        c.charge(1, us(0));
+        assert_eq!(c.due(), Time::from_nanos(10_668));
+    }
+}

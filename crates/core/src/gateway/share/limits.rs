@@ -1,0 +1,53 @@
+//! Windows of flows that share a rate.
+
+use super::Share;
+use crate::ack::Window;
+use crate::flow::{flag, Record};
+use crate::gateway::Gateway;
+use crate::rate::Rate;
+use crate::time::Duration;
+
+/// What a flow may hold longer than what is meant to wait, before it is released without a window for it.
+const TOO_LONG: Duration = Duration::from_millis(50);
+
+impl Gateway {
+    /// The most bytes that the window of a flow may be that shares its class's rate, told with an acknowledgement of `to`. The right
+    /// edge moves by no more than twice what is released, since what a sender was not let send before it may send at once.
+    pub(in crate::gateway) fn window_of_share(&self, r: &Record, to: u32) -> Option<u32> {
+        let (Window::Size { standing_delay }, false) = (self.policy(r).window, self.ends) else {
+            return None;
+        };
+        let share = self.classes.share(r.class)?;
+        let window = share.window(r, self.rtt(r), standing_delay);
+        if !r.has(flag::EDGE_KNOWN) {
+            return Some(window.min(share.law.first_window(r.mss)));
+        }
+        let ahead = (r.edge.wrapping_sub(to) as i32).max(0) as u32;
+        let step = to.wrapping_sub(r.tx).saturating_mul(2);
+        Some(window.min(ahead.saturating_add(step).max(2 * u32::from(r.mss))))
+    }
+
+    /// How much a release of `bytes` takes along of what is held, since the flow's share has collapsed: of what is too much, as far
+    /// as the right edge need not move for it.
+    pub(super) fn cut(&self, r: &Record, bytes: u32) -> u32 {
+        let Window::Size { standing_delay } = self.policy(r).window else { return 0 };
+        let Some(share) = self.classes.share(r.class).filter(|_| r.has(flag::EDGE_KNOWN)) else { return 0 };
+        let window = share.window(r, self.rtt(r), standing_delay);
+        let kept =
+            share.payload(r).bytes_in(standing_delay + TOO_LONG).min(1 << 30) as u32 + 4 * u32::from(r.mss);
+        let too_much = (r.held() - bytes).saturating_sub(kept);
+        let beyond = r.edge.wrapping_sub(r.tx.wrapping_add(bytes)).wrapping_sub(window) as i32;
+        too_much.min(beyond.max(0) as u32)
+    }
+}
+
+impl Share {
+    /// What a flow has of the rate, as payload.
+    pub(super) fn payload(&self, r: &Record) -> Rate {
+        self.law.payload(self.each(), &r.segments())
+    }
+
+    fn window(&self, r: &Record, rtt: Duration, standing: Duration) -> u32 {
+        self.law.window(self.payload(r), rtt, standing, r.mss)
+    }
+}

@@ -1,0 +1,102 @@
+//! Classes whose flows share one rate: a byte clock per class, and a deficit round robin over the flows that hold something.
+//!
+//! What its senders may send because of what leaves here is charged to the class's [clock](clock::Clock) as it leaves: first
+//! windows, releases, what a loss makes go early. What arrives without having been permitted, since its sender's window grew, is
+//! charged as it arrives. While the clock is not ahead, the flow whose turn it is gets its release. A flow that comes to hold
+//! something is *fresh* and goes before those that have had their turn (FQ-CoDel, RFC 8290 §4.2), and a flow is *listed* until its
+//! turn comes and nothing is held. No rate is computed for a flow: those that ask for less than the others get it, and the
+//! others share the rest.
+//!
+//! Windows bound what is held, and with it what a sender that is let go may send at once: a flow's is its share of the rate, for its
+//! round trip and what may wait here. The share is the rate over the average number of flows listed. A window that became too large
+//! shrinks as its flow is released without its right edge moving.
+//!
+//! - [`clock`], [`average`], [`ring`]: the parts;
+//! - `turns`: who is released next, and how much;
+//! - `account`: what is charged, and given back;
+//! - `limits`: windows;
+//! - `others`: what passes beside the flows, which ACKs cannot slow.
+
+mod account;
+mod average;
+mod clock;
+mod limits;
+mod others;
+mod ring;
+mod turns;
+
+use crate::ack::ShareRelease;
+use crate::rate::Rate;
+use crate::time::{Duration, Time};
+use average::{Average, ONE};
+use clock::Clock;
+use others::Others;
+use ring::Ring;
+
+/// Time between two times at which a class whose rate does not bind releases anything, at most.
+const GAP: Duration = Duration::from_micros(200);
+
+/// What is kept of a class whose flows share a rate.
+pub(super) struct Share {
+    law: ShareRelease,
+    /// Bytes of a turn.
+    quantum: u32,
+    clock: Clock,
+    /// Flows that came to hold something and have not had a turn.
+    fresh: Ring,
+    /// Flows that have had one.
+    old: Ring,
+    /// How many flows are in the two lists.
+    listed: u32,
+    /// The average of that.
+    active: Average,
+    /// What passes beside its flows.
+    others: Others,
+    /// When the next releases may be.
+    next: Time,
+}
+
+impl Share {
+    pub(super) fn new(law: &ShareRelease) -> Share {
+        Share {
+            law: *law,
+            quantum: law.quantum(),
+            clock: Clock::new(law.rate, law.credit()),
+            fresh: Ring::EMPTY,
+            old: Ring::EMPTY,
+            listed: 0,
+            active: Average::default(),
+            others: Others::default(),
+            next: Time::ZERO,
+        }
+    }
+
+    /// The settings are others from now on.
+    pub(super) fn set_law(&mut self, law: &ShareRelease) {
+        self.clock.set_rate(law.rate, law.credit());
+        (self.law, self.quantum) = (*law, law.quantum());
+    }
+
+    /// Whose turn it is.
+    fn head(&self) -> Option<u32> {
+        self.fresh.head().or(self.old.head())
+    }
+
+    /// Time between two times at which anything is released.
+    fn gap(&self) -> Duration {
+        GAP.min(self.law.rate.time_for(u64::from(self.quantum)))
+    }
+
+    /// What each flow has of the rate.
+    fn each(&self) -> Rate {
+        let rate = self.law.rate.bps();
+        let left = rate.saturating_sub(self.others.bps()).max(rate / 10);
+        let bps = u128::from(left) * u128::from(ONE) / u128::from(self.active.value().max(ONE));
+        Rate::from_bps(bps as u64).unwrap_or(self.law.rate)
+    }
+
+    /// The average follows the number of flows up to `now`.
+    fn note_active(&mut self, now: Time) {
+        self.active.note(u64::from(self.listed), now);
+    }
+}

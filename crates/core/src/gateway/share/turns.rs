@@ -1,0 +1,211 @@
+//! Who of a class is released next, and how much.
+
+use super::Share;
+use crate::ack::window;
+use crate::flow::flag;
+use crate::gateway::blocked::wheel;
+use crate::gateway::Gateway;
+use crate::node::{Cx, Port};
+use crate::time::{Duration, Time};
+
+/// Turns further back than this are not made up for.
+const CATCH_UP: Duration = Duration::from_millis(100);
+/// Flows looked at in one call.
+const VISITS: u32 = 32;
+
+/// What became of a flow whose turn it was.
+#[derive(PartialEq, Eq)]
+enum Visit {
+    /// It is another's turn, or its own again.
+    Passed,
+    /// An ACK was made.
+    Released,
+    /// None can be made now.
+    Stuck,
+}
+
+impl Gateway {
+    /// A flow that holds something waits for its turn, unless it does already.
+    pub(in crate::gateway) fn enlist(&mut self, i: u32, now: Time) {
+        let r = &self.table[i];
+        if r.has(flag::LISTED) || r.held() == 0 {
+            return;
+        }
+        let place = r.class;
+        let Some(share) = self.classes.share_mut(place) else { return };
+        share.note_active(now);
+        share.listed += 1;
+        share.fresh.push(&mut self.table, i);
+        self.table[i].flags |= flag::LISTED | flag::FRESH;
+        self.arm_class(place, now);
+    }
+
+    /// The flow takes no turns any more.
+    pub(in crate::gateway) fn unlist(&mut self, i: u32, now: Time) {
+        let r = &self.table[i];
+        let Some(share) = self.classes.share_mut(r.class).filter(|_| r.has(flag::LISTED)) else { return };
+        share.note_active(now);
+        share.listed -= 1;
+        let ring = if r.has(flag::FRESH) { &mut share.fresh } else { &mut share.old };
+        ring.remove(&mut self.table, i);
+        self.table[i].flags &= !(flag::LISTED | flag::FRESH);
+    }
+
+    /// The flow, whose turn it was, is the last of those that have had one.
+    fn queue_again(&mut self, i: u32) {
+        let r = &self.table[i];
+        let Some(share) = self.classes.share_mut(r.class) else { return };
+        let ring = if r.has(flag::FRESH) { &mut share.fresh } else { &mut share.old };
+        ring.remove(&mut self.table, i);
+        share.old.push(&mut self.table, i);
+        self.table[i].set(flag::FRESH, false);
+    }
+
+    /// A flow has got progress that is held. After a loss its sender hears of some at once: it has waited long enough.
+    pub(in crate::gateway) fn await_turn(&mut self, cx: &mut Cx<'_>, i: u32) {
+        let r = &mut self.table[i];
+        let bytes = if r.has(flag::SENDER_FIN) {
+            r.held() // which lets nothing be sent
+        } else if r.has(flag::LOSS) {
+            r.held().min(2 * u32::from(r.mss))
+        } else {
+            0
+        };
+        r.set(flag::LOSS, false);
+        if bytes > 0 {
+            self.release_at_once(cx, i, self.table[i].tx.wrapping_add(bytes));
+        }
+        self.enlist(i, cx.now);
+    }
+
+    /// Makes an ACK up to `to`, whosever turn it is.
+    pub(in crate::gateway) fn release_at_once(&mut self, cx: &mut Cx<'_>, i: u32, to: u32) -> bool {
+        let bytes = to.wrapping_sub(self.table[i].tx);
+        let made = self.generate(cx, i, to, cx.now);
+        if made {
+            self.permit(i, bytes, cx.now);
+        }
+        made
+    }
+
+    /// The number of a class's timer.
+    fn timer_of(&self, place: u32) -> u32 {
+        self.table.capacity() + place
+    }
+
+    /// The class has a timer for its next turn, if it has anything to release.
+    fn arm_class(&mut self, place: u32, now: Time) {
+        let timer = self.timer_of(place);
+        let wheel = wheel(self.classes.ack_out(place));
+        let Some(share) = self.classes.share(place).filter(|s| s.head().is_some()) else { return };
+        if !self.timers.is_armed(timer) {
+            self.timers.arm(wheel, timer, share.clock.due().max(share.next).max(now));
+        }
+    }
+
+    /// The class may release earlier than it has a timer for.
+    pub(super) fn hasten(&mut self, place: u32, now: Time) {
+        let timer = self.timer_of(place);
+        if self.timers.is_armed(timer) {
+            self.timers.disarm(wheel(self.classes.ack_out(place)), timer);
+            self.arm_class(place, now);
+        }
+    }
+
+    /// The time of a class, whose timer was just taken off its wheel, has come: at most one ACK is made.
+    pub(in crate::gateway) fn serve(&mut self, cx: &mut Cx<'_>, timer: u32, port: Port) {
+        let (place, due) = (timer - self.table.capacity(), self.timers.due(timer).min(cx.now));
+        let is_late = self.blocked.was(port, due) || cx.now.since(due) > CATCH_UP;
+        let now = if is_late { cx.now } else { due };
+        let cx = &mut Cx { now, frames: cx.frames };
+        self.charge_others(place, now);
+        let Some(share) = self.classes.share_mut(place) else { return };
+        share.begin(now);
+        let mut released = false;
+        for _ in 0..VISITS {
+            let Some(i) = self.classes.share(place).and_then(|s| s.ready(now)) else { break };
+            let would = self.table[i].held() > 0 && self.table[i].pace.turn().deficit > 0;
+            if released && would {
+                break;
+            }
+            match self.visit(cx, i, place) {
+                Visit::Passed => {}
+                Visit::Released => released = true,
+                Visit::Stuck => return self.arm_class(place, now + GAP_STUCK),
+            }
+        }
+        if let Some(share) = self.classes.share_mut(place).filter(|s| s.ready(now).is_some()) {
+            share.next = now; // what is left goes together with this
+        }
+        self.arm_class(place, now);
+    }
+
+    /// It is the turn of a flow of the class in this place.
+    fn visit(&mut self, cx: &mut Cx<'_>, i: u32, place: u32) -> Visit {
+        if !self.revise(cx, i) || !self.table[i].has(flag::LISTED) || self.table[i].class != place {
+            return Visit::Passed;
+        }
+        self.follow(i, cx.now);
+        let r = &mut self.table[i];
+        if r.held() == 0 || r.flags & (flag::CLOSED | flag::PASSES) != 0 {
+            if r.has(flag::FRESH) {
+                self.queue_again(i);
+            } else {
+                self.unlist(i, cx.now);
+            }
+            return Visit::Passed;
+        }
+        let mut turn = r.pace.turn();
+        if turn.deficit <= 0 {
+            let payload = r.segments().payload;
+            turn.deficit += self.classes.share(place).map_or(0, |s| s.law.turn(payload) as i32);
+            self.table[i].pace.set_turn(turn);
+            self.queue_again(i);
+            return Visit::Passed;
+        }
+        let before = self.held(i);
+        if !self.take_turn(cx, i) {
+            return Visit::Stuck;
+        }
+        self.note_held(i, before);
+        self.close_if_done(i, cx.now);
+        Visit::Released
+    }
+
+    /// The flow is released a turn's worth.
+    fn take_turn(&mut self, cx: &mut Cx<'_>, i: u32) -> bool {
+        let r = &self.table[i];
+        let Some(share) = self.classes.share(r.class) else { return false };
+        let held = r.held();
+        let ends = r.has(flag::SENDER_FIN);
+        let bytes = if ends { held } else { held.min(share.law.turn(r.segments().payload)) };
+        let payload = share.payload(r);
+        let cut = self.cut(r, bytes);
+        let wanted = r.tx.wrapping_add(bytes + cut);
+        let to = window::on_grid(r, wanted, self.window_limit(r));
+        self.table[i].pace.set_share(payload);
+        let made = self.generate(cx, i, to, cx.now);
+        if made {
+            self.permit(i, bytes - wanted.wrapping_sub(to).min(bytes), cx.now);
+        }
+        made
+    }
+}
+
+/// Until another try where no ACK can be made.
+const GAP_STUCK: Duration = Duration::from_micros(200);
+
+impl Share {
+    /// Something may be released now: what can be goes together.
+    fn begin(&mut self, now: Time) {
+        self.note_active(now);
+        if now >= self.next {
+            self.next = now + self.gap();
+        }
+    }
+
+    /// Whose turn it is, if the clock is not ahead.
+    fn ready(&self, now: Time) -> Option<u32> {
+        self.head().filter(|_| self.clock.due() <= now)
+    }
+}

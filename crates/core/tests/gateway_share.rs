@@ -1,0 +1,315 @@
+//! Flows of a class that share its rate, in virtual time. 8 Mb/s: a byte takes a microsecond, a turn is two segments of 1460
+//! bytes, and two turns are the credit of a class that nobody uses.
+
+mod support;
+
+use support::*;
+use weir_core::ack::AckControl;
+use weir_core::flow::flag;
+use weir_core::gateway::{Config, Gateway, LAN, WAN};
+use weir_core::rate::Rate;
+use weir_core::rig::{Given, Rig, Sent};
+use weir_core::time::{Duration, Time};
+use weir_core::wire::build::Segment;
+use weir_core::wire::{self, Flags};
+
+const TURN: u32 = 2_920;
+/// The first window: four segments, since the rate takes longer for them than 4 ms.
+const FIRST: u32 = 4 * 1_460;
+const ISN: u32 = 0xffff_e000;
+const FIN: Flags = Flags(Flags::FIN.0 | Flags::ACK.0);
+
+fn us(n: u64) -> Time {
+    Time::from_micros(n)
+}
+
+fn share(mbit: u64) -> Config {
+    config(AckControl::ack_share(Rate::mbit(mbit)))
+}
+
+/// Uploads of any number of flows, by the sender's port.
+struct Uploads {
+    rig: Rig<Gateway>,
+}
+
+impl Uploads {
+    fn new(gateway: Gateway) -> Uploads {
+        Uploads { rig: Rig::new(gateway) }
+    }
+
+    /// As many flows whose handshakes took 20 ms and ended at `at`, one after the other by a microsecond.
+    fn begun(config: Config, flows: u16, at: Time) -> Uploads {
+        let mut u = Uploads::new(Gateway::new(config));
+        let start = at.saturating_sub(Duration::from_millis(20));
+        for f in 0..flows {
+            let syn = u.sender(f).seq(ISN).ack(0).flags(Flags::SYN).mss(1460).window_scale(7);
+            u.inject(start + Duration::from_micros(u64::from(f)), LAN, syn);
+        }
+        for f in 0..flows {
+            let answer =
+                u.receiver(f).seq(0).ack(ISN.wrapping_add(1)).flags(Flags(Flags::SYN.0 | Flags::ACK.0));
+            let at = at + Duration::from_micros(u64::from(f));
+            u.inject(at, WAN, answer.mss(1460).window_scale(7).window(64_000));
+        }
+        u.run(at + Duration::from_micros(u64::from(flows)));
+        u
+    }
+
+    fn sender(&self, f: u16) -> Segment {
+        Segment::v4([10, 0, 0, 1], [10, 0, 1, 1]).ports(1_000 + f, 5_001).seq(ISN.wrapping_add(1)).ack(1)
+    }
+
+    fn receiver(&self, f: u16) -> Segment {
+        Segment::v4([10, 0, 1, 1], [10, 0, 0, 1]).ports(5_001, 1_000 + f).seq(1).window(4_000)
+    }
+
+    fn inject(&mut self, at: Time, port: weir_core::node::Port, segment: Segment) {
+        self.rig.at(at).inject(port, Given::bytes(&segment.build()));
+    }
+
+    /// The receiver of flow `f` has got so many bytes.
+    fn ack(&mut self, at: Time, f: u16, bytes: u32) {
+        let segment = self.receiver(f).ack(ISN.wrapping_add(1).wrapping_add(bytes)).flags(Flags::ACK);
+        self.inject(at, WAN, segment);
+    }
+
+    fn fin(&mut self, at: Time, f: u16, after: u32) {
+        let segment = self.sender(f).seq(ISN.wrapping_add(1).wrapping_add(after)).flags(FIN);
+        self.inject(at, LAN, segment);
+    }
+
+    /// What reaches the senders: when, whose, and up to where it acknowledges.
+    fn run(&mut self, until: Time) -> Vec<(Time, u16, u32)> {
+        let sent = self.rig.run_until(until);
+        let to_sender = |s: &&Sent| s.port == LAN;
+        sent.iter().filter(to_sender).map(|s| (s.at, tcp(s).dst_port - 1_000, acked(s))).collect()
+    }
+
+    fn node(&self) -> &Gateway {
+        self.rig.node()
+    }
+
+    /// Bytes that flow `f` was permitted and that were not received.
+    fn early(&self, f: u16) -> u32 {
+        let of = |r: &&weir_core::flow::Record| r.has(flag::USED) && r.key.src_port == 1_000 + f;
+        self.node().records().iter().find(of).unwrap().pace.turn().early
+    }
+
+    fn permitted(&self) -> u64 {
+        self.node().class_stats().map(|c| c.permitted_bytes).sum()
+    }
+}
+
+fn tcp(s: &Sent) -> wire::Tcp {
+    wire::tcp(&s.bytes, &wire::packet(&s.bytes, s.len).unwrap()).unwrap()
+}
+
+fn acked(s: &Sent) -> u32 {
+    tcp(s).ack.wrapping_sub(ISN.wrapping_add(1))
+}
+
+/// Where a sender may send up to.
+fn edge(s: &Sent) -> u32 {
+    acked(s) + (u32::from(tcp(s).window) << 7)
+}
+
+#[test]
+fn releases_are_as_far_apart_as_the_rate_takes_for_them() {
+    let mut u = Uploads::begun(share(8), 1, ms(20));
+    // The first window was charged before it was sent.
+    assert_eq!((u.permitted(), u.early(0)), (u64::from(FIRST), FIRST));
+    // So 24,160 bytes have come unpermitted. A clock that was idle is 5,840 us behind: the next turn is 18,320 us later.
+    u.ack(ms(1_000), 0, 30_000);
+    let sent = u.run(ms(1_040));
+    let expect = |n: u64| (us(1_018_320 + 2_920 * n), 0, TURN * (n as u32 + 1));
+    assert_eq!(sent, (0..8).map(expect).collect::<Vec<_>>());
+    // What is left takes a shorter turn, and the next comes at its time.
+    let sent = u.run(ms(1_100));
+    assert_eq!(sent, [expect(8), expect(9), (us(1_018_320 + 29_200), 0, 30_000)]);
+    assert_eq!(u.permitted(), 30_000 + u64::from(u.early(0)), "permitted = received + early");
+    u.rig.finish();
+}
+
+#[test]
+fn an_ack_leaves_at_once_while_the_clock_is_behind() {
+    let mut u = Uploads::begun(share(8), 1, ms(20));
+    // The clock is at 20 ms since the first window.
+    u.ack(ms(100), 0, 1_460);
+    u.ack(ms(101), 0, 2_920);
+    assert_eq!(u.run(ms(200)), [(ms(100), 0, 1_460), (ms(101), 0, 2_920)]);
+    // No more often than every 200 us.
+    u.ack(us(300_000), 0, 4_000);
+    u.ack(us(300_050), 0, 4_100);
+    u.ack(us(300_100), 0, 4_200);
+    assert_eq!(u.run(ms(400)), [(us(300_000), 0, 4_000), (us(300_200), 0, 4_200)]);
+}
+
+#[test]
+fn flows_take_turns_and_a_fresh_one_goes_first() {
+    let mut u = Uploads::begun(share(8), 3, ms(20));
+    u.ack(ms(1_000), 0, 30_000);
+    u.ack(ms(1_000), 1, 30_000);
+    let sent = u.run(ms(1_100));
+    // 48,320 bytes unpermitted; 5,840 us of credit: from 1,042,480 us on.
+    let order: Vec<(Time, u16)> = sent.iter().map(|s| (s.0, s.1)).collect();
+    let expect = |n: u64| (us(1_042_480 + 2_920 * n), (n % 2) as u16);
+    assert_eq!(order, (0..order.len() as u64).map(expect).collect::<Vec<_>>());
+    // A third flow: its 2,000 bytes were permitted with its first window, and that has cost it two turns. It is fresh when it has
+    // earned them, after one round of the others at most.
+    u.ack(ms(1_101), 2, 2_000);
+    let sent = u.run(ms(1_120));
+    let at = sent.iter().position(|s| s.1 == 2).unwrap();
+    assert!(at <= 2, "{sent:?}");
+    assert_eq!(sent[at].2, 2_000);
+}
+
+#[test]
+fn what_tells_of_a_loss_goes_at_once_and_is_charged() {
+    let mut u = Uploads::begun(share(8), 1, ms(20));
+    u.ack(ms(1_000), 0, 30_000);
+    let before = u.run(ms(1_019));
+    assert_eq!(before, [(us(1_018_320), 0, TURN)]);
+    let permitted = u.permitted();
+    u.ack(ms(1_019), 0, 30_000); // a duplicate
+    assert_eq!(u.run(ms(1_019)), [(ms(1_019), 0, 30_000), (ms(1_019), 0, 30_000)]);
+    assert_eq!(u.permitted() - permitted, u64::from(30_000 - TURN));
+    // The next turn is when that and the turn before have been sent: 1,018,320 + 30,000 us. But after a loss a sender hears of two
+    // segments at once.
+    u.ack(ms(1_020), 0, 40_000);
+    let sent = u.run(ms(1_100));
+    assert_eq!(sent[0], (ms(1_020), 0, 30_000 + TURN));
+    assert_eq!(sent[1].0, us(1_018_320 + 30_000 + 2_920));
+}
+
+#[test]
+fn a_fin_gives_back_what_can_no_longer_be_sent() {
+    let mut u = Uploads::begun(share(8), 2, ms(20));
+    // Of its first window the first flow sends a byte and its FIN.
+    u.fin(ms(21), 0, 1);
+    u.run(ms(22));
+    assert_eq!((u.early(0), u.permitted()), (2, u64::from(FIRST) + 2));
+    // Two first windows from 20 ms on would have made the clock 5,840 us ahead; what is given back makes it be behind again.
+    u.ack(ms(23), 1, TURN);
+    assert_eq!(u.run(ms(30)), [(ms(23), 1, TURN)]);
+    // What a sender that has ended holds goes at once, and costs nothing.
+    let permitted = u.permitted();
+    u.ack(ms(31), 0, 2);
+    assert_eq!(u.run(ms(31)), [(ms(31), 0, 2)]);
+    assert_eq!((u.permitted(), u.early(0)), (permitted, 0));
+}
+
+#[test]
+fn windows_are_shares_of_the_rate_and_edges_never_move_back() {
+    let mut u = Uploads::begun(share(8), 1, ms(20));
+    u.ack(ms(1_000), 0, FIRST);
+    let mut at = 0;
+    let mut last = FIRST;
+    for n in 1..200u32 {
+        u.ack(ms(1_000 + 10 * u64::from(n)), 0, FIRST + n * 10_000);
+    }
+    u.rig.run_until(ms(3_200)).iter().filter(|s| s.port == LAN).for_each(|s| {
+        let released = acked(s) - at;
+        assert!(edge(s) >= last, "{} after {last}", edge(s));
+        assert!(edge(s) < (last + 2 * released).max(acked(s) + TURN) + 128, "grows too fast");
+        (at, last) = (acked(s), edge(s));
+    });
+    // 8 Mb/s for 20 ms and 15 ms are 35,000 bytes, in units of 128.
+    assert!((35_000..35_128).contains(&(last - at)), "{}", last - at);
+}
+
+#[test]
+fn nothing_is_made_up_for_that_a_blocked_port_did_not_take() {
+    let mut u = Uploads::begun(share(8), 1, ms(20));
+    u.ack(ms(1_000), 0, 30_000);
+    u.rig.close(LAN, us(1_019_000), ms(2_000));
+    let sent = u.run(ms(2_020));
+    assert_eq!(sent[0], (us(1_018_320), 0, TURN));
+    // Once it is open: the credit, two turns and the one that is due with them.
+    let at_once = sent.iter().filter(|s| s.0 == ms(2_000)).count();
+    assert_eq!(at_once, 3, "{sent:?}");
+    assert_eq!(sent[4].0, us(2_002_920));
+}
+
+#[test]
+fn the_next_engine_goes_on_with_what_is_held() {
+    let mut w = World::with_config(share(8), None);
+    w.handshake();
+    w.ack_at(ms(1_000), 30_000);
+    w.run(ms(1_019));
+    let (records, slots) = w.shared();
+    let mut next = World::with_shared(share(8), records, slots);
+    assert!(next.rig.node().records()[0].has(flag::LISTED | flag::SHARED));
+    let sent = next.run(ms(1_100));
+    assert_eq!(next.rel(sent.last().unwrap()), 30_000);
+    // At the rate again: at most two turns and one at once.
+    let numbers = numbers(&sent);
+    assert!(numbers.len() >= 9 && numbers[3].0 > numbers[2].0, "{numbers:?}");
+}
+
+#[test]
+fn a_rate_changes_while_it_runs() {
+    let mut u = Uploads::begun(share(8), 1, ms(20));
+    u.ack(ms(1_000), 0, 30_000);
+    u.run(ms(1_020));
+    u.rig.node_mut().reconfigure(share(4)).unwrap();
+    let sent = u.run(ms(1_033));
+    // The turn that was due stays so; the next are 5,840 us apart.
+    assert_eq!(sent.iter().map(|s| s.0).collect::<Vec<_>>(), [us(1_021_240), us(1_027_080), us(1_032_920)]);
+    // To a rate for each flow, and back.
+    u.rig.node_mut().reconfigure(config(AckControl::ack_shaper(Rate::mbit(8)))).unwrap();
+    u.run(ms(1_040));
+    assert!(!u.node().records()[0].has(flag::SHARED));
+    u.rig.node_mut().reconfigure(share(8)).unwrap();
+    let sent = u.run(ms(1_200));
+    assert!(u.node().records()[0].has(flag::SHARED));
+    assert_eq!(sent.last().unwrap().2, 30_000);
+    u.rig.finish();
+}
+
+/// Flows come and go, lose, end and are reset: nothing stalls, and whatever was permitted was received or is known to be early.
+#[test]
+fn nothing_is_lost_of_flows_that_come_and_go() {
+    for seed in 1..20 {
+        let mut random = Random(seed);
+        let flows = 1 + (random.next() % 12) as u16;
+        let mut u = Uploads::begun(share(8), flows, ms(20));
+        let mut received = vec![0u32; usize::from(flows)];
+        let mut acked = vec![0u32; usize::from(flows)];
+        let mut ended = vec![false; usize::from(flows)];
+        let mut at = ms(50);
+        for _ in 0..300 {
+            at += Duration::from_micros(random.next() % 3_000);
+            let f = (random.next() % u64::from(flows)) as u16;
+            let n = usize::from(f);
+            // A sender sends no more than what it was let.
+            let more =
+                (random.next() % 4_000).min(u64::from(FIRST + acked[n] - received[n].min(FIRST + acked[n])));
+            match random.next() % 20 {
+                0 if !ended[n] => {
+                    ended[n] = true;
+                    u.fin(at, f, received[n]);
+                }
+                1 | 2 => u.ack(at, f, received[n]),
+                _ if !ended[n] => {
+                    received[n] += more as u32;
+                    u.ack(at, f, received[n]);
+                }
+                _ => {}
+            }
+            for (_, f, to) in u.run(at) {
+                acked[usize::from(f)] = to;
+            }
+        }
+        for (_, f, to) in u.run(at + Duration::from_secs(1)) {
+            acked[usize::from(f)] = to;
+        }
+        assert_eq!(acked, received, "seed {seed}: something is held still");
+        let early: u64 = (0..flows).map(|f| u64::from(u.early(f))).sum();
+        // Of a flow that has ended, its FIN is early.
+        let got: u64 = received.iter().map(|&b| u64::from(b)).sum();
+        assert_eq!(u.permitted(), got + early, "seed {seed}");
+        assert!(u.node().records().iter().all(|r| !r.has(flag::LISTED)), "seed {seed}");
+        assert_eq!(u.node().class_stats().map(|c| c.held_bytes).sum::<u64>(), 0);
+        u.rig.finish();
+    }
+}
