@@ -8,7 +8,7 @@ use super::wire::Wire;
 use super::Config;
 use crate::frame::Waiting;
 use crate::node::Cx;
-use crate::queue::{Fifo, Queue};
+use crate::queue::Queue;
 use crate::rate::Rate;
 use crate::time::{Duration, Time};
 
@@ -33,7 +33,7 @@ enum Way {
 impl Bottleneck {
     /// In front of this rate, or of the configuration's trace.
     pub(super) fn new(config: &Config, rate: Rate) -> Bottleneck {
-        let queue = Queue::Fifo(Fifo::new(config.queue, config.mark, rate));
+        let queue = config.aqm.queue(config.queue, config.mark, rate, config.seed ^ 0x0061_716d);
         let server = || Server::new(rate, config.burst);
         let way = match config.trace {
             None => Way::Rate(server()),

@@ -36,7 +36,7 @@ mod tests;
 mod trace;
 mod wire;
 
-pub use crate::queue::QueueLimit;
+pub use crate::queue::{Aqm, QueueLimit};
 pub use burst::Burst;
 pub use damage::Damage;
 pub use jitter::{Jitter, Law, Reorder};
@@ -82,6 +82,8 @@ pub struct Config {
     /// that wait, not the one being serialized. A giant frame is marked as a whole. `None`, the
     /// default, marks nothing.
     pub mark: Option<QueueLimit>,
+    /// What the queue drops or marks while there is room; with it, `mark` means nothing.
+    pub aqm: Aqm,
     /// Bytes that each packet costs on top of its IP packet. 0, the default, counts IP bytes; see
     /// [`Config::NETEM`], [`Config::FRAME`] and [`Config::WIRE`].
     pub overhead: u16,
@@ -114,6 +116,7 @@ impl Config {
         damage: Damage::NONE,
         queue: QueueLimit::Packets(1000),
         mark: None,
+        aqm: Aqm::None,
         overhead: Config::NETEM,
         burst: 0,
         seed: 0,

@@ -20,6 +20,17 @@ pub(super) fn mark(head: &mut [u8]) -> bool {
     }
 }
 
+/// The ECN field of the packet that `head` begins with: 0 not capable, 1 ECT(1), 2 ECT(0), 3 congestion experienced; 0 for what
+/// is no IP packet.
+pub(super) fn field(head: &[u8]) -> u8 {
+    let (ether_type, at) = link_header(head);
+    match (ether_type, head.get(at..)) {
+        (0x0800, Some([version, tos, ..])) if version >> 4 == 4 => tos & CE,
+        (0x86dd, Some([version, next, ..])) if version >> 4 == 6 => next >> 4 & CE,
+        _ => 0,
+    }
+}
+
 fn mark_v4(ip: &mut [u8]) -> bool {
     let (Some(old), Some(checksum)) = (be16(ip, 0), be16(ip, 10)) else { return false };
     if ip.len() < 20 || ip[0] >> 4 != 4 || !capable(ip[1]) {
@@ -61,6 +72,7 @@ mod tests {
     fn both_ect_codepoints_are_marked_and_nothing_else() {
         for (ecn, marked) in [(0b00, false), (0b01, true), (0b10, true), (0b11, false)] {
             let mut b = v4(0xb8 | ecn);
+            assert_eq!(field(&b), ecn);
             assert_eq!(mark(&mut b), marked, "{ecn:02b}");
             let expected = if marked { 0xbb } else { 0xb8 | ecn };
             assert_eq!(b, v4(expected));
@@ -83,6 +95,7 @@ mod tests {
                 b[ip..ip + 4].copy_from_slice(&[0x6b, 0x80 | ecn << 4 | 1, 0x23, 0x45]);
                 let mut expected = b.clone();
                 expected[ip + 1] = if marked { 0xb1 } else { 0x80 | ecn << 4 | 1 };
+                assert_eq!(field(&b), ecn);
                 assert_eq!(mark(&mut b), marked);
                 assert_eq!(b, expected, "{tags} tags");
             }
@@ -108,6 +121,7 @@ mod tests {
             if head.len() > 14 {
                 head[12..14].copy_from_slice(if v6 { &[0x86, 0xdd] } else { &[8, 0] });
             }
+            field(&head);
             mark(&mut head);
         }
     }

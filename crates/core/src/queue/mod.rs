@@ -18,20 +18,28 @@
 //! allocates. Frames are parked in the pool ([`List`](crate::frame::List)), so that a discipline may have as many
 //! lists as there are flows.
 
+mod aqm;
 mod backlog;
 pub mod codel;
+pub mod dualpi2;
 mod fifo;
+pub mod fq_codel;
 mod limit;
 mod mark;
 pub mod pfq;
+pub mod red;
 #[cfg(test)]
 mod tests;
 
+pub use aqm::Aqm;
 pub use backlog::Stats;
 pub use codel::Codel;
+pub use dualpi2::DualPi2;
 pub use fifo::Fifo;
+pub use fq_codel::FqCodel;
 pub use limit::QueueLimit;
 pub use pfq::Pfq;
+pub use red::Red;
 
 use crate::frame::{Frames, Head, Waiting};
 use crate::node::Cx;
@@ -63,6 +71,12 @@ pub enum Queue {
     Codel(Codel),
     /// A queue for each flow, served in turn.
     Pfq(Box<Pfq>),
+    /// A queue for each flow, new ones first, each with CoDel.
+    FqCodel(Box<FqCodel>),
+    /// First in, first out, with RED.
+    Red(Box<Red>),
+    /// Two queues, coupled.
+    DualPi2(Box<DualPi2>),
 }
 
 /// What a queue is to be.
@@ -103,6 +117,9 @@ macro_rules! each {
             Queue::Fifo($discipline) => $call,
             Queue::Codel($discipline) => $call,
             Queue::Pfq($discipline) => $call,
+            Queue::FqCodel($discipline) => $call,
+            Queue::Red($discipline) => $call,
+            Queue::DualPi2($discipline) => $call,
         }
     };
 }

@@ -8,19 +8,19 @@ use proptest::prelude::*;
 use std::collections::VecDeque;
 
 /// A queue, its pool, and the frames that it was handed.
-struct Bench {
+pub(super) struct Bench {
     queue: Queue,
     frames: Frames,
     pushed: u64,
 }
 
 impl Bench {
-    fn new(queue: Queue) -> Bench {
+    pub(super) fn new(queue: Queue) -> Bench {
         Bench { queue, frames: Frames::growing(128), pushed: 0 }
     }
 
     /// Pushes a frame with a number. Why it was dropped, if so.
-    fn push(&mut self, now: Time, number: u32, charge: Charge) -> Option<DropReason> {
+    pub(super) fn push(&mut self, now: Time, number: u32, charge: Charge) -> Option<DropReason> {
         let frame = self.frames.receive_copy(&number.to_be_bytes(), 60, now).unwrap();
         self.pushed += 1;
         let frame = self.frames.park(frame);
@@ -29,7 +29,7 @@ impl Bench {
     }
 
     /// Pops a frame: its number, and what was said of it.
-    fn pop(&mut self, now: Time) -> Option<(u32, Charge, Time)> {
+    pub(super) fn pop(&mut self, now: Time) -> Option<(u32, Charge, Time)> {
         let head = self.queue.head(&self.frames).map(|w| (w.charge, w.since));
         let Waiting { frame, charge, since } = self.queue.pop(&mut Cx { now, frames: &mut self.frames })?;
         assert_eq!(head, Some((charge, since)));
@@ -40,7 +40,7 @@ impl Bench {
     }
 
     /// Every frame that was handed in has left, waits, or was dropped with a reason that the queue counted.
-    fn check(&self, waiting: usize) {
+    pub(super) fn check(&self, waiting: usize) {
         let ledger = self.frames.ledger();
         assert_eq!((ledger.received, ledger.held()), (self.pushed, waiting as u64));
         assert_eq!(ledger.drops, self.queue.stats().drops);
@@ -48,7 +48,7 @@ impl Bench {
     }
 }
 
-fn one(bytes: u64) -> Charge {
+pub(super) fn one(bytes: u64) -> Charge {
     Charge { packets: 1, bytes }
 }
 

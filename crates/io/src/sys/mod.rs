@@ -6,6 +6,7 @@ pub mod ethtool;
 pub mod letters;
 pub mod link;
 pub mod mmap;
+pub mod namespace;
 pub mod packet;
 pub mod pod;
 pub mod privileges;
@@ -13,6 +14,7 @@ pub mod process;
 pub mod sched;
 #[cfg(test)]
 pub(crate) mod testing;
+pub mod tun;
 
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};

@@ -26,7 +26,9 @@ line is wrong; 3 anything else, such as a missing interface or privilege; 130 in
 const AFTER_HELP: &str = exit_codes!();
 #[cfg(not(feature = "linux"))]
 const AFTER_HELP: &str = concat!(
-    "This build has no run, reload, ctl, down, lab, wan and bench: they need Linux and the cargo feature `linux`.\n\n",
+    "This build has no run, reload, ctl, down, lab, wan, shell and bench: they need Linux and the cargo feature `linux`.
+
+",
     exit_codes!()
 );
 
@@ -64,6 +66,9 @@ pub enum Command {
     /// Run a WAN emulator on an interface of this host, or between two, until SIGINT or SIGTERM
     Wan(super::wan::Args),
     #[cfg(feature = "linux")]
+    /// Run a program behind an emulated path, without privileges
+    Shell(super::shell::Args),
+    #[cfg(feature = "linux")]
     /// Measure the figures of the README
     #[command(subcommand)]
     Bench(super::bench::Bench),
@@ -91,6 +96,8 @@ pub fn run(cli: Cli) -> Result<(), Failure> {
         Command::Compare(args) => super::compare::run(&args),
         #[cfg(feature = "linux")]
         Command::Wan(args) => super::wan::run(&args),
+        #[cfg(feature = "linux")]
+        Command::Shell(args) => super::shell::run(&args),
         #[cfg(feature = "linux")]
         Command::Bench(bench) => super::bench::run(&bench).map_err(Failure::Other),
         #[cfg(feature = "linux")]

@@ -17,6 +17,8 @@ mod present;
 pub mod reload;
 #[cfg(feature = "linux")]
 pub mod run;
+#[cfg(feature = "linux")]
+pub mod shell;
 pub mod short;
 pub mod sim;
 #[cfg(feature = "linux")]

@@ -56,6 +56,12 @@ pub struct LinkOptions(Vec<(&'static str, String)>);
 
 impl LinkOptions {
     const GROUP: &'static str = "link";
+
+    /// These and the round-trip time.
+    pub(super) fn and_rtt(&self, rtt: Option<&String>) -> Vec<(&'static str, String)> {
+        let rtt = rtt.map(|rtt| ("rtt", rtt.clone()));
+        rtt.into_iter().chain(self.0.iter().cloned()).collect()
+    }
 }
 
 impl clap::Args for LinkOptions {
@@ -94,8 +100,7 @@ impl Args {
 
     fn options(&self) -> Result<WanFile, Vec<Fault>> {
         let attach = self.attach().map_err(|fault| vec![fault])?;
-        let rtt = self.rtt.iter().map(|rtt| ("rtt", rtt.clone()));
-        let path = wan::path_of_options(&rtt.chain(self.link.0.iter().cloned()).collect::<Vec<_>>())?;
+        let path = wan::path_of_options(&self.link.and_rtt(self.rtt.as_ref()))?;
         let file = WanFile { attach, driving: Driving::default(), seed: self.seed.unwrap_or(1), path };
         file.idle().map_or(Ok(file), |fault| Err(vec![fault]))
     }

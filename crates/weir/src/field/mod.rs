@@ -5,6 +5,7 @@ mod engine;
 mod live;
 mod report;
 mod setup;
+pub mod shell;
 mod writer;
 
 pub use setup::{emulator as emulator_setup, gateway as gateway_setup};

@@ -5,7 +5,7 @@ use crate::experiment::config::ports::{Attach, Driving};
 use crate::experiment::config::wan::WanFile;
 use weir_core::ack::{AckControl, Window};
 use weir_core::gateway::Direction;
-use weir_core::link::{self, Damage, Loss};
+use weir_core::link::{self, Aqm, Damage, Loss};
 use weir_core::rate::Rate;
 use weir_core::time::Duration;
 use weir_io::driver::{DriverConfig, Spin};
@@ -61,10 +61,9 @@ pub(super) fn emulator_driver(file: &WanFile) -> DriverConfig {
 /// Does it matter to a link which packets a giant segment stands for? At a high rate alone it does not.
 fn is_about_packets(link: &link::Config) -> bool {
     let slow = link.rate.is_some_and(|rate| rate < Rate::mbit(1000));
-    slow || link.loss != Loss::None
-        || link.damage != Damage::NONE
-        || link.mark.is_some()
-        || link.trace.is_some()
+    let managed = link.mark.is_some() || link.aqm != Aqm::None;
+    let whole = link.loss == Loss::None && link.damage == Damage::NONE;
+    slow || managed || !whole || link.trace.is_some()
 }
 
 fn driver(driving: &Driving, spin: Spin, priority: u8) -> DriverConfig {
@@ -82,7 +81,7 @@ fn driver(driving: &Driving, spin: Spin, priority: u8) -> DriverConfig {
 const UNLIMITED_PIPE: Duration = Duration::from_millis(50);
 
 /// A pool that holds what is under way and queued on both links, within 16,384 and 262,144 chunks.
-fn pool(file: &WanFile) -> PoolConfig {
+pub(super) fn pool(file: &WanFile) -> PoolConfig {
     let frames = |l: &link::Config| {
         // A mix of full frames and ACKs, half as long on average.
         let rate = l.rate.unwrap_or(Rate::mbit(1000));

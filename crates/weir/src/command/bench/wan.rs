@@ -11,7 +11,13 @@ use weir_core::time::Duration;
 
 const SECONDS: u64 = 4;
 const DELAY: Duration = Duration::from_millis(10);
-const RATES: [u32; 3] = [2_000, 10_000, 100_000];
+const RATES: [u32; 5] = [2_000, 10_000, 100_000, 250_000, 500_000];
+/// Up to this rate it must hold what is asked for; above, it is only told.
+const MUST_HOLD: u32 = 100_000;
+/// What others have published of theirs, for comparison: packets a second and delay error.
+const PUBLISHED: &str = "\
+published of others, on their machines: mahimahi 100,000 to 130,000 packets a second with an error of 0.4 ms,
+rattan 40,000 to 70,000";
 /// How far the 99th percentile may be above the bare path's when the emulator spins, in microseconds.
 const BOUND_US: f64 = 50.0;
 
@@ -69,7 +75,9 @@ pub(super) fn run(args: &Args) -> Result<(), String> {
     let seconds = common.seconds.unwrap_or(SECONDS);
     println!(
         "one-way delay beyond the configured {DELAY}, in microseconds; medians of {} turns\n\
-         must hold, adaptive: p99 at most {BOUND_US} above the bare path's, and every packet carried\n",
+         must hold, adaptive, up to {MUST_HOLD} packets a second: p99 at most {BOUND_US} above the bare path's, and every \
+         packet carried\n\
+         {PUBLISHED}\n",
         common.runs
     );
     println!("{:>7}  {:<9} {:>9} {:>22} {:>9}  {:>17}", "pps", "", "p50", "p99", "max", "received / sent");
@@ -87,7 +95,7 @@ pub(super) fn run(args: &Args) -> Result<(), String> {
                 row.max_us.median,
                 row.received,
                 row.sent,
-                if row.between == Between::Adaptive { verdict(holds) } else { "" }
+                if row.between == Between::Adaptive && pps <= MUST_HOLD { verdict(holds) } else { "" }
             );
             rows.push(row);
         }

@@ -1,11 +1,12 @@
 //! The keys of a link, one row each: of `[path]`, of a `[[host]]`'s access link and of `weir wan`'s options.
 
+mod aqm;
 mod loss;
 mod trace;
 
 use super::diag::Fault;
 use super::keys::{self, put, set, Key, Written};
-use super::reader::{Section, NOT_YET};
+use super::reader::Section;
 use super::units::{Limit, Probability};
 use super::value::{int, one_of, FromValue, Size};
 use std::path::PathBuf;
@@ -43,7 +44,7 @@ const ONE_RATE: &str = "a link has one rate, or a trace of it";
 const ONE_LOSS: &str = "a link loses at random or periodically, not both";
 
 /// Every key of a link.
-pub static KEYS: [LinkKey; 23] = [
+pub static KEYS: [LinkKey; 35] = [
     LinkKey::new("rate", |d, v| put(&mut d.link.rate, Rate::from_value(v)))
         .write(|d| d.link.rate.filter(|_| d.link.trace.is_none()).map(Written::quoted))
         .words(|d| d.link.rate.filter(|_| d.link.trace.is_none()).map(|rate| rate.to_string()))
@@ -74,6 +75,64 @@ pub static KEYS: [LinkKey; 23] = [
     .write(|d| d.link.mark.map(|mark| limit(mark, d)))
     .words(|d| d.link.mark.map(|mark| format!("marks what finds more than {} waiting", counted(mark, d))))
     .option("mark", "LIMIT", "Mark ECN-capable packets that find more than this waiting"),
+    LinkKey::new("aqm", |d, v| set(&mut d.link.aqm, aqm::read(v)))
+        .needs(RATES, QUEUES)
+        .instead_of(&["mark"], "a queue has one way to say that it is too long")
+        .write(|d| aqm::name(&d.link.aqm).map(Written::quoted))
+        .words(|d| aqm::words(&d.link.aqm))
+        .option("aqm", "NAME", "Active queue management: codel, fq-codel, red or dualpi2"),
+    LinkKey::new("target", aqm::target)
+        .needs(&["aqm"], "it is how long frames may wait")
+        .write(|d| aqm::written(&d.link.aqm, "target"))
+        .option("target", "TIME", "How long packets may wait, for codel, fq-codel and dualpi2"),
+    LinkKey::new("interval", aqm::interval)
+        .needs(&["aqm"], "it is a round trip of those whose data waits")
+        .write(|d| aqm::written(&d.link.aqm, "interval"))
+        .option("interval", "TIME", "A round trip, for codel and fq-codel; default 100ms"),
+    LinkKey::new("ecn", aqm::ecn)
+        .needs(&["aqm"], "it is whether it marks")
+        .write(|d| aqm::written(&d.link.aqm, "ecn"))
+        .option(
+            "ecn",
+            "BOOL",
+            "Mark ECN-capable packets instead of dropping them, for codel, fq-codel and red: true or false",
+        ),
+    LinkKey::new("flows", aqm::flows)
+        .needs(&["aqm"], "it is the number of its queues")
+        .write(|d| aqm::written(&d.link.aqm, "flows"))
+        .option("flows", "N", "Queues of fq-codel; default 1024"),
+    LinkKey::new("quantum", aqm::quantum)
+        .needs(&["aqm"], "it is what a queue may send in its turn")
+        .write(|d| aqm::written(&d.link.aqm, "quantum"))
+        .option("quantum", "BYTES", "What a queue of fq-codel sends in its turn; default 1514"),
+    LinkKey::new("red_min", aqm::red_min)
+        .needs(&["aqm"], "it is RED's lower threshold")
+        .write(|d| aqm::written(&d.link.aqm, "red_min"))
+        .option("red-min", "LIMIT", "Lower threshold of red; default 5p"),
+    LinkKey::new("red_max", aqm::red_max)
+        .needs(&["aqm"], "it is RED's upper threshold")
+        .write(|d| aqm::written(&d.link.aqm, "red_max"))
+        .option("red-max", "LIMIT", "Upper threshold of red; default three times the lower one"),
+    LinkKey::new("red_p", aqm::red_p)
+        .needs(&["aqm"], "it is RED's probability at the upper threshold")
+        .write(|d| aqm::written(&d.link.aqm, "red_p"))
+        .option("red-p", "P", "Probability of red at the upper threshold; default 0.1"),
+    LinkKey::new("red_weight", aqm::red_weight)
+        .needs(&["aqm"], "it is how slowly RED's average follows")
+        .write(|d| aqm::written(&d.link.aqm, "red_weight"))
+        .option("red-weight", "N", "An arrival counts 2^-N in the average of red; default 9"),
+    LinkKey::new("step", aqm::step)
+        .needs(&["aqm"], "it is where the L4S queue begins to mark")
+        .write(|d| aqm::written(&d.link.aqm, "step"))
+        .option(
+            "step",
+            "TIME",
+            "Wait from which dualpi2 marks all L4S packets; default a ramp from 0.8 to 1.2 ms",
+        ),
+    LinkKey::new("coupling", aqm::coupling)
+        .needs(&["aqm"], "it is how much more often L4S packets are marked")
+        .write(|d| aqm::written(&d.link.aqm, "coupling"))
+        .option("coupling", "K", "Coupling factor of dualpi2; default 2"),
     LinkKey::new("overhead", |d, v| set(&mut d.link.overhead, int(v, 0..=256).map(|n| n as u16)))
         .write(|d| Some(Written::plain(d.link.overhead)))
         .words(overhead)
@@ -166,9 +225,6 @@ pub static KEYS: [LinkKey; 23] = [
         .option("corrupt", "P", "Probability that a frame comes out with a bit flipped"),
 ];
 
-/// Keys that people may try.
-const REFUSED: [(&str, &str, &str); 1] = [("aqm", NOT_YET, "queues drop at their tail")];
-
 /// The keys of a link that stand alone, each from the first of `places` that has it; what is said nowhere is as in a bare
 /// wire. [`complete`] reads the others.
 pub(super) fn begin(places: &[&Section]) -> Config {
@@ -190,8 +246,7 @@ pub(super) fn complete(link: Config, places: &[&Section], rtt: Duration) -> Conf
 }
 
 /// Nothing else is said in a link's table.
-pub(super) fn finish(mut s: Section) {
-    s.refuse(&REFUSED);
+pub(super) fn finish(s: Section) {
     s.finish();
 }
 

@@ -17,10 +17,40 @@ use weir_core::gateway::{ClassConfig, Config, Direction, Match, Prefix};
 use weir_core::link::{
     Burst, Config as Link, Damage, Jitter, Law, Loss, QueueLimit, RateTrace, Reorder, TRILLION,
 };
+use weir_core::queue::{codel, dualpi2, fq_codel, red, Aqm};
 use weir_core::rate::Rate;
 use weir_core::time::Duration;
 use weir_sim::cc::CubicRules;
 use weir_sim::tcp::Recovery;
+
+fn aqms() -> impl Strategy<Value = Aqm> {
+    let times = || (1_000..=4_000_000_000u64).prop_map(Duration::from_nanos);
+    let codels = || {
+        (times(), times(), any::<bool>()).prop_map(|(target, interval, ecn)| codel::Params {
+            target,
+            interval,
+            ecn,
+            ..codel::Params::default()
+        })
+    };
+    let reds = (1..1u64 << 39, 1..1u64 << 39, 1..=TRILLION, 0..=24u8, any::<bool>());
+    prop_oneof![
+        codels().prop_map(Aqm::Codel),
+        (1..=65_536u32, 64..=1_000_000u32, codels())
+            .prop_map(|(flows, quantum, codel)| Aqm::FqCodel(fq_codel::Params { flows, quantum, codel })),
+        reds.prop_map(|(min, more, max_p, weight, ecn)| {
+            Aqm::Red(red::Params { min, max: min + more, max_p, weight, ecn })
+        }),
+        (times(), option::of(times()), 1..=16u8).prop_map(|(target, step, coupling)| {
+            let default = dualpi2::Params { target, coupling, ..dualpi2::Params::default() };
+            Aqm::DualPi2(step.map_or(default, |step| dualpi2::Params {
+                step,
+                range: Duration::ZERO,
+                ..default
+            }))
+        }),
+    ]
+}
 
 /// Times whose sums can be counted.
 fn times(from: u64) -> impl Strategy<Value = Duration> {
@@ -114,7 +144,7 @@ prop_compose! {
         jitter in jitters(),
         reorder in option::of((1..=TRILLION, times(1))),
         damage in (0..=TRILLION, 0..=TRILLION).prop_map(|(duplicate, corrupt)| Damage { duplicate, corrupt }),
-        trace in option::of(0..2usize),
+        (trace, aqm) in (option::of(0..2usize), prop_oneof![Just(Aqm::None), aqms()]),
     ) -> Link {
         let reorder = reorder.map(|(trillionths, by)| Reorder { trillionths, by }).unwrap_or_default();
         let followed = trace.map(|kind| traced()[kind]);
@@ -123,6 +153,7 @@ prop_compose! {
         let link = Link { rate, trace, delay, loss, damage, overhead, jitter, reorder, ..Link::BARE };
         match rate {
             None => link,
+            Some(_) if aqm != Aqm::None => Link { queue, aqm, burst, ..link },
             Some(_) => Link { queue, mark: marked(queue, mark), burst, ..link },
         }
     }

@@ -48,7 +48,7 @@ pub fn matches(pattern: &str, name: &str) -> bool {
 pub fn has(link: &link::Config, needs: Needs) -> bool {
     match needs {
         Needs::Rate => link.rate.is_some(),
-        Needs::Marking => link.mark.is_some(),
+        Needs::Marking => link.mark.is_some() || link.aqm.marks(),
         Needs::Emulation => !link.is_bare(),
         _ => true,
     }

@@ -1,0 +1,46 @@
+//! The disciplines that a link's queue may have, by their parameters.
+
+use super::{codel, dualpi2, fq_codel, red};
+use super::{Codel, DualPi2, Fifo, FqCodel, Queue, QueueLimit, Red};
+use crate::rate::Rate;
+
+/// Active queue management: what is dropped or marked while there is room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Aqm {
+    /// Nothing.
+    #[default]
+    None,
+    /// By how long frames wait ([`codel`]).
+    Codel(codel::Params),
+    /// A queue for each flow, each with CoDel ([`fq_codel`]).
+    FqCodel(fq_codel::Params),
+    /// By how much waits on average ([`red`]).
+    Red(red::Params),
+    /// Two queues, for what reacts to each mark and for the rest ([`dualpi2`]).
+    DualPi2(dualpi2::Params),
+}
+
+impl Aqm {
+    /// Does it mark packets?
+    pub fn marks(&self) -> bool {
+        match self {
+            Aqm::None => false,
+            Aqm::Codel(codel) => codel.ecn,
+            Aqm::FqCodel(fq) => fq.codel.ecn,
+            Aqm::Red(red) => red.ecn,
+            Aqm::DualPi2(_) => true,
+        }
+    }
+
+    /// The queue, in front of `rate`, that holds `limit`. `mark` is the threshold of step marking, which only a queue without
+    /// active queue management has. What is drawn or hashed comes from `seed`.
+    pub fn queue(&self, limit: QueueLimit, mark: Option<QueueLimit>, rate: Rate, seed: u64) -> Queue {
+        match *self {
+            Aqm::None => Queue::Fifo(Fifo::new(limit, mark, rate)),
+            Aqm::Codel(params) => Queue::Codel(Codel::new(params, limit, rate)),
+            Aqm::FqCodel(params) => Queue::FqCodel(Box::new(FqCodel::new(params, limit, rate, seed))),
+            Aqm::Red(params) => Queue::Red(Box::new(Red::new(params, limit, rate, seed))),
+            Aqm::DualPi2(params) => Queue::DualPi2(Box::new(DualPi2::new(params, limit, rate))),
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! DualPI2, the coupled AQM of two queues of RFC 9332: one for traffic whose senders react to each mark (L4S: ECT(1) and CE), with
+//! a delay of a millisecond, one for all other (Classic).
+//!
+//! Each `update`, a proportional-integral controller moves the base probability p' by how long the head of the queues has waited,
+//! beside the target and beside the last time (appendix A.1, fig. 6). Classic packets are dropped, or marked if they are ECN-capable,
+//! with p'²; L4S packets are marked with the larger of k × p' and what their own queue says, a ramp from `step` on (fig. 4 and
+//! 5). What a probability makes of a packet is not drawn: probabilities add up, and each whole one is a signal (`recur`). While
+//! k × p' is 1 or more, there is overload: L4S packets are dropped with p'² too, and Classic ones whatever their ECN field says
+//! (appendix A.2).
+//!
+//! The queues take turns by bytes, the L4S queue nine times as many as the other (§4.2.2 asks for a scheduler that gives it
+//! conditional priority; the weights are Linux's). As in Linux, the controller looks at the longer of both waits, and both queues
+//! share one limit.
+//!
+//! Arithmetic is in integers: probabilities are in units of 2^-32. Updates that were due while nothing happened are
+//! caught up with, each as of its own time.
+
+use super::backlog::Backlog;
+use super::limit::{Bound, QueueLimit};
+use super::{mark, Discipline};
+use crate::frame::{Frames, Head, List, Waiting};
+use crate::node::Cx;
+use crate::rate::Rate;
+use crate::stats::DropReason;
+use crate::time::{Duration, Time};
+use pi::Pi;
+
+mod pi;
+#[cfg(test)]
+mod tests;
+
+/// Certainty.
+const ONE: u64 = 1 << 32;
+/// Bytes of a Classic packet, in tenths, that one of the L4S queue makes room for, and the other way round.
+const CLASSIC_SHARE: i64 = 1;
+const L4S_SHARE: i64 = 9;
+
+/// What DualPI2 is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Params {
+    /// How long Classic packets are to wait.
+    pub target: Duration,
+    /// From one look of the controller to the next; above zero.
+    pub update: Duration,
+    /// How long an L4S packet waits before its own queue begins to mark.
+    pub step: Duration,
+    /// How much longer until it marks every one; zero is a step.
+    pub range: Duration,
+    /// k: how much more often L4S packets are marked than the square root of the Classic probability; 1 to 16.
+    pub coupling: u8,
+}
+
+impl Default for Params {
+    /// RFC 9332, appendix A.1: 15 ms, 16 ms, a ramp from 0.8 to 1.2 ms, 2.
+    fn default() -> Params {
+        Params {
+            target: Duration::from_millis(15),
+            update: Duration::from_millis(16),
+            step: Duration::from_micros(800),
+            range: Duration::from_micros(400),
+            coupling: 2,
+        }
+    }
+}
+
+/// One of both queues, and its share of a signal that has come together.
+#[derive(Debug, Default)]
+struct Lane {
+    list: List,
+    share: u64,
+}
+
+impl Lane {
+    /// Is a packet signalled that is with this probability? At most one signal for each packet.
+    fn recur(&mut self, probability: u64) -> bool {
+        self.share += probability.min(ONE);
+        let signal = self.share > ONE || probability >= ONE;
+        self.share -= if signal { ONE.min(self.share) } else { 0 };
+        signal
+    }
+
+    /// How long the first packet has waited.
+    fn waited(&self, frames: &Frames, now: Time) -> Duration {
+        self.list.head(frames).map_or(Duration::ZERO, |head| now.since(head.since))
+    }
+}
+
+/// See the [module documentation](self).
+#[derive(Debug)]
+pub struct DualPi2 {
+    classic: Lane,
+    l4s: Lane,
+    pi: Pi,
+    /// Above zero, the Classic queue is to be served.
+    credit: i64,
+    backlog: Backlog,
+    params: Params,
+    limit: QueueLimit,
+    /// The limit at the rate that the queues wait for.
+    holds: Bound,
+}
+
+/// What becomes of a packet that is about to leave.
+enum Fate {
+    Pass,
+    Mark,
+    Drop,
+}
+
+impl DualPi2 {
+    /// Queues in front of `rate` that hold `limit` together.
+    pub fn new(params: Params, limit: QueueLimit, rate: Rate) -> DualPi2 {
+        DualPi2 {
+            classic: Lane::default(),
+            l4s: Lane::default(),
+            pi: Pi::new(params.target, params.update),
+            credit: 0,
+            backlog: Backlog::default(),
+            params,
+            limit,
+            holds: Bound::new(limit, rate),
+        }
+    }
+
+    /// The controller's updates up to `now`.
+    fn update(&mut self, frames: &Frames, now: Time) {
+        let DualPi2 { classic, l4s, pi, .. } = self;
+        pi.catch_up(now, |at| classic.waited(frames, at).max(l4s.waited(frames, at)));
+    }
+
+    /// Is the L4S queue served next?
+    fn is_l4s_next(&self) -> bool {
+        !self.l4s.list.is_empty() && (self.classic.list.is_empty() || self.credit <= 0)
+    }
+
+    /// The queues have served a packet of this queue.
+    fn take_turns(&mut self, l4s: bool, bytes: u64) {
+        let bytes = i64::try_from(bytes).unwrap_or(i64::MAX >> 8);
+        self.credit += if l4s { CLASSIC_SHARE * bytes } else { -L4S_SHARE * bytes };
+        if self.backlog.packets() == 0 {
+            self.credit = 0;
+        }
+    }
+
+    /// The L4S queue's own probability for a packet that has waited so long, if more than this one wait.
+    fn ramp(&self, waited: Duration) -> u64 {
+        let Params { step, range, .. } = self.params;
+        if self.l4s.list.is_empty() || waited < step {
+            return 0;
+        }
+        let above = (waited - step).as_nanos();
+        match range.as_nanos() {
+            range if above >= range => ONE,
+            range => (u128::from(above) * u128::from(ONE) / u128::from(range)) as u64,
+        }
+    }
+
+    fn fate_of_l4s(&mut self, waited: Duration) -> Fate {
+        let coupled = self.pi.probability() * u64::from(self.params.coupling);
+        if coupled >= ONE {
+            if self.l4s.recur(self.pi.squared()) {
+                return Fate::Drop;
+            }
+            return Fate::Mark;
+        }
+        let probability = coupled.max(self.ramp(waited));
+        if self.l4s.recur(probability) {
+            Fate::Mark
+        } else {
+            Fate::Pass
+        }
+    }
+
+    fn fate_of_classic(&mut self, frames: &Frames, waiting: &Waiting) -> Fate {
+        if !self.classic.recur(self.pi.squared()) {
+            return Fate::Pass;
+        }
+        let overload = self.pi.probability() * u64::from(self.params.coupling) >= ONE;
+        match mark::field(frames.parked_bytes(&waiting.frame).0) {
+            0 => Fate::Drop,
+            _ if overload => Fate::Drop,
+            _ => Fate::Mark,
+        }
+    }
+}
+
+impl Discipline for DualPi2 {
+    fn push(&mut self, cx: &mut Cx<'_>, waiting: Waiting) -> Option<DropReason> {
+        self.update(cx.frames, cx.now);
+        if !self.holds.admits(&self.backlog, waiting.charge) {
+            return Some(self.backlog.drop(cx, waiting.frame, DropReason::QueueFull));
+        }
+        self.backlog.enter(waiting.charge);
+        // ECT(1) and CE have the lower bit (fig. 3).
+        let l4s = mark::field(cx.frames.parked_bytes(&waiting.frame).0) & 1 == 1;
+        let lane = if l4s { &mut self.l4s } else { &mut self.classic };
+        lane.list.push(cx.frames, waiting);
+        None
+    }
+
+    fn pop(&mut self, cx: &mut Cx<'_>) -> Option<Waiting> {
+        self.update(cx.frames, cx.now);
+        loop {
+            let l4s = self.is_l4s_next();
+            let lane = if l4s { &mut self.l4s } else { &mut self.classic };
+            let waiting = lane.list.pop(cx.frames)?;
+            self.backlog.leave(waiting.charge);
+            let fate = match l4s {
+                true => self.fate_of_l4s(cx.now.since(waiting.since)),
+                false => self.fate_of_classic(cx.frames, &waiting),
+            };
+            if let Fate::Drop = fate {
+                self.backlog.drop(cx, waiting.frame, DropReason::Aqm);
+                continue;
+            }
+            if matches!(fate, Fate::Mark) && mark::mark(cx.frames.parked_bytes_mut(&waiting.frame)) {
+                self.backlog.stats.marks += u64::from(waiting.charge.packets);
+            }
+            self.take_turns(l4s, waiting.charge.bytes);
+            return Some(waiting);
+        }
+    }
+
+    fn head(&self, frames: &Frames) -> Option<Head> {
+        let lane = if self.is_l4s_next() { &self.l4s } else { &self.classic };
+        lane.list.head(frames)
+    }
+
+    fn set_rate(&mut self, rate: Rate) {
+        self.holds = Bound::new(self.limit, rate);
+    }
+
+    fn backlog(&self) -> &Backlog {
+        &self.backlog
+    }
+}

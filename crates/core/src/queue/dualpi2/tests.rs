@@ -1,0 +1,184 @@
+//! The controller's steps, probabilities and turns by arithmetic.
+
+use super::*;
+use crate::node::Cx;
+use crate::queue::Queue;
+use crate::wire::build::Segment;
+
+const MS: fn(u64) -> Duration = Duration::from_millis;
+
+/// p' as a fraction.
+fn p(pi: &Pi) -> f64 {
+    pi.probability() as f64 / ONE as f64
+}
+
+/// Fig. 6 by hand, with waits of 20, 30 and 10 ms: 0.16 × 5 ms + 3.2 × 20 ms = 0.0648; + 0.16 × 15 + 3.2 × 10 ms = 0.0344;
+/// 0.16 × -5 + 3.2 × -20 ms = -0.0648.
+#[test]
+fn the_base_probability_follows_the_wait() {
+    let mut pi = Pi::new(MS(15), MS(16));
+    let mut at = Time::ZERO;
+    pi.catch_up(at, |_| panic!("the first update is an interval later"));
+    for (waits, want) in [(20, 0.0648), (30, 0.0992), (10, 0.0344), (0, 0.0)] {
+        at += MS(16);
+        pi.catch_up(at, |now| {
+            assert_eq!(now, at);
+            MS(waits)
+        });
+        assert!((p(&pi) - want).abs() < 1e-9, "{waits}: {}", p(&pi));
+    }
+    assert_eq!(pi.probability(), 0);
+    // At most 1, and 1 is 1 squared.
+    pi.catch_up(at + MS(16), |_| Duration::from_secs(1000));
+    assert_eq!((pi.probability(), pi.squared()), (ONE, ONE));
+}
+
+#[test]
+fn updates_that_were_missed_are_made_each_at_its_time() {
+    let (mut once, mut often) = (Pi::new(MS(15), MS(16)), Pi::new(MS(15), MS(16)));
+    let waited = |at: Time| at.since(Time::from_millis(100));
+    for ms in 0..400 {
+        often.catch_up(Time::from_millis(ms), waited);
+    }
+    // A packet that comes is told of at once.
+    once.catch_up(Time::ZERO, waited);
+    once.catch_up(Time::from_millis(100), waited);
+    once.catch_up(Time::from_millis(399), waited);
+    assert_eq!(once, often);
+    assert_eq!(once.next(), Some(Time::from_millis(400)));
+}
+
+/// A packet of this ECN field with 1,000 bytes.
+struct Bench {
+    queue: Queue,
+    frames: Frames,
+    now: Time,
+}
+
+impl Bench {
+    fn new(params: Params) -> Bench {
+        let queue = DualPi2::new(params, QueueLimit::Packets(100), Rate::mbit(8));
+        Bench { queue: Queue::DualPi2(Box::new(queue)), frames: Frames::growing(128), now: Time::ZERO }
+    }
+
+    fn inner(&mut self) -> &mut DualPi2 {
+        match &mut self.queue {
+            Queue::DualPi2(queue) => queue,
+            _ => unreachable!(),
+        }
+    }
+
+    /// `number` is its source port.
+    fn push(&mut self, ecn: u8, number: u16) {
+        let segment = Segment::v4([10, 0, 0, 1], [10, 0, 0, 2]).tos(ecn).ports(number, 80).payload(960);
+        let (head, len) = segment.build_head();
+        let frame = self.frames.receive_copy(&head, len, self.now).unwrap();
+        let charge = crate::frame::Charge { packets: 1, bytes: 1000 };
+        let waiting = Waiting { frame: self.frames.park(frame), charge, since: self.now };
+        self.queue.push(&mut Cx { now: self.now, frames: &mut self.frames }, waiting);
+    }
+
+    /// Its number and its ECN field.
+    fn pop(&mut self) -> Option<(u16, u8)> {
+        let waiting = self.queue.pop(&mut Cx { now: self.now, frames: &mut self.frames })?;
+        let frame = self.frames.unpark(waiting.frame);
+        let bytes = self.frames.bytes(&frame);
+        let found = (u16::from_be_bytes([bytes[34], bytes[35]]), bytes[15] & 3);
+        self.frames.transmitted(frame);
+        Some(found)
+    }
+}
+
+/// One Classic packet, then nine of L4S before the next: the first L4S packet turns the credit to +1,000.
+#[test]
+fn the_queues_take_turns_by_bytes() {
+    let mut b = Bench::new(Params::default());
+    for n in 0..3 {
+        b.push(0b10, n);
+    }
+    for n in 100..120 {
+        b.push(0b01, n);
+    }
+    let order: Vec<bool> = core::iter::from_fn(|| b.pop()).map(|(n, _)| n >= 100).collect();
+    let (l, c) = (true, false);
+    let expected = [&[l, c][..], &[l; 9], &[c], &[l; 9], &[c], &[l]].concat();
+    assert_eq!(order, expected);
+    assert_eq!(b.inner().credit, 0);
+}
+
+/// Of L4S packets that wait 0.9 ms a quarter is marked by the ramp from 0.8 to 1.2 ms, not the last one of the queue.
+#[test]
+fn the_ramp_marks_l4s_packets_alone() {
+    let mut b = Bench::new(Params::default());
+    for n in 0..9 {
+        b.push(0b01, n);
+        b.push(0b00, 100 + n);
+    }
+    b.now = Time::from_micros(900);
+    let sent: Vec<(u16, u8)> = core::iter::from_fn(|| b.pop()).collect();
+    // The shares that have come together: after five packets 1.25, which is above 1, after the next three 1 again and then 1.25.
+    let marked: Vec<u16> = sent.iter().filter(|(_, ecn)| *ecn == 3).map(|(n, _)| *n).collect();
+    assert_eq!(marked, [4]);
+    assert_eq!(sent.len(), 18);
+    assert_eq!(b.queue.stats().marks, 1);
+    // A step marks from its time on.
+    let mut b = Bench::new(Params { step: MS(1), range: Duration::ZERO, ..Params::default() });
+    for n in 0..4 {
+        b.push(0b01, n);
+    }
+    b.now = Time::from_nanos(999_999);
+    assert_eq!(b.pop(), Some((0, 1)));
+    b.now = Time::from_millis(1);
+    assert_eq!([b.pop(), b.pop(), b.pop()], [Some((1, 3)), Some((2, 3)), Some((3, 1))]);
+}
+
+/// p' = 1/4: Classic packets are signalled with 1/16, L4S packets with 1/2.
+#[test]
+fn both_queues_are_coupled() {
+    let mut b = Bench::new(Params::default());
+    b.inner().pi = quarter(1);
+    let (mut marked, mut dropped) = (0, 0);
+    for n in 0..320 {
+        b.push(if n % 2 == 0 { 0b00 } else { 0b10 }, n);
+        match b.pop() {
+            None => dropped += 1,
+            Some((_, 3)) => marked += 1,
+            Some(_) => (),
+        }
+    }
+    // Each 16th, once more than a whole one has come together: at packets 17, 33, … The odd ones are those with a number
+    // that is even, which are not ECN-capable.
+    assert_eq!((dropped, marked), (19, 0));
+    let mut marked = 0;
+    for n in 0..100 {
+        b.push(0b01, n);
+        marked += usize::from(b.pop() == Some((n, 3)));
+    }
+    assert_eq!(marked, 49);
+    assert_eq!(b.queue.stats().drops.get(DropReason::Aqm), 19);
+}
+
+/// p' = n/4, and no update comes.
+fn quarter(n: u64) -> Pi {
+    let mut pi = Pi::new(MS(15), Duration::from_secs(1 << 30));
+    pi.force(n * ONE / 4);
+    pi
+}
+
+/// From p' = 1/2 on, with k = 2, everything is dropped with p'²: here 1/4.
+#[test]
+fn under_overload_what_is_ecn_capable_is_dropped_too() {
+    for ecn in [0b00, 0b01, 0b10, 0b11] {
+        let mut b = Bench::new(Params::default());
+        b.inner().pi = quarter(2);
+        let sent: Vec<bool> = (0..81)
+            .map(|n| {
+                b.push(ecn, n);
+                b.pop().is_some()
+            })
+            .collect();
+        let dropped: Vec<usize> = (0..81).filter(|i| !sent[*i]).collect();
+        // Shares of a quarter: more than one after five packets, and then after each four.
+        assert_eq!(dropped, (4..81).step_by(4).collect::<Vec<_>>(), "{ecn:02b}");
+    }
+}

@@ -1,0 +1,220 @@
+//! FQ-CoDel, "Flow Queue CoDel" (RFC 8290): flows hashed into queues, served by a deficit round robin that prefers new ones, each
+//! with CoDel of its own.
+//!
+//! - A frame goes to the queue that the hash of its flow says ([`Key`]); a queue that was empty becomes a new one, with a quantum
+//!   to send (§4.1). Flows that fall into one queue share it.
+//! - New queues are served before old ones, each until its deficit is used up; then it gets another quantum and is the last
+//!   of the old ones. A queue found empty leaves, but a new one becomes an old one first, so that nobody stays new by sending
+//!   little at a time (§4.2).
+//! - Beyond the limit, the queue with most bytes loses from its head: half of its bytes, up to 64 frames (§4.1).
+//! - Each queue's CoDel judges by that queue's bytes.
+
+use super::backlog::Backlog;
+use super::codel::{self, Fate, Law};
+use super::limit::{Bound, QueueLimit};
+use super::{mark, Discipline};
+use crate::flow::Key;
+use crate::frame::{Frames, Head, List, Waiting};
+use crate::node::Cx;
+use crate::rate::Rate;
+use crate::stats::DropReason;
+use crate::wire;
+use ring::Ring;
+
+mod ring;
+#[cfg(test)]
+mod tests;
+
+/// Frames that are dropped at once from the longest queue, at most.
+const BATCH: usize = 64;
+
+/// What FQ-CoDel is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Params {
+    /// Queues that flows are hashed into, 1 to 65,536.
+    pub flows: u32,
+    /// Bytes that a queue may send in its turn; above zero.
+    pub quantum: u32,
+    /// Of each queue's CoDel.
+    pub codel: codel::Params,
+}
+
+impl Default for Params {
+    /// RFC 8290 §5.2: 1,024 queues, 1,514 bytes; and marks where that is possible (§5.2.6).
+    fn default() -> Params {
+        let codel = codel::Params { ecn: true, ..codel::Params::default() };
+        Params { flows: 1024, quantum: 1514, codel }
+    }
+}
+
+/// One of the queues.
+#[derive(Debug)]
+pub(super) struct Flow {
+    list: List,
+    bytes: u64,
+    law: Law,
+    deficit: i64,
+    /// It is among the new or the old ones.
+    active: bool,
+    /// The one behind it there.
+    next: u32,
+}
+
+/// See the [module documentation](self).
+#[derive(Debug)]
+pub struct FqCodel {
+    flows: Box<[Flow]>,
+    new: Ring,
+    old: Ring,
+    backlog: Backlog,
+    params: Params,
+    seed: u64,
+    limit: QueueLimit,
+    /// The limit at the rate that the queues wait for.
+    holds: Bound,
+}
+
+impl FqCodel {
+    /// Queues in front of `rate` that hold `limit` together. The hash is keyed with `seed`.
+    pub fn new(params: Params, limit: QueueLimit, rate: Rate, seed: u64) -> FqCodel {
+        let empty = || Flow {
+            list: List::new(),
+            bytes: 0,
+            law: Law::default(),
+            deficit: 0,
+            active: false,
+            next: ring::NONE,
+        };
+        FqCodel {
+            flows: (0..params.flows.clamp(1, 1 << 16)).map(|_| empty()).collect(),
+            new: Ring::EMPTY,
+            old: Ring::EMPTY,
+            backlog: Backlog::default(),
+            params: Params { quantum: params.quantum.max(1), ..params },
+            seed,
+            limit,
+            holds: Bound::new(limit, rate),
+        }
+    }
+
+    fn queue_of(&self, frames: &Frames, waiting: &Waiting) -> u32 {
+        let (bytes, len) = frames.parked_bytes(&waiting.frame);
+        let key = wire::any_packet(bytes, len).map(|p| Key::of_packet(bytes, &p)).unwrap_or_default();
+        ((u128::from(key.hash(self.seed)) * self.flows.len() as u128) >> 64) as u32
+    }
+
+    /// Takes the first frame of a queue out.
+    fn take(&mut self, frames: &Frames, i: u32) -> Option<Waiting> {
+        let flow = &mut self.flows[i as usize];
+        let waiting = flow.list.pop(frames)?;
+        flow.bytes -= waiting.charge.bytes;
+        self.backlog.leave(waiting.charge);
+        Some(waiting)
+    }
+
+    /// Drops from the longest queue. Is queue `i` empty by that?
+    fn shorten(&mut self, cx: &mut Cx<'_>, i: u32) -> bool {
+        let longest = (0..).zip(&*self.flows).max_by_key(|(n, flow)| (flow.bytes, core::cmp::Reverse(*n)));
+        let Some((longest, keep)) = longest.map(|(n, flow)| (n, flow.bytes / 2)) else { return false };
+        for _ in 0..BATCH {
+            let Some(waiting) = self.take(cx.frames, longest) else { break };
+            self.backlog.drop(cx, waiting.frame, DropReason::QueueFull);
+            if self.flows[longest as usize].bytes <= keep {
+                break;
+            }
+        }
+        longest == i && self.flows[i as usize].list.is_empty()
+    }
+
+    /// The next frame of a queue that its CoDel lets leave.
+    fn judged(&mut self, cx: &mut Cx<'_>, i: u32) -> Option<Waiting> {
+        let codel = self.params.codel;
+        let mut again = false;
+        while let Some(waiting) = self.take(cx.frames, i) {
+            let Flow { law, bytes, .. } = &mut self.flows[i as usize];
+            if law.judge(&codel, cx.now, cx.now.since(waiting.since), *bytes, again) == Fate::Pass {
+                return Some(waiting);
+            }
+            if codel.ecn && mark::mark(cx.frames.parked_bytes_mut(&waiting.frame)) {
+                law.marked(&codel);
+                self.backlog.stats.marks += u64::from(waiting.charge.packets);
+                return Some(waiting);
+            }
+            self.backlog.drop(cx, waiting.frame, DropReason::Aqm);
+            again = true;
+        }
+        self.flows[i as usize].law.found_nothing();
+        None
+    }
+
+    /// The queue whose turn it is, and whether it is a new one.
+    fn turn(&self) -> Option<(u32, bool)> {
+        self.new.first().map(|i| (i, true)).or_else(|| self.old.first().map(|i| (i, false)))
+    }
+
+    /// The queue whose turn it was goes behind the old ones, or away.
+    fn pass_turn(&mut self, new: bool, stays: bool) {
+        let ring = if new { &mut self.new } else { &mut self.old };
+        let Some(i) = ring.pop(&self.flows) else { return };
+        match stays {
+            true => self.old.push(&mut self.flows, i),
+            false => self.flows[i as usize].active = false,
+        }
+    }
+}
+
+impl Discipline for FqCodel {
+    fn push(&mut self, cx: &mut Cx<'_>, waiting: Waiting) -> Option<DropReason> {
+        let i = self.queue_of(cx.frames, &waiting);
+        let flow = &mut self.flows[i as usize];
+        flow.bytes += waiting.charge.bytes;
+        self.backlog.enter_first(waiting.charge);
+        flow.list.push(cx.frames, waiting);
+        if !flow.active {
+            (flow.active, flow.deficit) = (true, self.params.quantum.into());
+            self.new.push(&mut self.flows, i);
+        }
+        let mut lost = false;
+        while self.holds.is_exceeded(&self.backlog) {
+            lost |= self.shorten(cx, i);
+        }
+        self.backlog.note_peak();
+        lost.then_some(DropReason::QueueFull)
+    }
+
+    fn pop(&mut self, cx: &mut Cx<'_>) -> Option<Waiting> {
+        while let Some((i, new)) = self.turn() {
+            let flow = &mut self.flows[i as usize];
+            if flow.deficit <= 0 {
+                flow.deficit += i64::from(self.params.quantum);
+                self.pass_turn(new, true);
+                continue;
+            }
+            if let Some(waiting) = self.judged(cx, i) {
+                let bytes = i64::try_from(waiting.charge.bytes).unwrap_or(i64::MAX);
+                let flow = &mut self.flows[i as usize];
+                flow.deficit = flow.deficit.saturating_sub(bytes);
+                return Some(waiting);
+            }
+            self.pass_turn(new, new && self.old.first().is_some());
+        }
+        None
+    }
+
+    /// The first frame of the queue that is the first to have something to send, after so many turns as that takes.
+    fn head(&self, frames: &Frames) -> Option<Head> {
+        let quantum = i64::from(self.params.quantum);
+        let turns = |flow: &Flow| if flow.deficit > 0 { 0 } else { 1 - flow.deficit / quantum };
+        let waiting = self.new.iter(&self.flows).chain(self.old.iter(&self.flows));
+        let waiting = waiting.map(|i| &self.flows[i as usize]).filter(|flow| !flow.list.is_empty());
+        waiting.min_by_key(|flow| turns(flow)).and_then(|flow| flow.list.head(frames))
+    }
+
+    fn set_rate(&mut self, rate: Rate) {
+        self.holds = Bound::new(self.limit, rate);
+    }
+
+    fn backlog(&self) -> &Backlog {
+        &self.backlog
+    }
+}

@@ -1,0 +1,212 @@
+//! RED, "Random Early Detection" (Floyd and Jacobson, IEEE/ACM Transactions on Networking 1(4), 1993): drops, or marks, with a
+//! probability that grows with the average of what waits.
+//!
+//! The average is an exponentially weighted one of the bytes that a frame finds waiting as it arrives (§4, fig. 2). Over the time
+//! in which nothing is sent it falls as if so many small packets had arrived (§11), of [`SMALL`] bytes. Between both thresholds
+//! the probability grows from 0 to `max_p`; it is spread out, so that the distances between signals are uniform and not geometric
+//! (§7, method 2). From the upper threshold to twice that it grows on to 1: the "gentle" variant (Floyd, "Recommendation on
+//! using the gentle_ variant of RED", 2000). Above, everything is dropped, also what could be marked (RFC 3168 §7).
+//!
+//! Arithmetic is in integers: the average is kept times 2^weight, as in §11, and probabilities are in units of 10^-12. Not here:
+//! adapting `max_p`, and probabilities that depend on a packet's length.
+
+use super::backlog::Backlog;
+use super::limit::{Bound, QueueLimit};
+use super::{mark, Discipline};
+use crate::frame::{Frames, Head, List, Waiting};
+use crate::node::Cx;
+use crate::rate::Rate;
+use crate::rng::Rng;
+use crate::stats::DropReason;
+use crate::time::{Duration, Time};
+
+#[cfg(test)]
+mod tests;
+
+/// Bytes of the packets by which the average falls while nothing is sent.
+pub const SMALL: u64 = 1000;
+/// The unit of probabilities is one in so many.
+const ONE: u64 = 1_000_000_000_000;
+
+/// What RED is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Params {
+    /// Up to this average in bytes nothing is signalled.
+    pub min: u64,
+    /// At this average the probability is `max_p`, and at twice that 1; above `min`.
+    pub max: u64,
+    /// In units of 10^-12, at most 10^12.
+    pub max_p: u64,
+    /// Each arrival counts 2^-weight in the average; 0 to 24.
+    pub weight: u8,
+    /// Mark ECN-capable packets instead of dropping them.
+    pub ecn: bool,
+}
+
+impl Default for Params {
+    /// 5 and 15 full Ethernet frames, 10 %, 1/512: the defaults of ns-2, by Floyd's recommendations of 1997.
+    fn default() -> Params {
+        Params { min: 5 * 1514, max: 15 * 1514, max_p: ONE / 10, weight: 9, ecn: false }
+    }
+}
+
+/// What becomes of a frame that arrives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    Pass,
+    /// Dropped, or marked.
+    Signal,
+    /// Dropped.
+    Drop,
+}
+
+/// The average and what is drawn.
+#[derive(Debug)]
+struct Law {
+    params: Params,
+    rng: Rng,
+    /// Times 2^weight.
+    average: u64,
+    /// Frames that passed since the last signal, while there may be one.
+    count: u64,
+    /// The last frame was one of those.
+    counts: bool,
+    /// When the last frame will have been sent, if none waits.
+    idle: Option<Time>,
+}
+
+impl Law {
+    fn new(params: Params, seed: u64) -> Law {
+        Law { params, rng: Rng::new(seed), average: 0, count: 0, counts: false, idle: Some(Time::ZERO) }
+    }
+
+    /// A frame arrives at `now` and finds so many bytes. `small` is how long a small packet takes.
+    fn arrives(&mut self, now: Time, bytes: u64, small: Duration) -> Fate {
+        self.follow(now, bytes, small);
+        let p = match self.probability() {
+            0 => {
+                self.counts = false;
+                return Fate::Pass;
+            }
+            p => p,
+        };
+        self.count = if self.counts { self.count + 1 } else { 0 };
+        self.counts = p < ONE;
+        if p >= ONE {
+            return Fate::Drop;
+        }
+        // p / (1 - count × p), of which the divisor is drawn from.
+        let left = u128::from(ONE).saturating_sub(u128::from(self.count) * u128::from(p)) as u64;
+        if left <= p || self.rng.below(left) < p {
+            self.counts = false;
+            return Fate::Signal;
+        }
+        Fate::Pass
+    }
+
+    fn follow(&mut self, now: Time, bytes: u64, small: Duration) {
+        let weight = self.params.weight;
+        if let Some(since) = self.idle.take() {
+            let packets = now.since(since).as_nanos() / small.as_nanos().max(1);
+            self.average = ((u128::from(self.average) * u128::from(power(weight, packets))) >> 32) as u64;
+        }
+        self.average = self.average - (self.average >> weight) + bytes;
+    }
+
+    /// Before it is spread out.
+    fn probability(&self) -> u64 {
+        let Params { min, max, max_p, weight, .. } = self.params;
+        let part = |of: u64, above: u64, range: u64| {
+            (u128::from(of) * u128::from(above) / u128::from(range.max(1))) as u64
+        };
+        match self.average >> weight {
+            average if average < min => 0,
+            average if average < max => part(max_p, average - min, max - min),
+            average if average < max.saturating_mul(2) => max_p + part(ONE - max_p, average - max, max),
+            _ => ONE,
+        }
+    }
+}
+
+/// (1 - 2^-weight)^n, in units of 2^-32, by squaring; each step rounds down.
+fn power(weight: u8, mut n: u64) -> u64 {
+    const UNIT: u64 = 1 << 32;
+    let (mut base, mut result) = (UNIT - (UNIT >> weight), UNIT);
+    while n > 0 && result > 0 {
+        if n & 1 == 1 {
+            result = (result * base) >> 32;
+        }
+        base = (base * base) >> 32;
+        n >>= 1;
+    }
+    result
+}
+
+/// First in, first out, with RED where frames come.
+#[derive(Debug)]
+pub struct Red {
+    list: List,
+    backlog: Backlog,
+    law: Law,
+    limit: QueueLimit,
+    /// The limit at the rate that the queue waits for.
+    holds: Bound,
+    rate: Rate,
+}
+
+impl Red {
+    /// A queue in front of `rate` that holds `limit`; what is drawn comes from `seed`.
+    pub fn new(params: Params, limit: QueueLimit, rate: Rate, seed: u64) -> Red {
+        let (list, backlog, holds) = (List::new(), Backlog::default(), Bound::new(limit, rate));
+        Red { list, backlog, law: Law::new(params, seed), limit, holds, rate }
+    }
+
+    /// The average of what waited, in bytes.
+    pub fn average(&self) -> u64 {
+        self.law.average >> self.law.params.weight
+    }
+}
+
+impl Discipline for Red {
+    fn push(&mut self, cx: &mut Cx<'_>, waiting: Waiting) -> Option<DropReason> {
+        let fate = self.law.arrives(cx.now, self.backlog.bytes(), self.rate.time_for(SMALL));
+        if !self.holds.admits(&self.backlog, waiting.charge) {
+            self.law.counts = false;
+            return Some(self.backlog.drop(cx, waiting.frame, DropReason::QueueFull));
+        }
+        let ecn = self.law.params.ecn && fate == Fate::Signal;
+        let marked = ecn && mark::mark(cx.frames.parked_bytes_mut(&waiting.frame));
+        if marked {
+            self.backlog.stats.marks += u64::from(waiting.charge.packets);
+        } else if fate != Fate::Pass {
+            if self.list.is_empty() {
+                self.law.idle = Some(cx.now);
+            }
+            return Some(self.backlog.drop(cx, waiting.frame, DropReason::Aqm));
+        }
+        self.backlog.enter(waiting.charge);
+        self.list.push(cx.frames, waiting);
+        None
+    }
+
+    fn pop(&mut self, cx: &mut Cx<'_>) -> Option<Waiting> {
+        let waiting = self.list.pop(cx.frames)?;
+        self.backlog.leave(waiting.charge);
+        if self.list.is_empty() {
+            self.law.idle = Some(cx.now + self.rate.time_for(waiting.charge.bytes));
+        }
+        Some(waiting)
+    }
+
+    fn head(&self, frames: &Frames) -> Option<Head> {
+        self.list.head(frames)
+    }
+
+    fn set_rate(&mut self, rate: Rate) {
+        (self.rate, self.holds) = (rate, Bound::new(self.limit, rate));
+    }
+
+    fn backlog(&self) -> &Backlog {
+        &self.backlog
+    }
+}

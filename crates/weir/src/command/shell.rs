@@ -1,0 +1,67 @@
+//! `weir shell`: a program behind an emulated path, without privileges.
+
+use super::wan::LinkOptions;
+use crate::command::error::Failure;
+use crate::experiment::config::diag::Fault;
+use crate::experiment::config::ports::{Attach, Driving};
+use crate::experiment::config::wan::{self, WanFile};
+use crate::field::shell::{self, Shell};
+use std::ffi::OsString;
+use std::os::unix::process::ExitStatusExt;
+
+/// Arguments of `weir shell`. Options describe a path that is the same both ways.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  weir shell --rate 10Mbit --rtt 40ms --server 'iperf3 -s' -- iperf3 -c 10.77.0.2
+  weir shell --delivery-trace lte.down --queue 100p --server 'python3 -m http.server -d site' -- \\
+      curl -o /dev/null http://10.77.0.2:8000/big
+  sudo weir shell --rtt 100ms --loss 1% -- ssh 10.77.0.2        # servers of this host
+
+The program runs in a network of its own: it is 10.77.0.1, and beyond the path is 10.77.0.2. For root that is
+this host. For another user it is an empty network, in which --server runs; nothing else is reached, neither
+this host nor the Internet. Inside, the user is called root, which means nothing outside.")]
+pub struct Args {
+    /// Each direction.
+    #[command(flatten)]
+    pub link: LinkOptions,
+    /// Round-trip time, half of it in each direction
+    #[arg(long, value_name = "TIME", conflicts_with = "delay")]
+    pub rtt: Option<String>,
+    /// Seed of what is random
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// A command of the shell that runs on the far side, until the program has ended
+    #[arg(long, value_name = "COMMAND")]
+    pub server: Option<String>,
+    /// The program and its arguments; by default the user's shell
+    #[arg(last = true, value_name = "PROGRAM")]
+    pub program: Vec<OsString>,
+}
+
+impl Args {
+    fn load(&self) -> Result<Shell, Vec<Fault>> {
+        let path = wan::path_of_options(&self.link.and_rtt(self.rtt.as_ref()))?;
+        // Of a file for `weir wan`, only the path and the seed are used.
+        let attach = Attach::Pair { lan: "weir0".into(), wan: "weir1".into() };
+        let wan = WanFile { attach, driving: Driving::default(), seed: self.seed.unwrap_or(1), path };
+        let mut program = self.program.clone();
+        if program.is_empty() {
+            program.push(std::env::var_os("SHELL").unwrap_or_else(|| "/bin/sh".into()));
+        }
+        Ok(Shell { wan, program, server: self.server.clone() })
+    }
+}
+
+/// Runs the program, and ends as it does: with its exit code, or 128 and the number of the signal that ended it.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    let shell = args.load().map_err(|faults| {
+        Failure::Input(faults.iter().map(Fault::to_string).collect::<Vec<_>>().join("\n"))
+    })?;
+    let status = shell::run(&shell).map_err(Failure::Other)?;
+    let code = status.code().or(status.signal().map(|signal| 128 + signal)).unwrap_or(3);
+    match code {
+        0 => Ok(()),
+        code => std::process::exit(code),
+    }
+}

@@ -1,0 +1,145 @@
+//! A program behind an emulated path of its own, without privileges.
+//!
+//! ```text
+//!  program ── weir0 10.77.0.1 │ emulator │ 10.77.0.2 weir1 ── far side
+//! ```
+//!
+//! The program runs in a network namespace that has nothing but its loopback interface and `weir0`, a TUN device. What it sends goes
+//! through a [`Path`](weir_core::link::Path) to `weir1` on the far side, and back. For root the far side is the host as it is;
+//! another user gets a user namespace, in which they are root, and the far side is a second namespace in it.
+
+mod cable;
+
+use crate::experiment::config::wan::WanFile;
+use cable::Cable;
+use rustix::process::{geteuid, pidfd_open, Pid, PidfdFlags};
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use weir_io::sys::{namespace, tun};
+
+/// Where the program is, and where the far side is.
+pub const NEAR: &str = "10.77.0.1";
+/// See [`NEAR`].
+pub const FAR: &str = "10.77.0.2";
+
+/// What is run.
+#[derive(Clone, Debug)]
+pub struct Shell {
+    /// The path between both sides: out is what the program sends.
+    pub wan: WanFile,
+    /// The program and its arguments.
+    pub program: Vec<OsString>,
+    /// A command of the shell that runs on the far side meanwhile.
+    pub server: Option<String>,
+}
+
+/// Runs the program until it ends, and says how. The far side's command is ended after it.
+pub fn run(shell: &Shell) -> Result<ExitStatus, String> {
+    let is_root = geteuid().is_root();
+    if !is_root {
+        namespace::become_root().map_err(no_namespaces)?;
+        ip("lo", &["link set lo up"])?;
+    }
+    let far = tun::create("weir1").map_err(|e| format!("weir1: {e} (is there a /dev/net/tun?)"))?;
+    ip("weir1", &[&format!("addr add {FAR} peer {NEAR} dev weir1"), "link set weir1 up"])?;
+    let near = std::thread::scope(|scope| scope.spawn(|| near_side(&shell.program)).join());
+    let Near { device, mut program } = near.map_err(|_| "the near side ended early")??;
+    let server = shell.server.as_deref().map(serve).transpose();
+    let carried = server.and_then(|mut server| {
+        let carried = carry(shell, [device, far], &program).map_err(|e| e.to_string());
+        server.iter_mut().for_each(end);
+        carried
+    });
+    if carried.is_err() {
+        end(&mut program);
+    }
+    carried?;
+    program.wait().map_err(|e| e.to_string())
+}
+
+fn no_namespaces(error: io::Error) -> String {
+    format!(
+        "no namespaces for an ordinary user: {error}; the system has to allow them (user.max_user_namespaces, \
+         kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns), or run this as root"
+    )
+}
+
+/// What is on the program's side.
+struct Near {
+    device: OwnedFd,
+    program: Child,
+}
+
+/// Makes the program's namespace and starts it there: called on a thread of its own, which is in that namespace.
+fn near_side(program: &[OsString]) -> Result<Near, String> {
+    namespace::new_network().map_err(|e| format!("a network namespace for the program: {e}"))?;
+    let device = tun::create("weir0").map_err(|e| format!("weir0: {e} (is there a /dev/net/tun?)"))?;
+    let lines = [
+        "link set lo up".to_string(),
+        format!("addr add {NEAR} peer {FAR} dev weir0"),
+        "link set weir0 up".to_string(),
+        "route add default dev weir0".to_string(),
+    ];
+    ip("weir0", &lines.each_ref().map(String::as_str))?;
+    let mut command = Command::new(&program[0]);
+    command.args(&program[1..]);
+    let program = command.spawn().map_err(|e| format!("{}: {e}", command.get_program().to_string_lossy()))?;
+    Ok(Near { device, program })
+}
+
+/// Starts the far side's command, in a process group of its own.
+fn serve(command: &str) -> Result<Child, String> {
+    use std::os::unix::process::CommandExt;
+    let mut shell = Command::new("/bin/sh");
+    shell.args(["-c", command]).stdin(Stdio::null()).process_group(0);
+    shell.spawn().map_err(|e| format!("{command}: {e}"))
+}
+
+/// Ends a process that this one started, and what is in its group if it leads one.
+fn end(child: &mut Child) {
+    if let (Ok(None), Some(pid)) = (child.try_wait(), Pid::from_raw(child.id() as i32)) {
+        // Not reaped, so the number is still its own.
+        let group = rustix::process::kill_process_group(pid, rustix::process::Signal::TERM);
+        if group.is_err() {
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+        }
+    }
+    let _ = child.wait();
+}
+
+/// Carries packets until the program has ended, or this process is told to end.
+fn carry(shell: &Shell, devices: [OwnedFd; 2], program: &Child) -> io::Result<()> {
+    let pid = Pid::from_raw(program.id() as i32).ok_or(io::ErrorKind::NotFound)?;
+    let ended = pidfd_open(pid, PidfdFlags::empty())?;
+    // Ctrl-C is for the program, which is in the same process group; without a handler it would end this one too.
+    let (ignored, stop) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGQUIT] {
+        signal_hook::flag::register(signal, ignored.clone())?;
+    }
+    for signal in [signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
+        signal_hook::flag::register(signal, stop.clone())?;
+    }
+    let mut cable = Cable::new(&shell.wan, devices)?;
+    while !cable.carry(ended.as_fd())? {
+        if stop.swap(false, Ordering::Relaxed) {
+            rustix::process::kill_process(pid, rustix::process::Signal::TERM)?;
+        }
+    }
+    Ok(())
+}
+
+/// Runs lines of `ip` in this thread's namespace.
+fn ip(what: &str, lines: &[&str]) -> Result<(), String> {
+    for line in lines {
+        let done = Command::new("ip").args(line.split(' ')).stdin(Stdio::null()).output();
+        let done = done.map_err(|e| format!("{what}: cannot start ip (of iproute2): {e}"))?;
+        if !done.status.success() {
+            return Err(format!("{what}: ip {line}: {}", String::from_utf8_lossy(&done.stderr).trim()));
+        }
+    }
+    Ok(())
+}
