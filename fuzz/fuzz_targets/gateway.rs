@@ -11,7 +11,7 @@ use weir_core::ack::AckControl;
 use weir_core::gateway::{ClassConfig, Config, Direction, Gateway, LAN, WAN};
 use weir_core::node::Port;
 use weir_core::rate::Rate;
-use weir_core::rig::{Given, Rig};
+use weir_core::rig::{TestFrame, Rig};
 use weir_core::time::{Duration, Time};
 use weir_core::wire::build::Segment;
 use weir_core::wire::{checksum, packet, Flags};
@@ -37,9 +37,9 @@ fn gateway(hooked: bool) -> Gateway {
 
 fn handshake(rig: &mut Rig<Gateway>) {
     let syn = Segment::v4(SENDER, RECEIVER).ports(4, 5).seq(0).flags(Flags::SYN).mss(1460).window_scale(7).ts(1, 0);
-    rig.at(Time::ZERO).inject(LAN, Given::bytes(&syn.build()));
+    rig.at(Time::ZERO).inject(LAN, TestFrame::bytes(&syn.build()));
     let answer = Segment::v4(RECEIVER, SENDER).ports(5, 4).seq(0).ack(1).flags(Flags(Flags::SYN.0 | Flags::ACK.0));
-    rig.inject(WAN, Given::bytes(&answer.mss(1460).window_scale(7).ts(1, 1).build()));
+    rig.inject(WAN, TestFrame::bytes(&answer.mss(1460).window_scale(7).ts(1, 1).build()));
 }
 
 fuzz_target!(|data: &[u8]| {
@@ -68,7 +68,7 @@ fuzz_target!(|data: &[u8]| {
         if let Ok(p) = packet(&frame, frame.len()) {
             checksum::fill(&mut frame, &p);
         }
-        rig.at(now).inject(Port((head[0] >> 1) % 6), Given::bytes(&frame));
+        rig.at(now).inject(Port((head[0] >> 1) % 6), TestFrame::bytes(&frame));
     }
     rig.run_until(Time::from_secs(10_000));
     assert_eq!(rig.node().stats().ledger.held(), 0);

@@ -10,7 +10,7 @@ use libfuzzer_sys::fuzz_target;
 use weir_core::ack::AckControl;
 use weir_core::gateway::{ClassConfig, Config, Direction, LAN, WAN};
 use weir_core::rate::Rate;
-use weir_core::rig::{Given, Rig, Sent};
+use weir_core::rig::{TestFrame, Rig, Sent};
 use weir_core::steer::after;
 use weir_core::time::{Duration, Time};
 use weir_core::wire::build::Segment;
@@ -40,9 +40,9 @@ fn segment(from: usize) -> Segment {
 
 fn handshake(rig: &mut Rig<Steered>) {
     let syn = segment(0).seq(FIRST[0] - 1).flags(Flags::SYN).mss(1460).window_scale(7).ts(1, 0);
-    rig.at(Time::ZERO).inject(LAN, Given::bytes(&syn.build()));
+    rig.at(Time::ZERO).inject(LAN, TestFrame::bytes(&syn.build()));
     let answer = segment(1).seq(FIRST[1] - 1).ack(FIRST[0]).flags(Flags::SYN | Flags::ACK);
-    rig.inject(WAN, Given::bytes(&answer.mss(1460).window_scale(7).ts(1, 1).build()));
+    rig.inject(WAN, TestFrame::bytes(&answer.mss(1460).window_scale(7).ts(1, 1).build()));
 }
 
 /// Nobody is told of more than the other side has acknowledged.
@@ -81,7 +81,7 @@ fuzz_target!(|data: &[u8]| {
                 let s = s.ts((now.as_nanos() / 1_000_000) as u32, 1).payload(usize::from(r[7]) * 5);
                 let blocks = [(ack.wrapping_add(1_448), ack.wrapping_add(2_896))];
                 let s = s.sack(&blocks[..usize::from(r[0] & 14 == 2)]);
-                rig.at(now).inject([LAN, WAN][from], Given::bytes(&s.build()));
+                rig.at(now).inject([LAN, WAN][from], TestFrame::bytes(&s.build()));
             }
         }
     }

@@ -3,7 +3,7 @@
 //! [`crate::node`].
 //!
 //! ```
-//! use weir_core::{link, node::Port, rate::Rate, rig::{Given, Rig}, time::{Duration, Time}};
+//! use weir_core::{link, node::Port, rate::Rate, rig::{TestFrame, Rig}, time::{Duration, Time}};
 //! let config = link::Config {
 //!     rate: Some(Rate::mbit(10)),
 //!     delay: Duration::from_millis(5),
@@ -11,7 +11,7 @@
 //! };
 //! let mut rig = Rig::new(link::Link::new(config));
 //! // 1,500 bytes of IP behind 14 of Ethernet; only 60 bytes are present.
-//! rig.at(Time::from_millis(1)).inject(Port(0), Given::zeros(60).long(1514));
+//! rig.at(Time::from_millis(1)).inject(Port(0), TestFrame::zeros(60).long(1514));
 //! let sent = rig.run_until(Time::from_secs(1));
 //! assert_eq!((sent[0].at, sent[0].port), (Time::from_micros(7200), Port(1)));
 //! rig.finish();
@@ -35,7 +35,7 @@ const POLLS_PER_WAKE: u32 = 1 << 20;
 
 /// A frame to hand in.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Given {
+pub struct TestFrame {
     /// The bytes present, from the Ethernet header on.
     pub head: Vec<u8>,
     /// Length of the frame in bytes, at least `head.len()`.
@@ -46,56 +46,56 @@ pub struct Given {
     pub checksum: Checksum,
 }
 
-impl Given {
+impl TestFrame {
     /// A frame of these bytes.
-    pub fn bytes(head: &[u8]) -> Given {
-        Given { head: head.to_vec(), len: head.len(), gso_size: 0, checksum: Checksum::Unknown }
+    pub fn bytes(head: &[u8]) -> TestFrame {
+        TestFrame { head: head.to_vec(), len: head.len(), gso_size: 0, checksum: Checksum::Unknown }
     }
     /// A frame of `n` zero bytes.
-    pub fn zeros(n: usize) -> Given {
-        Given::bytes(&vec![0; n])
+    pub fn zeros(n: usize) -> TestFrame {
+        TestFrame::bytes(&vec![0; n])
     }
     /// The frame is `len` bytes long; those beyond the bytes present are absent.
     #[must_use]
-    pub fn long(mut self, len: usize) -> Given {
+    pub fn long(mut self, len: usize) -> TestFrame {
         self.len = len.max(self.head.len());
         self
     }
     /// It stands for segments of `size` payload bytes each.
     #[must_use]
-    pub fn gso(mut self, size: u16) -> Given {
+    pub fn gso(mut self, size: u16) -> TestFrame {
         self.gso_size = size;
         self
     }
     /// State of its transport checksum.
     #[must_use]
-    pub fn checksum(mut self, checksum: Checksum) -> Given {
+    pub fn checksum(mut self, checksum: Checksum) -> TestFrame {
         self.checksum = checksum;
         self
     }
 }
 
-impl From<&[u8]> for Given {
-    fn from(bytes: &[u8]) -> Given {
-        Given::bytes(bytes)
+impl From<&[u8]> for TestFrame {
+    fn from(bytes: &[u8]) -> TestFrame {
+        TestFrame::bytes(bytes)
     }
 }
 
-impl From<&Vec<u8>> for Given {
-    fn from(bytes: &Vec<u8>) -> Given {
-        Given::bytes(bytes)
+impl From<&Vec<u8>> for TestFrame {
+    fn from(bytes: &Vec<u8>) -> TestFrame {
+        TestFrame::bytes(bytes)
     }
 }
 
-impl From<Vec<u8>> for Given {
-    fn from(bytes: Vec<u8>) -> Given {
-        Given::bytes(&bytes)
+impl From<Vec<u8>> for TestFrame {
+    fn from(bytes: Vec<u8>) -> TestFrame {
+        TestFrame::bytes(&bytes)
     }
 }
 
-impl<const N: usize> From<&[u8; N]> for Given {
-    fn from(bytes: &[u8; N]) -> Given {
-        Given::bytes(bytes)
+impl<const N: usize> From<&[u8; N]> for TestFrame {
+    fn from(bytes: &[u8; N]) -> TestFrame {
+        TestFrame::bytes(bytes)
     }
 }
 
@@ -133,7 +133,7 @@ pub enum Wake {
 struct Arrival {
     at: Time,
     port: Port,
-    given: Given,
+    given: TestFrame,
 }
 
 struct Closed {
@@ -200,7 +200,7 @@ impl<N: Node> Rig<N> {
 
     /// A frame arrives on `port`. Frames of the same time arrive in the order of these calls.
     /// Panics if that time has already been run.
-    pub fn inject(&mut self, port: Port, frame: impl Into<Given>) -> &mut Rig<N> {
+    pub fn inject(&mut self, port: Port, frame: impl Into<TestFrame>) -> &mut Rig<N> {
         let at = self.cursor;
         assert!(self.called.is_none_or(|now| at >= now), "{at:?} is in the past");
         let i = self.arrivals.partition_point(|a| a.at <= at);

@@ -6,7 +6,7 @@ mod support;
 use support::*;
 use weir_core::gateway::{Gateway, PassReason, Verdict, LAN, LAN_TAP, WAN};
 use weir_core::node::Port;
-use weir_core::rig::{Given, Rig, Sent};
+use weir_core::rig::{Rig, Sent, TestFrame};
 use weir_core::time::Time;
 use weir_core::wire::build::Segment;
 use weir_core::wire::Flags;
@@ -38,7 +38,7 @@ fn beside(flood: impl Fn(&World, u64) -> (Port, Segment)) -> (World, Vec<(Time, 
             w.inject_at(Time::from_micros(t), WAN, segment);
         }
         let (port, segment) = flood(&w, n);
-        w.rig.at(Time::from_nanos(t * 1_000 + 1)).inject(port, Given::bytes(&segment.build()));
+        w.rig.at(Time::from_nanos(t * 1_000 + 1)).inject(port, TestFrame::bytes(&segment.build()));
         if n % 1_000 == 999 {
             let sent = w.rig.run_until(Time::from_micros(t + 1));
             got.extend(to_sender(&w, &sent));

@@ -7,7 +7,7 @@ use support::*;
 use weir_core::ack::{AckControl, Hold, Meter, Period, RateRelease, Release, SlowStart, Window};
 use weir_core::gateway::{LAN, WAN};
 use weir_core::rate::Rate;
-use weir_core::rig::Given;
+use weir_core::rig::TestFrame;
 use weir_core::time::{Duration, Time};
 use weir_core::wire::Flags;
 
@@ -142,7 +142,7 @@ proptest! {
     fn hostile_bytes(frames in prop::collection::vec((0u8..4, prop::collection::vec(any::<u8>(), 1..200)), 1..60)) {
         let mut w = World::established(AckControl::ack_shaper(Rate::mbit(1)));
         for (n, (port, bytes)) in frames.into_iter().enumerate() {
-            w.rig.at(Time::from_micros(1_000_000 + n as u64)).inject(weir_core::node::Port(port), Given::bytes(&bytes));
+            w.rig.at(Time::from_micros(1_000_000 + n as u64)).inject(weir_core::node::Port(port), TestFrame::bytes(&bytes));
         }
         w.run(Time::from_secs(1_000));
         w.finish();
@@ -157,7 +157,7 @@ proptest! {
             let at = at.min(bytes.len() - 1);
             bytes[at] = byte;
             let port = if byte & 1 == 0 { WAN } else { LAN };
-            w.rig.at(Time::from_micros(1_000_000 + 500 * n as u64)).inject(port, Given::bytes(&bytes));
+            w.rig.at(Time::from_micros(1_000_000 + 500 * n as u64)).inject(port, TestFrame::bytes(&bytes));
         }
         w.run(Time::from_secs(1_000));
         w.finish();

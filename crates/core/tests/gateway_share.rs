@@ -8,7 +8,7 @@ use weir_core::ack::AckControl;
 use weir_core::flow::flag;
 use weir_core::gateway::{Config, Gateway, LAN, WAN};
 use weir_core::rate::Rate;
-use weir_core::rig::{Given, Rig, Sent};
+use weir_core::rig::{Rig, Sent, TestFrame};
 use weir_core::time::{Duration, Time};
 use weir_core::wire::build::Segment;
 use weir_core::wire::{self, Flags};
@@ -64,7 +64,7 @@ impl Uploads {
     }
 
     fn inject(&mut self, at: Time, port: weir_core::node::Port, segment: Segment) {
-        self.rig.at(at).inject(port, Given::bytes(&segment.build()));
+        self.rig.at(at).inject(port, TestFrame::bytes(&segment.build()));
     }
 
     /// The receiver of flow `f` has got so many bytes.

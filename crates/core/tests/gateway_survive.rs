@@ -7,7 +7,7 @@ use support::*;
 use weir_core::ack::{Meter, Window};
 use weir_core::frame::Frames;
 use weir_core::gateway::{Gateway, PassReason, Verdict, LAN, LAN_TAP, WAN, WAN_SET_BACK, WAN_TAP};
-use weir_core::rig::{Given, Rig};
+use weir_core::rig::{Rig, TestFrame};
 use weir_core::steer::{self, Action, Seen};
 use weir_core::time::{Duration, Time};
 use weir_core::wire::build::Segment;
@@ -114,7 +114,7 @@ fn a_shutdown_flushes_any_number_of_flows() {
     for n in 0..FLOWS {
         for ack in [1_000, 2_000, 3_000, 4_000, 90_000u32] {
             rig.at(Time::from_micros(1_000 + u64::from(n)))
-                .inject(WAN, Given::bytes(&receiver(n).ack(ack).build()));
+                .inject(WAN, TestFrame::bytes(&receiver(n).ack(ack).build()));
         }
     }
     rig.run_until(ms(8));
@@ -143,7 +143,7 @@ fn a_full_queue_of_verdicts_loses_nothing() {
     for n in 0..FLOWS {
         for ack in 1..=5u32 {
             let segment = receiver(n).ack(1_000 * ack);
-            rig.at(Time::from_micros(1_000 + u64::from(n))).inject(WAN, Given::bytes(&segment.build()));
+            rig.at(Time::from_micros(1_000 + u64::from(n))).inject(WAN, TestFrame::bytes(&segment.build()));
         }
     }
     rig.run_until(ms(50));
@@ -154,7 +154,7 @@ fn a_full_queue_of_verdicts_loses_nothing() {
     // The others are told of when there is room.
     for n in 0..FLOWS {
         let segment = receiver(n).ack(6_000);
-        rig.at(ms(60)).inject(WAN, Given::bytes(&segment.build()));
+        rig.at(ms(60)).inject(WAN, TestFrame::bytes(&segment.build()));
     }
     rig.run_until(ms(100));
     assert_eq!(shapes(&mut rig), FLOWS as usize - 4_096);

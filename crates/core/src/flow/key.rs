@@ -51,8 +51,9 @@ impl Key {
         key.with(protocol, [p.vlan.outer_id(), p.vlan.inner_id()])
     }
 
-    /// The key of a TCP segment that has neither IP options nor extension headers, without a look at whether it is
-    /// sound: for guesses.
+    /// The flow whose data a TCP segment acknowledges that has neither IP options nor extension headers, without a look at
+    /// whether it is sound: for guesses.
+    #[inline]
     pub fn glimpse(bytes: &[u8]) -> Option<Key> {
         let (vlan, l3, ipv6) = wire::network(bytes)?;
         let v4 = |at| array::<4>(bytes, at).map(wire::mapped);
@@ -62,7 +63,7 @@ impl Key {
         };
         let [a, b, c, d] = array(bytes, l4)?;
         let (src_port, dst_port) = (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
-        let key = Key { src, dst, src_port, dst_port, tags: [0; 2] };
+        let key = Key { src: dst, dst: src, src_port: dst_port, dst_port: src_port, tags: [0; 2] };
         Some(key.with(TCP, [vlan.outer_id(), vlan.inner_id()]))
     }
 
@@ -240,11 +241,11 @@ mod tests {
     }
 
     #[test]
-    fn a_glimpse_is_the_key() {
+    fn a_glimpse_is_the_key_of_what_is_acknowledged() {
         let segment = Segment::v4([10, 0, 0, 1], [10, 0, 0, 2]).ports(1, 2);
         for frame in [segment.clone().build(), segment.vlan(7).build(), Segment::v6([1; 16], [2; 16]).build()]
         {
-            assert_eq!(Key::glimpse(&frame), Some(key(&frame)));
+            assert_eq!(Key::glimpse(&frame), Some(key(&frame).reversed()));
         }
         assert_eq!(Key::glimpse(&[0; 60]), None);
     }

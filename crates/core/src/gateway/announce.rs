@@ -14,7 +14,7 @@ use core::sync::atomic::Ordering::Relaxed;
 
 /// Frames that are looked at together: what is loaded for them is still there when they come.
 pub(super) const TOGETHER: usize = 64;
-/// Timers looked at for one batch.
+/// Timers looked at, at most: as many ACKs leave as come, or some more, so twice as many as there are frames.
 const TIMERS: usize = 512;
 /// Below so many flows everything stays in the caches.
 const FEW: u32 = 4096;
@@ -27,7 +27,7 @@ impl Gateway {
         for batch in coming.chunks(TOGETHER) {
             let mut hashes = [None; TOGETHER];
             for (hash, (.., frame)) in hashes.iter_mut().zip(batch) {
-                *hash = Key::glimpse(frames.bytes(frame)).map(|key| self.table.hash(&key.reversed()));
+                *hash = Key::glimpse(frames.bytes(frame)).map(|key| self.table.hash(&key));
                 black_box(hash.map(|hash| self.table.guess(hash)));
             }
             for hash in hashes.into_iter().flatten() {
@@ -35,7 +35,7 @@ impl Gateway {
             }
         }
         let flows = self.table.capacity();
-        self.timers.soon(*last, TIMERS, |i| {
+        self.timers.soon(*last, TIMERS.min(2 * coming.len()), |i| {
             if i < flows {
                 self.touch(i);
             }

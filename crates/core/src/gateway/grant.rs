@@ -82,14 +82,19 @@ impl Gateway {
     /// The flow's grant ends; what has passed is still to be charged. False if it had none.
     #[inline]
     pub(super) fn end_grant(&mut self, i: u32) -> bool {
-        let r = &mut self.table[i];
-        if !r.has(flag::GRANTED) {
-            return false;
+        let granted = self.table[i].has(flag::GRANTED);
+        if granted {
+            self.take_back(i);
         }
+        granted
+    }
+
+    /// Nothing of the flow passes any more.
+    #[inline(never)]
+    fn take_back(&mut self, i: u32) {
         self.slots[i].revoke();
-        r.set(flag::GRANTED, false);
+        self.table[i].set(flag::GRANTED, false);
         self.stop_timer(i);
-        true
     }
 
     /// The flow, whose grant has ended and was charged, gets another one if it used the last.

@@ -282,16 +282,21 @@ impl Node for Gateway {
     fn poll_transmit(&mut self, cx: &mut Cx<'_>, writable: PortSet) -> Option<Transmit> {
         self.find_open(cx, writable);
         // What is due first leaves first: releases up to now join what already waits.
-        while self.outbox.due(writable).is_none() {
+        loop {
+            if let Some((_, port)) = self.outbox.first(writable) {
+                return self.outbox.pop(cx, &mut self.stats.ledger, port);
+            }
             if !self.run_release(cx, writable) {
                 return None;
             }
         }
-        self.outbox.pop(cx, &mut self.stats.ledger, writable)
     }
 
     fn next_deadline(&self, writable: PortSet) -> Option<Time> {
-        self.outbox.due(writable).or_else(|| self.next_release(writable))
+        match self.outbox.first(writable) {
+            Some((due, _)) => Some(due),
+            None => self.next_release(writable),
+        }
     }
 }
 

@@ -98,7 +98,7 @@ impl Outbox {
 
     /// When the first frame for a writable port was due, and that port.
     #[inline]
-    fn first(&self, writable: PortSet) -> Option<(Time, Port)> {
+    pub(super) fn first(&self, writable: PortSet) -> Option<(Time, Port)> {
         let due = |port| {
             let next = self.outlet(port).next.as_ref().filter(|_| writable.contains(port));
             next.map(|(due, _)| (*due, port))
@@ -109,15 +109,9 @@ impl Outbox {
         }
     }
 
-    /// The first frame for a writable port leaves.
+    /// The first frame for this port leaves.
     #[inline]
-    pub(super) fn pop(
-        &mut self,
-        cx: &mut Cx<'_>,
-        ledger: &mut Ledger,
-        writable: PortSet,
-    ) -> Option<Transmit> {
-        let (_, port) = self.first(writable)?;
+    pub(super) fn pop(&mut self, cx: &mut Cx<'_>, ledger: &mut Ledger, port: Port) -> Option<Transmit> {
         let (at, frame) = self.outlet_mut(port).pop(cx)?;
         ledger.sent += 1;
         Some(Transmit { port, at, frame })
@@ -131,12 +125,6 @@ impl Outbox {
 
     pub(super) fn busy(&self, port: Port) -> bool {
         self.outlet(port).packets() >= BUSY
-    }
-
-    /// When the first frame for a writable port was due.
-    #[inline]
-    pub(super) fn due(&self, writable: PortSet) -> Option<Time> {
-        self.first(writable).map(|(at, _)| at)
     }
 }
 
@@ -162,9 +150,13 @@ mod tests {
             let mut cx = Cx { now: at, frames: &mut self.frames };
             self.outbox.push(&mut cx, &mut self.ledger, port, at, frame);
         }
+        fn due(&self, writable: PortSet) -> Option<u64> {
+            self.outbox.first(writable).map(|(due, _)| due.as_nanos())
+        }
         fn pop(&mut self, writable: PortSet) -> Option<(Port, u64)> {
             let mut cx = Cx { now: Time::MAX, frames: &mut self.frames };
-            let Transmit { port, at, frame } = self.outbox.pop(&mut cx, &mut self.ledger, writable)?;
+            let (_, port) = self.outbox.first(writable)?;
+            let Transmit { port, at, frame } = self.outbox.pop(&mut cx, &mut self.ledger, port)?;
             self.frames.transmitted(frame);
             Some((port, at.as_nanos()))
         }
@@ -177,12 +169,12 @@ mod tests {
             b.push(port, at);
         }
         let open = PortSet::ALL;
-        assert_eq!(b.outbox.due(open), Some(Time::from_nanos(5)));
-        assert_eq!(b.outbox.due(open.without(WAN)), Some(Time::from_nanos(7)));
+        assert_eq!(b.due(open), Some(5));
+        assert_eq!(b.due(open.without(WAN)), Some(7));
         assert_eq!(b.pop(open.without(WAN)), Some((LAN, 7)));
         let rest: Vec<_> = core::iter::from_fn(|| b.pop(open)).collect();
         assert_eq!(rest, [(WAN, 5), (WAN, 5), (LAN, 8), (WAN, 9)]);
-        assert_eq!((b.outbox.due(open), b.ledger.held(), b.frames.ledger().held()), (None, 0, 0));
+        assert_eq!((b.due(open), b.ledger.held(), b.frames.ledger().held()), (None, 0, 0));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use crate::class::Spec;
 use crate::gateway::{ClassConfig, Match};
 use crate::queue::{self, codel, Kind, QueueLimit};
 use crate::rate::Rate;
-use crate::rig::{Given, Rig, Sent, Wake};
+use crate::rig::{Rig, Sent, TestFrame, Wake};
 use crate::time::Duration;
 use crate::wire::build::Segment;
 use crate::wire::{TCP, UDP};
@@ -35,10 +35,10 @@ fn rig(config: Config) -> Rig<Sharing> {
 }
 
 /// A packet of `ip` bytes, told apart by its source port.
-fn packet(udp: bool, port: u16, ip: usize) -> Given {
+fn packet(udp: bool, port: u16, ip: usize) -> TestFrame {
     let segment = Segment::v4([10, 0, 0, 1], [10, 0, 0, 2]).ports(port, 80).tos(2);
     let bytes = if udp { segment.udp().build() } else { segment.build() };
-    Given::bytes(&bytes).long(ip + 14)
+    TestFrame::bytes(&bytes).long(ip + 14)
 }
 
 fn ms(n: u64) -> Time {
@@ -54,7 +54,7 @@ fn stamps(sent: &[Sent]) -> Vec<(u64, u16)> {
 fn classes_wait_and_all_else_passes() {
     let mut r = rig(config());
     r.at(ms(1)).inject(LAN, packet(false, 1, 1000)).inject(LAN, packet(false, 2, 1000));
-    r.inject(LAN, packet(true, 3, 500)).inject(LAN, Given::zeros(60)).inject(WAN, packet(false, 4, 1000));
+    r.inject(LAN, packet(true, 3, 500)).inject(LAN, TestFrame::zeros(60)).inject(WAN, packet(false, 4, 1000));
     let sent = r.run_until(ms(100));
     let way = |port| stamps(&sent.iter().filter(|s| s.port == port).cloned().collect::<Vec<_>>());
     // The first frame leaves at once, and what is no IP packet with it; then UDP, then the second.

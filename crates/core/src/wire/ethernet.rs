@@ -56,6 +56,7 @@ impl Vlan {
 }
 
 /// The tags, the offset of the IP header, and whether that is IPv6's.
+#[inline]
 pub(crate) fn network(bytes: &[u8]) -> Option<(Vlan, usize, bool)> {
     let (vlan, ethertype, l3) = ethernet(bytes).ok()?;
     matches!(ethertype, IPV4 | IPV6).then_some((vlan, l3, ethertype == IPV6))

@@ -10,7 +10,7 @@ use weir_core::frame::{Checksum, Frames};
 use weir_core::gateway::{ClassConfig, ClassStats, Config, Direction, Gateway, LAN, WAN};
 use weir_core::node::Port;
 use weir_core::rate::Rate;
-use weir_core::rig::{Given, Rig, Sent, Wake};
+use weir_core::rig::{Rig, Sent, TestFrame, Wake};
 use weir_core::steer::{self, Seen, Slot};
 use weir_core::time::{Duration, Time};
 use weir_core::wire::build::Segment;
@@ -240,7 +240,7 @@ impl World {
     }
 
     pub fn inject_at(&mut self, t: Time, port: Port, segment: Segment) {
-        self.rig.at(t).inject(port, Given::bytes(&segment.build()));
+        self.rig.at(t).inject(port, TestFrame::bytes(&segment.build()));
     }
 
     pub fn ack_at(&mut self, t: Time, n: u32) {

@@ -5,7 +5,7 @@ use weir_core::ack::{AckControl, Hold, Meter, Period, RateRelease, Release, Slow
 use weir_core::frame::Frames;
 use weir_core::gateway::{ClassConfig, Direction, Match};
 use weir_core::rate::Rate;
-use weir_core::rig::{Given, Rig, Sent, Wake};
+use weir_core::rig::{Rig, Sent, TestFrame, Wake};
 use weir_core::time::Duration;
 use weir_core::wire::build::{arp, Segment};
 
@@ -49,7 +49,7 @@ pub(super) fn ack(port: u16, n: u32) -> Segment {
 }
 
 pub(super) fn inject<N: Node>(rig: &mut Rig<N>, at: Time, port: Port, segment: &Segment) {
-    rig.at(at).inject(port, Given::bytes(&segment.build()));
+    rig.at(at).inject(port, TestFrame::bytes(&segment.build()));
 }
 
 pub(super) fn handshake<N: Node>(rig: &mut Rig<N>, port: u16) {

@@ -7,7 +7,7 @@ use weir_core::frame::{Checksum, Frames};
 use weir_core::link::{Config, Link, Loss};
 use weir_core::node::{Node, PortSet};
 use weir_core::rate::Rate;
-use weir_core::rig::{Given, Rig, Sent, Wake};
+use weir_core::rig::{Rig, Sent, TestFrame, Wake};
 use weir_core::stats::DropReason;
 use weir_core::time::{Duration, Time};
 use weir_core::wire::build::Segment;
@@ -130,12 +130,12 @@ fn small<N: Node>(node: N) -> Rig<N> {
 }
 
 /// The datagram number `n` of the source, with so much payload.
-fn datagram(n: u16, payload: u16) -> Given {
+fn datagram(n: u16, payload: u16) -> TestFrame {
     let mut source = UdpSource::new(UdpConfig { datagram: payload, ..config() });
     source.skip_to(u64::from(n));
     let mut rig = small(source);
     let sent = rig.run_until(ms(0)).remove(0);
-    Given::bytes(&sent.bytes).long(sent.len)
+    TestFrame::bytes(&sent.bytes).long(sent.len)
 }
 
 #[test]

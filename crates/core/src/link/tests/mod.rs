@@ -5,7 +5,7 @@ mod traced;
 mod twice;
 
 use super::*;
-use crate::rig::{Given, Rig, Sent, Wake};
+use crate::rig::{Rig, Sent, TestFrame, Wake};
 use crate::wire::build::Segment;
 use proptest::prelude::*;
 
@@ -18,8 +18,8 @@ fn ns(n: u64) -> Time {
 }
 
 /// A frame of `ip` bytes of IP, told apart by its first byte.
-fn packet(tag: u8, ip: usize) -> Given {
-    Given::bytes(&[&[tag][..], &[0; 59]].concat()).long(ip + 14)
+fn packet(tag: u8, ip: usize) -> TestFrame {
+    TestFrame::bytes(&[&[tag][..], &[0; 59]].concat()).long(ip + 14)
 }
 
 fn rig(config: Config) -> Rig<Link> {
@@ -193,7 +193,7 @@ fn a_giant_takes_as_long_as_its_segments() {
     let mut r = rig(Config { queue: QueueLimit::Packets(3), ..ten_mbit() });
     // Three segments of 1,500 bytes each, three times: the third giant finds three packets waiting.
     for _ in 0..3 {
-        r.inject(Link::IN, Given::bytes(&head).long(66 + 3 * 1448).gso(1448));
+        r.inject(Link::IN, TestFrame::bytes(&head).long(66 + 3 * 1448).gso(1448));
     }
     let sent = r.run_until(Time::from_secs(1));
     assert_eq!(sent.iter().map(|s| s.at).collect::<Vec<_>>(), [us(3600), us(7200)]);
@@ -203,9 +203,9 @@ fn a_giant_takes_as_long_as_its_segments() {
 }
 
 /// 1,500 bytes of IPv4 with this ECN field.
-fn ecn(field: u8) -> Given {
+fn ecn(field: u8) -> TestFrame {
     let (head, len) = Segment::v4([10, 0, 0, 1], [10, 0, 0, 2]).tos(field).payload(1460).build_head();
-    Given::bytes(&head).long(len)
+    TestFrame::bytes(&head).long(len)
 }
 
 fn marked(sent: &[Sent]) -> Vec<bool> {
