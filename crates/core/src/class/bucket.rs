@@ -3,9 +3,11 @@
 use crate::rate::{ByteClock, Rate};
 use crate::time::{Duration, Time};
 
-/// What a class that waits may be late by without losing it, besides the time of one of its frames: while others are served, and
-/// none too much after a time in which nothing could leave.
+/// What a class that waits may be late by without losing it, besides the time of a full frame at its rate: while others are
+/// served, and none too much after a time in which nothing could leave.
 const LAG: Duration = Duration::from_millis(10);
+/// Bytes of a full Ethernet frame: a class may have to wait for one of another class on the same link.
+const FULL_FRAME: u64 = 1514;
 
 /// A rate, and since when or until when it is used up. Exact to the byte: what whole nanoseconds cannot express is
 /// carried.
@@ -30,9 +32,9 @@ impl Bucket {
     }
 
     /// Sends `bytes` at `now`, having waited since `since`. Nothing is saved from before that; and of what could not be used
-    /// since then nothing either if it must keep `strict`ly to its rate, or else [`LAG`] and the time of this frame.
+    /// since then nothing either if it must keep `strict`ly to its rate, or else [`LAG`] and the time of a frame.
     pub(super) fn charge(&mut self, now: Time, since: Time, bytes: u64, strict: bool) {
-        let late = if strict { Duration::ZERO } else { LAG + self.rate().time_for(bytes) };
+        let late = if strict { Duration::ZERO } else { LAG + self.rate().time_for(bytes.max(FULL_FRAME)) };
         let earliest = since.max(now.saturating_sub(late));
         if self.paid < earliest {
             self.clock.idle();
@@ -71,9 +73,9 @@ mod tests {
         // It rested until 20 ms.
         b.charge(ms(20), ms(20), 1000, false);
         assert_eq!(b.paid(), ms(21));
-        // Held up for 80 ms, of which 10 ms and a frame's time count.
+        // Held up for 80 ms, of which 10 ms and the time of a full frame count.
         b.charge(ms(101), ms(20), 1000, false);
-        assert_eq!(b.paid(), ms(91));
+        assert_eq!(b.paid(), Time::from_micros(90_486));
         b.charge(ms(200), ms(20), 1000, true);
         assert_eq!(b.paid(), ms(201));
     }

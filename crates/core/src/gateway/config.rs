@@ -71,6 +71,26 @@ pub struct Match {
     pub protocol: Option<u8>,
 }
 
+impl Match {
+    /// Does it take every flow that `other` takes?
+    pub fn covers(&self, other: &Match) -> bool {
+        let prefix = |a: &Option<Prefix>, b: &Option<Prefix>| match (a, b) {
+            (Some(a), Some(b)) => a.covers(b),
+            (a, _) => a.is_none(),
+        };
+        let range = |a: &Option<RangeInclusive<u16>>, b: &Option<RangeInclusive<u16>>| match (a, b) {
+            (Some(a), Some(b)) => a.contains(b.start()) && a.contains(b.end()),
+            (a, _) => a.is_none(),
+        };
+        prefix(&self.src, &other.src)
+            && prefix(&self.dst, &other.dst)
+            && range(&self.src_port, &other.src_port)
+            && range(&self.dst_port, &other.dst_port)
+            && (self.vlan.is_none() || self.vlan == other.vlan)
+            && (self.protocol.is_none() || self.protocol == other.protocol)
+    }
+}
+
 /// An IP prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prefix {
@@ -101,6 +121,10 @@ impl Prefix {
     /// Its length in bits.
     pub fn bits(&self) -> u8 {
         self.len
+    }
+    /// Is every address of `other` inside?
+    pub fn covers(&self, other: &Prefix) -> bool {
+        self.len <= other.len && self.contains(other.addr)
     }
     /// Is `addr` of the same family and inside?
     pub fn contains(&self, addr: IpAddr) -> bool {
@@ -145,6 +169,25 @@ impl Config {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_rule_covers_what_is_within_it() {
+        let net = |s: &str, l| Prefix::new(s.parse().unwrap(), l);
+        let wide = Match { src: net("10.0.0.0", 8), dst_port: Some(80..=90), ..Match::default() };
+        let narrow =
+            Match { src: net("10.1.0.0", 16), dst_port: Some(80..=80), vlan: Some(3), ..wide.clone() };
+        assert!(wide.covers(&narrow) && wide.covers(&wide) && Match::default().covers(&wide));
+        assert!(!narrow.covers(&wide) && !wide.covers(&Match::default()));
+        for other in [
+            Match { dst_port: Some(85..=91), ..narrow.clone() },
+            Match { src: net("11.0.0.0", 8), ..narrow.clone() },
+            Match { src: net("::", 0), ..narrow.clone() },
+            Match { dst_port: None, ..narrow.clone() },
+        ] {
+            assert!(!wide.covers(&other), "{other:?}");
+        }
+        assert!(!Match { protocol: Some(6), ..Match::default() }.covers(&narrow));
+    }
 
     #[test]
     fn prefixes() {

@@ -5,6 +5,7 @@ mod engine;
 mod live;
 mod report;
 mod setup;
+mod sharing;
 pub mod shell;
 mod writer;
 
@@ -33,6 +34,9 @@ pub fn gateway(
     seed: u64,
     json: Option<Target>,
 ) -> Result<(), String> {
+    if sharing::wanted(&version.file.gateway) {
+        return sharing::run(&version.file, json);
+    }
     let (driving, max_flows) = (version.file.driving, version.file.gateway.max_flows);
     let supervisor = Supervisor::prepare(&setup::gateway(&version.file)).map_err(|p| p.to_string())?;
     let slots = supervisor.slots();

@@ -1,5 +1,6 @@
 //! From a configuration to what is set up on the host: the same for running and for checking.
 
+use super::sharing;
 use crate::experiment::config::gateway::GatewayFile;
 use crate::experiment::config::ports::{Attach, Driving};
 use crate::experiment::config::wan::WanFile;
@@ -14,6 +15,9 @@ use weir_io::supervise::{self, Setup, Steered};
 
 /// What a gateway's configuration needs of the host.
 pub fn gateway(file: &GatewayFile) -> Setup {
+    if sharing::wanted(&file.gateway) {
+        return sharing::setup(file);
+    }
     let (inward, out) = file.gateway.ack_ports();
     let sizes = |direction| {
         let sized = |a: AckControl| matches!(a.window, Window::Size { .. });
@@ -66,7 +70,7 @@ fn is_about_packets(link: &link::Config) -> bool {
     slow || managed || !whole || link.trace.is_some()
 }
 
-fn driver(driving: &Driving, spin: Spin, priority: u8) -> DriverConfig {
+pub(super) fn driver(driving: &Driving, spin: Spin, priority: u8) -> DriverConfig {
     let default = DriverConfig::default();
     DriverConfig {
         batch_delay: driving.batch_delay.unwrap_or(default.batch_delay),

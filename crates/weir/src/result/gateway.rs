@@ -1,6 +1,6 @@
 //! What the gateway and its classes did.
 
-use super::{joint_rate, Counts, FlowResult};
+use super::{joint_rate, Counts, FlowResult, QuantilesMax};
 use serde::{Deserialize, Serialize};
 
 /// The gateway's totals.
@@ -78,6 +78,30 @@ pub struct ClassResult {
     pub acks_generated: u64,
     /// Segments whose ACK number or window was rewritten.
     pub acks_rewritten: u64,
+    /// Its queue, if its data waits in one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<ClassQueue>,
+}
+
+/// The queue of a class that shares a link.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClassQueue {
+    /// Packets (segments of giant frames) that left it.
+    pub packets: u64,
+    /// Their bytes, as the class is charged.
+    pub bytes: u64,
+    /// Those that it borrowed.
+    pub borrowed_bytes: u64,
+    /// The most packets that waited at once.
+    pub peak_packets: u64,
+    /// The most bytes that waited at once.
+    pub peak_bytes: u64,
+    /// Time that frames waited.
+    pub delay_us: QuantilesMax,
+    /// Packets marked with Congestion Experienced.
+    pub marks: u64,
+    /// Frames dropped, by reason.
+    pub drops: Counts,
 }
 
 impl ClassResult {

@@ -1,8 +1,11 @@
 //! What the core's nodes counted, as rows of a result: of an experiment in either world, and of what runs in the field.
 
-use crate::result::{ClassResult, Counts, Frames, GatewayResult, LinkResult, QuantilesMax};
+use crate::result::{ClassQueue, ClassResult, Counts, Frames, GatewayResult, LinkResult, QuantilesMax};
+use weir_core::class::LeafStats;
 use weir_core::gateway::{ClassConfig, ClassStats, Gateway, GatewayStats};
 use weir_core::link::{Link, LinkStats};
+use weir_core::queue::Queue;
+use weir_core::sharing::Sharing;
 use weir_core::stats::Drops;
 use weir_core::time::Duration;
 
@@ -22,6 +25,44 @@ pub fn gateway(stats: &GatewayStats, cpu: Duration) -> GatewayResult {
             dropped: drops(&l.drops),
         },
     }
+}
+
+/// The totals of a node in which data waits, whose engine took `cpu`.
+pub fn sharing(sharing: &Sharing, cpu: Duration) -> GatewayResult {
+    let l = sharing.ledger();
+    let frames = Frames {
+        received: l.received,
+        made: l.made,
+        sent: l.sent,
+        held: l.held(),
+        absorbed: l.absorbed,
+        dropped: drops(&l.drops),
+    };
+    GatewayResult { cpu_s: cpu.as_secs_f64(), frames, ..GatewayResult::default() }
+}
+
+/// The classes of a node in which data waits, in the order of its configuration.
+pub fn queues(sharing: &Sharing) -> Vec<ClassResult> {
+    let queue = |(queue, left): (&Queue, &LeafStats)| {
+        let (s, us) = (queue.stats(), |ns: u64| ns / 1000);
+        let delay = &left.delay;
+        ClassQueue {
+            packets: left.packets,
+            bytes: left.bytes,
+            borrowed_bytes: left.borrowed,
+            peak_packets: s.peak_packets,
+            peak_bytes: s.peak_bytes,
+            delay_us: QuantilesMax { p50: us(delay.p50()), p99: us(delay.p99()), max: us(delay.max()) },
+            marks: s.marks,
+            drops: drops(&s.drops),
+        }
+    };
+    let class = |(i, c): (usize, &ClassConfig)| ClassResult {
+        name: c.name.clone(),
+        queue: sharing.leaf(i).map(queue),
+        ..ClassResult::default()
+    };
+    sharing.config().classes.iter().enumerate().map(class).collect()
 }
 
 /// The rate that a class sets its flows to, each.

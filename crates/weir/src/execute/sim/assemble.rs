@@ -13,7 +13,6 @@ use crate::result::{
 };
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use weir_core::gateway::Gateway;
 use weir_core::link::Link;
 use weir_core::time::{Duration, Time};
 use weir_sim::host::{EndpointId, EndpointReport, Host};
@@ -48,7 +47,7 @@ pub fn result(plan: &Plan, topology: &mut Topology, mut recorder: Recorder) -> R
         packets: links.iter().map(|l| l.packets).sum(),
         made_by: MadeBy { settings: tcp::in_force(plan), ..MadeBy::new(&plan.config_sha256, "") },
         parity: plan.parity,
-        gateway: topology.gateways().map(totals).reduce(together::gateways),
+        gateway: totals(topology).reduce(together::gateways),
         classes: classes(topology, &flows),
         flows,
         links,
@@ -80,9 +79,10 @@ fn tcp_report(topology: &Topology, node: NodeId, id: EndpointId) -> EndpointRepo
     topology.world.get::<Host>(node).map_or_else(EndpointReport::default, |h| h.report(id))
 }
 
-/// In virtual time a gateway costs none.
-fn totals(gateway: &Gateway) -> GatewayResult {
-    observe::gateway(gateway.stats(), Duration::ZERO)
+/// Of each node of each gateway. In virtual time they cost none.
+fn totals(topology: &Topology) -> impl Iterator<Item = GatewayResult> + '_ {
+    let gateways = topology.gateways().map(|gateway| observe::gateway(gateway.stats(), Duration::ZERO));
+    gateways.chain(topology.sharings().map(|sharing| observe::sharing(sharing, Duration::ZERO)))
 }
 
 /// What both ends of a flow report.
@@ -167,7 +167,7 @@ fn flow_result(
     let last = |bytes: u64| reports.last_received.filter(|_| reports.received >= bytes);
     let class = plan.class_of(flow, IpAddr::V4(*client.ip()), Some(client.port()), IpAddr::V4(*server.ip()));
     let measured = FlowMeasurements {
-        class: class.filter(|_| !udp && passes_a_gateway(plan, flow)),
+        class: class.filter(|c| (!udp || c.share.is_some()) && passes_a_gateway(plan, flow)),
         cc: if udp { "udp" } else { flow.group.tcp.cc() }.to_string(),
         retransmits: reports.sender.retransmits,
         rtos: reports.sender.rtos,
@@ -203,7 +203,9 @@ fn passes_a_gateway(plan: &Plan, flow: &Flow) -> bool {
 
 /// The classes, of all gateways together, with what only the flows tell.
 fn classes(topology: &Topology, flows: &[FlowResult]) -> Vec<ClassResult> {
-    let all = topology.gateways().map(observe::classes).reduce(together::classes).unwrap_or_default();
+    let queues = topology.sharings().map(observe::queues);
+    let all = topology.gateways().map(observe::classes).chain(queues).reduce(together::classes);
+    let all = all.unwrap_or_default();
     all.into_iter().map(|class| class.with(flows)).collect()
 }
 

@@ -1,14 +1,10 @@
 //! Several gateways as one, for results: counts together, and of peaks the highest.
 
-use crate::result::{ClassResult, Frames, GatewayResult};
+use crate::result::{ClassQueue, ClassResult, Counts, Frames, GatewayResult, QuantilesMax};
 
 /// The totals of two gateways.
 pub(super) fn gateways(a: GatewayResult, b: GatewayResult) -> GatewayResult {
     let (x, y) = (a.frames, b.frames);
-    let mut dropped = x.dropped;
-    for (reason, n) in y.dropped {
-        *dropped.entry(reason).or_default() += n;
-    }
     GatewayResult {
         cpu_s: a.cpu_s + b.cpu_s,
         user_data_bytes: a.user_data_bytes + b.user_data_bytes,
@@ -19,7 +15,7 @@ pub(super) fn gateways(a: GatewayResult, b: GatewayResult) -> GatewayResult {
             sent: x.sent + y.sent,
             held: x.held + y.held,
             absorbed: x.absorbed + y.absorbed,
-            dropped,
+            dropped: add(x.dropped, y.dropped),
         },
     }
 }
@@ -32,7 +28,30 @@ pub(super) fn classes(a: Vec<ClassResult>, b: Vec<ClassResult>) -> Vec<ClassResu
         acks_absorbed: a.acks_absorbed + b.acks_absorbed,
         acks_generated: a.acks_generated + b.acks_generated,
         acks_rewritten: a.acks_rewritten + b.acks_rewritten,
+        queue: a.queue.into_iter().chain(b.queue).reduce(queues),
         ..a
     };
     a.into_iter().zip(b).map(both).collect()
+}
+
+/// The queues of a class in two gateways. Of delays the longer ones: those of all frames are not known.
+fn queues(a: ClassQueue, b: ClassQueue) -> ClassQueue {
+    let (x, y) = (a.delay_us, b.delay_us);
+    ClassQueue {
+        packets: a.packets + b.packets,
+        bytes: a.bytes + b.bytes,
+        borrowed_bytes: a.borrowed_bytes + b.borrowed_bytes,
+        peak_packets: a.peak_packets.max(b.peak_packets),
+        peak_bytes: a.peak_bytes.max(b.peak_bytes),
+        delay_us: QuantilesMax { p50: x.p50.max(y.p50), p99: x.p99.max(y.p99), max: x.max.max(y.max) },
+        marks: a.marks + b.marks,
+        drops: add(a.drops, b.drops),
+    }
+}
+
+fn add(mut a: Counts, b: Counts) -> Counts {
+    for (reason, n) in b {
+        *a.entry(reason).or_default() += n;
+    }
+    a
 }

@@ -16,9 +16,10 @@ use crate::experiment::plan::{derived, Plan};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 use weir_core::flow::Key;
-use weir_core::gateway::{Gateway, LAN, WAN};
+use weir_core::gateway::{Config, Gateway, LAN, WAN};
 use weir_core::link::{self, Link};
 use weir_core::node::Port;
+use weir_core::sharing::Sharing;
 use weir_core::wire::TCP;
 use weir_sim::host::WIRE;
 use weir_sim::steering::Steered;
@@ -35,7 +36,7 @@ pub struct Topology {
     /// Everything in it.
     pub world: World,
     /// The gateways: of a path one, or none if it is a plain bridge.
-    pub gateways: Vec<NodeId>,
+    pub gateways: Vec<Gate>,
     /// In the order of results.
     pub links: Vec<LinkDirection>,
     /// In the order of the plan.
@@ -47,7 +48,27 @@ pub struct Topology {
 impl Topology {
     /// The gateways themselves.
     pub fn gateways(&self) -> impl Iterator<Item = &Gateway> {
-        self.gateways.iter().filter_map(|&id| self.world.get::<Steered>(id)).map(Steered::gateway)
+        self.gateways.iter().filter_map(|gate| self.world.get::<Steered>(gate.lan)).map(Steered::gateway)
+    }
+
+    /// Their nodes in which data waits.
+    pub fn sharings(&self) -> impl Iterator<Item = &Sharing> {
+        self.gateways.iter().filter_map(|gate| self.world.get::<Sharing>(gate.wan))
+    }
+}
+
+/// A gateway: what controls ACKs, and on its WAN side what makes data wait. They are the same node where there is only one
+/// of them.
+#[derive(Clone, Copy, Debug)]
+pub struct Gate {
+    lan: NodeId,
+    wan: NodeId,
+}
+
+impl Gate {
+    /// Where frames enter and leave on a side.
+    fn port(self, side: Port) -> NodePort {
+        (if side == LAN { self.lan } else { self.wan }, side)
     }
 }
 
@@ -129,8 +150,8 @@ pub fn build(plan: &Plan) -> Result<Topology, String> {
     };
     let flows: Vec<WiredFlow> = flows.iter().filter_map(wire).collect();
     let gateways = match &plan.graph {
-        None => builder.wire_path(plan, wired),
-        Some(graph) => builder.wire_graph(graph, plan.gateway.as_ref(), &wired),
+        None => builder.wire_path(plan, wired)?,
+        Some(graph) => builder.wire_graph(graph, plan.gateway.as_ref(), &wired)?,
     };
     let Builder { world, links, capture_points, .. } = builder;
     Ok(Topology { world, gateways, links, flows, capture_points })
@@ -180,10 +201,10 @@ impl Builder {
     }
 
     /// Wires the dumbbell with its gateway, which is returned if it is more than a bridge.
-    fn wire_path(&mut self, plan: &Plan, hosts: Vec<WiredHost>) -> Vec<NodeId> {
+    fn wire_path(&mut self, plan: &Plan, hosts: Vec<WiredHost>) -> Result<Vec<Gate>, String> {
         let (servers, clients): (Vec<WiredHost>, Vec<WiredHost>) =
             hosts.into_iter().partition(|h| h.site.wan);
-        let gateway = plan.gateway.as_ref().map(|config| self.world.add(Steered::new(config.clone())));
+        let gateway = plan.gateway.as_ref().map(|config| self.add_gateway(config)).transpose()?;
         let path = &plan.path;
         let out = [("lan.out", &path.lan), ("wan.out", &path.wan_out)];
         self.wire_direction(&clients, out, gateway, [("gw-lan", LAN), ("gw-wan", WAN)], &servers);
@@ -193,7 +214,25 @@ impl Builder {
         let rank =
             |link: &LinkDirection| PATH.iter().position(|name| *name == link.name).unwrap_or(PATH.len());
         self.links.sort_by_key(rank);
-        gateway.into_iter().collect()
+        Ok(gateway.into_iter().collect())
+    }
+
+    /// Adds the nodes of a gateway.
+    fn add_gateway(&mut self, config: &Config) -> Result<Gate, String> {
+        let acks = config.classes.iter().any(|c| c.ack.is_some());
+        let shares = config.classes.iter().any(|c| c.share.is_some());
+        let steered = (acks || !shares).then(|| self.world.add(Steered::new(config.clone())));
+        if !shares {
+            return steered.map(|node| Gate { lan: node, wan: node }).ok_or_else(String::new);
+        }
+        let sharing = Sharing::new(config.clone(), link::Config::NETEM)
+            .map_err(|refused| format!("class {}: {}", config.classes[refused.class].name, refused.why))?;
+        let sharing = self.world.add(sharing);
+        if let Some(node) = steered {
+            self.world.wire((node, WAN), (sharing, LAN));
+            self.world.wire((sharing, LAN), (node, WAN));
+        }
+        Ok(Gate { lan: steered.unwrap_or(sharing), wan: sharing })
     }
 
     /// Wires one direction of the path: from all hosts of one side through two links, with the gateway between them,
@@ -202,16 +241,16 @@ impl Builder {
         &mut self,
         from: &[WiredHost],
         [first, second]: [(&str, &link::Config); 2],
-        gateway: Option<NodeId>,
+        gateway: Option<Gate>,
         [enters, leaves]: [(&str, Port); 2],
         to: &[WiredHost],
     ) {
         let uplinks: Vec<NodePort> = from.iter().flat_map(|host| self.add_uplink(host)).collect();
         let mut ports = self.add_path_link(first.0, first.1, uplinks);
         self.capture_at(enters.0, &ports, &[]);
-        if let Some(node) = gateway {
-            ports.iter().for_each(|&port| self.world.wire(port, (node, enters.1)));
-            ports = vec![(node, leaves.1)];
+        if let Some(gate) = gateway {
+            ports.iter().for_each(|&port| self.world.wire(port, gate.port(enters.1)));
+            ports = vec![gate.port(leaves.1)];
         }
         self.capture_at(leaves.0, &ports, &[]);
         let ports = self.add_path_link(second.0, second.1, ports);

@@ -6,11 +6,15 @@ use super::keys::{self, put, Key, Written};
 use super::names::{name, DIRECTIONS};
 use super::policy;
 use super::reader::Section;
+use super::share::{self, Tree};
 use super::value::{int, FromValue, Scalar};
 use core::ops::RangeInclusive;
 use std::collections::HashSet;
 use toml::de::DeValue;
+use weir_core::ack::AckControl;
+use weir_core::class::Spec;
 use weir_core::gateway::{ClassConfig, Direction, Match, Prefix};
+use weir_core::wire::TCP;
 
 type RuleKey = Key<Match>;
 
@@ -69,38 +73,72 @@ pub(super) fn classes(s: &Section, customers: &[Customer]) -> Vec<ClassConfig> {
     let mut names: HashSet<String> = customers.iter().flat_map(endings).collect();
     // The first of each direction that takes every flow of it.
     let mut takes_all: Vec<(Direction, String)> = Vec::new();
-    for c in s.sections("class") {
-        let class = self::class(&c);
+    let sections = s.sections("class");
+    let tree = Tree::of(&sections);
+    for (i, c) in sections.iter().enumerate() {
+        let class = self::class(c, tree.has(i).then(|| tree.read(c, i)));
         c.check_done();
         let Some(class) = class else { continue };
         if !names.insert(class.name.clone()) {
             c.fault("name", Fault::bare(format!("a second class named \"{}\"", class.name)));
         }
-        if let Some((_, first)) = takes_all.iter().find(|(d, _)| *d == class.direction) {
+        let first = takes_all.iter().find(|(d, _)| *d == class.direction && class.takes_flows());
+        if let Some((_, first)) = first {
             c.fault_here(Fault::new(
                 format!("class \"{}\" can never take a flow", class.name),
                 format!("\"{first}\" before it has no `match` and takes every flow of the direction; the first class that matches takes a flow"),
             ));
+        } else if let Some(first) = hides(&classes, &class) {
+            let help = format!("each of its rules is within one of \"{first}\" before it; the first class that matches takes a flow");
+            c.fault("match", Fault::new(format!("class \"{}\" can never take a flow", class.name), help));
         }
-        if class.matches.is_empty() && !c.has("match") {
+        if class.takes_flows() && class.matches.is_empty() && !c.has("match") {
             takes_all.push((class.direction, class.name.clone()));
         }
         classes.push(class);
     }
+    if s.all_well() {
+        share::check(&sections, &classes);
+    }
     classes
 }
 
-fn class(s: &Section) -> Option<ClassConfig> {
+/// An earlier class that takes all that this one would.
+fn hides<'a>(earlier: &'a [ClassConfig], class: &ClassConfig) -> Option<&'a str> {
+    let within = |a: &ClassConfig| {
+        let covered = |rule: &Match| a.matches.iter().any(|other| other.covers(rule));
+        a.direction == class.direction && a.takes_flows() && class.matches.iter().all(covered)
+    };
+    let found = earlier.iter().find(|a| !a.matches.is_empty() && within(a));
+    found.filter(|_| class.takes_flows() && !class.matches.is_empty()).map(|a| a.name.as_str())
+}
+
+fn class(s: &Section, share: Option<Spec>) -> Option<ClassConfig> {
     s.need("name", "\"uploads\"");
     let name = s.parsed("name", self::name);
     let direction = s.choice("direction", &DIRECTIONS, &[]).unwrap_or_default();
-    let matches = s.sections("match").into_iter().map(rule).collect();
-    let rate = s.value("rate", policy::flow_rate_of);
-    let ack = match rate {
+    let matches: Vec<Match> = s.sections("match").into_iter().map(rule).collect();
+    let ack = match share {
+        Some(_) => None,
+        None => {
+            share::refuse(s);
+            ack(s)
+        }
+    };
+    let others = || matches.iter().all(|rule| rule.protocol.is_some_and(|p| p != TCP));
+    if ack.is_some() && !matches.is_empty() && others() {
+        let help = "acknowledgements are TCP's: give other protocols a queue, or leave them alone";
+        s.fault("match", Fault::new("a class that controls ACKs and takes no TCP", help));
+    }
+    Some(ClassConfig { name: name?, direction, matches, ack, share })
+}
+
+/// How a class controls ACKs, if it does.
+fn ack(s: &Section) -> Option<AckControl> {
+    match s.value("rate", policy::flow_rate_of) {
         Some(rate) => Some(policy::shared(rate, s.section("ack"))),
         None => s.section("ack").and_then(policy::policy),
-    };
-    Some(ClassConfig { name: name?, direction, matches, ack, share: None })
+    }
 }
 
 fn rule(s: Section) -> Match {
@@ -117,7 +155,7 @@ fn rule(s: Section) -> Match {
 }
 
 /// A class as a file has it.
-pub(super) fn to_toml(class: &ClassConfig) -> String {
+pub(super) fn to_toml(class: &ClassConfig, classes: &[ClassConfig]) -> String {
     let direction = DIRECTIONS.iter().find(|(_, d)| *d == class.direction).map_or("", |(name, _)| name);
     let table = |keys: Vec<String>| format!("{{ {} }}", keys.join(", "));
     let rules: Vec<String> =
@@ -130,8 +168,10 @@ pub(super) fn to_toml(class: &ClassConfig) -> String {
         None => policy::assignments(ack),
     });
     let ack = ack.filter(|keys| !keys.is_empty()).map(|keys| format!("ack = {}\n", table(keys)));
+    let share = class.share.map(|spec| share::assignments(&spec, classes)).unwrap_or_default();
+    let share: String = share.iter().map(|line| format!("{line}\n")).collect();
     format!(
-        "\n[[gateway.class]]\nname = \"{}\"\ndirection = \"{direction}\"\n{}{}{}",
+        "\n[[gateway.class]]\nname = \"{}\"\ndirection = \"{direction}\"\n{share}{}{}{}",
         class.name,
         rate.unwrap_or_default(),
         rules.unwrap_or_default(),

@@ -5,19 +5,6 @@ use crate::experiment::plan::{has, matches, Flow, Kind, Plan, Protocol, Subject}
 use crate::result::metric::Needs;
 use weir_core::link;
 
-/// Metrics of classes that results had, and that no policy which exists has.
-const OF_QUEUES: [&str; 3] = ["queue_peak_bytes", "queue_peak_packets", "drops"];
-
-/// What is said of metrics that nothing measures yet.
-pub(super) fn not_yet(kind: &str, metric: &str) -> Option<Fault> {
-    let root =
-        OF_QUEUES.iter().any(|m| metric == *m || metric.strip_prefix(m).is_some_and(|r| r.starts_with('.')));
-    (kind == "class" && root).then(|| {
-        let help = "classes control ACKs: `held_ack_peak_bytes` is the most that is held; links have queues and drops";
-        Fault::new(format!("`{metric}` of a class is never measured: no policy that exists queues data"), help)
-    })
-}
-
 /// Is the metric, which needs `needs`, measured of anything that the subject's pattern matches?
 pub(super) fn check(subject: &Subject, metric: &str, needs: Needs, plan: &Plan) -> Result<(), Fault> {
     let measured = match subject {
@@ -27,7 +14,11 @@ pub(super) fn check(subject: &Subject, metric: &str, needs: Needs, plan: &Plan) 
         Subject::Link(pattern) => links(plan).any(|(name, l)| matches(pattern, &name) && has(l, needs)),
         Subject::Class(pattern) => {
             let classes = plan.gateway.iter().flat_map(|g| &g.classes);
-            classes.filter(|c| matches(pattern, &c.name)).any(|c| needs != Needs::Policy || c.ack.is_some())
+            classes.filter(|c| matches(pattern, &c.name)).any(|c| match needs {
+                Needs::Policy => c.ack.is_some(),
+                Needs::Queue => c.share.is_some_and(|share| share.queue.is_some()),
+                _ => true,
+            })
         }
         Subject::Gateway => true,
     };
@@ -66,6 +57,7 @@ fn why_not(needs: Needs) -> &'static str {
         Needs::Marking => "the link has no `mark`",
         Needs::Emulation => "the link is bare: it has neither rate, delay nor loss",
         Needs::Policy => "the class has no `ack` policy",
+        Needs::Queue => "the class has no queue",
         Needs::Lab | Needs::Nothing => "",
     }
 }

@@ -28,6 +28,7 @@ pub mod policy;
 pub mod ports;
 mod reader;
 mod settings;
+pub mod share;
 mod subject;
 mod sweep;
 pub mod tcp;

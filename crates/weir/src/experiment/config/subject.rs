@@ -129,9 +129,6 @@ fn split_path(what: &str) -> Result<(Subject, String, Named), Fault> {
         let subject = subject.strip_suffix('.').unwrap_or(subject);
         return Ok((make(subject.to_string()), name.clone(), *named));
     }
-    if let Some(fault) = rest.find('.').and_then(|dot| measured::not_yet(kind, &rest[dot + 1..])) {
-        return Err(fault);
-    }
     let last = rest.rsplit('.').next().unwrap_or(rest);
     let guess = match nearest(last, metrics.known.iter().map(|(name, _)| name.as_str())) {
         Some(m) => format!("did you mean `{m}`? "),

@@ -17,7 +17,7 @@ use weir_core::gateway::{ClassConfig, Config, Direction, Match, Prefix};
 use weir_core::link::{
     Burst, Config as Link, Damage, Jitter, Law, Loss, QueueLimit, RateTrace, Reorder, TRILLION,
 };
-use weir_core::queue::{codel, dualpi2, fq_codel, red, Aqm};
+use weir_core::queue::{self, codel, dualpi2, fq_codel, pfq, red, Aqm, Kind};
 use weir_core::rate::Rate;
 use weir_core::time::Duration;
 use weir_sim::cc::CubicRules;
@@ -255,7 +255,7 @@ prop_compose! {
         src_port in option::of(ports()),
         dst_port in option::of(ports()),
         vlan in 0..=4094u16,
-        protocol in option::of(any::<u8>()),
+        protocol in option::of(Just(6u8)),
     ) -> Match {
         Match { src, dst, src_port, dst_port, vlan: Some(vlan), protocol }
     }
@@ -283,10 +283,14 @@ prop_compose! {
         assumed_rtt in times(1),
         idle_timeout in times(1),
     ) -> GatewayFile {
+        // Rules with other VLANs take other flows.
+        let apart = |n: usize, rules: Vec<Match>| {
+            (0..).zip(rules).map(|(k, rule)| Match { vlan: Some(4 * n as u16 + k), ..rule }).collect()
+        };
         let class = |(n, (inward, matches, ack)): (usize, (bool, Vec<Match>, Option<AckControl>))| ClassConfig {
             name: format!("class-{n}"),
             direction: if inward { Direction::In } else { Direction::Out },
-            matches,
+            matches: apart(n, matches),
             ack,
             share: None,
         };
@@ -359,6 +363,50 @@ proptest! {
         let path = path_of_options(&options);
         prop_assert_eq!(path, Ok(Path { wan_out: link, wan_back: link, ..Path::default() }), "{:?}", options);
     }
+}
+
+/// Every key of a class with a queue, and of its parent.
+#[test]
+fn classes_with_queues_are_what_was_written() {
+    const FILE: &str = r#"
+        [ports]
+        dev = "eth1"
+        [[gateway.class]]
+        name = "a"
+        parent = "link"
+        rate = "1Mbit"
+        ceil = "2Mbit"
+        priority = 3
+        weight = 5
+        match = [{ protocol = "icmp" }, { protocol = 47 }]
+        queue = "64KiB"
+        aqm = "codel"
+        target = "7ms"
+        interval = "90ms"
+        ecn = true
+        [[gateway.class]]
+        name = "b"
+        parent = "group"
+        discipline = "pfq"
+        flows = 100
+        quantum = 300
+        [[gateway.class]]
+        name = "group"
+        parent = "link"
+        weight = 2
+        [[gateway.class]]
+        name = "link"
+        rate = "10Mbit"
+    "#;
+    let read = |text: &str| gateway::parse(&Source::new("f.toml", text)).map_err(|e| e.to_string());
+    let file = read(FILE).unwrap();
+    let shares: Vec<_> = file.gateway.classes.iter().filter_map(|c| c.share).collect();
+    assert_eq!(shares.iter().map(|s| s.parent).collect::<Vec<_>>(), [Some(3), Some(2), Some(3), None]);
+    assert_eq!((shares[1].weight, shares[2].weight, shares[2].queue), (1, 2, None));
+    // As many flows as a power of two.
+    let pfq = Kind::Pfq(pfq::Params { flows: 128, quantum: 300, ..pfq::Params::default() });
+    assert_eq!(shares[1].queue, Some(queue::Config { limit: QueueLimit::Packets(1000), kind: pfq }));
+    assert_eq!(read(&file.to_toml()), Ok(file.clone()), "{}", file.to_toml());
 }
 
 /// A bare link needs no words, and a preset nothing but its rate.

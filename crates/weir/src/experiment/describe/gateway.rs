@@ -3,7 +3,7 @@
 use super::{counted, direction};
 use crate::experiment::config::customers::Customer;
 use crate::experiment::config::gateway::GatewayFile;
-use crate::experiment::config::{class, gateway, policy};
+use crate::experiment::config::{class, gateway, policy, share};
 use weir_core::gateway::{ClassConfig, Config};
 use weir_core::rate::Rate;
 
@@ -26,7 +26,15 @@ pub(super) fn lines(g: &Config) -> Vec<String> {
     let mut out = vec![format!("gateway: {classes}, {}", gateway::words(g))];
     for c in g.classes.iter().take(MOST) {
         out.push(format!("  {}: {}", c.name, takes(c)));
-        out.push(format!("    {}", c.ack.as_ref().map_or("passed untouched".to_string(), policy::words)));
+        match &c.share {
+            Some(spec) => {
+                out.extend(share::words(spec, &g.classes).into_iter().map(|line| format!("    {line}")))
+            }
+            None => out.push(format!(
+                "    {}",
+                c.ack.as_ref().map_or("passed untouched".to_string(), policy::words)
+            )),
+        }
     }
     if g.classes.len() > MOST {
         out.push(format!("  and {} more", counted((g.classes.len() - MOST) as u64, "class", "classes")));
@@ -37,6 +45,9 @@ pub(super) fn lines(g: &Config) -> Vec<String> {
 
 fn takes(c: &ClassConfig) -> String {
     let all = direction(c.direction);
+    if !c.takes_flows() {
+        return format!("{all} of its children");
+    }
     if c.matches.is_empty() {
         return format!("all {all}");
     }

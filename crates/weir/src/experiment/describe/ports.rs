@@ -10,6 +10,9 @@ use weir_core::gateway::{ClassConfig, Direction};
 pub(super) fn gateway(file: &GatewayFile) -> Vec<String> {
     let dev = &file.dev;
     let head = format!("interface: {dev}, towards the WAN{}", ports::words(&file.driving));
+    if let Some(lines) = queues(file) {
+        return [vec![head], lines].concat();
+    }
     let direction = |name: &str, d: Direction, ack_hook: &str| {
         let classes = file.gateway.classes.iter().filter(|c| c.direction == d && c.ack.is_some());
         format!("  {name}: {}", taken(&classes.collect::<Vec<_>>(), dev, ack_hook))
@@ -20,6 +23,26 @@ pub(super) fn gateway(file: &GatewayFile) -> Vec<String> {
         direction("uploads", Direction::Out, "come in"),
         direction("downloads", Direction::In, "leave"),
     ]
+}
+
+/// What is taken where data waits, and why.
+fn queues(file: &GatewayFile) -> Option<Vec<String>> {
+    let queued = |d: Direction| {
+        let of = move |c: &&ClassConfig| c.direction == d && c.share.is_some_and(|s| s.queue.is_some());
+        file.gateway.classes.iter().filter(of).map(|c| format!("\"{}\"", c.name)).collect::<Vec<_>>()
+    };
+    let (out, inward) = (queued(Direction::Out), queued(Direction::In));
+    let line = |name: &str, how: &str, classes: Vec<String>| match classes.is_empty() {
+        true => format!("  {name}: pass in the kernel, since no class has a queue for them"),
+        false => format!(
+            "  {name}: all frames that {how} by {} are taken, since they wait in {}",
+            file.dev,
+            classes.join(", ")
+        ),
+    };
+    let any = !(out.is_empty() && inward.is_empty());
+    let head = "steering: all, since data waits in queues".to_string();
+    any.then(|| vec![head, line("uploads", "leave", out), line("downloads", "come in", inward)])
 }
 
 /// What is taken of one direction's flows, for the classes that control them.

@@ -3,7 +3,7 @@
 use super::columns::{column, counts, shown, total};
 use super::grid::{Column, Grid};
 use super::{clean, Ink, Lines};
-use crate::result::metric::CLASS;
+use crate::result::metric::{Heading, Tables, CLASS};
 use crate::result::{ClassResult, RunResult, Steering};
 
 /// That the engine was away, if it was.
@@ -16,6 +16,37 @@ fn away(s: Steering) -> Option<String> {
         )
     })
 }
+
+/// The classes whose data waited, if there are any.
+fn queues(result: &RunResult, ink: Ink) -> Lines {
+    let queued: Vec<&ClassResult> = result.classes.iter().filter(|c| c.queue.is_some()).collect();
+    if queued.is_empty() {
+        return Vec::new();
+    }
+    let metrics = || {
+        QUEUE_COLUMNS.iter().filter_map(|(name, text)| Some((CLASS.iter().find(|m| m.name == *name)?, *text)))
+    };
+    let heading = |text| Heading { text, below: "", tables: Tables::Run };
+    let columns = metrics().map(|(m, text)| column(m, heading(text), None));
+    let mut grid = Grid::new(std::iter::once(Column::words("queue of")).chain(columns).collect());
+    for c in queued {
+        let cells = metrics().map(|(m, _)| total(m, &[c], None));
+        grid.row(std::iter::once(clean(&c.name)).chain(cells).collect());
+    }
+    ink.grid(&grid)
+}
+
+/// What is shown of the queues of classes, with its heading.
+const QUEUE_COLUMNS: [(&str, &str); 8] = [
+    ("queue.packets", "packets"),
+    ("queue.bytes", "data"),
+    ("queue.borrowed_bytes", "borrowed"),
+    ("queue.delay_us.p50", "p50"),
+    ("queue.delay_us.p99", "p99"),
+    ("queue.peak_bytes", "peak"),
+    ("queue.marks", "marks"),
+    ("queue.drops", "drops"),
+];
 
 /// What the gateway did, and its classes.
 pub(super) fn gateway(result: &RunResult, ink: Ink) -> Lines {
@@ -48,5 +79,6 @@ pub(super) fn gateway(result: &RunResult, ink: Ink) -> Lines {
         grid.row(std::iter::once(clean(&c.name)).chain(cells).collect());
     }
     lines.extend(ink.grid(&grid));
+    lines.extend(queues(result, ink));
     lines
 }

@@ -1,9 +1,9 @@
 //! Metrics of the gateway and of its classes.
 
-use super::Needs::{Lab, Nothing, Policy};
+use super::Needs::{Lab, Nothing, Policy, Queue};
 use super::{measured, whole, Metric, OverTime, Tables, Total};
 use crate::result::unit::Unit;
-use crate::result::{ClassResult, GatewayResult};
+use crate::result::{ClassResult, Counts, GatewayResult};
 
 type Class = Metric<ClassResult>;
 type Whole = Metric<GatewayResult>;
@@ -75,7 +75,42 @@ pub static CLASS: &[Class] = &[
     )
     .number(|c| whole(c.acks_rewritten))
     .column_of("rewritten", "ACKs"),
+    Class::new("queue.packets", Unit::Count, Total::Sum, Queue, "packets that left its queue")
+        .number(|c| whole(c.queue.as_ref()?.packets)),
+    Class::new("queue.bytes", Unit::Bytes, Total::Sum, Queue, "their bytes, as the class is charged")
+        .number(|c| whole(c.queue.as_ref()?.bytes)),
+    Class::new("queue.borrowed_bytes", Unit::Bytes, Total::Sum, Queue, "those of them that it borrowed")
+        .number(|c| whole(c.queue.as_ref()?.borrowed_bytes)),
+    Class::new("queue.peak_packets", Unit::Count, Total::Most, Queue, "the most packets that waited at once")
+        .number(|c| whole(c.queue.as_ref()?.peak_packets)),
+    Class::new("queue.peak_bytes", Unit::Bytes, Total::Most, Queue, "the most bytes that waited at once")
+        .number(|c| whole(c.queue.as_ref()?.peak_bytes)),
+    Class::new("queue.delay_us.p50", Unit::Micros, Total::Mean, Queue, "median time that its frames waited")
+        .number(|c| whole(c.queue.as_ref()?.delay_us.p50)),
+    Class::new("queue.delay_us.p99", Unit::Micros, Total::Most, Queue, "the 99th percentile of that time")
+        .number(|c| whole(c.queue.as_ref()?.delay_us.p99)),
+    Class::new("queue.delay_us.max", Unit::Micros, Total::Most, Queue, "the longest that a frame waited")
+        .number(|c| whole(c.queue.as_ref()?.delay_us.max)),
+    Class::new(
+        "queue.marks",
+        Unit::Count,
+        Total::Sum,
+        Queue,
+        "packets that its queue marked with Congestion Experienced",
+    )
+    .number(|c| whole(c.queue.as_ref()?.marks)),
+    Class::new(
+        "queue.drops",
+        Unit::Count,
+        Total::Sum,
+        Queue,
+        "frames that its queue dropped; `queue.drops.queue_full` and so on by reason",
+    )
+    .counts(|c| c.queue.as_ref().map_or(&NO_DROPS, |queue| &queue.drops)),
 ];
+
+/// Of a class without a queue.
+static NO_DROPS: Counts = Counts::new();
 
 /// Metrics of the gateway as a whole.
 pub static GATEWAY: &[Whole] = &[

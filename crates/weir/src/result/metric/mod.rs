@@ -122,6 +122,8 @@ pub enum Needs {
     Emulation,
     /// A class with a policy.
     Policy,
+    /// A class with a queue.
+    Queue,
     /// The lab: in virtual time nothing takes processor time, and no engine is away.
     Lab,
 }

@@ -1,7 +1,7 @@
 use super::*;
 use crate::result::{
-    Back, ClassResult, Exchanges, Frames, GatewayResult, Latency, LinkResult, Quantiles, QuantilesMax,
-    Steering,
+    Back, ClassQueue, ClassResult, Exchanges, Frames, GatewayResult, Latency, LinkResult, Quantiles,
+    QuantilesMax, Steering,
 };
 use serde::Serialize;
 use serde_json::Value as Json;
@@ -64,6 +64,16 @@ fn names_are_paths_of_the_result() {
         acks_absorbed: 5,
         acks_generated: 6,
         acks_rewritten: 7,
+        queue: Some(ClassQueue {
+            packets: 11,
+            bytes: 12,
+            borrowed_bytes: 13,
+            peak_packets: 14,
+            peak_bytes: 15,
+            delay_us: QuantilesMax { p50: 16, p99: 17, max: 18 },
+            marks: 19,
+            drops: counts(),
+        }),
     };
     are_paths(CLASS, &class);
     let frames = Frames { received: 1, made: 2, sent: 3, held: 4, absorbed: 5, dropped: counts() };

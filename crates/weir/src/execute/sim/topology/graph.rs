@@ -8,12 +8,11 @@
 //!              ◀─ table ───                  ◀─── link from it
 //! ```
 
-use super::{Builder, Destination, NodePort, WiredHost};
+use super::{Builder, Destination, Gate, NodePort, WiredHost};
 use crate::experiment::plan::{Graph, Hop};
 use std::net::Ipv4Addr;
 use weir_core::gateway::{Config, LAN, WAN};
 use weir_core::link::Link;
-use weir_sim::steering::Steered;
 use weir_sim::world::{NodeId, Routes};
 
 /// What is at a node of the graph.
@@ -24,7 +23,7 @@ struct Place {
     /// Addresses of the hosts at it.
     addresses: Vec<Ipv4Addr>,
     /// The gateway that it is.
-    gateway: Option<NodeId>,
+    gateway: Option<Gate>,
 }
 
 /// A graph that is being wired.
@@ -65,7 +64,7 @@ impl Builder {
         graph: &Graph,
         gateway: Option<&Config>,
         hosts: &[WiredHost],
-    ) -> Vec<NodeId> {
+    ) -> Result<Vec<Gate>, String> {
         let links = graph.directions().map(|(name, link)| {
             let node = self.add_link(name.clone(), link);
             self.capture_at(&name, &[(node, Link::OUT)], &[]);
@@ -77,14 +76,14 @@ impl Builder {
         let mut wiring = Wiring { graph, links, places, routes };
         for (i, node) in graph.nodes.iter().enumerate() {
             let config = gateway.filter(|_| node.wan.is_some());
-            wiring.places[i].gateway = config.map(|c| self.world.add(Steered::new(c.clone())));
+            wiring.places[i].gateway = config.map(|c| self.add_gateway(c)).transpose()?;
         }
         self.add_ports(&mut wiring, hosts);
         for i in 0..graph.nodes.len() {
             let near = self.add_downlinks(&wiring, i, hosts);
             self.wire_node(&wiring, i, &near);
         }
-        wiring.places.iter().filter_map(|place| place.gateway).collect()
+        Ok(wiring.places.iter().filter_map(|place| place.gateway).collect())
     }
 
     /// Finds the ports that lead to each node: of hosts, links and gateways.
@@ -110,7 +109,7 @@ impl Builder {
     /// Adds the links to the hosts at a node; returns where frames for them are to go.
     fn add_downlinks(&mut self, wiring: &Wiring, i: usize, hosts: &[WiredHost]) -> Vec<Destination> {
         let place = &wiring.places[i];
-        let gateway = place.gateway.map(|gateway| (gateway, LAN));
+        let gateway = place.gateway.map(|gateway| gateway.port(LAN));
         let ports: Vec<NodePort> = place.from.iter().copied().chain(gateway).collect();
         let here = hosts.iter().filter(|host| host.site.node == Some(i));
         here.flat_map(|host| self.add_downlink(host, &ports, true)).collect()
@@ -127,7 +126,7 @@ impl Builder {
         for (address, hop) in wiring.far(i) {
             match wan {
                 Some(((to_wan, _), gateway)) if hop == to_wan => {
-                    table.add(address, (gateway, LAN));
+                    table.add(address, gateway.port(LAN));
                     beyond.push(address);
                 }
                 _ => {
@@ -140,12 +139,13 @@ impl Builder {
         place.from.iter().for_each(|&port| self.world.route_by(port, table));
         let Some(((to_wan, from_wan), gateway)) = wan else { return };
         let from_wan = (wiring.link(from_wan), Link::OUT);
-        self.world.wire(from_wan, (gateway, WAN));
-        self.world.wire((gateway, WAN), (wiring.link(to_wan), Link::IN));
-        self.world.route((gateway, LAN), local);
+        let (lan_port, wan_port) = (gateway.port(LAN), gateway.port(WAN));
+        self.world.wire(from_wan, wan_port);
+        self.world.wire(wan_port, (wiring.link(to_wan), Link::IN));
+        self.world.route(lan_port, local);
         let name = &wiring.graph.nodes[i].name;
-        self.capture_at(&format!("{name}-wan"), &[from_wan, (gateway, WAN)], &[]);
-        self.capture_at(&format!("{name}-lan"), &[(gateway, LAN)], &[]);
+        self.capture_at(&format!("{name}-wan"), &[from_wan, wan_port], &[]);
+        self.capture_at(&format!("{name}-lan"), &[lan_port], &[]);
         if !beyond.is_empty() {
             self.capture_at(&format!("{name}-lan"), &place.from, &beyond);
         }

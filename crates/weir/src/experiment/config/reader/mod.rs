@@ -99,6 +99,12 @@ impl<'a> Section<'a> {
         self.table.iter().find(|(k, _)| k.get_ref() == key).map(|(k, v)| (k.span(), v))
     }
 
+    /// The value of a key, if it is there and right. It does not become a known one by this.
+    pub fn peek<T: FromValue>(&self, key: &str) -> Option<T> {
+        let (_, value) = self.table.iter().find(|(k, _)| k.get_ref() == key)?;
+        T::from_value(value.get_ref()).ok()
+    }
+
     /// Is the key there? It does not become a known one by this.
     pub fn is_there(&self, key: &str) -> bool {
         self.table.iter().any(|(k, _)| k.get_ref() == key)

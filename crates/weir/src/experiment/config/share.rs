@@ -1,0 +1,330 @@
+//! Keys of a class in the link-sharing tree of its direction: what it may send, and the queue that what it takes waits in.
+//!
+//! A class is in the tree if it has a queue, by `queue` or `discipline`, or if another one in the tree names it as its `parent`.
+
+use super::diag::{listed, nearest, Fault};
+use super::keys::{self, put, set, Key, Written};
+use super::reader::Section;
+use super::units::Limit;
+use super::value::{int, one_of, within, FromValue};
+use crate::result::World;
+use core::ops::RangeInclusive;
+use std::collections::HashMap;
+use toml::de::DeValue;
+use weir_core::class::{Spec, Unsound, PRIORITIES, WEIGHTS};
+use weir_core::gateway::{ClassConfig, Config};
+use weir_core::queue::{self, codel, pfq, Kind, QueueLimit};
+use weir_core::rate::Rate;
+use weir_core::sharing;
+use weir_core::time::Duration;
+
+/// Keys that give a class a queue.
+const QUEUES: [&str; 2] = ["queue", "discipline"];
+/// Bytes of a full Ethernet frame without FCS.
+const FULL_FRAME: u64 = 1514;
+/// Flows that a queue for each of them may be made for.
+const FLOWS: RangeInclusive<u64> = 8..=1_048_576;
+
+/// A class of the tree that is being read.
+struct Draft {
+    spec: Spec,
+    limit: QueueLimit,
+    per_flow: bool,
+    codel: Option<codel::Params>,
+    pfq: pfq::Params,
+}
+
+impl Draft {
+    fn new(spec: &Spec) -> Draft {
+        let queue = spec.queue.unwrap_or(queue::Config { limit: QueueLimit::default(), kind: Kind::Fifo });
+        let (mut codel, mut pfq) = (None, None);
+        match queue.kind {
+            Kind::Fifo => {}
+            Kind::Codel(params) => codel = Some(params),
+            Kind::Pfq(params) => pfq = Some(params),
+        }
+        Draft {
+            spec: *spec,
+            limit: queue.limit,
+            per_flow: pfq.is_some(),
+            codel,
+            pfq: pfq.unwrap_or_default(),
+        }
+    }
+
+    fn queue(&self) -> queue::Config {
+        let kind = match (self.per_flow, self.codel) {
+            (true, _) => Kind::Pfq(self.pfq),
+            (false, Some(params)) => Kind::Codel(params),
+            (false, None) => Kind::Fifo,
+        };
+        queue::Config { limit: self.limit, kind }
+    }
+}
+
+type ShareKey = Key<Draft>;
+
+const AQM: &str = "it is told to an `aqm`: aqm = \"codel\"";
+const PER_FLOW: &str = "it is of queues for each flow: discipline = \"pfq\"";
+
+/// What a class may send.
+static RATES: [ShareKey; 4] = [
+    ShareKey::new("rate", |d, v| put(&mut d.spec.rate, Rate::from_value(v)))
+        .write(|d| d.spec.rate.map(Written::quoted))
+        .words(|d| {
+            let own = |rate| format!("{rate} of its own");
+            Some(d.spec.rate.map_or("nothing of its own".to_string(), own))
+        }),
+    ShareKey::new("ceil", |d, v| put(&mut d.spec.ceil, Rate::from_value(v)))
+        .write(|d| d.spec.ceil.map(Written::quoted))
+        .words(|d| d.spec.ceil.map(|ceil| format!("at most {ceil}"))),
+    ShareKey::new("priority", |d, v| {
+        set(&mut d.spec.priority, int(v, 0..=u64::from(PRIORITIES - 1)).map(|n| n as u8))
+    })
+    .write(|d| Some(Written::plain(d.spec.priority)))
+    .words(|d| (d.spec.priority > 0).then(|| format!("priority {}", d.spec.priority))),
+    ShareKey::new("weight", |d, v| {
+        let range = u64::from(*WEIGHTS.start())..=u64::from(*WEIGHTS.end());
+        set(&mut d.spec.weight, int(v, range).map(|n| n as u32))
+    })
+    .write(|d| Some(Written::plain(d.spec.weight)))
+    .words(|d| (d.spec.weight > 1).then(|| format!("weight {}", d.spec.weight))),
+];
+
+/// What waits in its queue.
+static QUEUE: [ShareKey; 8] = [
+    ShareKey::new("discipline", |d, v| {
+        set(&mut d.per_flow, one_of(v, &[("fifo", false), ("pfq", true)], &["fq-codel"]))
+    })
+    .write(|d| Some(Written::quoted(if d.per_flow { "pfq" } else { "fifo" })))
+    .words(|d| {
+        let pfq = || format!("a queue for each of {} flows", d.pfq.flows);
+        Some(if d.per_flow { pfq() } else { "one queue".to_string() })
+    }),
+    ShareKey::new("queue", |d, v| set(&mut d.limit, limit(v)))
+        .write(|d| Some(Written::quoted(written(d.limit))))
+        .words(|d| Some(format!("holds {}", counted(d.limit)))),
+    ShareKey::new("aqm", |d, v| {
+        if d.per_flow {
+            return Err(Fault::new("queues for each flow have no `aqm`", "it is of discipline = \"fifo\""));
+        }
+        put(&mut d.codel, one_of(v, &[("codel", codel::Params::default())], &["red", "dualpi2"]))
+    })
+    .write(|d| d.codel.map(|_| Written::quoted("codel"))),
+    ShareKey::new("target", |d, v| set(&mut codel(d)?.target, duration(v)))
+        .needs(&["aqm"], AQM)
+        .write(|d| d.codel.map(|c| Written::quoted(c.target)))
+        .words(|d| d.codel.map(|c| format!("CoDel with a target of {}", c.target))),
+    ShareKey::new("interval", |d, v| set(&mut codel(d)?.interval, duration(v)))
+        .needs(&["aqm"], AQM)
+        .write(|d| d.codel.map(|c| Written::quoted(c.interval)))
+        .words(|d| d.codel.map(|c| format!("interval {}", c.interval))),
+    ShareKey::new("ecn", |d, v| set(&mut codel(d)?.ecn, bool::from_value(v)))
+        .needs(&["aqm"], AQM)
+        .write(|d| d.codel.map(|c| Written::plain(c.ecn)))
+        .words(|d| d.codel.filter(|c| c.ecn).map(|_| "marks where it can".to_string())),
+    ShareKey::new("flows", |d, v| set(per_flow(d)?, int(v, FLOWS).map(|n| (n as u32).next_power_of_two())))
+        .needs(&["discipline"], PER_FLOW)
+        .write(|d| d.per_flow.then(|| Written::plain(d.pfq.flows)))
+        .words(|_| None),
+    ShareKey::new("quantum", |d, v| {
+        per_flow(d)?;
+        set(&mut d.pfq.quantum, int(v, 64..=65_536).map(|n| n as u32))
+    })
+    .needs(&["discipline"], PER_FLOW)
+    .write(|d| d.per_flow.then(|| Written::plain(d.pfq.quantum)))
+    .words(|d| d.per_flow.then(|| format!("{} bytes each in turn", d.pfq.quantum))),
+];
+
+/// CoDel, of a class that has it.
+fn codel(d: &mut Draft) -> Result<&mut codel::Params, Fault> {
+    d.codel.as_mut().ok_or_else(|| Fault::bare("there is no AQM that is told this"))
+}
+
+fn per_flow(d: &mut Draft) -> Result<&mut u32, Fault> {
+    match d.per_flow {
+        true => Ok(&mut d.pfq.flows),
+        false => Err(Fault::new("a fifo knows no flows", PER_FLOW)),
+    }
+}
+
+fn duration(value: &DeValue) -> Result<Duration, Fault> {
+    within(value, Duration::from_micros(1), Duration::from_millis(4000))
+}
+
+/// The limit of a queue, which has room for a full frame.
+fn limit(value: &DeValue) -> Result<QueueLimit, Fault> {
+    match Limit::from_value(value)? {
+        Limit::Bdp(_) => {
+            let help = "a class knows no round-trip time: give packets, \"100p\", or bytes, \"64KiB\"";
+            Err(Fault::new("a multiple of no bandwidth-delay product", help))
+        }
+        Limit::Packets(0) => {
+            Err(Fault::new("a queue without room passes nothing", "one packet is the least: \"1p\""))
+        }
+        Limit::Bytes(n) if n < FULL_FRAME => {
+            let message = format!("a queue of {n} bytes is less than one full frame ({FULL_FRAME})");
+            Err(Fault::new(message, "nothing would fit; give the limit in packets: \"100p\""))
+        }
+        Limit::Bytes(n) => Ok(QueueLimit::Bytes(n)),
+        Limit::Packets(n) => u32::try_from(n)
+            .map(QueueLimit::Packets)
+            .map_err(|_| Fault::bare("a queue of more packets than can be counted")),
+    }
+}
+
+/// A limit as a file has it.
+fn written(limit: QueueLimit) -> String {
+    match limit {
+        QueueLimit::Packets(n) => format!("{n}p"),
+        other => format!("{}B", other.most_bytes(Rate::mbit(1), FULL_FRAME)),
+    }
+}
+
+fn counted(limit: QueueLimit) -> String {
+    match limit {
+        QueueLimit::Packets(n) => format!("{n} packets"),
+        other => format!("{} bytes", other.most_bytes(Rate::mbit(1), FULL_FRAME)),
+    }
+}
+
+/// The classes of a file that share links.
+pub(super) struct Tree {
+    names: Vec<Option<String>>,
+    index: HashMap<String, usize>,
+    /// By class: is it in the tree, and a child of it that is.
+    members: Vec<bool>,
+    children: Vec<Option<usize>>,
+}
+
+impl Tree {
+    /// The classes of these sections.
+    pub(super) fn of(sections: &[Section]) -> Tree {
+        let names: Vec<Option<String>> = sections.iter().map(|s| s.peek("name")).collect();
+        let named = names.iter().enumerate().rev();
+        let index: HashMap<String, usize> = named.filter_map(|(i, name)| Some((name.clone()?, i))).collect();
+        let parent = |i: usize| index.get(&sections[i].peek::<String>("parent")?).copied();
+        let mut members = vec![false; sections.len()];
+        let mut children = vec![None; sections.len()];
+        for queued in (0..sections.len()).filter(|&i| QUEUES.iter().any(|key| sections[i].is_there(key))) {
+            let mut class = queued;
+            while !core::mem::replace(&mut members[class], true) {
+                let Some(parent) = parent(class) else { break };
+                children[parent].get_or_insert(class);
+                class = parent;
+            }
+        }
+        Tree { names, index, members, children }
+    }
+
+    /// Is the class in the tree?
+    pub(super) fn has(&self, class: usize) -> bool {
+        self.members[class]
+    }
+
+    /// A class of the tree whose parent this one is.
+    fn child(&self, class: usize) -> Option<&str> {
+        self.children[class].and_then(|child| self.names[child].as_deref())
+    }
+
+    /// Reads what a class of the tree may send, and its queue.
+    pub(super) fn read(&self, s: &Section, class: usize) -> Spec {
+        for key in ["queue", "discipline", "parent", "ceil"] {
+            s.note_only(World::Sim, key);
+        }
+        let mut draft = Draft::new(&Spec::of(self.parent(s)));
+        keys::read(&RATES, &[s], &mut draft);
+        let Some(child) = self.child(class) else {
+            keys::read(&QUEUE, &[s], &mut draft);
+            if s.has("ack") {
+                let help = "leave one of the two out: a class has either a queue for data or controls ACKs";
+                s.key_fault("ack", Fault::new("`ack` in a class that queues does not exist yet", help));
+            }
+            return Spec { queue: Some(draft.queue()), ..draft.spec };
+        };
+        for key in QUEUE.iter().map(|key| key.name).chain(["match", "ack"]).filter(|&key| s.has(key)) {
+            let message = format!("`{}` in a class that is the parent of \"{child}\"", s.full(key));
+            s.key_fault(
+                key,
+                Fault::new(message, "it takes no flows itself: its children do, and they have the queues"),
+            );
+        }
+        draft.spec
+    }
+
+    /// The number of the class that is named as the parent.
+    fn parent(&self, s: &Section) -> Option<usize> {
+        s.parsed("parent", |name: String| {
+            let names = || self.names.iter().flatten().map(String::as_str);
+            self.index.get(&name).copied().ok_or_else(|| {
+                let guess =
+                    nearest(&name, names()).map_or(String::new(), |n| format!("did you mean `{n}`? "));
+                Fault::new(
+                    format!("no class is named \"{name}\""),
+                    format!("{guess}there is {}", listed(names())),
+                )
+            })
+        })
+    }
+}
+
+/// A class that is in no tree has no use for these keys.
+pub(super) fn refuse(s: &Section) {
+    let keys = RATES.iter().chain(&QUEUE).map(|key| key.name);
+    let others = keys.filter(|&key| !["rate", "weight"].contains(&key));
+    for key in others.chain(["parent"]).filter(|&key| s.has(key)) {
+        let help = "a class has a queue with `queue` or `discipline`: queue = \"100p\"";
+        s.key_fault(key, Fault::new(format!("`{}` in a class without a queue", s.full(key)), help));
+    }
+}
+
+/// Is each tree sound, and are its guarantees no more than there is? Of classes that are right each for itself.
+pub(super) fn check(sections: &[Section], classes: &[ClassConfig]) {
+    let config = Config { classes: classes.to_vec(), ..Config::default() };
+    let Err(refused) = sharing::check(&config) else { return };
+    let key = match refused.why {
+        Unsound::TopCeil(_) | Unsound::CeilBelowRate(_) | Unsound::CeilAboveParent(..) => "ceil",
+        Unsound::NoParent(_) | Unsound::ParentQueues(_) | Unsound::Depth(_) => "parent",
+        Unsound::Overcommitted(..) => "rate",
+        Unsound::Empty(_) | Unsound::TopWithoutRate(_) | Unsound::OutOfRange(_) => "name",
+    };
+    let help = match refused.why {
+        Unsound::Overcommitted(..) => {
+            "what is guaranteed to the children of a class is at most its own `rate`"
+        }
+        Unsound::TopWithoutRate(_) => "give it the rate of the link: rate = \"100Mbit\"",
+        Unsound::TopCeil(_) => "leave `ceil` out",
+        Unsound::CeilAboveParent(..) => "leave `ceil` out: without, it may send what those above it may",
+        Unsound::CeilBelowRate(_) => "`ceil` is the most that it may send, with what it borrows",
+        _ => "a parent is a class of the same direction without a queue",
+    };
+    let message = format!("class \"{}\": {}", classes[refused.class].name, refused.why);
+    sections[refused.class].fault(key, Fault::new(message, help));
+}
+
+/// A class of the tree as a file has it.
+pub(super) fn assignments(spec: &Spec, classes: &[ClassConfig]) -> Vec<String> {
+    let draft = Draft::new(spec);
+    let none = Draft::new(&Spec::of(None));
+    let parent = spec.parent.map(|parent| format!("parent = \"{}\"", classes[parent].name));
+    let mut out: Vec<String> = parent.into_iter().collect();
+    out.extend(keys::assignments(&RATES, &draft, &none));
+    if spec.queue.is_some() {
+        out.push(format!("queue = \"{}\"", written(draft.limit)));
+        let rest = keys::assignments(&QUEUE, &draft, &none);
+        out.extend(rest.into_iter().filter(|line| !line.starts_with("queue = ")));
+    }
+    out
+}
+
+/// What a class of the tree may send and what waits in it, in words.
+pub fn words(spec: &Spec, classes: &[ClassConfig]) -> Vec<String> {
+    let draft = Draft::new(spec);
+    let from = match spec.parent {
+        Some(parent) => format!("borrows from {}", classes[parent].name),
+        None => "the top, which borrows from nobody".to_string(),
+    };
+    let rates = [keys::words(&RATES, &draft), vec![from]].concat().join(", ");
+    let queue = spec.queue.map(|_| format!("waits: {}", keys::words(&QUEUE, &draft).join(", ")));
+    [Some(rates), queue].into_iter().flatten().collect()
+}
