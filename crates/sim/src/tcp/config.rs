@@ -66,6 +66,8 @@ pub struct TcpConfig {
     pub delayed_ack_timer: Duration,
     /// So many segments at the beginning are acknowledged at once (Linux: up to 16).
     pub quick_acks: u32,
+    /// Segments with PSH are acknowledged at once (Linux: `tcp_cleanup_rbuf`).
+    pub push_acks: bool,
     /// Timestamps (RFC 7323).
     pub timestamps: bool,
     /// ECN (RFC 3168): negotiated, data sent as ECT(0), marks echoed and obeyed.
@@ -92,6 +94,7 @@ impl TcpConfig {
             delayed_ack: 2,
             delayed_ack_timer: Duration::from_millis(40),
             quick_acks: 16,
+            push_acks: true,
             timestamps: true,
             ecn: false,
             min_rto: MinRto::Variance(Duration::from_millis(200)),

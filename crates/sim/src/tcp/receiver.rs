@@ -1,7 +1,8 @@
 //! The receiving half of a connection: what has arrived, and when it is acknowledged.
 //!
 //! Delayed ACKs follow RFC 9293 §3.8.6.3 with the ratio as a parameter; segments out of order, those that fill
-//! a gap, duplicates and FINs are acknowledged at once (RFC 5681 §4.2). Marks are echoed as RFC 3168 §6.1.3 says, the
+//! a gap, duplicates and FINs are acknowledged at once (RFC 5681 §4.2), and as in Linux those with PSH, since the application
+//! has read them at once and the sender may have no more. Marks are echoed as RFC 3168 §6.1.3 says, the
 //! first and what carries CWR at once as in Linux; or one by one as RFC 8257 §3.2 does.
 
 use super::config::TcpConfig;
@@ -150,7 +151,8 @@ impl Receiver {
         if got.duplicate.is_some() {
             self.duplicate = got.duplicate;
         }
-        let delayable = got.in_order && !got.filled_gap && got.duplicate.is_none() && !fin;
+        let pushed = s.has(Flags::PSH) && config.push_acks;
+        let delayable = got.in_order && !got.filled_gap && got.duplicate.is_none() && !fin && !pushed;
         self.delay(config, delayable, now);
         Accepted { advanced: self.stream.next() - before, finished: self.finished() }
     }

@@ -111,6 +111,7 @@ fn plain(recovery: Recovery) -> TcpConfig {
         initial_window: 1,
         delayed_ack: 1,
         quick_acks: 0,
+        push_acks: false,
         recovery,
         ..tcp("reno")
     }

@@ -31,6 +31,18 @@ fn segments_of_one_nanosecond_are_acknowledged_one_by_one() {
 }
 
 #[test]
+fn the_second_of_a_pair_is_acknowledged_at_once() {
+    // Linux: five segments are two pairs, the second of each with PSH, and one that waits for the timer.
+    for (push_acks, acks) in [(true, 2), (false, 0)] {
+        let mut rig = Rig::new(bare(10), bare(10));
+        let config = TcpConfig { delayed_ack: 64, push_acks, initial_window: 5, ..plain(Recovery::Rack) };
+        rig.flow(config, AT(0), endless());
+        rig.world.run_until(AT(31));
+        assert_eq!(rig.receiver(0).segments, 1 + acks, "{push_acks}");
+    }
+}
+
+#[test]
 fn slow_start_by_acks_doubles_whatever_the_clock_says() {
     let mut rig = Rig::new(bare(50), bare(50));
     let mut config = plain(Recovery::Rack);

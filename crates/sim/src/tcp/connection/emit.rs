@@ -88,7 +88,7 @@ impl Connection {
         if out.fin {
             segment.flags |= Flags::FIN;
         }
-        if out.piece.start + u64::from(out.piece.len) >= self.tx.limit {
+        if out.push || out.piece.start + u64::from(out.piece.len) >= self.tx.limit {
             segment.flags |= Flags::PSH;
         }
         if out.cwr {

@@ -129,6 +129,9 @@ pub struct Sender {
     waits_for_pace: bool,
     /// Segments left of a burst (segmentation offload).
     burst: u32,
+    /// The next new segment is the second of two that leave together. Linux hands segments down in pairs at least
+    /// (`tcp_min_tso_segs`), with segmentation offload and without, and marks the last of them (`__tcp_transmit_skb`).
+    paired: bool,
     /// ECN is in use.
     pub(super) ecn: bool,
     /// The next new segment says CWR.
@@ -178,6 +181,7 @@ impl Sender {
             pace_at: Time::ZERO,
             waits_for_pace: false,
             burst: 0,
+            paired: false,
             ecn: false,
             cwr: false,
             reduced: None,

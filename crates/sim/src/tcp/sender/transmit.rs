@@ -17,6 +17,8 @@ pub struct Outgoing {
     pub fin: bool,
     /// It is to say that the window was reduced (CWR).
     pub cwr: bool,
+    /// It is the second of a pair and says PSH.
+    pub push: bool,
 }
 
 impl Sender {
@@ -27,6 +29,7 @@ impl Sender {
             Some(_) => self.spare.sending = true,
             None if core::mem::take(&mut self.spare.sending) => {
                 self.timers_on_all_sent(now);
+                self.paired = false;
                 self.validate(config, now);
             }
             None => {}
@@ -73,7 +76,9 @@ impl Sender {
         if !self.worth_a_burst(config) {
             return None;
         }
-        Some(self.leave(config, piece, false, now))
+        let push = self.paired;
+        self.paired = !push;
+        Some(Outgoing { push, ..self.leave(config, piece, false, now) })
     }
 
     fn fits(&self, len: u32) -> bool {
@@ -247,6 +252,6 @@ impl Sender {
         self.space(config, &Departure { now, start, len, again, in_flight });
         let cwr = !again && core::mem::take(&mut self.cwr);
         let end = piece.start + u64::from(piece.len);
-        Outgoing { piece, again, fin: self.fin.is_some_and(|fin| end > fin), cwr }
+        Outgoing { piece, again, fin: self.fin.is_some_and(|fin| end > fin), cwr, push: false }
     }
 }

@@ -32,6 +32,7 @@ pub fn config(plan: &Plan, group: &FlowGroup) -> Result<TcpConfig, String> {
         delayed_ack: tcp.delayed_ack.unwrap_or(default.delayed_ack),
         delayed_ack_timer: tcp.delayed_ack_timer.unwrap_or(default.delayed_ack_timer),
         quick_acks: tcp.quick_acks.unwrap_or(default.quick_acks),
+        push_acks: tcp.push_acks.unwrap_or(default.push_acks),
         timestamps,
         ecn: tcp.ecn.unwrap_or(default.ecn),
         // Who names a minimum means the whole time-out (RFC 6298); Linux's own bounds its variance.
@@ -156,6 +157,7 @@ mod tests {
             delayed_ack: Some(1),
             delayed_ack_timer: Some(Duration::from_millis(200)),
             quick_acks: Some(3),
+            push_acks: Some(false),
             initial_window: Some(4),
             initial_ssthresh: Some(64),
             timestamps: Some(false),
@@ -172,6 +174,7 @@ mod tests {
         assert_eq!((c.initial_window, c.initial_ssthresh), (4, Some(64_000)));
         assert_eq!(c.delayed_ack_timer, Duration::from_millis(200));
         assert_eq!(c.min_rto, MinRto::Total(Duration::from_secs(1)));
+        assert!(!c.push_acks);
         assert_eq!((c.timestamps, c.pacing, c.tso_segments), (false, true, 8));
         assert_eq!((c.cc_options.abc, c.cc_options.hystart), (false, Some(Hystart::Off)));
         assert!(!c.cc_options.fast_convergence);

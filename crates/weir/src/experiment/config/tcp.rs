@@ -19,7 +19,7 @@ const CUBICS: [(&str, CubicRules); 2] = [("rfc9438", CubicRules::Rfc9438), ("lin
 type TcpKey = Key<Tcp>;
 
 /// Every key. Those that only simulated hosts have Linux has for a whole system, or not at all.
-static KEYS: [TcpKey; 18] = [
+static KEYS: [TcpKey; 19] = [
     // Words for it stand beside the name of a flow.
     TcpKey::new("cc", congestion_control).write(|t| t.cc.as_ref().map(Written::quoted)),
     // 88: Linux refuses less (TCP_MIN_MSS); 65,495: an IP packet without its two headers.
@@ -48,6 +48,10 @@ static KEYS: [TcpKey; 18] = [
         .write(|t| t.quick_acks.map(Written::plain))
         .only(World::Sim)
         .words(|t| number("segments acknowledged at once at first:", t.quick_acks)),
+    TcpKey::new("push_acks", |t, v| put(&mut t.push_acks, bool::from_value(v)))
+        .write(|t| t.push_acks.map(Written::plain))
+        .only(World::Sim)
+        .words(|t| switch("ACKs at once for PSH", t.push_acks)),
     TcpKey::new("initial_window", |t, v| put(&mut t.initial_window, count(v, 1, 1000)))
         .write(|t| t.initial_window.map(Written::plain))
         .only(World::Sim)

@@ -307,7 +307,7 @@ prop_compose! {
         cc in option::of(prop::sample::select(vec!["reno", "cubic", "tahoe", "newreno", "bbr"])),
         recovery in option::of(prop::sample::select(Recovery::ALL.map(|(_, r)| r).to_vec())),
         (mss, rwnd) in (option::of(88..=65_495u16), option::of(2048..=1_073_725_440u64)),
-        (ecn, timestamps, abc, hystart, fast_convergence, pacing) in any::<[Option<bool>; 6]>().prop_map(Into::into),
+        (ecn, push_acks, timestamps, abc, hystart, fast_convergence, pacing) in any::<[Option<bool>; 7]>().prop_map(Into::into),
         delayed_ack in option::of(1..=64u32),
         delayed_ack_timer in option::of((1_000..=1_000_000_000u64).prop_map(Duration::from_nanos)),
         quick_acks in option::of(0..=65_535u32),
@@ -320,8 +320,8 @@ prop_compose! {
         let recovery = cc.and_then(Tcp::shorthand).or(recovery);
         let cc = cc.map(String::from);
         Tcp {
-            cc, mss, rwnd, ecn, delayed_ack, delayed_ack_timer, quick_acks, initial_window, initial_ssthresh,
-            recovery, timestamps, min_rto, abc, hystart, cubic, fast_convergence, pacing, tso_segments,
+            cc, mss, rwnd, ecn, delayed_ack, delayed_ack_timer, quick_acks, push_acks, initial_window,
+            initial_ssthresh, recovery, timestamps, min_rto, abc, hystart, cubic, fast_convergence, pacing, tso_segments,
         }
     }
 }

@@ -104,6 +104,8 @@ pub struct Tcp {
     pub delayed_ack_timer: Option<Duration>,
     /// Segments acknowledged at once at the beginning.
     pub quick_acks: Option<u32>,
+    /// Segments with PSH are acknowledged at once.
+    pub push_acks: Option<bool>,
     /// Initial congestion window in segments.
     pub initial_window: Option<u32>,
     /// Initial slow-start threshold in segments.
