@@ -66,6 +66,7 @@ fn effective(tcp: &Tcp, config: &TcpConfig) -> Tcp {
         delayed_ack: Some(config.delayed_ack),
         delayed_ack_timer: Some(config.delayed_ack_timer),
         quick_acks: Some(config.quick_acks),
+        push_acks: Some(config.push_acks),
         initial_window: Some(config.initial_window),
         // Written even where the congestion control brings it.
         cc: None,
