@@ -163,6 +163,9 @@ impl Layout {
         if place.is_host() {
             // A flow must not start with what an earlier one learnt.
             out.push(("ipv4/tcp_no_metrics_save", "1".to_string()));
+            // An accepted connection begins with the host's default and gets its own afterwards. What BBR once paced stays
+            // paced (`sk_pacing_status`), whatever follows it.
+            out.push(("ipv4/tcp_congestion_control", "reno".to_string()));
             if let Some(bytes) = self.buffers {
                 out.push(("ipv4/tcp_rmem", format!("4096 131072 {bytes}")));
                 out.push(("ipv4/tcp_wmem", format!("4096 16384 {bytes}")));
@@ -194,6 +197,15 @@ mod tests {
         assert_eq!(lines.len(), 2);
         let up = layout.set_up(Place::Servers);
         assert!(up.contains(&"neigh replace 10.0.0.1 lladdr 02:00:00:00:01:00 dev eth0 nud permanent".into()));
+    }
+
+    #[test]
+    fn accepted_connections_begin_without_pacing() {
+        let layout = Layout::of(&plan());
+        let begins = ("ipv4/tcp_congestion_control", "reno".to_string());
+        for (place, host) in [(Place::Clients, true), (Place::Servers, true), (Place::Gateway, false)] {
+            assert_eq!(layout.sysctls(place).contains(&begins), host, "{place:?}");
+        }
     }
 
     #[test]
