@@ -7,7 +7,8 @@ use support::*;
 use weir_core::ack::{AckControl, Period, Window};
 use weir_core::flow::flag;
 use weir_core::gateway::{
-    ClassConfig, Config, Direction, Gateway, Match, PassReason, Prefix, Unchangeable, Verdict, LAN, WAN,
+    ClassConfig, Compiled, Config, Direction, Gateway, Match, PassReason, Prefix, Unchangeable, Verdict, LAN,
+    WAN,
 };
 use weir_core::rate::Rate;
 use weir_core::rig::Rig;
@@ -231,6 +232,12 @@ fn customer(n: u32, rate: u64) -> ClassConfig {
 
 #[test]
 fn customers_come_go_and_change_beside_a_flow_that_goes_on() {
+    // Their classes are found again before the gateway takes them.
+    let change = |w: &mut World, config: Config| {
+        let node = w.rig.node_mut();
+        let compiled = Compiled::after(config, node.config());
+        node.reconfigure(compiled).map(drop).unwrap();
+    };
     let list = |numbers: std::ops::Range<u32>| numbers.map(|n| customer(n, 10)).collect::<Vec<_>>();
     let mut w = World::with_config(classes(list(0..1_000)), None);
     w.handshake();

@@ -63,7 +63,7 @@ impl Gateway {
         if !self.classes.have_room(&config) {
             return Err(Unchangeable::Classes);
         }
-        self.classes.change(&config);
+        self.classes.change(&config, config.found_in(&self.config));
         config.config.seed = self.config.seed;
         let reclassified = config.takes_other_flows_than(&self.config);
         if reclassified {

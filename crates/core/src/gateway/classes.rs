@@ -36,7 +36,7 @@ impl Classes {
     /// The classes of a configuration.
     pub(super) fn new(config: &Config) -> Classes {
         let mut classes = Classes { places: Vec::new(), order: Vec::new() };
-        classes.change(config);
+        classes.change(config, None);
         classes
     }
 
@@ -46,15 +46,14 @@ impl Classes {
     }
 
     /// The classes become those of this configuration, in time for as many as there are. One of the same name and
-    /// direction keeps its place, its flows and what it counted.
-    pub(super) fn change(&mut self, config: &Config) {
-        self.order.clear();
-        let named = |(place, class): (usize, &Class)| ((class.name.clone(), class.direction), place as u32);
-        let mut known: HashMap<(String, Direction), u32> =
-            self.places.iter().enumerate().map(named).collect();
+    /// direction keeps its place, its flows and what it counted. `found` are the indices that they have had, if they are known.
+    pub(super) fn change(&mut self, config: &Config, found: Option<&[Option<u32>]>) {
         self.places.iter_mut().for_each(|class| class.index = None);
-        let claim = |c: &ClassConfig| known.remove(&(c.name.clone(), c.direction));
-        let kept: Vec<Option<u32>> = config.classes.iter().map(claim).collect();
+        let kept: Vec<Option<u32>> = match found {
+            Some(found) => found.iter().map(|index| index.map(|i| self.order[i as usize])).collect(),
+            None => self.by_name(config),
+        };
+        self.order.clear();
         for (index, (place, class)) in kept.iter().zip(&config.classes).enumerate() {
             if let Some(place) = *place {
                 self.keep(place, index as u32, class);
@@ -65,6 +64,14 @@ impl Classes {
             let place = place.unwrap_or_else(|| self.add(free.next(), index as u32, class));
             self.order.push(place);
         }
+    }
+
+    /// The place that each class of a configuration has already.
+    fn by_name(&self, config: &Config) -> Vec<Option<u32>> {
+        let named = |(place, class): (usize, &Class)| ((class.name.clone(), class.direction), place as u32);
+        let mut known: HashMap<(String, Direction), u32> =
+            self.places.iter().enumerate().map(named).collect();
+        config.classes.iter().map(|c| known.remove(&(c.name.clone(), c.direction))).collect()
     }
 
     /// The class in this place stays, with another policy.
@@ -209,12 +216,12 @@ mod tests {
         let (a, b) = (c.place(0), c.place(1));
         c.join(a);
         c[b].flows = 7;
-        c.change(&config(&["new", "b"]));
+        c.change(&config(&["new", "b"]), None);
         // A flow still refers to the class that went, so the new one has a place of its own.
         assert_eq!((c.place(1), c[b].flows, c.index(a)), (b, 7, None));
         assert_ne!(c.place(0), a);
         c.leave(a);
-        c.change(&config(&["b", "new", "third"]));
+        c.change(&config(&["b", "new", "third"]), None);
         assert_eq!((c.place(0), c.place(2)), (b, a));
         assert_eq!(c.stats().map(|s| s.flows).collect::<Vec<_>>(), [7, 0, 0]);
     }
@@ -234,10 +241,10 @@ mod tests {
         c[last].flows = 3;
         let fewer = Config { classes: all.classes[50_000..].to_vec(), ..Config::default() };
         assert!(c.have_room(&fewer));
-        c.change(&fewer);
+        c.change(&fewer, None);
         assert_eq!((c.place(49_999), c.index(last), c[last].flows), (last, Some(49_999), 3));
         assert_eq!((c.index(0), c.places.len()), (None, 100_000));
-        c.change(&all);
+        c.change(&all, None);
         assert_eq!((c.place(99_999), c.places.len()), (last, 100_000));
     }
 }

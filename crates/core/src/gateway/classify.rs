@@ -7,10 +7,11 @@
 mod ports;
 mod prefixes;
 
-use super::{Config, Direction, Match};
+use super::{ClassConfig, Config, Direction, Match};
 use crate::flow::Key;
 use ports::Ports;
 use prefixes::Prefixes;
+use std::collections::HashMap;
 
 impl Match {
     /// Does the rule take this flow?
@@ -122,9 +123,29 @@ pub struct Compiled {
     pub(super) config: Config,
     /// Of uploads and downloads.
     lookups: [Lookup; 2],
+    /// A hash of the names of its classes, in their order.
+    names: u64,
+    /// The hash of another configuration, and for each class its index there.
+    after: Option<(u64, Vec<Option<u32>>)>,
 }
 
 impl Compiled {
+    /// As it is made of a configuration, for a gateway that has `old`: its classes are found again here, and not when the gateway
+    /// takes it.
+    pub fn after(config: Config, old: &Config) -> Compiled {
+        let by_name = |(index, class): (u32, &ClassConfig)| ((class.name.clone(), class.direction), index);
+        let mut had: HashMap<(String, Direction), u32> = (0..).zip(&old.classes).map(by_name).collect();
+        let claim = |class: &ClassConfig| had.remove(&(class.name.clone(), class.direction));
+        let found = config.classes.iter().map(claim).collect();
+        Compiled { after: Some((names(old), found)), ..config.into() }
+    }
+
+    /// The index of each class in the configuration of before, if this was made for that.
+    pub(super) fn found_in(&self, old: &Compiled) -> Option<&[Option<u32>]> {
+        let (names, found) = self.after.as_ref()?;
+        (*names == old.names).then_some(found)
+    }
+
     /// The configuration.
     pub fn config(&self) -> &Config {
         &self.config
@@ -148,10 +169,17 @@ impl Compiled {
     }
 }
 
+/// A hash of which classes there are, in their order (FNV-1a).
+fn names(config: &Config) -> u64 {
+    let ending = |c: &ClassConfig| [0, u8::from(c.direction == Direction::In)];
+    let all = config.classes.iter().flat_map(|c| c.name.bytes().chain(ending(c)));
+    all.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
+}
+
 impl From<Config> for Compiled {
     fn from(config: Config) -> Compiled {
         let lookups = [Direction::Out, Direction::In].map(|direction| Lookup::new(&config, direction));
-        Compiled { config, lookups }
+        Compiled { names: names(&config), config, lookups, after: None }
     }
 }
 

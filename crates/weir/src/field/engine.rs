@@ -1,6 +1,6 @@
 //! The core's nodes as engines of the driver.
 
-use super::control::Remote;
+use super::control::{Remote, Version};
 use super::live::Meters;
 use super::report;
 use super::say_ready;
@@ -9,6 +9,7 @@ use crate::experiment::plan;
 use crate::result::observe;
 use crate::result::running::{EmulatorReport, GatewayReport};
 use std::net::IpAddr;
+use std::sync::Arc;
 use weir_core::frame::{Frame, Frames};
 use weir_core::gateway::{Gateway, Verdict};
 use weir_core::link::{self, Path};
@@ -25,12 +26,17 @@ pub(super) struct GatewayEngine {
     writer: Writer,
     meters: Meters,
     /// The way to the supervisor, until the thread has it that serves it.
-    letters: Option<Letters>,
+    letters: Option<(Letters, Arc<Version>)>,
     remote: Option<Remote>,
 }
 
 impl GatewayEngine {
-    pub(super) fn new(gateway: Gateway, restarts: u32, writer: Writer, letters: Option<Letters>) -> Self {
+    pub(super) fn new(
+        gateway: Gateway,
+        restarts: u32,
+        writer: Writer,
+        letters: Option<(Letters, Arc<Version>)>,
+    ) -> Self {
         GatewayEngine { gateway, restarts, writer, meters: Meters::default(), letters, remote: None }
     }
 
@@ -70,7 +76,7 @@ impl Node for GatewayEngine {
 impl Engine for GatewayEngine {
     fn started(&mut self) {
         // It has given up its privileges by now, and so has the thread.
-        self.remote = self.letters.take().map(Remote::new);
+        self.remote = self.letters.take().map(|(letters, version)| Remote::new(letters, version));
         say_ready(self.restarts);
     }
     fn change(&mut self) -> bool {

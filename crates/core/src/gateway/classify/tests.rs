@@ -61,6 +61,23 @@ fn one_rule_of_fifty_thousand_is_looked_at() {
     }
 }
 
+#[test]
+fn classes_are_found_again_for_one_configuration_of_before() {
+    let named = |names: &[(&str, Direction)]| {
+        let class = |(name, direction): &(&str, Direction)| ClassConfig {
+            name: (*name).into(),
+            ..class(*direction, vec![])
+        };
+        Config { classes: names.iter().map(class).collect(), ..Config::default() }
+    };
+    use Direction::{In, Out};
+    let old = named(&[("a", Out), ("a", In), ("b", Out)]);
+    let new = Compiled::after(named(&[("b", Out), ("c", Out), ("a", In), ("b", In)]), &old);
+    assert_eq!(new.found_in(&old.clone().into()), Some(&[Some(2), None, Some(1), None][..]));
+    assert_eq!(new.found_in(&named(&[("a", Out), ("b", Out), ("a", In)]).into()), None);
+    assert_eq!(Compiled::from(old.clone()).found_in(&old.into()), None);
+}
+
 fn address() -> impl Strategy<Value = IpAddr> {
     // Few of each family, so that prefixes cover each other and flows meet them.
     prop_oneof![

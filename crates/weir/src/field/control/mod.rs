@@ -23,3 +23,6 @@ pub(super) use desk::Desk;
 pub(super) use remote::Remote;
 pub(super) use version::Running;
 pub use version::Version;
+
+#[cfg(test)]
+mod tests;

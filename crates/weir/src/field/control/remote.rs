@@ -46,11 +46,11 @@ pub struct Remote {
 }
 
 impl Remote {
-    /// Starts the thread.
-    pub fn new(letters: Letters) -> Remote {
+    /// Starts the thread, for an engine that runs this version.
+    pub fn new(letters: Letters, version: Arc<Version>) -> Remote {
         let remote = Remote::default();
         let shared = remote.shared.clone();
-        std::thread::spawn(move || serve(&letters, &shared));
+        std::thread::spawn(move || serve(&letters, version, &shared));
         remote
     }
 
@@ -79,12 +79,15 @@ impl Remote {
 }
 
 /// Serves until the supervisor is gone.
-fn serve(letters: &Letters, shared: &Shared) {
+fn serve(letters: &Letters, mut runs: Arc<Version>, shared: &Shared) {
     while let Ok(letter) = letters.wait() {
         let Ok((number, question)) = ToEngine::read(&letter) else { continue };
         let answer = match question {
-            ToEngine::Configure { sources, settings } => match configure(shared, sources, settings) {
-                Ok(()) => FromEngine::Configured.write(number),
+            ToEngine::Configure { sources, settings } => match configure(shared, &runs, sources, settings) {
+                Ok(version) => {
+                    runs = version.into();
+                    FromEngine::Configured.write(number)
+                }
                 Err(why) => FromEngine::Refused(&why).write(number),
             },
             ToEngine::Show { address } => match show(shared, Ask { address }) {
@@ -98,15 +101,18 @@ fn serve(letters: &Letters, shared: &Shared) {
     }
 }
 
+/// Has the engine take what these texts say.
 fn configure(
     shared: &Shared,
+    runs: &Version,
     sources: Vec<crate::experiment::config::Source>,
     settings: crate::experiment::config::Settings,
-) -> Result<(), String> {
+) -> Result<Version, String> {
     let version = Version::parse(sources, settings).map_err(|e| e.to_string())?;
-    put(&shared.config, version.file.gateway.into())?;
+    let compiled = Compiled::after(version.file.gateway.clone(), &runs.file.gateway);
+    put(&shared.config, compiled)?;
     // What is left of the old configuration is dropped here.
-    wait(&shared.changed)?.map(drop).map_err(|why| why.to_string())
+    wait(&shared.changed)?.map(|_| version).map_err(|why| why.to_string())
 }
 
 fn show(shared: &Shared, ask: Ask) -> Result<String, String> {

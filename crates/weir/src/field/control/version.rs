@@ -5,6 +5,7 @@ use crate::experiment::config::{Errors, Settings, Source};
 use crate::field::setup;
 use std::cell::RefCell;
 use std::path::PathBuf;
+use std::sync::Arc;
 use weir_core::gateway::Compiled;
 use weir_io::supervise::Steered;
 
@@ -57,7 +58,7 @@ pub struct Running {
     /// What the hooks do: it was decided at the start.
     pub steered: Steered,
     seed: u64,
-    version: RefCell<Version>,
+    version: RefCell<Arc<Version>>,
     /// The same for the next engine, which takes it in its own process.
     compiled: RefCell<Option<Compiled>>,
 }
@@ -66,7 +67,8 @@ impl Running {
     /// What is to run with this seed.
     pub fn new(version: Version, path: Option<PathBuf>, seed: u64) -> Running {
         let steered = setup::gateway(&version.file).steered;
-        let running = Running { path, steered, seed, version: version.clone().into(), compiled: None.into() };
+        let running =
+            Running { path, steered, seed, version: Arc::new(version.clone()).into(), compiled: None.into() };
         running.change(version);
         running
     }
@@ -75,12 +77,12 @@ impl Running {
     pub fn change(&self, version: Version) {
         let config = weir_core::gateway::Config { seed: self.seed, ..version.file.gateway.clone() };
         self.compiled.replace(Some(config.into()));
-        self.version.replace(version);
+        self.version.replace(Arc::new(version));
     }
 
     /// What runs.
-    pub fn version(&self) -> std::cell::Ref<'_, Version> {
-        self.version.borrow()
+    pub fn version(&self) -> Arc<Version> {
+        self.version.borrow().clone()
     }
 
     /// In an engine's process: its configuration, once.

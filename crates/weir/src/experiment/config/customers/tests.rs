@@ -51,7 +51,7 @@ fn shaped_devices_of_libreqos_are_understood() {
 #[test]
 fn devices_of_a_circuit_have_one_rate() {
     let text = SHAPED_DEVICES.replace("100.64.0.6,,1,1,2.5,0.5", "100.64.0.6,,1,1,3,0.5");
-    assert_eq!(faults(&text), ["5:52: circuit \"2794\" has other rates here"]);
+    assert_eq!(faults(&text), ["5:45: circuit \"2794\" has other rates here"]);
 }
 
 #[test]
