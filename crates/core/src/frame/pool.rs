@@ -427,10 +427,10 @@ impl Frames {
     #[inline]
     pub fn load(&self, frame: &Frame) {
         let start = frame.chunk as usize * self.chunk_size + frame.offset();
-        let lines = self.memory.bytes()[start..].chunks(CACHE_LINE).take(HEADER_LINES);
-        lines.for_each(|line| {
-            core::hint::black_box(line[0]);
-        });
+        let memory = self.memory.bytes();
+        for line in 0..HEADER_LINES {
+            core::hint::black_box(memory.get(start + line * CACHE_LINE).copied());
+        }
     }
 
     /// What lies before the frame in its first chunk: a driver may keep there what it knows of the frame.

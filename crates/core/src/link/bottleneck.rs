@@ -44,6 +44,7 @@ impl Bottleneck {
     }
 
     /// A frame comes to the queue at `cx.now`. Call [`Bottleneck::advance`] before.
+    #[inline]
     pub(super) fn arrive(&mut self, cx: &mut Cx<'_>, wire: &mut Wire, waiting: Waiting) {
         match &mut self.way {
             Way::Rate(server) | Way::Traced(server, _) if server.is_idle() => {
@@ -57,7 +58,15 @@ impl Bottleneck {
     }
 
     /// Brings it up to `cx.now`.
+    #[inline]
     pub(super) fn advance(&mut self, cx: &mut Cx<'_>, wire: &mut Wire) {
+        match &self.way {
+            Way::Rate(server) if server.done() > cx.now => {}
+            _ => self.catch_up(cx, wire),
+        }
+    }
+
+    fn catch_up(&mut self, cx: &mut Cx<'_>, wire: &mut Wire) {
         let Bottleneck { queue, way } = self;
         match way {
             Way::Rate(server) => serve(server, queue, cx, wire),
@@ -101,6 +110,7 @@ impl Bottleneck {
 
     /// When a frame is through, which is `delay` from coming out, or may be through earlier or later by then. Whether all frames
     /// take just the delay is said by `exact`.
+    #[inline]
     pub(super) fn due(&self, delay: Duration, exact: bool) -> Option<Time> {
         let line = if exact { delay } else { Duration::ZERO };
         match &self.way {

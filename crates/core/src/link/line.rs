@@ -56,6 +56,8 @@ pub(super) struct Line {
     delay: Duration,
     /// What comes on top of the delay, if anything does.
     lateness: Option<Box<Lateness>>,
+    /// When the next frame comes out; [`Time::MAX`] if there is none.
+    next: Time,
     frames: Frames,
 }
 
@@ -66,7 +68,8 @@ impl Line {
             true => Frames::ByDue(BinaryHeap::new(), 0),
             false => Frames::InOrder(VecDeque::new()),
         };
-        Line { delay, lateness: Lateness::new(jitter, reorder, seed).map(Box::new), frames }
+        let lateness = Lateness::new(jitter, reorder, seed).map(Box::new);
+        Line { delay, lateness, next: Time::MAX, frames }
     }
 
     /// A frame enters at `now`, which never goes back.
@@ -75,6 +78,7 @@ impl Line {
             None => now + self.delay,
             Some(lateness) => lateness.due(now, self.delay),
         };
+        self.next = self.next.min(due);
         match &mut self.frames {
             Frames::InOrder(frames) => frames.push_back((due, frame)),
             Frames::ByDue(frames, nth) => {
@@ -84,13 +88,10 @@ impl Line {
         }
     }
 
-    /// When the next frame of those on the line comes out.
+    /// When the next frame of those on the line comes out; [`Time::MAX`] if there is none.
     #[inline]
-    pub(super) fn due(&self) -> Option<Time> {
-        match &self.frames {
-            Frames::InOrder(frames) => frames.front().map(|&(due, _)| due),
-            Frames::ByDue(frames, _) => frames.peek().map(|Reverse(flying)| flying.due),
-        }
+    pub(super) fn due(&self) -> Time {
+        self.next
     }
 
     /// Do all frames take just the delay?
@@ -99,22 +100,29 @@ impl Line {
         self.lateness.is_none()
     }
 
-    /// The frame that comes out next.
+    /// The frame that comes out next, and the one after that, if they are known.
     #[inline]
-    pub(super) fn first(&self) -> Option<&Frame> {
+    pub(super) fn coming(&self) -> [Option<&Frame>; 2] {
         match &self.frames {
-            Frames::InOrder(frames) => frames.front().map(|(_, frame)| frame),
-            Frames::ByDue(frames, _) => frames.peek().map(|Reverse(flying)| &flying.frame),
+            Frames::InOrder(frames) => [0, 1].map(|n| frames.get(n).map(|(_, frame)| frame)),
+            Frames::ByDue(frames, _) => [frames.peek().map(|Reverse(flying)| &flying.frame), None],
         }
     }
 
     /// The next frame that is out by `now`, and since when.
     #[inline]
     pub(super) fn pop(&mut self, now: Time) -> Option<(Time, Frame)> {
-        self.due().filter(|&due| due <= now)?;
-        match &mut self.frames {
-            Frames::InOrder(frames) => frames.pop_front(),
-            Frames::ByDue(frames, _) => frames.pop().map(|Reverse(flying)| (flying.due, flying.frame)),
+        if self.next > now {
+            return None;
         }
+        let (popped, next) = match &mut self.frames {
+            Frames::InOrder(frames) => (frames.pop_front(), frames.front().map(|&(due, _)| due)),
+            Frames::ByDue(frames, _) => {
+                let popped = frames.pop().map(|Reverse(flying)| (flying.due, flying.frame));
+                (popped, frames.peek().map(|Reverse(flying)| flying.due))
+            }
+        };
+        self.next = next.unwrap_or(Time::MAX);
+        popped
     }
 }

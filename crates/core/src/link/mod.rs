@@ -247,6 +247,11 @@ impl Link {
     pub fn queue_bytes(&self) -> u64 {
         self.queue().map_or(0, Queue::bytes)
     }
+    /// The frame that comes out next, if it is known by now: whoever gets it may load what is kept of its flow.
+    #[inline]
+    pub fn coming(&self) -> Option<&Frame> {
+        self.wire.line.coming()[0]
+    }
     fn queue(&self) -> Option<&Queue> {
         self.bottleneck.as_ref().map(|b| &b.queue)
     }
@@ -277,12 +282,12 @@ impl Link {
     /// line: where frames may be late, that is a deadline of its own.
     #[inline]
     fn due(&self) -> Option<Time> {
-        let served =
-            || self.bottleneck.as_ref().and_then(|b| b.due(self.config.delay, self.wire.line.is_exact()));
-        match self.wire.line.due() {
-            due if self.wire.line.is_exact() => due.or_else(served),
-            due => due.into_iter().chain(served()).min(),
+        let (out, exact) = (self.wire.line.due(), self.wire.line.is_exact());
+        if exact && out < Time::MAX {
+            return Some(out);
         }
+        let served = self.bottleneck.as_ref().and_then(|b| b.due(self.config.delay, exact));
+        Some(out.min(served.unwrap_or(Time::MAX))).filter(|&due| due < Time::MAX)
     }
 
     /// The next frame that is out by `cx.now`, and since when. Call [`Link::advance`] before.
@@ -290,8 +295,9 @@ impl Link {
     fn take(&mut self, cx: &mut Cx<'_>) -> Option<(Time, Frame)> {
         let (at, frame) = self.wire.line.pop(cx.now)?;
         self.sent += 1;
-        if let Some(next) = self.wire.line.first() {
-            cx.frames.load(next);
+        // The next one has been loaded with the one before it, unless it had not come by then.
+        if let [_, Some(later)] = self.wire.line.coming() {
+            cx.frames.load(later);
         }
         Some((at, frame))
     }

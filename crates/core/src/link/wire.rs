@@ -40,6 +40,7 @@ impl Wire {
     }
 
     /// A frame has been serialized.
+    #[inline]
     pub(super) fn count(&mut self, charge: Charge, took: Duration) {
         self.packets += u64::from(charge.packets);
         self.bytes += charge.bytes;
@@ -47,6 +48,7 @@ impl Wire {
     }
 
     /// A frame that waited in the pool is through at `cx.now`.
+    #[inline]
     pub(super) fn served(&mut self, cx: &mut Cx<'_>, served: Served) {
         self.count(served.charge, served.took);
         let frame = cx.frames.unpark(served.frame);
@@ -54,11 +56,13 @@ impl Wire {
     }
 
     /// A frame begins to be sent that has waited since then.
+    #[inline]
     pub(super) fn waited(&mut self, now: Time, since: Time) {
         self.queue_delay.record(now.since(since).as_nanos());
     }
 
     /// A frame flies from `cx.now` on.
+    #[inline]
     pub(super) fn enter(&mut self, cx: &mut Cx<'_>, mut frame: Frame) {
         if let Some(damages) = &mut self.damages {
             let copy = damages.duplicate(cx, &frame);

@@ -14,7 +14,7 @@ const ONE: u64 = 1 << 20;
 const SHIFT_G: u32 = 4;
 
 /// DCTCP.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Dctcp {
     reno: Reno,
     /// Estimate of the share of bytes marked, of [`ONE`]. It is 1 before the first, so that a flow reacts to

@@ -15,7 +15,7 @@ use super::{Ack, Congestion, CongestionControl, Hystart, Options, Window};
 use weir_core::time::Time;
 
 /// Reno.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Reno {
     increase: Increase,
     end: SlowStartEnd,

@@ -19,17 +19,21 @@ pub use endpoint::{Change, Endpoint, EndpointId, EndpointReport, Source};
 
 use crate::tcp::segment::{self, Addressed, Pair, Segment};
 use crate::tcp::Connection;
-use record::Record;
 use slot::{change, Last, Slot};
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::net::SocketAddrV4;
 use timers::Timers;
-use weir_core::frame::{Checksum, Frame};
+use weir_core::frame::{Checksum, Frame, Frames};
 use weir_core::node::{Cx, Node, Port, PortSet, Transmit};
 use weir_core::rng::Rng;
 use weir_core::stats::DropReason;
 use weir_core::time::Time;
+
+/// More endpoints than this do not stay in the cache next to the processor.
+const CROWD: usize = 128;
+/// Frames that a host keeps room for.
+const BUFFER: usize = 1024;
 
 /// The only port of a host.
 pub const WIRE: Port = Port(0);
@@ -99,14 +103,7 @@ impl Host {
         let earlier = self.by_key.insert(key(&endpoint), i);
         assert!(earlier.is_none(), "two endpoints from {} to {}", endpoint.local, endpoint.remote);
         let start = if endpoint.opens { endpoint.start } else { Time::MAX };
-        self.slots.push(Box::new(Slot {
-            key: key(&endpoint),
-            endpoint,
-            connection: None,
-            application: None,
-            record: Record::new(),
-            last: None,
-        }));
+        self.slots.push(Box::new(Slot::new(key(&endpoint), endpoint)));
         self.timers.add();
         if start < Time::MAX {
             self.timers.arm(i, start);
@@ -139,10 +136,10 @@ impl Host {
         let macs = (self.config.mac, self.config.next_hop);
         let random = self.rng.next_u64();
         let slot = &mut self.slots[i as usize];
-        let Endpoint { local, remote, .. } = slot.endpoint;
-        let mut connection = Connection::new(slot.endpoint.tcp.clone(), macs, local, remote, random);
+        let Slot { local, remote, .. } = **slot;
+        let mut connection = Connection::new(slot.tcp.clone(), macs, local, remote, random);
         connection.set_number(i);
-        if slot.endpoint.opens {
+        if slot.opens {
             connection.open();
         }
         slot.connection = Some(Box::new(connection));
@@ -152,7 +149,7 @@ impl Host {
     #[cold]
     fn meet(&mut self, i: u32) {
         let slot = &self.slots[i as usize];
-        if slot.fresh() && !slot.endpoint.opens {
+        if slot.fresh() && !slot.opens {
             self.connect(i);
         }
     }
@@ -197,15 +194,52 @@ impl Host {
         self.act(i, cx);
     }
 
+    /// Has it too many endpoints for what is kept of them to stay in the cache?
+    #[inline]
+    pub(crate) fn is_crowded(&self) -> bool {
+        self.slots.len() > CROWD
+    }
+
+    /// A frame comes soon: what is kept of its endpoint comes into the cache meanwhile.
+    pub(crate) fn foresee(&self, frames: &Frames, frame: &Frame) {
+        let number = frames.draft(frame).and_then(segment::draft::number);
+        if let Some(slot) = number.and_then(|number| self.slots.get(number as usize)) {
+            slot.load();
+        }
+    }
+
+    /// All frames that leave by `cx.now`. The empty buffer is [given back](Host::give_back).
+    #[inline]
+    pub(crate) fn take_leaving(&mut self, cx: &mut Cx<'_>) -> VecDeque<(Time, Frame)> {
+        self.run_timers(cx);
+        core::mem::take(&mut self.leaving)
+    }
+
+    /// Keeps the buffer of [`Host::take_leaving`], unless it has another by now, or it is that of a crowd of flows that all
+    /// started at once.
+    #[inline]
+    pub(crate) fn give_back(&mut self, buffer: VecDeque<(Time, Frame)>) {
+        if self.leaving.is_empty() && buffer.capacity() <= BUFFER {
+            self.leaving = buffer;
+        }
+    }
+
+    #[inline]
+    fn run_timers(&mut self, cx: &mut Cx<'_>) {
+        self.now = self.now.max(cx.now);
+        while let Some(i) = self.timers.pop(cx.now) {
+            self.on_timer(i, cx);
+        }
+    }
+
     /// Lets the application act, and the connection send what it now may.
     fn act(&mut self, i: u32, cx: &mut Cx<'_>) {
         let slot = &mut self.slots[i as usize];
         slot.run_application(cx.now);
         let Some(connection) = &mut slot.connection else { return };
-        while let Some(frame) = connection.poll(cx.frames, cx.now) {
-            slot.record.segments += 1;
-            self.leaving.push_back((cx.now, frame));
-        }
+        let before = self.leaving.len();
+        connection.send(cx.frames, cx.now, |frame| self.leaving.push_back((cx.now, frame)));
+        slot.record.segments += (self.leaving.len() - before) as u64;
         slot.end_if_over(cx.now);
         let at = slot.next_deadline();
         if at < Time::MAX {
@@ -235,10 +269,7 @@ impl Node for Host {
     }
 
     fn poll_transmit(&mut self, cx: &mut Cx<'_>, writable: PortSet) -> Option<Transmit> {
-        self.now = self.now.max(cx.now);
-        while let Some(i) = self.timers.pop(cx.now) {
-            self.on_timer(i, cx);
-        }
+        self.run_timers(cx);
         if !writable.contains(WIRE) {
             return None;
         }

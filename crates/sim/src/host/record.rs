@@ -14,45 +14,71 @@ enum Samples {
     Many(Box<Histogram>),
 }
 
-/// See the [module documentation](self).
+/// When something happened for the first time, if it has.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct First(Time);
+
+impl First {
+    const NEVER: First = First(Time::MAX);
+
+    /// It happens.
+    pub(super) fn note(&mut self, now: Time) {
+        self.0 = self.0.min(now);
+    }
+    pub(super) fn has_been(self) -> bool {
+        self.0 < Time::MAX
+    }
+    fn get(self) -> Option<Time> {
+        self.has_been().then_some(self.0)
+    }
+}
+
+/// Changes in the order of time.
+#[derive(Clone, Debug, Default)]
+struct Trace(Vec<Change>);
+
+/// See the [module documentation](self). What every segment touches comes first.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub(super) struct Record {
-    pub(super) established: Option<Time>,
-    pub(super) closed: Option<Time>,
     pub(super) received: u64,
-    last_received: Option<Time>,
-    received_all: Option<Time>,
-    /// Number of the first of `bins`.
-    first_bin: usize,
+    /// Of what was received.
+    last: Time,
     bins: Vec<u32>,
     /// Where the last bin ends.
     bin_end: Time,
     pub(super) segments: u64,
+    pub(super) established: First,
+    received_all: First,
     rtt: Samples,
-    pub(super) trace: Vec<Change>,
+    pub(super) closed: First,
+    /// Number of the first of `bins`.
+    first_bin: usize,
+    /// There is one from the first change that is kept.
+    trace: Option<Box<Trace>>,
 }
 
 impl Record {
     pub(super) fn new() -> Record {
         Record {
-            established: None,
-            closed: None,
             received: 0,
-            last_received: None,
-            received_all: None,
-            first_bin: 0,
+            last: Time::ZERO,
             bins: Vec::new(),
             bin_end: Time::ZERO,
             segments: 0,
+            established: First::NEVER,
+            received_all: First::NEVER,
             rtt: Samples::Few(Vec::new()),
-            trace: Vec::new(),
+            closed: First::NEVER,
+            first_bin: 0,
+            trace: None,
         }
     }
 
     /// The application got `bytes`; `bin` is the length of a bin.
     pub(super) fn received(&mut self, bytes: u64, bin: Duration, now: Time) {
         self.received += bytes;
-        self.last_received = Some(now);
+        self.last = now;
         if now >= self.bin_end {
             self.begin_bin(bin, now);
         }
@@ -74,12 +100,20 @@ impl Record {
 
     /// The peer's stream has ended.
     pub(super) fn finished(&mut self, now: Time) {
-        self.received_all.get_or_insert(now);
+        self.received_all.note(now);
     }
 
-    /// When it did.
-    pub(super) fn finished_at(&self) -> Option<Time> {
-        self.received_all
+    /// Has it?
+    pub(super) fn has_finished(&self) -> bool {
+        self.received_all.has_been()
+    }
+
+    /// Keeps a change that is none of time alone.
+    pub(super) fn change(&mut self, change: Change) {
+        let Trace(trace) = &mut **self.trace.get_or_insert_default();
+        if !trace.last().is_some_and(|last| Change { at: change.at, ..*last } == change) {
+            trace.push(change);
+        }
     }
 
     /// A sample of the round-trip time.
@@ -115,16 +149,16 @@ impl Record {
     /// The report, as far as it is kept here.
     pub(super) fn report(&self) -> EndpointReport {
         EndpointReport {
-            established: self.established,
-            closed: self.closed,
+            established: self.established.get(),
+            closed: self.closed.get(),
             received: self.received,
-            last_received: self.last_received,
-            received_all: self.received_all,
+            last_received: (self.received > 0).then_some(self.last),
+            received_all: self.received_all.get(),
             first_bin: self.first_bin,
             bins: self.bins.clone(),
             segments: self.segments,
             rtt: self.quantiles(),
-            trace: self.trace.clone(),
+            trace: self.trace.as_ref().map_or(Vec::new(), |trace| trace.0.clone()),
             ..EndpointReport::default()
         }
     }

@@ -2,22 +2,34 @@
 
 use super::application::Application;
 use super::record::Record;
-use super::{Change, Endpoint};
-use crate::tcp::{Connection, Delivered, Failure, State};
-use weir_core::time::Time;
+use super::{Change, Endpoint, Source};
+use crate::tcp::{Connection, Delivered, Failure, State, TcpConfig};
+use std::net::SocketAddrV4;
+use std::sync::Arc;
+use weir_core::time::{Duration, Time};
 
-/// An endpoint at work.
+/// An endpoint at work. What every segment touches comes first.
 #[derive(Debug)]
+#[repr(C)]
 pub(super) struct Slot {
     /// Of the segments that it receives ([`Pair::key`](crate::tcp::segment::Pair::key)).
     pub(super) key: u64,
-    pub(super) endpoint: Endpoint,
     /// There is one from the start of the flow to its end.
     pub(super) connection: Option<Box<Connection>>,
     pub(super) application: Option<Box<Application>>,
     pub(super) record: Record,
+    /// Length of the bins of the record.
+    pub(super) bin: Duration,
+    pub(super) start: Time,
+    pub(super) tcp: Arc<TcpConfig>,
+    /// What its application will send, until there is one.
+    pub(super) source: Option<Box<Source>>,
     /// Of a connection that is gone.
     pub(super) last: Option<Box<Last>>,
+    pub(super) local: SocketAddrV4,
+    pub(super) remote: SocketAddrV4,
+    pub(super) opens: bool,
+    pub(super) trace: bool,
 }
 
 /// What is left of a connection.
@@ -30,14 +42,43 @@ pub(super) struct Last {
 }
 
 impl Slot {
+    pub(super) fn new(key: u64, endpoint: Endpoint) -> Slot {
+        let Endpoint { opens, local, remote, start, tcp, source, bin, trace } = endpoint;
+        let source = source.map(Box::new);
+        let (connection, application, record, last) = (None, None, Record::new(), None);
+        Slot {
+            key,
+            connection,
+            application,
+            record,
+            bin,
+            start,
+            tcp,
+            source,
+            last,
+            local,
+            remote,
+            opens,
+            trace,
+        }
+    }
+
     /// Has it not begun yet?
     pub(super) fn fresh(&self) -> bool {
-        self.connection.is_none() && self.record.closed.is_none()
+        self.connection.is_none() && !self.record.closed.has_been()
+    }
+
+    /// Brings into the cache what a segment will touch.
+    pub(super) fn load(&self) {
+        core::hint::black_box((self.record.received, self.bin));
+        if let Some(connection) = &self.connection {
+            connection.load();
+        }
     }
 
     pub(super) fn note(&mut self, delivered: &Delivered, now: Time) {
         if delivered.bytes > 0 {
-            self.record.received(delivered.bytes, self.endpoint.bin, now);
+            self.record.received(delivered.bytes, self.bin, now);
         }
         if delivered.finished {
             self.record.finished(now);
@@ -48,12 +89,8 @@ impl Slot {
     }
 
     pub(super) fn note_change(&mut self, now: Time) {
-        let Some(connection) = self.connection.as_deref().filter(|_| self.endpoint.trace) else { return };
-        let change = change(connection, now);
-        let same = |c: &Change| Change { at: now, ..*c } == change;
-        if !self.record.trace.last().is_some_and(same) {
-            self.record.trace.push(change);
-        }
+        let Some(connection) = self.connection.as_deref().filter(|_| self.trace) else { return };
+        self.record.change(change(connection, now));
     }
 
     /// Writes what the application has; one that only receives closes when its peer has.
@@ -62,18 +99,18 @@ impl Slot {
         if connection.state() != State::Established {
             return;
         }
-        if self.record.established.is_none() {
-            self.record.established = Some(now);
-            let start = self.endpoint.start.max(now);
+        if !self.record.established.has_been() {
+            self.record.established.note(now);
+            let start = self.start.max(now);
             let mss = connection.mss();
-            self.application = self.endpoint.source.map(|s| Box::new(Application::new(s, start, mss)));
+            self.application = self.source.take().map(|s| Box::new(Application::new(s, start, mss)));
         }
         match &mut self.application {
             Some(application) => {
                 let (limit, close) = application.written(now, connection.sent());
                 connection.write(limit, close);
             }
-            None if self.record.finished_at().is_some() => connection.write(0, true),
+            None if self.record.has_finished() => connection.write(0, true),
             None => {}
         }
     }
@@ -92,12 +129,12 @@ impl Slot {
         match connection.state() {
             State::Closed => {
                 self.last = Some(Box::new(Last::of(connection)));
-                self.record.closed.get_or_insert(now);
+                self.record.closed.note(now);
                 self.connection = None;
                 self.application = None;
             }
             State::TimeWait => {
-                self.record.closed.get_or_insert(now);
+                self.record.closed.note(now);
             }
             _ => {}
         }

@@ -51,11 +51,13 @@ impl Timers {
     }
 
     /// The endpoint whose timer is due next, at `now` or before. It is not armed any more.
+    #[inline]
     pub(super) fn pop(&mut self, now: Time) -> Option<u32> {
-        let first = *self.heap.first()?;
-        if first.due > now {
-            return None;
-        }
+        let first = *self.heap.first().filter(|first| first.due <= now)?;
+        self.take(first)
+    }
+
+    fn take(&mut self, first: Entry) -> Option<u32> {
         self.last = first.due;
         self.places[first.endpoint as usize] = NONE;
         let moved = self.heap.pop()?;

@@ -49,8 +49,8 @@ pub struct Receiver {
     /// The peer's initial sequence number.
     irs: u32,
     stream: Reassembly,
-    /// Stream offset of the peer's FIN, once it is known.
-    fin: Option<u64>,
+    /// Stream offset of the peer's FIN; [`u64::MAX`] before it is known.
+    fin: u64,
     /// Window as advertised, not scaled.
     window: u16,
     echo: Echo,
@@ -81,7 +81,7 @@ impl Receiver {
         Receiver {
             irs: syn.seq,
             stream: Reassembly::new(),
-            fin: None,
+            fin: u64::MAX,
             window: (config.receive_window >> shift).min(0xffff) as u16,
             echo,
             ece: false,
@@ -111,7 +111,7 @@ impl Receiver {
     }
     /// Has the peer's FIN been received, and all before it?
     pub fn finished(&self) -> bool {
-        self.fin.is_some_and(|fin| self.stream.next() > fin)
+        self.stream.next() > self.fin
     }
     /// Is an ACK due at `now`?
     pub fn owes_ack(&self, now: Time) -> bool {
@@ -143,7 +143,7 @@ impl Receiver {
         };
         let end = start + len;
         if fin {
-            self.fin = Some(end - 1);
+            self.fin = end - 1;
         }
         self.note_mark(s);
         let before = self.stream.next();

@@ -1,10 +1,12 @@
 //! Running a world: whose deadline has come, and what becomes of the frames that leave.
 
-use super::slot::Kind;
+use super::slot::{Kind, Lead, Slot};
 use super::{NodeId, To, World};
 use crate::agenda::{Agenda, SEQUENCES};
+use crate::host::WIRE;
 use crate::tcp::segment::draft;
 use weir_core::frame::Frame;
+use weir_core::link::Link;
 use weir_core::node::{Cx, Node, Port, PortSet, Transmit};
 use weir_core::stats::DropReason;
 use weir_core::time::Time;
@@ -74,17 +76,31 @@ impl World {
             let Kind::Link(link) = &mut self.slots[i].node else { return };
             let sent = link.poll_transmit(&mut Cx { now: self.now, frames: &mut self.frames }, PortSet::ALL);
             let Some(Transmit { port, at, frame }) = sent else { break };
+            self.foretell(i);
             self.hand_on(i, port, at, frame);
         }
         self.rearm(i);
     }
 
+    /// A host gets the next frame of link `i` soon.
+    #[inline]
+    fn foretell(&self, i: usize) {
+        let Slot { node: Kind::Link(link), leads, .. } = &self.slots[i] else { return };
+        let Some(&Lead { to: To::Node(to, _), .. }) = leads.get(usize::from(Link::OUT.0)) else { return };
+        let Kind::Host(host) = &self.slots[to.index()].node else { return };
+        if host.is_crowded() {
+            link.coming().into_iter().for_each(|frame| host.foresee(&self.frames, frame));
+        }
+    }
+
     fn serve_host(&mut self, i: usize) {
-        loop {
-            let Kind::Host(host) = &mut self.slots[i].node else { return };
-            let sent = host.poll_transmit(&mut Cx { now: self.now, frames: &mut self.frames }, PortSet::ALL);
-            let Some(Transmit { port, at, frame }) = sent else { break };
-            self.hand_on(i, port, at, frame);
+        let Kind::Host(host) = &mut self.slots[i].node else { return };
+        let mut leaving = host.take_leaving(&mut Cx { now: self.now, frames: &mut self.frames });
+        for (at, frame) in leaving.drain(..) {
+            self.hand_on(i, WIRE, at, frame);
+        }
+        if let Kind::Host(host) = &mut self.slots[i].node {
+            host.give_back(leaving);
         }
         self.rearm(i);
     }

@@ -146,7 +146,7 @@ impl CongestionControl for Cubic {
 
     fn on_congestion(&mut self, w: &mut Window, _now: Time, _in_flight: u64, congestion: Congestion) {
         if self.rules == CubicRules::Rfc9438 {
-            self.undo = Some((self.memory, self.end));
+            self.undo = Some((self.memory, self.end.clone()));
         }
         self.end.on_congestion(congestion);
         let mss = u64::from(w.mss);

@@ -13,14 +13,14 @@ use classic::Classic;
 use plus_plus::PlusPlus;
 
 /// The algorithm that a flow has.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub enum SlowStartEnd {
     /// A loss or a mark.
     Congestion,
     /// HyStart of 2011.
-    Classic(Classic),
+    Classic(Box<Classic>),
     /// HyStart++.
-    PlusPlus(PlusPlus),
+    PlusPlus(Box<PlusPlus>),
 }
 
 impl SlowStartEnd {
@@ -28,8 +28,8 @@ impl SlowStartEnd {
     pub fn new(hystart: Hystart, paced: bool) -> SlowStartEnd {
         match hystart {
             Hystart::Off => SlowStartEnd::Congestion,
-            Hystart::Classic => SlowStartEnd::Classic(Classic::new(paced)),
-            Hystart::PlusPlus => SlowStartEnd::PlusPlus(PlusPlus::new(paced)),
+            Hystart::Classic => SlowStartEnd::Classic(Box::new(Classic::new(paced))),
+            Hystart::PlusPlus => SlowStartEnd::PlusPlus(Box::new(PlusPlus::new(paced))),
         }
     }
 
@@ -59,7 +59,7 @@ impl SlowStartEnd {
     pub fn on_congestion(&mut self, congestion: Congestion) {
         match self {
             SlowStartEnd::PlusPlus(h) => h.finish(),
-            SlowStartEnd::Classic(h) if congestion == Congestion::Timeout => *h = h.anew(),
+            SlowStartEnd::Classic(h) if congestion == Congestion::Timeout => **h = h.anew(),
             _ => {}
         }
     }

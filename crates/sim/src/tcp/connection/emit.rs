@@ -9,46 +9,49 @@ use weir_core::time::Time;
 use weir_core::wire::{Flags, Timestamps};
 
 impl Connection {
-    /// The next frame that leaves at `now`, if there is one. Call until it says `None`.
-    pub fn poll(&mut self, frames: &mut Frames, now: Time) -> Option<Frame> {
-        match self.state {
-            State::SynSent | State::SynReceived => {
-                if !core::mem::take(&mut self.handshake.due) {
-                    return None;
-                }
-                let segment = self.syn(now);
-                self.header.emit_written(frames, &segment, now)
+    /// Hands everything that leaves at `now` to `leave`, frame by frame.
+    #[inline]
+    pub fn send(&mut self, frames: &mut Frames, now: Time, mut leave: impl FnMut(Frame)) {
+        if self.state == State::Established {
+            if core::mem::take(&mut self.handshake.ack_due) {
+                self.emit_ack(frames, now, 0).into_iter().for_each(&mut leave);
             }
-            State::Established => {
-                if core::mem::take(&mut self.handshake.ack_due) {
-                    return self.emit_ack(frames, now, 0);
+            if !self.tx.rests() {
+                while let Some(out) = self.tx.transmit(&self.config, now) {
+                    self.emit_data(frames, now, &out).into_iter().for_each(&mut leave);
                 }
-                if !self.tx.rests() {
-                    if let Some(out) = self.tx.transmit(&self.config, now) {
-                        return self.emit_data(frames, now, &out);
-                    }
-                }
-                if core::mem::take(&mut self.probe_due) {
-                    return self.emit_ack(frames, now, 1);
-                }
-                self.emit_owed(frames, now)
             }
-            // The last ACK of an end that closed second was sent before it got here; ours may be owed.
-            State::TimeWait | State::Closed => self.emit_owed(frames, now),
-            State::Listen => None,
+            if core::mem::take(&mut self.probe_due) {
+                self.emit_ack(frames, now, 1).into_iter().for_each(&mut leave);
+            }
+        } else if core::mem::take(&mut self.handshake.due) {
+            self.emit_syn(frames, now).into_iter().for_each(&mut leave);
+        }
+        // The last ACK of an end that closed second was sent before it got here; ours may be owed.
+        while self.owes_ack(now) {
+            self.emit_ack(frames, now, 0).into_iter().for_each(&mut leave);
         }
     }
 
-    fn emit_owed(&mut self, frames: &mut Frames, now: Time) -> Option<Frame> {
-        if self.failure.is_none() && self.rx.as_ref()?.owes_ack(now) {
-            return self.emit_ack(frames, now, 0);
+    /// Does it owe an ACK at `now`? Before it is open its SYNs say what there is to say.
+    #[inline]
+    fn owes_ack(&self, now: Time) -> bool {
+        let open = matches!(self.state, State::Established | State::TimeWait | State::Closed);
+        open && self.failure.is_none() && self.rx.as_ref().is_some_and(|rx| rx.owes_ack(now))
+    }
+
+    #[inline(never)]
+    fn emit_syn(&mut self, frames: &mut Frames, now: Time) -> Option<Frame> {
+        if !matches!(self.state, State::SynSent | State::SynReceived) {
+            return None;
         }
-        None
+        let segment = self.syn(now);
+        self.header.emit_written(frames, &segment, now)
     }
 
     fn syn(&mut self, now: Time) -> Segment {
         let answers = self.state == State::SynReceived;
-        self.handshake.first_sent.get_or_insert(now);
+        self.handshake.first_sent = self.handshake.first_sent.min(now);
         let wait = SYN_TIMEOUT.saturating_mul(1 << self.handshake.retries);
         self.handshake.at = now + wait;
         let ecn = match (answers, self.wants_ecn()) {

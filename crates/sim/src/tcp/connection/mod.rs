@@ -87,11 +87,12 @@ pub struct Delivered {
 struct Handshake {
     /// When the SYN is sent again; [`Time::MAX`] if it is not.
     at: Time,
-    first_sent: Option<Time>,
+    /// When the SYN was sent first; [`Time::MAX`] before.
+    first_sent: Time,
     retries: u32,
     /// The peer's SYN came again, and was answered again.
     asked_again: bool,
-    /// A SYN leaves with the next poll.
+    /// A SYN leaves next.
     due: bool,
     /// So does the ACK that completes the handshake.
     ack_due: bool,
@@ -101,7 +102,7 @@ impl Default for Handshake {
     fn default() -> Handshake {
         Handshake {
             at: Time::MAX,
-            first_sent: None,
+            first_sent: Time::MAX,
             retries: 0,
             asked_again: false,
             due: false,
@@ -127,7 +128,7 @@ pub struct Connection {
     rx: Option<Receiver>,
     /// Added to the time in milliseconds to make timestamps.
     clock: u32,
-    /// An empty segment below the window leaves with the next poll.
+    /// An empty segment below the window leaves next.
     probe_due: bool,
     /// This end closed before it knew that the peer had.
     closed_first: bool,
@@ -204,6 +205,13 @@ impl Connection {
         self.header.set_peer(number);
     }
 
+    /// Brings into the cache what a segment will touch.
+    pub fn load(&self) {
+        core::hint::black_box((self.state, self.iss, self.rx.as_ref().map(Receiver::deadline)));
+        self.header.load();
+        self.tx.load();
+    }
+
     /// Opens it.
     pub fn open(&mut self) {
         self.state = State::SynSent;
@@ -212,7 +220,7 @@ impl Connection {
 
     /// The application has written up to stream offset `limit`; `close` says that nothing follows.
     pub fn write(&mut self, limit: u64, close: bool) {
-        if close && self.tx.fin.is_none() {
+        if close && !self.tx.closed() {
             self.closed_first = !self.rx.as_ref().is_some_and(Receiver::finished);
         }
         self.tx.write(limit, close);
@@ -231,7 +239,7 @@ impl Connection {
         }
     }
 
-    /// Runs what is due by `now`. Poll afterwards.
+    /// Runs what is due by `now`. [Send](Connection::send) afterwards.
     pub fn on_timers(&mut self, now: Time) {
         match self.state {
             State::TimeWait if self.time_wait <= now => self.state = State::Closed,
@@ -264,7 +272,16 @@ impl Connection {
     }
 
     /// A segment of the peer arrived.
+    #[inline]
     pub fn on_segment(&mut self, s: &Segment, now: Time) -> Delivered {
+        if self.state == State::Established && !s.flags.intersects(Flags::SYN.with(Flags::RST)) {
+            return self.exchange(s, now);
+        }
+        self.on_any_segment(s, now)
+    }
+
+    #[inline(never)]
+    fn on_any_segment(&mut self, s: &Segment, now: Time) -> Delivered {
         if s.has(Flags::RST) {
             if self.state != State::Listen && self.state != State::Closed {
                 self.fail(Failure::Reset);
@@ -298,18 +315,19 @@ impl Connection {
             }
             State::Established | State::TimeWait => {}
         }
+        if s.has(Flags::SYN) {
+            // Our ACK of it was lost.
+            self.rx.iter_mut().for_each(Receiver::acknowledge);
+            return Delivered::default();
+        }
         self.exchange(s, now)
     }
 
     /// A segment of an open connection.
+    #[inline]
     fn exchange(&mut self, s: &Segment, now: Time) -> Delivered {
         let Some(rx) = &mut self.rx else { return Delivered::default() };
         let mut delivered = Delivered::default();
-        if s.has(Flags::SYN) {
-            // Our ACK of it was lost.
-            rx.acknowledge();
-            return delivered;
-        }
         if s.payload > 0 || s.has(Flags::FIN) {
             let before = rx.finished();
             let accepted = rx.on_segment(&self.config, s, now);
@@ -326,6 +344,7 @@ impl Connection {
         delivered
     }
 
+    #[inline]
     fn on_ack(&mut self, s: &Segment, now: Time) -> Option<Duration> {
         let una = self.tx.board.una();
         if self.tx.is_idle() && s.ack == wire_seq(self.iss, una) && s.sack.is_empty() {
@@ -333,6 +352,11 @@ impl Connection {
             self.tx.edge = una + (u64::from(s.window) << self.shifts.1);
             return None;
         }
+        self.on_news(s, una, now)
+    }
+
+    /// An ACK that may tell the sender something; `una` is SND.UNA.
+    fn on_news(&mut self, s: &Segment, una: u64, now: Time) -> Option<Duration> {
         let offset = |seq: u32| {
             let distance = seq.wrapping_sub(wire_seq(self.iss, una)) as i32;
             una.checked_add_signed(i64::from(distance))

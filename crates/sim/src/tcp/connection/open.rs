@@ -69,7 +69,7 @@ impl Connection {
         self.handshake.due = false;
         // Karn: a SYN that was repeated gives no sample.
         let once = retries == 0 && !asked_again;
-        let rtt = first_sent.filter(|_| once).map(|sent| now.since(sent));
+        let rtt = (once && first_sent < Time::MAX).then(|| now.since(first_sent));
         // RFC 6928 §2: one segment if more than one SYN was lost.
         if retries > 1 {
             self.tx.window.cwnd = u64::from(self.tx.window.mss);

@@ -38,7 +38,9 @@ impl Pair {
     /// What both ends have to send now.
     fn flush(&mut self, now: Time) {
         for from in 0..2 {
-            while let Some(frame) = self.ends[from].poll(&mut self.frames, now) {
+            let mut left = Vec::new();
+            self.ends[from].send(&mut self.frames, now, |frame| left.push(frame));
+            for frame in left {
                 let parsed = segment::read(&self.frames, &frame);
                 self.frames.absorb(frame);
                 self.sent += 1;

@@ -82,6 +82,12 @@ fn read_blocks(bytes: &[u8], count: u8) -> SackBlocks {
     sack
 }
 
+/// The number of the endpoint that a draft is for, [if it is known](Addressed::UNKNOWN).
+#[inline]
+pub(crate) fn number(draft: &[u8]) -> Option<u32> {
+    draft.get(28..32)?.try_into().ok().map(u32::from_le_bytes)
+}
+
 /// Where a draft goes: the IPv4 address.
 pub(crate) fn destination(draft: &[u8]) -> Option<u32> {
     draft.get(20..24)?.try_into().ok().map(u32::from_le_bytes)

@@ -65,7 +65,7 @@ impl Sender {
             return;
         }
         let mut after = self.rtt.srtt().saturating_mul(2);
-        let fin = u64::from(self.fin.is_some_and(|fin| self.board.nxt() > fin));
+        let fin = u64::from(self.board.nxt() > self.fin);
         if self.board.nxt() - self.board.una() <= u64::from(self.window.mss) + fin {
             after = after + WORST_DELAYED_ACK;
         }

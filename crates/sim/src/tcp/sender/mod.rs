@@ -106,8 +106,8 @@ pub struct Sender {
     pub(super) edge: u64,
     /// End of what the application has written, the FIN included.
     pub(super) limit: u64,
-    /// Where the FIN is, once the application has closed.
-    pub(super) fin: Option<u64>,
+    /// Where the FIN is; [`u64::MAX`] before the application has closed.
+    pub(super) fin: u64,
     pub(super) recovery: Recovery,
     phase: Phase,
     /// Recovery ends when everything below is acknowledged (RecoveryPoint, `recover`).
@@ -136,10 +136,10 @@ pub struct Sender {
     pub(super) ecn: bool,
     /// The next new segment says CWR.
     cwr: bool,
-    /// SND.NXT when the window was last reduced for a mark.
-    reduced: Option<u64>,
-    /// When data was sent last.
-    last_sent: Option<Time>,
+    /// The echo of a mark counts from this SND.UNA on: what was sent after the last reduction for one.
+    reduced: u64,
+    /// When data was sent last; [`Time::MAX`] if never.
+    last_sent: Time,
     retransmits: u64,
     rtos: u64,
     /// For a congestion control that wants them.
@@ -160,12 +160,12 @@ impl Sender {
         Sender {
             board: Scoreboard::new(),
             rack: Rack::default(),
-            rtt: RttEstimator::new(config.min_rto, RttEstimator::MAX_RTO),
+            rtt: RttEstimator::new(config.min_rto),
             window,
             cc,
             edge: 0,
             limit: 0,
-            fin: None,
+            fin: u64::MAX,
             recovery: config.recovery,
             phase: Phase::Open,
             recover: 0,
@@ -184,12 +184,19 @@ impl Sender {
             paired: false,
             ecn: false,
             cwr: false,
-            reduced: None,
-            last_sent: None,
+            reduced: 0,
+            last_sent: Time::MAX,
             retransmits: 0,
             rtos: 0,
             records,
         }
+    }
+
+    /// Brings into the cache what an ACK will touch.
+    pub fn load(&self) {
+        core::hint::black_box((self.limit, self.timers.rto, self.window.cwnd, self.spare.since));
+        core::hint::black_box((self.rtt.srtt(), self.delivery.at, self.usage.until, self.retransmits));
+        self.board.load();
     }
 
     /// Congestion window and slow-start threshold.
@@ -203,7 +210,7 @@ impl Sender {
     /// Everything below is acknowledged: payload bytes, without the FIN.
     pub fn acked(&self) -> u64 {
         let una = self.board.una();
-        self.fin.map_or(una, |fin| una.min(fin))
+        una.min(self.fin)
     }
     /// The round-trip time as estimated.
     pub fn rtt(&self) -> &RttEstimator {
@@ -215,11 +222,11 @@ impl Sender {
     }
     /// Has the application closed?
     pub fn closed(&self) -> bool {
-        self.fin.is_some()
+        self.fin < u64::MAX
     }
     /// Has the FIN been acknowledged?
     pub fn fin_acked(&self) -> bool {
-        self.fin.is_some_and(|fin| self.board.una() > fin)
+        self.board.una() > self.fin
     }
     /// Segments of data sent again, and expirations of the retransmission timer.
     pub fn repairs(&self) -> (u64, u64) {
@@ -228,13 +235,13 @@ impl Sender {
 
     /// The application has written up to stream offset `limit`; `close` says that nothing follows.
     pub fn write(&mut self, limit: u64, close: bool) {
-        if self.fin.is_none() {
+        if !self.closed() {
             if limit > self.limit && self.board.nxt() >= self.limit {
                 self.note_app_limited();
             }
             self.limit = limit;
             if close {
-                self.fin = Some(limit);
+                self.fin = limit;
                 self.limit = limit + 1;
             }
         }
@@ -353,7 +360,7 @@ impl Sender {
     /// Was something acknowledged that was sent after the last reduction for a mark? Until then the peer has not
     /// seen CWR, and its echo is of the same window of data.
     fn is_beyond_mark(&self) -> bool {
-        self.reduced.is_none_or(|end| self.board.una() > end)
+        self.board.una() >= self.reduced
     }
 
     /// Was the window, and nothing else, what kept the sender from sending more?

@@ -110,7 +110,7 @@ impl Sender {
     pub(super) fn reduce(&mut self, now: Time) {
         let in_flight = self.board.in_flight();
         self.cc.on_congestion(&mut self.window, now, in_flight, Congestion::Ecn);
-        self.reduced = Some(self.board.nxt());
+        self.reduced = self.board.nxt() + 1;
         self.cwr = true;
         self.phase = Phase::Reducing;
         self.prr = Prr::begin(in_flight);
@@ -213,11 +213,10 @@ impl Sender {
     /// Sending starts again. If nothing was sent for so long that the network may have changed (RFC 5681 §4.1), the
     /// window is halved for every RTO that has passed, down to the initial one, as Linux does.
     pub(super) fn restart(&mut self, initial: u64, now: Time) {
-        let Some(last) = self.last_sent else { return };
-        if !self.board.is_empty() {
+        if self.last_sent == Time::MAX || !self.board.is_empty() {
             return;
         }
-        let idle = now.since(last);
+        let idle = now.since(self.last_sent);
         let rto = self.rtt.rto();
         if idle > rto && rto > Duration::ZERO && !self.cc.owns_recovery() {
             let floor = initial.min(self.window.cwnd);

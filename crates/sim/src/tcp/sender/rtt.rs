@@ -17,8 +17,6 @@ const FALLBACK_RTO: Duration = Duration::from_secs(3);
 #[derive(Clone, Copy, Debug)]
 pub struct RttEstimator {
     min_rto: MinRto,
-    max_rto: Duration,
-    initial: Duration,
     /// SRTT in 1/8 ns.
     srtt8: u64,
     /// RTTVAR in 1/4 ns.
@@ -27,6 +25,8 @@ pub struct RttEstimator {
     min_rtt: Duration,
     /// How often the time-out was doubled.
     doublings: u32,
+    /// The SYN or its ACK had to be sent again.
+    fell_back: bool,
 }
 
 impl RttEstimator {
@@ -34,16 +34,8 @@ impl RttEstimator {
     pub const MAX_RTO: Duration = Duration::from_secs(120);
 
     /// An estimator without a sample. Its clock is exact to a nanosecond.
-    pub const fn new(min_rto: MinRto, max_rto: Duration) -> RttEstimator {
-        RttEstimator {
-            min_rto,
-            max_rto,
-            initial: INITIAL_RTO,
-            srtt8: 0,
-            rttvar4: 0,
-            min_rtt: Duration::MAX,
-            doublings: 0,
-        }
+    pub const fn new(min_rto: MinRto) -> RttEstimator {
+        RttEstimator { min_rto, srtt8: 0, rttvar4: 0, min_rtt: Duration::MAX, doublings: 0, fell_back: false }
     }
 
     /// Takes a sample of a segment that was sent only once (RFC 6298 §3). Ends the backoff (§5).
@@ -83,15 +75,15 @@ impl RttEstimator {
     /// The retransmission time-out, backed off.
     pub fn rto(&self) -> Duration {
         if self.doublings == 0 {
-            return self.base_rto().min(self.max_rto);
+            return self.base_rto().min(RttEstimator::MAX_RTO);
         }
         let factor = 1u64.checked_shl(self.doublings).unwrap_or(u64::MAX);
-        self.base_rto().saturating_mul(factor).min(self.max_rto)
+        self.base_rto().saturating_mul(factor).min(RttEstimator::MAX_RTO)
     }
 
     /// Doubles the time-out, up to the largest (RFC 6298 (5.5)).
     pub fn backoff(&mut self) {
-        if self.rto() < self.max_rto {
+        if self.rto() < RttEstimator::MAX_RTO {
             self.doublings += 1;
         }
     }
@@ -103,14 +95,14 @@ impl RttEstimator {
 
     /// The SYN or its ACK had to be sent again: without a sample, data start with 3 s (RFC 6298 (5.7)).
     pub fn fall_back(&mut self) {
-        self.initial = FALLBACK_RTO;
+        self.fell_back = true;
         self.doublings = 0;
     }
 
     /// RFC 6298 (2.2) to (2.5).
     fn base_rto(&self) -> Duration {
         if !self.has_sample() {
-            return self.initial;
+            return if self.fell_back { FALLBACK_RTO } else { INITIAL_RTO };
         }
         let variance = Duration::from_nanos(self.rttvar4).max(CLOCK);
         match self.min_rto {
@@ -135,7 +127,7 @@ mod tests {
     }
 
     fn plain() -> RttEstimator {
-        RttEstimator::new(MinRto::Total(Duration::ZERO), RttEstimator::MAX_RTO)
+        RttEstimator::new(MinRto::Total(Duration::ZERO))
     }
 
     #[test]
@@ -180,7 +172,7 @@ mod tests {
             (MinRto::Variance(Duration::from_millis(200)), 220),
             (MinRto::Variance(Duration::from_millis(30)), 60),
         ] {
-            let mut rtt = RttEstimator::new(min_rto, RttEstimator::MAX_RTO);
+            let mut rtt = RttEstimator::new(min_rto);
             rtt.sample(Duration::from_millis(20));
             assert_eq!(rtt.rto(), Duration::from_millis(rto), "{min_rto:?}");
         }

@@ -96,9 +96,9 @@ impl Sender {
             return None;
         }
         let room = self.edge.saturating_sub(start);
-        let payload = self.fin.map_or(written, |fin| fin - start).min(mss);
+        let payload = written.min(self.fin - start).min(mss);
         let mut len = payload.min(room);
-        let ends = self.fin.is_some_and(|fin| start + len == fin);
+        let ends = start + len == self.fin;
         // The FIN needs no room in the peer's window.
         len += u64::from(ends);
         if len == 0 {
@@ -137,10 +137,9 @@ impl Sender {
         }
         let start = self.board.nxt();
         let room = self.limit.min(self.edge).saturating_sub(start);
-        if room > 0 && self.fin.is_none_or(|fin| start < fin) {
+        if room > 0 && start < self.fin {
             let len = room.min(u64::from(self.window.mss));
-            let ends = self.fin.is_some_and(|fin| start + len >= fin);
-            let len = if ends { self.fin.map_or(len, |fin| fin - start + 1) } else { len };
+            let len = if start + len >= self.fin { self.fin - start + 1 } else { len };
             return Some((Piece { start, len: len as u32 }, false));
         }
         if let Some(probe) = &mut self.timers.probe {
@@ -210,7 +209,7 @@ impl Sender {
 
     fn wait_for_window(&mut self) {
         if self.board.is_empty() && self.timers.persist == Time::MAX {
-            let last = self.last_sent.unwrap_or(Time::ZERO);
+            let last = if self.last_sent == Time::MAX { Time::ZERO } else { self.last_sent };
             self.timers.persist = last + self.rtt.rto();
         }
     }
@@ -244,14 +243,15 @@ impl Sender {
         let in_flight = self.board.in_flight();
         self.usage = Usage { most: self.usage.most.max(in_flight), ..self.usage };
         if let Some(records) = &mut self.records {
-            records.leave(piece, again, self.last_sent.map(|last| now.since(last)));
+            let last = Some(self.last_sent).filter(|&last| last < Time::MAX);
+            records.leave(piece, again, last.map(|last| now.since(last)));
         }
-        self.last_sent = Some(now);
+        self.last_sent = now;
         self.timers_on_sent(!again, now);
         let Piece { start, len } = piece;
         self.space(config, &Departure { now, start, len, again, in_flight });
         let cwr = !again && core::mem::take(&mut self.cwr);
         let end = piece.start + u64::from(piece.len);
-        Outgoing { piece, again, fin: self.fin.is_some_and(|fin| end > fin), cwr, push: false }
+        Outgoing { piece, again, fin: end > self.fin, cwr, push: false }
     }
 }

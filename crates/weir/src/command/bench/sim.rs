@@ -1,17 +1,19 @@
 //! Speed and memory of the simulator: packets of the usual dumbbell per second of processor time, and what idle flows
-//! take. Each case is measured in a process of its own, so that memory is its own.
+//! and hosts take. Each case is measured in a process of its own, so that memory is its own.
 
 use super::figures::Spread;
 use super::{write, Common};
 use crate::execute::sim::flows::FlowEnd;
 use crate::execute::sim::topology::{self, Carrier, Topology, WiredFlow};
 use crate::experiment::plan::{FlowGroup, Path, Plan, Protocol};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::process::Command;
 use weir_core::link;
 use weir_core::rate::Rate;
 use weir_core::time::{Duration, Time};
-use weir_sim::host::Host;
+use weir_sim::host::{Host, HostConfig, WIRE};
+use weir_sim::world::World;
 
 /// Flows of the cases.
 const FLOWS: [u32; 4] = [1, 10, 100, 1000];
@@ -21,15 +23,20 @@ const SECONDS: u64 = 10;
 /// Flows that have nothing to send, and how long they are given to connect.
 const IDLE_FLOWS: u32 = 10_000;
 const IDLE: Duration = Duration::from_secs(2);
+/// Hosts of the case that has no flows.
+const HOSTS: u32 = 2_000;
+/// What a case is called that is no number of flows.
+const IDLE_CASE: &str = "idle";
+const HOSTS_CASE: &str = "hosts";
 
 /// What `weir bench sim` takes.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]
     common: Common,
-    /// Measure this case in this process and print it as JSON: so many flows, or 0 for idle ones
+    /// Measure this case in this process and print it as JSON: so many flows, "idle" or "hosts"
     #[arg(long, hide = true)]
-    case: Option<u32>,
+    case: Option<String>,
 }
 
 /// One measurement.
@@ -53,21 +60,22 @@ struct Case {
 struct Figures {
     dumbbell: Vec<Vec<Case>>,
     idle: Vec<Case>,
+    /// Memory of the world of hosts, in bytes.
+    hosts: Vec<u64>,
 }
 
 pub(super) fn run(args: &Args) -> Result<(), String> {
-    if let Some(flows) = args.case {
-        let case = measure(flows)?;
-        println!("{}", serde_json::to_string(&case).map_err(|e| e.to_string())?);
-        return Ok(());
+    if let Some(case) = &args.case {
+        return measure_here(case);
     }
-    let mut figures = Figures { dumbbell: vec![Vec::new(); FLOWS.len()], idle: Vec::new() };
+    let mut figures = Figures { dumbbell: vec![Vec::new(); FLOWS.len()], ..Figures::default() };
     // In turns: machines are noisy, and slow down when they are hot.
     for _ in 0..args.common.runs {
         for (cases, flows) in figures.dumbbell.iter_mut().zip(FLOWS) {
-            cases.push(in_a_process_of_its_own(flows)?);
+            cases.push(in_a_process_of_its_own(&flows.to_string())?);
         }
-        figures.idle.push(in_a_process_of_its_own(0)?);
+        figures.idle.push(in_a_process_of_its_own(IDLE_CASE)?);
+        figures.hosts.push(in_a_process_of_its_own(HOSTS_CASE)?);
     }
     print(&figures, args.common.runs);
     write(&args.common, &figures)
@@ -94,24 +102,57 @@ fn print(figures: &Figures, runs: u32) {
     let bytes = Spread::of(figures.idle.iter().map(|c| c.world_bytes as f64).collect()).median;
     let each = bytes / f64::from(IDLE_FLOWS);
     println!("\n{IDLE_FLOWS} idle flows: {:.1} MB, {each:.0} bytes each with both ends", bytes / 1e6);
+    let bytes = Spread::of(figures.hosts.iter().map(|&bytes| bytes as f64).collect()).median;
+    println!(
+        "{HOSTS} hosts without flows: {:.0} bytes each with its two access links",
+        bytes / f64::from(HOSTS)
+    );
 }
 
-fn in_a_process_of_its_own(flows: u32) -> Result<Case, String> {
+/// Measures a case and prints it for the process that asked.
+fn measure_here(case: &str) -> Result<(), String> {
+    let json = match case {
+        HOSTS_CASE => serde_json::to_string(&memory_of_hosts()?),
+        IDLE_CASE => serde_json::to_string(&measure(&idle())?),
+        flows => {
+            let flows = flows.parse().map_err(|_| format!("no case {flows:?}"))?;
+            serde_json::to_string(&measure(&dumbbell(flows))?)
+        }
+    };
+    println!("{}", json.map_err(|e| e.to_string())?);
+    Ok(())
+}
+
+fn in_a_process_of_its_own<T: DeserializeOwned>(case: &str) -> Result<T, String> {
     let program = std::env::current_exe().map_err(|e| e.to_string())?;
     let mut command = Command::new(program);
-    command.args(["bench", "sim", "--case", &flows.to_string()]).stderr(std::process::Stdio::inherit());
+    command.args(["bench", "sim", "--case", case]).stderr(std::process::Stdio::inherit());
     let out = command.output().map_err(|e| e.to_string())?;
     if !out.status.success() {
-        return Err(format!("the case of {flows} flows failed: {}", out.status));
+        return Err(format!("the case {case} failed: {}", out.status));
     }
     serde_json::from_slice(&out.stdout).map_err(|e| e.to_string())
 }
 
-fn measure(flows: u32) -> Result<Case, String> {
-    let plan = if flows == 0 { idle() } else { dumbbell(flows) };
+/// The memory in bytes of hosts on which nothing happens, each with a link to it and one from it.
+fn memory_of_hosts() -> Result<u64, String> {
+    let before = resident("VmRSS:")?;
+    let mut world = World::new();
+    let access = link::Config { rate: Some(RATE), delay: Duration::from_millis(1), ..link::Config::BARE };
+    for seed in 0..u64::from(HOSTS) {
+        let host = world.add(Host::new(HostConfig { mac: [2; 6], next_hop: [4; 6], seed }));
+        let (up, down) = (world.add(link::Link::new(access)), world.add(link::Link::new(access)));
+        world.wire((host, WIRE), (up, link::Link::IN));
+        world.wire((down, link::Link::OUT), (host, WIRE));
+    }
+    world.run_until(Time::from_millis(1));
+    Ok(resident("VmRSS:")?.saturating_sub(before))
+}
+
+fn measure(plan: &Plan) -> Result<Case, String> {
     let end = Time::ZERO + plan.duration;
     let before = resident("VmRSS:")?;
-    let mut topology = topology::build(&plan)?;
+    let mut topology = topology::build(plan)?;
     let begin = processor_time();
     topology.world.run_until(end);
     let cpu_s = processor_time() - begin;

@@ -2,7 +2,7 @@
 
 use super::rack::Offer;
 use super::ranges::Range;
-use super::ring::{Id, Key, Segment, LOST, RESENT, RETRANSMITTED, SACKED};
+use super::ring::{Id, Key, Segment, LOST, NEVER, RESENT, RETRANSMITTED, SACKED};
 use super::{Piece, Progress, Scoreboard};
 use weir_core::time::Time;
 
@@ -35,22 +35,22 @@ struct Delivery<'a, W> {
     acked: Option<(Time, Time)>,
     sacked: Option<(Time, Time)>,
     /// What orders the newest in time, of all and of RACK's candidates.
-    newest: Option<Key>,
+    newest: Key,
     offer: Offer,
 }
 
 impl<'a, W: Witness> Delivery<'a, W> {
     fn new(witness: &'a mut W) -> Delivery<'a, W> {
-        let (progress, offer) = (Progress::default(), Offer::default());
-        Delivery { witness, progress, acked: None, sacked: None, newest: None, offer }
+        let progress = Progress::default();
+        Delivery { witness, progress, acked: None, sacked: None, newest: NEVER, offer: Offer::NONE }
     }
 
     /// A segment has arrived of which nothing was known to have.
     fn take(&mut self, seg: &Segment, by_sack: bool, fack: u64) {
         let (key, again) = (seg.key(), seg.flags & RETRANSMITTED != 0);
         self.witness.delivered(seg.piece(), seg.sent.at, again, by_sack);
-        if self.newest.is_none_or(|newest| newest < key) {
-            self.newest = Some(key);
+        if self.newest < key {
+            self.newest = key;
             self.progress.newest = Some((seg.sent, again));
         }
         let candidate = match (again, by_sack) {
@@ -58,7 +58,7 @@ impl<'a, W: Witness> Delivery<'a, W> {
             (true, false) => &mut self.offer.again,
             (true, true) => &mut self.offer.again_sacked,
         };
-        *candidate = (*candidate).max(Some(key));
+        *candidate = (*candidate).max(key);
         if again {
             return;
         }
@@ -71,11 +71,11 @@ impl<'a, W: Witness> Delivery<'a, W> {
     /// Segments have arrived that were never sent again, from `first` to `last` in the order in which they left.
     fn take_run(&mut self, first: &Segment, last: &Segment, fack: u64) {
         let key = last.key();
-        if self.newest.is_none_or(|newest| newest < key) {
-            self.newest = Some(key);
+        if self.newest < key {
+            self.newest = key;
             self.progress.newest = Some((last.sent, false));
         }
-        self.offer.fresh = self.offer.fresh.max(Some(key));
+        self.offer.fresh = self.offer.fresh.max(key);
         let (oldest, newest) = (first.sent.at, last.sent.at);
         self.acked = Some(self.acked.map_or((oldest, newest), |(a, b)| (a.min(oldest), b.max(newest))));
         self.progress.delivered += last.end() - first.start;

@@ -1,29 +1,40 @@
 //! Losses found by time: RACK (RFC 8985 §6.2).
 
-use super::ring::{Key, Segment};
+use super::ring::{Key, Segment, NEVER};
 use super::Scoreboard;
 use weir_core::time::{Duration, Time};
 
 /// What RACK compares with.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Newest {
     /// The newest segment delivered so far: when it was sent (RACK.xmit_ts).
-    segment: Option<Key>,
+    segment: Key,
     /// RACK.rtt.
     rtt: Duration,
     /// Of the last ACK.
     offered: Offer,
 }
 
+impl Default for Newest {
+    fn default() -> Newest {
+        Newest { segment: NEVER, rtt: Duration::ZERO, offered: Offer::NONE }
+    }
+}
+
 /// The newest segments that an ACK delivered.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Offer {
     /// Never retransmitted.
-    pub fresh: Option<Key>,
+    pub fresh: Key,
     /// Retransmitted, and acknowledged cumulatively.
-    pub again: Option<Key>,
+    pub again: Key,
     /// Retransmitted, and SACKed.
-    pub again_sacked: Option<Key>,
+    pub again_sacked: Key,
+}
+
+impl Offer {
+    /// Nothing was delivered.
+    pub const NONE: Offer = Offer { fresh: NEVER, again: NEVER, again_sacked: NEVER };
 }
 
 impl Newest {
@@ -39,19 +50,31 @@ impl Scoreboard {
     /// the original that arrived. What is echoed is a segment in order (RFC 7323 §4.3), so it says nothing of
     /// those that are SACKed.
     pub fn rack_update(&mut self, now: Time, min_rtt: Duration, echoed: Option<Time>) {
-        let Offer { fresh, again, again_sacked } = core::mem::take(&mut self.newest.offered);
-        let again = again.filter(|&(at, _)| echoed.is_none_or(|e| at <= e)).max(again_sacked);
-        let again = again.filter(|&(at, _)| now.since(at) >= min_rtt);
-        let Some(newest) = fresh.max(again) else { return };
+        let offered = core::mem::replace(&mut self.newest.offered, Offer::NONE);
+        let Offer { fresh, mut again, again_sacked } = offered;
+        if echoed.is_some_and(|echoed| again.0 > echoed) {
+            again = NEVER;
+        }
+        again = again.max(again_sacked);
+        if now.since(again.0) < min_rtt {
+            again = NEVER;
+        }
+        let newest = fresh.max(again);
+        if newest == NEVER {
+            return;
+        }
         self.newest.rtt = now.since(newest.0);
-        self.newest.segment = self.newest.segment.max(Some(newest));
+        self.newest.segment = self.newest.segment.max(newest);
     }
 
     /// Step 5 of RFC 8985 §6.2, after [`Scoreboard::rack_update`] and when the reordering timer expires: what was sent
     /// before the newest segment delivered is lost once a round-trip time and the reordering window have passed since.
     /// Returns the bytes newly lost and how long to wait before calling again, if something may be lost later.
     pub fn rack_detect(&mut self, now: Time, reorder_window: Duration) -> (u64, Option<Duration>) {
-        let Some(newest) = self.newest.segment else { return (0, None) };
+        let newest = self.newest.segment;
+        if newest == NEVER {
+            return (0, None);
+        }
         let patience = self.newest.rtt + reorder_window;
         let newly = self.lose_expired(now, patience, |seg| seg.key() < newest);
         // The RFC waits for the last of them: one timer serves all.

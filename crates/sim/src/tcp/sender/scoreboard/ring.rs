@@ -11,8 +11,10 @@ use weir_core::time::Time;
 /// Number of a segment, counted from the first ever sent. Never reused.
 pub(super) type Id = u64;
 
-/// Orders transmissions: when, and how many left before it in the same instant (65,535 for all that follow).
+/// Orders transmissions: when, and the how manieth it was in that instant, from 1 on (65,535 for all that follow).
 pub(super) type Key = (Time, u16);
+/// Before any transmission.
+pub(super) const NEVER: Key = (Time::ZERO, 0);
 
 /// The receiver has it.
 pub(super) const SACKED: u8 = 1;
@@ -40,7 +42,7 @@ pub(super) struct Segment {
     /// less than 2³¹ segments.)
     prev: i32,
     next: i32,
-    /// Transmissions before its last one in the same instant.
+    /// The how manieth its last transmission was in that instant.
     order: u16,
     /// What is known of it.
     pub flags: u8,
@@ -74,7 +76,7 @@ pub(super) struct Ring {
     /// Of the list.
     head: Id,
     tail: Id,
-    /// The last transmission, if there has been one.
+    /// The last transmission.
     last: Key,
     /// A place in the list, see [`Ring::last_before`].
     mark: Id,
@@ -91,7 +93,7 @@ impl Default for Ring {
             end: 0,
             head: NONE,
             tail: NONE,
-            last: (Time::MAX, 0),
+            last: NEVER,
             mark: NONE,
             #[cfg(test)]
             touched: Default::default(),
@@ -222,7 +224,7 @@ impl Ring {
     pub fn link(&mut self, id: Id) {
         let last = self.last;
         let seg = self.get_mut(id);
-        let order = if last.0 == seg.sent.at { last.1.saturating_add(1) } else { 0 };
+        let order = if last.0 == seg.sent.at { last.1.saturating_add(1) } else { 1 };
         seg.order = order;
         self.last = seg.key();
         self.link_after(id, self.tail);
