@@ -250,9 +250,11 @@ pub(super) fn finish(s: Section) {
     s.finish();
 }
 
-/// The assignments that say this link.
+/// The assignments that say this link: of what is not as in a bare wire, or as its trace makes it.
 pub(super) fn assignments(link: &Config) -> Vec<String> {
-    keys::assignments(&KEYS, &Draft::of(*link), &BARE)
+    let overhead = trace::overhead(link.trace).unwrap_or(BARE.link.overhead);
+    let unsaid = Draft { link: Config { overhead, ..BARE.link }, ..BARE };
+    keys::assignments(&KEYS, &Draft::of(*link), &unsaid)
 }
 
 /// A link in words.

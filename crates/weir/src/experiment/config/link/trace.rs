@@ -250,10 +250,15 @@ pub(super) fn put(
 ) -> Result<(), Fault> {
     let trace = read(value, draft.directory.as_deref())?;
     (draft.link.rate, draft.link.trace) = (Some(trace.mean()), Some(trace));
-    if let RateTrace::Opportunities(_) = trace {
-        draft.link.overhead = Opportunities::OVERHEAD;
+    if let Some(bytes) = overhead(draft.link.trace) {
+        draft.link.overhead = bytes;
     }
     Ok(())
+}
+
+/// The overhead that a trace brings with it.
+pub(super) fn overhead(trace: Option<RateTrace>) -> Option<u16> {
+    matches!(trace, Some(RateTrace::Opportunities(_))).then_some(Opportunities::OVERHEAD)
 }
 
 /// The trace of rates, if it is of the kind.
