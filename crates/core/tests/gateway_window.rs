@@ -282,16 +282,3 @@ fn what_a_loss_makes_known_at_once_opens_no_window() {
     assert!(last.abs_diff(60_000 + 150_380) <= 128, "in the end the whole window: {told:?}");
     assert!(told.windows(2).all(|p| (p[0].1, p[0].2) != (p[1].1, p[1].2) || p[1].0 == ms(1_005)), "{told:?}");
 }
-
-#[test]
-fn at_low_rates_the_number_moves_by_whole_segments() {
-    let mut w = World::established(AckControl::ack_shaper(Rate::kbit(200)));
-    // A segment and a part of one, and two more 80 ms later.
-    w.ack_at(ms(1_000), 2_460);
-    w.ack_at(ms(1_080), 5_380);
-    let got = numbers(&w.run(ms(2_000)));
-    // Segments of 1,460 bytes are 58.4 ms apart. The part waits for the rest of its segment, which two segments' credit then lets
-    // go; the last is alone for a period, and is the end.
-    let at = |us| Time::from_micros(us);
-    assert_eq!(got, [(at(1_000_000), 1_460), (at(1_116_800), 4_380), (at(1_233_600), 5_380)]);
-}

@@ -127,10 +127,6 @@ impl Pace {
     pub fn in_slow_start(&self) -> bool {
         self.is(HALVED)
     }
-    /// Is there as much credit as a flow keeps that holds nothing?
-    pub fn is_full(&self) -> bool {
-        self.credit >= self.cap()
-    }
     /// Bytes of a full step, at least 1.
     pub fn step(&self) -> u32 {
         self.rate().map_or(1, |r| clamp(r.bytes_in(self.period())).max(1))

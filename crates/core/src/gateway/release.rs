@@ -10,7 +10,7 @@
 
 use super::blocked::{wheel, MADE_UP};
 use super::{ack_out, Gateway, LAN, WAN};
-use crate::ack::{window, Arrival, Pace, Window};
+use crate::ack::{window, Arrival, Pace};
 use crate::flow::{flag, Record};
 use crate::node::{Cx, Port, PortSet};
 use crate::time::{Duration, Time};
@@ -155,15 +155,15 @@ impl Gateway {
         let class = &mut self.classes[r.class];
         class.missed_releases += missed;
         class.slow_starts += u64::from(tick.entered_slow_start);
-        let wanted = self.table[i].tx.wrapping_add(self.whole(i, tick.release));
+        let wanted = r.tx.wrapping_add(tick.release);
         let mut limit = self.window_limit(&self.table[i]);
         let to = window::on_grid(&self.table[i], wanted, limit);
-        let kept = tick.release - to.wrapping_sub(self.table[i].tx);
+        let kept = wanted.wrapping_sub(to);
         if kept > 0 {
             self.table[i].pace.refund(kept);
             limit = self.window_limit(&self.table[i]);
         }
-        let tells = tick.release > kept || lags && self.edge_moves(i);
+        let tells = tick.release > 0 || lags && self.edge_moves(i);
         if tells && !self.generate_within(cx, i, to, at, limit) {
             self.table[i].pace.refund(tick.release - kept);
         }
@@ -175,24 +175,6 @@ impl Gateway {
             self.start_timer(i, due);
         }
         self.note_held(i, before);
-    }
-
-    /// How many of these bytes are released now. Where a step is less than two segments and the window is sized, the right edge
-    /// moves with the number, and it is to let whole segments go: from an edge between two of them a sender sends part of
-    /// one, or waits for the next release and then sends two. Less than a segment waits for more, unless none comes for as
-    /// long as credit is earned.
-    fn whole(&self, i: u32, release: u32) -> u32 {
-        let r = &self.table[i];
-        let payload = u32::from(r.segments().payload);
-        if release >= 4 * payload || r.pace.lag() > 0 || !(payload..2 * payload).contains(&r.pace.step()) {
-            return release;
-        }
-        match self.policy(r).window {
-            Window::Size { .. } if !r.has(flag::SCALE_KNOWN) => release,
-            Window::Size { .. } if release >= payload => release - release % payload,
-            Window::Size { .. } if !r.pace.is_full() => 0,
-            _ => release,
-        }
     }
 
     /// The flow, which has no timer, gets one.

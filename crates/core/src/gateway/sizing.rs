@@ -33,8 +33,8 @@ impl Gateway {
         // Releases are a period apart, so what waits for them is at least two steps.
         let standing = standing_delay.max(r.pace.period().saturating_mul(2));
         let bytes = r.pace.rate()?.bytes_in(self.rtt(r) + standing);
-        let (bytes, segment) = (bytes.min(MOST) as u32, u32::from(r.segments().payload.max(1)));
-        let limit = (bytes.div_ceil(segment) * segment).min(MOST as u32);
+        let (bytes, mss) = (bytes.min(MOST) as u32, u32::from(r.mss.max(1)));
+        let limit = (bytes.div_ceil(mss) * mss).min(MOST as u32);
         Some(limit.saturating_sub(r.pace.lag()).max(1))
     }
 
