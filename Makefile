@@ -15,7 +15,8 @@ AS_ROOT := CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="$(RUNNER)" CARGO_TARGET
 VIRTUAL := $(addprefix experiments/papers/,ack-shaper/fig2.toml ack-shaper/fig3.toml ack-shaper/fig4.toml \
 	ack-shaper/fig6.toml ack-shaper/fig7.toml ack-shaper/fig11.toml ack-shaper/fig12.toml ack-filter/base.toml) \
 	experiments/truth/lossy-path.toml $(wildcard experiments/start/*.toml) $(wildcard experiments/theory/*.toml) \
-	$(addprefix experiments/class/,four.toml four-slow.toml customer.toml idle.toml burst.toml udp.toml)
+	$(addprefix experiments/class/,four.toml four-slow.toml customer.toml idle.toml two-hundred.toml web.toml) \
+	experiments/papers/postack/intro.toml experiments/examples/sharing.toml experiments/examples/aqm.toml
 
 .PHONY: demo test build bench setup lint unit virtual privileged fuzz clean
 
