@@ -34,7 +34,7 @@ pub fn gateway(
     seed: u64,
     json: Option<Target>,
 ) -> Result<(), String> {
-    if sharing::wanted(&version.file.gateway) {
+    if setup::has_queues(&version.file.gateway) {
         return sharing::run(&version.file, json);
     }
     let (driving, max_flows) = (version.file.driving, version.file.gateway.max_flows);

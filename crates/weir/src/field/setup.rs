@@ -1,11 +1,10 @@
 //! From a configuration to what is set up on the host: the same for running and for checking.
 
-use super::sharing;
 use crate::experiment::config::gateway::GatewayFile;
 use crate::experiment::config::ports::{Attach, Driving};
 use crate::experiment::config::wan::WanFile;
 use weir_core::ack::{AckControl, Window};
-use weir_core::gateway::Direction;
+use weir_core::gateway::{ClassConfig, Config, Direction};
 use weir_core::link::{self, Aqm, Damage, Loss};
 use weir_core::rate::Rate;
 use weir_core::time::Duration;
@@ -13,10 +12,15 @@ use weir_io::driver::{DriverConfig, Spin};
 use weir_io::port::PoolConfig;
 use weir_io::supervise::{self, Setup, Steered};
 
+/// Frames that wait in a gateway's queues and are under way at most: 16,384 of 2 KiB each and their parts.
+const QUEUES_POOL: PoolConfig = PoolConfig { chunks: 65_536, reserve: 0 };
+/// Below this rate a giant segment of 64 KiB holds up others for longer than a millisecond, and is split.
+const SPLIT_BELOW: Rate = Rate::mbit(500);
+
 /// What a gateway's configuration needs of the host.
 pub fn gateway(file: &GatewayFile) -> Setup {
-    if sharing::wanted(&file.gateway) {
-        return sharing::setup(file);
+    if has_queues(&file.gateway) {
+        return queues(file);
     }
     let (inward, out) = file.gateway.ack_ports();
     let sizes = |direction| {
@@ -29,6 +33,21 @@ pub fn gateway(file: &GatewayFile) -> Setup {
     setup.flows = file.gateway.max_flows;
     setup.wait = file.driving.wait;
     setup.control = true;
+    setup
+}
+
+/// Has the gateway a class with a queue?
+pub(super) fn has_queues(config: &Config) -> bool {
+    config.classes.iter().any(|c| c.share.is_some())
+}
+
+/// What a gateway with queues needs of the host.
+fn queues(file: &GatewayFile) -> Setup {
+    let queues = |d| file.gateway.classes.iter().any(|c| c.direction == d && c.share.is_some());
+    let steered = Steered::All { out: queues(Direction::Out), inward: queues(Direction::In) };
+    let mut setup = Setup::new(supervise::Attach::Dev(file.dev.clone()), steered);
+    setup.pool = QUEUES_POOL;
+    setup.wait = file.driving.wait;
     setup
 }
 
@@ -55,6 +74,14 @@ pub(super) fn gateway_driver(driving: &Driving) -> DriverConfig {
     driver(driving, Spin::None, 40)
 }
 
+/// How the driver of a gateway with queues runs: what it holds is data, so it is preferred to others, but is no real-time
+/// process.
+pub(super) fn queues_driver(file: &GatewayFile) -> DriverConfig {
+    let most = |c: &ClassConfig| c.share.and_then(|s| if s.parent.is_none() { s.rate } else { s.ceil });
+    let split = file.gateway.classes.iter().filter_map(most).any(|rate| rate < SPLIT_BELOW);
+    DriverConfig { split, session: true, ..driver(&file.driving, Spin::Adaptive, 0) }
+}
+
 /// How the driver of an emulator runs: its error is how late it wakes. The kernel's packet processing shares its
 /// processor and must get its turn for every frame, so it is preferred to others, but no real-time process.
 pub(super) fn emulator_driver(file: &WanFile) -> DriverConfig {
@@ -70,7 +97,7 @@ fn is_about_packets(link: &link::Config) -> bool {
     slow || managed || !whole || link.trace.is_some()
 }
 
-pub(super) fn driver(driving: &Driving, spin: Spin, priority: u8) -> DriverConfig {
+fn driver(driving: &Driving, spin: Spin, priority: u8) -> DriverConfig {
     let default = DriverConfig::default();
     DriverConfig {
         batch_delay: driving.batch_delay.unwrap_or(default.batch_delay),

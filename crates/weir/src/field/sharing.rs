@@ -1,57 +1,24 @@
 //! The queues of a gateway as an engine of the driver: all frames of a direction that has some come to it.
 
 use super::report;
-use super::say_ready;
 use super::writer::Writer;
+use super::{say_ready, setup};
 use crate::experiment::config::gateway::GatewayFile;
-use crate::experiment::config::ports::Driving;
 use crate::output::Target;
 use crate::result::observe;
 use crate::result::running::{GatewayClass, GatewayReport};
 use std::sync::Arc;
 use weir_core::frame::Frame;
-use weir_core::gateway::{Config, Direction};
 use weir_core::link;
 use weir_core::node::{Cx, Node, Port, PortSet, Transmit};
-use weir_core::rate::Rate;
 use weir_core::sharing::Sharing;
 use weir_core::time::Time;
-use weir_io::driver::{DriverConfig, Engine, Report, Spin};
-use weir_io::port::PoolConfig;
-use weir_io::supervise::{self, NoOperator, Setup, Steered, Supervisor};
-
-/// Frames that wait and are under way at most: 16,384 of 2 KiB each and their parts.
-const POOL: PoolConfig = PoolConfig { chunks: 65_536, reserve: 0 };
-/// Below this rate a giant segment of 64 KiB holds up others for longer than a millisecond, and is split.
-const SPLIT_BELOW: Rate = Rate::mbit(500);
-
-/// Has the gateway a class with a queue?
-pub(super) fn wanted(config: &Config) -> bool {
-    config.classes.iter().any(|c| c.share.is_some())
-}
-
-/// What the queues need of the host.
-pub(super) fn setup(file: &GatewayFile) -> Setup {
-    let queues = |d| file.gateway.classes.iter().any(|c| c.direction == d && c.share.is_some());
-    let steered = Steered::All { out: queues(Direction::Out), inward: queues(Direction::In) };
-    let mut setup = Setup::new(supervise::Attach::Dev(file.dev.clone()), steered);
-    setup.pool = POOL;
-    setup.wait = file.driving.wait;
-    setup
-}
-
-/// How its driver runs: what it holds is data, so it is preferred to others, but is no real-time process.
-fn driver(config: &Config, driving: &Driving) -> DriverConfig {
-    let most = |c: &weir_core::gateway::ClassConfig| {
-        c.share.and_then(|s| if s.parent.is_none() { s.rate } else { s.ceil })
-    };
-    let split = config.classes.iter().filter_map(most).any(|rate| rate < SPLIT_BELOW);
-    DriverConfig { split, session: true, ..super::setup::driver(driving, Spin::Adaptive, 0) }
-}
+use weir_io::driver::{Engine, Report};
+use weir_io::supervise::{NoOperator, Supervisor};
 
 /// Runs until it is told to stop.
 pub(super) fn run(file: &GatewayFile, json: Option<Target>) -> Result<(), String> {
-    let supervisor = Supervisor::prepare(&setup(file)).map_err(|p| p.to_string())?;
+    let supervisor = Supervisor::prepare(&setup::gateway(file)).map_err(|p| p.to_string())?;
     let json = json.map(Arc::new);
     tracing::info!(dev = file.dev, "queueing");
     supervisor
@@ -62,7 +29,7 @@ pub(super) fn run(file: &GatewayFile, json: Option<Target>) -> Result<(), String
                     .map_err(|refused| std::io::Error::other(refused.why.to_string()))?;
                 let (restarts, look) = (launch.restarts, Look::default());
                 let engine = SharingEngine { sharing, restarts, writer, older: look.clone(), newer: look };
-                launch.run(engine, driver(&file.gateway, &file.driving)).map(drop)
+                launch.run(engine, setup::queues_driver(file)).map(drop)
             },
             |_| {},
             &mut NoOperator,

@@ -6,7 +6,7 @@ use weir_core::gateway::{ClassConfig, ClassStats, Gateway, GatewayStats};
 use weir_core::link::{Link, LinkStats};
 use weir_core::queue::Queue;
 use weir_core::sharing::Sharing;
-use weir_core::stats::Drops;
+use weir_core::stats::{Drops, Ledger};
 use weir_core::time::Duration;
 
 /// The totals of a gateway whose engine took `cpu`.
@@ -16,29 +16,25 @@ pub fn gateway(stats: &GatewayStats, cpu: Duration) -> GatewayResult {
         cpu_s: cpu.as_secs_f64(),
         user_data_bytes: stats.user_data_bytes,
         steering: None,
-        frames: Frames {
-            received: l.received,
-            made: l.made,
-            sent: l.sent,
-            held: l.held(),
-            absorbed: l.absorbed,
-            dropped: drops(&l.drops),
-        },
+        frames: frames(l),
     }
 }
 
-/// The totals of a node in which data waits, whose engine took `cpu`.
-pub fn sharing(sharing: &Sharing, cpu: Duration) -> GatewayResult {
-    let l = sharing.ledger();
-    let frames = Frames {
+/// What became of the frames.
+fn frames(l: &Ledger) -> Frames {
+    Frames {
         received: l.received,
         made: l.made,
         sent: l.sent,
         held: l.held(),
         absorbed: l.absorbed,
         dropped: drops(&l.drops),
-    };
-    GatewayResult { cpu_s: cpu.as_secs_f64(), frames, ..GatewayResult::default() }
+    }
+}
+
+/// The totals of a node in which data waits, whose engine took `cpu`.
+pub fn sharing(sharing: &Sharing, cpu: Duration) -> GatewayResult {
+    GatewayResult { cpu_s: cpu.as_secs_f64(), frames: frames(&sharing.ledger()), ..GatewayResult::default() }
 }
 
 /// The classes of a node in which data waits, in the order of its configuration.

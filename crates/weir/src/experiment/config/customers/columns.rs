@@ -1,6 +1,7 @@
 //! The columns of a list.
 
-use super::{fields, Faults};
+use super::place::place;
+use super::Faults;
 use crate::experiment::config::diag::{listed, nearest, Fault, Source};
 
 /// What a column says.
@@ -57,7 +58,7 @@ impl Columns {
     /// Those of a header; `None` if it is faulty.
     pub fn new(source: &Source, header: &csv::StringRecord, faults: &mut Faults) -> Option<Columns> {
         let start = header.position().map_or(0, |at| at.byte() as usize);
-        let at = |i| fields::place(&source.text, start, i);
+        let at = |i| place(&source.text, start, i);
         let is = |name: &'static str| move |field: &str| field.eq_ignore_ascii_case(name);
         let shaped_devices = header.iter().any(is(SHAPED_DEVICES[0].0));
         let known: &[_] = if shaped_devices { &SHAPED_DEVICES } else { &OWN };

@@ -7,6 +7,7 @@ mod class;
 mod columns;
 mod fields;
 mod overlap;
+mod place;
 
 pub(super) use class::classes;
 
@@ -108,7 +109,7 @@ fn rows(source: &Source, faults: &mut Faults) -> Vec<Customer> {
 fn row(source: &Source, columns: &Columns, record: &csv::StringRecord, faults: &mut Faults) -> Option<Row> {
     let before = faults.count;
     let start = record.position().map_or(0, |at| at.byte() as usize);
-    let at = |i: usize| fields::place(&source.text, start, i);
+    let at = |i: usize| place::place(&source.text, start, i);
     let fields = fields::Fields { source, columns, record, at: &at };
     if let Some(fault) = columns.wrong_length(record.len()) {
         faults.note(at(0), fault);
