@@ -13,7 +13,8 @@ AS_ROOT := CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="$(RUNNER)" CARGO_TARGET
 
 # Experiments that run in virtual time, in seconds.
 VIRTUAL := $(addprefix experiments/papers/,ack-shaper/fig2.toml ack-shaper/fig3.toml ack-shaper/fig4.toml \
-	ack-shaper/fig6.toml ack-shaper/fig7.toml ack-shaper/fig11.toml ack-shaper/fig12.toml ack-filter/base.toml) \
+	ack-shaper/fig6.toml ack-shaper/fig7.toml ack-shaper/fig8.toml ack-shaper/fig9.toml ack-shaper/fig10.toml \
+	ack-shaper/fig11.toml ack-shaper/fig12.toml ack-filter/base.toml) \
 	experiments/truth/lossy-path.toml $(wildcard experiments/start/*.toml) $(wildcard experiments/theory/*.toml) \
 	$(addprefix experiments/class/,four.toml four-slow.toml customer.toml idle.toml two-hundred.toml web.toml) \
 	experiments/papers/postack/intro.toml experiments/examples/sharing.toml experiments/examples/aqm.toml
@@ -58,6 +59,7 @@ privileged: build
 	$(AS_ROOT) cargo test -p weir-io -p weir --locked --test '*' -- --test-threads=1
 	$(call lab,experiments/papers/ack-shaper/fig12-short.toml)
 	$(call lab,experiments/papers/ack-shaper/fig11-short.toml)
+	$(call lab,experiments/papers/postack/intro-short.toml)
 
 bench: build
 	cargo bench -p weir-core --locked

@@ -418,7 +418,12 @@ const REFUSED: &[(&str, World, &str, &str)] = &[
         "[[host]]\nname = \"a\"\nside = \"lan\"\n[[flow]]\nclient = \"a\"",
     ),
     ("flows both ways, which the simulator does not have", World::Sim, "count = 2", "kind = \"two-way\""),
-    ("UDP, which the lab does not have", World::Lab, "count = 2", "protocol = \"udp\"\nrate = \"1Mbit\""),
+    (
+        "UDP on and off, and datagrams without numbers, which the lab does not have",
+        World::Lab,
+        "count = 2",
+        "protocol = \"udp\"\nrate = \"1Mbit\"\ndatagram = 7\non = \"1s\"\noff = \"1s\"",
+    ),
     ("more flows than the lab can have", World::Lab, "count = 2", "count = 10_001"),
     ("more arrivals than the lab can have", World::Lab, "count = 2", "arrivals = \"900us\""),
     ("IPv6, which the simulator does not have", World::Sim, "[path]", "[lab]\nip = 6\n[path]"),

@@ -4,7 +4,8 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 use weir::execute::traffic::{
-    monotonic, Amount, Control, FlowReport, FlowSpec, Generator, Play, ProbeSpec, Report, Role, Spec,
+    monotonic, Amount, Control, DatagramSpec, FlowReport, FlowSpec, Generator, Play, ProbeSpec, Report, Role,
+    Spec,
 };
 use weir_core::time::Duration as Nanos;
 
@@ -48,6 +49,7 @@ fn spec(flows: Vec<FlowSpec>, stop_ms: u64) -> Spec {
         sample_ns: 5 * MS,
         linger_ns: 500 * MS,
         flows,
+        datagrams: vec![],
         probes: vec![],
     }
 }
@@ -211,6 +213,33 @@ fn a_stop_from_outside_keeps_what_there_is() {
     assert!(client.interrupted && client.end_ns < 30_000 * MS);
     assert!(server.flows[0].received.as_ref().unwrap().bytes > 0);
     assert!(client.flows[0].sent.as_ref().unwrap().acked > 0);
+}
+
+/// 50 datagrams of 100 bytes, 5 ms apart.
+#[test]
+fn datagrams_come_at_their_rate() {
+    let call = |sends: bool, amount| DatagramSpec {
+        id: "call".into(),
+        local: at(9, if sends { 6000 } else { 6001 }),
+        remote: at(9, if sends { 6001 } else { 6000 }),
+        sends,
+        rate_bps: 160_000,
+        size: 100,
+        start_ns: 20 * MS,
+        amount,
+    };
+    for amount in [Amount::Bytes(5_000), Amount::UntilNs(270 * MS)] {
+        let ends =
+            [true, false].map(|sends| Spec { datagrams: vec![call(sends, amount)], ..spec(vec![], 1_500) });
+        let [clients, servers] = ends;
+        let (client, server) = play_both(clients, servers);
+        let (sent, got) = (&client.datagrams[0], &server.datagrams[0]);
+        assert_eq!((sent.sent, got.arrived, got.missing), (50, 50, 0));
+        let received = got.received.as_ref().unwrap();
+        assert_eq!(received.bytes, 5_000);
+        // The first is due at 20 ms, the last 49 x 5 ms later.
+        assert!(received.first_ns >= Some(20 * MS) && received.last_ns >= Some(265 * MS), "{received:?}");
+    }
 }
 
 #[test]

@@ -33,6 +33,16 @@ pub struct FlowMeasurements<'a> {
     pub complete: Option<Duration>,
 }
 
+/// The share of a flow's datagrams that was lost, by what was sent, what came and what is missing below the highest number that came:
+/// of what has not been overtaken nobody knows yet, unless nothing came at all.
+pub fn datagram_loss(sent: u64, arrived: u64, missing: u64) -> Option<f64> {
+    match (arrived, sent) {
+        (0, 0) => None,
+        (0, _) => Some(1.0),
+        (n, _) => Some(missing as f64 / (missing + n) as f64),
+    }
+}
+
 impl FlowMeasurements<'_> {
     /// The result, of a run that covers the time up to `covered`.
     pub fn row(self, plan: &Plan, flow: &Flow, covered: Duration) -> FlowResult {

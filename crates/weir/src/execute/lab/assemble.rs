@@ -1,9 +1,10 @@
 //! From what the processes of a lab report to the result.
 
 use super::counters::Counters;
+use super::flows::is_udp;
 use crate::execute::hosts::{client_port, Addresses};
-use crate::execute::measurements::FlowMeasurements;
-use crate::execute::traffic::{self, FlowReport, Report};
+use crate::execute::measurements::{datagram_loss, FlowMeasurements};
+use crate::execute::traffic::{self, DatagramReport, FlowReport, Report};
 use crate::experiment::plan::{Flow, Plan};
 use crate::result::observe::{self, flow_rate};
 use crate::result::running::{EmulatorReport, GatewayFlow, GatewayReport, SteeringReport};
@@ -58,7 +59,10 @@ impl Measured {
             let ends = here.flows.iter().zip(&there.flows).filter(|(_, peer)| !peer.gave_up);
             let faults =
                 ends.filter_map(|(f, _)| Some(format!("flow {}, {side}: {}", f.id, f.error.as_ref()?)));
-            faults.collect::<Vec<_>>()
+            let datagrams = here.datagrams.iter();
+            let datagrams =
+                datagrams.filter_map(|d| Some(format!("flow {}, {side}: {}", d.id, d.error.as_ref()?)));
+            faults.chain(datagrams).collect::<Vec<_>>()
         };
         sides.into_iter().flat_map(of).collect()
     }
@@ -66,12 +70,19 @@ impl Measured {
     /// The result, with its checks still to be made.
     pub fn result(&self, plan: &Plan) -> RunResult {
         let covered = self.covered(plan);
-        let ends = self.clients.flows.iter().zip(&self.servers.flows);
+        let mut ends = self.clients.flows.iter().zip(&self.servers.flows);
+        let mut datagrams = self.clients.datagrams.iter().zip(&self.servers.datagrams);
         let planned: Vec<Flow> = plan.flows().collect();
         let mut flows = Vec::new();
         let mut series = BTreeMap::new();
-        for (n, (flow, (client, server))) in planned.iter().zip(ends).enumerate() {
-            let (row, bins) = self.flow(plan, flow, n, client, server, covered);
+        for (n, flow) in planned.iter().enumerate() {
+            let row = match is_udp(flow) {
+                true => datagrams.next().map(|ends| self.datagrams(plan, flow, n, ends, covered)),
+                false => {
+                    ends.next().map(|(client, server)| self.flow(plan, flow, n, client, server, covered))
+                }
+            };
+            let Some((row, bins)) = row else { break };
             series.insert(row.id.clone(), Series::received(plan.bin, &bins));
             flows.push(row);
         }
@@ -139,6 +150,36 @@ impl Measured {
             }
         }
         (row, bins)
+    }
+
+    /// A flow of datagrams.
+    fn datagrams(
+        &self,
+        plan: &Plan,
+        flow: &Flow,
+        n: usize,
+        (client, server): (&DatagramReport, &DatagramReport),
+        covered: Duration,
+    ) -> (FlowResult, Vec<u64>) {
+        let (sender, receiver) = match flow.direction() {
+            Direction::Out => (client, server),
+            Direction::In => (server, client),
+        };
+        let got = receiver.received.as_ref();
+        let bins = got.map_or(Vec::new(), |r| r.bins.dense(covered.as_nanos()));
+        let server = Addresses::of(plan.lab.ip).server;
+        let class = plan.class_of(flow, on_wan(plan), Some(client_port(n)), server);
+        let measured = FlowMeasurements {
+            class: class.filter(|class| class.share.is_some()),
+            cc: "udp".to_string(),
+            loss: datagram_loss(sender.sent, receiver.arrived, receiver.missing),
+            bytes: got.map_or(0, |r| r.bytes_in_time),
+            bins: &bins,
+            opened: Some(flow.start),
+            complete: got.and_then(|r| r.complete_ns).map(Duration::from_nanos),
+            ..FlowMeasurements::default()
+        };
+        (measured.row(plan, flow, covered), bins)
     }
 
     /// The gateway's record of a flow.

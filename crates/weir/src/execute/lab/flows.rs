@@ -2,8 +2,8 @@
 
 use super::Options;
 use crate::execute::hosts::{client_port, Addresses};
-use crate::execute::traffic::{Amount, FlowSpec, Play, Role, Spec};
-use crate::experiment::plan::{Flow, Kind, Plan};
+use crate::execute::traffic::{Amount, DatagramSpec, FlowSpec, Play, Role, Spec};
+use crate::experiment::plan::{Flow, Kind, Plan, Protocol};
 use std::net::{IpAddr, SocketAddr};
 use weir_core::gateway::Direction;
 
@@ -11,31 +11,69 @@ use weir_core::gateway::Direction;
 /// takes off TCP_MAXSEG. A plan's `mss` is what is left.
 const TIMESTAMPS: u32 = 12;
 
-/// What clients and servers play.
+/// What clients and servers play. Flows of datagrams are apart from those of TCP, each in the plan's order.
 pub fn specs(plan: &Plan, options: &Options) -> (Spec, Spec) {
     let flows: Vec<Flow> = plan.flows().collect();
-    let clients = flows.iter().enumerate().map(|(n, f)| client_end(plan, f, n, options));
-    let side = |flows| Spec {
+    let side = || Spec {
         epoch_ns: None,
         stop_ns: plan.duration.as_nanos(),
         bin_ns: plan.bin.as_nanos(),
         sample_ns: 20_000_000,
         linger_ns: 1_000_000_000,
-        flows,
+        flows: Vec::new(),
+        datagrams: Vec::new(),
         probes: Vec::new(),
     };
-    let clients: Vec<FlowSpec> = clients.collect();
+    let (mut clients, mut servers) = (side(), side());
     let seen_as = Addresses::of(plan.lab.ip).client_on_wan(plan.lab.kind);
-    let servers = clients.iter().zip(&flows).map(|(c, f)| server_end(c, f, seen_as)).collect();
-    (side(clients), side(servers))
+    for (n, flow) in flows.iter().enumerate() {
+        match flow.group.protocol {
+            Protocol::Tcp { .. } => {
+                let client = client_end(plan, flow, n, options);
+                servers.flows.push(server_end(&client, flow, seen_as));
+                clients.flows.push(client);
+            }
+            Protocol::Udp { rate, datagram, .. } => {
+                let client = datagrams(plan, flow, n, rate.bps(), datagram);
+                let remote = SocketAddr::new(seen_as, client.local.port());
+                let (local, sends) = (client.remote, !client.sends);
+                servers.datagrams.push(DatagramSpec { local, remote, sends, ..client.clone() });
+                clients.datagrams.push(client);
+            }
+        }
+    }
+    (clients, servers)
+}
+
+/// Is it a flow of datagrams?
+pub fn is_udp(flow: &Flow) -> bool {
+    matches!(flow.group.protocol, Protocol::Udp { .. })
+}
+
+fn amount(plan: &Plan, flow: &Flow) -> Amount {
+    match flow.bytes {
+        Some(n) => Amount::Bytes(n),
+        None => Amount::UntilNs(flow.end(plan.duration).as_nanos()),
+    }
+}
+
+/// The client's end of a flow of datagrams.
+fn datagrams(plan: &Plan, flow: &Flow, n: usize, rate_bps: u64, size: u16) -> DatagramSpec {
+    let a = Addresses::of(plan.lab.ip);
+    DatagramSpec {
+        id: flow.id.clone(),
+        local: SocketAddr::new(a.client, client_port(n)),
+        remote: SocketAddr::new(a.server, flow.server_port),
+        sends: flow.direction() == Direction::Out,
+        rate_bps,
+        size,
+        start_ns: flow.start.as_nanos(),
+        amount: amount(plan, flow),
+    }
 }
 
 fn client_end(plan: &Plan, flow: &Flow, n: usize, options: &Options) -> FlowSpec {
     let sends = flow.direction() == Direction::Out;
-    let amount = match flow.bytes {
-        Some(n) => Amount::Bytes(n),
-        None => Amount::UntilNs(flow.end(plan.duration).as_nanos()),
-    };
     let a = Addresses::of(plan.lab.ip);
     FlowSpec {
         id: flow.id.clone(),
@@ -45,7 +83,7 @@ fn client_end(plan: &Plan, flow: &Flow, n: usize, options: &Options) -> FlowSpec
         sends,
         play: play(&flow.group.kind),
         start_ns: flow.start.as_nanos(),
-        amount,
+        amount: amount(plan, flow),
         cc: Some(flow.group.tcp.cc().to_string()),
         mss: flow.group.tcp.mss.map(|mss| u32::from(mss) + TIMESTAMPS),
         rwnd: receive_window(flow, sends),
@@ -84,8 +122,9 @@ fn receive_window(flow: &Flow, sends: bool) -> Option<u32> {
 mod tests {
     use super::super::tests::plan;
     use super::*;
-    use crate::experiment::plan::{Arrivals, Length, Ports};
+    use crate::experiment::plan::{Arrivals, FlowGroup, Length, Ports};
     use weir_core::dist::Distribution;
+    use weir_core::rate::Rate;
     use weir_core::time::Duration;
 
     #[test]
@@ -130,6 +169,22 @@ mod tests {
         };
         assert_eq!(played(&clients), drawn);
         assert_eq!(played(&servers), drawn);
+    }
+
+    /// The ends of a flow of datagrams agree too, and are apart from those of TCP.
+    #[test]
+    fn datagrams_are_played_beside_tcp() {
+        let mut p = plan();
+        let protocol = Protocol::Udp { rate: Rate::kbit(24), datagram: 160, on_off: None };
+        let ports = Ports::Shared(5060);
+        p.groups.insert(0, FlowGroup { protocol, ports, direction: Direction::In, ..FlowGroup::new("call") });
+        let (clients, servers) = specs(&p, &Options::new().unwrap());
+        clients.check().unwrap();
+        servers.check().unwrap();
+        assert_eq!((clients.flows.len(), clients.flows[0].id.as_str()), (1, "up.0"));
+        let (c, s) = (&clients.datagrams[0], &servers.datagrams[0]);
+        assert_eq!((c.local, c.remote, c.sends), (s.remote, s.local, false));
+        assert_eq!((s.rate_bps, s.size, s.amount), (24_000, 160, Amount::UntilNs(1_000_000_000)));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use super::series::Recorder;
 use super::tcp;
 use super::together;
 use super::topology::{Carrier, LinkDirection, Topology, WiredFlow};
-use crate::execute::measurements::FlowMeasurements;
+use crate::execute::measurements::{datagram_loss, FlowMeasurements};
 use crate::experiment::plan::{Flow, Plan};
 use crate::result::observe;
 use crate::result::{
@@ -132,12 +132,7 @@ impl EndReports {
             topology.world.get::<UdpSink>(flow.receiver).map(|s| s.report().clone()).unwrap_or_default();
         let UdpReport { datagrams, received, last_received, lost, bins, .. } = sink;
         let sent = topology.world.get::<UdpSource>(flow.sender).map_or(0, UdpSource::datagrams);
-        // Of what has not been overtaken nobody knows yet, unless nothing came at all.
-        let loss = match (datagrams, sent) {
-            (0, 0) => None,
-            (0, _) => Some(1.0),
-            (n, _) => Some(lost as f64 / (lost + n) as f64),
-        };
+        let loss = datagram_loss(sent, datagrams, lost);
         (EndReports { received, last_received, loss, ..EndReports::default() }, 0, bins)
     }
 }

@@ -1,5 +1,7 @@
 //! The event loop that plays a [`Spec`].
 
+use super::alarm::Alarm;
+use super::datagrams::Datagrams;
 use super::flow::{Flow, Turn, WRITE_MAX};
 use super::probe::{ProbeSink, ProbeSource};
 use super::protocol::Control;
@@ -8,13 +10,12 @@ use super::spec::{Amount, Role, Spec};
 use super::{clock, ProbeReport, Report};
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
-use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec};
 use socket2::Socket;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::AsRawFd;
 use std::thread::JoinHandle;
 use weir_core::time::Time;
 
@@ -44,8 +45,9 @@ pub struct Generator {
     expected: HashMap<(SocketAddr, SocketAddr), usize>,
     sources: Vec<(usize, ProbeSource)>,
     sinks: Vec<(usize, ProbeSink)>,
+    datagrams: Option<Datagrams>,
     poll: Poll,
-    timer: OwnedFd,
+    alarm: Alarm,
 }
 
 impl Generator {
@@ -55,9 +57,7 @@ impl Generator {
         allow_many_sockets();
         let io = |e: io::Error| format!("event loop: {e}");
         let poll = Poll::new().map_err(io)?;
-        let timer = rustix::time::timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::NONBLOCK)
-            .map_err(|e| io(e.into()))?;
-        poll.registry().register(&mut SourceFd(&timer.as_raw_fd()), TIMER, Interest::READABLE).map_err(io)?;
+        let alarm = Alarm::register(poll.registry(), TIMER).map_err(io)?;
 
         let flows: Vec<Flow> = spec.flows.iter().map(|f| Flow::new(f.clone(), &spec)).collect();
         let mut by_local = BTreeMap::<SocketAddr, Vec<usize>>::new();
@@ -84,7 +84,8 @@ impl Generator {
                 sinks.push((i, ProbeSink::open(p)?));
             }
         }
-        Ok(Generator { spec, flows, listeners, expected, sources, sinks, poll, timer })
+        let datagrams = (!spec.datagrams.is_empty()).then(|| Datagrams::open(&spec)).transpose()?;
+        Ok(Generator { spec, flows, listeners, expected, sources, sinks, datagrams, poll, alarm })
     }
 
     /// Plays everything from `epoch` on, until all is done, the specification's stop, or `control`
@@ -103,6 +104,10 @@ impl Generator {
             });
             sources.chain(sinks).collect()
         };
+        let datagrams = self.datagrams.map(|ends| {
+            let control = control.clone();
+            std::thread::spawn(move || ends.run(epoch, &control))
+        });
         let mut stage = Stage {
             epoch,
             spec: self.spec,
@@ -111,8 +116,7 @@ impl Generator {
             listeners: self.listeners,
             expected: self.expected,
             poll: self.poll,
-            timer: self.timer,
-            armed: None,
+            alarm: self.alarm,
             due: BinaryHeap::new(),
             ready: VecDeque::new(),
             sample_next: 0,
@@ -126,11 +130,15 @@ impl Generator {
                 ..ProbeReport::default()
             });
         }
+        let datagrams = datagrams.map_or(Ok(Vec::new()), |thread| {
+            thread.join().unwrap_or_else(|_| Err(io::Error::other("the datagrams' thread panicked")))
+        })?;
         // Probes may have been stopped when there were no flows.
         stage.interrupted |= control.stop_requested();
         let now = stage.now();
         Ok(Report {
             flows: stage.flows.into_iter().map(|f| f.finish(now)).collect(),
+            datagrams,
             probes,
             end_ns: now,
             interrupted: stage.interrupted,
@@ -149,8 +157,7 @@ struct Stage {
     listeners: Vec<Socket>,
     expected: HashMap<(SocketAddr, SocketAddr), usize>,
     poll: Poll,
-    timer: OwnedFd,
-    armed: Option<u64>,
+    alarm: Alarm,
     due: BinaryHeap<Reverse<(u64, Due)>>,
     /// Flows whose sockets are ready, in turn.
     ready: VecDeque<usize>,
@@ -295,16 +302,8 @@ impl Stage {
     }
 
     fn wait(&mut self, events: &mut Events) -> io::Result<()> {
-        let next = self.due.peek().map(|r| r.0 .0);
-        if next != self.armed {
-            let at = self.epoch.as_nanos().saturating_add(next.unwrap_or(0)).max(1);
-            let value =
-                Timespec { tv_sec: (at / 1_000_000_000) as i64, tv_nsec: (at % 1_000_000_000) as i64 };
-            let none = Timespec { tv_sec: 0, tv_nsec: 0 };
-            let spec = Itimerspec { it_interval: none, it_value: value };
-            rustix::time::timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &spec)?;
-            self.armed = next;
-        }
+        let epoch = self.epoch.as_nanos();
+        self.alarm.set(self.due.peek().map(|r| Time::from_nanos(epoch.saturating_add(r.0 .0))))?;
         let timeout = if self.ready.is_empty() { LOOK_UP } else { std::time::Duration::ZERO };
         match self.poll.poll(events, Some(timeout)) {
             Err(e) if e.kind() == io::ErrorKind::Interrupted => Ok(()),

@@ -1,4 +1,4 @@
-//! Traffic: real TCP flows and UDP probes, any number of them in one process with one event loop.
+//! Traffic: real flows of TCP and UDP, any number of them in one process with one event loop for each of the two, and UDP probes.
 //!
 //! A [`Spec`] says which ends of which flows a process plays; [`Generator::open`] opens what listens,
 //! [`Generator::run`] carries them out and gives a [`Report`]. Times are nanoseconds since an epoch
@@ -16,8 +16,10 @@
 //! Nothing here waits for a peer without a limit: [`Spec::stop_ns`] ends everything, and what went
 //! wrong is said per flow.
 
+mod alarm;
 mod bins;
 mod clock;
+mod datagrams;
 mod engine;
 mod flow;
 mod intake;
@@ -37,6 +39,6 @@ pub use engine::Generator;
 pub use probe::{ProbeSink, ProbeSource};
 pub use protocol::{serve, Control, GO, STOP};
 pub use quantile::Quantiles;
-pub use report::{Exchanges, FlowReport, Gap, ProbeReport, Received, Report, Sent, Series};
+pub use report::{DatagramReport, Exchanges, FlowReport, Gap, ProbeReport, Received, Report, Sent, Series};
 pub use socket::READ_MAX;
-pub use spec::{Amount, FlowSpec, Play, ProbeSpec, Role, Spec};
+pub use spec::{Amount, DatagramSpec, FlowSpec, Play, ProbeSpec, Role, Spec};

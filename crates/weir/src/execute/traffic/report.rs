@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 pub struct Report {
     /// One for each flow of the specification, in its order.
     pub flows: Vec<FlowReport>,
+    /// One for each flow of datagrams of the specification, in its order.
+    #[serde(default)]
+    pub datagrams: Vec<DatagramReport>,
     /// One for each probe of the specification, in its order.
     pub probes: Vec<ProbeReport>,
     /// When the process was done.
@@ -41,6 +44,23 @@ pub struct FlowReport {
     /// Of the end that asks, if it is a conversation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exchanges: Option<Exchanges>,
+}
+
+/// One end of a flow of datagrams.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct DatagramReport {
+    /// Its name.
+    pub id: String,
+    /// What went wrong, if something did.
+    pub error: Option<String>,
+    /// Datagrams handed to the kernel, of the end that sends.
+    pub sent: u64,
+    /// Datagrams received.
+    pub arrived: u64,
+    /// Numbers missing below the highest that was received. Those that came late leave it.
+    pub missing: u64,
+    /// What the receiving end saw.
+    pub received: Option<Received>,
 }
 
 /// Requests that were answered.

@@ -25,6 +25,9 @@ pub struct Spec {
     /// Ends of TCP flows.
     #[serde(default)]
     pub flows: Vec<FlowSpec>,
+    /// Ends of flows of UDP datagrams.
+    #[serde(default)]
+    pub datagrams: Vec<DatagramSpec>,
     /// Ends of UDP probes.
     #[serde(default)]
     pub probes: Vec<ProbeSpec>,
@@ -120,6 +123,33 @@ pub struct FlowSpec {
     pub series: bool,
 }
 
+/// Bytes of a datagram's number.
+pub(super) const NUMBER: usize = 8;
+/// Most payload bytes of a datagram.
+const LONGEST: u16 = 65_507;
+
+/// One end of a flow of UDP datagrams at a constant rate. Each begins with its number.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DatagramSpec {
+    /// Name in the report.
+    pub id: String,
+    /// This end's address and port.
+    pub local: SocketAddr,
+    /// The peer's address and port.
+    pub remote: SocketAddr,
+    /// Whether this end sends.
+    pub sends: bool,
+    /// Payload in bits per second.
+    pub rate_bps: u64,
+    /// Payload bytes of a datagram, 8 to 65,507.
+    pub size: u16,
+    /// When the first datagram is sent.
+    pub start_ns: u64,
+    /// How much is sent: whole datagrams, so that the last may exceed it.
+    pub amount: Amount,
+}
+
 /// Bytes of a probe's packet that mean something: a magic number, the packet's number, when it was sent.
 pub(super) const PROBE_HEADER: usize = 24;
 
@@ -184,6 +214,18 @@ impl Spec {
             }
             if matches!(f.play, Play::Exchange { request: 0, .. } | Play::Exchange { response: 0, .. }) {
                 return fault("requests and responses must have bytes");
+            }
+        }
+        for d in &self.datagrams {
+            let fault = |what: &str| Err(format!("datagrams `{}`: {what}", d.id));
+            if d.rate_bps == 0 || matches!(d.amount, Amount::Bytes(0)) {
+                return fault("nothing to send");
+            }
+            if !(NUMBER as u16..=LONGEST).contains(&d.size) {
+                return fault("size must be 8 to 65507 bytes");
+            }
+            if matches!(d.amount, Amount::UntilNs(until) if until <= d.start_ns) {
+                return fault("it ends before it starts");
             }
         }
         for p in &self.probes {

@@ -91,6 +91,7 @@ fn plan(s: Section, source: &Source, files: &Files<'_>) -> Option<Plan> {
     let defaults = s.section("tcp").map_or(Tcp::default(), tcp::defaults);
     let hosts = host::groups(&s, path.rtt(), graph.as_ref());
     let groups = flow::groups(&s, &defaults, &hosts, graph.is_some(), duration);
+    flow::not_behind_nat(&s, &groups, &lab);
     let series = series(&s, gateway.is_some());
     let sample = s.get::<Positive>("sample").map(|Positive(d)| d);
     let parity = s.section("parity").map(parity);

@@ -4,10 +4,13 @@ use super::addresses::server_ports;
 use super::diag::{listed, nearest, Fault};
 use super::reader::{Positive, Section, Size};
 use super::{distribution, names, tcp};
-use crate::experiment::plan::{Arrivals, FlowGroup, HostGroup, Kind, Length, Plan, Ports, Protocol, Tcp};
+use crate::experiment::plan::{
+    Arrivals, BoxKind, FlowGroup, HostGroup, Kind, Lab, Length, Plan, Ports, Protocol, Tcp,
+};
 use crate::result::World;
 use core::ops::RangeInclusive;
 use weir_core::dist::Distribution;
+use weir_core::gateway::Direction;
 use weir_core::time::Duration;
 
 /// Most flows of a group.
@@ -114,13 +117,17 @@ fn kind(s: &Section) -> Kind {
     }
 }
 
+/// Least payload of a datagram in the lab, where each begins with its number.
+const NUMBERED: u16 = 8;
+
 /// Keys that UDP flows have and TCP flows have not.
 const UDP: [&str; 4] = ["rate", "datagram", "on", "off"];
 
 /// The keys of a UDP flow; those of TCP are refused.
 fn udp(s: &Section) -> Option<Protocol> {
-    let fault = Fault::new("UDP flows do not exist in the lab world", "they exist in the sim world only");
-    s.note_value(World::Sim, "protocol", fault);
+    for key in ["on", "off"] {
+        s.note_only(World::Sim, key);
+    }
     for key in tcp::names().chain(["app_rate"]) {
         if s.has(key) {
             let help = match key {
@@ -133,6 +140,10 @@ fn udp(s: &Section) -> Option<Protocol> {
     s.need("rate", "\"5Mbit\"");
     let rate = s.get("rate");
     let datagram = s.int("datagram", 1..=1472).map_or(1472, |n| n as u16);
+    if datagram < NUMBERED {
+        let message = format!("{datagram} bytes have no room for a datagram's number in the lab world");
+        s.note_value(World::Sim, "datagram", Fault::new(message, "8 bytes is the least there"));
+    }
     if s.has("on") || s.has("off") {
         s.need("on", "\"500ms\"");
         s.need("off", "\"500ms\"");
@@ -197,6 +208,22 @@ pub(super) fn not_too_many(s: &Section, plan: &Plan) {
             section.fault("arrivals", Fault::new(message, help));
         } else if n > MOST_IN_LAB && !section.has("count") {
             section.note_value(World::Sim, "arrivals", too_many_for_lab(n));
+        }
+    }
+}
+
+/// Datagrams that come in are refused behind a masquerading box of the lab, which lets in only what somebody inside has asked for.
+pub(super) fn not_behind_nat(s: &Section, groups: &[FlowGroup], lab: &Lab) {
+    let coming_in =
+        |g: &FlowGroup| g.direction == Direction::In && matches!(g.protocol, Protocol::Udp { .. });
+    if let Some(group) = groups.iter().find(|g| coming_in(g)).filter(|_| lab.kind == BoxKind::Nat) {
+        let message = format!(
+            "datagrams of \"{}\" would not come in through the masquerading box of the lab world",
+            group.id
+        );
+        let help = "let them go out, or choose another `box`";
+        if let Some(lab) = s.section("lab") {
+            lab.note_value(World::Sim, "box", Fault::new(message, help));
         }
     }
 }

@@ -7,7 +7,6 @@ use super::keys::{self, put, set, Key, Written};
 use super::reader::Section;
 use super::units::Limit;
 use super::value::{int, one_of, within, FromValue};
-use crate::result::World;
 use core::ops::RangeInclusive;
 use std::collections::HashMap;
 use toml::de::DeValue;
@@ -229,9 +228,6 @@ impl Tree {
 
     /// Reads what a class of the tree may send, and its queue.
     pub(super) fn read(&self, s: &Section, class: usize) -> Spec {
-        for key in ["queue", "discipline", "parent", "ceil"] {
-            s.note_only(World::Sim, key);
-        }
         let mut draft = Draft::new(&Spec::of(self.parent(s)));
         keys::read(&RATES, &[s], &mut draft);
         let Some(child) = self.child(class) else {

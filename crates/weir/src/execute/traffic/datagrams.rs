@@ -1,0 +1,243 @@
+//! Flows of UDP datagrams at constant rates, with an event loop of their own.
+//!
+//! Each datagram has its own time, from the flow's start and its rate; a loop that wakes late sends what is due at once and is no later
+//! with the next. Datagrams are numbered, so that the receiver knows what is missing.
+
+use super::alarm::Alarm;
+use super::intake::Intake;
+use super::spec::{Amount, DatagramSpec, Spec, NUMBER};
+use super::sys::set_option;
+use super::{clock, Control, DatagramReport};
+use mio::unix::SourceFd;
+use mio::{Events, Interest, Poll, Token};
+use socket2::{Domain, Protocol, Socket, Type};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::io::{self, ErrorKind};
+use std::os::fd::{AsFd, AsRawFd};
+use std::time::Duration;
+use weir_core::time::Time;
+
+const TIMER: Token = Token(usize::MAX);
+/// How often an idle loop looks whether it is to stop.
+const LOOK_UP: Duration = Duration::from_millis(50);
+/// Bytes that may wait in a receiving socket.
+const BUFFER: i32 = 4 << 20;
+/// Longest payload of a datagram.
+const LONGEST: usize = 65_507;
+
+/// The ends of all flows of datagrams of a process.
+pub(super) struct Datagrams {
+    ends: Vec<End>,
+    poll: Poll,
+    alarm: Alarm,
+    /// When everything ends, and how long datagrams of a flow whose time is up are waited for.
+    stop_ns: u64,
+    linger_ns: u64,
+}
+
+/// One end of a flow.
+struct End {
+    spec: DatagramSpec,
+    socket: Socket,
+    /// Of the end that receives.
+    intake: Option<Intake>,
+    report: DatagramReport,
+    /// One more than the highest number received.
+    next: u64,
+}
+
+impl Datagrams {
+    /// Opens the sockets of all ends.
+    pub fn open(spec: &Spec) -> Result<Datagrams, String> {
+        let io = |e: io::Error| format!("event loop of datagrams: {e}");
+        let poll = Poll::new().map_err(io)?;
+        let alarm = Alarm::register(poll.registry(), TIMER).map_err(io)?;
+        let mut ends = Vec::new();
+        for (i, end) in spec.datagrams.iter().enumerate() {
+            let end = End::open(end, spec.bin_ns)?;
+            if !end.spec.sends {
+                let fd = end.socket.as_raw_fd();
+                poll.registry().register(&mut SourceFd(&fd), Token(i), Interest::READABLE).map_err(io)?;
+            }
+            ends.push(end);
+        }
+        Ok(Datagrams { ends, poll, alarm, stop_ns: spec.stop_ns, linger_ns: spec.linger_ns })
+    }
+
+    /// Plays all ends until the specification's stop, or `control` says stop.
+    pub fn run(mut self, epoch: Time, control: &Control) -> io::Result<Vec<DatagramReport>> {
+        // The default slack adds 50 us to every sleep; failing to set it costs precision only.
+        let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
+        let mut buffer = vec![0; LONGEST];
+        let mut due: BinaryHeap<Reverse<(u64, usize)>> = BinaryHeap::new();
+        let senders = self.ends.iter().enumerate().filter(|(_, end)| end.spec.sends);
+        due.extend(senders.filter_map(|(i, end)| Some(Reverse((end.due()?, i)))));
+        let last = self.ends.iter().map(|end| end.last_ns(self.linger_ns)).max().unwrap_or(0);
+        let end = last.min(self.stop_ns);
+        let mut events = Events::with_capacity(256);
+        while !control.stop_requested() {
+            let now = now_since(epoch);
+            if now.is_some_and(|now| now >= end) {
+                break;
+            }
+            while let Some(&Reverse((at, i))) = due.peek().filter(|next| Some(next.0 .0) <= now) {
+                debug_assert!(Some(at) <= now);
+                due.pop();
+                self.ends[i].send(&mut buffer);
+                due.extend(self.ends[i].due().map(|at| Reverse((at, i))));
+            }
+            let next = due.peek().map_or(end, |next| next.0 .0.min(end));
+            self.alarm.set(Some(Time::from_nanos(epoch.as_nanos().saturating_add(next))))?;
+            match self.poll.poll(&mut events, Some(LOOK_UP)) {
+                Err(e) if e.kind() == ErrorKind::Interrupted => continue,
+                other => other?,
+            }
+            for event in events.iter().filter(|event| event.token() != TIMER) {
+                self.ends[event.token().0].receive(epoch, &mut buffer);
+            }
+        }
+        let now = now_since(epoch).unwrap_or(0);
+        Ok(self.ends.into_iter().map(|end| end.finish(now)).collect())
+    }
+}
+
+/// Nanoseconds since the epoch, if it has come.
+fn now_since(epoch: Time) -> Option<u64> {
+    let now = clock::monotonic();
+    (now >= epoch).then(|| now.since(epoch).as_nanos())
+}
+
+impl End {
+    fn open(spec: &DatagramSpec, bin_ns: u64) -> Result<End, String> {
+        let fault = |what: &str| {
+            let id = spec.id.clone();
+            let what = what.to_string();
+            move |e: io::Error| format!("datagrams `{id}`: {what}: {e}")
+        };
+        let domain = Domain::for_address(spec.local);
+        let socket = Socket::new(domain, Type::DGRAM, Some(Protocol::UDP)).map_err(fault("socket"))?;
+        socket.bind(&spec.local.into()).map_err(fault(&format!("bind to {}", spec.local)))?;
+        socket.connect(&spec.remote.into()).map_err(fault(&format!("connect to {}", spec.remote)))?;
+        socket.set_nonblocking(true).map_err(fault("socket"))?;
+        // Less room only loses datagrams while the loop is away.
+        let _ = set_option(socket.as_fd(), libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, BUFFER);
+        let report = DatagramReport { id: spec.id.clone(), ..DatagramReport::default() };
+        let intake = (!spec.sends).then(|| Intake::new(spec.amount, bin_ns, 0));
+        Ok(End { spec: spec.clone(), socket, intake, report, next: 0 })
+    }
+
+    /// When its next datagram is due; `None` if it has sent all.
+    fn due(&self) -> Option<u64> {
+        let before = u128::from(self.report.sent) * u128::from(self.spec.size);
+        let at = self.spec.start_ns + (before * 8_000_000_000 / u128::from(self.spec.rate_bps)) as u64;
+        match self.spec.amount {
+            _ if self.report.error.is_some() => None,
+            Amount::Bytes(all) => (before < u128::from(all)).then_some(at),
+            Amount::UntilNs(until) => (at < until).then_some(at),
+        }
+    }
+
+    /// When nothing more is to be expected of it.
+    fn last_ns(&self, linger_ns: u64) -> u64 {
+        match self.spec.amount {
+            Amount::Bytes(_) => u64::MAX,
+            Amount::UntilNs(until) => until.saturating_add(linger_ns),
+        }
+    }
+
+    fn send(&mut self, buffer: &mut [u8]) {
+        let datagram = &mut buffer[..usize::from(self.spec.size)];
+        datagram[..NUMBER].copy_from_slice(&self.report.sent.to_be_bytes());
+        // What the path has no room for is lost, as is what nobody listens for yet or any more.
+        let lost = [ErrorKind::WouldBlock, ErrorKind::ConnectionRefused, ErrorKind::Interrupted];
+        if let Err(e) = self.socket.send(datagram) {
+            if !lost.contains(&e.kind()) && e.raw_os_error() != Some(libc::ENOBUFS) {
+                self.report.error = Some(format!("send: {e}"));
+            }
+        }
+        self.report.sent += 1;
+    }
+
+    fn receive(&mut self, epoch: Time, buffer: &mut [u8]) {
+        loop {
+            let read = rustix::net::recv(&self.socket, &mut buffer[..], rustix::net::RecvFlags::empty());
+            match read.map_err(io::Error::from) {
+                Ok((len, _)) => self.count(now_since(epoch).unwrap_or(0), &buffer[..len]),
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(e) if [ErrorKind::WouldBlock, ErrorKind::ConnectionRefused].contains(&e.kind()) => return,
+                Err(e) => {
+                    self.report.error = Some(format!("receive: {e}"));
+                    return;
+                }
+            }
+        }
+    }
+
+    fn count(&mut self, now: u64, datagram: &[u8]) {
+        let Some(number) = datagram.first_chunk().map(|n: &[u8; NUMBER]| u64::from_be_bytes(*n)) else {
+            return;
+        };
+        if let Some(intake) = &mut self.intake {
+            intake.read(now, datagram.len() as u64);
+        }
+        self.report.arrived += 1;
+        if number >= self.next {
+            self.report.missing += number - self.next;
+            self.next = number.saturating_add(1);
+        } else {
+            self.report.missing = self.report.missing.saturating_sub(1);
+        }
+    }
+
+    /// The account of this end at `now`.
+    fn finish(self, now: u64) -> DatagramReport {
+        DatagramReport { received: self.intake.map(|intake| intake.finish(now)), ..self.report }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::SocketAddr;
+
+    fn end(amount: Amount, sends: bool) -> End {
+        let at = |port| SocketAddr::from(([127, 0, 0, 1], port));
+        let spec = DatagramSpec {
+            id: "call".into(),
+            local: at(0),
+            remote: at(9),
+            sends,
+            rate_bps: 30_000,
+            size: 160,
+            start_ns: 7,
+            amount,
+        };
+        End::open(&spec, 1000).unwrap()
+    }
+
+    /// 1,280 bits at 30 kbit/s take 42 2/3 ms, and three of them 128 ms.
+    #[test]
+    fn datagrams_are_due_by_the_rate() {
+        let mut e = end(Amount::Bytes(640), true);
+        let mut due = || {
+            let due = e.due();
+            e.report.sent += 1;
+            due
+        };
+        let times = [Some(7), Some(42_666_673), Some(85_333_340), Some(128_000_007), None];
+        assert_eq!([due(), due(), due(), due(), due()], times);
+        assert_eq!(end(Amount::UntilNs(7), true).due(), None);
+    }
+
+    #[test]
+    fn what_is_missing_is_counted() {
+        let mut e = end(Amount::UntilNs(100), false);
+        for number in [0u64, 1, 4, 3] {
+            e.count(50, &number.to_be_bytes());
+        }
+        e.count(60, &[1, 2]);
+        let r = e.finish(100);
+        assert_eq!((r.arrived, r.missing, r.received.unwrap().bytes), (4, 1, 32));
+    }
+}
