@@ -1,5 +1,5 @@
 //! Grants, as the gateway makes them and takes account of them. The test plays the hooks. 10 Mb/s are 1,250 bytes a
-//! millisecond, 12,500 a step.
+//! millisecond, 12,500 a step, and 5,000 in the 4 ms to the next look.
 
 mod support;
 
@@ -13,7 +13,7 @@ use weir_core::rig::Rig;
 use weir_core::time::Time;
 use weir_core::wire::Flags;
 
-/// A flow that has just got a grant, at 1,001 ms, for all but the last 1,000 bytes of a step.
+/// A flow that has just got a grant, at 1,001 ms, for all but the last 1,000 bytes of a step and what 4 ms carry.
 fn granted() -> World {
     granted_with(World::hooked(basic()))
 }
@@ -22,7 +22,7 @@ fn granted_with(mut w: World) -> World {
     w.ack_at(ms(1_000), 1_000);
     w.ack_at(ms(1_001), 2_000);
     w.run(ms(1_001));
-    assert_eq!(w.slot().granted(), Some(w.abs(2_000 + 11_500)));
+    assert_eq!(w.slot().granted(), Some(w.abs(2_000 + 11_500 + 5_000)));
     w
 }
 
@@ -35,26 +35,42 @@ fn what_has_passed_is_charged_at_the_next_look() {
     for meter in [Meter::Acked, Meter::Received] {
         let mut w = granted_with(World::hooked(basic_with(|r| r.meter = meter)));
         w.kernel_passed(12_000);
-        // 6,250 bytes take 6 ms at the pace of before: the look is after 4 ms, the most.
+        // Half of 17,500 bytes take 8 ms at the pace of before: the look is after 4 ms, the most.
         assert_eq!(w.rig.node().next_deadline(PortSet::ALL), Some(ms(1_005)));
         assert!(w.run(ms(1_005)).is_empty());
-        // 11,500 - 10,000 and what 4 ms have earned.
-        assert_eq!(w.slot().granted(), Some(w.abs(12_000 + 1_500 + 5_000)));
+        // 11,500 - 10,000, what 4 ms have earned, and what the next 4 will.
+        assert_eq!(w.slot().granted(), Some(w.abs(12_000 + 1_500 + 5_000 + 5_000)));
         assert_eq!((acked(&w), w.debt()), (12_000, 0));
-        // At the pace of the last 4 ms half a step takes 2.5: the next half millisecond.
-        assert_eq!(w.rig.node().next_deadline(PortSet::ALL), Some(Time::from_micros(1_007_500)));
+        // At the pace of the last 4 ms half of 17,500 bytes take 3.5.
+        assert_eq!(w.rig.node().next_deadline(PortSet::ALL), Some(Time::from_micros(1_008_500)));
         w.finish();
     }
 }
 
 #[test]
 fn what_passed_beyond_the_credit_is_owed() {
-    // Two hooks at once, or one that had read the grant when it was taken back.
-    let mut w = granted();
-    w.kernel_passed(30_000);
-    w.run(ms(1_005));
-    // 28,000 bytes; a step less 1,000 and 4 ms cover 16,500.
-    assert_eq!((w.slot().granted(), w.debt()), (None, 28_000 - 16_500));
+    for meter in [Meter::Acked, Meter::Received] {
+        // Two hooks at once, or one that had read the grant when it was taken back.
+        let mut w = granted_with(World::hooked(basic_with(|r| r.meter = meter)));
+        w.kernel_passed(30_000);
+        w.run(ms(1_005));
+        // 28,000 bytes; a step less 1,000 and 4 ms cover 16,500.
+        assert_eq!((w.slot().granted(), w.debt()), (None, 28_000 - 16_500));
+    }
+}
+
+/// A grant is for what will have been earned by the next look: what passes sooner, and makes the look come sooner, is owed.
+#[test]
+fn a_grant_that_is_used_up_at_once_is_not_followed_by_another() {
+    // What is held has arrived, too.
+    for (meter, held) in [(Meter::Acked, 0), (Meter::Received, 100)] {
+        let mut w = granted_with(World::hooked(basic_with(|r| r.meter = meter)));
+        w.kernel_passed(18_500);
+        w.ack_at(ms(1_002), 18_600);
+        w.run(ms(1_002));
+        // 16,500 bytes; a step less 1,000 and a millisecond cover 12,750.
+        assert_eq!((w.slot().granted(), w.debt()), (None, 16_500 - 12_750 + held));
+    }
 }
 
 #[test]

@@ -262,12 +262,21 @@ impl Pace {
     }
 
     fn earn_idle(&mut self, now: Time) {
+        let earned = self.earn_since_due(now);
+        self.keep(self.credit.saturating_add(earned));
+    }
+
+    /// What becomes credit of what was earned up to `now` while no release was scheduled.
+    fn earn_since_due(&mut self, now: Time) -> u32 {
         let elapsed = now.since(Time::from_nanos(self.due));
         self.due = self.due.max(now.as_nanos());
         let earned = self.earn(elapsed);
         self.told(0, earned);
-        let paid = self.pay_idle(earned, elapsed);
-        let credit = self.credit.saturating_add(earned - paid);
+        earned - self.pay_idle(earned, elapsed)
+    }
+
+    /// Of so much credit an idle flow keeps a step.
+    fn keep(&mut self, credit: u32) {
         self.credit = credit.min(self.cap());
         self.forfeit(credit - self.credit);
     }

@@ -75,9 +75,9 @@ impl Release {
     }
 
     /// Bytes that may pass unasked before the flow is looked at again; see [`Pace::free`].
-    pub fn free(&self, pace: &Pace, now: Time, rtt: Duration) -> u32 {
+    pub fn free(&self, pace: &Pace, now: Time, within: Duration, rtt: Duration) -> u32 {
         match self {
-            Release::Rate(_) => pace.free(now, rtt),
+            Release::Rate(_) => pace.free(now, within, rtt),
             Release::Share(_) => 0,
         }
     }

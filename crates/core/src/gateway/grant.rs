@@ -1,10 +1,10 @@
 //! Grants: what the hooks let pass of a flow whose rate does not bind ([`Slot::grant`](crate::steer::Slot::grant)).
 //!
 //! Where nothing of a flow is held, no release is scheduled and its credit was earned, the next ACKs would leave at once if
-//! they came here. So the hook is told to let them, as far as the credit goes. What has passed is charged when the flow
-//! is next looked at: when anything of it comes, or when its timer says so, before the grant is likely to be used up. An
-//! average over any time is therefore the same as without grants, plus one step; and at once no more than two steps
-//! pass, one by a grant and one by the next.
+//! they came here. So the hook is told to let them, as far as the credit goes and what will have been earned by the
+//! next look. What has passed is charged when the flow is next looked at: when anything of it comes, or when its timer says so, before
+//! the grant is likely to be used up. An average over any time is therefore the same as without grants, plus what the rate carries
+//! from one look to the next; and at once no more passes than a step and that, by a grant, and a step by the gateway.
 //!
 //! Flows get grants that have been free of the rate for long enough, so that one whose rate binds never has one
 //! ([`Pace::free`](crate::ack::Pace::free)); whose window can be sized by the hook; and whose ACKs carry no state that is passed on here
@@ -51,7 +51,7 @@ impl Gateway {
         if !may {
             return;
         }
-        let bytes = policy.release.free(&r.pace, now, self.rtt(r)).min(1 << 30);
+        let bytes = policy.release.free(&r.pace, now, LONGEST, self.rtt(r)).min(1 << 30);
         let limit = self.window_limit(r);
         if bytes < 2 * u32::from(r.mss) {
             return;
@@ -72,9 +72,11 @@ impl Gateway {
         }
     }
 
-    /// How long half of a step takes a flow that used `bytes` in `time`, at most [`LONGEST`].
+    /// How long half of a grant that begins with a full step takes a flow that used `bytes` in `time`, at most [`LONGEST`].
     fn half_used(&self, i: u32, bytes: u32, time: Duration) -> Duration {
-        let half = u128::from(self.table[i].pace.step() / 2);
+        let pace = &self.table[i].pace;
+        let meanwhile = pace.rate().map_or(0, |rate| rate.bytes_in(LONGEST));
+        let half = (u128::from(pace.step()) + u128::from(meanwhile)) / 2;
         let ns = half * u128::from(time.as_nanos()) / u128::from(bytes.max(1));
         Duration::from_nanos(ns.min(u128::from(LONGEST.as_nanos())) as u64)
     }

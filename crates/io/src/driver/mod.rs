@@ -266,7 +266,7 @@ impl<'a, E: Engine> Driver<'a, E> {
                 Next::Sleep(until) => self.sleep(from, until, &mut ready)?,
                 Next::Nap(until) => {
                     clock::sleep_until(until);
-                    self.pace.awake(from, until, true, clock::now());
+                    self.pace.awake(from, until, clock::now());
                 }
                 Next::Run => {}
             }
@@ -299,7 +299,7 @@ impl<'a, E: Engine> Driver<'a, E> {
         }
         self.waiter.wait(until, ready)?;
         hooks.awake();
-        self.pace.awake(from, until, ready.is_empty(), clock::now());
+        self.pace.awake(from, until, clock::now());
         Ok(())
     }
 

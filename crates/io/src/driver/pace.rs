@@ -3,10 +3,11 @@
 //! It sleeps until shortly before the next deadline, because a timer wakes late, and runs round after round for the
 //! rest: the margin. How late a timer wakes depends on the machine and on what it does: some ten microseconds
 //! where something runs, two or three milliseconds at the 99th percentile on an idle virtual processor, which its host
-//! has to schedule again. [`Spin::Adaptive`] follows what it measures: whenever a timer wakes the loop later than the
-//! margin, the margin becomes that lateness at once (4 ms at most); each wake-up that comes earlier takes a
-//! 256th of the difference back, and each second without any sleep a 16th of the whole, so that a
-//! loop that spins all the time finds out when that is no longer needed.
+//! has to schedule again. [`Spin::Adaptive`] follows what it measures, and keeps the tail of it. Whenever the loop wakes
+//! later than the margin after the time that it had set, whatever woke it, the margin becomes that lateness at once (4 ms at
+//! most). Every 100 ms it gives up a 64th of what it is above the latest wake-up of these 100 ms, or of the whole if the loop
+//! did not sleep. So a late wake-up counts for some ten seconds, however many others came meanwhile, and
+//! a loop that spins all the time finds out when that is no longer needed.
 //!
 //! Where segments come by the ring, no segment wakes the loop while some have come lately: it naps for
 //! [`batch_delay`](super::DriverConfig::batch_delay), at most until the next deadline, and looks. Without a margin before
@@ -30,10 +31,11 @@ const REAL_SLEEP: Duration = Duration::from_micros(20);
 /// Segments have come lately: in this time.
 const LATELY: Duration = Duration::from_millis(2);
 /// Margins of [`Spin::Adaptive`].
-const FIRST_MARGIN: Duration = Duration::from_micros(100);
+const FIRST_MARGIN: Duration = Duration::from_millis(2);
 const LONGEST_MARGIN: Duration = Duration::from_millis(4);
-const FORGET: u64 = 256;
-const SECOND: Duration = Duration::from_secs(1);
+/// How often an adaptive margin is shortened, and by which part of what it is above the latest wake-up since.
+const SHORTEN: Duration = Duration::from_millis(100);
+const FORGET: u64 = 64;
 
 /// How long before a deadline the loop stops sleeping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,8 +53,10 @@ pub enum Spin {
 struct Margin {
     now: Duration,
     adapts: bool,
-    /// When it was last measured or shortened.
+    /// When it was last shortened.
     at: Time,
+    /// The latest wake-up since.
+    latest: Duration,
 }
 
 impl Margin {
@@ -62,29 +66,23 @@ impl Margin {
             Spin::Fixed(margin) => (margin, false),
             Spin::Adaptive => (FIRST_MARGIN, true),
         };
-        Margin { now: first, adapts, at: now }
+        Margin { now: first, adapts, at: now, latest: Duration::ZERO }
     }
 
-    /// A timer that was set for `due` woke at `now`.
-    fn woke(&mut self, due: Time, now: Time) {
-        if !self.adapts {
-            return;
+    /// The loop woke so long after the time that it had set.
+    fn woke(&mut self, late: Duration) {
+        if self.adapts {
+            self.latest = self.latest.max(late.min(LONGEST_MARGIN));
+            self.now = self.now.max(self.latest);
         }
-        let late = now.since(due);
-        self.at = now;
-        self.now = if late > self.now {
-            late.min(LONGEST_MARGIN)
-        } else {
-            let less = (self.now.as_nanos() - late.as_nanos()) / FORGET;
-            Duration::from_nanos(self.now.as_nanos() - less)
-        };
     }
 
-    /// It is `now`, and nothing was measured.
+    /// It is `now`.
     fn pass(&mut self, now: Time) {
-        if self.adapts && now.since(self.at) >= SECOND {
+        if self.adapts && now.since(self.at) >= SHORTEN {
             self.at = now;
-            self.now = Duration::from_nanos(self.now.as_nanos() / 16 * 15);
+            let above = self.now - std::mem::replace(&mut self.latest, Duration::ZERO);
+            self.now = self.now - Duration::from_nanos(above.as_nanos() / FORGET);
         }
     }
 }
@@ -128,13 +126,14 @@ impl Pace {
         self.came = Some(now);
     }
 
-    /// The loop went to sleep at `from`, until `due`, and is awake again; `by_timer` if nothing else woke it.
-    pub fn awake(&mut self, from: Time, due: Time, by_timer: bool, now: Time) {
+    /// The loop went to sleep at `from`, until `due`, and is awake again.
+    pub fn awake(&mut self, from: Time, due: Time, now: Time) {
         if now.since(from) >= REAL_SLEEP {
             self.awake_since = now;
         }
-        if by_timer && due > from {
-            self.margin.woke(due, now);
+        // A frame that woke it before says nothing of timers; one that came after `due` found it late.
+        if due > from && now >= due {
+            self.margin.woke(now.since(due));
         }
     }
 
@@ -226,23 +225,51 @@ mod tests {
     #[test]
     fn the_margin_follows_the_lateness_of_timers() {
         let pace = &mut pace(Spin::Adaptive, false, false);
-        assert_eq!(pace.margin(), Duration::from_micros(100));
-        pace.awake(at(0), at(1_000 * US), true, at(3_500 * US));
+        assert_eq!(pace.margin(), Duration::from_millis(2));
+        pace.awake(at(0), at(1_000 * US), at(3_500 * US));
         assert_eq!(pace.margin(), Duration::from_micros(2_500));
-        // A frame that wakes it says nothing of timers.
-        pace.awake(at(0), at(5_000 * US), false, at(100 * US));
+        // A frame that wakes it early says nothing of timers.
+        pace.awake(at(0), at(5_000 * US), at(100 * US));
         assert_eq!(pace.margin(), Duration::from_micros(2_500));
-        for _ in 0..2_000 {
-            pace.awake(at(0), at(1_000 * US), true, at(1_010 * US));
+        pace.awake(at(0), at(1_000 * US), at(91_000 * US));
+        assert_eq!(pace.margin(), LONGEST_MARGIN);
+    }
+
+    /// A wake-up that is late now and then is a matter of time, not of how many others there were: at 2,000 a second, one of
+    /// 2.5 ms each second leaves nine shortenings between two, to 10 us + 2.49 ms × (63/64)^9.
+    #[test]
+    fn the_margin_keeps_the_tail() {
+        let pace = &mut pace(Spin::Adaptive, false, false);
+        let mut least = Duration::MAX;
+        for i in 1..=20_000u64 {
+            let due = i * 500 * US;
+            let late = if i % 2_000 == 1 { 2_500 } else { 10 };
+            pace.awake(at(due - 1), at(due), at(due + late * US));
+            next(pace, due + late * US, due + 10_000 * US);
+            least = least.min(pace.margin());
         }
-        assert!(pace.margin() < Duration::from_micros(20), "{:?}", pace.margin());
-        pace.awake(at(0), at(1_000 * US), true, at(91_000 * US));
-        assert_eq!(pace.margin(), LONGEST_MARGIN);
-        // Spinning all the time, it is forgotten by and by.
-        next(pace, 91_000 * US + 999_999_999, 0);
-        assert_eq!(pace.margin(), LONGEST_MARGIN);
-        next(pace, 91_000 * US + 1_000_000_000, 0);
-        assert_eq!(pace.margin(), Duration::from_micros(3_750));
+        assert_eq!(least.as_nanos() / US, 2_170);
+    }
+
+    #[test]
+    fn the_margin_comes_down_again() {
+        let pace = &mut pace(Spin::Adaptive, false, false);
+        // Asleep: down to what is measured.
+        for i in 1..=1_000u64 {
+            pace.awake(at(i * 100_000 * US), at(i * 100_000 * US + 1), at(i * 100_000 * US + 10_001));
+            next(pace, (i * 100_000 + 10) * US, (i + 1) * 100_000 * US);
+        }
+        assert!((10_000..10_100).contains(&pace.margin().as_nanos()), "{:?}", pace.margin());
+    }
+
+    #[test]
+    fn the_margin_is_forgotten_while_it_spins() {
+        let pace = &mut pace(Spin::Adaptive, false, false);
+        for ms in [50, 99, 100, 199, 200, 250] {
+            next(pace, ms * 1_000 * US, 0);
+        }
+        // Twice a 64th of 2 ms and of what is left.
+        assert_eq!(pace.margin().as_nanos(), 2_000_000 - 31_250 - 30_761);
     }
 
     #[test]
@@ -251,9 +278,9 @@ mod tests {
         assert_eq!(next(pace, 2_000 * US, 2_010 * US), Next::Run);
         assert_eq!(next(pace, 2_001 * US, 2_010 * US), Next::Nap(at(2_101 * US)));
         // Woken at once by a frame: that was no rest.
-        pace.awake(at(2_001 * US), at(2_101 * US), false, at(2_002 * US));
+        pace.awake(at(2_001 * US), at(2_101 * US), at(2_002 * US));
         assert_eq!(next(pace, 2_002 * US, 2_010 * US), Next::Nap(at(2_102 * US)));
-        pace.awake(at(2_001 * US), at(2_101 * US), true, at(2_101 * US));
+        pace.awake(at(2_001 * US), at(2_101 * US), at(2_101 * US));
         assert_eq!(next(pace, 2_102 * US, 2_110 * US), Next::Run);
     }
 }

@@ -17,8 +17,8 @@
 //! - SIGTERM or SIGINT: the engine is told to stop, flushes itself and ends; the programs come off.
 //! - The supervisor is killed: the engine gets SIGTERM, flushes itself and ends; the programs come off with it.
 //! - Both are killed: the kernel takes the programs off; before Linux 6.6 they stay, and let everything pass.
-//! - No fork is possible: everything passes, with the windows of the receivers, and it is tried again every second. That is
-//!   said once.
+//! - No fork is possible, or engines end as soon as they have started: everything passes, with the windows of the receivers,
+//!   and it is tried again, every second at last ([`restarts`]). That is said once.
 //! - An interface goes away, comes back, is renamed, goes down or up, changes its MTU: netlink says so, and the
 //!   programs follow it; the engine's sockets are made anew where the interface is a new one. The links themselves
 //!   are never touched.
@@ -34,6 +34,7 @@ mod engine;
 mod prepare;
 mod process;
 mod records;
+mod restarts;
 mod senders;
 mod setup;
 mod site;
@@ -59,9 +60,9 @@ use crate::sys::privileges::{self, capability};
 use crate::sys::process::Signals;
 use control::Control;
 use process::Process;
+use restarts::Restarts;
 use rustix::process::Signal;
 use site::Site;
-use std::collections::VecDeque;
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering::Relaxed;
@@ -78,7 +79,8 @@ const STOOD_STILL: Duration = Duration::from_millis(20);
 const START: Duration = Duration::from_secs(30);
 /// How often it tries again what did not work with an interface.
 const TRY_AGAIN: Duration = Duration::from_secs(1);
-const MINUTE: Duration = Duration::from_secs(60);
+/// For so long windows stay bounded without an engine.
+const A_WHILE: Duration = Duration::from_millis(500);
 
 /// A host that is set up, before its engine runs.
 #[derive(Debug)]
@@ -87,13 +89,11 @@ pub struct Supervisor {
     signals: Signals,
     monitor: Monitor,
     control: Control,
-    /// When engines were started again.
-    restarts: VecDeque<Time>,
+    restarts: Restarts,
+    /// Engines started again.
     count: u32,
     /// The last engine died, and neither another one nor `flush` has taken care of what it held.
     owed: bool,
-    /// Why there is no engine, as it was said last.
-    said: String,
     /// Engines that do nothing any more, and that the kernel has not taken down yet.
     dying: Vec<Process>,
 }
@@ -102,9 +102,9 @@ pub struct Supervisor {
 enum EngineEnd {
     /// It was told to stop, and has; whether it flushed what it held.
     Stopped { cleanly: bool },
-    /// It ended by itself or was killed, and said this. `beat` tells whether it had ever run,
+    /// It ended by itself or was killed, and said this. `lived` tells how long it ran, `None` if it never did,
     /// `flushed` whether what it held has been sent.
-    Lost { reason: String, beat: bool, flushed: bool },
+    Lost { reason: String, lived: Option<Duration>, flushed: bool },
     /// It was killed, since its sockets are of no use any more.
     Moved,
 }
@@ -122,10 +122,9 @@ impl Supervisor {
             signals,
             monitor,
             control,
-            restarts: VecDeque::new(),
+            restarts: Restarts::new(),
             count: 0,
             owed: false,
-            said: String::new(),
             dying: Vec::new(),
         })
     }
@@ -168,36 +167,30 @@ impl Supervisor {
             if self.wait_for_interfaces(operator)? {
                 return Ok(());
             }
-            let (reason, beat, ran) = match self.one(&engine, flush, operator) {
+            let (reason, lived, least) = match self.one(&engine, flush, operator) {
                 Ok(EngineEnd::Stopped { .. }) => return Ok(()),
                 Ok(EngineEnd::Moved) => continue,
-                Ok(EngineEnd::Lost { reason, beat, .. }) => (reason, beat, true),
-                Err(error) => {
-                    self.leave(flush);
-                    (format!("cannot start an engine: {error}"), false, false)
-                }
+                Ok(EngineEnd::Lost { reason, lived, .. }) => (reason, lived, Duration::ZERO),
+                Err(error) => (format!("cannot start an engine: {error}"), None, TRY_AGAIN),
             };
-            if !beat && self.count == 0 {
+            if lived.is_none() && self.count == 0 {
                 return Err(io::Error::other(reason));
             }
-            self.say(reason, beat);
             self.count += 1;
-            if if ran {
-                self.back_off(flush, operator)?
-            } else {
-                self.idle(clock::now() + TRY_AGAIN, operator)?
-            } {
+            let lived = lived.unwrap_or_default();
+            if self.restarts.is_news(&reason, lived, clock::now()) {
+                tracing::error!("{reason}; frames go through the kernel until the next engine runs");
+            }
+            let wait = self.restarts.wait_after(lived).max(least);
+            match wait {
+                Duration::ZERO => continue,
+                wait if wait < A_WHILE => self.settle(flush),
+                _ => self.leave(flush),
+            }
+            if self.idle(clock::now() + wait, operator)? {
                 return Ok(());
             }
         }
-    }
-
-    /// Says why there is no engine, once for as long as none runs for the same reason.
-    fn say(&mut self, reason: String, beat: bool) {
-        if beat || reason != self.said {
-            tracing::error!("{reason}; frames go through the kernel until the next engine runs");
-        }
-        self.said = reason;
     }
 
     /// Runs one engine to its end, and sends what it held if it did not and the next one cannot.
@@ -301,7 +294,7 @@ impl Supervisor {
         process.wakes(&waiter, 0)?;
         waiter.add(self.signals.as_fd(), 1)?;
         waiter.add(self.monitor.as_fd(), 2)?;
-        let (mut beat, mut again) = (false, started);
+        let (mut first_beat, mut again) = (None, started);
         // The beat after which nothing came for long enough to send what was held.
         let mut flushed_after = Time::ZERO;
         let mut ready = Vec::new();
@@ -312,23 +305,23 @@ impl Supervisor {
             if self.hears_the_end(&ready, operator) {
                 return process.stop().map(|cleanly| EngineEnd::Stopped { cleanly });
             }
+            let lived = first_beat.map(|at| clock::now().since(at));
             if let Some(ended) = process.ended()? {
-                let reason = process.describe(ended);
-                return Ok(EngineEnd::Lost { reason, beat, flushed: false });
+                return Ok(EngineEnd::Lost { reason: process.describe(ended), lived, flushed: false });
             }
-            if beat && process.is_dying() {
-                return Ok(EngineEnd::Lost { reason: "the engine died".into(), beat, flushed: false });
+            if lived.is_some() && process.is_dying() {
+                return Ok(EngineEnd::Lost { reason: "the engine died".into(), lived, flushed: false });
             }
             self.reap()?;
             let (now, last) = (clock::now(), self.site.programs.hooks().last_beat());
             // An older beat is the last engine's.
-            beat |= last > started;
             if last > started {
+                first_beat = first_beat.or(Some(last));
                 self.owed = false;
             } else if now.since(last) > self.site.setup.stale {
                 self.settle(flush);
             }
-            let limit = if beat { self.site.setup.hang } else { START };
+            let limit = if first_beat.is_some() { self.site.setup.hang } else { START };
             // If this process had to wait too, the whole machine stood still: the engine gets its turn.
             let stood_still = now.since(before) > STOOD_STILL;
             if !stood_still && last > flushed_after.max(started) && now.since(last) > self.site.setup.stale {
@@ -338,7 +331,7 @@ impl Supervisor {
             if !stood_still && now.since(last.max(started)) > limit {
                 self.replace(process, flush)?;
                 let reason = format!("the engine hung for {limit}");
-                return Ok(EngineEnd::Lost { reason, beat, flushed: true });
+                return Ok(EngineEnd::Lost { reason, lived, flushed: true });
             }
             if self.has_moved(&mut again)? {
                 self.replace(process, flush)?;
@@ -443,27 +436,6 @@ impl Supervisor {
             }
         }
         Ok(false)
-    }
-
-    /// Waits until an engine may be started again; true if told to stop.
-    fn back_off(
-        &mut self,
-        flush: &mut impl FnMut(&Senders),
-        operator: &mut impl Operator,
-    ) -> io::Result<bool> {
-        let now = clock::now();
-        while self.restarts.front().is_some_and(|at| now.since(*at) > MINUTE) {
-            self.restarts.pop_front();
-        }
-        let mut until = now;
-        if self.restarts.len() >= self.site.setup.restarts_per_minute.max(1) as usize {
-            until = self.restarts[0] + MINUTE;
-            tracing::error!("too many restarts: the next in {}", until.since(now));
-            self.leave(flush);
-        }
-        let stopped = self.idle(until, operator)?;
-        self.restarts.push_back(clock::now());
-        Ok(stopped)
     }
 }
 

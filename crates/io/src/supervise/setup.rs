@@ -67,8 +67,6 @@ pub struct Setup {
     pub flows: u32,
     /// The pool.
     pub pool: PoolConfig,
-    /// Engines started per minute at most, after the first.
-    pub restarts_per_minute: u32,
     /// How long to wait for interfaces that are not there yet; `None`: not at all.
     pub wait: Option<Duration>,
     /// Is there a socket on which a running instance can be asked and told?
@@ -99,7 +97,6 @@ impl Setup {
             },
             flows: 65_536,
             pool: PoolConfig::default(),
-            restarts_per_minute: 20,
             wait: None,
             control: false,
             state: PathBuf::from(STATE),

@@ -170,7 +170,6 @@ pub fn prepare(args: &[String]) -> Result<Supervisor, i32> {
     };
     let mut setup = Setup::new(attach, steered);
     setup.state = directory(args).join("state");
-    setup.restarts_per_minute = 100;
     setup.flows = number("FLOWS", 1024);
     (setup.stale, setup.hang) = (Duration::from_millis(50), Duration::from_millis(60));
     setup.wait = std::env::var("BUMP_WAIT_S").ok().map(|s| Duration::from_secs(s.parse().unwrap()));

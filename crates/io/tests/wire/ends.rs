@@ -92,7 +92,8 @@ fn no_file_can_be_opened() {
     };
     for more in 0..24 {
         assert!(limit(supervisor, highest() + more));
-        kill(engine, KILL);
+        // On a busy machine it may have been taken for hung before.
+        let _ = std::process::Command::new("kill").args(["-9", &engine.to_string()]).status();
         std::thread::sleep(std::time::Duration::from_millis(300));
         assert_eq!(lab.ping(20, 2), 20);
         assert!(

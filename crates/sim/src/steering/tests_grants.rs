@@ -1,11 +1,13 @@
 //! What the hooks let pass of a flow whose rate does not bind. Numbers follow from the rate: 10 Mb/s are 1,250 bytes a
-//! millisecond, 12,500 a step.
+//! millisecond, 12,500 a step, and 5,000 in the 4 ms to the next look.
 
 use super::tests::*;
 use super::*;
 use weir_core::rig::Rig;
+use weir_core::time::Duration;
 
 const FLOW: u16 = 5001;
+const PERIOD: Duration = Duration::from_millis(10);
 
 fn us(n: u64) -> Time {
     Time::from_micros(n)
@@ -39,20 +41,21 @@ fn what_the_credit_covers_passes_without_the_gateway() {
     assert_eq!(granted(&rig), None, "the last ACK was long ago");
     acks(&mut rig, &[(ms(1001), 2_000)]);
     rig.run_until(ms(1001));
-    // A step, full again after a millisecond, less 1,000 bytes.
-    assert_eq!(granted(&rig), Some(13_500));
+    // A step, full again after a millisecond, less 1,000 bytes, and what 4 ms carry.
+    assert_eq!(granted(&rig), Some(18_500));
     let before = rig.node().stats().taken;
-    acks(&mut rig, &[(ms(1002), 9_000), (us(1_002_010), 13_500)]);
+    acks(&mut rig, &[(ms(1002), 9_000), (us(1_002_010), 18_500)]);
     let passed = rig.run_until(us(1_002_010));
-    assert_eq!(numbers(&passed), [(ms(1002), 9_000), (us(1_002_010), 13_500)]);
+    assert_eq!(numbers(&passed), [(ms(1002), 9_000), (us(1_002_010), 18_500)]);
     assert_eq!(rig.node().stats().taken, before);
-    // All credit is used: two milliseconds have earned 2,500 bytes, and the gap after the last look is 200 us.
-    acks(&mut rig, &[(ms(1003), 15_000), (us(1_003_100), 18_000)]);
+    // 16,500 bytes have passed; what was left of the step and two milliseconds cover 14,000. The gap after the last look is
+    // 200 us.
+    acks(&mut rig, &[(ms(1003), 20_000), (us(1_003_100), 23_000)]);
     let sent = rig.run_until(ms(1100));
     assert_eq!(rig.node().stats().taken, before + 2);
-    let all = 18_000 - 13_500;
-    assert!(all > 2_500 + 250, "more than is earned until then, so it waits for a full step");
-    assert_eq!(numbers(&sent).last().map(|last| last.1), Some(18_000));
+    let all = 23_000 - 18_500;
+    assert!(all > 250, "more than is earned until then, so it waits for a full step");
+    assert_eq!(numbers(&sent).last().map(|last| last.1), Some(23_000));
     assert_eq!(rig.node().gateway().flows().next().unwrap().debt_bytes, 0);
     finish(&rig);
 }
@@ -98,7 +101,7 @@ fn what_is_taken_ends_the_grant_and_goes_first() {
     // The same again: a duplicate, which tells of a loss.
     acks(&mut rig, &[(us(1_001_500), 2_000)]);
     let sent = rig.run_until(us(1_001_500));
-    assert_eq!((numbers(&sent), granted(&rig)), (vec![(us(1_001_500), 2_000)], Some(13_500)));
+    assert_eq!((numbers(&sent), granted(&rig)), (vec![(us(1_001_500), 2_000)], Some(18_500)));
     let marked = ack(FLOW, 3_000).flags(Flags(Flags::ACK.0 | Flags::ECE.0));
     inject(&mut rig, us(1_001_600), WAN, &marked);
     inject(&mut rig, us(1_001_700), WAN, &ack(FLOW, 4_000));
@@ -109,9 +112,10 @@ fn what_is_taken_ends_the_grant_and_goes_first() {
     finish(&rig);
 }
 
-/// A bucket of two steps that leaks at the rate never overflows, and no number is smaller than one before.
+/// A bucket of two steps and what the rate carries to the next look, which leaks at the rate, never overflows, and no number is
+/// smaller than one before.
 #[test]
-fn no_more_than_two_steps_pass_at_once_and_the_average_is_exact() {
+fn a_bounded_burst_passes_at_once_and_the_average_is_exact() {
     let mut through = 0;
     for seed in 1..16u64 {
         let mut rig = established();
@@ -131,7 +135,7 @@ fn no_more_than_two_steps_pass_at_once_and_the_average_is_exact() {
             assert!(to >= told, "seed {seed}: {to} after {told}");
             let leaked = at.since(last).as_nanos() / 800; // 10 Mb/s: a byte in 800 ns
             level = u64::saturating_sub(level, leaked) + u64::from(to - told);
-            assert!(level <= 2 * u64::from(STEP) + 1, "seed {seed}: {level} at {at:?}");
+            assert!(level <= 2 * u64::from(STEP) + 5_000 + 1, "seed {seed}: {level} at {at:?}");
             (last, told) = (at, to);
         }
         assert_eq!(rig.node().gateway().flows().next().unwrap().acked_bytes, u64::from(n));
@@ -142,6 +146,7 @@ fn no_more_than_two_steps_pass_at_once_and_the_average_is_exact() {
     assert!(through > 500, "{through} passed by a grant");
 }
 
+/// What a grant let pass sooner, 5,000 bytes at most, is repaid; from there on each release is a step, as without hooks.
 #[test]
 fn a_rate_that_binds_is_as_without_hooks() {
     let input: Vec<(Time, u32)> = (0..500).map(|k| (ms(1000 + u64::from(k)), 5_000 * (k + 1))).collect();
@@ -154,7 +159,17 @@ fn a_rate_that_binds_is_as_without_hooks() {
     for (at, n) in input {
         inject(&mut alone, at, WAN, &ack(FLOW, n));
     }
-    assert_eq!(hooked, numbers(&alone.run_until(ms(4000))));
+    let alone = numbers(&alone.run_until(ms(4000)));
+    for (at, to) in &hooked {
+        let (_, other) = alone.iter().rev().find(|(then, _)| then <= at).unwrap();
+        let sooner = i64::from(*to) - i64::from(*other);
+        assert!((-i64::from(STEP)..=5_000).contains(&sooner), "{sooner} at {at:?}");
+    }
+    for all in [hooked, alone] {
+        let steady = all.windows(2).filter(|pair| pair[0].0 >= ms(1020) && pair[1].1 < 2_500_000);
+        let steps: Vec<_> = steady.map(|pair| (pair[1].0.since(pair[0].0), pair[1].1 - pair[0].1)).collect();
+        assert!(steps.len() > 150 && steps.iter().all(|step| *step == (PERIOD, STEP)), "{steps:?}");
+    }
 }
 
 #[test]
@@ -163,11 +178,11 @@ fn payload_keeps_its_acknowledgement_as_far_as_it_is_granted() {
     acks(&mut rig, &[(ms(1000), 1_000), (ms(1001), 2_000)]);
     rig.run_until(ms(1001));
     let payload = |seq, n| ack(FLOW, n).seq(seq).payload(100);
-    inject(&mut rig, ms(1002), WAN, &payload(5001, 13_500));
-    assert_eq!(numbers(&rig.run_until(ms(1002))), [(ms(1002), 13_500)]);
+    inject(&mut rig, ms(1002), WAN, &payload(5001, 18_500));
+    assert_eq!(numbers(&rig.run_until(ms(1002))), [(ms(1002), 18_500)]);
     assert_eq!(rig.node().stats().set_back, 0);
-    inject(&mut rig, ms(1003), WAN, &payload(5101, 13_600));
-    assert_eq!(numbers(&rig.run_until(ms(1003))), [(ms(1003), 13_500)]);
-    assert_eq!(numbers(&rig.run_until(ms(1010))), [(us(1_003_200), 13_600)]);
+    inject(&mut rig, ms(1003), WAN, &payload(5101, 18_600));
+    assert_eq!(numbers(&rig.run_until(ms(1003))), [(ms(1003), 18_500)]);
+    assert_eq!(numbers(&rig.run_until(ms(1010))), [(us(1_003_200), 18_600)]);
     finish(&rig);
 }

@@ -52,6 +52,12 @@ impl Pace {
         }
     }
 
+    /// `bytes` came and were acknowledged ahead of the rate while nothing was held, which says nothing of what came before.
+    pub(super) fn owe_at_least(&mut self, bytes: u32) {
+        self.owe(bytes);
+        self.ahead = self.ahead.max(bytes.min(i32::MAX as u32) as i32);
+    }
+
     /// The part of a period's `earned` that is not released.
     pub(super) fn pay(&mut self, earned: u32, rtt: Duration, mss: u16) -> u32 {
         if self.is(RECEIVED) {

@@ -1,6 +1,6 @@
 //! Flows whose rate does not bind: since when no release is scheduled, and what may pass of them in advance.
 
-use super::{Pace, FREE};
+use super::{clamp, Pace, FREE};
 use crate::time::{Duration, Time};
 
 /// A flow that has not been backlogged for so many round trips is one whose rate does not bind: a sender in slow start
@@ -10,28 +10,30 @@ const FREE_ROUNDS: u64 = 16;
 const FREE_LEAST: Duration = Duration::from_millis(2);
 
 impl Pace {
-    /// Bytes that may pass before the flow is looked at again: what has been earned up to [`Pace::due`]. None where the rate
-    /// may bind: the flow has been backlogged lately, or something is to be repaid.
-    pub fn free(&self, now: Time, rtt: Duration) -> u32 {
+    /// Bytes that may pass before the flow is looked at again, which is `within` from now at the latest: what has been
+    /// earned up to [`Pace::due`], and what will have been by then. None where the rate may bind: the flow has been backlogged
+    /// lately, or something is to be repaid.
+    pub fn free(&self, now: Time, within: Duration, rtt: Duration) -> u32 {
         let since = now.since(Time::from_nanos(self.mark));
         let long = since >= rtt.saturating_mul(FREE_ROUNDS).max(FREE_LEAST);
         if self.is(FREE) && long && !self.in_slow_start() && self.debt() == 0 {
-            self.credit
+            self.credit.saturating_add(self.rate().map_or(0, |r| clamp(r.bytes_in(within))))
         } else {
             0
         }
     }
 
-    /// While no release is scheduled, `bytes` have passed since [`Pace::due`] as [`Pace::free`] had said: as if they had gone
-    /// before anything more was earned. What is beyond the credit is owed.
+    /// While no release is scheduled, `bytes` have passed since [`Pace::due`] as [`Pace::free`] had said. What has been earned
+    /// up to `now` covers them, and a step of the rest is kept. What is beyond that is owed.
     pub fn passed(&mut self, bytes: u32, now: Time, rtt: Duration) {
-        let covered = self.credit.min(bytes);
-        self.credit -= covered;
-        self.told(covered, 0);
-        self.earn_idle(now);
-        if bytes > covered {
-            self.acknowledge_early(bytes - covered, None, rtt);
+        self.limit_lag(rtt);
+        let earned = self.earn_since_due(now);
+        let credit = self.credit.saturating_add(earned);
+        if bytes > credit {
+            self.owe_at_least(bytes - credit);
         }
+        self.told(bytes, 0);
+        self.keep(credit.saturating_sub(bytes));
     }
 
     /// No release is scheduled from `now` on.

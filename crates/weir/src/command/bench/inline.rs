@@ -138,19 +138,46 @@ pub(super) fn run(args: &Args) -> Result<(), String> {
     write(&args.common, &cells)
 }
 
+/// What is measured in a turn.
+#[derive(Clone, Copy, PartialEq)]
+enum Case {
+    Plain,
+    Shaped,
+    Other,
+}
+
+impl Case {
+    /// Those of this traffic, another one first in each turn: what the machine does in the course of a turn counts for all alike.
+    fn of(traffic: Traffic, turn: u32) -> Vec<Case> {
+        let mut cases = vec![Case::Plain, Case::Shaped];
+        if traffic != Traffic::Both {
+            cases.push(Case::Other);
+        }
+        let first = turn as usize % cases.len();
+        cases.rotate_left(first);
+        cases
+    }
+}
+
 fn cell(common: &Common, seconds: u64, kind: BoxKind, traffic: Traffic) -> Result<Cell, String> {
     let [mut plain_bps, mut shaped_bps, mut other_bps] = [vec![], vec![], vec![]];
     let mut cost = Cost::default();
-    for _ in 0..common.runs {
-        let rate = |shaped: bool| shaped.then_some(FLOW_RATE);
-        let one = |out: bool, inward: bool| once(seconds, kind, traffic, rate(out), rate(inward));
-        let (up, down) = (traffic.goes(Direction::Out), traffic.goes(Direction::In));
-        plain_bps.push(one(false, false)?.0);
-        let (bps, outcome) = one(up, down)?;
-        shaped_bps.push(bps);
-        cost.add(&outcome);
-        if traffic != Traffic::Both {
-            other_bps.push(one(down, up)?.0);
+    let (up, down) = (traffic.goes(Direction::Out), traffic.goes(Direction::In));
+    let rate = |shaped: bool| shaped.then_some(FLOW_RATE);
+    for case in (0..common.runs).flat_map(|turn| Case::of(traffic, turn)) {
+        let (out, inward) = match case {
+            Case::Plain => (false, false),
+            Case::Shaped => (up, down),
+            Case::Other => (down, up),
+        };
+        let (bps, outcome) = once(seconds, kind, traffic, rate(out), rate(inward))?;
+        match case {
+            Case::Plain => plain_bps.push(bps),
+            Case::Shaped => {
+                shaped_bps.push(bps);
+                cost.add(&outcome);
+            }
+            Case::Other => other_bps.push(bps),
         }
     }
     Ok(Cell {
@@ -202,4 +229,18 @@ fn print(cell: &Cell) {
         c.share * 100.0,
         c.user_data_bytes
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_case_is_first_as_often_as_the_others() {
+        use Case::{Other, Plain, Shaped};
+        let turns = |traffic| (0..3).map(|turn| Case::of(traffic, turn)).collect::<Vec<_>>();
+        let rotated = [[Plain, Shaped, Other], [Shaped, Other, Plain], [Other, Plain, Shaped]];
+        assert!(turns(Traffic::Uploads) == rotated);
+        assert!(turns(Traffic::Both) == [[Plain, Shaped], [Shaped, Plain], [Plain, Shaped]]);
+    }
 }

@@ -7,16 +7,13 @@
 use super::spec::ProbeSpec;
 use super::sys::{set_option, Batch, Message};
 use super::{clock, Control, ProbeReport, Quantiles};
-use rustix::net::{sendmmsg, MMsgHdr, SendAncillaryBuffer, SendFlags};
 use socket2::{Domain, Protocol, Socket, Type};
-use std::io::{self, IoSlice};
+use std::io;
 use std::os::fd::AsFd;
 use std::time::Duration;
 use weir_core::time::Time;
 
 const MAGIC: u64 = u64::from_be_bytes(*b"weir-udp");
-/// Packets per system call at most.
-const BATCH: usize = 32;
 /// A sender that is further behind than this skips packets instead of sending a burst.
 const TOO_LATE_NS: u64 = 10_000_000;
 
@@ -48,7 +45,7 @@ impl ProbeSource {
     pub fn run(self, epoch: Time, control: &Control) -> ProbeReport {
         precise_sleep();
         let mut report = ProbeReport { id: self.spec.id.clone(), ..ProbeReport::default() };
-        let mut packets = vec![vec![0u8; usize::from(self.spec.size)]; BATCH];
+        let mut packet = vec![0u8; usize::from(self.spec.size)];
         let mut lateness = Vec::<u64>::new();
         let interval = |n: u64| (u128::from(n) * 1_000_000_000 / u128::from(self.spec.pps)) as u64;
         let due = |n: u64| epoch.as_nanos() + self.spec.start_ns + interval(n);
@@ -64,43 +61,28 @@ impl ProbeSource {
                 next += 1;
                 report.skipped += 1;
             }
-            let mut count = 0;
-            while count < BATCH && next < total && due(next) <= now {
+            // One by one: a packet that waits for others in a batch is not on its way.
+            while next < total && due(next) <= now {
                 let stamp = clock::monotonic().as_nanos();
                 lateness.push(stamp - due(next));
-                write_header(&mut packets[count], next, stamp);
+                write_header(&mut packet, next, stamp);
                 next += 1;
-                count += 1;
-            }
-            match self.send(&packets[..count]) {
-                Ok(n) => {
-                    report.sent += n as u64;
-                    report.skipped += (count - n) as u64;
-                }
-                Err(e) => {
-                    report.error = Some(format!("send: {e}"));
-                    break;
+                match self.socket.send(&packet) {
+                    Ok(_) => report.sent += 1,
+                    // The peer is not (yet, any more) there, or the path is full.
+                    Err(e) if matches!(e.raw_os_error(), Some(libc::ECONNREFUSED | libc::ENOBUFS)) => {
+                        report.skipped += 1;
+                    }
+                    Err(e) => {
+                        report.error = Some(format!("send: {e}"));
+                        report.lateness_ns = Quantiles::of(&mut lateness);
+                        return report;
+                    }
                 }
             }
         }
         report.lateness_ns = Quantiles::of(&mut lateness);
         report
-    }
-
-    fn send(&self, packets: &[Vec<u8>]) -> io::Result<usize> {
-        let slices: Vec<[IoSlice<'_>; 1]> = packets.iter().map(|p| [IoSlice::new(p)]).collect();
-        let mut ancillary: Vec<_> = packets.iter().map(|_| SendAncillaryBuffer::new(&mut [])).collect();
-        let mut messages: Vec<_> =
-            slices.iter().zip(&mut ancillary).map(|(s, a)| MMsgHdr::new(s, a)).collect();
-        if messages.is_empty() {
-            return Ok(0);
-        }
-        match sendmmsg(&self.socket, &mut messages, SendFlags::empty()) {
-            Ok(n) => Ok(n),
-            // The peer is not (yet, any more) there, or the path is full: those are lost.
-            Err(rustix::io::Errno::CONNREFUSED | rustix::io::Errno::NOBUFS) => Ok(0),
-            Err(e) => Err(e.into()),
-        }
     }
 }
 

@@ -33,8 +33,8 @@ pub struct Driving {
     pub priority: Option<u8>,
     /// The processor that the engine stays on; `None` leaves it to the scheduler.
     pub cpu: Option<u32>,
-    /// How long before a deadline the engine stops sleeping and spins, at most 1 ms; by default 50 us for
-    /// an emulator and not at all for a gateway, whose releases are milliseconds apart.
+    /// How long before a deadline the engine stops sleeping and spins, at most 1 ms; by default as long as timers are late for
+    /// an emulator, and not at all for a gateway, whose releases are milliseconds apart.
     pub spin: Option<Duration>,
     /// How long ACKs may lie in the ring while flows are active, at most 10 ms; by default 200 us. Gateways only.
     pub batch_delay: Option<Duration>,

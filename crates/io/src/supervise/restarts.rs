@@ -1,0 +1,115 @@
+//! When the next engine is started, and when it is said why the last one is gone.
+//!
+//! After an engine that ran for long enough the next one is started at once. Where one after the other ends sooner, each waits
+//! twice as long as the one before it, from 10 ms to 1 s: what made them end is not made worse by hundreds of
+//! processes a second, and an engine runs within a second of its being over. Long enough is a second, and ten times as long as the
+//! engine had to wait.
+
+use std::collections::VecDeque;
+use weir_core::time::{Duration, Time};
+
+const FIRST: Duration = Duration::from_millis(10);
+const LONGEST: Duration = Duration::from_secs(1);
+const STEADY: Duration = Duration::from_secs(1);
+/// What a wait is multiplied by to be the life that makes up for it.
+const WORTH: u64 = 10;
+/// The same reason is said again after this, or when the engine had run for so long.
+const AGAIN: Duration = Duration::from_secs(60);
+/// Reasons remembered.
+const MOST: usize = 8;
+
+/// What is remembered of the engines before.
+#[derive(Debug)]
+pub(super) struct Restarts {
+    /// How long the last engine had to wait, and the next one has to if that does not last.
+    waited: Duration,
+    next: Duration,
+    /// Reasons that were said in the last minute, and when.
+    said: VecDeque<(String, Time)>,
+}
+
+impl Restarts {
+    pub const fn new() -> Restarts {
+        Restarts { waited: Duration::ZERO, next: Duration::ZERO, said: VecDeque::new() }
+    }
+
+    /// How long the next engine has to wait after one that ran for `lived`, nothing if it never did.
+    pub fn wait_after(&mut self, lived: Duration) -> Duration {
+        if lived >= STEADY.max(self.waited.saturating_mul(WORTH)) {
+            self.next = Duration::ZERO;
+        }
+        self.waited = self.next;
+        self.next = self.next.saturating_mul(2).max(FIRST).min(LONGEST);
+        self.waited
+    }
+
+    /// Is it to be said now that an engine is gone for this reason, after it ran for `lived`?
+    pub fn is_news(&mut self, reason: &str, lived: Duration, now: Time) -> bool {
+        self.said.retain(|(_, at)| now.since(*at) < AGAIN);
+        let news = lived >= AGAIN || self.said.iter().all(|(said, _)| said != reason);
+        if news {
+            self.said.truncate(MOST - 1);
+            self.said.push_front((reason.to_owned(), now));
+        }
+        news
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ZERO: Duration = Duration::ZERO;
+
+    fn ms(restarts: &mut Restarts, lived: Duration) -> u64 {
+        restarts.wait_after(lived).as_nanos() / 1_000_000
+    }
+
+    #[test]
+    fn engines_that_end_at_once_wait_longer_and_longer() {
+        let restarts = &mut Restarts::new();
+        let waits: Vec<u64> = (0..10).map(|_| ms(restarts, ZERO)).collect();
+        assert_eq!(waits, [0, 10, 20, 40, 80, 160, 320, 640, 1000, 1000]);
+        // In a minute of that: 8 in 1.27 s, then one a second.
+        let mut restarts = Restarts::new();
+        let (mut now, mut started) = (ZERO, 0);
+        while now < Duration::from_secs(60) {
+            now = now + restarts.wait_after(ZERO) + Duration::from_millis(1);
+            started += 1;
+        }
+        assert_eq!(started, 67);
+    }
+
+    #[test]
+    fn after_one_that_ran_for_long_the_next_starts_at_once() {
+        let restarts = &mut Restarts::new();
+        let second = Duration::from_secs(1);
+        for _ in 0..3 {
+            assert_eq!(ms(restarts, second), 0);
+        }
+        for wait in [10, 20, 40, 80, 160] {
+            assert_eq!(ms(restarts, Duration::from_millis(999)), wait);
+        }
+        // It had waited for 160 ms.
+        assert_eq!(ms(restarts, Duration::from_millis(1_599)), 320);
+        assert_eq!(ms(restarts, Duration::from_millis(3_200)), 0);
+        assert_eq!(ms(restarts, ZERO), 10);
+    }
+
+    #[test]
+    fn a_reason_is_said_once_a_minute() {
+        let restarts = &mut Restarts::new();
+        let mut said = |reason, lived, second| {
+            restarts.is_news(reason, Duration::from_secs(lived), Time::ZERO + Duration::from_secs(second))
+        };
+        assert!(said("no files", 0, 1));
+        assert!(!said("no files", 0, 1) && !said("no files", 59, 60));
+        assert!(said("no files", 0, 61));
+        assert!(!said("no files", 0, 120));
+        // One that is said does not make another one news.
+        assert!(said("killed", 0, 120));
+        assert!(!said("no files", 0, 120) && !said("killed", 0, 120));
+        // That of an engine that ran for long is another one.
+        assert!(said("no files", 60, 121));
+    }
+}
