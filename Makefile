@@ -17,7 +17,7 @@ VIRTUAL := $(addprefix experiments/papers/,ack-shaper/fig2.toml ack-shaper/fig3.
 	ack-shaper/fig11.toml ack-shaper/fig12.toml ack-filter/base.toml) \
 	experiments/truth/lossy-path.toml $(wildcard experiments/start/*.toml) $(wildcard experiments/theory/*.toml) \
 	$(addprefix experiments/class/,four.toml four-slow.toml customer.toml idle.toml two-hundred.toml web.toml) \
-	experiments/papers/postack/intro.toml experiments/examples/sharing.toml experiments/examples/aqm.toml
+	experiments/papers/postack/intro.toml experiments/sharing/rates.toml experiments/examples/sharing.toml experiments/examples/aqm.toml
 
 .PHONY: demo test build bench setup lint unit virtual privileged fuzz clean
 
@@ -60,12 +60,13 @@ privileged: build
 	$(call lab,experiments/papers/ack-shaper/fig12-short.toml)
 	$(call lab,experiments/papers/ack-shaper/fig11-short.toml)
 	$(call lab,experiments/papers/postack/intro-short.toml)
+	$(call lab,experiments/sharing/rates.toml)
 
 bench: build
 	cargo bench -p weir-core --locked
 	cargo bench -p weir-sim --locked
 	$(WEIR) bench sim
-	for b in inline all two-way rates outage hostile wan; do $(SUDO) $(WEIR) bench $$b || exit 1; done
+	for b in inline all share two-way rates outage hostile wan; do $(SUDO) $(WEIR) bench $$b || exit 1; done
 
 # A minute of each fuzz target; needs a nightly toolchain and cargo-fuzz.
 fuzz:

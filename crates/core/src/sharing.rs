@@ -20,6 +20,7 @@ use crate::wire;
 use cache::Cache;
 
 mod cache;
+mod replace;
 #[cfg(test)]
 mod tests;
 
@@ -116,28 +117,10 @@ impl Sharing {
         Ledger { drops: self.ledger.drops.with(&self.queue_drops()), ..self.ledger }
     }
 
-    /// Another configuration with the same classes: rates and ceilings change in place, with what has been sent paid for to the bit. False,
-    /// with nothing changed, if anything else is different or the guarantees are too much. Ask for the deadline again after this.
-    pub fn change(&mut self, cx: &mut Cx<'_>, config: Config) -> bool {
-        if !same_but_for_rates(&self.config, &config) || check(&config).is_err() {
-            return false;
-        }
-        self.ways.iter_mut().for_each(|way| way.catch_up(cx));
-        for (class, place) in config.classes.iter().zip(&self.places) {
-            let tree = self.ways[way_of(class.direction)].tree.as_mut();
-            if let (Some(tree), Some(place), Some(share)) = (tree, *place, class.share) {
-                tree.set_rates(cx.frames, place, share.rate, share.ceil);
-            }
-        }
-        self.config = config.into();
-        true
-    }
-
-    /// The place in the tree of the class that takes the frame.
-    fn classify(&mut self, cx: &Cx<'_>, frame: &Frame, way: usize) -> Option<usize> {
+    /// The place in the tree of the class that takes a frame of `len` bytes that begins with these.
+    fn classify(&mut self, bytes: &[u8], len: usize, way: usize) -> Option<usize> {
         self.ways[way].tree.as_ref()?;
-        let bytes = cx.frames.bytes(frame);
-        let packet = wire::any_packet(bytes, frame.len()).ok()?;
+        let packet = wire::any_packet(bytes, len).ok()?;
         let key = Key::of_packet(bytes, &packet);
         let direction = if way == 0 { Direction::Out } else { Direction::In };
         let (config, places) = (&self.config, &self.places);
@@ -148,17 +131,6 @@ impl Sharing {
 
 fn way_of(direction: Direction) -> usize {
     usize::from(direction == Direction::In)
-}
-
-/// Are two configurations alike but for the rates and ceilings of queued classes?
-fn same_but_for_rates(old: &Config, new: &Config) -> bool {
-    let without = |config: &Config| {
-        let mut config = config.clone();
-        let shares = config.classes.iter_mut().filter_map(|c| c.share.as_mut());
-        shares.for_each(|share| (share.rate, share.ceil) = (None, None));
-        config
-    };
-    without(old) == without(new)
 }
 
 impl Way {
@@ -231,7 +203,7 @@ impl Node for Sharing {
             }
         };
         self.ways.iter_mut().for_each(|way| way.catch_up(cx));
-        let place = self.classify(cx, &frame, way);
+        let place = self.classify(cx.frames.bytes(&frame), frame.len(), way);
         let charge = Charge::of(&frame, cx.frames.bytes(&frame), self.overhead);
         let waiting = Waiting { frame: cx.frames.park(frame), charge, since: cx.now };
         let way = &mut self.ways[way];

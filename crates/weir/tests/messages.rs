@@ -339,7 +339,7 @@ const CASES: &[(&str, &str, &str, &str)] = &[
     ("a ceiling below the rate", EXPERIMENT, "[[flow]]", "[[gateway.class]]\nname = \"link\"\nrate = \"10Mbit\"\n[[gateway.class]]\nname = \"a\"\nparent = \"link\"\nqueue = \"9p\"\nrate = \"6Mbit\"\nceil = \"5Mbit\"\n[[flow]]"),
     ("a ceiling above the link", EXPERIMENT, "[[flow]]", "[[gateway.class]]\nname = \"link\"\nrate = \"10Mbit\"\n[[gateway.class]]\nname = \"a\"\nparent = \"link\"\nqueue = \"9p\"\nceil = \"11Mbit\"\n[[flow]]"),
     ("a queue of a parent", EXPERIMENT, "[[flow]]", "[[gateway.class]]\nname = \"link\"\nrate = \"10Mbit\"\nqueue = \"9p\"\n[[gateway.class]]\nname = \"a\"\nparent = \"link\"\nqueue = \"9p\"\n\n[[flow]]"),
-    ("CoDel of queues for each flow", EXPERIMENT, "[[flow]]", "[[gateway.class]]\nname = \"link\"\nrate = \"10Mbit\"\n[[gateway.class]]\nname = \"a\"\nparent = \"link\"\ndiscipline = \"pfq\"\naqm = \"codel\"\n[[flow]]"),
+    ("more queues with CoDel than there can be", EXPERIMENT, "[[flow]]", "[[gateway.class]]\nname = \"link\"\nrate = \"10Mbit\"\n[[gateway.class]]\nname = \"a\"\nparent = \"link\"\ndiscipline = \"pfq\"\naqm = \"codel\"\nflows = 65_537\n[[flow]]"),
     ("flows of a fifo", EXPERIMENT, "[[flow]]", "[[gateway.class]]\nname = \"link\"\nrate = \"10Mbit\"\n[[gateway.class]]\nname = \"a\"\nparent = \"link\"\ndiscipline = \"fifo\"\nflows = 64\n[[flow]]"),
     ("a target without an AQM", EXPERIMENT, "[[flow]]", "[[gateway.class]]\nname = \"link\"\nrate = \"10Mbit\"\n[[gateway.class]]\nname = \"a\"\nparent = \"link\"\nqueue = \"9p\"\ntarget = \"5ms\"\n[[flow]]"),
     ("a queue for no frame", EXPERIMENT, "[[flow]]", "[[gateway.class]]\nname = \"link\"\nrate = \"10Mbit\"\n[[gateway.class]]\nname = \"a\"\nparent = \"link\"\nqueue = \"1kB\"\n[[flow]]"),

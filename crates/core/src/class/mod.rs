@@ -19,6 +19,7 @@
 //! found from the top, and a frame changes offers on its way up only. Classes that wait for time are in one heap. The cost of a frame
 //! grows with the depth of the tree, with the logarithm of the number of classes, and not with the number of flows.
 
+mod adopt;
 mod bucket;
 mod heap;
 mod serve;

@@ -39,6 +39,17 @@ impl Bench {
         Bench { tree, frames: Frames::growing(128), refill: vec![0; specs.len()], sent: Vec::new() }
     }
 
+    /// Another tree of as many classes takes over, each with what it had.
+    fn replace(&mut self, specs: &[Spec]) {
+        let mut old = core::mem::replace(&mut self.tree, Tree::new(specs).expect("a sound tree"));
+        let now = old.now();
+        self.tree.follow(now);
+        for class in 0..specs.len() {
+            self.tree.adopt(&mut Cx { now, frames: &mut self.frames }, class, &mut old, class);
+        }
+        self.tree.resume(&self.frames);
+    }
+
     fn push(&mut self, class: usize, bytes: u64) {
         let now = self.tree.now();
         let frame = self.frames.receive_copy(&[0; 60], 60, now).unwrap();
@@ -241,8 +252,7 @@ fn rates_change_live_to_the_bit() {
     b.backlog(1, 1000);
     b.run_until(Time::from_micros(10_250));
     // The frame of 10 ms is through at 11 ms: 750 bytes are owed, 1.5 ms at half the rate.
-    b.tree.set_rates(&b.frames, 0, mbit(4), None);
-    b.tree.set_rates(&b.frames, 1, mbit(4), None);
+    b.replace(&[top(mbit(4)), leaf(0, mbit(4))]);
     b.run_until(Time::from_millis(20));
     let after: Vec<u64> = b.sent.iter().map(|s| s.0.as_nanos() / 1000).filter(|&t| t > 10_250).collect();
     assert_eq!(after, [11_750, 13_750, 15_750, 17_750, 19_750]);

@@ -5,7 +5,7 @@ use super::heap::{Entry, Heap, NOWHERE};
 use super::spec::{check, Spec, Unsound, PRIORITIES};
 use crate::frame::{Frames, Waiting};
 use crate::node::Cx;
-use crate::queue::Queue;
+use crate::queue::{self, Queue};
 use crate::rate::Rate;
 use crate::stats::{DropReason, Histogram};
 use crate::time::{Duration, Time};
@@ -74,6 +74,9 @@ pub(super) struct Feed {
 #[derive(Debug)]
 pub(super) struct Leaf {
     pub(super) queue: Queue,
+    pub(super) config: queue::Config,
+    /// That it waits for, as far as is known.
+    pub(super) rate: Rate,
     pub(super) stats: LeafStats,
 }
 
@@ -154,7 +157,7 @@ impl Tree {
                 let rate = spec.ceil.or(spec.rate).unwrap_or(Rate::mbit(1000));
                 let stats =
                     LeafStats { records_delay: self.leaves.len() < HISTOGRAMS, ..LeafStats::default() };
-                self.leaves.push(Leaf { queue: config.build(rate), stats });
+                self.leaves.push(Leaf { queue: config.build(rate), config, rate, stats });
                 (Inside::Leaf(self.leaves.len() as u32 - 1), LEAF)
             }
         };
@@ -238,29 +241,17 @@ impl Tree {
         }
     }
 
-    /// The class with this index has another rate and ceiling from [`Tree::now`] on; at the top the ceiling is the rate. What has been sent
-    /// stays paid for, to the bit. What the classes are guaranteed together is for the caller to see to.
-    pub fn set_rates(&mut self, frames: &Frames, class: usize, rate: Option<Rate>, ceil: Option<Rate>) {
+    /// Something waits in the leaf, in which nothing did.
+    fn begin(&mut self, i: u32) {
         let now = self.now;
-        let c = &mut self.classes[class + 1];
-        let ceil = if c.parent == ROOT { rate } else { ceil };
-        for (bucket, rate) in [(&mut c.rate, rate), (&mut c.ceil, ceil)] {
-            match (bucket.as_mut(), rate) {
-                (Some(bucket), Some(rate)) => bucket.set_rate(now, rate),
-                (_, rate) => *bucket = rate.map(Bucket::new),
-            }
-        }
-        if let (Inside::Leaf(leaf), Some(rate)) = (c.inside, ceil.or(rate)) {
-            self.leaves[leaf as usize].queue.set_rate(rate);
-        }
-        self.refresh(frames, class as u32 + 1);
+        self.activate(i, |class| class.since = now);
     }
 
-    /// Something waits in the leaf, in which nothing did.
-    fn begin(&mut self, mut i: u32) {
+    /// Something waits in the leaf: tells each class of which that is new.
+    pub(super) fn activate(&mut self, mut i: u32, mut tell: impl FnMut(&mut Class)) {
         loop {
             let class = &mut self.classes[i as usize];
-            class.since = self.now;
+            tell(class);
             i = class.parent;
             let parent = &mut self.classes[i as usize];
             parent.active += 1;

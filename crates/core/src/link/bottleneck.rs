@@ -91,7 +91,7 @@ impl Bottleneck {
 
     /// The rate is this one from now on, as the configuration says that has no trace.
     pub(super) fn set_rate(&mut self, cx: &mut Cx<'_>, config: &Config, rate: Rate) {
-        self.queue.set_rate(rate);
+        self.queue.set_limit(config.queue, rate);
         match &mut self.way {
             Way::Rate(server) => server.set_rate(cx.now, rate),
             Way::Traced(server, _) => {

@@ -163,7 +163,6 @@ pub struct Codel {
     backlog: Backlog,
     law: Law,
     params: Params,
-    limit: QueueLimit,
     /// The limit at the rate that the queue waits for.
     holds: Bound,
 }
@@ -172,7 +171,7 @@ impl Codel {
     /// A queue in front of `rate` that holds `limit`.
     pub fn new(params: Params, limit: QueueLimit, rate: Rate) -> Codel {
         let (list, backlog, holds) = (List::new(), Backlog::default(), Bound::new(limit, rate));
-        Codel { list, backlog, law: Law::default(), params, limit, holds }
+        Codel { list, backlog, law: Law::default(), params, holds }
     }
 
     /// Marks the frame instead of dropping it, if that is wanted and can be done.
@@ -218,11 +217,21 @@ impl Discipline for Codel {
         self.list.head(frames)
     }
 
-    fn set_rate(&mut self, rate: Rate) {
-        self.holds = Bound::new(self.limit, rate);
+    fn release(&mut self, frames: &Frames) -> Option<Waiting> {
+        let waiting = self.list.pop(frames)?;
+        self.backlog.leave(waiting.charge);
+        Some(waiting)
+    }
+
+    fn set_limit(&mut self, limit: QueueLimit, rate: Rate) {
+        self.holds = Bound::new(limit, rate);
     }
 
     fn backlog(&self) -> &Backlog {
         &self.backlog
+    }
+
+    fn backlog_mut(&mut self) -> &mut Backlog {
+        &mut self.backlog
     }
 }

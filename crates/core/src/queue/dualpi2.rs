@@ -95,7 +95,6 @@ pub struct DualPi2 {
     credit: i64,
     backlog: Backlog,
     params: Params,
-    limit: QueueLimit,
     /// The limit at the rate that the queues wait for.
     holds: Bound,
 }
@@ -117,7 +116,6 @@ impl DualPi2 {
             credit: 0,
             backlog: Backlog::default(),
             params,
-            limit,
             holds: Bound::new(limit, rate),
         }
     }
@@ -226,11 +224,21 @@ impl Discipline for DualPi2 {
         lane.list.head(frames)
     }
 
-    fn set_rate(&mut self, rate: Rate) {
-        self.holds = Bound::new(self.limit, rate);
+    fn release(&mut self, frames: &Frames) -> Option<Waiting> {
+        let waiting = self.l4s.list.pop(frames).or_else(|| self.classic.list.pop(frames))?;
+        self.backlog.leave(waiting.charge);
+        Some(waiting)
+    }
+
+    fn set_limit(&mut self, limit: QueueLimit, rate: Rate) {
+        self.holds = Bound::new(limit, rate);
     }
 
     fn backlog(&self) -> &Backlog {
         &self.backlog
+    }
+
+    fn backlog_mut(&mut self) -> &mut Backlog {
+        &mut self.backlog
     }
 }

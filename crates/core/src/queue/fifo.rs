@@ -13,9 +13,8 @@ use crate::stats::DropReason;
 pub struct Fifo {
     list: List,
     backlog: Backlog,
-    limit: QueueLimit,
     mark: Option<QueueLimit>,
-    /// The two as they are at the rate that the queue waits for.
+    /// The limit, and what marks, as they are at the rate that the queue waits for.
     holds: Bound,
     marks_above: Bound,
 }
@@ -26,8 +25,8 @@ impl Fifo {
     pub fn new(limit: QueueLimit, mark: Option<QueueLimit>, rate: Rate) -> Fifo {
         let unlimited = Bound::new(QueueLimit::Unlimited, rate);
         let (list, backlog) = (List::new(), Backlog::default());
-        let mut fifo = Fifo { list, backlog, limit, mark, holds: unlimited, marks_above: unlimited };
-        fifo.set_rate(rate);
+        let mut fifo = Fifo { list, backlog, mark, holds: unlimited, marks_above: unlimited };
+        fifo.set_limit(limit, rate);
         fifo
     }
 
@@ -53,21 +52,29 @@ impl Discipline for Fifo {
     }
 
     fn pop(&mut self, cx: &mut Cx<'_>) -> Option<Waiting> {
-        let waiting = self.list.pop(cx.frames)?;
-        self.backlog.leave(waiting.charge);
-        Some(waiting)
+        self.release(cx.frames)
     }
 
     fn head(&self, frames: &Frames) -> Option<Head> {
         self.list.head(frames)
     }
 
-    fn set_rate(&mut self, rate: Rate) {
-        self.holds = Bound::new(self.limit, rate);
+    fn release(&mut self, frames: &Frames) -> Option<Waiting> {
+        let waiting = self.list.pop(frames)?;
+        self.backlog.leave(waiting.charge);
+        Some(waiting)
+    }
+
+    fn set_limit(&mut self, limit: QueueLimit, rate: Rate) {
+        self.holds = Bound::new(limit, rate);
         self.marks_above = Bound::new(self.mark.unwrap_or(QueueLimit::Unlimited), rate);
     }
 
     fn backlog(&self) -> &Backlog {
         &self.backlog
+    }
+
+    fn backlog_mut(&mut self) -> &mut Backlog {
+        &mut self.backlog
     }
 }

@@ -69,7 +69,6 @@ pub struct FqCodel {
     backlog: Backlog,
     params: Params,
     seed: u64,
-    limit: QueueLimit,
     /// The limit at the rate that the queues wait for.
     holds: Bound,
 }
@@ -92,7 +91,6 @@ impl FqCodel {
             backlog: Backlog::default(),
             params: Params { quantum: params.quantum.max(1), ..params },
             seed,
-            limit,
             holds: Bound::new(limit, rate),
         }
     }
@@ -210,11 +208,25 @@ impl Discipline for FqCodel {
         waiting.min_by_key(|flow| turns(flow)).and_then(|flow| flow.list.head(frames))
     }
 
-    fn set_rate(&mut self, rate: Rate) {
-        self.holds = Bound::new(self.limit, rate);
+    fn release(&mut self, frames: &Frames) -> Option<Waiting> {
+        loop {
+            let (i, new) = self.turn()?;
+            if let Some(waiting) = self.take(frames, i) {
+                return Some(waiting);
+            }
+            self.pass_turn(new, false);
+        }
+    }
+
+    fn set_limit(&mut self, limit: QueueLimit, rate: Rate) {
+        self.holds = Bound::new(limit, rate);
     }
 
     fn backlog(&self) -> &Backlog {
         &self.backlog
+    }
+
+    fn backlog_mut(&mut self) -> &mut Backlog {
+        &mut self.backlog
     }
 }

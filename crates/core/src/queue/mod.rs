@@ -11,6 +11,7 @@
 //! - [`Queue::pop`]: one frame can be sent from `cx.now` on. The discipline may drop some before it finds
 //!   the one.
 //! - [`Queue::head`]: the frame that `pop` would look at first, with its charge and the time it arrived.
+//! - [`Queue::set_limit`], [`Queue::release`]: another limit or rate; what waits is handed over to another queue.
 //! - [`Queue::packets`], [`Queue::bytes`]: what waits now. [`Queue::stats`]: peaks, marks, and drops by reason.
 //!
 //! Times never go backwards from call to call. A frame ends in a queue by `cx.drop` only, and each such drop is in
@@ -56,10 +57,14 @@ trait Discipline {
     fn pop(&mut self, cx: &mut Cx<'_>) -> Option<Waiting>;
     /// See [`Queue::head`].
     fn head(&self, frames: &Frames) -> Option<Head>;
-    /// See [`Queue::set_rate`].
-    fn set_rate(&mut self, rate: Rate);
+    /// See [`Queue::release`].
+    fn release(&mut self, frames: &Frames) -> Option<Waiting>;
+    /// See [`Queue::set_limit`].
+    fn set_limit(&mut self, limit: QueueLimit, rate: Rate);
     /// What waits in it, and what has become of the rest.
     fn backlog(&self) -> &Backlog;
+    /// The same, for whoever counts.
+    fn backlog_mut(&mut self) -> &mut Backlog;
 }
 
 /// A queue of one of the disciplines.
@@ -97,6 +102,13 @@ pub enum Kind {
     Codel(codel::Params),
     /// A queue for each flow, served in turn.
     Pfq(pfq::Params),
+    /// A queue for each flow, new ones first, each with CoDel.
+    FqCodel {
+        /// What it is told.
+        params: fq_codel::Params,
+        /// Seed of the hash, so that nobody outside can aim at the queue of another.
+        seed: u64,
+    },
 }
 
 impl Config {
@@ -106,6 +118,9 @@ impl Config {
             Kind::Fifo => Queue::Fifo(Fifo::new(self.limit, None, rate)),
             Kind::Codel(params) => Queue::Codel(Codel::new(params, self.limit, rate)),
             Kind::Pfq(params) => Queue::Pfq(Box::new(Pfq::new(params, self.limit, rate))),
+            Kind::FqCodel { params, seed } => {
+                Queue::FqCodel(Box::new(FqCodel::new(params, self.limit, rate, seed)))
+            }
         }
     }
 }
@@ -140,10 +155,20 @@ impl Queue {
         each!(self, q => q.head(frames))
     }
 
-    /// The rate that the queue waits for is another one now. What it holds stays, even if that is more than its
-    /// limit has become.
-    pub fn set_rate(&mut self, rate: Rate) {
-        each!(self, q => q.set_rate(rate));
+    /// The next frame in the discipline's order, whatever it has waited: nothing is signalled. For a queue that is given up.
+    pub fn release(&mut self, frames: &Frames) -> Option<Waiting> {
+        each!(self, q => q.release(frames))
+    }
+
+    /// The limit, and the rate that the queue waits for, are others now. What it holds stays, even if that is more than its limit
+    /// has become, until frames come for which there is no room.
+    pub fn set_limit(&mut self, limit: QueueLimit, rate: Rate) {
+        each!(self, q => q.set_limit(limit, rate));
+    }
+
+    /// It goes on counting from what another one has counted.
+    pub fn set_stats(&mut self, stats: Stats) {
+        each!(self, q => q.backlog_mut()).stats = stats;
     }
 
     /// Packets that wait.

@@ -31,13 +31,15 @@ mod tests;
 
 /// Ways of a set.
 const WAYS: usize = 8;
+/// The tag of no flow.
+const FREE: u32 = 0;
 /// Rounds that a flow waits at most.
 const ROUNDS: usize = 64;
 
 /// What per-flow queues are told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Params {
-    /// Flows that have a queue of their own, 8 to 16,777,216; rounded up to a power of two. Each takes 64 bytes.
+    /// Flows that have a queue of their own, 8 to 16,777,216; rounded up to a power of two. Each takes 68 bytes.
     pub flows: u32,
     /// Bytes that each flow may send in a round, at least 1; a full frame makes each turn of one of these one frame.
     pub quantum: u32,
@@ -56,6 +58,8 @@ impl Default for Params {
 #[derive(Debug)]
 pub struct Pfq {
     flows: Box<[Flow]>,
+    /// By set, a part of the hash of each flow of which something waits, or [`FREE`]: half a cache line is all that a search looks at.
+    tags: Box<[[u32; WAYS]]>,
     rounds: [Ends; ROUNDS],
     /// Rounds in which a flow waits.
     occupied: u64,
@@ -67,7 +71,6 @@ pub struct Pfq {
     lengths: u128,
     backlog: Backlog,
     params: Params,
-    limit: QueueLimit,
     /// The limit at the rate that the queue waits for.
     holds: Bound,
 }
@@ -78,6 +81,7 @@ impl Pfq {
         let count = (params.flows.clamp(WAYS as u32, 1 << 24) as usize).next_power_of_two();
         Pfq {
             flows: (0..count).map(|_| Flow::default()).collect(),
+            tags: vec![[FREE; WAYS]; count / WAYS].into(),
             rounds: [Ends::EMPTY; ROUNDS],
             occupied: 0,
             round: 0,
@@ -85,7 +89,6 @@ impl Pfq {
             lengths: 0,
             backlog: Backlog::default(),
             params: Params { quantum: params.quantum.max(1), ..params },
-            limit,
             holds: Bound::new(limit, rate),
         }
     }
@@ -97,17 +100,15 @@ impl Pfq {
 
     /// The queue of the flow with this hash: its own, a free one, or one of another flow.
     fn find(&mut self, hash: u64) -> u32 {
-        let tag = hash as u32;
-        let sets = self.flows.len() / WAYS;
-        let first = (hash >> 32) as usize % sets * WAYS;
-        let set = &mut self.flows[first..first + WAYS];
-        let own = set.iter().position(|flow| flow.tag == tag && !flow.list.is_empty());
-        let free = || set.iter().position(|flow| flow.list.is_empty());
-        let way = own.or_else(free).unwrap_or(tag as usize % WAYS);
-        if set[way].list.is_empty() {
-            set[way].tag = tag;
+        let tag = (hash as u32).max(FREE + 1);
+        let number = (hash >> 32) as usize % self.tags.len();
+        let set = &mut self.tags[number];
+        let way = |tag| set.iter().position(|&t| t == tag);
+        let way = way(tag).or_else(|| way(FREE)).unwrap_or(tag as usize % WAYS);
+        if set[way] == FREE {
+            set[way] = tag;
         }
-        (first + way) as u32
+        (number * WAYS + way) as u32
     }
 
     /// The flow waits for its turn: behind those that were served in this round.
@@ -184,6 +185,9 @@ impl Pfq {
         let flow = &mut self.flows[i as usize];
         let waiting = flow.list.pop(frames)?;
         let bytes = flow.bytes - waiting.charge.bytes;
+        if flow.list.is_empty() {
+            self.tags[i as usize / WAYS][i as usize % WAYS] = FREE;
+        }
         self.backlog.leave(waiting.charge);
         self.set_bytes(i, bytes);
         Some(waiting)
@@ -235,13 +239,7 @@ impl Discipline for Pfq {
     }
 
     fn pop(&mut self, cx: &mut Cx<'_>) -> Option<Waiting> {
-        if self.occupied == 0 {
-            return None;
-        }
-        let i = self.rounds[usize::from(self.round)].first();
-        let waiting = self.take(cx.frames, i)?;
-        self.charge(i, waiting.charge.bytes);
-        Some(waiting)
+        self.release(cx.frames)
     }
 
     fn head(&self, frames: &Frames) -> Option<Head> {
@@ -249,11 +247,25 @@ impl Discipline for Pfq {
         self.flows.get(i as usize)?.list.head(frames)
     }
 
-    fn set_rate(&mut self, rate: Rate) {
-        self.holds = Bound::new(self.limit, rate);
+    fn release(&mut self, frames: &Frames) -> Option<Waiting> {
+        if self.occupied == 0 {
+            return None;
+        }
+        let i = self.rounds[usize::from(self.round)].first();
+        let waiting = self.take(frames, i)?;
+        self.charge(i, waiting.charge.bytes);
+        Some(waiting)
+    }
+
+    fn set_limit(&mut self, limit: QueueLimit, rate: Rate) {
+        self.holds = Bound::new(limit, rate);
     }
 
     fn backlog(&self) -> &Backlog {
         &self.backlog
+    }
+
+    fn backlog_mut(&mut self) -> &mut Backlog {
+        &mut self.backlog
     }
 }

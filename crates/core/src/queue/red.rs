@@ -148,7 +148,6 @@ pub struct Red {
     list: List,
     backlog: Backlog,
     law: Law,
-    limit: QueueLimit,
     /// The limit at the rate that the queue waits for.
     holds: Bound,
     rate: Rate,
@@ -158,7 +157,7 @@ impl Red {
     /// A queue in front of `rate` that holds `limit`; what is drawn comes from `seed`.
     pub fn new(params: Params, limit: QueueLimit, rate: Rate, seed: u64) -> Red {
         let (list, backlog, holds) = (List::new(), Backlog::default(), Bound::new(limit, rate));
-        Red { list, backlog, law: Law::new(params, seed), limit, holds, rate }
+        Red { list, backlog, law: Law::new(params, seed), holds, rate }
     }
 
     /// The average of what waited, in bytes.
@@ -202,11 +201,21 @@ impl Discipline for Red {
         self.list.head(frames)
     }
 
-    fn set_rate(&mut self, rate: Rate) {
-        (self.rate, self.holds) = (rate, Bound::new(self.limit, rate));
+    fn release(&mut self, frames: &Frames) -> Option<Waiting> {
+        let waiting = self.list.pop(frames)?;
+        self.backlog.leave(waiting.charge);
+        Some(waiting)
+    }
+
+    fn set_limit(&mut self, limit: QueueLimit, rate: Rate) {
+        (self.rate, self.holds) = (rate, Bound::new(limit, rate));
     }
 
     fn backlog(&self) -> &Backlog {
         &self.backlog
+    }
+
+    fn backlog_mut(&mut self) -> &mut Backlog {
+        &mut self.backlog
     }
 }

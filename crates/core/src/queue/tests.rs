@@ -76,7 +76,7 @@ fn a_limit_in_round_trips_follows_the_rate() {
     let mut b = Bench::new(Queue::Fifo(Fifo::new(bdp, None, Rate::mbit(10))));
     let pushed: Vec<_> = (0..4).map(|n| b.push(Time::ZERO, n, one(1000)).is_none()).collect();
     assert_eq!(pushed, [true, true, true, false]);
-    b.queue.set_rate(Rate::mbit(2));
+    b.queue.set_limit(bdp, Rate::mbit(2));
     // What waits stays; what comes finds no room until less than that waits.
     assert_eq!(b.push(Time::ZERO, 4, one(1)), Some(DropReason::QueueFull));
     assert_eq!((0..3).filter_map(|_| b.pop(Time::ZERO)).count(), 3);

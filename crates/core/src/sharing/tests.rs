@@ -92,25 +92,76 @@ fn a_shut_port_keeps_what_waits_and_owes_nothing_for_it() {
     r.finish();
 }
 
+/// Another configuration takes over; what is left of the old one holds nothing.
+fn replace(r: &mut Rig<Sharing>, config: Config) {
+    let next = Sharing::new(config, 0).expect("a sound tree");
+    let old = r.with_cx(|node, cx| node.replace(cx, next));
+    assert!((0..old.places.len()).filter_map(|i| old.leaf(i)).all(|(queue, _)| queue.packets() == 0));
+}
+
+fn share(class: &mut ClassConfig, change: impl FnOnce(&mut Spec)) {
+    change(class.share.as_mut().expect("a class with a place in the tree"));
+}
+
 #[test]
-fn rates_change_in_place_and_nothing_else_does() {
+fn rates_change_to_the_bit() {
     let mut r = rig(config());
     for n in 1..=4 {
         r.at(ms(1)).inject(LAN, packet(false, n, 1000));
     }
     assert_eq!(stamps(&r.run_until(Time::from_micros(2_500))), [(1000, 1), (2000, 2)]);
     let mut slower = config();
-    slower.classes[2].share = slower.classes[2].share.map(|s| Spec { rate: Some(Rate::mbit(4)), ..s });
-    // More is guaranteed than the link has.
-    assert!(!r.with_cx(|node, cx| node.change(cx, slower.clone())));
-    for class in &mut slower.classes[..2] {
-        class.share = class.share.map(|s| Spec { rate: Some(Rate::mbit(2)), ..s });
-    }
-    assert!(r.with_cx(|node, cx| node.change(cx, slower.clone())));
+    share(&mut slower.classes[2], |s| s.rate = Some(Rate::mbit(4)));
+    slower.classes[..2].iter_mut().for_each(|class| share(class, |s| s.rate = Some(Rate::mbit(2))));
+    slower.classes.swap(0, 1);
+    replace(&mut r, slower);
     // 500 bytes were not paid for yet: 1 ms at half the rate.
     assert_eq!(stamps(&r.run_until(ms(100))), [(3500, 3), (5500, 4)]);
-    slower.classes.swap(0, 1);
-    assert!(!r.with_cx(|node, cx| node.change(cx, slower)));
+    let (queue, stats) = r.node().leaf(0).expect("tcp has a queue");
+    assert_eq!((stats.packets, queue.stats().peak_packets), (4, 3));
+    r.finish();
+}
+
+#[test]
+fn what_waits_in_a_class_that_is_gone_goes_on() {
+    let mut r = rig(config());
+    for n in 1..=3 {
+        r.at(ms(1)).inject(LAN, packet(false, n, 1000)).inject(LAN, packet(true, 10 + n, 1000));
+    }
+    assert_eq!(stamps(&r.run_until(ms(1))), [(1000, 1)]);
+    // Of TCP nothing is said any more; another class takes UDP, with less room than that.
+    let mut other = config();
+    other.classes.remove(1);
+    other.classes[0].name = "datagrams".into();
+    share(&mut other.classes[0], |s| {
+        s.parent = Some(1);
+        s.queue = Some(queue::Config { limit: QueueLimit::Packets(1), kind: Kind::Fifo });
+    });
+    r.at(Time::from_micros(1500));
+    assert_eq!(r.run_until(Time::from_micros(1500)), []);
+    replace(&mut r, other);
+    r.inject(LAN, packet(true, 14, 1000));
+    let sent = r.run_until(ms(100));
+    // TCP leaves at once; UDP when the link is free, and what came afterwards found no room.
+    assert_eq!(stamps(&sent), [(1500, 2), (1500, 3), (2000, 11), (3000, 12), (4000, 13)]);
+    assert_eq!((r.node().ledger().drops.total(), r.node().ledger().held()), (1, 0));
+    r.finish();
+}
+
+#[test]
+fn a_queue_of_another_kind_takes_what_waits() {
+    let mut r = rig(config());
+    for n in [1, 1, 1, 2] {
+        r.at(ms(1)).inject(LAN, packet(false, n, 1000));
+    }
+    assert_eq!(stamps(&r.run_until(ms(1))), [(1000, 1)]);
+    let mut fair = config();
+    let pfq = Kind::Pfq(queue::pfq::Params { quantum: 1000, ..Default::default() });
+    share(&mut fair.classes[1], |s| {
+        s.queue = Some(queue::Config { limit: QueueLimit::Packets(9), kind: pfq })
+    });
+    replace(&mut r, fair);
+    assert_eq!(stamps(&r.run_until(ms(100))), [(2000, 1), (3000, 2), (4000, 1)]);
     r.finish();
 }
 
@@ -172,5 +223,55 @@ proptest! {
         let coarse = Duration::from_nanos(coarse * 1000);
         prop_assert_eq!(&run(Wake::Late(coarse)), &exact);
         prop_assert_eq!(&run(Wake::Lazy(coarse)), &exact);
+    }
+
+    /// Whatever configurations follow each other, each frame leaves or is dropped with a reason, those of a flow in their order; as
+    /// long as there is room none is dropped.
+    #[test]
+    fn changes_lose_nothing(
+        steps in prop::collection::vec((0u64..2000, 0u16..6, prop::bool::ANY, 0u8..12), 1..200), wide: bool,
+    ) {
+        let limit = QueueLimit::Packets(if wide { 1000 } else { 3 });
+        let of = |which: u8| {
+            let kind = [Kind::Fifo, Kind::Pfq(Default::default()), Kind::Codel(codel::Params::default())][which as usize % 3];
+            let mut config = config();
+            for class in &mut config.classes[..2] {
+                share(class, |s| s.queue = Some(queue::Config { limit, kind }));
+            }
+            match which {
+                0..3 => {}
+                3..6 => drop(config.classes.remove(1)),
+                6..9 => drop(config.classes.remove(0)),
+                _ => config.classes.swap(0, 1),
+            }
+            let link = config.classes.iter().position(|class| class.name == "link");
+            let leaves = config.classes.iter_mut().filter(|class| class.name != "link");
+            leaves.for_each(|class| share(class, |s| s.parent = link));
+            config
+        };
+        let mut r = rig(of(0));
+        let (mut at, mut sent) = (Time::ZERO, Vec::new());
+        for (&(gap, flow, udp, which), n) in steps.iter().zip(0u64..) {
+            at += Duration::from_micros(gap);
+            sent.extend(r.run_until(at));
+            if which < 12 && n % 5 == 4 {
+                replace(&mut r, of(which));
+            }
+            let mut frame = packet(udp, flow, 1000);
+            frame.head[18..20].copy_from_slice(&(n as u16).to_be_bytes());
+            r.at(at).inject(LAN, frame);
+        }
+        sent.extend(r.run_until(ms(10_000)));
+        let ledger = r.node().ledger();
+        prop_assert_eq!((ledger.held(), &ledger.drops), (0, r.frames().drops()));
+        let aqm = ledger.drops.get(DropReason::Aqm);
+        prop_assert!(!wide || ledger.drops.total() == aqm);
+        r.finish();
+        let mut last = std::collections::BTreeMap::new();
+        for frame in &sent {
+            let number = u16::from_be_bytes([frame.bytes[18], frame.bytes[19]]);
+            let flow = (frame.bytes[23], frame.bytes[34..36].to_vec());
+            prop_assert!(last.insert(flow, number).is_none_or(|before| before < number));
+        }
     }
 }

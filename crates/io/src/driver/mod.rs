@@ -54,7 +54,12 @@ pub trait Engine: Node {
     fn verdicts(&mut self, _out: &mut Vec<Verdict>) {}
     /// Called between two batches every few milliseconds: the engine may change what it does. True if it may control flows
     /// that passed: the kernel forgets which pass.
-    fn change(&mut self) -> bool {
+    fn change(&mut self, _cx: &mut Cx<'_>) -> bool {
+        false
+    }
+    /// Are giant segments to be cut into the packets that they stand for before the engine sees them? Asked at the start and after
+    /// each [`Engine::change`].
+    fn splits(&self) -> bool {
         false
     }
     /// Called every [`DriverConfig::report_every`], and once at the end.
@@ -78,8 +83,6 @@ pub struct DriverConfig {
     pub cpu: Option<usize>,
     /// Frames taken from a packet socket in one round.
     pub batch: usize,
-    /// Giant segments are cut into the packets that they stand for before the engine sees them.
-    pub split: bool,
     /// How often [`Engine::report`] is called.
     pub report_every: Duration,
 }
@@ -93,7 +96,6 @@ impl Default for DriverConfig {
             session: false,
             cpu: None,
             batch: 64,
-            split: false,
             report_every: Duration::from_millis(100),
         }
     }
@@ -224,9 +226,8 @@ impl<'a, E: Engine> Driver<'a, E> {
             waiter.add(input.as_fd(), number)?;
         }
         waiter.add(stop, STOP)?;
-        if config.split {
-            inputs.iter_mut().for_each(Input::split);
-        }
+        let split = engine.splits();
+        inputs.iter_mut().for_each(|input| input.set_split(split));
         let now = clock::now();
         let ring = inputs.iter().any(|input| matches!(input, Input::Ring(_)));
         Ok(Driver {
@@ -350,10 +351,13 @@ impl<'a, E: Engine> Driver<'a, E> {
 
     /// Lets the engine change. What the kernel was told, or is about to be told, of flows that pass may not hold any more.
     fn change(&mut self) {
-        if self.engine.change() {
+        let (now, frames) = (self.stepper.last(), &mut self.frames);
+        if self.engine.change(&mut Cx { now, frames }) {
             self.verdicts.forget_passing();
             self.programs.hooks().next_generation();
         }
+        let split = self.engine.splits();
+        self.inputs.iter_mut().for_each(|input| input.set_split(split));
     }
 
     fn report(&mut self, now: Time, last: bool) {

@@ -42,10 +42,10 @@ impl Input {
         inbox.len() - before
     }
 
-    /// From now on giant segments come in as the packets that they stand for.
-    pub fn split(&mut self) {
+    /// From now on giant segments come in as the packets that they stand for, or whole.
+    pub fn set_split(&mut self, split: bool) {
         if let Input::Packets(packets) = self {
-            packets.split();
+            packets.set_split(split);
         }
     }
 

@@ -50,6 +50,7 @@ pub struct Packets {
     open: usize,
     /// Cuts giant segments, if they are to be cut.
     splitter: Option<Splitter>,
+    always_splits: bool,
     stats: InputStats,
 }
 
@@ -59,12 +60,30 @@ impl Packets {
         let receiver = Receiver::open(ifindex, promiscuous, BATCH, PARTS)?;
         let chunks = vec![NO_CHUNK; BATCH * PARTS].into_boxed_slice();
         let (missing, stats) = (vec![PARTS; BATCH].into_boxed_slice(), InputStats::default());
-        Ok(Packets { port, receiver, chunks, missing, open: BATCH, splitter: None, stats })
+        Ok(Packets {
+            port,
+            receiver,
+            chunks,
+            missing,
+            open: BATCH,
+            splitter: None,
+            always_splits: false,
+            stats,
+        })
     }
 
-    /// From now on giant segments come in as the packets that they stand for.
-    pub fn split(&mut self) {
-        self.splitter = Some(Splitter::default());
+    /// Giant segments always come in as the packets that they stand for.
+    pub fn split_always(&mut self) {
+        self.always_splits = true;
+        self.set_split(true);
+    }
+
+    /// From now on giant segments come in as the packets that they stand for, or whole if they may.
+    pub fn set_split(&mut self, split: bool) {
+        let split = split || self.always_splits;
+        if split != self.splitter.is_some() {
+            self.splitter = split.then(Splitter::default);
+        }
     }
 
     /// What came in so far.

@@ -231,7 +231,7 @@ impl Site {
             vec![Packets::open(LAN, from_lan, promiscuous)?, Packets::open(WAN, from_wan, promiscuous)?];
         // Packet sockets without an Ethernet header take no notes, and so no giant segments.
         if !(lan.ethernet && wan.ethernet) {
-            inputs.iter_mut().for_each(Packets::split);
+            inputs.iter_mut().for_each(Packets::split_always);
         }
         let mut open = Opener { hooks: self.programs.hooks(), cookies: Vec::new() };
         let mut exit = |device: Device, role| {

@@ -3,15 +3,15 @@
 use super::control::{Remote, Version};
 use super::live::Meters;
 use super::report;
-use super::say_ready;
 use super::writer::Writer;
+use super::{say_ready, setup};
 use crate::experiment::plan;
 use crate::result::observe;
 use crate::result::running::{EmulatorReport, GatewayReport};
 use std::net::IpAddr;
 use std::sync::Arc;
 use weir_core::frame::{Frame, Frames};
-use weir_core::gateway::{Gateway, Verdict};
+use weir_core::gateway::{Changed, Compiled, Gateway, Verdict};
 use weir_core::link::{self, Path};
 use weir_core::node::{Cx, Node, Port, PortSet, Transmit};
 use weir_core::time::Time;
@@ -27,7 +27,7 @@ pub(super) struct GatewayEngine {
     meters: Meters,
     /// The way to the supervisor, until the thread has it that serves it.
     letters: Option<(Letters, Arc<Version>)>,
-    remote: Option<Remote>,
+    remote: Option<Remote<Compiled, Changed>>,
 }
 
 impl GatewayEngine {
@@ -76,16 +76,19 @@ impl Node for GatewayEngine {
 impl Engine for GatewayEngine {
     fn started(&mut self) {
         // It has given up its privileges by now, and so has the thread.
-        self.remote = self.letters.take().map(|(letters, version)| Remote::new(letters, version));
+        let compile = |next: &Version, runs: &Version| {
+            Ok(Compiled::after(next.file.gateway.clone(), &runs.file.gateway))
+        };
+        self.remote = self.letters.take().map(|(letters, version)| Remote::new(letters, version, compile));
         say_ready(self.restarts);
     }
-    fn change(&mut self) -> bool {
-        let Some((remote, config)) = self.remote.as_mut().and_then(|r| r.config().map(|c| (r, c))) else {
+    fn change(&mut self, _: &mut Cx<'_>) -> bool {
+        let Some((remote, config)) = self.remote.as_mut().and_then(|r| r.next().map(|c| (r, c))) else {
             return false;
         };
         let changed = self.gateway.reconfigure(config);
         let reclassified = changed.as_ref().is_ok_and(|changed| changed.reclassified);
-        remote.done(changed);
+        remote.done(changed.map_err(|why| why.to_string()));
         self.meters.forget_classes();
         reclassified
     }
@@ -115,6 +118,7 @@ impl Engine for GatewayEngine {
 /// The emulator: two links side by side.
 pub(super) struct EmulatorEngine {
     path: Path,
+    splits: bool,
     restarts: u32,
     writer: Writer,
 }
@@ -122,11 +126,12 @@ pub(super) struct EmulatorEngine {
 impl EmulatorEngine {
     /// Traces begin now.
     pub(super) fn new(path: &plan::Path, seed: u64, restarts: u32, writer: Writer) -> Self {
+        let splits = [&path.wan_out, &path.wan_back].into_iter().any(setup::is_about_packets);
         let epoch = clock::now();
         // Each direction draws its own losses.
         let out = link::Config { seed, epoch, ..path.wan_out };
         let back = link::Config { seed: seed ^ 0x9E37_79B9_7F4A_7C15, epoch, ..path.wan_back };
-        EmulatorEngine { path: Path::new(out, back), restarts, writer }
+        EmulatorEngine { path: Path::new(out, back), splits, restarts, writer }
     }
 }
 
@@ -146,8 +151,11 @@ impl Engine for EmulatorEngine {
     fn started(&mut self) {
         say_ready(self.restarts);
     }
+    fn splits(&self) -> bool {
+        self.splits
+    }
     fn report(&mut self, report: &Report<'_>) {
-        let EmulatorEngine { path, restarts, writer } = self;
+        let EmulatorEngine { path, restarts, writer, .. } = self;
         if !writer.is_due(report) {
             return;
         }

@@ -35,7 +35,7 @@ pub fn gateway(
     json: Option<Target>,
 ) -> Result<(), String> {
     if setup::has_queues(&version.file.gateway) {
-        return sharing::run(&version.file, json);
+        return sharing::run(version, path, seed, json);
     }
     let (driving, max_flows) = (version.file.driving, version.file.gateway.max_flows);
     let supervisor = Supervisor::prepare(&setup::gateway(&version.file)).map_err(|p| p.to_string())?;

@@ -48,6 +48,7 @@ fn queues(file: &GatewayFile) -> Setup {
     let mut setup = Setup::new(supervise::Attach::Dev(file.dev.clone()), steered);
     setup.pool = QUEUES_POOL;
     setup.wait = file.driving.wait;
+    setup.control = true;
     setup
 }
 
@@ -75,22 +76,25 @@ pub(super) fn gateway_driver(driving: &Driving) -> DriverConfig {
 }
 
 /// How the driver of a gateway with queues runs: what it holds is data, so it is preferred to others, but is no real-time
-/// process.
+/// process. It does not spin: a frame that leaves late takes nothing from its class, and processor time is what hosts behind it need.
 pub(super) fn queues_driver(file: &GatewayFile) -> DriverConfig {
+    DriverConfig { session: true, ..driver(&file.driving, Spin::None, 0) }
+}
+
+/// Would a giant segment hold up others in queues of these rates for too long?
+pub(super) fn splits(config: &Config) -> bool {
     let most = |c: &ClassConfig| c.share.and_then(|s| if s.parent.is_none() { s.rate } else { s.ceil });
-    let split = file.gateway.classes.iter().filter_map(most).any(|rate| rate < SPLIT_BELOW);
-    DriverConfig { split, session: true, ..driver(&file.driving, Spin::Adaptive, 0) }
+    config.classes.iter().filter_map(most).any(|rate| rate < SPLIT_BELOW)
 }
 
 /// How the driver of an emulator runs: its error is how late it wakes. The kernel's packet processing shares its
 /// processor and must get its turn for every frame, so it is preferred to others, but no real-time process.
 pub(super) fn emulator_driver(file: &WanFile) -> DriverConfig {
-    let split = [&file.path.wan_out, &file.path.wan_back].into_iter().any(is_about_packets);
-    DriverConfig { split, session: true, ..driver(&file.driving, Spin::Adaptive, 0) }
+    DriverConfig { session: true, ..driver(&file.driving, Spin::Adaptive, 0) }
 }
 
 /// Does it matter to a link which packets a giant segment stands for? At a high rate alone it does not.
-fn is_about_packets(link: &link::Config) -> bool {
+pub(super) fn is_about_packets(link: &link::Config) -> bool {
     let slow = link.rate.is_some_and(|rate| rate < Rate::mbit(1000));
     let managed = link.mark.is_some() || link.aqm != Aqm::None;
     let whole = link.loss == Loss::None && link.damage == Damage::NONE;

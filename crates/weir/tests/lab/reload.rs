@@ -1,17 +1,26 @@
 //! A gateway whose configuration changes under load.
 
 use super::{id, left_behind, options, root, turn, twice};
-use weir::command::bench::reload;
+use weir::command::bench::reload::{self, Held};
 
 #[test]
 fn reloads_under_load_lose_nothing() {
+    lose_nothing(Held::Acks);
+}
+
+#[test]
+fn reloads_of_queues_under_load_lose_nothing() {
+    lose_nothing(Held::Queues);
+}
+
+fn lose_nothing(held: Held) {
     if !root() {
         return;
     }
     let _turn = turn();
     let name = id("reload");
     twice("reloads under load", || {
-        let figure = reload::measure(&options(&name), 20)?;
+        let figure = reload::measure(&options(&name), held, 20)?;
         assert!(!left_behind(&name));
         println!("  {figure:?}");
         assert_eq!(figure.reloads, 20);

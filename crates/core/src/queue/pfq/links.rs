@@ -22,8 +22,6 @@ const ALONE: Links = Links { before: NOBODY, behind: NOBODY };
 pub(super) struct Flow {
     /// Its frames.
     pub(super) list: List,
-    /// Part of its hash.
-    pub(super) tag: u32,
     /// Bytes that wait.
     pub(super) bytes: u64,
     /// Bytes that it may still send in its round.
@@ -41,7 +39,7 @@ const _: () = assert!(size_of::<Flow>() == 64);
 impl Default for Flow {
     fn default() -> Flow {
         let (list, turn, size_links) = (List::new(), ALONE, ALONE);
-        Flow { list, tag: 0, bytes: 0, deficit: 0, turn, size_links, round: 0, size: NONE }
+        Flow { list, bytes: 0, deficit: 0, turn, size_links, round: 0, size: NONE }
     }
 }
 

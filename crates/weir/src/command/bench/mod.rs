@@ -10,6 +10,7 @@ mod outage;
 mod processes;
 mod rates;
 pub mod reload;
+mod share;
 mod sim;
 mod two_way;
 mod wan;
@@ -31,6 +32,8 @@ pub enum Bench {
     Inline(inline::Args),
     /// Throughput when every frame of one direction goes through user space.
     All(Common),
+    /// Throughput of classes with queues beside the kernel's HTB.
+    Share(Common),
     /// Both ways in one connection; requests and responses.
     TwoWay(Common),
     /// How exact high rates are, without an emulator.
@@ -66,6 +69,7 @@ pub fn run(bench: &Bench) -> Result<(), String> {
     match bench {
         Bench::Inline(args) => inline::run(args),
         Bench::All(common) => all::run(common),
+        Bench::Share(common) => share::run(common),
         Bench::TwoWay(common) => two_way::run(common),
         Bench::Rates(common) => rates::run(common),
         Bench::Outage(common) => outage::run(common),

@@ -1,24 +1,34 @@
-//! What reloads cost under load: flows whose rate is another one after each reload, and a list of customers that grows and
-//! shrinks beside them.
+//! What reloads cost under load: flows whose rate is another one after each reload, and customers or classes that come and go beside
+//! them.
 
 use super::figures::{verdict, Spread};
 use super::processes;
 use super::{options, plan, shape, write, Common};
 use crate::execute::lab::{self, Options, Outcome};
 use crate::execute::traffic::monotonic;
-use crate::experiment::plan::Path;
+use crate::experiment::plan::{Path, Plan};
 use serde::Serialize;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use weir_core::class::Spec;
+use weir_core::gateway::{ClassConfig, Config, Direction};
+use weir_core::queue::{self, Kind, QueueLimit};
 use weir_core::rate::Rate;
 use weir_core::time::{Duration, Time};
 
 const RELOADS: u32 = 100;
 const FLOWS: u32 = 16;
-/// What the flows are set to, in turns.
-const RATES: [Rate; 2] = [Rate::mbit(4), Rate::mbit(6)];
+/// What each flow is set to, in turns, where ACKs are controlled.
+const FLOW_RATES: [Rate; 2] = [Rate::mbit(4), Rate::mbit(6)];
+/// What all flows together are set to, in turns, where they wait in the queue of a class.
+const CLASS_RATES: [Rate; 2] = [Rate::mbit(64), Rate::mbit(96)];
+/// Of a full frame on Ethernet, in bytes, and of its payload.
+const FULL_FRAME: u64 = 1514;
+const PAYLOAD: u64 = 1448;
+/// Windows for which the queue has room.
+const WINDOW_BYTES: u64 = 64 << 10;
 const BETWEEN: Duration = Duration::from_millis(400);
 /// Slow start is over by then.
 const FROM: Duration = Duration::from_secs(3);
@@ -28,9 +38,96 @@ const WINDOW: Duration = Duration::from_millis(100);
 const OFF_PERCENT: f64 = 10.0;
 const STEP: Duration = Duration::from_millis(10);
 
+/// What holds the flows at their rates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Held {
+    /// Control of their ACKs.
+    Acks,
+    /// The queue of a class.
+    Queues,
+}
+
+impl Held {
+    const ALL: [Held; 2] = [Held::Acks, Held::Queues];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Held::Acks => "acks",
+            Held::Queues => "queues",
+        }
+    }
+
+    /// What the file says, in turns.
+    const fn rates(self) -> [Rate; 2] {
+        match self {
+            Held::Acks => FLOW_RATES,
+            Held::Queues => CLASS_RATES,
+        }
+    }
+
+    /// Payload in bits a second of all flows together, where the file says this rate.
+    fn payload(self, rate: Rate) -> u64 {
+        match self {
+            Held::Acks => rate.bps() * u64::from(FLOWS),
+            Held::Queues => rate.bps() * PAYLOAD / FULL_FRAME,
+        }
+    }
+
+    fn configure(self, plan: &mut Plan) {
+        let first = Some(self.rates()[0]);
+        match self {
+            Held::Acks => shape(plan, first, first),
+            Held::Queues => {
+                plan.groups.iter_mut().for_each(|group| group.tcp.rwnd = Some(WINDOW_BYTES));
+                let class = |name: &str, share| ClassConfig {
+                    name: name.to_string(),
+                    direction: Direction::Out,
+                    matches: Vec::new(),
+                    ack: None,
+                    share: Some(share),
+                };
+                let queue = queue::Config { limit: QueueLimit::Packets(2000), kind: Kind::Fifo };
+                let link = Spec { rate: first, ..Spec::of(None) };
+                let all = Spec { rate: first, queue: Some(queue), ..Spec::of(Some(0)) };
+                let classes = vec![class("link", link), class("all", all)];
+                plan.gateway = Some(Config { classes, ..Config::default() });
+            }
+        }
+    }
+
+    /// The file of reload `number`, and that of its customers: others come and go.
+    fn files(self, text: &str, number: u32) -> (String, Option<String>) {
+        let rates = self.rates();
+        let text = text.replace(&rates[0].to_string(), &rates[number as usize % 2].to_string());
+        match self {
+            Held::Acks => {
+                let row = |n| format!("c{n},192.0.2.{n},{}Mbit,1Mbit\n", 1 + number % 5);
+                let rows: String = (0..=number % 3).map(row).collect();
+                let text = format!("{text}\n[gateway.customers]\nfile = \"customers.csv\"\n");
+                (text, Some(format!("id,prefixes,down,up\n{rows}")))
+            }
+            Held::Queues => {
+                let discipline = if number % 4 < 2 { "fifo" } else { "pfq" };
+                let text = text.replace("queue = ", &format!("discipline = \"{discipline}\"\nqueue = "));
+                let extra = |n| {
+                    let port = format!("match = [{{ dst_port = {} }}]\n", 7 + n);
+                    format!(
+                        "[[gateway.class]]\nname = \"extra{n}\"\nparent = \"link\"\nqueue = \"9p\"\n{port}"
+                    )
+                };
+                let extra: String = (0..number % 3).map(extra).collect();
+                (text.replacen("[[gateway.class]]", &format!("{extra}[[gateway.class]]"), 1), None)
+            }
+        }
+    }
+}
+
 /// What a run showed.
 #[derive(Clone, Debug, Serialize)]
 pub struct Figure {
+    /// What held the flows.
+    pub held: Held,
     /// Reloads.
     pub reloads: usize,
     /// How long each took, from the command to its end, in milliseconds.
@@ -61,22 +158,32 @@ impl Figure {
 
 pub(super) fn run(common: &Common) -> Result<(), String> {
     println!(
-        "{FLOWS} flows in turns of {} and {} each, {RELOADS} reloads, one every {BETWEEN}; {} runs\n\
+        "{FLOWS} flows in turns of {} and {} each by their ACKs, of {} and {} together in a queue; {RELOADS} reloads, one every \
+         {BETWEEN}; {} runs\n\
          must hold: no frame and no connection lost\n",
-        RATES[0], RATES[1], common.runs
+        FLOW_RATES[0], FLOW_RATES[1], CLASS_RATES[0], CLASS_RATES[1], common.runs
     );
     println!(
-        "{:>10}  {:>11}  {:>11}  {:>6}  {:>5}  {:>13}  {:>10}  {:>24}",
-        "lost frames", "lost conns", "retransmits", "stale", "RTOs", "off target ms", "error %", "reload ms"
+        "{:<7} {:>11}  {:>11}  {:>11}  {:>6}  {:>5}  {:>13}  {:>10}  {:>24}",
+        "held by",
+        "lost frames",
+        "lost conns",
+        "retransmits",
+        "stale",
+        "RTOs",
+        "off target ms",
+        "error %",
+        "reload ms"
     );
     let mut figures = Vec::new();
-    for _ in 0..common.runs {
+    for held in Held::ALL.into_iter().flat_map(|held| (0..common.runs).map(move |_| held)) {
         let mut options = options()?;
         options.id = Some(format!("reload-{}", std::process::id()));
-        let f = measure(&options, RELOADS)?;
+        let f = measure(&options, held, RELOADS)?;
         let (median, min, max) = f.reload_ms;
         println!(
-            "{:>11}  {:>11}  {:>11}  {:>6}  {:>5}  {:>13}  {:>+10.2}  {:>24}  {}",
+            "{:<7} {:>11}  {:>11}  {:>11}  {:>6}  {:>5}  {:>13}  {:>+10.2}  {:>24}  {}",
+            held.name(),
             f.lost_frames,
             f.lost_connections,
             f.retransmits,
@@ -93,27 +200,27 @@ pub(super) fn run(common: &Common) -> Result<(), String> {
 }
 
 /// Runs flows in a lab that has a name, and reloads its gateway.
-pub fn measure(options: &Options, reloads: u32) -> Result<Figure, String> {
+pub fn measure(options: &Options, held: Held, reloads: u32) -> Result<Figure, String> {
     let between = Duration::from_nanos(BETWEEN.as_nanos() * u64::from(reloads));
     let whole = FROM + between + AFTER;
     let mut plan = plan("reload", Path::default(), whole.as_nanos().div_ceil(1_000_000_000), FLOWS);
-    shape(&mut plan, Some(RATES[0]), Some(RATES[0]));
+    held.configure(&mut plan);
     let id = options.id.clone().ok_or("a lab without a name")?;
-    let reloader = Reloader::start(id, options.program.display().to_string(), reloads);
+    let reloader = Reloader::start(id, options.program.display().to_string(), held, reloads);
     let outcome = lab::run(&plan, options);
     let changes = reloader.finish();
     let (outcome, changes) = (outcome?, changes?);
-    Ok(figure(&outcome, &changes))
+    Ok(figure(&outcome, held, &changes))
 }
 
-/// A reload: from when on flows have which rate, and how long it took.
+/// A reload: from when on flows have which payload in bits a second together, and how long it took.
 struct Change {
     at: Time,
-    rate: Rate,
+    bps: u64,
     took: Duration,
 }
 
-fn figure(outcome: &Outcome, changes: &[Change]) -> Figure {
+fn figure(outcome: &Outcome, held: Held, changes: &[Change]) -> Figure {
     let result = &outcome.result;
     let gateway = result.gateway.clone().unwrap_or_default();
     let steering = gateway.steering.unwrap_or_default();
@@ -122,6 +229,7 @@ fn figure(outcome: &Outcome, changes: &[Change]) -> Figure {
     let took = Spread::of(changes.iter().map(|c| c.took.as_nanos() as f64 / 1e6).collect());
     let (off_target_ms, error_percent) = target(outcome, changes);
     Figure {
+        held,
         reloads: changes.len(),
         reload_ms: (took.median, took.min, took.max),
         lost_frames: dropped + steering.ring_full + steering.failed,
@@ -147,9 +255,9 @@ fn target(outcome: &Outcome, changes: &[Change]) -> (u64, f64) {
         let ends = changes.iter().skip(1).map(|c| since(c.at)).chain([u64::MAX]);
         let parts = changes.iter().zip(ends).map(|(c, end)| {
             let (begin, end) = (since(c.at).max(a), end.min(b));
-            end.saturating_sub(begin) as f64 * c.rate.bps() as f64 / 8e9
+            end.saturating_sub(begin) as f64 * c.bps as f64 / 8e9
         });
-        parts.sum::<f64>() * f64::from(FLOWS)
+        parts.sum::<f64>()
     };
     let error = |a: u64, b: u64| (received(a, b) as f64 / wanted(a, b) - 1.0) * 100.0;
     let (window, step) = (WINDOW.as_nanos(), STEP.as_nanos());
@@ -168,10 +276,10 @@ struct Reloader {
 }
 
 impl Reloader {
-    fn start(id: String, program: String, reloads: u32) -> Reloader {
+    fn start(id: String, program: String, held: Held, reloads: u32) -> Reloader {
         let done = Arc::new(AtomicBool::new(false));
         let seen = done.clone();
-        Reloader { done, thread: std::thread::spawn(move || reload(&id, &program, reloads, &seen)) }
+        Reloader { done, thread: std::thread::spawn(move || reload(&id, &program, held, reloads, &seen)) }
     }
 
     fn finish(self) -> Result<Vec<Change>, String> {
@@ -180,7 +288,13 @@ impl Reloader {
     }
 }
 
-fn reload(id: &str, program: &str, reloads: u32, done: &AtomicBool) -> Result<Vec<Change>, String> {
+fn reload(
+    id: &str,
+    program: &str,
+    held: Held,
+    reloads: u32,
+    done: &AtomicBool,
+) -> Result<Vec<Change>, String> {
     let pause = |d: Duration| std::thread::sleep(std::time::Duration::from_nanos(d.as_nanos()));
     let file = loop {
         match processes::gateway(id) {
@@ -194,16 +308,14 @@ fn reload(id: &str, program: &str, reloads: u32, done: &AtomicBool) -> Result<Ve
     let list = std::path::Path::new(&file).with_file_name("customers.csv");
     let mut changes = Vec::new();
     for number in 1..=reloads {
-        let rate = RATES[number as usize % 2];
-        let text = text.replace(&RATES[0].to_string(), &rate.to_string());
-        // Other customers come and go.
-        let rows: String =
-            (0..=number % 3).map(|n| format!("c{n},192.0.2.{n},{}Mbit,1Mbit\n", 1 + number % 5)).collect();
+        let (text, customers) = held.files(&text, number);
         let write = |path: &std::path::Path, text: String| {
             std::fs::write(path, text).map_err(|e| format!("{}: {e}", path.display()))
         };
-        write(&list, format!("id,prefixes,down,up\n{rows}"))?;
-        write(file.as_ref(), format!("{text}\n[gateway.customers]\nfile = \"customers.csv\"\n"))?;
+        if let Some(customers) = customers {
+            write(&list, customers)?;
+        }
+        write(file.as_ref(), text)?;
         let before = monotonic();
         let output = Command::new("ip")
             .args(["netns", "exec", &format!("weir-{id}-gw"), program, "reload"])
@@ -213,7 +325,8 @@ fn reload(id: &str, program: &str, reloads: u32, done: &AtomicBool) -> Result<Ve
             return Err(format!("reload {number}: {}", String::from_utf8_lossy(&output.stderr).trim()));
         }
         let at = monotonic();
-        changes.push(Change { at, rate, took: at.since(before) });
+        let bps = held.payload(held.rates()[number as usize % 2]);
+        changes.push(Change { at, bps, took: at.since(before) });
         pause(BETWEEN.saturating_sub(at.since(before)));
     }
     Ok(changes)

@@ -23,6 +23,7 @@ mod child;
 mod counters;
 mod devices;
 mod flows;
+mod htb;
 mod namespace;
 mod nstat;
 mod offload;
@@ -52,6 +53,8 @@ pub enum OnBox {
     /// Nothing but user space: every frame that leaves by it goes through an emulator that emulates nothing; what
     /// comes in passes in the kernel.
     Emulator,
+    /// The kernel's own queueing discipline HTB, with the queued classes of the plan's gateway that are for what goes out.
+    Htb,
 }
 
 /// How a lab is run, beyond what the plan says.

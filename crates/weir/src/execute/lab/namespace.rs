@@ -74,6 +74,15 @@ impl Namespace {
         tell(command, rules).map(drop).map_err(|e| fault(&e))
     }
 
+    /// Runs lines of `tc` commands inside.
+    pub fn tc(&self, lines: &[String]) -> Result<(), String> {
+        let mut command = Command::new("tc");
+        command.args(["-batch", "-"]);
+        let fault = |e: &dyn std::fmt::Display| format!("{}: tc: {e}", self.name);
+        self.start_inside(&mut command).map_err(|e| fault(&e))?;
+        tell(command, &(lines.join("\n") + "\n")).map(drop).map_err(|e| fault(&e))
+    }
+
     /// Whether every interface carries frames. The kernel finds out about carriers in its own time
     /// (up to a second), and drops frames until then.
     pub fn is_up(&self) -> Result<bool, String> {

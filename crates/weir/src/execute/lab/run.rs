@@ -6,7 +6,7 @@ use super::devices;
 use super::probe::{self, ProbeOutcome};
 use super::site::Site;
 use super::topology::{Layout, Place};
-use super::{capture, flows, prerequisites, settings, Nstat, OnBox, Options};
+use super::{capture, flows, htb, prerequisites, settings, Nstat, OnBox, Options};
 use crate::execute::progress::Progress;
 use crate::execute::traffic::{monotonic, Report, Spec, GO, STOP};
 use crate::experiment::plan::Plan;
@@ -135,12 +135,21 @@ impl Devices {
             devices.emulators.push((place, child, report));
         }
         let (place, _) = layout.gateway();
-        if options.on_box == OnBox::Emulator {
-            let (child, report) = device(site, place, "wan", &devices::on_box(layout).to_toml(), options)?;
-            devices.emulators.push((place, child, report));
-        } else if let Some(gateway) = &plan.gateway {
-            let config = devices::gateway(gateway, layout).to_toml();
-            devices.gateway = Some(device(site, place, "run", &config, options)?);
+        match (options.on_box, &plan.gateway) {
+            (OnBox::Emulator, _) => {
+                let (child, report) =
+                    device(site, place, "wan", &devices::on_box(layout).to_toml(), options)?;
+                devices.emulators.push((place, child, report));
+            }
+            (OnBox::Htb, Some(gateway)) => {
+                let (place, dev) = layout.gateway();
+                site.namespace(place).tc(&htb::commands(gateway, dev))?;
+            }
+            (OnBox::Gateway, Some(gateway)) => {
+                let config = devices::gateway(gateway, layout).to_toml();
+                devices.gateway = Some(device(site, place, "run", &config, options)?);
+            }
+            (OnBox::Htb | OnBox::Gateway, None) => {}
         }
         Ok(devices)
     }

@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use toml::de::DeValue;
 use weir_core::class::{Spec, Unsound, PRIORITIES, WEIGHTS};
 use weir_core::gateway::{ClassConfig, Config};
-use weir_core::queue::{self, codel, pfq, Kind, QueueLimit};
+use weir_core::queue::{self, codel, fq_codel, pfq, Kind, QueueLimit};
 use weir_core::rate::Rate;
 use weir_core::sharing;
 use weir_core::time::Duration;
@@ -23,6 +23,9 @@ const QUEUES: [&str; 2] = ["queue", "discipline"];
 const FULL_FRAME: u64 = 1514;
 /// Flows that a queue for each of them may be made for.
 const FLOWS: RangeInclusive<u64> = 8..=1_048_576;
+
+/// Most flows that have a queue with an AQM of its own.
+const MOST_MANAGED: u32 = 65_536;
 
 /// A class of the tree that is being read.
 struct Draft {
@@ -41,6 +44,9 @@ impl Draft {
             Kind::Fifo => {}
             Kind::Codel(params) => codel = Some(params),
             Kind::Pfq(params) => pfq = Some(params),
+            Kind::FqCodel { params: fq_codel::Params { flows, quantum, codel: each }, seed } => {
+                (codel, pfq) = (Some(each), Some(pfq::Params { flows, quantum, seed }));
+            }
         }
         Draft {
             spec: *spec,
@@ -53,7 +59,11 @@ impl Draft {
 
     fn queue(&self) -> queue::Config {
         let kind = match (self.per_flow, self.codel) {
-            (true, _) => Kind::Pfq(self.pfq),
+            (true, None) => Kind::Pfq(self.pfq),
+            (true, Some(codel)) => {
+                let pfq::Params { flows, quantum, seed } = self.pfq;
+                Kind::FqCodel { params: fq_codel::Params { flows, quantum, codel }, seed }
+            }
             (false, Some(params)) => Kind::Codel(params),
             (false, None) => Kind::Fifo,
         };
@@ -104,9 +114,6 @@ static QUEUE: [ShareKey; 8] = [
         .write(|d| Some(Written::quoted(written(d.limit))))
         .words(|d| Some(format!("holds {}", counted(d.limit)))),
     ShareKey::new("aqm", |d, v| {
-        if d.per_flow {
-            return Err(Fault::new("queues for each flow have no `aqm`", "it is of discipline = \"fifo\""));
-        }
         put(&mut d.codel, one_of(v, &[("codel", codel::Params::default())], &["red", "dualpi2"]))
     })
     .write(|d| d.codel.map(|_| Written::quoted("codel"))),
@@ -122,10 +129,17 @@ static QUEUE: [ShareKey; 8] = [
         .needs(&["aqm"], AQM)
         .write(|d| d.codel.map(|c| Written::plain(c.ecn)))
         .words(|d| d.codel.filter(|c| c.ecn).map(|_| "marks where it can".to_string())),
-    ShareKey::new("flows", |d, v| set(per_flow(d)?, int(v, FLOWS).map(|n| (n as u32).next_power_of_two())))
-        .needs(&["discipline"], PER_FLOW)
-        .write(|d| d.per_flow.then(|| Written::plain(d.pfq.flows)))
-        .words(|_| None),
+    ShareKey::new("flows", |d, v| {
+        let managed = d.codel.is_some();
+        set(per_flow(d)?, int(v, FLOWS).map(|n| (n as u32).next_power_of_two()))?;
+        match d.pfq.flows > MOST_MANAGED && managed {
+            true => Err(Fault::bare(format!("with an `aqm` there are at most {MOST_MANAGED} queues"))),
+            false => Ok(()),
+        }
+    })
+    .needs(&["discipline"], PER_FLOW)
+    .write(|d| d.per_flow.then(|| Written::plain(d.pfq.flows)))
+    .words(|_| None),
     ShareKey::new("quantum", |d, v| {
         per_flow(d)?;
         set(&mut d.pfq.quantum, int(v, 64..=65_536).map(|n| n as u32))

@@ -108,26 +108,40 @@ pub fn unchangeable(old: &GatewayFile, new: &GatewayFile, steered: Steered) -> V
 
 /// What the programs in the kernel would have to do that they were not loaded for.
 fn not_hooked(has: Steered, wants: Steered) -> Option<String> {
-    let (Steered::Acks { out, inward, size_out, size_in }, Steered::Acks { .. }) = (has, wants) else {
-        return None;
+    let first = |cases: [(bool, bool, &'static str); 2]| {
+        cases.into_iter().find(|(has, wants, _)| *wants && !has).map(|(.., direction)| direction)
     };
-    let Steered::Acks { out: o, inward: i, size_out: so, size_in: si } = wants else { return None };
-    let direction = |out: bool| if out { "out" } else { "in" };
-    let taken = [(out, o, true), (inward, i, false)].into_iter().find(|(has, wants, _)| *wants && !has);
-    if let Some((.., is_out)) = taken {
-        return Some(format!(
-            "no class of direction \"{}\" controlled ACKs when Weir was started, so its programs in the kernel let \
-             them pass: a restart is needed",
-            direction(is_out)
-        ));
+    match (has, wants) {
+        (
+            Steered::Acks { out, inward, size_out, size_in },
+            Steered::Acks { out: o, inward: i, size_out: so, size_in: si },
+        ) => {
+            let taken = first([(out, o, "out"), (inward, i, "in")]).map(|direction| {
+                format!(
+                    "no class of direction \"{direction}\" controlled ACKs when Weir was started, so its programs in the kernel \
+                     let them pass: a restart is needed"
+                )
+            });
+            taken.or_else(|| {
+                let direction = first([(size_out, so, "out"), (size_in, si, "in")])?;
+                Some(format!(
+                    "no class of direction \"{direction}\" sized windows when Weir was started, so its programs in the kernel \
+                     let the windows of handshakes pass: a restart is needed"
+                ))
+            })
+        }
+        (Steered::All { out, inward }, Steered::All { out: o, inward: i }) => {
+            let direction = first([(out, o, "out"), (inward, i, "in")])?;
+            Some(format!(
+                "no class of direction \"{direction}\" had a queue when Weir was started, so its programs in the kernel let \
+                 frames pass: a restart is needed"
+            ))
+        }
+        (Steered::Acks { .. }, Steered::All { .. }) => {
+            Some("Weir was started without queues: a restart is needed".to_owned())
+        }
+        (Steered::All { .. }, Steered::Acks { .. }) => {
+            Some("Weir was started with queues, and none are left: a restart is needed".to_owned())
+        }
     }
-    let sized =
-        [(size_out, so, true), (size_in, si, false)].into_iter().find(|(has, wants, _)| *wants && !has);
-    sized.map(|(.., is_out)| {
-        format!(
-            "no class of direction \"{}\" sized windows when Weir was started, so its programs in the kernel let \
-             the windows of handshakes pass: a restart is needed",
-            direction(is_out)
-        )
-    })
 }

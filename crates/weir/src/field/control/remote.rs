@@ -8,7 +8,6 @@ use crate::result::running::GatewayReport;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use weir_core::gateway::{Changed, Compiled, Unchangeable};
 use weir_io::supervise::Letters;
 
 /// How often the thread looks whether the engine has done something.
@@ -29,41 +28,44 @@ pub struct Ask {
 pub type Look = (GatewayReport, bool);
 
 /// What engine and thread hand to each other.
-#[derive(Default)]
-struct Shared {
-    config: Slot<Compiled>,
-    changed: Slot<Result<Changed, Unchangeable>>,
+struct Shared<N, O> {
+    next: Slot<N>,
+    changed: Slot<Result<O, String>>,
     ask: Slot<Ask>,
     report: Slot<Look>,
 }
 
-/// The engine's handle on the thread.
-#[derive(Default)]
-pub struct Remote {
-    shared: Arc<Shared>,
+/// The engine's handle on the thread: `N` is what it makes of a configuration for the engine, `O` what that leaves, which the thread drops.
+pub struct Remote<N, O> {
+    shared: Arc<Shared<N, O>>,
     /// What the thread could not be given yet.
-    changed: Option<Result<Changed, Unchangeable>>,
+    changed: Option<Result<O, String>>,
 }
 
-impl Remote {
-    /// Starts the thread, for an engine that runs this version.
-    pub fn new(letters: Letters, version: Arc<Version>) -> Remote {
-        let remote = Remote::default();
-        let shared = remote.shared.clone();
-        std::thread::spawn(move || serve(&letters, version, &shared));
-        remote
+impl<N: Send + 'static, O: Send + 'static> Remote<N, O> {
+    /// Starts the thread, for an engine that runs this version. It makes of another version what the engine takes.
+    pub fn new(
+        letters: Letters,
+        version: Arc<Version>,
+        make: impl Fn(&Version, &Version) -> Result<N, String> + Send + 'static,
+    ) -> Remote<N, O> {
+        let (next, changed, ask, report) = Default::default();
+        let shared = Arc::new(Shared { next, changed, ask, report });
+        let served = shared.clone();
+        std::thread::spawn(move || serve(&letters, version, &served, make));
+        Remote { shared, changed: None }
     }
 
-    /// A configuration to be taken now.
-    pub fn config(&mut self) -> Option<Compiled> {
+    /// What is to be taken now.
+    pub fn next(&mut self) -> Option<N> {
         if let Some(changed) = self.changed.take() {
             self.done(changed);
         }
-        self.shared.config.take()
+        self.shared.next.take()
     }
 
     /// What became of it.
-    pub fn done(&mut self, changed: Result<Changed, Unchangeable>) {
+    pub fn done(&mut self, changed: Result<O, String>) {
         self.changed = self.shared.changed.put(changed).err();
     }
 
@@ -79,17 +81,26 @@ impl Remote {
 }
 
 /// Serves until the supervisor is gone.
-fn serve(letters: &Letters, mut runs: Arc<Version>, shared: &Shared) {
+fn serve<N, O>(
+    letters: &Letters,
+    mut runs: Arc<Version>,
+    shared: &Shared<N, O>,
+    make: impl Fn(&Version, &Version) -> Result<N, String>,
+) {
     while let Ok(letter) = letters.wait() {
         let Ok((number, question)) = ToEngine::read(&letter) else { continue };
         let answer = match question {
-            ToEngine::Configure { sources, settings } => match configure(shared, &runs, sources, settings) {
-                Ok(version) => {
-                    runs = version.into();
-                    FromEngine::Configured.write(number)
+            ToEngine::Configure { sources, settings } => {
+                let version = Version::parse(sources, settings).map_err(|e| e.to_string());
+                match version.and_then(|version| configure(shared, make(&version, &runs)?).map(|()| version))
+                {
+                    Ok(version) => {
+                        runs = version.into();
+                        FromEngine::Configured.write(number)
+                    }
+                    Err(why) => FromEngine::Refused(&why).write(number),
                 }
-                Err(why) => FromEngine::Refused(&why).write(number),
-            },
+            }
             ToEngine::Show { address } => match show(shared, Ask { address }) {
                 Ok(json) => FromEngine::Report(&json).write(number),
                 Err(why) => FromEngine::Refused(&why).write(number),
@@ -101,21 +112,14 @@ fn serve(letters: &Letters, mut runs: Arc<Version>, shared: &Shared) {
     }
 }
 
-/// Has the engine take what these texts say.
-fn configure(
-    shared: &Shared,
-    runs: &Version,
-    sources: Vec<crate::experiment::config::Source>,
-    settings: crate::experiment::config::Settings,
-) -> Result<Version, String> {
-    let version = Version::parse(sources, settings).map_err(|e| e.to_string())?;
-    let compiled = Compiled::after(version.file.gateway.clone(), &runs.file.gateway);
-    put(&shared.config, compiled)?;
+/// Has the engine take what comes next.
+fn configure<N, O>(shared: &Shared<N, O>, next: N) -> Result<(), String> {
+    put(&shared.next, next)?;
     // What is left of the old configuration is dropped here.
-    wait(&shared.changed)?.map(|_| version).map_err(|why| why.to_string())
+    wait(&shared.changed)?.map(drop)
 }
 
-fn show(shared: &Shared, ask: Ask) -> Result<String, String> {
+fn show<N, O>(shared: &Shared<N, O>, ask: Ask) -> Result<String, String> {
     put(&shared.ask, ask)?;
     let (mut report, known) = wait(&shared.report)?;
     if !known {

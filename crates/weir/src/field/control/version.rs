@@ -57,7 +57,8 @@ pub struct Running {
     pub path: Option<PathBuf>,
     /// What the hooks do: it was decided at the start.
     pub steered: Steered,
-    seed: u64,
+    /// A secret of this host.
+    pub seed: u64,
     version: RefCell<Arc<Version>>,
     /// The same for the next engine, which takes it in its own process.
     compiled: RefCell<Option<Compiled>>,

@@ -13,7 +13,7 @@ pub fn running(report: &GatewayReport) -> String {
         report.steering.restarts,
         report.degraded.as_ref().map_or(String::new(), |why| format!("; DEGRADED: {}", clean(why)))
     )];
-    for grid in [classes(&report.classes), flows(&report.flows)] {
+    for grid in [classes(&report.classes), queues(&report.classes), flows(&report.flows)] {
         let (heads, rows) = grid.lines();
         if !rows.is_empty() {
             lines.push(String::new());
@@ -32,7 +32,7 @@ fn classes(classes: &[GatewayClass]) -> Grid {
         Column::numbers("held", "bytes"),
         Column::numbers("acknowledged", "bytes"),
     ]);
-    for c in classes {
+    for c in classes.iter().filter(|c| c.class.queue.is_none()) {
         grid.row(vec![
             clean(&c.class.name),
             c.active_flows.to_string(),
@@ -40,6 +40,32 @@ fn classes(classes: &[GatewayClass]) -> Grid {
             mbit(c.class.target_bps as f64),
             c.held_bytes.to_string(),
             c.bytes.to_string(),
+        ]);
+    }
+    grid
+}
+
+/// Classes whose data waits.
+fn queues(classes: &[GatewayClass]) -> Grid {
+    let mut grid = Grid::new(vec![
+        Column::words("queue of"),
+        Column::numbers("rate", "Mbit/s"),
+        Column::numbers("sent", "bytes"),
+        Column::numbers("waited p50", "ms"),
+        Column::numbers("p99", "ms"),
+        Column::numbers("marks", ""),
+        Column::numbers("drops", ""),
+    ]);
+    for (c, queue) in classes.iter().filter_map(|c| Some((c, c.class.queue.as_ref()?))) {
+        let ms = |us: u64| format!("{:.1}", us as f64 / 1e3);
+        grid.row(vec![
+            clean(&c.class.name),
+            mbit(c.class.bps),
+            c.bytes.to_string(),
+            ms(queue.delay_us.p50),
+            ms(queue.delay_us.p99),
+            queue.marks.to_string(),
+            queue.drops.values().sum::<u64>().to_string(),
         ]);
     }
     grid
@@ -78,7 +104,7 @@ fn mbit(bps: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::result::ClassResult;
+    use crate::result::{ClassQueue, ClassResult};
 
     #[test]
     fn classes_and_flows() {
@@ -92,5 +118,17 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("up                1   9.960  10.000   3000"), "{text}");
+    }
+
+    #[test]
+    fn queues_are_a_table_of_their_own() {
+        let queue = Some(ClassQueue { marks: 4, ..ClassQueue::default() });
+        let class = ClassResult { name: "voip".into(), bps: 9e4, queue, ..ClassResult::default() };
+        let class = GatewayClass { class, bytes: 250, ..GatewayClass::default() };
+        let text = running(&GatewayReport { classes: vec![class], ..GatewayReport::default() });
+        let row = text.lines().last().unwrap_or_default();
+        let cells: Vec<&str> = row.split_whitespace().collect();
+        assert_eq!(cells, ["voip", "0.090", "250", "0.0", "0.0", "4", "0"], "{text}");
+        assert!(!text.contains("active flows"), "{text}");
     }
 }
