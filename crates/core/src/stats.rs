@@ -17,6 +17,8 @@ pub enum DropReason {
     BurstLoss,
     /// Loss of the emulator that a trace names.
     TraceLoss,
+    /// It exceeded the rate of its class, which is policed.
+    Policed,
     /// The receiving host found its checksum wrong.
     Corrupt,
     /// The transmitting port is down or gone.
@@ -31,13 +33,14 @@ pub enum DropReason {
 
 impl DropReason {
     /// Every reason, in the order of their numbers.
-    pub const ALL: [DropReason; 11] = [
+    pub const ALL: [DropReason; 12] = [
         DropReason::QueueFull,
         DropReason::Aqm,
         DropReason::RandomLoss,
         DropReason::PeriodicLoss,
         DropReason::BurstLoss,
         DropReason::TraceLoss,
+        DropReason::Policed,
         DropReason::Corrupt,
         DropReason::PortDown,
         DropReason::TooLong,
@@ -54,6 +57,7 @@ impl DropReason {
             DropReason::PeriodicLoss => "periodic_loss",
             DropReason::BurstLoss => "burst_loss",
             DropReason::TraceLoss => "trace_loss",
+            DropReason::Policed => "policed",
             DropReason::Corrupt => "corrupt",
             DropReason::PortDown => "port_down",
             DropReason::TooLong => "too_long",

@@ -13,11 +13,13 @@
 //! what the sender has: every segment that passes is noted. And what cannot be true changes nothing
 //! ([`Slot::believes`]).
 
+mod fields;
 mod frame;
 mod grant;
 mod segment;
 mod tally;
 
+pub use fields::Fields;
 pub use frame::{restamp, set_back};
 pub use tally::{Counted, Tally};
 

@@ -16,12 +16,10 @@ use flows::{Flows, Known};
 use std::collections::VecDeque;
 use weir_core::flow::Key;
 use weir_core::frame::Frame;
-use weir_core::gateway::{
-    Config, Direction, Gateway, LAN, LAN_SET_BACK, LAN_TAP, WAN, WAN_SET_BACK, WAN_TAP,
-};
+use weir_core::gateway::{Config, Gateway, LAN, LAN_SET_BACK, LAN_TAP, WAN, WAN_SET_BACK, WAN_TAP};
 use weir_core::node::{Cx, Node, Port, PortSet, Transmit};
 use weir_core::stats::{DropReason, Ledger};
-use weir_core::steer::{self, Action, Seen};
+use weir_core::steer::{self, Action, Fields, Seen};
 use weir_core::time::Time;
 use weir_core::wire::{self, Flags, Packet, Tcp};
 
@@ -126,9 +124,11 @@ impl Steered {
     /// A frame came in on `port`.
     fn on_frame(&mut self, cx: &mut Cx<'_>, port: Port, frame: Frame) {
         let Some((packet, tcp)) = segment(cx, &frame) else {
-            self.count(cx, port, &frame);
-            return self.pass(cx, port, frame);
+            return self.on_other(cx, port, frame);
         };
+        if tcp.payload_len > 0 && self.polices_segment(cx, &packet, &tcp) {
+            return self.police(cx, frame);
+        }
         match self.action(cx, port, &frame, &packet, &tcp) {
             Action::Take => {
                 self.stats.taken += 1;
@@ -150,15 +150,47 @@ impl Steered {
         }
     }
 
-    /// Counts what is not TCP for the class that it is charged to.
-    fn count(&self, cx: &Cx<'_>, port: Port, frame: &Frame) {
-        let head = cx.frames.bytes(frame);
-        let Ok(packet) = wire::any_packet(head, frame.len()) else { return };
-        let direction = if port == LAN { Direction::Out } else { Direction::In };
-        let key = Key::of_packet(head, &packet);
-        if let Some(tally) = self.gateway.tally_of(direction, &key).filter(|_| packet.protocol != wire::TCP) {
-            tally.count(u64::from(packet.end) - u64::from(packet.l3));
+    /// A packet came in that is not TCP, or a fragment: it is counted for the class that it is charged to.
+    fn on_other(&mut self, cx: &mut Cx<'_>, port: Port, frame: Frame) {
+        let head = cx.frames.bytes(&frame);
+        let fields = self.gateway.counted_fields()[usize::from(port == WAN)];
+        let Some(packet) = wire::any_packet(head, frame.len()).ok().filter(|_| fields.has(Fields::COUNTED))
+        else {
+            return self.pass(cx, port, frame);
+        };
+        let key = fields.of(&Key::of_packet(head, &packet));
+        match self.flows.tally(&key) {
+            Some(tally) if self.polices(cx, tally, &packet) => self.police(cx, frame),
+            None if self.engine == Engine::Runs => {
+                let copy = cx.frames.copy_head(&frame, OBSERVED_HEAD, cx.now);
+                self.pass(cx, port, frame);
+                self.show(cx, if port == LAN { LAN_TAP } else { WAN_TAP }, copy);
+            }
+            _ => self.pass(cx, port, frame),
         }
+    }
+
+    /// Counts a packet. True if it exceeds its class's rate and is to be dropped.
+    fn polices(&self, cx: &Cx<'_>, tally: Option<u32>, packet: &Packet) -> bool {
+        let Some(tally) = tally.and_then(|n| self.gateway.tallies().get(n as usize)) else { return false };
+        let bytes = u64::from(packet.end) - u64::from(packet.l3);
+        if self.engine == Engine::Runs {
+            return !tally.passes(1, bytes, cx.now);
+        }
+        tally.count(1, bytes);
+        false
+    }
+
+    /// As [`Steered::polices`], of a segment with data, if its flow passes untouched.
+    fn polices_segment(&self, cx: &Cx<'_>, packet: &Packet, tcp: &Tcp) -> bool {
+        let tally = self.flows.tally_of_segment(&Key::of_data(packet, tcp));
+        tally.is_some() && self.polices(cx, tally, packet)
+    }
+
+    fn police(&mut self, cx: &mut Cx<'_>, frame: Frame) {
+        self.account.received += 1;
+        self.account.drops.count(DropReason::Policed);
+        cx.drop(frame, DropReason::Policed);
     }
 
     /// What becomes of a segment: the tests of the programs in the kernel, in their order.

@@ -14,6 +14,8 @@ pub struct ShareRelease {
     pub rate: Rate,
     /// What the rate counts.
     pub counts: Counts,
+    /// What ACKs cannot slow of the class is dropped where it exceeds the rate.
+    pub police: bool,
 }
 
 /// Payload bytes of a full segment, for what a class says of all its flows.
@@ -43,7 +45,7 @@ pub struct Turn {
 impl ShareRelease {
     /// The law at `rate`, which counts payload.
     pub const fn new(rate: Rate) -> ShareRelease {
-        ShareRelease { rate, counts: Counts::Payload }
+        ShareRelease { rate, counts: Counts::Payload, police: false }
     }
 
     /// Bytes of a turn: what the rate takes 200 us for, from 2 to 44 segments of 1460 bytes.
@@ -65,15 +67,20 @@ impl ShareRelease {
         }
     }
 
-    /// What packets that are not TCP cost, of so many bytes from their IP headers on: as payload without the 28 bytes of IPv4 and UDP
-    /// headers.
-    pub fn cost_of_packets(&self, packets: u64, bytes: u64) -> u64 {
+    /// What a packet that ACKs cannot slow costs beside its bytes from the IP header on: as payload without the 28 bytes of IPv4 and
+    /// UDP headers.
+    pub fn overhead_of_packet(&self) -> i64 {
         match self.counts {
-            Counts::Payload => bytes.saturating_sub(28 * packets),
-            Counts::Ip => bytes,
-            Counts::Frame => bytes + 18 * packets,
-            Counts::Wire => bytes + 38 * packets,
+            Counts::Payload => -28,
+            Counts::Ip => 0,
+            Counts::Frame => 18,
+            Counts::Wire => 38,
         }
+    }
+
+    /// What so many packets of so many bytes in all cost.
+    pub fn cost_of_packets(&self, packets: u64, bytes: u64) -> u64 {
+        bytes.saturating_add_signed(self.overhead_of_packet().saturating_mul(packets as i64))
     }
 
     /// Bytes of a turn of a flow with segments of this payload: as many whole ones as there are in [`ShareRelease::quantum`], one at

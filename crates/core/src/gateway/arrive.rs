@@ -4,6 +4,7 @@ use super::segment::{is_broken, parse, pass_reason};
 use super::{Gateway, PassReason, LAN, WAN};
 use crate::frame::{Checksum, Frame};
 use crate::node::{Cx, Port};
+use crate::stats::DropReason;
 use crate::wire::{self, Flags};
 
 /// How a segment is known here.
@@ -32,7 +33,10 @@ impl Gateway {
         let segment = match parse(cx.frames.bytes(&frame), frame.len()) {
             Ok(s) => s,
             Err(reject) => {
-                self.count_other(cx, from_lan, &frame);
+                if !self.passes_other(cx, from_lan, &frame) {
+                    self.stats.ledger.drops.count(DropReason::Policed);
+                    return cx.drop(frame, DropReason::Policed);
+                }
                 return self.pass(cx, out, frame, pass_reason(reject));
             }
         };
@@ -69,6 +73,8 @@ impl Gateway {
                     self.on_ack_copy(cx, i, &segment, copied, &frame);
                 }
             }
+        } else if copied == Copied::Passed {
+            self.count_shown(cx, from_lan, &frame);
         }
         self.stats.ledger.absorbed += 1;
         cx.frames.absorb(frame);

@@ -6,7 +6,7 @@ use super::{direction_of, Compiled, Gateway};
 use crate::ack::Window;
 use crate::flow::flag;
 use crate::node::Cx;
-use crate::steer::{slot_flag, Tally};
+use crate::steer::slot_flag;
 use crate::time::Time;
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -60,16 +60,18 @@ impl Gateway {
         if self.hooked && (lan && !had_lan || wan && !had_wan) {
             return Err(Unchangeable::Ports);
         }
-        if !self.classes.have_room(&config) {
+        let found = config.found_in(&self.config);
+        if !self.classes.have_room(&config, found, self.tallies.most()) {
             return Err(Unchangeable::Classes);
         }
-        self.classes.change(&config, config.found_in(&self.config));
+        self.classes.change(&config, found);
         config.config.seed = self.config.seed;
         let reclassified = config.takes_other_flows_than(&self.config);
         if reclassified {
             self.verdicts.forget_passing();
         }
-        self.tallies.resize_with(self.classes.len() as usize, Tally::default);
+        self.tallies.grow(self.classes.len());
+        self.tell_tallies();
         self.timers.grow(self.table.capacity() + self.classes.len());
         self.generation = self.generation.wrapping_add(1);
         Ok(Changed { reclassified, old: core::mem::replace(&mut self.config, config) })

@@ -40,9 +40,23 @@ impl Classes {
         classes
     }
 
-    /// Would there be a place for each class of this configuration?
-    pub(super) fn have_room(&self, config: &Config) -> bool {
-        self.places.len() + config.classes.len() <= MOST
+    /// Would there be a place for each class of this configuration, among `most` or as many as there may be? `found` as in
+    /// [`Classes::change`].
+    pub(super) fn have_room(
+        &self,
+        config: &Config,
+        found: Option<&[Option<u32>]>,
+        most: Option<usize>,
+    ) -> bool {
+        let most = most.unwrap_or(MOST).min(MOST);
+        if self.places.len() + config.classes.len() <= most {
+            return true;
+        }
+        let new = match found {
+            Some(found) => found.iter().filter(|index| index.is_none()).count(),
+            None => self.by_name(config).iter().filter(|place| place.is_none()).count(),
+        };
+        self.places.len() + new.saturating_sub(self.free().len()) <= most
     }
 
     /// The classes become those of this configuration, in time for as many as there are. One of the same name and
@@ -160,6 +174,11 @@ impl Classes {
         }
     }
 
+    /// What the flows share that refer to each place, by place.
+    pub(super) fn shares_mut(&mut self) -> impl Iterator<Item = (bool, Option<&mut Share>)> {
+        self.places.iter_mut().map(|class| (class.index.is_some(), class.share.as_mut()))
+    }
+
     /// Places that there are.
     pub(super) fn len(&self) -> u32 {
         self.places.len() as u32
@@ -240,7 +259,8 @@ mod tests {
         let last = c.place(99_999);
         c[last].flows = 3;
         let fewer = Config { classes: all.classes[50_000..].to_vec(), ..Config::default() };
-        assert!(c.have_room(&fewer));
+        assert!(c.have_room(&fewer, None, None));
+        assert!(c.have_room(&fewer, None, Some(100_000)) && !c.have_room(&fewer, None, Some(99_999)));
         c.change(&fewer, None);
         assert_eq!((c.place(49_999), c.index(last), c[last].flows), (last, Some(49_999), 3));
         assert_eq!((c.index(0), c.places.len()), (None, 100_000));

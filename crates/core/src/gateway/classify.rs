@@ -9,6 +9,7 @@ mod prefixes;
 
 use super::{ClassConfig, Config, Direction, Match};
 use crate::flow::Key;
+use crate::steer::Fields;
 use ports::Ports;
 use prefixes::Prefixes;
 use std::collections::HashMap;
@@ -32,6 +33,32 @@ impl Match {
         let bare = src.is_none() && dst.is_none() && vlan.is_none() && protocol.is_none();
         bare && src_port.is_some() != dst_port.is_some()
     }
+}
+
+impl Match {
+    /// What it looks at.
+    fn fields(&self) -> Fields {
+        let Match { src, dst, src_port, dst_port, vlan, protocol } = self;
+        let all = [
+            (src.is_some(), Fields::SRC),
+            (dst.is_some(), Fields::DST),
+            (src_port.is_some(), Fields::SRC_PORT),
+            (dst_port.is_some(), Fields::DST_PORT),
+            (vlan.is_some(), Fields::VLAN),
+            (protocol.is_some(), Fields::PROTOCOL),
+        ];
+        all.into_iter().filter(|(looks, _)| *looks).fold(Fields::NONE, |fields, (_, field)| fields.and(field))
+    }
+}
+
+/// What the rules of a direction look at, if something in it is charged to a class.
+fn fields(config: &Config, direction: Direction) -> Fields {
+    let classes = || config.classes.iter().filter(|c| c.direction == direction && c.takes_flows());
+    if !classes().any(|c| c.shares_rate()) {
+        return Fields::NONE;
+    }
+    let rules = classes().flat_map(|c| &c.matches);
+    rules.fold(Fields::COUNTED, |fields, rule| fields.and(rule.fields()))
 }
 
 /// Where a rule stands in a configuration.
@@ -123,6 +150,8 @@ pub struct Compiled {
     pub(super) config: Config,
     /// Of uploads and downloads.
     lookups: [Lookup; 2],
+    /// What the rules of each look at.
+    fields: [Fields; 2],
     /// A hash of the names of its classes, in their order.
     names: u64,
     /// The hash of another configuration, and for each class its index there.
@@ -156,13 +185,20 @@ impl Compiled {
         self.lookups[usize::from(direction == Direction::In)].find(&self.config, key)
     }
 
-    /// May a flow that no class of the other configuration controls be controlled by this one, or by another class?
+    /// What rules look at of packets that are not TCP, if any are charged to a class.
+    pub fn fields(&self, direction: Direction) -> Fields {
+        self.fields[usize::from(direction == Direction::In)]
+    }
+
+    /// May a flow that no class of the other configuration controls be controlled by this one, or by another class, or a packet be
+    /// charged to another?
     pub(super) fn takes_other_flows_than(&self, other: &Compiled) -> bool {
         let (ours, theirs) = (&self.config.classes, &other.config.classes);
         ours.len() != theirs.len()
             || ours.iter().zip(theirs).any(|(a, b)| {
                 a.direction != b.direction
                     || a.ack.is_some() != b.ack.is_some()
+                    || a.shares_rate() != b.shares_rate()
                     || a.takes_flows() != b.takes_flows()
                     || a.matches != b.matches
             })
@@ -179,7 +215,8 @@ fn names(config: &Config) -> u64 {
 impl From<Config> for Compiled {
     fn from(config: Config) -> Compiled {
         let lookups = [Direction::Out, Direction::In].map(|direction| Lookup::new(&config, direction));
-        Compiled { names: names(&config), config, lookups, after: None }
+        let fields = [Direction::Out, Direction::In].map(|direction| self::fields(&config, direction));
+        Compiled { names: names(&config), config, lookups, fields, after: None }
     }
 }
 

@@ -41,6 +41,11 @@ impl ClassConfig {
     pub fn takes_flows(&self) -> bool {
         self.share.is_none_or(|share| share.queue.is_some())
     }
+
+    /// Do its flows share a rate by their ACKs?
+    pub fn shares_rate(&self) -> bool {
+        self.ack.is_some_and(|ack| ack.release.share().is_some())
+    }
 }
 
 /// Which way the data of a flow goes through the gateway.

@@ -72,7 +72,7 @@ use blocked::Blocked;
 use classes::Classes;
 use outbox::Outbox;
 use segment::Segment;
-use slots::Slots;
+use slots::{Slots, Tallies};
 use verdicts::Verdicts;
 
 /// The port towards the LAN.
@@ -105,7 +105,7 @@ pub struct Gateway {
     stats: GatewayStats,
     classes: Classes,
     /// What passes of each class that ACKs cannot slow, by place.
-    tallies: Vec<Tally>,
+    tallies: Tallies,
     /// Of the configuration; a record that has another one has not followed it yet.
     generation: u16,
     /// Where ACKs of controlled flows came in at the start: `(lan, wan)`.
@@ -154,6 +154,16 @@ impl Gateway {
         Gateway::with_table(config, table, Slots::Shared(slots), true)
     }
 
+    /// The same gateway, whose hooks count in these tallies what ACKs cannot slow. What they have counted so far is not charged. Panics
+    /// if there are fewer tallies than classes.
+    #[must_use]
+    pub fn counted_in(mut self, tallies: &'static [Tally]) -> Gateway {
+        assert!(tallies.len() >= self.classes.len() as usize, "a tally for each class");
+        self.tallies = Tallies::Shared(tallies);
+        self.tell_tallies();
+        self
+    }
+
     fn with_table(config: Compiled, table: Table, slots: Slots, hooked: bool) -> Gateway {
         let classes = Classes::new(&config);
         let mut gateway = Gateway {
@@ -165,7 +175,7 @@ impl Gateway {
             hooked,
             outbox: Outbox::new(),
             stats: GatewayStats::default(),
-            tallies: (0..classes.len()).map(|_| Tally::default()).collect(),
+            tallies: Tallies::own(classes.len()),
             classes,
             generation: 0,
             hooked_ports: config.ack_ports(),
@@ -177,6 +187,7 @@ impl Gateway {
             always_long: false,
             config,
         };
+        gateway.tell_tallies();
         gateway.take_over();
         gateway
     }

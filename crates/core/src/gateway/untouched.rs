@@ -31,7 +31,9 @@ impl Gateway {
         let r = &self.table[i];
         if self.table.find(&r.key.opening()).is_none() {
             self.verdicts.pass(r.key.reversed());
+            self.count_untouched(i);
         }
+        let r = &self.table[i];
         PassReason::ALL[usize::from(r.pass) % PassReason::ALL.len()]
     }
 }

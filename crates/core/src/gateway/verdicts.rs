@@ -45,6 +45,14 @@ pub enum Verdict {
         /// The flow as its ACKs show it.
         ack_key: Key,
     },
+    /// Packets with this key are counted by a tally, if by any. One that is lost costs a look at one more packet.
+    Count {
+        /// Of TCP, the flow as its data shows it; otherwise what the [`Fields`](crate::steer::Fields) of the direction leave of the
+        /// packet's key.
+        key: Key,
+        /// Number of the tally.
+        tally: Option<u32>,
+    },
 }
 
 /// The operations that the driver has not fetched.
@@ -84,15 +92,24 @@ impl Verdicts {
         }
     }
 
-    /// Those that tell of flows that pass are lost.
+    /// Those that tell of what passes are lost.
     pub(super) fn forget_passing(&mut self) {
-        self.queue.retain(|verdict| !matches!(verdict, Verdict::Pass { .. }));
+        self.queue.retain(|verdict| !matches!(verdict, Verdict::Pass { .. } | Verdict::Count { .. }));
     }
 
     /// One that may be lost.
     pub(super) fn pass(&mut self, ack_key: Key) {
+        self.may_be_lost(Verdict::Pass { ack_key });
+    }
+
+    /// See [`Verdict::Count`]. It may be lost.
+    pub(super) fn count(&mut self, key: Key, tally: Option<u32>) {
+        self.may_be_lost(Verdict::Count { key, tally });
+    }
+
+    fn may_be_lost(&mut self, verdict: Verdict) {
         if self.queue.len() < PASS_LIMIT {
-            self.queue.push_back(Verdict::Pass { ack_key });
+            self.queue.push_back(verdict);
         }
     }
 
@@ -191,6 +208,8 @@ impl Gateway {
             if self.table[i].has(flag::USED | flag::SHOWN | flag::SYNCED) {
                 let shape = self.shape(i);
                 self.verdicts.push(shape);
+            } else if self.table[i].has(flag::USED | flag::PASSES) {
+                self.count_untouched(i);
             }
             self.unshown += 1;
         }

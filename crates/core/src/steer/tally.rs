@@ -1,16 +1,36 @@
-//! What passes of a class that ACKs cannot slow: datagrams, and whatever else is not TCP. The hooks count it, and the gateway charges
-//! it to the class's rate.
+//! What passes of a class that ACKs cannot slow: datagrams, whatever else is not TCP, and TCP that cannot be controlled. The hooks count it,
+//! the gateway charges it to the class's rate, and a hook drops what exceeds that rate if it is to.
 
-use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use crate::rate::Rate;
+use crate::time::{Duration, Time};
+use core::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 
-/// What has passed of one class since its hooks began. It only goes up.
+/// Fraction bits of [`Tally::per_byte`]: 100 Gb/s are exact to a millionth.
+const FRACTION: u32 = 20;
+/// What may pass at once, as time at the rate.
+const BURST: Duration = Duration::from_millis(20);
+
+/// What has passed of one class since its hooks began, and how fast it may pass. Counts only go up. It is one line of memory
+/// that hooks and gateway share.
 #[derive(Debug, Default)]
-#[repr(C)]
+#[repr(C, align(64))]
 pub struct Tally {
-    /// Packets; of a giant one, its segments.
+    /// Packets that passed; of a giant one, its segments.
     packets: AtomicU64,
     /// Bytes of these packets from their IP headers on.
     bytes: AtomicU64,
+    /// Packets that were dropped.
+    dropped: AtomicU64,
+    /// Their bytes.
+    dropped_bytes: AtomicU64,
+    /// When what has passed would have passed at the rate: nanoseconds of the hooks' clock.
+    due: AtomicU64,
+    /// Nanoseconds per byte in units of 2^-20; 0: nothing is dropped.
+    per_byte: AtomicU64,
+    /// How far `due` may be ahead for a packet to pass: nanoseconds.
+    burst: AtomicU64,
+    /// Bytes that each packet costs beside its own: may be negative.
+    overhead: AtomicI64,
 }
 
 /// A [`Tally`] as it was at one time.
@@ -20,18 +40,67 @@ pub struct Counted {
     pub packets: u64,
     /// See [`Tally`].
     pub bytes: u64,
+    /// See [`Tally`].
+    pub dropped: u64,
+    /// See [`Tally`].
+    pub dropped_bytes: u64,
 }
 
 impl Tally {
-    /// A packet of `bytes` passed.
-    pub fn count(&self, bytes: u64) {
-        self.packets.fetch_add(1, Relaxed);
+    /// So many packets of so many bytes in all have passed, whatever they cost.
+    pub fn count(&self, packets: u64, bytes: u64) {
+        self.packets.fetch_add(packets, Relaxed);
         self.bytes.fetch_add(bytes, Relaxed);
     }
 
-    /// What has passed.
+    /// May packets of so many bytes in all, which come at once, pass at `now`? They do while what has passed is not ahead of the
+    /// rate by more than the burst, however long they are themselves.
+    pub fn passes(&self, packets: u64, bytes: u64, now: Time) -> bool {
+        let per_byte = self.per_byte.load(Relaxed);
+        if per_byte != 0 && !self.is_within(packets, bytes, per_byte, now.as_nanos()) {
+            self.dropped.fetch_add(packets, Relaxed);
+            self.dropped_bytes.fetch_add(bytes, Relaxed);
+            return false;
+        }
+        self.count(packets, bytes);
+        true
+    }
+
+    fn is_within(&self, packets: u64, bytes: u64, per_byte: u64, now: u64) -> bool {
+        let overhead = self.overhead.load(Relaxed).wrapping_mul(packets as i64);
+        let cost = (bytes as i64).wrapping_add(overhead).max(0) as u64;
+        let time = cost.wrapping_mul(per_byte) >> FRACTION;
+        let old = self.due.load(Relaxed);
+        let from = old.max(now);
+        if from - now > self.burst.load(Relaxed) {
+            return false;
+        }
+        // Who comes at the same moment on another processor has moved it to now or later.
+        if self.due.compare_exchange(old, from + time, Relaxed, Relaxed).is_err() {
+            self.due.fetch_add(time, Relaxed);
+        }
+        true
+    }
+
+    /// From now on what exceeds `rate` is dropped, in bytes with so many more per packet; `None`: nothing is.
+    pub fn police(&self, rate: Option<Rate>, overhead: i64) {
+        let per_byte = rate.map_or(0, |rate| {
+            let exact = (8_000_000_000u128 << FRACTION) / u128::from(rate.bps());
+            exact.clamp(1, 1 << 47) as u64 // 65,535 bytes of it fit 64 bits
+        });
+        self.overhead.store(overhead, Relaxed);
+        self.burst.store(BURST.as_nanos(), Relaxed);
+        self.per_byte.store(per_byte, Relaxed);
+    }
+
+    /// What has passed, and what has not.
     pub fn counted(&self) -> Counted {
-        Counted { packets: self.packets.load(Relaxed), bytes: self.bytes.load(Relaxed) }
+        Counted {
+            packets: self.packets.load(Relaxed),
+            bytes: self.bytes.load(Relaxed),
+            dropped: self.dropped.load(Relaxed),
+            dropped_bytes: self.dropped_bytes.load(Relaxed),
+        }
     }
 }
 
@@ -41,6 +110,65 @@ impl Counted {
         Counted {
             packets: self.packets.wrapping_sub(earlier.packets),
             bytes: self.bytes.wrapping_sub(earlier.bytes),
+            dropped: self.dropped.wrapping_sub(earlier.dropped),
+            dropped_bytes: self.dropped_bytes.wrapping_sub(earlier.dropped_bytes),
+        }
+    }
+}
+
+const _: () = assert!(core::mem::size_of::<Tally>() == 64);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bucket_holds_20_ms_of_its_rate_and_fills_at_it() {
+        let tally = Tally::default();
+        tally.police(Some(Rate::mbit(8)), 0); // a byte a microsecond
+        let at = |us: u64| Time::from_micros(1_000_000 + us);
+        // 20 ms are 20,000 bytes: a packet passes until what has passed is beyond that.
+        let passed = (0..30).filter(|_| tally.passes(1, 1_000, at(0))).count();
+        assert_eq!(passed, 21);
+        // A millisecond later there is room for the next, and not for two.
+        assert!(tally.passes(1, 1_000, at(1_000)) && !tally.passes(1, 1_000, at(1_999)));
+        let all = Counted { packets: 22, bytes: 22_000, dropped: 10, dropped_bytes: 10_000 };
+        assert_eq!(tally.counted(), all);
+        // Whatever was saved up in a second, it is a bucket.
+        let passed = (0..100).filter(|_| tally.passes(1, 1_000, at(1_002_000))).count();
+        assert_eq!(passed, 21);
+    }
+
+    #[test]
+    fn what_a_packet_costs_is_more_or_less_than_its_bytes() {
+        for (overhead, most) in [(-28, 29), (38, 27)] {
+            let tally = Tally::default();
+            tally.police(Some(Rate::mbit(8)), overhead);
+            // 20,000 / (728 - 28) = 28.6, 20,000 / (728 + 38) = 26.1.
+            let passed = (0..100).filter(|_| tally.passes(1, 728, Time::from_secs(1))).count();
+            assert_eq!(passed, most);
+        }
+    }
+
+    #[test]
+    fn without_a_rate_everything_passes() {
+        let tally = Tally::default();
+        tally.police(Some(Rate::kbit(8)), 0);
+        tally.police(None, 0);
+        assert!((0..1000).all(|_| tally.passes(2, 3_000, Time::ZERO)));
+        assert_eq!((tally.counted().packets, tally.counted().bytes), (2_000, 3_000_000));
+    }
+
+    #[test]
+    fn the_slowest_and_the_fastest_rate_count_right() {
+        for (rate, bytes, nanos) in
+            [(Rate::kbit(8), 65_535, 65_535_000_000), (Rate::mbit(100_000), 1_250, 100)]
+        {
+            let tally = Tally::default();
+            tally.police(Some(rate), 0);
+            assert!(tally.passes(1, bytes, Time::from_secs(1)));
+            let due = tally.due.load(Relaxed) - 1_000_000_000;
+            assert!(due.abs_diff(nanos) <= nanos / 1_000_000 + 1, "{due}");
         }
     }
 }

@@ -49,7 +49,44 @@ struct hooks {
 	__u32 wake;	  /* not 0: the engine sleeps until a record is submitted */
 	__u32 out_to;	  /* `all`: where frames seen at egress are redirected; 0: they pass */
 	__u32 in_to;	  /* `all`: the same for ingress */
+	__u32 count_out;  /* what rules look at of packets seen at egress that are not TCP (enum fields) */
+	__u32 count_in;	  /* the same for ingress */
+	__u32 counting;	  /* entries of `counted` with others are misses */
+	__u32 spare;
 };
+
+/* Layout of weir_core::steer::Fields. */
+enum fields {
+	FIELD_SRC = 1,
+	FIELD_DST = 2,
+	FIELD_SPORT = 4,
+	FIELD_DPORT = 8,
+	FIELD_VLAN = 16,
+	FIELD_PROTOCOL = 32,
+	FIELDS_COUNTED = 64,   /* packets are counted, whatever is looked at */
+	FIELDS_UNTOUCHED = 128, /* so are segments of TCP, of the flows that `counted` names */
+};
+
+/* Who counts packets with a key. */
+struct counted {
+	__u32 generation;
+	__u32 tally; /* its number; one that there is not: nobody */
+};
+
+/* Layout of weir_core::steer::Tally, which says what each field means. */
+struct tally {
+	__u64 packets;
+	__u64 bytes;
+	__u64 dropped;
+	__u64 dropped_bytes;
+	__u64 due;
+	__u64 per_byte;
+	__u64 burst;
+	__s64 overhead;
+};
+
+/* Fraction bits of `per_byte`. */
+#define TALLY_FRACTION 20
 
 enum role {
 	ROLE_TO_INGRESS = 1, /* its frames are to come in on the interface, not to go out */
@@ -107,6 +144,7 @@ struct acks_counters {
 	__u64 discarded; /* the engine's, too late */
 	__u64 failed;	 /* the kernel refused to rewrite */
 	__u64 granted;	 /* passed by a grant, as they came or set back */
+	__u64 policed;	 /* dropped: they exceed their class's rate, and ACKs cannot slow them */
 };
 
 struct all_counters {

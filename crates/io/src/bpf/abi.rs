@@ -43,14 +43,33 @@ pub(crate) struct Flow {
 // SAFETY: integers without padding.
 unsafe impl Pod for Flow {}
 
+/// Who counts packets with a key (`struct counted`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub(crate) struct Counted {
+    pub generation: u32,
+    /// [`NO_TALLY`]: nobody.
+    pub tally: u32,
+}
+// SAFETY: integers without padding.
+unsafe impl Pod for Counted {}
+
+/// The number of no tally.
+pub(crate) const NO_TALLY: u32 = u32::MAX;
+/// Segments of TCP are counted too (`FIELDS_UNTOUCHED`).
+pub(crate) const FIELDS_UNTOUCHED: u32 = 128;
+
 /// Offsets in `struct hooks`.
 pub(crate) mod hooks {
-    pub const SIZE: usize = 24;
+    pub const SIZE: usize = 40;
     pub const BEAT: usize = 0;
     pub const GENERATION: usize = 8;
     pub const WAKE: usize = 12;
     pub const OUT_TO: usize = 16;
     pub const IN_TO: usize = 20;
+    pub const COUNT_OUT: usize = 24;
+    pub const COUNT_IN: usize = 28;
+    pub const COUNTING: usize = 32;
 }
 
 /// Bits of what a registered socket's frames are for (`enum role`).
@@ -151,6 +170,8 @@ pub struct AcksCounters {
     pub failed: u64,
     /// Passed by a grant; those that came through as they were are in `passed_flow` too, the others in `set_back`.
     pub granted: u64,
+    /// Dropped: they exceed their class's rate, and ACKs cannot slow them.
+    pub policed: u64,
 }
 // SAFETY: integers without padding.
 unsafe impl Pod for AcksCounters {}
@@ -198,5 +219,5 @@ pub(crate) const SEGMENT_SIZE: usize = (SEGMENT_BYTES + SEGMENT_HEAD).next_multi
 const _: () = assert!(size_of::<FlowKey>() == 40);
 const _: () =
     assert!(size_of::<Flow>() == 8 && size_of::<AcksConfig>() == 88 && size_of::<AllConfig>() == 16);
-const _: () = assert!(size_of::<AcksCounters>() == 128 && size_of::<AllCounters>() == 40);
+const _: () = assert!(size_of::<AcksCounters>() == 136 && size_of::<AllCounters>() == 40);
 const _: () = assert!(size_of::<SegmentHeader>() == SEGMENT_GSO && SEGMENT_SIZE == 208);

@@ -15,6 +15,7 @@
 #include "slot.h"
 #include "rewrite.h"
 #include "own.h"
+#include "count.h"
 
 const volatile struct acks_config config = { .stale = 50000000, .absent = 2000000000, .ethernet = 1 };
 
@@ -361,19 +362,68 @@ static __always_inline enum parsed parse(struct __sk_buff *skb, struct packet *p
 	return read_packet(skb, config.ethernet, p);
 }
 
+/* Headers of a packet that are counted for each of the packets that a giant one stands for. */
+static __always_inline __u32 headers(struct packet *p)
+{
+	return p->l4 - p->l3 + (p->other ? sizeof(struct udp) : sizeof(struct tcp) + p->options);
+}
+
+/* Counts a packet. False: it exceeds its class's rate, and is to be dropped. */
+static __always_inline bool counted_by(struct hook *h, struct packet *p, struct counted *by)
+{
+	__u32 number = READ(by->tally), packets = h->skb->gso_size ? h->skb->gso_segs : 1;
+	struct tally *tally = bpf_map_lookup_elem(&tallies, &number);
+	__u64 bytes = p->end - p->l3;
+
+	if (!tally)
+		return true;
+	if (packets > 1)
+		bytes += (__u64)(packets - 1) * headers(p);
+	if (tally_passes(tally, packets ? packets : 1, bytes, h->now, is_fresh(h->engine, h->now, config.stale)))
+		return true;
+	h->count->policed++;
+	return false;
+}
+
+/* A packet that is no segment of TCP. The engine is shown it if it is counted, and not known for which class. */
+static __always_inline int other(struct hook *h, struct packet *p, __u32 fields)
+{
+	struct counted *by;
+
+	if (!p->other || !(fields & FIELDS_COUNTED))
+		return TC_ACT_UNSPEC;
+	h->now = bpf_ktime_get_ns();
+	keep_fields(&p->key, fields);
+	by = learnt(h->engine, &p->key);
+	if (by)
+		return counted_by(h, p, by) ? TC_ACT_UNSPEC : consume();
+	return is_fresh(h->engine, h->now, config.stale) ? show_within(h, BUDGET_COPIES) : TC_ACT_UNSPEC;
+}
+
+/* A segment with data. False: its flow passes untouched, and it exceeds its class's rate. */
+static __always_inline bool data_passes(struct hook *h, struct packet *p)
+{
+	struct counted *by = learnt(h->engine, &p->key);
+
+	return !by || counted_by(h, p, by);
+}
+
 /* A segment of others. */
 static __always_inline int segment(struct hook *h)
 {
 	bool sizes = h->ingress ? config.size_in : config.size_out;
 	bool shapes = h->ingress ? config.shape_in : config.shape_out;
+	__u32 fields = h->ingress ? READ(h->engine->count_in) : READ(h->engine->count_out);
 	struct packet p = {};
 	struct slot *slot;
 
 	if (parse(h->skb, &p) != PARSED_TCP) {
 		h->count->passed_other++;
-		return TC_ACT_UNSPEC;
+		return other(h, &p, fields);
 	}
 	h->now = bpf_ktime_get_ns();
+	if (fields & FIELDS_UNTOUCHED && p.seen.payload && !data_passes(h, &p))
+		return consume();
 	if (!is_fresh(h->engine, h->now, config.stale))
 		return unattended(h, &p, shapes);
 	if (p.seen.flags & TCP_RST)

@@ -1,6 +1,6 @@
 //! Steering of ACKs: the programs of `acks.bpf.c` and their maps.
 
-use super::abi::{AcksConfig, Budget, Flow, FlowKey};
+use super::abi::{AcksConfig, Budget, Counted, Flow, FlowKey, NO_TALLY};
 use super::attach::{self, Attached, Hook};
 use super::features;
 use super::hooks::Hooks;
@@ -14,8 +14,9 @@ use std::io;
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering;
 use weir_core::gateway::Verdict;
-use weir_core::steer::Slot;
+use weir_core::steer::{Slot, Tally};
 use weir_core::time::Duration;
+use weir_core::wire::TCP;
 
 static ACKS: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/acks.bpf.o")));
 
@@ -26,6 +27,8 @@ pub struct AcksOptions {
     pub flows: u32,
     /// Flows that are remembered to pass.
     pub passing: u32,
+    /// Tallies of what ACKs cannot slow: one for each class, and for those that may come.
+    pub tallies: u32,
     /// Bytes of the ring: a power of two, at least a page.
     pub ring: u32,
     /// Without a heartbeat for so long, segments pass.
@@ -59,6 +62,7 @@ impl AcksOptions {
         AcksOptions {
             flows,
             passing: 65_536,
+            tallies: 1,
             ring: 1 << 22,
             stale: Duration::from_millis(50),
             absent: Duration::from_secs(2),
@@ -103,9 +107,11 @@ pub struct Acks {
     pub hooks: Hooks,
     flows: MapHandle,
     passing: MapHandle,
+    counted: MapHandle,
     ring: MapHandle,
     counters: MapHandle,
     slots: &'static [Slot],
+    tallies: &'static [Tally],
     /// The kernel updates many entries in one call (Linux 5.6).
     batches: Cell<bool>,
 }
@@ -130,7 +136,8 @@ impl Acks {
                 // A flow that is forgotten gives its entry back a little after its slot.
                 "flows" => map.set_max_entries(options.flows.saturating_add(options.flows / 8 + 64)),
                 "slots" => map.set_max_entries(options.flows.max(1)),
-                "passing" => map.set_max_entries(options.passing.max(1)),
+                "tallies" => map.set_max_entries(options.tallies.max(1)),
+                "passing" | "counted" => map.set_max_entries(options.passing.max(1)),
                 "ring" => map.set_max_entries(options.ring),
                 _ if name.ends_with(".rodata") => map.set_initial_value(bytes_of(&config)),
                 _ => Ok(()),
@@ -142,14 +149,19 @@ impl Acks {
             }
         }
         let object = open.load().map_err(|e| features::refused("the steering of ACKs", &e))?;
-        let slots = slots(&map(&object, "slots")?)?;
+        // SAFETY: a slot is atomic words, and `spare` is never touched.
+        let slots = unsafe { shared(&map(&object, "slots")?)? };
+        // SAFETY: a tally is atomic words.
+        let tallies = unsafe { shared(&map(&object, "tallies")?)? };
         Ok(Acks {
             hooks: Hooks::of(&object)?,
             flows: map(&object, "flows")?,
             passing: map(&object, "passing")?,
+            counted: map(&object, "counted")?,
             ring: map(&object, "ring")?,
             counters: map(&object, "counters")?,
             slots,
+            tallies,
             object,
             batches: Cell::new(true),
         })
@@ -165,6 +177,11 @@ impl Acks {
     /// What the hooks know of controlled flows.
     pub fn slots(&self) -> &'static [Slot] {
         self.slots
+    }
+
+    /// What the hooks count of each class that ACKs cannot slow.
+    pub fn tallies(&self) -> &'static [Tally] {
+        self.tallies
     }
 
     /// Maps the ring: for the one process that consumes it.
@@ -184,7 +201,7 @@ impl Acks {
 
     /// As [`Acks::apply`] for verdicts of one kind.
     fn apply_run(&self, run: &[Verdict]) -> io::Result<()> {
-        let generation = self.hooks.generation();
+        let (generation, counting) = (self.hooks.generation(), self.hooks.counting());
         let (mut keys, mut values) = (Vec::with_capacity(run.len() * size_of::<FlowKey>()), Vec::new());
         for verdict in run {
             match verdict {
@@ -196,6 +213,14 @@ impl Acks {
                 Verdict::Pass { ack_key } => {
                     keys.extend(bytes_of(&FlowKey::from(ack_key)));
                     values.extend(generation.to_ne_bytes());
+                }
+                Verdict::Count { key, tally } => {
+                    keys.extend(bytes_of(&FlowKey::from(key)));
+                    let counted = Counted { generation: counting, tally: tally.unwrap_or(NO_TALLY) };
+                    values.extend(bytes_of(&counted));
+                    if key.protocol() == TCP && key.src_port != 0 {
+                        self.hooks.count_tcp();
+                    }
                 }
                 Verdict::Forget { ack_key, slot, tag } => self.forget(&ack_key.into(), *slot, *tag)?,
             }
@@ -210,6 +235,9 @@ impl Acks {
             }
             Some(Verdict::Pass { .. }) => {
                 self.write(&self.passing, "passing flow", &keys, &values, run.len())
+            }
+            Some(Verdict::Count { .. }) => {
+                self.write(&self.counted, "key that is counted", &keys, &values, run.len())
             }
             _ => Ok(()),
         }
@@ -278,12 +306,17 @@ impl Acks {
     }
 }
 
-/// Maps the slots for the life of the process.
-fn slots(map: &MapHandle) -> io::Result<&'static [Slot]> {
-    let len = map.max_entries() as usize * size_of::<Slot>();
+/// Maps an array of values of 64 bytes for the life of the process.
+///
+/// # Safety
+///
+/// A `T` is atomic words, valid whatever they hold, but for what is never touched.
+unsafe fn shared<T>(map: &MapHandle) -> io::Result<&'static [T]> {
+    const { assert!(size_of::<T>() == 64 && align_of::<T>() <= 64) };
+    let len = map.max_entries() as usize * size_of::<T>();
     let words: &'static mut [[u32; 16]] = Mapping::of_fd(map.as_fd(), len, 0, true)?.leak();
     // SAFETY: as many values as `words` has, of the same size; a mapping starts at a page, so they are
-    // aligned. A slot is atomic words, valid whatever they hold, which the kernel and other
-    // processes read and write as such; the exclusive reference ends here. (`spare` is never touched.)
+    // aligned. They are atomic words, which the kernel and other processes read and write as such; the exclusive reference
+    // ends here.
     Ok(unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), words.len()) })
 }

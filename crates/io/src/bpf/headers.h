@@ -57,6 +57,13 @@ struct tcp {
 	__be16 urgent;
 };
 
+struct udp {
+	__be16 sport;
+	__be16 dport;
+	__be16 len;
+	__sum16 check;
+};
+
 static __always_inline bool is_tag(__be16 proto)
 {
 	return proto == bpf_htons(ETH_P_8021Q) || proto == bpf_htons(ETH_P_8021AD);

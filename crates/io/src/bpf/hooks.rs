@@ -1,6 +1,6 @@
 //! What the hooks and the engine tell each other in shared memory: heartbeat, generation, sleep.
 
-use super::abi::{hooks, role};
+use super::abi::{hooks, role, FIELDS_UNTOUCHED};
 use super::{failed, map, Segments};
 use crate::sys::mmap::Mapping;
 use crate::sys::pod::bytes_of;
@@ -8,6 +8,7 @@ use libbpf_rs::{MapCore, MapFlags, MapHandle, Object};
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::atomic::{fence, Ordering};
+use weir_core::steer::Fields;
 use weir_core::time::Time;
 
 /// The shared words of one set of programs, and their sockets.
@@ -42,6 +43,24 @@ impl Hooks {
 
     pub(super) fn generation(&self) -> u32 {
         self.page.atomic_u32(hooks::GENERATION).load(Ordering::Acquire)
+    }
+
+    /// Says what rules look at of packets that are not TCP, at egress and at ingress, and forgets who counts which.
+    pub fn count(&self, [out, inward]: [Fields; 2]) {
+        self.page.atomic_u32(hooks::COUNT_OUT).store(out.0, Ordering::Release);
+        self.page.atomic_u32(hooks::COUNT_IN).store(inward.0, Ordering::Release);
+        self.page.atomic_u32(hooks::COUNTING).fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Some of what is counted is TCP.
+    pub(super) fn count_tcp(&self) {
+        for place in [hooks::COUNT_OUT, hooks::COUNT_IN] {
+            self.page.atomic_u32(place).fetch_or(FIELDS_UNTOUCHED, Ordering::Release);
+        }
+    }
+
+    pub(super) fn counting(&self) -> u32 {
+        self.page.atomic_u32(hooks::COUNTING).load(Ordering::Acquire)
     }
 
     /// Says that the engine is about to sleep until a segment comes: the next one wakes it. False if one has

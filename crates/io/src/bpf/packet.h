@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Reads a TCP segment at a tc hook: from the first header on, with the tag that the device took out,
+ * Reads a TCP segment, or the key of another IP packet, at a tc hook: from the first header on, with the tag that the device took out,
  * with or without an Ethernet header. Mirrors `weir_core::wire`, except that giant segments without
  * a length of their own (BIG TCP) are read too.
  */
@@ -41,6 +41,7 @@ struct packet {
 	__u32 end;     /* offset of the end of the IP packet */
 	__u32 ts_at;   /* offset of TSval; 0: none */
 	__be32 ts; /* as it stands there */
+	bool other; /* no segment of TCP, but key, l3, l4 and end are those of an IP packet */
 	struct numbers numbers;
 	struct seen seen;
 };
@@ -90,6 +91,42 @@ static __always_inline enum parsed read_tcp(struct __sk_buff *skb, struct packet
 	return PARSED_TCP;
 }
 
+/* Source and destination port where they are; of ICMP the identifier. */
+struct first_bytes {
+	__u8 type;
+	__u8 code;
+	__be16 second;
+	__be16 third;
+};
+
+/* The key of a packet that is no TCP segment: as `Key::of_packet`. */
+static __always_inline enum parsed read_other(struct __sk_buff *skb, struct packet *p, __u8 protocol,
+					      bool fragment)
+{
+	void *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
+	struct first_bytes *first;
+
+	p->other = true;
+	/* Stands for an opening in keys. */
+	if (protocol == 255)
+		protocol = 0;
+	p->key.outer |= bpf_htons((protocol >> 4) << 12);
+	p->key.inner |= bpf_htons((protocol & 0x0f) << 12);
+	if (fragment || p->l4 > 0xffff - HEADERS || p->l4 + sizeof(*first) > p->end)
+		return PARSED_OTHER;
+	first = data + p->l4;
+	if ((void *)(first + 1) > end)
+		return PARSED_SHORT;
+	if (protocol == IPPROTO_UDP) {
+		__builtin_memcpy(&p->key.sport, first, sizeof(p->key.sport));
+		p->key.dport = first->second;
+	} else if ((protocol == IPPROTO_ICMP && (first->type == 8 || first->type == 0)) ||
+		   (protocol == IPPROTO_ICMPV6 && (first->type == 128 || first->type == 129))) {
+		p->key.sport = p->key.dport = first->third;
+	}
+	return PARSED_OTHER;
+}
+
 static __always_inline enum parsed read_ipv4(struct __sk_buff *skb, struct packet *p)
 {
 	void *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
@@ -101,16 +138,23 @@ static __always_inline enum parsed read_ipv4(struct __sk_buff *skb, struct packe
 	header = (ip->ihl_version & 0x0f) * 4;
 	if (ip->ihl_version >> 4 != 4 || header < sizeof(*ip))
 		return PARSED_OTHER;
-	/* More fragments, or an offset. */
-	if (ip->protocol != IPPROTO_TCP || ip->frag & bpf_htons(0x3fff))
-		return PARSED_OTHER;
 	if (!find_end(skb, p->l3, bpf_ntohs(ip->len), p))
 		return PARSED_OTHER;
 	p->key.src[10] = p->key.src[11] = p->key.dst[10] = p->key.dst[11] = 0xff;
 	__builtin_memcpy(p->key.src + 12, ip->src, 4);
 	__builtin_memcpy(p->key.dst + 12, ip->dst, 4);
 	p->l4 = p->l3 + header;
+	/* More fragments, or an offset. */
+	if (ip->protocol != IPPROTO_TCP || ip->frag & bpf_htons(0x3fff))
+		return read_other(skb, p, ip->protocol, ip->frag & bpf_htons(0x3fff));
 	return read_tcp(skb, p);
+}
+
+/* A jumbo option of BIG TCP is a hop-by-hop header like any other. */
+static __always_inline bool is_extension(__u8 next)
+{
+	return next == IPPROTO_HOPOPTS || next == IPPROTO_ROUTING || next == IPPROTO_DSTOPTS ||
+	       next == IPPROTO_FRAGMENT;
 }
 
 static __always_inline enum parsed read_ipv6(struct __sk_buff *skb, struct packet *p)
@@ -133,25 +177,29 @@ static __always_inline enum parsed read_ipv6(struct __sk_buff *skb, struct packe
 	for (int i = 0; i < MAX_EXTENSIONS; i++) {
 		__u8 *ext = data + at;
 
-		if (next == IPPROTO_TCP)
+		if (!is_extension(next))
 			break;
-		/* A jumbo option of BIG TCP is a hop-by-hop header like any other. */
-		if (next != IPPROTO_HOPOPTS && next != IPPROTO_ROUTING && next != IPPROTO_DSTOPTS)
-			return PARSED_OTHER;
 		if (next == IPPROTO_HOPOPTS && i)
 			return PARSED_OTHER;
 		if ((void *)(ext + 8) > end)
 			return PARSED_SHORT;
+		if (next == IPPROTO_FRAGMENT) {
+			p->l4 = at + 8;
+			return read_other(skb, p, ext[0], true);
+		}
 		/* Segments left: the checksum counts another destination than the header shows. */
 		if (next == IPPROTO_ROUTING && ext[3])
-			return PARSED_OTHER;
+			break;
 		next = ext[0];
 		at += (ext[1] + 1) * 8;
 	}
-	if (next != IPPROTO_TCP)
-		return PARSED_OTHER;
 	p->l4 = at;
-	return read_tcp(skb, p);
+	if (next == IPPROTO_TCP)
+		return read_tcp(skb, p);
+	/* More of them than are followed. */
+	if (next == IPPROTO_HOPOPTS || next == IPPROTO_DSTOPTS || next == IPPROTO_FRAGMENT)
+		return PARSED_OTHER;
+	return read_other(skb, p, next, false);
 }
 
 static __always_inline enum parsed read_ip(struct __sk_buff *skb, struct packet *p, __be16 proto)

@@ -96,9 +96,12 @@ struct __sk_buff {
 
 /* linux/in.h */
 #define IPPROTO_HOPOPTS 0
+#define IPPROTO_ICMP 1
 #define IPPROTO_TCP 6
+#define IPPROTO_UDP 17
 #define IPPROTO_ROUTING 43
 #define IPPROTO_FRAGMENT 44
+#define IPPROTO_ICMPV6 58
 #define IPPROTO_DSTOPTS 60
 
 #endif

@@ -3,7 +3,7 @@
 use crate::bpf::{Acks, AcksCounters, All, AllCounters, Attached, Hooks};
 use std::io;
 use weir_core::gateway::Verdict;
-use weir_core::steer::Slot;
+use weir_core::steer::{Slot, Tally};
 
 /// The programs of one instance, loaded.
 #[derive(Debug)]
@@ -36,6 +36,14 @@ impl Programs {
     pub fn slots(&self) -> &'static [Slot] {
         match self {
             Programs::Acks(acks) => acks.slots(),
+            Programs::All(_) => &[],
+        }
+    }
+
+    /// What they count of classes that ACKs cannot slow; empty unless they take ACKs.
+    pub fn tallies(&self) -> &'static [Tally] {
+        match self {
+            Programs::Acks(acks) => acks.tallies(),
             Programs::All(_) => &[],
         }
     }

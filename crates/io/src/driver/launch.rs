@@ -8,7 +8,7 @@ use crate::sys::process;
 use std::io;
 use std::os::fd::BorrowedFd;
 use weir_core::frame::Frames;
-use weir_core::steer::Slot;
+use weir_core::steer::{Slot, Tally};
 
 /// What an engine is started with.
 pub struct Launch<'a> {
@@ -16,6 +16,8 @@ pub struct Launch<'a> {
     pub frames: Frames,
     /// What the kernel's programs know of flows: empty unless they take ACKs.
     pub slots: &'static [Slot],
+    /// What they count of classes that ACKs cannot slow: empty unless they take ACKs.
+    pub tallies: &'static [Tally],
     /// Engines that ran before this one: if any, frames have gone past.
     pub restarts: u32,
     /// Where frames come from.

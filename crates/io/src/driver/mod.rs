@@ -37,6 +37,7 @@ use weir_core::frame::{Frame, Frames};
 use weir_core::gateway::{Verdict, LAN, WAN};
 use weir_core::node::{self, Cx, Node, PortSet, Transmit};
 use weir_core::stats::DropReason;
+use weir_core::steer::Fields;
 use weir_core::time::{Duration, Time};
 
 /// A node that knows it runs in real time. Every method has a default: an emulator needs none.
@@ -61,6 +62,11 @@ pub trait Engine: Node {
     /// each [`Engine::change`].
     fn splits(&self) -> bool {
         false
+    }
+    /// What the hooks are to look at of packets that are not TCP, of uploads and downloads. Asked at the start, and after every change
+    /// that may control flows that passed.
+    fn counted(&self) -> [Fields; 2] {
+        [Fields::NONE; 2]
     }
     /// Called every [`DriverConfig::report_every`], and once at the end.
     fn report(&mut self, _report: &Report<'_>) {}
@@ -256,6 +262,7 @@ impl<'a, E: Engine> Driver<'a, E> {
     /// Runs until it is told to stop. Fails if some of the engine's last frames could not be sent.
     pub(crate) fn run(mut self) -> io::Result<E> {
         let mut ready = Vec::new();
+        self.programs.hooks().count(self.engine.counted());
         self.beat(clock::now());
         self.engine.started();
         loop {
@@ -355,6 +362,7 @@ impl<'a, E: Engine> Driver<'a, E> {
         if self.engine.change(&mut Cx { now, frames }) {
             self.verdicts.forget_passing();
             self.programs.hooks().next_generation();
+            self.programs.hooks().count(self.engine.counted());
         }
         let split = self.engine.splits();
         self.inputs.iter_mut().for_each(|input| input.set_split(split));

@@ -18,9 +18,9 @@ impl Verdicts {
         Verdicts { waiting: Vec::with_capacity(MOST), failed: false }
     }
 
-    /// What is under way about flows that pass is lost.
+    /// What is under way about what passes is lost.
     pub fn forget_passing(&mut self) {
-        self.waiting.retain(|verdict| !matches!(verdict, Verdict::Pass { .. }));
+        self.waiting.retain(|verdict| !matches!(verdict, Verdict::Pass { .. } | Verdict::Count { .. }));
     }
 
     /// Tells the kernel what is new. What it refuses is told again in the next round, before anything else.

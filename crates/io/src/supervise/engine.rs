@@ -20,8 +20,8 @@ pub(super) fn launch<'a>(
     let memory: &'static mut [u8] = Mapping::anonymous(pool.chunks * CHUNK, false)?.leak();
     let mut inputs: Vec<Input> = site::ring(programs)?.into_iter().collect();
     inputs.extend(sockets.inputs.into_iter().map(Input::Packets));
-    let slots = programs.slots();
+    let (slots, tallies) = (programs.slots(), programs.tallies());
     let frames = Frames::mapped(memory, CHUNK, pool.reserve);
     let exits = sockets.exits;
-    Ok(Launch { frames, slots, restarts, inputs, exits, programs, interfaces, stop, letters: None })
+    Ok(Launch { frames, slots, tallies, restarts, inputs, exits, programs, interfaces, stop, letters: None })
 }

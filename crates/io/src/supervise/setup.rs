@@ -65,6 +65,8 @@ pub struct Setup {
     pub hang: Duration,
     /// Flows that the kernel's programs know at most.
     pub flows: u32,
+    /// Classes of which they count what ACKs cannot slow, at most.
+    pub tallies: u32,
     /// The pool.
     pub pool: PoolConfig,
     /// How long to wait for interfaces that are not there yet; `None`: not at all.
@@ -96,6 +98,7 @@ impl Setup {
                 Steered::All { .. } => Duration::from_secs(2),
             },
             flows: 65_536,
+            tallies: 1024,
             pool: PoolConfig::default(),
             wait: None,
             control: false,

@@ -308,6 +308,7 @@ fn load(setup: &Setup, link: &HostInterface) -> io::Result<Programs> {
                 // The SYN-ACK comes the way of the ACKs.
                 size_in: size_out,
                 size_out: size_in,
+                tallies: setup.tallies,
                 ..AcksOptions::new(setup.flows)
             };
             Acks::load(&options).map(Programs::Acks)

@@ -1,13 +1,13 @@
 //! The gateway of the core as the engine under test: flows of both directions at a rate each.
 
 use crate::bump::{common, directory, number, prepare, write_stats};
-use weir_core::ack::AckControl;
+use weir_core::ack::{AckControl, Release, ShareRelease};
 use weir_core::flow::Record;
 use weir_core::frame::Frame;
 use weir_core::gateway::{rescue_ack, ClassConfig, Config, Direction, Gateway, Verdict, MAX_ACK_LEN};
 use weir_core::node::{Cx, Node, Port, PortSet, Transmit};
 use weir_core::rate::Rate;
-use weir_core::steer::Slot;
+use weir_core::steer::{Fields, Slot};
 use weir_core::time::Time;
 use weir_io::driver::{DriverConfig, Engine, Report, Spin};
 use weir_io::supervise::{NoOperator, Records, Senders};
@@ -40,20 +40,34 @@ impl Engine for Shaper {
         let room = out.capacity() - out.len();
         out.extend(self.gateway.verdicts(room));
     }
+    fn counted(&self) -> [Fields; 2] {
+        self.gateway.counted_fields()
+    }
     fn report(&mut self, report: &Report<'_>) {
         let held: u64 = self.gateway.flows().map(|flow| u64::from(flow.held_bytes)).sum();
         let flows = self.gateway.stats().flows;
-        write_stats(&self.stats, &format!("{}held={held}\nflows={flows}\n", common(report)));
+        let out = self.gateway.others_of(0);
+        let others = format!("others={}\nothers_bytes={}\ndropped={}\n", out.packets, out.bytes, out.dropped);
+        write_stats(&self.stats, &format!("{}{others}held={held}\nflows={flows}\n", common(report)));
     }
+}
+
+/// All flows of a direction together at a rate, policed if that is wanted.
+fn shared(rate: Rate) -> Release {
+    Release::Share(ShareRelease { police: number("POLICE", 0) > 0, ..ShareRelease::new(rate) })
 }
 
 fn config() -> Config {
     let rate = Rate::kbit(number("SHAPE_KBIT", 20_000).into());
+    let ack = match number("SHARE_KBIT", 0) {
+        0 => AckControl::ack_shaper(rate),
+        kbit => AckControl { release: shared(Rate::kbit(kbit.into())), ..AckControl::ack_share(rate) },
+    };
     let class = |direction, name: &str| ClassConfig {
         name: name.into(),
         direction,
         matches: Vec::new(),
-        ack: Some(AckControl::ack_shaper(rate)),
+        ack: Some(ack),
         share: None,
     };
     Config {
@@ -91,6 +105,7 @@ pub fn main(args: &[String]) -> i32 {
     let result = supervisor.run(
         |launch| {
             let gateway = Gateway::with_shared(config.clone(), records.take().unwrap(), launch.slots);
+            let gateway = gateway.counted_in(launch.tallies);
             let shaper = Shaper { gateway, stats: directory(args).join("stats") };
             launch.run(shaper, DriverConfig { spin: Spin::None, ..DriverConfig::default() }).map(drop)
         },

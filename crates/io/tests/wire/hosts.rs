@@ -11,6 +11,7 @@ const SOURCE: u16 = 7002;
 const ANSWER: u16 = 7003;
 const CROWD: u16 = 7004;
 const MIRROR: u16 = 7005;
+const DISCARD: u16 = 7006;
 
 pub fn main(args: &[String]) {
     let number = |i: usize| args[i].parse::<u64>().unwrap();
@@ -22,6 +23,7 @@ pub fn main(args: &[String]) {
         "ask" => println!("{}", ask(&args[1], number(2))),
         "crowd" => println!("{}", crowd(&args[1], number(2) as usize, number(3) as usize)),
         "both" => println!("{}", both(&args[1], Duration::from_millis(number(2)))),
+        "datagrams" => println!("{}", datagrams(&args[1], number(2), Duration::from_millis(number(3)))),
         "tunnel" => tunnel(&args[1], &args[2], &args[3]),
         other => panic!("{other}"),
     }
@@ -36,6 +38,8 @@ fn serve() {
             let _ = echo.send_to(&buffer[..len], from);
         }
     });
+    // What comes is left where it is until there is no room.
+    let _discard = UdpSocket::bind(("::", DISCARD)).unwrap();
     accept(SOURCE, |mut stream| {
         let data = vec![0; 1 << 16];
         while stream.write_all(&data).is_ok() {}
@@ -176,6 +180,20 @@ fn ping(server: &str, count: u64, interval: Duration) -> String {
     let (seen, twice) = counter.join().unwrap();
     let longest = seen.split(|seen| *seen).map(<[bool]>::len).max().unwrap();
     format!("{} {longest} {twice}", seen.iter().filter(|seen| **seen).count())
+}
+
+/// Sends datagrams of 1000 bytes at so many kbit/s for so long, and says how many.
+fn datagrams(server: &str, kbit: u64, time: Duration) -> u64 {
+    let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
+    socket.connect((server, DISCARD)).unwrap();
+    let (started, apart, mut sent) = (Instant::now(), Duration::from_micros(8_000_000 / kbit), 0);
+    while apart * (sent as u32) < time {
+        std::thread::sleep((apart * sent as u32).saturating_sub(started.elapsed()));
+        // A refusal is an error here.
+        let _ = socket.send(&[0; 1000]);
+        sent += 1;
+    }
+    sent
 }
 
 /// Sends for so long and says how many bytes a second went out.

@@ -25,6 +25,8 @@ pub const ALL: &[(&str, fn())] = &[
     ("everybody_around_the_box_is_reached", everybody_around_the_box_is_reached),
     ("nothing_is_sent_twice_when_devices_are_full", nothing_is_sent_twice_when_devices_are_full),
     ("a_gateway_shapes_uploads_and_downloads", a_gateway_shapes_uploads_and_downloads),
+    ("datagrams_are_charged_to_their_class", datagrams_are_charged_to_their_class),
+    ("datagrams_beyond_the_rate_are_dropped_if_told_so", datagrams_beyond_the_rate_are_dropped_if_told_so),
     ("acks_pass_where_the_rate_does_not_bind", acks_pass_where_the_rate_does_not_bind),
     ("a_shaped_flow_outlives_its_engine", a_shaped_flow_outlives_its_engine),
     ("tags_that_hardware_takes_out", tags_that_hardware_takes_out),
@@ -535,4 +537,40 @@ fn a_gateway_shapes_uploads_and_downloads() {
         }
         ends_well(&lab, &mut gateway);
     }
+}
+
+/// Uploads share 8 Mb/s, of which datagrams take a half: the rest is left for TCP.
+fn datagrams_are_charged_to_their_class() {
+    let lab = Lab::new(Kind::Router);
+    let mut gateway = lab.running_with("gateway", &[("SHARE_KBIT", "8000")]);
+    let _server = lab.serve();
+    let before = lab.stat("others");
+    let (sent, rate) = std::thread::scope(|scope| {
+        let sent = scope.spawn(|| lab.host("c", &["datagrams", SERVER, "4000", "5000"]));
+        let rate = lab.send("c", SERVER, 4500);
+        (sent.join().unwrap().trim().parse::<u64>().unwrap(), rate)
+    });
+    eventually("all of them are counted", || lab.stat("others") >= before + sent);
+    println!("  {sent} datagrams, TCP {:.2} Mb/s, {:?}", rate / 1e6, lab.stats());
+    // Of 1,028 bytes each.
+    assert!(lab.stat("others") - before < sent + 20 && lab.stat("others_bytes") > 1_028 * sent, "{sent}");
+    assert_eq!(lab.stat("dropped"), 0);
+    // Uncounted, TCP would have 8 Mb/s.
+    assert!((3e6..5.5e6).contains(&rate), "{rate}");
+    ends_well(&lab, &mut gateway);
+}
+
+/// Uploads share 2 Mb/s, and datagrams come at 8.
+fn datagrams_beyond_the_rate_are_dropped_if_told_so() {
+    let lab = Lab::new(Kind::Router);
+    let mut gateway = lab.running_with("gateway", &[("SHARE_KBIT", "2000"), ("POLICE", "1")]);
+    let _server = lab.serve();
+    let before = lab.stat("others") + lab.stat("dropped");
+    let sent: u64 = lab.host("c", &["datagrams", SERVER, "8000", "3000"]).trim().parse().unwrap();
+    eventually("all of them are counted", || lab.stat("others") + lab.stat("dropped") >= before + sent);
+    let passed = lab.stat("others") - before;
+    println!("  {passed} of {sent} datagrams passed");
+    // 2 Mb/s for 3 s are 750 of them, and 5 are a burst.
+    assert!((700..900).contains(&passed), "{passed} of {sent}");
+    ends_well(&lab, &mut gateway);
 }

@@ -7,6 +7,7 @@ use std::collections::{HashMap, HashSet};
 use weir_core::flow::Key;
 use weir_core::gateway::{Gateway, Verdict};
 use weir_core::steer::Slot;
+use weir_core::wire::TCP;
 
 /// Fewest passing flows that are remembered.
 pub(super) const MIN_PASSING: usize = 1024;
@@ -19,6 +20,10 @@ pub(super) struct Flows {
     /// Slot and tag.
     shaped: HashMap<Key, (u32, u32), Hasher>,
     passing: HashSet<Key, Hasher>,
+    /// Which tally counts packets that ACKs cannot slow, if one does.
+    counted: HashMap<Key, Option<u32>, Hasher>,
+    /// Are some of these of TCP?
+    untouched: bool,
     limit: usize,
 }
 
@@ -34,7 +39,13 @@ pub(super) enum Known<'a> {
 
 impl Flows {
     pub(super) fn new(flows: usize) -> Flows {
-        Flows { shaped: HashMap::default(), passing: HashSet::default(), limit: flows.max(MIN_PASSING) }
+        Flows {
+            shaped: HashMap::default(),
+            passing: HashSet::default(),
+            counted: HashMap::default(),
+            untouched: false,
+            limit: flows.max(MIN_PASSING),
+        }
     }
 
     pub(super) fn find<'a>(&self, ack_key: &Key, slots: &'a [Slot]) -> Known<'a> {
@@ -48,6 +59,16 @@ impl Flows {
             return Known::Passes;
         }
         Known::Not
+    }
+
+    /// The number of the tally of packets with this key, if one counts them; `None`: that is not known.
+    pub(super) fn tally(&self, key: &Key) -> Option<Option<u32>> {
+        self.counted.get(key).copied()
+    }
+
+    /// As [`Flows::tally`], of segments of TCP.
+    pub(super) fn tally_of_segment(&self, key: &Key) -> Option<u32> {
+        self.counted.get(key).copied().flatten().filter(|_| self.untouched)
     }
 
     /// Forgets that the flow passes.
@@ -72,6 +93,13 @@ impl Flows {
                         self.passing.clear();
                     }
                     self.passing.insert(ack_key);
+                }
+                Verdict::Count { key, tally } => {
+                    if self.counted.len() >= self.limit {
+                        self.counted.clear();
+                    }
+                    self.untouched |= key.protocol() == TCP && key.src_port != 0;
+                    self.counted.insert(key, tally);
                 }
             }
         }

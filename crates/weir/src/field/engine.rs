@@ -14,6 +14,7 @@ use weir_core::frame::{Frame, Frames};
 use weir_core::gateway::{Changed, Compiled, Gateway, Verdict};
 use weir_core::link::{self, Path};
 use weir_core::node::{Cx, Node, Port, PortSet, Transmit};
+use weir_core::steer::Fields;
 use weir_core::time::Time;
 use weir_io::driver::{Engine, Report};
 use weir_io::supervise::Letters;
@@ -91,6 +92,9 @@ impl Engine for GatewayEngine {
         remote.done(changed.map_err(|why| why.to_string()));
         self.meters.forget_classes();
         reclassified
+    }
+    fn counted(&self) -> [Fields; 2] {
+        self.gateway.counted_fields()
     }
     fn resync(&mut self, _: &mut Cx<'_>) {
         self.gateway.resync();

@@ -82,7 +82,9 @@ impl Meters {
         let stats = gateway.class_stats().zip(configured).enumerate().filter(|(i, (s, _))| listed(*i, s));
         let classes = stats.map(|(i, (s, c))| {
             let then = since.classes.get(i).copied().unwrap_or(s.acked_bytes);
-            class(s, c, shaped[i], since.rate(now, then, s.acked_bytes))
+            let mut class = class(s, c, shaped[i], since.rate(now, then, s.acked_bytes));
+            class.class.others = observe::others(gateway, i, now);
+            class
         });
         let classes = classes.collect();
         if !recent {

@@ -50,7 +50,7 @@ pub fn gateway(
             |mut launch| {
                 let records = records.take().ok_or_else(|| std::io::Error::other("records taken twice"))?;
                 let config = running.take().ok_or_else(|| std::io::Error::other("started twice"))?;
-                let gateway = Gateway::with_shared(config, records, launch.slots);
+                let gateway = Gateway::with_shared(config, records, launch.slots).counted_in(launch.tallies);
                 let letters = launch.letters.take().map(|letters| (letters, running.version()));
                 let engine = GatewayEngine::new(gateway, launch.restarts, Writer::new(json.clone()), letters);
                 launch.run(engine, setup::gateway_driver(&driving)).map(drop)

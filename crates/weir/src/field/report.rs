@@ -43,6 +43,7 @@ fn hooks(counters: HookCounters) -> Counts {
             ("discarded", c.discarded),
             ("failed", c.failed),
             ("granted", c.granted),
+            ("policed", c.policed),
         ],
         HookCounters::All(c) => vec![
             ("taken", c.taken),

@@ -31,9 +31,15 @@ pub fn gateway(file: &GatewayFile) -> Setup {
     let steered = Steered::Acks { out, inward, size_out, size_in };
     let mut setup = Setup::new(supervise::Attach::Dev(file.dev.clone()), steered);
     setup.flows = file.gateway.max_flows;
+    setup.tallies = tallies(file.gateway.classes.len());
     setup.wait = file.driving.wait;
     setup.control = true;
     setup
+}
+
+/// Room for twice as many classes as there are, and for a thousand more: a change of configuration cannot make any.
+fn tallies(classes: usize) -> u32 {
+    u32::try_from(2 * classes + 1024).unwrap_or(u32::MAX)
 }
 
 /// Has the gateway a class with a queue?

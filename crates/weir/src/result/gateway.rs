@@ -78,9 +78,25 @@ pub struct ClassResult {
     pub acks_generated: u64,
     /// Segments whose ACK number or window was rewritten.
     pub acks_rewritten: u64,
+    /// What passed of it that ACKs cannot slow, if it shares a rate and there was any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub others: Option<ClassOthers>,
     /// Its queue, if its data waits in one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<ClassQueue>,
+}
+
+/// What passed of a class that ACKs cannot slow: datagrams, whatever else is not TCP, and TCP that is left alone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClassOthers {
+    /// Packets that passed.
+    pub packets: u64,
+    /// Their bytes from the IP header on.
+    pub bytes: u64,
+    /// Packets that were dropped, since the class is policed.
+    pub dropped: u64,
+    /// Bytes that exceeded the rate of the class and could not be held back.
+    pub exceeded_bytes: u64,
 }
 
 /// The queue of a class that shares a link.

@@ -1,13 +1,15 @@
 //! What the core's nodes counted, as rows of a result: of an experiment in either world, and of what runs in the field.
 
-use crate::result::{ClassQueue, ClassResult, Counts, Frames, GatewayResult, LinkResult, QuantilesMax};
+use crate::result::{
+    ClassOthers, ClassQueue, ClassResult, Counts, Frames, GatewayResult, LinkResult, QuantilesMax,
+};
 use weir_core::class::LeafStats;
 use weir_core::gateway::{ClassConfig, ClassStats, Gateway, GatewayStats};
 use weir_core::link::{Link, LinkStats};
 use weir_core::queue::Queue;
 use weir_core::sharing::Sharing;
 use weir_core::stats::{Drops, Ledger};
-use weir_core::time::Duration;
+use weir_core::time::{Duration, Time};
 
 /// The totals of a gateway whose engine took `cpu`.
 pub fn gateway(stats: &GatewayStats, cpu: Duration) -> GatewayResult {
@@ -73,8 +75,17 @@ pub fn class_rate(class: &ClassConfig, flows: u64) -> u64 {
 }
 
 /// The classes of a gateway, in its order, as [`class`] has them.
-pub fn classes(gateway: &Gateway) -> Vec<ClassResult> {
-    gateway.class_stats().zip(&gateway.config().classes).map(|(s, c)| class(s, c)).collect()
+pub fn classes(gateway: &Gateway, now: Time) -> Vec<ClassResult> {
+    let each = gateway.class_stats().zip(&gateway.config().classes).enumerate();
+    each.map(|(i, (s, c))| ClassResult { others: others(gateway, i, now), ..class(s, c) }).collect()
+}
+
+/// What passed of the class with this index that ACKs cannot slow, if there was any.
+pub fn others(gateway: &Gateway, class: usize, now: Time) -> Option<ClassOthers> {
+    let passed = gateway.others_of(class);
+    let (packets, bytes, dropped) = (passed.packets, passed.bytes, passed.dropped);
+    let exceeded_bytes = gateway.exceeded(class, now);
+    (packets + dropped > 0).then_some(ClassOthers { packets, bytes, dropped, exceeded_bytes })
 }
 
 /// A class, without what only the flows themselves tell: their goodput and what they are set to.

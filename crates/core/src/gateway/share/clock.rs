@@ -7,6 +7,7 @@ use crate::time::{Duration, Time};
 const MOST_AHEAD: Duration = Duration::from_millis(100);
 
 /// See the module documentation.
+#[derive(Clone)]
 pub(in crate::gateway) struct Clock {
     /// When more may be permitted.
     due: Time,

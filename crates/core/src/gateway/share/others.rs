@@ -7,7 +7,7 @@ use crate::flow::Key;
 use crate::frame::Frame;
 use crate::gateway::{Direction, Gateway};
 use crate::node::Cx;
-use crate::steer::{Counted, Tally};
+use crate::steer::{Counted, Fields, Tally};
 use crate::time::{Duration, Time};
 use crate::wire::{self, TCP};
 
@@ -18,6 +18,8 @@ const SPAN: Duration = Duration::from_millis(10);
 #[derive(Default)]
 pub(super) struct Others {
     counted: Counted,
+    /// Has `counted` been what the tally said?
+    begun: bool,
     /// When that was looked at.
     at: Time,
     /// Bytes charged since.
@@ -53,30 +55,87 @@ impl Others {
 impl Gateway {
     /// What the hooks count of each class, by place.
     pub fn tallies(&self) -> &[Tally] {
-        &self.tallies
+        self.tallies.all()
+    }
+
+    /// What has passed of the class with this index in the configuration that ACKs cannot slow, and what was dropped of it.
+    pub fn others_of(&self, class: usize) -> Counted {
+        let tally = self.tallies().get(self.classes.place(class) as usize);
+        tally.map_or(Counted::default(), Tally::counted)
+    }
+
+    /// Bytes of the class with this index that its clock was not charged up to `now`, since it was too far ahead: what exceeded the rate
+    /// and could not be held back.
+    pub fn exceeded(&self, class: usize, now: Time) -> u64 {
+        let place = self.classes.place(class);
+        let Some((share, tally)) = self.classes.share(place).zip(self.tallies().get(place as usize)) else {
+            return 0;
+        };
+        let passed = tally.counted().since(share.others.counted);
+        let cost = share.law.cost_of_packets(passed.packets, passed.bytes);
+        let so_far = self.classes[place].forgiven_bytes;
+        so_far + share.clock.clone().charge_since(cost, share.others.at, now)
     }
 
     /// The [tally](Gateway::tallies) of what is not TCP and goes in this direction, if it is charged to a class.
-    pub fn tally_of(&self, direction: Direction, key: &Key) -> Option<&Tally> {
-        let place = self.controls(direction, key)?;
-        self.classes.share(place).and_then(|_| self.tallies.get(place as usize))
+    fn tally_of(&self, direction: Direction, key: &Key) -> Option<&Tally> {
+        self.tallies().get(self.counted_place(direction, key)? as usize)
     }
 
-    /// A frame passes that has no place among flows. A gateway without hooks counts it itself.
-    pub(in crate::gateway) fn count_other(&self, cx: &Cx<'_>, from_lan: bool, frame: &Frame) {
-        let bytes = cx.frames.bytes(frame);
-        let Ok(packet) = wire::any_packet(bytes, frame.len()) else { return };
-        if packet.protocol != TCP {
-            let direction = if from_lan { Direction::Out } else { Direction::In };
-            if let Some(tally) = self.tally_of(direction, &Key::of_packet(bytes, &packet)) {
-                tally.count(u64::from(packet.end) - u64::from(packet.l3));
+    /// What hooks are to look at of packets that are not TCP, of uploads and downloads.
+    pub fn counted_fields(&self) -> [Fields; 2] {
+        [Direction::Out, Direction::In].map(|direction| self.config.fields(direction))
+    }
+
+    fn counted_place(&self, direction: Direction, key: &Key) -> Option<u32> {
+        let place = self.controls(direction, key)?;
+        self.classes.share(place).map(|_| place)
+    }
+
+    /// The configuration's classes, which may be others than before, have their tallies: what was counted before they had is not
+    /// charged to them.
+    pub(in crate::gateway) fn tell_tallies(&mut self) {
+        for ((configured, share), tally) in self.classes.shares_mut().zip(self.tallies.all()) {
+            let Some(share) = share else { continue };
+            let law = &share.law;
+            tally.police(Some(law.rate).filter(|_| configured && law.police), law.overhead_of_packet());
+            if !core::mem::replace(&mut share.others.begun, true) {
+                share.others.counted = tally.counted();
             }
+        }
+    }
+
+    /// A packet that ACKs cannot slow has come in. A gateway without hooks counts it itself, and says whether it may pass.
+    pub(in crate::gateway) fn passes_other(&self, cx: &Cx<'_>, from_lan: bool, frame: &Frame) -> bool {
+        let Some((direction, key, bytes)) = other(cx, from_lan, frame) else { return true };
+        self.tally_of(direction, &key).is_none_or(|tally| tally.passes(1, bytes, cx.now))
+    }
+
+    /// A packet has passed that ACKs cannot slow and whose class the hooks did not know: they learn it.
+    pub(in crate::gateway) fn count_shown(&mut self, cx: &Cx<'_>, from_lan: bool, frame: &Frame) {
+        let Some((direction, key, bytes)) = other(cx, from_lan, frame) else { return };
+        let fields = self.config.fields(direction);
+        if !fields.has(Fields::COUNTED) {
+            return;
+        }
+        let place = self.counted_place(direction, &key);
+        if let Some(tally) = place.and_then(|place| self.tallies().get(place as usize)) {
+            tally.count(1, bytes);
+        }
+        self.verdicts.count(fields.of(&key), place);
+    }
+
+    /// The data of a flow that passes untouched is charged to its class, if that shares a rate.
+    pub(in crate::gateway) fn count_untouched(&mut self, i: u32) {
+        let r = &self.table[i];
+        if self.classes.share(r.class).is_some() {
+            self.verdicts.count(r.key, Some(r.class));
         }
     }
 
     /// Charges the class what has passed that is none of its flows'.
     pub(super) fn charge_others(&mut self, place: u32, now: Time) {
-        let Some(tally) = self.tallies.get(place as usize) else { return };
+        let Some(tally) = self.tallies.all().get(place as usize) else { return };
         let counted = tally.counted();
         let (Some(share), stats) = self.classes.share_and_stats(place) else { return };
         if let Some((cost, since)) = share.others.look(&share.law, counted, now) {
@@ -84,4 +143,15 @@ impl Gateway {
             stats.forgiven_bytes += share.clock.charge_since(cost, since, now);
         }
     }
+}
+
+/// What a frame is that is not TCP, or a fragment: its direction, its key and its bytes from the IP header on.
+fn other(cx: &Cx<'_>, from_lan: bool, frame: &Frame) -> Option<(Direction, Key, u64)> {
+    let head = cx.frames.bytes(frame);
+    let packet = wire::any_packet(head, frame.len()).ok()?;
+    if packet.protocol == TCP && !packet.fragment {
+        return None;
+    }
+    let direction = if from_lan { Direction::Out } else { Direction::In };
+    Some((direction, Key::of_packet(head, &packet), u64::from(packet.end) - u64::from(packet.l3)))
 }

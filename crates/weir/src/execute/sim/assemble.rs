@@ -199,7 +199,11 @@ fn passes_a_gateway(plan: &Plan, flow: &Flow) -> bool {
 /// The classes, of all gateways together, with what only the flows tell.
 fn classes(topology: &Topology, flows: &[FlowResult]) -> Vec<ClassResult> {
     let queues = topology.sharings().map(observe::queues);
-    let all = topology.gateways().map(observe::classes).chain(queues).reduce(together::classes);
+    let all = topology
+        .gateways()
+        .map(|gateway| observe::classes(gateway, topology.world.now()))
+        .chain(queues)
+        .reduce(together::classes);
     let all = all.unwrap_or_default();
     all.into_iter().map(|class| class.with(flows)).collect()
 }

@@ -1,6 +1,6 @@
 //! Several gateways as one, for results: counts together, and of peaks the highest.
 
-use crate::result::{ClassQueue, ClassResult, Counts, Frames, GatewayResult, QuantilesMax};
+use crate::result::{ClassOthers, ClassQueue, ClassResult, Counts, Frames, GatewayResult, QuantilesMax};
 
 /// The totals of two gateways.
 pub(super) fn gateways(a: GatewayResult, b: GatewayResult) -> GatewayResult {
@@ -28,10 +28,21 @@ pub(super) fn classes(a: Vec<ClassResult>, b: Vec<ClassResult>) -> Vec<ClassResu
         acks_absorbed: a.acks_absorbed + b.acks_absorbed,
         acks_generated: a.acks_generated + b.acks_generated,
         acks_rewritten: a.acks_rewritten + b.acks_rewritten,
+        others: a.others.into_iter().chain(b.others).reduce(others),
         queue: a.queue.into_iter().chain(b.queue).reduce(queues),
         ..a
     };
     a.into_iter().zip(b).map(both).collect()
+}
+
+/// What passed of a class in two gateways beside its flows.
+fn others(a: ClassOthers, b: ClassOthers) -> ClassOthers {
+    ClassOthers {
+        packets: a.packets + b.packets,
+        bytes: a.bytes + b.bytes,
+        dropped: a.dropped + b.dropped,
+        exceeded_bytes: a.exceeded_bytes + b.exceeded_bytes,
+    }
 }
 
 /// The queues of a class in two gateways. Of delays the longer ones: those of all frames are not known.

@@ -135,10 +135,15 @@ fn class(s: &Section, share: Option<Spec>) -> Option<ClassConfig> {
 
 /// How a class controls ACKs, if it does.
 fn ack(s: &Section) -> Option<AckControl> {
-    match s.value("rate", policy::flow_rate_of) {
-        Some(rate) => Some(policy::shared(rate, s.section("ack"))),
-        None => s.section("ack").and_then(policy::policy),
-    }
+    let Some(rate) = s.value("rate", policy::flow_rate_of) else {
+        if s.has("police") && !s.has("rate") {
+            let help = "give the class a `rate`: what exceeds it is dropped";
+            s.fault("police", Fault::new("`police` needs a rate of all flows together", help));
+        }
+        return s.section("ack").and_then(policy::policy);
+    };
+    let police = s.get("police").unwrap_or(false);
+    Some(policy::shared(rate, police, s.section("ack")))
 }
 
 fn rule(s: Section) -> Match {
@@ -163,6 +168,8 @@ pub(super) fn to_toml(class: &ClassConfig, classes: &[ClassConfig]) -> String {
     let rules = (!rules.is_empty()).then(|| format!("match = [{}]\n", rules.join(", ")));
     let shared = class.ack.as_ref().filter(|ack| ack.release.share().is_some());
     let rate = shared.map(|ack| format!("rate = \"{}\"\n", ack.release.rate()));
+    let police = shared.and_then(|ack| ack.release.share()).filter(|law| law.police);
+    let rate = rate.map(|rate| format!("{rate}{}", police.map_or("", |_| "police = true\n")));
     let ack = class.ack.as_ref().map(|ack| match shared {
         Some(ack) => policy::shared_assignments(ack),
         None => policy::assignments(ack),

@@ -196,9 +196,13 @@ impl<'a> Files<'a> {
         };
         s.need("file", "\"customers.csv\"");
         let source = self.read(&s, "file");
+        let police = s.get("police").unwrap_or(false);
         s.finish();
         match source.map(|source| customers::read(&source, self.settings)) {
-            Some(Ok(list)) => list,
+            Some(Ok(mut list)) => {
+                list.iter_mut().for_each(|customer| customer.police = police);
+                list
+            }
             Some(Err(errors)) => {
                 self.faulty.set(Some(errors));
                 Vec::new()

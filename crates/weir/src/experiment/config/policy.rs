@@ -89,7 +89,8 @@ static SHARE_KEYS: [PolicyKey; 2] = [
         .write(|p| named(&COUNTS, share(p).counts))
         .words(|p| {
             let (rate, counts) = (share(p).rate, counts_words(share(p).counts));
-            Some(format!("all flows together {rate} of {counts}, shared in turns"))
+            let police = if share(p).police { ", what ACKs cannot slow policed" } else { "" };
+            Some(format!("all flows together {rate} of {counts}, shared in turns{police}"))
         }),
     PolicyKey::new("standing_delay", |p, v| {
         let positive = Positive::from_value(v).map(|Positive(standing_delay)| standing_delay);
@@ -107,9 +108,10 @@ static SHARE_KEYS: [PolicyKey; 2] = [
     }),
 ];
 
-/// The policy of a class whose flows share `rate`, with what its `ack` says.
-pub(super) fn shared(rate: Rate, s: Option<Section>) -> AckControl {
+/// The policy of a class whose flows share `rate`, which is policed or not, with what its `ack` says.
+pub(super) fn shared(rate: Rate, police: bool, s: Option<Section>) -> AckControl {
     let mut policy = AckControl::ack_share(rate);
+    share_mut(&mut policy).police = police;
     let Some(s) = s else { return policy };
     for key in ["preset", "flow_rate", "hold", "release"] {
         if s.has(key) {

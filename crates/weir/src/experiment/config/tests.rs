@@ -263,9 +263,9 @@ prop_compose! {
 
 prop_compose! {
     /// The policy of a class with a rate.
-    fn shared()(rate in 8_000..=100_000_000_000u64, ip in any::<bool>(), standing in times(1)) -> AckControl {
+    fn shared()(rate in 8_000..=100_000_000_000u64, ip in any::<bool>(), police in any::<bool>(), standing in times(1)) -> AckControl {
         let counts = if ip { Counts::Ip } else { Counts::Payload };
-        let release = Release::Share(ShareRelease { rate: Rate::from_bps(rate).unwrap(), counts });
+        let release = Release::Share(ShareRelease { rate: Rate::from_bps(rate).unwrap(), counts, police });
         let window = Window::Size { standing_delay: standing };
         AckControl { hold: Hold::Number, release, window }
     }

@@ -4,6 +4,7 @@ use super::columns::{column, counts, shown, total};
 use super::grid::{Column, Grid};
 use super::{clean, Ink, Lines};
 use crate::result::metric::{Heading, Tables, CLASS};
+use crate::result::unit::Unit;
 use crate::result::{ClassResult, RunResult, Steering};
 
 /// That the engine was away, if it was.
@@ -15,6 +16,17 @@ fn away(s: Steering) -> Option<String> {
             s.passed_stale, s.restarts
         )
     })
+}
+
+/// What passed of a class that ACKs cannot slow, if there was any.
+fn others(class: &ClassResult) -> Option<String> {
+    let o = class.others?;
+    let [bytes, exceeded] = [o.bytes, o.exceeded_bytes].map(|bytes| Unit::Bytes.show(bytes as f64));
+    Some(format!(
+        "{}: {bytes} that ACKs cannot slow, {exceeded} of it beyond the rate; {} packets dropped",
+        clean(&class.name),
+        o.dropped
+    ))
 }
 
 /// The classes whose data waited, if there are any.
@@ -79,6 +91,7 @@ pub(super) fn gateway(result: &RunResult, ink: Ink) -> Lines {
         grid.row(std::iter::once(clean(&c.name)).chain(cells).collect());
     }
     lines.extend(ink.grid(&grid));
+    lines.extend(result.classes.iter().filter_map(others));
     lines.extend(queues(result, ink));
     lines
 }

@@ -117,6 +117,7 @@ fn result(plan: &Plan) -> RunResult {
             acks_absorbed: 27,
             acks_generated: 20,
             acks_rewritten: 5,
+            others: None,
             queue: None,
         }],
         links: vec![

@@ -75,6 +75,32 @@ pub static CLASS: &[Class] = &[
     )
     .number(|c| whole(c.acks_rewritten))
     .column_of("rewritten", "ACKs"),
+    Class::new(
+        "others.packets",
+        Unit::Count,
+        Total::Sum,
+        Policy,
+        "packets that passed of what ACKs cannot slow: not TCP, or left alone",
+    )
+    .number(|c| whole(c.others?.packets)),
+    Class::new("others.bytes", Unit::Bytes, Total::Sum, Policy, "their bytes from the IP header on")
+        .number(|c| whole(c.others?.bytes)),
+    Class::new(
+        "others.dropped",
+        Unit::Count,
+        Total::Sum,
+        Policy,
+        "packets of it that were dropped, since the class is policed",
+    )
+    .number(|c| whole(c.others?.dropped)),
+    Class::new(
+        "others.exceeded_bytes",
+        Unit::Bytes,
+        Total::Sum,
+        Policy,
+        "bytes that exceeded the rate of the class and could not be held back",
+    )
+    .number(|c| whole(c.others?.exceeded_bytes)),
     Class::new("queue.packets", Unit::Count, Total::Sum, Queue, "packets that left its queue")
         .number(|c| whole(c.queue.as_ref()?.packets)),
     Class::new("queue.bytes", Unit::Bytes, Total::Sum, Queue, "their bytes, as the class is charged")

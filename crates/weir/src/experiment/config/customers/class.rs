@@ -1,7 +1,7 @@
 //! From a customer to its classes.
 
 use super::Customer;
-use weir_core::ack::AckControl;
+use crate::experiment::config::policy;
 use weir_core::gateway::{ClassConfig, Direction, Match, Prefix};
 use weir_core::rate::Rate;
 
@@ -24,7 +24,7 @@ fn of(customer: &Customer, direction: Direction) -> ClassConfig {
         name: format!("{}-{ending}", customer.id),
         direction,
         matches: customer.prefixes.iter().map(rule).collect(),
-        ack: (!customer.off).then(|| AckControl::ack_share(rate)),
+        ack: (!customer.off).then(|| policy::shared(rate, customer.police, None)),
         share: None,
     }
 }

@@ -37,6 +37,8 @@ pub struct Customer {
     pub up: Rate,
     /// Its flows pass untouched for now.
     pub off: bool,
+    /// What ACKs cannot slow is dropped where it exceeds the rate.
+    pub police: bool,
 }
 
 /// A customer as its rows say it.
@@ -140,7 +142,7 @@ impl List {
         let Some(&known) = self.by_id.get(&row.id) else {
             self.by_id.insert(row.id.clone(), self.entries.len());
             let Row { id, name, down, up, line, .. } = row;
-            let customer = Customer { id, name, prefixes, down, up, off: false };
+            let customer = Customer { id, name, prefixes, down, up, off: false, police: false };
             self.entries.push(Entry { customer, places, line });
             return;
         };
