@@ -16,7 +16,8 @@ VIRTUAL := $(addprefix experiments/papers/,ack-shaper/fig2.toml ack-shaper/fig3.
 	ack-shaper/fig6.toml ack-shaper/fig7.toml ack-shaper/fig8.toml ack-shaper/fig9.toml ack-shaper/fig10.toml \
 	ack-shaper/fig11.toml ack-shaper/fig12.toml ack-filter/base.toml) \
 	experiments/truth/lossy-path.toml $(wildcard experiments/start/*.toml) $(wildcard experiments/theory/*.toml) \
-	$(addprefix experiments/class/,four.toml four-slow.toml customer.toml idle.toml two-hundred.toml web.toml) \
+	$(addprefix experiments/class/,four.toml four-slow.toml customer.toml customers.toml idle.toml two-hundred.toml web.toml \
+		burst.toml beside-share.toml beside-fq-codel.toml) \
 	experiments/papers/postack/intro.toml experiments/sharing/rates.toml experiments/examples/sharing.toml experiments/examples/aqm.toml
 
 .PHONY: demo test build bench setup lint unit virtual privileged fuzz clean

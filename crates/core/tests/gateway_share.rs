@@ -9,6 +9,7 @@ use weir_core::flow::flag;
 use weir_core::gateway::{Config, Gateway, LAN, WAN};
 use weir_core::rate::Rate;
 use weir_core::rig::{Rig, Sent, TestFrame};
+use weir_core::steer::Tally;
 use weir_core::time::{Duration, Time};
 use weir_core::wire::build::Segment;
 use weir_core::wire::{self, Flags};
@@ -312,4 +313,18 @@ fn nothing_is_lost_of_flows_that_come_and_go() {
         assert_eq!(u.node().class_stats().map(|c| c.held_bytes).sum::<u64>(), 0);
         u.rig.finish();
     }
+}
+
+/// A datagram of 1,000 bytes of payload in the direction of the flows' data is charged to their class: what was counted before the
+/// gateway began is not.
+#[test]
+fn what_was_counted_before_is_not_charged() {
+    let tallies: &'static [Tally] = Box::leak((0..4).map(|_| Tally::default()).collect());
+    tallies[0].count(1_000, 1_028_000);
+    let gateway = Gateway::hooked(share(8)).counted_in(tallies);
+    assert_eq!((gateway.others_of(0).packets, gateway.exceeded(0, ms(1_000))), (1_000, 0));
+    // 8 Mb/s carry 1 MB in a second, 2 ms are credit or more, and 100 ms may be ahead.
+    tallies[0].count(2_000, 2_056_000);
+    let beyond = gateway.exceeded(0, ms(1_000));
+    assert!((800_000..=900_000).contains(&beyond), "{beyond}");
 }

@@ -58,7 +58,11 @@ fn fields(config: &Config, direction: Direction) -> Fields {
         return Fields::NONE;
     }
     let rules = classes().flat_map(|c| &c.matches);
-    rules.fold(Fields::COUNTED, |fields, rule| fields.and(rule.fields()))
+    let counted = match direction {
+        Direction::Out => Fields::COUNTED,
+        Direction::In => Fields::COUNTED.and(Fields::INWARD),
+    };
+    rules.fold(counted, |fields, rule| fields.and(rule.fields()))
 }
 
 /// Where a rule stands in a configuration.

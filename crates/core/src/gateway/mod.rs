@@ -72,6 +72,7 @@ use blocked::Blocked;
 use classes::Classes;
 use outbox::Outbox;
 use segment::Segment;
+use share::Share;
 use slots::{Slots, Tallies};
 use verdicts::Verdicts;
 
@@ -160,6 +161,7 @@ impl Gateway {
     pub fn counted_in(mut self, tallies: &'static [Tally]) -> Gateway {
         assert!(tallies.len() >= self.classes.len() as usize, "a tally for each class");
         self.tallies = Tallies::Shared(tallies);
+        self.classes.shares_mut().filter_map(|(_, share)| share).for_each(Share::count_anew);
         self.tell_tallies();
         self
     }

@@ -24,6 +24,8 @@ impl Fields {
     pub const PROTOCOL: Fields = Fields(1 << 5);
     /// Packets are counted, whatever is looked at.
     pub const COUNTED: Fields = Fields(1 << 6);
+    /// Packets come in from the WAN: those that go out have other keys.
+    pub const INWARD: Fields = Fields(1 << 8);
 
     /// These and the others.
     #[must_use]
@@ -36,7 +38,8 @@ impl Fields {
         self.0 & others.0 == others.0
     }
 
-    /// The key with nothing else in it than these.
+    /// The key with nothing else in it than these, and which way it goes: in place of an inner VLAN identifier, at which no rule
+    /// looks.
     pub fn of(self, key: &Key) -> Key {
         let keep = |field, bytes: [u8; 16]| if self.has(field) { bytes } else { [0; 16] };
         let port = |field, port| if self.has(field) { port } else { 0 };
@@ -47,7 +50,10 @@ impl Fields {
             dst: keep(Fields::DST, key.dst),
             src_port: port(Fields::SRC_PORT, key.src_port),
             dst_port: port(Fields::DST_PORT, key.dst_port),
-            tags: [key.tags[0] & (id | protocol), key.tags[1] & protocol],
+            tags: [
+                key.tags[0] & (id | protocol),
+                key.tags[1] & protocol | u16::from(self.has(Fields::INWARD)),
+            ],
         }
     }
 }
@@ -74,5 +80,10 @@ mod tests {
         assert_eq!((protocols.protocol(), protocols.vlan()), (UDP, 0));
         assert_eq!((Fields::VLAN.of(&one).vlan(), Fields::VLAN.of(&one).protocol()), (7, 0));
         assert_eq!(all.of(&one), one.tagged([7, 0]));
+        assert_ne!(
+            all.and(Fields::INWARD).of(&one),
+            all.of(&one),
+            "in the other direction it is of another class"
+        );
     }
 }

@@ -64,6 +64,7 @@ enum fields {
 	FIELD_VLAN = 16,
 	FIELD_PROTOCOL = 32,
 	FIELDS_COUNTED = 64,   /* packets are counted, whatever is looked at */
+	FIELDS_INWARD = 256,   /* keys are those of packets that come in from the WAN */
 	FIELDS_UNTOUCHED = 128, /* so are segments of TCP, of the flows that `counted` names */
 };
 

@@ -36,7 +36,7 @@ static __always_inline void keep_fields(struct flow_key *key, __u32 fields)
 		key->sport = 0;
 	if (!(fields & FIELD_DPORT))
 		key->dport = 0;
-	key->inner &= bpf_htons(bits);
+	key->inner = (key->inner & bpf_htons(bits)) | bpf_htons(fields & FIELDS_INWARD ? 1 : 0);
 	key->outer &= bpf_htons(bits | (fields & FIELD_VLAN ? 0x0fff : 0));
 }
 

@@ -9,7 +9,7 @@ use weir_core::steer::{Slot, Tally};
 #[derive(Debug)]
 pub enum Programs {
     /// They take ACKs.
-    Acks(Acks),
+    Acks(Box<Acks>),
     /// They take everything.
     All(All),
 }

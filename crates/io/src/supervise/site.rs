@@ -311,7 +311,7 @@ fn load(setup: &Setup, link: &HostInterface) -> io::Result<Programs> {
                 tallies: setup.tallies,
                 ..AcksOptions::new(setup.flows)
             };
-            Acks::load(&options).map(Programs::Acks)
+            Acks::load(&options).map(|acks| Programs::Acks(Box::new(acks)))
         }
     }
 }

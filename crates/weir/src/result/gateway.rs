@@ -2,6 +2,7 @@
 
 use super::{joint_rate, Counts, FlowResult, QuantilesMax};
 use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
 
 /// The gateway's totals.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -120,17 +121,42 @@ pub struct ClassQueue {
     pub drops: Counts,
 }
 
-impl ClassResult {
-    /// With what its flows tell: what they are set to, and their goodput.
-    #[must_use]
-    pub fn with(self, flows: &[FlowResult]) -> ClassResult {
-        let there = flows.iter().map(|f| (f, f.class.as_str(), f.target_bps, f.bytes));
-        let back = flows
-            .iter()
-            .filter_map(|f| f.back.as_ref().map(|b| (f, b.class.as_str(), b.target_bps, b.bytes)));
-        let own = || there.clone().chain(back.clone()).filter(|(_, class, ..)| *class == self.name);
-        let bps = joint_rate(own().map(|(f, _, _, bytes)| (bytes, f.start_s, f.end_s))).unwrap_or(0.0);
-        let of_flows: u64 = own().filter_map(|(_, _, target, _)| target).sum();
-        ClassResult { target_bps: self.target_bps.max(of_flows), bps, ..self }
+/// What the flows of a class have together.
+#[derive(Clone, Copy, Debug, Default)]
+struct Joint {
+    bytes: u64,
+    start_s: f64,
+    end_s: f64,
+    /// What they are set to, all together.
+    target_bps: u64,
+}
+
+impl Joint {
+    fn add(joint: &mut Option<Joint>, f: &FlowResult, bytes: u64, target: Option<u64>) {
+        let own = Joint { bytes, start_s: f.start_s, end_s: f.end_s, target_bps: target.unwrap_or(0) };
+        *joint = Some(joint.map_or(own, |all| Joint {
+            bytes: all.bytes + own.bytes,
+            start_s: all.start_s.min(own.start_s),
+            end_s: all.end_s.max(own.end_s),
+            target_bps: all.target_bps + own.target_bps,
+        }));
     }
+}
+
+/// Classes with what their flows tell: what they are set to, and their goodput.
+pub fn with_flows(classes: Vec<ClassResult>, flows: &[FlowResult]) -> Vec<ClassResult> {
+    let mut joint: HashMap<&str, Option<Joint>> = HashMap::new();
+    for f in flows {
+        Joint::add(joint.entry(&f.class).or_default(), f, f.bytes, f.target_bps);
+        if let Some(back) = &f.back {
+            Joint::add(joint.entry(&back.class).or_default(), f, back.bytes, back.target_bps);
+        }
+    }
+    let with = |class: ClassResult| {
+        let own = joint.get(class.name.as_str()).copied().flatten();
+        let bps = own.and_then(|own| joint_rate([(own.bytes, own.start_s, own.end_s)].into_iter()));
+        let target_bps = class.target_bps.max(own.map_or(0, |own| own.target_bps));
+        ClassResult { target_bps, bps: bps.unwrap_or(0.0), ..class }
+    };
+    classes.into_iter().map(with).collect()
 }

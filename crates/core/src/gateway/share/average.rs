@@ -3,8 +3,8 @@
 use crate::rate::mul_div;
 use crate::time::{Duration, Time};
 
+/// Time constant of what goes up.
 const UP: Duration = Duration::from_millis(50);
-const DOWN: Duration = Duration::from_millis(200);
 /// Fraction bits.
 const FRACTION: u32 = 16;
 /// One.
@@ -25,12 +25,12 @@ impl Average {
         self.value
     }
 
-    /// The quantity has been `x` since the last call.
-    pub(super) fn note(&mut self, x: u64, now: Time) {
+    /// The quantity has been `x` since the last call; the average goes down with the time constant `down`.
+    pub(super) fn note(&mut self, x: u64, now: Time, down: Duration) {
         let elapsed = now.since(self.until).as_nanos();
         self.until = self.until.max(now);
         let x = x << FRACTION;
-        let (far, time) = (self.value.abs_diff(x), if x > self.value { UP } else { DOWN });
+        let (far, time) = (self.value.abs_diff(x), if x > self.value { UP } else { down });
         // The backward Euler step of a first-order lag, which is stable however long it is.
         let (by, _) = mul_div(far, elapsed, 0, elapsed.saturating_add(time.as_nanos()));
         self.value = if x > self.value { self.value + by } else { self.value - by };
@@ -44,11 +44,12 @@ mod tests {
     #[test]
     fn half_way_up_takes_50_ms_and_half_way_down_200() {
         let mut a = Average::default();
-        a.note(10, Time::from_millis(50));
+        const DOWN: Duration = Duration::from_millis(200);
+        a.note(10, Time::from_millis(50), DOWN);
         assert_eq!(a.value(), 5 * ONE);
-        a.note(0, Time::from_millis(250));
+        a.note(0, Time::from_millis(250), DOWN);
         assert_eq!(a.value(), 5 * ONE / 2);
-        a.note(7, Time::from_millis(250));
+        a.note(7, Time::from_millis(250), DOWN);
         assert_eq!(a.value(), 5 * ONE / 2, "no time has passed");
     }
 }

@@ -5,10 +5,15 @@ use crate::ack::Window;
 use crate::flow::{flag, Record};
 use crate::gateway::Gateway;
 use crate::rate::Rate;
-use crate::time::Duration;
+use crate::time::{Duration, Time};
 
 /// What a flow may hold longer than what is meant to wait, before it is released without a window for it.
 const TOO_LONG: Duration = Duration::from_millis(50);
+
+/// How far ahead of the rate what is permitted may be for first windows to be as large as they are otherwise.
+const CROWDED: Duration = Duration::from_millis(20);
+/// Segments of a first window where it is further.
+const FEW: u32 = 2;
 
 impl Gateway {
     /// The most bytes that the window of a flow may be that shares its class's rate, told with an acknowledgement of `to`. The right
@@ -20,7 +25,7 @@ impl Gateway {
         let share = self.classes.share(r.class)?;
         let window = share.window(r, self.rtt(r), standing_delay);
         if !r.has(flag::EDGE_KNOWN) {
-            return Some(window.min(share.law.first_window(r.mss)));
+            return Some(window.min(share.first_window(r.mss, self.now)));
         }
         let ahead = (r.edge.wrapping_sub(to) as i32).max(0) as u32;
         let step = to.wrapping_sub(r.tx).saturating_mul(2);
@@ -45,6 +50,15 @@ impl Share {
     /// What a flow has of the rate, as payload.
     pub(super) fn payload(&self, r: &Record) -> Rate {
         self.law.payload(self.each(), &r.segments())
+    }
+
+    /// The first window of a flow: few segments where what is permitted is far ahead of the rate, since so many flows begin at once.
+    /// Their acknowledgements wait here, and must not do so for longer than their senders wait.
+    fn first_window(&self, mss: u16, now: Time) -> u32 {
+        if self.clock.due() > now + CROWDED {
+            return FEW * u32::from(mss);
+        }
+        self.law.first_window(mss)
     }
 
     fn window(&self, r: &Record, rtt: Duration, standing: Duration) -> u32 {

@@ -36,6 +36,9 @@ use ring::Ring;
 /// Time between two times at which a class whose rate does not bind releases anything, at most.
 const GAP: Duration = Duration::from_micros(200);
 
+/// How fast the average number of flows follows when they become fewer.
+const FEWER: Duration = Duration::from_millis(200);
+
 /// What is kept of a class whose flows share a rate.
 pub(super) struct Share {
     law: ShareRelease,
@@ -97,6 +100,6 @@ impl Share {
 
     /// The average follows the number of flows up to `now`.
     fn note_active(&mut self, now: Time) {
-        self.active.note(u64::from(self.listed), now);
+        self.active.note(u64::from(self.listed), now, FEWER);
     }
 }

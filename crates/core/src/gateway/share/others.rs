@@ -2,6 +2,7 @@
 //! of the class's flows are shares of what it leaves.
 
 use super::average::{Average, ONE};
+use super::Share;
 use crate::ack::ShareRelease;
 use crate::flow::Key;
 use crate::frame::Frame;
@@ -13,6 +14,10 @@ use crate::wire::{self, TCP};
 
 /// Rates are those over so long at least.
 const SPAN: Duration = Duration::from_millis(10);
+
+/// How fast the average of the rate follows when it becomes less: what is free for the flows is theirs after a round trip only, and
+/// windows that are still small would keep them from it.
+const LESS: Duration = Duration::from_millis(10);
 
 /// What is known of that.
 #[derive(Default)]
@@ -45,10 +50,17 @@ impl Others {
         let span = now.since(self.since);
         if span >= SPAN && (self.sum > 0 || self.rate.value() > 0) {
             let bps = u128::from(self.sum) * 8_000_000_000 / u128::from(span.as_nanos());
-            self.rate.note(bps.min(1 << 40) as u64, now);
+            self.rate.note(bps.min(1 << 40) as u64, now, LESS);
             (self.sum, self.since) = (0, now);
         }
         (cost > 0).then_some((cost, before))
+    }
+}
+
+impl Share {
+    /// Its tally is another one.
+    pub(in crate::gateway) fn count_anew(&mut self) {
+        self.others.begun = false;
     }
 }
 

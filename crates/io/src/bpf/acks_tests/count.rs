@@ -71,7 +71,9 @@ fn packets_are_known_by_what_rules_look_at() {
     let mut random = Random(7);
     let (mut known, mut unread) = (0, 0);
     for step in 0..4_000 {
-        let (frame, fields) = (packet(&mut random), Fields(random.below(1 << 6) as u32).and(Fields::COUNTED));
+        let way = random.pick(&[Fields::NONE, Fields::INWARD]);
+        let fields = Fields(random.below(1 << 6) as u32).and(Fields::COUNTED).and(way);
+        let frame = packet(&mut random);
         let said = format!("step {step} {fields:?} {frame:02x?}");
         let hook = random.pick(&[Hook::Ingress, Hook::Egress]);
         rig.acks.hooks.count(if hook == Hook::Egress {
@@ -120,6 +122,16 @@ fn another_packet_is_another_if_a_rule_looks_at_the_difference() {
         (Fields::VLAN, v4().ports(0, 0).udp().vlan(6)),
         (Fields::PROTOCOL, v4().protocol(136).vlan(5)),
     ];
+    // The same packet the other way is of another class.
+    let ways = [Fields::COUNTED, Fields::COUNTED.and(Fields::INWARD)];
+    rig.acks.hooks.count(ways);
+    let learnt = ways.iter().zip([2, 3]);
+    let learnt = learnt.map(|(way, n)| Verdict::Count { key: way.of(&Key::default()), tally: Some(n) });
+    rig.acks.apply(&learnt.collect::<Vec<_>>()).unwrap();
+    rig.hook(Hook::Egress, &one().build(), 0);
+    (0..2).for_each(|_| drop(rig.hook(Hook::Ingress, &one().build(), 0)));
+    let packets = |n: usize| rig.acks.tallies()[n].counted().packets;
+    assert_eq!((packets(2), packets(3), rig.records().len()), (1, 2, 0));
     let counted = |rig: &Rig| rig.acks.tallies()[1].counted().packets;
     for (field, other) in others {
         for fields in [Fields(all().0 & !field.0), field.and(Fields::COUNTED)] {

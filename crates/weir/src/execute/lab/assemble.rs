@@ -9,8 +9,8 @@ use crate::experiment::plan::{Flow, Plan};
 use crate::result::observe::{self, flow_rate};
 use crate::result::running::{EmulatorReport, GatewayFlow, GatewayReport, SteeringReport};
 use crate::result::{
-    Back, ClassResult, Counts, Exchanges, FlowResult, GatewayResult, Latency, LinkResult, MadeBy, Quantiles,
-    RunResult, Series, Status, Steering, World, SCHEMA,
+    with_flows, Back, ClassResult, Counts, Exchanges, FlowResult, GatewayResult, Latency, LinkResult, MadeBy,
+    Quantiles, RunResult, Series, Status, Steering, World, SCHEMA,
 };
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -206,9 +206,9 @@ impl Measured {
             let reported = self.gateway.iter().flat_map(|g| &g.classes).map(|c| &c.class);
             let row = reported.into_iter().find(|c| c.name == class.name).cloned().unwrap_or_default();
             let target_bps = observe::class_rate(class, 0);
-            ClassResult { name: class.name.clone(), target_bps, ..row }.with(flows)
+            ClassResult { name: class.name.clone(), target_bps, ..row }
         };
-        configured.map(row).collect()
+        with_flows(configured.map(row).collect(), flows)
     }
 
     /// What emulators report of their links; of bare ones, what the gateway's interfaces counted.

@@ -9,7 +9,8 @@ use crate::execute::measurements::{datagram_loss, FlowMeasurements};
 use crate::experiment::plan::{Flow, Plan};
 use crate::result::observe;
 use crate::result::{
-    ClassResult, FlowResult, GatewayResult, LinkResult, MadeBy, Quantiles, RunResult, Series, World,
+    with_flows, ClassResult, FlowResult, GatewayResult, LinkResult, MadeBy, Quantiles, RunResult, Series,
+    World,
 };
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -204,8 +205,7 @@ fn classes(topology: &Topology, flows: &[FlowResult]) -> Vec<ClassResult> {
         .map(|gateway| observe::classes(gateway, topology.world.now()))
         .chain(queues)
         .reduce(together::classes);
-    let all = all.unwrap_or_default();
-    all.into_iter().map(|class| class.with(flows)).collect()
+    with_flows(all.unwrap_or_default(), flows)
 }
 
 /// What the links did up to now.

@@ -138,7 +138,13 @@ fn ack(s: &Section) -> Option<AckControl> {
     let Some(rate) = s.value("rate", policy::flow_rate_of) else {
         if s.has("police") && !s.has("rate") {
             let help = "give the class a `rate`: what exceeds it is dropped";
-            s.fault("police", Fault::new("`police` needs a rate of all flows together", help));
+            s.fault(
+                "police",
+                Fault::new(
+                    "`police` cannot be combined with a class that has no `rate` of all its flows together",
+                    help,
+                ),
+            );
         }
         return s.section("ack").and_then(policy::policy);
     };

@@ -35,14 +35,14 @@ impl Bins {
         (first < last).then_some(Bins { before, offset, first, last, bin })
     }
 
-    /// Of all flows of a class together, which receive nothing outside of their own lives; `None` if no bin is inside the
+    /// Of several flows together, those of a class, which receive nothing outside of their own lives; `None` if no bin is inside the
     /// measured time.
-    pub fn of_class(m: &Measure, bin: Duration, result: &RunResult, class: &str) -> Option<Bins> {
+    pub fn of_class(m: &Measure, bin: Duration, result: &RunResult, flows: &[&FlowResult]) -> Option<Bins> {
         let width = bin.as_nanos().max(1);
         let end = (result.duration_s * 1e9).round().max(0.0) as u64;
         let last = (m.until.map_or(u64::MAX, Duration::as_nanos).min(end) / width) as usize;
         let mut received = vec![0.0; last];
-        for flow in result.flows.iter().filter(|f| f.class == class) {
+        for flow in flows {
             let (offset, bytes) = result.received(flow, bin)?;
             for (sum, bytes) in received.iter_mut().skip(offset).zip(bytes) {
                 *sum += bytes;

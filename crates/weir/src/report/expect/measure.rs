@@ -4,6 +4,7 @@ use super::bins::Bins;
 use crate::experiment::plan::{matches, Field, Measure, Quantity, Subject};
 use crate::result::metric::{Metric, OverTime};
 use crate::result::{FlowResult, RunResult};
+use std::collections::HashMap;
 use weir_core::time::Duration;
 
 /// A value that was measured.
@@ -34,9 +35,13 @@ pub fn measure(m: &Measure, bin: Duration, result: &RunResult) -> Vec<Sample> {
             flows.flat_map(|f| flow(m, quantity, bin, result, f)).collect()
         }
         (Subject::Class(pattern), Quantity::Goodput { over, length }) => {
+            let mut flows: HashMap<&str, Vec<&FlowResult>> = HashMap::new();
+            result.flows.iter().for_each(|f| flows.entry(&f.class).or_default().push(f));
             let classes = result.classes.iter().filter(|c| matches(pattern, &c.name));
-            let found =
-                classes.filter_map(|c| Some((c.name.as_str(), Bins::of_class(m, bin, result, &c.name)?)));
+            let found = classes.filter_map(|c| {
+                let own = flows.get(c.name.as_str()).map_or(&[][..], Vec::as_slice);
+                Some((c.name.as_str(), Bins::of_class(m, bin, result, own)?))
+            });
             found.flat_map(|(name, bins)| rates(&bins, bin, (*over, *length), name)).collect()
         }
         (Subject::Link(pattern), Quantity::Series { column, at }) => {

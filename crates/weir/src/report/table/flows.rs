@@ -7,6 +7,7 @@ use crate::experiment::plan::Plan;
 use crate::result::metric::{Metric, OverTime, Total, FLOW};
 use crate::result::unit::Unit;
 use crate::result::{Counts, FlowResult, RunResult};
+use std::collections::HashSet;
 use weir_core::time::Duration;
 
 /// A line for each flow.
@@ -134,13 +135,17 @@ fn given_up(result: &RunResult) -> Option<String> {
         .then(|| format!("{what}: {} of {} flows ({shown}{more})", names.len(), result.flows.len()))
 }
 
-/// What several flows have, each once: `cubic, reno`.
+/// What several flows have, each once, and of many the first: `cubic, reno`.
 fn distinct<'a>(words: impl Iterator<Item = &'a str>) -> String {
-    let mut seen: Vec<&str> = Vec::new();
-    for w in words.filter(|w| !w.is_empty()) {
-        if !seen.contains(&w) {
-            seen.push(w);
-        }
+    const MOST: usize = 4;
+    let mut known = HashSet::new();
+    let mut seen: Vec<&str> = words.filter(|w| !w.is_empty() && known.insert(*w)).collect();
+    let more = seen.len().saturating_sub(MOST);
+    seen.truncate(MOST);
+    let all = clean(&seen.join(", "));
+    if more > 0 {
+        format!("{all}, {more} more")
+    } else {
+        all
     }
-    clean(&seen.join(", "))
 }

@@ -48,6 +48,9 @@ fn queues(result: &RunResult, ink: Ink) -> Lines {
     ink.grid(&grid)
 }
 
+/// Classes that a table shows.
+const MOST_CLASSES: usize = 64;
+
 /// What is shown of the queues of classes, with its heading.
 const QUEUE_COLUMNS: [(&str, &str); 8] = [
     ("queue.packets", "packets"),
@@ -86,12 +89,14 @@ pub(super) fn gateway(result: &RunResult, ink: Ink) -> Lines {
     lines.extend(g.steering.and_then(away));
     let columns = shown(CLASS).map(|(m, heading)| column(m, heading, None));
     let mut grid = Grid::new(std::iter::once(Column::words("class")).chain(columns).collect());
-    for c in &result.classes {
+    for c in result.classes.iter().take(MOST_CLASSES) {
         let cells = shown(CLASS).map(|(m, _)| total(m, &[c], None));
         grid.row(std::iter::once(clean(&c.name)).chain(cells).collect());
     }
     lines.extend(ink.grid(&grid));
-    lines.extend(result.classes.iter().filter_map(others));
+    let more = result.classes.len().saturating_sub(MOST_CLASSES);
+    lines.extend((more > 0).then(|| format!("{more} more classes are in the JSON document")));
+    lines.extend(result.classes.iter().filter_map(others).take(MOST_CLASSES));
     lines.extend(queues(result, ink));
     lines
 }
