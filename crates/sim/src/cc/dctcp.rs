@@ -68,8 +68,8 @@ impl CongestionControl for Dctcp {
         }
     }
 
-    fn on_restart(&mut self, w: &mut Window, now: Time, idle: Duration) {
-        self.reno.on_restart(w, now, idle);
+    fn on_restart(&mut self, w: &mut Window, now: Time, idle: Duration, by_application: bool) {
+        self.reno.on_restart(w, now, idle, by_application);
     }
 
     fn wants_dctcp_ecn(&self) -> bool {

@@ -223,8 +223,10 @@ pub trait CongestionControl: fmt::Debug + Send {
 
     /// Sending starts again after nothing was in flight for `idle`, however short (RFC 9438 §5.8).
     /// What RFC 5681 §4.1 does to a window that was not used for long is the sender's, and not for
-    /// algorithms that own recovery.
-    fn on_restart(&mut self, _w: &mut Window, _now: Time, _idle: Duration) {}
+    /// algorithms that own recovery. `by_application`: the application had nothing to send, as the delivery rate counts it.
+    fn on_restart(&mut self, _w: &mut Window, _now: Time, _idle: Duration, _by_application: bool) {}
+    /// Bytes were found lost, by an ACK or by a timer; again if their retransmission was lost. Called before what follows from it.
+    fn on_lost(&mut self, _bytes: u64) {}
 
     /// A segment leaves: how long after it the next one leaves at the earliest, to the nanosecond; zero for at once. Windows and
     /// the application may make it later, and nothing makes up for that. Asked for every segment, retransmissions and
@@ -236,6 +238,12 @@ pub trait CongestionControl: fmt::Debug + Send {
         None
     }
 
+    /// Are the gaps of [`CongestionControl::on_send`] those of a rate, paced as Linux does it? Then there are none before the tenth
+    /// segment, and one that left late lets the next one leave earlier, by half a gap at most. Otherwise every gap is kept. Asked
+    /// once, when the connection is made.
+    fn paces_as_linux(&self) -> bool {
+        false
+    }
     /// Most segments that segmentation offload may make the sender wait for, so that they leave together. 1 lets each
     /// leave as soon as its gap and the window allow.
     fn most_at_once(&self) -> u32 {

@@ -324,6 +324,9 @@ impl Rig {
         }
         self.delivered += delivered;
         self.lost += lost;
+        if lost > 0 {
+            self.cc.on_lost(lost);
+        }
         let rtt = newest.filter(|s| !s.again).map(|s| self.now.since(s.at));
         if let Some(rtt) = rtt {
             self.srtt = Duration::from_nanos((7 * self.srtt.as_nanos() + rtt.as_nanos()) / 8);
@@ -389,6 +392,7 @@ impl Rig {
     }
 
     fn time_out(&mut self) {
+        self.cc.on_lost(self.in_flight);
         if self.phase != Phase::Loss {
             self.cc.on_congestion(&mut self.w, self.now, self.nxt - self.una, Congestion::Timeout);
             self.recovery_end = self.nxt;

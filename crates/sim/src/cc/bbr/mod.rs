@@ -232,7 +232,6 @@ impl CongestionControl for Bbr {
     }
 
     fn on_ack(&mut self, w: &mut Window, ack: &Ack) {
-        self.lost += ack.lost;
         if ack.delivered > 0 {
             (self.delivered_at, self.delivered) = (ack.now, ack.total_delivered);
         }
@@ -249,13 +248,15 @@ impl CongestionControl for Bbr {
         self.set_cwnd(w, ack, phase);
     }
 
-    fn on_congestion(&mut self, w: &mut Window, _now: Time, in_flight: u64, congestion: Congestion) {
+    fn on_lost(&mut self, bytes: u64) {
+        self.lost += bytes;
+    }
+
+    fn on_congestion(&mut self, w: &mut Window, _now: Time, _in_flight: u64, congestion: Congestion) {
         self.save_cwnd(w);
         if congestion == Congestion::Timeout {
-            // The end of a round, in which all in flight was lost.
-            w.cwnd = u64::from(w.mss);
+            // The end of a round.
             self.prior_phase = Phase::Loss;
-            self.lost += in_flight;
             self.full.bw = 0;
             self.round.started = true;
             self.look_for_policer(true, false);
@@ -269,7 +270,10 @@ impl CongestionControl for Bbr {
         self.policer.reset(&o);
     }
 
-    fn on_restart(&mut self, w: &mut Window, now: Time, _idle: Duration) {
+    fn on_restart(&mut self, w: &mut Window, now: Time, _idle: Duration, by_application: bool) {
+        if !by_application {
+            return;
+        }
         self.idle_restart = true;
         self.aggregation.restart(now);
         match self.mode {
@@ -282,6 +286,10 @@ impl CongestionControl for Bbr {
 
     fn on_send(&mut self, _w: &Window, segment: &Departure) -> Option<Duration> {
         self.pacing.map(|rate| rate.time_for(u64::from(segment.len)))
+    }
+
+    fn paces_as_linux(&self) -> bool {
+        true
     }
 
     fn owns_recovery(&self) -> bool {

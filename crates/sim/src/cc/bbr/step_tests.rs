@@ -247,6 +247,7 @@ fn a_spurious_reduction_gives_start_up_its_rounds_again() {
 #[test]
 fn what_a_time_out_lost_counts_for_the_policer() {
     let mut bbr = cruising();
+    bbr.on_lost(50 * MSS);
     bbr.on_congestion(&mut window(206), Time::ZERO, 50 * MSS, Congestion::Timeout);
     assert_eq!(bbr.lost, 50 * MSS);
     assert_eq!(bbr.full.bw, 0);
@@ -258,7 +259,7 @@ fn idle_time_is_no_lump_of_acks() {
     let mut w = window(206);
     bbr.delivered_at = Time::from_millis(1);
     bbr.aggregation.update(Time::from_millis(1), 40 * MSS, BW, true, w.cwnd, w.mss);
-    bbr.on_restart(&mut w, Time::from_millis(20), Duration::from_millis(19));
+    bbr.on_restart(&mut w, Time::from_millis(20), Duration::from_millis(19), true);
     // Counting goes on from 20 ms: at 21 ms ten segments are nine more than 1 MB/s explains.
     bbr.aggregation.update(Time::from_millis(21), 10 * MSS, BW, false, w.cwnd, w.mss);
     assert_eq!(bbr.aggregation.extra(BW), 40 * MSS);
@@ -266,4 +267,17 @@ fn idle_time_is_no_lump_of_acks() {
         bbr.aggregation.update(Time::from_millis(ms), MSS, BW, true, w.cwnd, w.mss);
     }
     assert!(bbr.aggregation.extra(BW) <= 10 * MSS);
+}
+
+#[test]
+fn a_flight_that_ran_out_is_idleness_only_if_the_application_is_the_reason() {
+    let mut bbr = cruising();
+    let mut w = window(206);
+    bbr.mode = Mode::ProbeBw { phase: CYCLE_UP, since: Time::ZERO };
+    bbr.set_pacing(BW, UNIT * 5 / 4);
+    let probing = bbr.pacing;
+    bbr.on_restart(&mut w, Time::from_millis(20), Duration::from_millis(19), false);
+    assert_eq!((bbr.pacing, bbr.idle_restart), (probing, false));
+    bbr.on_restart(&mut w, Time::from_millis(20), Duration::from_millis(19), true);
+    assert!(bbr.pacing < probing && bbr.idle_restart);
 }

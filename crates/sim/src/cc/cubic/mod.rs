@@ -178,7 +178,7 @@ impl CongestionControl for Cubic {
         }
     }
 
-    fn on_restart(&mut self, _w: &mut Window, now: Time, idle: Duration) {
+    fn on_restart(&mut self, _w: &mut Window, now: Time, idle: Duration, _by_application: bool) {
         self.skip(idle);
         self.last = now;
     }

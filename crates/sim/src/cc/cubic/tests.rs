@@ -188,7 +188,7 @@ fn what_the_application_does_not_use_is_no_time() {
             f.run(Duration::from_secs(3), |a| a.cwnd_limited = false, |_, _| {});
             assert_eq!(f.w, before);
             f.now += Duration::from_secs(2);
-            f.cc.on_restart(&mut f.w, f.now, Duration::from_secs(2));
+            f.cc.on_restart(&mut f.w, f.now, Duration::from_secs(2), true);
             // Nor does idleness count twice, when the first ACK after it finds the window not used.
             f.step(|a| a.cwnd_limited = false);
         }

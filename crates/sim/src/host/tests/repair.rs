@@ -204,3 +204,32 @@ fn a_window_that_the_application_leaves_unused_comes_down_to_what_is_used() {
     assert!(most >= 500, "{most}");
     assert!((200..=2 * 101).contains(&last), "{last}");
 }
+
+#[test]
+fn in_linux_the_timer_starts_anew_with_the_first_segment() {
+    // The first of five segments is lost, and so is its retransmission; the other four are SACKed after 200 ms (the handshake took
+    // 100). The time-out is 100 + 200 ms. RFC 6298 (5.1) and (5.3): it runs from 100 ms on. Linux (`tcp_xmit_retransmit_queue`):
+    // from 200 ms on, when the segment was sent again. What is sent then arrives 50 ms later.
+    for (recovery, done) in [(Recovery::Rack, 550), (Recovery::Sack, 450)] {
+        let sieve = Sieve::new([2, 7], Fate::Lost);
+        let mut rig = Rig::with_sieves(bare(50), bare(50), sieve, Sieve::default());
+        let config = TcpConfig { min_rto: MinRto::Variance(MS(200)), ..steady(recovery, 5) };
+        rig.flow(config, AT(0), bytes(948 * 5));
+        rig.world.run_until(Time::from_secs(5));
+        assert_eq!((rig.sender(0).retransmits, rig.sender(0).rtos), (2, 1));
+        assert_eq!(rig.receiver(0).received_all, Some(AT(done)), "{recovery:?}");
+    }
+}
+
+#[test]
+fn a_mark_on_the_segment_with_cwr_is_echoed() {
+    // RFC 3168 §6.1.3: CWR ends the echo of the marks before it, not of its own. Twenty segments, the sixth marked; five ACKs before its
+    // own let five more go, so CWR is on the sixth of the second window. If that is marked too, half of 10 is 5.
+    for (marked, ssthresh) in [(vec![2 + 5], 10), (vec![2 + 5, 2 + 25], 5)] {
+        let sieve = Sieve::new(marked, Fate::Marked);
+        let mut rig = Rig::with_sieves(wire(1000, 50), wire(1000, 50), sieve, Sieve::default());
+        rig.flow(TcpConfig { ecn: true, ..steady(Recovery::Rack, 20) }, AT(0), endless());
+        rig.world.run_until(AT(390));
+        assert_eq!(rig.sender(0).trace.last().unwrap().ssthresh / 960, ssthresh);
+    }
+}

@@ -20,9 +20,10 @@ impl Sender {
         if self.board.is_empty() {
             (self.timers.rto, self.timers.loss, self.timers.reorder) = (Time::MAX, Time::MAX, Time::MAX);
         } else if p.acked > 0 {
-            // Not for a SACK: a hole whose retransmission was lost would wait for ever.
             self.timers.rto = now + self.rtt.rto();
             self.schedule_probe(now);
+        } else if self.is_older_than_first(p, now) {
+            self.timers.rto = now + self.rtt.rto();
         }
         let opened = self.edge > self.board.nxt() || self.board.nxt() >= self.limit;
         if opened && self.timers.persist != Time::MAX {
@@ -75,6 +76,22 @@ impl Sender {
         }
     }
 
+    /// Did a SACK tell of something sent before the first segment was sent again? Then, as in Linux (`tcp_clean_rtx_queue`), the path
+    /// is alive, and the timer starts again. Not for other SACKs: a hole whose retransmission was lost would wait for ever.
+    fn is_older_than_first(&self, p: &Progress, now: Time) -> bool {
+        let first = self.board.first_left().filter(|_| self.recovery == Recovery::Rack);
+        first.zip(p.rtt).is_some_and(|(left, rtt)| now.since(left) < rtt)
+    }
+
+    /// The first segment is sent again: the retransmission timer starts anew and takes the place of a probe's, as in Linux
+    /// (`tcp_xmit_retransmit_queue`). RFC 6298 lets it run on.
+    pub(super) fn restart_on_first(&mut self, start: u64, now: Time) {
+        if self.recovery == Recovery::Rack && start == self.board.una() {
+            self.timers.rto = now + self.rtt.rto();
+            self.timers.loss = Time::MAX;
+        }
+    }
+
     /// Data has left: its timer runs (RFC 6298 §5.1).
     #[inline]
     pub(super) fn timers_on_sent(&mut self, new: bool, now: Time) {
@@ -100,6 +117,9 @@ impl Sender {
         if self.timers.reorder <= now {
             self.timers.reorder = Time::MAX;
             let lost = self.detect(now);
+            if lost > 0 {
+                self.cc.on_lost(lost);
+            }
             if lost > 0 && matches!(self.phase, Phase::Open | Phase::Reducing) {
                 self.begin_recovery(lost, now);
                 self.reduce_in_proportion(u64::from(self.window.mss), false);

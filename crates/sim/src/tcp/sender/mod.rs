@@ -22,6 +22,7 @@ pub use transmit::Outgoing;
 
 use super::config::{Recovery, TcpConfig};
 use crate::cc::{self, Ack, CongestionControl, Phase, RateSample, Window};
+use pacing::Pacer;
 use prr::Prr;
 use records::Records;
 use rtt::RttEstimator;
@@ -126,6 +127,7 @@ pub struct Sender {
     probing: bool,
     /// Pacing: nothing leaves before.
     pace_at: Time,
+    pacer: Pacer,
     waits_for_pace: bool,
     /// Segments left of a burst (segmentation offload).
     burst: u32,
@@ -157,6 +159,7 @@ impl Sender {
         };
         let cc = (config.cc)(&options);
         let records = cc.wants_records().then(Box::default);
+        let pacer = Pacer::new(cc.paces_as_linux());
         Sender {
             board: Scoreboard::new(),
             rack: Rack::default(),
@@ -179,6 +182,7 @@ impl Sender {
             fast: false,
             probing: false,
             pace_at: Time::ZERO,
+            pacer,
             waits_for_pace: false,
             burst: 0,
             paired: false,

@@ -21,6 +21,7 @@ impl Sender {
             Recovery::NewReno | Recovery::Reno | Recovery::Tahoe => self.find_by_duplicates(p, repeated),
         };
         if lost > 0 {
+            self.cc.on_lost(lost);
             self.begin_recovery(lost, now);
         }
         lost
@@ -184,21 +185,23 @@ impl Sender {
             Phase::Recovery => self.cc.owns_recovery() || self.board.una() >= self.recover,
             Phase::Loss => self.timers.backoffs == 0,
         };
+        let in_flight = self.board.in_flight();
+        let reneged = self.board.reneged();
+        let lost = if self.recovery == Recovery::Rack && !reneged {
+            self.board.rack_mark_on_timeout(now, Duration::ZERO)
+        } else {
+            self.board.mark_all_lost(reneged || !self.recovery.uses_sack())
+        };
+        self.cc.on_lost(lost);
         if first {
-            let in_flight = self.board.in_flight();
             if self.phase == Phase::Open {
                 self.remember();
             }
             self.cc.on_congestion(&mut self.window, now, in_flight, Congestion::Timeout);
         }
-        self.window.cwnd = u64::from(self.window.mss);
+        // A segment more than is still in flight (Linux: `tcp_enter_loss`); where all is lost, the loss window of RFC 5681 §3.1.
+        self.window.cwnd = self.board.in_flight() + u64::from(self.window.mss);
         self.board.set_duplicates(0);
-        let reneged = self.board.reneged();
-        if self.recovery == Recovery::Rack && !reneged {
-            self.board.rack_mark_on_timeout(now, Duration::ZERO);
-        } else {
-            self.board.mark_all_lost(reneged || !self.recovery.uses_sack());
-        }
         self.phase = Phase::Loss;
         self.recover = self.board.nxt();
         self.fast = true;
@@ -226,6 +229,6 @@ impl Sender {
             self.usage = Usage { until: self.board.nxt(), ..Default::default() };
             self.spare = Spare { since: now, ..Default::default() };
         }
-        self.cc.on_restart(&mut self.window, now, idle);
+        self.cc.on_restart(&mut self.window, now, idle, self.delivery.app_limited != 0);
     }
 }

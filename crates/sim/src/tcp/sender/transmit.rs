@@ -216,7 +216,7 @@ impl Sender {
 
     /// Accounts a piece as sent.
     fn leave(&mut self, config: &TcpConfig, piece: Piece, again: bool, now: Time) -> Outgoing {
-        if self.board.in_flight() == 0 {
+        if self.board.is_empty() {
             self.delivery.first_sent = now;
             self.delivery.at = now;
         }
@@ -228,6 +228,7 @@ impl Sender {
             app_limited: self.delivery.app_limited != 0,
         };
         if again {
+            self.restart_on_first(piece.start, now);
             self.board.retransmitted(piece.start, sent);
             self.retransmits += 1;
             if let Some(undo) = &mut self.undo {

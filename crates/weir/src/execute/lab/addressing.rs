@@ -32,6 +32,9 @@ impl Layout {
         };
         own_address(own, HOST_PORT, lines);
         lines.push(format!("link set {HOST_PORT} up"));
+        if let Some(segments) = self.segmentation.filter(|_| place == Place::Clients) {
+            lines.push(format!("link set {HOST_PORT} gso_max_segs {segments}"));
+        }
         reach(peer, self.neighbour(place), HOST_PORT, lines);
     }
 

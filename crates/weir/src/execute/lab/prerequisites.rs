@@ -1,8 +1,9 @@
 //! What a lab needs from the machine, said in one message before anything is touched.
 
-use crate::experiment::plan::{BoxKind, Plan};
+use crate::experiment::plan::{BoxKind, Plan, Tcp};
 use socket2::{Domain, Socket, Type};
 use std::collections::BTreeSet;
+use weir_core::gateway::Direction;
 
 /// Bits of `/proc/self/status`' `CapEff` (linux/capability.h).
 const CAPABILITIES: [(u32, &str); 2] = [(12, "CAP_NET_ADMIN"), (21, "CAP_SYS_ADMIN")];
@@ -25,6 +26,7 @@ pub fn check(plan: &Plan, capture: bool) -> Result<(), String> {
         }
     }
     missing.extend(congestion_controls(plan));
+    missing.extend(settings_of_hosts(plan));
     if missing.is_empty() {
         return Ok(());
     }
@@ -40,6 +42,30 @@ fn capabilities() -> u64 {
 fn in_path(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|dir| dir.join(program).is_file())
+}
+
+/// What Linux has for a host and not for a connection, so that all flows must agree; and who cuts what segmentation offload
+/// leaves whole.
+fn settings_of_hosts(plan: &Plan) -> Vec<String> {
+    let mut missing = Vec::new();
+    let differ = |of: fn(&Tcp) -> Option<u32>| plan.groups.windows(2).any(|g| of(&g[0].tcp) != of(&g[1].tcp));
+    for (key, differs) in
+        [("ecn", differ(|t| t.ecn.map(u32::from))), ("tso_segments", differ(|t| t.tso_segments))]
+    {
+        if differs {
+            missing.push(format!("the same `{key}` in all flows: it is a setting of its hosts (`[tcp]`)"));
+        }
+    }
+    let offload = plan.groups.iter().any(|g| g.tcp.tso_segments.is_some_and(|n| n > 1));
+    let cut = plan.lab.kind != BoxKind::Host && plan.path.lan.is_bare();
+    if offload && !(cut && plan.groups.iter().all(|g| g.direction == Direction::Out)) {
+        missing.push(
+            "uploads through a bridge or a router, and a LAN with nothing to emulate, for `tso_segments`: the box \
+             cuts the segments"
+                .to_string(),
+        );
+    }
+    missing
 }
 
 /// Those of the plan that this kernel has not, nor can load.
@@ -73,5 +99,21 @@ mod tests {
         assert!(message.contains("tahoe (this kernel has ") && message.contains("reno"), "{message}");
         p.groups[0].tcp.cc = Some("reno".into());
         assert_eq!(congestion_controls(&p), None);
+    }
+
+    #[test]
+    fn flows_share_what_is_a_setting_of_hosts() {
+        let mut p = plan();
+        p.groups.truncate(1);
+        p.groups[0].tcp.ecn = Some(true);
+        p.groups.push(p.groups[0].clone());
+        assert_eq!(settings_of_hosts(&p), [""; 0]);
+        p.groups[1].tcp.ecn = None;
+        assert!(settings_of_hosts(&p)[0].contains("the same `ecn`"));
+        p.groups.truncate(1);
+        p.groups[0].tcp.tso_segments = Some(8);
+        assert_eq!(settings_of_hosts(&p), [""; 0]);
+        p.lab.kind = BoxKind::Host;
+        assert!(settings_of_hosts(&p)[0].contains("through a bridge"));
     }
 }

@@ -75,7 +75,8 @@ impl Site {
         let namespace = &self.namespaces[&place];
         let ports: &[&str] = if place.is_host() { &[HOST_PORT] } else { &[LAN_PORT, WAN_PORT] };
         for port in ports {
-            if layout.wire_frames {
+            let whole = place == Place::Clients && layout.segmentation.is_some();
+            if layout.wire_frames && !whole {
                 switch_off(namespace, port, &offload::ALL)?;
             }
         }

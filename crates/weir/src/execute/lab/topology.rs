@@ -91,6 +91,11 @@ pub struct Layout {
     pub addresses: Addresses,
     /// Largest receive and send buffers of the hosts in bytes, if the default is too small.
     pub buffers: Option<u64>,
+    /// Whether hosts ask for ECN; `None` for Linux's default, which agrees to it and does not ask.
+    pub ecn: Option<bool>,
+    /// Most segments that the clients' TCP hands down at once, if that is more than one: the gateway's box cuts them into the
+    /// wire's frames.
+    pub segmentation: Option<u32>,
 }
 
 impl Layout {
@@ -108,7 +113,18 @@ impl Layout {
             places.windows(2).map(|pair| (port(pair[0], WAN_PORT), port(pair[1], LAN_PORT))).collect();
 
         let addresses = Addresses::of(plan.lab.ip);
-        Layout { places, cables, wire_frames: lan || wan, lab: plan.lab, addresses, buffers: buffers(plan) }
+        // Of all groups alike: `prerequisites` has seen to that.
+        let tcp = plan.groups.first().map(|group| &group.tcp);
+        Layout {
+            places,
+            cables,
+            wire_frames: lan || wan,
+            lab: plan.lab,
+            addresses,
+            buffers: buffers(plan),
+            ecn: tcp.and_then(|tcp| tcp.ecn),
+            segmentation: tcp.and_then(|tcp| tcp.tso_segments).filter(|&n| n > 1),
+        }
     }
 
     /// The end of a cable at `place` towards the servers, or towards the clients.
@@ -166,6 +182,7 @@ impl Layout {
             // An accepted connection begins with the host's default and gets its own afterwards. What BBR once paced stays
             // paced (`sk_pacing_status`), whatever follows it.
             out.push(("ipv4/tcp_congestion_control", "reno".to_string()));
+            out.extend(self.ecn.map(|on| ("ipv4/tcp_ecn", u8::from(on).to_string())));
             if let Some(bytes) = self.buffers {
                 out.push(("ipv4/tcp_rmem", format!("4096 131072 {bytes}")));
                 out.push(("ipv4/tcp_wmem", format!("4096 16384 {bytes}")));

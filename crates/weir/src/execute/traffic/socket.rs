@@ -50,7 +50,7 @@ pub(super) fn listen(specs: &[&FlowSpec]) -> Result<Socket, String> {
         all.and_then(|all| all.into_iter().max())
     };
     let shared = FlowSpec {
-        cc: None,
+        cc: first.cc.clone().filter(|cc| concerns_receivers(cc) && specs.iter().all(|s| s.cc == first.cc)),
         mss: largest(|s| s.mss),
         rwnd: largest(|s| s.rwnd),
         sndbuf: largest(|s| s.sndbuf),
@@ -63,8 +63,14 @@ pub(super) fn listen(specs: &[&FlowSpec]) -> Result<Socket, String> {
     Ok(socket)
 }
 
+/// Must both ends have this congestion control, from the handshake on? DCTCP negotiates ECN itself, and its receiver echoes each
+/// mark (RFC 8257 §3.2).
+fn concerns_receivers(cc: &str) -> bool {
+    cc == "dctcp"
+}
+
 pub(super) fn configure(socket: &Socket, spec: &FlowSpec) -> Result<(), String> {
-    if let Some(cc) = spec.cc.as_ref().filter(|_| spec.writes()) {
+    if let Some(cc) = spec.cc.as_ref().filter(|cc| spec.writes() || concerns_receivers(cc)) {
         socket.set_tcp_congestion(cc.as_bytes()).map_err(|e| no_congestion_control(cc, &e))?;
     }
     let option = |what: &'static str| move |e: io::Error| format!("{what}: {e}");

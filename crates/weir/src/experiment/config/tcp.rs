@@ -29,9 +29,9 @@ static KEYS: [TcpKey; 19] = [
     TcpKey::new("rwnd", |t, v| put(&mut t.rwnd, window(v)))
         .write(|t| t.rwnd.map(Written::plain))
         .words(|t| number("receive window", t.rwnd)),
+    // In the lab a setting of its hosts, so that all flows must agree; so are `tso_segments`.
     TcpKey::new("ecn", |t, v| put(&mut t.ecn, bool::from_value(v)))
         .write(|t| t.ecn.map(Written::plain))
-        .only(World::Sim)
         .words(|t| switch("ECN", t.ecn)),
     TcpKey::new("delayed_ack", |t, v| put(&mut t.delayed_ack, count(v, 1, 64)))
         .write(|t| t.delayed_ack.map(Written::plain))
@@ -100,7 +100,6 @@ static KEYS: [TcpKey; 19] = [
         .words(|t| switch("pacing", t.pacing)),
     TcpKey::new("tso_segments", |t, v| put(&mut t.tso_segments, count(v, 1, 64)))
         .write(|t| t.tso_segments.map(Written::plain))
-        .only(World::Sim)
         .words(|t| number("segments sent back to back:", t.tso_segments)),
 ];
 

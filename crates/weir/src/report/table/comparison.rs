@@ -38,13 +38,16 @@ fn heading(c: &Comparison, ink: Ink) -> Lines {
         let (least, most) = (all.clone().min().unwrap_or(0), all.max().unwrap_or(0));
         match (least, most) {
             (1, 1) => "one run".to_string(),
-            (a, b) if a == b => format!("median of {a} runs, with their range"),
-            (a, b) => format!("median of {a} to {b} runs, with their range"),
+            (a, b) if a == b => format!("{a} runs"),
+            (a, b) => format!("{a} to {b} runs"),
         }
     };
     let [a, b] = &c.names;
     let mut lines =
         vec![format!("{}: {b} ({}) beside {a} ({})", ink.bold(&clean(&c.experiment)), runs(1), runs(0))];
+    if c.settings.iter().any(|s| s.runs.iter().any(|&n| n > 1)) {
+        lines.push("of several runs their median, and from the lowest to the highest".to_string());
+    }
     if c.edited {
         lines.push("the experiment file was not the same in all runs".to_string());
     }
@@ -176,7 +179,8 @@ mod tests {
         let all = [run(World::Sim, 9.9e6, 2.25), run(World::Lab, 9e6, 2.0), run(World::Lab, 11e6, 2.0)];
         let text = comparison(&compare(&all, Bounds::default(), false).unwrap(), false);
         let want = "\
-pair: sim (one run) beside lab (median of 2 runs, with their range)
+pair: sim (one run) beside lab (2 runs)
+of several runs their median, and from the lowest to the highest
 
 flow               goodput lab  goodput sim    off  fct lab  fct sim     off
                         Mbit/s       Mbit/s      %        s        s       %

@@ -128,6 +128,10 @@ impl Scoreboard {
     pub fn una(&self) -> u64 {
         self.una
     }
+    /// When the first piece in flight was sent last.
+    pub fn first_left(&self) -> Option<Time> {
+        self.ring.front().map(|first| first.sent.at)
+    }
     /// SND.NXT: where the next new piece will start.
     pub fn nxt(&self) -> u64 {
         self.nxt
