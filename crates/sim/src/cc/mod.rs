@@ -238,11 +238,11 @@ pub trait CongestionControl: fmt::Debug + Send {
         None
     }
 
-    /// Are the gaps of [`CongestionControl::on_send`] those of a rate, paced as Linux does it? Then there are none before the tenth
-    /// segment, and one that left late lets the next one leave earlier, by half a gap at most. Otherwise every gap is kept. Asked
-    /// once, when the connection is made.
-    fn paces_as_linux(&self) -> bool {
-        false
+    /// If the gaps of [`CongestionControl::on_send`] are those of a rate, paced as Linux does it: how many segments are handed down
+    /// together at least. Then what 1/1024 s of the rate holds, and no less than that, leaves together and has its gaps behind it; there are none
+    /// before the tenth segment; and what left late has the next leave earlier, by half a gap at most. `None`: every gap is kept.
+    fn least_at_once(&self) -> Option<u32> {
+        None
     }
     /// Most segments that segmentation offload may make the sender wait for, so that they leave together. 1 lets each
     /// leave as soon as its gap and the window allow.

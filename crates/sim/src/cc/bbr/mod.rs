@@ -288,8 +288,8 @@ impl CongestionControl for Bbr {
         self.pacing.map(|rate| rate.time_for(u64::from(segment.len)))
     }
 
-    fn paces_as_linux(&self) -> bool {
-        true
+    fn least_at_once(&self) -> Option<u32> {
+        Some(self.least_burst() as u32)
     }
 
     fn owns_recovery(&self) -> bool {

@@ -62,9 +62,21 @@ impl Bbr {
 
     /// Segments that a host hands to its interface at once: about 1 ms of them.
     fn burst(&self, mss: u64) -> u64 {
-        let rate = self.pacing.map_or(0, |r| r.bps() / 8);
-        let least = if rate < ONE_SEGMENT_RATE { 1 } else { 2 };
-        ((rate >> 10).min(GIANT) / mss).max(least)
+        ((self.pacing_bytes() >> 10).min(GIANT) / mss).max(self.least_burst())
+    }
+
+    /// In segments.
+    pub(super) fn least_burst(&self) -> u64 {
+        if self.pacing_bytes() < ONE_SEGMENT_RATE {
+            1
+        } else {
+            2
+        }
+    }
+
+    /// Bytes per second.
+    fn pacing_bytes(&self) -> u64 {
+        self.pacing.map_or(0, |r| r.bps() / 8)
     }
 
     /// In recovery: one segment out for each delivered in the first round, later up to two; afterwards the

@@ -159,7 +159,6 @@ impl Sender {
         };
         let cc = (config.cc)(&options);
         let records = cc.wants_records().then(Box::default);
-        let pacer = Pacer::new(cc.paces_as_linux());
         Sender {
             board: Scoreboard::new(),
             rack: Rack::default(),
@@ -182,7 +181,7 @@ impl Sender {
             fast: false,
             probing: false,
             pace_at: Time::ZERO,
-            pacer,
+            pacer: Pacer::default(),
             waits_for_pace: false,
             burst: 0,
             paired: false,

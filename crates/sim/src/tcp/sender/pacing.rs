@@ -6,31 +6,43 @@ use crate::tcp::config::TcpConfig;
 use weir_core::rate::Rate;
 use weir_core::time::{Duration, Time};
 
-/// Gaps as Linux makes them of a rate (`tcp_update_skb_after_send`).
+/// Gaps as Linux makes them of a rate (`tcp_update_skb_after_send`, `tcp_tso_autosize`).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Pacer {
-    /// Those that the algorithm asks for, too.
-    of_algorithm: bool,
+    /// Segments that have left, counted up to those without a gap.
     sent: u8,
+    /// So many more may leave together with one that left then.
+    more: u32,
+    since: Time,
 }
 
-impl Pacer {
-    /// Segments that leave before the first gap.
-    const UNPACED: u8 = 10;
+/// Segments that leave before the first gap.
+const UNPACED: u8 = 10;
+/// What leaves together lasts no longer at the rate (`sk_pacing_shift`): 1/1024 s.
+const TOGETHER: u64 = 1_000_000_000 >> 10;
+/// `tcp_min_tso_segs`.
+const LEAST: u32 = 2;
 
-    /// `of_algorithm`: the gaps that the congestion control asks for are those of a rate, too.
-    pub(super) fn new(of_algorithm: bool) -> Pacer {
-        Pacer { of_algorithm, sent: 0 }
+impl Pacer {
+    /// May another new segment leave together with the last one, whatever the gap says?
+    fn continues(&self, now: Time) -> bool {
+        self.more > 0 && self.since == now
     }
 
-    /// The gap after a segment that leaves at `now` and was `due` then or before, where the rate asks for `gap`: less what the segment
-    /// was late, but no less than half.
-    fn gap(&mut self, now: Time, due: Time, gap: Duration) -> Duration {
-        self.sent = (self.sent + 1).min(Pacer::UNPACED);
-        if self.sent < Pacer::UNPACED {
-            return Duration::ZERO;
+    /// When the next segment may leave, after one that left at `now` and was `due` then or before, where the rate asks for `gap` and `least`
+    /// segments leave together at least. What the segment was late is taken off, but no more than half the gap.
+    fn after(&mut self, now: Time, due: Time, gap: Duration, least: u32) -> Time {
+        self.sent = (self.sent + 1).min(UNPACED);
+        if self.sent < UNPACED {
+            return now;
         }
-        gap.saturating_sub(now.since(due).min(Duration::from_nanos(gap.as_nanos() / 2)))
+        if self.continues(now) {
+            self.more -= 1;
+            return due + gap;
+        }
+        let together = (TOGETHER / gap.as_nanos().max(1)).min(64) as u32;
+        (self.more, self.since) = (together.max(least) - 1, now);
+        now + gap.saturating_sub(now.since(due).min(Duration::from_nanos(gap.as_nanos() / 2)))
     }
 }
 
@@ -44,16 +56,27 @@ impl Sender {
         }
     }
 
+    /// Does the next segment wait for its gap?
+    pub(super) fn is_early(&self, now: Time) -> bool {
+        self.pace_at > now && !(self.pacer.continues(now) && self.board.next_lost().is_none())
+    }
+
     /// A segment leaves: the next one leaves no sooner than its gap says.
     pub(super) fn space(&mut self, config: &TcpConfig, segment: &Departure) {
-        let (gap, exact) = match self.cc.on_send(&self.window, segment) {
-            Some(gap) => (gap, !self.pacer.of_algorithm),
+        let (gap, least) = match self.cc.on_send(&self.window, segment) {
+            Some(gap) => (gap, self.cc.least_at_once()),
             None => match self.own_rate(config) {
-                Some(rate) => (rate.time_for(u64::from(segment.len)), false),
+                Some(rate) => (rate.time_for(u64::from(segment.len)), Some(LEAST)),
                 None => return,
             },
         };
-        self.pace_at = segment.now + if exact { gap } else { self.pacer.gap(segment.now, self.pace_at, gap) };
+        self.pace_at = match least {
+            Some(least) => {
+                let least = if segment.again { 1 } else { least };
+                self.pacer.after(segment.now, self.pace_at, gap, least)
+            }
+            None => segment.now + gap,
+        };
     }
 
     /// Linux's pacing rate: twice cwnd / srtt in slow start, 1.2 times afterwards
@@ -74,16 +97,44 @@ impl Sender {
 mod tests {
     use super::*;
 
-    #[test]
-    fn what_left_late_is_made_up_for_by_half_a_gap_at_most() {
-        let (ms, at) = (Duration::from_millis, Time::from_millis);
+    /// After the ten segments that nothing spaces.
+    fn pacer() -> Pacer {
         let mut pacer = Pacer::default();
         for _ in 0..9 {
-            assert_eq!(pacer.gap(at(0), at(0), ms(10)), Duration::ZERO);
+            assert_eq!(pacer.after(Time::ZERO, Time::ZERO, Duration::from_millis(10), 1), Time::ZERO);
         }
-        assert_eq!(pacer.gap(at(0), at(0), ms(10)), ms(10));
-        assert_eq!(pacer.gap(at(10), at(10), ms(10)), ms(10));
-        assert_eq!(pacer.gap(at(23), at(20), ms(10)), ms(7));
-        assert_eq!(pacer.gap(at(90), at(30), ms(10)), ms(5));
+        pacer
+    }
+
+    #[test]
+    fn what_left_late_is_made_up_for_by_half_a_gap_at_most() {
+        let (gap, at) = (Duration::from_millis(10), Time::from_millis);
+        let mut pacer = pacer();
+        assert_eq!(pacer.after(at(0), at(0), gap, 1), at(10));
+        assert_eq!(pacer.after(at(10), at(10), gap, 1), at(20));
+        assert_eq!(pacer.after(at(23), at(20), gap, 1), at(30));
+        assert_eq!(pacer.after(at(90), at(30), gap, 1), at(95));
+    }
+
+    #[test]
+    fn gaps_of_what_leaves_together_are_behind_it() {
+        let at = Time::from_millis;
+        let mut pacer = pacer();
+        // A pair at least, then alone: the window let no other leave.
+        let gap = Duration::from_millis(10);
+        assert_eq!(pacer.after(at(0), at(0), gap, 2), at(10));
+        assert!(pacer.continues(at(0)));
+        assert_eq!(pacer.after(at(0), at(10), gap, 2), at(20));
+        assert!(!pacer.continues(at(0)));
+        assert_eq!(pacer.after(at(20), at(20), gap, 2), at(30));
+        assert!(!pacer.continues(at(30)));
+        // 1/1024 s holds four segments of 240 us.
+        let gap = Duration::from_micros(240);
+        let mut due = pacer.after(at(40), at(40), gap, 2);
+        for _ in 0..3 {
+            assert!(pacer.continues(at(40)));
+            due = pacer.after(at(40), due, gap, 2);
+        }
+        assert_eq!((due, pacer.continues(at(40))), (at(40) + Duration::from_micros(960), false));
     }
 }

@@ -48,7 +48,7 @@ impl Sender {
             self.waits_for_pace = false;
             return None;
         }
-        self.waits_for_pace = self.pace_at > now;
+        self.waits_for_pace = self.is_early(now);
         if self.waits_for_pace {
             return None;
         }
