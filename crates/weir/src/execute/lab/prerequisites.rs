@@ -48,7 +48,8 @@ fn in_path(program: &str) -> bool {
 /// leaves whole.
 fn settings_of_hosts(plan: &Plan) -> Vec<String> {
     let mut missing = Vec::new();
-    let differ = |of: fn(&Tcp) -> Option<u32>| plan.groups.windows(2).any(|g| of(&g[0].tcp) != of(&g[1].tcp));
+    let groups: Vec<_> = plan.groups.iter().filter(|group| group.protocol.is_tcp()).collect();
+    let differ = |of: fn(&Tcp) -> Option<u32>| groups.windows(2).any(|g| of(&g[0].tcp) != of(&g[1].tcp));
     for (key, differs) in
         [("ecn", differ(|t| t.ecn.map(u32::from))), ("tso_segments", differ(|t| t.tso_segments))]
     {
@@ -56,9 +57,9 @@ fn settings_of_hosts(plan: &Plan) -> Vec<String> {
             missing.push(format!("the same `{key}` in all flows: it is a setting of its hosts (`[tcp]`)"));
         }
     }
-    let offload = plan.groups.iter().any(|g| g.tcp.tso_segments.is_some_and(|n| n > 1));
+    let offload = groups.iter().any(|g| g.tcp.tso_segments.is_some_and(|n| n > 1));
     let cut = plan.lab.kind != BoxKind::Host && plan.path.lan.is_bare();
-    if offload && !(cut && plan.groups.iter().all(|g| g.direction == Direction::Out)) {
+    if offload && !(cut && groups.iter().all(|g| g.direction == Direction::Out)) {
         missing.push(
             "uploads through a bridge or a router, and a LAN with nothing to emulate, for `tso_segments`: the box \
              cuts the segments"

@@ -114,7 +114,7 @@ impl Layout {
 
         let addresses = Addresses::of(plan.lab.ip);
         // Of all groups alike: `prerequisites` has seen to that.
-        let tcp = plan.groups.first().map(|group| &group.tcp);
+        let tcp = plan.groups.iter().find(|group| group.protocol.is_tcp()).map(|group| &group.tcp);
         Layout {
             places,
             cables,

@@ -77,6 +77,11 @@ pub enum Protocol {
 }
 
 impl Protocol {
+    /// Is it TCP?
+    pub const fn is_tcp(&self) -> bool {
+        matches!(self, Protocol::Tcp { .. })
+    }
+
     /// Its number in IP headers.
     pub const fn number(&self) -> u8 {
         match self {
