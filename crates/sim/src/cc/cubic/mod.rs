@@ -26,7 +26,7 @@ mod tests;
 
 use super::hystart::SlowStartEnd;
 use super::increase::Increase;
-use super::{Ack, Congestion, CongestionControl, CubicRules, Hystart, Options, Phase, Window};
+use super::{Ack, Congestion, CongestionControl, CubicRules, Hystart, Options, Window};
 use weir_core::time::{Duration, Time};
 
 /// beta_cubic = 7/10 (RFC 9438 §4.6).
@@ -121,7 +121,7 @@ impl Cubic {
 
 impl CongestionControl for Cubic {
     fn on_ack(&mut self, w: &mut Window, ack: &Ack) {
-        if ack.phase == Phase::Recovery {
+        if ack.phase.reduces() {
             return;
         }
         let since_last = ack.now.since(self.last);

@@ -1,6 +1,7 @@
 //! CUBIC against the formulas and tables of RFC 9438, in floating point.
 
 use super::super::rig::{Losses, Path, Rig, MSS};
+use super::super::Phase;
 use super::*;
 
 const RTT: Duration = Duration::from_millis(100);
@@ -285,6 +286,25 @@ fn growth_is_below_that_of_slow_start() {
 }
 
 /// `tcp_cong_avoid_ai`: what was acknowledged while the curve was flat is not lost when it rises.
+#[test]
+fn a_stage_begins_when_the_window_has_been_reduced() {
+    // Linux grows no window in CWR (`tcp_cong_control`), and its captures show two marks' reductions in a row, from 108 to 75 and 52 segments.
+    // From there to W_max = 64 (fast convergence) it takes K = cbrt(12 / 0.4) = 3.1 s; Reno's estimate adds 0.53 a round.
+    for cubic in [CubicRules::Linux, CubicRules::Rfc9438] {
+        let mut f = Flow::new(108, RTT, cubic);
+        f.w.ssthresh = 0;
+        f.congestion(Congestion::Ecn);
+        f.run(RTT, |a| a.phase = Phase::Reducing, |_, _| {});
+        f.congestion(Congestion::Ecn);
+        let reduced = f.w.cwnd;
+        f.w.cwnd = 75 * MSS;
+        f.run(RTT, |a| a.phase = Phase::Reducing, |_, segments| assert_eq!(segments, 75.0));
+        f.w.cwnd = reduced;
+        f.run(Duration::from_secs(1), |_| {}, |_, _| {});
+        assert!((52.0..62.0).contains(&f.segments()), "{cubic:?}: {}", f.segments());
+    }
+}
+
 #[test]
 fn linux_applies_what_it_saved_at_once() {
     let mut f = Flow::new(100, RTT, CubicRules::Linux);
