@@ -69,10 +69,17 @@ impl fmt::Display for Rate {
 
 /// `(a * b + rem) / d` and the remainder, saturating; `d` is not 0. The common case stays in 64 bits, where a
 /// division costs a few nanoseconds instead of a call.
+#[inline]
 pub(crate) fn mul_div(a: u64, b: u64, rem: u64, d: u64) -> (u64, u64) {
     if let Some(n) = a.checked_mul(b).and_then(|n| n.checked_add(rem)) {
         return (n / d, n % d);
     }
+    mul_div_wide(a, b, rem, d)
+}
+
+#[cold]
+#[inline(never)]
+fn mul_div_wide(a: u64, b: u64, rem: u64, d: u64) -> (u64, u64) {
     let n = a as u128 * b as u128 + rem as u128;
     let d = d as u128;
     (u64::try_from(n / d).unwrap_or(u64::MAX), (n % d) as u64)
@@ -118,6 +125,7 @@ impl ByteClock {
         self.rate
     }
     /// Time that `bytes` more take, the fraction of earlier calls included.
+    #[inline]
     pub fn advance(&mut self, bytes: u64) -> Duration {
         let (t, rem) = mul_div(bytes, BYTE_NS, self.rem, self.rate.bps());
         self.rem = rem;
@@ -138,6 +146,14 @@ impl ByteClock {
         let rem = t * u128::from(rate.bps()) - unused;
         *self = ByteClock { rate, rem: rem as u64 };
         Duration::from_nanos(u64::try_from(t).unwrap_or(u64::MAX))
+    }
+    /// What has been advanced over ends so many bits × nanoseconds after what was said; below the rate.
+    pub const fn carried(&self) -> u64 {
+        self.rem
+    }
+    /// What has been advanced over ends as [`ByteClock::carried`] said earlier, at the same rate.
+    pub fn carry(&mut self, carried: u64) {
+        self.rem = carried;
     }
     /// Forget the carried fraction: the link went idle.
     pub fn idle(&mut self) {

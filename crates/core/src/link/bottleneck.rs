@@ -44,7 +44,7 @@ impl Bottleneck {
     }
 
     /// A frame comes to the queue at `cx.now`. Call [`Bottleneck::advance`] before.
-    #[inline]
+    #[inline(never)]
     pub(super) fn arrive(&mut self, cx: &mut Cx<'_>, wire: &mut Wire, waiting: Waiting) {
         match &mut self.way {
             Way::Rate(server) | Way::Traced(server, _) if server.is_idle() => {
@@ -58,7 +58,7 @@ impl Bottleneck {
     }
 
     /// Brings it up to `cx.now`.
-    #[inline]
+    #[inline(never)]
     pub(super) fn advance(&mut self, cx: &mut Cx<'_>, wire: &mut Wire) {
         match &self.way {
             Way::Rate(server) if server.done() > cx.now => {}

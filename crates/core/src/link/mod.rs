@@ -3,7 +3,7 @@
 //! A frame that enters a [`Link`] passes, in this order:
 //!
 //! 1. **loss**: the path's own: random, periodic, in bursts or from a trace;
-//! 2. **queue**: a [`Queue`] of one of the disciplines;
+//! 2. **queue**: a [`Queue`](crate::queue::Queue) of one of the disciplines;
 //!    only frames that wait for the rate are in it, and a limit never counts frames in flight (an emulator that mixes
 //!    the two drops frames of a long path at any load);
 //! 3. **server**: takes frame after frame from the queue and serializes it at the rate, exact to the byte,
@@ -30,6 +30,7 @@ mod jitter;
 mod line;
 mod loss;
 mod path;
+mod pipe;
 mod server;
 #[cfg(test)]
 mod tests;
@@ -46,12 +47,13 @@ pub use trace::{LossTrace, Opportunities, RateTrace, Rates};
 
 use crate::frame::{Charge, Frame, Waiting};
 use crate::node::{Cx, Node, Port, PortSet, Transmit};
-use crate::queue::Queue;
+use crate::queue;
 use crate::rate::Rate;
 use crate::stats::{DropReason, Drops, Histogram, Ledger};
 use crate::time::{Duration, Time};
 use bottleneck::Bottleneck;
 use loss::Losses;
+use pipe::Pipe;
 use wire::Wire;
 
 /// One direction of a path. The default is a bare wire: no rate, no delay, no loss.
@@ -183,12 +185,30 @@ pub struct Link {
     config: Config,
     takes_drafts: bool,
     losses: Losses,
-    bottleneck: Option<Bottleneck>,
+    way: Way,
     wire: Wire,
     /// Dropped before the queue.
     lost: Drops,
     received: u64,
     sent: u64,
+}
+
+/// Queue and rate, and where frames fly behind them.
+#[derive(Debug)]
+enum Way {
+    /// None: frames go straight into the line.
+    Open,
+    /// Of the simplest kind, with a line of their own.
+    Pipe(Pipe),
+    /// Of any other.
+    Bottleneck(Bottleneck),
+}
+
+impl Way {
+    fn new(config: &Config) -> Way {
+        let Some(rate) = config.rate else { return Way::Open };
+        Pipe::new(config, rate).map_or_else(|| Way::Bottleneck(Bottleneck::new(config, rate)), Way::Pipe)
+    }
 }
 
 impl Link {
@@ -203,7 +223,7 @@ impl Link {
             config,
             takes_drafts: config.ignores_headers(),
             losses: Losses::new(config.loss, config.seed),
-            bottleneck: config.rate.map(|rate| Bottleneck::new(&config, rate)),
+            way: Way::new(&config),
             wire: Wire::new(&config),
             lost: Drops::default(),
             received: 0,
@@ -217,7 +237,7 @@ impl Link {
     }
     /// What it has done, as of the last call.
     pub fn stats(&self) -> LinkStats {
-        let queue = self.queue().map(|q| *q.stats()).unwrap_or_default();
+        let queue = self.queue_stats();
         let (duplicated, corrupted) = self.wire.damaged();
         LinkStats {
             packets: self.wire.packets,
@@ -235,33 +255,50 @@ impl Link {
     /// The conservation law's account.
     pub fn ledger(&self) -> Ledger {
         let Link { received, sent, .. } = *self;
-        let drops = self.queue().map_or(self.lost, |q| self.lost.with(&q.stats().drops));
+        let drops = self.lost.with(&self.queue_stats().drops);
         let made = self.wire.damaged().0;
         Ledger { received, made, sent, drops, ..Ledger::default() }
     }
     /// Packets that wait for the rate, as of the last call.
     pub fn queue_packets(&self) -> u64 {
-        self.queue().map_or(0, Queue::packets)
+        match &self.way {
+            Way::Open => 0,
+            Way::Pipe(pipe) => pipe.backlog.packets(),
+            Way::Bottleneck(bottleneck) => bottleneck.queue.packets(),
+        }
     }
     /// Bytes that wait for the rate, as the rate counts them, as of the last call.
     pub fn queue_bytes(&self) -> u64 {
-        self.queue().map_or(0, Queue::bytes)
+        match &self.way {
+            Way::Open => 0,
+            Way::Pipe(pipe) => pipe.backlog.bytes(),
+            Way::Bottleneck(bottleneck) => bottleneck.queue.bytes(),
+        }
+    }
+    fn queue_stats(&self) -> queue::Stats {
+        match &self.way {
+            Way::Open => queue::Stats::default(),
+            Way::Pipe(pipe) => pipe.backlog.stats,
+            Way::Bottleneck(bottleneck) => *bottleneck.queue.stats(),
+        }
     }
     /// The frame that comes out next, if it is known by now: whoever gets it may load what is kept of its flow.
     #[inline]
     pub fn coming(&self) -> Option<&Frame> {
-        self.wire.line.coming()[0]
-    }
-    fn queue(&self) -> Option<&Queue> {
-        self.bottleneck.as_ref().map(|b| &b.queue)
+        match &self.way {
+            Way::Pipe(pipe) => pipe.coming()[0],
+            _ => self.wire.line.coming()[0],
+        }
     }
 
     /// Brings the link up to `cx.now`: what has been serialized by then is in the propagation line. Nodes' calls
     /// do this themselves; for samplers that read the queue or the statistics between them.
     #[inline]
     pub fn advance(&mut self, cx: &mut Cx<'_>) {
-        if let Some(bottleneck) = &mut self.bottleneck {
-            bottleneck.advance(cx, &mut self.wire);
+        match &mut self.way {
+            Way::Open => {}
+            Way::Pipe(pipe) => pipe.advance(cx.now, &mut self.wire),
+            Way::Bottleneck(bottleneck) => bottleneck.advance(cx, &mut self.wire),
         }
     }
 
@@ -272,34 +309,47 @@ impl Link {
     pub fn set_rate(&mut self, cx: &mut Cx<'_>, rate: Rate) {
         self.advance(cx);
         (self.config.rate, self.config.trace) = (Some(rate), None);
-        match &mut self.bottleneck {
-            Some(bottleneck) => bottleneck.set_rate(cx, &self.config, rate),
-            none => *none = Some(Bottleneck::new(&self.config, rate)),
+        match &mut self.way {
+            // What flies without a rate stays in the line.
+            open @ Way::Open => *open = Way::Bottleneck(Bottleneck::new(&self.config, rate)),
+            Way::Pipe(pipe) => pipe.set_rate(cx.now, rate),
+            Way::Bottleneck(bottleneck) => bottleneck.set_rate(cx, &self.config, rate),
         }
     }
 
-    /// When the next frame is out, on the line or still to be serialized. How late the latter will be is drawn as it enters the
-    /// line: where frames may be late, that is a deadline of its own.
+    /// When the next frame is out, on the line or still to be serialized; [`Time::MAX`] for never. How late the latter will be is
+    /// drawn as it enters the line: where frames may be late, that is a deadline of its own.
     #[inline]
-    fn due(&self) -> Option<Time> {
+    pub fn due(&self) -> Time {
+        match &self.way {
+            Way::Open => self.wire.line.due(),
+            Way::Pipe(pipe) => pipe.due(),
+            Way::Bottleneck(bottleneck) => self.due_behind(bottleneck),
+        }
+    }
+
+    #[inline(never)]
+    fn due_behind(&self, bottleneck: &Bottleneck) -> Time {
         let (out, exact) = (self.wire.line.due(), self.wire.line.is_exact());
         if exact && out < Time::MAX {
-            return Some(out);
+            return out;
         }
-        let served = self.bottleneck.as_ref().and_then(|b| b.due(self.config.delay, exact));
-        Some(out.min(served.unwrap_or(Time::MAX))).filter(|&due| due < Time::MAX)
+        out.min(bottleneck.due(self.config.delay, exact).unwrap_or(Time::MAX))
     }
 
     /// The next frame that is out by `cx.now`, and since when. Call [`Link::advance`] before.
     #[inline]
     fn take(&mut self, cx: &mut Cx<'_>) -> Option<(Time, Frame)> {
-        let (at, frame) = self.wire.line.pop(cx.now)?;
+        let (taken, coming) = match &mut self.way {
+            Way::Pipe(pipe) => (pipe.pop(cx.now)?, pipe.coming()),
+            _ => (self.wire.line.pop(cx.now)?, self.wire.line.coming()),
+        };
         self.sent += 1;
         // The next one has been loaded with the one before it, unless it had not come by then.
-        if let [_, Some(later)] = self.wire.line.coming() {
+        if let [_, Some(later)] = coming {
             cx.frames.load(later);
         }
-        Some((at, frame))
+        Some(taken)
     }
 
     /// The frame is lost on its way to the queue.
@@ -326,12 +376,17 @@ impl Node for Link {
             return self.lose(cx, frame, reason);
         }
         let charge = Charge::of(&frame, cx.frames.bytes(&frame), self.config.overhead);
-        let Some(bottleneck) = &mut self.bottleneck else {
-            self.wire.count(charge, Duration::ZERO);
-            return self.wire.enter(cx, frame);
-        };
-        let waiting = Waiting { frame: cx.frames.park(frame), charge, since: cx.now };
-        bottleneck.arrive(cx, &mut self.wire, waiting);
+        match &mut self.way {
+            Way::Open => {
+                self.wire.count(charge, Duration::ZERO);
+                self.wire.enter(cx, frame);
+            }
+            Way::Pipe(pipe) => pipe.arrive(cx, &mut self.wire, frame, charge),
+            Way::Bottleneck(bottleneck) => {
+                let waiting = Waiting { frame: cx.frames.park(frame), charge, since: cx.now };
+                bottleneck.arrive(cx, &mut self.wire, waiting);
+            }
+        }
     }
 
     #[inline]
@@ -347,6 +402,6 @@ impl Node for Link {
     /// When the next frame is out. Serialization has no deadlines of its own, except where frames may be late: it is caught up with.
     #[inline]
     fn next_deadline(&self, writable: PortSet) -> Option<Time> {
-        self.due().filter(|_| writable.contains(Link::OUT))
+        Some(self.due()).filter(|&due| due < Time::MAX && writable.contains(Link::OUT))
     }
 }

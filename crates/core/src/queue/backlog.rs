@@ -19,21 +19,21 @@ pub struct Stats {
 
 /// How much waits, and what has become of it.
 #[derive(Debug, Default)]
-pub(super) struct Backlog {
+pub(crate) struct Backlog {
     packets: u64,
     bytes: u64,
-    pub(super) stats: Stats,
+    pub(crate) stats: Stats,
 }
 
 impl Backlog {
-    pub(super) fn packets(&self) -> u64 {
+    pub(crate) fn packets(&self) -> u64 {
         self.packets
     }
-    pub(super) fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
     /// A frame begins to wait.
-    pub(super) fn enter(&mut self, charge: Charge) {
+    pub(crate) fn enter(&mut self, charge: Charge) {
         self.enter_first(charge);
         self.note_peak();
     }
@@ -48,7 +48,7 @@ impl Backlog {
         self.stats.peak_bytes = self.stats.peak_bytes.max(self.bytes);
     }
     /// A frame no longer waits.
-    pub(super) fn leave(&mut self, charge: Charge) {
+    pub(crate) fn leave(&mut self, charge: Charge) {
         self.packets -= u64::from(charge.packets);
         self.bytes -= charge.bytes;
     }

@@ -44,13 +44,13 @@ impl QueueLimit {
 
 /// A limit at a known rate: both hold.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Bound {
+pub(crate) struct Bound {
     packets: u64,
     bytes: u64,
 }
 
 impl Bound {
-    pub(super) fn new(limit: QueueLimit, rate: Rate) -> Bound {
+    pub(crate) fn new(limit: QueueLimit, rate: Rate) -> Bound {
         let (packets, bytes) = match limit {
             QueueLimit::Unlimited => (u64::MAX, u64::MAX),
             QueueLimit::Packets(n) => (u64::from(n), u64::MAX),
@@ -60,7 +60,7 @@ impl Bound {
         Bound { packets, bytes }
     }
     /// Is there room for this one behind what waits?
-    pub(super) fn admits(&self, backlog: &Backlog, charge: Charge) -> bool {
+    pub(crate) fn admits(&self, backlog: &Backlog, charge: Charge) -> bool {
         backlog.packets() + u64::from(charge.packets) <= self.packets
             && backlog.bytes() + charge.bytes <= self.bytes
     }

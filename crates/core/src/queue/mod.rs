@@ -33,11 +33,13 @@ pub mod red;
 mod tests;
 
 pub use aqm::Aqm;
+pub(crate) use backlog::Backlog;
 pub use backlog::Stats;
 pub use codel::Codel;
 pub use dualpi2::DualPi2;
 pub use fifo::Fifo;
 pub use fq_codel::FqCodel;
+pub(crate) use limit::Bound;
 pub use limit::QueueLimit;
 pub use pfq::Pfq;
 pub use red::Red;
@@ -46,7 +48,6 @@ use crate::frame::{Frames, Head, Waiting};
 use crate::node::Cx;
 use crate::rate::Rate;
 use crate::stats::DropReason;
-use backlog::Backlog;
 
 /// What a discipline does, and what it counts. A new one is a file with this, a variant of [`Queue`] and its row in
 /// `each`.

@@ -156,6 +156,18 @@ impl Agenda for Wheel {
         Some((first.at(), first.event()))
     }
 
+    #[inline]
+    fn pop_until(&mut self, at: Time) -> Option<(Time, u32)> {
+        let first = match self.next.last() {
+            Some(entry) => entry.at(),
+            None => self.peek()?,
+        };
+        if first > at {
+            return None;
+        }
+        self.pop()
+    }
+
     fn peek(&self) -> Option<Time> {
         match self.next.last() {
             Some(entry) => Some(entry.at()),

@@ -20,7 +20,7 @@ pub use endpoint::{Change, Endpoint, EndpointId, EndpointReport, Source};
 use crate::tcp::segment::{self, Addressed, Pair, Segment};
 use crate::tcp::Connection;
 use slot::{change, Last, Slot};
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::net::SocketAddrV4;
 use timers::Timers;
@@ -78,7 +78,7 @@ pub struct Host {
     by_key: ByKey,
     timers: Timers,
     /// Frames that leave with the next poll, and since when.
-    leaving: VecDeque<(Time, Frame)>,
+    leaving: Vec<(Time, Frame)>,
     rng: Rng,
     now: Time,
 }
@@ -91,7 +91,7 @@ impl Host {
             slots: Vec::new(),
             by_key: ByKey::default(),
             timers: Timers::default(),
-            leaving: VecDeque::new(),
+            leaving: Vec::new(),
             rng: Rng::new(config.seed),
             now: Time::ZERO,
         }
@@ -103,11 +103,12 @@ impl Host {
         let earlier = self.by_key.insert(key(&endpoint), i);
         assert!(earlier.is_none(), "two endpoints from {} to {}", endpoint.local, endpoint.remote);
         let start = if endpoint.opens { endpoint.start } else { Time::MAX };
-        self.slots.push(Box::new(Slot::new(key(&endpoint), endpoint)));
+        let mut slot = Box::new(Slot::new(key(&endpoint), endpoint));
         self.timers.add();
         if start < Time::MAX {
-            self.timers.arm(i, start);
+            slot.armed = self.timers.arm(i, start);
         }
+        self.slots.push(slot);
         EndpointId(i)
     }
 
@@ -156,6 +157,7 @@ impl Host {
 
     /// A timer of endpoint `i` has fired.
     fn on_timer(&mut self, i: u32, cx: &mut Cx<'_>) {
+        self.slots[i as usize].armed = Time::MAX;
         if self.slots[i as usize].fresh() {
             self.connect(i);
         }
@@ -183,7 +185,7 @@ impl Host {
         if self.slots[i as usize].connection.is_none() {
             self.meet(i);
         }
-        let slot = &mut self.slots[i as usize];
+        let slot = &mut *self.slots[i as usize];
         let Some(connection) = &mut slot.connection else {
             return; // of a connection that nobody here has
         };
@@ -210,7 +212,7 @@ impl Host {
 
     /// All frames that leave by `cx.now`. The empty buffer is [given back](Host::give_back).
     #[inline]
-    pub(crate) fn take_leaving(&mut self, cx: &mut Cx<'_>) -> VecDeque<(Time, Frame)> {
+    pub(crate) fn take_leaving(&mut self, cx: &mut Cx<'_>) -> Vec<(Time, Frame)> {
         self.run_timers(cx);
         core::mem::take(&mut self.leaving)
     }
@@ -218,9 +220,18 @@ impl Host {
     /// Keeps the buffer of [`Host::take_leaving`], unless it has another by now, or it is that of a crowd of flows that all
     /// started at once.
     #[inline]
-    pub(crate) fn give_back(&mut self, buffer: VecDeque<(Time, Frame)>) {
+    pub(crate) fn give_back(&mut self, buffer: Vec<(Time, Frame)>) {
         if self.leaving.is_empty() && buffer.capacity() <= BUFFER {
             self.leaving = buffer;
+        }
+    }
+
+    /// When it has something to do; [`Time::MAX`] for never.
+    #[inline]
+    pub(crate) fn due(&self) -> Time {
+        match self.leaving.first() {
+            Some(&(at, _)) => at,
+            None => self.timers.next(),
         }
     }
 
@@ -238,13 +249,13 @@ impl Host {
         slot.run_application(cx.now);
         let Some(connection) = &mut slot.connection else { return };
         let before = self.leaving.len();
-        connection.send(cx.frames, cx.now, |frame| self.leaving.push_back((cx.now, frame)));
+        connection.send(cx.frames, cx.now, |frame| self.leaving.push((cx.now, frame)));
         slot.record.segments += (self.leaving.len() - before) as u64;
         slot.end_if_over(cx.now);
         let at = slot.next_deadline();
-        if at < Time::MAX {
+        if at < slot.armed {
             // One that is armed too early fires in vain; that is cheaper than to move it with every ACK.
-            self.timers.arm(i, at);
+            slot.armed = self.timers.arm(i, at);
         }
     }
 }
@@ -273,15 +284,14 @@ impl Node for Host {
         if !writable.contains(WIRE) {
             return None;
         }
-        let (at, frame) = self.leaving.pop_front()?;
+        // The world takes them all at once; other drivers have few.
+        let (at, frame) = (!self.leaving.is_empty()).then(|| self.leaving.remove(0))?;
         Some(Transmit { port: WIRE, at, frame })
     }
 
     fn next_deadline(&self, writable: PortSet) -> Option<Time> {
-        match self.leaving.front() {
-            Some(&(at, _)) if writable.contains(WIRE) => Some(at),
-            _ => self.timers.next(),
-        }
+        let due = if writable.contains(WIRE) { self.due() } else { self.timers.next() };
+        Some(due).filter(|&due| due < Time::MAX)
     }
 }
 

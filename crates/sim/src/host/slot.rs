@@ -14,12 +14,18 @@ use weir_core::time::{Duration, Time};
 pub(super) struct Slot {
     /// Of the segments that it receives ([`Pair::key`](crate::tcp::segment::Pair::key)).
     pub(super) key: u64,
+    /// When its timer is due; [`Time::MAX`] if that is not armed.
+    pub(super) armed: Time,
+    /// From then on its application is asked again what it writes; [`Time::ZERO`] before it has begun.
+    asked: Time,
     /// There is one from the start of the flow to its end.
     pub(super) connection: Option<Box<Connection>>,
-    pub(super) application: Option<Box<Application>>,
-    pub(super) record: Record,
+    pub(super) trace: bool,
+    pub(super) opens: bool,
     /// Length of the bins of the record.
     pub(super) bin: Duration,
+    pub(super) record: Record,
+    pub(super) application: Option<Box<Application>>,
     pub(super) start: Time,
     pub(super) tcp: Arc<TcpConfig>,
     /// What its application will send, until there is one.
@@ -28,8 +34,6 @@ pub(super) struct Slot {
     pub(super) last: Option<Box<Last>>,
     pub(super) local: SocketAddrV4,
     pub(super) remote: SocketAddrV4,
-    pub(super) opens: bool,
-    pub(super) trace: bool,
 }
 
 /// What is left of a connection.
@@ -48,18 +52,20 @@ impl Slot {
         let (connection, application, record, last) = (None, None, Record::new(), None);
         Slot {
             key,
+            armed: Time::MAX,
+            asked: Time::ZERO,
             connection,
-            application,
-            record,
+            trace,
+            opens,
             bin,
+            record,
+            application,
             start,
             tcp,
             source,
             last,
             local,
             remote,
-            opens,
-            trace,
         }
     }
 
@@ -82,19 +88,36 @@ impl Slot {
         }
         if delivered.finished {
             self.record.finished(now);
+            self.asked = Time::ZERO;
         }
         if let Some(rtt) = delivered.rtt {
             self.record.round_trip(rtt);
         }
     }
 
+    #[inline]
     pub(super) fn note_change(&mut self, now: Time) {
-        let Some(connection) = self.connection.as_deref().filter(|_| self.trace) else { return };
+        if self.trace {
+            self.keep_change(now);
+        }
+    }
+
+    #[cold]
+    fn keep_change(&mut self, now: Time) {
+        let Some(connection) = self.connection.as_deref() else { return };
         self.record.change(change(connection, now));
     }
 
     /// Writes what the application has; one that only receives closes when its peer has.
+    #[inline]
     pub(super) fn run_application(&mut self, now: Time) {
+        if self.asked <= now {
+            self.ask_application(now);
+        }
+    }
+
+    #[inline(never)]
+    fn ask_application(&mut self, now: Time) {
         let Some(connection) = self.connection.as_deref_mut() else { return };
         if connection.state() != State::Established {
             return;
@@ -109,22 +132,36 @@ impl Slot {
             Some(application) => {
                 let (limit, close) = application.written(now, connection.sent());
                 connection.write(limit, close);
+                self.asked = if close { Time::MAX } else { application.next_deadline() };
             }
-            None if self.record.has_finished() => connection.write(0, true),
-            None => {}
+            None => {
+                if self.record.has_finished() {
+                    connection.write(0, true);
+                }
+                self.asked = Time::MAX;
+            }
         }
     }
 
     /// When something is to be done for it without a segment; [`Time::MAX`] for never.
+    #[inline]
     pub(super) fn next_deadline(&self) -> Time {
         let Some(connection) = self.connection.as_deref() else { return Time::MAX };
-        let writes = self.application.as_deref().filter(|_| connection.state() == State::Established);
-        let open = writes.filter(|_| !connection.sender().closed());
-        connection.next_deadline().min(open.map_or(Time::MAX, Application::next_deadline))
+        let writes = if self.asked == Time::ZERO { Time::MAX } else { self.asked };
+        connection.next_deadline().min(writes)
     }
 
     /// Lets go of a connection that is over.
+    #[inline]
     pub(super) fn end_if_over(&mut self, now: Time) {
+        let state = self.connection.as_deref().map(Connection::state);
+        if matches!(state, Some(State::Closed | State::TimeWait)) {
+            self.end(now);
+        }
+    }
+
+    #[cold]
+    fn end(&mut self, now: Time) {
         let Some(connection) = self.connection.as_deref() else { return };
         match connection.state() {
             State::Closed => {

@@ -33,11 +33,11 @@ impl Timers {
         self.places.push(NONE);
     }
 
-    /// Arms the timer of an endpoint for `due`, unless it is armed for that time or an earlier one.
-    pub(super) fn arm(&mut self, endpoint: u32, due: Time) {
+    /// Arms the timer of an endpoint for `due`, unless it is armed for that time or an earlier one. Returns when it is due.
+    pub(super) fn arm(&mut self, endpoint: u32, due: Time) -> Time {
         let place = self.places[endpoint as usize];
-        if place != NONE && self.heap[place as usize].due <= due {
-            return;
+        if let Some(armed) = self.heap.get(place as usize).filter(|armed| armed.due <= due) {
+            return armed.due;
         }
         self.turn += 1;
         let entry = Entry { due: due.max(self.last), turn: self.turn, endpoint };
@@ -48,6 +48,7 @@ impl Timers {
             place as usize
         };
         self.rise(place, entry);
+        entry.due
     }
 
     /// The endpoint whose timer is due next, at `now` or before. It is not armed any more.
@@ -67,9 +68,10 @@ impl Timers {
         Some(first.endpoint)
     }
 
-    /// When the next timer is due.
-    pub(super) fn next(&self) -> Option<Time> {
-        self.heap.first().map(|first| first.due)
+    /// When the next timer is due; [`Time::MAX`] if none is armed.
+    #[inline]
+    pub(super) fn next(&self) -> Time {
+        self.heap.first().map_or(Time::MAX, |first| first.due)
     }
 
     /// Puts an entry at a place, or above it as far as it comes before what is there.
@@ -123,14 +125,11 @@ mod tests {
         // A later time changes nothing, an earlier one does.
         timers.arm(2, Time::from_millis(11));
         timers.arm(0, Time::from_millis(12));
-        assert_eq!(
-            (timers.next(), timers.pop(Time::from_nanos(9_999_999))),
-            (Some(Time::from_millis(10)), None)
-        );
+        assert_eq!((timers.next(), timers.pop(Time::from_nanos(9_999_999))), (Time::from_millis(10), None));
         assert_eq!(timers.pop(Time::from_millis(10)), Some(2));
         assert_eq!(timers.pop(Time::from_millis(10)), Some(1));
-        assert_eq!((timers.pop(Time::from_millis(10)), timers.next()), (None, Some(Time::from_millis(12))));
-        assert_eq!((timers.pop(Time::MAX), timers.next()), (Some(0), None));
+        assert_eq!((timers.pop(Time::from_millis(10)), timers.next()), (None, Time::from_millis(12)));
+        assert_eq!((timers.pop(Time::MAX), timers.next()), (Some(0), Time::MAX));
     }
 
     proptest! {
@@ -157,7 +156,8 @@ mod tests {
                         prop_assert_eq!(i, expected);
                     }
                 }
-                prop_assert_eq!(timers.next().map(Time::as_nanos), model.first_key_value().map(|first| first.0.0));
+                let first = model.first_key_value().map_or(u64::MAX, |first| first.0.0);
+                prop_assert_eq!(timers.next().as_nanos(), first);
             }
         }
     }

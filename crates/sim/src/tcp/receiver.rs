@@ -43,36 +43,37 @@ pub struct Acknowledgement {
     pub flags: Flags,
 }
 
-/// See the [module documentation](self).
+/// See the [module documentation](self). What every segment touches comes first.
 #[derive(Debug)]
+#[repr(C)]
 pub struct Receiver {
-    /// The peer's initial sequence number.
-    irs: u32,
     stream: Reassembly,
     /// Stream offset of the peer's FIN; [`u64::MAX`] before it is known.
     fin: u64,
+    /// RCV.NXT of the last ACK sent.
+    acked: u64,
+    /// When an ACK is due at the latest; [`Time::MAX`] if none is owed.
+    deadline: Time,
+    /// The peer's initial sequence number.
+    irs: u32,
+    /// TSval to be echoed (RFC 7323 §4.3).
+    recent: u32,
+    /// Segments received since the last ACK.
+    waiting: u32,
+    /// Segments still to be acknowledged one by one.
+    quick: u32,
     /// Window as advertised, not scaled.
     window: u16,
     echo: Echo,
     /// ECE is to be set on ACKs.
     ece: bool,
-    /// TSval to be echoed (RFC 7323 §4.3).
-    recent: u32,
-    /// RCV.NXT of the last ACK sent.
-    acked: u64,
-    /// Segments received since the last ACK.
-    waiting: u32,
     /// An ACK is due now.
     now: bool,
-    /// When an ACK is due at the latest; [`Time::MAX`] if none is owed.
-    deadline: Time,
-    /// Segments still to be acknowledged one by one.
-    quick: u32,
-    /// Received twice, to be reported first (RFC 2883).
-    duplicate: Option<(u64, u64)>,
     sack: bool,
     /// An ACK for what was received before the mark changed, still to be sent.
     early: Option<Box<Acknowledgement>>,
+    /// Received twice, to be reported first (RFC 2883).
+    duplicate: Option<Box<(u64, u64)>>,
 }
 
 impl Receiver {
@@ -149,7 +150,7 @@ impl Receiver {
         let before = self.stream.next();
         let got = self.stream.receive(start, end);
         if got.duplicate.is_some() {
-            self.duplicate = got.duplicate;
+            self.duplicate = got.duplicate.map(Box::new);
         }
         let pushed = s.has(Flags::PSH) && config.push_acks;
         let delayable = got.in_order && !got.filled_gap && got.duplicate.is_none() && !fin && !pushed;
@@ -235,8 +236,8 @@ impl Receiver {
         let most = if timestamps { 3 } else { 4 };
         let mut all = [(0, 0); 4];
         let mut count = 0;
-        if let Some(duplicate) = self.duplicate {
-            all[0] = duplicate;
+        if let Some(duplicate) = &self.duplicate {
+            all[0] = **duplicate;
             count = 1;
         }
         let mut ranges = [(0, 0); 4];

@@ -32,7 +32,8 @@ impl World {
         let slot = &mut self.slots[i];
         if slot.wakes[0] == self.now {
             slot.wakes = [slot.wakes[1], Time::MAX];
-            self.rearm(i);
+            let due = slot.due;
+            self.arm(i, due);
         }
     }
 
@@ -73,13 +74,18 @@ impl World {
 
     fn serve_link(&mut self, i: usize) {
         loop {
-            let Kind::Link(link) = &mut self.slots[i].node else { return };
+            let slot = &mut self.slots[i];
+            let Kind::Link(link) = &mut slot.node else { return };
             let sent = link.poll_transmit(&mut Cx { now: self.now, frames: &mut self.frames }, PortSet::ALL);
-            let Some(Transmit { port, at, frame }) = sent else { break };
-            self.foretell(i);
-            self.hand_on(i, port, at, frame);
+            if let Some(Transmit { port, at, frame }) = sent {
+                self.foretell(i);
+                self.hand_on(i, port, at, frame);
+                if self.slots[i].node.deadline() <= self.now {
+                    continue;
+                }
+            }
+            return self.rearm(i);
         }
-        self.rearm(i);
     }
 
     /// A host gets the next frame of link `i` soon.
@@ -121,8 +127,16 @@ impl World {
     }
 
     /// Looks at a node's deadline: it is due, or the agenda gets it.
+    #[inline]
     pub(super) fn rearm(&mut self, i: usize) {
-        let due = self.slots[i].node.deadline();
+        let slot = &mut self.slots[i];
+        slot.due = slot.node.deadline();
+        let due = slot.due;
+        self.arm(i, due);
+    }
+
+    #[inline]
+    fn arm(&mut self, i: usize, due: Time) {
         if due <= self.now {
             self.make_ready(i);
         } else {
@@ -191,6 +205,7 @@ impl World {
         // A frame that was due earlier is no reason for a node's time to go back.
         slot.clock = at.max(slot.clock);
         let due = slot.node.handle_frame(&mut Cx { now: slot.clock, frames: &mut self.frames }, port, frame);
+        slot.due = due;
         slot.poll |= due <= self.now;
         if !slot.ready && (slot.poll || due < slot.wakes[0]) {
             slot.ready = true;

@@ -47,38 +47,36 @@ impl Kind {
     /// When it has something to do; [`Time::MAX`] for never.
     #[inline]
     pub(super) fn deadline(&self) -> Time {
-        let deadline = match self {
-            Kind::Link(link) => link.next_deadline(PortSet::ALL),
-            Kind::Host(host) => host.next_deadline(PortSet::ALL),
-            Kind::Other(node) => node.next_deadline(PortSet::ALL),
-        };
-        deadline.unwrap_or(Time::MAX)
+        match self {
+            Kind::Link(link) => link.due(),
+            Kind::Host(host) => host.due(),
+            Kind::Other(node) => node.next_deadline(PortSet::ALL).unwrap_or(Time::MAX),
+        }
     }
 
     /// Hands it a frame, with its headers written unless it takes a draft. Returns its deadline.
     #[inline]
     pub(super) fn handle_frame(&mut self, cx: &mut Cx<'_>, port: Port, mut frame: Frame) -> Time {
-        let deadline = match self {
+        match self {
             Kind::Link(link) => {
                 if frame.is_draft() && !link.takes_drafts() {
                     draft::write_out(cx.frames, &mut frame);
                 }
                 link.handle_frame(cx, port, frame);
-                link.next_deadline(PortSet::ALL)
+                link.due()
             }
             Kind::Host(host) => {
                 host.handle_frame(cx, port, frame);
-                host.next_deadline(PortSet::ALL)
+                host.due()
             }
             Kind::Other(node) => {
                 if frame.is_draft() && !node.takes_drafts() {
                     draft::write_out(cx.frames, &mut frame);
                 }
                 node.handle_frame(cx, port, frame);
-                node.next_deadline(PortSet::ALL)
+                node.next_deadline(PortSet::ALL).unwrap_or(Time::MAX)
             }
-        };
-        deadline.unwrap_or(Time::MAX)
+        }
     }
 }
 
@@ -111,6 +109,8 @@ pub(super) struct Slot {
     pub(super) leads: Vec<Lead>,
     /// `now` of the last call.
     pub(super) clock: Time,
+    /// Its deadline, as of the last call.
+    pub(super) due: Time,
     /// What the agenda has for this node: the two earliest times, of a near deadline and of a far one that it does not
     /// make forget. [`Time::MAX`] for none.
     pub(super) wakes: [Time; 2],
@@ -122,6 +122,14 @@ pub(super) struct Slot {
 
 impl Slot {
     pub(super) fn new(node: Kind, clock: Time) -> Slot {
-        Slot { node, leads: Vec::new(), clock, wakes: [Time::MAX; 2], ready: false, poll: false }
+        Slot {
+            node,
+            leads: Vec::new(),
+            clock,
+            due: Time::MAX,
+            wakes: [Time::MAX; 2],
+            ready: false,
+            poll: false,
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! Timelines computed by hand, exact to the nanosecond, and a model.
 
 mod late;
+mod pipe;
 mod traced;
 mod twice;
 

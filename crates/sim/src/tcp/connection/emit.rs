@@ -13,7 +13,7 @@ impl Connection {
     #[inline]
     pub fn send(&mut self, frames: &mut Frames, now: Time, mut leave: impl FnMut(Frame)) {
         if self.state == State::Established {
-            if core::mem::take(&mut self.handshake.ack_due) {
+            if core::mem::take(&mut self.ack_due) {
                 self.emit_ack(frames, now, 0).into_iter().for_each(&mut leave);
             }
             if !self.tx.rests() {

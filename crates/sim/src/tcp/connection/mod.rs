@@ -94,47 +94,41 @@ struct Handshake {
     asked_again: bool,
     /// A SYN leaves next.
     due: bool,
-    /// So does the ACK that completes the handshake.
-    ack_due: bool,
 }
 
 impl Default for Handshake {
     fn default() -> Handshake {
-        Handshake {
-            at: Time::MAX,
-            first_sent: Time::MAX,
-            retries: 0,
-            asked_again: false,
-            due: false,
-            ack_due: false,
-        }
+        Handshake { at: Time::MAX, first_sent: Time::MAX, retries: 0, asked_again: false, due: false }
     }
 }
 
-/// See the [module documentation](self).
+/// See the [module documentation](self). What every segment touches comes first.
 #[derive(Debug)]
+#[repr(C)]
 pub struct Connection {
     config: Arc<TcpConfig>,
-    header: Header,
     state: State,
-    iss: u32,
-    /// Own window scale, and the peer's.
-    shifts: (u8, u8),
     timestamps: bool,
-    sack: bool,
     ecn: bool,
-    handshake: Handshake,
-    tx: Sender,
-    rx: Option<Receiver>,
-    /// Added to the time in milliseconds to make timestamps.
-    clock: u32,
+    /// The ACK that completes the handshake leaves next.
+    ack_due: bool,
     /// An empty segment below the window leaves next.
     probe_due: bool,
+    failure: Option<Failure>,
+    /// Own window scale, and the peer's.
+    shifts: (u8, u8),
+    iss: u32,
+    /// Added to the time in milliseconds to make timestamps.
+    clock: u32,
+    header: Header,
+    rx: Option<Receiver>,
+    tx: Sender,
+    sack: bool,
     /// This end closed before it knew that the peer had.
     closed_first: bool,
     /// When an end that closed first is over.
     time_wait: Time,
-    failure: Option<Failure>,
+    handshake: Handshake,
 }
 
 impl Connection {
@@ -160,6 +154,7 @@ impl Connection {
             tx: Sender::new(&config, mss, random),
             rx: None,
             clock: (random >> 32) as u32,
+            ack_due: false,
             probe_due: false,
             closed_first: false,
             time_wait: Time::MAX,

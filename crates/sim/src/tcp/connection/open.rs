@@ -22,7 +22,7 @@ impl Connection {
         self.agree(s);
         let agrees = s.has(Flags::ECE) && !s.has(Flags::CWR);
         self.begin(s, agrees && self.wants_ecn());
-        self.handshake.ack_due = true;
+        self.ack_due = true;
         // The window of a SYN is not scaled (RFC 7323 §2.2).
         self.tx.edge = u64::from(s.window);
         self.establish(now);

@@ -95,42 +95,23 @@ struct Spare {
     new: bool,
 }
 
-/// The sending half of a connection.
+/// The sending half of a connection. What an end touches that only receives comes first, then what each ACK does.
 #[derive(Debug)]
+#[repr(C)]
 pub struct Sender {
-    pub(super) board: Scoreboard,
-    rack: Rack,
-    pub(super) rtt: RttEstimator,
-    pub(super) window: Window,
-    pub(super) cc: Box<dyn CongestionControl>,
-    /// Right edge of the peer's window.
-    pub(super) edge: u64,
     /// End of what the application has written, the FIN included.
     pub(super) limit: u64,
-    /// Where the FIN is; [`u64::MAX`] before the application has closed.
-    pub(super) fin: u64,
-    pub(super) recovery: Recovery,
+    /// Right edge of the peer's window.
+    pub(super) edge: u64,
+    /// Pacing: nothing leaves before.
+    pace_at: Time,
+    waits_for_pace: bool,
     phase: Phase,
-    /// Recovery ends when everything below is acknowledged (RecoveryPoint, `recover`).
-    recover: u64,
-    prr: Prr,
-    /// The last segment was sent again in vain up to here (RescueRxt).
-    rescued: u64,
-    undo: Option<Box<Undo>>,
-    pub(super) timers: Timers,
-    delivery: Delivery,
-    usage: Usage,
-    spare: Spare,
+    pub(super) recovery: Recovery,
     /// The next retransmission leaves whatever the window says (RFC 5681 §3.2 step 3).
     fast: bool,
     /// A tail loss probe leaves next, whatever the window says.
     probing: bool,
-    /// Pacing: nothing leaves before.
-    pace_at: Time,
-    pacer: Pacer,
-    waits_for_pace: bool,
-    /// Segments left of a burst (segmentation offload).
-    burst: u32,
     /// The next new segment is the second of two that leave together. Linux hands segments down in pairs at least
     /// (`tcp_min_tso_segs`), with segmentation offload and without, and marks the last of them (`__tcp_transmit_skb`).
     paired: bool,
@@ -138,14 +119,34 @@ pub struct Sender {
     pub(super) ecn: bool,
     /// The next new segment says CWR.
     cwr: bool,
-    /// The echo of a mark counts from this SND.UNA on: what was sent after the last reduction for one.
-    reduced: u64,
+    spare: Spare,
+    pub(super) timers: Timers,
+    pub(super) board: Scoreboard,
+    pub(super) window: Window,
+    pub(super) cc: Box<dyn CongestionControl>,
+    usage: Usage,
+    delivery: Delivery,
+    pacer: Pacer,
+    pub(super) rtt: RttEstimator,
+    /// Where the FIN is; [`u64::MAX`] before the application has closed.
+    pub(super) fin: u64,
     /// When data was sent last; [`Time::MAX`] if never.
     last_sent: Time,
-    retransmits: u64,
-    rtos: u64,
+    undo: Option<Box<Undo>>,
     /// For a congestion control that wants them.
     records: Option<Box<Records>>,
+    rack: Rack,
+    /// Recovery ends when everything below is acknowledged (RecoveryPoint, `recover`).
+    recover: u64,
+    prr: Prr,
+    /// The last segment was sent again in vain up to here (RescueRxt).
+    rescued: u64,
+    /// The echo of a mark counts from this SND.UNA on: what was sent after the last reduction for one.
+    reduced: u64,
+    retransmits: u64,
+    rtos: u64,
+    /// Segments left of a burst (segmentation offload).
+    burst: u32,
 }
 
 impl Sender {

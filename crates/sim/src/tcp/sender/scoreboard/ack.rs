@@ -126,7 +126,7 @@ impl Scoreboard {
         let first = self.ring.first_id();
         if !delivery.witness.watches() {
             if let Some((first, last)) = self.ring.pop_run(una) {
-                delivery.take_run(&first, &last, self.fack);
+                delivery.take_run(first, last, self.fack);
             }
         }
         while let Some(seg) = self.ring.front().filter(|s| s.end() <= una).copied() {

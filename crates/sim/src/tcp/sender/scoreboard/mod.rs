@@ -80,11 +80,10 @@ pub struct Progress {
     pub retransmitted: bool,
 }
 
-/// The scoreboard of one sender.
+/// The scoreboard of one sender. What an end touches that only receives comes first, and last what only losses do.
 #[derive(Debug, Default)]
+#[repr(C)]
 pub struct Scoreboard {
-    ring: Ring,
-    ranges: Ranges,
     una: u64,
     nxt: u64,
     /// Bytes SACKed; marked lost; sent again and not SACKed; marked lost and not sent again.
@@ -92,21 +91,23 @@ pub struct Scoreboard {
     lost: u64,
     resent: u64,
     pending: u64,
+    ring: Ring,
+    /// Highest offset delivered so far (RACK.fack, RFC 8985 §6.2 step 3).
+    fack: u64,
     sacked_segments: u32,
     /// Segments that duplicate ACKs say have left the network.
     duplicates: u32,
     /// Largest piece ever sent.
     smss: u32,
     seen_reordering: bool,
-    /// Highest offset delivered so far (RACK.fack, RFC 8985 §6.2 step 3).
-    fack: u64,
+    ranges: Ranges,
+    newest: Newest,
     /// The first piece that is lost and not sent again, if `pending` says that there is one.
     next_lost: Id,
     /// Below it, [`Scoreboard::mark_lost_by_sack`] has nothing left to do.
     loss_edge: Id,
     /// Follows the highest piece sent again below [`Scoreboard::high_sacked`] (HighRxt, RFC 6675 §2).
     after_rxt: Id,
-    newest: Newest,
 }
 
 impl Scoreboard {

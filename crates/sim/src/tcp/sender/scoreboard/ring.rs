@@ -164,7 +164,7 @@ impl Ring {
 
     /// Removes segments from the front that end by `una`, were never sent again, and come first in the list in the same
     /// order. Returns the first and the last of them.
-    pub fn pop_run(&mut self, una: u64) -> Option<(Segment, Segment)> {
+    pub fn pop_run(&mut self, una: u64) -> Option<(&Segment, &Segment)> {
         let first = self.first;
         if self.head != first || first == self.end {
             return None;
@@ -180,7 +180,6 @@ impl Ring {
         if after == first {
             return None;
         }
-        let run = (*self.get(first), *self.get(after - 1));
         self.first = after;
         if self.mark != NONE && self.mark < after {
             self.mark = NONE;
@@ -191,7 +190,7 @@ impl Ring {
             self.head = after;
             self.get_mut(after).prev = 0;
         }
-        Some(run)
+        Some((&self.places[self.place(first)], &self.places[self.place(after - 1)]))
     }
 
     /// The first segment that starts at or above `offset`. They have at most `largest` bytes, and mostly just
