@@ -67,7 +67,7 @@ impl Frames {
         Frames::with_memory(memory, chunk_size, reserve).with_places()
     }
 
-    /// A pool in ordinary memory that is never exhausted: it starts with 1,024 chunks and doubles when none
+    /// A pool in ordinary memory that is never exhausted: it starts with 1,024 chunks and grows by half when none
     /// is free. Frames keep their chunks. For virtual time, where nothing bounds the frames in
     /// flight. Sizes as for [`Frames::new`].
     pub fn growing(chunk_size: usize) -> Frames {
@@ -192,14 +192,14 @@ impl Frames {
         self.free.pop()
     }
 
-    /// Twice as many chunks, the old ones where they were. False if the pool is of a fixed size.
+    /// Half as many chunks more, the old ones where they were. False if the pool is of a fixed size.
     #[cold]
     fn grow(&mut self) -> bool {
         let Memory::Owned(memory) = &mut self.memory else { return false };
         if !self.growing || self.chunks >= MOST_CHUNKS {
             return false;
         }
-        let chunks = 2 * self.chunks;
+        let chunks = self.chunks + self.chunks / 2;
         memory.resize(chunks * self.chunk_size, 0);
         self.free.extend((self.chunks as u32..chunks as u32).rev());
         self.chunks = chunks;

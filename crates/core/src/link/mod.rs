@@ -353,6 +353,7 @@ impl Link {
     }
 
     /// The frame is lost on its way to the queue.
+    #[inline(never)]
     fn lose(&mut self, cx: &mut Cx<'_>, frame: Frame, reason: DropReason) {
         self.lost.count(reason);
         cx.drop(frame, reason);

@@ -62,7 +62,7 @@ impl Wire {
     }
 
     /// A frame flies from `cx.now` on.
-    #[inline]
+    #[inline(never)]
     pub(super) fn enter(&mut self, cx: &mut Cx<'_>, mut frame: Frame) {
         if let Some(damages) = &mut self.damages {
             let copy = damages.duplicate(cx, &frame);

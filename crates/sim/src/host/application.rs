@@ -10,7 +10,7 @@ const ENDLESS: u64 = 1 << 62;
 /// An application that sends.
 #[derive(Clone, Debug)]
 pub(super) struct Application {
-    source: Box<Source>,
+    source: Source,
     /// Of one that writes at a rate: its clock, when it writes next, and what it has written.
     pace: Option<(ByteClock, Time)>,
     written: u64,
@@ -19,7 +19,7 @@ pub(super) struct Application {
 
 impl Application {
     /// Starts at `start`, and writes `chunk` bytes at a time if it has a rate.
-    pub(super) fn new(source: Box<Source>, start: Time, chunk: u32) -> Application {
+    pub(super) fn new(source: Source, start: Time, chunk: u32) -> Application {
         let pace = source.rate.map(|rate| (ByteClock::new(rate), start));
         let written = if pace.is_some() { 0 } else { source.bytes.unwrap_or(ENDLESS) };
         Application { source, pace, written, chunk: u64::from(chunk) }
@@ -62,7 +62,7 @@ mod tests {
     fn a_rate_is_kept_in_chunks() {
         // 8 Mbit/s: 1000 bytes every millisecond, the first at the start.
         let source = Source { bytes: Some(3500), until: Time::MAX, rate: Some(Rate::mbit(8)) };
-        let mut app = Application::new(Box::new(source), MS(5), 1000);
+        let mut app = Application::new(source, MS(5), 1000);
         assert_eq!((app.written(MS(5), 0), app.next_deadline()), ((1000, false), MS(6)));
         assert_eq!(app.written(MS(7), 0), (3000, false));
         // The rest is half a chunk.
@@ -72,7 +72,7 @@ mod tests {
     #[test]
     fn an_endless_one_ends_with_what_was_sent() {
         let source = Source { bytes: None, until: MS(10), rate: None };
-        let mut app = Application::new(Box::new(source), MS(0), 1000);
+        let mut app = Application::new(source, MS(0), 1000);
         assert_eq!(app.next_deadline(), MS(10));
         assert!(!app.written(MS(9), 5).1);
         assert_eq!(app.written(MS(10), 12_345), (12_345, true));

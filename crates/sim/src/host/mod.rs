@@ -19,7 +19,7 @@ pub use endpoint::{Change, Endpoint, EndpointId, EndpointReport, Source};
 
 use crate::tcp::segment::{self, Addressed, Pair, Segment};
 use crate::tcp::Connection;
-use slot::{change, Last, Slot};
+use slot::{change, Last, Origin, Slot};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::net::SocketAddrV4;
@@ -137,8 +137,8 @@ impl Host {
         let macs = (self.config.mac, self.config.next_hop);
         let random = self.rng.next_u64();
         let slot = &mut self.slots[i as usize];
-        let Slot { local, remote, .. } = **slot;
-        let mut connection = Connection::new(slot.tcp.clone(), macs, local, remote, random);
+        let Some(Origin { tcp, local, remote, .. }) = slot.origin.as_deref() else { return };
+        let mut connection = Connection::new(tcp.clone(), macs, *local, *remote, random);
         connection.set_number(i);
         if slot.opens {
             connection.open();

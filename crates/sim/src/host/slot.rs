@@ -26,12 +26,18 @@ pub(super) struct Slot {
     pub(super) bin: Duration,
     pub(super) record: Record,
     pub(super) application: Option<Box<Application>>,
-    pub(super) start: Time,
-    pub(super) tcp: Arc<TcpConfig>,
-    /// What its application will send, until there is one.
-    pub(super) source: Option<Box<Source>>,
+    /// Until the connection is established.
+    pub(super) origin: Option<Box<Origin>>,
     /// Of a connection that is gone.
     pub(super) last: Option<Box<Last>>,
+}
+
+/// What an endpoint begins with.
+#[derive(Debug)]
+pub(super) struct Origin {
+    pub(super) tcp: Arc<TcpConfig>,
+    start: Time,
+    source: Option<Source>,
     pub(super) local: SocketAddrV4,
     pub(super) remote: SocketAddrV4,
 }
@@ -48,24 +54,18 @@ pub(super) struct Last {
 impl Slot {
     pub(super) fn new(key: u64, endpoint: Endpoint) -> Slot {
         let Endpoint { opens, local, remote, start, tcp, source, bin, trace } = endpoint;
-        let source = source.map(Box::new);
-        let (connection, application, record, last) = (None, None, Record::new(), None);
         Slot {
             key,
             armed: Time::MAX,
             asked: Time::ZERO,
-            connection,
+            connection: None,
             trace,
             opens,
             bin,
-            record,
-            application,
-            start,
-            tcp,
-            source,
-            last,
-            local,
-            remote,
+            record: Record::new(),
+            application: None,
+            origin: Some(Box::new(Origin { tcp, start, source, local, remote })),
+            last: None,
         }
     }
 
@@ -76,7 +76,7 @@ impl Slot {
 
     /// Brings into the cache what a segment will touch.
     pub(super) fn load(&self) {
-        core::hint::black_box((self.record.received, self.bin));
+        core::hint::black_box((self.armed, self.record.segments));
         if let Some(connection) = &self.connection {
             connection.load();
         }
@@ -124,9 +124,11 @@ impl Slot {
         }
         if !self.record.established.has_been() {
             self.record.established.note(now);
-            let start = self.start.max(now);
             let mss = connection.mss();
-            self.application = self.source.take().map(|s| Box::new(Application::new(s, start, mss)));
+            self.application = self.origin.take().and_then(|origin| {
+                let start = origin.start.max(now);
+                origin.source.map(|source| Box::new(Application::new(source, start, mss)))
+            });
         }
         match &mut self.application {
             Some(application) => {

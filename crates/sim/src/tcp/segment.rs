@@ -108,11 +108,6 @@ impl Header {
         Header { ends }
     }
 
-    /// Brings it into the cache.
-    pub fn load(&self) {
-        core::hint::black_box(self.ends[0]);
-    }
-
     /// The number of the endpoint that sends these, on its host.
     pub fn set_number(&mut self, number: u32) {
         self.ends[24..28].copy_from_slice(&number.to_le_bytes());

@@ -77,14 +77,12 @@ impl World {
             let slot = &mut self.slots[i];
             let Kind::Link(link) = &mut slot.node else { return };
             let sent = link.poll_transmit(&mut Cx { now: self.now, frames: &mut self.frames }, PortSet::ALL);
-            if let Some(Transmit { port, at, frame }) = sent {
-                self.foretell(i);
-                self.hand_on(i, port, at, frame);
-                if self.slots[i].node.deadline() <= self.now {
-                    continue;
-                }
+            let Some(Transmit { port, at, frame }) = sent else { return self.rearm(i) };
+            self.foretell(i);
+            self.hand_on(i, port, at, frame);
+            if self.slots[i].node.deadline() > self.now {
+                return self.rearm(i);
             }
-            return self.rearm(i);
         }
     }
 
@@ -92,7 +90,7 @@ impl World {
     #[inline]
     fn foretell(&self, i: usize) {
         let Slot { node: Kind::Link(link), leads, .. } = &self.slots[i] else { return };
-        let Some(&Lead { to: To::Node(to, _), .. }) = leads.get(usize::from(Link::OUT.0)) else { return };
+        let Some(&Lead { to: To::Node(to, _), .. }) = leads.get(Link::OUT) else { return };
         let Kind::Host(host) = &self.slots[to.index()].node else { return };
         if host.is_crowded() {
             link.coming().into_iter().for_each(|frame| host.foresee(&self.frames, frame));
@@ -160,7 +158,7 @@ impl World {
     #[inline]
     fn hand_on(&mut self, i: usize, port: Port, at: Time, frame: Frame) {
         debug_assert!(at <= self.now, "sent at {at:?}, later than now {:?}", self.now);
-        let Some(lead) = self.slots[i].leads.get_mut(usize::from(port.0)) else {
+        let Some(lead) = self.slots[i].leads.get_mut(port) else {
             return self.frames.drop(frame, DropReason::NotWired);
         };
         lead.passed.frames += 1;

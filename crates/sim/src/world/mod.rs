@@ -198,17 +198,12 @@ impl World {
 
     /// What has left a port of a node so far. Nothing is counted of one that leads nowhere.
     pub fn passed(&self, (node, port): (NodeId, Port)) -> Passed {
-        let lead = self.slots.get(node.index()).and_then(|slot| slot.leads.get(usize::from(port.0)));
-        lead.map_or(Passed::default(), |lead| lead.passed)
+        let lead = self.slots.get(node.index()).and_then(|slot| slot.leads.get(port));
+        lead.filter(|lead| lead.to != To::Nowhere).map_or(Passed::default(), |lead| lead.passed)
     }
 
     fn lead(&mut self, (node, port): (NodeId, Port)) -> &mut Lead {
-        let leads = &mut self.slots[node.index()].leads;
-        let port = usize::from(port.0);
-        if leads.len() <= port {
-            leads.resize(port + 1, Lead::default());
-        }
-        &mut leads[port]
+        self.slots[node.index()].leads.entry(port)
     }
 
     /// The node `id`, if it is a `T`.

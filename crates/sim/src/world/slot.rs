@@ -69,15 +69,18 @@ impl Kind {
                 host.handle_frame(cx, port, frame);
                 host.due()
             }
-            Kind::Other(node) => {
-                if frame.is_draft() && !node.takes_drafts() {
-                    draft::write_out(cx.frames, &mut frame);
-                }
-                node.handle_frame(cx, port, frame);
-                node.next_deadline(PortSet::ALL).unwrap_or(Time::MAX)
-            }
+            Kind::Other(node) => hand_to(&mut **node, cx, port, frame),
         }
     }
+}
+
+#[inline(never)]
+fn hand_to(node: &mut dyn Element, cx: &mut Cx<'_>, port: Port, mut frame: Frame) -> Time {
+    if frame.is_draft() && !node.takes_drafts() {
+        draft::write_out(cx.frames, &mut frame);
+    }
+    node.handle_frame(cx, port, frame);
+    node.next_deadline(PortSet::ALL).unwrap_or(Time::MAX)
 }
 
 /// The node, if it is a `U`.
@@ -103,10 +106,45 @@ pub(super) struct Lead {
     pub(super) passed: Passed,
 }
 
+/// Leads by out-port. Most nodes have two ports.
+#[derive(Debug, Default)]
+pub(super) struct Leads {
+    first: [Lead; 2],
+    more: Vec<Lead>,
+}
+
+impl Leads {
+    /// `None` of a port that was never wired.
+    #[inline]
+    pub(super) fn get(&self, port: Port) -> Option<&Lead> {
+        let port = usize::from(port.0);
+        self.first.get(port).or_else(|| self.more.get(port - 2))
+    }
+
+    #[inline]
+    pub(super) fn get_mut(&mut self, port: Port) -> Option<&mut Lead> {
+        let port = usize::from(port.0);
+        match self.first.get_mut(port) {
+            None => self.more.get_mut(port - 2),
+            lead => lead,
+        }
+    }
+
+    /// That of a port to be wired.
+    pub(super) fn entry(&mut self, port: Port) -> &mut Lead {
+        let port = usize::from(port.0);
+        if let Some(beyond) = (port + 1).checked_sub(2 + self.more.len()) {
+            self.more.resize(self.more.len() + beyond, Lead::default());
+        }
+        match port {
+            0 | 1 => &mut self.first[port],
+            _ => &mut self.more[port - 2],
+        }
+    }
+}
+
 pub(super) struct Slot {
     pub(super) node: Kind,
-    /// By out-port.
-    pub(super) leads: Vec<Lead>,
     /// `now` of the last call.
     pub(super) clock: Time,
     /// Its deadline, as of the last call.
@@ -118,6 +156,7 @@ pub(super) struct Slot {
     pub(super) ready: bool,
     /// Something is due, or was changed from outside: it is polled when it is served.
     pub(super) poll: bool,
+    pub(super) leads: Leads,
 }
 
 impl Slot {

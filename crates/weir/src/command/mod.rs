@@ -12,6 +12,7 @@ pub mod down;
 pub mod error;
 #[cfg(feature = "linux")]
 pub mod lab;
+pub mod pages;
 mod present;
 #[cfg(feature = "linux")]
 pub mod reload;

@@ -24,7 +24,7 @@ impl Connection {
             if core::mem::take(&mut self.probe_due) {
                 self.emit_ack(frames, now, 1).into_iter().for_each(&mut leave);
             }
-        } else if core::mem::take(&mut self.handshake.due) {
+        } else if core::mem::take(&mut self.life.due) {
             self.emit_syn(frames, now).into_iter().for_each(&mut leave);
         }
         // The last ACK of an end that closed second was sent before it got here; ours may be owed.
@@ -51,9 +51,9 @@ impl Connection {
 
     fn syn(&mut self, now: Time) -> Segment {
         let answers = self.state == State::SynReceived;
-        self.handshake.first_sent = self.handshake.first_sent.min(now);
-        let wait = SYN_TIMEOUT.saturating_mul(1 << self.handshake.retries);
-        self.handshake.at = now + wait;
+        self.life.first_sent = self.life.first_sent.min(now);
+        let wait = SYN_TIMEOUT.saturating_mul(1 << self.life.retries);
+        self.life.at = now + wait;
         let ecn = match (answers, self.wants_ecn()) {
             (false, true) => Flags::ECE.with(Flags::CWR),
             (true, _) if self.ecn => Flags::ECE,
@@ -71,7 +71,7 @@ impl Connection {
             syn: SynOptions {
                 mss: Some(self.config.mss.saturating_add(overhead)),
                 window_scale: scales.then_some(self.shifts.0),
-                sack_permitted: self.sack,
+                sack_permitted: self.life.sack,
             },
             ..Segment::default()
         }

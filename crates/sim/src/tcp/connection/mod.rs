@@ -83,9 +83,10 @@ pub struct Delivered {
     pub rtt: Option<Duration>,
 }
 
+/// How it opens and closes.
 #[derive(Debug)]
-struct Handshake {
-    /// When the SYN is sent again; [`Time::MAX`] if it is not.
+struct Life {
+    /// When the SYN is sent again, and later when an end that closed first is over; [`Time::MAX`] for never.
     at: Time,
     /// When the SYN was sent first; [`Time::MAX`] before.
     first_sent: Time,
@@ -94,11 +95,23 @@ struct Handshake {
     asked_again: bool,
     /// A SYN leaves next.
     due: bool,
+    /// SACK may be used.
+    sack: bool,
+    /// This end closed before it knew that the peer had.
+    closed_first: bool,
 }
 
-impl Default for Handshake {
-    fn default() -> Handshake {
-        Handshake { at: Time::MAX, first_sent: Time::MAX, retries: 0, asked_again: false, due: false }
+impl Life {
+    fn new(sack: bool) -> Life {
+        Life {
+            at: Time::MAX,
+            first_sent: Time::MAX,
+            retries: 0,
+            asked_again: false,
+            due: false,
+            sack,
+            closed_first: false,
+        }
     }
 }
 
@@ -123,12 +136,7 @@ pub struct Connection {
     header: Header,
     rx: Option<Receiver>,
     tx: Sender,
-    sack: bool,
-    /// This end closed before it knew that the peer had.
-    closed_first: bool,
-    /// When an end that closed first is over.
-    time_wait: Time,
-    handshake: Handshake,
+    life: Life,
 }
 
 impl Connection {
@@ -148,16 +156,13 @@ impl Connection {
             iss: random as u32,
             shifts: (scale(config.receive_window), 0),
             timestamps: config.timestamps,
-            sack: config.recovery.uses_sack(),
             ecn: false,
-            handshake: Handshake::default(),
+            life: Life::new(config.recovery.uses_sack()),
             tx: Sender::new(&config, mss, random),
             rx: None,
             clock: (random >> 32) as u32,
             ack_due: false,
             probe_due: false,
-            closed_first: false,
-            time_wait: Time::MAX,
             failure: None,
             config,
         }
@@ -174,7 +179,7 @@ impl Connection {
     /// Segments sent again, and expirations of the retransmission timer; SYNs count in both, as in Linux's TCP_INFO.
     pub fn repairs(&self) -> (u64, u64) {
         let (retransmits, rtos) = self.tx.repairs();
-        let syns = u64::from(self.handshake.retries);
+        let syns = u64::from(self.life.retries);
         (retransmits + syns, rtos + syns)
     }
     /// Why it failed, if it did.
@@ -200,23 +205,22 @@ impl Connection {
         self.header.set_peer(number);
     }
 
-    /// Brings into the cache what a segment will touch.
+    /// Brings into the cache what a segment will touch: something of each line.
     pub fn load(&self) {
-        core::hint::black_box((self.state, self.iss, self.rx.as_ref().map(Receiver::deadline)));
-        self.header.load();
+        core::hint::black_box((self.state, self.rx.as_ref().map(Receiver::finished)));
         self.tx.load();
     }
 
     /// Opens it.
     pub fn open(&mut self) {
         self.state = State::SynSent;
-        self.handshake.due = true;
+        self.life.due = true;
     }
 
     /// The application has written up to stream offset `limit`; `close` says that nothing follows.
     pub fn write(&mut self, limit: u64, close: bool) {
         if close && !self.tx.closed() {
-            self.closed_first = !self.rx.as_ref().is_some_and(Receiver::finished);
+            self.life.closed_first = !self.rx.as_ref().is_some_and(Receiver::finished);
         }
         self.tx.write(limit, close);
     }
@@ -225,8 +229,8 @@ impl Connection {
     pub fn next_deadline(&self) -> Time {
         match self.state {
             State::Closed | State::Listen => Time::MAX,
-            State::TimeWait => self.time_wait,
-            State::SynSent | State::SynReceived => self.handshake.at,
+            State::TimeWait => self.life.at,
+            State::SynSent | State::SynReceived => self.life.at,
             State::Established => {
                 let ack = self.rx.as_ref().map_or(Time::MAX, Receiver::deadline);
                 self.tx.timers.next().min(ack).min(self.tx.pace_deadline())
@@ -237,8 +241,8 @@ impl Connection {
     /// Runs what is due by `now`. [Send](Connection::send) afterwards.
     pub fn on_timers(&mut self, now: Time) {
         match self.state {
-            State::TimeWait if self.time_wait <= now => self.state = State::Closed,
-            State::SynSent | State::SynReceived if self.handshake.at <= now => self.repeat_syn(),
+            State::TimeWait if self.life.at <= now => self.state = State::Closed,
+            State::SynSent | State::SynReceived if self.life.at <= now => self.repeat_syn(),
             State::Established => {
                 while let Some(expired) = self.tx.on_timers(now) {
                     match expired {
@@ -253,12 +257,12 @@ impl Connection {
     }
 
     fn repeat_syn(&mut self) {
-        self.handshake.at = Time::MAX;
-        if self.handshake.retries >= SYN_RETRIES {
+        self.life.at = Time::MAX;
+        if self.life.retries >= SYN_RETRIES {
             return self.fail(Failure::NeverOpened);
         }
-        self.handshake.retries += 1;
-        self.handshake.due = true;
+        self.life.retries += 1;
+        self.life.due = true;
     }
 
     fn fail(&mut self, why: Failure) {
@@ -299,8 +303,8 @@ impl Connection {
             }
             State::SynReceived => {
                 if s.has(Flags::SYN) {
-                    self.handshake.due = true;
-                    self.handshake.asked_again = true;
+                    self.life.due = true;
+                    self.life.asked_again = true;
                     return Delivered::default();
                 }
                 if !s.has(Flags::ACK) || s.ack == self.iss {
@@ -389,9 +393,9 @@ impl Connection {
     fn close_if_done(&mut self, now: Time) {
         let finished = self.rx.as_ref().is_some_and(Receiver::finished);
         if self.state == State::Established && finished && self.tx.fin_acked() {
-            if self.closed_first {
+            if self.life.closed_first {
                 self.state = State::TimeWait;
-                self.time_wait = now + TIME_WAIT;
+                self.life.at = now + TIME_WAIT;
             } else {
                 self.state = State::Closed;
             }

@@ -1,6 +1,6 @@
 //! Opening a connection, and what both ends agree on with it.
 
-use super::{Connection, Handshake, State, DEFAULT_MSS};
+use super::{Connection, Life, State, DEFAULT_MSS};
 use crate::tcp::config::Recovery;
 use crate::tcp::receiver::{Echo, Receiver};
 use crate::tcp::segment::{Segment, TIMESTAMPS_LEN};
@@ -14,7 +14,7 @@ impl Connection {
         let asks = s.has(Flags::ECE.with(Flags::CWR));
         self.begin(s, asks && self.wants_ecn());
         self.state = State::SynReceived;
-        self.handshake.due = true;
+        self.life.due = true;
     }
 
     /// The SYN was answered.
@@ -35,7 +35,7 @@ impl Connection {
     /// What both ends can do.
     pub(super) fn agree(&mut self, s: &Segment) {
         self.timestamps &= s.timestamps.is_some();
-        self.sack &= s.syn.sack_permitted;
+        self.life.sack &= s.syn.sack_permitted;
         self.shifts = s.syn.window_scale.map_or((0, 0), |peer| (self.shifts.0, peer));
         let mut mss = s.syn.mss.unwrap_or(DEFAULT_MSS);
         if self.timestamps {
@@ -46,7 +46,7 @@ impl Connection {
             self.tx.window.cwnd = u64::from(self.config.initial_window) * u64::from(mss);
             self.tx.window.mss = mss;
         }
-        if !self.sack && self.config.recovery.uses_sack() {
+        if !self.life.sack && self.config.recovery.uses_sack() {
             self.tx.recovery = Recovery::NewReno;
         }
     }
@@ -59,14 +59,14 @@ impl Connection {
             (true, false) => Echo::Classic,
             (true, true) => Echo::Dctcp,
         };
-        self.rx = Some(Receiver::new(&self.config, s, self.shifts.0, echo, self.sack));
+        self.rx = Some(Receiver::new(&self.config, s, self.shifts.0, echo, self.life.sack));
     }
 
     pub(super) fn establish(&mut self, now: Time) {
         self.state = State::Established;
-        let Handshake { first_sent, retries, asked_again, .. } = self.handshake;
-        self.handshake.at = Time::MAX;
-        self.handshake.due = false;
+        let Life { first_sent, retries, asked_again, .. } = self.life;
+        self.life.at = Time::MAX;
+        self.life.due = false;
         // Karn: a SYN that was repeated gives no sample.
         let once = retries == 0 && !asked_again;
         let rtt = (once && first_sent < Time::MAX).then(|| now.since(first_sent));

@@ -196,11 +196,14 @@ impl Sender {
         }
     }
 
-    /// Brings into the cache what an ACK will touch.
+    /// Brings into the cache what an ACK will touch, and of an end that only receives what a segment will.
+    #[inline]
     pub fn load(&self) {
-        core::hint::black_box((self.limit, self.timers.rto, self.window.cwnd, self.spare.since));
-        core::hint::black_box((self.rtt.srtt(), self.delivery.at, self.usage.until, self.retransmits));
-        self.board.load();
+        core::hint::black_box((self.edge, self.timers.rto));
+        if !self.is_idle() {
+            core::hint::black_box((self.window.cwnd, self.usage.until, self.rtt.srtt(), self.last_sent));
+            self.board.load();
+        }
     }
 
     /// Congestion window and slow-start threshold.

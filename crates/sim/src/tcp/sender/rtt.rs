@@ -16,7 +16,8 @@ const FALLBACK_RTO: Duration = Duration::from_secs(3);
 /// RTT estimation and the retransmission time-out of one sender.
 #[derive(Clone, Copy, Debug)]
 pub struct RttEstimator {
-    min_rto: MinRto,
+    /// The smallest time-out, or what stands for a smaller variance in it.
+    min: Duration,
     /// SRTT in 1/8 ns.
     srtt8: u64,
     /// RTTVAR in 1/4 ns.
@@ -27,6 +28,8 @@ pub struct RttEstimator {
     doublings: u32,
     /// The SYN or its ACK had to be sent again.
     fell_back: bool,
+    /// What is at least the minimum is the variance, not the whole.
+    min_variance: bool,
 }
 
 impl RttEstimator {
@@ -35,7 +38,12 @@ impl RttEstimator {
 
     /// An estimator without a sample. Its clock is exact to a nanosecond.
     pub const fn new(min_rto: MinRto) -> RttEstimator {
-        RttEstimator { min_rto, srtt8: 0, rttvar4: 0, min_rtt: Duration::MAX, doublings: 0, fell_back: false }
+        let (min, min_variance) = match min_rto {
+            MinRto::Total(min) => (min, false),
+            MinRto::Variance(min) => (min, true),
+        };
+        let (srtt8, rttvar4, min_rtt, doublings) = (0, 0, Duration::MAX, 0);
+        RttEstimator { min, srtt8, rttvar4, min_rtt, doublings, fell_back: false, min_variance }
     }
 
     /// Takes a sample of a segment that was sent only once (RFC 6298 §3). Ends the backoff (§5).
@@ -105,9 +113,10 @@ impl RttEstimator {
             return if self.fell_back { FALLBACK_RTO } else { INITIAL_RTO };
         }
         let variance = Duration::from_nanos(self.rttvar4).max(CLOCK);
-        match self.min_rto {
-            MinRto::Total(min) => (self.srtt() + variance).max(min),
-            MinRto::Variance(min) => self.srtt() + variance.max(min),
+        if self.min_variance {
+            self.srtt() + variance.max(self.min)
+        } else {
+            (self.srtt() + variance).max(self.min)
         }
     }
 }

@@ -117,8 +117,9 @@ impl Scoreboard {
     }
 
     /// Brings into the cache what an ACK will touch.
+    #[inline]
     pub fn load(&self) {
-        core::hint::black_box((self.una, self.pending, self.fack, self.ring.front().map(|s| s.start)));
+        core::hint::black_box((self.fack, self.next_lost, self.ring.front().map(|s| s.start)));
     }
 
     /// Is nothing in flight?

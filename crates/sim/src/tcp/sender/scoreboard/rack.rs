@@ -7,17 +7,21 @@ use weir_core::time::{Duration, Time};
 /// What RACK compares with.
 #[derive(Debug)]
 pub(super) struct Newest {
-    /// The newest segment delivered so far: when it was sent (RACK.xmit_ts).
-    segment: Key,
+    /// When the newest segment delivered so far was sent (RACK.xmit_ts): time of its [`Key`].
+    at: Time,
     /// RACK.rtt.
     rtt: Duration,
-    /// Of the last ACK.
-    offered: Offer,
+    /// Of the last ACK's [`Offer`], times and orders apart: in less memory.
+    offered: [Time; 3],
+    orders: [u16; 3],
+    /// Order of the key.
+    order: u16,
 }
 
 impl Default for Newest {
     fn default() -> Newest {
-        Newest { segment: NEVER, rtt: Duration::ZERO, offered: Offer::NONE }
+        let ((at, order), (never, first)) = (NEVER, NEVER);
+        Newest { at, rtt: Duration::ZERO, offered: [never; 3], orders: [first; 3], order }
     }
 }
 
@@ -38,8 +42,21 @@ impl Offer {
 }
 
 impl Newest {
-    pub fn offer(&mut self, offer: Offer) {
-        self.offered = offer;
+    #[inline]
+    pub fn offer(&mut self, Offer { fresh, again, again_sacked }: Offer) {
+        self.offered = [fresh.0, again.0, again_sacked.0];
+        self.orders = [fresh.1, again.1, again_sacked.1];
+    }
+
+    #[inline]
+    fn take_offer(&mut self) -> Offer {
+        let ([a, b, c], [i, j, k]) = (self.offered, self.orders);
+        self.offer(Offer::NONE);
+        Offer { fresh: (a, i), again: (b, j), again_sacked: (c, k) }
+    }
+
+    fn segment(&self) -> Key {
+        (self.at, self.order)
     }
 }
 
@@ -50,8 +67,7 @@ impl Scoreboard {
     /// the original that arrived. What is echoed is a segment in order (RFC 7323 §4.3), so it says nothing of
     /// those that are SACKed.
     pub fn rack_update(&mut self, now: Time, min_rtt: Duration, echoed: Option<Time>) {
-        let offered = core::mem::replace(&mut self.newest.offered, Offer::NONE);
-        let Offer { fresh, mut again, again_sacked } = offered;
+        let Offer { fresh, mut again, again_sacked } = self.newest.take_offer();
         if echoed.is_some_and(|echoed| again.0 > echoed) {
             again = NEVER;
         }
@@ -64,14 +80,14 @@ impl Scoreboard {
             return;
         }
         self.newest.rtt = now.since(newest.0);
-        self.newest.segment = self.newest.segment.max(newest);
+        (self.newest.at, self.newest.order) = self.newest.segment().max(newest);
     }
 
     /// Step 5 of RFC 8985 §6.2, after [`Scoreboard::rack_update`] and when the reordering timer expires: what was sent
     /// before the newest segment delivered is lost once a round-trip time and the reordering window have passed since.
     /// Returns the bytes newly lost and how long to wait before calling again, if something may be lost later.
     pub fn rack_detect(&mut self, now: Time, reorder_window: Duration) -> (u64, Option<Duration>) {
-        let newest = self.newest.segment;
+        let newest = self.newest.segment();
         if newest == NEVER {
             return (0, None);
         }
@@ -121,7 +137,7 @@ pub struct Rack {
     /// Recoveries until it is 1 again.
     persist: u32,
     /// One DSACK counts until the stream is acknowledged up to here.
-    round: Option<u64>,
+    round: u64,
 }
 
 impl Default for Rack {
@@ -133,7 +149,7 @@ impl Default for Rack {
 impl Rack {
     /// A quarter of the smallest round-trip time.
     pub const fn new() -> Rack {
-        Rack { multiple: 1, persist: PERSIST, round: None }
+        Rack { multiple: 1, persist: PERSIST, round: 0 }
     }
 
     /// How much later than one sent before it a segment may arrive and still be in time. Zero as long as no
@@ -156,10 +172,10 @@ impl Rack {
     /// An ACK carried a DSACK: something was sent again in vain, the window was too small. Grows it once per
     /// round trip: until `una` has reached what `nxt` is now.
     pub fn on_dsack(&mut self, una: u64, nxt: u64) {
-        if self.round.is_some_and(|round| una < round) {
+        if una < self.round {
             return;
         }
-        self.round = Some(nxt);
+        self.round = nxt;
         self.multiple = self.multiple.saturating_add(1);
         self.persist = PERSIST;
     }

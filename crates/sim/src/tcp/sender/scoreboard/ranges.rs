@@ -14,68 +14,72 @@ pub(super) struct Range {
     pub after: Id,
 }
 
-/// Disjoint, sorted, and never adjacent.
+/// Disjoint, sorted, and never adjacent. There is a list from the first that was SACKed on.
 #[derive(Debug, Default)]
-pub(super) struct Ranges(VecDeque<Range>);
+pub(super) struct Ranges(Option<Box<VecDeque<Range>>>);
 
 impl Ranges {
     /// Where the highest ends.
+    #[inline]
     pub fn end(&self) -> Option<u64> {
-        self.0.back().map(|r| r.end)
+        self.0.as_ref()?.back().map(|r| r.end)
     }
     pub fn get(&self, i: usize) -> Option<&Range> {
-        self.0.get(i)
+        self.0.as_ref()?.get(i)
     }
     pub fn clear(&mut self) {
-        self.0.clear();
+        self.0 = None;
     }
     #[cfg(test)]
     pub fn capacity(&self) -> usize {
-        self.0.capacity()
+        self.0.as_ref().map_or(0, |all| all.capacity())
     }
     /// From the highest down.
     pub fn descending(&self) -> impl Iterator<Item = &Range> {
-        self.0.iter().rev()
+        self.0.iter().flat_map(|all| all.iter().rev())
     }
 
     /// Index of the first range that ends above `offset`.
     pub fn above(&self, offset: u64) -> usize {
-        match self.0.back() {
+        let Some(all) = &self.0 else { return 0 };
+        match all.back() {
             // Most blocks are about the newest range.
-            Some(last) if last.start <= offset => self.0.len() - usize::from(offset < last.end),
-            _ => self.0.partition_point(|r| r.end <= offset),
+            Some(last) if last.start <= offset => all.len() - usize::from(offset < last.end),
+            _ => all.partition_point(|r| r.end <= offset),
         }
     }
 
     /// `id`, or if it is SACKed the first segment after it that is not.
     pub fn skip(&self, id: Id) -> Id {
-        let i = self.0.partition_point(|r| r.after <= id);
-        self.get(i).filter(|r| r.first <= id).map_or(id, |r| r.after)
+        let Some(all) = &self.0 else { return id };
+        let i = all.partition_point(|r| r.after <= id);
+        all.get(i).filter(|r| r.first <= id).map_or(id, |r| r.after)
     }
 
     /// `end`, or where the SACKed range that ends there begins.
     pub fn skip_back(&self, end: Id) -> Id {
-        self.0.back().filter(|r| r.after == end).map_or(end, |r| r.first)
+        self.0.as_ref().and_then(|all| all.back()).filter(|r| r.after == end).map_or(end, |r| r.first)
     }
 
     /// Inserts a range before the one with index `i`, joined with its neighbours if they touch it.
     /// Returns the index of the range that holds it then.
     pub fn insert(&mut self, i: usize, new: Range) -> usize {
-        let joins_prev = i > 0 && self.0[i - 1].after == new.first;
-        let joins_next = self.0.get(i).is_some_and(|r| r.first == new.after);
+        let all = self.0.get_or_insert_default();
+        let joins_prev = i > 0 && all[i - 1].after == new.first;
+        let joins_next = all.get(i).is_some_and(|r| r.first == new.after);
         match (joins_prev, joins_next) {
-            (false, false) => self.0.insert(i, new),
+            (false, false) => all.insert(i, new),
             (false, true) => {
-                let next = &mut self.0[i];
+                let next = &mut all[i];
                 (next.start, next.first) = (new.start, new.first);
             }
             (true, false) => {
-                let prev = &mut self.0[i - 1];
+                let prev = &mut all[i - 1];
                 (prev.end, prev.after) = (new.end, new.after);
             }
             (true, true) => {
-                let Some(next) = self.0.remove(i) else { return i };
-                let prev = &mut self.0[i - 1];
+                let Some(next) = all.remove(i) else { return i };
+                let prev = &mut all[i - 1];
                 (prev.end, prev.after) = (next.end, next.after);
             }
         }
@@ -83,11 +87,13 @@ impl Ranges {
     }
 
     /// Everything below `una`, and below segment `first`, is acknowledged.
+    #[inline]
     pub fn advance(&mut self, una: u64, first: Id) {
-        while self.0.front().is_some_and(|r| r.end <= una) {
-            self.0.pop_front();
+        let Some(all) = &mut self.0 else { return };
+        while all.front().is_some_and(|r| r.end <= una) {
+            all.pop_front();
         }
-        if let Some(r) = self.0.front_mut().filter(|r| r.start < una) {
+        if let Some(r) = all.front_mut().filter(|r| r.start < una) {
             (r.start, r.first) = (una, first);
         }
     }
