@@ -163,7 +163,7 @@ impl Slot {
     pub(super) fn new(node: Kind, clock: Time) -> Slot {
         Slot {
             node,
-            leads: Vec::new(),
+            leads: Leads::default(),
             clock,
             due: Time::MAX,
             wakes: [Time::MAX; 2],

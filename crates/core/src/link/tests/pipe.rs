@@ -1,11 +1,12 @@
 //! The short form of a link does and counts what its elements do one by one.
 
+use super::super::trace;
 use super::*;
 
 /// The same link made of a queue, a server and a line: a rate by a trace that has only one.
 fn in_parts(config: Config) -> Config {
-    let steps = Vec::leak(vec![(Duration::ZERO, config.rate)]);
-    Config { trace: Some(RateTrace::Rates(Rates { name: "one", steps, period: None })), ..config }
+    let steps: &'static [_] = Vec::leak(vec![(Duration::ZERO, config.rate)]);
+    Config { trace: Some(RateTrace::Rates(trace::Rates { name: "one", steps, period: None })), ..config }
 }
 
 fn limit() -> impl Strategy<Value = QueueLimit> {
@@ -42,7 +43,9 @@ proptest! {
             let mut now = 0;
             for (tag, &(gap, ip)) in gaps.iter().enumerate() {
                 now += gap;
-                rigs.iter_mut().for_each(|r| drop(r.at(ns(now)).inject(Link::IN, packet(tag as u8, ip))));
+                for r in &mut rigs {
+                    r.at(ns(now)).inject(Link::IN, packet(tag as u8, ip));
+                }
             }
             let mut at = 0;
             while at < now + 1_000_000_000 {
@@ -56,7 +59,7 @@ proptest! {
                 });
                 prop_assert_eq!(pipe, parts, "{:?}", wake);
             }
-            rigs.into_iter().for_each(Rig::finish);
+            rigs.iter().for_each(Rig::finish);
         }
     }
 }
