@@ -30,6 +30,9 @@ const ACKS_PER_SECOND: u64 = 1_000_000;
 const APART: Duration = Duration::from_nanos(1_000_000_000 / ACKS_PER_SECOND);
 /// From the gateway to sender and receiver and back.
 const ROUND_TRIP: Duration = Duration::from_micros(100);
+/// Between the handshakes and the first data: so long that no flow is still in the gap after its handshake. Otherwise the
+/// releases of many flows fall together and come in bursts.
+const SILENCE: Duration = Duration::from_millis(100);
 /// ACKs that the gateway holds of each flow.
 const HELD: u32 = 2;
 /// Handed in together at most, as by a driver that a second of ACKs reaches in rounds.
@@ -134,7 +137,7 @@ impl Bench {
         for last in (1..order.len()).rev() {
             order.swap(last, rng.below(last as u64 + 1) as usize);
         }
-        let mut at = self.now;
+        let mut at = self.now + SILENCE;
         for n in 1..=each {
             for &flow in &order {
                 at += APART;

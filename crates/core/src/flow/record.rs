@@ -4,6 +4,7 @@
 
 use super::{Doubt, Key};
 use crate::ack::{Echoes, Pace};
+use crate::time::Duration;
 
 /// No record: the end of a list.
 pub const NONE: u32 = u32::MAX;
@@ -165,7 +166,16 @@ impl Record {
             self.flags &= !flags;
         }
     }
+    /// The flow's round-trip time, or `assumed` while it is unknown.
+    #[inline]
+    pub fn rtt(&self, assumed: Duration) -> Duration {
+        match self.rtt_ns {
+            0 => assumed,
+            ns => Duration::from_nanos(u64::from(ns)),
+        }
+    }
     /// Bytes acknowledged by the receiver and not passed on: `rx - tx`.
+    #[inline]
     pub fn held(&self) -> u32 {
         if self.has(flag::SYNCED) {
             self.rx.wrapping_sub(self.tx)

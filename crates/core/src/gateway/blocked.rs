@@ -93,7 +93,7 @@ impl Gateway {
             let span = &mut self.blocked.spans[usize::from(port.0)];
             match (self.blocked.open.contains(port), open.contains(port)) {
                 // What is due already could not be carried out either.
-                (true, false) => span.since = self.timers.next(wheel(port)).map_or(now, |due| due.min(now)),
+                (true, false) => span.since = self.timers.next(wheel(port)).min(now),
                 (false, true) => span.until = now,
                 _ => {}
             }

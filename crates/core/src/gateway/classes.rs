@@ -150,6 +150,16 @@ impl Classes {
         }
     }
 
+    /// The same with the totals of the class.
+    #[inline]
+    pub(super) fn policy_and_stats(&mut self, place: u32) -> (&AckControl, &mut ClassStats) {
+        let Class { policy, stats, .. } = &mut self.places[place as usize];
+        match policy {
+            Some(policy) => (policy, stats),
+            None => unreachable!("flows refer to classes that control ACKs"),
+        }
+    }
+
     /// How the flows share a rate that refer to this place, if they do.
     pub(super) fn share(&self, place: u32) -> Option<&Share> {
         self.places[place as usize].share.as_ref()

@@ -1,8 +1,8 @@
 //! What is held: how it comes to be, gets its timer, goes ahead of its time, and is counted.
 
-use super::{ack_out, after, Gateway, Segment};
+use super::{ack_out, after, ClassStats, Gateway, Segment};
 use crate::ack::Arrival;
-use crate::flow::flag;
+use crate::flow::{flag, Record};
 use crate::frame::Frame;
 use crate::node::Cx;
 use crate::time::Time;
@@ -229,18 +229,33 @@ impl Gateway {
 
     #[inline]
     pub(super) fn held(&self, i: u32) -> Held {
-        let r = &self.table[i];
-        Held { bytes: r.held(), acks: if r.held() > 0 { r.held_acks } else { 0 } }
+        self.table[i].held_now()
     }
 
     /// Keeps the class's account of what is held.
     #[inline]
     pub(super) fn note_held(&mut self, i: u32, before: Held) {
-        let now = self.held(i);
-        let c = &mut self.classes[self.table[i].class];
-        c.held_bytes = c.held_bytes + u64::from(now.bytes) - u64::from(before.bytes);
-        c.held_bytes_peak = c.held_bytes_peak.max(c.held_bytes);
-        c.held_acks = c.held_acks + u64::from(now.acks) - u64::from(before.acks);
-        c.held_acks_peak = c.held_acks_peak.max(c.held_acks);
+        let r = &self.table[i];
+        self.classes[r.class].note_held(before, r.held_now());
+    }
+}
+
+impl Record {
+    /// What the flow holds.
+    #[inline]
+    pub(super) fn held_now(&self) -> Held {
+        let bytes = self.held();
+        Held { bytes, acks: if bytes > 0 { self.held_acks } else { 0 } }
+    }
+}
+
+impl ClassStats {
+    /// A flow that held so much `before` does so `now`.
+    #[inline]
+    pub(super) fn note_held(&mut self, before: Held, now: Held) {
+        self.held_bytes = self.held_bytes + u64::from(now.bytes) - u64::from(before.bytes);
+        self.held_bytes_peak = self.held_bytes_peak.max(self.held_bytes);
+        self.held_acks = self.held_acks + u64::from(now.acks) - u64::from(before.acks);
+        self.held_acks_peak = self.held_acks_peak.max(self.held_acks);
     }
 }

@@ -265,10 +265,7 @@ impl Gateway {
     }
 
     fn rtt(&self, r: &Record) -> Duration {
-        match r.rtt_ns {
-            0 => self.config.assumed_rtt,
-            ns => Duration::from_nanos(u64::from(ns)),
-        }
+        r.rtt(self.config.assumed_rtt)
     }
 }
 
@@ -319,6 +316,15 @@ fn direction_of(r: &Record) -> Direction {
     } else {
         Direction::Out
     }
+}
+
+/// The port among these at which something is due first, and when. [`Time::MAX`] stands for nothing.
+#[inline]
+fn earliest(ports: PortSet, due: impl Fn(Port) -> Time) -> Option<(Time, Port)> {
+    let due = |port| if ports.contains(port) { due(port) } else { Time::MAX };
+    let (lan, wan) = (due(LAN), due(WAN));
+    let first = if wan < lan { (wan, WAN) } else { (lan, LAN) };
+    (first.0 < Time::MAX).then_some(first)
 }
 
 /// The port towards the data's sender, where ACKs leave.

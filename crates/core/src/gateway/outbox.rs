@@ -1,6 +1,6 @@
 //! Frames on their way out, per port, in the order of their times.
 
-use super::{LAN, WAN};
+use super::{earliest, WAN};
 use crate::frame::{Charge, Frame, Waiting};
 use crate::node::{Cx, Port, PortSet, Transmit};
 use crate::queue::{Fifo, Queue};
@@ -14,8 +14,10 @@ const BUSY: u64 = 64;
 
 /// What waits for a port. Giant segments count as one frame.
 struct Outlet {
-    /// The frame that leaves next, and when it was due. Without one none waits.
-    next: Option<(Time, Frame)>,
+    /// The frame that leaves next. Without one none waits.
+    next: Option<Frame>,
+    /// When it was due; [`Time::MAX`] without one.
+    due: Time,
     /// Those behind it.
     queue: Queue,
     /// The time of the last frame that came.
@@ -24,7 +26,8 @@ struct Outlet {
 
 impl Outlet {
     fn new() -> Outlet {
-        Outlet { next: None, queue: Queue::Fifo(Fifo::of_packets(LIMIT - 1)), last: Time::ZERO }
+        let queue = Queue::Fifo(Fifo::of_packets(LIMIT - 1));
+        Outlet { next: None, due: Time::MAX, queue, last: Time::ZERO }
     }
 
     fn packets(&self) -> u64 {
@@ -37,8 +40,8 @@ impl Outlet {
         if self.next.is_some() {
             return self.wait(cx, since, frame);
         }
-        self.last = since;
-        self.next = Some((since, frame));
+        (self.last, self.due) = (since, since);
+        self.next = Some(frame);
         None
     }
 
@@ -56,18 +59,20 @@ impl Outlet {
 
     #[inline]
     fn pop(&mut self, cx: &mut Cx<'_>) -> Option<(Time, Frame)> {
-        let next = self.next.take();
+        let next = (self.due, self.next.take()?);
+        self.due = Time::MAX;
         if self.queue.packets() > 0 {
             self.move_up(cx);
         }
-        next
+        Some(next)
     }
 
     /// The first of those behind the next is the next.
     #[cold]
     fn move_up(&mut self, cx: &mut Cx<'_>) {
-        let waiting = self.queue.pop(cx);
-        self.next = waiting.map(|w| (w.since, cx.frames.unpark(w.frame)));
+        let Some(waiting) = self.queue.pop(cx) else { return };
+        self.due = waiting.since;
+        self.next = Some(cx.frames.unpark(waiting.frame));
     }
 }
 
@@ -99,14 +104,7 @@ impl Outbox {
     /// When the first frame for a writable port was due, and that port.
     #[inline]
     pub(super) fn first(&self, writable: PortSet) -> Option<(Time, Port)> {
-        let due = |port| {
-            let next = self.outlet(port).next.as_ref().filter(|_| writable.contains(port));
-            next.map(|(due, _)| (*due, port))
-        };
-        match (due(LAN), due(WAN)) {
-            (Some(lan), Some(wan)) => Some(lan.min(wan)),
-            (lan, wan) => lan.or(wan),
-        }
+        earliest(writable, |port| self.outlet(port).due)
     }
 
     /// The first frame for this port leaves.
@@ -132,6 +130,7 @@ impl Outbox {
 mod tests {
     use super::*;
     use crate::frame::Frames;
+    use crate::gateway::LAN;
 
     struct Bench {
         outbox: Outbox,

@@ -29,7 +29,8 @@ const ASKED: u32 = flag::INWARD
     | flag::ARMED
     | flag::SCALE_KNOWN
     | flag::SHOWN
-    | flag::GRANTED;
+    | flag::GRANTED
+    | flag::SHARED;
 /// and the answer: in step with its receiver and in the order of its releases.
 const BACKLOGGED: u32 = flag::SYNCED | flag::ARMED | flag::SCALE_KNOWN | flag::SHOWN;
 
@@ -52,10 +53,11 @@ impl Gateway {
             return false;
         }
         self.table.touch(i, millis(cx.now));
-        let before = self.held(i);
-        let (r, slot) = (&mut self.table[i], &self.slots[i]);
+        let Gateway { table, slots, classes, stats, hooked, .. } = self;
+        let (r, slot) = (&mut table[i], &slots[i]);
+        let before = r.held_now();
         r.catch_up(slot);
-        if self.hooked {
+        if *hooked {
             slot.has_come(frame.received);
         } else {
             slot.note_taken(&seen);
@@ -64,14 +66,16 @@ impl Gateway {
         r.template.learn_plain(&ack);
         window::received(r, seen.ack, seen.window);
         r.ace = 0;
-        self.progress(i, seen.ack, false);
-        let r = &mut self.table[i];
+        r.pace.progressed(seen.ack.wrapping_sub(r.rx));
+        r.rx = seen.ack;
         r.held_acks += 1;
         if let Some(t) = ack.timestamps {
             r.echoes.push(seen.ack, t.echo);
         }
-        self.note_held(i, before);
-        self.count_absorbed(i);
+        let class = &mut classes[r.class];
+        class.note_held(before, r.held_now());
+        class.acks_absorbed += 1;
+        stats.ledger.absorbed += 1;
         true
     }
 

@@ -9,8 +9,8 @@
 //! comes.
 
 use super::blocked::{wheel, MADE_UP};
-use super::{ack_out, Gateway, LAN, WAN};
-use crate::ack::{window, Arrival, Pace};
+use super::{ack_out, earliest, Gateway, LAN, WAN};
+use crate::ack::{window, Arrival, Pace, Window};
 use crate::flow::{flag, Record};
 use crate::node::{Cx, Port, PortSet};
 use crate::time::{Duration, Time};
@@ -54,12 +54,7 @@ impl Gateway {
     /// When the first timer of the flows whose ACKs leave by one of these ports is due, and that port.
     #[inline]
     fn first(&self, ports: PortSet) -> Option<(Time, Port)> {
-        let next =
-            |port| self.timers.next(wheel(port)).filter(|_| ports.contains(port)).map(|due| (due, port));
-        match (next(LAN), next(WAN)) {
-            (Some(lan), Some(wan)) => Some(lan.min(wan)),
-            (lan, wan) => lan.or(wan),
-        }
+        earliest(ports, |port| self.timers.next(wheel(port)))
     }
 
     /// Carries out the release that is due first by one of these ports, if any: at most one ACK.
@@ -142,28 +137,28 @@ impl Gateway {
 
     /// A release time of a backlogged flow, whose port was `blocked` then.
     fn tick(&mut self, cx: &mut Cx<'_>, i: u32, blocked: bool) {
-        let rtt = self.rtt(&self.table[i]);
-        let before = self.held(i);
-        let law = &self.classes.policy(self.table[i].class).release;
-        let r = &mut self.table[i];
+        let Gateway { table, classes, config, ends, .. } = self;
+        let r = &mut table[i];
+        let (policy, stats) = classes.policy_and_stats(r.class);
+        let (rtt, before) = (r.rtt(config.assumed_rtt), r.held_now());
+        let law = &policy.release;
         let made_up = MADE_UP.max(r.pace.period().saturating_mul(2));
         let catch_up = if blocked { law.catch_up().min(made_up) } else { law.catch_up() };
-        let missed = r.pace.skip_missed(cx.now, catch_up);
+        stats.missed_releases += r.pace.skip_missed(cx.now, catch_up);
         let at = Time::from_nanos(r.pace.due);
         let lags = r.pace.lag() > 0;
         let tick = law.tick(&mut r.pace, rtt, r.mss, before.bytes);
-        let class = &mut self.classes[r.class];
-        class.missed_releases += missed;
-        class.slow_starts += u64::from(tick.entered_slow_start);
+        stats.slow_starts += u64::from(tick.entered_slow_start);
+        let window = if *ends { &Window::Keep } else { &policy.window };
         let wanted = r.tx.wrapping_add(tick.release);
-        let mut limit = self.window_limit(&self.table[i]);
-        let to = window::on_grid(&self.table[i], wanted, limit);
+        let mut limit = r.window_limit(window, rtt);
+        let to = window::on_grid(r, wanted, limit);
         let kept = wanted.wrapping_sub(to);
         if kept > 0 {
-            self.table[i].pace.refund(kept);
-            limit = self.window_limit(&self.table[i]);
+            r.pace.refund(kept);
+            limit = r.window_limit(window, rtt);
         }
-        let tells = tick.release > 0 || lags && self.edge_moves(i);
+        let tells = tick.release > 0 || lags && r.edge_moves(limit);
         if tells && !self.generate_within(cx, i, to, at, limit) {
             self.table[i].pace.refund(tick.release - kept);
         }

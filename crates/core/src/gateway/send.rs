@@ -27,20 +27,21 @@ impl Gateway {
         at: Time,
         limit: Option<u32>,
     ) -> bool {
-        self.slots[i].width.store(limit.unwrap_or(0), Relaxed);
-        let out = ack_out(&self.table[i]);
-        if !self.outbox.has_room(out, 1) {
+        let Gateway { table, slots, classes, outbox, stats, hooked, .. } = self;
+        let (r, slot) = (&mut table[i], &slots[i]);
+        slot.width.store(limit.unwrap_or(0), Relaxed);
+        let out = ack_out(r);
+        if !outbox.has_room(out, 1) {
             return false;
         }
         let Some(frame) = cx.frames.make(MAX_ACK_LEN, at) else {
-            self.stats.pool_exhausted += 1;
+            stats.pool_exhausted += 1;
             return false;
         };
-        let (r, slot) = (&mut self.table[i], &self.slots[i]);
         r.catch_up(slot);
         let released = to.wrapping_sub(r.tx);
         let mut field = window::advertise(r, to, limit);
-        if !self.hooked {
+        if !*hooked {
             if let Stamp::Send { window, .. } = slot.stamp(to, field) {
                 field = window;
             }
@@ -54,10 +55,11 @@ impl Gateway {
         r.ace_sent = r.ace;
         r.told_marks(released, ece);
         r.echoes.release(to);
-        self.classes[r.class].acks_generated += 1;
-        self.count_acked(i, released);
-        self.stats.ledger.made += 1;
-        self.outbox.push(cx, &mut self.stats.ledger, out, at, frame);
+        let class = &mut classes[r.class];
+        class.acks_generated += 1;
+        r.count_acked(class, released);
+        stats.ledger.made += 1;
+        outbox.push(cx, &mut stats.ledger, out, at, frame);
         true
     }
 

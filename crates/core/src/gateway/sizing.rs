@@ -10,6 +10,7 @@ use crate::ack::{window, Window};
 use crate::flow::{flag, Key, Record};
 use crate::frame::Frame;
 use crate::node::Cx;
+use crate::time::Duration;
 use crate::wire::{self, Flags, TcpOptions};
 
 /// The largest window there is (RFC 7323 §2.3).
@@ -27,21 +28,16 @@ impl Gateway {
         if r.has(flag::SHARED) {
             return self.window_of_share(r, to);
         }
-        let (Window::Size { standing_delay }, false) = (self.policy(r).window, self.ends) else {
+        if self.ends {
             return None;
-        };
-        // Releases are a period apart, so what waits for them is at least two steps.
-        let standing = standing_delay.max(r.pace.period().saturating_mul(2));
-        let bytes = r.pace.rate()?.bytes_in(self.rtt(r) + standing);
-        let (bytes, mss) = (bytes.min(MOST) as u32, u32::from(r.mss.max(1)));
-        let limit = (bytes.div_ceil(mss) * mss).min(MOST as u32);
-        Some(limit.saturating_sub(r.pace.lag()).max(1))
+        }
+        r.window_limit(&self.policy(r).window, self.rtt(r))
     }
 
     /// Is the right edge that may be told now right of the one that was?
     pub(super) fn edge_moves(&self, i: u32) -> bool {
         let r = &self.table[i];
-        r.window != 0 && window::is_news(r, r.window, self.window_limit(r))
+        r.edge_moves(self.window_limit(r))
     }
 
     /// A sender whose window was sized from its first right edge on cannot get ahead of the releases by more than
@@ -96,5 +92,24 @@ impl Gateway {
         if field != own {
             wire::set_window(cx.frames.bytes_mut(frame), &segment.packet, field, frame.checksum);
         }
+    }
+}
+
+impl Record {
+    /// Is the right edge that may be told now, with a window of at most `limit` bytes, right of the one that was?
+    pub(super) fn edge_moves(&self, limit: Option<u32>) -> bool {
+        self.window != 0 && window::is_news(self, self.window, limit)
+    }
+
+    /// The most bytes that the window may be of a flow with a rate of its own and this round-trip time, by its policy.
+    #[inline]
+    pub(super) fn window_limit(&self, policy: &Window, rtt: Duration) -> Option<u32> {
+        let Window::Size { standing_delay } = *policy else { return None };
+        // Releases are a period apart, so what waits for them is at least two steps.
+        let standing = standing_delay.max(self.pace.period().saturating_mul(2));
+        let bytes = self.pace.rate()?.bytes_in(rtt + standing);
+        let (bytes, mss) = (bytes.min(MOST) as u32, u32::from(self.mss.max(1)));
+        let limit = (bytes.div_ceil(mss) * mss).min(MOST as u32);
+        Some(limit.saturating_sub(self.pace.lag()).max(1))
     }
 }

@@ -243,7 +243,15 @@ impl Gateway {
     #[inline]
     pub(super) fn count_acked(&mut self, i: u32, bytes: u32) {
         let r = &mut self.table[i];
-        r.acked += u64::from(bytes);
-        self.classes[r.class].acked_bytes += u64::from(bytes);
+        r.count_acked(&mut self.classes[r.class], bytes);
+    }
+}
+
+impl Record {
+    /// So many bytes more are acknowledged towards the sender; its class counts them too.
+    #[inline]
+    pub(super) fn count_acked(&mut self, class: &mut ClassStats, bytes: u32) {
+        self.acked += u64::from(bytes);
+        class.acked_bytes += u64::from(bytes);
     }
 }

@@ -16,12 +16,12 @@ use crate::time::{Duration, Time};
 #[derive(Debug)]
 pub(super) struct Bottleneck {
     pub(super) queue: Queue,
-    way: Way,
+    service: Service,
 }
 
 /// What takes frames from the queue.
 #[derive(Debug)]
-enum Way {
+enum Service {
     /// One rate.
     Rate(Server),
     /// A rate that changes, and can be none.
@@ -35,19 +35,21 @@ impl Bottleneck {
     pub(super) fn new(config: &Config, rate: Rate) -> Bottleneck {
         let queue = config.aqm.queue(config.queue, config.mark, rate, config.seed ^ 0x0061_716d);
         let server = || Server::new(rate, config.burst);
-        let way = match config.trace {
-            None => Way::Rate(server()),
-            Some(RateTrace::Rates(rates)) => Way::Traced(server(), Changes::new(rates, config.epoch)),
-            Some(RateTrace::Opportunities(trace)) => Way::Deliveries(Deliveries::new(trace, config.epoch)),
+        let service = match config.trace {
+            None => Service::Rate(server()),
+            Some(RateTrace::Rates(rates)) => Service::Traced(server(), Changes::new(rates, config.epoch)),
+            Some(RateTrace::Opportunities(trace)) => {
+                Service::Deliveries(Deliveries::new(trace, config.epoch))
+            }
         };
-        Bottleneck { queue, way }
+        Bottleneck { queue, service }
     }
 
     /// A frame comes to the queue at `cx.now`. Call [`Bottleneck::advance`] before.
     #[inline(never)]
     pub(super) fn arrive(&mut self, cx: &mut Cx<'_>, wire: &mut Wire, waiting: Waiting) {
-        match &mut self.way {
-            Way::Rate(server) | Way::Traced(server, _) if server.is_idle() => {
+        match &mut self.service {
+            Service::Rate(server) | Service::Traced(server, _) if server.is_idle() => {
                 wire.waited(cx.now, cx.now);
                 server.begin(cx.now, waiting);
             }
@@ -60,17 +62,17 @@ impl Bottleneck {
     /// Brings it up to `cx.now`.
     #[inline(never)]
     pub(super) fn advance(&mut self, cx: &mut Cx<'_>, wire: &mut Wire) {
-        match &self.way {
-            Way::Rate(server) if server.done() > cx.now => {}
+        match &self.service {
+            Service::Rate(server) if server.done() > cx.now => {}
             _ => self.catch_up(cx, wire),
         }
     }
 
     fn catch_up(&mut self, cx: &mut Cx<'_>, wire: &mut Wire) {
-        let Bottleneck { queue, way } = self;
-        match way {
-            Way::Rate(server) => serve(server, queue, cx, wire),
-            Way::Traced(server, changes) => {
+        let Bottleneck { queue, service } = self;
+        match service {
+            Service::Rate(server) => serve(server, queue, cx, wire),
+            Service::Traced(server, changes) => {
                 while changes.next() <= cx.now {
                     let at = changes.next();
                     serve(server, queue, &mut Cx { now: at, frames: cx.frames }, wire);
@@ -85,25 +87,25 @@ impl Bottleneck {
                 }
                 serve(server, queue, cx, wire);
             }
-            Way::Deliveries(deliveries) => deliver(deliveries, queue, cx, wire),
+            Service::Deliveries(deliveries) => deliver(deliveries, queue, cx, wire),
         }
     }
 
     /// The rate is this one from now on, as the configuration says that has no trace.
     pub(super) fn set_rate(&mut self, cx: &mut Cx<'_>, config: &Config, rate: Rate) {
         self.queue.set_limit(config.queue, rate);
-        match &mut self.way {
-            Way::Rate(server) => server.set_rate(cx.now, rate),
-            Way::Traced(server, _) => {
+        match &mut self.service {
+            Service::Rate(server) => server.set_rate(cx.now, rate),
+            Service::Traced(server, _) => {
                 server.resume(cx.now, rate);
                 let server = core::mem::replace(server, Server::new(rate, 0));
-                self.way = Way::Rate(server);
+                self.service = Service::Rate(server);
             }
-            Way::Deliveries(deliveries) => {
+            Service::Deliveries(deliveries) => {
                 let mut server = Server::new(rate, config.burst);
                 let begun = deliveries.take().or_else(|| self.queue.pop(cx));
                 begun.into_iter().for_each(|waiting| server.begin(cx.now, waiting));
-                self.way = Way::Rate(server);
+                self.service = Service::Rate(server);
             }
         }
     }
@@ -113,15 +115,15 @@ impl Bottleneck {
     #[inline]
     pub(super) fn due(&self, delay: Duration, exact: bool) -> Option<Time> {
         let line = if exact { delay } else { Duration::ZERO };
-        match &self.way {
-            Way::Rate(server) => (!server.is_idle()).then(|| server.done() + line),
-            Way::Traced(server, _) if server.is_idle() => None,
-            Way::Traced(server, changes) => {
+        match &self.service {
+            Service::Rate(server) => (!server.is_idle()).then(|| server.done() + line),
+            Service::Traced(server, _) if server.is_idle() => None,
+            Service::Traced(server, changes) => {
                 let (done, change) = (server.done(), changes.next());
                 let due = if done <= change { done + line } else { change };
                 (due < Time::MAX).then_some(due)
             }
-            Way::Deliveries(deliveries) => {
+            Service::Deliveries(deliveries) => {
                 let idle = deliveries.is_idle() && self.queue.packets() == 0;
                 (!idle).then(|| deliveries.next() + line)
             }

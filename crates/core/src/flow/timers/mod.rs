@@ -1,6 +1,7 @@
 //! One timer for each number below a capacity. Each is armed on one of several wheels, which go on independently of each other:
 //! what is due on one that nobody looks at costs the others nothing.
 
+mod slot;
 mod wheel;
 
 #[cfg(test)]
@@ -58,7 +59,7 @@ impl<const WHEELS: usize> Timers<WHEELS> {
     }
 
     /// Arms timer `i`, which is not armed, for `due` on a wheel. A time before that of the wheel's last timer is as good as
-    /// that.
+    /// that. [`Time::MAX`], which is none, comes a nanosecond early.
     pub fn arm(&mut self, wheel: usize, i: u32, due: Time) {
         self.wheels[wheel].arm(&mut self.timers, i, due.as_nanos());
     }
@@ -74,9 +75,10 @@ impl<const WHEELS: usize> Timers<WHEELS> {
         self.wheels[wheel].pop(&mut self.timers, now.as_nanos())
     }
 
-    /// When the first timer of a wheel is due.
-    pub fn next(&self, wheel: usize) -> Option<Time> {
-        self.wheels[wheel].next().map(Time::from_nanos)
+    /// When the first timer of a wheel is due; [`Time::MAX`] without one.
+    #[inline]
+    pub fn next(&self, wheel: usize) -> Time {
+        Time::from_nanos(self.wheels[wheel].next())
     }
 
     /// Shows the timers that are due at `until` or before, as far as they are among the first `most` or so in their

@@ -1,4 +1,5 @@
-use super::wheel::{Node, LEVELS, MOST};
+use super::slot::Node;
+use super::wheel::{LEVELS, MOST};
 use super::*;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -9,14 +10,14 @@ fn exact_and_first_come_first_served() {
     w.arm(0, 0, Time::from_secs(5));
     w.arm(0, 1, Time::from_millis(10));
     w.arm(0, 2, Time::from_millis(10));
-    assert_eq!(w.next(0), Some(Time::from_millis(10)));
+    assert_eq!(w.next(0), Time::from_millis(10));
     assert_eq!(w.pop(0, Time::from_nanos(9_999_999)), None);
     assert_eq!(w.pop(0, Time::from_millis(10)), Some(1));
     assert_eq!(w.pop(0, Time::from_millis(10)), Some(2));
     assert_eq!(w.pop(0, Time::from_millis(10)), None);
-    assert_eq!(w.next(0), Some(Time::from_secs(5)));
+    assert_eq!(w.next(0), Time::from_secs(5));
     assert_eq!(w.pop(0, Time::MAX), Some(0));
-    assert_eq!(w.next(0), None);
+    assert_eq!(w.next(0), Time::MAX);
 }
 
 #[test]
@@ -110,7 +111,8 @@ proptest! {
                 _ => {}
             }
             for (on, model) in models.iter().enumerate() {
-                prop_assert_eq!(w.next(on).map(Time::as_nanos), model.first_key_value().map(|(key, _)| key.0));
+                let next = model.first_key_value().map_or(u64::MAX, |(key, _)| key.0);
+                prop_assert_eq!(w.next(on).as_nanos(), next);
             }
         }
     }

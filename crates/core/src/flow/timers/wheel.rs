@@ -12,71 +12,16 @@
 //! once; only timers that were disarmed are stepped over one by one. Vectors keep their memory, so that nothing is
 //! allocated once there were as many timers as there ever are.
 
+use super::slot::{digit, is_armed, Entry, Node, Slot, BITS, SLOTS};
 use super::{Timer, NONE};
 
-const BITS: u32 = 6;
-const SLOTS: usize = 1 << BITS;
 pub(super) const LEVELS: usize = 11;
 /// Timers in a slot before it is divided.
 pub(super) const MOST: usize = 1024;
 /// Entries of a slot whose first is found by a look at all of them, where moving them down would cost more.
 const FEW: usize = 8;
-
-/// A timer in its slot, armed or disarmed since.
-#[derive(Clone, Copy)]
-pub(super) struct Entry {
-    due: u64,
-    timer: u32,
-    turn: u32,
-}
-
-pub(super) struct Slot {
-    /// In the order in which they were armed.
-    pub(super) entries: Vec<Entry>,
-    /// Entries at the front that have fired.
-    taken: usize,
-    /// Armed timers, those of `node` among them.
-    live: u32,
-    /// The node that the slot was divided into, or [`NONE`].
-    node: u32,
-    /// When the first of the armed timers is due.
-    earliest: u64,
-}
-
-impl Slot {
-    const EMPTY: Slot = Slot { entries: Vec::new(), taken: 0, live: 0, node: NONE, earliest: u64::MAX };
-
-    fn clear(&mut self) {
-        self.entries.clear();
-        (self.taken, self.live, self.node, self.earliest) = (0, 0, NONE, u64::MAX);
-    }
-
-    /// When the first of its own armed timers is due.
-    fn first_armed(&self, timers: &[Timer]) -> u64 {
-        let entries = self.entries[self.taken..].iter();
-        entries.fold(u64::MAX, |first, e| if e.due < first && is_armed(timers, e) { e.due } else { first })
-    }
-}
-
-/// The slots of a level.
-pub(super) struct Node {
-    /// Which slots have armed timers.
-    occupied: u64,
-    pub(super) slots: [Slot; SLOTS],
-}
-
-impl Node {
-    /// The slot of a timer due at `due`, which has one timer more from now on.
-    #[inline]
-    fn enter(&mut self, due: u64, level: usize) -> &mut Slot {
-        let at = digit(due, level);
-        self.occupied |= 1 << at;
-        let slot = &mut self.slots[at];
-        slot.live += 1;
-        slot.earliest = slot.earliest.min(due);
-        slot
-    }
-}
+/// No timer is due later.
+const LATEST: u64 = u64::MAX - 1;
 
 /// One wheel. What is armed on it, and in which turn, the table of timers knows.
 pub(super) struct Wheel {
@@ -121,7 +66,7 @@ impl Wheel {
 
     /// Arms timer `i`, which is not armed.
     pub(super) fn arm(&mut self, timers: &mut [Timer], i: u32, due: u64) {
-        let due = due.max(self.now).max(self.fired);
+        let due = due.max(self.fired).max(self.now).min(LATEST);
         let timer = &mut timers[i as usize];
         debug_assert!(timer.turn % 2 == 0, "timer {i} is armed");
         *timer = Timer { due, turn: timer.turn.wrapping_add(1) };
@@ -146,7 +91,7 @@ impl Wheel {
 
     /// The next timer due at `now` or before, disarmed.
     pub(super) fn pop(&mut self, timers: &mut [Timer], now: u64) -> Option<u32> {
-        while self.first <= now && self.used != 0 {
+        while self.first <= now.min(LATEST) {
             let (level, at) = self.front();
             let node = &mut self.nodes[self.levels[level] as usize];
             let slot = &mut node.slots[at];
@@ -159,10 +104,13 @@ impl Wheel {
                 continue;
             }
             let due = slot.earliest;
-            let is_first = |e: &Entry| e.due == due && is_armed(timers, e);
-            let place = slot.taken + waiting.iter().position(is_first)?;
+            let (place, next) = match slot.live > 1 && level > 0 {
+                true => slot.first_and_next(timers)?,
+                false => (slot.first(timers)?, due),
+            };
             let timer = slot.entries[place].timer;
-            timers[timer as usize].turn = timers[timer as usize].turn.wrapping_add(1);
+            let turn = &mut timers[timer as usize].turn;
+            *turn = turn.wrapping_add(1);
             slot.live -= 1;
             if slot.live == 0 {
                 slot.clear();
@@ -173,8 +121,8 @@ impl Wheel {
             } else if level == 0 {
                 slot.taken = place + 1;
             } else {
-                slot.earliest = slot.first_armed(timers);
-                self.first = slot.earliest;
+                slot.earliest = next;
+                self.first = next;
             }
             self.fired = self.fired.max(due);
             return Some(timer);
@@ -182,9 +130,10 @@ impl Wheel {
         None
     }
 
-    /// When the first timer is due.
-    pub(super) fn next(&self) -> Option<u64> {
-        (self.used != 0).then_some(self.first)
+    /// When the first timer is due; `u64::MAX` without one.
+    #[inline]
+    pub(super) fn next(&self) -> u64 {
+        self.first
     }
 
     /// Shows the timers that are due at `until` or before, as far as they are among the first `left` or so in their
@@ -367,13 +316,4 @@ impl Wheel {
             self.nodes.len() as u32 - 1
         })
     }
-}
-
-/// Which slot of a level is that of `due`.
-fn digit(due: u64, level: usize) -> usize {
-    (due >> (level as u32 * BITS)) as usize & (SLOTS - 1)
-}
-
-fn is_armed(timers: &[Timer], entry: &Entry) -> bool {
-    timers[entry.timer as usize].turn == entry.turn
 }
