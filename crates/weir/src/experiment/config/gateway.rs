@@ -87,7 +87,7 @@ impl GatewayFile {
     /// The file that says this.
     pub fn to_toml(&self) -> String {
         let ports = ports::to_toml(&Attach::Dev(self.dev.clone()), &self.driving);
-        let keys = keys::assignments(&KEYS, &self.gateway, &Config::default());
+        let keys = keys::assignments(KEYS, &self.gateway, &Config::default());
         let keys: String = keys.iter().map(|line| format!("{line}\n")).collect();
         let all = &self.gateway.classes;
         let classes: Vec<String> = all.iter().map(|c| class::to_toml(c, all)).collect();
@@ -117,7 +117,7 @@ fn both(config: &Config) -> Option<Fault> {
 type GatewayKey = Key<Config>;
 
 /// The keys of `[gateway]` beside its classes.
-static KEYS: [GatewayKey; 3] = [
+static KEYS: &[GatewayKey] = &[
     GatewayKey::new("max_flows", |g, v| set(&mut g.max_flows, int(v, 1..=16_777_216).map(|n| n as u32)))
         .write(|g| Some(Written::plain(g.max_flows)))
         .words(|g| Some(format!("at most {} flows", g.max_flows))),
@@ -135,12 +135,12 @@ fn positive(value: &DeValue) -> Result<Duration, Fault> {
 
 /// The keys of `[gateway]`, beside its classes, that have other values.
 pub fn differences(old: &Config, new: &Config) -> Vec<String> {
-    keys::differences(&KEYS, old, new).into_iter().map(|(key, ..)| key.to_owned()).collect()
+    keys::differences(KEYS, old, new).into_iter().map(|(key, ..)| key.to_owned()).collect()
 }
 
 /// A gateway without its classes, in words.
 pub fn words(config: &Config) -> String {
-    keys::words(&KEYS, config).join(", ")
+    keys::words(KEYS, config).join(", ")
 }
 
 /// Reads a file that another one names.
@@ -216,7 +216,7 @@ impl<'a> Files<'a> {
 /// the value.
 pub(super) fn gateway(s: Section, files: &Files<'_>) -> (Config, Vec<Customer>) {
     let mut config = Config::default();
-    keys::read(&KEYS, &[&s], &mut config);
+    keys::read(KEYS, &[&s], &mut config);
     let customers = files.customers(&s);
     let mut classes = class::classes(&s, &customers);
     let first = customers::classes(&customers);

@@ -92,7 +92,7 @@ fn one_link(s: Section, graph: &Graph) -> Option<GraphLink> {
     };
     let sides = ["out", "back"].map(|side| s.section(side));
     for own in sides.iter().flatten() {
-        refuse_twice(&link::KEYS, own, &s, ["out", "back"]);
+        refuse_twice(link::KEYS, own, &s, ["out", "back"]);
     }
     let [out, back] = [0, 1].map(|side| {
         let places: Vec<&Section> = sides[side].iter().chain([&s]).collect();

@@ -1,17 +1,18 @@
 //! The keys of a link, one row each: of `[path]`, of a `[[host]]`'s access link and of `weir wan`'s options.
 
 mod aqm;
+mod limit;
 mod loss;
 mod trace;
 
 use super::diag::Fault;
 use super::keys::{self, put, set, Key, Written};
 use super::reader::Section;
-use super::units::{Limit, Probability};
+use super::units::Probability;
 use super::value::{int, one_of, FromValue, Size};
 use std::path::PathBuf;
 use toml::de::DeValue;
-use weir_core::link::{Config, Jitter, Law, Loss, QueueLimit, RateTrace, Reorder, TRILLION};
+use weir_core::link::{Config, Jitter, Law, Loss, RateTrace, Reorder, TRILLION};
 use weir_core::rate::Rate;
 use weir_core::time::Duration;
 
@@ -44,7 +45,7 @@ const ONE_RATE: &str = "a link has one rate, or a trace of it";
 const ONE_LOSS: &str = "a link loses at random or periodically, not both";
 
 /// Every key of a link.
-pub static KEYS: [LinkKey; 35] = [
+pub static KEYS: &[LinkKey] = &[
     LinkKey::new("rate", |d, v| put(&mut d.link.rate, Rate::from_value(v)))
         .write(|d| d.link.rate.filter(|_| d.link.trace.is_none()).map(Written::quoted))
         .words(|d| d.link.rate.filter(|_| d.link.trace.is_none()).map(|rate| rate.to_string()))
@@ -53,28 +54,30 @@ pub static KEYS: [LinkKey; 35] = [
         .instead_of(&["rate"], ONE_RATE)
         .write(|d| trace::written(d, |t| matches!(t, RateTrace::Rates(_))))
         .words(|d| trace::words(d, |t| matches!(t, RateTrace::Rates(_))))
-        .option("rate-trace", "FILE", "A file of times and the rates from then on"),
+        .option("rate-trace", "FILE", "File of times and of the rate from each time on"),
     LinkKey::new("delivery_trace", |d, v| trace::put(d, v, trace::deliveries))
         .instead_of(&["rate", "rate_trace"], ONE_RATE)
         .write(|d| trace::written(d, |t| matches!(t, RateTrace::Opportunities(_))))
         .words(|d| trace::words(d, |t| matches!(t, RateTrace::Opportunities(_))))
-        .option("delivery-trace", "FILE", "A trace of mahimahi: milliseconds at which 1,504 bytes can leave"),
+        .option("delivery-trace", "FILE", "mahimahi trace: the milliseconds at which 1,504 bytes may leave"),
     LinkKey::new("queue", |d, v| {
-        let limit = full_frame(v, d);
+        let limit = limit::full_frame(v, d);
         set(&mut d.link.queue, limit)
     })
     .needs(RATES, QUEUES)
-    .write(|d| Some(limit(d.link.queue, d)))
-    .words(|d| d.link.rate.map(|_| format!("queue of {}", counted(d.link.queue, d))))
+    .write(|d| Some(limit::written(d.link.queue, d)))
+    .words(|d| d.link.rate.map(|_| format!("queue of {}", limit::counted(d.link.queue, d))))
     .option("queue", "LIMIT", "Limit of the queue of each direction: 100p, 64KiB or 1bdp"),
     LinkKey::new("mark", |d, v| {
-        let threshold = below_the_limit(v, d);
+        let threshold = limit::below_the_limit(v, d);
         put(&mut d.link.mark, threshold)
     })
     .needs(RATES, QUEUES)
-    .write(|d| d.link.mark.map(|mark| limit(mark, d)))
-    .words(|d| d.link.mark.map(|mark| format!("marks what finds more than {} waiting", counted(mark, d))))
-    .option("mark", "LIMIT", "Mark ECN-capable packets that find more than this waiting"),
+    .write(|d| d.link.mark.map(|mark| limit::written(mark, d)))
+    .words(|d| {
+        d.link.mark.map(|mark| format!("marks what finds more than {} waiting", limit::counted(mark, d)))
+    })
+    .option("mark", "LIMIT", "Mark ECN-capable packets that find more than this in the queue"),
     LinkKey::new("aqm", |d, v| set(&mut d.link.aqm, aqm::read(v)))
         .needs(RATES, QUEUES)
         .instead_of(&["mark"], "a queue has one way to say that it is too long")
@@ -84,11 +87,11 @@ pub static KEYS: [LinkKey; 35] = [
     LinkKey::new("target", aqm::target)
         .needs(&["aqm"], "it is how long frames may wait")
         .write(|d| aqm::written(&d.link.aqm, "target"))
-        .option("target", "TIME", "How long packets may wait, for codel, fq-codel and dualpi2"),
+        .option("target", "TIME", "Acceptable queueing delay, for codel, fq-codel and dualpi2"),
     LinkKey::new("interval", aqm::interval)
         .needs(&["aqm"], "it is a round trip of those whose data waits")
         .write(|d| aqm::written(&d.link.aqm, "interval"))
-        .option("interval", "TIME", "A round trip, for codel and fq-codel; default 100ms"),
+        .option("interval", "TIME", "Largest usual round-trip time, for codel and fq-codel; default 100ms"),
     LinkKey::new("ecn", aqm::ecn)
         .needs(&["aqm"], "it is whether it marks")
         .write(|d| aqm::written(&d.link.aqm, "ecn"))
@@ -100,11 +103,11 @@ pub static KEYS: [LinkKey; 35] = [
     LinkKey::new("flows", aqm::flows)
         .needs(&["aqm"], "it is the number of its queues")
         .write(|d| aqm::written(&d.link.aqm, "flows"))
-        .option("flows", "N", "Queues of fq-codel; default 1024"),
+        .option("flows", "N", "Number of queues of fq-codel; default 1024"),
     LinkKey::new("quantum", aqm::quantum)
         .needs(&["aqm"], "it is what a queue may send in its turn")
         .write(|d| aqm::written(&d.link.aqm, "quantum"))
-        .option("quantum", "BYTES", "What a queue of fq-codel sends in its turn; default 1514"),
+        .option("quantum", "BYTES", "Bytes that a queue of fq-codel may send in its turn; default 1514"),
     LinkKey::new("red_min", aqm::red_min)
         .needs(&["aqm"], "it is RED's lower threshold")
         .write(|d| aqm::written(&d.link.aqm, "red_min"))
@@ -116,18 +119,18 @@ pub static KEYS: [LinkKey; 35] = [
     LinkKey::new("red_p", aqm::red_p)
         .needs(&["aqm"], "it is RED's probability at the upper threshold")
         .write(|d| aqm::written(&d.link.aqm, "red_p"))
-        .option("red-p", "P", "Probability of red at the upper threshold; default 0.1"),
+        .option("red-p", "P", "Marking probability of red at the upper threshold; default 0.1"),
     LinkKey::new("red_weight", aqm::red_weight)
         .needs(&["aqm"], "it is how slowly RED's average follows")
         .write(|d| aqm::written(&d.link.aqm, "red_weight"))
-        .option("red-weight", "N", "An arrival counts 2^-N in the average of red; default 9"),
+        .option("red-weight", "N", "Weight of an arrival in the average of red, as 2^-N; default 9"),
     LinkKey::new("step", aqm::step)
         .needs(&["aqm"], "it is where the L4S queue begins to mark")
         .write(|d| aqm::written(&d.link.aqm, "step"))
         .option(
             "step",
             "TIME",
-            "Wait from which dualpi2 marks all L4S packets; default a ramp from 0.8 to 1.2 ms",
+            "Queueing delay from which dualpi2 marks every L4S packet; by default a ramp from 0.8 to 1.2 ms",
         ),
     LinkKey::new("coupling", aqm::coupling)
         .needs(&["aqm"], "it is how much more often L4S packets are marked")
@@ -136,12 +139,12 @@ pub static KEYS: [LinkKey; 35] = [
     LinkKey::new("overhead", |d, v| set(&mut d.link.overhead, int(v, 0..=256).map(|n| n as u16)))
         .write(|d| Some(Written::plain(d.link.overhead)))
         .words(overhead)
-        .option("overhead", "BYTES", "Bytes that each packet costs beyond its IP packet; default 14"),
+        .option("overhead", "BYTES", "Bytes that the rate counts for each packet besides its IP packet; default 14"),
     LinkKey::new("burst", |d, v| set(&mut d.link.burst, Size::from_value(v).map(|Size(n)| n)))
         .needs(&["rate", "rate_trace"], "it is what a rate sends at once after a silence")
         .write(|d| Some(Written::quoted(format!("{}B", d.link.burst))))
         .words(|d| (d.link.burst > 0).then(|| format!("bursts of {} bytes", d.link.burst)))
-        .option("burst", "SIZE", "Depth of the token bucket: what may leave at once after a silence"),
+        .option("burst", "SIZE", "Depth of the token bucket: the bytes that may leave at once after a silence"),
     LinkKey::new("delay", |d, v| set(&mut d.link.delay, Duration::from_value(v)))
         .write(|d| Some(Written::quoted(d.link.delay)))
         .words(|d| (d.link.delay > Duration::ZERO).then(|| format!("delay {}", d.link.delay)))
@@ -149,13 +152,13 @@ pub static KEYS: [LinkKey; 35] = [
     LinkKey::new("jitter", |d, v| set(&mut d.link.jitter.by, Duration::from_value(v)))
         .write(|d| Some(Written::quoted(d.link.jitter.by)))
         .words(jitter)
-        .option("jitter", "TIME", "How much longer a frame takes: from nothing to this, alike"),
+        .option("jitter", "TIME", "Extra delay of each frame, from zero to this, uniformly distributed unless --jitter-law says otherwise"),
     LinkKey::new("jitter_law", |d, v| set(&mut d.link.jitter.law, one_of(v, &Law::ALL, &[])))
         .needs(&["jitter"], "it is how the jitter is distributed")
         .write(|d| {
             Law::ALL.iter().find(|(_, law)| *law == d.link.jitter.law).map(|(name, _)| Written::quoted(name))
         })
-        .option("jitter-law", "LAW", "How jitter is distributed: uniform, exponential, normal or pareto"),
+        .option("jitter-law", "LAW", "Distribution of the jitter: uniform, exponential, normal or pareto"),
     LinkKey::new("jitter_order", |d, v| set(&mut d.link.jitter.reorders, one_of(v, &ORDERS, &[])))
         .needs(&["jitter"], "without jitter frames come out in order")
         .write(|d| Some(Written::quoted(ORDERS[usize::from(d.link.jitter.reorders)].0)))
@@ -167,11 +170,11 @@ pub static KEYS: [LinkKey; 35] = [
             let Reorder { trillionths, by } = d.link.reorder;
             d.link.reorder.overtakes().then(|| format!("{}% of frames {by} late", trillionths as f64 / 1e10))
         })
-        .option("reorder", "P", "Probability that a frame comes late, so that others overtake it"),
+        .option("reorder", "P", "Probability that a frame is late by --reorder-by, so that others overtake it"),
     LinkKey::new("reorder_by", |d, v| set(&mut d.link.reorder.by, Duration::from_value(v)))
         .needs(&["reorder"], "it is the share of frames that come late")
         .write(|d| Some(Written::quoted(d.link.reorder.by)))
-        .option("reorder-by", "TIME", "How much later they come"),
+        .option("reorder-by", "TIME", "How late the frames are that --reorder picks"),
     LinkKey::new("loss", |d, v| set(&mut d.link.loss, Probability::from_value(v).map(random)))
         .write(|d| probability(d).map(|p| Written::quoted(trillionths(p))))
         .words(|d| probability(d).map(|p| format!("loss {}%", p as f64 / 1e10)))
@@ -186,11 +189,11 @@ pub static KEYS: [LinkKey; 35] = [
         .instead_of(&["loss", "loss_every"], ONE_LOSS)
         .write(|d| loss::of_burst(d, |b| b.enter))
         .words(loss::burst_words)
-        .option("loss-p", "P", "Gilbert-Elliott loss: probability that a frame is followed by the bad state"),
+        .option("loss-p", "P", "Gilbert-Elliott loss: probability that the good state turns bad after a frame"),
     LinkKey::new("loss_r", |d, v| set(&mut loss::burst(d).leave, loss::chance(v)))
         .needs(&["loss_p"], "it is how probable losses end after a frame, and loss_p how probable they begin")
         .write(|d| loss::of_burst(d, |b| b.leave))
-        .option("loss-r", "P", "Probability that a frame in the bad state is followed by the good one"),
+        .option("loss-r", "P", "Gilbert-Elliott loss: probability that the bad state turns good after a frame"),
     LinkKey::new("loss_bad", |d, v| set(&mut loss::burst(d).bad, loss::chance(v)))
         .needs(&["loss_p"], "it is the probability of loss in the bad state")
         .write(|d| loss::of_burst(d, |b| b.bad))
@@ -206,7 +209,7 @@ pub static KEYS: [LinkKey; 35] = [
     .instead_of(&["loss", "loss_every", "loss_p"], ONE_LOSS)
     .write(|d| trace::lost(d, true).map(|t| Written::quoted(t.name)))
     .words(|d| trace::lost(d, true).map(trace::loss_words))
-    .option("loss-trace", "FILE", "A file of 0 and 1: the frames that 1 stands for are lost"),
+    .option("loss-trace", "FILE", "File of 0 and 1, one for each frame: 1 is a lost frame"),
     LinkKey::new("loss_frames", |d, v| {
         let trace = trace::frames(v, d.directory.as_deref());
         set(&mut d.link.loss, trace.map(Loss::Trace))
@@ -214,15 +217,15 @@ pub static KEYS: [LinkKey; 35] = [
     .instead_of(&["loss", "loss_every", "loss_p", "loss_trace"], ONE_LOSS)
     .write(|d| trace::lost(d, false).map(|t| Written::quoted(t.name)))
     .words(|d| trace::lost(d, false).map(trace::loss_words))
-    .option("loss-frames", "FILE", "A file of the numbers of the frames that are lost, from 1"),
+    .option("loss-frames", "FILE", "File of the numbers of the lost frames, counted from 1"),
     LinkKey::new("duplicate", |d, v| set(&mut d.link.damage.duplicate, loss::chance(v)))
         .write(|d| Some(Written::quoted(trillionths(d.link.damage.duplicate))))
         .words(|d| loss::share(d.link.damage.duplicate, "of frames come twice"))
-        .option("duplicate", "P", "Probability that a frame comes out twice"),
+        .option("duplicate", "P", "Probability that a frame is duplicated"),
     LinkKey::new("corrupt", |d, v| set(&mut d.link.damage.corrupt, loss::chance(v)))
         .write(|d| Some(Written::quoted(trillionths(d.link.damage.corrupt))))
         .words(|d| loss::share(d.link.damage.corrupt, "of frames come with a bit flipped"))
-        .option("corrupt", "P", "Probability that a frame comes out with a bit flipped"),
+        .option("corrupt", "P", "Probability that a bit of a frame is flipped"),
 ];
 
 /// The keys of a link that stand alone, each from the first of `places` that has it; what is said nowhere is as in a bare
@@ -254,95 +257,16 @@ pub(super) fn finish(s: Section) {
 pub(super) fn assignments(link: &Config) -> Vec<String> {
     let overhead = trace::overhead(link.trace).unwrap_or(BARE.link.overhead);
     let unsaid = Draft { link: Config { overhead, ..BARE.link }, ..BARE };
-    keys::assignments(&KEYS, &Draft::of(*link), &unsaid)
+    keys::assignments(KEYS, &Draft::of(*link), &unsaid)
 }
 
 /// A link in words.
 pub fn words(link: &Config) -> String {
-    let words = keys::words(&KEYS, &Draft::of(*link));
+    let words = keys::words(KEYS, &Draft::of(*link));
     match words.is_empty() {
         true => "bare".to_string(),
         false => words.join(", "),
     }
-}
-
-/// Bytes of an Ethernet frame with 1500 bytes of IP, without FCS.
-const FULL_FRAME: u64 = 1514;
-
-/// The limit of a queue, which has room for a full frame.
-fn full_frame(value: &DeValue, draft: &Draft) -> Result<QueueLimit, Fault> {
-    let limit = Limit::from_value(value)?;
-    if limit.is_zero() {
-        let help = "one packet is the least: \"1p\"; what is being sent does not wait";
-        return Err(Fault::new("a queue without room passes nothing", help));
-    }
-    let small = |what: String| {
-        let help = "nothing would fit; give the limit in packets: \"100p\"";
-        Err(Fault::new(format!("{what} less than one full frame ({FULL_FRAME})"), help))
-    };
-    match (resolved(limit, draft)?, limit, draft.link.rate) {
-        (QueueLimit::Bytes(n), Limit::Bdp(_), Some(rate)) if n < FULL_FRAME => {
-            small(format!("{rate} × {} makes a queue of {n} bytes,", draft.rtt))
-        }
-        (QueueLimit::Bytes(n), Limit::Bytes(_), _) if n < FULL_FRAME => {
-            small(format!("a queue of {n} bytes is"))
-        }
-        (found, ..) => Ok(found),
-    }
-}
-
-/// The threshold of marks, which the limit of the queue must not hide. With a threshold of zero, what finds anything
-/// waiting is marked.
-fn below_the_limit(value: &DeValue, draft: &Draft) -> Result<QueueLimit, Fault> {
-    let found = resolved(Limit::from_value(value)?, draft)?;
-    let hidden = match (found, draft.link.queue) {
-        (QueueLimit::Packets(mark), QueueLimit::Packets(queue)) => mark >= queue,
-        (QueueLimit::Bytes(mark), QueueLimit::Bytes(queue)) => mark >= queue,
-        _ => false,
-    };
-    if hidden {
-        let (found, limit) = (counted(found, draft), counted(draft.link.queue, draft));
-        let message = format!("{found} is not below the queue's limit, {limit}");
-        let help = "packets that find the queue full are dropped; mark well below `queue`";
-        return Err(Fault::new(message, help));
-    }
-    Ok(found)
-}
-
-/// A limit with its bandwidth-delay product worked out. Where the rate is missing because it is faulty, nothing is said
-/// of what follows from it.
-fn resolved(limit: Limit, draft: &Draft) -> Result<QueueLimit, Fault> {
-    match (limit, draft.link.rate) {
-        (_, None) => Ok(QueueLimit::default()),
-        (Limit::Packets(n), _) => u32::try_from(n)
-            .map(QueueLimit::Packets)
-            .map_err(|_| Fault::bare("a queue of more packets than can be counted")),
-        (Limit::Bytes(n), _) => Ok(QueueLimit::Bytes(n)),
-        (Limit::Bdp(factor), Some(rate)) => factor
-            .times_floor(u128::from(rate.bytes_in(draft.rtt)))
-            .map(QueueLimit::Bytes)
-            .ok_or_else(|| Fault::bare("a queue of more bytes than can be counted")),
-    }
-}
-
-/// A limit as a file has it: in packets, or in the bytes that it is at the link's rate.
-fn limit(limit: QueueLimit, draft: &Draft) -> Written {
-    match limit {
-        QueueLimit::Packets(n) => Written::quoted(format!("{n}p")),
-        other => Written::quoted(format!("{}B", bytes(other, draft))),
-    }
-}
-
-/// A limit in words.
-fn counted(limit: QueueLimit, draft: &Draft) -> String {
-    match limit {
-        QueueLimit::Packets(n) => format!("{n} packets"),
-        other => format!("{} bytes", bytes(other, draft)),
-    }
-}
-
-fn bytes(limit: QueueLimit, draft: &Draft) -> u64 {
-    draft.link.rate.map_or(0, |rate| limit.most_bytes(rate, FULL_FRAME))
 }
 
 /// Overhead matters to a rate alone.

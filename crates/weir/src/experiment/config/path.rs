@@ -29,7 +29,7 @@ pub(super) fn of_options(s: &Section) -> Path {
 /// `rtt` of `s`, and the links: what is said of the WAN, and of one side of it.
 fn links(s: &Section, lan: Option<&Section>, wan: Option<&Section>, sides: [Option<&Section>; 2]) -> Path {
     for (own, both) in sides.into_iter().flatten().zip(wan.into_iter().cycle()) {
-        refuse_twice(&link::KEYS, own, both, ["out", "back"]);
+        refuse_twice(link::KEYS, own, both, ["out", "back"]);
     }
     let lan = Vec::from_iter(lan);
     let [out, back] = sides.map(|side| Vec::from_iter(side.into_iter().chain(wan)));
@@ -66,7 +66,7 @@ fn halves(s: &Section, rtt: Duration, lan_delay: Duration) -> (Duration, Duratio
 pub(super) fn access(s: Section, rtt: Duration) -> (Config, Config) {
     let sides = ["up", "down"].map(|name| s.section(name));
     for own in sides.iter().flatten() {
-        refuse_twice(&link::KEYS, own, &s, ["up", "down"]);
+        refuse_twice(link::KEYS, own, &s, ["up", "down"]);
     }
     let places = |side: usize| Vec::from_iter(sides[side].iter().chain([&s]));
     let (up, down) = (link::begin(&places(0)), link::begin(&places(1)));

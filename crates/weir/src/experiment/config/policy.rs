@@ -5,6 +5,7 @@ use super::keys::{self, set, Key, Written};
 use super::reader::Section;
 use super::units;
 use super::value::{one_of, FromValue, Number, Positive};
+use core::mem::discriminant;
 use toml::de::DeValue;
 use weir_core::ack::{
     AckControl, Counts, Hold, Meter, Period, Preset, RateRelease, Release, ShareRelease, SlowStart, Window,
@@ -27,8 +28,8 @@ const SLOW_STARTS: [(&str, SlowStart); 3] =
 
 type PolicyKey = Key<AckControl>;
 
-/// Every key of a policy but `preset`.
-static KEYS: [PolicyKey; 14] = [
+/// Every key but `preset` of a policy that releases each flow at a rate.
+static RATE_KEYS: &[PolicyKey] = &[
     PolicyKey::new("hold", |p, v| set(&mut p.hold, one_of(v, &HOLDS, &FUTURE_HOLDS)))
         .write(|p| named(&HOLDS, p.hold)),
     PolicyKey::new("release", |_, v| one_of(v, &[("rate", ())], &FUTURE_RELEASES)),
@@ -84,7 +85,7 @@ static KEYS: [PolicyKey; 14] = [
 ];
 
 /// Every key of the policy of a class whose flows share its rate.
-static SHARE_KEYS: [PolicyKey; 2] = [
+static SHARE_KEYS: &[PolicyKey] = &[
     PolicyKey::new("counts", |p, v| set(&mut share_mut(p).counts, one_of(v, &COUNTS, &[])))
         .write(|p| named(&COUNTS, share(p).counts))
         .words(|p| {
@@ -122,14 +123,14 @@ pub(super) fn shared(rate: Rate, police: bool, s: Option<Section>) -> AckControl
             );
         }
     }
-    keys::read(&SHARE_KEYS, &[&s], &mut policy);
+    keys::read(SHARE_KEYS, &[&s], &mut policy);
     s.finish();
     policy
 }
 
 /// The assignments of the `ack` of a class whose flows share a rate.
 pub(super) fn shared_assignments(policy: &AckControl) -> Vec<String> {
-    keys::assignments(&SHARE_KEYS, policy, &AckControl::ack_share(policy.release.rate()))
+    keys::assignments(SHARE_KEYS, policy, &AckControl::ack_share(policy.release.rate()))
 }
 
 /// Reads a policy.
@@ -139,7 +140,7 @@ pub(super) fn policy(s: Section) -> Option<AckControl> {
     let rate = s.value("flow_rate", flow_rate_of);
     // The other keys are looked at even if the rate is missing.
     let mut policy = (preset.policy)(rate.unwrap_or(Rate::mbit(1)));
-    keys::read(&KEYS, &[&s], &mut policy);
+    keys::read(keys_of(&policy.release), &[&s], &mut policy);
     check(&s, &policy);
     s.finish();
     rate.map(|_| policy)
@@ -163,24 +164,34 @@ fn preset(s: &Section) -> &'static Preset {
 
 /// The assignments that say this policy: the preset that is nearest to it, and what is different.
 pub(super) fn assignments(policy: &AckControl) -> Vec<String> {
-    let rate = law(policy).rate;
-    let from = |preset: &Preset| {
+    let rate = policy.release.rate();
+    let same_law = |from: &AckControl| discriminant(&from.release) == discriminant(&policy.release);
+    let said = |preset: &Preset| {
+        let from = Some((preset.policy)(rate)).filter(same_law)?;
         let first = [format!("preset = \"{}\"", preset.name), format!("flow_rate = \"{rate}\"")];
-        [first.to_vec(), keys::assignments(&KEYS, policy, &(preset.policy)(rate))].concat()
+        Some([first.to_vec(), keys::assignments(keys_of(&policy.release), policy, &from)].concat())
     };
-    PRESETS.iter().map(from).min_by_key(Vec::len).unwrap_or_default()
+    PRESETS.iter().filter_map(said).min_by_key(Vec::len).unwrap_or_default()
 }
 
 /// A policy in words.
 pub fn words(policy: &AckControl) -> String {
-    match policy.release {
-        Release::Rate(_) => keys::words(&KEYS, policy).join(", "),
-        Release::Share(_) => keys::words(&SHARE_KEYS, policy).join(", "),
+    keys::words(keys_of(&policy.release), policy).join(", ")
+}
+
+/// The keys of a law.
+fn keys_of(release: &Release) -> &'static [PolicyKey] {
+    match release {
+        Release::Rate(_) => RATE_KEYS,
+        Release::Share(_) => SHARE_KEYS,
     }
 }
 
-/// What the keys say must fit together.
+/// What the keys of a release at a rate say must fit together.
 fn check(s: &Section, policy: &AckControl) {
+    if !matches!(policy.release, Release::Rate(_)) {
+        return;
+    }
     if let Some((min, max)) = bounds(policy).ok().filter(|(min, max)| min > max) {
         let key = if s.has("period_min") { "period_min" } else { "period_max" };
         s.fault(key, Fault::bare(format!("the shortest period, {min}, is longer than the longest, {max}")));
@@ -204,34 +215,29 @@ fn check(s: &Section, policy: &AckControl) {
     }
 }
 
-/// The law by which the policy releases.
+/// Why a policy has the law that its keys are of: each table of keys is for one law.
+const ONE_LAW: &str = "keys of a law are read for policies of that law";
+
+/// The law by which each flow is released at its rate.
 fn law(policy: &AckControl) -> &RateRelease {
-    match &policy.release {
-        Release::Rate(law) => law,
-        Release::Share(_) => unreachable!("keys of a law are asked for that law alone"),
-    }
+    let Release::Rate(law) = &policy.release else { unreachable!("{ONE_LAW}") };
+    law
 }
 
 fn law_mut(policy: &mut AckControl) -> &mut RateRelease {
-    match &mut policy.release {
-        Release::Rate(law) => law,
-        Release::Share(_) => unreachable!("keys of a law are asked for that law alone"),
-    }
+    let Release::Rate(law) = &mut policy.release else { unreachable!("{ONE_LAW}") };
+    law
 }
 
-/// The law by which the class's rate is shared, likewise.
+/// The law by which flows share the rate of their class.
 fn share(policy: &AckControl) -> &ShareRelease {
-    match &policy.release {
-        Release::Share(law) => law,
-        Release::Rate(_) => unreachable!("keys of a law are asked for that law alone"),
-    }
+    let Release::Share(law) = &policy.release else { unreachable!("{ONE_LAW}") };
+    law
 }
 
 fn share_mut(policy: &mut AckControl) -> &mut ShareRelease {
-    match &mut policy.release {
-        Release::Share(law) => law,
-        Release::Rate(_) => unreachable!("keys of a law are asked for that law alone"),
-    }
+    let Release::Share(law) = &mut policy.release else { unreachable!("{ONE_LAW}") };
+    law
 }
 
 /// The rates at which release is exact (no other rates are tested).

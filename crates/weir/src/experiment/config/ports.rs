@@ -43,7 +43,7 @@ pub struct Driving {
 type DrivingKey = Key<Driving>;
 
 /// How an engine is driven, key by key; `batch_delay` is the last, and for gateways only.
-static KEYS: [DrivingKey; 5] = [
+static KEYS: &[DrivingKey] = &[
     DrivingKey::new("wait", |d, v| put(&mut d.wait, Positive::from_value(v).map(|Positive(d)| d)))
         .write(|d| d.wait.map(Written::quoted))
         .words(|d| d.wait.map(|t| format!("waited for {t}"))),
@@ -82,18 +82,18 @@ impl Attach {
 
 /// `[ports]` as a file has it.
 pub(super) fn to_toml(attach: &Attach, driving: &Driving) -> String {
-    let keys = keys::assignments(&KEYS, driving, &Driving::default());
+    let keys = keys::assignments(KEYS, driving, &Driving::default());
     format!("[ports]\n{}\n", [attach.assignments(), keys].concat().join("\n"))
 }
 
 /// How two engines are driven differently: key, old and new value.
 pub fn differences(old: &Driving, new: &Driving) -> Vec<(&'static str, String, String)> {
-    keys::differences(&KEYS, old, new)
+    keys::differences(KEYS, old, new)
 }
 
 /// How an engine is driven, in words that begin with a comma each.
 pub fn words(driving: &Driving) -> String {
-    keys::words(&KEYS, driving).iter().map(|words| format!(", {words}")).collect()
+    keys::words(KEYS, driving).iter().map(|words| format!(", {words}")).collect()
 }
 
 /// Keys that a gateway had when it sat between two interfaces.
@@ -124,7 +124,7 @@ pub(super) fn of_gateway(mut s: Section) -> Option<(String, Driving)> {
     }
     let dev = interface(&s, "dev");
     let mut driving = Driving::default();
-    keys::read(&KEYS, &[&s], &mut driving);
+    keys::read(KEYS, &[&s], &mut driving);
     s.finish();
     Some((dev?, driving))
 }

@@ -19,7 +19,7 @@ const CUBICS: [(&str, CubicRules); 2] = [("rfc9438", CubicRules::Rfc9438), ("lin
 type TcpKey = Key<Tcp>;
 
 /// Every key. Those that only simulated hosts have Linux has for a whole system, or not at all.
-static KEYS: [TcpKey; 19] = [
+static KEYS: &[TcpKey] = &[
     // Words for it stand beside the name of a flow.
     TcpKey::new("cc", congestion_control).write(|t| t.cc.as_ref().map(Written::quoted)),
     // 88: Linux refuses less (TCP_MIN_MSS); 65,495: an IP packet without its two headers.
@@ -110,23 +110,23 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
 
 /// What is set besides the congestion control, in words.
 pub fn words(tcp: &Tcp) -> Vec<String> {
-    keys::words(&KEYS, tcp)
+    keys::words(KEYS, tcp)
 }
 
 /// What is set, by key, as the values stand in a file but without quotes.
 pub fn values(tcp: &Tcp) -> Vec<(&'static str, String)> {
-    keys::values(&KEYS, tcp)
+    keys::values(KEYS, tcp)
 }
 
 /// The assignments that make this TCP.
 pub fn assignments(tcp: &Tcp) -> Vec<String> {
-    keys::assignments(&KEYS, tcp, &Tcp::default())
+    keys::assignments(KEYS, tcp, &Tcp::default())
 }
 
 /// Reads `[tcp]`, the defaults of all flows.
 pub(super) fn defaults(s: Section) -> Tcp {
     let mut tcp = Tcp::default();
-    keys::read(&KEYS, &[&s], &mut tcp);
+    keys::read(KEYS, &[&s], &mut tcp);
     note_worlds(&s, &tcp);
     resolved(&s, tcp.clone());
     s.finish();
@@ -136,7 +136,7 @@ pub(super) fn defaults(s: Section) -> Tcp {
 /// What a flow's own keys and the defaults make; `s` is the flow's section.
 pub(super) fn of_flow(s: &Section, defaults: &Tcp) -> Tcp {
     let mut tcp = defaults.clone();
-    keys::read(&KEYS, &[s], &mut tcp);
+    keys::read(KEYS, &[s], &mut tcp);
     note_worlds(s, &tcp);
     resolved(s, tcp)
 }

@@ -1,6 +1,7 @@
 //! Active queue management: which, and its parameters.
 
-use super::{trillionths, Draft, FULL_FRAME};
+use super::limit::{resolved, FULL_FRAME};
+use super::{trillionths, Draft};
 use crate::experiment::config::diag::Fault;
 use crate::experiment::config::keys::Written;
 use crate::experiment::config::units::Limit;
@@ -103,7 +104,7 @@ fn fq(draft: &mut Draft, set: impl FnOnce(&mut fq_codel::Params)) -> Result<(), 
 
 /// A threshold of RED in bytes; those given in packets are of full frames.
 fn threshold(draft: &Draft, value: &DeValue) -> Result<u64, Fault> {
-    let limit = super::resolved(Limit::from_value(value)?, draft)?;
+    let limit = resolved(Limit::from_value(value)?, draft)?;
     let bytes = draft.link.rate.map_or(0, |rate| limit.most_bytes(rate, FULL_FRAME));
     match bytes {
         0 if draft.link.rate.is_some() => Err(Fault::bare("a threshold of nothing")),
