@@ -1,7 +1,7 @@
 //! Scheduling of the engine's thread.
 
 use super::check;
-use rustix::process::{set_parent_process_death_signal, Signal};
+use rustix::process::{set_parent_process_death_signal, setpriority_process, setsid, Signal};
 use rustix::thread::{sched_setaffinity, set_current_timer_slack, CpuSet};
 use std::io;
 use std::num::NonZero;
@@ -27,9 +27,7 @@ pub fn fifo(priority: u8) -> io::Result<()> {
 
 /// Prefers this process to ordinary ones as far as that is possible without starving them: nice −20.
 pub fn prefer() -> io::Result<()> {
-    // SAFETY: no pointers.
-    check(unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, MOST_PREFERRED) })?;
-    Ok(())
+    Ok(setpriority_process(None, MOST_PREFERRED)?)
 }
 
 /// Prefers this process to those of other sessions. With autogroups (sched(7)) the kernel shares out time between
@@ -38,8 +36,7 @@ pub fn prefer() -> io::Result<()> {
 /// is killed when its parent ends.
 pub fn prefer_session() -> io::Result<()> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
-    // SAFETY: no pointers. Refused to the leader of a process group, which no forked child is.
-    check(unsafe { libc::setsid() })?;
+    setsid()?; // refused to the leader of a process group, which no forked child is
     for _ in 0..AUTOGROUP_ATTEMPTS {
         match std::fs::write("/proc/self/autogroup", MOST_PREFERRED.to_string()) {
             // The kernel takes one such change in 100 ms (`proc_sched_autogroup_set_nice()`).

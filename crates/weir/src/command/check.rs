@@ -19,15 +19,15 @@ Examples:
   weir check experiments/examples/annotated.toml
   weir check --json - gateway.toml | jq '.errors'
 
-The tables of a file say what it is: [ports] and [gateway] are for `weir run`, [ports] and [path] for
-`weir wan`; anything else is an experiment.")]
+The tables of a file tell what it is for: [ports] and [gateway] for `weir run`, [ports] and [path] for `weir wan`. Any \
+other file is an experiment.")]
 pub struct Args {
     /// An experiment, or the configuration of a gateway or an emulator
     #[arg(value_name = "FILE.toml", conflicts_with_all = ["dev", "out_flow_rate", "in_flow_rate"])]
     file: Option<PathBuf>,
     #[command(flatten)]
     short: super::short::Short,
-    /// Write what was found to this file as JSON; `-` is standard output, without the text
+    /// Write the findings to this file as JSON; `-` is standard output, and the text is then left out
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 }

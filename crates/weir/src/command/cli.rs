@@ -17,8 +17,8 @@ pub struct Cli {
 macro_rules! exit_codes {
     () => {
         "\
-Exit codes: 0 success; 1 an expectation or parity does not hold; 2 the configuration or the command
-line is wrong; 3 anything else, such as a missing interface or privilege; 130 interrupted."
+Exit codes: 0 success; 1 an expectation or parity does not hold; 2 the configuration or the command line is wrong; 3 any \
+other failure, such as a missing interface or privilege; 130 interrupted."
     };
 }
 
@@ -26,7 +26,7 @@ line is wrong; 3 anything else, such as a missing interface or privilege; 130 in
 const AFTER_HELP: &str = exit_codes!();
 #[cfg(not(feature = "linux"))]
 const AFTER_HELP: &str = concat!(
-    "This build has no run, reload, ctl, down, lab, wan, shell and bench: they need Linux and the cargo feature `linux`.
+    "This build lacks run, reload, ctl, down, lab, wan, shell and bench, which need Linux and the cargo feature `linux`.
 
 ",
     exit_codes!()
@@ -45,10 +45,10 @@ pub enum Command {
     /// Run a gateway on an interface of this host, until SIGINT or SIGTERM
     Run(super::run::Args),
     #[cfg(feature = "linux")]
-    /// Have a running gateway read its configuration again
+    /// Make a running gateway read its configuration again
     Reload(super::reload::Args),
     #[cfg(feature = "linux")]
-    /// Ask a running gateway, or change what it does
+    /// Query a running gateway, or change its settings
     Ctl(super::ctl::Args),
     #[cfg(feature = "linux")]
     /// Remove what Weir left on this host when it ended abnormally
@@ -60,7 +60,7 @@ pub enum Command {
     #[cfg(feature = "linux")]
     /// Run an experiment with the real Linux TCP in network namespaces
     Lab(super::lab::Args),
-    /// Compare results of one experiment, and judge how far apart they are
+    /// Compare results of one experiment and judge whether they agree
     Compare(super::compare::Args),
     #[cfg(feature = "linux")]
     /// Run a WAN emulator on an interface of this host, or between two, until SIGINT or SIGTERM

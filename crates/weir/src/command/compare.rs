@@ -15,10 +15,12 @@ Examples:
   weir compare sim.json lab-1.json lab-2.json lab-3.json     # with the median of the lab's
   weir compare before.json after.json --goodput 0.01
 
-Results of the simulator are compared with those of the lab. Results of one world alone are compared
-with those of the first file. The bounds are those of the experiment's [parity], unless --goodput or
---fct is given; without any bound nothing is judged. Runs that differ in congestion control, kernel or settings of TCP are refused unless
---allow-differences is given. Exit codes: 1 outside the bounds, 2 files that cannot be compared.")]
+Results of the simulator are compared with those of the lab. If all results are of one world, the others are compared \
+with the first file. The bounds are those of the experiment's [parity], unless --goodput or --fct is given; without \
+bounds nothing is judged. Runs that differ in congestion control, kernel or TCP settings are refused unless \
+--allow-differences is given.
+
+Exit codes: 1 outside the bounds, 2 files that cannot be compared.")]
 pub struct Args {
     /// Results, as --json writes them
     #[arg(value_name = "RESULT.json", required = true, num_args = 2..)]

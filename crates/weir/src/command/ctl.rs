@@ -20,9 +20,9 @@ Examples:
   sudo weir ctl off 17
   sudo weir ctl --json show | jq '.report.classes[] | {name, bps}'
 
-What is set lasts until the file is read again (`weir reload`) or Weir ends.")]
+A setting lasts until the file is read again (`weir reload`) or Weir ends.")]
 pub struct Args {
-    /// The interface of the gateway, if several run
+    /// The interface of the gateway, if several gateways run
     #[arg(long, global = true, value_name = "INTERFACE", value_parser = addresses::interface)]
     dev: Option<String>,
     /// Print the answer as JSON
@@ -35,14 +35,14 @@ pub struct Args {
 /// What is asked.
 #[derive(clap::Subcommand, Debug)]
 enum What {
-    /// Classes and active flows, with rates and held bytes
+    /// Show classes and active flows, with their rates and held bytes
     Show {
         /// Only the classes and flows of this address
         address: Option<IpAddr>,
     },
     /// Set keys of classes and customers: class/NAME.KEY=VALUE, customer/ID.down=RATE
     Set {
-        /// Each a place, a key and a value; all are taken or none
+        /// Each argument is a place, a key and a value; either all settings are accepted or none
         #[arg(required = true, value_name = "PLACE.KEY=VALUE", value_parser = setting)]
         settings: Vec<String>,
     },

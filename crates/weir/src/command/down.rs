@@ -11,10 +11,10 @@ Examples:
   sudo weir down
   sudo weir down --dev eth1
 
-After a normal end there is nothing to remove, nor after `kill -9` on Linux 6.6 or newer. What a
-running Weir uses is left alone.")]
+After a normal end nothing is left to remove, nor after `kill -9` on Linux 6.6 or newer. Whatever a running Weir uses is \
+left alone.")]
 pub struct Args {
-    /// Only what belongs to this interface
+    /// Remove only what belongs to this interface
     #[arg(long, value_name = "INTERFACE", value_parser = addresses::interface)]
     dev: Option<String>,
 }

@@ -19,7 +19,7 @@ Examples:
   sudo weir lab experiments/papers/ack-shaper/fig12-short.toml --json - | jq '.flows[].goodput_bps'
   sudo weir lab experiments/linux/start-cubic.toml --runs 5 --json lab.json  # for `weir compare`
 
-No two runs of a lab are the same; --runs shows how far apart they are.")]
+No two runs of a lab are the same; --runs shows how much they vary.")]
 pub struct Args {
     /// What `weir sim` takes too.
     #[command(flatten)]
@@ -27,7 +27,7 @@ pub struct Args {
     /// Name of the namespaces (`weir-ID-cl` and so on), for looking into a running lab
     #[arg(long)]
     pub id: Option<String>,
-    /// Run it N times, one after the other, and print means with 95 % confidence intervals
+    /// Run the experiment N times, one after the other, and print means with 95 % confidence intervals
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub runs: u32,
 }

@@ -20,8 +20,8 @@ pub struct Common {
     /// Where results go.
     #[command(flatten)]
     pub to: Presentation,
-    /// Write captures (pcap) into this directory, one for each host and each port of the gateway and, in virtual time, for
-    /// each link; those of several runs into 001, 002, …
+    /// Write captures (pcap) into this directory: one for each host, one for each port of the gateway and, in virtual time,
+    /// one for each link; several runs go into 001, 002, …
     #[arg(long, value_name = "DIR")]
     pub pcap: Option<PathBuf>,
 }
@@ -32,8 +32,8 @@ pub struct Presentation {
     /// Write the result as JSON; `-` is standard output, and the table then goes to standard error
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
-    /// Write charts (SVG) and series (CSV) into this directory, which is made if needed; those of several
-    /// runs into 001, 002, …, which index.csv lists
+    /// Write charts (SVG) and series (CSV) into this directory, which is created if needed; several runs go into 001,
+    /// 002, …, which index.csv lists
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 }

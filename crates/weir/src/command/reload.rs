@@ -11,11 +11,11 @@ Examples:
   sudo weir reload
   sudo weir reload --dev eth1
 
-The file that `weir run` was given is parsed and compared, and what is different changes in place: flows,
-handshakes and counters stay. A file with an error, or with a change that needs a restart, changes
-nothing. What `weir ctl set` and `weir ctl off` did since then is undone. SIGHUP does the same.")]
+The gateway reads the file that `weir run` was given and changes in place what differs: flows, handshakes and counters \
+stay. A file with an error, or with a change that needs a restart, changes nothing. Whatever `weir ctl set` and \
+`weir ctl off` did since the last reload is undone. The signal SIGHUP does the same.")]
 pub struct Args {
-    /// The interface of the gateway, if several run
+    /// The interface of the gateway, if several gateways run
     #[arg(long, value_name = "INTERFACE", value_parser = addresses::interface)]
     dev: Option<String>,
     /// Print the answer as JSON

@@ -13,8 +13,8 @@ Examples:
   sudo weir run --dev eth1 --out-flow-rate 20Mbit --in-flow-rate 50Mbit
   sudo weir run gateway.toml --json /run/weir/stats.json
 
-The interface is the one towards the WAN: that of a router, a masquerading router, a bridge or the
-end host itself. Data stays in the kernel. If Weir dies, everything passes.")]
+The interface is the one towards the WAN, whether this host is a router, a masquerading router, a bridge or the end \
+host itself. Data stays in the kernel. If Weir dies, all traffic passes.")]
 pub struct Args {
     #[command(flatten)]
     source: Origin,

@@ -18,9 +18,9 @@ Examples:
       curl -o /dev/null http://10.77.0.2:8000/big
   sudo weir shell --rtt 100ms --loss 1% -- ssh 10.77.0.2        # servers of this host
 
-The program runs in a network of its own: it is 10.77.0.1, and beyond the path is 10.77.0.2. For root that is
-this host. For another user it is an empty network, in which --server runs; nothing else is reached, neither
-this host nor the Internet. Inside, the user is called root, which means nothing outside.")]
+The program runs in a network of its own. Its address is 10.77.0.1, and the far end of the path is 10.77.0.2. For root, \
+the far end is this host. For any other user it is an empty network in which only --server runs: neither this host nor \
+the Internet can be reached. Inside, the user is called root, which gives no rights outside.")]
 pub struct Args {
     /// Each direction.
     #[command(flatten)]
@@ -28,10 +28,10 @@ pub struct Args {
     /// Round-trip time, half of it in each direction
     #[arg(long, value_name = "TIME", conflicts_with = "delay")]
     pub rtt: Option<String>,
-    /// Seed of what is random
+    /// Seed of random losses, delays and damage
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// A command of the shell that runs on the far side, until the program has ended
+    /// A shell command that runs on the far side until the program has ended
     #[arg(long, value_name = "COMMAND")]
     pub server: Option<String>,
     /// The program and its arguments; by default the user's shell

@@ -22,9 +22,8 @@ Examples:
   weir sim experiments/papers/ack-shaper/fig12.toml --json fig12.json --out out/fig12
   weir sim experiments/papers/ack-shaper/fig12.toml --seeds 10 --json - | jq '.summary'
 
-A run gives the same result bit for bit on any machine, except for `wall_s`, the time that it took.
-The runs of a [sweep], and those of several seeds, use all processors; their results are in the
-order of the file.")]
+A run gives the same result bit for bit on any machine, except for `wall_s`, the time that the run took. The runs of a \
+[sweep] and of several seeds use all processors; their results are in the order of the file.")]
 pub struct Args {
     /// What `weir lab` takes too.
     #[command(flatten)]
@@ -32,7 +31,7 @@ pub struct Args {
     /// Run with N consecutive seeds, and print means with 95 % confidence intervals
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub seeds: u32,
-    /// Make at most N runs at the same time; the default is one for each processor
+    /// Run at most N simulations at the same time; the default is one for each processor
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub jobs: Option<u32>,
 }

@@ -18,11 +18,11 @@ use std::path::PathBuf;
 Examples:
   sudo weir wan --dev eth1 --rate 10Mbit --delay 20ms --queue 100p
   sudo weir wan --lan eth0 --wan eth1 --rtt 400ms --loss 0.01%
-  sudo weir wan path.toml          # [ports] and [path], each direction by itself
+  sudo weir wan path.toml          # [ports] and [path]; the two directions may differ
 
-With --dev, both directions of one interface go through the emulator, be it that of a router, a
-bridge or the end host itself. With --lan and --wan, the emulator is a bump in the wire: it joins
-two interfaces, and without it nothing passes from one to the other.")]
+With --dev, both directions of one interface go through the emulator, whether this host is a router, a bridge or the \
+end host itself. With --lan and --wan, the emulator is a bump in the wire: it joins two interfaces, and without it \
+nothing passes from one to the other.")]
 pub struct Args {
     /// A file with [ports] and [path], instead of options
     #[arg(value_name = "PATH.toml", conflicts_with_all = ["dev", "lan", "wan", "rtt", LinkOptions::GROUP])]
@@ -33,7 +33,7 @@ pub struct Args {
     /// Interface towards the LAN, for an emulator between two interfaces
     #[arg(long, value_name = "INTERFACE", requires = "wan", conflicts_with = "dev", value_parser = addresses::interface)]
     pub lan: Option<String>,
-    /// Interface towards the WAN, likewise
+    /// Interface towards the WAN, for an emulator between two interfaces
     #[arg(long, value_name = "INTERFACE", requires = "lan", conflicts_with = "dev", value_parser = addresses::interface)]
     pub wan: Option<String>,
     /// Each direction.
@@ -42,10 +42,10 @@ pub struct Args {
     /// Round-trip time, half of it in each direction
     #[arg(long, value_name = "TIME", conflicts_with = "delay")]
     pub rtt: Option<String>,
-    /// Seed of the random losses
+    /// Seed of random losses, delays and damage
     #[arg(long, value_name = "N", conflicts_with = "config")]
     pub seed: Option<u64>,
-    /// Write what the links did to this file as JSON, every second and at the end
+    /// Write counters of both links to this file as JSON, every second and at the end
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
 }

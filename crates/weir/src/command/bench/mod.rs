@@ -28,38 +28,38 @@ use weir_core::time::Duration;
 /// What to measure.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Bench {
-    /// Throughput through a bridge, a router and a masquerading router, shaped against plain.
+    /// Throughput through a bridge, a router and a masquerading router, with Weir and without
     Inline(inline::Args),
-    /// Throughput when every frame of one direction goes through user space.
+    /// Throughput when every frame of one direction goes through user space
     All(Common),
-    /// Throughput of classes with queues beside the kernel's HTB.
+    /// Throughput of classes with queues beside the kernel's HTB
     Share(Common),
-    /// Both ways in one connection; requests and responses.
+    /// Data both ways in one connection; requests and responses
     TwoWay(Common),
-    /// How exact high rates are, without an emulator.
+    /// How exact high rates are, without an emulator
     Rates(Common),
-    /// How long frames and TCP stand still when the engine is killed or hangs, and the rate afterwards.
+    /// How long frames and TCP stand still when the engine is killed or hangs, and how exact the rate is afterwards
     Outage(Common),
-    /// What reloads cost under load.
+    /// What a reload costs under load
     Reload(Common),
-    /// What floods and forged segments do to shaped flows.
+    /// What floods and forged segments do to shaped flows
     Hostile(hostile::Args),
-    /// How fast the simulator is, and how much memory it takes.
+    /// How fast the simulator is and how much memory it needs
     Sim(sim::Args),
-    /// How exactly the WAN emulator delays, spinning and sleeping.
+    /// How exactly the WAN emulator delays packets, spinning and sleeping
     Wan(wan::Args),
 }
 
 /// What every benchmark takes.
 #[derive(Clone, Debug, Args)]
 pub struct Common {
-    /// Write the figures as JSON to this file (`-`: standard output).
+    /// Write the figures as JSON to this file; `-` is standard output
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
-    /// How often each case is measured; the median is printed.
+    /// How often each case is measured; the median is printed
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub runs: u32,
-    /// How long each run of traffic takes, instead of the benchmark's own.
+    /// Seconds of traffic in each run, instead of the benchmark's own
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(2..=600))]
     pub seconds: Option<u64>,
 }

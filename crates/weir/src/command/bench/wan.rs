@@ -21,10 +21,10 @@ rattan 40,000 to 70,000";
 /// How far the 99th percentile may be above the bare path's when the emulator spins, in microseconds.
 const BOUND_US: f64 = 50.0;
 
-/// What is between the source and the sink.
+/// How the path between the source and the sink is emulated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-enum Between {
+enum Emulation {
     /// The bare path.
     Bare,
     /// An emulator as `weir wan` is by default: it spins for as long as timers are late.
@@ -35,16 +35,17 @@ enum Between {
     Sleeping,
 }
 
-impl Between {
-    const ALL: [Between; 4] = [Between::Bare, Between::Adaptive, Between::Spinning, Between::Sleeping];
+impl Emulation {
+    const ALL: [Emulation; 4] =
+        [Emulation::Bare, Emulation::Adaptive, Emulation::Spinning, Emulation::Sleeping];
 
     /// How long the emulator spins, `None` for its default.
     fn spin(self) -> Option<Duration> {
         match self {
-            Between::Bare | Between::Adaptive => None,
+            Emulation::Bare | Emulation::Adaptive => None,
             // Longer than the time between two packets at any of the rates.
-            Between::Spinning => Some(Duration::from_millis(1)),
-            Between::Sleeping => Some(Duration::ZERO),
+            Emulation::Spinning => Some(Duration::from_millis(1)),
+            Emulation::Sleeping => Some(Duration::ZERO),
         }
     }
 }
@@ -62,7 +63,7 @@ pub struct Args {
 #[derive(Debug, Serialize)]
 struct Row {
     pps: u32,
-    between: Between,
+    emulation: Emulation,
     p50_us: Spread,
     p99_us: Spread,
     max_us: Spread,
@@ -85,17 +86,17 @@ pub(super) fn run(args: &Args) -> Result<(), String> {
     for pps in args.pps.map_or(RATES.to_vec(), |pps| vec![pps]) {
         for row in rows_of(common, seconds, pps)? {
             let bare =
-                rows.iter().find(|r| r.pps == pps && r.between == Between::Bare).map(|r| r.p99_us.median);
+                rows.iter().find(|r| r.pps == pps && r.emulation == Emulation::Bare).map(|r| r.p99_us.median);
             let holds = bare.is_some_and(|b| row.p99_us.median <= b + BOUND_US) && row.received == row.sent;
             println!(
                 "{pps:>7}  {:<9} {:>9.1} {:>22} {:>9.1}  {:>8} / {:>8}  {}",
-                format!("{:?}", row.between).to_lowercase(),
+                format!("{:?}", row.emulation).to_lowercase(),
                 row.p50_us.median,
                 format!("{:.1}", row.p99_us),
                 row.max_us.median,
                 row.received,
                 row.sent,
-                if row.between == Between::Adaptive && pps <= MUST_HOLD { verdict(holds) } else { "" }
+                if row.emulation == Emulation::Adaptive && pps <= MUST_HOLD { verdict(holds) } else { "" }
             );
             rows.push(row);
         }
@@ -105,22 +106,22 @@ pub(super) fn run(args: &Args) -> Result<(), String> {
 
 /// The four take turns.
 fn rows_of(common: &Common, seconds: u64, pps: u32) -> Result<Vec<Row>, String> {
-    let mut delays = Between::ALL.map(|_| Delays::default());
+    let mut delays = Emulation::ALL.map(|_| Delays::default());
     for _ in 0..common.runs {
-        for (between, delays) in Between::ALL.into_iter().zip(&mut delays) {
-            once(seconds, pps, between, delays)?;
+        for (emulation, delays) in Emulation::ALL.into_iter().zip(&mut delays) {
+            once(seconds, pps, emulation, delays)?;
         }
     }
-    let row = |(between, f): (Between, Delays)| Row {
+    let row = |(emulation, f): (Emulation, Delays)| Row {
         pps,
-        between,
+        emulation,
         p50_us: Spread::of(f.p50),
         p99_us: Spread::of(f.p99),
         max_us: Spread::of(f.max),
         received: f.received,
         sent: f.sent,
     };
-    Ok(Between::ALL.into_iter().zip(delays).map(row).collect())
+    Ok(Emulation::ALL.into_iter().zip(delays).map(row).collect())
 }
 
 /// Of each turn, in microseconds, and packets of all.
@@ -133,16 +134,16 @@ struct Delays {
     sent: u64,
 }
 
-fn once(seconds: u64, pps: u32, between: Between, delays: &mut Delays) -> Result<(), String> {
+fn once(seconds: u64, pps: u32, emulation: Emulation, delays: &mut Delays) -> Result<(), String> {
     let mut path = Path::default();
-    if between != Between::Bare {
+    if emulation != Emulation::Bare {
         path.wan_out.delay = DELAY;
         path.wan_back.delay = DELAY;
     }
     let mut plan = plan("wan", path, seconds, 1);
     plan.groups.clear();
     let mut options = options()?;
-    options.spin = between.spin();
+    options.spin = emulation.spin();
     options.probe = Some(Probe { pps, size: 64, direction: Direction::Out });
     let probe = measure(&plan, &options)?.probe.ok_or("the probe reported nothing")?;
     let (p50, p99, max) = probe.error_ns().ok_or("the probe's sink received nothing")?;
