@@ -18,8 +18,9 @@ struct Outlet {
     next: Option<Frame>,
     /// When it was due; [`Time::MAX`] without one.
     due: Time,
-    /// Those behind it.
+    /// Those behind it, and how many these are.
     queue: Queue,
+    behind: u64,
     /// The time of the last frame that came.
     last: Time,
 }
@@ -27,11 +28,11 @@ struct Outlet {
 impl Outlet {
     fn new() -> Outlet {
         let queue = Queue::Fifo(Fifo::of_packets(LIMIT - 1));
-        Outlet { next: None, due: Time::MAX, queue, last: Time::ZERO }
+        Outlet { next: None, due: Time::MAX, queue, behind: 0, last: Time::ZERO }
     }
 
     fn packets(&self) -> u64 {
-        u64::from(self.next.is_some()) + self.queue.packets()
+        u64::from(self.next.is_some()) + self.behind
     }
 
     #[inline]
@@ -53,6 +54,7 @@ impl Outlet {
         let dropped = self.queue.push(cx, Waiting { frame, charge, since });
         if dropped.is_none() {
             self.last = since;
+            self.behind += 1;
         }
         dropped
     }
@@ -61,7 +63,7 @@ impl Outlet {
     fn pop(&mut self, cx: &mut Cx<'_>) -> Option<(Time, Frame)> {
         let next = (self.due, self.next.take()?);
         self.due = Time::MAX;
-        if self.queue.packets() > 0 {
+        if self.behind > 0 {
             self.move_up(cx);
         }
         Some(next)
@@ -71,6 +73,7 @@ impl Outlet {
     #[cold]
     fn move_up(&mut self, cx: &mut Cx<'_>) {
         let Some(waiting) = self.queue.pop(cx) else { return };
+        self.behind -= 1;
         self.due = waiting.since;
         self.next = Some(cx.frames.unpark(waiting.frame));
     }
