@@ -20,13 +20,7 @@ const SENDER: [u8; 4] = [10, 0, 0, 1];
 const RECEIVER: [u8; 4] = [10, 0, 1, 1];
 
 fn gateway(hooked: bool) -> Gateway {
-    let class = ClassConfig {
-        name: "all".into(),
-        direction: Direction::Out,
-        matches: vec![],
-        ack: Some(AckControl::ack_shaper(Rate::mbit(1))),
-        share: None,
-    };
+    let class = ClassConfig::controlled("all", Direction::Out, AckControl::ack_shaper(Rate::mbit(1)));
     let config = Config { classes: vec![class], max_flows: 16, ..Config::default() };
     if hooked {
         Gateway::hooked(config)

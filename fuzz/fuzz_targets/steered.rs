@@ -22,13 +22,7 @@ const HOSTS: [[u8; 4]; 2] = [[10, 0, 0, 1], [10, 0, 1, 1]];
 const FIRST: [u32; 2] = [1, 0xffff_f001];
 
 fn config(rates: u8) -> Config {
-    let class = |direction, mbit: u8| ClassConfig {
-        name: "all".into(),
-        direction,
-        matches: vec![],
-        ack: Some(AckControl::ack_shaper(Rate::mbit(1 + u64::from(mbit) * 50))),
-        share: None,
-    };
+    let class = |direction, mbit: u8| ClassConfig::controlled("all", direction, AckControl::ack_shaper(Rate::mbit(1 + u64::from(mbit) * 50)));
     let classes = vec![class(Direction::Out, rates & 15), class(Direction::In, rates >> 4)];
     Config { classes, max_flows: 16, ..Config::default() }
 }

@@ -76,13 +76,7 @@ impl Bench {
         let period = Period::Auto { min: Duration::from_nanos(1), max: Duration::from_secs(4) };
         let release = Release::Rate(RateRelease { period, ..RateRelease::new(rate) });
         let ack = AckControl { release, ..AckControl::ack_shaper(rate) };
-        let class = ClassConfig {
-            name: "all".into(),
-            direction: Direction::Out,
-            matches: vec![],
-            ack: Some(ack),
-            share: None,
-        };
+        let class = ClassConfig::controlled("all", Direction::Out, ack);
         let config = Config { classes: vec![class], max_flows: flows, ..Config::default() };
         let under_way = (ROUND_TRIP.as_nanos() / APART.as_nanos() / u64::from(flows)) as u32;
         let template = Segment::v4(RECEIVER, SENDER).ports(5001, 40_000).seq(1).flags(Flags::ACK);

@@ -38,13 +38,7 @@ struct Driver {
 
 impl Driver {
     fn new(ack: AckControl) -> Driver {
-        let class = |name: &str, direction| ClassConfig {
-            name: name.into(),
-            direction,
-            matches: vec![],
-            ack: Some(ack),
-            share: None,
-        };
+        let class = |name: &str, direction| ClassConfig::controlled(name, direction, ack);
         let classes = vec![class("out", Direction::Out), class("in", Direction::In)];
         let gateway = Gateway::new(Config { classes, ..Config::default() });
         Driver { gateway, frames: Frames::new(1024, 256, 512), left: [vec![], vec![]] }

@@ -229,12 +229,8 @@ mod tests {
     use crate::rate::Rate;
 
     fn config(names: &[&str]) -> Config {
-        let class = |name: &&str| ClassConfig {
-            name: (*name).into(),
-            direction: Direction::Out,
-            matches: vec![],
-            ack: Some(AckControl::ack_shaper(Rate::mbit(1))),
-            share: None,
+        let class = |name: &&str| {
+            ClassConfig::controlled(*name, Direction::Out, AckControl::ack_shaper(Rate::mbit(1)))
         };
         Config { classes: names.iter().map(class).collect(), ..Config::default() }
     }

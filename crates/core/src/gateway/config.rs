@@ -37,6 +37,11 @@ pub struct ClassConfig {
 }
 
 impl ClassConfig {
+    /// A class of every flow of a direction, whose ACKs are controlled.
+    pub fn controlled(name: impl Into<String>, direction: Direction, ack: AckControl) -> ClassConfig {
+        ClassConfig { name: name.into(), direction, matches: Vec::new(), ack: Some(ack), share: None }
+    }
+
     /// Is it a class for flows, and not one that others share?
     pub fn takes_flows(&self) -> bool {
         self.share.is_none_or(|share| share.queue.is_some())

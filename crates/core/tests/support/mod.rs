@@ -26,16 +26,7 @@ pub fn ms(n: u64) -> Time {
 }
 
 pub fn config(ack: AckControl) -> Config {
-    Config {
-        classes: vec![ClassConfig {
-            name: "all".into(),
-            direction: Direction::Out,
-            matches: vec![],
-            ack: Some(ack),
-            share: None,
-        }],
-        ..Config::default()
-    }
+    Config { classes: vec![ClassConfig::controlled("all", Direction::Out, ack)], ..Config::default() }
 }
 
 pub struct World {

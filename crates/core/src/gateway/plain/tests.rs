@@ -94,13 +94,7 @@ impl Side {
 }
 
 fn config(ack: AckControl) -> Config {
-    let class = ClassConfig {
-        name: "all".into(),
-        direction: Direction::Out,
-        matches: vec![],
-        ack: Some(ack),
-        share: None,
-    };
+    let class = ClassConfig::controlled("all", Direction::Out, ack);
     Config { classes: vec![class], max_flows: 4, ..Config::default() }
 }
 

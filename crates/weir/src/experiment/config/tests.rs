@@ -294,7 +294,7 @@ prop_compose! {
             ack,
             share: None,
         };
-        let all = ClassConfig { name: "all".into(), direction: Direction::In, matches: Vec::new(), ack: Some(last), share: None };
+        let all = ClassConfig::controlled("all", Direction::In, last);
         let classes = classes.into_iter().enumerate().map(class).chain([all]).collect();
         let gateway = Config { classes, max_flows, assumed_rtt, idle_timeout, ..Config::default() };
         GatewayFile { dev, driving: Driving { batch_delay, ..driving }, customers: Vec::new(), gateway }
