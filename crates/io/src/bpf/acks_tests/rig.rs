@@ -88,7 +88,7 @@ impl Rig {
     }
 
     pub fn fresh(&self, fresh: bool) {
-        self.acks.hooks.beat(if fresh { clock::now() + Duration::from_secs(60) } else { Time::ZERO });
+        self.acks.hooks.beat(if fresh { clock::now() + Duration::from_secs(3600) } else { Time::ZERO });
     }
 
     /// What a hook answers, and the frame afterwards.
