@@ -5,6 +5,7 @@ mod iperf;
 mod life;
 mod rates;
 mod reload;
+mod soak;
 
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,6 +1,6 @@
 //! What several turns found.
 
-use crate::result::sample;
+use crate::result::{sample, GatewayResult};
 use serde::Serialize;
 
 /// The middle of several values, and how far apart they are.
@@ -39,6 +39,12 @@ impl std::fmt::Display for Spread {
         let text = format!("{:.p$} ({:.p$} to {:.p$})", self.median, self.min, self.max);
         write!(f, "{text:<0$}", f.width().unwrap_or(0))
     }
+}
+
+/// Frames that a gateway dropped, or that did not reach its engine for want of room.
+pub(super) fn lost_frames(gateway: &GatewayResult) -> u64 {
+    let steering = gateway.steering.unwrap_or_default();
+    gateway.frames.dropped.values().sum::<u64>() + steering.ring_full + steering.failed
 }
 
 /// Whether a bound is kept, in a table.

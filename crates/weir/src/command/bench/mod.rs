@@ -12,6 +12,7 @@ mod rates;
 pub mod reload;
 mod share;
 mod sim;
+pub mod soak;
 mod two_way;
 mod wan;
 
@@ -42,6 +43,8 @@ pub enum Bench {
     Outage(Common),
     /// What a reload costs under load
     Reload(Common),
+    /// An hour of mixed traffic through a gateway that everything happens to
+    Soak(Common),
     /// What floods and forged segments do to shaped flows
     Hostile(hostile::Args),
     /// How fast the simulator is and how much memory it needs
@@ -60,7 +63,7 @@ pub struct Common {
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub runs: u32,
     /// Seconds of traffic in each run, instead of the benchmark's own
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(2..=600))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(2..=86_400))]
     pub seconds: Option<u64>,
 }
 
@@ -74,6 +77,7 @@ pub fn run(bench: &Bench) -> Result<(), String> {
         Bench::Rates(common) => rates::run(common),
         Bench::Outage(common) => outage::run(common),
         Bench::Reload(common) => reload::run(common),
+        Bench::Soak(common) => soak::run(common),
         Bench::Hostile(args) => hostile::run(args),
         Bench::Sim(args) => sim::run(args),
         Bench::Wan(args) => wan::run(args),

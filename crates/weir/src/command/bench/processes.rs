@@ -20,7 +20,7 @@ fn arguments(pid: u32) -> Vec<String> {
 }
 
 /// The child processes of `parent`.
-fn children(parent: u32) -> Vec<u32> {
+pub(super) fn children(parent: u32) -> Vec<u32> {
     let Ok(entries) = std::fs::read_dir("/proc") else { return vec![] };
     let pids = entries.flatten().filter_map(|e| e.file_name().to_str()?.parse::<u32>().ok());
     pids.filter(|&pid| {

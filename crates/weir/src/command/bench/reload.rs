@@ -1,7 +1,7 @@
 //! What reloads cost under load: flows whose rate is another one after each reload, and customers or classes that come and go beside
 //! them.
 
-use super::figures::{verdict, Spread};
+use super::figures::{lost_frames, verdict, Spread};
 use super::processes;
 use super::{options, plan, shape, write, Common};
 use crate::execute::lab::{self, Options, Outcome};
@@ -224,7 +224,6 @@ fn figure(outcome: &Outcome, held: Held, changes: &[Change]) -> Figure {
     let result = &outcome.result;
     let gateway = result.gateway.clone().unwrap_or_default();
     let steering = gateway.steering.unwrap_or_default();
-    let dropped: u64 = gateway.frames.dropped.values().sum();
     let ends = outcome.clients.flows.iter().chain(&outcome.servers.flows);
     let took = Spread::of(changes.iter().map(|c| c.took.as_nanos() as f64 / 1e6).collect());
     let (off_target_ms, error_percent) = target(outcome, changes);
@@ -232,7 +231,7 @@ fn figure(outcome: &Outcome, held: Held, changes: &[Change]) -> Figure {
         held,
         reloads: changes.len(),
         reload_ms: (took.median, took.min, took.max),
-        lost_frames: dropped + steering.ring_full + steering.failed,
+        lost_frames: lost_frames(&gateway),
         passed_stale: steering.passed_stale,
         lost_connections: ends.filter(|f| f.error.is_some()).count(),
         retransmits: result.flows.iter().map(|f| f.retransmits).sum(),

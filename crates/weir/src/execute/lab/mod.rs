@@ -35,6 +35,7 @@ mod site;
 mod state;
 mod topology;
 
+pub use namespace::Namespace;
 pub use nstat::Nstat;
 pub use probe::{Probe, ProbeOutcome};
 pub use run::{run, Outcome};

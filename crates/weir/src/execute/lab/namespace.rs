@@ -22,9 +22,12 @@ impl Namespace {
     /// Makes it, with its loopback interface down.
     pub fn create(name: &str) -> Result<Namespace, String> {
         ip(None, &["netns", "add", name])?;
-        let handle =
-            File::open(format!("{NAMES}/{name}")).map_err(|e| format!("network namespace {name}: {e}"))?;
-        Ok(Namespace { name: name.to_string(), handle })
+        Namespace::open(name).map_err(|e| format!("network namespace {name}: {e}"))
+    }
+
+    /// One that another part of this program made.
+    pub fn open(name: &str) -> io::Result<Namespace> {
+        Ok(Namespace { name: name.to_string(), handle: File::open(format!("{NAMES}/{name}"))? })
     }
 
     /// Its name.

@@ -1,0 +1,440 @@
+//! A gateway in a lab that is not the lab's own, and what happens to it.
+
+use super::super::figures::lost_frames;
+use super::super::processes;
+use super::UPLOADS;
+use crate::execute::lab::Namespace;
+use crate::execute::traffic::monotonic;
+use crate::experiment::config::gateway::short;
+use crate::result::running::GatewayReport;
+use rustix::process::{kill_process, Pid, Signal};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use weir_core::rate::Rate;
+use weir_core::time::{Duration, Time};
+
+/// It is waited for so long.
+const PATIENCE: Duration = Duration::from_secs(10);
+const STEP: Duration = Duration::from_millis(5);
+/// How long a link is down.
+const DOWN: Duration = Duration::from_millis(300);
+/// How long there is no gateway at all.
+const AWAY: Duration = Duration::from_millis(500);
+/// The gateway ends this long before the traffic does.
+const BEFORE_END: Duration = Duration::from_secs(1);
+const DEV: &str = "wan";
+/// What an upload is set to in turns, in Mbit/s, and a download.
+const UPLOAD: [u64; 2] = [3, 4];
+const DOWNLOAD: Rate = Rate::mbit(6);
+/// What the customer has for all its flows, of each direction.
+const CUSTOMER: Rate = Rate::mbit(20);
+
+/// What happens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Event {
+    /// The gateway begins.
+    Start,
+    /// The engine is killed.
+    KillEngine,
+    /// Flows get another rate.
+    Reload,
+    /// The engine hangs.
+    StopEngine,
+    /// The hosts of the LAN become a customer, with one rate for all their flows.
+    AddCustomer,
+    /// The link towards the WAN goes down, and up again.
+    LinkDown,
+    /// And are none any more.
+    RemoveCustomer,
+    /// SIGHUP to the supervisor: it reads the same file again.
+    Hangup,
+    /// The supervisor is killed; another gateway is started.
+    KillSupervisor,
+    /// Supervisor and engine are killed; another gateway is started.
+    KillBoth,
+}
+
+impl Event {
+    /// Those that make a round, in their order.
+    pub const ALL: [Event; 9] = [
+        Event::KillEngine,
+        Event::Reload,
+        Event::StopEngine,
+        Event::AddCustomer,
+        Event::LinkDown,
+        Event::RemoveCustomer,
+        Event::Hangup,
+        Event::KillSupervisor,
+        Event::KillBoth,
+    ];
+
+    /// In words.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Event::Start => "start",
+            Event::KillEngine => "engine killed",
+            Event::Reload => "reload",
+            Event::StopEngine => "engine stopped",
+            Event::AddCustomer => "customer added",
+            Event::LinkDown => "link down",
+            Event::RemoveCustomer => "customer removed",
+            Event::Hangup => "SIGHUP",
+            Event::KillSupervisor => "supervisor killed",
+            Event::KillBoth => "both killed",
+        }
+    }
+
+    /// Does another gateway have to be started afterwards?
+    const fn ends_the_gateway(self) -> bool {
+        matches!(self, Event::KillSupervisor | Event::KillBoth)
+    }
+}
+
+/// Something that happened.
+#[derive(Clone, Copy, Debug)]
+pub struct Happened {
+    /// What.
+    pub event: Event,
+    /// When it began.
+    pub from: Time,
+    /// When it was over.
+    pub until: Time,
+    /// What the uploads are set to together from then on.
+    pub rate: Rate,
+}
+
+/// What supervisor and engine use together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Use {
+    /// Resident memory of their own, in kB: the pool, which both see, counts once it is touched.
+    pub memory_kb: u64,
+    /// Open descriptors.
+    pub descriptors: u64,
+}
+
+/// The most of the quarter with this number, from 0.
+pub fn most(uses: &[Use], quarter: usize) -> Use {
+    let part = &uses[uses.len() * quarter / 4..uses.len() * (quarter + 1) / 4];
+    let memory_kb = part.iter().map(|u| u.memory_kb).max().unwrap_or(0);
+    let descriptors = part.iter().map(|u| u.descriptors).max().unwrap_or(0);
+    Use { memory_kb, descriptors }
+}
+
+/// What a gateway went through.
+#[derive(Debug, Default)]
+pub struct Endured {
+    /// In the order of time.
+    pub happened: Vec<Happened>,
+    /// Before each event.
+    pub uses: Vec<Use>,
+    /// Frames that engines dropped or could not take.
+    pub lost_frames: u64,
+    /// What was left of it on the host.
+    pub left: Vec<String>,
+}
+
+impl Endured {
+    /// How often what happened.
+    pub fn events(&self) -> BTreeMap<Event, u32> {
+        let mut events = BTreeMap::new();
+        self.happened.iter().for_each(|h| *events.entry(h.event).or_default() += 1);
+        events
+    }
+}
+
+/// A thread that runs a gateway in a lab of this process, and does to it what happens.
+pub struct Ordeal {
+    done: Arc<AtomicBool>,
+    thread: JoinHandle<Result<Endured, String>>,
+}
+
+impl Ordeal {
+    /// For a lab with this `id`, which stands soon and has traffic `length` long; something happens every `between`.
+    pub fn start(id: String, program: PathBuf, length: Duration, between: Duration) -> Ordeal {
+        let done = Arc::new(AtomicBool::new(false));
+        let seen = done.clone();
+        Ordeal { done, thread: std::thread::spawn(move || endure(&id, &program, length, between, &seen)) }
+    }
+
+    /// The lab is gone.
+    pub fn finish(self) -> Result<Endured, String> {
+        self.done.store(true, Ordering::Relaxed);
+        self.thread.join().map_err(|_| "the thread that runs the gateway panicked".to_string())?
+    }
+}
+
+fn endure(
+    id: &str,
+    program: &Path,
+    length: Duration,
+    between: Duration,
+    done: &AtomicBool,
+) -> Result<Endured, String> {
+    let name = format!("weir-{id}-gw");
+    let has_link = |n: Namespace| n.ip(&[format!("link show {DEV}")]).is_ok() && n.is_up().unwrap_or(false);
+    if !eventually(|| Namespace::open(&name).is_ok_and(has_link)) {
+        return Err("the lab never stood".into());
+    }
+    let namespace = Namespace::open(&name).map_err(|e| format!("{name}: {e}"))?;
+    let begin = monotonic();
+    let end = begin + length.saturating_sub(BEFORE_END);
+    let directory = tempfile::tempdir().map_err(|e| format!("a directory for the gateway: {e}"))?;
+    let mut gateway =
+        Gateway { namespace, program, directory: directory.path(), child: None, rate: 0, customer: false };
+    let mut endured = Endured::default();
+    gateway.write()?;
+    gateway.start()?;
+    endured.happened.push(gateway.happened(Event::Start, begin));
+    let rounds = Event::ALL.iter().cycle().take_while(|_| !done.load(Ordering::Relaxed));
+    for (number, &event) in (1u64..).zip(rounds) {
+        let at = begin + Duration::from_nanos(between.as_nanos() * number);
+        if at + between > end {
+            break;
+        }
+        // A gateway that is killed starts with fresh memory: growth is looked for where it lives on.
+        let event = match event.ends_the_gateway() && number > Event::ALL.len() as u64 {
+            true => Event::KillEngine,
+            false => event,
+        };
+        pause(at.since(monotonic()));
+        endured.uses.push(gateway.uses());
+        let from = monotonic();
+        endured.lost_frames += gateway.suffer(event)?;
+        endured.happened.push(gateway.happened(event, from));
+    }
+    pause(end.since(monotonic()));
+    endured.lost_frames += gateway.end()?;
+    endured.left = gateway.left();
+    Ok(endured)
+}
+
+/// A gateway on the bridge of a lab.
+struct Gateway<'a> {
+    namespace: Namespace,
+    program: &'a Path,
+    directory: &'a Path,
+    child: Option<Child>,
+    /// Which of the rates is in force.
+    rate: usize,
+    /// Are the hosts of the LAN a customer?
+    customer: bool,
+}
+
+impl Gateway<'_> {
+    fn file(&self) -> PathBuf {
+        self.directory.join("gateway.toml")
+    }
+
+    fn report(&self) -> PathBuf {
+        self.directory.join("report.json")
+    }
+
+    /// Writes the files that it is told.
+    fn write(&self) -> Result<(), String> {
+        let text = short(DEV, Some(Rate::mbit(UPLOAD[self.rate])), Some(DOWNLOAD)).to_toml();
+        let rows = match self.customer {
+            true => format!("lan,10.0.0.1,{CUSTOMER},{CUSTOMER}\n"),
+            false => String::new(),
+        };
+        let write = |path: PathBuf, text: String| {
+            std::fs::write(&path, text).map_err(|e| format!("{}: {e}", path.display()))
+        };
+        write(
+            self.directory.join("customers.csv"),
+            format!("id,prefixes,down,up\nother,192.0.2.0/24,1Mbit,1Mbit\n{rows}"),
+        )?;
+        write(self.file(), format!("{text}\n[gateway.customers]\nfile = \"customers.csv\"\n"))
+    }
+
+    /// Starts it and waits until its engine runs.
+    fn start(&mut self) -> Result<(), String> {
+        let mut command = self.inside()?;
+        command.arg("run").arg(self.file()).arg("--json").arg(self.report());
+        let child = command.spawn().map_err(|e| format!("the gateway: {e}"))?;
+        self.child = Some(child);
+        let _ = std::fs::remove_file(self.report());
+        match eventually(|| self.engine().is_some() && self.said().is_some()) {
+            true => Ok(()),
+            false => Err("the gateway does not start".into()),
+        }
+    }
+
+    /// The program in the lab's namespace. It dies with this thread.
+    fn inside(&self) -> Result<Command, String> {
+        let mut command = Command::new(self.program);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        self.namespace.start_inside(&mut command).map_err(|e| format!("the gateway: {e}"))?;
+        Ok(command)
+    }
+
+    fn supervisor(&self) -> Result<u32, String> {
+        self.child.as_ref().map(Child::id).ok_or_else(|| "there is no gateway".into())
+    }
+
+    fn engine(&self) -> Option<u32> {
+        self.supervisor().ok().and_then(|pid| processes::children(pid).first().copied())
+    }
+
+    fn said(&self) -> Option<GatewayReport> {
+        serde_json::from_slice(&std::fs::read(self.report()).ok()?).ok()
+    }
+
+    /// What the uploads are set to together.
+    fn uploads(&self) -> Rate {
+        let flows: u32 = UPLOADS.iter().map(|(_, count)| count).sum();
+        match self.customer {
+            true => CUSTOMER,
+            false => Rate::mbit(UPLOAD[self.rate] * u64::from(flows)),
+        }
+    }
+
+    fn happened(&self, event: Event, from: Time) -> Happened {
+        Happened { event, from, until: monotonic(), rate: self.uploads() }
+    }
+
+    /// What it uses now.
+    fn uses(&self) -> Use {
+        let all = self.supervisor().into_iter().chain(self.engine());
+        let each = all.map(|pid| {
+            let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+            let kb =
+                |line: &str| line.strip_prefix("RssAnon:")?.trim().split(' ').next()?.parse::<u64>().ok();
+            let descriptors = std::fs::read_dir(format!("/proc/{pid}/fd")).map_or(0, |all| all.count());
+            (status.lines().find_map(kb).unwrap_or(0), descriptors as u64)
+        });
+        each.fold(Use::default(), |sum, (memory, descriptors)| Use {
+            memory_kb: sum.memory_kb + memory,
+            descriptors: sum.descriptors + descriptors,
+        })
+    }
+
+    /// Lets `event` happen and waits until it is over. The frames that a gateway lost that ended.
+    fn suffer(&mut self, event: Event) -> Result<u64, String> {
+        let mut lost = 0;
+        match event {
+            Event::Start => {}
+            Event::KillEngine => self.strike(Signal::KILL)?,
+            Event::StopEngine => self.strike(Signal::STOP)?,
+            Event::Reload => {
+                self.rate = 1 - self.rate;
+                self.reload()?;
+            }
+            Event::AddCustomer | Event::RemoveCustomer => {
+                self.customer = event == Event::AddCustomer;
+                self.reload()?;
+            }
+            Event::Hangup => send(self.supervisor()?, Signal::HUP)?,
+            Event::LinkDown => {
+                self.namespace.ip(&[format!("link set {DEV} down")])?;
+                pause(DOWN);
+                self.namespace.ip(&[format!("link set {DEV} up")])?;
+            }
+            Event::KillSupervisor | Event::KillBoth => {
+                lost = self.said().map_or(0, |report| lost_frames(&report.gateway));
+                let engine = self.engine();
+                send(self.supervisor()?, Signal::KILL)?;
+                if let (Event::KillBoth, Some(engine)) = (event, engine) {
+                    // It may have heard of it already.
+                    let _ = send(engine, Signal::KILL);
+                }
+                pause(AWAY);
+                self.reap();
+                self.start()?;
+            }
+        }
+        Ok(lost)
+    }
+
+    /// Sends a signal to the engine and waits for the next one.
+    fn strike(&self, signal: Signal) -> Result<(), String> {
+        let old = self.engine().ok_or("no engine runs")?;
+        send(old, signal)?;
+        match eventually(|| self.engine().is_some_and(|pid| pid != old)) {
+            true => Ok(()),
+            false => Err(format!("no engine after one was struck by {signal:?}")),
+        }
+    }
+
+    fn reload(&self) -> Result<(), String> {
+        self.write()?;
+        let output = self
+            .inside()?
+            .arg("reload")
+            .stderr(Stdio::piped())
+            .output()
+            .map_err(|e| format!("reload: {e}"))?;
+        match output.status.success() {
+            true => Ok(()),
+            false => Err(format!("reload: {}", String::from_utf8_lossy(&output.stderr).trim())),
+        }
+    }
+
+    fn reap(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+
+    /// Ends it as an operator would. The frames that it lost.
+    fn end(&mut self) -> Result<u64, String> {
+        send(self.supervisor()?, Signal::TERM)?;
+        let mut child = self.child.take().ok_or("there is no gateway")?;
+        let mut status = None;
+        eventually(|| {
+            status = child.try_wait().ok().flatten();
+            status.is_some()
+        });
+        match status {
+            Some(status) if status.success() => {
+                Ok(self.said().map_or(0, |report| lost_frames(&report.gateway)))
+            }
+            Some(status) => Err(format!("the gateway ended with {status}")),
+            None => {
+                let _ = child.kill();
+                Err("the gateway does not end".into())
+            }
+        }
+    }
+
+    /// What `weir down` still finds of it.
+    fn left(&self) -> Vec<String> {
+        let output = self.inside().map(|mut command| command.arg("down").stdout(Stdio::piped()).output());
+        let Ok(Ok(output)) = output else { return vec!["weir down cannot run".into()] };
+        let text = String::from_utf8_lossy(&output.stdout);
+        text.lines().filter(|line| !line.contains("nothing")).map(str::to_owned).collect()
+    }
+}
+
+impl Drop for Gateway<'_> {
+    fn drop(&mut self) {
+        self.reap();
+    }
+}
+
+fn send(pid: u32, signal: Signal) -> Result<(), String> {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or("no such process")?;
+    kill_process(pid, signal).map_err(|e| format!("signal {signal:?}: {e}"))
+}
+
+fn pause(time: Duration) {
+    std::thread::sleep(std::time::Duration::from_nanos(time.as_nanos()));
+}
+
+/// Waits for it; false if it does not come.
+fn eventually(mut what: impl FnMut() -> bool) -> bool {
+    let until = monotonic() + PATIENCE;
+    while monotonic() < until {
+        if what() {
+            return true;
+        }
+        pause(STEP);
+    }
+    false
+}

@@ -1,0 +1,207 @@
+//! Mixed traffic through a gateway that everything happens to: its engine is killed and hangs, its supervisor is killed and
+//! started again, its link goes down, it reloads, customers come and go. No connection may be lost for it or stand
+//! still, and neither memory nor descriptors may grow.
+
+mod gateway;
+mod target;
+
+use super::figures::verdict;
+use super::{group, options, plan, write, Common};
+use crate::execute::lab::{self, Options, Outcome};
+use crate::execute::traffic::FlowReport;
+use crate::experiment::plan::{Arrivals, Flow, FlowGroup, Kind, Length, Path, Plan};
+use gateway::{Ordeal, Use};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use weir_core::gateway::Direction;
+use weir_core::time::Duration;
+
+pub use gateway::Event;
+
+const SECONDS: u64 = 3600;
+/// From one event to the next: time enough for a few calm seconds.
+const BETWEEN: Duration = Duration::from_secs(6);
+/// What both links take, one way.
+const DELAY: Duration = Duration::from_millis(5);
+/// The gateway runs by then.
+const START: Duration = Duration::from_secs(1);
+/// Transfers of finite length begin this far apart, and have this many bytes.
+const TRANSFERS: Duration = Duration::from_millis(500);
+const TRANSFER_BYTES: u64 = 100_000;
+/// None begins so late that it may not end.
+const LAST_TRANSFER: Duration = Duration::from_secs(10);
+/// Of the uploads that never end: congestion control and how many.
+const UPLOADS: [(&str, u32); 3] = [("cubic", 4), ("reno", 2), ("bbr", 2)];
+const DOWNLOADS: u32 = 4;
+const CONVERSATIONS: u32 = 4;
+/// Each second that nothing happened in, and that begins this long after what happened last, has its bytes within
+/// [`RATE_PERCENT`] of what the uploads are set to together.
+const CALM: Duration = Duration::from_millis(2_500);
+const SECOND: Duration = Duration::from_secs(1);
+const RATE_PERCENT: f64 = 3.0;
+/// A connection that delivers nothing for so long stands still for ever.
+const LAST_SECONDS: Duration = Duration::from_secs(3);
+/// Growth from the second quarter of the run to the last that is none.
+const SAME_KB: u64 = 1024;
+
+/// What a run showed.
+#[derive(Clone, Debug, Serialize)]
+pub struct Figure {
+    /// How often what happened.
+    pub events: BTreeMap<Event, u32>,
+    /// Connections that failed, of those there were.
+    pub lost_connections: usize,
+    /// All connections.
+    pub connections: usize,
+    /// Finite transfers that are not whole.
+    pub broken_transfers: usize,
+    /// Connections without an end that delivered nothing in their last seconds. A byte that is acknowledged and that no
+    /// receiver had is never sent again: whatever follows it waits for it.
+    pub stalled: usize,
+    /// Frames that an engine dropped, or that did not reach it for want of room.
+    pub lost_frames: u64,
+    /// Calm seconds, and those whose bytes are not what the uploads are set to.
+    pub calm_seconds: usize,
+    /// See there.
+    pub off_target: usize,
+    /// Error of the uploads over all calm seconds, in percent.
+    pub error_percent: f64,
+    /// The most memory and descriptors of supervisor and engine in the second and in the last quarter of the run.
+    pub uses: [Use; 2],
+    /// What was left behind.
+    pub left: Vec<String>,
+}
+
+impl Figure {
+    /// Nothing was lost, nothing grew, nothing is left.
+    pub fn holds(&self) -> bool {
+        self.is_conserved() && self.is_flat() && self.left.is_empty()
+    }
+
+    /// No connection was lost or stands still, and transfers are whole.
+    pub fn is_conserved(&self) -> bool {
+        self.lost_connections == 0 && self.broken_transfers == 0 && self.stalled == 0 && self.lost_frames == 0
+    }
+
+    /// Neither memory nor descriptors grew.
+    pub fn is_flat(&self) -> bool {
+        let [early, late] = self.uses;
+        late.memory_kb <= early.memory_kb + SAME_KB && late.descriptors <= early.descriptors
+    }
+}
+
+pub(super) fn run(common: &Common) -> Result<(), String> {
+    let seconds = common.seconds.unwrap_or(SECONDS);
+    println!(
+        "mixed traffic for {seconds} s; every {} something happens to the gateway; {} runs\n\
+         must hold: no connection lost, none stalled, no transfer broken, no growth, \
+         nothing left behind\n",
+        BETWEEN, common.runs
+    );
+    let mut figures = Vec::new();
+    for _ in 0..common.runs {
+        let mut options = options()?;
+        options.id = Some(format!("soak-{}", std::process::id()));
+        let figure = measure(&options, seconds, BETWEEN)?;
+        print(&figure);
+        figures.push(figure);
+    }
+    write(common, &figures)
+}
+
+fn print(f: &Figure) {
+    let events: Vec<String> = f.events.iter().map(|(event, n)| format!("{n} × {}", event.name())).collect();
+    println!("{}", events.join(", "));
+    println!("connections lost        {} of {}", f.lost_connections, f.connections);
+    println!("transfers broken        {}", f.broken_transfers);
+    println!("connections stalled     {}", f.stalled);
+    println!("frames lost             {}", f.lost_frames);
+    println!(
+        "calm seconds            {}, of which {} more than {RATE_PERCENT} % off; {:+.2} % over all",
+        f.calm_seconds, f.off_target, f.error_percent
+    );
+    let [early, late] = f.uses;
+    println!(
+        "memory                  {} kB in the second quarter, {} in the last",
+        early.memory_kb, late.memory_kb
+    );
+    println!("descriptors             {} and {}", early.descriptors, late.descriptors);
+    println!(
+        "left behind             {}",
+        if f.left.is_empty() { "nothing".into() } else { f.left.join("; ") }
+    );
+    println!("{}", verdict(f.holds()));
+}
+
+/// Runs mixed traffic for `seconds` in a lab that has a name, through a gateway to which something happens every `between`.
+pub fn measure(options: &Options, seconds: u64, between: Duration) -> Result<Figure, String> {
+    let plan = mixed(seconds);
+    let id = options.id.clone().ok_or("a lab without a name")?;
+    let ordeal = Ordeal::start(id, options.program.clone(), Duration::from_secs(seconds), between);
+    let outcome = lab::run(&plan, options);
+    let ordeal = ordeal.finish();
+    Ok(figure(&plan, &outcome?, ordeal?))
+}
+
+/// Uploads and downloads that never end, transfers that do, and conversations.
+fn mixed(seconds: u64) -> Plan {
+    let mut path = Path::default();
+    (path.wan_out.delay, path.wan_back.delay) = (DELAY, DELAY);
+    let uploads = UPLOADS.iter().enumerate().map(|(n, &(cc, count))| {
+        let mut group = group(cc, Direction::Out, count, 5001 + n as u16);
+        group.tcp.cc = Some(cc.into());
+        group
+    });
+    let downloads = group("down", Direction::In, DOWNLOADS, 5011);
+    let last = Duration::from_secs(seconds).saturating_sub(LAST_TRANSFER);
+    let transfers = FlowGroup {
+        arrivals: Arrivals::Every(TRANSFERS),
+        length: Length::Bytes(TRANSFER_BYTES),
+        ..group("transfer", Direction::In, (last.as_nanos() / TRANSFERS.as_nanos()) as u32, 5012)
+    };
+    let kind = Kind::Request { request: 1_000, response: 10_000 };
+    let conversations = FlowGroup { kind, ..group("ask", Direction::In, CONVERSATIONS, 5013) };
+    let mut groups: Vec<FlowGroup> = uploads.chain([downloads, transfers, conversations]).collect();
+    groups.iter_mut().for_each(|group| group.start = START);
+    Plan { bin: Duration::from_millis(100), groups, ..plan("soak", path, seconds, 0) }
+}
+
+fn figure(plan: &Plan, outcome: &Outcome, ordeal: gateway::Endured) -> Figure {
+    let ends = || outcome.clients.flows.iter().zip(&outcome.servers.flows);
+    let lost = |(client, server): &(&FlowReport, &FlowReport)| {
+        client.error.is_some() || server.error.is_some() || client.gave_up || server.gave_up
+    };
+    let receiver = |flow: &Flow<'_>, client: &FlowReport, server: &FlowReport| match flow.direction() {
+        Direction::Out => server.received.clone(),
+        Direction::In => client.received.clone(),
+    };
+    let broken = |(flow, (client, server)): &(Flow<'_>, (&FlowReport, &FlowReport))| {
+        let received = receiver(flow, client, server).map_or(0, |r| r.bytes);
+        matches!(flow.group.length, Length::Bytes(bytes) if received != bytes)
+    };
+    let end = plan.duration.as_nanos();
+    let stalled = |(flow, (client, server)): &(Flow<'_>, (&FlowReport, &FlowReport))| {
+        let last = receiver(flow, client, server)
+            .map_or(0, |r| r.bins.between(end.saturating_sub(LAST_SECONDS.as_nanos()), end));
+        flow.group.length == Length::UntilEnd && last == 0
+    };
+    let uploads =
+        plan.flows().zip(&outcome.servers.flows).filter(|(flow, _)| flow.group.direction == Direction::Out);
+    let received: Vec<_> = uploads.filter_map(|(_, end)| Some(&end.received.as_ref()?.bins)).collect();
+    let calm = target::calm(&ordeal.happened, outcome.epoch, CALM, SECOND);
+    let errors: Vec<f64> = calm.iter().map(|window| window.error_percent(&received)).collect();
+    let [early, late] = [1, 3].map(|quarter| gateway::most(&ordeal.uses, quarter));
+    Figure {
+        events: ordeal.events(),
+        lost_connections: ends().filter(lost).count(),
+        connections: plan.flows().count(),
+        broken_transfers: plan.flows().zip(ends()).filter(broken).count(),
+        stalled: plan.flows().zip(ends()).filter(stalled).count(),
+        lost_frames: ordeal.lost_frames,
+        calm_seconds: calm.len(),
+        off_target: errors.iter().filter(|e| e.abs() > RATE_PERCENT).count(),
+        error_percent: errors.iter().sum::<f64>() / errors.len().max(1) as f64,
+        uses: [early, late],
+        left: ordeal.left,
+    }
+}
