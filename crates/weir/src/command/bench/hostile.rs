@@ -3,9 +3,9 @@
 
 use super::figures::{verdict, Spread};
 use super::flood::{Flood, Forged, Forgery, Live};
-use super::{options, plan, shape, write, Common};
+use super::{options, plan, shape, whole, write, Common};
 use crate::execute::hosts::client_port;
-use crate::execute::lab::{self, Outcome};
+use crate::execute::lab::Outcome;
 use crate::execute::traffic::FlowReport;
 use crate::experiment::plan::Path;
 use serde::Serialize;
@@ -137,7 +137,7 @@ fn once(
     let live = Live { first: client_port(0), count: FLOWS as u16, server: 5001 };
     let flood = forgery.map(|forgery| Flood::prepare(id, Forged { forgery, live, from: before }, pps, AFTER));
     // Connections that are lost are what is counted here.
-    let outcome = lab::run(&plan, &options);
+    let outcome = whole(&plan, &options);
     let forged = flood.map_or(Ok(0), Flood::end);
     Ok((outcome?, forged?))
 }

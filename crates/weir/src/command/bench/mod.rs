@@ -19,6 +19,7 @@ mod wan;
 use crate::execute::lab::{self, Options, Outcome};
 use crate::experiment::config::gateway;
 use crate::experiment::plan::{BoxKind, FlowGroup, Path, Plan, Ports};
+use crate::result::Status;
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use std::path::PathBuf;
@@ -109,9 +110,18 @@ fn shape(plan: &mut Plan, out: Option<Rate>, inward: Option<Rate>) {
     plan.gateway = out.or(inward).map(|_| gateway::one_rate(out, inward));
 }
 
-/// Runs a plan; flows that went wrong are an error.
-fn measure(plan: &Plan, options: &Options) -> Result<Outcome, String> {
+/// Runs a plan to its end: what SIGINT ended early is no figure, and the benchmark ends with it.
+fn whole(plan: &Plan, options: &Options) -> Result<Outcome, String> {
     let outcome = lab::run(plan, options)?;
+    match outcome.result.status {
+        Status::Interrupted => Err("interrupted".into()),
+        Status::Ok | Status::Failed => Ok(outcome),
+    }
+}
+
+/// Likewise; flows that went wrong are an error.
+fn measure(plan: &Plan, options: &Options) -> Result<Outcome, String> {
+    let outcome = whole(plan, options)?;
     match outcome.faults.first() {
         Some(fault) => Err(fault.clone()),
         None => Ok(outcome),

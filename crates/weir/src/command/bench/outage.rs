@@ -4,8 +4,8 @@
 
 use super::figures::verdict;
 use super::processes;
-use super::{options, plan, shape, write, Common};
-use crate::execute::lab::{self, Outcome};
+use super::{options, plan, shape, whole, write, Common};
+use crate::execute::lab::Outcome;
 use crate::execute::traffic::monotonic;
 use crate::experiment::plan::Path;
 use rustix::process::{kill_process, Pid, Signal};
@@ -128,7 +128,7 @@ fn measure(what: &'static str, signal: Signal, rtt_ms: u64) -> Result<Figure, St
     options.id = Some(id.clone());
     options.gap_after = GAPS_FROM;
     let blow = Blow::prepare(id, signal);
-    let outcome = lab::run(&plan, &options);
+    let outcome = whole(&plan, &options);
     let struck = blow.finish();
     let outcome = outcome?;
     let struck = struck?;

@@ -3,8 +3,8 @@
 
 use super::figures::{lost_frames, verdict, Spread};
 use super::processes;
-use super::{options, plan, shape, write, Common};
-use crate::execute::lab::{self, Options, Outcome};
+use super::{options, plan, shape, whole, write, Common};
+use crate::execute::lab::{Options, Outcome};
 use crate::execute::traffic::monotonic;
 use crate::experiment::plan::{Path, Plan};
 use serde::Serialize;
@@ -202,12 +202,12 @@ pub(super) fn run(common: &Common) -> Result<(), String> {
 /// Runs flows in a lab that has a name, and reloads its gateway.
 pub fn measure(options: &Options, held: Held, reloads: u32) -> Result<Figure, String> {
     let between = Duration::from_nanos(BETWEEN.as_nanos() * u64::from(reloads));
-    let whole = FROM + between + AFTER;
-    let mut plan = plan("reload", Path::default(), whole.as_nanos().div_ceil(1_000_000_000), FLOWS);
+    let length = FROM + between + AFTER;
+    let mut plan = plan("reload", Path::default(), length.as_nanos().div_ceil(1_000_000_000), FLOWS);
     held.configure(&mut plan);
     let id = options.id.clone().ok_or("a lab without a name")?;
     let reloader = Reloader::start(id, options.program.display().to_string(), held, reloads);
-    let outcome = lab::run(&plan, options);
+    let outcome = whole(&plan, options);
     let changes = reloader.finish();
     let (outcome, changes) = (outcome?, changes?);
     Ok(figure(&outcome, held, &changes))

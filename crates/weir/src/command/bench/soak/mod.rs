@@ -6,8 +6,8 @@ mod gateway;
 mod target;
 
 use super::figures::verdict;
-use super::{group, options, plan, write, Common};
-use crate::execute::lab::{self, Options, Outcome};
+use super::{group, options, plan, whole, write, Common};
+use crate::execute::lab::{Options, Outcome};
 use crate::execute::traffic::FlowReport;
 use crate::experiment::plan::{Arrivals, Flow, FlowGroup, Kind, Length, Path, Plan};
 use gateway::{Ordeal, Use};
@@ -138,7 +138,7 @@ pub fn measure(options: &Options, seconds: u64, between: Duration) -> Result<Fig
     let plan = mixed(seconds);
     let id = options.id.clone().ok_or("a lab without a name")?;
     let ordeal = Ordeal::start(id, options.program.clone(), Duration::from_secs(seconds), between);
-    let outcome = lab::run(&plan, options);
+    let outcome = whole(&plan, options);
     let ordeal = ordeal.finish();
     Ok(figure(&plan, &outcome?, ordeal?))
 }
