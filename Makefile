@@ -50,7 +50,8 @@ unit:
 virtual: build
 	@for f in $(VIRTUAL); do echo "weir sim $$f"; $(WEIR) sim $$f >/dev/null || exit 1; done
 
-# A machine that stops for more than 50 ms lets frames go past the engine, as they should, and a rate of that moment is not
+# Short forms have wide tolerances: what they show is that it holds in a kernel, and a machine that is busy with other things
+# stretches all times. One that stops for more than 50 ms lets frames go past the engine, as they should, and a rate of that moment is not
 # Weir's: an experiment that fails is run once more.
 lab = $(SUDO) $(WEIR) lab $(1) || { echo "once more: $(1)"; $(SUDO) $(WEIR) lab $(1); }
 
@@ -61,7 +62,6 @@ privileged: build
 	$(call lab,experiments/papers/ack-shaper/fig12-short.toml)
 	$(call lab,experiments/papers/ack-shaper/fig11-short.toml)
 	$(call lab,experiments/papers/postack/intro-short.toml)
-	$(call lab,experiments/sharing/rates.toml)
 
 bench: build
 	cargo bench -p weir-core --locked
