@@ -1,18 +1,17 @@
 //! When the next engine is started, and when it is said why the last one is gone.
 //!
-//! After an engine that ran for long enough the next one is started at once. Where one after the other ends sooner, each waits
-//! twice as long as the one before it, from 10 ms to 1 s: what made them end is not made worse by hundreds of
-//! processes a second, and an engine runs within a second of its being over. Long enough is a second, and ten times as long as the
-//! engine had to wait.
+//! After an engine that ran the next one is started at once, also where a machine that stands still had it killed as hung, again and
+//! again: while none runs, nothing is shaped. Where one after the other ends as soon as it has started, each waits twice as
+//! long as the one before it, from 10 ms to 1 s: what made them end is not made worse by hundreds of processes a
+//! second, and an engine runs within a second of its being over.
 
 use std::collections::VecDeque;
 use weir_core::time::{Duration, Time};
 
 const FIRST: Duration = Duration::from_millis(10);
 const LONGEST: Duration = Duration::from_secs(1);
-const STEADY: Duration = Duration::from_secs(1);
-/// What a wait is multiplied by to be the life that makes up for it.
-const WORTH: u64 = 10;
+/// An engine that lived for so long ran: what hangs is killed later than this.
+const RAN: Duration = Duration::from_millis(50);
 /// The same reason is said again after this, or when the engine had run for so long.
 const AGAIN: Duration = Duration::from_secs(60);
 /// Reasons remembered.
@@ -21,8 +20,7 @@ const MOST: usize = 8;
 /// What is remembered of the engines before.
 #[derive(Debug)]
 pub(super) struct Restarts {
-    /// How long the last engine had to wait, and the next one has to if that does not last.
-    waited: Duration,
+    /// How long the next engine has to wait if the one before it never ran.
     next: Duration,
     /// Reasons that were said in the last minute, and when.
     said: VecDeque<(String, Time)>,
@@ -30,17 +28,17 @@ pub(super) struct Restarts {
 
 impl Restarts {
     pub const fn new() -> Restarts {
-        Restarts { waited: Duration::ZERO, next: Duration::ZERO, said: VecDeque::new() }
+        Restarts { next: Duration::ZERO, said: VecDeque::new() }
     }
 
     /// How long the next engine has to wait after one that ran for `lived`, nothing if it never did.
     pub fn wait_after(&mut self, lived: Duration) -> Duration {
-        if lived >= STEADY.max(self.waited.saturating_mul(WORTH)) {
+        if lived >= RAN {
             self.next = Duration::ZERO;
         }
-        self.waited = self.next;
-        self.next = self.next.saturating_mul(2).max(FIRST).min(LONGEST);
-        self.waited
+        let wait = self.next;
+        self.next = wait.saturating_mul(2).max(FIRST).min(LONGEST);
+        wait
     }
 
     /// Is it to be said now that an engine is gone for this reason, after it ran for `lived`?
@@ -81,18 +79,15 @@ mod tests {
     }
 
     #[test]
-    fn after_one_that_ran_for_long_the_next_starts_at_once() {
+    fn after_one_that_ran_the_next_starts_at_once() {
         let restarts = &mut Restarts::new();
-        let second = Duration::from_secs(1);
         for _ in 0..3 {
-            assert_eq!(ms(restarts, second), 0);
+            assert_eq!(ms(restarts, Duration::from_millis(80)), 0);
         }
         for wait in [10, 20, 40, 80, 160] {
-            assert_eq!(ms(restarts, Duration::from_millis(999)), wait);
+            assert_eq!(ms(restarts, Duration::from_millis(49)), wait);
         }
-        // It had waited for 160 ms.
-        assert_eq!(ms(restarts, Duration::from_millis(1_599)), 320);
-        assert_eq!(ms(restarts, Duration::from_millis(3_200)), 0);
+        assert_eq!(ms(restarts, Duration::from_millis(50)), 0);
         assert_eq!(ms(restarts, ZERO), 10);
     }
 
