@@ -76,6 +76,34 @@ fn installed(program: &str) -> bool {
     found.is_ok()
 }
 
+/// Does something, and finds the longest time meanwhile for which a thread that sleeps a millisecond did not run.
+fn longest_stall<T>(what: impl FnOnce() -> T) -> (T, std::time::Duration) {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    /// Ends the watcher, also when the test panics.
+    struct Ends<'a>(&'a AtomicBool);
+    impl Drop for Ends<'_> {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let watcher = scope.spawn(|| {
+            let (mut longest, mut last) = (std::time::Duration::ZERO, std::time::Instant::now());
+            while !done.load(Ordering::Relaxed) {
+                std::thread::sleep(std::time::Duration::from_millis(1));
+                longest = longest.max(last.elapsed());
+                last = std::time::Instant::now();
+            }
+            longest
+        });
+        let ends = Ends(&done);
+        let result = what();
+        drop(ends);
+        (result, watcher.join().unwrap())
+    })
+}
+
 /// Makes an attempt, and another one if that fails, which is said aloud. For what a machine without time can spoil.
 fn twice(what: &str, attempt: impl Fn() -> Result<(), String>) {
     if let Err(first) = attempt() {
