@@ -9,6 +9,7 @@ use weir_core::ack::{AckControl, Period, RateRelease, Release, Window};
 use weir_core::gateway::{Direction, LAN, WAN};
 use weir_core::rate::Rate;
 use weir_core::rig::Sent;
+use weir_core::steer::{self, Action, Seen};
 use weir_core::time::{Duration, Time};
 use weir_core::wire::build::Segment;
 use weir_core::wire::Flags;
@@ -223,6 +224,56 @@ fn an_edge_that_lags_goes_on_behind_a_new_engine() {
     assert!(told.iter().all(|t| t.1 == 60_000), "{told:?}");
     let last = told.last().unwrap();
     assert!((60_000 + 128 * u32::from(last.2)).abs_diff(60_000 + 150_380) <= 128, "{told:?}");
+}
+
+/// The widest window that is told of, in bytes.
+fn widest(told: &[(Time, u32, u16)]) -> u32 {
+    told.iter().map(|t| 128 * u32::from(t.2)).max().unwrap()
+}
+
+/// What passed while no engine ran has overtaken what waits in the ring. The next engine does not take that for the receiver's
+/// last word, however much of it there is.
+#[test]
+fn what_was_overtaken_while_no_engine_ran_leaves_the_window_sized() {
+    let (mut dead, _) = open(sized_far(), 7, 64_000);
+    dead.ack_at(ms(1_000), 12_500);
+    dead.run(ms(1_001));
+    let (records, slots) = dead.shared();
+    slots[0].width.store(dead.slot().width.load(Relaxed), Relaxed);
+    let passes = Seen {
+        flags: steer::ACK,
+        seq: RECEIVER_ISN + 1,
+        ack: dead.abs(100_000),
+        window: WINDOW,
+        ..Seen::default()
+    };
+    assert!(matches!(slots[0].bypass(&passes), Action::SetBack { .. }), "with a sized window");
+    let mut w = World::with_shared(config(sized_far()), records, slots);
+    for n in 1..=30 {
+        w.ack_at(ms(1_300), 12_500 + 2_000 * n);
+    }
+    for n in 1..=20u32 {
+        w.ack_at(ms(1_300 + 10 * u64::from(n)), 100_000 + 12_500 * n);
+    }
+    let sent = w.run(ms(1_700));
+    let told = told(&w, &sent);
+    assert_eq!((told.last().unwrap().1, w.rig.node().stats().renewed), (350_000, 0));
+    assert!(widest(&told) <= 150_380 + 128, "{told:?}");
+}
+
+/// A receiver that acknowledges less than its sender is thought to know is the one whose handshake was seen.
+#[test]
+fn a_window_stays_sized_when_a_receiver_goes_back() {
+    let (mut w, _) = open(sized_far(), 7, 64_000);
+    w.ack_at(ms(1_000), 50_000);
+    w.run(ms(1_040));
+    for n in 0..200u32 {
+        w.ack_at(ms(1_041 + u64::from(n)), 1_000 + 100 * n);
+    }
+    let sent = w.run(ms(1_300));
+    let told = told(&w, &sent);
+    assert_eq!((told.last().unwrap().1, w.rig.node().stats().renewed), (20_900, 1));
+    assert!(widest(&told) <= 150_380 + 128, "{told:?}");
 }
 
 #[test]

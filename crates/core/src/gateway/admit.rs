@@ -170,6 +170,21 @@ impl Gateway {
         }
     }
 
+    /// What the sender was thought to know was wrong, and the receiver's last word is this segment. It is believed otherwise, so
+    /// the connection is the one whose handshake was seen, if one was, and its window is sized as before.
+    pub(super) fn go_back(
+        &mut self,
+        i: u32,
+        segment: &Segment,
+        options: &TcpOptions,
+        cx: &Cx<'_>,
+        frame: &Frame,
+    ) {
+        if self.take_up(i, segment, options, cx, frame, true) {
+            self.stats.renewed += 1;
+        }
+    }
+
     /// The flow's numbers start with this segment, which passes as it came, or `sizes` its window.
     fn take_up(
         &mut self,

@@ -75,8 +75,12 @@ impl Gateway {
         let r = &mut self.table[i];
         let absent = core::mem::replace(&mut r.epoch, epoch) != epoch;
         let paced = !r.has(flag::SHARED);
-        if absent && paced {
-            r.pace.forgive();
+        if absent {
+            // What passed meanwhile has overtaken what waited in the ring.
+            r.doubt.current(now);
+            if paced {
+                r.pace.forgive();
+            }
         }
         if !after(tx, r.tx) {
             return;

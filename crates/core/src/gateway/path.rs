@@ -160,8 +160,8 @@ impl Gateway {
         if !after(self.table[i].tx, ack) {
             self.table[i].doubt.current(cx.now);
         } else if self.is_last_word(i, options, cx.now) {
-            self.renew(i, segment, options, cx, &frame);
-            return self.forward_untouched(cx, i, frame);
+            self.go_back(i, segment, options, cx, &frame);
+            return self.forward_ack(cx, i, segment, frame, ack);
         }
         self.check_sequence(i, segment.tcp.seq, cx.now);
         let news = News::of(&self.table[i], &segment.tcp, options);
