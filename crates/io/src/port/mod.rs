@@ -20,20 +20,34 @@ pub use packets::{InputStats, Packets};
 
 /// Bytes of a chunk: a frame of 1500 bytes and two VLAN tags, and what is kept in front of it.
 pub const CHUNK: usize = 2048;
+/// Bytes of a chunk where ACKs alone are taken: the headers of a segment, or an ACK that is made.
+pub const ACK_CHUNK: usize = 256;
+const _: () = assert!(crate::bpf::SEGMENT_HEAD <= ACK_CHUNK && weir_core::gateway::MAX_ACK_LEN <= ACK_CHUNK);
 /// Where a frame begins in its first chunk.
 const HEAD: usize = 24;
 
 /// Size of the pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PoolConfig {
-    /// Chunks of the pool, [`CHUNK`] bytes each.
+    /// Chunks of the pool.
     pub chunks: usize,
+    /// Bytes of each: [`CHUNK`], or [`ACK_CHUNK`] where frames come by a ring alone.
+    pub chunk: usize,
     /// Chunks kept for frames that the node makes.
     pub reserve: usize,
 }
 
-impl Default for PoolConfig {
-    fn default() -> PoolConfig {
-        PoolConfig { chunks: 16_384, reserve: 2048 }
+impl PoolConfig {
+    /// For whole frames.
+    pub const fn of_frames(chunks: usize) -> PoolConfig {
+        PoolConfig { chunks, chunk: CHUNK, reserve: 0 }
+    }
+
+    /// For headers of segments, and ACKs that are made: 4 MiB.
+    pub const ACKS: PoolConfig = PoolConfig { chunks: 16_384, chunk: ACK_CHUNK, reserve: 2048 };
+
+    /// Bytes of all chunks.
+    pub const fn bytes(&self) -> usize {
+        self.chunks * self.chunk
     }
 }

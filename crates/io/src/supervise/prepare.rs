@@ -21,7 +21,7 @@ impl Setup {
 
     /// The interfaces, if nothing is in the way.
     fn find(&self) -> Result<Vec<HostInterface>, Problems> {
-        let mut problems = check::host((self.pool.chunks * crate::port::CHUNK) as u64);
+        let mut problems = check::host(self.pool.bytes() as u64);
         problems.extend(self.contradictions());
         let all = link::all()?;
         if let Steered::All { .. } = self.steered {

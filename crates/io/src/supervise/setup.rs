@@ -99,7 +99,10 @@ impl Setup {
             },
             flows: 65_536,
             tallies: 1024,
-            pool: PoolConfig::default(),
+            pool: match steered {
+                Steered::Acks { .. } => PoolConfig::ACKS,
+                Steered::All { .. } => PoolConfig::of_frames(16_384),
+            },
             wait: None,
             control: false,
             state: PathBuf::from(STATE),

@@ -1,4 +1,5 @@
-//! What becomes of traffic where no engine can be started, and of what very many flows hold at the end.
+//! What becomes of traffic where no engine can be started, of what very many flows hold at the end, and what engines that follow
+//! each other take.
 
 use crate::lab::{alive, eventually, kill, Kind, Lab, SERVER};
 use crate::tests::{ends_well, KILL, TERM};
@@ -8,6 +9,7 @@ pub const ALL: &[(&str, fn())] = &[
     ("no_process_can_be_made", no_process_can_be_made),
     ("no_file_can_be_opened", no_file_can_be_opened),
     ("what_six_thousand_flows_hold_is_delivered", what_six_thousand_flows_hold_is_delivered),
+    ("every_engine_takes_as_much_memory", every_engine_takes_as_much_memory),
 ];
 
 /// A group of processes with a limit to their number.
@@ -135,4 +137,34 @@ fn what_six_thousand_flows_hold_is_delivered() {
     assert!(held > 1_000_000, "{held}");
     assert_eq!(lab.stat("held"), 0);
     assert!(after < 1_000, "{after} ms");
+}
+
+/// An engine that is started again takes as much memory of its own as the first one did, and so does the next: nothing of it is
+/// there twice, and none is left for later.
+fn every_engine_takes_as_much_memory() {
+    const SAME: u64 = 1 << 20;
+    let lab = Lab::new(Kind::Router);
+    let mut weir = lab.running_with("gateway", &[("FLOWS", "65536")]);
+    let _server = lab.serve();
+    let own = |pid: u32| {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
+    };
+    let mut engine = 0;
+    let taken: Vec<u64> = (0..4)
+        .map(|_| {
+            if engine != 0 {
+                kill(engine, KILL);
+            }
+            engine = lab.engine(engine);
+            assert!(lab.receive("c", SERVER, 300) > 1e6);
+            own(engine)
+        })
+        .collect();
+    println!("  {taken:?} bytes");
+    assert!(taken.iter().all(|&bytes| bytes.abs_diff(taken[0]) < SAME), "{taken:?}");
+    // 4 MiB of the pool, and some 60 bytes for each of 65,536 flows beside its record, which is shared.
+    assert!(taken[0] < 16 << 20, "{taken:?}");
+    ends_well(&lab, &mut weir);
 }

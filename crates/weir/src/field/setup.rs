@@ -13,7 +13,7 @@ use weir_io::port::PoolConfig;
 use weir_io::supervise::{self, Setup, Steered};
 
 /// Frames that wait in a gateway's queues and are under way at most: 16,384 of 2 KiB each and their parts.
-const QUEUES_POOL: PoolConfig = PoolConfig { chunks: 65_536, reserve: 0 };
+const QUEUES_POOL: PoolConfig = PoolConfig::of_frames(65_536);
 /// Below this rate a giant segment of 64 KiB holds up others for longer than a millisecond, and is split.
 const SPLIT_BELOW: Rate = Rate::mbit(500);
 
@@ -130,5 +130,5 @@ pub(super) fn pool(file: &WanFile) -> PoolConfig {
         rate.bytes_in(pipe) / 750 + l.queue.most_bytes(rate, 750) / 750
     };
     let wanted = 8192 + frames(&file.path.wan_out) + frames(&file.path.wan_back);
-    PoolConfig { chunks: wanted.clamp(16_384, 262_144) as usize, reserve: 0 }
+    PoolConfig::of_frames(wanted.clamp(16_384, 262_144) as usize)
 }
