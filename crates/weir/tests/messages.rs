@@ -239,6 +239,8 @@ const CASES: &[(&str, &str, &str, &str)] = &[
     ("a LAN of a host", EXPERIMENT, "[path]", "[lab]\nbox = \"host\"\n[path.lan]\ndelay = \"1ms\"\n[path]"),
     ("a rate of a class and of each flow", GATEWAY, "name = \"up\"", "name = \"up\"\nrate = \"8Mbit\""),
     ("an experiment's gateway that controls nothing", EXPERIMENT, "[path]", "[[gateway.class]]\nname = \"a\"\n[path]"),
+    ("a bin that is too long", EXPERIMENT, "[path]", "bin = \"2s\"\n[path]"),
+    ("a bin that is too fine", EXPERIMENT, "[path]", "bin = \"100us\"\n[path]"),
     ("hosts without a side", EXPERIMENT, "[[flow]]", "[[host]]\nname = \"a\"\n[[flow]]"),
     (
         "a second group of hosts of the same name",
@@ -412,10 +414,16 @@ const REFUSED: &[(&str, World, &str, &str)] = &[
         "series = [\"cwnd\"]\nsample = \"1ms\"\n[path]",
     ),
     (
-        "hosts that the lab does not have",
+        "access links of hosts, which the lab does not have",
         World::Lab,
         "[[flow]]",
-        "[[host]]\nname = \"a\"\nside = \"lan\"\n[[flow]]\nclient = \"a\"",
+        "[[host]]\nname = \"a\"\nside = \"lan\"\nrate = \"1Mbit\"\nup = { loss = \"1%\" }\n[[flow]]\nclient = \"a\"",
+    ),
+    (
+        "hosts with IPv6 addresses, which the lab does not have",
+        World::Lab,
+        "[[flow]]",
+        "[lab]\nip = 6\n[[host]]\nname = \"a\"\nside = \"lan\"\n[[flow]]\nclient = \"a\"",
     ),
     ("flows both ways, which the simulator does not have", World::Sim, "count = 2", "kind = \"two-way\""),
     (

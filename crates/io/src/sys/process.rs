@@ -203,6 +203,14 @@ pub fn namespace() -> io::Result<Option<u64>> {
     }
 }
 
+/// Resident memory of this process in bytes, what it shares with others included (`VmRSS` of proc_pid_status(5)).
+pub fn resident_memory() -> io::Result<u64> {
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kb = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+    kb.map(|kb| kb << 10).ok_or(io::ErrorKind::InvalidData.into())
+}
+
 /// Memory that this process may lock, in bytes.
 pub fn lockable_memory() -> u64 {
     // Without a limit it says none.

@@ -1,7 +1,9 @@
 //! What the hosts of both worlds have in common: addresses, ports, and buffers where the plan says nothing.
 
-use crate::experiment::plan::{BoxKind, Ip, Plan};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use crate::experiment::plan::{BoxKind, Flow, HostGroup, Ip, Plan};
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use weir_core::gateway::Direction;
 use weir_core::link;
 use weir_core::time::Duration;
 
@@ -41,6 +43,97 @@ impl Addresses {
     }
 }
 
+/// Address of the first host of a group on the LAN, and of the first beyond the WAN.
+const GROUP_HOSTS: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 1, 0, 1), Ipv4Addr::new(10, 128, 0, 1)];
+/// Addresses that one route leads to.
+const PREFIX: u32 = 16;
+
+/// The `n`-th address after `first`.
+pub fn nth(first: Ipv4Addr, n: u32) -> Ipv4Addr {
+    Ipv4Addr::from_bits(first.to_bits() + n)
+}
+
+/// Address of the first host of each group of a plan; those of the others follow it.
+pub fn group_hosts(plan: &Plan) -> Vec<Ipv4Addr> {
+    let mut next = [0, 0];
+    let first = |group: &HostGroup| {
+        let side = usize::from(group.wan);
+        let first = nth(GROUP_HOSTS[side], next[side]);
+        next[side] += group.count;
+        first
+    };
+    plan.hosts.iter().map(first).collect()
+}
+
+/// The networks that the hosts of groups are in, on the LAN or beyond the WAN, as prefixes.
+pub fn group_networks(plan: &Plan, wan: bool) -> Vec<String> {
+    let count: u32 = plan.hosts.iter().filter(|group| group.wan == wan).map(|group| group.count).sum();
+    let Some(last) = count.checked_sub(1) else { return Vec::new() };
+    let first = GROUP_HOSTS[usize::from(wan)].to_bits() >> (32 - PREFIX);
+    let end = nth(GROUP_HOSTS[usize::from(wan)], last).to_bits() >> (32 - PREFIX);
+    (first..=end).map(|n| format!("{}/{PREFIX}", Ipv4Addr::from_bits(n << (32 - PREFIX)))).collect()
+}
+
+/// Where the ends of the flows of a lab are.
+pub struct Ends<'a> {
+    own: Addresses,
+    kind: BoxKind,
+    /// The first host of each group, and how many there are.
+    groups: BTreeMap<&'a str, (Ipv4Addr, u32)>,
+}
+
+/// The two ends of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlowEnds {
+    /// The client.
+    pub client: SocketAddr,
+    /// The client as gateway and servers see it.
+    pub client_on_wan: SocketAddr,
+    /// The server.
+    pub server: SocketAddr,
+}
+
+impl FlowEnds {
+    /// Who sends what goes this way, and who receives it, as the gateway sees them.
+    pub fn towards(&self, direction: Direction) -> (SocketAddr, SocketAddr) {
+        match direction {
+            Direction::Out => (self.client_on_wan, self.server),
+            Direction::In => (self.server, self.client_on_wan),
+        }
+    }
+}
+
+impl<'a> Ends<'a> {
+    /// Those of a plan.
+    pub fn of(plan: &'a Plan) -> Ends<'a> {
+        let groups = plan.hosts.iter().zip(group_hosts(plan));
+        Ends {
+            own: Addresses::of(plan.lab.ip),
+            kind: plan.lab.kind,
+            groups: groups.map(|(group, first)| (group.name.as_str(), (first, group.count))).collect(),
+        }
+    }
+
+    /// Those of the plan's `n`-th flow.
+    pub fn of_flow(&self, flow: &Flow, n: usize) -> FlowEnds {
+        let host = |group: &Option<String>, own: IpAddr| {
+            let group = group.as_ref().and_then(|name| self.groups.get(name.as_str()));
+            group.map_or(own, |&(first, count)| nth(first, flow.index % count).into())
+        };
+        let client = host(&flow.group.client, self.own.client);
+        let on_wan = match self.kind {
+            BoxKind::Nat => self.own.box_on_wan,
+            BoxKind::Bridge | BoxKind::Router | BoxKind::Host => client,
+        };
+        let server = host(&flow.group.server, self.own.server);
+        FlowEnds {
+            client: SocketAddr::new(client, client_port(n)),
+            client_on_wan: SocketAddr::new(on_wan, client_port(n)),
+            server: SocketAddr::new(server, flow.server_port),
+        }
+    }
+}
+
 /// Client ports are given out from here on, in the order of the plan.
 const FIRST_PORT: u16 = 10_000;
 /// How many there are.
@@ -48,15 +141,10 @@ const PORTS: usize = (u16::MAX - FIRST_PORT) as usize;
 /// Largest receive buffer that Linux allows by default for one connection.
 pub const DEFAULT_BUFFER: u64 = 6 << 20;
 
-/// Port of the client of the plan's `n`-th flow. They begin anew with each [round](round_of).
+/// Port of the client of the plan's `n`-th flow. They begin anew after 55,535 flows: between flows with the same one, the server's port
+/// must tell them apart, or the client's address.
 pub fn client_port(n: usize) -> u16 {
     FIRST_PORT + (n % PORTS) as u16
-}
-
-/// How often the ports of clients were used up before the plan's `n`-th flow. Between flows of different rounds, the
-/// server's ports must tell them apart, or the client's address.
-pub fn round_of(n: usize) -> usize {
-    n / PORTS
 }
 
 /// What a connection may need to fill the path: what is in flight plus what queues hold, four times,
@@ -101,6 +189,36 @@ mod tests {
         let pairs: BTreeSet<(u16, u16)> =
             plan.flows().enumerate().map(|(n, f)| (client_port(n), f.server_port)).collect();
         assert_eq!(pairs.len(), 70_000);
+    }
+
+    fn hosts(name: &str, wan: bool, count: u32) -> HostGroup {
+        let bare = link::Config::BARE;
+        HostGroup { name: name.into(), wan, node: None, count, up: bare, down: bare }
+    }
+
+    #[test]
+    fn groups_of_hosts_have_addresses_one_after_the_other() {
+        let mut plan = Plan::new("t", Duration::from_secs(1));
+        assert_eq!(group_networks(&plan, false), [""; 0]);
+        plan.hosts =
+            vec![hosts("a", false, 3), hosts("s", true, 2), hosts("b", false, 70_000), hosts("t", true, 1)];
+        let first: Vec<String> = group_hosts(&plan).iter().map(ToString::to_string).collect();
+        assert_eq!(first, ["10.1.0.1", "10.128.0.1", "10.1.0.4", "10.128.0.3"]);
+        // 70,003 hosts from 10.1.0.1 on: the last is 10.2.17.115.
+        assert_eq!(group_networks(&plan, false), ["10.1.0.0/16", "10.2.0.0/16"]);
+        assert_eq!(group_networks(&plan, true), ["10.128.0.0/16"]);
+        let group =
+            FlowGroup { client: Some("b".into()), server: Some("t".into()), count: 2, ..FlowGroup::new("f") };
+        plan.groups = vec![group];
+        let ends = |plan: &Plan, n| Ends::of(plan).of_flow(&plan.flows().nth(n).unwrap(), n);
+        let found = ends(&plan, 1);
+        assert_eq!(
+            (found.client.to_string(), found.server.to_string()),
+            ("10.1.0.5:10001".into(), "10.128.0.3:5001".into())
+        );
+        assert_eq!(found.towards(Direction::In), (found.server, found.client));
+        plan.lab.kind = BoxKind::Nat;
+        assert_eq!(ends(&plan, 1).client_on_wan.to_string(), "10.0.0.3:10001");
     }
 
     #[test]

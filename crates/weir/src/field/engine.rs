@@ -49,7 +49,7 @@ impl GatewayEngine {
             schema: crate::result::SCHEMA,
             wall_s: report.wall.as_secs_f64(),
             degraded: report.degraded.clone(),
-            gateway: observe::gateway(stats, report.cpu),
+            gateway: report::in_this_process(observe::gateway(stats, report.cpu)),
             classes,
             flows,
             passed: report::passed(stats),

@@ -1,9 +1,14 @@
 //! From what engine and hooks counted to what is said of them.
 
 use crate::result::running::SteeringReport;
-use crate::result::{Counts, QuantilesMax};
+use crate::result::{Counts, GatewayResult, QuantilesMax};
 use weir_core::gateway::{GatewayStats, PassReason};
 use weir_io::driver::{HookCounters, Report};
+
+/// What is said of a gateway's totals, with the memory of this process, the engine's.
+pub(super) fn in_this_process(totals: GatewayResult) -> GatewayResult {
+    GatewayResult { memory_bytes: weir_io::sys::process::resident_memory().ok(), ..totals }
+}
 
 /// How frames came and went, after so many engines before this one.
 pub(super) fn steering(report: &Report<'_>, restarts: u32) -> SteeringReport {

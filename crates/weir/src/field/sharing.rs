@@ -130,7 +130,7 @@ impl SharingEngine {
             schema: crate::result::SCHEMA,
             wall_s: report.wall.as_secs_f64(),
             degraded: report.degraded.clone(),
-            gateway: observe::sharing(&self.sharing, report.cpu),
+            gateway: report::in_this_process(observe::sharing(&self.sharing, report.cpu)),
             classes,
             steering: report::steering(report, self.restarts),
             ..GatewayReport::default()

@@ -9,6 +9,9 @@ use std::collections::HashMap;
 pub struct GatewayResult {
     /// Processor time of the engine, user and system.
     pub cpu_s: f64,
+    /// Resident memory of the engine's process in bytes; absent in the simulator.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_bytes: Option<u64>,
     /// TCP payload that passed through user space; 0 when only ACKs are steered there.
     pub user_data_bytes: u64,
     /// When shaping was off; absent in the simulator.

@@ -16,6 +16,7 @@ pub fn gateway(stats: &GatewayStats, cpu: Duration) -> GatewayResult {
     let l = &stats.ledger;
     GatewayResult {
         cpu_s: cpu.as_secs_f64(),
+        memory_bytes: None,
         user_data_bytes: stats.user_data_bytes,
         steering: None,
         frames: frames(l),

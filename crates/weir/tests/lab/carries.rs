@@ -2,8 +2,9 @@
 
 use super::{group, id, installed, left_behind, options, plan, root, run, turn};
 use weir::execute::lab::{self, OnBox, Options, Probe};
+use weir::experiment::config::{experiment, Source};
 use weir::experiment::plan::{Arrivals, BoxKind, Ip, Lab, Length};
-use weir::result::Status;
+use weir::result::{Status, World};
 use weir_core::dist::Distribution;
 use weir_core::gateway::Direction;
 use weir_core::time::Duration as Nanos;
@@ -60,6 +61,44 @@ fn every_box_carries_both_directions_and_both_protocols() {
             let wan = outcome.result.links.iter().find(|l| l.name == "wan.out").unwrap();
             assert!(wan.bytes > 2_000_000, "{name} {ip:?}: {wan:?}");
         }
+    }
+}
+
+/// Customers of a list are hosts with addresses of their own, whatever box their gateway runs on.
+#[test]
+fn customers_are_hosts_with_addresses_of_their_own() {
+    let _turn = turn();
+    if !root() {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let rows: Vec<String> = (1..=40).map(|n| format!("c{n},10.1.0.{n},20Mbit,20Mbit\n")).collect();
+    std::fs::write(directory.path().join("list.csv"), format!("id,prefixes,down,up\n{}", rows.concat()))
+        .unwrap();
+    for kind in ["bridge", "router", "host"] {
+        let text = format!(
+            "name = 't'\nduration = '10s'\n[lab]\nbox = '{kind}'\n[gateway.customers]\nfile = 'list.csv'\n\
+             [[host]]\nname = 'homes'\nside = 'lan'\ncount = 40\n[[host]]\nname = 'farm'\nside = 'wan'\ncount = 3\n\
+             [[flow]]\nid = 'down'\ndirection = 'in'\nclient = 'homes'\nserver = 'farm'\ncount = 80\nbytes = '20kB'\n\
+             [[flow]]\nid = 'up'\nclient = 'homes'\ncount = 40\nbytes = '20kB'\n"
+        );
+        let name = directory.path().join("t.toml").display().to_string();
+        let experiment = experiment::parse(&Source::new(name, text)).unwrap_or_else(|e| panic!("{e}"));
+        let plan = experiment.plan_for(World::Lab).unwrap_or_else(|e| panic!("{e}"));
+        let outcome = run(&plan, &options(&id("customers")));
+        assert_eq!(outcome.faults, Vec::<String>::new(), "{kind}");
+        let r = &outcome.result;
+        let wanted =
+            (0..80).map(|n| format!("c{}-down", n % 40 + 1)).chain((1..=40).map(|n| format!("c{n}-up")));
+        let found: Vec<(u64, &str)> = r.flows.iter().map(|f| (f.bytes, f.class.as_str())).collect();
+        let wanted: Vec<String> = wanted.collect();
+        assert_eq!(found, wanted.iter().map(|class| (20_000, class.as_str())).collect::<Vec<_>>(), "{kind}");
+        // The gateway saw the flows as its classes' own.
+        let seen: Vec<&str> =
+            r.classes.iter().filter(|c| c.acks_generated > 0).map(|c| c.name.as_str()).collect();
+        assert_eq!(seen.len(), 80, "{kind}: {seen:?}");
+        let memory = r.gateway.as_ref().and_then(|g| g.memory_bytes);
+        assert!(memory.is_some_and(|bytes| bytes > 1 << 20), "{memory:?}");
     }
 }
 

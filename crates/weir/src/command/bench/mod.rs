@@ -2,6 +2,7 @@
 //! down when they are hot, so what is compared takes turns.
 
 mod all;
+mod customers;
 mod figures;
 mod flood;
 mod hostile;
@@ -36,6 +37,8 @@ pub enum Bench {
     All(Common),
     /// Throughput of classes with queues beside the kernel's HTB
     Share(Common),
+    /// Thousands of customers of a list, each with a rate: how exact each is, processor time and memory
+    Customers(customers::Args),
     /// Data both ways in one connection; requests and responses
     TwoWay(Common),
     /// How exact high rates are, without an emulator
@@ -74,6 +77,7 @@ pub fn run(bench: &Bench) -> Result<(), String> {
         Bench::Inline(args) => inline::run(args),
         Bench::All(common) => all::run(common),
         Bench::Share(common) => share::run(common),
+        Bench::Customers(args) => customers::run(args),
         Bench::TwoWay(common) => two_way::run(common),
         Bench::Rates(common) => rates::run(common),
         Bench::Outage(common) => outage::run(common),

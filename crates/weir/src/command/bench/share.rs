@@ -137,7 +137,7 @@ fn classes(rate: Rate) -> Config {
 }
 
 /// Processor seconds that the machine has been busy for (proc_stat(5): USER_HZ is 100).
-fn busy() -> f64 {
+pub(super) fn busy() -> f64 {
     let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
     let line = text.lines().next().unwrap_or_default();
     let ticks: Vec<u64> = line.split_whitespace().skip(1).filter_map(|n| n.parse().ok()).collect();

@@ -211,13 +211,13 @@ fn crossed(topology: &mut Topology) -> u64 {
 }
 
 /// Processor time of this thread, in seconds.
-fn processor_time() -> f64 {
+pub(super) fn processor_time() -> f64 {
     let t = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     t.tv_sec as f64 + t.tv_nsec as f64 / 1e9
 }
 
 /// A line of `/proc/self/status` that is in kB, in bytes.
-fn resident(line: &str) -> Result<u64, String> {
+pub(super) fn resident(line: &str) -> Result<u64, String> {
     let status =
         std::fs::read_to_string("/proc/self/status").map_err(|e| format!("/proc/self/status: {e}"))?;
     let found =

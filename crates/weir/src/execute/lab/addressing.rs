@@ -4,6 +4,9 @@
 //! does, the neighbour's hardware address is the router's, which routes host by host. Every neighbour is
 //! resolved beforehand: a first SYN that waits for ARP over an emulated WAN would take two round trips more
 //! than the simulator's, or a second if the request is lost.
+//!
+//! The hosts of groups are whole networks that the clients' or the servers' host has: one route for each makes all its
+//! addresses local (`ip route add local`), and one leads to them elsewhere, however many they are.
 
 use super::topology::{End, Layout, Place, HOST_PORT, LAN_PORT, WAN_PORT};
 use crate::experiment::plan::BoxKind;
@@ -26,27 +29,34 @@ impl Layout {
 
     fn host(&self, place: Place, lines: &mut Vec<String>) {
         let a = self.addresses;
-        let (own, peer) = match place {
-            Place::Clients => (a.client, a.server),
-            _ => (a.server, a.client_on_wan(self.lab.kind)),
+        let [lan, wan] = &self.networks;
+        // Servers see none of those whom a box masquerades.
+        let seen = if self.lab.kind == BoxKind::Nat { &[][..] } else { lan };
+        let (own, peer, networks, beyond) = match place {
+            Place::Clients => (a.client, a.server, lan, wan.as_slice()),
+            _ => (a.server, a.client_on_wan(self.lab.kind), wan, seen),
         };
         own_address(own, HOST_PORT, lines);
+        lines.extend(networks.iter().map(|network| format!("route add local {network} dev lo")));
         lines.push(format!("link set {HOST_PORT} up"));
         if let Some(segments) = self.segmentation.filter(|_| place == Place::Clients) {
             lines.push(format!("link set {HOST_PORT} gso_max_segs {segments}"));
         }
         reach(peer, self.neighbour(place), HOST_PORT, lines);
+        reach_through(beyond, peer, HOST_PORT, lines);
     }
 
     fn router(&self, lines: &mut Vec<String>) {
         let a = self.addresses;
-        for (port, own, peer, towards_servers) in
-            [(LAN_PORT, a.box_on_lan, a.client, false), (WAN_PORT, a.box_on_wan, a.server, true)]
+        let [lan, wan] = &self.networks;
+        for (port, own, peer, beyond, towards_servers) in
+            [(LAN_PORT, a.box_on_lan, a.client, lan, false), (WAN_PORT, a.box_on_wan, a.server, wan, true)]
         {
             own_address(own, port, lines);
             lines.push(format!("link set {port} up"));
             let host = if towards_servers { Place::Servers } else { Place::Clients };
             reach(peer, self.end(host, !towards_servers), port, lines);
+            reach_through(beyond, peer, port, lines);
         }
     }
 
@@ -90,6 +100,11 @@ fn reach(peer: IpAddr, by: Option<End>, port: &str, lines: &mut Vec<String>) {
     }
 }
 
+/// Networks that a neighbour has, which is known by then.
+fn reach_through(networks: &[String], neighbour: IpAddr, port: &str, lines: &mut Vec<String>) {
+    lines.extend(networks.iter().map(|n| format!("route add {n} via {neighbour} dev {port} onlink")));
+}
+
 fn bridge(lines: &mut Vec<String>) {
     lines.push("link add br0 type bridge stp_state 0 forward_delay 0 mcast_snooping 0".into());
     for port in [LAN_PORT, WAN_PORT] {
@@ -102,7 +117,7 @@ fn bridge(lines: &mut Vec<String>) {
 mod tests {
     use super::super::tests::plan;
     use super::*;
-    use crate::experiment::plan::Ip;
+    use crate::experiment::plan::{HostGroup, Ip};
 
     #[test]
     fn servers_see_the_address_of_a_masquerading_box() {
@@ -120,6 +135,25 @@ mod tests {
         p.lab.kind = BoxKind::Router;
         assert_eq!(Layout::of(&p).filter(), None);
         assert!(Layout::of(&p).set_up(Place::Servers).contains(&"route add 10.0.0.1 dev eth0".to_string()));
+    }
+
+    #[test]
+    fn hosts_of_groups_are_networks() {
+        let mut p = plan();
+        let bare = weir_core::link::Config::BARE;
+        let group =
+            HostGroup { name: "homes".into(), wan: false, node: None, count: 2_000, up: bare, down: bare };
+        p.hosts = vec![group];
+        p.lab.kind = BoxKind::Router;
+        let layout = Layout::of(&p);
+        let has = |place, line: &str| layout.set_up(place).iter().any(|l| l == line);
+        assert!(has(Place::Clients, "route add local 10.1.0.0/16 dev lo"));
+        assert!(has(Place::Servers, "route add 10.1.0.0/16 via 10.0.0.1 dev eth0 onlink"));
+        assert!(has(Place::Gateway, "route add 10.1.0.0/16 via 10.0.0.1 dev lan onlink"));
+        assert!(!layout.set_up(Place::Servers).iter().any(|l| l.contains("local")));
+        // Behind masquerading, servers see none of them.
+        p.lab.kind = BoxKind::Nat;
+        assert!(!Layout::of(&p).set_up(Place::Servers).iter().any(|l| l.contains("10.1.0.0")));
     }
 
     #[test]

@@ -2,19 +2,17 @@
 
 use super::counters::Counters;
 use super::flows::is_udp;
-use crate::execute::hosts::{client_port, Addresses};
-use crate::execute::measurements::{datagram_loss, FlowMeasurements};
-use crate::execute::traffic::{self, DatagramReport, FlowReport, Report};
-use crate::experiment::plan::{Flow, Plan};
-use crate::result::observe::{self, flow_rate};
-use crate::result::running::{EmulatorReport, GatewayFlow, GatewayReport, SteeringReport};
+use super::rows::Rows;
+use crate::execute::traffic::Report;
+use crate::experiment::plan::Plan;
+use crate::result::observe;
+use crate::result::running::{EmulatorReport, GatewayReport, SteeringReport};
 use crate::result::{
-    with_flows, Back, ClassResult, Counts, Exchanges, FlowResult, GatewayResult, Latency, LinkResult, MadeBy,
-    Quantiles, RunResult, Series, Status, Steering, World, SCHEMA,
+    with_flows, ClassResult, Counts, FlowResult, GatewayResult, LinkResult, MadeBy, RunResult, Series,
+    Status, Steering, World, SCHEMA,
 };
-use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr};
-use weir_core::gateway::{ClassConfig, Direction};
+use std::collections::{BTreeMap, HashMap};
+use weir_core::gateway::ClassConfig;
 use weir_core::time::Duration;
 
 /// Everything that was measured.
@@ -72,15 +70,13 @@ impl Measured {
         let covered = self.covered(plan);
         let mut ends = self.clients.flows.iter().zip(&self.servers.flows);
         let mut datagrams = self.clients.datagrams.iter().zip(&self.servers.datagrams);
-        let planned: Vec<Flow> = plan.flows().collect();
+        let rows = Rows::new(plan, self.gateway.as_ref(), covered);
         let mut flows = Vec::new();
         let mut series = BTreeMap::new();
-        for (n, flow) in planned.iter().enumerate() {
-            let row = match is_udp(flow) {
-                true => datagrams.next().map(|ends| self.datagrams(plan, flow, n, ends, covered)),
-                false => {
-                    ends.next().map(|(client, server)| self.flow(plan, flow, n, client, server, covered))
-                }
+        for (n, flow) in plan.flows().enumerate() {
+            let row = match is_udp(&flow) {
+                true => datagrams.next().map(|ends| rows.datagrams(&flow, n, ends)),
+                false => ends.next().map(|ends| rows.tcp(&flow, n, ends)),
             };
             let Some((row, bins)) = row else { break };
             series.insert(row.id.clone(), Series::received(plan.bin, &bins));
@@ -108,91 +104,6 @@ impl Measured {
         }
     }
 
-    fn flow(
-        &self,
-        plan: &Plan,
-        flow: &Flow,
-        n: usize,
-        client: &FlowReport,
-        server: &FlowReport,
-        covered: Duration,
-    ) -> (FlowResult, Vec<u64>) {
-        let (sender, receiver) = match flow.direction() {
-            Direction::Out => (client, server),
-            Direction::In => (server, client),
-        };
-        let nanos = Duration::from_nanos;
-        let got = receiver.received.as_ref();
-        let bins = got.map_or(Vec::new(), |r| r.bins.dense(covered.as_nanos()));
-        let mut measured = FlowMeasurements {
-            class: plan.class_of(flow, on_wan(plan), Some(client_port(n)), Addresses::of(plan.lab.ip).server),
-            bytes: got.map_or(0, |r| r.bytes_in_time),
-            bins: &bins,
-            gave_up: client.gave_up || server.gave_up,
-            opened: client.opened_ns.map(nanos),
-            complete: got.and_then(|r| r.complete_ns).map(nanos),
-            ..FlowMeasurements::default()
-        };
-        if let Some(sent) = &sender.sent {
-            measured.cc = sent.cc.clone();
-            measured.retransmits = sent.retransmits;
-            measured.rtos = sent.rtos;
-            measured.rtt_us =
-                sent.rtt_us.map_or(Quantiles::default(), |q| Quantiles { p50: q.p50, p99: q.p99 });
-        }
-        let mut row = measured.row(plan, flow, covered);
-        row.back = back(plan, flow, n, (client, server), row.end_s - row.start_s);
-        row.exchanges = client.exchanges.map(exchanges);
-        if let Some(record) = self.seen(plan, flow, n) {
-            row.pass_reason = record.pass_reason.clone();
-            if !record.class.is_empty() {
-                row.class = record.class.clone();
-            }
-        }
-        (row, bins)
-    }
-
-    /// A flow of datagrams.
-    fn datagrams(
-        &self,
-        plan: &Plan,
-        flow: &Flow,
-        n: usize,
-        (client, server): (&DatagramReport, &DatagramReport),
-        covered: Duration,
-    ) -> (FlowResult, Vec<u64>) {
-        let (sender, receiver) = match flow.direction() {
-            Direction::Out => (client, server),
-            Direction::In => (server, client),
-        };
-        let got = receiver.received.as_ref();
-        let bins = got.map_or(Vec::new(), |r| r.bins.dense(covered.as_nanos()));
-        let server = Addresses::of(plan.lab.ip).server;
-        let class = plan.class_of(flow, on_wan(plan), Some(client_port(n)), server);
-        let measured = FlowMeasurements {
-            class: class.filter(|class| class.share.is_some()),
-            cc: "udp".to_string(),
-            loss: datagram_loss(sender.sent, receiver.arrived, receiver.missing),
-            bytes: got.map_or(0, |r| r.bytes_in_time),
-            bins: &bins,
-            opened: Some(flow.start),
-            complete: got.and_then(|r| r.complete_ns).map(Duration::from_nanos),
-            ..FlowMeasurements::default()
-        };
-        (measured.row(plan, flow, covered), bins)
-    }
-
-    /// The gateway's record of a flow.
-    fn seen(&self, plan: &Plan, flow: &Flow, n: usize) -> Option<&GatewayFlow> {
-        let client = SocketAddr::new(on_wan(plan), client_port(n));
-        let server = SocketAddr::new(Addresses::of(plan.lab.ip).server, flow.server_port);
-        let (src, dst) = match flow.direction() {
-            Direction::Out => (client, server),
-            Direction::In => (server, client),
-        };
-        self.gateway.as_ref()?.flows.iter().find(|f| (f.src, f.dst) == (src, dst))
-    }
-
     fn gateway_result(&self, plan: &Plan) -> Option<GatewayResult> {
         plan.gateway.as_ref()?;
         let Some(report) = &self.gateway else { return Some(GatewayResult::default()) };
@@ -202,9 +113,11 @@ impl Measured {
     /// Classes as the gateway reports them, with what only the flows tell.
     fn classes(&self, plan: &Plan, flows: &[FlowResult]) -> Vec<ClassResult> {
         let configured = plan.gateway.iter().flat_map(|g| &g.classes);
+        let reported =
+            self.gateway.iter().flat_map(|g| &g.classes).map(|c| (c.class.name.as_str(), &c.class));
+        let reported: HashMap<&str, &ClassResult> = reported.collect();
         let row = |class: &ClassConfig| {
-            let reported = self.gateway.iter().flat_map(|g| &g.classes).map(|c| &c.class);
-            let row = reported.into_iter().find(|c| c.name == class.name).cloned().unwrap_or_default();
+            let row = reported.get(class.name.as_str()).map_or_else(ClassResult::default, |&c| c.clone());
             let target_bps = observe::class_rate(class, 0);
             ClassResult { name: class.name.clone(), target_bps, ..row }
         };
@@ -248,41 +161,6 @@ fn steering(report: &SteeringReport) -> Steering {
     }
 }
 
-/// The other direction of a flow that goes both ways and lasted so long.
-fn back(
-    plan: &Plan,
-    flow: &Flow,
-    n: usize,
-    (client, server): (&FlowReport, &FlowReport),
-    seconds: f64,
-) -> Option<Back> {
-    let (receiver, direction) = match flow.direction() {
-        Direction::Out => (client, Direction::In),
-        Direction::In => (server, Direction::Out),
-    };
-    let bytes = receiver.received.as_ref()?.bytes_in_time;
-    let (port, server) = (Some(client_port(n)), Addresses::of(plan.lab.ip).server);
-    let class = plan.class_towards(direction, flow, on_wan(plan), port, server);
-    let goodput_bps = if seconds > 0.0 { bytes as f64 * 8.0 / seconds } else { 0.0 };
-    let name = class.map_or(String::new(), |c| c.name.clone());
-    Some(Back { class: name, target_bps: class.and_then(flow_rate), bytes, goodput_bps })
-}
-
-fn exchanges(measured: traffic::Exchanges) -> Exchanges {
-    let us = |ns: u64| ns / 1000;
-    let latency = measured.latency_ns.map_or(Latency::default(), |q| Latency {
-        p50: us(q.p50),
-        p90: us(q.p90),
-        p99: us(q.p99),
-    });
-    Exchanges { count: measured.count, latency_us: latency }
-}
-
-/// The clients' address where the gateway and the servers see it.
-fn on_wan(plan: &Plan) -> IpAddr {
-    Addresses::of(plan.lab.ip).client_on_wan(plan.lab.kind)
-}
-
 fn made_by(plan: &Plan) -> MadeBy {
     let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     MadeBy::new(&plan.config_sha256, kernel.trim())
@@ -292,8 +170,11 @@ fn made_by(plan: &Plan) -> MadeBy {
 mod tests {
     use super::super::tests::plan;
     use super::*;
-    use crate::execute::traffic::{Bins, Received, Sent};
+    use crate::execute::hosts::client_port;
+    use crate::execute::traffic::{Bins, FlowReport, Received, Sent};
     use crate::experiment::plan::Length;
+    use crate::result::running::GatewayFlow;
+    use std::net::SocketAddr;
 
     const MS: u64 = 1_000_000;
 

@@ -1,10 +1,9 @@
 //! From a plan's flows to what the two traffic processes play.
 
 use super::Options;
-use crate::execute::hosts::{client_port, Addresses};
+use crate::execute::hosts::{Ends, FlowEnds};
 use crate::execute::traffic::{Amount, DatagramSpec, FlowSpec, Play, Role, Spec};
 use crate::experiment::plan::{Flow, Kind, Plan, Protocol};
-use std::net::{IpAddr, SocketAddr};
 use weir_core::gateway::Direction;
 
 /// The option field of a segment holds the time stamps (10 bytes, padded to 12), which the kernel
@@ -25,18 +24,18 @@ pub fn specs(plan: &Plan, options: &Options) -> (Spec, Spec) {
         probes: Vec::new(),
     };
     let (mut clients, mut servers) = (side(), side());
-    let seen_as = Addresses::of(plan.lab.ip).client_on_wan(plan.lab.kind);
+    let all_ends = Ends::of(plan);
     for (n, flow) in flows.iter().enumerate() {
+        let ends = all_ends.of_flow(flow, n);
         match flow.group.protocol {
             Protocol::Tcp { .. } => {
-                let client = client_end(plan, flow, n, options);
-                servers.flows.push(server_end(&client, flow, seen_as));
+                let client = client_end(plan, flow, ends, options);
+                servers.flows.push(server_end(&client, flow, ends));
                 clients.flows.push(client);
             }
             Protocol::Udp { rate, datagram, .. } => {
-                let client = datagrams(plan, flow, n, rate.bps(), datagram);
-                let remote = SocketAddr::new(seen_as, client.local.port());
-                let (local, sends) = (client.remote, !client.sends);
+                let client = datagrams(plan, flow, ends, rate.bps(), datagram);
+                let (local, remote, sends) = (ends.server, ends.client_on_wan, !client.sends);
                 servers.datagrams.push(DatagramSpec { local, remote, sends, ..client.clone() });
                 clients.datagrams.push(client);
             }
@@ -58,12 +57,11 @@ fn amount(plan: &Plan, flow: &Flow) -> Amount {
 }
 
 /// The client's end of a flow of datagrams.
-fn datagrams(plan: &Plan, flow: &Flow, n: usize, rate_bps: u64, size: u16) -> DatagramSpec {
-    let a = Addresses::of(plan.lab.ip);
+fn datagrams(plan: &Plan, flow: &Flow, ends: FlowEnds, rate_bps: u64, size: u16) -> DatagramSpec {
     DatagramSpec {
         id: flow.id.clone(),
-        local: SocketAddr::new(a.client, client_port(n)),
-        remote: SocketAddr::new(a.server, flow.server_port),
+        local: ends.client,
+        remote: ends.server,
         sends: flow.direction() == Direction::Out,
         rate_bps,
         size,
@@ -72,14 +70,13 @@ fn datagrams(plan: &Plan, flow: &Flow, n: usize, rate_bps: u64, size: u16) -> Da
     }
 }
 
-fn client_end(plan: &Plan, flow: &Flow, n: usize, options: &Options) -> FlowSpec {
+fn client_end(plan: &Plan, flow: &Flow, ends: FlowEnds, options: &Options) -> FlowSpec {
     let sends = flow.direction() == Direction::Out;
-    let a = Addresses::of(plan.lab.ip);
     FlowSpec {
         id: flow.id.clone(),
         role: Role::Connect,
-        local: SocketAddr::new(a.client, client_port(n)),
-        remote: SocketAddr::new(a.server, flow.server_port),
+        local: ends.client,
+        remote: ends.server,
         sends,
         play: play(&flow.group.kind),
         start_ns: flow.start.as_nanos(),
@@ -93,11 +90,11 @@ fn client_end(plan: &Plan, flow: &Flow, n: usize, options: &Options) -> FlowSpec
     }
 }
 
-fn server_end(client: &FlowSpec, flow: &Flow, seen_as: IpAddr) -> FlowSpec {
+fn server_end(client: &FlowSpec, flow: &Flow, ends: FlowEnds) -> FlowSpec {
     FlowSpec {
         role: Role::Listen,
-        local: client.remote,
-        remote: SocketAddr::new(seen_as, client.local.port()),
+        local: ends.server,
+        remote: ends.client_on_wan,
         sends: !client.sends,
         rwnd: receive_window(flow, !client.sends),
         ..client.clone()

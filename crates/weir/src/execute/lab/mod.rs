@@ -29,6 +29,7 @@ mod nstat;
 mod offload;
 mod prerequisites;
 mod probe;
+mod rows;
 mod run;
 mod settings;
 mod site;

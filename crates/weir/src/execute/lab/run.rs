@@ -14,6 +14,8 @@ use crate::output::READY;
 use crate::result::running::{EmulatorReport, GatewayFlow, GatewayReport};
 use crate::result::{RunResult, Status};
 use serde::de::DeserializeOwned;
+use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -122,13 +124,13 @@ fn identifier(options: &Options) -> Result<String, String> {
 struct Devices {
     gateway: Option<(Child, PathBuf)>,
     /// What the gateway said of flows, which are no longer active at its end.
-    said: Vec<GatewayFlow>,
+    said: HashMap<(SocketAddr, SocketAddr), GatewayFlow>,
     emulators: Vec<(Place, Child, PathBuf)>,
 }
 
 impl Devices {
     fn start(site: &mut Site, plan: &Plan, layout: &Layout, options: &Options) -> Result<Devices, String> {
-        let mut devices = Devices { gateway: None, said: Vec::new(), emulators: Vec::new() };
+        let mut devices = Devices { gateway: None, said: HashMap::new(), emulators: Vec::new() };
         for &place in layout.places.iter().filter(|p| matches!(p, Place::Lan | Place::Wan)) {
             let config = devices::emulator(plan, place, options.spin).to_toml();
             let (child, report) = device(site, place, "wan", &config, options)?;
@@ -165,8 +167,7 @@ impl Devices {
         let text = std::fs::read_to_string(file).unwrap_or_default();
         // It writes its first report after a second.
         let Ok(report) = serde_json::from_str::<GatewayReport>(&text) else { return };
-        self.said.retain(|old| report.flows.iter().all(|new| (new.src, new.dst) != (old.src, old.dst)));
-        self.said.extend(report.flows);
+        self.said.extend(report.flows.into_iter().map(|flow| ((flow.src, flow.dst), flow)));
     }
 
     /// Ends them, the gateway first, and reads what they report.
@@ -176,7 +177,7 @@ impl Devices {
             self.gateway.map(|(child, file)| collect(child, &file, faults).unwrap_or_default());
         if let Some(report) = &mut gateway {
             // What it says last comes first, where it is looked for.
-            report.flows.extend(self.said);
+            report.flows.extend(self.said.into_values());
         }
         let mut emulators = Vec::new();
         for (place, child, file) in self.emulators {

@@ -8,7 +8,7 @@
 //! or a router, unless it is the clients' host itself; an emulator is there only if its link has something to
 //! emulate.
 
-use crate::execute::hosts::{buffers, Addresses};
+use crate::execute::hosts::{buffers, group_networks, Addresses};
 use crate::experiment::plan::{BoxKind, Ip, Lab, Plan};
 
 /// The only interface of a host.
@@ -89,6 +89,8 @@ pub struct Layout {
     pub lab: Lab,
     /// Who has which address.
     pub addresses: Addresses,
+    /// Networks that the clients' host has beside its own address, and the servers' host.
+    pub networks: [Vec<String>; 2],
     /// Largest receive and send buffers of the hosts in bytes, if the default is too small.
     pub buffers: Option<u64>,
     /// Whether hosts ask for ECN; `None` for Linux's default, which agrees to it and does not ask.
@@ -121,6 +123,7 @@ impl Layout {
             wire_frames: lan || wan,
             lab: plan.lab,
             addresses,
+            networks: [false, true].map(|wan| group_networks(plan, wan)),
             buffers: buffers(plan),
             ecn: tcp.and_then(|tcp| tcp.ecn),
             segmentation: tcp.and_then(|tcp| tcp.tso_segments).filter(|&n| n > 1),

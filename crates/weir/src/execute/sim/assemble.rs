@@ -6,14 +6,15 @@ use super::tcp;
 use super::together;
 use super::topology::{Carrier, LinkDirection, Topology, WiredFlow};
 use crate::execute::measurements::{datagram_loss, FlowMeasurements};
-use crate::experiment::plan::{Flow, Plan};
+use crate::experiment::plan::{Classifier, Flow, Plan};
 use crate::result::observe;
 use crate::result::{
     with_flows, ClassResult, FlowResult, GatewayResult, LinkResult, MadeBy, Quantiles, RunResult, Series,
     World,
 };
 use std::collections::BTreeMap;
-use std::net::IpAddr;
+use std::net::SocketAddr;
+use weir_core::gateway::ClassConfig;
 use weir_core::link::Link;
 use weir_core::time::{Duration, Time};
 use weir_sim::host::{EndpointId, EndpointReport, Host};
@@ -27,9 +28,11 @@ pub fn result(plan: &Plan, topology: &mut Topology, mut recorder: Recorder) -> R
     let covered = now.since(Time::ZERO);
     let mut flows = Vec::new();
     let mut series = BTreeMap::new();
+    let classifier = plan.classifier();
     for (n, (flow, wired)) in plan.flows().zip(&topology.flows).enumerate() {
         let reports = EndReports::of(plan, topology, wired, covered);
-        let row = flow_result(plan, topology, &flow, wired, &reports, covered);
+        let class = class(plan, &classifier, &flow, wired);
+        let row = flow_result(plan, topology, &flow, wired, &reports, class, covered);
         let recorded = recorder.of_flow(n, &reports.sender.trace, wired.ends.payload);
         let received = if recorded.is_empty() { flow.id.clone() } else { format!("{}.received", flow.id) };
         series.insert(received, received_series(plan, &row, &reports.bins));
@@ -146,6 +149,23 @@ fn received_series(plan: &Plan, row: &FlowResult, bins: &[u64]) -> Series {
     Series::received_from(plan.bin, first, &bins[first..end])
 }
 
+fn is_udp(wired: &WiredFlow) -> bool {
+    matches!(wired.ends.sender.1, FlowEnd::Udp(_))
+}
+
+/// The class that a flow is expected in: what ACKs control is TCP.
+fn class<'a>(
+    plan: &Plan,
+    classifier: &'a Classifier,
+    flow: &Flow,
+    wired: &WiredFlow,
+) -> Option<&'a ClassConfig> {
+    let (client, server) = (SocketAddr::V4(wired.ends.client), SocketAddr::V4(wired.ends.server));
+    let ends = if wired.ends.uploads { (client, server) } else { (server, client) };
+    let class = classifier.of(flow.direction(), &flow.group.protocol, ends);
+    class.filter(|c| (!is_udp(wired) || c.share.is_some()) && passes_a_gateway(plan, flow))
+}
+
 /// The result of a flow.
 fn flow_result(
     plan: &Plan,
@@ -153,17 +173,16 @@ fn flow_result(
     flow: &Flow,
     wired: &WiredFlow,
     reports: &EndReports,
+    class: Option<&ClassConfig>,
     covered: Duration,
 ) -> FlowResult {
     let us = |d: Duration| d.as_micros();
-    let (client, server) = (wired.ends.client, wired.ends.server);
-    let udp = matches!(wired.ends.sender.1, FlowEnd::Udp(_));
+    let udp = is_udp(wired);
     // What came after the flow's time was up does not count.
     let in_time = flow.end(plan.duration).as_nanos().div_ceil(plan.bin.as_nanos().max(1)) as usize;
     let last = |bytes: u64| reports.last_received.filter(|_| reports.received >= bytes);
-    let class = plan.class_of(flow, IpAddr::V4(*client.ip()), Some(client.port()), IpAddr::V4(*server.ip()));
     let measured = FlowMeasurements {
-        class: class.filter(|c| (!udp || c.share.is_some()) && passes_a_gateway(plan, flow)),
+        class,
         cc: if udp { "udp" } else { flow.group.tcp.cc() }.to_string(),
         retransmits: reports.sender.retransmits,
         rtos: reports.sender.rtos,

@@ -1,9 +1,10 @@
 //! The flows of an experiment, with their ends on its hosts.
 
-use super::hosts::{self, mac, next_hop, nth, ExperimentHost, UdpEnd};
+use super::hosts::{self, mac, next_hop, ExperimentHost, UdpEnd};
 use super::tcp;
-use crate::execute::hosts::{client_port, round_of};
+use crate::execute::hosts::{client_port, nth};
 use crate::experiment::plan::{derived, Flow, Plan, Protocol};
+use std::collections::HashMap;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::sync::Arc;
 use weir_core::gateway::Direction;
@@ -44,7 +45,7 @@ pub enum FlowEnd {
 /// Makes the hosts of a plan and the ends of all its flows, in its order. Errors name the key that cannot be simulated.
 pub fn make(plan: &Plan) -> Result<(Vec<ExperimentHost>, Vec<FlowEnds>), String> {
     let (all, groups) = hosts::all(plan);
-    let mut ends = FlowEndMaker { plan, hosts: all, further: 0 };
+    let mut ends = FlowEndMaker { plan, hosts: all, further: 0, used: HashMap::new() };
     let mut flows = Vec::new();
     let mut settings: Option<(&str, Option<Arc<TcpConfig>>)> = None;
     for (n, flow) in plan.flows().enumerate() {
@@ -72,6 +73,8 @@ struct FlowEndMaker<'a> {
     hosts: Vec<ExperimentHost>,
     /// Simulated hosts made for further rounds of client ports.
     further: u32,
+    /// How often a host has used a port for clients.
+    used: HashMap<(usize, u16), u32>,
 }
 
 impl FlowEndMaker<'_> {
@@ -83,7 +86,9 @@ impl FlowEndMaker<'_> {
         (client, server): (usize, usize),
     ) -> FlowEnds {
         let plan = self.plan;
-        let host = self.hosts[client].host_for_round(plan, round_of(n), &mut self.further);
+        let used = self.used.entry((client, client_port(n))).or_default();
+        let host = self.hosts[client].host_for_round(plan, *used, &mut self.further);
+        *used += 1;
         let addresses = [
             SocketAddrV4::new(self.hosts[client].tcp[host].address, client_port(n)),
             SocketAddrV4::new(self.hosts[server].site.address, flow.server_port),
@@ -233,6 +238,23 @@ mod tests {
         let addresses: Vec<String> = hosts[0].tcp.iter().map(|h| h.address.to_string()).collect();
         assert_eq!(addresses, ["10.0.0.1", "10.0.1.1", "10.0.1.2"]);
         assert_eq!((hosts[1].tcp.len(), hosts[1].tcp[0].endpoints), (1, 120_000));
+    }
+
+    /// Ports begin anew after 55,535 flows; hosts of a group that have few of them keep their addresses.
+    #[test]
+    fn many_flows_of_many_hosts_are_at_the_addresses_of_these() {
+        let mut plan = plan();
+        plan.hosts[0].count = 1_000;
+        plan.groups.remove(0);
+        plan.groups.truncate(1);
+        plan.groups[0].count = 60_000;
+        let (hosts, flows) = make(&plan).unwrap();
+        let last = nth(Ipv4Addr::new(10, 1, 0, 1), 999);
+        assert!(flows.iter().all(|f| (Ipv4Addr::new(10, 1, 0, 1)..=last).contains(f.client.ip())));
+        assert!(hosts.iter().all(|h| h.tcp.len() == 1));
+        let pairs: BTreeSet<(SocketAddrV4, SocketAddrV4)> =
+            flows.iter().map(|f| (f.client, f.server)).collect();
+        assert_eq!(pairs.len(), 60_000);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! A host of the experiment is one simulated host for its TCP flows, or several where the ports of one do not
 //! suffice, and one node for each end of a UDP flow.
 
-use crate::execute::hosts::{CLIENT, SERVER};
+use crate::execute::hosts::{group_hosts, nth, CLIENT, SERVER};
 use crate::experiment::plan::{derived, Plan};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -11,8 +11,6 @@ use weir_core::link;
 use weir_sim::host::{Host, HostConfig};
 use weir_sim::udp::{UdpSink, UdpSource};
 
-/// Address of the first host of a group on the LAN, and of the first beyond the WAN.
-const GROUP_HOSTS: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 1, 0, 1), Ipv4Addr::new(10, 128, 0, 1)];
 /// Address of the first further simulated host, for clients that have used up their ports.
 const FURTHER_HOSTS: Ipv4Addr = Ipv4Addr::new(10, 0, 1, 1);
 /// Interfaces of the clients' and the servers' host, as in the lab.
@@ -56,7 +54,7 @@ pub struct TcpHost {
     /// How many flows end on it.
     pub endpoints: usize,
     /// The round of client ports that it is for.
-    round: usize,
+    round: u32,
 }
 
 /// An end of a UDP flow.
@@ -79,14 +77,11 @@ pub fn all(plan: &Plan) -> (Vec<ExperimentHost>, HostGroups<'_>) {
         ExperimentHost::new(plan, MACS[i], site)
     };
     let mut all = vec![end_of_path(0, "clients", CLIENT), end_of_path(1, "servers", SERVER)];
-    let mut next = [0, 0];
     let mut groups = BTreeMap::new();
-    for group in &plan.hosts {
+    for (group, first) in plan.hosts.iter().zip(group_hosts(plan)) {
         groups.insert(group.name.as_str(), (all.len(), group.count as usize));
         for k in 0..group.count {
-            let side = usize::from(group.wan);
-            let address = nth(GROUP_HOSTS[side], next[side]);
-            next[side] += 1;
+            let address = nth(first, k);
             let (name, group_name) = (format!("{}.{k}", group.name), group.name.clone());
             let (wan, node, up, down) = (group.wan, group.node, group.up, group.down);
             let site = Site { name, group: group_name, wan, node, address, up, down };
@@ -104,7 +99,7 @@ impl ExperimentHost {
 
     /// The number of its simulated host for a round of client ports. If there is none yet, it is made and counted in
     /// `further`.
-    pub fn host_for_round(&mut self, plan: &Plan, round: usize, further: &mut u32) -> usize {
+    pub fn host_for_round(&mut self, plan: &Plan, round: u32, further: &mut u32) -> usize {
         if let Some(i) = self.tcp.iter().position(|h| h.round == round) {
             return i;
         }
@@ -118,16 +113,11 @@ impl ExperimentHost {
 
 impl TcpHost {
     /// A host without endpoints. `name` is what its seed is derived from.
-    fn new(plan: &Plan, mac: [u8; 6], site: &Site, name: &str, address: Ipv4Addr, round: usize) -> TcpHost {
+    fn new(plan: &Plan, mac: [u8; 6], site: &Site, name: &str, address: Ipv4Addr, round: u32) -> TcpHost {
         let seed = derived(plan.seed, name, "host");
         let host = Host::new(HostConfig { mac, next_hop: next_hop(site), seed });
         TcpHost { address, host, endpoints: 0, round }
     }
-}
-
-/// The `n`-th address after `first`.
-pub fn nth(first: Ipv4Addr, n: u32) -> Ipv4Addr {
-    Ipv4Addr::from_bits(first.to_bits() + n)
 }
 
 /// A locally administered address, which says the IP address for people who read captures.

@@ -7,6 +7,7 @@ pub(super) fn gateways(a: GatewayResult, b: GatewayResult) -> GatewayResult {
     let (x, y) = (a.frames, b.frames);
     GatewayResult {
         cpu_s: a.cpu_s + b.cpu_s,
+        memory_bytes: None,
         user_data_bytes: a.user_data_bytes + b.user_data_bytes,
         steering: None,
         frames: Frames {

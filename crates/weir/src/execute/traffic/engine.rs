@@ -120,6 +120,7 @@ impl Generator {
             due: BinaryHeap::new(),
             ready: VecDeque::new(),
             sample_next: 0,
+            done: 0,
             strangers: 0,
             interrupted: false,
         };
@@ -162,6 +163,8 @@ struct Stage {
     /// Flows whose sockets are ready, in turn.
     ready: VecDeque<usize>,
     sample_next: usize,
+    /// So many flows from the first on are done.
+    done: usize,
     strangers: u64,
     interrupted: bool,
 }
@@ -171,12 +174,19 @@ impl Stage {
         clock::monotonic().since(self.epoch).as_nanos()
     }
 
+    /// Are all flows done? Those that were are not looked at again.
+    fn is_done(&mut self) -> bool {
+        let after = &self.flows[self.done..];
+        self.done += after.iter().take_while(|flow| flow.is_done()).count();
+        self.done == self.flows.len()
+    }
+
     fn play(&mut self, control: &Control) -> io::Result<()> {
         self.schedule();
         let mut events = Events::with_capacity(1024);
         let mut buffer = [0; READ_MAX];
         let zeroes = vec![0; WRITE_MAX];
-        while !self.flows.iter().all(Flow::is_done) {
+        while !self.is_done() {
             self.interrupted |= control.stop_requested();
             if self.interrupted || self.run_timers() {
                 break;

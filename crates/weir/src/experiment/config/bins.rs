@@ -5,8 +5,10 @@ use super::reader::{Positive, Section};
 use crate::result::World;
 use weir_core::time::Duration;
 
-/// No bin is longer.
+/// No bin is longer, if nothing else is said.
 const LONGEST: Duration = Duration::from_millis(10);
+/// Nor may be said to be.
+const LONGEST_EVER: Duration = Duration::from_secs(1);
 /// No experiment has more bins.
 const MOST: u64 = 10_000_000;
 
@@ -39,10 +41,22 @@ fn noted(s: &Section, key: &'static str, d: Duration) -> Option<Duration> {
     Some(d)
 }
 
-/// The longest bin of at most 10 ms that divides every time noted in the file, and `interval`. All of them
+/// `bin`: how long bins are at most, in whole milliseconds.
+pub(super) fn longest_bin(s: &Section) -> Duration {
+    let bin = s.parsed("bin", |Positive(d): Positive| match d {
+        d if d > LONGEST_EVER => Err(Fault::bare(format!("{d} is longer than {LONGEST_EVER}"))),
+        d if d.as_nanos() % 1_000_000 != 0 => {
+            Err(Fault::bare(format!("{d} is not a whole number of milliseconds")))
+        }
+        d => Ok(d),
+    });
+    bin.unwrap_or(LONGEST)
+}
+
+/// The longest bin of at most `most` that divides every time noted in the file, and `interval`. All of them
 /// are whole microseconds, so there is one of at least 1 us. Too many bins are a fault of the time that
 /// makes them so many.
-pub(super) fn bin(s: &Section, duration: Duration, interval: Duration) -> Duration {
+pub(super) fn bin(s: &Section, duration: Duration, interval: Duration, most: Duration) -> Duration {
     let default = if s.has("interval") { Duration::ZERO } else { interval };
     let mut common = gcd(duration.as_micros(), default.as_micros());
     let mut refused = false;
@@ -51,7 +65,7 @@ pub(super) fn bin(s: &Section, duration: Duration, interval: Duration) -> Durati
     times.sort_by_key(|(span, d)| (*d != duration, span.start));
     for (span, d) in times {
         common = gcd(common, d.as_micros());
-        let bin = longest(common);
+        let bin = longest(common, most);
         let bins = duration.as_nanos() / bin.as_nanos();
         if bins > MOST && !refused {
             refused = true;
@@ -62,13 +76,13 @@ pub(super) fn bin(s: &Section, duration: Duration, interval: Duration) -> Durati
             s.fault_at(span, Fault::new(message, help));
         }
     }
-    longest(common)
+    longest(common, most)
 }
 
-/// The longest bin that divides this many microseconds: whole milliseconds if these are.
-fn longest(micros: u64) -> Duration {
+/// The longest bin of at most `most` that divides this many microseconds: whole milliseconds if these are.
+fn longest(micros: u64, most: Duration) -> Duration {
     let step = if micros % 1000 == 0 { 1000 } else { 1 };
-    let bin = (1..=LONGEST.as_micros() / step).rev().map(|n| n * step).find(|n| micros % n == 0);
+    let bin = (1..=most.as_micros() / step).rev().map(|n| n * step).find(|n| micros % n == 0);
     Duration::from_micros(bin.unwrap_or(1))
 }
 
@@ -89,7 +103,9 @@ mod tests {
         let us = Duration::from_micros;
         // 1 s: 10 ms; 15 ms: 5 ms; a prime number of microseconds: 1 us; 30 us: itself; 12.5 ms: 6.25 ms.
         for (all, bin) in [(1_000_000, 10_000), (15_000, 5_000), (1_000_003, 1), (30, 30), (12_500, 6_250)] {
-            assert_eq!(longest(all), us(bin), "{all}");
+            assert_eq!(longest(all, LONGEST), us(bin), "{all}");
         }
+        // 1.5 s in bins of 400 ms at most: 375 ms, four of them.
+        assert_eq!(longest(1_500_000, us(400_000)), us(375_000));
     }
 }

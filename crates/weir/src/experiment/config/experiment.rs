@@ -76,6 +76,7 @@ fn plan(s: Section, source: &Source, files: &Files<'_>) -> Option<Plan> {
     s.need("duration", "\"10s\"");
     let duration = bins::positive_time(&s, "duration");
     let interval = bins::positive_time(&s, "interval");
+    let longest_bin = bins::longest_bin(&s);
     let seed = s.get::<u64>("seed").unwrap_or(1);
     let path = s.section("path").map_or(Path::default(), path::path);
     let graph = graph::graph(&s);
@@ -92,6 +93,7 @@ fn plan(s: Section, source: &Source, files: &Files<'_>) -> Option<Plan> {
     let hosts = host::groups(&s, path.rtt(), graph.as_ref());
     let groups = flow::groups(&s, &defaults, &hosts, graph.is_some(), duration);
     flow::not_behind_nat(&s, &groups, &lab);
+    host::have_ipv4(&s, &hosts, &lab);
     let series = series(&s, gateway.is_some());
     let sample = s.get::<Positive>("sample").map(|Positive(d)| d);
     let parity = s.section("parity").map(parity);
@@ -128,7 +130,7 @@ fn plan(s: Section, source: &Source, files: &Files<'_>) -> Option<Plan> {
         e.finish();
     }
     plan.reference = s.section("reference").map(|r| reference(r, &plan));
-    plan.bin = bins::bin(&s, plan.duration, plan.interval);
+    plan.bin = bins::bin(&s, plan.duration, plan.interval, longest_bin);
     s.finish();
     Some(plan)
 }

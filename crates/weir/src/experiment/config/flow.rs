@@ -234,7 +234,6 @@ fn too_many_for_lab(n: u64) -> Fault {
 
 /// The group of hosts that flows have their clients or servers on.
 fn host(s: &Section, key: &'static str, hosts: &[HostGroup], graph: bool) -> Option<String> {
-    s.note_only(World::Sim, key);
     let wan = key == "server";
     s.parsed(key, |name: String| {
         let side = |wan| if wan { "wan" } else { "lan" };

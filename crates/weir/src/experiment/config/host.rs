@@ -1,16 +1,19 @@
-//! `[[host]]`: hosts beyond the two of the path, or those of a graph, each behind an access link of its own. Simulator only.
+//! `[[host]]`: hosts beyond the two of the path, or those of a graph, each behind an access link of its own. In the lab they are
+//! addresses of the path's two hosts, and have no access links.
 
 use super::diag::Fault;
 use super::reader::Section;
-use super::{graph, names, path};
-use crate::experiment::plan::{Graph, HostGroup};
+use super::{graph, link, names, path};
+use crate::experiment::plan::{Graph, HostGroup, Ip, Lab};
 use crate::result::World;
 use weir_core::time::Duration;
+
+/// Most hosts of a group.
+const MOST: u64 = 10_000;
 
 /// Reads every `[[host]]`; a faulty one is missing. `rtt` is that of the path; in a graph they are at its nodes.
 pub(super) fn groups(s: &Section, rtt: Duration, graph: Option<&Graph>) -> Vec<HostGroup> {
     let mut groups: Vec<HostGroup> = Vec::new();
-    s.note_only(World::Sim, "host");
     for section in s.sections("host") {
         groups.extend(group(section, rtt, graph, &groups));
     }
@@ -24,9 +27,22 @@ fn group(s: Section, rtt: Duration, graph: Option<&Graph>, earlier: &[HostGroup]
         s.fault("name", Fault::bare(format!("a second group of hosts named \"{name}\"")));
     }
     let (wan, node) = place(&s, graph);
-    let count = s.int("count", 1..=10_000).unwrap_or(1) as u32;
+    let count = s.int("count", 1..=MOST).unwrap_or(1) as u32;
+    for key in link::KEYS.iter().map(|key| key.name).chain(["up", "down"]) {
+        s.note_only(World::Sim, key);
+    }
     let (up, down) = path::access(s, rtt);
     Some(HostGroup { name: name?, wan: wan?, node, count, up, down })
+}
+
+/// Notes what the lab has no hosts with: their addresses are IPv4.
+pub(super) fn have_ipv4(s: &Section, hosts: &[HostGroup], lab: &Lab) {
+    if lab.ip == Ip::V6 && !hosts.is_empty() {
+        if let Some(lab) = s.section("lab") {
+            let fault = Fault::new("the hosts of [[host]] have IPv4 addresses", "write ip = 4");
+            lab.note_value(World::Sim, "ip", fault);
+        }
+    }
 }
 
 /// Where they are: `side` of the path, or the node `at` in a graph.

@@ -34,7 +34,7 @@ pub struct FlowGroup {
     /// Server ports: one that all flows share, or exactly one for each.
     pub ports: Ports,
     /// Group of hosts that its clients are on, flow `k` on host `k` modulo their number; `None` is the path's own
-    /// client host. Simulator only.
+    /// client host.
     pub client: Option<String>,
     /// Likewise, its servers.
     pub server: Option<String>,

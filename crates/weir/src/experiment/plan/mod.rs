@@ -30,8 +30,9 @@ pub use network::{HostGroup, Path};
 pub use crate::result::metric::SeriesKind;
 use crate::result::Parity;
 
-use core::net::IpAddr;
-use weir_core::gateway::{ClassConfig, Config, Direction, Match};
+use core::net::SocketAddr;
+use weir_core::flow::Key;
+use weir_core::gateway::{ClassConfig, Compiled, Config, Direction};
 use weir_core::time::Duration;
 
 /// One experiment.
@@ -45,7 +46,7 @@ pub struct Plan {
     pub duration: Duration,
     /// Length of the intervals in the result and in the table. Divides into bins exactly.
     pub interval: Duration,
-    /// Length of the bins in which received bytes are recorded: 1 us to 10 ms, at most 10 million bins. It
+    /// Length of the bins in which received bytes are recorded: 1 us to 1 s, at most 10 million bins. It
     /// divides `interval`, `duration` and every time that an expectation or a reference names about rates,
     /// so that all of them can be computed from the bins. Whole milliseconds in the lab.
     pub bin: Duration,
@@ -58,7 +59,7 @@ pub struct Plan {
     pub graph: Option<Graph>,
     /// The gateway's box in the lab.
     pub lab: Lab,
-    /// Hosts beyond the two that every dumbbell has, each behind an access link of its own. Simulator only.
+    /// Hosts beyond the two that every dumbbell has, each behind an access link of its own, which are bare in the lab.
     pub hosts: Vec<HostGroup>,
     /// The gateway; `None` for a plain bridge.
     pub gateway: Option<Config>,
@@ -129,52 +130,27 @@ impl Plan {
         path.into_iter().chain(hosts.flat_map(|h| [format!("{h}.up"), format!("{h}.down")])).collect()
     }
 
-    /// The class that the gateway puts a flow between these two hosts into, for results and tables;
-    /// the gateway itself decides by the frames. `client_port` may be unknown: then a rule that names
-    /// it matches nothing.
-    pub fn class_of(
-        &self,
-        flow: &Flow,
-        client: IpAddr,
-        client_port: Option<u16>,
-        server: IpAddr,
-    ) -> Option<&ClassConfig> {
-        self.class_towards(flow.direction(), flow, client, client_port, server)
+    /// The classes that the gateway puts flows into, for results and tables; the gateway itself decides by the frames.
+    pub fn classifier(&self) -> Classifier {
+        Classifier(self.gateway.clone().map(Compiled::from))
     }
+}
 
-    /// As [`Plan::class_of`], of what a flow sends in one direction.
-    pub fn class_towards(
+/// The rules of a plan's gateway, compiled: a look costs the same for ten classes or twenty thousand.
+#[derive(Debug)]
+pub struct Classifier(Option<Compiled>);
+
+impl Classifier {
+    /// The class of what a flow sends in a direction, from the first to the second of these ends.
+    pub fn of(
         &self,
         direction: Direction,
-        flow: &Flow,
-        client: IpAddr,
-        client_port: Option<u16>,
-        server: IpAddr,
+        protocol: &Protocol,
+        (from, to): (SocketAddr, SocketAddr),
     ) -> Option<&ClassConfig> {
-        let client = (client, client_port);
-        let server = (server, Some(flow.server_port));
-        let (src, dst) = match direction {
-            Direction::Out => (client, server),
-            Direction::In => (server, client),
-        };
-        let takes = |m: &Match| {
-            let ports = |range: &Option<core::ops::RangeInclusive<u16>>, port: Option<u16>| match range {
-                None => true,
-                Some(r) => port.is_some_and(|p| r.contains(&p)),
-            };
-            m.src.is_none_or(|p| p.contains(src.0))
-                && m.dst.is_none_or(|p| p.contains(dst.0))
-                && ports(&m.src_port, src.1)
-                && ports(&m.dst_port, dst.1)
-                && m.vlan.is_none_or(|v| v == 0)
-                && m.protocol.is_none_or(|p| p == flow.group.protocol.number())
-        };
-        self.gateway
-            .as_ref()?
-            .classes
-            .iter()
-            .filter(|c| c.direction == direction && c.takes_flows())
-            .find(|c| c.matches.is_empty() || c.matches.iter().any(takes))
+        let compiled = self.0.as_ref()?;
+        let class = compiled.classify(direction, &Key::new(protocol.number(), from, to))?;
+        compiled.config().classes.get(class)
     }
 }
 

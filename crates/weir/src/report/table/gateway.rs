@@ -71,9 +71,11 @@ pub(super) fn gateway(result: &RunResult, ink: Ink) -> Lines {
     let dropped: u64 = f.dropped.values().sum();
     let reasons = counts(&f.dropped);
     let reasons = if reasons.is_empty() { reasons } else { format!(" ({reasons})") };
+    let memory =
+        g.memory_bytes.map_or(String::new(), |n| format!(", {} of memory", Unit::Bytes.show(n as f64)));
     let mut lines = vec![
         format!(
-            "{}: {} bytes of user data, ACKs {} absorbed, {} made, {} rewritten, {:.2} s of CPU",
+            "{}: {} bytes of user data, ACKs {} absorbed, {} made, {} rewritten, {:.2} s of CPU{memory}",
             ink.bold("gateway"),
             g.user_data_bytes,
             sum(|c| c.acks_absorbed),

@@ -97,6 +97,7 @@ fn result(plan: &Plan) -> RunResult {
         gateway: Some(GatewayResult {
             steering: Some(Steering { passed_stale: 12, restarts: 1, ..Steering::default() }),
             cpu_s: 0.125,
+            memory_bytes: Some(12_500_000),
             user_data_bytes: 0,
             frames: Frames {
                 received: 100,
@@ -153,7 +154,7 @@ file.0  cubic  -        8.000       -      -       -       -        -        -  
 all 2 flows: 11.02 Mbit/s over 4 s
 min and max are those of whole intervals of 2s
 
-gateway: 0 bytes of user data, ACKs 27 absorbed, 20 made, 5 rewritten, 0.12 s of CPU
+gateway: 0 bytes of user data, ACKs 27 absorbed, 20 made, 5 rewritten, 0.12 s of CPU, 12.50 MB of memory
 frames: 100 in + 20 made = 90 out + 1 held + 27 absorbed + 2 dropped (queue_full 2)
 the engine was away: 12 segments passed as they came, 1 restarts
 class       goodput     target  held peak  packets  absorbed  made  rewritten

@@ -142,6 +142,8 @@ static NO_DROPS: Counts = Counts::new();
 pub static GATEWAY: &[Whole] = &[
     Whole::new("cpu_s", Unit::Seconds, Total::Sum, Lab, "processor time of the engine")
         .number(|g| Some(g.cpu_s)),
+    Whole::new("memory_bytes", Unit::Bytes, Total::Most, Lab, "resident memory of the engine's process")
+        .number(|g| g.memory_bytes.map(|bytes| bytes as f64)),
     Whole::new(
         "user_data_bytes",
         Unit::Bytes,

@@ -88,7 +88,8 @@ fn names_are_paths_of_the_result() {
         doubted: 7,
         failed: 8,
     });
-    are_paths(GATEWAY, &GatewayResult { cpu_s: 0.5, user_data_bytes: 9, steering, frames });
+    let whole = GatewayResult { cpu_s: 0.5, memory_bytes: Some(10), user_data_bytes: 9, steering, frames };
+    are_paths(GATEWAY, &whole);
 }
 
 #[test]

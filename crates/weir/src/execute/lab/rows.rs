@@ -1,0 +1,134 @@
+//! The flows of a result, from what their two ends report.
+
+use crate::execute::hosts::{Ends, FlowEnds};
+use crate::execute::measurements::{datagram_loss, FlowMeasurements};
+use crate::execute::traffic::{self, DatagramReport, FlowReport};
+use crate::experiment::plan::{Classifier, Flow, Plan};
+use crate::result::observe::flow_rate;
+use crate::result::running::{GatewayFlow, GatewayReport};
+use crate::result::{Back, Exchanges, FlowResult, Latency, Quantiles};
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use weir_core::gateway::{ClassConfig, Direction};
+use weir_core::time::Duration;
+
+/// What is asked for each flow, found once for all of them.
+pub struct Rows<'a> {
+    plan: &'a Plan,
+    /// The time that the run covers.
+    covered: Duration,
+    ends: Ends<'a>,
+    classifier: Classifier,
+    /// What the gateway said of flows, by sender and receiver of the data.
+    seen: HashMap<(SocketAddr, SocketAddr), &'a GatewayFlow>,
+}
+
+impl<'a> Rows<'a> {
+    /// For the flows of a plan.
+    pub fn new(plan: &'a Plan, gateway: Option<&'a GatewayReport>, covered: Duration) -> Rows<'a> {
+        // Of several words about a flow the first counts.
+        let said = gateway.into_iter().flat_map(|g| &g.flows).rev();
+        let seen = said.map(|f| ((f.src, f.dst), f)).collect();
+        Rows { plan, covered, ends: Ends::of(plan), classifier: plan.classifier(), seen }
+    }
+
+    /// The class that a flow is expected in, of what it sends in a direction.
+    fn class(&self, flow: &Flow, ends: FlowEnds, direction: Direction) -> Option<&ClassConfig> {
+        self.classifier.of(direction, &flow.group.protocol, ends.towards(direction))
+    }
+
+    /// The plan's `n`-th flow, which is one of TCP, and the bytes received by bin.
+    pub fn tcp(&self, flow: &Flow, n: usize, reports: (&FlowReport, &FlowReport)) -> (FlowResult, Vec<u64>) {
+        let (client, server) = reports;
+        let (sender, receiver) = match flow.direction() {
+            Direction::Out => (client, server),
+            Direction::In => (server, client),
+        };
+        let ends = self.ends.of_flow(flow, n);
+        let nanos = Duration::from_nanos;
+        let got = receiver.received.as_ref();
+        let bins = got.map_or(Vec::new(), |r| r.bins.dense(self.covered.as_nanos()));
+        let mut measured = FlowMeasurements {
+            class: self.class(flow, ends, flow.direction()),
+            bytes: got.map_or(0, |r| r.bytes_in_time),
+            bins: &bins,
+            gave_up: client.gave_up || server.gave_up,
+            opened: client.opened_ns.map(nanos),
+            complete: got.and_then(|r| r.complete_ns).map(nanos),
+            ..FlowMeasurements::default()
+        };
+        if let Some(sent) = &sender.sent {
+            measured.cc = sent.cc.clone();
+            measured.retransmits = sent.retransmits;
+            measured.rtos = sent.rtos;
+            measured.rtt_us =
+                sent.rtt_us.map_or(Quantiles::default(), |q| Quantiles { p50: q.p50, p99: q.p99 });
+        }
+        let mut row = measured.row(self.plan, flow, self.covered);
+        row.back = self.back(flow, ends, reports, row.end_s - row.start_s);
+        row.exchanges = client.exchanges.map(exchanges);
+        if let Some(record) = self.seen.get(&ends.towards(flow.direction())) {
+            row.pass_reason = record.pass_reason.clone();
+            if !record.class.is_empty() {
+                row.class = record.class.clone();
+            }
+        }
+        (row, bins)
+    }
+
+    /// The plan's `n`-th flow, which is one of datagrams, and the bytes received by bin.
+    pub fn datagrams(
+        &self,
+        flow: &Flow,
+        n: usize,
+        (client, server): (&DatagramReport, &DatagramReport),
+    ) -> (FlowResult, Vec<u64>) {
+        let (sender, receiver) = match flow.direction() {
+            Direction::Out => (client, server),
+            Direction::In => (server, client),
+        };
+        let got = receiver.received.as_ref();
+        let bins = got.map_or(Vec::new(), |r| r.bins.dense(self.covered.as_nanos()));
+        let class = self.class(flow, self.ends.of_flow(flow, n), flow.direction());
+        let measured = FlowMeasurements {
+            class: class.filter(|class| class.share.is_some()),
+            cc: "udp".to_string(),
+            loss: datagram_loss(sender.sent, receiver.arrived, receiver.missing),
+            bytes: got.map_or(0, |r| r.bytes_in_time),
+            bins: &bins,
+            opened: Some(flow.start),
+            complete: got.and_then(|r| r.complete_ns).map(Duration::from_nanos),
+            ..FlowMeasurements::default()
+        };
+        (measured.row(self.plan, flow, self.covered), bins)
+    }
+
+    /// The other direction of a flow that goes both ways and lasted so long.
+    fn back(
+        &self,
+        flow: &Flow,
+        ends: FlowEnds,
+        (client, server): (&FlowReport, &FlowReport),
+        seconds: f64,
+    ) -> Option<Back> {
+        let (receiver, direction) = match flow.direction() {
+            Direction::Out => (client, Direction::In),
+            Direction::In => (server, Direction::Out),
+        };
+        let bytes = receiver.received.as_ref()?.bytes_in_time;
+        let class = self.class(flow, ends, direction);
+        let goodput_bps = if seconds > 0.0 { bytes as f64 * 8.0 / seconds } else { 0.0 };
+        let name = class.map_or(String::new(), |c| c.name.clone());
+        Some(Back { class: name, target_bps: class.and_then(flow_rate), bytes, goodput_bps })
+    }
+}
+
+fn exchanges(measured: traffic::Exchanges) -> Exchanges {
+    let us = |ns: u64| ns / 1000;
+    let latency = measured.latency_ns.map_or(Latency::default(), |q| Latency {
+        p50: us(q.p50),
+        p90: us(q.p90),
+        p99: us(q.p99),
+    });
+    Exchanges { count: measured.count, latency_us: latency }
+}
