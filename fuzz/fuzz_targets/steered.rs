@@ -13,7 +13,7 @@ use weir_core::rate::Rate;
 use weir_core::rig::{TestFrame, Rig, Sent};
 use weir_core::steer::after;
 use weir_core::time::{Duration, Time};
-use weir_core::wire::build::Segment;
+use weir_core::wire::build::SegmentBuilder;
 use weir_core::wire::{packet, tcp, Flags};
 use weir_sim::steering::Steered;
 
@@ -28,8 +28,8 @@ fn config(rates: u8) -> Config {
 }
 
 /// From side `from` to the other.
-fn segment(from: usize) -> Segment {
-    Segment::v4(HOSTS[from], HOSTS[1 - from]).ports([4, 5][from], [5, 4][from])
+fn segment(from: usize) -> SegmentBuilder {
+    SegmentBuilder::v4(HOSTS[from], HOSTS[1 - from]).ports([4, 5][from], [5, 4][from])
 }
 
 fn handshake(rig: &mut Rig<Steered>) {

@@ -14,7 +14,7 @@ use weir_core::node::Cx;
 use weir_core::queue::{self, pfq, Kind, QueueLimit};
 use weir_core::rate::Rate;
 use weir_core::time::Time;
-use weir_core::wire::build::Segment;
+use weir_core::wire::build::SegmentBuilder;
 
 const FULL: Charge = Charge { packets: 1, bytes: 1514 };
 /// Classes of a group.
@@ -50,7 +50,7 @@ impl Bench {
         let mut b = Bench { tree, frames: Frames::new(flows + 16, 128, 0), now: Time::ZERO };
         for n in 0..flows {
             let [_, a, c, d] = (n as u32).to_be_bytes();
-            let segment = Segment::v4([10, a, c, d], [192, 0, 2, 1]).ports(1, 2).payload(1448);
+            let segment = SegmentBuilder::v4([10, a, c, d], [192, 0, 2, 1]).ports(1, 2).payload(1448);
             let (head, len) = segment.build_head();
             let frame = b.frames.receive_copy(&head, len, b.now).expect("room");
             let waiting = Waiting { frame: b.frames.park(frame), charge: FULL, since: b.now };

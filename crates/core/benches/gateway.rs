@@ -6,11 +6,14 @@
 //! in no particular order: parse, verify the checksum, find the flow, absorb; fire the flow's timer, make the next ACK.
 //! The gateway is driven as `weir run` does: what was due is taken before a frame is handed in. Only that is
 //! timed, not what the peers do. On a machine that does other things beside, the median of batches says more than the mean.
+//!
+//! Memory is in large pages, as the engine's records are, where the kernel gives them to those that ask (`large_pages`). With
+//! `GLIBC_TUNABLES` set to anything, as to nothing, pages are what they are without being asked for.
 
 #![allow(clippy::disallowed_methods)] // a benchmark reads the clock
 #![allow(missing_docs)] // of functions that criterion's macros make
 
-use criterion::{criterion_group, criterion_main, BenchmarkId, Criterion, Throughput};
+use criterion::{criterion_group, BenchmarkId, Criterion, Throughput};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::hint::black_box;
@@ -22,7 +25,7 @@ use weir_core::node::{Cx, Node, Port, PortSet, Transmit};
 use weir_core::rate::Rate;
 use weir_core::rng::Rng;
 use weir_core::time::{Duration, Time};
-use weir_core::wire::build::Segment;
+use weir_core::wire::build::SegmentBuilder;
 use weir_core::wire::{self, checksum, Flags};
 
 const TWO_SEGMENTS: u32 = 2 * 1448;
@@ -79,7 +82,7 @@ impl Bench {
         let class = ClassConfig::controlled("all", Direction::Out, ack);
         let config = Config { classes: vec![class], max_flows: flows, ..Config::default() };
         let under_way = (ROUND_TRIP.as_nanos() / APART.as_nanos() / u64::from(flows)) as u32;
-        let template = Segment::v4(RECEIVER, SENDER).ports(5001, 40_000).seq(1).flags(Flags::ACK);
+        let template = SegmentBuilder::v4(RECEIVER, SENDER).ports(5001, 40_000).seq(1).flags(Flags::ACK);
         let mut bench = Bench {
             gateway: Gateway::new(config),
             frames: Frames::new(4096, 2048, 1024),
@@ -101,7 +104,7 @@ impl Bench {
     }
 
     /// The flows are settled, and ACKs are counted from here on. A profiler may be told to forget what was before:
-    /// `valgrind --tool=callgrind --toggle-collect='*Bench::process' --zero-before='*Bench::count'`.
+    /// `GLIBC_TUNABLES= valgrind --tool=callgrind --toggle-collect='*Bench::process' --zero-before='*Bench::count'`.
     #[inline(never)]
     fn count(&mut self) {
         (self.acks_in, self.acks_out) = (0, 0);
@@ -111,8 +114,8 @@ impl Bench {
     /// The handshake of a flow.
     fn open(&mut self, flow: u32) {
         let receiver = (u32::from_be_bytes(RECEIVER) + flow).to_be_bytes();
-        let syn = Segment::v4(SENDER, receiver).ports(40_000, 5001).seq(0).flags(Flags::SYN);
-        let answer = Segment::v4(receiver, SENDER).ports(5001, 40_000).seq(0).ack(1);
+        let syn = SegmentBuilder::v4(SENDER, receiver).ports(40_000, 5001).seq(0).flags(Flags::SYN);
+        let answer = SegmentBuilder::v4(receiver, SENDER).ports(5001, 40_000).seq(0).ack(1);
         let answer = answer.flags(Flags::SYN.with(Flags::ACK));
         for (port, segment) in [(LAN, syn), (WAN, answer)] {
             let segment = segment.mss(1460).sack_permitted().ts(1, 1).window_scale(7).build();
@@ -259,5 +262,26 @@ fn gateway(c: &mut Criterion) {
     group.finish();
 }
 
+/// glibc asks for large pages for its heap if a tunable says so as the program starts (since 2.35): starts this program again with
+/// it. Whoever sets tunables has decided; under valgrind, which cannot start it again, they have to be set.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+fn large_pages() {
+    use std::os::unix::process::CommandExt;
+    const VARIABLE: &str = "GLIBC_TUNABLES";
+    if std::env::var_os(VARIABLE).is_none() {
+        let mut again = std::process::Command::new("/proc/self/exe");
+        let error = again.args(std::env::args_os().skip(1)).env(VARIABLE, "glibc.malloc.hugetlb=1").exec();
+        println!("without large pages: {error}");
+    }
+}
+
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+fn large_pages() {}
+
 criterion_group!(benches, gateway);
-criterion_main!(benches);
+
+fn main() {
+    large_pages();
+    benches();
+    Criterion::default().configure_from_args().final_summary();
+}

@@ -14,7 +14,7 @@ use weir_core::link::{Config, Link, Loss, QueueLimit};
 use weir_core::node::{Cx, Node, PortSet};
 use weir_core::rate::Rate;
 use weir_core::time::{Duration, Time};
-use weir_core::wire::build::Segment;
+use weir_core::wire::build::SegmentBuilder;
 
 /// IP bytes of a full frame.
 const FULL: u64 = 1500;
@@ -34,7 +34,7 @@ impl Bench {
         let chunks = waiting + flying + 16;
         let mut b =
             Bench { link: Link::new(config), frames: Frames::new(chunks, 128, 0), now: Time::ZERO, gap };
-        let segment = Segment::v4([10, 0, 0, 1], [10, 0, 0, 2]).ports(1, 2).ts(1, 1).payload(1448);
+        let segment = SegmentBuilder::v4([10, 0, 0, 1], [10, 0, 0, 2]).ports(1, 2).ts(1, 1).payload(1448);
         let (head, len) = segment.build_head();
         // The first is served, and one more is due at the end of each gap.
         for n in 0..=flying + waiting {

@@ -87,6 +87,12 @@ impl Frame {
     pub fn len(&self) -> usize {
         self.len as usize
     }
+    /// Only its first `len` bytes are left of a frame that lies in one chunk. Panics if it does not, or if fewer are present.
+    #[inline]
+    pub(crate) fn cut(&mut self, len: usize) {
+        assert!(len <= self.head_len() && !self.is_chained());
+        (self.head, self.len) = (len as u16, len as u32);
+    }
     /// Does it lie in more chunks than one?
     pub fn is_chained(&self) -> bool {
         self.next != NO_CHUNK

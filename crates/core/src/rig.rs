@@ -25,6 +25,12 @@
 //!
 //! [`Rig::finish`] checks at the end that nothing is held.
 
+mod frame;
+#[cfg(test)]
+mod tests;
+
+pub use frame::TestFrame;
+
 use crate::frame::{Checksum, Frame, Frames};
 use crate::node::{Cx, Node, Port, PortSet, Transmit};
 use crate::time::{Duration, Time};
@@ -32,72 +38,6 @@ use std::collections::VecDeque;
 
 /// Polls that may return a frame in one wake before the rig calls it a runaway.
 const POLLS_PER_WAKE: u32 = 1 << 20;
-
-/// A frame to hand in.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TestFrame {
-    /// The bytes present, from the Ethernet header on.
-    pub head: Vec<u8>,
-    /// Length of the frame in bytes, at least `head.len()`.
-    pub len: usize,
-    /// As [`Frame::gso_size`].
-    pub gso_size: u16,
-    /// As [`Frame::checksum`].
-    pub checksum: Checksum,
-}
-
-impl TestFrame {
-    /// A frame of these bytes.
-    pub fn bytes(head: &[u8]) -> TestFrame {
-        TestFrame { head: head.to_vec(), len: head.len(), gso_size: 0, checksum: Checksum::Unknown }
-    }
-    /// A frame of `n` zero bytes.
-    pub fn zeros(n: usize) -> TestFrame {
-        TestFrame::bytes(&vec![0; n])
-    }
-    /// The frame is `len` bytes long; those beyond the bytes present are absent.
-    #[must_use]
-    pub fn long(mut self, len: usize) -> TestFrame {
-        self.len = len.max(self.head.len());
-        self
-    }
-    /// It stands for segments of `size` payload bytes each.
-    #[must_use]
-    pub fn gso(mut self, size: u16) -> TestFrame {
-        self.gso_size = size;
-        self
-    }
-    /// State of its transport checksum.
-    #[must_use]
-    pub fn checksum(mut self, checksum: Checksum) -> TestFrame {
-        self.checksum = checksum;
-        self
-    }
-}
-
-impl From<&[u8]> for TestFrame {
-    fn from(bytes: &[u8]) -> TestFrame {
-        TestFrame::bytes(bytes)
-    }
-}
-
-impl From<&Vec<u8>> for TestFrame {
-    fn from(bytes: &Vec<u8>) -> TestFrame {
-        TestFrame::bytes(bytes)
-    }
-}
-
-impl From<Vec<u8>> for TestFrame {
-    fn from(bytes: Vec<u8>) -> TestFrame {
-        TestFrame::bytes(&bytes)
-    }
-}
-
-impl<const N: usize> From<&[u8; N]> for TestFrame {
-    fn from(bytes: &[u8; N]) -> TestFrame {
-        TestFrame::bytes(bytes)
-    }
-}
 
 /// A frame that the node transmitted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -389,79 +329,5 @@ impl<N: Node> Rig<N> {
     fn check_conservation(&self) {
         let used = (self.frames.chunks() - self.frames.free_chunks()) as u64;
         assert_eq!(used, self.held(), "frames lost or doubled");
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Sends each frame `delay` after it came, stamped `skew` later than due.
-    struct Later {
-        delay: Duration,
-        skew: Duration,
-        queue: VecDeque<(Time, Frame)>,
-    }
-
-    impl Node for Later {
-        fn handle_frame(&mut self, cx: &mut Cx<'_>, _: Port, frame: Frame) {
-            self.queue.push_back((cx.now + self.delay, frame));
-        }
-        fn poll_transmit(&mut self, cx: &mut Cx<'_>, writable: PortSet) -> Option<Transmit> {
-            let &(due, _) = self.queue.front()?;
-            if due > cx.now || !writable.contains(Port(1)) {
-                return None;
-            }
-            self.queue.pop_front().map(|(at, frame)| Transmit { port: Port(1), at: at + self.skew, frame })
-        }
-        fn next_deadline(&self, writable: PortSet) -> Option<Time> {
-            self.queue.front().filter(|_| writable.contains(Port(1))).map(|q| q.0)
-        }
-    }
-
-    fn later(skew: u64) -> Rig<Later> {
-        let (delay, skew) = (Duration::from_nanos(10), Duration::from_nanos(skew));
-        Rig::new(Later { delay, skew, queue: VecDeque::new() })
-    }
-
-    fn ns(ns: u64) -> Time {
-        Time::from_nanos(ns)
-    }
-
-    #[test]
-    fn stamps_do_not_depend_on_when_the_driver_wakes() {
-        let q = Duration::from_nanos(64);
-        for wake in [Wake::Exact, Wake::Late(q), Wake::Lazy(q)] {
-            let mut rig = later(0).wake(wake);
-            rig.at(ns(5)).inject(Port(0), &[1; 60]).at(ns(3)).inject(Port(0), &[2; 60]);
-            let sent = rig.run_until(ns(1000));
-            let got: Vec<_> = sent.iter().map(|s| (s.at, s.bytes[0])).collect();
-            assert_eq!(got, [(ns(13), 2), (ns(15), 1)]);
-            rig.finish();
-        }
-    }
-
-    #[test]
-    fn a_closed_port_keeps_its_frames_and_their_stamps() {
-        let mut rig = later(0);
-        rig.close(Port(1), ns(0), ns(100)).at(ns(5)).inject(Port(0), &[1; 60]);
-        assert_eq!(rig.run_until(ns(99)).len(), 0);
-        assert_eq!(rig.held(), 1);
-        assert_eq!(rig.run_until(ns(100))[0].at, ns(15));
-        rig.finish();
-    }
-
-    #[test]
-    #[should_panic(expected = "later than now")]
-    fn a_stamp_in_the_future_is_caught() {
-        later(1).inject(Port(0), &[1; 60]).run_until(ns(100));
-    }
-
-    #[test]
-    #[should_panic(expected = "frames held at the end")]
-    fn a_held_frame_is_caught() {
-        let mut rig = later(0);
-        rig.inject(Port(0), &[1; 60]).run_until(ns(9));
-        rig.finish();
     }
 }

@@ -8,7 +8,7 @@ use weir_core::ack::{AckControl, Counts, Period, SlowStart, Window};
 use weir_core::gateway::{PassReason, Verdict, LAN, WAN};
 use weir_core::node::Port;
 use weir_core::time::{Duration, Time};
-use weir_core::wire::build::Segment;
+use weir_core::wire::build::SegmentBuilder;
 use weir_core::wire::Flags;
 
 /// 10 Mb/s every 10 ms without detection: 12,500 bytes a step.
@@ -16,7 +16,7 @@ const STEP: u32 = 12_500;
 
 #[test]
 fn a_backlog_is_released_on_time_and_to_its_end() {
-    let mut w = World::established(basic());
+    let mut w = Net::established(basic());
     // 30,000 bytes acknowledged at once: a step of credit is there, the rest waits for its time.
     w.ack_at(ms(1_000), 30_000);
     let sent = w.run(ms(2_000));
@@ -28,7 +28,7 @@ fn a_backlog_is_released_on_time_and_to_its_end() {
 #[test]
 fn late_waking_changes_no_time_stamp() {
     for quantum in [1, 7, 45] {
-        let mut w = World::established_waking(basic(), Duration::from_millis(quantum));
+        let mut w = Net::established_waking(basic(), Duration::from_millis(quantum));
         w.ack_at(ms(1_000), 60_000);
         let expect: Vec<_> =
             (1..=5).map(|n| (ms(1_000 + 10 * (n - 1)), 60_000.min(n as u32 * STEP))).collect();
@@ -39,7 +39,7 @@ fn late_waking_changes_no_time_stamp() {
 
 #[test]
 fn an_unbacklogged_flow_is_not_delayed() {
-    let mut w = World::established(basic());
+    let mut w = Net::established(basic());
     for n in 1..=20u32 {
         w.ack_at(ms(1_000 + 20 * u64::from(n)), n * 2_896);
     }
@@ -52,7 +52,7 @@ fn an_unbacklogged_flow_is_not_delayed() {
 
 #[test]
 fn three_duplicates_are_three_and_cost_debt() {
-    let mut w = World::established(basic());
+    let mut w = Net::established(basic());
     w.ack_at(ms(1_000), 100_000);
     for n in 0..3 {
         w.ack_at(ms(1_005 + n), 100_000);
@@ -84,7 +84,7 @@ fn three_duplicates_are_three_and_cost_debt() {
 
 #[test]
 fn sack_blocks_leave_at_once_with_the_segment() {
-    let mut w = World::established(basic());
+    let mut w = Net::established(basic());
     w.ack_at(ms(1_000), 50_000);
     let blocks = [(52_000, 53_448)];
     let seg = w.ack_segment(50_000).sack(&blocks.map(|(a, b)| (w.abs(a), w.abs(b))));
@@ -97,7 +97,7 @@ fn sack_blocks_leave_at_once_with_the_segment() {
 
 #[test]
 fn payload_keeps_its_data_and_leaks_no_progress() {
-    let mut w = World::established(basic());
+    let mut w = Net::established(basic());
     w.ack_at(ms(1_000), 50_000);
     let seg = w.ack_segment(60_000).payload(100);
     let before = seg.build();
@@ -117,7 +117,7 @@ fn payload_keeps_its_data_and_leaks_no_progress() {
 fn nothing_held_is_lost_by_a_fin_or_rst() {
     // A FIN tells of it itself. A RST comes after it.
     for (last, flushed) in [(Flags::FIN.0 | Flags::ACK.0, 0), (Flags::RST.0 | Flags::ACK.0, 1)] {
-        let mut w = World::established(basic());
+        let mut w = Net::established(basic());
         w.ack_at(ms(1_000), 50_000);
         let seg = w.ack_segment(50_000).flags(Flags(last));
         w.inject_at(ms(1_002), WAN, seg);
@@ -131,7 +131,7 @@ fn nothing_held_is_lost_by_a_fin_or_rst() {
 
 #[test]
 fn nothing_is_said_for_a_connection_that_was_reset_by_its_sender() {
-    let mut w = World::established(basic());
+    let mut w = Net::established(basic());
     w.ack_at(ms(1_000), 50_000);
     let rst = w.data_segment(50_000).flags(Flags::RST);
     w.inject_at(ms(1_005), LAN, rst);
@@ -143,7 +143,7 @@ fn nothing_is_said_for_a_connection_that_was_reset_by_its_sender() {
 
 #[test]
 fn a_closed_window_and_its_opening_leave_at_once() {
-    let mut w = World::established(basic());
+    let mut w = Net::established(basic());
     w.ack_at(ms(1_000), 50_000);
     let closed = w.ack_segment(50_000).window(0);
     w.inject_at(ms(1_002), WAN, closed);
@@ -166,7 +166,7 @@ fn a_closed_window_and_its_opening_leave_at_once() {
 
 #[test]
 fn a_wider_window_is_told_at_once_without_progress() {
-    let mut w = World::established(basic());
+    let mut w = Net::established(basic());
     w.ack_at(ms(1_000), 50_000);
     let wider = w.ack_segment(50_000).window(WINDOW + 500);
     w.inject_at(ms(1_003), WAN, wider);
@@ -177,7 +177,7 @@ fn a_wider_window_is_told_at_once_without_progress() {
 
 #[test]
 fn the_right_edge_never_moves_left() {
-    let mut w = World::established(basic());
+    let mut w = Net::established(basic());
     // The receiver's application stops reading: each ACK closes the window by what it acknowledges.
     for n in 1..=10u32 {
         let seg = w.ack_segment(n * 8_192).window(WINDOW - n as u16 * 64); // scale 7: 64 = 8,192 bytes
@@ -191,7 +191,7 @@ fn the_right_edge_never_moves_left() {
 
 #[test]
 fn acknowledgements_never_regress_nor_exceed_the_receivers() {
-    let mut w = World::established(basic());
+    let mut w = Net::established(basic());
     let mut top = 0;
     for (n, ack) in [9_000u32, 30_000, 20_000, 45_000, 45_000, 44_000, 70_000].into_iter().enumerate() {
         w.ack_at(ms(1_000 + 3 * n as u64), ack);
@@ -207,7 +207,7 @@ fn acknowledgements_never_regress_nor_exceed_the_receivers() {
 
 #[test]
 fn no_duplicate_is_invented() {
-    let mut w = World::established(basic());
+    let mut w = Net::established(basic());
     for n in 0..200u32 {
         w.ack_at(Time::from_micros(1_000_000 + 777 * u64::from(n)), 1_448 * (n + 1));
     }
@@ -220,7 +220,7 @@ fn no_duplicate_is_invented() {
 
 #[test]
 fn timestamps_are_the_receivers_own() {
-    let mut w = World::established_with(basic(), true);
+    let mut w = Net::established_with(basic(), true);
     // TSval 500 + n, TSecr 100 + n.
     for n in 1..=6u32 {
         let seg = w.ack_segment(n * 10_000).ts(500 + n, 100 + n);
@@ -247,7 +247,7 @@ fn timestamps_are_the_receivers_own() {
 
 #[test]
 fn flows_that_must_not_be_touched_say_why() {
-    let options: [(&dyn Fn(Segment) -> Segment, PassReason); 5] = [
+    let options: [(&dyn Fn(SegmentBuilder) -> SegmentBuilder, PassReason); 5] = [
         (&|s| s.mptcp(), PassReason::Mptcp),
         (&|s| s.ao(), PassReason::TcpAo),
         (&|s| s.md5(), PassReason::TcpMd5),
@@ -255,7 +255,7 @@ fn flows_that_must_not_be_touched_say_why() {
         (&|s| s.option(19, &[0; 3]), PassReason::Malformed),
     ];
     for (option, reason) in options {
-        let mut w = World::established(basic());
+        let mut w = Net::established(basic());
         w.ack_at(ms(1_000), 50_000);
         let seg = option(w.ack_segment(60_000));
         let before = seg.build();
@@ -277,7 +277,7 @@ fn flows_that_must_not_be_touched_say_why() {
 
 #[test]
 fn a_flow_taken_up_in_midstream_is_shaped() {
-    let mut w = World::new(basic(), None);
+    let mut w = Net::new(basic(), None);
     for n in 0..4u32 {
         w.ack_at(ms(997 + u64::from(n)), 7_000 + n * 1_000);
     }
@@ -301,7 +301,7 @@ fn a_flow_taken_up_in_midstream_is_shaped() {
 fn pseudo_header_sums_are_completed_and_wrong_ones_passed() {
     use weir_core::frame::Checksum;
     use weir_core::wire::build::Sum;
-    let mut w = World::established(basic());
+    let mut w = Net::established(basic());
     let seg = w.ack_segment(50_000).checksum(Sum::Partial);
     w.inject_at(ms(1_000), WAN, seg);
     let seg = w.ack_segment(50_000).payload(60).checksum(Sum::Partial);
@@ -320,7 +320,7 @@ fn pseudo_header_sums_are_completed_and_wrong_ones_passed() {
 
 #[test]
 fn port_reuse_starts_anew() {
-    let mut w = World::established(basic());
+    let mut w = Net::established(basic());
     w.ack_at(ms(1_000), 50_000);
     w.run(ms(1_001));
     w.handshake_at(ms(1_002), 7_000_000, 900_000);
@@ -336,11 +336,11 @@ fn port_reuse_starts_anew() {
 fn a_syn_flood_leaves_running_flows_alone() {
     let mut config = config(basic());
     config.max_flows = 64;
-    let mut w = World::with_config(config, None);
+    let mut w = Net::with_config(config, None);
     w.handshake();
     w.ack_at(ms(1_000), 1_000);
     for n in 0..10_000u16 {
-        let syn = weir_core::wire::build::Segment::v4([10, 9, (n >> 8) as u8, n as u8], [10, 0, 1, 1])
+        let syn = weir_core::wire::build::SegmentBuilder::v4([10, 9, (n >> 8) as u8, n as u8], [10, 0, 1, 1])
             .ports(1_000 + n, 80)
             .seq(1)
             .flags(Flags::SYN);
@@ -365,7 +365,7 @@ fn a_syn_flood_leaves_running_flows_alone() {
 fn standing_delay_bounds_the_window() {
     let mut ack = basic();
     ack.window = Window::Size { standing_delay: Duration::from_millis(50) };
-    let mut w = World::established(ack);
+    let mut w = Net::established(ack);
     // The handshake took 20 ms beyond the gateway: 10 Mb/s × 70 ms = 87,500 bytes = 60 × 1460, in
     // units of 128 bytes rounded up: 685 (684.4). The SYN-ACK promised 64,000 bytes.
     w.ack_at(ms(1_000), 1_000);
@@ -380,7 +380,7 @@ fn what_a_rate_counts() {
     for (counts, on_the_wire) in
         [(Counts::Payload, 1_460), (Counts::Ip, 1_500), (Counts::Frame, 1_518), (Counts::Wire, 1_538)]
     {
-        let mut w = World::established(basic_with(|r| r.counts = counts));
+        let mut w = Net::established(basic_with(|r| r.counts = counts));
         for n in 0..=4 {
             // As far as the window allows each time: 65,535 × 128 bytes.
             let segment = w.ack_segment(n * 5_000_000).window(65_535);
@@ -396,7 +396,7 @@ fn what_a_rate_counts() {
 
 #[test]
 fn an_exhausted_pool_keeps_progress() {
-    let mut w = World::established_in(basic(), 4);
+    let mut w = Net::established_in(basic(), 4);
     w.ack_at(ms(1_000), 50_000);
     // Four frames of data wait for their port and take all chunks.
     w.rig.close(WAN, ms(1_001), ms(1_035));
@@ -415,7 +415,7 @@ fn an_exhausted_pool_keeps_progress() {
 
 #[test]
 fn a_blocked_port_blocks_only_itself() {
-    let mut w = World::established(basic());
+    let mut w = Net::established(basic());
     w.ack_at(ms(1_000), 50_000);
     w.rig.close(LAN, ms(1_001), ms(1_045));
     let data = w.data_segment(100_000).payload(100);
@@ -430,7 +430,7 @@ fn a_blocked_port_blocks_only_itself() {
 
 #[test]
 fn after_an_absence_the_flow_goes_on_from_what_its_sender_knows() {
-    let mut w = World::established(basic());
+    let mut w = Net::established(basic());
     w.ack_at(ms(1_000), 50_000);
     w.run(ms(1_001));
     w.rig.node_mut().resync();
@@ -444,7 +444,7 @@ fn after_an_absence_the_flow_goes_on_from_what_its_sender_knows() {
 
 #[test]
 fn what_is_held_survives_a_hang() {
-    let mut w = World::established(basic());
+    let mut w = Net::established(basic());
     w.ack_at(ms(1_000), 50_000);
     w.run(ms(1_001));
     // The engine was away, and nothing passed: what is held goes on as before.
@@ -456,12 +456,12 @@ fn what_is_held_survives_a_hang() {
 
 #[test]
 fn a_new_engine_goes_on_where_a_dead_one_ended() {
-    let mut dead = World::established(basic());
+    let mut dead = Net::established(basic());
     dead.ack_at(ms(1_000), 50_000);
     dead.ack_at(ms(1_001), 60_000);
     dead.run(ms(1_002));
     let (records, slots) = dead.shared();
-    let mut w = World::with_shared(config(basic()), records, slots);
+    let mut w = Net::with_shared(config(basic()), records, slots);
     // It is held still, and released; ACKs that come now follow it.
     w.ack_at(ms(2_001), 260_000);
     let sent = w.run(ms(2_030));
@@ -478,11 +478,11 @@ fn a_new_engine_goes_on_where_a_dead_one_ended() {
 #[test]
 fn the_paper_s_detector_and_basic_form() {
     // Basic form (figs 1, 4): slow start is answered with the full rate.
-    let mut w = World::established(shaper(SlowStart::Ignore, Period::Fixed(Duration::from_millis(10))));
+    let mut w = Net::established(shaper(SlowStart::Ignore, Period::Fixed(Duration::from_millis(10))));
     w.ack_at(ms(1_000), 100_000);
     assert_eq!(numbers(&w.run(ms(1_010)))[1].1, 2 * STEP);
     // A flow seen from its SYN begins halved (our detector): half a step of credit, half steps.
-    let mut w = World::established(shaper(SlowStart::DETECT, Period::Fixed(Duration::from_millis(10))));
+    let mut w = Net::established(shaper(SlowStart::DETECT, Period::Fixed(Duration::from_millis(10))));
     w.ack_at(ms(1_000), 100_000);
     assert_eq!(numbers(&w.run(ms(1_010))), [(ms(1_000), STEP / 2), (ms(1_010), STEP)]);
 }
@@ -490,7 +490,7 @@ fn the_paper_s_detector_and_basic_form() {
 #[test]
 fn ipv6_and_vlans() {
     for tags in 0..=2usize {
-        let mut w = World::v6(basic(), tags);
+        let mut w = Net::v6(basic(), tags);
         w.ack_at(ms(1_000), 30_000);
         let sent = w.run(ms(1_100));
         assert_eq!(numbers(&sent), [(ms(1_000), STEP), (ms(1_010), 2 * STEP), (ms(1_020), 30_000)]);
@@ -502,7 +502,7 @@ fn ipv6_and_vlans() {
 
 #[test]
 fn held_state_can_be_rescued() {
-    let mut w = World::established_with(basic(), true);
+    let mut w = Net::established_with(basic(), true);
     let seg = w.ack_segment(50_000).ts(777, 333);
     w.inject_at(ms(1_000), WAN, seg);
     w.run(ms(1_001));

@@ -8,19 +8,19 @@ use weir_core::frame::Frames;
 use weir_core::gateway::{Config, Gateway, LAN, WAN};
 use weir_core::node::{Cx, Node, PortSet, Transmit};
 use weir_core::time::{Duration, Time};
-use weir_core::wire::build::Segment;
+use weir_core::wire::build::SegmentBuilder;
 
 const FLOWS: u32 = 2_000;
 
-struct World {
+struct ManyFlows {
     gateway: Gateway,
     frames: Frames,
 }
 
-impl World {
+impl ManyFlows {
     /// Flows that hold 77,500 bytes at 10 Mb/s: 12,500 are due every 10 ms, of flow `n` next at 11.2 ms and `n` us.
-    fn new() -> World {
-        let mut world = World {
+    fn new() -> ManyFlows {
+        let mut world = ManyFlows {
             gateway: Gateway::new(Config { max_flows: FLOWS, ..config(basic()) }),
             frames: Frames::new(256, 256, 64),
         };
@@ -37,7 +37,7 @@ impl World {
     }
 
     fn ack(&mut self, now: Time, n: u32, ack: u32) {
-        let segment = Segment::v4([10, 0, 1, 1], [10, 1, (n >> 8) as u8, n as u8]);
+        let segment = SegmentBuilder::v4([10, 0, 1, 1], [10, 1, (n >> 8) as u8, n as u8]);
         let bytes = segment.ports(5_001, 40_000).seq(9).ack(ack).build();
         let frame = self.frames.receive_copy(&bytes, bytes.len(), now).unwrap();
         self.gateway.handle_frame(&mut Cx { now, frames: &mut self.frames }, WAN, frame);
@@ -82,7 +82,7 @@ fn check_order(left: &[(Time, u32)]) {
 
 #[test]
 fn a_shut_port_costs_the_same_for_any_number_of_flows() {
-    let mut w = World::new();
+    let mut w = ManyFlows::new();
     let shut = PortSet::ALL.without(LAN);
     assert_eq!(w.poll(ms(5), shut), []);
     let before = w.state();
@@ -97,11 +97,11 @@ fn a_shut_port_costs_the_same_for_any_number_of_flows() {
 
 #[test]
 fn frames_that_come_meanwhile_touch_their_own_flows_only() {
-    let mut w = World::new();
+    let mut w = ManyFlows::new();
     let shut = PortSet::ALL.without(LAN);
     w.poll(ms(5), shut);
     for t in (6..45).step_by(5) {
-        let bytes = Segment::v4([10, 1, 7, 7], [10, 0, 1, 1]).payload(100).build();
+        let bytes = SegmentBuilder::v4([10, 1, 7, 7], [10, 0, 1, 1]).payload(100).build();
         let frame = w.frames.receive_copy(&bytes, bytes.len(), ms(t)).unwrap();
         let before = w.state();
         w.gateway.handle_frame(&mut Cx { now: ms(t), frames: &mut w.frames }, LAN, frame);
@@ -112,7 +112,7 @@ fn frames_that_come_meanwhile_touch_their_own_flows_only() {
 
 #[test]
 fn an_exhausted_pool_is_looked_at_once_a_millisecond_for_all() {
-    let mut w = World::new();
+    let mut w = ManyFlows::new();
     let all: Vec<_> = core::iter::from_fn(|| w.frames.make(64, ms(5))).collect();
     let before = w.state();
     let mut looks = Vec::new();

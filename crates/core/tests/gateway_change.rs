@@ -36,18 +36,18 @@ fn classes(classes: Vec<ClassConfig>) -> Config {
 
 /// A flow of class "all" at 10 Mb/s that holds what is left of 200,000 bytes, released from 1,000 ms on, at 1,055 ms: six
 /// releases have left.
-fn backlogged() -> World {
-    let mut w = World::established(mbit(10));
+fn backlogged() -> Net {
+    let mut w = Net::established(mbit(10));
     w.ack_at(ms(1_000), 200_000);
     assert_eq!(numbers(&w.run(ms(1_055))).last(), Some(&(ms(1_050), 75_000)));
     w
 }
 
-fn change(w: &mut World, config: Config) {
+fn change(w: &mut Net, config: Config) {
     w.rig.node_mut().reconfigure(config).unwrap();
 }
 
-fn held(w: &World) -> Vec<(u64, u64)> {
+fn held(w: &Net) -> Vec<(u64, u64)> {
     w.rig.node().class_stats().map(|c| (c.held_bytes, c.acked_bytes)).collect()
 }
 
@@ -129,7 +129,7 @@ fn the_order_of_classes_may_change() {
 #[test]
 fn a_window_is_sized_from_the_change_on_and_kept_again() {
     let sized = AckControl { window: Window::SIZE, ..mbit(10) };
-    let mut w = World::established(mbit(10));
+    let mut w = Net::established(mbit(10));
     change(&mut w, classes(vec![class("all", None, Some(sized))]));
     // 512,000 bytes were allowed at first, and an edge never moves back; 10 Mb/s x (20 + 20) ms is 50,000, or 35 segments.
     w.ack_at(ms(1_000), 100_000);
@@ -145,7 +145,7 @@ fn a_window_is_sized_from_the_change_on_and_kept_again() {
 
 #[test]
 fn a_flow_that_is_taken_only_now_is_taken_in_midstream() {
-    let mut w = World::with_config(classes(vec![class("all", None, None)]), None);
+    let mut w = Net::with_config(classes(vec![class("all", None, None)]), None);
     w.handshake();
     change(&mut w, classes(vec![class("all", None, Some(mbit(10)))]));
     for n in 1..=40u32 {
@@ -157,7 +157,7 @@ fn a_flow_that_is_taken_only_now_is_taken_in_midstream() {
 
 #[test]
 fn a_handshake_under_way_follows() {
-    let mut w = World::new(mbit(10), None);
+    let mut w = Net::new(mbit(10), None);
     let syn = w.data_segment(0).seq(w.abs(0).wrapping_sub(1)).flags(Flags::SYN).mss(1460).window_scale(7);
     w.inject_at(ms(0), LAN, syn);
     w.run(ms(10));
@@ -184,13 +184,13 @@ fn what_cannot_change_is_refused_and_changes_nothing() {
 }
 
 /// What the kernel is told.
-fn told(w: &mut World) -> Vec<Verdict> {
+fn told(w: &mut Net) -> Vec<Verdict> {
     w.rig.node_mut().verdicts(100).collect()
 }
 
 #[test]
 fn a_flow_that_passed_and_is_taken_now_is_not_told_to_pass() {
-    let mut w = World::with_config(classes(vec![]), None);
+    let mut w = Net::with_config(classes(vec![]), None);
     w.rig = Rig::new(Gateway::hooked(classes(vec![])));
     let pass = |verdicts: &[Verdict]| verdicts.iter().any(|v| matches!(v, Verdict::Pass { .. }));
     w.ack_at(ms(1), 10_000);
@@ -233,13 +233,13 @@ fn customer(n: u32, rate: u64) -> ClassConfig {
 #[test]
 fn customers_come_go_and_change_beside_a_flow_that_goes_on() {
     // Their classes are found again before the gateway takes them.
-    let change = |w: &mut World, config: Config| {
+    let change = |w: &mut Net, config: Config| {
         let node = w.rig.node_mut();
         let compiled = Compiled::after(config, node.config());
         node.reconfigure(compiled).map(drop).unwrap();
     };
     let list = |numbers: std::ops::Range<u32>| numbers.map(|n| customer(n, 10)).collect::<Vec<_>>();
-    let mut w = World::with_config(classes(list(0..1_000)), None);
+    let mut w = Net::with_config(classes(list(0..1_000)), None);
     w.handshake();
     w.ack_at(ms(1_000), 200_000);
     assert_eq!(numbers(&w.run(ms(1_055))).last(), Some(&(ms(1_050), 75_000)));
@@ -251,7 +251,7 @@ fn customers_come_go_and_change_beside_a_flow_that_goes_on() {
     // The first ones go, others come: each class is at another place in the order.
     change(&mut w, classes([list(2_000..2_050), next[5..].to_vec()].concat()));
     assert_eq!(numbers(&w.run(ms(1_075))), [(ms(1_070), 100_000)]);
-    let of = |w: &World, name: &str| {
+    let of = |w: &Net, name: &str| {
         let node = w.rig.node();
         let at = node.config().classes.iter().position(|c| c.name == name).unwrap();
         node.class_stats().nth(at).map(|c| (c.flows, c.held_bytes, c.acked_bytes)).unwrap()

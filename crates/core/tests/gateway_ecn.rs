@@ -20,7 +20,7 @@ fn us(n: u64) -> Time {
 }
 
 /// Bytes acknowledged with ECE, and in all.
-fn marked(w: &World, sent: &[Sent]) -> (u32, u32) {
+fn marked(w: &Net, sent: &[Sent]) -> (u32, u32) {
     let mut last = 0;
     let mut sums = (0, 0);
     for s in sent {
@@ -34,7 +34,7 @@ fn marked(w: &World, sent: &[Sent]) -> (u32, u32) {
 
 #[test]
 fn changes_of_ece_let_nothing_go_early() {
-    let mut w = World::established(basic());
+    let mut w = Net::established(basic());
     // 50 Mb/s for 230 ms, ECE changes every four ACKs.
     for n in 1..=1_000u32 {
         let segment = w.ack_segment(n * SEGMENT).flags(ece(n / 4 % 2 == 1));
@@ -55,7 +55,7 @@ fn changes_of_ece_let_nothing_go_early() {
 #[test]
 fn the_share_of_marked_bytes_is_kept() {
     for one_in in [2u32, 3, 10, 50] {
-        let mut w = World::established(basic());
+        let mut w = Net::established(basic());
         for n in 1..=2_000u32 {
             let segment = w.ack_segment(n * SEGMENT).flags(ece(n % one_in == 0));
             w.inject_at(us(1_000_000 + 1_158 * u64::from(n)), WAN, segment); // the rate
@@ -69,7 +69,7 @@ fn the_share_of_marked_bytes_is_kept() {
 
 #[test]
 fn classic_ece_is_shown_with_the_next_release_and_while_it_lasts() {
-    let mut w = World::established(basic());
+    let mut w = Net::established(basic());
     w.ack_at(ms(1_000), 50_000);
     // From 50,000 to 90,000 the receiver repeats ECE, then it has seen CWR.
     for n in 1..=40u32 {
@@ -90,7 +90,7 @@ fn ace(n: u32) -> Flags {
 }
 
 /// Marks that a sender counts: each ACK tells the last three bits.
-fn counted(w: &World, sent: &[Sent]) -> u32 {
+fn counted(w: &Net, sent: &[Sent]) -> u32 {
     let read = |s: &Sent| {
         let f = w.tcp(s).flags;
         [Flags::AE, Flags::CWR, Flags::ECE].iter().fold(0, |n, &flag| n * 2 + u32::from(f.contains(flag)))
@@ -103,7 +103,7 @@ fn an_accecn_counter_never_goes_around_unseen() {
     // Packets marked by the time of each ACK; RFC 9768 asks for one ACK in six marks at most.
     for marks in [&[0u32, 3, 8][..], &[0, 7, 13, 20], &[0, 1, 2, 3, 4, 5, 6, 7, 8], &[0, 3, 3, 9, 9, 12, 19]]
     {
-        let mut w = World::new(basic(), None);
+        let mut w = Net::new(basic(), None);
         w.handshake_flags(
             Flags(Flags::SYN.0 | Flags::AE.0 | Flags::CWR.0 | Flags::ECE.0),
             Flags(Flags::SYN.0 | Flags::ACK.0 | Flags::CWR.0),

@@ -5,7 +5,7 @@
 mod support;
 
 use std::collections::VecDeque;
-use support::{basic_with, numbers, World};
+use support::{basic_with, numbers, Net};
 use weir_core::ack::{AckControl, Period, SlowStart};
 use weir_core::gateway::LAN;
 use weir_core::rate::Rate;
@@ -36,7 +36,7 @@ impl Peers {
     }
 
     /// The sender got an ACK up to `ack` at `at`: slow start adds what was acknowledged.
-    fn on_ack(&mut self, world: &mut World, at: u64, ack: u64) {
+    fn on_ack(&mut self, world: &mut Net, at: u64, ack: u64) {
         self.window = (self.window + ack - self.acked).min(self.win_max);
         self.acked = ack;
         if self.window == self.win_max {
@@ -46,7 +46,7 @@ impl Peers {
     }
 
     /// Whole segments, as many as the window allows.
-    fn send(&mut self, world: &mut World, at: u64) {
+    fn send(&mut self, world: &mut Net, at: u64) {
         let segments = (self.acked + self.window - self.sent) / u64::from(MSS);
         for n in 1..=segments {
             self.sent += u64::from(MSS);
@@ -78,7 +78,7 @@ const START: u64 = 500_000_000;
 
 /// Plays `ms` milliseconds and returns the peers, and when the gateway held the flow to half its step.
 fn play(ack: AckControl, win_max: u64, stretch: u32, ms: u64) -> (Peers, Vec<(u64, bool)>) {
-    let mut world = World::established_over(ack, Duration::from_nanos(RTT));
+    let mut world = Net::established_over(ack, Duration::from_nanos(RTT));
     let mut peers = Peers::new(win_max, stretch);
     peers.send(&mut world, START);
     let mut halved = Vec::new();

@@ -14,11 +14,11 @@ use weir_core::time::Time;
 use weir_core::wire::Flags;
 
 /// A flow that has just got a grant, at 1,001 ms, for all but the last 1,000 bytes of a step and what 4 ms carry.
-fn granted() -> World {
-    granted_with(World::hooked(basic()))
+fn granted() -> Net {
+    granted_with(Net::hooked(basic()))
 }
 
-fn granted_with(mut w: World) -> World {
+fn granted_with(mut w: Net) -> Net {
     w.ack_at(ms(1_000), 1_000);
     w.ack_at(ms(1_001), 2_000);
     w.run(ms(1_001));
@@ -26,14 +26,14 @@ fn granted_with(mut w: World) -> World {
     w
 }
 
-fn acked(w: &World) -> u64 {
+fn acked(w: &Net) -> u64 {
     w.rig.node().flows().next().unwrap().acked_bytes
 }
 
 #[test]
 fn what_has_passed_is_charged_at_the_next_look() {
     for meter in [Meter::Acked, Meter::Received] {
-        let mut w = granted_with(World::hooked(basic_with(|r| r.meter = meter)));
+        let mut w = granted_with(Net::hooked(basic_with(|r| r.meter = meter)));
         w.kernel_passed(12_000);
         // Half of 17,500 bytes take 8 ms at the pace of before: the look is after 4 ms, the most.
         assert_eq!(w.rig.node().next_deadline(PortSet::ALL), Some(ms(1_005)));
@@ -51,7 +51,7 @@ fn what_has_passed_is_charged_at_the_next_look() {
 fn what_passed_beyond_the_credit_is_owed() {
     for meter in [Meter::Acked, Meter::Received] {
         // Two hooks at once, or one that had read the grant when it was taken back.
-        let mut w = granted_with(World::hooked(basic_with(|r| r.meter = meter)));
+        let mut w = granted_with(Net::hooked(basic_with(|r| r.meter = meter)));
         w.kernel_passed(30_000);
         w.run(ms(1_005));
         // 28,000 bytes; a step less 1,000 and 4 ms cover 16,500.
@@ -64,7 +64,7 @@ fn what_passed_beyond_the_credit_is_owed() {
 fn a_grant_that_is_used_up_at_once_is_not_followed_by_another() {
     // What is held has arrived, too.
     for (meter, held) in [(Meter::Acked, 0), (Meter::Received, 100)] {
-        let mut w = granted_with(World::hooked(basic_with(|r| r.meter = meter)));
+        let mut w = granted_with(Net::hooked(basic_with(|r| r.meter = meter)));
         w.kernel_passed(18_500);
         w.ack_at(ms(1_002), 18_600);
         w.run(ms(1_002));
@@ -89,7 +89,7 @@ fn another_engine_begins_without_grants() {
     assert!(slots[0].grant(w.abs(13_500)));
     w.kernel_passed(13_000);
     slots[0].tx.store(w.abs(13_000), Relaxed);
-    let mut next = World::with_shared(w.rig.node().config().clone(), records, slots);
+    let mut next = Net::with_shared(w.rig.node().config().clone(), records, slots);
     assert_eq!(slots[0].granted(), None);
     // What passed meanwhile has been told; there is nothing to release.
     assert!(next.run(ms(3_000)).is_empty());
@@ -126,7 +126,7 @@ fn a_flow_that_is_made_another_or_none_has_no_grant() {
 
 #[test]
 fn a_flow_whose_acks_carry_a_counter_has_no_grant() {
-    let mut w = World::new(basic(), None);
+    let mut w = Net::new(basic(), None);
     w.rig = Rig::new(Gateway::hooked(config(basic())));
     let syn = Flags(Flags::SYN.0 | Flags::AE.0 | Flags::CWR.0 | Flags::ECE.0);
     w.handshake_flags(syn, Flags(Flags::SYN.0 | Flags::ACK.0 | Flags::CWR.0));

@@ -8,7 +8,7 @@ use weir_core::gateway::{Gateway, PassReason, Verdict, LAN, LAN_TAP, WAN};
 use weir_core::node::Port;
 use weir_core::rig::{Rig, Sent, TestFrame};
 use weir_core::time::Time;
-use weir_core::wire::build::Segment;
+use weir_core::wire::build::SegmentBuilder;
 use weir_core::wire::Flags;
 
 /// 10 Mb/s every 10 ms: 12,500 bytes a step.
@@ -17,7 +17,7 @@ const STEP: u32 = 12_500;
 const FLOOD: u64 = 100_000;
 
 /// What the flow's sender gets.
-fn to_sender(w: &World, sent: &[Sent]) -> Vec<(Time, u32)> {
+fn to_sender(w: &Net, sent: &[Sent]) -> Vec<(Time, u32)> {
     let ours =
         |s: &&Sent| s.port == LAN && w.packet(s).src[12..] == [10, 0, 1, 1] && w.tcp(s).dst_port == 40_000;
     sent.iter().filter(ours).map(|s| (s.at, w.rel(s))).collect()
@@ -25,10 +25,10 @@ fn to_sender(w: &World, sent: &[Sent]) -> Vec<(Time, u32)> {
 
 /// A flow that is acknowledged 10,000 bytes every millisecond, eight times its rate, beside a flood; what its
 /// sender gets but for what is forged.
-fn beside(flood: impl Fn(&World, u64) -> (Port, Segment)) -> (World, Vec<(Time, u32)>) {
+fn beside(flood: impl Fn(&Net, u64) -> (Port, SegmentBuilder)) -> (Net, Vec<(Time, u32)>) {
     let mut config = config(basic());
     config.max_flows = 1024;
-    let mut w = World::with_config(config, None);
+    let mut w = Net::with_config(config, None);
     w.handshake();
     let mut got = Vec::new();
     for n in 0..FLOOD {
@@ -72,8 +72,8 @@ fn forged_acks_to_a_live_flow_change_nothing() {
 #[test]
 fn acks_of_unknown_flows_and_a_syn_flood_displace_nobody() {
     let source = |n: u64| [10, 9 + (n >> 16) as u8, (n >> 8) as u8, n as u8];
-    let to = |n: u64| Segment::v4(source(n), [10, 0, 0, 1]).ports(80, 40_000);
-    let from = |n: u64| Segment::v4([10, 0, 0, 1], source(n)).ports(40_000, 80);
+    let to = |n: u64| SegmentBuilder::v4(source(n), [10, 0, 0, 1]).ports(80, 40_000);
+    let from = |n: u64| SegmentBuilder::v4([10, 0, 0, 1], source(n)).ports(40_000, 80);
     for flood in 0..3 {
         let (w, got) = beside(|_, n| match flood {
             0 => (WAN, to(n).seq(n as u32).ack(7)),
@@ -91,7 +91,7 @@ fn acks_of_unknown_flows_and_a_syn_flood_displace_nobody() {
 
 #[test]
 fn a_reset_elsewhere_than_where_its_receiver_accepts_it_changes_nothing() {
-    let mut w = World::established(basic());
+    let mut w = Net::established(basic());
     w.ack_at(ms(1_000), 50_000);
     let seq = RECEIVER_ISN + 1;
     for off in [1, 1_000, 60_000, 0xffff_ffff] {
@@ -114,7 +114,7 @@ fn a_reset_elsewhere_than_where_its_receiver_accepts_it_changes_nothing() {
 #[test]
 fn a_forged_reset_only_suspends() {
     let w = || {
-        let mut w = World::established(basic());
+        let mut w = Net::established(basic());
         w.ack_at(ms(1_000), 50_000);
         w.run(ms(1_001));
         w
@@ -142,7 +142,7 @@ fn a_forged_reset_only_suspends() {
 
 #[test]
 fn a_stray_syn_changes_nothing_until_it_is_answered() {
-    let mut w = World::established(basic());
+    let mut w = Net::established(basic());
     w.ack_at(ms(1_000), 50_000);
     let syn = w.data_segment(0).seq(77).flags(Flags::SYN).mss(536);
     w.inject_at(ms(1_001), LAN, syn);
@@ -169,7 +169,7 @@ fn a_stray_syn_changes_nothing_until_it_is_answered() {
 /// A connection takes the ports of another, its handshake unseen. Its ACKs advance by 4,000 bytes every
 /// millisecond; returns how many more were passed on in the second than there are releases.
 fn reused(first_seq: u32, first_ack: u32) -> usize {
-    let mut w = World::established(basic());
+    let mut w = Net::established(basic());
     w.ack_at(ms(1_000), 50_000);
     w.run(ms(1_900));
     for n in 0..1_000u32 {
@@ -196,12 +196,12 @@ fn a_missed_syn_on_a_reused_port_is_made_up_for() {
 
 #[test]
 fn acks_that_were_overtaken_do_not_take_a_flow_up_anew() {
-    let mut w = World::established_with(basic(), true);
+    let mut w = Net::established_with(basic(), true);
     // Every 10 ms less than a step is acknowledged. The newest ACK comes first, and then, from another processor, the
     // 300 that it has overtaken; all were sent within a millisecond.
     for round in 0..20u32 {
         let t = 1_000 + 10 * u64::from(round);
-        let ack = |w: &World, n: u32| w.ack_segment(n).ts(1_000 + round, 500);
+        let ack = |w: &Net, n: u32| w.ack_segment(n).ts(1_000 + round, 500);
         let newest = ack(&w, 12_000 * (round + 1));
         w.inject_at(ms(t), WAN, newest);
         for n in 0..300 {
@@ -219,7 +219,7 @@ fn acks_that_were_overtaken_do_not_take_a_flow_up_anew() {
 
 #[test]
 fn a_receiver_that_goes_back_is_believed_after_100_ms() {
-    let mut w = World::established(basic());
+    let mut w = Net::established(basic());
     w.ack_at(ms(1_000), 50_000);
     w.run(ms(1_040));
     for n in 0..200u32 {
@@ -233,7 +233,7 @@ fn a_receiver_that_goes_back_is_believed_after_100_ms() {
 
 #[test]
 fn a_frame_on_the_wrong_side_leaves_by_the_other_and_is_not_believed() {
-    let mut w = World::established(basic());
+    let mut w = Net::established(basic());
     w.ack_at(ms(1_000), 50_000);
     let wrong = w.ack_segment(100_000);
     let bytes = wrong.build();
@@ -245,7 +245,7 @@ fn a_frame_on_the_wrong_side_leaves_by_the_other_and_is_not_believed() {
 
 #[test]
 fn a_forged_segment_does_not_make_a_flow_pass() {
-    let mut w = World::established(basic());
+    let mut w = Net::established(basic());
     w.ack_at(ms(1_000), 50_000);
     let forged = w.ack_segment(600_000).md5();
     w.inject_at(ms(1_001), WAN, forged);
@@ -255,7 +255,7 @@ fn a_forged_segment_does_not_make_a_flow_pass() {
 
 #[test]
 fn a_forged_segment_moves_the_sequence_number_for_a_moment_only() {
-    let mut w = World::established(basic());
+    let mut w = Net::established(basic());
     // Near enough to be believed: 1 in 30,000 guesses.
     let forged = w.ack_segment(0).seq(RECEIVER_ISN + 50_000).payload(1_000);
     w.inject_at(ms(1_000), WAN, forged);
@@ -274,7 +274,7 @@ fn a_forged_segment_moves_the_sequence_number_for_a_moment_only() {
 fn the_answers_to_a_syn_flood_tell_the_kernel_of_few_flows() {
     let mut config = config(basic());
     config.max_flows = 1024;
-    let mut w = World::with_config(config, None);
+    let mut w = Net::with_config(config, None);
     w.rig = Rig::new(Gateway::hooked(w.rig.node().config().clone()));
     let of_slots = |v: &Verdict| !matches!(v, Verdict::Pass { .. });
     // Connections are opened from the LAN under made-up addresses, and answered.
@@ -282,9 +282,9 @@ fn the_answers_to_a_syn_flood_tell_the_kernel_of_few_flows() {
     for n in 0..20_000u64 {
         let (from, to) = ([10, 7, (n >> 8) as u8, n as u8], [10, 0, 1, 1]);
         let t = Time::from_micros(1_000_000 + 10 * n);
-        let syn = Segment::v4(from, to).ports(1_000, 80).seq(5).flags(Flags::SYN).mss(1460);
+        let syn = SegmentBuilder::v4(from, to).ports(1_000, 80).seq(5).flags(Flags::SYN).mss(1460);
         w.inject_at(t, LAN_TAP, syn);
-        let answer = Segment::v4(to, from).ports(80, 1_000).seq(7).ack(6).mss(1460);
+        let answer = SegmentBuilder::v4(to, from).ports(80, 1_000).seq(7).ack(6).mss(1460);
         w.inject_at(t, WAN, answer.flags(Flags(Flags::SYN.0 | Flags::ACK.0)));
         if n % 100 == 99 {
             w.rig.run_until(t);
@@ -295,8 +295,10 @@ fn the_answers_to_a_syn_flood_tell_the_kernel_of_few_flows() {
     assert!((1_000..=2_000).contains(&told), "{told}");
     // One that is no forgery is told of with its first ACK.
     let n = 19_999u64;
-    let first =
-        Segment::v4([10, 0, 1, 1], [10, 7, (n >> 8) as u8, n as u8]).ports(80, 1_000).seq(8).ack(1_006);
+    let first = SegmentBuilder::v4([10, 0, 1, 1], [10, 7, (n >> 8) as u8, n as u8])
+        .ports(80, 1_000)
+        .seq(8)
+        .ack(1_006);
     w.inject_at(ms(1_300), WAN, first);
     w.rig.run_until(ms(1_300));
     let told: Vec<_> = w.rig.node_mut().verdicts(9).filter(of_slots).collect();

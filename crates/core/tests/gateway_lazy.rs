@@ -11,7 +11,7 @@ use weir_core::gateway::{ClassConfig, Config, Direction, Gateway, LAN, WAN};
 use weir_core::node::{Cx, Node, Port, PortSet};
 use weir_core::rate::Rate;
 use weir_core::time::{Duration, Time};
-use weir_core::wire::build::Segment;
+use weir_core::wire::build::SegmentBuilder;
 use weir_core::wire::Flags;
 
 /// Half of them send data to the WAN, half to the LAN.
@@ -90,15 +90,17 @@ enum Kind {
 }
 
 /// The receiver of flow `n` to its sender.
-fn receiver(flow: u8) -> Segment {
-    Segment::v4([10, 0, 1, flow], [10, 0, 0, flow]).ports(5_001, 40_000).window(60_000)
+fn receiver(flow: u8) -> SegmentBuilder {
+    SegmentBuilder::v4([10, 0, 1, flow], [10, 0, 0, flow]).ports(5_001, 40_000).window(60_000)
 }
 
 fn arrivals(ops: &[(u64, u8, Kind)]) -> Vec<Arrival> {
     let mut all = Vec::new();
     for flow in 0..FLOWS {
-        let syn =
-            Segment::v4([10, 0, 0, flow], [10, 0, 1, flow]).ports(40_000, 5_001).seq(0).flags(Flags::SYN);
+        let syn = SegmentBuilder::v4([10, 0, 0, flow], [10, 0, 1, flow])
+            .ports(40_000, 5_001)
+            .seq(0)
+            .flags(Flags::SYN);
         let answer = receiver(flow).seq(0).ack(1).flags(Flags(Flags::SYN.0 | Flags::ACK.0));
         for (at, from, segment) in [(1, flow + 1, syn), (5, flow, answer)] {
             all.push((ms(at), from, segment.mss(1460).window_scale(7).ts(at as u32, 0).build()));

@@ -68,7 +68,7 @@ proptest! {
     #[test]
     fn the_rules_hold_whatever_the_receiver_does(ack in policy(),
                                                  ops in prop::collection::vec((op(), 0u64..30_000), 1..80)) {
-        let mut w = World::established_with(ack, true);
+        let mut w = Net::established_with(ack, true);
         let (mut top, mut seq, mut edge, mut ts, mut ece) = (0u32, 5_001u32, 512_000u32, 100u32, false);
         let mut now = 1_000_000;
         let mut duplicates = 0usize;
@@ -140,7 +140,7 @@ proptest! {
     /// Arbitrary bytes on any port: no panic, nothing lost.
     #[test]
     fn hostile_bytes(frames in prop::collection::vec((0u8..4, prop::collection::vec(any::<u8>(), 1..200)), 1..60)) {
-        let mut w = World::established(AckControl::ack_shaper(Rate::mbit(1)));
+        let mut w = Net::established(AckControl::ack_shaper(Rate::mbit(1)));
         for (n, (port, bytes)) in frames.into_iter().enumerate() {
             w.rig.at(Time::from_micros(1_000_000 + n as u64)).inject(weir_core::node::Port(port), TestFrame::bytes(&bytes));
         }
@@ -151,7 +151,7 @@ proptest! {
     /// Valid ACKs with bytes changed anywhere behind the Ethernet header.
     #[test]
     fn mutated_acks(changes in prop::collection::vec((14usize..90, any::<u8>(), 0u32..100_000), 1..60)) {
-        let mut w = World::established_with(AckControl::ack_shaper(Rate::mbit(1)), true);
+        let mut w = Net::established_with(AckControl::ack_shaper(Rate::mbit(1)), true);
         for (n, (at, byte, ack)) in changes.into_iter().enumerate() {
             let mut bytes = w.ack_segment(ack).ts(n as u32, n as u32).sack(&[(1, 2)]).build();
             let at = at.min(bytes.len() - 1);

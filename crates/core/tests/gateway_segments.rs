@@ -6,17 +6,17 @@ use support::*;
 use weir_core::ack::{AckControl, Counts};
 use weir_core::gateway::{PassReason, LAN, WAN};
 use weir_core::rate::Rate;
-use weir_core::wire::build::Segment;
+use weir_core::wire::build::SegmentBuilder;
 use weir_core::wire::Flags;
 
 const SYN_ACK: Flags = Flags(Flags::SYN.0 | Flags::ACK.0);
 const STEP: u32 = 12_500;
 
-fn syn(w: &World, mss: u16) -> Segment {
+fn syn(w: &Net, mss: u16) -> SegmentBuilder {
     w.data_segment(0).seq(w.abs(0).wrapping_sub(1)).ack(0).flags(Flags::SYN).mss(mss).window_scale(7)
 }
 
-fn syn_ack(w: &World, mss: u16) -> Segment {
+fn syn_ack(w: &Net, mss: u16) -> SegmentBuilder {
     w.ack_segment(0).seq(RECEIVER_ISN).flags(SYN_ACK).window(64_000).mss(mss).window_scale(7)
 }
 
@@ -24,7 +24,7 @@ fn syn_ack(w: &World, mss: u16) -> Segment {
 fn segments_count_as_large_as_they_are() {
     // The smaller of both (RFC 9293 section 3.7.1): of 9,000 bytes of IP 8,960 are payload, of 1,500 1,460.
     for (ours, theirs, mss) in [(8_960, 8_960, 8_960u64), (8_960, 1_460, 1_460), (1_460, 8_960, 1_460)] {
-        let mut w = World::new(basic_with(|r| r.counts = Counts::Ip), None);
+        let mut w = Net::new(basic_with(|r| r.counts = Counts::Ip), None);
         let (s, a) = (syn(&w, ours), syn_ack(&w, theirs));
         w.inject_at(ms(0), LAN, s);
         w.inject_at(ms(20), WAN, a);
@@ -42,10 +42,10 @@ fn segments_count_as_large_as_they_are() {
 
 #[test]
 fn acks_with_ip_options_or_extension_headers_pass() {
-    let router_alert: &dyn Fn(Segment) -> Segment = &|s| s.ip_options(&[148, 4, 0, 0]);
-    let destination: &dyn Fn(Segment) -> Segment = &|s| s.extension(60, &[1, 4, 0, 0, 0, 0]);
+    let router_alert: &dyn Fn(SegmentBuilder) -> SegmentBuilder = &|s| s.ip_options(&[148, 4, 0, 0]);
+    let destination: &dyn Fn(SegmentBuilder) -> SegmentBuilder = &|s| s.extension(60, &[1, 4, 0, 0, 0, 0]);
     for (v6, change) in [(false, router_alert), (true, destination)] {
-        let mut w = if v6 { World::v6(basic(), 0) } else { World::established(basic()) };
+        let mut w = if v6 { Net::v6(basic(), 0) } else { Net::established(basic()) };
         w.ack_at(ms(1_000), 50_000);
         let odd = change(w.ack_segment(60_000));
         let before = odd.build();
@@ -64,7 +64,7 @@ fn acks_with_ip_options_or_extension_headers_pass() {
 
 #[test]
 fn a_syn_repeated_after_the_syn_ack_keeps_what_was_learnt() {
-    let mut w = World::new(AckControl::ack_shaper(Rate::mbit(10)), None);
+    let mut w = Net::new(AckControl::ack_shaper(Rate::mbit(10)), None);
     let (s, a) = (syn(&w, 1_460), syn_ack(&w, 1_460));
     w.inject_at(ms(0), LAN, s.clone());
     w.inject_at(ms(20), WAN, a.clone());

@@ -11,7 +11,7 @@ use weir_core::rate::Rate;
 use weir_core::rig::{Rig, Sent, TestFrame};
 use weir_core::steer::Tally;
 use weir_core::time::{Duration, Time};
-use weir_core::wire::build::Segment;
+use weir_core::wire::build::SegmentBuilder;
 use weir_core::wire::{self, Flags};
 
 const TURN: u32 = 2_920;
@@ -56,15 +56,18 @@ impl Uploads {
         u
     }
 
-    fn sender(&self, f: u16) -> Segment {
-        Segment::v4([10, 0, 0, 1], [10, 0, 1, 1]).ports(1_000 + f, 5_001).seq(ISN.wrapping_add(1)).ack(1)
+    fn sender(&self, f: u16) -> SegmentBuilder {
+        SegmentBuilder::v4([10, 0, 0, 1], [10, 0, 1, 1])
+            .ports(1_000 + f, 5_001)
+            .seq(ISN.wrapping_add(1))
+            .ack(1)
     }
 
-    fn receiver(&self, f: u16) -> Segment {
-        Segment::v4([10, 0, 1, 1], [10, 0, 0, 1]).ports(5_001, 1_000 + f).seq(1).window(4_000)
+    fn receiver(&self, f: u16) -> SegmentBuilder {
+        SegmentBuilder::v4([10, 0, 1, 1], [10, 0, 0, 1]).ports(5_001, 1_000 + f).seq(1).window(4_000)
     }
 
-    fn inject(&mut self, at: Time, port: weir_core::node::Port, segment: Segment) {
+    fn inject(&mut self, at: Time, port: weir_core::node::Port, segment: SegmentBuilder) {
         self.rig.at(at).inject(port, TestFrame::bytes(&segment.build()));
     }
 
@@ -233,12 +236,12 @@ fn nothing_is_made_up_for_that_a_blocked_port_did_not_take() {
 
 #[test]
 fn the_next_engine_goes_on_with_what_is_held() {
-    let mut w = World::with_config(share(8), None);
+    let mut w = Net::with_config(share(8), None);
     w.handshake();
     w.ack_at(ms(1_000), 30_000);
     w.run(ms(1_019));
     let (records, slots) = w.shared();
-    let mut next = World::with_shared(share(8), records, slots);
+    let mut next = Net::with_shared(share(8), records, slots);
     assert!(next.rig.node().records()[0].has(flag::LISTED | flag::SHARED));
     let sent = next.run(ms(1_100));
     assert_eq!(next.rel(sent.last().unwrap()), 30_000);

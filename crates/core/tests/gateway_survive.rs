@@ -10,7 +10,7 @@ use weir_core::gateway::{Gateway, PassReason, Verdict, LAN, LAN_TAP, WAN, WAN_SE
 use weir_core::rig::{Rig, TestFrame};
 use weir_core::steer::{self, Action, Seen};
 use weir_core::time::{Duration, Time};
-use weir_core::wire::build::Segment;
+use weir_core::wire::build::SegmentBuilder;
 use weir_core::wire::Flags;
 
 /// 10 Mb/s every 10 ms: 12,500 bytes a step.
@@ -19,7 +19,7 @@ const FIN: Flags = Flags(Flags::FIN.0 | Flags::ACK.0);
 
 #[test]
 fn a_flow_whose_fins_are_acknowledged_is_forgotten_soon() {
-    let mut w = World::hooked(basic());
+    let mut w = Net::hooked(basic());
     w.ack_at(ms(1_000), 5_000);
     let fin = w.data_segment(5_000).flags(FIN);
     w.inject_at(ms(1_001), LAN, fin);
@@ -38,7 +38,7 @@ fn a_flow_whose_fins_are_acknowledged_is_forgotten_soon() {
 
 #[test]
 fn one_fin_does_not_end_a_flow() {
-    let mut w = World::established(basic());
+    let mut w = Net::established(basic());
     // The receiver has sent all it has; data still flows, and is shaped.
     let fin = w.ack_segment(1_000).flags(FIN);
     w.inject_at(ms(1_000), WAN, fin);
@@ -53,7 +53,7 @@ fn one_fin_does_not_end_a_flow() {
 
 #[test]
 fn nothing_is_earned_while_the_port_is_blocked() {
-    let mut w = World::established(basic());
+    let mut w = Net::established(basic());
     for n in 0..100u32 {
         let segment = w.ack_segment(n * 100_000).window(65_535);
         w.inject_at(Time::from_micros(999_000 + u64::from(n)), WAN, segment);
@@ -70,7 +70,7 @@ fn nothing_is_earned_while_the_port_is_blocked() {
 
 #[test]
 fn progress_survives_a_full_queue() {
-    let mut w = World::established(basic());
+    let mut w = Net::established(basic());
     w.rig.close(LAN, ms(1_000), ms(1_900));
     // More duplicates than a queue holds; the last tells of progress too.
     for n in 0..5_000u64 {
@@ -84,7 +84,7 @@ fn progress_survives_a_full_queue() {
 
 #[test]
 fn progress_survives_an_exhausted_pool_with_duplicates() {
-    let mut w = World::established_in(basic(), 3);
+    let mut w = Net::established_in(basic(), 3);
     w.ack_at(ms(1_000), 50_000);
     w.run(ms(1_001));
     // Two frames wait for their port; the third chunk is the segment's own.
@@ -103,8 +103,8 @@ fn progress_survives_an_exhausted_pool_with_duplicates() {
 }
 
 /// Flow `n` as its ACKs show it.
-fn receiver(n: u32) -> Segment {
-    Segment::v4([10, 0, 1, 1], [10, 1, (n >> 8) as u8, n as u8]).ports(5_001, 40_000).seq(9)
+fn receiver(n: u32) -> SegmentBuilder {
+    SegmentBuilder::v4([10, 0, 1, 1], [10, 1, (n >> 8) as u8, n as u8]).ports(5_001, 40_000).seq(9)
 }
 
 #[test]
@@ -162,7 +162,7 @@ fn a_full_queue_of_verdicts_loses_nothing() {
 
 #[test]
 fn few_acks_are_made_where_nothing_is_held() {
-    let mut w = World::established(basic());
+    let mut w = Net::established(basic());
     w.ack_at(ms(999), 1);
     w.run(ms(1_000));
     // 100 bytes every 10 us are 80 Mb/s for 1 ms, within the credit of a step; then a duplicate.
@@ -181,7 +181,7 @@ fn few_acks_are_made_where_nothing_is_held() {
 
 #[test]
 fn merging_costs_no_rate() {
-    let mut w = World::established(basic());
+    let mut w = Net::established(basic());
     // 1,000 bytes every 800 us are 10 Mb/s: the rate.
     for n in 1..=5_000u32 {
         let segment = w.ack_segment(1_000 * n).window(65_535);
@@ -193,7 +193,7 @@ fn merging_costs_no_rate() {
 
 #[test]
 fn what_passed_is_known_to_the_sender_and_owed() {
-    let mut w = World::hooked(basic());
+    let mut w = Net::hooked(basic());
     w.ack_at(ms(1_000), 50_000);
     w.run(ms(1_001));
     // The hook had no room to take it.
@@ -210,7 +210,7 @@ fn what_passed_is_known_to_the_sender_and_owed() {
 
 #[test]
 fn progress_on_payload_that_was_set_back_is_held_and_released() {
-    let mut w = World::hooked(basic());
+    let mut w = Net::hooked(basic());
     let copy = w.ack_segment(50_000).payload(100);
     w.inject_at(ms(1_000), WAN_SET_BACK, copy);
     let sent = w.run(ms(2_000));
@@ -222,7 +222,7 @@ fn progress_on_payload_that_was_set_back_is_held_and_released() {
 
 #[test]
 fn a_two_way_flow_without_a_scale_passes() {
-    let mut w = World::new(basic(), None);
+    let mut w = Net::new(basic(), None);
     for n in 1..=5u32 {
         w.ack_at(ms(1_000 + u64::from(n)), 1_000 * n);
     }
@@ -241,7 +241,7 @@ fn an_evicted_flow_leaves_nothing_behind() {
     let slow = basic_with(|r| r.rate = weir_core::rate::Rate::from_bps(8_000).unwrap());
     let mut config = config(slow);
     config.max_flows = 1;
-    let mut w = World::with_config(config, None);
+    let mut w = Net::with_config(config, None);
     w.handshake();
     // 40,000 bytes take 40 s at 8 kb/s, and 60 s of silence make room for another flow.
     w.ack_at(ms(1_000), 60_000);
@@ -264,7 +264,7 @@ fn an_evicted_flow_leaves_nothing_behind() {
 fn what_is_rescued_keeps_the_windows_bound() {
     let mut ack = basic();
     ack.window = Window::Size { standing_delay: Duration::from_millis(50) };
-    let mut w = World::established(ack);
+    let mut w = Net::established(ack);
     w.ack_at(ms(1_000), 30_000);
     w.ack_at(ms(1_001), 60_000);
     w.run(ms(1_002));
@@ -279,7 +279,7 @@ fn what_is_rescued_keeps_the_windows_bound() {
 
 #[test]
 fn what_was_taken_and_not_looked_at_is_rescued() {
-    let mut w = World::hooked(basic());
+    let mut w = Net::hooked(basic());
     w.ack_at(ms(1_000), 30_000);
     w.run(ms(1_002));
     // The hook takes one more, and the engine is dead.
@@ -294,7 +294,7 @@ fn what_was_taken_and_not_looked_at_is_rescued() {
 
 #[test]
 fn acks_that_come_late_and_together_cost_no_rate() {
-    let mut w = World::established(basic_with(|r| r.meter = Meter::Received));
+    let mut w = Net::established(basic_with(|r| r.meter = Meter::Received));
     // A flow at its rate, 200,000 bytes of which are held; its host is busy 40 ms at a time.
     for n in 0..=100u32 {
         let segment = w.ack_segment(200_000 + 50_000 * n).window(65_535);
@@ -310,7 +310,7 @@ fn acks_that_come_late_and_together_cost_no_rate() {
 /// what followed one segment in sixteen is shown. The scale of its window is that of the handshake, so it can be shaped.
 #[test]
 fn a_connection_that_went_on_unseen_is_shaped() {
-    let mut w = World::hooked(basic());
+    let mut w = Net::hooked(basic());
     let before = w.rig.node().stats().renewed;
     // Its handshake is all that is known of it (the ACK at 400 ms of the support is taken): another connection.
     w.handshake_at(ms(1_000), 77_000, 9_000_000);

@@ -11,7 +11,7 @@ use weir_core::rate::Rate;
 use weir_core::rig::Sent;
 use weir_core::steer::{self, Action, Seen};
 use weir_core::time::{Duration, Time};
-use weir_core::wire::build::Segment;
+use weir_core::wire::build::SegmentBuilder;
 use weir_core::wire::Flags;
 
 const SYN_ACK: Flags = Flags(Flags::SYN.0 | Flags::ACK.0);
@@ -24,8 +24,8 @@ fn sized(standing_ms: u64) -> AckControl {
 }
 
 /// A connection whose receiver, over 20 ms, scales its window by `shift` and begins with `window` bytes.
-fn open(ack: AckControl, shift: u8, window: u16) -> (World, Sent) {
-    let mut w = World::new(ack, None);
+fn open(ack: AckControl, shift: u8, window: u16) -> (Net, Sent) {
+    let mut w = Net::new(ack, None);
     let syn = w.data_segment(0).seq(w.abs(0).wrapping_sub(1)).flags(Flags::SYN).mss(1460).window_scale(7);
     w.inject_at(ms(0), LAN, syn);
     let answer =
@@ -36,7 +36,7 @@ fn open(ack: AckControl, shift: u8, window: u16) -> (World, Sent) {
 }
 
 /// What the sender is told: time, number, window field.
-fn told(w: &World, sent: &[Sent]) -> Vec<(Time, u32, u16)> {
+fn told(w: &Net, sent: &[Sent]) -> Vec<(Time, u32, u16)> {
     sent.iter().filter(|s| s.port == LAN).map(|s| (s.at, w.rel(s), w.tcp(s).window)).collect()
 }
 
@@ -71,10 +71,10 @@ fn a_repeated_syn_ack_is_sized_like_the_first() {
 fn where_the_client_receives_its_first_ack_is_sized() {
     let mut config = config(AckControl::ack_shaper(Rate::mbit(1)));
     config.classes[0].direction = Direction::In;
-    let mut w = World::with_config(config, None);
+    let mut w = Net::with_config(config, None);
     // The client, at 10.0.0.1, receives; the server beyond the WAN answers its SYN after 20 ms.
-    let client = || Segment::v4([10, 0, 0, 1], [10, 0, 1, 1]).ports(40_000, 5_001).window(64_000);
-    let server = || Segment::v4([10, 0, 1, 1], [10, 0, 0, 1]).ports(5_001, 40_000).window(64_000);
+    let client = || SegmentBuilder::v4([10, 0, 0, 1], [10, 0, 1, 1]).ports(40_000, 5_001).window(64_000);
+    let server = || SegmentBuilder::v4([10, 0, 1, 1], [10, 0, 0, 1]).ports(5_001, 40_000).window(64_000);
     w.inject_at(ms(0), LAN, client().seq(900).flags(Flags::SYN).mss(1460).window_scale(7));
     w.inject_at(ms(20), WAN, server().seq(70).ack(901).flags(SYN_ACK).mss(1460).window_scale(7));
     w.inject_at(ms(20), LAN, client().seq(901).ack(71).flags(Flags::ACK).window(500));
@@ -202,7 +202,7 @@ fn sized_far() -> AckControl {
 }
 
 /// A flow that holds nothing, and whose right edge lags behind.
-fn lagging() -> World {
+fn lagging() -> Net {
     let (mut w, _) = open(sized_far(), 7, 64_000);
     w.ack_at(ms(1_000), 60_000);
     let lost = w.ack_segment(60_000).sack(&[(w.abs(61_460), w.abs(62_920))]);
@@ -218,7 +218,7 @@ fn lagging() -> World {
 fn an_edge_that_lags_goes_on_behind_a_new_engine() {
     let dead = lagging();
     let (records, slots) = dead.shared();
-    let mut w = World::with_shared(config(sized_far()), records, slots);
+    let mut w = Net::with_shared(config(sized_far()), records, slots);
     let sent = w.run(ms(1_100));
     let told = told(&w, &sent);
     assert!(told.iter().all(|t| t.1 == 60_000), "{told:?}");
@@ -248,7 +248,7 @@ fn what_was_overtaken_while_no_engine_ran_leaves_the_window_sized() {
         ..Seen::default()
     };
     assert!(matches!(slots[0].bypass(&passes), Action::SetBack { .. }), "with a sized window");
-    let mut w = World::with_shared(config(sized_far()), records, slots);
+    let mut w = Net::with_shared(config(sized_far()), records, slots);
     for n in 1..=30 {
         w.ack_at(ms(1_300), 12_500 + 2_000 * n);
     }

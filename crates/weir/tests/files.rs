@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use weir::experiment::config::{self, experiment, File, Source};
-use weir::result::World;
+use weir::result::Backend;
 
 fn toml_files(dir: &Path, out: &mut Vec<PathBuf>) {
     let mut entries: Vec<PathBuf> = std::fs::read_dir(dir).unwrap().map(|e| e.unwrap().path()).collect();
@@ -28,14 +28,14 @@ fn experiments_and_examples_parse() {
         let source = Source::read(path).unwrap();
         match config::parse(&source).unwrap_or_else(|e| panic!("{e}")) {
             File::Experiment(e) => {
-                let world = *e.worlds().first().unwrap_or(&World::Lab);
+                let world = *e.worlds().first().unwrap_or(&Backend::Lab);
                 let plan = e.plan_for(world).unwrap_or_else(|e| panic!("{e}"));
                 let judged = !plan.expects.is_empty() || plan.parity.is_some();
                 assert!(judged, "{}: nothing is expected", path.display());
             }
             File::Sweep(runs) => {
                 for run in runs {
-                    let plan = run.experiment.plan_for(World::Sim).unwrap_or_else(|e| panic!("{e}"));
+                    let plan = run.experiment.plan_for(Backend::Sim).unwrap_or_else(|e| panic!("{e}"));
                     assert!(!plan.expects.is_empty(), "{}: nothing is expected", path.display());
                 }
             }
@@ -59,7 +59,7 @@ fn text_of(file: &str) -> String {
 #[test]
 fn the_manual_runs_in_both_worlds() {
     let source = Source::new(MANUALS[0], text_of(MANUALS[0]));
-    assert_eq!(experiment::parse(&source).unwrap().worlds(), [World::Lab, World::Sim]);
+    assert_eq!(experiment::parse(&source).unwrap().worlds(), [Backend::Lab, Backend::Sim]);
 }
 
 /// Every key of every table, as the parser lists them for one that it does not know, stands in a manual.

@@ -1,10 +1,10 @@
-//! What wrong files are answered with, word by word: these texts are an interface. They stand in
+//! Error messages for wrong files, word by word: these texts are an interface. They stand in
 //! `messages.txt`; after a change on purpose, `BLESS=1 cargo test -p weir --test messages` writes them
 //! anew, and the diff is what gets reviewed.
 
 use std::fmt::Write;
 use weir::experiment::config::{self, experiment, gateway, Settings, Source};
-use weir::result::World;
+use weir::result::Backend;
 
 const GATEWAY: &str = r#"[ports]
 dev = "eth1"
@@ -403,39 +403,39 @@ const SETTINGS: &[(&str, &str)] = &[
 ];
 
 /// What one world refuses: title, the world, and the text in the experiment that is replaced by another.
-const REFUSED: &[(&str, World, &str, &str)] = &[
-    ("keys that the lab does not have", World::Lab, "count = 2", "delayed_ack = 2\ninitial_window = 10"),
-    ("defaults that the lab does not have", World::Lab, "[path]", "[tcp]\nmss = 1000\npacing = true\n[path]"),
-    ("congestion controls that the lab does not have", World::Lab, "count = 2", "cc = \"tahoe\""),
+const REFUSED: &[(&str, Backend, &str, &str)] = &[
+    ("keys that the lab does not have", Backend::Lab, "count = 2", "delayed_ack = 2\ninitial_window = 10"),
+    ("defaults that the lab does not have", Backend::Lab, "[path]", "[tcp]\nmss = 1000\npacing = true\n[path]"),
+    ("congestion controls that the lab does not have", Backend::Lab, "count = 2", "cc = \"tahoe\""),
     (
         "series that the lab does not have",
-        World::Lab,
+        Backend::Lab,
         "[path]",
         "series = [\"cwnd\"]\nsample = \"1ms\"\n[path]",
     ),
     (
         "access links of hosts, which the lab does not have",
-        World::Lab,
+        Backend::Lab,
         "[[flow]]",
         "[[host]]\nname = \"a\"\nside = \"lan\"\nrate = \"1Mbit\"\nup = { loss = \"1%\" }\n[[flow]]\nclient = \"a\"",
     ),
     (
         "hosts with IPv6 addresses, which the lab does not have",
-        World::Lab,
+        Backend::Lab,
         "[[flow]]",
         "[lab]\nip = 6\n[[host]]\nname = \"a\"\nside = \"lan\"\n[[flow]]\nclient = \"a\"",
     ),
-    ("flows both ways, which the simulator does not have", World::Sim, "count = 2", "kind = \"two-way\""),
+    ("flows both ways, which the simulator does not have", Backend::Sim, "count = 2", "kind = \"two-way\""),
     (
         "UDP on and off, and datagrams without numbers, which the lab does not have",
-        World::Lab,
+        Backend::Lab,
         "count = 2",
         "protocol = \"udp\"\nrate = \"1Mbit\"\ndatagram = 7\non = \"1s\"\noff = \"1s\"",
     ),
-    ("more flows than the lab can have", World::Lab, "count = 2", "count = 10_001"),
-    ("more arrivals than the lab can have", World::Lab, "count = 2", "arrivals = \"900us\""),
-    ("IPv6, which the simulator does not have", World::Sim, "[path]", "[lab]\nip = 6\n[path]"),
-    ("times too fine for the lab", World::Lab, "tolerance", "from = \"1500us\"\ntolerance"),
+    ("more flows than the lab can have", Backend::Lab, "count = 2", "count = 10_001"),
+    ("more arrivals than the lab can have", Backend::Lab, "count = 2", "arrivals = \"900us\""),
+    ("IPv6, which the simulator does not have", Backend::Sim, "[path]", "[lab]\nip = 6\n[path]"),
+    ("times too fine for the lab", Backend::Lab, "tolerance", "from = \"1500us\"\ntolerance"),
 ];
 
 #[test]
@@ -450,8 +450,8 @@ fn the_files_are_right_before_anything_is_replaced() {
 fn a_congestion_control_that_the_simulator_does_not_have() {
     let source = Source::new("f.toml", EXPERIMENT.replacen("count = 2", "cc = \"cubik\"", 1));
     let parsed = experiment::parse(&source).unwrap();
-    assert_eq!(parsed.worlds(), [World::Lab]);
-    let errors = parsed.plan_for(World::Sim).unwrap_err();
+    assert_eq!(parsed.worlds(), [Backend::Lab]);
+    let errors = parsed.plan_for(Backend::Sim).unwrap_err();
     let start =
         "f.toml:8:6: the congestion control `cubik` does not exist in the sim world\n 8 | cc = \"cubik\"\n";
     assert!(errors.to_string().starts_with(start), "{errors}");

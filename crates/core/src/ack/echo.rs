@@ -32,6 +32,7 @@ impl Echoes {
     }
 
     /// An ACK for `ack`, beyond all earlier ones, came with TSecr `echo`.
+    #[inline]
     pub fn push(&mut self, ack: u32, echo: u32) {
         let n = self.len as usize;
         if n > 0 && self.echoes[n - 1] == echo {
@@ -70,6 +71,7 @@ impl Echoes {
     }
 
     /// Merges the two neighbours that span the least time; `next` is the TSecr about to follow.
+    #[inline(never)]
     fn thin(&mut self, next: u32) {
         let end = |i: usize| if i + 2 < ENTRIES { self.echoes[i + 2] } else { next };
         let span = |i: usize| end(i).wrapping_sub(self.echoes[i]);

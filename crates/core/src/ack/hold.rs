@@ -1,4 +1,4 @@
-//! What is kept of a delayed ACK, and which ACKs are not delayed.
+//! Holding ACKs: what is kept of a delayed ACK, and which ACKs are not delayed.
 
 use super::news::{Kind, News};
 use super::window;

@@ -70,20 +70,20 @@ pub const ACE_MOST: u8 = 7;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::{self, build::Segment};
+    use crate::wire::{self, build::SegmentBuilder};
 
     const RX: u32 = 0xffff_ff00; // numbers wrap
     const WINDOW: u16 = 400;
 
     /// What an ACK for `n` bytes beyond `RX` tells a flow that has acknowledged `RX` and advertises `window`.
-    fn news(window: u16, change: impl FnOnce(Segment) -> Segment) -> News {
+    fn news(window: u16, change: impl FnOnce(SegmentBuilder) -> SegmentBuilder) -> News {
         let mut r = Record::default();
         (r.rx, r.window) = (RX, window);
         news_of(&r, change)
     }
 
-    fn news_of(r: &Record, change: impl FnOnce(Segment) -> Segment) -> News {
-        let plain = Segment::v4([10, 0, 0, 2], [10, 0, 0, 1]).ack(RX).flags(Flags::ACK).window(WINDOW);
+    fn news_of(r: &Record, change: impl FnOnce(SegmentBuilder) -> SegmentBuilder) -> News {
+        let plain = SegmentBuilder::v4([10, 0, 0, 2], [10, 0, 0, 1]).ack(RX).flags(Flags::ACK).window(WINDOW);
         let bytes = change(plain).build();
         let packet = wire::packet(&bytes, bytes.len()).unwrap();
         let tcp = wire::tcp(&bytes, &packet).unwrap();
@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn each_kind_is_told_from_the_others() {
-        type Change = fn(Segment) -> Segment;
+        type Change = fn(SegmentBuilder) -> SegmentBuilder;
         let rows: [(u16, Change, Kind); 14] = [
             (WINDOW, |s| s, Kind::Duplicate),
             (WINDOW, |s| s.ack(RX.wrapping_add(1_460)), Kind::Progress),

@@ -1,4 +1,4 @@
-//! What lets the acknowledgement advance: the laws of release, and what the gateway asks of them.
+//! The laws of release, which let the acknowledgement advance, and what the gateway asks of them.
 
 use super::{Pace, RateRelease, Segments, ShareRelease, Tick};
 use crate::rate::Rate;

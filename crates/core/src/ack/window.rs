@@ -1,4 +1,4 @@
-//! Which window a forwarded or generated ACK advertises.
+//! The window that a forwarded or generated ACK advertises.
 //!
 //! Two right edges are kept apart: the receiver's own, the largest `ack + window` that it has sent, and the
 //! one that has gone to the sender. The first is never passed, however the field is rounded; from the
@@ -43,23 +43,24 @@ pub fn field_for(r: &Record, ack: u32, limit: Option<u32>) -> u16 {
 
 /// The number to acknowledge instead of `to`, at most a unit before it, so that the edge that the sender knows is a
 /// whole number of units away, where the receiver's own edge leaves no room to round up. Numbers that the
-/// receiver has acknowledged itself need none of this.
+/// receiver has acknowledged itself need none of this. With it the window field of `to` ([`field_for`]), where that was asked for and
+/// `to` stands.
 #[inline]
-pub fn on_grid(r: &Record, to: u32, limit: Option<u32>) -> u32 {
+pub fn on_grid(r: &Record, to: u32, limit: Option<u32>) -> (u32, Option<u16>) {
     if !r.has(flag::SCALE_KNOWN | flag::EDGE_KNOWN) || to == r.rx || r.window == 0 {
-        return to;
+        return (to, None);
     }
     let field = field_for(r, to, limit);
     let missing = r.edge.wrapping_sub(to.wrapping_add(u32::from(field) << r.scale));
     if missing as i32 <= 0 || field == 0xffff {
-        return to;
+        return (to, Some(field));
     }
     // The edge is so far right of a whole number of units: that much earlier, one unit more is whole.
     let earlier = to.wrapping_sub((1 << r.scale) - missing % (1 << r.scale));
     if is_right(earlier, r.tx) {
-        earlier
+        (earlier, None)
     } else {
-        to
+        (to, Some(field))
     }
 }
 
@@ -148,9 +149,9 @@ mod tests {
         advertise(&mut r, 1_000, None);
         assert_eq!(field_for(&r, 990, None), 10);
         // 872 is 11 units away.
-        assert_eq!((on_grid(&r, 990, None), field_for(&r, 872, None)), (872, 11));
+        assert_eq!((on_grid(&r, 990, None), field_for(&r, 872, None)), ((872, None), 11));
         r.tx = 980;
-        assert_eq!(on_grid(&r, 990, None), 990);
+        assert_eq!(on_grid(&r, 990, None), (990, Some(10)));
     }
 
     #[test]
@@ -193,7 +194,8 @@ mod tests {
                 let ack = r.rx;
                 received(&mut r, ack, field.min(0xffff) as u16);
                 let wanted = r.tx.wrapping_add(released.min(r.rx.wrapping_sub(r.tx)));
-                let to = on_grid(&r, wanted, limit);
+                let (to, known) = on_grid(&r, wanted, limit);
+                prop_assert!(known.is_none_or(|field| to == wanted && field == field_for(&r, to, limit)));
                 prop_assert!(to == wanted || is_right(to, r.tx) && wanted.wrapping_sub(to) < unit);
                 let before = r.edge;
                 let field = advertise(&mut r, to, limit);

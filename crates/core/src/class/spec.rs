@@ -1,4 +1,4 @@
-//! What a tree is told, and what is admitted.
+//! The specification of a tree, and the checks that admit it.
 
 use crate::queue;
 use crate::rate::Rate;

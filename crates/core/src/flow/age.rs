@@ -46,6 +46,14 @@ impl<const LISTS: usize> Ages<LISTS> {
         Some(self.links[i as usize][NEXT]).filter(|&i| i != NONE)
     }
 
+    /// Loads what is kept of a number and of its neighbours.
+    #[inline]
+    pub fn load(&self, i: u32) {
+        for neighbour in self.links[i as usize] {
+            core::hint::black_box(self.links.get(neighbour as usize).copied());
+        }
+    }
+
     /// A number that is in no list was active now.
     pub fn add(&mut self, list: usize, i: u32) {
         let List { newest, oldest, len } = &mut self.lists[list];

@@ -1,4 +1,4 @@
-//! What is not believed, and when it is after all.
+//! Segments that are not believed, and when they are after all.
 //!
 //! Anyone can send a segment with a flow's addresses, so one that cannot be the receiver's changes
 //! nothing. But a gateway that is wrong about a flow (it missed a SYN on a reused port, say) must not

@@ -176,7 +176,7 @@ impl core::fmt::Display for Key {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::build::Segment;
+    use crate::wire::build::SegmentBuilder;
     use crate::wire::Reject;
 
     /// The key of a frame of any IP packet.
@@ -242,8 +242,9 @@ mod tests {
 
     #[test]
     fn a_glimpse_is_the_key_of_what_is_acknowledged() {
-        let segment = Segment::v4([10, 0, 0, 1], [10, 0, 0, 2]).ports(1, 2);
-        for frame in [segment.clone().build(), segment.vlan(7).build(), Segment::v6([1; 16], [2; 16]).build()]
+        let segment = SegmentBuilder::v4([10, 0, 0, 1], [10, 0, 0, 2]).ports(1, 2);
+        for frame in
+            [segment.clone().build(), segment.vlan(7).build(), SegmentBuilder::v6([1; 16], [2; 16]).build()]
         {
             assert_eq!(Key::glimpse(&frame), Some(key(&frame).reversed()));
         }
@@ -253,7 +254,7 @@ mod tests {
     #[test]
     fn protocol_tags_and_openings_are_told_apart() {
         let segment = |tci: u16| {
-            Segment::v4([10, 0, 0, 1], [10, 0, 0, 2]).ports(1, 2).tag(0x88a8, 0xeffe).vlan(tci).build()
+            SegmentBuilder::v4([10, 0, 0, 1], [10, 0, 0, 2]).ports(1, 2).tag(0x88a8, 0xeffe).vlan(tci).build()
         };
         let tagged = key(&segment(0x7fff));
         assert_eq!((tagged.protocol(), tagged.vlan(), tagged.inner_vlan()), (6, 0xffe, 0xfff));

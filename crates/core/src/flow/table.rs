@@ -155,9 +155,23 @@ impl Table {
     #[inline]
     pub fn touch(&mut self, i: u32, now_ms: u32) {
         if now_ms.wrapping_sub(self[i].seen_ms) >= RENEW_MS {
-            self[i].seen_ms = now_ms;
-            self.ages.remove(self.list(i), i);
-            self.ages.add(self.list(i), i);
+            self.renew(i, now_ms);
+        }
+    }
+
+    /// The flow is the one that was active last.
+    #[cold]
+    fn renew(&mut self, i: u32, now_ms: u32) {
+        self[i].seen_ms = now_ms;
+        self.ages.remove(self.list(i), i);
+        self.ages.add(self.list(i), i);
+    }
+
+    /// Loads what [`Table::touch`] changes of other flows, if it changes anything. Whoever wants the flow soon asks for it.
+    #[inline]
+    pub fn load_order(&self, i: u32, now_ms: u32) {
+        if now_ms.wrapping_sub(self[i].seen_ms) >= RENEW_MS {
+            self.ages.load(i);
         }
     }
 

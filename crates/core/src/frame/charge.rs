@@ -1,4 +1,4 @@
-//! What a frame costs a queue and a rate: IP bytes and a fixed overhead for each packet it stands for.
+//! The charge of a frame at a queue and a rate: IP bytes and a fixed overhead for each packet that it stands for.
 
 use super::Frame;
 

@@ -2,7 +2,7 @@
 //! consistent in spite of it takes the flow up anew ([`Doubt`](crate::flow::Doubt)).
 
 use super::untouched::untouchable;
-use super::{after, Gateway, PassReason, Segment};
+use super::{after, Gateway, Headers, PassReason};
 use crate::flow::flag;
 use crate::frame::Frame;
 use crate::node::Cx;
@@ -25,7 +25,7 @@ pub(super) struct Reading {
 impl Reading {
     /// What the segment says whose headers are in `bytes`.
     #[inline]
-    pub(super) fn of(bytes: &[u8], segment: &Segment) -> Reading {
+    pub(super) fn of(bytes: &[u8], segment: &Headers) -> Reading {
         let parsed = wire::tcp_options(bytes, &segment.packet, &segment.tcp);
         let untouchable = match &parsed {
             Ok(options) => untouchable(segment, options),
@@ -55,7 +55,7 @@ impl Gateway {
         &mut self,
         cx: &mut Cx<'_>,
         i: u32,
-        segment: &Segment,
+        segment: &Headers,
         reading: &Reading,
         frame: &Frame,
         here: bool,
@@ -110,7 +110,7 @@ impl Gateway {
         &mut self,
         cx: &mut Cx<'_>,
         i: u32,
-        segment: &Segment,
+        segment: &Headers,
         (options, seen): (&TcpOptions, &Seen),
         frame: &Frame,
         here: bool,
@@ -144,7 +144,7 @@ impl Gateway {
 
     /// Is it the connection whose handshake was seen, and nothing of it since? Segments that passed by while no engine ran may
     /// have taken it far ahead.
-    fn has_gone_on(&self, i: u32, segment: &Segment) -> bool {
+    fn has_gone_on(&self, i: u32, segment: &Headers) -> bool {
         let slot = &self.slots[i];
         let ahead = |to: u32, from: u32| to.wrapping_sub(from) <= steer::ACK_RANGE;
         self.table[i].has(flag::SENDER_SYN | flag::RECEIVER_SYN | flag::SCALE_KNOWN)
@@ -157,7 +157,7 @@ impl Gateway {
     pub(super) fn renew(
         &mut self,
         i: u32,
-        segment: &Segment,
+        segment: &Headers,
         options: &TcpOptions,
         cx: &Cx<'_>,
         frame: &Frame,
@@ -175,7 +175,7 @@ impl Gateway {
     pub(super) fn go_back(
         &mut self,
         i: u32,
-        segment: &Segment,
+        segment: &Headers,
         options: &TcpOptions,
         cx: &Cx<'_>,
         frame: &Frame,
@@ -189,7 +189,7 @@ impl Gateway {
     fn take_up(
         &mut self,
         i: u32,
-        segment: &Segment,
+        segment: &Headers,
         options: &TcpOptions,
         cx: &Cx<'_>,
         frame: &Frame,

@@ -2,9 +2,10 @@
 //!
 //! Of a million flows next to nothing is in the processor's caches. Each look-up would wait for one line of memory after
 //! the other; of a batch the lines of all flows are asked for at once, which takes hardly longer than those of one.
-//! A line is loaded by reading it.
+//! A line is loaded by reading it. What is found in one line says which the next is, so there are several passes over a batch: the
+//! index, the flows, their neighbours in the order of activity.
 
-use super::Gateway;
+use super::{millis, Gateway};
 use crate::flow::Key;
 use crate::frame::{Frame, Frames};
 use crate::node::Port;
@@ -24,15 +25,16 @@ impl Gateway {
     /// of them.
     pub(super) fn load(&self, frames: &Frames, coming: &[(Time, Port, Frame)]) {
         let Some((last, ..)) = coming.last().filter(|_| self.table.len() > FEW) else { return };
+        let last_ms = millis(*last);
         for batch in coming.chunks(TOGETHER) {
             let mut hashes = [None; TOGETHER];
             for (hash, (.., frame)) in hashes.iter_mut().zip(batch) {
                 *hash = Key::glimpse(frames.bytes(frame)).map(|key| self.table.hash(&key));
                 black_box(hash.map(|hash| self.table.guess(hash)));
             }
-            for hash in hashes.into_iter().flatten() {
-                self.table.guess(hash).into_iter().for_each(|i| self.touch(i));
-            }
+            let flows = hashes.map(|hash| hash.and_then(|hash| self.table.guess(hash)));
+            flows.into_iter().flatten().for_each(|i| self.touch(i));
+            flows.into_iter().flatten().for_each(|i| self.table.load_order(i, last_ms));
         }
         let flows = self.table.capacity();
         self.timers.soon(*last, TIMERS.min(2 * coming.len()), |i| {

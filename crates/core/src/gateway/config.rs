@@ -1,4 +1,4 @@
-//! What a gateway is told to do. Parsing lives elsewhere; every value here is already valid.
+//! The configuration of a gateway. Parsing lives elsewhere; every value here is already valid.
 
 use crate::ack::AckControl;
 use core::net::IpAddr;

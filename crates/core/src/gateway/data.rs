@@ -1,8 +1,8 @@
-//! What segments of the data's sender tell.
+//! Segments of the data's sender, and what they tell.
 //!
 //! Behind hooks those are copies of the ones that end a connection; a gateway on its own sees all of them.
 
-use super::{after, direction_of, Direction, Gateway, Segment};
+use super::{after, direction_of, Direction, Gateway, Headers};
 use crate::flow::{flag, Key};
 use crate::node::Cx;
 use crate::steer::slot_flag;
@@ -12,7 +12,7 @@ use crate::wire::Flags;
 impl Gateway {
     /// A segment with data, or the right to send some, was seen: of a flow whose ACKs are controlled, it is looked at.
     /// What has nothing to tell costs no look-up.
-    pub(super) fn on_data_direction(&mut self, cx: &mut Cx<'_>, from_lan: bool, segment: &Segment) {
+    pub(super) fn on_data_direction(&mut self, cx: &mut Cx<'_>, from_lan: bool, segment: &Headers) {
         if !segment.tcp.flags.intersects(Flags::FIN | Flags::RST) {
             return;
         }
@@ -26,7 +26,7 @@ impl Gateway {
     }
 
     /// A segment of the sender of flow `i`, whose numbers are known. It leaves as it came, whatever it tells.
-    fn on_data(&mut self, now: Time, i: u32, segment: &Segment) {
+    fn on_data(&mut self, now: Time, i: u32, segment: &Headers) {
         if !self.sender_may_send(i, segment) {
             return;
         }
@@ -44,7 +44,7 @@ impl Gateway {
 
     /// Is the segment where its receiver accepts it: from what it has acknowledged to its right edge (RFC 5961
     /// §3.2; that a RST ahead of RCV.NXT is answered first is for the receiver to decide)?
-    fn sender_may_send(&self, i: u32, segment: &Segment) -> bool {
+    fn sender_may_send(&self, i: u32, segment: &Headers) -> bool {
         let r = &self.table[i];
         let slot = &self.slots[i];
         let edge = slot.edge.load(core::sync::atomic::Ordering::Relaxed);

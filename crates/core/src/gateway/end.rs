@@ -1,7 +1,7 @@
-//! How a flow ends: a RST suspends it until its receiver goes on, acknowledged FINs end it. A flow that is over is kept for a
+//! The end of a flow: a RST suspends it until its receiver goes on, acknowledged FINs end it. A flow that is over is kept for a
 //! moment, since segments of it are still on their way, and then forgotten.
 
-use super::{after, Gateway, Segment};
+use super::{after, Gateway, Headers};
 use crate::flow::{flag, Record};
 use crate::node::Cx;
 use crate::time::{Duration, Time};
@@ -13,7 +13,7 @@ pub(super) const LINGER: Duration = Duration::from_secs(2);
 impl Gateway {
     /// A RST of the data's receiver: the sender accepts it at its RCV.NXT alone (RFC 5961 §3.2). It may be
     /// forged all the same, so the next believed ACK revives the flow.
-    pub(super) fn on_receiver_reset(&mut self, cx: &mut Cx<'_>, i: u32, segment: &Segment) -> bool {
+    pub(super) fn on_receiver_reset(&mut self, cx: &mut Cx<'_>, i: u32, segment: &Headers) -> bool {
         if segment.tcp.seq != self.table[i].seq {
             return false;
         }

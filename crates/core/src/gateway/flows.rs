@@ -1,7 +1,7 @@
-//! Which flow a segment belongs to, and how flows come to be known and are forgotten.
+//! The flow that a segment belongs to, and how flows come to be known and are forgotten.
 
 use super::end::LINGER;
-use super::{direction_of, millis, Direction, Gateway, PassReason, Segment};
+use super::{direction_of, millis, Direction, Gateway, Headers, PassReason};
 use crate::flow::{flag, Key};
 use crate::node::Cx;
 
@@ -14,7 +14,7 @@ impl Gateway {
         &mut self,
         cx: &mut Cx<'_>,
         from_lan: bool,
-        segment: &Segment,
+        segment: &Headers,
     ) -> Result<u32, PassReason> {
         let direction = if from_lan { Direction::In } else { Direction::Out };
         let key = Key::of_ack(&segment.packet, &segment.tcp);

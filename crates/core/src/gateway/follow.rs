@@ -2,7 +2,7 @@
 //! and across a change of engines.
 
 use super::hold::Held;
-use super::{after, Gateway, Segment};
+use super::{after, Gateway, Headers};
 use crate::ack::Segments;
 use crate::flow::{flag, Record};
 use crate::time::Time;
@@ -15,7 +15,7 @@ const TIMESTAMPS_LEN: u16 = 12;
 impl Gateway {
     /// The record's numbers follow the receiver's from here on, and its slot is the kernel's to use once it is
     /// [shown](Gateway::show). False if the kernel cannot be told now.
-    pub(super) fn sync(&mut self, i: u32, segment: &Segment, options: &TcpOptions, now: Time) -> bool {
+    pub(super) fn sync(&mut self, i: u32, segment: &Headers, options: &TcpOptions, now: Time) -> bool {
         if self.table[i].has(flag::SHOWN) && !self.verdicts.has_room() {
             return false;
         }

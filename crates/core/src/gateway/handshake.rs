@@ -3,7 +3,7 @@
 //! A SYN changes nothing for a connection that lives until it is answered: its record is kept under a key of
 //! its own ([`Key::opening`]) meanwhile.
 
-use super::{direction_of, Direction, Gateway, PassReason, Segment};
+use super::{direction_of, Direction, Gateway, Headers, PassReason};
 use crate::ack::Pace;
 use crate::flow::{flag, Doubt, Key, Record};
 use crate::frame::Frame;
@@ -23,7 +23,7 @@ impl Gateway {
         &mut self,
         cx: &mut Cx<'_>,
         from_lan: bool,
-        segment: &Segment,
+        segment: &Headers,
         frame: &Frame,
         here: bool,
     ) {
@@ -52,7 +52,7 @@ impl Gateway {
         direction: Direction,
         key: &Key,
         whose: u32,
-        segment: &Segment,
+        segment: &Headers,
     ) -> Option<u32> {
         if segment.has(Flags::ACK) {
             return self.answered(cx, direction, key, whose, segment);
@@ -83,7 +83,7 @@ impl Gateway {
         direction: Direction,
         key: &Key,
         whose: u32,
-        segment: &Segment,
+        segment: &Headers,
     ) -> Option<u32> {
         let waits = |g: &Gateway, key: &Key| {
             let fits = |r: &Record| direction_of(r) == direction && r.is_answered(whose, segment);
@@ -112,7 +112,7 @@ impl Gateway {
         self.table[i].restart(epoch);
     }
 
-    fn on_sender_syn(&mut self, cx: &Cx<'_>, i: u32, segment: &Segment, options: &TcpOptions) {
+    fn on_sender_syn(&mut self, cx: &Cx<'_>, i: u32, segment: &Headers, options: &TcpOptions) {
         let opens = !segment.has(Flags::ACK);
         self.note_round_trip(i, opens, flag::SENDER_SYN, cx.now);
         let r = &mut self.table[i];
@@ -125,7 +125,7 @@ impl Gateway {
     }
 
     /// A SYN of the data's receiver; if it is `here`, it is sized and forwarded by the caller.
-    fn on_receiver_syn(&mut self, cx: &Cx<'_>, i: u32, segment: &Segment, options: &TcpOptions, here: bool) {
+    fn on_receiver_syn(&mut self, cx: &Cx<'_>, i: u32, segment: &Headers, options: &TcpOptions, here: bool) {
         let opens = !segment.has(Flags::ACK);
         self.note_round_trip(i, opens, flag::RECEIVER_SYN, cx.now);
         let r = &mut self.table[i];
@@ -152,7 +152,7 @@ impl Gateway {
         r.flags |= whose;
     }
 
-    fn note_syn(&mut self, i: u32, segment: &Segment, options: &TcpOptions) {
+    fn note_syn(&mut self, i: u32, segment: &Headers, options: &TcpOptions) {
         let answers = segment.has(Flags::ACK);
         let r = &mut self.table[i];
         let mss = options.mss.unwrap_or(DEFAULT_MSS).max(64);
@@ -197,14 +197,14 @@ impl Record {
     }
 
     /// Is this SYN the one that opened the connection, of which the other side has acknowledged nothing more?
-    fn began_with(&self, whose: u32, segment: &Segment) -> bool {
+    fn began_with(&self, whose: u32, segment: &Headers) -> bool {
         let start = segment.tcp.seq.wrapping_add(1);
         let now = if whose == flag::SENDER_SYN { self.rx } else { self.seq };
         self.has(whose) && now == start
     }
 
     /// Is this the SYN of the opening under way, sent again?
-    fn opens_with(&self, whose: u32, segment: &Segment) -> bool {
+    fn opens_with(&self, whose: u32, segment: &Headers) -> bool {
         let both = flag::SENDER_SYN | flag::RECEIVER_SYN;
         !self.has(flag::SYNCED)
             && self.flags & both == whose
@@ -213,7 +213,7 @@ impl Record {
 
     /// Does this SYN of the side `whose` answer the other's? It acknowledges the SYN, and data that came with it
     /// at most (RFC 7413).
-    fn is_answered(&self, whose: u32, segment: &Segment) -> bool {
+    fn is_answered(&self, whose: u32, segment: &Headers) -> bool {
         let others = (flag::SENDER_SYN | flag::RECEIVER_SYN) & !whose;
         let data = segment.tcp.ack.wrapping_sub(self.start(others));
         !self.has(flag::SYNCED) && self.has(others) && data <= FAST_OPEN

@@ -1,6 +1,6 @@
-//! What is held: how it comes to be, gets its timer, goes ahead of its time, and is counted.
+//! Held ACKs: how progress comes to be held, gets its timer, goes ahead of its time, and is counted.
 
-use super::{ack_out, after, ClassStats, Gateway, Segment};
+use super::{ack_out, after, ClassStats, Gateway, Headers};
 use crate::ack::Arrival;
 use crate::flow::{flag, Record};
 use crate::frame::Frame;
@@ -22,7 +22,7 @@ impl Gateway {
         &mut self,
         cx: &mut Cx<'_>,
         i: u32,
-        segment: &Segment,
+        segment: &Headers,
         options: &TcpOptions,
         frame: Frame,
     ) {

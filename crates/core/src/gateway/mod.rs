@@ -71,7 +71,7 @@ use arrive::Copied;
 use blocked::Blocked;
 use classes::Classes;
 use outbox::Outbox;
-use segment::Segment;
+use segment::Headers;
 use share::Share;
 use slots::{Slots, Tallies};
 use verdicts::Verdicts;
@@ -260,6 +260,25 @@ impl Gateway {
         false
     }
 
+    /// Has nothing come that is to be sent, and is no timer due, by any port?
+    #[inline]
+    fn is_quiet(&self, now: Time) -> bool {
+        self.outbox.is_empty() && self.first_timer() > now
+    }
+
+    /// What is due first leaves first: releases up to now join what already waits.
+    #[inline(never)]
+    fn transmit(&mut self, cx: &mut Cx<'_>, writable: PortSet) -> Option<Transmit> {
+        loop {
+            if let Some((_, port)) = self.outbox.first(writable) {
+                return self.outbox.pop(cx, &mut self.stats.ledger, port);
+            }
+            if !self.run_release(cx, writable) {
+                return None;
+            }
+        }
+    }
+
     fn policy(&self, r: &Record) -> &AckControl {
         self.classes.policy(r.class)
     }
@@ -291,15 +310,10 @@ impl Node for Gateway {
 
     fn poll_transmit(&mut self, cx: &mut Cx<'_>, writable: PortSet) -> Option<Transmit> {
         self.find_open(cx, writable);
-        // What is due first leaves first: releases up to now join what already waits.
-        loop {
-            if let Some((_, port)) = self.outbox.first(writable) {
-                return self.outbox.pop(cx, &mut self.stats.ledger, port);
-            }
-            if !self.run_release(cx, writable) {
-                return None;
-            }
+        if self.is_quiet(cx.now) {
+            return None;
         }
+        self.transmit(cx, writable)
     }
 
     fn next_deadline(&self, writable: PortSet) -> Option<Time> {

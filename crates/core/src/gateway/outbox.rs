@@ -104,6 +104,12 @@ impl Outbox {
         }
     }
 
+    /// Does no frame wait for any port?
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.outlets.iter().all(|outlet| outlet.due == Time::MAX)
+    }
+
     /// When the first frame for a writable port was due, and that port.
     #[inline]
     pub(super) fn first(&self, writable: PortSet) -> Option<(Time, Port)> {

@@ -1,4 +1,4 @@
-//! What happens to a segment that acknowledges data of a controlled flow.
+//! The path of a segment that acknowledges data of a controlled flow.
 //!
 //! Pure ACKs that only advance the number are absorbed into `rx` and released by time. Everything
 //! that tells the sender more than progress leaves at once, after what is held: duplicates, SACK
@@ -6,7 +6,7 @@
 //! back to `tx`; FIN and RST as they came.
 
 use super::admit::{Admitted, Reading};
-use super::{ack_out, after, Copied, Gateway, PassReason, Segment};
+use super::{ack_out, after, Copied, Gateway, Headers, PassReason};
 use crate::ack::window;
 use crate::ack::{Fate, Kind, News};
 use crate::flow::flag;
@@ -17,7 +17,7 @@ use crate::wire::{Flags, TcpOptions};
 
 impl Gateway {
     /// A segment that is here.
-    pub(super) fn on_ack_direction(&mut self, cx: &mut Cx<'_>, i: u32, segment: &Segment, frame: Frame) {
+    pub(super) fn on_ack_direction(&mut self, cx: &mut Cx<'_>, i: u32, segment: &Headers, frame: Frame) {
         let out = ack_out(&self.table[i]);
         if self.hooked {
             self.slots[i].has_come(frame.received);
@@ -77,7 +77,7 @@ impl Gateway {
         &mut self,
         cx: &mut Cx<'_>,
         i: u32,
-        segment: &Segment,
+        segment: &Headers,
         copied: Copied,
         frame: &Frame,
     ) {
@@ -111,7 +111,7 @@ impl Gateway {
         &mut self,
         cx: &mut Cx<'_>,
         i: u32,
-        segment: &Segment,
+        segment: &Headers,
         options: &TcpOptions,
         frame: &Frame,
         tx: u32,
@@ -134,7 +134,7 @@ impl Gateway {
     }
 
     /// A segment with payload passed, set back: its progress waits like any other.
-    fn on_set_back(&mut self, cx: &mut Cx<'_>, i: u32, segment: &Segment, options: &TcpOptions) {
+    fn on_set_back(&mut self, cx: &mut Cx<'_>, i: u32, segment: &Headers, options: &TcpOptions) {
         self.follow(i, cx.now);
         self.table[i].doubt.current(cx.now);
         let before = self.held(i);
@@ -155,7 +155,7 @@ impl Gateway {
     }
 
     /// An ACK without payload that is the gateway's to deal with.
-    fn take(&mut self, cx: &mut Cx<'_>, i: u32, segment: &Segment, options: &TcpOptions, frame: Frame) {
+    fn take(&mut self, cx: &mut Cx<'_>, i: u32, segment: &Headers, options: &TcpOptions, frame: Frame) {
         let ack = segment.tcp.ack;
         if !after(self.table[i].tx, ack) {
             self.table[i].doubt.current(cx.now);
@@ -224,7 +224,7 @@ impl Gateway {
         &mut self,
         i: u32,
         cx: &Cx<'_>,
-        segment: &Segment,
+        segment: &Headers,
         options: &TcpOptions,
         frame: &Frame,
     ) {

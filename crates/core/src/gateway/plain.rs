@@ -7,6 +7,7 @@
 #[cfg(test)]
 mod tests;
 
+use super::hold::Held;
 use super::{after, millis, Gateway};
 use crate::ack::window;
 use crate::flow::{flag, Key, Record};
@@ -55,7 +56,8 @@ impl Gateway {
         self.table.touch(i, millis(cx.now));
         let Gateway { table, slots, classes, stats, hooked, .. } = self;
         let (r, slot) = (&mut table[i], &slots[i]);
-        let before = r.held_now();
+        let held = r.rx.wrapping_sub(r.tx);
+        let before = Held { bytes: held, acks: if held > 0 { r.held_acks } else { 0 } };
         r.catch_up(slot);
         if *hooked {
             slot.has_come(frame.received);
@@ -73,7 +75,7 @@ impl Gateway {
             r.echoes.push(seen.ack, t.echo);
         }
         let class = &mut classes[r.class];
-        class.note_held(before, r.held_now());
+        class.note_held(before, Held { bytes: seen.ack.wrapping_sub(r.tx), acks: r.held_acks });
         class.acks_absorbed += 1;
         stats.ledger.absorbed += 1;
         true

@@ -1,4 +1,4 @@
-//! What is held, and the times at which it goes.
+//! Timers of flows, and releases of what is held.
 //!
 //! A flow that holds something has one timer. It is for a release at the flow's rate; or, where the rate has
 //! already been earned, for the moment at which the next ACK may follow the last immediate one
@@ -6,17 +6,28 @@
 //! hosts more than anything here). A flow that is over has one too: when it is forgotten.
 //!
 //! Releases are carried out at the times at which they are due, whenever that is found out: by a poll, or as the next frame
-//! comes.
+//! comes. Most are of a flow of which nothing else is to be found out (`is_regular`); what is found out of any other, and may
+//! come to something else than a release, is in `prepare`.
 
 use super::blocked::{wheel, MADE_UP};
-use super::{ack_out, earliest, Gateway, LAN, WAN};
+use super::send::{Maker, NewAck};
+use super::{ack_out, after, earliest, Gateway, LAN, WAN};
 use crate::ack::{window, Arrival, Pace, Window};
 use crate::flow::{flag, Record};
 use crate::node::{Cx, Port, PortSet};
 use crate::time::{Duration, Time};
+use core::sync::atomic::Ordering::Relaxed;
 
 /// Time between two ACKs of a flow that is not backlogged, at most a period.
 const GAP: Duration = Duration::from_micros(200);
+/// What is asked of a flow's flags: of all these a regular one is in step with its receiver, and nothing else.
+const ASKED: u32 = flag::SYNCED
+    | flag::CLOSED
+    | flag::WAITING
+    | flag::GRANTED
+    | flag::SHARED
+    | flag::SENDER_FIN
+    | flag::RECEIVER_FIN;
 /// Releases carried out as a frame comes, at most. Where more are due, the polls that follow carry them out.
 const AT_ONCE: u32 = 128;
 
@@ -25,7 +36,7 @@ impl Gateway {
     /// next poll.
     #[inline]
     pub(super) fn catch_up(&mut self, cx: &mut Cx<'_>) {
-        if self.next_release(PortSet::ALL).is_some_and(|due| due < cx.now) {
+        if self.first_timer() < cx.now {
             self.carry_out(&mut Cx {
                 now: cx.now.saturating_sub(Duration::from_nanos(1)),
                 frames: cx.frames,
@@ -49,6 +60,12 @@ impl Gateway {
     #[inline]
     pub(super) fn next_release(&self, ports: PortSet) -> Option<Time> {
         self.first(ports).map(|(due, _)| self.blocked.earliest(due))
+    }
+
+    /// When the first timer is due, whatever its port; [`Time::MAX`] without one.
+    #[inline]
+    pub(super) fn first_timer(&self) -> Time {
+        self.timers.next(wheel(LAN)).min(self.timers.next(wheel(WAN)))
     }
 
     /// When the first timer of the flows whose ACKs leave by one of these ports is due, and that port.
@@ -84,6 +101,7 @@ impl Gateway {
     }
 
     /// The time of a flow, just taken off its wheel, has come.
+    #[inline]
     fn release(&mut self, cx: &mut Cx<'_>, i: u32, port: Port) {
         let r = &self.table[i];
         if r.has(flag::CLOSED) {
@@ -96,8 +114,39 @@ impl Gateway {
         let looks = r.has(flag::GRANTED);
         let now = if blocked || too_late || looks { cx.now } else { due };
         let cx = &mut Cx { now, frames: cx.frames };
-        if !self.revise(cx, i) {
+        let regular = self.is_regular(i);
+        if regular {
+            self.table[i].catch_up(&self.slots[i]);
+        } else if !self.prepare(cx, i) {
             return;
+        }
+        self.tick(cx, i, blocked);
+        if !regular {
+            self.close_if_done(i, now);
+        }
+    }
+
+    /// Is the flow in the order of its releases, with something held, and is its record what there is to know of it but for what has
+    /// moved forward in its slot?
+    #[inline]
+    fn is_regular(&self, i: u32) -> bool {
+        let (r, slot) = (&self.table[i], &self.slots[i]);
+        #[cfg(test)]
+        if self.always_long {
+            return false;
+        }
+        r.flags & ASKED == flag::SYNCED
+            && r.rx != r.tx
+            && (r.generation, r.epoch) == (self.generation, self.table.epoch())
+            && !after(slot.tx.load(Relaxed), r.tx)
+    }
+
+    /// Finds out what there is to know of a flow whose time has come, and deals with it. True if that is a release time.
+    #[inline(never)]
+    fn prepare(&mut self, cx: &mut Cx<'_>, i: u32) -> bool {
+        let now = cx.now;
+        if !self.revise(cx, i) {
+            return false;
         }
         let look = self.granted(i);
         self.follow(i, now);
@@ -112,9 +161,10 @@ impl Gateway {
         } else if r.has(flag::WAITING) {
             self.end_gap(cx, i);
         } else {
-            self.tick(cx, i, blocked);
+            return true;
         }
         self.close_if_done(i, now);
+        false
     }
 
     /// The next ACK may follow the last.
@@ -136,9 +186,10 @@ impl Gateway {
     }
 
     /// A release time of a backlogged flow, whose port was `blocked` then.
+    #[inline]
     fn tick(&mut self, cx: &mut Cx<'_>, i: u32, blocked: bool) {
-        let Gateway { table, classes, config, ends, .. } = self;
-        let r = &mut table[i];
+        let Gateway { table, slots, timers, outbox, stats: totals, classes, config, hooked, ends, .. } = self;
+        let (r, slot) = (&mut table[i], &slots[i]);
         let (policy, stats) = classes.policy_and_stats(r.class);
         let (rtt, before) = (r.rtt(config.assumed_rtt), r.held_now());
         let law = &policy.release;
@@ -152,24 +203,24 @@ impl Gateway {
         let window = if *ends { &Window::Keep } else { &policy.window };
         let wanted = r.tx.wrapping_add(tick.release);
         let mut limit = r.window_limit(window, rtt);
-        let to = window::on_grid(r, wanted, limit);
+        let (to, field) = window::on_grid(r, wanted, limit);
         let kept = wanted.wrapping_sub(to);
         if kept > 0 {
             r.pace.refund(kept);
             limit = r.window_limit(window, rtt);
         }
         let tells = tick.release > 0 || lags && r.edge_moves(limit);
-        if tells && !self.generate_within(cx, i, to, at, limit) {
-            self.table[i].pace.refund(tick.release - kept);
+        let mut maker = Maker { outbox, stats: totals, hooked: *hooked };
+        if tells && !maker.make(cx, (&mut *r, slot, &mut *stats), &NewAck { to, at, limit, field }) {
+            r.pace.refund(tick.release - kept);
         }
-        let r = &mut self.table[i];
         if r.held() == 0 && r.pace.lag() == 0 {
             r.pace.stop(at);
         } else {
-            let due = Time::from_nanos(r.pace.due);
-            self.start_timer(i, due);
+            r.flags |= flag::ARMED;
+            timers.arm(wheel(ack_out(r)), i, Time::from_nanos(r.pace.due));
         }
-        self.note_held(i, before);
+        stats.note_held(before, r.held_now());
     }
 
     /// The flow, which has no timer, gets one.

@@ -4,14 +4,14 @@ use super::PassReason;
 use crate::frame::{Checksum, Frame};
 use crate::wire::{self, Flags, Packet, Reject, Tcp};
 
-/// A TCP segment as it came in.
+/// The headers of a TCP segment as it came in.
 #[derive(Clone, Copy)]
-pub(super) struct Segment {
+pub(super) struct Headers {
     pub(super) packet: Packet,
     pub(super) tcp: Tcp,
 }
 
-impl Segment {
+impl Headers {
     pub(super) fn has(&self, flags: Flags) -> bool {
         self.tcp.flags.0 & flags.0 == flags.0
     }
@@ -23,10 +23,10 @@ impl Segment {
 }
 
 #[inline]
-pub(super) fn parse(bytes: &[u8], len: usize) -> Result<Segment, Reject> {
+pub(super) fn parse(bytes: &[u8], len: usize) -> Result<Headers, Reject> {
     let packet = wire::packet(bytes, len)?;
     let tcp = wire::tcp(bytes, &packet)?;
-    Ok(Segment { packet, tcp })
+    Ok(Headers { packet, tcp })
 }
 
 /// Is the checksum of a frame that is here whole complete and wrong?

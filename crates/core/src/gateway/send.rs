@@ -1,66 +1,101 @@
 //! ACKs that leave: made here, or the receiver's with what may go with them.
 
 use super::generate::{write_ack, MAX_ACK_LEN};
-use super::{ack_out, after, Gateway, Segment};
+use super::outbox::Outbox;
+use super::{ack_out, after, ClassStats, Gateway, GatewayStats, Headers};
 use crate::ack::window;
 use crate::flow::Record;
 use crate::frame::{Checksum, Frame};
 use crate::node::Cx;
-use crate::steer::{self, Stamp};
+use crate::steer::{self, Slot, Stamp};
 use crate::time::Time;
 use core::sync::atomic::Ordering::Relaxed;
 
-impl Gateway {
-    /// Makes an ACK up to `to` and sends it off as due at `at`. False when there is no frame or no room for it:
-    /// what is held stays held.
-    pub(super) fn generate(&mut self, cx: &mut Cx<'_>, i: u32, to: u32, at: Time) -> bool {
-        let limit = self.window_limit_at(&self.table[i], to);
-        self.generate_within(cx, i, to, at, limit)
-    }
+/// An ACK that is to be made.
+pub(super) struct NewAck {
+    /// What it acknowledges.
+    pub(super) to: u32,
+    /// When it was due.
+    pub(super) at: Time,
+    /// The [most that the window may be](Gateway::window_limit).
+    pub(super) limit: Option<u32>,
+    /// Its window field, if that is known already. The record is up to date with its slot then.
+    pub(super) field: Option<u16>,
+}
 
-    /// As [`Gateway::generate`], where the [most that the window may be](Gateway::window_limit) is known.
-    pub(super) fn generate_within(
+/// Where ACKs that are made leave, and are counted.
+pub(super) struct Maker<'a> {
+    pub(super) outbox: &'a mut Outbox,
+    pub(super) stats: &'a mut GatewayStats,
+    /// Hooks stamp what leaves.
+    pub(super) hooked: bool,
+}
+
+impl Maker<'_> {
+    /// Makes an ACK of a flow and sends it off. False when there is no frame or no room for it: what is held stays held.
+    #[inline(always)]
+    pub(super) fn make(
         &mut self,
         cx: &mut Cx<'_>,
-        i: u32,
-        to: u32,
-        at: Time,
-        limit: Option<u32>,
+        (r, slot, class): (&mut Record, &Slot, &mut ClassStats),
+        ack: &NewAck,
     ) -> bool {
-        let Gateway { table, slots, classes, outbox, stats, hooked, .. } = self;
-        let (r, slot) = (&mut table[i], &slots[i]);
+        let NewAck { to, at, limit, field } = *ack;
         slot.width.store(limit.unwrap_or(0), Relaxed);
         let out = ack_out(r);
-        if !outbox.has_room(out, 1) {
+        if !self.outbox.has_room(out, 1) {
             return false;
         }
-        let Some(frame) = cx.frames.make(MAX_ACK_LEN, at) else {
-            stats.pool_exhausted += 1;
+        let Some(mut frame) = cx.frames.make(MAX_ACK_LEN, at) else {
+            self.stats.pool_exhausted += 1;
             return false;
         };
-        r.catch_up(slot);
         let released = to.wrapping_sub(r.tx);
-        let mut field = window::advertise(r, to, limit);
-        if !*hooked {
+        let mut field = match field {
+            Some(field) => {
+                window::forwarded(r, to, field);
+                field
+            }
+            None => {
+                r.catch_up(slot);
+                window::advertise(r, to, limit)
+            }
+        };
+        if !self.hooked {
             if let Stamp::Send { window, .. } = slot.stamp(to, field) {
                 field = window;
             }
         }
         let ece = r.shows_ece();
         let len = write_ack(r, slot, to, field, ece, cx.frames.bytes_mut(&frame));
-        let mut frame = cx.frames.truncate(frame, len);
+        frame.cut(len);
         (frame.checksum, frame.restamp) = (Checksum::Valid, true);
         r.held_acks -= r.acks_of(released);
         r.tx = to;
         r.ace_sent = r.ace;
         r.told_marks(released, ece);
         r.echoes.release(to);
-        let class = &mut classes[r.class];
         class.acks_generated += 1;
         r.count_acked(class, released);
-        stats.ledger.made += 1;
-        outbox.push(cx, &mut stats.ledger, out, at, frame);
+        self.stats.ledger.made += 1;
+        self.outbox.push(cx, &mut self.stats.ledger, out, at, frame);
         true
+    }
+}
+
+impl Gateway {
+    /// Makes an ACK up to `to` and sends it off as due at `at`. False when there is no frame or no room for it:
+    /// what is held stays held.
+    pub(super) fn generate(&mut self, cx: &mut Cx<'_>, i: u32, to: u32, at: Time) -> bool {
+        let limit = self.window_limit_at(&self.table[i], to);
+        let Gateway { table, slots, classes, outbox, stats, hooked, .. } = self;
+        let r = &mut table[i];
+        let class = &mut classes[r.class];
+        Maker { outbox, stats, hooked: *hooked }.make(
+            cx,
+            (r, &slots[i], class),
+            &NewAck { to, at, limit, field: None },
+        )
     }
 
     /// Forwards an ACK of the receiver with `ack` in its ACK field and the window that may go with it.
@@ -68,7 +103,7 @@ impl Gateway {
         &mut self,
         cx: &mut Cx<'_>,
         i: u32,
-        segment: &Segment,
+        segment: &Headers,
         mut frame: Frame,
         ack: u32,
     ) {

@@ -1,11 +1,11 @@
-//! How large a window may be: rate × (round-trip time + standing delay).
+//! The size of a window: rate × (round-trip time + standing delay) at most.
 //!
 //! Release alone cannot bound what is held, since the sender's window grows until something stops it. The
 //! first right edge that a sender sees counts as much as every later one, because an edge never moves
 //! back: the window of the SYN-ACK is sized like the others. Where the data's receiver is the client
 //! that is its first ACK.
 
-use super::{Gateway, Segment};
+use super::{Gateway, Headers};
 use crate::ack::{window, Window};
 use crate::flow::{flag, Key, Record};
 use crate::frame::Frame;
@@ -56,7 +56,7 @@ impl Gateway {
     pub(super) fn begin_edges(
         &mut self,
         i: u32,
-        segment: &Segment,
+        segment: &Headers,
         options: &TcpOptions,
         scale: u8,
         sizes: bool,
@@ -79,7 +79,7 @@ impl Gateway {
 
     /// Sizes the window of a SYN-ACK of the data's receiver, which is on its way to the sender. Its field is not
     /// scaled (RFC 7323 §2.2), so that at most 64 KiB are to be had.
-    pub(super) fn size_syn_ack(&mut self, cx: &mut Cx<'_>, from_lan: bool, segment: &Segment, frame: &Frame) {
+    pub(super) fn size_syn_ack(&mut self, cx: &mut Cx<'_>, from_lan: bool, segment: &Headers, frame: &Frame) {
         let Some(i) = self.table.find(&Key::of_ack(&segment.packet, &segment.tcp)) else { return };
         let r = &self.table[i];
         let own = segment.tcp.window;

@@ -1,4 +1,4 @@
-//! What gateway and kernel share: a slot for each record, and a tally for each place of a class.
+//! Memory that gateway and kernel share: a slot for each record, and a tally for each place of a class.
 
 use crate::steer::{Slot, Tally};
 

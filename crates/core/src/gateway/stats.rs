@@ -1,4 +1,4 @@
-//! What a gateway can be asked about itself.
+//! Statistics of a gateway, its classes and its flows.
 
 use super::{direction_of, millis, Gateway};
 use crate::flow::{flag, Key, Record};

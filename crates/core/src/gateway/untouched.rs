@@ -1,6 +1,6 @@
 //! Flows that pass untouched because their ACKs cannot be made, and what tells that.
 
-use super::{Gateway, PassReason, Segment};
+use super::{Gateway, Headers, PassReason};
 use crate::flow::flag;
 use crate::node::Cx;
 use crate::wire::TcpOptions;
@@ -39,7 +39,7 @@ impl Gateway {
 }
 
 /// Why a flow with such a segment passes, if it does.
-pub(super) fn untouchable(segment: &Segment, options: &TcpOptions) -> Option<PassReason> {
+pub(super) fn untouchable(segment: &Headers, options: &TcpOptions) -> Option<PassReason> {
     // A giant segment with payload may have a jumbo option (RFC 2675) of its host's own.
     if segment.tcp.payload_len == 0 && segment.packet.has_options() {
         Some(PassReason::IpOptions)

@@ -1,4 +1,4 @@
-//! What the kernel is to know of flows, until the driver fetches it.
+//! Verdicts on flows for the kernel, kept until the driver fetches them.
 
 use super::Gateway;
 use crate::ack::Window;

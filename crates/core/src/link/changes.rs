@@ -1,4 +1,4 @@
-//! When the rate of a trace changes, and to what.
+//! Changes of the rate of a trace: when, and to what.
 
 use super::trace::Rates;
 use crate::rate::Rate;

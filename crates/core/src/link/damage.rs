@@ -107,7 +107,7 @@ mod tests {
     use super::*;
     use crate::rng::Rng;
     use crate::time::Time;
-    use crate::wire::build::{Segment, Sum};
+    use crate::wire::build::{SegmentBuilder, Sum};
     use proptest::prelude::*;
 
     fn state(bytes: &[u8]) -> Checksum {
@@ -130,7 +130,7 @@ mod tests {
         /// Complete or still partial: whoever verifies the checksum notices, also after completing what asks for it.
         #[test]
         fn one_bit_is_flipped_and_the_checksum_is_wrong(payload in 0usize..1400, partial: bool, v6: bool, udp: bool, seed: u64) {
-            let segment = if v6 { Segment::v6([0xfd; 16], [0xfe; 16]) } else { Segment::v4([10, 0, 0, 1], [10, 0, 0, 2]) };
+            let segment = if v6 { SegmentBuilder::v6([0xfd; 16], [0xfe; 16]) } else { SegmentBuilder::v4([10, 0, 0, 1], [10, 0, 0, 2]) };
             let mut whole = segment.payload(payload).build();
             if udp {
                 whole = datagram(&whole[..14 + if v6 { 40 } else { 20 }], v6, payload);
@@ -191,7 +191,8 @@ mod tests {
 
     #[test]
     fn a_giant_that_is_still_to_be_cut_is_left_alone() {
-        let giant = Segment::v4([10, 0, 0, 1], [10, 0, 0, 2]).payload(1900).checksum(Sum::Partial).build();
+        let giant =
+            SegmentBuilder::v4([10, 0, 0, 1], [10, 0, 0, 2]).payload(1900).checksum(Sum::Partial).build();
         let mut frames = Frames::new(1, 2048, 0);
         let mut frame = frames.receive_copy(&giant, giant.len(), Time::ZERO).unwrap();
         (frame.checksum, frame.gso_size) = (Checksum::Partial, 500);
@@ -203,7 +204,7 @@ mod tests {
     /// In virtual time most bits are in a payload that is not there.
     #[test]
     fn a_frame_without_its_payload_is_marked() {
-        let (head, len) = Segment::v4([10, 0, 0, 1], [10, 0, 0, 2]).payload(1448).build_head();
+        let (head, len) = SegmentBuilder::v4([10, 0, 0, 1], [10, 0, 0, 2]).payload(1448).build_head();
         let mut frames = Frames::new(1, 2048, 0);
         let mut frame = frames.receive_copy(&head, len, Time::ZERO).unwrap();
         frame.checksum = Checksum::Valid;

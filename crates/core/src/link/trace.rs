@@ -1,4 +1,4 @@
-//! What a path did at some time, recorded in a file, to be done again.
+//! Traces: what a path did at some time, recorded in a file, to be done again.
 //!
 //! A trace is read once and lives as long as the process: links share it, and their configurations hold a reference.
 

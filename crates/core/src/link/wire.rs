@@ -1,4 +1,4 @@
-//! What is behind the rate: what was serialized is counted, comes to harm or not, and flies.
+//! The part of a link behind its rate: serialized frames are counted, come to harm or not, and fly.
 
 use super::damage::Damages;
 use super::line::Line;

@@ -1,4 +1,4 @@
-//! What every discipline counts.
+//! Counters that all disciplines share.
 
 use crate::frame::{Charge, Parked};
 use crate::node::Cx;

@@ -1,4 +1,4 @@
-//! How much may wait.
+//! Limits of queues, in packets or bytes.
 
 use super::backlog::Backlog;
 use crate::frame::Charge;

@@ -59,12 +59,12 @@ fn capable(traffic_class: u8) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::{build::Segment, checksum, packet};
+    use crate::wire::{build::SegmentBuilder, checksum, packet};
     use proptest::prelude::*;
 
     /// Built whole, so that its checksums are computed and not updated.
     fn v4(traffic_class: u8) -> Vec<u8> {
-        Segment::v4([10, 0, 0, 1], [10, 0, 0, 2]).tos(traffic_class).payload(100).build()
+        SegmentBuilder::v4([10, 0, 0, 1], [10, 0, 0, 2]).tos(traffic_class).payload(100).build()
     }
 
     /// Both codepoints of ECN-capable transports become 11; 00 and 11 stay (RFC 3168 §5).
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn ipv6_too_behind_tags() {
-        let plain = Segment::v6([0xfd; 16], [0xfe; 16]).build();
+        let plain = SegmentBuilder::v6([0xfd; 16], [0xfe; 16]).build();
         for tags in 0..=2 {
             for (ecn, marked) in [(0b00u8, false), (0b01, true), (0b10, true), (0b11, false)] {
                 let mut b = plain.clone();

@@ -1,4 +1,4 @@
-//! What waits: the queues in front of links, of a gateway's ports, and of classes.
+//! Queues: in front of links, of a gateway's ports, and of classes.
 //!
 //! A queue decides which frames wait, which are lost, and in which order they leave. It does not decide when: whoever owns
 //! it takes a frame out with [`Queue::pop`] as soon as that can be sent, which is when its departure is known,

@@ -1,4 +1,4 @@
-//! What every discipline has to keep, and the limits of each against a model.
+//! Rules that every discipline has to keep, and the limits of each against a model.
 
 use super::*;
 use crate::frame::{Charge, Waiting};

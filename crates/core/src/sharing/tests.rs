@@ -1,4 +1,4 @@
-//! What waits for what, to the nanosecond, whoever drives the node.
+//! Timelines to the nanosecond of frames that wait for each other, whoever drives the node.
 
 use super::*;
 use crate::class::Spec;
@@ -7,7 +7,7 @@ use crate::queue::{self, codel, Kind, QueueLimit};
 use crate::rate::Rate;
 use crate::rig::{Rig, Sent, TestFrame, Wake};
 use crate::time::Duration;
-use crate::wire::build::Segment;
+use crate::wire::build::SegmentBuilder;
 use crate::wire::{TCP, UDP};
 use proptest::prelude::*;
 
@@ -36,7 +36,7 @@ fn rig(config: Config) -> Rig<Sharing> {
 
 /// A packet of `ip` bytes, told apart by its source port.
 fn packet(udp: bool, port: u16, ip: usize) -> TestFrame {
-    let segment = Segment::v4([10, 0, 0, 1], [10, 0, 0, 2]).ports(port, 80).tos(2);
+    let segment = SegmentBuilder::v4([10, 0, 0, 1], [10, 0, 0, 2]).ports(port, 80).tos(2);
     let bytes = if udp { segment.udp().build() } else { segment.build() };
     TestFrame::bytes(&bytes).long(ip + 14)
 }

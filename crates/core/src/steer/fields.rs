@@ -1,4 +1,4 @@
-//! What rules look at of a packet that is not TCP. Packets that differ in nothing else are of one class, so a hook learns the class
+//! The fields that rules look at of a packet that is not TCP. Packets that differ in nothing else are of one class, so a hook learns the class
 //! of all of them at once.
 
 use crate::flow::Key;

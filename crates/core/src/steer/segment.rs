@@ -1,4 +1,4 @@
-//! What becomes of a segment of the receiver, and of an ACK that the gateway sends, by what the slot says.
+//! Decisions on segments of the receiver, and on ACKs that the gateway sends, by what the slot says.
 
 use super::{
     after, slot_flag, Action, Seen, Slot, Stamp, ACK, ACK_RANGE, DOUBT_SAMPLE, FIN, PURE_BEHIND, SEQ_AHEAD,

@@ -74,6 +74,22 @@ pub const fn ack_len(f: &AckFields) -> usize {
 /// 0 (RFC 6864 §4.1). Timestamps are laid out as RFC 7323 appendix A recommends.
 #[inline]
 pub fn emit_ack(buf: &mut [u8], f: &AckFields) -> usize {
+    match f.timestamps {
+        // Most ACKs. Where so much is known, every length and offset is.
+        Some(_) if f.version == 4 && f.vlan.is_empty() => {
+            emit(buf, &AckFields { version: 4, vlan: Vlan::NONE, ..*f })
+        }
+        _ => emit_any(buf, *f),
+    }
+}
+
+#[inline(never)]
+fn emit_any(buf: &mut [u8], f: AckFields) -> usize {
+    emit(buf, &f)
+}
+
+#[inline(always)]
+fn emit(buf: &mut [u8], f: &AckFields) -> usize {
     let len = ack_len(f);
     let Some(frame) = buf.get_mut(..len) else { return 0 };
     let rest = ethernet(frame, f);
@@ -100,7 +116,7 @@ fn set_half<const N: usize>(header: &mut [u8; N], at: usize, value: u64) {
     header[at..at + 4].copy_from_slice(&(value as u32).to_be_bytes());
 }
 
-#[inline]
+#[inline(always)]
 fn ethernet<'a>(rest: &'a mut [u8], f: &AckFields) -> &'a mut [u8] {
     let ethertype = if f.version == 4 { IPV4 } else { IPV6 }.to_be_bytes();
     if f.vlan.is_empty() {
@@ -123,7 +139,7 @@ fn ethernet<'a>(rest: &'a mut [u8], f: &AckFields) -> &'a mut [u8] {
 }
 
 /// Writes the header and returns, beside what follows, the sum of both addresses as 16-bit words.
-#[inline]
+#[inline(always)]
 fn ipv4<'a>(rest: &'a mut [u8], f: &AckFields) -> (&'a mut [u8], u64) {
     let address = |mapped: &[u8; 16]| be32(mapped, 12).map_or(0, u64::from);
     let (src, dst) = (address(&f.src), address(&f.dst));
@@ -140,7 +156,7 @@ fn ipv4<'a>(rest: &'a mut [u8], f: &AckFields) -> (&'a mut [u8], u64) {
 }
 
 /// As [`ipv4`].
-#[inline]
+#[inline(always)]
 fn ipv6<'a>(rest: &'a mut [u8], f: &AckFields) -> (&'a mut [u8], u64) {
     let class_and_label = u64::from(f.tos) << 20 | u64::from(f.flow_label & 0xf_ffff);
     let lengths = (f.tcp_len() as u64) << 16 | u64::from(TCP) << 8 | u64::from(f.ttl);
@@ -152,7 +168,7 @@ fn ipv6<'a>(rest: &'a mut [u8], f: &AckFields) -> (&'a mut [u8], u64) {
 }
 
 /// Writes the header, and zeros behind it to the frame's end.
-#[inline]
+#[inline(always)]
 fn tcp(rest: &mut [u8], f: &AckFields, addresses: u64) {
     let len = f.tcp_len() as u64;
     let ports = u64::from(f.src_port) << 48 | u64::from(f.dst_port) << 32;

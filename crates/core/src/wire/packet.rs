@@ -1,4 +1,4 @@
-//! From the Ethernet header to the transport header.
+//! Parsing from the Ethernet header to the transport header.
 
 use super::ethernet::{ethernet, Vlan, IPV4, IPV6};
 use super::sum::sum;

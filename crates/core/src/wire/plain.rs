@@ -6,7 +6,7 @@
 //! find the same fields in it as here.
 
 use super::ethernet::{IPV4, IPV6};
-use super::sum::{add, fold};
+use super::sum::{add, is_valid};
 use super::{Flags, Timestamps, TCP};
 
 /// What a pure ACK says. IPv4 addresses are as in [`Packet`](super::Packet).
@@ -48,10 +48,27 @@ const MAPPED: u128 = 0xffff << 32;
 /// Two no-operations, and kind and length of the timestamps option.
 const NOP_NOP_TIMESTAMPS: u32 = 0x0101_080a;
 
+/// Bytes of most of them: untagged IPv4 with timestamps.
+const USUAL: usize = 14 + 20 + 20 + 12;
+
 /// The frame that is all of `bytes`, if it is a pure ACK of that layout whose header checksum is right and, if it is to be
 /// `verified`, its TCP checksum too.
 #[inline]
 pub fn plain_ack(bytes: &[u8], verified: bool) -> Option<PlainAck> {
+    match <&[u8; USUAL]>::try_from(bytes) {
+        // Where the length is known, what of it is left behind each header is known, too.
+        Ok(usual) => read(usual, verified),
+        Err(_) => read_any(bytes, verified),
+    }
+}
+
+#[inline(never)]
+fn read_any(bytes: &[u8], verified: bool) -> Option<PlainAck> {
+    read(bytes, verified)
+}
+
+#[inline(always)]
+fn read(bytes: &[u8], verified: bool) -> Option<PlainAck> {
     let (macs, rest) = bytes.split_first_chunk()?;
     let ([a, b], rest) = rest.split_first_chunk()?;
     let (tci, ethertype, rest) = match u16::from_be_bytes([*a, *b]) {
@@ -102,14 +119,14 @@ struct Ip<'a> {
 }
 
 /// RFC 791 §3.1.
-#[inline]
+#[inline(always)]
 fn ipv4(bytes: &[u8]) -> Option<Ip<'_>> {
     const FIVE_WORDS: u64 = 0x45;
     const FRAGMENT: u64 = 0x3fff;
     let (header, rest) = bytes.split_first_chunk::<20>()?;
     let (first, second, dst) = (word(header, 0), word(header, 8), half(header, 16));
     let plain = first >> 56 == FIVE_WORDS && first & FRAGMENT == 0 && second >> 48 & 0xff == u64::from(TCP);
-    if !plain || fold(add(add(first, second), dst)) != 0xffff {
+    if !plain || !is_valid(add(add(first, second), dst)) {
         return None;
     }
     let src = second & 0xffff_ffff;
@@ -127,7 +144,7 @@ fn ipv4(bytes: &[u8]) -> Option<Ip<'_>> {
 }
 
 /// RFC 8200 §3.
-#[inline]
+#[inline(always)]
 fn ipv6(bytes: &[u8]) -> Option<Ip<'_>> {
     let (header, rest) = bytes.split_first_chunk::<40>()?;
     let first = word(header, 0);
@@ -160,7 +177,7 @@ struct Tcp {
 }
 
 /// A segment of `len` bytes between addresses that `sum` up to so much (RFC 9293 §3.1).
-#[inline]
+#[inline(always)]
 fn tcp(bytes: &[u8], len: u64, sum: u64, verified: bool) -> Option<Tcp> {
     let (header, rest) = bytes.split_first_chunk::<20>()?;
     let (first, second, third) = (word(header, 0), word(header, 8), half(header, 16));
@@ -183,7 +200,7 @@ fn tcp(bytes: &[u8], len: u64, sum: u64, verified: bool) -> Option<Tcp> {
         }
         _ => return None,
     };
-    if verified && fold(sum) != 0xffff {
+    if verified && !is_valid(sum) {
         return None;
     }
     Some(Tcp {

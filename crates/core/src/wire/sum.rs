@@ -41,6 +41,13 @@ pub(super) const fn add(total: u64, words: u64) -> u64 {
     sum + carry as u64
 }
 
+/// Is it the sum of data whose checksum is in it and right? All bits are set then once it is folded (RFC 1071 §1), and
+/// [`fold`] does not change what is left over by a division by that.
+#[inline]
+pub(super) const fn is_valid(total: u64) -> bool {
+    total != 0 && total % 0xffff == 0
+}
+
 /// Adds the carries back in until 16 bits are left.
 #[inline]
 pub(super) const fn fold(total: u64) -> u16 {

@@ -13,7 +13,7 @@ use weir_core::rate::Rate;
 use weir_core::rig::{Rig, Sent, TestFrame, Wake};
 use weir_core::steer::{self, Seen, Slot};
 use weir_core::time::{Duration, Time};
-use weir_core::wire::build::Segment;
+use weir_core::wire::build::SegmentBuilder;
 use weir_core::wire::{self, Flags};
 
 pub const SENDER_ISN: u32 = 0xffff_f000; // numbers wrap soon
@@ -29,7 +29,7 @@ pub fn config(ack: AckControl) -> Config {
     Config { classes: vec![ClassConfig::controlled("all", Direction::Out, ack)], ..Config::default() }
 }
 
-pub struct World {
+pub struct Net {
     pub rig: Rig<Gateway>,
     isn: u32,
     tags: usize,
@@ -37,30 +37,30 @@ pub struct World {
     seen: Vec<Sent>,
 }
 
-impl World {
-    pub fn new(ack: AckControl, quantum: Option<Duration>) -> World {
-        World::with_config(config(ack), quantum)
+impl Net {
+    pub fn new(ack: AckControl, quantum: Option<Duration>) -> Net {
+        Net::with_config(config(ack), quantum)
     }
 
-    pub fn with_config(config: Config, quantum: Option<Duration>) -> World {
+    pub fn with_config(config: Config, quantum: Option<Duration>) -> Net {
         let mut rig = Rig::new(Gateway::new(config));
         if let Some(q) = quantum {
             rig = rig.wake(Wake::Late(q));
         }
-        World { rig, isn: SENDER_ISN, tags: 0, v6: false, seen: Vec::new() }
+        Net { rig, isn: SENDER_ISN, tags: 0, v6: false, seen: Vec::new() }
     }
 
     /// Established, in a pool of `chunks`.
-    pub fn established_in(ack: AckControl, chunks: usize) -> World {
-        let mut w = World::new(ack, None);
+    pub fn established_in(ack: AckControl, chunks: usize) -> Net {
+        let mut w = Net::new(ack, None);
         w.rig = Rig::with_pool(Gateway::new(config(ack)), Frames::new(chunks, 2048, 0));
         w.shake(ms(0), RECEIVER_ISN, false);
         w
     }
 
     /// Established, behind hooks that take and copy as the test says.
-    pub fn hooked(ack: AckControl) -> World {
-        let mut w = World::new(ack, None);
+    pub fn hooked(ack: AckControl) -> Net {
+        let mut w = Net::new(ack, None);
         w.rig = Rig::new(Gateway::hooked(config(ack)));
         w.shake(ms(0), RECEIVER_ISN, false);
         w
@@ -72,8 +72,8 @@ impl World {
     }
 
     /// A gateway that finds these records and slots.
-    pub fn with_shared(config: Config, records: &'static mut [Record], slots: &'static [Slot]) -> World {
-        let mut w = World::with_config(config.clone(), None);
+    pub fn with_shared(config: Config, records: &'static mut [Record], slots: &'static [Slot]) -> Net {
+        let mut w = Net::with_config(config.clone(), None);
         w.rig = Rig::new(Gateway::with_shared(config, records, slots));
         w
     }
@@ -97,24 +97,24 @@ impl World {
         self.slot().note_passed(&seen);
     }
 
-    pub fn established(ack: AckControl) -> World {
-        World::established_with(ack, false)
+    pub fn established(ack: AckControl) -> Net {
+        Net::established_with(ack, false)
     }
 
-    pub fn established_with(ack: AckControl, timestamps: bool) -> World {
-        let mut w = World::new(ack, None);
+    pub fn established_with(ack: AckControl, timestamps: bool) -> Net {
+        let mut w = Net::new(ack, None);
         w.shake(ms(0), RECEIVER_ISN, timestamps);
         w
     }
 
-    pub fn established_waking(ack: AckControl, quantum: Duration) -> World {
-        let mut w = World::new(ack, Some(quantum));
+    pub fn established_waking(ack: AckControl, quantum: Duration) -> Net {
+        let mut w = Net::new(ack, Some(quantum));
         w.shake(ms(0), RECEIVER_ISN, false);
         w
     }
 
-    pub fn v6(ack: AckControl, tags: usize) -> World {
-        let mut w = World::new(ack, None);
+    pub fn v6(ack: AckControl, tags: usize) -> Net {
+        let mut w = Net::new(ack, None);
         (w.v6, w.tags) = (true, tags);
         w.shake(ms(0), RECEIVER_ISN, false);
         w
@@ -154,8 +154,8 @@ impl World {
     }
 
     /// Established over a round trip of `rtt` beyond the gateway.
-    pub fn established_over(ack: AckControl, rtt: Duration) -> World {
-        let mut w = World::new(ack, None);
+    pub fn established_over(ack: AckControl, rtt: Duration) -> Net {
+        let mut w = Net::new(ack, None);
         w.shake_over(rtt, ms(0), RECEIVER_ISN, false);
         w
     }
@@ -165,7 +165,7 @@ impl World {
     }
 
     fn shake_over(&mut self, rtt: Duration, t: Time, receiver_isn: u32, timestamps: bool) {
-        let ts = |s: Segment, v, e| if timestamps { s.ts(v, e) } else { s };
+        let ts = |s: SegmentBuilder, v, e| if timestamps { s.ts(v, e) } else { s };
         let syn = self.sender().seq(self.isn).flags(Flags::SYN).mss(1460).window_scale(7).sack_permitted();
         self.inject_at(t, LAN, ts(syn, 1, 0));
         let answer = self
@@ -185,31 +185,31 @@ impl World {
         self.seen.clear();
     }
 
-    fn sender(&self) -> Segment {
+    fn sender(&self) -> SegmentBuilder {
         let s = if self.v6 {
-            Segment::v6(
+            SegmentBuilder::v6(
                 Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1),
                 Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 2),
             )
         } else {
-            Segment::v4(Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 1, 1))
+            SegmentBuilder::v4(Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 1, 1))
         };
         self.tagged(s).ports(40_000, 5_001)
     }
 
-    fn receiver(&self) -> Segment {
+    fn receiver(&self) -> SegmentBuilder {
         let s = if self.v6 {
-            Segment::v6(
+            SegmentBuilder::v6(
                 Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 2),
                 Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1),
             )
         } else {
-            Segment::v4(Ipv4Addr::new(10, 0, 1, 1), Ipv4Addr::new(10, 0, 0, 1))
+            SegmentBuilder::v4(Ipv4Addr::new(10, 0, 1, 1), Ipv4Addr::new(10, 0, 0, 1))
         };
         self.tagged(s).ports(5_001, 40_000).window(WINDOW)
     }
 
-    fn tagged(&self, s: Segment) -> Segment {
+    fn tagged(&self, s: SegmentBuilder) -> SegmentBuilder {
         match self.tags {
             0 => s,
             1 => s.vlan(5),
@@ -222,15 +222,15 @@ impl World {
         self.isn.wrapping_add(1).wrapping_add(n)
     }
 
-    pub fn ack_segment(&self, n: u32) -> Segment {
+    pub fn ack_segment(&self, n: u32) -> SegmentBuilder {
         self.receiver().seq(RECEIVER_ISN + 1).ack(self.abs(n)).flags(Flags::ACK)
     }
 
-    pub fn data_segment(&self, n: u32) -> Segment {
+    pub fn data_segment(&self, n: u32) -> SegmentBuilder {
         self.sender().seq(self.abs(n)).ack(RECEIVER_ISN + 1).flags(Flags::ACK)
     }
 
-    pub fn inject_at(&mut self, t: Time, port: Port, segment: Segment) {
+    pub fn inject_at(&mut self, t: Time, port: Port, segment: SegmentBuilder) {
         self.rig.at(t).inject(port, TestFrame::bytes(&segment.build()));
     }
 

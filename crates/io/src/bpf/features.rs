@@ -1,4 +1,4 @@
-//! What the programs need of the kernel, asked for rather than guessed from its version.
+//! Features that the programs need of the kernel, asked for rather than guessed from its version.
 
 use super::failed;
 use libbpf_rs::libbpf_sys as sys;

@@ -1,4 +1,4 @@
-//! What the hooks and the engine tell each other in shared memory: heartbeat, generation, sleep.
+//! Shared memory of hooks and engine: heartbeat, generation, sleep.
 
 use super::abi::{hooks, role, FIELDS_UNTOUCHED};
 use super::{failed, map, Segments};

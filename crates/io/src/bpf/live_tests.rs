@@ -15,7 +15,7 @@ use weir_core::frame::Checksum;
 use weir_core::gateway::Verdict;
 use weir_core::steer::{slot_flag::SCALED, Slot};
 use weir_core::time::Duration;
-use weir_core::wire::build::{Segment, Sum};
+use weir_core::wire::build::{SegmentBuilder, Sum};
 
 fn bare(ifindex: u32) -> Device {
     Device { ifindex, ethernet: false }
@@ -84,7 +84,7 @@ impl Live {
     }
 }
 
-fn next(segment: Segment) -> Segment {
+fn next(segment: SegmentBuilder) -> SegmentBuilder {
     segment.seq(1000).ack(1000).window(100).ts(1000, 7)
 }
 

@@ -1,4 +1,4 @@
-//! What the supervisor tells the engine of the interfaces, in memory that both have.
+//! News of the interfaces from the supervisor to the engine, in memory that both have.
 
 use crate::sys::mmap::Mapping;
 use std::io;

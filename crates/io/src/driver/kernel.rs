@@ -1,4 +1,4 @@
-//! What the driver shares with the programs in the kernel.
+//! The driver's side of what it shares with the programs in the kernel.
 
 use crate::bpf::{Acks, AcksCounters, All, AllCounters, Attached, Hooks};
 use std::io;

@@ -1,4 +1,4 @@
-//! How late frames leave: time from when a frame was due until it was handed to the device.
+//! Lateness of frames: time from when a frame was due until it was handed to the device.
 
 use weir_core::stats::nearest_rank;
 use weir_core::time::Duration;

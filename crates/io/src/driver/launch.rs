@@ -1,4 +1,4 @@
-//! What the supervisor starts an engine with.
+//! Everything that the supervisor starts an engine with.
 
 use super::{Driver, DriverConfig, Engine, InterfaceStates, Programs};
 use crate::port::{Exit, Input};

@@ -40,8 +40,12 @@ use weir_core::stats::DropReason;
 use weir_core::steer::Fields;
 use weir_core::time::{Duration, Time};
 
-/// A node that knows it runs in real time. Every method has a default: an emulator needs none.
-pub trait Engine: Node {
+/// A node, and what it is told of running in real time. Every method but the node has a default: an emulator needs none.
+pub trait Engine {
+    /// The kind of node.
+    type Node: Node;
+    /// The node that frames are handed to.
+    fn node(&mut self) -> &mut Self::Node;
     /// The kernel has heard of the engine: what comes from now on is taken.
     fn started(&mut self) {}
     /// Frames have gone past the engine, through the kernel, before `cx.now`.
@@ -268,7 +272,7 @@ impl<'a, E: Engine> Driver<'a, E> {
         loop {
             let now = clock::now();
             let waits = self.round(now);
-            let deadline = self.engine.next_deadline(self.out.writable());
+            let deadline = self.engine.node().next_deadline(self.out.writable());
             let from = clock::now();
             match self.pace.next(from, deadline, waits) {
                 Next::Sleep(until) => self.sleep(from, until, &mut ready)?,
@@ -319,7 +323,7 @@ impl<'a, E: Engine> Driver<'a, E> {
         self.take(now);
         self.hand_in();
         // Frames may have arrived after `now`; nothing that is due later may leave.
-        self.stepper.catch_up(&mut self.engine, &mut self.frames, &mut self.out, now);
+        self.stepper.catch_up(self.engine.node(), &mut self.frames, &mut self.out, now);
         // The answer to a segment that leaves may find its flow's slot.
         self.verdicts.write(&mut self.engine, self.programs);
         self.out.flush(&mut self.frames)
@@ -350,9 +354,9 @@ impl<'a, E: Engine> Driver<'a, E> {
     }
 
     fn hand_in(&mut self) {
-        self.engine.announce(&self.frames, &self.inbox);
+        self.engine.node().announce(&self.frames, &self.inbox);
         for arrival in self.inbox.drain(..) {
-            self.stepper.deliver(&mut self.engine, &mut self.frames, &mut self.out, arrival);
+            self.stepper.deliver(self.engine.node(), &mut self.frames, &mut self.out, arrival);
         }
     }
 
@@ -400,14 +404,14 @@ impl<'a, E: Engine> Driver<'a, E> {
             self.take(now);
             let idle = self.inbox.is_empty();
             self.hand_in();
-            self.stepper.catch_up(&mut self.engine, &mut self.frames, &mut self.out, now);
+            self.stepper.catch_up(self.engine.node(), &mut self.frames, &mut self.out, now);
             if idle && !stopped && self.out.waiting() == 0 {
                 stopped = self.engine.stop(&mut Cx { now: self.stepper.last(), frames: &mut self.frames });
             }
-            self.stepper.drain(&mut self.engine, &mut self.frames, &mut self.out);
+            self.stepper.drain(self.engine.node(), &mut self.frames, &mut self.out);
             let waits = self.out.flush(&mut self.frames);
             self.verdicts.write(&mut self.engine, self.programs);
-            let due = self.engine.next_deadline(PortSet::ALL).is_some_and(|due| due <= now);
+            let due = self.engine.node().next_deadline(PortSet::ALL).is_some_and(|due| due <= now);
             if idle && stopped && !due && !waits {
                 break 0;
             }

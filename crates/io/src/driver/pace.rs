@@ -1,4 +1,4 @@
-//! When the loop sleeps, spins and rests.
+//! The loop's sleep, spin and rest.
 //!
 //! It sleeps until shortly before the next deadline, because a timer wakes late, and runs round after round for the
 //! rest: the margin. How late a timer wakes depends on the machine and on what it does: some ten microseconds

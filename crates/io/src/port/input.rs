@@ -1,4 +1,4 @@
-//! Where frames come from.
+//! Sources of frames.
 
 use super::{InputStats, Packets};
 use crate::bpf::{Fate, Hook, Segments};

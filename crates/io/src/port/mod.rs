@@ -1,4 +1,4 @@
-//! Where frames come in and go out.
+//! Ports: where frames come in and go out.
 //!
 //! - [`Input`]s fill the driver's inbox: the ring that tc programs copy segments into (`acks` steering),
 //!   or packet sockets that receive whole frames, giant segments included (`all` steering).

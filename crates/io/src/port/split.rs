@@ -122,7 +122,7 @@ fn number(bytes: &mut [u8], layout: &Layout, i: usize, last: bool) {
 mod tests {
     use super::*;
     use weir_core::time::Time;
-    use weir_core::wire::build::{Segment, Sum};
+    use weir_core::wire::build::{SegmentBuilder, Sum};
     use weir_core::wire::Flags;
 
     /// Puts a giant into the pool as a packet socket does.
@@ -151,7 +151,7 @@ mod tests {
     }
 
     /// The packets, each with its checksum completed.
-    fn packets(segment: &Segment, notes: Vnet) -> Vec<Vec<u8>> {
+    fn packets(segment: &SegmentBuilder, notes: Vnet) -> Vec<Vec<u8>> {
         let mut frames = Frames::new(64, CHUNK, 0);
         let giant = segment.clone().checksum(Sum::Partial).build();
         let frame = receive(&mut frames, &giant, notes);
@@ -177,8 +177,8 @@ mod tests {
     fn packets_are_those_that_a_device_would_make() {
         let data: Vec<u8> = (0..10_000u32).map(|i| i as u8).collect();
         let flags = Flags::ACK | Flags::PSH | Flags::CWR;
-        let four = Segment::v4([10, 0, 0, 1], [10, 0, 0, 2]).vlan(5);
-        let six = Segment::v6([1; 8], [2; 8]);
+        let four = SegmentBuilder::v4([10, 0, 0, 1], [10, 0, 0, 2]).vlan(5);
+        let six = SegmentBuilder::v6([1; 8], [2; 8]);
         for (segment, l4) in [(four, 38), (six, 54)] {
             let segment = segment.seq(u32::MAX - 1000).ts(3, 4).flags(flags);
             let cut = packets(&segment.clone().data(&data), notes(l4, 16, 1400));
@@ -206,7 +206,7 @@ mod tests {
 
     #[test]
     fn datagrams_are_cut_too() {
-        let segment = Segment::v4([10, 0, 0, 1], [10, 0, 0, 2]).udp().data(&[9; 3000]);
+        let segment = SegmentBuilder::v4([10, 0, 0, 1], [10, 0, 0, 2]).udp().data(&[9; 3000]);
         let cut = packets(&segment, notes(34, 6, 1200));
         assert_eq!(cut.iter().map(Vec::len).collect::<Vec<_>>(), [42 + 1200, 42 + 1200, 42 + 600]);
         for packet in cut {
@@ -218,7 +218,7 @@ mod tests {
     #[test]
     fn what_cannot_be_cut_stays_whole() {
         let mut frames = Frames::new(8, CHUNK, 0);
-        let giant = Segment::v4([10, 0, 0, 1], [10, 0, 0, 2]).payload(4000).build();
+        let giant = SegmentBuilder::v4([10, 0, 0, 1], [10, 0, 0, 2]).payload(4000).build();
         for notes in [notes(34, 16, 0), Vnet { flags: 0, ..notes(34, 16, 1400) }, notes(84, 16, 1400)] {
             let frame = receive(&mut frames, &giant, notes);
             let mut lens = Vec::new();
@@ -233,7 +233,8 @@ mod tests {
     #[test]
     fn a_pool_without_room_loses_the_rest() {
         let mut frames = Frames::new(4, CHUNK, 1);
-        let giant = Segment::v4([10, 0, 0, 1], [10, 0, 0, 2]).payload(4000).checksum(Sum::Partial).build();
+        let giant =
+            SegmentBuilder::v4([10, 0, 0, 1], [10, 0, 0, 2]).payload(4000).checksum(Sum::Partial).build();
         let frame = receive(&mut frames, &giant, notes(34, 16, 1000));
         let mut kept = Vec::new();
         assert_eq!(Splitter::default().split(&mut frames, frame, |frame| kept.push(frame)), 1);

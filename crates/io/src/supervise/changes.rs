@@ -1,4 +1,4 @@
-//! What the supervisor changed on the host, so that it can be undone: on exit, by the next start after everything
+//! Changes that the supervisor made to the host, kept so that they can be undone: on exit, by the next start after everything
 //! was killed, or by `weir down`.
 //!
 //! A change is saved before it is made. Undoing what was not made after all does no harm.

@@ -1,4 +1,4 @@
-//! What has to be there before anything is touched. Everything that is missing is named at once.
+//! Requirements, checked before anything is touched. Everything that is missing is named at once.
 
 use crate::bpf;
 use crate::sys::link::HostInterface;

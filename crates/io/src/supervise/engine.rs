@@ -1,4 +1,4 @@
-//! What an engine is started with, put together in the child.
+//! The launch of an engine, put together in the child.
 
 use super::site::{self, Sockets};
 use crate::driver::{InterfaceStates, Launch, Programs};

@@ -1,4 +1,4 @@
-//! From names of interfaces to programs attached to them, or to everything that is in the way.
+//! Preparation: from names of interfaces to programs attached to them, or to a list of everything that is in the way.
 
 use super::changes::Changes;
 use super::check::{self, Problems};

@@ -1,4 +1,4 @@
-//! When the next engine is started, and when it is said why the last one is gone.
+//! Restarts: when the next engine is started, and when the log says why the last one is gone.
 //!
 //! After an engine that ran the next one is started at once, also where a machine that stands still had it killed as hung, again and
 //! again: while none runs, nothing is shaped. Where one after the other ends as soon as it has started, each waits twice as

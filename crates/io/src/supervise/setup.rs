@@ -1,4 +1,4 @@
-//! What to set up: interfaces, and what of their traffic comes to user space.
+//! The setup that is wanted: interfaces, and which of their traffic comes to user space.
 
 use crate::port::PoolConfig;
 use std::path::PathBuf;

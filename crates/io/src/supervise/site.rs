@@ -1,4 +1,4 @@
-//! What is set up on the host: programs, their attachments, the interfaces that are followed, sockets.
+//! The setup on the host: programs, their attachments, the interfaces that are followed, sockets.
 
 use super::changes::{Change, Changes, Interface};
 use super::senders::Senders;

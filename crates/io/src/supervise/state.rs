@@ -1,4 +1,4 @@
-//! What outlives a run, in a directory of root's: which changes to the host are to be undone, and locks.
+//! State that outlives a run, in a directory of root's: which changes to the host are to be undone, and locks.
 //!
 //! Nobody else can read or write there: the directory is made with mode 0700, is no link, and belongs to the user
 //! that Weir runs as. All files are opened relative to it.

@@ -55,6 +55,10 @@ impl Node for Bump {
 }
 
 impl Engine for Bump {
+    type Node = Bump;
+    fn node(&mut self) -> &mut Bump {
+        self
+    }
     fn resync(&mut self, _: &mut Cx<'_>) {
         self.counts[RESYNCS] += 1;
     }

@@ -3,12 +3,10 @@
 use crate::bump::{common, directory, number, prepare, write_stats};
 use weir_core::ack::{AckControl, Release, ShareRelease};
 use weir_core::flow::Record;
-use weir_core::frame::Frame;
 use weir_core::gateway::{rescue_ack, ClassConfig, Config, Direction, Gateway, Verdict, MAX_ACK_LEN};
-use weir_core::node::{Cx, Node, Port, PortSet, Transmit};
+use weir_core::node::Cx;
 use weir_core::rate::Rate;
 use weir_core::steer::{Fields, Slot};
-use weir_core::time::Time;
 use weir_io::driver::{DriverConfig, Engine, Report, Spin};
 use weir_io::supervise::{NoOperator, Records, Senders};
 
@@ -17,19 +15,11 @@ struct Shaper {
     stats: std::path::PathBuf,
 }
 
-impl Node for Shaper {
-    fn handle_frame(&mut self, cx: &mut Cx<'_>, port: Port, frame: Frame) {
-        self.gateway.handle_frame(cx, port, frame);
-    }
-    fn poll_transmit(&mut self, cx: &mut Cx<'_>, writable: PortSet) -> Option<Transmit> {
-        self.gateway.poll_transmit(cx, writable)
-    }
-    fn next_deadline(&self, writable: PortSet) -> Option<Time> {
-        self.gateway.next_deadline(writable)
-    }
-}
-
 impl Engine for Shaper {
+    type Node = Gateway;
+    fn node(&mut self) -> &mut Gateway {
+        &mut self.gateway
+    }
     fn resync(&mut self, _: &mut Cx<'_>) {
         self.gateway.resync();
     }

@@ -1,4 +1,4 @@
-//! What runs on the client and the server: this program again, in their namespaces.
+//! The programs on the client and the server: this program again, in their namespaces.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream, UdpSocket};

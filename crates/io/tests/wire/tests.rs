@@ -1,4 +1,4 @@
-//! What the engine has to do, seen from the hosts on its two sides.
+//! The engine as the hosts on its two sides see it.
 
 use crate::lab::{alive, eventually, kill, Kind, Lab, Process, BOX, SERVER, SERVER6};
 

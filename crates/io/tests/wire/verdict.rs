@@ -1,4 +1,4 @@
-//! How the tests went, each of which has a second chance.
+//! The verdict on the tests, each of which has a second chance.
 
 use std::fmt;
 use std::panic::catch_unwind;

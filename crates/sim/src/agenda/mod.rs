@@ -1,4 +1,4 @@
-//! What happens when: events in the order of (time, sequence).
+//! The agenda: events in the order of (time, sequence).
 //!
 //! Times are exact to the nanosecond; of events at the same time, the one with the lower sequence number
 //! comes first. An event is a number that means something to the caller only: a node, for the

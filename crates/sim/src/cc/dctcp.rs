@@ -79,8 +79,7 @@ impl CongestionControl for Dctcp {
 
 #[cfg(test)]
 mod tests {
-    use super::super::rig::{Path, Rig, MSS};
-    use super::super::Phase;
+    use super::super::rig::{ack_of_a_segment, Path, Rig, MSS};
     use super::*;
     use weir_core::rate::Rate;
 
@@ -94,22 +93,10 @@ mod tests {
         let start = d.window_end;
         for i in 1..=10 {
             d.observe(&Ack {
-                now: Time::ZERO,
-                acked: MSS,
-                delivered: MSS,
-                total_delivered: 0,
-                lost: 0,
-                prior_in_flight: 0,
-                in_flight: 0,
                 una: if i < 10 { start } else { start + 1 },
                 nxt: start + 10 * MSS,
-                rtt: None,
-                srtt: Duration::ZERO,
-                min_rtt: Duration::ZERO,
-                cwnd_limited: true,
                 ece: i > 10 - marked,
-                phase: Phase::Open,
-                sample: None,
+                ..ack_of_a_segment(Time::ZERO)
             });
         }
     }

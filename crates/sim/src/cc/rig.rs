@@ -13,6 +13,28 @@ use weir_core::time::{Duration, Time};
 
 pub const MSS: u64 = 1000;
 
+/// An ACK of one segment to a sender that its window limits: with no loss, no mark, no sample, and all other numbers 0.
+pub fn ack_of_a_segment(now: Time) -> Ack {
+    Ack {
+        now,
+        acked: MSS,
+        delivered: MSS,
+        total_delivered: 0,
+        lost: 0,
+        prior_in_flight: 0,
+        in_flight: 0,
+        una: 0,
+        nxt: 0,
+        rtt: None,
+        srtt: Duration::ZERO,
+        min_rtt: Duration::ZERO,
+        cwnd_limited: true,
+        ece: false,
+        phase: Phase::Open,
+        sample: None,
+    }
+}
+
 /// Which transmissions the path loses.
 #[derive(Clone, Copy, Debug)]
 pub enum Losses {

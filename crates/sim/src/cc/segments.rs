@@ -1,4 +1,4 @@
-//! What a congestion control may learn and decide of single segments.
+//! Single segments: what a congestion control may learn and decide of them.
 
 use weir_core::time::{Duration, Time};
 

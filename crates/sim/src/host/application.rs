@@ -1,4 +1,4 @@
-//! What an application writes, and when.
+//! Applications: what they write, and when.
 
 use super::Source;
 use weir_core::rate::ByteClock;

@@ -1,4 +1,4 @@
-//! What is kept of an endpoint for reports.
+//! Records of endpoints, for reports.
 
 use super::{Change, EndpointReport};
 use weir_core::stats::{quantile, Histogram};

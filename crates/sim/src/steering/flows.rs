@@ -1,4 +1,4 @@
-//! What the hooks know of flows: the tables that programs in the kernel have.
+//! Flow tables of the hooks, as programs in the kernel have them.
 
 use core::hash::BuildHasherDefault;
 use core::sync::atomic::Ordering::Acquire;

@@ -7,7 +7,7 @@ use weir_core::gateway::{ClassConfig, Direction, Match};
 use weir_core::rate::Rate;
 use weir_core::rig::{Rig, Sent, TestFrame, Wake};
 use weir_core::time::Duration;
-use weir_core::wire::build::{arp, Segment};
+use weir_core::wire::build::{arp, SegmentBuilder};
 
 /// 10 Mb/s every 10 ms: 12,500 bytes a step.
 pub(super) const STEP: u32 = 12_500;
@@ -35,20 +35,20 @@ pub(super) fn outward(ports: core::ops::RangeInclusive<u16>) -> Config {
 }
 
 /// From the LAN host to port `port` of the WAN host.
-fn there(port: u16) -> Segment {
-    Segment::v4([10, 0, 0, 1], [10, 0, 1, 1]).ports(40_000, port)
+fn there(port: u16) -> SegmentBuilder {
+    SegmentBuilder::v4([10, 0, 0, 1], [10, 0, 1, 1]).ports(40_000, port)
 }
 
-fn back(port: u16) -> Segment {
-    Segment::v4([10, 0, 1, 1], [10, 0, 0, 1]).ports(port, 40_000)
+fn back(port: u16) -> SegmentBuilder {
+    SegmentBuilder::v4([10, 0, 1, 1], [10, 0, 0, 1]).ports(port, 40_000)
 }
 
 /// An ACK of the WAN host for `n` bytes of data.
-pub(super) fn ack(port: u16, n: u32) -> Segment {
+pub(super) fn ack(port: u16, n: u32) -> SegmentBuilder {
     back(port).seq(5001).ack(DATA_ISN.wrapping_add(1 + n))
 }
 
-pub(super) fn inject<N: Node>(rig: &mut Rig<N>, at: Time, port: Port, segment: &Segment) {
+pub(super) fn inject<N: Node>(rig: &mut Rig<N>, at: Time, port: Port, segment: &SegmentBuilder) {
     rig.at(at).inject(port, TestFrame::bytes(&segment.build()));
 }
 
@@ -127,8 +127,8 @@ fn a_request_that_is_the_first_to_arrive_carries_a_sized_window() {
         let classes = vec![ClassConfig { ack: Some(ack), ..class(Direction::Out, 5001..=5001) }];
         let mut rig = Rig::new(Steered::new(Config { classes, ..Config::default() }));
         // The data's receiver is on the WAN, its sender on the LAN.
-        let client = || Segment::v4([10, 0, 1, 1], [10, 0, 0, 1]).ports(5001, 40_000).window(502);
-        let server = || Segment::v4([10, 0, 0, 1], [10, 0, 1, 1]).ports(40_000, 5001);
+        let client = || SegmentBuilder::v4([10, 0, 1, 1], [10, 0, 0, 1]).ports(5001, 40_000).window(502);
+        let server = || SegmentBuilder::v4([10, 0, 0, 1], [10, 0, 1, 1]).ports(40_000, 5001);
         let syn = client().seq(4_999).flags(Flags::SYN).mss(1460).window_scale(7).window(64_000);
         let answer =
             server().seq(DATA_ISN).ack(5_000).flags(Flags::SYN | Flags::ACK).mss(1460).window_scale(7);
@@ -231,7 +231,7 @@ type Op = (u64, bool, u16, u8, u32);
 /// What left: port, when, bytes.
 type Left = (Port, Time, Vec<u8>);
 
-fn segment_of(&(_, lan, flow, kind, n): &Op) -> Segment {
+fn segment_of(&(_, lan, flow, kind, n): &Op) -> SegmentBuilder {
     let s = if lan { there(5000 + flow) } else { back(5000 + flow) };
     let s = if lan {
         s.seq(DATA_ISN.wrapping_add(n)).ack(5001)

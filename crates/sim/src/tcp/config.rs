@@ -1,4 +1,4 @@
-//! What can be set for a connection. Defaults are Linux's.
+//! Settings of a connection. Defaults are Linux's.
 
 use crate::cc;
 use weir_core::time::Duration;

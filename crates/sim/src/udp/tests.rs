@@ -10,7 +10,7 @@ use weir_core::rate::Rate;
 use weir_core::rig::{Rig, Sent, TestFrame, Wake};
 use weir_core::stats::DropReason;
 use weir_core::time::{Duration, Time};
-use weir_core::wire::build::Segment;
+use weir_core::wire::build::SegmentBuilder;
 
 fn at(host: u8, port: u16) -> SocketAddrV4 {
     SocketAddrV4::new([10, 0, 0, host].into(), port)
@@ -54,7 +54,8 @@ fn datagrams_are_on_rate_and_their_headers_right() {
         // Byte for byte what the builder of the tests makes of the whole datagram, its payload zeros.
         let mut payload = [0; 1250];
         payload[..8].copy_from_slice(&n.to_be_bytes());
-        let whole = Segment::v4([10, 0, 0, 1], [10, 0, 0, 2]).ports(7000, 7001).udp().data(&payload).build();
+        let whole =
+            SegmentBuilder::v4([10, 0, 0, 1], [10, 0, 0, 2]).ports(7000, 7001).udp().data(&payload).build();
         assert_eq!((&s.bytes[..], s.len), (&whole[..50], 14 + 20 + 8 + 1250));
         assert_eq!(s.checksum, Checksum::Valid);
     }
@@ -166,10 +167,10 @@ fn short_datagrams_are_numbered_beyond_16_bits() {
 #[test]
 fn strangers_are_dropped() {
     let mut rig = Rig::new(sink());
-    let other = |s: Segment| s.udp().payload(20).build();
-    rig.inject(WIRE, other(Segment::v4([10, 0, 0, 1], [10, 0, 0, 2]).ports(7000, 7002)));
-    rig.inject(WIRE, other(Segment::v4([10, 0, 0, 3], [10, 0, 0, 2]).ports(7000, 7001)));
-    rig.inject(WIRE, Segment::v4([10, 0, 0, 1], [10, 0, 0, 2]).ports(7000, 7001).build());
+    let other = |s: SegmentBuilder| s.udp().payload(20).build();
+    rig.inject(WIRE, other(SegmentBuilder::v4([10, 0, 0, 1], [10, 0, 0, 2]).ports(7000, 7002)));
+    rig.inject(WIRE, other(SegmentBuilder::v4([10, 0, 0, 3], [10, 0, 0, 2]).ports(7000, 7001)));
+    rig.inject(WIRE, SegmentBuilder::v4([10, 0, 0, 1], [10, 0, 0, 2]).ports(7000, 7001).build());
     rig.inject(WIRE, [1, 2, 3].to_vec());
     rig.run_until(ms(0));
     assert_eq!(*rig.node().report(), UdpReport::default());

@@ -1,4 +1,4 @@
-//! Where a frame goes by its destination address: what a switch or router does, as a property of a port.
+//! Routes by destination address: what a switch or router does, as a property of a port.
 
 use super::NodeId;
 use std::net::Ipv4Addr;

@@ -1,4 +1,4 @@
-//! How a command fails, and the exit code of each.
+//! Failures of commands, and the exit code of each.
 
 use crate::experiment::config::Errors;
 use std::fmt;

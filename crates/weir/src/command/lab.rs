@@ -8,7 +8,7 @@ use crate::experiment::config::experiment;
 use crate::experiment::plan::Plan;
 use crate::report::expect;
 use crate::report::summary::summaries;
-use crate::result::{RunResult, Runs, Status, World, SCHEMA};
+use crate::result::{Backend, RunResult, Runs, Status, SCHEMA};
 
 /// Arguments of `weir lab`.
 #[derive(clap::Args, Debug)]
@@ -35,7 +35,7 @@ pub struct Args {
 /// Runs the experiment, checks it, prints and writes its result.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let source = super::source(&args.common.experiment)?;
-    let plan = args.common.plan(experiment::parse(&source)?, World::Lab)?;
+    let plan = args.common.plan(experiment::parse(&source)?, Backend::Lab)?;
     let options = Options::with_signals().map_err(|e| Failure::Other(format!("signals: {e}")))?;
     let options = Options { id: args.id.clone(), pcap: args.common.pcap.clone(), ..options };
     if args.runs > 1 {
@@ -65,7 +65,7 @@ fn several(args: &Args, plan: &Plan, options: &Options) -> Result<(), Failure> {
         let options = Options { pcap: part(args.common.pcap.as_deref(), n), ..options.clone() };
         let mut result = match once(plan, &options) {
             Err(error) if n == 1 => return Err(Failure::Other(error)),
-            made => made.unwrap_or_else(|error| sweep::failed(plan, World::Lab, error)),
+            made => made.unwrap_or_else(|error| sweep::failed(plan, Backend::Lab, error)),
         };
         if let Some(directory) = part(args.common.to.out.as_deref(), n) {
             present::write(&directory, plan, &result)?;

@@ -1,10 +1,10 @@
-//! What a command does with results: tables, charts, files, exit codes.
+//! Presentation of results by a command: tables, charts, files, exit codes.
 
 use crate::command::error::Failure;
 use crate::experiment::config::experiment::Experiment;
 use crate::experiment::plan::Plan;
 use crate::report::{self, chart, table};
-use crate::result::{RunResult, Runs, Status, World, RECEIVED};
+use crate::result::{Backend, RunResult, Runs, Status, RECEIVED};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
@@ -40,7 +40,7 @@ pub struct Presentation {
 
 impl Common {
     /// What the experiment says in a world, with the seed that was asked for.
-    pub fn plan(&self, experiment: Experiment, world: World) -> Result<Plan, Failure> {
+    pub fn plan(&self, experiment: Experiment, world: Backend) -> Result<Plan, Failure> {
         let mut plan = experiment.plan_for(world)?;
         if let Some(seed) = self.seed {
             plan.reseed(seed);

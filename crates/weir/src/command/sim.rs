@@ -8,7 +8,7 @@ use crate::execute::sweep::{self, Job};
 use crate::experiment::config::{experiment, Source};
 use crate::report::expect;
 use crate::report::summary::summaries;
-use crate::result::{RunResult, Runs, World, SCHEMA};
+use crate::result::{Backend, RunResult, Runs, SCHEMA};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::Arc;
@@ -51,7 +51,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 fn jobs(args: &Args, source: &Source) -> Result<Vec<Job>, Failure> {
     let mut jobs = Vec::new();
     for run in experiment::runs(source)? {
-        let plan = args.common.plan(run.experiment, World::Sim)?;
+        let plan = args.common.plan(run.experiment, Backend::Sim)?;
         jobs.push(Job { settings: run.settings, plan });
     }
     Ok(sweep::seeded(jobs, args.seeds))

@@ -1,4 +1,4 @@
-//! What the hosts of both worlds have in common: addresses, ports, and buffers where the plan says nothing.
+//! Hosts, as both worlds have them: addresses, ports, and buffers where the plan says nothing.
 
 use crate::experiment::plan::{BoxKind, Flow, HostGroup, Ip, Plan};
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! What executes a plan.
+//! Execution of plans.
 //!
 //! - `sim`: in virtual time;
 //! - `lab`: in network namespaces (Linux), with `traffic` as its senders and receivers;

@@ -1,4 +1,4 @@
-//! How far a run is, or several are: a bar on a terminal, nothing in a pipe.
+//! Progress of one run or several: a bar on a terminal, nothing in a pipe.
 
 use indicatif::{ProgressBar, ProgressStyle};
 use weir_core::time::Duration;

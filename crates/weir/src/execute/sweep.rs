@@ -5,7 +5,7 @@
 
 use crate::experiment::config::units;
 use crate::experiment::plan::Plan;
-use crate::result::{MadeBy, RunResult, Settings, Status, World};
+use crate::result::{Backend, MadeBy, RunResult, Settings, Status};
 use std::num::NonZeroUsize;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -64,7 +64,7 @@ pub fn run(
             let job = &jobs[i];
             let outcome =
                 catch_unwind(AssertUnwindSafe(|| run(i, job))).unwrap_or_else(|p| Err(panicked(&*p)));
-            let mut result = outcome.unwrap_or_else(|error| failed(&job.plan, World::Sim, error));
+            let mut result = outcome.unwrap_or_else(|error| failed(&job.plan, Backend::Sim, error));
             result.settings = job.settings();
             *made[i].lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
         }
@@ -78,7 +78,7 @@ pub fn run(
 }
 
 /// What is known of a run that could not be made.
-pub fn failed(plan: &Plan, world: World, error: String) -> RunResult {
+pub fn failed(plan: &Plan, world: Backend, error: String) -> RunResult {
     RunResult {
         experiment: plan.name.clone(),
         world,

@@ -1,4 +1,4 @@
-//! What an experiment says.
+//! Experiments: files, the plans that they say, and their descriptions.
 //!
 //! - `config`: from a file to values, with errors that name its lines, sweeps included;
 //! - `plan`: the values;

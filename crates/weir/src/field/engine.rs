@@ -10,12 +10,10 @@ use crate::result::observe;
 use crate::result::running::{EmulatorReport, GatewayReport};
 use std::net::IpAddr;
 use std::sync::Arc;
-use weir_core::frame::{Frame, Frames};
 use weir_core::gateway::{Changed, Compiled, Gateway, Verdict};
 use weir_core::link::{self, Path};
-use weir_core::node::{Cx, Node, Port, PortSet, Transmit};
+use weir_core::node::Cx;
 use weir_core::steer::Fields;
-use weir_core::time::Time;
 use weir_io::driver::{Engine, Report};
 use weir_io::supervise::Letters;
 use weir_io::sys::clock;
@@ -59,22 +57,11 @@ impl GatewayEngine {
     }
 }
 
-impl Node for GatewayEngine {
-    fn announce(&self, frames: &Frames, coming: &[(Time, Port, Frame)]) {
-        self.gateway.announce(frames, coming);
-    }
-    fn handle_frame(&mut self, cx: &mut Cx<'_>, port: Port, frame: Frame) {
-        self.gateway.handle_frame(cx, port, frame);
-    }
-    fn poll_transmit(&mut self, cx: &mut Cx<'_>, writable: PortSet) -> Option<Transmit> {
-        self.gateway.poll_transmit(cx, writable)
-    }
-    fn next_deadline(&self, writable: PortSet) -> Option<Time> {
-        self.gateway.next_deadline(writable)
-    }
-}
-
 impl Engine for GatewayEngine {
+    type Node = Gateway;
+    fn node(&mut self) -> &mut Gateway {
+        &mut self.gateway
+    }
     fn started(&mut self) {
         // It has given up its privileges by now, and so has the thread.
         let compile = |next: &Version, runs: &Version| {
@@ -139,19 +126,11 @@ impl EmulatorEngine {
     }
 }
 
-impl Node for EmulatorEngine {
-    fn handle_frame(&mut self, cx: &mut Cx<'_>, port: Port, frame: Frame) {
-        self.path.handle_frame(cx, port, frame);
-    }
-    fn poll_transmit(&mut self, cx: &mut Cx<'_>, writable: PortSet) -> Option<Transmit> {
-        self.path.poll_transmit(cx, writable)
-    }
-    fn next_deadline(&self, writable: PortSet) -> Option<Time> {
-        self.path.next_deadline(writable)
-    }
-}
-
 impl Engine for EmulatorEngine {
+    type Node = Path;
+    fn node(&mut self) -> &mut Path {
+        &mut self.path
+    }
     fn started(&mut self) {
         say_ready(self.restarts);
     }

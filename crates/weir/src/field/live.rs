@@ -1,4 +1,4 @@
-//! What is active in a gateway now, and how fast: the same list while it runs and at its end.
+//! Activity in a gateway now, and how fast it is: the same list while it runs and at its end.
 
 use crate::result::observe::{self, flow_rate};
 use crate::result::running::{GatewayClass, GatewayFlow};

@@ -1,4 +1,4 @@
-//! From what engine and hooks counted to what is said of them.
+//! Reports, made of what engine and hooks counted.
 
 use crate::result::running::SteeringReport;
 use crate::result::{Counts, GatewayResult, QuantilesMax};

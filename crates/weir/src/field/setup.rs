@@ -1,4 +1,4 @@
-//! From a configuration to what is set up on the host: the same for running and for checking.
+//! Translation of a configuration to what is set up on the host: the same for running and for checking.
 
 use crate::experiment::config::gateway::GatewayFile;
 use crate::experiment::config::ports::{Attach, Driving};

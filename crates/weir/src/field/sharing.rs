@@ -9,10 +9,9 @@ use crate::result::observe;
 use crate::result::running::{GatewayClass, GatewayReport};
 use std::path::PathBuf;
 use std::sync::Arc;
-use weir_core::frame::Frame;
 use weir_core::gateway::Config;
 use weir_core::link;
-use weir_core::node::{Cx, Node, Port, PortSet, Transmit};
+use weir_core::node::Cx;
 use weir_core::queue::Kind;
 use weir_core::sharing::Sharing;
 use weir_core::time::{Duration, Time};
@@ -139,19 +138,11 @@ impl SharingEngine {
     }
 }
 
-impl Node for SharingEngine {
-    fn handle_frame(&mut self, cx: &mut Cx<'_>, port: Port, frame: Frame) {
-        self.sharing.handle_frame(cx, port, frame);
-    }
-    fn poll_transmit(&mut self, cx: &mut Cx<'_>, writable: PortSet) -> Option<Transmit> {
-        self.sharing.poll_transmit(cx, writable)
-    }
-    fn next_deadline(&self, writable: PortSet) -> Option<Time> {
-        self.sharing.next_deadline(writable)
-    }
-}
-
 impl Engine for SharingEngine {
+    type Node = Sharing;
+    fn node(&mut self) -> &mut Sharing {
+        &mut self.sharing
+    }
     fn started(&mut self) {
         let seed = self.seed;
         let make = move |next: &Version, _: &Version| sharing(next, seed);

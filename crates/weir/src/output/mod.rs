@@ -1,4 +1,4 @@
-//! What commands write for other programs: files, each whole or not at all, and the word that they are ready.
+//! Output for other programs: files, each whole or not at all, and the word that a command is ready.
 
 #[cfg(feature = "linux")]
 mod linux;

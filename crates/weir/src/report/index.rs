@@ -1,4 +1,4 @@
-//! What is in the directories of several runs: a table of them as CSV.
+//! Index of the directories of several runs, as CSV.
 
 use crate::result::metric::{of_several, Tables};
 use crate::result::{FlowResult, RunResult, Runs, Status};

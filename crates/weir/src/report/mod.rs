@@ -1,4 +1,4 @@
-//! What is made of results.
+//! Reports that are made of results.
 //!
 //! - `expect`: whether the checks hold;
 //! - `summary`: several runs, their means;

@@ -1,4 +1,4 @@
-//! What a result file holds: one run, or the runs of a sweep with what they have in common.
+//! Result files: one run, or the runs of a sweep with what they have in common.
 
 use super::metric::Values;
 use super::{RunResult, Settings, SCHEMA};

@@ -1,4 +1,4 @@
-//! What became of a flow.
+//! Results of a flow.
 
 use super::{Latency, Quantiles};
 use serde::{Deserialize, Serialize};

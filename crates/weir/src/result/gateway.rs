@@ -1,4 +1,4 @@
-//! What the gateway and its classes did.
+//! Results of the gateway and its classes.
 
 use super::{joint_rate, Counts, FlowResult, QuantilesMax};
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! What became of a link.
+//! Results of a link.
 
 use super::{Counts, QuantilesMax};
 use serde::{Deserialize, Serialize};

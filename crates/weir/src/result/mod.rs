@@ -42,7 +42,7 @@ pub struct RunResult {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub settings: Settings,
     /// Where it ran.
-    pub world: World,
+    pub world: Backend,
     /// How it ended.
     pub status: Status,
     /// Why a run among several could not be made; there is nothing of it below.
@@ -88,7 +88,7 @@ impl Default for RunResult {
             schema: SCHEMA,
             experiment: String::new(),
             settings: Settings::new(),
-            world: World::Sim,
+            world: Backend::Sim,
             status: Status::Ok,
             error: None,
             faults: Vec::new(),
@@ -111,19 +111,19 @@ impl Default for RunResult {
 /// Where an experiment runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum World {
+pub enum Backend {
     /// In virtual time, with simulated end hosts.
     Sim,
     /// In network namespaces, with the real Linux TCP.
     Lab,
 }
 
-impl World {
+impl Backend {
     /// The name used in files and messages.
     pub const fn name(self) -> &'static str {
         match self {
-            World::Sim => "sim",
-            World::Lab => "lab",
+            Backend::Sim => "sim",
+            Backend::Lab => "lab",
         }
     }
 }
@@ -234,7 +234,7 @@ mod tests {
         let run = RunResult {
             schema: SCHEMA,
             experiment: "x".into(),
-            world: World::Lab,
+            world: Backend::Lab,
             status: Status::Ok,
             seed: 1,
             duration_s: 1.5,

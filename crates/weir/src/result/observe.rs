@@ -1,4 +1,4 @@
-//! What the core's nodes counted, as rows of a result: of an experiment in either world, and of what runs in the field.
+//! Observation: what the core's nodes counted, as rows of a result, of an experiment in either world or of what runs in the field.
 
 use crate::result::{
     ClassOthers, ClassQueue, ClassResult, Counts, Frames, GatewayResult, LinkResult, QuantilesMax,

@@ -1,4 +1,4 @@
-//! What a running gateway or emulator says about itself, as JSON. The lab reads it.
+//! Reports of a running gateway or emulator, as JSON. The lab reads them.
 
 use super::{ClassResult, Counts, GatewayResult, LinkResult, QuantilesMax};
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! What a sweep set in a run.
+//! Settings of a run by a sweep.
 
 use serde::de::{Deserialize, Deserializer};
 use serde::ser::{Serialize, Serializer};

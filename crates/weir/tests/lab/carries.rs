@@ -1,10 +1,10 @@
-//! What a lab carries, and what it tells of it.
+//! Traffic that a lab carries, and what it reports of it.
 
 use super::{group, id, installed, left_behind, options, plan, root, run, turn};
 use weir::execute::lab::{self, OnBox, Options, Probe};
 use weir::experiment::config::{experiment, Source};
 use weir::experiment::plan::{Arrivals, BoxKind, Ip, Lab, Length};
-use weir::result::{Status, World};
+use weir::result::{Backend, Status};
 use weir_core::dist::Distribution;
 use weir_core::gateway::Direction;
 use weir_core::time::Duration as Nanos;
@@ -84,7 +84,7 @@ fn customers_are_hosts_with_addresses_of_their_own() {
         );
         let name = directory.path().join("t.toml").display().to_string();
         let experiment = experiment::parse(&Source::new(name, text)).unwrap_or_else(|e| panic!("{e}"));
-        let plan = experiment.plan_for(World::Lab).unwrap_or_else(|e| panic!("{e}"));
+        let plan = experiment.plan_for(Backend::Lab).unwrap_or_else(|e| panic!("{e}"));
         let outcome = run(&plan, &options(&id("customers")));
         assert_eq!(outcome.faults, Vec::<String>::new(), "{kind}");
         let r = &outcome.result;

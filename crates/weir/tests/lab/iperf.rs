@@ -1,4 +1,4 @@
-//! What iperf3 measures on the same path.
+//! iperf3 as a cross-check on the same path.
 
 use super::life::{helper_from, interrupt};
 use super::{id, installed, root, turn, twice};

@@ -1,4 +1,4 @@
-//! How labs begin and end, and that nothing of them stays.
+//! The life of labs: how they begin and end, and that nothing of them stays.
 
 use super::{id, left_behind, options, plan, root, run};
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! What is ahead of the rate, and how it is paid back.
+//! The account of bytes that are ahead of the rate, and how they are paid back.
 //!
 //! With [`Meter::Acked`](crate::ack::Meter::Acked) that is *debt*: bytes acknowledged without waiting for their
 //! time. Half of what is earned repays it.

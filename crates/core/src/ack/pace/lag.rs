@@ -1,4 +1,4 @@
-//! How far the right edge lags behind, where the advertised window bounds what a sender can be ahead.
+//! The lag of the right edge, where the advertised window bounds how far a sender can be ahead.
 
 use super::{Pace, BOUNDED, HALVED};
 use crate::time::Duration;

@@ -1,4 +1,4 @@
-//! What the law *share* keeps of a flow, in the fields of a [`Pace`] that no release at a rate uses then.
+//! State of the law *share*, kept in the fields of a [`Pace`] that no release at a rate uses then.
 
 use super::Pace;
 use crate::ack::Turn;

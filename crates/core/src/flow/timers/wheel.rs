@@ -8,7 +8,8 @@
 //!
 //! A slot is a vector, and a timer that is disarmed stays in it, marked by its turn, until the slot is reached or
 //! swept. A slot that fills up is divided: its timers go to 64 slots of their own, and when its time comes these
-//! become the level below as they are. A slot of a few timers is not moved: they are taken out of it one by one. So no call moves more than a slot's worth of timers, however many are due at
+//! become the level below as they are. A slot of a few timers is
+//! not moved: it is sorted, and they are taken out of it one by one. So no call moves more than a slot's worth of timers, however many are due at
 //! once; only timers that were disarmed are stepped over one by one. Vectors keep their memory, so that nothing is
 //! allocated once there were as many timers as there ever are.
 
@@ -18,8 +19,8 @@ use super::{Timer, NONE};
 pub(super) const LEVELS: usize = 11;
 /// Timers in a slot before it is divided.
 pub(super) const MOST: usize = 1024;
-/// Entries of a slot whose first is found by a look at all of them, where moving them down would cost more.
-const FEW: usize = 8;
+/// Entries of a slot that are sorted rather than moved down: so few are sorted in place, and for less.
+const FEW: usize = 16;
 /// No timer is due later.
 const LATEST: u64 = u64::MAX - 1;
 
@@ -95,10 +96,9 @@ impl Wheel {
             let (level, at) = self.front();
             let node = &mut self.nodes[self.levels[level] as usize];
             let slot = &mut node.slots[at];
-            let waiting = &slot.entries[slot.taken..];
             // On the lowest level a slot is one nanosecond. Timers of the wheel's own slot, of a level that was divided,
             // belong further down.
-            let stays = waiting.len() <= FEW && at != digit(self.now, level);
+            let stays = slot.waiting().len() <= FEW && at != digit(self.now, level);
             if level > 0 && (slot.node != NONE || slot.live > 1 && !stays) {
                 self.descend(timers, level, at);
                 continue;
@@ -118,9 +118,8 @@ impl Wheel {
                 self.now = self.now.max(due);
                 self.note_used(level);
                 self.look();
-            } else if level == 0 {
-                slot.taken = place + 1;
             } else {
+                slot.taken = place as u32 + 1;
                 slot.earliest = next;
                 self.first = next;
             }
@@ -160,7 +159,7 @@ impl Wheel {
                 self.soon_in(timers, slot.node, until, left, show);
                 continue;
             }
-            let entries = slot.entries[slot.taken..].iter().take(*left);
+            let entries = slot.waiting().iter().take(*left);
             *left -= entries.len();
             let due = entries.filter(|e| e.due <= until && is_armed(timers, e));
             due.for_each(|e| show(e.timer));
@@ -239,7 +238,7 @@ impl Wheel {
         (self.moved += 1);
         let slot = self.nodes[node as usize].enter(entry.due, level);
         if slot.node == NONE && slot.entries.len() < slot.entries.capacity() {
-            return slot.entries.push(entry);
+            return slot.push(entry);
         }
         self.put_deep(timers, node, level, entry);
     }
@@ -255,7 +254,7 @@ impl Wheel {
             }
             let slot = &mut self.nodes[node as usize].slots[at];
             if slot.node == NONE {
-                return slot.entries.push(entry);
+                return slot.push(entry);
             }
             (node, level) = (slot.node, level - 1);
             self.nodes[node as usize].enter(entry.due, level);

@@ -8,7 +8,7 @@ use crate::node::{Node, Port, PortSet, Transmit};
 use crate::rate::Rate;
 use crate::steer::Action;
 use crate::time::{Duration, Time};
-use crate::wire::build::{Segment, Sum};
+use crate::wire::build::{SegmentBuilder, Sum};
 use crate::wire::Flags;
 use proptest::prelude::*;
 
@@ -98,12 +98,12 @@ fn config(ack: AckControl) -> Config {
     Config { classes: vec![class], max_flows: 4, ..Config::default() }
 }
 
-fn ends(v6: bool) -> (Segment, Segment) {
+fn ends(v6: bool) -> (SegmentBuilder, SegmentBuilder) {
     let six = |n| [0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, n];
     let (to, back) = if v6 {
-        (Segment::v6(six(1), six(2)), Segment::v6(six(2), six(1)))
+        (SegmentBuilder::v6(six(1), six(2)), SegmentBuilder::v6(six(2), six(1)))
     } else {
-        (Segment::v4(SENDER, RECEIVER), Segment::v4(RECEIVER, SENDER))
+        (SegmentBuilder::v4(SENDER, RECEIVER), SegmentBuilder::v4(RECEIVER, SENDER))
     };
     (to.ports(40_000, 5001), back.ports(5001, 40_000).window(4_000))
 }
@@ -112,7 +112,7 @@ fn ends(v6: bool) -> (Segment, Segment) {
 fn backlogged(config: &Config, hooked: bool, always_long: bool, v6: bool, ts: bool) -> Side {
     let mut side = Side::new(config.clone(), hooked, always_long);
     let (to, back) = ends(v6);
-    let stamped = |s: Segment| if ts { s.ts(1, 1) } else { s };
+    let stamped = |s: SegmentBuilder| if ts { s.ts(1, 1) } else { s };
     let syn = stamped(to.seq(UNA - 1).flags(Flags::SYN).mss(1460).window_scale(7));
     let answer = back.clone().seq(NXT - 1).ack(UNA).flags(Flags::SYN | Flags::ACK).mss(1460).window_scale(7);
     let first = [1_000u32, 200_000].map(|n| back.clone().seq(NXT).ack(UNA.wrapping_add(n)));
@@ -148,9 +148,9 @@ impl Side {
 fn plain_acks_take_the_short_way_and_nothing_else_does() {
     for (v6, ts) in [(false, false), (false, true), (true, false), (true, true)] {
         let ack = ends(v6).1.seq(NXT).ack(UNA.wrapping_add(210_000));
-        let stamped = |s: &Segment| if ts { s.clone().ts(2, 2) } else { s.clone() };
+        let stamped = |s: &SegmentBuilder| if ts { s.clone().ts(2, 2) } else { s.clone() };
         let usual = stamped(&ack);
-        let takes = |segment: &Segment, from_lan: bool, checksum| {
+        let takes = |segment: &SegmentBuilder, from_lan: bool, checksum| {
             let mut side = backlogged(&config(shaper()), false, false, v6, ts);
             side.takes(from_lan, &segment.build(), checksum)
         };
@@ -190,9 +190,9 @@ struct Step {
 }
 
 /// The segment of a step, and what is known of its checksum. `top` is what was acknowledged so far.
-fn segment(step: &Step, top: u32, clock: u32, v6: bool, ts: bool) -> (Segment, Checksum) {
+fn segment(step: &Step, top: u32, clock: u32, v6: bool, ts: bool) -> (SegmentBuilder, Checksum) {
     let ack = |bytes: u32| ends(v6).1.seq(NXT).ack(UNA.wrapping_add(bytes));
-    let stamped = |s: Segment| if ts { s.ts(clock, clock / 3) } else { s };
+    let stamped = |s: SegmentBuilder| if ts { s.ts(clock, clock / 3) } else { s };
     let usual = stamped(ack(top));
     let x = step.x;
     let changed = match step.what {

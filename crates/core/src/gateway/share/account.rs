@@ -1,4 +1,4 @@
-//! What is charged to a class and its flow, and given back. At any time `permitted = received + early` of each flow.
+//! Charges to a class and its flow, and what is given back. At any time `permitted = received + early` of each flow.
 
 use crate::ack::Turn;
 use crate::flow::flag;

@@ -182,7 +182,7 @@ impl Gateway {
         let payload = share.payload(r);
         let cut = self.cut(r, bytes);
         let wanted = r.tx.wrapping_add(bytes + cut);
-        let to = window::on_grid(r, wanted, self.window_limit(r));
+        let to = window::on_grid(r, wanted, self.window_limit(r)).0;
         self.table[i].pace.set_share(payload);
         let made = self.generate(cx, i, to, cx.now);
         if made {

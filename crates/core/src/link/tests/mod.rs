@@ -7,7 +7,7 @@ mod twice;
 
 use super::*;
 use crate::rig::{Rig, Sent, TestFrame, Wake};
-use crate::wire::build::Segment;
+use crate::wire::build::SegmentBuilder;
 use proptest::prelude::*;
 
 fn us(n: u64) -> Time {
@@ -205,7 +205,7 @@ fn a_giant_takes_as_long_as_its_segments() {
 
 /// 1,500 bytes of IPv4 with this ECN field.
 fn ecn(field: u8) -> TestFrame {
-    let (head, len) = Segment::v4([10, 0, 0, 1], [10, 0, 0, 2]).tos(field).payload(1460).build_head();
+    let (head, len) = SegmentBuilder::v4([10, 0, 0, 1], [10, 0, 0, 2]).tos(field).payload(1460).build_head();
     TestFrame::bytes(&head).long(len)
 }
 

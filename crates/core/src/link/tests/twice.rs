@@ -6,7 +6,7 @@ use crate::wire::{self, checksum};
 
 /// A whole segment of 1,500 bytes of IP, which says its number in its first port.
 fn segment(number: u16) -> Vec<u8> {
-    Segment::v4([10, 0, 0, 1], [10, 0, 0, 2]).ports(number, 80).payload(1460).build()
+    SegmentBuilder::v4([10, 0, 0, 1], [10, 0, 0, 2]).ports(number, 80).payload(1460).build()
 }
 
 fn is_sound(bytes: &[u8]) -> bool {

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::frame::Charge;
-use crate::wire::build::Segment;
+use crate::wire::build::SegmentBuilder;
 
 /// A queue and its pool. Frames are told apart by when they came.
 struct Bench {
@@ -18,7 +18,8 @@ impl Bench {
 
     /// `n` frames of 1,500 bytes with these bits in their ECN fields.
     fn push(&mut self, at: Time, n: u32, ecn: u8) {
-        let (head, len) = Segment::v4([10, 0, 0, 1], [10, 0, 0, 2]).tos(ecn).payload(1448).build_head();
+        let (head, len) =
+            SegmentBuilder::v4([10, 0, 0, 1], [10, 0, 0, 2]).tos(ecn).payload(1448).build_head();
         for _ in 0..n {
             let frame = self.frames.receive_copy(&head, len, at).unwrap();
             let frame = self.frames.park(frame);

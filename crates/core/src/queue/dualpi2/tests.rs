@@ -3,7 +3,7 @@
 use super::*;
 use crate::node::Cx;
 use crate::queue::Queue;
-use crate::wire::build::Segment;
+use crate::wire::build::SegmentBuilder;
 
 const MS: fn(u64) -> Duration = Duration::from_millis;
 
@@ -70,7 +70,8 @@ impl Bench {
 
     /// `number` is its source port.
     fn push(&mut self, ecn: u8, number: u16) {
-        let segment = Segment::v4([10, 0, 0, 1], [10, 0, 0, 2]).tos(ecn).ports(number, 80).payload(960);
+        let segment =
+            SegmentBuilder::v4([10, 0, 0, 1], [10, 0, 0, 2]).tos(ecn).ports(number, 80).payload(960);
         let (head, len) = segment.build_head();
         let frame = self.frames.receive_copy(&head, len, self.now).unwrap();
         let charge = crate::frame::Charge { packets: 1, bytes: 1000 };

@@ -3,7 +3,7 @@
 use super::*;
 use crate::queue::Queue;
 use crate::time::{Duration, Time};
-use crate::wire::build::Segment;
+use crate::wire::build::SegmentBuilder;
 
 struct Bench {
     queue: Queue,
@@ -20,7 +20,7 @@ impl Bench {
     /// A packet of a flow by its port, with a number in its sequence number.
     fn push(&mut self, flow: u16, number: u32, bytes: u64) -> Option<DropReason> {
         let segment =
-            Segment::v4([10, 0, 0, 1], [10, 0, 0, 2]).tos(2).ports(flow, 80).seq(number).payload(900);
+            SegmentBuilder::v4([10, 0, 0, 1], [10, 0, 0, 2]).tos(2).ports(flow, 80).seq(number).payload(900);
         let (head, len) = segment.build_head();
         let frame = self.frames.receive_copy(&head, len, self.now).unwrap();
         let charge = crate::frame::Charge { packets: 1, bytes };

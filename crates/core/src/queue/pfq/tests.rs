@@ -3,7 +3,7 @@
 use super::*;
 use crate::frame::Charge;
 use crate::time::Time;
-use crate::wire::build::Segment;
+use crate::wire::build::SegmentBuilder;
 use proptest::prelude::*;
 use std::collections::{HashMap, VecDeque};
 
@@ -24,7 +24,7 @@ impl Bench {
         let now = Time::from_nanos(self.pushed.into());
         self.pushed += 1;
         let (head, len) =
-            Segment::v4([10, 0, 0, 1], [10, 0, 0, 2]).ports(flow, 80).payload(1000).build_head();
+            SegmentBuilder::v4([10, 0, 0, 1], [10, 0, 0, 2]).ports(flow, 80).payload(1000).build_head();
         let frame = self.frames.receive_copy(&head, len, now).unwrap();
         let frame = self.frames.park(frame);
         let mut cx = Cx { now, frames: &mut self.frames };

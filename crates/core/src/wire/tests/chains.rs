@@ -1,6 +1,6 @@
 //! Checksums of segments that lie in several chunks of a pool.
 
-use super::super::build::{Segment, Sum};
+use super::super::build::{SegmentBuilder, Sum};
 use super::super::*;
 use super::properties::segments;
 use crate::frame::{Checksum, Frame, Frames};
@@ -50,7 +50,7 @@ proptest! {
 /// 1,000 bytes of payload behind 54 of headers, 10 of them in the first chunk: 64, then 200 each.
 fn segment(sum: Sum, present: usize) -> (Frames, Frame, Packet) {
     let data: Vec<u8> = (0..1000u32).map(|n| (n * n) as u8).collect();
-    let bytes = Segment::v4([10, 0, 0, 1], [10, 0, 0, 2]).data(&data).checksum(sum).build();
+    let bytes = SegmentBuilder::v4([10, 0, 0, 1], [10, 0, 0, 2]).data(&data).checksum(sum).build();
     let (pool, frame) = chained(&bytes, 200, 64, present);
     let p = packet(&bytes, bytes.len()).unwrap();
     (pool, frame, p)

@@ -1,15 +1,15 @@
 //! Headers that contradict themselves, one field at a time.
 
-use super::super::build::{Segment, Sum};
+use super::super::build::{SegmentBuilder, Sum};
 use super::super::*;
 use crate::frame::Checksum;
 
-fn v4() -> Segment {
-    Segment::v4([10, 0, 0, 1], [10, 0, 0, 2])
+fn v4() -> SegmentBuilder {
+    SegmentBuilder::v4([10, 0, 0, 1], [10, 0, 0, 2])
 }
 
-fn v6() -> Segment {
-    Segment::v6([1; 16], [2; 16])
+fn v6() -> SegmentBuilder {
+    SegmentBuilder::v6([1; 16], [2; 16])
 }
 
 fn parse(frame: &[u8]) -> Result<TcpOptions, Reject> {
@@ -18,7 +18,7 @@ fn parse(frame: &[u8]) -> Result<TcpOptions, Reject> {
 }
 
 /// The frame with byte `at` set, and the IPv4 header checksum made right again.
-fn with_byte(segment: &Segment, at: usize, value: u8) -> Vec<u8> {
+fn with_byte(segment: &SegmentBuilder, at: usize, value: u8) -> Vec<u8> {
     let mut frame = segment.build();
     frame[at] = value;
     if frame[12..14] == [8, 0] {

@@ -4,13 +4,13 @@ mod plain;
 mod properties;
 mod vectors;
 
-use super::build::{Segment, Sum};
+use super::build::{SegmentBuilder, Sum};
 use super::*;
 use crate::frame::Checksum;
 
 #[test]
 fn a_segment_is_read_back_as_built() {
-    let frame = Segment::v4([10, 0, 0, 1], [10, 0, 0, 2])
+    let frame = SegmentBuilder::v4([10, 0, 0, 1], [10, 0, 0, 2])
         .vlan(0x2005)
         .ports(5000, 80)
         .seq(100)
@@ -34,7 +34,7 @@ fn a_segment_is_read_back_as_built() {
 
 #[test]
 fn a_partial_checksum_is_completed() {
-    for base in [Segment::v4([10, 0, 0, 1], [10, 0, 0, 2]), Segment::v6([1; 16], [2; 16])] {
+    for base in [SegmentBuilder::v4([10, 0, 0, 1], [10, 0, 0, 2]), SegmentBuilder::v6([1; 16], [2; 16])] {
         for base in [base.clone(), base.udp()] {
             let mut frame = base.clone().payload(5).checksum(Sum::Partial).build();
             let len = frame.len();

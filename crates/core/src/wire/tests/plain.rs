@@ -1,6 +1,6 @@
 //! [`plain_ack`] against the parsers of the parts.
 
-use super::super::build::{Segment, Sum};
+use super::super::build::{SegmentBuilder, Sum};
 use super::super::*;
 use super::properties::segments;
 use crate::frame::Checksum;
@@ -38,13 +38,13 @@ fn by_parts(frame: &[u8]) -> Option<PlainAck> {
 }
 
 /// Pure ACKs of the usual layout.
-fn usual() -> impl Strategy<Value = Segment> {
+fn usual() -> impl Strategy<Value = SegmentBuilder> {
     let ends = (any::<bool>(), any::<[[u8; 16]; 2]>(), any::<(u16, u16)>(), any::<[[u8; 6]; 2]>());
     let outer = (prop::option::of(any::<u16>()), any::<(u8, u8)>(), 0u32..0x10_0000);
     let numbers = (any::<(u32, u32)>(), any::<u16>(), prop::option::of(any::<(u32, u32)>()), 0usize..100);
     (ends, outer, numbers).prop_map(|((v6, [src, dst], ports, macs), (tci, (tos, ttl), label), numbers)| {
         let four = |a: [u8; 16]| [a[0], a[1], a[2], a[3]];
-        let mut s = if v6 { Segment::v6(src, dst) } else { Segment::v4(four(src), four(dst)) };
+        let mut s = if v6 { SegmentBuilder::v6(src, dst) } else { SegmentBuilder::v4(four(src), four(dst)) };
         if let Some(tci) = tci {
             s = s.vlan(tci);
         }
@@ -88,7 +88,7 @@ proptest! {
 
     #[test]
     fn options_of_any_kind_are_told_apart(options in prop::collection::vec(0u8..12, 0..13)) {
-        let frame = Segment::v4([1; 4], [2; 4]).raw_options(&options).build();
+        let frame = SegmentBuilder::v4([1; 4], [2; 4]).raw_options(&options).build();
         prop_assert_eq!(plain_ack(&frame, true), by_parts(&frame));
     }
 }

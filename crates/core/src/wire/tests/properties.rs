@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::super::build::{Segment, Sum};
+use super::super::build::{SegmentBuilder, Sum};
 use super::super::*;
 use super::vectors::all;
 use crate::frame::Checksum;
@@ -26,7 +26,7 @@ fn exercise(bytes: &[u8], frame_len: usize) -> Result<(Packet, Tcp, TcpOptions),
 }
 
 /// One of the options that a builder knows, by number.
-fn with_option(segment: Segment, which: u8, x: u32) -> Segment {
+fn with_option(segment: SegmentBuilder, which: u8, x: u32) -> SegmentBuilder {
     match which {
         0 => segment.ts(x, !x),
         1 => segment.raw_options(&[1]),
@@ -45,13 +45,13 @@ prop_compose! {
         ports in any::<(u16, u16)>(), numbers in any::<(u32, u32)>(), flags in 0u16..0x1000, window in any::<u16>(),
         tos in any::<u8>(), label in 0u32..0x10_0000, option in (0u8..8, any::<u32>()),
         ip_options in 0usize..3, extension in 0usize..30, payload in 0usize..200, pad in 0usize..100,
-    ) -> Segment {
+    ) -> SegmentBuilder {
         let [src, dst] = addresses;
         let four = |a: [u8; 16]| [a[0], a[1], a[2], a[3]];
         let mut segment = if v6 {
-            Segment::v6(src, dst).extension(0, &vec![0; extension]).extension(60, &[])
+            SegmentBuilder::v6(src, dst).extension(0, &vec![0; extension]).extension(60, &[])
         } else {
-            Segment::v4(four(src), four(dst)).ip_options(&vec![1; 4 * ip_options])
+            SegmentBuilder::v4(four(src), four(dst)).ip_options(&vec![1; 4 * ip_options])
         };
         for tci in tags {
             segment = segment.vlan(tci);
@@ -89,7 +89,7 @@ proptest! {
 
     #[test]
     fn timestamps_are_rewritten_at_any_offset(nops in 0usize..4, from in any::<[u8; 8]>(), to in any::<[u8; 8]>(), v6: bool) {
-        let base = if v6 { Segment::v6([1; 16], [2; 16]) } else { Segment::v4([10, 0, 0, 1], [10, 0, 0, 2]) };
+        let base = if v6 { SegmentBuilder::v6([1; 16], [2; 16]) } else { SegmentBuilder::v4([10, 0, 0, 1], [10, 0, 0, 2]) };
         let base = base.raw_options(&vec![1; nops]).payload(3);
         let mut frame = base.clone().option(8, &from).build();
         let p = packet(&frame, frame.len()).unwrap();
@@ -161,7 +161,7 @@ proptest! {
     #[test]
     fn options_of_any_bytes_end(options in prop::collection::vec(any::<u8>(), 0..41), kinds in prop::collection::vec(0u8..32, 0..41)) {
         for list in [options, kinds] {
-            let frame = Segment::v4([1; 4], [2; 4]).raw_options(&list).build();
+            let frame = SegmentBuilder::v4([1; 4], [2; 4]).raw_options(&list).build();
             let _ = exercise(&frame, frame.len());
         }
     }

@@ -1,6 +1,6 @@
 //! Frames that scapy 2.8 made (`vectors.py` beside this file), and the examples of the RFCs.
 
-use super::super::build::Segment;
+use super::super::build::SegmentBuilder;
 use super::super::*;
 use crate::frame::Checksum;
 
@@ -239,8 +239,10 @@ fn generated_acks_are_scapys_byte_for_byte() {
 
 #[test]
 fn the_builder_and_scapy_agree() {
-    let v4 = || Segment::v4([192, 0, 2, 1], [198, 51, 100, 2]).ports(443, 50_000).seq(0x0102_0304);
-    let v6 = || Segment::v6(V6_SRC, V6_DST).ports(443, 50_000).seq(0x0102_0304).ack(0xffff_fff0).window(501);
+    let v4 = || SegmentBuilder::v4([192, 0, 2, 1], [198, 51, 100, 2]).ports(443, 50_000).seq(0x0102_0304);
+    let v6 = || {
+        SegmentBuilder::v6(V6_SRC, V6_DST).ports(443, 50_000).seq(0x0102_0304).ack(0xffff_fff0).window(501)
+    };
     let v4_ack = v4().ack(0xffff_fff0).window(501).ttl(57);
     assert_eq!(v4_ack.build(), vector("v4_ack"));
     let vlan = v4_ack.clone().vlan(0x6064).ts(TS.value, TS.echo);
@@ -249,7 +251,7 @@ fn the_builder_and_scapy_agree() {
     assert_eq!(qinq.build(), vector("qinq_v6_ack_ts"));
     let data = v6().tos(2).flow_label(0x12345).flags(Flags::FIN | Flags::ACK).urgent(9).payload(37);
     assert_eq!(data.build(), vector("v6_data"));
-    let udp = Segment::v6(V6_SRC, V6_DST).ports(53, 4000).udp().payload(37);
+    let udp = SegmentBuilder::v6(V6_SRC, V6_DST).ports(53, 4000).udp().payload(37);
     assert_eq!(udp.build(), vector("v6_udp"));
     let mut arp = vector("arp");
     arp.resize(60, 0);

@@ -1,4 +1,4 @@
-//! What ACKs cannot slow: random packets are read, and counted, as by the core.
+//! Counting of packets that ACKs cannot slow: random packets are read, and counted, as by the core.
 
 use super::random::Random;
 use super::rig::*;
@@ -10,7 +10,7 @@ use weir_core::gateway::Verdict;
 use weir_core::rate::Rate;
 use weir_core::steer::{Counted, Fields, Tally};
 use weir_core::time::{Duration, Time};
-use weir_core::wire::build::Segment;
+use weir_core::wire::build::SegmentBuilder;
 use weir_core::wire::{self, Flags, Packet};
 
 const TALLIES: u32 = 4;
@@ -30,8 +30,8 @@ fn packet(random: &mut Random) -> Vec<u8> {
     let port = |random: &mut Random| 5_000 + random.below(2) as u16;
     let (src, dst) = (random.below(2) as u8, random.below(2) as u8);
     let mut s = match random.percent(50) {
-        true => Segment::v4([8, 0, 0, src], [10, 0, 0, dst]),
-        false => Segment::v6([src; 16], [0x40 | dst; 16]),
+        true => SegmentBuilder::v4([8, 0, 0, src], [10, 0, 0, dst]),
+        false => SegmentBuilder::v6([src; 16], [0x40 | dst; 16]),
     };
     s = s.ports(port(random), port(random)).payload(random.below(1400) as usize);
     if random.percent(20) {
@@ -115,8 +115,8 @@ fn another_packet_is_another_if_a_rule_looks_at_the_difference() {
     let mut rig = rig();
     let one = || v4().ports(0, 0).udp().vlan(5);
     let others = [
-        (Fields::SRC, Segment::v4([8, 0, 0, 9], B).ports(0, 0).udp().vlan(5)),
-        (Fields::DST, Segment::v4(A, [10, 0, 0, 9]).ports(0, 0).udp().vlan(5)),
+        (Fields::SRC, SegmentBuilder::v4([8, 0, 0, 9], B).ports(0, 0).udp().vlan(5)),
+        (Fields::DST, SegmentBuilder::v4(A, [10, 0, 0, 9]).ports(0, 0).udp().vlan(5)),
         (Fields::SRC_PORT, one().ports(5002, 0)),
         (Fields::DST_PORT, one().ports(0, 81)),
         (Fields::VLAN, v4().ports(0, 0).udp().vlan(6)),

@@ -9,7 +9,7 @@ use weir_core::flow::Key;
 use weir_core::gateway::Verdict;
 use weir_core::steer::{slot_flag, Action, Seen, Slot, Stamp};
 use weir_core::time::Time;
-use weir_core::wire::build::{Segment, Sum};
+use weir_core::wire::build::{SegmentBuilder, Sum};
 use weir_core::wire::Flags;
 
 const FLOWS: u32 = 6;
@@ -90,7 +90,7 @@ struct Model {
 /// A segment, and what a hook reads of it.
 struct Case {
     flow: u32,
-    segment: Segment,
+    segment: SegmentBuilder,
     seen: Seen,
     gso_size: u16,
     sum: Sum,
@@ -264,7 +264,7 @@ impl Model {
     }
 
     /// Options in all places that they may have.
-    fn options(&mut self, mut segment: Segment, newest: u32, seen: &mut Seen) -> Segment {
+    fn options(&mut self, mut segment: SegmentBuilder, newest: u32, seen: &mut Seen) -> SegmentBuilder {
         let stamp = self.near(newest, &[0, 0, 1, -1, 1000, i64::from(i32::MAX), i64::from(i32::MIN)]);
         let data = [stamp.to_be_bytes(), 7u32.to_be_bytes()].concat();
         match self.random.below(10) {
@@ -419,7 +419,7 @@ fn l4(frame: &[u8]) -> usize {
     usize::from(weir_core::wire::packet(frame, frame.len()).unwrap().l4)
 }
 
-fn base_of(flow: u32) -> Segment {
+fn base_of(flow: u32) -> SegmentBuilder {
     match flow {
         0 => v4(),
         1 => v6(),

@@ -10,7 +10,7 @@ use weir_core::flow::Key;
 use weir_core::gateway::Verdict;
 use weir_core::steer::{slot_flag, Slot};
 use weir_core::time::{Duration, Time};
-use weir_core::wire::build::Segment;
+use weir_core::wire::build::SegmentBuilder;
 use weir_core::wire::TCP;
 
 pub const PASS: u32 = u32::MAX;
@@ -24,11 +24,11 @@ pub const A6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0x86dd, 0, 0, 0, 0, 1);
 pub const B6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 2);
 
 /// The receiver of the data is at A, port 5001.
-pub fn v4() -> Segment {
-    Segment::v4(A, B).ports(5001, 80)
+pub fn v4() -> SegmentBuilder {
+    SegmentBuilder::v4(A, B).ports(5001, 80)
 }
-pub fn v6() -> Segment {
-    Segment::v6(A6, B6).ports(5001, 80)
+pub fn v6() -> SegmentBuilder {
+    SegmentBuilder::v6(A6, B6).ports(5001, 80)
 }
 /// The flow of frames from `src` to `dst` with these VLAN identifiers.
 pub fn flow_key(src: (IpAddr, u16), dst: (IpAddr, u16), vlan: u16, inner_vlan: u16) -> Key {

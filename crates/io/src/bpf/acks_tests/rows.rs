@@ -1,4 +1,4 @@
-//! What a hook does with each kind of segment.
+//! The table of what a hook does with each kind of segment.
 
 use super::rig::*;
 use crate::bpf::{AcksCounters, AcksOptions, Budget, Fate, Hook};
@@ -7,23 +7,23 @@ use std::os::fd::AsFd;
 use std::sync::atomic::Ordering::Relaxed;
 use weir_core::gateway::Verdict;
 use weir_core::steer::slot_flag::{SCALED, SIZED};
-use weir_core::wire::build::{arp, Segment, Sum};
+use weir_core::wire::build::{arp, SegmentBuilder, Sum};
 use weir_core::wire::Flags;
 
 const IN: Hook = Hook::Ingress;
 const OUT: Hook = Hook::Egress;
 
-fn syn() -> Segment {
+fn syn() -> SegmentBuilder {
     v4().flags(Flags::SYN).seq(5).mss(1460).sack_permitted().ts(1, 2).window_scale(7)
 }
 
 /// A segment of the flow of [`Rig::control`] that is the next one.
-fn next(segment: Segment) -> Segment {
+fn next(segment: SegmentBuilder) -> SegmentBuilder {
     later(segment, 1000)
 }
 
 /// The same with another TSval.
-fn later(segment: Segment, ts: u32) -> Segment {
+fn later(segment: SegmentBuilder, ts: u32) -> SegmentBuilder {
     segment.seq(1000).ack(1000).window(100).ts(ts, 7)
 }
 
@@ -33,7 +33,7 @@ fn record(hook: Hook, fate: Fate, frame: &[u8]) -> Record {
 }
 
 /// The frame passes as it came; its headers are shown if `shown`.
-fn passes(rig: &mut Rig, hook: Hook, segment: Segment, shown: bool) {
+fn passes(rig: &mut Rig, hook: Hook, segment: SegmentBuilder, shown: bool) {
     let frame = segment.build();
     assert_eq!(rig.hook(hook, &frame, 0), (PASS, frame.clone()), "{segment:?}");
     let expected = shown.then(|| record(hook, Fate::Passed, &frame));
@@ -41,14 +41,14 @@ fn passes(rig: &mut Rig, hook: Hook, segment: Segment, shown: bool) {
 }
 
 /// The frame is taken whole.
-fn taken(rig: &mut Rig, hook: Hook, segment: Segment) {
+fn taken(rig: &mut Rig, hook: Hook, segment: SegmentBuilder) {
     let frame = segment.build();
     assert_eq!(rig.hook(hook, &frame, 0), (REDIRECT, frame.clone()), "{segment:?}");
     assert_eq!(rig.records(), [record(hook, Fate::Taken, &frame)], "{segment:?}");
 }
 
 /// The frame passes as `to`; it is reported as it was if `shown`.
-fn becomes(rig: &mut Rig, hook: Hook, segment: Segment, to: Segment, shown: bool) {
+fn becomes(rig: &mut Rig, hook: Hook, segment: SegmentBuilder, to: SegmentBuilder, shown: bool) {
     let (frame, to) = (segment.build(), to.build());
     assert_eq!(rig.hook(hook, &frame, 0), (PASS, to), "{segment:?}");
     let expected = shown.then(|| record(hook, Fate::SetBack, &frame));
@@ -82,7 +82,7 @@ fn what_is_not_tcp_passes_unseen() {
         return;
     }
     let mut rig = Rig::new(options());
-    let cut = |segment: Segment, len: usize| segment.build()[..len].to_vec();
+    let cut = |segment: SegmentBuilder, len: usize| segment.build()[..len].to_vec();
     let others = [
         arp(A, B),
         v4().udp().build(),
@@ -181,7 +181,7 @@ fn payload_is_set_back_to_what_the_sender_may_know() {
             passes(&mut rig, IN, data(1).ack(900).window(125), false);
             // The right edge stays: 200 bytes are 50 of its units.
             becomes(&mut rig, IN, data(2).ack(1200), data(2).window(150), true);
-            let marked = |s: Segment| s.flags(Flags::ACK | Flags::ECE | Flags::PSH);
+            let marked = |s: SegmentBuilder| s.flags(Flags::ACK | Flags::ECE | Flags::PSH);
             becomes(&mut rig, IN, marked(data(3).ack(1202)), marked(data(3).window(150)), true);
             assert_eq!((slot.tx.load(Relaxed), slot.nxt.load(Relaxed)), (1000, 1400));
             // A retransmission is set back, and is no news.
@@ -460,7 +460,7 @@ fn flows_that_pass_are_remembered_for_a_generation() {
     // Other flows: another port, another tag, the other direction.
     taken(&mut rig, IN, next(v4()).ports(5002, 80));
     taken(&mut rig, IN, next(v4()).vlan(3));
-    taken(&mut rig, IN, Segment::v4(B, A).ports(80, 5001));
+    taken(&mut rig, IN, SegmentBuilder::v4(B, A).ports(80, 5001));
     rig.acks.hooks.next_generation();
     taken(&mut rig, IN, next(v4()));
 }

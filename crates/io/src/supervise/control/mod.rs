@@ -1,4 +1,4 @@
-//! What can be asked of a running Weir beside its work: clients of a socket that only root can reach, and SIGHUP.
+//! Requests to a running Weir beside its work: clients of a socket that only root can reach, and SIGHUP.
 //!
 //! Everything is served between two looks at the engine, and nothing waits: a client that is stuck, or sends what is no request,
 //! costs one of few places for a few seconds. Requests are answered one after the other, since what one changes the next one

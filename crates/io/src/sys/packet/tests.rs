@@ -5,10 +5,10 @@ use crate::sys::clock;
 use crate::sys::testing::*;
 use weir_core::frame::Checksum;
 use weir_core::time::Duration;
-use weir_core::wire::build::{Segment, Sum};
+use weir_core::wire::build::{SegmentBuilder, Sum};
 
-fn segment() -> Segment {
-    Segment::v4([10, 0, 0, 1], [10, 0, 0, 2]).seq(5).ack(7)
+fn segment() -> SegmentBuilder {
+    SegmentBuilder::v4([10, 0, 0, 1], [10, 0, 0, 2]).seq(5).ack(7)
 }
 
 /// Notes on a frame without VLAN tags whose checksum is to be completed.
@@ -84,7 +84,7 @@ fn giant_frames_stay_whole_and_are_cut_where_they_must() {
         let mut ear = Ear::on(b);
         let mut sender = Sender::open(ethernet(a), true).unwrap();
         let four = (segment().payload(60_000), notes(20, 1));
-        let six = Segment::v6([1; 8], [2; 8]).ts(1, 2).payload(60_000);
+        let six = SegmentBuilder::v6([1; 8], [2; 8]).ts(1, 2).payload(60_000);
         let six = (six, Vnet { header: 14 + 40 + 32, ..notes(40, 4) });
         for (segment, vnet) in [four, six] {
             let frame = segment.checksum(Sum::Partial).build();
@@ -136,7 +136,7 @@ fn devices_without_ethernet_header_get_none() {
     in_namespace(|| {
         let tun = Tun::new("wbpf0");
         let mut sender = Sender::open(Device { ifindex: index("wbpf0"), ethernet: false }, false).unwrap();
-        for frame in [segment().payload(10).build(), Segment::v6([1; 8], [2; 8]).build()] {
+        for frame in [segment().payload(10).build(), SegmentBuilder::v6([1; 8], [2; 8]).build()] {
             assert_eq!(sender.send(&[&frame]).unwrap(), 1);
             assert_eq!(tun.receive(), frame[14..]);
         }

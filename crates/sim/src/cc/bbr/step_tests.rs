@@ -1,6 +1,6 @@
 //! Single steps of BBR by hand: 1 MB/s and 100 ms, so a BDP of 100 segments.
 
-use super::super::rig::MSS;
+use super::super::rig::{ack_of_a_segment, MSS};
 use super::super::RateSample;
 use super::*;
 
@@ -25,22 +25,13 @@ fn cruising() -> Bbr {
 /// The ACK of one segment at this time in milliseconds, with `in_flight` segments after it.
 fn ack(ms: u64, in_flight: u64) -> Ack {
     Ack {
-        now: Time::from_millis(ms),
-        acked: MSS,
-        delivered: MSS,
         total_delivered: 1_000 * MSS,
-        lost: 0,
         prior_in_flight: (in_flight + 1) * MSS,
         in_flight: in_flight * MSS,
-        una: 0,
-        nxt: 0,
         rtt: Some(RTT),
         srtt: RTT,
         min_rtt: RTT,
-        cwnd_limited: true,
-        ece: false,
-        phase: Phase::Open,
-        sample: None,
+        ..ack_of_a_segment(Time::from_millis(ms))
     }
 }
 

@@ -1,4 +1,4 @@
-//! How Linux's CUBIC grows a window in congestion avoidance: `bictcp_update` and `tcp_cong_avoid_ai`.
+//! Growth of the window in congestion avoidance as Linux's CUBIC has it: `bictcp_update` and `tcp_cong_avoid_ai`.
 //!
 //! The window is counted in whole segments, and grows by one for each `count` segments acknowledged. What has been
 //! acknowledged is saved up: when `count` falls below what is saved, the window grows at once.

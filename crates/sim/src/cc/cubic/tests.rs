@@ -1,6 +1,6 @@
 //! CUBIC against the formulas and tables of RFC 9438, in floating point.
 
-use super::super::rig::{Losses, Path, Rig, MSS};
+use super::super::rig::{ack_of_a_segment, Losses, Path, Rig, MSS};
 use super::super::Phase;
 use super::*;
 
@@ -12,24 +12,7 @@ fn window(segments: u64) -> Window {
 
 /// An ACK of one segment at this time.
 fn ack(now: Time) -> Ack {
-    Ack {
-        now,
-        acked: MSS,
-        delivered: MSS,
-        total_delivered: 0,
-        lost: 0,
-        prior_in_flight: 0,
-        in_flight: 0,
-        una: 0,
-        nxt: 0,
-        rtt: Some(RTT),
-        srtt: RTT,
-        min_rtt: RTT,
-        cwnd_limited: true,
-        ece: false,
-        phase: Phase::Open,
-        sample: None,
-    }
+    Ack { rtt: Some(RTT), srtt: RTT, min_rtt: RTT, ..ack_of_a_segment(now) }
 }
 
 /// A CUBIC flow whose ACKs are spaced evenly over the round.

@@ -1,7 +1,7 @@
 //! Timelines of RFC 9406 by hand, and slow start into a bottleneck.
 
-use super::super::rig::{Path, Rig, MSS};
-use super::super::{Congestion, CubicRules, Hystart, Options, Phase};
+use super::super::rig::{ack_of_a_segment, Path, Rig, MSS};
+use super::super::{Congestion, CubicRules, Hystart, Options};
 use super::threshold::rtt_thresh;
 use super::*;
 use weir_core::rate::Rate;
@@ -29,11 +29,7 @@ impl Rounds {
     fn ack(&mut self, us: u64) {
         self.una += MSS;
         let ack = Ack {
-            now: Time::ZERO,
-            acked: MSS,
-            delivered: MSS,
             total_delivered: self.una,
-            lost: 0,
             prior_in_flight: 10 * MSS,
             in_flight: 9 * MSS,
             una: self.una,
@@ -41,10 +37,7 @@ impl Rounds {
             rtt: Some(Duration::from_micros(us)),
             srtt: Duration::from_micros(us),
             min_rtt: Duration::from_micros(us),
-            cwnd_limited: true,
-            ece: false,
-            phase: Phase::Open,
-            sample: None,
+            ..ack_of_a_segment(Time::ZERO)
         };
         self.end.on_ack(&mut self.w, &ack);
         self.nxt += MSS;
@@ -160,22 +153,12 @@ fn classic(paced: bool, segments: u64, spacing: Duration, rtt: Duration) -> Opti
     let mut end = SlowStartEnd::new(Hystart::Classic, paced);
     (1..=100).find(|&i| {
         let ack = Ack {
-            now: Time::ZERO + spacing.saturating_mul(i),
-            acked: MSS,
-            delivered: MSS,
             total_delivered: i * MSS,
-            lost: 0,
-            prior_in_flight: 0,
-            in_flight: 0,
             una: i * MSS,
             nxt: 1000 * MSS,
             rtt: Some(rtt),
-            srtt: Duration::ZERO,
             min_rtt: ms(40),
-            cwnd_limited: true,
-            ece: false,
-            phase: Phase::Open,
-            sample: None,
+            ..ack_of_a_segment(Time::ZERO + spacing.saturating_mul(i))
         };
         end.on_ack(&mut w, &ack);
         w.ssthresh == w.cwnd

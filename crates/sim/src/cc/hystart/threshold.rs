@@ -1,4 +1,4 @@
-//! How much the delay may grow in slow start.
+//! Thresholds of delay in slow start.
 
 use weir_core::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What a receiver has got out of order (RFC 2018, 2883).
+//! Segments that a receiver has got out of order (RFC 2018, 2883).
 //!
 //! Received ranges above the cumulative acknowledgement are disjoint, not adjacent, sorted, and stamped with when they
 //! last grew. The newest of them are also kept in order of age, because that is how SACK blocks are reported. While

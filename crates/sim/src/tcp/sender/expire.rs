@@ -1,4 +1,4 @@
-//! When the sender's timers are set, and what they do when they expire.
+//! The sender's timers: when they are set, and what they do when they expire.
 
 use super::scoreboard::Progress;
 use super::timers::{Expired, Probe};

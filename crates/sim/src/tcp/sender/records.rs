@@ -1,4 +1,4 @@
-//! What is kept of each segment for a congestion control that asks for it.
+//! Records of segments, for a congestion control that asks for them.
 
 use super::scoreboard::{Piece, Witness};
 use crate::cc::Delivered;

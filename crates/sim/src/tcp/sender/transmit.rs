@@ -1,4 +1,4 @@
-//! What leaves next.
+//! The choice of what leaves next.
 
 use super::scoreboard::{Piece, Sent};
 use super::{Sender, Spare, Usage};

@@ -9,7 +9,7 @@ use crate::execute::{lab, sim};
 use crate::experiment::config::{experiment, Source};
 use crate::experiment::plan::Plan;
 use crate::report::expect;
-use crate::result::{RunResult, Status, World};
+use crate::result::{Backend, RunResult, Status};
 use serde::Serialize;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ const MAX_FLOWS: u32 = 65_536;
 /// What is asked of a world.
 #[derive(Clone, Copy, Debug)]
 struct Case {
-    world: World,
+    world: Backend,
     customers: u32,
     flows: u32,
     /// Of each customer, in kbit/s.
@@ -42,7 +42,7 @@ struct Case {
 /// measured time, and no less than that of the simulator's.
 const CASES: [Case; 2] = [
     Case {
-        world: World::Sim,
+        world: Backend::Sim,
         customers: 10_000,
         flows: 100_000,
         rate_kbit: 1_000,
@@ -51,7 +51,7 @@ const CASES: [Case; 2] = [
         rtt: "50ms",
     },
     Case {
-        world: World::Lab,
+        world: Backend::Lab,
         customers: 2_000,
         flows: 4_000,
         rate_kbit: 250,
@@ -89,7 +89,7 @@ pub struct Args {
 /// What a run found.
 #[derive(Clone, Debug, Serialize)]
 struct Figure {
-    world: World,
+    world: Backend,
     customers: u32,
     flows: u32,
     rate_bps: u64,
@@ -155,8 +155,8 @@ fn print(f: &Figure, case: &Case) {
     println!("all together        {:.2} Mbit/s", f.goodput_bps / 1e6);
     let seconds = case.seconds as f64;
     let whose = match f.world {
-        World::Sim => "of the simulator",
-        World::Lab => "of the gateway's engine",
+        Backend::Sim => "of the simulator",
+        Backend::Lab => "of the gateway's engine",
     };
     println!(
         "processor time      {:.2} s {whose}, {:.3} s for each second of traffic",
@@ -182,13 +182,13 @@ fn measure(case: &Case) -> Result<Figure, String> {
     let plan = plan(case, directory.path())?;
     let begin = Instant::now();
     let (result, cpu_s, machine_cpu_s, memory_bytes) = match case.world {
-        World::Sim => {
+        Backend::Sim => {
             let before = processor_time();
             let stop = AtomicBool::new(false);
             let result = sim::run(&plan, &sim::Options { pcap: None, progress: None, stop: &stop })?;
             (result, processor_time() - before, None, resident("VmHWM:")?)
         }
-        World::Lab => {
+        Backend::Lab => {
             let before = busy();
             let result = in_the_lab(&plan)?;
             let machine = busy() - before;

@@ -1,4 +1,4 @@
-//! What several turns found.
+//! Figures of several turns.
 
 use crate::result::{sample, GatewayResult};
 use serde::Serialize;

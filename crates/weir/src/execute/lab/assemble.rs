@@ -1,4 +1,4 @@
-//! From what the processes of a lab report to the result.
+//! Assembly of a lab's result from what its processes report.
 
 use super::counters::Counters;
 use super::flows::is_udp;
@@ -8,8 +8,8 @@ use crate::experiment::plan::Plan;
 use crate::result::observe;
 use crate::result::running::{EmulatorReport, GatewayReport, SteeringReport};
 use crate::result::{
-    with_flows, ClassResult, Counts, FlowResult, GatewayResult, LinkResult, MadeBy, RunResult, Series,
-    Status, Steering, World, SCHEMA,
+    with_flows, Backend, ClassResult, Counts, FlowResult, GatewayResult, LinkResult, MadeBy, RunResult,
+    Series, Status, Steering, SCHEMA,
 };
 use std::collections::{BTreeMap, HashMap};
 use weir_core::gateway::ClassConfig;
@@ -86,7 +86,7 @@ impl Measured {
         RunResult {
             schema: SCHEMA,
             experiment: plan.name.clone(),
-            world: World::Lab,
+            world: Backend::Lab,
             status: if self.interrupted { Status::Interrupted } else { Status::Ok },
             seed: plan.seed,
             parity: plan.parity,

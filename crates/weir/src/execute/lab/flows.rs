@@ -1,4 +1,4 @@
-//! From a plan's flows to what the two traffic processes play.
+//! Translation of a plan's flows to what the two traffic processes play.
 
 use super::Options;
 use crate::execute::hosts::{Ends, FlowEnds};

@@ -1,4 +1,4 @@
-//! What the protocols of a host counted: `/proc/net/snmp` and `/proc/net/netstat`, as `nstat` names it.
+//! Protocol counters of a host: `/proc/net/snmp` and `/proc/net/netstat`, as `nstat` names them.
 
 use super::namespace::Namespace;
 use std::collections::BTreeMap;

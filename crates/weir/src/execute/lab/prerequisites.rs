@@ -1,4 +1,4 @@
-//! What a lab needs from the machine, said in one message before anything is touched.
+//! Prerequisites of a lab, reported in one message before anything is touched.
 
 use crate::experiment::plan::{BoxKind, Plan, Tcp};
 use socket2::{Domain, Socket, Type};

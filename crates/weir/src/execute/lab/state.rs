@@ -1,4 +1,4 @@
-//! What a lab leaves where the next one finds it if this one is killed: `/run/weir/lab/ID`.
+//! State of a lab, kept where the next lab finds it if this one is killed: `/run/weir/lab/ID`.
 //!
 //! A file names its owner by process number and start time, so that a number used again is not taken
 //! for the owner, and the namespaces and processes that go with it. Owners that are dead are

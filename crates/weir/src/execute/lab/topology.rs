@@ -1,4 +1,4 @@
-//! From a plan to namespaces, cables and settings; nothing is touched here.
+//! Translation of a plan to namespaces, cables and settings; nothing is touched here.
 //!
 //! ```text
 //! cl ── (lan) ── gw ── (wan) ── sv

@@ -1,4 +1,4 @@
-//! From what the nodes of a world counted to the result.
+//! Assembly of a simulation's result from what its nodes counted.
 
 use super::flows::FlowEnd;
 use super::series::Recorder;
@@ -9,8 +9,8 @@ use crate::execute::measurements::{datagram_loss, FlowMeasurements};
 use crate::experiment::plan::{Classifier, Flow, Plan};
 use crate::result::observe;
 use crate::result::{
-    with_flows, ClassResult, FlowResult, GatewayResult, LinkResult, MadeBy, Quantiles, RunResult, Series,
-    World,
+    with_flows, Backend, ClassResult, FlowResult, GatewayResult, LinkResult, MadeBy, Quantiles, RunResult,
+    Series,
 };
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -45,7 +45,7 @@ pub fn result(plan: &Plan, topology: &mut Topology, mut recorder: Recorder) -> R
     let links = links(topology);
     RunResult {
         experiment: plan.name.clone(),
-        world: World::Sim,
+        world: Backend::Sim,
         seed: plan.seed,
         duration_s: covered.as_secs_f64(),
         packets: links.iter().map(|l| l.packets).sum(),

@@ -1,4 +1,4 @@
-//! What is recorded over time: of flows at their senders and in the gateway, of links their queues.
+//! Recording over time: of flows at their senders and in the gateway, of links their queues.
 //!
 //! Without a period, senders record every change themselves, and what changes with every packet (queues, and what the
 //! gateway holds) is looked at [`LOOKS`] times.

@@ -1,4 +1,4 @@
-//! From the TCP settings of a plan to those of simulated connections.
+//! Translation of the TCP settings of a plan to those of simulated connections.
 
 use crate::execute::hosts::{buffers, DEFAULT_BUFFER};
 use crate::experiment::config::tcp::values;

@@ -1,12 +1,12 @@
 use super::{run, Options};
 use crate::experiment::config::{experiment, Source};
 use crate::experiment::plan::Plan;
-use crate::result::{RunResult, Status, World};
+use crate::result::{Backend, RunResult, Status};
 use std::sync::atomic::AtomicBool;
 
 fn plan(text: &str) -> Plan {
     let parsed = experiment::parse(&Source::new("t.toml", text)).unwrap_or_else(|e| panic!("{e}"));
-    parsed.plan_for(World::Sim).unwrap_or_else(|e| panic!("{e}"))
+    parsed.plan_for(Backend::Sim).unwrap_or_else(|e| panic!("{e}"))
 }
 
 pub(super) fn simulate(text: &str) -> RunResult {
@@ -42,7 +42,7 @@ fn datagrams_by_hand() {
     assert_eq!((wan.packets, wan.bytes), (1000, 1_042_000));
     assert!((wan.utilization - 0.8336).abs() < 1e-9, "{}", wan.utilization);
     assert_eq!((link(&r, "wan.back").packets, r.packets), (0, 2000));
-    assert_eq!((r.world, r.status, r.duration_s), (World::Sim, Status::Ok, 1.0));
+    assert_eq!((r.world, r.status, r.duration_s), (Backend::Sim, Status::Ok, 1.0));
     assert_eq!(r.made_by.kernel, "");
 }
 

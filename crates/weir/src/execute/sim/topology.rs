@@ -1,4 +1,4 @@
-//! From a plan to a wired world.
+//! Translation of a plan to a wired world.
 //!
 //! ```text
 //! clients ─ up ───┐                                             ┌─ down ─ servers

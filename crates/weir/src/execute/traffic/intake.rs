@@ -1,4 +1,4 @@
-//! What the receiving end of a flow keeps of each read.
+//! The receiving end of a flow: what it keeps of each read.
 
 use super::{Amount, Bins, Gap, Received};
 

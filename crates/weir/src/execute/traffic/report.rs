@@ -1,4 +1,4 @@
-//! What a process played.
+//! The report of a traffic process.
 
 use super::{Bins, Quantiles};
 use serde::{Deserialize, Serialize};

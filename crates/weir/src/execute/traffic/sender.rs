@@ -1,4 +1,4 @@
-//! What the sending end of a flow knows: what it wrote, and samples of the kernel's TCP_INFO.
+//! The sending end of a flow: what it wrote, and samples of the kernel's TCP_INFO.
 
 use super::sys::{tcp_info, TcpInfo};
 use super::{Amount, Quantiles, Sent, Series};

@@ -1,4 +1,4 @@
-//! What a process is to play.
+//! The specification of what a traffic process plays.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;

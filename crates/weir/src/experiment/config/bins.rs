@@ -2,7 +2,7 @@
 
 use super::diag::Fault;
 use super::reader::{Positive, Section};
-use crate::result::World;
+use crate::result::Backend;
 use weir_core::time::Duration;
 
 /// No bin is longer, if nothing else is said.
@@ -36,7 +36,7 @@ fn noted(s: &Section, key: &'static str, d: Duration) -> Option<Duration> {
     s.note_time(key, d);
     if d.as_nanos() % 1_000_000 != 0 {
         let message = format!("{d} is not a whole number of milliseconds, which the lab world needs");
-        s.note_value(World::Sim, key, Fault::new(message, "the sim world takes whole microseconds"));
+        s.note_value(Backend::Sim, key, Fault::new(message, "the sim world takes whole microseconds"));
     }
     Some(d)
 }

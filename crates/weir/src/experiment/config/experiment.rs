@@ -7,7 +7,7 @@ use super::units;
 use super::value::choice;
 use super::{bins, flow, gateway, graph, host, lab, measure, names, path, tcp};
 use crate::experiment::plan::{Lab, Path, Plan, Reference, SeriesKind, Tcp};
-use crate::result::{Parity, World};
+use crate::result::{Backend, Parity};
 use sha2::{Digest, Sha256};
 use toml::de::DeTable;
 use weir_core::link::TRILLION;
@@ -26,13 +26,13 @@ pub struct Experiment {
 
 impl Experiment {
     /// The worlds that can run it.
-    pub fn worlds(&self) -> Vec<World> {
-        let can = |w: &World| self.only.iter().all(|o| o.world == *w);
-        [World::Lab, World::Sim].into_iter().filter(can).collect()
+    pub fn worlds(&self) -> Vec<Backend> {
+        let can = |w: &Backend| self.only.iter().all(|o| o.world == *w);
+        [Backend::Lab, Backend::Sim].into_iter().filter(can).collect()
     }
 
     /// The plan for a world. Errors name every key that the world cannot do.
-    pub fn plan_for(self, world: World) -> Result<Plan, Errors> {
+    pub fn plan_for(self, world: Backend) -> Result<Plan, Errors> {
         let refused: Vec<Diagnostic> =
             self.only.iter().filter(|o| o.world != world).map(|o| o.refusal.clone()).collect();
         if refused.is_empty() {
@@ -137,8 +137,8 @@ fn plan(s: Section, source: &Source, files: &Files<'_>) -> Option<Plan> {
 
 /// `series` and `sample`.
 fn series(s: &Section, gateway: bool) -> Vec<SeriesKind> {
-    s.note_only(World::Sim, "series");
-    s.note_only(World::Sim, "sample");
+    s.note_only(Backend::Sim, "series");
+    s.note_only(Backend::Sim, "sample");
     if s.has("sample") && !s.has("series") {
         let help = "`sample` is how often `series` is recorded: series = [\"cwnd\"]";
         s.key_fault("sample", Fault::new("`sample` without `series`", help));

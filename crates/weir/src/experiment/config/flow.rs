@@ -7,7 +7,7 @@ use super::{distribution, names, tcp};
 use crate::experiment::plan::{
     Arrivals, BoxKind, FlowGroup, HostGroup, Kind, Lab, Length, Plan, Ports, Protocol, Tcp,
 };
-use crate::result::World;
+use crate::result::Backend;
 use core::ops::RangeInclusive;
 use weir_core::dist::Distribution;
 use weir_core::gateway::Direction;
@@ -68,7 +68,7 @@ fn flow(s: &Section, number: usize, defaults: &Tcp, duration: Option<Duration>) 
 
 /// The keys of a TCP flow's application; those of UDP are refused, unless it is the protocol that is faulty.
 fn tcp(s: &Section, udp: Option<bool>) -> Protocol {
-    s.note_only(World::Sim, "app_rate");
+    s.note_only(Backend::Sim, "app_rate");
     let app_rate = s.get("app_rate");
     for key in UDP {
         if s.has(key) && udp.is_some() == s.has("protocol") {
@@ -98,7 +98,7 @@ fn kind(s: &Section) -> Kind {
         })
     });
     if kind > 0 {
-        s.note_value(World::Lab, "kind", Fault::bare("in the sim world one end of a flow sends: \"bulk\""));
+        s.note_value(Backend::Lab, "kind", Fault::bare("in the sim world one end of a flow sends: \"bulk\""));
         if s.has("protocol") {
             s.at_most_one(&["protocol", "kind"], "flows that go both ways are TCP");
         }
@@ -126,7 +126,7 @@ const UDP: [&str; 4] = ["rate", "datagram", "on", "off"];
 /// The keys of a UDP flow; those of TCP are refused.
 fn udp(s: &Section) -> Option<Protocol> {
     for key in ["on", "off"] {
-        s.note_only(World::Sim, key);
+        s.note_only(Backend::Sim, key);
     }
     for key in tcp::names().chain(["app_rate"]) {
         if s.has(key) {
@@ -142,7 +142,7 @@ fn udp(s: &Section) -> Option<Protocol> {
     let datagram = s.int("datagram", 1..=1472).map_or(1472, |n| n as u16);
     if datagram < NUMBERED {
         let message = format!("{datagram} bytes have no room for a datagram's number in the lab world");
-        s.note_value(World::Sim, "datagram", Fault::new(message, "8 bytes is the least there"));
+        s.note_value(Backend::Sim, "datagram", Fault::new(message, "8 bytes is the least there"));
     }
     if s.has("on") || s.has("off") {
         s.need("on", "\"500ms\"");
@@ -161,7 +161,7 @@ fn arrivals(s: &Section) -> (u32, Arrivals) {
     if let Some(n) = count.filter(|n| *n > MOST_IN_LAB) {
         let fault =
             Fault::bare(format!("{n} flows are more than the {MOST_IN_LAB} of a group in the lab world"));
-        s.note_value(World::Sim, "count", fault);
+        s.note_value(Backend::Sim, "count", fault);
     }
     // Drawn arrivals go on until the end.
     let default = if drawn.is_some() { MOST } else { 1 };
@@ -207,7 +207,7 @@ pub(super) fn not_too_many(s: &Section, plan: &Plan) {
             let message = format!("{MOST} flows or more would start before the end, {}", plan.duration);
             section.fault("arrivals", Fault::new(message, help));
         } else if n > MOST_IN_LAB && !section.has("count") {
-            section.note_value(World::Sim, "arrivals", too_many_for_lab(n));
+            section.note_value(Backend::Sim, "arrivals", too_many_for_lab(n));
         }
     }
 }
@@ -223,7 +223,7 @@ pub(super) fn not_behind_nat(s: &Section, groups: &[FlowGroup], lab: &Lab) {
         );
         let help = "let them go out, or choose another `box`";
         if let Some(lab) = s.section("lab") {
-            lab.note_value(World::Sim, "box", Fault::new(message, help));
+            lab.note_value(Backend::Sim, "box", Fault::new(message, help));
         }
     }
 }

@@ -5,7 +5,7 @@ use super::keys::refuse_twice;
 use super::reader::Section;
 use super::{link, names};
 use crate::experiment::plan::{Graph, GraphLink, GraphNode};
-use crate::result::World;
+use crate::result::Backend;
 use weir_core::time::Duration;
 
 /// Most nodes, and most links.
@@ -14,7 +14,7 @@ const MOST: usize = 1000;
 /// Reads every `[[node]]` and `[[link]]`; `None` if there is none. What is faulty is missing.
 pub(super) fn graph(s: &Section) -> Option<Graph> {
     for key in ["node", "link"] {
-        s.note_only(World::Sim, key);
+        s.note_only(Backend::Sim, key);
         s.at_most_one(&["path", key], "[path] is the short form for two nodes and the links between them");
     }
     let (nodes, links) = (s.sections("node"), s.sections("link"));

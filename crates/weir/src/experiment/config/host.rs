@@ -5,7 +5,7 @@ use super::diag::Fault;
 use super::reader::Section;
 use super::{graph, link, names, path};
 use crate::experiment::plan::{Graph, HostGroup, Ip, Lab};
-use crate::result::World;
+use crate::result::Backend;
 use weir_core::time::Duration;
 
 /// Most hosts of a group.
@@ -29,7 +29,7 @@ fn group(s: Section, rtt: Duration, graph: Option<&Graph>, earlier: &[HostGroup]
     let (wan, node) = place(&s, graph);
     let count = s.int("count", 1..=MOST).unwrap_or(1) as u32;
     for key in link::KEYS.iter().map(|key| key.name).chain(["up", "down"]) {
-        s.note_only(World::Sim, key);
+        s.note_only(Backend::Sim, key);
     }
     let (up, down) = path::access(s, rtt);
     Some(HostGroup { name: name?, wan: wan?, node, count, up, down })
@@ -40,7 +40,7 @@ pub(super) fn have_ipv4(s: &Section, hosts: &[HostGroup], lab: &Lab) {
     if lab.ip == Ip::V6 && !hosts.is_empty() {
         if let Some(lab) = s.section("lab") {
             let fault = Fault::new("the hosts of [[host]] have IPv4 addresses", "write ip = 4");
-            lab.note_value(World::Sim, "ip", fault);
+            lab.note_value(Backend::Sim, "ip", fault);
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use super::diag::Fault;
 use super::reader::Section;
-use crate::result::World;
+use crate::result::Backend;
 use std::fmt;
 use toml::de::DeValue;
 
@@ -20,7 +20,7 @@ pub struct Key<T> {
     /// Keys above it that say the same thing in another way, and the difference.
     instead_of: (&'static [&'static str], &'static str),
     /// The world that has it, if the other one has not.
-    only: Option<World>,
+    only: Option<Backend>,
     /// As an option of a command: its name, what stands for its value, and help.
     option: (&'static str, &'static str, &'static str),
 }
@@ -85,7 +85,7 @@ impl<T> Key<T> {
         Key { instead_of: (others, why), ..self }
     }
     /// Only one world has it.
-    pub const fn only(self, world: World) -> Key<T> {
+    pub const fn only(self, world: Backend) -> Key<T> {
         Key { only: Some(world), ..self }
     }
     /// Its name, what stands for its value, and help where it is an option of a command.

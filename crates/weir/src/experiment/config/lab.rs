@@ -3,7 +3,7 @@
 use super::diag::Fault;
 use super::reader::Section;
 use crate::experiment::plan::{BoxKind, Ip, Lab, Path};
-use crate::result::World;
+use crate::result::Backend;
 
 /// Reads `[lab]`; `path` is that of the experiment.
 pub(super) fn lab(s: Section, path: &Path) -> Lab {
@@ -18,7 +18,7 @@ pub(super) fn lab(s: Section, path: &Path) -> Lab {
         n => Err(Fault::new(format!("{n} is no version of IP"), "4 or 6")),
     });
     if ip == Some(Ip::V6) {
-        s.note_value(World::Lab, "ip", Fault::bare("hosts in the sim world speak IPv4 only"));
+        s.note_value(Backend::Lab, "ip", Fault::bare("hosts in the sim world speak IPv4 only"));
     }
     s.finish();
     Lab { kind, ip: ip.unwrap_or_default() }

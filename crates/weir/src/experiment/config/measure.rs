@@ -10,7 +10,7 @@ use crate::experiment::plan::{
 };
 use crate::result::metric::{Needs, OverTime, Recorded};
 use crate::result::unit::Unit;
-use crate::result::World;
+use crate::result::Backend;
 use weir_core::time::Duration;
 
 /// Keys that say when, or over how long, something is measured.
@@ -34,7 +34,7 @@ fn measure(s: &Section, plan: &Plan) -> Option<(Measure, Unit)> {
     };
     if named.needs() == Needs::Lab {
         s.note_value(
-            World::Lab,
+            Backend::Lab,
             "what",
             Fault::bare("in the sim world a gateway takes no processor time, and its engine is never away"),
         );

@@ -6,7 +6,7 @@ use super::names;
 use super::reader::Section;
 use super::value::{int, one_of, within, FromValue, Size};
 use crate::experiment::plan::{Tcp, SHORTHANDS};
-use crate::result::World;
+use crate::result::Backend;
 use std::fmt::Display;
 use toml::de::DeValue;
 use weir_core::time::Duration;
@@ -35,52 +35,52 @@ static KEYS: &[TcpKey] = &[
         .words(|t| switch("ECN", t.ecn)),
     TcpKey::new("delayed_ack", |t, v| put(&mut t.delayed_ack, count(v, 1, 64)))
         .write(|t| t.delayed_ack.map(Written::plain))
-        .only(World::Sim)
+        .only(Backend::Sim)
         .words(|t| number("segments for each ACK:", t.delayed_ack)),
     // RFC 1122, 4.2.3.2 allows less than half a second.
     TcpKey::new("delayed_ack_timer", |t, v| {
         put(&mut t.delayed_ack_timer, within(v, Duration::from_micros(1), Duration::from_secs(1)))
     })
     .write(|t| t.delayed_ack_timer.map(Written::quoted))
-    .only(World::Sim)
+    .only(Backend::Sim)
     .words(|t| number("ACKs delayed at most", t.delayed_ack_timer)),
     TcpKey::new("quick_acks", |t, v| put(&mut t.quick_acks, count(v, 0, 65_535)))
         .write(|t| t.quick_acks.map(Written::plain))
-        .only(World::Sim)
+        .only(Backend::Sim)
         .words(|t| number("segments acknowledged at once at first:", t.quick_acks)),
     TcpKey::new("push_acks", |t, v| put(&mut t.push_acks, bool::from_value(v)))
         .write(|t| t.push_acks.map(Written::plain))
-        .only(World::Sim)
+        .only(Backend::Sim)
         .words(|t| switch("ACKs at once for PSH", t.push_acks)),
     TcpKey::new("initial_window", |t, v| put(&mut t.initial_window, count(v, 1, 1000)))
         .write(|t| t.initial_window.map(Written::plain))
-        .only(World::Sim)
+        .only(Backend::Sim)
         .words(|t| number("initial window", t.initial_window)),
     TcpKey::new("initial_ssthresh", |t, v| put(&mut t.initial_ssthresh, count(v, 2, 1_000_000)))
         .write(|t| t.initial_ssthresh.map(Written::plain))
-        .only(World::Sim)
+        .only(Backend::Sim)
         .words(|t| number("initial ssthresh", t.initial_ssthresh)),
     TcpKey::new("recovery", |t, v| put(&mut t.recovery, one_of(v, &Recovery::ALL, &[])))
         .write(|t| t.recovery.filter(|_| !implied(t)).map(|r| Written::quoted(name_of(&Recovery::ALL, r))))
-        .only(World::Sim)
+        .only(Backend::Sim)
         .words(recovery),
     TcpKey::new("timestamps", |t, v| put(&mut t.timestamps, bool::from_value(v)))
         .write(|t| t.timestamps.map(Written::plain))
-        .only(World::Sim)
+        .only(Backend::Sim)
         .words(|t| switch("timestamps", t.timestamps)),
     TcpKey::new("min_rto", |t, v| {
         put(&mut t.min_rto, within(v, Duration::from_micros(10), Duration::from_secs(60)))
     })
     .write(|t| t.min_rto.map(Written::quoted))
-    .only(World::Sim)
+    .only(Backend::Sim)
     .words(|t| number("RTO at least", t.min_rto)),
     TcpKey::new("abc", |t, v| put(&mut t.abc, bool::from_value(v)))
         .write(|t| t.abc.map(Written::plain))
-        .only(World::Sim)
+        .only(Backend::Sim)
         .words(|t| switch("byte counting", t.abc)),
     TcpKey::new("hystart", |t, v| put(&mut t.hystart, bool::from_value(v)))
         .write(|t| t.hystart.map(Written::plain))
-        .only(World::Sim)
+        .only(Backend::Sim)
         .words(|t| switch("HyStart", t.hystart)),
     TcpKey::new("cubic", |t, v| put(&mut t.cubic, one_of(v, &CUBICS, &[])))
         .write(|t| t.cubic.map(|rules| Written::quoted(name_of(&CUBICS, rules))))
@@ -92,11 +92,11 @@ static KEYS: &[TcpKey] = &[
         }),
     TcpKey::new("fast_convergence", |t, v| put(&mut t.fast_convergence, bool::from_value(v)))
         .write(|t| t.fast_convergence.map(Written::plain))
-        .only(World::Sim)
+        .only(Backend::Sim)
         .words(|t| switch("fast convergence", t.fast_convergence)),
     TcpKey::new("pacing", |t, v| put(&mut t.pacing, bool::from_value(v)))
         .write(|t| t.pacing.map(Written::plain))
-        .only(World::Sim)
+        .only(Backend::Sim)
         .words(|t| switch("pacing", t.pacing)),
     TcpKey::new("tso_segments", |t, v| put(&mut t.tso_segments, count(v, 1, 64)))
         .write(|t| t.tso_segments.map(Written::plain))
@@ -156,7 +156,7 @@ fn congestion_control(tcp: &mut Tcp, value: &DeValue) -> Result<(), Fault> {
 fn note_worlds(s: &Section, tcp: &Tcp) {
     if s.has("cubic") && tcp.cubic == Some(CubicRules::Rfc9438) {
         let message = "CUBIC as in RFC 9438 does not exist in the lab world";
-        s.note_value(World::Sim, "cubic", Fault::new(message, "the lab has cubic = \"linux\" only"));
+        s.note_value(Backend::Sim, "cubic", Fault::new(message, "the lab has cubic = \"linux\" only"));
     }
     let Some(cc) = tcp.cc.as_deref().filter(|_| s.has("cc")) else { return };
     if let Some(recovery) = Tcp::shorthand(cc) {
@@ -165,13 +165,13 @@ fn note_worlds(s: &Section, tcp: &Tcp) {
         let help = format!(
             "it is `reno` with recovery = \"{kind}\", in the sim world only; Linux has `reno` itself"
         );
-        s.note_value(World::Sim, "cc", Fault::new(message, help));
+        s.note_value(Backend::Sim, "cc", Fault::new(message, help));
     } else if !CONTROLS.iter().any(|(name, _)| *name == cc) {
         let message = format!("the congestion control `{cc}` does not exist in the sim world");
         let names = || CONTROLS.iter().map(|(n, _)| *n).chain(SHORTHANDS.map(|(n, _)| n));
         let guess = nearest(cc, names()).map_or(String::new(), |n| format!("did you mean `{n}`? "));
         let help = format!("{guess}what exists: {}", listed(names()));
-        s.note_value(World::Lab, "cc", Fault::new(message, help));
+        s.note_value(Backend::Lab, "cc", Fault::new(message, help));
     }
 }
 

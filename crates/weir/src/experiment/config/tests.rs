@@ -1,11 +1,11 @@
-//! What is written is read as what it was.
+//! Round trips: a configuration that is written is read as what it was.
 
 use super::gateway::{self, GatewayFile};
 use super::ports::{Attach, Driving};
 use super::wan::{self, path_of_options, WanFile};
 use super::{experiment, link, Errors, Source};
 use crate::experiment::plan::{Path, Tcp};
-use crate::result::World;
+use crate::result::Backend;
 use core::net::IpAddr;
 use core::ops::RangeInclusive;
 use proptest::option;
@@ -115,7 +115,7 @@ fn a_mark_may_be_zero_and_a_queue_may_not() {
         );
         let errors = |e: Errors| e.located().iter().map(|e| e.message.clone()).collect::<Vec<_>>();
         let parsed = experiment::parse(&Source::new("x.toml", text)).map_err(errors)?;
-        Ok::<_, Vec<String>>(parsed.plan_for(World::Sim).unwrap().path.wan_out.mark)
+        Ok::<_, Vec<String>>(parsed.plan_for(Backend::Sim).unwrap().path.wan_out.mark)
     };
     assert_eq!(wan("mark = '0p'"), Ok(Some(QueueLimit::Packets(0))));
     assert_eq!(wan("mark = '0B'"), Ok(Some(QueueLimit::Bytes(0))));

@@ -1,4 +1,4 @@
-//! What a configuration will do, in words.
+//! Descriptions: what a configuration will do, in words.
 
 mod checks;
 mod flows;
@@ -11,7 +11,7 @@ pub use checks::{expectation, measure};
 use crate::experiment::config::experiment::{Experiment, Run};
 use crate::experiment::config::File;
 use crate::experiment::plan::{Plan, SeriesKind};
-use crate::result::World;
+use crate::result::Backend;
 use weir_core::gateway::Direction;
 
 /// What kind of file it is.
@@ -39,11 +39,11 @@ pub fn lines(file: &File) -> Vec<String> {
 /// Which worlds cannot run it.
 fn worlds(e: &Experiment) -> Vec<String> {
     let can = e.worlds();
-    let why = |world: World, what: &str| {
+    let why = |world: Backend, what: &str| {
         let line = format!("cannot run in the {} world: it uses what only {what} has", world.name());
         (!can.contains(&world)).then_some(line)
     };
-    [why(World::Lab, "the simulator"), why(World::Sim, "Linux")].into_iter().flatten().collect()
+    [why(Backend::Lab, "the simulator"), why(Backend::Sim, "Linux")].into_iter().flatten().collect()
 }
 
 /// What is varied, and the first run.

@@ -1,4 +1,4 @@
-//! What only the lab has: the box that the gateway runs on. To the simulator's gateway all boxes are alike.
+//! The part of a plan that only the lab has: the box that the gateway runs on. To the simulator's gateway all boxes are alike.
 
 /// The lab's own settings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

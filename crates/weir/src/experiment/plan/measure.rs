@@ -1,4 +1,4 @@
-//! What is measured from a result, and what it must be.
+//! Measures of a result, and the values that they must have.
 
 use crate::result::metric::{Metric, Needs, OverTime, Recorded};
 use crate::result::unit::Unit;

@@ -1,4 +1,4 @@
-//! What a client of the socket is told: one JSON document.
+//! Answers to clients of the socket: one JSON document each.
 
 use super::difference::Difference;
 use crate::experiment::config::customers::Customer;

@@ -1,4 +1,4 @@
-//! What another configuration changes, and what of it cannot change while a gateway runs.
+//! Differences between two configurations, and which of them a running gateway cannot take.
 
 use crate::experiment::config::gateway::{self, GatewayFile};
 use crate::experiment::config::ports;

@@ -1,4 +1,4 @@
-//! What supervisor and engine write to each other. A letter begins with a line: a number, which the answer repeats, and what it is.
+//! Letters between supervisor and engine. A letter begins with a line: a number, which the answer repeats, and what it is.
 //! A report follows as it is given to clients.
 
 use crate::experiment::config::{Settings, Source};

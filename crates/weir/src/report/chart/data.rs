@@ -1,4 +1,4 @@
-//! From series to points that can be drawn.
+//! Data of charts: from series to points that can be drawn.
 
 use crate::result::{FlowResult, Interval};
 use std::collections::BTreeMap;

@@ -1,6 +1,6 @@
 use super::*;
 use crate::experiment::config::{experiment, Source};
-use crate::result::{self, Column, LinkResult, World};
+use crate::result::{self, Backend, Column, LinkResult};
 use std::collections::BTreeMap;
 use weir_core::rng::Rng;
 use weir_core::time::Duration;
@@ -10,7 +10,7 @@ const FIG_12: &str = include_str!("../../../../../experiments/papers/ack-shaper/
 
 fn plan(text: &str) -> Plan {
     let source = Source::new("test.toml", text);
-    experiment::parse(&source).unwrap().plan_for(World::Lab).unwrap()
+    experiment::parse(&source).unwrap().plan_for(Backend::Lab).unwrap()
 }
 
 /// The rate that a group is set to in the experiments used here.
@@ -30,7 +30,7 @@ fn run(plan: &Plan) -> RunResult {
     let second = 1_000_000_000 / plan.bin.as_nanos();
     let mut out = RunResult {
         experiment: plan.name.clone(),
-        world: World::Lab,
+        world: Backend::Lab,
         seed: plan.seed,
         duration_s: plan.duration.as_secs_f64(),
         wall_s: 1.0,

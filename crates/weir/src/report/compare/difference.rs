@@ -1,7 +1,7 @@
-//! What else differs between runs: congestion control, kernel, settings of TCP. A comparison of runs that differ in these
+//! Other differences between runs: congestion control, kernel, settings of TCP. A comparison of runs that differ in these
 //! is about them, whatever it was meant to be about.
 
-use crate::result::{RunResult, World};
+use crate::result::{Backend, RunResult};
 use std::collections::BTreeSet;
 
 /// A run, with the name of its file.
@@ -13,7 +13,7 @@ pub(super) fn differences(runs: &[Named]) -> Vec<String> {
     let mut out: Vec<String> = runs.split_first().map_or(Vec::new(), |(first, rest)| {
         rest.iter().flat_map(|run| congestion_controls(first, run)).collect()
     });
-    for world in [World::Lab, World::Sim] {
+    for world in [Backend::Lab, Backend::Sim] {
         let same: Vec<Named> = runs.iter().filter(|(_, r)| r.world == world).copied().collect();
         let Some((first, rest)) = same.split_first() else { continue };
         rest.iter().for_each(|run| out.extend(kernel(first, run).into_iter().chain(settings(first, run))));

@@ -1,4 +1,4 @@
-//! How the values of the flows of a group are distributed, on both sides: a mean hides who waits.
+//! Distributions of the values of a group's flows, on both sides: a mean hides who waits.
 
 use crate::result::metric::{of_several, Tables};
 use crate::result::unit::Unit;

@@ -13,7 +13,7 @@ mod tests;
 pub use distribution::{Distributed, Distribution};
 pub use side::{Row, Side, Spread};
 
-use crate::result::{describe, Parity, RunResult, Settings, World};
+use crate::result::{describe, Backend, Parity, RunResult, Settings};
 use difference::Named;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -186,7 +186,7 @@ fn fits(name: &str, run: &RunResult, (first, of): &(&str, &RunResult)) -> Result
 /// The two sides and their names, the one to compare with first.
 fn sides(given: &[ResultFile]) -> ([String; 2], [Vec<&RunResult>; 2]) {
     let of = |world| given.iter().flat_map(|g| &g.runs).filter(|r| r.world == world).collect::<Vec<_>>();
-    let (lab, sim) = (of(World::Lab), of(World::Sim));
+    let (lab, sim) = (of(Backend::Lab), of(Backend::Sim));
     if !lab.is_empty() && !sim.is_empty() {
         return (["lab", "sim"].map(String::from), [lab, sim]);
     }

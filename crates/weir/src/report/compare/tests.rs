@@ -1,7 +1,7 @@
 use super::*;
 use crate::result::{ClassResult, FlowResult, MadeBy, Status};
 
-fn run(world: World, goodput: f64, fct: Option<f64>) -> RunResult {
+fn run(world: Backend, goodput: f64, fct: Option<f64>) -> RunResult {
     let flow = |id: &str, goodput_bps: f64, fct_s| FlowResult {
         id: id.into(),
         class: "all".into(),
@@ -27,11 +27,11 @@ fn given(name: &str, runs: Vec<RunResult>) -> ResultFile {
 }
 
 fn lab(goodput: f64) -> RunResult {
-    run(World::Lab, goodput, None)
+    run(Backend::Lab, goodput, None)
 }
 
 fn sim(goodput: f64) -> RunResult {
-    run(World::Sim, goodput, None)
+    run(Backend::Sim, goodput, None)
 }
 
 #[test]
@@ -66,10 +66,10 @@ fn groups_are_judged_by_their_mean() {
         r
     };
     let all =
-        [given("l", vec![two(World::Lab, [8e6, 12e6])]), given("s", vec![two(World::Sim, [11e6, 9e6])])];
+        [given("l", vec![two(Backend::Lab, [8e6, 12e6])]), given("s", vec![two(Backend::Sim, [11e6, 9e6])])];
     let c = compare(&all, Bounds::default(), false).unwrap();
     assert_eq!((c.outside.len(), c.settings[0].flows.len(), c.settings[0].groups.len()), (0, 2, 1));
-    let all = [all[0].clone(), given("s", vec![two(World::Sim, [9e6, 9e6])])];
+    let all = [all[0].clone(), given("s", vec![two(Backend::Sim, [9e6, 9e6])])];
     assert_eq!(compare(&all, Bounds::default(), false).unwrap().outside[0].group, "up");
 }
 
@@ -89,7 +89,8 @@ fn bounds_hold_on_both_sides() {
 #[test]
 fn completion_times() {
     let judged = |lab: Option<f64>, sim: Option<f64>| {
-        let all = [given("l", vec![run(World::Lab, 1e6, lab)]), given("s", vec![run(World::Sim, 1e6, sim)])];
+        let all =
+            [given("l", vec![run(Backend::Lab, 1e6, lab)]), given("s", vec![run(Backend::Sim, 1e6, sim)])];
         compare(&all, Bounds::default(), false).unwrap().outside
     };
     assert_eq!(judged(Some(2.0), Some(2.2)), []);
@@ -234,7 +235,7 @@ fn groups_of_several_flows_have_distributions() {
         let flows = (1..=10).rev().map(flow).collect();
         RunResult { flows, ..run(world, 1e6, None) }
     };
-    let all = [given("l", vec![ten(World::Lab), ten(World::Lab)]), given("s", vec![ten(World::Sim)])];
+    let all = [given("l", vec![ten(Backend::Lab), ten(Backend::Lab)]), given("s", vec![ten(Backend::Sim)])];
     let c = compare(&all, Bounds::default(), false).unwrap();
     let fct = c.settings[0].distributions.iter().find(|d| d.metric == "fct_s").unwrap();
     let want = Distribution { n: 20, min: 1.0, p10: 1.0, p50: 5.0, p90: 9.0, p99: 10.0, max: 10.0 };

@@ -1,4 +1,4 @@
-//! What a measure finds in a result.
+//! Evaluation of a measure on a result.
 
 use super::bins::Bins;
 use crate::experiment::plan::{matches, Field, Measure, Quantity, Subject};

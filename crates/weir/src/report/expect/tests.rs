@@ -1,6 +1,6 @@
 use super::*;
 use crate::experiment::config::{experiment, Source};
-use crate::result::{ClassResult, Column, FlowResult, GatewayResult, LinkResult, MadeBy, Series, World};
+use crate::result::{Backend, ClassResult, Column, FlowResult, GatewayResult, LinkResult, MadeBy, Series};
 use std::collections::BTreeMap;
 
 const HEAD: &str = r#"
@@ -48,7 +48,7 @@ fn result() -> RunResult {
     RunResult {
         schema: crate::result::SCHEMA,
         experiment: "t".into(),
-        world: World::Lab,
+        world: Backend::Lab,
         status: Status::Ok,
         seed: 1,
         duration_s: 4.0,

@@ -1,4 +1,4 @@
-//! What runs that differ only in their seed have in common.
+//! Summary of runs that differ only in their seed.
 
 mod confidence;
 

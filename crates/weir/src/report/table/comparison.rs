@@ -156,9 +156,9 @@ mod tests {
     use super::super::WIDTH;
     use super::*;
     use crate::report::compare::{compare, Bounds, ResultFile};
-    use crate::result::{FlowResult, Parity, Quantiles, RunResult, World};
+    use crate::result::{Backend, FlowResult, Parity, Quantiles, RunResult};
 
-    fn run(world: World, goodput_bps: f64, fct_s: f64) -> ResultFile {
+    fn run(world: Backend, goodput_bps: f64, fct_s: f64) -> ResultFile {
         let rtt_us = Quantiles { p50: 20_000, p99: 31_500 };
         let flow = FlowResult {
             id: "up.0".into(),
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn side_by_side() {
-        let all = [run(World::Sim, 9.9e6, 2.25), run(World::Lab, 9e6, 2.0), run(World::Lab, 11e6, 2.0)];
+        let all = [run(Backend::Sim, 9.9e6, 2.25), run(Backend::Lab, 9e6, 2.0), run(Backend::Lab, 11e6, 2.0)];
         let text = comparison(&compare(&all, Bounds::default(), false).unwrap(), false);
         let want = "\
 pair: sim (one run) beside lab (2 runs)
@@ -211,7 +211,7 @@ FAILED  parity: goodput within 5 %, fct within 10 %
             let run = RunResult { world, flows: (1..=10).map(flow).collect(), ..RunResult::default() };
             ResultFile { name: "x".into(), runs: vec![run] }
         };
-        let all = [side(World::Lab, 1.0), side(World::Sim, 2.0)];
+        let all = [side(Backend::Lab, 1.0), side(Backend::Sim, 2.0)];
         let text = comparison(&compare(&all, Bounds::default(), false).unwrap(), false);
         let rows: Vec<&str> = text.lines().filter(|l| l.starts_with("web    fct, s")).collect();
         let words = |row: &str| row.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -1,4 +1,4 @@
-//! What a running gateway says of itself.
+//! Tables about a running gateway.
 
 use super::clean;
 use super::grid::{Column, Grid};

@@ -4,8 +4,8 @@ use crate::experiment::config::{experiment, Source};
 use crate::report::expect;
 use crate::result::metric::FLOW;
 use crate::result::{
-    ClassResult, FlowResult, Frames, GatewayResult, Interval, LinkResult, MadeBy, Quantiles, QuantilesMax,
-    Series, Steering, World, SCHEMA,
+    Backend, ClassResult, FlowResult, Frames, GatewayResult, Interval, LinkResult, MadeBy, Quantiles,
+    QuantilesMax, Series, Steering, SCHEMA,
 };
 use std::collections::BTreeMap;
 
@@ -39,7 +39,7 @@ row = [
 
 fn plan(text: &str) -> Plan {
     let source = Source::new("two.toml", text);
-    experiment::parse(&source).unwrap().plan_for(World::Lab).unwrap()
+    experiment::parse(&source).unwrap().plan_for(Backend::Lab).unwrap()
 }
 
 /// A flow of 10 Mbit/s with the two intervals that it has in 4 s.
@@ -86,7 +86,7 @@ fn result(plan: &Plan) -> RunResult {
     let mut run = RunResult {
         schema: SCHEMA,
         experiment: "two".into(),
-        world: World::Lab,
+        world: Backend::Lab,
         status: Status::Ok,
         seed: 7,
         duration_s: 4.0,

@@ -1,4 +1,4 @@
-//! What is recorded over time, besides the bytes that flows received.
+//! Series that are recorded besides the bytes that flows received.
 
 use super::Needs;
 use crate::result::unit::Unit;

@@ -1,8 +1,8 @@
-//! What an ACK says: cumulative acknowledgement and SACK blocks.
+//! Processing of an ACK: cumulative acknowledgement and SACK blocks.
 
 use super::rack::Offer;
 use super::ranges::Range;
-use super::ring::{Id, Key, Segment, LOST, NEVER, RESENT, RETRANSMITTED, SACKED};
+use super::ring::{Id, InFlight, Key, LOST, NEVER, RESENT, RETRANSMITTED, SACKED};
 use super::{Piece, Progress, Scoreboard};
 use weir_core::time::Time;
 
@@ -46,7 +46,7 @@ impl<'a, W: Witness> Delivery<'a, W> {
     }
 
     /// A segment has arrived of which nothing was known to have.
-    fn take(&mut self, seg: &Segment, by_sack: bool, fack: u64) {
+    fn take(&mut self, seg: &InFlight, by_sack: bool, fack: u64) {
         let (key, again) = (seg.key(), seg.flags & RETRANSMITTED != 0);
         self.witness.delivered(seg.piece(), seg.sent.at, again, by_sack);
         if self.newest < key {
@@ -69,7 +69,7 @@ impl<'a, W: Witness> Delivery<'a, W> {
     }
 
     /// Segments have arrived that were never sent again, from `first` to `last` in the order in which they left.
-    fn take_run(&mut self, first: &Segment, last: &Segment, fack: u64) {
+    fn take_run(&mut self, first: &InFlight, last: &InFlight, fack: u64) {
         let key = last.key();
         if self.newest < key {
             self.newest = key;

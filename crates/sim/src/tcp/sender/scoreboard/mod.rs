@@ -1,4 +1,4 @@
-//! What is in flight, SACKed and lost.
+//! The scoreboard: what is in flight, SACKed and lost.
 //!
 //! Segments are kept in a ring in stream order. Everything an ACK does costs amortized constant time per segment,
 //! whatever the size of the window: ranges that are already SACKed are stepped over as a whole, and the search for losses
@@ -29,7 +29,7 @@ pub use rack::Rack;
 
 use rack::Newest;
 use ranges::Ranges;
-use ring::{Id, Ring, Segment, LOST, RESENT, RETRANSMITTED, SACKED};
+use ring::{Id, InFlight, Ring, LOST, RESENT, RETRANSMITTED, SACKED};
 use weir_core::time::{Duration, Time};
 
 /// State of the delivery-rate estimator when a segment was sent
@@ -174,7 +174,7 @@ impl Scoreboard {
     /// `len` new bytes, at least 1, were sent from [`Scoreboard::nxt`] on. `sent.at` never goes back.
     pub fn sent_new(&mut self, len: u32, sent: Sent) {
         debug_assert!(len > 0);
-        let id = self.ring.push(Segment::new(self.nxt, len, sent));
+        let id = self.ring.push(InFlight::new(self.nxt, len, sent));
         self.ring.link(id);
         self.nxt += u64::from(len);
         self.smss = self.smss.max(len);
@@ -228,12 +228,12 @@ impl Scoreboard {
 
     /// The first piece in flight.
     pub fn first(&self) -> Option<Piece> {
-        self.ring.front().map(Segment::piece)
+        self.ring.front().map(InFlight::piece)
     }
 
     /// The last piece in flight, for a tail loss probe (RFC 8985 §7.3).
     pub fn last(&self) -> Option<Piece> {
-        self.ring.back().map(Segment::piece)
+        self.ring.back().map(InFlight::piece)
     }
 
     /// Is the first piece SACKed? It cannot be the first in flight then, unless the receiver has thrown away

@@ -1,6 +1,6 @@
 //! Losses found by time: RACK (RFC 8985 §6.2).
 
-use super::ring::{Key, Segment, NEVER};
+use super::ring::{InFlight, Key, NEVER};
 use super::Scoreboard;
 use weir_core::time::{Duration, Time};
 
@@ -111,7 +111,7 @@ impl Scoreboard {
     }
 
     /// Marks lost, in order of time, what was sent `patience` ago or earlier and is `eligible`.
-    fn lose_expired(&mut self, now: Time, patience: Duration, eligible: impl Fn(&Segment) -> bool) -> u64 {
+    fn lose_expired(&mut self, now: Time, patience: Duration, eligible: impl Fn(&InFlight) -> bool) -> u64 {
         let mut newly = 0;
         while let Some(id) = self.ring.oldest() {
             let seg = self.ring.get(id);

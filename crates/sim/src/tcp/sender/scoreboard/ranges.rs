@@ -1,4 +1,4 @@
-//! Which segments are SACKed, as ranges: what has been SACKed once is stepped over as a whole.
+//! SACKed segments as ranges: what has been SACKed once is stepped over as a whole.
 
 use super::ring::Id;
 use std::collections::VecDeque;

@@ -31,7 +31,7 @@ const NONE: Id = Id::MAX;
 
 /// A segment in flight.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Segment {
+pub(super) struct InFlight {
     /// Its last transmission.
     pub sent: Sent,
     /// Stream offset of its first byte.
@@ -48,11 +48,11 @@ pub(super) struct Segment {
     pub flags: u8,
 }
 
-const _: () = assert!(size_of::<Segment>() == 64);
+const _: () = assert!(size_of::<InFlight>() == 64);
 
-impl Segment {
-    pub fn new(start: u64, len: u32, sent: Sent) -> Segment {
-        Segment { sent, start, len, prev: 0, next: 0, order: 0, flags: 0 }
+impl InFlight {
+    pub fn new(start: u64, len: u32, sent: Sent) -> InFlight {
+        InFlight { sent, start, len, prev: 0, next: 0, order: 0, flags: 0 }
     }
     pub fn end(&self) -> u64 {
         self.start + u64::from(self.len)
@@ -69,7 +69,7 @@ impl Segment {
 #[derive(Debug)]
 pub(super) struct Ring {
     /// A power of two of places, or none; a segment has the one that the lowest bits of its number say.
-    places: Box<[Segment]>,
+    places: Box<[InFlight]>,
     /// Number of the first, and of the next to be sent.
     first: Id,
     end: Id,
@@ -112,18 +112,18 @@ impl Ring {
     pub fn holds(&self, id: Id) -> bool {
         (self.first..self.end).contains(&id)
     }
-    pub fn front(&self) -> Option<&Segment> {
+    pub fn front(&self) -> Option<&InFlight> {
         (self.first < self.end).then(|| &self.places[self.place(self.first)])
     }
-    pub fn back(&self) -> Option<&Segment> {
+    pub fn back(&self) -> Option<&InFlight> {
         (self.first < self.end).then(|| &self.places[self.place(self.end - 1)])
     }
-    pub fn get(&self, id: Id) -> &Segment {
+    pub fn get(&self, id: Id) -> &InFlight {
         debug_assert!(self.holds(id));
         self.touch();
         &self.places[self.place(id)]
     }
-    pub fn get_mut(&mut self, id: Id) -> &mut Segment {
+    pub fn get_mut(&mut self, id: Id) -> &mut InFlight {
         debug_assert!(self.holds(id));
         self.touch();
         let place = self.place(id);
@@ -134,7 +134,7 @@ impl Ring {
         id as usize & self.places.len().wrapping_sub(1)
     }
 
-    pub fn push(&mut self, segment: Segment) -> Id {
+    pub fn push(&mut self, segment: InFlight) -> Id {
         let id = self.end;
         if id - self.first == self.places.len() as u64 {
             self.grow();
@@ -149,7 +149,7 @@ impl Ring {
     #[cold]
     fn grow(&mut self) {
         let len = (2 * self.places.len()).max(1);
-        let mut places = vec![Segment::new(0, 0, Sent::default()); len].into_boxed_slice();
+        let mut places = vec![InFlight::new(0, 0, Sent::default()); len].into_boxed_slice();
         for id in self.first..self.end {
             places[id as usize & (len - 1)] = self.places[self.place(id)];
         }
@@ -164,7 +164,7 @@ impl Ring {
 
     /// Removes segments from the front that end by `una`, were never sent again, and come first in the list in the same
     /// order. Returns the first and the last of them.
-    pub fn pop_run(&mut self, una: u64) -> Option<(&Segment, &Segment)> {
+    pub fn pop_run(&mut self, una: u64) -> Option<(&InFlight, &InFlight)> {
         let first = self.first;
         if self.head != first || first == self.end {
             return None;
@@ -203,7 +203,7 @@ impl Ring {
         if self.holds(guess) && self.get(guess).start >= offset {
             return guess;
         }
-        let below = |s: &Segment| {
+        let below = |s: &InFlight| {
             self.touch();
             s.start < offset
         };

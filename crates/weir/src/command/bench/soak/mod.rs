@@ -2,6 +2,7 @@
 //! started again, its link goes down, it reloads, customers come and go. No connection may be lost for it or stand
 //! still, and neither memory nor descriptors may grow.
 
+mod event;
 mod gateway;
 mod target;
 
@@ -10,13 +11,14 @@ use super::{group, options, plan, whole, write, Common};
 use crate::execute::lab::{Options, Outcome};
 use crate::execute::traffic::FlowReport;
 use crate::experiment::plan::{Arrivals, Flow, FlowGroup, Kind, Length, Path, Plan};
-use gateway::{Ordeal, Use};
+use event::{most, Endured, Use};
+use gateway::Ordeal;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use weir_core::gateway::Direction;
 use weir_core::time::Duration;
 
-pub use gateway::Event;
+pub use event::Event;
 
 const SECONDS: u64 = 3600;
 /// From one event to the next: time enough for a few calm seconds.
@@ -166,7 +168,7 @@ fn mixed(seconds: u64) -> Plan {
     Plan { bin: Duration::from_millis(100), groups, ..plan("soak", path, seconds, 0) }
 }
 
-fn figure(plan: &Plan, outcome: &Outcome, ordeal: gateway::Endured) -> Figure {
+fn figure(plan: &Plan, outcome: &Outcome, ordeal: Endured) -> Figure {
     let ends = || outcome.clients.flows.iter().zip(&outcome.servers.flows);
     let lost = |(client, server): &(&FlowReport, &FlowReport)| {
         client.error.is_some() || server.error.is_some() || client.gave_up || server.gave_up
@@ -190,7 +192,7 @@ fn figure(plan: &Plan, outcome: &Outcome, ordeal: gateway::Endured) -> Figure {
     let received: Vec<_> = uploads.filter_map(|(_, end)| Some(&end.received.as_ref()?.bins)).collect();
     let calm = target::calm(&ordeal.happened, outcome.epoch, CALM, SECOND);
     let errors: Vec<f64> = calm.iter().map(|window| window.error_percent(&received)).collect();
-    let [early, late] = [1, 3].map(|quarter| gateway::most(&ordeal.uses, quarter));
+    let [early, late] = [1, 3].map(|quarter| most(&ordeal.uses, quarter));
     Figure {
         events: ordeal.events(),
         lost_connections: ends().filter(lost).count(),

@@ -1,6 +1,6 @@
-//! What the uploads are set to, and when they must have it.
+//! Targets of the uploads, and the times in which they must be met.
 
-use super::gateway::Happened;
+use super::event::Happened;
 use crate::execute::traffic::Bins;
 use weir_core::rate::Rate;
 use weir_core::time::{Duration, Time};
@@ -41,7 +41,7 @@ pub(super) fn calm(happened: &[Happened], epoch: Time, calm: Duration, length: D
 
 #[cfg(test)]
 mod tests {
-    use super::super::gateway::Event;
+    use super::super::event::Event;
     use super::*;
 
     #[test]

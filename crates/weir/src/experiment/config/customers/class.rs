@@ -1,4 +1,4 @@
-//! From a customer to its classes.
+//! The classes of a customer.
 
 use super::Customer;
 use crate::experiment::config::policy;

@@ -1,4 +1,4 @@
-//! Where in its text a field of a list stands.
+//! The place of a list's field in its text.
 
 use core::ops::Range;
 

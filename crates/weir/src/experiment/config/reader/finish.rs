@@ -1,4 +1,4 @@
-//! What is left when a table has been read: keys that nobody asked for, and keys that are missing.
+//! The end of reading a table: keys that nobody asked for, and keys that are missing.
 
 use super::Section;
 use crate::experiment::config::diag::{listed, nearest, Fault};

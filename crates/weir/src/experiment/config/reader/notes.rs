@@ -1,15 +1,15 @@
-//! What is noted of a file beside faults: what one world only can do, and times that bins must divide.
+//! Notes on a file beside its faults: keys that only one world has, and times that bins must divide.
 
 use super::sink::{diagnostic, Only};
 use super::Section;
 use crate::experiment::config::diag::Fault;
-use crate::result::World;
+use crate::result::Backend;
 use core::ops::Range;
 use weir_core::time::Duration;
 
 impl Section<'_> {
     /// Notes that a key that one world only has is used.
-    pub fn note_only(&self, world: World, key: &'static str) {
+    pub fn note_only(&self, world: Backend, key: &'static str) {
         if let Some((span, _)) = self.entry(key) {
             let other = other(world).name();
             let message = format!("`{}` does not exist in the {other} world", self.full(key));
@@ -19,11 +19,11 @@ impl Section<'_> {
     }
 
     /// Notes that the value of a key is one that one world only can do; the other says the fault.
-    pub fn note_value(&self, world: World, key: &'static str, fault: Fault) {
+    pub fn note_value(&self, world: Backend, key: &'static str, fault: Fault) {
         self.only(world, self.value_span(key), fault);
     }
 
-    fn only(&self, world: World, span: Range<usize>, fault: Fault) {
+    fn only(&self, world: Backend, span: Range<usize>, fault: Fault) {
         self.sink.only.borrow_mut().push(Only { world, refusal: diagnostic(span, fault) });
     }
 
@@ -44,9 +44,9 @@ impl Section<'_> {
 }
 
 /// The world that is not this one.
-fn other(world: World) -> World {
+fn other(world: Backend) -> Backend {
     match world {
-        World::Lab => World::Sim,
-        World::Sim => World::Lab,
+        Backend::Lab => Backend::Sim,
+        Backend::Sim => Backend::Lab,
     }
 }

@@ -1,7 +1,7 @@
-//! Where faults are collected while a file is read.
+//! The place where faults are collected while a file is read.
 
 use crate::experiment::config::diag::{Diagnostic, Errors, Fault, Source};
-use crate::result::World;
+use crate::result::Backend;
 use core::ops::Range;
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ pub struct Sink {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Only {
     /// The world that can.
-    pub world: World,
+    pub world: Backend,
     /// What the other one says about it.
     pub refusal: Diagnostic,
 }

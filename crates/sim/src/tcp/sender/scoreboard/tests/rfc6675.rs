@@ -82,14 +82,14 @@ fn op() -> impl Strategy<Value = Op> {
 }
 
 /// A receiver whose ACKs arrive at once.
-struct World {
+struct Exchange {
     board: Scoreboard,
     octets: Octets,
     segments: Vec<(u64, u64)>,
     now: u64,
 }
 
-impl World {
+impl Exchange {
     fn send(&mut self, len: u32) {
         let start = self.board.nxt();
         self.board.sent_new(len, sent(self.now));
@@ -154,7 +154,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
     #[test]
     fn as_the_rfc_defines_it(ops in proptest::collection::vec(op(), 1..250)) {
-        let mut w = World { board: Scoreboard::new(), octets: Octets::default(), segments: Vec::new(), now: 0 };
+        let mut w = Exchange { board: Scoreboard::new(), octets: Octets::default(), segments: Vec::new(), now: 0 };
         w.send(SMSS as u32); // so that SMSS is known
         for op in &ops {
             w.apply(op);

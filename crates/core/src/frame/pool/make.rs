@@ -1,0 +1,128 @@
+//! Frames that nodes make: new ones, copies of others, and drafts, whose headers are still to be written.
+
+use super::{Frames, SMALLEST_CHUNK};
+use crate::frame::{Frame, NO_CHUNK};
+use crate::time::Time;
+
+impl Frames {
+    /// A new frame of `len` bytes made by a node, from the reserve if need be. They are what the chunk held before: whoever
+    /// makes a frame writes all of it, or cuts it to what was written. `None` when no chunk is free (counted) or
+    /// `len` exceeds a chunk.
+    pub fn make(&mut self, len: usize, at: Time) -> Option<Frame> {
+        if len > self.chunk_size {
+            return None;
+        }
+        let chunk = self.take_reserved()?;
+        Some(self.received(chunk, 0, len, len, at))
+    }
+
+    /// A copy of a frame's headers: of its first `head` bytes, or as many as are present. It is as long and has the
+    /// same checksum state, and counts as made. A draft's copy is a draft. `None` when no chunk is free (counted).
+    pub fn copy_head(&mut self, frame: &Frame, head: usize, at: Time) -> Option<Frame> {
+        let head = head.min(frame.head_len());
+        let mut copy = self.make(head, at)?;
+        let from = frame.chunk as usize * self.chunk_size + frame.offset();
+        let to = copy.chunk as usize * self.chunk_size;
+        let kept = head.max(usize::from(frame.draft));
+        self.memory.bytes_mut().copy_within(from..from + kept, to);
+        (copy.len, copy.gso_size, copy.checksum) = (frame.len, frame.gso_size, frame.checksum);
+        copy.draft = frame.draft;
+        Some(copy)
+    }
+
+    /// A copy of a frame, with all that is present of it and what lies before it in its first chunk. It counts as made. `None`
+    /// when the pool has too few free chunks (counted).
+    pub fn copy(&mut self, frame: &Frame) -> Option<Frame> {
+        let chunk = self.take_reserved()?;
+        self.copy_chunk(frame.chunk, chunk, frame.offset() + frame.head_len());
+        let copy = Frame { chunk, next: NO_CHUNK, ..*frame };
+        let Some(copy) = self.copy_chain(frame.next, copy) else {
+            self.made -= 1;
+            self.exhausted += 1;
+            return None;
+        };
+        Some(copy)
+    }
+
+    /// Copies what is chained to a frame behind its copy; gives the copy back if there is no room.
+    fn copy_chain(&mut self, mut next: u32, mut copy: Frame) -> Option<Frame> {
+        let mut last = copy.chunk;
+        while next != NO_CHUNK {
+            if self.free.is_empty() && !self.grow() {
+                self.put_frame(copy);
+                return None;
+            }
+            let chunk = self.free.pop().expect("one is free");
+            self.copy_chunk(next, chunk, self.chunk_size);
+            self.chain(&mut copy, last, chunk);
+            (last, next) = (chunk, self.links[next as usize]);
+        }
+        Some(copy)
+    }
+
+    fn copy_chunk(&mut self, from: u32, to: u32, len: usize) {
+        let (from, to) = (from as usize * self.chunk_size, to as usize * self.chunk_size);
+        self.memory.bytes_mut().copy_within(from..from + len, to);
+    }
+
+    /// A new frame made by a node: a copy of `head`, of a frame `len` bytes long whose payload is absent.
+    /// `None` when no chunk is free (counted) or `head` exceeds a chunk.
+    pub fn make_head(&mut self, head: &[u8], len: usize, at: Time) -> Option<Frame> {
+        if head.len() > self.chunk_size {
+            return None;
+        }
+        let (frame, bytes) = self.make_headers(head.len(), len.max(head.len()), at)?;
+        bytes.copy_from_slice(head);
+        Some(frame)
+    }
+
+    /// A new frame of `len` bytes made by a node, and its first `head` bytes, which the caller writes; the others are
+    /// absent. `None` when no chunk is free (counted) or `head` exceeds a chunk. Panics if `len` is less than `head`.
+    #[inline]
+    pub fn make_headers(&mut self, head: usize, len: usize, at: Time) -> Option<(Frame, &mut [u8])> {
+        if head > self.chunk_size {
+            return None;
+        }
+        let chunk = self.take_reserved()?;
+        let frame = self.received(chunk, 0, head, len, at);
+        Some((frame, &mut self.chunk_mut(chunk)[..head]))
+    }
+
+    /// A new frame of `len` bytes made by a node, whose headers are not written yet, and `N` bytes, from 1 to 128, in which the
+    /// node keeps what they will be. `None` when no chunk is free (counted).
+    #[inline]
+    pub fn make_draft<const N: usize>(&mut self, len: usize, at: Time) -> Option<(Frame, &mut [u8; N])> {
+        const { assert!(N > 0 && N <= SMALLEST_CHUNK) };
+        let chunk = self.take_reserved()?;
+        let frame = Frame { draft: N as u16, ..self.received(chunk, 0, 0, len, at) };
+        let start = chunk as usize * self.chunk_size;
+        Some((frame, self.memory.bytes_mut()[start..].first_chunk_mut()?))
+    }
+
+    /// What the maker of a draft keeps in it; `None` of a frame whose headers are written.
+    #[inline]
+    pub fn draft(&self, frame: &Frame) -> Option<&[u8]> {
+        let start = frame.chunk as usize * self.chunk_size;
+        let draft = usize::from(frame.draft);
+        (draft > 0).then(|| &self.memory.bytes()[start..start + draft])
+    }
+
+    /// The headers of a draft are written: `head` are the first bytes of its frame. Panics if these are more than the frame has
+    /// or exceed a chunk.
+    pub fn write_draft(&mut self, frame: &mut Frame, head: &[u8]) {
+        assert!(frame.is_draft() && head.len() <= frame.len());
+        self.chunk_mut(frame.chunk)[..head.len()].copy_from_slice(head);
+        (frame.head, frame.draft) = (head.len() as u16, 0);
+    }
+
+    /// A chunk for a frame made by a node.
+    #[inline]
+    fn take_reserved(&mut self) -> Option<u32> {
+        if self.free.is_empty() && !self.grow() {
+            self.exhausted += 1;
+        }
+        let chunk = self.free.pop()?;
+        self.made += 1;
+        Some(chunk)
+    }
+}
