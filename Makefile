@@ -14,11 +14,12 @@ AS_ROOT := CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="$(RUNNER)" CARGO_TARGET
 # Experiments that run in virtual time, in seconds.
 VIRTUAL := $(addprefix experiments/papers/,ack-shaper/fig2.toml ack-shaper/fig3.toml ack-shaper/fig4.toml \
 	ack-shaper/fig6.toml ack-shaper/fig7.toml ack-shaper/fig8.toml ack-shaper/fig9.toml ack-shaper/fig10.toml \
-	ack-shaper/fig11.toml ack-shaper/fig12.toml ack-filter/base.toml) \
+	ack-shaper/fig11.toml ack-shaper/fig12.toml ack-shaper/congested.toml ack-shaper/policer.toml \
+	ack-filter/base.toml) \
 	experiments/truth/lossy-path.toml $(wildcard experiments/start/*.toml) $(wildcard experiments/theory/*.toml) \
 	$(addprefix experiments/class/,four.toml four-slow.toml customer.toml customers.toml idle.toml two-hundred.toml web.toml \
 		burst.toml beside-share.toml beside-fq-codel.toml) \
-	experiments/papers/postack/intro.toml experiments/sharing/rates.toml experiments/examples/sharing.toml experiments/examples/aqm.toml
+	experiments/papers/postack/intro.toml experiments/sharing/rates.toml experiments/sharing/both.toml experiments/examples/sharing.toml experiments/examples/aqm.toml
 
 .PHONY: demo test build bench setup lint unit virtual privileged fuzz clean
 

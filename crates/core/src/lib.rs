@@ -7,6 +7,7 @@
 
 pub mod ack;
 pub mod class;
+pub mod combined;
 pub mod dist;
 pub mod flow;
 pub mod frame;

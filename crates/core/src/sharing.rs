@@ -11,7 +11,7 @@
 use crate::class::{LeafStats, Spec, Tree, Unsound};
 use crate::flow::Key;
 use crate::frame::{Charge, Frame, Frames, List, Waiting};
-use crate::gateway::{Compiled, Config, Direction, LAN, WAN};
+use crate::gateway::{Compiled, Config, Congestion, Direction, Watch, LAN, WAN};
 use crate::node::{Cx, Node, Port, PortSet, Transmit};
 use crate::queue::Queue;
 use crate::stats::{DropReason, Drops, Ledger};
@@ -37,6 +37,9 @@ struct Way {
     /// Of the first of them.
     ready_since: Option<Time>,
     cache: Cache,
+    /// By place in the tree; none at all if no class of the direction is to be watched.
+    watches: Vec<Option<Watch>>,
+    congestion: Congestion,
 }
 
 /// See the [module documentation](self).
@@ -82,13 +85,21 @@ impl Sharing {
     /// The node for the queued classes of a configuration. A packet costs `overhead` bytes on top of IP.
     pub fn new(config: Config, overhead: u16) -> Result<Sharing, Refused> {
         let mut places = vec![None; config.classes.len()];
+        let congestion = Congestion::new(config.classes.len());
         let mut way = |direction, out| {
             let (specs, indices) = specs(&config, direction);
             indices.iter().enumerate().for_each(|(place, &i)| places[i] = Some(place));
             let tree = (!specs.is_empty()).then(|| Tree::new(&specs)).transpose();
             let tree = tree.map_err(|why| Refused { class: indices[why.class()], why })?;
             let cache = Cache::new(if tree.is_some() { config.max_flows } else { 1 }, config.seed);
-            Ok(Way { tree, out, open: true, ready: List::new(), ready_since: None, cache })
+            let mut watches: Vec<Option<Watch>> =
+                indices.iter().map(|&i| Watch::of(i, &config.classes[i])).collect();
+            if watches.iter().all(Option::is_none) {
+                watches.clear();
+            }
+            let congestion = congestion.clone();
+            let (ready, ready_since) = (List::new(), None);
+            Ok(Way { tree, out, open: true, ready, ready_since, cache, watches, congestion })
         };
         let ways = [way(Direction::Out, WAN)?, way(Direction::In, LAN)?];
         Ok(Sharing { config: config.into(), ways, places, overhead, ledger: Ledger::default() })
@@ -99,11 +110,21 @@ impl Sharing {
         &self.config
     }
 
+    /// Which classes are congested, as their queues say; another one after [`Sharing::replace`].
+    pub fn congestion(&self) -> Congestion {
+        self.ways[0].congestion.clone()
+    }
+
     /// The queue of the class with this index in the configuration, and what left it; `None` if it has no queue.
     pub fn leaf(&self, class: usize) -> Option<(&Queue, &LeafStats)> {
         let place = (*self.places.get(class)?)?;
         let tree = self.ways[way_of(self.config.classes[class].direction)].tree.as_ref()?;
         tree.is_leaf(place).then(|| (tree.queue(place), tree.leaf_stats(place)))
+    }
+
+    /// What could have left until now has left its queue.
+    pub(crate) fn catch_up(&mut self, cx: &mut Cx<'_>) {
+        self.ways.iter_mut().for_each(|way| way.catch_up(cx));
     }
 
     /// Drops of all queues, by reason.
@@ -149,7 +170,15 @@ impl Way {
         let tree = self.tree.as_mut()?;
         tree.advance(cx.frames, cx.now);
         let popped = tree.pop(cx)?;
+        self.watch(popped.class);
         Some(Waiting { since: popped.at, ..popped.waiting })
+    }
+
+    /// Frames have come to the class in this place, or left it.
+    fn watch(&self, place: usize) {
+        if let (Some(Some(watch)), Some(tree)) = (self.watches.get(place), &self.tree) {
+            watch.look(tree.queue(place), &self.congestion);
+        }
     }
 
     /// What could have left until now did not.
@@ -202,7 +231,7 @@ impl Node for Sharing {
                 return cx.drop(frame, DropReason::NotWired);
             }
         };
-        self.ways.iter_mut().for_each(|way| way.catch_up(cx));
+        self.catch_up(cx);
         let place = self.classify(cx.frames.bytes(&frame), frame.len(), way);
         let charge = Charge::of(&frame, cx.frames.bytes(&frame), self.overhead);
         let waiting = Waiting { frame: cx.frames.park(frame), charge, since: cx.now };
@@ -210,6 +239,7 @@ impl Node for Sharing {
         match (place, &mut way.tree) {
             (Some(place), Some(tree)) => {
                 tree.push(cx, place, waiting);
+                way.watch(place);
             }
             _ => way.push_ready(cx.frames, waiting),
         }

@@ -4,7 +4,7 @@ mod support;
 
 use proptest::prelude::*;
 use support::*;
-use weir_core::ack::{AckControl, Hold, Meter, Period, RateRelease, Release, SlowStart, Window};
+use weir_core::ack::{AckControl, Hold, Meter, Period, RateRelease, Release, SlowStart, When, Window};
 use weir_core::gateway::{LAN, WAN};
 use weir_core::rate::Rate;
 use weir_core::rig::TestFrame;
@@ -57,7 +57,7 @@ fn policy() -> impl Strategy<Value = AckControl> {
             }
             let sized = Window::Size { standing_delay: Duration::from_millis(standing) };
             let window = if standing > 50 { sized } else { Window::SIZE };
-            AckControl { hold: Hold::Number, release: Release::Rate(r), window }
+            AckControl { hold: Hold::Number, release: Release::Rate(r), window, when: When::Always }
         },
     )
 }

@@ -16,7 +16,9 @@ use flows::{Flows, Known};
 use std::collections::VecDeque;
 use weir_core::flow::Key;
 use weir_core::frame::Frame;
-use weir_core::gateway::{Config, Gateway, LAN, LAN_SET_BACK, LAN_TAP, WAN, WAN_SET_BACK, WAN_TAP};
+use weir_core::gateway::{
+    Config, Congestion, Gateway, LAN, LAN_SET_BACK, LAN_TAP, WAN, WAN_SET_BACK, WAN_TAP,
+};
 use weir_core::node::{Cx, Node, Port, PortSet, Transmit};
 use weir_core::stats::{DropReason, Ledger};
 use weir_core::steer::{self, Action, Fields, Seen};
@@ -83,6 +85,13 @@ impl Steered {
             stats: SteerStats::default(),
             account: Ledger::default(),
         }
+    }
+
+    /// The same gateway, which holds ACKs of some classes only while this says that they are congested.
+    #[must_use]
+    pub fn heeding(mut self, congestion: Congestion) -> Steered {
+        self.gateway.heed(congestion);
+        self
     }
 
     /// The gateway.

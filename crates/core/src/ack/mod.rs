@@ -22,10 +22,11 @@ pub use hold::{Fate, Hold};
 pub use news::{Kind, News, ACE_MOST};
 pub use pace::{Arrival, Pace, Tick};
 pub use presets::{preset, Preset, PRESETS};
-pub use rate::{Counts, Meter, Period, RateRelease, Segments, SlowStart};
+pub use rate::{Action, Counts, Meter, Period, RateRelease, Segments, SlowStart};
 pub use release::Release;
 pub use share::{ShareRelease, Turn};
 
+use crate::queue::QueueLimit;
 use crate::time::Duration;
 
 /// One point in the space of ACK control.
@@ -37,6 +38,30 @@ pub struct AckControl {
     pub release: Release,
     /// What is done to the advertised window.
     pub window: Window,
+    /// When ACKs are held at all.
+    pub when: When,
+}
+
+/// When ACKs are held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum When {
+    /// Whenever the release says so.
+    #[default]
+    Always,
+    /// While the queue of the flow's class is long: the "in-switch reaction mechanism in combination with early congestion
+    /// detection" of the ACK shaper's paper. Otherwise ACKs pass as they come, and the rate is not asked. The class begins to be
+    /// congested when more than a threshold waits, and ends to be when no more than half of it does. A flow
+    /// begins with a step of credit then, as one that was idle; what is held in the end leaves with its next ACK or release time. The
+    /// window is kept: one that is sized would bound the flow all the time.
+    Congested {
+        /// The threshold, in packets or bytes.
+        above: QueueLimit,
+    },
+}
+
+impl When {
+    /// The default threshold: 30 packets.
+    pub const CONGESTED: When = When::Congested { above: QueueLimit::Packets(30) };
 }
 
 /// What is done to the advertised window.

@@ -3,7 +3,7 @@
 //! A flow is *backlogged* while it holds something; its releases are then exactly one period apart,
 //! counted from its own due time, and each adds `rate × period` bytes of credit with the fraction of
 //! a byte carried. While nothing is held credit grows up to one step only, so an idle flow
-//! earns no burst. Bytes that had to be acknowledged early (duplicates, FIN) are *debt*, repaid with
+//! earns no burst but a policer's. Bytes that had to be acknowledged early (duplicates, FIN) are *debt*, repaid with
 //! half of what is earned, so that the ACK clock slows down and never falls silent.
 
 mod ahead;
@@ -83,7 +83,7 @@ impl Pace {
         pace.set_free(now);
         pace.set_rate(policy, rate, mss);
         pace.set(HALVED, from_syn && policy.is_gated());
-        pace.credit = pace.cap();
+        pace.credit = pace.cap(policy.depth());
         pace
     }
 
@@ -102,7 +102,7 @@ impl Pace {
             self.set(HALVED, false);
         }
         self.set_rate(policy, rate, mss);
-        self.credit = self.credit.min(self.cap());
+        self.credit = self.credit.min(self.cap(policy.depth()));
     }
 
     fn set_rate(&mut self, policy: &RateRelease, rate: Rate, mss: u16) {
@@ -140,20 +140,21 @@ impl Pace {
         self.arrived(bytes);
     }
 
-    /// Something is held and no release is scheduled.
-    pub fn arrive(&mut self, now: Time, held: u32) -> Arrival {
-        self.earn_idle(now);
+    /// Something is held and no release is scheduled. Idle, the flow keeps `depth` bytes of credit, or a step if that is more.
+    pub fn arrive(&mut self, now: Time, held: u32, depth: u32) -> Arrival {
+        self.earn_idle(now, depth);
         if self.credit >= held {
             self.credit -= held;
             self.told(held, 0);
             return Arrival::Release;
         }
         // The next step is complete when the missing part has been earned; from there on releases
-        // are one period apart.
-        let missing = u64::from(self.cap() - self.credit.min(self.cap()));
+        // are one period apart. What a bucket has beyond a step goes with the first.
+        let part = self.credit.min(self.cap(0));
+        let missing = u64::from(self.cap(0) - part);
         let wait = self.earning().map_or(Duration::ZERO, |r| r.time_for(missing));
         self.due = now.as_nanos() + wait.as_nanos().min(u64::from(self.period));
-        self.credit = 0;
+        self.credit -= part;
         self.earned = Earned::new();
         // What came while nothing was held says nothing.
         if !self.is(BOUNDED) {
@@ -180,7 +181,7 @@ impl Pace {
         self.credit -= release;
         self.told(release, 0);
         if release == held {
-            self.credit = self.credit.min(self.cap());
+            self.credit = self.credit.min(self.cap(policy.depth()));
         }
         self.note_held(held - release, at);
         self.due = at + u64::from(self.period);
@@ -206,10 +207,10 @@ impl Pace {
     }
 
     /// `bytes` are acknowledged without waiting for their time. Where no release is scheduled, what was earned up to
-    /// `idle` counts first.
-    pub fn acknowledge_early(&mut self, bytes: u32, idle: Option<Time>, rtt: Duration) {
+    /// `idle` counts first, `depth` as in [`Pace::arrive`].
+    pub fn acknowledge_early(&mut self, bytes: u32, idle: Option<Time>, rtt: Duration, depth: u32) {
         if let Some(now) = idle {
-            self.earn_idle(now);
+            self.earn_idle(now, depth);
         }
         self.limit_lag(rtt);
         self.told(bytes, 0);
@@ -218,6 +219,19 @@ impl Pace {
         self.owe(bytes - covered);
         if !self.is(FREE) {
             self.mark = 0;
+        }
+    }
+
+    /// Up to `now` the rate was not asked: what passed counts nowhere, and the flow goes on as one that is idle and in no slow
+    /// start, with `depth` as in [`Pace::arrive`].
+    pub fn begin_anew(&mut self, now: Time, depth: u32) {
+        self.due = now.as_nanos();
+        self.state &= !(COUNT | HALVED | REPAYS);
+        self.credit = self.cap(depth);
+        (self.earned, self.ahead) = (Earned::new(), 0);
+        (self.smooth_milli, self.progress) = (0, 0);
+        if !self.is(FREE) {
+            self.set_free(now);
         }
     }
 
@@ -253,18 +267,15 @@ impl Pace {
         self.earning().map_or(0, |r| clamp(self.earned.earn(r, d)))
     }
 
-    /// Most credit that an idle flow keeps.
-    fn cap(&self) -> u32 {
-        if self.in_slow_start() {
-            (self.step() / 2).max(1)
-        } else {
-            self.step()
-        }
+    /// Most credit that an idle flow keeps: a step, or a bucket of `depth` if that is more.
+    fn cap(&self, depth: u32) -> u32 {
+        let step = if self.in_slow_start() { (self.step() / 2).max(1) } else { self.step() };
+        step.max(depth)
     }
 
-    fn earn_idle(&mut self, now: Time) {
+    fn earn_idle(&mut self, now: Time, depth: u32) {
         let earned = self.earn_since_due(now);
-        self.keep(self.credit.saturating_add(earned));
+        self.keep(self.credit.saturating_add(earned), depth);
     }
 
     /// What becomes credit of what was earned up to `now` while no release was scheduled.
@@ -276,9 +287,9 @@ impl Pace {
         earned - self.pay_idle(earned, elapsed)
     }
 
-    /// Of so much credit an idle flow keeps a step.
-    fn keep(&mut self, credit: u32) {
-        self.credit = credit.min(self.cap());
+    /// Of so much credit an idle flow keeps a step, or its bucket.
+    fn keep(&mut self, credit: u32, depth: u32) {
+        self.credit = credit.min(self.cap(depth));
         self.forfeit(credit - self.credit);
     }
 

@@ -1,7 +1,9 @@
 //! Presets: the published schemes by name, each a function from a flow's rate to a policy. What else a
 //! configuration says is laid over it, key by key.
 
-use super::{AckControl, Hold, Meter, Period, RateRelease, Release, ShareRelease, SlowStart, Window};
+use super::{
+    AckControl, Action, Hold, Meter, Period, RateRelease, Release, ShareRelease, SlowStart, When, Window,
+};
 use crate::rate::Rate;
 use crate::time::Duration;
 
@@ -29,6 +31,11 @@ pub const PRESETS: &[Preset] = &[
             "hold the number, release at a rate what the sender is acknowledged, every 10 ms, keep the window",
         policy: AckControl::published,
     },
+    Preset {
+        name: "ack-policer",
+        description: "as ack-shaper, but bursts of up to 64 KiB pass unheld, and the window is kept",
+        policy: AckControl::policer,
+    },
 ];
 
 /// The preset of this name.
@@ -43,6 +50,7 @@ impl AckControl {
             hold: Hold::Number,
             release: Release::Rate(RateRelease::new(rate)),
             window: Window::SIZE,
+            when: When::Always,
         }
     }
 
@@ -52,6 +60,7 @@ impl AckControl {
             hold: Hold::Number,
             release: Release::Share(ShareRelease::new(rate)),
             window: Window::Size { standing_delay: Duration::from_millis(15) },
+            when: When::Always,
         }
     }
 
@@ -66,7 +75,22 @@ impl AckControl {
             slow_start: SlowStart::PUBLISHED,
             ..RateRelease::new(rate)
         };
-        AckControl { hold: Hold::Number, release: Release::Rate(release), window: Window::Keep }
+        AckControl::kept(release)
+    }
+
+    /// The preset `ack-policer` at `rate`: bursts of 64 KiB pass unheld. The window is kept, since one that is sized for the rate
+    /// would keep bursts back.
+    pub const fn policer(rate: Rate) -> AckControl {
+        AckControl::kept(RateRelease { action: Action::POLICE, ..RateRelease::new(rate) })
+    }
+
+    const fn kept(release: RateRelease) -> AckControl {
+        AckControl {
+            hold: Hold::Number,
+            release: Release::Rate(release),
+            window: Window::Keep,
+            when: When::Always,
+        }
     }
 }
 

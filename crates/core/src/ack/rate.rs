@@ -18,8 +18,29 @@ pub struct RateRelease {
     pub period: Period,
     /// Detection of slow start.
     pub slow_start: SlowStart,
+    /// Whether bursts pass unheld.
+    pub action: Action,
     /// Missed release times further back than this are forfeited.
     pub catch_up: Duration,
+}
+
+/// Whether bursts pass unheld ("These techniques may be implemented as a policer or shaper": the paper's last section).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Action {
+    /// A flow that was idle may be acknowledged one step at once.
+    #[default]
+    Shape,
+    /// A token bucket at the flow's rate, full at first: what it covers passes as it comes, and nothing else is held up. What exceeds
+    /// it is held and released at the rate. Over any time no more is acknowledged than the rate carries, the burst and a step.
+    Police {
+        /// Depth of the bucket in bytes of payload; at least 1, and a step where that is more.
+        burst: u32,
+    },
+}
+
+impl Action {
+    /// The policer's default: a giant segment.
+    pub const POLICE: Action = Action::Police { burst: 1 << 16 };
 }
 
 /// What a rate counts, per segment of the flow.
@@ -113,7 +134,16 @@ impl RateRelease {
             meter: Meter::Received,
             period: Period::AUTO,
             slow_start: SlowStart::DETECT,
+            action: Action::Shape,
             catch_up: Duration::from_millis(100),
+        }
+    }
+
+    /// Bytes of credit that a flow keeps while nothing of it is held, if they are more than a step: 0 for a shaper.
+    pub(super) fn depth(&self) -> u32 {
+        match self.action {
+            Action::Shape => 0,
+            Action::Police { burst } => burst,
         }
     }
 

@@ -49,6 +49,14 @@ impl Release {
         }
     }
 
+    /// Bytes of credit that a flow keeps while nothing of it is held, if they are more than a step; not 0 for a policer.
+    pub fn depth(&self) -> u32 {
+        match self {
+            Release::Rate(law) => law.depth(),
+            Release::Share(_) => 0,
+        }
+    }
+
     /// What is kept of a flow that begins at `now`; `from_syn` tells that its sender begins, too.
     pub fn begin(&self, segments: &Segments, from_syn: bool, now: Time) -> Pace {
         match self {

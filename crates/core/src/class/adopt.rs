@@ -80,7 +80,7 @@ impl Leaf {
     fn admit(&mut self, cx: &mut Cx<'_>, frames: impl IntoIterator<Item = Waiting>) {
         self.queue.set_limit(QueueLimit::Unlimited, self.rate);
         for waiting in frames {
-            self.queue.push(cx, waiting);
+            self.queue.admit(cx, waiting);
         }
         self.queue.set_limit(self.config.limit, self.rate);
     }

@@ -19,8 +19,6 @@ pub enum Unchangeable {
     Ports,
     /// So many classes went while flows still refer to them that there is no place for those of the configuration.
     Classes,
-    /// Queues, and what shares them, are another node's.
-    Queues,
 }
 
 impl core::fmt::Display for Unchangeable {
@@ -29,7 +27,6 @@ impl core::fmt::Display for Unchangeable {
             Unchangeable::MaxFlows => "the number of flows cannot change while it runs",
             Unchangeable::Ports => "a direction in which nothing was controlled cannot be while it runs",
             Unchangeable::Classes => "too many classes",
-            Unchangeable::Queues => "queues cannot change while it runs",
         })
     }
 }
@@ -51,10 +48,6 @@ impl Gateway {
         let mut config = config.into();
         if config.max_flows != self.config.max_flows {
             return Err(Unchangeable::MaxFlows);
-        }
-        let queued = self.config.classes.iter().filter_map(|c| c.share);
-        if !config.classes.iter().filter_map(|c| c.share).eq(queued) {
-            return Err(Unchangeable::Queues);
         }
         let ((lan, wan), (had_lan, had_wan)) = (config.ack_ports(), self.hooked_ports);
         if self.hooked && (lan && !had_lan || wan && !had_wan) {

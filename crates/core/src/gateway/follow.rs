@@ -99,8 +99,9 @@ impl Gateway {
         r.tx = tx;
         r.echoes.release(tx);
         if granted && !absent {
-            let rtt = self.rtt(&self.table[i]);
-            self.table[i].pace.passed(passed, now, rtt);
+            let r = &self.table[i];
+            let (rtt, depth) = (self.rtt(r), self.policy(r).release.depth());
+            self.table[i].pace.passed(passed, now, rtt, depth);
         } else if !absent {
             self.told_early(i, passed, now);
         }

@@ -8,10 +8,11 @@
 //!
 //! Flows get grants that have been free of the rate for long enough, so that one whose rate binds never has one
 //! ([`Pace::free`](crate::ack::Pace::free)); whose window can be sized by the hook; and whose ACKs carry no state that is passed on here
-//! (AccECN, marks that are still to be told). A grant that was not used for 4 ms
+//! (AccECN, marks that are still to be told); and whose class holds ACKs at all times. A grant that was not used for 4 ms
 //! is not renewed: a flow that is silent has neither grant nor timer.
 
 use super::{millis, Gateway};
+use crate::ack::When;
 use crate::flow::{flag, Record};
 use crate::time::{Duration, Time};
 use core::sync::atomic::Ordering::Relaxed;
@@ -46,6 +47,7 @@ impl Gateway {
             && !self.ends
             && r.generation == self.generation
             && policy.hold.is_number()
+            && policy.when == When::Always
             && r.may_be_granted()
             && slot.window.load(Relaxed) != 0;
         if !may {

@@ -33,21 +33,35 @@ impl Gateway {
             return self.absorb(cx, i, frame);
         }
         let room = self.outbox.has_room(ack_out(&self.table[i]), 1);
+        if room && !self.is_engaged(i) {
+            self.stop_timer(i);
+            self.not_asked(i, cx.now);
+            self.pass_on(cx, i, segment, frame);
+            return;
+        }
+        let depth = self.policy(&self.table[i]).release.depth();
         let r = &mut self.table[i];
-        let idle = !r.has(flag::ARMED) && room && r.held() > 0 && !r.is_soon(cx.now);
+        let idle = !r.has(flag::ARMED) && room && r.held() > 0 && !r.is_soon(cx.now, depth);
         let last = Time::from_nanos(r.pace.due);
-        if idle && r.pace.arrive(cx.now, r.held()) == Arrival::Release {
-            let passed = r.rx.wrapping_sub(r.tx);
-            r.told_marks(r.held(), segment.has(Flags::ECE));
-            r.tx = r.rx;
-            r.echoes.clear();
-            self.count_acked(i, passed);
-            self.forward_ack(cx, i, segment, frame, segment.tcp.ack);
+        if idle && r.pace.arrive(cx.now, r.held(), depth) == Arrival::Release {
+            let passed = self.pass_on(cx, i, segment, frame);
             return self.grant_busy(i, cx.now, last, passed);
         }
         r.held_acks += 1;
         self.arm(cx, i, options, idle);
         self.absorb(cx, i, frame);
+    }
+
+    /// An ACK leaves as it came, with all that was held. Returns the bytes that it acknowledges.
+    fn pass_on(&mut self, cx: &mut Cx<'_>, i: u32, segment: &Headers, frame: Frame) -> u32 {
+        let r = &mut self.table[i];
+        let passed = r.held();
+        r.told_marks(passed, segment.has(Flags::ECE));
+        (r.tx, r.held_acks) = (r.rx, 0);
+        r.echoes.clear();
+        self.count_acked(i, passed);
+        self.forward_ack(cx, i, segment, frame, segment.tcp.ack);
+        passed
     }
 
     /// Progress that came on a segment with payload.
@@ -60,9 +74,16 @@ impl Gateway {
             self.note_echo(i, options);
             return self.await_turn(cx, i);
         }
-        let idle = !r.has(flag::ARMED) && !r.is_soon(cx.now);
+        if !self.is_engaged(i) {
+            self.note_echo(i, options);
+            self.stop_timer(i);
+            return self.pass_held(cx, i);
+        }
+        let depth = self.policy(&self.table[i]).release.depth();
+        let r = &mut self.table[i];
+        let idle = !r.has(flag::ARMED) && !r.is_soon(cx.now, depth);
         let last = Time::from_nanos(r.pace.due);
-        if idle && r.pace.arrive(cx.now, r.held()) == Arrival::Release {
+        if idle && r.pace.arrive(cx.now, r.held(), depth) == Arrival::Release {
             let (to, held) = (r.rx, r.held());
             if let Some(t) = options.timestamps {
                 r.echoes.push(r.rx, t.echo);
@@ -151,10 +172,14 @@ impl Gateway {
         if self.table[i].has(flag::SHARED) {
             return self.permit(i, bytes, now);
         }
-        let rtt = self.rtt(&self.table[i]);
+        if !self.is_engaged(i) {
+            return self.not_asked(i, now);
+        }
+        let r = &self.table[i];
+        let (rtt, depth) = (self.rtt(r), self.policy(r).release.depth());
         let r = &mut self.table[i];
         let idle = (!r.has(flag::ARMED)).then_some(now);
-        r.pace.acknowledge_early(bytes, idle, rtt);
+        r.pace.acknowledge_early(bytes, idle, rtt, depth);
     }
 
     /// Passes on everything that the flow holds, at once. False if that is not possible now: it stays held.

@@ -18,6 +18,7 @@
 //! - `send`, `generate`: the ACKs that leave;
 //! - `share`: classes whose flows share a rate;
 //! - `grant`: what the hooks let pass without it;
+//! - `congestion`: classes that hold ACKs only while their queues are long;
 //! - `marks`: the congestion marks of what is held;
 //! - `sizing`: how large a window may be;
 //! - `verdicts`: what the kernel is told of flows;
@@ -31,6 +32,7 @@ mod change;
 mod classes;
 mod classify;
 mod config;
+mod congestion;
 mod data;
 mod end;
 mod flows;
@@ -56,6 +58,8 @@ mod verdicts;
 pub use change::{Changed, Unchangeable};
 pub use classify::Compiled;
 pub use config::{ClassConfig, Config, Direction, Match, Prefix};
+pub use congestion::Congestion;
+pub(crate) use congestion::Watch;
 pub use generate::{rescue_ack, MAX_ACK_LEN};
 pub use stats::{ClassStats, FlowStats, GatewayStats, PassReason};
 pub use verdicts::Verdict;
@@ -107,6 +111,8 @@ pub struct Gateway {
     classes: Classes,
     /// What passes of each class that ACKs cannot slow, by place.
     tallies: Tallies,
+    /// Which classes are congested.
+    congestion: Congestion,
     /// Of the configuration; a record that has another one has not followed it yet.
     generation: u16,
     /// Where ACKs of controlled flows came in at the start: `(lan, wan)`.
@@ -178,6 +184,7 @@ impl Gateway {
             outbox: Outbox::new(),
             stats: GatewayStats::default(),
             tallies: Tallies::own(classes.len()),
+            congestion: Congestion::default(),
             classes,
             generation: 0,
             hooked_ports: config.ack_ports(),

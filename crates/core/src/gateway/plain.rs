@@ -90,6 +90,7 @@ impl Gateway {
         r.flags & ASKED == BACKLOGGED | side | clock
             && (r.generation, r.epoch) == (self.generation, self.table.epoch())
             && self.policy(r).hold.is_number()
+            && self.holds_back(r)
             && r.window != 0
             && r.is_advanced_by(seen)
             && slot.is_advanced_by(seen, r)

@@ -139,6 +139,7 @@ impl Gateway {
             && r.rx != r.tx
             && (r.generation, r.epoch) == (self.generation, self.table.epoch())
             && !after(slot.tx.load(Relaxed), r.tx)
+            && self.holds_back(r)
     }
 
     /// Finds out what there is to know of a flow whose time has come, and deals with it. True if that is a release time.
@@ -150,6 +151,7 @@ impl Gateway {
         }
         let look = self.granted(i);
         self.follow(i, now);
+        let engaged = self.is_engaged(i);
         let r = &mut self.table[i];
         if r.has(flag::SHARED) {
             // It has just come to share its class's rate, and waits for its turn.
@@ -158,6 +160,10 @@ impl Gateway {
         } else if r.held() == 0 && r.pace.lag() == 0 {
             r.set(flag::WAITING, false);
             r.pace.stop(now);
+        } else if !engaged {
+            let before = self.held(i);
+            self.pass_held(cx, i);
+            self.note_held(i, before);
         } else if r.has(flag::WAITING) {
             self.end_gap(cx, i);
         } else {
@@ -169,11 +175,11 @@ impl Gateway {
 
     /// The next ACK may follow the last.
     fn end_gap(&mut self, cx: &mut Cx<'_>, i: u32) {
-        let before = self.held(i);
+        let (before, depth) = (self.held(i), self.policy(&self.table[i]).release.depth());
         let r = &mut self.table[i];
         let last = Time::from_nanos(r.pace.due);
         r.set(flag::WAITING, false);
-        if r.pace.arrive(cx.now, before.bytes) == Arrival::Schedule {
+        if r.pace.arrive(cx.now, before.bytes, depth) == Arrival::Schedule {
             let due = r.timer();
             self.start_timer(i, due);
         } else if !self.generate(cx, i, self.table[i].rx, cx.now) {
@@ -252,9 +258,9 @@ impl Record {
         }
     }
 
-    /// Would an ACK now follow the last immediate one too soon?
-    pub(super) fn is_soon(&self, now: Time) -> bool {
-        now < Time::from_nanos(self.pace.due) + gap(&self.pace)
+    /// Would an ACK now follow the last immediate one too soon? A policer, which has a bucket of `depth`, makes no ACKs fewer.
+    pub(super) fn is_soon(&self, now: Time, depth: u32) -> bool {
+        depth == 0 && now < Time::from_nanos(self.pace.due) + gap(&self.pace)
     }
 }
 

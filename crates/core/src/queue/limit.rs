@@ -1,6 +1,7 @@
 //! Limits of queues, in packets or bytes.
 
 use super::backlog::Backlog;
+use super::Queue;
 use crate::frame::Charge;
 use crate::rate::Rate;
 use crate::time::Duration;
@@ -67,6 +68,10 @@ impl Bound {
     /// Is there room for this one if nothing waits?
     pub(super) fn admits_alone(&self, charge: Charge) -> bool {
         u64::from(charge.packets) <= self.packets && charge.bytes <= self.bytes
+    }
+    /// Does more wait in a queue than one part of this in so many?
+    pub(crate) fn is_exceeded_by(&self, queue: &Queue, parts: u64) -> bool {
+        queue.packets() > self.packets / parts || queue.bytes() > self.bytes / parts
     }
     /// Does more than this wait?
     pub(super) fn is_exceeded(&self, backlog: &Backlog) -> bool {

@@ -54,6 +54,10 @@ use crate::stats::DropReason;
 trait Discipline {
     /// See [`Queue::push`].
     fn push(&mut self, cx: &mut Cx<'_>, waiting: Waiting) -> Option<DropReason>;
+    /// See [`Queue::admit`].
+    fn admit(&mut self, cx: &mut Cx<'_>, waiting: Waiting) {
+        self.push(cx, waiting);
+    }
     /// See [`Queue::pop`].
     fn pop(&mut self, cx: &mut Cx<'_>) -> Option<Waiting>;
     /// See [`Queue::head`].
@@ -110,6 +114,28 @@ pub enum Kind {
         /// Seed of the hash, so that nobody outside can aim at the queue of another.
         seed: u64,
     },
+    /// First in, first out, with RED.
+    Red {
+        /// What it is told.
+        params: red::Params,
+        /// Seed of what it draws.
+        seed: u64,
+    },
+    /// Two queues, coupled.
+    DualPi2(dualpi2::Params),
+}
+
+impl Kind {
+    /// The same, whose hashes and draws come from `seed`.
+    #[must_use]
+    pub fn seeded(self, seed: u64) -> Kind {
+        match self {
+            Kind::Fifo | Kind::Codel(_) | Kind::DualPi2(_) => self,
+            Kind::Pfq(params) => Kind::Pfq(pfq::Params { seed, ..params }),
+            Kind::FqCodel { params, .. } => Kind::FqCodel { params, seed },
+            Kind::Red { params, .. } => Kind::Red { params, seed },
+        }
+    }
 }
 
 impl Config {
@@ -122,6 +148,8 @@ impl Config {
             Kind::FqCodel { params, seed } => {
                 Queue::FqCodel(Box::new(FqCodel::new(params, self.limit, rate, seed)))
             }
+            Kind::Red { params, seed } => Queue::Red(Box::new(Red::new(params, self.limit, rate, seed))),
+            Kind::DualPi2(params) => Queue::DualPi2(Box::new(DualPi2::new(params, self.limit, rate))),
         }
     }
 }
@@ -144,6 +172,11 @@ impl Queue {
     /// A frame arrives, at `cx.now`. Why it was not taken in and has been dropped, if so.
     pub fn push(&mut self, cx: &mut Cx<'_>, waiting: Waiting) -> Option<DropReason> {
         each!(self, q => q.push(cx, waiting))
+    }
+
+    /// A frame has waited in another queue, and goes on here. Nothing is signalled; where its limit leaves room, it is taken in.
+    pub fn admit(&mut self, cx: &mut Cx<'_>, waiting: Waiting) {
+        each!(self, q => q.admit(cx, waiting));
     }
 
     /// The next frame to be sent, which begins at `cx.now`. `None` if no frame waits, or none is left of those that did.

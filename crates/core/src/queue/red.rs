@@ -183,9 +183,14 @@ impl Discipline for Red {
             }
             return Some(self.backlog.drop(cx, waiting.frame, DropReason::Aqm));
         }
+        self.admit(cx, waiting);
+        None
+    }
+
+    fn admit(&mut self, cx: &mut Cx<'_>, waiting: Waiting) {
+        self.law.idle = None;
         self.backlog.enter(waiting.charge);
         self.list.push(cx.frames, waiting);
-        None
     }
 
     fn pop(&mut self, cx: &mut Cx<'_>) -> Option<Waiting> {

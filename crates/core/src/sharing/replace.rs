@@ -22,6 +22,7 @@ impl Sharing {
             next.take_in(cx, self, class);
         }
         next.ways.iter_mut().filter_map(|way| way.tree.as_mut()).for_each(|tree| tree.resume(cx.frames));
+        next.ways.iter().for_each(|way| (0..way.watches.len()).for_each(|place| way.watch(place)));
         core::mem::replace(self, next)
     }
 

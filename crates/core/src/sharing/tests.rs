@@ -3,7 +3,7 @@
 use super::*;
 use crate::class::Spec;
 use crate::gateway::{ClassConfig, Match};
-use crate::queue::{self, codel, Kind, QueueLimit};
+use crate::queue::{self, codel, dualpi2, red, Kind, QueueLimit};
 use crate::rate::Rate;
 use crate::rig::{Rig, Sent, TestFrame, Wake};
 use crate::time::Duration;
@@ -183,6 +183,72 @@ fn codel_marks_what_waited_too_long() {
     r.finish();
 }
 
+fn tcp_waits_in(kind: Kind) -> Rig<Sharing> {
+    let mut config = config();
+    share(&mut config.classes[1], |s| {
+        s.queue = Some(queue::Config { limit: QueueLimit::Packets(1000), kind })
+    });
+    rig(config)
+}
+
+#[test]
+fn red_drops_by_what_waits() {
+    // Without an average (a weight of 1), nothing up to 2,000 bytes and everything beyond.
+    let params = red::Params { min: 2000, max: 2001, max_p: 1_000_000_000_000, weight: 0, ecn: false };
+    let mut r = tcp_waits_in(Kind::Red { params, seed: 1 });
+    for n in 1..=10 {
+        r.at(ms(1)).inject(LAN, packet(false, n, 1000));
+    }
+    // The first leaves at once; the next three find 0, 1,000 and 2,000 bytes.
+    assert_eq!(stamps(&r.run_until(ms(100))), [(1000, 1), (2000, 2), (3000, 3), (4000, 4)]);
+    let (queue, _) = r.node().leaf(1).expect("tcp has a queue");
+    assert_eq!((queue.stats().drops.get(DropReason::Aqm), queue.stats().drops.total()), (6, 6));
+    r.finish();
+}
+
+#[test]
+fn dualpi2_marks_l4s_packets_that_others_wait_behind() {
+    let params =
+        dualpi2::Params { step: Duration::from_micros(1), range: Duration::ZERO, ..Default::default() };
+    let mut r = tcp_waits_in(Kind::DualPi2(params));
+    let packet = |ect: u8, port| {
+        let segment = SegmentBuilder::v4([10, 0, 0, 1], [10, 0, 0, 2]).ports(port, 80).tos(ect);
+        TestFrame::bytes(&segment.build()).long(1014)
+    };
+    for (ect, port) in [(2, 1), (2, 2), (1, 11), (1, 12), (1, 13)] {
+        r.at(ms(1)).inject(LAN, packet(ect, port));
+    }
+    let sent = r.run_until(ms(100));
+    // The first leaves at once. Then L4S comes first, the other queue makes up for a ninth of its bytes, and is a packet ahead of that.
+    assert_eq!(stamps(&sent), [(1000, 1), (2000, 11), (3000, 2), (4000, 12), (5000, 13)]);
+    let marked: Vec<u16> = stamps(&sent.into_iter().filter(|s| s.bytes[15] & 3 == 3).collect::<Vec<_>>())
+        .iter()
+        .map(|s| s.1)
+        .collect();
+    // Behind the last nothing waits, so its own queue does not mark it.
+    assert_eq!(marked, [11, 12]);
+    r.finish();
+}
+
+/// What RED would have dropped as it came is not dropped because the discipline changes.
+#[test]
+fn red_takes_what_waits() {
+    let params = red::Params { min: 1, max: 2, max_p: 1_000_000_000_000, weight: 0, ecn: false };
+    let mut r = rig(config());
+    for n in 1..=4 {
+        r.at(ms(1)).inject(LAN, packet(false, n, 1000));
+    }
+    assert_eq!(stamps(&r.run_until(ms(1))), [(1000, 1)]);
+    let mut other = config();
+    share(&mut other.classes[1], |s| {
+        s.queue = Some(queue::Config { limit: QueueLimit::Packets(9), kind: Kind::Red { params, seed: 1 } })
+    });
+    replace(&mut r, other);
+    r.at(ms(1)).inject(LAN, packet(false, 5, 1000));
+    assert_eq!(stamps(&r.run_until(ms(100))), [(2000, 2), (3000, 3), (4000, 4)]);
+    r.finish();
+}
+
 #[test]
 fn what_is_wrong_is_said_of_the_class() {
     let mut over = config();
@@ -233,7 +299,14 @@ proptest! {
     ) {
         let limit = QueueLimit::Packets(if wide { 1000 } else { 3 });
         let of = |which: u8| {
-            let kind = [Kind::Fifo, Kind::Pfq(Default::default()), Kind::Codel(codel::Params::default())][which as usize % 3];
+            let kinds = [
+                Kind::Fifo,
+                Kind::Pfq(Default::default()),
+                Kind::Codel(codel::Params::default()),
+                Kind::Red { params: red::Params::default(), seed: 1 },
+                Kind::DualPi2(dualpi2::Params::default()),
+            ];
+            let kind = kinds[which as usize % kinds.len()];
             let mut config = config();
             for class in &mut config.classes[..2] {
                 share(class, |s| s.queue = Some(queue::Config { limit, kind }));

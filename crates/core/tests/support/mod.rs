@@ -4,7 +4,7 @@
 
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::net::{Ipv4Addr, Ipv6Addr};
-use weir_core::ack::{AckControl, Hold, Meter, Period, RateRelease, Release, SlowStart, Window};
+use weir_core::ack::{AckControl, Hold, Meter, Period, RateRelease, Release, SlowStart, When, Window};
 use weir_core::flow::Record;
 use weir_core::frame::{Checksum, Frames};
 use weir_core::gateway::{ClassConfig, ClassStats, Config, Direction, Gateway, LAN, WAN};
@@ -333,7 +333,12 @@ pub fn basic_with(change: impl FnOnce(&mut RateRelease)) -> AckControl {
         ..RateRelease::new(Rate::mbit(10))
     };
     change(&mut release);
-    AckControl { hold: Hold::Number, release: Release::Rate(release), window: Window::Keep }
+    AckControl {
+        hold: Hold::Number,
+        release: Release::Rate(release),
+        window: Window::Keep,
+        when: When::Always,
+    }
 }
 
 /// A sequence that repeats itself late: SplitMix64.

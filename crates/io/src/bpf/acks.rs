@@ -1,7 +1,7 @@
 //! Steering of ACKs: the programs of `acks.bpf.c` and their maps.
 
 use super::abi::{AcksConfig, Budget, Counted, Flow, FlowKey, NO_TALLY};
-use super::attach::{self, Attached, Hook};
+use super::attach::{self, Attached, Hook, Order};
 use super::features;
 use super::hooks::Hooks;
 use super::segments::Segments;
@@ -169,9 +169,9 @@ impl Acks {
 
     /// Attaches both programs to an interface: its number may be another one after it was away.
     pub fn attach(&self, ifindex: u32) -> io::Result<Attached> {
-        let ingress = attach::tc(named(&self.object, "acks_ingress").as_fd(), ifindex, Hook::Ingress)?;
-        let egress = attach::tc(named(&self.object, "acks_egress").as_fd(), ifindex, Hook::Egress)?;
-        Ok(ingress.and(egress))
+        let attach =
+            |name: &str, hook| attach::tc(named(&self.object, name).as_fd(), ifindex, hook, Order::First);
+        Ok(attach("acks_ingress", Hook::Ingress)?.and(attach("acks_egress", Hook::Egress)?))
     }
 
     /// What the hooks know of controlled flows.
@@ -294,7 +294,6 @@ impl Acks {
         sum(&self.counters)
     }
 
-    #[cfg(test)]
     pub(super) fn object(&self) -> &Object {
         &self.object
     }

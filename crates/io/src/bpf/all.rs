@@ -1,7 +1,8 @@
 //! Steering of everything: the programs of `all.bpf.c`.
 
 use super::abi::AllConfig;
-use super::attach::{self, Attached, Hook};
+use super::acks::Acks;
+use super::attach::{self, Attached, Hook, Order};
 use super::hooks::Hooks;
 use super::{failed, features, map, named, open, sum, Aligned, AllCounters};
 use crate::sys::pod::bytes_of;
@@ -12,6 +13,9 @@ use weir_core::time::Duration;
 
 static ALL: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/all.bpf.o")));
 
+/// Maps that programs of both kinds have in common (`own.h`).
+const SHARED: [&str; 2] = ["hooks", "senders"];
+
 /// The loaded programs and their maps.
 #[derive(Debug)]
 pub struct All {
@@ -19,12 +23,19 @@ pub struct All {
     /// Heartbeat and sockets.
     pub hooks: Hooks,
     counters: MapHandle,
+    order: Order,
 }
 
 impl All {
     /// Loads the programs. Without a heartbeat for `stale`, frames pass. `ethernet`: the interface has
     /// Ethernet headers.
     pub fn load(stale: Duration, ethernet: bool) -> io::Result<All> {
+        All::load_behind(None, stale, ethernet)
+    }
+
+    /// As [`All::load`], for interfaces on which those that take `acks` are attached before, if there are any: both have one heartbeat
+    /// and know the same sockets.
+    pub fn load_behind(acks: Option<&Acks>, stale: Duration, ethernet: bool) -> io::Result<All> {
         features::require()?;
         let mut open = open("all", &ALL.0)?;
         let config = AllConfig { stale: stale.as_nanos(), ethernet: ethernet.into(), pad: [0; 7] };
@@ -32,13 +43,19 @@ impl All {
             if map.name().to_string_lossy().ends_with(".rodata") {
                 map.set_initial_value(bytes_of(&config)).map_err(|e| failed("knobs", &e))?;
             }
+            let name = map.name().to_string_lossy().into_owned();
+            if let Some(acks) = acks.filter(|_| SHARED.contains(&name.as_str())) {
+                let theirs = self::map(acks.object(), &name)?;
+                map.reuse_fd(theirs.as_fd()).map_err(|e| failed(&name, &e))?;
+            }
         }
         let object = open.load().map_err(|e| features::refused("the steering of all frames", &e))?;
-        Ok(All { hooks: Hooks::of(&object)?, counters: map(&object, "counters")?, object })
+        let order = if acks.is_some() { Order::Second } else { Order::First };
+        Ok(All { hooks: Hooks::of(&object)?, counters: map(&object, "counters")?, object, order })
     }
 
     fn tc(&self, program: &str, ifindex: u32, hook: Hook) -> io::Result<Attached> {
-        attach::tc(named(&self.object, program).as_fd(), ifindex, hook)
+        attach::tc(named(&self.object, program).as_fd(), ifindex, hook, self.order)
     }
 
     /// From now on, frames seen at egress of an interface that [`All::attach`] was called for leave by

@@ -26,7 +26,7 @@ impl Attached {
     }
 
     /// Both as one.
-    pub(super) fn and(mut self, mut other: Attached) -> Attached {
+    pub(crate) fn and(mut self, mut other: Attached) -> Attached {
         self.0.append(&mut other.0);
         self
     }
@@ -37,18 +37,18 @@ enum Held {
     /// A link: the kernel takes it off when its last descriptor is closed.
     Link(#[allow(dead_code)] OwnedFd),
     /// A classifier of kernels before 6.6: it stays until it is taken off.
-    Filter { ifindex: u32, hook: Hook, owner: u32 },
+    Filter { ifindex: u32, hook: Hook, order: Order, owner: u32 },
 }
 
 /// tcx (Linux 6.6), or a classifier where there is none.
-pub(super) fn tc(program: BorrowedFd<'_>, ifindex: u32, hook: Hook) -> io::Result<Attached> {
+pub(super) fn tc(program: BorrowedFd<'_>, ifindex: u32, hook: Hook, order: Order) -> io::Result<Attached> {
     let kind = match hook {
         Hook::Egress => sys::BPF_TCX_EGRESS,
         Hook::Ingress => sys::BPF_TCX_INGRESS,
     };
     match link(program.as_raw_fd(), ifindex, kind, 0) {
         Ok(fd) => Ok(Attached(vec![Held::Link(fd)])),
-        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => filter(program, ifindex, hook),
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => filter(program, ifindex, hook, order),
         Err(error) => Err(error),
     }
 }
@@ -65,9 +65,20 @@ fn link(program: RawFd, ifindex: u32, kind: sys::bpf_attach_type, flags: u32) ->
     unsafe { check_fd(fd.max(-1)) }
 }
 
-/// Weir's place among the classifiers of an interface.
+/// Weir's places among the classifiers of an interface, one for each [`Order`].
 const FILTER_HANDLE: u32 = 1;
 const FILTER_PRIORITY: u32 = 0x7765;
+
+/// Which of two programs of ours on one hook sees a frame first. Links are seen in the order in which they are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Order {
+    /// The first, or the only one.
+    First = 0,
+    /// What the first lets pass.
+    Second = 1,
+}
+
+const ORDERS: [Order; 2] = [Order::First, Order::Second];
 /// How the names of its programs begin.
 const FILTER_NAMES: [&[u8]; 2] = [b"acks_", b"all_"];
 
@@ -83,56 +94,62 @@ fn point(ifindex: u32, hook: Hook) -> sys::bpf_tc_hook {
     point
 }
 
-fn place() -> sys::bpf_tc_opts {
+fn place(order: Order) -> sys::bpf_tc_opts {
     // SAFETY: as for `point`.
     let mut options: sys::bpf_tc_opts = unsafe { std::mem::zeroed() };
     options.sz = size_of_val(&options) as _;
-    (options.handle, options.priority) = (FILTER_HANDLE, FILTER_PRIORITY);
+    (options.handle, options.priority) = (FILTER_HANDLE, FILTER_PRIORITY + order as u32);
     options
 }
 
 /// Attaches a classifier. The `clsact` qdisc that it needs stays when the classifier goes: another
 /// program may have come to use it.
-pub(super) fn filter(program: BorrowedFd<'_>, ifindex: u32, hook: Hook) -> io::Result<Attached> {
+pub(super) fn filter(
+    program: BorrowedFd<'_>,
+    ifindex: u32,
+    hook: Hook,
+    order: Order,
+) -> io::Result<Attached> {
     let mut point = point(ifindex, hook);
-    let mut options = place();
+    let mut options = place(order);
     options.prog_fd = program.as_raw_fd();
     options.flags = sys::BPF_TC_F_REPLACE;
     // SAFETY: `point` is valid for the call. The qdisc may exist already: that is no error here.
     unsafe { sys::bpf_tc_hook_create(&mut point) };
     // SAFETY: both are valid for the call.
     match unsafe { sys::bpf_tc_attach(&point, &mut options) } {
-        0 => Ok(Attached(vec![Held::Filter { ifindex, hook, owner: std::process::id() }])),
+        0 => Ok(Attached(vec![Held::Filter { ifindex, hook, order, owner: std::process::id() }])),
         code => Err(io::Error::from_raw_os_error(-code)),
     }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
-        if let Held::Filter { ifindex, hook, owner } = *self {
+        if let Held::Filter { ifindex, hook, order, owner } = *self {
             // A child that ends leaves it to its parent.
             if owner == std::process::id() {
-                detach(ifindex, hook);
+                detach(ifindex, hook, order);
             }
         }
     }
 }
 
-fn detach(ifindex: u32, hook: Hook) -> bool {
+fn detach(ifindex: u32, hook: Hook, order: Order) -> bool {
     // SAFETY: both structures are valid for the call. That there is nothing is no error here.
-    unsafe { sys::bpf_tc_detach(&point(ifindex, hook), &place()) == 0 }
+    unsafe { sys::bpf_tc_detach(&point(ifindex, hook), &place(order)) == 0 }
 }
 
 /// Takes off the classifiers that an earlier run may have left behind on a kernel before 6.6, and says
 /// how many there were.
 pub fn remove_filters(ifindex: u32) -> usize {
-    let both = [Hook::Egress, Hook::Ingress];
-    both.into_iter().filter(|&hook| is_ours(ifindex, hook) && detach(ifindex, hook)).count()
+    let hooks = [Hook::Egress, Hook::Ingress].into_iter();
+    let places = hooks.flat_map(|hook| ORDERS.map(|order| (hook, order)));
+    places.filter(|&(hook, order)| is_ours(ifindex, hook, order) && detach(ifindex, hook, order)).count()
 }
 
-/// Is there a program of ours at our place?
-fn is_ours(ifindex: u32, hook: Hook) -> bool {
-    let mut options = place();
+/// Is there a program of ours at this place of ours?
+fn is_ours(ifindex: u32, hook: Hook, order: Order) -> bool {
+    let mut options = place(order);
     // SAFETY: both structures are valid for the call.
     if unsafe { sys::bpf_tc_query(&point(ifindex, hook), &mut options) } != 0 {
         return false;

@@ -328,8 +328,18 @@ fn classifiers_where_there_are_no_links() {
         let acks = Acks::load(&rig::options()).unwrap();
         alive(&acks.hooks);
         let attach = || {
-            let ingress = attach::filter(named(acks.object(), "acks_ingress").as_fd(), near, Hook::Ingress);
-            let egress = attach::filter(named(acks.object(), "acks_egress").as_fd(), near, Hook::Egress);
+            let ingress = attach::filter(
+                named(acks.object(), "acks_ingress").as_fd(),
+                near,
+                Hook::Ingress,
+                attach::Order::First,
+            );
+            let egress = attach::filter(
+                named(acks.object(), "acks_egress").as_fd(),
+                near,
+                Hook::Egress,
+                attach::Order::First,
+            );
             ingress.unwrap().and(egress.unwrap())
         };
         let attached = attach();

@@ -12,6 +12,8 @@ pub enum Programs {
     Acks(Box<Acks>),
     /// They take everything.
     All(All),
+    /// The first take ACKs; what these let pass, the second take.
+    Both(Box<Acks>, All),
 }
 
 /// What the programs did.
@@ -21,47 +23,57 @@ pub enum HookCounters {
     Acks(AcksCounters),
     /// Of `all` steering.
     All(AllCounters),
+    /// Of both, where what the first let pass comes to the second.
+    Both(AcksCounters, AllCounters),
 }
 
 impl Programs {
     /// Heartbeat and sockets.
     pub fn hooks(&self) -> &Hooks {
         match self {
-            Programs::Acks(acks) => &acks.hooks,
+            Programs::Acks(acks) | Programs::Both(acks, _) => &acks.hooks,
             Programs::All(all) => &all.hooks,
+        }
+    }
+
+    /// Those that take ACKs, if any do.
+    pub fn acks(&self) -> Option<&Acks> {
+        match self {
+            Programs::Acks(acks) | Programs::Both(acks, _) => Some(acks),
+            Programs::All(_) => None,
+        }
+    }
+
+    /// Those that take whole frames, if any do.
+    pub fn frames(&self) -> Option<&All> {
+        match self {
+            Programs::All(all) | Programs::Both(_, all) => Some(all),
+            Programs::Acks(_) => None,
         }
     }
 
     /// What they know of flows; empty unless they take ACKs.
     pub fn slots(&self) -> &'static [Slot] {
-        match self {
-            Programs::Acks(acks) => acks.slots(),
-            Programs::All(_) => &[],
-        }
+        self.acks().map_or(&[], Acks::slots)
     }
 
     /// What they count of classes that ACKs cannot slow; empty unless they take ACKs.
     pub fn tallies(&self) -> &'static [Tally] {
-        match self {
-            Programs::Acks(acks) => acks.tallies(),
-            Programs::All(_) => &[],
-        }
+        self.acks().map_or(&[], Acks::tallies)
     }
 
-    /// Attaches both programs to an interface.
+    /// Attaches the programs to an interface. Those that are attached first see a frame first.
     pub fn attach(&self, ifindex: u32) -> io::Result<Attached> {
         match self {
             Programs::Acks(acks) => acks.attach(ifindex),
             Programs::All(all) => all.attach(ifindex),
+            Programs::Both(acks, all) => Ok(acks.attach(ifindex)?.and(all.attach(ifindex)?)),
         }
     }
 
     /// Tells the programs about flows.
     pub fn apply(&self, verdicts: &[Verdict]) -> io::Result<()> {
-        match self {
-            Programs::Acks(acks) => acks.apply(verdicts),
-            Programs::All(_) => Ok(()),
-        }
+        self.acks().map_or(Ok(()), |acks| acks.apply(verdicts))
     }
 
     /// What they did so far.
@@ -69,6 +81,7 @@ impl Programs {
         match self {
             Programs::Acks(acks) => acks.counters().map(HookCounters::Acks),
             Programs::All(all) => all.counters().map(HookCounters::All),
+            Programs::Both(acks, all) => Ok(HookCounters::Both(acks.counters()?, all.counters()?)),
         }
     }
 }

@@ -47,7 +47,7 @@ pub use control::{ask, NoOperator, Operator};
 pub use down::down;
 pub use records::Records;
 pub use senders::{Senders, Sent};
-pub use setup::{Attach, Setup, Steered, STATE};
+pub use setup::{Attach, Setup, Steered, TakenAcks, STATE};
 
 pub use crate::sys::letters::Letters;
 pub use crate::sys::pod::Pod;
@@ -219,7 +219,7 @@ impl Supervisor {
         );
         // The ring keeps segments for the next engine; frames that nobody receives would be lost.
         let next = matches!(watched, Ok(EngineEnd::Lost { flushed: false, .. }));
-        if !next || self.site.programs.slots().is_empty() {
+        if !next || self.site.programs.frames().is_some() {
             self.site.programs.hooks().beat(Time::ZERO);
             self.settle(flush);
         }

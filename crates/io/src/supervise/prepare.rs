@@ -3,7 +3,7 @@
 use super::changes::Changes;
 use super::check::{self, Problems};
 use super::control::Listener;
-use super::setup::{Attach, Setup, Steered};
+use super::setup::{Attach, Setup, Steered, TakenAcks};
 use super::site::Site;
 use super::state::Directory;
 use crate::sys::clock;
@@ -24,7 +24,7 @@ impl Setup {
         let mut problems = check::host(self.pool.bytes() as u64);
         problems.extend(self.contradictions());
         let all = link::all()?;
-        if let Steered::All { .. } = self.steered {
+        if self.steered.frames().is_some() {
             problems.extend(check::long_segments(&all));
         }
         match check::interfaces(&self.attach.names(), &all) {
@@ -42,10 +42,10 @@ impl Setup {
 
     fn contradictions(&self) -> Option<String> {
         match (&self.attach, self.steered) {
-            (Attach::Pair { .. }, Steered::Acks { .. }) => {
+            (Attach::Pair { .. }, Steered::Acks(_) | Steered::Both { .. }) => {
                 Some("ACKs are taken on one interface, the one towards the WAN: two are named".to_owned())
             }
-            (_, Steered::Acks { out: false, inward: false, .. }) => {
+            (_, Steered::Acks(TakenAcks { out: false, inward: false, .. })) => {
                 Some("no class controls ACKs: there is nothing to take".to_owned())
             }
             (Attach::Dev(_), Steered::All { out: false, inward: false }) => {

@@ -33,16 +33,7 @@ impl Attach {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Steered {
     /// ACKs alone: data stays in the kernel.
-    Acks {
-        /// Flows whose data goes out are shaped: their ACKs come in.
-        out: bool,
-        /// Flows whose data comes in are shaped.
-        inward: bool,
-        /// The window in the SYN-ACK of a flow whose data goes out is sized.
-        size_out: bool,
-        /// The window in the SYN-ACK of a flow whose data comes in is sized.
-        size_in: bool,
-    },
+    Acks(TakenAcks),
     /// All frames of a direction; between two interfaces, of both.
     All {
         /// Of frames that go out.
@@ -50,6 +41,46 @@ pub enum Steered {
         /// Of frames that come in.
         inward: bool,
     },
+    /// ACKs, and of what is not taken all frames of a direction.
+    Both {
+        /// Of ACKs.
+        acks: TakenAcks,
+        /// All frames that go out.
+        out: bool,
+        /// All frames that come in.
+        inward: bool,
+    },
+}
+
+/// What comes to user space of ACKs and handshakes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TakenAcks {
+    /// Flows whose data goes out are shaped: their ACKs come in.
+    pub out: bool,
+    /// Flows whose data comes in are shaped.
+    pub inward: bool,
+    /// The window in the SYN-ACK of a flow whose data goes out is sized.
+    pub size_out: bool,
+    /// The window in the SYN-ACK of a flow whose data comes in is sized.
+    pub size_in: bool,
+}
+
+impl Steered {
+    /// What is taken of ACKs, if it is.
+    pub const fn acks(&self) -> Option<TakenAcks> {
+        match *self {
+            Steered::Acks(acks) | Steered::Both { acks, .. } => Some(acks),
+            Steered::All { .. } => None,
+        }
+    }
+
+    /// Whether all frames that go out and that come in are taken, if any are.
+    pub const fn frames(&self) -> Option<(bool, bool)> {
+        match *self {
+            Steered::All { out, inward } | Steered::Both { out, inward, .. } => Some((out, inward)),
+            Steered::Acks(_) => None,
+        }
+    }
 }
 
 /// What to set up.
@@ -87,21 +118,21 @@ impl Setup {
             attach,
             steered,
             stale: match steered {
-                Steered::Acks { .. } => Duration::from_millis(50),
+                Steered::Acks(_) => Duration::from_millis(50),
                 // What passes by an emulator is not emulated: one that runs ahead of nobody may be late on a busy machine.
-                Steered::All { .. } => Duration::from_millis(200),
+                Steered::All { .. } | Steered::Both { .. } => Duration::from_millis(200),
             },
             hang: match steered {
                 // By then everything has passed for 30 ms: what is left is to send what was held.
-                Steered::Acks { .. } => Duration::from_millis(80),
+                Steered::Acks(_) => Duration::from_millis(80),
                 // What it holds would be lost, and nobody stands in for it.
-                Steered::All { .. } => Duration::from_secs(2),
+                Steered::All { .. } | Steered::Both { .. } => Duration::from_secs(2),
             },
             flows: 65_536,
             tallies: 1024,
             pool: match steered {
-                Steered::Acks { .. } => PoolConfig::ACKS,
-                Steered::All { .. } => PoolConfig::of_frames(16_384),
+                Steered::Acks(_) => PoolConfig::ACKS,
+                Steered::All { .. } | Steered::Both { .. } => PoolConfig::of_frames(16_384),
             },
             wait: None,
             control: false,

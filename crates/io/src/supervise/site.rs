@@ -2,7 +2,7 @@
 
 use super::changes::{Change, Changes, Interface};
 use super::senders::Senders;
-use super::setup::{Attach, Setup, Steered};
+use super::setup::{Attach, Setup, Steered, TakenAcks};
 use super::state::Lock;
 use super::veth::Internal;
 use super::watch::{Heard, Watched};
@@ -13,6 +13,7 @@ use crate::sys::link::{self, Event, HostInterface};
 use crate::sys::packet::{Device, Sender};
 use std::cell::RefCell;
 use std::io;
+use weir_core::combined::{LAN_WHOLE, WAN_WHOLE};
 use weir_core::gateway::{LAN, WAN};
 
 /// One interface.
@@ -99,9 +100,9 @@ impl Site {
         if self.internal.is_some() {
             return Ok(());
         }
-        if let (Programs::All(all), Attach::Dev(dev)) = (&self.programs, &self.setup.attach) {
+        if let (Some(all), Attach::Dev(dev)) = (self.programs.frames(), &self.setup.attach) {
             let internal = Internal::make(&mut self.changes, dev, all)?;
-            if let Steered::All { out, inward } = self.setup.steered {
+            if let Some((out, inward)) = self.setup.steered.frames() {
                 let [egress, ingress] = internal.ends;
                 all.redirect(if out { egress } else { 0 }, if inward { ingress } else { 0 });
             }
@@ -167,7 +168,7 @@ impl Site {
 
     /// Are frames redirected to be read?
     fn needs_internal(&self) -> bool {
-        matches!((&self.programs, &self.setup.attach), (Programs::All(_), Attach::Dev(_)))
+        self.programs.frames().is_some() && matches!(self.setup.attach, Attach::Dev(_))
     }
 
     /// Follows what happened to the interfaces. True if programs were attached anew: sockets of before are of no use.
@@ -177,7 +178,7 @@ impl Site {
         let gone = |event: &Event| matches!(event, Event::Gone(index) if ends.contains(index));
         if events.iter().any(gone) {
             tracing::warn!("somebody has removed the internal interfaces: they are made again");
-            if let Programs::All(all) = &self.programs {
+            if let Some(all) = self.programs.frames() {
                 all.redirect(0, 0); // what is redirected to an interface that is gone is lost
             }
             self.internal = None;
@@ -227,8 +228,12 @@ impl Site {
             None => [lan.ifindex, wan.ifindex],
         };
         let promiscuous = self.internal.is_none();
-        let mut inputs =
-            vec![Packets::open(LAN, from_lan, promiscuous)?, Packets::open(WAN, from_wan, promiscuous)?];
+        let acks = self.programs.acks().is_some();
+        let [lan_port, wan_port] = if acks { [LAN_WHOLE, WAN_WHOLE] } else { [LAN, WAN] };
+        let mut inputs = vec![
+            Packets::open(lan_port, from_lan, promiscuous)?,
+            Packets::open(wan_port, from_wan, promiscuous)?,
+        ];
         // Packet sockets without an Ethernet header take no notes, and so no giant segments.
         if !(lan.ethernet && wan.ethernet) {
             inputs.iter_mut().for_each(Packets::split_always);
@@ -236,7 +241,8 @@ impl Site {
         let mut open = Opener { hooks: self.programs.hooks(), cookies: Vec::new() };
         let mut exit = |device: Device, role| {
             let plain = open.sender(device, device.ethernet, role)?;
-            io::Result::Ok(Exit::new(Ways { plain, restamp: None }, false))
+            let restamp = acks.then(|| open.sender(device, false, role | role::RESTAMP)).transpose()?;
+            io::Result::Ok(Exit::new(Ways { plain, restamp }, false))
         };
         let inward = if self.internal.is_some() { role::TO_INGRESS } else { 0 };
         let exits = [exit(lan, inward)?, exit(wan, 0)?];
@@ -297,29 +303,32 @@ impl Opener<'_> {
 }
 
 fn load(setup: &Setup, link: &HostInterface) -> io::Result<Programs> {
+    let acks = |taken: TakenAcks| {
+        Acks::load(&AcksOptions {
+            stale: setup.stale,
+            ethernet: link.ethernet,
+            shape_in: taken.out,
+            shape_out: taken.inward,
+            // The SYN-ACK comes the way of the ACKs.
+            size_in: taken.size_out,
+            size_out: taken.size_in,
+            tallies: setup.tallies,
+            ..AcksOptions::new(setup.flows)
+        })
+        .map(Box::new)
+    };
     match setup.steered {
         Steered::All { .. } => All::load(setup.stale, link.ethernet).map(Programs::All),
-        Steered::Acks { out, inward, size_out, size_in } => {
-            let options = AcksOptions {
-                stale: setup.stale,
-                ethernet: link.ethernet,
-                shape_in: out,
-                shape_out: inward,
-                // The SYN-ACK comes the way of the ACKs.
-                size_in: size_out,
-                size_out: size_in,
-                tallies: setup.tallies,
-                ..AcksOptions::new(setup.flows)
-            };
-            Acks::load(&options).map(|acks| Programs::Acks(Box::new(acks)))
+        Steered::Acks(taken) => acks(taken).map(Programs::Acks),
+        Steered::Both { acks: taken, .. } => {
+            let acks = acks(taken)?;
+            let all = All::load_behind(Some(&acks), setup.stale, link.ethernet)?;
+            Ok(Programs::Both(acks, all))
         }
     }
 }
 
 /// The way in of `acks` steering, opened by the engine that consumes it.
 pub(super) fn ring(programs: &Programs) -> io::Result<Option<Input>> {
-    match programs {
-        Programs::Acks(acks) => Ok(Some(Input::Ring(acks.segments()?))),
-        Programs::All(_) => Ok(None),
-    }
+    programs.acks().map(|acks| acks.segments().map(Input::Ring)).transpose()
 }

@@ -10,7 +10,7 @@ use weir_core::node::{Cx, Node, Port, PortSet, Transmit};
 use weir_core::time::{Duration, Time};
 use weir_core::wire;
 use weir_io::driver::{DriverConfig, Engine, HookCounters, Report};
-use weir_io::supervise::{Attach, NoOperator, Records, Setup, Steered, Supervisor};
+use weir_io::supervise::{Attach, NoOperator, Records, Setup, Steered, Supervisor, TakenAcks};
 
 /// Counters in shared memory; the first two are of frames from LAN and WAN.
 const OBSERVED: usize = 2;
@@ -112,6 +112,7 @@ pub fn common(report: &Report<'_>) -> String {
         Some(HookCounters::All(h)) => {
             text += &format!("hook_taken={}\nhook_own={}\nhook_failed={}\n", h.taken, h.own, h.failed);
         }
+        Some(HookCounters::Both(..)) => unreachable!("no bump of these tests has both"),
         None => {}
     }
     text
@@ -160,7 +161,7 @@ impl tracing::Subscriber for Log {
 pub fn prepare(args: &[String]) -> Result<Supervisor, i32> {
     tracing::subscriber::set_global_default(Log).unwrap();
     let sizes = args[0] == "gateway";
-    let acks = |out, inward| Steered::Acks { out, inward, size_out: sizes, size_in: sizes };
+    let acks = |out, inward| Steered::Acks(TakenAcks { out, inward, size_out: sizes, size_in: sizes });
     let steered = match args[0].as_str() {
         "all" => Steered::All { out: true, inward: true },
         "all-out" => Steered::All { out: true, inward: false },

@@ -1,7 +1,7 @@
 use super::flows::MIN_PASSING;
 use super::*;
 use proptest::prelude::*;
-use weir_core::ack::{AckControl, Hold, Meter, Period, RateRelease, Release, SlowStart, Window};
+use weir_core::ack::{AckControl, Hold, Meter, Period, RateRelease, Release, SlowStart, When, Window};
 use weir_core::frame::Frames;
 use weir_core::gateway::{ClassConfig, Direction, Match};
 use weir_core::rate::Rate;
@@ -25,7 +25,12 @@ fn class(direction: Direction, ports: core::ops::RangeInclusive<u16>) -> ClassCo
         period: Period::Fixed(Duration::from_millis(10)),
         ..RateRelease::new(Rate::mbit(10))
     };
-    let ack = AckControl { hold: Hold::Number, release: Release::Rate(release), window: Window::Keep };
+    let ack = AckControl {
+        hold: Hold::Number,
+        release: Release::Rate(release),
+        window: Window::Keep,
+        when: When::Always,
+    };
     let matches = vec![Match { dst_port: Some(ports), ..Match::default() }];
     ClassConfig { name: "shaped".into(), direction, matches, ack: Some(ack), share: None }
 }

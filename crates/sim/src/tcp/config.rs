@@ -72,6 +72,8 @@ pub struct TcpConfig {
     pub timestamps: bool,
     /// ECN (RFC 3168): negotiated, data sent as ECT(0), marks echoed and obeyed.
     pub ecn: bool,
+    /// ECN is asked for, and data sent as ECT(1): that of L4S senders (RFC 9331 §4.1).
+    pub l4s: bool,
     /// Smallest retransmission time-out (RFC 6298: 1 s in all; Linux: 200 ms for the variance).
     pub min_rto: MinRto,
     /// Sends at a paced rate, not in bursts, even if the congestion control has no rate of its own.
@@ -97,6 +99,7 @@ impl TcpConfig {
             push_acks: true,
             timestamps: true,
             ecn: false,
+            l4s: false,
             min_rto: MinRto::Variance(Duration::from_millis(200)),
             pacing: false,
             tso_segments: 1,

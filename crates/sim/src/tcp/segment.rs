@@ -33,6 +33,8 @@ const ENDS: usize = 32;
 
 /// ECN field of a packet (RFC 3168 §5).
 pub const ECT0: u8 = 2;
+/// The ECN field of data of L4S senders (RFC 9331).
+pub const ECT1: u8 = 1;
 /// Congestion experienced.
 pub const CE: u8 = 3;
 

@@ -1,5 +1,6 @@
 //! Running a gateway or an emulator on this host.
 
+mod combined;
 pub mod control;
 mod engine;
 mod live;
@@ -22,7 +23,7 @@ use std::sync::Arc;
 use weir_core::flow::Record;
 use weir_core::gateway::{rescue_ack, Gateway, MAX_ACK_LEN};
 use weir_core::steer::Slot;
-use weir_io::supervise::{NoOperator, Records, Senders, Supervisor, STATE};
+use weir_io::supervise::{NoOperator, Records, Senders, Steered, Supervisor, STATE};
 use writer::Writer;
 
 /// Runs a gateway until it is told to stop, on a host that its hash's `seed` is a secret to. It is read again from `path`.
@@ -34,8 +35,10 @@ pub fn gateway(
     seed: u64,
     json: Option<Target>,
 ) -> Result<(), String> {
-    if setup::has_queues(&version.file.gateway) {
-        return sharing::run(version, path, seed, json);
+    match setup::steered(&version.file.gateway) {
+        Steered::Acks(_) => {}
+        Steered::All { .. } => return sharing::run(version, path, seed, json),
+        Steered::Both { .. } => return combined::run(version, path, seed, json),
     }
     let (driving, max_flows) = (version.file.driving, version.file.gateway.max_flows);
     let supervisor = Supervisor::prepare(&setup::gateway(&version.file)).map_err(|p| p.to_string())?;

@@ -3,6 +3,7 @@
 use crate::result::running::SteeringReport;
 use crate::result::{Counts, GatewayResult, QuantilesMax};
 use weir_core::gateway::{GatewayStats, PassReason};
+use weir_io::bpf::{AcksCounters, AllCounters};
 use weir_io::driver::{HookCounters, Report};
 
 /// What is said of a gateway's totals, with the memory of this process, the engine's.
@@ -31,34 +32,46 @@ pub(super) fn steering(report: &Report<'_>, restarts: u32) -> SteeringReport {
 /// Counters of the programs in the kernel, with their names.
 fn hooks(counters: HookCounters) -> Counts {
     let named: Vec<(&str, u64)> = match counters {
-        HookCounters::Acks(c) => vec![
-            ("taken", c.taken),
-            ("copied", c.copied),
-            ("set_back", c.set_back),
-            ("passed_flow", c.passed_flow),
-            ("passed_known", c.passed_known),
-            ("passed_unknown", c.passed_unknown),
-            ("passed_other", c.passed_other),
-            ("passed_stale", c.passed_stale),
-            ("doubted", c.doubted),
-            ("ring_full", c.ring_full),
-            ("over_budget", c.over_budget),
-            ("own", c.own),
-            ("stamped", c.stamped),
-            ("discarded", c.discarded),
-            ("failed", c.failed),
-            ("granted", c.granted),
-            ("policed", c.policed),
-        ],
-        HookCounters::All(c) => vec![
-            ("taken", c.taken),
-            ("passed_stale", c.passed_stale),
-            ("own", c.own),
-            ("dropped", c.dropped),
-            ("failed", c.failed),
-        ],
+        HookCounters::Acks(c) => acks(c).to_vec(),
+        HookCounters::All(c) => frames(c).to_vec(),
+        HookCounters::Both(a, c) => {
+            let whole = frames(c).map(|(name, n)| (format!("whole_{name}"), n));
+            return acks(a).map(|(name, n)| (name.to_string(), n)).into_iter().chain(whole).collect();
+        }
     };
     named.into_iter().map(|(name, n)| (name.to_string(), n)).collect()
+}
+
+fn acks(c: AcksCounters) -> [(&'static str, u64); 17] {
+    [
+        ("taken", c.taken),
+        ("copied", c.copied),
+        ("set_back", c.set_back),
+        ("passed_flow", c.passed_flow),
+        ("passed_known", c.passed_known),
+        ("passed_unknown", c.passed_unknown),
+        ("passed_other", c.passed_other),
+        ("passed_stale", c.passed_stale),
+        ("doubted", c.doubted),
+        ("ring_full", c.ring_full),
+        ("over_budget", c.over_budget),
+        ("own", c.own),
+        ("stamped", c.stamped),
+        ("discarded", c.discarded),
+        ("failed", c.failed),
+        ("granted", c.granted),
+        ("policed", c.policed),
+    ]
+}
+
+fn frames(c: AllCounters) -> [(&'static str, u64); 5] {
+    [
+        ("taken", c.taken),
+        ("passed_stale", c.passed_stale),
+        ("own", c.own),
+        ("dropped", c.dropped),
+        ("failed", c.failed),
+    ]
 }
 
 pub(super) fn events(stats: &GatewayStats) -> Counts {

@@ -10,7 +10,7 @@ use weir_core::rate::Rate;
 use weir_core::time::Duration;
 use weir_io::driver::{DriverConfig, Spin};
 use weir_io::port::PoolConfig;
-use weir_io::supervise::{self, Setup, Steered};
+use weir_io::supervise::{self, Setup, Steered, TakenAcks};
 
 /// Frames that wait in a gateway's queues and are under way at most: 16,384 of 2 KiB each and their parts.
 const QUEUES_POOL: PoolConfig = PoolConfig::of_frames(65_536);
@@ -19,43 +19,42 @@ const SPLIT_BELOW: Rate = Rate::mbit(500);
 
 /// What a gateway's configuration needs of the host.
 pub fn gateway(file: &GatewayFile) -> Setup {
-    if has_queues(&file.gateway) {
-        return queues(file);
-    }
-    let (inward, out) = file.gateway.ack_ports();
-    let sizes = |direction| {
-        let sized = |a: AckControl| matches!(a.window, Window::Size { .. });
-        file.gateway.classes.iter().any(|c| c.direction == direction && c.ack.is_some_and(sized))
-    };
-    let (size_out, size_in) = (sizes(Direction::Out), sizes(Direction::In));
-    let steered = Steered::Acks { out, inward, size_out, size_in };
+    let steered = steered(&file.gateway);
     let mut setup = Setup::new(supervise::Attach::Dev(file.dev.clone()), steered);
-    setup.flows = file.gateway.max_flows;
-    setup.tallies = tallies(file.gateway.classes.len());
+    if steered.acks().is_some() {
+        setup.flows = file.gateway.max_flows;
+        setup.tallies = tallies(file.gateway.classes.len());
+    }
+    if steered.frames().is_some() {
+        let reserve = if steered.acks().is_some() { PoolConfig::ACKS.reserve } else { 0 };
+        setup.pool = PoolConfig { reserve, ..QUEUES_POOL };
+    }
     setup.wait = file.driving.wait;
     setup.control = true;
     setup
+}
+
+/// What a gateway takes to user space: ACKs of the directions of which a class controls them, all frames of those in which data
+/// waits, or both.
+pub(super) fn steered(config: &Config) -> Steered {
+    let any = |what: &dyn Fn(&ClassConfig) -> bool| {
+        [Direction::Out, Direction::In].map(|d| config.classes.iter().any(|c| c.direction == d && what(c)))
+    };
+    let [out, inward] = any(&|c| c.share.is_some());
+    let (acks_in, acks_out) = config.ack_ports();
+    let sized = |ack: AckControl| matches!(ack.window, Window::Size { .. });
+    let [size_out, size_in] = any(&|c| c.ack.is_some_and(sized));
+    let acks = TakenAcks { out: acks_out, inward: acks_in, size_out, size_in };
+    match (acks_in || acks_out, out || inward) {
+        (true, true) => Steered::Both { acks, out, inward },
+        (false, true) => Steered::All { out, inward },
+        _ => Steered::Acks(acks),
+    }
 }
 
 /// Room for twice as many classes as there are, and for a thousand more: a change of configuration cannot make any.
 fn tallies(classes: usize) -> u32 {
     u32::try_from(2 * classes + 1024).unwrap_or(u32::MAX)
-}
-
-/// Has the gateway a class with a queue?
-pub(super) fn has_queues(config: &Config) -> bool {
-    config.classes.iter().any(|c| c.share.is_some())
-}
-
-/// What a gateway with queues needs of the host.
-fn queues(file: &GatewayFile) -> Setup {
-    let queues = |d| file.gateway.classes.iter().any(|c| c.direction == d && c.share.is_some());
-    let steered = Steered::All { out: queues(Direction::Out), inward: queues(Direction::In) };
-    let mut setup = Setup::new(supervise::Attach::Dev(file.dev.clone()), steered);
-    setup.pool = QUEUES_POOL;
-    setup.wait = file.driving.wait;
-    setup.control = true;
-    setup
 }
 
 /// What an emulator's configuration needs of the host.

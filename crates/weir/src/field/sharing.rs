@@ -12,7 +12,6 @@ use std::sync::Arc;
 use weir_core::gateway::Config;
 use weir_core::link;
 use weir_core::node::Cx;
-use weir_core::queue::Kind;
 use weir_core::sharing::Sharing;
 use weir_core::time::{Duration, Time};
 use weir_io::driver::{Engine, Report};
@@ -58,16 +57,10 @@ pub(super) fn run(
 }
 
 /// The node for what a version says, on a host whose secret is `seed`.
-fn sharing(version: &Version, seed: u64) -> Result<Sharing, String> {
+pub(super) fn sharing(version: &Version, seed: u64) -> Result<Sharing, String> {
     let mut config = Config { seed, ..version.file.gateway.clone() };
     let queues = config.classes.iter_mut().filter_map(|c| c.share.as_mut()?.queue.as_mut());
-    for queue in queues {
-        match &mut queue.kind {
-            Kind::Pfq(params) => params.seed = seed,
-            Kind::FqCodel { seed: own, .. } => *own = seed,
-            Kind::Fifo | Kind::Codel(_) => {}
-        }
-    }
+    queues.for_each(|queue| queue.kind = queue.kind.seeded(seed));
     Sharing::new(config, link::Config::NETEM).map_err(|refused| refused.why.to_string())
 }
 
@@ -80,14 +73,14 @@ struct Look {
 
 /// The last two looks: the last one may have been a moment ago.
 #[derive(Default)]
-struct Looks {
+pub(super) struct Looks {
     older: Look,
     newer: Look,
 }
 
 impl Looks {
     /// The classes now, with their rates, and whether these are known: there was a look before.
-    fn look(&mut self, sharing: &Sharing, now: Time) -> (Vec<GatewayClass>, bool) {
+    pub(super) fn look(&mut self, sharing: &Sharing, now: Time) -> (Vec<GatewayClass>, bool) {
         let classes = observe::queues(sharing);
         let bytes: Vec<u64> = classes.iter().map(|c| c.queue.as_ref().map_or(0, |q| q.bytes)).collect();
         if self.newer.at.is_none_or(|at| now.since(at) >= LEAST) {
@@ -178,6 +171,7 @@ impl Engine for SharingEngine {
 mod tests {
     use super::*;
     use crate::experiment::config::Source;
+    use weir_core::queue::Kind;
 
     fn version(link: &str, ceil: &str) -> Version {
         let text = format!(

@@ -4,6 +4,7 @@ use crate::result::{
     ClassOthers, ClassQueue, ClassResult, Counts, Frames, GatewayResult, LinkResult, QuantilesMax,
 };
 use weir_core::class::LeafStats;
+use weir_core::combined::Combined;
 use weir_core::gateway::{ClassConfig, ClassStats, Gateway, GatewayStats};
 use weir_core::link::{Link, LinkStats};
 use weir_core::queue::Queue;
@@ -38,6 +39,11 @@ fn frames(l: &Ledger) -> Frames {
 /// The totals of a node in which data waits, whose engine took `cpu`.
 pub fn sharing(sharing: &Sharing, cpu: Duration) -> GatewayResult {
     GatewayResult { cpu_s: cpu.as_secs_f64(), frames: frames(&sharing.ledger()), ..GatewayResult::default() }
+}
+
+/// The totals of a gateway that has queues too, whose engine took `cpu`.
+pub fn combined(node: &Combined, cpu: Duration) -> GatewayResult {
+    GatewayResult { frames: frames(&node.ledger()), ..gateway(node.gateway().stats(), cpu) }
 }
 
 /// The classes of a node in which data waits, in the order of its configuration.

@@ -1,5 +1,6 @@
 //! Labs in real namespaces. They need root; without it each test says so and passes.
 
+mod both;
 mod carries;
 mod iperf;
 mod life;

@@ -24,8 +24,8 @@ impl Pace {
     }
 
     /// While no release is scheduled, `bytes` have passed since [`Pace::due`] as [`Pace::free`] had said. What has been earned
-    /// up to `now` covers them, and a step of the rest is kept. What is beyond that is owed.
-    pub fn passed(&mut self, bytes: u32, now: Time, rtt: Duration) {
+    /// up to `now` covers them, and of the rest a step is kept, or `depth` bytes. What is beyond that is owed.
+    pub fn passed(&mut self, bytes: u32, now: Time, rtt: Duration, depth: u32) {
         self.limit_lag(rtt);
         let earned = self.earn_since_due(now);
         let credit = self.credit.saturating_add(earned);
@@ -33,7 +33,7 @@ impl Pace {
             self.owe_at_least(bytes - credit);
         }
         self.told(bytes, 0);
-        self.keep(credit.saturating_sub(bytes));
+        self.keep(credit.saturating_sub(bytes), depth);
     }
 
     /// No release is scheduled from `now` on.

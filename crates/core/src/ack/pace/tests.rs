@@ -24,7 +24,7 @@ fn the_papers_timer() {
     // fig. 12: 10 Mb/s, 10 ms: 12,500 bytes every 10 ms.
     let p = policy(Period::Fixed(Duration::from_millis(10)), SlowStart::Ignore);
     let mut pace = Pace::new(&p, Rate::mbit(10), 1448, true, Time::ZERO);
-    assert_eq!(pace.arrive(Time::ZERO, 100_000), Arrival::Schedule);
+    assert_eq!(pace.arrive(Time::ZERO, 100_000, 0), Arrival::Schedule);
     assert_eq!(pace.due, 0); // the step of credit was there from the start
     for n in 1..=5u64 {
         assert_eq!(pace.tick(&p, Duration::ZERO, 1448, 100_000).release, 12_500);
@@ -39,7 +39,7 @@ fn steps_below_a_segment() {
     // fig. 6: 5 Gb/s with a timer of 2 us: 1,250 bytes, less than a packet.
     let p = policy(Period::Fixed(Duration::from_micros(2)), SlowStart::Ignore);
     let mut pace = Pace::new(&p, Rate::mbit(5000), 1448, false, Time::ZERO);
-    pace.arrive(Time::ZERO, 10_000);
+    pace.arrive(Time::ZERO, 10_000, 0);
     assert_eq!(pace.tick(&p, Duration::ZERO, 1448, 10_000).release, 1_250);
 }
 
@@ -48,11 +48,11 @@ fn an_idle_flow_earns_one_step() {
     let p = policy(Period::Fixed(Duration::from_millis(10)), SlowStart::Ignore);
     let mut pace = Pace::new(&p, Rate::mbit(10), 1448, false, Time::ZERO);
     let hour = Time::from_secs(3600);
-    assert_eq!(pace.arrive(hour, 12_501), Arrival::Schedule);
+    assert_eq!(pace.arrive(hour, 12_501, 0), Arrival::Schedule);
     let mut again = Pace::new(&p, Rate::mbit(10), 1448, false, Time::ZERO);
-    assert_eq!(again.arrive(hour, 12_500), Arrival::Release);
+    assert_eq!(again.arrive(hour, 12_500, 0), Arrival::Release);
     // 5 ms later half a step is there: 6,250 bytes, the rest 5 ms later still.
-    assert_eq!(again.arrive(Time::from_nanos(hour.as_nanos() + 5_000_000), 6_251), Arrival::Schedule);
+    assert_eq!(again.arrive(Time::from_nanos(hour.as_nanos() + 5_000_000), 6_251, 0), Arrival::Schedule);
     assert_eq!(again.due, hour.as_nanos() + 10_000_000);
 }
 
@@ -60,9 +60,9 @@ fn an_idle_flow_earns_one_step() {
 fn debt_halves_the_steps_and_ends() {
     let p = policy(Period::Fixed(Duration::from_millis(10)), SlowStart::Ignore);
     let mut pace = Pace::new(&p, Rate::mbit(10), 1448, false, Time::ZERO);
-    pace.acknowledge_early(12_500 + 20_000, None, Duration::ZERO); // one step was covered
+    pace.acknowledge_early(12_500 + 20_000, None, Duration::ZERO, 0); // one step was covered
     assert_eq!(pace.debt(), 20_000);
-    pace.arrive(Time::ZERO, 1_000_000);
+    pace.arrive(Time::ZERO, 1_000_000, 0);
     let steps: Vec<u32> = (0..5).map(|_| pace.tick(&p, Duration::ZERO, 1448, 1_000_000).release).collect();
     // 6,250 a step pays 20,000 in 3 steps and 1,250 of the fourth.
     assert_eq!(steps, [6_250, 6_250, 6_250, 11_250, 12_500]);
@@ -72,7 +72,7 @@ fn debt_halves_the_steps_and_ends() {
 fn an_hour_asleep_costs_all_but_the_catch_up() {
     let p = policy(Period::Fixed(Duration::from_millis(10)), SlowStart::Ignore);
     let mut pace = Pace::new(&p, Rate::mbit(10), 1448, false, Time::ZERO);
-    pace.arrive(Time::ZERO, 1_000_000);
+    pace.arrive(Time::ZERO, 1_000_000, 0);
     let missed = pace.skip_missed(Time::from_secs(1), Duration::from_millis(100));
     assert_eq!((missed, pace.due), (90, 900_000_000));
 }
@@ -83,7 +83,7 @@ fn drive(mut pace: Pace, p: &RateRelease, rtt_periods: usize, factor: impl Fn(us
     let mut pipe = std::collections::VecDeque::from(vec![0u32; rtt_periods]);
     pipe[0] = 10_000;
     let (mut held, mut halved) = (10_000u32, Vec::new());
-    pace.arrive(Time::ZERO, held);
+    pace.arrive(Time::ZERO, held, 0);
     for n in 0..400 {
         let tick = pace.tick(p, rtt, 1448, held);
         held -= tick.release;
@@ -124,10 +124,10 @@ fn what_came_below_the_rate_is_no_slow_start() {
     // Half the rate for a second, all of it let through; then more than a step.
     for n in 1..=100 {
         pace.progressed(6_250);
-        assert_eq!(pace.arrive(Time::from_millis(10 * n), 6_250), Arrival::Release);
+        assert_eq!(pace.arrive(Time::from_millis(10 * n), 6_250, 0), Arrival::Release);
     }
     pace.progressed(20_000);
-    assert_eq!(pace.arrive(Time::from_millis(1_001), 20_000), Arrival::Schedule);
+    assert_eq!(pace.arrive(Time::from_millis(1_001), 20_000, 0), Arrival::Schedule);
     let tick = pace.tick(&p, Duration::ZERO, 1448, 20_000);
     assert!(!tick.entered_slow_start && !pace.in_slow_start());
 }
@@ -138,7 +138,7 @@ fn what_came_below_the_rate_is_no_slow_start() {
 fn release_times_without_progress_wait_for_it() {
     let p = policy(Period::Fixed(Duration::from_micros(1)), SlowStart::DETECT);
     let mut pace = Pace::new(&p, Rate::mbit(5_000), 1448, true, Time::ZERO);
-    pace.arrive(Time::ZERO, 1 << 20);
+    pace.arrive(Time::ZERO, 1 << 20, 0);
     let mut silent = 0;
     for n in 1u32..=10_000 {
         if n * 625 / 1448 > (n - 1) * 625 / 1448 {
@@ -168,7 +168,7 @@ fn arrivals(p: &RateRelease, path: usize, told: u64, growth: impl Fn(usize) -> u
     let mut pace = Pace::new(p, Rate::mbit(10), 1448, false, Time::ZERO);
     let mut pipe = std::collections::VecDeque::from(vec![12_500u32; path]);
     let mut held = 500_000;
-    pace.arrive(Time::ZERO, held);
+    pace.arrive(Time::ZERO, held, 0);
     (0..1000)
         .map(|n| {
             let tick = pace.tick(p, pace.period().saturating_mul(told), 1448, held);
@@ -226,15 +226,15 @@ fn what_an_early_acknowledgement_brings_is_repaid() {
     let p = received();
     let rtt = Duration::from_millis(20);
     let mut pace = Pace::new(&p, Rate::mbit(10), 1448, false, Time::ZERO);
-    pace.arrive(Time::ZERO, 200_000);
+    pace.arrive(Time::ZERO, 200_000, 0);
     let mut now = Time::ZERO;
     let mut released = 0;
     // A duplicate: all goes, and the sender's answer arrives two periods later.
-    pace.acknowledge_early(200_000, None, Duration::ZERO);
+    pace.acknowledge_early(200_000, None, Duration::ZERO, 0);
     pace.stop(now);
     now += Duration::from_millis(20);
     pace.progressed(200_000);
-    assert_eq!(pace.arrive(now, 200_000), Arrival::Schedule);
+    assert_eq!(pace.arrive(now, 200_000, 0), Arrival::Schedule);
     let mut pipe = std::collections::VecDeque::from([0, 0]);
     let (mut held, mut arrived) = (200_000, 200_000u64);
     for _ in 0..200 {
@@ -267,7 +267,7 @@ proptest! {
         let rate = Rate::from_bps(bps).unwrap();
         let p = policy(Period::Fixed(Duration::from_micros(period_us)), SlowStart::Ignore);
         let mut pace = Pace::new(&p, rate, 1448, false, Time::ZERO);
-        prop_assert!(pace.arrive(Time::ZERO, u32::MAX) == Arrival::Schedule);
+        prop_assert!(pace.arrive(Time::ZERO, u32::MAX, 0) == Arrival::Schedule);
         let start = pace.due;
         let mut sum = 0u128;
         for _ in 0..ticks {

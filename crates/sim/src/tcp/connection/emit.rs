@@ -2,7 +2,7 @@
 
 use super::{wire_seq, Connection, State, SYN_TIMEOUT};
 use crate::tcp::receiver::Receiver;
-use crate::tcp::segment::{Segment, SynOptions, ECT0, TIMESTAMPS_LEN};
+use crate::tcp::segment::{Segment, SynOptions, ECT0, ECT1, TIMESTAMPS_LEN};
 use crate::tcp::sender::Outgoing;
 use weir_core::frame::{Frame, Frames};
 use weir_core::time::Time;
@@ -99,7 +99,7 @@ impl Connection {
         }
         // RFC 3168 §6.1.5: retransmissions are not ECN-capable; those of DCTCP are (RFC 8257 leaves it open).
         if self.ecn && segment.payload > 0 && (!out.again || self.tx.cc.wants_dctcp_ecn()) {
-            segment.ecn = ECT0;
+            segment.ecn = if self.config.l4s { ECT1 } else { ECT0 };
         }
         self.header.emit(frames, &segment, now)
     }

@@ -29,7 +29,7 @@ impl Connection {
     }
 
     pub(super) fn wants_ecn(&self) -> bool {
-        self.config.ecn || self.tx.cc.wants_dctcp_ecn()
+        self.config.ecn || self.config.l4s || self.tx.cc.wants_dctcp_ecn()
     }
 
     /// What both ends can do.

@@ -35,6 +35,7 @@ pub fn config(plan: &Plan, group: &FlowGroup) -> Result<TcpConfig, String> {
         push_acks: tcp.push_acks.unwrap_or(default.push_acks),
         timestamps,
         ecn: tcp.ecn.unwrap_or(default.ecn),
+        l4s: tcp.l4s.unwrap_or(default.l4s),
         // Who names a minimum means the whole time-out (RFC 6298); Linux's own bounds its variance.
         min_rto: tcp.min_rto.map_or(default.min_rto, MinRto::Total),
         pacing: tcp.pacing.unwrap_or(default.pacing),
@@ -63,6 +64,7 @@ fn effective(tcp: &Tcp, config: &TcpConfig) -> Tcp {
         mss: Some(config.mss),
         rwnd: Some(config.receive_window),
         ecn: Some(config.ecn),
+        l4s: Some(config.l4s),
         delayed_ack: Some(config.delayed_ack),
         delayed_ack_timer: Some(config.delayed_ack_timer),
         quick_acks: Some(config.quick_acks),

@@ -221,18 +221,32 @@ impl Builder {
     fn add_gateway(&mut self, config: &Config) -> Result<Gate, String> {
         let acks = config.classes.iter().any(|c| c.ack.is_some());
         let shares = config.classes.iter().any(|c| c.share.is_some());
-        let steered = (acks || !shares).then(|| self.world.add(Steered::new(config.clone())));
+        let steered = (acks || !shares).then(|| Steered::new(config.clone()));
         if !shares {
-            return steered.map(|node| Gate { lan: node, wan: node }).ok_or_else(String::new);
+            let node = steered.map(|steered| self.world.add(steered));
+            return node.map(|node| Gate { lan: node, wan: node }).ok_or_else(String::new);
         }
-        let sharing = Sharing::new(config.clone(), link::Config::NETEM)
+        let sharing = Sharing::new(self.seeded(config), link::Config::NETEM)
             .map_err(|refused| format!("class {}: {}", config.classes[refused.class].name, refused.why))?;
+        let congestion = sharing.congestion();
+        let steered = steered.map(|steered| self.world.add(steered.heeding(congestion)));
         let sharing = self.world.add(sharing);
         if let Some(node) = steered {
             self.world.wire((node, WAN), (sharing, LAN));
             self.world.wire((sharing, LAN), (node, WAN));
         }
         Ok(Gate { lan: steered.unwrap_or(sharing), wan: sharing })
+    }
+
+    /// The same gateway, whose queues draw what follows from the run's seed.
+    fn seeded(&self, config: &Config) -> Config {
+        let mut config = config.clone();
+        for class in &mut config.classes {
+            if let Some(queue) = class.share.as_mut().and_then(|share| share.queue.as_mut()) {
+                queue.kind = queue.kind.seeded(derived(self.seed, &class.name, "queue"));
+            }
+        }
+        config
     }
 
     /// Wires one direction of the path: from all hosts of one side through two links, with the gateway between them,

@@ -118,8 +118,9 @@ fn class(s: &Section, share: Option<Spec>) -> Option<ClassConfig> {
     let name = s.parsed("name", self::name);
     let direction = s.choice("direction", &DIRECTIONS, &[]).unwrap_or_default();
     let matches: Vec<Match> = s.sections("match").into_iter().map(rule).collect();
-    let ack = match share {
-        Some(_) => None,
+    let ack = match share.map(|share| share.queue) {
+        Some(Some(queue)) => s.section("ack").and_then(|s| policy::policy(s, Some(queue.limit))),
+        Some(None) => None,
         None => {
             share::refuse(s);
             ack(s)
@@ -133,7 +134,7 @@ fn class(s: &Section, share: Option<Spec>) -> Option<ClassConfig> {
     Some(ClassConfig { name: name?, direction, matches, ack, share })
 }
 
-/// How a class controls ACKs, if it does.
+/// How a class without a queue controls ACKs, if it does.
 fn ack(s: &Section) -> Option<AckControl> {
     let Some(rate) = s.value("rate", policy::flow_rate_of) else {
         if s.has("police") && !s.has("rate") {
@@ -146,7 +147,7 @@ fn ack(s: &Section) -> Option<AckControl> {
                 ),
             );
         }
-        return s.section("ack").and_then(policy::policy);
+        return s.section("ack").and_then(|s| policy::policy(s, None));
     };
     let police = s.get("police").unwrap_or(false);
     Some(policy::shared(rate, police, s.section("ack")))

@@ -54,9 +54,6 @@ pub fn parse_with(source: &Source, settings: &Settings, read: Read<'_>) -> Resul
     if let Some(fault) = gateway.as_ref().filter(|_| root.all_well()).and_then(idle) {
         root.key_fault("gateway", fault);
     }
-    if let Some(fault) = gateway.as_ref().filter(|_| root.all_well()).and_then(both) {
-        root.key_fault("gateway", fault);
-    }
     root.finish();
     let file = ports.zip(gateway).map(|((dev, driving), gateway)| GatewayFile {
         dev,
@@ -101,17 +98,6 @@ pub(super) fn idle(config: &Config) -> Option<Fault> {
         let help = "give one an `ack` policy: ack = { preset = \"ack-shaper\", flow_rate = \"10Mbit\" }";
         Fault::new("no class controls anything", help)
     })
-}
-
-/// Why a gateway cannot run where it makes data wait and controls ACKs, if it does.
-fn both(config: &Config) -> Option<Fault> {
-    let queued = config.classes.iter().find(|c| c.share.is_some_and(|s| s.queue.is_some()))?;
-    let acks = config.classes.iter().find(|c| c.ack.is_some())?;
-    let message = format!(
-        "\"{}\" has a queue and \"{}\" controls ACKs: one gateway cannot do both yet",
-        queued.name, acks.name
-    );
-    Some(Fault::new(message, "the simulator can; on one host, give each an interface of its own"))
 }
 
 type GatewayKey = Key<Config>;

@@ -1,10 +1,10 @@
 //! The keys of a link, one row each: of `[path]`, of a `[[host]]`'s access link and of `weir wan`'s options.
 
-mod aqm;
 mod limit;
 mod loss;
 mod trace;
 
+use super::aqm;
 use super::diag::Fault;
 use super::keys::{self, put, set, Key, Written};
 use super::reader::Section;
@@ -84,15 +84,15 @@ pub static KEYS: &[LinkKey] = &[
         .write(|d| aqm::name(&d.link.aqm).map(Written::quoted))
         .words(|d| aqm::words(&d.link.aqm))
         .option("aqm", "NAME", "Active queue management: codel, fq-codel, red or dualpi2"),
-    LinkKey::new("target", aqm::target)
+    LinkKey::new("target", |d, v| aqm::target(&mut d.link.aqm, v))
         .needs(&["aqm"], "it is how long frames may wait")
         .write(|d| aqm::written(&d.link.aqm, "target"))
         .option("target", "TIME", "Acceptable queueing delay, for codel, fq-codel and dualpi2"),
-    LinkKey::new("interval", aqm::interval)
+    LinkKey::new("interval", |d, v| aqm::interval(&mut d.link.aqm, v))
         .needs(&["aqm"], "it is a round trip of those whose data waits")
         .write(|d| aqm::written(&d.link.aqm, "interval"))
         .option("interval", "TIME", "Largest usual round-trip time, for codel and fq-codel; default 100ms"),
-    LinkKey::new("ecn", aqm::ecn)
+    LinkKey::new("ecn", |d, v| aqm::ecn(&mut d.link.aqm, v))
         .needs(&["aqm"], "it is whether it marks")
         .write(|d| aqm::written(&d.link.aqm, "ecn"))
         .option(
@@ -100,31 +100,37 @@ pub static KEYS: &[LinkKey] = &[
             "BOOL",
             "Mark ECN-capable packets instead of dropping them, for codel, fq-codel and red: true or false",
         ),
-    LinkKey::new("flows", aqm::flows)
+    LinkKey::new("flows", |d, v| aqm::flows(&mut d.link.aqm, v))
         .needs(&["aqm"], "it is the number of its queues")
         .write(|d| aqm::written(&d.link.aqm, "flows"))
         .option("flows", "N", "Number of queues of fq-codel; default 1024"),
-    LinkKey::new("quantum", aqm::quantum)
+    LinkKey::new("quantum", |d, v| aqm::quantum(&mut d.link.aqm, v))
         .needs(&["aqm"], "it is what a queue may send in its turn")
         .write(|d| aqm::written(&d.link.aqm, "quantum"))
         .option("quantum", "BYTES", "Bytes that a queue of fq-codel may send in its turn; default 1514"),
-    LinkKey::new("red_min", aqm::red_min)
+    LinkKey::new("red_min", |d, v| {
+        let threshold = limit::threshold(v, d)?;
+        threshold.map_or(Ok(()), |bytes| aqm::red_min(&mut d.link.aqm, bytes))
+    })
         .needs(&["aqm"], "it is RED's lower threshold")
         .write(|d| aqm::written(&d.link.aqm, "red_min"))
         .option("red-min", "LIMIT", "Lower threshold of red; default 5p"),
-    LinkKey::new("red_max", aqm::red_max)
+    LinkKey::new("red_max", |d, v| {
+        let threshold = limit::threshold(v, d)?;
+        threshold.map_or(Ok(()), |bytes| aqm::red_max(&mut d.link.aqm, bytes))
+    })
         .needs(&["aqm"], "it is RED's upper threshold")
         .write(|d| aqm::written(&d.link.aqm, "red_max"))
         .option("red-max", "LIMIT", "Upper threshold of red; default three times the lower one"),
-    LinkKey::new("red_p", aqm::red_p)
+    LinkKey::new("red_p", |d, v| aqm::red_p(&mut d.link.aqm, v))
         .needs(&["aqm"], "it is RED's probability at the upper threshold")
         .write(|d| aqm::written(&d.link.aqm, "red_p"))
         .option("red-p", "P", "Marking probability of red at the upper threshold; default 0.1"),
-    LinkKey::new("red_weight", aqm::red_weight)
+    LinkKey::new("red_weight", |d, v| aqm::red_weight(&mut d.link.aqm, v))
         .needs(&["aqm"], "it is how slowly RED's average follows")
         .write(|d| aqm::written(&d.link.aqm, "red_weight"))
         .option("red-weight", "N", "Weight of an arrival in the average of red, as 2^-N; default 9"),
-    LinkKey::new("step", aqm::step)
+    LinkKey::new("step", |d, v| aqm::step(&mut d.link.aqm, v))
         .needs(&["aqm"], "it is where the L4S queue begins to mark")
         .write(|d| aqm::written(&d.link.aqm, "step"))
         .option(
@@ -132,7 +138,7 @@ pub static KEYS: &[LinkKey] = &[
             "TIME",
             "Queueing delay from which dualpi2 marks every L4S packet; by default a ramp from 0.8 to 1.2 ms",
         ),
-    LinkKey::new("coupling", aqm::coupling)
+    LinkKey::new("coupling", |d, v| aqm::coupling(&mut d.link.aqm, v))
         .needs(&["aqm"], "it is how much more often L4S packets are marked")
         .write(|d| aqm::written(&d.link.aqm, "coupling"))
         .option("coupling", "K", "Coupling factor of dualpi2; default 2"),
@@ -290,7 +296,7 @@ fn jitter(draft: &Draft) -> Option<String> {
 }
 
 /// A probability in 10^-12, of what happens at all.
-fn some(value: &DeValue) -> Result<u64, Fault> {
+pub(super) fn some(value: &DeValue) -> Result<u64, Fault> {
     match Probability::from_value(value)?.trillionths() {
         0 => Err(Fault::bare("no frame at all")),
         trillionths => Ok(trillionths),
@@ -326,7 +332,7 @@ fn period(draft: &Draft) -> Option<u64> {
 }
 
 /// A probability as a decimal fraction.
-fn trillionths(n: u64) -> String {
+pub(super) fn trillionths(n: u64) -> String {
     let fraction = format!("{:012}", n % TRILLION);
     let text = format!("{}.{fraction}", n / TRILLION);
     text.trim_end_matches('0').trim_end_matches('.').to_string()

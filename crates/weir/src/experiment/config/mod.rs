@@ -6,6 +6,7 @@
 //! wherever they occur.
 
 pub mod addresses;
+mod aqm;
 mod bins;
 pub mod class;
 pub mod customers;

@@ -1,16 +1,20 @@
 //! `ack`: a policy of ACK control, which is a preset of the core with keys laid over it.
 
+mod check;
+
 use super::diag::Fault;
 use super::keys::{self, set, Key, Written};
 use super::reader::Section;
+use super::share;
 use super::units;
-use super::value::{one_of, FromValue, Number, Positive};
+use super::value::{one_of, FromValue, Number, Positive, Size};
 use core::mem::discriminant;
 use toml::de::DeValue;
 use weir_core::ack::{
-    AckControl, Counts, Hold, Meter, Period, Preset, RateRelease, Release, ShareRelease, SlowStart, Window,
-    PRESETS,
+    AckControl, Action, Counts, Hold, Meter, Period, Preset, RateRelease, Release, ShareRelease, SlowStart,
+    When, Window, PRESETS,
 };
+use weir_core::queue::QueueLimit;
 use weir_core::rate::Rate;
 use weir_core::time::Duration;
 
@@ -65,6 +69,47 @@ static RATE_KEYS: &[PolicyKey] = &[
     })
     .write(|p| Some(Written::quoted(law(p).catch_up)))
     .words(|p| Some(format!("catch-up {}", law(p).catch_up))),
+    PolicyKey::new("action", |p, v| {
+        let action = one_of(v, &[("shape", Action::Shape), ("police", Action::POLICE)], &[])?;
+        if action != Action::Shape {
+            p.window = Window::Keep;
+        }
+        let same = discriminant(&law(p).action) == discriminant(&action);
+        law_mut(p).action = if same { law(p).action } else { action };
+        Ok(())
+    })
+    .write(|p| Some(Written::quoted(burst(p).map_or("shape", |_| "police")))),
+    PolicyKey::new("burst", |p, v| {
+        let bytes = bytes(v)?;
+        match &mut law_mut(p).action {
+            Action::Police { burst } => set(burst, Ok(bytes)),
+            Action::Shape => Err(Fault::new(
+                "a burst cannot be combined with action = \"shape\"",
+                "bursts pass unheld with action = \"police\"",
+            )),
+        }
+    })
+    .write(|p| burst(p).map(|bytes| Written::quoted(format!("{bytes}B"))))
+    .words(|p| burst(p).map(|bytes| format!("bursts of {bytes} bytes unheld"))),
+    PolicyKey::new("when", |p, v| {
+        let when = one_of(v, &[("always", When::Always), ("congested", When::CONGESTED)], &[])?;
+        if when != When::Always {
+            p.window = Window::Keep;
+        }
+        let same = discriminant(&p.when) == discriminant(&when);
+        p.when = if same { p.when } else { when };
+        Ok(())
+    })
+    .write(|p| Some(Written::quoted(threshold(p).map_or("always", |_| "congested")))),
+    PolicyKey::new("threshold", |p, v| match &mut p.when {
+        When::Congested { above } => set(above, share::limit(v)),
+        When::Always => Err(Fault::new(
+            "a threshold cannot be combined with when = \"always\"",
+            "it is how much of the class waits with when = \"congested\"",
+        )),
+    })
+    .write(|p| threshold(p).map(|above| Written::quoted(share::written(above))))
+    .words(|p| threshold(p).map(|above| format!("only while more than {} wait", share::counted(above)))),
     PolicyKey::new("window", |p, v| {
         let sized = if p.window == Window::Keep { Window::SIZE } else { p.window };
         set(&mut p.window, one_of(v, &[("keep", Window::Keep), ("size", sized)], &[]))
@@ -114,7 +159,7 @@ pub(super) fn shared(rate: Rate, police: bool, s: Option<Section>) -> AckControl
     let mut policy = AckControl::ack_share(rate);
     share_mut(&mut policy).police = police;
     let Some(s) = s else { return policy };
-    for key in ["preset", "flow_rate", "hold", "release"] {
+    for key in ["preset", "flow_rate", "hold", "release", "action", "burst", "when", "threshold"] {
         if s.has(key) {
             let help = "flows of a class with a `rate` share it; leave one of the two out";
             s.fault(
@@ -133,15 +178,15 @@ pub(super) fn shared_assignments(policy: &AckControl) -> Vec<String> {
     keys::assignments(SHARE_KEYS, policy, &AckControl::ack_share(policy.release.rate()))
 }
 
-/// Reads a policy.
-pub(super) fn policy(s: Section) -> Option<AckControl> {
+/// Reads the policy of a class whose data waits in a queue of this limit, if it has one.
+pub(super) fn policy(s: Section, queue: Option<QueueLimit>) -> Option<AckControl> {
     let preset = preset(&s);
     s.need("flow_rate", "\"10Mbit\"");
     let rate = s.value("flow_rate", flow_rate_of);
     // The other keys are looked at even if the rate is missing.
     let mut policy = (preset.policy)(rate.unwrap_or(Rate::mbit(1)));
     keys::read(keys_of(&policy.release), &[&s], &mut policy);
-    check(&s, &policy);
+    check::keys(&s, &policy, queue);
     s.finish();
     rate.map(|_| policy)
 }
@@ -187,31 +232,27 @@ fn keys_of(release: &Release) -> &'static [PolicyKey] {
     }
 }
 
-/// What the keys of a release at a rate say must fit together.
-fn check(s: &Section, policy: &AckControl) {
-    if !matches!(policy.release, Release::Rate(_)) {
-        return;
+/// The bytes that a policer lets pass unheld.
+fn burst(policy: &AckControl) -> Option<u32> {
+    match law(policy).action {
+        Action::Police { burst } => Some(burst),
+        Action::Shape => None,
     }
-    if let Some((min, max)) = bounds(policy).ok().filter(|(min, max)| min > max) {
-        let key = if s.has("period_min") { "period_min" } else { "period_max" };
-        s.fault(key, Fault::bare(format!("the shortest period, {min}, is longer than the longest, {max}")));
+}
+
+/// How much must wait before ACKs are held, if not always.
+fn threshold(policy: &AckControl) -> Option<QueueLimit> {
+    match policy.when {
+        When::Congested { above } => Some(above),
+        When::Always => None,
     }
-    if thresholds(policy).is_some_and(|(enter, exit)| exit >= enter) {
-        let key = if s.has("slow_start_exit") { "slow_start_exit" } else { "slow_start_enter" };
-        let message = "`slow_start_exit` must be below `slow_start_enter`, or the state would flap";
-        s.fault(key, Fault::bare(message));
-    }
-    if s.has("standing_delay") {
-        let bound = match s.get::<String>("window").as_deref() {
-            Some("keep") if policy.window != Window::Keep => {
-                "a bound cannot be combined with window = \"keep\""
-            }
-            Some("size") if policy.window == Window::Keep => {
-                "`standing_delay` = \"none\" cannot be combined with window = \"size\""
-            }
-            _ => return,
-        };
-        s.fault("standing_delay", Fault::new(bound, "leave one of the two out"));
+}
+
+/// The depth of a bucket, up to the largest window there is (RFC 7323).
+fn bytes(value: &DeValue) -> Result<u32, Fault> {
+    match Size::from_value(value)? {
+        Size(n @ 1..=0x4000_0000) => Ok(n as u32),
+        Size(n) => Err(Fault::bare(format!("{n} bytes are not from 1 to 1 GiB"))),
     }
 }
 

@@ -2,20 +2,20 @@
 //!
 //! A class is in the tree if it has a queue, by `queue` or `discipline`, or if another one in the tree names it as its `parent`.
 
+use super::aqm;
 use super::diag::{listed, nearest, Fault};
 use super::keys::{self, put, set, Key, Written};
 use super::reader::Section;
 use super::units::Limit;
-use super::value::{int, one_of, within, FromValue};
+use super::value::{int, one_of, FromValue};
 use core::ops::RangeInclusive;
 use std::collections::HashMap;
 use toml::de::DeValue;
 use weir_core::class::{Spec, Unsound, PRIORITIES, WEIGHTS};
 use weir_core::gateway::{ClassConfig, Config};
-use weir_core::queue::{self, codel, fq_codel, pfq, Kind, QueueLimit};
+use weir_core::queue::{self, fq_codel, pfq, Aqm, Kind, QueueLimit};
 use weir_core::rate::Rate;
 use weir_core::sharing;
-use weir_core::time::Duration;
 
 /// Keys that give a class a queue.
 const QUEUES: [&str; 2] = ["queue", "discipline"];
@@ -32,40 +32,47 @@ struct Draft {
     spec: Spec,
     limit: QueueLimit,
     per_flow: bool,
-    codel: Option<codel::Params>,
+    aqm: Aqm,
     pfq: pfq::Params,
+    /// Of what RED draws.
+    seed: u64,
 }
 
 impl Draft {
     fn new(spec: &Spec) -> Draft {
         let queue = spec.queue.unwrap_or(queue::Config { limit: QueueLimit::default(), kind: Kind::Fifo });
-        let (mut codel, mut pfq) = (None, None);
+        let (mut aqm, mut pfq, mut red_seed) = (Aqm::None, None, pfq::Params::default().seed);
         match queue.kind {
             Kind::Fifo => {}
-            Kind::Codel(params) => codel = Some(params),
+            Kind::Codel(params) => aqm = Aqm::Codel(params),
             Kind::Pfq(params) => pfq = Some(params),
-            Kind::FqCodel { params: fq_codel::Params { flows, quantum, codel: each }, seed } => {
-                (codel, pfq) = (Some(each), Some(pfq::Params { flows, quantum, seed }));
+            Kind::FqCodel { params: fq_codel::Params { flows, quantum, codel }, seed } => {
+                (aqm, pfq) = (Aqm::Codel(codel), Some(pfq::Params { flows, quantum, seed }));
             }
+            Kind::Red { params, seed } => (aqm, red_seed) = (Aqm::Red(params), seed),
+            Kind::DualPi2(params) => aqm = Aqm::DualPi2(params),
         }
         Draft {
             spec: *spec,
             limit: queue.limit,
             per_flow: pfq.is_some(),
-            codel,
+            aqm,
             pfq: pfq.unwrap_or_default(),
+            seed: red_seed,
         }
     }
 
     fn queue(&self) -> queue::Config {
-        let kind = match (self.per_flow, self.codel) {
-            (true, None) => Kind::Pfq(self.pfq),
-            (true, Some(codel)) => {
+        let kind = match (self.per_flow, self.aqm) {
+            (true, Aqm::Codel(codel)) => {
                 let pfq::Params { flows, quantum, seed } = self.pfq;
                 Kind::FqCodel { params: fq_codel::Params { flows, quantum, codel }, seed }
             }
-            (false, Some(params)) => Kind::Codel(params),
-            (false, None) => Kind::Fifo,
+            (true, _) => Kind::Pfq(self.pfq),
+            (false, Aqm::Codel(params)) => Kind::Codel(params),
+            (false, Aqm::Red(params)) => Kind::Red { params, seed: self.seed },
+            (false, Aqm::DualPi2(params)) => Kind::DualPi2(params),
+            (false, Aqm::None | Aqm::FqCodel(_)) => Kind::Fifo,
         };
         queue::Config { limit: self.limit, kind }
     }
@@ -73,7 +80,7 @@ impl Draft {
 
 type ShareKey = Key<Draft>;
 
-const AQM: &str = "it is told to an `aqm`: aqm = \"codel\"";
+const AQM: &str = "it is told to an `aqm`: \"codel\", \"red\" or \"dualpi2\"";
 const PER_FLOW: &str = "it is of queues for each flow: discipline = \"pfq\"";
 
 /// What a class may send.
@@ -101,7 +108,7 @@ static RATES: [ShareKey; 4] = [
 ];
 
 /// What waits in its queue.
-static QUEUE: [ShareKey; 8] = [
+static QUEUE: [ShareKey; 14] = [
     ShareKey::new("discipline", |d, v| {
         set(&mut d.per_flow, one_of(v, &[("fifo", false), ("pfq", true)], &["fq-codel"]))
     })
@@ -114,23 +121,49 @@ static QUEUE: [ShareKey; 8] = [
         .write(|d| Some(Written::quoted(written(d.limit))))
         .words(|d| Some(format!("holds {}", counted(d.limit)))),
     ShareKey::new("aqm", |d, v| {
-        put(&mut d.codel, one_of(v, &[("codel", codel::Params::default())], &["red", "dualpi2"]))
+        let aqm = aqm::read_of_one_queue(v)?;
+        match (d.per_flow, aqm) {
+            (true, Aqm::Red(_) | Aqm::DualPi2(_)) => Err(Fault::new(
+                format!(
+                    "`{}` cannot be combined with discipline = \"pfq\"",
+                    aqm::name(&aqm).unwrap_or_default()
+                ),
+                "with a queue for each flow there is aqm = \"codel\"; leave `discipline` out for one queue",
+            )),
+            _ => set(&mut d.aqm, Ok(aqm)),
+        }
     })
-    .write(|d| d.codel.map(|_| Written::quoted("codel"))),
-    ShareKey::new("target", |d, v| set(&mut codel(d)?.target, duration(v)))
+    .write(|d| aqm::name(&d.aqm).map(Written::quoted))
+    .words(|d| aqm::words(&d.aqm)),
+    ShareKey::new("target", |d, v| aqm::target(&mut d.aqm, v))
         .needs(&["aqm"], AQM)
-        .write(|d| d.codel.map(|c| Written::quoted(c.target)))
-        .words(|d| d.codel.map(|c| format!("CoDel with a target of {}", c.target))),
-    ShareKey::new("interval", |d, v| set(&mut codel(d)?.interval, duration(v)))
+        .write(|d| aqm::written(&d.aqm, "target")),
+    ShareKey::new("interval", |d, v| aqm::interval(&mut d.aqm, v))
         .needs(&["aqm"], AQM)
-        .write(|d| d.codel.map(|c| Written::quoted(c.interval)))
-        .words(|d| d.codel.map(|c| format!("interval {}", c.interval))),
-    ShareKey::new("ecn", |d, v| set(&mut codel(d)?.ecn, bool::from_value(v)))
+        .write(|d| aqm::written(&d.aqm, "interval")),
+    ShareKey::new("ecn", |d, v| aqm::ecn(&mut d.aqm, v))
         .needs(&["aqm"], AQM)
-        .write(|d| d.codel.map(|c| Written::plain(c.ecn)))
-        .words(|d| d.codel.filter(|c| c.ecn).map(|_| "marks where it can".to_string())),
+        .write(|d| aqm::written(&d.aqm, "ecn")),
+    ShareKey::new("red_min", |d, v| aqm::red_min(&mut d.aqm, threshold(v)?))
+        .needs(&["aqm"], AQM)
+        .write(|d| aqm::written(&d.aqm, "red_min")),
+    ShareKey::new("red_max", |d, v| aqm::red_max(&mut d.aqm, threshold(v)?))
+        .needs(&["aqm"], AQM)
+        .write(|d| aqm::written(&d.aqm, "red_max")),
+    ShareKey::new("red_p", |d, v| aqm::red_p(&mut d.aqm, v))
+        .needs(&["aqm"], AQM)
+        .write(|d| aqm::written(&d.aqm, "red_p")),
+    ShareKey::new("red_weight", |d, v| aqm::red_weight(&mut d.aqm, v))
+        .needs(&["aqm"], AQM)
+        .write(|d| aqm::written(&d.aqm, "red_weight")),
+    ShareKey::new("step", |d, v| aqm::step(&mut d.aqm, v))
+        .needs(&["aqm"], AQM)
+        .write(|d| aqm::written(&d.aqm, "step")),
+    ShareKey::new("coupling", |d, v| aqm::coupling(&mut d.aqm, v))
+        .needs(&["aqm"], AQM)
+        .write(|d| aqm::written(&d.aqm, "coupling")),
     ShareKey::new("flows", |d, v| {
-        let managed = d.codel.is_some();
+        let managed = d.aqm != Aqm::None;
         set(per_flow(d)?, int(v, FLOWS).map(|n| (n as u32).next_power_of_two()))?;
         match d.pfq.flows > MOST_MANAGED && managed {
             true => Err(Fault::bare(format!("with an `aqm` there are at most {MOST_MANAGED} queues"))),
@@ -149,11 +182,6 @@ static QUEUE: [ShareKey; 8] = [
     .words(|d| d.per_flow.then(|| format!("{} bytes each in turn", d.pfq.quantum))),
 ];
 
-/// CoDel, of a class that has it.
-fn codel(d: &mut Draft) -> Result<&mut codel::Params, Fault> {
-    d.codel.as_mut().ok_or_else(|| Fault::bare("there is no AQM that is told this"))
-}
-
 fn per_flow(d: &mut Draft) -> Result<&mut u32, Fault> {
     match d.per_flow {
         true => Ok(&mut d.pfq.flows),
@@ -161,12 +189,8 @@ fn per_flow(d: &mut Draft) -> Result<&mut u32, Fault> {
     }
 }
 
-fn duration(value: &DeValue) -> Result<Duration, Fault> {
-    within(value, Duration::from_micros(1), Duration::from_millis(4000))
-}
-
 /// The limit of a queue, which has room for a full frame.
-fn limit(value: &DeValue) -> Result<QueueLimit, Fault> {
+pub(super) fn limit(value: &DeValue) -> Result<QueueLimit, Fault> {
     match Limit::from_value(value)? {
         Limit::Bdp(_) => {
             let help = "a class knows no round-trip time: give packets, \"100p\", or bytes, \"64KiB\"";
@@ -186,15 +210,30 @@ fn limit(value: &DeValue) -> Result<QueueLimit, Fault> {
     }
 }
 
+/// A threshold of RED in bytes; those given in packets are of full frames.
+fn threshold(value: &DeValue) -> Result<u64, Fault> {
+    aqm::threshold(limit(value)?.most_bytes(Rate::mbit(1), FULL_FRAME))
+}
+
 /// A limit as a file has it.
-fn written(limit: QueueLimit) -> String {
+pub(super) fn written(limit: QueueLimit) -> String {
     match limit {
         QueueLimit::Packets(n) => format!("{n}p"),
         other => format!("{}B", other.most_bytes(Rate::mbit(1), FULL_FRAME)),
     }
 }
 
-fn counted(limit: QueueLimit) -> String {
+/// Can no more wait in a queue of this limit than `above`?
+pub(super) fn hides(limit: QueueLimit, above: QueueLimit) -> bool {
+    match (limit, above) {
+        (QueueLimit::Packets(limit), QueueLimit::Packets(above)) => above >= limit,
+        (QueueLimit::Bytes(limit), QueueLimit::Bytes(above)) => above >= limit,
+        _ => false,
+    }
+}
+
+/// A limit in words.
+pub(super) fn counted(limit: QueueLimit) -> String {
     match limit {
         QueueLimit::Packets(n) => format!("{n} packets"),
         other => format!("{} bytes", other.most_bytes(Rate::mbit(1), FULL_FRAME)),
@@ -246,10 +285,6 @@ impl Tree {
         keys::read(&RATES, &[s], &mut draft);
         let Some(child) = self.child(class) else {
             keys::read(&QUEUE, &[s], &mut draft);
-            if s.has("ack") {
-                let help = "leave one of the two out: a class has either a queue for data or controls ACKs";
-                s.key_fault("ack", Fault::new("`ack` in a class that queues does not exist yet", help));
-            }
             return Spec { queue: Some(draft.queue()), ..draft.spec };
         };
         for key in QUEUE.iter().map(|key| key.name).chain(["match", "ack"]).filter(|&key| s.has(key)) {

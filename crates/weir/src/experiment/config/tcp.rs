@@ -33,6 +33,10 @@ static KEYS: &[TcpKey] = &[
     TcpKey::new("ecn", |t, v| put(&mut t.ecn, bool::from_value(v)))
         .write(|t| t.ecn.map(Written::plain))
         .words(|t| switch("ECN", t.ecn)),
+    TcpKey::new("l4s", |t, v| put(&mut t.l4s, bool::from_value(v)))
+        .write(|t| t.l4s.map(Written::plain))
+        .only(Backend::Sim)
+        .words(|t| switch("L4S", t.l4s)),
     TcpKey::new("delayed_ack", |t, v| put(&mut t.delayed_ack, count(v, 1, 64)))
         .write(|t| t.delayed_ack.map(Written::plain))
         .only(Backend::Sim)

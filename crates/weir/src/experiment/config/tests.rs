@@ -11,7 +11,8 @@ use core::ops::RangeInclusive;
 use proptest::option;
 use proptest::prelude::*;
 use weir_core::ack::{
-    AckControl, Counts, Hold, Meter, Period, RateRelease, Release, ShareRelease, SlowStart, Window, PRESETS,
+    AckControl, Action, Counts, Hold, Meter, Period, RateRelease, Release, ShareRelease, SlowStart, When,
+    Window, PRESETS,
 };
 use weir_core::gateway::{ClassConfig, Config, Direction, Match, Prefix};
 use weir_core::link::{
@@ -220,13 +221,17 @@ prop_compose! {
         meter in prop::sample::select(vec![Meter::Acked, Meter::Received]),
         period in periods(),
         slow_start in detectors(),
+        burst in option::of(1..=1u32 << 30),
         catch_up in times(1),
         bound in option::of(times(0)),
     ) -> AckControl {
+        let action = burst.map_or(Action::Shape, |burst| Action::Police { burst });
+        let bound = bound.filter(|_| action == Action::Shape);
         AckControl {
             hold: Hold::Number,
-            release: Release::Rate(RateRelease { rate, counts, meter, period, slow_start, catch_up }),
+            release: Release::Rate(RateRelease { rate, counts, meter, period, slow_start, action, catch_up }),
             window: bound.map_or(Window::Keep, |standing_delay| Window::Size { standing_delay }),
+            when: When::Always,
         }
     }
 }
@@ -267,7 +272,7 @@ prop_compose! {
         let counts = if ip { Counts::Ip } else { Counts::Payload };
         let release = Release::Share(ShareRelease { rate: Rate::from_bps(rate).unwrap(), counts, police });
         let window = Window::Size { standing_delay: standing };
-        AckControl { hold: Hold::Number, release, window }
+        AckControl { hold: Hold::Number, release, window, when: When::Always }
     }
 }
 
@@ -307,7 +312,7 @@ prop_compose! {
         cc in option::of(prop::sample::select(vec!["reno", "cubic", "tahoe", "newreno", "bbr"])),
         recovery in option::of(prop::sample::select(Recovery::ALL.map(|(_, r)| r).to_vec())),
         (mss, rwnd) in (option::of(88..=65_495u16), option::of(2048..=1_073_725_440u64)),
-        (ecn, push_acks, timestamps, abc, hystart, fast_convergence, pacing) in any::<[Option<bool>; 7]>().prop_map(Into::into),
+        (ecn, l4s, push_acks, timestamps, abc, hystart, fast_convergence, pacing) in any::<[Option<bool>; 8]>().prop_map(Into::into),
         delayed_ack in option::of(1..=64u32),
         delayed_ack_timer in option::of((1_000..=1_000_000_000u64).prop_map(Duration::from_nanos)),
         quick_acks in option::of(0..=65_535u32),
@@ -320,7 +325,7 @@ prop_compose! {
         let recovery = cc.and_then(Tcp::shorthand).or(recovery);
         let cc = cc.map(String::from);
         Tcp {
-            cc, mss, rwnd, ecn, delayed_ack, delayed_ack_timer, quick_acks, push_acks, initial_window,
+            cc, mss, rwnd, ecn, l4s, delayed_ack, delayed_ack_timer, quick_acks, push_acks, initial_window,
             initial_ssthresh, recovery, timestamps, min_rto, abc, hystart, cubic, fast_convergence, pacing, tso_segments,
         }
     }
@@ -387,9 +392,28 @@ fn classes_with_queues_are_what_was_written() {
         [[gateway.class]]
         name = "b"
         parent = "group"
+        match = [{ protocol = "udp" }]
         discipline = "pfq"
         flows = 100
         quantum = 300
+        [[gateway.class]]
+        name = "c"
+        parent = "group"
+        match = [{ dst_port = 80 }]
+        queue = "40p"
+        aqm = "red"
+        red_min = "4p"
+        red_p = 0.2
+        ack = { preset = "ack-shaper", flow_rate = "3Mbit", when = "congested", threshold = "20KiB" }
+        [[gateway.class]]
+        name = "d"
+        parent = "group"
+        match = [{ dst_port = 81 }]
+        queue = "90p"
+        aqm = "dualpi2"
+        target = "9ms"
+        step = "2ms"
+        ack = { preset = "ack-policer", flow_rate = "3Mbit", burst = "10kB" }
         [[gateway.class]]
         name = "group"
         parent = "link"
@@ -401,11 +425,24 @@ fn classes_with_queues_are_what_was_written() {
     let read = |text: &str| gateway::parse(&Source::new("f.toml", text)).map_err(|e| e.to_string());
     let file = read(FILE).unwrap();
     let shares: Vec<_> = file.gateway.classes.iter().filter_map(|c| c.share).collect();
-    assert_eq!(shares.iter().map(|s| s.parent).collect::<Vec<_>>(), [Some(3), Some(2), Some(3), None]);
-    assert_eq!((shares[1].weight, shares[2].weight, shares[2].queue), (1, 2, None));
+    assert_eq!(
+        shares.iter().map(|s| s.parent).collect::<Vec<_>>(),
+        [Some(5), Some(4), Some(4), Some(4), Some(5), None]
+    );
+    assert_eq!((shares[1].weight, shares[4].weight, shares[4].queue), (1, 2, None));
     // As many flows as a power of two.
     let pfq = Kind::Pfq(pfq::Params { flows: 128, quantum: 300, ..pfq::Params::default() });
     assert_eq!(shares[1].queue, Some(queue::Config { limit: QueueLimit::Packets(1000), kind: pfq }));
+    // The upper threshold is three times the lower one.
+    let params = red::Params { min: 4 * 1514, max: 12 * 1514, max_p: TRILLION / 5, ..red::Params::default() };
+    assert_eq!(shares[2].queue.map(|q| q.kind), Some(Kind::Red { params, seed: 1 }));
+    let control = |i: usize| file.gateway.classes[i].ack.unwrap();
+    assert_eq!(control(2).when, When::Congested { above: QueueLimit::Bytes(20_480) });
+    // Neither is for windows that bound the flow.
+    assert_eq!((control(2).window, control(3).window), (Window::Keep, Window::Keep));
+    assert!(
+        matches!(control(3).release, Release::Rate(law) if law.action == Action::Police { burst: 10_000 })
+    );
     assert_eq!(read(&file.to_toml()), Ok(file.clone()), "{}", file.to_toml());
 }
 

@@ -26,15 +26,12 @@ pub(super) fn lines(g: &Config) -> Vec<String> {
     let mut out = vec![format!("gateway: {classes}, {}", gateway::words(g))];
     for c in g.classes.iter().take(MOST) {
         out.push(format!("  {}: {}", c.name, takes(c)));
-        match &c.share {
-            Some(spec) => {
-                out.extend(share::words(spec, &g.classes).into_iter().map(|line| format!("    {line}")))
-            }
-            None => out.push(format!(
-                "    {}",
-                c.ack.as_ref().map_or("passed untouched".to_string(), policy::words)
-            )),
+        let share = c.share.iter().flat_map(|spec| share::words(spec, &g.classes));
+        let mut said: Vec<String> = share.chain(c.ack.as_ref().map(policy::words)).collect();
+        if said.is_empty() {
+            said.push("passed untouched".to_string());
         }
+        out.extend(said.into_iter().map(|line| format!("    {line}")));
     }
     if g.classes.len() > MOST {
         out.push(format!("  and {} more", counted((g.classes.len() - MOST) as u64, "class", "classes")));

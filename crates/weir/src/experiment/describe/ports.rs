@@ -10,19 +10,24 @@ use weir_core::gateway::{ClassConfig, Direction};
 pub(super) fn gateway(file: &GatewayFile) -> Vec<String> {
     let dev = &file.dev;
     let head = format!("interface: {dev}, towards the WAN{}", ports::words(&file.driving));
-    if let Some(lines) = queues(file) {
-        return [vec![head], lines].concat();
-    }
+    let queues = queues(file);
+    let controls = file.gateway.classes.iter().any(|c| c.ack.is_some());
     let direction = |name: &str, d: Direction, ack_hook: &str| {
         let classes = file.gateway.classes.iter().filter(|c| c.direction == d && c.ack.is_some());
         format!("  {name}: {}", taken(&classes.collect::<Vec<_>>(), dev, ack_hook))
     };
-    vec![
-        head,
-        "steering: acks, since every policy works on ACKs alone; data stays in the kernel".to_string(),
-        direction("uploads", Direction::Out, "come in"),
-        direction("downloads", Direction::In, "leave"),
-    ]
+    let directions = || {
+        vec![direction("uploads", Direction::Out, "come in"), direction("downloads", Direction::In, "leave")]
+    };
+    let acks = "steering: acks, since every policy works on ACKs alone; data stays in the kernel";
+    let said = match (queues, controls) {
+        (None, _) => [vec![acks.to_string()], directions()].concat(),
+        (Some(queues), false) => queues,
+        (Some(queues), true) => {
+            [queues, vec!["and acks, of what the classes control:".to_string()], directions()].concat()
+        }
+    };
+    [vec![head], said].concat()
 }
 
 /// What is taken where data waits, and why.

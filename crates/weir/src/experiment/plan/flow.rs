@@ -103,7 +103,9 @@ pub struct Tcp {
     pub rwnd: Option<u64>,
     /// Explicit congestion notification (RFC 3168).
     pub ecn: Option<bool>,
-    /// Segments per delayed ACK, 1 acknowledges each. This and all below: simulator only.
+    /// ECN is asked for, and data sent as that of L4S senders (RFC 9331). This and all below: simulator only.
+    pub l4s: Option<bool>,
+    /// Segments per delayed ACK, 1 acknowledges each.
     pub delayed_ack: Option<u32>,
     /// Longest delay of an ACK.
     pub delayed_ack_timer: Option<Duration>,

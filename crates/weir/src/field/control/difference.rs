@@ -6,7 +6,7 @@ use crate::field::setup;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use weir_core::gateway::{ClassConfig, Config, Direction};
-use weir_io::supervise::Steered;
+use weir_io::supervise::{Steered, TakenAcks};
 
 /// Names that are listed at most.
 const MOST: usize = 20;
@@ -111,37 +111,35 @@ fn not_hooked(has: Steered, wants: Steered) -> Option<String> {
     let first = |cases: [(bool, bool, &'static str); 2]| {
         cases.into_iter().find(|(has, wants, _)| *wants && !has).map(|(.., direction)| direction)
     };
-    match (has, wants) {
-        (
-            Steered::Acks { out, inward, size_out, size_in },
-            Steered::Acks { out: o, inward: i, size_out: so, size_in: si },
-        ) => {
-            let taken = first([(out, o, "out"), (inward, i, "in")]).map(|direction| {
-                format!(
-                    "no class of direction \"{direction}\" controlled ACKs when Weir was started, so its programs in the kernel \
-                     let them pass: a restart is needed"
-                )
-            });
-            taken.or_else(|| {
-                let direction = first([(size_out, so, "out"), (size_in, si, "in")])?;
-                Some(format!(
-                    "no class of direction \"{direction}\" sized windows when Weir was started, so its programs in the kernel \
-                     let the windows of handshakes pass: a restart is needed"
-                ))
-            })
-        }
-        (Steered::All { out, inward }, Steered::All { out: o, inward: i }) => {
-            let direction = first([(out, o, "out"), (inward, i, "in")])?;
-            Some(format!(
-                "no class of direction \"{direction}\" had a queue when Weir was started, so its programs in the kernel let \
-                 frames pass: a restart is needed"
-            ))
-        }
-        (Steered::Acks { .. }, Steered::All { .. }) => {
-            Some("Weir was started without queues: a restart is needed".to_owned())
-        }
-        (Steered::All { .. }, Steered::Acks { .. }) => {
-            Some("Weir was started with queues, and none are left: a restart is needed".to_owned())
-        }
+    let restart = |why: String| Some(format!("{why}: a restart is needed"));
+    let none = TakenAcks { out: false, inward: false, size_out: false, size_in: false };
+    let (had, acks) = (has.acks().unwrap_or(none), wants.acks().unwrap_or(none));
+    let (whole, frames) = (has.frames().unwrap_or_default(), wants.frames().unwrap_or_default());
+    let (some, any) = (frames != (false, false), acks != none);
+    if some && has.frames().is_none() {
+        return restart("Weir was started without queues".to_owned());
     }
+    if !some && has.frames().is_some() {
+        return restart("Weir was started with queues, and none are left".to_owned());
+    }
+    if any && has.acks().is_none() {
+        return restart("Weir was started with queues alone, and no class controlled ACKs".to_owned());
+    }
+    if let Some(direction) = first([(had.out, acks.out, "out"), (had.inward, acks.inward, "in")]) {
+        return restart(format!(
+            "no class of direction \"{direction}\" controlled ACKs when Weir was started, so its programs in the kernel let \
+             them pass"
+        ));
+    }
+    if let Some(direction) = first([(had.size_out, acks.size_out, "out"), (had.size_in, acks.size_in, "in")])
+    {
+        return restart(format!(
+            "no class of direction \"{direction}\" sized windows when Weir was started, so its programs in the kernel let the \
+             windows of handshakes pass"
+        ));
+    }
+    let direction = first([(whole.0, frames.0, "out"), (whole.1, frames.1, "in")])?;
+    restart(format!(
+        "no class of direction \"{direction}\" had a queue when Weir was started, so its programs in the kernel let frames pass"
+    ))
 }

@@ -1,6 +1,7 @@
 //! Limits of a link's queue: in packets, in bytes, or in multiples of what the rate sends in a round trip.
 
 use super::Draft;
+use crate::experiment::config::aqm;
 use crate::experiment::config::diag::Fault;
 use crate::experiment::config::keys::Written;
 use crate::experiment::config::units::Limit;
@@ -49,6 +50,13 @@ pub(super) fn below_the_limit(value: &DeValue, draft: &Draft) -> Result<QueueLim
         return Err(Fault::new(message, help));
     }
     Ok(found)
+}
+
+/// A threshold of RED in bytes; those given in packets are of full frames. `None` where the rate is missing because it is
+/// faulty.
+pub(super) fn threshold(value: &DeValue, draft: &Draft) -> Result<Option<u64>, Fault> {
+    let limit = resolved(Limit::from_value(value)?, draft)?;
+    draft.link.rate.map(|rate| aqm::threshold(limit.most_bytes(rate, FULL_FRAME))).transpose()
 }
 
 /// A limit with its bandwidth-delay product worked out. Where the rate is missing because it is faulty, nothing is said

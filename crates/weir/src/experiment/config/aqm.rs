@@ -1,11 +1,9 @@
-//! Active queue management: which, and its parameters.
+//! Active queue management, of links and of classes with queues: which, and its parameters.
 
-use super::limit::{resolved, FULL_FRAME};
-use super::{trillionths, Draft};
-use crate::experiment::config::diag::Fault;
-use crate::experiment::config::keys::Written;
-use crate::experiment::config::units::Limit;
-use crate::experiment::config::value::{int, one_of, within, FromValue};
+use super::diag::Fault;
+use super::keys::Written;
+use super::link;
+use super::value::{int, one_of, within, FromValue};
 use toml::de::DeValue;
 use weir_core::queue::{codel, dualpi2, fq_codel, red, Aqm};
 use weir_core::time::Duration;
@@ -20,8 +18,19 @@ fn all() -> [(&'static str, Aqm); 4] {
     ]
 }
 
+/// Names of disciplines that are known from the literature and not built yet.
+const FUTURE: [&str; 2] = ["pie", "cake"];
+
+/// Reads the name of one.
 pub(super) fn read(value: &DeValue) -> Result<Aqm, Fault> {
-    one_of(value, &all(), &["pie", "cake"])
+    one_of(value, &all(), &FUTURE)
+}
+
+/// As [`read`], for a queue that tells no flows apart.
+pub(super) fn read_of_one_queue(value: &DeValue) -> Result<Aqm, Fault> {
+    let one_queue: Vec<(&str, Aqm)> =
+        all().into_iter().filter(|(_, aqm)| !matches!(aqm, Aqm::FqCodel(_))).collect();
+    one_of(value, &one_queue, &FUTURE)
 }
 
 /// Its name; `None` for none.
@@ -31,8 +40,8 @@ pub(super) fn name(aqm: &Aqm) -> Option<&'static str> {
 }
 
 /// The key is one of other disciplines than the one that is chosen. Nothing is said where that is faulty itself.
-fn foreign(draft: &Draft, whose: &str) -> Result<(), Fault> {
-    match name(&draft.link.aqm) {
+fn foreign(aqm: &Aqm, whose: &str) -> Result<(), Fault> {
+    match name(aqm) {
         None => Ok(()),
         Some(name) => Err(Fault::new(
             format!("cannot be combined with aqm = \"{name}\""),
@@ -42,8 +51,8 @@ fn foreign(draft: &Draft, whose: &str) -> Result<(), Fault> {
 }
 
 /// What CoDel is told, by itself or in each queue of many.
-fn codel(draft: &mut Draft) -> Option<&mut codel::Params> {
-    match &mut draft.link.aqm {
+fn codel(aqm: &mut Aqm) -> Option<&mut codel::Params> {
+    match aqm {
         Aqm::Codel(codel) => Some(codel),
         Aqm::FqCodel(fq) => Some(&mut fq.codel),
         _ => None,
@@ -53,78 +62,74 @@ fn codel(draft: &mut Draft) -> Option<&mut codel::Params> {
 const MOST: Duration = Duration::from_secs(4);
 const LEAST: Duration = Duration::from_micros(1);
 
-pub(super) fn target(draft: &mut Draft, value: &DeValue) -> Result<(), Fault> {
+pub(super) fn target(aqm: &mut Aqm, value: &DeValue) -> Result<(), Fault> {
     let target = within(value, LEAST, MOST)?;
-    match &mut draft.link.aqm {
+    match aqm {
         Aqm::DualPi2(dual) => dual.target = target,
-        _ => match codel(draft) {
+        _ => match codel(aqm) {
             Some(codel) => codel.target = target,
-            None => return foreign(draft, "`codel`, `fq-codel` and `dualpi2`"),
+            None => return foreign(aqm, "`codel`, `fq-codel` and `dualpi2`"),
         },
     }
     Ok(())
 }
 
-pub(super) fn interval(draft: &mut Draft, value: &DeValue) -> Result<(), Fault> {
+pub(super) fn interval(aqm: &mut Aqm, value: &DeValue) -> Result<(), Fault> {
     let interval = within(value, LEAST, MOST)?;
-    match codel(draft) {
+    match codel(aqm) {
         Some(codel) => codel.interval = interval,
-        None => return foreign(draft, "`codel` and `fq-codel`"),
+        None => return foreign(aqm, "`codel` and `fq-codel`"),
     }
     Ok(())
 }
 
-pub(super) fn ecn(draft: &mut Draft, value: &DeValue) -> Result<(), Fault> {
+pub(super) fn ecn(aqm: &mut Aqm, value: &DeValue) -> Result<(), Fault> {
     let ecn = bool::from_value(value)?;
-    match &mut draft.link.aqm {
+    match aqm {
         Aqm::Red(red) => red.ecn = ecn,
         Aqm::DualPi2(_) => return Err(Fault::new("`dualpi2` always marks", "leave it out")),
-        _ => codel(draft).into_iter().for_each(|codel| codel.ecn = ecn),
+        _ => codel(aqm).into_iter().for_each(|codel| codel.ecn = ecn),
     }
     Ok(())
 }
 
-pub(super) fn flows(draft: &mut Draft, value: &DeValue) -> Result<(), Fault> {
+pub(super) fn flows(aqm: &mut Aqm, value: &DeValue) -> Result<(), Fault> {
     let flows = int(value, 1..=65_536)? as u32;
-    fq(draft, |fq| fq.flows = flows)
+    fq(aqm, |fq| fq.flows = flows)
 }
 
-pub(super) fn quantum(draft: &mut Draft, value: &DeValue) -> Result<(), Fault> {
+pub(super) fn quantum(aqm: &mut Aqm, value: &DeValue) -> Result<(), Fault> {
     let quantum = int(value, 64..=1_000_000)? as u32;
-    fq(draft, |fq| fq.quantum = quantum)
+    fq(aqm, |fq| fq.quantum = quantum)
 }
 
-fn fq(draft: &mut Draft, set: impl FnOnce(&mut fq_codel::Params)) -> Result<(), Fault> {
-    match &mut draft.link.aqm {
+fn fq(aqm: &mut Aqm, set: impl FnOnce(&mut fq_codel::Params)) -> Result<(), Fault> {
+    match aqm {
         Aqm::FqCodel(fq) => set(fq),
-        _ => return foreign(draft, "`fq-codel`"),
+        _ => return foreign(aqm, "`fq-codel`"),
     }
     Ok(())
 }
 
-/// A threshold of RED in bytes; those given in packets are of full frames.
-fn threshold(draft: &Draft, value: &DeValue) -> Result<u64, Fault> {
-    let limit = resolved(Limit::from_value(value)?, draft)?;
-    let bytes = draft.link.rate.map_or(0, |rate| limit.most_bytes(rate, FULL_FRAME));
+/// A threshold of RED, of so many bytes.
+pub(super) fn threshold(bytes: u64) -> Result<u64, Fault> {
     match bytes {
-        0 if draft.link.rate.is_some() => Err(Fault::bare("a threshold of nothing")),
+        0 => Err(Fault::bare("a threshold of nothing")),
         bytes if bytes > 1 << 40 => Err(Fault::bare("more than 1 TiB")),
         bytes => Ok(bytes),
     }
 }
 
 /// The upper threshold is three times the lower one, where nothing else is said.
-pub(super) fn red_min(draft: &mut Draft, value: &DeValue) -> Result<(), Fault> {
-    let min = threshold(draft, value)?;
-    red(draft, |red| {
+pub(super) fn red_min(aqm: &mut Aqm, min: u64) -> Result<(), Fault> {
+    red(aqm, |red| {
         (red.min, red.max) = (min, 3 * min);
         Ok(())
     })
 }
 
-pub(super) fn red_max(draft: &mut Draft, value: &DeValue) -> Result<(), Fault> {
-    let max = threshold(draft, value)?;
-    red(draft, |red| {
+pub(super) fn red_max(aqm: &mut Aqm, max: u64) -> Result<(), Fault> {
+    red(aqm, |red| {
         if max <= red.min {
             let message = format!("{max} bytes are not above the lower threshold, {} bytes", red.min);
             return Err(Fault::new(message, "`red_min` is 5 full frames by default"));
@@ -134,44 +139,44 @@ pub(super) fn red_max(draft: &mut Draft, value: &DeValue) -> Result<(), Fault> {
     })
 }
 
-pub(super) fn red_p(draft: &mut Draft, value: &DeValue) -> Result<(), Fault> {
-    let max_p = super::some(value)?;
-    red(draft, |red| {
+pub(super) fn red_p(aqm: &mut Aqm, value: &DeValue) -> Result<(), Fault> {
+    let max_p = link::some(value)?;
+    red(aqm, |red| {
         red.max_p = max_p;
         Ok(())
     })
 }
 
-pub(super) fn red_weight(draft: &mut Draft, value: &DeValue) -> Result<(), Fault> {
+pub(super) fn red_weight(aqm: &mut Aqm, value: &DeValue) -> Result<(), Fault> {
     let weight = int(value, 0..=24)? as u8;
-    red(draft, |red| {
+    red(aqm, |red| {
         red.weight = weight;
         Ok(())
     })
 }
 
-fn red(draft: &mut Draft, set: impl FnOnce(&mut red::Params) -> Result<(), Fault>) -> Result<(), Fault> {
-    match &mut draft.link.aqm {
+fn red(aqm: &mut Aqm, set: impl FnOnce(&mut red::Params) -> Result<(), Fault>) -> Result<(), Fault> {
+    match aqm {
         Aqm::Red(red) => set(red),
-        _ => foreign(draft, "`red`"),
+        _ => foreign(aqm, "`red`"),
     }
 }
 
 /// A step has no range.
-pub(super) fn step(draft: &mut Draft, value: &DeValue) -> Result<(), Fault> {
+pub(super) fn step(aqm: &mut Aqm, value: &DeValue) -> Result<(), Fault> {
     let step = within(value, LEAST, MOST)?;
-    dualpi2(draft, |dual| (dual.step, dual.range) = (step, Duration::ZERO))
+    dualpi2(aqm, |dual| (dual.step, dual.range) = (step, Duration::ZERO))
 }
 
-pub(super) fn coupling(draft: &mut Draft, value: &DeValue) -> Result<(), Fault> {
+pub(super) fn coupling(aqm: &mut Aqm, value: &DeValue) -> Result<(), Fault> {
     let coupling = int(value, 1..=16)? as u8;
-    dualpi2(draft, |dual| dual.coupling = coupling)
+    dualpi2(aqm, |dual| dual.coupling = coupling)
 }
 
-fn dualpi2(draft: &mut Draft, set: impl FnOnce(&mut dualpi2::Params)) -> Result<(), Fault> {
-    match &mut draft.link.aqm {
+fn dualpi2(aqm: &mut Aqm, set: impl FnOnce(&mut dualpi2::Params)) -> Result<(), Fault> {
+    match aqm {
         Aqm::DualPi2(dual) => set(dual),
-        _ => return foreign(draft, "`dualpi2`"),
+        _ => return foreign(aqm, "`dualpi2`"),
     }
     Ok(())
 }
@@ -192,7 +197,7 @@ pub(super) fn written(aqm: &Aqm, key: &str) -> Option<Written> {
         ("quantum", Aqm::FqCodel(fq)) => Written::plain(fq.quantum),
         ("red_min", Aqm::Red(red)) => bytes(red.min),
         ("red_max", Aqm::Red(red)) => bytes(red.max),
-        ("red_p", Aqm::Red(red)) => Written::quoted(trillionths(red.max_p)),
+        ("red_p", Aqm::Red(red)) => Written::quoted(link::trillionths(red.max_p)),
         ("red_weight", Aqm::Red(red)) => Written::plain(red.weight),
         ("step", Aqm::DualPi2(dual)) if dual.range == Duration::ZERO => Written::quoted(dual.step),
         ("coupling", Aqm::DualPi2(dual)) => Written::plain(dual.coupling),

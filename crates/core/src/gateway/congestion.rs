@@ -1,0 +1,100 @@
+//! Which classes are congested: their queues say so ([`Sharing`](crate::sharing::Sharing)), and the gateway asks before it holds an
+//! ACK of a class that controls them [only then](crate::ack::When::Congested).
+
+use super::{ClassConfig, Gateway};
+use crate::ack::When;
+use crate::flow::{flag, Record};
+use crate::node::Cx;
+use crate::queue::{Bound, Queue};
+use crate::rate::Rate;
+use crate::time::Time;
+use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::Arc;
+
+/// What is known of the classes of a configuration, by their index in it; of all of whom it knows nothing, that they are not
+/// congested. Clones are of one and the same.
+#[derive(Clone, Debug, Default)]
+pub struct Congestion(Arc<[AtomicBool]>);
+
+impl Congestion {
+    /// Of so many classes.
+    pub fn new(classes: usize) -> Congestion {
+        Congestion((0..classes).map(|_| AtomicBool::new(false)).collect())
+    }
+
+    /// Is the class with this index congested?
+    pub fn is(&self, class: usize) -> bool {
+        self.0.get(class).is_some_and(|congested| congested.load(Relaxed))
+    }
+
+    /// The class with this index is congested, or not. Panics if there is none.
+    pub fn set(&self, class: usize, congested: bool) {
+        self.0[class].store(congested, Relaxed);
+    }
+}
+
+/// When the queue of a class makes it congested: as soon as more than a threshold waits, and until no more than half of that does.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Watch {
+    class: usize,
+    above: Bound,
+}
+
+impl Watch {
+    /// On the queue of the class with this index, if it has one and that matters.
+    pub(crate) fn of(class: usize, config: &ClassConfig) -> Option<Watch> {
+        config.share?.queue?;
+        match config.ack?.when {
+            When::Always => None,
+            // No threshold depends on a rate.
+            When::Congested { above } => Some(Watch { class, above: Bound::new(above, Rate::mbit(1)) }),
+        }
+    }
+
+    /// Says how its class is with this queue.
+    pub(crate) fn look(&self, queue: &Queue, congestion: &Congestion) {
+        let is = congestion.is(self.class);
+        let part = if is { 2 } else { 1 };
+        if self.above.is_exceeded_by(queue, part) != is {
+            congestion.set(self.class, !is);
+        }
+    }
+}
+
+impl Gateway {
+    /// From now on this says which classes are congested.
+    pub fn heed(&mut self, congestion: Congestion) {
+        self.congestion = congestion;
+    }
+
+    /// May ACKs of the flow be held now?
+    #[inline]
+    pub(super) fn is_engaged(&self, i: u32) -> bool {
+        self.holds_back(&self.table[i])
+    }
+
+    /// As [`Gateway::is_engaged`].
+    #[inline]
+    pub(super) fn holds_back(&self, r: &Record) -> bool {
+        self.policy(r).when == When::Always || self.is_congested(r)
+    }
+
+    fn is_congested(&self, r: &Record) -> bool {
+        self.classes.index(r.class).is_some_and(|class| self.congestion.is(class))
+    }
+
+    /// The flow's ACKs are not held now, so its rate is not asked.
+    pub(super) fn not_asked(&mut self, i: u32, now: Time) {
+        let depth = self.policy(&self.table[i]).release.depth();
+        self.table[i].pace.begin_anew(now, depth);
+    }
+
+    /// What is held leaves: nothing is held back any more. Where there is no room, it is tried again.
+    pub(super) fn pass_held(&mut self, cx: &mut Cx<'_>, i: u32) {
+        self.not_asked(i, cx.now);
+        self.table[i].set(flag::WAITING, false);
+        if !self.generate(cx, i, self.table[i].rx, cx.now) {
+            self.wait(i, cx.now);
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! What the keys of a policy that releases each flow at a rate say must fit together, and with the class's queue.
+
+use super::{bounds, burst, threshold, thresholds};
+use crate::experiment::config::diag::Fault;
+use crate::experiment::config::reader::Section;
+use crate::experiment::config::share;
+use weir_core::ack::{AckControl, Release, When, Window};
+use weir_core::queue::QueueLimit;
+
+/// Looks at what was read of a class whose data waits in a queue of this limit, if it has one.
+pub(super) fn keys(s: &Section, policy: &AckControl, queue: Option<QueueLimit>) {
+    if let Release::Rate(_) = policy.release {
+        fits(s, policy);
+        bursts(s, policy);
+        when(s, policy, queue);
+    }
+}
+
+/// Bounds, thresholds and windows.
+fn fits(s: &Section, policy: &AckControl) {
+    if let Some((min, max)) = bounds(policy).ok().filter(|(min, max)| min > max) {
+        let key = if s.has("period_min") { "period_min" } else { "period_max" };
+        s.fault(key, Fault::bare(format!("the shortest period, {min}, is longer than the longest, {max}")));
+    }
+    if thresholds(policy).is_some_and(|(enter, exit)| exit >= enter) {
+        let key = if s.has("slow_start_exit") { "slow_start_exit" } else { "slow_start_enter" };
+        let message = "`slow_start_exit` must be below `slow_start_enter`, or the state would flap";
+        s.fault(key, Fault::bare(message));
+    }
+    if s.has("standing_delay") {
+        let bound = match s.get::<String>("window").as_deref() {
+            Some("keep") if policy.window != Window::Keep => {
+                "a bound cannot be combined with window = \"keep\""
+            }
+            Some("size") if policy.window == Window::Keep => {
+                "`standing_delay` = \"none\" cannot be combined with window = \"size\""
+            }
+            _ => return,
+        };
+        s.fault("standing_delay", Fault::new(bound, "leave one of the two out"));
+    }
+}
+
+/// A window that is sized for the rate keeps back what is to pass unheld.
+fn bursts(s: &Section, policy: &AckControl) {
+    let why = match (policy.window, policy.when, burst(policy)) {
+        (Window::Keep, ..) => return,
+        (_, When::Congested { .. }, _) => {
+            ("when = \"congested\"", "it bounds the flow while nothing is congested too")
+        }
+        (_, _, Some(_)) => ("action = \"police\"", "it keeps bursts back"),
+        _ => return,
+    };
+    let key = if s.has("standing_delay") { "standing_delay" } else { "window" };
+    s.fault(key, Fault::new(format!("a sized window cannot be combined with {}", why.0), why.1));
+}
+
+/// Only a class with a queue can be congested, and only one that can be longer than the threshold.
+fn when(s: &Section, policy: &AckControl, queue: Option<QueueLimit>) {
+    let Some(above) = threshold(policy) else { return };
+    let key = if s.has("threshold") { "threshold" } else { "when" };
+    match queue {
+        None => s.fault(
+            "when",
+            Fault::new(
+                "when = \"congested\" in a class without a queue",
+                "it is the class's own queue that tells: give it one, queue = \"100p\"",
+            ),
+        ),
+        Some(limit) if share::hides(limit, above) => {
+            let (above, limit) = (share::counted(above), share::counted(limit));
+            let message = format!("{above} are not below the limit of the class's queue, {limit}");
+            s.fault(
+                key,
+                Fault::new(message, "the class would never be congested: write a lower `threshold`"),
+            );
+        }
+        Some(_) => {}
+    }
+}
