@@ -32,7 +32,7 @@ impl Echoes {
     }
 
     /// An ACK for `ack`, beyond all earlier ones, came with TSecr `echo`.
-    #[inline]
+    #[inline(always)]
     pub fn push(&mut self, ack: u32, echo: u32) {
         let n = self.len as usize;
         if n > 0 && self.echoes[n - 1] == echo {
@@ -49,6 +49,7 @@ impl Echoes {
     }
 
     /// TSecr of the first received ACK at or above `n`.
+    #[inline(always)]
     pub fn echo_for(&self, n: u32) -> Option<u32> {
         let held = self.len as usize;
         let i = self.acks[..held].iter().position(|&a| a.wrapping_sub(n) as i32 >= 0)?;
@@ -56,6 +57,7 @@ impl Echoes {
     }
 
     /// Everything up to `n` has been passed on.
+    #[inline(always)]
     pub fn release(&mut self, n: u32) {
         let held = self.len as usize;
         let gone = self.acks[..held].iter().take_while(|&&a| a.wrapping_sub(n) as i32 <= 0).count();

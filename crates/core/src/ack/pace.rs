@@ -166,7 +166,7 @@ impl Pace {
     }
 
     /// The scheduled release time has come; `held` bytes wait. `mss` is what a full segment carries.
-    #[inline]
+    #[inline(always)]
     pub fn tick(&mut self, policy: &RateRelease, rtt: Duration, mss: u16, held: u32) -> Tick {
         let at = self.due;
         let earned = self.earn(self.period());

@@ -75,6 +75,7 @@ impl Release {
     }
 
     /// A release time has come; see [`Pace::tick`].
+    #[inline(always)]
     pub fn tick(&self, pace: &mut Pace, rtt: Duration, mss: u16, held: u32) -> Tick {
         match self {
             Release::Rate(law) => pace.tick(law, rtt, mss, held),

@@ -28,7 +28,7 @@ pub fn advertise(r: &mut Record, ack: u32, limit: Option<u32>) -> u16 {
 /// The receiver's newest window, at most `limit` bytes of it, with an acknowledgement of `ack`, or more if the
 /// sender was told more. Without both SYNs the scale is unknown and the field stays what the receiver sent; a
 /// closed window stays closed.
-#[inline]
+#[inline(always)]
 pub fn field_for(r: &Record, ack: u32, limit: Option<u32>) -> u16 {
     if !r.has(flag::SCALE_KNOWN) || r.window == 0 {
         return r.window;
@@ -45,7 +45,7 @@ pub fn field_for(r: &Record, ack: u32, limit: Option<u32>) -> u16 {
 /// whole number of units away, where the receiver's own edge leaves no room to round up. Numbers that the
 /// receiver has acknowledged itself need none of this. With it the window field of `to` ([`field_for`]), where that was asked for and
 /// `to` stands.
-#[inline]
+#[inline(always)]
 pub fn on_grid(r: &Record, to: u32, limit: Option<u32>) -> (u32, Option<u16>) {
     if !r.has(flag::SCALE_KNOWN | flag::EDGE_KNOWN) || to == r.rx || r.window == 0 {
         return (to, None);

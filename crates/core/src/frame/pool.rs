@@ -317,6 +317,7 @@ impl Frames {
     }
 
     /// The bytes present, to be rewritten.
+    #[inline(always)]
     pub fn bytes_mut(&mut self, frame: &Frame) -> &mut [u8] {
         let (start, head) = (frame.offset(), frame.head_len());
         &mut self.chunk_mut(frame.chunk)[start..start + head]
@@ -334,6 +335,7 @@ impl Frames {
         (chunk != NO_CHUNK).then(|| &mut self.chunk_mut(chunk)[at])
     }
 
+    #[inline(always)]
     fn chunk_mut(&mut self, chunk: u32) -> &mut [u8] {
         let start = chunk as usize * self.chunk_size;
         &mut self.memory.bytes_mut()[start..start + self.chunk_size]

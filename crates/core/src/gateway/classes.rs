@@ -143,6 +143,7 @@ impl Classes {
     }
 
     /// How ACKs of flows that refer to this place are controlled.
+    #[inline(always)]
     pub(super) fn policy(&self, place: u32) -> &AckControl {
         match &self.places[place as usize].policy {
             Some(policy) => policy,

@@ -74,7 +74,7 @@ impl Gateway {
     }
 
     /// As [`Gateway::is_engaged`].
-    #[inline]
+    #[inline(always)]
     pub(super) fn holds_back(&self, r: &Record) -> bool {
         self.policy(r).when == When::Always || self.is_congested(r)
     }

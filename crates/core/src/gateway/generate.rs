@@ -4,7 +4,7 @@ use super::after;
 use crate::ack::window;
 use crate::flow::{flag, Record, Template};
 use crate::steer::{slot_flag::SIZED, Slot};
-use crate::wire::{self, emit_ack, AckFields, Flags, Packet, PlainAck, Timestamps, Vlan};
+use crate::wire::{self, emit_ack, emit_known, AckFields, Flags, Packet, PlainAck, Timestamps, Vlan};
 use core::sync::atomic::Ordering::Relaxed;
 
 /// Bytes that hold any generated ACK: Ethernet with two tags, IPv6, TCP with timestamps.
@@ -65,10 +65,41 @@ impl Template {
     }
 }
 
+/// An ACK's number, its window field, and whether it carries ECE where that is not a counter's.
+type Said = (u32, u16, bool);
+
 /// Writes the ACK that acknowledges `ack` and advertises `window`, with ECE or, in an AccECN flow, the
 /// counter, into `buf`; returns its length.
-#[inline]
+#[inline(always)]
 pub fn write_ack(r: &Record, slot: &Slot, ack: u32, window: u16, ece: bool, buf: &mut [u8]) -> usize {
+    let (t, said) = (&r.template, (ack, window, ece));
+    // Of most flows; where so much is known, all offsets are.
+    if t.version == 4 && t.tags == 0 && r.has(flag::TIMESTAMPS) {
+        return emit_known(buf, &fields(r, said, 4, Vlan::NONE, Some(timestamps(r, slot, ack))));
+    }
+    write_any(r, slot, said, buf)
+}
+
+#[inline(never)]
+fn write_any(r: &Record, slot: &Slot, said: Said, buf: &mut [u8]) -> usize {
+    let timestamps = r.has(flag::TIMESTAMPS).then(|| timestamps(r, slot, said.0));
+    emit_ack(buf, &fields(r, said, r.template.version, r.template.vlan(), timestamps))
+}
+
+#[inline]
+fn timestamps(r: &Record, slot: &Slot, ack: u32) -> Timestamps {
+    let echo = r.echoes.echo_for(ack).unwrap_or(r.echoes.any());
+    Timestamps { value: slot.ts.load(Relaxed), echo }
+}
+
+#[inline(always)]
+fn fields(
+    r: &Record,
+    (ack, window, ece): Said,
+    version: u8,
+    vlan: Vlan,
+    timestamps: Option<Timestamps>,
+) -> AckFields {
     let t = &r.template;
     let flags = if r.has(flag::ACCECN) {
         Flags::ACK.with(Flags::of_ace(r.ace))
@@ -77,14 +108,10 @@ pub fn write_ack(r: &Record, slot: &Slot, ack: u32, window: u16, ece: bool, buf:
     } else {
         Flags::ACK
     };
-    let timestamps = r
-        .has(flag::TIMESTAMPS)
-        .then(|| (slot.ts.load(Relaxed), r.echoes.echo_for(ack).unwrap_or(r.echoes.any())))
-        .map(|(value, echo)| Timestamps { value, echo });
-    let fields = AckFields {
+    AckFields {
         macs: t.macs,
-        vlan: t.vlan(),
-        version: t.version,
+        vlan,
+        version,
         src: r.key.dst,
         dst: r.key.src,
         tos: t.tos & !3, // pure ACKs are not ECN-capable (RFC 3168 §6.1.4)
@@ -97,8 +124,7 @@ pub fn write_ack(r: &Record, slot: &Slot, ack: u32, window: u16, ece: bool, buf:
         flags,
         window,
         timestamps,
-    };
-    emit_ack(buf, &fields)
+    }
 }
 
 /// The ACK that passes on everything a flow holds, for whoever finds record and slot after their engine

@@ -286,6 +286,7 @@ impl Gateway {
         }
     }
 
+    #[inline(always)]
     fn policy(&self, r: &Record) -> &AckControl {
         self.classes.policy(r.class)
     }

@@ -35,7 +35,7 @@ impl Outlet {
         u64::from(self.next.is_some()) + self.behind
     }
 
-    #[inline]
+    #[inline(always)]
     fn push(&mut self, cx: &mut Cx<'_>, at: Time, frame: Frame) -> Option<DropReason> {
         let since = self.last.max(at);
         if self.next.is_some() {
@@ -97,7 +97,7 @@ impl Outbox {
     }
 
     /// A frame leaves by `port`, as due at `at`, or when the one before it is, if that is later.
-    #[inline]
+    #[inline(always)]
     pub(super) fn push(&mut self, cx: &mut Cx<'_>, ledger: &mut Ledger, port: Port, at: Time, frame: Frame) {
         if let Some(reason) = self.outlet_mut(port).push(cx, at, frame) {
             ledger.drops.count(reason);

@@ -14,6 +14,7 @@ use crate::flow::{flag, Key, Record};
 use crate::frame::{Checksum, Frame};
 use crate::node::Cx;
 use crate::steer::{self, slot_flag, Seen, Slot};
+use crate::time::Time;
 use crate::wire::{self, PlainAck};
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -47,13 +48,28 @@ impl Gateway {
         if bytes.len() != frame.len() || frame.checksum == Checksum::Invalid {
             return false;
         }
+        match <&[u8; wire::USUAL_ACK]>::try_from(bytes) {
+            Ok(usual) => self.takes_bytes(cx.now, from_lan, frame, usual),
+            Err(_) => self.takes_others(cx.now, from_lan, frame, bytes),
+        }
+    }
+
+    /// As [`Gateway::takes_bytes`], of as many as there may be.
+    #[inline(never)]
+    fn takes_others(&mut self, now: Time, from_lan: bool, frame: &Frame, bytes: &[u8]) -> bool {
+        self.takes_bytes(now, from_lan, frame, bytes)
+    }
+
+    /// As [`Gateway::takes_plain`]; `bytes` are all of the frame. Each call is compiled for what is known of their number.
+    #[inline(always)]
+    fn takes_bytes(&mut self, now: Time, from_lan: bool, frame: &Frame, bytes: &[u8]) -> bool {
         let Some(ack) = wire::plain_ack(bytes, frame.checksum == Checksum::Unknown) else { return false };
         let Some(i) = self.table.find(&Key::of_plain(&ack)) else { return false };
         let seen = seen(&ack);
         if !self.is_progress(i, from_lan, &seen) {
             return false;
         }
-        self.table.touch(i, millis(cx.now));
+        self.table.touch(i, millis(now));
         let Gateway { table, slots, classes, stats, hooked, .. } = self;
         let (r, slot) = (&mut table[i], &slots[i]);
         let held = r.rx.wrapping_sub(r.tx);
@@ -64,7 +80,7 @@ impl Gateway {
         } else {
             slot.note_taken(&seen);
         }
-        r.doubt.met(cx.now);
+        r.doubt.met(now);
         r.template.learn_plain(&ack);
         window::received(r, seen.ack, seen.window);
         r.ace = 0;
@@ -82,7 +98,7 @@ impl Gateway {
     }
 
     /// Does the segment tell nothing but progress of a flow that is backlogged, with nothing to be found out first?
-    #[inline]
+    #[inline(always)]
     fn is_progress(&self, i: u32, from_lan: bool, seen: &Seen) -> bool {
         let (r, slot) = (&self.table[i], &self.slots[i]);
         let side = if from_lan { flag::INWARD } else { 0 };
@@ -99,7 +115,7 @@ impl Gateway {
 
 impl Record {
     /// Does an ACK acknowledge more than any before, with an open window?
-    #[inline]
+    #[inline(always)]
     fn is_advanced_by(&self, seen: &Seen) -> bool {
         seen.window != 0 && after(seen.ack, self.rx) && after(seen.ack, self.tx)
     }
@@ -107,7 +123,7 @@ impl Record {
 
 impl Slot {
     /// Is an ACK without payload what the receiver sends next, while the sender knows what the record says?
-    #[inline]
+    #[inline(always)]
     fn is_advanced_by(&self, seen: &Seen, r: &Record) -> bool {
         let tx = self.tx.load(Relaxed);
         seen.seq == self.nxt.load(Relaxed)

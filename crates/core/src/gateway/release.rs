@@ -101,7 +101,7 @@ impl Gateway {
     }
 
     /// The time of a flow, just taken off its wheel, has come.
-    #[inline]
+    #[inline(always)]
     fn release(&mut self, cx: &mut Cx<'_>, i: u32, port: Port) {
         let r = &self.table[i];
         if r.has(flag::CLOSED) {
@@ -192,7 +192,7 @@ impl Gateway {
     }
 
     /// A release time of a backlogged flow, whose port was `blocked` then.
-    #[inline]
+    #[inline(always)]
     fn tick(&mut self, cx: &mut Cx<'_>, i: u32, blocked: bool) {
         let Gateway { table, slots, timers, outbox, stats: totals, classes, config, hooked, ends, .. } = self;
         let (r, slot) = (&mut table[i], &slots[i]);

@@ -199,7 +199,7 @@ impl Slot {
     }
 
     /// An ACK that the gateway sends leaves towards the sender.
-    #[inline]
+    #[inline(always)]
     pub fn stamp(&self, ack: u32, window: u16) -> Stamp {
         let tx = self.tx.load(Relaxed);
         if after(tx, ack) || (self.ended.load(Relaxed) != 0 && !after(ack, tx)) {

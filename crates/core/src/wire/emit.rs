@@ -72,24 +72,14 @@ pub const fn ack_len(f: &AckFields) -> usize {
 /// Writes a complete pure ACK with valid IP and TCP checksums and returns the length of the frame, or
 /// writes nothing and returns 0 if `buf` is too short for it ([`ack_len`]). IPv4: DF, identification
 /// 0 (RFC 6864 §4.1). Timestamps are laid out as RFC 7323 appendix A recommends.
-#[inline]
-pub fn emit_ack(buf: &mut [u8], f: &AckFields) -> usize {
-    match f.timestamps {
-        // Most ACKs. Where so much is known, every length and offset is.
-        Some(_) if f.version == 4 && f.vlan.is_empty() => {
-            emit(buf, &AckFields { version: 4, vlan: Vlan::NONE, ..*f })
-        }
-        _ => emit_any(buf, *f),
-    }
-}
-
 #[inline(never)]
-fn emit_any(buf: &mut [u8], f: AckFields) -> usize {
-    emit(buf, &f)
+pub fn emit_ack(buf: &mut [u8], f: &AckFields) -> usize {
+    emit_known(buf, f)
 }
 
+/// As [`emit_ack`], compiled for what a caller knows of the fields: where version, tags and timestamps are, so are all offsets.
 #[inline(always)]
-fn emit(buf: &mut [u8], f: &AckFields) -> usize {
+pub(crate) fn emit_known(buf: &mut [u8], f: &AckFields) -> usize {
     let len = ack_len(f);
     let Some(frame) = buf.get_mut(..len) else { return 0 };
     let rest = ethernet(frame, f);

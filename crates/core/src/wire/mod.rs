@@ -35,12 +35,14 @@ pub mod checksum;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use emit::emit_known;
 pub use emit::{ack_len, emit_ack, AckFields, MAX_ACK_LEN};
 pub(crate) use ethernet::network;
 pub use ethernet::Vlan;
 pub use options::{tcp_options, SackBlocks, TcpOptions, Timestamps};
 pub(crate) use packet::mapped;
 pub use packet::{any_packet, packet, Packet};
+pub(crate) use plain::USUAL_ACK;
 pub use plain::{plain_ack, PlainAck};
 pub use rewrite::{set_ack, set_seq, set_timestamps, set_window};
 pub use tcp::{tcp, Flags, Tcp};

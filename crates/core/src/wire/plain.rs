@@ -49,26 +49,12 @@ const MAPPED: u128 = 0xffff << 32;
 const NOP_NOP_TIMESTAMPS: u32 = 0x0101_080a;
 
 /// Bytes of most of them: untagged IPv4 with timestamps.
-const USUAL: usize = 14 + 20 + 20 + 12;
+pub(crate) const USUAL_ACK: usize = 14 + 20 + 20 + 12;
 
 /// The frame that is all of `bytes`, if it is a pure ACK of that layout whose header checksum is right and, if it is to be
-/// `verified`, its TCP checksum too.
-#[inline]
-pub fn plain_ack(bytes: &[u8], verified: bool) -> Option<PlainAck> {
-    match <&[u8; USUAL]>::try_from(bytes) {
-        // Where the length is known, what of it is left behind each header is known, too.
-        Ok(usual) => read(usual, verified),
-        Err(_) => read_any(bytes, verified),
-    }
-}
-
-#[inline(never)]
-fn read_any(bytes: &[u8], verified: bool) -> Option<PlainAck> {
-    read(bytes, verified)
-}
-
+/// `verified`, its TCP checksum too. Where a caller knows how many bytes there are, what is left behind each header is known, too.
 #[inline(always)]
-fn read(bytes: &[u8], verified: bool) -> Option<PlainAck> {
+pub fn plain_ack(bytes: &[u8], verified: bool) -> Option<PlainAck> {
     let (macs, rest) = bytes.split_first_chunk()?;
     let ([a, b], rest) = rest.split_first_chunk()?;
     let (tci, ethertype, rest) = match u16::from_be_bytes([*a, *b]) {

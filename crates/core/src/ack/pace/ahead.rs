@@ -59,6 +59,7 @@ impl Pace {
     }
 
     /// The part of a period's `earned` that is not released.
+    #[inline(always)]
     pub(super) fn pay(&mut self, earned: u32, rtt: Duration, mss: u16) -> u32 {
         if self.is(RECEIVED) {
             self.hold_back(earned, rtt, mss)
@@ -115,6 +116,7 @@ impl Pace {
     }
 
     /// The part of `earned` that is not released so that no more than the rate arrives.
+    #[inline(always)]
     fn hold_back(&mut self, earned: u32, rtt: Duration, mss: u16) -> u32 {
         let full = if self.in_slow_start() { earned.saturating_mul(2) } else { earned };
         self.ahead = self.ahead.saturating_sub_unsigned(full);
@@ -142,14 +144,20 @@ impl Pace {
     }
 
     /// Arrivals that are further behind than is made up for are forgotten.
+    #[inline(always)]
     fn limit_behind(&mut self, rtt: Duration, mss: u16) {
         if self.ahead >= 0 {
             return;
         }
         let late = self.rate().map_or(0, |r| clamp(r.bytes_in(LATE)));
-        if self.ahead.unsigned_abs() <= late {
-            return;
+        if self.ahead.unsigned_abs() > late {
+            self.forget_behind(rtt, mss, late);
         }
+    }
+
+    /// What is further behind than what the rate carries in [`LATE`], which is `late`, is forgotten.
+    #[cold]
+    fn forget_behind(&mut self, rtt: Duration, mss: u16, late: u32) {
         let round = self.rate().map_or(0, |r| r.bytes_in(rtt)).min(i32::MAX as u64) as i32;
         let slack = i32::try_from(self.burst(mss).max(late)).unwrap_or(i32::MAX);
         self.ahead = self.ahead.max(-if self.backlogged_for(rtt) { slack } else { slack.max(round) });

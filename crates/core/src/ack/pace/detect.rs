@@ -10,13 +10,17 @@ const SILENCE: u64 = 1 << 16;
 
 impl Pace {
     /// The detector; true when slow start has just been found.
+    #[inline(always)]
     pub(super) fn detect(&mut self, slow_start: SlowStart, rtt: Duration, mss: u16, at: u64) -> bool {
+        !self.is(BOUNDED) && self.detect_by_arrivals(slow_start, rtt, mss, at)
+    }
+
+    /// As [`Pace::detect`], where nothing else bounds the sender.
+    #[inline(never)]
+    fn detect_by_arrivals(&mut self, slow_start: SlowStart, rtt: Duration, mss: u16, at: u64) -> bool {
         let SlowStart::Detect { enter_milli, exit_milli, gated } = slow_start else {
             return false;
         };
-        if self.is(BOUNDED) {
-            return false;
-        }
         let repays = if self.is(RECEIVED) { self.is(REPAYS) } else { self.ahead > 0 };
         if !self.smooth() || repays {
             return false; // recovery's bursts say nothing about slow start
