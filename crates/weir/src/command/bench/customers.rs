@@ -19,7 +19,7 @@ use std::time::Instant;
 /// What every customer's rate may be off by, in percent.
 const PERCENT: f64 = 1.0;
 /// Every flow has begun by then, in seconds.
-const BEGUN: u32 = 1;
+const BEGUN: u32 = 2;
 /// The gateway's room for flows, where there are fewer.
 const MAX_FLOWS: u32 = 65_536;
 
