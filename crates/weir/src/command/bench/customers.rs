@@ -47,7 +47,7 @@ const CASES: [Case; 2] = [
         customers: 10_000,
         flows: 100_000,
         rate_kbit: 1_000,
-        seconds: 12,
+        seconds: 14,
         from: 4,
         rtt: "50ms",
     },
