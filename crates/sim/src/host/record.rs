@@ -45,8 +45,6 @@ pub(super) struct Record {
     /// Of what was received.
     last: Time,
     bins: Vec<u32>,
-    /// Where the last bin ends.
-    bin_end: Time,
     pub(super) segments: u64,
     pub(super) established: First,
     received_all: First,
@@ -64,7 +62,6 @@ impl Record {
             received: 0,
             last: Time::ZERO,
             bins: Vec::new(),
-            bin_end: Time::ZERO,
             segments: 0,
             established: First::NEVER,
             received_all: First::NEVER,
@@ -79,7 +76,7 @@ impl Record {
     pub(super) fn received(&mut self, bytes: u64, bin: Duration, now: Time) {
         self.received += bytes;
         self.last = now;
-        if now >= self.bin_end {
+        if now >= self.bins_end(bin) {
             self.begin_bin(bin, now);
         }
         if let Some(last) = self.bins.last_mut() {
@@ -95,7 +92,11 @@ impl Record {
         }
         let k = k - self.first_bin;
         self.bins.resize(k + 1, 0);
-        self.bin_end = Time::ZERO + bin.saturating_mul((self.first_bin + k) as u64 + 1);
+    }
+
+    /// Where the last bin ends, if there is one.
+    fn bins_end(&self, bin: Duration) -> Time {
+        Time::ZERO + bin.saturating_mul((self.first_bin + self.bins.len()) as u64)
     }
 
     /// The peer's stream has ended.
