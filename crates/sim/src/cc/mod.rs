@@ -113,6 +113,8 @@ pub struct Ack {
     pub ece: bool,
     /// Where the sender is in recovery, after this ACK.
     pub phase: Phase,
+    /// How long after `now` the next segment may leave by the gap behind the last one; zero for at once.
+    pub gap: Duration,
     /// Delivery rate, if the ACK delivered something.
     pub sample: Option<RateSample>,
 }
@@ -137,7 +139,8 @@ pub enum Congestion {
     Loss,
     /// A mark echoed by the receiver (RFC 3168 §6.1.2); at most once per window of data.
     Ecn,
-    /// The retransmission timer expired. Called for the first of a series of time-outs.
+    /// The retransmission timer expired. Called once for what is lost, not again for a time-out in a recovery that has
+    /// reduced the window already, nor when the timer backs off.
     Timeout,
 }
 
@@ -213,6 +216,9 @@ pub trait CongestionControl: fmt::Debug + Send {
     /// then brings `cwnd` there (to one segment after a time-out). Algorithms that own recovery set
     /// `cwnd` as well.
     fn on_congestion(&mut self, w: &mut Window, now: Time, in_flight: u64, congestion: Congestion);
+
+    /// The retransmission timer expired, the first time or again, and everything of which that follows is marked lost.
+    fn on_timeout(&mut self, _w: &mut Window, _now: Time) {}
 
     /// Recovery is complete; `cwnd` is what the sender left it at.
     fn on_recovered(&mut self, _w: &mut Window, _now: Time) {}

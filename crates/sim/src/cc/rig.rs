@@ -31,6 +31,7 @@ pub fn ack_of_a_segment(now: Time) -> Ack {
         cwnd_limited: true,
         ece: false,
         phase: Phase::Open,
+        gap: Duration::ZERO,
         sample: None,
     }
 }
@@ -373,6 +374,7 @@ impl Rig {
             cwnd_limited: true,
             ece: flying.ece,
             phase: self.phase,
+            gap: self.next_send.since(self.now),
             sample: newest.map(|s| self.sample(s)),
         };
         self.cc.on_ack(&mut self.w, &ack);
@@ -417,6 +419,7 @@ impl Rig {
         self.cc.on_lost(self.in_flight);
         if self.phase != Phase::Loss {
             self.cc.on_congestion(&mut self.w, self.now, self.nxt - self.una, Congestion::Timeout);
+            self.cc.on_timeout(&mut self.w, self.now);
             self.recovery_end = self.nxt;
             self.reductions += 1;
         }

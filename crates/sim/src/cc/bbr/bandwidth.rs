@@ -3,9 +3,7 @@
 use weir_core::time::Duration;
 
 /// Samples older than this many rounds are forgotten: a cycle of gains and two rounds more.
-const ROUNDS: usize = 10;
-/// One slot for each round that may still count, the present one included.
-const SLOTS: usize = ROUNDS + 1;
+const ROUNDS: u64 = 10;
 const SECOND: u64 = 1_000_000_000;
 
 /// Bytes per second of `bytes` in `interval`, rounded down; the interval is not zero.
@@ -26,32 +24,58 @@ pub(super) fn mul_div(a: u64, b: u64, d: u64) -> u64 {
     }
 }
 
-/// The largest sample of the last rounds. Time goes on only with samples: a sender without data keeps
-/// what it knew.
+/// A sample of the bandwidth and the round that it came in.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sample {
+    round: u64,
+    bw: u64,
+}
+
+/// The largest sample of the last rounds, as Linux estimates it (`lib/win_minmax.c`, after K. Nichols): of three samples that are kept,
+/// the first is the largest, the second the largest of those that came a quarter of the window later or more, the third of those that came half
+/// of it later. When the first is too old, the second takes its place, which may be less than the exact maximum. Time goes on only with
+/// samples: a sender without data keeps what it knew.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct MaxFilter {
-    /// Largest sample of each round, by round modulo the number of slots.
-    slots: [u64; SLOTS],
-    newest: u64,
-    max: u64,
+    best: [Sample; 3],
 }
 
 impl MaxFilter {
     /// Bytes per second; 0 before the first sample.
     pub(super) fn max(&self) -> u64 {
-        self.max
+        self.best[0].bw
     }
 
     /// A sample of this round, which is never before an earlier one.
     pub(super) fn update(&mut self, round: u64, bw: u64) {
-        let passed = (round - self.newest).min(SLOTS as u64);
-        for r in round + 1 - passed..=round {
-            self.slots[(r % SLOTS as u64) as usize] = 0;
+        let new = Sample { round, bw };
+        let [first, second, third] = &mut self.best;
+        if bw >= first.bw || round - third.round > ROUNDS {
+            self.best = [new; 3];
+            return;
         }
-        self.newest = round;
-        let slot = &mut self.slots[(round % SLOTS as u64) as usize];
-        *slot = bw.max(*slot);
-        self.max = if passed == 0 { self.max.max(bw) } else { self.slots.iter().copied().max().unwrap_or(0) };
+        if bw >= second.bw {
+            (*second, *third) = (new, new);
+        } else if bw >= third.bw {
+            *third = new;
+        }
+        let age = round - first.round;
+        if age > ROUNDS {
+            self.forget_first(new);
+        } else if second.round == first.round && age > ROUNDS / 4 {
+            (*second, *third) = (new, new);
+        } else if third.round == second.round && age > ROUNDS / 2 {
+            *third = new;
+        }
+    }
+
+    /// The others take the place of the first one, and so again if the second is too old as well.
+    fn forget_first(&mut self, new: Sample) {
+        for _ in 0..2 {
+            if new.round - self.best[0].round > ROUNDS {
+                self.best = [self.best[1], self.best[2], new];
+            }
+        }
     }
 }
 
@@ -84,17 +108,37 @@ mod tests {
         assert_eq!(bytes_in(u64::MAX, Duration::MAX), u64::MAX);
     }
 
+    #[test]
+    fn after_the_largest_comes_the_largest_of_those_a_quarter_of_the_window_younger() {
+        // Of 100 in round 0 the second is looked for from round 3 on, the third from round 6 on.
+        let mut f = MaxFilter::default();
+        for (round, bw) in [(0, 100), (1, 90), (2, 80), (3, 50), (4, 60), (6, 30), (7, 40), (10, 20)] {
+            f.update(round, bw);
+            assert_eq!(f.max(), 100, "round {round}");
+        }
+        // 90 and 80 were never kept: 60 is next, and after it 40.
+        f.update(11, 10);
+        assert_eq!(f.max(), 60);
+        f.update(14, 10);
+        assert_eq!(f.max(), 60);
+        f.update(15, 10);
+        assert_eq!(f.max(), 40);
+    }
+
     proptest! {
         #[test]
-        fn it_is_the_maximum_of_what_counts(samples in prop::collection::vec((0u64..4, 1u64..1000), 1..200)) {
+        fn it_is_a_sample_of_the_window_and_no_less_than_the_newest(
+            samples in prop::collection::vec((0u64..4, 1u64..1000), 1..200)
+        ) {
             let mut f = MaxFilter::default();
             let (mut round, mut all) = (0, Vec::new());
             for (passed, bw) in samples {
                 round += passed;
                 all.push((round, bw));
                 f.update(round, bw);
-                let want = all.iter().filter(|s| s.0 + 10 >= round).map(|s| s.1).max();
-                prop_assert_eq!(Some(f.max()), want);
+                let window: Vec<_> = all.iter().filter(|s| s.0 + ROUNDS >= round).map(|s| s.1).collect();
+                prop_assert!(window.contains(&f.max()), "{} of {:?}", f.max(), window);
+                prop_assert!(f.max() >= bw);
             }
         }
     }

@@ -6,9 +6,8 @@
 //! draft, like Linux: 1 % less than the bandwidth is paced, a policer is found ([`policer`]) and lumps of ACKs
 //! are allowed for ([`aggregation`]).
 //!
-//! Different from Linux: time is not counted to the moment when the next segment may leave, so that what is
-//! in flight may seem larger by one burst; the maximum is exact where Linux keeps three samples of it; where
-//! the cycle of gains begins comes from the flow's seed. A mark is ignored, as in Linux.
+//! Different from Linux: where the cycle of gains begins comes from the flow's seed, and times are nanoseconds, not microseconds and
+//! jiffies. A mark is ignored, as in Linux.
 //!
 //! Gains are in 256ths, bandwidths bytes per second.
 
@@ -252,15 +251,16 @@ impl CongestionControl for Bbr {
         self.lost += bytes;
     }
 
-    fn on_congestion(&mut self, w: &mut Window, _now: Time, _in_flight: u64, congestion: Congestion) {
+    fn on_congestion(&mut self, w: &mut Window, _now: Time, _in_flight: u64, _why: Congestion) {
         self.save_cwnd(w);
-        if congestion == Congestion::Timeout {
-            // The end of a round.
-            self.prior_phase = Phase::Loss;
-            self.full.bw = 0;
-            self.round.started = true;
-            self.look_for_policer(true, false);
-        }
+    }
+
+    /// The end of a round (`bbr_set_state`).
+    fn on_timeout(&mut self, _w: &mut Window, _now: Time) {
+        self.prior_phase = Phase::Loss;
+        self.full.bw = 0;
+        self.round.started = true;
+        self.look_for_policer(true, false);
     }
 
     fn on_undo(&mut self, _w: &mut Window, _now: Time) {

@@ -231,6 +231,7 @@ fn a_time_out_keeps_the_model() {
     r.run(Time::from_secs(2), |_| {});
     let (pacing, cwnd) = (r.pacing(), r.w.cwnd);
     r.cc.on_congestion(&mut r.w, r.now, r.in_flight, Congestion::Timeout);
+    r.cc.on_timeout(&mut r.w, r.now);
     assert_eq!(r.pacing(), pacing);
     // The sender's doing.
     r.w.cwnd = MSS;

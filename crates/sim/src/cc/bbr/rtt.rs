@@ -22,8 +22,8 @@ impl Bbr {
         }
         // What was idle has drained its queue already.
         if expired && !self.idle_restart && self.mode != Mode::ProbeRtt {
-            self.save_cwnd(w);
             self.mode = Mode::ProbeRtt;
+            self.save_cwnd(w);
             self.probe_done = None;
             self.probe_limited = None;
         }

@@ -25,10 +25,11 @@ impl Bbr {
         let Mode::ProbeBw { phase, since } = self.mode else { return };
         let gain = self.pacing_gain();
         let full = self.min_rtt.is_some_and(|rtt| ack.now.since(since) > rtt);
+        let in_network = || self.in_network(w, ack, ack.prior_in_flight, gain);
         let next = match gain {
             UNIT => full,
-            g if g > UNIT => full && (ack.lost > 0 || ack.prior_in_flight >= self.inflight(w, g)),
-            _ => full || ack.prior_in_flight <= self.inflight(w, UNIT),
+            g if g > UNIT => full && (ack.lost > 0 || in_network() >= self.inflight(w, g)),
+            _ => full || in_network() <= self.inflight(w, UNIT),
         };
         if next {
             self.mode = Mode::ProbeBw { phase: (phase + 1) % CYCLE.len(), since: ack.now };
@@ -43,10 +44,13 @@ impl Bbr {
 
     /// §4.3.3.
     pub(super) fn check_drain(&mut self, w: &Window, ack: &Ack) {
+        // The gain until now.
+        let gain = self.pacing_gain();
         if self.mode == Mode::Startup && self.full.reached {
             self.mode = Mode::Drain;
         }
-        if self.mode == Mode::Drain && ack.in_flight <= self.inflight(w, UNIT) {
+        let drains = self.mode == Mode::Drain;
+        if drains && self.in_network(w, ack, ack.in_flight, gain) <= self.inflight(w, UNIT) {
             self.enter_probe_bw(ack.now);
         }
     }

@@ -98,11 +98,16 @@ fn a_phase_of_the_cycle_ends_by_time_queue_or_loss() {
     };
     // Cruising: longer than the delay.
     assert!(!next(3, ack(100, 90)) && next(3, ack(101, 90)));
-    // Probing: that, and 125 + 6 + 1 + 2 segments in flight before the ACK, or a loss.
-    assert!(!next(0, ack(101, 132)) && next(0, ack(101, 133)) && !next(0, ack(100, 133)));
+    // Probing: that, and 125 + 6 + 1 + 2 segments in the network with the two that leave next, or a loss. The ACK took one.
+    assert!(!next(0, ack(101, 130)) && next(0, ack(101, 131)) && !next(0, ack(100, 131)));
     assert!(next(0, Ack { lost: MSS, ..ack(101, 50) }));
     // Draining: that, or no more than 106 segments.
     assert!(next(1, ack(101, 200)) && !next(1, ack(50, 106)) && next(1, ack(50, 105)));
+    // If they leave in 5 ms, five fewer are in the network by then; of less than a segment nothing is counted.
+    let later = |in_flight, us| Ack { gap: Duration::from_micros(us), ..ack(101, in_flight) };
+    assert!(!next(0, later(135, 5_000)) && next(0, later(136, 5_000)) && next(0, later(135, 4_999)));
+    let soon = |in_flight, us| Ack { now: Time::from_millis(50), ..later(in_flight, us) };
+    assert!(!next(1, soon(111, 5_000)) && next(1, soon(110, 5_000)));
     // After the last comes the first.
     let mut bbr = cruising();
     bbr.mode = Mode::ProbeBw { phase: 7, since: Time::ZERO };
@@ -129,7 +134,7 @@ fn later_rounds_of_recovery_send_two_for_one_but_not_for_what_is_lost() {
     bbr.set_cwnd(&mut w, &recovery(500), Phase::Recovery);
     assert_eq!(w.cwnd, 4 * MSS);
     // A time-out in recovery keeps the good window, too.
-    bbr.on_congestion(&mut w, Time::ZERO, 100 * MSS, Congestion::Timeout);
+    bbr.on_timeout(&mut w, Time::ZERO);
     bbr.set_cwnd(&mut w, &ack(300, 0), Phase::Open);
     assert_eq!(w.cwnd, 206 * MSS);
 }
@@ -239,7 +244,7 @@ fn a_spurious_reduction_gives_start_up_its_rounds_again() {
 fn what_a_time_out_lost_counts_for_the_policer() {
     let mut bbr = cruising();
     bbr.on_lost(50 * MSS);
-    bbr.on_congestion(&mut window(206), Time::ZERO, 50 * MSS, Congestion::Timeout);
+    bbr.on_timeout(&mut window(206), Time::ZERO);
     assert_eq!(bbr.lost, 50 * MSS);
     assert_eq!(bbr.full.bw, 0);
 }

@@ -34,6 +34,15 @@ impl Bbr {
         self.quantized(w, self.bdp(w, self.max_bw.max(), gain))
     }
 
+    /// About how many bytes will be in the network when the next segment may leave, of `in_flight` now: less what is delivered until then in
+    /// whole segments, and where the gain probes for more, with what leaves then (`bbr_packets_in_net_at_edt`).
+    pub(super) fn in_network(&self, w: &Window, ack: &Ack, in_flight: u64, gain: u64) -> u64 {
+        let mss = u64::from(w.mss);
+        let leaves = if gain > UNIT { self.burst(mss) * mss } else { 0 };
+        let delivered = bytes_in(self.bandwidth(), ack.gap) / mss * mss;
+        (in_flight + leaves).saturating_sub(delivered)
+    }
+
     fn target(&self, w: &Window) -> u64 {
         let bw = self.bandwidth();
         let extra = if self.full.reached { self.aggregation.extra(bw) } else { 0 };

@@ -233,3 +233,18 @@ fn a_mark_on_the_segment_with_cwr_is_echoed() {
         assert_eq!(rig.sender(0).trace.last().unwrap().ssthresh / 960, ssthresh);
     }
 }
+
+#[test]
+fn a_retransmission_of_an_earlier_recovery_undoes_nothing() {
+    // A third of twenty segments is lost, its retransmission (frame 26) as well, and so is a segment sent during that recovery (27), which
+    // is sent again in it. The recovery ends with the ACK that reveals the next loss (35). What is echoed then is older than the second
+    // recovery, but it is of a retransmission: RFC 3522 §3.2 asks for an echo from before the first of them.
+    let sieve = Sieve::new([2 + 2, 26, 27, 35], Fate::Lost);
+    let mut rig = Rig::with_sieves(wire(20, 50), wire(20, 50), sieve, Sieve::default());
+    rig.flow(TcpConfig { timestamps: true, ..steady(Recovery::Rack, 20) }, AT(0), endless());
+    rig.world.run_until(AT(450));
+    let s = rig.sender(0);
+    let thresholds: Vec<u64> = s.trace.iter().map(|c| c.ssthresh / 960).collect();
+    assert_eq!((s.retransmits, s.rtos), (4, 0));
+    assert!(thresholds.contains(&10) && thresholds.last() == Some(&5), "{thresholds:?}");
+}

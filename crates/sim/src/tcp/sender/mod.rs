@@ -56,10 +56,8 @@ pub struct Arrived<'a> {
 struct Undo {
     cwnd: u64,
     ssthresh: u64,
-    /// Retransmissions that have not been reported as duplicates.
-    retransmits: u32,
-    /// When the first of them was sent.
-    first: Option<Time>,
+    /// Retransmissions that have not been reported as duplicates; `None` before there was one.
+    retransmits: Option<u32>,
 }
 
 /// The delivery rate estimator (draft-cheng-iccrg-delivery-rate-estimation §3).
@@ -133,6 +131,9 @@ pub struct Sender {
     /// When data was sent last; [`Time::MAX`] if never.
     last_sent: Time,
     undo: Option<Box<Undo>>,
+    /// When the first was sent again of the segments of which a retransmission may be on its way (Linux: `retrans_stamp`). A
+    /// recovery may end before all that it sent again has arrived.
+    again_since: Time,
     /// For a congestion control that wants them.
     records: Option<Box<Records>>,
     rack: Rack,
@@ -175,6 +176,7 @@ impl Sender {
             prr: Prr::default(),
             rescued: 0,
             undo: None,
+            again_since: Time::MAX,
             timers: Timers::default(),
             delivery: Delivery::default(),
             usage: Usage::default(),
@@ -292,6 +294,7 @@ impl Sender {
             cwnd_limited: self.cwnd_limited(),
             ece: a.ece,
             phase: self.phase,
+            gap: self.pace_at.since(now),
             sample,
         };
         self.follow(&ack);

@@ -123,7 +123,8 @@ impl Sender {
     /// Keeps what a spurious reduction is to be taken back to.
     pub(super) fn remember(&mut self) {
         let (cwnd, ssthresh) = (self.window.cwnd, self.window.ssthresh);
-        self.undo = Some(Box::new(Undo { cwnd, ssthresh, retransmits: 0, first: None }));
+        let out = self.board.resent().div_ceil(u64::from(self.window.mss)) as u32;
+        self.undo = Some(Box::new(Undo { cwnd, ssthresh, retransmits: (out > 0).then_some(out) }));
     }
 
     /// Recovery ends when all that was in flight at its beginning is acknowledged; Reno's with the first
@@ -156,12 +157,11 @@ impl Sender {
     fn judge_undo(&mut self, a: &Arrived, p: &Progress, now: Time) {
         let Some(undo) = &mut self.undo else { return };
         if a.duplicate {
-            undo.retransmits = undo.retransmits.saturating_sub(1);
+            undo.retransmits = undo.retransmits.map(|n| n.saturating_sub(1));
         }
-        let Some(first) = undo.first else { return };
-        let older = a.echoed.is_some_and(|echoed| echoed < first);
+        let older = a.echoed.is_some_and(|echoed| echoed < self.again_since);
         let original = p.acked > 0 && p.retransmitted && older;
-        let duplicated = a.duplicate && undo.retransmits == 0;
+        let duplicated = a.duplicate && undo.retransmits == Some(0);
         if !original && !duplicated {
             return;
         }
@@ -181,8 +181,8 @@ impl Sender {
         // Once for each loss, as Linux: not again for what a recovery has already reduced the window for.
         let first = match self.phase {
             Phase::Open => true,
-            Phase::Reducing => self.cc.owns_recovery() || self.is_beyond_mark(),
-            Phase::Recovery => self.cc.owns_recovery() || self.board.una() >= self.recover,
+            Phase::Reducing => self.is_beyond_mark(),
+            Phase::Recovery => self.board.una() >= self.recover,
             Phase::Loss => self.timers.backoffs == 0,
         };
         let in_flight = self.board.in_flight();
@@ -201,6 +201,7 @@ impl Sender {
         }
         // A segment more than is still in flight (Linux: `tcp_enter_loss`); where all is lost, the loss window of RFC 5681 §3.1.
         self.window.cwnd = self.board.in_flight() + u64::from(self.window.mss);
+        self.cc.on_timeout(&mut self.window, now);
         self.board.set_duplicates(0);
         self.phase = Phase::Loss;
         self.recover = self.board.nxt();

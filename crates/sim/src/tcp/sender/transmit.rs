@@ -229,11 +229,13 @@ impl Sender {
         };
         if again {
             self.restart_on_first(piece.start, now);
+            if !self.board.awaits_resent() {
+                self.again_since = now;
+            }
             self.board.retransmitted(piece.start, sent);
             self.retransmits += 1;
             if let Some(undo) = &mut self.undo {
-                undo.retransmits += 1;
-                undo.first.get_or_insert(now);
+                undo.retransmits = Some(undo.retransmits.unwrap_or(0) + 1);
             }
         } else {
             self.board.sent_new(piece.len, sent);

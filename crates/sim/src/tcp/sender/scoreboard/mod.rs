@@ -150,6 +150,14 @@ impl Scoreboard {
     pub fn sacked_segments(&self) -> u32 {
         self.sacked_segments
     }
+    /// Bytes that were sent again and may be on their way.
+    pub fn resent(&self) -> u64 {
+        self.resent
+    }
+    /// Are there any, or was the first piece ever sent again?
+    pub fn awaits_resent(&self) -> bool {
+        self.resent > 0 || self.ring.front().is_some_and(|first| first.flags & RETRANSMITTED != 0)
+    }
     /// Is something marked lost that has not been sent again?
     pub fn lost_pending(&self) -> bool {
         self.pending > 0
