@@ -27,6 +27,7 @@ fn class(name: &str, ports: Option<u16>, ack: Option<AckControl>) -> ClassConfig
         matches: matches.into_iter().collect(),
         ack,
         share: None,
+        nested: None,
     }
 }
 
@@ -227,6 +228,7 @@ fn customer(n: u32, rate: u64) -> ClassConfig {
         matches: vec![rule],
         ack: Some(mbit(rate)),
         share: None,
+        nested: None,
     }
 }
 

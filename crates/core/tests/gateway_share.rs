@@ -3,22 +3,18 @@
 
 mod support;
 
+use support::uploads::*;
 use support::*;
 use weir_core::ack::AckControl;
 use weir_core::flow::flag;
-use weir_core::gateway::{Config, Gateway, LAN, WAN};
+use weir_core::gateway::{Config, Gateway, LAN};
 use weir_core::rate::Rate;
-use weir_core::rig::{Rig, Sent, TestFrame};
 use weir_core::steer::Tally;
 use weir_core::time::{Duration, Time};
-use weir_core::wire::build::SegmentBuilder;
-use weir_core::wire::{self, Flags};
 
 const TURN: u32 = 2_920;
 /// The first window: four segments, since the rate takes longer for them than 4 ms.
 const FIRST: u32 = 4 * 1_460;
-const ISN: u32 = 0xffff_e000;
-const FIN: Flags = Flags(Flags::FIN.0 | Flags::ACK.0);
 
 fn us(n: u64) -> Time {
     Time::from_micros(n)
@@ -26,95 +22,6 @@ fn us(n: u64) -> Time {
 
 fn share(mbit: u64) -> Config {
     config(AckControl::ack_share(Rate::mbit(mbit)))
-}
-
-/// Uploads of any number of flows, by the sender's port.
-struct Uploads {
-    rig: Rig<Gateway>,
-}
-
-impl Uploads {
-    fn new(gateway: Gateway) -> Uploads {
-        Uploads { rig: Rig::new(gateway) }
-    }
-
-    /// As many flows whose handshakes took 20 ms and ended at `at`, one after the other by a microsecond.
-    fn begun(config: Config, flows: u16, at: Time) -> Uploads {
-        let mut u = Uploads::new(Gateway::new(config));
-        let start = at.saturating_sub(Duration::from_millis(20));
-        for f in 0..flows {
-            let syn = u.sender(f).seq(ISN).ack(0).flags(Flags::SYN).mss(1460).window_scale(7);
-            u.inject(start + Duration::from_micros(u64::from(f)), LAN, syn);
-        }
-        for f in 0..flows {
-            let answer =
-                u.receiver(f).seq(0).ack(ISN.wrapping_add(1)).flags(Flags(Flags::SYN.0 | Flags::ACK.0));
-            let at = at + Duration::from_micros(u64::from(f));
-            u.inject(at, WAN, answer.mss(1460).window_scale(7).window(64_000));
-        }
-        u.run(at + Duration::from_micros(u64::from(flows)));
-        u
-    }
-
-    fn sender(&self, f: u16) -> SegmentBuilder {
-        SegmentBuilder::v4([10, 0, 0, 1], [10, 0, 1, 1])
-            .ports(1_000 + f, 5_001)
-            .seq(ISN.wrapping_add(1))
-            .ack(1)
-    }
-
-    fn receiver(&self, f: u16) -> SegmentBuilder {
-        SegmentBuilder::v4([10, 0, 1, 1], [10, 0, 0, 1]).ports(5_001, 1_000 + f).seq(1).window(4_000)
-    }
-
-    fn inject(&mut self, at: Time, port: weir_core::node::Port, segment: SegmentBuilder) {
-        self.rig.at(at).inject(port, TestFrame::bytes(&segment.build()));
-    }
-
-    /// The receiver of flow `f` has got so many bytes.
-    fn ack(&mut self, at: Time, f: u16, bytes: u32) {
-        let segment = self.receiver(f).ack(ISN.wrapping_add(1).wrapping_add(bytes)).flags(Flags::ACK);
-        self.inject(at, WAN, segment);
-    }
-
-    fn fin(&mut self, at: Time, f: u16, after: u32) {
-        let segment = self.sender(f).seq(ISN.wrapping_add(1).wrapping_add(after)).flags(FIN);
-        self.inject(at, LAN, segment);
-    }
-
-    /// What reaches the senders: when, whose, and up to where it acknowledges.
-    fn run(&mut self, until: Time) -> Vec<(Time, u16, u32)> {
-        let sent = self.rig.run_until(until);
-        let to_sender = |s: &&Sent| s.port == LAN;
-        sent.iter().filter(to_sender).map(|s| (s.at, tcp(s).dst_port - 1_000, acked(s))).collect()
-    }
-
-    fn node(&self) -> &Gateway {
-        self.rig.node()
-    }
-
-    /// Bytes that flow `f` was permitted and that were not received.
-    fn early(&self, f: u16) -> u32 {
-        let of = |r: &&weir_core::flow::Record| r.has(flag::USED) && r.key.src_port == 1_000 + f;
-        self.node().records().iter().find(of).unwrap().pace.turn().early
-    }
-
-    fn permitted(&self) -> u64 {
-        self.node().class_stats().map(|c| c.permitted_bytes).sum()
-    }
-}
-
-fn tcp(s: &Sent) -> wire::Tcp {
-    wire::tcp(&s.bytes, &wire::packet(&s.bytes, s.len).unwrap()).unwrap()
-}
-
-fn acked(s: &Sent) -> u32 {
-    tcp(s).ack.wrapping_sub(ISN.wrapping_add(1))
-}
-
-/// Where a sender may send up to.
-fn edge(s: &Sent) -> u32 {
-    acked(s) + (u32::from(tcp(s).window) << 7)
 }
 
 #[test]

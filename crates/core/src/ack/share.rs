@@ -16,6 +16,8 @@ pub struct ShareRelease {
     pub counts: Counts,
     /// What ACKs cannot slow of the class is dropped where it exceeds the rate.
     pub police: bool,
+    /// The most that a flow gets, whatever the others leave.
+    pub flow_max: Option<Rate>,
 }
 
 /// Payload bytes of a full segment, for what a class says of all its flows.
@@ -45,7 +47,7 @@ pub struct Turn {
 impl ShareRelease {
     /// The law at `rate`, which counts payload.
     pub const fn new(rate: Rate) -> ShareRelease {
-        ShareRelease { rate, counts: Counts::Payload, police: false }
+        ShareRelease { rate, counts: Counts::Payload, police: false, flow_max: None }
     }
 
     /// Bytes of a turn: what the rate takes 200 us for, from 2 to 44 segments of 1460 bytes.
@@ -56,6 +58,11 @@ impl ShareRelease {
     /// What a class is ahead of its clock at most, as time: two turns, or a millisecond if that is more.
     pub fn credit(&self) -> Duration {
         self.rate.time_for(2 * u64::from(self.quantum())).max(CREDIT)
+    }
+
+    /// What a flow has at most of `share`.
+    pub fn of_flow(&self, share: Rate) -> Rate {
+        self.flow_max.map_or(share, |most| most.min(share))
     }
 
     /// What `bytes` of payload cost, in what the rate counts.
@@ -87,7 +94,11 @@ impl ShareRelease {
     /// least. What is left of a turn would let a flow have two in a row, and others wait for twice as long.
     pub fn turn(&self, payload: u16) -> u32 {
         let payload = u32::from(payload.max(1));
-        (self.quantum() / payload).max(1) * payload
+        let quantum = match self.flow_max {
+            Some(most) => self.quantum().min(ShareRelease::new(most).quantum()),
+            None => self.quantum(),
+        };
+        (quantum / payload).max(1) * payload
     }
 
     /// The payload rate that `rate` allows flows of these segments.
@@ -103,7 +114,7 @@ impl ShareRelease {
 
     /// The first window of a flow: four segments, or what the rate takes 4 ms for.
     pub fn first_window(&self, mss: u16) -> u32 {
-        let bytes = self.rate.bytes_in(Duration::from_millis(4)).min(1 << 30) as u32;
+        let bytes = self.of_flow(self.rate).bytes_in(Duration::from_millis(4)).min(1 << 30) as u32;
         bytes.max(4 * u32::from(mss))
     }
 

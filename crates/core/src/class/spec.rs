@@ -41,8 +41,8 @@ impl Spec {
 pub enum Unsound {
     /// Its parent is no class.
     NoParent(usize),
-    /// It is its own ancestor, or has more than 32 of them.
-    Depth(usize),
+    /// It is its own ancestor, or has more than so many of them.
+    Depth(usize, usize),
     /// Its parent has a queue.
     ParentQueues(usize),
     /// It has neither a queue nor children.
@@ -66,7 +66,7 @@ impl Unsound {
     pub fn class(&self) -> usize {
         use Unsound::*;
         match *self {
-            NoParent(i) | Depth(i) | ParentQueues(i) | Empty(i) | TopWithoutRate(i) | TopCeil(i) => i,
+            NoParent(i) | Depth(i, _) | ParentQueues(i) | Empty(i) | TopWithoutRate(i) | TopCeil(i) => i,
             CeilBelowRate(i) | CeilAboveParent(i, _) | Overcommitted(i, ..) | OutOfRange(i) => i,
         }
     }
@@ -77,7 +77,7 @@ impl fmt::Display for Unsound {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Unsound::NoParent(_) => f.write_str("its parent is no class of its direction"),
-            Unsound::Depth(_) => f.write_str("it is its own ancestor, or has more than 32 of them"),
+            Unsound::Depth(_, most) => write!(f, "it is its own ancestor, or has more than {most} of them"),
             Unsound::ParentQueues(_) => f.write_str("its parent has a queue of its own"),
             Unsound::Empty(_) => f.write_str("it has neither a queue nor children"),
             Unsound::TopWithoutRate(_) => f.write_str("it has no parent and no rate"),
@@ -154,5 +154,5 @@ fn check_above(i: usize, classes: &[Spec]) -> Result<(), Unsound> {
         }
         at = class.parent;
     }
-    Err(Unsound::Depth(i))
+    Err(Unsound::Depth(i, DEEPEST))
 }

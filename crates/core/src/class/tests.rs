@@ -266,7 +266,7 @@ fn unsound_trees_are_refused() {
     assert_eq!(refused(&[top(mbit(1))]), Unsound::Empty(0));
     assert_eq!(refused(&[top(mbit(1)), leaf(7, None)]), Unsound::NoParent(1));
     assert_eq!(refused(&[Spec { queue, ..top(mbit(1)) }, leaf(0, None)]), Unsound::ParentQueues(1));
-    assert_eq!(refused(&[Spec::of(Some(1)), Spec::of(Some(0))]), Unsound::Depth(0));
+    assert_eq!(refused(&[Spec::of(Some(1)), Spec::of(Some(0))]), Unsound::Depth(0, 32));
     let over = [top(mbit(3)), leaf(0, mbit(1)), leaf(0, mbit(2)), leaf(0, Some(Rate::kbit(1)))];
     assert_eq!(refused(&over), Unsound::Overcommitted(0, 3_001_000, 3_000_000));
     assert!(Tree::new(&over[..3]).is_ok());

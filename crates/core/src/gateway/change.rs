@@ -2,7 +2,7 @@
 //! segment or its timer, so a change costs the same whatever the number of flows.
 
 use super::hold::Held;
-use super::{direction_of, Compiled, Gateway};
+use super::{direction_of, Compiled, Gateway, Share};
 use crate::ack::Window;
 use crate::flow::flag;
 use crate::node::Cx;
@@ -57,6 +57,7 @@ impl Gateway {
         if !self.classes.have_room(&config, found, self.tallies.most()) {
             return Err(Unchangeable::Classes);
         }
+        let nested = self.classes.are_nested();
         self.classes.change(&config, found);
         config.config.seed = self.config.seed;
         let reclassified = config.takes_other_flows_than(&self.config);
@@ -66,8 +67,24 @@ impl Gateway {
         self.tallies.grow(self.classes.len());
         self.tell_tallies();
         self.timers.grow(self.table.capacity() + self.classes.len());
+        if nested || self.classes.are_nested() {
+            self.stand_anew();
+        }
         self.generation = self.generation.wrapping_add(1);
         Ok(Changed { reclassified, old: core::mem::replace(&mut self.config, config) })
+    }
+
+    /// Classes stand where they belong in their trees, which are others.
+    fn stand_anew(&mut self) {
+        let now = self.now;
+        for place in 0..self.classes.len() {
+            self.tree(place).disarm(place);
+        }
+        for place in 0..self.classes.len() {
+            if self.classes.share(place).is_some_and(Share::offers) {
+                self.tree(place).settle(place, now);
+            }
+        }
     }
 
     /// The flow follows a change of configuration, if there was one. False: no class controls it any more, and it is
@@ -96,6 +113,7 @@ impl Gateway {
     /// The flow refers to another class, and what it holds is held there.
     fn move_to(&mut self, i: u32, place: u32) {
         self.unlist(i, self.now);
+        self.end_grant(i);
         let (old, held) = (self.table[i].class, self.held(i));
         self.classes[old].held_bytes -= u64::from(held.bytes);
         self.classes[old].held_acks -= u64::from(held.acks);

@@ -30,12 +30,14 @@ pub(super) struct Classes {
     places: Vec<Class>,
     /// Places of the configuration's classes, in its order.
     order: Vec<u32>,
+    /// Some borrow from others.
+    nested: bool,
 }
 
 impl Classes {
     /// The classes of a configuration.
     pub(super) fn new(config: &Config) -> Classes {
-        let mut classes = Classes { places: Vec::new(), order: Vec::new() };
+        let mut classes = Classes { places: Vec::new(), order: Vec::new(), nested: false };
         classes.change(config, None);
         classes
     }
@@ -78,6 +80,48 @@ impl Classes {
             let place = place.unwrap_or_else(|| self.add(free.next(), index as u32, class));
             self.order.push(place);
         }
+        self.nest(config);
+    }
+
+    /// Classes borrow from those that the configuration says.
+    fn nest(&mut self, config: &Config) {
+        let nests = config.classes.iter().any(|class| class.nested.is_some());
+        if !nests && !self.nested {
+            return;
+        }
+        self.nested = nests;
+        let alone =
+            |class: &&mut Class| class.index.is_none_or(|i| config.classes[i as usize].nested.is_none());
+        self.places
+            .iter_mut()
+            .filter(alone)
+            .filter_map(|class| class.share.as_mut())
+            .for_each(Share::stand_alone);
+        for (index, class) in config.classes.iter().enumerate() {
+            let Some(nested) = class.nested else { continue };
+            let parent = nested.parent.map(|parent| self.order[parent]);
+            if let Some(share) = self.share_mut(self.order[index]) {
+                share.nest(&nested, parent);
+            }
+        }
+        for index in (0..config.classes.len()).filter(|&i| config.classes[i].nested.is_some_and(|n| !n.lends))
+        {
+            let place = self.order[index];
+            let top = self.top(place);
+            if let Some(share) = self.share_mut(top) {
+                share.has_leaf(place);
+            }
+        }
+    }
+
+    /// The place of the class at the top of the tree that this one is in.
+    pub(super) fn top(&self, place: u32) -> u32 {
+        core::iter::successors(Some(place), |&at| self.share(at)?.parent()).last().unwrap_or(place)
+    }
+
+    /// Are any nested?
+    pub(super) fn are_nested(&self) -> bool {
+        self.nested
     }
 
     /// The place that each class of a configuration has already.
@@ -171,12 +215,6 @@ impl Classes {
         self.places[place as usize].share.as_mut()
     }
 
-    /// The same with the totals of the class.
-    pub(super) fn share_and_stats(&mut self, place: u32) -> (Option<&mut Share>, &mut ClassStats) {
-        let class = &mut self.places[place as usize];
-        (class.share.as_mut(), &mut class.stats)
-    }
-
     /// The port by which ACKs of the class's flows leave.
     pub(super) fn ack_out(&self, place: u32) -> Port {
         match self.places[place as usize].direction {
@@ -260,6 +298,7 @@ mod tests {
             matches: vec![],
             ack: None,
             share: None,
+            nested: None,
         };
         let all = Config { classes: (0..100_000).map(customer).collect(), ..Config::default() };
         let mut c = Classes::new(&all);

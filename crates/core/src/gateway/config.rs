@@ -1,5 +1,6 @@
 //! The configuration of a gateway. Parsing lives elsewhere; every value here is already valid.
 
+use super::Nested;
 use crate::ack::AckControl;
 use core::net::IpAddr;
 use core::ops::RangeInclusive;
@@ -34,17 +35,26 @@ pub struct ClassConfig {
     /// Its place in the [link-sharing tree](crate::sharing) of its direction, if it has one: then what it takes waits in its
     /// queue. Parents are given by their index in [`Config::classes`]; a class that is one has no queue and takes no flows.
     pub share: Option<crate::class::Spec>,
+    /// Its place among classes that share rates by their ACKs, if it borrows from another one or others from it.
+    pub nested: Option<Nested>,
 }
 
 impl ClassConfig {
     /// A class of every flow of a direction, whose ACKs are controlled.
     pub fn controlled(name: impl Into<String>, direction: Direction, ack: AckControl) -> ClassConfig {
-        ClassConfig { name: name.into(), direction, matches: Vec::new(), ack: Some(ack), share: None }
+        ClassConfig {
+            name: name.into(),
+            direction,
+            matches: Vec::new(),
+            ack: Some(ack),
+            share: None,
+            nested: None,
+        }
     }
 
     /// Is it a class for flows, and not one that others share?
     pub fn takes_flows(&self) -> bool {
-        self.share.is_none_or(|share| share.queue.is_some())
+        self.share.is_none_or(|share| share.queue.is_some()) && self.nested.is_none_or(|nested| !nested.lends)
     }
 
     /// Do its flows share a rate by their ACKs?

@@ -57,11 +57,11 @@ impl Gateway {
         }
     }
 
-    /// The receiver has got so many bytes more.
-    pub(super) fn progressed(&mut self, i: u32, bytes: u32, now: Time) {
+    /// The receiver has got so many bytes more, from `since` to `now`.
+    pub(super) fn progressed(&mut self, i: u32, bytes: u32, since: Time, now: Time) {
         let r = &mut self.table[i];
         if r.has(flag::SHARED) {
-            self.got(i, bytes, now);
+            self.got(i, bytes, since, now);
         } else {
             r.pace.progressed(bytes);
         }
@@ -86,10 +86,11 @@ impl Gateway {
             return;
         }
         let passed = tx.wrapping_sub(r.tx);
+        let since = if granted { Time::from_nanos(r.pace.due) } else { now };
         if after(tx, r.rx) {
             let bytes = tx.wrapping_sub(r.rx);
             r.rx = tx;
-            self.progressed(i, bytes, now);
+            self.progressed(i, bytes, since, now);
         }
         let r = &mut self.table[i];
         if granted {
@@ -98,7 +99,9 @@ impl Gateway {
         }
         r.tx = tx;
         r.echoes.release(tx);
-        if granted && !absent {
+        if granted && !absent && !paced {
+            self.permit_since(i, passed, since, now);
+        } else if granted && !absent {
             let r = &self.table[i];
             let (rtt, depth) = (self.rtt(r), self.policy(r).release.depth());
             self.table[i].pace.passed(passed, now, rtt, depth);

@@ -25,9 +25,9 @@ pub(super) const LONGEST: Duration = Duration::from_millis(4);
 /// A flow before it is looked at.
 #[derive(Clone, Copy)]
 pub(super) struct Look {
-    tx: u32,
+    pub(super) tx: u32,
     /// When its grant was made.
-    since: Time,
+    pub(super) since: Time,
 }
 
 impl Gateway {
@@ -43,14 +43,7 @@ impl Gateway {
         let r = &self.table[i];
         let policy = self.classes.policy(r.class);
         let slot = &self.slots[i];
-        let may = self.hooked
-            && !self.ends
-            && r.generation == self.generation
-            && policy.hold.is_number()
-            && policy.when == When::Always
-            && r.may_be_granted()
-            && slot.window.load(Relaxed) != 0;
-        if !may {
+        if r.has(flag::SHARED) || !self.may_grant(i) {
             return;
         }
         let bytes = policy.release.free(&r.pace, now, LONGEST, self.rtt(r)).min(1 << 30);
@@ -63,6 +56,18 @@ impl Gateway {
             self.table[i].set(flag::GRANTED, true);
             self.start_timer(i, on_grid(now + within));
         }
+    }
+
+    /// May ACKs of the flow pass that tell nothing but progress, as far as its rate allows?
+    pub(super) fn may_grant(&self, i: u32) -> bool {
+        let r = &self.table[i];
+        self.hooked
+            && !self.ends
+            && r.generation == self.generation
+            && self.classes.policy(r.class).hold.is_number()
+            && self.classes.policy(r.class).when == When::Always
+            && r.may_be_granted()
+            && self.slots[i].window.load(Relaxed) != 0
     }
 
     /// As [`Gateway::grant`], for a flow that was just acknowledged `bytes`, and last something at `last`: one whose ACKs are
@@ -96,6 +101,7 @@ impl Gateway {
     /// Nothing of the flow passes any more.
     #[inline(never)]
     fn take_back(&mut self, i: u32) {
+        self.unreserve(i);
         self.slots[i].revoke();
         self.table[i].set(flag::GRANTED, false);
         self.stop_timer(i);
@@ -104,6 +110,9 @@ impl Gateway {
     /// The flow, whose grant has ended and was charged, gets another one if it used the last.
     pub(super) fn grant_again(&mut self, i: u32, now: Time, last: Look) {
         let r = &self.table[i];
+        if r.has(flag::SHARED) {
+            return self.grant_shared(i, now, Some(last));
+        }
         let used = r.tx.wrapping_sub(last.tx);
         let silent = used == 0 && now.since(last.since) >= LONGEST;
         if silent || r.has(flag::ARMED) {
@@ -131,6 +140,6 @@ impl Record {
 }
 
 /// The first multiple of [`GRID`] that is no earlier.
-fn on_grid(at: Time) -> Time {
+pub(super) fn on_grid(at: Time) -> Time {
     Time::from_nanos(at.as_nanos().next_multiple_of(GRID.as_nanos()))
 }

@@ -42,6 +42,7 @@ mod grant;
 mod handshake;
 mod hold;
 mod marks;
+mod nested;
 mod outbox;
 mod path;
 mod plain;
@@ -61,6 +62,7 @@ pub use config::{ClassConfig, Config, Direction, Match, Prefix};
 pub use congestion::Congestion;
 pub(crate) use congestion::Watch;
 pub use generate::{rescue_ack, MAX_ACK_LEN};
+pub use nested::{Nested, DEEPEST};
 pub use stats::{ClassStats, FlowStats, GatewayStats, PassReason};
 pub use verdicts::Verdict;
 

@@ -150,7 +150,7 @@ impl Gateway {
             let bytes = ack.wrapping_sub(r.rx);
             r.note_marks(bytes, ece);
             r.rx = ack;
-            self.progressed(i, bytes, self.now);
+            self.progressed(i, bytes, self.now, self.now);
         }
     }
 

@@ -153,10 +153,11 @@ impl Gateway {
         self.follow(i, now);
         let engaged = self.is_engaged(i);
         let r = &mut self.table[i];
-        if r.has(flag::SHARED) {
-            // It has just come to share its class's rate, and waits for its turn.
-        } else if let Some(look) = look {
+        if let Some(look) = look {
             self.grant_again(i, now, look);
+        } else if r.has(flag::SHARED) {
+            r.set(flag::WAITING, false);
+            self.enlist(i, now);
         } else if r.held() == 0 && r.pace.lag() == 0 {
             r.set(flag::WAITING, false);
             r.pace.stop(now);
@@ -251,7 +252,7 @@ impl Record {
     /// When the flow's timer is due.
     pub(super) fn timer(&self) -> Time {
         let due = Time::from_nanos(self.pace.due);
-        if self.has(flag::WAITING) {
+        if self.has(flag::WAITING) && !self.has(flag::SHARED) {
             due + gap(&self.pace)
         } else {
             due

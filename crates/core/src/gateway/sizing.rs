@@ -61,6 +61,7 @@ impl Gateway {
         scale: u8,
         sizes: bool,
     ) {
+        self.entitle(i);
         let limit = self.window_limit(&self.table[i]).filter(|_| sizes);
         let r = &mut self.table[i];
         let (ack, scale, window) = (segment.tcp.ack, u32::from(scale), segment.tcp.window);

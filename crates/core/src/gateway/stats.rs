@@ -179,7 +179,7 @@ impl FlowStats {
             slow_start: !shared && r.pace.in_slow_start(),
             rtt: Duration::from_nanos(u64::from(r.rtt_ns)),
             window: window_known(r),
-            period: r.pace.period(),
+            period: if shared { Duration::ZERO } else { r.pace.period() },
             closed: r.has(flag::CLOSED),
         }
     }

@@ -142,6 +142,7 @@ impl Gateway {
         let release = self.policy(&r).release;
         r.pace = release.begin(&r.segments(), true, self.now);
         r.set(flag::SHARED, release.share().is_some());
+        self.entitle(i);
         let Some(limit) = self.window_limit(&r) else { return };
         if r.has(flag::SHOWN) && !self.verdicts.has_room() {
             return;

@@ -15,7 +15,14 @@ const FIFO: queue::Config = queue::Config { limit: QueueLimit::Packets(100), kin
 
 fn class(name: &str, protocol: Option<u8>, share: Spec) -> ClassConfig {
     let matches = protocol.map(|p| Match { protocol: Some(p), ..Match::default() }).into_iter().collect();
-    ClassConfig { name: name.into(), direction: Direction::Out, matches, ack: None, share: Some(share) }
+    ClassConfig {
+        name: name.into(),
+        direction: Direction::Out,
+        matches,
+        ack: None,
+        share: Some(share),
+        nested: None,
+    }
 }
 
 /// 8 Mb/s, a byte a microsecond, for UDP and TCP; UDP has half of it and borrows first.

@@ -2,6 +2,8 @@
 
 #![allow(dead_code)] // each test file uses its part
 
+pub mod uploads;
+
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::net::{Ipv4Addr, Ipv6Addr};
 use weir_core::ack::{AckControl, Hold, Meter, Period, RateRelease, Release, SlowStart, When, Window};

@@ -59,6 +59,7 @@ fn config() -> Config {
         matches: Vec::new(),
         ack: Some(ack),
         share: None,
+        nested: None,
     };
     Config {
         classes: vec![class(Direction::Out, "out"), class(Direction::In, "in")],

@@ -32,7 +32,7 @@ fn class(direction: Direction, ports: core::ops::RangeInclusive<u16>) -> ClassCo
         when: When::Always,
     };
     let matches = vec![Match { dst_port: Some(ports), ..Match::default() }];
-    ClassConfig { name: "shaped".into(), direction, matches, ack: Some(ack), share: None }
+    ClassConfig { name: "shaped".into(), direction, matches, ack: Some(ack), share: None, nested: None }
 }
 
 pub(super) fn outward(ports: core::ops::RangeInclusive<u16>) -> Config {

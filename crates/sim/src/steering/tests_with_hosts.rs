@@ -25,7 +25,7 @@ struct Rig {
 
 fn class(name: &str, direction: Direction, mbit: u64) -> ClassConfig {
     let ack = Some(AckControl::ack_shaper(Rate::mbit(mbit)));
-    ClassConfig { name: name.into(), direction, matches: vec![], ack, share: None }
+    ClassConfig { name: name.into(), direction, matches: vec![], ack, share: None, nested: None }
 }
 
 impl Rig {

@@ -4,7 +4,7 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use proptest::prelude::*;
 
 fn class(direction: Direction, matches: Vec<Match>) -> ClassConfig {
-    ClassConfig { name: String::new(), direction, matches, ack: None, share: None }
+    ClassConfig { name: String::new(), direction, matches, ack: None, share: None, nested: None }
 }
 
 fn compiled(classes: Vec<ClassConfig>) -> Compiled {

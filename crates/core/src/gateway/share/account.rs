@@ -8,31 +8,47 @@ use crate::time::Time;
 impl Gateway {
     /// The sender of a flow whose class has a rate may send so many bytes more.
     pub(in crate::gateway) fn permit(&mut self, i: u32, bytes: u32, now: Time) {
+        self.permit_since(i, bytes, now, now);
+    }
+
+    /// The same, of what it was permitted from `since` to `now`.
+    pub(in crate::gateway) fn permit_since(&mut self, i: u32, bytes: u32, since: Time, now: Time) {
         if self.table[i].has(flag::SENDER_FIN) {
             return; // it has nothing more to send
         }
-        self.charge(i, bytes, now, |turn, quantum| {
+        self.charge(i, bytes, (since, now), |turn, quantum| {
             turn.permit(bytes, quantum);
             bytes
         });
     }
 
     /// The receiver has got so many bytes more. What its sender sent of its own accord is charged.
-    pub(in crate::gateway) fn got(&mut self, i: u32, bytes: u32, now: Time) {
-        self.charge(i, bytes, now, |turn, quantum| turn.received(bytes, quantum));
+    pub(in crate::gateway) fn got(&mut self, i: u32, bytes: u32, since: Time, now: Time) {
+        self.charge(i, bytes, (since, now), |turn, quantum| turn.received(bytes, quantum));
     }
 
-    /// Changes what is kept of a flow, and charges its class the bytes that this says.
-    fn charge(&mut self, i: u32, most: u32, now: Time, change: impl FnOnce(&mut Turn, u32) -> u32) {
+    /// Changes what is kept of a flow, and charges its class the bytes that this says, from `since` to `now`.
+    fn charge(
+        &mut self,
+        i: u32,
+        most: u32,
+        (since, now): (Time, Time),
+        change: impl FnOnce(&mut Turn, u32) -> u32,
+    ) {
         let r = &mut self.table[i];
-        let (share, stats) = self.classes.share_and_stats(r.class);
-        let Some(share) = share.filter(|_| most > 0) else { return };
+        let Some(share) = self.classes.share(r.class).filter(|_| most > 0) else { return };
         let mut turn = r.pace.turn();
         let bytes = change(&mut turn, share.quantum);
         r.pace.set_turn(turn);
         if bytes > 0 {
+            let (place, cost) = (r.class, share.law.cost(&r.segments(), bytes));
+            if let Some(most) = share.law.flow_max {
+                r.pace.spend(cost, most, now);
+            }
+            let forgiven = self.tree(place).charge(place, cost, since, now);
+            let stats = &mut self.classes[place];
             stats.permitted_bytes += u64::from(bytes);
-            stats.forgiven_bytes += share.clock.charge(share.law.cost(&r.segments(), bytes), now);
+            stats.forgiven_bytes += forgiven;
         }
     }
 
@@ -52,17 +68,18 @@ impl Gateway {
     /// What the sender was permitted and will not send, beyond `left` bytes, is given back.
     pub(in crate::gateway) fn give_back(&mut self, i: u32, left: u32, now: Time) {
         let r = &mut self.table[i];
-        let (share, stats) = self.classes.share_and_stats(r.class);
-        let Some(share) = share.filter(|_| r.has(flag::SHARED)) else { return };
+        let Some(share) = self.classes.share(r.class).filter(|_| r.has(flag::SHARED)) else { return };
         let mut turn = r.pace.turn();
         let back = turn.early.saturating_sub(left);
         turn.early -= back;
         r.pace.set_turn(turn);
         if back > 0 {
-            stats.permitted_bytes -= u64::from(back);
-            share.clock.give_back(share.law.cost(&r.segments(), back));
-            let place = r.class;
-            self.hasten(place, now);
+            let (place, cost) = (r.class, share.law.cost(&r.segments(), back));
+            if let Some(most) = share.law.flow_max {
+                r.pace.unspend(cost, most);
+            }
+            self.classes[place].permitted_bytes -= u64::from(back);
+            self.tree(place).give_back(place, cost, now);
         }
     }
 

@@ -27,12 +27,18 @@ impl Clock {
         self.due
     }
 
-    /// `bytes` were permitted at `now`. Returns those of them that are forgiven.
-    pub(super) fn charge(&mut self, bytes: u64, now: Time) -> u64 {
-        self.charge_since(bytes, now, now)
+    /// Its rate.
+    pub(super) fn rate(&self) -> Rate {
+        self.bytes.rate()
     }
 
-    /// As [`Clock::charge`], of what was sent from `since` to `now`: as much of it as the rate allowed meanwhile was not ahead.
+    /// Bytes that may be permitted by `within` after `now` without its being ahead then.
+    pub(super) fn earned_by(&self, now: Time, within: Duration) -> u64 {
+        self.rate().bytes_in(now.since(self.due).min(self.credit) + within)
+    }
+
+    /// `bytes` were permitted, or sent, from `since` to `now`: as much of it as the rate allowed meanwhile is not ahead. Returns those
+    /// that are forgiven.
     pub(super) fn charge_since(&mut self, bytes: u64, since: Time, now: Time) -> u64 {
         let earliest = since.saturating_sub(self.credit);
         if self.due < earliest {
@@ -68,6 +74,12 @@ mod tests {
 
     fn us(n: u64) -> Time {
         Time::from_micros(n)
+    }
+
+    impl Clock {
+        fn charge(&mut self, bytes: u64, now: Time) -> u64 {
+            self.charge_since(bytes, now, now)
+        }
     }
 
     fn clock() -> Clock {

@@ -32,6 +32,12 @@ impl Gateway {
         Some(window.min(ahead.saturating_add(step).max(2 * u32::from(r.mss))))
     }
 
+    /// Finds what the class of a flow has now, where it borrows.
+    pub(in crate::gateway) fn entitle(&mut self, i: u32) {
+        let (place, now) = (self.table[i].class, self.now);
+        self.tree(place).entitle(place, now);
+    }
+
     /// How much a release of `bytes` takes along of what is held, since the flow's share has collapsed: of what is too much, as far
     /// as the right edge need not move for it.
     pub(super) fn cut(&self, r: &Record, bytes: u32) -> u32 {
@@ -49,13 +55,14 @@ impl Gateway {
 impl Share {
     /// What a flow has of the rate, as payload.
     pub(super) fn payload(&self, r: &Record) -> Rate {
-        self.law.payload(self.each(), &r.segments())
+        self.law.payload(self.law.of_flow(self.each()), &r.segments())
     }
 
     /// The first window of a flow: few segments where what is permitted is far ahead of the rate, since so many flows begin at once.
     /// Their acknowledgements wait here, and must not do so for longer than their senders wait.
     fn first_window(&self, mss: u16, now: Time) -> u32 {
-        if self.clock.due() > now + CROWDED {
+        let ahead = self.node().map_or(self.clock.due(), |node| node.ahead);
+        if ahead > now + CROWDED {
             return FEW * u32::from(mss);
         }
         self.law.first_window(mss)

@@ -11,25 +11,34 @@
 //! round trip and what may wait here. The share is the rate over the average number of flows listed. A window that became too large
 //! shrinks as its flow is released without its right edge moving.
 //!
+//! Classes may be nested: then the clocks are a [tree](tree), and which class has a turn is found before the flow.
+//!
 //! - [`clock`], [`average`], [`ring`]: the parts;
 //! - `turns`: who is released next, and how much;
+//! - `node`, `tree`: classes that borrow from each other;
 //! - `account`: what is charged, and given back;
 //! - `limits`: windows;
+//! - `grants`: what the hooks let pass where the rate does not bind;
 //! - `others`: what passes beside the flows, which ACKs cannot slow.
 
 mod account;
 mod average;
 mod clock;
+mod grants;
 mod limits;
+mod node;
 mod others;
 mod ring;
+mod tree;
 mod turns;
 
 use crate::ack::ShareRelease;
+use crate::gateway::Nested;
 use crate::rate::Rate;
 use crate::time::{Duration, Time};
 use average::{Average, ONE};
 use clock::Clock;
+use node::Node;
 use others::Others;
 use ring::Ring;
 
@@ -41,9 +50,13 @@ const FEWER: Duration = Duration::from_millis(200);
 
 /// What is kept of a class whose flows share a rate.
 pub(super) struct Share {
+    /// Its rate is what the flows have together now.
     law: ShareRelease,
+    /// The most that they may have.
+    most: Rate,
     /// Bytes of a turn.
     quantum: u32,
+    /// Of the most that it may send.
     clock: Clock,
     /// Flows that came to hold something and have not had a turn.
     fresh: Ring,
@@ -57,12 +70,19 @@ pub(super) struct Share {
     others: Others,
     /// When the next releases may be.
     next: Time,
+    /// When something had to wait for its clock last.
+    bound: Time,
+    /// Bytes that the hooks may let pass, and that are not charged yet.
+    granted: u64,
+    /// Its place in a tree, if it has one.
+    node: Option<Box<Node>>,
 }
 
 impl Share {
     pub(super) fn new(law: &ShareRelease) -> Share {
         Share {
             law: *law,
+            most: law.rate,
             quantum: law.quantum(),
             clock: Clock::new(law.rate, law.credit()),
             fresh: Ring::EMPTY,
@@ -71,13 +91,43 @@ impl Share {
             active: Average::default(),
             others: Others::default(),
             next: Time::ZERO,
+            bound: Time::ZERO,
+            granted: 0,
+            node: None,
         }
     }
 
     /// The settings are others from now on.
     pub(super) fn set_law(&mut self, law: &ShareRelease) {
         self.clock.set_rate(law.rate, law.credit());
-        (self.law, self.quantum) = (*law, law.quantum());
+        (self.law, self.most, self.quantum) = (*law, law.rate, law.quantum());
+    }
+
+    /// It is nested in the class at this place, or at the top.
+    pub(super) fn nest(&mut self, nested: &Nested, parent: Option<u32>) {
+        match &mut self.node {
+            Some(node) => node.set(nested, parent),
+            none => *none = Some(Box::new(Node::new(nested, parent))),
+        }
+        if let Some(bound) = nested.bound() {
+            let credit = if parent.is_some() { node::credit(bound) } else { self.law.credit() };
+            self.clock.set_rate(bound, credit);
+        }
+    }
+
+    /// It is in no tree.
+    pub(super) fn stand_alone(&mut self) {
+        if self.node.take().is_some() {
+            self.law.rate = self.most;
+            self.clock.set_rate(self.most, self.law.credit());
+        }
+    }
+
+    /// A class with flows is below this one, which is at the top.
+    pub(super) fn has_leaf(&mut self, place: u32) {
+        if let Some(node) = self.node_mut() {
+            node.leaves.push(place);
+        }
     }
 
     /// Whose turn it is.

@@ -1,7 +1,7 @@
 //! What passes of a class that ACKs cannot slow: it is charged to the class's clock whenever the clock is looked at, and the windows
 //! of the class's flows are shares of what it leaves.
 
-use super::average::{Average, ONE};
+use super::node::Meter;
 use super::Share;
 use crate::ack::ShareRelease;
 use crate::flow::Key;
@@ -9,15 +9,11 @@ use crate::frame::Frame;
 use crate::gateway::{Direction, Gateway};
 use crate::node::Cx;
 use crate::steer::{Counted, Fields, Tally};
-use crate::time::{Duration, Time};
+use crate::time::Time;
 use crate::wire::{self, TCP};
 
-/// Rates are those over so long at least.
-const SPAN: Duration = Duration::from_millis(10);
-
-/// How fast the average of the rate follows when it becomes less: what is free for the flows is theirs after a round trip only, and
-/// windows that are still small would keep them from it.
-const LESS: Duration = Duration::from_millis(10);
+/// Classes of a tree that are looked at in one call.
+const LEAVES: usize = 4;
 
 /// What is known of that.
 #[derive(Default)]
@@ -27,33 +23,29 @@ pub(super) struct Others {
     begun: bool,
     /// When that was looked at.
     at: Time,
-    /// Bytes charged since.
-    sum: u64,
-    since: Time,
-    /// Bits per second.
-    rate: Average,
+    /// Its rate: what is free for the flows is theirs after a round trip only, and windows that are still small would keep them from it.
+    meter: Meter,
 }
 
 impl Others {
+    /// When it was looked at last.
+    pub(super) fn at(&self) -> Time {
+        self.at
+    }
+
     /// Bits per second that pass, on average.
     pub(super) fn bps(&self) -> u64 {
-        self.rate.value() / ONE
+        self.meter.bps()
     }
 
     /// What has passed since the last look, in what `law` counts, and when that was.
-    fn look(&mut self, law: &ShareRelease, counted: Counted, now: Time) -> Option<(u64, Time)> {
+    fn look(&mut self, law: &ShareRelease, counted: Counted, now: Time) -> (u64, Time) {
         let passed = counted.since(core::mem::replace(&mut self.counted, counted));
         let cost = law.cost_of_packets(passed.packets, passed.bytes);
         let before = self.at;
         self.at = before.max(now);
-        self.sum += cost;
-        let span = now.since(self.since);
-        if span >= SPAN && (self.sum > 0 || self.rate.value() > 0) {
-            let bps = u128::from(self.sum) * 8_000_000_000 / u128::from(span.as_nanos());
-            self.rate.note(bps.min(1 << 40) as u64, now, LESS);
-            (self.sum, self.since) = (0, now);
-        }
-        (cost > 0).then_some((cost, before))
+        self.meter.note(cost, now);
+        (cost, before)
     }
 }
 
@@ -61,6 +53,14 @@ impl Share {
     /// Its tally is another one.
     pub(in crate::gateway) fn count_anew(&mut self) {
         self.others.begun = false;
+    }
+
+    /// Bytes that would be forgiven of these.
+    fn beyond(&self, bytes: u64, since: Time, now: Time) -> u64 {
+        match self.node() {
+            Some(node) if !node.bounded => 0,
+            _ => self.clock.clone().charge_since(bytes, since, now),
+        }
     }
 }
 
@@ -85,8 +85,10 @@ impl Gateway {
         };
         let passed = tally.counted().since(share.others.counted);
         let cost = share.law.cost_of_packets(passed.packets, passed.bytes);
-        let so_far = self.classes[place].forgiven_bytes;
-        so_far + share.clock.clone().charge_since(cost, share.others.at, now)
+        let since = share.others.at;
+        let beyond = |place: u32| self.classes.share(place).map(|above| above.beyond(cost, since, now));
+        let above = core::iter::successors(Some(place), |&at| self.classes.share(at)?.parent());
+        self.classes[place].forgiven_bytes + above.filter_map(beyond).max().unwrap_or(0)
     }
 
     /// The [tally](Gateway::tallies) of what is not TCP and goes in this direction, if it is charged to a class.
@@ -110,7 +112,7 @@ impl Gateway {
         for ((configured, share), tally) in self.classes.shares_mut().zip(self.tallies.all()) {
             let Some(share) = share else { continue };
             let law = &share.law;
-            tally.police(Some(law.rate).filter(|_| configured && law.police), law.overhead_of_packet());
+            tally.police(Some(share.most).filter(|_| configured && law.police), law.overhead_of_packet());
             if !core::mem::replace(&mut share.others.begun, true) {
                 share.others.counted = tally.counted();
             }
@@ -145,14 +147,32 @@ impl Gateway {
         }
     }
 
+    /// Charges the classes below one at the top what has passed that is none of their flows': some of them, each time others.
+    pub(super) fn charge_others(&mut self, top: u32, now: Time) {
+        let leaves = |gateway: &Gateway| gateway.classes.share(top)?.node().map(|node| node.leaves.len());
+        let Some(leaves) = leaves(self) else { return self.charge_others_of(top, now) };
+        for _ in 0..LEAVES.min(leaves) {
+            let Some(node) = self.classes.share_mut(top).and_then(Share::node_mut) else { return };
+            let place = node.leaves[node.next_leaf % leaves];
+            node.next_leaf = (node.next_leaf + 1) % leaves;
+            node.looked = now;
+            self.charge_others_of(place, now);
+        }
+    }
+
     /// Charges the class what has passed that is none of its flows'.
-    pub(super) fn charge_others(&mut self, place: u32, now: Time) {
+    pub(super) fn charge_others_of(&mut self, place: u32, now: Time) {
         let Some(tally) = self.tallies.all().get(place as usize) else { return };
         let counted = tally.counted();
-        let (Some(share), stats) = self.classes.share_and_stats(place) else { return };
-        if let Some((cost, since)) = share.others.look(&share.law, counted, now) {
+        let Some(share) = self.classes.share_mut(place) else { return };
+        let (cost, since) = share.others.look(&share.law, counted, now);
+        if cost > 0 {
+            let mut tree = self.tree(place);
+            tree.note_others(place, cost, now);
+            let forgiven = tree.charge(place, cost, since, now);
+            let stats = &mut self.classes[place];
             stats.others_bytes += cost;
-            stats.forgiven_bytes += share.clock.charge_since(cost, since, now);
+            stats.forgiven_bytes += forgiven;
         }
     }
 }

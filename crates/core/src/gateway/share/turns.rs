@@ -1,5 +1,6 @@
 //! Who of a class is released next, and how much.
 
+use super::tree::Tree;
 use super::Share;
 use crate::ack::window;
 use crate::flow::flag;
@@ -33,22 +34,39 @@ impl Gateway {
         }
         let place = r.class;
         let Some(share) = self.classes.share_mut(place) else { return };
+        if share.law.flow_max.is_some() && r.pace.free_from() > now {
+            return self.wait_alone(i);
+        }
         share.note_active(now);
         share.listed += 1;
         share.fresh.push(&mut self.table, i);
         self.table[i].flags |= flag::LISTED | flag::FRESH;
-        self.arm_class(place, now);
+        self.tree(place).settle(place, now);
+    }
+
+    /// A flow that holds something gets no more for now, whoever else there is: it has a timer.
+    fn wait_alone(&mut self, i: u32) {
+        let r = &mut self.table[i];
+        if r.flags & (flag::ARMED | flag::CLOSED) == 0 {
+            r.flags |= flag::WAITING;
+            let due = r.pace.free_from();
+            self.start_timer(i, due);
+        }
     }
 
     /// The flow takes no turns any more.
     pub(in crate::gateway) fn unlist(&mut self, i: u32, now: Time) {
         let r = &self.table[i];
-        let Some(share) = self.classes.share_mut(r.class).filter(|_| r.has(flag::LISTED)) else { return };
+        let place = r.class;
+        let Some(share) = self.classes.share_mut(place).filter(|_| r.has(flag::LISTED)) else { return };
         share.note_active(now);
         share.listed -= 1;
         let ring = if r.has(flag::FRESH) { &mut share.fresh } else { &mut share.old };
         ring.remove(&mut self.table, i);
         self.table[i].flags &= !(flag::LISTED | flag::FRESH);
+        if share.node().is_some() && share.listed == 0 {
+            self.tree(place).settle(place, now);
+        }
     }
 
     /// The flow, whose turn it was, is the last of those that have had one.
@@ -88,33 +106,18 @@ impl Gateway {
         made
     }
 
-    /// The number of a class's timer.
-    fn timer_of(&self, place: u32) -> u32 {
-        self.table.capacity() + place
-    }
-
-    /// The class has a timer for its next turn, if it has anything to release.
-    fn arm_class(&mut self, place: u32, now: Time) {
-        let timer = self.timer_of(place);
+    /// The class at this place, with those that are above it.
+    pub(in crate::gateway) fn tree(&mut self, place: u32) -> Tree<'_> {
         let wheel = wheel(self.classes.ack_out(place));
-        let Some(share) = self.classes.share(place).filter(|s| s.head().is_some()) else { return };
-        if !self.timers.is_armed(timer) {
-            self.timers.arm(wheel, timer, share.clock.due().max(share.next).max(now));
-        }
-    }
-
-    /// The class may release earlier than it has a timer for.
-    pub(super) fn hasten(&mut self, place: u32, now: Time) {
-        let timer = self.timer_of(place);
-        if self.timers.is_armed(timer) {
-            self.timers.disarm(wheel(self.classes.ack_out(place)), timer);
-            self.arm_class(place, now);
-        }
+        Tree { classes: &mut self.classes, timers: &mut self.timers, first: self.table.capacity(), wheel }
     }
 
     /// The time of a class, whose timer was just taken off its wheel, has come: at most one ACK is made.
     pub(in crate::gateway) fn serve(&mut self, cx: &mut Cx<'_>, timer: u32, port: Port) {
         let (place, due) = (timer - self.table.capacity(), self.timers.due(timer).min(cx.now));
+        if self.classes.share(place).is_some_and(|share| share.parent().is_some()) {
+            return self.tree(place).settle(place, due);
+        }
         let is_late = self.blocked.was(port, due) || cx.now.since(due) > CATCH_UP;
         let now = if is_late { cx.now } else { due };
         let cx = &mut Cx { now, frames: cx.frames };
@@ -123,21 +126,28 @@ impl Gateway {
         share.begin(now);
         let mut released = false;
         for _ in 0..VISITS {
-            let Some(i) = self.classes.share(place).and_then(|s| s.ready(now)) else { break };
+            let Some((i, class)) = self.ready(place, now) else { break };
             let would = self.table[i].held() > 0 && self.table[i].pace.turn().deficit > 0;
             if released && would {
                 break;
             }
-            match self.visit(cx, i, place) {
+            match self.visit(cx, i, class) {
                 Visit::Passed => {}
                 Visit::Released => released = true,
-                Visit::Stuck => return self.arm_class(place, now + GAP_STUCK),
+                Visit::Stuck => return self.tree(place).arm(place, now + GAP_STUCK),
             }
         }
-        if let Some(share) = self.classes.share_mut(place).filter(|s| s.ready(now).is_some()) {
+        if let Some(share) = self.classes.share_mut(place).filter(|s| s.may_release(now)) {
             share.next = now; // what is left goes together with this
         }
-        self.arm_class(place, now);
+        self.tree(place).arm(place, now);
+    }
+
+    /// Whose turn it is below a class at the top, and the class of that flow, if the clock is not ahead.
+    fn ready(&mut self, top: u32, now: Time) -> Option<(u32, u32)> {
+        self.classes.share(top).filter(|share| share.may_release(now))?;
+        let place = self.tree(top).pick(top)?;
+        Some((self.classes.share(place)?.head()?, place))
     }
 
     /// It is the turn of a flow of the class in this place.
@@ -146,15 +156,24 @@ impl Gateway {
             return Visit::Passed;
         }
         self.follow(i, cx.now);
+        self.tree(place).refresh(place, cx.now);
         let r = &mut self.table[i];
         if r.held() == 0 || r.flags & (flag::CLOSED | flag::PASSES) != 0 {
             if r.has(flag::FRESH) {
                 self.queue_again(i);
             } else {
                 self.unlist(i, cx.now);
+                self.grant_shared(i, cx.now, None);
             }
             return Visit::Passed;
         }
+        let rests = self.classes.share(place).is_some_and(|share| share.law.flow_max.is_some());
+        if rests && self.table[i].pace.free_from() > cx.now {
+            self.unlist(i, cx.now);
+            self.wait_alone(i);
+            return Visit::Passed;
+        }
+        let r = &mut self.table[i];
         let mut turn = r.pace.turn();
         if turn.deficit <= 0 {
             let payload = r.segments().payload;
@@ -204,8 +223,8 @@ impl Share {
         }
     }
 
-    /// Whose turn it is, if the clock is not ahead.
-    fn ready(&self, now: Time) -> Option<u32> {
-        self.head().filter(|_| self.clock.due() <= now)
+    /// Has it something to release, and is its clock not ahead?
+    fn may_release(&self, now: Time) -> bool {
+        self.offers() && self.clock.due() <= now
     }
 }

@@ -86,6 +86,7 @@ impl Held {
                     matches: Vec::new(),
                     ack: None,
                     share: Some(share),
+                    nested: None,
                 };
                 let queue = queue::Config { limit: QueueLimit::Packets(2000), kind: Kind::Fifo };
                 let link = Spec { rate: first, ..Spec::of(None) };

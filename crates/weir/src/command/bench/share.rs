@@ -124,6 +124,7 @@ fn classes(rate: Rate) -> Config {
         direction: Direction::Out,
         matches: port.map(|p| Match { dst_port: Some(p..=p), ..Match::default() }).into_iter().collect(),
         share: Some(share),
+        nested: None,
         ack: None,
     };
     // 10 ms of the link, as far as a pool of giant segments has room.

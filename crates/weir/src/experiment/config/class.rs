@@ -4,6 +4,7 @@ use super::customers::Customer;
 use super::diag::{listed, Fault};
 use super::keys::{self, put, Key, Written};
 use super::names::{name, DIRECTIONS};
+use super::nested::{self, Family};
 use super::policy;
 use super::reader::Section;
 use super::share::{self, Tree};
@@ -13,7 +14,8 @@ use std::collections::HashSet;
 use toml::de::DeValue;
 use weir_core::ack::AckControl;
 use weir_core::class::Spec;
-use weir_core::gateway::{ClassConfig, Direction, Match, Prefix};
+use weir_core::gateway::{ClassConfig, Direction, Match, Nested, Prefix};
+use weir_core::rate::Rate;
 use weir_core::wire::TCP;
 
 type RuleKey = Key<Match>;
@@ -75,8 +77,10 @@ pub(super) fn classes(s: &Section, customers: &[Customer]) -> Vec<ClassConfig> {
     let mut takes_all: Vec<(Direction, String)> = Vec::new();
     let sections = s.sections("class");
     let tree = Tree::of(&sections);
+    let family = Family::of(&sections, &tree);
     for (i, c) in sections.iter().enumerate() {
-        let class = self::class(c, tree.has(i).then(|| tree.read(c, i)));
+        let share = tree.has(i).then(|| tree.read(c, i));
+        let class = self::class(c, share, family.has(i).then(|| family.read(c, i)));
         c.check_done();
         let Some(class) = class else { continue };
         if !names.insert(class.name.clone()) {
@@ -99,6 +103,11 @@ pub(super) fn classes(s: &Section, customers: &[Customer]) -> Vec<ClassConfig> {
     }
     if s.all_well() {
         share::check(&sections, &classes);
+        nested::finish(&sections, &mut classes);
+        for (s, ack) in sections.iter().zip(&classes).filter_map(|(s, class)| Some((s, class.ack.as_ref()?)))
+        {
+            policy::check_flow_max(s, ack);
+        }
     }
     classes
 }
@@ -113,7 +122,7 @@ fn hides<'a>(earlier: &'a [ClassConfig], class: &ClassConfig) -> Option<&'a str>
     found.filter(|_| class.takes_flows() && !class.matches.is_empty()).map(|a| a.name.as_str())
 }
 
-fn class(s: &Section, share: Option<Spec>) -> Option<ClassConfig> {
+fn class(s: &Section, share: Option<Spec>, nested: Option<Nested>) -> Option<ClassConfig> {
     s.need("name", "\"uploads\"");
     let name = s.parsed("name", self::name);
     let direction = s.choice("direction", &DIRECTIONS, &[]).unwrap_or_default();
@@ -122,8 +131,8 @@ fn class(s: &Section, share: Option<Spec>) -> Option<ClassConfig> {
         Some(Some(queue)) => s.section("ack").and_then(|s| policy::policy(s, Some(queue.limit))),
         Some(None) => None,
         None => {
-            share::refuse(s);
-            ack(s)
+            share::refuse(s, nested.is_some());
+            ack(s, nested.as_ref())
         }
     };
     let others = || matches.iter().all(|rule| rule.protocol.is_some_and(|p| p != TCP));
@@ -131,26 +140,23 @@ fn class(s: &Section, share: Option<Spec>) -> Option<ClassConfig> {
         let help = "acknowledgements are TCP's: give other protocols a queue, or leave them alone";
         s.fault("match", Fault::new("a class that controls ACKs and takes no TCP", help));
     }
-    Some(ClassConfig { name: name?, direction, matches, ack, share })
+    Some(ClassConfig { name: name?, direction, matches, ack, share, nested })
 }
 
 /// How a class without a queue controls ACKs, if it does.
-fn ack(s: &Section) -> Option<AckControl> {
-    let Some(rate) = s.value("rate", policy::flow_rate_of) else {
-        if s.has("police") && !s.has("rate") {
-            let help = "give the class a `rate`: what exceeds it is dropped";
-            s.fault(
-                "police",
-                Fault::new(
-                    "`police` cannot be combined with a class that has no `rate` of all its flows together",
-                    help,
-                ),
-            );
+fn ack(s: &Section, nested: Option<&Nested>) -> Option<AckControl> {
+    // What a nested one may have is found when all are known.
+    let rate = match nested {
+        Some(nested) => Some(nested.rate.or(nested.ceil).unwrap_or(Rate::mbit(1))),
+        None => s.value("rate", policy::flow_rate_of),
+    };
+    let Some(rate) = rate else {
+        if !s.has("rate") {
+            policy::need_rate(s);
         }
         return s.section("ack").and_then(|s| policy::policy(s, None));
     };
-    let police = s.get("police").unwrap_or(false);
-    Some(policy::shared(rate, police, s.section("ack")))
+    Some(policy::shared(rate, s))
 }
 
 fn rule(s: Section) -> Match {
@@ -174,9 +180,12 @@ pub(super) fn to_toml(class: &ClassConfig, classes: &[ClassConfig]) -> String {
         class.matches.iter().map(|m| table(keys::assignments(&RULE, m, &Match::default()))).collect();
     let rules = (!rules.is_empty()).then(|| format!("match = [{}]\n", rules.join(", ")));
     let shared = class.ack.as_ref().filter(|ack| ack.release.share().is_some());
-    let rate = shared.map(|ack| format!("rate = \"{}\"\n", ack.release.rate()));
-    let police = shared.and_then(|ack| ack.release.share()).filter(|law| law.police);
-    let rate = rate.map(|rate| format!("{rate}{}", police.map_or("", |_| "police = true\n")));
+    let rate = shared.map(|ack| match &class.nested {
+        Some(nested) => nested::assignments(nested, classes).iter().map(|line| format!("{line}\n")).collect(),
+        None => format!("rate = \"{}\"\n", ack.release.rate()),
+    });
+    let beside = shared.map(policy::beside_rate).unwrap_or_default();
+    let beside: String = beside.iter().map(|line| format!("{line}\n")).collect();
     let ack = class.ack.as_ref().map(|ack| match shared {
         Some(ack) => policy::shared_assignments(ack),
         None => policy::assignments(ack),
@@ -185,7 +194,7 @@ pub(super) fn to_toml(class: &ClassConfig, classes: &[ClassConfig]) -> String {
     let share = class.share.map(|spec| share::assignments(&spec, classes)).unwrap_or_default();
     let share: String = share.iter().map(|line| format!("{line}\n")).collect();
     format!(
-        "\n[[gateway.class]]\nname = \"{}\"\ndirection = \"{direction}\"\n{share}{}{}{}",
+        "\n[[gateway.class]]\nname = \"{}\"\ndirection = \"{direction}\"\n{share}{}{beside}{}{}",
         class.name,
         rate.unwrap_or_default(),
         rules.unwrap_or_default(),

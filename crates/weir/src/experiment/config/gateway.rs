@@ -74,7 +74,14 @@ pub fn short(dev: &str, out: Option<Rate>, inward: Option<Rate>) -> GatewayFile 
 pub fn one_rate(out: Option<Rate>, inward: Option<Rate>) -> Config {
     let class = |((name, direction), rate): ((&str, Direction), Option<Rate>)| {
         let ack = Some(AckControl::ack_shaper(rate?));
-        Some(ClassConfig { name: name.to_string(), direction, matches: Vec::new(), ack, share: None })
+        Some(ClassConfig {
+            name: name.to_string(),
+            direction,
+            matches: Vec::new(),
+            ack,
+            share: None,
+            nested: None,
+        })
     };
     let classes = DIRECTIONS.into_iter().zip([out, inward]).filter_map(class).collect();
     Config { classes, ..Config::default() }
@@ -207,8 +214,11 @@ pub(super) fn gateway(s: Section, files: &Files<'_>) -> (Config, Vec<Customer>) 
     let mut classes = class::classes(&s, &customers);
     let first = customers::classes(&customers);
     // Parents are given by their places.
-    let parents = classes.iter_mut().filter_map(|class| class.share.as_mut()?.parent.as_mut());
-    parents.for_each(|parent| *parent += first.len());
+    for class in &mut classes {
+        let queued = class.share.as_mut().and_then(|share| share.parent.as_mut());
+        let nested = class.nested.as_mut().and_then(|nested| nested.parent.as_mut());
+        queued.into_iter().chain(nested).for_each(|parent| *parent += first.len());
+    }
     config.classes = [first, classes].concat();
     s.finish();
     (config, customers)

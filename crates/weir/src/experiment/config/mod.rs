@@ -24,6 +24,7 @@ pub mod link;
 mod measure;
 mod measured;
 mod names;
+pub mod nested;
 mod path;
 pub mod policy;
 pub mod ports;

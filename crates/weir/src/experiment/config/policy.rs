@@ -3,7 +3,7 @@
 mod check;
 
 use super::diag::Fault;
-use super::keys::{self, set, Key, Written};
+use super::keys::{self, put, set, Key, Written};
 use super::reader::Section;
 use super::share;
 use super::units;
@@ -129,6 +129,14 @@ static RATE_KEYS: &[PolicyKey] = &[
     }),
 ];
 
+/// Keys of a class whose flows share its rate, beside the rate.
+static BESIDE_RATE: &[PolicyKey] = &[
+    PolicyKey::new("police", |p, v| set(&mut share_mut(p).police, bool::from_value(v)))
+        .write(|p| Some(Written::plain(share(p).police))),
+    PolicyKey::new("flow_max", |p, v| put(&mut share_mut(p).flow_max, flow_rate_of(v)))
+        .write(|p| share(p).flow_max.map(Written::quoted)),
+];
+
 /// Every key of the policy of a class whose flows share its rate.
 static SHARE_KEYS: &[PolicyKey] = &[
     PolicyKey::new("counts", |p, v| set(&mut share_mut(p).counts, one_of(v, &COUNTS, &[])))
@@ -136,7 +144,8 @@ static SHARE_KEYS: &[PolicyKey] = &[
         .words(|p| {
             let (rate, counts) = (share(p).rate, counts_words(share(p).counts));
             let police = if share(p).police { ", what ACKs cannot slow policed" } else { "" };
-            Some(format!("all flows together {rate} of {counts}, shared in turns{police}"))
+            let each = share(p).flow_max.map_or(String::new(), |most| format!(", each at most {most}"));
+            Some(format!("all flows together {rate} of {counts}, shared in turns{each}{police}"))
         }),
     PolicyKey::new("standing_delay", |p, v| {
         let positive = Positive::from_value(v).map(|Positive(standing_delay)| standing_delay);
@@ -154,11 +163,18 @@ static SHARE_KEYS: &[PolicyKey] = &[
     }),
 ];
 
-/// The policy of a class whose flows share `rate`, which is policed or not, with what its `ack` says.
-pub(super) fn shared(rate: Rate, police: bool, s: Option<Section>) -> AckControl {
+/// The policy of a class whose flows share `rate`, which is policed or not.
+pub(super) fn policed(rate: Rate, police: bool) -> AckControl {
     let mut policy = AckControl::ack_share(rate);
     share_mut(&mut policy).police = police;
-    let Some(s) = s else { return policy };
+    policy
+}
+
+/// The policy of a class whose flows share `rate`, with what it says beside that and in its `ack`.
+pub(super) fn shared(rate: Rate, class: &Section) -> AckControl {
+    let mut policy = AckControl::ack_share(rate);
+    keys::read(BESIDE_RATE, &[class], &mut policy);
+    let Some(s) = class.section("ack") else { return policy };
     for key in ["preset", "flow_rate", "hold", "release", "action", "burst", "when", "threshold"] {
         if s.has(key) {
             let help = "flows of a class with a `rate` share it; leave one of the two out";
@@ -171,6 +187,38 @@ pub(super) fn shared(rate: Rate, police: bool, s: Option<Section>) -> AckControl
     keys::read(SHARE_KEYS, &[&s], &mut policy);
     s.finish();
     policy
+}
+
+/// The flows of a class that share a rate have at most this together.
+pub(super) fn set_most(policy: &mut AckControl, most: Rate) {
+    if let Release::Share(law) = &mut policy.release {
+        law.rate = most;
+    }
+}
+
+/// Keys that have a meaning beside the `rate` of a class alone are faulty in one that has none.
+pub(super) fn need_rate(s: &Section) {
+    for key in BESIDE_RATE.iter().map(|key| key.name).filter(|&key| s.has(key)) {
+        let message =
+            format!("`{key}` cannot be combined with a class that has no `rate` of all its flows together");
+        s.fault(key, Fault::new(message, "give the class a `rate`"));
+    }
+}
+
+/// A flow has no more than its class: is that said?
+pub(super) fn check_flow_max(s: &Section, policy: &AckControl) {
+    let law = policy.release.share();
+    if let Some((most, rate)) =
+        law.and_then(|law| Some((law.flow_max?, law.rate))).filter(|(most, rate)| most > rate)
+    {
+        let message = format!("a flow cannot get {most}: all of the class together have {rate}");
+        s.fault("flow_max", Fault::new(message, "leave `flow_max` out: without, a flow may have all of it"));
+    }
+}
+
+/// The assignments of a class whose flows share a rate, beside the rate.
+pub(super) fn beside_rate(policy: &AckControl) -> Vec<String> {
+    keys::assignments(BESIDE_RATE, policy, &AckControl::ack_share(policy.release.rate()))
 }
 
 /// The assignments of the `ack` of a class whose flows share a rate.

@@ -313,11 +313,15 @@ impl Tree {
     }
 }
 
-/// A class that is in no tree has no use for these keys.
-pub(super) fn refuse(s: &Section) {
-    let keys = RATES.iter().chain(&QUEUE).map(|key| key.name);
-    let others = keys.filter(|&key| !["rate", "weight"].contains(&key));
-    for key in others.chain(["parent"]).filter(|&key| s.has(key)) {
+/// A class without a queue has no use for these keys; `nested` among others that control ACKs, for most of them.
+pub(super) fn refuse(s: &Section, nested: bool) {
+    let keys = RATES.iter().chain(&QUEUE).map(|key| key.name).chain(["parent"]);
+    let has_use = |key: &str| match key {
+        "rate" | "weight" => true,
+        "ceil" | "parent" => nested,
+        _ => false,
+    };
+    for key in keys.filter(|&key| !has_use(key) && s.has(key)) {
         let help = "a class has a queue with `queue` or `discipline`: queue = \"100p\"";
         s.key_fault(key, Fault::new(format!("`{}` in a class without a queue", s.full(key)), help));
     }
@@ -327,13 +331,20 @@ pub(super) fn refuse(s: &Section) {
 pub(super) fn check(sections: &[Section], classes: &[ClassConfig]) {
     let config = Config { classes: classes.to_vec(), ..Config::default() };
     let Err(refused) = sharing::check(&config) else { return };
-    let key = match refused.why {
+    let (key, help) = help(&refused.why);
+    let message = format!("class \"{}\": {}", classes[refused.class].name, refused.why);
+    sections[refused.class].fault(key, Fault::new(message, help));
+}
+
+/// The key that is at fault where a tree is not sound, and what would be accepted.
+pub(super) fn help(why: &Unsound) -> (&'static str, &'static str) {
+    let key = match why {
         Unsound::TopCeil(_) | Unsound::CeilBelowRate(_) | Unsound::CeilAboveParent(..) => "ceil",
-        Unsound::NoParent(_) | Unsound::ParentQueues(_) | Unsound::Depth(_) => "parent",
+        Unsound::NoParent(_) | Unsound::ParentQueues(_) | Unsound::Depth(..) => "parent",
         Unsound::Overcommitted(..) => "rate",
         Unsound::Empty(_) | Unsound::TopWithoutRate(_) | Unsound::OutOfRange(_) => "name",
     };
-    let help = match refused.why {
+    let help = match why {
         Unsound::Overcommitted(..) => {
             "what is guaranteed to the children of a class is at most its own `rate`"
         }
@@ -343,8 +354,7 @@ pub(super) fn check(sections: &[Section], classes: &[ClassConfig]) {
         Unsound::CeilBelowRate(_) => "`ceil` is the most that it may send, with what it borrows",
         _ => "a parent is a class of the same direction without a queue",
     };
-    let message = format!("class \"{}\": {}", classes[refused.class].name, refused.why);
-    sections[refused.class].fault(key, Fault::new(message, help));
+    (key, help)
 }
 
 /// A class of the tree as a file has it.

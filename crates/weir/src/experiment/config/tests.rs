@@ -268,9 +268,10 @@ prop_compose! {
 
 prop_compose! {
     /// The policy of a class with a rate.
-    fn shared()(rate in 8_000..=100_000_000_000u64, ip in any::<bool>(), police in any::<bool>(), standing in times(1)) -> AckControl {
+    fn shared()(rate in 8_000..=100_000_000_000u64, ip in any::<bool>(), police in any::<bool>(), part in option::of(1..=1_000u64), standing in times(1)) -> AckControl {
+        let flow_max = part.and_then(|part| Rate::from_bps((rate / part).max(8_000)));
         let counts = if ip { Counts::Ip } else { Counts::Payload };
-        let release = Release::Share(ShareRelease { rate: Rate::from_bps(rate).unwrap(), counts, police });
+        let release = Release::Share(ShareRelease { rate: Rate::from_bps(rate).unwrap(), counts, police, flow_max });
         let window = Window::Size { standing_delay: standing };
         AckControl { hold: Hold::Number, release, window, when: When::Always }
     }
@@ -298,6 +299,7 @@ prop_compose! {
             matches: apart(n, matches),
             ack,
             share: None,
+            nested: None,
         };
         let all = ClassConfig::controlled("all", Direction::In, last);
         let classes = classes.into_iter().enumerate().map(class).chain([all]).collect();
@@ -443,6 +445,42 @@ fn classes_with_queues_are_what_was_written() {
     assert!(
         matches!(control(3).release, Release::Rate(law) if law.action == Action::Police { burst: 10_000 })
     );
+    assert_eq!(read(&file.to_toml()), Ok(file.clone()), "{}", file.to_toml());
+}
+
+/// Classes that borrow by ACKs are read again as they were written, with parents before and behind them.
+#[test]
+fn nested_classes_are_written_and_read_again() {
+    const FILE: &str = r#"
+        ports = { dev = "eth1" }
+        [[gateway.class]]
+        name = "a"
+        parent = "group"
+        match = [{ dst_port = 80 }]
+        rate = "1Mbit"
+        ceil = "3Mbit"
+        flow_max = "500kbit"
+        police = true
+        [[gateway.class]]
+        name = "group"
+        parent = "site"
+        weight = 2
+        rate = "1Mbit"
+        [[gateway.class]]
+        name = "site"
+        rate = "10Mbit"
+        [[gateway.class]]
+        name = "b"
+        parent = "group"
+    "#;
+    let read = |text: &str| gateway::parse(&Source::new("f.toml", text)).map_err(|e| e.to_string());
+    let file = read(FILE).unwrap();
+    let nested: Vec<_> = file.gateway.classes.iter().filter_map(|c| c.nested).collect();
+    assert_eq!(nested.iter().map(|n| n.parent).collect::<Vec<_>>(), [Some(1), Some(2), None, Some(1)]);
+    assert_eq!(nested.iter().map(|n| n.lends).collect::<Vec<_>>(), [false, true, true, false]);
+    // The most that each may have: its ceiling, or what those above it may.
+    let most = file.gateway.classes.iter().map(|c| c.ack.unwrap().release.rate());
+    assert_eq!(most.collect::<Vec<_>>(), [3, 10, 10, 10].map(Rate::mbit));
     assert_eq!(read(&file.to_toml()), Ok(file.clone()), "{}", file.to_toml());
 }
 

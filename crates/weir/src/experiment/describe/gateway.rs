@@ -3,7 +3,7 @@
 use super::{counted, direction};
 use crate::experiment::config::customers::Customer;
 use crate::experiment::config::gateway::GatewayFile;
-use crate::experiment::config::{class, gateway, policy, share};
+use crate::experiment::config::{class, gateway, nested, policy, share};
 use weir_core::gateway::{ClassConfig, Config};
 use weir_core::rate::Rate;
 
@@ -27,7 +27,9 @@ pub(super) fn lines(g: &Config) -> Vec<String> {
     for c in g.classes.iter().take(MOST) {
         out.push(format!("  {}: {}", c.name, takes(c)));
         let share = c.share.iter().flat_map(|spec| share::words(spec, &g.classes));
-        let mut said: Vec<String> = share.chain(c.ack.as_ref().map(policy::words)).collect();
+        let nested = c.nested.iter().map(|nested| nested::words(nested, &g.classes));
+        let ack = c.ack.as_ref().filter(|_| c.takes_flows()).map(policy::words);
+        let mut said: Vec<String> = share.chain(nested).chain(ack).collect();
         if said.is_empty() {
             said.push("passed untouched".to_string());
         }

@@ -13,7 +13,8 @@ pub(super) fn gateway(file: &GatewayFile) -> Vec<String> {
     let queues = queues(file);
     let controls = file.gateway.classes.iter().any(|c| c.ack.is_some());
     let direction = |name: &str, d: Direction, ack_hook: &str| {
-        let classes = file.gateway.classes.iter().filter(|c| c.direction == d && c.ack.is_some());
+        let classes =
+            file.gateway.classes.iter().filter(|c| c.direction == d && c.ack.is_some() && c.takes_flows());
         format!("  {name}: {}", taken(&classes.collect::<Vec<_>>(), dev, ack_hook))
     };
     let directions = || {

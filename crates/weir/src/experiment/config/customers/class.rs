@@ -24,7 +24,8 @@ fn of(customer: &Customer, direction: Direction) -> ClassConfig {
         name: format!("{}-{ending}", customer.id),
         direction,
         matches: customer.prefixes.iter().map(rule).collect(),
-        ack: (!customer.off).then(|| policy::shared(rate, customer.police, None)),
+        ack: (!customer.off).then(|| policy::policed(rate, customer.police)),
         share: None,
+        nested: None,
     }
 }

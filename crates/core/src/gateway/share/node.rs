@@ -1,0 +1,270 @@
+//! A class of a tree: what it has for itself, and where it stands among those that borrow from the same parent.
+
+use super::average::{Average, ONE};
+use super::clock::Clock;
+use super::ring::{Links, Ring};
+use crate::flow::NONE;
+use crate::gateway::Nested;
+use crate::time::{Duration, Time};
+
+/// What a class earns at least while others have their turns, at its ceiling and at its own rate. A millisecond is too little.
+const CREDIT: Duration = Duration::from_millis(5);
+/// Rates are measured over so long at least.
+const SPAN: Duration = Duration::from_millis(10);
+/// How fast an average of a rate follows when it becomes less: what is free for others is theirs after a round trip only, and windows
+/// that are still small would keep them from it.
+pub(super) const LESS: Duration = Duration::from_millis(10);
+
+/// A rate in bits per second, on average.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Meter {
+    /// Bytes since when.
+    sum: u64,
+    since: Time,
+    average: Average,
+}
+
+impl Meter {
+    /// So many bytes more.
+    pub(super) fn note(&mut self, bytes: u64, now: Time) {
+        self.sum += bytes;
+        let span = now.since(self.since);
+        if span >= SPAN && (self.sum > 0 || self.average.value() > 0) {
+            let bps = u128::from(self.sum) * 8_000_000_000 / u128::from(span.as_nanos());
+            self.average.note(bps.min(1 << 40) as u64, now, LESS);
+            (self.sum, self.since) = (0, now);
+        }
+    }
+
+    /// Bits per second.
+    pub(super) fn bps(&self) -> u64 {
+        self.average.value() / ONE
+    }
+}
+
+/// The two lists of a parent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum List {
+    /// Children that are below their own rates.
+    Below,
+    /// Those that borrow.
+    Borrows,
+}
+
+impl List {
+    pub(super) const BOTH: [List; 2] = [List::Below, List::Borrows];
+}
+
+/// Where a class stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// Nothing is held in it.
+    Idle,
+    /// All of its children wait for time.
+    Bare,
+    /// Its ceiling is reached.
+    Waits,
+    /// It takes turns.
+    Listed(List),
+}
+
+/// A list of children that take turns.
+#[derive(Clone, Copy)]
+pub(super) struct Children {
+    pub(super) ring: Ring,
+    pub(super) count: u64,
+    /// Of their portions.
+    pub(super) sum: u64,
+}
+
+impl Children {
+    const NONE: Children = Children { ring: Ring::EMPTY, count: 0, sum: 0 };
+}
+
+/// See the module documentation.
+pub(in crate::gateway) struct Node {
+    /// The place of the class that it borrows from; [`NONE`] at the top.
+    pub(super) parent: u32,
+    /// Others borrow from it.
+    pub(super) lends: bool,
+    /// The class's clock is one of the most that it may send.
+    pub(super) bounded: bool,
+    /// What it has for itself.
+    pub(super) own: Option<Clock>,
+    own_bps: u64,
+    weight: u32,
+    pub(super) standing: Standing,
+    pub(super) links: Links,
+    /// Bytes that it may be let send in this round of each list.
+    pub(super) deficits: [i64; 2],
+    /// The least of these.
+    pub(super) most_owed: i64,
+    /// Its own children.
+    pub(super) lists: [Children; 2],
+    /// Children in which something is held, with their rates and weights: now, and on average.
+    active: u32,
+    rates: (u64, Average),
+    weights: (u64, Average),
+    /// What it sends, and what of that ACKs cannot slow.
+    pub(super) used: Meter,
+    pub(super) others: Meter,
+    /// When what its flows have of the rate was found last.
+    pub(super) entitled: Time,
+    /// Until when what was permitted is ahead of the clocks above it, as of then.
+    pub(super) ahead: Time,
+    /// At the top: the classes below that have flows, and which of them is looked at next for what ACKs cannot slow.
+    pub(super) leaves: Vec<u32>,
+    pub(super) next_leaf: usize,
+    /// When any were.
+    pub(super) looked: Time,
+}
+
+impl Node {
+    pub(super) fn new(nested: &Nested, parent: Option<u32>) -> Node {
+        let mut node = Node {
+            parent: NONE,
+            lends: false,
+            bounded: false,
+            own: None,
+            own_bps: 0,
+            weight: 1,
+            standing: Standing::Idle,
+            links: Links::NONE,
+            deficits: [0; 2],
+            most_owed: i64::MAX / 4,
+            lists: [Children::NONE; 2],
+            active: 0,
+            rates: Default::default(),
+            weights: Default::default(),
+            used: Meter::default(),
+            others: Meter::default(),
+            entitled: Time::ZERO,
+            ahead: Time::ZERO,
+            leaves: Vec::new(),
+            next_leaf: 0,
+            looked: Time::ZERO,
+        };
+        node.set(nested, parent);
+        node
+    }
+
+    /// The settings are others, and it is in no list.
+    pub(super) fn set(&mut self, nested: &Nested, parent: Option<u32>) {
+        self.parent = parent.unwrap_or(NONE);
+        (self.lends, self.weight) = (nested.lends, nested.weight);
+        self.bounded = nested.bound().is_some();
+        let own = nested.rate.filter(|_| parent.is_some());
+        self.own_bps = own.map_or(0, |rate| rate.bps());
+        self.own = match (own, self.own.take()) {
+            (Some(rate), Some(mut clock)) => {
+                clock.set_rate(rate, credit(rate));
+                Some(clock)
+            }
+            (Some(rate), None) => Some(Clock::new(rate, credit(rate))),
+            (None, _) => None,
+        };
+        (self.standing, self.links, self.lists) = (Standing::Idle, Links::NONE, [Children::NONE; 2]);
+        (self.active, self.rates.0, self.weights.0) = (0, 0, 0);
+        self.entitled = Time::ZERO;
+        self.leaves.clear();
+    }
+
+    /// Is it below its own rate?
+    pub(super) fn is_below(&self, now: Time) -> bool {
+        self.own.as_ref().is_some_and(|own| own.due() <= now)
+    }
+
+    /// Its part in a list, next to others in it.
+    pub(super) fn portion(&self, list: List) -> u64 {
+        match list {
+            List::Below => (self.own_bps / 1000).max(1),
+            List::Borrows => u64::from(self.weight),
+        }
+    }
+
+    /// What it has for itself, in bits per second.
+    pub(super) fn own_bps(&self) -> u64 {
+        self.own_bps
+    }
+
+    /// Is something held in a child, or in what is below that?
+    pub(super) fn is_active(&self) -> bool {
+        self.active > 0
+    }
+
+    /// Has it a child that takes turns?
+    pub(super) fn offers(&self) -> bool {
+        self.lists.iter().any(|list| list.count > 0)
+    }
+
+    /// A child with such a rate and weight has come to hold something, or holds nothing any more.
+    pub(super) fn note_child(&mut self, holds: bool, own_bps: u64, weight: u64, now: Time) {
+        self.note_active(now);
+        if holds {
+            self.active += 1;
+            self.rates.0 += own_bps;
+            self.weights.0 += weight;
+        } else {
+            self.active -= 1;
+            self.rates.0 -= own_bps;
+            self.weights.0 -= weight;
+        }
+    }
+
+    /// The averages follow up to `now`.
+    pub(super) fn note_active(&mut self, now: Time) {
+        self.rates.1.note(self.rates.0, now, LESS);
+        self.weights.1.note(self.weights.0, now, LESS);
+    }
+
+    /// What a child with such a rate and weight has of `rate`, in bits per second: its own, and by its weight what is not the
+    /// own of any.
+    pub(super) fn divide(&self, rate: u64, own_bps: u64, weight: u64) -> u64 {
+        let owned = (self.rates.1.value() / ONE).max(own_bps);
+        let weights = self.weights.1.value().max(weight * ONE);
+        let free = u128::from(rate.saturating_sub(owned)) * u128::from(weight * ONE) / u128::from(weights);
+        own_bps.saturating_add(free as u64)
+    }
+}
+
+/// What is earned at a rate while others have their turns.
+pub(super) fn credit(rate: crate::rate::Rate) -> Duration {
+    crate::ack::ShareRelease::new(rate).credit().max(CREDIT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rate::Rate;
+
+    #[test]
+    fn what_is_nobodys_own_is_divided_by_weight() {
+        let nested = Nested { parent: None, rate: Some(Rate::mbit(100)), ceil: None, weight: 1, lends: true };
+        let mut node = Node::new(&nested, None);
+        node.note_child(true, 40_000_000, 3, Time::ZERO);
+        node.note_child(true, 20_000_000, 1, Time::ZERO);
+        // 40 Mbit/s are nobody's own. The averages get there in a long time.
+        node.note_active(Time::from_secs(1_000_000));
+        let parts =
+            [(40_000_000, 3), (20_000_000, 1)].map(|(own, weight)| node.divide(100_000_000, own, weight));
+        let expect = [70_000_000i64, 30_000_000];
+        assert!(
+            parts.iter().zip(expect).all(|(&part, expect)| (part as i64 - expect).abs() < 1_000),
+            "{parts:?}"
+        );
+        // One that is alone has all, and one that was not there has its own.
+        node.note_child(false, 40_000_000, 3, Time::from_secs(1_000_000));
+        node.note_active(Time::from_secs(2_000_000));
+        assert!(node.divide(100_000_000, 20_000_000, 1) > 99_900_000);
+    }
+
+    #[test]
+    fn a_meter_measures() {
+        let mut m = Meter::default();
+        // 1,000 bytes every millisecond for a second: 8 Mb/s.
+        (1..=1_000).for_each(|ms| m.note(1_000, Time::from_millis(ms)));
+        assert!((7_990_000..=8_000_000).contains(&m.bps()), "{}", m.bps());
+        m.note(0, Time::from_secs(2));
+        assert!(m.bps() < 100_000, "{}", m.bps());
+    }
+}

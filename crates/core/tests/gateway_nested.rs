@@ -1,0 +1,184 @@
+//! Classes that share rates by ACKs and borrow from each other, in virtual time. Senders have a window of 30,000 bytes and a round
+//! trip of 20 ms, so each could send 12 Mb/s; 8 Mb/s are a byte a microsecond.
+
+mod support;
+
+use support::uploads::*;
+use support::*;
+use weir_core::ack::AckControl;
+use weir_core::gateway::{ClassConfig, Config, Direction, Match, Nested};
+use weir_core::rate::Rate;
+use weir_core::time::{Duration, Time};
+
+const WINDOW: u32 = 30_000;
+const ROUND: Duration = Duration::from_millis(20);
+
+fn kbit(n: u64) -> Option<Rate> {
+    Rate::from_bps(n * 1_000)
+}
+
+const OF: fn(usize) -> Nested =
+    |parent| Nested { parent: Some(parent), rate: None, ceil: None, weight: 1, lends: false };
+
+/// A class of the flows with these numbers; of none where others borrow from it.
+fn class(name: &str, flows: core::ops::RangeInclusive<u16>, nested: Nested) -> ClassConfig {
+    let ports = Match { src_port: Some(1_000 + flows.start()..=1_000 + flows.end()), ..Match::default() };
+    let matches = if nested.lends { vec![] } else { vec![ports] };
+    let ack = AckControl::ack_share(Rate::mbit(1));
+    ClassConfig { matches, nested: Some(nested), ..ClassConfig::controlled(name, Direction::Out, ack) }
+}
+
+/// A site of `rate`, and classes below it.
+fn site(rate: u64, below: Vec<ClassConfig>) -> Config {
+    let top = Nested { parent: None, rate: kbit(rate), ceil: None, weight: 1, lends: true };
+    let mut classes = vec![class("site", 0..=0, top)];
+    classes.extend(below);
+    let mut config = Config { classes, ..Config::default() };
+    assert_eq!(config.check_nested(), Ok(()));
+    for i in 0..config.classes.len() {
+        let most = config.most_of(i).unwrap();
+        config.classes[i].ack = Some(AckControl::ack_share(most));
+    }
+    config
+}
+
+/// Senders that keep their window full: what is acknowledged to them their receivers get a round trip later.
+struct Busy {
+    uploads: Uploads,
+    at: Time,
+    /// Of each flow, what its sender was acknowledged.
+    acked: Vec<u32>,
+    /// Flows that send nothing more.
+    idle: Vec<u16>,
+    coming: std::collections::VecDeque<(Time, u16, u32)>,
+}
+
+impl Busy {
+    fn new(config: Config, flows: u16) -> Busy {
+        let mut uploads = Uploads::begun(config, flows, ms(20));
+        (0..flows).for_each(|f| uploads.ack(ms(100), f, WINDOW));
+        let acked = vec![0; usize::from(flows)];
+        Busy { uploads, at: ms(100), acked, idle: Vec::new(), coming: Default::default() }
+    }
+
+    fn run(&mut self, until: Time) {
+        while self.at < until {
+            self.at += Duration::from_micros(500);
+            while let Some((at, f, to)) = self.coming.front().copied().filter(|next| next.0 <= self.at) {
+                self.coming.pop_front();
+                let sent = self.uploads.run(at);
+                self.note(sent);
+                self.uploads.ack(at, f, to);
+            }
+            let sent = self.uploads.run(self.at);
+            self.note(sent);
+        }
+    }
+
+    fn note(&mut self, sent: Vec<(Time, u16, u32)>) {
+        for (at, f, to) in sent {
+            let acked = &mut self.acked[usize::from(f)];
+            if to > *acked && !self.idle.contains(&f) {
+                self.coming.push_back((at + ROUND, f, to + WINDOW));
+            }
+            *acked = to.max(*acked);
+        }
+    }
+
+    /// Bits per second that each flow was acknowledged until then.
+    fn rates(&mut self, until: Time) -> Vec<u64> {
+        let (before, from) = (self.acked.clone(), self.at);
+        self.run(until);
+        let ms = self.at.since(from).as_nanos() / 1_000_000;
+        self.acked.iter().zip(before).map(|(now, then)| u64::from(now - then) * 8_000 / ms).collect()
+    }
+}
+
+/// Within half a percent.
+fn expect(rates: &[u64], kbit: &[u64]) {
+    let near = |(&rate, &kbit): (&u64, &u64)| rate.abs_diff(kbit * 1_000) <= kbit * 5;
+    assert!(rates.iter().zip(kbit).all(near), "{rates:?} and not {kbit:?} kbit/s");
+}
+
+#[test]
+fn what_is_borrowed_is_shared_by_weight() {
+    let weighs = |name, f, weight| class(name, f..=f, Nested { weight, ..OF(0) });
+    let config = site(7_000, vec![weighs("a", 0, 1), weighs("b", 1, 2), weighs("c", 2, 4)]);
+    let mut busy = Busy::new(config.clone(), 3);
+    busy.run(ms(1_000));
+    expect(&busy.rates(ms(21_000)), &[1_000, 2_000, 4_000]);
+    // Weights change while flows live, and nothing that was counted is lost.
+    let before: u64 = busy.uploads.node().class_stats().map(|c| c.acked_bytes).sum();
+    let config = site(7_000, vec![weighs("a", 0, 4), weighs("b", 1, 2), weighs("c", 2, 1)]);
+    busy.uploads.rig.node_mut().reconfigure(config).unwrap();
+    let now: u64 = busy.uploads.node().class_stats().map(|c| c.acked_bytes).sum();
+    assert_eq!(before, now);
+    busy.run(ms(22_000));
+    expect(&busy.rates(ms(42_000)), &[4_000, 2_000, 1_000]);
+    // Without the tree each is alone, and back.
+    let alone = |name, f| ClassConfig { nested: None, ..weighs(name, f, 1) };
+    let classes = vec![alone("a", 0), alone("b", 1), alone("c", 2)];
+    busy.uploads.rig.node_mut().reconfigure(Config { classes, ..Config::default() }).unwrap();
+    busy.run(ms(43_000));
+    expect(&busy.rates(ms(53_000)), &[1_000, 1_000, 1_000]);
+    let config = site(7_000, vec![weighs("a", 0, 1), weighs("b", 1, 2), weighs("c", 2, 4)]);
+    busy.uploads.rig.node_mut().reconfigure(config).unwrap();
+    busy.run(ms(54_000));
+    expect(&busy.rates(ms(74_000)), &[1_000, 2_000, 4_000]);
+}
+
+#[test]
+fn a_class_has_its_own_and_borrows_from_the_next_above_first() {
+    let own = |name, f, rate, parent| class(name, f..=f, Nested { rate: kbit(rate), ..OF(parent) });
+    let lends = |name, rate| class(name, 0..=0, Nested { rate: kbit(rate), lends: true, ..OF(0) });
+    let below = vec![
+        lends("north", 7_000),
+        lends("south", 3_000),
+        own("a", 0, 4_000, 1),
+        own("b", 1, 3_000, 1),
+        own("c", 2, 2_000, 2),
+        own("d", 3, 1_000, 2),
+    ];
+    let mut busy = Busy::new(site(10_000, below), 4);
+    busy.run(ms(1_000));
+    expect(&busy.rates(ms(21_000)), &[4_000, 3_000, 2_000, 1_000]);
+    // What one leaves is its sister's.
+    busy.idle = vec![3];
+    busy.run(ms(22_000));
+    expect(&busy.rates(ms(42_000)), &[4_000, 3_000, 3_000, 0]);
+    // And what both leave is the other side's: a has 4, b 3, and of the other three each a half.
+    busy.idle = vec![2, 3];
+    busy.run(ms(43_000));
+    expect(&busy.rates(ms(63_000)), &[5_500, 4_500, 0, 0]);
+}
+
+#[test]
+fn a_ceiling_holds_and_the_rest_is_used() {
+    let below =
+        vec![class("slow", 0..=1, Nested { ceil: kbit(1_000), ..OF(0) }), class("fast", 2..=2, OF(0))];
+    let mut busy = Busy::new(site(8_000, below), 3);
+    busy.run(ms(1_000));
+    let rates = busy.rates(ms(31_000));
+    expect(&[rates[0] + rates[1], rates[2]], &[1_000, 7_000]);
+}
+
+/// A class that goes while its flows live, and its parent with it.
+#[test]
+fn nothing_stalls_when_classes_come_and_go() {
+    let below = vec![class("a", 0..=0, OF(0)), class("b", 1..=1, OF(0))];
+    let mut busy = Busy::new(site(8_000, below.clone()), 2);
+    busy.run(ms(1_000));
+    let all = ClassConfig::controlled("all", Direction::Out, AckControl::ack_share(Rate::mbit(4)));
+    let only = Config { classes: vec![all], ..Config::default() };
+    for round in 0..10u64 {
+        let config = if round % 2 == 0 { only.clone() } else { site(8_000, below.clone()) };
+        busy.uploads.rig.node_mut().reconfigure(config).unwrap();
+        let start = 1_000 + round * 2_000;
+        busy.run(ms(start + 1_000));
+        let sum: u64 = busy.rates(ms(start + 2_000)).iter().sum();
+        expect(&[sum], &[if round % 2 == 0 { 4_000 } else { 8_000 }]);
+    }
+    let held: u64 = busy.uploads.node().records().iter().map(|r| u64::from(r.held())).sum();
+    let counted: u64 = busy.uploads.node().class_stats().map(|c| c.held_bytes).sum();
+    assert_eq!(held, counted);
+}

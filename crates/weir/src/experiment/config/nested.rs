@@ -1,0 +1,156 @@
+//! Keys of a class in a tree of classes that control ACKs: what it has for itself, and from whom it borrows.
+//!
+//! A class is in such a tree if it has no queue and names a `parent`, or if one that does names it.
+
+use super::diag::{listed, nearest, Fault};
+use super::keys::{self, put, set, Key, Written};
+use super::policy;
+use super::reader::Section;
+use super::share::{help, Tree};
+use super::value::int;
+use std::collections::HashMap;
+use weir_core::class::{Unsound, WEIGHTS};
+use weir_core::gateway::{ClassConfig, Config, Nested};
+
+type NestedKey = Key<Nested>;
+
+static KEYS: [NestedKey; 3] = [
+    NestedKey::new("rate", |n, v| put(&mut n.rate, policy::flow_rate_of(v)))
+        .write(|n| n.rate.map(Written::quoted))
+        .words(|n| {
+            let own = |rate| format!("{rate} of its own");
+            Some(n.rate.map_or("nothing of its own".to_string(), own))
+        }),
+    NestedKey::new("ceil", |n, v| put(&mut n.ceil, policy::flow_rate_of(v)))
+        .write(|n| n.ceil.map(Written::quoted))
+        .words(|n| n.ceil.map(|ceil| format!("at most {ceil}"))),
+    NestedKey::new("weight", |n, v| {
+        let range = u64::from(*WEIGHTS.start())..=u64::from(*WEIGHTS.end());
+        set(&mut n.weight, int(v, range).map(|n| n as u32))
+    })
+    .write(|n| Some(Written::plain(n.weight)))
+    .words(|n| (n.weight > 1).then(|| format!("weight {}", n.weight))),
+];
+
+/// Keys that a class with children has no use for.
+const OF_FLOWS: [&str; 4] = ["match", "ack", "police", "flow_max"];
+
+const NOTHING: Nested = Nested { parent: None, rate: None, ceil: None, weight: 1, lends: false };
+
+/// The classes of a file that borrow from each other what they release by ACKs.
+pub(super) struct Family {
+    names: Vec<Option<String>>,
+    index: HashMap<String, usize>,
+    /// By class: is it one of them, and the first that borrows from it.
+    members: Vec<bool>,
+    children: Vec<Option<usize>>,
+}
+
+impl Family {
+    /// The classes of these sections, of which the `queued` ones are in another tree.
+    pub(super) fn of(sections: &[Section], queued: &Tree) -> Family {
+        let names: Vec<Option<String>> = sections.iter().map(|s| s.peek("name")).collect();
+        let named = names.iter().enumerate().rev();
+        let index: HashMap<String, usize> = named.filter_map(|(i, name)| Some((name.clone()?, i))).collect();
+        let mut members = vec![false; sections.len()];
+        let mut children = vec![None; sections.len()];
+        for (i, s) in sections.iter().enumerate().filter(|(i, s)| !queued.has(*i) && s.is_there("parent")) {
+            let parent = s.peek::<String>("parent").and_then(|name| index.get(&name).copied());
+            if parent.is_some_and(|parent| queued.has(parent)) {
+                continue; // it lacks a queue
+            }
+            members[i] = true;
+            if let Some(parent) = parent {
+                members[parent] = true;
+                children[parent].get_or_insert(i);
+            }
+        }
+        Family { names, index, members, children }
+    }
+
+    /// Is the class in a tree?
+    pub(super) fn has(&self, class: usize) -> bool {
+        self.members[class]
+    }
+
+    /// Reads where a class is in its tree, and what it may send.
+    pub(super) fn read(&self, s: &Section, class: usize) -> Nested {
+        let child = self.children[class].and_then(|child| self.names[child].as_deref());
+        let mut nested = Nested { parent: self.parent(s), lends: child.is_some(), ..NOTHING };
+        keys::read(&KEYS, &[s], &mut nested);
+        for key in OF_FLOWS.into_iter().filter(|&key| child.is_some() && s.has(key)) {
+            let child = child.unwrap_or_default();
+            let message = format!("`{}` in a class that is the parent of \"{child}\"", s.full(key));
+            s.key_fault(key, Fault::new(message, "it takes no flows itself: its children do"));
+        }
+        nested
+    }
+
+    /// The number of the class that is named as the parent.
+    fn parent(&self, s: &Section) -> Option<usize> {
+        s.parsed("parent", |name: String| {
+            let names = || self.names.iter().flatten().map(String::as_str);
+            self.index.get(&name).copied().ok_or_else(|| {
+                let guess =
+                    nearest(&name, names()).map_or(String::new(), |n| format!("did you mean `{n}`? "));
+                let help = format!("{guess}there is {}", listed(names()));
+                Fault::new(format!("no class is named \"{name}\""), help)
+            })
+        })
+    }
+}
+
+/// Are the trees sound? Then each class learns the most that it may have. Of classes that are right each for itself.
+pub(super) fn finish(sections: &[Section], classes: &mut [ClassConfig]) {
+    let config = Config { classes: classes.to_vec(), ..Config::default() };
+    if let Err(refused) = config.check_nested() {
+        let (key, help) = help(&refused.why);
+        let help = match refused.why {
+            Unsound::NoParent(_) | Unsound::Depth(..) => "a parent is another class of the same direction",
+            Unsound::TopWithoutRate(_) => {
+                "give it the rate of all flows below it together: rate = \"100Mbit\""
+            }
+            _ => help,
+        };
+        let message = format!("class \"{}\": {}", classes[refused.class].name, refused.why);
+        return sections[refused.class].fault(key, Fault::new(message, help));
+    }
+    for (i, class) in classes.iter_mut().enumerate() {
+        if let Some((most, ack)) = config.most_of(i).zip(class.ack.as_mut()) {
+            policy::set_most(ack, most);
+        }
+    }
+    check_counts(sections, classes);
+}
+
+/// All classes of a tree count alike, or their rates could not be compared.
+fn check_counts(sections: &[Section], classes: &[ClassConfig]) {
+    let counts = |i: usize| classes[i].ack.as_ref().and_then(|ack| Some(ack.release.share()?.counts));
+    let parent = |&i: &usize| classes[i].nested?.parent;
+    let mut first: HashMap<usize, usize> = HashMap::new();
+    for i in (0..classes.len()).filter(|&i| classes[i].nested.is_some_and(|nested| !nested.lends)) {
+        let top = std::iter::successors(Some(i), parent).last().unwrap_or(i);
+        let other = *first.entry(top).or_insert(i);
+        if counts(i) != counts(other) {
+            let message =
+                format!("class \"{}\" counts other bytes than \"{}\"", classes[i].name, classes[other].name);
+            let help = format!("both borrow from \"{}\": give them the same `counts`", classes[top].name);
+            return sections[i].fault("name", Fault::new(message, help));
+        }
+    }
+}
+
+/// Where a class is in its tree, as a file has it.
+pub(super) fn assignments(nested: &Nested, classes: &[ClassConfig]) -> Vec<String> {
+    let parent = nested.parent.map(|parent| format!("parent = \"{}\"", classes[parent].name));
+    parent.into_iter().chain(keys::assignments(&KEYS, nested, &NOTHING)).collect()
+}
+
+/// The same in words.
+pub fn words(nested: &Nested, classes: &[ClassConfig]) -> String {
+    let from = match nested.parent {
+        Some(parent) => format!("borrows from {}", classes[parent].name),
+        None => "the top, which borrows from nobody".to_string(),
+    };
+    [keys::words(&KEYS, nested), vec![from]].concat().join(", ")
+}
