@@ -2,8 +2,8 @@
 
 use super::diag::Fault;
 use super::keys::Written;
-use super::link;
-use super::value::{int, one_of, within, FromValue};
+use super::units::trillionths;
+use super::value::{int, one_of, some, within, FromValue};
 use toml::de::DeValue;
 use weir_core::queue::{codel, dualpi2, fq_codel, red, Aqm};
 use weir_core::time::Duration;
@@ -140,7 +140,7 @@ pub(super) fn red_max(aqm: &mut Aqm, max: u64) -> Result<(), Fault> {
 }
 
 pub(super) fn red_p(aqm: &mut Aqm, value: &DeValue) -> Result<(), Fault> {
-    let max_p = link::some(value)?;
+    let max_p = some(value)?;
     red(aqm, |red| {
         red.max_p = max_p;
         Ok(())
@@ -197,7 +197,7 @@ pub(super) fn written(aqm: &Aqm, key: &str) -> Option<Written> {
         ("quantum", Aqm::FqCodel(fq)) => Written::plain(fq.quantum),
         ("red_min", Aqm::Red(red)) => bytes(red.min),
         ("red_max", Aqm::Red(red)) => bytes(red.max),
-        ("red_p", Aqm::Red(red)) => Written::quoted(link::trillionths(red.max_p)),
+        ("red_p", Aqm::Red(red)) => Written::quoted(trillionths(red.max_p)),
         ("red_weight", Aqm::Red(red)) => Written::plain(red.weight),
         ("step", Aqm::DualPi2(dual)) if dual.range == Duration::ZERO => Written::quoted(dual.step),
         ("coupling", Aqm::DualPi2(dual)) => Written::plain(dual.coupling),

@@ -8,11 +8,11 @@ use super::aqm;
 use super::diag::Fault;
 use super::keys::{self, put, set, Key, Written};
 use super::reader::Section;
-use super::units::Probability;
-use super::value::{int, one_of, FromValue, Size};
+use super::units::{trillionths, Probability};
+use super::value::{int, one_of, some, FromValue, Size};
 use std::path::PathBuf;
 use toml::de::DeValue;
-use weir_core::link::{Config, Jitter, Law, Loss, RateTrace, Reorder, TRILLION};
+use weir_core::link::{Config, Jitter, Law, Loss, RateTrace, Reorder};
 use weir_core::rate::Rate;
 use weir_core::time::Duration;
 
@@ -295,14 +295,6 @@ fn jitter(draft: &Draft) -> Option<String> {
     (by > Duration::ZERO).then(|| format!("jitter {law} {by}{order}"))
 }
 
-/// A probability in 10^-12, of what happens at all.
-pub(super) fn some(value: &DeValue) -> Result<u64, Fault> {
-    match Probability::from_value(value)?.trillionths() {
-        0 => Err(Fault::bare("no frame at all")),
-        trillionths => Ok(trillionths),
-    }
-}
-
 /// Loss with a probability; none at all for zero.
 fn random(p: Probability) -> Loss {
     match p.trillionths() {
@@ -329,11 +321,4 @@ fn period(draft: &Draft) -> Option<u64> {
         Loss::Periodic { n } => Some(n.get()),
         _ => None,
     }
-}
-
-/// A probability as a decimal fraction.
-pub(super) fn trillionths(n: u64) -> String {
-    let fraction = format!("{:012}", n % TRILLION);
-    let text = format!("{}.{fraction}", n / TRILLION);
-    text.trim_end_matches('0').trim_end_matches('.').to_string()
 }

@@ -16,6 +16,14 @@ pub trait FromValue: Sized {
     fn from_value(value: &DeValue) -> Result<Self, Fault>;
 }
 
+/// A probability in 10^-12, of what happens at all.
+pub(super) fn some(value: &DeValue) -> Result<u64, Fault> {
+    match units::Probability::from_value(value)?.trillionths() {
+        0 => Err(Fault::bare("no frame at all")),
+        trillionths => Ok(trillionths),
+    }
+}
+
 /// A whole number from `range`.
 pub(super) fn int(value: &DeValue, range: RangeInclusive<u64>) -> Result<u64, Fault> {
     match u64::from_value(value)? {

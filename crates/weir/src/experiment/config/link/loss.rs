@@ -1,9 +1,9 @@
 //! Losses in bursts, and probabilities of frames.
 
-use super::{trillionths, Draft};
+use super::Draft;
 use crate::experiment::config::diag::Fault;
 use crate::experiment::config::keys::Written;
-use crate::experiment::config::units::Probability;
+use crate::experiment::config::units::{trillionths, Probability};
 use crate::experiment::config::value::FromValue;
 use toml::de::DeValue;
 use weir_core::link::{Burst, Loss};
