@@ -5,7 +5,7 @@ mod support;
 
 use core::sync::atomic::Ordering::Relaxed;
 use support::*;
-use weir_core::ack::Meter;
+use weir_core::ack::{AckControl, Meter};
 use weir_core::gateway::{Gateway, LAN_TAP, WAN};
 use weir_core::node::{Node, PortSet};
 use weir_core::rate::Rate;
@@ -152,4 +152,32 @@ fn acks_that_others_overtook_do_not_take_the_flow_back() {
     }
     assert_eq!(w.rig.node().stats().renewed, renewed);
     assert_eq!(w.slot().tx.load(Relaxed), w.abs(2_490));
+}
+
+/// Flows of a class with 100 Mb/s, of which 1 ms is kept and 4 ms are ahead: 12,500 and 50,000 bytes. A flow gets half of what is free at
+/// most, and at first half of that.
+#[test]
+fn what_a_class_does_not_use_is_granted_to_its_flows() {
+    let mut w = Net::hooked(AckControl::ack_share(Rate::mbit(100)));
+    w.ack_at(ms(2_000), 1_000);
+    w.run(ms(2_000));
+    assert_eq!(w.slot().granted(), Some(w.abs(1_000 + (12_500 - 1_000 + 50_000) / 4)));
+    w.kernel_passed(11_000);
+    assert_eq!(w.rig.node().next_deadline(PortSet::ALL), Some(ms(2_001)));
+    assert!(w.run(ms(2_001)).is_empty());
+    assert_eq!(acked(&w), 11_000);
+    // Twice as much as it used would be 80,000 in 4 ms. There are 31,250, half of which take 1.6 ms.
+    assert_eq!(w.slot().granted(), Some(w.abs(11_000 + (12_500 + 50_000) / 2)));
+    assert_eq!(w.rig.node().next_deadline(PortSet::ALL), Some(ms(2_003)));
+    // What is ahead of the rate ends it: nothing is granted, nor for 16 round trips.
+    w.ack_at(ms(2_002), 60_000);
+    w.run(ms(2_100));
+    assert_eq!((w.slot().granted(), acked(&w)), (None, 60_000));
+    w.ack_at(ms(2_200), 61_000);
+    w.run(ms(2_200));
+    assert_eq!((w.slot().granted(), acked(&w)), (None, 61_000));
+    w.ack_at(ms(6_000), 62_000);
+    w.run(ms(6_000));
+    assert!(w.slot().granted().is_some());
+    w.finish();
 }
