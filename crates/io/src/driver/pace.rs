@@ -9,11 +9,10 @@
 //! did not sleep. So a late wake-up counts for some ten seconds, however many others came meanwhile, and
 //! a loop that spins all the time finds out when that is no longer needed.
 //!
-//! Where segments come by the ring closer to each other than two
-//! [`batch_delay`](super::DriverConfig::batch_delay)s, no segment wakes the loop: it naps for a `batch_delay`, at most until the
-//! next deadline, and looks. Without a margin before deadlines a nap takes half of that at least, so that the releases of
-//! many flows are one wake-up: they count as due when they were. When no segment has come for a `batch_delay`, the loop has
-//! itself woken by the next: segments that are far apart cost a wake-up each, and not one every `batch_delay`.
+//! Where segments come by the ring, no segment wakes the loop while some have come lately: it naps for
+//! [`batch_delay`](super::DriverConfig::batch_delay), at most until the next deadline, and looks. Without a margin before
+//! deadlines a nap takes half of that at least, so that the releases of many flows are one wake-up: they count as
+//! due when they were. When no segment has come for some naps, the loop has itself woken again.
 //!
 //! Under SCHED_FIFO a thread that never sleeps starves everything else on its CPU, the kernel's own packet
 //! processing included, until the kernel stops it for 50 ms (RT throttling): after two milliseconds without real
@@ -29,6 +28,8 @@ const LONGEST_BUSY: Duration = Duration::from_millis(2);
 const REST: Duration = Duration::from_micros(100);
 /// A shorter pause than this was none: the others did not get to run.
 const REAL_SLEEP: Duration = Duration::from_micros(20);
+/// Segments have come lately: in this time.
+const LATELY: Duration = Duration::from_millis(2);
 /// Margins of [`Spin::Adaptive`].
 const FIRST_MARGIN: Duration = Duration::from_millis(2);
 const LONGEST_MARGIN: Duration = Duration::from_millis(4);
@@ -106,15 +107,13 @@ pub(super) struct Pace {
     awake_since: Time,
     /// When segments came last; `None` if none come by the ring.
     came: Option<Time>,
-    /// And soon after those before them.
-    dense: bool,
 }
 
 impl Pace {
     /// `ring` says that segments come by the ring, and wake nobody; `rests` that the thread would starve others.
     pub fn new(spin: Spin, batch_delay: Duration, ring: bool, rests: bool, now: Time) -> Pace {
         let came = ring.then_some(Time::ZERO);
-        Pace { margin: Margin::new(spin, now), batch_delay, rests, awake_since: now, came, dense: false }
+        Pace { margin: Margin::new(spin, now), batch_delay, rests, awake_since: now, came }
     }
 
     /// The margin now.
@@ -124,8 +123,6 @@ impl Pace {
 
     /// Segments have come by the ring.
     pub fn came(&mut self, now: Time) {
-        let soon = self.batch_delay.saturating_mul(2);
-        self.dense = self.came.is_some_and(|before| now.since(before) <= soon);
         self.came = Some(now);
     }
 
@@ -155,7 +152,7 @@ impl Pace {
             None => longest,
             Some(due) => due.saturating_sub(self.margin.now).min(longest),
         };
-        let lately = self.dense && self.came.is_some_and(|came| now.since(came) < self.batch_delay);
+        let lately = self.came.is_some_and(|came| now.since(came) <= LATELY);
         if lately && self.margin.now == Duration::ZERO {
             let half = Duration::from_nanos(self.batch_delay.as_nanos() / 2);
             Next::Nap(until.clamp(now + half, now + self.batch_delay))
@@ -207,24 +204,19 @@ mod tests {
     #[test]
     fn naps_while_segments_come_by_the_ring() {
         let pace = &mut pace(Spin::None, true, false);
-        assert_eq!(next(pace, 8_600 * US, 90_000 * US), Next::Sleep(at(13_600 * US)));
-        pace.came(at(8_600 * US));
-        assert_eq!(next(pace, 8_600 * US, 90_000 * US), Next::Sleep(at(13_600 * US)), "one alone");
+        assert_eq!(next(pace, 9_000 * US, 90_000 * US), Next::Sleep(at(14_000 * US)));
         pace.came(at(9_000 * US));
         assert_eq!(next(pace, 9_000 * US, 90_000 * US), Next::Nap(at(9_200 * US)));
         assert_eq!(next(pace, 9_000 * US, 9_150 * US), Next::Nap(at(9_150 * US)));
         // Releases within half of that are one wake-up.
         assert_eq!(next(pace, 9_000 * US, 9_010 * US), Next::Nap(at(9_100 * US)));
         assert_eq!(next(pace, 9_000 * US, 8_990 * US), Next::Nap(at(9_100 * US)));
-        assert_eq!(next(pace, 9_200 * US, 90_000 * US), Next::Sleep(at(14_200 * US)), "a nap for nothing");
-        pace.came(at(9_401 * US));
-        assert_eq!(next(pace, 9_401 * US, 90_000 * US), Next::Sleep(at(14_401 * US)), "far apart");
+        assert_eq!(next(pace, 11_001 * US, 90_000 * US), Next::Sleep(at(16_001 * US)));
     }
 
     #[test]
     fn spins_for_a_deadline_while_segments_come_by_the_ring() {
         let pace = &mut pace(FIXED, true, false);
-        pace.came(at(8_900 * US));
         pace.came(at(9_000 * US));
         assert_eq!(next(pace, 9_000 * US, 9_030 * US), Next::Run);
         assert_eq!(next(pace, 9_000 * US, 9_100 * US), Next::Nap(at(9_060 * US)));
