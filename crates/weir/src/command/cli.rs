@@ -78,18 +78,6 @@ pub enum Command {
     Traffic,
 }
 
-impl Command {
-    /// Is its work that of the simulator?
-    fn simulates(&self) -> bool {
-        match self {
-            Command::Sim(_) => true,
-            #[cfg(feature = "linux")]
-            Command::Bench(super::bench::Bench::Sim(_)) => true,
-            _ => false,
-        }
-    }
-}
-
 /// Runs the command of a command line.
 pub fn run(cli: Cli) -> Result<(), Failure> {
     match cli.command {
@@ -120,9 +108,6 @@ pub fn run(cli: Cli) -> Result<(), Failure> {
 /// `main`: parses the command line, runs it, reports a failure on standard error.
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
-    if cli.command.simulates() {
-        super::pages::ask_for_large();
-    }
     match run(cli) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {

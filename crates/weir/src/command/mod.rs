@@ -12,7 +12,6 @@ pub mod down;
 pub mod error;
 #[cfg(feature = "linux")]
 pub mod lab;
-pub mod pages;
 mod present;
 #[cfg(feature = "linux")]
 pub mod reload;
