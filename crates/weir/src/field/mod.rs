@@ -1,33 +1,35 @@
 //! Running a gateway or an emulator on this host.
 
-mod combined;
 pub mod control;
-mod engine;
+mod emulator;
+mod inline;
 mod live;
+mod queues;
 mod report;
 mod setup;
-mod sharing;
 pub mod shell;
 mod writer;
 
+pub use emulator::run as emulator;
 pub use setup::{emulator as emulator_setup, gateway as gateway_setup};
 
-use crate::experiment::config::wan::WanFile;
 use crate::output::Target;
 pub use control::Version;
 use control::{Desk, Running};
-use engine::{EmulatorEngine, GatewayEngine};
-use std::io::Write;
+use inline::{InlineEngine, Start};
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
+use weir_core::combined::Combined;
 use weir_core::flow::Record;
 use weir_core::gateway::{rescue_ack, Gateway, MAX_ACK_LEN};
 use weir_core::steer::Slot;
-use weir_io::supervise::{NoOperator, Records, Senders, Steered, Supervisor, STATE};
+use weir_io::driver::Launch;
+use weir_io::supervise::{Records, Senders, Supervisor, STATE};
 use writer::Writer;
 
-/// Runs a gateway until it is told to stop, on a host that its hash's `seed` is a secret to. It is read again from `path`.
-/// With `json` it writes a [`crate::result::running::GatewayReport`] there, every second and at the end. Fails with
+/// Runs a gateway until it is told to stop. `seed` is the secret of the host's hashes, and the configuration is read again from
+/// `path`. With `json` it writes a [`crate::result::running::GatewayReport`] there, every second and at the end. Fails with
 /// everything that is in the way, the host unchanged.
 pub fn gateway(
     version: Version,
@@ -35,49 +37,44 @@ pub fn gateway(
     seed: u64,
     json: Option<Target>,
 ) -> Result<(), String> {
-    match setup::steered(&version.file.gateway) {
-        Steered::Acks(_) => {}
-        Steered::All { .. } => return sharing::run(version, path, seed, json),
-        Steered::Both { .. } => return combined::run(version, path, seed, json),
-    }
-    let (driving, max_flows) = (version.file.driving, version.file.gateway.max_flows);
+    let steered = setup::steered(&version.file.gateway);
+    let (acks, queued) = (steered.acks().is_some(), steered.frames().is_some());
+    let driver = setup::gateway_driver(&version.file.driving, queued);
+    let max_flows = version.file.gateway.max_flows;
     let supervisor = Supervisor::prepare(&setup::gateway(&version.file)).map_err(|p| p.to_string())?;
     let slots = supervisor.slots();
-    let records = Records::<Record>::alloc(max_flows as usize)
-        .map_err(|e| format!("memory for {max_flows} flows: {e}"))?;
+    let records = acks.then(|| Records::<Record>::alloc(max_flows as usize)).transpose();
+    let records = records.map_err(|e| format!("memory for {max_flows} flows: {e}"))?;
     let json = json.map(Arc::new);
-    tracing::info!(dev = version.file.dev, "shaping");
+    tracing::info!(dev = version.file.dev, acks, queues = queued, "shaping");
     let running = Running::new(version, path, seed);
+    let controlled = |launch: &Launch<'_>, records: &Records<Record>| {
+        let records = records.take().ok_or_else(|| io::Error::other("records taken twice"))?;
+        let config = running.take().ok_or_else(|| io::Error::other("started twice"))?;
+        Ok::<_, io::Error>(Gateway::with_shared(config, records, launch.slots).counted_in(launch.tallies))
+    };
     supervisor
         .run(
             |mut launch| {
-                let records = records.take().ok_or_else(|| std::io::Error::other("records taken twice"))?;
-                let config = running.take().ok_or_else(|| std::io::Error::other("started twice"))?;
-                let gateway = Gateway::with_shared(config, records, launch.slots).counted_in(launch.tallies);
-                let letters = launch.letters.take().map(|letters| (letters, running.version()));
-                let engine = GatewayEngine::new(gateway, launch.restarts, Writer::new(json.clone()), letters);
-                launch.run(engine, setup::gateway_driver(&driving)).map(drop)
-            },
-            |senders| rescue(&records, slots, senders),
-            &mut Desk::new(&running),
-        )
-        .map_err(|e| e.to_string())
-}
-
-/// Runs an emulator until it is told to stop. With `json` it writes an [`crate::result::running::EmulatorReport`] there.
-pub fn emulator(file: &WanFile, json: Option<Target>) -> Result<(), String> {
-    let supervisor = Supervisor::prepare(&setup::emulator(file)).map_err(|p| p.to_string())?;
-    let json = json.map(Arc::new);
-    tracing::info!("emulating");
-    supervisor
-        .run(
-            |launch| {
+                let version = running.version();
+                let gateway = records.as_ref().map(|records| controlled(&launch, records)).transpose()?;
+                let queues = queued.then(|| queues::node(&version, seed)).transpose();
+                let queues = queues.map_err(io::Error::other)?;
                 let writer = Writer::new(json.clone());
-                let engine = EmulatorEngine::new(&file.path, file.seed, launch.restarts, writer);
-                launch.run(engine, setup::emulator_driver(file)).map(drop)
+                let letters = launch.letters.take().map(|letters| (letters, version));
+                let start = Start { seed, restarts: launch.restarts, writer, letters };
+                match (gateway, queues) {
+                    (Some(gateway), Some(queues)) => {
+                        let node = Combined::new(gateway, queues);
+                        launch.run(InlineEngine::new(node, start), driver).map(drop)
+                    }
+                    (Some(gateway), None) => launch.run(InlineEngine::new(gateway, start), driver).map(drop),
+                    (None, Some(queues)) => launch.run(InlineEngine::new(queues, start), driver).map(drop),
+                    (None, None) => Err(io::Error::other("neither ACKs nor queues")),
+                }
             },
-            |_| {},
-            &mut NoOperator,
+            |senders| records.iter().for_each(|records| rescue(records, slots, senders)),
+            &mut Desk::new(&running),
         )
         .map_err(|e| e.to_string())
 }

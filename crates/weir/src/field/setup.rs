@@ -75,15 +75,12 @@ pub fn emulator(file: &WanFile) -> Setup {
     setup
 }
 
-/// How the driver of a gateway runs: its releases are milliseconds apart, so it need not spin.
-pub(super) fn gateway_driver(driving: &Driving) -> DriverConfig {
-    driver(driving, Spin::None, 40)
-}
-
-/// How the driver of a gateway with queues runs: what it holds is data, so it is preferred to others, but is no real-time
-/// process. It does not spin: a frame that leaves late takes nothing from its class, and processor time is what hosts behind it need.
-pub(super) fn queues_driver(file: &GatewayFile) -> DriverConfig {
-    DriverConfig { session: true, ..driver(&file.driving, Spin::None, 0) }
+/// How the driver of a gateway runs. It does not spin. Without queues its releases are milliseconds apart. With queues it is preferred
+/// to other processes, but is no real-time process: what it holds is data, and a frame that leaves late takes nothing from its class,
+/// while hosts behind it need the processor's time.
+pub(super) fn gateway_driver(driving: &Driving, queues: bool) -> DriverConfig {
+    let priority = if queues { 0 } else { 40 };
+    DriverConfig { session: queues, ..driver(driving, Spin::None, priority) }
 }
 
 /// Would a giant segment hold up others in queues of these rates for too long?
