@@ -6,7 +6,7 @@ use super::processes;
 use super::{options, plan, shape, whole, write, Common};
 use crate::execute::lab::{Options, Outcome};
 use crate::execute::traffic::monotonic;
-use crate::experiment::plan::{Path, Plan};
+use crate::experiment::plan::{Path, Plan, Value};
 use serde::Serialize;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -79,7 +79,7 @@ impl Held {
         match self {
             Held::Acks => shape(plan, first, first),
             Held::Queues => {
-                plan.groups.iter_mut().for_each(|group| group.tcp.rwnd = Some(WINDOW_BYTES));
+                plan.groups.iter_mut().for_each(|group| group.tcp.set("rwnd", Value::Number(WINDOW_BYTES)));
                 let class = |name: &str, share| ClassConfig {
                     name: name.to_string(),
                     direction: Direction::Out,

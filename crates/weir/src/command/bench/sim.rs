@@ -5,7 +5,7 @@ use super::figures::Spread;
 use super::{write, Common};
 use crate::execute::sim::flows::FlowEnd;
 use crate::execute::sim::topology::{self, Carrier, Topology, WiredFlow};
-use crate::experiment::plan::{FlowGroup, Path, Plan, Protocol};
+use crate::experiment::plan::{FlowGroup, Path, Plan, Protocol, Value};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::process::Command;
@@ -181,7 +181,7 @@ fn dumbbell(flows: u32) -> Plan {
     let wan = link::Config { rate: Some(RATE), delay, queue: bdp, ..link::Config::BARE };
     let mut group = FlowGroup { count: flows, ..FlowGroup::new("flow") };
     group.tcp.cc = Some("reno".into());
-    group.tcp.mss = Some(1448);
+    group.tcp.set("mss", Value::Number(1448));
     let path = Path { wan_out: wan, wan_back: wan, ..Path::default() };
     Plan { path, groups: vec![group], ..Plan::new("dumbbell", Duration::from_secs(SECONDS)) }
 }

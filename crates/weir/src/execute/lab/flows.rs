@@ -82,7 +82,7 @@ fn client_end(plan: &Plan, flow: &Flow, ends: FlowEnds, options: &Options) -> Fl
         start_ns: flow.start.as_nanos(),
         amount: amount(plan, flow),
         cc: Some(flow.group.tcp.cc().to_string()),
-        mss: flow.group.tcp.mss.map(|mss| u32::from(mss) + TIMESTAMPS),
+        mss: flow.group.tcp.number("mss").map(|mss| mss as u32 + TIMESTAMPS),
         rwnd: receive_window(flow, sends),
         sndbuf: None,
         gap_after_ns: options.gap_after.as_nanos(),
@@ -111,7 +111,7 @@ fn play(kind: &Kind) -> Play {
 
 /// A plan's `rwnd` is the receiver's; what the sender's end advertises does not matter.
 fn receive_window(flow: &Flow, sends: bool) -> Option<u32> {
-    let bytes = flow.group.tcp.rwnd.filter(|_| !sends || flow.group.kind != Kind::Bulk)?;
+    let bytes = flow.group.tcp.number("rwnd").filter(|_| !sends || flow.group.kind != Kind::Bulk)?;
     Some(u32::try_from(bytes).unwrap_or(u32::MAX))
 }
 
@@ -119,7 +119,7 @@ fn receive_window(flow: &Flow, sends: bool) -> Option<u32> {
 mod tests {
     use super::super::tests::plan;
     use super::*;
-    use crate::experiment::plan::{Arrivals, FlowGroup, Length, Ports};
+    use crate::experiment::plan::{Arrivals, FlowGroup, Length, Ports, Value};
     use weir_core::dist::Distribution;
     use weir_core::rate::Rate;
     use weir_core::time::Duration;
@@ -130,8 +130,8 @@ mod tests {
         p.groups[0].count = 3;
         p.groups[0].ports = Ports::Each { first: 7000 };
         p.groups[0].arrivals = Arrivals::Every(Duration::from_millis(10));
-        p.groups[0].tcp.mss = Some(1000);
-        p.groups[0].tcp.rwnd = Some(50_000);
+        p.groups[0].tcp.set("mss", Value::Number(1000));
+        p.groups[0].tcp.set("rwnd", Value::Number(50_000));
         let (clients, servers) = specs(&p, &Options::new().unwrap());
         clients.check().unwrap();
         servers.check().unwrap();

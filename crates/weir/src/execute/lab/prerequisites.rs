@@ -1,6 +1,6 @@
 //! Prerequisites of a lab, reported in one message before anything is touched.
 
-use crate::experiment::plan::{BoxKind, Plan, Tcp};
+use crate::experiment::plan::{BoxKind, Plan};
 use socket2::{Domain, Socket, Type};
 use std::collections::BTreeSet;
 use weir_core::gateway::Direction;
@@ -49,15 +49,12 @@ fn in_path(program: &str) -> bool {
 fn settings_of_hosts(plan: &Plan) -> Vec<String> {
     let mut missing = Vec::new();
     let groups: Vec<_> = plan.groups.iter().filter(|group| group.protocol.is_tcp()).collect();
-    let differ = |of: fn(&Tcp) -> Option<u32>| groups.windows(2).any(|g| of(&g[0].tcp) != of(&g[1].tcp));
-    for (key, differs) in
-        [("ecn", differ(|t| t.ecn.map(u32::from))), ("tso_segments", differ(|t| t.tso_segments))]
-    {
-        if differs {
+    for key in ["ecn", "tso_segments"] {
+        if groups.windows(2).any(|g| g[0].tcp.get(key) != g[1].tcp.get(key)) {
             missing.push(format!("the same `{key}` in all flows: it is a setting of its hosts (`[tcp]`)"));
         }
     }
-    let offload = groups.iter().any(|g| g.tcp.tso_segments.is_some_and(|n| n > 1));
+    let offload = groups.iter().any(|g| g.tcp.number("tso_segments").is_some_and(|n| n > 1));
     let cut = plan.lab.kind != BoxKind::Host && plan.path.lan.is_bare();
     if offload && !(cut && groups.iter().all(|g| g.direction == Direction::Out)) {
         missing.push(
@@ -91,6 +88,7 @@ fn congestion_controls(plan: &Plan) -> Option<String> {
 mod tests {
     use super::super::tests::plan;
     use super::*;
+    use crate::experiment::plan::Value;
 
     #[test]
     fn a_congestion_control_that_is_not_there_is_named() {
@@ -106,13 +104,13 @@ mod tests {
     fn flows_share_what_is_a_setting_of_hosts() {
         let mut p = plan();
         p.groups.truncate(1);
-        p.groups[0].tcp.ecn = Some(true);
+        p.groups[0].tcp.set("ecn", Value::Switch(true));
         p.groups.push(p.groups[0].clone());
         assert_eq!(settings_of_hosts(&p), [""; 0]);
-        p.groups[1].tcp.ecn = None;
+        p.groups[1].tcp.unset("ecn");
         assert!(settings_of_hosts(&p)[0].contains("the same `ecn`"));
         p.groups.truncate(1);
-        p.groups[0].tcp.tso_segments = Some(8);
+        p.groups[0].tcp.set("tso_segments", Value::Number(8));
         assert_eq!(settings_of_hosts(&p), [""; 0]);
         p.lab.kind = BoxKind::Host;
         assert!(settings_of_hosts(&p)[0].contains("through a bridge"));

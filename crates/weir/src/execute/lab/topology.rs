@@ -125,8 +125,8 @@ impl Layout {
             addresses,
             networks: [false, true].map(|wan| group_networks(plan, wan)),
             buffers: buffers(plan),
-            ecn: tcp.and_then(|tcp| tcp.ecn),
-            segmentation: tcp.and_then(|tcp| tcp.tso_segments).filter(|&n| n > 1),
+            ecn: tcp.and_then(|tcp| tcp.switch("ecn")),
+            segmentation: tcp.and_then(|tcp| tcp.number("tso_segments")).filter(|&n| n > 1).map(|n| n as u32),
         }
     }
 

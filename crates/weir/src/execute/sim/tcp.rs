@@ -1,11 +1,10 @@
 //! Translation of the TCP settings of a plan to those of simulated connections.
 
 use crate::execute::hosts::{buffers, DEFAULT_BUFFER};
-use crate::experiment::config::tcp::values;
-use crate::experiment::plan::{FlowGroup, Plan, Protocol, Tcp, SHORTHANDS};
+use crate::experiment::plan::{FlowGroup, Plan, Protocol, TcpSetting, SHORTHANDS, TCP_SETTINGS};
 use std::collections::BTreeMap;
-use weir_sim::cc::{self, CubicRules, Hystart};
-use weir_sim::tcp::{MinRto, TcpConfig};
+use weir_sim::cc;
+use weir_sim::tcp::TcpConfig;
 
 /// What an Ethernet frame holds of TCP payload, without options.
 const MSS: u16 = 1460;
@@ -16,32 +15,13 @@ const TIMESTAMPS: u16 = 12;
 pub fn config(plan: &Plan, group: &FlowGroup) -> Result<TcpConfig, String> {
     let tcp = &group.tcp;
     let cc = tcp.algorithm();
-    let make = cc::by_name(cc).ok_or_else(|| unknown(group, cc))?;
-    let default = TcpConfig::new(make);
-    let timestamps = tcp.timestamps.unwrap_or(default.timestamps);
-    let mss = tcp.mss.unwrap_or(if timestamps { MSS - TIMESTAMPS } else { MSS });
-    let segments = |n: u32| u64::from(n) * u64::from(mss);
-    Ok(TcpConfig {
-        cc_options: options(tcp, default.cc_options),
-        recovery: tcp.recovery.unwrap_or(default.recovery),
-        mss,
-        initial_window: tcp.initial_window.unwrap_or(default.initial_window),
-        initial_ssthresh: tcp.initial_ssthresh.map(segments),
-        // Linux advertises about half of its buffer (tcp_adv_win_scale = 1).
-        receive_window: tcp.rwnd.unwrap_or(buffers(plan).unwrap_or(DEFAULT_BUFFER) / 2),
-        delayed_ack: tcp.delayed_ack.unwrap_or(default.delayed_ack),
-        delayed_ack_timer: tcp.delayed_ack_timer.unwrap_or(default.delayed_ack_timer),
-        quick_acks: tcp.quick_acks.unwrap_or(default.quick_acks),
-        push_acks: tcp.push_acks.unwrap_or(default.push_acks),
-        timestamps,
-        ecn: tcp.ecn.unwrap_or(default.ecn),
-        l4s: tcp.l4s.unwrap_or(default.l4s),
-        // Who names a minimum means the whole time-out (RFC 6298); Linux's own bounds its variance.
-        min_rto: tcp.min_rto.map_or(default.min_rto, MinRto::Total),
-        pacing: tcp.pacing.unwrap_or(default.pacing),
-        tso_segments: tcp.tso_segments.unwrap_or(default.tso_segments),
-        ..default
-    })
+    let mut config = TcpConfig::new(cc::by_name(cc).ok_or_else(|| unknown(group, cc))?);
+    let timestamps = tcp.switch("timestamps").unwrap_or(config.timestamps);
+    config.mss = if timestamps { MSS - TIMESTAMPS } else { MSS };
+    // Linux advertises about half of its buffer (tcp_adv_win_scale = 1).
+    config.receive_window = buffers(plan).unwrap_or(DEFAULT_BUFFER) / 2;
+    tcp.configure(&mut config);
+    Ok(config)
 }
 
 /// What is in force in each group of flows that has TCP, defaults included, by key: `flow.bulk.mss`. The congestion control
@@ -50,55 +30,13 @@ pub fn in_force(plan: &Plan) -> BTreeMap<String, String> {
     let tcp = |g: &&FlowGroup| matches!(g.protocol, Protocol::Tcp { .. });
     let values = |group: &FlowGroup| {
         let config = config(plan, group).ok()?;
-        let named = values(&effective(&group.tcp, &config)).into_iter().filter(|(key, _)| *key != "cc");
-        let id = group.id.clone();
-        Some(named.map(move |(key, value)| (format!("flow.{id}.{key}"), value)))
+        let value = |setting: &TcpSetting| {
+            let value = setting.in_force(&config, &group.tcp)?;
+            Some((format!("flow.{}.{}", group.id, setting.name), value.to_string()))
+        };
+        Some(TCP_SETTINGS.iter().filter_map(value).collect::<Vec<_>>())
     };
     plan.groups.iter().filter(tcp).filter_map(values).flatten().collect()
-}
-
-/// What a plan says of TCP, with the values that `config` has for what it leaves out. What is still left out depends on
-/// the congestion control, or has no value of its kind.
-fn effective(tcp: &Tcp, config: &TcpConfig) -> Tcp {
-    Tcp {
-        mss: Some(config.mss),
-        rwnd: Some(config.receive_window),
-        ecn: Some(config.ecn),
-        l4s: Some(config.l4s),
-        delayed_ack: Some(config.delayed_ack),
-        delayed_ack_timer: Some(config.delayed_ack_timer),
-        quick_acks: Some(config.quick_acks),
-        push_acks: Some(config.push_acks),
-        initial_window: Some(config.initial_window),
-        // Written even where the congestion control brings it.
-        cc: None,
-        recovery: Some(config.recovery),
-        timestamps: Some(config.timestamps),
-        abc: Some(config.cc_options.abc),
-        cubic: Some(config.cc_options.cubic).filter(|_| tcp.algorithm() == "cubic"),
-        pacing: Some(config.pacing),
-        tso_segments: Some(config.tso_segments),
-        ..tcp.clone()
-    }
-}
-
-fn options(tcp: &Tcp, default: cc::Options) -> cc::Options {
-    let cubic = tcp.cubic.unwrap_or(default.cubic);
-    // Linux's CUBIC has the HyStart that there was before HyStart++.
-    let linux = tcp.algorithm() == "cubic" && cubic == CubicRules::Linux;
-    let own = if linux { Hystart::Classic } else { Hystart::PlusPlus };
-    let hystart = match tcp.hystart {
-        Some(false) => Some(Hystart::Off),
-        Some(true) => Some(own),
-        None => default.hystart,
-    };
-    cc::Options {
-        abc: tcp.abc.unwrap_or(default.abc),
-        hystart,
-        cubic,
-        fast_convergence: tcp.fast_convergence.unwrap_or(default.fast_convergence),
-        ..default
-    }
 }
 
 fn unknown(group: &FlowGroup, cc: &str) -> String {
@@ -110,8 +48,10 @@ fn unknown(group: &FlowGroup, cc: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::experiment::plan::{Tcp, Value};
     use weir_core::time::Duration;
-    use weir_sim::tcp::Recovery;
+    use weir_sim::cc::{CubicRules, Hystart};
+    use weir_sim::tcp::{MinRto, Recovery};
 
     fn with(tcp: Tcp) -> Result<TcpConfig, String> {
         let group = FlowGroup { tcp, ..FlowGroup::new("up") };
@@ -124,12 +64,9 @@ mod tests {
 
     #[test]
     fn what_is_in_force_has_the_defaults_in_it() {
-        let tcp = Tcp {
-            cc: Some("newreno".into()),
-            recovery: Some(Recovery::NewReno),
-            ecn: Some(true),
-            ..Tcp::default()
-        };
+        let mut tcp = Tcp { cc: Some("newreno".into()), ..Tcp::default() };
+        tcp.set_recovery(Recovery::NewReno);
+        tcp.set("ecn", Value::Switch(true));
         let group = FlowGroup { tcp, ..FlowGroup::new("up") };
         let plan =
             Plan { groups: vec![group, FlowGroup::new("plain")], ..Plan::new("t", Duration::from_secs(1)) };
@@ -147,32 +84,38 @@ mod tests {
         assert_eq!((c.mss, c.initial_window, c.delayed_ack, c.recovery), (1448, 10, 2, Recovery::Rack));
         // Half of tcp_rmem's 6 MiB.
         assert_eq!((c.receive_window, c.initial_ssthresh), (3 << 20, None));
-        assert_eq!(with(Tcp { timestamps: Some(false), ..reno() }).unwrap().mss, 1460);
+        assert_eq!(with(reno().with("timestamps", Value::Switch(false))).unwrap().mss, 1460);
         assert_eq!(FlowGroup::new("up").tcp.cc(), "cubic");
     }
 
     #[test]
     fn what_is_said_is_done() {
-        let c = with(Tcp {
-            mss: Some(1000),
-            rwnd: Some(9999),
-            ecn: Some(true),
-            delayed_ack: Some(1),
-            delayed_ack_timer: Some(Duration::from_millis(200)),
-            quick_acks: Some(3),
-            push_acks: Some(false),
-            initial_window: Some(4),
-            initial_ssthresh: Some(64),
-            timestamps: Some(false),
-            min_rto: Some(Duration::from_secs(1)),
-            abc: Some(false),
-            hystart: Some(false),
-            fast_convergence: Some(false),
-            pacing: Some(true),
-            tso_segments: Some(8),
-            ..reno()
-        })
-        .unwrap();
+        let mut tcp = reno();
+        for (name, n) in [
+            ("mss", 1000),
+            ("rwnd", 9999),
+            ("delayed_ack", 1),
+            ("quick_acks", 3),
+            ("initial_window", 4),
+            ("initial_ssthresh", 64),
+            ("tso_segments", 8),
+        ] {
+            tcp.set(name, Value::Number(n));
+        }
+        for (name, on) in [
+            ("ecn", true),
+            ("push_acks", false),
+            ("timestamps", false),
+            ("abc", false),
+            ("hystart", false),
+            ("fast_convergence", false),
+            ("pacing", true),
+        ] {
+            tcp.set(name, Value::Switch(on));
+        }
+        tcp.set("delayed_ack_timer", Value::Time(Duration::from_millis(200)));
+        tcp.set("min_rto", Value::Time(Duration::from_secs(1)));
+        let c = with(tcp).unwrap();
         assert_eq!((c.mss, c.receive_window, c.ecn, c.delayed_ack, c.quick_acks), (1000, 9999, true, 1, 3));
         assert_eq!((c.initial_window, c.initial_ssthresh), (4, Some(64_000)));
         assert_eq!(c.delayed_ack_timer, Duration::from_millis(200));
@@ -195,9 +138,12 @@ mod tests {
 
     #[test]
     fn a_cubic_brings_its_own_hystart() {
-        let of = |cc: &str, cubic, hystart| {
-            let cc = Some(cc.to_string());
-            let o = with(Tcp { cc, cubic, hystart, ..Tcp::default() }).unwrap().cc_options;
+        let of = |cc: &str, cubic: Option<CubicRules>, hystart: Option<bool>| {
+            let mut tcp = Tcp { cc: Some(cc.to_string()), ..Tcp::default() };
+            let name = |rules| if rules == CubicRules::Linux { "linux" } else { "rfc9438" };
+            cubic.into_iter().for_each(|rules| tcp.set("cubic", Value::Name(name(rules))));
+            hystart.into_iter().for_each(|on| tcp.set("hystart", Value::Switch(on)));
+            let o = with(tcp).unwrap().cc_options;
             (o.cubic, o.hystart)
         };
         let (rfc, linux) = (CubicRules::Rfc9438, CubicRules::Linux);

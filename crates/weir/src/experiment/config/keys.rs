@@ -3,7 +3,6 @@
 
 use super::diag::Fault;
 use super::reader::Section;
-use crate::result::Backend;
 use std::fmt;
 use toml::de::DeValue;
 
@@ -19,8 +18,6 @@ pub struct Key<T> {
     needs: (&'static [&'static str], &'static str),
     /// Keys above it that say the same thing in another way, and the difference.
     instead_of: (&'static [&'static str], &'static str),
-    /// The world that has it, if the other one has not.
-    only: Option<Backend>,
     /// As an option of a command: its name, what stands for its value, and help.
     option: (&'static str, &'static str, &'static str),
 }
@@ -64,7 +61,6 @@ impl<T> Key<T> {
             words: |_| None,
             needs: (&[], ""),
             instead_of: (&[], ""),
-            only: None,
             option: ("", "", ""),
         }
     }
@@ -83,10 +79,6 @@ impl<T> Key<T> {
     /// It excludes keys above it that say the same thing in another way.
     pub const fn instead_of(self, others: &'static [&'static str], why: &'static str) -> Key<T> {
         Key { instead_of: (others, why), ..self }
-    }
-    /// Only one world has it.
-    pub const fn only(self, world: Backend) -> Key<T> {
-        Key { only: Some(world), ..self }
     }
     /// Its name, what stands for its value, and help where it is an option of a command.
     pub const fn option(self, long: &'static str, value: &'static str, help: &'static str) -> Key<T> {
@@ -121,9 +113,6 @@ pub fn read<'k, T: 'k>(keys: impl IntoIterator<Item = &'k Key<T>>, places: &[&Se
     for key in keys {
         for place in places {
             place.has(key.name);
-            if let Some(world) = key.only {
-                place.note_only(world, key.name);
-            }
             for other in key.instead_of.0 {
                 place.at_most_one(&[other, key.name], key.instead_of.1);
             }
@@ -157,14 +146,6 @@ pub fn assignments<T>(keys: &[Key<T>], value: &T, default: &T) -> Vec<String> {
     let differs = |key: &&Key<T>| (key.write)(value) != (key.write)(default);
     let write = |key: &Key<T>| Some(format!("{} = {}", key.name, (key.write)(value)?));
     keys.iter().filter(differs).filter_map(write).collect()
-}
-
-/// The values that keys write, by key and in the order of the table, without quotes.
-pub fn values<T>(keys: &[Key<T>], value: &T) -> Vec<(&'static str, String)> {
-    let text = |written| match written {
-        Written::Quoted(text) | Written::Plain(text) => text,
-    };
-    keys.iter().filter_map(|key| Some((key.name, text((key.write)(value)?)))).collect()
 }
 
 /// The keys that have other values, with the old one and the new one; "none" where there is none.

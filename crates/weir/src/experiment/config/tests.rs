@@ -4,7 +4,7 @@ use super::gateway::{self, GatewayFile};
 use super::ports::{Attach, Driving};
 use super::wan::{self, path_of_options, WanFile};
 use super::{experiment, link, Errors, Source};
-use crate::experiment::plan::{Path, Tcp};
+use crate::experiment::plan::{Accepts, Path, Tcp, Value, TCP_SETTINGS, WINDOWS};
 use crate::result::Backend;
 use core::net::IpAddr;
 use core::ops::RangeInclusive;
@@ -21,8 +21,6 @@ use weir_core::link::{
 use weir_core::queue::{self, codel, dualpi2, fq_codel, pfq, red, Aqm, Kind};
 use weir_core::rate::Rate;
 use weir_core::time::Duration;
-use weir_sim::cc::CubicRules;
-use weir_sim::tcp::Recovery;
 
 fn aqms() -> impl Strategy<Value = Aqm> {
     let times = || (1_000..=4_000_000_000u64).prop_map(Duration::from_nanos);
@@ -308,29 +306,34 @@ prop_compose! {
     }
 }
 
-prop_compose! {
-    /// Every key, within its range; a shorthand brings its own recovery.
-    fn tcps()(
-        cc in option::of(prop::sample::select(vec!["reno", "cubic", "tahoe", "newreno", "bbr"])),
-        recovery in option::of(prop::sample::select(Recovery::ALL.map(|(_, r)| r).to_vec())),
-        (mss, rwnd) in (option::of(88..=65_495u16), option::of(2048..=1_073_725_440u64)),
-        (ecn, l4s, push_acks, timestamps, abc, hystart, fast_convergence, pacing) in any::<[Option<bool>; 8]>().prop_map(Into::into),
-        delayed_ack in option::of(1..=64u32),
-        delayed_ack_timer in option::of((1_000..=1_000_000_000u64).prop_map(Duration::from_nanos)),
-        quick_acks in option::of(0..=65_535u32),
-        initial_window in option::of(1..=1000u32),
-        initial_ssthresh in option::of(2..=1_000_000u32),
-        min_rto in option::of((10_000..=60_000_000_000u64).prop_map(Duration::from_nanos)),
-        cubic in option::of(prop::sample::select(vec![CubicRules::Linux, CubicRules::Rfc9438])),
-        tso_segments in option::of(1..=64u32),
-    ) -> Tcp {
-        let recovery = cc.and_then(Tcp::shorthand).or(recovery);
-        let cc = cc.map(String::from);
-        Tcp {
-            cc, mss, rwnd, ecn, l4s, delayed_ack, delayed_ack_timer, quick_acks, push_acks, initial_window,
-            initial_ssthresh, recovery, timestamps, min_rto, abc, hystart, cubic, fast_convergence, pacing, tso_segments,
+/// Values that a setting accepts.
+fn accepted(accepts: &Accepts) -> BoxedStrategy<Value> {
+    let numbers = |min, max| (min..=max).prop_map(Value::Number).boxed();
+    match *accepts {
+        Accepts::Switch => any::<bool>().prop_map(Value::Switch).boxed(),
+        Accepts::Number(min, max) => numbers(min, max),
+        Accepts::Window => numbers(WINDOWS.0, WINDOWS.1),
+        Accepts::Time(min, max) => (min.as_nanos()..=max.as_nanos())
+            .prop_map(|ns| Value::Time(Duration::from_nanos(ns)))
+            .boxed(),
+        Accepts::Name(names) => {
+            prop::sample::select(names).prop_map(|(name, _)| Value::Name(name)).boxed()
         }
     }
+}
+
+/// Any settings, within their ranges; a shorthand brings its own recovery.
+fn tcps() -> impl Strategy<Value = Tcp> {
+    let cc = option::of(prop::sample::select(vec!["reno", "cubic", "tahoe", "newreno", "bbr"]));
+    let settings: Vec<_> = TCP_SETTINGS.iter().map(|s| option::of(accepted(&s.accepts))).collect();
+    (cc, settings).prop_map(|(cc, values)| {
+        let mut tcp = Tcp { cc: cc.map(String::from), ..Tcp::default() };
+        for (setting, value) in TCP_SETTINGS.iter().zip(values) {
+            value.into_iter().for_each(|value| tcp.set(setting.name, value));
+        }
+        cc.and_then(Tcp::shorthand).into_iter().for_each(|recovery| tcp.set_recovery(recovery));
+        tcp
+    })
 }
 
 proptest! {

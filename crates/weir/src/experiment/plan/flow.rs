@@ -1,14 +1,12 @@
 //! Flows: what they are made of, when they start and end.
 
-use super::derived;
+use super::{derived, Tcp};
 use weir_core::dist::Distribution;
 use weir_core::gateway::Direction;
 use weir_core::rate::Rate;
 use weir_core::rng::Rng;
 use weir_core::time::Duration;
 use weir_core::wire;
-use weir_sim::cc::CubicRules;
-use weir_sim::tcp::Recovery;
 
 /// `count` flows that are alike.
 #[derive(Clone, Debug, PartialEq)]
@@ -87,80 +85,6 @@ impl Protocol {
         match self {
             Protocol::Tcp { .. } => wire::TCP,
             Protocol::Udp { .. } => wire::UDP,
-        }
-    }
-}
-
-/// The TCP of both ends of a flow. `None` leaves it to the sender's, or receiver's, own default.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Tcp {
-    /// Congestion control as Linux names it (`reno`, `cubic`, …), or a [shorthand](SHORTHANDS). This is the
-    /// name for results; [`Tcp::algorithm`] is what runs.
-    pub cc: Option<String>,
-    /// Maximum segment size in bytes of payload, 88 to 65,495; otherwise what the MTU allows.
-    pub mss: Option<u16>,
-    /// The receiver's largest window in bytes.
-    pub rwnd: Option<u64>,
-    /// Explicit congestion notification (RFC 3168).
-    pub ecn: Option<bool>,
-    /// ECN is asked for, and data sent as that of L4S senders (RFC 9331). This and all below: simulator only.
-    pub l4s: Option<bool>,
-    /// Segments per delayed ACK, 1 acknowledges each.
-    pub delayed_ack: Option<u32>,
-    /// Longest delay of an ACK.
-    pub delayed_ack_timer: Option<Duration>,
-    /// Segments acknowledged at once at the beginning.
-    pub quick_acks: Option<u32>,
-    /// Segments with PSH are acknowledged at once.
-    pub push_acks: Option<bool>,
-    /// Initial congestion window in segments.
-    pub initial_window: Option<u32>,
-    /// Initial slow-start threshold in segments.
-    pub initial_ssthresh: Option<u32>,
-    /// How losses are found and repaired.
-    pub recovery: Option<Recovery>,
-    /// Timestamps (RFC 7323).
-    pub timestamps: Option<bool>,
-    /// Smallest retransmission time-out.
-    pub min_rto: Option<Duration>,
-    /// Appropriate byte counting (RFC 3465).
-    pub abc: Option<bool>,
-    /// A slow start that looks for its end: HyStart++ (RFC 9406), or Linux's own with [`CubicRules::Linux`].
-    pub hystart: Option<bool>,
-    /// CUBIC's fast convergence (RFC 9438 §4.7).
-    pub fast_convergence: Option<bool>,
-    /// Which CUBIC it is.
-    pub cubic: Option<CubicRules>,
-    /// Pacing of all that is sent.
-    pub pacing: Option<bool>,
-    /// Segments sent back to back.
-    pub tso_segments: Option<u32>,
-}
-
-/// Congestion control where nothing names one: Linux's own default, whatever the host of a lab is set to.
-pub const DEFAULT_CC: &str = "cubic";
-
-/// Names of congestion controls that stand for `reno` with a kind of recovery; simulator only.
-pub const SHORTHANDS: [(&str, Recovery); 2] = [("tahoe", Recovery::Tahoe), ("newreno", Recovery::NewReno)];
-
-impl Tcp {
-    /// The recovery that a name of a congestion control stands for, if it is a shorthand.
-    pub fn shorthand(cc: &str) -> Option<Recovery> {
-        SHORTHANDS.iter().find(|(name, _)| *name == cc).map(|(_, recovery)| *recovery)
-    }
-
-    /// The congestion control by the name that results have: `cc`, or [`DEFAULT_CC`].
-    pub fn cc(&self) -> &str {
-        self.cc.as_deref().unwrap_or(DEFAULT_CC)
-    }
-
-    /// The congestion control to run: [`Tcp::cc`], with `reno` for a shorthand, whose recovery is in `recovery`.
-    pub fn algorithm(&self) -> &str {
-        let cc = self.cc();
-        if Tcp::shorthand(cc).is_some() {
-            "reno"
-        } else {
-            cc
         }
     }
 }

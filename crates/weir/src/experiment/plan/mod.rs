@@ -17,8 +17,9 @@ mod graph;
 mod lab;
 mod measure;
 mod network;
+mod tcp;
 
-pub use flow::{Arrivals, Flow, FlowGroup, Kind, Length, Ports, Protocol, Tcp, DEFAULT_CC, SHORTHANDS};
+pub use flow::{Arrivals, Flow, FlowGroup, Kind, Length, Ports, Protocol};
 pub use graph::{Graph, GraphLink, GraphNode, Hop};
 pub use lab::{BoxKind, Ip, Lab};
 pub use measure::{
@@ -26,6 +27,7 @@ pub use measure::{
     Tolerance,
 };
 pub use network::{HostGroup, Path};
+pub use tcp::{Accepts, Tcp, TcpSetting, Value, DEFAULT_CC, SHORTHANDS, TCP_SETTINGS, WINDOWS};
 
 pub use crate::result::metric::SeriesKind;
 use crate::result::Parity;

@@ -1,0 +1,270 @@
+//! The settings of TCP that an experiment may name. A row is everything there is to a setting but its line in the manual: what it
+//! accepts, what it is in words, and which part of a simulated connection's configuration it sets.
+
+use super::{Tcp, Value};
+use weir_core::time::Duration;
+use weir_sim::cc::{CubicRules, Hystart};
+use weir_sim::tcp::{MinRto, Recovery, TcpConfig};
+
+/// A setting: a key of `[tcp]` and of `[[flow]]`.
+pub struct TcpSetting {
+    /// Its key.
+    pub name: &'static str,
+    /// The values that it accepts.
+    pub accepts: Accepts,
+    /// In words: what stands before a number or a time, or what is switched on.
+    words: &'static str,
+    /// Have only simulated hosts this setting? Linux has it for a whole system, or not at all.
+    pub sim_only: bool,
+    effect: Effect,
+}
+
+/// What a setting accepts.
+pub enum Accepts {
+    /// On or off.
+    Switch,
+    /// A number from the first to the second.
+    Number(u64, u64),
+    /// A receive window in bytes (RFC 7323), 2048 at least.
+    Window,
+    /// A time from the first to the second.
+    Time(Duration, Duration),
+    /// One of these names, each with what it is in words.
+    Name(&'static [(&'static str, &'static str)]),
+}
+
+/// Bytes of a receive window.
+pub const WINDOWS: (u64, u64) = (2048, 1_073_725_440);
+
+/// What a setting sets of a connection.
+enum Effect {
+    Switch(fn(&mut TcpConfig) -> &mut bool),
+    Number(fn(&mut TcpConfig) -> &mut u32),
+    Bytes(fn(&mut TcpConfig) -> &mut u64),
+    Time(fn(&mut TcpConfig) -> &mut Duration),
+    /// What is not a field of its own, or depends on other settings.
+    Own {
+        set: fn(&mut TcpConfig, Value, &Tcp),
+        /// The value that is in force; `None` where there is nothing to say.
+        in_force: fn(&TcpConfig, &Tcp) -> Option<Value>,
+    },
+}
+
+pub(super) const RECOVERY: &str = "recovery";
+const CUBIC: &str = "cubic";
+const HYSTART: &str = "hystart";
+const FAST_CONVERGENCE: &str = "fast_convergence";
+
+/// The names of the two CUBICs.
+const CUBICS: [(&str, CubicRules); 2] = [("rfc9438", CubicRules::Rfc9438), ("linux", CubicRules::Linux)];
+
+use Accepts::{Name, Number, Switch, Time, Window};
+
+/// Every setting besides the congestion control, in the order of files.
+pub static TCP_SETTINGS: &[TcpSetting] = &[
+    // 88: Linux refuses less (TCP_MIN_MSS); 65,495: an IP packet without its two headers.
+    TcpSetting::new("mss", Number(88, 65_495), "MSS", Effect::Own {
+        set: |c, v, _| c.mss = v.number() as u16,
+        in_force: |c, _| Some(Value::Number(c.mss.into())),
+    })
+    .in_both_worlds(),
+    TcpSetting::new("rwnd", Window, "receive window", Effect::Bytes(|c| &mut c.receive_window))
+        .in_both_worlds(),
+    // In the lab a setting of its hosts, so that all flows must agree; so is `tso_segments`.
+    TcpSetting::new("ecn", Switch, "ECN", Effect::Switch(|c| &mut c.ecn)).in_both_worlds(),
+    TcpSetting::new("l4s", Switch, "L4S", Effect::Switch(|c| &mut c.l4s)),
+    TcpSetting::new(
+        "delayed_ack",
+        Number(1, 64),
+        "segments for each ACK:",
+        Effect::Number(|c| &mut c.delayed_ack),
+    ),
+    // RFC 1122, 4.2.3.2 allows less than half a second.
+    TcpSetting::new(
+        "delayed_ack_timer",
+        Time(Duration::from_micros(1), Duration::from_secs(1)),
+        "ACKs delayed at most",
+        Effect::Time(|c| &mut c.delayed_ack_timer),
+    ),
+    TcpSetting::new(
+        "quick_acks",
+        Number(0, 65_535),
+        "segments acknowledged at once at first:",
+        Effect::Number(|c| &mut c.quick_acks),
+    ),
+    TcpSetting::new("push_acks", Switch, "ACKs at once for PSH", Effect::Switch(|c| &mut c.push_acks)),
+    TcpSetting::new(
+        "initial_window",
+        Number(1, 1000),
+        "initial window",
+        Effect::Number(|c| &mut c.initial_window),
+    ),
+    // In segments; of a connection it is in bytes.
+    TcpSetting::new("initial_ssthresh", Number(2, 1_000_000), "initial ssthresh", Effect::Own {
+        set: |c, v, _| c.initial_ssthresh = Some(v.number() * u64::from(c.mss)),
+        in_force: |c, _| c.initial_ssthresh.map(|bytes| Value::Number(bytes / u64::from(c.mss))),
+    }),
+    TcpSetting::new(
+        RECOVERY,
+        Name(&[
+            ("rack", "rack recovery"),
+            ("sack", "sack recovery"),
+            ("newreno", "newreno recovery"),
+            ("reno", "reno recovery"),
+            ("tahoe", "tahoe recovery"),
+        ]),
+        "",
+        Effect::Own {
+            set: |c, v, _| c.recovery = chosen(&Recovery::ALL, v),
+            in_force: |c, _| Some(Value::Name(name(&Recovery::ALL, c.recovery))),
+        },
+    ),
+    TcpSetting::new("timestamps", Switch, "timestamps", Effect::Switch(|c| &mut c.timestamps)),
+    // Who names a minimum means the whole time-out (RFC 6298); Linux's own bounds its variance.
+    TcpSetting::new(
+        "min_rto",
+        Time(Duration::from_micros(10), Duration::from_secs(60)),
+        "RTO at least",
+        Effect::Own {
+            set: |c, v, _| c.min_rto = MinRto::Total(v.time()),
+            in_force: |c, _| match c.min_rto {
+                MinRto::Total(time) => Some(Value::Time(time)),
+                MinRto::Variance(_) => None,
+            },
+        },
+    ),
+    TcpSetting::new("abc", Switch, "byte counting", Effect::Switch(|c| &mut c.cc_options.abc)),
+    TcpSetting::new(HYSTART, Switch, "HyStart", Effect::Own {
+        set: |c, v, tcp| c.cc_options.hystart = Some(hystart(v.switch(), tcp)),
+        in_force: |_, tcp| tcp.get(HYSTART),
+    }),
+    TcpSetting::new(
+        CUBIC,
+        Name(&[("rfc9438", "CUBIC of RFC 9438"), ("linux", "CUBIC of Linux")]),
+        "",
+        Effect::Own {
+            set: |c, v, _| c.cc_options.cubic = chosen(&CUBICS, v),
+            in_force: |c, tcp| {
+                let rules = Value::Name(name(&CUBICS, c.cc_options.cubic));
+                (tcp.algorithm() == "cubic").then_some(rules)
+            },
+        },
+    )
+    .in_both_worlds(),
+    TcpSetting::new(FAST_CONVERGENCE, Switch, "fast convergence", Effect::Own {
+        set: |c, v, _| c.cc_options.fast_convergence = v.switch(),
+        in_force: |_, tcp| tcp.get(FAST_CONVERGENCE),
+    }),
+    TcpSetting::new("pacing", Switch, "pacing", Effect::Switch(|c| &mut c.pacing)),
+    TcpSetting::new(
+        "tso_segments",
+        Number(1, 64),
+        "segments sent back to back:",
+        Effect::Number(|c| &mut c.tso_segments),
+    )
+    .in_both_worlds(),
+];
+
+impl TcpSetting {
+    const fn new(
+        name: &'static str,
+        accepts: Accepts,
+        words: &'static str,
+        effect: Effect,
+    ) -> TcpSetting {
+        TcpSetting { name, accepts, words, sim_only: true, effect }
+    }
+
+    const fn in_both_worlds(self) -> TcpSetting {
+        TcpSetting { sim_only: false, ..self }
+    }
+
+    /// A value of it in words.
+    pub fn words(&self, value: Value) -> String {
+        let words = self.words;
+        match (&self.accepts, value) {
+            (Name(names), Value::Name(name)) => (*chosen(names, Value::Name(name))).to_string(),
+            (_, Value::Switch(on)) => format!("{}{words}", if on { "" } else { "no " }),
+            _ => format!("{words} {value}"),
+        }
+    }
+
+    /// Gives a connection this value, on behalf of what `tcp` says in all.
+    pub(super) fn apply(&self, config: &mut TcpConfig, value: Value, tcp: &Tcp) {
+        match &self.effect {
+            Effect::Switch(field) => *field(config) = value.switch(),
+            Effect::Number(field) => *field(config) = value.number() as u32,
+            Effect::Bytes(field) => *field(config) = value.number(),
+            Effect::Time(field) => *field(config) = value.time(),
+            Effect::Own { set, .. } => set(config, value, tcp),
+        }
+    }
+
+    /// The value that a connection of this configuration has, made from `tcp`.
+    pub fn in_force(&self, config: &TcpConfig, tcp: &Tcp) -> Option<Value> {
+        let mut config = config.clone();
+        match &self.effect {
+            Effect::Switch(field) => Some(Value::Switch(*field(&mut config))),
+            Effect::Number(field) => Some(Value::Number((*field(&mut config)).into())),
+            Effect::Bytes(field) => Some(Value::Number(*field(&mut config))),
+            Effect::Time(field) => Some(Value::Time(*field(&mut config))),
+            Effect::Own { in_force, .. } => in_force(&config, tcp),
+        }
+    }
+}
+
+impl Accepts {
+    /// Is this value accepted?
+    pub fn contains(&self, value: Value) -> bool {
+        match (self, value) {
+            (Switch, Value::Switch(_)) => true,
+            (&Number(min, max), Value::Number(n)) => (min..=max).contains(&n),
+            (Window, Value::Number(n)) => (WINDOWS.0..=WINDOWS.1).contains(&n),
+            (&Time(min, max), Value::Time(time)) => (min..=max).contains(&time),
+            (Name(names), Value::Name(name)) => names.iter().any(|(n, _)| *n == name),
+            _ => false,
+        }
+    }
+}
+
+/// Which HyStart is on: Linux's CUBIC has the one that there was before HyStart++.
+fn hystart(on: bool, tcp: &Tcp) -> Hystart {
+    let linux = tcp.algorithm() == "cubic" && tcp.get(CUBIC) != Some(Value::Name("rfc9438"));
+    match (on, linux) {
+        (false, _) => Hystart::Off,
+        (true, true) => Hystart::Classic,
+        (true, false) => Hystart::PlusPlus,
+    }
+}
+
+/// What a name stands for.
+pub(super) fn chosen<T: Copy>(names: &[(&str, T)], value: Value) -> T {
+    let found = names.iter().find(|(name, _)| value == Value::Name(name)).map(|(_, chosen)| *chosen);
+    found.expect(super::OF_ITS_KIND)
+}
+
+/// The name of a choice.
+pub(super) fn name<T: PartialEq>(names: &[(&'static str, T)], choice: T) -> &'static str {
+    names.iter().find(|(_, other)| *other == choice).map_or("", |(name, _)| name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_the_simulator() {
+        let named = |key: &str| match &TCP_SETTINGS.iter().find(|s| s.name == key).unwrap().accepts {
+            Name(names) => names.iter().map(|(name, _)| *name).collect::<Vec<_>>(),
+            _ => panic!("{key} has no names"),
+        };
+        assert_eq!(named(RECOVERY), Recovery::ALL.map(|(name, _)| name));
+        assert_eq!(named(CUBIC), CUBICS.map(|(name, _)| name));
+    }
+
+    #[test]
+    #[should_panic(expected = "no setting mss = 87")]
+    fn a_value_that_is_not_accepted_is_a_mistake_of_the_caller() {
+        Tcp::default().set("mss", Value::Number(87));
+    }
+}
