@@ -12,9 +12,7 @@ mod hold;
 mod news;
 mod pace;
 mod presets;
-mod rate;
 mod release;
-mod share;
 pub mod window;
 
 pub use echo::Echoes;
@@ -22,9 +20,9 @@ pub use hold::{Fate, Hold};
 pub use news::{Kind, News, ACE_MOST};
 pub use pace::{Arrival, Pace, Tick};
 pub use presets::{preset, Preset, PRESETS};
-pub use rate::{Action, Counts, Meter, Period, RateRelease, Segments, SlowStart};
-pub use release::Release;
-pub use share::{ShareRelease, Turn};
+pub use release::{
+    Action, Counts, Meter, NewLaw, Period, RateRelease, Release, Segments, ShareRelease, SlowStart, Turn, LAWS,
+};
 
 use crate::queue::QueueLimit;
 use crate::time::Duration;

@@ -1,23 +1,25 @@
-//! What the keys of a policy that releases each flow at a rate say must fit together, and with the class's queue.
+//! Checks across the keys of a policy that gives each flow a rate, and against the queue of its class.
 
-use super::{bounds, burst, threshold, thresholds};
+use super::rate::{bounds, burst, thresholds};
+use super::threshold;
 use crate::experiment::config::diag::Fault;
 use crate::experiment::config::reader::Section;
 use crate::experiment::config::share;
 use weir_core::ack::{AckControl, Release, When, Window};
 use weir_core::queue::QueueLimit;
 
-/// Looks at what was read of a class whose data waits in a queue of this limit, if it has one.
+/// Checks what was read of a class whose data waits in a queue of this limit, if it has one.
 pub(super) fn keys(s: &Section, policy: &AckControl, queue: Option<QueueLimit>) {
     if let Release::Rate(_) = policy.release {
-        fits(s, policy);
-        bursts(s, policy);
-        when(s, policy, queue);
+        bounds_and_thresholds(s, policy);
     }
+    window(s, policy);
+    bursts(s, policy);
+    when(s, policy, queue);
 }
 
-/// Bounds, thresholds and windows.
-fn fits(s: &Section, policy: &AckControl) {
+/// The bounds of the period and the thresholds of the detector of slow start.
+fn bounds_and_thresholds(s: &Section, policy: &AckControl) {
     if let Some((min, max)) = bounds(policy).ok().filter(|(min, max)| min > max) {
         let key = if s.has("period_min") { "period_min" } else { "period_max" };
         s.fault(key, Fault::bare(format!("the shortest period, {min}, is longer than the longest, {max}")));
@@ -27,6 +29,10 @@ fn fits(s: &Section, policy: &AckControl) {
         let message = "`slow_start_exit` must be below `slow_start_enter`, or the state would flap";
         s.fault(key, Fault::bare(message));
     }
+}
+
+/// The two keys of the window.
+fn window(s: &Section, policy: &AckControl) {
     if s.has("standing_delay") {
         let bound = match s.get::<String>("window").as_deref() {
             Some("keep") if policy.window != Window::Keep => {

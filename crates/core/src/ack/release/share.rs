@@ -2,7 +2,7 @@
 //! shares are max–min because a flow that holds nothing takes no turn. Its settings, and what it keeps of a flow; the
 //! class's clock and its lists are the gateway's (`gateway/share`).
 
-use super::{Counts, Pace, Segments};
+use super::{Counts, Law, Pace, Segments, Tick};
 use crate::flow::NONE;
 use crate::rate::Rate;
 use crate::time::{Duration, Time};
@@ -130,12 +130,31 @@ impl ShareRelease {
         let bytes = share.bytes_in(rtt).saturating_add(waits).min(1 << 30) as u32;
         bytes.max(2 * u32::from(mss))
     }
+}
 
-    pub(super) fn begin(&self, now: Time) -> Pace {
+impl Law for ShareRelease {
+    const NAME: &'static str = "share";
+
+    fn rate(&self) -> Rate {
+        self.rate
+    }
+    /// No flow is set to a rate of its own.
+    fn flow_rate(&self) -> Option<Rate> {
+        None
+    }
+    fn share(&self) -> Option<&ShareRelease> {
+        Some(self)
+    }
+    fn begin(&self, _: &Segments, _from_syn: bool, now: Time) -> Pace {
         let mut pace = Pace::default();
         pace.due = now.as_nanos();
         pace.set_turn(Turn { early: 0, deficit: 0, next: NONE, prev: NONE });
         pace
+    }
+    /// Its flows have no release times: they are released in their turns.
+    #[inline(always)]
+    fn tick(&self, _: &mut Pace, _rtt: Duration, _mss: u16, _held: u32) -> Tick {
+        Tick { release: 0, entered_slow_start: false }
     }
 }
 

@@ -1,7 +1,7 @@
 //! The law *rate*: each flow is acknowledged at a rate of its own (ACK shaper, figs 1 and 5). Its settings; what it
 //! keeps of a flow is a [`Pace`].
 
-use super::Pace;
+use super::{Law, Pace, Tick};
 use crate::rate::Rate;
 use crate::time::{Duration, Time};
 
@@ -114,7 +114,7 @@ impl Period {
     pub const AUTO: Period = Period::Auto { min: Duration::from_micros(500), max: Duration::from_millis(10) };
 
     /// Time between two releases of a flow that is acknowledged `rate` in segments of `mss` bytes.
-    pub(super) fn at(self, rate: Rate, mss: u16) -> Duration {
+    pub(crate) fn at(self, rate: Rate, mss: u16) -> Duration {
         match self {
             Period::Fixed(d) => d,
             Period::Auto { min, max } => {
@@ -139,33 +139,50 @@ impl RateRelease {
         }
     }
 
-    /// Bytes of credit that a flow keeps while nothing of it is held, if they are more than a step: 0 for a shaper.
-    pub(super) fn depth(&self) -> u32 {
-        match self.action {
-            Action::Shape => 0,
-            Action::Police { burst } => burst,
-        }
-    }
-
     /// Whether a flow seen from its SYN begins halved.
-    pub(super) fn is_gated(&self) -> bool {
+    pub(crate) fn is_gated(&self) -> bool {
         matches!(self.slow_start, SlowStart::Detect { gated: true, .. })
     }
 
     /// The payload rate that the rate allows flows of these segments.
-    pub(super) fn payload_rate(&self, segments: &Segments) -> Rate {
+    fn payload_rate(&self, segments: &Segments) -> Rate {
         let payload = u64::from(segments.payload);
         let whole = payload + segments.overhead(self.counts);
         let bps = u128::from(self.rate.bps()) * u128::from(payload) / u128::from(whole);
         Rate::from_bps(bps as u64).unwrap_or(self.rate)
     }
+}
 
-    pub(super) fn begin(&self, segments: &Segments, from_syn: bool, now: Time) -> Pace {
+impl Law for RateRelease {
+    const NAME: &'static str = "rate";
+
+    fn rate(&self) -> Rate {
+        self.rate
+    }
+    fn catch_up(&self) -> Duration {
+        self.catch_up
+    }
+    fn depth(&self) -> u32 {
+        match self.action {
+            Action::Shape => 0,
+            Action::Police { burst } => burst,
+        }
+    }
+    fn begin(&self, segments: &Segments, from_syn: bool, now: Time) -> Pace {
         Pace::new(self, self.payload_rate(segments), segments.payload, from_syn, now)
     }
-
-    pub(super) fn retune(&self, pace: &mut Pace, segments: &Segments, sized: bool) {
+    fn retune(&self, pace: &mut Pace, segments: &Segments, sized: bool) {
         pace.retune(self, self.payload_rate(segments), segments.payload, sized);
+    }
+    #[inline(always)]
+    fn tick(&self, pace: &mut Pace, rtt: Duration, mss: u16, held: u32) -> Tick {
+        pace.tick(self, rtt, mss, held)
+    }
+    fn free(&self, pace: &Pace, now: Time, within: Duration, rtt: Duration) -> u32 {
+        pace.free(now, within, rtt)
+    }
+    fn is_bounded_by_window(&self) -> bool {
+        self.is_gated()
     }
 }
 

@@ -1,0 +1,215 @@
+//! `ack`: a policy of ACK control, which is a preset of the core with keys laid over it.
+
+mod check;
+mod rate;
+mod shared;
+
+pub(super) use shared::{
+    beside_rate, check_flow_max, need_rate, policed, set_most, shared, shared_assignments,
+};
+
+use super::diag::Fault;
+use super::keys::{self, set, Key, Written};
+use super::reader::Section;
+use super::share;
+use super::units;
+use super::value::{one_of, FromValue};
+use core::mem::discriminant;
+use toml::de::DeValue;
+use weir_core::ack::{AckControl, Counts, Hold, NewLaw, Preset, Release, When, Window, LAWS, PRESETS};
+use weir_core::queue::QueueLimit;
+use weir_core::rate::Rate;
+use weir_core::time::Duration;
+
+/// Presets, holds and releases that are known from the literature and not built yet.
+const FUTURE_PRESETS: [&str; 5] = ["pfq", "tcr", "postack", "postack-pfq", "postack-number"];
+const FUTURE_HOLDS: [&str; 1] = ["queue"];
+const FUTURE_RELEASES: [&str; 2] = ["round", "dequeue"];
+
+const HOLDS: [(&str, Hold); 1] = [("number", Hold::Number)];
+const COUNTS: [(&str, Counts); 4] =
+    [("payload", Counts::Payload), ("ip", Counts::Ip), ("frame", Counts::Frame), ("wire", Counts::Wire)];
+
+type PolicyKey = Key<AckControl>;
+
+/// Why a policy has the law that its keys are of: each table of keys is for one law.
+const OF_ITS_LAW: &str = "keys of a law are read for policies of that law";
+
+/// Keys of every policy that gives each flow a rate: those above the keys of its law, which `preset`, `release` and `flow_rate` have
+/// chosen.
+static FIRST_KEYS: &[PolicyKey] =
+    &[PolicyKey::new("hold", |p, v| set(&mut p.hold, one_of(v, &HOLDS, &FUTURE_HOLDS)))
+        .write(|p| named(&HOLDS, p.hold))];
+
+/// Keys of every policy that gives each flow a rate: those below the keys of its law, which set the window themselves at times.
+static LAST_KEYS: &[PolicyKey] = &[
+    PolicyKey::new("when", |p, v| {
+        let when = one_of(v, &[("always", When::Always), ("congested", When::CONGESTED)], &[])?;
+        if when != When::Always {
+            p.window = Window::Keep;
+        }
+        let same = discriminant(&p.when) == discriminant(&when);
+        p.when = if same { p.when } else { when };
+        Ok(())
+    })
+    .write(|p| Some(Written::quoted(threshold(p).map_or("always", |_| "congested")))),
+    PolicyKey::new("threshold", |p, v| match &mut p.when {
+        When::Congested { above } => set(above, share::limit(v)),
+        When::Always => Err(Fault::new(
+            "a threshold cannot be combined with when = \"always\"",
+            "it is how much of the class waits with when = \"congested\"",
+        )),
+    })
+    .write(|p| threshold(p).map(|above| Written::quoted(share::written(above))))
+    .words(|p| threshold(p).map(|above| format!("only while more than {} wait", share::counted(above)))),
+    PolicyKey::new("window", |p, v| {
+        let sized = if p.window == Window::Keep { Window::SIZE } else { p.window };
+        set(&mut p.window, one_of(v, &[("keep", Window::Keep), ("size", sized)], &[]))
+    })
+    .write(|p| Some(Written::quoted(if p.window == Window::Keep { "keep" } else { "size" })))
+    .words(|p| {
+        Some(match p.window {
+            Window::Keep => "window kept".to_string(),
+            Window::Size { standing_delay } => format!("window sized for {standing_delay} of standing delay"),
+        })
+    }),
+    PolicyKey::new("standing_delay", |p, v| set(&mut p.window, standing_delay(v))).write(|p| {
+        match p.window {
+            Window::Keep => None,
+            Window::Size { standing_delay } => Some(Written::quoted(standing_delay)),
+        }
+    }),
+];
+
+/// The keys that only one law has, by its name. A law without keys of its own has no row.
+static LAW_KEYS: &[(&str, &[PolicyKey])] = &[("rate", rate::KEYS), ("share", shared::KEYS)];
+
+/// Reads the policy of a class whose data waits in a queue of this limit, if it has one.
+pub(super) fn policy(s: Section, queue: Option<QueueLimit>) -> Option<AckControl> {
+    let preset = preset(&s);
+    s.need("flow_rate", "\"10Mbit\"");
+    let rate = s.value("flow_rate", flow_rate_of);
+    // The other keys are looked at even if the rate is missing.
+    let of_each = rate.unwrap_or(Rate::mbit(1));
+    let mut policy = (preset.policy)(of_each);
+    if let Some(law) = s.value("release", |value| one_of::<NewLaw>(value, LAWS, &FUTURE_RELEASES)) {
+        policy.release = law(of_each);
+    }
+    for table in tables(&policy.release) {
+        keys::read(table, &[&s], &mut policy);
+    }
+    check::keys(&s, &policy, queue);
+    s.finish();
+    rate.map(|_| policy)
+}
+
+/// The preset that is named; the first one if each choice is made by a key of its own.
+fn preset(s: &Section) -> &'static Preset {
+    let presets: Vec<_> = PRESETS.iter().map(|preset| (preset.name, preset)).collect();
+    if s.has("preset") {
+        for key in ["hold", "release"] {
+            s.at_most_one(&["preset", key], "a preset makes this choice; leave one of the two out");
+        }
+    } else if ["hold", "release", "window"].into_iter().any(|key| s.has(key)) {
+        s.need("hold", "\"number\"");
+        s.need("release", "\"rate\"");
+    } else {
+        s.need("preset", &format!("\"{}\"", PRESETS[0].name));
+    }
+    s.choice("preset", &presets, &FUTURE_PRESETS).unwrap_or(&PRESETS[0])
+}
+
+/// The assignments that say this policy: the preset that is nearest to it, and what is different. Where its law has no preset, they name
+/// the law.
+pub(super) fn assignments(policy: &AckControl) -> Vec<String> {
+    let rate = policy.release.rate();
+    let same_law = |from: &AckControl| discriminant(&from.release) == discriminant(&policy.release);
+    let beside = |first: &[String], from: AckControl| {
+        let differs = tables(&policy.release).into_iter().flat_map(|t| keys::assignments(t, policy, &from));
+        first.iter().cloned().chain([format!("flow_rate = \"{rate}\"")]).chain(differs).collect::<Vec<_>>()
+    };
+    let preset = |preset: &Preset| {
+        let from = Some((preset.policy)(rate)).filter(same_law)?;
+        Some(beside(&[format!("preset = \"{}\"", preset.name)], from))
+    };
+    let law = |(name, law): &(&str, NewLaw)| {
+        let from = AckControl { release: law(rate), ..(PRESETS[0].policy)(rate) };
+        let hold = named(&HOLDS, from.hold)?;
+        same_law(&from).then(|| beside(&[format!("hold = {hold}"), format!("release = \"{name}\"")], from))
+    };
+    let presets = PRESETS.iter().filter_map(preset);
+    presets.min_by_key(Vec::len).or_else(|| LAWS.iter().find_map(law)).unwrap_or_default()
+}
+
+/// A policy in words.
+pub fn words(policy: &AckControl) -> String {
+    tables(&policy.release).into_iter().flat_map(|table| keys::words(table, policy)).collect::<Vec<_>>().join(", ")
+}
+
+/// The keys of policies with this law, in the order in which they are read.
+fn tables(release: &Release) -> Vec<&'static [PolicyKey]> {
+    let own = LAW_KEYS.iter().find(|(law, _)| *law == release.name()).map(|(_, keys)| *keys);
+    if release.share().is_some() {
+        return own.into_iter().collect();
+    }
+    [FIRST_KEYS].into_iter().chain(own).chain([LAST_KEYS]).collect()
+}
+
+/// How much must wait before ACKs are held, if not always.
+fn threshold(policy: &AckControl) -> Option<QueueLimit> {
+    match policy.when {
+        When::Congested { above } => Some(above),
+        When::Always => None,
+    }
+}
+
+/// The rates at which release is exact (no other rates are tested).
+const FLOW_RATES: (u64, u64) = (8_000, 100_000_000_000);
+
+pub(super) fn in_range(rate: Rate) -> Result<Rate, Fault> {
+    if (FLOW_RATES.0..=FLOW_RATES.1).contains(&rate.bps()) {
+        return Ok(rate);
+    }
+    Err(Fault::bare(format!("{rate} is not from 8kbit to 100Gbit")))
+}
+
+pub(super) fn flow_rate_of(value: &DeValue) -> Result<Rate, Fault> {
+    Rate::from_value(value).and_then(in_range)
+}
+
+/// A rate that flows can be released at.
+pub fn flow_rate(text: &str) -> Result<Rate, Fault> {
+    units::rate(text).and_then(in_range)
+}
+
+fn counts_words(counts: Counts) -> &'static str {
+    match counts {
+        Counts::Payload => "TCP payload",
+        Counts::Ip => "IP bytes",
+        Counts::Frame => "Ethernet frames with FCS",
+        Counts::Wire => "Ethernet frames with preamble and gap",
+    }
+}
+
+/// A duration, or `word`, which stands for `instead`.
+fn duration_or<T>(
+    value: &DeValue,
+    word: &str,
+    instead: T,
+    make: impl FnOnce(Duration) -> Result<T, Fault>,
+) -> Result<T, Fault> {
+    match String::from_value(value)? {
+        text if text == word => Ok(instead),
+        text => units::duration(&text)
+            .map_err(|f| Fault { help: f.help.map(|h| format!("\"{word}\", or a duration; {h}")), ..f })
+            .and_then(make),
+    }
+}
+
+fn standing_delay(value: &DeValue) -> Result<Window, Fault> {
+    duration_or(value, "none", Window::Keep, |standing_delay| Ok(Window::Size { standing_delay }))
+}
+
+fn named<T: PartialEq>(names: &[(&'static str, T)], value: T) -> Option<Written> {
+    names.iter().find(|(_, v)| *v == value).map(|(name, _)| Written::quoted(name))
+}

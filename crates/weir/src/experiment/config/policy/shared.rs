@@ -1,0 +1,117 @@
+//! The policy of a class whose flows share its rate, by the law *share*.
+
+use super::{counts_words, flow_rate_of, named, PolicyKey, COUNTS, OF_ITS_LAW};
+use crate::experiment::config::diag::Fault;
+use crate::experiment::config::keys::{self, put, set, Written};
+use crate::experiment::config::reader::Section;
+use crate::experiment::config::value::{one_of, FromValue, Positive};
+use weir_core::ack::{AckControl, Release, ShareRelease, Window};
+use weir_core::rate::Rate;
+
+/// Keys of a class whose flows share its rate, beside the rate.
+static BESIDE_RATE: &[PolicyKey] = &[
+    PolicyKey::new("police", |p, v| set(&mut share_mut(p).police, bool::from_value(v)))
+        .write(|p| Some(Written::plain(share(p).police))),
+    PolicyKey::new("flow_max", |p, v| put(&mut share_mut(p).flow_max, flow_rate_of(v)))
+        .write(|p| share(p).flow_max.map(Written::quoted)),
+];
+
+/// Every key of the policy of a class whose flows share its rate.
+pub(super) static KEYS: &[PolicyKey] = &[
+    PolicyKey::new("counts", |p, v| set(&mut share_mut(p).counts, one_of(v, &COUNTS, &[])))
+        .write(|p| named(&COUNTS, share(p).counts))
+        .words(|p| {
+            let (rate, counts) = (share(p).rate, counts_words(share(p).counts));
+            let police = if share(p).police { ", what ACKs cannot slow policed" } else { "" };
+            let each = share(p).flow_max.map_or(String::new(), |most| format!(", each at most {most}"));
+            Some(format!("all flows together {rate} of {counts}, shared in turns{each}{police}"))
+        }),
+    PolicyKey::new("standing_delay", |p, v| {
+        let positive = Positive::from_value(v).map(|Positive(standing_delay)| standing_delay);
+        set(&mut p.window, positive.map(|standing_delay| Window::Size { standing_delay }))
+    })
+    .write(|p| match p.window {
+        Window::Keep => None,
+        Window::Size { standing_delay } => Some(Written::quoted(standing_delay)),
+    })
+    .words(|p| match p.window {
+        Window::Keep => None,
+        Window::Size { standing_delay } => {
+            Some(format!("windows sized for {standing_delay} of standing delay"))
+        }
+    }),
+];
+
+/// The policy of a class whose flows share `rate`, which is policed or not.
+pub(in crate::experiment::config) fn policed(rate: Rate, police: bool) -> AckControl {
+    let mut policy = AckControl::ack_share(rate);
+    share_mut(&mut policy).police = police;
+    policy
+}
+
+/// The policy of a class whose flows share `rate`, with what it says beside that and in its `ack`.
+pub(in crate::experiment::config) fn shared(rate: Rate, class: &Section) -> AckControl {
+    let mut policy = AckControl::ack_share(rate);
+    keys::read(BESIDE_RATE, &[class], &mut policy);
+    let Some(s) = class.section("ack") else { return policy };
+    for key in ["preset", "flow_rate", "hold", "release", "action", "burst", "when", "threshold"] {
+        if s.has(key) {
+            let help = "flows of a class with a `rate` share it; leave one of the two out";
+            s.fault(
+                key,
+                Fault::new(format!("`{key}` cannot be combined with the `rate` of the class"), help),
+            );
+        }
+    }
+    keys::read(KEYS, &[&s], &mut policy);
+    s.finish();
+    policy
+}
+
+/// The flows of a class that share a rate have at most this together.
+pub(in crate::experiment::config) fn set_most(policy: &mut AckControl, most: Rate) {
+    if let Release::Share(law) = &mut policy.release {
+        law.rate = most;
+    }
+}
+
+/// Keys that have a meaning beside the `rate` of a class alone are faulty in one that has none.
+pub(in crate::experiment::config) fn need_rate(s: &Section) {
+    for key in BESIDE_RATE.iter().map(|key| key.name).filter(|&key| s.has(key)) {
+        let message =
+            format!("`{key}` cannot be combined with a class that has no `rate` of all its flows together");
+        s.fault(key, Fault::new(message, "give the class a `rate`"));
+    }
+}
+
+/// A flow has no more than its class: is that said?
+pub(in crate::experiment::config) fn check_flow_max(s: &Section, policy: &AckControl) {
+    let law = policy.release.share();
+    if let Some((most, rate)) =
+        law.and_then(|law| Some((law.flow_max?, law.rate))).filter(|(most, rate)| most > rate)
+    {
+        let message = format!("a flow cannot get {most}: all of the class together have {rate}");
+        s.fault("flow_max", Fault::new(message, "leave `flow_max` out: without, a flow may have all of it"));
+    }
+}
+
+/// The assignments of a class whose flows share a rate, beside the rate.
+pub(in crate::experiment::config) fn beside_rate(policy: &AckControl) -> Vec<String> {
+    keys::assignments(BESIDE_RATE, policy, &AckControl::ack_share(policy.release.rate()))
+}
+
+/// The assignments of the `ack` of a class whose flows share a rate.
+pub(in crate::experiment::config) fn shared_assignments(policy: &AckControl) -> Vec<String> {
+    keys::assignments(KEYS, policy, &AckControl::ack_share(policy.release.rate()))
+}
+
+/// The law by which flows share the rate of their class.
+fn share(policy: &AckControl) -> &ShareRelease {
+    let Release::Share(law) = &policy.release else { unreachable!("{OF_ITS_LAW}") };
+    law
+}
+
+fn share_mut(policy: &mut AckControl) -> &mut ShareRelease {
+    let Release::Share(law) = &mut policy.release else { unreachable!("{OF_ITS_LAW}") };
+    law
+}
