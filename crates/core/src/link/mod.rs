@@ -2,28 +2,29 @@
 //!
 //! A frame that enters a [`Link`] passes, in this order:
 //!
-//! 1. **loss**: the path's own: random, periodic, in bursts or from a trace;
-//! 2. **queue**: a [`Queue`](crate::queue::Queue) of one of the disciplines;
-//!    only frames that wait for the rate are in it, and a limit never counts frames in flight (an emulator that mixes
+//! 1. **loss**: the path's own losses: random, periodic, in bursts or from a trace;
+//! 2. **queue**: a [`Queue`](crate::queue::Queue) of one of the disciplines.
+//!    Only frames that wait for the rate are in it, and its limit never counts frames in flight (an emulator that mixes
 //!    the two drops frames of a long path at any load);
-//! 3. **server**: takes frame after frame from the queue and serializes it at the rate, exact to the byte,
-//!    remainders carried; or, by a trace of [`Opportunities`], lets so many bytes leave at once;
+//! 3. **server**: takes one frame after the other from the queue and serializes it at the rate, exact to the byte, with
+//!    remainders carried; with a trace of [`Opportunities`] it lets a number of bytes leave at once;
 //! 4. **damage**: frames that come out twice, or with a bit flipped;
-//! 5. **propagation line**: a delay, no limit; jitter on top of it, and frames that come late, so that others overtake them.
+//! 5. **propagation line**: a delay without a limit, with jitter on top of it, and frames that come late, so that others overtake them.
 //!
-//! When a frame is through is computed when it leaves the queue. So the rate may change while frames wait
+//! The departure of a frame is computed when it leaves the queue. So the rate may change while frames wait
 //! ([`Link::set_rate`], or a trace of [`Rates`]). A link without a rate has no queue either: frames go straight into the line.
 //!
-//! What the rate counts is IP bytes plus [`Config::overhead`] per packet. A giant frame is charged as the
+//! The rate counts IP bytes plus [`Config::overhead`] per packet. A giant frame is charged as the
 //! packets that it stands for (each repeats the headers), counts as that many in the queue, is serialized as a
 //! whole and comes out when its last packet would.
 //!
-//! Frames are parked in the pool while they wait and are serialized. The storage of a line's frames grows, by doubling, until
-//! it has held as many as the line ever does.
+//! Frames are parked in the pool while they wait and while they are serialized. The storage of a line's frames grows by doubling, up to
+//! the most that the line ever holds.
 
 mod bottleneck;
 mod burst;
 mod changes;
+mod config;
 mod damage;
 mod deliveries;
 mod jitter;
@@ -39,6 +40,7 @@ mod wire;
 
 pub use crate::queue::{Aqm, QueueLimit};
 pub use burst::Burst;
+pub use config::Config;
 pub use damage::Damage;
 pub use jitter::{Jitter, Law, Reorder};
 pub use loss::{Loss, TRILLION};
@@ -55,103 +57,6 @@ use bottleneck::Bottleneck;
 use loss::Losses;
 use pipe::Pipe;
 use wire::Wire;
-
-/// One direction of a path. The default is a bare wire: no rate, no delay, no loss.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Config {
-    /// Bits per second; `None` for a link that never makes a frame wait. With a trace, whose rate this is on average, it says what
-    /// is counted in round trips.
-    pub rate: Option<Rate>,
-    /// What the rate does over time, where it is not one rate.
-    pub trace: Option<RateTrace>,
-    /// When traces begin.
-    pub epoch: Time,
-    /// Propagation delay, one way.
-    pub delay: Duration,
-    /// What frames take longer than that.
-    pub jitter: Jitter,
-    /// Frames that others overtake.
-    pub reorder: Reorder,
-    /// The path's own losses.
-    pub loss: Loss,
-    /// Frames that come out twice, or broken.
-    pub damage: Damage,
-    /// What the queue in front of the rate holds. Default: 1,000 packets.
-    pub queue: QueueLimit,
-    /// Step marking: a packet of an ECN-capable transport that finds *more* than this waiting as it arrives is
-    /// marked with Congestion Experienced, the threshold K of DCTCP (Alizadeh et al., SIGCOMM 2010, §3.1: marked
-    /// if the occupancy is greater than K upon arrival). Counted as the queue's limit is: frames
-    /// that wait, not the one being serialized. A giant frame is marked as a whole. `None`, the
-    /// default, marks nothing.
-    pub mark: Option<QueueLimit>,
-    /// What the queue drops or marks while there is room; with it, `mark` means nothing.
-    pub aqm: Aqm,
-    /// Bytes that each packet costs on top of its IP packet. 0, the default, counts IP bytes; see
-    /// [`Config::NETEM`], [`Config::FRAME`] and [`Config::WIRE`].
-    pub overhead: u16,
-    /// Depth of the token bucket in bytes: after a time without frames so many leave at once, as the rate counts
-    /// them. 0, the default, is a wire: each bit takes its time.
-    pub burst: u64,
-    /// Seed of what is random: losses, damage, jitter, reordering, each drawn for itself.
-    pub seed: u64,
-}
-
-impl Config {
-    /// [`Config::overhead`] that counts as Linux queueing disciplines do: with the Ethernet header,
-    /// without tags and FCS.
-    pub const NETEM: u16 = 14;
-    /// [`Config::overhead`] that counts Ethernet header and FCS.
-    pub const FRAME: u16 = 18;
-    /// [`Config::overhead`] that counts everything an Ethernet sends: preamble (8), header (14), FCS (4)
-    /// and inter-frame gap (12).
-    pub const WIRE: u16 = 38;
-
-    /// A bare wire, whose rate would count as Linux does if it had one: what a configuration begins with.
-    pub const BARE: Config = Config {
-        rate: None,
-        trace: None,
-        epoch: Time::ZERO,
-        delay: Duration::ZERO,
-        jitter: Jitter::NONE,
-        reorder: Reorder::NONE,
-        loss: Loss::None,
-        damage: Damage::NONE,
-        queue: QueueLimit::Packets(1000),
-        mark: None,
-        aqm: Aqm::None,
-        overhead: Config::NETEM,
-        burst: 0,
-        seed: 0,
-    };
-
-    /// Is everything that a link with this does the same for any headers, so that it need not read them?
-    fn ignores_headers(&self) -> bool {
-        let Config { rate, trace, epoch, delay, jitter, reorder, loss, queue, overhead, burst, seed, .. } =
-            *self;
-        let same = Config {
-            rate,
-            trace,
-            epoch,
-            delay,
-            jitter,
-            reorder,
-            loss,
-            queue,
-            overhead,
-            burst,
-            seed,
-            ..Config::BARE
-        };
-        *self == same
-    }
-
-    /// Is there nothing that a frame would notice: no rate, no delay, no jitter, no loss, no damage?
-    pub fn is_bare(&self) -> bool {
-        let in_time = self.jitter.by == Duration::ZERO && !self.reorder.overtakes();
-        let whole = self.loss == Loss::None && self.damage == Damage::NONE;
-        self.rate.is_none() && self.delay == Duration::ZERO && in_time && whole
-    }
-}
 
 /// What a link has done, as of the last call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -185,7 +90,7 @@ pub struct Link {
     config: Config,
     takes_drafts: bool,
     losses: Losses,
-    way: Way,
+    serializer: Serializer,
     wire: Wire,
     /// Dropped before the queue.
     lost: Drops,
@@ -193,21 +98,21 @@ pub struct Link {
     sent: u64,
 }
 
-/// Queue and rate, and where frames fly behind them.
+/// What makes frames wait for the rate.
 #[derive(Debug)]
-enum Way {
-    /// None: frames go straight into the line.
+enum Serializer {
+    /// No rate: frames go straight into the line.
     Open,
-    /// Of the simplest kind, with a line of their own.
+    /// A rate and a queue of the simplest kind, with a line of their own.
     Pipe(Pipe),
-    /// Of any other.
+    /// Any other queue and rate.
     Bottleneck(Bottleneck),
 }
 
-impl Way {
-    fn new(config: &Config) -> Way {
-        let Some(rate) = config.rate else { return Way::Open };
-        Pipe::new(config, rate).map_or_else(|| Way::Bottleneck(Bottleneck::new(config, rate)), Way::Pipe)
+impl Serializer {
+    fn new(config: &Config) -> Serializer {
+        let Some(rate) = config.rate else { return Serializer::None };
+        Pipe::new(config, rate).map_or_else(|| Serializer::Bottleneck(Bottleneck::new(config, rate)), Serializer::Pipe)
     }
 }
 
@@ -223,7 +128,7 @@ impl Link {
             config,
             takes_drafts: config.ignores_headers(),
             losses: Losses::new(config.loss, config.seed),
-            way: Way::new(&config),
+            serializer: Serializer::new(&config),
             wire: Wire::new(&config),
             lost: Drops::default(),
             received: 0,
@@ -261,32 +166,32 @@ impl Link {
     }
     /// Packets that wait for the rate, as of the last call.
     pub fn queue_packets(&self) -> u64 {
-        match &self.way {
-            Way::Open => 0,
-            Way::Pipe(pipe) => pipe.backlog.packets(),
-            Way::Bottleneck(bottleneck) => bottleneck.queue.packets(),
+        match &self.serializer {
+            Serializer::None => 0,
+            Serializer::Pipe(pipe) => pipe.backlog.packets(),
+            Serializer::Bottleneck(bottleneck) => bottleneck.queue.packets(),
         }
     }
     /// Bytes that wait for the rate, as the rate counts them, as of the last call.
     pub fn queue_bytes(&self) -> u64 {
-        match &self.way {
-            Way::Open => 0,
-            Way::Pipe(pipe) => pipe.backlog.bytes(),
-            Way::Bottleneck(bottleneck) => bottleneck.queue.bytes(),
+        match &self.serializer {
+            Serializer::None => 0,
+            Serializer::Pipe(pipe) => pipe.backlog.bytes(),
+            Serializer::Bottleneck(bottleneck) => bottleneck.queue.bytes(),
         }
     }
     fn queue_stats(&self) -> queue::Stats {
-        match &self.way {
-            Way::Open => queue::Stats::default(),
-            Way::Pipe(pipe) => pipe.backlog.stats,
-            Way::Bottleneck(bottleneck) => *bottleneck.queue.stats(),
+        match &self.serializer {
+            Serializer::None => queue::Stats::default(),
+            Serializer::Pipe(pipe) => pipe.backlog.stats,
+            Serializer::Bottleneck(bottleneck) => *bottleneck.queue.stats(),
         }
     }
     /// The frame that comes out next, if it is known by now: whoever gets it may load what is kept of its flow.
     #[inline]
     pub fn coming(&self) -> Option<&Frame> {
-        match &self.way {
-            Way::Pipe(pipe) => pipe.coming()[0],
+        match &self.serializer {
+            Serializer::Pipe(pipe) => pipe.coming()[0],
             _ => self.wire.line.coming()[0],
         }
     }
@@ -295,10 +200,10 @@ impl Link {
     /// do this themselves; for samplers that read the queue or the statistics between them.
     #[inline]
     pub fn advance(&mut self, cx: &mut Cx<'_>) {
-        match &mut self.way {
-            Way::Open => {}
-            Way::Pipe(pipe) => pipe.advance(cx.now, &mut self.wire),
-            Way::Bottleneck(bottleneck) => bottleneck.advance(cx, &mut self.wire),
+        match &mut self.serializer {
+            Serializer::None => {}
+            Serializer::Pipe(pipe) => pipe.advance(cx.now, &mut self.wire),
+            Serializer::Bottleneck(bottleneck) => bottleneck.advance(cx, &mut self.wire),
         }
     }
 
@@ -309,11 +214,11 @@ impl Link {
     pub fn set_rate(&mut self, cx: &mut Cx<'_>, rate: Rate) {
         self.advance(cx);
         (self.config.rate, self.config.trace) = (Some(rate), None);
-        match &mut self.way {
+        match &mut self.serializer {
             // What flies without a rate stays in the line.
-            open @ Way::Open => *open = Way::Bottleneck(Bottleneck::new(&self.config, rate)),
-            Way::Pipe(pipe) => pipe.set_rate(cx.now, rate),
-            Way::Bottleneck(bottleneck) => bottleneck.set_rate(cx, &self.config, rate),
+            none @ Serializer::None => *none = Serializer::Bottleneck(Bottleneck::new(&self.config, rate)),
+            Serializer::Pipe(pipe) => pipe.set_rate(cx.now, rate),
+            Serializer::Bottleneck(bottleneck) => bottleneck.set_rate(cx, &self.config, rate),
         }
     }
 
@@ -321,10 +226,10 @@ impl Link {
     /// drawn as it enters the line: where frames may be late, that is a deadline of its own.
     #[inline]
     pub fn due(&self) -> Time {
-        match &self.way {
-            Way::Open => self.wire.line.due(),
-            Way::Pipe(pipe) => pipe.due(),
-            Way::Bottleneck(bottleneck) => self.due_behind(bottleneck),
+        match &self.serializer {
+            Serializer::None => self.wire.line.due(),
+            Serializer::Pipe(pipe) => pipe.due(),
+            Serializer::Bottleneck(bottleneck) => self.due_behind(bottleneck),
         }
     }
 
@@ -340,8 +245,8 @@ impl Link {
     /// The next frame that is out by `cx.now`, and since when. Call [`Link::advance`] before.
     #[inline]
     fn take(&mut self, cx: &mut Cx<'_>) -> Option<(Time, Frame)> {
-        let (taken, coming) = match &mut self.way {
-            Way::Pipe(pipe) => (pipe.pop(cx.now)?, pipe.coming()),
+        let (taken, coming) = match &mut self.serializer {
+            Serializer::Pipe(pipe) => (pipe.pop(cx.now)?, pipe.coming()),
             _ => (self.wire.line.pop(cx.now)?, self.wire.line.coming()),
         };
         self.sent += 1;
@@ -377,13 +282,13 @@ impl Node for Link {
             return self.lose(cx, frame, reason);
         }
         let charge = Charge::of(&frame, cx.frames.bytes(&frame), self.config.overhead);
-        match &mut self.way {
-            Way::Open => {
+        match &mut self.serializer {
+            Serializer::None => {
                 self.wire.count(charge, Duration::ZERO);
                 self.wire.enter(cx, frame);
             }
-            Way::Pipe(pipe) => pipe.arrive(cx, &mut self.wire, frame, charge),
-            Way::Bottleneck(bottleneck) => {
+            Serializer::Pipe(pipe) => pipe.arrive(cx, &mut self.wire, frame, charge),
+            Serializer::Bottleneck(bottleneck) => {
                 let waiting = Waiting { frame: cx.frames.park(frame), charge, since: cx.now };
                 bottleneck.arrive(cx, &mut self.wire, waiting);
             }

@@ -20,7 +20,7 @@ fn limit() -> impl Strategy<Value = QueueLimit> {
 
 #[test]
 fn only_what_is_known_at_once_takes_the_short_form() {
-    let short = |config: Config| matches!(Link::new(config).way, Way::Pipe(_));
+    let short = |config: Config| matches!(Link::new(config).serializer, Serializer::Pipe(_));
     let plain = Config { delay: Duration::from_millis(3), loss: Loss::permille(5), ..ten_mbit() };
     assert!(short(plain));
     assert!(!short(in_parts(plain)));
