@@ -1,5 +1,5 @@
 //! A gateway that controls ACKs and makes data wait, as one node: a [`Gateway`] behind the hooks of the kernel, and a [`Sharing`]
-//! through which passes whatever leaves.
+//! through which all its frames pass.
 //!
 //! ```text
 //!  segments that hooks took or copied ──▶ LAN, WAN, taps ──▶ Gateway ──▶ ACKs ──┐
@@ -7,8 +7,8 @@
 //!  whole frames of a direction ──────▶ LAN_WHOLE, WAN_WHOLE ────────────────────┘
 //! ```
 //!
-//! Hooks come first, as on the host: what of a direction with queues they do not take is redirected here whole. What the gateway
-//! sends waits in the queue of the class that takes it, like any other packet of its direction. The queues tell the gateway
+//! The hooks come first, as on the host. Frames of a direction with queues that they do not take are redirected here whole. The ACKs that the gateway
+//! sends wait in the queue of the class that takes them, like any other packet of their direction. The queues tell the gateway
 //! which classes are [congested](crate::gateway::Congestion).
 
 use crate::frame::{Frame, Frames};

@@ -1,12 +1,12 @@
 //! Link sharing as a node between LAN and WAN: frames wait in the queues of their classes and leave at the rates of a
-//! [tree](crate::class), one for each direction that has queued classes.
+//! [tree](crate::class), one tree for each direction that has queued classes.
 //!
-//! Any IP packet is of the first class of its direction that takes its flow ([`Key::of_packet`]): UDP, QUIC and ICMP beside TCP. Of
-//! fragments only the addresses count. What no class takes, what is not IP, and a direction without queued classes pass at once,
-//! in no queue and at no rate.
+//! An IP packet belongs to the first class of its direction that takes its flow ([`Key::of_packet`]): UDP, QUIC and ICMP as well as TCP. Of
+//! fragments only the addresses count. Packets that no class takes, frames that are not IP, and all frames of a direction without queued classes pass at once,
+//! through no queue and at no rate.
 //!
-//! A frame leaves when it may begin, so that the first one of an idle link is not late. A giant segment is charged as the packets
-//! that it stands for and leaves as a whole: where its time on the link matters, the driver splits it before.
+//! A frame leaves when its transmission may begin, so the first frame of an idle link is not late. A giant segment is charged as the packets
+//! that it stands for and leaves as a whole. Where its time on the link matters, the driver splits it beforehand.
 
 use crate::class::{LeafStats, Spec, Tree, Unsound};
 use crate::flow::Key;

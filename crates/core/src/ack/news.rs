@@ -1,5 +1,5 @@
-//! What an acknowledgement without payload tells the sender, whatever the policy. It is judged by what the record
-//! knows, before that learns from it.
+//! What an acknowledgement without payload tells the sender, whatever the policy. It is compared with the record's numbers
+//! before the record learns from it.
 
 use crate::flow::{flag, Record};
 use crate::steer::after;

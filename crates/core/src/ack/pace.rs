@@ -1,10 +1,10 @@
-//! Release at a rate: when how many held bytes may be acknowledged (ACK shaper, figs 1 and 5).
+//! Release at a rate: how many held bytes may be acknowledged, and when (ACK shaper, figs 1 and 5).
 //!
-//! A flow is *backlogged* while it holds something; its releases are then exactly one period apart,
-//! counted from its own due time, and each adds `rate × period` bytes of credit with the fraction of
-//! a byte carried. While nothing is held credit grows up to one step only, so an idle flow
-//! earns no burst but a policer's. Bytes that had to be acknowledged early (duplicates, FIN) are *debt*, repaid with
-//! half of what is earned, so that the ACK clock slows down and never falls silent.
+//! A flow is *backlogged* while it holds something. Its releases are then exactly one period apart,
+//! counted from its own due time, and each adds `rate × period` bytes of credit, with the fraction of
+//! a byte carried. While nothing is held, credit grows up to one step only, so an idle flow
+//! earns no burst, except with a policer. Bytes that had to be acknowledged early (duplicates, FIN) are *debt*. Half of
+//! what is earned repays it, so that the ACK clock slows down and never stops.
 
 mod ahead;
 mod detect;

@@ -1,8 +1,8 @@
-//! A tree takes over from another while frames wait.
+//! One tree takes over from another while frames wait.
 //!
-//! [`Tree::follow`] comes first, then [`Tree::adopt`] for each class that stays, then whatever waits in classes that do not
-//! ([`Tree::release`] there, [`Tree::admit`] here), and [`Tree::resume`] at the end. Nothing is lost by it: a limit that is
-//! exceeded refuses what comes afterwards.
+//! [`Tree::follow`] comes first, then [`Tree::adopt`] for each class that stays, then the frames of classes that do not stay
+//! ([`Tree::release`] there, [`Tree::admit`] here), and [`Tree::resume`] at the end. No frame is lost by it: a limit that is
+//! exceeded refuses only frames that come afterwards.
 
 use super::tree::{Inside, Leaf, Tree};
 use crate::frame::{Frames, Waiting};

@@ -1,4 +1,4 @@
-//! Numbers in the order in which they were last active, in several lists: O(1), no allocation after construction.
+//! The order in which numbers were last active, in several lists: O(1), no allocation after construction.
 
 use super::NONE;
 

@@ -1,11 +1,11 @@
-//! Segments that are not believed, and when they are after all.
+//! Segments that are not believed, and when they are believed after all.
 //!
-//! Anyone can send a segment with a flow's addresses, so one that cannot be the receiver's changes
-//! nothing. But a gateway that is wrong about a flow (it missed a SYN on a reused port, say) must not
-//! stay so: segments that fit each other, with none between that fits the flow, are the flow.
+//! Anyone can send a segment with a flow's addresses, so a segment that cannot be the receiver's changes
+//! nothing. But a gateway that is wrong about a flow (because it missed a SYN on a reused port, say) must not
+//! stay wrong: segments that fit each other, with none between them that fits the flow, become the flow.
 //!
-//! Segments overtake each other, those of a round trip by the hundred where several processors carry them. What was
-//! overtaken comes late by less than [`OVERTAKEN`], so nothing is made of it within that time.
+//! Segments overtake each other, those of a round trip by the hundred where several processors carry them. A segment that was
+//! overtaken comes less than [`OVERTAKEN`] late, so no conclusion is drawn from it within that time.
 
 use crate::time::Time;
 

@@ -1,8 +1,8 @@
-//! Finds a number by a hash: open addressing, at most half full, O(1), no allocation after construction. What is
-//! numbered, and which keys it has, is for others to know.
+//! An index that finds a number by a hash: open addressing, at most half full, O(1), no allocation after construction. Its user
+//! knows what is numbered and which key each number has.
 //!
-//! An entry has 32 bits of the hash beside the number, so that a look-up costs one line of memory here, and no look at a
-//! key that is another one.
+//! An entry has 32 bits of the hash beside the number, so a look-up costs one line of memory here, and does not read
+//! the keys of other numbers.
 
 use super::NONE;
 

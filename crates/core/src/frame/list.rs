@@ -1,9 +1,9 @@
-//! Frames that are parked in their pool, and lists of those that wait, in the order in which they came.
+//! Frames that are parked in their pool, and lists of waiting frames in the order in which they came.
 //!
-//! A parked frame lies at the place of its first chunk until it is taken back: while it waits, is sent and flies, what is
-//! handed on is the number of that place. A list is two such numbers and a count. All else lies at the place: what the
-//! frame is charged, since when it waits, and which one is behind it. So a million lists take
-//! 12 MB, and a frame costs nothing more for which of them it waits in.
+//! A parked frame lies at the place of its first chunk until it is taken back. While it waits, is sent and flies, only
+//! the number of that place is handed on. A list is two such numbers and a count. Everything else lies at the place: the
+//! frame's charge, the time since which it waits, and the frame behind it. So a million lists take
+//! 12 MB, and a frame costs the same in any of them.
 
 use super::{Charge, Frame, Frames, NO_CHUNK};
 use crate::time::Time;

@@ -1,8 +1,8 @@
-//! Releases that cannot be carried out: their port takes no frame, or there is none to be made.
+//! Releases that cannot be carried out, because their port takes no frame or no frame is free.
 //!
-//! What is due for a port that is shut stays on the port's wheel, which costs nothing however many flows there are. Once
-//! a poll finds the port open again, all that was due meanwhile is carried out in its order, but no flow makes up for more than
-//! [`MADE_UP`]: nothing is earned while a port is blocked. An exhausted pool shuts both ports until the next look at it.
+//! Releases for a blocked port stay on the port's wheel, which costs nothing however many flows there are. Once
+//! a poll finds the port open again, all releases that came due meanwhile are carried out in their order. No flow makes up for more than
+//! [`MADE_UP`]: a flow earns nothing while its port is blocked. An exhausted pool blocks both ports until it is looked at again.
 
 use super::{Gateway, LAN, WAN};
 use crate::node::{Cx, Port, PortSet};

@@ -1,5 +1,5 @@
-//! Which classes are congested: their queues say so ([`Sharing`](crate::sharing::Sharing)), and the gateway asks before it holds an
-//! ACK of a class that controls them [only then](crate::ack::When::Congested).
+//! Congested classes: their queues say so ([`Sharing`](crate::sharing::Sharing)), and the gateway asks before it holds an
+//! ACK of a class that controls ACKs [only then](crate::ack::When::Congested).
 
 use super::{ClassConfig, Gateway};
 use crate::ack::When;

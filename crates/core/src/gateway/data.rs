@@ -1,6 +1,6 @@
 //! Segments of the data's sender, and what they tell.
 //!
-//! Behind hooks those are copies of the ones that end a connection; a gateway on its own sees all of them.
+//! Behind hooks these are copies of the segments that end a connection. A gateway on its own sees all segments.
 
 use super::{after, direction_of, Direction, Gateway, Headers};
 use crate::flow::{flag, Key};

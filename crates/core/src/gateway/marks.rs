@@ -1,12 +1,12 @@
 //! Congestion marks of held progress.
 //!
-//! *ECE* (RFC 3168, RFC 8257): how many of the held bytes came with ECE is kept with the numbers, and ACKs made
-//! here carry ECE until so many bytes were acknowledged with it. A sender that counts marked bytes (DCTCP)
-//! sees the same share; one that reacts to ECE as such sees it with the next release and as long as the receiver
-//! would have shown it, since marks go first and are rounded up. A change of ECE is no reason to let anything go early.
+//! *ECE* (RFC 3168, RFC 8257): the gateway keeps how many of the held bytes came with ECE, and the ACKs that it makes
+//! carry ECE until as many bytes were acknowledged with it. A sender that counts marked bytes (DCTCP)
+//! sees the same share. A sender that reacts to ECE as such sees it with the next release, and for as long as the receiver
+//! would have shown it, since marks leave first and are rounded up. A change of ECE is no reason to release anything early.
 //!
-//! *AccECN* (RFC 9768): ACE counts marked packets in three bits. What a sender has not been shown may never be more
-//! than it can tell apart, so an ACK that would carry the counter around is preceded by one that shows the
+//! *AccECN* (RFC 9768): ACE counts marked packets in three bits. The difference between two values that a sender is shown must never be more
+//! than it can tell apart. So an ACK that would carry the counter around is preceded by one that shows the
 //! counter as it was.
 
 use super::Gateway;

@@ -1,8 +1,8 @@
-//! A rate as the opportunities of a trace: at each of them so many bytes leave at once, of one frame or of several.
+//! A rate given as the opportunities of a trace: at each opportunity a number of bytes leaves at once, of one frame or of several.
 //!
-//! A frame is taken from the queue by the opportunity that lets its first byte leave, and is through with that of its last one. What
-//! an opportunity has left when no frame waits is lost, and so is one that comes at the very time at which a frame arrives:
-//! it was there first. All times are those of the trace, whenever the link is asked.
+//! The opportunity that lets the first byte of a frame leave takes the frame from the queue, and the frame is through with the opportunity of its last byte. The part of
+//! an opportunity that finds no frame waiting is lost. So is an opportunity at the very time at which a frame arrives:
+//! the opportunity counts as earlier. All times are those of the trace, whenever the link is asked.
 
 use super::server::Served;
 use super::trace::Opportunities;

@@ -1,9 +1,9 @@
-//! What a frame takes longer than the line's delay, drawn as it enters the line: behind the queue and the rate, so that it
-//! takes nothing of either.
+//! The time that a frame takes beyond the line's delay. It is drawn when the frame enters the line, behind the queue and the rate, so it
+//! uses neither.
 //!
-//! Draws are integers. Those of all laws but the uniform one are quantiles of a table of 4,096, which is made with the link by a
+//! Draws are integers. Except for the uniform law they are quantiles from a table of 4,096, which is made with the link by a
 //! pinned software library, so that a seed means the same on any machine. The table ends at nine times the mean of an exponential
-//! law, at 3.7 standard deviations of a normal one and at 21.5 of a Pareto law: one draw in 8,000 would pass that.
+//! law, at 3.7 standard deviations of a normal law and at 21.5 of a Pareto law. One draw in 8,000 would lie beyond these ends.
 
 use crate::link::TRILLION;
 use crate::rng::Rng;

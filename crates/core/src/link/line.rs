@@ -1,8 +1,9 @@
-//! The propagation line: it delays, and never limits.
+//! The propagation line: it delays frames and never limits how many are on it.
 //!
-//! A frame comes out when it is due, whatever came before it. Where each is due later than the last, as on a line of one delay,
-//! the line is a ring; where frames may overtake each other, it is a heap by due time, and frames due at the same time come
-//! out as they came. Frames lie in it and are not parked: a ring is read in order, while places in the pool are anywhere.
+//! A frame comes out when it is due, whatever entered before it. Where each frame is due later than the one before, as on a line with one delay,
+//! the line is a ring. Where frames may overtake each other, it is a heap by due time, and frames due at the same time come
+//! out in the order in which they came. Frames lie in the line itself and are not parked: a ring is read in order, while places in the pool are
+//! scattered.
 
 use super::jitter::{Jitter, Lateness, Reorder};
 use crate::frame::Frame;

@@ -1,4 +1,4 @@
-//! Losses of the path itself, drawn as a frame enters it, before the queue (as netem does): a lost
+//! Losses of the path itself. They are drawn when a frame enters the link, before the queue (as in netem), so a lost
 //! frame takes no room and no time on the link.
 
 use super::burst::{Burst, Bursts};

@@ -1,9 +1,9 @@
-//! A drop-tail queue in front of one rate and one delay: when a frame comes out is known as it comes in.
+//! A drop-tail queue in front of one rate and one delay: the exit time of a frame is known when the frame enters.
 //!
-//! Nothing that happens later changes that, but another rate, by which all that is not through yet is timed anew. So a frame lies at
-//! one place from where it comes in to where it comes out. What becomes of it meanwhile (it is begun, it is through)
-//! moves a mark along the frames, when somebody calls. What is done and counted is what the elements do one by one
-//! ([`Bottleneck`](super::bottleneck::Bottleneck), [`Wire`]), and the tests hold it to that.
+//! Nothing that happens later changes that time, except a new rate, which gives new times to all frames that are not through yet. So a frame lies at
+//! one place from entry to exit. Its progress (transmission begins, transmission ends)
+//! moves a mark along the frames when somebody calls. The results and the counters are those of the separate elements
+//! ([`Bottleneck`](super::bottleneck::Bottleneck), [`Wire`]), and the tests compare the two.
 
 use super::wire::Wire;
 use super::{Aqm, Config, Damage};

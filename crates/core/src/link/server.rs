@@ -1,7 +1,7 @@
-//! A rate: sends one frame after the other, bit by bit, from a queue.
+//! The server of a link: takes one frame after the other from a queue and sends it bit by bit at a rate.
 //!
-//! When a frame is through is known when it is begun, not before. What such a time cannot express in whole nanoseconds is
-//! carried to the next frame of the same busy period.
+//! The time at which a frame is through is known when its transmission begins, not before. The part of such a time that whole nanoseconds
+//! cannot express is carried to the next frame of the same busy period.
 
 use crate::frame::{Charge, Parked, Waiting};
 use crate::rate::{ByteClock, Rate};

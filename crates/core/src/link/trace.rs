@@ -1,6 +1,6 @@
-//! Traces: what a path did at some time, recorded in a file, to be done again.
+//! Traces: what a path did once, recorded in a file, to be repeated.
 //!
-//! A trace is read once and lives as long as the process: links share it, and their configurations hold a reference.
+//! A trace is read once and lives as long as the process. Links share it, and their configurations hold a reference.
 
 use crate::rate::Rate;
 use crate::time::Duration;

@@ -1,4 +1,4 @@
-//! The part of a link behind its rate: serialized frames are counted, come to harm or not, and fly.
+//! The part of a link behind its rate: it counts serialized frames, duplicates or damages some, and lets them fly.
 
 use super::damage::Damages;
 use super::line::Line;

@@ -1,12 +1,12 @@
-//! CoDel, "Controlled Delay" (RFC 8289): drops, or marks, when frames have waited too long for longer than a round trip.
+//! CoDel, "Controlled Delay" (RFC 8289): it drops or marks frames when frames have waited too long for longer than a round trip.
 //!
-//! How long a frame waited is known as it leaves, so all is decided there. While every frame of an interval waited longer
-//! than the target, one is signalled, then another after `interval / √n`, n counting them (§5.3, the control law), until one
-//! waited less. [`Law`] is that and nothing else: whoever has many lists keeps one for each.
+//! How long a frame waited is known when it leaves, so everything is decided then. If every frame of an interval waited longer
+//! than the target, one frame is signalled, and the next after `interval / √n`, where n counts the signals (§5.3, the control law), until a frame
+//! waited less. [`Law`] is this rule and nothing else: a discipline with many lists keeps one for each.
 //!
 //! Arithmetic is in whole nanoseconds: the control law is `⌊√(interval² / n)⌋`, which is `⌊interval / √n⌋` exactly.
 //!
-//! Different from §5.5: where `ecn` is set, an ECN-capable packet is marked instead and leaves (as Linux's `codel_dequeue`).
+//! One thing differs from §5.5: with `ecn`, an ECN-capable packet is marked and leaves, as in Linux's `codel_dequeue`.
 
 use super::backlog::Backlog;
 use super::limit::{Bound, QueueLimit};

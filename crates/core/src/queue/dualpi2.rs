@@ -1,19 +1,19 @@
-//! DualPI2, the coupled AQM of two queues of RFC 9332: one for traffic whose senders react to each mark (L4S: ECT(1) and CE), with
-//! a delay of a millisecond, one for all other (Classic).
+//! DualPI2, the coupled AQM of two queues of RFC 9332: one queue for traffic whose senders react to each mark (L4S: ECT(1) and CE), with
+//! a delay of a millisecond, and one for all other traffic (Classic).
 //!
-//! Each `update`, a proportional-integral controller moves the base probability p' by how long the head of the queues has waited,
-//! beside the target and beside the last time (appendix A.1, fig. 6). Classic packets are dropped, or marked if they are ECN-capable,
-//! with p'²; L4S packets are marked with the larger of k × p' and what their own queue says, a ramp from `step` on (fig. 4 and
-//! 5). What a probability makes of a packet is not drawn: probabilities add up, and each whole one is a signal (`recur`). While
-//! k × p' is 1 or more, there is overload: L4S packets are dropped with p'² too, and Classic ones whatever their ECN field says
+//! At each `update`, a proportional-integral controller moves the base probability p' by two differences: between the wait at the head of the queues and
+//! the target, and between this wait and the last one (appendix A.1, fig. 6). Classic packets are dropped, or marked if they are ECN-capable,
+//! with p'². L4S packets are marked with the larger of k × p' and the probability of their own queue, a ramp from `step` on (figs 4 and
+//! 5). Nothing is drawn: probabilities add up, and each whole one is a signal (`recur`). While
+//! k × p' is 1 or more, there is overload. Then L4S packets are dropped with p'² too, and Classic packets are dropped whatever their ECN field says
 //! (appendix A.2).
 //!
-//! The queues take turns by bytes, the L4S queue nine times as many as the other (§4.2.2 asks for a scheduler that gives it
+//! The queues take turns by bytes, nine for the L4S queue to one for the other (§4.2.2 asks for a scheduler that gives the L4S queue
 //! conditional priority; the weights are Linux's). As in Linux, the controller looks at the longer of both waits, and both queues
 //! share one limit.
 //!
-//! Arithmetic is in integers: probabilities are in units of 2^-32. Updates that were due while nothing happened are
-//! caught up with, each as of its own time.
+//! Arithmetic is in integers: probabilities are in units of 2^-32. Updates that came due while nothing happened are
+//! made up for, each as of its own time.
 
 use super::backlog::Backlog;
 use super::limit::{Bound, QueueLimit};

@@ -1,10 +1,10 @@
-//! FQ-CoDel, "Flow Queue CoDel" (RFC 8290): flows hashed into queues, served by a deficit round robin that prefers new ones, each
+//! FQ-CoDel, "Flow Queue CoDel" (RFC 8290): flows are hashed into queues, which are served by a deficit round robin that prefers new queues, each
 //! with CoDel of its own.
 //!
-//! - A frame goes to the queue that the hash of its flow says ([`Key`]); a queue that was empty becomes a new one, with a quantum
+//! - The hash of its flow says which queue a frame goes to ([`Key`]). A queue that was empty becomes a new one, with a quantum
 //!   to send (§4.1). Flows that fall into one queue share it.
-//! - New queues are served before old ones, each until its deficit is used up; then it gets another quantum and is the last
-//!   of the old ones. A queue found empty leaves, but a new one becomes an old one first, so that nobody stays new by sending
+//! - New queues are served before old ones, each until its deficit is used up. It then gets another quantum and becomes the last
+//!   of the old ones. A queue that is found empty leaves, but a new one becomes an old one first, so that no flow stays new by sending
 //!   little at a time (§4.2).
 //! - Beyond the limit, the queue with most bytes loses from its head: half of its bytes, up to 64 frames (§4.1).
 //! - Each queue's CoDel judges by that queue's bytes.

@@ -1,17 +1,17 @@
 //! Per-flow queues served by deficit round robin (Shreedhar and Varghese, SIGCOMM 1995).
 //!
-//! A frame is of the flow that its addresses, ports, protocol and tags say ([`Key`]). Only flows of which something waits take
+//! The addresses, ports, protocol and tags of a frame say which flow it belongs to ([`Key`]). Only flows that have something waiting take
 //! room: a bounded table, in sets of eight ways, holds them by a keyed hash of the key. Where more than eight flows of a set have
-//! something waiting, two share a queue until one is empty.
+//! something waiting, two of them share a queue until a queue is empty.
 //!
 //! Each operation takes constant time, whatever the number of flows:
 //!
-//! - A flow may send as long as its deficit is above zero, and goes below with its last frame. It then waits as many rounds as it
-//!   takes a quantum a round to make up for that: a giant segment, which is charged as the packets that it stands for, pays with
-//!   the rounds that these take. Flows of one round are a list, and the rounds are a ring of lists.
-//! - A flow that begins to wait does so behind those that have been served in this round. One that has nothing left is forgotten,
-//!   its debt with it.
-//! - Beyond the limit, frames are dropped from the head of the longest flow, or of one that is more than half as long as that:
+//! - A flow may send as long as its deficit is above zero, and goes below zero with its last frame. It then waits for as many rounds as it
+//!   takes, at a quantum a round, to make up for that. A giant segment is charged as the packets that it stands for, so it pays with
+//!   the rounds that these take. The flows of one round are a list, and the rounds are a ring of lists.
+//! - A flow that begins to wait does so behind the flows that have been served in this round. A flow that has nothing left is forgotten,
+//!   and its debt with it.
+//! - Beyond the limit, frames are dropped from the head of the longest flow, or of one that is more than half as long:
 //!   flows are in lists by the power of two of their bytes.
 
 use super::backlog::Backlog;

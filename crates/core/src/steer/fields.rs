@@ -1,4 +1,4 @@
-//! The fields that rules look at of a packet that is not TCP. Packets that differ in nothing else are of one class, so a hook learns the class
+//! The fields of a packet that is not TCP which some rule looks at. Packets that are alike in these fields are of one class, so a hook learns the class
 //! of all of them at once.
 
 use crate::flow::Key;

@@ -1,5 +1,5 @@
-//! What passes of a class that ACKs cannot slow: datagrams, whatever else is not TCP, and TCP that cannot be controlled. The hooks count it,
-//! the gateway charges it to the class's rate, and a hook drops what exceeds that rate if it is to.
+//! Counters of the packets of a class that ACKs cannot slow: datagrams, other packets that are not TCP, and TCP that cannot be controlled. The hooks count
+//! them, the gateway charges them to the class's rate, and a hook drops those beyond the rate if the class is policed.
 
 use crate::rate::Rate;
 use crate::time::{Duration, Time};

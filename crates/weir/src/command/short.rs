@@ -1,4 +1,4 @@
-//! A gateway that is said on the command line, without a file.
+//! A gateway that is described on the command line, without a file.
 
 use crate::command::error::Failure;
 use crate::experiment::config::gateway::{self, GatewayFile};

@@ -1,4 +1,4 @@
-//! Experiments: files, the plans that they say, and their descriptions.
+//! Experiments: files, the plans that they describe, and descriptions in words.
 //!
 //! - `config`: from a file to values, with errors that name its lines, sweeps included;
 //! - `plan`: the values;

@@ -1,4 +1,4 @@
-//! Activity in a gateway now, and how fast it is: the same list while it runs and at its end.
+//! The activity of a gateway, with rates: the same list while it runs and at its end.
 
 use crate::result::observe::{self, flow_rate};
 use crate::result::running::{GatewayClass, GatewayFlow};

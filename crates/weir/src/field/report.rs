@@ -1,4 +1,4 @@
-//! Reports, made of what engine and hooks counted.
+//! Reports, made from the counters of the engine and of the hooks.
 
 use crate::result::running::SteeringReport;
 use crate::result::{Counts, GatewayResult, QuantilesMax};

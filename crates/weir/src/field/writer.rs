@@ -1,4 +1,4 @@
-//! Reports are written by a thread of their own: the engine's must not wait for a disk.
+//! The thread that writes reports: the engine's own thread must not wait for a disk.
 
 use crate::output::Target;
 use serde::Serialize;

@@ -1,4 +1,4 @@
-//! Files on Linux: never written through a link that somebody planted, on the way to them either.
+//! Files on Linux: never written through a link that somebody planted, neither in the file's place nor on the way to it.
 
 use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, Stat};
 use std::ffi::{OsStr, OsString};

@@ -1,4 +1,4 @@
-//! Files with what every system has: a link in a file's place is refused. Directories that others can write to are
+//! Files on other systems: a link in the file's place is refused. Directories that others can write to are
 //! not guarded against, as they are on Linux.
 
 use std::ffi::OsString;

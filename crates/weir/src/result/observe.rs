@@ -1,4 +1,4 @@
-//! Observation: what the core's nodes counted, as rows of a result, of an experiment in either world or of what runs in the field.
+//! Observation: the counters of the core's nodes as rows of a result, for experiments in either world and for gateways in the field.
 
 use crate::result::{
     ClassOthers, ClassQueue, ClassResult, Counts, Frames, GatewayResult, LinkResult, QuantilesMax,

@@ -1,5 +1,5 @@
-//! Few values that stand for the same thing, such as runs. Of what is measured of many packets results have quantiles,
-//! which are [`weir_core::stats::quantile`].
+//! Samples of a few values that stand for the same thing, such as runs. Results have quantiles of values that are measured of many packets;
+//! these are [`weir_core::stats::quantile`].
 
 /// The middle one of `sorted`, of an even number the mean of the middle two; `None` of none.
 pub fn median(sorted: &[f64]) -> Option<f64> {

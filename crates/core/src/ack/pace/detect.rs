@@ -1,4 +1,4 @@
-//! Detection of slow start by what arrives (fig. 5).
+//! Detection of slow start by the progress that arrives (fig. 5).
 
 use super::{Pace, BOUNDED, COUNT, HALVED, RECEIVED, REPAYS};
 use crate::ack::SlowStart;

@@ -1,4 +1,4 @@
-//! Flows whose rate does not bind: since when no release is scheduled, and what may pass of them in advance.
+//! Flows whose rate does not bind: since when no release is scheduled, and how much may pass in advance.
 
 use super::{clamp, Pace, FREE};
 use crate::time::{Duration, Time};

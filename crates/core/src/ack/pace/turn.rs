@@ -1,4 +1,4 @@
-//! State of the law *share*, kept in the fields of a [`Pace`] that no release at a rate uses then.
+//! The state that the law *share* keeps of a flow, in the fields of a [`Pace`] that only releases at a rate use.
 
 use super::Pace;
 use crate::ack::{ShareRelease, Turn};

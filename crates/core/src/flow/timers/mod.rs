@@ -1,5 +1,5 @@
-//! One timer for each number below a capacity. Each is armed on one of several wheels, which go on independently of each other:
-//! what is due on one that nobody looks at costs the others nothing.
+//! One timer for each number below a capacity. Each timer is armed on one of several wheels, which are independent of each other:
+//! timers that are due on a wheel that nobody looks at cost the others nothing.
 
 mod slot;
 mod wheel;

@@ -1,5 +1,5 @@
-//! What passes of a class that ACKs cannot slow: it is charged to the class's clock whenever the clock is looked at, and the windows
-//! of the class's flows are shares of what it leaves.
+//! Packets of a class that ACKs cannot slow. They are charged to the class's clock whenever the gateway looks at the clock, and the windows
+//! of the class's flows are shares of what these packets leave.
 
 use super::node::Meter;
 use super::Share;

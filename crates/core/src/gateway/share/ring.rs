@@ -1,4 +1,4 @@
-//! Lists of those that take turns. The links are in the things themselves: flows' records, or classes.
+//! Lists of those that take turns. The links are fields of the entries themselves: records of flows, or classes.
 
 use crate::flow::{Table, NONE};
 

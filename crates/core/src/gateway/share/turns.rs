@@ -1,4 +1,4 @@
-//! Who of a class is released next, and how much.
+//! Turns in a class: which flow is released next, and how much of it.
 
 use super::tree::Tree;
 use super::Share;

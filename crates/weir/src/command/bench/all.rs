@@ -1,5 +1,5 @@
-//! Throughput when every frame that leaves by the box's interface goes through user space and back, against the plain
-//! box, with the other direction beside it.
+//! Throughput when every frame that leaves by the box's interface goes through user space and back, compared with the plain
+//! box, and the throughput of the other direction meanwhile.
 
 use super::figures::{verdict, Spread};
 use super::{goodput, group, measure, options, plan, write, Common};

@@ -1,5 +1,5 @@
-//! Customers of a list, each with a rate for all its downloads together: thousands of them in the simulator, and as many as two
-//! processors carry in the lab. Whether each has its rate, and what that takes.
+//! A list of customers, each with a rate for all its downloads together: thousands of them in the simulator, and as many as two
+//! processors carry in the lab. It measures whether each customer has its rate, and the processor time and memory that this takes.
 
 use super::figures::{verdict, Spread};
 use super::share::busy;

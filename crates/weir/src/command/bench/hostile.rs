@@ -1,5 +1,5 @@
-//! Floods and forged segments beside shaped flows: nothing that they say may be believed, and nothing that they cost
-//! may cost the flows more than a little of their rate.
+//! Floods and forged segments beside shaped flows. The gateway must not believe them, and they must not
+//! cost the flows more than a little of their rate.
 
 use super::figures::{verdict, Spread};
 use super::flood::{Flood, Forged, Forgery, Live};

@@ -1,5 +1,5 @@
 //! `weir bench`: the figures of the README, measured in the lab and in the simulator. Machines are noisy and slow
-//! down when they are hot, so what is compared takes turns.
+//! down when they are hot, so the cases of a comparison take turns.
 
 mod all;
 mod customers;

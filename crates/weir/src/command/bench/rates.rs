@@ -1,4 +1,4 @@
-//! How exact high rates are, without an emulator, where two processors can carry them at all.
+//! The error of high rates, without an emulator and only as far as two processors can carry them.
 
 use super::figures::{verdict, Spread};
 use super::{goodput, measure, options, plan, shape, write, Common};

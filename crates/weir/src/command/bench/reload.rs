@@ -1,4 +1,4 @@
-//! What reloads cost under load: flows whose rate is another one after each reload, and customers or classes that come and go beside
+//! The cost of reloads under load: flows get another rate with each reload, and customers or classes come and go beside
 //! them.
 
 use super::figures::{lost_frames, verdict, Spread};

@@ -1,4 +1,4 @@
-//! Throughput of classes with queues beside the kernel's own HTB with the same classes: giant segments whole, as many flows, rate by rate.
+//! Throughput of classes with queues compared with the kernel's own HTB with the same classes: whole giant segments, the same number of flows, rate by rate.
 
 use super::figures::{verdict, Spread};
 use super::{goodput, group, measure, options, plan, write, Common};

@@ -1,4 +1,4 @@
-//! Both ways in one connection at settings, and requests and responses at rates that do not bind, beside the plain box.
+//! Data both ways in one connection at several settings, and requests and responses at rates that do not bind, compared with the plain box.
 
 use super::figures::{verdict, Spread};
 use super::{group, measure, options, plan, shape, write, Common};

@@ -1,5 +1,5 @@
-//! The emulator's error: how much longer a UDP packet takes than configured, from its send stamp to the kernel's
-//! receive stamp, beside what the same path takes without an emulator.
+//! The emulator's error: how much longer than configured a UDP packet takes, from its send stamp to the kernel's
+//! receive stamp, compared with the same path without an emulator.
 
 use super::figures::{verdict, Spread};
 use super::{measure, options, plan, write, Common};

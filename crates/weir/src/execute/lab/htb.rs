@@ -1,4 +1,4 @@
-//! The queued classes of a gateway as classes of Linux's HTB (tc-htb(8)), to be compared with.
+//! The queued classes of a gateway as classes of Linux's HTB (tc-htb(8)), for comparison.
 
 use weir_core::class::Spec;
 use weir_core::gateway::{Config, Direction};

@@ -1,4 +1,4 @@
-//! The settings of TCP that are in force in a lab: what the kernel would do differently if they were others.
+//! The settings of TCP that are in force in a lab: those that would make the kernel behave differently.
 
 use super::namespace::Namespace;
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! Frames in files: at the hosts, at the gateway's ports, and as they leave the links of the path.
+//! Captures of frames: at the hosts, at the gateway's ports, and where they leave the links of the path.
 
 use super::pcap::Pcap;
 use super::topology::{CapturePoint, Topology};

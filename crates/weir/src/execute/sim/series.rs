@@ -1,7 +1,7 @@
-//! Recording over time: of flows at their senders and in the gateway, of links their queues.
+//! Recording over time: of flows at their senders and in the gateway, and of the queues of links.
 //!
-//! Without a period, senders record every change themselves, and what changes with every packet (queues, and what the
-//! gateway holds) is looked at [`LOOKS`] times.
+//! Without a period, senders record every change themselves. Values that change with every packet (queues, and what the
+//! gateway holds) are recorded [`LOOKS`] times.
 
 use super::flows::FlowEnd;
 use super::topology::{Carrier, Topology, WiredFlow};

@@ -1,4 +1,4 @@
-//! Several gateways as one, for results: counts together, and of peaks the highest.
+//! Several gateways as one, for results: counts add up, and of peaks the highest counts.
 
 use crate::result::{ClassOthers, ClassQueue, ClassResult, Counts, Frames, GatewayResult, QuantilesMax};
 

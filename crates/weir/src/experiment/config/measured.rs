@@ -1,4 +1,4 @@
-//! Checks on what is never measured are errors: they could only hold by accident.
+//! Checks on a value that is never measured are errors: they could only hold by accident.
 
 use super::diag::Fault;
 use crate::experiment::plan::{has, matches, Flow, Kind, Plan, Protocol, Subject};

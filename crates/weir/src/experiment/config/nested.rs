@@ -1,6 +1,6 @@
-//! Keys of a class in a tree of classes that control ACKs: what it has for itself, and from whom it borrows.
+//! Keys of a class in a tree of classes that control ACKs: what the class has for itself, and from whom it borrows.
 //!
-//! A class is in such a tree if it has no queue and names a `parent`, or if one that does names it.
+//! A class is in such a tree if it has no queue and names a `parent`, or if a class without a queue names it as its `parent`.
 
 use super::diag::{listed, nearest, Fault};
 use super::keys::{self, put, set, Key, Written};

@@ -1,6 +1,6 @@
-//! Values that are laid over the file of a gateway while it runs: `class/voip.rate=90kbit`, `customer/17.down=50Mbit`.
+//! Settings that are laid over a gateway's file while the gateway runs: `class/voip.rate=90kbit`, `customer/17.down=50Mbit`.
 //!
-//! They are put into the file before it is read, so that each is held to the rules of its place.
+//! They are put into the file before it is read, so that each value is held to the rules of its place.
 
 use super::diag::Fault;
 use super::sweep::place::{place, set};

@@ -1,6 +1,6 @@
-//! Keys of a class in the link-sharing tree of its direction: what it may send, and the queue that what it takes waits in.
+//! Keys of a class in the link-sharing tree of its direction: what the class may send, and the queue in which its packets wait.
 //!
-//! A class is in the tree if it has a queue, by `queue` or `discipline`, or if another one in the tree names it as its `parent`.
+//! A class is in the tree if it has a queue, by `queue` or `discipline`, or if another class in the tree names it as its `parent`.
 
 use super::aqm;
 use super::diag::{listed, nearest, Fault};

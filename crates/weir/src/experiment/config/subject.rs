@@ -1,4 +1,4 @@
-//! `what` of a check: a subject of the plan, and a metric of the catalogue that is measured of it.
+//! The key `what` of a check: a subject of the plan, and a metric of the catalogue that is measured of it.
 
 use super::decimal::Decimal;
 use super::diag::{listed, nearest, Fault};

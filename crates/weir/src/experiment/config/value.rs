@@ -1,4 +1,4 @@
-//! Values of a file as values of ours; a fault says what was found and what is accepted.
+//! Values of a file as values of Rust types. A fault says what was found and what is accepted.
 
 use super::addresses;
 use super::decimal::Decimal;

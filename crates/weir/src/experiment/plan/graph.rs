@@ -1,4 +1,4 @@
-//! A network of one's own: nodes, and links between them.
+//! A network that a file describes itself: nodes, and links between them.
 
 use weir_core::link;
 

@@ -1,4 +1,4 @@
-//! The supervisor's side: what clients ask for is looked at, refused or passed on to the engine.
+//! The supervisor's side: it looks at the requests of clients, refuses them or passes them on to the engine.
 
 use super::difference::{unchangeable, Difference};
 use super::letter::{FromEngine, ToEngine};

@@ -1,4 +1,4 @@
-//! A configuration that runs, or might, with the texts that say it.
+//! A configuration that runs, or that may run next, with the texts that it comes from.
 
 use crate::experiment::config::gateway::{self, GatewayFile};
 use crate::experiment::config::{Errors, Settings, Source};

@@ -1,5 +1,5 @@
-//! Other differences between runs: congestion control, kernel, settings of TCP. A comparison of runs that differ in these
-//! is about them, whatever it was meant to be about.
+//! Other differences between runs: congestion control, kernel, settings of TCP. A comparison of runs that differ in one of these
+//! measures that difference, whatever it was meant to measure.
 
 use crate::result::{Backend, RunResult};
 use std::collections::BTreeSet;

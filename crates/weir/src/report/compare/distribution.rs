@@ -1,4 +1,4 @@
-//! Distributions of the values of a group's flows, on both sides: a mean hides who waits.
+//! Distributions of the values of a group's flows, on both sides. A mean hides which flows wait.
 
 use crate::result::metric::{of_several, Tables};
 use crate::result::unit::Unit;

@@ -1,8 +1,8 @@
 //! Results of one experiment side by side, and whether they are as near to each other as it declares.
 //!
-//! There are two sides. Where there are runs of both worlds, the simulator's are compared with the lab's; of one world
-//! alone, those of all further files with those of the first. Of several runs on a side the median counts, and their
-//! range is shown. Judged are groups of flows, by the mean of their flows. The runs of sweeps are compared setting by setting.
+//! There are two sides. Where there are runs of both worlds, the simulator's are compared with the lab's. With runs of one world
+//! only, those of all further files are compared with those of the first. Where a side has several runs, their median counts, and their
+//! range is shown. Groups of flows are judged, by the mean of their flows. The runs of sweeps are compared setting by setting.
 
 mod difference;
 mod distribution;

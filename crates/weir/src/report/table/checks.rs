@@ -1,4 +1,4 @@
-//! The checks of a run, and what a paper reports beside what was found.
+//! The checks of a run, and a paper's values beside the measured ones.
 
 use super::grid::{Column, Grid};
 use super::{clean, Ink, Lines};

@@ -1,4 +1,4 @@
-//! Events of the soak, and what the gateway went through.
+//! Events of the soak, and what the gateway did in each.
 
 use serde::Serialize;
 use std::collections::BTreeMap;

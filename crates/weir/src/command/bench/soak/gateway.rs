@@ -1,4 +1,4 @@
-//! A gateway in a lab that is not the lab's own, and what happens to it.
+//! The gateway of the soak, which runs in a lab but is not started by the lab, and the trouble that it is put through.
 
 use super::super::figures::lost_frames;
 use super::super::processes;

@@ -1,6 +1,6 @@
-//! Mixed traffic through a gateway that everything happens to: its engine is killed and hangs, its supervisor is killed and
-//! started again, its link goes down, it reloads, customers come and go. No connection may be lost for it or stand
-//! still, and neither memory nor descriptors may grow.
+//! Mixed traffic through a gateway under all kinds of trouble: its engine is killed and hangs, its supervisor is killed and
+//! started again, its link goes down, it reloads, customers come and go. No connection may be lost or stand
+//! still because of it, and neither memory nor descriptors may grow.
 
 mod event;
 mod gateway;

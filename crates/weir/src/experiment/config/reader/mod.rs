@@ -1,5 +1,5 @@
-//! Reading tables: every key is asked for by name and parsed on the spot; what was not asked for is
-//! an unknown key. Faults are collected, so that one run shows all of them.
+//! Reading tables. Every key is asked for by name and parsed on the spot; a key that was not asked for is
+//! unknown. Faults are collected, so that one run shows all of them.
 
 mod finish;
 mod nested;
