@@ -138,7 +138,7 @@ fn class(s: &Section, share: Option<Spec>, nested: Option<Nested>) -> Option<Cla
     let others = || matches.iter().all(|rule| rule.protocol.is_some_and(|p| p != TCP));
     if ack.is_some() && !matches.is_empty() && others() {
         let help = "acknowledgements are TCP's: give other protocols a queue, or leave them alone";
-        s.fault("match", Fault::new("a class that controls ACKs and takes no TCP", help));
+        s.fault("match", Fault::new("the class controls ACKs but takes no TCP", help));
     }
     Some(ClassConfig { name: name?, direction, matches, ack, share, nested })
 }

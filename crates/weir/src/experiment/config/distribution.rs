@@ -33,7 +33,7 @@ pub(super) fn sizes(s: &Section, key: &'static str) -> Option<Distribution> {
     read(
         s,
         key,
-        Quantity { parse, pair: "[\"1kB\", \"100kB\"]", zero: Some("no bytes at all"), poisson: false },
+        Quantity { parse, pair: "[\"1kB\", \"100kB\"]", zero: Some("0 bytes: a flow has one at least"), poisson: false },
     )
 }
 
@@ -86,7 +86,7 @@ fn table(t: Section, of: Quantity) -> Option<Distribution> {
         [] => {
             let kinds = super::diag::listed(kinds.iter().copied());
             t.fault_here(Fault::new(
-                format!("`{}` names no distribution", t.path()),
+                format!("`{}` does not name a distribution", t.path()),
                 format!("one of {kinds}"),
             ));
             None
@@ -105,7 +105,7 @@ fn uniform(t: &Section, of: Quantity) -> Option<Distribution> {
     let wrong = match values.as_slice() {
         &[min, max] if min <= max => return Some(Distribution::Uniform { min, max }),
         [_, _] => "the smallest value is above the largest".to_string(),
-        values => format!("the smallest and the largest value are wanted, found {}", values.len()),
+        values => format!("expected the smallest and the largest value, found {}", values.len()),
     };
     t.fault_in("uniform", Fault::new(wrong, format!("for example: uniform = {}", of.pair)));
     None

@@ -141,13 +141,13 @@ fn series(s: &Section, gateway: bool) -> Vec<SeriesKind> {
     s.note_only(Backend::Sim, "sample");
     if s.has("sample") && !s.has("series") {
         let help = "`sample` is how often `series` is recorded: series = [\"cwnd\"]";
-        s.key_fault("sample", Fault::new("`sample` without `series`", help));
+        s.key_fault("sample", Fault::new("`sample` needs `series`", help));
     }
     let mut kinds = s.list("series", "[\"cwnd\", \"acked\"]", |v| {
         let name = String::from_value(v)?;
         match choice(&name, "series", &SeriesKind::ALL, &[])? {
             SeriesKind::Held if !gateway => {
-                Err(Fault::bare("nothing is held without a gateway, there is no [gateway]"))
+                Err(Fault::bare("only a gateway holds ACKs, and there is no [gateway]"))
             }
             kind => Ok(kind),
         }

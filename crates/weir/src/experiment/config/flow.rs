@@ -76,7 +76,7 @@ fn tcp(s: &Section, udp: Option<bool>) -> Protocol {
                 "rate" => "`app_rate` limits the application of a TCP flow",
                 _ => "it is a key of UDP flows",
             };
-            s.key_fault(key, Fault::new(format!("`{key}` without protocol = \"udp\""), help));
+            s.key_fault(key, Fault::new(format!("`{key}` needs protocol = \"udp\""), help));
         }
     }
     Protocol::Tcp { app_rate }
@@ -98,7 +98,7 @@ fn kind(s: &Section) -> Kind {
         })
     });
     if kind > 0 {
-        s.note_value(Backend::Lab, "kind", Fault::bare("in the sim world one end of a flow sends: \"bulk\""));
+        s.note_value(Backend::Lab, "kind", Fault::bare("the sim world has only flows in which one end sends: \"bulk\""));
         if s.has("protocol") {
             s.at_most_one(&["protocol", "kind"], "flows that go both ways are TCP");
         }

@@ -81,7 +81,7 @@ fn one_link(s: Section, graph: &Graph) -> Option<GraphLink> {
         }
         let twice = graph.links.iter().find(|l| l.ends == [from, to] || l.ends == [to, from]);
         match twice {
-            Some(other) => Err(Fault::bare(format!("`{}` joins these two already", other.name))),
+            Some(other) => Err(Fault::bare(format!("`{}` already joins these two nodes", other.name))),
             None => Ok([from, to]),
         }
     });
@@ -114,7 +114,7 @@ impl super::reader::FromValue for Ends {
         names
             .and_then(|names| <[String; 2]>::try_from(names).ok())
             .map(Ends)
-            .ok_or_else(|| Fault::new("the names of two nodes are wanted", "[\"r1\", \"r2\"]"))
+            .ok_or_else(|| Fault::new("expected the names of two nodes", "[\"r1\", \"r2\"]"))
     }
 }
 

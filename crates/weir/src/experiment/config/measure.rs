@@ -119,7 +119,7 @@ fn ends_well(s: &Section, from: Duration, until: Duration, plan: &Plan) -> bool 
     if until > plan.duration {
         s.fault("until", Fault::bare(format!("{until} is after the end, {}", plan.duration)));
     } else if from >= until {
-        let message = format!("{from} is not before {until}, where the measured time ends");
+        let message = format!("{from} is not before the end of the measured time, {until}");
         s.fault(if s.has("from") { "from" } else { "until" }, Fault::bare(message));
     } else {
         return true;

@@ -80,7 +80,7 @@ impl Family {
         keys::read(&KEYS, &[s], &mut nested);
         for key in OF_FLOWS.into_iter().filter(|&key| child.is_some() && s.has(key)) {
             let child = child.unwrap_or_default();
-            let message = format!("`{}` in a class that is the parent of \"{child}\"", s.full(key));
+            let message = format!("`{}` cannot be combined with a class that is the parent of \"{child}\"", s.full(key));
             s.key_fault(key, Fault::new(message, "it takes no flows itself: its children do"));
         }
         nested

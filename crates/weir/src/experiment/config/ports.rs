@@ -100,10 +100,10 @@ pub fn words(driving: &Driving) -> String {
 const NOT_OF_A_GATEWAY: [Refused; 4] = [
     (
         "lan",
-        "is no key of a gateway, which needs one interface",
+        "is not a key of a gateway, which needs one interface",
         "write dev = \"eth1\", the interface towards the WAN; what is behind it may be a bridge, a router or this host",
     ),
-    ("wan", "is no key of a gateway, which needs one interface", "write dev = \"eth1\" for it"),
+    ("wan", "is not a key of a gateway, which needs one interface", "write dev = \"eth1\" for it"),
     GONE[0],
     GONE[1],
 ];
@@ -112,8 +112,8 @@ const NOT_OF_AN_EMULATOR: [Refused; 3] =
     [("batch_delay", "is for gateways", "an emulator looks at every frame when it comes"), GONE[0], GONE[1]];
 
 const GONE: [Refused; 2] = [
-    ("mode", "does not exist any more", "tc programs take frames, whatever the driver: leave it out"),
-    ("zero_copy", "does not exist any more", "tc programs take frames, whatever the driver: leave it out"),
+    ("mode", "no longer exists", "tc programs take frames, whatever the driver: leave it out"),
+    ("zero_copy", "no longer exists", "tc programs take frames, whatever the driver: leave it out"),
 ];
 
 /// Reads the `[ports]` of a gateway: its interface.

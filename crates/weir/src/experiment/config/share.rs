@@ -185,7 +185,7 @@ static QUEUE: [ShareKey; 14] = [
 fn per_flow(d: &mut Draft) -> Result<&mut u32, Fault> {
     match d.per_flow {
         true => Ok(&mut d.pfq.flows),
-        false => Err(Fault::new("a fifo knows no flows", PER_FLOW)),
+        false => Err(Fault::new("discipline = \"fifo\" has one queue for all flows", PER_FLOW)),
     }
 }
 
@@ -194,7 +194,7 @@ pub(super) fn limit(value: &DeValue) -> Result<QueueLimit, Fault> {
     match Limit::from_value(value)? {
         Limit::Bdp(_) => {
             let help = "a class knows no round-trip time: give packets, \"100p\", or bytes, \"64KiB\"";
-            Err(Fault::new("a multiple of no bandwidth-delay product", help))
+            Err(Fault::new("a class has no bandwidth-delay product", help))
         }
         Limit::Packets(0) => {
             Err(Fault::new("a queue without room passes nothing", "one packet is the least: \"1p\""))
@@ -288,7 +288,7 @@ impl Tree {
             return Spec { queue: Some(draft.queue()), ..draft.spec };
         };
         for key in QUEUE.iter().map(|key| key.name).chain(["match", "ack"]).filter(|&key| s.has(key)) {
-            let message = format!("`{}` in a class that is the parent of \"{child}\"", s.full(key));
+            let message = format!("`{}` cannot be combined with a class that is the parent of \"{child}\"", s.full(key));
             s.key_fault(
                 key,
                 Fault::new(message, "it takes no flows itself: its children do, and they have the queues"),
@@ -323,7 +323,7 @@ pub(super) fn refuse(s: &Section, nested: bool) {
     };
     for key in keys.filter(|&key| !has_use(key) && s.has(key)) {
         let help = "a class has a queue with `queue` or `discipline`: queue = \"100p\"";
-        s.key_fault(key, Fault::new(format!("`{}` in a class without a queue", s.full(key)), help));
+        s.key_fault(key, Fault::new(format!("`{}` cannot be combined with a class without a queue", s.full(key)), help));
     }
 }
 

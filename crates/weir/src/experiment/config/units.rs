@@ -81,7 +81,7 @@ pub fn duration(text: &str) -> Result<Duration, Fault> {
 /// A duration above zero.
 pub fn positive_duration(text: &str) -> Result<Duration, Fault> {
     match duration(text)? {
-        Duration::ZERO => Err(Fault::new(format!("\"{text}\" is no time at all"), DURATION_HELP)),
+        Duration::ZERO => Err(Fault::new(format!("\"{text}\" is not above zero"), DURATION_HELP)),
         d => Ok(d),
     }
 }

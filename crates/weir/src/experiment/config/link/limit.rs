@@ -45,7 +45,7 @@ pub(super) fn below_the_limit(value: &DeValue, draft: &Draft) -> Result<QueueLim
     };
     if hidden {
         let (found, limit) = (counted(found, draft), counted(draft.link.queue, draft));
-        let message = format!("{found} is not below the queue's limit, {limit}");
+        let message = format!("a mark at {found} is not below the queue's limit, {limit}");
         let help = "packets that find the queue full are dropped; mark well below `queue`";
         return Err(Fault::new(message, help));
     }

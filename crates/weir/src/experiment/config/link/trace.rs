@@ -232,7 +232,7 @@ enum Step {
 }
 
 fn step(text: &str) -> Result<(Duration, Step), String> {
-    let (time, rate) = text.split_once([' ', '\t', ',']).ok_or("a time and a rate are wanted")?;
+    let (time, rate) = text.split_once([' ', '\t', ',']).ok_or("expected a time and a rate")?;
     let time = units::duration(time).map_err(|fault| fault.message)?;
     match rate.trim() {
         "repeat" => Ok((time, Step::Repeat)),
@@ -356,7 +356,7 @@ mod tests {
             ("1s 10Mbit", "D/t:1: the first time is not 0s"),
             ("0s 10Mbit\n0s 9Mbit", "D/t:2: 0s is not after the time before it"),
             ("0s 10Mbit\n1s repeat\n2s 9Mbit", "D/t:3: there is more behind the end"),
-            ("0s 10Mbit\n1s", "D/t:2: a time and a rate are wanted"),
+            ("0s 10Mbit\n1s", "D/t:2: expected a time and a rate"),
             ("0s 10MB", "D/t:1: unknown unit `MB` in the rate \"10MB\""),
             ("0 10Mbit", "D/t:1: \"0\" is a duration without a unit"),
             ("0s 0\n1s repeat", "D/t: nothing is ever sent"),

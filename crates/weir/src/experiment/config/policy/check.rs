@@ -69,8 +69,8 @@ fn when(s: &Section, policy: &AckControl, queue: Option<QueueLimit>) {
         None => s.fault(
             "when",
             Fault::new(
-                "when = \"congested\" in a class without a queue",
-                "it is the class's own queue that tells: give it one, queue = \"100p\"",
+                "when = \"congested\" cannot be combined with a class without a queue",
+                "the length of its own queue says whether a class is congested: give it one, queue = \"100p\"",
             ),
         ),
         Some(limit) if share::hides(limit, above) => {

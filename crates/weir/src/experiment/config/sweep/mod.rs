@@ -147,7 +147,7 @@ fn check(sink: &Sink, axes: &[Axis], table: &DeTable, key: Range<usize>) {
         }
         for (n, (value, text)) in axis.values.iter().enumerate() {
             if axis.values[..n].iter().any(|(_, t)| t == text) {
-                let message = format!("`sweep.{name}`: {text} a second time");
+                let message = format!("`sweep.{name}`: the value {text} is there twice");
                 sink.push(value.span(), Fault::new(message, "its runs would be the same"));
             }
         }
