@@ -25,6 +25,7 @@ mod measure;
 mod measured;
 mod names;
 pub mod nested;
+mod parents;
 mod path;
 pub mod policy;
 pub mod ports;

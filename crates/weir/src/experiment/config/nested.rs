@@ -2,8 +2,9 @@
 //!
 //! A class is in such a tree if it has no queue and names a `parent`, or if a class without a queue names it as its `parent`.
 
-use super::diag::{listed, nearest, Fault};
+use super::diag::Fault;
 use super::keys::{self, put, set, Key, Written};
+use super::parents::Parents;
 use super::policy;
 use super::reader::Section;
 use super::share::{help, Tree};
@@ -38,65 +39,38 @@ const OF_FLOWS: [&str; 4] = ["match", "ack", "police", "flow_max"];
 const NOTHING: Nested = Nested { parent: None, rate: None, ceil: None, weight: 1, lends: false };
 
 /// The classes of a file that borrow from each other what they release by ACKs.
-pub(super) struct Family {
-    names: Vec<Option<String>>,
-    index: HashMap<String, usize>,
-    /// By class: is it one of them, and the first that borrows from it.
-    members: Vec<bool>,
-    children: Vec<Option<usize>>,
-}
+pub(super) struct Family(Parents);
 
 impl Family {
     /// The classes of these sections, of which the `queued` ones are in another tree.
     pub(super) fn of(sections: &[Section], queued: &Tree) -> Family {
-        let names: Vec<Option<String>> = sections.iter().map(|s| s.peek("name")).collect();
-        let named = names.iter().enumerate().rev();
-        let index: HashMap<String, usize> = named.filter_map(|(i, name)| Some((name.clone()?, i))).collect();
-        let mut members = vec![false; sections.len()];
-        let mut children = vec![None; sections.len()];
+        let mut parents = Parents::of(sections);
         for (i, s) in sections.iter().enumerate().filter(|(i, s)| !queued.has(*i) && s.is_there("parent")) {
-            let parent = s.peek::<String>("parent").and_then(|name| index.get(&name).copied());
+            let parent = parents.peek(s);
             if parent.is_some_and(|parent| queued.has(parent)) {
                 continue; // it lacks a queue
             }
-            members[i] = true;
+            parents.join(i);
             if let Some(parent) = parent {
-                members[parent] = true;
-                children[parent].get_or_insert(i);
+                parents.join(parent);
+                parents.add_child(parent, i);
             }
         }
-        Family { names, index, members, children }
+        Family(parents)
     }
 
     /// Is the class in a tree?
     pub(super) fn has(&self, class: usize) -> bool {
-        self.members[class]
+        self.0.has(class)
     }
 
     /// Reads where a class is in its tree, and what it may send.
     pub(super) fn read(&self, s: &Section, class: usize) -> Nested {
-        let child = self.children[class].and_then(|child| self.names[child].as_deref());
-        let mut nested = Nested { parent: self.parent(s), lends: child.is_some(), ..NOTHING };
+        let lends = self.0.child(class).is_some();
+        let mut nested = Nested { parent: self.0.read(s), lends, ..NOTHING };
         keys::read(&KEYS, &[s], &mut nested);
-        for key in OF_FLOWS.into_iter().filter(|&key| child.is_some() && s.has(key)) {
-            let child = child.unwrap_or_default();
-            let message = format!("`{}` cannot be combined with a class that is the parent of \"{child}\"", s.full(key));
-            s.key_fault(key, Fault::new(message, "it takes no flows itself: its children do"));
-        }
+        self.0.refuse(s, class, OF_FLOWS, "it takes no flows itself: its children do");
         nested
-    }
-
-    /// The number of the class that is named as the parent.
-    fn parent(&self, s: &Section) -> Option<usize> {
-        s.parsed("parent", |name: String| {
-            let names = || self.names.iter().flatten().map(String::as_str);
-            self.index.get(&name).copied().ok_or_else(|| {
-                let guess =
-                    nearest(&name, names()).map_or(String::new(), |n| format!("did you mean `{n}`? "));
-                let help = format!("{guess}there is {}", listed(names()));
-                Fault::new(format!("no class is named \"{name}\""), help)
-            })
-        })
     }
 }
 

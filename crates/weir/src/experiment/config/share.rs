@@ -3,13 +3,13 @@
 //! A class is in the tree if it has a queue, by `queue` or `discipline`, or if another class in the tree names it as its `parent`.
 
 use super::aqm;
-use super::diag::{listed, nearest, Fault};
+use super::diag::Fault;
 use super::keys::{self, put, set, Key, Written};
+use super::parents::Parents;
 use super::reader::Section;
 use super::units::Limit;
 use super::value::{int, one_of, FromValue};
 use core::ops::RangeInclusive;
-use std::collections::HashMap;
 use toml::de::DeValue;
 use weir_core::class::{Spec, Unsound, PRIORITIES, WEIGHTS};
 use weir_core::gateway::{ClassConfig, Config};
@@ -241,75 +241,39 @@ pub(super) fn counted(limit: QueueLimit) -> String {
 }
 
 /// The classes of a file that share links.
-pub(super) struct Tree {
-    names: Vec<Option<String>>,
-    index: HashMap<String, usize>,
-    /// By class: is it in the tree, and a child of it that is.
-    members: Vec<bool>,
-    children: Vec<Option<usize>>,
-}
+pub(super) struct Tree(Parents);
 
 impl Tree {
     /// The classes of these sections.
     pub(super) fn of(sections: &[Section]) -> Tree {
-        let names: Vec<Option<String>> = sections.iter().map(|s| s.peek("name")).collect();
-        let named = names.iter().enumerate().rev();
-        let index: HashMap<String, usize> = named.filter_map(|(i, name)| Some((name.clone()?, i))).collect();
-        let parent = |i: usize| index.get(&sections[i].peek::<String>("parent")?).copied();
-        let mut members = vec![false; sections.len()];
-        let mut children = vec![None; sections.len()];
+        let mut parents = Parents::of(sections);
         for queued in (0..sections.len()).filter(|&i| QUEUES.iter().any(|key| sections[i].is_there(key))) {
             let mut class = queued;
-            while !core::mem::replace(&mut members[class], true) {
-                let Some(parent) = parent(class) else { break };
-                children[parent].get_or_insert(class);
+            while parents.join(class) {
+                let Some(parent) = parents.peek(&sections[class]) else { break };
+                parents.add_child(parent, class);
                 class = parent;
             }
         }
-        Tree { names, index, members, children }
+        Tree(parents)
     }
 
     /// Is the class in the tree?
     pub(super) fn has(&self, class: usize) -> bool {
-        self.members[class]
-    }
-
-    /// A class of the tree whose parent this one is.
-    fn child(&self, class: usize) -> Option<&str> {
-        self.children[class].and_then(|child| self.names[child].as_deref())
+        self.0.has(class)
     }
 
     /// Reads what a class of the tree may send, and its queue.
     pub(super) fn read(&self, s: &Section, class: usize) -> Spec {
-        let mut draft = Draft::new(&Spec::of(self.parent(s)));
+        let mut draft = Draft::new(&Spec::of(self.0.read(s)));
         keys::read(&RATES, &[s], &mut draft);
-        let Some(child) = self.child(class) else {
+        if self.0.child(class).is_none() {
             keys::read(&QUEUE, &[s], &mut draft);
             return Spec { queue: Some(draft.queue()), ..draft.spec };
-        };
-        for key in QUEUE.iter().map(|key| key.name).chain(["match", "ack"]).filter(|&key| s.has(key)) {
-            let message = format!("`{}` cannot be combined with a class that is the parent of \"{child}\"", s.full(key));
-            s.key_fault(
-                key,
-                Fault::new(message, "it takes no flows itself: its children do, and they have the queues"),
-            );
         }
+        let why = "it takes no flows itself: its children do, and they have the queues";
+        self.0.refuse(s, class, QUEUE.iter().map(|key| key.name).chain(["match", "ack"]), why);
         draft.spec
-    }
-
-    /// The number of the class that is named as the parent.
-    fn parent(&self, s: &Section) -> Option<usize> {
-        s.parsed("parent", |name: String| {
-            let names = || self.names.iter().flatten().map(String::as_str);
-            self.index.get(&name).copied().ok_or_else(|| {
-                let guess =
-                    nearest(&name, names()).map_or(String::new(), |n| format!("did you mean `{n}`? "));
-                Fault::new(
-                    format!("no class is named \"{name}\""),
-                    format!("{guess}there is {}", listed(names())),
-                )
-            })
-        })
     }
 }
 
