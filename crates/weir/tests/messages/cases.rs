@@ -1,12 +1,8 @@
-//! Error messages for wrong files, word by word: these texts are an interface. They stand in
-//! `messages.txt`; after a change on purpose, `BLESS=1 cargo test -p weir --test messages` writes them
-//! anew, and the diff is what gets reviewed.
+//! Files that are right, and what makes each of them wrong.
 
-use std::fmt::Write;
-use weir::experiment::config::{self, experiment, gateway, Settings, Source};
 use weir::result::Backend;
 
-const GATEWAY: &str = r#"[ports]
+pub const GATEWAY: &str = r#"[ports]
 dev = "eth1"
 
 [[gateway.class]]
@@ -15,7 +11,7 @@ match = [{ src = "10.0.0.0/8", dst_port = 5001 }]
 ack = { preset = "ack-shaper", flow_rate = "10Mbit" }
 "#;
 
-const WAN: &str = r#"[ports]
+pub const WAN: &str = r#"[ports]
 lan = "eth0"
 wan = "eth1"
 
@@ -23,7 +19,7 @@ wan = "eth1"
 rtt = "40ms"
 "#;
 
-const EXPERIMENT: &str = r#"name = "x"
+pub const EXPERIMENT: &str = r#"name = "x"
 duration = "10s"
 [path]
 rtt = "40ms"
@@ -38,7 +34,7 @@ target = "95Mbit"
 tolerance = "1%"
 "#;
 
-const NETWORK: &str = r#"name = "x"
+pub const NETWORK: &str = r#"name = "x"
 duration = "10s"
 [[node]]
 name = "r1"
@@ -60,7 +56,7 @@ server = "b"
 "#;
 
 /// Title, file, and the text in it that is replaced by another.
-const CASES: &[(&str, &str, &str, &str)] = &[
+pub const CASES: &[(&str, &str, &str, &str)] = &[
     ("unknown key in an inline table", GATEWAY, "flow_rate", "flow_rte"),
     ("unknown key at the top", EXPERIMENT, "duration", "durtion"),
     ("unknown key that resembles none", EXPERIMENT, "count", "colour"),
@@ -399,7 +395,7 @@ const CASES: &[(&str, &str, &str, &str)] = &[
 ];
 
 /// Rows of a list of customers, below a good one, with what is wrong with them.
-const CUSTOMERS: &[(&str, &str)] = &[
+pub const CUSTOMERS: &[(&str, &str)] = &[
     ("a customer twice", "17,Ben,10.3.0.0/24,5Mbit,1Mbit"),
     ("a prefix that is none", "18,Ben,10.3.0.0/240,5Mbit,1Mbit"),
     ("a prefix of another customer", "18,Ben,10.1.2.0/24,5Mbit,1Mbit"),
@@ -413,7 +409,7 @@ const CUSTOMERS: &[(&str, &str)] = &[
 ];
 
 /// What is set while a gateway runs.
-const SETTINGS: &[(&str, &str)] = &[
+pub const SETTINGS: &[(&str, &str)] = &[
     ("a key that a class has not", "class/up.ack.flow_rte=1Mbit"),
     ("a class that does not exist", "class/upp.ack.flow_rate=1Mbit"),
     ("a value that is none", "class/up.ack.flow_rate=fast"),
@@ -422,7 +418,7 @@ const SETTINGS: &[(&str, &str)] = &[
 ];
 
 /// What one world refuses: title, the world, and the text in the experiment that is replaced by another.
-const REFUSED: &[(&str, Backend, &str, &str)] = &[
+pub const REFUSED: &[(&str, Backend, &str, &str)] = &[
     ("keys that the lab does not have", Backend::Lab, "count = 2", "delayed_ack = 2\ninitial_window = 10"),
     ("defaults that the lab does not have", Backend::Lab, "[path]", "[tcp]\nmss = 1000\npacing = true\n[path]"),
     ("congestion controls that the lab does not have", Backend::Lab, "count = 2", "cc = \"tahoe\""),
@@ -456,93 +452,3 @@ const REFUSED: &[(&str, Backend, &str, &str)] = &[
     ("IPv6, which the simulator does not have", Backend::Sim, "[path]", "[lab]\nip = 6\n[path]"),
     ("times too fine for the lab", Backend::Lab, "tolerance", "from = \"1500us\"\ntolerance"),
 ];
-
-#[test]
-fn the_files_are_right_before_anything_is_replaced() {
-    for text in [GATEWAY, WAN, EXPERIMENT, NETWORK] {
-        config::parse(&Source::new("f.toml", text)).unwrap_or_else(|e| panic!("{e}"));
-    }
-}
-
-/// The list of what exists grows with every algorithm, so it is no part of the texts in the file.
-#[test]
-fn a_congestion_control_that_the_simulator_does_not_have() {
-    let source = Source::new("f.toml", EXPERIMENT.replacen("count = 2", "cc = \"cubik\"", 1));
-    let parsed = experiment::parse(&source).unwrap();
-    assert_eq!(parsed.worlds(), [Backend::Lab]);
-    let errors = parsed.plan_for(Backend::Sim).unwrap_err();
-    let start =
-        "f.toml:8:6: the congestion control `cubik` does not exist in the sim world\n 8 | cc = \"cubik\"\n";
-    assert!(errors.to_string().starts_with(start), "{errors}");
-    let help = errors.located()[0].help.clone().unwrap();
-    assert!(help.starts_with("did you mean `cubic`? what exists: "), "{help}");
-    for name in weir_sim::cc::CONTROLS.iter().map(|(name, _)| *name).chain(["tahoe", "newreno"]) {
-        assert!(help.contains(&format!("`{name}`")), "{help}");
-    }
-}
-
-const LISTED: &str = r#"[ports]
-dev = "eth1"
-
-[gateway.customers]
-file = "customers.csv"
-
-[[gateway.class]]
-name = "up"
-direction = "in"
-ack = { preset = "ack-shaper", flow_rate = "10Mbit" }
-"#;
-
-/// A gateway with a list that has a further row.
-fn listed(toml: &str, row: &str, settings: &Settings) -> Result<gateway::GatewayFile, config::Errors> {
-    let list = format!("id,name,prefixes,down,up\n17,Ada,10.1.2.0/24,50Mbit,10Mbit\n{row}\n");
-    let read = |name: &str| {
-        assert_eq!(name, "dir/customers.csv");
-        Ok(Source::new(name, list.clone()))
-    };
-    gateway::parse_with(&Source::new("dir/f.toml", toml), settings, &read)
-}
-
-#[test]
-fn messages() {
-    let mut found = String::new();
-    for (title, file, from, to) in CASES {
-        assert!(file.contains(from), "{title}: the file has no {from:?}");
-        let source = Source::new("f.toml", file.replacen(from, to, 1));
-        match config::parse(&source) {
-            Ok(parsed) => panic!("{title}: accepted: {parsed:?}"),
-            Err(errors) => writeln!(found, "# {title}\n{errors}\n").unwrap(),
-        }
-    }
-    let sweep = EXPERIMENT.replacen("[path]", "[sweep]\nseed = [1, 2]\n[path]", 1);
-    let errors = experiment::parse(&Source::new("f.toml", sweep)).unwrap_err();
-    writeln!(found, "# a sweep where one experiment is wanted\n{errors}\n").unwrap();
-    for (title, row) in CUSTOMERS {
-        let toml =
-            LISTED.replace("\"up\"", if row.starts_with("up-to") { "\"up-to-down\"" } else { "\"up\"" });
-        let errors = listed(&toml, row, &Settings::default()).unwrap_err();
-        writeln!(found, "# customers: {title}\n{errors}\n").unwrap();
-    }
-    for (title, text) in SETTINGS {
-        let mut settings = Settings::default();
-        settings.add(text).unwrap();
-        let errors = listed(LISTED, "", &settings).unwrap_err().about(&Source::new("set", *text));
-        writeln!(found, "# set: {title}\n{errors}\n").unwrap();
-    }
-    for (title, world, from, to) in REFUSED {
-        assert!(EXPERIMENT.contains(from), "{title}: the file has no {from:?}");
-        let source = Source::new("f.toml", EXPERIMENT.replacen(from, to, 1));
-        let parsed = experiment::parse(&source).unwrap_or_else(|e| panic!("{title}: {e}"));
-        assert!(!parsed.worlds().contains(world), "{title}");
-        writeln!(found, "# {title}\n{}\n", parsed.plan_for(*world).unwrap_err()).unwrap();
-    }
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/messages.txt");
-    if std::env::var_os("BLESS").is_some() {
-        std::fs::write(path, &found).unwrap();
-    }
-    let expected = std::fs::read_to_string(path).unwrap_or_default();
-    for (found, expected) in found.split("\n# ").zip(expected.split("\n# ")) {
-        assert_eq!(found, expected, "\nfound:\n{found}\nexpected:\n{expected}");
-    }
-    assert_eq!(found.len(), expected.len(), "messages.txt has more or fewer cases");
-}

@@ -1,0 +1,100 @@
+//! Error messages for wrong files, word by word: these texts are an interface. They stand in
+//! `messages.txt`; after a change on purpose, `BLESS=1 cargo test -p weir --test messages` writes them
+//! anew, and the diff is what gets reviewed.
+
+mod cases;
+
+use cases::{CASES, CUSTOMERS, EXPERIMENT, GATEWAY, NETWORK, REFUSED, SETTINGS, WAN};
+use std::fmt::Write;
+use weir::experiment::config::{self, experiment, gateway, Settings, Source};
+use weir::result::Backend;
+
+#[test]
+fn the_files_are_right_before_anything_is_replaced() {
+    for text in [GATEWAY, WAN, EXPERIMENT, NETWORK] {
+        config::parse(&Source::new("f.toml", text)).unwrap_or_else(|e| panic!("{e}"));
+    }
+}
+
+/// The list of what exists grows with every algorithm, so it is no part of the texts in the file.
+#[test]
+fn a_congestion_control_that_the_simulator_does_not_have() {
+    let source = Source::new("f.toml", EXPERIMENT.replacen("count = 2", "cc = \"cubik\"", 1));
+    let parsed = experiment::parse(&source).unwrap();
+    assert_eq!(parsed.worlds(), [Backend::Lab]);
+    let errors = parsed.plan_for(Backend::Sim).unwrap_err();
+    let start =
+        "f.toml:8:6: the congestion control `cubik` does not exist in the sim world\n 8 | cc = \"cubik\"\n";
+    assert!(errors.to_string().starts_with(start), "{errors}");
+    let help = errors.located()[0].help.clone().unwrap();
+    assert!(help.starts_with("did you mean `cubic`? what exists: "), "{help}");
+    for name in weir_sim::cc::CONTROLS.iter().map(|(name, _)| *name).chain(["tahoe", "newreno"]) {
+        assert!(help.contains(&format!("`{name}`")), "{help}");
+    }
+}
+
+const LISTED: &str = r#"[ports]
+dev = "eth1"
+
+[gateway.customers]
+file = "customers.csv"
+
+[[gateway.class]]
+name = "up"
+direction = "in"
+ack = { preset = "ack-shaper", flow_rate = "10Mbit" }
+"#;
+
+/// A gateway with a list that has a further row.
+fn listed(toml: &str, row: &str, settings: &Settings) -> Result<gateway::GatewayFile, config::Errors> {
+    let list = format!("id,name,prefixes,down,up\n17,Ada,10.1.2.0/24,50Mbit,10Mbit\n{row}\n");
+    let read = |name: &str| {
+        assert_eq!(name, "dir/customers.csv");
+        Ok(Source::new(name, list.clone()))
+    };
+    gateway::parse_with(&Source::new("dir/f.toml", toml), settings, &read)
+}
+
+#[test]
+fn messages() {
+    let mut found = String::new();
+    for (title, file, from, to) in CASES {
+        assert!(file.contains(from), "{title}: the file has no {from:?}");
+        let source = Source::new("f.toml", file.replacen(from, to, 1));
+        match config::parse(&source) {
+            Ok(parsed) => panic!("{title}: accepted: {parsed:?}"),
+            Err(errors) => writeln!(found, "# {title}\n{errors}\n").unwrap(),
+        }
+    }
+    let sweep = EXPERIMENT.replacen("[path]", "[sweep]\nseed = [1, 2]\n[path]", 1);
+    let errors = experiment::parse(&Source::new("f.toml", sweep)).unwrap_err();
+    writeln!(found, "# a sweep where one experiment is wanted\n{errors}\n").unwrap();
+    for (title, row) in CUSTOMERS {
+        let toml =
+            LISTED.replace("\"up\"", if row.starts_with("up-to") { "\"up-to-down\"" } else { "\"up\"" });
+        let errors = listed(&toml, row, &Settings::default()).unwrap_err();
+        writeln!(found, "# customers: {title}\n{errors}\n").unwrap();
+    }
+    for (title, text) in SETTINGS {
+        let mut settings = Settings::default();
+        settings.add(text).unwrap();
+        let errors = listed(LISTED, "", &settings).unwrap_err().about(&Source::new("set", *text));
+        writeln!(found, "# set: {title}\n{errors}\n").unwrap();
+    }
+    for (title, world, from, to) in REFUSED {
+        assert!(EXPERIMENT.contains(from), "{title}: the file has no {from:?}");
+        let source = Source::new("f.toml", EXPERIMENT.replacen(from, to, 1));
+        let parsed = experiment::parse(&source).unwrap_or_else(|e| panic!("{title}: {e}"));
+        assert!(!parsed.worlds().contains(world), "{title}");
+        writeln!(found, "# {title}\n{}\n", parsed.plan_for(*world).unwrap_err()).unwrap();
+    }
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/messages.txt");
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(path, &found).unwrap();
+    }
+    let expected = std::fs::read_to_string(path).unwrap_or_default();
+    for (found, expected) in found.split("\n# ").zip(expected.split("\n# ")) {
+        assert_eq!(found, expected, "\nfound:\n{found}\nexpected:\n{expected}");
+    }
+    assert_eq!(found.len(), expected.len(), "messages.txt has more or fewer cases");
+}
