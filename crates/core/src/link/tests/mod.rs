@@ -1,6 +1,9 @@
 //! Timelines computed by hand, exact to the nanosecond, and a model.
 
+mod changes;
 mod late;
+mod marks;
+mod model;
 mod pipe;
 mod traced;
 mod twice;
@@ -8,7 +11,6 @@ mod twice;
 use super::*;
 use crate::rig::{Rig, Sent, TestFrame, Wake};
 use crate::wire::build::SegmentBuilder;
-use proptest::prelude::*;
 
 fn us(n: u64) -> Time {
     Time::from_micros(n)
@@ -203,50 +205,6 @@ fn a_giant_takes_as_long_as_its_segments() {
     r.finish();
 }
 
-/// 1,500 bytes of IPv4 with this ECN field.
-fn ecn(field: u8) -> TestFrame {
-    let (head, len) = SegmentBuilder::v4([10, 0, 0, 1], [10, 0, 0, 2]).tos(field).payload(1460).build_head();
-    TestFrame::bytes(&head).long(len)
-}
-
-fn marked(sent: &[Sent]) -> Vec<bool> {
-    sent.iter().map(|s| s.bytes[15] & 3 == 3).collect()
-}
-
-/// DCTCP, §3.1: marked is what finds more than K in the queue.
-#[test]
-fn packets_that_find_more_than_the_threshold_waiting_are_marked() {
-    // 3,000 bytes either way, 10 Mb/s × 2.4 ms.
-    let bdp = QueueLimit::Bdp { rtt: Duration::from_micros(2400) };
-    for mark in [QueueLimit::Packets(2), QueueLimit::Bytes(3000), bdp] {
-        let mut r = rig(Config { mark: Some(mark), queue: QueueLimit::Packets(5), ..ten_mbit() });
-        // One is served; the next find 0, 1, 2, 3 and 4 waiting; the last is dropped, not marked.
-        for _ in 0..7 {
-            r.inject(Link::IN, ecn(0b10));
-        }
-        // At 1.2 ms one has left the queue and 4 wait; until 4.8 ms 3 do; from 6 ms on 2, that one included.
-        r.at(us(1200)).inject(Link::IN, ecn(0b01));
-        r.at(ns(4_799_999)).inject(Link::IN, ecn(0b10)).at(us(6000)).inject(Link::IN, ecn(0b10));
-        let sent = r.run_until(Time::from_secs(1));
-        let expected = [false, false, false, false, true, true, true, true, false];
-        assert_eq!(marked(&sent), expected, "{mark:?}");
-        assert_eq!(r.node().stats().marks, 4);
-        r.finish();
-    }
-}
-
-#[test]
-fn only_ecn_capable_packets_are_marked() {
-    let mut r = rig(Config { mark: Some(QueueLimit::Packets(0)), ..ten_mbit() });
-    // The second finds one being served and none waiting.
-    for field in [0b10, 0b10, 0b00, 0b01, 0b11, 0b10] {
-        r.inject(Link::IN, ecn(field));
-    }
-    let fields: Vec<u8> = r.run_until(Time::from_secs(1)).iter().map(|s| s.bytes[15] & 3).collect();
-    assert_eq!(fields, [0b10, 0b10, 0b00, 0b11, 0b11, 0b11]);
-    assert_eq!(r.node().stats().marks, 2);
-}
-
 #[test]
 fn a_frame_on_a_port_that_is_none_is_dropped() {
     let mut r = rig(Config::default());
@@ -285,205 +243,4 @@ fn a_frame_that_waits_for_its_port_hides_no_deadline() {
     assert_eq!(path.poll_transmit(&mut Cx { now: us(1200), frames: &mut frames }, open), None);
     assert_eq!(path.next_deadline(PortSet::ALL), Some(us(1200)));
     assert_eq!(path.next_deadline(open), Some(us(10_200)));
-}
-
-#[test]
-fn what_is_left_of_a_frame_is_sent_at_the_new_rate() {
-    let mut r = rig(ten_mbit());
-    r.inject(Link::IN, packet(1, 1500)).inject(Link::IN, packet(2, 1500)).inject(Link::IN, packet(3, 1500));
-    assert_eq!(r.run_until(us(600)).len(), 0);
-    // Half of the first, 6,000 bits, is left: 6 ms at 1 Mb/s. The second takes 12 ms.
-    r.with_cx(|link, cx| link.set_rate(cx, Rate::mbit(1)));
-    assert_eq!(stamps(&r.run_until(us(12_600))), [(us(6600), 1)]);
-    // Half of the second is left again, 60 us at 100 Mb/s; then 120 us.
-    r.with_cx(|link, cx| link.set_rate(cx, Rate::mbit(100)));
-    assert_eq!(stamps(&r.run_until(us(99_999))), [(us(12_660), 2), (us(12_780), 3)]);
-    assert_eq!(r.node().stats().busy, us(12_780).since(Time::ZERO));
-    assert_eq!(r.node().config().rate, Some(Rate::mbit(100)));
-    r.finish();
-}
-
-#[test]
-fn fractions_of_a_nanosecond_outlive_a_change_of_rate() {
-    let mut r = rig(Config { rate: Some(Rate::mbit(7)), ..Config::default() });
-    for tag in 1..=3 {
-        r.inject(Link::IN, packet(tag, 1500));
-    }
-    r.run_until(us(1000));
-    // Of 12,000 bits 7,000 are gone; 5,000 at 3 Mb/s take 1,666,666 2/3 ns, and each of the others 4 ms.
-    r.with_cx(|link, cx| link.set_rate(cx, Rate::mbit(3)));
-    assert_eq!(stamps(&r.run_until(us(7000))), [(ns(2_666_666), 1), (ns(6_666_666), 2)]);
-    // 333,333 1/3 ns at 3 Mb/s are 1,000 bits of the third. 11,000 at 9 Mb/s take 1,222,222 2/9 ns.
-    r.with_cx(|link, cx| link.set_rate(cx, Rate::mbit(9)));
-    assert_eq!(stamps(&r.run_until(us(9999))), [(ns(8_222_222), 3)]);
-    r.finish();
-}
-
-#[test]
-fn tokens_that_have_come_together_outlive_a_change_of_rate() {
-    // A byte per microsecond. 1,000 of 1,500 bytes have come together 1 ms after the bucket was emptied.
-    let rate = Some(Rate::mbit(8));
-    let mut r = rig(Config { rate, burst: 1500, ..Config::default() });
-    r.at(us(10_000)).inject(Link::IN, packet(1, 1500));
-    assert_eq!(stamps(&r.run_until(us(11_000))), [(us(10_000), 1)]);
-    // 250 more come each millisecond from there on, until it is full after 2 ms.
-    r.with_cx(|link, cx| link.set_rate(cx, Rate::mbit(2)));
-    r.at(us(12_000)).inject(Link::IN, packet(2, 1250)).inject(Link::IN, packet(3, 50));
-    r.at(us(30_000)).inject(Link::IN, packet(4, 1500)).inject(Link::IN, packet(5, 50));
-    let sent = stamps(&r.run_until(us(40_000)));
-    assert_eq!(sent, [(us(12_000), 2), (us(12_200), 3), (us(30_000), 4), (us(30_200), 5)]);
-    // A full bucket is full at any rate.
-    r.with_cx(|link, cx| link.set_rate(cx, Rate::mbit(16)));
-    r.inject(Link::IN, packet(6, 1500)).inject(Link::IN, packet(7, 1000));
-    assert_eq!(stamps(&r.run_until(us(50_000))), [(us(40_000), 6), (us(40_500), 7)]);
-    r.finish();
-}
-
-#[test]
-fn a_wire_becomes_a_link_with_a_rate() {
-    let mut r = rig(Config { delay: Duration::from_millis(5), ..Config::default() });
-    r.inject(Link::IN, packet(1, 1500));
-    r.run_until(us(1000));
-    r.with_cx(|link, cx| link.set_rate(cx, Rate::mbit(10)));
-    r.inject(Link::IN, packet(2, 1500)).inject(Link::IN, packet(3, 1500));
-    assert_eq!(stamps(&r.run_until(us(9999))), [(us(5000), 1), (us(7200), 2), (us(8400), 3)]);
-    r.finish();
-}
-
-/// Rates from the start on: at which time each begins, in nanoseconds, and bits per second.
-type Rates = [(u64, u64)];
-
-/// When the last bit of the first `bytes` has left a link that is never idle from 0 on: the time at which all that
-/// the rates could send is that much, in whole nanoseconds.
-fn departure(rates: &Rates, bytes: u64) -> u64 {
-    let mut left = u128::from(bytes) * 8_000_000_000;
-    for (i, &(from, bps)) in rates.iter().enumerate() {
-        let until = rates.get(i + 1).map_or(u64::MAX, |next| next.0);
-        let done = from + (left / u128::from(bps)) as u64;
-        if done <= until {
-            return done;
-        }
-        left -= u128::from(until - from) * u128::from(bps);
-    }
-    unreachable!("the last rate has no end")
-}
-
-/// What came in: when, a tag, IP bytes.
-type Input = (u64, u8, usize);
-
-/// A link from its definition: departures `start of busy period + floor(bits sent in it / rate)`, a frame waits
-/// while another is served, and only those that wait are limited. Returns (at, tag).
-fn model(inputs: &[Input], bps: u64, delay: u64, max_packets: usize, max_bytes: usize) -> Vec<(Time, u8)> {
-    let (mut busy_since, mut bytes, mut done) = (0, 0, 0);
-    let mut starts: Vec<(u64, usize)> = Vec::new();
-    let mut out = Vec::new();
-    for &(at, tag, ip) in inputs {
-        let waiting: Vec<_> = starts.iter().filter(|s| s.0 > at).collect();
-        let idle = done <= at;
-        let full =
-            waiting.len() + 1 > max_packets || waiting.iter().map(|s| s.1).sum::<usize>() + ip > max_bytes;
-        if !idle && full {
-            continue;
-        }
-        if done < at {
-            (busy_since, bytes, done) = (at, 0, at);
-        }
-        starts.push((done, ip));
-        bytes += ip as u128;
-        done = busy_since + (bytes * 8_000_000_000 / u128::from(bps)) as u64;
-        out.push((ns(done + delay), tag));
-    }
-    out
-}
-
-fn inputs() -> impl Strategy<Value = Vec<Input>> {
-    // Gaps around the time of a packet, often none at all.
-    let gap = prop_oneof![Just(0), 0u64..3_000_000, Just(1_200_000)];
-    prop::collection::vec((gap, any::<u8>(), 46usize..=1500), 1..80).prop_map(|v| {
-        let mut now = 0;
-        v.into_iter().map(|(gap, tag, ip)| ((now += gap, now).1, tag, ip)).collect()
-    })
-}
-
-proptest! {
-    #[test]
-    fn a_link_does_what_its_definition_says(
-        inputs in inputs(), bps in 1_000_000u64..50_000_000, delay in 0u64..20_000_000,
-        packets in 0u32..6, bytes in 0u64..6000, by_bytes: bool, late in 1u64..10_000_000,
-    ) {
-        let (queue, max_packets, max_bytes) = match by_bytes {
-            true => (QueueLimit::Bytes(bytes), usize::MAX, bytes as usize),
-            false => (QueueLimit::Packets(packets), packets as usize, usize::MAX),
-        };
-        let expected = model(&inputs, bps, delay, max_packets, max_bytes);
-        let config = Config { rate: Rate::from_bps(bps), delay: Duration::from_nanos(delay), queue, ..Config::default() };
-        let late = Duration::from_nanos(late);
-        for wake in [Wake::Exact, Wake::Late(late), Wake::Lazy(late)] {
-            let mut r = rig(config).wake(wake);
-            for &(at, tag, ip) in &inputs {
-                r.at(ns(at)).inject(Link::IN, packet(tag, ip));
-            }
-            let sent = r.run_until(Time::from_secs(60));
-            prop_assert_eq!(stamps(&sent), expected.clone(), "{:?}", wake);
-            let ledger = r.node().ledger();
-            prop_assert_eq!(ledger.received, inputs.len() as u64);
-            prop_assert_eq!(ledger.sent, expected.len() as u64);
-            prop_assert_eq!(ledger.held(), 0);
-            r.finish();
-        }
-    }
-
-    #[test]
-    fn departures_are_exact_however_often_the_rate_changes(
-        sizes in prop::collection::vec(46usize..=1500, 1..40),
-        changes in prop::collection::vec((1u64..5_000_000, 1_000_000u64..40_000_000), 0..12),
-    ) {
-        let mut now = 0;
-        let later = changes.into_iter().map(|(gap, bps)| ((now += gap, now).1, bps));
-        let rates: Vec<(u64, u64)> = [(0, 10_000_000)].into_iter().chain(later).collect();
-        let mut r = rig(Config { queue: QueueLimit::Unlimited, ..ten_mbit() });
-        sizes.iter().for_each(|&ip| { r.inject(Link::IN, packet(0, ip)); });
-        let mut sent = Vec::new();
-        for &(at, bps) in &rates {
-            sent.extend(r.run_until(ns(at)));
-            r.with_cx(|link, cx| link.set_rate(cx, Rate::from_bps(bps).unwrap()));
-        }
-        sent.extend(r.run_until(Time::from_secs(60)));
-        let mut bytes = 0;
-        for (&ip, sent) in sizes.iter().zip(&sent) {
-            bytes += ip as u64;
-            prop_assert_eq!(sent.at, ns(departure(&rates, bytes)));
-        }
-        prop_assert_eq!(sent.len(), sizes.len());
-        r.finish();
-    }
-
-    #[test]
-    fn a_path_loses_nothing_unaccounted_whatever_its_ports_do(
-        inputs in inputs(), late in 1u64..5_000_000, trillionths in 0u64..500_000_000_000,
-        shut in prop::collection::vec((0u8..2, 0u64..50_000_000, 0u64..20_000_000), 0..4),
-    ) {
-        let loss = Loss::Random { trillionths };
-        let out = Config { loss, queue: QueueLimit::Packets(3), seed: 1, ..ten_mbit() };
-        let back = Config { loss, seed: 2, delay: Duration::from_micros(700), ..ten_mbit() };
-        let late = Duration::from_nanos(late);
-        let mut runs = Vec::new();
-        for wake in [Wake::Exact, Wake::Late(late), Wake::Lazy(late)] {
-            let mut r = Rig::new(Path::new(out, back)).wake(wake);
-            for &(at, tag, ip) in &inputs {
-                r.at(ns(at)).inject(Port(tag % 2), packet(tag, ip));
-            }
-            for &(port, from, len) in &shut {
-                r.close(Port(port), ns(from), ns(from + len));
-            }
-            let mut sent = r.run_until(Time::from_secs(60));
-            prop_assert_eq!(r.node().out().ledger().received + r.node().back().ledger().received, inputs.len() as u64);
-            r.finish();
-            // Which port is served first when both open late differs; each port's timeline does not.
-            sent.sort_by_key(|s| s.port);
-            runs.push(sent);
-        }
-        prop_assert_eq!(&runs[0], &runs[1]);
-        prop_assert_eq!(&runs[0], &runs[2]);
-    }
 }

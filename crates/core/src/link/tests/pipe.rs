@@ -2,6 +2,7 @@
 
 use super::super::trace;
 use super::*;
+use proptest::prelude::*;
 
 /// The same link made of a queue, a server and a line: a rate by a trace that has only one.
 fn in_parts(config: Config) -> Config {
