@@ -21,7 +21,8 @@ pub use news::{Kind, News, ACE_MOST};
 pub use pace::{Arrival, Pace, Tick};
 pub use presets::{preset, Preset, PRESETS};
 pub use release::{
-    Action, Counts, Meter, NewLaw, Period, RateRelease, Release, Segments, ShareRelease, SlowStart, Turn, LAWS,
+    Action, Counts, Meter, NewLaw, Period, RateRelease, Release, Segments, ShareRelease, SlowStart, Turn,
+    LAWS,
 };
 
 use crate::queue::QueueLimit;

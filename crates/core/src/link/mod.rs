@@ -102,7 +102,7 @@ pub struct Link {
 #[derive(Debug)]
 enum Serializer {
     /// No rate: frames go straight into the line.
-    Open,
+    None,
     /// A rate and a queue of the simplest kind, with a line of their own.
     Pipe(Pipe),
     /// Any other queue and rate.
@@ -112,7 +112,8 @@ enum Serializer {
 impl Serializer {
     fn new(config: &Config) -> Serializer {
         let Some(rate) = config.rate else { return Serializer::None };
-        Pipe::new(config, rate).map_or_else(|| Serializer::Bottleneck(Bottleneck::new(config, rate)), Serializer::Pipe)
+        Pipe::new(config, rate)
+            .map_or_else(|| Serializer::Bottleneck(Bottleneck::new(config, rate)), Serializer::Pipe)
     }
 }
 

@@ -139,6 +139,14 @@ impl RateRelease {
         }
     }
 
+    /// Bytes of credit that a flow keeps while nothing of it is held, if they are more than a step: 0 for a shaper.
+    pub(crate) fn depth(&self) -> u32 {
+        match self.action {
+            Action::Shape => 0,
+            Action::Police { burst } => burst,
+        }
+    }
+
     /// Whether a flow seen from its SYN begins halved.
     pub(crate) fn is_gated(&self) -> bool {
         matches!(self.slow_start, SlowStart::Detect { gated: true, .. })
@@ -163,10 +171,7 @@ impl Law for RateRelease {
         self.catch_up
     }
     fn depth(&self) -> u32 {
-        match self.action {
-            Action::Shape => 0,
-            Action::Police { burst } => burst,
-        }
+        RateRelease::depth(self)
     }
     fn begin(&self, segments: &Segments, from_syn: bool, now: Time) -> Pace {
         Pace::new(self, self.payload_rate(segments), segments.payload, from_syn, now)

@@ -1,8 +1,8 @@
 //! Jitter and reordering: timelines by hand, and a model.
 
 use super::*;
-use proptest::prelude::*;
 use crate::link::jitter::Lateness;
+use proptest::prelude::*;
 
 const ALL_LATE: Reorder = Reorder { trillionths: TRILLION, by: Duration::from_millis(3) };
 

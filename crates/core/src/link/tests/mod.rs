@@ -12,6 +12,9 @@ use super::*;
 use crate::rig::{Rig, Sent, TestFrame, Wake};
 use crate::wire::build::SegmentBuilder;
 
+/// What came in: when, a tag, IP bytes.
+type Input = (u64, u8, usize);
+
 fn us(n: u64) -> Time {
     Time::from_micros(n)
 }

@@ -21,9 +21,6 @@ fn departure(rates: &Rates, bytes: u64) -> u64 {
     unreachable!("the last rate has no end")
 }
 
-/// What came in: when, a tag, IP bytes.
-type Input = (u64, u8, usize);
-
 /// A link from its definition: departures `start of busy period + floor(bits sent in it / rate)`, a frame waits
 /// while another is served, and only those that wait are limited. Returns (at, tag).
 fn model(inputs: &[Input], bps: u64, delay: u64, max_packets: usize, max_bytes: usize) -> Vec<(Time, u8)> {

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::link::trace::Rates;
+use proptest::prelude::*;
 
 const fn at(ms: u64, rate: Option<Rate>) -> (Duration, Option<Rate>) {
     (Duration::from_millis(ms), rate)

@@ -59,12 +59,12 @@ mod tests {
     }
 
     fn reno() -> Tcp {
-        Tcp { cc: Some("reno".into()), ..Tcp::default() }
+        Tcp::of("reno")
     }
 
     #[test]
     fn what_is_in_force_has_the_defaults_in_it() {
-        let mut tcp = Tcp { cc: Some("newreno".into()), ..Tcp::default() };
+        let mut tcp = Tcp::of("newreno");
         tcp.set_recovery(Recovery::NewReno);
         tcp.set("ecn", Value::Switch(true));
         let group = FlowGroup { tcp, ..FlowGroup::new("up") };
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn an_unknown_congestion_control_is_answered_with_those_that_exist() {
-        let error = with(Tcp { cc: Some("vegas".into()), ..Tcp::default() }).unwrap_err();
+        let error = with(Tcp::of("vegas")).unwrap_err();
         assert!(
             error.starts_with("flow \"up\": `cc`: the simulator has no \"vegas\"; it has `reno`"),
             "{error}"
@@ -139,7 +139,7 @@ mod tests {
     #[test]
     fn a_cubic_brings_its_own_hystart() {
         let of = |cc: &str, cubic: Option<CubicRules>, hystart: Option<bool>| {
-            let mut tcp = Tcp { cc: Some(cc.to_string()), ..Tcp::default() };
+            let mut tcp = Tcp::of(cc);
             let name = |rules| if rules == CubicRules::Linux { "linux" } else { "rfc9438" };
             cubic.into_iter().for_each(|rules| tcp.set("cubic", Value::Name(name(rules))));
             hystart.into_iter().for_each(|on| tcp.set("hystart", Value::Switch(on)));

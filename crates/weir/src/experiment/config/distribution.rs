@@ -33,7 +33,12 @@ pub(super) fn sizes(s: &Section, key: &'static str) -> Option<Distribution> {
     read(
         s,
         key,
-        Quantity { parse, pair: "[\"1kB\", \"100kB\"]", zero: Some("0 bytes: a flow has one at least"), poisson: false },
+        Quantity {
+            parse,
+            pair: "[\"1kB\", \"100kB\"]",
+            zero: Some("0 bytes: a flow has one at least"),
+            poisson: false,
+        },
     )
 }
 

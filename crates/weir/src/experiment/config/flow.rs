@@ -98,7 +98,11 @@ fn kind(s: &Section) -> Kind {
         })
     });
     if kind > 0 {
-        s.note_value(Backend::Lab, "kind", Fault::bare("the sim world has only flows in which one end sends: \"bulk\""));
+        s.note_value(
+            Backend::Lab,
+            "kind",
+            Fault::bare("the sim world has only flows in which one end sends: \"bulk\""),
+        );
         if s.has("protocol") {
             s.at_most_one(&["protocol", "kind"], "flows that go both ways are TCP");
         }

@@ -62,11 +62,18 @@ impl Parents {
     }
 
     /// Faults those of `keys` that a class with children has no use for.
-    pub(super) fn refuse(&self, s: &Section, class: usize, keys: impl IntoIterator<Item = &'static str>, why: &str) {
+    pub(super) fn refuse(
+        &self,
+        s: &Section,
+        class: usize,
+        keys: impl IntoIterator<Item = &'static str>,
+        why: &str,
+    ) {
         let Some(child) = self.child(class) else { return };
         for key in keys.into_iter().filter(|&key| s.has(key)) {
             let key_name = s.full(key);
-            let message = format!("`{key_name}` cannot be combined with a class that is the parent of \"{child}\"");
+            let message =
+                format!("`{key_name}` cannot be combined with a class that is the parent of \"{child}\"");
             s.key_fault(key, Fault::new(message, why));
         }
     }

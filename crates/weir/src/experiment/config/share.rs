@@ -287,7 +287,10 @@ pub(super) fn refuse(s: &Section, nested: bool) {
     };
     for key in keys.filter(|&key| !has_use(key) && s.has(key)) {
         let help = "a class has a queue with `queue` or `discipline`: queue = \"100p\"";
-        s.key_fault(key, Fault::new(format!("`{}` cannot be combined with a class without a queue", s.full(key)), help));
+        s.key_fault(
+            key,
+            Fault::new(format!("`{}` cannot be combined with a class without a queue", s.full(key)), help),
+        );
     }
 }
 

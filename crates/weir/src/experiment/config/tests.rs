@@ -9,12 +9,10 @@ use crate::experiment::plan::Path;
 use crate::result::Backend;
 use proptest::prelude::*;
 use strategies::{emulators, gateways, links, tcps};
-use weir_core::ack::{AckControl, Action, Release, PRESETS};
-use weir_core::gateway::Direction;
-use weir_core::link::{Config as Link, QueueLimit};
-use weir_core::queue::{self, codel, dualpi2, pfq, red, Aqm, Kind};
+use weir_core::ack::{Action, Release, When, Window, PRESETS};
+use weir_core::link::{Config as Link, QueueLimit, TRILLION};
+use weir_core::queue::{self, pfq, red, Kind};
 use weir_core::rate::Rate;
-use weir_core::time::Duration;
 
 proptest! {
     #[test]

@@ -143,7 +143,11 @@ pub(super) fn assignments(policy: &AckControl) -> Vec<String> {
 
 /// A policy in words.
 pub fn words(policy: &AckControl) -> String {
-    tables(&policy.release).into_iter().flat_map(|table| keys::words(table, policy)).collect::<Vec<_>>().join(", ")
+    tables(&policy.release)
+        .into_iter()
+        .flat_map(|table| keys::words(table, policy))
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 /// The keys of policies with this law, in the order in which they are read.

@@ -17,7 +17,9 @@ const SLOW_STARTS: [(&str, SlowStart); 3] =
 pub(super) static KEYS: &[PolicyKey] = &[
     PolicyKey::new("counts", |p, v| set(&mut law_mut(p).counts, one_of(v, &COUNTS, &[])))
         .write(|p| named(&COUNTS, law(p).counts))
-    .words(|p| Some(format!("each flow {} of {}{}", law(p).rate, counts_words(law(p).counts), metered(p)))),
+        .words(|p| {
+            Some(format!("each flow {} of {}{}", law(p).rate, counts_words(law(p).counts), metered(p)))
+        }),
     PolicyKey::new("meter", |p, v| set(&mut law_mut(p).meter, one_of(v, &METERS, &[])))
         .write(|p| named(&METERS, law(p).meter)),
     PolicyKey::new("period", |p, v| {

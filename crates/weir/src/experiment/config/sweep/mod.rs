@@ -268,7 +268,10 @@ mod tests {
         assert_eq!(keys, ["seed", "path.wan.loss", "tcp.mss"]);
         let plan = &runs[3].experiment.plan;
         let Loss::Random { trillionths } = plan.path.wan_out.loss else { panic!("{:?}", plan.path) };
-        assert_eq!((plan.seed, trillionths, plan.groups[1].tcp.number("mss")), (8, 10_000_000_000, Some(500)));
+        assert_eq!(
+            (plan.seed, trillionths, plan.groups[1].tcp.number("mss")),
+            (8, 10_000_000_000, Some(500))
+        );
         assert_eq!(plan.gateway.as_ref().map(|g| g.seed), Some(8));
     }
 

@@ -16,7 +16,7 @@ use weir_core::gateway::{ClassConfig, Config, Direction, Match, Prefix};
 use weir_core::link::{
     Burst, Config as Link, Damage, Jitter, Law, Loss, QueueLimit, RateTrace, Reorder, TRILLION,
 };
-use weir_core::queue::{codel, dualpi2, fq_codel, pfq, red, Aqm};
+use weir_core::queue::{codel, dualpi2, fq_codel, red, Aqm};
 use weir_core::rate::Rate;
 use weir_core::time::Duration;
 
@@ -294,12 +294,10 @@ fn accepted(accepts: &Accepts) -> BoxedStrategy<Value> {
         Accepts::Switch => any::<bool>().prop_map(Value::Switch).boxed(),
         Accepts::Number(min, max) => numbers(min, max),
         Accepts::Window => numbers(WINDOWS.0, WINDOWS.1),
-        Accepts::Time(min, max) => (min.as_nanos()..=max.as_nanos())
-            .prop_map(|ns| Value::Time(Duration::from_nanos(ns)))
-            .boxed(),
-        Accepts::Name(names) => {
-            prop::sample::select(names).prop_map(|(name, _)| Value::Name(name)).boxed()
+        Accepts::Time(min, max) => {
+            (min.as_nanos()..=max.as_nanos()).prop_map(|ns| Value::Time(Duration::from_nanos(ns))).boxed()
         }
+        Accepts::Name(names) => prop::sample::select(names).prop_map(|(name, _)| Value::Name(name)).boxed(),
     }
 }
 
@@ -308,7 +306,7 @@ pub(super) fn tcps() -> impl Strategy<Value = Tcp> {
     let cc = option::of(prop::sample::select(vec!["reno", "cubic", "tahoe", "newreno", "bbr"]));
     let settings: Vec<_> = TCP_SETTINGS.iter().map(|s| option::of(accepted(&s.accepts))).collect();
     (cc, settings).prop_map(|(cc, values)| {
-        let mut tcp = Tcp { cc: cc.map(String::from), ..Tcp::default() };
+        let mut tcp = cc.map_or(Tcp::default(), Tcp::of);
         for (setting, value) in TCP_SETTINGS.iter().zip(values) {
             value.into_iter().for_each(|value| tcp.set(setting.name, value));
         }

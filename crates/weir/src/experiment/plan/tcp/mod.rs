@@ -39,6 +39,11 @@ pub const DEFAULT_CC: &str = "cubic";
 pub const SHORTHANDS: [(&str, Recovery); 2] = [("tahoe", Recovery::Tahoe), ("newreno", Recovery::NewReno)];
 
 impl Tcp {
+    /// This congestion control, and nothing else.
+    pub fn of(cc: impl Into<String>) -> Tcp {
+        Tcp { cc: Some(cc.into()), ..Tcp::default() }
+    }
+
     /// The value of a setting, if it was named.
     pub fn get(&self, name: &str) -> Option<Value> {
         self.said.get(name).copied()

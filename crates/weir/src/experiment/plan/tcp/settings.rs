@@ -63,10 +63,15 @@ use Accepts::{Name, Number, Switch, Time, Window};
 /// Every setting besides the congestion control, in the order of files.
 pub static TCP_SETTINGS: &[TcpSetting] = &[
     // 88: Linux refuses less (TCP_MIN_MSS); 65,495: an IP packet without its two headers.
-    TcpSetting::new("mss", Number(88, 65_495), "MSS", Effect::Own {
-        set: |c, v, _| c.mss = v.number() as u16,
-        in_force: |c, _| Some(Value::Number(c.mss.into())),
-    })
+    TcpSetting::new(
+        "mss",
+        Number(88, 65_495),
+        "MSS",
+        Effect::Own {
+            set: |c, v, _| c.mss = v.number() as u16,
+            in_force: |c, _| Some(Value::Number(c.mss.into())),
+        },
+    )
     .in_both_worlds(),
     TcpSetting::new("rwnd", Window, "receive window", Effect::Bytes(|c| &mut c.receive_window))
         .in_both_worlds(),
@@ -100,10 +105,15 @@ pub static TCP_SETTINGS: &[TcpSetting] = &[
         Effect::Number(|c| &mut c.initial_window),
     ),
     // In segments; of a connection it is in bytes.
-    TcpSetting::new("initial_ssthresh", Number(2, 1_000_000), "initial ssthresh", Effect::Own {
-        set: |c, v, _| c.initial_ssthresh = Some(v.number() * u64::from(c.mss)),
-        in_force: |c, _| c.initial_ssthresh.map(|bytes| Value::Number(bytes / u64::from(c.mss))),
-    }),
+    TcpSetting::new(
+        "initial_ssthresh",
+        Number(2, 1_000_000),
+        "initial ssthresh",
+        Effect::Own {
+            set: |c, v, _| c.initial_ssthresh = Some(v.number() * u64::from(c.mss)),
+            in_force: |c, _| c.initial_ssthresh.map(|bytes| Value::Number(bytes / u64::from(c.mss))),
+        },
+    ),
     TcpSetting::new(
         RECOVERY,
         Name(&[
@@ -134,10 +144,15 @@ pub static TCP_SETTINGS: &[TcpSetting] = &[
         },
     ),
     TcpSetting::new("abc", Switch, "byte counting", Effect::Switch(|c| &mut c.cc_options.abc)),
-    TcpSetting::new(HYSTART, Switch, "HyStart", Effect::Own {
-        set: |c, v, tcp| c.cc_options.hystart = Some(hystart(v.switch(), tcp)),
-        in_force: |_, tcp| tcp.get(HYSTART),
-    }),
+    TcpSetting::new(
+        HYSTART,
+        Switch,
+        "HyStart",
+        Effect::Own {
+            set: |c, v, tcp| c.cc_options.hystart = Some(hystart(v.switch(), tcp)),
+            in_force: |_, tcp| tcp.get(HYSTART),
+        },
+    ),
     TcpSetting::new(
         CUBIC,
         Name(&[("rfc9438", "CUBIC of RFC 9438"), ("linux", "CUBIC of Linux")]),
@@ -151,10 +166,15 @@ pub static TCP_SETTINGS: &[TcpSetting] = &[
         },
     )
     .in_both_worlds(),
-    TcpSetting::new(FAST_CONVERGENCE, Switch, "fast convergence", Effect::Own {
-        set: |c, v, _| c.cc_options.fast_convergence = v.switch(),
-        in_force: |_, tcp| tcp.get(FAST_CONVERGENCE),
-    }),
+    TcpSetting::new(
+        FAST_CONVERGENCE,
+        Switch,
+        "fast convergence",
+        Effect::Own {
+            set: |c, v, _| c.cc_options.fast_convergence = v.switch(),
+            in_force: |_, tcp| tcp.get(FAST_CONVERGENCE),
+        },
+    ),
     TcpSetting::new("pacing", Switch, "pacing", Effect::Switch(|c| &mut c.pacing)),
     TcpSetting::new(
         "tso_segments",
@@ -166,12 +186,7 @@ pub static TCP_SETTINGS: &[TcpSetting] = &[
 ];
 
 impl TcpSetting {
-    const fn new(
-        name: &'static str,
-        accepts: Accepts,
-        words: &'static str,
-        effect: Effect,
-    ) -> TcpSetting {
+    const fn new(name: &'static str, accepts: Accepts, words: &'static str, effect: Effect) -> TcpSetting {
         TcpSetting { name, accepts, words, sim_only: true, effect }
     }
 
@@ -239,8 +254,8 @@ fn hystart(on: bool, tcp: &Tcp) -> Hystart {
 
 /// What a name stands for.
 pub(super) fn chosen<T: Copy>(names: &[(&str, T)], value: Value) -> T {
-    let found = names.iter().find(|(name, _)| value == Value::Name(name)).map(|(_, chosen)| *chosen);
-    found.expect(super::OF_ITS_KIND)
+    let Value::Name(named) = value else { unreachable!("{}", super::OF_ITS_KIND) };
+    names.iter().find(|(name, _)| *name == named).map(|(_, chosen)| *chosen).expect(super::OF_ITS_KIND)
 }
 
 /// The name of a choice.
