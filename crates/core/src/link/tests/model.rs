@@ -46,7 +46,7 @@ fn model(inputs: &[Input], bps: u64, delay: u64, max_packets: usize, max_bytes: 
     out
 }
 
-fn inputs() -> impl Strategy<Value = Vec<Input>> {
+pub(super) fn inputs() -> impl Strategy<Value = Vec<Input>> {
     // Gaps around the time of a packet, often none at all.
     let gap = prop_oneof![Just(0), 0u64..3_000_000, Just(1_200_000)];
     prop::collection::vec((gap, any::<u8>(), 46usize..=1500), 1..80).prop_map(|v| {

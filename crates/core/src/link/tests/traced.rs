@@ -1,5 +1,6 @@
 //! Rates that traces change, and mahimahi's delivery opportunities: timelines by hand, and definitions.
 
+use super::model::inputs;
 use super::*;
 use crate::link::trace::Rates;
 use proptest::prelude::*;
