@@ -17,6 +17,9 @@ const ADDRESSES: usize = 12;
 const TAG: usize = 4;
 /// Frames received at once.
 const BATCH: usize = 32;
+/// Bytes received at once, about: so few that they are still in the processor's own cache when they are copied again, as
+/// frames that leave.
+const BATCH_BYTES: usize = 128 << 10;
 /// Chunks of the longest frame: 64 KiB of IP packet.
 const PARTS: usize = (14 + 2 * TAG + 65_535 - (CHUNK - HEAD)).div_ceil(CHUNK) + 1;
 
@@ -51,6 +54,8 @@ pub struct Packets {
     /// Cuts giant segments, if they are to be cut.
     splitter: Option<Splitter>,
     always_splits: bool,
+    /// Bytes of a frame, on average of those that were received at once last.
+    typical: usize,
     stats: InputStats,
 }
 
@@ -68,6 +73,7 @@ impl Packets {
             open: BATCH,
             splitter: None,
             always_splits: false,
+            typical: CHUNK,
             stats,
         })
     }
@@ -92,7 +98,8 @@ impl Packets {
         self.stats
     }
 
-    /// Takes at most `limit` frames and puts them into `inbox`. Frames without a stamp get `now`.
+    /// Takes at most `limit` frames, of [`BATCH_BYTES`] together, about, and puts them into `inbox`. Frames without a stamp
+    /// get `now`.
     ///
     /// `frames` is a pool of a fixed size, and the same every time.
     pub fn receive(
@@ -102,13 +109,15 @@ impl Packets {
         now: Time,
         inbox: &mut Vec<(Time, Port, Frame)>,
     ) -> io::Result<()> {
-        let mut left = limit;
-        while left > 0 {
-            let count = self.refill(frames).min(left);
+        let (mut left, mut bytes) = (limit, 0);
+        while left > 0 && bytes < BATCH_BYTES {
+            let fit = ((BATCH_BYTES - bytes) / self.typical).max(1);
+            let count = self.refill(frames).min(left).min(fit);
             let got = self.receiver.receive(count)?;
             if got == 0 {
                 break;
             }
+            let before = self.stats.received_bytes;
             let (read, realtime) = packet::clocks();
             for i in 0..got {
                 let received = self.receiver.received(i, realtime, read);
@@ -119,7 +128,9 @@ impl Packets {
                     None => push(frame),
                 }
             }
-            left -= got;
+            let new = (self.stats.received_bytes - before) as usize;
+            self.typical = (new / got).max(1);
+            (left, bytes) = (left - got, bytes + new);
             if got < count {
                 break;
             }
