@@ -102,7 +102,8 @@ struct budget {
 
 enum budgets {
 	BUDGET_TAKES,  /* pure ACKs of unknown flows that are taken */
-	BUDGET_COPIES, /* headers of unknown flows, and of SYNs without ACK */
+	BUDGET_COPIES, /* headers of unknown flows, and of packets that are no TCP */
+	BUDGET_SYNS,   /* headers of SYNs without ACK */
 	BUDGET_OPENS,  /* SYN-ACKs that are taken or copied */
 	BUDGET_ENDS,   /* headers with FIN or RST */
 	BUDGETS,

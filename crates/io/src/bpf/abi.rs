@@ -110,7 +110,7 @@ pub(crate) struct AcksConfig {
     pub stale: u64,
     pub absent: u64,
     /// In the order of `enum budgets`.
-    pub budgets: [Budget; 4],
+    pub budgets: [Budget; 5],
     pub ethernet: u8,
     pub shape_in: u8,
     pub shape_out: u8,
@@ -218,6 +218,6 @@ pub(crate) const SEGMENT_SIZE: usize = (SEGMENT_BYTES + SEGMENT_HEAD).next_multi
 
 const _: () = assert!(size_of::<FlowKey>() == 40);
 const _: () =
-    assert!(size_of::<Flow>() == 8 && size_of::<AcksConfig>() == 88 && size_of::<AllConfig>() == 16);
+    assert!(size_of::<Flow>() == 8 && size_of::<AcksConfig>() == 104 && size_of::<AllConfig>() == 16);
 const _: () = assert!(size_of::<AcksCounters>() == 136 && size_of::<AllCounters>() == 40);
 const _: () = assert!(size_of::<SegmentHeader>() == SEGMENT_GSO && SEGMENT_SIZE == 208);

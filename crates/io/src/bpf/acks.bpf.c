@@ -331,7 +331,7 @@ static __always_inline int unattended(struct hook *h, struct packet *p, bool sha
 		return TC_ACT_UNSPEC;
 	if (flags & (TCP_RST | TCP_FIN))
 		return show_within(h, BUDGET_ENDS);
-	return show_within(h, flags & TCP_ACK ? BUDGET_OPENS : BUDGET_COPIES);
+	return show_within(h, flags & TCP_ACK ? BUDGET_OPENS : BUDGET_SYNS);
 }
 
 static __always_inline bool passes(struct hook *h, struct packet *p)
@@ -432,7 +432,7 @@ static __always_inline int segment(struct hook *h)
 		/* A new connection may be one that does not pass. */
 		bpf_map_delete_elem(&passing, &p.key);
 		if (!(p.seen.flags & TCP_ACK))
-			return show_within(h, BUDGET_COPIES);
+			return show_within(h, BUDGET_SYNS);
 		/* A flood of SYNs leaves room for the answers to those that got one. */
 		if (!within(h, BUDGET_OPENS))
 			return TC_ACT_UNSPEC;

@@ -48,8 +48,10 @@ pub struct AcksOptions {
     pub size_out: bool,
     /// How many pure ACKs of unknown flows are taken.
     pub takes: Budget,
-    /// How many headers of unknown flows, and of SYNs without ACK, are copied.
+    /// How many headers of unknown flows, and of packets that are no TCP, are copied.
     pub copies: Budget,
+    /// How many headers of SYNs without ACK are copied.
+    pub syns: Budget,
     /// How many SYN-ACKs are taken or copied.
     pub opens: Budget,
     /// How many headers with RST, or FIN of flows that are not controlled, are copied.
@@ -71,9 +73,10 @@ impl AcksOptions {
             shape_out: true,
             size_in: false,
             size_out: false,
-            takes: Budget::new(20_000, 400),
+            takes: Budget::new(20_000, AT_ONCE),
             copies: Budget::new(50_000, 1_000),
-            opens: Budget::new(20_000, 400),
+            syns: Budget::new(20_000, AT_ONCE),
+            opens: Budget::new(20_000, AT_ONCE),
             ends: Budget::new(20_000, 400),
         }
     }
@@ -82,7 +85,7 @@ impl AcksOptions {
         AcksConfig {
             stale: self.stale.as_nanos(),
             absent: self.absent.as_nanos(),
-            budgets: [self.takes, self.copies, self.opens, self.ends],
+            budgets: [self.takes, self.copies, self.syns, self.opens, self.ends],
             ethernet: self.ethernet.into(),
             shape_in: self.shape_in.into(),
             shape_out: self.shape_out.into(),
@@ -94,6 +97,11 @@ impl AcksOptions {
         }
     }
 }
+
+/// So many connections may begin at the same moment, as when a link or a server comes back: SYNs, their answers and first ACKs. Of a
+/// connection whose handshake the engine does not see, the window's scale stays unknown. The records of all three together have room in
+/// the ring, and a flood has so many once.
+const AT_ONCE: u32 = 5_000;
 
 /// Flows that one call of the kernel installs at most.
 const BATCH: usize = 256;

@@ -3,6 +3,7 @@
 
 mod count;
 mod differential;
+mod many;
 mod random;
 pub mod rig;
 mod rows;

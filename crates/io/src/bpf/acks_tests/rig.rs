@@ -71,6 +71,7 @@ pub fn options() -> AcksOptions {
         ring: 1 << 16,
         takes: PLENTY,
         copies: PLENTY,
+        syns: PLENTY,
         opens: PLENTY,
         ends: PLENTY,
         ..AcksOptions::new(8)

@@ -539,13 +539,16 @@ fn unknown_segments_have_a_budget() {
     }
     // One now, the next long after the test.
     let one = Budget::every(10_000_000_000, 1);
-    let limited = AcksOptions { takes: one, copies: one, opens: one, ends: one, size_in: true, ..options() };
+    let limited =
+        AcksOptions { takes: one, copies: one, syns: one, opens: one, ends: one, size_in: true, ..options() };
     let mut rig = Rig::new(limited);
     taken(&mut rig, IN, next(v4()));
     // Not taken, but still shown.
     passes(&mut rig, OUT, next(v4()), true);
     passes(&mut rig, IN, next(v4()), false);
     passes(&mut rig, IN, next(v4()).payload(9), false);
+    // Unknown segments leave room for SYNs, and those for their answers.
+    passes(&mut rig, IN, syn(), true);
     passes(&mut rig, IN, syn(), false);
     taken(&mut rig, IN, syn().flags(Flags::SYN | Flags::ACK));
     passes(&mut rig, IN, syn().flags(Flags::SYN | Flags::ACK), false);
