@@ -358,4 +358,6 @@ mod tests;
 #[cfg(test)]
 mod tests_grants;
 #[cfg(test)]
+mod tests_missed;
+#[cfg(test)]
 mod tests_with_hosts;

@@ -5,7 +5,7 @@
 //! small; when it is full two neighbours are merged and keep the older TSecr.
 
 /// Entries kept per flow.
-const ENTRIES: usize = 5;
+const ENTRIES: usize = 4;
 
 /// A ring of held acknowledgement numbers with their TSecr, in ascending order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use super::news::{Kind, News};
 use super::window;
-use crate::flow::{flag, Record};
+use crate::flow::Record;
 
 /// What is kept of a delayed ACK. How it decides is a function here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +21,8 @@ pub enum Fate {
     SetBack,
     /// The segment as it came: nothing is held.
     AsItCame,
+    /// What it tells goes with what is held, in its place: at the rate.
+    Keep,
     /// It is delayed.
     Hold,
     /// It says nothing that is not known.
@@ -36,7 +38,7 @@ impl Hold {
     }
 
     /// What becomes of an ACK that tells `news` and advertises `window`; see [`window::field_for`] for `limit`, which counts
-    /// for [`Kind::Window`] only.
+    /// for [`Kind::Window`] only. What would go at once may still have to keep its place, where too much is held before it.
     pub fn fate(self, news: &News, r: &Record, window: u16, limit: Option<u32>) -> Fate {
         match self {
             Hold::Number => number(news, r, window, limit),
@@ -46,12 +48,9 @@ impl Hold {
 
 fn number(news: &News, r: &Record, window: u16, limit: Option<u32>) -> Fate {
     let held = r.held() > 0;
-    // How far the right edge would move left cannot be told without a scale.
-    let unknown_edge = news.shrinks && held && !r.has(flag::SCALE_KNOWN);
     match news.kind {
-        Kind::Sack | Kind::Closed | Kind::Opens => Fate::AfterFlush,
+        Kind::Sack | Kind::Twice | Kind::Closed | Kind::Opens => Fate::AfterFlush,
         Kind::Old => Fate::Absorb,
-        _ if unknown_edge => Fate::AfterFlush,
         Kind::Progress => Fate::Hold,
         Kind::Duplicate if held => Fate::AfterFlush,
         Kind::Duplicate => Fate::AsItCame,
@@ -64,6 +63,7 @@ fn number(news: &News, r: &Record, window: u16, limit: Option<u32>) -> Fate {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::flow::flag;
 
     /// A flow with `held` bytes whose receiver has advertised 100 units of 128 bytes, all of which the sender knows.
     fn flow(held: u32, flags: u32) -> Record {
@@ -83,9 +83,10 @@ mod tests {
             (Kind::Progress, 100, 0, SCALED, None, Fate::Hold),
             (Kind::Progress, 100, 2_920, SCALED, None, Fate::Hold),
             (Kind::Progress, 99, 2_920, SCALED, None, Fate::Hold),
-            (Kind::Progress, 99, 2_920, 0, None, Fate::AfterFlush),
+            (Kind::Progress, 99, 2_920, 0, None, Fate::Hold),
             (Kind::Progress, 99, 0, 0, None, Fate::Hold),
             (Kind::Sack, 100, 2_920, SCALED, None, Fate::AfterFlush),
+            (Kind::Twice, 100, 2_920, SCALED, None, Fate::AfterFlush),
             (Kind::Closed, 0, 2_920, SCALED, limit, Fate::AfterFlush),
             (Kind::Opens, 1, 0, SCALED, limit, Fate::AfterFlush),
             (Kind::Old, 100, 2_920, SCALED, None, Fate::Absorb),
@@ -94,13 +95,16 @@ mod tests {
             (Kind::Window, 200, 0, SCALED, None, Fate::AsItCame),
             // With something held its number would be ahead; the right edge moves from 17,800 to 30,600.
             (Kind::Window, 200, 2_920, SCALED, None, Fate::SetBack),
+            // Without a scale any other field is another window, and a larger one a later edge.
+            (Kind::Window, 200, 2_920, 0, None, Fate::SetBack),
+            (Kind::Window, 99, 2_920, 0, None, Fate::Absorb),
             // Sized to 12,800 bytes the sender knows as much already, or less is to be had.
             (Kind::Window, 200, 0, SCALED, limit, Fate::Absorb),
             (Kind::Window, 99, 2_920, SCALED, None, Fate::Absorb),
         ];
         for (kind, window, held, flags, limit, fate) in rows {
             let r = flow(held, flags);
-            let news = News { kind, shrinks: window < r.window, ece: false, counter: 0 };
+            let news = News { kind, ece: false, counter: 0 };
             let got = Hold::Number.fate(&news, &r, window, limit);
             assert_eq!(got, fate, "{kind:?}, window {window}, {held} held, {flags:x}, {limit:?}");
         }

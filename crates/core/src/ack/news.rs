@@ -10,8 +10,6 @@ use crate::wire::{Flags, Tcp, TcpOptions};
 pub struct News {
     /// What it is about.
     pub kind: Kind,
-    /// Its window field is smaller than the last one.
-    pub shrinks: bool,
     /// It carries ECE: what it acknowledges was marked (RFC 3168). In an AccECN flow see `counter`.
     pub ece: bool,
     /// How far the AccECN counter has moved since the last acknowledgement (RFC 9768); 0 in other flows.
@@ -21,8 +19,11 @@ pub struct News {
 /// What an acknowledgement is about: the first of these that it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// SACK blocks: what has arrived beyond a hole, or twice (RFC 2018, RFC 2883).
+    /// SACK blocks: what has arrived beyond a hole, or behind one and twice (RFC 2018, RFC 2883).
     Sack,
+    /// Data below its acknowledgement arrived twice, and nothing is missing (RFC 2883 §4.1): what answers a probe that nothing had
+    /// asked for (RFC 8985 §7), or another retransmission that was not needed.
+    Twice,
     /// Less than what was acknowledged before: another one has overtaken it.
     Old,
     /// The window is closed.
@@ -41,13 +42,15 @@ impl News {
     /// What a segment with these headers tells beyond what `r` knows.
     pub fn of(r: &Record, tcp: &Tcp, options: &TcpOptions) -> News {
         let counter = if r.has(flag::ACCECN) { tcp.flags.ace().wrapping_sub(r.ace) & ACE_MOST } else { 0 };
-        let (shrinks, ece) = (tcp.window < r.window, tcp.flags.contains(Flags::ECE));
-        News { kind: kind(r, tcp, options), shrinks, ece, counter }
+        News { kind: kind(r, tcp, options), ece: tcp.flags.contains(Flags::ECE), counter }
     }
 }
 
 fn kind(r: &Record, tcp: &Tcp, options: &TcpOptions) -> Kind {
-    if !options.sack.is_empty() {
+    let open = tcp.window != 0 && r.window != 0;
+    if open && options.sack.only_twice(tcp.ack).is_some() {
+        Kind::Twice
+    } else if !options.sack.is_empty() {
         Kind::Sack
     } else if after(r.rx, tcp.ack) {
         Kind::Old // its window is history, too
@@ -93,7 +96,7 @@ mod tests {
     #[test]
     fn each_kind_is_told_from_the_others() {
         type Change = fn(SegmentBuilder) -> SegmentBuilder;
-        let rows: [(u16, Change, Kind); 14] = [
+        let rows: [(u16, Change, Kind); 19] = [
             (WINDOW, |s| s, Kind::Duplicate),
             (WINDOW, |s| s.ack(RX.wrapping_add(1_460)), Kind::Progress),
             (WINDOW, |s| s.ack(RX.wrapping_add(1_460)).window(1), Kind::Progress),
@@ -108,8 +111,24 @@ mod tests {
             // An old segment's window is history.
             (WINDOW, |s| s.ack(RX.wrapping_sub(1)).window(0), Kind::Old),
             (WINDOW, |s| s.sack(&[(RX.wrapping_add(1_460), RX.wrapping_add(2_920))]), Kind::Sack),
-            // A duplicate that was received twice (RFC 2883) tells that, however late.
+            // What has arrived beyond a hole is told, however late.
             (WINDOW, |s| s.ack(RX.wrapping_sub(9)).sack(&[(RX, RX.wrapping_add(1))]), Kind::Sack),
+            // RFC 2883 §4.1: a first block at or below the acknowledgement reports a duplicate.
+            (WINDOW, |s| s.sack(&[(RX.wrapping_sub(1_460), RX)]), Kind::Twice),
+            (
+                WINDOW,
+                |s| s.ack(RX.wrapping_sub(9)).sack(&[(RX.wrapping_sub(99), RX.wrapping_sub(9))]),
+                Kind::Twice,
+            ),
+            // §4.2: the second block tells of a hole.
+            (
+                WINDOW,
+                |s| s.sack(&[(RX.wrapping_sub(1_460), RX), (RX.wrapping_add(1_460), RX.wrapping_add(2_920))]),
+                Kind::Sack,
+            ),
+            // Of windows that close or open, as of a hole.
+            (WINDOW, |s| s.window(0).sack(&[(RX.wrapping_sub(1_460), RX)]), Kind::Sack),
+            (0, |s| s.sack(&[(RX.wrapping_sub(1_460), RX)]), Kind::Sack),
         ];
         for (n, (window, change, kind)) in rows.into_iter().enumerate() {
             assert_eq!(news(window, change).kind, kind, "row {n}");
@@ -117,11 +136,10 @@ mod tests {
     }
 
     #[test]
-    fn smaller_windows_and_marks_are_told_beside() {
-        let told = |n: News| (n.shrinks, n.ece, n.counter);
-        assert_eq!(told(news(WINDOW, |s| s)), (false, false, 0));
-        assert_eq!(told(news(WINDOW, |s| s.window(WINDOW - 1))), (true, false, 0));
-        assert_eq!(told(news(WINDOW, |s| s.flags(Flags(Flags::ACK.0 | Flags::ECE.0)))), (false, true, 0));
+    fn marks_are_told_beside() {
+        let told = |n: News| (n.ece, n.counter);
+        assert_eq!(told(news(WINDOW, |s| s)), (false, 0));
+        assert_eq!(told(news(WINDOW, |s| s.flags(Flags(Flags::ACK.0 | Flags::ECE.0)))), (true, 0));
     }
 
     #[test]

@@ -31,7 +31,7 @@ pub fn advertise(r: &mut Record, ack: u32, limit: Option<u32>) -> u16 {
 #[inline(always)]
 pub fn field_for(r: &Record, ack: u32, limit: Option<u32>) -> u16 {
     if !r.has(flag::SCALE_KNOWN) || r.window == 0 {
-        return r.window;
+        return unscaled(r, ack);
     }
     let offered = u32::from(r.window) << r.scale;
     let mut goal = ack.wrapping_add(limit.map_or(offered, |bytes| bytes.clamp(1, offered)));
@@ -41,14 +41,27 @@ pub fn field_for(r: &Record, ack: u32, limit: Option<u32>) -> u16 {
     fit(ack, u32::from(r.scale), goal, r.right)
 }
 
+/// The field that goes with `ack` where the scale is unknown: the receiver's last, or a larger one that came with this number or a
+/// later one ([`flag::PEAK`]).
+fn unscaled(r: &Record, ack: u32) -> u16 {
+    if r.has(flag::PEAK) && r.window != 0 && !is_right(ack, r.edge) {
+        r.right as u16
+    } else {
+        r.window
+    }
+}
+
 /// The number to acknowledge instead of `to`, at most a unit before it, so that the edge that the sender knows is a
 /// whole number of units away, where the receiver's own edge leaves no room to round up. Numbers that the
 /// receiver has acknowledged itself need none of this. With it the window field of `to` ([`field_for`]), where that was asked for and
 /// `to` stands.
+///
+/// Without a scale, how far a smaller field takes the edge left cannot be told. It does not with a number that the receiver sent with
+/// it: so the number is that of the last larger field ([`flag::PEAK`]), or behind that all that is held, which is after `to`.
 #[inline(always)]
 pub fn on_grid(r: &Record, to: u32, limit: Option<u32>) -> (u32, Option<u16>) {
     if !r.has(flag::SCALE_KNOWN | flag::EDGE_KNOWN) || to == r.rx || r.window == 0 {
-        return (to, None);
+        return (if r.has(flag::PEAK) { beside_peak(r, to) } else { to }, None);
     }
     let field = field_for(r, to, limit);
     let missing = r.edge.wrapping_sub(to.wrapping_add(u32::from(field) << r.scale));
@@ -64,13 +77,40 @@ pub fn on_grid(r: &Record, to: u32, limit: Option<u32>) -> (u32, Option<u16>) {
     }
 }
 
-/// The receiver has sent `window` with an acknowledgement of `ack`, in a segment that is not old.
+/// As [`on_grid`], of a flow with a [`flag::PEAK`].
+#[cold]
+fn beside_peak(r: &Record, to: u32) -> u32 {
+    if to == r.rx || !is_right(to, r.edge) {
+        to
+    } else if is_right(r.edge, r.tx) {
+        r.edge
+    } else {
+        r.rx
+    }
+}
+
+/// The receiver has sent `window` with an acknowledgement of `ack`, in a segment that is not old. What it acknowledges more is not in
+/// the record yet.
 pub fn received(r: &mut Record, ack: u32, window: u16) {
+    if !r.has(flag::SCALE_KNOWN) {
+        return received_unscaled(r, window);
+    }
     r.window = window;
     let own = ack.wrapping_add(u32::from(window) << r.scale);
     if is_right(own, r.right) {
         r.right = own;
     }
+}
+
+/// A field that is smaller than the one before, while something is held with that: the larger one still counts for what is held.
+fn received_unscaled(r: &mut Record, window: u16) {
+    if r.has(flag::PEAK) {
+        r.set(flag::PEAK, window != 0 && u32::from(window) < r.right);
+    } else if window < r.window && r.held() > 0 && window != 0 {
+        (r.edge, r.right) = (r.rx, u32::from(r.window));
+        r.flags |= flag::PEAK;
+    }
+    r.window = window;
 }
 
 /// This window has gone to the sender.
@@ -89,7 +129,10 @@ pub fn forwarded(r: &mut Record, ack: u32, window: u16) {
 /// Would the receiver's `window`, which comes without progress, tell the sender anything? If not, an ACK that
 /// carried it would be a duplicate of the last.
 pub fn is_news(r: &Record, window: u16, limit: Option<u32>) -> bool {
-    if !r.has(flag::SCALE_KNOWN | flag::EDGE_KNOWN) {
+    if !r.has(flag::SCALE_KNOWN) {
+        return window > unscaled(r, r.tx) || r.held() == 0 && window != r.window;
+    }
+    if !r.has(flag::EDGE_KNOWN) {
         return window != r.window;
     }
     let mut after = *r;

@@ -47,6 +47,13 @@ pub mod flag {
     pub const SCALE_KNOWN: u32 = 1 << 17;
     /// `edge` holds the right edge last forwarded.
     pub const EDGE_KNOWN: u32 = 1 << 18;
+    /// The sender is still to hear that data below an acknowledgement that is held arrived twice: `block`.
+    pub const TWICE: u32 = 1 << 19;
+    /// The sender is still to hear of a hole behind all that is held: `block`. Never with a window that is sized.
+    pub const HOLE: u32 = 1 << 20;
+    /// Of a flow whose scale is unknown: acknowledgements up to `edge` go with the window field `right`, those beyond it with a
+    /// smaller one, `window`.
+    pub const PEAK: u32 = 1 << 21;
     /// The kernel was told of the flow's slot and not yet that it is over.
     pub const SHOWN: u32 = 1 << 24;
     /// Nothing but too short a time since the last immediate release keeps the flow's progress; with
@@ -101,9 +108,9 @@ pub struct Record {
     pub tx: u32,
     /// The receiver's SND.NXT, the sequence number of its pure ACKs.
     pub seq: u32,
-    /// The receiver's own right edge: the largest `ack + window` that it has sent.
+    /// The receiver's own right edge: the largest `ack + window` that it has sent. Without a scale see [`flag::PEAK`].
     pub right: u32,
-    /// Right edge of the window last forwarded; see [`flag::EDGE_KNOWN`].
+    /// Right edge of the window last forwarded; see [`flag::EDGE_KNOWN`]. Without a scale see [`flag::PEAK`].
     pub edge: u32,
     /// The window field last received.
     pub window: u16,
@@ -151,6 +158,9 @@ pub struct Record {
     pub echoes: Echoes,
     /// What is remembered of segments that were not believed.
     pub doubt: Doubt,
+    /// A SACK block that is to go with a later acknowledgement: of data received twice ([`flag::TWICE`]), or behind a hole
+    /// ([`flag::HOLE`]). One that begins where the hole does stands for as many duplicates without a block as its right edge says.
+    pub block: (u32, u32),
 }
 
 impl Record {

@@ -90,6 +90,7 @@ impl Gateway {
         if after(tx, r.rx) {
             let bytes = tx.wrapping_sub(r.rx);
             r.rx = tx;
+            r.hole_filled();
             self.progressed(i, bytes, since, now);
         }
         let r = &mut self.table[i];
@@ -98,6 +99,7 @@ impl Gateway {
             r.doubt.passed(now);
         }
         r.tx = tx;
+        r.flags &= !flag::PEAK; // it passed with the receiver's own window
         r.echoes.release(tx);
         if granted && !absent && !paced {
             self.permit_since(i, passed, since, now);
@@ -134,6 +136,7 @@ impl Gateway {
         r.tx = slot.tx.load(Relaxed);
         if after(r.tx, r.rx) {
             (r.rx, r.window) = (r.tx, slot.window.load(Relaxed) as u16);
+            r.forget_news();
         }
         r.echoes.release(r.tx);
         if r.held() == 0 {

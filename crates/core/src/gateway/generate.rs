@@ -7,8 +7,8 @@ use crate::steer::{slot_flag::SIZED, Slot};
 use crate::wire::{self, emit_ack, emit_known, AckFields, Flags, Packet, PlainAck, Timestamps, Vlan};
 use core::sync::atomic::Ordering::Relaxed;
 
-/// Bytes that hold any generated ACK: Ethernet with two tags, IPv6, TCP with timestamps.
-pub const MAX_ACK_LEN: usize = 14 + 8 + 40 + 20 + 12;
+/// Bytes that hold any generated ACK: Ethernet with two tags, IPv6, TCP with timestamps and a SACK block.
+pub const MAX_ACK_LEN: usize = wire::MAX_ACK_LEN;
 
 const AD: u16 = 0x88a8;
 const Q: u16 = 0x8100;
@@ -74,7 +74,7 @@ type Said = (u32, u16, bool);
 pub fn write_ack(r: &Record, slot: &Slot, ack: u32, window: u16, ece: bool, buf: &mut [u8]) -> usize {
     let (t, said) = (&r.template, (ack, window, ece));
     // Of most flows; where so much is known, all offsets are.
-    if t.version == 4 && t.tags == 0 && r.has(flag::TIMESTAMPS) {
+    if t.version == 4 && t.tags == 0 && r.has(flag::TIMESTAMPS) && !r.has_news() {
         return emit_known(buf, &fields(r, said, 4, Vlan::NONE, Some(timestamps(r, slot, ack))));
     }
     write_any(r, slot, said, buf)
@@ -83,7 +83,8 @@ pub fn write_ack(r: &Record, slot: &Slot, ack: u32, window: u16, ece: bool, buf:
 #[inline(never)]
 fn write_any(r: &Record, slot: &Slot, said: Said, buf: &mut [u8]) -> usize {
     let timestamps = r.has(flag::TIMESTAMPS).then(|| timestamps(r, slot, said.0));
-    emit_ack(buf, &fields(r, said, r.template.version, r.template.vlan(), timestamps))
+    let plain = fields(r, said, r.template.version, r.template.vlan(), timestamps);
+    emit_ack(buf, &AckFields { sack: r.block_with(said.0), ..plain })
 }
 
 #[inline]
@@ -124,6 +125,7 @@ fn fields(
         flags,
         window,
         timestamps,
+        sack: None,
     }
 }
 

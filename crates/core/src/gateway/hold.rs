@@ -54,11 +54,17 @@ impl Gateway {
 
     /// An ACK leaves as it came, with all that was held. Returns the bytes that it acknowledges.
     fn pass_on(&mut self, cx: &mut Cx<'_>, i: u32, segment: &Headers, frame: Frame) -> u32 {
+        let r = &self.table[i];
+        let (passed, to) = (r.held(), r.rx);
+        if r.has_news() && self.generate(cx, i, to, cx.now) {
+            self.absorb(cx, i, frame);
+            return passed;
+        }
         let r = &mut self.table[i];
-        let passed = r.held();
         r.told_marks(passed, segment.has(Flags::ECE));
         (r.tx, r.held_acks) = (r.rx, 0);
         r.echoes.clear();
+        r.forget_news();
         self.count_acked(i, passed);
         self.forward_ack(cx, i, segment, frame, segment.tcp.ack);
         passed
@@ -157,6 +163,7 @@ impl Gateway {
 
     /// What is held goes before an ACK for `ack` that tells more than progress and follows at once.
     pub(super) fn flush_for(&mut self, cx: &mut Cx<'_>, i: u32, ack: u32) {
+        self.bound(i);
         let r = &self.table[i];
         let (held, rx) = (r.held(), r.rx);
         if held > 0 {
@@ -218,6 +225,7 @@ impl Gateway {
         r.tx = r.rx;
         (r.held_acks, r.marked) = (0, 0);
         r.echoes.clear();
+        r.forget_news();
         self.end_grant(i);
         self.stop_timer(i);
         self.unlist(i, self.now);

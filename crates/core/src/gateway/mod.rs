@@ -18,6 +18,7 @@
 //! - `send`, `generate`: the ACKs that leave;
 //! - `share`: classes whose flows share a rate;
 //! - `grant`: what the hooks let pass without it;
+//! - `place`: what tells more than progress and waits all the same;
 //! - `congestion`: classes that hold ACKs only while their queues are long;
 //! - `marks`: the congestion marks of what is held;
 //! - `sizing`: how large a window may be;
@@ -45,6 +46,7 @@ mod marks;
 mod nested;
 mod outbox;
 mod path;
+mod place;
 mod plain;
 mod release;
 mod segment;

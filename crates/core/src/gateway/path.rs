@@ -3,7 +3,7 @@
 //! Pure ACKs that only advance the number are absorbed into `rx` and released by time. Everything
 //! that tells the sender more than progress leaves at once, after what is held: duplicates, SACK
 //! blocks, closed windows. Segments with payload leave at once with their ACK field set
-//! back to `tx`; FIN and RST as they came.
+//! back to `tx`; FIN and RST as they came. What keeps its place although it tells more is in `place`.
 
 use super::admit::{Admitted, Reading};
 use super::{ack_out, after, Copied, Gateway, Headers, PassReason};
@@ -150,6 +150,7 @@ impl Gateway {
             let bytes = ack.wrapping_sub(r.rx);
             r.note_marks(bytes, ece);
             r.rx = ack;
+            r.hole_filled();
             self.progressed(i, bytes, self.now, self.now);
         }
     }
@@ -170,7 +171,8 @@ impl Gateway {
         let r = &self.table[i];
         // Progress and whatever goes at once do not ask for it.
         let limit = if news.kind == Kind::Window { self.window_limit(r) } else { None };
-        let mut fate = self.policy(r).hold.fate(&news, r, segment.tcp.window, limit);
+        let fate = self.policy(r).hold.fate(&news, r, segment.tcp.window, limit);
+        let mut fate = self.place(i, &news, fate, segment, options);
         if !self.outbox.has_room(out, 2) {
             fate = Fate::Hold; // its progress is kept, what else it tells is lost as by any queue
         }
@@ -181,7 +183,8 @@ impl Gateway {
         }
         self.learn(i, cx, segment, options, &frame);
         self.progress(i, segment.tcp.ack, segment.has(Flags::ECE));
-        if matches!(news.kind, Kind::Sack | Kind::Duplicate) && self.table[i].has(flag::SHARED) {
+        let loss = matches!(news.kind, Kind::Sack | Kind::Duplicate) && fate != Fate::Keep;
+        if loss && self.table[i].has(flag::SHARED) {
             self.table[i].flags |= flag::LOSS;
         }
         match fate {
@@ -199,6 +202,7 @@ impl Gateway {
                     r.tx = ack;
                 }
                 r.echoes.clear();
+                r.forget_news();
                 if r.held() == 0 {
                     r.held_acks = 0;
                     self.settle(i, cx.now);
@@ -211,6 +215,7 @@ impl Gateway {
                 self.forward_ack(cx, i, segment, frame, if after(ack, tx) { tx } else { ack });
             }
             Fate::AsItCame => self.forward_ack(cx, i, segment, frame, ack),
+            Fate::Keep => self.keep(cx, i, segment, options, frame),
             Fate::Hold => self.hold(cx, i, segment, options, frame),
             Fate::Absorb => self.absorb(cx, i, frame),
         }

@@ -212,14 +212,15 @@ impl Gateway {
         let mut limit = r.window_limit(window, rtt);
         let (to, field) = window::on_grid(r, wanted, limit);
         let kept = wanted.wrapping_sub(to);
-        if kept > 0 {
-            r.pace.refund(kept);
+        if kept != 0 {
+            r.change_release(kept, rtt, law.depth());
             limit = r.window_limit(window, rtt);
         }
         let tells = tick.release > 0 || lags && r.edge_moves(limit);
         let mut maker = Maker { outbox, stats: totals, hooked: *hooked };
+        let bytes = to.wrapping_sub(r.tx);
         if tells && !maker.make(cx, (&mut *r, slot, &mut *stats), &NewAck { to, at, limit, field }) {
-            r.pace.refund(tick.release - kept);
+            r.pace.refund(bytes);
         }
         if r.held() == 0 && r.pace.lag() == 0 {
             r.pace.stop(at);
@@ -256,6 +257,14 @@ impl Record {
             due + gap(&self.pace)
         } else {
             due
+        }
+    }
+
+    /// Of a release `kept` bytes stay held, or as many more than meant go as make it 0.
+    fn change_release(&mut self, kept: u32, rtt: Duration, depth: u32) {
+        match kept as i32 {
+            0.. => self.pace.refund(kept),
+            _ => self.pace.acknowledge_early(kept.wrapping_neg(), None, rtt, depth),
         }
     }
 

@@ -79,7 +79,35 @@ impl Maker<'_> {
         r.count_acked(class, released);
         self.stats.ledger.made += 1;
         self.outbox.push(cx, &mut self.stats.ledger, out, at, frame);
+        let duplicates = r.told_news();
+        if duplicates > 0 {
+            self.repeat(cx, (r, slot, class), (at, field), duplicates);
+        }
         true
+    }
+
+    /// The last ACK of a flow again, `times` over: duplicates of the receiver that had to wait.
+    #[cold]
+    fn repeat(
+        &mut self,
+        cx: &mut Cx<'_>,
+        (r, slot, class): (&mut Record, &Slot, &mut ClassStats),
+        (at, field): (Time, u16),
+        times: u32,
+    ) {
+        let out = ack_out(r);
+        for _ in 0..times {
+            if !self.outbox.has_room(out, 1) {
+                return;
+            }
+            let Some(mut frame) = cx.frames.make(MAX_ACK_LEN, at) else { return };
+            let len = write_ack(r, slot, r.tx, field, r.shows_ece(), cx.frames.bytes_mut(&frame));
+            frame.cut(len);
+            (frame.checksum, frame.restamp) = (Checksum::Valid, true);
+            class.acks_generated += 1;
+            self.stats.ledger.made += 1;
+            self.outbox.push(cx, &mut self.stats.ledger, out, at, frame);
+        }
     }
 }
 

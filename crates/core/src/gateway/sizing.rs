@@ -42,11 +42,15 @@ impl Gateway {
 
     /// A sender whose window was sized from its first right edge on cannot get ahead of the releases by more than
     /// the advertised window, in slow start or not, so its steps are full from the beginning (`docs/ack-shaper.md`).
-    fn bound(&mut self, i: u32) {
-        let bounds = self.policy(&self.table[i]).release.is_bounded_by_window();
+    pub(super) fn bound(&mut self, i: u32) {
+        let r = &self.table[i];
+        if !r.has(flag::EDGE_KNOWN) || r.has(flag::SHARED) {
+            return;
+        }
+        let bounds = self.policy(r).release.is_bounded_by_window();
         let Some(limit) = self.window_limit(&self.table[i]) else { return };
         let r = &mut self.table[i];
-        if bounds && r.has(flag::EDGE_KNOWN) && r.edge.wrapping_sub(r.tx) <= limit {
+        if bounds && r.edge.wrapping_sub(r.tx) <= limit {
             r.pace.bounded();
         }
     }

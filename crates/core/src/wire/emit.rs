@@ -4,12 +4,14 @@ use super::ethernet::{Vlan, HEADER, IPV4, IPV6};
 use super::sum::{add, fold};
 use super::{be32, checksum, Flags, Timestamps, TCP};
 
-/// Bytes of the longest frame that [`emit_ack`] makes: two tags, IPv6, timestamps.
-pub const MAX_ACK_LEN: usize = HEADER + 8 + 40 + 20 + TIMESTAMPS_LEN;
+/// Bytes of the longest frame that [`emit_ack`] makes: two tags, IPv6, timestamps, a SACK block.
+pub const MAX_ACK_LEN: usize = HEADER + 8 + 40 + 20 + TIMESTAMPS_LEN + SACK_LEN;
 /// Bytes of the shortest Ethernet frame, without FCS; shorter ones are padded with zeros.
 const MIN_FRAME: usize = 60;
 /// Two no-operations and the timestamps option.
 const TIMESTAMPS_LEN: usize = 12;
+/// Two no-operations and the SACK option with one block.
+const SACK_LEN: usize = 12;
 
 /// Everything that a generated ACK is built from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +47,8 @@ pub struct AckFields {
     pub window: u16,
     /// Timestamps, if the flow uses them.
     pub timestamps: Option<Timestamps>,
+    /// Left and right edge of a SACK block (RFC 2018 §3), if it carries one.
+    pub sack: Option<(u32, u32)>,
 }
 
 impl AckFields {
@@ -55,7 +59,8 @@ impl AckFields {
         self.l3() + if self.version == 4 { 20 } else { 40 }
     }
     const fn tcp_len(&self) -> usize {
-        20 + if self.timestamps.is_some() { TIMESTAMPS_LEN } else { 0 }
+        let timestamps = if self.timestamps.is_some() { TIMESTAMPS_LEN } else { 0 };
+        20 + timestamps + if self.sack.is_some() { SACK_LEN } else { 0 }
     }
 }
 
@@ -171,15 +176,24 @@ fn tcp(rest: &mut [u8], f: &AckFields, addresses: u64) {
     set(header, 8, second);
     if let Some(Timestamps { value, echo }) = f.timestamps {
         const NOP_NOP_TIMESTAMPS: u64 = 0x0101_080a;
-        let both = u64::from(value) << 32 | u64::from(echo);
-        sum = add(add(sum, NOP_NOP_TIMESTAMPS), both);
-        let (options, behind) = cut::<TIMESTAMPS_LEN>(rest);
-        set_half(options, 0, NOP_NOP_TIMESTAMPS);
-        set(options, 4, both);
-        rest = behind;
+        (rest, sum) = option(rest, sum, NOP_NOP_TIMESTAMPS, (value, echo));
+    }
+    if let Some(block) = f.sack {
+        const NOP_NOP_SACK: u64 = 0x0101_050a;
+        (rest, sum) = option(rest, sum, NOP_NOP_SACK, block);
     }
     set_half(header, 16, u64::from(!fold(sum)) << 16);
     if !rest.is_empty() {
         rest.fill(0);
     }
+}
+
+/// Writes an option of ten bytes behind two no-operations, and returns what follows and the sum with it.
+#[inline(always)]
+fn option(rest: &mut [u8], sum: u64, kind: u64, (a, b): (u32, u32)) -> (&mut [u8], u64) {
+    let both = u64::from(a) << 32 | u64::from(b);
+    let (option, behind) = cut::<12>(rest);
+    set_half(option, 0, kind);
+    set(option, 4, both);
+    (behind, add(add(sum, kind), both))
 }

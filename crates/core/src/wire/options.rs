@@ -54,6 +54,18 @@ impl SackBlocks {
     pub const fn is_empty(&self) -> bool {
         self.count == 0
     }
+    /// The first block that tells of data beyond `ack`, the segment's own acknowledgement: the one that arrived last.
+    pub fn beyond(&self, ack: u32) -> Option<(u32, u32)> {
+        self.as_slice().iter().copied().find(|&(left, right)| after(left, ack) && after(right, left))
+    }
+    /// The only block, if all that it tells of is below `ack`, the segment's own acknowledgement: it arrived twice, and nothing is
+    /// missing (RFC 2883 §4.1).
+    pub fn only_twice(&self, ack: u32) -> Option<(u32, u32)> {
+        match *self.as_slice() {
+            [(left, right)] if after(right, left) && !after(right, ack) => Some((left, right)),
+            _ => None,
+        }
+    }
 }
 
 /// What the options of a segment say.
@@ -211,6 +223,11 @@ fn once<T>(slot: &mut Option<T>, value: Option<T>) -> bool {
 /// Raises a flag that was not up before, if the option's length is right.
 fn flag(slot: &mut bool, sound: bool) -> bool {
     sound && !core::mem::replace(slot, true)
+}
+
+/// Is `a` after `b` in serial arithmetic (RFC 1982)?
+fn after(a: u32, b: u32) -> bool {
+    a.wrapping_sub(b) as i32 > 0
 }
 
 fn timestamps(data: &[u8]) -> Option<Timestamps> {

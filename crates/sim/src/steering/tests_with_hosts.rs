@@ -2,40 +2,47 @@
 
 use super::*;
 use crate::cc;
-use crate::host::{Endpoint, EndpointId, Host, HostConfig, Source, WIRE};
+use crate::host::{Endpoint, EndpointId, EndpointReport, Host, HostConfig, Source, WIRE};
 use crate::tcp::TcpConfig;
 use crate::world::{NodeId, World};
 use std::net::SocketAddrV4;
 use std::sync::Arc;
 use weir_core::ack::AckControl;
 use weir_core::gateway::{ClassConfig, Direction};
-use weir_core::link::{self, Link};
+use weir_core::link::{self, Link, Loss};
 use weir_core::rate::Rate;
 use weir_core::time::Duration;
 
-const MS: fn(u64) -> Duration = Duration::from_millis;
+pub(super) const MS: fn(u64) -> Duration = Duration::from_millis;
 
 /// A client on the LAN and a server on the WAN, `rtt` apart.
-struct Rig {
+pub(super) struct Rig {
     world: World,
     hosts: [NodeId; 2],
     gateway: NodeId,
     ends: [EndpointId; 2],
 }
 
-fn class(name: &str, direction: Direction, mbit: u64) -> ClassConfig {
-    let ack = Some(AckControl::ack_shaper(Rate::mbit(mbit)));
-    ClassConfig { name: name.into(), direction, matches: vec![], ack, share: None, nested: None }
+fn shaped(mbit: u64) -> Option<AckControl> {
+    (mbit > 0).then(|| AckControl::ack_shaper(Rate::mbit(mbit)))
 }
 
 impl Rig {
-    /// Both sides send, the server at `back` and the client at `out` Mb/s if that is not 0.
+    /// The client sends at `out` Mb/s, and the server at `back` if that is not 0.
     fn new(cc: &str, rtt: Duration, out: u64, back: u64) -> Rig {
+        Rig::over(cc, rtt, [shaped(out), shaped(back)], Loss::None)
+    }
+
+    /// The client sends if there is a policy for what goes out, the server if there is one for what comes back, each over
+    /// a path that loses so much of its data.
+    pub(super) fn over(cc: &str, rtt: Duration, policies: [Option<AckControl>; 2], loss: Loss) -> Rig {
         let mut world = World::new();
-        let mut classes = vec![class("out", Direction::Out, out)];
-        if back > 0 {
-            classes.push(class("back", Direction::In, back));
-        }
+        let sends = policies.map(|policy| policy.is_some());
+        let sides = [("out", Direction::Out), ("back", Direction::In)];
+        let classes = sides.into_iter().zip(policies).filter_map(|((name, direction), policy)| {
+            policy.map(|ack| ClassConfig::controlled(name, direction, ack))
+        });
+        let classes = classes.collect();
         let host = |mac, next_hop| {
             Host::new(HostConfig { mac: [mac; 6], next_hop: [next_hop; 6], seed: u64::from(mac) })
         };
@@ -43,7 +50,8 @@ impl Rig {
         let gateway = world.add(Steered::new(Config { classes, ..Config::default() }));
         let delay = Duration::from_nanos(rtt.as_nanos() / 2);
         let fast = link::Config { rate: Some(Rate::mbit(1_000)), delay, ..link::Config::default() };
-        let links = [fast, fast].map(|config| world.add(Link::new(config)));
+        let lossy = |sends| link::Config { loss: if sends { loss } else { Loss::None }, ..fast };
+        let links = sends.map(|sends| world.add(Link::new(lossy(sends))));
         world.wire((hosts[0], WIRE), (gateway, LAN));
         world.wire((gateway, WAN), (links[0], Link::IN));
         world.wire((links[0], Link::OUT), (hosts[1], WIRE));
@@ -64,21 +72,28 @@ impl Rig {
         };
         let (client, server) = (at(client, 10_000), at(server, 5_001));
         let mut add = |i: usize, endpoint| world.get_mut::<Host>(hosts[i]).unwrap().add(endpoint);
-        let ends = [add(0, end(true, client, server, true)), add(1, end(false, server, client, back > 0))];
+        let ends =
+            [add(0, end(true, client, server, sends[0])), add(1, end(false, server, client, sends[1]))];
         Rig { world, hosts, gateway, ends }
     }
 
-    fn gateway(&mut self) -> &mut Steered {
+    pub(super) fn gateway(&mut self) -> &mut Steered {
         self.world.get_mut::<Steered>(self.gateway).unwrap()
     }
 
-    fn run(&mut self, until_ms: u64) -> [u64; 2] {
+    /// What the server and the client have got.
+    pub(super) fn run(&mut self, until_ms: u64) -> [u64; 2] {
         self.world.run_until(Time::from_millis(until_ms));
-        [1, 0].map(|i| self.world.get::<Host>(self.hosts[i]).unwrap().report(self.ends[i]).received)
+        [1, 0].map(|i| self.report(i).received)
+    }
+
+    /// What became of the client, or of the server.
+    pub(super) fn report(&self, i: usize) -> EndpointReport {
+        self.world.get::<Host>(self.hosts[i]).unwrap().report(self.ends[i])
     }
 
     /// Mb/s that arrived at the server and at the client, in thousandths.
-    fn rates(&mut self, from_ms: u64, until_ms: u64) -> [u64; 2] {
+    pub(super) fn rates(&mut self, from_ms: u64, until_ms: u64) -> [u64; 2] {
         let (before, after) = (self.run(from_ms), self.run(until_ms));
         [0, 1].map(|i| (after[i] - before[i]) * 8 / (until_ms - from_ms))
     }

@@ -6,7 +6,10 @@ use crate::time::Duration;
 impl Pace {
     /// The advertised window bounds what the sender can be ahead: there is no slow start to look for.
     pub fn bounded(&mut self) {
-        self.set(BOUNDED, true);
+        if !self.is(BOUNDED) {
+            self.set(BOUNDED, true);
+            self.progress = 0;
+        }
         self.set(HALVED, false);
     }
 

@@ -213,6 +213,10 @@ fn segment(step: &Step, top: u32, clock: u32, v6: bool, ts: bool) -> (SegmentBui
         12 => ack(top),
         13 => stamped(ack(top.wrapping_add(x))),
         14 => return (usual, Checksum::Valid),
+        15 => {
+            let right = UNA.wrapping_add(top).wrapping_sub(x % 9_000);
+            usual.sack(&[(right.wrapping_sub(9), right)])
+        }
         _ => usual,
     };
     (changed, Checksum::Unknown)

@@ -205,7 +205,9 @@ impl Gateway {
         self.table[i].pace.set_share(payload);
         let made = self.generate(cx, i, to, cx.now);
         if made {
-            self.permit(i, bytes - wanted.wrapping_sub(to).min(bytes), cx.now);
+            // What was cut counts nowhere, and what goes beyond a turn counts as well.
+            let left = bytes.wrapping_sub(wanted.wrapping_sub(to)) as i32;
+            self.permit(i, left.max(0) as u32, cx.now);
         }
         made
     }

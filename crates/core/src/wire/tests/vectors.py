@@ -50,6 +50,13 @@ FRAMES = {
     / IPv6(**V6, hlim=61, tc=0xB8, fl=0xABCDE) / ack(options=TS),
     "three_tags": eth() / Dot1AD(vlan=1) / Dot1Q(vlan=2) / Dot1Q(vlan=3) / IP(**V4) / ack(),
     "v6_ack": eth() / IPv6(**V6, hlim=61) / ack(),
+    "v6_ack_ts_sack": eth() / IPv6(**V6, hlim=61)
+    / ack(options=TS + [("NOP", None), ("NOP", None), ("SAck", (0xFFFFFF00, 0x00000010))]),
+    "qinq_v6_ack_ts_sack": eth() / Dot1AD(vlan=7) / Dot1Q(vlan=4094, prio=7)
+    / IPv6(**V6, hlim=61, tc=0xB8, fl=0xABCDE)
+    / ack(options=TS + [("NOP", None), ("NOP", None), ("SAck", (1, 2))]),
+    "v4_ack_sack": eth() / IP(**V4, ttl=57, id=0, flags="DF")
+    / ack(options=[("NOP", None), ("NOP", None), ("SAck", (0xFFFFFF00, 0x00000010))]),
     "v6_data": eth() / IPv6(**V6, tc=2, fl=0x12345) / ack(flags="FA", urgptr=9) / DATA,
     "v6_extensions": eth() / IPv6(**V6) / IPv6ExtHdrHopByHop() / IPv6ExtHdrDestOpt()
     / IPv6ExtHdrRouting(addresses=["2001:db8::9"], segleft=0) / ack(options=TS) / DATA,

@@ -34,6 +34,7 @@ fn reject(name: &str) -> Reject {
 }
 
 const TS: Timestamps = Timestamps { value: 0xdead_beef, echo: 0x0102_0304 };
+const BLOCK: (u32, u32) = (0xffff_ff00, 0x10);
 const V4_SRC: [u8; 16] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 192, 0, 2, 1];
 const V4_DST: [u8; 16] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 198, 51, 100, 2];
 const V6_SRC: [u8; 16] = [0x20, 1, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
@@ -57,6 +58,7 @@ fn ack_fields() -> AckFields {
         flags: Flags::ACK,
         window: 501,
         timestamps: None,
+        sack: None,
     }
 }
 
@@ -217,12 +219,16 @@ fn generated_acks_are_scapys_byte_for_byte() {
     let v4 = ack_fields();
     let v6 = AckFields { version: 6, src: V6_SRC, dst: V6_DST, ttl: 61, ..v4 };
     let timestamps = Some(TS);
+    let longest = AckFields { vlan: qinq, tos: 0xb8, flow_label: 0xabcde, timestamps, ..v6 };
     for (name, fields) in [
         ("v4_ack", v4),
         ("v4_ack_ts", AckFields { tos: 0x28, timestamps, ..v4 }),
         ("vlan_v4_ack_ts", AckFields { vlan: q, timestamps, ..v4 }),
         ("v6_ack", v6),
-        ("qinq_v6_ack_ts", AckFields { vlan: qinq, tos: 0xb8, flow_label: 0xabcde, timestamps, ..v6 }),
+        ("qinq_v6_ack_ts", longest),
+        ("v4_ack_sack", AckFields { sack: Some(BLOCK), ..v4 }),
+        ("v6_ack_ts_sack", AckFields { timestamps, sack: Some(BLOCK), ..v6 }),
+        ("qinq_v6_ack_ts_sack", AckFields { sack: Some((1, 2)), ..longest }),
     ] {
         let mut expected = vector(name);
         expected.resize(expected.len().max(60), 0);
@@ -234,7 +240,7 @@ fn generated_acks_are_scapys_byte_for_byte() {
         assert!(buf[len..].iter().all(|&b| b == 0xaa));
         assert_eq!(emit_ack(&mut buf[..len - 1], &fields), 0, "{name}");
     }
-    assert_eq!(ack_len(&AckFields { vlan: qinq, timestamps, ..v6 }), MAX_ACK_LEN);
+    assert_eq!(ack_len(&AckFields { sack: Some(BLOCK), ..longest }), MAX_ACK_LEN);
 }
 
 #[test]

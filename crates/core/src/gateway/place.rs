@@ -1,0 +1,155 @@
+//! News that keeps its place behind what is held, as it would in a queue.
+//!
+//! Whatever tells the sender more than progress leaves at once, after what is held. Two kinds of it do not:
+//!
+//! - *Data that arrived twice* ([`Kind::Twice`]) with nothing missing. A sender that hears nothing for two of its round trips sends its
+//!   last segment again (a tail loss probe, RFC 8985 §7.3), and while ACKs are held it does so for no loss. Were all that is held to
+//!   follow from that, the sender would hear of it within two round trips, and its next probe would come as soon. It needs the
+//!   duplicate SACK no later than an acknowledgement beyond the probe, which without it means a loss (RFC 8985 §7.4.2), and no sooner than
+//!   one of the probe itself: with a lower number the block would tell of a hole. So it goes with the first ACK that acknowledges the
+//!   data that arrived twice.
+//! - *A hole behind more than the window would be* ([`Kind::Sack`], [`Kind::Duplicate`]), of a flow whose window is to be sized and cannot
+//!   be, since its handshake was not seen. Nothing else bounds what its sender may send of what goes early: at the path's rate it would
+//!   meet the next loss, which would let it go on. So it hears of the hole at its rate, as behind a queue, with the newest block; and at
+//!   once, as others do, while what goes early is no more than its window would be.
+//!
+//! ACKs of what is held go on meanwhile, so no sender's retransmission timer (RFC 6298 §5.3) is nearer to running out.
+
+use super::{after, Gateway, Headers};
+use crate::ack::{Fate, Kind, News, Window};
+use crate::flow::{flag, Record};
+use crate::frame::Frame;
+use crate::node::Cx;
+use crate::wire::TcpOptions;
+
+/// Duplicates that make a sender without SACK retransmit (RFC 5681 §3.2).
+const DUPLICATES: u32 = 3;
+
+impl Gateway {
+    /// What becomes of an ACK that would leave at once by its `fate`.
+    pub(super) fn place(
+        &self,
+        i: u32,
+        news: &News,
+        fate: Fate,
+        segment: &Headers,
+        options: &TcpOptions,
+    ) -> Fate {
+        let (r, ack) = (&self.table[i], segment.tcp.ack);
+        let newest = if after(ack, r.rx) { ack } else { r.rx };
+        let early = newest.wrapping_sub(r.tx);
+        // What closes a window or opens it never waits, nor does anything for a sender that has nothing more to send.
+        let never =
+            segment.tcp.window == 0 || r.window == 0 || r.has(flag::SENDER_FIN) || !self.is_engaged(i);
+        if fate != Fate::AfterFlush || early == 0 || never {
+            return fate;
+        }
+        match news.kind {
+            Kind::Twice => match options.sack.only_twice(ack) {
+                Some((_, right)) if !after(right, r.tx) => Fate::SetBack,
+                // Its sender has sent the first segment that it has not heard of: its timer has run out.
+                Some((left, _)) if !after(left, r.tx) && !self.is_too_much(r, early) => Fate::AfterFlush,
+                _ => Fate::Keep,
+            },
+            Kind::Sack | Kind::Duplicate if self.is_too_much(r, early) => Fate::Keep,
+            _ => fate,
+        }
+    }
+
+    /// Would the sender be acknowledged more ahead of its time with so many bytes than its window would be, which cannot be
+    /// sized?
+    fn is_too_much(&self, r: &Record, early: u32) -> bool {
+        let sizes = matches!(self.policy(r).window, Window::Size { .. });
+        if !sizes || r.has(flag::SCALE_KNOWN) {
+            return false;
+        }
+        let before = if r.has(flag::SHARED) { r.pace.turn().early } else { r.pace.debt() };
+        self.window_limit(r).is_some_and(|most| early.saturating_add(before) > most)
+    }
+
+    /// What the ACK tells goes with what is held, of which its own progress is part.
+    pub(super) fn keep(
+        &mut self,
+        cx: &mut Cx<'_>,
+        i: u32,
+        segment: &Headers,
+        options: &TcpOptions,
+        frame: Frame,
+    ) {
+        let r = &mut self.table[i];
+        r.note_news(segment.tcp.ack, options);
+        r.held_acks += 1;
+        self.schedule(cx, i, options);
+        self.absorb(cx, i, frame);
+    }
+}
+
+impl Record {
+    /// What an ACK for `ack` tells beyond progress is still to be told.
+    fn note_news(&mut self, ack: u32, options: &TcpOptions) {
+        if let Some(block) = options.sack.only_twice(ack) {
+            if !self.has(flag::HOLE) {
+                (self.block, self.flags) = (block, self.flags | flag::TWICE);
+            }
+        } else if ack != self.rx {
+            // It was overtaken: newer ones tell as much.
+        } else if let Some(block) = options.sack.beyond(ack) {
+            (self.block, self.flags) = (block, self.flags & !flag::TWICE | flag::HOLE);
+        } else if !self.has(flag::HOLE) {
+            (self.block, self.flags) = ((self.rx, 1), self.flags & !flag::TWICE | flag::HOLE);
+        } else if self.block.0 == self.rx {
+            self.block.1 = (self.block.1 + 1).min(DUPLICATES);
+        }
+    }
+
+    /// Is anything to be told beside progress?
+    #[inline]
+    pub(super) fn has_news(&self) -> bool {
+        self.flags & (flag::TWICE | flag::HOLE) != 0
+    }
+
+    /// The SACK block that an ACK for `to` is to carry.
+    #[inline]
+    pub(super) fn block_with(&self, to: u32) -> Option<(u32, u32)> {
+        if !self.has_news() {
+            return None;
+        }
+        let twice = self.has(flag::TWICE) && !after(self.block.1, to);
+        let hole = self.has(flag::HOLE) && to == self.rx && self.block.0 != to;
+        (twice || hole).then_some(self.block)
+    }
+
+    /// An ACK for `tx` has left with what was to go with it. Returns how many duplicates of it are to follow.
+    #[inline]
+    pub(super) fn told_news(&mut self) -> u32 {
+        if self.flags & (flag::TWICE | flag::HOLE | flag::PEAK) == 0 {
+            return 0;
+        }
+        self.news_left()
+    }
+
+    #[cold]
+    fn news_left(&mut self) -> u32 {
+        let all = self.tx == self.rx;
+        let duplicates =
+            if all && self.has(flag::HOLE) && self.block.0 == self.tx { self.block.1 } else { 0 };
+        if self.has(flag::TWICE) && !after(self.block.1, self.tx) {
+            self.flags &= !flag::TWICE;
+        }
+        if all {
+            self.flags &= !(flag::HOLE | flag::PEAK);
+        }
+        duplicates
+    }
+
+    /// The receiver has got what was missing, or the first of it.
+    #[inline]
+    pub(super) fn hole_filled(&mut self) {
+        self.flags &= !flag::HOLE;
+    }
+
+    /// Whatever was to be told is known, or nobody's business any more.
+    pub(super) fn forget_news(&mut self) {
+        self.flags &= !(flag::TWICE | flag::HOLE | flag::PEAK);
+    }
+}

@@ -1,0 +1,50 @@
+//! Flows whose handshake the gateway did not see, between hosts: the engine comes when they are under way. Their windows cannot be sized,
+//! and losses must not let them go.
+
+use super::tests_with_hosts::{Rig, MS};
+use weir_core::ack::AckControl;
+use weir_core::flow::{flag, Record};
+use weir_core::link::Loss;
+use weir_core::rate::Rate;
+
+/// Mb/s.
+const RATE: u64 = 10;
+/// When the engine comes, in milliseconds, and when rates are measured.
+const COMES: u64 = 60;
+const FROM: u64 = 8_000;
+const UNTIL: u64 = 18_000;
+
+/// Bytes a second in thousandths of the setting, and expirations of the retransmission timer, of a flow at this loss in thousandths. `out`: the client
+/// sends.
+fn run(cc: &str, rtt_ms: u64, policy: AckControl, out: bool, permille: u32) -> (u64, u64) {
+    let policies = if out { [Some(policy), None] } else { [None, Some(policy)] };
+    let mut rig = Rig::over(cc, MS(rtt_ms), policies, Loss::permille(permille));
+    rig.gateway().hang();
+    rig.run(COMES);
+    rig.gateway().come_back();
+    let rates = rig.rates(FROM, UNTIL);
+    let gateway = rig.gateway().gateway();
+    let held =
+        |r: &&Record| r.has(flag::USED | flag::SYNCED) && r.flags & (flag::SCALE_KNOWN | flag::PASSES) == 0;
+    assert_eq!(gateway.records().iter().filter(held).count(), 1, "{cc}: it is held without a scale");
+    let sender = usize::from(!out);
+    let rtos = rig.report(sender).rtos;
+    (rates[sender] / RATE, rtos)
+}
+
+#[test]
+fn losses_let_no_flow_go_whose_handshake_was_missed() {
+    let shaper = AckControl::ack_shaper(Rate::mbit(RATE));
+    let share = AckControl::ack_share(Rate::mbit(RATE));
+    for (name, policy) in [("shaper", shaper), ("share", share)] {
+        for (cc, rtt, out) in [("cubic", 4, true), ("cubic", 20, false), ("bbr", 4, false), ("bbr", 20, true)]
+        {
+            for permille in [1, 10] {
+                let (rate, rtos) = run(cc, rtt, policy, out, permille);
+                // CUBIC has half of 10 Mb/s at 1 % and 20 ms wherever its data goes (RFC 9438 section 5.2).
+                assert!((500..=1_010).contains(&rate), "{name} {cc} {rtt} ms {permille}: {rate} thousandths");
+                assert_eq!(rtos, 0, "{name} {cc} {rtt} ms {permille}: time-outs");
+            }
+        }
+    }
+}
