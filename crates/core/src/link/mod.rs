@@ -24,7 +24,6 @@
 mod bottleneck;
 mod burst;
 mod changes;
-mod config;
 mod damage;
 mod deliveries;
 mod jitter;
@@ -33,6 +32,7 @@ mod loss;
 mod path;
 mod pipe;
 mod server;
+mod stats;
 #[cfg(test)]
 mod tests;
 mod trace;
@@ -40,48 +40,118 @@ mod wire;
 
 pub use crate::queue::{Aqm, QueueLimit};
 pub use burst::Burst;
-pub use config::Config;
 pub use damage::Damage;
 pub use jitter::{Jitter, Law, Reorder};
 pub use loss::{Loss, TRILLION};
 pub use path::Path;
+pub use stats::LinkStats;
 pub use trace::{LossTrace, Opportunities, RateTrace, Rates};
 
 use crate::frame::{Charge, Frame, Waiting};
 use crate::node::{Cx, Node, Port, PortSet, Transmit};
-use crate::queue;
 use crate::rate::Rate;
-use crate::stats::{DropReason, Drops, Histogram, Ledger};
+use crate::stats::{DropReason, Drops};
 use crate::time::{Duration, Time};
 use bottleneck::Bottleneck;
 use loss::Losses;
 use pipe::Pipe;
 use wire::Wire;
 
-/// What a link has done, as of the last call.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct LinkStats {
-    /// Packets that the link has serialized (segments of giant frames); without a rate, taken in.
-    pub packets: u64,
-    /// Their bytes, as the rate counts them.
-    pub bytes: u64,
-    /// Most packets that ever waited at once.
-    pub queue_peak_packets: u64,
-    /// Most bytes that ever waited at once, as the rate counts them.
-    pub queue_peak_bytes: u64,
-    /// Frames dropped, by reason.
-    pub drops: Drops,
-    /// Packets (segments of giant frames) marked here with Congestion Experienced.
-    pub marks: u64,
-    /// Frames that came out twice.
-    pub duplicated: u64,
-    /// Frames that came out with a bit flipped.
-    pub corrupted: u64,
-    /// Time spent serializing those packets. Utilization is this over the time elapsed; of a link that follows a trace, what
-    /// was sent is compared with what the trace offers.
-    pub busy: Duration,
-    /// Nanoseconds that frames waited before the rate began to serialize them; empty without a rate.
-    pub queue_delay: Histogram,
+/// One direction of a path. The default is a bare wire: no rate, no delay, no loss.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Config {
+    /// Bits per second; `None` for a link that never makes a frame wait. With a trace, whose rate this is on average, it says what
+    /// is counted in round trips.
+    pub rate: Option<Rate>,
+    /// What the rate does over time, where it is not one rate.
+    pub trace: Option<RateTrace>,
+    /// When traces begin.
+    pub epoch: Time,
+    /// Propagation delay, one way.
+    pub delay: Duration,
+    /// What frames take longer than that.
+    pub jitter: Jitter,
+    /// Frames that others overtake.
+    pub reorder: Reorder,
+    /// The path's own losses.
+    pub loss: Loss,
+    /// Frames that come out twice, or broken.
+    pub damage: Damage,
+    /// What the queue in front of the rate holds. Default: 1,000 packets.
+    pub queue: QueueLimit,
+    /// Step marking: a packet of an ECN-capable transport that finds *more* than this waiting as it arrives is
+    /// marked with Congestion Experienced, the threshold K of DCTCP (Alizadeh et al., SIGCOMM 2010, §3.1: marked
+    /// if the occupancy is greater than K upon arrival). Counted as the queue's limit is: frames
+    /// that wait, not the one being serialized. A giant frame is marked as a whole. `None`, the
+    /// default, marks nothing.
+    pub mark: Option<QueueLimit>,
+    /// What the queue drops or marks while there is room; with it, `mark` means nothing.
+    pub aqm: Aqm,
+    /// Bytes that each packet costs on top of its IP packet. 0, the default, counts IP bytes; see
+    /// [`Config::NETEM`], [`Config::FRAME`] and [`Config::WIRE`].
+    pub overhead: u16,
+    /// Depth of the token bucket in bytes: after a time without frames so many leave at once, as the rate counts
+    /// them. 0, the default, is a wire: each bit takes its time.
+    pub burst: u64,
+    /// Seed of what is random: losses, damage, jitter, reordering, each drawn for itself.
+    pub seed: u64,
+}
+
+impl Config {
+    /// [`Config::overhead`] that counts as Linux queueing disciplines do: with the Ethernet header,
+    /// without tags and FCS.
+    pub const NETEM: u16 = 14;
+    /// [`Config::overhead`] that counts Ethernet header and FCS.
+    pub const FRAME: u16 = 18;
+    /// [`Config::overhead`] that counts everything an Ethernet sends: preamble (8), header (14), FCS (4)
+    /// and inter-frame gap (12).
+    pub const WIRE: u16 = 38;
+
+    /// A bare wire, whose rate would count as Linux does if it had one: what a configuration begins with.
+    pub const BARE: Config = Config {
+        rate: None,
+        trace: None,
+        epoch: Time::ZERO,
+        delay: Duration::ZERO,
+        jitter: Jitter::NONE,
+        reorder: Reorder::NONE,
+        loss: Loss::None,
+        damage: Damage::NONE,
+        queue: QueueLimit::Packets(1000),
+        mark: None,
+        aqm: Aqm::None,
+        overhead: Config::NETEM,
+        burst: 0,
+        seed: 0,
+    };
+
+    /// Is everything that a link with this does the same for any headers, so that it need not read them?
+    fn ignores_headers(&self) -> bool {
+        let Config { rate, trace, epoch, delay, jitter, reorder, loss, queue, overhead, burst, seed, .. } =
+            *self;
+        let same = Config {
+            rate,
+            trace,
+            epoch,
+            delay,
+            jitter,
+            reorder,
+            loss,
+            queue,
+            overhead,
+            burst,
+            seed,
+            ..Config::BARE
+        };
+        *self == same
+    }
+
+    /// Is there nothing that a frame would notice: no rate, no delay, no jitter, no loss, no damage?
+    pub fn is_bare(&self) -> bool {
+        let in_time = self.jitter.by == Duration::ZERO && !self.reorder.overtakes();
+        let whole = self.loss == Loss::None && self.damage == Damage::NONE;
+        self.rate.is_none() && self.delay == Duration::ZERO && in_time && whole
+    }
 }
 
 /// One direction of a path: in on [`Link::IN`], out on [`Link::OUT`].
@@ -140,53 +210,6 @@ impl Link {
     /// What the link was told to do.
     pub fn config(&self) -> &Config {
         &self.config
-    }
-    /// What it has done, as of the last call.
-    pub fn stats(&self) -> LinkStats {
-        let queue = self.queue_stats();
-        let (duplicated, corrupted) = self.wire.damaged();
-        LinkStats {
-            packets: self.wire.packets,
-            bytes: self.wire.bytes,
-            queue_peak_packets: queue.peak_packets,
-            queue_peak_bytes: queue.peak_bytes,
-            drops: self.lost.with(&queue.drops),
-            marks: queue.marks,
-            duplicated,
-            corrupted,
-            busy: self.wire.busy,
-            queue_delay: self.wire.queue_delay.clone(),
-        }
-    }
-    /// The conservation law's account.
-    pub fn ledger(&self) -> Ledger {
-        let Link { received, sent, .. } = *self;
-        let drops = self.lost.with(&self.queue_stats().drops);
-        let made = self.wire.damaged().0;
-        Ledger { received, made, sent, drops, ..Ledger::default() }
-    }
-    /// Packets that wait for the rate, as of the last call.
-    pub fn queue_packets(&self) -> u64 {
-        match &self.serializer {
-            Serializer::None => 0,
-            Serializer::Pipe(pipe) => pipe.backlog.packets(),
-            Serializer::Bottleneck(bottleneck) => bottleneck.queue.packets(),
-        }
-    }
-    /// Bytes that wait for the rate, as the rate counts them, as of the last call.
-    pub fn queue_bytes(&self) -> u64 {
-        match &self.serializer {
-            Serializer::None => 0,
-            Serializer::Pipe(pipe) => pipe.backlog.bytes(),
-            Serializer::Bottleneck(bottleneck) => bottleneck.queue.bytes(),
-        }
-    }
-    fn queue_stats(&self) -> queue::Stats {
-        match &self.serializer {
-            Serializer::None => queue::Stats::default(),
-            Serializer::Pipe(pipe) => pipe.backlog.stats,
-            Serializer::Bottleneck(bottleneck) => *bottleneck.queue.stats(),
-        }
     }
     /// The frame that comes out next, if it is known by now: whoever gets it may load what is kept of its flow.
     #[inline]

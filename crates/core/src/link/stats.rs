@@ -1,0 +1,82 @@
+//! What a link has done and what waits in it.
+
+use super::{Link, Serializer};
+use crate::queue;
+use crate::stats::{Drops, Histogram, Ledger};
+use crate::time::Duration;
+
+/// What a link has done, as of the last call.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LinkStats {
+    /// Packets that the link has serialized (segments of giant frames); without a rate, taken in.
+    pub packets: u64,
+    /// Their bytes, as the rate counts them.
+    pub bytes: u64,
+    /// Most packets that ever waited at once.
+    pub queue_peak_packets: u64,
+    /// Most bytes that ever waited at once, as the rate counts them.
+    pub queue_peak_bytes: u64,
+    /// Frames dropped, by reason.
+    pub drops: Drops,
+    /// Packets (segments of giant frames) marked here with Congestion Experienced.
+    pub marks: u64,
+    /// Frames that came out twice.
+    pub duplicated: u64,
+    /// Frames that came out with a bit flipped.
+    pub corrupted: u64,
+    /// Time spent serializing those packets. Utilization is this over the time elapsed; of a link that follows a trace, what
+    /// was sent is compared with what the trace offers.
+    pub busy: Duration,
+    /// Nanoseconds that frames waited before the rate began to serialize them; empty without a rate.
+    pub queue_delay: Histogram,
+}
+
+impl Link {
+    /// What it has done, as of the last call.
+    pub fn stats(&self) -> LinkStats {
+        let queue = self.queue_stats();
+        let (duplicated, corrupted) = self.wire.damaged();
+        LinkStats {
+            packets: self.wire.packets,
+            bytes: self.wire.bytes,
+            queue_peak_packets: queue.peak_packets,
+            queue_peak_bytes: queue.peak_bytes,
+            drops: self.lost.with(&queue.drops),
+            marks: queue.marks,
+            duplicated,
+            corrupted,
+            busy: self.wire.busy,
+            queue_delay: self.wire.queue_delay.clone(),
+        }
+    }
+    /// The conservation law's account.
+    pub fn ledger(&self) -> Ledger {
+        let Link { received, sent, .. } = *self;
+        let drops = self.lost.with(&self.queue_stats().drops);
+        let made = self.wire.damaged().0;
+        Ledger { received, made, sent, drops, ..Ledger::default() }
+    }
+    /// Packets that wait for the rate, as of the last call.
+    pub fn queue_packets(&self) -> u64 {
+        match &self.serializer {
+            Serializer::None => 0,
+            Serializer::Pipe(pipe) => pipe.backlog.packets(),
+            Serializer::Bottleneck(bottleneck) => bottleneck.queue.packets(),
+        }
+    }
+    /// Bytes that wait for the rate, as the rate counts them, as of the last call.
+    pub fn queue_bytes(&self) -> u64 {
+        match &self.serializer {
+            Serializer::None => 0,
+            Serializer::Pipe(pipe) => pipe.backlog.bytes(),
+            Serializer::Bottleneck(bottleneck) => bottleneck.queue.bytes(),
+        }
+    }
+    fn queue_stats(&self) -> queue::Stats {
+        match &self.serializer {
+            Serializer::None => queue::Stats::default(),
+            Serializer::Pipe(pipe) => pipe.backlog.stats,
+            Serializer::Bottleneck(bottleneck) => *bottleneck.queue.stats(),
+        }
+    }
+}
