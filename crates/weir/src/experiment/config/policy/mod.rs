@@ -143,16 +143,21 @@ pub(super) fn assignments(policy: &AckControl) -> Vec<String> {
 
 /// A policy in words.
 pub fn words(policy: &AckControl) -> String {
-    tables(&policy.release)
-        .into_iter()
-        .flat_map(|table| keys::words(table, policy))
-        .collect::<Vec<_>>()
-        .join(", ")
+    let law = &policy.release;
+    let unworded = law.flow_rate().filter(|_| own_keys(law).is_none());
+    let rate = unworded.map(|rate| format!("each flow {rate} by the law `{}`", law.name()));
+    let keys = tables(law).into_iter().flat_map(|table| keys::words(table, policy));
+    rate.into_iter().chain(keys).collect::<Vec<_>>().join(", ")
+}
+
+/// The keys that only this law has.
+fn own_keys(law: &Release) -> Option<&'static [PolicyKey]> {
+    LAW_KEYS.iter().find(|(name, _)| *name == law.name()).map(|(_, keys)| *keys)
 }
 
 /// The keys of policies with this law, in the order in which they are read.
 fn tables(release: &Release) -> Vec<&'static [PolicyKey]> {
-    let own = LAW_KEYS.iter().find(|(law, _)| *law == release.name()).map(|(_, keys)| *keys);
+    let own = own_keys(release);
     if release.share().is_some() {
         return own.into_iter().collect();
     }
