@@ -82,7 +82,7 @@ impl Gateway {
         }
         if !self.slots[i].believes(seen) {
             if self.table[i].doubt.disbelieved(seen.seq, seen.ack) {
-                self.renew(i, segment, options, cx, frame);
+                self.renew(i, segment, options, cx, frame, false);
             }
             return Admitted::Untouched(PassReason::Implausible);
         }
@@ -153,7 +153,9 @@ impl Gateway {
             && ahead(segment.tcp.ack, slot.tx.load(Relaxed))
     }
 
-    /// The flow is not what was known of it: it is taken up as one in mid-stream.
+    /// What was known of the flow is wrong: it is taken up anew with this segment, as one in mid-stream. If the segment is
+    /// `believed`, because it is the receiver's last word and only what the sender was thought to know is wrong, the connection is still the
+    /// one whose handshake was seen, if one was, and its window is sized as before.
     pub(super) fn renew(
         &mut self,
         i: u32,
@@ -161,26 +163,12 @@ impl Gateway {
         options: &TcpOptions,
         cx: &Cx<'_>,
         frame: &Frame,
+        believed: bool,
     ) {
-        if !self.has_gone_on(i, segment) {
+        if !believed && !self.has_gone_on(i, segment) {
             self.table[i].forget_handshake();
         }
-        if self.take_up(i, segment, options, cx, frame, false) {
-            self.stats.renewed += 1;
-        }
-    }
-
-    /// What the sender was thought to know was wrong, and the receiver's last word is this segment. It is believed otherwise, so
-    /// the connection is the one whose handshake was seen, if one was, and its window is sized as before.
-    pub(super) fn go_back(
-        &mut self,
-        i: u32,
-        segment: &Headers,
-        options: &TcpOptions,
-        cx: &Cx<'_>,
-        frame: &Frame,
-    ) {
-        if self.take_up(i, segment, options, cx, frame, true) {
+        if self.take_up(i, segment, options, cx, frame, believed) {
             self.stats.renewed += 1;
         }
     }

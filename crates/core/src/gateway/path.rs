@@ -161,7 +161,7 @@ impl Gateway {
         if !after(self.table[i].tx, ack) {
             self.table[i].doubt.current(cx.now);
         } else if self.is_last_word(i, options, cx.now) {
-            self.go_back(i, segment, options, cx, &frame);
+            self.renew(i, segment, options, cx, &frame, true);
             return self.forward_ack(cx, i, segment, frame, ack);
         }
         self.check_sequence(i, segment.tcp.seq, cx.now);
