@@ -33,14 +33,14 @@ pub struct ExitStats {
 }
 
 /// Sends frames of the pool.
-pub trait Way {
+pub trait FrameSender {
     /// Sends frames in order and says how many left. The error is that of the first frame.
     fn send<'f>(&mut self, frames: &'f Frames, run: impl Iterator<Item = &'f Frame>) -> io::Result<usize>;
     /// Are frames sent with notes on their checksum?
     fn has_vnet(&self) -> bool;
 }
 
-impl Way for Sender {
+impl FrameSender for Sender {
     fn send<'f>(&mut self, frames: &'f Frames, run: impl Iterator<Item = &'f Frame>) -> io::Result<usize> {
         const NOTHING: &[u8] = &[0; Vnet::LEN];
         let mut batch = self.batch();
@@ -63,14 +63,14 @@ impl Way for Sender {
 
 /// The sockets of a port.
 #[derive(Debug)]
-pub struct Ways<W = Sender> {
+pub struct Sockets<W = Sender> {
     /// For frames that leave as they are.
     pub plain: W,
     /// For plain ACKs that the kernel's program brings up to date ([`Frame::restamp`]); all go by `plain` without.
     pub restamp: Option<W>,
 }
 
-impl<W> Ways<W> {
+impl<W> Sockets<W> {
     fn of(&mut self, frame: &Frame) -> &mut W {
         match &mut self.restamp {
             Some(restamp) if frame.restamp => restamp,
@@ -85,7 +85,7 @@ impl<W> Ways<W> {
 /// See the [module documentation](self).
 #[derive(Debug)]
 pub struct Exit<W = Sender> {
-    ways: Ways<W>,
+    sockets: Sockets<W>,
     waiting: VecDeque<Frame>,
     blocked: bool,
     /// Frames wait for an interface that is down; without, they are lost.
@@ -124,11 +124,11 @@ fn settle(headroom: &mut [u8]) {
     }
 }
 
-impl<W: Way> Exit<W> {
+impl<W: FrameSender> Exit<W> {
     /// A way out over these sockets. Frames wait while the interface is down if `patient`.
-    pub fn new(ways: Ways<W>, patient: bool) -> Exit<W> {
+    pub fn new(sockets: Sockets<W>, patient: bool) -> Exit<W> {
         let (waiting, stats) = (VecDeque::with_capacity(ROOM), ExitStats::default());
-        Exit { ways, waiting, blocked: false, patient, stats }
+        Exit { sockets, waiting, blocked: false, patient, stats }
     }
 
     /// What went out so far.
@@ -147,7 +147,7 @@ impl<W: Way> Exit<W> {
         if frames.parts(&frame).map(<[u8]>::len).sum::<usize>() != frame.len() {
             return frames.drop(frame, DropReason::TooLong);
         }
-        let noted = self.ways.of(&frame).has_vnet() && frames.headroom(&frame).len() >= Vnet::LEN;
+        let noted = self.sockets.of(&frame).has_vnet() && frames.headroom(&frame).len() >= Vnet::LEN;
         if frame.checksum == Checksum::Partial && !noted {
             let done = weir_core::wire::checksum::complete_frame(frames, &frame);
             self.stats.completed_checksums += u64::from(done);
@@ -168,11 +168,11 @@ impl<W: Way> Exit<W> {
     pub fn flush(&mut self, frames: &mut Frames) -> bool {
         self.blocked = false;
         while let Some(first) = self.waiting.front() {
-            let restamp = self.ways.is_restamp(first);
+            let restamp = self.sockets.is_restamp(first);
             let run = self.waiting.iter().take(BATCH);
-            let len = run.take_while(|frame| self.ways.is_restamp(frame) == restamp).count();
+            let len = run.take_while(|frame| self.sockets.is_restamp(frame) == restamp).count();
             self.stats.calls += 1;
-            let sent = self.ways.of(&self.waiting[0]).send(frames, self.waiting.iter().take(len));
+            let sent = self.sockets.of(&self.waiting[0]).send(frames, self.waiting.iter().take(len));
             match sent {
                 Ok(0) => self.blocked = true,
                 Ok(count) => self.sent(frames, count),
@@ -225,7 +225,7 @@ mod tests {
         error: i32,
     }
 
-    impl Way for Wire {
+    impl FrameSender for Wire {
         fn send<'f>(
             &mut self,
             frames: &'f Frames,
@@ -247,7 +247,7 @@ mod tests {
 
     fn exit(patient: bool) -> Exit<Wire> {
         let wire = || Wire { room: 100, ..Wire::default() };
-        Exit::new(Ways { plain: wire(), restamp: Some(wire()) }, patient)
+        Exit::new(Sockets { plain: wire(), restamp: Some(wire()) }, patient)
     }
 
     fn push(exit: &mut Exit<Wire>, frames: &mut Frames, number: u8, restamp: bool) {
@@ -266,16 +266,16 @@ mod tests {
         for (number, restamp) in [(1, false), (2, true), (3, true), (4, false)] {
             push(&mut exit, &mut frames, number, restamp);
         }
-        exit.ways.plain.room = 1;
-        exit.ways.plain.error = libc::ENOBUFS;
+        exit.sockets.plain.room = 1;
+        exit.sockets.plain.error = libc::ENOBUFS;
         assert!(exit.flush(&mut frames));
         // The second plain frame waits for room; those for the other socket in front of it have left.
-        assert_eq!(numbers(&exit.ways.plain), [1]);
-        assert_eq!(numbers(exit.ways.restamp.as_ref().unwrap()), [2, 3]);
+        assert_eq!(numbers(&exit.sockets.plain), [1]);
+        assert_eq!(numbers(exit.sockets.restamp.as_ref().unwrap()), [2, 3]);
         assert!(!exit.takes() && exit.waiting() == 1);
-        exit.ways.plain.room = 9;
+        exit.sockets.plain.room = 9;
         assert!(!exit.flush(&mut frames));
-        assert_eq!(numbers(&exit.ways.plain), [1, 4]);
+        assert_eq!(numbers(&exit.sockets.plain), [1, 4]);
         assert_eq!((exit.stats().calls, exit.stats().sent, exit.stats().full), (4, 4, 1));
         assert_eq!((frames.free_chunks(), frames.drops().total()), (8, 0));
     }
@@ -286,11 +286,11 @@ mod tests {
         for number in 0..200 {
             push(&mut exit, &mut frames, number, false);
         }
-        (exit.ways.plain.room, exit.ways.plain.error) = (0, libc::EAGAIN);
+        (exit.sockets.plain.room, exit.sockets.plain.error) = (0, libc::EAGAIN);
         while exit.flush(&mut frames) {
-            exit.ways.plain.room = 7;
+            exit.sockets.plain.room = 7;
         }
-        assert_eq!(numbers(&exit.ways.plain), (0..200).collect::<Vec<u8>>());
+        assert_eq!(numbers(&exit.sockets.plain), (0..200).collect::<Vec<u8>>());
     }
 
     #[test]
@@ -313,7 +313,7 @@ mod tests {
     fn an_interface_that_is_down_keeps_frames_or_loses_them() {
         for patient in [true, false] {
             let (mut exit, mut frames) = (exit(patient), Frames::new(8, 128, 0));
-            (exit.ways.plain.room, exit.ways.plain.error) = (0, libc::ENETDOWN);
+            (exit.sockets.plain.room, exit.sockets.plain.error) = (0, libc::ENETDOWN);
             push(&mut exit, &mut frames, 1, false);
             push(&mut exit, &mut frames, 2, false);
             assert_eq!(exit.flush(&mut frames), patient);
@@ -326,10 +326,10 @@ mod tests {
         let (mut exit, mut frames) = (exit(true), Frames::new(8, 128, 0));
         push(&mut exit, &mut frames, 1, true);
         push(&mut exit, &mut frames, 2, false);
-        (exit.ways.restamp.as_mut().unwrap().room, exit.ways.restamp.as_mut().unwrap().error) =
+        (exit.sockets.restamp.as_mut().unwrap().room, exit.sockets.restamp.as_mut().unwrap().error) =
             (0, libc::EMSGSIZE);
         assert!(!exit.flush(&mut frames));
-        assert_eq!(numbers(&exit.ways.plain), [2]);
+        assert_eq!(numbers(&exit.sockets.plain), [2]);
         assert_eq!(frames.drops().get(DropReason::TooLong), 1);
         // Its payload is elsewhere.
         let frame = frames.receive_copy(&[3; 60], 1514, Time::ZERO).unwrap();
