@@ -34,8 +34,7 @@ pub enum Loss {
 
 impl Loss {
     /// Random loss of `n` in a thousand: `permille(10)` is 1 %.
-    #[cfg(test)]
-    pub(super) const fn permille(n: u32) -> Loss {
+    pub const fn permille(n: u32) -> Loss {
         Loss::Random { trillionths: n as u64 * (TRILLION / 1000) }
     }
     /// The last of every `n` frames; `None` for 0.

@@ -63,14 +63,14 @@ impl FrameSender for Sender {
 
 /// The sockets of a port.
 #[derive(Debug)]
-pub struct Sockets<W = Sender> {
+pub struct ExitSockets<W = Sender> {
     /// For frames that leave as they are.
     pub plain: W,
     /// For plain ACKs that the kernel's program brings up to date ([`Frame::restamp`]); all go by `plain` without.
     pub restamp: Option<W>,
 }
 
-impl<W> Sockets<W> {
+impl<W> ExitSockets<W> {
     fn of(&mut self, frame: &Frame) -> &mut W {
         match &mut self.restamp {
             Some(restamp) if frame.restamp => restamp,
@@ -85,7 +85,7 @@ impl<W> Sockets<W> {
 /// See the [module documentation](self).
 #[derive(Debug)]
 pub struct Exit<W = Sender> {
-    sockets: Sockets<W>,
+    sockets: ExitSockets<W>,
     waiting: VecDeque<Frame>,
     blocked: bool,
     /// Frames wait for an interface that is down; without, they are lost.
@@ -126,7 +126,7 @@ fn settle(headroom: &mut [u8]) {
 
 impl<W: FrameSender> Exit<W> {
     /// A way out over these sockets. Frames wait while the interface is down if `patient`.
-    pub fn new(sockets: Sockets<W>, patient: bool) -> Exit<W> {
+    pub fn new(sockets: ExitSockets<W>, patient: bool) -> Exit<W> {
         let (waiting, stats) = (VecDeque::with_capacity(ROOM), ExitStats::default());
         Exit { sockets, waiting, blocked: false, patient, stats }
     }
@@ -247,7 +247,7 @@ mod tests {
 
     fn exit(patient: bool) -> Exit<Wire> {
         let wire = || Wire { room: 100, ..Wire::default() };
-        Exit::new(Sockets { plain: wire(), restamp: Some(wire()) }, patient)
+        Exit::new(ExitSockets { plain: wire(), restamp: Some(wire()) }, patient)
     }
 
     fn push(exit: &mut Exit<Wire>, frames: &mut Frames, number: u8, restamp: bool) {

@@ -8,7 +8,7 @@ use super::veth::Internal;
 use super::watch::{Heard, Watched};
 use crate::bpf::{role, Acks, AcksOptions, All, Attached, Hooks};
 use crate::driver::{InterfaceState, InterfaceStates, Programs};
-use crate::port::{Exit, Input, Packets, Sockets};
+use crate::port::{Exit, ExitSockets, Input, Packets};
 use crate::sys::link::{self, Event, HostInterface};
 use crate::sys::packet::{Device, Sender};
 use std::cell::RefCell;
@@ -146,7 +146,7 @@ impl Site {
         let mut open = Opener { hooks: self.programs.hooks(), cookies: Vec::new() };
         let mut exit = |device, role| {
             let restamp = Some(open.sender(device, false, role | role::RESTAMP)?);
-            io::Result::Ok(Exit::new(Sockets { plain: open.sender(device, false, role)?, restamp }, true))
+            io::Result::Ok(Exit::new(ExitSockets { plain: open.sender(device, false, role)?, restamp }, true))
         };
         let exits = [exit(lan, role::TO_INGRESS)?, exit(wan, 0)?];
         self.exit_cookies = open.done();
@@ -242,7 +242,7 @@ impl Site {
         let mut exit = |device: Device, role| {
             let plain = open.sender(device, device.ethernet, role)?;
             let restamp = acks.then(|| open.sender(device, false, role | role::RESTAMP)).transpose()?;
-            io::Result::Ok(Exit::new(Sockets { plain, restamp }, false))
+            io::Result::Ok(Exit::new(ExitSockets { plain, restamp }, false))
         };
         let inward = if self.internal.is_some() { role::TO_INGRESS } else { 0 };
         let exits = [exit(lan, inward)?, exit(wan, 0)?];
