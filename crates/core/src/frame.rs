@@ -74,6 +74,24 @@ pub struct Frame {
 const _: () = assert!(size_of::<Frame>() == 32);
 
 impl Frame {
+    /// A frame of `len` bytes of which `head` lie in a chunk, from `offset` on.
+    #[inline]
+    fn in_chunk(chunk: u32, offset: usize, head: usize, len: usize, received: Time) -> Frame {
+        Frame {
+            chunk,
+            next: NO_CHUNK,
+            len: len as u32,
+            offset: offset as u16,
+            head: head as u16,
+            draft: 0,
+            gso_size: 0,
+            checksum: Checksum::Unknown,
+            restamp: false,
+            spare: 0,
+            received,
+        }
+    }
+
     /// Offset of the first byte in the chunk.
     pub fn offset(&self) -> usize {
         self.offset as usize

@@ -128,6 +128,7 @@ impl Pace {
         self.is(HALVED)
     }
     /// Bytes of a full step, at least 1.
+    #[inline(always)]
     pub fn step(&self) -> u32 {
         self.rate().map_or(1, |r| clamp(r.bytes_in(self.period())).max(1))
     }
@@ -170,20 +171,21 @@ impl Pace {
     pub fn tick(&mut self, policy: &RateRelease, rtt: Duration, mss: u16, held: u32) -> Tick {
         let at = self.due;
         let earned = self.earn(self.period());
-        let caught_up = self.lag().min(earned);
-        self.told(0, earned);
-        self.limit_lag(rtt);
-        let earned = earned - caught_up;
+        let earned = earned - self.lag_less(earned, rtt);
         let paid = self.pay(earned, rtt, mss);
         self.credit = self.credit.saturating_add(earned - paid);
         let entered_slow_start = self.detect(policy.slow_start, rtt, mss, at);
         let release = held.min(self.credit);
         self.credit -= release;
         self.told(release, 0);
-        if release == held {
-            self.credit = self.credit.min(self.cap(policy.depth()));
+        if release < held {
+            self.note_held(held - release, at);
+        } else {
+            self.mark = 0;
+            if self.credit > 0 {
+                self.credit = self.credit.min(self.cap(policy.depth()));
+            }
         }
-        self.note_held(held - release, at);
         self.due = at + u64::from(self.period);
         Tick { release, entered_slow_start }
     }
@@ -263,6 +265,7 @@ impl Pace {
         Rate::from_bps(if self.in_slow_start() { (self.rate_bps / 2).max(1) } else { self.rate_bps })
     }
 
+    #[inline(always)]
     fn earn(&mut self, d: Duration) -> u32 {
         self.earning().map_or(0, |r| clamp(self.earned.earn(r, d)))
     }
@@ -300,6 +303,7 @@ impl Pace {
         self.state = if on { self.state | flag } else { self.state & !flag };
     }
 
+    #[inline(always)]
     fn note_held(&mut self, held: u32, at: u64) {
         if held < self.step() {
             self.mark = 0;

@@ -34,7 +34,7 @@ pub fn field_for(r: &Record, ack: u32, limit: Option<u32>) -> u16 {
         return unscaled(r, ack);
     }
     let offered = u32::from(r.window) << r.scale;
-    let mut goal = ack.wrapping_add(limit.map_or(offered, |bytes| bytes.clamp(1, offered)));
+    let mut goal = ack.wrapping_add(limit.unwrap_or(offered).min(offered).max(1));
     if r.has(flag::EDGE_KNOWN) && is_right(r.edge, goal) {
         goal = r.edge;
     }

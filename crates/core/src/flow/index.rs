@@ -44,6 +44,12 @@ impl Index {
         }
     }
 
+    /// Loads the line of memory in which the number with this hash most likely is.
+    #[inline]
+    pub fn load(&self, hash: u32) {
+        core::hint::black_box(self.entries[self.home(hash)].number);
+    }
+
     /// Adds a number. No more are added than the capacity.
     pub fn insert(&mut self, hash: u32, number: u32) {
         let mut at = self.home(hash);

@@ -154,7 +154,7 @@ impl Table {
     /// Notes activity of a flow.
     #[inline]
     pub fn touch(&mut self, i: u32, now_ms: u32) {
-        if now_ms.wrapping_sub(self[i].seen_ms) >= RENEW_MS {
+        if self[i].is_stale(now_ms) {
             self.renew(i, now_ms);
         }
     }
@@ -170,7 +170,7 @@ impl Table {
     /// Loads what [`Table::touch`] changes of other flows, if it changes anything. Whoever wants the flow soon asks for it.
     #[inline]
     pub fn load_order(&self, i: u32, now_ms: u32) {
-        if now_ms.wrapping_sub(self[i].seen_ms) >= RENEW_MS {
+        if self[i].is_stale(now_ms) {
             self.ages.load(i);
         }
     }
@@ -182,6 +182,12 @@ impl Table {
             self[i].set(flag::TRANSIENT, transient);
             self.ages.add(self.list(i), i);
         }
+    }
+
+    /// Loads what [`Table::guess`] looks at.
+    #[inline]
+    pub fn load(&self, hash: u32) {
+        self.index.load(hash);
     }
 
     /// The record that a key with this [hash](Table::hash) most likely has, without a look at it.
@@ -201,6 +207,14 @@ impl Table {
             0 | flag::TRANSIENT => FREE,
             _ => TRANSIENT,
         }
+    }
+}
+
+impl Record {
+    /// Is its place in the order of activity too old? Then [`Table::touch`] renews it.
+    #[inline]
+    pub fn is_stale(&self, now_ms: u32) -> bool {
+        now_ms.wrapping_sub(self.seen_ms) >= RENEW_MS
     }
 }
 

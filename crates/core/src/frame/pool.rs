@@ -3,7 +3,7 @@
 mod make;
 
 use super::list::{Parked, Place};
-use super::{Checksum, Frame, NO_CHUNK};
+use super::{Frame, NO_CHUNK};
 use crate::stats::{DropReason, Drops, Ledger};
 use crate::time::Time;
 
@@ -232,19 +232,7 @@ impl Frames {
     #[inline]
     pub fn received(&mut self, chunk: u32, offset: usize, head: usize, len: usize, at: Time) -> Frame {
         assert!(offset + head <= self.chunk_size && (chunk as usize) < self.chunks && head <= len);
-        Frame {
-            chunk,
-            next: NO_CHUNK,
-            offset: offset as u16,
-            head: head as u16,
-            len: len as u32,
-            draft: 0,
-            gso_size: 0,
-            checksum: Checksum::Unknown,
-            restamp: false,
-            spare: 0,
-            received: at,
-        }
+        Frame::in_chunk(chunk, offset, head, len, at)
     }
 
     /// The memory of all chunks, one after the other: for a driver that receives into chunks that it has taken.

@@ -3,7 +3,8 @@
 //! Of a million flows next to nothing is in the processor's caches. Each look-up would wait for one line of memory after
 //! the other; of a batch the lines of all flows are asked for at once, which takes hardly longer than those of one.
 //! A line is loaded by reading it. What is found in one line says which the next is, so there are several passes over a batch: the
-//! index, the flows, their neighbours in the order of activity.
+//! index, the flows, their neighbours in the order of activity. Between two lines that a pass asks for lies as little as
+//! possible, and nothing that depends on what is in the first: what the processor works on at a time is bounded.
 
 use super::{millis, Gateway};
 use crate::flow::Key;
@@ -20,6 +21,27 @@ const TIMERS: usize = 512;
 /// Below so many flows everything stays in the caches.
 const FEW: u32 = 4096;
 
+/// So many numbers at most.
+struct Few {
+    numbers: [u32; TOGETHER],
+    len: usize,
+}
+
+impl Few {
+    fn of(numbers: impl Iterator<Item = u32>) -> Few {
+        let mut few = Few { numbers: [0; TOGETHER], len: 0 };
+        for (place, number) in few.numbers.iter_mut().zip(numbers) {
+            *place = number;
+            few.len += 1;
+        }
+        few
+    }
+
+    fn iter(&self) -> impl Iterator<Item = u32> + '_ {
+        self.numbers[..self.len].iter().copied()
+    }
+}
+
 impl Gateway {
     /// Loads what is kept of the flows whose frames are about to come, and of those whose releases are due before the last
     /// of them.
@@ -27,14 +49,12 @@ impl Gateway {
         let Some((last, ..)) = coming.last().filter(|_| self.table.len() > FEW) else { return };
         let last_ms = millis(*last);
         for batch in coming.chunks(TOGETHER) {
-            let mut hashes = [None; TOGETHER];
-            for (hash, (.., frame)) in hashes.iter_mut().zip(batch) {
-                *hash = Key::glimpse(frames.bytes(frame)).map(|key| self.table.hash(&key));
-                black_box(hash.map(|hash| self.table.guess(hash)));
-            }
-            let flows = hashes.map(|hash| hash.and_then(|hash| self.table.guess(hash)));
-            flows.into_iter().flatten().for_each(|i| self.touch(i));
-            flows.into_iter().flatten().for_each(|i| self.table.load_order(i, last_ms));
+            let keys = batch.iter().filter_map(|(.., frame)| Key::glimpse(frames.bytes(frame)));
+            let hashes = Few::of(keys.map(|key| self.table.hash(&key)));
+            hashes.iter().for_each(|hash| self.table.load(hash));
+            let flows = Few::of(hashes.iter().filter_map(|hash| self.table.guess(hash)));
+            flows.iter().for_each(|i| self.touch(i));
+            flows.iter().for_each(|i| self.table.load_order(i, last_ms));
         }
         let flows = self.table.capacity();
         self.timers.soon(*last, TIMERS.min(2 * coming.len()), |i| {

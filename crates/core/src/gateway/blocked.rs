@@ -48,8 +48,12 @@ impl Blocked {
     }
 
     /// A release that is due at `due` can be carried out then, or when the pool is looked at.
+    #[inline]
     pub(super) fn earliest(&self, due: Time) -> Time {
-        self.retry.map_or(due, |retry| retry.max(due))
+        match self.retry {
+            Some(retry) => retry.max(due),
+            None => due,
+        }
     }
 
     /// Was the port blocked at `due`?

@@ -195,12 +195,12 @@ impl Classes {
         }
     }
 
-    /// The same with the totals of the class.
-    #[inline]
-    pub(super) fn policy_and_stats(&mut self, place: u32) -> (&AckControl, &mut ClassStats) {
-        let Class { policy, stats, .. } = &mut self.places[place as usize];
+    /// Of flows that refer to this place: how their ACKs are controlled, the totals of their class, and its index in the configuration.
+    #[inline(always)]
+    pub(super) fn of_flow(&mut self, place: u32) -> (&AckControl, &mut ClassStats, Option<u32>) {
+        let Class { policy, stats, index, .. } = &mut self.places[place as usize];
         match policy {
-            Some(policy) => (policy, stats),
+            Some(policy) => (policy, stats, *index),
             None => unreachable!("flows refer to classes that control ACKs"),
         }
     }

@@ -2,8 +2,8 @@
 //! ACK of a class that controls ACKs [only then](crate::ack::When::Congested).
 
 use super::{ClassConfig, Gateway};
-use crate::ack::When;
-use crate::flow::{flag, Record};
+use crate::ack::{AckControl, When};
+use crate::flow::flag;
 use crate::node::Cx;
 use crate::queue::{Bound, Queue};
 use crate::rate::Rate;
@@ -25,6 +25,12 @@ impl Congestion {
     /// Is the class with this index congested?
     pub fn is(&self, class: usize) -> bool {
         self.0.get(class).is_some_and(|congested| congested.load(Relaxed))
+    }
+
+    /// May ACKs be held now that are controlled in this way, of the class with this index if it still has one?
+    #[inline(always)]
+    pub(super) fn engages(&self, policy: &AckControl, class: Option<u32>) -> bool {
+        policy.when == When::Always || class.is_some_and(|class| self.is(class as usize))
     }
 
     /// The class with this index is congested, or not. Panics if there is none.
@@ -70,17 +76,9 @@ impl Gateway {
     /// May ACKs of the flow be held now?
     #[inline]
     pub(super) fn is_engaged(&self, i: u32) -> bool {
-        self.holds_back(&self.table[i])
-    }
-
-    /// As [`Gateway::is_engaged`].
-    #[inline(always)]
-    pub(super) fn holds_back(&self, r: &Record) -> bool {
-        self.policy(r).when == When::Always || self.is_congested(r)
-    }
-
-    fn is_congested(&self, r: &Record) -> bool {
-        self.classes.index(r.class).is_some_and(|class| self.congestion.is(class))
+        let r = &self.table[i];
+        let index = self.classes.index(r.class).map(|index| index as u32);
+        self.congestion.engages(self.policy(r), index)
     }
 
     /// The flow's ACKs are not held now, so its rate is not asked.

@@ -158,7 +158,7 @@ pub fn rescue_ack(r: &Record, slot: &Slot, buf: &mut [u8; MAX_ACK_LEN]) -> Optio
 
 impl Record {
     /// The receiver's numbers and both right edges are those of the slot.
-    #[inline]
+    #[inline(always)]
     pub(super) fn catch_up(&mut self, slot: &Slot) {
         self.seq = slot.nxt.load(Relaxed);
         let (own, sent) = (slot.edge.load(Relaxed), slot.sent.load(Relaxed));

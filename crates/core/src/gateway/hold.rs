@@ -291,4 +291,11 @@ impl ClassStats {
         self.held_acks = self.held_acks + u64::from(now.acks) - u64::from(before.acks);
         self.held_acks_peak = self.held_acks_peak.max(self.held_acks);
     }
+
+    /// As [`ClassStats::note_held`], of a flow that does not hold more than before.
+    #[inline]
+    pub(super) fn note_released(&mut self, before: Held, now: Held) {
+        self.held_bytes -= u64::from(before.bytes) - u64::from(now.bytes);
+        self.held_acks -= u64::from(before.acks) - u64::from(now.acks);
+    }
 }

@@ -309,8 +309,10 @@ impl Node for Gateway {
         self.stats.ledger.received += 1;
         self.now = cx.now;
         self.catch_up(cx);
+        if port == LAN || port == WAN {
+            return self.on_frame(cx, port == LAN, frame);
+        }
         match port {
-            LAN | WAN => self.on_frame(cx, port == LAN, frame),
             LAN_TAP | WAN_TAP => self.on_copy(cx, port == LAN_TAP, Copied::Passed, frame),
             LAN_SET_BACK | WAN_SET_BACK => self.on_copy(cx, port == LAN_SET_BACK, Copied::SetBack, frame),
             _ => {

@@ -7,8 +7,7 @@
 #[cfg(test)]
 mod tests;
 
-use super::hold::Held;
-use super::{after, millis, Gateway};
+use super::{after, millis, ClassStats, Gateway};
 use crate::ack::window;
 use crate::flow::{flag, Key, Record};
 use crate::frame::{Checksum, Frame};
@@ -48,72 +47,80 @@ impl Gateway {
         if bytes.len() != frame.len() || frame.checksum == Checksum::Invalid {
             return false;
         }
-        match <&[u8; wire::USUAL_ACK]>::try_from(bytes) {
-            Ok(usual) => self.takes_bytes(cx.now, from_lan, frame, usual),
-            Err(_) => self.takes_others(cx.now, from_lan, frame, bytes),
+        let verified = frame.checksum == Checksum::Unknown;
+        let usual = <&[u8; wire::USUAL_ACK]>::try_from(bytes).ok();
+        match usual.and_then(|bytes| wire::usual_ack(bytes, verified)) {
+            Some(ack) => self.takes(cx.now, from_lan, frame.received, &ack),
+            None => self.takes_unusual(cx.now, from_lan, frame, bytes),
         }
     }
 
-    /// As [`Gateway::takes_bytes`], of as many as there may be.
+    /// As [`Gateway::takes_plain`], of a frame that is laid out in another way than most; `bytes` are all of it.
     #[inline(never)]
-    fn takes_others(&mut self, now: Time, from_lan: bool, frame: &Frame, bytes: &[u8]) -> bool {
-        self.takes_bytes(now, from_lan, frame, bytes)
+    fn takes_unusual(&mut self, now: Time, from_lan: bool, frame: &Frame, bytes: &[u8]) -> bool {
+        let ack = wire::plain_ack(bytes, frame.checksum == Checksum::Unknown);
+        ack.is_some_and(|ack| self.takes(now, from_lan, frame.received, &ack))
     }
 
-    /// As [`Gateway::takes_plain`]; `bytes` are all of the frame. Each call is compiled for what is known of their number.
+    /// As [`Gateway::takes_plain`], of an ACK that came at `received`. Each call is compiled for what is known of it.
     #[inline(always)]
-    fn takes_bytes(&mut self, now: Time, from_lan: bool, frame: &Frame, bytes: &[u8]) -> bool {
-        let Some(ack) = wire::plain_ack(bytes, frame.checksum == Checksum::Unknown) else { return false };
-        let Some(i) = self.table.find(&Key::of_plain(&ack)) else { return false };
-        let seen = seen(&ack);
-        if !self.is_progress(i, from_lan, &seen) {
+    fn takes(&mut self, now: Time, from_lan: bool, received: Time, ack: &PlainAck) -> bool {
+        let Some(i) = self.table.find(&Key::of_plain(ack)) else { return false };
+        let (seen, state) = (seen(ack), (self.generation, self.table.epoch()));
+        let Gateway { table, slots, classes, congestion, stats, hooked, .. } = self;
+        let (r, slot) = (&mut table[i], &slots[i]);
+        let is_progress = r.is_backlogged(from_lan, seen.ts.is_some())
+            && (r.generation, r.epoch) == state
+            && !r.is_stale(millis(now))
+            && r.is_advanced_by(&seen)
+            && slot.is_advanced_by(&seen, r);
+        if !is_progress {
             return false;
         }
-        self.table.touch(i, millis(now));
-        let Gateway { table, slots, classes, stats, hooked, .. } = self;
-        let (r, slot) = (&mut table[i], &slots[i]);
-        let held = r.rx.wrapping_sub(r.tx);
-        let before = Held { bytes: held, acks: if held > 0 { r.held_acks } else { 0 } };
+        let (policy, class, index) = classes.of_flow(r.class);
+        if !policy.hold.is_number() || !congestion.engages(policy, index) {
+            return false;
+        }
         r.catch_up(slot);
         if *hooked {
-            slot.has_come(frame.received);
+            slot.has_come(received);
         } else {
-            slot.note_taken(&seen);
+            slot.note_next(&seen);
         }
-        r.doubt.met(now);
-        r.template.learn_plain(&ack);
-        window::received(r, seen.ack, seen.window);
-        r.ace = 0;
-        r.pace.progressed(seen.ack.wrapping_sub(r.rx));
-        r.rx = seen.ack;
-        r.held_acks += 1;
-        if let Some(t) = ack.timestamps {
-            r.echoes.push(seen.ack, t.echo);
-        }
-        let class = &mut classes[r.class];
-        class.note_held(before, Held { bytes: seen.ack.wrapping_sub(r.tx), acks: r.held_acks });
-        class.acks_absorbed += 1;
+        r.keep(class, ack, now);
         stats.ledger.absorbed += 1;
         true
-    }
-
-    /// Does the segment tell nothing but progress of a flow that is backlogged, with nothing to be found out first?
-    #[inline(always)]
-    fn is_progress(&self, i: u32, from_lan: bool, seen: &Seen) -> bool {
-        let (r, slot) = (&self.table[i], &self.slots[i]);
-        let side = if from_lan { flag::INWARD } else { 0 };
-        let clock = if seen.ts.is_some() { flag::TIMESTAMPS } else { 0 };
-        r.flags & ASKED == BACKLOGGED | side | clock
-            && (r.generation, r.epoch) == (self.generation, self.table.epoch())
-            && self.policy(r).hold.is_number()
-            && self.holds_back(r)
-            && r.window != 0
-            && r.is_advanced_by(seen)
-            && slot.is_advanced_by(seen, r)
     }
 }
 
 impl Record {
+    /// Is the flow in the order of its releases, with nothing to be found out first of an ACK that comes from this side, with timestamps
+    /// or without?
+    #[inline(always)]
+    fn is_backlogged(&self, from_lan: bool, timestamps: bool) -> bool {
+        let side = if from_lan { flag::INWARD } else { 0 };
+        let clock = if timestamps { flag::TIMESTAMPS } else { 0 };
+        self.flags & ASKED == BACKLOGGED | side | clock && self.window != 0
+    }
+
+    /// The ACK is held.
+    #[inline(always)]
+    fn keep(&mut self, class: &mut ClassStats, ack: &PlainAck, now: Time) {
+        let before = self.held_now();
+        self.doubt.met(now);
+        self.template.learn_plain(ack);
+        window::received(self, ack.ack, ack.window);
+        self.ace = 0;
+        self.pace.progressed(ack.ack.wrapping_sub(self.rx));
+        self.rx = ack.ack;
+        self.held_acks += 1;
+        if let Some(t) = ack.timestamps {
+            self.echoes.push(ack.ack, t.echo);
+        }
+        class.note_held(before, self.held_now());
+        class.acks_absorbed += 1;
+    }
+
     /// Does an ACK acknowledge more than any before, with an open window?
     #[inline(always)]
     fn is_advanced_by(&self, seen: &Seen) -> bool {

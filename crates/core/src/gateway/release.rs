@@ -6,15 +6,16 @@
 //! hosts more than anything here). A flow that is over has one too: when it is forgotten.
 //!
 //! Releases are carried out at the times at which they are due, whenever that is found out: by a poll, or as the next frame
-//! comes. Most are of a flow of which nothing else is to be found out (`is_regular`); what is found out of any other, and may
+//! comes. Most are in time, and of a flow of which nothing else is to be found out (`release`); what is found out of any other, and may
 //! come to something else than a release, is in `prepare`.
 
 use super::blocked::{wheel, MADE_UP};
 use super::send::{Maker, NewAck};
-use super::{ack_out, after, earliest, Gateway, LAN, WAN};
-use crate::ack::{window, Arrival, Pace, Window};
-use crate::flow::{flag, Record};
+use super::{ack_out, after, earliest, ClassStats, Gateway, LAN, WAN};
+use crate::ack::{window, AckControl, Arrival, Pace, Window};
+use crate::flow::{flag, Record, Timers};
 use crate::node::{Cx, Port, PortSet};
+use crate::steer::Slot;
 use crate::time::{Duration, Time};
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -84,25 +85,48 @@ impl Gateway {
     }
 
     /// Carries out the first release by a port, which is due.
-    #[inline(never)]
+    #[inline(always)]
     fn run_due(&mut self, cx: &mut Cx<'_>, port: Port) -> bool {
         if cx.frames.is_exhausted() {
             self.rest(cx.now);
             return false;
         }
         let Some(i) = self.timers.pop(wheel(port), cx.now) else { return false };
-        if i >= self.table.capacity() {
+        if i < self.table.capacity() {
+            self.release(cx, i, port);
+        } else {
             self.serve(cx, i, port);
-            return true;
         }
-        self.table[i].set(flag::ARMED, false);
-        self.release(cx, i, port);
         true
     }
 
     /// The time of a flow, just taken off its wheel, has come.
     #[inline(always)]
     fn release(&mut self, cx: &mut Cx<'_>, i: u32, port: Port) {
+        let state = (self.generation, self.table.epoch());
+        let Gateway { table, slots, timers, blocked, outbox, stats, classes, congestion, config, .. } = self;
+        let (r, slot) = (&mut table[i], &slots[i]);
+        r.flags &= !flag::ARMED;
+        let due = Time::from_nanos(r.pace.due);
+        let in_time = due <= cx.now && !blocked.was(port, due);
+        #[cfg(test)]
+        let in_time = in_time && !self.always_long;
+        if in_time && r.is_regular(slot, state) {
+            let (policy, class, index) = classes.of_flow(r.class);
+            if cx.now.since(due) <= policy.release.catch_up() && congestion.engages(policy, index) {
+                r.catch_up(slot);
+                let rtt = r.rtt(config.assumed_rtt);
+                let maker = Maker { outbox, stats, hooked: self.hooked };
+                let out = Out { i, timers, maker, rtt, ends: self.ends };
+                return r.tick(&mut Cx { now: due, frames: cx.frames }, slot, policy, class, out);
+            }
+        }
+        self.release_other(cx, i, port);
+    }
+
+    /// As [`Gateway::release`], of any flow.
+    #[inline(never)]
+    fn release_other(&mut self, cx: &mut Cx<'_>, i: u32, port: Port) {
         let r = &self.table[i];
         if r.has(flag::CLOSED) {
             return self.forget(cx, i);
@@ -126,24 +150,16 @@ impl Gateway {
         }
     }
 
-    /// Is the flow in the order of its releases, with something held, and is its record what there is to know of it but for what has
-    /// moved forward in its slot?
-    #[inline]
     fn is_regular(&self, i: u32) -> bool {
-        let (r, slot) = (&self.table[i], &self.slots[i]);
         #[cfg(test)]
         if self.always_long {
             return false;
         }
-        r.flags & ASKED == flag::SYNCED
-            && r.rx != r.tx
-            && (r.generation, r.epoch) == (self.generation, self.table.epoch())
-            && !after(slot.tx.load(Relaxed), r.tx)
-            && self.holds_back(r)
+        let state = (self.generation, self.table.epoch());
+        self.table[i].is_regular(&self.slots[i], state) && self.is_engaged(i)
     }
 
     /// Finds out what there is to know of a flow whose time has come, and deals with it. True if that is a release time.
-    #[inline(never)]
     fn prepare(&mut self, cx: &mut Cx<'_>, i: u32) -> bool {
         let now = cx.now;
         if !self.revise(cx, i) {
@@ -192,43 +208,17 @@ impl Gateway {
         self.note_held(i, before);
     }
 
-    /// A release time of a backlogged flow, whose port was `blocked` then.
-    #[inline(always)]
+    /// A release time of a backlogged flow, whose port was `blocked` then. Those that it has missed are given up.
     fn tick(&mut self, cx: &mut Cx<'_>, i: u32, blocked: bool) {
-        let Gateway { table, slots, timers, outbox, stats: totals, classes, config, hooked, ends, .. } = self;
+        let Gateway { table, slots, timers, outbox, stats, classes, config, .. } = self;
         let (r, slot) = (&mut table[i], &slots[i]);
-        let (policy, stats) = classes.policy_and_stats(r.class);
-        let (rtt, before) = (r.rtt(config.assumed_rtt), r.held_now());
-        let law = &policy.release;
+        let (policy, class, _) = classes.of_flow(r.class);
         let made_up = MADE_UP.max(r.pace.period().saturating_mul(2));
-        let catch_up = if blocked { law.catch_up().min(made_up) } else { law.catch_up() };
-        stats.missed_releases += r.pace.skip_missed(cx.now, catch_up);
-        let at = Time::from_nanos(r.pace.due);
-        let lags = r.pace.lag() > 0;
-        let tick = law.tick(&mut r.pace, rtt, r.mss, before.bytes);
-        stats.slow_starts += u64::from(tick.entered_slow_start);
-        let window = if *ends { &Window::Keep } else { &policy.window };
-        let wanted = r.tx.wrapping_add(tick.release);
-        let mut limit = r.window_limit(window, rtt);
-        let (to, field) = window::on_grid(r, wanted, limit);
-        let kept = wanted.wrapping_sub(to);
-        if kept != 0 {
-            r.change_release(kept, rtt, law.depth());
-            limit = r.window_limit(window, rtt);
-        }
-        let tells = tick.release > 0 || lags && r.edge_moves(limit);
-        let mut maker = Maker { outbox, stats: totals, hooked: *hooked };
-        let bytes = to.wrapping_sub(r.tx);
-        if tells && !maker.make(cx, (&mut *r, slot, &mut *stats), &NewAck { to, at, limit, field }) {
-            r.pace.refund(bytes);
-        }
-        if r.held() == 0 && r.pace.lag() == 0 {
-            r.pace.stop(at);
-        } else {
-            r.flags |= flag::ARMED;
-            timers.arm(wheel(ack_out(r)), i, Time::from_nanos(r.pace.due));
-        }
-        stats.note_held(before, r.held_now());
+        let most = policy.release.catch_up();
+        class.missed_releases += r.pace.skip_missed(cx.now, if blocked { most.min(made_up) } else { most });
+        let rtt = r.rtt(config.assumed_rtt);
+        let maker = Maker { outbox, stats, hooked: self.hooked };
+        r.tick(cx, slot, policy, class, Out { i, timers, maker, rtt, ends: self.ends });
     }
 
     /// The flow, which has no timer, gets one.
@@ -249,7 +239,67 @@ impl Gateway {
     }
 }
 
+/// Where the release of a flow goes to.
+struct Out<'a> {
+    i: u32,
+    timers: &'a mut Timers<2>,
+    maker: Maker<'a>,
+    rtt: Duration,
+    /// Its window is the receiver's own.
+    ends: bool,
+}
+
 impl Record {
+    /// Is the flow in the order of its releases, with something held, and is its record what there is to know of it, but for what has
+    /// moved forward in its slot? `state` is the generation and the epoch that it is to be of.
+    #[inline(always)]
+    fn is_regular(&self, slot: &Slot, state: (u16, u16)) -> bool {
+        self.flags & ASKED == flag::SYNCED
+            && self.rx != self.tx
+            && (self.generation, self.epoch) == state
+            && !after(slot.tx.load(Relaxed), self.tx)
+    }
+
+    /// A release time of the flow, which is backlogged: as much leaves as the policy says, and its timer is armed for the next.
+    #[inline(always)]
+    fn tick(
+        &mut self,
+        cx: &mut Cx<'_>,
+        slot: &Slot,
+        policy: &AckControl,
+        class: &mut ClassStats,
+        out: Out<'_>,
+    ) {
+        let Out { i, timers, mut maker, rtt, ends } = out;
+        let before = self.held_now();
+        let at = Time::from_nanos(self.pace.due);
+        let lags = self.pace.lag() > 0;
+        let tick = policy.release.tick(&mut self.pace, rtt, self.mss, before.bytes);
+        class.slow_starts += u64::from(tick.entered_slow_start);
+        let window = if ends { &Window::Keep } else { &policy.window };
+        let wanted = self.tx.wrapping_add(tick.release);
+        let mut limit = self.window_limit(window, rtt);
+        let (to, field) = window::on_grid(self, wanted, limit);
+        let kept = wanted.wrapping_sub(to);
+        if kept != 0 {
+            self.change_release(kept, rtt, policy.release.depth());
+            limit = self.window_limit(window, rtt);
+        }
+        let tells = tick.release > 0 || lags && self.edge_moves(limit);
+        let bytes = to.wrapping_sub(self.tx);
+        if tells && !maker.make(cx, self, slot, class, &NewAck { to, at, limit, field }) {
+            self.pace.refund(bytes);
+        }
+        let held = self.held_now();
+        class.note_released(before, held);
+        if held.bytes == 0 && self.pace.lag() == 0 {
+            self.pace.stop(at);
+        } else {
+            self.flags |= flag::ARMED;
+            timers.arm_again(wheel(ack_out(self)), i, Time::from_nanos(self.pace.due));
+        }
+    }
+
     /// When the flow's timer is due.
     pub(super) fn timer(&self) -> Time {
         let due = Time::from_nanos(self.pace.due);

@@ -37,7 +37,9 @@ impl Maker<'_> {
     pub(super) fn make(
         &mut self,
         cx: &mut Cx<'_>,
-        (r, slot, class): (&mut Record, &Slot, &mut ClassStats),
+        r: &mut Record,
+        slot: &Slot,
+        class: &mut ClassStats,
         ack: &NewAck,
     ) -> bool {
         let NewAck { to, at, limit, field } = *ack;
@@ -46,7 +48,7 @@ impl Maker<'_> {
         if !self.outbox.has_room(out, 1) {
             return false;
         }
-        let Some(mut frame) = cx.frames.make(MAX_ACK_LEN, at) else {
+        let Some((mut frame, bytes)) = cx.frames.make_headers(MAX_ACK_LEN, MAX_ACK_LEN, at) else {
             self.stats.pool_exhausted += 1;
             return false;
         };
@@ -67,7 +69,7 @@ impl Maker<'_> {
             }
         }
         let ece = r.shows_ece();
-        let len = write_ack(r, slot, to, field, ece, cx.frames.bytes_mut(&frame));
+        let len = write_ack(r, slot, to, field, ece, bytes);
         frame.cut(len);
         (frame.checksum, frame.restamp) = (Checksum::Valid, true);
         r.held_acks -= r.acks_of(released);
@@ -119,11 +121,8 @@ impl Gateway {
         let Gateway { table, slots, classes, outbox, stats, hooked, .. } = self;
         let r = &mut table[i];
         let class = &mut classes[r.class];
-        Maker { outbox, stats, hooked: *hooked }.make(
-            cx,
-            (r, &slots[i], class),
-            &NewAck { to, at, limit, field: None },
-        )
+        let ack = NewAck { to, at, limit, field: None };
+        Maker { outbox, stats, hooked: *hooked }.make(cx, r, &slots[i], class, &ack)
     }
 
     /// Forwards an ACK of the receiver with `ack` in its ACK field and the window that may go with it.

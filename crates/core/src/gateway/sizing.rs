@@ -107,7 +107,7 @@ impl Record {
     }
 
     /// The most bytes that the window may be of a flow with a rate of its own and this round-trip time, by its policy.
-    #[inline]
+    #[inline(always)]
     pub(super) fn window_limit(&self, policy: &Window, rtt: Duration) -> Option<u32> {
         let Window::Size { standing_delay } = *policy else { return None };
         // Releases are a period apart, so what waits for them is at least two steps.

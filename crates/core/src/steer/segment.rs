@@ -63,6 +63,18 @@ impl Slot {
         }
     }
 
+    /// As [`Slot::note_taken`], of an ACK whose sequence number is the next, where the scale is known.
+    #[inline(always)]
+    pub(crate) fn note_next(&self, seen: &Seen) {
+        self.doubts.store(0, Relaxed);
+        if let Some(ts) = seen.ts {
+            advance_alone(&self.ts, ts);
+        }
+        advance_alone(&self.ack, seen.ack);
+        advance_alone(&self.edge, seen.ack.wrapping_add(u32::from(seen.window) << self.scale()));
+        self.window.store(u32::from(seen.window), Relaxed);
+    }
+
     /// A segment passes as it came: the sender knows its acknowledgement and its right edge. The gateway may call this of a slot
     /// that a hook moves meanwhile.
     pub fn note_passed(&self, seen: &Seen) {

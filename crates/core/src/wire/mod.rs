@@ -28,6 +28,7 @@ mod plain;
 mod rewrite;
 mod sum;
 mod tcp;
+mod usual;
 
 #[cfg(any(test, feature = "rig"))]
 pub mod build;
@@ -42,10 +43,10 @@ pub use ethernet::Vlan;
 pub use options::{tcp_options, SackBlocks, TcpOptions, Timestamps};
 pub(crate) use packet::mapped;
 pub use packet::{any_packet, packet, Packet};
-pub(crate) use plain::USUAL_ACK;
 pub use plain::{plain_ack, PlainAck};
 pub use rewrite::{set_ack, set_seq, set_timestamps, set_window};
 pub use tcp::{tcp, Flags, Tcp};
+pub(crate) use usual::{usual_ack, USUAL_ACK};
 
 /// IP protocol number of TCP.
 pub const TCP: u8 = 6;

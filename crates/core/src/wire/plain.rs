@@ -44,16 +44,12 @@ pub struct PlainAck {
 
 const TAG: u16 = 0x8100;
 /// An IPv4 address as IPv6 (RFC 4291 §2.5.5.2) has this in front of it.
-const MAPPED: u128 = 0xffff << 32;
-/// Two no-operations, and kind and length of the timestamps option.
-const NOP_NOP_TIMESTAMPS: u32 = 0x0101_080a;
-
-/// Bytes of most of them: untagged IPv4 with timestamps.
-pub(crate) const USUAL_ACK: usize = 14 + 20 + 20 + 12;
+pub(super) const MAPPED: u128 = 0xffff << 32;
+/// Two no-operations, and kind and length of the timestamps option (RFC 7323 appendix A).
+pub(super) const NOP_NOP_TIMESTAMPS: u64 = 0x0101_080a;
 
 /// The frame that is all of `bytes`, if it is a pure ACK of that layout whose header checksum is right and, if it is to be
-/// `verified`, its TCP checksum too. Where a caller knows how many bytes there are, what is left behind each header is known, too.
-#[inline(always)]
+/// `verified`, its TCP checksum too.
 pub fn plain_ack(bytes: &[u8], verified: bool) -> Option<PlainAck> {
     let (macs, rest) = bytes.split_first_chunk()?;
     let ([a, b], rest) = rest.split_first_chunk()?;
@@ -178,7 +174,7 @@ fn tcp(bytes: &[u8], len: u64, sum: u64, verified: bool) -> Option<Tcp> {
         32 => {
             let options = rest.first_chunk::<12>()?;
             let (kind, both) = (half(options, 0), word(options, 4));
-            if kind != u64::from(NOP_NOP_TIMESTAMPS) {
+            if kind != NOP_NOP_TIMESTAMPS {
                 return None;
             }
             sum = add(add(sum, kind), both);

@@ -41,20 +41,19 @@ pub(super) const fn add(total: u64, words: u64) -> u64 {
     sum + carry as u64
 }
 
-/// Is it the sum of data whose checksum is in it and right? All bits are set then once it is folded (RFC 1071 §1), and
-/// [`fold`] does not change what is left over by a division by that.
+/// Is it the sum of data whose checksum is in it and right? All bits are set then once it is folded (RFC 1071 §1).
 #[inline]
 pub(super) const fn is_valid(total: u64) -> bool {
-    total != 0 && total % 0xffff == 0
+    fold(total) == 0xffff
 }
 
-/// Adds the carries back in until 16 bits are left.
+/// Adds halves, with the carry back in at the lowest bit, until 16 bits are left.
 #[inline]
 pub(super) const fn fold(total: u64) -> u16 {
-    let total = (total & 0xffff_ffff) + (total >> 32); // 33 bits
-    let total = (total & 0xffff) + (total >> 16); // 18 bits
-    let total = (total & 0xffff) + (total >> 16); // at most 0xffff + 3
-    (total + (total >> 16)) as u16
+    let (sum, carry) = (total as u32).overflowing_add((total >> 32) as u32);
+    let total = sum + carry as u32;
+    let (sum, carry) = (total as u16).overflowing_add((total >> 16) as u16);
+    sum + carry as u16
 }
 
 /// The checksum after a 16-bit word it covers changed from `old` to `new`: equation 3 of RFC 1624.

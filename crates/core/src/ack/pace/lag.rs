@@ -23,6 +23,18 @@ impl Pace {
         }
     }
 
+    /// The rate allows so many bytes more. Returns how many of them the right edge lagged behind.
+    #[inline(always)]
+    pub(super) fn lag_less(&mut self, earned: u32, rtt: Duration) -> u32 {
+        if !self.is(BOUNDED) {
+            return 0;
+        }
+        let caught_up = self.lag().min(earned);
+        self.told(0, earned);
+        self.limit_lag(rtt);
+        caught_up
+    }
+
     /// So many bytes were acknowledged, and the rate allowed so many.
     pub(super) fn told(&mut self, bytes: u32, entitled: u32) {
         if self.is(BOUNDED) {
@@ -33,6 +45,7 @@ impl Pace {
 
     /// While a loss is repaired nothing is acknowledged in sequence, and then a round trip's worth at once: so
     /// far the account may fall behind.
+    #[inline(always)]
     pub(super) fn limit_lag(&mut self, rtt: Duration) {
         if self.is(BOUNDED) && (self.progress as i32) < 0 {
             let round = self.rate().map_or(0, |r| r.bytes_in(rtt + self.period().saturating_mul(2)));

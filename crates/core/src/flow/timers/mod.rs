@@ -1,7 +1,10 @@
-//! One timer for each number below a capacity. Each timer is armed on one of several wheels, which are independent of each other:
-//! timers that are due on a wheel that nobody looks at cost the others nothing.
+//! One timer for each number below a capacity. Each timer is armed on one of several tracks, which are independent of each other:
+//! timers that are due on a track that nobody looks at cost the others nothing.
 
+mod lane;
+mod ready;
 mod slot;
+mod track;
 mod wheel;
 
 #[cfg(test)]
@@ -9,26 +12,34 @@ mod tests;
 
 use super::NONE;
 use crate::time::Time;
-use wheel::Wheel;
+use track::Track;
 
 /// What is kept of each timer.
 #[derive(Clone, Copy)]
 struct Timer {
     /// When it was armed for last.
     due: u64,
-    /// Goes up when it is armed (odd) and when it is not any more (even).
+    /// The turn in which it was armed; 0 when it is not.
     turn: u32,
+    /// Where it is on its track.
+    place: u32,
 }
 
-const IDLE: Timer = Timer { due: 0, turn: 0 };
+const IDLE: Timer = Timer { due: 0, turn: 0, place: NONE };
 
-/// Timers on `WHEELS` wheels. Every operation takes constant time.
-pub struct Timers<const WHEELS: usize> {
+impl Timer {
+    fn is_armed(&self) -> bool {
+        self.turn != IDLE.turn
+    }
+}
+
+/// Timers on `TRACKS` tracks. Every operation takes constant time.
+pub struct Timers<const TRACKS: usize> {
     timers: Vec<Timer>,
-    wheels: [Wheel; WHEELS],
+    tracks: [Track; TRACKS],
 }
 
-impl<const WHEELS: usize> Timers<WHEELS> {
+impl<const TRACKS: usize> Timers<TRACKS> {
     /// Timers `0..capacity`, none armed.
     pub fn new(capacity: u32) -> Self {
         Timers::with_slots_of(capacity, wheel::MOST)
@@ -37,7 +48,7 @@ impl<const WHEELS: usize> Timers<WHEELS> {
     fn with_slots_of(capacity: u32, most: usize) -> Self {
         Timers {
             timers: vec![IDLE; capacity as usize],
-            wheels: core::array::from_fn(|_| Wheel::with_slots_of(most)),
+            tracks: core::array::from_fn(|_| Track::with_slots_of(most)),
         }
     }
 
@@ -55,38 +66,45 @@ impl<const WHEELS: usize> Timers<WHEELS> {
 
     /// Is timer `i` armed?
     pub fn is_armed(&self, i: u32) -> bool {
-        self.timers[i as usize].turn % 2 == 1
+        self.timers[i as usize].is_armed()
     }
 
-    /// Arms timer `i`, which is not armed, for `due` on a wheel. A time before that of the wheel's last timer is as good as
+    /// Arms timer `i`, which is not armed, for `due` on a track. A time before that of the last timer that fired there is as good as
     /// that. [`Time::MAX`], which is none, comes a nanosecond early.
-    pub fn arm(&mut self, wheel: usize, i: u32, due: Time) {
-        self.wheels[wheel].arm(&mut self.timers, i, due.as_nanos());
+    pub fn arm(&mut self, track: usize, i: u32, due: Time) {
+        self.tracks[track].arm(&mut self.timers, i, due.as_nanos());
     }
 
-    /// Disarms timer `i`, which is armed on this wheel.
-    pub fn disarm(&mut self, wheel: usize, i: u32) {
-        self.wheels[wheel].disarm(&mut self.timers, i);
+    /// As [`Timers::arm`], of a timer that is armed again and again after the same time. Many of them cost less.
+    #[inline(always)]
+    pub fn arm_again(&mut self, track: usize, i: u32, due: Time) {
+        self.tracks[track].arm_again(&mut self.timers, i, due.as_nanos());
     }
 
-    /// The next timer of a wheel that is due at `now` or before, disarmed. Those due at the same nanosecond come in the order in
+    /// Disarms timer `i`, which is armed on this track.
+    pub fn disarm(&mut self, track: usize, i: u32) {
+        self.tracks[track].disarm(&mut self.timers, i);
+    }
+
+    /// The next timer of a track that is due at `now` or before, disarmed. Those due at the same nanosecond come in the order in
     /// which they were armed.
-    pub fn pop(&mut self, wheel: usize, now: Time) -> Option<u32> {
-        self.wheels[wheel].pop(&mut self.timers, now.as_nanos())
+    #[inline]
+    pub fn pop(&mut self, track: usize, now: Time) -> Option<u32> {
+        self.tracks[track].pop(&mut self.timers, now.as_nanos())
     }
 
-    /// When the first timer of a wheel is due; [`Time::MAX`] without one.
+    /// When the first timer of a track is due; [`Time::MAX`] without one.
     #[inline]
-    pub fn next(&self, wheel: usize) -> Time {
-        Time::from_nanos(self.wheels[wheel].next())
+    pub fn next(&self, track: usize) -> Time {
+        Time::from_nanos(self.tracks[track].next())
     }
 
     /// Shows the timers that are due at `until` or before, as far as they are among the first `most` or so in their
     /// slots: what is about to fire can be loaded in time.
     pub fn soon(&self, until: Time, most: usize, mut show: impl FnMut(u32)) {
         let mut left = most;
-        for wheel in &self.wheels {
-            wheel.soon(&self.timers, until.as_nanos(), &mut left, &mut show);
+        for track in &self.tracks {
+            track.soon(&self.timers, until.as_nanos(), &mut left, &mut show);
         }
     }
 }

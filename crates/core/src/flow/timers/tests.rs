@@ -1,4 +1,5 @@
 use super::slot::Node;
+use super::track::LANES;
 use super::wheel::{LEVELS, MOST};
 use super::*;
 use proptest::prelude::*;
@@ -31,6 +32,40 @@ fn what_is_due_soon_is_shown() {
     assert_eq!(shown, [0, 1, 2, 4, 5]);
 }
 
+#[test]
+fn timers_armed_in_their_order_need_no_wheel() {
+    let mut w = Timers::<1>::new(300);
+    // Periods of 1 and 7 µs: each flow is armed for the next time as it fires.
+    let period = |i: u32| [1_000, 7_000][i as usize % 2];
+    (0..300).for_each(|i| w.arm_again(0, i, Time::from_nanos(period(i) + u64::from(i))));
+    let mut last = 0;
+    for _ in 0..10_000 {
+        let due = w.next(0);
+        let i = w.pop(0, due).unwrap();
+        assert!(due.as_nanos() >= last);
+        last = due.as_nanos();
+        assert_eq!((last - u64::from(i)) % period(i), 0);
+        w.arm_again(0, i, Time::from_nanos(last + period(i)));
+    }
+    assert_eq!(w.tracks[0].wheel.moved, 0);
+}
+
+#[test]
+fn a_lane_of_disarmed_timers_gets_no_more() {
+    const LAST: u32 = LANES as u32;
+    let mut w = Timers::<1>::new(LAST + 1);
+    (0..LAST).for_each(|i| w.arm_again(0, i, Time::from_nanos(5_000_000_000 - u64::from(i))));
+    for n in 0..100_000 {
+        w.arm_again(0, LAST, Time::from_nanos(10_000_000_000 + n));
+        w.disarm(0, LAST);
+    }
+    assert!(w.tracks[0].wheel.moved > 90_000);
+    for i in (0..LAST).rev() {
+        assert_eq!(w.pop(0, Time::MAX), Some(i));
+    }
+    assert_eq!(w.next(0), Time::MAX);
+}
+
 /// A hundred thousand timers at once or a nanosecond apart: no call moves more than a slot's worth, down all levels.
 #[test]
 fn no_call_moves_many() {
@@ -40,7 +75,7 @@ fn no_call_moves_many() {
         let mut calls = 0;
         let start = 1 << 40;
         let mut call = |w: &mut Timers<1>| {
-            most = most.max(core::mem::take(&mut w.wheels[0].moved));
+            most = most.max(core::mem::take(&mut w.tracks[0].wheel.moved));
             calls += 1;
         };
         for i in 0..100_000u64 {
@@ -66,13 +101,14 @@ fn memory_is_used_again() {
         (0..2048).for_each(|i| w.disarm(0, 2 * i));
         while w.pop(0, Time::from_nanos(round << 37)).is_some() {}
         let entries = |n: &Node| n.slots.iter().map(|s| s.entries.capacity()).sum::<usize>();
-        sizes.push((w.wheels[0].nodes.len(), w.wheels[0].nodes.iter().map(|n| entries(n)).sum::<usize>()));
+        let wheel = &w.tracks[0].wheel;
+        sizes.push((wheel.nodes.len(), wheel.nodes.iter().map(|n| entries(n)).sum::<usize>()));
     }
     assert!(sizes[18].0 <= sizes[3].0 + 1 && sizes[18].1 < 200_000, "{sizes:?}");
 }
 
 proptest! {
-    /// Against a map for each wheel in the order of (due, sequence), with slots that are divided early and late.
+    /// Against a map for each wheel in the order of (due, sequence), with slots that are divided early and late and timers in lanes.
     #[test]
     fn like_maps(most in 1usize..9,
                  ops in prop::collection::vec((0u8..5, 0u32..48, 0u64..1 << 40, 0u32..42), 1..600)) {
@@ -87,7 +123,8 @@ proptest! {
             let armed = model.iter().find(|m| *m.1 == i).map(|m| *m.0);
             match (op, armed) {
                 (0..=2, None) => {
-                    w.arm(on, i, Time::from_nanos(now + delay));
+                    let arm = if op == 0 { Timers::arm } else { Timers::arm_again };
+                    arm(&mut w, on, i, Time::from_nanos(now + delay));
                     model.insert((now + delay, seq), i);
                 }
                 (0 | 1, Some(key)) => {

@@ -8,28 +8,30 @@
 //!
 //! A slot is a vector, and a timer that is disarmed stays in it, marked by its turn, until the slot is reached or
 //! swept. A slot that fills up is divided: its timers go to 64 slots of their own, and when its time comes these
-//! become the level below as they are. A slot of a few timers is
-//! not moved: it is sorted, and they are taken out of it one by one. So no call moves more than a slot's worth of timers, however many are due at
+//! become the level below as they are. A short slot of a few timers moves down no further: it is sorted, and they fire one
+//! after the other ([`Ready`]); a timer that is armed for that time meanwhile goes to its place among them. So no call
+//! moves more than a slot's worth of timers, however many are due at
 //! once; only timers that were disarmed are stepped over one by one. Vectors keep their memory, so that nothing is
 //! allocated once there were as many timers as there ever are.
 
+use super::ready::Ready;
 use super::slot::{digit, is_armed, Entry, Node, Slot, BITS, SLOTS};
 use super::{Timer, NONE};
 
 pub(super) const LEVELS: usize = 11;
 /// Timers in a slot before it is divided.
 pub(super) const MOST: usize = 1024;
-/// Entries of a slot that are sorted rather than moved down: so few are sorted in place, and for less.
+/// Entries of a slot that are sorted rather than moved down, which costs more for so few.
 const FEW: usize = 16;
-/// No timer is due later.
-const LATEST: u64 = u64::MAX - 1;
-
+/// Slots are sorted on levels below this one: 4.1 µs at most, in which not many more timers are armed.
+const SHORT: usize = 3;
 /// One wheel. What is armed on it, and in which turn, the table of timers knows.
 pub(super) struct Wheel {
-    /// What levels are counted from: nothing that is armed is due before.
+    /// What levels are counted from: nothing in a slot is due before.
     now: u64,
-    /// When the timer that fired last was due.
-    fired: u64,
+    /// The timers that are due before `near`.
+    ready: Ready,
+    near: u64,
     /// When the first timer is due; `u64::MAX` without one.
     first: u64,
     /// Which levels have armed timers.
@@ -51,7 +53,8 @@ impl Wheel {
     pub(super) fn with_slots_of(most: usize) -> Wheel {
         let mut wheel = Wheel {
             now: 0,
-            fired: 0,
+            ready: Ready::new(),
+            near: 0,
             first: u64::MAX,
             used: 0,
             levels: [NONE; LEVELS],
@@ -65,68 +68,83 @@ impl Wheel {
         wheel
     }
 
-    /// Arms timer `i`, which is not armed.
-    pub(super) fn arm(&mut self, timers: &mut [Timer], i: u32, due: u64) {
-        let due = due.max(self.fired).max(self.now).min(LATEST);
-        let timer = &mut timers[i as usize];
-        debug_assert!(timer.turn % 2 == 0, "timer {i} is armed");
-        *timer = Timer { due, turn: timer.turn.wrapping_add(1) };
-        let entry = Entry { due, timer: i, turn: timer.turn };
-        self.place(timers, entry);
-        self.first = self.first.min(due);
+    /// A timer is armed here. Returns when it is due: at the start of the slot that was moved down last, if that is later.
+    pub(super) fn arm(&mut self, timers: &[Timer], mut entry: Entry) -> u64 {
+        if entry.due < self.near {
+            self.ready.insert(entry);
+        } else {
+            entry.due = entry.due.max(self.now);
+            self.place(timers, entry);
+        }
+        self.first = self.first.min(entry.due);
+        entry.due
     }
 
-    /// Disarms timer `i`, which is armed on this wheel.
-    pub(super) fn disarm(&mut self, timers: &mut [Timer], i: u32) {
-        let timer = &mut timers[i as usize];
-        debug_assert!(timer.turn % 2 == 1, "timer {i} is not armed");
-        timer.turn = timer.turn.wrapping_add(1);
-        let due = timer.due;
-        let level = self.level(due);
-        self.leave(timers, self.levels[level], level, due);
-        self.note_used(level);
+    /// A timer that was armed here for `due` has been disarmed.
+    pub(super) fn disarm(&mut self, timers: &[Timer], due: u64) {
+        if due < self.near {
+            self.ready.disarm(timers);
+        } else {
+            let level = self.level(due);
+            self.leave(timers, self.levels[level], level, due);
+            self.note_used(level);
+        }
         if due == self.first {
             self.look();
         }
     }
 
-    /// The next timer due at `now` or before, disarmed.
-    pub(super) fn pop(&mut self, timers: &mut [Timer], now: u64) -> Option<u32> {
-        while self.first <= now.min(LATEST) {
-            let (level, at) = self.front();
-            let node = &mut self.nodes[self.levels[level] as usize];
-            let slot = &mut node.slots[at];
-            // On the lowest level a slot is one nanosecond. Timers of the wheel's own slot, of a level that was divided,
-            // belong further down.
-            let stays = slot.waiting().len() <= FEW && at != digit(self.now, level);
-            if level > 0 && (slot.node != NONE || slot.live > 1 && !stays) {
-                self.descend(timers, level, at);
-                continue;
-            }
-            let due = slot.earliest;
-            let (place, next) = match slot.live > 1 && level > 0 {
-                true => slot.first_and_next(timers)?,
-                false => (slot.first(timers)?, due),
-            };
-            let timer = slot.entries[place].timer;
-            let turn = &mut timers[timer as usize].turn;
-            *turn = turn.wrapping_add(1);
-            slot.live -= 1;
-            if slot.live == 0 {
-                slot.clear();
-                node.occupied &= !(1 << at);
-                self.now = self.now.max(due);
-                self.note_used(level);
-                self.look();
-            } else {
-                slot.taken = place as u32 + 1;
-                slot.earliest = next;
-                self.first = next;
-            }
-            self.fired = self.fired.max(due);
-            return Some(timer);
+    /// The first timer, which has come to its time, fires.
+    pub(super) fn pop(&mut self, timers: &[Timer]) -> Option<Entry> {
+        self.make_ready(timers);
+        let entry = self.ready.pop(timers);
+        self.look();
+        entry
+    }
+
+    /// In which turn the first timer was armed, which has come to its time.
+    pub(super) fn turn(&mut self, timers: &[Timer]) -> Option<u32> {
+        self.make_ready(timers);
+        self.ready.waiting().first().map(|entry| entry.turn)
+    }
+
+    /// The first timer is among those that are ready.
+    fn make_ready(&mut self, timers: &[Timer]) {
+        while self.ready.due().is_none() && self.used != 0 {
+            self.advance(timers);
         }
-        None
+    }
+
+    /// Nothing is ready, and some timer is armed: the first slot is made so, or moved down.
+    #[inline(never)]
+    fn advance(&mut self, timers: &[Timer]) {
+        let (level, at) = self.front();
+        let slot = &self.nodes[self.levels[level] as usize].slots[at];
+        // On the lowest level a slot is one nanosecond.
+        if level > 0 && (slot.node != NONE || slot.entries.len() > FEW || level >= SHORT) {
+            return self.descend(timers, level, at);
+        }
+        self.now = self.start(level, at) | ((1 << (level as u32 * BITS)) - 1);
+        self.near = self.now.saturating_add(1);
+        let node = &mut self.nodes[self.levels[level] as usize];
+        let slot = &mut node.slots[at];
+        if slot.entries.len() > FEW {
+            self.ready.fill(&mut slot.entries, slot.live as usize, timers);
+        } else {
+            let all = slot.all_armed();
+            let armed = slot.entries.iter().filter(|entry| all || is_armed(timers, entry));
+            armed.for_each(|entry| self.ready.insert(*entry));
+        }
+        slot.clear();
+        node.occupied &= !(1 << at);
+        self.note_used(level);
+    }
+
+    /// When a slot of the wheel begins.
+    fn start(&self, level: usize, at: usize) -> u64 {
+        let shift = level as u32 * BITS;
+        let upper = self.now.checked_shr(shift + BITS).unwrap_or(0).checked_shl(shift + BITS).unwrap_or(0);
+        upper | (at as u64) << shift
     }
 
     /// When the first timer is due; `u64::MAX` without one.
@@ -141,6 +159,7 @@ impl Wheel {
         if self.first > until {
             return;
         }
+        self.soon_of(timers, self.ready.waiting(), until, left, show);
         for level in self.levels {
             self.soon_in(timers, level, until, left, show);
         }
@@ -159,11 +178,20 @@ impl Wheel {
                 self.soon_in(timers, slot.node, until, left, show);
                 continue;
             }
-            let entries = slot.waiting().iter().take(*left);
-            *left -= entries.len();
-            let due = entries.filter(|e| e.due <= until && is_armed(timers, e));
-            due.for_each(|e| show(e.timer));
+            self.soon_of(timers, &slot.entries, until, left, show);
         }
+    }
+
+    fn soon_of(
+        &self,
+        timers: &[Timer],
+        entries: &[Entry],
+        until: u64,
+        left: &mut usize,
+        show: &mut impl FnMut(u32),
+    ) {
+        let due = entries.iter().filter(|e| e.due <= until && is_armed(timers, e)).take(*left);
+        *left -= due.map(|e| show(e.timer)).count();
     }
 
     fn level(&self, due: u64) -> usize {
@@ -178,12 +206,16 @@ impl Wheel {
     }
 
     /// When the first timer is due has changed.
+    #[inline]
     fn look(&mut self) {
-        self.first = u64::MAX;
-        if self.used != 0 {
-            let (level, at) = self.front();
-            self.first = self.nodes[self.levels[level] as usize].slots[at].earliest;
-        }
+        self.first = match self.ready.due() {
+            Some(due) => due,
+            None if self.used == 0 => u64::MAX,
+            None => {
+                let (level, at) = self.front();
+                self.nodes[self.levels[level] as usize].slots[at].earliest
+            }
+        };
     }
 
     /// A level may have got timers, or have none any more.
@@ -194,13 +226,12 @@ impl Wheel {
 
     /// Moves the wheel to the start of a slot and spreads its timers over the levels below, which are empty.
     fn descend(&mut self, timers: &[Timer], level: usize, at: usize) {
-        let shift = level as u32 * BITS;
-        let upper = self.now.checked_shr(shift + BITS).unwrap_or(0).checked_shl(shift + BITS).unwrap_or(0);
-        let start = upper | (at as u64) << shift;
+        let start = self.start(level, at);
         debug_assert!(start >= self.now);
         self.now = start;
         let node = self.levels[level];
         let slot = &mut self.nodes[node as usize].slots[at];
+        let all = slot.all_armed();
         let (mut entries, divided) = (core::mem::take(&mut slot.entries), slot.node);
         slot.clear();
         self.nodes[node as usize].occupied &= !(1 << at);
@@ -212,7 +243,7 @@ impl Wheel {
         self.note_used(level);
         let below = level - 1;
         let spread = self.levels[below];
-        for entry in entries.drain(..).filter(|entry| is_armed(timers, entry)) {
+        for entry in entries.drain(..).filter(|entry| all || is_armed(timers, entry)) {
             self.put(timers, spread, below, entry);
         }
         self.nodes[node as usize].slots[at].entries = entries;
@@ -238,7 +269,7 @@ impl Wheel {
         (self.moved += 1);
         let slot = self.nodes[node as usize].enter(entry.due, level);
         if slot.node == NONE && slot.entries.len() < slot.entries.capacity() {
-            return slot.push(entry);
+            return slot.entries.push(entry);
         }
         self.put_deep(timers, node, level, entry);
     }
@@ -254,7 +285,7 @@ impl Wheel {
             }
             let slot = &mut self.nodes[node as usize].slots[at];
             if slot.node == NONE {
-                return slot.push(entry);
+                return slot.entries.push(entry);
             }
             (node, level) = (slot.node, level - 1);
             self.nodes[node as usize].enter(entry.due, level);
@@ -274,7 +305,7 @@ impl Wheel {
             }
         }
         let slot = &mut self.nodes[node as usize].slots[at];
-        (slot.entries, slot.node, slot.taken) = (entries, child, 0);
+        (slot.entries, slot.node) = (entries, child);
     }
 
     /// A timer due at `due` was disarmed.

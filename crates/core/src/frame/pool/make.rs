@@ -78,13 +78,14 @@ impl Frames {
 
     /// A new frame of `len` bytes made by a node, and its first `head` bytes, which the caller writes; the others are
     /// absent. `None` when no chunk is free (counted) or `head` exceeds a chunk. Panics if `len` is less than `head`.
-    #[inline]
+    #[inline(always)]
     pub fn make_headers(&mut self, head: usize, len: usize, at: Time) -> Option<(Frame, &mut [u8])> {
+        assert!(head <= len);
         if head > self.chunk_size {
             return None;
         }
         let chunk = self.take_reserved()?;
-        let frame = self.received(chunk, 0, head, len, at);
+        let frame = Frame::in_chunk(chunk, 0, head, len, at);
         Some((frame, &mut self.chunk_mut(chunk)[..head]))
     }
 
@@ -116,7 +117,7 @@ impl Frames {
     }
 
     /// A chunk for a frame made by a node.
-    #[inline]
+    #[inline(always)]
     fn take_reserved(&mut self) -> Option<u32> {
         if self.free.is_empty() && !self.grow() {
             self.exhausted += 1;

@@ -113,6 +113,7 @@ impl Gateway {
     }
 
     /// The time of a class, whose timer was just taken off its wheel, has come: at most one ACK is made.
+    #[inline(never)]
     pub(in crate::gateway) fn serve(&mut self, cx: &mut Cx<'_>, timer: u32, port: Port) {
         let (place, due) = (timer - self.table.capacity(), self.timers.due(timer).min(cx.now));
         if self.classes.share(place).is_some_and(|share| share.parent().is_some()) {

@@ -1,4 +1,4 @@
-//! [`plain_ack`] against the parsers of the parts.
+//! [`plain_ack`] and [`usual_ack`] against the parsers of the parts.
 
 use super::super::build::{SegmentBuilder, Sum};
 use super::super::*;
@@ -57,11 +57,33 @@ fn usual() -> impl Strategy<Value = SegmentBuilder> {
     })
 }
 
+/// What is read of a frame in one step, the shorter one included where it is for the frame.
+fn read(frame: &[u8]) -> Option<PlainAck> {
+    let plain = plain_ack(frame, true);
+    if let Some(usual) = <&[u8; USUAL_ACK]>::try_from(frame).ok().and_then(|bytes| usual_ack(bytes, true)) {
+        assert_eq!(plain, Some(usual));
+    }
+    plain
+}
+
+#[test]
+fn untagged_ipv4_with_timestamps_is_what_is_usual() {
+    let s = SegmentBuilder::v4([10, 0, 0, 1], [10, 0, 0, 2]).flags(Flags::ACK).ack(7);
+    let frame = |s: &SegmentBuilder| -> [u8; USUAL_ACK] { s.build().try_into().unwrap() };
+    let usual = s.clone().ts(1, 2);
+    let ack = usual_ack(&frame(&usual), true).unwrap();
+    assert_eq!((ack.version, ack.ack, ack.timestamps), (4, 7, Some(Timestamps { value: 1, echo: 2 })));
+    assert_eq!(usual_ack(&frame(&usual.clone().flags(Flags::ACK.with(Flags::ECE))), true), None);
+    assert_eq!(usual_ack(&frame(&s.clone().pad_to(USUAL_ACK)), true), None, "no timestamps");
+    let partial = frame(&usual.checksum(Sum::Partial));
+    assert_eq!((usual_ack(&partial, true), usual_ack(&partial, false)), (None, Some(ack)));
+}
+
 proptest! {
     #[test]
     fn a_usual_ack_is_read_as_its_parts_are(s in usual()) {
         let frame = s.build();
-        let read = plain_ack(&frame, true);
+        let read = read(&frame);
         prop_assert!(read.is_some());
         prop_assert_eq!(read, by_parts(&frame));
         // A checksum that is still to be completed is no reason against it, unless it is looked at.
@@ -74,7 +96,7 @@ proptest! {
         let mut frame = s.build();
         let at = at.index(frame.len());
         frame[at] = byte;
-        prop_assert_eq!(plain_ack(&frame, true), by_parts(&frame));
+        prop_assert_eq!(read(&frame), by_parts(&frame));
         let cut = &frame[..at];
         prop_assert_eq!(plain_ack(cut, true), by_parts(cut));
     }
