@@ -3,7 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const PROGRAMS: [&str; 2] = ["acks", "all"];
+/// Objects, what each is made of, and what is defined meanwhile.
+const PROGRAMS: [(&str, &str, &str); 3] = [
+    ("acks", "acks", "-DSEVERAL=0"),
+    ("acks_of_several", "acks", "-DSEVERAL=1"),
+    ("all", "all", "-DSEVERAL=0"),
+];
 
 fn main() {
     let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("set by cargo"));
@@ -12,21 +17,22 @@ fn main() {
     let clang = std::env::var("CLANG").unwrap_or_else(|_| "clang".into());
     println!("cargo:rerun-if-env-changed=CLANG");
     println!("cargo:rerun-if-changed=src/bpf");
-    for name in PROGRAMS {
-        compile(&clang, &include, Path::new("src/bpf"), name, &out);
+    for (object, name, define) in PROGRAMS {
+        compile(&clang, &include, Path::new("src/bpf"), name, define, &out.join(format!("{object}.bpf.o")));
     }
 }
 
-fn compile(clang: &str, include: &str, source: &Path, name: &str, out: &Path) {
+fn compile(clang: &str, include: &str, source: &Path, name: &str, define: &str, out: &Path) {
     let status = Command::new(clang)
         .args(["-target", "bpf", "-mcpu=v3", "-O2", "-g", "-Wall", "-Werror", "-nostdinc"])
         // Debug information that says where it was built would make builds differ.
         .args(["-fdebug-compilation-dir", ".", "-I", include, "-I"])
         .arg(source)
+        .arg(define)
         .arg("-c")
         .arg(source.join(format!("{name}.bpf.c")))
         .arg("-o")
-        .arg(out.join(format!("{name}.bpf.o")))
+        .arg(out)
         .status();
     match status {
         Ok(status) if status.success() => {}

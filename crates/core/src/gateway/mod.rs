@@ -165,6 +165,14 @@ impl Gateway {
         Gateway::with_table(config, table, Slots::Shared(slots), true)
     }
 
+    /// The same gateway, whose hooks take ACKs that come in on these ports, `(lan, wan)`, whether or not its first configuration
+    /// controls some there.
+    #[must_use]
+    pub fn hooked_at(mut self, ports: (bool, bool)) -> Gateway {
+        self.hooked_ports = ports;
+        self
+    }
+
     /// The same gateway, whose hooks count in these tallies what ACKs cannot slow. What they have counted so far is not charged. Panics
     /// if there are fewer tallies than classes.
     #[must_use]

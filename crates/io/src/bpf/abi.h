@@ -17,6 +17,12 @@ struct flow_key {
 	__be16 inner;
 };
 
+/* Addresses of the LAN whose flows one engine has: the key of a longest-prefix match. */
+struct home_key {
+	__u32 bits;
+	__u8 address[16]; /* IPv4 as ::ffff:a.b.c.d */
+};
+
 /* What the gateway has said of a flow, by its key as the flow's ACKs show it. */
 struct flow {
 	__u32 slot;
@@ -42,7 +48,7 @@ struct slot {
 	__u32 spare[2];
 };
 
-/* One entry of an array map that the engine and the supervisor have mapped. */
+/* Each engine's entry of an array map that engines and supervisor have mapped: a cache line, since each writes its own. */
 struct hooks {
 	__u64 beat;	  /* CLOCK_MONOTONIC of the engine's last round; 0: no engine */
 	__u32 generation; /* entries of `passing` with others are misses */
@@ -52,7 +58,7 @@ struct hooks {
 	__u32 count_out;  /* what rules look at of packets seen at egress that are not TCP (enum fields) */
 	__u32 count_in;	  /* the same for ingress */
 	__u32 counting;	  /* entries of `counted` with others are misses */
-	__u32 spare;
+	__u32 spare[7];
 };
 
 /* Layout of weir_core::steer::Fields. */
@@ -121,6 +127,8 @@ struct acks_config {
 	__u8 assume;	/* test runs have no packet socket: every frame is from one with the role ... */
 	__u8 role;	/* ... given here */
 	__u8 pad;
+	__u32 slots; /* of each engine, where there are several; not 0 */
+	__u32 pad2;
 };
 
 struct all_config {

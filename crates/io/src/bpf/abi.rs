@@ -33,6 +33,16 @@ impl From<&Key> for FlowKey {
     }
 }
 
+/// Addresses of the LAN whose flows one engine has (`struct home_key`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(C)]
+pub(crate) struct HomeKey {
+    pub bits: u32,
+    pub address: [u8; 16],
+}
+// SAFETY: an integer and bytes, without padding.
+unsafe impl Pod for HomeKey {}
+
 /// What the gateway has said of a flow (`struct flow`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
@@ -61,7 +71,7 @@ pub(crate) const FIELDS_UNTOUCHED: u32 = 128;
 
 /// Offsets in `struct hooks`.
 pub(crate) mod hooks {
-    pub const SIZE: usize = 40;
+    pub const SIZE: usize = 64;
     pub const BEAT: usize = 0;
     pub const GENERATION: usize = 8;
     pub const WAKE: usize = 12;
@@ -119,6 +129,8 @@ pub(crate) struct AcksConfig {
     pub assume: u8,
     pub role: u8,
     pub pad: u8,
+    pub slots: u32,
+    pub pad2: u32,
 }
 // SAFETY: integers without padding: the size is asserted below.
 unsafe impl Pod for AcksConfig {}
@@ -216,8 +228,8 @@ pub(crate) const SEGMENT_BYTES: usize = 20;
 /// Length of a record: eight bytes are its alignment.
 pub(crate) const SEGMENT_SIZE: usize = (SEGMENT_BYTES + SEGMENT_HEAD).next_multiple_of(8);
 
-const _: () = assert!(size_of::<FlowKey>() == 40);
+const _: () = assert!(size_of::<FlowKey>() == 40 && size_of::<HomeKey>() == 20);
 const _: () =
-    assert!(size_of::<Flow>() == 8 && size_of::<AcksConfig>() == 104 && size_of::<AllConfig>() == 16);
+    assert!(size_of::<Flow>() == 8 && size_of::<AcksConfig>() == 112 && size_of::<AllConfig>() == 16);
 const _: () = assert!(size_of::<AcksCounters>() == 136 && size_of::<AllCounters>() == 40);
 const _: () = assert!(size_of::<SegmentHeader>() == SEGMENT_GSO && SEGMENT_SIZE == 208);

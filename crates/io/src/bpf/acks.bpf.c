@@ -7,7 +7,14 @@
  * date on their way out. Only the core classifies: unknown flows are shown to it within a budget.
  * Whatever goes wrong, a segment passes, and what passes is noted in the flow's slot: a made ACK
  * that is older than what the sender has would be refused by it (PAWS, RFC 5961).
+ *
+ * Compiled twice: for one engine, and with SEVERAL for several of them, which have a part of the slots, a ring and an entry of
+ * `hooks` each. A flow that has a slot is its engine's; whatever else comes is that of the engine that has its address.
  */
+#ifndef SEVERAL
+#define SEVERAL 0
+#endif
+
 #include "vmlinux.h"
 #include <bpf/bpf_helpers.h>
 #include "abi.h"
@@ -41,10 +48,32 @@ struct {
 	__type(value, struct slot);
 } slots SEC(".maps");
 
+#if SEVERAL
+/* Of each engine, by its number. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__array(values, struct {
+		__uint(type, BPF_MAP_TYPE_RINGBUF);
+		__uint(max_entries, 1 << 16);
+	});
+} rings SEC(".maps");
+
+/* The number of the engine that has the flows of an address of the LAN, where that is not the first. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 1);
+	__type(key, struct home_key);
+	__type(value, __u32);
+} homes SEC(".maps");
+#else
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 1 << 22);
 } ring SEC(".maps");
+#endif
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -62,6 +91,9 @@ struct hook {
 	struct acks_counters *count;
 	struct hooks *engine;
 	__u64 now;
+#if SEVERAL
+	__u32 number; /* the engine's */
+#endif
 	bool ingress;
 };
 
@@ -137,10 +169,23 @@ static __always_inline bool copy_head(struct hook *h, struct segment *record)
 	return copy_bytes(h, record, 12, 16);
 }
 
+/* Room in the engine's ring; NULL: there is none. */
+static __always_inline struct segment *reserve(struct hook *h)
+{
+#if SEVERAL
+	__u32 number = h->number;
+	void *ring = bpf_map_lookup_elem(&rings, &number);
+
+	return ring ? bpf_ringbuf_reserve(ring, sizeof(struct segment), 0) : NULL;
+#else
+	return bpf_ringbuf_reserve(&ring, sizeof(struct segment), 0);
+#endif
+}
+
 /* A record with everything in it, still to be submitted; NULL: no room in the ring. */
 static __always_inline struct segment *record_of(struct hook *h, enum fate fate)
 {
-	struct segment *record = bpf_ringbuf_reserve(&ring, sizeof(*record), 0);
+	struct segment *record = reserve(h);
 
 	if (!record) {
 		h->count->ring_full++;
@@ -284,8 +329,8 @@ static __always_inline int unclassified(struct hook *h, struct packet *p)
 	return show_within(h, BUDGET_COPIES);
 }
 
-/* The slot of the flow that the gateway named; NULL: none, or its entry is of a flow that is gone. */
-static __always_inline struct slot *slot_of(struct packet *p)
+/* The slot of the flow that the gateway named, and its number; NULL: none, or its entry is of a flow that is gone. */
+static __always_inline struct slot *numbered_slot(struct packet *p, __u32 *of)
 {
 	struct flow *flow = bpf_map_lookup_elem(&flows, &p->key);
 	struct slot *slot;
@@ -295,9 +340,46 @@ static __always_inline struct slot *slot_of(struct packet *p)
 		return NULL;
 	number = READ(flow->slot);
 	tag = READ(flow->tag);
+	*of = number;
 	slot = bpf_map_lookup_elem(&slots, &number);
 	return slot && tag && READ(slot->tag) == tag ? slot : NULL;
 }
+
+static __always_inline struct slot *slot_of(struct packet *p)
+{
+	__u32 number;
+
+	return numbered_slot(p, &number);
+}
+
+#if SEVERAL
+/* The number of the engine that has the flows of a packet's address on the LAN's side, of both directions. */
+static __always_inline __u32 home_of(struct hook *h, struct packet *p)
+{
+	struct home_key key = { .bits = 128 };
+	__u32 *home;
+
+	__builtin_memcpy(key.address, h->ingress ? p->key.dst : p->key.src, sizeof(key.address));
+	home = bpf_map_lookup_elem(&homes, &key);
+	return home ? READ(*home) : 0;
+}
+
+/* Finds the engine of a packet, which has been the first one so far, and the slot of its flow if it has one. */
+static __always_inline struct slot *find_engine(struct hook *h, struct packet *p, bool may_have_slot)
+{
+	__u32 number = 0;
+	struct slot *slot = may_have_slot ? numbered_slot(p, &number) : NULL;
+	struct hooks *engine;
+
+	number = slot ? number / config.slots : home_of(h, p);
+	engine = bpf_map_lookup_elem(&hooks, &number);
+	if (engine) {
+		h->engine = engine;
+		h->number = number;
+	}
+	return slot;
+}
+#endif
 
 /* Without a beat the supervisor says what becomes of windows. */
 static __always_inline bool beaten(struct hooks *engine)
@@ -413,11 +495,16 @@ static __always_inline int segment(struct hook *h)
 {
 	bool sizes = h->ingress ? config.size_in : config.size_out;
 	bool shapes = h->ingress ? config.shape_in : config.shape_out;
-	__u32 fields = h->ingress ? READ(h->engine->count_in) : READ(h->engine->count_out);
 	struct packet p = {};
+	enum parsed parsed = parse(h->skb, &p);
 	struct slot *slot;
+	__u32 fields;
 
-	if (parse(h->skb, &p) != PARSED_TCP) {
+#if SEVERAL
+	slot = find_engine(h, &p, shapes && parsed == PARSED_TCP);
+#endif
+	fields = h->ingress ? READ(h->engine->count_in) : READ(h->engine->count_out);
+	if (parsed != PARSED_TCP) {
 		h->count->passed_other++;
 		return other(h, &p, fields);
 	}
@@ -440,7 +527,9 @@ static __always_inline int segment(struct hook *h)
 	}
 	if (!shapes)
 		return known_to_pass(h, &p);
+#if !SEVERAL
 	slot = slot_of(&p);
+#endif
 	if (slot) {
 		read_options(h->skb, &p);
 		return controlled(h, &p, slot);

@@ -5,31 +5,41 @@ use super::attach::{self, Attached, Hook, Order};
 use super::features;
 use super::hooks::Hooks;
 use super::segments::Segments;
+use super::several::{self, Homes};
 use super::{failed, map, named, open, sum, AcksCounters, Aligned};
 use crate::sys::mmap::Mapping;
 use crate::sys::pod::{self, bytes_of};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Object};
-use std::cell::Cell;
 use std::io;
+use std::ops::Range;
 use std::os::fd::AsFd;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use weir_core::gateway::Verdict;
 use weir_core::steer::{Slot, Tally};
 use weir_core::time::Duration;
 use weir_core::wire::TCP;
 
 static ACKS: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/acks.bpf.o")));
+static ACKS_OF_SEVERAL: &Aligned<[u8]> =
+    &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/acks_of_several.bpf.o")));
+
+/// Prefixes that have another engine than the first, at most.
+const HOMES: u32 = 1 << 20;
+/// Bits of a generation that count; those above tell engines apart.
+const GENERATIONS: u32 = 24;
 
 /// Knobs of [`Acks`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AcksOptions {
-    /// Controlled flows at most: as many slots are made.
+    /// Engines, 1 to 255.
+    pub engines: u32,
+    /// Controlled flows of each engine at most: as many slots are made.
     pub flows: u32,
     /// Flows that are remembered to pass.
     pub passing: u32,
-    /// Tallies of what ACKs cannot slow: one for each class, and for those that may come.
+    /// Tallies of what ACKs cannot slow: for each engine as many as it has classes, and those that may come.
     pub tallies: u32,
-    /// Bytes of the ring: a power of two, at least a page.
+    /// Bytes of each engine's ring: a power of two, at least a page.
     pub ring: u32,
     /// Without a heartbeat for so long, segments pass.
     pub stale: Duration,
@@ -59,9 +69,10 @@ pub struct AcksOptions {
 }
 
 impl AcksOptions {
-    /// For an interface with Ethernet headers whose flows are shaped in both directions.
+    /// For one engine, and an interface with Ethernet headers whose flows are shaped in both directions.
     pub const fn new(flows: u32) -> AcksOptions {
         AcksOptions {
+            engines: 1,
             flows,
             passing: 65_536,
             tallies: 1,
@@ -94,6 +105,8 @@ impl AcksOptions {
             assume: 0,
             role: 0,
             pad: 0,
+            slots: self.flows.max(1),
+            pad2: 0,
         }
     }
 }
@@ -111,23 +124,31 @@ const BATCH: usize = 256;
 #[derive(Debug)]
 pub struct Acks {
     object: Object,
-    /// Heartbeat, generation, sleep, sockets.
+    /// Heartbeat, generation, sleep, sockets; of the first engine.
     pub hooks: Hooks,
+    /// Of the other engines.
+    others: Vec<Hooks>,
     flows: MapHandle,
     passing: MapHandle,
     counted: MapHandle,
-    ring: MapHandle,
+    /// Of each engine.
+    rings: Vec<MapHandle>,
+    /// There is one where there are several engines.
+    homes: Option<MapHandle>,
     counters: MapHandle,
+    /// Of all engines, one after the other.
     slots: &'static [Slot],
     tallies: &'static [Tally],
     /// The kernel updates many entries in one call (Linux 5.6).
-    batches: Cell<bool>,
+    batches: AtomicBool,
 }
 
 impl Acks {
     /// Loads the programs. What the kernel lacks is named with the version that brought it.
     pub fn load(options: &AcksOptions) -> io::Result<Acks> {
-        Acks::load_with(options, options.config(), None)
+        let acks = Acks::load_with(options, options.config(), None)?;
+        acks.others.iter().zip(1..).for_each(|(hooks, number)| hooks.count_from(number << GENERATIONS));
+        Ok(acks)
     }
 
     /// As [`Acks::load`] with other knobs, on the maps of `other` if there is one.
@@ -137,16 +158,21 @@ impl Acks {
         other: Option<&Acks>,
     ) -> io::Result<Acks> {
         features::require()?;
-        let mut open = open("acks", &ACKS.0)?;
+        let several = options.engines > 1;
+        let mut open = open("acks", if several { &ACKS_OF_SEVERAL.0 } else { &ACKS.0 })?;
+        let (flows, tallies) =
+            (options.flows.max(1) * options.engines, options.tallies.max(1) * options.engines);
         for mut map in open.maps_mut() {
             let name = map.name().to_string_lossy().into_owned();
             let result = match name.as_str() {
                 // A flow that is forgotten gives its entry back a little after its slot.
-                "flows" => map.set_max_entries(options.flows.saturating_add(options.flows / 8 + 64)),
-                "slots" => map.set_max_entries(options.flows.max(1)),
-                "tallies" => map.set_max_entries(options.tallies.max(1)),
+                "flows" => map.set_max_entries(flows.saturating_add(flows / 8 + 64)),
+                "slots" => map.set_max_entries(flows),
+                "tallies" => map.set_max_entries(tallies),
                 "passing" | "counted" => map.set_max_entries(options.passing.max(1)),
                 "ring" => map.set_max_entries(options.ring),
+                "hooks" | "rings" => map.set_max_entries(options.engines),
+                "homes" => map.set_max_entries(HOMES),
                 _ if name.ends_with(".rodata") => map.set_initial_value(bytes_of(&config)),
                 _ => Ok(()),
             };
@@ -162,16 +188,20 @@ impl Acks {
         // SAFETY: a tally is atomic words.
         let tallies = unsafe { shared(&map(&object, "tallies")?)? };
         Ok(Acks {
-            hooks: Hooks::of(&object)?,
+            hooks: Hooks::of(&object, 0)?,
+            others: (1..options.engines as usize)
+                .map(|n| Hooks::of(&object, n))
+                .collect::<io::Result<_>>()?,
             flows: map(&object, "flows")?,
             passing: map(&object, "passing")?,
             counted: map(&object, "counted")?,
-            ring: map(&object, "ring")?,
+            rings: several::rings(&object, options, other.map(|other| other.rings.as_slice()))?,
+            homes: several.then(|| map(&object, "homes")).transpose()?,
             counters: map(&object, "counters")?,
             slots,
             tallies,
             object,
-            batches: Cell::new(true),
+            batches: AtomicBool::new(true),
         })
     }
 
@@ -182,40 +212,85 @@ impl Acks {
         Ok(attach("acks_ingress", Hook::Ingress)?.and(attach("acks_egress", Hook::Egress)?))
     }
 
-    /// What the hooks know of controlled flows.
+    /// Engines that they know.
+    pub fn engines(&self) -> usize {
+        self.rings.len()
+    }
+
+    /// What the hooks know of controlled flows, of all engines.
     pub fn slots(&self) -> &'static [Slot] {
         self.slots
     }
 
-    /// What the hooks count of each class that ACKs cannot slow.
+    /// What the hooks count of each class that ACKs cannot slow, of all engines.
     pub fn tallies(&self) -> &'static [Tally] {
         self.tallies
     }
 
-    /// Maps the ring: for the one process that consumes it.
-    pub fn segments(&self) -> io::Result<Segments> {
-        Segments::map(self.ring.as_fd(), self.ring.max_entries() as usize)
+    /// Those of the engine with this number.
+    pub fn slots_of(&self, number: usize) -> &'static [Slot] {
+        &self.slots[self.part(self.slots, number)]
     }
 
-    /// Tells the kernel about flows, in order. On an error some of it may have been done, and all of it may be
+    /// Those of the engine with this number.
+    pub fn tallies_of(&self, number: usize) -> &'static [Tally] {
+        &self.tallies[self.part(self.tallies, number)]
+    }
+
+    /// Where an engine's part is of what all engines have in equal parts.
+    fn part<T>(&self, all: &[T], number: usize) -> Range<usize> {
+        let each = all.len() / self.engines();
+        number * each..(number + 1) * each
+    }
+
+    /// Heartbeat, generation and sleep of the engine with this number. Panics if there is none.
+    pub fn hooks_of(&self, number: usize) -> &Hooks {
+        number.checked_sub(1).map_or(&self.hooks, |other| &self.others[other])
+    }
+
+    /// Maps the ring of the first engine: for the one process that consumes it.
+    pub fn segments(&self) -> io::Result<Segments> {
+        self.segments_of(0)
+    }
+
+    /// Maps the ring of the engine with this number: for the one thread that consumes it.
+    pub fn segments_of(&self, number: usize) -> io::Result<Segments> {
+        let ring = &self.rings[number];
+        Segments::map(ring.as_fd(), ring.max_entries() as usize)
+    }
+
+    /// Where the hooks look up which engine has an address, if there are several.
+    pub fn homes(&self) -> io::Result<Option<Homes>> {
+        self.homes.as_ref().map(Homes::of).transpose()
+    }
+
+    /// Tells the kernel about flows of the first engine, in order. On an error some of it may have been done, and all of it may be
     /// repeated.
     pub fn apply(&self, verdicts: &[Verdict]) -> io::Result<()> {
+        self.apply_of(0, verdicts)
+    }
+
+    /// As [`Acks::apply`], of the engine with this number, which counts its slots and tallies from 0.
+    pub fn apply_of(&self, number: usize, verdicts: &[Verdict]) -> io::Result<()> {
         let same = |a: &Verdict, b: &Verdict| std::mem::discriminant(a) == std::mem::discriminant(b);
         for run in verdicts.chunk_by(same).flat_map(|run| run.chunks(BATCH)) {
-            self.apply_run(run)?;
+            self.apply_run(number, run)?;
         }
         Ok(())
     }
 
-    /// As [`Acks::apply`] for verdicts of one kind.
-    fn apply_run(&self, run: &[Verdict]) -> io::Result<()> {
-        let (generation, counting) = (self.hooks.generation(), self.hooks.counting());
+    /// As [`Acks::apply_of`] for verdicts of one kind.
+    fn apply_run(&self, number: usize, run: &[Verdict]) -> io::Result<()> {
+        let hooks = self.hooks_of(number);
+        let (generation, counting) = (hooks.generation(), hooks.counting());
+        let slot_of = |slot: u32| self.part(self.slots, number).start as u32 + slot;
+        let tally_of = |tally: u32| self.part(self.tallies, number).start as u32 + tally;
         let (mut keys, mut values) = (Vec::with_capacity(run.len() * size_of::<FlowKey>()), Vec::new());
         for verdict in run {
             match verdict {
                 Verdict::Shape { ack_key, slot, tag } => {
                     keys.extend(bytes_of(&FlowKey::from(ack_key)));
-                    values.extend(bytes_of(&Flow { slot: *slot, tag: *tag }));
+                    values.extend(bytes_of(&Flow { slot: slot_of(*slot), tag: *tag }));
                 }
                 // Until the next generation, or until room is needed for others.
                 Verdict::Pass { ack_key } => {
@@ -224,13 +299,15 @@ impl Acks {
                 }
                 Verdict::Count { key, tally } => {
                     keys.extend(bytes_of(&FlowKey::from(key)));
-                    let counted = Counted { generation: counting, tally: tally.unwrap_or(NO_TALLY) };
+                    let counted = Counted { generation: counting, tally: tally.map_or(NO_TALLY, tally_of) };
                     values.extend(bytes_of(&counted));
                     if key.protocol() == TCP && key.src_port != 0 {
-                        self.hooks.count_tcp();
+                        hooks.count_tcp();
                     }
                 }
-                Verdict::Forget { ack_key, slot, tag } => self.forget(&ack_key.into(), *slot, *tag)?,
+                Verdict::Forget { ack_key, slot, tag } => {
+                    self.forget(&ack_key.into(), slot_of(*slot), *tag)?
+                }
             }
         }
         match run.first() {
@@ -254,11 +331,13 @@ impl Acks {
     fn write(&self, map: &MapHandle, what: &str, keys: &[u8], values: &[u8], count: usize) -> io::Result<()> {
         let none = MapFlags::ANY;
         let refused = |e: libbpf_rs::Error| failed(&format!("cannot write a {what}"), &e);
-        if count > 1 && self.batches.get() {
+        if count > 1 && self.batches.load(Ordering::Relaxed) {
             match map.update_batch(keys, values, count as u32, none, none) {
                 Ok(()) => return Ok(()),
                 // An unknown command, or a kind of map without batches (LRU before 5.7?): one by one.
-                Err(e) if e.kind() == libbpf_rs::ErrorKind::InvalidInput => self.batches.set(false),
+                Err(e) if e.kind() == libbpf_rs::ErrorKind::InvalidInput => {
+                    self.batches.store(false, Ordering::Relaxed);
+                }
                 Err(e) => return Err(refused(e)),
             }
         }

@@ -51,7 +51,7 @@ impl All {
         }
         let object = open.load().map_err(|e| features::refused("the steering of all frames", &e))?;
         let order = if acks.is_some() { Order::Second } else { Order::First };
-        Ok(All { hooks: Hooks::of(&object)?, counters: map(&object, "counters")?, object, order })
+        Ok(All { hooks: Hooks::of(&object, 0)?, counters: map(&object, "counters")?, object, order })
     }
 
     fn tc(&self, program: &str, ifindex: u32, hook: Hook) -> io::Result<Attached> {

@@ -7,66 +7,84 @@ use crate::sys::pod::bytes_of;
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Object};
 use std::io;
 use std::os::fd::AsFd;
-use std::sync::atomic::{fence, Ordering};
+use std::sync::atomic::{fence, AtomicU32, AtomicU64, Ordering};
 use weir_core::steer::Fields;
 use weir_core::time::Time;
 
-/// The shared words of one set of programs, and their sockets.
+/// The words that one set of programs shares with one of its engines, and the sockets that all engines have.
 #[derive(Debug)]
 pub struct Hooks {
-    page: Mapping,
+    pages: Mapping,
+    /// Where the engine's words begin.
+    at: usize,
     senders: MapHandle,
     _map: MapHandle,
 }
 
 impl Hooks {
-    pub(super) fn of(object: &Object) -> io::Result<Hooks> {
+    /// Those of the engine with this number.
+    pub(super) fn of(object: &Object, number: usize) -> io::Result<Hooks> {
         let hooks_map = map(object, "hooks")?;
-        let page = Mapping::of_fd(hooks_map.as_fd(), hooks::SIZE, 0, true)?;
-        Ok(Hooks { page, senders: map(object, "senders")?, _map: hooks_map })
+        let at = number * hooks::SIZE;
+        let pages = Mapping::of_fd(hooks_map.as_fd(), at + hooks::SIZE, 0, true)?;
+        Ok(Hooks { pages, at, senders: map(object, "senders")?, _map: hooks_map })
+    }
+
+    fn word(&self, offset: usize) -> &AtomicU32 {
+        self.pages.atomic_u32(self.at + offset)
+    }
+
+    fn beats(&self) -> &AtomicU64 {
+        self.pages.atomic_u64(self.at + hooks::BEAT)
+    }
+
+    /// Generations count from here on: an entry of one engine is a miss to every other one.
+    pub(super) fn count_from(&self, generation: u32) {
+        self.word(hooks::GENERATION).store(generation, Ordering::Release);
+        self.word(hooks::COUNTING).store(generation, Ordering::Release);
     }
 
     /// Says that the engine is alive; [`Time::ZERO`] says that it is not.
     pub fn beat(&self, now: Time) {
-        self.page.atomic_u64(hooks::BEAT).store(now.as_nanos(), Ordering::Release);
+        self.beats().store(now.as_nanos(), Ordering::Release);
     }
 
     /// The last beat.
     pub fn last_beat(&self) -> Time {
-        Time::from_nanos(self.page.atomic_u64(hooks::BEAT).load(Ordering::Acquire))
+        Time::from_nanos(self.beats().load(Ordering::Acquire))
     }
 
     /// Forgets which flows pass: the configuration changed.
     pub fn next_generation(&self) {
-        self.page.atomic_u32(hooks::GENERATION).fetch_add(1, Ordering::AcqRel);
+        self.word(hooks::GENERATION).fetch_add(1, Ordering::AcqRel);
     }
 
     pub(super) fn generation(&self) -> u32 {
-        self.page.atomic_u32(hooks::GENERATION).load(Ordering::Acquire)
+        self.word(hooks::GENERATION).load(Ordering::Acquire)
     }
 
     /// Says what rules look at of packets that are not TCP, at egress and at ingress, and forgets who counts which.
     pub fn count(&self, [out, inward]: [Fields; 2]) {
-        self.page.atomic_u32(hooks::COUNT_OUT).store(out.0, Ordering::Release);
-        self.page.atomic_u32(hooks::COUNT_IN).store(inward.0, Ordering::Release);
-        self.page.atomic_u32(hooks::COUNTING).fetch_add(1, Ordering::AcqRel);
+        self.word(hooks::COUNT_OUT).store(out.0, Ordering::Release);
+        self.word(hooks::COUNT_IN).store(inward.0, Ordering::Release);
+        self.word(hooks::COUNTING).fetch_add(1, Ordering::AcqRel);
     }
 
     /// Some of what is counted is TCP.
     pub(super) fn count_tcp(&self) {
         for place in [hooks::COUNT_OUT, hooks::COUNT_IN] {
-            self.page.atomic_u32(place).fetch_or(FIELDS_UNTOUCHED, Ordering::Release);
+            self.word(place).fetch_or(FIELDS_UNTOUCHED, Ordering::Release);
         }
     }
 
     pub(super) fn counting(&self) -> u32 {
-        self.page.atomic_u32(hooks::COUNTING).load(Ordering::Acquire)
+        self.word(hooks::COUNTING).load(Ordering::Acquire)
     }
 
     /// Says that the engine is about to sleep until a segment comes: the next one wakes it. False if one has
     /// come already, or is just being written: it must not sleep, and [`Hooks::awake`] holds again.
     pub fn sleep(&self, segments: &Segments) -> bool {
-        self.page.atomic_u32(hooks::WAKE).store(1, Ordering::SeqCst);
+        self.word(hooks::WAKE).store(1, Ordering::SeqCst);
         // The hook moves the ring's index, then reads `wake`; here it is the other way round, and a barrier
         // on both sides lets one of the two see the other (`submit` in acks.bpf.c).
         fence(Ordering::SeqCst);
@@ -79,7 +97,7 @@ impl Hooks {
 
     /// Says that the engine is awake and looks at the ring by itself: no segment wakes it.
     pub fn awake(&self) {
-        self.page.atomic_u32(hooks::WAKE).store(0, Ordering::Relaxed);
+        self.word(hooks::WAKE).store(0, Ordering::Relaxed);
     }
 
     /// Registers a packet socket by its cookie before it sends its first frame. `role` is a set of
@@ -99,7 +117,7 @@ impl Hooks {
     /// Where [`All`](super::All) sends frames that are seen at egress and at ingress: the numbers of two
     /// interfaces, 0 to let them pass.
     pub(super) fn redirect(&self, egress: u32, ingress: u32) {
-        self.page.atomic_u32(hooks::OUT_TO).store(egress, Ordering::Release);
-        self.page.atomic_u32(hooks::IN_TO).store(ingress, Ordering::Release);
+        self.word(hooks::OUT_TO).store(egress, Ordering::Release);
+        self.word(hooks::IN_TO).store(ingress, Ordering::Release);
     }
 }

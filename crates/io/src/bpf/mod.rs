@@ -15,6 +15,7 @@ mod hooks;
 #[cfg(test)]
 mod live_tests;
 mod segments;
+mod several;
 
 pub use abi::{role, AcksCounters, AllCounters, Budget, SEGMENT_HEAD};
 pub use acks::{Acks, AcksOptions};
@@ -23,6 +24,7 @@ pub use attach::{remove_filters, Attached, Hook};
 pub use features::{missing, Missing};
 pub use hooks::Hooks;
 pub use segments::{Fate, SeenSegment, Segments};
+pub use several::{Home, Homes};
 
 use crate::sys::pod::{self, Pod};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Object, ObjectBuilder, OpenObject, ProgramMut};

@@ -17,7 +17,7 @@ struct {
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1);
+	__uint(max_entries, 1); /* one for each engine */
 	__type(key, __u32);
 	__type(value, struct hooks);
 } hooks SEC(".maps");

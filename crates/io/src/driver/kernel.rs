@@ -1,9 +1,11 @@
 //! The driver's side of what it shares with the programs in the kernel.
 
-use crate::bpf::{Acks, AcksCounters, All, AllCounters, Attached, Hooks};
+use crate::bpf::{Acks, AcksCounters, All, AllCounters, Attached, Homes, Hooks, Segments};
 use std::io;
+use std::ops::Range;
 use weir_core::gateway::Verdict;
 use weir_core::steer::{Slot, Tally};
+use weir_core::time::Time;
 
 /// The programs of one instance, loaded.
 #[derive(Debug)]
@@ -28,12 +30,42 @@ pub enum HookCounters {
 }
 
 impl Programs {
-    /// Heartbeat and sockets.
+    /// Heartbeat of the first engine, and sockets.
     pub fn hooks(&self) -> &Hooks {
+        self.hooks_of(0)
+    }
+
+    /// Heartbeat of the engine with this number, and sockets. Panics if there is none.
+    fn hooks_of(&self, number: usize) -> &Hooks {
         match self {
-            Programs::Acks(acks) | Programs::Both(acks, _) => &acks.hooks,
+            Programs::Acks(acks) | Programs::Both(acks, _) => acks.hooks_of(number),
             Programs::All(all) => &all.hooks,
         }
+    }
+
+    /// How many engines they know.
+    pub fn engines(&self) -> usize {
+        self.acks().map_or(1, Acks::engines)
+    }
+
+    /// The programs as each engine sees them.
+    pub fn parts(&self) -> impl Iterator<Item = Part<'_>> {
+        (0..self.engines()).map(|number| Part { programs: self, number })
+    }
+
+    /// The last beat of the engine whose last beat is longest ago.
+    pub fn last_beat(&self) -> Time {
+        self.parts().map(|part| part.hooks().last_beat()).min().unwrap_or(Time::ZERO)
+    }
+
+    /// The last beat of any engine.
+    pub fn latest_beat(&self) -> Time {
+        self.parts().map(|part| part.hooks().last_beat()).max().unwrap_or(Time::ZERO)
+    }
+
+    /// Gives all engines the same last beat: [`Time::ZERO`] says that there is none.
+    pub fn beat(&self, at: Time) {
+        self.parts().for_each(|part| part.hooks().beat(at));
     }
 
     /// Those that take ACKs, if any do.
@@ -57,9 +89,9 @@ impl Programs {
         self.acks().map_or(&[], Acks::slots)
     }
 
-    /// What they count of classes that ACKs cannot slow; empty unless they take ACKs.
-    pub fn tallies(&self) -> &'static [Tally] {
-        self.acks().map_or(&[], Acks::tallies)
+    /// Where they look up which engine has an address, if there are several.
+    pub fn homes(&self) -> io::Result<Option<Homes>> {
+        self.acks().map_or(Ok(None), Acks::homes)
     }
 
     /// Attaches the programs to an interface. Those that are attached first see a frame first.
@@ -71,17 +103,67 @@ impl Programs {
         }
     }
 
-    /// Tells the programs about flows.
-    pub fn apply(&self, verdicts: &[Verdict]) -> io::Result<()> {
-        self.acks().map_or(Ok(()), |acks| acks.apply(verdicts))
-    }
-
-    /// What they did so far.
+    /// What they did so far, for all engines.
     pub fn counters(&self) -> io::Result<HookCounters> {
         match self {
             Programs::Acks(acks) => acks.counters().map(HookCounters::Acks),
             Programs::All(all) => all.counters().map(HookCounters::All),
             Programs::Both(acks, all) => Ok(HookCounters::Both(acks.counters()?, all.counters()?)),
         }
+    }
+}
+
+/// The programs as one of the engines sees them.
+#[derive(Clone, Copy, Debug)]
+pub struct Part<'a> {
+    programs: &'a Programs,
+    number: usize,
+}
+
+impl<'a> Part<'a> {
+    /// The engine's number, from 0.
+    pub fn number(&self) -> usize {
+        self.number
+    }
+
+    /// Heartbeat and sleep.
+    pub fn hooks(&self) -> &'a Hooks {
+        self.programs.hooks_of(self.number)
+    }
+
+    /// The numbers of its slots among those of all engines.
+    pub fn places(&self) -> Range<usize> {
+        let each = self.slots().len();
+        self.number * each..(self.number + 1) * each
+    }
+
+    /// What they know of the engine's flows; empty unless they take ACKs.
+    pub fn slots(&self) -> &'static [Slot] {
+        self.programs.acks().map_or(&[], |acks| acks.slots_of(self.number))
+    }
+
+    /// What they count of the engine's classes that ACKs cannot slow; empty unless they take ACKs.
+    pub fn tallies(&self) -> &'static [Tally] {
+        self.programs.acks().map_or(&[], |acks| acks.tallies_of(self.number))
+    }
+
+    /// The engine's ring, if they take ACKs: for the one thread that consumes it.
+    pub fn segments(&self) -> io::Result<Option<Segments>> {
+        self.programs.acks().map(|acks| acks.segments_of(self.number)).transpose()
+    }
+
+    /// Tells the programs about the engine's flows.
+    pub fn apply(&self, verdicts: &[Verdict]) -> io::Result<()> {
+        self.programs.acks().map_or(Ok(()), |acks| acks.apply_of(self.number, verdicts))
+    }
+
+    /// What they did so far for all engines, told by the first one; `None` if they could not be asked.
+    pub fn counters(&self) -> Option<HookCounters> {
+        (self.number == 0).then(|| self.programs.counters().ok())?
+    }
+
+    /// Are all frames of a direction taken?
+    pub fn takes_frames(&self) -> bool {
+        self.programs.frames().is_some()
     }
 }

@@ -5,8 +5,8 @@
 //! before the next deadline ([`Spin`]). A heartbeat in every round tells the programs in the kernel that
 //! frames are wanted.
 //!
-//! A driver is one thread with one node. It never waits for a lock, and the only memory it takes
-//! after the start is for inboxes that grow to their limit.
+//! A driver is one thread with one node; several engines are as many drivers, which share nothing but the programs in the
+//! kernel. A driver never waits for a lock, and the only memory it takes after the start is for inboxes that grow to their limit.
 
 mod interfaces;
 mod kernel;
@@ -19,7 +19,7 @@ mod verdicts;
 
 pub(crate) use interfaces::InterfaceState;
 pub use interfaces::InterfaceStates;
-pub use kernel::{HookCounters, Programs};
+pub use kernel::{HookCounters, Part, Programs};
 pub use lateness::Lateness;
 pub use launch::Launch;
 pub use pace::Spin;
@@ -112,6 +112,13 @@ impl Default for DriverConfig {
 }
 
 impl DriverConfig {
+    /// That of the engine with this number, where the first has this: each is on a processor of its own, as far as there are some.
+    fn of_engine(self, number: usize) -> DriverConfig {
+        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+        let next = |cpu: usize| if cpu < cpus { (cpu + number) % cpus } else { cpu + number };
+        DriverConfig { cpu: self.cpu.map(next), ..self }
+    }
+
     /// Sets this thread up; true if it runs ahead of all ordinary ones. Nothing here is needed to
     /// work, only to work on time: what is refused is said. One that is `awaited` has no time to lock all memory first.
     pub(crate) fn prepare_thread(&self, awaited: bool) -> bool {
@@ -158,7 +165,7 @@ pub struct Driver<'a, E> {
     frames: Frames,
     inputs: Vec<Input>,
     out: Out,
-    programs: &'a Programs,
+    programs: Part<'a>,
     interfaces: &'a InterfaceStates,
     stepper: Stepper,
     waiter: Waiter,
@@ -325,7 +332,7 @@ impl<'a, E: Engine> Driver<'a, E> {
         // Frames may have arrived after `now`; nothing that is due later may leave.
         self.stepper.catch_up(self.engine.node(), &mut self.frames, &mut self.out, now);
         // The answer to a segment that leaves may find its flow's slot.
-        self.verdicts.write(&mut self.engine, self.programs);
+        self.verdicts.write(&mut self.engine, &self.programs);
         self.out.flush(&mut self.frames)
     }
 
@@ -384,7 +391,7 @@ impl<'a, E: Engine> Driver<'a, E> {
             margin: self.pace.margin(),
             inputs: self.inputs.iter_mut().filter_map(Input::stats).collect(),
             exits: [self.out.exits[0].stats(), self.out.exits[1].stats()],
-            hooks: self.programs.counters().ok(),
+            hooks: self.programs.counters(),
             degraded: self.interfaces.degraded(),
             drops: *self.frames.drops(),
             free_chunks: self.frames.free_chunks(),
@@ -410,7 +417,7 @@ impl<'a, E: Engine> Driver<'a, E> {
             }
             self.stepper.drain(self.engine.node(), &mut self.frames, &mut self.out);
             let waits = self.out.flush(&mut self.frames);
-            self.verdicts.write(&mut self.engine, self.programs);
+            self.verdicts.write(&mut self.engine, &self.programs);
             let due = self.engine.node().next_deadline(PortSet::ALL).is_some_and(|due| due <= now);
             if idle && stopped && !due && !waits {
                 break 0;

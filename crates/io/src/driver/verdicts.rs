@@ -1,6 +1,6 @@
 //! Telling the kernel what the engine has decided.
 
-use super::{Engine, Programs};
+use super::{Engine, Part};
 use weir_core::gateway::Verdict;
 
 /// Verdicts told in one round.
@@ -24,7 +24,7 @@ impl Verdicts {
     }
 
     /// Tells the kernel what is new. What it refuses is told again in the next round, before anything else.
-    pub fn write(&mut self, engine: &mut impl Engine, programs: &Programs) {
+    pub fn write(&mut self, engine: &mut impl Engine, programs: &Part<'_>) {
         if self.waiting.is_empty() {
             engine.verdicts(&mut self.waiting);
         }

@@ -1,31 +1,63 @@
-//! The launch of an engine, put together in the child.
+//! The launch of engines, put together in the child.
 
-use super::site::{self, Sockets};
-use crate::driver::{InterfaceStates, Launch, Programs};
-use crate::port::{Input, PoolConfig};
+use super::site::Sockets;
+use crate::driver::{InterfaceStates, Launch, Part, Programs};
+use crate::port::{Exit, Input, Packets, PoolConfig};
 use crate::sys::mmap::Mapping;
 use std::io;
 use std::os::fd::BorrowedFd;
 use weir_core::frame::Frames;
 
-/// Puts together what an engine needs. A pool for ACKs is all there at once, which takes a millisecond or two, so that an engine
-/// has the same memory from its start on, the first one and each that is started again.
-pub(super) fn launch<'a>(
-    programs: &'a Programs,
-    interfaces: &'a InterfaceStates,
-    stop: BorrowedFd<'a>,
-    sockets: Sockets,
-    pool: PoolConfig,
-    restarts: u32,
-) -> io::Result<Launch<'a>> {
-    let memory = Mapping::anonymous(pool.bytes(), false)?;
-    if let Programs::Acks(_) = programs {
-        memory.populate();
+/// What all engines of a process have in common.
+#[derive(Clone, Copy)]
+pub(super) struct Common<'a> {
+    pub programs: &'a Programs,
+    pub interfaces: &'a InterfaceStates,
+    /// Readable when they are to stop.
+    pub stop: BorrowedFd<'a>,
+    /// Of each.
+    pub pool: PoolConfig,
+    pub restarts: u32,
+}
+
+impl<'a> Common<'a> {
+    /// Puts together what the engines need: what the first one is launched with has the others.
+    pub fn launch(self, sockets: Sockets) -> io::Result<Launch<'a>> {
+        // Whole frames come to the only engine that there is then.
+        let mut inputs = sockets.inputs;
+        let one = |(part, exits)| self.one(part, std::mem::take(&mut inputs), exits);
+        let all: Vec<_> = self.programs.parts().zip(sockets.exits).map(one).collect::<io::Result<_>>()?;
+        let mut all = all.into_iter();
+        let first = all.next().ok_or(io::ErrorKind::NotConnected)?;
+        Ok(Launch { homes: self.programs.homes()?, others: all.collect(), ..first })
     }
-    let mut inputs: Vec<Input> = site::ring(programs)?.into_iter().collect();
-    inputs.extend(sockets.inputs.into_iter().map(Input::Packets));
-    let (slots, tallies) = (programs.slots(), programs.tallies());
-    let frames = Frames::mapped(memory.leak(), pool.chunk, pool.reserve);
-    let exits = sockets.exits;
-    Ok(Launch { frames, slots, tallies, restarts, inputs, exits, programs, interfaces, stop, letters: None })
+
+    /// For one of them. A pool for ACKs is all there at once, which takes a millisecond or two, so that an engine
+    /// has the same memory from its start on, the first one and each that is started again.
+    fn one(self, programs: Part<'a>, packets: Vec<Packets>, exits: [Exit; 2]) -> io::Result<Launch<'a>> {
+        let Common { interfaces, stop, pool, restarts, .. } = self;
+        let memory = Mapping::anonymous(pool.bytes(), false)?;
+        if !programs.takes_frames() {
+            memory.populate();
+        }
+        let ring = programs.segments()?.map(Input::Ring);
+        let inputs = ring.into_iter().chain(packets.into_iter().map(Input::Packets)).collect();
+        let (slots, tallies) = (programs.slots(), programs.tallies());
+        let frames = Frames::mapped(memory.leak(), pool.chunk, pool.reserve);
+        let (letters, homes, others) = (None, None, Vec::new());
+        Ok(Launch {
+            frames,
+            slots,
+            tallies,
+            restarts,
+            inputs,
+            exits,
+            programs,
+            interfaces,
+            stop,
+            letters,
+            homes,
+            others,
+        })
+    }
 }

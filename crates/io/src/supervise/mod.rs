@@ -23,7 +23,10 @@
 //!   programs follow it; the engine's sockets are made anew where the interface is a new one. The links themselves
 //!   are never touched.
 //!
-//! There is one thread, because a process with several cannot fork safely: nothing may start
+//! Several engines are threads of one process. If one hangs, its flows alone pass and are flushed; the process that is started instead
+//! has all of them.
+//!
+//! There is one thread here, because a process with several cannot fork safely: nothing may start
 //! threads before [`Supervisor::run`]. Both processes give up the privileges that they need no more.
 
 mod changes;
@@ -47,23 +50,25 @@ pub use control::{ask, NoOperator, Operator};
 pub use down::down;
 pub use records::Records;
 pub use senders::{Senders, Sent};
-pub use setup::{Attach, Setup, Steered, TakenAcks, STATE};
+pub use setup::{Attach, Setup, Steered, TakenAcks, MOST_ENGINES, STATE};
 
 pub use crate::sys::letters::Letters;
 pub use crate::sys::pod::Pod;
 
-use crate::driver::{HookCounters, Launch};
+use crate::driver::{HookCounters, Launch, Part};
 use crate::sys::clock;
 use crate::sys::epoll::{Ready, Waiter};
 use crate::sys::link::Monitor;
 use crate::sys::privileges::{self, capability};
 use crate::sys::process::Signals;
 use control::Control;
+use engine::Common;
 use process::Process;
 use restarts::Restarts;
 use rustix::process::Signal;
 use site::Site;
 use std::io;
+use std::ops::Range;
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering::Relaxed;
 use weir_core::steer::Slot;
@@ -142,16 +147,17 @@ impl Supervisor {
     /// Runs engines until SIGTERM or SIGINT, then restores the host.
     ///
     /// `engine` runs in a child process, from the start each time. `flush` runs here when an engine
-    /// is gone that did not stop cleanly. `operator` is asked what clients of the socket want, and what SIGHUP does.
+    /// is gone that did not stop cleanly, with the numbers of its slots. `operator` is asked what clients of the socket want, and what SIGHUP does.
     /// Fails if the first engine cannot start.
     pub fn run(
         mut self,
         engine: impl Fn(Launch<'_>) -> io::Result<()>,
-        mut flush: impl FnMut(&Senders),
+        mut flush: impl FnMut(&Senders, Range<usize>),
         operator: &mut impl Operator,
     ) -> io::Result<()> {
         let result = self.supervise(engine, &mut flush, operator);
         self.dying.drain(..).for_each(Process::end);
+        self.site.programs.beat(Time::ZERO);
         self.settle(&mut flush);
         self.site.tear_down();
         result
@@ -160,7 +166,7 @@ impl Supervisor {
     fn supervise(
         &mut self,
         engine: impl Fn(Launch<'_>) -> io::Result<()>,
-        flush: &mut impl FnMut(&Senders),
+        flush: &mut impl FnMut(&Senders, Range<usize>),
         operator: &mut impl Operator,
     ) -> io::Result<()> {
         loop {
@@ -197,7 +203,7 @@ impl Supervisor {
     fn one(
         &mut self,
         engine: &impl Fn(Launch<'_>) -> io::Result<()>,
-        flush: &mut impl FnMut(&Senders),
+        flush: &mut impl FnMut(&Senders, Range<usize>),
         operator: &mut impl Operator,
     ) -> io::Result<EngineEnd> {
         let started = clock::now();
@@ -220,30 +226,38 @@ impl Supervisor {
         // The ring keeps segments for the next engine; frames that nobody receives would be lost.
         let next = matches!(watched, Ok(EngineEnd::Lost { flushed: false, .. }));
         if !next || self.site.programs.frames().is_some() {
-            self.site.programs.hooks().beat(Time::ZERO);
+            self.site.programs.beat(Time::ZERO);
             self.settle(flush);
         }
         watched
     }
 
     /// No engine takes care of what the last one held: it is sent from here.
-    fn settle(&mut self, flush: &mut impl FnMut(&Senders)) {
+    fn settle(&mut self, flush: &mut impl FnMut(&Senders, Range<usize>)) {
         if std::mem::take(&mut self.owed) {
-            self.site.programs.hooks().beat(Time::ZERO);
+            self.stale().for_each(|part| part.hooks().beat(Time::ZERO));
             self.flush(flush);
         }
     }
 
+    /// Engines that have not beaten for so long that segments pass by them.
+    fn stale(&self) -> impl Iterator<Item = Part<'_>> {
+        let oldest = clock::now().saturating_sub(self.site.setup.stale);
+        self.site.programs.parts().filter(move |part| part.hooks().last_beat() < oldest)
+    }
+
     /// There will be no engine for a while: flows are the kernel's alone, with the windows of their receivers.
-    fn leave(&mut self, flush: &mut impl FnMut(&Senders)) {
+    fn leave(&mut self, flush: &mut impl FnMut(&Senders, Range<usize>)) {
         self.slots().iter().for_each(|slot| slot.width.store(0, Relaxed));
+        self.site.programs.beat(Time::ZERO);
         self.owed = true;
         self.settle(flush);
     }
 
-    fn flush(&self, flush: &mut impl FnMut(&Senders)) {
+    /// Sends what stale engines hold.
+    fn flush(&self, flush: &mut impl FnMut(&Senders, Range<usize>)) {
         if let Some(senders) = &self.site.senders {
-            flush(senders);
+            self.stale().for_each(|part| flush(senders, part.places()));
         }
     }
 
@@ -262,12 +276,16 @@ impl Supervisor {
             control.leave_to_parent();
             let sockets = sockets.map_or_else(|| site.shared_sockets(), Ok)?;
             let signals = Signals::ends_only()?;
-            let (programs, interfaces) = (&site.programs, &site.interfaces);
-            let launch =
-                engine::launch(programs, interfaces, signals.as_fd(), sockets, site.setup.pool, count)?;
-            let launch = Launch { letters, ..launch };
+            let common = Common {
+                programs: &site.programs,
+                interfaces: &site.interfaces,
+                stop: signals.as_fd(),
+                pool: site.setup.pool,
+                restarts: count,
+            };
+            let launch = Launch { letters, ..common.launch(sockets)? };
             let result = engine(launch);
-            programs.hooks().beat(Time::ZERO);
+            site.programs.beat(Time::ZERO);
             result
         });
         match forked {
@@ -286,7 +304,7 @@ impl Supervisor {
         &mut self,
         process: &Process,
         started: Time,
-        flush: &mut impl FnMut(&Senders),
+        flush: &mut impl FnMut(&Senders, Range<usize>),
         operator: &mut impl Operator,
     ) -> io::Result<EngineEnd> {
         let mut waiter = Waiter::new()?;
@@ -313,7 +331,7 @@ impl Supervisor {
                 return Ok(EngineEnd::Lost { reason: "the engine died".into(), lived, flushed: false });
             }
             self.reap()?;
-            let (now, last) = (clock::now(), self.site.programs.hooks().last_beat());
+            let (now, last) = (clock::now(), self.site.programs.last_beat());
             // An older beat is the last engine's.
             if last > started {
                 first_beat = first_beat.or(Some(last));
@@ -329,9 +347,13 @@ impl Supervisor {
                 self.flush(flush);
             }
             if !stood_still && now.since(last.max(started)) > limit {
-                self.replace(process, flush)?;
-                let reason = format!("the engine hung for {limit}");
-                return Ok(EngineEnd::Lost { reason, lived, flushed: true });
+                let (reason, flushed) = (format!("the engine hung for {limit}"), !self.some_beat(now));
+                if flushed {
+                    self.replace(process, flush)?;
+                } else {
+                    self.end_all(process)?;
+                }
+                return Ok(EngineEnd::Lost { reason, lived, flushed });
             }
             if self.has_moved(&mut again)? {
                 self.replace(process, flush)?;
@@ -342,7 +364,7 @@ impl Supervisor {
 
     /// When the beat is looked at next: the moment at which everything begins to pass is not missed.
     fn next_look(&self, now: Time) -> Time {
-        let stale = self.site.programs.hooks().last_beat() + self.site.setup.stale + JUST_AFTER;
+        let stale = self.site.programs.last_beat() + self.site.setup.stale + JUST_AFTER;
         let look = now + LOOK;
         if stale > now {
             look.min(stale)
@@ -363,11 +385,24 @@ impl Supervisor {
         Ok(moved)
     }
 
+    /// Does any engine beat?
+    fn some_beat(&self, now: Time) -> bool {
+        now.since(self.site.programs.latest_beat()) <= self.site.setup.stale
+    }
+
+    /// Kills engines of which one hangs. From then on it is as if all had died now: nothing passes while the next ones start.
+    fn end_all(&self, process: &Process) -> io::Result<()> {
+        process.kill()?;
+        let programs = &self.site.programs;
+        programs.beat(programs.latest_beat());
+        Ok(())
+    }
+
     /// Kills an engine and sends what it held. It does nothing more once the signal is sent; its sockets may take tens
     /// of milliseconds to close, and senders would wait that long.
-    fn replace(&self, process: &Process, flush: &mut impl FnMut(&Senders)) -> io::Result<()> {
+    fn replace(&self, process: &Process, flush: &mut impl FnMut(&Senders, Range<usize>)) -> io::Result<()> {
         process.signal(Signal::KILL)?;
-        self.site.programs.hooks().beat(Time::ZERO);
+        self.site.programs.beat(Time::ZERO);
         self.flush(flush);
         process.kill()
     }

@@ -21,7 +21,7 @@ impl Setup {
 
     /// The interfaces, if nothing is in the way.
     fn find(&self) -> Result<Vec<HostInterface>, Problems> {
-        let mut problems = check::host(self.pool.bytes() as u64);
+        let mut problems = check::host(self.pool.bytes() as u64 * u64::from(self.engines));
         problems.extend(self.contradictions());
         let all = link::all()?;
         if self.steered.frames().is_some() {
@@ -44,6 +44,9 @@ impl Setup {
         match (&self.attach, self.steered) {
             (Attach::Pair { .. }, Steered::Acks(_) | Steered::Both { .. }) => {
                 Some("ACKs are taken on one interface, the one towards the WAN: two are named".to_owned())
+            }
+            (_, Steered::All { .. } | Steered::Both { .. }) if self.engines > 1 => {
+                Some("whole frames come to one engine: there cannot be several".to_owned())
             }
             (_, Steered::Acks(TakenAcks { out: false, inward: false, .. })) => {
                 Some("no class controls ACKs: there is nothing to take".to_owned())

@@ -94,11 +94,13 @@ pub struct Setup {
     pub stale: Duration,
     /// The engine is killed and started again after so long without one.
     pub hang: Duration,
-    /// Flows that the kernel's programs know at most.
+    /// Engines, 1 to [`MOST_ENGINES`]: more than one only where nothing but ACKs is taken.
+    pub engines: u32,
+    /// Flows of each engine that the kernel's programs know at most.
     pub flows: u32,
-    /// Classes of which they count what ACKs cannot slow, at most.
+    /// Classes of each engine of which they count what ACKs cannot slow, at most.
     pub tallies: u32,
-    /// The pool.
+    /// The pool of each engine.
     pub pool: PoolConfig,
     /// How long to wait for interfaces that are not there yet; `None`: not at all.
     pub wait: Option<Duration>,
@@ -107,6 +109,9 @@ pub struct Setup {
     /// Where changes to the host are remembered, and locks are: a directory of root's.
     pub state: PathBuf,
 }
+
+/// Most engines of an instance: the list of sockets has room for theirs.
+pub const MOST_ENGINES: u32 = 8;
 
 /// Where state is kept unless told otherwise.
 pub const STATE: &str = "/run/weir";
@@ -128,6 +133,7 @@ impl Setup {
                 // What it holds would be lost, and nobody stands in for it.
                 Steered::All { .. } | Steered::Both { .. } => Duration::from_secs(2),
             },
+            engines: 1,
             flows: 65_536,
             tallies: 1024,
             pool: match steered {

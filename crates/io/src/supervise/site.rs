@@ -8,7 +8,7 @@ use super::veth::Internal;
 use super::watch::{Heard, Watched};
 use crate::bpf::{role, Acks, AcksOptions, All, Attached, Hooks};
 use crate::driver::{InterfaceState, InterfaceStates, Programs};
-use crate::port::{Exit, ExitSockets, Input, Packets};
+use crate::port::{Exit, ExitSockets, Packets};
 use crate::sys::link::{self, Event, HostInterface};
 use crate::sys::packet::{Device, Sender};
 use std::cell::RefCell;
@@ -40,18 +40,19 @@ pub(super) struct Site {
     pub setup: Setup,
     /// Ways out for engines that take ACKs. They outlive an engine: closing them would take it tens of milliseconds
     /// (the kernel waits for all processors for each one).
-    exits: RefCell<Option<[Exit; 2]>>,
+    exits: RefCell<Vec<[Exit; 2]>>,
     exit_cookies: Vec<u64>,
     places: Vec<Place>,
     internal: Option<Internal>,
     locks: Vec<Lock>,
 }
 
-/// The sockets of one engine. The supervisor opens them, so that the engine needs no privilege for it.
+/// The sockets of the engines of a process. The supervisor opens them, so that the engine needs no privilege for it.
 #[derive(Debug)]
 pub(super) struct Sockets {
     pub inputs: Vec<Packets>,
-    pub exits: [Exit; 2],
+    /// Of each engine.
+    pub exits: Vec<[Exit; 2]>,
     pub cookies: Vec<u64>,
 }
 
@@ -75,7 +76,7 @@ impl Site {
             senders: None,
             changes,
             setup: setup.clone(),
-            exits: RefCell::new(None),
+            exits: RefCell::default(),
             exit_cookies: Vec::new(),
             places: links.iter().map(place).collect(),
             internal: None,
@@ -148,9 +149,10 @@ impl Site {
             let restamp = Some(open.sender(device, false, role | role::RESTAMP)?);
             io::Result::Ok(Exit::new(ExitSockets { plain: open.sender(device, false, role)?, restamp }, true))
         };
-        let exits = [exit(lan, role::TO_INGRESS)?, exit(wan, 0)?];
+        let exits = (0..self.setup.engines).map(|_| Ok([exit(lan, role::TO_INGRESS)?, exit(wan, 0)?]));
+        let exits = exits.collect::<io::Result<_>>()?;
         self.exit_cookies = open.done();
-        *self.exits.borrow_mut() = Some(exits);
+        *self.exits.borrow_mut() = exits;
         Ok(())
     }
 
@@ -245,13 +247,13 @@ impl Site {
             io::Result::Ok(Exit::new(ExitSockets { plain, restamp }, false))
         };
         let inward = if self.internal.is_some() { role::TO_INGRESS } else { 0 };
-        let exits = [exit(lan, inward)?, exit(wan, 0)?];
+        let exits = vec![[exit(lan, inward)?, exit(wan, 0)?]];
         Ok(Some(Sockets { inputs, exits, cookies: open.done() }))
     }
 
     /// In a forked process: its copies of the ways out that all engines use.
     pub fn shared_sockets(&self) -> io::Result<Sockets> {
-        let exits = self.exits.take().ok_or(io::ErrorKind::NotConnected)?;
+        let exits = self.exits.take();
         Ok(Sockets { inputs: Vec::new(), exits, cookies: Vec::new() })
     }
 
@@ -267,7 +269,7 @@ impl Site {
 
     /// Takes the programs off and undoes what was changed.
     pub fn tear_down(&mut self) {
-        self.programs.hooks().beat(weir_core::time::Time::ZERO);
+        self.programs.beat(weir_core::time::Time::ZERO);
         self.places.iter_mut().for_each(|place| place.attached = None);
         self.internal = None;
         self.changes.undo().iter().for_each(|what| tracing::debug!("{what}"));
@@ -313,6 +315,7 @@ fn load(setup: &Setup, link: &HostInterface) -> io::Result<Programs> {
             size_in: taken.size_out,
             size_out: taken.size_in,
             tallies: setup.tallies,
+            engines: setup.engines,
             ..AcksOptions::new(setup.flows)
         })
         .map(Box::new)
@@ -326,9 +329,4 @@ fn load(setup: &Setup, link: &HostInterface) -> io::Result<Programs> {
             Ok(Programs::Both(acks, all))
         }
     }
-}
-
-/// The way in of `acks` steering, opened by the engine that consumes it.
-pub(super) fn ring(programs: &Programs) -> io::Result<Option<Input>> {
-    programs.acks().map(|acks| acks.segments().map(Input::Ring)).transpose()
 }

@@ -2,7 +2,7 @@
 
 use super::clock::timespec;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
-use rustix::event::Timespec;
+use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::time::{
     timerfd_create, timerfd_settime, Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags,
@@ -93,6 +93,12 @@ impl Waiter {
         }
         Ok(())
     }
+}
+
+/// Is there something to read now?
+pub fn is_readable(fd: BorrowedFd<'_>) -> bool {
+    let mut fds = [PollFd::from_borrowed_fd(fd, PollFlags::IN)];
+    poll(&mut fds, Some(&ZERO)).is_ok_and(|ready| ready > 0)
 }
 
 #[cfg(test)]

@@ -19,6 +19,8 @@ pub struct Mapping {
 
 // SAFETY: a mapping belongs to the process, not to a thread, and access needs `&mut` or atomics.
 unsafe impl Send for Mapping {}
+// SAFETY: through a shared reference it is read and written as atomics, or read where nobody writes.
+unsafe impl Sync for Mapping {}
 
 impl Mapping {
     /// Maps `len` bytes of a descriptor from `offset` on, shared with the kernel. A read-only

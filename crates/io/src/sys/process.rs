@@ -40,8 +40,7 @@ impl Child {
                     end_with_parent(parent);
                     body()
                 }));
-                // SAFETY: ends the child without running what the parent registered for its exit.
-                unsafe { libc::_exit(code.unwrap_or(101)) }
+                end_now(code.unwrap_or(101))
             }
             pid => {
                 let number = Pid::from_raw(pid).ok_or(io::ErrorKind::InvalidData)?;
@@ -77,6 +76,12 @@ impl AsFd for Child {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.handle.as_fd()
     }
+}
+
+/// Ends this process with all its threads, without running what was registered for its exit.
+pub fn end_now(code: i32) -> ! {
+    // SAFETY: it has no requirements.
+    unsafe { libc::_exit(code) }
 }
 
 /// Kills a child and waits until it is gone.

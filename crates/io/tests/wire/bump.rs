@@ -211,7 +211,7 @@ pub fn main(args: &[String]) -> i32 {
             let bump = Bump { delay, held: VecDeque::new(), counts, stats: directory.join("stats") };
             launch.run(bump, DriverConfig { priority: None, ..DriverConfig::default() }).map(drop)
         },
-        |senders| {
+        |senders, _| {
             flushes.set(flushes.get() + 1);
             // An experimental Ethertype that no host answers.
             let mut frame = vec![0xff; 60];

@@ -1,6 +1,7 @@
 //! The gateway of the core as the engine under test: flows of both directions at a rate each.
 
 use crate::bump::{common, directory, number, prepare, write_stats};
+use std::ops::Range;
 use weir_core::ack::{AckControl, Release, ShareRelease};
 use weir_core::flow::Record;
 use weir_core::gateway::{rescue_ack, ClassConfig, Config, Direction, Gateway, Verdict, MAX_ACK_LEN};
@@ -70,9 +71,9 @@ fn config() -> Config {
 }
 
 /// One ACK for each flow that holds something.
-fn rescue(records: &Records<Record>, slots: &[Slot], senders: &Senders) {
+fn rescue(records: &Records<Record>, slots: &[Slot], places: Range<usize>, senders: &Senders) {
     let (mut to_lan, mut to_wan) = (Vec::new(), Vec::new());
-    for (i, slot) in slots.iter().enumerate().filter(|(_, slot)| slot.is_open()) {
+    for (i, slot) in places.map(|i| (i, &slots[i])).filter(|(_, slot)| slot.is_open()) {
         let (record, mut buffer) = (records.copy(i), [0; MAX_ACK_LEN]);
         if let Some(len) = rescue_ack(&record, slot, &mut buffer) {
             let inward = record.has(weir_core::flow::flag::INWARD);
@@ -100,7 +101,7 @@ pub fn main(args: &[String]) -> i32 {
             let shaper = Shaper { gateway, stats: directory(args).join("stats") };
             launch.run(shaper, DriverConfig { spin: Spin::None, ..DriverConfig::default() }).map(drop)
         },
-        |senders| rescue(&records, slots, senders),
+        |senders, places| rescue(&records, slots, places, senders),
         &mut NoOperator,
     );
     match result {

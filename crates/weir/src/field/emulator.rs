@@ -25,7 +25,7 @@ pub fn run(file: &WanFile, json: Option<Target>) -> Result<(), String> {
                 let engine = EmulatorEngine::new(&file.path, file.seed, launch.restarts, writer);
                 launch.run(engine, setup::emulator_driver(file)).map(drop)
             },
-            |_| {},
+            |_, _| {},
             &mut NoOperator,
         )
         .map_err(|e| e.to_string())
@@ -36,12 +36,12 @@ struct EmulatorEngine {
     path: Path,
     splits: bool,
     restarts: u32,
-    writer: Writer,
+    writer: Writer<EmulatorReport>,
 }
 
 impl EmulatorEngine {
     /// Traces begin now.
-    fn new(path: &plan::Path, seed: u64, restarts: u32, writer: Writer) -> Self {
+    fn new(path: &plan::Path, seed: u64, restarts: u32, writer: Writer<EmulatorReport>) -> Self {
         let splits = [&path.wan_out, &path.wan_back].into_iter().any(setup::is_about_packets);
         let epoch = clock::now();
         // Each direction draws its own losses.

@@ -1,23 +1,26 @@
-//! A gateway as an engine of the driver. One engine serves all three: gateways that control ACKs, gateways whose classes have
+//! A gateway as an engine of the driver, or as several of them. One kind of engine serves all three: gateways that control ACKs, gateways whose classes have
 //! queues, and gateways that do both.
 
-use super::control::{Remote, Version};
+use super::control::{Part, Remote, Service, Version};
 use super::live::Meters;
 use super::queues::{self, QueueMeters};
 use super::writer::Writer;
 use super::{report, say_ready, setup};
+use crate::experiment::config::engines;
 use crate::result::observe;
 use crate::result::running::{GatewayClass, GatewayReport};
 use crate::result::{ClassResult, GatewayResult};
 use std::collections::HashMap;
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 use weir_core::combined::Combined;
-use weir_core::gateway::{Changed, Compiled, Gateway, Verdict};
+use weir_core::gateway::{Changed, Compiled, Gateway, Prefix, Verdict};
 use weir_core::node::{Cx, Node};
 use weir_core::sharing::Sharing;
 use weir_core::steer::Fields;
 use weir_core::time::Duration;
+use weir_io::bpf::{Home, Homes};
 use weir_io::driver::{Engine, Report};
 use weir_io::supervise::Letters;
 
@@ -86,24 +89,91 @@ impl Inline for Combined {
 }
 
 /// What a configuration makes for each part of the node.
-struct Next {
-    acks: Option<Compiled>,
+pub(super) struct Next {
+    acks: Option<Part>,
     queues: Option<Sharing>,
 }
 
 /// What is left of the configuration before, of each part: the thread drops it.
-type Left = (Option<Changed>, Option<Sharing>);
+pub(super) type Left = (Option<Changed>, Option<Sharing>);
 
 /// What an engine is made with.
 pub(super) struct Start {
-    /// The secret of the host's hashes.
-    pub seed: u64,
     /// Engines that ran before this one.
     pub restarts: u32,
     /// Where reports go.
-    pub writer: Writer,
-    /// The way to the supervisor, and the configuration that runs.
-    pub letters: Option<(Letters, Arc<Version>)>,
+    pub writer: Writer<GatewayReport>,
+    /// How it is changed and asked.
+    pub remote: Remote<Next, Left>,
+    /// For each class of its part that controls ACKs the place in the whole configuration.
+    pub places: Vec<usize>,
+    /// Engines that have not started yet.
+    pub left: Arc<AtomicUsize>,
+    /// Of the first engine: begins to serve the supervisor.
+    pub serve: Option<Box<dyn FnOnce() + Send>>,
+}
+
+/// What serves the supervisor beside all engines.
+pub(super) struct Server {
+    /// The secret of the host's hashes.
+    pub seed: u64,
+    /// Engines that ran before these.
+    pub restarts: u32,
+    pub letters: Letters,
+    /// What runs.
+    pub version: Arc<Version>,
+    pub service: Service<Next, Left>,
+    /// Do the engines control ACKs, and have they queues?
+    pub acks: bool,
+    pub queued: bool,
+    /// Where the kernel looks up which of several engines has an address.
+    pub homes: Option<Homes>,
+}
+
+impl Server {
+    /// Begins to serve, on a thread of its own.
+    pub(super) fn begin(self) {
+        std::thread::spawn(move || self.run());
+    }
+
+    /// Serves until the supervisor is gone. The list of addresses may be that of another version, if engines before these died over it.
+    fn run(self) {
+        if self.restarts > 0 {
+            self.settle(&self.version).unwrap_or_else(|error| tracing::error!("{error}"));
+        }
+        self.service.run(&self.letters, self.version.clone(), |next, runs| self.make(next, runs));
+    }
+
+    /// What each engine takes for a version instead of what runs. Addresses have their engine before it knows their classes.
+    fn make(&self, next: &Version, runs: &Version) -> Result<Vec<Next>, String> {
+        let [new, old] = [next, runs].map(|version| engines::of(&version.file));
+        let compile = |(new, old): (engines::Part, engines::Part)| Part {
+            config: Compiled::after(new.config, &old.config),
+            places: new.places,
+        };
+        let queues = || self.queued.then(|| queues::node(next, self.seed)).transpose();
+        let parts = new.parts.into_iter().zip(old.parts);
+        let next_of = |parts| Ok(Next { acks: self.acks.then(|| compile(parts)), queues: queues()? });
+        let made = parts.map(next_of).collect::<Result<_, String>>()?;
+        self.settle(next)?;
+        Ok(made)
+    }
+
+    fn settle(&self, version: &Version) -> Result<(), String> {
+        self.homes.as_ref().map_or(Ok(()), |homes| homes.replace(&listed(version)).map_err(|e| e.to_string()))
+    }
+}
+
+/// The list of addresses for a version.
+pub(super) fn listed(version: &Version) -> Vec<Home> {
+    let home = |(prefix, engine): (Prefix, usize)| {
+        let (address, more) = match prefix.addr() {
+            IpAddr::V4(address) => (address.to_ipv6_mapped(), 96),
+            IpAddr::V6(address) => (address, 0),
+        };
+        Home { address: address.octets(), bits: prefix.bits() + more, engine: engine as u32 }
+    };
+    engines::of(&version.file).homes.into_iter().map(home).collect()
 }
 
 /// The engine.
@@ -114,14 +184,13 @@ pub(super) struct InlineEngine<N> {
     splits: bool,
     meters: Meters,
     queue_meters: QueueMeters,
-    remote: Option<Remote<Next, Left>>,
 }
 
 impl<N: Inline> InlineEngine<N> {
     pub(super) fn new(node: N, start: Start) -> Self {
         let splits = splits(&node);
         let (meters, queue_meters) = Default::default();
-        InlineEngine { node, start, splits, meters, queue_meters, remote: None }
+        InlineEngine { node, start, splits, meters, queue_meters }
     }
 
     /// A report on all of it, or on what an address has to do with it, and whether rates are known. Queues are not told apart by
@@ -139,6 +208,7 @@ impl<N: Inline> InlineEngine<N> {
         if let Some(gateway) = self.node.gateway() {
             known = self.meters.knows(report.now);
             (said.classes, said.flows) = self.meters.look(gateway, report.now, address, report.last);
+            said.classes.iter_mut().for_each(|class| class.place = self.start.places[class.place]);
             let stats = gateway.stats();
             (said.passed, said.events) = (report::passed(stats), report::events(stats));
         }
@@ -153,8 +223,10 @@ impl<N: Inline> InlineEngine<N> {
     /// Takes another configuration, in all parts or in none.
     fn take(&mut self, cx: &mut Cx<'_>, next: Next) -> Result<Left, String> {
         let acks = match (self.node.gateway_mut(), next.acks) {
-            (Some(gateway), Some(config)) => {
-                Some(gateway.reconfigure(config).map_err(|why| why.to_string())?)
+            (Some(gateway), Some(part)) => {
+                let changed = gateway.reconfigure(part.config).map_err(|why| why.to_string())?;
+                self.start.places = part.places;
+                Some(changed)
             }
             _ => None,
         };
@@ -193,26 +265,20 @@ impl<N: Inline> Engine for InlineEngine<N> {
         &mut self.node
     }
     fn started(&mut self) {
-        let seed = self.start.seed;
-        let (acks, queued) = (self.node.gateway().is_some(), self.node.queues().is_some());
-        let make = move |next: &Version, runs: &Version| {
-            let acks = acks.then(|| Compiled::after(next.file.gateway.clone(), &runs.file.gateway));
-            let queues = queued.then(|| queues::node(next, seed)).transpose()?;
-            Ok(Next { acks, queues })
-        };
         // The engine has given up its privileges by now, and so has the thread that begins here.
-        let letters = self.start.letters.take();
-        self.remote = letters.map(|(letters, version)| Remote::new(letters, version, make));
-        say_ready(self.start.restarts);
+        if let Some(serve) = self.start.serve.take() {
+            serve();
+        }
+        if self.start.left.fetch_sub(1, Ordering::AcqRel) == 1 {
+            say_ready(self.start.restarts);
+        }
     }
     fn change(&mut self, cx: &mut Cx<'_>) -> bool {
-        let Some(next) = self.remote.as_mut().and_then(Remote::next) else { return false };
+        let Some(next) = self.start.remote.next() else { return false };
         let left = self.take(cx, next);
         let changed = left.as_ref().ok().and_then(|(acks, _)| acks.as_ref());
         let reclassified = changed.is_some_and(|changed| changed.reclassified);
-        if let Some(remote) = &mut self.remote {
-            remote.done(left);
-        }
+        self.start.remote.done(left);
         reclassified
     }
     fn counted(&self) -> [Fields; 2] {
@@ -236,9 +302,9 @@ impl<N: Inline> Engine for InlineEngine<N> {
             let (written, _) = self.look(report, None);
             self.start.writer.write(report, written);
         }
-        if let Some(ask) = self.remote.as_ref().and_then(Remote::asked) {
+        if let Some(ask) = self.start.remote.asked() {
             let told = self.look(report, ask.address);
-            self.remote.iter().for_each(|remote| remote.tell(told.clone()));
+            self.start.remote.tell(told);
         }
     }
 }

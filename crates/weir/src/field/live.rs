@@ -84,6 +84,7 @@ impl Meters {
             let then = since.classes.get(i).copied().unwrap_or(s.acked_bytes);
             let mut class = class(s, c, shaped[i], since.rate(now, then, s.acked_bytes));
             class.class.others = observe::others(gateway, i, now);
+            class.place = i;
             class
         });
         let classes = classes.collect();
@@ -125,6 +126,7 @@ fn class(s: &ClassStats, c: &ClassConfig, active: u64, bps: f64) -> GatewayClass
     GatewayClass {
         class: ClassResult { bps, target_bps, ..observe::class(s, c) },
         active_flows: active,
+        place: 0,
         bytes: s.acked_bytes,
         flows: s.flows,
         flows_passed: s.flows_passed,

@@ -8,6 +8,7 @@ mod queues;
 mod report;
 mod setup;
 pub mod shell;
+mod whole;
 mod writer;
 
 pub use emulator::run as emulator;
@@ -15,17 +16,19 @@ pub use setup::{emulator as emulator_setup, gateway as gateway_setup};
 
 use crate::output::Target;
 pub use control::Version;
-use control::{Desk, Running};
-use inline::{InlineEngine, Start};
+use control::{Desk, Remote, Running};
+use inline::{Inline, InlineEngine, Server, Start};
 use std::io::{self, Write};
+use std::ops::Range;
 use std::path::PathBuf;
+use std::sync::atomic::AtomicUsize;
 use std::sync::Arc;
 use weir_core::combined::Combined;
 use weir_core::flow::Record;
-use weir_core::gateway::{rescue_ack, Gateway, MAX_ACK_LEN};
+use weir_core::gateway::{rescue_ack, Compiled, Gateway, MAX_ACK_LEN};
 use weir_core::steer::Slot;
 use weir_io::driver::Launch;
-use weir_io::supervise::{Records, Senders, Supervisor, STATE};
+use weir_io::supervise::{Records, Senders, Steered, Supervisor, STATE};
 use writer::Writer;
 
 /// Runs a gateway until it is told to stop. `seed` is the secret of the host's hashes, and the configuration is read again from
@@ -40,43 +43,87 @@ pub fn gateway(
     let steered = setup::steered(&version.file.gateway);
     let (acks, queued) = (steered.acks().is_some(), steered.frames().is_some());
     let driver = setup::gateway_driver(&version.file.driving, queued);
-    let max_flows = version.file.gateway.max_flows;
     let supervisor = Supervisor::prepare(&setup::gateway(&version.file)).map_err(|p| p.to_string())?;
     let slots = supervisor.slots();
-    let records = acks.then(|| Records::<Record>::alloc(max_flows as usize)).transpose();
-    let records = records.map_err(|e| format!("memory for {max_flows} flows: {e}"))?;
+    let records = acks.then(|| Records::<Record>::alloc(slots.len())).transpose();
+    let records = records.map_err(|e| format!("memory for {} flows: {e}", slots.len()))?;
     let json = json.map(Arc::new);
     tracing::info!(dev = version.file.dev, acks, queues = queued, "shaping");
     let running = Running::new(version, path, seed);
-    let controlled = |launch: &Launch<'_>, records: &Records<Record>| {
-        let records = records.take().ok_or_else(|| io::Error::other("records taken twice"))?;
-        let config = running.take().ok_or_else(|| io::Error::other("started twice"))?;
-        Ok::<_, io::Error>(Gateway::with_shared(config, records, launch.slots).counted_in(launch.tallies))
+    let starts = |launch: &mut Launch<'_>, places: Vec<Vec<usize>>| {
+        let (remotes, service) = Remote::several(places.len());
+        let writers = Writer::several(json.clone(), places.len(), whole::whole);
+        let (version, restarts) = (running.version(), launch.restarts);
+        let homes = launch.homes.take();
+        if let Some(homes) = homes.as_ref().filter(|_| restarts == 0) {
+            homes.replace(&inline::listed(&version))?;
+        }
+        let letters = launch.letters.take();
+        let server =
+            letters.map(|letters| Server { seed, restarts, letters, version, service, acks, queued, homes });
+        let mut serve = server.map(|server| Box::new(move || server.begin()) as Box<dyn FnOnce() + Send>);
+        let left = Arc::new(AtomicUsize::new(places.len()));
+        let start = |((places, remote), writer)| Start {
+            restarts,
+            writer,
+            remote,
+            places,
+            left: left.clone(),
+            serve: serve.take(),
+        };
+        Ok::<Vec<Start>, io::Error>(places.into_iter().zip(remotes).zip(writers).map(start).collect())
     };
     supervisor
         .run(
             |mut launch| {
-                let version = running.version();
-                let gateway = records.as_ref().map(|records| controlled(&launch, records)).transpose()?;
-                let queues = queued.then(|| queues::node(&version, seed)).transpose();
+                let (configs, places): (Vec<_>, Vec<_>) =
+                    running.take().into_iter().map(|part| (part.config, part.places)).unzip();
+                let controlled = |records| gateways(&launch, records, configs, steered);
+                let gateways = records.as_ref().map(controlled).transpose()?;
+                let queues = queued.then(|| queues::node(&running.version(), seed)).transpose();
                 let queues = queues.map_err(io::Error::other)?;
-                let writer = Writer::new(json.clone());
-                let letters = launch.letters.take().map(|letters| (letters, version));
-                let start = Start { seed, restarts: launch.restarts, writer, letters };
-                match (gateway, queues) {
-                    (Some(gateway), Some(queues)) => {
-                        let node = Combined::new(gateway, queues);
-                        launch.run(InlineEngine::new(node, start), driver).map(drop)
+                let starts = starts(&mut launch, places)?;
+                match (gateways, queues) {
+                    (Some(gateways), Some(queues)) => {
+                        let nodes = gateways
+                            .into_iter()
+                            .zip([queues])
+                            .map(|(acks, queues)| Combined::new(acks, queues));
+                        launch.run_all(engines(nodes, starts), driver)
                     }
-                    (Some(gateway), None) => launch.run(InlineEngine::new(gateway, start), driver).map(drop),
-                    (None, Some(queues)) => launch.run(InlineEngine::new(queues, start), driver).map(drop),
+                    (Some(gateways), None) => launch.run_all(engines(gateways, starts), driver),
+                    (None, Some(queues)) => launch.run_all(engines([queues], starts), driver),
                     (None, None) => Err(io::Error::other("neither ACKs nor queues")),
                 }
             },
-            |senders| records.iter().for_each(|records| rescue(records, slots, senders)),
+            |senders, places| {
+                records.iter().for_each(|records| rescue(records, slots, places.clone(), senders))
+            },
             &mut Desk::new(&running),
         )
         .map_err(|e| e.to_string())
+}
+
+/// The gateway of each engine, with its part of the records.
+fn gateways(
+    launch: &Launch<'_>,
+    records: &Records<Record>,
+    configs: Vec<Compiled>,
+    steered: Steered,
+) -> io::Result<Vec<Gateway>> {
+    let records = records.take().ok_or_else(|| io::Error::other("records taken twice"))?;
+    let hooked = steered.acks().map_or((false, false), |acks| (acks.inward, acks.out));
+    let all = std::iter::once(launch).chain(&launch.others);
+    let parts = records.chunks_mut(launch.slots.len()).zip(all).zip(configs);
+    let gateway = |((records, launch), config): ((&'static mut [Record], &Launch<'_>), Compiled)| {
+        Gateway::with_shared(config, records, launch.slots).hooked_at(hooked).counted_in(launch.tallies)
+    };
+    Ok(parts.map(gateway).collect())
+}
+
+/// An engine for each node.
+fn engines<N: Inline>(nodes: impl IntoIterator<Item = N>, starts: Vec<Start>) -> Vec<InlineEngine<N>> {
+    nodes.into_iter().zip(starts).map(|(node, start)| InlineEngine::new(node, start)).collect()
 }
 
 /// Removes what an abnormal end left: of one interface, or everything. Says what it removed.
@@ -98,10 +145,10 @@ fn say_ready(restarts: u32) {
     }
 }
 
-/// Sends what an engine that is dead or hangs held: one ACK per flow. What could not be sent stays held.
-fn rescue(records: &Records<Record>, slots: &[Slot], senders: &Senders) {
+/// Sends what an engine that is dead or hangs held, whose slots are these: one ACK per flow. What could not be sent stays held.
+fn rescue(records: &Records<Record>, slots: &[Slot], places: Range<usize>, senders: &Senders) {
     let (mut lan, mut wan) = (Vec::new(), Vec::new());
-    for (i, slot) in slots.iter().enumerate().filter(|(_, slot)| slot.is_open()) {
+    for (i, slot) in places.map(|i| (i, &slots[i])).filter(|(_, slot)| slot.is_open()) {
         let (record, mut buf) = (records.copy(i), [0; MAX_ACK_LEN]);
         if let Some(len) = rescue_ack(&record, slot, &mut buf) {
             let inward = record.has(weir_core::flow::flag::INWARD);

@@ -1,7 +1,8 @@
 //! Translation of a configuration to what is set up on the host: the same for running and for checking.
 
+use crate::experiment::config::engines;
 use crate::experiment::config::gateway::GatewayFile;
-use crate::experiment::config::ports::{Attach, Driving};
+use crate::experiment::config::ports::{Attach, Driving, MOST_ENGINES};
 use crate::experiment::config::wan::WanFile;
 use weir_core::ack::{AckControl, Window};
 use weir_core::gateway::{ClassConfig, Config, Direction};
@@ -17,13 +18,17 @@ const QUEUES_POOL: PoolConfig = PoolConfig::of_frames(65_536);
 /// Below this rate a giant segment of 64 KiB holds up others for longer than a millisecond, and is split.
 const SPLIT_BELOW: Rate = Rate::mbit(500);
 
+const _: () = assert!(MOST_ENGINES == supervise::MOST_ENGINES);
+
 /// What a gateway's configuration needs of the host.
 pub fn gateway(file: &GatewayFile) -> Setup {
     let steered = steered(&file.gateway);
     let mut setup = Setup::new(supervise::Attach::Dev(file.dev.clone()), steered);
     if steered.acks().is_some() {
-        setup.flows = file.gateway.max_flows;
-        setup.tallies = tallies(file.gateway.classes.len());
+        let parts = engines::of(file).parts;
+        setup.engines = parts.len() as u32;
+        setup.flows = parts[0].config.max_flows;
+        setup.tallies = tallies(parts.iter().map(|part| part.places.len()).max().unwrap_or(0));
     }
     if steered.frames().is_some() {
         let reserve = if steered.acks().is_some() { PoolConfig::ACKS.reserve } else { 0 };

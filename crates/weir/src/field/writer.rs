@@ -1,70 +1,115 @@
-//! The thread that writes reports: the engine's own thread must not wait for a disk.
+//! Reports are written by a thread of their own: no engine must wait for a disk.
 
 use crate::output::Target;
 use serde::Serialize;
-use std::sync::mpsc::{sync_channel, SyncSender};
+use std::sync::mpsc::{sync_channel, Receiver, SyncSender};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use weir_core::time::{Duration, Time};
 use weir_io::driver::Report;
 
-/// How often a report is written while the engine runs.
+/// How often a report is written while engines run.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// Writes reports to a file, each whole or not at all.
-pub(super) struct Writer {
+/// An engine's way to the thread, which writes reports to a file, each whole or not at all.
+pub(super) struct Writer<T> {
     next: Time,
-    target: Option<Arc<Target>>,
-    thread: Option<(SyncSender<Document>, JoinHandle<()>)>,
+    /// The engine's number.
+    number: usize,
+    sender: Option<SyncSender<(usize, T)>>,
+    /// The thread, which the first engine begins when it is first needed.
+    thread: Thread<T>,
 }
 
-/// A report on its way to the writing thread.
-type Document = Box<dyn FnOnce() -> serde_json::Result<Vec<u8>> + Send>;
+enum Thread<T> {
+    /// Another engine's, or none.
+    NotOurs,
+    Begins(Box<Writes<T>>),
+    Runs(JoinHandle<()>),
+}
 
-impl Writer {
-    /// Called in the engine's process.
-    pub(super) fn new(target: Option<Arc<Target>>) -> Writer {
-        Writer { next: Time::ZERO, target, thread: None }
+/// What the thread has.
+struct Writes<T> {
+    target: Arc<Target>,
+    receiver: Receiver<(usize, T)>,
+    /// The last that each engine said.
+    latest: Vec<Option<T>>,
+    /// Makes one report of what all say.
+    whole: fn(Vec<T>) -> T,
+}
+
+impl<T: Clone + Serialize + Send + 'static> Writer<T> {
+    /// Of the only engine. Called in the engine's process.
+    pub(super) fn new(target: Option<Arc<Target>>) -> Writer<T> {
+        let one = |mut all: Vec<T>| all.swap_remove(0);
+        Writer::several(target, 1, one).swap_remove(0)
     }
 
-    /// The thread, begun when it is first needed: the engine has given up its privileges by then, and so has what
-    /// it starts.
-    fn sender(&mut self) -> Option<&SyncSender<Document>> {
-        if let Some(target) = self.target.take() {
-            let (sender, receiver) = sync_channel::<Document>(1);
-            let thread =
-                std::thread::spawn(move || receiver.into_iter().for_each(|make| save(&target, make)));
-            self.thread = Some((sender, thread));
+    /// One for each of so many engines; `whole` makes one report of what all say, in their order.
+    pub(super) fn several(
+        target: Option<Arc<Target>>,
+        engines: usize,
+        whole: fn(Vec<T>) -> T,
+    ) -> Vec<Writer<T>> {
+        let (sender, receiver) = sync_channel(engines);
+        let sender = target.is_some().then_some(sender);
+        let writer =
+            |number| Writer { next: Time::ZERO, number, sender: sender.clone(), thread: Thread::NotOurs };
+        let mut writers: Vec<Writer<T>> = (0..engines).map(writer).collect();
+        if let Some(target) = target {
+            let latest = (0..engines).map(|_| None).collect();
+            writers[0].thread = Thread::Begins(Box::new(Writes { target, receiver, latest, whole }));
         }
-        self.thread.as_ref().map(|(sender, _)| sender)
+        writers
     }
 
     /// Is there something to write: is it time, or has the engine ended?
     pub(super) fn is_due(&self, report: &Report<'_>) -> bool {
-        let writes = self.target.is_some() || self.thread.is_some();
-        writes && (report.now >= self.next || report.last)
+        self.sender.is_some() && (report.now >= self.next || report.last)
     }
 
-    /// Writes what is said now.
-    pub(super) fn write<T: Serialize + Send + 'static>(&mut self, report: &Report<'_>, value: T) {
+    /// Writes what is said now: with what other engines said last.
+    pub(super) fn write(&mut self, report: &Report<'_>, value: T) {
         self.next = report.now + EVERY;
-        let Some(sender) = self.sender() else { return };
-        let document: Document = Box::new(move || serde_json::to_vec(&value));
+        // The engine has given up its privileges by now, and so has what it starts.
+        self.thread = match std::mem::replace(&mut self.thread, Thread::NotOurs) {
+            Thread::Begins(writes) => Thread::Runs(std::thread::spawn(move || writes.run())),
+            thread => thread,
+        };
         if !report.last {
             // A writer that is not done with the last one skips this one.
-            let _ = sender.try_send(document);
+            let _ = self.sender.as_ref().map(|sender| sender.try_send((self.number, value)));
             return;
         }
-        let Some((sender, thread)) = self.thread.take() else { return };
-        let _ = sender.send(document);
-        drop(sender);
-        let _ = thread.join();
+        if let Some(sender) = self.sender.take() {
+            let _ = sender.send((self.number, value));
+        }
+        if let Thread::Runs(thread) = std::mem::replace(&mut self.thread, Thread::NotOurs) {
+            // Until the last engine has said its last.
+            let _ = thread.join();
+        }
     }
 }
 
-fn save(target: &Target, make: Document) {
-    let written = make().map_err(std::io::Error::from).and_then(|text| target.write(&text));
-    if let Err(error) = written {
-        tracing::warn!(%error, path = %target.path().display(), "the report could not be written");
+impl<T: Clone + Serialize> Writes<T> {
+    /// Writes each time that the first engine says something, and at the end.
+    fn run(mut self) {
+        while let Ok((number, value)) = self.receiver.recv() {
+            self.latest[number] = Some(value);
+            if number == 0 {
+                self.save();
+            }
+        }
+        if self.latest.len() > 1 {
+            self.save();
+        }
+    }
+
+    fn save(&self) {
+        let Some(all) = self.latest.iter().cloned().collect() else { return };
+        let text = serde_json::to_vec(&(self.whole)(all)).map_err(std::io::Error::from);
+        if let Err(error) = text.and_then(|text| self.target.write(&text)) {
+            tracing::warn!(%error, path = %self.target.path().display(), "the report could not be written");
+        }
     }
 }

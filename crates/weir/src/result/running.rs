@@ -27,6 +27,21 @@ pub struct GatewayReport {
     pub events: Counts,
     /// How frames came and went.
     pub steering: SteeringReport,
+    /// Each engine's share, where there are several.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub engines: Vec<EngineReport>,
+}
+
+/// What one of several engines has of a gateway.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct EngineReport {
+    /// Its processor time, user and system.
+    pub cpu_s: f64,
+    /// Its flows that are active now and controlled.
+    pub active_flows: u64,
+    /// Bytes that they hold now.
+    pub held_bytes: u64,
 }
 
 /// A class as the gateway sees it.
@@ -36,6 +51,9 @@ pub struct GatewayClass {
     /// What results of experiments have of it too; the goodput is that of now, and the target that of its active flows.
     #[serde(flatten)]
     pub class: ClassResult,
+    /// Its place in the configuration, which its place in the list shows.
+    #[serde(skip)]
+    pub place: usize,
     /// Flows that are active now and controlled.
     pub active_flows: u64,
     /// Bytes acknowledged towards the senders so far.

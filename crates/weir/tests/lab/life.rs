@@ -114,7 +114,7 @@ pub fn interrupt(child: &mut Child) -> serde_json::Value {
     serde_json::from_str(&said).unwrap()
 }
 
-fn children_of(pid: u32) -> Vec<u32> {
+pub fn children_of(pid: u32) -> Vec<u32> {
     let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let text = tasks.filter_map(|t| std::fs::read_to_string(t.path().join("children")).ok());
     text.flat_map(|t| t.split_whitespace().filter_map(|p| p.parse().ok()).collect::<Vec<u32>>()).collect()

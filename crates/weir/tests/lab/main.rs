@@ -2,6 +2,7 @@
 
 mod both;
 mod carries;
+mod engines;
 mod iperf;
 mod life;
 mod rates;

@@ -3,7 +3,7 @@
 
 use super::random::Random;
 use super::rig::*;
-use crate::bpf::{Fate, Hook, SEGMENT_HEAD};
+use crate::bpf::{Fate, Home, Hook, SEGMENT_HEAD};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use weir_core::flow::Key;
 use weir_core::gateway::Verdict;
@@ -11,6 +11,15 @@ use weir_core::steer::{slot_flag, Action, Seen, Slot, Stamp};
 use weir_core::time::Time;
 use weir_core::wire::build::{SegmentBuilder, Sum};
 use weir_core::wire::Flags;
+
+/// Which of three engines has an address that no slot tells of.
+const HOMES: [Home; 3] = [
+    Home { address: A.to_ipv6_mapped().octets(), bits: 128, engine: 2 },
+    Home { address: B.to_ipv6_mapped().octets(), bits: 104, engine: 1 },
+    Home { address: A6.octets(), bits: 64, engine: 1 },
+];
+/// The engine that has flows of `B6` is told by no prefix.
+const NOBODYS: usize = 0;
 
 const FLOWS: u32 = 6;
 /// Of them, from this one on they have no slot, and the last is known to pass.
@@ -25,17 +34,29 @@ const STEPS: u32 = 400;
 
 #[test]
 fn the_programs_do_what_the_functions_do() {
+    compare(1);
+}
+
+#[test]
+fn so_do_those_for_several_engines() {
+    compare(3);
+}
+
+fn compare(engines: u32) {
     if !privileged() {
         return;
     }
-    let mut rig = Rig::new(crate::bpf::AcksOptions { ring: RING as u32, ..options() });
+    let mut rig = Rig::new(crate::bpf::AcksOptions { engines, ring: RING as u32, ..options() });
+    if let Some(homes) = rig.acks.homes().unwrap() {
+        homes.replace(&HOMES).unwrap();
+    }
     let mut seen = [0u64; 9];
     for seed in 0..SEEDS {
         let mut model = Model::new(&rig, seed);
         for step in 0..STEPS {
             model.step(&mut rig, &mut seen, &format!("seed {seed} step {step}"));
         }
-        rig.records();
+        (0..engines as usize).for_each(|number| drop(rig.records_of(number)));
     }
     println!("taken, copied, set back, passed, stale, ring full, stamped, discarded, granted: {seen:?}");
     assert!(seen.iter().all(|&count| count > 100), "{seen:?}");
@@ -82,9 +103,10 @@ struct Model {
     /// The same as in the kernel.
     slots: Vec<Slot>,
     tags: u32,
-    /// Records that are in the ring, discarded ones too: they take as much room.
-    ring: Vec<Option<Record>>,
-    fresh: bool,
+    /// Records that are in each engine's ring, discarded ones too: they take as much room.
+    rings: Vec<Vec<Option<Record>>>,
+    /// Which engines are there.
+    fresh: Vec<bool>,
 }
 
 /// A segment, and what a hook reads of it.
@@ -101,16 +123,48 @@ impl Model {
         let mut slots = Vec::new();
         slots.resize_with(FLOWS as usize, Slot::default);
         let random = Random(seed.wrapping_mul(0x0123_4567_89ab_cdef));
-        let mut model =
-            Model { random, slots, tags: 1 + seed as u32 * 100_000, ring: Vec::new(), fresh: true };
+        let (rings, fresh) = (vec![Vec::new(); rig.acks.engines()], vec![true; rig.acks.engines()]);
+        let mut model = Model { random, slots, tags: 1 + seed as u32 * 100_000, rings, fresh };
         rig.fresh(true);
         for flow in 0..UNKNOWN {
             model.open(rig, flow);
         }
         let (unknown, known) = (key(UNKNOWN), key(PASSING));
         let forget = Verdict::Forget { ack_key: unknown, slot: 0, tag: 0 };
-        rig.acks.apply(&[forget, Verdict::Pass { ack_key: known }]).unwrap();
+        rig.acks.apply(&[forget]).unwrap();
+        // What comes in of it is one engine's, and what goes out another one's: only the latter knows that it passes.
+        let tells = model.home(PASSING, Hook::Egress);
+        rig.acks.apply_of(tells, &[Verdict::Pass { ack_key: known }]).unwrap();
         model
+    }
+
+    /// The engine that has a flow without a slot, by the address on the LAN's side.
+    fn home(&self, flow: u32, hook: Hook) -> usize {
+        let four = matches!(flow, 0 | 2 | UNKNOWN);
+        match (four, hook) {
+            _ if self.fresh.len() == 1 => 0,
+            (true, Hook::Egress) => 2,
+            (true, Hook::Ingress) | (false, Hook::Egress) => 1,
+            (false, Hook::Ingress) => NOBODYS,
+        }
+    }
+
+    /// The engine that opens a flow's slot.
+    fn owner(&self, flow: u32) -> usize {
+        flow as usize % self.fresh.len()
+    }
+
+    /// The engine that a segment comes to.
+    fn engine(&self, flow: u32, hook: Hook) -> usize {
+        match place(&self.slots, flow).tag.load(Relaxed) {
+            0 => self.home(flow, hook),
+            _ => self.owner(flow),
+        }
+    }
+
+    /// The flow's slot in the kernel.
+    fn theirs<'a>(&self, rig: &'a Rig, flow: u32) -> &'a Slot {
+        place(rig.acks.slots_of(self.owner(flow)), flow)
     }
 
     /// A use of a flow's slot, here and in the kernel.
@@ -131,17 +185,20 @@ impl Model {
         let window = random.pick(&[0, 1, 100, 65_535]);
         let tag = self.tags;
         let width = random.pick(&[0, 1, 3_000, 70_000]);
-        for slots in [&self.slots, rig.acks.slots()] {
-            place(slots, flow).open(tag, flags, tx, nxt, ts, edge, sent, window);
-            place(slots, flow).width.store(width, Relaxed);
+        for slot in [place(&self.slots, flow), self.theirs(rig, flow)] {
+            slot.open(tag, flags, tx, nxt, ts, edge, sent, window);
+            slot.width.store(width, Relaxed);
         }
-        rig.acks.apply(&[Verdict::Shape { ack_key: key(flow), slot: flow, tag }]).unwrap();
+        rig.acks
+            .apply_of(self.owner(flow), &[Verdict::Shape { ack_key: key(flow), slot: flow, tag }])
+            .unwrap();
     }
 
     fn step(&mut self, rig: &mut Rig, counts: &mut [u64; 9], what: &str) {
-        if self.random.percent(if self.fresh { 2 } else { 20 }) {
-            self.fresh = !self.fresh;
-            rig.fresh(self.fresh);
+        let number = self.random.below(self.fresh.len() as u64) as usize;
+        if self.random.percent(if self.fresh[number] { 2 } else { 20 }) {
+            self.fresh[number] = !self.fresh[number];
+            rig.fresh_of(number, self.fresh[number]);
         }
         if self.random.percent(1) {
             let flow = self.random.below(u64::from(UNKNOWN)) as u32;
@@ -150,7 +207,7 @@ impl Model {
             } else {
                 // Its entry is left behind.
                 place(&self.slots, flow).close();
-                place(rig.acks.slots(), flow).close();
+                self.theirs(rig, flow).close();
             }
         }
         if self.random.percent(10) {
@@ -164,15 +221,17 @@ impl Model {
             self.segment(rig, counts, &case, what);
         }
         for flow in 0..FLOWS {
-            let (ours, theirs) = (words(place(&self.slots, flow)), words(place(rig.acks.slots(), flow)));
-            assert_eq!(theirs, ours, "{what}, slot {flow} after {:?}", case.seen);
-            let [ours, theirs] = [&self.slots, rig.acks.slots()].map(|slots| passage(place(slots, flow)));
+            let (ours, theirs) = (place(&self.slots, flow), self.theirs(rig, flow));
+            assert_eq!(words(theirs), words(ours), "{what}, slot {flow} after {:?}", case.seen);
+            let [ours, theirs] = [ours, theirs].map(passage);
             assert_eq!(theirs, ours, "{what}, slot {flow} after {:?}", case.seen);
         }
-        // Often enough that the ring is full at times only.
-        if self.random.percent(5) {
-            let expected: Vec<Record> = self.ring.drain(..).flatten().collect();
-            assert_eq!(rig.records(), expected, "{what}");
+        // Often enough that a ring is full at times only.
+        if self.random.percent(if self.rings.len() == 1 { 5 } else { 3 }) {
+            for (number, ring) in self.rings.iter_mut().enumerate() {
+                let expected: Vec<Record> = ring.drain(..).flatten().collect();
+                assert_eq!(rig.records_of(number), expected, "{what}, engine {number}");
+            }
             self.slots.iter().for_each(|slot| slot.has_come(TAKEN_AT));
             (0..UNKNOWN).for_each(|flow| self.grant(rig, flow));
         }
@@ -180,18 +239,18 @@ impl Model {
 
     /// Some segments of a flow may pass, unless one waits; or none any more.
     fn grant(&mut self, rig: &Rig, flow: u32) {
-        let slots = [place(&self.slots, flow), place(rig.acks.slots(), flow)];
-        if self.random.percent(10) {
+        let (ends, more) = (self.random.percent(10), self.random.pick(&[0, 1, 1000, 5000, 100_000, 100_000]));
+        let slots = [place(&self.slots, flow), self.theirs(rig, flow)];
+        if ends {
             return slots.iter().for_each(|slot| slot.revoke());
         }
-        let more = self.random.pick(&[0, 1, 1000, 5000, 100_000, 100_000]);
         let [ours, theirs] = slots.map(|slot| slot.grant(slot.tx.load(Relaxed).wrapping_add(more)));
         assert_eq!(theirs, ours);
     }
 
     /// Does another record find room (`__bpf_ringbuf_reserve()`)?
-    fn room(&self) -> bool {
-        (self.ring.len() + 1) * RECORD < RING
+    fn room(&self, number: usize) -> bool {
+        (self.rings[number].len() + 1) * RECORD < RING
     }
 
     /// A number near one that matters, or anywhere.
@@ -314,18 +373,20 @@ impl Model {
         hook: Hook,
         frame: &[u8],
     ) -> (bool, Option<(u32, u16)>) {
-        let (seen, room) = (&case.seen, self.room());
+        let number = self.engine(case.flow, hook);
+        let (seen, room) = (&case.seen, self.room(number));
+        let passes = self.home(PASSING, Hook::Egress) == number;
         let slot = place(&self.slots, case.flow);
         let controlled = slot.tag.load(Relaxed) != 0;
-        if !self.fresh {
+        if !self.fresh[number] {
             counts[STALE] += 1;
             return (false, if controlled { set_back(slot.bypass(seen)) } else { None });
         }
         let (granted, tx) = (slot.granted().is_some(), slot.tx.load(Relaxed));
         let action = match case.flow {
             _ if controlled => slot.segment(seen),
-            PASSING if seen.flags & 1 == 0 => Action::Pass,
-            PASSING => Action::Copy,
+            PASSING if passes && seen.flags & 1 == 0 => Action::Pass,
+            PASSING if passes => Action::Copy,
             _ if seen.payload == 0 && seen.flags & 0x11 == 0x10 => Action::Take,
             _ => Action::Copy,
         };
@@ -340,7 +401,7 @@ impl Model {
             let passes = controlled && action != Action::Copy;
             return (false, if passes { set_back(slot.bypass(seen)) } else { None });
         }
-        self.ring.extend(fate.map(|fate| {
+        self.rings[number].extend(fate.map(|fate| {
             let head = frame[..frame.len().min(SEGMENT_HEAD)].to_vec();
             Some(Record { hook, fate, len: frame.len(), gso_size: case.gso_size, head })
         }));

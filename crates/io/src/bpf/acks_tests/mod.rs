@@ -7,3 +7,4 @@ mod many;
 mod random;
 pub mod rig;
 mod rows;
+mod several;

@@ -60,7 +60,8 @@ pub struct Rig {
     pub acks: Acks,
     /// The same maps, for a program that takes every frame for one of a socket with [`role::RESTAMP`].
     pub own: Acks,
-    pub segments: crate::bpf::Segments,
+    /// Of each engine.
+    pub rings: Vec<crate::bpf::Segments>,
 }
 
 /// As many as anyone could ask for.
@@ -82,14 +83,21 @@ impl Rig {
     pub fn new(options: AcksOptions) -> Rig {
         let acks = Acks::load(&options).unwrap();
         let own = Acks::load_with(&options, acks.assuming(&options, role::RESTAMP), Some(&acks)).unwrap();
-        let segments = acks.segments().unwrap();
-        let rig = Rig { acks, own, segments };
+        let rings = (0..acks.engines()).map(|number| acks.segments_of(number).unwrap()).collect();
+        let rig = Rig { acks, own, rings };
         rig.fresh(true);
         rig
     }
 
+    /// All engines are there, or none.
     pub fn fresh(&self, fresh: bool) {
-        self.acks.hooks.beat(if fresh { clock::now() + Duration::from_secs(3600) } else { Time::ZERO });
+        (0..self.acks.engines()).for_each(|number| self.fresh_of(number, fresh));
+    }
+
+    /// An engine is there, or not.
+    pub fn fresh_of(&self, number: usize, fresh: bool) {
+        let beat = if fresh { clock::now() + Duration::from_secs(3600) } else { Time::ZERO };
+        self.acks.hooks_of(number).beat(beat);
     }
 
     /// What a hook answers, and the frame afterwards.
@@ -106,11 +114,16 @@ impl Rig {
         run(&self.own, "acks_egress", frame, 0)
     }
 
-    /// All records. What was taken has come, as far as the slots are concerned.
+    /// All records of the first engine. What was taken has come, as far as its slots are concerned.
     pub fn records(&mut self) -> Vec<Record> {
+        self.records_of(0)
+    }
+
+    /// As [`Rig::records`], of the engine with this number.
+    pub fn records_of(&mut self, number: usize) -> Vec<Record> {
         let mut records = Vec::new();
-        self.segments.drain(usize::MAX, |s| {
-            self.acks.slots().iter().for_each(|slot| slot.has_come(s.time));
+        self.rings[number].drain(usize::MAX, |s| {
+            self.acks.slots_of(number).iter().for_each(|slot| slot.has_come(s.time));
             records.push(Record {
                 hook: s.hook,
                 fate: s.fate,
@@ -124,10 +137,15 @@ impl Rig {
 
     /// Opens slot `slot` for a flow: everything starts at 1000, the window is 100 with a shift of 2.
     pub fn control(&self, key: Key, slot: u32, flags: u32) -> &'static Slot {
+        self.control_of(0, key, slot, flags)
+    }
+
+    /// As [`Rig::control`], of the engine with this number.
+    pub fn control_of(&self, number: usize, key: Key, slot: u32, flags: u32) -> &'static Slot {
         let tag = slot + 1;
-        let place = &self.acks.slots()[slot as usize];
+        let place = &self.acks.slots_of(number)[slot as usize];
         place.open(tag, flags | 2 << slot_flag::SCALE_SHIFT, 1000, 1000, 1000, 1400, 1400, 100);
-        self.acks.apply(&[Verdict::Shape { ack_key: key, slot, tag }]).unwrap();
+        self.acks.apply_of(number, &[Verdict::Shape { ack_key: key, slot, tag }]).unwrap();
         place
     }
 }

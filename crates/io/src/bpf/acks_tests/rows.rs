@@ -569,7 +569,7 @@ fn the_engine_is_woken_only_when_it_sleeps() {
     }
     let mut rig = Rig::new(options());
     let mut waiter = Waiter::new().unwrap();
-    waiter.add(rig.segments.as_fd(), 1).unwrap();
+    waiter.add(rig.rings[0].as_fd(), 1).unwrap();
     let woken = |waiter: &mut Waiter| {
         let soon = crate::sys::clock::now() + weir_core::time::Duration::from_millis(20);
         let mut ready = Vec::new();
@@ -579,9 +579,9 @@ fn the_engine_is_woken_only_when_it_sleeps() {
     let frame = next(v4()).build();
     rig.hook(IN, &frame, 0);
     // It must not sleep over what is there.
-    assert!(!rig.acks.hooks.sleep(&rig.segments));
+    assert!(!rig.acks.hooks.sleep(&rig.rings[0]));
     assert_eq!(rig.records().len(), 1);
-    assert!(rig.acks.hooks.sleep(&rig.segments));
+    assert!(rig.acks.hooks.sleep(&rig.rings[0]));
     assert!(!woken(&mut waiter));
     rig.hook(IN, &frame, 0);
     assert!(woken(&mut waiter));

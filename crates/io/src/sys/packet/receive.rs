@@ -28,6 +28,9 @@ pub struct Receiver {
     dropped: u64,
 }
 
+// SAFETY: the pointers in the arrays are not followed between calls.
+unsafe impl Send for Receiver {}
+
 /// A frame that was received.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Received {

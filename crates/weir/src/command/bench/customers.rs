@@ -6,6 +6,7 @@ use super::share::busy;
 use super::sim::{processor_time, resident};
 use super::{options, whole};
 use crate::execute::{lab, sim};
+use crate::experiment::config::ports::MOST_ENGINES;
 use crate::experiment::config::{experiment, Source};
 use crate::experiment::plan::Plan;
 use crate::report::expect;
@@ -68,7 +69,8 @@ const CASES: [Case; 2] = [
 Examples:
   sudo weir bench customers                # 10,000 with 100,000 flows in the simulator, 2,000 with 4,000 in the lab
   weir bench customers --world sim --customers 1000 --flows 10000
-  sudo weir bench customers --world lab --customers 100 --flows 400 --seconds 20")]
+  sudo weir bench customers --world lab --customers 100 --flows 400 --seconds 20
+  sudo weir bench customers --world lab --engines 2")]
 pub struct Args {
     /// Only in this world
     #[arg(long, value_name = "WORLD", value_parser = ["sim", "lab"])]
@@ -79,6 +81,9 @@ pub struct Args {
     /// So many flows of all of them together; in the lab 10,000 at most
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     flows: Option<u32>,
+    /// So many engines of the gateway in the lab, instead of one
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_ENGINES)))]
+    engines: Option<u32>,
     /// Seconds of traffic, of which the last two thirds are measured
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(4..=3_600))]
     seconds: Option<u64>,
@@ -105,8 +110,10 @@ struct Figure {
     goodput_bps: f64,
     /// From the beginning of the run to its end by the clock, set-up, tear-down and report included.
     wall_s: f64,
-    /// Processor time: of the simulator, or of the gateway's engine.
+    /// Processor time: of the simulator, or of the gateway's engines together.
     cpu_s: f64,
+    /// Of each engine, where there are several.
+    engines_cpu_s: Vec<f64>,
     /// Of the whole machine in the lab.
     machine_cpu_s: Option<f64>,
     /// The most memory of the simulator, or that of the gateway's engine.
@@ -126,7 +133,7 @@ pub(super) fn run(args: &Args) -> Result<(), String> {
     let mut figures = Vec::new();
     for case in CASES.iter().filter(|c| args.world.as_ref().is_none_or(|w| w == c.world.name())) {
         let case = asked(case, args);
-        let figure = measure(&case)?;
+        let figure = measure(&case, args)?;
         print(&figure, &case);
         figures.push(figure);
     }
@@ -157,13 +164,17 @@ fn print(f: &Figure, case: &Case) {
     let seconds = case.seconds as f64;
     let whose = match f.world {
         Backend::Sim => "of the simulator",
-        Backend::Lab => "of the gateway's engine",
+        Backend::Lab => "of the gateway's engines",
     };
     println!(
         "processor time      {:.2} s {whose}, {:.3} s for each second of traffic",
         f.cpu_s,
         f.cpu_s / seconds
     );
+    if !f.engines_cpu_s.is_empty() {
+        let each: Vec<String> = f.engines_cpu_s.iter().map(|cpu| format!("{cpu:.2} s")).collect();
+        println!("                    of each engine: {}", each.join(", "));
+    }
     if let Some(all) = f.machine_cpu_s {
         println!(
             "                    {all:.1} s of the machine, {:.2} for each second of traffic",
@@ -178,10 +189,11 @@ fn print(f: &Figure, case: &Case) {
     println!("{}\n", verdict(f.holds()));
 }
 
-fn measure(case: &Case) -> Result<Figure, String> {
+fn measure(case: &Case, args: &Args) -> Result<Figure, String> {
     let directory = tempfile::tempdir().map_err(|e| format!("a directory for the list: {e}"))?;
     let plan = plan(case, directory.path())?;
     let begin = Instant::now();
+    let mut engines_cpu_s = Vec::new();
     let (result, cpu_s, machine_cpu_s, memory_bytes) = match case.world {
         Backend::Sim => {
             let before = processor_time();
@@ -191,24 +203,28 @@ fn measure(case: &Case) -> Result<Figure, String> {
         }
         Backend::Lab => {
             let before = busy();
-            let result = in_the_lab(&plan)?;
+            let outcome = in_the_lab(&plan, args.engines)?;
             let machine = busy() - before;
+            let said = outcome.gateway.iter().flat_map(|gateway| &gateway.engines);
+            engines_cpu_s = said.map(|engine| engine.cpu_s).collect();
+            let result = outcome.result;
             let gateway = result.gateway.clone().unwrap_or_default();
             (result, gateway.cpu_s, Some(machine), gateway.memory_bytes.unwrap_or(0))
         }
     };
     let wall_s = begin.elapsed().as_secs_f64();
-    let figure = Figure { wall_s, cpu_s, machine_cpu_s, memory_bytes, ..judged(case, &plan, &result)? };
+    let judged = judged(case, &plan, &result)?;
+    let figure = Figure { wall_s, cpu_s, engines_cpu_s, machine_cpu_s, memory_bytes, ..judged };
     Ok(figure)
 }
 
-fn in_the_lab(plan: &Plan) -> Result<RunResult, String> {
-    let options: lab::Options = options()?;
+fn in_the_lab(plan: &Plan, engines: Option<u32>) -> Result<lab::Outcome, String> {
+    let options = lab::Options { engines, ..options()? };
     let outcome = whole(plan, &options)?;
     for fault in outcome.faults.iter().take(3) {
         eprintln!("weir bench: {fault}");
     }
-    Ok(outcome.result)
+    Ok(outcome)
 }
 
 /// How far each customer is off its rate.
@@ -234,6 +250,7 @@ fn judged(case: &Case, plan: &Plan, result: &RunResult) -> Result<Figure, String
         worst_percent,
         wall_s: 0.0,
         cpu_s: 0.0,
+        engines_cpu_s: Vec::new(),
         machine_cpu_s: None,
         memory_bytes: 0,
         faults: result.faults.len(),

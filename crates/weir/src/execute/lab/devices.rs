@@ -19,9 +19,10 @@ fn driving(number: usize) -> Driving {
 }
 
 /// What the gateway's process is told.
-pub fn gateway(config: &gateway::Config, layout: &Layout) -> GatewayFile {
+pub fn gateway(config: &gateway::Config, layout: &Layout, engines: Option<u32>) -> GatewayFile {
     let (_, dev) = layout.gateway();
-    GatewayFile { dev: dev.to_string(), driving: driving(0), customers: Vec::new(), gateway: config.clone() }
+    let driving = Driving { engines, ..driving(0) };
+    GatewayFile { dev: dev.to_string(), driving, customers: Vec::new(), gateway: config.clone() }
 }
 
 /// What the emulator at `place` is told.

@@ -75,6 +75,8 @@ pub struct Options {
     pub gap_after: Duration,
     /// What runs on the box.
     pub on_box: OnBox,
+    /// Engines of the gateway, instead of one.
+    pub engines: Option<u32>,
     /// How long before a deadline emulators spin, instead of their default.
     pub spin: Option<Duration>,
     /// Keep samples of TCP_INFO over time, in [`Outcome::clients`] and [`Outcome::servers`].
@@ -95,6 +97,7 @@ impl Options {
             probe: None,
             gap_after: Duration::ZERO,
             on_box: OnBox::Gateway,
+            engines: None,
             spin: None,
             samples: false,
             progress: true,

@@ -148,7 +148,7 @@ impl Devices {
                 site.namespace(place).tc(&htb::commands(gateway, dev))?;
             }
             (OnBox::Gateway, Some(gateway)) => {
-                let config = devices::gateway(gateway, layout).to_toml();
+                let config = devices::gateway(gateway, layout, options.engines).to_toml();
                 devices.gateway = Some(device(site, place, "run", &config, options)?);
             }
             (OnBox::Htb | OnBox::Gateway, None) => {}

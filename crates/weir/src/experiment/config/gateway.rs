@@ -3,6 +3,7 @@
 use super::class;
 use super::customers::{self, Customer};
 use super::diag::{Errors, Fault, Source};
+use super::engines;
 use super::keys::{self, set, Key, Written};
 use super::names::DIRECTIONS;
 use super::ports::{self, Attach, Driving};
@@ -53,6 +54,11 @@ pub fn parse_with(source: &Source, settings: &Settings, read: Read<'_>) -> Resul
     let (gateway, customers) = gateway.unzip();
     if let Some(fault) = gateway.as_ref().filter(|_| root.all_well()).and_then(idle) {
         root.key_fault("gateway", fault);
+    }
+    let engines = ports.as_ref().map_or(1, |(_, driving)| driving.engines());
+    if let Some(fault) = gateway.as_ref().filter(|_| root.all_well()).and_then(|g| engines::fault(g, engines))
+    {
+        root.key_fault("ports", fault);
     }
     root.finish();
     let file = ports.zip(gateway).map(|((dev, driving), gateway)| GatewayFile {

@@ -13,6 +13,7 @@ pub mod customers;
 mod decimal;
 pub mod diag;
 mod distribution;
+pub mod engines;
 pub mod experiment;
 mod flow;
 pub mod gateway;

@@ -38,11 +38,23 @@ pub struct Driving {
     pub spin: Option<Duration>,
     /// How long ACKs may lie in the ring while flows are active, at most 10 ms; by default 200 us. Gateways only.
     pub batch_delay: Option<Duration>,
+    /// Engines, each a thread with [classes of its own](super::engines), 1 to [`MOST_ENGINES`]; by default one. Gateways only.
+    pub engines: Option<u32>,
+}
+
+/// Most engines of a gateway.
+pub const MOST_ENGINES: u32 = 8;
+
+impl Driving {
+    /// How many engines there are.
+    pub fn engines(&self) -> usize {
+        self.engines.unwrap_or(1) as usize
+    }
 }
 
 type DrivingKey = Key<Driving>;
 
-/// How an engine is driven, key by key; `batch_delay` is the last, and for gateways only.
+/// How an engine is driven, key by key; those from `batch_delay` on are for gateways only.
 static KEYS: &[DrivingKey] = &[
     DrivingKey::new("wait", |d, v| put(&mut d.wait, Positive::from_value(v).map(|Positive(d)| d)))
         .write(|d| d.wait.map(Written::quoted))
@@ -67,6 +79,11 @@ static KEYS: &[DrivingKey] = &[
     })
     .write(|d| d.batch_delay.map(Written::quoted))
     .words(|d| d.batch_delay.map(|t| format!("ACKs looked at every {t}"))),
+    DrivingKey::new("engines", |d, v| {
+        put(&mut d.engines, int(v, 1..=u64::from(MOST_ENGINES)).map(|n| n as u32))
+    })
+    .write(|d| d.engines.map(Written::plain))
+    .words(|d| d.engines.filter(|n| *n > 1).map(|n| format!("{n} engines"))),
 ];
 
 impl Attach {
@@ -108,8 +125,12 @@ const NOT_OF_A_GATEWAY: [Refused; 4] = [
     GONE[1],
 ];
 
-const NOT_OF_AN_EMULATOR: [Refused; 3] =
-    [("batch_delay", "is for gateways", "an emulator looks at every frame when it comes"), GONE[0], GONE[1]];
+const NOT_OF_AN_EMULATOR: [Refused; 4] = [
+    ("batch_delay", "is for gateways", "an emulator looks at every frame when it comes"),
+    ("engines", "is for gateways", "an emulator is one engine"),
+    GONE[0],
+    GONE[1],
+];
 
 const GONE: [Refused; 2] = [
     ("mode", "no longer exists", "tc programs take frames, whatever the driver: leave it out"),

@@ -1,5 +1,7 @@
 //! Interfaces and steering in words.
 
+use super::counted;
+use crate::experiment::config::engines;
 use crate::experiment::config::gateway::GatewayFile;
 use crate::experiment::config::ports::{self, Attach};
 use crate::experiment::config::wan::WanFile;
@@ -28,7 +30,25 @@ pub(super) fn gateway(file: &GatewayFile) -> Vec<String> {
             [queues, vec!["and acks, of what the classes control:".to_string()], directions()].concat()
         }
     };
-    [vec![head], said].concat()
+    [vec![head], said, engines(file)].concat()
+}
+
+/// What each of several engines has.
+fn engines(file: &GatewayFile) -> Vec<String> {
+    if file.driving.engines() == 1 {
+        return Vec::new();
+    }
+    let split = engines::of(file);
+    let head = format!("{} engines, each a thread with classes of its own", split.parts.len());
+    let line = |(number, part): (usize, &engines::Part)| {
+        let classes = counted(part.places.len() as u64, "class", "classes");
+        let prefixes = split.homes.iter().filter(|(_, engine)| *engine == number).count() as u64;
+        match number {
+            0 => format!("  engine 0: {classes}, and all addresses that no other engine has"),
+            _ => format!("  engine {number}: {classes}, of {}", counted(prefixes, "prefix", "prefixes")),
+        }
+    };
+    [vec![head], split.parts.iter().enumerate().map(line).collect()].concat()
 }
 
 /// What is taken where data waits, and why.

@@ -20,9 +20,9 @@ mod version;
 
 pub use answer::{Answer, Owner};
 pub(super) use desk::Desk;
-pub(super) use remote::Remote;
-pub(super) use version::Running;
+pub(super) use remote::{Remote, Service};
 pub use version::Version;
+pub(super) use version::{Part, Running};
 
 #[cfg(test)]
 mod tests;

@@ -1,8 +1,9 @@
-//! The engine's side: a thread that reads letters and does what takes time, so that the engine never waits.
+//! The engines' side: a thread that reads letters and does what takes time, so that no engine waits.
 
 use super::letter::{FromEngine, ToEngine};
 use super::slot::Slot;
 use super::Version;
+use crate::field::whole::whole;
 use crate::report::json;
 use crate::result::running::GatewayReport;
 use std::net::IpAddr;
@@ -27,7 +28,7 @@ pub struct Ask {
 /// A report, and whether its rates are known: there was a look before.
 pub type Look = (GatewayReport, bool);
 
-/// What engine and thread hand to each other.
+/// What an engine and the thread hand to each other.
 struct Shared<N, O> {
     next: Slot<N>,
     changed: Slot<Result<O, String>>,
@@ -35,25 +36,28 @@ struct Shared<N, O> {
     report: Slot<Look>,
 }
 
-/// The engine's handle on the thread: `N` is what it makes of a configuration for the engine, `O` what that leaves, which the thread drops.
+/// An engine's handle on the thread: `N` is what it makes of a configuration for the engine, `O` what that leaves, which the thread drops.
 pub struct Remote<N, O> {
     shared: Arc<Shared<N, O>>,
     /// What the thread could not be given yet.
     changed: Option<Result<O, String>>,
 }
 
-impl<N: Send + 'static, O: Send + 'static> Remote<N, O> {
-    /// Starts the thread, for an engine that runs this version. It makes of another version what the engine takes.
-    pub fn new(
-        letters: Letters,
-        version: Arc<Version>,
-        make: impl Fn(&Version, &Version) -> Result<N, String> + Send + 'static,
-    ) -> Remote<N, O> {
-        let (next, changed, ask, report) = Default::default();
-        let shared = Arc::new(Shared { next, changed, ask, report });
-        let served = shared.clone();
-        std::thread::spawn(move || serve(&letters, version, &served, make));
-        Remote { shared, changed: None }
+/// What the thread does for all engines, before it runs.
+pub struct Service<N, O> {
+    engines: Vec<Arc<Shared<N, O>>>,
+}
+
+impl<N, O> Remote<N, O> {
+    /// Handles for so many engines.
+    pub fn several(engines: usize) -> (Vec<Remote<N, O>>, Service<N, O>) {
+        let shared = || {
+            let (next, changed, ask, report) = Default::default();
+            Arc::new(Shared { next, changed, ask, report })
+        };
+        let engines: Vec<_> = (0..engines).map(|_| shared()).collect();
+        let handles = engines.iter().map(|shared| Remote { shared: shared.clone(), changed: None }).collect();
+        (handles, Service { engines })
     }
 
     /// What is to be taken now.
@@ -80,55 +84,79 @@ impl<N: Send + 'static, O: Send + 'static> Remote<N, O> {
     }
 }
 
-/// Serves until the supervisor is gone.
-fn serve<N, O>(
-    letters: &Letters,
-    mut runs: Arc<Version>,
-    shared: &Shared<N, O>,
-    make: impl Fn(&Version, &Version) -> Result<N, String>,
-) {
-    while let Ok(letter) = letters.wait() {
-        let Ok((number, question)) = ToEngine::read(&letter) else { continue };
-        let answer = match question {
-            ToEngine::Configure { sources, settings } => {
-                let version = Version::parse(sources, settings).map_err(|e| e.to_string());
-                match version.and_then(|version| configure(shared, make(&version, &runs)?).map(|()| version))
-                {
-                    Ok(version) => {
-                        runs = version.into();
-                        FromEngine::Configured.write(number)
+impl<N, O> Service<N, O> {
+    /// Serves until the supervisor is gone, for engines that run this version. `make` makes of another version what each engine takes
+    /// instead of what runs.
+    pub fn run(
+        &self,
+        letters: &Letters,
+        mut runs: Arc<Version>,
+        make: impl Fn(&Version, &Version) -> Result<Vec<N>, String>,
+    ) {
+        while let Ok(letter) = letters.wait() {
+            let Ok((number, question)) = ToEngine::read(&letter) else { continue };
+            let answer = match question {
+                ToEngine::Configure { sources, settings } => {
+                    let version = Version::parse(sources, settings).map_err(|e| e.to_string());
+                    match version.and_then(|version| self.change(&version, &runs, &make).map(|()| version)) {
+                        Ok(version) => {
+                            runs = version.into();
+                            FromEngine::Configured.write(number)
+                        }
+                        Err(why) => FromEngine::Refused(&why).write(number),
                     }
-                    Err(why) => FromEngine::Refused(&why).write(number),
                 }
+                ToEngine::Show { address } => match self.show(Ask { address }) {
+                    Ok(json) => FromEngine::Report(&json).write(number),
+                    Err(why) => FromEngine::Refused(&why).write(number),
+                },
+            };
+            if letters.send(&answer).is_err() {
+                tracing::warn!("the supervisor could not be answered");
             }
-            ToEngine::Show { address } => match show(shared, Ask { address }) {
-                Ok(json) => FromEngine::Report(&json).write(number),
-                Err(why) => FromEngine::Refused(&why).write(number),
-            },
-        };
-        if letters.send(&answer).is_err() {
-            tracing::warn!("the supervisor could not be answered");
         }
     }
-}
 
-/// Has the engine take what comes next.
-fn configure<N, O>(shared: &Shared<N, O>, next: N) -> Result<(), String> {
-    put(&shared.next, next)?;
-    // What is left of the old configuration is dropped here.
-    wait(&shared.changed)?.map(drop)
-}
-
-fn show<N, O>(shared: &Shared<N, O>, ask: Ask) -> Result<String, String> {
-    put(&shared.ask, ask)?;
-    let (mut report, known) = wait(&shared.report)?;
-    if !known {
-        std::thread::sleep(APART);
-        put(&shared.ask, ask)?;
-        report = wait(&shared.report)?.0;
+    /// Has all engines take another version, or none: if one of several refuses it, all have again what runs.
+    fn change(
+        &self,
+        next: &Version,
+        runs: &Version,
+        make: impl Fn(&Version, &Version) -> Result<Vec<N>, String>,
+    ) -> Result<(), String> {
+        let changed = self.configure(make(next, runs)?);
+        if changed.is_err() && self.engines.len() > 1 {
+            self.configure(make(runs, next)?)?;
+        }
+        changed
     }
-    let text = json::pretty(&report).map_err(|e| e.to_string())?;
-    String::from_utf8(text).map_err(|e| e.to_string())
+
+    /// Has the engines take what comes next.
+    fn configure(&self, next: Vec<N>) -> Result<(), String> {
+        self.engines.iter().zip(next).try_for_each(|(engine, next)| put(&engine.next, next))?;
+        // What is left of the old configuration is dropped here.
+        let changed = self.engines.iter().map(|engine| wait(&engine.changed)?.map(drop));
+        changed.fold(Ok(()), Result::and)
+    }
+
+    fn show(&self, ask: Ask) -> Result<String, String> {
+        let (mut reports, known) = self.ask(ask)?;
+        if !known {
+            std::thread::sleep(APART);
+            reports = self.ask(ask)?.0;
+        }
+        let text = json::pretty(&whole(reports)).map_err(|e| e.to_string())?;
+        String::from_utf8(text).map_err(|e| e.to_string())
+    }
+
+    /// What all engines say, and whether all know their rates.
+    fn ask(&self, ask: Ask) -> Result<(Vec<GatewayReport>, bool), String> {
+        self.engines.iter().try_for_each(|engine| put(&engine.ask, ask))?;
+        let looks: Vec<Look> =
+            self.engines.iter().map(|engine| wait(&engine.report)).collect::<Result<_, _>>()?;
+        let known = looks.iter().all(|(_, known)| *known);
+        Ok((looks.into_iter().map(|(report, _)| report).collect(), known))
+    }
 }
 
 fn put<T>(slot: &Slot<T>, mut value: T) -> Result<(), String> {

@@ -73,7 +73,7 @@ fn a_change_runs_when_the_engine_has_it() {
     assert_eq!(desk.request("set class/up.ack.flow_rate=40Mbit", Some(&here)), None);
     assert!(answer(Some(desk.unheard(true))).ok);
     assert_eq!(rate(&running), Rate::mbit(40));
-    assert_eq!(running.take().unwrap().config().seed, 7);
+    assert_eq!(running.take()[0].config.config().seed, 7);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! A configuration that runs, or that may run next, with the texts that it comes from.
 
 use crate::experiment::config::gateway::{self, GatewayFile};
-use crate::experiment::config::{Errors, Settings, Source};
+use crate::experiment::config::{engines, Errors, Settings, Source};
 use crate::field::setup;
 use std::cell::RefCell;
 use std::path::PathBuf;
@@ -60,16 +60,29 @@ pub struct Running {
     /// A secret of this host.
     pub seed: u64,
     version: RefCell<Arc<Version>>,
-    /// The same for the next engine, which takes it in its own process.
-    compiled: RefCell<Option<Compiled>>,
+    /// The same for the next engines, which take it in their own process.
+    parts: RefCell<Vec<Part>>,
+}
+
+/// What one engine runs.
+pub struct Part {
+    /// Its configuration.
+    pub config: Compiled,
+    /// For each of its classes the place in the whole configuration.
+    pub places: Vec<usize>,
 }
 
 impl Running {
     /// What is to run with this seed.
     pub fn new(version: Version, path: Option<PathBuf>, seed: u64) -> Running {
         let steered = setup::gateway(&version.file).steered;
-        let running =
-            Running { path, steered, seed, version: Arc::new(version.clone()).into(), compiled: None.into() };
+        let running = Running {
+            path,
+            steered,
+            seed,
+            version: Arc::new(version.clone()).into(),
+            parts: Vec::new().into(),
+        };
         running.change(version);
         running
     }
@@ -77,7 +90,9 @@ impl Running {
     /// This runs from now on.
     pub fn change(&self, version: Version) {
         let config = weir_core::gateway::Config { seed: self.seed, ..version.file.gateway.clone() };
-        self.compiled.replace(Some(config.into()));
+        let parts = engines::split(&config, version.file.driving.engines()).parts;
+        let part = |engines::Part { config, places }| Part { config: config.into(), places };
+        self.parts.replace(parts.into_iter().map(part).collect());
         self.version.replace(Arc::new(version));
     }
 
@@ -86,8 +101,8 @@ impl Running {
         self.version.borrow().clone()
     }
 
-    /// In an engine's process: its configuration, once.
-    pub fn take(&self) -> Option<Compiled> {
-        self.compiled.take()
+    /// In the engines' process: what each of them runs, once; nothing after that.
+    pub fn take(&self) -> Vec<Part> {
+        self.parts.take()
     }
 }

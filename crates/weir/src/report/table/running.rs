@@ -2,7 +2,7 @@
 
 use super::clean;
 use super::grid::{Column, Grid};
-use crate::result::running::{GatewayClass, GatewayFlow, GatewayReport};
+use crate::result::running::{EngineReport, GatewayClass, GatewayFlow, GatewayReport};
 
 /// Its state, its classes and its active flows.
 pub fn running(report: &GatewayReport) -> String {
@@ -13,6 +13,10 @@ pub fn running(report: &GatewayReport) -> String {
         report.steering.restarts,
         report.degraded.as_ref().map_or(String::new(), |why| format!("; DEGRADED: {}", clean(why)))
     )];
+    lines.extend(report.engines.iter().enumerate().map(|(number, engine)| {
+        let EngineReport { cpu_s, active_flows, held_bytes } = engine;
+        format!("engine {number}: {cpu_s:.1} s of processor time, {active_flows} flows active, {held_bytes} bytes held")
+    }));
     for grid in [classes(&report.classes), queues(&report.classes), flows(&report.flows)] {
         let (heads, rows) = grid.lines();
         if !rows.is_empty() {

@@ -140,14 +140,14 @@ prop_compose! {
 }
 
 prop_compose! {
-    /// `batch_delay` is for gateways.
+    /// `batch_delay` and `engines` are for gateways.
     fn drivings()(
         wait in option::of(times(1)),
         priority in option::of(0..=98u8),
         cpu in option::of(0..=8191u32),
         spin in option::of((0..=1_000_000u64).prop_map(Duration::from_nanos)),
     ) -> Driving {
-        Driving { wait, priority, cpu, spin, batch_delay: None }
+        Driving { wait, priority, cpu, spin, batch_delay: None, engines: None }
     }
 }
 
@@ -262,6 +262,8 @@ prop_compose! {
         dev in interfaces(),
         driving in drivings(),
         batch_delay in option::of((0..=10_000_000u64).prop_map(Duration::from_nanos)),
+        // The last class is for all addresses.
+        engines in option::of(Just(1)),
         classes in prop::collection::vec((any::<bool>(), prop::collection::vec(rules(), 1..4), option::of(policies())), 0..4),
         last in prop_oneof![policies(), shared()],
         max_flows in 1..=16_777_216u32,
@@ -283,7 +285,7 @@ prop_compose! {
         let all = ClassConfig::controlled("all", Direction::In, last);
         let classes = classes.into_iter().enumerate().map(class).chain([all]).collect();
         let gateway = Config { classes, max_flows, assumed_rtt, idle_timeout, ..Config::default() };
-        GatewayFile { dev, driving: Driving { batch_delay, ..driving }, customers: Vec::new(), gateway }
+        GatewayFile { dev, driving: Driving { batch_delay, engines, ..driving }, customers: Vec::new(), gateway }
     }
 }
 

@@ -1,0 +1,189 @@
+//! A gateway of two engines, which share out the classes of hosts.
+
+use super::life::children_of;
+use super::{id, left_behind, options, root, turn, twice};
+use std::fmt::Write;
+use std::process::Command;
+use std::time::{Duration, Instant};
+use weir::execute::lab::{self, Options, Outcome};
+use weir::experiment::config::{engines, experiment, Source};
+use weir::experiment::plan::Plan;
+use weir::report::expect;
+use weir::result::Backend;
+
+const HOSTS: u32 = 8;
+/// Of each host's downloads together.
+const RATE: f64 = 4e6;
+/// Rates are measured from here on, in seconds: all has happened by then.
+const FROM: u32 = 7;
+
+/// Each host has a class for its downloads, with two flows.
+fn plan() -> Plan {
+    let mut text = format!(
+        "name = \"engines\"\nduration = \"12s\"\nbin = \"500ms\"\n[path]\nrtt = \"20ms\"\n\
+         [[host]]\nname = \"homes\"\nside = \"lan\"\ncount = {HOSTS}\n\
+         [[flow]]\nid = \"down\"\ndirection = \"in\"\nclient = \"homes\"\ncount = {}\n\
+         [[expect]]\nwhat = \"class.*.goodput_bps\"\nfrom = \"{FROM}s\"\nop = \"within\"\ntarget = \"4Mbit\"\ntolerance = \"3%\"\n\
+         [gateway]\n",
+        2 * HOSTS
+    );
+    for n in 0..HOSTS {
+        // As hosts have them: from 10.1.0.1 on.
+        writeln!(
+            text,
+            "[[gateway.class]]\nname = \"home{n}\"\ndirection = \"in\"\nrate = \"4Mbit\"\nmatch = [{{ dst = \"10.1.0.{}\" }}]",
+            n + 1
+        )
+        .unwrap();
+    }
+    let parsed = experiment::parse(&Source::new("engines.toml", text)).unwrap_or_else(|e| panic!("{e}"));
+    parsed.plan_for(Backend::Lab).unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// Which hosts a second engine has.
+fn seconds(plan: &Plan) -> Vec<usize> {
+    engines::split(plan.gateway.as_ref().unwrap(), 2).parts[1].places.clone()
+}
+
+/// The supervisor of the lab's gateway and its file.
+fn gateway(id: &str) -> (u32, String) {
+    let until = Instant::now() + Duration::from_secs(30);
+    loop {
+        for pid in children_of(std::process::id()) {
+            let line = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            let arguments: Vec<&str> = line.split('\0').collect();
+            if arguments.get(1) == Some(&"run") && arguments.get(2).is_some_and(|file| file.contains(id)) {
+                return (pid, arguments[2].to_owned());
+            }
+        }
+        assert!(Instant::now() < until, "the gateway never ran");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn weir(id: &str, arguments: &[&str]) -> String {
+    let namespace = format!("weir-{id}-gw");
+    let inside = ["netns", "exec", &namespace, env!("CARGO_BIN_EXE_weir")];
+    let output = Command::new("ip").args(inside).args(arguments).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{arguments:?}: {text}{}", String::from_utf8_lossy(&output.stderr));
+    text
+}
+
+/// Runs the plan with two engines, and something else from two seconds after the gateway's start on.
+fn run(plan: &Plan, name: &str, meanwhile: impl FnOnce(u32, String) + Send) -> Outcome {
+    let options = Options { engines: Some(2), ..options(name) };
+    let outcome = std::thread::scope(|scope| {
+        let other = scope.spawn(move || {
+            let (pid, file) = gateway(name);
+            std::thread::sleep(Duration::from_secs(3));
+            meanwhile(pid, file);
+        });
+        let outcome = lab::run(plan, &options).unwrap();
+        other.join().unwrap();
+        outcome
+    });
+    assert!(!left_behind(name), "the lab left something behind");
+    assert_eq!(outcome.faults, Vec::<String>::new());
+    outcome
+}
+
+/// Every host is at its rate, unless an engine was away when it should not.
+fn at_their_rates(plan: &Plan, outcome: &Outcome) -> Result<(), String> {
+    let samples = expect::measure(&plan.expects[0].measure, plan.bin, &outcome.result);
+    assert_eq!(samples.len(), HOSTS as usize);
+    let off: Vec<(String, f64)> = samples.iter().map(|s| (s.at.clone(), s.value / RATE - 1.0)).collect();
+    match off.iter().all(|(_, off)| off.abs() < 0.03) {
+        true => Ok(()),
+        false => {
+            Err(format!("{off:.3?}, stale: {:?}", outcome.result.gateway.as_ref().and_then(|g| g.steering)))
+        }
+    }
+}
+
+#[test]
+fn both_engines_hold_their_hosts_at_their_rates() {
+    if !root() {
+        return;
+    }
+    let _turn = turn();
+    let (plan, name) = (plan(), id("engines"));
+    assert!((1..HOSTS as usize).contains(&seconds(&plan).len()), "each engine has some");
+    twice("two engines", || {
+        let mut said = String::new();
+        let outcome = run(&plan, &name, |_, _| said = weir(&name, &["ctl", "--json", "show"]));
+        // What is shown is the whole: the classes in their order, the flows of both.
+        let said: serde_json::Value = serde_json::from_str(&said).unwrap();
+        let report = &said["report"];
+        let names: Vec<&str> =
+            report["classes"].as_array().unwrap().iter().filter_map(|c| c["name"].as_str()).collect();
+        assert_eq!(names, (0..HOSTS).map(|n| format!("home{n}")).collect::<Vec<_>>());
+        assert_eq!(report["flows"].as_array().unwrap().len(), 2 * HOSTS as usize);
+        let active = |n: usize| report["engines"][n]["active_flows"].as_u64().unwrap();
+        assert_eq!(active(1), 2 * seconds(&plan).len() as u64);
+        assert_eq!(active(0) + active(1), u64::from(2 * HOSTS));
+        at_their_rates(&plan, &outcome)
+    });
+}
+
+#[test]
+fn the_next_process_takes_the_flows_of_all_engines_up() {
+    if !root() {
+        return;
+    }
+    let _turn = turn();
+    let (plan, name) = (plan(), id("engines-kill"));
+    twice("two engines that are killed", || {
+        let outcome = run(&plan, &name, |supervisor, _| {
+            let engines = children_of(supervisor);
+            assert_eq!(engines.len(), 1, "one process has both engines");
+            let threads = std::fs::read_dir(format!("/proc/{}/task", engines[0])).unwrap();
+            let named = threads.filter_map(|t| std::fs::read_to_string(t.unwrap().path().join("comm")).ok());
+            assert!(named.into_iter().any(|name| name.trim() == "engine 1"));
+            let pid = rustix::process::Pid::from_raw(engines[0] as i32).unwrap();
+            rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+        });
+        let steering = outcome.result.gateway.as_ref().and_then(|g| g.steering).unwrap();
+        assert_eq!(steering.restarts, 1);
+        at_their_rates(&plan, &outcome)
+    });
+}
+
+#[test]
+fn hosts_move_to_another_engine_and_stay_at_their_rates() {
+    if !root() {
+        return;
+    }
+    let _turn = turn();
+    let (plan, name) = (plan(), id("engines-move"));
+    let first = (0..HOSTS as usize).find(|host| !seconds(&plan).contains(host)).unwrap();
+    // The group of this host begins with another address then, which has the other engine.
+    let moved = |address: &str| {
+        let mut config = plan.gateway.clone().unwrap();
+        let mut rule = config.classes[first].matches[0].clone();
+        rule.dst = weir_core::gateway::Prefix::new(address.parse().unwrap(), 32);
+        config.classes[first].matches.push(rule);
+        engines::split(&config, 2).parts[1].places.contains(&first)
+    };
+    let address = (1..=20).map(|n| format!("10.0.0.{n}")).find(|address| moved(address)).unwrap();
+    twice("hosts that move", || {
+        let outcome = run(&plan, &name, |_, file| {
+            let text = std::fs::read_to_string(&file).unwrap();
+            let old = format!("dst = \"10.1.0.{}/32\"", first + 1);
+            assert!(text.contains(&old), "{text}");
+            let new =
+                text.replace(&format!("{{ {old} }}"), &format!("{{ {old} }}, {{ dst = \"{address}/32\" }}"));
+            assert_ne!(new, text);
+            std::fs::write(&file, new).unwrap();
+            weir(&name, &["reload"]);
+            std::thread::sleep(Duration::from_secs(2));
+            let said: serde_json::Value =
+                serde_json::from_str(&weir(&name, &["ctl", "--json", "show"])).unwrap();
+            let active = said["report"]["engines"][1]["active_flows"].as_u64().unwrap();
+            assert_eq!(active, 2 * (seconds(&plan).len() as u64 + 1), "its flows have moved along");
+        });
+        let gateway = outcome.result.gateway.as_ref().unwrap();
+        assert_eq!(gateway.frames.dropped.values().sum::<u64>(), 0);
+        at_their_rates(&plan, &outcome)
+    });
+}
