@@ -182,12 +182,13 @@ impl Receiver {
                 self.ece |= marked;
             }
             Echo::Dctcp if marked != self.ece => {
-                // What waits was received with the other mark and is acknowledged with it.
+                // What waits was received with the other mark and is acknowledged with it; then the change is told at once, as in Linux
+                // (`dctcp_ece_ack_update`).
                 if self.waiting > 0 {
                     self.early = Some(Box::new(self.describe()));
                     (self.waiting, self.deadline) = (0, Time::MAX);
                 }
-                self.ece = marked;
+                (self.ece, self.now) = (marked, true);
             }
             Echo::Dctcp => {}
         }

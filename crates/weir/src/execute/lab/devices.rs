@@ -14,8 +14,16 @@ use weir_core::time::Duration;
 /// Each device stays on a processor of its own as far as there are any: a sender that moves between
 /// processors reorders frames on virtual devices, since each processor has its own backlog of them.
 fn driving(number: usize) -> Driving {
-    let cpus = std::thread::available_parallelism().map_or(1, |n| n.get());
-    Driving { cpu: u32::try_from(number % cpus).ok(), ..Driving::default() }
+    Driving { cpu: u32::try_from(number % processors()).ok(), ..Driving::default() }
+}
+
+/// How long an emulator spins on so many processors, if not its default: on an only one it would leave the hosts hardly any time.
+fn spin_on(processors: usize) -> Option<Duration> {
+    (processors == 1).then_some(Duration::ZERO)
+}
+
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, |n| n.get())
 }
 
 /// What the gateway's process is told.
@@ -33,7 +41,7 @@ pub fn emulator(plan: &Plan, place: Place, spin: Option<Duration>) -> WanFile {
     };
     WanFile {
         attach: Attach::Pair { lan: LAN_PORT.to_string(), wan: WAN_PORT.to_string() },
-        driving: Driving { spin, ..driving(number) },
+        driving: Driving { spin: spin.or(spin_on(processors())), ..driving(number) },
         seed: plan.seed,
         path: Path { wan_out, wan_back, ..Path::default() },
     }
@@ -57,6 +65,11 @@ mod tests {
     #[test]
     fn an_emulator_on_the_box_takes_what_leaves() {
         assert_eq!(on_box(&Layout::of(&plan())).taken(), (true, false));
+    }
+
+    #[test]
+    fn on_an_only_processor_emulators_do_not_spin() {
+        assert_eq!((spin_on(1), spin_on(2)), (Some(Duration::ZERO), None));
     }
 
     #[test]
