@@ -5,6 +5,7 @@
 #![warn(missing_docs)]
 
 pub mod agenda;
+mod cache;
 pub mod cc;
 pub mod host;
 pub mod steering;

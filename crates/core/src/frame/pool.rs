@@ -52,9 +52,6 @@ pub struct Frames {
 }
 
 const SMALLEST_CHUNK: usize = 128;
-const CACHE_LINE: usize = 64;
-/// Cache lines that the headers of most frames lie in.
-const HEADER_LINES: usize = 2;
 
 /// Chunks that a growing pool starts with.
 const FIRST_CHUNKS: usize = 1024;
@@ -281,16 +278,6 @@ impl Frames {
     pub fn bytes(&self, frame: &Frame) -> &[u8] {
         let start = frame.chunk as usize * self.chunk_size + frame.offset();
         &self.memory.bytes()[start..start + frame.head_len()]
-    }
-
-    /// A frame is wanted soon: its headers come into the cache meanwhile.
-    #[inline]
-    pub fn load(&self, frame: &Frame) {
-        let start = frame.chunk as usize * self.chunk_size + frame.offset();
-        let memory = self.memory.bytes();
-        for line in 0..HEADER_LINES {
-            core::hint::black_box(memory.get(start + line * CACHE_LINE).copied());
-        }
     }
 
     /// What lies before the frame in its first chunk: a driver may keep there what it knows of the frame.

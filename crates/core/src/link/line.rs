@@ -101,13 +101,13 @@ impl Line {
         self.lateness.is_none()
     }
 
-    /// The frame that comes out next, and the one after that, if they are known.
+    /// The frames that come out next, if they are known.
     #[inline]
-    pub(super) fn coming(&self) -> [Option<&Frame>; 2] {
-        match &self.frames {
-            Frames::InOrder(frames) => [0, 1].map(|n| frames.get(n).map(|(_, frame)| frame)),
-            Frames::ByDue(frames, _) => [frames.peek().map(|Reverse(flying)| &flying.frame), None],
-        }
+    pub(super) fn coming<const N: usize>(&self) -> [Option<&Frame>; N] {
+        core::array::from_fn(|n| match &self.frames {
+            Frames::InOrder(frames) => frames.get(n).map(|(_, frame)| frame),
+            Frames::ByDue(frames, _) => frames.peek().filter(|_| n == 0).map(|Reverse(flying)| &flying.frame),
+        })
     }
 
     /// The next frame that is out by `now`, and since when.

@@ -211,12 +211,12 @@ impl Link {
     pub fn config(&self) -> &Config {
         &self.config
     }
-    /// The frame that comes out next, if it is known by now: whoever gets it may load what is kept of its flow.
+    /// The frames that come out next, as far as they are known by now: whoever gets them may load what is kept of their flows.
     #[inline]
-    pub fn coming(&self) -> Option<&Frame> {
+    pub fn coming<const N: usize>(&self) -> [Option<&Frame>; N] {
         match &self.serializer {
-            Serializer::Pipe(pipe) => pipe.coming()[0],
-            _ => self.wire.line.coming()[0],
+            Serializer::Pipe(pipe) => pipe.coming(),
+            _ => self.wire.line.coming(),
         }
     }
 
@@ -269,15 +269,11 @@ impl Link {
     /// The next frame that is out by `cx.now`, and since when. Call [`Link::advance`] before.
     #[inline]
     fn take(&mut self, cx: &mut Cx<'_>) -> Option<(Time, Frame)> {
-        let (taken, coming) = match &mut self.serializer {
-            Serializer::Pipe(pipe) => (pipe.pop(cx.now)?, pipe.coming()),
-            _ => (self.wire.line.pop(cx.now)?, self.wire.line.coming()),
+        let taken = match &mut self.serializer {
+            Serializer::Pipe(pipe) => pipe.pop(cx.now)?,
+            _ => self.wire.line.pop(cx.now)?,
         };
         self.sent += 1;
-        // The next one has been loaded with the one before it, unless it had not come by then.
-        if let [_, Some(later)] = coming {
-            cx.frames.load(later);
-        }
         Some(taken)
     }
 
@@ -305,7 +301,8 @@ impl Node for Link {
         if let Some(reason) = self.losses.next() {
             return self.lose(cx, frame, reason);
         }
-        let charge = Charge::of(&frame, cx.frames.bytes(&frame), self.config.overhead);
+        let head = if frame.is_draft() { &[] } else { cx.frames.bytes(&frame) };
+        let charge = Charge::of(&frame, head, self.config.overhead);
         match &mut self.serializer {
             Serializer::None => {
                 self.wire.count(charge, Duration::ZERO);

@@ -43,9 +43,10 @@ pub(super) struct Pipe {
     /// In the order in which they came: those that fly, the one in service, those that wait.
     frames: VecDeque<Passing>,
     flying: usize,
-    /// When the one in service was begun, and when it is through; [`Time::MAX`] if there is none.
+    /// When the one in service was begun, when it is through ([`Time::MAX`] if there is none), and its charge.
     begun: Time,
     done: Time,
+    serving: Charge,
     /// When the next frame comes out; [`Time::MAX`] if there is none.
     out: Time,
     delay: Duration,
@@ -69,6 +70,7 @@ impl Pipe {
             flying: 0,
             begun: Time::ZERO,
             done: Time::MAX,
+            serving: Charge::default(),
             out: Time::MAX,
             delay: config.delay,
             clock: ByteClock::new(rate),
@@ -98,15 +100,13 @@ impl Pipe {
     #[inline]
     fn step(&mut self, wire: &mut Wire) {
         let through = self.done;
-        if let Some(served) = self.frames.get(self.flying) {
-            wire.count(served.charge(), through.since(self.begun));
-        }
+        wire.count(self.serving, through.since(self.begun));
         self.flying += 1;
         self.done = Time::MAX;
         if let Some(next) = self.frames.get(self.flying) {
             wire.waited(through, next.since);
-            (self.begun, self.done) = (through, next.done);
-            self.backlog.leave(next.charge());
+            (self.begun, self.done, self.serving) = (through, next.done, next.charge());
+            self.backlog.leave(self.serving);
         }
     }
 
@@ -127,7 +127,7 @@ impl Pipe {
         self.free_at += self.clock.advance(charge.bytes);
         if self.done == Time::MAX {
             wire.waited(now, now);
-            (self.begun, self.done) = (now, self.free_at);
+            (self.begun, self.done, self.serving) = (now, self.free_at, charge);
         }
         if self.frames.is_empty() {
             self.out = self.free_at + self.delay;
@@ -156,10 +156,10 @@ impl Pipe {
         Some((out, frame))
     }
 
-    /// The frame that comes out next, and the one after that.
+    /// The frames that come out next.
     #[inline]
-    pub(super) fn coming(&self) -> [Option<&Frame>; 2] {
-        [0, 1].map(|n| self.frames.get(n).map(|passing| &passing.frame))
+    pub(super) fn coming<const N: usize>(&self) -> [Option<&Frame>; N] {
+        core::array::from_fn(|n| self.frames.get(n).map(|passing| &passing.frame))
     }
 
     /// The rate is another one from `now` on. Call [`Pipe::advance`] before.

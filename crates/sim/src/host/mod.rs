@@ -31,7 +31,7 @@ use weir_core::stats::DropReason;
 use weir_core::time::Time;
 
 /// More endpoints than this do not stay in the cache next to the processor.
-const CROWD: usize = 128;
+const CROWD: usize = 32;
 /// Frames that a host keeps room for.
 const BUFFER: usize = 1024;
 
@@ -202,11 +202,22 @@ impl Host {
         self.slots.len() > CROWD
     }
 
-    /// A frame comes soon: what is kept of its endpoint comes into the cache meanwhile.
-    pub(crate) fn foresee(&self, frames: &Frames, frame: &Frame) {
-        let number = frames.draft(frame).and_then(segment::draft::number);
-        if let Some(slot) = number.and_then(|number| self.slots.get(number as usize)) {
-            slot.load();
+    /// These frames come next: what is kept of their endpoints comes into the cache meanwhile. A line of memory says where the next
+    /// one is, so each frame that comes closer takes a step: the frame, its endpoint, the connection, the segments in flight.
+    pub(crate) fn foresee(&self, frames: &Frames, coming: [Option<&Frame>; 4]) {
+        let [first, second, third, fourth] = coming.map(|frame| frames.draft(frame?));
+        let slot = |draft: &[u8]| self.slots.get(segment::draft::number(draft)? as usize);
+        if let Some(draft) = fourth {
+            segment::draft::prefetch(draft);
+        }
+        if let Some(slot) = third.and_then(slot) {
+            slot.prefetch();
+        }
+        if let Some(connection) = second.and_then(slot).and_then(|slot| slot.connection.as_deref()) {
+            connection.prefetch();
+        }
+        if let Some(slot) = first.and_then(slot) {
+            slot.prefetch_last();
         }
     }
 

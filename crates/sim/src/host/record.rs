@@ -1,18 +1,13 @@
 //! Records of endpoints, for reports.
 
 use super::{Change, EndpointReport};
+use crate::cache::prefetch;
 use weir_core::stats::{quantile, Histogram};
 use weir_core::time::{Duration, Time};
 
-/// Samples kept as they are before a histogram (19 KB) is worth its memory.
+/// Samples of the round-trip time that are kept as they are before a histogram (19 KB) is worth its memory, and then before they go
+/// there together.
 const FEW: usize = 512;
-
-/// Round-trip times: of short flows the samples, of long ones a histogram.
-#[derive(Clone, Debug)]
-enum Samples {
-    Few(Vec<u32>),
-    Many(Box<Histogram>),
-}
 
 /// When something happened for the first time, if it has.
 #[derive(Clone, Copy, Debug)]
@@ -33,9 +28,14 @@ impl First {
     }
 }
 
-/// Changes in the order of time.
+/// What few endpoints have.
 #[derive(Clone, Debug, Default)]
-struct Trace(Vec<Change>);
+struct More {
+    /// Changes in the order of time.
+    trace: Vec<Change>,
+    /// Of round-trip times, where there are many.
+    rtt: Option<Histogram>,
+}
 
 /// See the [module documentation](self). What every segment touches comes first.
 #[derive(Clone, Debug)]
@@ -48,12 +48,12 @@ pub(super) struct Record {
     pub(super) segments: u64,
     pub(super) established: First,
     received_all: First,
-    rtt: Samples,
+    /// In nanoseconds: all samples, or those that are not in the histogram yet.
+    rtt: Vec<u32>,
     pub(super) closed: First,
     /// Number of the first of `bins`.
     first_bin: usize,
-    /// There is one from the first change that is kept.
-    trace: Option<Box<Trace>>,
+    more: Option<Box<More>>,
 }
 
 impl Record {
@@ -65,11 +65,18 @@ impl Record {
             segments: 0,
             established: First::NEVER,
             received_all: First::NEVER,
-            rtt: Samples::Few(Vec::new()),
+            rtt: Vec::new(),
             closed: First::NEVER,
             first_bin: 0,
-            trace: None,
+            more: None,
         }
+    }
+
+    /// Brings into the cache where the next values go.
+    #[inline]
+    pub(super) fn prefetch(&self) {
+        self.bins.last().into_iter().for_each(prefetch);
+        self.rtt.last().into_iter().for_each(prefetch);
     }
 
     /// The application got `bytes`; `bin` is the length of a bin.
@@ -111,40 +118,41 @@ impl Record {
 
     /// Keeps a change that is none of time alone.
     pub(super) fn change(&mut self, change: Change) {
-        let Trace(trace) = &mut **self.trace.get_or_insert_default();
+        let trace = &mut self.more.get_or_insert_default().trace;
         if !trace.last().is_some_and(|last| Change { at: change.at, ..*last } == change) {
             trace.push(change);
         }
     }
 
     /// A sample of the round-trip time.
+    #[inline]
     pub(super) fn round_trip(&mut self, rtt: Duration) {
-        match &mut self.rtt {
-            Samples::Many(all) => all.record(rtt.as_nanos()),
-            Samples::Few(few) if few.len() < FEW && rtt.as_nanos() < u64::from(u32::MAX) => {
-                few.push(rtt.as_nanos() as u32);
-            }
-            Samples::Few(few) => {
-                let mut all = Box::new(Histogram::new());
-                few.iter().for_each(|&ns| all.record(u64::from(ns)));
-                all.record(rtt.as_nanos());
-                self.rtt = Samples::Many(all);
-            }
+        match u32::try_from(rtt.as_nanos()) {
+            Ok(ns) if self.rtt.len() < FEW => self.rtt.push(ns),
+            _ => self.sum_up(rtt),
         }
+    }
+
+    /// The samples go to the histogram, and this one with them.
+    #[cold]
+    fn sum_up(&mut self, rtt: Duration) {
+        let all = self.more.get_or_insert_default().rtt.get_or_insert_with(Histogram::new);
+        self.rtt.drain(..).for_each(|ns| all.record(u64::from(ns)));
+        all.record(rtt.as_nanos());
     }
 
     /// Median and 99th percentile, by nearest rank.
     fn quantiles(&self) -> Option<(Duration, Duration)> {
         let ns = Duration::from_nanos;
-        match &self.rtt {
-            Samples::Many(all) => Some((ns(all.p50()), ns(all.p99()))),
-            Samples::Few(few) => {
-                let mut sorted = few.clone();
-                sorted.sort_unstable();
-                let of = |ppm| quantile(&sorted, ppm).map(|all| ns(u64::from(all)));
-                Some((of(500_000)?, of(990_000)?))
-            }
+        if let Some(many) = self.more.as_ref().and_then(|more| more.rtt.as_ref()) {
+            let mut all = many.clone();
+            self.rtt.iter().for_each(|&ns| all.record(u64::from(ns)));
+            return Some((ns(all.p50()), ns(all.p99())));
         }
+        let mut sorted = self.rtt.clone();
+        sorted.sort_unstable();
+        let of = |ppm| quantile(&sorted, ppm).map(|all| ns(u64::from(all)));
+        Some((of(500_000)?, of(990_000)?))
     }
 
     /// The report, as far as it is kept here.
@@ -159,7 +167,7 @@ impl Record {
             bins: self.bins.clone(),
             segments: self.segments,
             rtt: self.quantiles(),
-            trace: self.trace.as_ref().map_or(Vec::new(), |trace| trace.0.clone()),
+            trace: self.more.as_ref().map_or(Vec::new(), |more| more.trace.clone()),
             ..EndpointReport::default()
         }
     }

@@ -3,6 +3,7 @@
 use super::application::Application;
 use super::record::Record;
 use super::{Change, Endpoint, Source};
+use crate::cache::prefetch;
 use crate::tcp::{Connection, Delivered, Failure, State, TcpConfig};
 use std::net::SocketAddrV4;
 use std::sync::Arc;
@@ -74,11 +75,19 @@ impl Slot {
         self.connection.is_none() && !self.record.closed.has_been()
     }
 
-    /// Brings into the cache what a segment will touch.
-    pub(super) fn load(&self) {
-        core::hint::black_box((self.armed, self.record.segments));
+    /// Brings into the cache what a segment will touch of it.
+    #[inline]
+    pub(super) fn prefetch(&self) {
+        prefetch(&self.key);
+        prefetch(&self.record.segments);
+    }
+
+    /// Brings into the cache what it and its connection point to.
+    #[inline]
+    pub(super) fn prefetch_last(&self) {
+        self.record.prefetch();
         if let Some(connection) = &self.connection {
-            connection.load();
+            connection.prefetch_segments();
         }
     }
 

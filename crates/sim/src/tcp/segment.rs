@@ -232,12 +232,15 @@ impl Addressed {
 pub fn read(frames: &Frames, frame: &Frame) -> Option<(Addressed, Segment)> {
     match frames.draft(frame) {
         Some(draft) => draft::read(draft, frame.len()),
-        None => {
-            let (pair, segment) = parse(frames.bytes(frame), frame.len())?;
-            let (number, sender) = (Addressed::UNKNOWN, Addressed::UNKNOWN);
-            Some((Addressed { key: pair.key(), number, sender }, segment))
-        }
+        None => read_headers(frames.bytes(frame), frame.len()),
     }
+}
+
+#[inline(never)]
+fn read_headers(head: &[u8], len: usize) -> Option<(Addressed, Segment)> {
+    let (pair, segment) = parse(head, len)?;
+    let (number, sender) = (Addressed::UNKNOWN, Addressed::UNKNOWN);
+    Some((Addressed { key: pair.key(), number, sender }, segment))
 }
 
 /// The segment in a frame of `len` bytes of which `head` is present; `None` if it is no TCP over IPv4.

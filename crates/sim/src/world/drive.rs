@@ -18,23 +18,39 @@ impl World {
         self.serve_ready();
         while let Some((at, i)) = self.agenda.pop_until(end) {
             self.now = at;
-            self.wake(i as usize);
+            let alone = self.agenda.peek().is_none_or(|next| next > at);
+            if self.wake(i as usize) {
+                if alone {
+                    self.serve(i as usize);
+                } else {
+                    self.make_ready(i as usize);
+                }
+            }
             while let Some((_, i)) = self.agenda.pop_until(at) {
-                self.wake(i as usize);
+                if self.wake(i as usize) {
+                    self.make_ready(i as usize);
+                }
             }
             self.serve_ready();
         }
         self.now = self.now.max(end);
     }
 
-    /// What was on the agenda for a node has come.
-    fn wake(&mut self, i: usize) {
+    /// What was on the agenda for a node has come. Is it due?
+    #[inline]
+    fn wake(&mut self, i: usize) -> bool {
         let slot = &mut self.slots[i];
-        if slot.wakes[0] == self.now {
-            slot.wakes = [slot.wakes[1], Time::MAX];
-            let due = slot.due;
-            self.arm(i, due);
+        if slot.wakes[0] != self.now {
+            return false;
         }
+        slot.wakes = [slot.wakes[1], Time::MAX];
+        let due = slot.due;
+        if due > self.now {
+            self.put_on_agenda(i, due);
+            return false;
+        }
+        slot.poll = true;
+        true
     }
 
     /// The node is served now.
@@ -78,22 +94,24 @@ impl World {
             let Kind::Link(link) = &mut slot.node else { return };
             let sent = link.poll_transmit(&mut Cx { now: self.now, frames: &mut self.frames }, PortSet::ALL);
             let Some(Transmit { port, at, frame }) = sent else { return self.rearm(i) };
+            slot.due = link.due();
             self.foretell(i);
             self.hand_on(i, port, at, frame);
-            if self.slots[i].node.deadline() > self.now {
-                return self.rearm(i);
+            let due = self.slots[i].due;
+            if due > self.now {
+                return self.put_on_agenda(i, due);
             }
         }
     }
 
-    /// A host gets the next frame of link `i` soon.
+    /// A host gets the next frames of link `i` soon.
     #[inline]
     fn foretell(&self, i: usize) {
         let Slot { node: Kind::Link(link), leads, .. } = &self.slots[i] else { return };
         let Some(&Lead { to: To::Node(to, _), .. }) = leads.get(Link::OUT) else { return };
         let Kind::Host(host) = &self.slots[to.index()].node else { return };
         if host.is_crowded() {
-            link.coming().into_iter().for_each(|frame| host.foresee(&self.frames, frame));
+            host.foresee(&self.frames, link.coming());
         }
     }
 

@@ -4,6 +4,7 @@
 //! Left out: simultaneous open, urgent data, PAWS, resets in answer to segments of unknown connections, and the
 //! checks of RFC 5961 on resets received.
 
+mod arrive;
 mod emit;
 mod open;
 #[cfg(test)]
@@ -12,7 +13,8 @@ mod tests;
 use super::config::TcpConfig;
 use super::receiver::Receiver;
 use super::segment::{Header, Segment};
-use super::sender::{Arrived, Expired, Sender};
+use super::sender::{Expired, Sender};
+use crate::cache::prefetch;
 use std::net::SocketAddrV4;
 use std::sync::Arc;
 use weir_core::time::{Duration, Time};
@@ -205,10 +207,19 @@ impl Connection {
         self.header.set_peer(number);
     }
 
-    /// Brings into the cache what a segment will touch: something of each line.
-    pub fn load(&self) {
-        core::hint::black_box((self.state, self.rx.as_ref().map(Receiver::finished)));
-        self.tx.load();
+    /// Brings into the cache what a segment will touch: each line of it.
+    #[inline]
+    pub fn prefetch(&self) {
+        prefetch(&self.config);
+        prefetch(&self.header);
+        prefetch(&self.rx);
+        self.tx.prefetch();
+    }
+
+    /// Brings the segments in flight into the cache that an ACK will touch.
+    #[inline]
+    pub fn prefetch_segments(&self) {
+        self.tx.board.prefetch_segments();
     }
 
     /// Opens it.
@@ -320,86 +331,6 @@ impl Connection {
             return Delivered::default();
         }
         self.exchange(s, now)
-    }
-
-    /// A segment of an open connection.
-    #[inline]
-    fn exchange(&mut self, s: &Segment, now: Time) -> Delivered {
-        let Some(rx) = &mut self.rx else { return Delivered::default() };
-        let mut delivered = Delivered::default();
-        if s.payload > 0 || s.has(Flags::FIN) {
-            let before = rx.finished();
-            let accepted = rx.on_segment(&self.config, s, now);
-            delivered.finished = accepted.finished && !before;
-            delivered.bytes = accepted.advanced - u64::from(delivered.finished);
-        } else if s.seq.wrapping_add(1) == rx.ack() {
-            // A probe of the window, or a keep-alive.
-            rx.acknowledge();
-        }
-        if s.has(Flags::ACK) {
-            delivered.rtt = self.on_ack(s, now);
-        }
-        self.close_if_done(now);
-        delivered
-    }
-
-    #[inline]
-    fn on_ack(&mut self, s: &Segment, now: Time) -> Option<Duration> {
-        let una = self.tx.board.una();
-        if self.tx.is_idle() && s.ack == wire_seq(self.iss, una) && s.sack.is_empty() {
-            // An end that only receives: its peer's segments acknowledge nothing new.
-            self.tx.edge = una + (u64::from(s.window) << self.shifts.1);
-            return None;
-        }
-        self.on_news(s, una, now)
-    }
-
-    /// An ACK that may tell the sender something; `una` is SND.UNA.
-    fn on_news(&mut self, s: &Segment, una: u64, now: Time) -> Option<Duration> {
-        let offset = |seq: u32| {
-            let distance = seq.wrapping_sub(wire_seq(self.iss, una)) as i32;
-            una.checked_add_signed(i64::from(distance))
-        };
-        let nxt = self.tx.board.nxt();
-        let ack = offset(s.ack).filter(|a| (una..=nxt).contains(a))?;
-        let mut blocks = [(0, 0); 4];
-        let (mut count, mut duplicate) = (0, false);
-        for (i, &(left, right)) in s.sack.as_slice().iter().enumerate() {
-            let (Some(left), Some(right)) = (offset(left), offset(right)) else { continue };
-            let inside = |outer: Option<&(u32, u32)>| {
-                outer.is_some_and(|&(l, r)| offset(l) <= Some(left) && offset(r) >= Some(right))
-            };
-            // RFC 2883 §4: below the ACK, or within the second block.
-            if i == 0 && (right <= ack || inside(s.sack.as_slice().get(1))) {
-                duplicate = true;
-            } else if left < right && right <= nxt && right > ack {
-                blocks[count] = (left.max(ack), right);
-                count += 1;
-            }
-        }
-        let arrived = Arrived {
-            una: ack,
-            edge: ack + (u64::from(s.window) << self.shifts.1),
-            blocks: &blocks[..count],
-            duplicate,
-            ece: s.has(Flags::ECE),
-            pure: s.payload == 0 && !s.has(Flags::FIN),
-            echoed: s.timestamps.map(|t| self.latest(t.echo)),
-            echo_age: s.timestamps.map(|t| self.age(now, t.echo)),
-        };
-        self.tx.on_ack(&arrived, now)
-    }
-
-    fn close_if_done(&mut self, now: Time) {
-        let finished = self.rx.as_ref().is_some_and(Receiver::finished);
-        if self.state == State::Established && finished && self.tx.fin_acked() {
-            if self.life.closed_first {
-                self.state = State::TimeWait;
-                self.life.at = now + TIME_WAIT;
-            } else {
-                self.state = State::Closed;
-            }
-        }
     }
 
     /// Our clock, as timestamps show it.

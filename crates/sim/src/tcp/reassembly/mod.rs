@@ -74,10 +74,16 @@ impl Reassembly {
         if start >= end {
             return Received::default();
         }
-        let in_order = start <= self.next;
-        if in_order && !self.has_gap() {
+        if start <= self.next && !self.has_gap() {
             return self.receive_in_order(start, end);
         }
+        self.receive_beside_gaps(start, end)
+    }
+
+    /// Something is missing below what has been received, or below this.
+    #[inline(never)]
+    fn receive_beside_gaps(&mut self, start: u64, end: u64) -> Received {
+        let in_order = start <= self.next;
         let above = self.above.get_or_insert_default();
         above.received += 1;
         let mut received =

@@ -5,6 +5,7 @@
 //! blocks if there are any. Segments with options of a SYN are never drafts.
 
 use super::{Addressed, Header, Segment, SynOptions, ENDS, L4, MAX_HEAD, TCP};
+use crate::cache;
 use weir_core::frame::{Frame, Frames};
 use weir_core::time::Time;
 use weir_core::wire::{Flags, SackBlocks, Timestamps};
@@ -80,6 +81,12 @@ fn read_blocks(bytes: &[u8], count: u8) -> SackBlocks {
         *block = (u32::from_le_bytes(left), u32::from_le_bytes(right));
     }
     sack
+}
+
+/// Brings a draft into the cache.
+#[inline]
+pub(crate) fn prefetch(draft: &[u8]) {
+    [0, SACK - 1].into_iter().filter_map(|i| draft.get(i)).for_each(cache::prefetch);
 }
 
 /// The number of the endpoint that a draft is for, [if it is known](Addressed::UNKNOWN).

@@ -16,7 +16,9 @@ const MAX_BACKOFFS: u32 = 15;
 impl Sender {
     /// After an ACK: RFC 6298 §5.2–5.3, RFC 8985 §7.2 and §7.4.
     pub(super) fn set_timers(&mut self, a: &Arrived, p: &Progress, now: Time) {
-        self.judge_probe(a, p, now);
+        if self.timers.probe.is_some() {
+            self.judge_probe(a, p, now);
+        }
         if self.board.is_empty() {
             (self.timers.rto, self.timers.loss, self.timers.reorder) = (Time::MAX, Time::MAX, Time::MAX);
         } else if p.acked > 0 {
@@ -34,6 +36,7 @@ impl Sender {
 
     /// A probe that was answered: if it was a retransmission and its original did not arrive as well, it has
     /// repaired a loss, which reduces the window as any other (RFC 8985 §7.4).
+    #[inline(never)]
     fn judge_probe(&mut self, a: &Arrived, p: &Progress, now: Time) {
         let Some(probe) = self.timers.probe.filter(|probe| self.board.una() >= probe.end) else { return };
         let beyond = self.board.una() > probe.end;

@@ -2,11 +2,13 @@
 //!
 //! The stream is payload and, at its end, the FIN, which counts as one byte.
 //!
-//! - `transmit`: what leaves next; `pacing`: when at the earliest; `records`: what a congestion control may ask to know of it;
+//! - `transmit`: what leaves next; `pacing`: when at the earliest; `usage`: whether the window is used; `delivery`: how fast
+//!   data arrive; `records`: what a congestion control may ask to know of it;
 //! - `repair`: how losses are found and repaired; `prr`: the window meanwhile;
 //! - `timers`: which timers there are; `expire`: when they are set, and what they do;
 //! - `scoreboard`: what is in flight, SACKed and lost; `rtt`: the round-trip time and the time-out.
 
+mod delivery;
 mod expire;
 mod pacing;
 mod prr;
@@ -16,18 +18,22 @@ mod rtt;
 mod scoreboard;
 mod timers;
 mod transmit;
+mod usage;
 
 pub use timers::Expired;
 pub use transmit::Outgoing;
 
 use super::config::{Recovery, TcpConfig};
-use crate::cc::{self, Ack, CongestionControl, Phase, RateSample, Window};
+use crate::cache::prefetch;
+use crate::cc::{self, Ack, CongestionControl, Phase, Window};
+use delivery::Delivery;
 use pacing::Pacer;
 use prr::Prr;
 use records::Records;
 use rtt::RttEstimator;
 use scoreboard::{Progress, Rack, Scoreboard};
 use timers::Timers;
+use usage::{Spare, Usage};
 use weir_core::time::{Duration, Time};
 
 /// An acknowledgement in stream offsets.
@@ -58,39 +64,6 @@ struct Undo {
     ssthresh: u64,
     /// Retransmissions that have not been reported as duplicates; `None` before there was one.
     retransmits: Option<u32>,
-}
-
-/// The delivery rate estimator (draft-cheng-iccrg-delivery-rate-estimation §3).
-#[derive(Clone, Copy, Debug, Default)]
-struct Delivery {
-    bytes: u64,
-    at: Time,
-    first_sent: Time,
-    /// Samples are application-limited until so much is delivered; 0 if they are not.
-    app_limited: u64,
-}
-
-/// How much of the congestion window is used (as Linux's `tcp_is_cwnd_limited`).
-#[derive(Clone, Copy, Debug, Default)]
-struct Usage {
-    /// Most bytes in flight in this window of data.
-    most: u64,
-    /// The window stopped a segment from leaving.
-    limited: bool,
-    /// Where this window of data ends.
-    until: u64,
-}
-
-/// How much of the congestion window the application leaves unused.
-#[derive(Clone, Copy, Debug, Default)]
-struct Spare {
-    /// Most bytes outstanding since then.
-    used: u64,
-    /// When the window was last used up, or brought closer to what is used.
-    since: Time,
-    /// Something has left at this instant, and something new among it.
-    sending: bool,
-    new: bool,
 }
 
 /// The sending half of a connection. What an end touches that only receives comes first, then what each ACK does.
@@ -198,14 +171,16 @@ impl Sender {
         }
     }
 
-    /// Brings into the cache what an ACK will touch, and of an end that only receives what a segment will.
+    /// Brings into the cache what an ACK will touch.
     #[inline]
-    pub fn load(&self) {
-        core::hint::black_box((self.edge, self.timers.rto));
-        if !self.is_idle() {
-            core::hint::black_box((self.window.cwnd, self.usage.until, self.rtt.srtt(), self.last_sent));
-            self.board.load();
-        }
+    pub fn prefetch(&self) {
+        prefetch(&self.limit);
+        prefetch(&self.timers);
+        self.board.prefetch();
+        prefetch(&self.window);
+        prefetch(&self.usage);
+        prefetch(&self.rtt);
+        prefetch(&self.again_since);
     }
 
     /// Congestion window and slow-start threshold.
@@ -261,9 +236,9 @@ impl Sender {
         let prior = self.board.in_flight();
         let moved_edge = a.edge != self.edge;
         self.edge = a.edge;
-        let progress = match &mut self.records {
+        let progress = match self.records {
             None => self.board.on_ack(a.una, a.blocks, now),
-            Some(records) => self.board.on_ack_before(&mut **records, a.una, a.blocks, now),
+            Some(_) => self.record_ack(a, now),
         };
         let by_echo = a.echo_age.filter(|_| progress.acked > 0);
         let rtt = progress.rtt.or(by_echo);
@@ -304,18 +279,32 @@ impl Sender {
 
     /// Lets the window follow an ACK: the congestion control's business, or PRR's while losses are repaired.
     fn follow(&mut self, ack: &Ack) {
-        if let Some(records) = &mut self.records {
-            match records.delivered() {
-                [] => {}
-                segments => self.cc.on_delivered(&mut self.window, ack, segments),
-            }
-            records.forget(self.board.first());
+        if self.records.is_some() {
+            self.tell(ack);
         }
         self.cc.on_ack(&mut self.window, ack);
         if self.phase.reduces() {
             self.reduce_in_proportion(ack.delivered, ack.acked > 0 && ack.lost == 0);
         }
         self.window.cwnd = self.window.cwnd.max(u64::from(self.window.mss));
+    }
+
+    /// As [`Scoreboard::on_ack`], where single segments are told of.
+    #[inline(never)]
+    fn record_ack(&mut self, a: &Arrived, now: Time) -> Progress {
+        let Some(records) = &mut self.records else { return Progress::default() };
+        self.board.on_ack_before(&mut **records, a.una, a.blocks, now)
+    }
+
+    /// Tells a congestion control that wants it of single segments.
+    #[inline(never)]
+    fn tell(&mut self, ack: &Ack) {
+        let Some(records) = &mut self.records else { return };
+        match records.delivered() {
+            [] => {}
+            segments => self.cc.on_delivered(&mut self.window, ack, segments),
+        }
+        records.forget(self.board.first());
     }
 
     /// Brings the window closer to the threshold after `delivered` bytes, where PRR does so. `advanced`: the
@@ -333,33 +322,6 @@ impl Sender {
         self.recovery == Recovery::Rack
     }
 
-    /// Accounts what was delivered; the rate that the newest delivered segment's flight had.
-    fn deliver(&mut self, progress: &Progress, now: Time) -> Option<RateSample> {
-        if progress.delivered == 0 {
-            return None;
-        }
-        let d = &mut self.delivery;
-        d.bytes += progress.delivered;
-        d.at = now;
-        if d.app_limited != 0 && d.bytes > d.app_limited {
-            d.app_limited = 0;
-        }
-        let (sent, retransmitted) = progress.newest?;
-        d.first_sent = sent.at;
-        let interval = sent.at.since(sent.first_sent).max(now.since(sent.delivered_at));
-        // Shorter than any round trip: ACKs came compressed (§3.3).
-        if interval < self.rtt.min_rtt() || interval == Duration::ZERO {
-            return None;
-        }
-        Some(RateSample {
-            delivered: d.bytes - sent.delivered,
-            interval,
-            prior_delivered: sent.delivered,
-            app_limited: sent.app_limited,
-            retransmitted,
-        })
-    }
-
     /// A mark reduces the window once per window of data (RFC 3168 §6.1.2).
     fn answer_mark(&mut self, a: &Arrived, now: Time) {
         if self.ecn && a.ece && self.phase == Phase::Open && self.is_beyond_mark() {
@@ -371,19 +333,5 @@ impl Sender {
     /// seen CWR, and its echo is of the same window of data.
     fn is_beyond_mark(&self) -> bool {
         self.board.una() >= self.reduced
-    }
-
-    /// Was the window, and nothing else, what kept the sender from sending more?
-    fn cwnd_limited(&mut self) -> bool {
-        let usage = self.usage;
-        let limited = if self.window.in_slow_start() {
-            self.window.cwnd < 2 * usage.most.max(self.board.in_flight())
-        } else {
-            usage.limited
-        };
-        if self.board.una() >= usage.until {
-            self.usage = Usage { most: self.board.in_flight(), limited: false, until: self.board.nxt() };
-        }
-        limited
     }
 }

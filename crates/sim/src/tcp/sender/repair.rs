@@ -13,8 +13,12 @@ const DUP_THRESH: u32 = 3;
 impl Sender {
     /// What an ACK tells about losses, and what follows; returns bytes newly found lost.
     pub(super) fn find_losses(&mut self, a: &Arrived, p: &Progress, repeated: bool, now: Time) -> u64 {
-        self.judge_undo(a, p, now);
-        self.end_recovery(p, now);
+        if self.undo.is_some() {
+            self.judge_undo(a, p, now);
+        }
+        if self.phase != Phase::Open && p.acked > 0 {
+            self.end_recovery(now);
+        }
         let lost = match self.recovery {
             Recovery::Rack => self.find_by_time(a, now),
             Recovery::Sack => self.board.mark_lost_by_sack(DUP_THRESH),
@@ -38,6 +42,10 @@ impl Sender {
 
     /// Marks what RACK finds lost by now, and sets the timer for what it may find later.
     pub(super) fn detect(&mut self, now: Time) -> u64 {
+        if self.board.rack_rests() {
+            self.timers.reorder = Time::MAX;
+            return 0;
+        }
         let window = self.rack.reorder_window(
             self.board.seen_reordering(),
             self.rtt.min_rtt(),
@@ -51,6 +59,7 @@ impl Sender {
     }
 
     /// Without SACK: three duplicate ACKs, or a partial one during recovery (RFC 5681 §3.2, RFC 6582 §3.2).
+    #[inline(never)]
     fn find_by_duplicates(&mut self, p: &Progress, repeated: bool) -> u64 {
         if p.acked > 0 {
             if self.phase != Phase::Recovery {
@@ -77,6 +86,7 @@ impl Sender {
 
     /// Losses begin a recovery, unless there is one. In the window of data of a mark they are the same congestion:
     /// what has been reduced for that is not reduced again (RFC 3168 §6.1.2).
+    #[inline(never)]
     pub(super) fn begin_recovery(&mut self, lost: u64, now: Time) {
         let reduced = match self.phase {
             Phase::Open => false,
@@ -108,6 +118,7 @@ impl Sender {
     }
 
     /// The window is reduced for a mark.
+    #[inline(never)]
     pub(super) fn reduce(&mut self, now: Time) {
         let in_flight = self.board.in_flight();
         self.cc.on_congestion(&mut self.window, now, in_flight, Congestion::Ecn);
@@ -127,9 +138,10 @@ impl Sender {
         self.undo = Some(Box::new(Undo { cwnd, ssthresh, retransmits: (out > 0).then_some(out) }));
     }
 
-    /// Recovery ends when all that was in flight at its beginning is acknowledged; Reno's with the first
+    /// The cumulative ACK advanced. Recovery ends when all that was in flight at its beginning is acknowledged; Reno's with the first
     /// ACK that advances. A reduction for a mark ends when something sent after it is.
-    fn end_recovery(&mut self, p: &Progress, now: Time) {
+    #[inline(never)]
+    fn end_recovery(&mut self, now: Time) {
         let done = match self.phase {
             Phase::Open => false,
             Phase::Reducing => self.is_beyond_mark(),
@@ -137,7 +149,7 @@ impl Sender {
                 self.board.una() >= self.recover || self.recovery == Recovery::Reno
             }
         };
-        if !done || p.acked == 0 {
+        if !done {
             return;
         }
         if self.phase.reduces() && !self.cc.owns_recovery() {
@@ -154,6 +166,7 @@ impl Sender {
 
     /// The reduction was spurious if the original arrived all the same: its ACK is older than the
     /// retransmission (Eifel, RFC 3522), or every retransmission was reported as a duplicate (RFC 3708).
+    #[inline(never)]
     fn judge_undo(&mut self, a: &Arrived, p: &Progress, now: Time) {
         let Some(undo) = &mut self.undo else { return };
         if a.duplicate {
@@ -214,12 +227,10 @@ impl Sender {
         self.timers.rto = now + self.rtt.rto();
     }
 
-    /// Sending starts again. If nothing was sent for so long that the network may have changed (RFC 5681 §4.1), the
+    /// Nothing is in flight, and sending starts again. If nothing was sent for so long that the network may have changed (RFC 5681 §4.1), the
     /// window is halved for every RTO that has passed, down to the initial one, as Linux does.
+    #[inline(never)]
     pub(super) fn restart(&mut self, initial: u64, now: Time) {
-        if self.last_sent == Time::MAX || !self.board.is_empty() {
-            return;
-        }
         let idle = now.since(self.last_sent);
         let rto = self.rtt.rto();
         if idle > rto && rto > Duration::ZERO && !self.cc.owns_recovery() {

@@ -1,7 +1,7 @@
 //! The choice of what leaves next.
 
 use super::scoreboard::{Piece, Sent};
-use super::{Sender, Spare, Usage};
+use super::{Sender, Usage};
 use crate::cc::{Departure, Phase};
 use crate::tcp::config::{Recovery, TcpConfig};
 use weir_core::time::Time;
@@ -52,8 +52,10 @@ impl Sender {
         if self.waits_for_pace {
             return None;
         }
-        if let Some((piece, again)) = self.choose_probe() {
-            return Some(self.leave(config, piece, again, now));
+        if self.probing {
+            if let Some((piece, again)) = self.choose_probe() {
+                return Some(self.leave(config, piece, again, now));
+            }
         }
         if let Some(piece) = self.board.next_lost() {
             if self.fast || self.fits(piece.len) {
@@ -62,7 +64,7 @@ impl Sender {
             }
             return None;
         }
-        if self.board.nxt() < self.limit {
+        if self.board.is_empty() && self.board.nxt() < self.limit && self.last_sent < Time::MAX {
             self.restart(u64::from(config.initial_window) * u64::from(self.window.mss), now);
         }
         let Some(piece) = self.choose_new() else {
@@ -73,7 +75,7 @@ impl Sender {
             self.usage.limited = true;
             return None;
         }
-        if !self.worth_a_burst(config) {
+        if config.tso_segments > 1 && !self.worth_a_burst(config) {
             return None;
         }
         let push = self.paired;
@@ -116,6 +118,7 @@ impl Sender {
     /// Without new data: what may be lost, and once in each recovery the last segment (NextSeg rules 3 and 4
     /// of RFC 6675 §4). The rescue is for a tail of which nothing is known: one that has been sent again waits for
     /// its own answer.
+    #[inline(never)]
     fn choose_rescue(&mut self) -> Option<Piece> {
         if self.recovery != Recovery::Sack || self.phase != Phase::Recovery {
             return None;
@@ -131,10 +134,10 @@ impl Sender {
         self.board.last_unsacked().filter(|piece| !self.board.sent_again(piece.start))
     }
 
+    /// The tail loss probe that is to leave, and whether it was sent before.
+    #[inline(never)]
     fn choose_probe(&mut self) -> Option<(Piece, bool)> {
-        if !core::mem::take(&mut self.probing) {
-            return None;
-        }
+        self.probing = false;
         let start = self.board.nxt();
         let room = self.limit.min(self.edge).saturating_sub(start);
         if room > 0 && start < self.fin {
@@ -150,9 +153,9 @@ impl Sender {
 
     /// With segmentation offload a sender waits until a burst is worth its while, or until nothing is in
     /// flight that could open the window further.
+    #[inline(never)]
     fn worth_a_burst(&mut self, config: &TcpConfig) -> bool {
-        let most = config.tso_segments;
-        let most = if most > 1 { most.min(self.cc.most_at_once()) } else { most };
+        let most = config.tso_segments.min(self.cc.most_at_once());
         if most <= 1 {
             return true;
         }
@@ -178,39 +181,24 @@ impl Sender {
         true
     }
 
-    /// Nothing to send although the window would allow it (RFC 9438 §4.2; delivery rate §3.4).
-    pub(super) fn note_app_limited(&mut self) {
-        if self.board.in_flight() < self.window.cwnd {
-            self.delivery.app_limited = (self.delivery.bytes + self.board.in_flight()).max(1);
-        }
-    }
-
-    /// A window of which the application left a part unused for a whole RTO is brought halfway to what was used, as
-    /// in Linux (`tcp_cwnd_application_limited`, after RFC 2861 §3.2).
-    fn validate(&mut self, config: &TcpConfig, now: Time) {
-        let outstanding = self.board.nxt() - self.board.una();
-        let most = self.usage.most.max(outstanding);
-        if self.usage.limited || self.window.in_slow_start() && self.window.cwnd < 2 * most {
-            self.spare = Spare { used: 0, since: now, ..Spare::default() };
-            return;
-        }
-        self.spare.used = self.spare.used.max(outstanding);
-        if now.since(self.spare.since) < self.rtt.rto() || self.cc.owns_recovery() {
-            return;
-        }
-        let used = self.spare.used.max(u64::from(config.initial_window) * u64::from(self.window.mss));
-        let waits = self.limit >= self.board.nxt() + u64::from(self.window.mss);
-        if self.phase == Phase::Open && !waits && used < self.window.cwnd {
-            self.window.ssthresh = self.window.ssthresh.max(self.window.cwnd / 4 * 3);
-            self.window.cwnd = self.window.cwnd.midpoint(used);
-        }
-        self.spare = Spare { used: 0, since: now, ..Spare::default() };
-    }
-
     fn wait_for_window(&mut self) {
         if self.board.is_empty() && self.timers.persist == Time::MAX {
             let last = if self.last_sent == Time::MAX { Time::ZERO } else { self.last_sent };
             self.timers.persist = last + self.rtt.rto();
+        }
+    }
+
+    /// Accounts a piece as sent again.
+    #[inline(never)]
+    fn leave_again(&mut self, piece: Piece, sent: Sent) {
+        self.restart_on_first(piece.start, sent.at);
+        if !self.board.awaits_resent() {
+            self.again_since = sent.at;
+        }
+        self.board.retransmitted(piece.start, sent);
+        self.retransmits += 1;
+        if let Some(undo) = &mut self.undo {
+            undo.retransmits = Some(undo.retransmits.unwrap_or(0) + 1);
         }
     }
 
@@ -228,15 +216,7 @@ impl Sender {
             app_limited: self.delivery.app_limited != 0,
         };
         if again {
-            self.restart_on_first(piece.start, now);
-            if !self.board.awaits_resent() {
-                self.again_since = now;
-            }
-            self.board.retransmitted(piece.start, sent);
-            self.retransmits += 1;
-            if let Some(undo) = &mut self.undo {
-                undo.retransmits = Some(undo.retransmits.unwrap_or(0) + 1);
-            }
+            self.leave_again(piece, sent);
         } else {
             self.board.sent_new(piece.len, sent);
         }

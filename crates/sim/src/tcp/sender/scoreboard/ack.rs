@@ -111,8 +111,8 @@ impl Scoreboard {
         if una > self.una {
             self.acknowledge(una, &mut delivery);
         }
-        for &(start, end) in blocks {
-            self.sack(start.max(self.una), end.min(self.nxt), &mut delivery);
+        if !blocks.is_empty() {
+            self.sack_all(blocks, &mut delivery);
         }
         self.fack = self.fack.max(self.high_sacked());
         self.seen_reordering |= delivery.progress.reordered;
@@ -129,6 +129,19 @@ impl Scoreboard {
                 delivery.take_run(first, last, self.fack);
             }
         }
+        if self.ring.front().is_some_and(|s| s.start < una) {
+            self.acknowledge_singly(una, delivery);
+        }
+        let whole = self.ring.first_id() - first;
+        self.una = una;
+        self.ranges.advance(una, self.ring.first_id());
+        self.duplicates =
+            self.duplicates.saturating_sub(whole.saturating_sub(1).min(u64::from(u32::MAX)) as u32);
+    }
+
+    /// Segments are acknowledged one by one: some of them were SACKed, marked lost or sent again, or the cumulative ACK ends within one.
+    #[inline(never)]
+    fn acknowledge_singly(&mut self, una: u64, delivery: &mut Delivery<'_, impl Witness>) {
         while let Some(seg) = self.ring.front().filter(|s| s.end() <= una).copied() {
             self.uncount(seg.flags, u64::from(seg.len));
             if seg.flags & SACKED == 0 {
@@ -140,14 +153,9 @@ impl Scoreboard {
             delivery.progress.retransmitted |= seg.flags & RETRANSMITTED != 0;
             self.ring.pop();
         }
-        let whole = self.ring.first_id() - first;
         if self.ring.front().is_some_and(|s| s.start < una) {
             self.cut_first(una, delivery);
         }
-        self.una = una;
-        self.ranges.advance(una, self.ring.first_id());
-        self.duplicates =
-            self.duplicates.saturating_sub(whole.saturating_sub(1).min(u64::from(u32::MAX)) as u32);
     }
 
     /// The cumulative ACK ends within the first segment. Its rest stays what it was.
@@ -168,6 +176,13 @@ impl Scoreboard {
         self.lost -= counted(LOST, LOST);
         self.resent -= counted(RESENT, RESENT);
         self.pending -= counted(LOST | RESENT, LOST);
+    }
+
+    #[inline(never)]
+    fn sack_all(&mut self, blocks: &[(u64, u64)], delivery: &mut Delivery<'_, impl Witness>) {
+        for &(start, end) in blocks {
+            self.sack(start.max(self.una), end.min(self.nxt), delivery);
+        }
     }
 
     /// Marks what of `start..end` is not SACKed yet, gap by gap.

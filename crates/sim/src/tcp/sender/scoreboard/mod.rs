@@ -27,6 +27,7 @@ mod tests;
 pub use ack::Witness;
 pub use rack::Rack;
 
+use crate::cache::prefetch;
 use rack::Newest;
 use ranges::Ranges;
 use ring::{Id, InFlight, Ring, LOST, RESENT, RETRANSMITTED, SACKED};
@@ -116,10 +117,20 @@ impl Scoreboard {
         Scoreboard::default()
     }
 
-    /// Brings into the cache what an ACK will touch.
+    /// Brings into the cache what an ACK will touch, without the segments.
     #[inline]
-    pub fn load(&self) {
-        core::hint::black_box((self.fack, self.next_lost, self.ring.front().map(|s| s.start)));
+    pub fn prefetch(&self) {
+        prefetch(&self.una);
+        prefetch(&self.ring);
+        prefetch(&self.fack);
+        prefetch(&self.newest);
+        prefetch(&self.after_rxt);
+    }
+
+    /// Brings the first segment into the cache, and the place of the next.
+    #[inline]
+    pub fn prefetch_segments(&self) {
+        self.ring.prefetch();
     }
 
     /// Is nothing in flight?
@@ -182,8 +193,7 @@ impl Scoreboard {
     /// `len` new bytes, at least 1, were sent from [`Scoreboard::nxt`] on. `sent.at` never goes back.
     pub fn sent_new(&mut self, len: u32, sent: Sent) {
         debug_assert!(len > 0);
-        let id = self.ring.push(InFlight::new(self.nxt, len, sent));
-        self.ring.link(id);
+        self.ring.push(InFlight::new(self.nxt, len, sent));
         self.nxt += u64::from(len);
         self.smss = self.smss.max(len);
     }

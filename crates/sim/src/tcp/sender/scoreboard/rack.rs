@@ -83,6 +83,12 @@ impl Scoreboard {
         (self.newest.at, self.newest.order) = self.newest.segment().max(newest);
     }
 
+    /// Was all that is in flight sent after the newest segment delivered? Then [`Scoreboard::rack_detect`] finds nothing.
+    #[inline]
+    pub fn rack_rests(&self) -> bool {
+        self.ring.oldest().is_none_or(|id| self.ring.get(id).key() >= self.newest.segment())
+    }
+
     /// Step 5 of RFC 8985 §6.2, after [`Scoreboard::rack_update`] and when the reordering timer expires: what was sent
     /// before the newest segment delivered is lost once a round-trip time and the reordering window have passed since.
     /// Returns the bytes newly lost and how long to wait before calling again, if something may be lost later.

@@ -6,6 +6,7 @@
 //! and their order is known.
 
 use super::{Piece, Sent};
+use crate::cache::prefetch;
 use weir_core::time::Time;
 
 /// Number of a segment, counted from the first ever sent. Never reused.
@@ -130,19 +131,42 @@ impl Ring {
         &mut self.places[place]
     }
 
+    /// Brings the first segment into the cache, and the place of the next.
+    #[inline]
+    pub fn prefetch(&self) {
+        for id in [self.first, self.end] {
+            self.places.get(self.place(id)).into_iter().for_each(prefetch);
+        }
+    }
+
     fn place(&self, id: Id) -> usize {
         id as usize & self.places.len().wrapping_sub(1)
     }
 
-    pub fn push(&mut self, segment: InFlight) -> Id {
+    /// A new segment has just left: it is the last, in the stream and in the list.
+    pub fn push(&mut self, mut segment: InFlight) {
         let id = self.end;
         if id - self.first == self.places.len() as u64 {
             self.grow();
         }
+        segment.order = self.next_order(segment.sent.at);
+        segment.prev = distance(id, self.tail);
+        segment.flags |= LISTED;
+        self.last = segment.key();
         let place = self.place(id);
         self.places[place] = segment;
         self.end += 1;
-        id
+        self.set_next(self.tail, id);
+        self.tail = id;
+    }
+
+    /// The how manieth a transmission is that comes next, at this time.
+    fn next_order(&self, at: Time) -> u16 {
+        if self.last.0 == at {
+            self.last.1.saturating_add(1)
+        } else {
+            1
+        }
     }
 
     /// Twice as many places, and each segment at its own.
@@ -219,11 +243,10 @@ impl Ring {
         low
     }
 
-    /// A segment has just left, as its `sent` says: puts it at the end of the list.
+    /// A segment has just left again, as its `sent` says: puts it at the end of the list.
     pub fn link(&mut self, id: Id) {
-        let last = self.last;
+        let order = self.next_order(self.get(id).sent.at);
         let seg = self.get_mut(id);
-        let order = if last.0 == seg.sent.at { last.1.saturating_add(1) } else { 1 };
         seg.order = order;
         self.last = seg.key();
         self.link_after(id, self.tail);

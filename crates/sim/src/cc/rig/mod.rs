@@ -5,9 +5,13 @@
 //! The sender has data without end, is told of everything by [`Ack`] and keeps no window of its own:
 //! on congestion it takes the threshold (one segment after a time-out).
 
+mod path;
+
+pub use path::{Losses, Path};
+
 use super::{by_name, Ack, Congestion, CongestionControl, Departure, Options, Phase, RateSample, Window};
+use path::{Flying, Sent};
 use std::collections::{BTreeSet, VecDeque};
-use weir_core::rate::Rate;
 use weir_core::rng::Rng;
 use weir_core::time::{Duration, Time};
 
@@ -34,62 +38,6 @@ pub fn ack_of_a_segment(now: Time) -> Ack {
         gap: Duration::ZERO,
         sample: None,
     }
-}
-
-/// Which transmissions the path loses.
-#[derive(Clone, Copy, Debug)]
-pub enum Losses {
-    None,
-    /// One in so many.
-    Every(u64),
-    /// Each with this probability, in millionths.
-    Random(u64),
-}
-
-#[derive(Clone, Copy, Debug)]
-pub struct Path {
-    /// Bits of payload per second; `None` is no bottleneck.
-    pub rate: Option<Rate>,
-    /// Round-trip time without queue.
-    pub rtt: Duration,
-    /// Bytes that may wait.
-    pub queue: u64,
-    /// Bytes that may wait without a mark.
-    pub mark: u64,
-    pub losses: Losses,
-    /// Segments per ACK.
-    pub delayed_ack: u32,
-}
-
-impl Path {
-    /// No bottleneck, no losses, an ACK for each segment.
-    pub fn new(rtt: Duration) -> Path {
-        Path { rate: None, rtt, queue: u64::MAX, mark: u64::MAX, losses: Losses::None, delayed_ack: 1 }
-    }
-}
-
-/// A transmission on its way.
-#[derive(Clone, Copy, Debug)]
-struct Sent {
-    start: u64,
-    at: Time,
-    /// When it arrives; `None` if it does not.
-    arrives: Option<Time>,
-    marked: bool,
-    again: bool,
-    delivered: u64,
-    delivered_at: Time,
-    first_sent: Time,
-}
-
-/// An ACK on its way.
-#[derive(Clone, Copy, Debug)]
-struct Flying {
-    at: Time,
-    una: u64,
-    /// Transmissions that had arrived or been lost when it left.
-    through: u64,
-    ece: bool,
 }
 
 #[derive(Debug)]
@@ -184,11 +132,6 @@ impl Rig {
         Some(f64::from(segment.len) * 8.0 / gap.as_secs_f64())
     }
 
-    /// Bytes that wait for the rate now.
-    pub fn backlog(&self) -> u64 {
-        self.path.rate.map_or(0, |r| r.bytes_in(self.free_at.since(self.now)))
-    }
-
     /// Runs to `end`; `seen` is called after each ACK.
     pub fn run(&mut self, end: Time, mut seen: impl FnMut(&mut Rig)) {
         loop {
@@ -272,60 +215,6 @@ impl Rig {
                 self.next_send = now + gap;
             }
         }
-    }
-
-    /// One segment into the path: when it arrives, and marked or not.
-    fn transmit(&mut self) -> (Option<Time>, bool) {
-        self.transmissions += 1;
-        let lost = match self.path.losses {
-            Losses::None => false,
-            Losses::Every(n) => self.transmissions % n == 0,
-            Losses::Random(millionths) => self.rng.below(1_000_000) < millionths,
-        };
-        let backlog = self.backlog();
-        if lost || backlog + MSS > self.path.queue {
-            return (None, false);
-        }
-        if let Some(rate) = self.path.rate {
-            self.free_at = self.free_at.max(self.now) + rate.time_for(MSS);
-        }
-        let out = self.free_at.max(self.now);
-        (Some(out + Duration::from_nanos(self.path.rtt.as_nanos() / 2)), backlog > self.path.mark)
-    }
-
-    /// The next transmission arrives; those before it that did not are now known to be lost.
-    fn receive(&mut self) {
-        while self.outstanding[self.arriving].arrives.is_none() {
-            self.arriving += 1;
-        }
-        let s = self.outstanding[self.arriving];
-        self.arriving += 1;
-        let in_order = s.start == self.expected && self.early.is_empty();
-        if s.start >= self.expected {
-            self.early.insert(s.start);
-        }
-        while self.early.remove(&self.expected) {
-            self.expected += MSS;
-        }
-        // RFC 8257 §3.2: a change of marks is acknowledged at once.
-        if s.marked != self.ece && self.unacked > 0 {
-            self.acknowledge();
-        }
-        self.ece = s.marked;
-        self.unacked += 1;
-        if !in_order || self.unacked >= self.path.delayed_ack {
-            self.acknowledge();
-        } else {
-            self.ack_by.get_or_insert(self.now + Duration::from_millis(40));
-        }
-    }
-
-    fn acknowledge(&mut self) {
-        self.unacked = 0;
-        self.ack_by = None;
-        let at = self.now + Duration::from_nanos(self.path.rtt.as_nanos() / 2);
-        let through = self.sent_before + self.arriving as u64;
-        self.acks.push_back(Flying { at, una: self.expected, through, ece: self.ece });
     }
 
     fn take_ack(&mut self) {

@@ -1,0 +1,51 @@
+//! How fast data arrive at the receiver (draft-cheng-iccrg-delivery-rate-estimation).
+
+use super::{Progress, Sender};
+use crate::cc::RateSample;
+use weir_core::time::{Duration, Time};
+
+/// The delivery rate estimator (draft-cheng-iccrg-delivery-rate-estimation §3).
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Delivery {
+    pub(super) bytes: u64,
+    pub(super) at: Time,
+    pub(super) first_sent: Time,
+    /// Samples are application-limited until so much is delivered; 0 if they are not.
+    pub(super) app_limited: u64,
+}
+
+impl Sender {
+    /// Accounts what was delivered; the rate that the newest delivered segment's flight had.
+    pub(super) fn deliver(&mut self, progress: &Progress, now: Time) -> Option<RateSample> {
+        if progress.delivered == 0 {
+            return None;
+        }
+        let d = &mut self.delivery;
+        d.bytes += progress.delivered;
+        d.at = now;
+        if d.app_limited != 0 && d.bytes > d.app_limited {
+            d.app_limited = 0;
+        }
+        let (sent, retransmitted) = progress.newest?;
+        d.first_sent = sent.at;
+        let interval = sent.at.since(sent.first_sent).max(now.since(sent.delivered_at));
+        // Shorter than any round trip: ACKs came compressed (§3.3).
+        if interval < self.rtt.min_rtt() || interval == Duration::ZERO {
+            return None;
+        }
+        Some(RateSample {
+            delivered: d.bytes - sent.delivered,
+            interval,
+            prior_delivered: sent.delivered,
+            app_limited: sent.app_limited,
+            retransmitted,
+        })
+    }
+
+    /// Nothing to send although the window would allow it (RFC 9438 §4.2; delivery rate §3.4).
+    pub(super) fn note_app_limited(&mut self) {
+        if self.board.in_flight() < self.window.cwnd {
+            self.delivery.app_limited = (self.delivery.bytes + self.board.in_flight()).max(1);
+        }
+    }
+}
