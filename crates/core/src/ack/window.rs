@@ -91,6 +91,7 @@ fn beside_peak(r: &Record, to: u32) -> u32 {
 
 /// The receiver has sent `window` with an acknowledgement of `ack`, in a segment that is not old. What it acknowledges more is not in
 /// the record yet.
+#[inline(always)]
 pub fn received(r: &mut Record, ack: u32, window: u16) {
     if !r.has(flag::SCALE_KNOWN) {
         return received_unscaled(r, window);
