@@ -13,6 +13,8 @@ mod ends;
 mod gateway;
 mod hosts;
 mod lab;
+mod outages;
+mod shaping;
 mod tests;
 mod verdict;
 
@@ -20,7 +22,8 @@ use verdict::Verdict;
 
 /// Every test with its name.
 fn all() -> impl Iterator<Item = &'static (&'static str, fn())> {
-    tests::ALL.iter().chain(ends::ALL).chain(devices::ALL).chain(verdict::ALL)
+    let ends = ends::ALL.iter().chain(outages::ALL);
+    tests::ALL.iter().chain(ends).chain(shaping::ALL).chain(devices::ALL).chain(verdict::ALL)
 }
 
 fn main() {

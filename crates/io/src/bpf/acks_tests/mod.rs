@@ -1,6 +1,7 @@
 //! `acks.bpf.c` run by the kernel (`BPF_PROG_TEST_RUN`): each row of the table of what a hook does, and the
 //! same random segments through it and through the functions of [`weir_core::steer`].
 
+mod absence;
 mod count;
 mod differential;
 mod many;
