@@ -3,8 +3,9 @@
 use super::application::Application;
 use super::record::Record;
 use super::{Change, Endpoint, Source};
-use crate::cache::prefetch;
+use crate::cache::{prefetch_lines, LINE};
 use crate::tcp::{Connection, Delivered, Failure, State, TcpConfig};
+use core::mem::offset_of;
 use std::net::SocketAddrV4;
 use std::sync::Arc;
 use weir_core::time::{Duration, Time};
@@ -78,8 +79,7 @@ impl Slot {
     /// Brings into the cache what a segment will touch of it.
     #[inline]
     pub(super) fn prefetch(&self) {
-        prefetch(&self.key);
-        prefetch(&self.record.segments);
+        prefetch_lines(&self.key, const { offset_of!(Slot, application).div_ceil(LINE) });
     }
 
     /// Brings into the cache what it and its connection point to.
@@ -87,7 +87,7 @@ impl Slot {
     pub(super) fn prefetch_last(&self) {
         self.record.prefetch();
         if let Some(connection) = &self.connection {
-            connection.prefetch_segments();
+            connection.prefetch_rest();
         }
     }
 

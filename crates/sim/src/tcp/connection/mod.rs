@@ -14,7 +14,8 @@ use super::config::TcpConfig;
 use super::receiver::Receiver;
 use super::segment::{Header, Segment};
 use super::sender::{Expired, Sender};
-use crate::cache::prefetch;
+use crate::cache::{prefetch_lines, LINE};
+use core::mem::offset_of;
 use std::net::SocketAddrV4;
 use std::sync::Arc;
 use weir_core::time::{Duration, Time};
@@ -207,19 +208,16 @@ impl Connection {
         self.header.set_peer(number);
     }
 
-    /// Brings into the cache what a segment will touch: each line of it.
+    /// Brings into the cache what any segment will touch, and where the segments in flight are.
     #[inline]
     pub fn prefetch(&self) {
-        prefetch(&self.config);
-        prefetch(&self.header);
-        prefetch(&self.rx);
-        self.tx.prefetch();
+        prefetch_lines(&self.config, const { (offset_of!(Connection, tx) + Sender::FIRST).div_ceil(LINE) });
     }
 
-    /// Brings the segments in flight into the cache that an ACK will touch.
+    /// Brings into the cache what an ACK will touch beside that, if it sends. Call [`Connection::prefetch`] well before.
     #[inline]
-    pub fn prefetch_segments(&self) {
-        self.tx.board.prefetch_segments();
+    pub fn prefetch_rest(&self) {
+        self.tx.prefetch_rest();
     }
 
     /// Opens it.

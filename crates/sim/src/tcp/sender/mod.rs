@@ -24,8 +24,9 @@ pub use timers::Expired;
 pub use transmit::Outgoing;
 
 use super::config::{Recovery, TcpConfig};
-use crate::cache::prefetch;
+use crate::cache::LINE;
 use crate::cc::{self, Ack, CongestionControl, Phase, Window};
+use core::mem::offset_of;
 use delivery::Delivery;
 use pacing::Pacer;
 use prr::Prr;
@@ -171,16 +172,15 @@ impl Sender {
         }
     }
 
-    /// Brings into the cache what an ACK will touch.
+    /// Where in it what any segment touches ends.
+    pub(super) const FIRST: usize = offset_of!(Sender, board) + Scoreboard::FIRST;
+
+    /// If something is in flight, brings into the cache what an ACK will touch behind that, and the segments.
     #[inline]
-    pub fn prefetch(&self) {
-        prefetch(&self.limit);
-        prefetch(&self.timers);
-        self.board.prefetch();
-        prefetch(&self.window);
-        prefetch(&self.usage);
-        prefetch(&self.rtt);
-        prefetch(&self.again_since);
+    pub fn prefetch_rest(&self) {
+        if !self.is_idle() {
+            self.board.prefetch_rest(const { (offset_of!(Sender, records) - Sender::FIRST).div_ceil(LINE) });
+        }
     }
 
     /// Congestion window and slow-start threshold.

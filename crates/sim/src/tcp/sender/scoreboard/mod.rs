@@ -27,7 +27,8 @@ mod tests;
 pub use ack::Witness;
 pub use rack::Rack;
 
-use crate::cache::prefetch;
+use crate::cache::prefetch_lines;
+use core::mem::offset_of;
 use rack::Newest;
 use ranges::Ranges;
 use ring::{Id, InFlight, Ring, LOST, RESENT, RETRANSMITTED, SACKED};
@@ -117,19 +118,13 @@ impl Scoreboard {
         Scoreboard::default()
     }
 
-    /// Brings into the cache what an ACK will touch, without the segments.
-    #[inline]
-    pub fn prefetch(&self) {
-        prefetch(&self.una);
-        prefetch(&self.ring);
-        prefetch(&self.fack);
-        prefetch(&self.newest);
-        prefetch(&self.after_rxt);
-    }
+    /// Where in it what any segment touches ends.
+    pub const FIRST: usize = offset_of!(Scoreboard, fack);
 
-    /// Brings the first segment into the cache, and the place of the next.
+    /// Brings into the cache so many lines from there on, the first segments, and the place of the next.
     #[inline]
-    pub fn prefetch_segments(&self) {
+    pub fn prefetch_rest(&self, lines: usize) {
+        prefetch_lines(&self.fack, lines);
         self.ring.prefetch();
     }
 

@@ -131,11 +131,14 @@ impl Ring {
         &mut self.places[place]
     }
 
-    /// Brings the first segment into the cache, and the place of the next.
+    /// Brings the first two segments into the cache, and the place of the next.
     #[inline]
     pub fn prefetch(&self) {
-        for id in [self.first, self.end] {
-            self.places.get(self.place(id)).into_iter().for_each(prefetch);
+        for id in [self.first, self.first + 1, self.end] {
+            if let Some(segment) = self.places.get(self.place(id)) {
+                prefetch(segment);
+                prefetch(&segment.flags);
+            }
         }
     }
 
