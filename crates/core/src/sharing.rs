@@ -17,8 +17,12 @@ use crate::queue::Queue;
 use crate::stats::{DropReason, Drops, Ledger};
 use crate::time::Time;
 use crate::wire;
+use admission::Admission;
 use cache::Cache;
 
+pub use admission::AdmissionStats;
+
+mod admission;
 mod cache;
 mod replace;
 #[cfg(test)]
@@ -37,6 +41,8 @@ struct Way {
     /// Of the first of them.
     ready_since: Option<Time>,
     cache: Cache,
+    /// If a class guarantees its flows a rate.
+    admission: Option<Box<Admission>>,
     /// By place in the tree; none at all if no class of the direction is to be watched.
     watches: Vec<Option<Watch>>,
     congestion: Congestion,
@@ -97,9 +103,10 @@ impl Sharing {
             if watches.iter().all(Option::is_none) {
                 watches.clear();
             }
+            let admission = Admission::of(&specs, config.max_flows, config.seed);
             let congestion = congestion.clone();
             let (ready, ready_since) = (List::new(), None);
-            Ok(Way { tree, out, open: true, ready, ready_since, cache, watches, congestion })
+            Ok(Way { tree, out, open: true, ready, ready_since, cache, admission, watches, congestion })
         };
         let ways = [way(Direction::Out, WAN)?, way(Direction::In, LAN)?];
         Ok(Sharing { config: config.into(), ways, places, overhead, ledger: Ledger::default() })
@@ -120,6 +127,12 @@ impl Sharing {
         let place = (*self.places.get(class)?)?;
         let tree = self.ways[way_of(self.config.classes[class].direction)].tree.as_ref()?;
         tree.is_leaf(place).then(|| (tree.queue(place), tree.leaf_stats(place)))
+    }
+
+    /// The connections of the class with this index in the configuration, if it guarantees them a rate.
+    pub fn admission(&self, class: usize) -> Option<AdmissionStats> {
+        let place = (*self.places.get(class)?)?;
+        self.ways[way_of(self.config.classes[class].direction)].admission.as_ref()?.stats(place)
     }
 
     /// What could have left until now has left its queue.
@@ -233,6 +246,9 @@ impl Node for Sharing {
         };
         self.catch_up(cx);
         let place = self.classify(cx.frames.bytes(&frame), frame.len(), way);
+        if let Some(refusal) = self.refusal(cx, way, place, &frame) {
+            return self.refuse(cx, way, frame, refusal);
+        }
         let charge = Charge::of(&frame, cx.frames.bytes(&frame), self.overhead);
         let waiting = Waiting { frame: cx.frames.park(frame), charge, since: cx.now };
         let way = &mut self.ways[way];

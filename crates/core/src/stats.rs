@@ -23,6 +23,8 @@ pub enum DropReason {
     TraceLoss,
     /// It exceeded the rate of its class, which is policed.
     Policed,
+    /// It would open a connection for which its class has too little left.
+    Refused,
     /// The receiving host found its checksum wrong.
     Corrupt,
     /// The transmitting port is down or gone.
@@ -37,7 +39,7 @@ pub enum DropReason {
 
 impl DropReason {
     /// Every reason, in the order of their numbers.
-    pub const ALL: [DropReason; 12] = [
+    pub const ALL: [DropReason; 13] = [
         DropReason::QueueFull,
         DropReason::Aqm,
         DropReason::RandomLoss,
@@ -45,6 +47,7 @@ impl DropReason {
         DropReason::BurstLoss,
         DropReason::TraceLoss,
         DropReason::Policed,
+        DropReason::Refused,
         DropReason::Corrupt,
         DropReason::PortDown,
         DropReason::TooLong,
@@ -62,6 +65,7 @@ impl DropReason {
             DropReason::BurstLoss => "burst_loss",
             DropReason::TraceLoss => "trace_loss",
             DropReason::Policed => "policed",
+            DropReason::Refused => "refused",
             DropReason::Corrupt => "corrupt",
             DropReason::PortDown => "port_down",
             DropReason::TooLong => "too_long",

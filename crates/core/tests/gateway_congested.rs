@@ -107,22 +107,40 @@ fn a_queue_above_the_threshold_engages_until_half_of_it_is_left() {
         // 4 wait at 1,105 ms: no more than the threshold, and more than half of it.
         r.ack(Time::from_micros(1_105_500), 80_500);
         let (acks, frames) = r.run(ms(2_000));
-        // A step of credit, as of an idle flow; at the next release time nothing is congested any more.
-        assert_eq!(acks, [(ms(1_000), 30_000), (ms(1_102), 30_000 + STEP), (ms(1_112), 80_500)], "{wake:?}");
+        // A step of credit, as of an idle flow; at the next release time nothing is congested any more, and a step leaves each
+        // 10 ms as before, since no ACK comes.
+        let steps = [
+            (1_000, 30_000),
+            (1_102, 42_500),
+            (1_112, 55_000),
+            (1_122, 67_500),
+            (1_132, 80_000),
+            (1_142, 80_500),
+        ];
+        assert_eq!(acks, steps.map(|(at, number)| (ms(at), number)), "{wake:?}");
         assert_eq!(frames, 10);
         r.rig.finish();
     }
 }
 
 #[test]
-fn what_is_held_leaves_with_the_first_ack_afterwards() {
+fn what_is_held_leaves_with_the_acks_that_come_afterwards() {
     let mut r = established(congested(), Wake::Exact);
     r.data(ms(1_100), 10);
     r.ack(ms(1_102), 80_000);
     r.ack(ms(1_106), 81_000);
     r.ack(ms(1_108), 82_000);
     r.ack(ms(1_109), 90_000);
-    assert_eq!(r.run(ms(2_000)).0, [(ms(1_102), STEP), (ms(1_108), 82_000), (ms(1_109), 90_000)]);
+    // Let go at 1,107 ms: the next ACK tells 1,000 bytes, the one after it 8,000, and as much again leaves with each. Then no ACK comes.
+    let steps = [(1_102, 12_500), (1_108, 14_500), (1_109, 30_500), (1_119, 43_000), (1_129, 55_500)];
+    let rest = [(1_139, 68_000), (1_149, 80_500), (1_159, 90_000)];
+    assert_eq!(
+        r.run(ms(2_000)).0,
+        [&steps[..], &rest].concat().iter().map(|&(at, number)| (ms(at), number)).collect::<Vec<_>>()
+    );
+    // Nothing is left to be told: what comes now passes as it is.
+    r.ack(ms(2_001), 190_000);
+    assert_eq!(r.run(ms(2_002)).0, [(ms(2_001), 190_000)]);
     r.rig.finish();
 }
 

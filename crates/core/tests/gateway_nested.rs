@@ -5,7 +5,8 @@ mod support;
 
 use support::uploads::*;
 use support::*;
-use weir_core::ack::AckControl;
+use weir_core::ack::{AckControl, Release, ShareRelease};
+use weir_core::flow::flag;
 use weir_core::gateway::{ClassConfig, Config, Direction, Match, Nested};
 use weir_core::rate::Rate;
 use weir_core::time::{Duration, Time};
@@ -181,4 +182,26 @@ fn nothing_stalls_when_classes_come_and_go() {
     let held: u64 = busy.uploads.node().records().iter().map(|r| u64::from(r.held())).sum();
     let counted: u64 = busy.uploads.node().class_stats().map(|c| c.held_bytes).sum();
     assert_eq!(held, counted);
+}
+
+/// Three flows of 8 Mb/s have at least 2.5 Mb/s each; a fourth has what they leave, until one of them ends.
+#[test]
+fn the_least_rate_is_for_those_for_whom_there_is_room() {
+    let law = ShareRelease { flow_min: kbit(2_500), ..ShareRelease::new(Rate::mbit(8)) };
+    let ack = AckControl { release: Release::Share(law), ..AckControl::ack_share(Rate::mbit(8)) };
+    let all = ClassConfig::controlled("all", Direction::Out, ack);
+    let mut b = Busy::new(Config { classes: vec![all], ..Config::default() }, 4);
+    let sure = |b: &Busy| (0..4).map(|f| b.uploads.record(f).has(flag::GUARANTEED)).collect::<Vec<_>>();
+    let counts =
+        |b: &Busy| b.uploads.node().class_stats().map(|s| (s.guaranteed, s.best_effort)).collect::<Vec<_>>();
+    assert_eq!((sure(&b), counts(&b)), (vec![true, true, true, false], vec![(3, 1)]));
+    b.run(ms(1_000));
+    expect(&b.rates(ms(21_000)), &[2_500, 2_500, 2_500, 500]);
+    // The fourth has it from its next turn on.
+    b.idle.push(0);
+    let end = b.acked[0] + WINDOW;
+    b.uploads.fin(b.at, 0, end);
+    b.run(ms(22_000));
+    assert_eq!((sure(&b), counts(&b)), (vec![false, true, true, true], vec![(3, 1)]));
+    expect(&b.rates(ms(42_000))[1..], &[2_667, 2_667, 2_667]);
 }

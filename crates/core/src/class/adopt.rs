@@ -24,6 +24,9 @@ impl Tree {
         let now = self.now;
         let (own, before) = (&mut self.classes[class + 1], &old.classes[was + 1]);
         own.since = before.since;
+        if let (Some(own), Some(before)) = (self.usage.get_mut(class + 1), old.usage.get(was + 1)) {
+            *own = *before;
+        }
         for (bucket, before) in [(&mut own.rate, before.rate), (&mut own.ceil, before.ceil)] {
             if let (Some(bucket), Some(before)) = (bucket, before) {
                 let rate = core::mem::replace(bucket, before).rate();

@@ -20,6 +20,7 @@
 //! grows with the depth of the tree, with the logarithm of the number of classes, and not with the number of flows.
 
 mod adopt;
+mod available;
 mod bucket;
 mod heap;
 mod serve;
@@ -27,6 +28,7 @@ mod spec;
 #[cfg(test)]
 mod tests;
 mod tree;
+mod usage;
 
-pub use spec::{check, Spec, Unsound, PRIORITIES, WEIGHTS};
+pub use spec::{check, FlowMin, Refusal, Spec, Unsound, PRIORITIES, WEIGHTS};
 pub use tree::{LeafStats, Popped, Tree};

@@ -53,6 +53,9 @@ impl Tree {
                 rate.charge(now, since, charge.bytes, strict);
             }
             let parent = class.parent;
+            if let Some(usage) = self.usage.get_mut(i as usize) {
+                usage.note(charge.bytes, now);
+            }
             if !paid {
                 self.borrow(i, parent, priority, charge.bytes);
                 borrowed = charge.bytes;

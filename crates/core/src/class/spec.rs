@@ -27,12 +27,32 @@ pub struct Spec {
     pub weight: u32,
     /// What waits in it. `None` for a class with children.
     pub queue: Option<queue::Config>,
+    /// The least that each of its flows gets, if that is guaranteed.
+    pub flow_min: Option<FlowMin>,
+}
+
+/// The least that each flow of a class gets: further ones are refused where there is not as much for each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlowMin {
+    /// The rate of each.
+    pub rate: Rate,
+    /// What becomes of one for which there is not enough.
+    pub refusal: Refusal,
+}
+
+/// How a connection is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// Its SYN is dropped: who opens it tries again for a while.
+    Drop,
+    /// Who opens it gets a RST.
+    Reset,
 }
 
 impl Spec {
     /// A class of this parent without a rate, with weight 1.
     pub const fn of(parent: Option<usize>) -> Spec {
-        Spec { parent, rate: None, ceil: None, priority: 0, weight: 1, queue: None }
+        Spec { parent, rate: None, ceil: None, priority: 0, weight: 1, queue: None, flow_min: None }
     }
 }
 

@@ -3,6 +3,7 @@
 use super::bucket::Bucket;
 use super::heap::{Entry, Heap, NOWHERE};
 use super::spec::{check, Spec, Unsound, PRIORITIES};
+use super::usage::Usage;
 use crate::frame::{Frames, Waiting};
 use crate::node::Cx;
 use crate::queue::{self, Queue};
@@ -120,6 +121,8 @@ pub struct Tree {
     /// Classes that wait for time.
     waits: Heap<Time>,
     waiting: Vec<u32>,
+    /// By class: what it sends, if a leaf guarantees its flows anything; otherwise empty.
+    pub(super) usage: Vec<Usage>,
 }
 
 impl Tree {
@@ -139,7 +142,11 @@ impl Tree {
             places: vec![NOWHERE; count],
             waits: Heap::new(count),
             waiting: vec![NOWHERE; count],
+            usage: Vec::new(),
         };
+        if specs.iter().any(|spec| spec.flow_min.is_some()) {
+            tree.usage = vec![Usage::default(); count];
+        }
         for (i, spec) in specs.iter().enumerate() {
             let level = BORROWS - 1 - depth(specs, i);
             tree.add(spec, number(spec.parent), level, children[i + 1]);

@@ -54,6 +54,8 @@ pub mod flag {
     /// Of a flow whose scale is unknown: acknowledgements up to `edge` go with the window field `right`, those beyond it with a
     /// smaller one, `window`.
     pub const PEAK: u32 = 1 << 21;
+    /// The flow is one of those that have the least rate of their class; with `SHARED`.
+    pub const GUARANTEED: u32 = 1 << 22;
     /// The kernel was told of the flow's slot and not yet that it is over.
     pub const SHOWN: u32 = 1 << 24;
     /// Nothing but too short a time since the last immediate release keeps the flow's progress; with

@@ -51,8 +51,8 @@ impl Table {
         table.epoch = epoch.map_or(0, |e| e.wrapping_add(1));
         for i in (0..n).rev() {
             if table[i].has(flag::USED) {
-                let of_engine = flag::ARMED | flag::WAITING | flag::GRANTED | flag::LISTED | flag::FRESH;
-                table[i].set(of_engine, false);
+                let turns = flag::LISTED | flag::FRESH | flag::GUARANTEED;
+                table[i].set(flag::ARMED | flag::WAITING | flag::GRANTED | turns, false);
                 table.index.insert(table.hash(&table[i].key), i);
             }
             table.ages.add(table.list(i), i);

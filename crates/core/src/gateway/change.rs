@@ -113,6 +113,7 @@ impl Gateway {
     /// The flow refers to another class, and what it holds is held there.
     fn move_to(&mut self, i: u32, place: u32) {
         self.unlist(i, self.now);
+        self.give_up_least(i);
         self.end_grant(i);
         let (old, held) = (self.table[i].class, self.held(i));
         self.classes[old].held_bytes -= u64::from(held.bytes);
@@ -155,6 +156,7 @@ impl Gateway {
             return;
         }
         self.unlist(i, now);
+        self.give_up_least(i);
         if !self.table[i].has(flag::CLOSED) {
             self.end_grant(i);
             self.stop_timer(i);

@@ -1,9 +1,10 @@
 //! Congested classes: their queues say so ([`Sharing`](crate::sharing::Sharing)), and the gateway asks before it holds an
 //! ACK of a class that controls ACKs [only then](crate::ack::When::Congested).
 
+use super::release::gap;
 use super::{ClassConfig, Gateway};
 use crate::ack::{AckControl, When};
-use crate::flow::flag;
+use crate::flow::{flag, Record};
 use crate::node::Cx;
 use crate::queue::{Bound, Queue};
 use crate::rate::Rate;
@@ -87,12 +88,25 @@ impl Gateway {
         self.table[i].pace.begin_anew(now, depth);
     }
 
-    /// What is held leaves: nothing is held back any more. Where there is no room, it is tried again.
-    pub(super) fn pass_held(&mut self, cx: &mut Cx<'_>, i: u32) {
+    /// Nothing is held back any more, and what is held leaves by and by: up to `most` bytes now, a segment at least, and a step after each
+    /// period in which no ACK brings more. All at once would be as large a burst as the window. Where there is no room, it is tried again.
+    pub(super) fn pass_held(&mut self, cx: &mut Cx<'_>, i: u32, most: u32) {
         self.not_asked(i, cx.now);
-        self.table[i].set(flag::WAITING, false);
-        if !self.generate(cx, i, self.table[i].rx, cx.now) {
-            self.wait(i, cx.now);
+        let r = &mut self.table[i];
+        r.set(flag::WAITING, false);
+        let to = r.tx.wrapping_add(r.held().min(most.max(r.mss.into())));
+        if self.generate(cx, i, to, cx.now) {
+            let pace = &mut self.table[i].pace;
+            pace.due = (cx.now + pace.period()).saturating_sub(gap(pace)).as_nanos();
         }
+        self.wait(i, cx.now);
+    }
+}
+
+impl Record {
+    /// What the flow's rate is in a period.
+    pub(super) fn step(&self) -> u32 {
+        let step = self.pace.rate().map_or(0, |rate| rate.bytes_in(self.pace.period()));
+        step.min(u64::from(u32::MAX)) as u32
     }
 }

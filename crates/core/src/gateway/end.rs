@@ -39,6 +39,7 @@ impl Gateway {
         self.disarm(i, now);
         self.unlist(i, now);
         self.give_back(i, 0, now);
+        self.give_up_least(i);
         self.table[i].flags |= flag::CLOSED;
         self.table.set_transient(i, true);
         self.start_timer(i, now + LINGER);

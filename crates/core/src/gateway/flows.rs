@@ -107,6 +107,7 @@ impl Gateway {
 
     /// The record is free for another flow.
     pub(super) fn remove(&mut self, i: u32) {
+        self.give_up_least(i);
         self.classes.leave(self.table[i].class);
         self.table.remove(i);
         self.stats.flows = self.table.len();

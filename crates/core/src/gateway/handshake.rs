@@ -106,6 +106,7 @@ impl Gateway {
     /// its sender would answer with a RST.
     fn begin(&mut self, i: u32) {
         self.drop_held(i);
+        self.give_up_least(i);
         self.slots[i].close();
         self.table.set_transient(i, true);
         let epoch = self.table.epoch();

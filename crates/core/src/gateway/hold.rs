@@ -17,7 +17,7 @@ pub(super) struct Held {
 }
 
 impl Gateway {
-    /// A pure ACK whose number is all that it tells.
+    /// A pure ACK whose number is all that it tells, of so many bytes `more`.
     pub(super) fn hold(
         &mut self,
         cx: &mut Cx<'_>,
@@ -25,6 +25,7 @@ impl Gateway {
         segment: &Headers,
         options: &TcpOptions,
         frame: Frame,
+        more: u32,
     ) {
         if self.table[i].has(flag::SHARED) {
             self.table[i].held_acks += 1;
@@ -35,6 +36,12 @@ impl Gateway {
         let room = self.outbox.has_room(ack_out(&self.table[i]), 1);
         if room && !self.is_engaged(i) {
             self.stop_timer(i);
+            if self.table[i].held() > more.saturating_mul(2) {
+                self.table[i].held_acks += 1;
+                self.note_echo(i, options);
+                self.pass_held(cx, i, more.saturating_mul(2));
+                return self.absorb(cx, i, frame);
+            }
             self.not_asked(i, cx.now);
             self.pass_on(cx, i, segment, frame);
             return;
@@ -70,8 +77,8 @@ impl Gateway {
         passed
     }
 
-    /// Progress that came on a segment with payload.
-    pub(super) fn schedule(&mut self, cx: &mut Cx<'_>, i: u32, options: &TcpOptions) {
+    /// Progress of so many bytes `more` that came on a segment with payload.
+    pub(super) fn schedule(&mut self, cx: &mut Cx<'_>, i: u32, options: &TcpOptions, more: u32) {
         let r = &mut self.table[i];
         if r.held() == 0 {
             return;
@@ -83,7 +90,7 @@ impl Gateway {
         if !self.is_engaged(i) {
             self.note_echo(i, options);
             self.stop_timer(i);
-            return self.pass_held(cx, i);
+            return self.pass_held(cx, i, more.saturating_mul(2));
         }
         let depth = self.policy(&self.table[i]).release.depth();
         let r = &mut self.table[i];

@@ -139,7 +139,8 @@ impl Gateway {
         self.table[i].doubt.current(cx.now);
         let before = self.held(i);
         self.progress(i, segment.tcp.ack, segment.has(Flags::ECE));
-        self.schedule(cx, i, options);
+        let more = self.held(i).bytes.saturating_sub(before.bytes);
+        self.schedule(cx, i, options, more);
         self.note_held(i, before);
     }
 
@@ -187,6 +188,7 @@ impl Gateway {
         if loss && self.table[i].has(flag::SHARED) {
             self.table[i].flags |= flag::LOSS;
         }
+        let more = self.held(i).bytes.saturating_sub(before.bytes);
         match fate {
             Fate::AfterFlush => {
                 let passed = ack.wrapping_sub(self.table[i].tx);
@@ -210,13 +212,13 @@ impl Gateway {
                 self.forward_ack(cx, i, segment, frame, ack);
             }
             Fate::SetBack => {
-                self.schedule(cx, i, options);
+                self.schedule(cx, i, options, more);
                 let tx = self.table[i].tx;
                 self.forward_ack(cx, i, segment, frame, if after(ack, tx) { tx } else { ack });
             }
             Fate::AsItCame => self.forward_ack(cx, i, segment, frame, ack),
             Fate::Keep => self.keep(cx, i, segment, options, frame),
-            Fate::Hold => self.hold(cx, i, segment, options, frame),
+            Fate::Hold => self.hold(cx, i, segment, options, frame, more),
             Fate::Absorb => self.absorb(cx, i, frame),
         }
         self.show_held_counter(cx, i);

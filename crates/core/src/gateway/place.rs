@@ -79,7 +79,8 @@ impl Gateway {
         let r = &mut self.table[i];
         r.note_news(segment.tcp.ack, options);
         r.held_acks += 1;
-        self.schedule(cx, i, options);
+        // Where nothing is held back, the sender hears of a loss with all that was.
+        self.schedule(cx, i, options, u32::MAX);
         self.absorb(cx, i, frame);
     }
 }

@@ -179,7 +179,7 @@ impl Gateway {
             r.pace.stop(now);
         } else if !engaged {
             let before = self.held(i);
-            self.pass_held(cx, i);
+            self.pass_held(cx, i, self.table[i].step());
             self.note_held(i, before);
         } else if r.has(flag::WAITING) {
             self.end_gap(cx, i);
@@ -325,6 +325,6 @@ impl Record {
 }
 
 /// Time between two ACKs of a flow that is not backlogged. Credit is earned meanwhile, so its rate is the same.
-fn gap(pace: &Pace) -> Duration {
+pub(super) fn gap(pace: &Pace) -> Duration {
     GAP.min(pace.period())
 }

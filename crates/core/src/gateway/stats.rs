@@ -126,6 +126,10 @@ pub struct ClassStats {
     pub held_acks_peak: u64,
     /// Transitions into slow start.
     pub slow_starts: u64,
+    /// Flows that have the least rate of the class now.
+    pub guaranteed: u64,
+    /// Times that a flow began and there was too little for it to have that.
+    pub best_effort: u64,
     /// Bytes that senders were permitted to send, of flows that share the class's rate.
     pub permitted_bytes: u64,
     /// Bytes charged to the class of what ACKs cannot slow.

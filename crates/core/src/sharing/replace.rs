@@ -32,6 +32,7 @@ impl Sharing {
         let names: HashMap<(&str, Direction), usize> =
             names.map(|(i, class)| ((class.name.as_str(), class.direction), i)).collect();
         let mut gone: Vec<bool> = (0..old.places.len()).map(|i| old.leaf(i).is_some()).collect();
+        let mut pairs: [HashMap<usize, usize>; 2] = Default::default();
         for (class, place) in self.config.classes.iter().zip(&self.places) {
             let was = names.get(&(class.name.as_str(), class.direction)).copied();
             let Some((was, place, before)) = was.and_then(|was| Some((was, (*place)?, old.places[was]?)))
@@ -39,9 +40,15 @@ impl Sharing {
                 continue;
             };
             let way = way_of(class.direction);
+            pairs[way].insert(place, before);
             if let (Some(tree), Some(had)) = (&mut self.ways[way].tree, &mut old.ways[way].tree) {
                 gone[was] &= !tree.is_leaf(place);
                 tree.adopt(cx, place, had, before);
+            }
+        }
+        for (way, pairs) in pairs.iter().enumerate() {
+            if let (Some(new), Some(had)) = (&mut self.ways[way].admission, &mut old.ways[way].admission) {
+                new.follow(had, |place| pairs.get(&place).copied());
             }
         }
         (0..gone.len()).filter(|&i| gone[i]).collect()

@@ -1,6 +1,6 @@
 //! Uploads of several flows through a gateway on its own, in virtual time.
 
-use weir_core::flow::flag;
+use weir_core::flow::{flag, Record};
 use weir_core::gateway::{Config, Gateway, LAN, WAN};
 use weir_core::rig::{Rig, Sent, TestFrame};
 use weir_core::time::{Duration, Time};
@@ -75,10 +75,15 @@ impl Uploads {
         self.rig.node()
     }
 
+    /// What is kept of flow `f`.
+    pub fn record(&self, f: u16) -> &Record {
+        let of = |r: &&Record| r.has(flag::USED) && r.key.src_port == 1_000 + f;
+        self.node().records().iter().find(of).unwrap()
+    }
+
     /// Bytes that flow `f` was permitted and that were not received.
     pub fn early(&self, f: u16) -> u32 {
-        let of = |r: &&weir_core::flow::Record| r.has(flag::USED) && r.key.src_port == 1_000 + f;
-        self.node().records().iter().find(of).unwrap().pace.turn().early
+        self.record(f).pace.turn().early
     }
 
     pub fn permitted(&self) -> u64 {

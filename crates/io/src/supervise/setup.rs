@@ -90,7 +90,8 @@ pub struct Setup {
     pub attach: Attach,
     /// What comes to user space.
     pub steered: Steered,
-    /// Frames pass the engine by after so long without a beat.
+    /// What is steered passes the engine by after so long without a beat; frames that are to wait in queues behind the control of ACKs not
+    /// before [`FRAMES_STALE`].
     pub stale: Duration,
     /// The engine is killed and started again after so long without one.
     pub hang: Duration,
@@ -116,6 +117,10 @@ pub const MOST_ENGINES: u32 = 8;
 /// Where state is kept unless told otherwise.
 pub const STATE: &str = "/run/weir";
 
+/// Whole frames pass the engine by after so long without a beat: they overtake those that it has not read, and what passes by an emulator
+/// is not emulated, so it may be late for longer on a busy machine.
+pub const FRAMES_STALE: Duration = Duration::from_millis(200);
+
 impl Setup {
     /// Steering with defaults for the rest.
     pub fn new(attach: Attach, steered: Steered) -> Setup {
@@ -123,9 +128,9 @@ impl Setup {
             attach,
             steered,
             stale: match steered {
-                Steered::Acks(_) => Duration::from_millis(50),
-                // What passes by an emulator is not emulated: one that runs ahead of nobody may be late on a busy machine.
-                Steered::All { .. } | Steered::Both { .. } => Duration::from_millis(200),
+                // Less than senders wait before they send again (Linux: 200 ms at least).
+                Steered::Acks(_) | Steered::Both { .. } => Duration::from_millis(50),
+                Steered::All { .. } => FRAMES_STALE,
             },
             hang: match steered {
                 // By then everything has passed for 30 ms: what is left is to send what was held.

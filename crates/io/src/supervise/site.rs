@@ -2,7 +2,7 @@
 
 use super::changes::{Change, Changes, Interface};
 use super::senders::Senders;
-use super::setup::{Attach, Setup, Steered, TakenAcks};
+use super::setup::{Attach, Setup, Steered, TakenAcks, FRAMES_STALE};
 use super::state::Lock;
 use super::veth::Internal;
 use super::watch::{Heard, Watched};
@@ -325,7 +325,7 @@ fn load(setup: &Setup, link: &HostInterface) -> io::Result<Programs> {
         Steered::Acks(taken) => acks(taken).map(Programs::Acks),
         Steered::Both { acks: taken, .. } => {
             let acks = acks(taken)?;
-            let all = All::load_behind(Some(&acks), setup.stale, link.ethernet)?;
+            let all = All::load_behind(Some(&acks), setup.stale.max(FRAMES_STALE), link.ethernet)?;
             Ok(Programs::Both(acks, all))
         }
     }

@@ -16,7 +16,7 @@ Examples:
   sudo weir ctl show
   sudo weir ctl show 10.1.2.3
   sudo weir ctl set class/voip.ack.flow_rate=90kbit
-  sudo weir ctl set customer/17.down=50Mbit customer/17.up=10Mbit
+  sudo weir ctl set customer/17.down=50Mbit customer/17.up=10Mbit site/tower.down=300Mbit
   sudo weir ctl off 17
   sudo weir ctl --json show | jq '.report.classes[] | {name, bps}'
 

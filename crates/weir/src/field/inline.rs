@@ -251,7 +251,8 @@ fn merged(controlled: Vec<GatewayClass>, queued: Vec<GatewayClass>) -> Vec<Gatew
     let both = |queued: GatewayClass| match controlled.remove(&queued.class.name) {
         // What its ACKs have told says more of a class than what left its queue.
         Some(class) if queued.class.queue.is_none() || class.flows > 0 => {
-            let result = ClassResult { queue: queued.class.queue, ..class.class };
+            let admission = queued.class.admission.or(class.class.admission);
+            let result = ClassResult { queue: queued.class.queue, admission, ..class.class };
             GatewayClass { class: result, ..class }
         }
         _ => queued,

@@ -85,6 +85,9 @@ pub struct ClassResult {
     /// What passed of it that ACKs cannot slow, if it shares a rate and there was any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub others: Option<ClassOthers>,
+    /// Flows and the least rate that it guarantees each, if it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub admission: Option<ClassAdmission>,
     /// Its queue, if its data waits in one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<ClassQueue>,
@@ -101,6 +104,17 @@ pub struct ClassOthers {
     pub dropped: u64,
     /// Bytes that exceeded the rate of the class and could not be held back.
     pub exceeded_bytes: u64,
+}
+
+/// Flows of a class that guarantees each a least rate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClassAdmission {
+    /// Flows that have the guarantee now.
+    pub guaranteed: u64,
+    /// SYNs that were refused; one that was dropped may have come again.
+    pub refused: u64,
+    /// Flows that began without the guarantee, since there was too little.
+    pub best_effort: u64,
 }
 
 /// The queue of a class that shares a link.

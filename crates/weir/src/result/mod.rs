@@ -16,7 +16,9 @@ pub mod unit;
 
 pub use document::{Document, GroupSummary, Mean, Runs, Summary};
 pub use flow::{intervals, joint_rate, Back, Exchanges, FlowResult, Interval};
-pub use gateway::{with_flows, ClassOthers, ClassQueue, ClassResult, Frames, GatewayResult, Steering};
+pub use gateway::{
+    with_flows, ClassAdmission, ClassOthers, ClassQueue, ClassResult, Frames, GatewayResult, Steering,
+};
 pub use link::LinkResult;
 pub use quantiles::{Latency, Quantiles, QuantilesMax};
 pub use series::{Column, Series, RECEIVED, UNKNOWN};

@@ -1,14 +1,15 @@
 //! Observation: the counters of the core's nodes as rows of a result, for experiments in either world and for gateways in the field.
 
 use crate::result::{
-    ClassOthers, ClassQueue, ClassResult, Counts, Frames, GatewayResult, LinkResult, QuantilesMax,
+    ClassAdmission, ClassOthers, ClassQueue, ClassResult, Counts, Frames, GatewayResult, LinkResult,
+    QuantilesMax,
 };
 use weir_core::class::LeafStats;
 use weir_core::combined::Combined;
 use weir_core::gateway::{ClassConfig, ClassStats, Gateway, GatewayStats};
 use weir_core::link::{Link, LinkStats};
 use weir_core::queue::Queue;
-use weir_core::sharing::Sharing;
+use weir_core::sharing::{AdmissionStats, Sharing};
 use weir_core::stats::{Drops, Ledger};
 use weir_core::time::{Duration, Time};
 
@@ -65,6 +66,11 @@ pub fn queues(sharing: &Sharing) -> Vec<ClassResult> {
     let class = |(i, c): (usize, &ClassConfig)| ClassResult {
         name: c.name.clone(),
         queue: sharing.leaf(i).map(queue),
+        admission: sharing.admission(i).map(|AdmissionStats { flows, refused }| ClassAdmission {
+            guaranteed: flows.into(),
+            refused,
+            ..ClassAdmission::default()
+        }),
         ..ClassResult::default()
     };
     sharing.config().classes.iter().enumerate().map(class).collect()
@@ -105,6 +111,11 @@ pub fn class(s: &ClassStats, c: &ClassConfig) -> ClassResult {
         acks_absorbed: s.acks_absorbed,
         acks_generated: s.acks_generated,
         acks_rewritten: s.acks_rewritten,
+        admission: c.ack.and_then(|ack| ack.release.share()?.flow_min).map(|_| ClassAdmission {
+            guaranteed: s.guaranteed,
+            best_effort: s.best_effort,
+            ..ClassAdmission::default()
+        }),
         ..ClassResult::default()
     }
 }

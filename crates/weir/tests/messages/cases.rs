@@ -356,6 +356,13 @@ pub const CASES: &[(&str, &str, &str, &str)] = &[
     ("classes of a tree that count other bytes", EXPERIMENT, "[[flow]]", "[[gateway.class]]\nname = \"site\"\nrate = \"10Mbit\"\n[[gateway.class]]\nname = \"a\"\nparent = \"site\"\nmatch = [{ dst_port = 80 }]\nack = { counts = \"ip\" }\n[[gateway.class]]\nname = \"b\"\nparent = \"site\"\n[[flow]]"),
     ("a flow that may have more than its class", EXPERIMENT, "[[flow]]", "[[gateway.class]]\nname = \"a\"\nrate = \"1Mbit\"\nflow_max = \"2Mbit\"\n[[flow]]"),
     ("the most of a flow without a rate", EXPERIMENT, "[[flow]]", "[[gateway.class]]\nname = \"a\"\nflow_max = \"2Mbit\"\nack = { preset = \"ack-shaper\", flow_rate = \"1Mbit\" }\n[[flow]]"),
+    ("a least rate of flows above the class", EXPERIMENT, "[[flow]]", "[[gateway.class]]\nname = \"a\"\nrate = \"2Mbit\"\nflow_max = \"1Mbit\"\nflow_min = \"1500kbit\"\n[[flow]]"),
+    ("a least rate of flows without a rate", EXPERIMENT, "[[flow]]", "[[gateway.class]]\nname = \"a\"\nflow_min = \"1Mbit\"\nack = { preset = \"ack-shaper\", flow_rate = \"1Mbit\" }\n[[flow]]"),
+    ("refusals where SYNs pass in the kernel", EXPERIMENT, "[[flow]]", "[[gateway.class]]\nname = \"a\"\nrate = \"2Mbit\"\nflow_min = \"1Mbit\"\nadmission = \"drop\"\n[[flow]]"),
+    ("a least rate of flows in one queue", EXPERIMENT, "[[flow]]", "[[gateway.class]]\nname = \"link\"\nrate = \"10Mbit\"\n[[gateway.class]]\nname = \"a\"\nparent = \"link\"\nqueue = \"9p\"\nflow_min = \"1Mbit\"\n[[flow]]"),
+    ("a least rate of flows above the link", EXPERIMENT, "[[flow]]", "[[gateway.class]]\nname = \"link\"\nrate = \"10Mbit\"\n[[gateway.class]]\nname = \"a\"\nparent = \"link\"\ndiscipline = \"pfq\"\nflow_min = \"11Mbit\"\n[[flow]]"),
+    ("refusals of flows without a least rate", EXPERIMENT, "[[flow]]", "[[gateway.class]]\nname = \"link\"\nrate = \"10Mbit\"\n[[gateway.class]]\nname = \"a\"\nparent = \"link\"\ndiscipline = \"pfq\"\nadmission = \"reset\"\n[[flow]]"),
+    ("a refusal that does not exist", EXPERIMENT, "[[flow]]", "[[gateway.class]]\nname = \"link\"\nrate = \"10Mbit\"\n[[gateway.class]]\nname = \"a\"\nparent = \"link\"\ndiscipline = \"pfq\"\nflow_min = \"1Mbit\"\nadmission = \"later\"\n[[flow]]"),
     ("a priority among classes of ACKs", EXPERIMENT, "[[flow]]", "[[gateway.class]]\nname = \"site\"\nrate = \"10Mbit\"\n[[gateway.class]]\nname = \"a\"\nparent = \"site\"\npriority = 1\n[[flow]]"),
     ("a priority without a queue", EXPERIMENT, "[[flow]]", "[[gateway.class]]\nname = \"a\"\npriority = 1\nack = { preset = \"ack-shaper\", flow_rate = \"1Mbit\" }\n[[flow]]"),
     ("congestion of a class without a queue", EXPERIMENT, "[[flow]]", "[[gateway.class]]\nname = \"a\"\nack = { preset = \"ack-shaper\", flow_rate = \"1Mbit\", when = \"congested\" }\n[[flow]]"),
@@ -423,6 +430,7 @@ pub const SETTINGS: &[(&str, &str)] = &[
     ("a value that is none", "class/up.ack.flow_rate=fast"),
     ("a customer that does not exist", "customer/18.down=1Mbit"),
     ("a rate of a customer that is none", "customer/17.down=fast"),
+    ("a rate of a site where there are none", "site/tower.down=1Mbit"),
 ];
 
 /// What one world refuses: title, the world, and the text in the experiment that is replaced by another.

@@ -18,6 +18,8 @@ pub struct ShareRelease {
     pub police: bool,
     /// The most that a flow gets, whatever the others leave.
     pub flow_max: Option<Rate>,
+    /// The least that a flow gets, if there is as much for each when it begins.
+    pub flow_min: Option<Rate>,
 }
 
 /// Payload bytes of a full segment, for what a class says of all its flows.
@@ -47,7 +49,7 @@ pub struct Turn {
 impl ShareRelease {
     /// The law at `rate`, which counts payload.
     pub const fn new(rate: Rate) -> ShareRelease {
-        ShareRelease { rate, counts: Counts::Payload, police: false, flow_max: None }
+        ShareRelease { rate, counts: Counts::Payload, police: false, flow_max: None, flow_min: None }
     }
 
     /// Bytes of a turn: what the rate takes 200 us for, from 2 to 44 segments of 1460 bytes.

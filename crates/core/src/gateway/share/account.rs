@@ -60,6 +60,10 @@ impl Gateway {
             return;
         }
         let window = r.edge.wrapping_sub(r.tx);
+        if !self.ask_for_least(i) {
+            self.classes[self.table[i].class].best_effort += 1;
+        }
+        let r = &self.table[i];
         let Some(share) = self.classes.share(r.class) else { return };
         let bytes = share.law.initial(window, r.mss);
         self.permit(i, bytes, now);
@@ -88,5 +92,6 @@ impl Gateway {
         let r = &self.table[i];
         let left = (r.fin.wrapping_sub(r.rx) as i32).max(0) as u32;
         self.give_back(i, left, now);
+        self.give_up_least(i);
     }
 }

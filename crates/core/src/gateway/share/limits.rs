@@ -55,7 +55,8 @@ impl Gateway {
 impl Share {
     /// What a flow has of the rate, as payload.
     pub(super) fn payload(&self, r: &Record) -> Rate {
-        self.law.payload(self.law.of_flow(self.each()), &r.segments())
+        let each = self.each_of(r.has(flag::GUARANTEED));
+        self.law.payload(self.law.of_flow(each), &r.segments())
     }
 
     /// The first window of a flow: few segments where what is permitted is far ahead of the rate, since so many flows begin at once.

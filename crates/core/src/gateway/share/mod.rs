@@ -18,6 +18,7 @@
 //! - `node`, `tree`: classes that borrow from each other;
 //! - `account`: what is charged, and given back;
 //! - `limits`: windows;
+//! - `least`: flows that have a least rate, and those for which there is too little;
 //! - `grants`: what the hooks let pass where the rate does not bind;
 //! - `others`: what passes beside the flows, which ACKs cannot slow.
 
@@ -25,6 +26,7 @@ mod account;
 mod average;
 mod clock;
 mod grants;
+mod least;
 mod limits;
 mod node;
 mod others;
@@ -64,6 +66,10 @@ pub(super) struct Share {
     old: Ring,
     /// How many flows are in the two lists.
     listed: u32,
+    /// How many of them have the least rate of the class.
+    listed_sure: u32,
+    /// Flows that have it, listed or not.
+    sure: u32,
     /// The average of that.
     active: Average,
     /// What passes beside its flows.
@@ -88,6 +94,8 @@ impl Share {
             fresh: Ring::EMPTY,
             old: Ring::EMPTY,
             listed: 0,
+            listed_sure: 0,
+            sure: 0,
             active: Average::default(),
             others: Others::default(),
             next: Time::ZERO,

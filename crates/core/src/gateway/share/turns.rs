@@ -39,6 +39,7 @@ impl Gateway {
         }
         share.note_active(now);
         share.listed += 1;
+        share.listed_sure += u32::from(self.table[i].has(flag::GUARANTEED));
         share.fresh.push(&mut self.table, i);
         self.table[i].flags |= flag::LISTED | flag::FRESH;
         self.tree(place).settle(place, now);
@@ -61,6 +62,7 @@ impl Gateway {
         let Some(share) = self.classes.share_mut(place).filter(|_| r.has(flag::LISTED)) else { return };
         share.note_active(now);
         share.listed -= 1;
+        share.listed_sure -= u32::from(r.has(flag::GUARANTEED));
         let ring = if r.has(flag::FRESH) { &mut share.fresh } else { &mut share.old };
         ring.remove(&mut self.table, i);
         self.table[i].flags &= !(flag::LISTED | flag::FRESH);
@@ -178,7 +180,10 @@ impl Gateway {
         let mut turn = r.pace.turn();
         if turn.deficit <= 0 {
             let payload = r.segments().payload;
-            turn.deficit += self.classes.share(place).map_or(0, |s| s.law.turn(payload) as i32);
+            self.ask_for_least(i);
+            let sure = self.table[i].has(flag::GUARANTEED);
+            let share = self.classes.share(place);
+            turn.deficit += share.map_or(0, |share| share.part_of(sure, share.law.turn(payload)) as i32);
             self.table[i].pace.set_turn(turn);
             self.queue_again(i);
             return Visit::Passed;

@@ -30,7 +30,13 @@ fn processors() -> usize {
 pub fn gateway(config: &gateway::Config, layout: &Layout, engines: Option<u32>) -> GatewayFile {
     let (_, dev) = layout.gateway();
     let driving = Driving { engines, ..driving(0) };
-    GatewayFile { dev: dev.to_string(), driving, customers: Vec::new(), gateway: config.clone() }
+    GatewayFile {
+        dev: dev.to_string(),
+        driving,
+        customers: Vec::new(),
+        sites: Vec::new(),
+        gateway: config.clone(),
+    }
 }
 
 /// What the emulator at `place` is told.

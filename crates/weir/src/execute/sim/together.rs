@@ -1,6 +1,8 @@
 //! Several gateways as one, for results: counts add up, and of peaks the highest counts.
 
-use crate::result::{ClassOthers, ClassQueue, ClassResult, Counts, Frames, GatewayResult, QuantilesMax};
+use crate::result::{
+    ClassAdmission, ClassOthers, ClassQueue, ClassResult, Counts, Frames, GatewayResult, QuantilesMax,
+};
 
 /// The totals of two gateways.
 pub(super) fn gateways(a: GatewayResult, b: GatewayResult) -> GatewayResult {
@@ -30,6 +32,7 @@ pub(super) fn classes(a: Vec<ClassResult>, b: Vec<ClassResult>) -> Vec<ClassResu
         acks_generated: a.acks_generated + b.acks_generated,
         acks_rewritten: a.acks_rewritten + b.acks_rewritten,
         others: a.others.into_iter().chain(b.others).reduce(others),
+        admission: a.admission.into_iter().chain(b.admission).reduce(admissions),
         queue: a.queue.into_iter().chain(b.queue).reduce(queues),
         ..a
     };
@@ -43,6 +46,15 @@ fn others(a: ClassOthers, b: ClassOthers) -> ClassOthers {
         bytes: a.bytes + b.bytes,
         dropped: a.dropped + b.dropped,
         exceeded_bytes: a.exceeded_bytes + b.exceeded_bytes,
+    }
+}
+
+/// The flows of a class that two gateways guarantee a rate.
+fn admissions(a: ClassAdmission, b: ClassAdmission) -> ClassAdmission {
+    ClassAdmission {
+        guaranteed: a.guaranteed + b.guaranteed,
+        refused: a.refused + b.refused,
+        best_effort: a.best_effort + b.best_effort,
     }
 }
 

@@ -1,6 +1,5 @@
 //! `[[gateway.class]]`: which flows it takes, and their policy.
 
-use super::customers::Customer;
 use super::diag::{listed, Fault};
 use super::keys::{self, put, Key, Written};
 use super::names::{name, DIRECTIONS};
@@ -68,11 +67,10 @@ fn ports(range: &RangeInclusive<u16>) -> String {
     }
 }
 
-/// Reads every class; a faulty one is missing.
-pub(super) fn classes(s: &Section, customers: &[Customer]) -> Vec<ClassConfig> {
+/// Reads every class, beside those that come `first` of all; a faulty one is missing.
+pub(super) fn classes(s: &Section, first: &[ClassConfig]) -> Vec<ClassConfig> {
     let mut classes: Vec<ClassConfig> = Vec::new();
-    let endings = |c: &Customer| ["up", "down"].map(|ending| format!("{}-{ending}", c.id));
-    let mut names: HashSet<String> = customers.iter().flat_map(endings).collect();
+    let mut names: HashSet<String> = first.iter().map(|class| class.name.clone()).collect();
     // The first of each direction that takes every flow of it.
     let mut takes_all: Vec<(Direction, String)> = Vec::new();
     let sections = s.sections("class");
@@ -106,7 +104,7 @@ pub(super) fn classes(s: &Section, customers: &[Customer]) -> Vec<ClassConfig> {
         nested::finish(&sections, &mut classes);
         for (s, ack) in sections.iter().zip(&classes).filter_map(|(s, class)| Some((s, class.ack.as_ref()?)))
         {
-            policy::check_flow_max(s, ack);
+            policy::check_bounds(s, ack);
         }
     }
     classes

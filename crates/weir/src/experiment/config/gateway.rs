@@ -1,6 +1,7 @@
 //! The `[gateway]` table, the same in `gateway.toml` and in experiments.
 
 use super::class;
+use super::customers::sites::{self, Site};
 use super::customers::{self, Customer};
 use super::diag::{Errors, Fault, Source};
 use super::engines;
@@ -27,6 +28,8 @@ pub struct GatewayFile {
     pub driving: Driving,
     /// Its customers, whose classes come first: two for each.
     pub customers: Vec<Customer>,
+    /// The sites that customers are below, whose classes come after theirs.
+    pub sites: Vec<Site>,
     /// The gateway; at least one of its classes controls ACKs. Its `seed` is the default; a running gateway
     /// replaces it by a random one.
     pub gateway: Config,
@@ -51,7 +54,8 @@ pub fn parse_with(source: &Source, settings: &Settings, read: Read<'_>) -> Resul
     if let Some(errors) = files.faulty.take().filter(|_| root.all_well()) {
         return Err(errors);
     }
-    let (gateway, customers) = gateway.unzip();
+    let (gateway, lists) = gateway.unzip();
+    let Lists { customers, sites } = lists.unwrap_or_default();
     if let Some(fault) = gateway.as_ref().filter(|_| root.all_well()).and_then(idle) {
         root.key_fault("gateway", fault);
     }
@@ -64,7 +68,8 @@ pub fn parse_with(source: &Source, settings: &Settings, read: Read<'_>) -> Resul
     let file = ports.zip(gateway).map(|((dev, driving), gateway)| GatewayFile {
         dev,
         driving,
-        customers: customers.unwrap_or_default(),
+        customers,
+        sites,
         gateway,
     });
     sink.finish(source, file).map(|(file, _)| file)
@@ -73,7 +78,13 @@ pub fn parse_with(source: &Source, settings: &Settings, read: Read<'_>) -> Resul
 /// The gateway of the short form, one line without a file: every flow of a direction at a rate of its own.
 pub fn short(dev: &str, out: Option<Rate>, inward: Option<Rate>) -> GatewayFile {
     let gateway = one_rate(out, inward);
-    GatewayFile { dev: dev.to_string(), driving: Driving::default(), customers: Vec::new(), gateway }
+    GatewayFile {
+        dev: dev.to_string(),
+        driving: Driving::default(),
+        customers: Vec::new(),
+        sites: Vec::new(),
+        gateway,
+    }
 }
 
 /// A gateway that has every flow of a direction, if there is a rate for it, at this rate with the ACK shaper's defaults.
@@ -183,42 +194,51 @@ impl<'a> Files<'a> {
     }
 
     /// Reads `[gateway.customers]`.
-    fn customers(&self, s: &Section) -> Vec<Customer> {
+    fn lists(&self, s: &Section) -> Lists {
         let Some(s) = s.section("customers") else {
-            if let Some(id) = self.settings.customers().next() {
-                s.fault_here(Fault::new(
-                    format!("there is no customer \"{id}\""),
-                    "there is no list of customers",
-                ));
-            }
-            return Vec::new();
+            let named = |(kind, id): (&str, &str)| {
+                let message = format!("there is no {kind} \"{id}\"");
+                s.fault_here(Fault::new(message, "there is no list of customers"));
+            };
+            self.settings.named().next().into_iter().for_each(named);
+            return Lists::default();
         };
         s.need("file", "\"customers.csv\"");
-        let source = self.read(&s, "file");
+        let (source, sites_source) = (self.read(&s, "file"), self.read(&s, "sites"));
         let police = s.get("police").unwrap_or(false);
-        s.finish();
-        match source.map(|source| customers::read(&source, self.settings)) {
-            Some(Ok(mut list)) => {
-                list.iter_mut().for_each(|customer| customer.police = police);
-                list
-            }
-            Some(Err(errors)) => {
-                self.faulty.set(Some(errors));
-                Vec::new()
-            }
-            None => Vec::new(),
+        if let Some(name) = self.settings.of_sites().into_keys().next().filter(|_| !s.has("sites")) {
+            s.fault_here(Fault::new(format!("there is no site \"{name}\""), "there is no list of sites"));
         }
+        s.finish();
+        let sites = sites_source.map(|source| sites::read(&source, self.settings)).transpose();
+        let read = sites.and_then(|sites| {
+            let list = source.map(|source| customers::read(&source, sites.as_deref(), self.settings));
+            let mut customers = list.transpose()?.unwrap_or_default();
+            customers.iter_mut().for_each(|customer| customer.police = police);
+            Ok(Lists { customers, sites: sites.unwrap_or_default() })
+        });
+        read.unwrap_or_else(|errors| {
+            self.faulty.set(Some(errors));
+            Lists::default()
+        })
     }
 }
 
-/// Reads `[gateway]`; the classes of its customers come first. Faults go to the section's sink; what is faulty is missing from
-/// the value.
-pub(super) fn gateway(s: Section, files: &Files<'_>) -> (Config, Vec<Customer>) {
+/// Who the classes are made of that come before those of the file.
+#[derive(Default)]
+pub(super) struct Lists {
+    pub customers: Vec<Customer>,
+    pub sites: Vec<Site>,
+}
+
+/// Reads `[gateway]`; the classes of its customers come first, then those of their sites. Faults go to the section's sink; what is
+/// faulty is missing from the value.
+pub(super) fn gateway(s: Section, files: &Files<'_>) -> (Config, Lists) {
     let mut config = Config::default();
     keys::read(KEYS, &[&s], &mut config);
-    let customers = files.customers(&s);
-    let mut classes = class::classes(&s, &customers);
-    let first = customers::classes(&customers);
+    let lists = files.lists(&s);
+    let first = customers::classes(&lists.customers, &lists.sites);
+    let mut classes = class::classes(&s, &first);
     // Parents are given by their places.
     for class in &mut classes {
         let queued = class.share.as_mut().and_then(|share| share.parent.as_mut());
@@ -227,5 +247,5 @@ pub(super) fn gateway(s: Section, files: &Files<'_>) -> (Config, Vec<Customer>) 
     }
     config.classes = [first, classes].concat();
     s.finish();
-    (config, customers)
+    (config, lists)
 }

@@ -51,6 +51,11 @@ impl fmt::Display for Written {
     }
 }
 
+/// The name of a value among `names`.
+pub fn named<T: PartialEq>(names: &[(&'static str, T)], value: T) -> Option<Written> {
+    names.iter().find(|(_, v)| *v == value).map(|(name, _)| Written::quoted(name))
+}
+
 impl<T> Key<T> {
     /// A key that is read by `read`. What else it does is added by the other functions.
     pub const fn new(name: &'static str, read: fn(&mut T, &DeValue) -> Result<(), Fault>) -> Key<T> {

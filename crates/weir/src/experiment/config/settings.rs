@@ -1,4 +1,5 @@
-//! Settings that are laid over a gateway's file while the gateway runs: `class/voip.rate=90kbit`, `customer/17.down=50Mbit`.
+//! Settings that are laid over a gateway's file while the gateway runs: `class/voip.rate=90kbit`, `customer/17.down=50Mbit`,
+//! `site/tower.up=100Mbit`.
 //!
 //! They are put into the file before it is read, so that each value is held to the rules of its place.
 
@@ -13,7 +14,7 @@ use toml::Spanned;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Settings(BTreeMap<String, String>);
 
-/// What is set of a customer.
+/// What is set of a customer, or of a site, which is never off.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OfCustomer<'a> {
     /// `down`.
@@ -45,10 +46,10 @@ impl Settings {
                 return Err(Fault::new(message, "change the file, then `weir reload`"));
             }
             ("class", _) => {}
-            ("customer", "down" | "up" | "off") => {}
-            ("customer", _) => {
-                let message = format!("`{key}` cannot be set of a customer");
-                return Err(Fault::new(message, format!("customer/{name}.down and customer/{name}.up can")));
+            ("customer", "down" | "up" | "off") | ("site", "down" | "up") => {}
+            ("customer" | "site", _) => {
+                let message = format!("`{key}` cannot be set of a {kind}");
+                return Err(Fault::new(message, format!("{kind}/{name}.down and {kind}/{name}.up can")));
             }
             _ => return Err(wrong()),
         }
@@ -90,26 +91,36 @@ impl Settings {
         Ok(())
     }
 
-    /// The customers of which something is set.
-    pub(super) fn customers(&self) -> impl Iterator<Item = &str> {
-        self.of_customers().into_keys()
+    /// The customers and sites of which something is set, by what they are and their names.
+    pub(super) fn named(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let customers = self.of_customers().into_keys().map(|id| ("customer", id));
+        customers.chain(self.of_sites().into_keys().map(|name| ("site", name)))
     }
 
     /// What is set of customers, by their identifiers.
     pub(super) fn of_customers(&self) -> BTreeMap<&str, OfCustomer<'_>> {
-        let mut customers: BTreeMap<&str, OfCustomer<'_>> = BTreeMap::new();
+        self.below("customer/")
+    }
+
+    /// What is set of sites, by their names.
+    pub(super) fn of_sites(&self) -> BTreeMap<&str, OfCustomer<'_>> {
+        self.below("site/")
+    }
+
+    fn below(&self, place: &str) -> BTreeMap<&str, OfCustomer<'_>> {
+        let mut found: BTreeMap<&str, OfCustomer<'_>> = BTreeMap::new();
         for (path, value) in &self.0 {
-            let Some((id, key)) = path.strip_prefix("customer/").and_then(|rest| rest.split_once('.')) else {
+            let Some((id, key)) = path.strip_prefix(place).and_then(|rest| rest.split_once('.')) else {
                 continue;
             };
-            let customer = customers.entry(id).or_default();
+            let one = found.entry(id).or_default();
             match key {
-                "down" => customer.down = Some(value),
-                "up" => customer.up = Some(value),
-                _ => customer.off = value == "true",
+                "down" => one.down = Some(value),
+                "up" => one.up = Some(value),
+                _ => one.off = value == "true",
             }
         }
-        customers
+        found
     }
 }
 
@@ -133,5 +144,8 @@ mod tests {
         }
         assert!(settings.add("class/a.name=b").unwrap_err().message.contains("cannot be set"));
         assert!(settings.add("customer/7.name=b").unwrap_err().help.unwrap().contains("customer/7.down"));
+        settings.add("site/a.up=3Mbit").unwrap();
+        assert_eq!(settings.of_sites()["a"], OfCustomer { up: Some("3Mbit"), ..OfCustomer::default() });
+        assert!(settings.add("site/a.off=true").unwrap_err().help.unwrap().contains("site/a.down"));
     }
 }

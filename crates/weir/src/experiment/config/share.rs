@@ -4,14 +4,15 @@
 
 use super::aqm;
 use super::diag::Fault;
-use super::keys::{self, put, set, Key, Written};
+use super::keys::{self, named, put, set, Key, Written};
 use super::parents::Parents;
+use super::policy;
 use super::reader::Section;
 use super::units::Limit;
 use super::value::{int, one_of, FromValue};
 use core::ops::RangeInclusive;
 use toml::de::DeValue;
-use weir_core::class::{Spec, Unsound, PRIORITIES, WEIGHTS};
+use weir_core::class::{FlowMin, Refusal, Spec, Unsound, PRIORITIES, WEIGHTS};
 use weir_core::gateway::{ClassConfig, Config};
 use weir_core::queue::{self, fq_codel, pfq, Aqm, Kind, QueueLimit};
 use weir_core::rate::Rate;
@@ -108,7 +109,7 @@ static RATES: [ShareKey; 4] = [
 ];
 
 /// What waits in its queue.
-static QUEUE: [ShareKey; 14] = [
+static QUEUE: [ShareKey; 16] = [
     ShareKey::new("discipline", |d, v| {
         set(&mut d.per_flow, one_of(v, &[("fifo", false), ("pfq", true)], &["fq-codel"]))
     })
@@ -180,7 +181,33 @@ static QUEUE: [ShareKey; 14] = [
     .needs(&["discipline"], PER_FLOW)
     .write(|d| d.per_flow.then(|| Written::plain(d.pfq.quantum)))
     .words(|d| d.per_flow.then(|| format!("{} bytes each in turn", d.pfq.quantum))),
+    ShareKey::new("flow_min", |d, v| {
+        per_flow(d)?;
+        let rate = Rate::from_value(v)?;
+        d.spec.flow_min = Some(FlowMin { rate, refusal: REFUSALS[0].1 });
+        Ok(())
+    })
+    .needs(&["discipline"], PER_FLOW)
+    .write(|d| d.spec.flow_min.map(|min| Written::quoted(min.rate)))
+    .words(|d| {
+        let FlowMin { rate, refusal } = d.spec.flow_min?;
+        let refused = match refusal {
+            Refusal::Drop => "SYNs dropped",
+            Refusal::Reset => "connections reset",
+        };
+        Some(format!("each flow at least {rate}, {refused} where that is not there"))
+    }),
+    ShareKey::new("admission", |d, v| {
+        let refusal = one_of(v, &REFUSALS, &[])?;
+        d.spec.flow_min.iter_mut().for_each(|min| min.refusal = refusal);
+        Ok(())
+    })
+    .needs(&["flow_min"], "it is what becomes of a connection beyond those that have their `flow_min`")
+    .write(|d| d.spec.flow_min.and_then(|min| named(&REFUSALS, min.refusal))),
 ];
+
+/// How connections are refused, the default first.
+const REFUSALS: [(&str, Refusal); 2] = [("drop", Refusal::Drop), ("reset", Refusal::Reset)];
 
 fn per_flow(d: &mut Draft) -> Result<&mut u32, Fault> {
     match d.per_flow {
@@ -281,7 +308,7 @@ impl Tree {
 pub(super) fn refuse(s: &Section, nested: bool) {
     let keys = RATES.iter().chain(&QUEUE).map(|key| key.name).chain(["parent"]);
     let has_use = |key: &str| match key {
-        "rate" | "weight" => true,
+        "rate" | "weight" | "flow_min" => true,
         "ceil" | "parent" => nested,
         _ => false,
     };
@@ -297,10 +324,23 @@ pub(super) fn refuse(s: &Section, nested: bool) {
 /// Is each tree sound, and are its guarantees no more than there is? Of classes that are right each for itself.
 pub(super) fn check(sections: &[Section], classes: &[ClassConfig]) {
     let config = Config { classes: classes.to_vec(), ..Config::default() };
-    let Err(refused) = sharing::check(&config) else { return };
+    let Err(refused) = sharing::check(&config) else { return check_flow_min(sections, &config) };
     let (key, help) = help(&refused.why);
     let message = format!("class \"{}\": {}", classes[refused.class].name, refused.why);
     sections[refused.class].fault(key, Fault::new(message, help));
+}
+
+/// A class is not more than a guarantee of one of its flows.
+fn check_flow_min(sections: &[Section], config: &Config) {
+    for (s, spec) in sections.iter().zip(&config.classes).filter_map(|(s, c)| Some((s, c.share?))) {
+        let above = |spec: &Spec| spec.parent.and_then(|parent| config.classes[parent].share);
+        let up = core::iter::successors(Some(spec), above);
+        let bound = |spec: Spec| if spec.parent.is_none() { spec.rate } else { spec.ceil };
+        let most = up.filter_map(bound).min();
+        if let (Some(FlowMin { rate, .. }), Some(most)) = (spec.flow_min, most) {
+            policy::check_flow_min(s, rate, most);
+        }
+    }
 }
 
 /// The key that is at fault where a tree is not sound, and what would be accepted.

@@ -14,8 +14,12 @@ pub(super) fn customers(file: &GatewayFile) -> Option<String> {
     let mbit = |bps: u128| format!("{} Mbit/s", bps / 1_000_000);
     let count = counted(file.customers.len() as u64, "customer", "customers");
     let (down, up) = (mbit(rate(|c| c.down)), mbit(rate(|c| c.up)));
+    let sites = match file.sites.len() {
+        0 => String::new(),
+        n => format!(", below {}", counted(n as u64, "site", "sites")),
+    };
     (!file.customers.is_empty())
-        .then(|| format!("{count}, together {down} down and {up} up; two classes each"))
+        .then(|| format!("{count}{sites}, together {down} down and {up} up; two classes each"))
 }
 
 /// Classes that are described.

@@ -29,6 +29,18 @@ fn others(class: &ClassResult) -> Option<String> {
     ))
 }
 
+/// What became of flows of a class that guarantees each a rate.
+pub(super) fn admission(class: &ClassResult) -> Option<String> {
+    let a = class.admission?;
+    Some(format!(
+        "{}: {} flows have their `flow_min`; {} SYNs refused, {} flows began without it",
+        clean(&class.name),
+        a.guaranteed,
+        a.refused,
+        a.best_effort
+    ))
+}
+
 /// The classes whose data waited, if there are any.
 fn queues(result: &RunResult, ink: Ink) -> Lines {
     let queued: Vec<&ClassResult> = result.classes.iter().filter(|c| c.queue.is_some()).collect();
@@ -99,6 +111,7 @@ pub(super) fn gateway(result: &RunResult, ink: Ink) -> Lines {
     let more = result.classes.len().saturating_sub(MOST_CLASSES);
     lines.extend((more > 0).then(|| format!("{more} more classes are in the JSON document")));
     lines.extend(result.classes.iter().filter_map(others).take(MOST_CLASSES));
+    lines.extend(result.classes.iter().filter_map(admission).take(MOST_CLASSES));
     lines.extend(queues(result, ink));
     lines
 }

@@ -1,6 +1,7 @@
 //! Tables about a running gateway.
 
 use super::clean;
+use super::gateway::admission;
 use super::grid::{Column, Grid};
 use crate::result::running::{EngineReport, GatewayClass, GatewayFlow, GatewayReport};
 
@@ -23,6 +24,11 @@ pub fn running(report: &GatewayReport) -> String {
             lines.push(String::new());
             lines.extend(heads.into_iter().chain(rows));
         }
+    }
+    let admissions: Vec<String> = report.classes.iter().filter_map(|c| admission(&c.class)).collect();
+    if !admissions.is_empty() {
+        lines.push(String::new());
+        lines.extend(admissions);
     }
     lines.join("\n") + "\n"
 }

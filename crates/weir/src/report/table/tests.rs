@@ -119,6 +119,7 @@ fn result(plan: &Plan) -> RunResult {
             acks_generated: 20,
             acks_rewritten: 5,
             others: None,
+            admission: None,
             queue: None,
         }],
         links: vec![

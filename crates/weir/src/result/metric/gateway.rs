@@ -101,6 +101,18 @@ pub static CLASS: &[Class] = &[
         "bytes that exceeded the rate of the class and could not be held back",
     )
     .number(|c| whole(c.others?.exceeded_bytes)),
+    Class::new("admission.guaranteed", Unit::Count, Total::Sum, Policy, "flows that have their `flow_min`")
+        .number(|c| whole(c.admission?.guaranteed)),
+    Class::new("admission.refused", Unit::Count, Total::Sum, Policy, "SYNs refused for want of a `flow_min`")
+        .number(|c| whole(c.admission?.refused)),
+    Class::new(
+        "admission.best_effort",
+        Unit::Count,
+        Total::Sum,
+        Policy,
+        "flows that began without the `flow_min` of their class, since there was too little",
+    )
+    .number(|c| whole(c.admission?.best_effort)),
     Class::new("queue.packets", Unit::Count, Total::Sum, Queue, "packets that left its queue")
         .number(|c| whole(c.queue.as_ref()?.packets)),
     Class::new("queue.bytes", Unit::Bytes, Total::Sum, Queue, "their bytes, as the class is charged")

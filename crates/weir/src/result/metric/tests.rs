@@ -1,7 +1,7 @@
 use super::*;
 use crate::result::{
-    Back, ClassOthers, ClassQueue, ClassResult, Exchanges, Frames, GatewayResult, Latency, LinkResult,
-    Quantiles, QuantilesMax, Steering,
+    Back, ClassAdmission, ClassOthers, ClassQueue, ClassResult, Exchanges, Frames, GatewayResult, Latency,
+    LinkResult, Quantiles, QuantilesMax, Steering,
 };
 use serde::Serialize;
 use serde_json::Value as Json;
@@ -65,6 +65,7 @@ fn names_are_paths_of_the_result() {
         acks_generated: 6,
         acks_rewritten: 7,
         others: Some(ClassOthers { packets: 8, bytes: 9, dropped: 10, exceeded_bytes: 20 }),
+        admission: Some(ClassAdmission { guaranteed: 21, refused: 22, best_effort: 23 }),
         queue: Some(ClassQueue {
             packets: 11,
             bytes: 12,

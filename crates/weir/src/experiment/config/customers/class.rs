@@ -1,31 +1,101 @@
-//! The classes of a customer.
+//! The classes of customers, and of the sites that they are below.
 
+use super::sites::{most, upwards, Site};
 use super::Customer;
 use crate::experiment::config::policy;
-use weir_core::gateway::{ClassConfig, Direction, Match, Prefix};
+use weir_core::gateway::{ClassConfig, Direction, Match, Nested, Prefix};
 use weir_core::rate::Rate;
 
-/// The classes of customers, in their order: first what each sends, then what it receives.
-pub(in crate::experiment::config) fn classes(customers: &[Customer]) -> Vec<ClassConfig> {
-    let pair = |customer| [of(customer, Direction::Out), of(customer, Direction::In)];
-    customers.iter().flat_map(pair).collect()
+const DIRECTIONS: [(Direction, &str); 2] = [(Direction::Out, "up"), (Direction::In, "down")];
+
+/// The classes of customers, in their order, first what each sends, then what it receives; then those of the sites that any of them
+/// is below, likewise.
+pub(in crate::experiment::config) fn classes(customers: &[Customer], sites: &[Site]) -> Vec<ClassConfig> {
+    let used = used(customers, sites);
+    // By site: where its pair of classes begins.
+    let mut next = 2 * customers.len();
+    let places: Vec<Option<usize>> = used
+        .iter()
+        .map(|&used| {
+            let place = used.then_some(next);
+            next += 2 * usize::from(used);
+            place
+        })
+        .collect();
+    let place = |site: Option<usize>, k: usize| places[site?].map(|first| first + k);
+    let pair = |c: &Customer| [0, 1].map(|k| of_customer(c, sites, place(c.site, k), DIRECTIONS[k]));
+    let of_customers = customers.iter().flat_map(pair);
+    let promised = DIRECTIONS.map(|(direction, _)| promised(customers, sites, direction));
+    let pair = |i: usize| {
+        [0, 1].map(|k| of_site(i, sites, place(sites[i].parent, k), promised[k][i], DIRECTIONS[k]))
+    };
+    of_customers.chain((0..sites.len()).filter(|&i| used[i]).flat_map(pair)).collect()
 }
 
-fn of(customer: &Customer, direction: Direction) -> ClassConfig {
-    let (ending, rate): (&str, Rate) = match direction {
-        Direction::Out => ("up", customer.up),
-        Direction::In => ("down", customer.down),
-    };
+/// What is guaranteed below each site, in bits per second.
+fn promised(customers: &[Customer], sites: &[Site], direction: Direction) -> Vec<u64> {
+    let mut promised = vec![0; sites.len()];
+    for customer in customers.iter().filter(|customer| !customer.off) {
+        let least = customer.least(direction).map_or(0, Rate::bps);
+        upwards(sites, customer.site).for_each(|at| promised[at] += least);
+    }
+    promised
+}
+
+/// Which sites have a customer below them that is not off.
+fn used(customers: &[Customer], sites: &[Site]) -> Vec<bool> {
+    let mut used = vec![false; sites.len()];
+    for customer in customers.iter().filter(|customer| !customer.off) {
+        upwards(sites, customer.site).for_each(|at| used[at] = true);
+    }
+    used
+}
+
+fn of_customer(
+    customer: &Customer,
+    sites: &[Site],
+    parent: Option<usize>,
+    (direction, ending): (Direction, &str),
+) -> ClassConfig {
+    let rate = most(sites, customer.site, direction)
+        .map_or(customer.rate(direction), |most| most.min(customer.rate(direction)));
     let rule = |prefix: &Prefix| match direction {
         Direction::Out => Match { src: Some(*prefix), ..Match::default() },
         Direction::In => Match { dst: Some(*prefix), ..Match::default() },
     };
+    let nested =
+        Nested { parent, rate: customer.least(direction), ceil: Some(rate), weight: 1, lends: false };
     ClassConfig {
         name: format!("{}-{ending}", customer.id),
         direction,
         matches: customer.prefixes.iter().map(rule).collect(),
         ack: (!customer.off).then(|| policy::policed(rate, customer.police)),
         share: None,
-        nested: None,
+        nested: (parent.is_some() && !customer.off).then_some(nested),
+    }
+}
+
+/// A site has of the one above it what its customers are promised.
+fn of_site(
+    site: usize,
+    sites: &[Site],
+    parent: Option<usize>,
+    promised: u64,
+    (direction, ending): (Direction, &str),
+) -> ClassConfig {
+    let rate = most(sites, Some(site), direction).unwrap_or(sites[site].rate(direction));
+    let nested = match parent {
+        None => Nested { parent, rate: Some(rate), ceil: None, weight: 1, lends: true },
+        Some(_) => {
+            Nested { parent, rate: Rate::from_bps(promised), ceil: Some(rate), weight: 1, lends: true }
+        }
+    };
+    ClassConfig {
+        name: format!("{}-{ending}", sites[site].name),
+        direction,
+        matches: Vec::new(),
+        ack: Some(policy::policed(rate, false)),
+        share: None,
+        nested: Some(nested),
     }
 }

@@ -16,35 +16,51 @@ pub(super) enum Column {
     V6,
     Down,
     Up,
+    /// The site that it is below.
+    Site,
+    /// What it has for itself of its site's rates.
+    DownMin,
+    UpMin,
     /// Nothing that a gateway needs.
     Other,
 }
 
 /// Weir's own columns, and which of them must be there.
-const OWN: [(&str, Column, bool); 5] = [
+const OWN: [(&str, Column, bool); 8] = [
     ("id", Column::Id, true),
     ("name", Column::Name, false),
     ("prefixes", Column::Prefixes, true),
     ("down", Column::Down, true),
     ("up", Column::Up, true),
+    ("site", Column::Site, false),
+    ("down_min", Column::DownMin, false),
+    ("up_min", Column::UpMin, false),
 ];
 
-/// Those of LibreQoS's ShapedDevices.csv. What shapers with queues need of them says nothing to a gateway without.
+/// Those of LibreQoS's ShapedDevices.csv. What only shapers with queues need of them says nothing here.
 const SHAPED_DEVICES: [(&str, Column, bool); 14] = [
     ("Circuit ID", Column::Id, true),
     ("Circuit Name", Column::Name, false),
     ("Device ID", Column::Device, false),
     ("Device Name", Column::Other, false),
-    ("Parent Node", Column::Other, false),
+    ("Parent Node", Column::Site, false),
     ("MAC", Column::Other, false),
     ("IPv4", Column::V4, false),
     ("IPv6", Column::V6, false),
-    ("Download Min Mbps", Column::Other, false),
-    ("Upload Min Mbps", Column::Other, false),
+    ("Download Min Mbps", Column::DownMin, false),
+    ("Upload Min Mbps", Column::UpMin, false),
     ("Download Max Mbps", Column::Down, true),
     ("Upload Max Mbps", Column::Up, true),
     ("Comment", Column::Other, false),
     ("sqm", Column::Other, false),
+];
+
+/// Those of a list of sites.
+const SITES: [(&str, Column, bool); 4] = [
+    ("id", Column::Id, true),
+    ("parent", Column::Site, false),
+    ("down", Column::Down, true),
+    ("up", Column::Up, true),
 ];
 
 /// The columns of a file, in its order.
@@ -57,11 +73,25 @@ pub(super) struct Columns {
 impl Columns {
     /// Those of a header; `None` if it is faulty.
     pub fn new(source: &Source, header: &csv::StringRecord, faults: &mut Faults) -> Option<Columns> {
-        let start = header.position().map_or(0, |at| at.byte() as usize);
-        let at = |i| place(&source.text, start, i);
         let is = |name: &'static str| move |field: &str| field.eq_ignore_ascii_case(name);
         let shaped_devices = header.iter().any(is(SHAPED_DEVICES[0].0));
         let known: &[_] = if shaped_devices { &SHAPED_DEVICES } else { &OWN };
+        Columns::among(known, source, header, faults)
+    }
+
+    /// Those of the header of a list of sites; `None` if it is faulty.
+    pub fn of_sites(source: &Source, header: &csv::StringRecord, faults: &mut Faults) -> Option<Columns> {
+        Columns::among(&SITES, source, header, faults)
+    }
+
+    fn among(
+        known: &'static [(&'static str, Column, bool)],
+        source: &Source,
+        header: &csv::StringRecord,
+        faults: &mut Faults,
+    ) -> Option<Columns> {
+        let start = header.position().map_or(0, |at| at.byte() as usize);
+        let at = |i| place(&source.text, start, i);
         let names = || known.iter().map(|(name, ..)| *name);
         let before = faults.count;
         let mut order = Vec::new();

@@ -79,6 +79,24 @@ impl Fields<'_> {
         found.map_or(at.clone(), |offset| at.start + offset..at.start + offset + part.len())
     }
 
+    /// What a column names, and where, unless it names nothing. LibreQoS writes "none" for that.
+    pub fn named(&self, column: Column) -> Option<(String, Range<usize>)> {
+        let (i, _) = self.columns.of(column).next()?;
+        let text = self.text(column);
+        (!text.is_empty() && text != "none").then(|| (text, (self.at)(i)))
+    }
+
+    /// A rate and where it is, if there is one. None is none, and so are zero megabits.
+    pub fn rate_if_any(&self, column: Column, faults: &mut Faults) -> (Option<Rate>, Range<usize>) {
+        let text = self.text(column);
+        let is_none = text.is_empty()
+            || self.columns.in_mbps() && Decimal::parse(&text).is_some_and(|number| number.times(1) == Ok(0));
+        match (is_none, self.columns.of(column).next()) {
+            (false, _) => self.rate(column, faults),
+            (true, place) => (None, place.map_or(0..0, |(i, _)| (self.at)(i))),
+        }
+    }
+
     /// A rate and where it is.
     pub fn rate(&self, column: Column, faults: &mut Faults) -> (Option<Rate>, Range<usize>) {
         let Some((i, name)) = self.columns.of(column).next() else { return (None, 0..0) };
@@ -98,7 +116,7 @@ impl Fields<'_> {
 }
 
 /// A rate as a number of megabits a second.
-fn mbps(text: &str) -> Result<Rate, Fault> {
+pub(super) fn mbps(text: &str) -> Result<Rate, Fault> {
     let wrong = || Fault::new(format!("\"{text}\" is not a rate"), "megabits a second: 50, or 2.5");
     let bps = Decimal::parse(text).and_then(|number| number.times(1_000_000).ok()).ok_or_else(wrong)?;
     match Rate::from_bps(bps) {

@@ -1,12 +1,13 @@
 //! No address is two customers'.
 
-use super::{Entry, Faults};
-use crate::experiment::config::diag::{Fault, Source};
+use super::rows::Entry;
+use super::Faults;
+use crate::experiment::config::diag::Fault;
 use core::net::IpAddr;
 use weir_core::gateway::Prefix;
 
 /// Notes prefixes that are, or are in, prefixes of other customers. Those of one customer may be in each other.
-pub(super) fn check(_: &Source, entries: &[Entry], faults: &mut Faults) {
+pub(super) fn check(entries: &[Entry], faults: &mut Faults) {
     let each = |(i, entry): (usize, &Entry)| (0..entry.customer.prefixes.len()).map(move |k| (i, k));
     let mut all: Vec<(usize, usize)> = entries.iter().enumerate().flat_map(each).collect();
     let prefix = |(i, k): (usize, usize)| entries[i].customer.prefixes[k];

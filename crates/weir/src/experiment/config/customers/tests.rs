@@ -1,7 +1,7 @@
 use super::*;
 
 fn read_text(text: &str) -> Result<Vec<Customer>, Errors> {
-    read(&Source::new("c.csv", text), &Settings::default())
+    read(&Source::new("c.csv", text), None, &Settings::default())
 }
 
 fn faults(text: &str) -> Vec<String> {
@@ -58,7 +58,7 @@ fn devices_of_a_circuit_have_one_rate() {
 fn both_directions_come_from_one_row() {
     let list =
         read_text("id,prefixes,down,up\na,10.0.0.0/30 10.9.0.1,50Mbit,10Mbit\nb,10.1.0.0/30,5Mbit,1Mbit\n");
-    let classes = classes(&list.unwrap());
+    let classes = classes(&list.unwrap(), &[]);
     let names: Vec<&str> = classes.iter().map(|c| c.name.as_str()).collect();
     assert_eq!(names, ["a-up", "a-down", "b-up", "b-down"]);
     let address = |p: &str| super::super::addresses::prefix(p).ok();
@@ -124,11 +124,191 @@ fn what_is_set_is_laid_over_the_list() {
     let set = |texts: &[&str]| {
         let mut settings = Settings::default();
         texts.iter().for_each(|text| settings.add(text).unwrap());
-        read(&source, &settings)
+        read(&source, None, &settings)
     };
     let list = set(&["customer/a.down=7Mbit", "customer/a.off=true"]).unwrap();
     assert_eq!((list[0].down, list[0].up, list[0].off), (Rate::mbit(7), Rate::mbit(1), true));
-    assert!(classes(&list).iter().all(|class| class.ack.is_none()));
+    assert!(classes(&list, &[]).iter().all(|class| class.ack.is_none()));
     assert!(set(&["customer/b.off=true"]).unwrap_err().to_string().contains("there is no customer \"b\""));
     assert!(set(&["customer/a.down=fast"]).is_err());
+}
+
+fn sites_of(name: &str, text: &str) -> Result<Vec<Site>, Errors> {
+    sites::read(&Source::new(name, text), &Settings::default())
+}
+
+fn site_faults(name: &str, text: &str) -> Vec<String> {
+    let errors = sites_of(name, text).unwrap_err().located();
+    errors.iter().map(|e| format!("{}:{}: {}", e.line, e.column, e.message)).collect()
+}
+
+/// In the manner of LibreQoS's example.
+const NETWORK: &str = r#"{
+  "Site 1": {
+    "downloadBandwidthMbps": 1000,
+    "uploadBandwidthMbps": 500,
+    "type": "Site",
+    "children": {
+      "AP_A": { "downloadBandwidthMbps": 150.5, "uploadBandwidthMbps": "50" }
+    }
+  }
+}
+"#;
+
+#[test]
+fn sites_come_from_rows_or_from_a_network_of_libreqos() {
+    let rows = "id,down,up,parent\nAP_A,150.5Mbit,50Mbit,Site-1\nSite-1,1Gbit,500Mbit,\n";
+    let of_rows = sites_of("s.csv", rows).unwrap();
+    let of_network = sites_of("network.json", NETWORK).unwrap();
+    let said = |sites: &[Site]| {
+        let parent = |site: &Site| site.parent.map(|at| sites[at].name.clone());
+        let mut all: Vec<_> = sites.iter().map(|s| (s.name.clone(), parent(s), s.down, s.up)).collect();
+        all.sort();
+        all
+    };
+    let ap = |parent: &str| ("AP_A".to_owned(), Some(parent.to_owned()), Rate::kbit(150_500), Rate::mbit(50));
+    let top = |name: &str| (name.to_owned(), None, Rate::mbit(1000), Rate::mbit(500));
+    assert_eq!(said(&of_rows), [ap("Site-1"), top("Site-1")]);
+    assert_eq!(said(&of_network), [ap("Site_1"), top("Site_1")]);
+    assert_eq!(of_network.iter().map(|s| s.id.as_str()).collect::<Vec<_>>(), ["Site 1", "AP_A"]);
+}
+
+#[test]
+fn what_is_wrong_with_sites_is_named_with_its_place() {
+    let rows = |rows: &str| site_faults("s.csv", &format!("id,parent,down,up\na,,10Mbit,5Mbit\n{rows}\n"));
+    assert_eq!(rows("b,c,1Mbit,1Mbit"), ["3:3: no site is \"c\""]);
+    assert_eq!(rows("a,,1Mbit,1Mbit"), ["3:1: site \"a\" is there twice"]);
+    assert_eq!(rows("b,b,1Mbit,1Mbit"), ["3:1: site \"b\" is above itself, or has more than 6 above it"]);
+    assert_eq!(rows("b,a,0Mbit,1Mbit"), ["3:5: column \"down\": a rate of zero would never send anything"]);
+    // A customer is the eighth level, so seven sites may be in a line.
+    let line = |n: u32| {
+        (1..n)
+            .map(|i| {
+                format!("s{i},{},1Mbit,1Mbit\n", if i == 1 { "a".into() } else { format!("s{}", i - 1) })
+            })
+            .collect::<String>()
+    };
+    assert!(sites_of("s.csv", &format!("id,parent,down,up\na,,1Mbit,1Mbit\n{}", line(7))).is_ok());
+    assert_eq!(rows(&line(8)), ["9:1: site \"s7\" is above itself, or has more than 6 above it"]);
+    let network = |from: &str, to: &str| site_faults("n.json", &NETWORK.replacen(from, to, 1));
+    assert_eq!(
+        network("150.5", "0"),
+        ["7:7: site \"AP_A\": `downloadBandwidthMbps`: a rate of zero would never send anything"]
+    );
+    assert_eq!(
+        network("\"uploadBandwidthMbps\": 500,", ""),
+        ["2:3: site \"Site 1\" has no `uploadBandwidthMbps`"]
+    );
+    assert!(network("\"type\": \"Site\",", "\"type\" \"Site\",")[0].starts_with("5:12: not JSON: "));
+    assert_eq!(
+        site_faults("n.json", &NETWORK.replace("AP_A", "Site_1"))[0],
+        "7:7: the classes of site \"Site_1\" would be called as those of \"Site 1\""
+    );
+}
+
+fn below_sites(rows: &str) -> Result<Vec<Customer>, Errors> {
+    let sites =
+        sites_of("s.csv", "id,parent,down,up\ntower,,20Mbit,10Mbit\nroof,tower,15Mbit,10Mbit\n").unwrap();
+    let text = format!("id,prefixes,down,up,site,down_min,up_min\n{rows}");
+    read(&Source::new("c.csv", text), Some(&sites), &Settings::default())
+}
+
+fn faults_below_sites(rows: &str) -> Vec<String> {
+    let errors = below_sites(rows).unwrap_err().located();
+    errors.iter().map(|e| format!("{}:{}: {}", e.line, e.column, e.message)).collect()
+}
+
+#[test]
+fn customers_are_below_sites_that_exist_and_promise_what_they_have() {
+    let good = "a,10.0.0.1,10Mbit,5Mbit,roof,8Mbit,\n";
+    assert_eq!(below_sites(good).unwrap()[0].site, Some(1));
+    for (row, expected) in [
+        ("b,10.0.0.2,10Mbit,5Mbit,rof,,", "3:25: no site is \"rof\""),
+        ("b,10.0.0.2,10Mbit,5Mbit,,1Mbit,", "3:26: a least rate without a site"),
+        ("b,10.0.0.2,10Mbit,5Mbit,roof,,6Mbit", "3:31: at least 6Mbit, which is more than its rate of 5Mbit"),
+        (
+            "b,10.0.0.2,10Mbit,5Mbit,roof,8Mbit,",
+            "3:30: site \"roof\" promises 16Mbit down up to here, and has 15Mbit",
+        ),
+        ("tower,10.0.0.2,10Mbit,5Mbit,,,", "3:1: \"tower\" is a site's identifier too"),
+    ] {
+        assert_eq!(faults_below_sites(&format!("{good}{row}\n")), [expected], "{row}");
+    }
+    // The tower promises what the roof does.
+    let tower = "b,10.0.0.2,10Mbit,5Mbit,tower,10Mbit,\nc,10.0.0.3,10Mbit,5Mbit,tower,3Mbit,\n";
+    let found = faults_below_sites(&format!("{good}{tower}"));
+    assert_eq!(found, ["4:31: site \"tower\" promises 21Mbit down up to here, and has 20Mbit"]);
+    assert_eq!(
+        faults("id,prefixes,down,up,site\na,10.0.0.1,5Mbit,1Mbit,x\n"),
+        ["2:24: no site is \"x\": there is no list of sites"]
+    );
+}
+
+#[test]
+fn classes_of_customers_borrow_from_those_of_their_sites() {
+    let sites = sites_of(
+        "s.csv",
+        "id,parent,down,up\nroof,tower,15Mbit,10Mbit\ntower,,20Mbit,10Mbit\nidle,tower,1Mbit,1Mbit\n",
+    )
+    .unwrap();
+    let rows = "id,prefixes,down,up,site,down_min\na,10.0.0.1,50Mbit,5Mbit,roof,3Mbit\nb,10.0.0.2,5Mbit,5Mbit,,\nc,10.0.0.3,5Mbit,5Mbit,tower,1Mbit\n";
+    let mut list = read(&Source::new("c.csv", rows), Some(&sites), &Settings::default()).unwrap();
+    let all = classes(&list, &sites);
+    let names: Vec<&str> = all.iter().map(|c| c.name.as_str()).collect();
+    let expected = [
+        "a-up",
+        "a-down",
+        "b-up",
+        "b-down",
+        "c-up",
+        "c-down",
+        "roof-up",
+        "roof-down",
+        "tower-up",
+        "tower-down",
+    ];
+    assert_eq!(names, expected, "nobody is below the idle one");
+    let nested = |i: usize| all[i].nested.map(|n| (n.parent, n.rate, n.ceil, n.lends));
+    let mbit = |n| Some(Rate::mbit(n));
+    assert_eq!(nested(1), Some((Some(7), mbit(3), mbit(15), false)), "no more than its site");
+    assert_eq!(all[1].ack.unwrap().release.rate(), Rate::mbit(15));
+    assert_eq!((nested(3), nested(5)), (None, Some((Some(9), mbit(1), mbit(5), false))));
+    assert_eq!(nested(7), Some((Some(9), mbit(3), mbit(15), true)));
+    assert_eq!(nested(9), Some((None, mbit(20), None, true)));
+    let config = |classes| weir_core::gateway::Config { classes, ..Default::default() };
+    assert_eq!(config(all).check_nested(), Ok(()));
+    // One that is off is below nothing, and nothing is left of a site that is empty.
+    list[0].off = true;
+    let all = classes(&list, &sites);
+    assert!(all[1].nested.is_none() && all.iter().all(|c| !c.name.starts_with("roof")));
+    assert_eq!(config(all).check_nested(), Ok(()));
+}
+
+#[test]
+fn parents_of_shaped_devices_are_sites_if_these_are_listed() {
+    assert!(read_text(SHAPED_DEVICES).unwrap().iter().all(|c| c.site.is_none() && c.down_min.is_none()));
+    let sites = sites_of("s.csv", "id,down,up\nAP_A,1Gbit,1Gbit\nAP_11,1Gbit,1Gbit\n").unwrap();
+    let source = |text: &str| Source::new("c.csv", text);
+    let devices = SHAPED_DEVICES.replace("1,1,2.5,0.5", "0.5,0.5,2.5,0.5");
+    let list = read(&source(&devices), Some(&sites), &Settings::default()).unwrap();
+    let said: Vec<_> = list.iter().map(|c| (c.site, c.down_min)).collect();
+    assert_eq!(
+        said,
+        [(Some(0), Some(Rate::mbit(1))), (Some(1), Some(Rate::kbit(500))), (Some(1), Some(Rate::mbit(1)))]
+    );
+    let moved = devices.replacen("Device 6,AP_11", "Device 6,AP_A", 1);
+    let errors = read(&source(&moved), Some(&sites), &Settings::default()).unwrap_err().located();
+    assert_eq!((errors[0].line, errors[0].message.as_str()), (5, "circuit \"2794\" has another site here"));
+}
+
+#[test]
+fn rates_of_sites_are_set_while_they_run() {
+    let source = Source::new("s.csv", "id,down,up\na,5Mbit,1Mbit\n");
+    let set = |text: &str| {
+        let mut settings = Settings::default();
+        settings.add(text).unwrap();
+        sites::read(&source, &settings)
+    };
+    assert_eq!(set("site/a.down=7Mbit").unwrap()[0].down, Rate::mbit(7));
+    assert!(set("site/b.down=7Mbit").unwrap_err().to_string().contains("there is no site \"b\""));
 }

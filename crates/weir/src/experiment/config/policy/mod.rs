@@ -5,11 +5,11 @@ mod rate;
 mod shared;
 
 pub(super) use shared::{
-    beside_rate, check_flow_max, need_rate, policed, set_most, shared, shared_assignments,
+    beside_rate, check_bounds, check_flow_min, need_rate, policed, set_most, shared, shared_assignments,
 };
 
 use super::diag::Fault;
-use super::keys::{self, set, Key, Written};
+use super::keys::{self, named, set, Key, Written};
 use super::reader::Section;
 use super::share;
 use super::units;
@@ -217,8 +217,4 @@ fn duration_or<T>(
 
 fn standing_delay(value: &DeValue) -> Result<Window, Fault> {
     duration_or(value, "none", Window::Keep, |standing_delay| Ok(Window::Size { standing_delay }))
-}
-
-fn named<T: PartialEq>(names: &[(&'static str, T)], value: T) -> Option<Written> {
-    names.iter().find(|(_, v)| *v == value).map(|(name, _)| Written::quoted(name))
 }

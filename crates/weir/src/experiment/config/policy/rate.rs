@@ -1,8 +1,8 @@
 //! Keys of the law *rate*, by which each flow is released at a rate of its own.
 
-use super::{counts_words, duration_or, named, PolicyKey, COUNTS, OF_ITS_LAW};
+use super::{counts_words, duration_or, PolicyKey, COUNTS, OF_ITS_LAW};
 use crate::experiment::config::diag::Fault;
-use crate::experiment::config::keys::{set, Written};
+use crate::experiment::config::keys::{named, set, Written};
 use crate::experiment::config::value::{one_of, FromValue, Number, Positive, Size};
 use core::mem::discriminant;
 use toml::de::DeValue;

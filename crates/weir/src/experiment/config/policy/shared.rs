@@ -1,8 +1,8 @@
 //! The policy of a class whose flows share its rate, by the law *share*.
 
-use super::{counts_words, flow_rate_of, named, PolicyKey, COUNTS, OF_ITS_LAW};
+use super::{counts_words, flow_rate_of, PolicyKey, COUNTS, OF_ITS_LAW};
 use crate::experiment::config::diag::Fault;
-use crate::experiment::config::keys::{self, put, set, Written};
+use crate::experiment::config::keys::{self, named, put, set, Written};
 use crate::experiment::config::reader::Section;
 use crate::experiment::config::value::{one_of, FromValue, Positive};
 use weir_core::ack::{AckControl, Release, ShareRelease, Window};
@@ -14,6 +14,8 @@ static BESIDE_RATE: &[PolicyKey] = &[
         .write(|p| Some(Written::plain(share(p).police))),
     PolicyKey::new("flow_max", |p, v| put(&mut share_mut(p).flow_max, flow_rate_of(v)))
         .write(|p| share(p).flow_max.map(Written::quoted)),
+    PolicyKey::new("flow_min", |p, v| put(&mut share_mut(p).flow_min, flow_rate_of(v)))
+        .write(|p| share(p).flow_min.map(Written::quoted)),
 ];
 
 /// Every key of the policy of a class whose flows share its rate.
@@ -23,8 +25,9 @@ pub(super) static KEYS: &[PolicyKey] = &[
         .words(|p| {
             let (rate, counts) = (share(p).rate, counts_words(share(p).counts));
             let police = if share(p).police { ", what ACKs cannot slow policed" } else { "" };
-            let each = share(p).flow_max.map_or(String::new(), |most| format!(", each at most {most}"));
-            Some(format!("all flows together {rate} of {counts}, shared in turns{each}{police}"))
+            let most = share(p).flow_max.map_or(String::new(), |most| format!(", each at most {most}"));
+            let least = share(p).flow_min.map_or(String::new(), |least| format!(", each at least {least}"));
+            Some(format!("all flows together {rate} of {counts}, shared in turns{most}{least}{police}"))
         }),
     PolicyKey::new("standing_delay", |p, v| {
         let positive = Positive::from_value(v).map(|Positive(standing_delay)| standing_delay);
@@ -84,14 +87,26 @@ pub(in crate::experiment::config) fn need_rate(s: &Section) {
     }
 }
 
-/// A flow has no more than its class: is that said?
-pub(in crate::experiment::config) fn check_flow_max(s: &Section, policy: &AckControl) {
-    let law = policy.release.share();
-    if let Some((most, rate)) =
-        law.and_then(|law| Some((law.flow_max?, law.rate))).filter(|(most, rate)| most > rate)
-    {
-        let message = format!("a flow cannot get {most}: all of the class together have {rate}");
+/// A flow has no more than its class, and no less than the least: is that said?
+pub(in crate::experiment::config) fn check_bounds(s: &Section, policy: &AckControl) {
+    let Some(law) = policy.release.share() else { return };
+    if let Some(most) = law.flow_max.filter(|&most| most > law.rate) {
+        let message = format!("a flow cannot get {most}: all of the class together have {}", law.rate);
         s.fault("flow_max", Fault::new(message, "leave `flow_max` out: without, a flow may have all of it"));
+    }
+    if let Some(least) = law.flow_min {
+        check_flow_min(s, least, law.flow_max.unwrap_or(law.rate).min(law.rate));
+    }
+}
+
+/// The least that a flow gets is not more than the most.
+pub(in crate::experiment::config) fn check_flow_min(s: &Section, least: Rate, most: Rate) {
+    if least > most {
+        let help = "no flow would ever get it: give a lower `flow_min`";
+        s.fault(
+            "flow_min",
+            Fault::new(format!("at least {least} for each flow, which may have {most}"), help),
+        );
     }
 }
 

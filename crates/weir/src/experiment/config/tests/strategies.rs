@@ -247,10 +247,12 @@ prop_compose! {
 
 prop_compose! {
     /// The policy of a class with a rate.
-    fn shared()(rate in 8_000..=100_000_000_000u64, ip in any::<bool>(), police in any::<bool>(), part in option::of(1..=1_000u64), standing in times(1)) -> AckControl {
+    fn shared()(rate in 8_000..=100_000_000_000u64, ip in any::<bool>(), police in any::<bool>(), part in option::of(1..=1_000u64), least in option::of(1..=1_000u64), standing in times(1)) -> AckControl {
         let flow_max = part.and_then(|part| Rate::from_bps((rate / part).max(8_000)));
+        let most = flow_max.map_or(rate, Rate::bps);
+        let flow_min = least.and_then(|part| Rate::from_bps((most / part).max(8_000)));
         let counts = if ip { Counts::Ip } else { Counts::Payload };
-        let release = Release::Share(ShareRelease { rate: Rate::from_bps(rate).unwrap(), counts, police, flow_max });
+        let release = Release::Share(ShareRelease { rate: Rate::from_bps(rate).unwrap(), counts, police, flow_max, flow_min });
         let window = Window::Size { standing_delay: standing };
         AckControl { hold: Hold::Number, release, window, when: When::Always }
     }
@@ -285,7 +287,7 @@ prop_compose! {
         let all = ClassConfig::controlled("all", Direction::In, last);
         let classes = classes.into_iter().enumerate().map(class).chain([all]).collect();
         let gateway = Config { classes, max_flows, assumed_rtt, idle_timeout, ..Config::default() };
-        GatewayFile { dev, driving: Driving { batch_delay, engines, ..driving }, customers: Vec::new(), gateway }
+        GatewayFile { dev, driving: Driving { batch_delay, engines, ..driving }, customers: Vec::new(), sites: Vec::new(), gateway }
     }
 }
 
