@@ -160,7 +160,7 @@ impl Law {
 #[derive(Debug)]
 pub struct Codel {
     list: List,
-    backlog: Backlog,
+    pub(super) backlog: Backlog,
     law: Law,
     params: Params,
     /// The limit at the rate that the queue waits for.
@@ -225,13 +225,5 @@ impl Discipline for Codel {
 
     fn set_limit(&mut self, limit: QueueLimit, rate: Rate) {
         self.holds = Bound::new(limit, rate);
-    }
-
-    fn backlog(&self) -> &Backlog {
-        &self.backlog
-    }
-
-    fn backlog_mut(&mut self) -> &mut Backlog {
-        &mut self.backlog
     }
 }

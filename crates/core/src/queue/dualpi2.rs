@@ -93,7 +93,7 @@ pub struct DualPi2 {
     pi: Pi,
     /// Above zero, the Classic queue is to be served.
     credit: i64,
-    backlog: Backlog,
+    pub(super) backlog: Backlog,
     params: Params,
     /// The limit at the rate that the queues wait for.
     holds: Bound,
@@ -232,13 +232,5 @@ impl Discipline for DualPi2 {
 
     fn set_limit(&mut self, limit: QueueLimit, rate: Rate) {
         self.holds = Bound::new(limit, rate);
-    }
-
-    fn backlog(&self) -> &Backlog {
-        &self.backlog
-    }
-
-    fn backlog_mut(&mut self) -> &mut Backlog {
-        &mut self.backlog
     }
 }

@@ -12,7 +12,7 @@ use crate::stats::DropReason;
 #[derive(Debug)]
 pub struct Fifo {
     list: List,
-    backlog: Backlog,
+    pub(super) backlog: Backlog,
     mark: Option<QueueLimit>,
     /// The limit, and what marks, as they are at the rate that the queue waits for.
     holds: Bound,
@@ -68,13 +68,5 @@ impl Discipline for Fifo {
     fn set_limit(&mut self, limit: QueueLimit, rate: Rate) {
         self.holds = Bound::new(limit, rate);
         self.marks_above = Bound::new(self.mark.unwrap_or(QueueLimit::Unlimited), rate);
-    }
-
-    fn backlog(&self) -> &Backlog {
-        &self.backlog
-    }
-
-    fn backlog_mut(&mut self) -> &mut Backlog {
-        &mut self.backlog
     }
 }

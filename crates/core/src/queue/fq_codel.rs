@@ -66,7 +66,7 @@ pub struct FqCodel {
     flows: Box<[Flow]>,
     new: Ring,
     old: Ring,
-    backlog: Backlog,
+    pub(super) backlog: Backlog,
     params: Params,
     seed: u64,
     /// The limit at the rate that the queues wait for.
@@ -220,13 +220,5 @@ impl Discipline for FqCodel {
 
     fn set_limit(&mut self, limit: QueueLimit, rate: Rate) {
         self.holds = Bound::new(limit, rate);
-    }
-
-    fn backlog(&self) -> &Backlog {
-        &self.backlog
-    }
-
-    fn backlog_mut(&mut self) -> &mut Backlog {
-        &mut self.backlog
     }
 }

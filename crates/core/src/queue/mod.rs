@@ -49,8 +49,8 @@ use crate::node::Cx;
 use crate::rate::Rate;
 use crate::stats::DropReason;
 
-/// What a discipline does, and what it counts. A new one is a file with this, a variant of [`Queue`] and its row in
-/// `each`.
+/// What a discipline does. A new one is a file with this and with a field `backlog`, which counts what waits in it and what has become of the
+/// rest, a variant of [`Queue`] and its row in `each`.
 trait Discipline {
     /// See [`Queue::push`].
     fn push(&mut self, cx: &mut Cx<'_>, waiting: Waiting) -> Option<DropReason>;
@@ -66,10 +66,6 @@ trait Discipline {
     fn release(&mut self, frames: &Frames) -> Option<Waiting>;
     /// See [`Queue::set_limit`].
     fn set_limit(&mut self, limit: QueueLimit, rate: Rate);
-    /// What waits in it, and what has become of the rest.
-    fn backlog(&self) -> &Backlog;
-    /// The same, for whoever counts.
-    fn backlog_mut(&mut self) -> &mut Backlog;
 }
 
 /// A queue of one of the disciplines.
@@ -202,7 +198,7 @@ impl Queue {
 
     /// It goes on counting from what another one has counted.
     pub fn set_stats(&mut self, stats: Stats) {
-        each!(self, q => q.backlog_mut()).stats = stats;
+        each!(self, q => &mut q.backlog).stats = stats;
     }
 
     /// Packets that wait.
@@ -219,6 +215,6 @@ impl Queue {
     }
 
     fn backlog(&self) -> &Backlog {
-        each!(self, q => q.backlog())
+        each!(self, q => &q.backlog)
     }
 }

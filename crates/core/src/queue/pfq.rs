@@ -69,7 +69,7 @@ pub struct Pfq {
     sizes: [Ends; 65],
     /// Powers of two that a flow has.
     lengths: u128,
-    backlog: Backlog,
+    pub(super) backlog: Backlog,
     params: Params,
     /// The limit at the rate that the queue waits for.
     holds: Bound,
@@ -259,13 +259,5 @@ impl Discipline for Pfq {
 
     fn set_limit(&mut self, limit: QueueLimit, rate: Rate) {
         self.holds = Bound::new(limit, rate);
-    }
-
-    fn backlog(&self) -> &Backlog {
-        &self.backlog
-    }
-
-    fn backlog_mut(&mut self) -> &mut Backlog {
-        &mut self.backlog
     }
 }

@@ -146,7 +146,7 @@ fn power(weight: u8, mut n: u64) -> u64 {
 #[derive(Debug)]
 pub struct Red {
     list: List,
-    backlog: Backlog,
+    pub(super) backlog: Backlog,
     law: Law,
     /// The limit at the rate that the queue waits for.
     holds: Bound,
@@ -214,13 +214,5 @@ impl Discipline for Red {
 
     fn set_limit(&mut self, limit: QueueLimit, rate: Rate) {
         (self.rate, self.holds) = (rate, Bound::new(limit, rate));
-    }
-
-    fn backlog(&self) -> &Backlog {
-        &self.backlog
-    }
-
-    fn backlog_mut(&mut self) -> &mut Backlog {
-        &mut self.backlog
     }
 }
