@@ -16,6 +16,10 @@ pub(super) fn check(subject: &Subject, metric: &str, needs: Needs, plan: &Plan) 
             let classes = plan.gateway.iter().flat_map(|g| &g.classes);
             classes.filter(|c| matches(pattern, &c.name)).any(|c| match needs {
                 Needs::Policy => c.ack.is_some(),
+                Needs::FlowMin => {
+                    let shared = || c.ack?.release.share()?.flow_min.map(drop);
+                    c.share.is_some_and(|share| share.flow_min.is_some()) || shared().is_some()
+                }
                 Needs::Queue => c.share.is_some_and(|share| share.queue.is_some()),
                 _ => true,
             })
@@ -57,6 +61,7 @@ fn why_not(needs: Needs) -> &'static str {
         Needs::Marking => "the link has no `mark`",
         Needs::Emulation => "the link is bare: it has neither rate, delay nor loss",
         Needs::Policy => "the class has no `ack` policy",
+        Needs::FlowMin => "the class has no `flow_min`",
         Needs::Queue => "the class has no queue",
         Needs::Lab | Needs::Nothing => "",
     }

@@ -1,6 +1,6 @@
 //! Metrics of the gateway and of its classes.
 
-use super::Needs::{Lab, Nothing, Policy, Queue};
+use super::Needs::{FlowMin, Lab, Nothing, Policy, Queue};
 use super::{measured, whole, Metric, OverTime, Tables, Total};
 use crate::result::unit::Unit;
 use crate::result::{ClassResult, Counts, GatewayResult};
@@ -101,15 +101,21 @@ pub static CLASS: &[Class] = &[
         "bytes that exceeded the rate of the class and could not be held back",
     )
     .number(|c| whole(c.others?.exceeded_bytes)),
-    Class::new("admission.guaranteed", Unit::Count, Total::Sum, Policy, "flows that have their `flow_min`")
+    Class::new("admission.guaranteed", Unit::Count, Total::Sum, FlowMin, "flows that have their `flow_min`")
         .number(|c| whole(c.admission?.guaranteed)),
-    Class::new("admission.refused", Unit::Count, Total::Sum, Policy, "SYNs refused for want of a `flow_min`")
-        .number(|c| whole(c.admission?.refused)),
+    Class::new(
+        "admission.refused",
+        Unit::Count,
+        Total::Sum,
+        FlowMin,
+        "SYNs refused for want of a `flow_min`",
+    )
+    .number(|c| whole(c.admission?.refused)),
     Class::new(
         "admission.best_effort",
         Unit::Count,
         Total::Sum,
-        Policy,
+        FlowMin,
         "flows that began without the `flow_min` of their class, since there was too little",
     )
     .number(|c| whole(c.admission?.best_effort)),

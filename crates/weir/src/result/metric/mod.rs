@@ -124,6 +124,8 @@ pub enum Needs {
     Policy,
     /// A class with a queue.
     Queue,
+    /// A class that guarantees each of its flows a rate.
+    FlowMin,
     /// The lab: in virtual time nothing takes processor time, and no engine is away.
     Lab,
 }
