@@ -300,3 +300,21 @@ fn a_probe_s_answer_survives_the_engine() {
     let options = wire::tcp_options(&buf[..len], &packet, &tcp).unwrap();
     assert_eq!((tcp.ack, options.sack.as_slice()), (w.abs(50_000), &[(w.abs(48_540), w.abs(50_000))][..]));
 }
+
+#[test]
+fn a_hole_that_waits_is_told_by_the_next_engine() {
+    let mut dead = missed(sized());
+    dead.ack_at(ms(1_001), 300_000);
+    let segment = sack(&dead, 300_000, (301_448, 302_896));
+    dead.inject_at(ms(1_005), WAN, segment);
+    dead.run(ms(1_050));
+    let (records, slots) = dead.shared();
+    let mut w = Net::with_shared(config(sized()), records, slots);
+    let sent = w.run(ms(500));
+    let told = told(&w, &sent);
+    // From 72,500 on: 227,500 bytes at 10 Mb/s are 182 ms.
+    let [first, .., last] = told[..] else { panic!("{told:?}") };
+    assert_eq!((last.1, last.2), (300_000, Some((301_448, 302_896))));
+    assert!(last.0.since(first.0) >= Duration::from_millis(160), "{told:?}");
+    assert_eq!(told.iter().filter(|t| t.2.is_some()).count(), 1);
+}

@@ -6,9 +6,9 @@ mod support;
 use core::sync::atomic::Ordering::Relaxed;
 use support::*;
 use weir_core::ack::{AckControl, Period, RateRelease, Release, Window};
-use weir_core::gateway::{Direction, LAN, WAN};
+use weir_core::gateway::{Direction, Gateway, LAN, LAN_TAP, WAN, WAN_TAP};
 use weir_core::rate::Rate;
-use weir_core::rig::Sent;
+use weir_core::rig::{Rig, Sent};
 use weir_core::steer::{self, Action, Seen};
 use weir_core::time::{Duration, Time};
 use weir_core::wire::build::SegmentBuilder;
@@ -332,4 +332,36 @@ fn what_a_loss_makes_known_at_once_opens_no_window() {
     let last = edge(told.last().unwrap());
     assert!(last.abs_diff(60_000 + 150_380) <= 128, "in the end the whole window: {told:?}");
     assert!(told.windows(2).all(|p| (p[0].1, p[0].2) != (p[1].1, p[1].2) || p[1].0 == ms(1_005)), "{told:?}");
+}
+
+/// The hooks showed a SYN-ACK that they could not let be sized: its 64,000 bytes are more than 10 Mb/s × (20 + 20) ms, 51,100 in
+/// segments. Once they are used up, the window bounds the sender as if it had been sized from the beginning.
+#[test]
+fn a_loss_opens_no_window_that_was_not_sized_at_first() {
+    let near =
+        AckControl { window: Window::Size { standing_delay: Duration::from_millis(20) }, ..sized_far() };
+    let mut w = Net::new(near, None);
+    w.rig = Rig::new(Gateway::hooked(config(near)));
+    let syn = w.data_segment(0).seq(w.abs(0).wrapping_sub(1)).flags(Flags::SYN).mss(1460).window_scale(7);
+    w.inject_at(ms(0), LAN_TAP, syn);
+    let answer = w.ack_segment(0).seq(RECEIVER_ISN).flags(SYN_ACK).window(64_000).mss(1460).window_scale(7);
+    w.inject_at(ms(20), WAN_TAP, answer);
+    w.run(ms(50));
+    let mut before = Vec::new();
+    for (at, n) in [(100, 0), (1_000, 60_000), (1_030, 90_000)] {
+        let (seq, ack) = (RECEIVER_ISN + 1, w.abs(n));
+        let seen = Seen { flags: steer::ACK, seq, ack, window: WINDOW, ..Seen::default() };
+        assert_eq!(w.slot().segment(&seen), Action::Take);
+        w.ack_at(ms(at), n);
+        before.extend(w.run(ms(at)));
+    }
+    before.extend(w.run(ms(1_045)));
+    let lost = w.ack_segment(90_000).sack(&[(w.abs(91_460), w.abs(92_920))]);
+    w.inject_at(ms(1_046), WAN, lost);
+    let after = w.run(ms(1_046));
+    let edge = |s: &Sent| w.rel(s) + 128 * u32::from(w.tcp(s).window);
+    let (last, flushed) = (before.last().unwrap(), &after[0]);
+    assert!(w.rel(last) < 70_000 && edge(last) > 64_000, "it is used up, and much is held: {}", w.rel(last));
+    assert_eq!(w.rel(flushed), 90_000);
+    assert!(edge(flushed) - edge(last) <= 12_500 + 128, "{} after {}", edge(flushed), edge(last));
 }

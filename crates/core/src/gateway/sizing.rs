@@ -50,7 +50,8 @@ impl Gateway {
         let bounds = self.policy(r).release.is_bounded_by_window();
         let Some(limit) = self.window_limit(&self.table[i]) else { return };
         let r = &mut self.table[i];
-        if bounds && r.edge.wrapping_sub(r.tx) <= limit {
+        // An edge is rounded up to a unit of the window.
+        if bounds && r.edge.wrapping_sub(r.tx) < limit + (1 << r.scale) {
             r.pace.bounded();
         }
     }
