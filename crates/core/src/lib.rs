@@ -6,6 +6,7 @@
 #![warn(missing_docs)]
 
 pub mod ack;
+pub mod cache;
 pub mod class;
 pub mod combined;
 pub mod dist;

@@ -1,6 +1,7 @@
 //! The order in which numbers were last active, in several lists: O(1), no allocation after construction.
 
 use super::NONE;
+use crate::cache::prefetch;
 
 const PREV: usize = 0;
 const NEXT: usize = 1;
@@ -50,7 +51,7 @@ impl<const LISTS: usize> Ages<LISTS> {
     #[inline]
     pub fn load(&self, i: u32) {
         for neighbour in self.links[i as usize] {
-            core::hint::black_box(self.links.get(neighbour as usize).copied());
+            self.links.get(neighbour as usize).map(prefetch);
         }
     }
 

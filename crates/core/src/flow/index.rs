@@ -5,6 +5,7 @@
 //! the keys of other numbers.
 
 use super::NONE;
+use crate::cache::prefetch;
 
 /// A place of the index: `number` is [`NONE`] when it is empty.
 #[derive(Clone, Copy)]
@@ -44,10 +45,10 @@ impl Index {
         }
     }
 
-    /// Loads the line of memory in which the number with this hash most likely is.
+    /// Asks for the line of memory in which the number with this hash most likely is.
     #[inline]
     pub fn load(&self, hash: u32) {
-        core::hint::black_box(self.entries[self.home(hash)].number);
+        prefetch(&self.entries[self.home(hash)]);
     }
 
     /// Adds a number. No more are added than the capacity.

@@ -2,17 +2,16 @@
 //!
 //! Of a million flows next to nothing is in the processor's caches. Each look-up would wait for one line of memory after
 //! the other; of a batch the lines of all flows are asked for at once, which takes hardly longer than those of one.
-//! A line is loaded by reading it. What is found in one line says which the next is, so there are several passes over a batch: the
-//! index, the flows, their neighbours in the order of activity. Between two lines that a pass asks for lies as little as
-//! possible, and nothing that depends on what is in the first: what the processor works on at a time is bounded.
+//! What is found in one line says which the next is, so there are several passes over a batch: the index, the flows, their
+//! neighbours in the order of activity. Between two lines that a pass asks for lies as little as possible: what the processor
+//! works on at a time is bounded.
 
 use super::{millis, Gateway};
+use crate::cache::prefetch;
 use crate::flow::Key;
 use crate::frame::{Frame, Frames};
 use crate::node::Port;
 use crate::time::Time;
-use core::hint::black_box;
-use core::sync::atomic::Ordering::Relaxed;
 
 /// Frames that are looked at together: what is loaded for them is still there when they come.
 pub(super) const TOGETHER: usize = 64;
@@ -64,9 +63,13 @@ impl Gateway {
         });
     }
 
-    /// Loads the lines of a flow.
+    /// Asks for the lines of a flow.
     fn touch(&self, i: u32) {
         let r = &self.table[i];
-        black_box((r.flags, r.pace.due, r.key.src[0], r.doubt, self.slots[i].tx.load(Relaxed)));
+        prefetch(&r.flags);
+        prefetch(&r.pace);
+        prefetch(&r.key);
+        prefetch(&r.echoes);
+        prefetch(&self.slots[i]);
     }
 }
