@@ -31,7 +31,7 @@ use weir_core::stats::DropReason;
 use weir_core::time::Time;
 
 /// More endpoints than this do not stay in the cache next to the processor.
-const CROWD: usize = 32;
+const CROWD: usize = 128;
 /// Frames that a host keeps room for.
 const BUFFER: usize = 1024;
 
