@@ -176,6 +176,7 @@ pub fn prepare(args: &[String]) -> Result<Supervisor, i32> {
     let mut setup = Setup::new(attach, steered);
     setup.state = directory(args).join("state");
     setup.flows = number("FLOWS", 1024);
+    setup.engines = number("ENGINES", 1);
     (setup.stale, setup.hang) = (Duration::from_millis(50), Duration::from_millis(60));
     setup.wait = std::env::var("BUMP_WAIT_S").ok().map(|s| Duration::from_secs(s.parse().unwrap()));
     Supervisor::prepare(&setup).map_err(|problems| {

@@ -8,12 +8,15 @@ use weir_core::gateway::{rescue_ack, ClassConfig, Config, Direction, Gateway, Ve
 use weir_core::node::Cx;
 use weir_core::rate::Rate;
 use weir_core::steer::{Fields, Slot};
+use weir_io::bpf::Home;
 use weir_io::driver::{DriverConfig, Engine, Report, Spin};
 use weir_io::supervise::{NoOperator, Records, Senders};
 
 struct Shaper {
     gateway: Gateway,
     stats: std::path::PathBuf,
+    /// What is to happen to it, if there is such a file.
+    strike: std::path::PathBuf,
 }
 
 impl Engine for Shaper {
@@ -30,6 +33,18 @@ impl Engine for Shaper {
     fn verdicts(&mut self, out: &mut Vec<Verdict>) {
         let room = out.capacity() - out.len();
         out.extend(self.gateway.verdicts(room));
+    }
+    fn change(&mut self, _: &mut Cx<'_>) -> bool {
+        let strike = std::fs::read_to_string(&self.strike).unwrap_or_default();
+        if !strike.is_empty() {
+            std::fs::remove_file(&self.strike).unwrap();
+        }
+        match strike.as_str() {
+            "hang" => std::thread::sleep(std::time::Duration::from_secs(5)),
+            "panic" => panic!("as it was told"),
+            _ => {}
+        }
+        false
     }
     fn counted(&self) -> [Fields; 2] {
         self.gateway.counted_fields()
@@ -70,6 +85,10 @@ fn config() -> Config {
     }
 }
 
+/// The second engine has all addresses of IPv6 on the client's side.
+const SECOND: Home =
+    Home { address: [0xfd, 9, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], bits: 64, engine: 1 };
+
 /// One ACK for each flow that holds something.
 fn rescue(records: &Records<Record>, slots: &[Slot], places: Range<usize>, senders: &Senders) {
     let (mut to_lan, mut to_wan) = (Vec::new(), Vec::new());
@@ -93,13 +112,25 @@ pub fn main(args: &[String]) -> i32 {
     };
     let config = config();
     let slots = supervisor.slots();
-    let records = Records::<Record>::alloc(config.max_flows as usize).unwrap();
+    let each = config.max_flows as usize;
+    let records = Records::<Record>::alloc(slots.len()).unwrap();
     let result = supervisor.run(
         |launch| {
-            let gateway = Gateway::with_shared(config.clone(), records.take().unwrap(), launch.slots);
-            let gateway = gateway.counted_in(launch.tallies);
-            let shaper = Shaper { gateway, stats: directory(args).join("stats") };
-            launch.run(shaper, DriverConfig { spin: Spin::None, ..DriverConfig::default() }).map(drop)
+            if let Some(homes) = &launch.homes {
+                homes.replace(&[SECOND]).unwrap();
+            }
+            let launches = std::iter::once(&launch).chain(&launch.others);
+            let parts = records.take().unwrap().chunks_mut(each).zip(launches);
+            let shapers = parts.enumerate().map(|(number, (records, launch))| {
+                let gateway = Gateway::with_shared(config.clone(), records, launch.slots);
+                let [stats, strike] = ["stats", "strike"].map(|name| match number {
+                    0 => directory(args).join(name),
+                    _ => directory(args).join(format!("{name}{number}")),
+                });
+                Shaper { gateway: gateway.counted_in(launch.tallies), stats, strike }
+            });
+            let shapers = shapers.collect();
+            launch.run_all(shapers, DriverConfig { spin: Spin::None, ..DriverConfig::default() })
         },
         |senders, places| rescue(&records, slots, places, senders),
         &mut NoOperator,

@@ -1,6 +1,6 @@
 //! What the hosts see of engines and supervisors that end, hang or are stopped.
 
-use crate::lab::{alive, eventually, kill, Kind, Lab, SERVER};
+use crate::lab::{alive, eventually, kill, Kind, Lab, SERVER, SERVER6};
 use crate::tests::{ends_well, internal, HUP, KILL, STOP};
 
 pub const ALL: &[(&str, fn())] = &[
@@ -10,6 +10,8 @@ pub const ALL: &[(&str, fn())] = &[
     ("traffic_survives_the_end_of_both", traffic_survives_the_end_of_both),
     ("a_transfer_survives_every_end", a_transfer_survives_every_end),
     ("a_shaped_flow_outlives_its_engine", a_shaped_flow_outlives_its_engine),
+    ("one_engine_that_hangs_lets_its_own_flows_pass", one_engine_that_hangs_lets_its_own_flows_pass),
+    ("the_end_of_one_engine_is_that_of_all", the_end_of_one_engine_is_that_of_all),
     ("a_stopped_engine_keeps_nobody_out", a_stopped_engine_keeps_nobody_out),
 ];
 
@@ -168,4 +170,50 @@ fn a_shaped_flow_outlives_its_engine() {
         assert!(seconds[3..].iter().all(|rate| (8e6..25e6).contains(rate)), "{rates:?}");
         ends_well(&lab, &mut gateway);
     }
+}
+
+/// Downloads of 5 s by IPv4 and IPv6, each by an engine of its own, of which the second gets this after 1.7 s: their rates in each
+/// second, and how many segments passed because an engine was away.
+fn strike(how: &str) -> ([Vec<f64>; 2], u64) {
+    let lab = Lab::new(Kind::Router);
+    let mut gateway = lab.running_with("gateway", &[("ENGINES", "2")]);
+    let _server = lab.serve();
+    let first = lab.engine(0);
+    let downloads = std::thread::scope(|scope| {
+        let downloads = [SERVER, SERVER6].map(|server| {
+            let lab = &lab;
+            scope.spawn(move || lab.gap("c", server, 5000))
+        });
+        std::thread::sleep(std::time::Duration::from_millis(1700));
+        std::fs::write(lab.directory.join("strike1.new"), how).unwrap();
+        std::fs::rename(lab.directory.join("strike1.new"), lab.directory.join("strike1")).unwrap();
+        downloads.map(|download| download.join().unwrap())
+    });
+    assert_ne!(lab.engine(0), first, "all engines are in another process");
+    let stale = lab.stat("hook_passed_stale");
+    ends_well(&lab, &mut gateway);
+    let rates = downloads.map(|(gap, seconds)| {
+        println!("  {how}: {gap} ms without data, {seconds:?} b/s, {stale} segments passed meanwhile");
+        assert!(gap < 500, "{gap} ms");
+        seconds
+    });
+    (rates, stale)
+}
+
+/// At 20 Mbit/s, generously: unshaped it would be a hundred times as fast.
+fn shaped(rates: &[f64]) -> bool {
+    rates.iter().all(|rate| (8e6..25e6).contains(rate))
+}
+
+fn one_engine_that_hangs_lets_its_own_flows_pass() {
+    let ([other, its], stale) = strike("hang");
+    assert!(stale > 0);
+    assert!(shaped(&its[3..]), "{its:?}");
+    // Those of the other are never unshaped: not while it hangs, nor when it is replaced.
+    assert!(shaped(&other[1..]), "{other:?}");
+}
+
+fn the_end_of_one_engine_is_that_of_all() {
+    let (rates, _) = strike("panic");
+    assert!(rates.iter().all(|rates| shaped(&rates[1..])), "{rates:?}");
 }
