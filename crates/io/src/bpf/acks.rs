@@ -1,6 +1,6 @@
 //! Steering of ACKs: the programs of `acks.bpf.c` and their maps.
 
-use super::abi::{AcksConfig, Budget, Counted, Flow, FlowKey, NO_TALLY};
+use super::abi::{AcksConfig, Budget};
 use super::attach::{self, Attached, Hook, Order};
 use super::features;
 use super::hooks::Hooks;
@@ -8,16 +8,14 @@ use super::segments::Segments;
 use super::several::{self, Homes};
 use super::{failed, map, named, open, sum, AcksCounters, Aligned};
 use crate::sys::mmap::Mapping;
-use crate::sys::pod::{self, bytes_of};
-use libbpf_rs::{MapCore, MapFlags, MapHandle, Object};
+use crate::sys::pod::bytes_of;
+use libbpf_rs::{MapCore, MapHandle, Object};
 use std::io;
 use std::ops::Range;
 use std::os::fd::AsFd;
-use std::sync::atomic::{AtomicBool, Ordering};
-use weir_core::gateway::Verdict;
+use std::sync::atomic::AtomicBool;
 use weir_core::steer::{Slot, Tally};
 use weir_core::time::Duration;
-use weir_core::wire::TCP;
 
 static ACKS: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/acks.bpf.o")));
 static ACKS_OF_SEVERAL: &Aligned<[u8]> =
@@ -116,9 +114,6 @@ impl AcksOptions {
 /// the ring, and a flood has so many once.
 const AT_ONCE: u32 = 5_000;
 
-/// Flows that one call of the kernel installs at most.
-const BATCH: usize = 256;
-
 /// The loaded programs of one interface and what they share with the engine. A child process that was
 /// forked after [`Acks::load`] has the same maps and the same slots.
 #[derive(Debug)]
@@ -128,19 +123,19 @@ pub struct Acks {
     pub hooks: Hooks,
     /// Of the other engines.
     others: Vec<Hooks>,
-    flows: MapHandle,
-    passing: MapHandle,
-    counted: MapHandle,
+    pub(super) flows: MapHandle,
+    pub(super) passing: MapHandle,
+    pub(super) counted: MapHandle,
     /// Of each engine.
     rings: Vec<MapHandle>,
     /// There is one where there are several engines.
     homes: Option<MapHandle>,
     counters: MapHandle,
     /// Of all engines, one after the other.
-    slots: &'static [Slot],
-    tallies: &'static [Tally],
+    pub(super) slots: &'static [Slot],
+    pub(super) tallies: &'static [Tally],
     /// The kernel updates many entries in one call (Linux 5.6).
-    batches: AtomicBool,
+    pub(super) batches: AtomicBool,
 }
 
 impl Acks {
@@ -238,7 +233,7 @@ impl Acks {
     }
 
     /// Where an engine's part is of what all engines have in equal parts.
-    fn part<T>(&self, all: &[T], number: usize) -> Range<usize> {
+    pub(super) fn part<T>(&self, all: &[T], number: usize) -> Range<usize> {
         let each = all.len() / self.engines();
         number * each..(number + 1) * each
     }
@@ -262,118 +257,6 @@ impl Acks {
     /// Where the hooks look up which engine has an address, if there are several.
     pub fn homes(&self) -> io::Result<Option<Homes>> {
         self.homes.as_ref().map(Homes::of).transpose()
-    }
-
-    /// Tells the kernel about flows of the first engine, in order. On an error some of it may have been done, and all of it may be
-    /// repeated.
-    pub fn apply(&self, verdicts: &[Verdict]) -> io::Result<()> {
-        self.apply_of(0, verdicts)
-    }
-
-    /// As [`Acks::apply`], of the engine with this number, which counts its slots and tallies from 0.
-    pub fn apply_of(&self, number: usize, verdicts: &[Verdict]) -> io::Result<()> {
-        let same = |a: &Verdict, b: &Verdict| std::mem::discriminant(a) == std::mem::discriminant(b);
-        for run in verdicts.chunk_by(same).flat_map(|run| run.chunks(BATCH)) {
-            self.apply_run(number, run)?;
-        }
-        Ok(())
-    }
-
-    /// As [`Acks::apply_of`] for verdicts of one kind.
-    fn apply_run(&self, number: usize, run: &[Verdict]) -> io::Result<()> {
-        let hooks = self.hooks_of(number);
-        let (generation, counting) = (hooks.generation(), hooks.counting());
-        let slot_of = |slot: u32| self.part(self.slots, number).start as u32 + slot;
-        let tally_of = |tally: u32| self.part(self.tallies, number).start as u32 + tally;
-        let (mut keys, mut values) = (Vec::with_capacity(run.len() * size_of::<FlowKey>()), Vec::new());
-        for verdict in run {
-            match verdict {
-                Verdict::Shape { ack_key, slot, tag } => {
-                    keys.extend(bytes_of(&FlowKey::from(ack_key)));
-                    values.extend(bytes_of(&Flow { slot: slot_of(*slot), tag: *tag }));
-                }
-                // Until the next generation, or until room is needed for others.
-                Verdict::Pass { ack_key } => {
-                    keys.extend(bytes_of(&FlowKey::from(ack_key)));
-                    values.extend(generation.to_ne_bytes());
-                }
-                Verdict::Count { key, tally } => {
-                    keys.extend(bytes_of(&FlowKey::from(key)));
-                    let counted = Counted { generation: counting, tally: tally.map_or(NO_TALLY, tally_of) };
-                    values.extend(bytes_of(&counted));
-                    if key.protocol() == TCP && key.src_port != 0 {
-                        hooks.count_tcp();
-                    }
-                }
-                Verdict::Forget { ack_key, slot, tag } => {
-                    self.forget(&ack_key.into(), slot_of(*slot), *tag)?
-                }
-            }
-        }
-        match run.first() {
-            Some(Verdict::Shape { .. }) => {
-                let written = self.write(&self.flows, "flow", &keys, &values, run.len());
-                if written.is_ok() || self.sweep()? == 0 {
-                    return written;
-                }
-                self.write(&self.flows, "flow", &keys, &values, run.len())
-            }
-            Some(Verdict::Pass { .. }) => {
-                self.write(&self.passing, "passing flow", &keys, &values, run.len())
-            }
-            Some(Verdict::Count { .. }) => {
-                self.write(&self.counted, "key that is counted", &keys, &values, run.len())
-            }
-            _ => Ok(()),
-        }
-    }
-
-    fn write(&self, map: &MapHandle, what: &str, keys: &[u8], values: &[u8], count: usize) -> io::Result<()> {
-        let none = MapFlags::ANY;
-        let refused = |e: libbpf_rs::Error| failed(&format!("cannot write a {what}"), &e);
-        if count > 1 && self.batches.load(Ordering::Relaxed) {
-            match map.update_batch(keys, values, count as u32, none, none) {
-                Ok(()) => return Ok(()),
-                // An unknown command, or a kind of map without batches (LRU before 5.7?): one by one.
-                Err(e) if e.kind() == libbpf_rs::ErrorKind::InvalidInput => {
-                    self.batches.store(false, Ordering::Relaxed);
-                }
-                Err(e) => return Err(refused(e)),
-            }
-        }
-        let values = values.chunks_exact(values.len() / count);
-        for (key, value) in keys.chunks_exact(size_of::<FlowKey>()).zip(values) {
-            map.update(key, value, none).map_err(refused)?;
-        }
-        Ok(())
-    }
-
-    /// Removes the entry of a flow unless it is of a later use.
-    fn forget(&self, key: &FlowKey, slot: u32, tag: u32) -> io::Result<()> {
-        let key = bytes_of(key);
-        let entry = self.flows.lookup(key, MapFlags::ANY).map_err(|e| failed("cannot look up a flow", &e))?;
-        if entry.as_deref() != Some(bytes_of(&Flow { slot, tag })) {
-            return Ok(());
-        }
-        self.flows.delete(key).map_err(|e| failed("cannot remove a flow", &e))
-    }
-
-    /// Removes the entries of flows that are gone: those of an engine that ended before it could say so. Says how
-    /// many there were.
-    pub fn sweep(&self) -> io::Result<usize> {
-        let mut gone = 0;
-        let keys: Vec<Vec<u8>> = self.flows.keys().collect();
-        for key in keys {
-            let entry =
-                self.flows.lookup(&key, MapFlags::ANY).map_err(|e| failed("cannot look up a flow", &e))?;
-            let Some(Flow { slot, tag }) = entry.and_then(|entry| pod::read(&entry)) else { continue };
-            let current = self.slots.get(slot as usize).map_or(0, |slot| slot.tag.load(Ordering::Acquire));
-            if current != tag {
-                self.flows.delete(&key).map_err(|e| failed("cannot remove a flow", &e))?;
-                gone += 1;
-            }
-        }
-        Ok(gone)
     }
 
     /// What the hooks did so far.

@@ -16,6 +16,7 @@ mod hooks;
 mod live_tests;
 mod segments;
 mod several;
+mod verdicts;
 
 pub use abi::{role, AcksCounters, AllCounters, Budget, SEGMENT_HEAD};
 pub use acks::{Acks, AcksOptions};
