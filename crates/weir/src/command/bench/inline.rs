@@ -1,17 +1,21 @@
 //! Throughput of shaped flows against the plain box, and of a direction that is not configured beside one that is.
 
 use super::figures::{verdict, Spread};
-use super::{goodput, group, measure, options, plan, shape, write, Common, BOXES};
+use super::{goodput, group, measure, options, plan, write, Common, BOXES};
 use crate::execute::lab::Outcome;
+use crate::experiment::config::gateway::one_rate;
 use crate::experiment::plan::{BoxKind, Path, Plan};
 use serde::Serialize;
-use weir_core::gateway::Direction;
+use weir_core::ack::AckControl;
+use weir_core::gateway::{Config, Direction};
 use weir_core::rate::Rate;
 
 const SECONDS: u64 = 2;
 const FLOWS: u32 = 4;
 /// Above what one flow can get: ACKs are controlled and the machine is the limit.
 const FLOW_RATE: Rate = Rate::mbit(20_000);
+/// Likewise, of all flows of a direction together.
+const CLASS_RATE: Rate = Rate::mbit(80_000);
 /// What must hold: shaped flows, and those of a direction that is not configured, against the plain box.
 const SHAPED: f64 = 0.9;
 const OTHER: f64 = 0.95;
@@ -24,6 +28,9 @@ pub struct Args {
     /// Only this box
     #[arg(long = "box", value_name = "KIND", value_parser = kind)]
     only: Option<BoxKind>,
+    /// Classes whose flows share a rate, instead of a rate for each flow
+    #[arg(long)]
+    class: bool,
 }
 
 fn kind(name: &str) -> Result<BoxKind, String> {
@@ -121,7 +128,7 @@ pub(super) fn run(args: &Args) -> Result<(), String> {
     let mut cells = Vec::new();
     for kind in BOXES.into_iter().filter(|k| args.only.is_none_or(|only| only == *k)) {
         for traffic in [Traffic::Uploads, Traffic::Downloads, Traffic::Both] {
-            let cell = cell(&args.common, seconds, kind, traffic)?;
+            let cell = cell(args, seconds, kind, traffic)?;
             print(&cell);
             cells.push(cell);
         }
@@ -159,18 +166,17 @@ impl Case {
     }
 }
 
-fn cell(common: &Common, seconds: u64, kind: BoxKind, traffic: Traffic) -> Result<Cell, String> {
+fn cell(args: &Args, seconds: u64, kind: BoxKind, traffic: Traffic) -> Result<Cell, String> {
     let [mut plain_bps, mut shaped_bps, mut other_bps] = [vec![], vec![], vec![]];
     let mut cost = Cost::default();
     let (up, down) = (traffic.goes(Direction::Out), traffic.goes(Direction::In));
-    let rate = |shaped: bool| shaped.then_some(FLOW_RATE);
-    for case in (0..common.runs).flat_map(|turn| Case::of(traffic, turn)) {
+    for case in (0..args.common.runs).flat_map(|turn| Case::of(traffic, turn)) {
         let (out, inward) = match case {
             Case::Plain => (false, false),
             Case::Shaped => (up, down),
             Case::Other => (down, up),
         };
-        let (bps, outcome) = once(seconds, kind, traffic, rate(out), rate(inward))?;
+        let (bps, outcome) = once(seconds, kind, traffic, gateway(args.class, out, inward))?;
         match case {
             Case::Plain => plain_bps.push(bps),
             Case::Shaped => {
@@ -192,19 +198,28 @@ fn cell(common: &Common, seconds: u64, kind: BoxKind, traffic: Traffic) -> Resul
     })
 }
 
+/// A gateway that controls the flows of these directions, if any.
+fn gateway(class: bool, out: bool, inward: bool) -> Option<Config> {
+    let rate = |shaped: bool| shaped.then_some(if class { CLASS_RATE } else { FLOW_RATE });
+    let mut gateway = rate(out).or(rate(inward)).map(|_| one_rate(rate(out), rate(inward)))?;
+    if class {
+        gateway.classes.iter_mut().for_each(|c| c.ack = Some(AckControl::ack_share(CLASS_RATE)));
+    }
+    Some(gateway)
+}
+
 fn once(
     seconds: u64,
     kind: BoxKind,
     traffic: Traffic,
-    out: Option<Rate>,
-    inward: Option<Rate>,
+    gateway: Option<Config>,
 ) -> Result<(f64, Outcome), String> {
     let mut plan: Plan = plan("inline", Path::default(), seconds, FLOWS);
     plan.lab.kind = kind;
     let directions = [(Direction::Out, "up", 5001), (Direction::In, "down", 5002)];
     let wanted = directions.into_iter().filter(|(d, ..)| traffic.goes(*d));
     plan.groups = wanted.map(|(d, id, port)| group(id, d, FLOWS, port)).collect();
-    shape(&mut plan, out, inward);
+    plan.gateway = gateway;
     let outcome = measure(&plan, &options()?)?;
     let bps = goodput(&outcome, &plan, Direction::Out) + goodput(&outcome, &plan, Direction::In);
     Ok((bps, outcome))
