@@ -8,15 +8,18 @@
 //! A driver is one thread with one node; several engines are as many drivers, which share nothing but the programs in the
 //! kernel. A driver never waits for a lock, and the only memory it takes after the start is for inboxes that grow to their limit.
 
+mod config;
 mod interfaces;
 mod kernel;
 mod lateness;
 mod launch;
+mod out;
 mod pace;
 mod report;
 mod step;
 mod verdicts;
 
+pub use config::DriverConfig;
 pub(crate) use interfaces::InterfaceState;
 pub use interfaces::InterfaceStates;
 pub use kernel::{HookCounters, Part, Programs};
@@ -26,17 +29,17 @@ pub use pace::Spin;
 pub use report::Report;
 pub use step::{Egress, Stepper};
 
-use crate::port::{Exit, Input};
+use crate::port::Input;
+use crate::sys::clock;
 use crate::sys::epoll::{Ready, Waiter};
-use crate::sys::{clock, process, sched};
+use out::Out;
 use pace::{Next, Pace};
 use std::io;
 use std::os::fd::AsFd;
 use verdicts::Verdicts;
 use weir_core::frame::{Frame, Frames};
-use weir_core::gateway::{Verdict, LAN, WAN};
-use weir_core::node::{self, Cx, Node, PortSet, Transmit};
-use weir_core::stats::DropReason;
+use weir_core::gateway::Verdict;
+use weir_core::node::{self, Cx, Node, PortSet};
 use weir_core::steer::Fields;
 use weir_core::time::{Duration, Time};
 
@@ -76,82 +79,9 @@ pub trait Engine {
     fn report(&mut self, _report: &Report<'_>) {}
 }
 
-/// How a driver runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DriverConfig {
-    /// How long before a deadline it stops sleeping.
-    pub spin: Spin,
-    /// How long segments that come by the ring may wait there while it sleeps.
-    pub batch_delay: Duration,
-    /// SCHED_FIFO priority, if permitted; `None` for the ordinary scheduler, which prefers the process (nice −20).
-    pub priority: Option<u8>,
-    /// Without a priority: prefer it to the processes of other sessions, too, by a session of its own. For engines of which
-    /// nothing is lost when they end with their supervisor: nobody continues one that is stopped then, so it
-    /// is killed.
-    pub session: bool,
-    /// CPU to stay on.
-    pub cpu: Option<usize>,
-    /// Frames taken from a packet socket in one round.
-    pub batch: usize,
-    /// How often [`Engine::report`] is called.
-    pub report_every: Duration,
-}
-
-impl Default for DriverConfig {
-    fn default() -> DriverConfig {
-        DriverConfig {
-            spin: Spin::Adaptive,
-            batch_delay: Duration::from_micros(200),
-            priority: Some(40),
-            session: false,
-            cpu: None,
-            batch: 64,
-            report_every: Duration::from_millis(100),
-        }
-    }
-}
-
-impl DriverConfig {
-    /// That of the engine with this number, where the first has this: each is on a processor of its own, as far as there are some.
-    fn of_engine(self, number: usize) -> DriverConfig {
-        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-        let next = |cpu: usize| if cpu < cpus { (cpu + number) % cpus } else { cpu + number };
-        DriverConfig { cpu: self.cpu.map(next), ..self }
-    }
-
-    /// Sets this thread up; true if it runs ahead of all ordinary ones. Nothing here is needed to
-    /// work, only to work on time: what is refused is said. One that is `awaited` has no time to lock all memory first.
-    pub(crate) fn prepare_thread(&self, awaited: bool) -> bool {
-        let say = |what: &str, result: io::Result<()>| match result {
-            Ok(()) => true,
-            Err(error) => {
-                tracing::warn!("{what} refused, releases may be late: {error}");
-                false
-            }
-        };
-        say("timer slack", sched::no_timer_slack());
-        say("locking memory", process::lock_memory(!awaited));
-        if let Some(cpu) = self.cpu {
-            say("CPU affinity", sched::pin(cpu));
-        }
-        match self.priority {
-            Some(priority) => say("SCHED_FIFO", sched::fifo(priority)),
-            None => {
-                say("niceness -20", sched::prefer());
-                if self.session {
-                    say("a session of its own", sched::prefer_session());
-                }
-                false
-            }
-        }
-    }
-}
-
 /// After so long without a beat, the engine acts as if frames had gone past it. The limit of the programs in the
 /// kernel is 50 ms.
 const AWAY: Duration = Duration::from_millis(40);
-/// Frames handed over before the kernel is asked to send.
-const FLUSH: usize = 64;
 /// How often the descriptors of a busy loop are looked at.
 const HOUSEKEEPING: Duration = Duration::from_millis(2);
 /// How long the end may take to send what is due.
@@ -183,52 +113,6 @@ pub struct Driver<'a, E> {
     resyncs: u64,
 }
 
-/// The exits as the node's way out: LAN, WAN.
-struct Out {
-    exits: [Exit; 2],
-    unflushed: usize,
-    lateness: Lateness,
-}
-
-impl Out {
-    /// Sends what was handed over. True if something has to wait.
-    fn flush(&mut self, frames: &mut Frames) -> bool {
-        self.unflushed = 0;
-        let mut waits = false;
-        for exit in &mut self.exits {
-            waits |= exit.flush(frames);
-        }
-        waits
-    }
-    fn waiting(&self) -> usize {
-        self.exits.iter().map(Exit::waiting).sum()
-    }
-}
-
-impl Egress for Out {
-    fn writable(&mut self) -> PortSet {
-        let mut set = PortSet::NONE;
-        for (exit, port) in self.exits.iter().zip([LAN, WAN]) {
-            if exit.takes() {
-                set = set.with(port);
-            }
-        }
-        set
-    }
-
-    fn send(&mut self, frames: &mut Frames, transmit: Transmit) {
-        let Some(exit) = self.exits.get_mut(transmit.port.0 as usize) else {
-            return frames.drop(transmit.frame, DropReason::NotWired);
-        };
-        self.lateness.add(clock::now().since(transmit.at));
-        exit.push(frames, transmit.frame);
-        self.unflushed += 1;
-        if self.unflushed == FLUSH {
-            self.flush(frames);
-        }
-    }
-}
-
 impl<'a, E: Engine> Driver<'a, E> {
     /// A driver of `engine`; `rests` if its thread runs ahead of all ordinary ones.
     pub(crate) fn new(
@@ -251,7 +135,7 @@ impl<'a, E: Engine> Driver<'a, E> {
             engine,
             frames,
             inputs,
-            out: Out { exits, unflushed: 0, lateness: Lateness::default() },
+            out: Out::new(exits),
             programs,
             interfaces,
             stepper: Stepper::default(),
@@ -387,10 +271,10 @@ impl<'a, E: Engine> Driver<'a, E> {
             cpu: clock::thread_cpu() - self.cpu_before,
             rounds: self.rounds,
             resyncs: self.resyncs,
-            lateness: &self.out.lateness,
+            lateness: self.out.lateness(),
             margin: self.pace.margin(),
             inputs: self.inputs.iter_mut().filter_map(Input::stats).collect(),
-            exits: [self.out.exits[0].stats(), self.out.exits[1].stats()],
+            exits: self.out.stats(),
             hooks: self.programs.counters(),
             degraded: self.interfaces.degraded(),
             drops: *self.frames.drops(),

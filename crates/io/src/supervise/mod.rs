@@ -29,6 +29,7 @@
 //! There is one thread here, because a process with several cannot fork safely: nothing may start
 //! threads before [`Supervisor::run`]. Both processes give up the privileges that they need no more.
 
+mod attend;
 mod changes;
 mod check;
 mod control;
@@ -61,11 +62,11 @@ use crate::sys::epoll::{Ready, Waiter};
 use crate::sys::link::Monitor;
 use crate::sys::privileges::{self, capability};
 use crate::sys::process::Signals;
+use crate::sys::sched;
 use control::Control;
 use engine::Common;
 use process::Process;
 use restarts::Restarts;
-use rustix::process::Signal;
 use site::Site;
 use std::io;
 use std::ops::Range;
@@ -76,12 +77,6 @@ use weir_core::time::{Duration, Time};
 
 /// How often the beat is looked at.
 const LOOK: Duration = Duration::from_millis(5);
-/// The hooks' clock is read at other moments than this process's.
-const JUST_AFTER: Duration = Duration::from_micros(100);
-/// A look that took longer than this says more of the machine than of the engine.
-const STOOD_STILL: Duration = Duration::from_millis(20);
-/// How long an engine may take to its first beat.
-const START: Duration = Duration::from_secs(30);
 /// How often it tries again what did not work with an interface.
 const TRY_AGAIN: Duration = Duration::from_secs(1);
 /// For so long windows stay bounded without an engine.
@@ -121,6 +116,10 @@ impl Supervisor {
         let (signals, monitor) = (Signals::new()?, Monitor::new()?);
         let site = setup.apply(&signals)?;
         let control = Control::new(setup.listener()?);
+        // It has little to do, but no time to wait for when an engine hangs on a busy machine.
+        if let Err(error) = sched::prefer() {
+            tracing::warn!("niceness -20 refused, engines that hang may be found late: {error}");
+        }
         give_up_privileges()?;
         Ok(Supervisor {
             site,
@@ -298,113 +297,6 @@ impl Supervisor {
                 Err(error)
             }
         }
-    }
-
-    fn watch(
-        &mut self,
-        process: &Process,
-        started: Time,
-        flush: &mut impl FnMut(&Senders, Range<usize>),
-        operator: &mut impl Operator,
-    ) -> io::Result<EngineEnd> {
-        let mut waiter = Waiter::new()?;
-        self.control.wakes(&waiter)?;
-        process.wakes(&waiter, 0)?;
-        waiter.add(self.signals.as_fd(), 1)?;
-        waiter.add(self.monitor.as_fd(), 2)?;
-        let (mut first_beat, mut again) = (None, started);
-        // The beat after which nothing came for long enough to send what was held.
-        let mut flushed_after = Time::ZERO;
-        let mut ready = Vec::new();
-        loop {
-            let before = clock::now();
-            waiter.wait(self.next_look(before), &mut ready)?;
-            // A signal to the whole group ends the engine too: it is no loss then.
-            if self.hears_the_end(&ready, operator) {
-                return process.stop().map(|cleanly| EngineEnd::Stopped { cleanly });
-            }
-            let lived = first_beat.map(|at| clock::now().since(at));
-            if let Some(ended) = process.ended()? {
-                return Ok(EngineEnd::Lost { reason: process.describe(ended), lived, flushed: false });
-            }
-            if lived.is_some() && process.is_dying() {
-                return Ok(EngineEnd::Lost { reason: "the engine died".into(), lived, flushed: false });
-            }
-            self.reap()?;
-            let (now, last) = (clock::now(), self.site.programs.last_beat());
-            // An older beat is the last engine's.
-            if last > started {
-                first_beat = first_beat.or(Some(last));
-                self.owed = false;
-            } else if now.since(last) > self.site.setup.stale {
-                self.settle(flush);
-            }
-            let limit = if first_beat.is_some() { self.site.setup.hang } else { START };
-            // If this process had to wait too, the whole machine stood still: the engine gets its turn.
-            let stood_still = now.since(before) > STOOD_STILL;
-            if !stood_still && last > flushed_after.max(started) && now.since(last) > self.site.setup.stale {
-                flushed_after = last;
-                self.flush(flush);
-            }
-            if !stood_still && now.since(last.max(started)) > limit {
-                let (reason, flushed) = (format!("the engine hung for {limit}"), !self.some_beat(now));
-                if flushed {
-                    self.replace(process, flush)?;
-                } else {
-                    self.end_all(process)?;
-                }
-                return Ok(EngineEnd::Lost { reason, lived, flushed });
-            }
-            if self.has_moved(&mut again)? {
-                self.replace(process, flush)?;
-                return Ok(EngineEnd::Moved);
-            }
-        }
-    }
-
-    /// When the beat is looked at next: the moment at which everything begins to pass is not missed.
-    fn next_look(&self, now: Time) -> Time {
-        let stale = self.site.programs.last_beat() + self.site.setup.stale + JUST_AFTER;
-        let look = now + LOOK;
-        if stale > now {
-            look.min(stale)
-        } else {
-            look
-        }
-    }
-
-    /// Follows the interfaces; true if programs were attached anew, so that an engine needs other sockets. What did not
-    /// work is tried again at `again`.
-    fn has_moved(&mut self, again: &mut Time) -> io::Result<bool> {
-        let mut moved = self.site.follow(&self.monitor.events()?)?;
-        let now = clock::now();
-        if !moved && !self.site.is_whole() && now >= *again {
-            *again = now + TRY_AGAIN;
-            moved = self.site.reattach();
-        }
-        Ok(moved)
-    }
-
-    /// Does any engine beat?
-    fn some_beat(&self, now: Time) -> bool {
-        now.since(self.site.programs.latest_beat()) <= self.site.setup.stale
-    }
-
-    /// Kills engines of which one hangs. From then on it is as if all had died now: nothing passes while the next ones start.
-    fn end_all(&self, process: &Process) -> io::Result<()> {
-        process.kill()?;
-        let programs = &self.site.programs;
-        programs.beat(programs.latest_beat());
-        Ok(())
-    }
-
-    /// Kills an engine and sends what it held. It does nothing more once the signal is sent; its sockets may take tens
-    /// of milliseconds to close, and senders would wait that long.
-    fn replace(&self, process: &Process, flush: &mut impl FnMut(&Senders, Range<usize>)) -> io::Result<()> {
-        process.signal(Signal::KILL)?;
-        self.site.programs.beat(Time::ZERO);
-        self.flush(flush);
-        process.kill()
     }
 
     /// Says how engines ended that were dying, and are down by now.

@@ -40,11 +40,21 @@ pub struct Ordeal {
 }
 
 impl Ordeal {
-    /// For a lab with this `id`, which stands soon and has traffic `length` long; something happens every `between`.
-    pub fn start(id: String, program: PathBuf, length: Duration, between: Duration) -> Ordeal {
+    /// For a lab with this `id`, which stands soon and has traffic `length` long; something happens every `between`. If the gateway
+    /// does not do what it should, `stop` is set: the lab ends.
+    pub fn start(
+        id: String,
+        program: PathBuf,
+        length: Duration,
+        between: Duration,
+        stop: Arc<AtomicBool>,
+    ) -> Ordeal {
         let done = Arc::new(AtomicBool::new(false));
         let seen = done.clone();
-        Ordeal { done, thread: std::thread::spawn(move || endure(&id, &program, length, between, &seen)) }
+        let run = move || {
+            endure(&id, &program, length, between, &seen).inspect_err(|_| stop.store(true, Ordering::Relaxed))
+        };
+        Ordeal { done, thread: std::thread::spawn(run) }
     }
 
     /// The lab is gone.

@@ -141,10 +141,11 @@ fn print(f: &Figure) {
 pub fn measure(options: &Options, seconds: u64, between: Duration) -> Result<Figure, String> {
     let plan = mixed(seconds);
     let id = options.id.clone().ok_or("a lab without a name")?;
-    let ordeal = Ordeal::start(id, options.program.clone(), Duration::from_secs(seconds), between);
+    let (program, stop) = (options.program.clone(), options.stop.clone());
+    let ordeal = Ordeal::start(id, program, Duration::from_secs(seconds), between, stop);
     let outcome = whole(&plan, options);
-    let ordeal = ordeal.finish();
-    Ok(figure(&plan, &outcome?, ordeal?))
+    let ordeal = ordeal.finish()?;
+    Ok(figure(&plan, &outcome?, ordeal))
 }
 
 /// Uploads and downloads that never end, transfers that do, and conversations.

@@ -1,0 +1,73 @@
+//! What a driver's node sends, on its way to the exits.
+
+use super::{Egress, Lateness};
+use crate::port::{Exit, ExitStats};
+use crate::sys::clock;
+use weir_core::frame::Frames;
+use weir_core::gateway::{LAN, WAN};
+use weir_core::node::{PortSet, Transmit};
+use weir_core::stats::DropReason;
+
+/// Frames handed over before the kernel is asked to send.
+const FLUSH: usize = 64;
+
+/// The exits, by port: LAN, WAN.
+pub(super) struct Out {
+    exits: [Exit; 2],
+    unflushed: usize,
+    lateness: Lateness,
+}
+
+impl Out {
+    pub(super) fn new(exits: [Exit; 2]) -> Out {
+        Out { exits, unflushed: 0, lateness: Lateness::default() }
+    }
+
+    /// Sends what was handed over. True if something has to wait.
+    pub(super) fn flush(&mut self, frames: &mut Frames) -> bool {
+        self.unflushed = 0;
+        let mut waits = false;
+        for exit in &mut self.exits {
+            waits |= exit.flush(frames);
+        }
+        waits
+    }
+
+    /// Frames handed over that no device has taken yet.
+    pub(super) fn waiting(&self) -> usize {
+        self.exits.iter().map(Exit::waiting).sum()
+    }
+
+    /// How late frames were when they were handed over.
+    pub(super) fn lateness(&self) -> &Lateness {
+        &self.lateness
+    }
+
+    pub(super) fn stats(&self) -> [ExitStats; 2] {
+        [self.exits[0].stats(), self.exits[1].stats()]
+    }
+}
+
+impl Egress for Out {
+    fn writable(&mut self) -> PortSet {
+        let mut set = PortSet::NONE;
+        for (exit, port) in self.exits.iter().zip([LAN, WAN]) {
+            if exit.takes() {
+                set = set.with(port);
+            }
+        }
+        set
+    }
+
+    fn send(&mut self, frames: &mut Frames, transmit: Transmit) {
+        let Some(exit) = self.exits.get_mut(transmit.port.0 as usize) else {
+            return frames.drop(transmit.frame, DropReason::NotWired);
+        };
+        self.lateness.add(clock::now().since(transmit.at));
+        exit.push(frames, transmit.frame);
+        self.unflushed += 1;
+        if self.unflushed == FLUSH {
+            self.flush(frames);
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! Watching an engine from its start to its end: its beat, its process, the interfaces and the signals.
+
+use super::process::Process;
+use super::{EngineEnd, Operator, Senders, Supervisor, LOOK, TRY_AGAIN};
+use crate::sys::clock;
+use crate::sys::epoll::Waiter;
+use rustix::process::Signal;
+use std::io;
+use std::ops::Range;
+use std::os::fd::AsFd;
+use weir_core::time::{Duration, Time};
+
+/// The hooks' clock is read at other moments than this process's.
+const JUST_AFTER: Duration = Duration::from_micros(100);
+/// A look that took longer than this says more of the machine than of the engine.
+const STOOD_STILL: Duration = Duration::from_millis(20);
+/// How long an engine may take to its first beat.
+const START: Duration = Duration::from_secs(30);
+
+/// How long an engine has not beaten, without what this process had to wait for a processor too: if the whole machine stood still, the
+/// engine gets its turn. If this process is late at every look, the time still adds up.
+#[derive(Clone, Copy, Debug)]
+struct Silence {
+    beat: Time,
+    stood_still: Duration,
+}
+
+impl Silence {
+    fn since(beat: Time) -> Silence {
+        Silence { beat, stood_still: Duration::ZERO }
+    }
+
+    /// At a look that began to be waited for `before` and came `now`; the engine's last beat was at `beat`.
+    fn at(&mut self, beat: Time, before: Time, now: Time) -> Duration {
+        if beat != self.beat {
+            *self = Silence::since(beat);
+        }
+        let took = now.since(before);
+        if took > STOOD_STILL {
+            self.stood_still = self.stood_still + took.saturating_sub(LOOK);
+        }
+        now.since(beat).saturating_sub(self.stood_still)
+    }
+}
+
+impl Supervisor {
+    /// Watches an engine that was `started` then, until it ends, hangs, or needs other sockets.
+    pub(super) fn watch(
+        &mut self,
+        process: &Process,
+        started: Time,
+        flush: &mut impl FnMut(&Senders, Range<usize>),
+        operator: &mut impl Operator,
+    ) -> io::Result<EngineEnd> {
+        let mut waiter = Waiter::new()?;
+        self.control.wakes(&waiter)?;
+        process.wakes(&waiter, 0)?;
+        waiter.add(self.signals.as_fd(), 1)?;
+        waiter.add(self.monitor.as_fd(), 2)?;
+        let (mut first_beat, mut again) = (None, started);
+        // The beat after which nothing came for long enough to send what was held.
+        let (mut flushed_after, mut silence) = (Time::ZERO, Silence::since(started));
+        let mut ready = Vec::new();
+        loop {
+            let before = clock::now();
+            waiter.wait(self.next_look(before), &mut ready)?;
+            // A signal to the whole group ends the engine too: it is no loss then.
+            if self.hears_the_end(&ready, operator) {
+                return process.stop().map(|cleanly| EngineEnd::Stopped { cleanly });
+            }
+            let lived = first_beat.map(|at| clock::now().since(at));
+            if let Some(ended) = process.ended()? {
+                return Ok(EngineEnd::Lost { reason: process.describe(ended), lived, flushed: false });
+            }
+            if lived.is_some() && process.is_dying() {
+                return Ok(EngineEnd::Lost { reason: "the engine died".into(), lived, flushed: false });
+            }
+            self.reap()?;
+            let (now, last) = (clock::now(), self.site.programs.last_beat());
+            // An older beat is the last engine's.
+            if last > started {
+                first_beat = first_beat.or(Some(last));
+                self.owed = false;
+            } else if now.since(last) > self.site.setup.stale {
+                self.settle(flush);
+            }
+            let limit = if first_beat.is_some() { self.site.setup.hang } else { START };
+            let silent = silence.at(last.max(started), before, now);
+            if silent > self.site.setup.stale && last > flushed_after.max(started) {
+                flushed_after = last;
+                self.flush(flush);
+            }
+            if silent > limit {
+                let (reason, flushed) = (format!("the engine hung for {limit}"), !self.some_beat(now));
+                if flushed {
+                    self.replace(process, flush)?;
+                } else {
+                    self.end_all(process)?;
+                }
+                return Ok(EngineEnd::Lost { reason, lived, flushed });
+            }
+            if self.has_moved(&mut again)? {
+                self.replace(process, flush)?;
+                return Ok(EngineEnd::Moved);
+            }
+        }
+    }
+
+    /// When the beat is looked at next: the moment at which everything begins to pass is not missed.
+    fn next_look(&self, now: Time) -> Time {
+        let stale = self.site.programs.last_beat() + self.site.setup.stale + JUST_AFTER;
+        let look = now + LOOK;
+        if stale > now {
+            look.min(stale)
+        } else {
+            look
+        }
+    }
+
+    /// Follows the interfaces; true if programs were attached anew, so that an engine needs other sockets. What did not
+    /// work is tried again at `again`.
+    fn has_moved(&mut self, again: &mut Time) -> io::Result<bool> {
+        let mut moved = self.site.follow(&self.monitor.events()?)?;
+        let now = clock::now();
+        if !moved && !self.site.is_whole() && now >= *again {
+            *again = now + TRY_AGAIN;
+            moved = self.site.reattach();
+        }
+        Ok(moved)
+    }
+
+    /// Does any engine beat?
+    fn some_beat(&self, now: Time) -> bool {
+        now.since(self.site.programs.latest_beat()) <= self.site.setup.stale
+    }
+
+    /// Kills engines of which one hangs. From then on it is as if all had died now: nothing passes while the next ones start.
+    fn end_all(&self, process: &Process) -> io::Result<()> {
+        process.kill()?;
+        let programs = &self.site.programs;
+        programs.beat(programs.latest_beat());
+        Ok(())
+    }
+
+    /// Kills an engine and sends what it held. It does nothing more once the signal is sent; its sockets may take tens
+    /// of milliseconds to close, and senders would wait that long.
+    fn replace(&self, process: &Process, flush: &mut impl FnMut(&Senders, Range<usize>)) -> io::Result<()> {
+        process.signal(Signal::KILL)?;
+        self.site.programs.beat(Time::ZERO);
+        self.flush(flush);
+        process.kill()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(ms: u64) -> Time {
+        Time::from_millis(ms)
+    }
+
+    #[test]
+    fn what_the_machine_stood_still_is_not_silence() {
+        let mut silence = Silence::since(ms(0));
+        assert_eq!(silence.at(ms(100), ms(99), ms(104)), Duration::from_millis(4));
+        // A second in which nothing ran.
+        assert_eq!(silence.at(ms(100), ms(104), ms(1_104)), Duration::from_millis(9));
+        assert_eq!(silence.at(ms(100), ms(1_104), ms(1_109)), Duration::from_millis(14));
+        // The engine has had its turn.
+        assert_eq!(silence.at(ms(1_110), ms(1_109), ms(1_114)), Duration::from_millis(4));
+    }
+
+    #[test]
+    fn an_engine_that_hangs_is_found_by_one_that_always_comes_late() {
+        let mut silence = Silence::since(ms(0));
+        let looks = (0..).map(|n| (ms(25 * n), ms(25 * (n + 1))));
+        let mut late = looks.take(40).map(|(before, now)| silence.at(ms(0), before, now));
+        assert!(late.any(|silent| silent > Duration::from_millis(80)));
+    }
+}
