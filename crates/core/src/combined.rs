@@ -70,7 +70,7 @@ impl Combined {
             received: gateway.received + sharing.received - gateway.sent,
             made: gateway.made,
             sent: sharing.sent,
-            absorbed: gateway.absorbed,
+            absorbed: gateway.absorbed + sharing.absorbed,
             drops: gateway.drops.with(&sharing.drops),
         }
     }

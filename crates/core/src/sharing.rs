@@ -142,13 +142,17 @@ impl Sharing {
 
     /// Drops of all queues, by reason.
     fn queue_drops(&self) -> Drops {
-        let leaves = (0..self.places.len()).filter_map(|class| self.leaf(class));
-        leaves.fold(Drops::default(), |sum, (queue, _)| sum.with(&queue.stats().drops))
+        self.queues().fold(Drops::default(), |sum, queue| sum.with(&queue.stats().drops))
+    }
+
+    fn queues(&self) -> impl Iterator<Item = &Queue> {
+        (0..self.places.len()).filter_map(|class| self.leaf(class)).map(|(queue, _)| queue)
     }
 
     /// The conservation law's account.
     pub fn ledger(&self) -> Ledger {
-        Ledger { drops: self.ledger.drops.with(&self.queue_drops()), ..self.ledger }
+        let absorbed = self.ledger.absorbed + self.queues().map(|queue| queue.stats().filtered).sum::<u64>();
+        Ledger { absorbed, drops: self.ledger.drops.with(&self.queue_drops()), ..self.ledger }
     }
 
     /// The place in the tree of the class that takes a frame of `len` bytes that begins with these.

@@ -6,6 +6,7 @@ mod support;
 use support::*;
 use weir_core::ack::{AckControl, Counts, Period, SlowStart, Window};
 use weir_core::gateway::{LAN, WAN};
+use weir_core::rate::Rate;
 use weir_core::time::{Duration, Time};
 use weir_core::wire::Flags;
 
@@ -290,4 +291,16 @@ fn the_paper_s_detector_and_basic_form() {
 
 fn shaper(slow_start: SlowStart, period: Period) -> AckControl {
     basic_with(|r| (r.slow_start, r.period) = (slow_start, period))
+}
+
+/// RFC 3449 §5.2.2, with two segments of 1,460 bytes for each ACK: they take 2,336 us at 10 Mb/s.
+#[test]
+fn a_stretch_ack_leaves_as_acks_of_two_segments() {
+    let mut w = Net::established(AckControl::reconstruct(Rate::mbit(10)));
+    w.ack_at(ms(1_000), 20 * 1_460);
+    let sent = w.run(ms(2_000));
+    let at = |n: u64| ms(1_000) + Duration::from_micros(n * 2_336);
+    let expect: Vec<_> = (0..10).map(|n| (at(n), (n as u32 + 1) * 2_920)).collect();
+    assert_eq!(numbers(&sent), expect);
+    w.finish();
 }

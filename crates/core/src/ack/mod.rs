@@ -8,6 +8,7 @@
 //! [`AckControl::ack_shaper`] is the same with what makes it hold its rate: see `docs/ack-shaper.md`.
 
 mod echo;
+pub mod filter;
 mod hold;
 mod news;
 mod pace;

@@ -3,7 +3,7 @@
 
 use crate::flow::{flag, Record};
 use crate::steer::after;
-use crate::wire::{Flags, Tcp, TcpOptions};
+use crate::wire::{Flags, SackBlocks, Tcp, TcpOptions};
 
 /// What an acknowledgement tells the sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,28 +42,35 @@ impl News {
     /// What a segment with these headers tells beyond what `r` knows.
     pub fn of(r: &Record, tcp: &Tcp, options: &TcpOptions) -> News {
         let counter = if r.has(flag::ACCECN) { tcp.flags.ace().wrapping_sub(r.ace) & ACE_MOST } else { 0 };
-        News { kind: kind(r, tcp, options), ece: tcp.flags.contains(Flags::ECE), counter }
+        News {
+            kind: Kind::of((r.rx, r.window), (tcp.ack, tcp.window), &options.sack),
+            ece: tcp.flags.contains(Flags::ECE),
+            counter,
+        }
     }
 }
 
-fn kind(r: &Record, tcp: &Tcp, options: &TcpOptions) -> Kind {
-    let open = tcp.window != 0 && r.window != 0;
-    if open && options.sack.only_twice(tcp.ack).is_some() {
-        Kind::Twice
-    } else if !options.sack.is_empty() {
-        Kind::Sack
-    } else if after(r.rx, tcp.ack) {
-        Kind::Old // its window is history, too
-    } else if tcp.window == 0 {
-        Kind::Closed
-    } else if r.window == 0 {
-        Kind::Opens
-    } else if tcp.ack != r.rx {
-        Kind::Progress
-    } else if tcp.window == r.window {
-        Kind::Duplicate
-    } else {
-        Kind::Window
+impl Kind {
+    /// What an acknowledgement with this number, window and SACK blocks is about, behind one of `rx` with the window `was`.
+    pub fn of((rx, was): (u32, u16), (ack, window): (u32, u16), sack: &SackBlocks) -> Kind {
+        let open = window != 0 && was != 0;
+        if open && sack.only_twice(ack).is_some() {
+            Kind::Twice
+        } else if !sack.is_empty() {
+            Kind::Sack
+        } else if after(rx, ack) {
+            Kind::Old // its window is history, too
+        } else if window == 0 {
+            Kind::Closed
+        } else if was == 0 {
+            Kind::Opens
+        } else if ack != rx {
+            Kind::Progress
+        } else if window == was {
+            Kind::Duplicate
+        } else {
+            Kind::Window
+        }
     }
 }
 

@@ -125,9 +125,14 @@ impl Frames {
         self.places[parked.0 as usize].frame.take().expect("a frame that is parked here")
     }
 
+    /// A frame that stays parked. Panics if it was parked in another pool.
+    pub fn parked(&self, parked: &Parked) -> &Frame {
+        self.places[parked.0 as usize].frame.as_ref().expect("a frame that is parked here")
+    }
+
     /// The bytes present of a parked frame, and its length. Panics if it was parked in another pool.
     pub fn parked_bytes(&self, parked: &Parked) -> (&[u8], usize) {
-        let frame = self.places[parked.0 as usize].frame.as_ref().expect("a frame that is parked here");
+        let frame = self.parked(parked);
         (self.bytes(frame), frame.len())
     }
 

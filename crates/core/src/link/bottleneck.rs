@@ -51,6 +51,7 @@ impl Bottleneck {
         match &mut self.service {
             Service::Rate(server) | Service::Traced(server, _) if server.is_idle() => {
                 wire.waited(cx.now, cx.now);
+                self.queue.pass(cx, &waiting);
                 server.begin(cx.now, waiting);
             }
             _ => {

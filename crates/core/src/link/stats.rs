@@ -18,6 +18,10 @@ pub struct LinkStats {
     pub queue_peak_bytes: u64,
     /// Frames dropped, by reason.
     pub drops: Drops,
+    /// ACKs erased because newer ones of their flows say what they did.
+    pub filtered: u64,
+    /// ACKs that came while the ACK filter fell back to classical filtering.
+    pub fallback: u64,
     /// Packets (segments of giant frames) marked here with Congestion Experienced.
     pub marks: u64,
     /// Frames that came out twice.
@@ -42,6 +46,8 @@ impl Link {
             queue_peak_packets: queue.peak_packets,
             queue_peak_bytes: queue.peak_bytes,
             drops: self.lost.with(&queue.drops),
+            filtered: queue.filtered,
+            fallback: queue.fallback,
             marks: queue.marks,
             duplicated,
             corrupted,
@@ -52,9 +58,10 @@ impl Link {
     /// The conservation law's account.
     pub fn ledger(&self) -> Ledger {
         let Link { received, sent, .. } = *self;
-        let drops = self.lost.with(&self.queue_stats().drops);
+        let queue = self.queue_stats();
+        let (drops, absorbed) = (self.lost.with(&queue.drops), queue.filtered);
         let made = self.wire.damaged().0;
-        Ledger { received, made, sent, drops, ..Ledger::default() }
+        Ledger { received, made, sent, absorbed, drops }
     }
     /// Packets that wait for the rate, as of the last call.
     pub fn queue_packets(&self) -> u64 {

@@ -1,7 +1,7 @@
 //! The disciplines that a link's queue may have, by their parameters.
 
-use super::{codel, dualpi2, fq_codel, red};
-use super::{Codel, DualPi2, Fifo, FqCodel, Queue, QueueLimit, Red};
+use super::{ack_filter, codel, dualpi2, fq_codel, red};
+use super::{AckFilter, Codel, DualPi2, Fifo, FqCodel, Queue, QueueLimit, Red};
 use crate::rate::Rate;
 
 /// Active queue management: what is dropped or marked while there is room.
@@ -18,13 +18,15 @@ pub enum Aqm {
     Red(red::Params),
     /// Two queues, for what reacts to each mark and for the rest ([`dualpi2`]).
     DualPi2(dualpi2::Params),
+    /// ACKs that newer ones make redundant ([`ack_filter`]).
+    AckFilter(ack_filter::Params),
 }
 
 impl Aqm {
     /// Does it mark packets?
     pub fn marks(&self) -> bool {
         match self {
-            Aqm::None => false,
+            Aqm::None | Aqm::AckFilter(_) => false,
             Aqm::Codel(codel) => codel.ecn,
             Aqm::FqCodel(fq) => fq.codel.ecn,
             Aqm::Red(red) => red.ecn,
@@ -41,6 +43,10 @@ impl Aqm {
             Aqm::FqCodel(params) => Queue::FqCodel(Box::new(FqCodel::new(params, limit, rate, seed))),
             Aqm::Red(params) => Queue::Red(Box::new(Red::new(params, limit, rate, seed))),
             Aqm::DualPi2(params) => Queue::DualPi2(Box::new(DualPi2::new(params, limit, rate))),
+            Aqm::AckFilter(params) => {
+                let params = ack_filter::Params { seed, ..params };
+                Queue::AckFilter(Box::new(AckFilter::new(params, limit, rate)))
+            }
         }
     }
 }

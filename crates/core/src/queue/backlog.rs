@@ -13,6 +13,10 @@ pub struct Stats {
     pub peak_bytes: u64,
     /// Packets (segments of giant frames) marked with Congestion Experienced.
     pub marks: u64,
+    /// ACKs erased because newer ones of their flows say what they did: absorbed, not dropped.
+    pub filtered: u64,
+    /// ACKs that came while an ACK filter fell back to classical filtering, since more flows were active than it measures.
+    pub fallback: u64,
     /// Frames dropped, on their way in or out, by reason.
     pub drops: Drops,
 }
@@ -51,6 +55,12 @@ impl Backlog {
     pub(crate) fn leave(&mut self, charge: Charge) {
         self.packets -= u64::from(charge.packets);
         self.bytes -= charge.bytes;
+    }
+    /// A frame that no longer waits: a newer one says what it did.
+    pub(super) fn absorb(&mut self, cx: &mut Cx<'_>, frame: Parked) {
+        self.stats.filtered += 1;
+        let frame = cx.frames.unpark(frame);
+        cx.frames.absorb(frame);
     }
     /// The one door for losses: of a frame that does not wait, or no longer.
     pub(super) fn drop(&mut self, cx: &mut Cx<'_>, frame: Parked, reason: DropReason) -> DropReason {

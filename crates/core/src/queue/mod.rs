@@ -8,17 +8,19 @@
 //! # The interface
 //!
 //! - [`Queue::push`]: a frame arrives at `cx.now`. The discipline keeps it, or drops it or others in its place.
+//! - [`Queue::pass`]: a frame arrives and can be sent at once: it does not wait.
 //! - [`Queue::pop`]: one frame can be sent from `cx.now` on. The discipline may drop some before it finds
 //!   the one.
 //! - [`Queue::head`]: the frame that `pop` would look at first, with its charge and the time it arrived.
 //! - [`Queue::set_limit`], [`Queue::release`]: another limit or rate; what waits is handed over to another queue.
 //! - [`Queue::packets`], [`Queue::bytes`]: what waits now. [`Queue::stats`]: peaks, marks, and drops by reason.
 //!
-//! Times never go backwards from call to call. A frame ends in a queue by `cx.drop` only, and each such drop is in
-//! [`Stats::drops`]. Disciplines are a closed set, told apart by one match: no call is dynamic, and none
+//! Times never go backwards from call to call. A frame ends in a queue by `cx.drop`, and each such drop is in
+//! [`Stats::drops`], or it is absorbed by an ACK filter ([`Stats::filtered`]). Disciplines are a closed set, told apart by one match: no call is dynamic, and none
 //! allocates. Frames are parked in the pool ([`List`](crate::frame::List)), so that a discipline may have as many
 //! lists as there are flows.
 
+pub mod ack_filter;
 mod aqm;
 mod backlog;
 pub mod codel;
@@ -26,12 +28,16 @@ pub mod dualpi2;
 mod fifo;
 pub mod fq_codel;
 mod limit;
+mod links;
 mod mark;
 pub mod pfq;
 pub mod red;
+mod rounds;
+mod sizes;
 #[cfg(test)]
 mod tests;
 
+pub use ack_filter::AckFilter;
 pub use aqm::Aqm;
 pub(crate) use backlog::Backlog;
 pub use backlog::Stats;
@@ -58,6 +64,8 @@ trait Discipline {
     fn admit(&mut self, cx: &mut Cx<'_>, waiting: Waiting) {
         self.push(cx, waiting);
     }
+    /// See [`Queue::pass`].
+    fn pass(&mut self, _cx: &mut Cx<'_>, _waiting: &Waiting) {}
     /// See [`Queue::pop`].
     fn pop(&mut self, cx: &mut Cx<'_>) -> Option<Waiting>;
     /// See [`Queue::head`].
@@ -83,6 +91,8 @@ pub enum Queue {
     Red(Box<Red>),
     /// Two queues, coupled.
     DualPi2(Box<DualPi2>),
+    /// Erases ACKs that newer ones make redundant.
+    AckFilter(Box<AckFilter>),
 }
 
 /// What a queue is to be.
@@ -119,6 +129,8 @@ pub enum Kind {
     },
     /// Two queues, coupled.
     DualPi2(dualpi2::Params),
+    /// Erases ACKs that newer ones make redundant.
+    AckFilter(ack_filter::Params),
 }
 
 impl Kind {
@@ -128,6 +140,7 @@ impl Kind {
         match self {
             Kind::Fifo | Kind::Codel(_) | Kind::DualPi2(_) => self,
             Kind::Pfq(params) => Kind::Pfq(pfq::Params { seed, ..params }),
+            Kind::AckFilter(params) => Kind::AckFilter(ack_filter::Params { seed, ..params }),
             Kind::FqCodel { params, .. } => Kind::FqCodel { params, seed },
             Kind::Red { params, .. } => Kind::Red { params, seed },
         }
@@ -146,6 +159,7 @@ impl Config {
             }
             Kind::Red { params, seed } => Queue::Red(Box::new(Red::new(params, self.limit, rate, seed))),
             Kind::DualPi2(params) => Queue::DualPi2(Box::new(DualPi2::new(params, self.limit, rate))),
+            Kind::AckFilter(params) => Queue::AckFilter(Box::new(AckFilter::new(params, self.limit, rate))),
         }
     }
 }
@@ -160,6 +174,7 @@ macro_rules! each {
             Queue::FqCodel($discipline) => $call,
             Queue::Red($discipline) => $call,
             Queue::DualPi2($discipline) => $call,
+            Queue::AckFilter($discipline) => $call,
         }
     };
 }
@@ -173,6 +188,11 @@ impl Queue {
     /// A frame has waited in another queue, and goes on here. Nothing is signalled; where its limit leaves room, it is taken in.
     pub fn admit(&mut self, cx: &mut Cx<'_>, waiting: Waiting) {
         each!(self, q => q.admit(cx, waiting));
+    }
+
+    /// A frame arrives while nothing waits, and is sent at once, at `cx.now`. It does not wait, and no limit holds for it.
+    pub fn pass(&mut self, cx: &mut Cx<'_>, waiting: &Waiting) {
+        each!(self, q => q.pass(cx, waiting));
     }
 
     /// The next frame to be sent, which begins at `cx.now`. `None` if no frame waits, or none is left of those that did.

@@ -4,28 +4,21 @@
 //! room: a bounded table, in sets of eight ways, holds them by a keyed hash of the key. Where more than eight flows of a set have
 //! something waiting, two of them share a queue until a queue is empty.
 //!
-//! Each operation takes constant time, whatever the number of flows:
-//!
-//! - A flow may send as long as its deficit is above zero, and goes below zero with its last frame. It then waits for as many rounds as it
-//!   takes, at a quantum a round, to make up for that. A giant segment is charged as the packets that it stands for, so it pays with
-//!   the rounds that these take. The flows of one round are a list, and the rounds are a ring of lists.
-//! - A flow that begins to wait does so behind the flows that have been served in this round. A flow that has nothing left is forgotten,
-//!   and its debt with it.
-//! - Beyond the limit, frames are dropped from the head of the longest flow, or of one that is more than half as long:
-//!   flows are in lists by the power of two of their bytes.
+//! Each operation takes constant time, whatever the number of flows: turns are those of `rounds`, and beyond the limit, frames are dropped
+//! from the head of the longest flow, or of one that is more than half as long (`sizes`).
 
 use super::backlog::Backlog;
 use super::limit::{Bound, QueueLimit};
+use super::rounds::{Rounds, TakesTurns, Turn};
+use super::sizes::{Size, Sizes};
 use super::Discipline;
 use crate::flow::Key;
-use crate::frame::{Frames, Head, Waiting};
+use crate::frame::{Frames, Head, List, Waiting};
 use crate::node::Cx;
 use crate::rate::Rate;
 use crate::stats::DropReason;
 use crate::wire;
-use links::{Ends, Flow, NONE};
 
-mod links;
 #[cfg(test)]
 mod tests;
 
@@ -33,8 +26,33 @@ mod tests;
 const WAYS: usize = 8;
 /// The tag of no flow.
 const FREE: u32 = 0;
-/// Rounds that a flow waits at most.
-const ROUNDS: usize = 64;
+
+/// A flow of which something waits; free if nothing does. One cache line.
+#[derive(Debug)]
+#[repr(align(64))]
+struct Flow {
+    /// Its frames.
+    list: List,
+    /// Bytes that wait.
+    bytes: u64,
+    turn: Turn,
+    /// By its bytes.
+    size: Size,
+}
+
+const _: () = assert!(size_of::<Flow>() == 64);
+
+impl Default for Flow {
+    fn default() -> Flow {
+        Flow { list: List::new(), bytes: 0, turn: Turn::NONE, size: Size::NONE }
+    }
+}
+
+impl TakesTurns for Flow {
+    fn turn(&mut self) -> &mut Turn {
+        &mut self.turn
+    }
+}
 
 /// What per-flow queues are told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,17 +78,12 @@ pub struct Pfq {
     flows: Box<[Flow]>,
     /// By set, a part of the hash of each flow of which something waits, or [`FREE`]: half a cache line is all that a search looks at.
     tags: Box<[[u32; WAYS]]>,
-    rounds: [Ends; ROUNDS],
-    /// Rounds in which a flow waits.
-    occupied: u64,
-    /// The round that is being served.
-    round: u8,
-    /// By the power of two of their bytes.
-    sizes: [Ends; 65],
-    /// Powers of two that a flow has.
-    lengths: u128,
+    rounds: Rounds,
+    /// By their bytes.
+    sizes: Sizes,
     pub(super) backlog: Backlog,
-    params: Params,
+    /// Of the hash.
+    seed: u64,
     /// The limit at the rate that the queue waits for.
     holds: Bound,
 }
@@ -82,13 +95,10 @@ impl Pfq {
         Pfq {
             flows: (0..count).map(|_| Flow::default()).collect(),
             tags: vec![[FREE; WAYS]; count / WAYS].into(),
-            rounds: [Ends::EMPTY; ROUNDS],
-            occupied: 0,
-            round: 0,
-            sizes: [Ends::EMPTY; 65],
-            lengths: 0,
+            rounds: Rounds::new(params.quantum),
+            sizes: Sizes::EMPTY,
             backlog: Backlog::default(),
-            params: Params { quantum: params.quantum.max(1), ..params },
+            seed: params.seed,
             holds: Bound::new(limit, rate),
         }
     }
@@ -111,73 +121,12 @@ impl Pfq {
         (number * WAYS + way) as u32
     }
 
-    /// The flow waits for its turn: behind those that were served in this round.
-    fn begin(&mut self, i: u32) {
-        let rounds_on = u8::from(self.occupied != 0);
-        self.flows[i as usize].deficit = i64::from(self.params.quantum);
-        self.enter_round(i, rounds_on);
-    }
-
-    fn enter_round(&mut self, i: u32, rounds_on: u8) {
-        let round = (self.round + rounds_on) % ROUNDS as u8;
-        self.flows[i as usize].round = round;
-        self.rounds[usize::from(round)].push_turn(&mut self.flows, i);
-        self.occupied |= 1 << round;
-    }
-
-    fn leave_round(&mut self, i: u32) {
-        let round = self.flows[i as usize].round;
-        let ends = &mut self.rounds[usize::from(round)];
-        ends.remove_turn(&mut self.flows, i);
-        if ends.is_empty() {
-            self.occupied &= !(1 << round);
-        }
-    }
-
-    /// The next round in which a flow waits is served once this one is done.
-    fn go_on(&mut self) {
-        if self.occupied != 0 {
-            let ahead = self.occupied.rotate_right(self.round.into()).trailing_zeros();
-            self.round = (self.round + ahead as u8) % ROUNDS as u8;
-        }
-    }
-
-    /// The flow has sent so many bytes.
-    fn charge(&mut self, i: u32, bytes: u64) {
-        let flow = &mut self.flows[i as usize];
-        flow.deficit = flow.deficit.saturating_sub_unsigned(bytes);
-        if flow.list.is_empty() {
-            self.leave_round(i);
-        } else if flow.deficit <= 0 {
-            let quantum = i64::from(self.params.quantum);
-            let rounds_on = (-flow.deficit / quantum + 1).min(ROUNDS as i64 - 1);
-            flow.deficit = flow.deficit.saturating_add(rounds_on * quantum).max(1);
-            self.leave_round(i);
-            self.enter_round(i, rounds_on as u8);
-        }
-        self.go_on();
-    }
-
     /// The flow has as many bytes waiting now.
     fn set_bytes(&mut self, i: u32, bytes: u64) {
         let flow = &mut self.flows[i as usize];
-        let size = if flow.list.is_empty() { NONE } else { (64 - bytes.leading_zeros()) as u8 };
         flow.bytes = bytes;
-        let old = core::mem::replace(&mut flow.size, size);
-        if old == size {
-            return;
-        }
-        if old != NONE {
-            let ends = &mut self.sizes[usize::from(old)];
-            ends.remove_size(&mut self.flows, i);
-            if ends.is_empty() {
-                self.lengths &= !(1 << old);
-            }
-        }
-        if size != NONE {
-            self.sizes[usize::from(size)].push_size(&mut self.flows, i);
-            self.lengths |= 1 << size;
-        }
+        let amount = (!flow.list.is_empty()).then_some(bytes);
+        self.sizes.set(&mut self.flows, i, amount, |flow| &mut flow.size);
     }
 
     /// Takes the first frame of a flow out.
@@ -196,17 +145,16 @@ impl Pfq {
     /// Drops from the longest flow what is too much. Was a frame dropped that waited alone in the queue of flow `i`?
     fn drop_from_longest(&mut self, cx: &mut Cx<'_>, i: u32) -> bool {
         let mut dropped = false;
-        while self.holds.is_exceeded(&self.backlog) && self.lengths != 0 {
-            let size = 127 - self.lengths.leading_zeros();
-            let longest = self.sizes[size as usize].first();
+        while self.holds.is_exceeded(&self.backlog) {
+            let Some(longest) = self.sizes.most() else { break };
             let Some(waiting) = self.take(cx.frames, longest) else { break };
             self.backlog.drop(cx, waiting.frame, DropReason::QueueFull);
             if self.flows[longest as usize].list.is_empty() {
-                self.leave_round(longest);
+                self.rounds.end(&mut self.flows, longest);
                 dropped |= longest == i;
             }
         }
-        self.go_on();
+        self.rounds.go_on();
         dropped
     }
 }
@@ -224,14 +172,14 @@ impl Discipline for Pfq {
         if !self.holds.admits_alone(charge) {
             return Some(self.backlog.drop(cx, waiting.frame, DropReason::QueueFull));
         }
-        let i = self.find(hash(cx.frames, &waiting, self.params.seed));
+        let i = self.find(hash(cx.frames, &waiting, self.seed));
         let flow = &mut self.flows[i as usize];
         let (begins, bytes) = (flow.list.is_empty(), flow.bytes + charge.bytes);
         flow.list.push(cx.frames, waiting);
         self.backlog.enter_first(charge);
         self.set_bytes(i, bytes);
         if begins {
-            self.begin(i);
+            self.rounds.begin(&mut self.flows, i);
         }
         let dropped = self.drop_from_longest(cx, i);
         self.backlog.note_peak();
@@ -243,17 +191,14 @@ impl Discipline for Pfq {
     }
 
     fn head(&self, frames: &Frames) -> Option<Head> {
-        let i = self.rounds[usize::from(self.round)].first();
-        self.flows.get(i as usize)?.list.head(frames)
+        self.flows[self.rounds.next()? as usize].list.head(frames)
     }
 
     fn release(&mut self, frames: &Frames) -> Option<Waiting> {
-        if self.occupied == 0 {
-            return None;
-        }
-        let i = self.rounds[usize::from(self.round)].first();
+        let i = self.rounds.next()?;
         let waiting = self.take(frames, i)?;
-        self.charge(i, waiting.charge.bytes);
+        let ends = self.flows[i as usize].list.is_empty();
+        self.rounds.charge(&mut self.flows, i, waiting.charge.bytes, ends);
         Some(waiting)
     }
 

@@ -56,8 +56,10 @@ impl Sharing {
 
     /// What waits in a class that is gone goes on here.
     fn take_in(&mut self, cx: &mut Cx<'_>, old: &mut Sharing, class: usize) {
-        let drops = old.leaf(class).map(|(queue, _)| queue.stats().drops);
-        drops.iter().for_each(|drops| self.ledger.drops = self.ledger.drops.with(drops));
+        if let Some((queue, _)) = old.leaf(class) {
+            self.ledger.drops = self.ledger.drops.with(&queue.stats().drops);
+            self.ledger.absorbed += queue.stats().filtered;
+        }
         let way = way_of(old.config.classes[class].direction);
         let Some((tree, place)) = old.ways[way].tree.as_mut().zip(old.places[class]) else { return };
         while let Some(waiting) = tree.release(cx.frames, place) {

@@ -62,6 +62,9 @@ pub enum Command {
     Lab(super::lab::Args),
     /// Compare results of one experiment and judge whether they agree
     Compare(super::compare::Args),
+    /// Compute what a model says of a flow
+    #[command(subcommand)]
+    Model(super::model::Model),
     #[cfg(feature = "linux")]
     /// Run a WAN emulator on an interface of this host, or between two, until SIGINT or SIGTERM
     Wan(super::wan::Args),
@@ -94,6 +97,7 @@ pub fn run(cli: Cli) -> Result<(), Failure> {
         #[cfg(feature = "linux")]
         Command::Lab(args) => super::lab::run(&args),
         Command::Compare(args) => super::compare::run(&args),
+        Command::Model(model) => super::model::run(&model),
         #[cfg(feature = "linux")]
         Command::Wan(args) => super::wan::run(&args),
         #[cfg(feature = "linux")]

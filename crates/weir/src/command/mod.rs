@@ -12,6 +12,7 @@ pub mod down;
 pub mod error;
 #[cfg(feature = "linux")]
 pub mod lab;
+pub mod model;
 mod present;
 #[cfg(feature = "linux")]
 pub mod reload;

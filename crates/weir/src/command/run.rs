@@ -11,6 +11,7 @@ use std::path::PathBuf;
 #[command(after_help = "\
 Examples:
   sudo weir run --dev eth1 --out-flow-rate 20Mbit --in-flow-rate 50Mbit
+  sudo weir run --dev eth0 --uplink 1Mbit --ack-filter
   sudo weir run gateway.toml --json /run/weir/stats.json
 
 The interface is the one towards the WAN, whether this host is a router, a masquerading router, a bridge or the end \
@@ -27,7 +28,7 @@ pub struct Args {
 #[derive(clap::Args, Debug)]
 pub struct Origin {
     /// The configuration: [ports] and [gateway]
-    #[arg(value_name = "GATEWAY.toml", conflicts_with_all = ["dev", "out_flow_rate", "in_flow_rate"])]
+    #[arg(value_name = "GATEWAY.toml", conflicts_with_all = ["dev", "out_flow_rate", "in_flow_rate", "uplink", "ack_filter"])]
     config: Option<PathBuf>,
     #[command(flatten)]
     short: Short,

@@ -2,10 +2,10 @@
 
 use crate::command::error::Failure;
 use crate::experiment::config::gateway::{self, GatewayFile};
-use crate::experiment::config::{addresses, policy};
+use crate::experiment::config::{addresses, policy, units};
 use weir_core::rate::Rate;
 
-/// A gateway without a file: every flow of a direction at a rate of its own.
+/// A gateway without a file: every flow of a direction at a rate of its own, or a thin uplink with an ACK filter.
 #[derive(clap::Args, Debug)]
 pub struct Short {
     /// Interface towards the WAN, instead of a file
@@ -17,6 +17,12 @@ pub struct Short {
     /// Rate of each flow whose data comes in by the interface (downloads)
     #[arg(long, value_name = "RATE", value_parser = policy::flow_rate, requires = "dev")]
     in_flow_rate: Option<Rate>,
+    /// Rate of a thin uplink: all that leaves by the interface waits in front of it, each flow in turn, and ACKs are filtered there
+    #[arg(long, value_name = "RATE", value_parser = units::rate, requires_all = ["dev", "ack_filter"], conflicts_with_all = ["out_flow_rate", "in_flow_rate"])]
+    uplink: Option<Rate>,
+    /// How ACKs are filtered in front of the uplink
+    #[arg(long, value_name = "POLICY", num_args = 0..=1, default_missing_value = "delayed-per-flow", requires = "uplink")]
+    ack_filter: Option<String>,
 }
 
 impl Short {
@@ -27,10 +33,15 @@ impl Short {
                         --dev eth1 --out-flow-rate 20Mbit";
             return Err(Failure::Input(text.into()));
         };
+        if let Some((uplink, filter)) = self.uplink.zip(self.ack_filter.as_deref()) {
+            let filter =
+                gateway::filter_option(filter, uplink).map_err(|fault| Failure::Input(fault.to_string()))?;
+            return Ok(gateway::uplink(dev, uplink, filter));
+        }
         if self.out_flow_rate.is_none() && self.in_flow_rate.is_none() {
             let text = format!(
                 "--dev {dev} without a rate: give --out-flow-rate, --in-flow-rate or both, for example \
-                 --out-flow-rate 20Mbit"
+                 --out-flow-rate 20Mbit, or --uplink with --ack-filter"
             );
             return Err(Failure::Input(text));
         }

@@ -134,6 +134,12 @@ pub struct ClassQueue {
     pub delay_us: QuantilesMax,
     /// Packets marked with Congestion Experienced.
     pub marks: u64,
+    /// ACKs that an ACK filter erased.
+    #[serde(default)]
+    pub filtered: u64,
+    /// ACKs that came while it fell back to classical filtering, since more flows were active than it measures.
+    #[serde(default)]
+    pub fallback: u64,
     /// Frames dropped, by reason.
     pub drops: Counts,
 }

@@ -25,6 +25,12 @@ pub struct LinkResult {
     /// Frames that came out with a bit flipped.
     #[serde(default)]
     pub corrupted: u64,
+    /// ACKs that an ACK filter erased.
+    #[serde(default)]
+    pub filtered: u64,
+    /// ACKs that came while it fell back to classical filtering, since more flows were active than it measures.
+    #[serde(default)]
+    pub fallback: u64,
     /// Frames dropped, by reason.
     pub drops: Counts,
 }

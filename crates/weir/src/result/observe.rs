@@ -60,6 +60,8 @@ pub fn queues(sharing: &Sharing) -> Vec<ClassResult> {
             peak_bytes: s.peak_bytes,
             delay_us: QuantilesMax { p50: us(delay.p50()), p99: us(delay.p99()), max: us(delay.max()) },
             marks: s.marks,
+            filtered: s.filtered,
+            fallback: s.fallback,
             drops: drops(&s.drops),
         }
     };
@@ -135,6 +137,8 @@ pub fn link(name: &str, link: &Link, wall: Duration) -> LinkResult {
             max: us(s.queue_delay.max()),
         },
         marks: s.marks,
+        filtered: s.filtered,
+        fallback: s.fallback,
         duplicated: s.duplicated,
         corrupted: s.corrupted,
         drops: drops(&s.drops),

@@ -3,6 +3,7 @@
 mod both;
 mod carries;
 mod engines;
+mod filter;
 mod iperf;
 mod life;
 mod rates;

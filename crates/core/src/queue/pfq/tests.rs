@@ -187,6 +187,6 @@ proptest! {
             prop_assert_eq!(b.pfq.backlog.bytes(), b.pfq.flows.iter().map(|f| f.bytes).sum::<u64>());
         }
         while b.pop().is_some() {}
-        prop_assert_eq!((b.frames.ledger().held(), b.pfq.occupied, b.pfq.lengths), (0, 0, 0));
+        prop_assert_eq!((b.frames.ledger().held(), b.pfq.rounds.next(), b.pfq.sizes.most()), (0, None, None));
     }
 }

@@ -69,6 +69,8 @@ fn queues(a: ClassQueue, b: ClassQueue) -> ClassQueue {
         peak_bytes: a.peak_bytes.max(b.peak_bytes),
         delay_us: QuantilesMax { p50: x.p50.max(y.p50), p99: x.p99.max(y.p99), max: x.max.max(y.max) },
         marks: a.marks + b.marks,
+        filtered: a.filtered + b.filtered,
+        fallback: a.fallback + b.fallback,
         drops: add(a.drops, b.drops),
     }
 }

@@ -211,7 +211,7 @@ pub(super) fn words(aqm: &Aqm) -> Option<String> {
         format!("target {}, interval {}, {}", c.target, c.interval, if c.ecn { "marks" } else { "drops" })
     };
     Some(match aqm {
-        Aqm::None => return None,
+        Aqm::None | Aqm::AckFilter(_) => return None,
         Aqm::Codel(c) => format!("CoDel ({})", codel(c)),
         Aqm::FqCodel(fq) => {
             format!("FQ-CoDel ({} queues, quantum {} bytes, {})", fq.flows, fq.quantum, codel(&fq.codel))

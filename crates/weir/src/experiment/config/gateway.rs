@@ -1,5 +1,6 @@
 //! The `[gateway]` table, the same in `gateway.toml` and in experiments.
 
+use super::ack_filter;
 use super::class;
 use super::customers::sites::{self, Site};
 use super::customers::{self, Customer};
@@ -8,14 +9,17 @@ use super::engines;
 use super::keys::{self, set, Key, Written};
 use super::names::DIRECTIONS;
 use super::ports::{self, Attach, Driving};
-use super::reader::{parse_toml, Section, Sink};
+use super::reader::{options_table, parse_toml, Section, Sink};
 use super::settings::Settings;
 use super::value::{int, FromValue, Positive};
 use std::cell::Cell;
 use std::path::Path;
 use toml::de::DeValue;
 use weir_core::ack::AckControl;
+use weir_core::class::Spec;
 use weir_core::gateway::{ClassConfig, Config, Direction};
+use weir_core::queue::ack_filter::Params;
+use weir_core::queue::{self, Kind, QueueLimit};
 use weir_core::rate::Rate;
 use weir_core::time::Duration;
 
@@ -85,6 +89,42 @@ pub fn short(dev: &str, out: Option<Rate>, inward: Option<Rate>) -> GatewayFile 
         sites: Vec::new(),
         gateway,
     }
+}
+
+/// The gateway of a thin uplink, one line without a file: all that leaves by the interface waits in one queue with an ACK filter.
+pub fn uplink(dev: &str, rate: Rate, filter: Params) -> GatewayFile {
+    let limit = QueueLimit::Bytes(rate.bytes_in(UPLINK_WAIT).max(UPLINK_LEAST));
+    let queue = queue::Config { limit, kind: Kind::AckFilter(filter) };
+    let share = Spec { rate: Some(rate), queue: Some(queue), ..Spec::of(None) };
+    let class = ClassConfig {
+        name: "uplink".to_string(),
+        direction: Direction::Out,
+        matches: Vec::new(),
+        ack: None,
+        share: Some(share),
+        nested: None,
+    };
+    GatewayFile {
+        dev: dev.to_string(),
+        driving: Driving::default(),
+        customers: Vec::new(),
+        sites: Vec::new(),
+        gateway: Config { classes: vec![class], ..Config::default() },
+    }
+}
+
+/// What waits in front of an uplink at most: so long at its rate, and room for twenty full frames.
+const UPLINK_WAIT: Duration = Duration::from_millis(500);
+const UPLINK_LEAST: u64 = 20 * 1514;
+
+/// The ACK filter that an option names or describes, in front of this rate.
+pub fn filter_option(text: &str, rate: Rate) -> Result<Params, Fault> {
+    let options = [("ack_filter", text.to_string())];
+    let table = options_table(&options);
+    let sink = Sink::default();
+    let s = Section::options(&table, &sink);
+    let filter = s.value("ack_filter", |value| ack_filter::read(value, Some(rate)));
+    filter.ok_or_else(|| sink.into_faults().into_iter().next().unwrap_or(Fault::bare("no filter")))
 }
 
 /// A gateway that has every flow of a direction, if there is a rate for it, at this rate with the ACK shaper's defaults.

@@ -4,6 +4,7 @@ mod limit;
 mod loss;
 mod trace;
 
+use super::ack_filter;
 use super::aqm;
 use super::diag::Fault;
 use super::keys::{self, put, set, Key, Written};
@@ -12,7 +13,8 @@ use super::units::{trillionths, Probability};
 use super::value::{int, one_of, some, FromValue, Size};
 use std::path::PathBuf;
 use toml::de::DeValue;
-use weir_core::link::{Config, Jitter, Law, Loss, RateTrace, Reorder};
+use weir_core::link::{Aqm, Config, Jitter, Law, Loss, RateTrace, Reorder};
+use weir_core::queue::ack_filter::Params;
 use weir_core::rate::Rate;
 use weir_core::time::Duration;
 
@@ -142,6 +144,19 @@ pub static KEYS: &[LinkKey] = &[
         .needs(&["aqm"], "it is how much more often L4S packets are marked")
         .write(|d| aqm::written(&d.link.aqm, "coupling"))
         .option("coupling", "K", "Coupling factor of dualpi2; default 2"),
+    LinkKey::new("ack_filter", |d, v| {
+        let params = ack_filter::read(v, d.link.rate)?;
+        set(&mut d.link.aqm, Ok(Aqm::AckFilter(params)))
+    })
+    .needs(RATES, QUEUES)
+    .instead_of(&["aqm", "mark"], "a queue has one discipline")
+    .write(|d| filter(d).map(|params| ack_filter::write(&params)))
+    .words(|d| filter(d).map(|params| ack_filter::words(&params)))
+    .option(
+        "ack-filter",
+        "POLICY",
+        "Erase ACKs that newer ones make redundant: delayed-per-flow, delayed, classical, static or none, or a table of keys",
+    ),
     LinkKey::new("overhead", |d, v| set(&mut d.link.overhead, int(v, 0..=256).map(|n| n as u16)))
         .write(|d| Some(Written::plain(d.link.overhead)))
         .words(overhead)
@@ -293,6 +308,14 @@ fn jitter(draft: &Draft) -> Option<String> {
     };
     let order = if reorders { ", order free" } else { "" };
     (by > Duration::ZERO).then(|| format!("jitter {law} {by}{order}"))
+}
+
+/// The ACK filter of its queue.
+fn filter(draft: &Draft) -> Option<Params> {
+    match draft.link.aqm {
+        Aqm::AckFilter(params) => Some(params),
+        _ => None,
+    }
 }
 
 /// Loss with a probability; none at all for zero.

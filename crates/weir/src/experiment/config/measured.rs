@@ -59,6 +59,7 @@ fn why_not(needs: Needs) -> &'static str {
         Needs::Requests => "it needs kind = \"request\"",
         Needs::Rate => "the link has no `rate`, and without one no queue",
         Needs::Marking => "the link has no `mark`",
+        Needs::Filter => "the link has no `ack_filter`",
         Needs::Emulation => "the link is bare: it has neither rate, delay nor loss",
         Needs::Policy => "the class has no `ack` policy",
         Needs::FlowMin => "the class has no `flow_min`",

@@ -5,6 +5,7 @@
 //! files for `weir wan` ([`wan::parse`]). `[gateway]`, `[ports]` and `[path]` are the same tables
 //! wherever they occur.
 
+mod ack_filter;
 pub mod addresses;
 mod aqm;
 mod bins;

@@ -2,6 +2,7 @@
 //!
 //! A class is in the tree if it has a queue, by `queue` or `discipline`, or if another class in the tree names it as its `parent`.
 
+use super::ack_filter;
 use super::aqm;
 use super::diag::Fault;
 use super::keys::{self, named, put, set, Key, Written};
@@ -19,7 +20,7 @@ use weir_core::rate::Rate;
 use weir_core::sharing;
 
 /// Keys that give a class a queue.
-const QUEUES: [&str; 2] = ["queue", "discipline"];
+const QUEUES: [&str; 3] = ["queue", "discipline", "ack_filter"];
 /// Bytes of a full Ethernet frame without FCS.
 const FULL_FRAME: u64 = 1514;
 /// Flows that a queue for each of them may be made for.
@@ -52,6 +53,7 @@ impl Draft {
             }
             Kind::Red { params, seed } => (aqm, red_seed) = (Aqm::Red(params), seed),
             Kind::DualPi2(params) => aqm = Aqm::DualPi2(params),
+            Kind::AckFilter(params) => aqm = Aqm::AckFilter(params),
         }
         Draft {
             spec: *spec,
@@ -73,6 +75,7 @@ impl Draft {
             (false, Aqm::Codel(params)) => Kind::Codel(params),
             (false, Aqm::Red(params)) => Kind::Red { params, seed: self.seed },
             (false, Aqm::DualPi2(params)) => Kind::DualPi2(params),
+            (false, Aqm::AckFilter(params)) => Kind::AckFilter(params),
             (false, Aqm::None | Aqm::FqCodel(_)) => Kind::Fifo,
         };
         queue::Config { limit: self.limit, kind }
@@ -109,7 +112,7 @@ static RATES: [ShareKey; 4] = [
 ];
 
 /// What waits in its queue.
-static QUEUE: [ShareKey; 16] = [
+static QUEUE: [ShareKey; 17] = [
     ShareKey::new("discipline", |d, v| {
         set(&mut d.per_flow, one_of(v, &[("fifo", false), ("pfq", true)], &["fq-codel"]))
     })
@@ -136,6 +139,13 @@ static QUEUE: [ShareKey; 16] = [
     })
     .write(|d| aqm::name(&d.aqm).map(Written::quoted))
     .words(|d| aqm::words(&d.aqm)),
+    ShareKey::new("ack_filter", |d, v| {
+        let params = ack_filter::read(v, d.spec.ceil.or(d.spec.rate))?;
+        set(&mut d.aqm, Ok(Aqm::AckFilter(params)))
+    })
+    .instead_of(&["discipline", "aqm"], "a queue has one discipline")
+    .write(|d| filter(d).map(|params| ack_filter::write(&params)))
+    .words(|d| filter(d).map(|params| ack_filter::words(&params))),
     ShareKey::new("target", |d, v| aqm::target(&mut d.aqm, v))
         .needs(&["aqm"], AQM)
         .write(|d| aqm::written(&d.aqm, "target")),
@@ -205,6 +215,14 @@ static QUEUE: [ShareKey; 16] = [
     .needs(&["flow_min"], "it is what becomes of a connection beyond those that have their `flow_min`")
     .write(|d| d.spec.flow_min.and_then(|min| named(&REFUSALS, min.refusal))),
 ];
+
+/// The ACK filter of a queue.
+fn filter(draft: &Draft) -> Option<weir_core::queue::ack_filter::Params> {
+    match draft.aqm {
+        Aqm::AckFilter(params) => Some(params),
+        _ => None,
+    }
+}
 
 /// How connections are refused, the default first.
 const REFUSALS: [(&str, Refusal); 2] = [("drop", Refusal::Drop), ("reset", Refusal::Reset)];

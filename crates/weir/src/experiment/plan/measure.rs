@@ -3,7 +3,7 @@
 use crate::result::metric::{Metric, Needs, OverTime, Recorded};
 use crate::result::unit::Unit;
 use crate::result::{ClassResult, FlowResult, GatewayResult, LinkResult};
-use weir_core::link;
+use weir_core::link::{self, Aqm};
 use weir_core::time::Duration;
 
 /// Something measured from a result: a value, or one per flow, interval or position.
@@ -48,6 +48,7 @@ pub fn matches(pattern: &str, name: &str) -> bool {
 pub fn has(link: &link::Config, needs: Needs) -> bool {
     match needs {
         Needs::Rate => link.rate.is_some(),
+        Needs::Filter => matches!(link.aqm, Aqm::AckFilter(_)),
         Needs::Marking => link.mark.is_some() || link.aqm.marks(),
         Needs::Emulation => !link.is_bare(),
         _ => true,

@@ -143,6 +143,16 @@ pub static CLASS: &[Class] = &[
         "packets that its queue marked with Congestion Experienced",
     )
     .number(|c| whole(c.queue.as_ref()?.marks)),
+    Class::new("queue.filtered", Unit::Count, Total::Sum, Queue, "ACKs that its filter erased")
+        .number(|c| whole(c.queue.as_ref()?.filtered)),
+    Class::new(
+        "queue.fallback",
+        Unit::Count,
+        Total::Sum,
+        Queue,
+        "ACKs that came while its filter fell back to classical filtering",
+    )
+    .number(|c| whole(c.queue.as_ref()?.fallback)),
     Class::new(
         "queue.drops",
         Unit::Count,

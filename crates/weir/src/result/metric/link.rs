@@ -1,6 +1,6 @@
 //! Metrics of links.
 
-use super::Needs::{Emulation, Marking, Nothing, Rate};
+use super::Needs::{Emulation, Filter, Marking, Nothing, Rate};
 use super::{whole, Metric, Tables, Total};
 use crate::result::unit::Unit;
 use crate::result::LinkResult;
@@ -30,6 +30,17 @@ pub static LINK: &[Link] = &[
     Link::new("marks", Unit::Count, Total::Sum, Marking, "frames marked with Congestion Experienced")
         .number(|l| whole(l.marks))
         .column("marks", Tables::Run),
+    Link::new("filtered", Unit::Count, Total::Sum, Filter, "ACKs that its filter erased")
+        .number(|l| whole(l.filtered))
+        .column("filtered", Tables::Run),
+    Link::new(
+        "fallback",
+        Unit::Count,
+        Total::Sum,
+        Filter,
+        "ACKs that came while its filter fell back to classical filtering",
+    )
+    .number(|l| whole(l.fallback)),
     Link::new("duplicated", Unit::Count, Total::Sum, Emulation, "frames that came out twice")
         .number(|l| whole(l.duplicated)),
     Link::new("corrupted", Unit::Count, Total::Sum, Emulation, "frames that came out with a bit flipped")

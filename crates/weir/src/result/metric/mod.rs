@@ -118,6 +118,8 @@ pub enum Needs {
     Rate,
     /// A link that marks.
     Marking,
+    /// A link with an ACK filter.
+    Filter,
     /// A link that does anything at all.
     Emulation,
     /// A class with a policy.

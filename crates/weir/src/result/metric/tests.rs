@@ -52,8 +52,16 @@ fn are_paths<T: Serialize>(metrics: &[Metric<T>], of: &T) {
 fn names_are_paths_of_the_result() {
     are_paths(FLOW, &flow());
     let queue_us = QuantilesMax { p50: 1, p99: 2, max: 3 };
-    let link =
-        LinkResult { packets: 4, bytes: 5, utilization: 0.6, queue_us, marks: 7, ..Default::default() };
+    let link = LinkResult {
+        packets: 4,
+        bytes: 5,
+        utilization: 0.6,
+        queue_us,
+        marks: 7,
+        filtered: 8,
+        fallback: 9,
+        ..Default::default()
+    };
     are_paths(LINK, &LinkResult { drops: counts(), ..link });
     let class = ClassResult {
         name: "a".into(),
@@ -74,6 +82,8 @@ fn names_are_paths_of_the_result() {
             peak_bytes: 15,
             delay_us: QuantilesMax { p50: 16, p99: 17, max: 18 },
             marks: 19,
+            filtered: 24,
+            fallback: 25,
             drops: counts(),
         }),
     };

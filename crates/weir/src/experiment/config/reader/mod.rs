@@ -74,6 +74,11 @@ impl<'a> Section<'a> {
         Section::new(table, 0..0, OPTIONS.to_string(), sink)
     }
 
+    /// The table of this name that stands for a value, read for itself.
+    pub fn inline(table: &'a DeTable<'a>, name: &str, sink: &'a Sink) -> Section<'a> {
+        Section::new(table, 0..0, name.to_string(), sink)
+    }
+
     fn new(table: &'a DeTable<'a>, span: Range<usize>, path: String, sink: &'a Sink) -> Section<'a> {
         Section {
             table,

@@ -16,9 +16,36 @@ use weir_core::gateway::{ClassConfig, Config, Direction, Match, Prefix};
 use weir_core::link::{
     Burst, Config as Link, Damage, Jitter, Law, Loss, QueueLimit, RateTrace, Reorder, TRILLION,
 };
+use weir_core::queue::ack_filter::{self, Measure, Policy, Service, Threshold};
 use weir_core::queue::{codel, dualpi2, fq_codel, red, Aqm};
 use weir_core::rate::Rate;
 use weir_core::time::Duration;
+
+/// Windows are longer than an ACK takes at any rate.
+fn filters() -> impl Strategy<Value = ack_filter::Params> {
+    let unsaid = ack_filter::Params { service: Service::Fifo, ..ack_filter::Params::default() };
+    let static_at = move |n: u32| ack_filter::Params { policy: Policy::Static(Threshold::Acks(n)), ..unsaid };
+    let measured =
+        (1..=1_000_000u32, 1..=1_000_000u32, option::of(400..=10_000u64), 1..=1u32 << 20, any::<[bool; 3]>());
+    let measured =
+        measured.prop_map(move |(a, b, window, flows, [each, turns, presence])| ack_filter::Params {
+            policy: if each { Policy::DelayedPerFlow } else { Policy::Delayed },
+            service: if each && turns { Service::RoundRobin } else { Service::Fifo },
+            measure: if presence { Measure::Presence } else { Measure::Rate },
+            on: a.max(b),
+            off: a.min(b),
+            window: window.map(Duration::from_secs),
+            flows,
+            ..unsaid
+        });
+    let plain = [Policy::None, Policy::Classical, Policy::Static(Threshold::Auto)];
+    prop_oneof![
+        proptest::sample::select(plain.to_vec())
+            .prop_map(move |policy| ack_filter::Params { policy, ..unsaid }),
+        (1..=1_000_000u32).prop_map(static_at),
+        measured,
+    ]
+}
 
 fn aqms() -> impl Strategy<Value = Aqm> {
     let times = || (1_000..=4_000_000_000u64).prop_map(Duration::from_nanos);
@@ -32,6 +59,7 @@ fn aqms() -> impl Strategy<Value = Aqm> {
     };
     let reds = (1..1u64 << 39, 1..1u64 << 39, 1..=TRILLION, 0..=24u8, any::<bool>());
     prop_oneof![
+        filters().prop_map(Aqm::AckFilter),
         codels().prop_map(Aqm::Codel),
         (1..=65_536u32, 64..=1_000_000u32, codels())
             .prop_map(|(flows, quantum, codel)| Aqm::FqCodel(fq_codel::Params { flows, quantum, codel })),

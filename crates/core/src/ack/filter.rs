@@ -1,0 +1,198 @@
+//! Which queued ACKs a newer one of the same flow makes redundant, so that they may be erased.
+//!
+//! RFC 3449 §5.2.1 and the rules of Linux's `sch_cake` are the yardstick; windows, fragments and checksums, which that leaves out, are looked
+//! at too. An ACK is never erased unless all of this holds:
+//!
+//! - Both are TCP without payload, IP options and fragments, with right checksums, no flag but ACK and the ECN bits, and no option but
+//!   timestamps and SACK. Any other option (MPTCP, TCP-AO, MD5, those of Accurate ECN, unknown ones) keeps both.
+//! - The older one told its sender progress, or was a duplicate with SACK blocks after three duplicates have left. Duplicates
+//!   without SACK, duplicate SACKs, windows that close, open or are all that changed, and what came out of order are kept.
+//! - The newer one acknowledges more (of a duplicate: as much), covers all SACK blocks, is no older by its timestamps, and
+//!   has the same ECN bits, the same sequence number and the same type of service. Its window is not closed. A receiver's right
+//!   edge that moves left is the receiver's own: what the newer one says is what the sender has to go by in either case.
+//! - The newer one acknowledges nothing beyond what the older one's window could have allowed, whatever its scale.
+//! - In an Accurate ECN flow an ACK stands for [`ACCECN_MOST`] at most, so that what it acknowledges (two segments each, RFC 9293
+//!   §3.8.6.3) cannot hide that the three-bit counter has gone round (RFC 9768 §3.2.2.5).
+
+use crate::frame::Checksum;
+use crate::steer::after;
+use crate::wire::{self, checksum, Flags, Packet, SackBlocks, TcpOptions, Timestamps};
+
+use super::Kind;
+
+/// ACKs that one may stand for in an Accurate ECN flow: what eight marks take is more than six segments.
+pub const ACCECN_MOST: u8 = 3;
+/// Duplicates that make a sender retransmit (RFC 5681 §3.2).
+pub const DUPLICATES: u8 = 3;
+/// Largest window scale (RFC 7323 §2.3).
+const MAX_SCALE: u32 = 14;
+/// Segments in a row that do not fit before they are believed.
+const DOUBTS: u8 = 8;
+/// The bits in which an ACK may tell of congestion.
+const ECN: Flags = Flags::ECE.with(Flags::CWR).with(Flags::AE);
+
+/// What an ACK says that may be redundant, or make others so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ack {
+    /// Acknowledgement number.
+    pub ack: u32,
+    seq: u32,
+    window: u16,
+    ecn: Flags,
+    tos: u8,
+    timestamps: Option<Timestamps>,
+    sack: SackBlocks,
+    /// What it is to its sender, as far as redundancy goes.
+    pub role: Role,
+}
+
+/// What an ACK is to its sender, as far as redundancy goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// It is kept, and makes no other one redundant.
+    Alone,
+    /// It is kept.
+    Kept,
+    /// It acknowledges more than those before it.
+    Progress,
+    /// It acknowledges as much as the one before it, and tells of a hole by SACK blocks.
+    Duplicate,
+}
+
+/// What is known of a flow's ACKs: the last one that came.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    ack: u32,
+    window: u16,
+    known: bool,
+    accecn: bool,
+    doubts: u8,
+}
+
+impl Ack {
+    /// The pure ACK that the packet `p` in these bytes is, whose checksum's state is known or has to be found out; `None` if it is
+    /// something else or anything about it is unusual. Its role is [`Role::Alone`] until [`Seen::learn`] has given it one.
+    pub fn read(bytes: &[u8], frame_len: usize, p: &Packet, state: Checksum) -> Option<Ack> {
+        if p.fragment || p.has_options() {
+            return None;
+        }
+        let tcp = wire::tcp(bytes, p).ok()?;
+        let plain = tcp.payload_len == 0 && tcp.flags.without(ECN) == Flags::ACK && tcp.urgent == 0;
+        if !plain {
+            return None;
+        }
+        let options = wire::tcp_options(bytes, p, &tcp).ok()?;
+        let TcpOptions { timestamps, sack, only_timestamps, .. } = options;
+        if options != (TcpOptions { timestamps, sack, only_timestamps, ..TcpOptions::default() }) {
+            return None;
+        }
+        let state = match state {
+            Checksum::Unknown => checksum::verify(bytes, frame_len, p),
+            known => known,
+        };
+        let wire::Tcp { ack, seq, window, flags, .. } = tcp;
+        let (ecn, tos, role) = (flags & ECN, p.tos, Role::Alone);
+        matches!(state, Checksum::Valid | Checksum::Partial).then_some(Ack {
+            ack,
+            seq,
+            window,
+            ecn,
+            tos,
+            timestamps,
+            sack,
+            role,
+        })
+    }
+
+    /// Does it acknowledge as much as the one before it, with a hole?
+    pub fn is_duplicate(&self) -> bool {
+        self.role == Role::Duplicate
+    }
+
+    /// May this one, queued directly before `newer` in the same flow, be erased? `left` duplicates of its number have left
+    /// the queue.
+    pub fn is_redundant(&self, newer: &Ack, left: u8) -> bool {
+        let more = match self.role {
+            Role::Progress => after(newer.ack, self.ack),
+            Role::Duplicate => left >= DUPLICATES && !after(self.ack, newer.ack),
+            Role::Alone | Role::Kept => false,
+        };
+        let same = |a: &Ack| (a.seq, a.tos, a.ecn);
+        more && newer.role != Role::Alone
+            && same(self) == same(newer)
+            && newer.window != 0
+            && plausible(self.ack, self.window, newer.ack)
+            && in_order(self.timestamps, newer.timestamps)
+            && newer.sack.cover(&self.sack, newer.ack)
+    }
+}
+
+/// Could a receiver that has acknowledged `from` with this window acknowledge `to`?
+fn plausible(from: u32, window: u16, to: u32) -> bool {
+    to.wrapping_sub(from) <= u32::from(window) << MAX_SCALE
+}
+
+/// Is the second one no older, by both clocks?
+fn in_order(older: Option<Timestamps>, newer: Option<Timestamps>) -> bool {
+    match (older, newer) {
+        (None, None) => true,
+        (Some(a), Some(b)) => !after(a.value, b.value) && !after(a.echo, b.echo),
+        _ => false,
+    }
+}
+
+impl Seen {
+    /// Gives an ACK of the flow that arrives its role, and remembers it. Returns how far it acknowledges beyond the last one, in bytes.
+    pub fn learn(&mut self, ack: &mut Ack) -> u32 {
+        if ack.ecn.intersects(Flags::AE.with(Flags::CWR)) {
+            self.accecn = true;
+        }
+        let beyond = ack.ack.wrapping_sub(self.ack);
+        let old = self.known && after(self.ack, ack.ack);
+        if self.known && (old || !plausible(self.ack, self.window.max(1), ack.ack)) {
+            self.doubt();
+            return 0;
+        }
+        ack.role = if self.known { self.role(ack) } else { Role::Kept };
+        (self.ack, self.window, self.doubts) = (ack.ack, ack.window, 0);
+        match core::mem::replace(&mut self.known, true) {
+            true => beyond,
+            false => 0,
+        }
+    }
+
+    /// The flow begins anew, or ends: nothing is known of its ACKs.
+    pub fn forget(&mut self) {
+        *self = Seen::default();
+    }
+
+    /// Do its ACKs carry Accurate ECN's counter?
+    pub fn is_accecn(&self) -> bool {
+        self.accecn
+    }
+
+    /// What does not fit what is known is kept and changes nothing, unless it goes on: then nothing is known any more.
+    fn doubt(&mut self) {
+        self.doubts += 1;
+        if self.doubts >= DOUBTS {
+            self.forget();
+        }
+    }
+
+    fn role(&self, ack: &Ack) -> Role {
+        let open = ack.window != 0 && self.window != 0;
+        match Kind::of((self.ack, self.window), (ack.ack, ack.window), &ack.sack) {
+            Kind::Progress => Role::Progress,
+            Kind::Sack if !open || ack.sack.reports_duplicate(ack.ack) => Role::Kept,
+            Kind::Sack if ack.ack != self.ack => Role::Progress,
+            Kind::Sack if ack.window <= self.window => Role::Duplicate,
+            Kind::Old => Role::Alone,
+            Kind::Sack | Kind::Twice | Kind::Closed | Kind::Opens | Kind::Duplicate | Kind::Window => {
+                Role::Kept
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,67 @@
+//! Lists of what is in a table, linked by numbers.
+
+/// No number.
+const NOBODY: u32 = u32::MAX;
+
+/// Neighbours in a list.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Links {
+    before: u32,
+    behind: u32,
+}
+
+impl Links {
+    /// In no list.
+    pub(super) const ALONE: Links = Links { before: NOBODY, behind: NOBODY };
+
+    /// The one before it in its list.
+    pub(super) fn before(self) -> Option<u32> {
+        (self.before != NOBODY).then_some(self.before)
+    }
+}
+
+/// A list. `of` says which of its links something of the table has in this list.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ends {
+    first: u32,
+    last: u32,
+}
+
+impl Ends {
+    pub(super) const EMPTY: Ends = Ends { first: NOBODY, last: NOBODY };
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.first == NOBODY
+    }
+    pub(super) fn first(&self) -> Option<u32> {
+        (self.first != NOBODY).then_some(self.first)
+    }
+    pub(super) fn last(&self) -> Option<u32> {
+        (self.last != NOBODY).then_some(self.last)
+    }
+
+    /// Behind the others.
+    #[inline]
+    pub(super) fn push<T>(&mut self, table: &mut [T], i: u32, of: impl Fn(&mut T) -> &mut Links) {
+        *of(&mut table[i as usize]) = Links { before: self.last, behind: NOBODY };
+        match table.get_mut(self.last as usize) {
+            Some(last) => of(last).behind = i,
+            None => self.first = i,
+        }
+        self.last = i;
+    }
+
+    /// Out of this list, in which it is.
+    #[inline]
+    pub(super) fn remove<T>(&mut self, table: &mut [T], i: u32, of: impl Fn(&mut T) -> &mut Links) {
+        let Links { before, behind } = core::mem::replace(of(&mut table[i as usize]), Links::ALONE);
+        match table.get_mut(before as usize) {
+            Some(other) => of(other).behind = behind,
+            None => self.first = behind,
+        }
+        match table.get_mut(behind as usize) {
+            Some(other) => of(other).before = before,
+            None => self.last = before,
+        }
+    }
+}

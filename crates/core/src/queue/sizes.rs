@@ -1,0 +1,63 @@
+//! Flows of a table by how much of something they have: one that has most is found in constant time, to a factor of two.
+//!
+//! Flows are in lists by the power of two of their amount.
+
+use super::links::{Ends, Links};
+
+/// The power of two of a flow that is in no list.
+const NONE: u8 = u8::MAX;
+
+/// What is kept of a flow.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Size {
+    links: Links,
+    /// The power of two of its amount.
+    power: u8,
+}
+
+impl Size {
+    /// Of a flow that is in no list.
+    pub(super) const NONE: Size = Size { links: Links::ALONE, power: NONE };
+}
+
+/// See the [module documentation](self). `of` says which of its sizes a flow has here.
+#[derive(Debug)]
+pub(super) struct Sizes {
+    lists: [Ends; 65],
+    /// Powers of two that a flow has.
+    occupied: u128,
+}
+
+impl Sizes {
+    pub(super) const EMPTY: Sizes = Sizes { lists: [Ends::EMPTY; 65], occupied: 0 };
+
+    /// A flow that has most, to a factor of two.
+    pub(super) fn most(&self) -> Option<u32> {
+        let power = 127u32.checked_sub(self.occupied.leading_zeros())?;
+        self.lists[power as usize].first()
+    }
+
+    /// The flow has this amount now; `None` takes it out.
+    #[inline]
+    pub(super) fn set<T, F>(&mut self, flows: &mut [T], i: u32, amount: Option<u64>, of: F)
+    where
+        F: Fn(&mut T) -> &mut Size,
+    {
+        let power = amount.map_or(NONE, |amount| (64 - amount.leading_zeros()) as u8);
+        let old = core::mem::replace(&mut of(&mut flows[i as usize]).power, power);
+        if old == power {
+            return;
+        }
+        if old != NONE {
+            let list = &mut self.lists[usize::from(old)];
+            list.remove(flows, i, |flow| &mut of(flow).links);
+            if list.is_empty() {
+                self.occupied &= !(1 << old);
+            }
+        }
+        if power != NONE {
+            self.lists[usize::from(power)].push(flows, i, |flow| &mut of(flow).links);
+            self.occupied |= 1 << power;
+        }
+    }
+}

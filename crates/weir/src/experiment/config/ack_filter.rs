@@ -1,0 +1,231 @@
+//! `ack_filter`, of links and of classes with queues: a policy by name, or a table of its keys.
+
+use super::diag::Fault;
+use super::keys::{self, named, set, Key, Written};
+use super::reader::{Section, Sink};
+use super::units::{trillionths, Probability};
+use super::value::{found, int, one_of, FromValue, Positive};
+use toml::de::{DeTable, DeValue};
+use weir_core::queue::ack_filter::{Measure, Params, Policy, Service, Threshold};
+use weir_core::rate::Rate;
+
+/// Policies by name, with what they are where nothing else is said.
+const POLICIES: [(&str, Policy); 5] = [
+    ("none", Policy::None),
+    ("static", Policy::Static(Threshold::Auto)),
+    ("classical", Policy::Classical),
+    ("delayed", Policy::Delayed),
+    ("delayed-per-flow", Policy::DelayedPerFlow),
+];
+const SERVICES: [(&str, Service); 2] = [("fifo", Service::Fifo), ("rr", Service::RoundRobin)];
+const MEASURES: [(&str, Measure); 2] = [("rate", Measure::Rate), ("presence", Measure::Presence)];
+/// Most ACKs that may be let wait: as many as a queue can count.
+const MOST_ACKS: u64 = 1_000_000;
+/// Bytes of the shortest ACK.
+const ACK: u64 = 40;
+/// Trillionths of a millionth.
+const MILLIONTH: u64 = 1_000_000;
+
+type FilterKey = Key<Params>;
+
+const MEASURED: &str = "it is of policies that measure: \"delayed\" and \"delayed-per-flow\"";
+
+/// The keys of the table.
+static KEYS: &[FilterKey] = &[
+    FilterKey::new("policy", |p, v| {
+        *p = of(one_of(v, &POLICIES, &[])?);
+        Ok(())
+    })
+    .write(|p| Some(Written::quoted(name(p.policy))))
+    .words(|p| Some(name(p.policy).to_string())),
+    FilterKey::new("threshold", |p, v| match p.policy {
+        Policy::Static(_) => set(&mut p.policy, threshold(v).map(Policy::Static)),
+        _ => Err(foreign(p, "it is how many ACKs of a flow may wait with policy = \"static\"")),
+    })
+    .write(|p| match p.policy {
+        Policy::Static(Threshold::Acks(n)) => Some(Written::plain(n)),
+        Policy::Static(Threshold::Auto) => Some(Written::quoted("auto")),
+        _ => None,
+    })
+    .words(|p| match p.policy {
+        Policy::Static(Threshold::Acks(n)) => Some(format!("{n} ACKs of a flow may wait")),
+        Policy::Static(Threshold::Auto) => {
+            Some("as many ACKs of a flow may wait as the path's rate and RTT allow".into())
+        }
+        _ => None,
+    }),
+    FilterKey::new("service", |p, v| match (one_of(v, &SERVICES, &[])?, p.policy) {
+        (Service::RoundRobin, policy) if policy != Policy::DelayedPerFlow => {
+            let message = format!("policy = \"{}\" serves in the order of arrival", name(policy));
+            Err(Fault::new(
+                message,
+                "only \"delayed-per-flow\" tells flows apart so that they can take turns",
+            ))
+        }
+        (service, _) => set(&mut p.service, Ok(service)),
+    })
+    .write(|p| named(&SERVICES, p.service))
+    .words(|p| (p.service == Service::RoundRobin).then(|| "flows in turn".to_string())),
+    FilterKey::new("measure", |p, v| {
+        measured(p)?;
+        p.measure = one_of(v, &MEASURES, &[])?;
+        p.off = off(p.measure);
+        Ok(())
+    })
+    .write(|p| named(&MEASURES, p.measure))
+    .words(|p| (p.measure == Measure::Presence).then(|| "by how often ACKs wait".to_string())),
+    FilterKey::new("on", |p, v| {
+        measured(p)?;
+        p.on = share(v)?;
+        p.off = p.off.min(p.on);
+        Ok(())
+    })
+    .write(|p| Some(written(p.on)))
+    .words(|p| measured(p).ok().map(|()| format!("from {} of use on", percent(p.on)))),
+    FilterKey::new("off", |p, v| {
+        measured(p)?;
+        let off = share(v)?;
+        if off > p.on {
+            let message = format!("{} is above `on`, {}", percent(off), percent(p.on));
+            return Err(Fault::new(message, "filtering ends below the use at which it begins"));
+        }
+        set(&mut p.off, Ok(off))
+    })
+    .write(|p| Some(written(p.off)))
+    .words(|p| measured(p).ok().map(|()| format!("until below {}", percent(p.off)))),
+    FilterKey::new("window", |p, v| {
+        measured(p)?;
+        p.window = Some(Positive::from_value(v)?.0);
+        Ok(())
+    })
+    .write(|p| p.window.map(Written::quoted))
+    .words(|p| p.window.map(|window| format!("over {window}"))),
+    FilterKey::new("flows", |p, v| {
+        measured(p)?;
+        set(&mut p.flows, int(v, 1..=1 << 20).map(|n| n as u32))
+    })
+    .write(|p| Some(Written::plain(p.flows)))
+    .words(|p| measured(p).ok().map(|()| format!("{} flows, beyond that classical", p.flows))),
+    FilterKey::new("quantum", |p, v| match p.service {
+        Service::RoundRobin => set(&mut p.quantum, int(v, 64..=65_536).map(|n| n as u32)),
+        Service::Fifo => {
+            Err(Fault::new("service = \"fifo\" has no turns", "it is what a flow may send in its turn"))
+        }
+    })
+    .write(|p| Some(Written::plain(p.quantum))),
+];
+
+/// A policy with what goes with it where nothing else is said.
+fn of(policy: Policy) -> Params {
+    let service = if policy == Policy::DelayedPerFlow { Service::RoundRobin } else { Service::Fifo };
+    Params { policy, service, ..Params::default() }
+}
+
+fn name(policy: Policy) -> &'static str {
+    match policy {
+        Policy::None => "none",
+        Policy::Static(_) => "static",
+        Policy::Classical => "classical",
+        Policy::Delayed => "delayed",
+        Policy::DelayedPerFlow => "delayed-per-flow",
+    }
+}
+
+/// Where filtering ends if nothing is said. An ACK that is there alone is there for a part of the time only.
+fn off(measure: Measure) -> u32 {
+    match measure {
+        Measure::Rate => Params::default().off,
+        Measure::Presence => 500_000,
+    }
+}
+
+fn foreign(params: &Params, why: &'static str) -> Fault {
+    Fault::new(format!("cannot be combined with policy = \"{}\"", name(params.policy)), why)
+}
+
+fn measured(params: &Params) -> Result<(), Fault> {
+    match params.policy {
+        Policy::Delayed | Policy::DelayedPerFlow => Ok(()),
+        _ => Err(foreign(params, MEASURED)),
+    }
+}
+
+fn threshold(value: &DeValue) -> Result<Threshold, Fault> {
+    const HELP: &str = "a whole number from 1 on, or \"auto\"; 1 lets one ACK of a flow wait";
+    match value {
+        DeValue::String(text) if text == "auto" => Ok(Threshold::Auto),
+        DeValue::Integer(_) => match int(value, 1..=MOST_ACKS) {
+            Ok(n) => Ok(Threshold::Acks(n as u32)),
+            Err(fault) => Err(Fault::new(fault.message, HELP)),
+        },
+        other => Err(Fault::new(format!("expected a number of ACKs, found {}", found(other)), HELP)),
+    }
+}
+
+/// A share above zero, in millionths.
+fn share(value: &DeValue) -> Result<u32, Fault> {
+    match Probability::from_value(value)?.trillionths() {
+        0 => Err(Fault::bare("a use of nothing is always exceeded")),
+        n if n % MILLIONTH != 0 => Err(Fault::bare("finer than millionths")),
+        n => Ok((n / MILLIONTH) as u32),
+    }
+}
+
+fn written(millionths: u32) -> Written {
+    Written::plain(trillionths(u64::from(millionths) * MILLIONTH))
+}
+
+fn percent(millionths: u32) -> String {
+    format!("{}%", f64::from(millionths) / 1e4)
+}
+
+/// Reads a filter in front of this rate, as far as that is known.
+pub(super) fn read(value: &DeValue, rate: Option<Rate>) -> Result<Params, Fault> {
+    let params = match value {
+        DeValue::Boolean(true) => Params::default(),
+        DeValue::String(_) => of(one_of(value, &POLICIES, &[])?),
+        DeValue::Table(table) => read_table(table)?,
+        other => {
+            let message = format!("expected a policy or a table, found {}", found(other));
+            return Err(Fault::new(
+                message,
+                "write \"delayed-per-flow\" or { policy = \"static\", threshold = 30 }",
+            ));
+        }
+    };
+    match (params.window, rate.map(|rate| rate.time_for(ACK))) {
+        (Some(window), Some(packet)) if window < packet => Err(Fault::new(
+            format!("`window`: {window} is shorter than an ACK takes at this rate, {packet}"),
+            "the round-trip time of the path is what it should be",
+        )),
+        _ => Ok(params),
+    }
+}
+
+fn read_table(table: &DeTable) -> Result<Params, Fault> {
+    let sink = Sink::default();
+    let s = Section::inline(table, "ack_filter", &sink);
+    let mut params = Params::default();
+    keys::read(KEYS, &[&s], &mut params);
+    s.finish();
+    sink.into_faults().into_iter().next().map_or(Ok(params), Err)
+}
+
+/// The filter as a file has it.
+pub(super) fn write(params: &Params) -> Written {
+    let policy = match params.policy {
+        Policy::Static(_) => Policy::Static(Threshold::Auto),
+        other => other,
+    };
+    let unsaid = Params { off: off(params.measure).min(params.on), ..of(policy) };
+    let rest = keys::assignments(&KEYS[1..], params, &unsaid);
+    match rest.is_empty() {
+        true => Written::quoted(name(params.policy)),
+        false => Written::plain(format!("{{ policy = \"{}\", {} }}", name(params.policy), rest.join(", "))),
+    }
+}
+
+/// The filter in words.
+pub(super) fn words(params: &Params) -> String {
+    format!("ACK filter ({})", keys::words(KEYS, params).join(", "))
+}
