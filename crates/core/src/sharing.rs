@@ -11,7 +11,7 @@
 use crate::class::{LeafStats, Spec, Tree, Unsound};
 use crate::flow::Key;
 use crate::frame::{Charge, Frame, Frames, List, Waiting};
-use crate::gateway::{Compiled, Config, Congestion, Direction, Watch, LAN, WAN};
+use crate::gateway::{Compiled, Config, Congestion, Departure, Direction, Watch, LAN, WAN};
 use crate::node::{Cx, Node, Port, PortSet, Transmit};
 use crate::queue::Queue;
 use crate::stats::{DropReason, Drops, Ledger};
@@ -19,11 +19,15 @@ use crate::time::Time;
 use crate::wire;
 use admission::Admission;
 use cache::Cache;
+use std::collections::VecDeque;
+
+pub(crate) use follow::Came;
 
 pub use admission::AdmissionStats;
 
 mod admission;
 mod cache;
+mod follow;
 mod replace;
 #[cfg(test)]
 mod tests;
@@ -46,6 +50,11 @@ struct Way {
     /// By place in the tree; none at all if no class of the direction is to be watched.
     watches: Vec<Option<Watch>>,
     congestion: Congestion,
+    /// By place in the tree: the class's index in the configuration, if its ACKs follow its data; none at all if no class's do, or
+    /// nobody [listens](Sharing::listen).
+    followed: Vec<Option<usize>>,
+    /// Packets that have left such classes, of which nobody has heard.
+    gone: VecDeque<(usize, Departure)>,
 }
 
 /// See the [module documentation](self).
@@ -58,6 +67,8 @@ pub struct Sharing {
     /// Bytes that a packet costs on top of its IP packet.
     overhead: u16,
     ledger: Ledger,
+    /// See [`Sharing::next_loss`].
+    lost: VecDeque<(u32, u32)>,
 }
 
 /// Why a configuration is refused, and the class of it that is at fault.
@@ -106,10 +117,24 @@ impl Sharing {
             let admission = Admission::of(&specs, config.max_flows, config.seed);
             let congestion = congestion.clone();
             let (ready, ready_since) = (List::new(), None);
-            Ok(Way { tree, out, open: true, ready, ready_since, cache, admission, watches, congestion })
+            let (followed, gone) = (Vec::new(), VecDeque::new());
+            Ok(Way {
+                tree,
+                out,
+                open: true,
+                ready,
+                ready_since,
+                cache,
+                admission,
+                watches,
+                congestion,
+                followed,
+                gone,
+            })
         };
         let ways = [way(Direction::Out, WAN)?, way(Direction::In, LAN)?];
-        Ok(Sharing { config: config.into(), ways, places, overhead, ledger: Ledger::default() })
+        let (ledger, lost) = (Ledger::default(), VecDeque::new());
+        Ok(Sharing { config: config.into(), ways, places, overhead, ledger, lost })
     }
 
     /// What it was told.
@@ -155,15 +180,57 @@ impl Sharing {
         Ledger { absorbed, drops: self.ledger.drops.with(&self.queue_drops()), ..self.ledger }
     }
 
-    /// The place in the tree of the class that takes a frame of `len` bytes that begins with these.
-    fn classify(&mut self, bytes: &[u8], len: usize, way: usize) -> Option<usize> {
+    /// The place in the tree of the class that takes a frame of `len` bytes that begins with these, and the frame's flow.
+    fn classify(&mut self, bytes: &[u8], len: usize, way: usize) -> Option<(usize, Key)> {
         self.ways[way].tree.as_ref()?;
         let packet = wire::any_packet(bytes, len).ok()?;
         let key = Key::of_packet(bytes, &packet);
-        let direction = if way == 0 { Direction::Out } else { Direction::In };
         let (config, places) = (&self.config, &self.places);
-        let found = || places[config.classify(direction, &key)?];
-        self.ways[way].cache.find(&key, found)
+        let found = || places[config.classify(follow::DIRECTIONS[way], &key)?];
+        Some((self.ways[way].cache.find(&key, found)?, key))
+    }
+
+    /// As [`Node::handle_frame`]; where ACKs follow the data of the frame's class, `flow` says which flow it is of, by its key. What that
+    /// flow is to be told.
+    pub(crate) fn enter(
+        &mut self,
+        cx: &mut Cx<'_>,
+        port: Port,
+        frame: Frame,
+        flow: impl FnOnce(Direction, &Key) -> Option<u32>,
+    ) -> Option<Came> {
+        self.ledger.received += 1;
+        let way = match port {
+            LAN => 0,
+            WAN => 1,
+            _ => {
+                self.ledger.drops.count(DropReason::NotWired);
+                cx.drop(frame, DropReason::NotWired);
+                return None;
+            }
+        };
+        self.catch_up(cx);
+        let found = self.classify(cx.frames.bytes(&frame), frame.len(), way);
+        let place = found.map(|(place, _)| place);
+        if let Some(refusal) = self.refusal(cx, way, place, &frame) {
+            self.refuse(cx, way, frame, refusal);
+            return None;
+        }
+        let charge = Charge::of(&frame, cx.frames.bytes(&frame), self.overhead);
+        let waiting = Waiting { frame: cx.frames.park(frame), charge, since: cx.now };
+        let (direction, way) = (follow::DIRECTIONS[way], &mut self.ways[way]);
+        let Some((place, key)) = found.filter(|_| way.tree.is_some()) else {
+            way.push_ready(cx.frames, waiting);
+            return None;
+        };
+        let dropped = way.tree.as_mut().and_then(|tree| tree.push(cx, place, waiting));
+        way.watch(place);
+        if !way.is_followed(place) {
+            return None;
+        }
+        // What was dropped for it is told all the same.
+        let flow = if dropped.is_none() { flow(direction, &key) } else { None };
+        way.follow_arrival(place, flow, charge.packets, &mut self.lost)
     }
 }
 
@@ -188,6 +255,9 @@ impl Way {
         tree.advance(cx.frames, cx.now);
         let popped = tree.pop(cx)?;
         self.watch(popped.class);
+        if !self.followed.is_empty() {
+            self.follow_departure(cx.frames, popped.class);
+        }
         Some(Waiting { since: popped.at, ..popped.waiting })
     }
 
@@ -239,30 +309,7 @@ impl Way {
 
 impl Node for Sharing {
     fn handle_frame(&mut self, cx: &mut Cx<'_>, port: Port, frame: Frame) {
-        self.ledger.received += 1;
-        let way = match port {
-            LAN => 0,
-            WAN => 1,
-            _ => {
-                self.ledger.drops.count(DropReason::NotWired);
-                return cx.drop(frame, DropReason::NotWired);
-            }
-        };
-        self.catch_up(cx);
-        let place = self.classify(cx.frames.bytes(&frame), frame.len(), way);
-        if let Some(refusal) = self.refusal(cx, way, place, &frame) {
-            return self.refuse(cx, way, frame, refusal);
-        }
-        let charge = Charge::of(&frame, cx.frames.bytes(&frame), self.overhead);
-        let waiting = Waiting { frame: cx.frames.park(frame), charge, since: cx.now };
-        let way = &mut self.ways[way];
-        match (place, &mut way.tree) {
-            (Some(place), Some(tree)) => {
-                tree.push(cx, place, waiting);
-                way.watch(place);
-            }
-            _ => way.push_ready(cx.frames, waiting),
-        }
+        self.enter(cx, port, frame, |_, _| None);
     }
 
     fn poll_transmit(&mut self, cx: &mut Cx<'_>, writable: PortSet) -> Option<Transmit> {

@@ -90,7 +90,9 @@ pub struct Slot {
     /// The segment taken last, if the gateway has not had it yet: the low 32 bits of its time in nanoseconds, made odd;
     /// 0: none waits.
     waits: AtomicU32,
-    spare: [u32; 2],
+    /// Not 0: the gateway is to get the headers of the next segment of the flow's data.
+    asked: AtomicU32,
+    spare: u32,
 }
 
 /// A segment of the receiver as the hook reads it.
@@ -200,12 +202,23 @@ impl Slot {
         self.width.store(0, Relaxed);
         self.grant.store(0, Relaxed);
         self.waits.store(0, Relaxed);
+        self.asked.store(0, Relaxed);
         self.tag.store(tag, core::sync::atomic::Ordering::Release);
     }
 
     /// Ends the use of the slot.
     pub fn close(&self) {
         self.tag.store(0, Relaxed);
+    }
+
+    /// The gateway is to get the headers of the next segment of the flow's data.
+    pub fn ask(&self) {
+        self.asked.store(1, Relaxed);
+    }
+
+    /// A segment of the flow's data passes. Is the gateway to get its headers?
+    pub fn answers(&self) -> bool {
+        self.asked.load(Relaxed) != 0 && self.asked.swap(0, Relaxed) != 0
     }
 
     /// Is the slot used?

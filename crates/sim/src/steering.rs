@@ -6,6 +6,8 @@
 //! [`Steered`] does the same in the same order, with the same functions ([`weir_core::steer`]); what is not the gateway's
 //! leaves at once by the other port, in order with what the gateway sends.
 //!
+//! With queues behind it ([`Combined`](weir_core::combined::Combined)) what leaves it waits in them, as what the hooks let pass does inline.
+//!
 //! It differs in what hosts of the simulator do not bring about: the parser is the core's; nothing limits how many
 //! segments of unknown flows are shown; the gateway hears of everything at once; verdicts hold from the moment they are
 //! given; and when too many flows pass all are forgotten, not the oldest, which costs a look at some frames.
@@ -14,11 +16,10 @@ mod flows;
 
 use flows::{Flows, Known};
 use std::collections::VecDeque;
+use weir_core::combined::Acks;
 use weir_core::flow::Key;
 use weir_core::frame::Frame;
-use weir_core::gateway::{
-    Config, Congestion, Gateway, LAN, LAN_SET_BACK, LAN_TAP, WAN, WAN_SET_BACK, WAN_TAP,
-};
+use weir_core::gateway::{Config, Gateway, LAN, LAN_SET_BACK, LAN_TAP, WAN, WAN_SET_BACK, WAN_TAP};
 use weir_core::node::{Cx, Node, Port, PortSet, Transmit};
 use weir_core::stats::{DropReason, Ledger};
 use weir_core::steer::{self, Action, Fields, Seen};
@@ -87,13 +88,6 @@ impl Steered {
         }
     }
 
-    /// The same gateway, which holds ACKs of some classes only while this says that they are congested.
-    #[must_use]
-    pub fn heeding(mut self, congestion: Congestion) -> Steered {
-        self.gateway.heed(congestion);
-        self
-    }
-
     /// The gateway.
     pub fn gateway(&self) -> &Gateway {
         &self.gateway
@@ -138,6 +132,9 @@ impl Steered {
         if tcp.payload_len > 0 && self.polices_segment(cx, &packet, &tcp) {
             return self.police(cx, frame);
         }
+        let asked = self.is_asked_for(port, &packet, &tcp);
+        let asked = if asked { cx.frames.copy_head(&frame, OBSERVED_HEAD, cx.now) } else { None };
+        self.show(cx, if port == LAN { LAN_TAP } else { WAN_TAP }, asked);
         match self.action(cx, port, &frame, &packet, &tcp) {
             Action::Take => {
                 self.stats.taken += 1;
@@ -237,6 +234,18 @@ impl Steered {
         }
     }
 
+    /// Does the gateway want the headers of the next segment of the flow's data, and is this one?
+    fn is_asked_for(&self, port: Port, packet: &Packet, tcp: &Tcp) -> bool {
+        let fields = self.gateway.counted_fields()[usize::from(port == WAN)];
+        if tcp.payload_len == 0 || !fields.has(Fields::MEASURED) || self.engine != Engine::Runs {
+            return false;
+        }
+        match self.flows.find(&Key::of_ack(packet, tcp), self.gateway.slots()) {
+            Known::Shaped(slot) => slot.answers(),
+            _ => false,
+        }
+    }
+
     /// A segment passes because the engine is away.
     fn bypass(&self, cx: &Cx<'_>, frame: &Frame, packet: &Packet, tcp: &Tcp) -> Action {
         let known = self.flows.find(&Key::of_data(packet, tcp), self.gateway.slots());
@@ -312,6 +321,15 @@ fn segment(cx: &Cx<'_>, frame: &Frame) -> Option<(Packet, Tcp)> {
     let head = cx.frames.bytes(frame);
     let packet = wire::packet(head, frame.len()).ok()?;
     Some((packet, wire::tcp(head, &packet).ok()?))
+}
+
+impl Acks for Steered {
+    fn gateway(&self) -> &Gateway {
+        &self.gateway
+    }
+    fn gateway_mut(&mut self) -> &mut Gateway {
+        &mut self.gateway
+    }
 }
 
 impl Node for Steered {

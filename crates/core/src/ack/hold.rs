@@ -10,6 +10,9 @@ pub enum Hold {
     /// Only the last ACK number received and the last one sent: constant memory per flow. So whatever tells more
     /// than progress leaves at once.
     Number,
+    /// The ACKs themselves, first in, first out (PostACK section 3.2: the per-flow ACK queue). So duplicates keep their place, and
+    /// the sender hears of a loss as late as behind a queue of data. What opens or closes a window does not wait.
+    Queue,
 }
 
 /// What becomes of an ACK without payload.
@@ -25,6 +28,8 @@ pub enum Fate {
     Keep,
     /// It is delayed.
     Hold,
+    /// It waits itself.
+    Queue,
     /// It says nothing that is not known.
     Absorb,
 }
@@ -32,9 +37,7 @@ pub enum Fate {
 impl Hold {
     /// Is an ACK that tells nothing but progress no more than its number?
     pub const fn is_number(self) -> bool {
-        match self {
-            Hold::Number => true,
-        }
+        matches!(self, Hold::Number)
     }
 
     /// What becomes of an ACK that tells `news` and advertises `window`; see [`window::field_for`] for `limit`, which counts
@@ -42,7 +45,17 @@ impl Hold {
     pub fn fate(self, news: &News, r: &Record, window: u16, limit: Option<u32>) -> Fate {
         match self {
             Hold::Number => number(news, r, window, limit),
+            Hold::Queue => queue(news, r, window, limit),
         }
+    }
+}
+
+fn queue(news: &News, r: &Record, window: u16, limit: Option<u32>) -> Fate {
+    let waits = r.holds();
+    match news.kind {
+        Kind::Progress => Fate::Queue,
+        Kind::Sack | Kind::Twice | Kind::Duplicate if waits => Fate::Queue,
+        _ => number(news, r, window, limit),
     }
 }
 
@@ -72,6 +85,24 @@ mod tests {
         r.right = r.rx + 100 * 128;
         r.edge = r.right;
         r
+    }
+
+    #[test]
+    fn a_queue_keeps_the_place_of_whatever_tells_of_a_loss() {
+        let fate = |kind, held| {
+            let r = flow(held, flag::SCALE_KNOWN | flag::EDGE_KNOWN);
+            Hold::Queue.fate(&News { kind, ece: false, counter: 0 }, &r, 100, None)
+        };
+        for kind in [Kind::Sack, Kind::Twice, Kind::Duplicate] {
+            assert_eq!(fate(kind, 2_920), Fate::Queue, "{kind:?}");
+        }
+        assert_eq!((fate(Kind::Progress, 0), fate(Kind::Progress, 2_920)), (Fate::Queue, Fate::Queue));
+        assert_eq!((fate(Kind::Sack, 0), fate(Kind::Duplicate, 0)), (Fate::AfterFlush, Fate::AsItCame));
+        // RFC 9293 section 3.8.6: a closed window and its opening are never late.
+        assert_eq!(
+            (fate(Kind::Closed, 2_920), fate(Kind::Opens, 2_920)),
+            (Fate::AfterFlush, Fate::AfterFlush)
+        );
     }
 
     #[test]

@@ -5,7 +5,9 @@
 //! *release* (what lets the acknowledgement advance) × *window* (what is done to the advertised
 //! window). [`PRESETS`] are points of it by name. [`AckControl::published`] is the ACK shaper without buffer
 //! (Vanini, Pan, Taheri, Marinshaw 2019, figs 1 and 5): hold the number, release at a rate, keep the window.
-//! [`AckControl::ack_shaper`] is the same with what makes it hold its rate: see `docs/ack-shaper.md`.
+//! [`AckControl::ack_shaper`] is the same with what makes it hold its rate: see `docs/ack-shaper.md`. [`CLASS_PRESETS`] are
+//! those of Wei et al., TCP rate shaping over edge gateways (the PostACK paper): TCP rate control and PostACK in its forms, for
+//! classes whose flows share a rate.
 
 mod echo;
 pub mod filter;
@@ -20,10 +22,10 @@ pub use echo::Echoes;
 pub use hold::{Fate, Hold};
 pub use news::{Kind, News, ACE_MOST};
 pub use pace::{Arrival, Pace, Tick};
-pub use presets::{preset, Preset, PRESETS};
+pub use presets::{preset, ClassPreset, Leaf, Preset, CLASS_PRESETS, PRESETS};
 pub use release::{
     Action, Counts, Meter, NewLaw, Period, RateRelease, Release, Segments, ShareRelease, SlowStart, Turn,
-    LAWS,
+    Turns, LAWS,
 };
 
 use crate::queue::QueueLimit;

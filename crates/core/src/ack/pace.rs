@@ -10,6 +10,7 @@ mod ahead;
 mod detect;
 mod free;
 mod lag;
+mod steps;
 #[cfg(test)]
 mod tests;
 mod turn;

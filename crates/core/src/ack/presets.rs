@@ -2,7 +2,8 @@
 //! configuration says is laid over it, key by key.
 
 use super::{
-    AckControl, Action, Hold, Meter, Period, RateRelease, Release, ShareRelease, SlowStart, When, Window,
+    AckControl, Action, Counts, Hold, Meter, Period, RateRelease, Release, ShareRelease, SlowStart, Turns,
+    When, Window,
 };
 use crate::rate::Rate;
 use crate::time::Duration;
@@ -43,6 +44,58 @@ pub const PRESETS: &[Preset] = &[
     },
 ];
 
+/// A policy by name for a class whose flows share its rate.
+#[derive(Clone, Copy, Debug)]
+pub struct ClassPreset {
+    /// Its name in configurations.
+    pub name: &'static str,
+    /// What it does, in a line.
+    pub description: &'static str,
+    /// Where the data of its class waits.
+    pub leaf: Leaf,
+    /// The policy for flows that have this rate together.
+    pub policy: fn(Rate) -> AckControl,
+}
+
+/// Where the data of a class waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Leaf {
+    /// Nowhere here: data stays in the kernel.
+    None,
+    /// In one queue.
+    Fifo,
+    /// In a queue for each flow.
+    Pfq,
+}
+
+/// Every preset of classes whose flows share a rate.
+pub const CLASS_PRESETS: &[ClassPreset] = &[
+    ClassPreset {
+        name: "tcr",
+        description: "TCP rate control: a turn for each flow in the class's round, the window sized for the WAN's delay",
+        leaf: Leaf::None,
+        policy: AckControl::tcr,
+    },
+    ClassPreset {
+        name: "postack",
+        description: "PostACK: a turn for each flow in the class's round, which flows skip that have sent more than their turns",
+        leaf: Leaf::Fifo,
+        policy: AckControl::postack,
+    },
+    ClassPreset {
+        name: "postack-pfq",
+        description: "scalable PostACK: ACKs wait, and leave with the last packet of their flow in its queue",
+        leaf: Leaf::Pfq,
+        policy: AckControl::postack_pfq,
+    },
+    ClassPreset {
+        name: "postack-number",
+        description: "as postack-pfq, but the number of ACKs is held, which takes the same memory for any window",
+        leaf: Leaf::Pfq,
+        policy: AckControl::postack_number,
+    },
+];
+
 /// The preset of this name.
 pub fn preset(name: &str) -> Option<&'static Preset> {
     PRESETS.iter().find(|preset| preset.name == name)
@@ -67,6 +120,34 @@ impl AckControl {
             window: Window::Size { standing_delay: Duration::from_millis(15) },
             when: When::Always,
         }
+    }
+
+    /// The preset `tcr` at `rate`: TCP rate control (PostACK paper, section 2.4).
+    pub const fn tcr(rate: Rate) -> AckControl {
+        let window = Window::Size { standing_delay: Duration::ZERO };
+        AckControl::in_turns(Hold::Queue, rate, Turns::Acks { skips: false }, window)
+    }
+
+    /// The preset `postack` at `rate`: PostACK as an on-off variant of ACK pacing (section 3.2, figs 4 and 5), in front of a queue of
+    /// that rate.
+    pub const fn postack(rate: Rate) -> AckControl {
+        AckControl::in_turns(Hold::Queue, rate, Turns::Acks { skips: true }, Window::Keep)
+    }
+
+    /// The preset `postack-pfq` with a queue of `rate`: PostACK driven by departures alone (section 6, figs 13 and 14).
+    pub const fn postack_pfq(rate: Rate) -> AckControl {
+        AckControl::in_turns(Hold::Queue, rate, Turns::Departures, Window::Keep)
+    }
+
+    /// The preset `postack-number` with a queue of `rate`: the same without a queue of ACKs, which section 3.1 calls feasible.
+    pub const fn postack_number(rate: Rate) -> AckControl {
+        AckControl::in_turns(Hold::Number, rate, Turns::Departures, Window::Keep)
+    }
+
+    /// Turns of ACKs at a rate of IP bytes, as queues count them.
+    const fn in_turns(hold: Hold, rate: Rate, turns: Turns, window: Window) -> AckControl {
+        let release = ShareRelease { turns, counts: Counts::Ip, ..ShareRelease::new(rate) };
+        AckControl { hold, release: Release::Share(release), window, when: When::Always }
     }
 
     /// The preset `ack-shaper-published` at `rate`, the ACK shaper as its paper has it: what the sender is
@@ -124,5 +205,17 @@ mod tests {
             assert_eq!(policy.release.flow_rate(), Some(Rate::mbit(7)), "{}", p.name);
         }
         assert!(preset("ack-shapper").is_none());
+    }
+
+    #[test]
+    fn presets_of_classes_have_names_of_their_own_and_no_rate_for_each_flow() {
+        for p in CLASS_PRESETS {
+            assert!(preset(p.name).is_none(), "{}", p.name);
+            let policy = (p.policy)(Rate::mbit(7));
+            let law = policy.release.share().unwrap();
+            assert_eq!((law.rate, policy.release.flow_rate()), (Rate::mbit(7), None), "{}", p.name);
+            // Only what is paced by a clock of its own needs no queue.
+            assert_eq!(p.leaf == Leaf::Pfq, law.turns == Turns::Departures, "{}", p.name);
+        }
     }
 }

@@ -190,6 +190,14 @@ impl Tree {
         &self.leaf(class).queue
     }
 
+    /// See [`Tree::queue`].
+    pub(crate) fn queue_mut(&mut self, class: usize) -> &mut Queue {
+        match self.classes[class + 1].inside {
+            Inside::Leaf(leaf) => &mut self.leaves[leaf as usize].queue,
+            Inside::Feed(_) => panic!("a class without a queue"),
+        }
+    }
+
     /// What has left the class with this index. Panics if it has no queue.
     pub fn leaf_stats(&self, class: usize) -> &LeafStats {
         &self.leaf(class).stats

@@ -29,6 +29,8 @@ pub mod flag {
     pub const TIMESTAMPS: u32 = 1 << 7;
     /// AccECN is in use: AE, CWR and ECE are a counter.
     pub const ACCECN: u32 = 1 << 8;
+    /// Its ACKs wait themselves ([`Hold::Queue`](crate::ack::Hold::Queue)): [`Pace::acks`](crate::ack::Pace::acks).
+    pub const QUEUED: u32 = 1 << 9;
     /// The FIN of the data's sender was seen.
     pub const SENDER_FIN: u32 = 1 << 10;
     /// The FIN of the data's receiver was seen.
@@ -56,6 +58,9 @@ pub mod flag {
     pub const PEAK: u32 = 1 << 21;
     /// The flow is one of those that have the least rate of their class; with `SHARED`.
     pub const GUARANTEED: u32 = 1 << 22;
+    /// Its turns in its class are of ACKs ([`Turns`](crate::ack::Turns)): what is kept of it is
+    /// [`Pace::acks`](crate::ack::Pace::acks) and what follows there; with `SHARED`.
+    pub const STEPS: u32 = 1 << 23;
     /// The kernel was told of the flow's slot and not yet that it is over.
     pub const SHOWN: u32 = 1 << 24;
     /// Nothing but too short a time since the last immediate release keeps the flow's progress; with
@@ -185,6 +190,11 @@ impl Record {
             0 => assumed,
             ns => Duration::from_nanos(u64::from(ns)),
         }
+    }
+    /// Is anything held: bytes, or ACKs that wait?
+    #[inline]
+    pub fn holds(&self) -> bool {
+        self.held() > 0 || self.has(flag::QUEUED) && self.pace.waiting_acks() > 0
     }
     /// Bytes acknowledged by the receiver and not passed on: `rx - tx`.
     #[inline]

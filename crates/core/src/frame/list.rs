@@ -65,6 +65,14 @@ impl List {
     pub const fn new() -> List {
         List { first: NO_CHUNK, last: NO_CHUNK, len: 0 }
     }
+    /// The list as three numbers, for a record of plain integers.
+    pub(crate) const fn to_raw(&self) -> [u32; 3] {
+        [self.first, self.last, self.len]
+    }
+    /// The list that [`List::to_raw`] gave these numbers for. A list that is given twice is one list.
+    pub(crate) const fn from_raw([first, last, len]: [u32; 3]) -> List {
+        List { first, last, len }
+    }
     /// Frames in it.
     pub fn len(&self) -> usize {
         self.len as usize
@@ -77,6 +85,13 @@ impl List {
     pub fn head(&self, frames: &Frames) -> Option<Head> {
         let place = frames.places.get(self.first as usize)?;
         Some(Head { charge: place.charge, since: place.since })
+    }
+    /// The frame that waits longest.
+    pub(crate) fn first<'a>(&self, frames: &'a Frames) -> Option<&'a Frame> {
+        if self.is_empty() {
+            return None;
+        }
+        frames.places.get(self.first as usize)?.frame.as_ref()
     }
     /// A frame waits behind the others.
     pub fn push(&mut self, frames: &mut Frames, waiting: Waiting) {

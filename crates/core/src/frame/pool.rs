@@ -175,6 +175,10 @@ impl Frames {
     pub fn drops(&self) -> &Drops {
         &self.drops
     }
+    /// Is less than an eighth of a pool of fixed size free? Then frames that are kept for convenience go.
+    pub fn is_scarce(&self) -> bool {
+        !self.growing && self.free.len() < self.chunks / 8
+    }
     /// How often [`Frames::make`] found the pool exhausted.
     pub fn exhausted(&self) -> u64 {
         self.exhausted

@@ -161,10 +161,11 @@ impl Gateway {
         i: u32,
         segment: &Headers,
         options: &TcpOptions,
-        cx: &Cx<'_>,
+        cx: &mut Cx<'_>,
         frame: &Frame,
         believed: bool,
     ) {
+        self.clear_acks(cx, i);
         if !believed && !self.has_gone_on(i, segment) {
             self.table[i].forget_handshake();
         }

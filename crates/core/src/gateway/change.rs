@@ -2,7 +2,7 @@
 //! segment or its timer, so a change costs the same whatever the number of flows.
 
 use super::hold::Held;
-use super::{direction_of, Compiled, Gateway, Share};
+use super::{direction_of, ClassConfig, Compiled, Gateway, Share};
 use crate::ack::Window;
 use crate::flow::flag;
 use crate::node::Cx;
@@ -71,6 +71,7 @@ impl Gateway {
             self.stand_anew();
         }
         self.generation = self.generation.wrapping_add(1);
+        self.measures = config.classes.iter().any(ClassConfig::measures_delay);
         Ok(Changed { reclassified, old: core::mem::replace(&mut self.config, config) })
     }
 
@@ -103,7 +104,10 @@ impl Gateway {
             return !self.retire(cx, i);
         };
         if place != self.table[i].class {
-            self.move_to(i, place);
+            self.move_to(cx, i, place);
+        }
+        if !self.table[i].obeys(self.classes.policy(place)) {
+            self.clear_acks(cx, i);
         }
         self.table[i].generation = self.generation;
         self.derive(i, cx.now);
@@ -111,7 +115,8 @@ impl Gateway {
     }
 
     /// The flow refers to another class, and what it holds is held there.
-    fn move_to(&mut self, i: u32, place: u32) {
+    fn move_to(&mut self, cx: &mut Cx<'_>, i: u32, place: u32) {
+        self.clear_acks(cx, i);
         self.unlist(i, self.now);
         self.give_up_least(i);
         self.end_grant(i);
@@ -150,9 +155,8 @@ impl Gateway {
 
     /// What is kept of the flow is what its class's law of release keeps. What is held waits as that says.
     pub(super) fn follow_law(&mut self, i: u32, now: Time) {
-        let shares = self.policy(&self.table[i]).release.share().is_some();
-        let r = &self.table[i];
-        if r.has(flag::SHARED) == shares {
+        let policy = *self.policy(&self.table[i]);
+        if self.table[i].obeys(&policy) {
             return;
         }
         self.unlist(i, now);
@@ -161,11 +165,10 @@ impl Gateway {
             self.end_grant(i);
             self.stop_timer(i);
         }
-        let r = &self.table[i];
-        let pace = self.policy(r).release.begin(&r.segments(), false, now);
         let r = &mut self.table[i];
-        (r.pace, r.flags) = (pace, r.flags & !flag::LOSS);
-        r.set(flag::SHARED, shares);
+        r.pace = policy.release.begin(&r.segments(), false, now);
+        r.flags &= !flag::LOSS;
+        r.obey(&policy);
         if !r.has(flag::CLOSED) {
             self.wait(i, now);
         }

@@ -54,15 +54,16 @@ impl Match {
 /// What the rules of a direction look at, if something in it is charged to a class.
 fn fields(config: &Config, direction: Direction) -> Fields {
     let classes = || config.classes.iter().filter(|c| c.direction == direction && c.takes_flows());
+    let measured = if classes().any(ClassConfig::measures_delay) { Fields::MEASURED } else { Fields::NONE };
     if !classes().any(|c| c.shares_rate()) {
-        return Fields::NONE;
+        return measured;
     }
     let rules = classes().flat_map(|c| &c.matches);
     let counted = match direction {
         Direction::Out => Fields::COUNTED,
         Direction::In => Fields::COUNTED.and(Fields::INWARD),
     };
-    rules.fold(counted, |fields, rule| fields.and(rule.fields()))
+    rules.fold(counted.and(measured), |fields, rule| fields.and(rule.fields()))
 }
 
 /// Where a rule stands in a configuration.

@@ -1,7 +1,7 @@
 //! The configuration of a gateway. Parsing lives elsewhere; every value here is already valid.
 
 use super::Nested;
-use crate::ack::AckControl;
+use crate::ack::{AckControl, Turns, Window};
 use core::net::IpAddr;
 use core::ops::RangeInclusive;
 
@@ -57,9 +57,28 @@ impl ClassConfig {
         self.share.is_none_or(|share| share.queue.is_some()) && self.nested.is_none_or(|nested| !nested.lends)
     }
 
-    /// Do its flows share a rate by their ACKs?
+    /// Do its flows share a rate by their ACKs alone, so that what ACKs cannot slow has to be counted?
     pub fn shares_rate(&self) -> bool {
-        self.ack.is_some_and(|ack| ack.release.share().is_some())
+        let shares = |ack: AckControl| ack.release.share().is_some_and(|law| law.turns == Turns::Bytes);
+        self.ack.is_some_and(shares)
+    }
+
+    /// Are windows of its flows sized for the delay of the WAN as it is measured, and not for that of the handshake?
+    pub fn measures_delay(&self) -> bool {
+        let measures = |ack: AckControl| {
+            let by_acks = ack.release.share().is_some_and(|law| law.is_of_acks());
+            by_acks && ack.window != Window::Keep
+        };
+        self.ack.is_some_and(measures)
+    }
+
+    /// Are ACKs of its flows released by what becomes of their data in its queue?
+    pub fn follows_data(&self) -> bool {
+        let follows = |ack: AckControl| {
+            let turns = ack.release.share().map(|law| law.turns);
+            matches!(turns, Some(Turns::Departures | Turns::Acks { skips: true }))
+        };
+        self.ack.is_some_and(follows)
     }
 }
 

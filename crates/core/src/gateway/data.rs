@@ -1,6 +1,7 @@
 //! Segments of the data's sender, and what they tell.
 //!
-//! Behind hooks these are copies of the segments that end a connection. A gateway on its own sees all segments.
+//! Behind hooks these are copies of the segments that end a connection, and of those that the gateway [asked
+//! for](crate::steer::Slot::ask): by their acknowledgements it measures the delay of the WAN. A gateway on its own sees all segments.
 
 use super::{after, direction_of, Direction, Gateway, Headers};
 use crate::flow::{flag, Key};
@@ -13,15 +14,21 @@ impl Gateway {
     /// A segment with data, or the right to send some, was seen: of a flow whose ACKs are controlled, it is looked at.
     /// What has nothing to tell costs no look-up.
     pub(super) fn on_data_direction(&mut self, cx: &mut Cx<'_>, from_lan: bool, segment: &Headers) {
-        if !segment.tcp.flags.intersects(Flags::FIN | Flags::RST) {
+        let ends = segment.tcp.flags.intersects(Flags::FIN | Flags::RST);
+        if !ends && (!self.measures || segment.tcp.payload_len == 0) {
             return;
         }
         let direction = if from_lan { Direction::Out } else { Direction::In };
         let key = Key::of_data(&segment.packet, &segment.tcp);
         let known = self.table.find(&key).filter(|&i| direction_of(&self.table[i]) == direction);
         if let Some(i) = known.filter(|&i| self.table[i].has(flag::SYNCED)) {
-            self.follow(i, cx.now);
-            self.on_data(cx.now, i, segment);
+            if self.measures && segment.tcp.payload_len > 0 {
+                self.note_sent(i, segment.end(), cx.now);
+            }
+            if ends {
+                self.follow(i, cx.now);
+                self.on_data(cx.now, i, segment);
+            }
         }
     }
 

@@ -99,6 +99,7 @@ impl Gateway {
         if shown && !self.verdicts.has_room() || !self.table[i].has(flag::CLOSED) && !self.flush(cx, i) {
             return false;
         }
+        self.clear_acks(cx, i);
         self.drop_held(i);
         self.hide(i);
         self.remove(i);

@@ -3,7 +3,7 @@
 
 use super::hold::Held;
 use super::{after, Gateway, Headers};
-use crate::ack::Segments;
+use crate::ack::{AckControl, Hold, Segments};
 use crate::flow::{flag, Record};
 use crate::time::Time;
 use crate::wire::TcpOptions;
@@ -33,10 +33,10 @@ impl Gateway {
         (r.rx, r.tx, r.seq) = (segment.tcp.ack, segment.tcp.ack, segment.end());
         r.window = segment.tcp.window;
         let segments = r.segments();
-        let release = self.policy(&self.table[i]).release;
+        let policy = *self.policy(&self.table[i]);
         let r = &mut self.table[i];
-        r.pace = release.begin(&segments, from_syn, now);
-        r.set(flag::SHARED, release.share().is_some());
+        r.pace = policy.release.begin(&segments, from_syn, now);
+        r.obey(&policy);
         r.set(flag::LOSS, false);
         true
     }
@@ -133,6 +133,8 @@ impl Gateway {
             return;
         }
         slot.revoke();
+        self.forget_acks(i);
+        let (r, slot) = (&mut self.table[i], &self.slots[i]);
         r.tx = slot.tx.load(Relaxed);
         if after(r.tx, r.rx) {
             (r.rx, r.window) = (r.tx, slot.window.load(Relaxed) as u16);
@@ -165,7 +167,20 @@ impl Gateway {
     }
 }
 
+/// Flags that say by which kind of law a flow is held and released.
+const LAW: u32 = flag::SHARED | flag::STEPS | flag::QUEUED;
+
 impl Record {
+    /// The flow is held and released by this policy.
+    pub(super) fn obey(&mut self, policy: &AckControl) {
+        self.flags = self.flags & !LAW | law_flags(policy);
+    }
+
+    /// Is what is kept of the flow what such a policy keeps?
+    pub(super) fn obeys(&self, policy: &AckControl) -> bool {
+        self.flags & LAW == law_flags(policy)
+    }
+
     /// The flow's full segments, in packets like the receiver's.
     pub(super) fn segments(&self) -> Segments {
         let timestamps = self.has(flag::TIMESTAMPS);
@@ -177,4 +192,13 @@ impl Record {
             options: if timestamps { TIMESTAMPS_LEN as u8 } else { 0 },
         }
     }
+}
+
+fn law_flags(policy: &AckControl) -> u32 {
+    let shared = match policy.release.share() {
+        Some(law) if law.is_of_acks() => flag::SHARED | flag::STEPS,
+        Some(_) => flag::SHARED,
+        None => 0,
+    };
+    shared | if policy.hold == Hold::Queue { flag::QUEUED } else { 0 }
 }

@@ -71,7 +71,7 @@ impl Gateway {
             None => self.flow_of(cx, direction, key)?,
         };
         if !self.table[i].opens_with(whose, segment) {
-            self.begin(i);
+            self.begin(cx, i);
         }
         Some(i)
     }
@@ -93,7 +93,7 @@ impl Gateway {
             let opening = self.table[p];
             self.remove(p);
             let i = self.flow_of(cx, direction, key)?;
-            self.begin(i);
+            self.begin(cx, i);
             self.table[i].adopt(&opening);
             let class = self.table[i].class;
             self.classes[class].flows += 1;
@@ -104,7 +104,8 @@ impl Gateway {
 
     /// A new connection: what the record knows is of an earlier one. Nothing is said in that one's name any more:
     /// its sender would answer with a RST.
-    fn begin(&mut self, i: u32) {
+    fn begin(&mut self, cx: &mut Cx<'_>, i: u32) {
+        self.clear_acks(cx, i);
         self.drop_held(i);
         self.give_up_least(i);
         self.slots[i].close();

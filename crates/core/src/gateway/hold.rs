@@ -30,7 +30,7 @@ impl Gateway {
         if self.table[i].has(flag::SHARED) {
             self.table[i].held_acks += 1;
             self.note_echo(i, options);
-            self.await_turn(cx, i);
+            self.await_turn(cx, i, more);
             return self.absorb(cx, i, frame);
         }
         let room = self.outbox.has_room(ack_out(&self.table[i]), 1);
@@ -85,7 +85,7 @@ impl Gateway {
         }
         if r.has(flag::SHARED) {
             self.note_echo(i, options);
-            return self.await_turn(cx, i);
+            return self.await_turn(cx, i, more);
         }
         if !self.is_engaged(i) {
             self.note_echo(i, options);
@@ -123,7 +123,7 @@ impl Gateway {
     }
 
     /// What is held came with this TSecr.
-    fn note_echo(&mut self, i: u32, options: &TcpOptions) {
+    pub(super) fn note_echo(&mut self, i: u32, options: &TcpOptions) {
         let r = &mut self.table[i];
         if let Some(t) = options.timestamps {
             r.echoes.push(r.rx, t.echo);
@@ -145,6 +145,9 @@ impl Gateway {
 
     /// Up to one segment ahead of its time, so that the sender sees a counter move.
     pub(super) fn release_early(&mut self, cx: &mut Cx<'_>, i: u32) {
+        if self.table[i].has(flag::QUEUED) {
+            return; // each ACK shows its own
+        }
         let r = &mut self.table[i];
         let bytes = r.held().min(u32::from(r.mss));
         let to = r.tx.wrapping_add(bytes);
@@ -171,9 +174,10 @@ impl Gateway {
     /// What is held goes before an ACK for `ack` that tells more than progress and follows at once.
     pub(super) fn flush_for(&mut self, cx: &mut Cx<'_>, i: u32, ack: u32) {
         self.bound(i);
+        let in_order = self.release_acks(cx, i);
         let r = &self.table[i];
         let (held, rx) = (r.held(), r.rx);
-        if held > 0 {
+        if held > 0 && in_order {
             self.generate_early(cx, i, rx);
         }
         if after(ack, rx) && !self.table[i].has(flag::SHARED) {
@@ -200,10 +204,15 @@ impl Gateway {
     pub(super) fn flush(&mut self, cx: &mut Cx<'_>, i: u32) -> bool {
         self.follow(i, cx.now);
         let before = self.held(i);
-        if before.bytes == 0 || self.table[i].has(flag::CLOSED) {
+        if !self.table[i].holds() || self.table[i].has(flag::CLOSED) {
             return true;
         }
-        if !self.generate_early(cx, i, self.table[i].rx) {
+        if !self.release_acks(cx, i) {
+            self.note_held(i, before);
+            return false;
+        }
+        if self.table[i].held() > 0 && !self.generate_early(cx, i, self.table[i].rx) {
+            self.note_held(i, before);
             return false;
         }
         self.settle(i, cx.now);
@@ -225,8 +234,9 @@ impl Gateway {
         !(self.ends && live && self.edge_moves(i)) || self.generate(cx, i, self.table[i].rx, cx.now)
     }
 
-    /// Nobody is left to hear of what is held.
+    /// Nobody is left to hear of what is held. ACKs that wait are [cleared](Gateway::clear_acks) before.
     pub(super) fn drop_held(&mut self, i: u32) {
+        debug_assert!(!self.table[i].has(flag::QUEUED) || self.table[i].pace.waiting_acks() == 0);
         let before = self.held(i);
         let r = &mut self.table[i];
         r.tx = r.rx;
@@ -285,7 +295,12 @@ impl Record {
     #[inline]
     pub(super) fn held_now(&self) -> Held {
         let bytes = self.held();
-        Held { bytes, acks: if bytes > 0 { self.held_acks } else { 0 } }
+        let acks = match self.has(flag::QUEUED) {
+            true => self.pace.waiting_acks(),
+            false if bytes > 0 => self.held_acks,
+            false => 0,
+        };
+        Held { bytes, acks }
     }
 }
 

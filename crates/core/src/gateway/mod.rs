@@ -14,6 +14,7 @@
 //! - `admit`: is a segment of the receiver the flow's; `untouched`: flows that are left alone;
 //! - `follow`: how a record follows its flow;
 //! - `path`: what happens to what acknowledges data;
+//! - `ack_queue`: ACKs that wait themselves;
 //! - `hold`: what is held; `release`: the times at which it goes; `blocked`: releases that cannot be carried out;
 //! - `send`, `generate`: the ACKs that leave;
 //! - `share`: classes whose flows share a rate;
@@ -25,6 +26,7 @@
 //! - `verdicts`: what the kernel is told of flows;
 //! - `classes`, `change`: another configuration while flows live.
 
+mod ack_queue;
 mod admit;
 mod announce;
 mod arrive;
@@ -81,6 +83,7 @@ use classes::Classes;
 use outbox::Outbox;
 use segment::Headers;
 use share::Share;
+pub(crate) use share::{Departure, Next};
 use slots::{Slots, Tallies};
 use verdicts::Verdicts;
 
@@ -124,6 +127,8 @@ pub struct Gateway {
     verdicts: Verdicts,
     /// Records from here on may have slots that the kernel was not told of: those of an earlier engine.
     unshown: u32,
+    /// A class has its windows sized for the delay of the WAN as measured.
+    measures: bool,
     /// Records before this one have been flushed.
     flushed: u32,
     /// It has been told to stop: windows are the receivers' own.
@@ -201,6 +206,7 @@ impl Gateway {
             generation: 0,
             hooked_ports: config.ack_ports(),
             verdicts: Verdicts::new(hooked),
+            measures: config.classes.iter().any(ClassConfig::measures_delay),
             flushed: 0,
             ends: false,
             now: Time::ZERO,

@@ -153,6 +153,7 @@ impl Gateway {
             r.rx = ack;
             r.hole_filled();
             self.progressed(i, bytes, self.now, self.now);
+            self.note_delay(i, self.now);
         }
     }
 
@@ -187,6 +188,7 @@ impl Gateway {
         let loss = matches!(news.kind, Kind::Sack | Kind::Duplicate) && fate != Fate::Keep;
         if loss && self.table[i].has(flag::SHARED) {
             self.table[i].flags |= flag::LOSS;
+            self.drop_probe(i);
         }
         let more = self.held(i).bytes.saturating_sub(before.bytes);
         match fate {
@@ -219,6 +221,10 @@ impl Gateway {
             Fate::AsItCame => self.forward_ack(cx, i, segment, frame, ack),
             Fate::Keep => self.keep(cx, i, segment, options, frame),
             Fate::Hold => self.hold(cx, i, segment, options, frame, more),
+            Fate::Queue => {
+                let only_progress = news.kind == Kind::Progress;
+                self.queue_ack(cx, i, (segment, options), frame, only_progress);
+            }
             Fate::Absorb => self.absorb(cx, i, frame),
         }
         self.show_held_counter(cx, i);

@@ -81,6 +81,7 @@ impl Gateway {
         self.bound(i);
         self.permit_first(i, self.now);
         self.show(i, options);
+        self.ask_for_probe(i);
     }
 
     /// Sizes the window of a SYN-ACK of the data's receiver, which is on its way to the sender. Its field is not

@@ -124,6 +124,10 @@ pub struct ClassStats {
     pub held_acks: u64,
     /// The most of that at any time.
     pub held_acks_peak: u64,
+    /// Bytes of the ACKs that wait themselves now, as frames.
+    pub ack_queue_bytes: u64,
+    /// The most of that at any time.
+    pub ack_queue_bytes_peak: u64,
     /// Transitions into slow start.
     pub slow_starts: u64,
     /// Flows that have the least rate of the class now.

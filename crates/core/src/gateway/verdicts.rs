@@ -139,9 +139,9 @@ impl Gateway {
         if !self.hooked || r.has(flag::PASSES) || !r.has(flag::SENDER_SYN | flag::RECEIVER_SYN) {
             return;
         }
-        let release = self.policy(&r).release;
-        r.pace = release.begin(&r.segments(), true, self.now);
-        r.set(flag::SHARED, release.share().is_some());
+        let policy = *self.policy(&r);
+        r.pace = policy.release.begin(&r.segments(), true, self.now);
+        r.obey(&policy);
         self.entitle(i);
         let Some(limit) = self.window_limit(&r) else { return };
         if r.has(flag::SHOWN) && !self.verdicts.has_room() {

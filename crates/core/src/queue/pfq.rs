@@ -6,6 +6,7 @@
 //!
 //! Each operation takes constant time, whatever the number of flows: turns are those of `rounds`, and beyond the limit, frames are dropped
 //! from the head of the longest flow, or of one that is more than half as long (`sizes`).
+//! A flow may have an owner, who is told how many of its frames wait ([`Pfq::claim`]).
 
 use super::backlog::Backlog;
 use super::limit::{Bound, QueueLimit};
@@ -26,6 +27,8 @@ mod tests;
 const WAYS: usize = 8;
 /// The tag of no flow.
 const FREE: u32 = 0;
+/// No owner, or no flow.
+const NOBODY: u32 = u32::MAX;
 
 /// A flow of which something waits; free if nothing does. One cache line.
 #[derive(Debug)]
@@ -38,13 +41,15 @@ struct Flow {
     turn: Turn,
     /// By its bytes.
     size: Size,
+    /// Whose it is ([`Pfq::claim`]), or [`NOBODY`]'s.
+    owner: u32,
 }
 
 const _: () = assert!(size_of::<Flow>() == 64);
 
 impl Default for Flow {
     fn default() -> Flow {
-        Flow { list: List::new(), bytes: 0, turn: Turn::NONE, size: Size::NONE }
+        Flow { list: List::new(), bytes: 0, turn: Turn::NONE, size: Size::NONE, owner: NOBODY }
     }
 }
 
@@ -86,6 +91,25 @@ pub struct Pfq {
     seed: u64,
     /// The limit at the rate that the queue waits for.
     holds: Bound,
+    /// Flows of which something waits.
+    waiting: u32,
+    /// The flow of the last frame that came.
+    came: u32,
+    /// What owners are to be told: see [`Pfq::claim`].
+    news: Vec<(u32, u32)>,
+}
+
+/// The frame that leaves next, of a queue whose flows have owners.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Coming {
+    /// Whose it is.
+    pub owner: Option<u32>,
+    /// Frames of its flow that wait, with this one.
+    pub frames: u32,
+    /// Packets that it stands for.
+    pub packets: u32,
+    /// Flows of which anything waits.
+    pub flows: u32,
 }
 
 impl Pfq {
@@ -100,7 +124,39 @@ impl Pfq {
             backlog: Backlog::default(),
             seed: params.seed,
             holds: Bound::new(limit, rate),
+            waiting: 0,
+            came: NOBODY,
+            news: Vec::new(),
         }
+    }
+
+    /// The flow of the frame that came last, if it waits, is `owner`'s, a number of the caller's. Returns how many of its frames wait. From
+    /// now on there is [news](Pfq::news) for the owner whenever these become fewer.
+    pub fn claim(&mut self, owner: Option<u32>) -> u32 {
+        let came = self.flows.get_mut(self.came as usize);
+        let Some(flow) = came.filter(|flow| !flow.list.is_empty()) else { return 0 };
+        let before = core::mem::replace(&mut flow.owner, owner.unwrap_or(NOBODY));
+        let frames = flow.list.len() as u32;
+        if before != NOBODY && Some(before) != owner {
+            self.news.push((before, 0)); // two flows share the queue
+        }
+        frames
+    }
+
+    /// Owners, and how many frames of their flows wait now, in the order in which that changed.
+    pub fn news(&mut self) -> impl Iterator<Item = (u32, u32)> + '_ {
+        self.news.drain(..)
+    }
+
+    /// The frame that leaves next.
+    pub fn coming(&self, frames: &Frames) -> Option<Coming> {
+        let flow = self.flows.get(self.rounds.next()? as usize)?;
+        Some(Coming {
+            owner: (flow.owner != NOBODY).then_some(flow.owner),
+            frames: flow.list.len() as u32,
+            packets: flow.list.head(frames)?.charge.packets,
+            flows: self.waiting,
+        })
     }
 
     /// Flows that wait with at least one frame: of tests and samplers, which may take their time.
@@ -134,7 +190,13 @@ impl Pfq {
         let flow = &mut self.flows[i as usize];
         let waiting = flow.list.pop(frames)?;
         let bytes = flow.bytes - waiting.charge.bytes;
-        if flow.list.is_empty() {
+        let ends = flow.list.is_empty();
+        if flow.owner != NOBODY {
+            self.news.push((flow.owner, flow.list.len() as u32));
+        }
+        if ends {
+            flow.owner = NOBODY;
+            self.waiting -= 1;
             self.tags[i as usize / WAYS][i as usize % WAYS] = FREE;
         }
         self.backlog.leave(waiting.charge);
@@ -169,6 +231,7 @@ fn hash(frames: &Frames, waiting: &Waiting, seed: u64) -> u64 {
 impl Discipline for Pfq {
     fn push(&mut self, cx: &mut Cx<'_>, waiting: Waiting) -> Option<DropReason> {
         let charge = waiting.charge;
+        self.came = NOBODY;
         if !self.holds.admits_alone(charge) {
             return Some(self.backlog.drop(cx, waiting.frame, DropReason::QueueFull));
         }
@@ -178,7 +241,9 @@ impl Discipline for Pfq {
         flow.list.push(cx.frames, waiting);
         self.backlog.enter_first(charge);
         self.set_bytes(i, bytes);
+        self.came = i;
         if begins {
+            self.waiting += 1;
             self.rounds.begin(&mut self.flows, i);
         }
         let dropped = self.drop_from_longest(cx, i);

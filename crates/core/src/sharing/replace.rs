@@ -64,7 +64,7 @@ impl Sharing {
         let Some((tree, place)) = old.ways[way].tree.as_mut().zip(old.places[class]) else { return };
         while let Some(waiting) = tree.release(cx.frames, place) {
             let (bytes, len) = cx.frames.parked_bytes(&waiting.frame);
-            let place = self.classify(bytes, len, way);
+            let place = self.classify(bytes, len, way).map(|(place, _)| place);
             self.ways[way].admit(cx, place, waiting);
         }
     }

@@ -26,6 +26,8 @@ impl Fields {
     pub const COUNTED: Fields = Fields(1 << 6);
     /// Packets come in from the WAN: those that go out have other keys.
     pub const INWARD: Fields = Fields(1 << 8);
+    /// Segments of data may be [asked for](crate::steer::Slot::ask).
+    pub const MEASURED: Fields = Fields(1 << 9);
 
     /// These and the others.
     #[must_use]

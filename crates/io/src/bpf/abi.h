@@ -45,7 +45,8 @@ struct slot {
 	__u32 width;
 	__u32 grant;
 	__u32 waits;
-	__u32 spare[2];
+	__u32 asked;
+	__u32 spare;
 };
 
 /* Each engine's entry of an array map that engines and supervisor have mapped: a cache line, since each writes its own. */
@@ -71,6 +72,7 @@ enum fields {
 	FIELD_PROTOCOL = 32,
 	FIELDS_COUNTED = 64,   /* packets are counted, whatever is looked at */
 	FIELDS_INWARD = 256,   /* keys are those of packets that come in from the WAN */
+	FIELDS_MEASURED = 512,	/* segments of data may be asked for */
 	FIELDS_UNTOUCHED = 128, /* so are segments of TCP, of the flows that `counted` names */
 };
 

@@ -352,6 +352,21 @@ static __always_inline struct slot *slot_of(struct packet *p)
 	return numbered_slot(p, &number);
 }
 
+/* A segment of data passes, the headers of which the engine asked for (Slot::answers). */
+static __always_inline bool asked_for(struct packet *p)
+{
+	struct flow_key key = p->key;
+	struct slot *slot;
+
+	__builtin_memcpy(p->key.src, key.dst, sizeof(key.src));
+	__builtin_memcpy(p->key.dst, key.src, sizeof(key.dst));
+	p->key.sport = key.dport;
+	p->key.dport = key.sport;
+	slot = slot_of(p);
+	p->key = key;
+	return slot && READ(slot->asked) && __sync_lock_test_and_set(&slot->asked, 0);
+}
+
 #if SEVERAL
 /* The number of the engine that has the flows of a packet's address on the LAN's side, of both directions. */
 static __always_inline __u32 home_of(struct hook *h, struct packet *p)
@@ -525,6 +540,8 @@ static __always_inline int segment(struct hook *h)
 			return TC_ACT_UNSPEC;
 		return sizes && take(h, NULL) ? consume() : show(h);
 	}
+	if (fields & FIELDS_MEASURED && p.seen.payload && asked_for(&p))
+		show(h);
 	if (!shapes)
 		return known_to_pass(h, &p);
 #if !SEVERAL

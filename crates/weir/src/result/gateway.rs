@@ -76,6 +76,12 @@ pub struct ClassResult {
     pub held_ack_peak_packets: u64,
     /// The most bytes acknowledged by receivers and not yet passed on, at any time.
     pub held_ack_peak_bytes: u64,
+    /// The most bytes of ACKs that waited themselves, as frames, at any time.
+    #[serde(default)]
+    pub ack_queue_peak_bytes: u64,
+    /// The most bytes of data in its queue and of ACKs that waited themselves: the sum of both peaks; 0 without a queue.
+    #[serde(default)]
+    pub buffer_peak_bytes: u64,
     /// Pure ACKs whose number was held instead of the packet.
     pub acks_absorbed: u64,
     /// ACKs made by the gateway.
@@ -179,7 +185,8 @@ pub fn with_flows(classes: Vec<ClassResult>, flows: &[FlowResult]) -> Vec<ClassR
         let own = joint.get(class.name.as_str()).copied().flatten();
         let bps = own.and_then(|own| joint_rate([(own.bytes, own.start_s, own.end_s)].into_iter()));
         let target_bps = class.target_bps.max(own.map_or(0, |own| own.target_bps));
-        ClassResult { target_bps, bps: bps.unwrap_or(0.0), ..class }
+        let buffer = class.queue.as_ref().map_or(0, |queue| queue.peak_bytes + class.ack_queue_peak_bytes);
+        ClassResult { target_bps, bps: bps.unwrap_or(0.0), buffer_peak_bytes: buffer, ..class }
     };
     classes.into_iter().map(with).collect()
 }

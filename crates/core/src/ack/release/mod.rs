@@ -4,7 +4,7 @@ mod rate;
 mod share;
 
 pub use rate::{Action, Counts, Meter, Period, RateRelease, Segments, SlowStart};
-pub use share::{ShareRelease, Turn};
+pub use share::{ShareRelease, Turn, Turns};
 
 use super::{Pace, Tick};
 use crate::rate::Rate;
@@ -14,7 +14,7 @@ use crate::time::{Duration, Time};
 /// configurations name it, its row in [`LAWS`] too.
 trait Law {
     /// See [`Release::name`].
-    const NAME: &'static str;
+    fn name(&self) -> &'static str;
     /// See [`Release::rate`].
     fn rate(&self) -> Rate;
     /// See [`Release::flow_rate`].
@@ -77,10 +77,7 @@ pub const LAWS: &[(&str, NewLaw)] = &[(RateRelease::NAME, |rate| Release::Rate(R
 impl Release {
     /// The name of the law.
     pub fn name(&self) -> &'static str {
-        fn of<L: Law>(_: &L) -> &'static str {
-            L::NAME
-        }
-        each!(self, law => of(law))
+        each!(self, law => law.name())
     }
 
     /// The rate that each flow is set to, in what the law counts.

@@ -161,9 +161,15 @@ impl RateRelease {
     }
 }
 
-impl Law for RateRelease {
-    const NAME: &'static str = "rate";
+impl RateRelease {
+    /// The name of the law in configurations.
+    pub(super) const NAME: &'static str = "rate";
+}
 
+impl Law for RateRelease {
+    fn name(&self) -> &'static str {
+        RateRelease::NAME
+    }
     fn rate(&self) -> Rate {
         self.rate
     }

@@ -1,6 +1,9 @@
-//! The law *share*: all flows of a class together are acknowledged at the rate of the class, in turns. No rate is set for a flow;
-//! shares are max–min because a flow that holds nothing takes no turn. Its settings, and what it keeps of a flow; the
+//! The laws by which all flows of a class together are acknowledged, in turns. No rate is set for a flow;
+//! shares are max–min because a flow that holds nothing takes no turn. Their settings, and what they keep of a flow; the
 //! class's clock and its lists are the gateway's (`gateway/share`).
+//!
+//! The laws differ in what a turn is and what brings it ([`Turns`]): *share* has turns of bytes at the class's rate, *round* turns of
+//! an ACK at the class's rate, *dequeue* turns of an ACK as data leaves the class's queue.
 
 use super::{Counts, Law, Pace, Segments, Tick};
 use crate::flow::NONE;
@@ -20,6 +23,24 @@ pub struct ShareRelease {
     pub flow_max: Option<Rate>,
     /// The least that a flow gets, if there is as much for each when it begins.
     pub flow_min: Option<Rate>,
+    /// What a turn is.
+    pub turns: Turns,
+}
+
+/// What a turn of a flow is, and what brings it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turns {
+    /// Bytes, whenever the class's clock allows: the law *share*.
+    Bytes,
+    /// An ACK, whenever the class's clock allows: the law *round* (TCP rate control, section 2.4 of the PostACK paper). An ACK for
+    /// several segments is worth as many turns.
+    Acks {
+        /// A flow of which more than one packet of data has come and was not answered by a turn skips its turn (PostACK, figs 4 and 5).
+        skips: bool,
+    },
+    /// An ACK, when the flow's last packet of data in the class's queue is the next to leave it, or none is there: the law *dequeue*
+    /// (PostACK section 6, figs 13 and 14). With [`Hold::Number`](crate::ack::Hold::Number) as many bytes as that packet has.
+    Departures,
 }
 
 /// Payload bytes of a full segment, for what a class says of all its flows.
@@ -49,7 +70,32 @@ pub struct Turn {
 impl ShareRelease {
     /// The law at `rate`, which counts payload.
     pub const fn new(rate: Rate) -> ShareRelease {
-        ShareRelease { rate, counts: Counts::Payload, police: false, flow_max: None, flow_min: None }
+        ShareRelease {
+            rate,
+            counts: Counts::Payload,
+            police: false,
+            flow_max: None,
+            flow_min: None,
+            turns: Turns::Bytes,
+        }
+    }
+
+    /// Are turns of ACKs?
+    pub const fn is_of_acks(&self) -> bool {
+        !matches!(self.turns, Turns::Bytes)
+    }
+
+    /// The window of a flow that has this payload rate, with turns of ACKs: the segments that its round trip takes (PostACK paper,
+    /// equation 4), at least one.
+    pub fn window_of_segments(&self, payload: Rate, rtt: Duration, mss: u16) -> u32 {
+        let mss = u64::from(mss.max(1));
+        let segments = payload.bytes_in(rtt).div_ceil(mss).max(1);
+        (segments * mss).min(1 << 30) as u32
+    }
+
+    /// How many turns an ACK for `bytes` is worth.
+    pub fn turns_for(bytes: u32, mss: u16) -> u32 {
+        bytes.div_ceil(u32::from(mss.max(1))).max(1)
     }
 
     /// Bytes of a turn: what the rate takes 200 us for, from 2 to 44 segments of 1460 bytes.
@@ -57,8 +103,12 @@ impl ShareRelease {
         self.rate.bytes_in(TURN).clamp(2 * SEGMENT, MOST_SEGMENTS * SEGMENT) as u32
     }
 
-    /// What a class is ahead of its clock at most, as time: two turns, or a millisecond if that is more.
+    /// What a class is ahead of its clock at most, as time: two turns, or a millisecond if that is more. With turns of ACKs nothing: a
+    /// timer that found nothing to release has not fired for it.
     pub fn credit(&self) -> Duration {
+        if self.is_of_acks() {
+            return Duration::ZERO;
+        }
         self.rate.time_for(2 * u64::from(self.quantum())).max(CREDIT)
     }
 
@@ -135,8 +185,13 @@ impl ShareRelease {
 }
 
 impl Law for ShareRelease {
-    const NAME: &'static str = "share";
-
+    fn name(&self) -> &'static str {
+        match self.turns {
+            Turns::Bytes => "share",
+            Turns::Acks { .. } => "round",
+            Turns::Departures => "dequeue",
+        }
+    }
     fn rate(&self) -> Rate {
         self.rate
     }
@@ -149,8 +204,10 @@ impl Law for ShareRelease {
     }
     fn begin(&self, _: &Segments, _from_syn: bool, now: Time) -> Pace {
         let mut pace = Pace::default();
-        pace.due = now.as_nanos();
         pace.set_turn(Turn { early: 0, deficit: 0, next: NONE, prev: NONE });
+        if !self.is_of_acks() {
+            pace.due = now.as_nanos();
+        }
         pace
     }
     /// Its flows have no release times: they are released in their turns.
@@ -218,6 +275,19 @@ mod tests {
         assert_eq!(window(10, 20, 1), 25_000 + 5_840);
         assert_eq!(law.first_window(1460), 50_000);
         assert_eq!(ShareRelease::new(Rate::mbit(1)).first_window(1460), 5_840);
+    }
+
+    /// 100 kB/s over 50 ms are 5,000 bytes: four segments of 1,250, and four of 1,448.
+    #[test]
+    fn a_window_of_segments_is_the_round_trip_rounded_up() {
+        let law = ShareRelease { turns: Turns::Acks { skips: false }, ..ShareRelease::new(Rate::mbit(1)) };
+        let window = |kbit: u64, ms, mss| {
+            let rate = Rate::from_bps(1_000 * kbit).unwrap();
+            law.window_of_segments(rate, Duration::from_millis(ms), mss)
+        };
+        assert_eq!([window(800, 50, 1_250), window(800, 50, 1_448)], [5_000, 4 * 1_448]);
+        assert_eq!(window(80, 1, 1_448), 1_448, "never less than one");
+        assert_eq!([1, 1_448, 1_449, 0].map(|bytes| ShareRelease::turns_for(bytes, 1_448)), [1, 1, 2, 1]);
     }
 
     #[test]

@@ -36,7 +36,8 @@ impl Gateway {
         change: impl FnOnce(&mut Turn, u32) -> u32,
     ) {
         let r = &mut self.table[i];
-        let Some(share) = self.classes.share(r.class).filter(|_| most > 0) else { return };
+        let counted = most > 0 && !r.has(flag::STEPS); // turns of ACKs are charged as they are had
+        let Some(share) = self.classes.share(r.class).filter(|_| counted) else { return };
         let mut turn = r.pace.turn();
         let bytes = change(&mut turn, share.quantum);
         r.pace.set_turn(turn);
@@ -56,7 +57,7 @@ impl Gateway {
     /// would come for nothing, and all others be late for it.
     pub(in crate::gateway) fn permit_first(&mut self, i: u32, now: Time) {
         let r = &self.table[i];
-        if !r.has(flag::SHARED | flag::EDGE_KNOWN) {
+        if !r.has(flag::SHARED | flag::EDGE_KNOWN) || r.has(flag::STEPS) {
             return;
         }
         let window = r.edge.wrapping_sub(r.tx);
@@ -72,7 +73,8 @@ impl Gateway {
     /// What the sender was permitted and will not send, beyond `left` bytes, is given back.
     pub(in crate::gateway) fn give_back(&mut self, i: u32, left: u32, now: Time) {
         let r = &mut self.table[i];
-        let Some(share) = self.classes.share(r.class).filter(|_| r.has(flag::SHARED)) else { return };
+        let counted = r.has(flag::SHARED) && !r.has(flag::STEPS);
+        let Some(share) = self.classes.share(r.class).filter(|_| counted) else { return };
         let mut turn = r.pace.turn();
         let back = turn.early.saturating_sub(left);
         turn.early -= back;

@@ -23,6 +23,9 @@ impl Gateway {
             return None;
         };
         let share = self.classes.share(r.class)?;
+        if r.has(flag::STEPS) {
+            return Some(share.law.window_of_segments(share.payload(r), self.rtt(r), r.segments().payload));
+        }
         let window = share.window(r, self.rtt(r), standing_delay);
         if !r.has(flag::EDGE_KNOWN) {
             return Some(window.min(share.first_window(r.mss, self.now)));

@@ -16,6 +16,8 @@
 //! - [`clock`], [`average`], [`ring`]: the parts;
 //! - `turns`: who is released next, and how much;
 //! - `node`, `tree`: classes that borrow from each other;
+//! - `rounds`: turns of an ACK, and the delay of the WAN;
+//! - `departures`: turns of an ACK as data leaves the class's queue;
 //! - `account`: what is charged, and given back;
 //! - `limits`: windows;
 //! - `least`: flows that have a least rate, and those for which there is too little;
@@ -25,12 +27,14 @@
 mod account;
 mod average;
 mod clock;
+mod departures;
 mod grants;
 mod least;
 mod limits;
 mod node;
 mod others;
 mod ring;
+mod rounds;
 mod tree;
 mod turns;
 
@@ -40,9 +44,12 @@ use crate::rate::Rate;
 use crate::time::{Duration, Time};
 use average::{Average, ONE};
 use clock::Clock;
+use departures::Departures;
 use node::Node;
 use others::Others;
 use ring::Ring;
+
+pub(crate) use departures::{Departure, Next};
 
 /// Time between two times at which a class whose rate does not bind releases anything, at most.
 const GAP: Duration = Duration::from_micros(200);
@@ -80,6 +87,8 @@ pub(super) struct Share {
     bound: Time,
     /// Bytes that the hooks may let pass, and that are not charged yet.
     granted: u64,
+    /// What is known of its queue.
+    departures: Departures,
     /// Its place in a tree, if it has one.
     node: Option<Box<Node>>,
 }
@@ -101,6 +110,7 @@ impl Share {
             next: Time::ZERO,
             bound: Time::ZERO,
             granted: 0,
+            departures: Departures::default(),
             node: None,
         }
     }

@@ -2,7 +2,7 @@
 
 use super::tree::Tree;
 use super::Share;
-use crate::ack::window;
+use crate::ack::{window, Turns};
 use crate::flow::flag;
 use crate::gateway::blocked::wheel;
 use crate::gateway::Gateway;
@@ -16,7 +16,7 @@ const VISITS: u32 = 32;
 
 /// What became of a flow whose turn it was.
 #[derive(PartialEq, Eq)]
-enum Visit {
+pub(super) enum Visit {
     /// It is another's turn, or its own again.
     Passed,
     /// An ACK was made.
@@ -29,11 +29,14 @@ impl Gateway {
     /// A flow that holds something waits for its turn, unless it does already.
     pub(in crate::gateway) fn enlist(&mut self, i: u32, now: Time) {
         let r = &self.table[i];
-        if r.has(flag::LISTED) || r.held() == 0 {
+        if r.has(flag::LISTED) || !r.holds() {
             return;
         }
         let place = r.class;
         let Some(share) = self.classes.share_mut(place) else { return };
+        if share.law.turns == Turns::Departures {
+            return self.enlist_idle(i, now);
+        }
         if share.law.flow_max.is_some() && r.pace.free_from() > now {
             return self.wait_alone(i);
         }
@@ -72,7 +75,7 @@ impl Gateway {
     }
 
     /// The flow, whose turn it was, is the last of those that have had one.
-    fn queue_again(&mut self, i: u32) {
+    pub(super) fn queue_again(&mut self, i: u32) {
         let r = &self.table[i];
         let Some(share) = self.classes.share_mut(r.class) else { return };
         let ring = if r.has(flag::FRESH) { &mut share.fresh } else { &mut share.old };
@@ -81,9 +84,13 @@ impl Gateway {
         self.table[i].set(flag::FRESH, false);
     }
 
-    /// A flow has got progress that is held. After a loss its sender hears of some at once: it has waited long enough.
-    pub(in crate::gateway) fn await_turn(&mut self, cx: &mut Cx<'_>, i: u32) {
+    /// A flow has got something that is held, for `more` bytes. With turns of bytes its sender hears of some at once after a loss: it has
+    /// waited long enough.
+    pub(in crate::gateway) fn await_turn(&mut self, cx: &mut Cx<'_>, i: u32, more: u32) {
         let r = &mut self.table[i];
+        if r.has(flag::STEPS) {
+            return self.await_step(cx, i, more);
+        }
         let bytes = if r.has(flag::SENDER_FIN) {
             r.held() // which lets nothing be sent
         } else if r.has(flag::LOSS) {
@@ -118,8 +125,10 @@ impl Gateway {
     #[inline(never)]
     pub(in crate::gateway) fn serve(&mut self, cx: &mut Cx<'_>, timer: u32, port: Port) {
         let (place, due) = (timer - self.table.capacity(), self.timers.due(timer).min(cx.now));
-        if self.classes.share(place).is_some_and(|share| share.parent().is_some()) {
-            return self.tree(place).settle(place, due);
+        match self.classes.share(place) {
+            Some(share) if share.parent().is_some() => return self.tree(place).settle(place, due),
+            Some(share) if share.law.turns == Turns::Departures => return self.serve_idle(cx, place),
+            _ => {}
         }
         let is_late = self.blocked.was(port, due) || cx.now.since(due) > CATCH_UP;
         let now = if is_late { cx.now } else { due };
@@ -130,7 +139,8 @@ impl Gateway {
         let mut released = false;
         for _ in 0..VISITS {
             let Some((i, class)) = self.ready(place, now) else { break };
-            let would = self.table[i].held() > 0 && self.table[i].pace.turn().deficit > 0;
+            let r = &self.table[i];
+            let would = r.holds() && (r.has(flag::STEPS) || r.pace.turn().deficit > 0);
             if released && would {
                 break;
             }
@@ -161,14 +171,20 @@ impl Gateway {
         self.follow(i, cx.now);
         self.tree(place).refresh(place, cx.now);
         let r = &mut self.table[i];
-        if r.held() == 0 || r.flags & (flag::CLOSED | flag::PASSES) != 0 {
+        let steps = r.has(flag::STEPS);
+        if !r.holds() || r.flags & (flag::CLOSED | flag::PASSES) != 0 {
             if r.has(flag::FRESH) {
                 self.queue_again(i);
             } else {
                 self.unlist(i, cx.now);
-                self.grant_shared(i, cx.now, None);
+                if !steps {
+                    self.grant_shared(i, cx.now, None);
+                }
             }
             return Visit::Passed;
+        }
+        if steps {
+            return self.visit_step(cx, i, place);
         }
         let rests = self.classes.share(place).is_some_and(|share| share.law.flow_max.is_some());
         if rests && self.table[i].pace.free_from() > cx.now {

@@ -4,6 +4,7 @@ use super::rig::*;
 use crate::bpf::{AcksCounters, AcksOptions, Fate, Hook};
 use std::sync::atomic::Ordering::Relaxed;
 use weir_core::steer::slot_flag::{SCALED, SIZED};
+use weir_core::steer::Fields;
 use weir_core::wire::build::{arp, SegmentBuilder, Sum};
 use weir_core::wire::Flags;
 
@@ -378,4 +379,25 @@ fn devices_without_ethernet_header() {
         let (made, sent) = (made.seq(3).build(), sent.window(112).build());
         assert_eq!(rig.send(&made[14..]), (PASS, sent[14..].to_vec()));
     }
+}
+
+/// The engine measures the delay of the WAN by a segment of data that it asks for.
+#[test]
+fn data_that_was_asked_for_is_shown_once() {
+    if !privileged() {
+        return;
+    }
+    let mut rig = Rig::new(AcksOptions { shape_out: false, ..options() });
+    let slot = rig.control(key4(0, 0), 3, SCALED);
+    let back = SegmentBuilder::v4(B, A).ports(80, 5001).seq(9).ack(1000).flags(Flags::ACK);
+    slot.ask();
+    passes(&mut rig, OUT, back.clone().payload(1400), false); // nothing is measured in this direction
+    rig.acks.hooks.count([Fields::MEASURED, Fields::NONE]);
+    passes(&mut rig, OUT, back.clone(), false);
+    passes(&mut rig, OUT, back.clone().ports(81, 5001).payload(1400), false);
+    passes(&mut rig, OUT, back.clone().payload(1400), true);
+    passes(&mut rig, OUT, back.clone().payload(1400), false);
+    slot.ask();
+    slot.close();
+    passes(&mut rig, OUT, back.payload(1400), false);
 }

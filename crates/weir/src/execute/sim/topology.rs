@@ -15,6 +15,7 @@ use super::hosts::{ExperimentHost, Site, TcpHost, UdpEnd};
 use crate::experiment::plan::{derived, Plan};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
+use weir_core::combined::Combined;
 use weir_core::flow::Key;
 use weir_core::gateway::{Config, Gateway, LAN, WAN};
 use weir_core::link::{self, Link};
@@ -48,27 +49,30 @@ pub struct Topology {
 impl Topology {
     /// The gateways themselves.
     pub fn gateways(&self) -> impl Iterator<Item = &Gateway> {
-        self.gateways.iter().filter_map(|gate| self.world.get::<Steered>(gate.lan)).map(Steered::gateway)
+        self.gateways.iter().filter_map(|&Gate(node)| {
+            let both = self.world.get::<Combined<Steered>>(node).map(Combined::gateway);
+            both.or_else(|| self.world.get::<Steered>(node).map(Steered::gateway))
+        })
     }
 
-    /// Their nodes in which data waits.
+    /// Those in which data waits.
     pub fn sharings(&self) -> impl Iterator<Item = &Sharing> {
-        self.gateways.iter().filter_map(|gate| self.world.get::<Sharing>(gate.wan))
+        self.gateways.iter().filter_map(|&Gate(node)| {
+            let both = self.world.get::<Combined<Steered>>(node).map(Combined::sharing);
+            both.or_else(|| self.world.get::<Sharing>(node))
+        })
     }
 }
 
-/// A gateway: what controls ACKs, and on its WAN side what makes data wait. They are the same node where there is only one
-/// of them.
+/// A gateway: a node that controls ACKs ([`Steered`]), one in which data waits ([`Sharing`]), or one that does both
+/// ([`Combined`]), as inline.
 #[derive(Clone, Copy, Debug)]
-pub struct Gate {
-    lan: NodeId,
-    wan: NodeId,
-}
+pub struct Gate(NodeId);
 
 impl Gate {
     /// Where frames enter and leave on a side.
     fn port(self, side: Port) -> NodePort {
-        (if side == LAN { self.lan } else { self.wan }, side)
+        (self.0, side)
     }
 }
 
@@ -221,21 +225,15 @@ impl Builder {
     fn add_gateway(&mut self, config: &Config) -> Result<Gate, String> {
         let acks = config.classes.iter().any(|c| c.ack.is_some());
         let shares = config.classes.iter().any(|c| c.share.is_some());
-        let steered = (acks || !shares).then(|| Steered::new(config.clone()));
         if !shares {
-            let node = steered.map(|steered| self.world.add(steered));
-            return node.map(|node| Gate { lan: node, wan: node }).ok_or_else(String::new);
+            return Ok(Gate(self.world.add(Steered::new(config.clone()))));
         }
         let sharing = Sharing::new(self.seeded(config), link::Config::NETEM)
             .map_err(|refused| format!("class {}: {}", config.classes[refused.class].name, refused.why))?;
-        let congestion = sharing.congestion();
-        let steered = steered.map(|steered| self.world.add(steered.heeding(congestion)));
-        let sharing = self.world.add(sharing);
-        if let Some(node) = steered {
-            self.world.wire((node, WAN), (sharing, LAN));
-            self.world.wire((sharing, LAN), (node, WAN));
-        }
-        Ok(Gate { lan: steered.unwrap_or(sharing), wan: sharing })
+        Ok(Gate(match acks {
+            true => self.world.add(Combined::new(Steered::new(config.clone()), sharing)),
+            false => self.world.add(sharing),
+        }))
     }
 
     /// The same gateway, whose queues draw what follows from the run's seed.

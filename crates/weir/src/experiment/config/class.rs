@@ -126,7 +126,10 @@ fn class(s: &Section, share: Option<Spec>, nested: Option<Nested>) -> Option<Cla
     let direction = s.choice("direction", &DIRECTIONS, &[]).unwrap_or_default();
     let matches: Vec<Match> = s.sections("match").into_iter().map(rule).collect();
     let ack = match share.map(|share| share.queue) {
-        Some(Some(queue)) => s.section("ack").and_then(|s| policy::policy(s, Some(queue.limit))),
+        Some(Some(queue)) => {
+            let spec = share.unwrap_or(Spec::of(None));
+            s.section("ack").and_then(|s| policy::of_queue(s, &spec, queue))
+        }
         Some(None) => None,
         None => {
             share::refuse(s, nested.is_some());
@@ -154,7 +157,7 @@ fn ack(s: &Section, nested: Option<&Nested>) -> Option<AckControl> {
         }
         return s.section("ack").and_then(|s| policy::policy(s, None));
     };
-    Some(policy::shared(rate, s))
+    Some(policy::shared(rate, s, nested.is_some()))
 }
 
 fn rule(s: Section) -> Match {
@@ -177,16 +180,17 @@ pub(super) fn to_toml(class: &ClassConfig, classes: &[ClassConfig]) -> String {
     let rules: Vec<String> =
         class.matches.iter().map(|m| table(keys::assignments(&RULE, m, &Match::default()))).collect();
     let rules = (!rules.is_empty()).then(|| format!("match = [{}]\n", rules.join(", ")));
-    let shared = class.ack.as_ref().filter(|ack| ack.release.share().is_some());
+    let shared = class.ack.as_ref().filter(|ack| ack.release.share().is_some() && class.share.is_none());
     let rate = shared.map(|ack| match &class.nested {
         Some(nested) => nested::assignments(nested, classes).iter().map(|line| format!("{line}\n")).collect(),
         None => format!("rate = \"{}\"\n", ack.release.rate()),
     });
     let beside = shared.map(policy::beside_rate).unwrap_or_default();
     let beside: String = beside.iter().map(|line| format!("{line}\n")).collect();
-    let ack = class.ack.as_ref().map(|ack| match shared {
-        Some(ack) => policy::shared_assignments(ack),
-        None => policy::assignments(ack),
+    let ack = class.ack.as_ref().map(|ack| match (policy::turns_assignments(ack), shared) {
+        (Some(preset), _) => preset,
+        (None, Some(ack)) => policy::shared_assignments(ack),
+        (None, None) => policy::assignments(ack),
     });
     let ack = ack.filter(|keys| !keys.is_empty()).map(|keys| format!("ack = {}\n", table(keys)));
     let share = class.share.map(|spec| share::assignments(&spec, classes)).unwrap_or_default();

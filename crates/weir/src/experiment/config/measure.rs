@@ -19,10 +19,15 @@ const TIMES: [&str; 5] = ["from", "until", "every", "window", "at"];
 /// Reads what is measured: `what`, and the times that its metric has a meaning for.
 fn measure(s: &Section, plan: &Plan) -> Option<(Measure, Unit)> {
     s.need("what", "\"flow.*.goodput_bps\"");
-    let found = s.get::<String>("what").and_then(|text| match subject::split(&text, plan) {
+    measure_by(s, "what", plan)
+}
+
+/// Reads what is measured by the name that a key has.
+fn measure_by(s: &Section, key: &'static str, plan: &Plan) -> Option<(Measure, Unit)> {
+    let found = s.get::<String>(key).and_then(|text| match subject::split(&text, plan) {
         Ok(found) => Some((text, found)),
         Err(fault) => {
-            s.fault("what", fault);
+            s.fault(key, fault);
             None
         }
     });
@@ -35,7 +40,7 @@ fn measure(s: &Section, plan: &Plan) -> Option<(Measure, Unit)> {
     if named.needs() == Needs::Lab {
         s.note_value(
             Backend::Lab,
-            "what",
+            key,
             Fault::bare("in the sim world a gateway takes no processor time, and its engine is never away"),
         );
     }
@@ -176,12 +181,39 @@ pub(super) fn expect(s: &Section, plan: &Plan) -> Option<Expect> {
             s.fault("aggregate", Fault::new(format!("a sum over {what}"), help));
         }
     }
-    let target = self::target(s, &measure, unit, aggregate, target?);
+    let of = if s.has("of") { Some(self::of(s, unit, plan)?) } else { None };
+    let target = match &of {
+        Some(_) => part(s, &target?),
+        None => self::target(s, &measure, unit, aggregate, target?),
+    };
     let tolerance = match tolerance {
         None => Some(Tolerance::Absolute(0.0)),
         Some(t) => self::tolerance(s, unit, &t),
     };
-    Some(Expect { measure, aggregate, op: op?.0, target: target?, tolerance: tolerance? })
+    Some(Expect { measure, aggregate, op: op?.0, target: target?, of, tolerance: tolerance? })
+}
+
+/// Reads what the target is a part of: a measure of the same unit, at the same times.
+fn of(s: &Section, unit: Unit, plan: &Plan) -> Option<Measure> {
+    let (of, other) = measure_by(s, "of", plan)?;
+    if other != unit {
+        s.fault("of", Fault::new("it has another unit than `what`", "name a metric of the same kind"));
+    }
+    Some(of)
+}
+
+/// A target that is a part of what `of` names.
+fn part(s: &Section, written: &Scalar) -> Option<Target> {
+    let percent = match written {
+        Scalar::Text(t) => t.trim().strip_suffix('%').and_then(|p| Decimal::parse(p.trim_end())),
+        Scalar::Number(_) => None,
+    };
+    if percent.is_none() {
+        let fault =
+            Fault::new("not a percentage", "with `of` the target is a part of that: target = \"92%\"");
+        s.fault_in("target", fault);
+    }
+    percent.map(|p| Target::Value(p.to_f64() / 100.0))
 }
 
 fn target(

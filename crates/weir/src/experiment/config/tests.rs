@@ -9,7 +9,7 @@ use crate::experiment::plan::Path;
 use crate::result::Backend;
 use proptest::prelude::*;
 use strategies::{emulators, gateways, links, tcps};
-use weir_core::ack::{Action, Release, When, Window, PRESETS};
+use weir_core::ack::{Action, Leaf, Release, When, Window, CLASS_PRESETS, PRESETS};
 use weir_core::link::{Config as Link, QueueLimit, TRILLION};
 use weir_core::queue::{self, pfq, red, Kind};
 use weir_core::rate::Rate;
@@ -173,6 +173,28 @@ fn what_goes_without_saying_is_not_written() {
         let policy = (preset.policy)(Rate::mbit(10));
         let written = super::policy::assignments(&policy);
         assert_eq!(written, [format!("preset = \"{}\"", preset.name), "flow_rate = \"10Mbit\"".into()]);
+    }
+}
+
+/// Each preset of classes in a class as it needs it.
+#[test]
+fn presets_of_classes_are_read_and_written() {
+    for preset in CLASS_PRESETS {
+        let queue = match preset.leaf {
+            Leaf::None => "",
+            Leaf::Fifo => "queue = '100p'",
+            Leaf::Pfq => "discipline = 'pfq'\nqueue = '100p'",
+        };
+        let text = format!(
+            "[ports]\ndev = 'e'\n[[gateway.class]]\nname = 'a'\nrate = '10Mbit'\n{queue}\nack = {{ preset = '{}' }}",
+            preset.name
+        );
+        let read = |text: String| gateway::parse(&Source::new("g.toml", text)).map_err(|e| e.to_string());
+        let file = read(text).unwrap();
+        assert_eq!(file.gateway.classes[0].ack, Some((preset.policy)(Rate::mbit(10))), "{}", preset.name);
+        assert_eq!(read(file.to_toml()), Ok(file.clone()), "{}", file.to_toml());
+        let words = super::policy::words(file.gateway.classes[0].ack.as_ref().unwrap());
+        assert!(words.starts_with(preset.description), "{words}");
     }
 }
 

@@ -21,6 +21,10 @@ pub fn expectation(e: &Expect) -> String {
         None => v.to_string(),
     };
     let target = match e.target {
+        Target::Value(part) if e.of.is_some() => {
+            let of = e.of.as_ref().map_or("", |of| &of.what);
+            format!("{}% of {of}", (part * 1e8).round() / 1e6)
+        }
         Target::Value(v) => value(v),
         Target::FlowRate => "flow_rate".to_string(),
     };
@@ -80,6 +84,10 @@ mod tests {
         assert_eq!(
             said("what = 'class.ten.bps'\nop = 'within'\ntarget = '20Mbit'\ntolerance = '100kbit'"),
             "class.ten.bps within 100kbit of 20Mbit"
+        );
+        assert_eq!(
+            said("what = 'class.ten.goodput_bps'\nof = 'flow.ten.*.goodput_bps'\nfrom = '1s'\nop = 'at_least'\ntarget = '99%'"),
+            "class.ten.goodput_bps from 1s >= 99% of flow.ten.*.goodput_bps"
         );
         assert_eq!(
             said("what = 'flow.ten.*.rtos'\naggregate = 'sum'\nop = 'at_most'\ntarget = 3"),

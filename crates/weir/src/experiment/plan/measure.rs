@@ -128,6 +128,8 @@ pub struct Expect {
     pub op: Op,
     /// What it is compared with.
     pub target: Target,
+    /// The target is a part of this: of its mean, where it has several values.
+    pub of: Option<Measure>,
     /// How far from the target is still right.
     pub tolerance: Tolerance,
 }

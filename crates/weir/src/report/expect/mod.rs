@@ -31,10 +31,14 @@ pub fn conclude(plan: &Plan, result: &mut RunResult) {
 
 /// Evaluates one expectation: it holds if there is something to measure and every value is right.
 pub fn check(e: &Expect, bin: Duration, result: &RunResult) -> ExpectResult {
+    let what = describe::expectation(e);
+    let Some(e) = &absolute(e, bin, result) else {
+        let at = "nothing to compare with".to_string();
+        return ExpectResult { what, found: None, bound: 0.0, ok: false, at };
+    };
     let samples = aggregated(e.aggregate, measure(&e.measure, bin, result));
     let judged = samples.into_iter().map(|s| judge(e, s));
     let worst = judged.min_by(|a, b| a.margin.total_cmp(&b.margin));
-    let what = describe::expectation(e);
     match worst {
         Some(j) => ExpectResult { what, found: Some(j.found), bound: j.bound, ok: j.margin >= 0.0, at: j.at },
         None => {
@@ -45,6 +49,14 @@ pub fn check(e: &Expect, bin: Duration, result: &RunResult) -> ExpectResult {
             ExpectResult { what, found: None, bound, ok: false, at: "nothing to measure".to_string() }
         }
     }
+}
+
+/// The same expectation with a target that is no part of another measure. `None` if there is nothing that it could be a part of.
+fn absolute(e: &Expect, bin: Duration, result: &RunResult) -> Option<Expect> {
+    let (Some(of), Target::Value(part)) = (&e.of, e.target) else { return Some(e.clone()) };
+    let samples = measure(of, bin, result);
+    let target = Target::Value(part * mean(&samples));
+    (!samples.is_empty()).then(|| Expect { target, of: None, ..e.clone() })
 }
 
 fn aggregated(how: Option<Aggregate>, samples: Vec<Sample>) -> Vec<Sample> {

@@ -96,6 +96,13 @@ fn averages() {
     turns(until, "20Mbit", "10Mbit");
 }
 
+/// From 2 s on "ten" has 10 Mbit/s in each flow, and "other" 5.
+#[test]
+fn parts_of_another_measure() {
+    let e = "what = 'flow.other.0.goodput_bps'\nof = 'flow.ten.*.goodput_bps'\nfrom = '2s'\nop = 'at_most'\ntarget = '@'";
+    turns(e, "50.5%", "49.5%");
+}
+
 #[test]
 fn intervals() {
     // 2.5 to 2.51 s holds twice the rate; a second around it does not.

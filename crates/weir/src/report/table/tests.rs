@@ -114,6 +114,8 @@ fn result(plan: &Plan) -> RunResult {
             target_bps: 10_000_000,
             bps: 10_020_000.0,
             held_ack_peak_bytes: 14_480,
+            ack_queue_peak_bytes: 0,
+            buffer_peak_bytes: 0,
             held_ack_peak_packets: 10,
             acks_absorbed: 27,
             acks_generated: 20,

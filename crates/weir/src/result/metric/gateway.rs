@@ -119,6 +119,22 @@ pub static CLASS: &[Class] = &[
         "flows that began without the `flow_min` of their class, since there was too little",
     )
     .number(|c| whole(c.admission?.best_effort)),
+    Class::new(
+        "ack_queue_peak_bytes",
+        Unit::Bytes,
+        Total::Most,
+        Policy,
+        "the most bytes of ACKs that waited themselves, as frames",
+    )
+    .number(|c| whole(c.ack_queue_peak_bytes)),
+    Class::new(
+        "buffer_peak_bytes",
+        Unit::Bytes,
+        Total::Most,
+        Queue,
+        "the most bytes of data in its queue, and of ACKs that waited themselves: the sum of both peaks",
+    )
+    .number(|c| c.queue.as_ref().and_then(|_| whole(c.buffer_peak_bytes))),
     Class::new("queue.packets", Unit::Count, Total::Sum, Queue, "packets that left its queue")
         .number(|c| whole(c.queue.as_ref()?.packets)),
     Class::new("queue.bytes", Unit::Bytes, Total::Sum, Queue, "their bytes, as the class is charged")

@@ -69,6 +69,8 @@ fn names_are_paths_of_the_result() {
         bps: 2.0,
         held_ack_peak_packets: 3,
         held_ack_peak_bytes: 4,
+        ack_queue_peak_bytes: 24,
+        buffer_peak_bytes: 25,
         acks_absorbed: 5,
         acks_generated: 6,
         acks_rewritten: 7,

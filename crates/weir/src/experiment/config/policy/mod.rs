@@ -3,10 +3,12 @@
 mod check;
 mod rate;
 mod shared;
+mod turns;
 
 pub(super) use shared::{
     beside_rate, check_bounds, check_flow_min, need_rate, policed, set_most, shared, shared_assignments,
 };
+pub(super) use turns::assignments as turns_assignments;
 
 use super::diag::Fault;
 use super::keys::{self, named, set, Key, Written};
@@ -17,14 +19,13 @@ use super::value::{one_of, FromValue};
 use core::mem::discriminant;
 use toml::de::DeValue;
 use weir_core::ack::{AckControl, Counts, Hold, NewLaw, Preset, Release, When, Window, LAWS, PRESETS};
-use weir_core::queue::QueueLimit;
+use weir_core::class::Spec;
+use weir_core::queue::{self, QueueLimit};
 use weir_core::rate::Rate;
 use weir_core::time::Duration;
 
-/// Presets, holds and releases that are known from the literature and not built yet.
-const FUTURE_PRESETS: [&str; 5] = ["pfq", "tcr", "postack", "postack-pfq", "postack-number"];
-const FUTURE_HOLDS: [&str; 1] = ["queue"];
-const FUTURE_RELEASES: [&str; 2] = ["round", "dequeue"];
+/// Choices that presets of classes whose flows share a rate make, and that a policy for each flow has not.
+const OF_CLASSES: &str = "it is for all flows of a class together, by a preset: \"tcr\", \"postack\", \"postack-pfq\" or \"postack-number\"";
 
 const HOLDS: [(&str, Hold); 1] = [("number", Hold::Number)];
 const COUNTS: [(&str, Counts); 4] =
@@ -37,9 +38,10 @@ const OF_ITS_LAW: &str = "keys of a law are read for policies of that law";
 
 /// Keys of every policy that gives each flow a rate: those above the keys of its law, which `preset`, `release` and `flow_rate` have
 /// chosen.
-static FIRST_KEYS: &[PolicyKey] =
-    &[PolicyKey::new("hold", |p, v| set(&mut p.hold, one_of(v, &HOLDS, &FUTURE_HOLDS)))
-        .write(|p| named(&HOLDS, p.hold))];
+static FIRST_KEYS: &[PolicyKey] = &[PolicyKey::new("hold", |p, v| {
+    set(&mut p.hold, not_of_classes(v, &["queue"]).and_then(|()| one_of(v, &HOLDS, &[])))
+})
+.write(|p| named(&HOLDS, p.hold))];
 
 /// Keys of every policy that gives each flow a rate: those below the keys of its law, which set the window themselves at times.
 static LAST_KEYS: &[PolicyKey] = &[
@@ -86,13 +88,20 @@ static LAW_KEYS: &[(&str, &[PolicyKey])] = &[("rate", rate::KEYS), ("share", sha
 
 /// Reads the policy of a class whose data waits in a queue of this limit, if it has one.
 pub(super) fn policy(s: Section, queue: Option<QueueLimit>) -> Option<AckControl> {
+    if let Some(preset) = turns::preset(&s) {
+        turns::refuse_without_rate(s, preset);
+        return None;
+    }
     let preset = preset(&s);
     s.need("flow_rate", "\"10Mbit\"");
     let rate = s.value("flow_rate", flow_rate_of);
     // The other keys are looked at even if the rate is missing.
     let of_each = rate.unwrap_or(Rate::mbit(1));
     let mut policy = (preset.policy)(of_each);
-    if let Some(law) = s.value("release", |value| one_of::<NewLaw>(value, LAWS, &FUTURE_RELEASES)) {
+    if let Some(law) = s.value("release", |value| {
+        not_of_classes(value, &["round", "dequeue"])?;
+        one_of::<NewLaw>(value, LAWS, &[])
+    }) {
         policy.release = law(of_each);
     }
     for table in tables(&policy.release) {
@@ -116,7 +125,33 @@ fn preset(s: &Section) -> &'static Preset {
     } else {
         s.need("preset", &format!("\"{}\"", PRESETS[0].name));
     }
-    s.choice("preset", &presets, &FUTURE_PRESETS).unwrap_or(&PRESETS[0])
+    let choose = |value: &DeValue| {
+        let known = one_of(value, &presets, &[]);
+        match String::from_value(value)?.as_str() {
+            "pfq" => {
+                Err(Fault::new("`pfq` holds no ACKs", "it is discipline = \"pfq\" of a class without `ack`"))
+            }
+            _ => known,
+        }
+    };
+    s.value("preset", choose).unwrap_or(&PRESETS[0])
+}
+
+/// Refuses names that only presets of classes whose flows share a rate choose.
+fn not_of_classes(value: &DeValue, names: &[&str]) -> Result<(), Fault> {
+    let name = String::from_value(value)?;
+    match names.contains(&name.as_str()) {
+        true => Err(Fault::new(format!("`{name}` cannot be chosen for flows with a rate each"), OF_CLASSES)),
+        false => Ok(()),
+    }
+}
+
+/// Reads the policy of a class with this queue.
+pub(super) fn of_queue(s: Section, spec: &Spec, queue: queue::Config) -> Option<AckControl> {
+    match turns::preset(&s) {
+        Some(preset) => turns::of_queue(s, preset, spec, queue),
+        None => policy(s, Some(queue.limit)),
+    }
 }
 
 /// The assignments that say this policy: the preset that is nearest to it, and what is different. Where its law has no preset, they name
@@ -143,6 +178,9 @@ pub(super) fn assignments(policy: &AckControl) -> Vec<String> {
 
 /// A policy in words.
 pub fn words(policy: &AckControl) -> String {
+    if let Some(words) = turns::words(policy) {
+        return words;
+    }
     let law = &policy.release;
     let unworded = law.flow_rate().filter(|_| own_keys(law).is_none());
     let rate = unworded.map(|rate| format!("each flow {rate} by the law `{}`", law.name()));

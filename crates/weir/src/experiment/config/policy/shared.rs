@@ -1,6 +1,6 @@
 //! The policy of a class whose flows share its rate, by the law *share*.
 
-use super::{counts_words, flow_rate_of, PolicyKey, COUNTS, OF_ITS_LAW};
+use super::{counts_words, flow_rate_of, turns, PolicyKey, COUNTS, OF_ITS_LAW};
 use crate::experiment::config::diag::Fault;
 use crate::experiment::config::keys::{self, named, put, set, Written};
 use crate::experiment::config::reader::Section;
@@ -53,10 +53,14 @@ pub(in crate::experiment::config) fn policed(rate: Rate, police: bool) -> AckCon
 }
 
 /// The policy of a class whose flows share `rate`, with what it says beside that and in its `ack`.
-pub(in crate::experiment::config) fn shared(rate: Rate, class: &Section) -> AckControl {
+/// It borrows if it is `nested`.
+pub(in crate::experiment::config) fn shared(rate: Rate, class: &Section, nested: bool) -> AckControl {
     let mut policy = AckControl::ack_share(rate);
     keys::read(BESIDE_RATE, &[class], &mut policy);
     let Some(s) = class.section("ack") else { return policy };
+    if let Some(preset) = turns::preset(&s) {
+        return turns::of_rate(class, s, preset, rate, nested);
+    }
     for key in ["preset", "flow_rate", "hold", "release", "action", "burst", "when", "threshold"] {
         if s.has(key) {
             let help = "flows of a class with a `rate` share it; leave one of the two out";

@@ -9,8 +9,8 @@ use core::ops::RangeInclusive;
 use proptest::option;
 use proptest::prelude::*;
 use weir_core::ack::{
-    AckControl, Action, Counts, Hold, Meter, Period, RateRelease, Release, ShareRelease, SlowStart, When,
-    Window,
+    AckControl, Action, Counts, Hold, Meter, Period, RateRelease, Release, ShareRelease, SlowStart, Turns,
+    When, Window,
 };
 use weir_core::gateway::{ClassConfig, Config, Direction, Match, Prefix};
 use weir_core::link::{
@@ -280,9 +280,20 @@ prop_compose! {
         let most = flow_max.map_or(rate, Rate::bps);
         let flow_min = least.and_then(|part| Rate::from_bps((most / part).max(8_000)));
         let counts = if ip { Counts::Ip } else { Counts::Payload };
-        let release = Release::Share(ShareRelease { rate: Rate::from_bps(rate).unwrap(), counts, police, flow_max, flow_min });
+        let release = Release::Share(ShareRelease { rate: Rate::from_bps(rate).unwrap(), counts, police, flow_max, flow_min, turns: Turns::Bytes });
         let window = Window::Size { standing_delay: standing };
         AckControl { hold: Hold::Number, release, window, when: When::Always }
+    }
+}
+
+prop_compose! {
+    /// TCP rate control in a class with a rate.
+    fn in_turns_of_acks()(rate in 8_000..=100_000_000_000u64, counts in prop::sample::select(vec![Counts::Ip, Counts::Payload, Counts::Wire])) -> AckControl {
+        let mut ack = AckControl::tcr(Rate::from_bps(rate).unwrap());
+        if let Release::Share(law) = &mut ack.release {
+            law.counts = counts;
+        }
+        ack
     }
 }
 
@@ -295,7 +306,7 @@ prop_compose! {
         // The last class is for all addresses.
         engines in option::of(Just(1)),
         classes in prop::collection::vec((any::<bool>(), prop::collection::vec(rules(), 1..4), option::of(policies())), 0..4),
-        last in prop_oneof![policies(), shared()],
+        last in prop_oneof![policies(), shared(), in_turns_of_acks()],
         max_flows in 1..=16_777_216u32,
         assumed_rtt in times(1),
         idle_timeout in times(1),

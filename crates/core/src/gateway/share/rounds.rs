@@ -1,0 +1,86 @@
+//! Turns of an ACK by the class's clock: TCP rate control, and PostACK as an on-off variant of its ACK pacing (PostACK paper, fig. 4).
+//!
+//! The class has one clock, and each turn moves it on by what a full segment costs: so each of `n` flows has a turn in the time in which its
+//! share of the rate carries a segment, and one whose neighbours hold nothing has theirs as well. Where turns are skipped, the record counts
+//! the packets of data that came from the flow's sender and were not answered by a turn: a turn is skipped while they are more than the ACK
+//! that is next is for, which is one packet where each is acknowledged.
+
+use super::turns::Visit;
+use crate::ack::{ShareRelease, Turns, Window};
+use crate::flow::flag;
+use crate::gateway::{after, Gateway};
+use crate::node::Cx;
+use crate::time::{Duration, Time};
+
+impl Gateway {
+    /// It is the turn of a flow of the class in this place that holds something.
+    pub(super) fn visit_step(&mut self, cx: &mut Cx<'_>, i: u32, place: u32) -> Visit {
+        let Some(share) = self.classes.share(place) else { return Visit::Passed };
+        let (queues, skips) = (share.departures.queues, share.law.turns == Turns::Acks { skips: true });
+        let came = self.packets_of(i);
+        self.queue_again(i);
+        if self.table[i].pace.probe().is_none() {
+            self.ask_for_probe(i);
+        }
+        let payload = self.table[i].segments().payload;
+        if skips && came > ShareRelease::turns_for(self.next_ack(cx, i), payload) {
+            self.table[i].pace.set_packets(queues, came - 1);
+            self.spend_turns(i, 1, cx.now);
+            return Visit::Passed;
+        }
+        let Some(turns) = self.step(cx, i, 1) else { return Visit::Stuck };
+        self.table[i].pace.set_packets(queues, came.saturating_sub(turns));
+        self.spend_turns(i, turns.max(1), cx.now);
+        Visit::Released
+    }
+
+    /// So many turns of a flow cost its class what as many full segments do.
+    fn spend_turns(&mut self, i: u32, turns: u32, now: Time) {
+        let r = &self.table[i];
+        let (place, segments) = (r.class, r.segments());
+        let Some(share) = self.classes.share(place) else { return };
+        let cost = share.law.cost(&segments, turns.saturating_mul(u32::from(segments.payload)));
+        self.tree(place).charge(place, cost, now, now);
+    }
+
+    /// A segment of data that ends at `end` is on its way to its receiver: the acknowledgement of it will tell the delay of the WAN.
+    pub(in crate::gateway) fn note_sent(&mut self, i: u32, end: u32, now: Time) {
+        let r = &mut self.table[i];
+        if r.has(flag::STEPS | flag::SYNCED) && r.pace.probe().is_none() && after(end, r.rx) {
+            r.pace.set_probe(end, now);
+        }
+    }
+
+    /// The receiver has acknowledged more. The delay of the WAN is an average with the gain of a sender's smoothed RTT (RFC 6298
+    /// section 2.3), as in section 2.4.3 of the paper.
+    pub(in crate::gateway) fn note_delay(&mut self, i: u32, now: Time) {
+        let r = &mut self.table[i];
+        if !r.has(flag::STEPS) || r.pace.probe().is_none_or(|(end, _)| after(end, r.rx)) {
+            return;
+        }
+        let Some(delay) = r.pace.probed(now) else { return };
+        let (old, new) = (i64::from(r.rtt_ns), delay.min(MOST_DELAY).as_nanos() as i64);
+        let average = if old == 0 { new } else { old + (new - old) / 8 };
+        r.rtt_ns = average.clamp(1, u32::MAX.into()) as u32;
+        self.ask_for_probe(i);
+    }
+
+    /// The next segment of the flow's data is to be seen, if its window is sized.
+    pub(in crate::gateway) fn ask_for_probe(&self, i: u32) {
+        let r = &self.table[i];
+        if self.measures && r.has(flag::STEPS) && self.policy(r).window != Window::Keep {
+            self.slots[i].ask();
+        }
+    }
+
+    /// A loss delays the acknowledgement of what comes behind it: that tells nothing of the path (Karn).
+    pub(in crate::gateway) fn drop_probe(&mut self, i: u32) {
+        if self.table[i].has(flag::STEPS) {
+            self.table[i].pace.end_probe();
+            self.ask_for_probe(i);
+        }
+    }
+}
+
+/// The longest delay that a record can keep.
+const MOST_DELAY: Duration = Duration::from_secs(4);

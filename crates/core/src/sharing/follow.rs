@@ -1,0 +1,93 @@
+//! What a gateway is told of the data in the queues, whose departures release ACKs ([`Turns`](crate::ack::Turns)).
+
+use super::{Sharing, Way};
+use crate::frame::Frames;
+use crate::gateway::{ClassConfig, Departure, Direction, Next};
+use crate::node::PortSet;
+use crate::queue::Queue;
+use crate::time::Time;
+
+/// A frame that has come to a class whose ACKs follow its data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Came {
+    /// The index of the class in the configuration.
+    pub(crate) class: usize,
+    /// Its flow, as whoever was asked said.
+    pub(crate) flow: Option<u32>,
+    /// Frames of the flow that wait.
+    pub(crate) frames: u32,
+    /// Packets that it stands for.
+    pub(crate) packets: u32,
+}
+
+impl Sharing {
+    /// Somebody listens from now on to what becomes of data that ACKs follow.
+    pub(crate) fn listen(&mut self) {
+        let config = &self.config;
+        for (way, direction) in self.ways.iter_mut().zip(DIRECTIONS) {
+            let shares = |c: &ClassConfig| c.direction == direction && c.share.is_some();
+            let indices = (0..config.classes.len()).filter(|&i| shares(&config.classes[i]));
+            let own = |i: usize| config.classes[i].follows_data().then_some(i);
+            way.followed = indices.map(own).collect();
+            if way.followed.iter().all(Option::is_none) {
+                way.followed.clear();
+            }
+        }
+    }
+
+    /// When the next frame can leave a queue of a direction in which ACKs follow the data, by a port that takes frames.
+    pub(crate) fn next_departure(&self, open: PortSet) -> Option<Time> {
+        let followed = |way: &&Way| !way.followed.is_empty() && way.open && open.contains(way.out);
+        self.ways.iter().filter(followed).filter_map(|way| way.tree.as_ref()?.due()).min()
+    }
+
+    /// The next packet that has left a class whose ACKs follow its data: the index of the class in the configuration.
+    pub(crate) fn next_gone(&mut self) -> Option<(usize, Departure)> {
+        self.ways.iter_mut().find_map(|way| way.gone.pop_front())
+    }
+
+    /// Flows of which fewer frames wait than before, for another reason than that they left: their number, and how many wait.
+    pub(crate) fn next_loss(&mut self) -> Option<(u32, u32)> {
+        self.lost.pop_front()
+    }
+}
+
+impl Way {
+    /// Do ACKs of the class at this place follow its data?
+    pub(super) fn is_followed(&self, place: usize) -> bool {
+        self.followed.get(place).is_some_and(Option::is_some)
+    }
+
+    /// Frames have left the class at this place.
+    pub(super) fn follow_departure(&mut self, frames: &Frames, place: usize) {
+        let Some(class) = self.followed.get(place).copied().flatten() else { return };
+        let Some(Queue::Pfq(queue)) = self.tree.as_mut().map(|tree| tree.queue_mut(place)) else { return };
+        let left = queue.news().last();
+        let next = queue.coming(frames);
+        let next = next.map(|c| Next { flow: c.owner, frames: c.frames, packets: c.packets, flows: c.flows });
+        self.gone.push_back((class, Departure { left, next }));
+    }
+
+    /// A frame that stands for so many packets has come to the class at this place, of this flow.
+    pub(super) fn follow_arrival(
+        &mut self,
+        place: usize,
+        flow: Option<u32>,
+        packets: u32,
+        lost: &mut impl Extend<(u32, u32)>,
+    ) -> Option<Came> {
+        let class = self.followed.get(place).copied().flatten()?;
+        let frames = match self.tree.as_mut()?.queue_mut(place) {
+            Queue::Pfq(queue) => {
+                let frames = queue.claim(flow);
+                lost.extend(queue.news());
+                frames
+            }
+            _ => 0,
+        };
+        Some(Came { class, flow, frames, packets })
+    }
+}
+
+/// Of the flows whose data goes one way.
+pub(super) const DIRECTIONS: [Direction; 2] = [Direction::Out, Direction::In];

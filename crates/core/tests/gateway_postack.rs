@@ -1,0 +1,267 @@
+//! PostACK, in its forms that need a queue: ACKs are released as data leaves the queue of its class, or at turns that a flow skips which has
+//! sent more than its turns. A queue of 8 Mb/s, a byte a microsecond; packets have 1,000 bytes and leave a millisecond apart.
+
+mod support;
+
+use support::*;
+use weir_core::ack::AckControl;
+use weir_core::class::Spec;
+use weir_core::combined::{Combined, LAN_WHOLE};
+use weir_core::gateway::{ClassConfig, Config, Direction, Gateway, LAN, WAN};
+use weir_core::queue::{self, pfq, Kind, QueueLimit};
+use weir_core::rate::Rate;
+use weir_core::rig::{Rig, Sent, TestFrame, Wake};
+use weir_core::sharing::Sharing;
+use weir_core::time::{Duration, Time};
+use weir_core::wire::build::SegmentBuilder;
+use weir_core::wire::{self, Flags};
+
+const ISN: u32 = 0xffff_f000; // numbers wrap soon
+const MSS: u32 = 1_460;
+
+fn config(ack: AckControl, kind: Kind) -> Config {
+    let queue = queue::Config { limit: QueueLimit::Packets(100), kind };
+    let up = ClassConfig {
+        share: Some(Spec { queue: Some(queue), ..Spec::of(Some(1)) }),
+        ..ClassConfig::controlled("up", Direction::Out, ack)
+    };
+    let link = Spec { rate: Some(Rate::mbit(8)), ..Spec::of(None) };
+    let link = ClassConfig { name: "link".into(), ack: None, share: Some(link), ..up.clone() };
+    Config { classes: vec![up, link], ..Config::default() }
+}
+
+const PFQ: Kind = Kind::Pfq(pfq::Params { flows: 64, quantum: 1_514, seed: 1 });
+
+struct Uploads {
+    rig: Rig<Combined>,
+}
+
+impl Uploads {
+    /// So many flows, established by 100 ms.
+    fn begun(config: Config, flows: u16, wake: Wake) -> Uploads {
+        let sharing = Sharing::new(config.clone(), 0).expect("a sound tree");
+        let mut u = Uploads { rig: Rig::new(Combined::new(Gateway::new(config), sharing)).wake(wake) };
+        for f in 0..flows {
+            let syn = sender(f).seq(ISN).ack(0).flags(Flags::SYN).mss(1_460).window_scale(7).sack_permitted();
+            u.inject(Time::from_micros(f.into()), LAN, syn);
+        }
+        for f in 0..flows {
+            let answer =
+                receiver(f).seq(0).ack(ISN.wrapping_add(1)).flags(Flags(Flags::SYN.0 | Flags::ACK.0));
+            let at = ms(20) + Duration::from_micros(f.into());
+            u.inject(at, WAN, answer.mss(1_460).window_scale(7).sack_permitted());
+        }
+        for f in 0..flows {
+            u.inject(
+                ms(50) + Duration::from_micros(f.into()),
+                WAN,
+                receiver(f).ack(abs(0)).flags(Flags::ACK),
+            );
+        }
+        u.rig.run_until(ms(100));
+        u
+    }
+
+    fn inject(&mut self, at: Time, port: weir_core::node::Port, segment: SegmentBuilder) {
+        self.rig.at(at).inject(port, TestFrame::bytes(&segment.build()));
+    }
+
+    /// So many packets of 1,000 bytes of the flow's data come to the queue.
+    fn data(&mut self, at: Time, f: u16, packets: u32) {
+        for _ in 0..packets {
+            let segment = sender(f).seq(abs(0)).ack(1).flags(Flags::ACK);
+            self.rig.at(at).inject(LAN_WHOLE, TestFrame::bytes(&segment.build()).long(1_014));
+        }
+    }
+
+    fn ack(&mut self, at: Time, f: u16, bytes: u32) {
+        self.inject(at, WAN, receiver(f).ack(abs(bytes)).flags(Flags::ACK));
+    }
+
+    /// What reaches the senders: when, whose, and up to where it acknowledges.
+    fn run(&mut self, until: Time) -> Vec<(Time, u16, u32)> {
+        let sent = self.rig.run_until(until);
+        let lan = sent.iter().filter(|s| s.port == LAN);
+        lan.map(|s| (s.at, tcp(s).dst_port - 1_000, tcp(s).ack.wrapping_sub(abs(0)))).collect()
+    }
+
+    fn finish(self) {
+        assert_eq!(self.rig.node().ledger().held(), 0, "in + made = out + dropped + absorbed");
+        self.rig.finish();
+    }
+}
+
+fn sender(f: u16) -> SegmentBuilder {
+    SegmentBuilder::v4([10, 0, 0, 1], [10, 0, 1, 1]).ports(1_000 + f, 5_001)
+}
+
+fn receiver(f: u16) -> SegmentBuilder {
+    SegmentBuilder::v4([10, 0, 1, 1], [10, 0, 0, 1]).ports(5_001, 1_000 + f).seq(1).window(4_000)
+}
+
+fn abs(n: u32) -> u32 {
+    ISN.wrapping_add(1).wrapping_add(n)
+}
+
+fn tcp(s: &Sent) -> wire::Tcp {
+    wire::tcp(&s.bytes, &wire::packet(&s.bytes, s.len).unwrap()).unwrap()
+}
+
+fn us(n: u64) -> Time {
+    Time::from_micros(n)
+}
+
+fn pfq() -> Config {
+    config(AckControl::postack_pfq(Rate::mbit(8)), PFQ)
+}
+
+/// Of five packets at 1,000 ms the first leaves at once, the fourth at 1,003 ms: the fifth is the last then, and is next.
+#[test]
+fn an_ack_leaves_when_the_last_packet_of_its_flow_is_next() {
+    for wake in [Wake::Exact, Wake::Late(Duration::from_millis(3)), Wake::Lazy(Duration::from_millis(3))] {
+        let mut u = Uploads::begun(pfq(), 1, wake);
+        u.data(ms(1_000), 0, 5);
+        u.ack(us(1_000_500), 0, MSS);
+        u.ack(us(1_000_600), 0, 2 * MSS);
+        // The fifth leaves at 1,004 ms, and nothing waits: the class could send the next packet at once.
+        assert_eq!(u.run(ms(1_500)), [(ms(1_003), 0, MSS), (ms(1_004), 0, 2 * MSS)], "{wake:?}");
+        assert!(u.rig.node().gateway().class_stats().next().unwrap().ack_queue_bytes_peak >= 2 * 54);
+        u.finish();
+    }
+}
+
+#[test]
+fn an_ack_of_a_flow_without_data_in_the_queue_goes_at_once() {
+    let mut u = Uploads::begun(pfq(), 2, Wake::Exact);
+    u.data(ms(1_000), 0, 8);
+    u.ack(us(1_000_500), 1, MSS);
+    u.ack(us(1_000_700), 1, 3 * MSS);
+    assert_eq!(u.run(ms(1_001)), [(us(1_000_500), 1, MSS), (us(1_000_700), 1, 3 * MSS)]);
+    u.run(ms(1_100));
+    u.finish();
+}
+
+/// A queue of data would have shown the sender its duplicates in their order, and later than what was acknowledged before.
+#[test]
+fn duplicates_keep_their_place_and_are_as_many_as_came() {
+    let mut u = Uploads::begun(pfq(), 1, Wake::Exact);
+    u.data(ms(1_000), 0, 4);
+    for (at, bytes) in [(100, MSS), (200, MSS), (300, MSS), (400, MSS)] {
+        u.ack(us(1_000_000 + at), 0, bytes);
+    }
+    // At 1,002 ms the last is next; at 1,003 ms nothing is left, and from there on there is a turn each eighth of 1.5 ms: 187 bytes.
+    let expected = [1_002_000, 1_003_000, 1_003_187, 1_003_374].map(|at| (us(at), 0, MSS));
+    assert_eq!(u.run(ms(1_500)), expected);
+    u.finish();
+}
+
+/// Each flow's last packet is next in turn. A flow has its next ACK when as many packets have left as flows had data.
+#[test]
+fn flows_take_turns() {
+    let mut u = Uploads::begun(pfq(), 2, Wake::Exact);
+    u.data(ms(1_000), 0, 2);
+    u.data(ms(1_000), 1, 2);
+    for n in 1..=2 {
+        u.ack(us(1_000_100 + n), 0, n as u32 * MSS);
+    }
+    // The first of flow 0 leaves at 1,000 ms. Then wait: one of flow 0, two of flow 1. Flow 0's last leaves at 1,001 ms, and was next
+    // before its ACKs came. So flow 0 has no data from 1,001 ms on, while one flow has: a packet later it has its turn.
+    assert_eq!(u.run(ms(1_500)), [(ms(1_002), 0, MSS), (ms(1_003), 0, 2 * MSS)]);
+    u.finish();
+}
+
+#[test]
+fn what_is_held_as_a_number_leaves_by_segments() {
+    let number = config(AckControl::postack_number(Rate::mbit(8)), PFQ);
+    let mut u = Uploads::begun(number, 1, Wake::Exact);
+    u.data(ms(1_000), 0, 3);
+    u.ack(us(1_000_500), 0, 10 * MSS);
+    let sent = u.run(us(1_002_600));
+    // An eighth of 1,500 bytes takes 187 us.
+    let expected = [1_001_000, 1_002_000, 1_002_187, 1_002_374, 1_002_561];
+    let expected: Vec<_> = expected.into_iter().zip(1..).map(|(at, n)| (us(at), 0, n * MSS)).collect();
+    assert_eq!(sent, expected);
+    assert_eq!(u.rig.node().gateway().class_stats().next().unwrap().ack_queue_bytes_peak, 0);
+    u.run(ms(2_000));
+    u.finish();
+}
+
+/// RFC 9293 section 3.8.6: news of a closed window is not late. What was held goes before it.
+#[test]
+fn a_closed_window_does_not_wait() {
+    let mut u = Uploads::begun(pfq(), 1, Wake::Exact);
+    u.data(ms(1_000), 0, 9);
+    u.ack(us(1_000_100), 0, MSS);
+    u.ack(us(1_000_200), 0, 2 * MSS);
+    let closed = receiver(0).ack(abs(3 * MSS)).window(0).flags(Flags::ACK);
+    u.inject(us(1_000_300), WAN, closed);
+    let at = us(1_000_300);
+    assert_eq!(u.run(ms(1_001)), [(at, 0, MSS), (at, 0, 2 * MSS), (at, 0, 3 * MSS)]);
+    u.run(ms(1_100));
+    u.finish();
+}
+
+/// A segment that passes tells the sender of progress that waits: what waits for that is not sent, as it would be a duplicate.
+#[test]
+fn progress_that_is_known_is_not_told_again() {
+    let mut u = Uploads::begun(pfq(), 1, Wake::Exact);
+    u.data(ms(1_000), 0, 3);
+    u.ack(us(1_000_100), 0, MSS);
+    u.ack(us(1_000_200), 0, 2 * MSS);
+    let fin = receiver(0).ack(abs(2 * MSS)).flags(Flags(Flags::FIN.0 | Flags::ACK.0));
+    u.inject(us(1_000_300), WAN, fin);
+    assert_eq!(u.run(ms(1_500)), [(us(1_000_300), 0, 2 * MSS)]);
+    u.finish();
+}
+
+/// Three packets came: two turns are skipped. A turn takes what a full segment does at the class's rate, 1.5 ms.
+#[test]
+fn a_flow_that_has_sent_more_than_its_turns_skips_turns() {
+    let basic = config(AckControl::postack(Rate::mbit(8)), Kind::Fifo);
+    let mut u = Uploads::begun(basic, 1, Wake::Exact);
+    u.data(ms(1_000), 0, 3);
+    u.ack(us(1_000_500), 0, MSS);
+    u.ack(us(1_000_600), 0, 2 * MSS);
+    assert_eq!(u.run(ms(1_500)), [(us(1_003_500), 0, MSS), (us(1_005_000), 0, 2 * MSS)]);
+    u.finish();
+}
+
+/// An ACK for two segments is worth two turns.
+#[test]
+fn a_delayed_ack_takes_as_many_turns_as_segments() {
+    let basic = config(AckControl::postack(Rate::mbit(8)), Kind::Fifo);
+    let mut u = Uploads::begun(basic, 2, Wake::Exact);
+    for n in 1..=2 {
+        u.ack(us(1_000_000 + u64::from(n)), 0, 2 * n * MSS);
+        u.ack(us(1_000_002 + u64::from(n)), 1, n * MSS);
+    }
+    let turns: Vec<_> = u.run(ms(1_500)).into_iter().map(|(at, f, _)| (at.since(us(1_000_001)), f)).collect();
+    let expected = [(0, 0), (3_000, 1), (4_500, 0), (7_500, 1)];
+    assert_eq!(turns, expected.map(|(after, f)| (Duration::from_micros(after), f)));
+    u.finish();
+}
+
+/// Packets that nobody acknowledges wait and leave like all others.
+#[test]
+fn datagrams_are_queued_and_scheduled() {
+    let mut u = Uploads::begun(pfq(), 1, Wake::Exact);
+    for _ in 0..4 {
+        let udp = TestFrame::bytes(&udp()).long(1_014);
+        u.rig.at(ms(1_000)).inject(LAN_WHOLE, udp);
+    }
+    u.data(ms(1_000), 0, 2);
+    u.ack(us(1_000_500), 0, MSS);
+    let sent = u.rig.run_until(ms(1_500));
+    let out: Vec<Time> = sent.iter().filter(|s| s.port == WAN).map(|s| s.at).collect();
+    assert_eq!(out, (0..6).map(|n| ms(1_000 + n)).collect::<Vec<_>>());
+    u.finish();
+}
+
+/// IPv4 and UDP headers of a datagram of 972 bytes, the rest left out.
+fn udp() -> Vec<u8> {
+    let mut bytes = SegmentBuilder::v4([10, 0, 0, 9], [10, 0, 1, 1]).ports(7_000, 7_001).build();
+    bytes[23] = 17;
+    let sum = u16::from_be_bytes([bytes[24], bytes[25]]) - (17 - 6);
+    bytes[24..26].copy_from_slice(&sum.to_be_bytes());
+    bytes
+}

@@ -1,0 +1,176 @@
+//! Presets of classes whose flows share a rate in turns of ACKs: TCP rate control and PostACK. A preset makes every choice, so beside it
+//! there is only what its rate counts, where the rate is not that of a queue.
+
+use super::{counts_words, PolicyKey, COUNTS, OF_ITS_LAW};
+use crate::experiment::config::diag::Fault;
+use crate::experiment::config::keys::{self, named, set};
+use crate::experiment::config::reader::Section;
+use crate::experiment::config::value::one_of;
+use weir_core::ack::{AckControl, ClassPreset, Counts, Leaf, Release, CLASS_PRESETS};
+use weir_core::class::Spec;
+use weir_core::queue::{self, Kind};
+use weir_core::rate::Rate;
+
+/// Keys that a preset of this kind leaves open, without a queue.
+static KEYS: &[PolicyKey] = &[PolicyKey::new("counts", |p, v| set(counts_mut(p), one_of(v, &COUNTS, &[])))
+    .write(|p| named(&COUNTS, counts(p)))];
+
+/// Keys that choose what a preset has chosen.
+const CHOSEN: [&str; 15] = [
+    "flow_rate",
+    "hold",
+    "release",
+    "window",
+    "standing_delay",
+    "when",
+    "threshold",
+    "meter",
+    "period",
+    "period_min",
+    "period_max",
+    "slow_start",
+    "catch_up",
+    "action",
+    "burst",
+];
+/// Keys of a class whose flows share its rate in turns of bytes.
+const OF_BYTES: [&str; 3] = ["police", "flow_max", "flow_min"];
+/// Rate of a queue that may send as much as those above it.
+const UNBOUNDED: Rate = Rate::mbit(1000);
+
+/// The preset of this kind that `ack` names, if it names one.
+pub(in crate::experiment::config) fn preset(ack: &Section) -> Option<&'static ClassPreset> {
+    let name: String = ack.peek("preset")?;
+    CLASS_PRESETS.iter().find(|preset| preset.name == name)
+}
+
+/// Reads the policy `preset` of a class with this queue.
+pub(in crate::experiment::config) fn of_queue(
+    s: Section,
+    preset: &ClassPreset,
+    spec: &Spec,
+    queue: queue::Config,
+) -> Option<AckControl> {
+    let leaf = match queue.kind {
+        Kind::Fifo => Some(Leaf::Fifo),
+        Kind::Pfq(_) => Some(Leaf::Pfq),
+        _ => None,
+    };
+    if leaf != Some(preset.leaf) {
+        refuse_leaf(&s, preset, leaf);
+    }
+    let rate = spec.ceil.or(spec.rate);
+    if rate.is_none() && preset.leaf == Leaf::Fifo {
+        let message =
+            format!("`{}` cannot be combined with a class that has neither `rate` nor `ceil`", preset.name);
+        s.fault("preset", Fault::new(message, "its turns come at the rate of the class: give it one"));
+    }
+    if preset.leaf != Leaf::None && s.has("counts") {
+        let help = "the rate is that of the queue, which counts as all queues do";
+        s.fault("counts", Fault::new(combined("counts", preset), help));
+    }
+    let policy = (preset.policy)(rate.unwrap_or(UNBOUNDED));
+    Some(finish(s, preset, policy))
+}
+
+/// Reads the policy `preset` of a class of this rate without a queue; `nested`: it borrows.
+pub(in crate::experiment::config) fn of_rate(
+    class: &Section,
+    s: Section,
+    preset: &ClassPreset,
+    rate: Rate,
+    nested: bool,
+) -> AckControl {
+    if preset.leaf != Leaf::None {
+        refuse_leaf(&s, preset, Some(Leaf::None));
+    }
+    for key in OF_BYTES.into_iter().filter(|&key| class.has(key)) {
+        class.fault(key, Fault::new(combined(key, preset), "leave it out: flows have equal shares"));
+    }
+    if nested {
+        let help = "leave `parent` out, or `preset`: flows of classes that borrow share by turns of bytes";
+        s.fault("preset", Fault::new(combined("parent", preset), help));
+    }
+    let mut policy = (preset.policy)(rate);
+    keys::read(KEYS, &[&s], &mut policy);
+    finish(s, preset, policy)
+}
+
+/// A preset of this kind in a class that has no rate and no queue.
+pub(super) fn refuse_without_rate(s: Section, preset: &ClassPreset) {
+    refuse_leaf(&s, preset, None);
+    finish(s, preset, (preset.policy)(UNBOUNDED));
+}
+
+fn refuse_leaf(s: &Section, preset: &ClassPreset, leaf: Option<Leaf>) {
+    let (what, help) = match (preset.leaf, leaf) {
+        (Leaf::None, Some(Leaf::Fifo | Leaf::Pfq)) => {
+            ("a class with a queue", "leave `queue` and `discipline` out: data stays in the kernel")
+        }
+        (Leaf::None, _) => ("a class without a `rate`", "give the class the rate of all its flows together: rate = \"10Mbit\""),
+        (Leaf::Fifo, Some(Leaf::Pfq)) => (
+            "a queue for each flow",
+            "leave `discipline` out; with a queue for each flow there are \"postack-pfq\" and \"postack-number\"",
+        ),
+        (Leaf::Fifo, _) => ("a class without a plain queue", "give it one, without an `aqm`: queue = \"100p\""),
+        (Leaf::Pfq, _) => (
+            "a class without a plain queue for each flow",
+            "give it one, without an `aqm`: discipline = \"pfq\", queue = \"1000p\"",
+        ),
+    };
+    let message = format!("preset = \"{}\" cannot be combined with {what}", preset.name);
+    s.fault("preset", Fault::new(message, help));
+}
+
+fn combined(key: &str, preset: &ClassPreset) -> String {
+    format!("`{key}` cannot be combined with preset = \"{}\"", preset.name)
+}
+
+fn finish(s: Section, preset: &ClassPreset, policy: AckControl) -> AckControl {
+    s.get::<String>("preset");
+    for key in CHOSEN.into_iter().filter(|&key| s.has(key)) {
+        s.key_fault(key, Fault::new(combined(key, preset), "the preset makes this choice: leave it out"));
+    }
+    s.finish();
+    policy
+}
+
+/// The preset of this kind that a policy is, whatever its rate counts.
+fn preset_of(policy: &AckControl) -> Option<&'static ClassPreset> {
+    let law = policy.release.share().filter(|law| law.is_of_acks())?;
+    CLASS_PRESETS.iter().find(|preset| {
+        let mut other = (preset.policy)(law.rate);
+        *counts_mut(&mut other) = law.counts;
+        other == *policy
+    })
+}
+
+/// The assignments of the `ack` of a policy of this kind; `None` for others.
+pub(in crate::experiment::config) fn assignments(policy: &AckControl) -> Option<Vec<String>> {
+    let preset = preset_of(policy)?;
+    let from = (preset.policy)(policy.release.rate());
+    let first = format!("preset = \"{}\"", preset.name);
+    Some(std::iter::once(first).chain(keys::assignments(KEYS, policy, &from)).collect())
+}
+
+/// A policy of this kind in words; `None` for others.
+pub(super) fn words(policy: &AckControl) -> Option<String> {
+    let preset = preset_of(policy)?;
+    let rate = match preset.leaf {
+        Leaf::None => {
+            format!(", all flows together {} of {}", policy.release.rate(), counts_words(counts(policy)))
+        }
+        Leaf::Fifo | Leaf::Pfq => String::new(),
+    };
+    Some(format!("{}{rate}", preset.description))
+}
+
+fn counts(policy: &AckControl) -> Counts {
+    let Release::Share(law) = &policy.release else { unreachable!("{OF_ITS_LAW}") };
+    law.counts
+}
+
+fn counts_mut(policy: &mut AckControl) -> &mut Counts {
+    let Release::Share(law) = &mut policy.release else { unreachable!("{OF_ITS_LAW}") };
+    &mut law.counts
+}
