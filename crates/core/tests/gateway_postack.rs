@@ -254,6 +254,8 @@ fn datagrams_are_queued_and_scheduled() {
     let sent = u.rig.run_until(ms(1_500));
     let out: Vec<Time> = sent.iter().filter(|s| s.port == WAN).map(|s| s.at).collect();
     assert_eq!(out, (0..6).map(|n| ms(1_000 + n)).collect::<Vec<_>>());
+    // These four, and the SYN of the flow.
+    assert_eq!(u.rig.node().gateway().class_stats().next().unwrap().scheduled_only, 5);
     u.finish();
 }
 

@@ -128,6 +128,9 @@ pub struct ClassStats {
     pub ack_queue_bytes: u64,
     /// The most of that at any time.
     pub ack_queue_bytes_peak: u64,
+    /// Packets of data that came to its queue of which no ACKs are controlled: they are scheduled alone. They are not TCP, their flow passes
+    /// untouched, or none of its ACKs came this way.
+    pub scheduled_only: u64,
     /// Transitions into slow start.
     pub slow_starts: u64,
     /// Flows that have the least rate of the class now.

@@ -79,6 +79,9 @@ pub struct ClassResult {
     /// The most bytes of ACKs that waited themselves, as frames, at any time.
     #[serde(default)]
     pub ack_queue_peak_bytes: u64,
+    /// Packets of its queue of which no ACKs are controlled, in a class whose ACKs follow its data.
+    #[serde(default)]
+    pub scheduled_only: u64,
     /// The most bytes of data in its queue and of ACKs that waited themselves: the sum of both peaks; 0 without a queue.
     #[serde(default)]
     pub buffer_peak_bytes: u64,

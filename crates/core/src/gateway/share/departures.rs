@@ -65,7 +65,10 @@ impl Gateway {
         let Some(share) = self.classes.share_mut(place) else { return };
         share.departures.busy = true;
         let (queues, turns) = (share.departures.queues, share.law.turns);
-        let Some(i) = flow.filter(|&i| self.is_of(i, place)) else { return };
+        let Some(i) = flow.filter(|&i| self.is_of(i, place)) else {
+            self.classes[place].scheduled_only += u64::from(packets);
+            return;
+        };
         let pace = &mut self.table[i].pace;
         match turns {
             Turns::Departures => self.note_frames(i, frames, now),

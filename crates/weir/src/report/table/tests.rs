@@ -116,6 +116,7 @@ fn result(plan: &Plan) -> RunResult {
             held_ack_peak_bytes: 14_480,
             ack_queue_peak_bytes: 0,
             buffer_peak_bytes: 0,
+            scheduled_only: 0,
             held_ack_peak_packets: 10,
             acks_absorbed: 27,
             acks_generated: 20,

@@ -128,6 +128,14 @@ pub static CLASS: &[Class] = &[
     )
     .number(|c| whole(c.ack_queue_peak_bytes)),
     Class::new(
+        "scheduled_only",
+        Unit::Count,
+        Total::Sum,
+        Policy,
+        "packets of its queue of which no ACKs are controlled: not TCP, left alone, or no ACK came this way",
+    )
+    .number(|c| whole(c.scheduled_only)),
+    Class::new(
         "buffer_peak_bytes",
         Unit::Bytes,
         Total::Most,

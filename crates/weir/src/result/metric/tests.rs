@@ -71,6 +71,7 @@ fn names_are_paths_of_the_result() {
         held_ack_peak_bytes: 4,
         ack_queue_peak_bytes: 24,
         buffer_peak_bytes: 25,
+        scheduled_only: 26,
         acks_absorbed: 5,
         acks_generated: 6,
         acks_rewritten: 7,
