@@ -20,7 +20,8 @@ VIRTUAL := $(addprefix experiments/papers/,ack-shaper/fig2.toml ack-shaper/fig3.
 	experiments/truth/lossy-path.toml $(wildcard experiments/start/*.toml) $(wildcard experiments/theory/*.toml) \
 	$(addprefix experiments/class/,four.toml four-slow.toml customer.toml customers.toml idle.toml two-hundred.toml web.toml \
 		burst.toml beside-share.toml beside-fq-codel.toml weights.toml nested.toml ceiling.toml takeover.toml flow-max.toml flow-min.toml site.toml) \
-	$(addprefix experiments/papers/postack/,intro.toml intro-short.toml fig8-buffer.toml fig8-window.toml fig9.toml fig10.toml) \
+	$(addprefix experiments/papers/postack/,intro.toml intro-short.toml fig8-buffer.toml fig8-window.toml fig9.toml fig10.toml fig11.toml presets.toml \
+		borrow.toml gigabit.toml) \
 	experiments/sharing/rates.toml experiments/sharing/both.toml experiments/sharing/takeover.toml experiments/examples/sharing.toml experiments/examples/aqm.toml
 
 .PHONY: demo test build bench setup lint unit virtual privileged fuzz clean
@@ -65,6 +66,7 @@ privileged: build
 	$(call lab,experiments/papers/ack-shaper/fig12-short.toml)
 	$(call lab,experiments/papers/ack-shaper/fig11-short.toml)
 	$(call lab,experiments/papers/postack/intro-short.toml)
+	$(call lab,experiments/papers/postack/presets.toml)
 
 bench: build
 	cargo bench -p weir-core --locked

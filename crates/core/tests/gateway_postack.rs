@@ -7,11 +7,14 @@ use support::*;
 use weir_core::ack::AckControl;
 use weir_core::class::Spec;
 use weir_core::combined::{Combined, LAN_WHOLE};
+use weir_core::flow::Record;
+use weir_core::frame::Frames;
 use weir_core::gateway::{ClassConfig, Config, Direction, Gateway, LAN, WAN};
 use weir_core::queue::{self, pfq, Kind, QueueLimit};
 use weir_core::rate::Rate;
 use weir_core::rig::{Rig, Sent, TestFrame, Wake};
 use weir_core::sharing::Sharing;
+use weir_core::steer::Slot;
 use weir_core::time::{Duration, Time};
 use weir_core::wire::build::SegmentBuilder;
 use weir_core::wire::{self, Flags};
@@ -41,6 +44,12 @@ impl Uploads {
     fn begun(config: Config, flows: u16, wake: Wake) -> Uploads {
         let sharing = Sharing::new(config.clone(), 0).expect("a sound tree");
         let mut u = Uploads { rig: Rig::new(Combined::new(Gateway::new(config), sharing)).wake(wake) };
+        u.open(flows);
+        u
+    }
+
+    fn open(&mut self, flows: u16) {
+        let u = self;
         for f in 0..flows {
             let syn = sender(f).seq(ISN).ack(0).flags(Flags::SYN).mss(1_460).window_scale(7).sack_permitted();
             u.inject(Time::from_micros(f.into()), LAN, syn);
@@ -59,7 +68,6 @@ impl Uploads {
             );
         }
         u.rig.run_until(ms(100));
-        u
     }
 
     fn inject(&mut self, at: Time, port: weir_core::node::Port, segment: SegmentBuilder) {
@@ -238,6 +246,42 @@ fn a_delayed_ack_takes_as_many_turns_as_segments() {
     let turns: Vec<_> = u.run(ms(1_500)).into_iter().map(|(at, f, _)| (at.since(us(1_000_001)), f)).collect();
     let expected = [(0, 0), (3_000, 1), (4_500, 0), (7_500, 1)];
     assert_eq!(turns, expected.map(|(after, f)| (Duration::from_micros(after), f)));
+    u.finish();
+}
+
+/// The pool of the engine that died had the ACKs; the records have what they told.
+#[test]
+fn what_waits_is_not_lost_with_its_engine() {
+    let mut u = Uploads::begun(pfq(), 1, Wake::Exact);
+    u.data(ms(1_000), 0, 9);
+    u.ack(us(1_000_100), 0, MSS);
+    u.ack(us(1_000_200), 0, 2 * MSS);
+    assert_eq!(u.run(us(1_000_900)), []);
+    let gateway = u.rig.node().gateway();
+    let records: Box<[Record]> = gateway.records().to_vec().into();
+    let slots: Box<[Slot]> = gateway.slots().iter().map(copy).collect();
+    let next = Gateway::with_shared(pfq(), Box::leak(records), Box::leak(slots));
+    let sharing = Sharing::new(pfq(), 0).expect("a sound tree");
+    let mut u = Uploads { rig: Rig::new(Combined::new(next, sharing)) };
+    let told: Vec<u32> = u.run(ms(100)).iter().map(|ack| ack.2).collect();
+    assert_eq!(told, [2 * MSS]);
+    u.finish();
+}
+
+/// Of 64 frames an eighth stays free: later ACKs are held as numbers, and told with those that wait.
+#[test]
+fn a_pool_that_is_nearly_used_up_costs_no_progress() {
+    let mut u = Uploads::begun(pfq(), 1, Wake::Exact);
+    let sharing = Sharing::new(pfq(), 0).expect("a sound tree");
+    u.rig = Rig::with_pool(Combined::new(Gateway::new(pfq()), sharing), Frames::new(64, 2_048, 4));
+    u.open(1);
+    u.data(ms(1_000), 0, 6);
+    for n in 1..=80 {
+        u.ack(us(1_000_500 + u64::from(n)), 0, n * MSS);
+    }
+    let told: Vec<u32> = u.run(ms(3_000)).iter().map(|ack| ack.2).collect();
+    assert_eq!((told.first(), told.last()), (Some(&MSS), Some(&(80 * MSS))));
+    assert!(told.windows(2).all(|w| w[0] < w[1]) && (40..60).contains(&told.len()), "{told:?}");
     u.finish();
 }
 

@@ -33,6 +33,17 @@ fn flows_have_turns_at_the_rate_of_the_class() {
     u.rig.finish();
 }
 
+/// At 80 kb/s a turn takes 150 ms.
+#[test]
+fn a_turn_takes_its_time_however_low_the_rate_is() {
+    let mut u = Uploads::begun(config(AckControl::tcr(Rate::from_bps(80_000).unwrap())), 1, ms(20));
+    for n in 1..=4 {
+        u.ack(ms(1_000), 0, n * MSS);
+    }
+    let expect = |n: u32| (ms(1_000 + 150 * u64::from(n - 1)), 0, n * MSS);
+    assert_eq!(u.run(ms(2_000)), (1..=4).map(expect).collect::<Vec<_>>());
+}
+
 /// A class that has done nothing for a second has earned no burst.
 #[test]
 fn an_idle_class_earns_nothing() {
@@ -68,6 +79,17 @@ fn the_delay_follows_what_data_takes() {
     u.ack(ms(2_500), 0, 2_000);
     u.run(ms(2_501));
     assert!(u.record(0).rtt_ns.abs_diff(30_000_000) <= 1);
+}
+
+/// Data that comes in has crossed the WAN before it is seen, so what it takes to its acknowledgement is the LAN's delay.
+#[test]
+fn downloads_keep_the_delay_of_the_handshake() {
+    let mut inward = config(AckControl::tcr(Rate::mbit(8)));
+    inward.classes[0].direction = weir_core::gateway::Direction::In;
+    assert!(
+        !inward.classes[0].measures_delay()
+            && config(AckControl::tcr(Rate::mbit(8))).classes[0].measures_delay()
+    );
 }
 
 /// Three duplicates are three, and come behind what was acknowledged before, a turn each.

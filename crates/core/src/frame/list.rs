@@ -86,13 +86,6 @@ impl List {
         let place = frames.places.get(self.first as usize)?;
         Some(Head { charge: place.charge, since: place.since })
     }
-    /// The frame that waits longest.
-    pub(crate) fn first<'a>(&self, frames: &'a Frames) -> Option<&'a Frame> {
-        if self.is_empty() {
-            return None;
-        }
-        frames.places.get(self.first as usize)?.frame.as_ref()
-    }
     /// A frame waits behind the others.
     pub fn push(&mut self, frames: &mut Frames, waiting: Waiting) {
         let Waiting { frame: Parked(chunk), charge, since } = waiting;

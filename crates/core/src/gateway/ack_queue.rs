@@ -64,15 +64,6 @@ impl Gateway {
         Some((cx.frames.unpark(waiting.frame), waiting.charge.packets == PROGRESS))
     }
 
-    /// How many bytes the ACK that waits longest acknowledges, or the one that would be made.
-    pub(super) fn next_ack(&self, cx: &Cx<'_>, i: u32) -> u32 {
-        let r = &self.table[i];
-        let acks = r.pace.acks();
-        let first = acks.first(cx.frames).and_then(|f| parse(cx.frames.bytes(f), f.len()).ok());
-        let to = first.map_or(r.rx, |segment| segment.tcp.ack);
-        (to.wrapping_sub(r.tx) as i32).max(0) as u32
-    }
-
     /// One ACK of what the flow holds leaves: the one that waits longest, or one for what is held without. Returns the bytes that it
     /// acknowledges; `None` if nothing is held, or nothing can leave now.
     pub(super) fn release_ack(&mut self, cx: &mut Cx<'_>, i: u32) -> Option<u32> {

@@ -63,13 +63,14 @@ impl ClassConfig {
         self.ack.is_some_and(shares)
     }
 
-    /// Are windows of its flows sized for the delay of the WAN as it is measured, and not for that of the handshake?
+    /// Are windows of its flows sized for the delay of the WAN as it is measured, and not for that of the handshake? Data of downloads
+    /// has come from there before it is seen.
     pub fn measures_delay(&self) -> bool {
         let measures = |ack: AckControl| {
             let by_acks = ack.release.share().is_some_and(|law| law.is_of_acks());
             by_acks && ack.window != Window::Keep
         };
-        self.ack.is_some_and(measures)
+        self.direction == Direction::Out && self.ack.is_some_and(measures)
     }
 
     /// Are ACKs of its flows released by what becomes of their data in its queue?

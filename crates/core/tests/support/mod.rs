@@ -304,7 +304,7 @@ pub fn numbers(sent: &[Sent]) -> Vec<(Time, u32)> {
         .collect()
 }
 
-fn copy(slot: &Slot) -> Slot {
+pub fn copy(slot: &Slot) -> Slot {
     let n = |n: &AtomicU32| n.load(Relaxed);
     let copy = Slot::default();
     let window = n(&slot.window) as u16;

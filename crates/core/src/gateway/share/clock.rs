@@ -56,6 +56,15 @@ impl Clock {
         self.bytes.rate().bytes_in(beyond)
     }
 
+    /// A turn that costs so many bytes is had `now`, when the clock is not ahead: so it is ahead of one turn at most, and nothing is forgiven.
+    pub(super) fn spend(&mut self, bytes: u64, now: Time) {
+        if self.due < now {
+            self.due = now;
+            self.bytes.idle();
+        }
+        self.due += self.bytes.advance(bytes);
+    }
+
     /// `bytes` that were permitted will not be sent.
     pub(super) fn give_back(&mut self, bytes: u64) {
         self.due = self.due.saturating_sub(self.bytes.rate().time_for(bytes));

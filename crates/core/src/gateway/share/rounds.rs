@@ -2,11 +2,11 @@
 //!
 //! The class has one clock, and each turn moves it on by what a full segment costs: so each of `n` flows has a turn in the time in which its
 //! share of the rate carries a segment, and one whose neighbours hold nothing has theirs as well. Where turns are skipped, the record counts
-//! the packets of data that came from the flow's sender and were not answered by a turn: a turn is skipped while they are more than the ACK
-//! that is next is for, which is one packet where each is acknowledged.
+//! the packets of data that came from the flow's sender and were not answered by a turn: a turn is skipped while they are more than the last ACK
+//! that left was for, which is one packet where each is acknowledged.
 
 use super::turns::Visit;
-use crate::ack::{ShareRelease, Turns, Window};
+use crate::ack::{Turn, Turns, Window};
 use crate::flow::flag;
 use crate::gateway::{after, Gateway};
 use crate::node::Cx;
@@ -22,14 +22,16 @@ impl Gateway {
         if self.table[i].pace.probe().is_none() {
             self.ask_for_probe(i);
         }
-        let payload = self.table[i].segments().payload;
-        if skips && came > ShareRelease::turns_for(self.next_ack(cx, i), payload) {
+        let expected = self.table[i].pace.turn().deficit.max(1) as u32;
+        if skips && came > expected {
             self.table[i].pace.set_packets(queues, came - 1);
             self.spend_turns(i, 1, cx.now);
             return Visit::Passed;
         }
         let Some(turns) = self.step(cx, i, 1) else { return Visit::Stuck };
-        self.table[i].pace.set_packets(queues, came.saturating_sub(turns));
+        let pace = &mut self.table[i].pace;
+        pace.set_turn(Turn { deficit: turns as i32, ..pace.turn() });
+        pace.set_packets(queues, came.saturating_sub(expected));
         self.spend_turns(i, turns.max(1), cx.now);
         Visit::Released
     }
@@ -38,15 +40,17 @@ impl Gateway {
     fn spend_turns(&mut self, i: u32, turns: u32, now: Time) {
         let r = &self.table[i];
         let (place, segments) = (r.class, r.segments());
-        let Some(share) = self.classes.share(place) else { return };
+        let Some(share) = self.classes.share_mut(place) else { return };
         let cost = share.law.cost(&segments, turns.saturating_mul(u32::from(segments.payload)));
-        self.tree(place).charge(place, cost, now, now);
+        share.clock.spend(cost, now);
     }
 
-    /// A segment of data that ends at `end` is on its way to its receiver: the acknowledgement of it will tell the delay of the WAN.
+    /// A segment of data that ends at `end` is on its way to its receiver: the acknowledgement of it will tell the delay of the WAN. Of data that
+    /// has come from there it would tell that of the LAN, so for downloads the handshake's stays.
     pub(in crate::gateway) fn note_sent(&mut self, i: u32, end: u32, now: Time) {
         let r = &mut self.table[i];
-        if r.has(flag::STEPS | flag::SYNCED) && r.pace.probe().is_none() && after(end, r.rx) {
+        let measured = r.has(flag::STEPS | flag::SYNCED) && !r.has(flag::INWARD);
+        if measured && r.pace.probe().is_none() && after(end, r.rx) {
             r.pace.set_probe(end, now);
         }
     }
@@ -68,7 +72,11 @@ impl Gateway {
     /// The next segment of the flow's data is to be seen, if its window is sized.
     pub(in crate::gateway) fn ask_for_probe(&self, i: u32) {
         let r = &self.table[i];
-        if self.measures && r.has(flag::STEPS) && self.policy(r).window != Window::Keep {
+        if self.measures
+            && r.has(flag::STEPS)
+            && !r.has(flag::INWARD)
+            && self.policy(r).window != Window::Keep
+        {
             self.slots[i].ask();
         }
     }
