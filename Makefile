@@ -16,7 +16,7 @@ VIRTUAL := $(addprefix experiments/papers/,ack-shaper/fig2.toml ack-shaper/fig3.
 	ack-shaper/fig6.toml ack-shaper/fig7.toml ack-shaper/fig8.toml ack-shaper/fig9.toml ack-shaper/fig10.toml \
 	ack-shaper/fig11.toml ack-shaper/fig12.toml ack-shaper/congested.toml ack-shaper/policer.toml \
 	$(addprefix ack-filter/,base.toml static-1.toml static-3.toml static-30.toml static-500.toml delayed.toml)) \
-	$(addprefix experiments/asymmetric/,10m-100k-40ms.toml 10m-100k-40ms-upload.toml short.toml short-counting.toml) \
+	$(wildcard experiments/asymmetric/*.toml) \
 	experiments/truth/lossy-path.toml $(wildcard experiments/start/*.toml) $(wildcard experiments/theory/*.toml) \
 	$(addprefix experiments/class/,four.toml four-slow.toml customer.toml customers.toml idle.toml two-hundred.toml web.toml \
 		burst.toml beside-share.toml beside-fq-codel.toml weights.toml nested.toml ceiling.toml takeover.toml flow-max.toml flow-min.toml site.toml) \

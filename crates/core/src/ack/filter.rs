@@ -7,7 +7,8 @@
 //!   timestamps and SACK. Any other option (MPTCP, TCP-AO, MD5, those of Accurate ECN, unknown ones) keeps both.
 //! - The older one told its sender progress, or was a duplicate with SACK blocks after three duplicates have left. Duplicates
 //!   without SACK, duplicate SACKs, windows that close, open or are all that changed, and what came out of order are kept.
-//! - The newer one acknowledges more (of a duplicate: as much), covers all SACK blocks, is no older by its timestamps, and
+//! - The newer one acknowledges more (of a duplicate: as much, with a window that is no smaller if the older one
+//!   opened it), covers all SACK blocks that the last ACK to leave had not, is no older by its timestamps, and
 //!   has the same ECN bits, the same sequence number and the same type of service. Its window is not closed. A receiver's right
 //!   edge that moves left is the receiver's own: what the newer one says is what the sender has to go by in either case.
 //! - The newer one acknowledges nothing beyond what the older one's window could have allowed, whatever its scale.
@@ -42,6 +43,8 @@ pub struct Ack {
     tos: u8,
     timestamps: Option<Timestamps>,
     sack: SackBlocks,
+    /// It tells of a larger window than the one before it.
+    opens: bool,
     /// What it is to its sender, as far as redundancy goes.
     pub role: Role,
 }
@@ -91,7 +94,7 @@ impl Ack {
             known => known,
         };
         let wire::Tcp { ack, seq, window, flags, .. } = tcp;
-        let (ecn, tos, role) = (flags & ECN, p.tos, Role::Alone);
+        let (ecn, tos, opens, role) = (flags & ECN, p.tos, false, Role::Alone);
         matches!(state, Checksum::Valid | Checksum::Partial).then_some(Ack {
             ack,
             seq,
@@ -100,21 +103,19 @@ impl Ack {
             tos,
             timestamps,
             sack,
+            opens,
             role,
         })
     }
 
-    /// Does it acknowledge as much as the one before it, with a hole?
-    pub fn is_duplicate(&self) -> bool {
-        self.role == Role::Duplicate
-    }
-
-    /// May this one, queued directly before `newer` in the same flow, be erased? `left` duplicates of its number have left
-    /// the queue.
-    pub fn is_redundant(&self, newer: &Ack, left: u8) -> bool {
+    /// May this one, queued directly before `newer` in the same flow, be erased?
+    pub fn is_redundant(&self, newer: &Ack, told: &Told) -> bool {
         let more = match self.role {
             Role::Progress => after(newer.ack, self.ack),
-            Role::Duplicate => left >= DUPLICATES && !after(self.ack, newer.ack),
+            Role::Duplicate => {
+                let opened = self.opens && newer.window < self.window;
+                told.duplicates_of(self.ack) >= DUPLICATES && !after(self.ack, newer.ack) && !opened
+            }
             Role::Alone | Role::Kept => false,
         };
         let same = |a: &Ack| (a.seq, a.tos, a.ecn);
@@ -123,7 +124,43 @@ impl Ack {
             && newer.window != 0
             && plausible(self.ack, self.window, newer.ack)
             && in_order(self.timestamps, newer.timestamps)
-            && newer.sack.cover(&self.sack, newer.ack)
+            && self
+                .sack
+                .as_slice()
+                .iter()
+                .all(|&block| !after(block.1, newer.ack) || newer.sack.cover(block) || told.sack.cover(block))
+    }
+}
+
+/// What the ACKs of a flow that have left its queue have told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Told {
+    /// The blocks of the last one that had any.
+    sack: SackBlocks,
+    /// The number of the last duplicate.
+    number: u32,
+    /// How many duplicates of that number; three stands for more.
+    duplicates: u8,
+}
+
+impl Told {
+    /// An ACK leaves.
+    pub fn note(&mut self, ack: &Ack) {
+        if !ack.sack.is_empty() {
+            self.sack = ack.sack;
+        }
+        if ack.role == Role::Duplicate {
+            let before = self.duplicates_of(ack.ack);
+            (self.number, self.duplicates) = (ack.ack, (before + 1).min(DUPLICATES));
+        }
+    }
+
+    fn duplicates_of(&self, number: u32) -> u8 {
+        if self.number == number {
+            self.duplicates
+        } else {
+            0
+        }
     }
 }
 
@@ -154,6 +191,7 @@ impl Seen {
             return 0;
         }
         ack.role = if self.known { self.role(ack) } else { Role::Kept };
+        ack.opens = ack.window > self.window;
         (self.ack, self.window, self.doubts) = (ack.ack, ack.window, 0);
         match core::mem::replace(&mut self.known, true) {
             true => beyond,
@@ -185,11 +223,9 @@ impl Seen {
             Kind::Progress => Role::Progress,
             Kind::Sack if !open || ack.sack.reports_duplicate(ack.ack) => Role::Kept,
             Kind::Sack if ack.ack != self.ack => Role::Progress,
-            Kind::Sack if ack.window <= self.window => Role::Duplicate,
+            Kind::Sack => Role::Duplicate,
             Kind::Old => Role::Alone,
-            Kind::Sack | Kind::Twice | Kind::Closed | Kind::Opens | Kind::Duplicate | Kind::Window => {
-                Role::Kept
-            }
+            Kind::Twice | Kind::Closed | Kind::Opens | Kind::Duplicate | Kind::Window => Role::Kept,
         }
     }
 }

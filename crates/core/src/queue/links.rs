@@ -51,6 +51,17 @@ impl Ends {
         self.last = i;
     }
 
+    /// Before the others.
+    #[inline]
+    pub(super) fn push_first<T>(&mut self, table: &mut [T], i: u32, of: impl Fn(&mut T) -> &mut Links) {
+        *of(&mut table[i as usize]) = Links { before: NOBODY, behind: self.first };
+        match table.get_mut(self.first as usize) {
+            Some(first) => of(first).before = i,
+            None => self.last = i,
+        }
+        self.first = i;
+    }
+
     /// Out of this list, in which it is.
     #[inline]
     pub(super) fn remove<T>(&mut self, table: &mut [T], i: u32, of: impl Fn(&mut T) -> &mut Links) {

@@ -65,6 +65,17 @@ impl Rounds {
         self.enter(flows, i, rounds_on);
     }
 
+    /// As [`Rounds::begin`], but before the others of this round, unless the flow has had its turn in it: who sends little waits for
+    /// the frame that is being sent and for no other, and nobody gets more than a quantum in a round.
+    pub(super) fn begin_first<T: TakesTurns>(&mut self, flows: &mut [T], i: u32) {
+        let turn = flows[i as usize].turn();
+        if self.occupied == 0 || turn.round == self.round {
+            return self.begin(flows, i);
+        }
+        (turn.deficit, turn.round) = (self.quantum, self.round);
+        self.rounds[usize::from(self.round)].push_first(flows, i, links);
+    }
+
     /// Nothing of the flow waits any more. [`Rounds::go_on`] follows.
     pub(super) fn end<T: TakesTurns>(&mut self, flows: &mut [T], i: u32) {
         let round = flows[i as usize].turn().round;

@@ -58,13 +58,9 @@ impl SackBlocks {
     pub fn beyond(&self, ack: u32) -> Option<(u32, u32)> {
         self.as_slice().iter().copied().find(|&(left, right)| after(left, ack) && after(right, left))
     }
-    /// Is each block of `older`, an option that came before, at or below `ack` or within one of these?
-    pub fn cover(&self, older: &SackBlocks, ack: u32) -> bool {
-        let within = |(left, right): (u32, u32)| {
-            let holds = |&(l, r): &(u32, u32)| !after(l, left) && !after(right, r);
-            !after(right, ack) || self.as_slice().iter().any(holds)
-        };
-        older.as_slice().iter().all(|&block| within(block))
+    /// Is this block within one of these?
+    pub fn cover(&self, (left, right): (u32, u32)) -> bool {
+        self.as_slice().iter().any(|&(l, r)| !after(l, left) && !after(right, r))
     }
     /// Does the first block report a duplicate, in a segment that acknowledges `ack`: at or below that, or within the second
     /// block (RFC 2883 §4)?

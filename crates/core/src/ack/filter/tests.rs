@@ -42,7 +42,12 @@ fn erased_after(left: u8, segments: &[SegmentBuilder]) -> bool {
         })
         .collect();
     match acks.as_slice() {
-        [.., Some(older), Some(newer)] => older.is_redundant(newer, left),
+        [.., Some(older), Some(newer)] => {
+            let mut told = Told::default();
+            let duplicate = Ack { role: Role::Duplicate, sack: SackBlocks::default(), ..*older };
+            (0..left).for_each(|_| told.note(&duplicate));
+            older.is_redundant(newer, &told)
+        }
         _ => false,
     }
 }
@@ -187,6 +192,32 @@ fn duplicates_are_redundant_when_three_have_left() {
     assert!(erased_after(3, &[segment(2), duplicate(5), segment(6)]), "acknowledged, with all that it told");
     assert!(!erased_after(3, &[segment(2), segment(2), segment(2)]), "without SACK each one counts");
     assert!(!erased_after(3, &[segment(0), segment(2), duplicate(5)]), "what they are duplicates of");
+    let window = |right: u32, window: u16| duplicate(right).window(window);
+    assert!(
+        erased_after(3, &[segment(2), window(5, 410), window(6, 410)]),
+        "the newer one opens the window as far"
+    );
+    assert!(!erased_after(3, &[segment(2), window(5, 410), window(6, 409)]), "it does not");
+    assert!(
+        erased_after(3, &[segment(2), window(5, 390), window(6, 380)]),
+        "data beyond the hole takes room"
+    );
+}
+
+/// RFC 2018 §4: an option has three blocks beside timestamps, the newest first. What the last ACK that left has told need not be told again.
+#[test]
+fn blocks_that_have_left_are_told() {
+    let ack = |edges: &[(u32, u32)]| {
+        let mut ack = read(&segment(2).sack(&blocks(edges))).unwrap();
+        ack.role = Role::Duplicate;
+        ack
+    };
+    let (first, second, third) = (ack(&[(4, 5)]), ack(&[(6, 7), (4, 5)]), ack(&[(8, 9), (6, 7)]));
+    let mut told = Told::default();
+    (0..3).for_each(|_| told.note(&first));
+    assert!(second.is_redundant(&third, &told), "the first block has left");
+    told.note(&ack(&[(10, 11)]));
+    assert!(!second.is_redundant(&third, &told), "with the last one that had blocks it had not");
 }
 
 /// A receiver cannot acknowledge more than it has allowed: 400 << 14 bytes at most. One that says so is not believed.

@@ -4,7 +4,7 @@ use super::super::links::Ends;
 use super::super::rounds::{TakesTurns, Turn};
 use super::super::sizes::Size;
 use super::meter::Meter;
-use crate::ack::filter::{Ack, Seen, DUPLICATES};
+use crate::ack::filter::{Seen, Told};
 use crate::flow::{Ages, Index, Key};
 use crate::frame::Charge;
 use crate::time::Time;
@@ -39,8 +39,8 @@ pub(super) struct Flow {
     /// Are its ACKs filtered?
     pub(super) filtered: bool,
     pub(super) seen: Seen,
-    /// Of which number a duplicate left last, and how many have.
-    duplicates: (u32, u8),
+    /// What its ACKs that have left have told.
+    pub(super) told: Told,
     /// When its SYN left, until the handshake is over.
     pub(super) opened: Option<Time>,
     /// As its SYN said; 0 if that was not seen.
@@ -63,7 +63,7 @@ impl Flow {
             ack_rate: Meter::new(now),
             filtered: false,
             seen: Seen::default(),
-            duplicates: (0, 0),
+            told: Told::default(),
             opened: None,
             mss: 0,
         }
@@ -81,25 +81,6 @@ impl Flow {
         self.packets -= 1;
         self.bytes -= charge.bytes;
         self.acks -= u32::from(is_ack);
-    }
-
-    /// An ACK of it leaves.
-    pub(super) fn note_left(&mut self, ack: &Ack) {
-        if !ack.is_duplicate() {
-            return;
-        }
-        let (number, left) = self.duplicates;
-        let before = if number == ack.ack { left } else { 0 };
-        self.duplicates = (ack.ack, (before + 1).min(DUPLICATES));
-    }
-
-    /// How many duplicates of this number have left; three stands for more.
-    pub(super) fn duplicates_of(&self, number: u32) -> u8 {
-        if self.duplicates.0 == number {
-            self.duplicates.1
-        } else {
-            0
-        }
     }
 }
 

@@ -72,10 +72,10 @@ impl Gauge {
         }
     }
 
-    /// A handshake took so long: less counts at once, more by an eighth of what is known.
+    /// A handshake took so long: less counts at once, more by a 32nd of what is known.
     pub(super) fn note_handshake(&mut self, took: Duration) {
         let known = self.rtt.unwrap_or(took);
-        self.rtt = Some(took.min(known + Duration::from_nanos(known.as_nanos() / 8)));
+        self.rtt = Some(took.min(known + Duration::from_nanos(known.as_nanos() / 32)));
     }
 
     /// An ACK acknowledges so many bytes more, of segments of this size.
@@ -98,8 +98,9 @@ impl Gauge {
         self.filtered
     }
 
-    /// Does the flow, one of so many, use its share of the channel, so that its ACKs are filtered (§4.1)?
-    pub(super) fn uses_its_share(&self, flow: &mut Flow, active: u32, now: Time) -> bool {
+    /// Does the flow, one of so many, use its share of the channel, so that its ACKs are filtered (§4.1)? So it does while more of its ACKs, of so
+    /// many bytes each, wait than its share carries in a round trip: no burst of slow start makes as many (§3).
+    pub(super) fn uses_its_share(&self, flow: &mut Flow, active: u32, bytes: u64, now: Time) -> bool {
         let window = self.window();
         let bound = self.bound(flow.filtered);
         let (of, waits) = match self.measure {
@@ -108,7 +109,8 @@ impl Gauge {
         };
         let used = flow.ack_rate.at(now, window).saturating_mul(active.into());
         flow.filtered = waits && used > part(of, bound);
-        flow.filtered
+        let waiting = channel_bytes(u64::from(flow.acks).saturating_mul(bytes));
+        flow.filtered || (waits && waiting.saturating_mul(active.into()) > self.in_a_round_trip(of))
     }
 
     fn bound(&self, filtered: bool) -> u32 {
@@ -130,15 +132,20 @@ impl Gauge {
             || (silent >= window && self.measure == Measure::Rate && little)
     }
 
+    /// What a rate carries in a round trip.
+    fn in_a_round_trip(&self, rate: u64) -> u64 {
+        mul_div(rate, self.window().as_nanos(), 0, 1_000_000_000).0
+    }
+
     /// `μ_r T / (d + 1)`, for ACKs of so many bytes (§2.2, equation 1); 1 at least.
     pub(super) fn threshold(&self, bytes: u64) -> u64 {
-        let in_flight = mul_div(self.channel, self.rtt().as_nanos(), 0, 1_000_000_000).0;
+        let in_flight = self.in_a_round_trip(self.channel);
         let each = channel_bytes(bytes) / u64::from(SEGMENT) * u64::from(self.segments + SEGMENT);
         (in_flight / each.max(1)).max(1)
     }
 }
 
-/// So many bytes a second in the unit of the channel.
+/// So many bytes, or bytes a second, in the unit of the channel.
 fn channel_bytes(bytes: u64) -> u64 {
     channel(Rate::from_bps(bytes.max(1).saturating_mul(8)).unwrap_or(Rate::mbit(1)))
 }
@@ -166,7 +173,7 @@ mod tests {
     fn the_shortest_handshake_counts_and_longer_ones_slowly() {
         let mut g = gauge(Rate::kbit(100));
         assert_eq!(g.window(), Duration::from_millis(200));
-        for (took, window) in [(80, 80_000), (40, 40_000), (400, 45_000), (46, 46_000)] {
+        for (took, window) in [(80, 80_000), (40, 40_000), (400, 41_250), (41, 41_000)] {
             g.note_handshake(Duration::from_millis(took));
             assert_eq!(g.window(), Duration::from_micros(window));
         }

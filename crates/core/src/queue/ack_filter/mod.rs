@@ -7,9 +7,10 @@
 //!
 //! - **Use** is measured where packets leave, by time sliding window ([`meter`]). The paper begins to filter a flow when its
 //!   rate "exceeds the slow channel bandwidth divided by the number of active connections", which with one flow never happens; here it
-//!   begins above [`Params::on`] times that, and ends below [`Params::off`]. Flows of data count as active, too.
+//!   begins above [`Params::on`] times that, and ends below [`Params::off`]. It is filtered, too, while more of its ACKs wait than its share carries in a round
+//!   trip. Flows of data count as active.
 //! - **Service** in the order of arrival, or for each flow in turn by bytes: then a bulk upload takes its share and no more, and so do
-//!   ACKs. What is erased is charged to nobody.
+//!   ACKs. A flow of which something begins to wait has its turn next, once in a round. What is erased is charged to nobody.
 //! - **Full queues** (§4.2): what comes is dropped where nothing better is known. With [`Policy::Delayed`], while nothing is filtered, the flow that has most
 //!   waiting loses its oldest packet. With [`Policy::DelayedPerFlow`] so does the flow with the fastest ACKs, or the longest flow if it has data
 //!   waiting. "Most" is to a factor of two.
@@ -25,7 +26,7 @@ use super::links::Ends;
 use super::rounds::Rounds;
 use super::sizes::Sizes;
 use super::Discipline;
-use crate::ack::filter::{Ack, ACCECN_MOST};
+use crate::ack::filter::{Ack, Told, ACCECN_MOST};
 use crate::flow::Key;
 use crate::frame::{Charge, Frames, Head, Waiting};
 use crate::node::Cx;
@@ -148,6 +149,7 @@ impl AckFilter {
         }
         let flow = &mut self.flows.table[i as usize];
         flow.seen.forget();
+        flow.told = Told::default();
         if tcp.flags.contains(Flags::SYN) {
             flow.opened = Some(now);
             flow.mss =
@@ -176,7 +178,7 @@ impl AckFilter {
             }
             Policy::Classical => ERASED,
             Policy::Delayed => all(self.gauge.is_used(now)),
-            Policy::DelayedPerFlow => all(self.gauge.uses_its_share(flow, active, now)),
+            Policy::DelayedPerFlow => all(self.gauge.uses_its_share(flow, active, charge.bytes, now)),
         }
     }
 
@@ -191,7 +193,7 @@ impl AckFilter {
             let Some(older) = &node.ack else { break };
             let both = stands_for.saturating_add(node.stands_for);
             let hides = flow.seen.is_accecn() && both > ACCECN_MOST;
-            if hides || !older.is_redundant(newer, flow.duplicates_of(older.ack)) {
+            if hides || !older.is_redundant(newer, &flow.told) {
                 break;
             }
             self.erase(cx, n);
@@ -247,7 +249,7 @@ impl AckFilter {
         }
         match self.service {
             Service::Fifo => self.order.push(&mut self.nodes.all, n, |node| &mut node.order),
-            Service::RoundRobin if begins => self.rounds.begin(&mut self.flows.table, i),
+            Service::RoundRobin if begins => self.rounds.begin_first(&mut self.flows.table, i),
             Service::RoundRobin => {}
         }
         self.sort(i, now);
@@ -300,7 +302,7 @@ impl AckFilter {
         flow.rate.bytes(now, bytes, window);
         if let Some(ack) = ack {
             flow.ack_rate.bytes(now, bytes, window);
-            flow.note_left(ack);
+            flow.told.note(ack);
         }
         self.gauge.note_left(now, bytes, ack.map(|_| since));
         self.sort(i, now);
