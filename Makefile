@@ -47,11 +47,12 @@ lint:
 # Unit, property and packet-level tests: virtual time, no privileges.
 unit:
 	cargo test --workspace --locked --lib --bins
-	cargo test -p weir-core --locked --test '*'
+	cargo test -p weir-core -p weir-conformance --locked --test '*'
 	cargo test --workspace --locked --doc
 
-# The papers' figures in virtual time, each with its checks.
+# The rules of TCP for every preset, and the papers' figures in virtual time, each with its checks.
 virtual: build
+	$(WEIR) conformance
 	@for f in $(VIRTUAL); do echo "weir sim $$f"; $(WEIR) sim $$f >/dev/null || exit 1; done
 
 # Short forms have wide tolerances: what they show is that it holds in a kernel, and a machine that is busy with other things

@@ -107,3 +107,22 @@ pub trait Node {
     /// When [`Node::poll_transmit`] with these ports has something to do next.
     fn next_deadline(&self, writable: PortSet) -> Option<Time>;
 }
+
+/// A node of any kind.
+impl<N: Node + ?Sized> Node for Box<N> {
+    fn announce(&self, frames: &Frames, coming: &[(Time, Port, Frame)]) {
+        (**self).announce(frames, coming);
+    }
+    fn takes_drafts(&self) -> bool {
+        (**self).takes_drafts()
+    }
+    fn handle_frame(&mut self, cx: &mut Cx<'_>, port: Port, frame: Frame) {
+        (**self).handle_frame(cx, port, frame);
+    }
+    fn poll_transmit(&mut self, cx: &mut Cx<'_>, writable: PortSet) -> Option<Transmit> {
+        (**self).poll_transmit(cx, writable)
+    }
+    fn next_deadline(&self, writable: PortSet) -> Option<Time> {
+        (**self).next_deadline(writable)
+    }
+}

@@ -25,10 +25,12 @@
 //!
 //! [`Rig::finish`] checks at the end that nothing is held.
 
+mod ends;
 mod frame;
 #[cfg(test)]
 mod tests;
 
+pub use ends::Ends;
 pub use frame::TestFrame;
 
 use crate::frame::{Checksum, Frame, Frames};

@@ -128,6 +128,32 @@ fn nothing_held_is_lost_by_a_fin_or_rst() {
     }
 }
 
+/// A connection that its receiver has closed goes on in the other direction (RFC 9293 §3.6), losses included, and its sender's FIN is
+/// answered as often as it comes.
+#[test]
+fn what_a_receiver_repeats_after_its_fin_is_told() {
+    for ended in [false, true] {
+        let mut w = Net::established(basic());
+        w.ack_at(ms(1_000), 50_000);
+        let fin = w.ack_segment(50_000).flags(Flags(Flags::FIN.0 | Flags::ACK.0));
+        w.inject_at(ms(1_002), WAN, fin);
+        if ended {
+            let fin = w.data_segment(50_000).flags(Flags(Flags::FIN.0 | Flags::ACK.0));
+            w.inject_at(ms(1_003), LAN, fin);
+        }
+        let block = (w.abs(60_000), w.abs(61_448));
+        for n in 0..3 {
+            let again = w.ack_segment(50_000).seq(RECEIVER_ISN + 2);
+            let again = if n == 2 { again.sack(&[block]) } else { again };
+            w.inject_at(ms(1_010 + n), WAN, again);
+        }
+        let sent: Vec<_> = w.run(ms(2_000)).into_iter().filter(|s| s.port == LAN).collect();
+        let last: Vec<_> = sent[sent.len() - 3..].iter().map(|s| (s.at, w.rel(s), w.tcp(s).seq)).collect();
+        assert_eq!(last, [0, 1, 2].map(|n| (ms(1_010 + n), 50_000, RECEIVER_ISN + 2)));
+        assert_eq!(w.options(sent.last().unwrap()).sack.as_slice(), [block]);
+    }
+}
+
 #[test]
 fn nothing_is_said_for_a_connection_that_was_reset_by_its_sender() {
     let mut w = Net::established(basic());

@@ -365,3 +365,22 @@ fn a_loss_opens_no_window_that_was_not_sized_at_first() {
     assert_eq!(w.rel(flushed), 90_000);
     assert!(edge(flushed) - edge(last) <= 12_500 + 128, "{} after {}", edge(flushed), edge(last));
 }
+
+/// The scale is unknown, so a smaller field goes with the number that the receiver sent it with: with a number before that, the right
+/// edge would be left of what the sender knows.
+#[test]
+fn a_smaller_field_of_an_unknown_scale_goes_with_no_number_before_its_own() {
+    let mut w = Net::new(basic(), None);
+    for n in 1..=8 {
+        w.ack_at(ms(1_000 + 100 * u64::from(n)), 1_000 * n);
+    }
+    w.run(ms(1_999));
+    // Nothing is held, and a step is 12,500 bytes.
+    let unread = w.ack_segment(48_000).window(WINDOW - 312);
+    w.inject_at(ms(2_000), WAN, unread);
+    let sent = w.run(ms(3_000));
+    let told = told(&w, &sent);
+    assert_eq!(told, [(ms(2_000), 48_000, WINDOW - 312)]);
+    // It is owed: 35,500 bytes of it.
+    assert!(w.debt() > 20_000, "{}", w.debt());
+}

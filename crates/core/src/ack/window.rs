@@ -103,11 +103,12 @@ pub fn received(r: &mut Record, ack: u32, window: u16) {
     }
 }
 
-/// A field that is smaller than the one before, while something is held with that: the larger one still counts for what is held.
+/// A field that is smaller than the one before: the larger one still counts up to the number that it came with, and nothing between that
+/// number and the next is acknowledged with the smaller one.
 fn received_unscaled(r: &mut Record, window: u16) {
     if r.has(flag::PEAK) {
         r.set(flag::PEAK, window != 0 && u32::from(window) < r.right);
-    } else if window < r.window && r.held() > 0 && window != 0 {
+    } else if window < r.window && window != 0 {
         (r.edge, r.right) = (r.rx, u32::from(r.window));
         r.flags |= flag::PEAK;
     }

@@ -4,7 +4,7 @@ use super::generate::{write_ack, MAX_ACK_LEN};
 use super::outbox::Outbox;
 use super::{ack_out, after, ClassStats, Gateway, GatewayStats, Headers};
 use crate::ack::window;
-use crate::flow::Record;
+use crate::flow::{flag, Record};
 use crate::frame::{Checksum, Frame};
 use crate::node::Cx;
 use crate::steer::{self, Slot, Stamp};
@@ -153,11 +153,13 @@ impl Gateway {
         if rewritten {
             steer::set_back(cx.frames, &frame, &segment.packet, ack, field);
         }
-        frame.restamp = true;
-        if !self.hooked {
+        // After the receiver's FIN an ACK that is made twice would be a duplicate, so it is not stamped, and does not leave. What the
+        // receiver itself repeats is one: of a loss, or of an answer to its sender.
+        frame.restamp = !self.table[i].has(flag::RECEIVER_FIN) || after(ack, self.slots[i].tx.load(Relaxed));
+        if !self.hooked && frame.restamp {
             let stamp = self.slots[i].stamp(ack, field);
             if !steer::restamp(cx.frames, &frame, &segment.packet, &segment.tcp, stamp) {
-                return self.absorb(cx, i, frame); // nothing new after a FIN
+                return self.absorb(cx, i, frame);
             }
         }
         let class = &mut self.classes[self.table[i].class];

@@ -5,14 +5,13 @@
 pub mod uploads;
 
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use std::net::{Ipv4Addr, Ipv6Addr};
 use weir_core::ack::{AckControl, Hold, Meter, Period, RateRelease, Release, SlowStart, When, Window};
 use weir_core::flow::Record;
 use weir_core::frame::{Checksum, Frames};
 use weir_core::gateway::{ClassConfig, ClassStats, Config, Direction, Gateway, LAN, WAN};
 use weir_core::node::Port;
 use weir_core::rate::Rate;
-use weir_core::rig::{Rig, Sent, TestFrame, Wake};
+use weir_core::rig::{Ends, Rig, Sent, TestFrame, Wake};
 use weir_core::steer::{self, Seen, Slot};
 use weir_core::time::{Duration, Time};
 use weir_core::wire::build::SegmentBuilder;
@@ -33,9 +32,7 @@ pub fn config(ack: AckControl) -> Config {
 
 pub struct Net {
     pub rig: Rig<Gateway>,
-    isn: u32,
-    tags: usize,
-    v6: bool,
+    ends: Ends,
     seen: Vec<Sent>,
 }
 
@@ -49,7 +46,8 @@ impl Net {
         if let Some(q) = quantum {
             rig = rig.wake(Wake::Late(q));
         }
-        Net { rig, isn: SENDER_ISN, tags: 0, v6: false, seen: Vec::new() }
+        let ends = Ends { isn: (SENDER_ISN, RECEIVER_ISN), window: WINDOW, ..Ends::default() };
+        Net { rig, ends, seen: Vec::new() }
     }
 
     /// Established, in a pool of `chunks`.
@@ -117,7 +115,7 @@ impl Net {
 
     pub fn v6(ack: AckControl, tags: usize) -> Net {
         let mut w = Net::new(ack, None);
-        (w.v6, w.tags) = (true, tags);
+        (w.ends.v6, w.ends.tags) = (true, tags);
         w.shake(ms(0), RECEIVER_ISN, false);
         w
     }
@@ -127,21 +125,16 @@ impl Net {
     }
 
     pub fn handshake_flags(&mut self, syn: Flags, syn_ack: Flags) {
-        let s = self.sender().seq(self.isn).flags(syn).mss(1460).window_scale(7);
+        let s = self.sender().seq(self.ends.isn.0).flags(syn).mss(1460).window_scale(7);
         self.inject_at(ms(0), LAN, s);
-        let a = self
-            .receiver()
-            .seq(RECEIVER_ISN)
-            .ack(self.isn.wrapping_add(1))
-            .flags(syn_ack)
-            .mss(1460)
-            .window_scale(7);
+        let a =
+            self.receiver().seq(RECEIVER_ISN).ack(self.ends.seq(0)).flags(syn_ack).mss(1460).window_scale(7);
         self.inject_at(ms(20), WAN, a);
         self.run(ms(20));
     }
 
     pub fn handshake_at(&mut self, t: Time, sender_isn: u32, receiver_isn: u32) {
-        self.isn = sender_isn;
+        self.ends.isn.0 = sender_isn;
         let syn = self.sender().seq(sender_isn).flags(Flags::SYN).mss(1460).window_scale(7).sack_permitted();
         self.inject_at(t, LAN, syn);
         let answer = self
@@ -168,12 +161,13 @@ impl Net {
 
     fn shake_over(&mut self, rtt: Duration, t: Time, receiver_isn: u32, timestamps: bool) {
         let ts = |s: SegmentBuilder, v, e| if timestamps { s.ts(v, e) } else { s };
-        let syn = self.sender().seq(self.isn).flags(Flags::SYN).mss(1460).window_scale(7).sack_permitted();
+        let syn =
+            self.sender().seq(self.ends.isn.0).flags(Flags::SYN).mss(1460).window_scale(7).sack_permitted();
         self.inject_at(t, LAN, ts(syn, 1, 0));
         let answer = self
             .receiver()
             .seq(receiver_isn)
-            .ack(self.isn.wrapping_add(1))
+            .ack(self.ends.seq(0))
             .flags(Flags(Flags::SYN.0 | Flags::ACK.0))
             .window(64_000)
             .mss(1460)
@@ -188,48 +182,24 @@ impl Net {
     }
 
     fn sender(&self) -> SegmentBuilder {
-        let s = if self.v6 {
-            SegmentBuilder::v6(
-                Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1),
-                Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 2),
-            )
-        } else {
-            SegmentBuilder::v4(Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 1, 1))
-        };
-        self.tagged(s).ports(40_000, 5_001)
+        self.ends.sender()
     }
 
     fn receiver(&self) -> SegmentBuilder {
-        let s = if self.v6 {
-            SegmentBuilder::v6(
-                Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 2),
-                Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1),
-            )
-        } else {
-            SegmentBuilder::v4(Ipv4Addr::new(10, 0, 1, 1), Ipv4Addr::new(10, 0, 0, 1))
-        };
-        self.tagged(s).ports(5_001, 40_000).window(WINDOW)
-    }
-
-    fn tagged(&self, s: SegmentBuilder) -> SegmentBuilder {
-        match self.tags {
-            0 => s,
-            1 => s.vlan(5),
-            _ => s.tag(0x88a8, 9).vlan(5),
-        }
+        self.ends.receiver()
     }
 
     /// A sequence number of the data, from one relative to its first byte.
     pub fn abs(&self, n: u32) -> u32 {
-        self.isn.wrapping_add(1).wrapping_add(n)
+        self.ends.seq(n)
     }
 
     pub fn ack_segment(&self, n: u32) -> SegmentBuilder {
-        self.receiver().seq(RECEIVER_ISN + 1).ack(self.abs(n)).flags(Flags::ACK)
+        self.ends.ack(n)
     }
 
     pub fn data_segment(&self, n: u32) -> SegmentBuilder {
-        self.sender().seq(self.abs(n)).ack(RECEIVER_ISN + 1).flags(Flags::ACK)
+        self.ends.data(n)
     }
 
     pub fn inject_at(&mut self, t: Time, port: Port, segment: SegmentBuilder) {

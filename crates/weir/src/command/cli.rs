@@ -17,7 +17,7 @@ pub struct Cli {
 macro_rules! exit_codes {
     () => {
         "\
-Exit codes: 0 success; 1 an expectation or parity does not hold; 2 the configuration or the command line is wrong; 3 any \
+Exit codes: 0 success; 1 an expectation, parity or a rule of TCP does not hold; 2 the configuration or the command line is wrong; 3 any \
 other failure, such as a missing interface or privilege; 130 interrupted."
     };
 }
@@ -65,6 +65,8 @@ pub enum Command {
     /// Compute what a model says of a flow
     #[command(subcommand)]
     Model(super::model::Model),
+    /// Put the gateway's presets through the rules of TCP, packet by packet
+    Conformance(super::conformance::Args),
     #[cfg(feature = "linux")]
     /// Run a WAN emulator on an interface of this host, or between two, until SIGINT or SIGTERM
     Wan(super::wan::Args),
@@ -98,6 +100,7 @@ pub fn run(cli: Cli) -> Result<(), Failure> {
         Command::Lab(args) => super::lab::run(&args),
         Command::Compare(args) => super::compare::run(&args),
         Command::Model(model) => super::model::run(&model),
+        Command::Conformance(args) => super::conformance::run(&args),
         #[cfg(feature = "linux")]
         Command::Wan(args) => super::wan::run(&args),
         #[cfg(feature = "linux")]

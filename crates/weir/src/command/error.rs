@@ -11,6 +11,8 @@ pub enum Failure {
     Expect(usize),
     /// So many values of two results are further apart than they may be. Exit code 1.
     Parity(usize),
+    /// So many cases of the conformance suite fail. Exit code 1.
+    Conformance(usize),
     /// A configuration file is wrong. Exit code 2, as for a wrong command line.
     Config(Errors),
     /// Some other input is wrong: a file that cannot be read, flags that contradict. Exit code 2.
@@ -25,7 +27,7 @@ impl Failure {
     /// The exit code as a number.
     pub fn code(&self) -> u8 {
         match self {
-            Failure::Expect(_) | Failure::Parity(_) => 1,
+            Failure::Expect(_) | Failure::Parity(_) | Failure::Conformance(_) => 1,
             Failure::Config(_) | Failure::Input(_) => 2,
             Failure::Other(_) => 3,
             Failure::Interrupted => 130,
@@ -40,6 +42,8 @@ impl fmt::Display for Failure {
             Failure::Expect(n) => write!(f, "{n} expectations do not hold"),
             Failure::Parity(1) => f.write_str("1 value is outside parity"),
             Failure::Parity(n) => write!(f, "{n} values are outside parity"),
+            Failure::Conformance(1) => f.write_str("1 case fails"),
+            Failure::Conformance(n) => write!(f, "{n} cases fail"),
             Failure::Config(e) => e.fmt(f),
             Failure::Input(text) | Failure::Other(text) => f.write_str(text),
             Failure::Interrupted => f.write_str("interrupted"),

@@ -5,6 +5,7 @@ pub mod bench;
 pub mod check;
 pub mod cli;
 pub mod compare;
+pub mod conformance;
 #[cfg(feature = "linux")]
 pub mod ctl;
 #[cfg(feature = "linux")]

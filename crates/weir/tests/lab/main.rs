@@ -1,5 +1,6 @@
 //! Labs in real namespaces. They need root; without it each test says so and passes.
 
+mod between;
 mod both;
 mod carries;
 mod engines;

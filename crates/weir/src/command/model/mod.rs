@@ -1,6 +1,7 @@
 //! `weir model`: what theory says, beside what the simulator does.
 
 mod ack_filter;
+mod tss;
 
 use crate::command::error::Failure;
 use clap::Subcommand;
@@ -10,11 +11,14 @@ use clap::Subcommand;
 pub enum Model {
     /// Slow start behind a slow reverse channel, by how many ACKs may wait there
     AckFilter(ack_filter::Args),
+    /// Throughput of a flow behind per-flow queueing, PostACK or TCP rate control when every so many packets one is lost
+    Tss(tss::Args),
 }
 
 /// Computes and prints.
 pub fn run(model: &Model) -> Result<(), Failure> {
     match model {
         Model::AckFilter(args) => ack_filter::run(args),
+        Model::Tss(args) => tss::run(args),
     }
 }

@@ -1,4 +1,4 @@
-//! Drawing: panels one below the other with a common axis of time. The SVG names no font file and
+//! Drawing: panels one below the other with a common axis, of time as a rule. The SVG names no font file and
 //! needs none here; widths of words are estimated.
 
 use super::data::{Point, Spread};
@@ -47,7 +47,9 @@ pub(super) struct Chart {
     pub marks: String,
     /// From the top down.
     pub panels: Vec<Panel>,
-    /// The time axis goes from 0 to here, in seconds.
+    /// What goes across, with its unit; empty for time in seconds.
+    pub across: String,
+    /// That axis goes from 0 to here.
     pub until: f64,
 }
 
@@ -137,7 +139,8 @@ pub(super) fn svg(chart: &Chart) -> Drawn<String> {
         let mut y = top;
         for (i, panel) in chart.panels.iter().enumerate() {
             let last = i + 1 == chart.panels.len();
-            draw(&root, panel, y, chart.until, last)?;
+            let across = Some(&*chart.across).filter(|a| !a.is_empty()).unwrap_or("time, s");
+            draw(&root, panel, y, chart.until, last.then_some(across))?;
             y += panel.height as i32;
         }
         root.present().map_err(fault)?;
@@ -196,7 +199,9 @@ fn legend_rows(chart: &Chart) -> Vec<Entry> {
         .collect()
 }
 
-fn draw(root: &Area, panel: &Panel, y: i32, until: f64, last: bool) -> Drawn<()> {
+/// Draws a panel; the last one says what goes `across`.
+fn draw(root: &Area, panel: &Panel, y: i32, until: f64, across: Option<&str>) -> Drawn<()> {
+    let last = across.is_some();
     let extra = if last { 26 } else { 0 };
     let height = panel.height as i32 + extra;
     let area = root.clone().shrink((0, y), (WIDTH, height as u32));
@@ -214,7 +219,7 @@ fn draw(root: &Area, panel: &Panel, y: i32, until: f64, last: bool) -> Drawn<()>
         .axis_style(SOFT)
         .x_labels(11)
         .y_labels((panel.height / 32) as usize)
-        .x_desc(if last { "time, s" } else { "" })
+        .x_desc(clean(across.unwrap_or_default()))
         .y_desc(clean(&panel.label))
         .label_style(("sans-serif", 13).into_font().color(&INK))
         .axis_desc_style(("sans-serif", 14).into_font().color(&INK))

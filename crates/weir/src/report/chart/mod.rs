@@ -23,6 +23,49 @@ const MOST_CURVES: usize = 16;
 /// How far up the plot goes at most, in multiples of the highest target.
 const ABOVE_TARGET: f64 = 1.5;
 
+/// A chart of curves that are not of a run.
+#[derive(Clone, Debug, Default)]
+pub struct Lines {
+    /// Its headline.
+    pub title: String,
+    /// What is to be known for reading it, line by line.
+    pub notes: Vec<String>,
+    /// What goes across, from 0 to `until`, with its unit.
+    pub across: String,
+    /// What goes up, from 0 to `high`, with its unit.
+    pub up: String,
+    /// See `across`.
+    pub until: f64,
+    /// See `up`.
+    pub high: f64,
+    /// Curves by name.
+    pub curves: Vec<(String, Vec<(f64, f64)>)>,
+}
+
+/// The chart as an SVG document.
+pub fn lines(of: &Lines) -> Result<String, String> {
+    let line = |(colour, (_, points)): (usize, &(String, Vec<Point>))| {
+        let shape = Shape::Line(points.clone());
+        Curve { colour, among: 1, shape }
+    };
+    let panel = Panel {
+        label: of.up.clone(),
+        height: 400,
+        high: of.high,
+        curves: of.curves.iter().enumerate().map(line).collect(),
+        ..Panel::default()
+    };
+    draw::svg(&Chart {
+        title: of.title.clone(),
+        notes: of.notes.clone(),
+        legend: of.curves.iter().map(|c| c.0.clone()).collect(),
+        panels: vec![panel],
+        until: of.until,
+        across: of.across.clone(),
+        ..Chart::default()
+    })
+}
+
 /// Writes into `dir`, which is made if needed: each series as `<its name>.csv`, `rate.svg` with the
 /// goodput of the flows, and `<column>.svg` for every other column of the series (`cwnd_packets`,
 /// `rtt_us`, `held_bytes`, …). Returns the paths of the files, in this order: CSV, then charts.
@@ -207,6 +250,7 @@ fn rates(plan: &Plan, result: &RunResult) -> Option<Chart> {
         marks: if targets.is_empty() { String::new() } else { "target".to_string() },
         panels: std::iter::once(panel).chain(deviation.map(|(panel, _)| panel)).collect(),
         until: until(plan, result),
+        ..Chart::default()
     })
 }
 

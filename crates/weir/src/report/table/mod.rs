@@ -5,6 +5,7 @@
 mod checks;
 mod columns;
 mod comparison;
+mod conformance;
 mod flows;
 mod gateway;
 mod grid;
@@ -14,6 +15,7 @@ mod running;
 mod runs;
 
 pub use comparison::comparison;
+pub use conformance::{conformance, CaseRow};
 #[cfg(feature = "linux")]
 pub use running::running;
 pub use runs::runs;
@@ -44,6 +46,14 @@ pub fn render(result: &RunResult, plan: &Plan, terminal: bool) -> String {
     let parts: Vec<String> =
         parts.into_iter().filter(|p| !p.is_empty()).map(|lines| lines.join("\n") + "\n").collect();
     parts.join("\n")
+}
+
+/// Rows of numbers under their headings, each with its unit.
+pub fn numbers(heads: &[(&str, &'static str)], rows: Vec<Vec<String>>) -> String {
+    let mut grid = Grid::new(heads.iter().map(|(name, unit)| grid::Column::numbers(*name, unit)).collect());
+    rows.into_iter().for_each(|row| grid.row(row));
+    let (heads, rows) = grid.lines();
+    heads.into_iter().chain(rows).map(|line| line + "\n").collect()
 }
 
 type Lines = Vec<String>;

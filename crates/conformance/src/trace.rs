@@ -1,0 +1,293 @@
+//! What came out of a middlebox, each frame beside the one that it was when it went in.
+
+use crate::script::{Event, Script, Side};
+use crate::seg::{after, Flow, Seg};
+use crate::Verdict;
+use std::collections::BTreeMap;
+use weir_core::frame::Checksum;
+use weir_core::time::{Duration, Time};
+use weir_core::wire::Flags;
+
+/// A frame that came out.
+#[derive(Clone, Debug)]
+pub struct Crossed {
+    /// When.
+    pub at: Time,
+    /// Who gets it.
+    pub to: Side,
+    /// The whole frame.
+    pub bytes: Vec<u8>,
+    /// [`Checksum::Partial`] where a device has still to complete its checksum.
+    pub checksum: Checksum,
+}
+
+/// What may be expected of a middlebox beyond the laws.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Traits {
+    /// What is to leave at once leaves within this time.
+    pub at_once: Duration,
+    /// It keeps the ACKs themselves in order, so an ACK that tells of a loss keeps its place (`hold = "queue"`).
+    pub fifo: bool,
+    /// It may advertise less than the receiver.
+    pub sizes: bool,
+    /// What the data's sender sends waits in a queue.
+    pub queues_data: bool,
+    /// Part of it is a program in the kernel that lets segments pass by: it looks at no checksum of data, and a RST passes what
+    /// is held.
+    pub in_kernel: bool,
+}
+
+impl Traits {
+    /// Everything leaves at once and whole.
+    pub const WIRE: Traits =
+        Traits { at_once: Duration::ZERO, fifo: false, sizes: false, queues_data: false, in_kernel: false };
+}
+
+/// What became of a frame, or where one comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// It is the frame of this event, bit for bit.
+    Same(usize),
+    /// It is the segment of this event with other numbers in its header.
+    Altered(usize),
+    /// An ACK that nobody sent as it is.
+    Made,
+    /// Nothing that was sent explains it.
+    Alien,
+}
+
+/// A frame that came out, and what is known of it.
+#[derive(Debug)]
+pub struct Out {
+    /// The frame.
+    pub crossed: Crossed,
+    /// As a segment.
+    pub seg: Option<Seg>,
+    /// Where it comes from.
+    pub origin: Origin,
+    /// Something that was sent after it left before it.
+    pub overtaken: bool,
+}
+
+impl Out {
+    /// The event that it is the frame of.
+    pub fn event(&self) -> Option<usize> {
+        match self.origin {
+            Origin::Same(i) | Origin::Altered(i) => Some(i),
+            _ => None,
+        }
+    }
+    /// Has the middlebox had a hand in what it says, or in when it says it?
+    pub fn is_touched(&self) -> bool {
+        !matches!(self.origin, Origin::Same(_)) || self.overtaken
+    }
+}
+
+/// What a script made of a middlebox.
+pub struct Trace<'a> {
+    /// What was sent.
+    pub script: &'a Script,
+    /// What may be expected.
+    pub traits: Traits,
+    /// What came out, in order.
+    pub out: Vec<Out>,
+    /// The segments that were sent, by event.
+    pub segs: Vec<Option<Seg>>,
+    /// By event: is it nothing but an acknowledgement, which may be held, absorbed, and made anew?
+    pub plain: Vec<bool>,
+    /// By event: what of [`Trace::out`] is its frame.
+    pub left: Vec<Option<usize>>,
+}
+
+impl<'a> Trace<'a> {
+    /// Finds out what each frame was.
+    pub fn new(script: &'a Script, traits: Traits, crossed: Vec<Crossed>) -> Trace<'a> {
+        let segs: Vec<Option<Seg>> = script.events().iter().map(|e| Seg::of(&e.frame.head)).collect();
+        let plain = plain(script.events(), &segs);
+        let left = vec![None; segs.len()];
+        let mut trace = Trace { script, traits, out: Vec::new(), segs, plain, left };
+        let mut newest = BTreeMap::new();
+        for crossed in crossed {
+            let seg = Seg::of(&crossed.bytes);
+            let origin = trace.origin(&crossed, seg.as_ref());
+            let mut out = Out { crossed, seg, origin, overtaken: false };
+            if let Some(i) = out.event() {
+                trace.left[i] = Some(trace.out.len());
+                let flow = trace.segs[i].as_ref().map(Seg::flow);
+                let newest = newest.entry((out.crossed.to, flow)).or_insert(i);
+                out.overtaken = flow.is_some() && i < *newest;
+                *newest = i.max(*newest);
+            }
+            trace.out.push(out);
+        }
+        trace
+    }
+
+    fn origin(&self, crossed: &Crossed, seg: Option<&Seg>) -> Origin {
+        let events = self.script.events();
+        let waits = |i: &usize| {
+            self.left[*i].is_none() && events[*i].from == crossed.to.other() && events[*i].at <= crossed.at
+        };
+        let waiting = || (0..events.len()).filter(waits);
+        if let Some(i) = waiting().find(|&i| events[i].frame.head == crossed.bytes) {
+            return Origin::Same(i);
+        }
+        let Some(seg) = seg else { return Origin::Alien };
+        let like = |i: &usize| {
+            let sent = self.segs[*i].as_ref();
+            !self.plain[*i]
+                && sent.is_some_and(|s| is_like((&events[*i].frame.head, s), (&crossed.bytes, seg)))
+        };
+        if let Some(i) = waiting().find(like) {
+            return Origin::Altered(i);
+        }
+        if seg.is_ack() {
+            Origin::Made
+        } else {
+            Origin::Alien
+        }
+    }
+
+    /// Events of this label.
+    pub fn labelled(&self, label: &'static str) -> impl Iterator<Item = (usize, &Event)> {
+        self.script.events().iter().enumerate().filter(move |(_, e)| e.label == label)
+    }
+
+    /// Segments that reach an end, with their times.
+    pub fn to(&self, side: Side) -> impl Iterator<Item = (Time, &Seg)> {
+        let reach = self.out.iter().filter(move |o| o.crossed.to == side);
+        reach.filter_map(|o| o.seg.as_ref().map(|seg| (o.crossed.at, seg)))
+    }
+
+    /// The data's first byte, for numbers in words.
+    pub fn rel(&self, ack: u32) -> i32 {
+        ack.wrapping_sub(self.script.ends.seq(0)) as i32
+    }
+
+    /// Is this too late for a frame that is to leave at once?
+    pub(crate) fn is_late(&self, i: usize, at: Time) -> bool {
+        let event = &self.script.events()[i];
+        let waits = self.traits.queues_data && event.from == Side::Sender;
+        !waits && at > event.at + self.traits.at_once
+    }
+
+    /// Every frame of this label left at once; its ACK field and its window may be others.
+    pub fn at_once(&self, label: &'static str) -> Verdict {
+        for (n, (i, event)) in self.labelled(label).enumerate() {
+            let name = format!("{label} {}", n + 1);
+            let Some(out) = self.left[i].map(|o| &self.out[o]) else {
+                return Err(format!("{name} was lost"));
+            };
+            if self.is_late(i, out.crossed.at) {
+                return Err(format!("{name} was delayed by {}", out.crossed.at.since(event.at)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Every frame of this label left at once as it came.
+    pub fn untouched(&self, label: &'static str) -> Verdict {
+        self.at_once(label)?;
+        for (i, _) in self.labelled(label) {
+            if !matches!(self.left[i].map(|o| self.out[o].origin), Some(Origin::Same(_))) {
+                return Err(format!("{label} was altered"));
+            }
+        }
+        Ok(())
+    }
+
+    /// The sender was told what each ACK of this label says (its number, its SACK blocks, whether its window is closed), at once or, in
+    /// order, by the end; and as often.
+    pub fn tells(&self, label: &'static str) -> Verdict {
+        let mut from = 0;
+        for (n, (i, event)) in self.labelled(label).enumerate() {
+            let Some(said) = &self.segs[i] else { continue };
+            let same = |seg: &Seg| {
+                seg.is_ack()
+                    && seg.tcp.ack == said.tcp.ack
+                    && seg.sack() == said.sack()
+                    && (seg.tcp.window == 0) == (said.tcp.window == 0)
+            };
+            let begun = |o: &Out| o.crossed.to == event.from.other() && o.crossed.at >= event.at;
+            let found = (from..self.out.len())
+                .find(|&o| begun(&self.out[o]) && self.out[o].seg.as_ref().is_some_and(same));
+            let Some(o) = found else {
+                return Err(format!("{label} {}: the sender is never told", n + 1));
+            };
+            if !self.traits.fifo && self.is_late(i, self.out[o].crossed.at) {
+                let by = self.out[o].crossed.at.since(event.at);
+                return Err(format!("{label} {}: the sender is told {by} later", n + 1));
+            }
+            from = o + 1;
+        }
+        Ok(())
+    }
+
+    /// When the first frame of this label left, the sender had been told of everything that the receiver had acknowledged before.
+    pub fn told_before(&self, label: &'static str) -> Verdict {
+        let Some((i, event)) = self.labelled(label).next() else { return Err(format!("no {label}")) };
+        let Some(left) = self.left[i] else { return Err(format!("{label} was lost")) };
+        let Some(flow) = self.segs[i].as_ref().map(Seg::flow) else { return Ok(()) };
+        // Of a RST nobody reads the acknowledgement (RFC 9293 §3.10.7.4).
+        let tells = |seg: &Seg| seg.flow() == flow && seg.has(Flags::ACK) && !seg.has(Flags::RST);
+        let acked = |seg: &Seg| tells(seg).then_some(seg.tcp.ack);
+        let newest =
+            |acks: &mut dyn Iterator<Item = u32>| acks.reduce(|a, b| if after(b, a) { b } else { a });
+        let events = self.script.events();
+        let said = |n: &usize| events[*n].from == event.from && events[*n].believed;
+        let said = newest(&mut (0..i).filter(said).filter_map(|n| acked(self.segs[n].as_ref()?)));
+        let told = newest(&mut self.out[..=left].iter().filter_map(|o| acked(o.seg.as_ref()?)));
+        match (said, told) {
+            (Some(said), Some(told)) if after(said, told) => {
+                Err(format!("{label} left with {} bytes untold", said.wrapping_sub(told)))
+            }
+            (Some(_), None) => Err(format!("{label} left before anything was told")),
+            _ => Ok(()),
+        }
+    }
+
+    /// Nothing was said in the receiver's name once the first frame of this label had left, but what the receiver sent.
+    pub fn silent_after(&self, label: &'static str) -> Verdict {
+        let Some((i, event)) = self.labelled(label).next() else { return Err(format!("no {label}")) };
+        // Where the same frame comes twice, which of the two has left may be the other.
+        let behind = self.out.iter().position(|o| o.crossed.at > event.at).unwrap_or(self.out.len());
+        let behind = self.left[i].map_or(behind, |left| left + 1);
+        let made = |o: &&Out| o.seg.is_some() && o.is_touched();
+        match self.out[behind..].iter().find(made) {
+            Some(o) => Err(format!("after {label}, at {:?}, an ACK is made for nobody", o.crossed.at)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Which events are nothing but acknowledgements that a middlebox may know: whole, with a right checksum, with options that everybody
+/// knows, of the sequence number that is next (others are keepalives, RFC 9293 §3.8.4), and told by the end itself.
+fn plain(events: &[Event], segs: &[Option<Seg>]) -> Vec<bool> {
+    let mut next: BTreeMap<Flow, u32> = BTreeMap::new();
+    let mut is = |(event, seg): (&Event, &Option<Seg>)| {
+        let Some(seg) = seg.as_ref().filter(|_| event.believed) else { return false };
+        let next = next.entry(seg.flow()).or_insert(seg.tcp.seq);
+        let in_sequence = *next == seg.tcp.seq;
+        if seg.has(Flags::SYN) || after(seg.end(), *next) {
+            *next = seg.end();
+        }
+        in_sequence && seg.is_ack() && !seg.is_foreign()
+    };
+    events.iter().zip(segs).map(&mut is).collect()
+}
+
+/// Where the numbers lie in a TCP header that a middlebox may write: ACK, window, checksum.
+const NUMBERS: [std::ops::Range<usize>; 3] = [8..12, 14..16, 16..18];
+
+/// Is one frame the other but for its acknowledgement, its window and the checksum? Of a SYN the window alone may be another, of a RST nothing.
+fn is_like((sent, a): (&[u8], &Seg), (left, b): (&[u8], &Seg)) -> bool {
+    if sent.len() != left.len() || a.flow() != b.flow() || a.has(Flags::RST) {
+        return false;
+    }
+    if a.has(Flags::SYN) && a.tcp.ack != b.tcp.ack {
+        return false;
+    }
+    let l4 = a.packet.l4 as usize;
+    let masked = |i: usize| NUMBERS.iter().any(|r| r.contains(&i.wrapping_sub(l4)));
+    a.packet.l4 == b.packet.l4 && sent.iter().zip(left).enumerate().all(|(i, (x, y))| x == y || masked(i))
+}

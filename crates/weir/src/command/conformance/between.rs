@@ -1,0 +1,146 @@
+//! The cases over two interfaces, against whatever sits between them.
+//!
+//! All cases are under way at the same time, each with a connection of its own: its MAC addresses tell whose a frame is.
+
+use std::io;
+use weir_conformance::{Crossed, Event, Script, Side, Traits};
+use weir_core::frame::{Checksum, Frames};
+use weir_core::node::Port;
+use weir_core::time::{Duration, Time};
+use weir_io::port::{Packets, CHUNK};
+use weir_io::sys::packet::{Device, Sender};
+use weir_io::sys::{clock, link};
+
+/// What leaves later than this did not leave at once: no middlebox holds an ACK for less, and no busy machine takes longer.
+const AT_ONCE: Duration = Duration::from_millis(100);
+/// One case begins so long after the other, so that their bursts do not fall together.
+const APART: Duration = Duration::from_millis(40);
+/// How long a middlebox has, behind the last frame, to pass on what it holds.
+const SETTLES: Duration = Duration::from_secs(3);
+/// The longest sleep.
+const NAP: Duration = Duration::from_micros(200);
+const CHUNKS: usize = 8192;
+/// Shorter frames are padded to this on their way.
+const SHORTEST: usize = 60;
+/// Bytes of a MAC address that all addresses of a connection have in common.
+const OF_ALL: usize = 5;
+
+/// What may be expected of a middlebox that nobody knows.
+pub(super) const TRAITS: Traits = Traits { at_once: AT_ONCE, sizes: true, ..Traits::WIRE };
+
+/// An interface, and the end of the connections that is there.
+struct End {
+    side: Side,
+    sender: Sender,
+    packets: Packets,
+}
+
+impl End {
+    fn open(name: &str, side: Side) -> Result<End, String> {
+        let fault = |e: io::Error| format!("{name}: {e}");
+        let found = link::find(name).map_err(fault)?.ok_or_else(|| format!("{name}: no such interface"))?;
+        if !found.carrier {
+            return Err(format!("{name}: it is down, or nothing is connected to it"));
+        }
+        let device = Device { ifindex: found.index, ethernet: true };
+        let sender = Sender::open(device, false).map_err(fault)?;
+        let mut packets = Packets::open(Port(0), found.index, true).map_err(fault)?;
+        packets.split_always();
+        Ok(End { side, sender, packets })
+    }
+}
+
+/// Plays each of the scripts, of connections 0, 1, …, between the two interfaces, and returns what crossed of each.
+pub(super) fn play(lan: &str, wan: &str, scripts: &[Script]) -> Result<Vec<Vec<Crossed>>, String> {
+    let mut ends = [End::open(lan, Side::Sender)?, End::open(wan, Side::Receiver)?];
+    let mut frames = Frames::new(CHUNKS, CHUNK, 0);
+    let mut agenda = agenda(scripts);
+    agenda.reverse();
+    let last = agenda.first().map_or(Time::ZERO, |(at, _)| *at) + SETTLES;
+    let mut crossed = vec![Vec::new(); scripts.len()];
+    let start = clock::now();
+    loop {
+        let now = Time::ZERO + clock::now().since(start);
+        for end in &mut ends {
+            listen(end, &mut frames, start, scripts, &mut crossed).map_err(|e| e.to_string())?;
+        }
+        while let Some((_, event)) = agenda.last().filter(|(at, _)| *at <= now) {
+            let end = &mut ends[usize::from(event.from == Side::Receiver)];
+            if !send(end, &event.frame.head)? {
+                break;
+            }
+            agenda.pop();
+        }
+        if now >= last {
+            return Ok(crossed);
+        }
+        let next = agenda.last().map_or(last, |(at, _)| *at).since(now);
+        clock::sleep_until(clock::now() + next.min(NAP));
+    }
+}
+
+/// Everything that is sent, in order of time.
+fn agenda(scripts: &[Script]) -> Vec<(Time, &Event)> {
+    let mut all = Vec::new();
+    for (script, n) in scripts.iter().zip(0..) {
+        let begin = APART.saturating_mul(n);
+        all.extend(script.events().iter().map(|event| (event.at + begin, event)));
+    }
+    all.sort_by_key(|(at, _)| *at);
+    all
+}
+
+/// Sends a frame. False: there is no room for it now.
+fn send(end: &mut End, bytes: &[u8]) -> Result<bool, String> {
+    match end.sender.send(&[bytes]) {
+        Ok(sent) => Ok(sent == 1),
+        Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => Ok(false),
+        Err(e) if e.raw_os_error() == Some(libc::ENOBUFS) => Ok(false),
+        Err(e) => Err(format!("a frame of {} bytes cannot be sent: {e}", bytes.len())),
+    }
+}
+
+/// Takes what has come to an end.
+fn listen(
+    end: &mut End,
+    frames: &mut Frames,
+    start: Time,
+    scripts: &[Script],
+    crossed: &mut [Vec<Crossed>],
+) -> io::Result<()> {
+    let mut inbox = Vec::new();
+    end.packets.receive(frames, CHUNKS / 2, clock::now(), &mut inbox)?;
+    let now = Time::ZERO + clock::now().since(start);
+    for (_, _, frame) in inbox {
+        let bytes: Vec<u8> = frames.parts(&frame).flatten().copied().collect();
+        frames.absorb(frame);
+        let Some(n) = scripts.iter().position(|s| is_of(&bytes, s)) else { continue };
+        let bytes = without_padding(bytes, end.side, &scripts[n]);
+        let at = now.saturating_sub(APART.saturating_mul(n as u64));
+        crossed[n].push(Crossed { at, to: end.side, bytes, checksum: Checksum::Unknown });
+    }
+    Ok(())
+}
+
+/// Is it a frame of the script's connection?
+fn is_of(bytes: &[u8], script: &Script) -> bool {
+    let prefix = &script.ends.macs().0[..OF_ALL];
+    [0, 6].iter().any(|&at| bytes.get(at..at + OF_ALL) == Some(prefix))
+}
+
+/// A frame that a device has padded, as it was sent.
+fn without_padding(mut bytes: Vec<u8>, to: Side, script: &Script) -> Vec<u8> {
+    let is_it = |e: &&Event| {
+        let sent = &e.frame.head;
+        e.from == to.other()
+            && sent.len() < bytes.len()
+            && bytes.starts_with(sent)
+            && bytes[sent.len()..].iter().all(|b| *b == 0)
+    };
+    if bytes.len() == SHORTEST {
+        if let Some(len) = script.events().iter().find(is_it).map(|e| e.frame.head.len()) {
+            bytes.truncate(len);
+        }
+    }
+    bytes
+}

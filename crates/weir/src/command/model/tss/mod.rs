@@ -1,0 +1,186 @@
+//! `weir model tss`: the time series of snapshots.
+
+mod law;
+
+use crate::command::error::Failure;
+use crate::experiment::config::diag::Fault;
+use crate::experiment::config::units;
+use crate::report::chart::{self, Lines};
+use crate::report::table;
+use law::{Case, Scheme};
+use serde::Serialize;
+use std::path::PathBuf;
+use weir_core::link::TRILLION;
+use weir_core::rate::Rate;
+use weir_core::time::Duration;
+
+/// Loss rates where none are given: 0.01 % to 30 %, in steps of about a third.
+const LOSSES: [f64; 15] =
+    [0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.003, 0.005, 0.007, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2, 0.3];
+/// Points of a curve.
+const POINTS: u32 = 400;
+
+/// Arguments of `weir model tss`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  weir model tss --rate 800kbit --rtt 50ms --segment 1250
+  weir model tss --rate 10Mbit --rtt 100ms --loss 0.1% --loss 1% --json -
+  weir model tss --rate 800kbit --rtt 200ms --segment 1250 --out out/tss     # and a chart
+
+The model is that of the paper's appendices B and C. docs/tss-model.md derives it and says what it leaves out.")]
+pub struct Args {
+    /// Rate of the flow at the gateway
+    #[arg(long, value_name = "RATE", value_parser = units::rate)]
+    rate: Rate,
+    /// Round-trip time beyond the gateway, without queueing
+    #[arg(long, value_name = "TIME", value_parser = units::positive_duration)]
+    rtt: Duration,
+    /// Bytes of a packet
+    #[arg(long, value_name = "BYTES", default_value_t = 1500, value_parser = clap::value_parser!(u32).range(64..=65_535))]
+    segment: u32,
+    /// Share of the packets that are lost, one of every so many; may be given several times
+    #[arg(long = "loss", value_name = "LOSS", value_parser = loss)]
+    losses: Vec<f64>,
+    /// Write the figures to this file as JSON; `-` is standard output, and the table is then left out
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Write a chart (tss.svg) into this directory, which is created if needed
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+}
+
+fn loss(text: &str) -> Result<f64, Fault> {
+    const HELP: &str = "losses are above zero and less than one half: \"1%\", \"0.001\"";
+    let p = units::probability(text)?.trillionths() as f64 / TRILLION as f64;
+    match p > 0.0 && p < 0.5 {
+        true => Ok(p),
+        false => Err(Fault::new(format!("\"{text}\" is no loss that the model has a cycle for"), HELP)),
+    }
+}
+
+/// What the model says, as it is written by `--json`.
+#[derive(Serialize)]
+struct Report {
+    schema: u32,
+    /// Packets that the rate carries in a round trip.
+    pipe_packets: f64,
+    /// Below this loss rate the window fills the pipe, and below the other even when it is halved.
+    fills_below: f64,
+    always_fills_below: f64,
+    rows: Vec<Row>,
+}
+
+/// A loss rate.
+#[derive(Serialize)]
+struct Row {
+    loss: f64,
+    /// By the numbers of the paper's figure 15.
+    case: u8,
+    window_packets: f64,
+    /// Shares of the rate.
+    queue: f64,
+    sized: f64,
+}
+
+/// Computes and prints.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    let pipe = pipe(args)?;
+    let losses = if args.losses.is_empty() { &LOSSES[..] } else { &args.losses[..] };
+    let report = Report {
+        schema: crate::result::SCHEMA,
+        pipe_packets: pipe,
+        fills_below: law::fills(pipe),
+        always_fills_below: law::always_fills(pipe),
+        rows: losses.iter().map(|&p| row(pipe, p)).collect(),
+    };
+    if let Some(to) = &args.json {
+        super::super::write_json(to, &report)?;
+    }
+    if let Some(directory) = &args.out {
+        let fault = |e: String| Failure::Other(format!("{}: {e}", directory.display()));
+        std::fs::create_dir_all(directory).map_err(|e| fault(e.to_string()))?;
+        let text = chart::lines(&drawn(args, pipe, losses)).map_err(fault)?;
+        std::fs::write(directory.join("tss.svg"), text).map_err(|e| fault(e.to_string()))?;
+    }
+    match args.json.as_deref() == Some("-".as_ref()) {
+        true => Ok(()),
+        false => super::super::print(&text(&report)),
+    }
+}
+
+/// Packets that the rate carries in a round trip. Below one there is nothing for a window to do.
+fn pipe(args: &Args) -> Result<f64, Failure> {
+    let bytes = args.rate.bps() as f64 / 8.0 * args.rtt.as_secs_f64();
+    let pipe = bytes / f64::from(args.segment);
+    if pipe < 1.0 {
+        let text = format!(
+            "the rate carries {bytes:.0} bytes in a round trip, less than a packet: the model begins with one"
+        );
+        return Err(Failure::Input(text));
+    }
+    Ok(pipe)
+}
+
+fn row(pipe: f64, p: f64) -> Row {
+    let (queue, sized) = (law::steady(Scheme::Queue, pipe, p), law::steady(Scheme::Sized, pipe, p));
+    Row {
+        loss: p,
+        case: queue.case.number(),
+        window_packets: queue.window,
+        queue: queue.throughput / pipe,
+        sized: sized.throughput / pipe,
+    }
+}
+
+fn text(report: &Report) -> String {
+    let percent = |share: f64| format!("{:.1}", 100.0 * share);
+    let rows = report.rows.iter().map(|r| {
+        let gain =
+            if r.case == Case::Below.number() { String::new() } else { percent(r.queue / r.sized - 1.0) };
+        vec![
+            format!("{}", (r.loss * 1e6).round() / 1e4),
+            r.case.to_string(),
+            format!("{:.1}", r.window_packets),
+            percent(r.queue),
+            percent(r.sized),
+            gain,
+        ]
+    });
+    let heads = [
+        ("loss", "%"),
+        ("case", ""),
+        ("window", "packets"),
+        ("pfq, postack", "% of rate"),
+        ("tcr", "% of rate"),
+        ("gain", "%"),
+    ];
+    let losses = [report.fills_below, report.always_fills_below].map(|p| format!("{:.3} %", 100.0 * p));
+    format!(
+        "{}\nThe rate carries {:.1} packets in a round trip. The window fills that below {} of loss, and even halved below {}.\n",
+        table::numbers(&heads, rows.collect()),
+        report.pipe_packets,
+        losses[0],
+        losses[1],
+    )
+}
+
+/// Throughput by loss, as in the paper's figure 16.
+fn drawn(args: &Args, pipe: f64, losses: &[f64]) -> Lines {
+    let until = losses.iter().copied().fold(0.0, f64::max);
+    let curve = |scheme| {
+        let at = |n: u32| f64::from(n) / f64::from(POINTS) * until;
+        (1..=POINTS)
+            .map(|n| (100.0 * at(n), 100.0 * law::steady(scheme, pipe, at(n)).throughput / pipe))
+            .collect()
+    };
+    Lines {
+        title: format!("Periodic loss: {}, {}, packets of {} bytes", args.rate, args.rtt, args.segment),
+        notes: vec!["Model of appendices B and C of PostACK (docs/tss-model.md)".into()],
+        across: "loss, %".into(),
+        up: "throughput, % of the rate".into(),
+        until: 100.0 * until,
+        high: 100.0,
+        curves: vec![("pfq, postack".into(), curve(Scheme::Queue)), ("tcr".into(), curve(Scheme::Sized))],
+    }
+}
