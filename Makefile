@@ -47,7 +47,7 @@ lint:
 # Unit, property and packet-level tests: virtual time, no privileges.
 unit:
 	cargo test --workspace --locked --lib --bins
-	cargo test -p weir-core -p weir-conformance --locked --test '*'
+	cargo test -p weir-core -p weir-conformance -p weir-chirp --locked --test '*'
 	cargo test --workspace --locked --doc
 
 # The rules of TCP for every preset, and the papers' figures in virtual time, each with its checks.

@@ -4,10 +4,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Objects, what each is made of, and what is defined meanwhile.
-const PROGRAMS: [(&str, &str, &str); 3] = [
+const PROGRAMS: [(&str, &str, &str); 5] = [
     ("acks", "acks", "-DSEVERAL=0"),
     ("acks_of_several", "acks", "-DSEVERAL=1"),
     ("all", "all", "-DSEVERAL=0"),
+    ("chirp", "chirp", "-DLINK=0"),
+    ("chirp_linked", "chirp", "-DLINK=1"),
 ];
 
 fn main() {
@@ -17,6 +19,8 @@ fn main() {
     let clang = std::env::var("CLANG").unwrap_or_else(|_| "clang".into());
     println!("cargo:rerun-if-env-changed=CLANG");
     println!("cargo:rerun-if-changed=src/bpf");
+    // The core of the congestion control.
+    println!("cargo:rerun-if-changed=../chirp/src/core");
     for (object, name, define) in PROGRAMS {
         compile(&clang, &include, Path::new("src/bpf"), name, define, &out.join(format!("{object}.bpf.o")));
     }

@@ -1,7 +1,7 @@
 //! The BPF programs: loading, attaching, and what is shared with them.
 //!
 //! [`Acks`] takes the ACKs of controlled flows and sets back the ACK fields of their data; [`All`] takes every
-//! frame. Programs are attached as links: they come off when the last process that holds them ends, however it
+//! frame; [`chirp`] registers congestion controls. Programs are attached as links: they come off when the last process that holds them ends, however it
 //! ends (classifiers, before Linux 6.6, are taken off).
 
 mod abi;
@@ -10,6 +10,9 @@ mod acks;
 mod acks_tests;
 mod all;
 mod attach;
+pub mod chirp;
+#[cfg(test)]
+mod chirp_tests;
 mod features;
 mod hooks;
 #[cfg(test)]

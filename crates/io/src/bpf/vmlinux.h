@@ -33,10 +33,12 @@ enum bpf_map_type {
 	BPF_MAP_TYPE_LRU_HASH = 9,
 	BPF_MAP_TYPE_LPM_TRIE = 11,
 	BPF_MAP_TYPE_ARRAY_OF_MAPS = 12,
+	BPF_MAP_TYPE_SK_STORAGE = 24,
 	BPF_MAP_TYPE_RINGBUF = 27,
 };
 
 #define BPF_F_NO_PREALLOC (1U << 0)
+#define BPF_SK_STORAGE_GET_F_CREATE (1ULL << 0)
 #define BPF_F_MMAPABLE (1U << 10)
 
 /* Of `struct bpf_sock` the part that any socket has. */

@@ -37,6 +37,18 @@ impl Dctcp {
         Box::new(Dctcp::new(options))
     }
 
+    /// Congestion avoidance begins, with `share` of 1024 marked so far and everything before `nxt` counted.
+    pub(super) fn begin_at(&mut self, share: u32, nxt: u64) {
+        self.alpha = u64::from(share) * ONE / 1024;
+        self.window_end = nxt;
+        (self.bytes_acked, self.bytes_marked) = (0, 0);
+    }
+
+    /// The share marked, of 1024.
+    pub(super) const fn share(&self) -> u32 {
+        (self.alpha * 1024 / ONE) as u32
+    }
+
     /// RFC 8257 §3.3, steps 1 to 8. SACK does not count.
     fn observe(&mut self, ack: &Ack) {
         self.bytes_acked += ack.acked;

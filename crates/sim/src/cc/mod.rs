@@ -12,6 +12,7 @@
 //! bound its bursts.
 
 mod bbr;
+mod chirp;
 mod cubic;
 mod dctcp;
 mod hystart;
@@ -22,6 +23,7 @@ mod rig;
 mod segments;
 
 pub use segments::{Delivered, Departure};
+pub use weir_chirp::Rules;
 
 use core::fmt;
 use weir_core::time::{Duration, Time};
@@ -183,6 +185,8 @@ pub struct Options {
     pub fast_convergence: bool,
     /// The sender spaces what it sends, whoever sets the rate. HyStart++ then does not limit bursts.
     pub paced: bool,
+    /// In how far paced chirping differs from its default.
+    pub chirp: Rules,
     /// Seed of what is random in the algorithm, one per flow: where BBR begins its cycle of gains.
     pub seed: u64,
 }
@@ -197,6 +201,7 @@ impl Default for Options {
             cubic: CubicRules::default(),
             fast_convergence: true,
             paced: false,
+            chirp: Rules::default(),
             seed: 0,
         }
     }
@@ -281,12 +286,13 @@ pub trait CongestionControl: fmt::Debug + Send {
 /// How an algorithm is made for a flow.
 pub type Make = fn(&Options) -> Box<dyn CongestionControl>;
 
-/// Every algorithm by the name that Linux gives it.
+/// Every algorithm by the name that Linux gives it; `chirp` is `weir_chirp` there.
 pub const CONTROLS: &[(&str, Make)] = &[
     ("reno", reno::Reno::make),
     ("cubic", cubic::Cubic::make),
     ("dctcp", dctcp::Dctcp::make),
     ("bbr", bbr::Bbr::make),
+    ("chirp", chirp::Chirp::make),
 ];
 
 /// The algorithm of this name; `None` if there is none.

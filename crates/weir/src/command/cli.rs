@@ -26,7 +26,7 @@ other failure, such as a missing interface or privilege; 130 interrupted."
 const AFTER_HELP: &str = exit_codes!();
 #[cfg(not(feature = "linux"))]
 const AFTER_HELP: &str = concat!(
-    "This build lacks run, reload, ctl, down, lab, wan, shell and bench, which need Linux and the cargo feature `linux`.
+    "This build lacks run, reload, ctl, down, lab, wan, shell, chirp and bench, which need Linux and the cargo feature `linux`.
 
 ",
     exit_codes!()
@@ -74,6 +74,9 @@ pub enum Command {
     /// Run a program behind an emulated path, without privileges
     Shell(super::shell::Args),
     #[cfg(feature = "linux")]
+    /// Load paced chirping into this host's kernel as the congestion control weir_chirp
+    Chirp(super::chirp::Args),
+    #[cfg(feature = "linux")]
     /// Measure the figures of the README
     #[command(subcommand)]
     Bench(super::bench::Bench),
@@ -105,6 +108,8 @@ pub fn run(cli: Cli) -> Result<(), Failure> {
         Command::Wan(args) => super::wan::run(&args),
         #[cfg(feature = "linux")]
         Command::Shell(args) => super::shell::run(&args),
+        #[cfg(feature = "linux")]
+        Command::Chirp(args) => super::chirp::run(&args),
         #[cfg(feature = "linux")]
         Command::Bench(bench) => super::bench::run(&bench).map_err(Failure::Other),
         #[cfg(feature = "linux")]

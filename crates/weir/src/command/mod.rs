@@ -3,6 +3,8 @@
 #[cfg(feature = "linux")]
 pub mod bench;
 pub mod check;
+#[cfg(feature = "linux")]
+pub mod chirp;
 pub mod cli;
 pub mod compare;
 pub mod conformance;

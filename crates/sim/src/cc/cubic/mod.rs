@@ -94,6 +94,12 @@ impl Cubic {
         Box::new(Cubic::new(options))
     }
 
+    /// Congestion avoidance begins at this window as if it had been reached before: W_max.
+    pub(super) fn begin_at(&mut self, w_max: u64) {
+        self.memory = Memory { w_max, cwnd_prior: w_max, stage: None };
+        self.growth.reset();
+    }
+
     /// Congestion avoidance by `bytes` acknowledged.
     fn avoid(&mut self, w: &mut Window, ack: &Ack, bytes: u64) {
         let bytes = if self.abc { bytes } else { u64::from(w.mss) };

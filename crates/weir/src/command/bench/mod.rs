@@ -2,6 +2,7 @@
 //! down when they are hot, so the cases of a comparison take turns.
 
 mod all;
+mod chirp;
 mod customers;
 mod figures;
 mod flood;
@@ -51,6 +52,8 @@ pub enum Bench {
     Soak(Common),
     /// What floods and forged segments do to shaped flows
     Hostile(hostile::Args),
+    /// How exact the gaps of paced chirping are in this kernel, and what it costs beside CUBIC
+    Chirp(Common),
     /// How fast the simulator is and how much memory it needs
     Sim(sim::Args),
     /// How exactly the WAN emulator delays packets, spinning and sleeping
@@ -84,6 +87,7 @@ pub fn run(bench: &Bench) -> Result<(), String> {
         Bench::Reload(common) => reload::run(common),
         Bench::Soak(common) => soak::run(common),
         Bench::Hostile(args) => hostile::run(args),
+        Bench::Chirp(common) => chirp::run(common),
         Bench::Sim(args) => sim::run(args),
         Bench::Wan(args) => wan::run(args),
     }

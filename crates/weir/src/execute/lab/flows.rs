@@ -1,5 +1,6 @@
 //! Translation of a plan's flows to what the two traffic processes play.
 
+use super::prerequisites::linux_name;
 use super::Options;
 use crate::execute::hosts::{Ends, FlowEnds};
 use crate::execute::traffic::{Amount, DatagramSpec, FlowSpec, Play, Role, Spec};
@@ -81,7 +82,7 @@ fn client_end(plan: &Plan, flow: &Flow, ends: FlowEnds, options: &Options) -> Fl
         play: play(&flow.group.kind),
         start_ns: flow.start.as_nanos(),
         amount: amount(plan, flow),
-        cc: Some(flow.group.tcp.cc().to_string()),
+        cc: Some(linux_name(flow.group.tcp.cc()).unwrap_or(flow.group.tcp.cc()).to_string()),
         mss: flow.group.tcp.number("mss").map(|mss| mss as u32 + TIMESTAMPS),
         rwnd: receive_window(flow, sends),
         sndbuf: None,

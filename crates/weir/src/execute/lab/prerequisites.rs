@@ -1,6 +1,6 @@
 //! Prerequisites of a lab, reported in one message before anything is touched.
 
-use crate::experiment::plan::{BoxKind, Plan};
+use crate::experiment::plan::{BoxKind, Plan, Tcp};
 use socket2::{Domain, Socket, Type};
 use std::collections::BTreeSet;
 use weir_core::gateway::Direction;
@@ -69,19 +69,25 @@ fn settings_of_hosts(plan: &Plan) -> Vec<String> {
 /// Those of the plan that this kernel has not, nor can load.
 fn congestion_controls(plan: &Plan) -> Option<String> {
     let names: BTreeSet<&str> = plan.groups.iter().map(|g| g.tcp.cc()).collect();
-    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).ok()?;
-    // Asking for one makes the kernel load its module.
-    let absent: Vec<&str> =
-        names.into_iter().filter(|cc| socket.set_tcp_congestion(cc.as_bytes()).is_err()).collect();
+    let absent: Vec<&str> = names.into_iter().filter(|cc| linux_name(cc).is_none()).collect();
     if absent.is_empty() {
         return None;
     }
     let list = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
+    let ours = absent.iter().any(|cc| Tcp::in_linux(cc).iter().any(|name| name.starts_with("weir_")));
     Some(format!(
-        "the congestion control {} (this kernel has {})",
+        "the congestion control {} (this kernel has {}{})",
         absent.join(", "),
-        list.as_deref().unwrap_or("?").trim()
+        list.as_deref().unwrap_or("?").trim(),
+        if ours { "; `weir chirp load` brings chirp and dctcp" } else { "" }
     ))
+}
+
+/// The name that this kernel has for a congestion control of a plan, if it has it.
+pub(super) fn linux_name(cc: &str) -> Option<&str> {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).ok()?;
+    // Asking for one makes the kernel load its module.
+    Tcp::in_linux(cc).into_iter().find(|name| socket.set_tcp_congestion(name.as_bytes()).is_ok())
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use crate::execute::hosts::{Ends, FlowEnds};
 use crate::execute::measurements::{datagram_loss, FlowMeasurements};
 use crate::execute::traffic::{self, DatagramReport, FlowReport};
-use crate::experiment::plan::{Classifier, Flow, Plan};
+use crate::experiment::plan::{Classifier, Flow, Plan, Tcp};
 use crate::result::observe::flow_rate;
 use crate::result::running::{GatewayFlow, GatewayReport};
 use crate::result::{Back, Exchanges, FlowResult, Latency, Quantiles};
@@ -58,7 +58,7 @@ impl<'a> Rows<'a> {
             ..FlowMeasurements::default()
         };
         if let Some(sent) = &sender.sent {
-            measured.cc = sent.cc.clone();
+            measured.cc = Tcp::of_linux(&sent.cc).to_string();
             measured.retransmits = sent.retransmits;
             measured.rtos = sent.rtos;
             measured.rtt_us =

@@ -66,7 +66,7 @@ pub(super) fn listen(specs: &[&FlowSpec]) -> Result<Socket, String> {
 /// Must both ends have this congestion control, from the handshake on? DCTCP negotiates ECN itself, and its receiver echoes each
 /// mark (RFC 8257 §3.2).
 fn concerns_receivers(cc: &str) -> bool {
-    cc == "dctcp"
+    ["dctcp", "weir_dctcp", "weir_chirp"].contains(&cc)
 }
 
 pub(super) fn configure(socket: &Socket, spec: &FlowSpec) -> Result<(), String> {

@@ -114,6 +114,21 @@ impl Tcp {
         self.cc.as_deref().unwrap_or(DEFAULT_CC)
     }
 
+    /// The names that a congestion control of experiments has in Linux, the first of which that a kernel knows is it. What
+    /// `weir chirp load` registers has names of its own.
+    pub fn in_linux(cc: &str) -> Vec<&str> {
+        match cc {
+            "chirp" => vec!["weir_chirp"],
+            "dctcp" => vec!["dctcp", "weir_dctcp"],
+            other => vec![other],
+        }
+    }
+
+    /// The name that experiments have for a congestion control of Linux.
+    pub fn of_linux(name: &str) -> &str {
+        name.strip_prefix("weir_").filter(|cc| Tcp::in_linux(cc).contains(&name)).unwrap_or(name)
+    }
+
     /// The congestion control to run: [`Tcp::cc`], with `reno` for a shorthand, whose recovery is set then.
     pub fn algorithm(&self) -> &str {
         let cc = self.cc();
@@ -154,5 +169,19 @@ impl fmt::Display for Value {
             Value::Time(time) => write!(f, "{time}"),
             Value::Name(name) => f.write_str(name),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_linux_are_those_of_experiments_where_both_have_it() {
+        assert_eq!(Tcp::in_linux("chirp"), ["weir_chirp"]);
+        assert_eq!(
+            ["weir_chirp", "weir_dctcp", "cubic", "weir_other"].map(Tcp::of_linux),
+            ["chirp", "dctcp", "cubic", "weir_other"]
+        );
     }
 }

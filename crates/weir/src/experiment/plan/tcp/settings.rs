@@ -3,7 +3,7 @@
 
 use super::{Tcp, Value};
 use weir_core::time::Duration;
-use weir_sim::cc::{CubicRules, Hystart};
+use weir_sim::cc::{CubicRules, Hystart, Rules};
 use weir_sim::tcp::{MinRto, Recovery, TcpConfig};
 
 /// A setting: a key of `[tcp]` and of `[[flow]]`.
@@ -52,6 +52,7 @@ enum Effect {
 
 pub(super) const RECOVERY: &str = "recovery";
 const CUBIC: &str = "cubic";
+const CHIRP: &str = "chirp";
 const HYSTART: &str = "hystart";
 const FAST_CONVERGENCE: &str = "fast_convergence";
 
@@ -167,6 +168,30 @@ pub static TCP_SETTINGS: &[TcpSetting] = &[
     )
     .in_both_worlds(),
     TcpSetting::new(
+        CHIRP,
+        Name(&[
+            ("adaptive", "adaptive chirping"),
+            ("published", "chirping as published"),
+            ("spread", "chirps spread over their round"),
+            ("fixed", "chirping with a fixed gain and geometry"),
+            ("plain", "chirping with gaps as sent"),
+            ("bursts", "chirping after two bursts"),
+            ("unmarked", "chirping without regard to marks"),
+            ("unstretched", "chirps as long whatever ACKs cover"),
+            ("fragile", "chirping until the first loss"),
+            ("once", "chirping that marks do not bring back"),
+            ("no-restart", "chirping that idleness does not bring back"),
+        ]),
+        "",
+        Effect::Own {
+            set: |c, v, _| c.cc_options.chirp = chosen(&Rules::ALL, v),
+            in_force: |c, tcp| {
+                let rules = Value::Name(name(&Rules::ALL, c.cc_options.chirp));
+                (tcp.algorithm() == "chirp").then_some(rules)
+            },
+        },
+    ),
+    TcpSetting::new(
         FAST_CONVERGENCE,
         Switch,
         "fast convergence",
@@ -275,6 +300,7 @@ mod tests {
         };
         assert_eq!(named(RECOVERY), Recovery::ALL.map(|(name, _)| name));
         assert_eq!(named(CUBIC), CUBICS.map(|(name, _)| name));
+        assert_eq!(named(CHIRP), Rules::ALL.map(|(name, _)| name));
     }
 
     #[test]

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT OR Apache-2.0 */
+/*
+ * From round to round: the first estimate, growth, the end, and beginning again.
+ *
+ * A round ends when its first chirp is acknowledged. If it has packets left by then although it never paused, its chirps
+ * are back to back, and there is nothing more to gain (paper, section II.B). As long as the estimate still falls, there is.
+ */
+#ifndef WEIR_CHIRP_ROUNDS_H
+#define WEIR_CHIRP_ROUNDS_H
+
+/* Packets of the first round, and of it those whose ACKs are enough for an estimate. */
+#define CHIRP_INITIAL 10u
+#define CHIRP_ENOUGH 5u
+/* A sender that is later than this behind its gap has nothing to send. */
+#define CHIRP_LATE 1000000u
+/* Losses in so many rounds that may be the path's own. */
+#define CHIRP_LOSSES_MOST 2u
+
+/* What was measured so long ago is old; nanoseconds, the least of Linux's time-outs. */
+#define CHIRP_STALE 200000000u
+/* Round trips without a mark that are nothing unusual whatever the window. */
+#define CHIRP_QUIET 20u
+
+/* Begins a connection's start, whose round-trip time is `rtt` as far as known. The structure is all zeroes before. */
+CHIRP_FN void chirp_start(struct chirp *c, u64 rtt, u32 rules)
+{
+	c->rules = (u16)rules;
+	c->srtt = c->rtt_min = chirp_time(rtt);
+	c->phase = CHIRP_FIRST;
+	c->planned = CHIRP_INITIAL;
+	c->gain = 2 * CHIRP_GAIN_ONE;
+	c->per_ack = 8;
+	c->of = CHIRP_INITIAL;
+}
+
+/* A round is over, as far as marks go. */
+CHIRP_FN void chirp_count_marks(struct chirp *c)
+{
+	u32 share = c->round_marked * CHIRP_ONE / chirp_max(c->round_acked, 1);
+
+	c->marked = (c->marked + share) / 2;
+	c->round_acked = 0;
+	c->round_marked = 0;
+}
+
+/* Chirps from here on; `before` is what a round sent until now. */
+CHIRP_FN void chirp_rounds(struct chirp *c, u64 gap, u32 before, u32 deviation)
+{
+	c->phase = CHIRP_ROUNDS;
+	c->gap = chirp_clamp_gap(gap);
+	c->deviation = deviation;
+	c->round_gap = c->gap;
+	c->before = chirp_max(before, CHIRP_INITIAL);
+	c->gain = chirp_choose_gain(c);
+	c->planned = (u32)((u64)c->before * c->gain / CHIRP_GAIN_ONE);
+	c->sent = 0;
+	c->rounds = 1;
+	c->awaits_marker = 1;
+	c->window = 0;
+	chirp_begin(c);
+}
+
+/* Begins again at a gap known to one part in `sure`, where a round trip had `before` packets so far. */
+CHIRP_FN void chirp_resume(struct chirp *c, u64 gap, u32 before, u32 sure)
+{
+	c->head = c->tail;
+	c->collecting = 0;
+	c->samples = 0;
+	c->covered = 0;
+	c->queue = 0;
+	c->round_acked = 0;
+	c->round_marked = 0;
+	gap = chirp_clamp_gap(gap);
+	chirp_rounds(c, gap, before, (u32)gap / sure);
+}
+
+/* The end: the window is what the estimate fills the path with, no less than what is in flight already. */
+CHIRP_FN void chirp_end(struct chirp *c, u32 in_flight)
+{
+	u32 fills = c->rtt_min / chirp_max(c->gap, CHIRP_GAP_LEAST) + 2;
+
+	c->window = chirp_max(fills, chirp_max(in_flight, 2));
+	c->marker = c->last_end;
+	c->phase = CHIRP_HANDOVER;
+}
+
+/* The connection goes on without it. */
+CHIRP_FN void chirp_stop(struct chirp *c)
+{
+	c->phase = CHIRP_DONE;
+}
+
+/* Has the sender paused longer than it was told to? */
+CHIRP_FN int chirp_idle(const struct chirp *c, u64 now)
+{
+	return (u32)now - c->last_sent > 2 * c->last_gap + CHIRP_LATE;
+}
+
+/* The first chirp of a round is acknowledged. */
+CHIRP_FN void chirp_next_round(struct chirp *c, u64 now, u32 in_flight)
+{
+	int left = chirp_room(c) > 0, falls = c->gap < c->round_gap - c->round_gap / 8;
+
+	chirp_count_marks(c);
+	if (left && !chirp_idle(c, now) && !falls && (!(c->rules & CHIRP_SPREAD) || c->tight)) {
+		chirp_end(c, in_flight);
+		return;
+	}
+	c->before = chirp_max(c->rules & CHIRP_SPREAD ? c->planned : c->sent, CHIRP_INITIAL);
+	c->gain = chirp_choose_gain(c);
+	c->planned = (u32)((u64)c->before * c->gain / CHIRP_GAIN_ONE);
+	c->sent = 0;
+	c->rounds++;
+	c->round_gap = c->gap;
+	c->awaits_marker = 1;
+	/* A chirp that has not begun is planned anew. */
+	if (!c->index)
+		chirp_begin(c);
+}
+
+/*
+ * How far the first estimate can be relied on: by how much the gaps of ACKs differ, at least a quarter, since a burst measures
+ * the capacity and not what others leave of it (paper, section II.A).
+ */
+CHIRP_FN u32 chirp_first_deviation(const struct chirp *c, u32 gap)
+{
+	if (!c->compared || (c->rules & CHIRP_FIXED))
+		return gap / 2;
+	return chirp_max(gap / 4, c->differ / c->compared);
+}
+
+/* An ACK of the first round after the first. */
+CHIRP_FN void chirp_compare(struct chirp *c, u32 count, u64 now)
+{
+	u32 gap = ((u32)now - c->ack_at) / count;
+
+	if (c->ack_gap) {
+		c->differ += gap > c->ack_gap ? gap - c->ack_gap : c->ack_gap - gap;
+		c->compared++;
+	}
+	c->ack_gap = gap;
+}
+
+/* The first round: `count` more packets are acknowledged at `now`. */
+CHIRP_FN void chirp_first(struct chirp *c, u32 count, u64 now)
+{
+	u32 spread, gap;
+
+	c->all_acked = (u16)(c->all_acked + count);
+	if (!c->first_acked) {
+		c->first_acked = (u8)chirp_min(c->all_acked, CHIRP_INITIAL);
+		c->first_at = (u32)now;
+	} else {
+		chirp_compare(c, count, now);
+	}
+	c->ack_at = (u32)now;
+	spread = c->all_acked - c->first_acked;
+	if (c->all_acked < CHIRP_INITIAL && (c->all_acked < CHIRP_ENOUGH || spread < 3))
+		return;
+	/* One ACK of everything tells nothing: the rate of a slow start then. And an application may have paused meanwhile. */
+	gap = spread ? ((u32)now - c->first_at) / spread : c->srtt / (2 * CHIRP_INITIAL);
+	gap = chirp_clamp_gap(chirp_min(gap, c->srtt / 2));
+	chirp_count_marks(c);
+	c->marked *= 2;
+	chirp_rounds(c, gap, c->all_acked, chirp_first_deviation(c, gap));
+}
+
+/* Where the records end that `una` covers. */
+CHIRP_FN u32 chirp_find(const struct chirp *c, u32 una)
+{
+	u32 low = c->head, span = CHIRP_RECORDS, i;
+
+	/* Halving: 512, 256, … 1. */
+	for (i = 0; i < 10; i++) {
+		u32 next = low + span;
+
+		if (next - c->head <= c->tail - c->head &&
+		    chirp_covered(c->record[(next - 1) & (CHIRP_RECORDS - 1)].end, una))
+			low = next;
+		span /= 2;
+	}
+	return low;
+}
+
+CHIRP_FN void chirp_time_sample(struct chirp *c, u32 rtt)
+{
+	c->rtt_min = c->rtt_min ? chirp_min(c->rtt_min, rtt) : rtt;
+	c->srtt = c->srtt ? (u32)((7ull * c->srtt + rtt) / 8) : rtt;
+}
+
+/* SND.UNA has advanced to `una`; `in_flight` packets are in flight then. */
+CHIRP_PART chirp_acked(struct chirp *c, u32 una, u64 now, u32 in_flight, u32 flags)
+{
+	struct chirp_record r;
+	u32 until, count, rtt;
+
+	if (CHIRP_ABSENT(c))
+		return 0;
+	if (c->phase == CHIRP_HANDOVER && chirp_covered(c->marker, una))
+		c->phase = CHIRP_DONE;
+	if (c->phase > CHIRP_ROUNDS)
+		return 0;
+	until = chirp_find(c, una);
+	count = until - c->head;
+	if (!count)
+		return 0;
+	r = c->record[(until - 1) & (CHIRP_RECORDS - 1)];
+	c->head = until;
+	rtt = (u32)now - r.sent;
+	c->round_acked += count;
+	if (flags & CHIRP_MARKED)
+		c->round_marked += count;
+	if (flags & CHIRP_DISORDER) {
+		c->collecting = 0;
+		c->samples = 0;
+		c->covered = 0;
+	} else {
+		c->per_ack = (u16)((7 * c->per_ack + 8 * chirp_min(count, CHIRP_LONGEST) + 4) / 8);
+		chirp_time_sample(c, rtt);
+		chirp_collect(c, &r, rtt);
+	}
+	if (c->phase == CHIRP_FIRST)
+		chirp_first(c, count, now);
+	else if (!c->awaits_marker && chirp_covered(c->marker, una))
+		chirp_next_round(c, now, in_flight);
+	return 0;
+}
+
+/*
+ * Something was lost. Ends it if that can be congestion: not the first times, with no mark and hardly any delay at the
+ * beginning of chirps. Returns whether it goes on.
+ */
+CHIRP_FN int chirp_lost(struct chirp *c, u32 in_flight)
+{
+	u32 fills;
+
+	if (c->phase > CHIRP_ROUNDS)
+		return 0;
+	c->losses++;
+	c->collecting = 0;
+	c->samples = 0;
+	c->covered = 0;
+	if (!(c->rules & CHIRP_FRAGILE) && c->losses <= CHIRP_LOSSES_MOST && !c->marked && !c->round_marked &&
+	    c->queue < c->rtt_min / 8) {
+		c->deviation += c->gap / 2;
+		return 1;
+	}
+	fills = c->gap ? c->rtt_min / c->gap : in_flight;
+	c->window = chirp_max(2, chirp_min(in_flight, chirp_max(fills, in_flight / 2)));
+	c->phase = CHIRP_DONE;
+	return 0;
+}
+
+/* Sending starts again after `idle`, when what was known of the path is old. Returns whether chirps begin. */
+CHIRP_FN int chirp_restart(struct chirp *c, u64 idle)
+{
+	if ((c->rules & CHIRP_NO_RESTART) || c->phase == CHIRP_FIRST || idle < CHIRP_STALE + (u64)c->srtt)
+		return 0;
+	chirp_resume(c, c->gap, CHIRP_INITIAL, 2);
+	return 1;
+}
+
+/*
+ * Congestion avoidance with marks: SND.UNA is `una`, SND.NXT `nxt`, the window `window` packets, of which `share` of 1024 are
+ * usually marked. Such a flow has marks once in W share / 2 round trips (Alizadeh et al. 2010, section 3.3): five times as
+ * long without, and there is more capacity than before (paper, section V). Returns whether chirps begin.
+ */
+CHIRP_FN int chirp_watch(struct chirp *c, u32 una, u32 nxt, u32 window, u32 share, u32 marked)
+{
+	u32 usual;
+
+	if (marked) {
+		c->quiet = 0;
+		c->quiet_end = nxt;
+		return 0;
+	}
+	if (!chirp_covered(c->quiet_end, una))
+		return 0;
+	c->quiet_end = nxt;
+	c->quiet++;
+	usual = (u32)((u64)window * share / 2048);
+	if ((c->rules & CHIRP_ONCE) || c->phase != CHIRP_DONE || c->quiet <= 5 * usual + CHIRP_QUIET)
+		return 0;
+	c->quiet = 0;
+	chirp_resume(c, c->srtt / chirp_max(window, 1), window, 8);
+	return 1;
+}
+
+#endif

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT OR Apache-2.0 */
+/*
+ * When packets leave: chirps with their guards, and the record of when they really did.
+ *
+ * The gaps within a chirp of n packets fall from γĝ by steps of 2(γ − 1)ĝ/(n − 2) to (2 − γ)ĝ, so that their mean is ĝ. Behind
+ * its last packet is the guard.
+ */
+#ifndef WEIR_CHIRP_SCHEDULE_H
+#define WEIR_CHIRP_SCHEDULE_H
+
+/* A guard is an eighth of the chirp longer than ĝ at least. */
+#define CHIRP_SLACK (CHIRP_ONE / 8)
+/* Packets of a chirp that gives an estimate, at least. */
+#define CHIRP_SHORTEST 5u
+
+/* A part of the whole of CHIRP_ONE, no more than `most`. */
+CHIRP_FN u32 chirp_share(u64 part, u32 whole, u32 most)
+{
+	u64 share = part * CHIRP_ONE / chirp_max(whole, 1);
+
+	return share > most ? most : (u32)share;
+}
+
+/*
+ * How little the estimates can be relied on, of CHIRP_ONE: their mean deviation, and what shows that others fill the queue, so that
+ * chirps say too much: half the share of packets that are marked, and a 16th for each packet but four (a chirp's own queue) that
+ * waits at the beginning of chirps, up to half.
+ */
+CHIRP_FN u32 chirp_doubt(const struct chirp *c)
+{
+	u32 doubt = chirp_share(c->deviation, c->gap, 2 * CHIRP_ONE);
+	u32 own = 4 * c->gap;
+
+	if (c->rules & CHIRP_UNMARKED)
+		return doubt;
+	if (c->queue > own)
+		doubt += chirp_share((c->queue - own) / 16, c->gap, CHIRP_ONE / 2);
+	return doubt + c->marked / 2;
+}
+
+/* By how much rounds grow, in eighths: twice, more when estimates repeat, less when they do not (paper, section II.B). */
+CHIRP_FN u32 chirp_choose_gain(const struct chirp *c)
+{
+	u32 doubt = chirp_doubt(c);
+
+	if (c->rules & CHIRP_FIXED)
+		return 2 * CHIRP_GAIN_ONE;
+	if (doubt <= CHIRP_ONE / 8)
+		return 4 * CHIRP_GAIN_ONE;
+	if (doubt <= CHIRP_ONE / 4)
+		return 3 * CHIRP_GAIN_ONE;
+	return doubt <= CHIRP_ONE / 2 ? 2 * CHIRP_GAIN_ONE : 3 * CHIRP_GAIN_ONE / 2;
+}
+
+/* γ in eighths: 2, and 3/2 when estimates repeat, which queues half as much. */
+CHIRP_FN u32 chirp_geometry(const struct chirp *c)
+{
+	if ((c->rules & CHIRP_FIXED) || chirp_doubt(c) > CHIRP_ONE / 4)
+		return 16;
+	return 12;
+}
+
+/* Packets of a chirp: 5, 8, then 16, and more where an ACK covers several. */
+CHIRP_FN u32 chirp_length(const struct chirp *c)
+{
+	u32 n = c->rounds <= 1 ? 5 : c->rounds == 2 ? 8 : 16;
+
+	if (!(c->rules & CHIRP_UNSTRETCHED) && c->per_ack > 12)
+		n = n * c->per_ack / 8;
+	return chirp_min(n, CHIRP_LONGEST);
+}
+
+/* Behind a chirp of n packets, which takes `length` of its own. */
+CHIRP_FN u32 chirp_choose_guard(struct chirp *c, u32 n, u64 length)
+{
+	u64 share, guard;
+
+	if (c->rules & CHIRP_SPREAD) {
+		share = (u64)c->srtt * n / chirp_max(c->planned, 1);
+		c->tight = share <= length + c->gap;
+		guard = c->tight ? c->gap : share - length;
+	} else {
+		guard = c->gap + (u64)c->gap * n * (CHIRP_SLACK + chirp_doubt(c)) / CHIRP_ONE;
+	}
+	return guard > 4 * (u64)CHIRP_GAP_MOST ? 4 * CHIRP_GAP_MOST : (u32)guard;
+}
+
+/* Plans the next chirp by what is known now. */
+CHIRP_PART chirp_begin(struct chirp *c)
+{
+	u32 n, geometry, left;
+	u64 first;
+
+	if (CHIRP_ABSENT(c))
+		return 0;
+	n = chirp_length(c);
+	geometry = chirp_geometry(c);
+	c->gain = chirp_choose_gain(c);
+	if (!(c->rules & CHIRP_FIXED))
+		c->planned = chirp_max(c->planned, (u32)((u64)c->before * c->gain / CHIRP_GAIN_ONE));
+	left = c->planned > c->sent ? c->planned - c->sent : 0;
+	if (left)
+		n = chirp_min(n, left);
+	c->index = 0;
+	c->of = (u8)n;
+	/* Short of packets or of records it measures nothing: even gaps. */
+	if (n < CHIRP_SHORTEST || c->tail - c->head + n > CHIRP_RECORDS) {
+		c->measures_next = 0;
+		c->next_gap = c->gap;
+		c->step = 0;
+		c->guard = chirp_choose_guard(c, n, (u64)(n - 1) * c->gap);
+		return 0;
+	}
+	c->serial = c->serial == 0xffff ? 1 : c->serial + 1;
+	c->measures_next = 1;
+	first = (u64)c->gap * geometry / 8;
+	c->next_gap = (u32)first;
+	c->step = (u32)(2 * (u64)(geometry - 8) * c->gap / 8 / (n - 2));
+	c->guard = chirp_choose_guard(c, n, (u64)(n - 1) * c->gap);
+	return 0;
+}
+
+/* The gap to be left behind the packet that leaves next, in nanoseconds. */
+CHIRP_FN u64 chirp_gap(const struct chirp *c)
+{
+	switch (c->phase) {
+	case CHIRP_FIRST:
+		return (c->rules & CHIRP_BURSTS) && c->sent == 4 ? c->srtt / 2 : 0;
+	case CHIRP_ROUNDS:
+		return c->index + 1 >= c->of ? c->guard : c->next_gap;
+	case CHIRP_HANDOVER:
+		return c->gap;
+	default:
+		return 0;
+	}
+}
+
+/* Packets that the round has left to send; of no meaning when the window is known. */
+CHIRP_FN u32 chirp_room(const struct chirp *c)
+{
+	return c->planned > c->sent ? c->planned - c->sent : 0;
+}
+
+CHIRP_FN void chirp_note(struct chirp *c, u32 end, u64 now, u32 chirp)
+{
+	struct chirp_record *r = &c->record[c->tail & (CHIRP_RECORDS - 1)];
+
+	if (c->tail - c->head >= CHIRP_RECORDS)
+		return;
+	r->end = end;
+	r->sent = (u32)now;
+	r->chirp = (u16)chirp;
+	r->index = c->index;
+	r->of = c->of;
+	c->tail++;
+}
+
+/* A packet of the first round has left; see chirp_sent(). */
+CHIRP_FN void chirp_sent_first(struct chirp *c, u32 end, u64 now)
+{
+	c->last_gap = (u32)chirp_gap(c);
+	c->last_sent = (u32)now;
+	c->last_end = end;
+	c->sent++;
+	chirp_note(c, end, now, 0);
+}
+
+/* A packet of new data has left, whose last byte is in front of `end`. */
+CHIRP_PART chirp_sent(struct chirp *c, u32 end, u64 now)
+{
+	if (CHIRP_ABSENT(c))
+		return 0;
+	if (c->phase == CHIRP_FIRST)
+		chirp_sent_first(c, end, now);
+	if (c->phase != CHIRP_ROUNDS)
+		return 0;
+	c->last_gap = (u32)chirp_gap(c);
+	c->last_sent = (u32)now;
+	c->last_end = end;
+	c->sent++;
+	chirp_note(c, end, now, c->measures_next ? c->serial : 0);
+	c->next_gap = c->next_gap > c->step ? c->next_gap - c->step : 0;
+	c->index++;
+	if (c->index < c->of)
+		return 0;
+	if (c->awaits_marker) {
+		c->marker = end;
+		c->awaits_marker = 0;
+	}
+	chirp_begin(c);
+	return 0;
+}
+
+#endif

@@ -1,0 +1,496 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT OR Apache-2.0 */
+/*
+ * The congestion controls `weir_chirp` and `weir_dctcp`.
+ *
+ * weir_chirp begins with paced chirps (../../../chirp/src/core) and goes on with the kernel's CUBIC, or, from the first mark
+ * on, with DCTCP. weir_dctcp is plain DCTCP.
+ *
+ * Exact gaps between single segments: `min_tso_segs` is called at the beginning of every tcp_write_xmit(). It lets one segment more
+ * into the window and sets the pacing rate to what makes the gap behind that segment; the timer of TCP's own pacing calls it
+ * again. Whether the segment left shows SND.NXT at the next call. The kernel takes up to half a gap off for what a segment was
+ * late; asking for as much more cancels that (tcp_update_skb_after_send()).
+ *
+ * LINK: registered as a link (Linux 6.4), or by the map alone.
+ */
+#include "vmlinux.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+#include "tcp.h"
+#include "dctcp.h"
+#include "chirp_abi.h"
+#include "../../../chirp/src/core/chirp.h"
+
+char LICENSE[] SEC("license") = "GPL";
+
+/* Flags of chirp_start(). */
+const volatile __u32 rules = 0;
+
+/* The congestion control is being taken away: flows end their chirps. Its only variable. */
+__u32 retired = 0;
+
+/* TCP's own pacing has timers of a microsecond; a gap of none at all would leave the next segment to the next ACK. */
+#define LEAST_GAP 2000
+/* `last_max_cwnd` is the second word of CUBIC's (struct bictcp). */
+#define CUBIC_LAST_MAX 1
+
+struct chirper {
+	struct chirp flow;
+	struct dctcp dctcp;
+	/* When a segment would leave, if it leaves at this call; when one left last, and the gap asked for behind it. */
+	__u64 at;
+	__u64 left;
+	__u64 asked;
+	/* The last time that anything was sent or tried. */
+	__u64 busy;
+	/* SND.NXT as it was. */
+	__u32 nxt;
+	__u8 state;
+	__u8 ece;
+	__u8 marks;
+	__u8 fq;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct chirper);
+} chirpers SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 16384);
+	__type(key, struct chirp_key);
+	__type(value, struct chirp_row);
+} rows SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, CHIRP_LATENESS);
+	__type(key, __u32);
+	__type(value, __u64);
+} lateness SEC(".maps");
+
+static __always_inline struct chirper *chirper(struct sock *sk)
+{
+	return bpf_sk_storage_get(&chirpers, sk, NULL, 0);
+}
+
+static __always_inline void name_of(struct sock *sk, struct chirp_key *key)
+{
+	__builtin_memset(key, 0, sizeof(*key));
+	key->family = sk->__sk_common.skc_family;
+	key->local_port = sk->__sk_common.skc_num;
+	key->remote_port = __builtin_bswap16(sk->__sk_common.skc_dport);
+	if (key->family == AF_INET6) {
+		key->local[0] = sk->__sk_common.skc_v6_rcv_saddr.in6_u.u6_addr32[0];
+		key->local[1] = sk->__sk_common.skc_v6_rcv_saddr.in6_u.u6_addr32[1];
+		key->local[2] = sk->__sk_common.skc_v6_rcv_saddr.in6_u.u6_addr32[2];
+		key->local[3] = sk->__sk_common.skc_v6_rcv_saddr.in6_u.u6_addr32[3];
+		key->remote[0] = sk->__sk_common.skc_v6_daddr.in6_u.u6_addr32[0];
+		key->remote[1] = sk->__sk_common.skc_v6_daddr.in6_u.u6_addr32[1];
+		key->remote[2] = sk->__sk_common.skc_v6_daddr.in6_u.u6_addr32[2];
+		key->remote[3] = sk->__sk_common.skc_v6_daddr.in6_u.u6_addr32[3];
+	} else {
+		key->local[0] = sk->__sk_common.skc_rcv_saddr;
+		key->remote[0] = sk->__sk_common.skc_daddr;
+	}
+}
+
+static __noinline void publish(struct sock *sk, const struct chirper *s)
+{
+	struct chirp_key key;
+	struct chirp_row row = {
+		.phase = s->flow.phase,
+		.gap = s->flow.gap,
+		.deviation = s->flow.deviation,
+		.last_gap = s->flow.last_gap,
+		.gain = s->flow.gain,
+		.chirps = s->flow.chirps,
+		.unusable = s->flow.unusable,
+		.rounds = s->flow.rounds,
+		.cwnd = tcp_sk(sk)->snd_cwnd,
+		.alpha = s->dctcp.alpha,
+		.marks = s->marks,
+		.fq = s->fq,
+	};
+
+	name_of(sk, &key);
+	bpf_map_update_elem(&rows, &key, &row, 0);
+}
+
+static __always_inline int chirps(const struct chirper *s)
+{
+	return s->flow.phase <= CHIRP_ROUNDS;
+}
+
+static __always_inline void count_lateness(const struct chirper *s)
+{
+	__u64 gap = s->at - s->left, *count;
+	__u32 index = CHIRP_LATENESS_ZERO;
+
+	/* Behind a pause it was not the gap that decided. */
+	if (!s->left || s->asked < LEAST_GAP || gap > 4 * s->asked + 1000000)
+		return;
+	if (gap >= s->asked)
+		index += (__u32)((gap - s->asked + 500) / 1000);
+	else
+		index -= (__u32)((s->asked - gap + 500) / 1000) < CHIRP_LATENESS_ZERO ?
+				 (__u32)((s->asked - gap + 500) / 1000) :
+				 CHIRP_LATENESS_ZERO;
+	if (index >= CHIRP_LATENESS)
+		index = CHIRP_LATENESS - 1;
+	count = bpf_map_lookup_elem(&lateness, &index);
+	if (count)
+		__sync_fetch_and_add(count, 1);
+}
+
+/* What has left since the last call. Without gaps, in the first round, several may have. */
+static __always_inline void notice(struct tcp_sock *tp, struct chirper *s)
+{
+	__u32 mss = at_least(1, tp->mss_cache), nxt = tp->snd_nxt, i;
+
+	if (nxt == s->nxt)
+		return;
+	if (s->flow.phase == CHIRP_FIRST) {
+		for (i = 1; i < CHIRP_INITIAL; i++) {
+			if ((s32)(nxt - s->nxt) <= (s32)mss)
+				break;
+			s->nxt += mss;
+			chirp_sent_first(&s->flow, s->nxt, s->at);
+		}
+		chirp_sent_first(&s->flow, nxt, s->at);
+	} else {
+		count_lateness(s);
+		s->asked = chirp_gap(&s->flow);
+		chirp_sent(&s->flow, nxt, s->at);
+	}
+	s->left = s->at;
+	s->nxt = nxt;
+}
+
+static __always_inline void unpace(struct sock *sk)
+{
+	if (sk->sk_pacing_status == SK_PACING_NEEDED)
+		sk->sk_pacing_status = SK_PACING_NONE;
+}
+
+/* The rest is congestion avoidance, or slow start where there was no estimate. */
+static __always_inline void finish(struct sock *sk, struct chirper *s)
+{
+	chirp_stop(&s->flow);
+	unpace(sk);
+	publish(sk, s);
+}
+
+SEC("struct_ops")
+__u32 BPF_PROG(weir_min_tso, struct sock *sk)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct chirper *s = chirper(sk);
+	__u64 gap, late, now;
+
+	if (!s)
+		return 2;
+	now = tp->tcp_clock_cache;
+	s->busy = now;
+	if (s->flow.phase >= CHIRP_HANDOVER)
+		return s->flow.phase == CHIRP_DONE ? 2 : 1;
+	if (retired || sk->sk_pacing_status == SK_PACING_FQ) {
+		s->fq = sk->sk_pacing_status == SK_PACING_FQ;
+		tp->snd_cwnd = at_least(CHIRP_INITIAL, in_flight(tp));
+		finish(sk, s);
+		return 2;
+	}
+	notice(tp, s);
+	if (s->state >= TCP_CA_Recovery)
+		return 1;
+	if (s->flow.phase == CHIRP_FIRST) {
+		s->at = now;
+		tp->snd_cwnd = at_least(1, in_flight(tp) + chirp_room(&s->flow));
+		return 1;
+	}
+	late = now > tp->tcp_wstamp_ns ? now - tp->tcp_wstamp_ns : 0;
+	gap = chirp_gap(&s->flow);
+	if (gap < LEAST_GAP)
+		gap = LEAST_GAP;
+	s->at = now;
+	gap += gap < late ? gap : late;
+	sk->sk_pacing_rate = (__u64)tp->mss_cache * 1000000000ull / gap;
+	tp->snd_cwnd = at_least(1, in_flight(tp) + (chirp_room(&s->flow) ? 1 : 0));
+	return 1;
+}
+
+SEC("struct_ops")
+void BPF_PROG(weir_pkts_acked, struct sock *sk, const struct ack_sample *sample)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct chirper *s = chirper(sk);
+	struct inet_connection_sock *icsk = &tp->inet_conn;
+	__u32 flags = 0, rounds, flying;
+
+	if (!s)
+		return;
+	if (s->flow.phase == CHIRP_DONE) {
+		if (!s->marks)
+			cubictcp_acked(sk, sample);
+		return;
+	}
+	notice(tp, s);
+	if (s->ece)
+		flags |= CHIRP_MARKED;
+	if (tp->sacked_out || s->state >= TCP_CA_Recovery)
+		flags |= CHIRP_DISORDER;
+	rounds = s->flow.rounds;
+	flying = in_flight(tp);
+	if (s->flow.phase == CHIRP_HANDOVER) {
+		chirp_acked(&s->flow, tp->snd_una, tp->tcp_clock_cache, flying, flags);
+		if (s->flow.phase == CHIRP_DONE)
+			finish(sk, s);
+		return;
+	}
+	chirp_acked(&s->flow, tp->snd_una, tp->tcp_clock_cache, flying, flags);
+	if (s->flow.phase == CHIRP_HANDOVER) {
+		tp->snd_cwnd = s->flow.window;
+		tp->snd_ssthresh = s->flow.window;
+		((__u32 *)icsk->icsk_ca_priv)[CUBIC_LAST_MAX] = s->flow.window;
+		dctcp_begin(tp, &s->dctcp, at_least(128, 4 * s->flow.marked));
+		sk->sk_pacing_rate = (__u64)tp->mss_cache * 1000000000ull / at_least(LEAST_GAP, s->flow.gap);
+		publish(sk, s);
+	} else if (rounds != s->flow.rounds) {
+		publish(sk, s);
+	}
+}
+
+SEC("struct_ops")
+void BPF_PROG(weir_in_ack, struct sock *sk, __u32 flags)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct chirper *s = chirper(sk);
+
+	if (!s)
+		return;
+	s->ece = !!(flags & CA_ACK_ECE);
+	s->marks |= s->ece;
+	if (s->flow.phase != CHIRP_DONE || !s->marks)
+		return;
+	dctcp_observe(tp, &s->dctcp);
+	if (s->state == TCP_CA_Open && !retired && !s->fq &&
+	    chirp_watch(&s->flow, tp->snd_una, tp->snd_nxt, tp->snd_cwnd, s->dctcp.alpha, s->ece)) {
+		s->nxt = tp->snd_nxt;
+		s->left = 0;
+		sk->sk_pacing_status = SK_PACING_NEEDED;
+		publish(sk, s);
+	}
+}
+
+SEC("struct_ops")
+void BPF_PROG(weir_cong_avoid, struct sock *sk, __u32 ack, __u32 acked)
+{
+	struct chirper *s = chirper(sk);
+
+	if (s && chirps(s))
+		return;
+	if (s && s->marks)
+		tcp_reno_cong_avoid(sk, ack, acked);
+	else
+		cubictcp_cong_avoid(sk, ack, acked);
+}
+
+SEC("struct_ops")
+__u32 BPF_PROG(weir_ssthresh, struct sock *sk)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct chirper *s = chirper(sk);
+
+	if (!s)
+		return cubictcp_recalc_ssthresh(sk);
+	if (chirps(s)) {
+		/* Marks do not end chirps, nor do losses that are not congestion. */
+		if (s->ece && !tp->lost_out)
+			return TCP_INFINITE_SSTHRESH;
+		if (chirp_lost(&s->flow, in_flight(tp)))
+			return TCP_INFINITE_SSTHRESH;
+		finish(sk, s);
+		return s->flow.window;
+	}
+	if (s->marks)
+		return dctcp_threshold(tp, &s->dctcp);
+	return cubictcp_recalc_ssthresh(sk);
+}
+
+SEC("struct_ops")
+void BPF_PROG(weir_set_state, struct sock *sk, __u8 state)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct chirper *s = chirper(sk);
+
+	if (!s)
+		return;
+	s->state = state;
+	if (chirps(s)) {
+		if (state != TCP_CA_Loss)
+			return;
+		tp->snd_ssthresh = at_least(2, in_flight(tp) / 2);
+		finish(sk, s);
+	} else if (s->marks) {
+		/* RFC 8257 section 3.5: a loss is a loss. */
+		if (state == TCP_CA_Recovery)
+			tp->snd_ssthresh = at_least(2, tp->snd_cwnd / 2);
+		return;
+	}
+	cubictcp_state(sk, state);
+}
+
+SEC("struct_ops")
+void BPF_PROG(weir_cwnd_event, struct sock *sk, int event)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct chirper *s = chirper(sk);
+	__u64 now;
+
+	if (!s)
+		return;
+	if (event == CA_EVENT_ECN_IS_CE || event == CA_EVENT_ECN_NO_CE) {
+		dctcp_received(sk, &s->dctcp, event == CA_EVENT_ECN_IS_CE);
+		return;
+	}
+	if (event != CA_EVENT_TX_START || !s->left || s->fq || retired)
+		return;
+	now = tp->tcp_clock_cache;
+	if (now > s->busy && chirp_restart(&s->flow, now - s->busy)) {
+		s->nxt = tp->snd_nxt;
+		s->left = 0;
+		sk->sk_pacing_status = SK_PACING_NEEDED;
+		publish(sk, s);
+	}
+}
+
+SEC("struct_ops")
+__u32 BPF_PROG(weir_undo_cwnd, struct sock *sk)
+{
+	return tcp_reno_undo_cwnd(sk);
+}
+
+SEC("struct_ops")
+void BPF_PROG(weir_init, struct sock *sk)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct chirper *s;
+
+	cubictcp_init(sk);
+	s = bpf_sk_storage_get(&chirpers, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+	if (!s)
+		return;
+	s->nxt = tp->snd_nxt;
+	s->dctcp.prior_rcv_nxt = tp->rcv_nxt;
+	dctcp_begin(tp, &s->dctcp, DCTCP_ONE);
+	/* srtt_us is in eighths of a microsecond. */
+	chirp_start(&s->flow, (__u64)tp->srtt_us * 125, rules);
+	/* A connection that changes its congestion control has its window. */
+	if (tp->packets_out || tp->delivered > 1 || sk->sk_pacing_status == SK_PACING_FQ) {
+		s->fq = sk->sk_pacing_status == SK_PACING_FQ;
+		finish(sk, s);
+		return;
+	}
+	sk->sk_pacing_status = SK_PACING_NEEDED;
+	publish(sk, s);
+}
+
+SEC("struct_ops")
+void BPF_PROG(weir_release, struct sock *sk)
+{
+	struct chirp_key key;
+
+	unpace(sk);
+	name_of(sk, &key);
+	bpf_map_delete_elem(&rows, &key);
+	bpf_sk_storage_delete(&chirpers, sk);
+}
+
+/* Plain DCTCP, whose state lies in the connection. */
+
+static __always_inline struct dctcp *plain(struct sock *sk)
+{
+	return (struct dctcp *)tcp_sk(sk)->inet_conn.icsk_ca_priv;
+}
+
+SEC("struct_ops")
+void BPF_PROG(dctcp_init, struct sock *sk)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct dctcp *d = plain(sk);
+
+	d->prior_rcv_nxt = tp->rcv_nxt;
+	d->ce = 0;
+	dctcp_begin(tp, d, DCTCP_ONE);
+}
+
+SEC("struct_ops")
+void BPF_PROG(dctcp_in_ack, struct sock *sk, __u32 flags)
+{
+	dctcp_observe(tcp_sk(sk), plain(sk));
+}
+
+SEC("struct_ops")
+__u32 BPF_PROG(dctcp_ssthresh, struct sock *sk)
+{
+	return dctcp_threshold(tcp_sk(sk), plain(sk));
+}
+
+SEC("struct_ops")
+void BPF_PROG(dctcp_cong_avoid, struct sock *sk, __u32 ack, __u32 acked)
+{
+	tcp_reno_cong_avoid(sk, ack, acked);
+}
+
+SEC("struct_ops")
+void BPF_PROG(dctcp_state, struct sock *sk, __u8 state)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	if (state == TCP_CA_Recovery)
+		tp->snd_ssthresh = at_least(2, tp->snd_cwnd / 2);
+}
+
+SEC("struct_ops")
+void BPF_PROG(dctcp_cwnd_event, struct sock *sk, int event)
+{
+	if (event == CA_EVENT_ECN_IS_CE || event == CA_EVENT_ECN_NO_CE)
+		dctcp_received(sk, plain(sk), event == CA_EVENT_ECN_IS_CE);
+}
+
+#if LINK
+#define REGISTERED SEC(".struct_ops.link")
+#else
+#define REGISTERED SEC(".struct_ops")
+#endif
+
+REGISTERED
+struct tcp_congestion_ops weir_chirp = {
+	.flags = TCP_CONG_NEEDS_ECN,
+	.init = (void *)weir_init,
+	.release = (void *)weir_release,
+	.ssthresh = (void *)weir_ssthresh,
+	.cong_avoid = (void *)weir_cong_avoid,
+	.set_state = (void *)weir_set_state,
+	.cwnd_event = (void *)weir_cwnd_event,
+	.in_ack_event = (void *)weir_in_ack,
+	.pkts_acked = (void *)weir_pkts_acked,
+	.min_tso_segs = (void *)weir_min_tso,
+	.undo_cwnd = (void *)weir_undo_cwnd,
+	.name = "weir_chirp",
+};
+
+REGISTERED
+struct tcp_congestion_ops weir_dctcp = {
+	.flags = TCP_CONG_NEEDS_ECN,
+	.init = (void *)dctcp_init,
+	.ssthresh = (void *)dctcp_ssthresh,
+	.cong_avoid = (void *)dctcp_cong_avoid,
+	.set_state = (void *)dctcp_state,
+	.cwnd_event = (void *)dctcp_cwnd_event,
+	.in_ack_event = (void *)dctcp_in_ack,
+	.undo_cwnd = (void *)weir_undo_cwnd,
+	.name = "weir_dctcp",
+};
