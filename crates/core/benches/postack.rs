@@ -34,6 +34,8 @@ struct Loop {
     node: Box<dyn Node>,
     frames: Frames,
     now: Time,
+    /// Time between two data packets that come.
+    apart: Duration,
     inbox: Vec<(Port, Frame)>,
     sent: Vec<Transmit>,
     data: Vec<u8>,
@@ -87,6 +89,7 @@ impl Loop {
             node: node(ack, leaf, flows),
             frames: Frames::new(8 * flows as usize + 1_024, 128, 256),
             now: Time::from_secs(1),
+            apart: APART,
             inbox: Vec::new(),
             sent: Vec::new(),
             data: data.flags(Flags::ACK).ts(1, 1).build(),
@@ -98,11 +101,15 @@ impl Loop {
         for f in 0..flows {
             l.open(f);
         }
+        // Time stands still, so all of it waits.
+        l.apart = Duration::ZERO;
         for f in (0..EACH).flat_map(|_| 0..flows) {
             l.send(f);
             l.acknowledge(f);
-            l.run();
+            l.process();
+            l.sent.drain(..).for_each(|t| l.frames.transmitted(t.frame));
         }
+        l.apart = APART;
         for _ in 0..4 * flows as usize / BATCH + 16 {
             l.run();
         }
@@ -150,9 +157,9 @@ impl Loop {
     /// What the node does with a batch.
     #[inline(never)]
     fn process(&mut self) {
-        let Loop { node, frames, now, inbox, sent, .. } = self;
+        let Loop { node, frames, now, inbox, sent, apart, .. } = self;
         for (port, frame) in inbox.drain(..) {
-            *now += if port == WAN { Duration::ZERO } else { APART };
+            *now += if port == WAN { Duration::ZERO } else { *apart };
             node.handle_frame(&mut Cx { now: *now, frames }, port, frame);
             while let Some(t) = node.poll_transmit(&mut Cx { now: *now, frames }, PortSet::ALL) {
                 sent.push(t);
@@ -164,7 +171,7 @@ impl Loop {
     /// the time that the node took.
     fn run(&mut self) -> (u64, std::time::Duration) {
         if self.data_port.is_none() || self.inbox.is_empty() {
-            self.now += APART.saturating_mul(self.inbox.len().max(1) as u64);
+            self.now += APART.saturating_mul(self.inbox.len().max(BATCH) as u64);
         }
         let begin = Instant::now();
         self.process();
