@@ -26,9 +26,10 @@ impl Bridged {
         path.middle.ip(&["lan", "wan"].map(cable)).unwrap();
         let up = |side: &str| format!("link set {side} up");
         path.ends.ip(&["lan", "wan"].map(up)).unwrap();
-        let lines = ["link add br type bridge", "link set lan master br", "link set wan master br"];
+        let lines =
+            ["link add bridge0 type bridge", "link set lan master bridge0", "link set wan master bridge0"];
         path.middle.ip(&lines.map(String::from)).unwrap();
-        path.middle.ip(&["lan", "wan", "br"].map(up)).unwrap();
+        path.middle.ip(&["lan", "wan", "bridge0"].map(up)).unwrap();
         while !path.middle.is_up().unwrap() || !path.ends.is_up().unwrap() {
             std::thread::sleep(std::time::Duration::from_millis(20));
         }
@@ -78,7 +79,7 @@ fn a_bridge_that_breaks_a_rule_fails_its_case() {
     }
     let path = Bridged::new("broken");
     let rules =
-        "table bridge t { chain f { type filter hook forward priority 0; tcp flags & urg == urg drop; } }";
+        "table bridge t { chain f { type filter hook forward priority 0; tcp flags & urg == urg drop; }; }";
     path.middle.nft(rules).unwrap();
     let (code, _, failed) = path.judged();
     let names: Vec<&str> = failed.iter().map(|f| f.split(':').next().unwrap()).collect();
