@@ -17,6 +17,8 @@ const AT_ONCE: Duration = Duration::from_millis(100);
 const APART: Duration = Duration::from_millis(40);
 /// How long a middlebox has, behind the last frame, to pass on what it holds.
 const SETTLES: Duration = Duration::from_secs(3);
+/// What is sent later than this moves everything that follows.
+const LATE: Duration = Duration::from_millis(1);
 /// The longest sleep.
 const NAP: Duration = Duration::from_micros(200);
 const CHUNKS: usize = 8192;
@@ -58,24 +60,54 @@ pub(super) fn play(lan: &str, wan: &str, scripts: &[Script]) -> Result<Vec<Vec<C
     agenda.reverse();
     let last = agenda.first().map_or(Time::ZERO, |(at, _)| *at) + SETTLES;
     let mut crossed = vec![Vec::new(); scripts.len()];
-    let start = clock::now();
+    let mut timeline = Timeline::from_now();
     loop {
-        let now = Time::ZERO + clock::now().since(start);
         for end in &mut ends {
-            listen(end, &mut frames, start, scripts, &mut crossed).map_err(|e| e.to_string())?;
+            listen(end, &mut frames, &timeline, scripts, &mut crossed).map_err(|e| e.to_string())?;
         }
-        while let Some((_, event)) = agenda.last().filter(|(at, _)| *at <= now) {
+        while let Some((at, event)) = agenda.last().filter(|(at, _)| *at <= timeline.at(clock::now())) {
             let end = &mut ends[usize::from(event.from == Side::Receiver)];
+            timeline.waits_for(*at);
             if !send(end, &event.frame.head)? {
                 break;
             }
             agenda.pop();
         }
+        let now = timeline.at(clock::now());
         if now >= last {
             return Ok(crossed);
         }
         let next = agenda.last().map_or(last, |(at, _)| *at).since(now);
         clock::sleep_until(clock::now() + next.min(NAP));
+    }
+}
+
+/// The time of the scripts. It stands still while this program is late, so that what a busy machine takes is no delay of the middlebox.
+struct Timeline {
+    /// From when on which moment was its zero.
+    zeros: Vec<(Time, Time)>,
+}
+
+impl Timeline {
+    fn from_now() -> Timeline {
+        let now = clock::now();
+        Timeline { zeros: vec![(now, now)] }
+    }
+
+    /// The time of the scripts at this moment.
+    fn at(&self, moment: Time) -> Time {
+        let since = self.zeros.iter().rev().find(|(from, _)| *from <= moment);
+        Time::ZERO + since.map_or(Duration::ZERO, |(_, zero)| moment.since(*zero))
+    }
+
+    /// What is sent now was to be sent at this time.
+    fn waits_for(&mut self, at: Time) {
+        let moment = clock::now();
+        let late = self.at(moment).since(at);
+        if late > LATE {
+            let zero = self.zeros[self.zeros.len() - 1].1 + late;
+            self.zeros.push((moment, zero));
+        }
     }
 }
 
@@ -104,19 +136,18 @@ fn send(end: &mut End, bytes: &[u8]) -> Result<bool, String> {
 fn listen(
     end: &mut End,
     frames: &mut Frames,
-    start: Time,
+    timeline: &Timeline,
     scripts: &[Script],
     crossed: &mut [Vec<Crossed>],
 ) -> io::Result<()> {
     let mut inbox = Vec::new();
     end.packets.receive(frames, CHUNKS / 2, clock::now(), &mut inbox)?;
-    let now = Time::ZERO + clock::now().since(start);
-    for (_, _, frame) in inbox {
+    for (arrived, _, frame) in inbox {
         let bytes: Vec<u8> = frames.parts(&frame).flatten().copied().collect();
         frames.absorb(frame);
         let Some(n) = scripts.iter().position(|s| is_of(&bytes, s)) else { continue };
         let bytes = without_padding(bytes, end.side, &scripts[n]);
-        let at = now.saturating_sub(APART.saturating_mul(n as u64));
+        let at = timeline.at(arrived).saturating_sub(APART.saturating_mul(n as u64));
         crossed[n].push(Crossed { at, to: end.side, bytes, checksum: Checksum::Unknown });
     }
     Ok(())
