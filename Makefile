@@ -66,8 +66,6 @@ privileged: build
 	$(AS_ROOT) cargo test -p weir-io -p weir --locked --test '*' -- --test-threads=1
 	$(call lab,experiments/papers/ack-shaper/fig12-short.toml)
 	$(call lab,experiments/papers/ack-shaper/fig11-short.toml)
-	$(call lab,experiments/papers/postack/intro-short.toml)
-	$(call lab,experiments/papers/postack/presets.toml)
 
 bench: build
 	cargo bench -p weir-core --locked
