@@ -190,7 +190,12 @@ impl Acks {
             flows: map(&object, "flows")?,
             passing: map(&object, "passing")?,
             counted: map(&object, "counted")?,
-            rings: several::rings(&object, options, other.map(|other| other.rings.as_slice()))?,
+            rings: several::rings(
+                &object,
+                options.engines,
+                options.ring,
+                other.map(|other| other.rings.as_slice()),
+            )?,
             homes: several.then(|| map(&object, "homes")).transpose()?,
             counters: map(&object, "counters")?,
             slots,

@@ -37,7 +37,10 @@ fn it_is_loaded_carries_data_and_goes() {
     if !privileged() {
         return;
     }
-    chirp::unload().unwrap();
+    // Somebody uses it.
+    if chirp::is_loaded() {
+        return println!("skipped: this host has it loaded");
+    }
     chirp::load().unwrap();
     assert!(chirp::load().unwrap_err().to_string().contains("loaded already"));
     let flows = carry("weir_chirp", 3_000_000);

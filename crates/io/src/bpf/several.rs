@@ -1,7 +1,6 @@
 //! Several engines behind one pair of programs: a ring for each, and which addresses are whose.
 
 use super::abi::HomeKey;
-use super::acks::AcksOptions;
 use super::{failed, map};
 use crate::sys::pod::bytes_of;
 use libbpf_rs::libbpf_sys::{bpf_map_create_opts, size_t};
@@ -50,26 +49,27 @@ impl Homes {
     }
 }
 
-/// The rings of all engines of programs for several: those of `others` if there are some.
+/// The rings of so many engines, of so many `bytes` each: those of `others` if there are some.
 pub(super) fn rings(
     object: &Object,
-    options: &AcksOptions,
+    engines: u32,
+    bytes: u32,
     others: Option<&[MapHandle]>,
 ) -> io::Result<Vec<MapHandle>> {
     if let Some(others) = others {
         let same = others.iter().map(|ring| MapHandle::try_from(ring).map_err(|e| failed("a ring", &e)));
         return same.collect();
     }
-    if options.engines == 1 {
+    if engines == 1 {
         return Ok(vec![map(object, "ring")?]);
     }
     let all = map(object, "rings")?;
     let plain = bpf_map_create_opts { sz: size_of::<bpf_map_create_opts>() as size_t, ..Default::default() };
     let ring = |number: u32| {
-        let made = MapHandle::create(MapType::RingBuf, Some("ring"), 0, 0, options.ring, &plain);
+        let made = MapHandle::create(MapType::RingBuf, Some("ring"), 0, 0, bytes, &plain);
         let ring = made.map_err(|e| failed("cannot make a ring", &e))?;
         let put = all.update(bytes_of(&number), bytes_of(&ring.as_fd().as_raw_fd()), MapFlags::ANY);
         put.map(|()| ring).map_err(|e| failed("cannot put a ring in its place", &e))
     };
-    (0..options.engines).map(ring).collect()
+    (0..engines).map(ring).collect()
 }

@@ -146,7 +146,7 @@ impl Server {
 
     /// What each engine takes for a version instead of what runs. Addresses have their engine before it knows their classes.
     fn make(&self, next: &Version, runs: &Version) -> Result<Vec<Next>, String> {
-        let [new, old] = [next, runs].map(|version| engines::of(&version.file));
+        let [new, old] = [next, runs].map(|version| version.file.split());
         let compile = |(new, old): (engines::Part, engines::Part)| Part {
             config: Compiled::after(new.config, &old.config),
             places: new.places,
@@ -173,7 +173,7 @@ pub(super) fn listed(version: &Version) -> Vec<Home> {
         };
         Home { address: address.octets(), bits: prefix.bits() + more, engine: engine as u32 }
     };
-    engines::of(&version.file).homes.into_iter().map(home).collect()
+    version.file.split().homes.into_iter().map(home).collect()
 }
 
 /// The engine.

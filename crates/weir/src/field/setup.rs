@@ -1,6 +1,5 @@
 //! Translation of a configuration to what is set up on the host: the same for running and for checking.
 
-use crate::experiment::config::engines;
 use crate::experiment::config::gateway::GatewayFile;
 use crate::experiment::config::ports::{Attach, Driving, MOST_ENGINES};
 use crate::experiment::config::wan::WanFile;
@@ -25,7 +24,7 @@ pub fn gateway(file: &GatewayFile) -> Setup {
     let steered = steered(&file.gateway);
     let mut setup = Setup::new(supervise::Attach::Dev(file.dev.clone()), steered);
     if steered.acks().is_some() {
-        let parts = engines::of(file).parts;
+        let parts = file.split().parts;
         setup.engines = parts.len() as u32;
         setup.flows = parts[0].config.max_flows;
         setup.tallies = tallies(parts.iter().map(|part| part.places.len()).max().unwrap_or(0));

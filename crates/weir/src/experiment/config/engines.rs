@@ -12,7 +12,6 @@
 //! stays the same while other groups come and go.
 
 use super::diag::Fault;
-use super::gateway::GatewayFile;
 use core::net::IpAddr;
 use std::collections::{HashMap, HashSet};
 use weir_core::gateway::{ClassConfig, Config, Direction, Match, Prefix};
@@ -54,11 +53,6 @@ pub(super) fn fault(config: &Config, engines: usize) -> Option<Fault> {
                     nothing but that address: customers of a list, for instance";
         Fault::new(message, help)
     })
-}
-
-/// Divides the configuration of a gateway among the engines that it has.
-pub fn of(file: &GatewayFile) -> Split {
-    split(&file.gateway, file.driving.engines())
 }
 
 /// Divides a configuration among engines: one at least.

@@ -145,6 +145,11 @@ pub fn one_rate(out: Option<Rate>, inward: Option<Rate>) -> Config {
 }
 
 impl GatewayFile {
+    /// The configuration, divided among the engines that the gateway has.
+    pub fn split(&self) -> engines::Split {
+        engines::split(&self.gateway, self.driving.engines())
+    }
+
     /// The file that says this.
     pub fn to_toml(&self) -> String {
         let ports = ports::to_toml(&Attach::Dev(self.dev.clone()), &self.driving);

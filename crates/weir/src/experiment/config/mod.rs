@@ -22,6 +22,7 @@ mod graph;
 mod host;
 mod keys;
 mod lab;
+
 pub mod link;
 mod measure;
 mod measured;
@@ -31,6 +32,7 @@ mod parents;
 mod path;
 pub mod policy;
 pub mod ports;
+mod queue_limit;
 mod reader;
 mod settings;
 pub mod share;

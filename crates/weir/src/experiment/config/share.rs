@@ -8,8 +8,8 @@ use super::diag::Fault;
 use super::keys::{self, named, put, set, Key, Written};
 use super::parents::Parents;
 use super::policy;
+use super::queue_limit::{self, FULL_FRAME};
 use super::reader::Section;
-use super::units::Limit;
 use super::value::{int, one_of, FromValue};
 use core::ops::RangeInclusive;
 use toml::de::DeValue;
@@ -21,8 +21,6 @@ use weir_core::sharing;
 
 /// Keys that give a class a queue.
 const QUEUES: [&str; 3] = ["queue", "discipline", "ack_filter"];
-/// Bytes of a full Ethernet frame without FCS.
-const FULL_FRAME: u64 = 1514;
 /// Flows that a queue for each of them may be made for.
 const FLOWS: RangeInclusive<u64> = 8..=1_048_576;
 
@@ -121,9 +119,9 @@ static QUEUE: [ShareKey; 17] = [
         let pfq = || format!("a queue for each of {} flows", d.pfq.flows);
         Some(if d.per_flow { pfq() } else { "one queue".to_string() })
     }),
-    ShareKey::new("queue", |d, v| set(&mut d.limit, limit(v)))
-        .write(|d| Some(Written::quoted(written(d.limit))))
-        .words(|d| Some(format!("holds {}", counted(d.limit)))),
+    ShareKey::new("queue", |d, v| set(&mut d.limit, queue_limit::read(v)))
+        .write(|d| Some(Written::quoted(queue_limit::written(d.limit))))
+        .words(|d| Some(format!("holds {}", queue_limit::counted(d.limit)))),
     ShareKey::new("aqm", |d, v| {
         let aqm = aqm::read_of_one_queue(v)?;
         match (d.per_flow, aqm) {
@@ -234,55 +232,9 @@ fn per_flow(d: &mut Draft) -> Result<&mut u32, Fault> {
     }
 }
 
-/// The limit of a queue, which has room for a full frame.
-pub(super) fn limit(value: &DeValue) -> Result<QueueLimit, Fault> {
-    match Limit::from_value(value)? {
-        Limit::Bdp(_) => {
-            let help = "a class knows no round-trip time: give packets, \"100p\", or bytes, \"64KiB\"";
-            Err(Fault::new("a class has no bandwidth-delay product", help))
-        }
-        Limit::Packets(0) => {
-            Err(Fault::new("a queue without room passes nothing", "one packet is the least: \"1p\""))
-        }
-        Limit::Bytes(n) if n < FULL_FRAME => {
-            let message = format!("a queue of {n} bytes is less than one full frame ({FULL_FRAME})");
-            Err(Fault::new(message, "nothing would fit; give the limit in packets: \"100p\""))
-        }
-        Limit::Bytes(n) => Ok(QueueLimit::Bytes(n)),
-        Limit::Packets(n) => u32::try_from(n)
-            .map(QueueLimit::Packets)
-            .map_err(|_| Fault::bare("a queue of more packets than can be counted")),
-    }
-}
-
 /// A threshold of RED in bytes; those given in packets are of full frames.
 fn threshold(value: &DeValue) -> Result<u64, Fault> {
-    aqm::threshold(limit(value)?.most_bytes(Rate::mbit(1), FULL_FRAME))
-}
-
-/// A limit as a file has it.
-pub(super) fn written(limit: QueueLimit) -> String {
-    match limit {
-        QueueLimit::Packets(n) => format!("{n}p"),
-        other => format!("{}B", other.most_bytes(Rate::mbit(1), FULL_FRAME)),
-    }
-}
-
-/// Can no more wait in a queue of this limit than `above`?
-pub(super) fn hides(limit: QueueLimit, above: QueueLimit) -> bool {
-    match (limit, above) {
-        (QueueLimit::Packets(limit), QueueLimit::Packets(above)) => above >= limit,
-        (QueueLimit::Bytes(limit), QueueLimit::Bytes(above)) => above >= limit,
-        _ => false,
-    }
-}
-
-/// A limit in words.
-pub(super) fn counted(limit: QueueLimit) -> String {
-    match limit {
-        QueueLimit::Packets(n) => format!("{n} packets"),
-        other => format!("{} bytes", other.most_bytes(Rate::mbit(1), FULL_FRAME)),
-    }
+    aqm::threshold(queue_limit::read(value)?.most_bytes(Rate::mbit(1), FULL_FRAME))
 }
 
 /// The classes of a file that share links.
@@ -390,7 +342,7 @@ pub(super) fn assignments(spec: &Spec, classes: &[ClassConfig]) -> Vec<String> {
     let mut out: Vec<String> = parent.into_iter().collect();
     out.extend(keys::assignments(&RATES, &draft, &none));
     if spec.queue.is_some() {
-        out.push(format!("queue = \"{}\"", written(draft.limit)));
+        out.push(format!("queue = \"{}\"", queue_limit::written(draft.limit)));
         let rest = keys::assignments(&QUEUE, &draft, &none);
         out.extend(rest.into_iter().filter(|line| !line.starts_with("queue = ")));
     }

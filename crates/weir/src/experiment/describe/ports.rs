@@ -38,7 +38,7 @@ fn engines(file: &GatewayFile) -> Vec<String> {
     if file.driving.engines() == 1 {
         return Vec::new();
     }
-    let split = engines::of(file);
+    let split = file.split();
     let head = format!("{} engines, each a thread with classes of its own", split.parts.len());
     let line = |(number, part): (usize, &engines::Part)| {
         let classes = counted(part.places.len() as u64, "class", "classes");

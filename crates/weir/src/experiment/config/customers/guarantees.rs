@@ -1,6 +1,6 @@
 //! No site promises more than it has.
 
-use super::rows::Entry;
+use super::entry::Entry;
 use super::sites::{upwards, Site};
 use super::Faults;
 use crate::experiment::config::diag::Fault;

@@ -6,6 +6,8 @@
 
 mod class;
 mod columns;
+mod draft;
+mod entry;
 mod fields;
 mod guarantees;
 mod network;

@@ -1,7 +1,7 @@
 //! LibreQoS's network.json: an object for each site, with its rates in megabits a second, and those below it as `children`.
 
+use super::draft::Draft;
 use super::fields::mbps;
-use super::sites::Draft;
 use super::Faults;
 use crate::experiment::config::diag::{Fault, Source};
 use core::ops::Range;

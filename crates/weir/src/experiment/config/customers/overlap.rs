@@ -1,6 +1,6 @@
 //! No address is two customers'.
 
-use super::rows::Entry;
+use super::entry::Entry;
 use super::Faults;
 use crate::experiment::config::diag::Fault;
 use core::net::IpAddr;

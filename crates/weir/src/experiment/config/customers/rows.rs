@@ -1,6 +1,7 @@
 //! The rows of a list of customers.
 
 use super::columns::{Column, Columns};
+use super::entry::Entry;
 use super::fields::Fields;
 use super::sites::{self, Site};
 use super::{guarantees, overlap, place, Customer, Faults};
@@ -9,17 +10,6 @@ use core::ops::Range;
 use std::collections::HashMap;
 use weir_core::gateway::{Direction, Prefix};
 use weir_core::rate::Rate;
-
-/// A customer as its rows say it.
-pub(super) struct Entry {
-    pub customer: Customer,
-    /// Where each of its prefixes is.
-    pub places: Vec<Range<usize>>,
-    /// Where its first row says what it has at least: downloading, uploading.
-    pub least_at: [Range<usize>; 2],
-    /// The line of its first row.
-    pub line: u64,
-}
 
 /// What a row says.
 struct Row {

@@ -3,12 +3,12 @@
 //! Two kinds are understood: a CSV file of Weir's own columns, and LibreQoS's network.json ([`network`](super::network)).
 
 use super::columns::{Column, Columns};
+use super::draft::Draft;
 use super::fields::Fields;
 use super::{network, place, rate_set, Faults};
 use crate::experiment::config::diag::{listed, nearest, Errors, Fault, Source};
 use crate::experiment::config::names;
 use crate::experiment::config::settings::Settings;
-use core::ops::Range;
 use std::collections::HashMap;
 use weir_core::gateway::{Direction, DEEPEST};
 use weir_core::rate::Rate;
@@ -28,16 +28,6 @@ pub struct Site {
     /// What all below it download together at most.
     pub down: Rate,
     /// What they upload.
-    pub up: Rate,
-}
-
-/// A site as a file says it.
-pub(super) struct Draft {
-    pub id: String,
-    pub id_at: Range<usize>,
-    /// The identifier of the site above it, and where that is.
-    pub parent: Option<(String, Range<usize>)>,
-    pub down: Rate,
     pub up: Rate,
 }
 

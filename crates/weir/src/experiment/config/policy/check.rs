@@ -3,8 +3,8 @@
 use super::rate::{bounds, burst, thresholds};
 use super::threshold;
 use crate::experiment::config::diag::Fault;
+use crate::experiment::config::queue_limit;
 use crate::experiment::config::reader::Section;
-use crate::experiment::config::share;
 use weir_core::ack::{AckControl, Release, When, Window};
 use weir_core::queue::QueueLimit;
 
@@ -73,8 +73,8 @@ fn when(s: &Section, policy: &AckControl, queue: Option<QueueLimit>) {
                 "the length of its own queue says whether a class is congested: give it one, queue = \"100p\"",
             ),
         ),
-        Some(limit) if share::hides(limit, above) => {
-            let (above, limit) = (share::counted(above), share::counted(limit));
+        Some(limit) if queue_limit::hides(limit, above) => {
+            let (above, limit) = (queue_limit::counted(above), queue_limit::counted(limit));
             let message = format!("{above} are not below the limit of the class's queue, {limit}");
             s.fault(
                 key,

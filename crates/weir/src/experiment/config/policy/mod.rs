@@ -12,8 +12,8 @@ pub(super) use turns::assignments as turns_assignments;
 
 use super::diag::Fault;
 use super::keys::{self, named, set, Key, Written};
+use super::queue_limit;
 use super::reader::Section;
-use super::share;
 use super::units;
 use super::value::{one_of, FromValue};
 use core::mem::discriminant;
@@ -56,14 +56,16 @@ static LAST_KEYS: &[PolicyKey] = &[
     })
     .write(|p| Some(Written::quoted(threshold(p).map_or("always", |_| "congested")))),
     PolicyKey::new("threshold", |p, v| match &mut p.when {
-        When::Congested { above } => set(above, share::limit(v)),
+        When::Congested { above } => set(above, queue_limit::read(v)),
         When::Always => Err(Fault::new(
             "a threshold cannot be combined with when = \"always\"",
             "it is how much of the class waits with when = \"congested\"",
         )),
     })
-    .write(|p| threshold(p).map(|above| Written::quoted(share::written(above))))
-    .words(|p| threshold(p).map(|above| format!("only while more than {} wait", share::counted(above)))),
+    .write(|p| threshold(p).map(|above| Written::quoted(queue_limit::written(above))))
+    .words(|p| {
+        threshold(p).map(|above| format!("only while more than {} wait", queue_limit::counted(above)))
+    }),
     PolicyKey::new("window", |p, v| {
         let sized = if p.window == Window::Keep { Window::SIZE } else { p.window };
         set(&mut p.window, one_of(v, &[("keep", Window::Keep), ("size", sized)], &[]))
