@@ -11,6 +11,7 @@ use std::fs;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 static LINKED: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/chirp_linked.bpf.o")));
 static BY_MAP: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/chirp.bpf.o")));
@@ -28,6 +29,8 @@ const MAPS: [&str; 2] = ["rows", "lateness"];
 const LINKS_SINCE: (u32, u32) = (6, 4);
 /// What the programs call: CUBIC as functions for BPF, and what they write.
 const SINCE: (u32, u32) = (6, 1);
+/// Well above the grace periods of RCU that the kernel's worker waits for.
+const UNREGISTERS_WITHIN: Duration = Duration::from_secs(10);
 /// Of statfs(2): a BPF file system.
 const BPF_FS_MAGIC: i64 = 0xcafe_4a11;
 
@@ -146,12 +149,9 @@ pub fn problems() -> Vec<Problem> {
         _ => {}
     }
     if !is_loaded() {
-        let taken = fs::read_to_string(AVAILABLE).unwrap_or_default();
-        for name in NAMES.iter().filter(|name| taken.split_whitespace().any(|word| word == **name)) {
-            all.push(fatal(format!(
-                "the name {name} is taken: another program has registered a congestion control"
-            )));
-        }
+        all.extend(registered().iter().map(|name| {
+            fatal(format!("the name {name} is taken: another program has registered a congestion control"))
+        }));
     }
     all.extend(pacing_devices().into_iter().map(|device| Problem {
         fatal: false,
@@ -161,6 +161,25 @@ pub fn problems() -> Vec<Problem> {
         ),
     }));
     all
+}
+
+/// Those of the names that sockets can choose, whoever registered them.
+fn registered() -> Vec<&'static str> {
+    let available = fs::read_to_string(AVAILABLE).unwrap_or_default();
+    NAMES.into_iter().filter(|name| available.split_whitespace().any(|word| word == *name)).collect()
+}
+
+/// Waits until no socket can choose them: a link whose last pin is removed is released by a worker of the kernel, later.
+fn until_unregistered() -> io::Result<()> {
+    let since = Instant::now();
+    while !registered().is_empty() {
+        if since.elapsed() > UNREGISTERS_WITHIN {
+            let message = format!("unpinned, but the kernel still offers {}", registered().join(" and "));
+            return Err(io::Error::new(io::ErrorKind::TimedOut, message));
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    Ok(())
 }
 
 /// Mounts the BPF file system where nobody has, as bpftool does.
@@ -269,6 +288,7 @@ pub fn unload() -> io::Result<bool> {
         fs::remove_file(entry?.path())?;
     }
     fs::remove_dir(PINNED)?;
+    until_unregistered()?;
     Ok(true)
 }
 
