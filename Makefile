@@ -22,7 +22,9 @@ VIRTUAL := $(addprefix experiments/papers/,ack-shaper/fig2.toml ack-shaper/fig3.
 		burst.toml beside-share.toml beside-fq-codel.toml weights.toml nested.toml ceiling.toml takeover.toml flow-max.toml flow-min.toml site.toml) \
 	$(addprefix experiments/papers/postack/,intro.toml intro-short.toml fig8.toml fig8-buffer.toml fig8-window.toml fig9.toml fig10.toml fig11.toml presets.toml \
 		borrow.toml inbound.toml gigabit.toml) \
-	experiments/sharing/rates.toml experiments/sharing/both.toml experiments/sharing/takeover.toml experiments/examples/sharing.toml experiments/examples/aqm.toml
+	experiments/sharing/rates.toml experiments/sharing/both.toml experiments/sharing/takeover.toml experiments/examples/sharing.toml experiments/examples/aqm.toml \
+	experiments/examples/pacing.toml $(addprefix experiments/papers/gap-pacer/,table2.toml table3.toml table4.toml table5.toml \
+		table5-unpaced.toml table5-tbf.toml fig3.toml fig8.toml fig8-unpaced.toml fig9.toml)
 
 .PHONY: demo test build bench setup lint unit virtual privileged fuzz clean
 

@@ -152,7 +152,7 @@ impl Combined {
         let (gateway, sharing) = (&self.gateway.stats().ledger, self.sharing.ledger());
         Ledger {
             received: gateway.received + sharing.received - gateway.sent,
-            made: gateway.made,
+            made: gateway.made + sharing.made,
             sent: sharing.sent,
             absorbed: gateway.absorbed + sharing.absorbed,
             drops: gateway.drops.with(&sharing.drops),

@@ -15,6 +15,7 @@ pub mod frame;
 pub mod gateway;
 pub mod link;
 pub mod node;
+pub mod pace;
 pub mod queue;
 pub mod rate;
 #[cfg(any(test, feature = "rig"))]

@@ -7,12 +7,16 @@
 //!
 //! A frame leaves when its transmission may begin, so the first frame of an idle link is not late. A giant segment is charged as the packets
 //! that it stands for and leaves as a whole. Where its time on the link matters, the driver splits it beforehand.
+//!
+//! Classes that are [paced](crate::pace) are in no tree. They wait for their times at the port of their direction, and whatever else leaves there takes
+//! what they leave of its line.
 
 use crate::class::{LeafStats, Spec, Tree, Unsound};
 use crate::flow::Key;
 use crate::frame::{Charge, Frame, Frames, List, Waiting};
-use crate::gateway::{Compiled, Config, Congestion, Departure, Direction, Watch, LAN, WAN};
+use crate::gateway::{ClassConfig, Compiled, Config, Congestion, Departure, Direction, Watch, LAN, WAN};
 use crate::node::{Cx, Node, Port, PortSet, Transmit};
+use crate::pace::{self, Pacer};
 use crate::queue::Queue;
 use crate::stats::{DropReason, Drops, Ledger};
 use crate::time::Time;
@@ -28,6 +32,7 @@ pub use admission::AdmissionStats;
 mod admission;
 mod cache;
 mod follow;
+mod pacing;
 mod replace;
 #[cfg(test)]
 mod tests;
@@ -36,6 +41,12 @@ mod tests;
 #[derive(Debug)]
 struct Way {
     tree: Option<Tree>,
+    /// Of its paced classes, if it has any.
+    pacer: Option<Box<Pacer>>,
+    /// Classes of the tree: the places from here on are those of the pacer.
+    first_paced: usize,
+    /// Frames made to fill holes; a run of them is one.
+    fillers: u64,
     /// Where its frames leave.
     out: Port,
     /// The port takes frames, as the last poll said.
@@ -62,7 +73,7 @@ struct Way {
 pub struct Sharing {
     config: Compiled,
     ways: [Way; 2],
-    /// By class of the configuration, its index in the tree of its direction.
+    /// By class of the configuration, its index in the tree of its direction; behind these come the paced classes.
     places: Vec<Option<usize>>,
     /// Bytes that a packet costs on top of its IP packet.
     overhead: u16,
@@ -73,27 +84,55 @@ pub struct Sharing {
 
 /// Why a configuration is refused, and the class of it that is at fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Refused {
+pub struct Refused<W = Why> {
     /// Its index in [`Config::classes`].
     pub class: usize,
     /// What is wrong with it.
-    pub why: Unsound,
+    pub why: W,
+}
+
+/// What is wrong with a class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// Its place in the tree.
+    Tree(Unsound),
+    /// How it is paced.
+    Pace(pace::Unsound),
+}
+
+impl core::fmt::Display for Why {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Why::Tree(why) => why.fmt(f),
+            Why::Pace(why) => why.fmt(f),
+        }
+    }
+}
+
+/// Is the class in the tree of a direction?
+fn in_tree(class: &ClassConfig, direction: Direction) -> bool {
+    class.direction == direction && class.share.is_some_and(|share| share.pace.is_none())
 }
 
 /// The tree of a direction: the classes, with parents among themselves, and the index of each in the configuration.
 fn specs(config: &Config, direction: Direction) -> (Vec<Spec>, Vec<usize>) {
-    let shares = |c: &crate::gateway::ClassConfig| c.direction == direction && c.share.is_some();
-    let indices: Vec<usize> = (0..config.classes.len()).filter(|&i| shares(&config.classes[i])).collect();
+    let shares = |&i: &usize| in_tree(&config.classes[i], direction);
+    let indices: Vec<usize> = (0..config.classes.len()).filter(shares).collect();
     let place = |i: usize| indices.binary_search(&i).unwrap_or(usize::MAX);
     let spec = |&i: &usize| config.classes[i].share.map(|s| Spec { parent: s.parent.map(place), ..s });
     (indices.iter().filter_map(spec).collect(), indices)
 }
 
-/// Are the queued classes of each direction a tree, with no more guarantees than there is?
+/// Are the queued classes of each direction a tree, with no more guarantees than there is, and can its paced ones be paced?
 pub fn check(config: &Config) -> Result<(), Refused> {
     for direction in [Direction::Out, Direction::In] {
         let (specs, indices) = specs(config, direction);
-        crate::class::check(&specs).map_err(|why| Refused { class: indices[why.class()], why })?;
+        let refused = |why: Unsound| Refused { class: indices[why.class()], why: Why::Tree(why) };
+        crate::class::check(&specs).map_err(refused)?;
+        let (paced, indices) = pacing::paced(config, direction);
+        let classes: Vec<pace::Class> = paced.iter().map(|(class, _)| *class).collect();
+        let refused = |why: pace::Unsound| Refused { class: indices[why.class()], why: Why::Pace(why) };
+        pace::check(&config.port, &classes).map_err(refused)?;
     }
     Ok(())
 }
@@ -105,21 +144,29 @@ impl Sharing {
         let congestion = Congestion::new(config.classes.len());
         let mut way = |direction, out| {
             let (specs, indices) = specs(&config, direction);
-            indices.iter().enumerate().for_each(|(place, &i)| places[i] = Some(place));
+            let (paced, at_pacer) = pacing::paced(&config, direction);
+            let all = || indices.iter().chain(&at_pacer);
+            all().enumerate().for_each(|(place, &i)| places[i] = Some(place));
             let tree = (!specs.is_empty()).then(|| Tree::new(&specs)).transpose();
-            let tree = tree.map_err(|why| Refused { class: indices[why.class()], why })?;
-            let cache = Cache::new(if tree.is_some() { config.max_flows } else { 1 }, config.seed);
-            let mut watches: Vec<Option<Watch>> =
-                indices.iter().map(|&i| Watch::of(i, &config.classes[i])).collect();
+            let tree = tree.map_err(|why| Refused { class: indices[why.class()], why: Why::Tree(why) })?;
+            let pacer = (!paced.is_empty()).then(|| Pacer::new(config.port, &paced, overhead)).transpose();
+            let pacer = pacer.map_err(|why| Refused { class: at_pacer[why.class()], why: Why::Pace(why) })?;
+            let queued = tree.is_some() || pacer.is_some();
+            let cache = Cache::new(if queued { config.max_flows } else { 1 }, config.seed);
+            let mut watches: Vec<Option<Watch>> = all().map(|&i| Watch::of(i, &config.classes[i])).collect();
             if watches.iter().all(Option::is_none) {
                 watches.clear();
             }
             let admission = Admission::of(&specs, config.max_flows, config.seed);
             let congestion = congestion.clone();
-            let (ready, ready_since) = (List::new(), None);
+            let (ready, ready_since, fillers) = (List::new(), None, 0);
+            let (pacer, first_paced) = (pacer.map(Box::new), specs.len());
             let (followed, gone) = (Vec::new(), VecDeque::new());
             Ok(Way {
                 tree,
+                pacer,
+                first_paced,
+                fillers,
                 out,
                 open: true,
                 ready,
@@ -150,7 +197,11 @@ impl Sharing {
     /// The queue of the class with this index in the configuration, and what left it; `None` if it has no queue.
     pub fn leaf(&self, class: usize) -> Option<(&Queue, &LeafStats)> {
         let place = (*self.places.get(class)?)?;
-        let tree = self.ways[way_of(self.config.classes[class].direction)].tree.as_ref()?;
+        let way = &self.ways[way_of(self.config.classes[class].direction)];
+        if let (Some(paced), Some(pacer)) = (way.paced(place), &way.pacer) {
+            return Some(pacer.leaf(paced));
+        }
+        let tree = way.tree.as_ref()?;
         tree.is_leaf(place).then(|| (tree.queue(place), tree.leaf_stats(place)))
     }
 
@@ -170,19 +221,24 @@ impl Sharing {
         self.queues().fold(Drops::default(), |sum, queue| sum.with(&queue.stats().drops))
     }
 
+    /// Those of classes, and those of packets of no class that wait for what paced ones leave of a line.
     fn queues(&self) -> impl Iterator<Item = &Queue> {
-        (0..self.places.len()).filter_map(|class| self.leaf(class)).map(|(queue, _)| queue)
+        let leaves = (0..self.places.len()).filter_map(|class| Some(self.leaf(class)?.0));
+        leaves.chain(self.ways.iter().filter_map(|way| Some(way.pacer.as_ref()?.unpaced())))
     }
 
     /// The conservation law's account.
     pub fn ledger(&self) -> Ledger {
         let absorbed = self.ledger.absorbed + self.queues().map(|queue| queue.stats().filtered).sum::<u64>();
-        Ledger { absorbed, drops: self.ledger.drops.with(&self.queue_drops()), ..self.ledger }
+        let made = self.ways.iter().map(|way| way.fillers).sum();
+        Ledger { absorbed, drops: self.ledger.drops.with(&self.queue_drops()), made, ..self.ledger }
     }
 
-    /// The place in the tree of the class that takes a frame of `len` bytes that begins with these, and the frame's flow.
+    /// The place of the class that takes a frame of `len` bytes that begins with these, in the tree or at the pacer, and the frame's flow.
     fn classify(&mut self, bytes: &[u8], len: usize, way: usize) -> Option<(usize, Key)> {
-        self.ways[way].tree.as_ref()?;
+        if !self.ways[way].has_queues() {
+            return None;
+        }
         let packet = wire::any_packet(bytes, len).ok()?;
         let key = Key::of_packet(bytes, &packet);
         let (config, places) = (&self.config, &self.places);
@@ -219,12 +275,8 @@ impl Sharing {
         let charge = Charge::of(&frame, cx.frames.bytes(&frame), self.overhead);
         let waiting = Waiting { frame: cx.frames.park(frame), charge, since: cx.now };
         let (direction, way) = (follow::DIRECTIONS[way], &mut self.ways[way]);
-        let Some((place, key)) = found.filter(|_| way.tree.is_some()) else {
-            way.push_ready(cx.frames, waiting);
-            return None;
-        };
-        let dropped = way.tree.as_mut().and_then(|tree| tree.push(cx, place, waiting));
-        way.watch(place);
+        let dropped = way.push(cx, place, waiting);
+        let (place, key) = found?;
         if !way.is_followed(place) {
             return None;
         }
@@ -244,7 +296,7 @@ impl Way {
         if !self.open {
             return self.skip(cx);
         }
-        while let Some(waiting) = self.pop_tree(cx) {
+        while let Some(waiting) = self.pop_queues(cx) {
             self.push_ready(cx.frames, waiting);
         }
     }
@@ -263,8 +315,11 @@ impl Way {
 
     /// Frames have come to the class in this place, or left it.
     fn watch(&self, place: usize) {
-        if let (Some(Some(watch)), Some(tree)) = (self.watches.get(place), &self.tree) {
-            watch.look(tree.queue(place), &self.congestion);
+        let Some(Some(watch)) = self.watches.get(place) else { return };
+        match (self.paced(place), &self.pacer, &self.tree) {
+            (Some(paced), Some(pacer), _) => watch.look(pacer.leaf(paced).0, &self.congestion),
+            (None, _, Some(tree)) => watch.look(tree.queue(place), &self.congestion),
+            _ => {}
         }
     }
 
@@ -272,6 +327,9 @@ impl Way {
     fn skip(&mut self, cx: &Cx<'_>) {
         if let Some(tree) = &mut self.tree {
             tree.skip(cx.frames, cx.now);
+        }
+        if let Some(pacer) = &mut self.pacer {
+            pacer.skip(cx.now);
         }
     }
 
@@ -291,13 +349,13 @@ impl Way {
 
     /// When its next frame leaves, or may.
     fn due(&self) -> Option<Time> {
-        self.ready_since.or_else(|| self.tree.as_ref()?.due())
+        self.ready_since.or_else(|| self.queues_due())
     }
 
     /// The next frame that has left by now, and when it did.
     fn pop(&mut self, cx: &mut Cx<'_>) -> Option<(Time, Frame)> {
         let waiting = match self.ready.pop(cx.frames) {
-            None => self.pop_tree(cx)?,
+            None => self.pop_queues(cx)?,
             Some(waiting) => {
                 self.ready_since = self.ready.head(cx.frames).map(|head| head.since);
                 waiting

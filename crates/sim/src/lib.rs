@@ -9,6 +9,7 @@ mod cache;
 pub mod cc;
 pub mod host;
 pub mod steering;
+pub mod switch;
 pub mod tcp;
 pub mod udp;
 pub mod world;

@@ -1,34 +1,40 @@
 //! A heap of numbered things whose places are known, so that any of them can be moved or taken out.
 
 /// What is nowhere in a heap.
-pub(super) const NOWHERE: u32 = u32::MAX;
+pub(crate) const NOWHERE: u32 = u32::MAX;
 
 /// A thing and what it is ordered by; of those with equal keys, the lower number is first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Entry<K> {
-    pub(super) key: K,
-    pub(super) id: u32,
+pub(crate) struct Entry<K> {
+    pub(crate) key: K,
+    pub(crate) id: u32,
 }
 
 /// A heap of at most as many things as it was made for. Where each of them is, is kept outside, by number, in `places`:
 /// several heaps that no thing is in at the same time share one such list.
 #[derive(Debug)]
-pub(super) struct Heap<K> {
+pub(crate) struct Heap<K> {
     entries: Vec<Entry<K>>,
 }
 
 impl<K: Copy + Ord> Heap<K> {
-    pub(super) fn new(most: usize) -> Heap<K> {
+    pub(crate) fn new(most: usize) -> Heap<K> {
         Heap { entries: Vec::with_capacity(most) }
     }
 
     /// The first thing.
-    pub(super) fn first(&self) -> Option<Entry<K>> {
+    pub(crate) fn first(&self) -> Option<Entry<K>> {
         self.entries.first().copied()
     }
 
+    /// Is the thing in this heap, and not in another one that shares the list?
+    pub(crate) fn holds(&self, places: &[u32], id: u32) -> bool {
+        let place = places[id as usize] as usize;
+        self.entries.get(place).is_some_and(|entry| entry.id == id)
+    }
+
     /// The thing is in the heap with this key, or not at all.
-    pub(super) fn set(&mut self, places: &mut [u32], id: u32, key: Option<K>) {
+    pub(crate) fn set(&mut self, places: &mut [u32], id: u32, key: Option<K>) {
         let place = places[id as usize];
         match (place, key) {
             (NOWHERE, None) => {}

@@ -22,7 +22,7 @@
 mod adopt;
 mod available;
 mod bucket;
-mod heap;
+pub(crate) mod heap;
 mod serve;
 mod spec;
 #[cfg(test)]
@@ -31,4 +31,5 @@ mod tree;
 mod usage;
 
 pub use spec::{check, FlowMin, Refusal, Spec, Unsound, PRIORITIES, WEIGHTS};
+pub(crate) use tree::HISTOGRAMS;
 pub use tree::{LeafStats, Popped, Tree};

@@ -1,5 +1,6 @@
 //! The specification of a tree, and the checks that admit it.
 
+use crate::pace;
 use crate::queue;
 use crate::rate::Rate;
 use core::fmt;
@@ -29,6 +30,8 @@ pub struct Spec {
     pub queue: Option<queue::Config>,
     /// The least that each of its flows gets, if that is guaranteed.
     pub flow_min: Option<FlowMin>,
+    /// How it is paced, if it is. A paced class is alone: it is in no tree, and has a queue.
+    pub pace: Option<pace::Class>,
 }
 
 /// The least that each flow of a class gets: further ones are refused where there is not as much for each.
@@ -52,7 +55,16 @@ pub enum Refusal {
 impl Spec {
     /// A class of this parent without a rate, with weight 1.
     pub const fn of(parent: Option<usize>) -> Spec {
-        Spec { parent, rate: None, ceil: None, priority: 0, weight: 1, queue: None, flow_min: None }
+        Spec {
+            parent,
+            rate: None,
+            ceil: None,
+            priority: 0,
+            weight: 1,
+            queue: None,
+            flow_min: None,
+            pace: None,
+        }
     }
 }
 

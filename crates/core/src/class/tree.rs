@@ -18,7 +18,7 @@ const BORROWS: u8 = u8::MAX;
 /// The level of a leaf below its rate: before all others.
 const LEAF: u8 = 0;
 /// How many leaves have a histogram of the time that frames waited: 19 KB each.
-const HISTOGRAMS: usize = 1024;
+pub(crate) const HISTOGRAMS: usize = 1024;
 
 /// What a class has to offer, the best first: by level, priority, and then the time at which its first frame would be through, or its
 /// virtual time where it borrows.
@@ -93,7 +93,7 @@ pub struct LeafStats {
     /// Nanoseconds that frames waited; of the first 1,024 leaves of a tree only.
     pub delay: Histogram,
     /// Is the delay recorded?
-    pub(super) records_delay: bool,
+    pub(crate) records_delay: bool,
 }
 
 /// A frame that leaves.

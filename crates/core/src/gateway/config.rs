@@ -19,6 +19,8 @@ pub struct Config {
     pub idle_timeout: crate::time::Duration,
     /// Seed of the flow table's hash, so that nobody outside can aim at one bucket.
     pub seed: u64,
+    /// The port that paced classes leave by, in either direction.
+    pub port: crate::pace::Port,
 }
 
 /// A class of flows and what is done with them.
@@ -194,6 +196,7 @@ impl Default for Config {
             assumed_rtt: crate::time::Duration::from_millis(100),
             idle_timeout: crate::time::Duration::from_secs(900),
             seed: 1,
+            port: crate::pace::Port::default(),
         }
     }
 }

@@ -51,11 +51,11 @@ impl Config {
     }
 
     /// Are the nested classes of each direction trees, with no more guarantees than there is?
-    pub fn check_nested(&self) -> Result<(), Refused> {
+    pub fn check_nested(&self) -> Result<(), Refused<Unsound>> {
         [Direction::Out, Direction::In].into_iter().try_for_each(|direction| self.check_nested_in(direction))
     }
 
-    fn check_nested_in(&self, direction: Direction) -> Result<(), Refused> {
+    fn check_nested_in(&self, direction: Direction) -> Result<(), Refused<Unsound>> {
         let is_here = |&i: &usize| self.classes[i].direction == direction && self.classes[i].nested.is_some();
         let indices: Vec<usize> = (0..self.classes.len()).filter(is_here).collect();
         let place = |i: usize| indices.binary_search(&i).unwrap_or(usize::MAX);

@@ -218,7 +218,11 @@ impl Queue {
 
     /// It goes on counting from what another one has counted.
     pub fn set_stats(&mut self, stats: Stats) {
-        each!(self, q => &mut q.backlog).stats = stats;
+        *self.stats_mut() = stats;
+    }
+
+    pub(crate) fn stats_mut(&mut self) -> &mut Stats {
+        &mut each!(self, q => &mut q.backlog).stats
     }
 
     /// Packets that wait.

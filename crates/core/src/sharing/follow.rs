@@ -25,7 +25,7 @@ impl Sharing {
     pub(crate) fn listen(&mut self) {
         let config = &self.config;
         for (way, direction) in self.ways.iter_mut().zip(DIRECTIONS) {
-            let shares = |c: &ClassConfig| c.direction == direction && c.share.is_some();
+            let shares = |c: &ClassConfig| super::in_tree(c, direction);
             let indices = (0..config.classes.len()).filter(|&i| shares(&config.classes[i]));
             let own = |i: usize| config.classes[i].follows_data().then_some(i);
             way.followed = indices.map(own).collect();

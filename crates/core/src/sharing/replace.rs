@@ -1,7 +1,7 @@
 //! Another configuration takes over while frames wait.
 
 use super::{way_of, Sharing, Way};
-use crate::frame::Waiting;
+use crate::frame::{Frames, Waiting};
 use crate::gateway::Direction;
 use crate::node::Cx;
 use std::collections::HashMap;
@@ -14,6 +14,8 @@ impl Sharing {
     pub fn replace(&mut self, cx: &mut Cx<'_>, mut next: Sharing) -> Sharing {
         self.ways.iter_mut().for_each(|way| way.catch_up(cx));
         next.ledger = self.ledger;
+        let unpaced = self.ways.iter().filter_map(|way| Some(way.pacer.as_ref()?.unpaced().stats().drops));
+        unpaced.for_each(|drops| next.ledger.drops = next.ledger.drops.with(&drops));
         for (new, old) in next.ways.iter_mut().zip(&mut self.ways) {
             new.follow(cx, old);
         }
@@ -40,8 +42,18 @@ impl Sharing {
                 continue;
             };
             let way = way_of(class.direction);
+            let (new, had) = (&mut self.ways[way], &mut old.ways[way]);
+            let (paced, was_paced) = (new.paced(place), had.paced(before));
+            if let (Some(pacer), Some(had)) = (&mut new.pacer, &mut had.pacer) {
+                if let Some((paced, was)) = paced.zip(was_paced) {
+                    pacer.adopt(cx.now, paced, had, was);
+                }
+            }
+            if paced.is_some() || was_paced.is_some() {
+                continue;
+            }
             pairs[way].insert(place, before);
-            if let (Some(tree), Some(had)) = (&mut self.ways[way].tree, &mut old.ways[way].tree) {
+            if let (Some(tree), Some(had)) = (&mut new.tree, &mut had.tree) {
                 gone[was] &= !tree.is_leaf(place);
                 tree.adopt(cx, place, had, before);
             }
@@ -61,8 +73,8 @@ impl Sharing {
             self.ledger.absorbed += queue.stats().filtered;
         }
         let way = way_of(old.config.classes[class].direction);
-        let Some((tree, place)) = old.ways[way].tree.as_mut().zip(old.places[class]) else { return };
-        while let Some(waiting) = tree.release(cx.frames, place) {
+        let Some(place) = old.places[class] else { return };
+        while let Some(waiting) = old.ways[way].release(cx.frames, place) {
             let (bytes, len) = cx.frames.parked_bytes(&waiting.frame);
             let place = self.classify(bytes, len, way).map(|(place, _)| place);
             self.ways[way].admit(cx, place, waiting);
@@ -72,17 +84,35 @@ impl Sharing {
 
 impl Way {
     /// What has left already leaves here.
-    fn follow(&mut self, cx: &Cx<'_>, old: &mut Way) {
+    fn follow(&mut self, cx: &mut Cx<'_>, old: &mut Way) {
         self.open = old.open;
         self.ready = core::mem::take(&mut old.ready);
         self.ready_since = old.ready_since.take();
         self.tree.iter_mut().for_each(|tree| tree.follow(cx.now));
+        self.fillers = old.fillers;
+        while let Some(waiting) = old.pacer.as_mut().and_then(|pacer| pacer.release(cx.frames, None)) {
+            self.admit(cx, None, waiting);
+        }
+    }
+
+    /// The next frame that waits in the class in this place.
+    fn release(&mut self, frames: &Frames, place: usize) -> Option<Waiting> {
+        let paced = self.paced(place);
+        match (paced, &mut self.pacer, &mut self.tree) {
+            (Some(_), Some(pacer), _) => pacer.release(frames, paced),
+            (None, _, Some(tree)) => tree.release(frames, place),
+            _ => None,
+        }
     }
 
     /// A frame of a class that is gone waits at this place, or has left.
     fn admit(&mut self, cx: &mut Cx<'_>, place: Option<usize>, waiting: Waiting) {
-        match (place, &mut self.tree) {
-            (Some(place), Some(tree)) => tree.admit(cx, place, waiting),
+        let paced = place.and_then(|place| self.paced(place));
+        match (place, &mut self.tree, &mut self.pacer) {
+            (_, _, Some(pacer)) if paced.is_some() => {
+                pacer.push(cx, paced, waiting);
+            }
+            (Some(place), Some(tree), _) => tree.admit(cx, place, waiting),
             _ => self.push_ready(cx.frames, Waiting { since: cx.now, ..waiting }),
         }
     }

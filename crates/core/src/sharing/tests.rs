@@ -261,11 +261,14 @@ fn what_is_wrong_is_said_of_the_class() {
     let mut over = config();
     over.classes[2].share = over.classes[2].share.map(|s| Spec { rate: Some(Rate::mbit(7)), ..s });
     let why = Unsound::Overcommitted(2, 8_000_000, 7_000_000);
-    assert_eq!(Sharing::new(over.clone(), 0).map(drop), Err(Refused { class: 2, why }));
+    assert_eq!(Sharing::new(over.clone(), 0).map(drop), Err(Refused { class: 2, why: Why::Tree(why) }));
     over.classes.iter_mut().for_each(|c| c.direction = Direction::In);
     over.classes[0].direction = Direction::Out;
     // Its parent is a class of the other direction.
-    assert_eq!(Sharing::new(over, 0).map(drop), Err(Refused { class: 0, why: Unsound::NoParent(0) }));
+    assert_eq!(
+        Sharing::new(over, 0).map(drop),
+        Err(Refused { class: 0, why: Why::Tree(Unsound::NoParent(0)) })
+    );
 }
 
 proptest! {

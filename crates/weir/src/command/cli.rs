@@ -26,7 +26,7 @@ other failure, such as a missing interface or privilege; 130 interrupted."
 const AFTER_HELP: &str = exit_codes!();
 #[cfg(not(feature = "linux"))]
 const AFTER_HELP: &str = concat!(
-    "This build lacks run, reload, ctl, down, lab, wan, shell, chirp and bench, which need Linux and the cargo feature `linux`.
+    "This build lacks run, reload, ctl, down, lab, wan, pace, shell, chirp and bench, which need Linux and the cargo feature `linux`.
 
 ",
     exit_codes!()
@@ -71,6 +71,9 @@ pub enum Command {
     /// Run a WAN emulator on an interface of this host, or between two, until SIGINT or SIGTERM
     Wan(super::wan::Args),
     #[cfg(feature = "linux")]
+    /// Pace what leaves by an interface of this host, until SIGINT or SIGTERM
+    Pace(super::pace::Args),
+    #[cfg(feature = "linux")]
     /// Run a program behind an emulated path, without privileges
     Shell(super::shell::Args),
     #[cfg(feature = "linux")]
@@ -106,6 +109,8 @@ pub fn run(cli: Cli) -> Result<(), Failure> {
         Command::Conformance(args) => super::conformance::run(&args),
         #[cfg(feature = "linux")]
         Command::Wan(args) => super::wan::run(&args),
+        #[cfg(feature = "linux")]
+        Command::Pace(args) => super::pace::run(&args),
         #[cfg(feature = "linux")]
         Command::Shell(args) => super::shell::run(&args),
         #[cfg(feature = "linux")]

@@ -16,6 +16,8 @@ pub mod error;
 #[cfg(feature = "linux")]
 pub mod lab;
 pub mod model;
+#[cfg(feature = "linux")]
+pub mod pace;
 mod present;
 #[cfg(feature = "linux")]
 pub mod reload;
@@ -59,6 +61,15 @@ pub fn print(text: &str) -> Result<(), Failure> {
         Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => Err(Failure::Other(e.to_string())),
         _ => Ok(()),
     }
+}
+
+#[cfg(feature = "linux")]
+/// A seed that nobody outside knows, for the flow table's hash.
+fn random_seed() -> Result<u64, String> {
+    let mut bytes = [0; 8];
+    rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())
+        .map_err(|e| format!("random numbers: {e}"))?;
+    Ok(u64::from_ne_bytes(bytes))
 }
 
 #[cfg(feature = "linux")]

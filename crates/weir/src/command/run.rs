@@ -49,14 +49,6 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let version = args.source.version()?;
     let json = args.json.as_deref().map(Target::of_a_daemon).transpose().map_err(Failure::Input)?;
     super::log();
-    let seed = random_seed().map_err(Failure::Other)?;
+    let seed = super::random_seed().map_err(Failure::Other)?;
     field::gateway(version, args.source.config.clone(), seed, json).map_err(Failure::Other)
-}
-
-/// A seed that nobody outside knows, for the flow table's hash.
-fn random_seed() -> Result<u64, String> {
-    let mut bytes = [0; 8];
-    rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())
-        .map_err(|e| format!("random numbers: {e}"))?;
-    Ok(u64::from_ne_bytes(bytes))
 }

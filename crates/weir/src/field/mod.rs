@@ -4,6 +4,7 @@ pub mod control;
 mod emulator;
 mod inline;
 mod live;
+mod paced;
 mod queues;
 mod report;
 mod setup;
@@ -42,7 +43,7 @@ pub fn gateway(
 ) -> Result<(), String> {
     let steered = setup::steered(&version.file.gateway);
     let (acks, queued) = (steered.acks().is_some(), steered.frames().is_some());
-    let driver = setup::gateway_driver(&version.file.driving, queued);
+    let driver = setup::gateway_driver(&version.file.driving, &version.file.gateway, queued);
     let supervisor = Supervisor::prepare(&setup::gateway(&version.file)).map_err(|p| p.to_string())?;
     let slots = supervisor.slots();
     let records = acks.then(|| Records::<Record>::alloc(slots.len())).transpose();

@@ -1,6 +1,7 @@
 //! The queues of a gateway's classes: the node that a configuration makes, and how fast its classes send.
 
 use super::control::Version;
+use super::paced;
 use crate::result::observe;
 use crate::result::running::GatewayClass;
 use weir_core::gateway::Config;
@@ -16,6 +17,7 @@ pub(super) fn node(version: &Version, seed: u64) -> Result<Sharing, String> {
     let mut config = Config { seed, ..version.file.gateway.clone() };
     let queues = config.classes.iter_mut().filter_map(|c| c.share.as_mut()?.queue.as_mut());
     queues.for_each(|queue| queue.kind = queue.kind.seeded(seed));
+    paced::fit(&mut config, &version.file.dev)?;
     Sharing::new(config, link::Config::NETEM).map_err(|refused| refused.why.to_string())
 }
 

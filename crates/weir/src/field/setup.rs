@@ -81,16 +81,21 @@ pub fn emulator(file: &WanFile) -> Setup {
 
 /// How the driver of a gateway runs. It does not spin. Without queues its releases are milliseconds apart. With queues it is preferred
 /// to other processes, but is no real-time process: what it holds is data, and a frame that leaves late takes nothing from its class,
-/// while hosts behind it need the processor's time.
-pub(super) fn gateway_driver(driving: &Driving, queues: bool) -> DriverConfig {
+/// while hosts behind it need the processor's time. Where classes are paced, lateness is what it is about, and it spins as an emulator does.
+pub(super) fn gateway_driver(driving: &Driving, config: &Config, queues: bool) -> DriverConfig {
     let priority = if queues { 0 } else { 40 };
-    DriverConfig { session: queues, ..driver(driving, Spin::None, priority) }
+    let spin = if paces(config) { Spin::Adaptive } else { Spin::None };
+    DriverConfig { session: queues, ..driver(driving, spin, priority) }
 }
 
-/// Would a giant segment hold up others in queues of these rates for too long?
+fn paces(config: &Config) -> bool {
+    config.classes.iter().any(|class| class.share.is_some_and(|share| share.pace.is_some()))
+}
+
+/// Would a giant segment hold up others in queues of these rates for too long, or be a burst where there are to be none?
 pub(super) fn splits(config: &Config) -> bool {
     let most = |c: &ClassConfig| c.share.and_then(|s| if s.parent.is_none() { s.rate } else { s.ceil });
-    config.classes.iter().filter_map(most).any(|rate| rate < SPLIT_BELOW)
+    paces(config) || config.classes.iter().filter_map(most).any(|rate| rate < SPLIT_BELOW)
 }
 
 /// How the driver of an emulator runs: its error is how late it wakes. The kernel's packet processing shares its

@@ -1,6 +1,6 @@
 //! Results of the gateway and its classes.
 
-use super::{joint_rate, Counts, FlowResult, QuantilesMax};
+use super::{joint_rate, ClassPace, Counts, FlowResult, PortPace, QuantilesMax};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
@@ -19,6 +19,9 @@ pub struct GatewayResult {
     pub steering: Option<Steering>,
     /// The conservation law's account: `in + made = out + held + absorbed + Σ dropped`.
     pub frames: Frames,
+    /// What filled the holes of its lines, if any class is paced.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pace: Option<PortPace>,
 }
 
 /// What tells that the gateway did not shape for a moment, or not all that it should. Of a healthy run all are small, and
@@ -100,6 +103,9 @@ pub struct ClassResult {
     /// Its queue, if its data waits in one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<ClassQueue>,
+    /// How it is paced, if it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pace: Option<ClassPace>,
 }
 
 /// What passed of a class that ACKs cannot slow: datagrams, whatever else is not TCP, and TCP that is left alone.

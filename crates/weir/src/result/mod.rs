@@ -7,6 +7,7 @@ mod gateway;
 mod link;
 pub mod metric;
 pub mod observe;
+mod pace;
 mod quantiles;
 pub mod running;
 pub mod sample;
@@ -20,6 +21,7 @@ pub use gateway::{
     with_flows, ClassAdmission, ClassOthers, ClassQueue, ClassResult, Frames, GatewayResult, Steering,
 };
 pub use link::LinkResult;
+pub use pace::{Bandwidth, ClassPace, PortPace};
 pub use quantiles::{Latency, Quantiles, QuantilesMax};
 pub use series::{Column, Series, RECEIVED, UNKNOWN};
 pub use setting::{describe, Setting, Settings};

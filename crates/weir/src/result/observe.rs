@@ -1,13 +1,14 @@
 //! Observation: the counters of the core's nodes as rows of a result, for experiments in either world and for gateways in the field.
 
 use crate::result::{
-    ClassAdmission, ClassOthers, ClassQueue, ClassResult, Counts, Frames, GatewayResult, LinkResult,
-    QuantilesMax,
+    Bandwidth, ClassAdmission, ClassOthers, ClassPace, ClassQueue, ClassResult, Counts, Frames,
+    GatewayResult, LinkResult, PortPace, QuantilesMax,
 };
 use weir_core::class::LeafStats;
 use weir_core::combined::Combined;
-use weir_core::gateway::{ClassConfig, ClassStats, Gateway, GatewayStats};
+use weir_core::gateway::{ClassConfig, ClassStats, Direction, Gateway, GatewayStats};
 use weir_core::link::{Link, LinkStats};
+use weir_core::pace::{Probe, Span};
 use weir_core::queue::Queue;
 use weir_core::sharing::{AdmissionStats, Sharing};
 use weir_core::stats::{Drops, Ledger};
@@ -22,6 +23,7 @@ pub fn gateway(stats: &GatewayStats, cpu: Duration) -> GatewayResult {
         user_data_bytes: stats.user_data_bytes,
         steering: None,
         frames: frames(l),
+        pace: None,
     }
 }
 
@@ -39,12 +41,52 @@ fn frames(l: &Ledger) -> Frames {
 
 /// The totals of a node in which data waits, whose engine took `cpu`.
 pub fn sharing(sharing: &Sharing, cpu: Duration) -> GatewayResult {
-    GatewayResult { cpu_s: cpu.as_secs_f64(), frames: frames(&sharing.ledger()), ..GatewayResult::default() }
+    GatewayResult {
+        cpu_s: cpu.as_secs_f64(),
+        frames: frames(&sharing.ledger()),
+        pace: port(sharing),
+        ..GatewayResult::default()
+    }
 }
 
 /// The totals of a gateway that has queues too, whose engine took `cpu`.
 pub fn combined(node: &Combined, cpu: Duration) -> GatewayResult {
-    GatewayResult { frames: frames(&node.ledger()), ..gateway(node.gateway().stats(), cpu) }
+    let pace = port(node.sharing());
+    GatewayResult { frames: frames(&node.ledger()), pace, ..gateway(node.gateway().stats(), cpu) }
+}
+
+/// What filled the holes of the ports at which classes are paced, if any are.
+fn port(sharing: &Sharing) -> Option<PortPace> {
+    let pacers = [Direction::Out, Direction::In].into_iter().filter_map(|way| sharing.pacer(way));
+    let of = pacers.map(|pacer| {
+        let s = pacer.stats();
+        PortPace { fillers: s.fillers, filler_bytes: s.filler_bytes, discarded: 0, behind_bytes: s.behind }
+    });
+    of.reduce(PortPace::with)
+}
+
+/// How the class with this index is paced, if it is.
+fn pace(sharing: &Sharing, class: usize) -> Option<ClassPace> {
+    let (pacer, paced) = sharing.paced(class)?;
+    let (by, target_bps) = (pacer.backend().name().to_string(), pacer.rate(paced).bps());
+    Some(ClassPace { by, target_bps, ..ClassPace::default() })
+}
+
+/// What was seen of a paced class on the wire.
+pub fn seen(class: ClassPace, probe: &Probe) -> ClassPace {
+    let bandwidth =
+        |span: Span| Some(Bandwidth { min_bps: span.min, mean_bps: span.mean()?, max_bps: span.max });
+    let bps = probe.millibits().map(|bits| bits as f64 / 1000.0);
+    let target = class.target_bps as f64;
+    ClassPace {
+        bps,
+        off_target: bps.map(|bps| (bps - target) / target),
+        over1: probe.over(1).and_then(bandwidth),
+        over2: probe.over(2).and_then(bandwidth),
+        burst_packets: (probe.packets() > 0).then(|| probe.burst_millipackets() as f64 / 1000.0),
+        together: Some(probe.most_together()).filter(|n| *n > 0),
+        ..class
+    }
 }
 
 /// The classes of a node in which data waits, in the order of its configuration.
@@ -68,6 +110,7 @@ pub fn queues(sharing: &Sharing) -> Vec<ClassResult> {
     let class = |(i, c): (usize, &ClassConfig)| ClassResult {
         name: c.name.clone(),
         queue: sharing.leaf(i).map(queue),
+        pace: pace(sharing, i),
         admission: sharing.admission(i).map(|AdmissionStats { flows, refused }| ClassAdmission {
             guaranteed: flows.into(),
             refused,

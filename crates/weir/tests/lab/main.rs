@@ -7,6 +7,7 @@ mod engines;
 mod filter;
 mod iperf;
 mod life;
+mod pacing;
 mod rates;
 mod reload;
 mod soak;

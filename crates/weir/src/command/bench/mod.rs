@@ -9,6 +9,7 @@ mod flood;
 mod hostile;
 mod inline;
 mod outage;
+mod pace;
 mod processes;
 mod rates;
 pub mod reload;
@@ -58,6 +59,8 @@ pub enum Bench {
     Sim(sim::Args),
     /// How exactly the WAN emulator delays packets, spinning and sleeping
     Wan(wan::Args),
+    /// Pacing: a hundred thousand classes on one line in virtual time, and deadlines beside the kernel's TBF
+    Pace(pace::Args),
 }
 
 /// What every benchmark takes.
@@ -90,6 +93,7 @@ pub fn run(bench: &Bench) -> Result<(), String> {
         Bench::Chirp(common) => chirp::run(common),
         Bench::Sim(args) => sim::run(args),
         Bench::Wan(args) => wan::run(args),
+        Bench::Pace(args) => pace::run(args),
     }
 }
 

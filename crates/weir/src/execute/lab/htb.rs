@@ -53,6 +53,17 @@ pub fn commands(config: &Config, dev: &str) -> Vec<String> {
     lines
 }
 
+/// The line of `tc` that limits what leaves by `dev` to the rate of the first paced class (tc-tbf(8)): a bucket of one full frame, which is what
+/// keeps packets apart.
+pub fn one_rate(config: &Config, dev: &str) -> Vec<String> {
+    let paced = config.classes.iter().filter_map(|c| c.share?.pace?.rate(config.port.line)).next();
+    let line = |rate: Rate| {
+        let (bps, limit) = (rate.bps(), 1000 * FULL_FRAME);
+        format!("qdisc replace dev {dev} root tbf rate {bps}bit burst {FULL_FRAME} limit {limit}")
+    };
+    paced.map(line).into_iter().collect()
+}
+
 fn burst(rate: Rate) -> u64 {
     rate.bytes_in(BURST).max(GIANT)
 }

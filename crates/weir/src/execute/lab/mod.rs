@@ -57,6 +57,8 @@ pub enum OnBox {
     Emulator,
     /// The kernel's own queueing discipline HTB, with the queued classes of the plan's gateway that are for what goes out.
     Htb,
+    /// The kernel's own queueing discipline TBF at the rate of the first paced class of the plan's gateway.
+    Tbf,
 }
 
 /// How a lab is run, beyond what the plan says.

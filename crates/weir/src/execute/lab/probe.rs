@@ -27,6 +27,8 @@ pub struct Probe {
     pub size: u16,
     /// Which way they go.
     pub direction: Direction,
+    /// How far apart they are to arrive, if something paces them.
+    pub gap: Option<Duration>,
 }
 
 /// What a probe found.
@@ -64,6 +66,7 @@ pub fn add(probe: &Probe, plan: &Plan, clients: &mut Spec, servers: &mut Spec) {
         sends: out,
         pps: probe.pps,
         size: probe.size,
+        gap_ns: probe.gap.map(Duration::as_nanos),
         start_ns: MARGIN_NS.min(end / 4),
         until_ns: end - MARGIN_NS.min(end / 4),
     };
@@ -100,7 +103,7 @@ mod tests {
         let mut p = plan();
         p.path.wan_out.delay = Duration::from_millis(10);
         p.path.wan_out.rate = Some(Rate::mbit(10));
-        let probe = Probe { pps: 10, size: 1458, direction: Direction::Out };
+        let probe = Probe { pps: 10, size: 1458, direction: Direction::Out, gap: None };
         let sink = ProbeReport {
             delay_ns: Quantiles::of(&mut [11_200_500u64, 11_199_000]),
             ..ProbeReport::default()

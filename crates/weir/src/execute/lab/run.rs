@@ -151,7 +151,11 @@ impl Devices {
                 let config = devices::gateway(gateway, layout, options.engines).to_toml();
                 devices.gateway = Some(device(site, place, "run", &config, options)?);
             }
-            (OnBox::Htb | OnBox::Gateway, None) => {}
+            (OnBox::Tbf, Some(gateway)) => {
+                let (place, dev) = layout.gateway();
+                site.namespace(place).tc(&htb::one_rate(gateway, dev))?;
+            }
+            (OnBox::Htb | OnBox::Tbf | OnBox::Gateway, None) => {}
         }
         Ok(devices)
     }

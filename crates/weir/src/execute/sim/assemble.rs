@@ -9,8 +9,8 @@ use crate::execute::measurements::{datagram_loss, FlowMeasurements};
 use crate::experiment::plan::{Classifier, Flow, Plan};
 use crate::result::observe;
 use crate::result::{
-    with_flows, Backend, ClassResult, FlowResult, GatewayResult, LinkResult, MadeBy, Quantiles, RunResult,
-    Series,
+    with_flows, Backend, ClassResult, FlowResult, GatewayResult, LinkResult, MadeBy, PortPace, Quantiles,
+    RunResult, Series,
 };
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -51,7 +51,7 @@ pub fn result(plan: &Plan, topology: &mut Topology, mut recorder: Recorder) -> R
         packets: links.iter().map(|l| l.packets).sum(),
         made_by: MadeBy { settings: tcp::in_force(plan), ..MadeBy::new(&plan.config_sha256, "") },
         parity: plan.parity,
-        gateway: totals(topology).reduce(together::gateways),
+        gateway: totals(topology).reduce(together::gateways).map(|gateway| discarded(topology, gateway)),
         classes: classes(topology, &flows),
         flows,
         links,
@@ -87,6 +87,12 @@ fn tcp_report(topology: &Topology, node: NodeId, id: EndpointId) -> EndpointRepo
 fn totals(topology: &Topology) -> impl Iterator<Item = GatewayResult> + '_ {
     let gateways = topology.gateways().map(|gateway| observe::gateway(gateway.stats(), Duration::ZERO));
     gateways.chain(topology.sharings().map(|sharing| observe::sharing(sharing, Duration::ZERO)))
+}
+
+/// The totals of gateways, with what the switches behind their paced ports discarded.
+fn discarded(topology: &Topology, gateway: GatewayResult) -> GatewayResult {
+    let discarded = topology.switches().map(|switch| switch.discarded().0).sum();
+    GatewayResult { pace: gateway.pace.map(|pace| PortPace { discarded, ..pace }), ..gateway }
 }
 
 /// What both ends of a flow report.
@@ -224,7 +230,13 @@ fn classes(topology: &Topology, flows: &[FlowResult]) -> Vec<ClassResult> {
         .map(|gateway| observe::classes(gateway, topology.world.now()))
         .chain(queues)
         .reduce(together::classes);
-    with_flows(all.unwrap_or_default(), flows)
+    let seen = |(i, class): (usize, ClassResult)| {
+        let mut probes = topology.switches().filter_map(|switch| switch.probe(i));
+        let probe = probes.find(|probe| probe.packets() > 0);
+        let pace = class.pace.map(|pace| probe.map_or(pace.clone(), |probe| observe::seen(pace, probe)));
+        ClassResult { pace, ..class }
+    };
+    with_flows(all.unwrap_or_default().into_iter().enumerate().map(seen).collect(), flows)
 }
 
 /// What the links did up to now.

@@ -1,7 +1,8 @@
 //! Several gateways as one, for results: counts add up, and of peaks the highest counts.
 
 use crate::result::{
-    ClassAdmission, ClassOthers, ClassQueue, ClassResult, Counts, Frames, GatewayResult, QuantilesMax,
+    ClassAdmission, ClassOthers, ClassQueue, ClassResult, Counts, Frames, GatewayResult, PortPace,
+    QuantilesMax,
 };
 
 /// The totals of two gateways.
@@ -20,6 +21,7 @@ pub(super) fn gateways(a: GatewayResult, b: GatewayResult) -> GatewayResult {
             absorbed: x.absorbed + y.absorbed,
             dropped: add(x.dropped, y.dropped),
         },
+        pace: a.pace.into_iter().chain(b.pace).reduce(PortPace::with),
     }
 }
 
@@ -36,6 +38,7 @@ pub(super) fn classes(a: Vec<ClassResult>, b: Vec<ClassResult>) -> Vec<ClassResu
         others: a.others.into_iter().chain(b.others).reduce(others),
         admission: a.admission.into_iter().chain(b.admission).reduce(admissions),
         queue: a.queue.into_iter().chain(b.queue).reduce(queues),
+        pace: a.pace.or(b.pace),
         ..a
     };
     a.into_iter().zip(b).map(both).collect()

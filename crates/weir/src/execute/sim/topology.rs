@@ -17,13 +17,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 use weir_core::combined::Combined;
 use weir_core::flow::Key;
-use weir_core::gateway::{Config, Gateway, LAN, WAN};
+use weir_core::gateway::{ClassConfig, Config, Direction, Gateway, LAN, WAN};
 use weir_core::link::{self, Link};
 use weir_core::node::Port;
 use weir_core::sharing::Sharing;
 use weir_core::wire::TCP;
 use weir_sim::host::WIRE;
 use weir_sim::steering::Steered;
+use weir_sim::switch::Switch;
 use weir_sim::world::{NodeId, Routes, World};
 
 /// A port of a node.
@@ -49,7 +50,7 @@ pub struct Topology {
 impl Topology {
     /// The gateways themselves.
     pub fn gateways(&self) -> impl Iterator<Item = &Gateway> {
-        self.gateways.iter().filter_map(|&Gate(node)| {
+        self.gateways.iter().filter_map(|&Gate { node, .. }| {
             let both = self.world.get::<Combined<Steered>>(node).map(Combined::gateway);
             both.or_else(|| self.world.get::<Steered>(node).map(Steered::gateway))
         })
@@ -57,22 +58,39 @@ impl Topology {
 
     /// Those in which data waits.
     pub fn sharings(&self) -> impl Iterator<Item = &Sharing> {
-        self.gateways.iter().filter_map(|&Gate(node)| {
+        self.gateways.iter().filter_map(|&Gate { node, .. }| {
             let both = self.world.get::<Combined<Steered>>(node).map(Combined::sharing);
             both.or_else(|| self.world.get::<Sharing>(node))
         })
+    }
+
+    /// The switches that their paced ports are connected to.
+    pub fn switches(&self) -> impl Iterator<Item = &Switch> {
+        let nodes = self.gateways.iter().flat_map(|gate| gate.switches).flatten();
+        nodes.filter_map(|node| self.world.get::<Switch>(node))
     }
 }
 
 /// A gateway: a node that controls ACKs ([`Steered`]), one in which data waits ([`Sharing`]), or one that does both
 /// ([`Combined`]), as inline.
 #[derive(Clone, Copy, Debug)]
-pub struct Gate(NodeId);
+pub struct Gate {
+    node: NodeId,
+    /// Behind the ports towards the WAN and the LAN, where classes are paced.
+    switches: [Option<NodeId>; 2],
+}
 
 impl Gate {
-    /// Where frames enter and leave on a side.
+    /// Where frames enter on a side, and leave if no class is paced there.
     fn port(self, side: Port) -> NodePort {
-        (self.0, side)
+        (self.node, side)
+    }
+
+    /// Where frames leave on a side.
+    fn leaves(self, side: Port) -> NodePort {
+        let [wan, lan] = self.switches;
+        let switch = if side == WAN { wan } else { lan };
+        switch.map_or(self.port(side), |switch| (switch, Switch::OUT))
     }
 }
 
@@ -226,19 +244,34 @@ impl Builder {
         let acks = config.classes.iter().any(|c| c.ack.is_some());
         let shares = config.classes.iter().any(|c| c.share.is_some());
         if !shares {
-            return Ok(Gate(self.world.add(Steered::new(config.clone()))));
+            let node = self.world.add(Steered::new(config.clone()));
+            return Ok(Gate { node, switches: [None; 2] });
         }
         let sharing = Sharing::new(self.seeded(config), link::Config::NETEM)
             .map_err(|refused| format!("class {}: {}", config.classes[refused.class].name, refused.why))?;
-        Ok(Gate(match acks {
+        let node = match acks {
             true => self.world.add(Combined::new(Steered::new(config.clone()), sharing)),
             false => self.world.add(sharing),
-        }))
+        };
+        let switches = [(Direction::Out, WAN), (Direction::In, LAN)];
+        let switches = switches.map(|(direction, side)| self.add_switch(config, direction, (node, side)));
+        Ok(Gate { node, switches })
+    }
+
+    /// Adds the switch behind a port, if classes are paced there.
+    fn add_switch(&mut self, config: &Config, direction: Direction, port: NodePort) -> Option<NodeId> {
+        let paced =
+            |c: &ClassConfig| c.direction == direction && c.share.is_some_and(|share| share.pace.is_some());
+        let switch = config.classes.iter().any(paced).then(|| Switch::new(config.clone(), direction));
+        let switch = self.world.add(switch?);
+        self.world.wire(port, (switch, Switch::IN));
+        Some(switch)
     }
 
     /// The same gateway, whose queues draw what follows from the run's seed.
     fn seeded(&self, config: &Config) -> Config {
         let mut config = config.clone();
+        config.port.runs = true;
         for class in &mut config.classes {
             if let Some(queue) = class.share.as_mut().and_then(|share| share.queue.as_mut()) {
                 queue.kind = queue.kind.seeded(derived(self.seed, &class.name, "queue"));
@@ -262,7 +295,7 @@ impl Builder {
         self.capture_at(enters.0, &ports, &[]);
         if let Some(gate) = gateway {
             ports.iter().for_each(|&port| self.world.wire(port, gate.port(enters.1)));
-            ports = vec![gate.port(leaves.1)];
+            ports = vec![gate.leaves(leaves.1)];
         }
         self.capture_at(leaves.0, &ports, &[]);
         let ports = self.add_path_link(second.0, second.1, ports);

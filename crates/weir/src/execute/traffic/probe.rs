@@ -154,6 +154,9 @@ impl ProbeSink {
         report.reordered = tally.reordered;
         report.delay_ns = Quantiles::of(&mut tally.kernel);
         report.delay_app_ns = Quantiles::of(&mut tally.app);
+        if let Some(gap) = self.spec.gap_ns {
+            (report.gap_error_ns, report.gaps_took_ns) = gap_errors(&tally.stamps, gap);
+        }
         report
     }
 }
@@ -166,6 +169,19 @@ struct Tally {
     highest: Option<u64>,
     kernel: Vec<u64>,
     app: Vec<u64>,
+    stamps: Vec<i128>,
+}
+
+/// Packets whose gaps do not count: the queue that they wait in has to fill first.
+const FIRST: usize = 100;
+
+/// How far gaps between these stamps are off, and how long they take together.
+fn gap_errors(stamps: &[i128], gap: u64) -> (Option<Quantiles>, u64) {
+    let stamps = stamps.get(FIRST..).unwrap_or_default();
+    let error = |pair: &[i128]| (pair[1] - pair[0] - i128::from(gap)).unsigned_abs() as u64;
+    let mut errors: Vec<u64> = stamps.windows(2).map(error).collect();
+    let took = stamps.first().zip(stamps.last()).map_or(0, |(first, last)| (last - first) as u64);
+    (Quantiles::of(&mut errors), took)
 }
 
 impl Tally {
@@ -179,6 +195,7 @@ impl Tally {
         self.app.push(now.saturating_sub(sent));
         if let Some(stamp) = message.stamp {
             self.kernel.push(u64::try_from(stamp - offset - i128::from(sent)).unwrap_or(0));
+            self.stamps.push(stamp);
         }
     }
 }
@@ -212,6 +229,15 @@ mod tests {
         p[0] ^= 1;
         assert_eq!(read_header(&p), None);
         assert_eq!(read_header(&[0; 5]), None);
+    }
+
+    #[test]
+    fn gaps_are_compared_with_what_they_are_to_be() {
+        let mut stamps = vec![0; FIRST];
+        stamps.extend([1_000, 2_010, 2_990]);
+        let (errors, took) = gap_errors(&stamps, 1_000);
+        assert_eq!((errors.map(|e| (e.min, e.max, e.samples)), took), (Some((10, 20, 2)), 1_990));
+        assert_eq!(gap_errors(&[5], 1), (None, 0));
     }
 
     #[test]

@@ -173,4 +173,10 @@ pub struct ProbeReport {
     /// From just before the system call that sends to just after the one that receives: `delay_ns`
     /// and the sink's waking up.
     pub delay_app_ns: Option<Quantiles>,
+    /// How far off the time between two packets' receive stamps was that they were to be apart, if they were to be paced.
+    #[serde(default)]
+    pub gap_error_ns: Option<Quantiles>,
+    /// Nanoseconds from the first of those packets to the last.
+    #[serde(default)]
+    pub gaps_took_ns: u64,
 }

@@ -169,6 +169,9 @@ pub struct ProbeSpec {
     pub pps: u32,
     /// UDP payload of a packet in bytes, 24 at least.
     pub size: u16,
+    /// How far apart packets are to arrive, if they are to be paced.
+    #[serde(default)]
+    pub gap_ns: Option<u64>,
     /// When the first packet is sent.
     pub start_ns: u64,
     /// When no further one is.

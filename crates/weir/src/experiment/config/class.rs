@@ -4,6 +4,7 @@ use super::diag::{listed, Fault};
 use super::keys::{self, put, Key, Written};
 use super::names::{name, DIRECTIONS};
 use super::nested::{self, Family};
+use super::pace::Defaults;
 use super::policy;
 use super::reader::Section;
 use super::share::{self, Tree};
@@ -14,6 +15,7 @@ use toml::de::DeValue;
 use weir_core::ack::AckControl;
 use weir_core::class::Spec;
 use weir_core::gateway::{ClassConfig, Direction, Match, Nested, Prefix};
+use weir_core::pace::Port;
 use weir_core::rate::Rate;
 use weir_core::wire::TCP;
 
@@ -67,14 +69,15 @@ fn ports(range: &RangeInclusive<u16>) -> String {
     }
 }
 
-/// Reads every class, beside those that come `first` of all; a faulty one is missing.
-pub(super) fn classes(s: &Section, first: &[ClassConfig]) -> Vec<ClassConfig> {
+/// Reads every class, beside those that come `first` of all; a faulty one is missing. They are paced at this port, whose line may be `known` only
+/// where the gateway runs.
+pub(super) fn classes(s: &Section, first: &[ClassConfig], (port, inline): (Port, bool)) -> Vec<ClassConfig> {
     let mut classes: Vec<ClassConfig> = Vec::new();
     let mut names: HashSet<String> = first.iter().map(|class| class.name.clone()).collect();
     // The first of each direction that takes every flow of it.
     let mut takes_all: Vec<(Direction, String)> = Vec::new();
     let sections = s.sections("class");
-    let tree = Tree::of(&sections);
+    let tree = Tree::of(&sections, Defaults::read(s));
     let family = Family::of(&sections, &tree);
     for (i, c) in sections.iter().enumerate() {
         let share = tree.has(i).then(|| tree.read(c, i));
@@ -100,7 +103,7 @@ pub(super) fn classes(s: &Section, first: &[ClassConfig]) -> Vec<ClassConfig> {
         classes.push(class);
     }
     if s.all_well() {
-        share::check(&sections, &classes);
+        share::check(&sections, &classes, port, inline);
         nested::finish(&sections, &mut classes);
         for (s, ack) in sections.iter().zip(&classes).filter_map(|(s, class)| Some((s, class.ack.as_ref()?)))
         {
@@ -132,6 +135,7 @@ fn class(s: &Section, share: Option<Spec>, nested: Option<Nested>) -> Option<Cla
         }
         Some(None) => None,
         None => {
+            s.choice("pace", &[("none", ())], &[]);
             share::refuse(s, nested.is_some());
             ack(s, nested.as_ref())
         }

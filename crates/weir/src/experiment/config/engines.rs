@@ -98,8 +98,8 @@ fn part(config: &Config, engines: usize, is_its: impl Fn(usize) -> bool) -> Part
 
 /// A configuration without its classes.
 fn keys(config: &Config) -> Config {
-    let Config { max_flows, assumed_rtt, idle_timeout, seed, .. } = *config;
-    Config { classes: Vec::new(), max_flows, assumed_rtt, idle_timeout, seed }
+    let Config { max_flows, assumed_rtt, idle_timeout, seed, port, .. } = *config;
+    Config { classes: Vec::new(), max_flows, assumed_rtt, idle_timeout, seed, port }
 }
 
 /// A prefix, in the order in which what covers another one comes before it, and in between only what one of the two covers.

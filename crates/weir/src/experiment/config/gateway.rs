@@ -8,6 +8,7 @@ use super::diag::{Errors, Fault, Source};
 use super::engines;
 use super::keys::{self, set, Key, Written};
 use super::names::DIRECTIONS;
+use super::pace;
 use super::ports::{self, Attach, Driving};
 use super::reader::{options_table, parse_toml, Section, Sink};
 use super::settings::Settings;
@@ -53,7 +54,7 @@ pub fn parse_with(source: &Source, settings: &Settings, read: Read<'_>) -> Resul
     root.need("ports", "{ dev = \"eth1\" }");
     let ports = root.section("ports").and_then(ports::of_gateway);
     root.need("gateway", "{ class = [ … ] }");
-    let files = Files { source, settings, read, faulty: Cell::default() };
+    let files = Files { source, settings, read, inline: true, faulty: Cell::default() };
     let gateway = root.section("gateway").map(|s| self::gateway(s, &files));
     if let Some(errors) = files.faulty.take().filter(|_| root.all_well()) {
         return Err(errors);
@@ -182,6 +183,8 @@ static KEYS: &[GatewayKey] = &[
     GatewayKey::new("assumed_rtt", |g, v| set(&mut g.assumed_rtt, positive(v)))
         .write(|g| Some(Written::quoted(g.assumed_rtt)))
         .words(|g| Some(format!("RTT assumed where unseen {}", g.assumed_rtt))),
+    pace::LINE,
+    pace::FILLER,
 ];
 
 fn positive(value: &DeValue) -> Result<Duration, Fault> {
@@ -208,6 +211,8 @@ pub(super) struct Files<'a> {
     /// What is laid over them.
     pub settings: &'a Settings,
     pub read: Read<'a>,
+    /// Does the gateway have an interface, which may tell the rate of its line?
+    pub inline: bool,
     /// What is wrong with one that could be read.
     pub faulty: Cell<Option<Errors>>,
 }
@@ -220,6 +225,7 @@ impl<'a> Files<'a> {
             source,
             settings: NOTHING,
             read: &|name| Source::read(name.as_ref()),
+            inline: false,
             faulty: Cell::default(),
         }
     }
@@ -283,7 +289,7 @@ pub(super) fn gateway(s: Section, files: &Files<'_>) -> (Config, Lists) {
     keys::read(KEYS, &[&s], &mut config);
     let lists = files.lists(&s);
     let first = customers::classes(&lists.customers, &lists.sites);
-    let mut classes = class::classes(&s, &first);
+    let mut classes = class::classes(&s, &first, (config.port, files.inline));
     // Parents are given by their places.
     for class in &mut classes {
         let queued = class.share.as_mut().and_then(|share| share.parent.as_mut());

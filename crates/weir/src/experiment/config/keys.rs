@@ -90,6 +90,11 @@ impl<T> Key<T> {
         Key { option: (long, value, help), ..self }
     }
 
+    /// Its value as a file has it.
+    pub fn written(&self, value: &T) -> Option<Written> {
+        (self.write)(value)
+    }
+
     /// Has it a meaning by itself?
     pub fn stands_alone(&self) -> bool {
         self.needs.0.is_empty()

@@ -20,6 +20,7 @@ pub(super) fn check(subject: &Subject, metric: &str, needs: Needs, plan: &Plan) 
                     let shared = || c.ack?.release.share()?.flow_min.map(drop);
                     c.share.is_some_and(|share| share.flow_min.is_some()) || shared().is_some()
                 }
+                Needs::Pace => c.share.is_some_and(|share| share.pace.is_some()),
                 Needs::Queue => c.share.is_some_and(|share| share.queue.is_some()),
                 _ => true,
             })
@@ -64,6 +65,7 @@ fn why_not(needs: Needs) -> &'static str {
         Needs::Policy => "the class has no `ack` policy",
         Needs::FlowMin => "the class has no `flow_min`",
         Needs::Queue => "the class has no queue",
+        Needs::Pace => "the class is not paced",
         Needs::Lab | Needs::Nothing => "",
     }
 }

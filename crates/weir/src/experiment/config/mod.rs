@@ -28,6 +28,7 @@ mod measure;
 mod measured;
 mod names;
 pub mod nested;
+mod pace;
 mod parents;
 mod path;
 pub mod policy;

@@ -6,6 +6,7 @@ use super::ack_filter;
 use super::aqm;
 use super::diag::Fault;
 use super::keys::{self, named, put, set, Key, Written};
+use super::pace::{self, Defaults};
 use super::parents::Parents;
 use super::policy;
 use super::queue_limit::{self, FULL_FRAME};
@@ -15,9 +16,10 @@ use core::ops::RangeInclusive;
 use toml::de::DeValue;
 use weir_core::class::{FlowMin, Refusal, Spec, Unsound, PRIORITIES, WEIGHTS};
 use weir_core::gateway::{ClassConfig, Config};
+use weir_core::pace::Port;
 use weir_core::queue::{self, fq_codel, pfq, Aqm, Kind, QueueLimit};
 use weir_core::rate::Rate;
-use weir_core::sharing;
+use weir_core::sharing::{self, Why};
 
 /// Keys that give a class a queue.
 const QUEUES: [&str; 3] = ["queue", "discipline", "ack_filter"];
@@ -237,14 +239,15 @@ fn threshold(value: &DeValue) -> Result<u64, Fault> {
     aqm::threshold(queue_limit::read(value)?.most_bytes(Rate::mbit(1), FULL_FRAME))
 }
 
-/// The classes of a file that share links.
-pub(super) struct Tree(Parents);
+/// The classes of a file that share links, and those that are paced.
+pub(super) struct Tree(Parents, Defaults);
 
 impl Tree {
     /// The classes of these sections.
-    pub(super) fn of(sections: &[Section]) -> Tree {
+    pub(super) fn of(sections: &[Section], paced: Defaults) -> Tree {
         let mut parents = Parents::of(sections);
-        for queued in (0..sections.len()).filter(|&i| QUEUES.iter().any(|key| sections[i].is_there(key))) {
+        let in_tree = |&i: &usize| has_queue(&sections[i]) || paced.paces(&sections[i], false);
+        for queued in (0..sections.len()).filter(in_tree) {
             let mut class = queued;
             while parents.join(class) {
                 let Some(parent) = parents.peek(&sections[class]) else { break };
@@ -252,7 +255,7 @@ impl Tree {
                 class = parent;
             }
         }
-        Tree(parents)
+        Tree(parents, paced)
     }
 
     /// Is the class in the tree?
@@ -262,9 +265,16 @@ impl Tree {
 
     /// Reads what a class of the tree may send, and its queue.
     pub(super) fn read(&self, s: &Section, class: usize) -> Spec {
+        let alone = self.0.child(class).is_none();
+        if alone && self.1.paces(s, has_queue(s)) {
+            let mut draft = Draft::new(&pace::spec(self.1.class(s)));
+            keys::read(&QUEUE, &[s], &mut draft);
+            return Spec { queue: Some(draft.queue()), ..draft.spec };
+        }
+        s.choice("pace", &[("none", ())], &[]);
         let mut draft = Draft::new(&Spec::of(self.0.read(s)));
         keys::read(&RATES, &[s], &mut draft);
-        if self.0.child(class).is_none() {
+        if alone {
             keys::read(&QUEUE, &[s], &mut draft);
             return Spec { queue: Some(draft.queue()), ..draft.spec };
         }
@@ -272,6 +282,10 @@ impl Tree {
         self.0.refuse(s, class, QUEUE.iter().map(|key| key.name).chain(["match", "ack"]), why);
         draft.spec
     }
+}
+
+fn has_queue(s: &Section) -> bool {
+    QUEUES.iter().any(|key| s.is_there(key))
 }
 
 /// A class without a queue has no use for these keys; `nested` among others that control ACKs, for most of them.
@@ -291,11 +305,21 @@ pub(super) fn refuse(s: &Section, nested: bool) {
     }
 }
 
-/// Is each tree sound, and are its guarantees no more than there is? Of classes that are right each for itself.
-pub(super) fn check(sections: &[Section], classes: &[ClassConfig]) {
-    let config = Config { classes: classes.to_vec(), ..Config::default() };
-    let Err(refused) = sharing::check(&config) else { return check_flow_min(sections, &config) };
-    let (key, help) = help(&refused.why);
+/// Is each tree sound, are its guarantees no more than there is, and can what is paced be paced at this port? An inline gateway's interface may
+/// tell the rate of its line. Of classes that are right each for itself.
+pub(super) fn check(sections: &[Section], classes: &[ClassConfig], port: Port, inline: bool) {
+    let config = Config { classes: classes.to_vec(), port, ..Config::default() };
+    let later = |why: &Why| matches!(why, Why::Pace(why) if inline && pace::is_about_the_line(why));
+    let Err(refused) = sharing::check(&config).or_else(|refused| match later(&refused.why) {
+        true => Ok(()),
+        false => Err(refused),
+    }) else {
+        return check_flow_min(sections, &config);
+    };
+    let (key, help) = match &refused.why {
+        Why::Tree(why) => help(why),
+        Why::Pace(why) => pace::help(why),
+    };
     let message = format!("class \"{}\": {}", classes[refused.class].name, refused.why);
     sections[refused.class].fault(key, Fault::new(message, help));
 }
@@ -340,7 +364,10 @@ pub(super) fn assignments(spec: &Spec, classes: &[ClassConfig]) -> Vec<String> {
     let none = Draft::new(&Spec::of(None));
     let parent = spec.parent.map(|parent| format!("parent = \"{}\"", classes[parent].name));
     let mut out: Vec<String> = parent.into_iter().collect();
-    out.extend(keys::assignments(&RATES, &draft, &none));
+    match &spec.pace {
+        Some(class) => out.extend(pace::assignments(class)),
+        None => out.extend(keys::assignments(&RATES, &draft, &none)),
+    }
     if spec.queue.is_some() {
         out.push(format!("queue = \"{}\"", queue_limit::written(draft.limit)));
         let rest = keys::assignments(&QUEUE, &draft, &none);
@@ -356,7 +383,11 @@ pub fn words(spec: &Spec, classes: &[ClassConfig]) -> Vec<String> {
         Some(parent) => format!("borrows from {}", classes[parent].name),
         None => "the top, which borrows from nobody".to_string(),
     };
-    let rates = [keys::words(&RATES, &draft), vec![from]].concat().join(", ");
+    let rates = match &spec.pace {
+        Some(class) => pace::words(class),
+        None => [keys::words(&RATES, &draft), vec![from]].concat(),
+    };
+    let rates = rates.join(", ");
     let queue = spec.queue.map(|_| format!("waits: {}", keys::words(&QUEUE, &draft).join(", ")));
     [Some(rates), queue].into_iter().flatten().collect()
 }

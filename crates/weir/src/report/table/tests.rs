@@ -107,6 +107,7 @@ fn result(plan: &Plan) -> RunResult {
                 absorbed: 27,
                 dropped: [("queue_full".to_string(), 2)].into(),
             },
+            pace: None,
         }),
         flows: vec![flow("ten.0"), file],
         classes: vec![ClassResult {
@@ -124,6 +125,7 @@ fn result(plan: &Plan) -> RunResult {
             others: None,
             admission: None,
             queue: None,
+            pace: None,
         }],
         links: vec![
             LinkResult {

@@ -1,6 +1,6 @@
 //! Metrics of the gateway and of its classes.
 
-use super::Needs::{FlowMin, Lab, Nothing, Policy, Queue};
+use super::Needs::{FlowMin, Lab, Nothing, Pace, Policy, Queue};
 use super::{measured, whole, Metric, OverTime, Tables, Total};
 use crate::result::unit::Unit;
 use crate::result::{ClassResult, Counts, GatewayResult};
@@ -185,6 +185,53 @@ pub static CLASS: &[Class] = &[
         "frames that its queue dropped; `queue.drops.queue_full` and so on by reason",
     )
     .counts(|c| c.queue.as_ref().map_or(&NO_DROPS, |queue| &queue.drops)),
+    Class::new("pace.target_bps", Unit::Rate, Total::Sum, Pace, "the rate that it is paced at")
+        .number(|c| whole(c.pace.as_ref()?.target_bps)),
+    Class::new(
+        "pace.bps",
+        Unit::Rate,
+        Total::Sum,
+        Pace,
+        "what it sent, from the beginning of its first packet to that of the last, as its rate counts",
+    )
+    .number(|c| c.pace.as_ref()?.bps)
+    .column("paced", Tables::All),
+    Class::new(
+        "pace.off_target",
+        Unit::Deviation,
+        Total::Furthest,
+        Pace,
+        "how far off `pace.target_bps` that is",
+    )
+    .number(|c| c.pace.as_ref()?.off_target),
+    Class::new("pace.over1.min_bps", Unit::Rate, Total::Least, Pace, "lowest bandwidth over one packet")
+        .number(|c| whole(c.pace.as_ref()?.over1?.min_bps)),
+    Class::new("pace.over1.mean_bps", Unit::Rate, Total::Mean, Pace, "mean bandwidth over one packet")
+        .number(|c| whole(c.pace.as_ref()?.over1?.mean_bps)),
+    Class::new("pace.over1.max_bps", Unit::Rate, Total::Most, Pace, "highest bandwidth over one packet")
+        .number(|c| whole(c.pace.as_ref()?.over1?.max_bps)),
+    Class::new("pace.over2.min_bps", Unit::Rate, Total::Least, Pace, "lowest bandwidth over two packets")
+        .number(|c| whole(c.pace.as_ref()?.over2?.min_bps)),
+    Class::new("pace.over2.mean_bps", Unit::Rate, Total::Mean, Pace, "mean bandwidth over two packets")
+        .number(|c| whole(c.pace.as_ref()?.over2?.mean_bps)),
+    Class::new("pace.over2.max_bps", Unit::Rate, Total::Most, Pace, "highest bandwidth over two packets")
+        .number(|c| whole(c.pace.as_ref()?.over2?.max_bps)),
+    Class::new(
+        "pace.burst_packets",
+        Unit::Count,
+        Total::Most,
+        Pace,
+        "the smallest token bucket at its rate that all of it fits through, in its largest packets",
+    )
+    .number(|c| c.pace.as_ref()?.burst_packets),
+    Class::new(
+        "pace.together",
+        Unit::Count,
+        Total::Most,
+        Pace,
+        "most packets of the class with nothing between them",
+    )
+    .number(|c| whole(c.pace.as_ref()?.together?)),
 ];
 
 /// Of a class without a queue.
@@ -286,4 +333,24 @@ pub static GATEWAY: &[Whole] = &[
         "frames dropped; `frames.dropped.shutdown` and so on by reason",
     )
     .counts(|g| &g.frames.dropped),
+    Whole::new("pace.fillers", Unit::Count, Total::Sum, Nothing, "frames that filled holes of paced lines")
+        .number(|g| whole(g.pace?.fillers)),
+    Whole::new("pace.filler_bytes", Unit::Bytes, Total::Sum, Nothing, "bytes that they took on the wire")
+        .number(|g| whole(g.pace?.filler_bytes)),
+    Whole::new(
+        "pace.discarded",
+        Unit::Count,
+        Total::Sum,
+        Nothing,
+        "fillers that the switches behind paced ports discarded",
+    )
+    .number(|g| whole(g.pace?.discarded)),
+    Whole::new(
+        "pace.behind_bytes",
+        Unit::Bytes,
+        Total::Sum,
+        Nothing,
+        "byte times by which schedules were held back, since the rates did not fit on the line",
+    )
+    .number(|g| whole(g.pace?.behind_bytes)),
 ];

@@ -128,6 +128,8 @@ pub enum Needs {
     Queue,
     /// A class that guarantees each of its flows a rate.
     FlowMin,
+    /// A class that is paced.
+    Pace,
     /// The lab: in virtual time nothing takes processor time, and no engine is away.
     Lab,
 }

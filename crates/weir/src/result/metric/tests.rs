@@ -1,7 +1,7 @@
 use super::*;
 use crate::result::{
-    Back, ClassAdmission, ClassOthers, ClassQueue, ClassResult, Exchanges, Frames, GatewayResult, Latency,
-    LinkResult, Quantiles, QuantilesMax, Steering,
+    Back, Bandwidth, ClassAdmission, ClassOthers, ClassPace, ClassQueue, ClassResult, Exchanges, Frames,
+    GatewayResult, Latency, LinkResult, PortPace, Quantiles, QuantilesMax, Steering,
 };
 use serde::Serialize;
 use serde_json::Value as Json;
@@ -89,6 +89,16 @@ fn names_are_paths_of_the_result() {
             fallback: 25,
             drops: counts(),
         }),
+        pace: Some(ClassPace {
+            by: "gap".into(),
+            target_bps: 24,
+            bps: Some(25.5),
+            off_target: Some(0.01),
+            over1: Some(Bandwidth { min_bps: 26, mean_bps: 27, max_bps: 28 }),
+            over2: Some(Bandwidth { min_bps: 29, mean_bps: 30, max_bps: 31 }),
+            burst_packets: Some(1.5),
+            together: Some(2),
+        }),
     };
     are_paths(CLASS, &class);
     let frames = Frames { received: 1, made: 2, sent: 3, held: 4, absorbed: 5, dropped: counts() };
@@ -102,7 +112,9 @@ fn names_are_paths_of_the_result() {
         doubted: 7,
         failed: 8,
     });
-    let whole = GatewayResult { cpu_s: 0.5, memory_bytes: Some(10), user_data_bytes: 9, steering, frames };
+    let pace = Some(PortPace { fillers: 1, filler_bytes: 2, discarded: 3, behind_bytes: 4 });
+    let whole =
+        GatewayResult { cpu_s: 0.5, memory_bytes: Some(10), user_data_bytes: 9, steering, frames, pace };
     are_paths(GATEWAY, &whole);
 }
 

@@ -109,7 +109,7 @@ impl Builder {
     /// Adds the links to the hosts at a node; returns where frames for them are to go.
     fn add_downlinks(&mut self, wiring: &Wiring, i: usize, hosts: &[WiredHost]) -> Vec<Destination> {
         let place = &wiring.places[i];
-        let gateway = place.gateway.map(|gateway| gateway.port(LAN));
+        let gateway = place.gateway.map(|gateway| gateway.leaves(LAN));
         let ports: Vec<NodePort> = place.from.iter().copied().chain(gateway).collect();
         let here = hosts.iter().filter(|host| host.site.node == Some(i));
         here.flat_map(|host| self.add_downlink(host, &ports, true)).collect()
@@ -139,8 +139,8 @@ impl Builder {
         place.from.iter().for_each(|&port| self.world.route_by(port, table));
         let Some(((to_wan, from_wan), gateway)) = wan else { return };
         let from_wan = (wiring.link(from_wan), Link::OUT);
-        let (lan_port, wan_port) = (gateway.port(LAN), gateway.port(WAN));
-        self.world.wire(from_wan, wan_port);
+        let (lan_port, wan_port) = (gateway.leaves(LAN), gateway.leaves(WAN));
+        self.world.wire(from_wan, gateway.port(WAN));
         self.world.wire(wan_port, (wiring.link(to_wan), Link::IN));
         self.world.route(lan_port, local);
         let name = &wiring.graph.nodes[i].name;

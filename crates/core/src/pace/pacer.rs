@@ -1,0 +1,400 @@
+//! The pacer: queues of classes, what is due on the line, and the line itself.
+
+use super::filler;
+use super::line::Line;
+use super::member::Member;
+use super::size::{Size, FULL_ON_WIRE, LEAST_ON_WIRE};
+use super::{check, Backend, Port, Queued, Unsound};
+use crate::class::heap::{Entry, Heap, NOWHERE};
+use crate::class::LeafStats;
+use crate::frame::{Frames, Waiting};
+use crate::node::Cx;
+use crate::queue::{Fifo, Queue};
+use crate::rate::Rate;
+use crate::stats::DropReason;
+use crate::time::Time;
+
+/// The line of the `clock` back end: a byte is a nanosecond.
+const NANOSECONDS: Rate = Rate::mbit(8_000);
+/// Packets of no class that wait for the line at most.
+const UNPACED: u32 = 1000;
+/// Fillers of a run at most: the frame that stands for it has a length of 32 bits.
+const LONGEST_RUN: u64 = 1 << 20;
+
+/// What is put on the line.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Slot {
+    /// A packet.
+    Packet {
+        /// The number of its class, if it has one.
+        class: Option<usize>,
+        /// The frame, with the time since which it has waited.
+        waiting: Waiting,
+        /// When it begins.
+        at: Time,
+    },
+    /// Fillers, as a run if the port has runs.
+    Fillers {
+        /// When they begin; of a run, when they end.
+        at: Time,
+        /// How many.
+        count: u64,
+        /// Bytes that they take on the wire together.
+        bytes: u64,
+    },
+}
+
+/// What a pacer has done beside its classes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Fillers put on the line.
+    pub fillers: u64,
+    /// What they took on the wire, in bytes.
+    pub filler_bytes: u64,
+    /// Byte times by which the schedule was held back, since the rates did not fit on the line.
+    pub behind: u64,
+}
+
+/// What is to be put on the line next.
+enum Next {
+    /// A packet of a class.
+    Paced(u32),
+    /// A packet of no class.
+    Unpaced,
+    /// Nothing but fillers for so long.
+    Hole(u64),
+    Nothing,
+}
+
+/// Paces the packets of classes at a port. Call [`Pacer::pop`] until there is nothing before anything else at a new time; times never go backwards.
+#[derive(Debug)]
+pub struct Pacer {
+    port: Port,
+    backend: Backend,
+    line: Line,
+    /// Bytes a packet that charges count on top of IP.
+    overhead: u16,
+    members: Vec<Member>,
+    /// Classes whose next packet is not due, by the unit at which it is.
+    waits: Heap<u64>,
+    /// Those whose next packet is due, by the unit at which the one after it is.
+    due: Heap<u64>,
+    places: Vec<u32>,
+    unpaced: Queue,
+    /// Fillers of a run that ended before what it was to fill, of which nobody has been told.
+    run: (u64, u64),
+    /// Most bytes that a packet has taken on the wire.
+    largest: u64,
+    stats: Stats,
+}
+
+impl Pacer {
+    /// A pacer of these classes, whose frames are charged with `overhead` bytes a packet on top of IP.
+    pub fn new(port: Port, classes: &[Queued], overhead: u16) -> Result<Pacer, Unsound> {
+        let alone: Vec<_> = classes.iter().map(|(class, _)| *class).collect();
+        check(&port, &alone)?;
+        let backend = alone.first().map_or(Backend::Clock, |class| class.backend);
+        let rate = port.line.filter(|_| backend == Backend::Gap).unwrap_or(NANOSECONDS);
+        let member = |(i, (class, queue)): (usize, &Queued)| {
+            let rate = class.rate(port.line).ok_or(Unsound::ShareOfNothing(i))?;
+            Ok(Member::new(i, class, rate, *queue))
+        };
+        Ok(Pacer {
+            port,
+            backend,
+            line: Line::new(rate),
+            overhead,
+            members: classes.iter().enumerate().map(member).collect::<Result<_, _>>()?,
+            waits: Heap::new(classes.len()),
+            due: Heap::new(classes.len()),
+            places: vec![NOWHERE; classes.len()],
+            unpaced: Queue::Fifo(Fifo::of_packets(UNPACED)),
+            run: (0, 0),
+            largest: FULL_ON_WIRE,
+            stats: Stats::default(),
+        })
+    }
+
+    /// The port that it was told of.
+    pub fn port(&self) -> &Port {
+        &self.port
+    }
+    /// What keeps the time.
+    pub fn backend(&self) -> Backend {
+        self.backend
+    }
+    /// What it has done beside its classes.
+    pub fn stats(&self) -> Stats {
+        self.stats
+    }
+    /// Byte times that have passed on the line, or nanoseconds, up to where it is free.
+    pub fn position(&self) -> u64 {
+        self.line.position()
+    }
+    /// Packets of no class that wait, and were dropped.
+    pub fn unpaced(&self) -> &Queue {
+        &self.unpaced
+    }
+    /// The queue of the class with this number, and what has left it. Panics if there is no such class.
+    pub fn leaf(&self, class: usize) -> (&Queue, &LeafStats) {
+        let member = &self.members[class];
+        (&member.queue, &member.stats)
+    }
+    /// The rate of the class with this number. Panics if there is no such class.
+    pub fn rate(&self, class: usize) -> Rate {
+        self.members[class].rate()
+    }
+
+    /// The class with this number has another rate after its next packet, at most the line's. Panics if there is no such class.
+    pub fn set_rate(&mut self, class: usize, rate: Rate) {
+        let rate = if self.backend == Backend::Gap { rate.min(self.line.rate()) } else { rate };
+        self.members[class].set_rate(rate);
+    }
+
+    /// A frame waits from `cx.now` on: in the class with this number, or for what is left of the line. Why it was dropped instead, if so. Panics if
+    /// there is no such class.
+    pub fn push(&mut self, cx: &mut Cx<'_>, class: Option<usize>, waiting: Waiting) -> Option<DropReason> {
+        if self.backend == Backend::Clock || self.is_idle() {
+            self.line.rest(cx.now);
+        }
+        let Some(class) = class else {
+            self.interrupt(cx.now, 0);
+            return self.unpaced.push(cx, waiting);
+        };
+        let here = self.line.position() + self.line.passed(cx.now);
+        let member = &mut self.members[class];
+        let rested = member.queue.packets() == 0;
+        let dropped = member.queue.push(cx, waiting);
+        match (rested, member.queue.packets() == 0) {
+            (true, false) => {
+                member.begin(here);
+                let due = member.next;
+                self.interrupt(cx.now, due);
+                self.plan(cx.frames, class as u32);
+            }
+            (false, true) => self.forget(class as u32),
+            _ => {}
+        }
+        dropped
+    }
+
+    /// When something is put on the line next; in the past if it could be already.
+    pub fn due(&self) -> Option<Time> {
+        match self.next() {
+            Next::Nothing if self.run.0 == 0 => None,
+            Next::Hole(hole) if self.run.0 == 0 && self.tells_afterwards(hole) => {
+                Some(self.line.after(self.fillers(hole).1))
+            }
+            _ => Some(self.line.at()),
+        }
+    }
+
+    /// What is put on the line next, if that is by `cx.now`.
+    pub fn pop(&mut self, cx: &mut Cx<'_>) -> Option<Slot> {
+        while self.due().is_some_and(|due| due <= cx.now) {
+            if self.run.0 > 0 {
+                let (count, bytes) = core::mem::take(&mut self.run);
+                return Some(Slot::Fillers { at: self.line.at(), count, bytes });
+            }
+            self.admit();
+            match self.next() {
+                Next::Paced(class) => {
+                    if let Some(slot) = self.send(cx, class) {
+                        return Some(slot);
+                    }
+                }
+                Next::Unpaced => {
+                    let at = self.line.at();
+                    if let Some(waiting) = self.unpaced.pop(&mut Cx { now: at, frames: cx.frames }) {
+                        self.put(cx.frames, &waiting);
+                        return Some(Slot::Packet { class: None, waiting, at });
+                    }
+                }
+                Next::Hole(hole) => {
+                    if let Some(slot) = self.fill(hole) {
+                        return Some(slot);
+                    }
+                }
+                Next::Nothing => return None,
+            }
+        }
+        None
+    }
+
+    /// Nothing could leave until `cx.now`: no time has passed for any class.
+    pub fn skip(&mut self, now: Time) {
+        self.line.stop(now);
+    }
+
+    /// The next frame that waits, of a pacer that is given up: in its class, or of none.
+    pub fn release(&mut self, frames: &Frames, class: Option<usize>) -> Option<Waiting> {
+        let queue = class.map_or(&mut self.unpaced, |class| &mut self.members[class].queue);
+        queue.release(frames)
+    }
+
+    /// The class with this number goes on where the one with number `was` of another pacer is, which stops at `now`: what it has sent stays paid for, and its
+    /// counters go on. Frames come with [`Pacer::push`].
+    pub fn adopt(&mut self, now: Time, class: usize, old: &mut Pacer, was: usize) {
+        let here = old.line.position() + old.line.passed(now);
+        let ahead = old.members[was].next.saturating_sub(here);
+        let ahead = crate::rate::mul_div(ahead, self.line.rate().bps(), 0, old.line.rate().bps()).0;
+        self.line.rest(now);
+        let member = &mut self.members[class];
+        member.next = self.line.position() + ahead;
+        let records_delay = member.stats.records_delay;
+        core::mem::swap(&mut member.stats, &mut old.members[was].stats);
+        member.stats.records_delay = records_delay;
+        let queue = &mut old.members[was].queue;
+        member.queue.set_stats(core::mem::take(queue.stats_mut()));
+    }
+
+    /// Has nothing to be put on the line?
+    fn is_idle(&self) -> bool {
+        self.waits.first().is_none() && self.due.first().is_none() && self.unpaced.packets() == 0
+    }
+
+    /// Is nothing said of a hole before it is over?
+    fn tells_afterwards(&self, hole: u64) -> bool {
+        self.backend == Backend::Clock || self.port.runs || hole < LEAST_ON_WIRE
+    }
+
+    /// What is next, as far as is known.
+    fn next(&self) -> Next {
+        if let Some(Entry { id, .. }) = self.due.first() {
+            return Next::Paced(id);
+        }
+        let wait = self.waits.first();
+        let hole = wait.map(|wait| wait.key.saturating_sub(self.line.position()));
+        match (wait, hole) {
+            (Some(wait), Some(hole)) if hole < self.least_hole() => Next::Paced(wait.id),
+            _ if self.unpaced.packets() > 0 => Next::Unpaced,
+            (_, Some(hole)) => Next::Hole(hole),
+            _ => Next::Nothing,
+        }
+    }
+
+    /// The shortest hole that can be filled, or waited for: where the line has been idle, it can stay so.
+    fn least_hole(&self) -> u64 {
+        match self.backend {
+            Backend::Gap if !self.line.idled() => LEAST_ON_WIRE,
+            _ => 1,
+        }
+    }
+
+    /// Packets that have become due wait for the line by their deadlines.
+    fn admit(&mut self) {
+        let position = self.line.position();
+        while let Some(Entry { id, .. }) = self.waits.first().filter(|wait| wait.key <= position) {
+            let deadline = self.members[id as usize].deadline();
+            self.waits.set(&mut self.places, id, None);
+            self.due.set(&mut self.places, id, Some(deadline));
+        }
+    }
+
+    /// The class's first packet waits until it is due.
+    fn plan(&mut self, frames: &Frames, class: u32) {
+        self.forget(class);
+        let (member, line) = (&mut self.members[class as usize], self.line.rate());
+        let Some(head) = member.queue.head(frames) else { return };
+        member.plan(Size::expected(head.charge, self.overhead), line);
+        let due = member.next;
+        self.waits.set(&mut self.places, class, Some(due));
+        self.admit();
+    }
+
+    /// Nothing waits in the class.
+    fn forget(&mut self, class: u32) {
+        // Its place does not say in which of them it is.
+        let heap = if self.due.holds(&self.places, class) { &mut self.due } else { &mut self.waits };
+        heap.set(&mut self.places, class, None);
+    }
+
+    /// A packet of the class is put on the line. `None` if its queue has none after all.
+    fn send(&mut self, cx: &mut Cx<'_>, class: u32) -> Option<Slot> {
+        let at = self.line.at();
+        let member = &mut self.members[class as usize];
+        let waiting = member.queue.pop(&mut Cx { now: at, frames: cx.frames });
+        let size = waiting.as_ref().map(|waiting| self.put(cx.frames, waiting));
+        let (member, line) = (&mut self.members[class as usize], self.line.rate());
+        if let (Some(waiting), Some(size)) = (&waiting, size) {
+            member.charge(size, line);
+            member.stats.packets += u64::from(waiting.charge.packets);
+            member.stats.bytes += waiting.charge.bytes;
+            if member.stats.records_delay {
+                member.stats.delay.record(at.since(waiting.since).as_nanos());
+            }
+        }
+        self.plan(cx.frames, class);
+        self.hold_back();
+        Some(Slot::Packet { class: Some(class as usize), waiting: waiting?, at })
+    }
+
+    /// The frame takes its time on the line.
+    fn put(&mut self, frames: &Frames, waiting: &Waiting) -> Size {
+        let (_, len) = frames.parked_bytes(&waiting.frame);
+        let size = Size::of(waiting.charge, self.overhead, len);
+        if self.backend == Backend::Gap {
+            self.largest = self.largest.max(size.wire());
+            self.line.put(size.wire());
+        }
+        size
+    }
+
+    /// If what is due is later than it could be if the rates fitted on the line, the schedule is late as a whole.
+    fn hold_back(&mut self) {
+        let Some(first) = self.due.first().filter(|_| self.backend == Backend::Gap) else { return };
+        let latest = first.key + 2 * self.largest;
+        let behind = self.line.position().saturating_sub(latest);
+        self.line.hold_back(behind);
+        self.stats.behind += behind;
+    }
+
+    /// What a hole is filled with next: how many fillers, and how long they take together.
+    fn fillers(&self, hole: u64) -> (u64, u64) {
+        let n = filler::count(hole, self.port.longest);
+        match (self.backend, self.port.runs) {
+            (Backend::Clock, _) => (0, hole),
+            (Backend::Gap, _) if hole < LEAST_ON_WIRE => (0, hole),
+            (Backend::Gap, true) if n <= LONGEST_RUN => (n, hole),
+            (Backend::Gap, true) => (LONGEST_RUN, filler::end(hole, n, LONGEST_RUN)),
+            (Backend::Gap, false) => (1, filler::end(hole, n, 1)),
+        }
+    }
+
+    /// Fills a hole, or as much of it as is told of at once. There is nothing to tell where nothing is put on the line.
+    fn fill(&mut self, hole: u64) -> Option<Slot> {
+        let (begins, (count, bytes)) = (self.line.at(), self.fillers(hole));
+        self.line.put(bytes);
+        self.note(count, bytes);
+        let at = if self.tells_afterwards(hole) { self.line.at() } else { begins };
+        (count > 0).then_some(Slot::Fillers { at, count, bytes })
+    }
+
+    fn note(&mut self, count: u64, bytes: u64) {
+        if count > 0 {
+            self.stats.fillers += count;
+            self.stats.filler_bytes += bytes;
+        }
+    }
+
+    /// What is due at this unit has come while a hole is being filled: the run ends before the next filler.
+    fn interrupt(&mut self, now: Time, due: u64) {
+        let Next::Hole(hole) = self.next() else { return };
+        if hole < LEAST_ON_WIRE {
+            // Nothing is being put on the line.
+            return self.line.rest(now);
+        }
+        let filling = self.backend == Backend::Gap && self.port.runs && self.run.0 == 0;
+        if !filling || now <= self.line.at() || due >= self.line.position() + hole {
+            return;
+        }
+        let mut passed = self.line.passed(now);
+        if self.line.after(passed) < now {
+            passed += 1;
+        }
+        let (count, bytes) = filler::committed(hole, passed.min(hole), self.port.longest);
+        self.line.put(bytes);
+        self.run = (count, bytes);
+        self.note(count, bytes);
+    }
+}

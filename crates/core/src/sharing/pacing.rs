@@ -1,0 +1,108 @@
+//! The paced classes of a direction, and what else leaves by the same port.
+
+use super::{Sharing, Way};
+use crate::frame::Waiting;
+use crate::gateway::{Config, Direction};
+use crate::node::Cx;
+use crate::pace::{Pacer, Queued, Slot};
+use crate::stats::DropReason;
+use crate::time::Time;
+
+/// The paced classes of a direction, with the index of each in the configuration.
+pub(super) fn paced(config: &Config, direction: Direction) -> (Vec<Queued>, Vec<usize>) {
+    let of = |(i, class): (usize, &crate::gateway::ClassConfig)| {
+        let share = class.share.filter(|_| class.direction == direction)?;
+        Some(((share.pace?, share.queue?), i))
+    };
+    config.classes.iter().enumerate().filter_map(of).unzip()
+}
+
+impl Sharing {
+    /// What paces the classes of a direction, if any of them is.
+    pub fn pacer(&self, direction: Direction) -> Option<&Pacer> {
+        self.ways[super::way_of(direction)].pacer.as_deref()
+    }
+
+    /// The pacer of the class with this index in the configuration, and the class's number there; `None` if it is not paced.
+    pub fn paced(&self, class: usize) -> Option<(&Pacer, usize)> {
+        let place = (*self.places.get(class)?)?;
+        let way = &self.ways[super::way_of(self.config.classes[class].direction)];
+        Some((way.pacer.as_deref()?, way.paced(place)?))
+    }
+}
+
+impl Way {
+    /// The number that the class in this place has at the pacer, if it is paced.
+    pub(super) fn paced(&self, place: usize) -> Option<usize> {
+        place.checked_sub(self.first_paced).filter(|_| self.pacer.is_some())
+    }
+
+    /// Has the direction a queue?
+    pub(super) fn has_queues(&self) -> bool {
+        self.tree.is_some() || self.pacer.is_some()
+    }
+
+    /// A frame that the class in this place takes, or none, waits or leaves at once. Why it was dropped instead, if so.
+    pub(super) fn push(
+        &mut self,
+        cx: &mut Cx<'_>,
+        place: Option<usize>,
+        waiting: Waiting,
+    ) -> Option<DropReason> {
+        let paced = place.and_then(|place| self.paced(place));
+        let dropped = match (place, &mut self.tree, &mut self.pacer) {
+            (place, _, Some(pacer)) if paced.is_some() || place.is_none() => pacer.push(cx, paced, waiting),
+            (Some(place), Some(tree), _) => tree.push(cx, place, waiting),
+            _ => {
+                self.push_ready(cx.frames, waiting);
+                return None;
+            }
+        };
+        place.iter().for_each(|&place| self.watch(place));
+        dropped
+    }
+
+    /// When the next frame leaves the queues, or may.
+    pub(super) fn queues_due(&self) -> Option<Time> {
+        let tree = self.tree.as_ref().and_then(|tree| tree.due());
+        let pacer = self.pacer.as_ref().and_then(|pacer| pacer.due());
+        tree.into_iter().chain(pacer).min()
+    }
+
+    /// The next frame that could leave the queues until now, and since when. What leaves the tree waits for the line, if it is paced.
+    pub(super) fn pop_queues(&mut self, cx: &mut Cx<'_>) -> Option<Waiting> {
+        loop {
+            let Some(pacer) = &mut self.pacer else { return self.pop_tree(cx) };
+            let first = pacer.due().filter(|&due| due <= cx.now);
+            let tree = self.tree.as_ref().and_then(|tree| tree.due()).filter(|&due| due <= cx.now);
+            if let Some(at) = tree.filter(|&at| first.is_none_or(|first| at <= first)) {
+                let cx = &mut Cx { now: at, frames: cx.frames };
+                let left = self.pop_tree(cx);
+                if let (Some(waiting), Some(pacer)) = (left, &mut self.pacer) {
+                    pacer.push(&mut Cx { now: waiting.since.max(at), frames: cx.frames }, None, waiting);
+                }
+                continue;
+            }
+            match pacer.pop(cx)? {
+                Slot::Packet { class, waiting, at } => {
+                    class.iter().for_each(|paced| self.watch(self.first_paced + paced));
+                    return Some(Waiting { since: at, ..waiting });
+                }
+                Slot::Fillers { at, count, bytes } => {
+                    if let Some(waiting) = self.make_fillers(cx, at, count, bytes) {
+                        return Some(waiting);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The frame that fills a hole, or stands for a run of them. Where there is no room for one, the line stays idle for as long.
+    fn make_fillers(&mut self, cx: &mut Cx<'_>, at: Time, count: u64, bytes: u64) -> Option<Waiting> {
+        let port = self.pacer.as_ref()?.port();
+        debug_assert!(port.runs || count == 1);
+        let frame = port.filler.make(cx.frames, port.source, bytes, !port.runs, at)?;
+        self.fillers += 1;
+        Some(Waiting { frame: cx.frames.park(frame), charge: Default::default(), since: at })
+    }
+}

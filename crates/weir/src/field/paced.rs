@@ -1,0 +1,146 @@
+//! The port that paced classes leave by, as the host's interface is: the rate of its line, its address, and how long a filler may be.
+
+use weir_core::gateway::Config;
+use weir_core::pace::{Backend, Filler, Port, FULL_ON_WIRE};
+use weir_core::rate::Rate;
+use weir_core::sharing;
+use weir_io::sys::ethtool::Ethtool;
+use weir_io::sys::link::{self, HostInterface};
+
+/// What a frame takes on the wire besides the packet that an MTU allows: header, FCS, preamble and inter-frame gap.
+const AROUND: u64 = 38;
+/// Drivers of NICs that drop the PAUSE frames that a host sends, unless the NIC's firmware is told otherwise.
+const DROPS_PAUSE: [&str; 3] = ["i40e", "ice", "iavf"];
+
+/// What is known of an interface.
+struct Device {
+    /// Rate of its line in bits per second, if it has one: a virtual interface states a rate that means nothing.
+    speed: Option<u64>,
+    ethernet: bool,
+    mac: [u8; 6],
+    mtu: u32,
+    driver: String,
+}
+
+impl Device {
+    /// The interface as it is now; one that is not there yet is taken for Ethernet of 1500 bytes without a known rate.
+    fn of(name: &str) -> Device {
+        let Some(HostInterface { mac, mtu, ethernet, kind, .. }) = link::find(name).ok().flatten() else {
+            return Device { speed: None, ethernet: true, mac: [0; 6], mtu: 1500, driver: String::new() };
+        };
+        let told = std::fs::read_to_string(format!("/sys/class/net/{name}/speed")).unwrap_or_default();
+        let mbit: Option<u64> = told.trim().parse().ok().filter(|_| kind.is_empty());
+        let driver = Ethtool::open(name).and_then(|device| device.driver()).unwrap_or_default();
+        let mac = mac.try_into().unwrap_or_default();
+        Device { speed: mbit.map(|mbit| mbit * 1_000_000), ethernet, mac, mtu, driver }
+    }
+}
+
+/// Sets the port of a configuration whose classes leave by `dev`, as far as any is paced. Where there is no line, `gap` becomes `clock`, and the log says
+/// so. The error says why classes cannot be paced.
+pub(super) fn fit(config: &mut Config, dev: &str) -> Result<(), String> {
+    if config.classes.iter().all(|class| class.share.is_none_or(|share| share.pace.is_none())) {
+        return Ok(());
+    }
+    let device = Device::of(dev);
+    let why = fit_to(config, &device);
+    if let Some(why) = why {
+        tracing::warn!(
+            dev,
+            "{why}: paced by deadlines (`clock`), which are as precise as the engine wakes up"
+        );
+    }
+    let named = |refused: sharing::Refused| {
+        format!("class \"{}\": {} (on {dev})", config.classes[refused.class].name, refused.why)
+    };
+    sharing::check(config).map_err(named)?;
+    let gap = backends(config).any(|backend| *backend == Backend::Gap);
+    if gap && config.port.filler == Filler::Pause && DROPS_PAUSE.contains(&device.driver.as_str()) {
+        tracing::warn!(
+            dev,
+            driver = device.driver,
+            "this driver is known to drop PAUSE frames of the host, and with them the gaps: use filler = \"01:80:c2:00:00:0f\""
+        );
+    }
+    tracing::info!(dev, by = if gap { "gap" } else { "clock" }, line = ?config.port.line, "pacing");
+    Ok(())
+}
+
+/// The same for an interface that is known. Says why `gap` is not possible, if it was asked for.
+fn fit_to(config: &mut Config, device: &Device) -> Option<&'static str> {
+    let line = config.port.line.or(device.speed.and_then(Rate::from_bps));
+    let longest = (u64::from(device.mtu) + AROUND).min(FULL_ON_WIRE);
+    config.port = Port { line, source: device.mac, longest, ..config.port };
+    let asked = backends(config).any(|backend| *backend == Backend::Gap);
+    let why = match (device.ethernet, line) {
+        (false, _) => "the interface has no Ethernet, and no gap can be filled there",
+        (true, None) => "the interface has no line rate",
+        _ => return None,
+    };
+    backends(config).for_each(|backend| *backend = Backend::Clock);
+    asked.then_some(why)
+}
+
+fn backends(config: &mut Config) -> impl Iterator<Item = &mut Backend> {
+    let paced = config.classes.iter_mut().filter_map(|class| class.share.as_mut()?.pace.as_mut());
+    paced.map(|pace| &mut pace.backend)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::config::{gateway, Source};
+
+    fn config(keys: &str) -> Config {
+        let text = format!(
+            "[ports]\ndev = 'e'\n[gateway]\n{keys}\n[[gateway.class]]\nname = 'a'\nrate = '10Mbit'\nqueue = '9p'"
+        );
+        gateway::parse(&Source::new("g.toml", text)).unwrap_or_else(|e| panic!("{e}")).gateway
+    }
+
+    fn device(speed: Option<u64>, ethernet: bool, mtu: u32) -> Device {
+        Device { speed, ethernet, mac: [2, 0, 0, 0, 0, 9], mtu, driver: String::new() }
+    }
+
+    fn by(config: &mut Config) -> Backend {
+        *backends(config).next().expect("a paced class")
+    }
+
+    #[test]
+    fn a_line_is_what_the_file_says_or_the_interface() {
+        let mut from_device = config("pace = 'gap'");
+        assert_eq!(fit_to(&mut from_device, &device(Some(10_000_000_000), true, 9000)), None);
+        let Port { line, source, longest, .. } = from_device.port;
+        assert_eq!((line, source, longest), (Some(Rate::mbit(10_000)), [2, 0, 0, 0, 0, 9], 1538));
+        let mut from_file = config("pace = 'gap'\nline = '1Gbit'");
+        assert_eq!(fit_to(&mut from_file, &device(None, true, 1000)), None);
+        assert_eq!((from_file.port.line, from_file.port.longest), (Some(Rate::mbit(1000)), 1038));
+        assert_eq!((by(&mut from_device), by(&mut from_file)), (Backend::Gap, Backend::Gap));
+    }
+
+    #[test]
+    fn without_a_line_there_are_deadlines_and_somebody_is_told() {
+        let mut gap = config("pace = 'gap'");
+        assert!(fit_to(&mut gap, &device(None, true, 1500)).is_some_and(|why| why.contains("no line rate")));
+        assert_eq!(by(&mut gap), Backend::Clock);
+        let mut tun = config("pace = 'gap'\nline = '1Gbit'");
+        assert!(fit_to(&mut tun, &device(None, false, 1500)).is_some_and(|why| why.contains("no Ethernet")));
+        assert_eq!(by(&mut tun), Backend::Clock);
+        // Nobody asked for gaps.
+        assert_eq!(fit_to(&mut config("pace = 'clock'"), &device(None, true, 1500)), None);
+    }
+
+    #[test]
+    fn what_the_line_does_not_carry_is_refused() {
+        let mut slow = config("pace = 'gap'");
+        slow.port.line = Some(Rate::mbit(5));
+        assert!(fit(&mut slow, "nonesuch")
+            .unwrap_err()
+            .contains("class \"a\": its rate, 10Mbit, is above the line's, 5Mbit"));
+        let mut short = config("pace = 'gap'\nline = '1Gbit'");
+        fit_to(&mut short, &device(None, true, 129));
+        assert!(sharing::check(&short).is_err());
+        let mut nothing = Config::default();
+        assert_eq!((fit(&mut nothing, "nonesuch"), nothing), (Ok(()), Config::default()));
+    }
+}
