@@ -4,16 +4,27 @@ use crate::cases::Case;
 use crate::laws;
 use crate::trace::{Trace, Traits};
 use crate::wire::Wire;
-use crate::{play, Script, Verdict};
+use crate::{play, Script, Side, Verdict};
 use std::panic::{catch_unwind, AssertUnwindSafe};
-use weir_core::ack::{AckControl, Window, PRESETS};
+use weir_core::ack::{AckControl, ClassPreset, Leaf, Window, CLASS_PRESETS, PRESETS};
+use weir_core::class::Spec;
+use weir_core::combined::{Acks, Combined};
 use weir_core::gateway::{ClassConfig, Config, Direction, Gateway, LAN, WAN};
 use weir_core::node::{Node, Port};
+use weir_core::queue::ack_filter::{Params, Policy, Service, Threshold};
+use weir_core::queue::{self, pfq, Kind, QueueLimit};
 use weir_core::rate::Rate;
+use weir_core::sharing::Sharing;
 use weir_sim::steering::Steered;
 
 /// The rate at which presets release: [`BACKLOG`](crate::script::BACKLOG) takes 0.6 s.
 const RATE: Rate = Rate::mbit(2);
+/// The rate behind an ACK filter: an ACK takes 4 ms, so of a [`BACKLOG`](crate::script::BACKLOG) most wait.
+const UPLINK: Rate = Rate::kbit(100);
+/// Bytes that a packet costs beyond IP: an Ethernet header.
+const OVERHEAD: u16 = 14;
+/// More flows than a case has.
+const FLOWS: u32 = 64;
 
 /// A middlebox by name, in all forms that it has.
 pub struct Subject {
@@ -82,16 +93,8 @@ impl Subject {
 
     /// Flows under a policy of ACK control: a gateway on its own and one behind hooks, for data that goes out and data that comes in.
     pub fn controlled(name: &str, ack: AckControl) -> Subject {
-        let traits = Traits {
-            fifo: !ack.hold.is_number(),
-            sizes: matches!(ack.window, Window::Size { .. }),
-            ..Traits::WIRE
-        };
-        let config = move |direction| Config {
-            classes: vec![ClassConfig::controlled("all", direction, ack)],
-            max_flows: 64,
-            ..Config::default()
-        };
+        let traits = traits_of(&ack);
+        let config = move |direction| of_class(ClassConfig::controlled("all", direction, ack));
         let alone = move |direction| move || Gateway::new(config(direction));
         let hooked = move |direction| move || Steered::new(config(direction));
         let forms = vec![
@@ -103,6 +106,55 @@ impl Subject {
         Subject::new(name, forms)
     }
 
+    /// Flows of a class that share its rate by a preset. Where that needs a queue, the data of the class waits in it, and the forms of
+    /// [`Subject::controlled`] have it behind them.
+    pub fn sharing(preset: &ClassPreset) -> Subject {
+        let ack = (preset.policy)(RATE);
+        let kind = match preset.leaf {
+            Leaf::None => return Subject::controlled(preset.name, ack),
+            Leaf::Fifo => Kind::Fifo,
+            Leaf::Pfq => Kind::Pfq(pfq::Params::default()),
+        };
+        let traits = Traits { queues: Some(Side::Sender), ..traits_of(&ack) };
+        let in_kernel = Traits { in_kernel: true, ..traits };
+        let config = move |direction| {
+            let class = ClassConfig::controlled("all", direction, ack);
+            of_class(ClassConfig { share: Some(leaf(RATE, kind)), ..class })
+        };
+        let alone = move |direction| move || queued(Gateway::new(config(direction)), config(direction));
+        let hooked = move |direction| move || queued(Steered::new(config(direction)), config(direction));
+        let forms = vec![
+            Form::new("alone, out", LAN, traits, alone(Direction::Out)),
+            Form::new("alone, in", WAN, traits, alone(Direction::In)),
+            Form::new("hooks, out", LAN, in_kernel, hooked(Direction::Out)),
+            Form::new("hooks, in", WAN, in_kernel, hooked(Direction::In)),
+        ];
+        Subject::new(preset.name, forms)
+    }
+
+    /// A queue with an ACK filter in front of a thin uplink, for data that comes in: each policy is a form.
+    pub fn filtering() -> Subject {
+        let traits = Traits { fifo: true, queues: Some(Side::Receiver), filters: true, ..Traits::WIRE };
+        let node = |policy, service| {
+            let kind = Kind::AckFilter(Params { policy, service, ..Params::default() });
+            let uplink = ClassConfig {
+                ack: None,
+                share: Some(leaf(UPLINK, kind)),
+                ..ClassConfig::controlled("uplink", Direction::Out, AckControl::ack_share(UPLINK))
+            };
+            move || Sharing::new(of_class(uplink.clone()), OVERHEAD).expect("a sound tree")
+        };
+        let form = |name, policy, service| Form::new(name, WAN, traits, node(policy, service));
+        let forms = vec![
+            form("delayed-per-flow, rr", Policy::DelayedPerFlow, Service::RoundRobin),
+            form("delayed-per-flow, fifo", Policy::DelayedPerFlow, Service::Fifo),
+            form("delayed", Policy::Delayed, Service::Fifo),
+            form("static", Policy::Static(Threshold::Acks(3)), Service::Fifo),
+            form("classical", Policy::Classical, Service::Fifo),
+        ];
+        Subject::new("ack-filter", forms)
+    }
+
     /// Puts all forms through a case; the first that fails says why.
     pub fn judge(&self, case: &Case) -> Verdict {
         let named = |form: &Form, e| if form.name.is_empty() { e } else { format!("{}: {e}", form.name) };
@@ -110,8 +162,31 @@ impl Subject {
     }
 }
 
-/// Every preset of ACK control, and a class whose flows share a rate.
+/// What may be expected of a gateway with this policy.
+fn traits_of(ack: &AckControl) -> Traits {
+    Traits { fifo: !ack.hold.is_number(), sizes: matches!(ack.window, Window::Size { .. }), ..Traits::WIRE }
+}
+
+/// A gateway with this class alone.
+fn of_class(class: ClassConfig) -> Config {
+    Config { classes: vec![class], max_flows: FLOWS, ..Config::default() }
+}
+
+/// A queue of this kind in front of `rate`, which holds all that comes.
+fn leaf(rate: Rate, kind: Kind) -> Spec {
+    let queue = queue::Config { limit: QueueLimit::Unlimited, kind };
+    Spec { rate: Some(rate), queue: Some(queue), ..Spec::of(None) }
+}
+
+/// What controls ACKs, with the queues of its classes behind it.
+fn queued<A: Acks>(acks: A, config: Config) -> Combined<A> {
+    Combined::new(acks, Sharing::new(config, 0).expect("a sound tree"))
+}
+
+/// Every preset of ACK control, a class whose flows share a rate by turns of bytes, every preset of classes, and the ACK filter.
 pub fn subjects() -> Vec<Subject> {
     let presets = PRESETS.iter().map(|preset| Subject::controlled(preset.name, (preset.policy)(RATE)));
-    presets.chain([Subject::controlled("class-rate", AckControl::ack_share(RATE))]).collect()
+    let class_rate = Subject::controlled("class-rate", AckControl::ack_share(RATE));
+    let shares = CLASS_PRESETS.iter().map(Subject::sharing);
+    presets.chain([class_rate]).chain(shares).chain([Subject::filtering()]).collect()
 }

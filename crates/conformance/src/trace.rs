@@ -30,17 +30,24 @@ pub struct Traits {
     pub fifo: bool,
     /// It may advertise less than the receiver.
     pub sizes: bool,
-    /// What the data's sender sends waits in a queue.
-    pub queues_data: bool,
-    /// Part of it is a program in the kernel that lets segments pass by: it looks at no checksum of data, and a RST passes what
-    /// is held.
+    /// What this end sends waits in a queue, and keeps its order there.
+    pub queues: Option<Side>,
+    /// It may leave out an ACK that waits for a newer one that tells as much (RFC 3449 §5.2.1).
+    pub filters: bool,
+    /// Part of it is a program in the kernel that lets segments pass by: it looks at no checksum of data.
     pub in_kernel: bool,
 }
 
 impl Traits {
     /// Everything leaves at once and whole.
-    pub const WIRE: Traits =
-        Traits { at_once: Duration::ZERO, fifo: false, sizes: false, queues_data: false, in_kernel: false };
+    pub const WIRE: Traits = Traits {
+        at_once: Duration::ZERO,
+        fifo: false,
+        sizes: false,
+        queues: None,
+        filters: false,
+        in_kernel: false,
+    };
 }
 
 /// What became of a frame, or where one comes from.
@@ -109,7 +116,8 @@ impl<'a> Trace<'a> {
         let mut newest = BTreeMap::new();
         for crossed in crossed {
             let seg = Seg::of(&crossed.bytes);
-            let origin = trace.origin(&crossed, seg.as_ref());
+            let behind = newest.get(&(crossed.to, seg.as_ref().map(Seg::flow))).copied();
+            let origin = trace.origin(&crossed, seg.as_ref(), behind);
             let mut out = Out { crossed, seg, origin, overtaken: false };
             if let Some(i) = out.event() {
                 trace.left[i] = Some(trace.out.len());
@@ -123,13 +131,17 @@ impl<'a> Trace<'a> {
         trace
     }
 
-    fn origin(&self, crossed: &Crossed, seg: Option<&Seg>) -> Origin {
+    /// Where a frame comes from that left behind the frame of event `behind`. Of events whose frames are the same it is one after that, if
+    /// there is one: then it has kept its place.
+    fn origin(&self, crossed: &Crossed, seg: Option<&Seg>, behind: Option<usize>) -> Origin {
         let events = self.script.events();
         let waits = |i: &usize| {
             self.left[*i].is_none() && events[*i].from == crossed.to.other() && events[*i].at <= crossed.at
         };
         let waiting = || (0..events.len()).filter(waits);
-        if let Some(i) = waiting().find(|&i| events[i].frame.head == crossed.bytes) {
+        let same = |&i: &usize| events[i].frame.head == crossed.bytes;
+        let in_place = waiting().filter(same).find(|&i| behind.is_none_or(|b| i > b));
+        if let Some(i) = in_place.or_else(|| waiting().find(same)) {
             return Origin::Same(i);
         }
         let Some(seg) = seg else { return Origin::Alien };
@@ -167,8 +179,7 @@ impl<'a> Trace<'a> {
     /// Is this too late for a frame that is to leave at once?
     pub(crate) fn is_late(&self, i: usize, at: Time) -> bool {
         let event = &self.script.events()[i];
-        let waits = self.traits.queues_data && event.from == Side::Sender;
-        !waits && at > event.at + self.traits.at_once
+        self.traits.queues != Some(event.from) && at > event.at + self.traits.at_once
     }
 
     /// Every frame of this label left at once; its ACK field and its window may be others.
@@ -197,28 +208,28 @@ impl<'a> Trace<'a> {
     }
 
     /// The sender was told what each ACK of this label says (its number, its SACK blocks, whether its window is closed), at once or, in
-    /// order, by the end; and as often.
+    /// order, by the end; and as often. Where one was left out, the next one tells it.
     pub fn tells(&self, label: &'static str) -> Verdict {
         let mut from = 0;
         for (n, (i, event)) in self.labelled(label).enumerate() {
             let Some(said) = &self.segs[i] else { continue };
-            let same = |seg: &Seg| {
-                seg.is_ack()
-                    && seg.tcp.ack == said.tcp.ack
-                    && seg.sack() == said.sack()
-                    && (seg.tcp.window == 0) == (said.tcp.window == 0)
-            };
+            let left_out = self.traits.filters && self.left[i].is_none();
             let begun = |o: &Out| o.crossed.to == event.from.other() && o.crossed.at >= event.at;
-            let found = (from..self.out.len())
-                .find(|&o| begun(&self.out[o]) && self.out[o].seg.as_ref().is_some_and(same));
-            let Some(o) = found else {
+            let acks = (from..self.out.len()).filter(|&o| begun(&self.out[o]));
+            let mut acks = acks.filter_map(|o| Some((o, self.out[o].seg.as_ref().filter(|s| s.is_ack())?)));
+            let newer = |o: usize| self.out[o].event().is_none_or(|event| event > i);
+            let found = match left_out {
+                true => acks.find(|(o, _)| newer(*o)).filter(|(_, seg)| covers(seg, said)),
+                false => acks.find(|(_, seg)| repeats(seg, said)),
+            };
+            let Some((o, _)) = found else {
                 return Err(format!("{label} {}: the sender is never told", n + 1));
             };
             if !self.traits.fifo && self.is_late(i, self.out[o].crossed.at) {
                 let by = self.out[o].crossed.at.since(event.at);
                 return Err(format!("{label} {}: the sender is told {by} later", n + 1));
             }
-            from = o + 1;
+            from = if left_out { o } else { o + 1 };
         }
         Ok(())
     }
@@ -258,6 +269,26 @@ impl<'a> Trace<'a> {
             None => Ok(()),
         }
     }
+}
+
+fn is_open(seg: &Seg) -> bool {
+    seg.tcp.window != 0
+}
+
+/// Does one ACK say what another one said?
+fn repeats(seg: &Seg, said: &Seg) -> bool {
+    seg.tcp.ack == said.tcp.ack && seg.sack() == said.sack() && is_open(seg) == is_open(said)
+}
+
+/// Does an ACK tell all that another one's SACK blocks told? Of ACKs without blocks those that are asked for are needed each: what they
+/// repeat is counted (RFC 5681 §3.2), or they answer.
+fn covers(seg: &Seg, said: &Seg) -> bool {
+    let told = |block: &(u32, u32)| {
+        let within = |b: &(u32, u32)| !after(b.0, block.0) && !after(block.1, b.1);
+        !after(block.1, seg.tcp.ack) || seg.sack().iter().any(within)
+    };
+    let blocks = said.sack();
+    !blocks.is_empty() && !after(said.tcp.ack, seg.tcp.ack) && blocks.iter().all(told) && is_open(seg)
 }
 
 /// Which events are nothing but acknowledgements that a middlebox may know: whole, with a right checksum, with options that everybody

@@ -213,7 +213,13 @@ impl Steered {
             return if answers && shaped { Action::Take } else { Action::Copy };
         }
         if tcp.flags.contains(Flags::RST) {
-            return Action::Copy;
+            return match self.flows.find(&Key::of_data(packet, tcp), self.gateway.slots()) {
+                Known::Shaped(slot) if shaped && slot.takes_reset(tcp.seq) => {
+                    slot.take(frame.received);
+                    Action::Take
+                }
+                _ => Action::Copy,
+            };
         }
         let ends = if tcp.flags.contains(Flags::FIN) { Action::Copy } else { Action::Pass };
         if !shaped {

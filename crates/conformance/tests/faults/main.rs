@@ -4,9 +4,9 @@ mod faults;
 mod node;
 
 use faults::FAULTS;
-use node::Faulty;
+use node::{Fault, Faulty};
 use std::collections::BTreeSet;
-use weir_conformance::{Form, Subject, Traits, CASES};
+use weir_conformance::{Form, Side, Subject, Traits, CASES};
 use weir_core::gateway::LAN;
 
 #[test]
@@ -30,6 +30,46 @@ fn every_case_fails_a_node_that_breaks_its_rule() {
         }
     }
     assert_eq!(passed, [""; 0], "these pass in spite of their fault");
+}
+
+/// What of an ACK filter's is not redundant (RFC 3449 §5.2.1, RFC 5681 §3.2).
+#[test]
+fn a_filter_that_leaves_out_what_is_needed_fails() {
+    let traits = Traits { filters: true, fifo: true, queues: Some(Side::Receiver), ..Traits::WIRE };
+    let needed = [
+        "three-duplicates",
+        "sack",
+        "dsack",
+        "window-opens",
+        "fin-of-sender-retransmitted",
+        "accecn-counter",
+    ];
+    for name in needed {
+        let case = CASES.iter().find(|c| c.name == name).unwrap();
+        let (_, fault) = FAULTS.iter().find(|f| f.0 == name).unwrap();
+        let form = Form::new("", LAN, traits, move || Faulty::new(*fault));
+        assert!(form.judge(case).is_err(), "{name}");
+    }
+}
+
+/// Of two ACKs with SACK blocks the older one may go, if the newer one has its blocks.
+#[test]
+fn a_filter_may_leave_out_what_a_newer_ack_tells() {
+    let case = CASES.iter().find(|c| c.name == "sack-amid-held").unwrap();
+    let first: Fault = |m, g| {
+        let sack = g.seg.as_ref().is_some_and(|s| !s.sack().is_empty());
+        m.count += u32::from(sack);
+        if sack && m.count == 1 {
+            Vec::new()
+        } else {
+            vec![(0, g.bytes)]
+        }
+    };
+    for filters in [false, true] {
+        let traits = Traits { filters, fifo: true, ..Traits::WIRE };
+        let form = Form::new("", LAN, traits, move || Faulty::new(first));
+        assert_eq!(form.judge(case).is_ok(), filters);
+    }
 }
 
 #[test]

@@ -11,7 +11,8 @@
 //!   opened it), covers all SACK blocks that the last ACK to leave had not, is no older by its timestamps, and
 //!   has the same ECN bits, the same sequence number and the same type of service. Its window is not closed. A receiver's right
 //!   edge that moves left is the receiver's own: what the newer one says is what the sender has to go by in either case.
-//! - The newer one acknowledges nothing beyond what the older one's window could have allowed, whatever its scale.
+//! - The newer one acknowledges nothing beyond what the older one's window could have allowed: with the scale that the receiver's SYN has
+//!   offered, or whatever it is if no SYN was seen.
 //! - In an Accurate ECN flow an ACK stands for [`ACCECN_MOST`] at most, so that what it acknowledges (two segments each, RFC 9293
 //!   §3.8.6.3) cannot hide that the three-bit counter has gone round (RFC 9768 §3.2.2.5).
 
@@ -26,7 +27,7 @@ pub const ACCECN_MOST: u8 = 3;
 /// Duplicates that make a sender retransmit (RFC 5681 §3.2).
 pub const DUPLICATES: u8 = 3;
 /// Largest window scale (RFC 7323 §2.3).
-const MAX_SCALE: u32 = 14;
+const MAX_SCALE: u8 = 14;
 /// Segments in a row that do not fit before they are believed.
 const DOUBTS: u8 = 8;
 /// The bits in which an ACK may tell of congestion.
@@ -39,6 +40,8 @@ pub struct Ack {
     pub ack: u32,
     seq: u32,
     window: u16,
+    /// Of its window, at most.
+    scale: u8,
     ecn: Flags,
     tos: u8,
     timestamps: Option<Timestamps>,
@@ -67,6 +70,8 @@ pub enum Role {
 pub struct Seen {
     ack: u32,
     window: u16,
+    /// Shift of its windows, if a SYN has told.
+    scale: Option<u8>,
     known: bool,
     accecn: bool,
     doubts: u8,
@@ -94,11 +99,12 @@ impl Ack {
             known => known,
         };
         let wire::Tcp { ack, seq, window, flags, .. } = tcp;
-        let (ecn, tos, opens, role) = (flags & ECN, p.tos, false, Role::Alone);
+        let (ecn, tos, opens, role, scale) = (flags & ECN, p.tos, false, Role::Alone, MAX_SCALE);
         matches!(state, Checksum::Valid | Checksum::Partial).then_some(Ack {
             ack,
             seq,
             window,
+            scale,
             ecn,
             tos,
             timestamps,
@@ -122,7 +128,7 @@ impl Ack {
         more && newer.role != Role::Alone
             && same(self) == same(newer)
             && newer.window != 0
-            && plausible(self.ack, self.window, newer.ack)
+            && plausible(self.ack, (self.window, self.scale), newer.ack)
             && in_order(self.timestamps, newer.timestamps)
             && self
                 .sack
@@ -164,9 +170,9 @@ impl Told {
     }
 }
 
-/// Could a receiver that has acknowledged `from` with this window acknowledge `to`?
-fn plausible(from: u32, window: u16, to: u32) -> bool {
-    to.wrapping_sub(from) <= u32::from(window) << MAX_SCALE
+/// Could a receiver that has acknowledged `from` with a window of this shift acknowledge `to`?
+fn plausible(from: u32, (window, scale): (u16, u8), to: u32) -> bool {
+    to.wrapping_sub(from) <= u32::from(window) << scale
 }
 
 /// Is the second one no older, by both clocks?
@@ -186,7 +192,8 @@ impl Seen {
         }
         let beyond = ack.ack.wrapping_sub(self.ack);
         let old = self.known && after(self.ack, ack.ack);
-        if self.known && (old || !plausible(self.ack, self.window.max(1), ack.ack)) {
+        ack.scale = self.scale.unwrap_or(MAX_SCALE);
+        if self.known && (old || !plausible(self.ack, (self.window.max(1), ack.scale), ack.ack)) {
             self.doubt();
             return 0;
         }
@@ -199,9 +206,14 @@ impl Seen {
         }
     }
 
-    /// The flow begins anew, or ends: nothing is known of its ACKs.
+    /// The flow ends, or is another one than it was thought to be: nothing is known of its ACKs.
     pub fn forget(&mut self) {
         *self = Seen::default();
+    }
+
+    /// The flow begins with a SYN of the ACKs' sender, which offers this window shift (RFC 7323 §2.2).
+    pub fn begin(&mut self, scale: Option<u8>) {
+        *self = Seen { scale: Some(scale.unwrap_or(0).min(MAX_SCALE)), ..Seen::default() };
     }
 
     /// Do its ACKs carry Accurate ECN's counter?

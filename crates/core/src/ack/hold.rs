@@ -2,7 +2,7 @@
 
 use super::news::{Kind, News};
 use super::window;
-use crate::flow::Record;
+use crate::flow::{flag, Record};
 
 /// What is kept of a delayed ACK. How it decides is a function here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,7 +11,7 @@ pub enum Hold {
     /// than progress leaves at once.
     Number,
     /// The ACKs themselves, first in, first out (PostACK section 3.2: the per-flow ACK queue). So duplicates keep their place, and
-    /// the sender hears of a loss as late as behind a queue of data. What opens or closes a window does not wait.
+    /// the sender hears of a loss as late as behind a queue of data, and of a wider window. What opens or closes a window does not wait.
     Queue,
 }
 
@@ -55,6 +55,8 @@ fn queue(news: &News, r: &Record, window: u16, limit: Option<u32>) -> Fate {
     match news.kind {
         Kind::Progress => Fate::Queue,
         Kind::Sack | Kind::Twice | Kind::Duplicate if waits => Fate::Queue,
+        // Ahead of ACKs with smaller windows the edge would move left again behind it; one that is sized is written anew in each.
+        Kind::Window if waits && (limit.is_none() || !r.has(flag::SCALE_KNOWN)) => Fate::Queue,
         _ => number(news, r, window, limit),
     }
 }
@@ -76,7 +78,6 @@ fn number(news: &News, r: &Record, window: u16, limit: Option<u32>) -> Fate {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::flow::flag;
 
     /// A flow with `held` bytes whose receiver has advertised 100 units of 128 bytes, all of which the sender knows.
     fn flow(held: u32, flags: u32) -> Record {
@@ -98,6 +99,7 @@ mod tests {
         }
         assert_eq!((fate(Kind::Progress, 0), fate(Kind::Progress, 2_920)), (Fate::Queue, Fate::Queue));
         assert_eq!((fate(Kind::Sack, 0), fate(Kind::Duplicate, 0)), (Fate::AfterFlush, Fate::AsItCame));
+        assert_eq!((fate(Kind::Window, 2_920), fate(Kind::Window, 0)), (Fate::Queue, Fate::AsItCame));
         // RFC 9293 section 3.8.6: a closed window and its opening are never late.
         assert_eq!(
             (fate(Kind::Closed, 2_920), fate(Kind::Opens, 2_920)),

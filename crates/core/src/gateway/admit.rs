@@ -74,7 +74,7 @@ impl Gateway {
         }
         self.follow(i, cx.now);
         if segment.has(Flags::RST) {
-            let reset = self.on_receiver_reset(cx, i, segment);
+            let reset = self.on_receiver_reset(cx, i, segment, here);
             return if reset { Admitted::Passes } else { Admitted::Untouched(PassReason::Implausible) };
         }
         if !segment.has(Flags::ACK) {

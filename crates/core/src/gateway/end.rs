@@ -12,13 +12,19 @@ pub(super) const LINGER: Duration = Duration::from_secs(2);
 
 impl Gateway {
     /// A RST of the data's receiver: the sender accepts it at its RCV.NXT alone (RFC 5961 §3.2). It may be
-    /// forged all the same, so the next believed ACK revives the flow.
-    pub(super) fn on_receiver_reset(&mut self, cx: &mut Cx<'_>, i: u32, segment: &Headers) -> bool {
+    /// forged all the same, so the next believed ACK revives the flow. What is held goes before one that is `here`.
+    pub(super) fn on_receiver_reset(
+        &mut self,
+        cx: &mut Cx<'_>,
+        i: u32,
+        segment: &Headers,
+        here: bool,
+    ) -> bool {
         if segment.tcp.seq != self.table[i].seq {
             return false;
         }
-        if !self.hooked {
-            self.flush(cx, i); // it has not passed yet
+        if here {
+            self.flush(cx, i);
         }
         self.stats.reset += 1;
         self.close(i, cx.now);

@@ -142,8 +142,9 @@ impl Gateway {
         let r = &mut self.table[i];
         let out = ack_out(r);
         r.ace_sent = r.ace;
-        // A window that is kept is touched only where the acknowledgement is.
-        let field = if limit.is_none() && ack == segment.tcp.ack {
+        // A window that is kept is touched only where the acknowledgement is. Of an ACK that has waited, the record's is a newer one.
+        let kept = limit.is_none() || r.has(flag::QUEUED) && !r.has(flag::SCALE_KNOWN);
+        let field = if kept && ack == segment.tcp.ack {
             window::forwarded(r, ack, segment.tcp.window);
             segment.tcp.window
         } else {

@@ -210,6 +210,12 @@ impl Slot {
         field
     }
 
+    /// Does a RST of the receiver with this sequence number go to the gateway? It does where its sender will accept it (RFC 5961 §3.2) and
+    /// something is held that is to be told before. Any other passes, and so does one that cannot be taken.
+    pub fn takes_reset(&self, seq: u32) -> bool {
+        seq == self.nxt.load(Relaxed) && after(self.ack.load(Relaxed), self.tx.load(Relaxed))
+    }
+
     /// An ACK that the gateway sends leaves towards the sender.
     #[inline(always)]
     pub fn stamp(&self, ack: u32, window: u16) -> Stamp {

@@ -318,6 +318,14 @@ static __always_inline int controlled(struct hook *h, struct packet *p, struct s
 	return TC_ACT_UNSPEC;
 }
 
+/* A RST, of the flow of `slot` if there is one. */
+static __always_inline int reset(struct hook *h, struct packet *p, struct slot *slot)
+{
+	if (slot && slot_takes_reset(slot, &p->seen) && take(h, slot))
+		return consume();
+	return show_within(h, BUDGET_ENDS);
+}
+
 /* A segment of a flow that the core has not classified. */
 static __always_inline int unclassified(struct hook *h, struct packet *p)
 {
@@ -529,7 +537,7 @@ static __always_inline int segment(struct hook *h)
 	if (!is_fresh(h->engine, h->now, config.stale))
 		return unattended(h, &p, shapes);
 	if (p.seen.flags & TCP_RST)
-		return show_within(h, BUDGET_ENDS);
+		return reset(h, &p, shapes ? slot_of(&p) : NULL);
 	if (p.seen.flags & TCP_SYN) {
 		/* A new connection may be one that does not pass. */
 		bpf_map_delete_elem(&passing, &p.key);

@@ -273,6 +273,12 @@ static __always_inline void slot_segment(struct slot *slot, const struct seen *s
 	slot_set_back(slot, seen, progress ? tx : seen->ack, progress, to);
 }
 
+/* Of a RST. */
+static __always_inline bool slot_takes_reset(struct slot *slot, const struct seen *seen)
+{
+	return seen->seq == READ(slot->nxt) && after(READ(slot->ack), READ(slot->tx));
+}
+
 struct stamped {
 	__u32 seq;
 	__u32 ts;

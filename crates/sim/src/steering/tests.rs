@@ -123,6 +123,25 @@ fn downloads_are_steered_the_other_way_round() {
     finish(&rig);
 }
 
+/// RFC 9293 §3.5.3: its receiver reads nothing that comes later.
+#[test]
+fn a_reset_of_the_receiver_goes_behind_what_is_held() {
+    let mut rig = Rig::new(Steered::new(outward(5001..=5001)));
+    handshake(&mut rig, 5001);
+    inject(&mut rig, ms(1000), WAN, &ack(5001, 29_200));
+    let reset = ack(5001, 29_200).flags(Flags::RST | Flags::ACK);
+    // One that its receiver refuses ends nothing (RFC 5961 §3.2).
+    inject(&mut rig, ms(1004), WAN, &reset.clone().seq(6000));
+    inject(&mut rig, ms(1005), WAN, &reset);
+    let sent = rig.run_until(ms(2000));
+    let told = [(ms(1000), STEP), (ms(1004), 29_200), (ms(1005), 29_200), (ms(1005), 29_200)];
+    assert_eq!(numbers(&sent)[1..], told);
+    let kinds: Vec<bool> = sent.iter().filter(|s| s.at == ms(1005)).map(|s| s.bytes[47] == 0x14).collect();
+    assert_eq!(kinds, [false, true]);
+    assert_eq!(rig.node().gateway().stats().reset, 1);
+    finish(&rig);
+}
+
 /// A client opens, and its request reaches the sender before, or instead of, its first ACK: the window that the request carries
 /// is the first that the sender learns of.
 #[test]

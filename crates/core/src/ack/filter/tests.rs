@@ -220,6 +220,25 @@ fn blocks_that_have_left_are_told() {
     assert!(!second.is_redundant(&third, &told), "with the last one that had blocks it had not");
 }
 
+/// RFC 7323 §2.2, §2.3: a shift of 14 at most, and none where the SYN has no option.
+#[test]
+fn windows_have_the_scale_of_the_syn() {
+    for (offered, shift) in [(Some(2), 2), (Some(14), 14), (Some(255), 14), (None, 0)] {
+        let erases = |beyond: u32| {
+            let mut seen = Seen::default();
+            seen.begin(offered);
+            let to = BASE.wrapping_add(MSS + (400 << shift) + beyond);
+            let [_, older, newer] = [segment(0), segment(1), segment(0).ack(to)].map(|s| {
+                let mut ack = read(&s).unwrap();
+                seen.learn(&mut ack);
+                ack
+            });
+            older.is_redundant(&newer, &Told::default())
+        };
+        assert_eq!((shift, erases(0), erases(1)), (shift, MSS <= 400 << shift, false), "{offered:?}");
+    }
+}
+
 /// A receiver cannot acknowledge more than it has allowed: 400 << 14 bytes at most. One that says so is not believed.
 #[test]
 fn what_cannot_be_true_is_kept_and_remembered_nowhere() {

@@ -1,4 +1,5 @@
-//! The flows that an ACK filter knows: a bounded table, from which flows disappear as their rates do.
+//! The flows that an ACK filter knows: a bounded table. As its rate disappears a flow is active no more; what its segments have said is known
+//! until another flow needs its place.
 
 use super::super::links::Ends;
 use super::super::rounds::{TakesTurns, Turn};
@@ -13,8 +14,10 @@ use crate::time::Time;
 const BUSY: usize = 0;
 /// Of which nothing waits, the longest since first.
 const IDLE: usize = 1;
+/// Those that are not active any more, the longest since first.
+const SILENT: usize = 2;
 /// Of no flow.
-const FREE: usize = 2;
+const FREE: usize = 3;
 
 /// A flow: packets with the same addresses, ports, protocol and tags.
 #[derive(Debug)]
@@ -38,6 +41,8 @@ pub(super) struct Flow {
     pub(super) ack_rate: Meter,
     /// Are its ACKs filtered?
     pub(super) filtered: bool,
+    /// It is not active.
+    silent: bool,
     pub(super) seen: Seen,
     /// What its ACKs that have left have told.
     pub(super) told: Told,
@@ -62,6 +67,7 @@ impl Flow {
             rate: Meter::new(now),
             ack_rate: Meter::new(now),
             filtered: false,
+            silent: false,
             seen: Seen::default(),
             told: Told::default(),
             opened: None,
@@ -95,7 +101,7 @@ pub(super) struct Flows {
     /// The last one stands for all flows for which there is no room.
     pub(super) table: Box<[Flow]>,
     index: Index,
-    ages: Ages<3>,
+    ages: Ages<4>,
     seed: u64,
 }
 
@@ -117,12 +123,7 @@ impl Flows {
 
     /// Flows of which something waits, or has left not long ago.
     pub(super) fn active(&self) -> u32 {
-        (self.table.len() as u32 - 1) - self.ages.len(FREE)
-    }
-
-    /// Is there no room for another flow?
-    pub(super) fn is_full(&self) -> bool {
-        self.ages.len(FREE) == 0
+        (self.table.len() as u32 - 1) - self.ages.len(FREE) - self.ages.len(SILENT)
     }
 
     /// The one that stands for all for which there is no room.
@@ -130,19 +131,21 @@ impl Flows {
         self.table.len() as u32 - 1
     }
 
-    /// The flow of this key, which becomes known by this. Where there is no room the one that has been idle for longest gives way; where
-    /// none is idle, there is [`Flows::rest`], for all new flows until nothing waits there.
+    /// The flow of this key, which becomes active by this. Where there is no room the one that has been silent or idle for longest gives
+    /// way; where none is, there is [`Flows::rest`], for all new flows until nothing waits there.
     pub(super) fn find(&mut self, key: Key, now: Time) -> u32 {
         let hash = (key.hash(self.seed) >> 32) as u32;
         if let Some(i) = self.index.find(hash, |i| self.table[i as usize].key == key) {
+            self.wake(i, now);
             return i;
         }
         if self.table[self.rest() as usize].packets > 0 {
             // What waits there may be of this flow.
             return self.rest();
         }
-        if let (true, Some(idle)) = (self.is_full(), self.ages.oldest(IDLE)) {
-            self.forget(idle);
+        let oldest = self.ages.oldest(SILENT).or(self.ages.oldest(IDLE));
+        if let Some(i) = oldest.filter(|_| self.ages.len(FREE) == 0) {
+            self.forget(i);
         }
         let Some(i) = self.ages.newest(FREE) else { return self.rest() };
         self.ages.remove(FREE, i);
@@ -174,16 +177,27 @@ impl Flows {
         }
     }
 
-    /// The flow that has been idle for longest is forgotten if it `is_over`.
+    /// The flow that has been idle for longest is active no more if it `is_over`.
     pub(super) fn expire(&mut self, is_over: impl Fn(&Flow) -> bool) {
         if let Some(i) = self.ages.oldest(IDLE).filter(|&i| is_over(&self.table[i as usize])) {
-            self.forget(i);
+            self.table[i as usize].silent = true;
+            self.place(i, IDLE, SILENT);
+        }
+    }
+
+    /// A packet of a flow comes: it is active, and what is measured of it begins anew if it was not.
+    fn wake(&mut self, i: u32, now: Time) {
+        let flow = &mut self.table[i as usize];
+        if core::mem::take(&mut flow.silent) {
+            (flow.rate, flow.ack_rate, flow.filtered) = (Meter::new(now), Meter::new(now), false);
+            self.place(i, SILENT, IDLE);
         }
     }
 
     fn forget(&mut self, i: u32) {
-        self.index.remove(self.table[i as usize].hash, i);
-        self.ages.remove(IDLE, i);
+        let flow = &self.table[i as usize];
+        self.index.remove(flow.hash, i);
+        self.ages.remove(if flow.silent { SILENT } else { IDLE }, i);
         self.ages.add(FREE, i);
     }
 }

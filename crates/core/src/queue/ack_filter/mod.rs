@@ -14,7 +14,7 @@
 //! - **Full queues** (§4.2): what comes is dropped where nothing better is known. With [`Policy::Delayed`], while nothing is filtered, the flow that has most
 //!   waiting loses its oldest packet. With [`Policy::DelayedPerFlow`] so does the flow with the fastest ACKs, or the longest flow if it has data
 //!   waiting. "Most" is to a factor of two.
-//! - **State** is bounded: flows disappear as their rates do. When more than [`Params::flows`] are active, filtering is
+//! - **State** is bounded: flows are active no more as their rates disappear. When more than [`Params::flows`] are active, filtering is
 //!   classical, to which the others converge (§4.1); with twice as many, further flows are not told apart and not filtered.
 //!
 //! Each call takes constant time, whatever waits and however many flows there are: an ACK is compared with those that it erases and one more,
@@ -151,9 +151,10 @@ impl AckFilter {
         flow.seen.forget();
         flow.told = Told::default();
         if tcp.flags.contains(Flags::SYN) {
+            let options = wire::tcp_options(bytes, packet, &tcp).unwrap_or_default();
             flow.opened = Some(now);
-            flow.mss =
-                wire::tcp_options(bytes, packet, &tcp).ok().and_then(|options| options.mss).unwrap_or(0);
+            flow.mss = options.mss.unwrap_or(0);
+            flow.seen.begin(options.window_scale);
         }
     }
 

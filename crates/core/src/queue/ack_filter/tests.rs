@@ -357,6 +357,24 @@ fn beyond_its_flows_it_is_classical() {
     assert_eq!(b.filter.active_flows(), 1);
 }
 
+/// A flow that was silent for so long that it is not active any more is the same connection: what its window allows is known still, so
+/// that an acknowledgement beyond it erases nothing (RFC 5961 §5).
+#[test]
+fn a_silent_flow_keeps_what_its_syn_said() {
+    let mut b = Bench::fifo(Policy::Classical);
+    b.push(&ack(1, 0).seq(0).flags(Flags::SYN.with(Flags::ACK)).mss(1000).window_scale(0), ACK);
+    b.ack(1, 1);
+    assert_eq!(b.rest().len(), 2);
+    b.now += Duration::from_secs(60);
+    b.ack(2, 1);
+    assert_eq!(b.filter.active_flows(), 1);
+    for n in [2, 3, 90] {
+        b.ack(1, n); // the window is 60,000 bytes
+    }
+    assert_eq!((b.rest(), b.filter.active_flows()), (vec![(2, 1), (1, 3), (1, 90)], 2));
+    b.check();
+}
+
 #[test]
 fn what_does_not_wait_is_measured() {
     let mut b = Bench::fifo(Policy::Delayed);

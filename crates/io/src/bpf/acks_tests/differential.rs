@@ -7,7 +7,7 @@ use crate::bpf::{Fate, Home, Hook, SEGMENT_HEAD};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use weir_core::flow::Key;
 use weir_core::gateway::Verdict;
-use weir_core::steer::{slot_flag, Action, Seen, Slot, Stamp};
+use weir_core::steer::{slot_flag, Action, Seen, Slot, Stamp, RST};
 use weir_core::time::Time;
 use weir_core::wire::build::{SegmentBuilder, Sum};
 use weir_core::wire::Flags;
@@ -50,7 +50,7 @@ fn compare(engines: u32) {
     if let Some(homes) = rig.acks.homes().unwrap() {
         homes.replace(&HOMES).unwrap();
     }
-    let mut seen = [0u64; 9];
+    let mut seen = [0u64; COUNTS];
     for seed in 0..SEEDS {
         let mut model = Model::new(&rig, seed);
         for step in 0..STEPS {
@@ -58,7 +58,9 @@ fn compare(engines: u32) {
         }
         (0..engines as usize).for_each(|number| drop(rig.records_of(number)));
     }
-    println!("taken, copied, set back, passed, stale, ring full, stamped, discarded, granted: {seen:?}");
+    println!(
+        "taken, copied, set back, passed, stale, ring full, stamped, discarded, granted, RSTs: {seen:?}"
+    );
     assert!(seen.iter().all(|&count| count > 100), "{seen:?}");
 }
 
@@ -72,6 +74,9 @@ const FULL: usize = 5;
 const STAMPED: usize = 6;
 const DISCARDED: usize = 7;
 const GRANTED: usize = 8;
+/// Of those that were taken, or were to be, as many are RSTs.
+const RESETS: usize = 9;
+const COUNTS: usize = 10;
 /// When a segment was taken, here.
 const TAKEN_AT: Time = Time::from_nanos(1);
 
@@ -194,7 +199,7 @@ impl Model {
             .unwrap();
     }
 
-    fn step(&mut self, rig: &mut Rig, counts: &mut [u64; 9], what: &str) {
+    fn step(&mut self, rig: &mut Rig, counts: &mut [u64; COUNTS], what: &str) {
         let number = self.random.below(self.fresh.len() as u64) as usize;
         if self.random.percent(if self.fresh[number] { 2 } else { 20 }) {
             self.fresh[number] = !self.fresh[number];
@@ -295,8 +300,10 @@ impl Model {
             (self.near(nxt, &far), self.near(base, &near))
         };
         let window = self.random.pick(&[u16::from(plain), 1, 100, 100, 101, 4000, 65_535]);
-        let giant = self.random.percent(10);
+        let reset = !plain && self.random.percent(10);
+        let giant = !reset && self.random.percent(10);
         let payload = match self.random.below(10) {
+            _ if reset => 0,
             _ if giant => 2000 + self.random.below(900) as usize,
             0..=4 => 0,
             _ => 1 + self.random.below(1448) as usize,
@@ -308,6 +315,9 @@ impl Model {
             if self.random.percent(percent) && !plain {
                 flags |= flag;
             }
+        }
+        if reset {
+            flags |= Flags::RST;
         }
         if self.random.percent(2) {
             flags = flags.without(Flags::ACK);
@@ -352,7 +362,7 @@ impl Model {
     }
 
     /// A segment of others.
-    fn segment(&mut self, rig: &Rig, counts: &mut [u64; 9], case: &Case, what: &str) {
+    fn segment(&mut self, rig: &Rig, counts: &mut [u64; COUNTS], case: &Case, what: &str) {
         let hook = self.random.pick(&[Hook::Ingress, Hook::Egress]);
         let frame = case.segment.build();
         let (answer, after) = rig.hook(hook, &frame, case.gso_size);
@@ -368,7 +378,7 @@ impl Model {
     /// Is it taken, and what are its numbers set back to?
     fn expect(
         &mut self,
-        counts: &mut [u64; 9],
+        counts: &mut [u64; COUNTS],
         case: &Case,
         hook: Hook,
         frame: &[u8],
@@ -378,12 +388,18 @@ impl Model {
         let passes = self.home(PASSING, Hook::Egress) == number;
         let slot = place(&self.slots, case.flow);
         let controlled = slot.tag.load(Relaxed) != 0;
+        let resets = seen.flags & RST != 0;
         if !self.fresh[number] {
             counts[STALE] += 1;
-            return (false, if controlled { set_back(slot.bypass(seen)) } else { None });
+            return (false, if controlled && !resets { set_back(slot.bypass(seen)) } else { None });
         }
         let (granted, tx) = (slot.granted().is_some(), slot.tx.load(Relaxed));
         let action = match case.flow {
+            _ if resets && controlled && slot.takes_reset(seen.seq) => {
+                counts[RESETS] += 1;
+                Action::Take
+            }
+            _ if resets => Action::Copy,
             _ if controlled => slot.segment(seen),
             PASSING if passes && seen.flags & 1 == 0 => Action::Pass,
             PASSING if passes => Action::Copy,
@@ -398,7 +414,7 @@ impl Model {
         };
         if fate.is_some() && !room {
             counts[FULL] += 1;
-            let passes = controlled && action != Action::Copy;
+            let passes = controlled && !resets && action != Action::Copy;
             return (false, if passes { set_back(slot.bypass(seen)) } else { None });
         }
         self.rings[number].extend(fate.map(|fate| {
@@ -421,8 +437,8 @@ impl Model {
     }
 
     /// An ACK that the engine sends: the segment without payload.
-    fn stamp(&mut self, rig: &Rig, counts: &mut [u64; 9], case: &Case, what: &str) {
-        let flags = Flags(u16::from(case.seen.flags)).without(Flags::FIN);
+    fn stamp(&mut self, rig: &Rig, counts: &mut [u64; COUNTS], case: &Case, what: &str) {
+        let flags = Flags(u16::from(case.seen.flags)).without(Flags::FIN | Flags::RST);
         let segment = case.segment.clone().payload(0).flags(flags);
         let frame = segment.build();
         let (answer, after) = rig.send(&frame);

@@ -273,6 +273,24 @@ fn the_end_passes_and_later_acks_are_discarded() {
     assert_eq!((counters.discarded, counters.stamped), (1, 1));
 }
 
+/// RFC 9293 §3.5.3, RFC 5961 §3.2.
+#[test]
+fn a_reset_goes_behind_what_is_held() {
+    if !privileged() {
+        return;
+    }
+    let mut rig = Rig::new(options());
+    rig.control(key4(0, 0), 0, SCALED);
+    let reset = |seq| v4().flags(Flags::RST | Flags::ACK).seq(seq).ack(1200);
+    passes(&mut rig, IN, reset(1000), true);
+    taken(&mut rig, IN, next(v4()).ack(1200));
+    passes(&mut rig, IN, reset(1001), true);
+    taken(&mut rig, IN, reset(1000));
+    // What is held has been told.
+    assert_eq!(rig.send(&next(v4()).ack(1200).build()).0, PASS);
+    passes(&mut rig, IN, reset(1000), true);
+}
+
 #[test]
 fn made_acks_are_brought_up_to_date() {
     if !privileged() {
