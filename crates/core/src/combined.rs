@@ -17,7 +17,7 @@
 use crate::frame::{Frame, Frames};
 use crate::gateway::{Gateway, LAN, WAN};
 use crate::node::{Cx, Node, Port, PortSet, Transmit};
-use crate::sharing::{Came, Sharing};
+use crate::sharing::Sharing;
 use crate::stats::Ledger;
 use crate::time::Time;
 
@@ -137,8 +137,8 @@ impl<A: Acks> Combined<A> {
         let gateway = self.gateway.gateway();
         let came = self.sharing.enter(cx, port, frame, |direction, key| gateway.follows_data(direction, key));
         let gateway = self.gateway.gateway_mut();
-        if let Some(Came { class, flow, frames, packets }) = came {
-            gateway.data_came(cx.now, class, flow, frames, packets);
+        if let Some(came) = came {
+            gateway.data_came(cx.now, came);
         }
         while let Some((flow, frames)) = self.sharing.next_loss() {
             gateway.note_frames(flow, frames, cx.now);

@@ -14,7 +14,9 @@
 use crate::class::{LeafStats, Spec, Tree, Unsound};
 use crate::flow::Key;
 use crate::frame::{Charge, Frame, Frames, List, Waiting};
-use crate::gateway::{ClassConfig, Compiled, Config, Congestion, Departure, Direction, Watch, LAN, WAN};
+use crate::gateway::{
+    Alone, ClassConfig, Compiled, Config, Congestion, Departure, Direction, Watch, LAN, WAN,
+};
 use crate::node::{Cx, Node, Port, PortSet, Transmit};
 use crate::pace::{self, Pacer};
 use crate::queue::Queue;
@@ -253,7 +255,7 @@ impl Sharing {
         cx: &mut Cx<'_>,
         port: Port,
         frame: Frame,
-        flow: impl FnOnce(Direction, &Key) -> Option<u32>,
+        flow: impl FnOnce(Direction, &Key) -> Result<u32, Alone>,
     ) -> Option<Came> {
         self.ledger.received += 1;
         let way = match port {
@@ -281,7 +283,7 @@ impl Sharing {
             return None;
         }
         // What was dropped for it is told all the same.
-        let flow = if dropped.is_none() { flow(direction, &key) } else { None };
+        let flow = dropped.is_none().then(|| flow(direction, &key));
         way.follow_arrival(place, flow, charge.packets, &mut self.lost)
     }
 }
@@ -367,7 +369,7 @@ impl Way {
 
 impl Node for Sharing {
     fn handle_frame(&mut self, cx: &mut Cx<'_>, port: Port, frame: Frame) {
-        self.enter(cx, port, frame, |_, _| None);
+        self.enter(cx, port, frame, |_, _| Err(Alone::NoAcks));
     }
 
     fn poll_transmit(&mut self, cx: &mut Cx<'_>, writable: PortSet) -> Option<Transmit> {

@@ -9,7 +9,7 @@ use weir_core::class::Spec;
 use weir_core::combined::{Combined, LAN_WHOLE};
 use weir_core::flow::Record;
 use weir_core::frame::Frames;
-use weir_core::gateway::{ClassConfig, Config, Direction, Gateway, LAN, WAN};
+use weir_core::gateway::{ClassConfig, Config, Direction, Gateway, ScheduledOnly, LAN, WAN};
 use weir_core::queue::{self, pfq, Kind, QueueLimit};
 use weir_core::rate::Rate;
 use weir_core::rig::{Rig, Sent, TestFrame, Wake};
@@ -91,6 +91,10 @@ impl Uploads {
         let sent = self.rig.run_until(until);
         let lan = sent.iter().filter(|s| s.port == LAN);
         lan.map(|s| (s.at, tcp(s).dst_port - 1_000, tcp(s).ack.wrapping_sub(abs(0)))).collect()
+    }
+
+    fn scheduled_only(&self) -> ScheduledOnly {
+        self.rig.node().gateway().class_stats().next().unwrap().scheduled_only
     }
 
     fn finish(self) {
@@ -299,7 +303,23 @@ fn datagrams_are_queued_and_scheduled() {
     let out: Vec<Time> = sent.iter().filter(|s| s.port == WAN).map(|s| s.at).collect();
     assert_eq!(out, (0..6).map(|n| ms(1_000 + n)).collect::<Vec<_>>());
     // These four, and the SYN of the flow.
-    assert_eq!(u.rig.node().gateway().class_stats().next().unwrap().scheduled_only, 5);
+    assert_eq!(u.scheduled_only(), ScheduledOnly { not_tcp: 4, untouched: 0, no_acks: 1 });
+    u.finish();
+}
+
+/// Of a flow whose ACKs take another path, and of one whose ACKs are signed, data is queued and scheduled, and it is said why nothing else is.
+#[test]
+fn flows_without_acks_to_control_are_scheduled() {
+    let mut u = Uploads::begun(pfq(), 1, Wake::Exact);
+    let before = u.scheduled_only();
+    u.data(ms(1_000), 7, 3);
+    for n in 1..=2 {
+        u.inject(ms(1_010), WAN, receiver(0).ack(abs(n * MSS)).flags(Flags::ACK).mptcp());
+    }
+    u.data(ms(1_020), 0, 2);
+    u.rig.run_until(ms(1_500));
+    let no_acks = before.no_acks + 3;
+    assert_eq!(u.scheduled_only(), ScheduledOnly { not_tcp: 0, untouched: 2, no_acks });
     u.finish();
 }
 

@@ -67,7 +67,8 @@ pub use congestion::Congestion;
 pub(crate) use congestion::Watch;
 pub use generate::{rescue_ack, MAX_ACK_LEN};
 pub use nested::{Nested, DEEPEST};
-pub use stats::{ClassStats, FlowStats, GatewayStats, PassReason};
+pub(crate) use stats::Alone;
+pub use stats::{ClassStats, FlowStats, GatewayStats, PassReason, ScheduledOnly};
 pub use verdicts::Verdict;
 
 use crate::ack::AckControl;

@@ -128,9 +128,8 @@ pub struct ClassStats {
     pub ack_queue_bytes: u64,
     /// The most of that at any time.
     pub ack_queue_bytes_peak: u64,
-    /// Packets of data that came to its queue of which no ACKs are controlled: they are scheduled alone. They are not TCP, their flow passes
-    /// untouched, or none of its ACKs came this way.
-    pub scheduled_only: u64,
+    /// Packets that came to its queue of which no ACKs are controlled: they are scheduled, and nothing else.
+    pub scheduled_only: ScheduledOnly,
     /// Transitions into slow start.
     pub slow_starts: u64,
     /// Flows that have the least rate of the class now.
@@ -145,6 +144,39 @@ pub struct ClassStats {
     pub forgiven_bytes: u64,
     /// Release times forfeited because the engine woke too late for `catch_up`.
     pub missed_releases: u64,
+}
+
+/// Packets of a class whose ACKs follow its data of which none is controlled, by why.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ScheduledOnly {
+    /// They are not TCP, or fragments.
+    pub not_tcp: u64,
+    /// Their flow passes untouched ([`FlowStats::pass`] says why).
+    pub untouched: u64,
+    /// No ACK of their flow has come this way, since they take another path, or since the connection is only about to begin; or it is over.
+    pub no_acks: u64,
+}
+
+/// Why no ACK of a packet is controlled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Alone {
+    /// See [`ScheduledOnly::not_tcp`].
+    NotTcp,
+    /// See [`ScheduledOnly::untouched`].
+    Untouched,
+    /// See [`ScheduledOnly::no_acks`].
+    NoAcks,
+}
+
+impl ScheduledOnly {
+    pub(super) fn count(&mut self, why: Alone, packets: u32) {
+        let count = match why {
+            Alone::NotTcp => &mut self.not_tcp,
+            Alone::Untouched => &mut self.untouched,
+            Alone::NoAcks => &mut self.no_acks,
+        };
+        *count += u64::from(packets);
+    }
 }
 
 /// What can be said of one flow.

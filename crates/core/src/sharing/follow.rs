@@ -2,7 +2,7 @@
 
 use super::{Sharing, Way};
 use crate::frame::Frames;
-use crate::gateway::{ClassConfig, Departure, Direction, Next};
+use crate::gateway::{Alone, ClassConfig, Departure, Direction, Next};
 use crate::node::PortSet;
 use crate::queue::Queue;
 use crate::time::Time;
@@ -12,8 +12,8 @@ use crate::time::Time;
 pub(crate) struct Came {
     /// The index of the class in the configuration.
     pub(crate) class: usize,
-    /// Its flow, as whoever was asked said.
-    pub(crate) flow: Option<u32>,
+    /// Its flow, or why none is known, as whoever was asked said; `None` if it was dropped.
+    pub(crate) flow: Option<Result<u32, Alone>>,
     /// Frames of the flow that wait.
     pub(crate) frames: u32,
     /// Packets that it stands for.
@@ -72,14 +72,14 @@ impl Way {
     pub(super) fn follow_arrival(
         &mut self,
         place: usize,
-        flow: Option<u32>,
+        flow: Option<Result<u32, Alone>>,
         packets: u32,
         lost: &mut impl Extend<(u32, u32)>,
     ) -> Option<Came> {
         let class = self.followed.get(place).copied().flatten()?;
         let frames = match self.tree.as_mut()?.queue_mut(place) {
             Queue::Pfq(queue) => {
-                let frames = queue.claim(flow);
+                let frames = queue.claim(flow.and_then(Result::ok));
                 lost.extend(queue.news());
                 frames
             }

@@ -84,7 +84,7 @@ pub struct ClassResult {
     pub ack_queue_peak_bytes: u64,
     /// Packets of its queue of which no ACKs are controlled, in a class whose ACKs follow its data.
     #[serde(default)]
-    pub scheduled_only: u64,
+    pub scheduled_only: ClassAlone,
     /// The most bytes of data in its queue and of ACKs that waited themselves: the sum of both peaks; 0 without a queue.
     #[serde(default)]
     pub buffer_peak_bytes: u64,
@@ -119,6 +119,17 @@ pub struct ClassOthers {
     pub dropped: u64,
     /// Bytes that exceeded the rate of the class and could not be held back.
     pub exceeded_bytes: u64,
+}
+
+/// Packets of which no ACKs are controlled, in a class whose ACKs follow its data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClassAlone {
+    /// They are not TCP, or fragments.
+    pub not_tcp: u64,
+    /// Their flow passes untouched.
+    pub untouched: u64,
+    /// No ACK of their flow has come this way, or its connection is over.
+    pub no_acks: u64,
 }
 
 /// Flows of a class that guarantees each a least rate.

@@ -18,7 +18,8 @@ pub mod unit;
 pub use document::{Document, GroupSummary, Mean, Runs, Summary};
 pub use flow::{intervals, joint_rate, Back, Exchanges, FlowResult, Interval};
 pub use gateway::{
-    with_flows, ClassAdmission, ClassOthers, ClassQueue, ClassResult, Frames, GatewayResult, Steering,
+    with_flows, ClassAdmission, ClassAlone, ClassOthers, ClassQueue, ClassResult, Frames, GatewayResult,
+    Steering,
 };
 pub use link::LinkResult;
 pub use pace::{Bandwidth, ClassPace, PortPace};

@@ -1,12 +1,12 @@
 //! Observation: the counters of the core's nodes as rows of a result, for experiments in either world and for gateways in the field.
 
 use crate::result::{
-    Bandwidth, ClassAdmission, ClassOthers, ClassPace, ClassQueue, ClassResult, Counts, Frames,
+    Bandwidth, ClassAdmission, ClassAlone, ClassOthers, ClassPace, ClassQueue, ClassResult, Counts, Frames,
     GatewayResult, LinkResult, PortPace, QuantilesMax,
 };
 use weir_core::class::LeafStats;
 use weir_core::combined::Combined;
-use weir_core::gateway::{ClassConfig, ClassStats, Direction, Gateway, GatewayStats};
+use weir_core::gateway::{ClassConfig, ClassStats, Direction, Gateway, GatewayStats, ScheduledOnly};
 use weir_core::link::{Link, LinkStats};
 use weir_core::pace::{Probe, Span};
 use weir_core::queue::Queue;
@@ -146,6 +146,10 @@ pub fn others(gateway: &Gateway, class: usize, now: Time) -> Option<ClassOthers>
     (packets + dropped > 0).then_some(ClassOthers { packets, bytes, dropped, exceeded_bytes })
 }
 
+fn alone(ScheduledOnly { not_tcp, untouched, no_acks }: ScheduledOnly) -> ClassAlone {
+    ClassAlone { not_tcp, untouched, no_acks }
+}
+
 /// A class, without what only the flows themselves tell: their goodput and what they are set to.
 pub fn class(s: &ClassStats, c: &ClassConfig) -> ClassResult {
     ClassResult {
@@ -154,7 +158,7 @@ pub fn class(s: &ClassStats, c: &ClassConfig) -> ClassResult {
         held_ack_peak_packets: s.held_acks_peak,
         held_ack_peak_bytes: s.held_bytes_peak,
         ack_queue_peak_bytes: s.ack_queue_bytes_peak,
-        scheduled_only: s.scheduled_only,
+        scheduled_only: alone(s.scheduled_only),
         acks_absorbed: s.acks_absorbed,
         acks_generated: s.acks_generated,
         acks_rewritten: s.acks_rewritten,

@@ -12,9 +12,11 @@ use super::Share;
 use crate::ack::{window, ShareRelease, Turn, Turns};
 use crate::flow::{flag, Key, Table};
 use crate::gateway::blocked::wheel;
-use crate::gateway::{direction_of, Direction, Gateway};
+use crate::gateway::{direction_of, Alone, Direction, Gateway};
 use crate::node::Cx;
+use crate::sharing::Came;
 use crate::time::{Duration, Time};
+use crate::wire::TCP;
 
 /// Listed flows that have a turn with a departure.
 const TURNS: u32 = 2;
@@ -46,28 +48,35 @@ pub(crate) struct Next {
 
 impl Gateway {
     /// The record of the flow with this key, if its class releases ACKs by its data.
-    pub(crate) fn follows_data(&self, direction: Direction, key: &Key) -> Option<u32> {
-        let i = self.table.find(key)?;
+    pub(crate) fn follows_data(&self, direction: Direction, key: &Key) -> Result<u32, Alone> {
+        if key.protocol() != TCP {
+            return Err(Alone::NotTcp);
+        }
+        let i = self.table.find(key).ok_or(Alone::NoAcks)?;
         let r = &self.table[i];
-        (r.has(flag::STEPS | flag::SYNCED) && direction_of(r) == direction).then_some(i)
+        if direction_of(r) != direction {
+            Err(Alone::NoAcks)
+        } else if r.has(flag::PASSES) {
+            Err(Alone::Untouched)
+        } else if r.has(flag::STEPS | flag::SYNCED) {
+            Ok(i)
+        } else {
+            Err(Alone::NoAcks)
+        }
     }
 
-    /// A frame of so many packets has come to the queue of the class with this index, of a flow of which `frames` wait now.
-    pub(crate) fn data_came(
-        &mut self,
-        now: Time,
-        class: usize,
-        flow: Option<u32>,
-        frames: u32,
-        packets: u32,
-    ) {
+    /// A frame has come to the queue of a class.
+    pub(crate) fn data_came(&mut self, now: Time, came: Came) {
+        let Came { class, flow, frames, packets } = came;
         let place = self.classes.place(class);
         let Some(share) = self.classes.share_mut(place) else { return };
         share.departures.busy = true;
         let (queues, turns) = (share.departures.queues, share.law.turns);
-        let Some(i) = flow.filter(|&i| self.is_of(i, place)) else {
-            self.classes[place].scheduled_only += u64::from(packets);
-            return;
+        let followed = flow.map(|of| of.and_then(|i| self.is_of(i, place).then_some(i).ok_or(Alone::NoAcks)));
+        let i = match followed {
+            Some(Ok(i)) => i,
+            Some(Err(why)) => return self.classes[place].scheduled_only.count(why, packets),
+            None => return, // it was dropped
         };
         let pace = &mut self.table[i].pace;
         match turns {

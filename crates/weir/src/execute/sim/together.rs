@@ -1,8 +1,8 @@
 //! Several gateways as one, for results: counts add up, and of peaks the highest counts.
 
 use crate::result::{
-    ClassAdmission, ClassOthers, ClassQueue, ClassResult, Counts, Frames, GatewayResult, PortPace,
-    QuantilesMax,
+    ClassAdmission, ClassAlone, ClassOthers, ClassQueue, ClassResult, Counts, Frames, GatewayResult,
+    PortPace, QuantilesMax,
 };
 
 /// The totals of two gateways.
@@ -31,7 +31,7 @@ pub(super) fn classes(a: Vec<ClassResult>, b: Vec<ClassResult>) -> Vec<ClassResu
         held_ack_peak_packets: a.held_ack_peak_packets.max(b.held_ack_peak_packets),
         held_ack_peak_bytes: a.held_ack_peak_bytes.max(b.held_ack_peak_bytes),
         ack_queue_peak_bytes: a.ack_queue_peak_bytes.max(b.ack_queue_peak_bytes),
-        scheduled_only: a.scheduled_only + b.scheduled_only,
+        scheduled_only: alone(a.scheduled_only, b.scheduled_only),
         acks_absorbed: a.acks_absorbed + b.acks_absorbed,
         acks_generated: a.acks_generated + b.acks_generated,
         acks_rewritten: a.acks_rewritten + b.acks_rewritten,
@@ -51,6 +51,14 @@ fn others(a: ClassOthers, b: ClassOthers) -> ClassOthers {
         bytes: a.bytes + b.bytes,
         dropped: a.dropped + b.dropped,
         exceeded_bytes: a.exceeded_bytes + b.exceeded_bytes,
+    }
+}
+
+fn alone(a: ClassAlone, b: ClassAlone) -> ClassAlone {
+    ClassAlone {
+        not_tcp: a.not_tcp + b.not_tcp,
+        untouched: a.untouched + b.untouched,
+        no_acks: a.no_acks + b.no_acks,
     }
 }
 

@@ -4,8 +4,8 @@ use crate::experiment::config::{experiment, Source};
 use crate::report::expect;
 use crate::result::metric::FLOW;
 use crate::result::{
-    Backend, ClassResult, FlowResult, Frames, GatewayResult, Interval, LinkResult, MadeBy, Quantiles,
-    QuantilesMax, Series, Steering, SCHEMA,
+    Backend, ClassAlone, ClassResult, FlowResult, Frames, GatewayResult, Interval, LinkResult, MadeBy,
+    Quantiles, QuantilesMax, Series, Steering, SCHEMA,
 };
 use std::collections::BTreeMap;
 
@@ -117,7 +117,7 @@ fn result(plan: &Plan) -> RunResult {
             held_ack_peak_bytes: 14_480,
             ack_queue_peak_bytes: 0,
             buffer_peak_bytes: 0,
-            scheduled_only: 0,
+            scheduled_only: ClassAlone::default(),
             held_ack_peak_packets: 10,
             acks_absorbed: 27,
             acks_generated: 20,

@@ -128,13 +128,29 @@ pub static CLASS: &[Class] = &[
     )
     .number(|c| whole(c.ack_queue_peak_bytes)),
     Class::new(
-        "scheduled_only",
+        "scheduled_only.not_tcp",
         Unit::Count,
         Total::Sum,
         Policy,
-        "packets of its queue of which no ACKs are controlled: not TCP, left alone, or no ACK came this way",
+        "packets of its queue that ACKs cannot control, since they are not TCP, or fragments",
     )
-    .number(|c| whole(c.scheduled_only)),
+    .number(|c| whole(c.scheduled_only.not_tcp)),
+    Class::new(
+        "scheduled_only.untouched",
+        Unit::Count,
+        Total::Sum,
+        Policy,
+        "packets of its queue whose flow passes untouched; `pass_reason` of the flow says why",
+    )
+    .number(|c| whole(c.scheduled_only.untouched)),
+    Class::new(
+        "scheduled_only.no_acks",
+        Unit::Count,
+        Total::Sum,
+        Policy,
+        "packets of its queue of whose flow no ACK has come this way, or whose connection is over",
+    )
+    .number(|c| whole(c.scheduled_only.no_acks)),
     Class::new(
         "buffer_peak_bytes",
         Unit::Bytes,

@@ -1,7 +1,7 @@
 use super::*;
 use crate::result::{
-    Back, Bandwidth, ClassAdmission, ClassOthers, ClassPace, ClassQueue, ClassResult, Exchanges, Frames,
-    GatewayResult, Latency, LinkResult, PortPace, Quantiles, QuantilesMax, Steering,
+    Back, Bandwidth, ClassAdmission, ClassAlone, ClassOthers, ClassPace, ClassQueue, ClassResult, Exchanges,
+    Frames, GatewayResult, Latency, LinkResult, PortPace, Quantiles, QuantilesMax, Steering,
 };
 use serde::Serialize;
 use serde_json::Value as Json;
@@ -71,7 +71,7 @@ fn names_are_paths_of_the_result() {
         held_ack_peak_bytes: 4,
         ack_queue_peak_bytes: 24,
         buffer_peak_bytes: 25,
-        scheduled_only: 26,
+        scheduled_only: ClassAlone { not_tcp: 26, untouched: 27, no_acks: 28 },
         acks_absorbed: 5,
         acks_generated: 6,
         acks_rewritten: 7,
