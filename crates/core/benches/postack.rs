@@ -1,214 +1,13 @@
-//! Nanoseconds per data packet of a gateway that schedules data, or paces ACKs, with its ACK: in and out of the node each.
-//!
-//! A loop with senders and receivers that take no time: for each data packet that leaves there is an ACK, and for each ACK that leaves a data
-//! packet comes. Every flow has data waiting all the time, and holds ACKs. `pfq` has no ACKs, and `tcr` no data, which stays in the kernel.
+//! Nanoseconds per data packet of a gateway that schedules data, or paces ACKs, with its ACK: in and out of the node each
+//! ([`weir_core::rig::Busy`]). `pfq` has no ACKs, and `tcr` no data, which stays in the kernel.
 
 #![allow(clippy::disallowed_methods)] // a benchmark reads the clock
 #![allow(missing_docs)] // of functions that criterion's macros make
 
 use criterion::{criterion_group, criterion_main, BenchmarkId, Criterion, Throughput};
-use std::time::Instant;
-use weir_core::ack::{AckControl, Leaf, CLASS_PRESETS};
-use weir_core::class::Spec;
-use weir_core::combined::{Combined, LAN_WHOLE};
-use weir_core::frame::{Checksum, Frame, Frames};
-use weir_core::gateway::{ClassConfig, Config, Direction, Gateway, LAN, WAN};
-use weir_core::node::{Cx, Node, Port, PortSet, Transmit};
-use weir_core::queue::{self, pfq, Kind, QueueLimit};
-use weir_core::rate::Rate;
-use weir_core::sharing::Sharing;
-use weir_core::time::{Duration, Time};
-use weir_core::wire::build::SegmentBuilder;
-use weir_core::wire::Flags;
-
-const RATE: Rate = Rate::mbit(12_000);
-/// A packet of 1500 bytes at that rate.
-const APART: Duration = Duration::from_micros(1);
-const MSS: u32 = 1_448;
-/// Frames handed in at a time.
-const BATCH: usize = 64;
-/// Data packets of each flow that wait, and ACKs that are held.
-const EACH: u32 = 2;
-
-struct Loop {
-    node: Box<dyn Node>,
-    frames: Frames,
-    now: Time,
-    /// Time between two data packets that come.
-    apart: Duration,
-    inbox: Vec<(Port, Frame)>,
-    sent: Vec<Transmit>,
-    data: Vec<u8>,
-    ack: Vec<u8>,
-    /// By flow: what its receiver has acknowledged.
-    acked: Vec<u32>,
-    /// Where data comes in; `None`: it does not come here.
-    data_port: Option<Port>,
-    /// ACKs come here.
-    acks: bool,
-}
-
-fn config(ack: Option<AckControl>, leaf: Leaf, flows: u32) -> Config {
-    let kind = match leaf {
-        Leaf::Pfq => Kind::Pfq(pfq::Params { flows: flows.max(1_024), ..pfq::Params::default() }),
-        _ => Kind::Fifo,
-    };
-    let queue = queue::Config { limit: QueueLimit::Unlimited, kind };
-    let spec = Spec { rate: Some(RATE), queue: Some(queue), ..Spec::of(None) };
-    let class = ClassConfig {
-        name: "all".into(),
-        direction: Direction::Out,
-        matches: Vec::new(),
-        ack,
-        share: (leaf != Leaf::None).then_some(spec),
-        nested: None,
-    };
-    Config { classes: vec![class], max_flows: flows, ..Config::default() }
-}
-
-fn node(ack: Option<AckControl>, leaf: Leaf, flows: u32) -> Box<dyn Node> {
-    let config = config(ack, leaf, flows);
-    let sharing = || Sharing::new(config.clone(), 0).expect("a sound tree");
-    match (ack, leaf) {
-        (None, _) => Box::new(sharing()),
-        (_, Leaf::None) => Box::new(Gateway::new(config)),
-        _ => Box::new(Combined::new(Gateway::new(config.clone()), sharing())),
-    }
-}
-
-impl Loop {
-    fn new(ack: Option<AckControl>, leaf: Leaf, flows: u32) -> Loop {
-        let data = SegmentBuilder::v4([10, 0, 0, 0], [192, 0, 2, 1]).ports(40_000, 5_001).seq(1).ack(1);
-        let acks = SegmentBuilder::v4([192, 0, 2, 1], [10, 0, 0, 0]).ports(5_001, 40_000).seq(1);
-        let data_port = match (ack, leaf) {
-            (None, _) => Some(LAN),
-            (_, Leaf::None) => None,
-            _ => Some(LAN_WHOLE),
-        };
-        let mut l = Loop {
-            node: node(ack, leaf, flows),
-            frames: Frames::new(8 * flows as usize + 1_024, 128, 256),
-            now: Time::from_secs(1),
-            apart: APART,
-            inbox: Vec::new(),
-            sent: Vec::new(),
-            data: data.flags(Flags::ACK).ts(1, 1).build(),
-            ack: acks.flags(Flags::ACK).window(10_000).ts(1, 1).build(),
-            acked: vec![0; flows as usize],
-            data_port,
-            acks: ack.is_some(),
-        };
-        for f in 0..flows {
-            l.open(f);
-        }
-        // Time stands still, so all of it waits.
-        l.apart = Duration::ZERO;
-        for f in (0..EACH).flat_map(|_| 0..flows) {
-            l.send(f);
-            l.acknowledge(f);
-            l.process();
-            l.sent.drain(..).for_each(|t| l.frames.transmitted(t.frame));
-        }
-        l.apart = APART;
-        for _ in 0..4 * flows as usize / BATCH + 16 {
-            l.run();
-        }
-        l
-    }
-
-    fn open(&mut self, f: u32) {
-        let [_, a, b, c] = f.to_be_bytes();
-        let syn =
-            SegmentBuilder::v4([10, a, b, c], [192, 0, 2, 1]).ports(40_000, 5_001).seq(0).flags(Flags::SYN);
-        let answer = SegmentBuilder::v4([192, 0, 2, 1], [10, a, b, c]).ports(5_001, 40_000).seq(0).ack(1);
-        let answer = answer.flags(Flags::SYN.with(Flags::ACK));
-        for (port, segment) in [(LAN, syn), (WAN, answer)] {
-            let segment = segment.mss(1_460).ts(1, 1).window_scale(7).build();
-            let frame = self.frames.receive_copy(&segment, segment.len(), self.now).expect("room");
-            self.inbox.push((port, frame));
-        }
-        self.process();
-        self.sent.drain(..).for_each(|t| self.frames.transmitted(t.frame));
-    }
-
-    /// A data packet of a flow comes, if data comes here.
-    fn send(&mut self, f: u32) {
-        let Some(port) = self.data_port else { return };
-        self.data[26..30].copy_from_slice(&(10 << 24 | f).to_be_bytes());
-        let mut frame = self.frames.receive_copy(&self.data, 1_514, self.now).expect("room");
-        frame.checksum = Checksum::Valid;
-        self.inbox.push((port, frame));
-    }
-
-    /// An ACK of a flow comes.
-    fn acknowledge(&mut self, f: u32) {
-        if !self.acks {
-            return;
-        }
-        let acked = &mut self.acked[f as usize];
-        *acked = acked.wrapping_add(MSS);
-        self.ack[30..34].copy_from_slice(&(10 << 24 | f).to_be_bytes());
-        self.ack[42..46].copy_from_slice(&acked.wrapping_add(1).to_be_bytes());
-        let mut frame = self.frames.receive_copy(&self.ack, self.ack.len(), self.now).expect("room");
-        frame.checksum = Checksum::Valid;
-        self.inbox.push((WAN, frame));
-    }
-
-    /// What the node does with a batch.
-    #[inline(never)]
-    fn process(&mut self) {
-        let Loop { node, frames, now, inbox, sent, apart, .. } = self;
-        for (port, frame) in inbox.drain(..) {
-            *now += if port == WAN { Duration::ZERO } else { *apart };
-            node.handle_frame(&mut Cx { now: *now, frames }, port, frame);
-            while let Some(t) = node.poll_transmit(&mut Cx { now: *now, frames }, PortSet::ALL) {
-                sent.push(t);
-            }
-        }
-    }
-
-    /// Hands in a batch; what leaves makes the next. Returns how many data packets left, or ACKs where no data comes here, and
-    /// the time that the node took.
-    fn run(&mut self) -> (u64, std::time::Duration) {
-        if self.data_port.is_none() || self.inbox.is_empty() {
-            self.now += APART.saturating_mul(self.inbox.len().max(BATCH) as u64);
-        }
-        let begin = Instant::now();
-        self.process();
-        if self.sent.is_empty() {
-            while let Some(t) =
-                self.node.poll_transmit(&mut Cx { now: self.now, frames: &mut self.frames }, PortSet::ALL)
-            {
-                self.sent.push(t);
-            }
-        }
-        let took = begin.elapsed();
-        let mut count = 0;
-        for t in core::mem::take(&mut self.sent) {
-            let at = if t.port == WAN { 26 } else { 30 };
-            let bytes = self.frames.bytes(&t.frame)[at..at + 4].try_into().unwrap_or_default();
-            let f = u32::from_be_bytes(bytes) & 0x00ff_ffff;
-            self.frames.transmitted(t.frame);
-            count += u64::from((t.port == WAN) == self.data_port.is_some());
-            match t.port == WAN {
-                true if self.acks => self.acknowledge(f),
-                false if self.data_port.is_none() => self.acknowledge(f),
-                _ => self.send(f),
-            }
-        }
-        (count, took)
-    }
-
-    fn measure(&mut self, packets: u64) -> std::time::Duration {
-        let (mut count, mut sum) = (0, std::time::Duration::ZERO);
-        while count < packets {
-            let (left, took) = self.run();
-            count += left;
-            sum += took;
-        }
-        sum.mul_f64(packets as f64 / count as f64)
-    }
-}
+use std::time::{Duration, Instant};
+use weir_core::ack::{Leaf, CLASS_PRESETS};
+use weir_core::rig::busy::{Busy, RATE};
 
 fn presets(c: &mut Criterion) {
     let mut group = c.benchmark_group("presets");
@@ -217,8 +16,9 @@ fn presets(c: &mut Criterion) {
     for (name, ack, leaf) in [("pfq", None, Leaf::Pfq)].into_iter().chain(rows) {
         for flows in [1_000, 10_000, 100_000, 1_000_000] {
             group.bench_function(BenchmarkId::new(name, flows), |b| {
-                let mut l = Loop::new(ack, leaf, flows);
-                b.iter_custom(|packets| l.measure(packets));
+                let (mut l, begin) = (Busy::new(ack, leaf, flows), Instant::now());
+                let clock = || begin.elapsed().as_nanos() as u64;
+                b.iter_custom(|packets| Duration::from_nanos(l.measure(packets, clock)));
             });
         }
     }

@@ -25,6 +25,7 @@
 //!
 //! [`Rig::finish`] checks at the end that nothing is held.
 
+pub mod busy;
 mod ends;
 mod frame;
 #[cfg(test)]

@@ -47,6 +47,14 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     }
 }
 
+/// Runs an experiment of this program's own, without its checks.
+pub(super) fn simulate(text: &str) -> Result<RunResult, String> {
+    let source = Source::new("experiment", text);
+    let plan = experiment::parse(&source).and_then(|e| e.plan_for(Backend::Sim));
+    let stop = AtomicBool::new(false);
+    sim::run(&plan.map_err(|e| e.to_string())?, &Options { pcap: None, progress: None, stop: &stop })
+}
+
 /// The runs that the file and the arguments ask for.
 fn jobs(args: &Args, source: &Source) -> Result<Vec<Job>, Failure> {
     let mut jobs = Vec::new();

@@ -1,5 +1,7 @@
 //! Throughput of shaped flows against the plain box, and of a direction that is not configured beside one that is.
 
+mod queues;
+
 use super::figures::{verdict, Spread};
 use super::{goodput, group, measure, options, plan, write, Common, BOXES};
 use crate::execute::lab::Outcome;
@@ -31,6 +33,9 @@ pub struct Args {
     /// Classes whose flows share a rate, instead of a rate for each flow
     #[arg(long)]
     class: bool,
+    /// Uploads through a queue for each flow, with PostACK (`postack-pfq`) beside the same queues without
+    #[arg(long, conflicts_with = "class")]
+    queues: bool,
 }
 
 fn kind(name: &str) -> Result<BoxKind, String> {
@@ -107,6 +112,9 @@ impl Cost {
 
 pub(super) fn run(args: &Args) -> Result<(), String> {
     let seconds = args.common.seconds.unwrap_or(SECONDS);
+    if args.queues {
+        return queues::run(args, seconds);
+    }
     println!(
         "{FLOWS} flows each way, {seconds} s, no emulator; {} turns, medians (and ranges)\n\
          must hold: shaped ÷ plain at least {SHAPED}, a direction that is not configured at least {OTHER}, no data in \

@@ -10,6 +10,7 @@ mod hostile;
 mod inline;
 mod outage;
 mod pace;
+mod postack;
 mod processes;
 mod rates;
 pub mod reload;
@@ -59,6 +60,8 @@ pub enum Bench {
     Sim(sim::Args),
     /// How exactly the WAN emulator delays packets, spinning and sleeping
     Wan(wan::Args),
+    /// Tables 1 and 2 of PostACK as measured: buffer, goodput under loss, fairness, senders; time for a packet, memory of a flow
+    Postack(postack::Args),
     /// Pacing: a hundred thousand classes on one line in virtual time, and deadlines beside the kernel's TBF
     Pace(pace::Args),
 }
@@ -93,6 +96,7 @@ pub fn run(bench: &Bench) -> Result<(), String> {
         Bench::Chirp(common) => chirp::run(common),
         Bench::Sim(args) => sim::run(args),
         Bench::Wan(args) => wan::run(args),
+        Bench::Postack(args) => postack::run(args),
         Bench::Pace(args) => pace::run(args),
     }
 }

@@ -1,6 +1,7 @@
 //! `weir model tss`: the time series of snapshots.
 
 mod law;
+mod simulated;
 
 use crate::command::error::Failure;
 use crate::experiment::config::diag::Fault;
@@ -27,6 +28,7 @@ Examples:
   weir model tss --rate 800kbit --rtt 50ms --segment 1250
   weir model tss --rate 10Mbit --rtt 100ms --loss 0.1% --loss 1% --json -
   weir model tss --rate 800kbit --rtt 200ms --segment 1250 --out out/tss     # and a chart
+  weir model tss --rate 800kbit --rtt 50ms --segment 1250 --simulate 2000 --out out/tss    # figure 16
 
 The model is that of the paper's appendices B and C. docs/tss-model.md derives it and says what it leaves out.")]
 pub struct Args {
@@ -42,6 +44,9 @@ pub struct Args {
     /// Share of the packets that are lost, one of every so many; may be given several times
     #[arg(long = "loss", value_name = "LOSS", value_parser = loss)]
     losses: Vec<f64>,
+    /// Simulate each loss for so many seconds of virtual time, beside the model: every so many packets one is lost
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(10..=100_000))]
+    simulate: Option<u64>,
     /// Write the figures to this file as JSON; `-` is standard output, and the table is then left out
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -81,26 +86,36 @@ struct Row {
     /// Shares of the rate.
     queue: f64,
     sized: f64,
+    /// The same two, simulated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    simulated: Option<[f64; 2]>,
 }
 
 /// Computes and prints.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let pipe = pipe(args)?;
     let losses = if args.losses.is_empty() { &LOSSES[..] } else { &args.losses[..] };
-    let report = Report {
+    let mut report = Report {
         schema: crate::result::SCHEMA,
         pipe_packets: pipe,
         fills_below: law::fills(pipe),
         always_fills_below: law::always_fills(pipe),
         rows: losses.iter().map(|&p| row(pipe, p)).collect(),
     };
+    if let Some(seconds) = args.simulate {
+        for row in &mut report.rows {
+            let flow = simulated::Flow { rate: args.rate, rtt: args.rtt, segment: args.segment };
+            let shares = flow.shares((1.0 / row.loss).round() as u64, seconds);
+            row.simulated = Some(shares.map_err(Failure::Other)?);
+        }
+    }
     if let Some(to) = &args.json {
         super::super::write_json(to, &report)?;
     }
     if let Some(directory) = &args.out {
         let fault = |e: String| Failure::Other(format!("{}: {e}", directory.display()));
         std::fs::create_dir_all(directory).map_err(|e| fault(e.to_string()))?;
-        let text = chart::lines(&drawn(args, pipe, losses)).map_err(fault)?;
+        let text = chart::lines(&drawn(args, pipe, losses, &report.rows)).map_err(fault)?;
         std::fs::write(directory.join("tss.svg"), text).map_err(|e| fault(e.to_string()))?;
     }
     match args.json.as_deref() == Some("-".as_ref()) {
@@ -130,6 +145,7 @@ fn row(pipe: f64, p: f64) -> Row {
         window_packets: queue.window,
         queue: queue.throughput / pipe,
         sized: sized.throughput / pipe,
+        simulated: None,
     }
 }
 
@@ -138,16 +154,18 @@ fn text(report: &Report) -> String {
     let rows = report.rows.iter().map(|r| {
         let gain =
             if r.case == Case::Below.number() { String::new() } else { percent(r.queue / r.sized - 1.0) };
-        vec![
+        let mut cells = vec![
             format!("{}", (r.loss * 1e6).round() / 1e4),
             r.case.to_string(),
             format!("{:.1}", r.window_packets),
             percent(r.queue),
             percent(r.sized),
             gain,
-        ]
+        ];
+        cells.extend(r.simulated.iter().flatten().map(|&share| percent(share)));
+        cells
     });
-    let heads = [
+    let mut heads = vec![
         ("loss", "%"),
         ("case", ""),
         ("window", "packets"),
@@ -155,6 +173,9 @@ fn text(report: &Report) -> String {
         ("tcr", "% of rate"),
         ("gain", "%"),
     ];
+    if report.rows.iter().any(|r| r.simulated.is_some()) {
+        heads.extend([("pfq", "simulated, %"), ("tcr", "simulated, %")]);
+    }
     let losses = [report.fills_below, report.always_fills_below].map(|p| format!("{:.3} %", 100.0 * p));
     format!(
         "{}\nThe rate carries {:.1} packets in a round trip. The window fills that below {} of loss, and even halved below {}.\n",
@@ -166,7 +187,7 @@ fn text(report: &Report) -> String {
 }
 
 /// Throughput by loss, as in the paper's figure 16.
-fn drawn(args: &Args, pipe: f64, losses: &[f64]) -> Lines {
+fn drawn(args: &Args, pipe: f64, losses: &[f64], rows: &[Row]) -> Lines {
     let until = losses.iter().copied().fold(0.0, f64::max);
     let curve = |scheme| {
         let at = |n: u32| f64::from(n) / f64::from(POINTS) * until;
@@ -174,6 +195,15 @@ fn drawn(args: &Args, pipe: f64, losses: &[f64]) -> Lines {
             .map(|n| (100.0 * at(n), 100.0 * law::steady(scheme, pipe, at(n)).throughput / pipe))
             .collect()
     };
+    let mut curves =
+        vec![("pfq, postack".into(), curve(Scheme::Queue)), ("tcr".into(), curve(Scheme::Sized))];
+    for (n, name) in ["pfq, simulated", "tcr, simulated"].into_iter().enumerate() {
+        let points = rows.iter().filter_map(|r| Some((100.0 * r.loss, 100.0 * r.simulated?[n])));
+        let points: Vec<(f64, f64)> = points.collect();
+        if !points.is_empty() {
+            curves.push((name.into(), points));
+        }
+    }
     Lines {
         title: format!("Periodic loss: {}, {}, packets of {} bytes", args.rate, args.rtt, args.segment),
         notes: vec!["Model of appendices B and C of PostACK (docs/tss-model.md)".into()],
@@ -181,6 +211,6 @@ fn drawn(args: &Args, pipe: f64, losses: &[f64]) -> Lines {
         up: "throughput, % of the rate".into(),
         until: 100.0 * until,
         high: 100.0,
-        curves: vec![("pfq, postack".into(), curve(Scheme::Queue)), ("tcr".into(), curve(Scheme::Sized))],
+        curves,
     }
 }
