@@ -65,7 +65,9 @@ pub struct Frame {
     /// An ACK without payload whose sequence number, TSval and window are to be brought up to date where it leaves
     /// ([`Slot::stamp`](crate::steer::Slot::stamp)). Every other frame leaves as it is.
     pub restamp: bool,
-    spare: u16,
+    /// Which of its flows this belongs to, a number that the receiver has given its maker; [`Frame::NO_HINT`] if it is not known. It says what to
+    /// load in advance, and nothing else.
+    pub hint: u16,
     /// When the frame was received, stamped as near to the wire as the port can.
     pub received: Time,
 }
@@ -74,6 +76,9 @@ pub struct Frame {
 const _: () = assert!(size_of::<Frame>() == 32);
 
 impl Frame {
+    /// See [`Frame::hint`].
+    pub const NO_HINT: u16 = u16::MAX;
+
     /// A frame of `len` bytes of which `head` lie in a chunk, from `offset` on.
     #[inline]
     fn in_chunk(chunk: u32, offset: usize, head: usize, len: usize, received: Time) -> Frame {
@@ -87,7 +92,7 @@ impl Frame {
             gso_size: 0,
             checksum: Checksum::Unknown,
             restamp: false,
-            spare: 0,
+            hint: Frame::NO_HINT,
             received,
         }
     }

@@ -13,13 +13,29 @@ enum Memory {
     Mapped(&'static mut [u8]),
 }
 
+/// Bytes of a cache line.
+const LINE: usize = 64;
+
 impl Memory {
+    /// So many bytes from the first whole cache line on, which are zero.
+    fn owned(len: usize) -> Memory {
+        Memory::Owned(vec![0; len + LINE])
+    }
+    /// Where chunks begin.
+    fn origin(&self) -> usize {
+        match self {
+            Memory::Owned(m) => m.as_ptr().align_offset(LINE).min(LINE),
+            Memory::Mapped(_) => 0,
+        }
+    }
+    #[inline]
     fn bytes(&self) -> &[u8] {
         match self {
             Memory::Owned(m) => m,
             Memory::Mapped(m) => m,
         }
     }
+    #[inline]
     fn bytes_mut(&mut self) -> &mut [u8] {
         match self {
             Memory::Owned(m) => m,
@@ -34,6 +50,8 @@ impl Memory {
 /// takes the last [`Frames::reserve`] chunks.
 pub struct Frames {
     memory: Memory,
+    /// Where the first chunk begins: of a pool's own memory, with a cache line.
+    origin: usize,
     chunk_size: usize,
     free: Vec<u32>,
     /// The chunk after each one, of frames that lie in several; empty until there is one.
@@ -62,7 +80,7 @@ impl Frames {
     /// A pool of `chunks` chunks of `chunk_size` bytes in ordinary memory, `reserve` of them kept
     /// for frames made by nodes. Panics if a chunk is smaller than 128 bytes or larger than 65,535.
     pub fn new(chunks: usize, chunk_size: usize, reserve: usize) -> Frames {
-        let memory = Memory::Owned(vec![0; chunks * chunk_size]);
+        let memory = Memory::owned(chunks * chunk_size);
         Frames::with_memory(memory, chunk_size, reserve).with_places()
     }
 
@@ -70,7 +88,7 @@ impl Frames {
     /// is free. Frames keep their chunks. For virtual time, where nothing bounds the frames in
     /// flight. Sizes as for [`Frames::new`].
     pub fn growing(chunk_size: usize) -> Frames {
-        let memory = Memory::Owned(vec![0; FIRST_CHUNKS * chunk_size]);
+        let memory = Memory::owned(FIRST_CHUNKS * chunk_size);
         let mut pool = Frames::with_memory(memory, chunk_size, 0);
         pool.growing = true;
         pool
@@ -83,9 +101,11 @@ impl Frames {
 
     fn with_memory(memory: Memory, chunk_size: usize, reserve: usize) -> Frames {
         assert!((SMALLEST_CHUNK..=65_535).contains(&chunk_size), "chunk size {chunk_size}");
-        let chunks = memory.bytes().len() / chunk_size;
+        let origin = memory.origin();
+        let chunks = (memory.bytes().len() - origin) / chunk_size;
         Frames {
             memory,
+            origin,
             chunk_size,
             free: (0..chunks as u32).rev().collect(),
             links: Vec::new(),
@@ -208,7 +228,11 @@ impl Frames {
             return false;
         }
         let chunks = self.chunks + self.chunks / 2;
-        memory.resize(chunks * self.chunk_size, 0);
+        memory.resize(chunks * self.chunk_size + LINE, 0);
+        let before = self.at(0);
+        self.origin = self.memory.origin();
+        let used = before..before + self.chunks * self.chunk_size;
+        self.memory.bytes_mut().copy_within(used, self.origin);
         self.free.extend((self.chunks as u32..chunks as u32).rev());
         self.chunks = chunks;
         true
@@ -243,7 +267,7 @@ impl Frames {
 
     /// The memory of all chunks, one after the other: for a driver that receives into chunks that it has taken.
     pub fn memory_mut(&mut self) -> &mut [u8] {
-        self.memory.bytes_mut()
+        &mut self.memory.bytes_mut()[self.origin..]
     }
 
     /// The frame is continued in `chunk` (taken with [`Frames::take_chunk`]), whose first bytes a driver has
@@ -262,7 +286,7 @@ impl Frames {
     pub fn parts<'a>(&'a self, frame: &Frame) -> impl Iterator<Item = &'a [u8]> {
         let (mut next, mut left) = (frame.next, frame.len().saturating_sub(frame.head_len()));
         let chained = core::iter::from_fn(move || {
-            let start = (next != NO_CHUNK && left > 0).then_some(next)? as usize * self.chunk_size;
+            let start = self.at((next != NO_CHUNK && left > 0).then_some(next)?);
             let len = left.min(self.chunk_size);
             (next, left) = (self.links[next as usize], left - len);
             Some(&self.memory.bytes()[start..start + len])
@@ -285,13 +309,13 @@ impl Frames {
 
     /// The bytes present.
     pub fn bytes(&self, frame: &Frame) -> &[u8] {
-        let start = frame.chunk as usize * self.chunk_size + frame.offset();
+        let start = self.at(frame.chunk) + frame.offset();
         &self.memory.bytes()[start..start + frame.head_len()]
     }
 
     /// What lies before the frame in its first chunk: a driver may keep there what it knows of the frame.
     pub fn headroom(&self, frame: &Frame) -> &[u8] {
-        let start = frame.chunk as usize * self.chunk_size;
+        let start = self.at(frame.chunk);
         &self.memory.bytes()[start..start + frame.offset()]
     }
 
@@ -319,9 +343,15 @@ impl Frames {
         (chunk != NO_CHUNK).then(|| &mut self.chunk_mut(chunk)[at])
     }
 
+    /// Where a chunk begins.
+    #[inline(always)]
+    fn at(&self, chunk: u32) -> usize {
+        self.origin + chunk as usize * self.chunk_size
+    }
+
     #[inline(always)]
     fn chunk_mut(&mut self, chunk: u32) -> &mut [u8] {
-        let start = chunk as usize * self.chunk_size;
+        let start = self.at(chunk);
         &mut self.memory.bytes_mut()[start..start + self.chunk_size]
     }
 

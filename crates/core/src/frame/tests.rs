@@ -181,6 +181,7 @@ fn a_growing_pool_grows_by_half_and_keeps_what_it_holds() {
     assert_eq!(pool.ledger().held(), 5000);
     for (n, f) in (0u32..).zip(frames) {
         assert_eq!(pool.bytes(&f), n.to_be_bytes());
+        assert_eq!(pool.bytes(&f).as_ptr().addr() % 64, 0, "chunks begin cache lines");
         match n % 3 {
             0 => pool.transmitted(f),
             1 => pool.absorb(f),

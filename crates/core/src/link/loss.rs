@@ -65,7 +65,16 @@ impl Losses {
     }
 
     /// Why the next frame is lost, if it is.
+    #[inline]
     pub(super) fn next(&mut self) -> Option<DropReason> {
+        if self.loss == Loss::None {
+            return None;
+        }
+        self.draw()
+    }
+
+    #[inline(never)]
+    fn draw(&mut self) -> Option<DropReason> {
         match self.loss {
             Loss::None => None,
             Loss::Random { trillionths } => {

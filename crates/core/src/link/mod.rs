@@ -266,12 +266,19 @@ impl Link {
         out.min(bottleneck.due(self.config.delay, exact).unwrap_or(Time::MAX))
     }
 
-    /// The next frame that is out by `cx.now`, and since when. Call [`Link::advance`] before.
+    /// The next frame that is out by `cx.now`, and since when.
     #[inline]
     fn take(&mut self, cx: &mut Cx<'_>) -> Option<(Time, Frame)> {
         let taken = match &mut self.serializer {
-            Serializer::Pipe(pipe) => pipe.pop(cx.now)?,
-            _ => self.wire.line.pop(cx.now)?,
+            Serializer::None => self.wire.line.pop(cx.now)?,
+            Serializer::Pipe(pipe) => {
+                pipe.advance(cx.now, &mut self.wire);
+                pipe.pop(cx.now)?
+            }
+            Serializer::Bottleneck(bottleneck) => {
+                bottleneck.advance(cx, &mut self.wire);
+                self.wire.line.pop(cx.now)?
+            }
         };
         self.sent += 1;
         Some(taken)
@@ -280,6 +287,7 @@ impl Link {
     /// The frame is lost on its way to the queue.
     #[inline(never)]
     fn lose(&mut self, cx: &mut Cx<'_>, frame: Frame, reason: DropReason) {
+        self.advance(cx);
         self.lost.count(reason);
         cx.drop(frame, reason);
     }
@@ -293,7 +301,6 @@ impl Node for Link {
 
     #[inline]
     fn handle_frame(&mut self, cx: &mut Cx<'_>, port: Port, frame: Frame) {
-        self.advance(cx);
         self.received += 1;
         if port != Link::IN {
             return self.lose(cx, frame, DropReason::NotWired);
@@ -308,8 +315,12 @@ impl Node for Link {
                 self.wire.count(charge, Duration::ZERO);
                 self.wire.enter(cx, frame);
             }
-            Serializer::Pipe(pipe) => pipe.arrive(cx, &mut self.wire, frame, charge),
+            Serializer::Pipe(pipe) => {
+                pipe.advance(cx.now, &mut self.wire);
+                pipe.arrive(cx, &mut self.wire, frame, charge);
+            }
             Serializer::Bottleneck(bottleneck) => {
+                bottleneck.advance(cx, &mut self.wire);
                 let waiting = Waiting { frame: cx.frames.park(frame), charge, since: cx.now };
                 bottleneck.arrive(cx, &mut self.wire, waiting);
             }
@@ -318,8 +329,8 @@ impl Node for Link {
 
     #[inline]
     fn poll_transmit(&mut self, cx: &mut Cx<'_>, writable: PortSet) -> Option<Transmit> {
-        self.advance(cx);
         if !writable.contains(Link::OUT) {
+            self.advance(cx);
             return None;
         }
         let (at, frame) = self.take(cx)?;

@@ -84,20 +84,13 @@ impl Pipe {
     /// Brings it up to `now`.
     #[inline]
     pub(super) fn advance(&mut self, now: Time, wire: &mut Wire) {
-        if self.done <= now {
-            self.catch_up(now, wire);
-        }
-    }
-
-    #[inline(never)]
-    fn catch_up(&mut self, now: Time, wire: &mut Wire) {
         while self.done <= now {
             self.step(wire);
         }
     }
 
-    /// The frame in service is through, and the next one is begun.
-    #[inline]
+    /// The frame in service is through, and the next one is begun. There is mostly one to be caught up with.
+    #[inline(never)]
     fn step(&mut self, wire: &mut Wire) {
         let through = self.done;
         wire.count(self.serving, through.since(self.begun));

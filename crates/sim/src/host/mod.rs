@@ -103,12 +103,9 @@ impl Host {
         let earlier = self.by_key.insert(key(&endpoint), i);
         assert!(earlier.is_none(), "two endpoints from {} to {}", endpoint.local, endpoint.remote);
         let start = if endpoint.opens { endpoint.start } else { Time::MAX };
-        let mut slot = Box::new(Slot::new(key(&endpoint), endpoint));
+        self.slots.push(Box::new(Slot::new(key(&endpoint), endpoint)));
         self.timers.add();
-        if start < Time::MAX {
-            slot.armed = self.timers.arm(i, start);
-        }
-        self.slots.push(slot);
+        self.timers.set(i, start);
         EndpointId(i)
     }
 
@@ -157,7 +154,6 @@ impl Host {
 
     /// A timer of endpoint `i` has fired.
     fn on_timer(&mut self, i: u32, cx: &mut Cx<'_>) {
-        self.slots[i as usize].armed = Time::MAX;
         if self.slots[i as usize].fresh() {
             self.connect(i);
         }
@@ -203,20 +199,22 @@ impl Host {
     }
 
     /// These frames come next: what is kept of their endpoints comes into the cache meanwhile. A line of memory says where the next
-    /// one is, so each frame that comes closer takes a step: the frame, its endpoint, the connection, the segments in flight.
+    /// one is, so each frame that comes closer takes a step: its endpoint, the connection, the segments in flight. Where frames of one
+    /// endpoint follow each other, that is done for the first of them.
     pub(crate) fn foresee(&self, frames: &Frames, coming: [Option<&Frame>; 4]) {
-        let [first, second, third, fourth] = coming.map(|frame| frames.draft(frame?));
-        let slot = |draft: &[u8]| self.slots.get(segment::draft::number(draft)? as usize);
-        if let Some(draft) = fourth {
+        let [first, second, third, fourth] =
+            coming.map(|frame| frame.map_or(Frame::NO_HINT, |frame| frame.hint));
+        let slot = |hint: u16, before: u16| (hint != before).then(|| self.slots.get(usize::from(hint)))?;
+        if let Some(draft) = coming[2].and_then(|frame| frames.draft(frame)) {
             segment::draft::prefetch(draft);
         }
-        if let Some(slot) = third.and_then(slot) {
+        if let Some(slot) = slot(fourth, third) {
             slot.prefetch();
         }
-        if let Some(connection) = second.and_then(slot).and_then(|slot| slot.connection.as_deref()) {
+        if let Some(connection) = slot(second, first).and_then(|slot| slot.connection.as_deref()) {
             connection.prefetch();
         }
-        if let Some(slot) = first.and_then(slot) {
+        if let Some(slot) = self.slots.get(usize::from(first)) {
             slot.prefetch_last();
         }
     }
@@ -263,10 +261,12 @@ impl Host {
         connection.send(cx.frames, cx.now, |frame| self.leaving.push((cx.now, frame)));
         slot.record.segments += (self.leaving.len() - before) as u64;
         slot.end_if_over(cx.now);
-        let at = slot.next_deadline();
-        if at < slot.armed {
-            // One that is armed too early fires in vain; that is cheaper than to move it with every ACK.
-            slot.armed = self.timers.arm(i, at);
+        let due = slot.next_deadline();
+        if slot.trace {
+            // A trace has what is in flight at these times too.
+            self.timers.set_or_earlier(i, due);
+        } else {
+            self.timers.set(i, due);
         }
     }
 }
@@ -281,13 +281,11 @@ impl Node for Host {
         if frame.checksum == Checksum::Invalid {
             return cx.drop(frame, DropReason::Corrupt);
         }
-        match segment::read(cx.frames, &frame) {
-            Some((to, s)) => {
-                cx.frames.absorb(frame);
-                self.on_segment(to, &s, cx);
-            }
-            None => cx.drop(frame, DropReason::NotWired),
-        }
+        // Looked at where it is: a copy would wait for its parts to be written.
+        let read = segment::read(cx.frames, &frame);
+        let Some((to, s)) = &read else { return cx.drop(frame, DropReason::NotWired) };
+        cx.frames.absorb(frame);
+        self.on_segment(*to, s, cx);
     }
 
     fn poll_transmit(&mut self, cx: &mut Cx<'_>, writable: PortSet) -> Option<Transmit> {

@@ -2,6 +2,7 @@
 
 use super::{Change, EndpointReport};
 use crate::cache::prefetch;
+use core::mem::offset_of;
 use weir_core::stats::{quantile, Histogram};
 use weir_core::time::{Duration, Time};
 
@@ -41,24 +42,27 @@ struct More {
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub(super) struct Record {
-    pub(super) received: u64,
+    pub(super) segments: u64,
+    /// In nanoseconds: all samples, or those that are not in the histogram yet.
+    rtt: Vec<u32>,
+    received: u64,
     /// Of what was received.
     last: Time,
     bins: Vec<u32>,
-    pub(super) segments: u64,
-    pub(super) established: First,
-    received_all: First,
-    /// In nanoseconds: all samples, or those that are not in the histogram yet.
-    rtt: Vec<u32>,
-    pub(super) closed: First,
-    /// Number of the first of `bins`.
+    /// Number of the first of `bins`, and their length.
     first_bin: usize,
+    bin: Duration,
+    received_all: First,
+    pub(super) established: First,
+    pub(super) closed: First,
     more: Option<Box<More>>,
 }
 
 impl Record {
-    pub(super) fn new() -> Record {
+    /// In bins of this length.
+    pub(super) fn new(bin: Duration) -> Record {
         Record {
+            bin,
             received: 0,
             last: Time::ZERO,
             bins: Vec::new(),
@@ -72,6 +76,9 @@ impl Record {
         }
     }
 
+    /// Where in it what any segment touches ends.
+    pub(super) const FIRST: usize = offset_of!(Record, received_all);
+
     /// Brings into the cache where the next values go.
     #[inline]
     pub(super) fn prefetch(&self) {
@@ -79,12 +86,12 @@ impl Record {
         self.rtt.last().into_iter().for_each(prefetch);
     }
 
-    /// The application got `bytes`; `bin` is the length of a bin.
-    pub(super) fn received(&mut self, bytes: u64, bin: Duration, now: Time) {
+    /// The application got `bytes`.
+    pub(super) fn received(&mut self, bytes: u64, now: Time) {
         self.received += bytes;
         self.last = now;
-        if now >= self.bins_end(bin) {
-            self.begin_bin(bin, now);
+        if now >= self.bins_end() {
+            self.begin_bin(now);
         }
         if let Some(last) = self.bins.last_mut() {
             *last = last.saturating_add(bytes.min(u64::from(u32::MAX)) as u32);
@@ -92,8 +99,8 @@ impl Record {
     }
 
     /// The last bin is the one of this time.
-    fn begin_bin(&mut self, bin: Duration, now: Time) {
-        let k = (now.as_nanos() / bin.as_nanos().max(1)) as usize;
+    fn begin_bin(&mut self, now: Time) {
+        let k = (now.as_nanos() / self.bin.as_nanos().max(1)) as usize;
         if self.bins.is_empty() {
             self.first_bin = k;
         }
@@ -102,8 +109,8 @@ impl Record {
     }
 
     /// Where the last bin ends, if there is one.
-    fn bins_end(&self, bin: Duration) -> Time {
-        Time::ZERO + bin.saturating_mul((self.first_bin + self.bins.len()) as u64)
+    fn bins_end(&self) -> Time {
+        Time::ZERO + self.bin.saturating_mul((self.first_bin + self.bins.len()) as u64)
     }
 
     /// The peer's stream has ended.
@@ -180,9 +187,9 @@ mod tests {
     #[test]
     fn bins_and_quantiles() {
         let ms = Duration::from_millis;
-        let mut r = Record::new();
-        r.received(100, ms(10), Time::from_millis(19));
-        r.received(50, ms(10), Time::from_millis(40));
+        let mut r = Record::new(ms(10));
+        r.received(100, Time::from_millis(19));
+        r.received(50, Time::from_millis(40));
         assert_eq!((r.report().first_bin, r.report().bins), (1, vec![100, 0, 0, 50]));
         // 1 to 1000 ms: few samples are exact, many within a percent.
         (1..=100).for_each(|n| r.round_trip(ms(n)));

@@ -8,7 +8,7 @@ use crate::tcp::{Connection, Delivered, Failure, State, TcpConfig};
 use core::mem::offset_of;
 use std::net::SocketAddrV4;
 use std::sync::Arc;
-use weir_core::time::{Duration, Time};
+use weir_core::time::Time;
 
 /// An endpoint at work. What every segment touches comes first.
 #[derive(Debug)]
@@ -16,16 +16,12 @@ use weir_core::time::{Duration, Time};
 pub(super) struct Slot {
     /// Of the segments that it receives ([`Pair::key`](crate::tcp::segment::Pair::key)).
     pub(super) key: u64,
-    /// When its timer is due; [`Time::MAX`] if that is not armed.
-    pub(super) armed: Time,
     /// From then on its application is asked again what it writes; [`Time::ZERO`] before it has begun.
     asked: Time,
     /// There is one from the start of the flow to its end.
     pub(super) connection: Option<Box<Connection>>,
     pub(super) trace: bool,
     pub(super) opens: bool,
-    /// Length of the bins of the record.
-    pub(super) bin: Duration,
     pub(super) record: Record,
     pub(super) application: Option<Box<Application>>,
     /// Until the connection is established.
@@ -58,13 +54,11 @@ impl Slot {
         let Endpoint { opens, local, remote, start, tcp, source, bin, trace } = endpoint;
         Slot {
             key,
-            armed: Time::MAX,
             asked: Time::ZERO,
             connection: None,
             trace,
             opens,
-            bin,
-            record: Record::new(),
+            record: Record::new(bin),
             application: None,
             origin: Some(Box::new(Origin { tcp, start, source, local, remote })),
             last: None,
@@ -79,7 +73,7 @@ impl Slot {
     /// Brings into the cache what a segment will touch of it.
     #[inline]
     pub(super) fn prefetch(&self) {
-        prefetch_lines(&self.key, const { offset_of!(Slot, application).div_ceil(LINE) });
+        prefetch_lines(&self.key, const { (offset_of!(Slot, record) + Record::FIRST).div_ceil(LINE) });
     }
 
     /// Brings into the cache what it and its connection point to.
@@ -93,7 +87,7 @@ impl Slot {
 
     pub(super) fn note(&mut self, delivered: &Delivered, now: Time) {
         if delivered.bytes > 0 {
-            self.record.received(delivered.bytes, self.bin, now);
+            self.record.received(delivered.bytes, now);
         }
         if delivered.finished {
             self.record.finished(now);

@@ -2,76 +2,132 @@
 
 use weir_core::time::Time;
 
-/// Children of a node of the heap: four lie in two cache lines.
+/// Children of a node of the heap: four lie in a cache line.
 const CHILDREN: usize = 4;
-/// An endpoint whose timer is not armed has no place in the heap.
+/// An endpoint that has no place in the heap.
 const NONE: u32 = u32::MAX;
+const ENDPOINT_BITS: u32 = 24;
 
-/// An armed timer. Of those due at the same time the one that was armed first comes first.
+/// An endpoint's turn to be looked at. Of those at the same time the one that was put into the heap first comes first: time, how manieth, and
+/// endpoint from the highest bit down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Entry {
-    due: Time,
-    turn: u64,
-    endpoint: u32,
+struct Entry(u128);
+
+impl Entry {
+    fn new(at: Time, turn: u64, endpoint: u32) -> Entry {
+        debug_assert!(turn >> (64 - ENDPOINT_BITS) == 0 && endpoint >> ENDPOINT_BITS == 0);
+        Entry(u128::from(at.as_nanos()) << 64 | u128::from(turn << ENDPOINT_BITS | u64::from(endpoint)))
+    }
+    fn at(self) -> Time {
+        Time::from_nanos((self.0 >> 64) as u64)
+    }
+    fn endpoint(self) -> u32 {
+        self.0 as u32 & ((1 << ENDPOINT_BITS) - 1)
+    }
 }
 
-/// A heap that knows where each endpoint's timer is, so that it can be moved. Endpoints arm their timers a few times in a
-/// round trip, not with every segment; a host without endpoints takes no memory for them.
+/// The timer of an endpoint.
+#[derive(Clone, Copy, Debug)]
+struct Timer {
+    /// When it fires; [`Time::MAX`] for never.
+    due: Time,
+    /// When the heap has it looked at, which is never later; [`Time::MAX`] for never.
+    looked_at: Time,
+}
+
+/// When endpoints want to be called. Most timers are moved away again and again before they are due: one that is moved away keeps its place in a
+/// heap, and is put where it belongs when its turn comes, without a look at the endpoint. A host without endpoints takes no
+/// memory for them.
 #[derive(Debug, Default)]
 pub(super) struct Timers {
     heap: Vec<Entry>,
-    /// By endpoint.
+    /// By endpoint, and its place in the heap.
+    timers: Vec<Timer>,
     places: Vec<u32>,
     turn: u64,
-    /// When the timer popped last was due: what is armed for an earlier time is due then.
+    /// The time of the entry taken last: what is set for an earlier time is due then.
     last: Time,
 }
 
 impl Timers {
-    /// One more endpoint. Its timer is not armed.
+    /// One more endpoint, whose timer does not run. Panics at 2^24.
     pub(super) fn add(&mut self) {
+        assert!(self.places.len() >> ENDPOINT_BITS == 0, "too many endpoints");
+        self.timers.push(Timer { due: Time::MAX, looked_at: Time::MAX });
         self.places.push(NONE);
     }
 
-    /// Arms the timer of an endpoint for `due`, unless it is armed for that time or an earlier one. Returns when it is due.
-    pub(super) fn arm(&mut self, endpoint: u32, due: Time) -> Time {
-        let place = self.places[endpoint as usize];
-        if let Some(armed) = self.heap.get(place as usize).filter(|armed| armed.due <= due) {
-            return armed.due;
+    /// The timer of an endpoint fires at `due`, and not when it was set for before; [`Time::MAX`] for never.
+    #[inline]
+    pub(super) fn set(&mut self, endpoint: u32, due: Time) {
+        let timer = &mut self.timers[endpoint as usize];
+        timer.due = due;
+        if due < timer.looked_at {
+            self.put_earlier(endpoint, due);
         }
-        self.turn += 1;
-        let entry = Entry { due: due.max(self.last), turn: self.turn, endpoint };
-        let place = if place == NONE {
-            self.heap.push(entry);
-            self.heap.len() - 1
-        } else {
-            place as usize
-        };
-        self.rise(place, entry);
-        entry.due
     }
 
-    /// The endpoint whose timer is due next, at `now` or before. It is not armed any more.
+    /// As [`Timers::set`], but a timer that was to fire earlier still does.
+    pub(super) fn set_or_earlier(&mut self, endpoint: u32, due: Time) {
+        self.set(endpoint, due);
+        let timer = &mut self.timers[endpoint as usize];
+        timer.due = timer.looked_at;
+    }
+
+    #[inline(never)]
+    fn put_earlier(&mut self, endpoint: u32, due: Time) {
+        let entry = self.entry(endpoint, due.max(self.last));
+        let mut place = self.places[endpoint as usize];
+        if place == NONE {
+            place = self.heap.len() as u32;
+            self.heap.push(entry);
+        }
+        self.rise(place as usize, entry);
+    }
+
+    /// The endpoint is looked at then.
+    fn entry(&mut self, endpoint: u32, at: Time) -> Entry {
+        self.turn += 1;
+        self.timers[endpoint as usize].looked_at = at;
+        Entry::new(at, self.turn, endpoint)
+    }
+
+    /// The endpoint whose timer fires next, at `now` or before. It does not run any more.
     #[inline]
     pub(super) fn pop(&mut self, now: Time) -> Option<u32> {
-        let first = *self.heap.first().filter(|first| first.due <= now)?;
-        self.take(first)
+        while self.next() <= now {
+            let fired = self.look(now);
+            if fired.is_some() {
+                return fired;
+            }
+        }
+        None
     }
 
-    fn take(&mut self, first: Entry) -> Option<u32> {
-        self.last = first.due;
-        self.places[first.endpoint as usize] = NONE;
+    /// The first in the heap fires, or goes where it belongs.
+    fn look(&mut self, now: Time) -> Option<u32> {
+        let first = *self.heap.first()?;
+        let endpoint = first.endpoint();
+        self.last = first.at();
+        let due = self.timers[endpoint as usize].due;
+        if due > now && due < Time::MAX {
+            let entry = self.entry(endpoint, due);
+            self.sink(entry);
+            return None;
+        }
+        self.timers[endpoint as usize] = Timer { due: Time::MAX, looked_at: Time::MAX };
+        self.places[endpoint as usize] = NONE;
         let moved = self.heap.pop()?;
         if !self.heap.is_empty() {
             self.sink(moved);
         }
-        Some(first.endpoint)
+        (due <= now).then_some(endpoint)
     }
 
-    /// When the next timer is due; [`Time::MAX`] if none is armed.
+    /// When [`Timers::pop`] has something to do; [`Time::MAX`] for never.
     #[inline]
     pub(super) fn next(&self) -> Time {
-        self.heap.first().map_or(Time::MAX, |first| first.due)
+        self.heap.first().map_or(Time::MAX, |first| first.at())
     }
 
     /// Puts an entry at a place, or above it as far as it comes before what is there.
@@ -105,7 +161,7 @@ impl Timers {
 
     fn put(&mut self, place: usize, entry: Entry) {
         self.heap[place] = entry;
-        self.places[entry.endpoint as usize] = place as u32;
+        self.places[entry.endpoint() as usize] = place as u32;
     }
 }
 
@@ -113,18 +169,15 @@ impl Timers {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use std::collections::BTreeMap;
 
     #[test]
     fn exact_and_first_come_first_served() {
         let mut timers = Timers::default();
         (0..3).for_each(|_| timers.add());
-        timers.arm(0, Time::from_secs(5));
-        timers.arm(2, Time::from_millis(10));
-        timers.arm(1, Time::from_millis(10));
-        // A later time changes nothing, an earlier one does.
-        timers.arm(2, Time::from_millis(11));
-        timers.arm(0, Time::from_millis(12));
+        timers.set(0, Time::from_secs(5));
+        timers.set(2, Time::from_millis(10));
+        timers.set(1, Time::from_millis(10));
+        timers.set(0, Time::from_millis(12));
         assert_eq!((timers.next(), timers.pop(Time::from_nanos(9_999_999))), (Time::from_millis(10), None));
         assert_eq!(timers.pop(Time::from_millis(10)), Some(2));
         assert_eq!(timers.pop(Time::from_millis(10)), Some(1));
@@ -132,32 +185,55 @@ mod tests {
         assert_eq!((timers.pop(Time::MAX), timers.next()), (Some(0), Time::MAX));
     }
 
+    #[test]
+    fn what_was_moved_away_fires_then_or_never() {
+        let mut timers = Timers::default();
+        (0..2).for_each(|_| timers.add());
+        timers.set(0, Time::from_millis(10));
+        timers.set(1, Time::from_millis(10));
+        timers.set(0, Time::from_millis(30));
+        timers.set(1, Time::MAX);
+        assert_eq!((timers.pop(Time::from_millis(20)), timers.next()), (None, Time::from_millis(30)));
+        assert_eq!((timers.pop(Time::from_millis(30)), timers.next()), (Some(0), Time::MAX));
+        timers.set(0, Time::from_millis(40));
+        timers.set_or_earlier(0, Time::MAX);
+        assert_eq!((timers.pop(Time::from_millis(40)), timers.next()), (Some(0), Time::MAX));
+    }
+
     proptest! {
-        /// Against a map in the order of (due, turn).
+        /// Against a list that is searched. It keeps of each endpoint when it is looked at, in which turn, and when it is due.
         #[test]
-        fn like_a_map(steps in prop::collection::vec((any::<bool>(), 0u32..40, 0u64..500), 1..800)) {
+        fn like_a_list(steps in prop::collection::vec((any::<bool>(), 0u32..40, 0u64..500), 1..800)) {
+            const NEVER: u64 = u64::MAX;
             let mut timers = Timers::default();
             (0..40).for_each(|_| timers.add());
-            let mut model: BTreeMap<(u64, usize), u32> = BTreeMap::new();
-            let mut now = 0;
-            for (turn, (arm, i, delay)) in steps.into_iter().enumerate() {
-                if arm {
-                    timers.arm(i, Time::from_nanos(now + delay));
-                    let armed = model.iter().find(|entry| *entry.1 == i).map(|entry| *entry.0);
-                    if armed.is_none_or(|key| key.0 > now + delay) {
-                        armed.map(|key| model.remove(&key));
-                        model.insert((now + delay, turn), i);
+            let mut model = [(NEVER, 0, NEVER); 40];
+            let (mut now, mut turn) = (0, 0);
+            for (set, i, delay) in steps {
+                if set {
+                    let due = if delay == 499 { NEVER } else { now + delay };
+                    timers.set(i, Time::from_nanos(due));
+                    model[i as usize].2 = due;
+                    if due < model[i as usize].0 {
+                        turn += 1;
+                        model[i as usize] = (due, turn, due);
                     }
                 } else {
                     now += delay / 20;
-                    while let Some(i) = timers.pop(Time::from_nanos(now)) {
-                        let (key, expected) = model.pop_first().unwrap();
-                        prop_assert!(key.0 <= now);
-                        prop_assert_eq!(i, expected);
+                    while let Some(i) = (0..40).min_by_key(|&i| model[i]).filter(|&i| model[i].0 <= now) {
+                        let due = model[i].2;
+                        if due <= now {
+                            model[i] = (NEVER, 0, NEVER);
+                            prop_assert_eq!(timers.pop(Time::from_nanos(now)), Some(i as u32));
+                        } else {
+                            turn += 1;
+                            model[i] = (due, if due < NEVER { turn } else { 0 }, due);
+                        }
                     }
+                    prop_assert_eq!(timers.pop(Time::from_nanos(now)), None);
                 }
-                let first = model.first_key_value().map_or(u64::MAX, |first| first.0.0);
-                prop_assert_eq!(timers.next().as_nanos(), first);
+                let first = model.iter().map(|timer| timer.0).min();
+                prop_assert_eq!(Some(timers.next().as_nanos()), first);
             }
         }
     }

@@ -134,6 +134,7 @@ impl Receiver {
     }
 
     /// A segment with payload or FIN.
+    #[inline(always)]
     pub fn on_segment(&mut self, config: &TcpConfig, s: &Segment, now: Time) -> Accepted {
         let fin = s.has(Flags::FIN);
         let len = u64::from(s.payload) + u64::from(fin);

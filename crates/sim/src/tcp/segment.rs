@@ -121,9 +121,16 @@ impl Header {
         self.ends[28..].copy_from_slice(&number.to_le_bytes());
     }
 
+    /// For [`Frame::hint`].
+    #[inline]
+    fn hint(&self) -> u16 {
+        let [.., a, b, c, d] = self.ends;
+        u16::try_from(u32::from_le_bytes([a, b, c, d])).unwrap_or(Frame::NO_HINT)
+    }
+
     /// The frame of `segment`, which has no options of a SYN, as a draft made in the pool. `None` when the pool has no
     /// chunk left.
-    #[inline]
+    #[inline(always)]
     pub fn emit(&self, frames: &mut Frames, segment: &Segment, now: Time) -> Option<Frame> {
         debug_assert_eq!(segment.syn, SynOptions::default());
         let mut frame = draft::make(frames, self, segment, now)?;

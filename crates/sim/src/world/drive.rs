@@ -1,9 +1,9 @@
 //! Running a world: whose deadline has come, and what becomes of the frames that leave.
 
-use super::slot::{Kind, Lead, Slot};
+use super::slot::{Kind, Lead};
 use super::{NodeId, To, World};
 use crate::agenda::{Agenda, SEQUENCES};
-use crate::host::WIRE;
+use crate::host::{Host, WIRE};
 use crate::tcp::segment::draft;
 use weir_core::frame::Frame;
 use weir_core::link::Link;
@@ -15,6 +15,7 @@ impl World {
     /// Runs everything that is due up to and including `end`. Panics if frames go in circles at one
     /// instant for ever.
     pub fn run_until(&mut self, end: Time) {
+        self.until = end;
         self.serve_ready();
         while let Some((at, i)) = self.agenda.pop_until(end) {
             self.now = at;
@@ -98,21 +99,41 @@ impl World {
             self.foretell(i);
             self.hand_on(i, port, at, frame);
             let due = self.slots[i].due;
-            if due > self.now {
+            if due > self.now && !self.goes_on(i, due) {
                 return self.put_on_agenda(i, due);
             }
         }
     }
 
+    /// Is what node `i` does next, at `due`, the next thing that happens at all? Then it has become that time, and the agenda need not know.
+    #[inline]
+    fn goes_on(&mut self, i: usize, due: Time) -> bool {
+        let first = due <= self.until && self.agenda.peek().is_none_or(|next| due < next);
+        if !first || self.served < self.ready.len() {
+            return false;
+        }
+        self.steps += 1;
+        self.now = due;
+        let slot = &mut self.slots[i];
+        slot.clock = due;
+        slot.wakes[1] = Time::MAX;
+        true
+    }
+
     /// A host gets the next frames of link `i` soon.
     #[inline]
     fn foretell(&self, i: usize) {
-        let Slot { node: Kind::Link(link), leads, .. } = &self.slots[i] else { return };
-        let Some(&Lead { to: To::Node(to, _), .. }) = leads.get(Link::OUT) else { return };
+        let Some(&Lead { to: To::Node(to, _), .. }) = self.slots[i].leads.get(Link::OUT) else { return };
         let Kind::Host(host) = &self.slots[to.index()].node else { return };
         if host.is_crowded() {
-            host.foresee(&self.frames, link.coming());
+            self.tell(i, host);
         }
+    }
+
+    #[inline(never)]
+    fn tell(&self, i: usize, host: &Host) {
+        let Kind::Link(link) = &self.slots[i].node else { return };
+        host.foresee(&self.frames, link.coming());
     }
 
     fn serve_host(&mut self, i: usize) {

@@ -109,6 +109,8 @@ pub struct World {
     ready: Vec<u32>,
     served: usize,
     now: Time,
+    /// It runs up to here.
+    until: Time,
     frames: Frames,
     routes: Vec<Routes>,
     /// By port that has some.
@@ -140,6 +142,7 @@ impl World {
             ready: Vec::new(),
             served: 0,
             now: Time::ZERO,
+            until: Time::ZERO,
             frames: Frames::growing(CHUNK_SIZE),
             routes: Vec::new(),
             captures: Vec::new(),

@@ -21,8 +21,8 @@ impl Frames {
     pub fn copy_head(&mut self, frame: &Frame, head: usize, at: Time) -> Option<Frame> {
         let head = head.min(frame.head_len());
         let mut copy = self.make(head, at)?;
-        let from = frame.chunk as usize * self.chunk_size + frame.offset();
-        let to = copy.chunk as usize * self.chunk_size;
+        let from = self.at(frame.chunk) + frame.offset();
+        let to = self.at(copy.chunk);
         let kept = head.max(usize::from(frame.draft));
         self.memory.bytes_mut().copy_within(from..from + kept, to);
         (copy.len, copy.gso_size, copy.checksum) = (frame.len, frame.gso_size, frame.checksum);
@@ -61,7 +61,7 @@ impl Frames {
     }
 
     fn copy_chunk(&mut self, from: u32, to: u32, len: usize) {
-        let (from, to) = (from as usize * self.chunk_size, to as usize * self.chunk_size);
+        let (from, to) = (self.at(from), self.at(to));
         self.memory.bytes_mut().copy_within(from..from + len, to);
     }
 
@@ -96,14 +96,14 @@ impl Frames {
         const { assert!(N > 0 && N <= SMALLEST_CHUNK) };
         let chunk = self.take_reserved()?;
         let frame = Frame { draft: N as u16, ..self.received(chunk, 0, 0, len, at) };
-        let start = chunk as usize * self.chunk_size;
+        let start = self.at(chunk);
         Some((frame, self.memory.bytes_mut()[start..].first_chunk_mut()?))
     }
 
     /// What the maker of a draft keeps in it; `None` of a frame whose headers are written.
     #[inline]
     pub fn draft(&self, frame: &Frame) -> Option<&[u8]> {
-        let start = frame.chunk as usize * self.chunk_size;
+        let start = self.at(frame.chunk);
         let draft = usize::from(frame.draft);
         (draft > 0).then(|| &self.memory.bytes()[start..start + draft])
     }

@@ -18,7 +18,7 @@ struct Blocks {
 
 impl Connection {
     /// A segment of an open connection.
-    #[inline]
+    #[inline(always)]
     pub(super) fn exchange(&mut self, s: &Segment, now: Time) -> Delivered {
         let Some(rx) = &mut self.rx else { return Delivered::default() };
         let mut delivered = Delivered::default();

@@ -14,22 +14,22 @@ impl Connection {
     pub fn send(&mut self, frames: &mut Frames, now: Time, mut leave: impl FnMut(Frame)) {
         if self.state == State::Established {
             if core::mem::take(&mut self.ack_due) {
-                self.emit_ack(frames, now, 0).into_iter().for_each(&mut leave);
+                self.emit_ack(frames, now, 0, &mut leave);
             }
             if !self.tx.rests() {
                 while let Some(out) = self.tx.transmit(&self.config, now) {
-                    self.emit_data(frames, now, &out).into_iter().for_each(&mut leave);
+                    self.emit_data(frames, now, &out, &mut leave);
                 }
             }
             if core::mem::take(&mut self.probe_due) {
-                self.emit_ack(frames, now, 1).into_iter().for_each(&mut leave);
+                self.emit_ack(frames, now, 1, &mut leave);
             }
         } else if core::mem::take(&mut self.life.due) {
             self.emit_syn(frames, now).into_iter().for_each(&mut leave);
         }
         // The last ACK of an end that closed second was sent before it got here; ours may be owed.
         while self.owes_ack(now) {
-            self.emit_ack(frames, now, 0).into_iter().for_each(&mut leave);
+            self.emit_ack(frames, now, 0, &mut leave);
         }
     }
 
@@ -83,9 +83,12 @@ impl Connection {
     }
 
     /// A segment of the stream, with whatever ACK is owed.
-    fn emit_data(&mut self, frames: &mut Frames, now: Time, out: &Outgoing) -> Option<Frame> {
+    #[inline(always)]
+    fn emit_data(&mut self, frames: &mut Frames, now: Time, out: &Outgoing, leave: &mut impl FnMut(Frame)) {
         let mut segment = Segment::default();
-        self.acknowledge(&mut segment, self.stamp(now))?;
+        if self.acknowledge(&mut segment, self.stamp(now)).is_none() {
+            return;
+        }
         segment.seq = wire_seq(self.iss, out.piece.start);
         segment.payload = out.piece.len - u32::from(out.fin);
         if out.fin {
@@ -101,20 +104,22 @@ impl Connection {
         if self.ecn && segment.payload > 0 && (!out.again || self.tx.cc.wants_dctcp_ecn()) {
             segment.ecn = if self.config.l4s { ECT1 } else { ECT0 };
         }
-        self.header.emit(frames, &segment, now)
+        self.header.emit(frames, &segment, now).into_iter().for_each(leave);
     }
 
     /// A pure ACK, `below` what was sent: 1 makes a probe.
-    fn emit_ack(&mut self, frames: &mut Frames, now: Time, below: u32) -> Option<Frame> {
+    fn emit_ack(&mut self, frames: &mut Frames, now: Time, below: u32, leave: &mut impl FnMut(Frame)) {
         let mut segment = Segment::default();
-        self.acknowledge(&mut segment, self.stamp(now))?;
+        if self.acknowledge(&mut segment, self.stamp(now)).is_none() {
+            return;
+        }
         let next = if below > 0 { self.tx.board.una() } else { self.tx.board.nxt() };
         segment.seq = wire_seq(self.iss, next).wrapping_sub(below);
-        self.header.emit(frames, &segment, now)
+        self.header.emit(frames, &segment, now).into_iter().for_each(leave);
     }
 
     /// Puts into a segment what every one says of what was received; `None` before the peer's SYN.
-    #[inline]
+    #[inline(always)]
     fn acknowledge(&mut self, segment: &mut Segment, stamp: u32) -> Option<()> {
         let timestamps = self.timestamps;
         let rx = self.rx.as_mut()?;

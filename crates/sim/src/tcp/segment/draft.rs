@@ -18,10 +18,11 @@ const TIMESTAMPS: u8 = 0x80;
 const BLOCKS: u32 = 4;
 
 /// A draft of `s`; `None` when the pool has no chunk left.
-#[inline]
+#[inline(always)]
 pub(super) fn make(frames: &mut Frames, header: &Header, s: &Segment, now: Time) -> Option<Frame> {
     let len = L4 + TCP + s.options_len() + s.payload as usize;
-    let (frame, draft) = frames.make_draft::<DRAFT>(len, now)?;
+    let (mut frame, draft) = frames.make_draft::<DRAFT>(len, now)?;
+    frame.hint = header.hint();
     let Timestamps { value, echo } = s.timestamps.unwrap_or_default();
     let stamped = if s.timestamps.is_some() { TIMESTAMPS } else { 0 };
     draft[..ENDS].copy_from_slice(&header.ends);
@@ -83,16 +84,10 @@ fn read_blocks(bytes: &[u8], count: u8) -> SackBlocks {
     sack
 }
 
-/// Brings a draft into the cache.
+/// Brings a draft into the cache. Without SACK blocks it is one line.
 #[inline]
 pub(crate) fn prefetch(draft: &[u8]) {
-    [0, SACK - 1].into_iter().filter_map(|i| draft.get(i)).for_each(cache::prefetch);
-}
-
-/// The number of the endpoint that a draft is for, [if it is known](Addressed::UNKNOWN).
-#[inline]
-pub(crate) fn number(draft: &[u8]) -> Option<u32> {
-    draft.get(28..32)?.try_into().ok().map(u32::from_le_bytes)
+    draft.first().into_iter().for_each(cache::prefetch);
 }
 
 /// Where a draft goes: the IPv4 address.

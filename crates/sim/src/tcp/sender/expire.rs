@@ -101,13 +101,13 @@ impl Sender {
         if self.timers.rto == Time::MAX {
             self.timers.rto = now + self.rtt.rto();
         }
-        self.spare.new |= new;
+        self.sent_new |= new;
     }
 
     /// Nothing more leaves at this instant: the probe is scheduled once for all that has.
     #[inline]
     pub(super) fn timers_on_all_sent(&mut self, now: Time) {
-        if core::mem::take(&mut self.spare.new) {
+        if core::mem::take(&mut self.sent_new) {
             self.schedule_probe(now);
         }
     }

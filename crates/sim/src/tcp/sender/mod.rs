@@ -91,6 +91,9 @@ pub struct Sender {
     pub(super) ecn: bool,
     /// The next new segment says CWR.
     cwr: bool,
+    /// Something has left at this instant, and something new among it.
+    sending: bool,
+    sent_new: bool,
     spare: Spare,
     pub(super) timers: Timers,
     pub(super) board: Scoreboard,
@@ -98,7 +101,6 @@ pub struct Sender {
     pub(super) cc: Box<dyn CongestionControl>,
     usage: Usage,
     delivery: Delivery,
-    pacer: Pacer,
     pub(super) rtt: RttEstimator,
     /// Where the FIN is; [`u64::MAX`] before the application has closed.
     pub(super) fin: u64,
@@ -110,6 +112,7 @@ pub struct Sender {
     again_since: Time,
     /// For a congestion control that wants them.
     records: Option<Box<Records>>,
+    pacer: Pacer,
     rack: Rack,
     /// Recovery ends when everything below is acknowledged (RecoveryPoint, `recover`).
     recover: u64,
@@ -164,6 +167,8 @@ impl Sender {
             paired: false,
             ecn: false,
             cwr: false,
+            sending: false,
+            sent_new: false,
             reduced: 0,
             last_sent: Time::MAX,
             retransmits: 0,

@@ -20,7 +20,7 @@ impl Sender {
             self.end_recovery(now);
         }
         let lost = match self.recovery {
-            Recovery::Rack => self.find_by_time(a, now),
+            Recovery::Rack => self.find_by_time(a, p, now),
             Recovery::Sack => self.board.mark_lost_by_sack(DUP_THRESH),
             Recovery::NewReno | Recovery::Reno | Recovery::Tahoe => self.find_by_duplicates(p, repeated),
         };
@@ -32,11 +32,11 @@ impl Sender {
     }
 
     /// RACK (RFC 8985 §6.2).
-    fn find_by_time(&mut self, a: &Arrived, now: Time) -> u64 {
+    fn find_by_time(&mut self, a: &Arrived, p: &Progress, now: Time) -> u64 {
         if a.duplicate {
             self.rack.on_dsack(self.board.una(), self.board.nxt());
         }
-        self.board.rack_update(now, self.rtt.min_rtt(), a.echoed);
+        self.board.rack_update(p, now, self.rtt.min_rtt(), a.echoed);
         self.detect(now)
     }
 
@@ -239,7 +239,7 @@ impl Sender {
             let halvings = (idle.as_nanos() / rto.as_nanos()).min(63);
             self.window.cwnd = (self.window.cwnd >> halvings).max(floor);
             self.usage = Usage { until: self.board.nxt(), ..Default::default() };
-            self.spare = Spare { since: now, ..Default::default() };
+            self.spare = Spare { used: 0, since: now };
         }
         self.cc.on_restart(&mut self.window, now, idle, self.delivery.app_limited != 0);
     }

@@ -21,29 +21,37 @@ pub struct Outgoing {
     pub push: bool,
 }
 
+/// What leaves next: as [`Outgoing`] has it.
+struct Choice {
+    piece: Piece,
+    again: bool,
+    push: bool,
+}
+
 impl Sender {
     /// The next piece that may leave at `now`, accounted as sent. Call until it says `None`.
+    #[inline(always)]
     pub fn transmit(&mut self, config: &TcpConfig, now: Time) -> Option<Outgoing> {
-        let out = self.choose(config, now);
-        match out {
-            Some(_) => self.spare.sending = true,
-            None if core::mem::take(&mut self.spare.sending) => {
+        let Some(choice) = self.choose(config, now) else {
+            if core::mem::take(&mut self.sending) {
                 self.timers_on_all_sent(now);
                 self.paired = false;
                 self.validate(config, now);
             }
-            None => {}
-        }
-        out
+            return None;
+        };
+        self.sending = true;
+        Some(self.leave(config, choice, now))
     }
 
     /// Is there nothing in flight and nothing to send, so that [`Sender::transmit`] would say `None` and change nothing?
     #[inline]
     pub fn rests(&self) -> bool {
-        self.is_idle() && !self.waits_for_pace && !self.spare.sending
+        self.is_idle() && !self.waits_for_pace && !self.sending
     }
 
-    fn choose(&mut self, config: &TcpConfig, now: Time) -> Option<Outgoing> {
+    #[inline(always)]
+    fn choose(&mut self, config: &TcpConfig, now: Time) -> Option<Choice> {
         if self.is_idle() {
             self.waits_for_pace = false;
             return None;
@@ -54,13 +62,13 @@ impl Sender {
         }
         if self.probing {
             if let Some((piece, again)) = self.choose_probe() {
-                return Some(self.leave(config, piece, again, now));
+                return Some(Choice { piece, again, push: false });
             }
         }
         if let Some(piece) = self.board.next_lost() {
             if self.fast || self.fits(piece.len) {
                 self.fast = false;
-                return Some(self.leave(config, piece, true, now));
+                return Some(Choice { piece, again: true, push: false });
             }
             return None;
         }
@@ -68,8 +76,8 @@ impl Sender {
             self.restart(u64::from(config.initial_window) * u64::from(self.window.mss), now);
         }
         let Some(piece) = self.choose_new() else {
-            let rescue = self.choose_rescue()?;
-            return Some(self.leave(config, rescue, true, now));
+            let piece = self.choose_rescue()?;
+            return Some(Choice { piece, again: true, push: false });
         };
         if !self.fits(piece.len) {
             self.usage.limited = true;
@@ -80,7 +88,7 @@ impl Sender {
         }
         let push = self.paired;
         self.paired = !push;
-        Some(Outgoing { push, ..self.leave(config, piece, false, now) })
+        Some(Choice { piece, again: false, push })
     }
 
     fn fits(&self, len: u32) -> bool {
@@ -203,7 +211,9 @@ impl Sender {
     }
 
     /// Accounts a piece as sent.
-    fn leave(&mut self, config: &TcpConfig, piece: Piece, again: bool, now: Time) -> Outgoing {
+    #[inline(always)]
+    fn leave(&mut self, config: &TcpConfig, choice: Choice, now: Time) -> Outgoing {
+        let Choice { piece, again, push } = choice;
         if self.board.is_empty() {
             self.delivery.first_sent = now;
             self.delivery.at = now;
@@ -235,6 +245,6 @@ impl Sender {
         self.space(config, &Departure { now, start, len, again, in_flight });
         let cwr = !again && core::mem::take(&mut self.cwr);
         let end = piece.start + u64::from(piece.len);
-        Outgoing { piece, again, fin: end > self.fin, cwr, push: false }
+        Outgoing { piece, again, fin: end > self.fin, cwr, push }
     }
 }

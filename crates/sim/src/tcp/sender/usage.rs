@@ -23,9 +23,6 @@ pub(super) struct Spare {
     pub(super) used: u64,
     /// When the window was last used up, or brought closer to what is used.
     pub(super) since: Time,
-    /// Something has left at this instant, and something new among it.
-    pub(super) sending: bool,
-    pub(super) new: bool,
 }
 
 impl Sender {
@@ -49,7 +46,7 @@ impl Sender {
         let outstanding = self.board.nxt() - self.board.una();
         let most = self.usage.most.max(outstanding);
         if self.usage.limited || self.window.in_slow_start() && self.window.cwnd < 2 * most {
-            self.spare = Spare { used: 0, since: now, ..Spare::default() };
+            self.spare = Spare { used: 0, since: now };
             return;
         }
         self.spare.used = self.spare.used.max(outstanding);
@@ -62,6 +59,6 @@ impl Sender {
             self.window.ssthresh = self.window.ssthresh.max(self.window.cwnd / 4 * 3);
             self.window.cwnd = self.window.cwnd.midpoint(used);
         }
-        self.spare = Spare { used: 0, since: now, ..Spare::default() };
+        self.spare = Spare { used: 0, since: now };
     }
 }

@@ -1,6 +1,5 @@
 //! Processing of an ACK: cumulative acknowledgement and SACK blocks.
 
-use super::rack::Offer;
 use super::ranges::Range;
 use super::ring::{Id, InFlight, Key, LOST, NEVER, RESENT, RETRANSMITTED, SACKED};
 use super::{Piece, Progress, Scoreboard};
@@ -30,19 +29,17 @@ impl Witness for () {
 /// Segments that one ACK delivers, as they are found.
 struct Delivery<'a, W> {
     witness: &'a mut W,
-    progress: Progress,
+    progress: &'a mut Progress,
     /// First and last transmission of the never retransmitted, by cumulative ACK and by SACK.
     acked: Option<(Time, Time)>,
     sacked: Option<(Time, Time)>,
-    /// What orders the newest in time, of all and of RACK's candidates.
+    /// What orders the newest of all in time.
     newest: Key,
-    offer: Offer,
 }
 
 impl<'a, W: Witness> Delivery<'a, W> {
-    fn new(witness: &'a mut W) -> Delivery<'a, W> {
-        let progress = Progress::default();
-        Delivery { witness, progress, acked: None, sacked: None, newest: NEVER, offer: Offer::NONE }
+    fn new(witness: &'a mut W, progress: &'a mut Progress) -> Delivery<'a, W> {
+        Delivery { witness, progress, acked: None, sacked: None, newest: NEVER }
     }
 
     /// A segment has arrived of which nothing was known to have.
@@ -54,9 +51,9 @@ impl<'a, W: Witness> Delivery<'a, W> {
             self.progress.newest = Some((seg.sent, again));
         }
         let candidate = match (again, by_sack) {
-            (false, _) => &mut self.offer.fresh,
-            (true, false) => &mut self.offer.again,
-            (true, true) => &mut self.offer.again_sacked,
+            (false, _) => &mut self.progress.offer.fresh,
+            (true, false) => &mut self.progress.offer.again,
+            (true, true) => &mut self.progress.offer.again_sacked,
         };
         *candidate = (*candidate).max(key);
         if again {
@@ -75,19 +72,18 @@ impl<'a, W: Witness> Delivery<'a, W> {
             self.newest = key;
             self.progress.newest = Some((last.sent, false));
         }
-        self.offer.fresh = self.offer.fresh.max(key);
+        self.progress.offer.fresh = self.progress.offer.fresh.max(key);
         let (oldest, newest) = (first.sent.at, last.sent.at);
         self.acked = Some(self.acked.map_or((oldest, newest), |(a, b)| (a.min(oldest), b.max(newest))));
         self.progress.delivered += last.end() - first.start;
         self.progress.reordered |= first.end() < fack;
     }
 
-    fn finish(mut self, now: Time) -> Progress {
+    fn finish(self, now: Time) {
         let acked = self.acked.filter(|_| !self.progress.retransmitted);
         let times = acked.or(self.sacked);
         self.progress.rtt = times.map(|(oldest, _)| now.since(oldest));
         self.progress.rtt_newest = times.map(|(_, newest)| now.since(newest));
-        self.progress
     }
 }
 
@@ -106,7 +102,8 @@ impl Scoreboard {
         blocks: &[(u64, u64)],
         now: Time,
     ) -> Progress {
-        let mut delivery = Delivery::new(witness);
+        let mut progress = Progress::default();
+        let mut delivery = Delivery::new(witness, &mut progress);
         let una = una.min(self.nxt);
         if una > self.una {
             self.acknowledge(una, &mut delivery);
@@ -116,9 +113,9 @@ impl Scoreboard {
         }
         self.fack = self.fack.max(self.high_sacked());
         self.seen_reordering |= delivery.progress.reordered;
-        self.newest.offer(delivery.offer);
         self.settle();
-        delivery.finish(now)
+        delivery.finish(now);
+        progress
     }
 
     fn acknowledge(&mut self, una: u64, delivery: &mut Delivery<'_, impl Witness>) {

@@ -29,7 +29,7 @@ pub use rack::Rack;
 
 use crate::cache::prefetch_lines;
 use core::mem::offset_of;
-use rack::Newest;
+use rack::{Newest, Offer};
 use ranges::Ranges;
 use ring::{Id, InFlight, Ring, LOST, RESENT, RETRANSMITTED, SACKED};
 use weir_core::time::{Duration, Time};
@@ -80,6 +80,8 @@ pub struct Progress {
     pub reordered: bool,
     /// The cumulative ACK covered a segment that had been retransmitted.
     pub retransmitted: bool,
+    /// For [`Scoreboard::rack_update`].
+    offer: Offer,
 }
 
 /// The scoreboard of one sender. What an end touches that only receives comes first, and last what only losses do.

@@ -1,7 +1,7 @@
 //! Losses found by time: RACK (RFC 8985 §6.2).
 
 use super::ring::{InFlight, Key, NEVER};
-use super::Scoreboard;
+use super::{Progress, Scoreboard};
 use weir_core::time::{Duration, Time};
 
 /// What RACK compares with.
@@ -11,22 +11,19 @@ pub(super) struct Newest {
     at: Time,
     /// RACK.rtt.
     rtt: Duration,
-    /// Of the last ACK's [`Offer`], times and orders apart: in less memory.
-    offered: [Time; 3],
-    orders: [u16; 3],
     /// Order of the key.
     order: u16,
 }
 
 impl Default for Newest {
     fn default() -> Newest {
-        let ((at, order), (never, first)) = (NEVER, NEVER);
-        Newest { at, rtt: Duration::ZERO, offered: [never; 3], orders: [first; 3], order }
+        let (at, order) = NEVER;
+        Newest { at, rtt: Duration::ZERO, order }
     }
 }
 
 /// The newest segments that an ACK delivered.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Offer {
     /// Never retransmitted.
     pub fresh: Key,
@@ -41,33 +38,26 @@ impl Offer {
     pub const NONE: Offer = Offer { fresh: NEVER, again: NEVER, again_sacked: NEVER };
 }
 
+impl Default for Offer {
+    fn default() -> Offer {
+        Offer::NONE
+    }
+}
+
 impl Newest {
-    #[inline]
-    pub fn offer(&mut self, Offer { fresh, again, again_sacked }: Offer) {
-        self.offered = [fresh.0, again.0, again_sacked.0];
-        self.orders = [fresh.1, again.1, again_sacked.1];
-    }
-
-    #[inline]
-    fn take_offer(&mut self) -> Offer {
-        let ([a, b, c], [i, j, k]) = (self.offered, self.orders);
-        self.offer(Offer::NONE);
-        Offer { fresh: (a, i), again: (b, j), again_sacked: (c, k) }
-    }
-
     fn segment(&self) -> Key {
         (self.at, self.order)
     }
 }
 
 impl Scoreboard {
-    /// Steps 1 and 2 of RFC 8985 §6.2, after [`Scoreboard::on_ack`]. `echoed` is the latest time at which the
+    /// Steps 1 and 2 of RFC 8985 §6.2, with what [`Scoreboard::on_ack`] returned. `echoed` is the latest time at which the
     /// segment whose timestamp the ACK echoes can have been sent, if timestamps are used. A retransmission that
     /// this ACK delivered says nothing if it was sent less than `min_rtt` ago, or later than what is echoed: it was
     /// the original that arrived. What is echoed is a segment in order (RFC 7323 §4.3), so it says nothing of
     /// those that are SACKed.
-    pub fn rack_update(&mut self, now: Time, min_rtt: Duration, echoed: Option<Time>) {
-        let Offer { fresh, mut again, again_sacked } = self.newest.take_offer();
+    pub fn rack_update(&mut self, p: &Progress, now: Time, min_rtt: Duration, echoed: Option<Time>) {
+        let Offer { fresh, mut again, again_sacked } = p.offer;
         if echoed.is_some_and(|echoed| again.0 > echoed) {
             again = NEVER;
         }

@@ -27,11 +27,14 @@ pub(super) const RESENT: u8 = 4;
 pub(super) const RETRANSMITTED: u8 = 8;
 /// It is in the list.
 const LISTED: u8 = 16;
+/// So few places stay.
+const FEW: usize = 4;
 /// No segment: the end of the list.
 const NONE: Id = Id::MAX;
 
-/// A segment in flight.
+/// A segment in flight, in one cache line.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
 pub(super) struct InFlight {
     /// Its last transmission.
     pub sent: Sent,
@@ -81,6 +84,8 @@ pub(super) struct Ring {
     last: Key,
     /// A place in the list, see [`Ring::last_before`].
     mark: Id,
+    /// The most segments that were there at once since the first place was last filled.
+    most: u64,
     /// How often a segment was looked at.
     #[cfg(test)]
     pub touched: std::cell::Cell<u64>,
@@ -96,6 +101,7 @@ impl Default for Ring {
             tail: NONE,
             last: NEVER,
             mark: NONE,
+            most: 0,
             #[cfg(test)]
             touched: Default::default(),
         }
@@ -135,10 +141,7 @@ impl Ring {
     #[inline]
     pub fn prefetch(&self) {
         for id in [self.first, self.first + 1, self.end] {
-            if let Some(segment) = self.places.get(self.place(id)) {
-                prefetch(segment);
-                prefetch(&segment.flags);
-            }
+            self.places.get(self.place(id)).into_iter().for_each(prefetch);
         }
     }
 
@@ -149,9 +152,13 @@ impl Ring {
     /// A new segment has just left: it is the last, in the stream and in the list.
     pub fn push(&mut self, mut segment: InFlight) {
         let id = self.end;
-        if id - self.first == self.places.len() as u64 {
-            self.grow();
+        let held = id - self.first;
+        if held == self.places.len() as u64 {
+            self.resize((2 * self.places.len()).max(1));
+        } else if self.place(id) == 0 {
+            self.fit();
         }
+        self.most = self.most.max(held + 1);
         segment.order = self.next_order(segment.sent.at);
         segment.prev = distance(id, self.tail);
         segment.flags |= LISTED;
@@ -172,10 +179,18 @@ impl Ring {
         }
     }
 
-    /// Twice as many places, and each segment at its own.
+    /// All places have been filled in turn. If a quarter of them would have done, half of them go: what is filled in turn is to stay in
+    /// the cache.
+    fn fit(&mut self) {
+        if self.places.len() > FEW && 4 * self.most <= self.places.len() as u64 {
+            self.resize(self.places.len() / 2);
+        }
+        self.most = 0;
+    }
+
+    /// So many places, and each segment at its own.
     #[cold]
-    fn grow(&mut self) {
-        let len = (2 * self.places.len()).max(1);
+    fn resize(&mut self, len: usize) {
         let mut places = vec![InFlight::new(0, 0, Sent::default()); len].into_boxed_slice();
         for id in self.first..self.end {
             places[id as usize & (len - 1)] = self.places[self.place(id)];

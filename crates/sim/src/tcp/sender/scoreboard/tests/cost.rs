@@ -27,8 +27,8 @@ fn one_hole_and_a_block_that_grows() {
     for n in [1_000, 10_000] {
         let mut b = window(n);
         for k in 2..=n {
-            b.on_ack(0, &[(SEGMENT, k * SEGMENT)], ms(100));
-            b.rack_update(ms(100), Duration::from_millis(100), None);
+            let p = b.on_ack(0, &[(SEGMENT, k * SEGMENT)], ms(100));
+            b.rack_update(&p, ms(100), Duration::from_millis(100), None);
             b.rack_detect(ms(100), Duration::from_millis(25));
             b.mark_lost_by_sack(3);
             retransmit_all(&mut b, 100);
@@ -47,16 +47,16 @@ fn many_holes(n: u64, rack: bool) -> u64 {
         let range = |i: u64| (i * 10 * SEGMENT + SEGMENT, ((i * 10 + 10).min(k + 1)) * SEGMENT);
         let newest = k / 10;
         let blocks: Vec<_> = (newest.saturating_sub(2)..=newest).rev().map(range).collect();
-        b.on_ack(0, &blocks, ms(100));
-        detect(&mut b, rack, 100);
+        let p = b.on_ack(0, &blocks, ms(100));
+        detect(&mut b, &p, rack, 100);
         retransmit_all(&mut b, 100);
     }
     for (round, every) in [(2, 3), (3, 1)] {
         let now = round * 100;
         for k in (0..n).filter(|&k| lost(k) && (k / 10 % every != 0 || every == 1)) {
             let block = (k * SEGMENT, (k + 10).min(n) * SEGMENT);
-            b.on_ack(0, &[block], ms(now));
-            detect(&mut b, rack, now);
+            let p = b.on_ack(0, &[block], ms(now));
+            detect(&mut b, &p, rack, now);
             retransmit_all(&mut b, now);
         }
     }
@@ -66,9 +66,9 @@ fn many_holes(n: u64, rack: bool) -> u64 {
     b.touched()
 }
 
-fn detect(b: &mut Scoreboard, rack: bool, now: u64) {
+fn detect(b: &mut Scoreboard, p: &Progress, rack: bool, now: u64) {
     if rack {
-        b.rack_update(ms(now), Duration::from_millis(100), None);
+        b.rack_update(p, ms(now), Duration::from_millis(100), None);
         b.rack_detect(ms(now), Duration::ZERO);
     } else {
         b.mark_lost_by_sack(3);
@@ -90,11 +90,11 @@ fn a_reordering_window_that_keeps_everything_waiting() {
     // Everything arrives 1 ms late behind one that came early: every ACK asks, nothing is lost.
     let n = 10_000;
     let mut b = window(n);
-    b.on_ack(0, &[((n - 1) * SEGMENT, n * SEGMENT)], ms(100));
-    b.rack_update(ms(100), Duration::from_millis(100), None);
+    let p = b.on_ack(0, &[((n - 1) * SEGMENT, n * SEGMENT)], ms(100));
+    b.rack_update(&p, ms(100), Duration::from_millis(100), None);
     for k in 1..n {
-        b.on_ack(k * SEGMENT, &[], ms(101));
-        b.rack_update(ms(101), Duration::from_millis(100), None);
+        let p = b.on_ack(k * SEGMENT, &[], ms(101));
+        b.rack_update(&p, ms(101), Duration::from_millis(100), None);
         let (lost, wait) = b.rack_detect(ms(101), Duration::from_millis(25));
         assert_eq!((lost, wait.is_some()), (0, k < n - 1));
     }
@@ -107,8 +107,8 @@ fn a_flight_that_arrives_in_reverse() {
     let n = 10_000;
     let mut b = window(n);
     for k in (1..n).rev() {
-        b.on_ack(0, &[(k * SEGMENT, n * SEGMENT)], ms(100));
-        b.rack_update(ms(100), Duration::from_millis(100), None);
+        let p = b.on_ack(0, &[(k * SEGMENT, n * SEGMENT)], ms(100));
+        b.rack_update(&p, ms(100), Duration::from_millis(100), None);
         assert!(b.rack_detect(ms(100), Duration::from_millis(25)).1.is_some());
     }
     assert!(b.touched() <= MOST * n, "{}", b.touched() / n);

@@ -220,6 +220,8 @@ fn op() -> impl Strategy<Value = Op> {
 struct Pair {
     real: Scoreboard,
     model: Model,
+    /// What the last ACK did, until RACK has been told.
+    last: Progress,
     now: u64,
     sends: u64,
 }
@@ -253,7 +255,9 @@ impl Pair {
         let block = |&(at, len): &(u64, u64)| (self.offset(at, cut), self.offset(at + len, cut));
         let blocks: Vec<_> = blocks.iter().map(block).filter(|b| b.0 < b.1 && b.1 > una).collect();
         let now = ms(self.now);
-        assert_eq!(self.real.on_ack(una, &blocks, now), self.model.ack(una, &blocks, now));
+        self.last = self.real.on_ack(una, &blocks, now);
+        let told = Progress { offer: Default::default(), ..self.last };
+        assert_eq!(told, self.model.ack(una, &blocks, now));
     }
 
     fn apply(&mut self, op: &Op) {
@@ -274,7 +278,8 @@ impl Pair {
             }
             Op::RackUpdate(min_rtt, ago) => {
                 let echoed = ago.map(|ago| now.saturating_sub(Duration::from_millis(ago)));
-                real.rack_update(now, Duration::from_millis(min_rtt), echoed);
+                let last = core::mem::take(&mut self.last);
+                real.rack_update(&last, now, Duration::from_millis(min_rtt), echoed);
                 model.rack_update(now, Duration::from_millis(min_rtt), echoed);
             }
             Op::RackDetect(w) => {

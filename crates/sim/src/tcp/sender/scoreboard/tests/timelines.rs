@@ -12,8 +12,8 @@ fn rack(
     at: u64,
     window: u64,
 ) -> (u64, Option<Duration>) {
-    b.on_ack(una, blocks, ms(at));
-    b.rack_update(ms(at), MIN_RTT, None);
+    let p = b.on_ack(una, blocks, ms(at));
+    b.rack_update(&p, ms(at), MIN_RTT, None);
     b.rack_detect(ms(at), Duration::from_millis(window))
 }
 
@@ -94,14 +94,14 @@ fn rack_ignores_what_may_be_the_original() {
     // 99 ms after, but the ACK of it echoes a timestamp from before; then one from after.
     for (echoed, lost) in [(300, 0), (301, 1000)] {
         let mut b = again();
-        b.on_ack(2000, &[], ms(400));
-        b.rack_update(ms(400), Duration::from_millis(99), Some(ms(echoed)));
+        let p = b.on_ack(2000, &[], ms(400));
+        b.rack_update(&p, ms(400), Duration::from_millis(99), Some(ms(echoed)));
         assert_eq!(b.rack_detect(ms(400), Duration::ZERO), (lost, None), "{echoed}");
     }
     // What is SACKed is not what is echoed (RFC 7323 §4.3): the first echoes the SYN here.
     let mut b = again();
-    b.on_ack(0, &[(2000, 3000)], ms(400));
-    b.rack_update(ms(400), MIN_RTT, Some(ms(0)));
+    let p = b.on_ack(0, &[(2000, 3000)], ms(400));
+    b.rack_update(&p, ms(400), MIN_RTT, Some(ms(0)));
     assert_eq!(b.rack_detect(ms(400), Duration::ZERO), (1000, None));
     // Never sent again: beyond doubt. It does not replace a newer one.
     let mut b = again();
@@ -330,6 +330,22 @@ fn idle_connections_cost_next_to_nothing() {
     let b = Scoreboard::new();
     assert!(b.is_empty() && b.ring_capacity() == 0);
     assert!(size_of::<Scoreboard>() <= 384, "{}", size_of::<Scoreboard>());
+}
+
+#[test]
+fn places_are_given_up_that_a_window_does_not_need_any_more() {
+    let mut b = Scoreboard::new();
+    let round = |b: &mut Scoreboard, segments: u64| {
+        b.send(segments, 1000, 0);
+        b.on_ack(b.nxt(), &[], ms(100));
+        b.ring_capacity()
+    };
+    assert_eq!(round(&mut b, 32), 32);
+    // A quarter of 16 would do for 3, none of 8.
+    (0..30).for_each(|_| assert!(round(&mut b, 3) >= 8));
+    assert_eq!(round(&mut b, 3), 8);
+    assert_eq!(round(&mut b, 32), 32);
+    b.check();
 }
 
 impl Scoreboard {
