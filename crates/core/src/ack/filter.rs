@@ -8,7 +8,7 @@
 //! - The older one told its sender progress, or was a duplicate with SACK blocks after three duplicates have left. Duplicates
 //!   without SACK, duplicate SACKs, windows that close, open or are all that changed, and what came out of order are kept.
 //! - The newer one acknowledges more (of a duplicate: as much, with a window that is no smaller if the older one
-//!   opened it), covers all SACK blocks that the last ACK to leave had not, is no older by its timestamps, and
+//!   opened it), covers all SACK blocks that neither the ACK before the older one nor the last ACK to leave had, is no older by its timestamps, and
 //!   has the same ECN bits, the same sequence number and the same type of service. Its window is not closed. A receiver's right
 //!   edge that moves left is the receiver's own: what the newer one says is what the sender has to go by in either case.
 //! - The newer one acknowledges nothing beyond what the older one's window could have allowed: with the scale that the receiver's SYN has
@@ -114,8 +114,13 @@ impl Ack {
         })
     }
 
-    /// May this one, queued directly before `newer` in the same flow, be erased?
-    pub fn is_redundant(&self, newer: &Ack, told: &Told) -> bool {
+    /// May this one, queued directly before `newer` in the same flow, be erased? `before` is the ACK that waits directly before it.
+    pub fn is_redundant(&self, newer: &Ack, before: Option<&Ack>, told: &Told) -> bool {
+        let tells = |block| {
+            newer.sack.cover(block)
+                || told.sack.cover(block)
+                || before.is_some_and(|before| before.role != Role::Alone && before.sack.cover(block))
+        };
         let more = match self.role {
             Role::Progress => after(newer.ack, self.ack),
             Role::Duplicate => {
@@ -130,11 +135,7 @@ impl Ack {
             && newer.window != 0
             && plausible(self.ack, (self.window, self.scale), newer.ack)
             && in_order(self.timestamps, newer.timestamps)
-            && self
-                .sack
-                .as_slice()
-                .iter()
-                .all(|&block| !after(block.1, newer.ack) || newer.sack.cover(block) || told.sack.cover(block))
+            && self.sack.as_slice().iter().all(|&block| !after(block.1, newer.ack) || tells(block))
     }
 }
 
@@ -152,7 +153,7 @@ pub struct Told {
 impl Told {
     /// An ACK leaves.
     pub fn note(&mut self, ack: &Ack) {
-        if !ack.sack.is_empty() {
+        if !ack.sack.is_empty() && ack.role != Role::Alone {
             self.sack = ack.sack;
         }
         if ack.role == Role::Duplicate {

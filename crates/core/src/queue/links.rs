@@ -18,6 +18,11 @@ impl Links {
     pub(super) fn before(self) -> Option<u32> {
         (self.before != NOBODY).then_some(self.before)
     }
+
+    /// The one behind it.
+    pub(super) fn behind(self) -> Option<u32> {
+        (self.behind != NOBODY).then_some(self.behind)
+    }
 }
 
 /// A list. `of` says which of its links something of the table has in this list.

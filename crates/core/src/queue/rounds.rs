@@ -45,12 +45,20 @@ pub(super) struct Rounds {
     round: u8,
     /// Bytes that each flow may send in a round.
     quantum: i64,
+    /// Bytes of the flows that have begun before others in this round.
+    ahead: u64,
 }
 
 impl Rounds {
     /// Nothing waits. A quantum is 1 byte at least.
     pub(super) fn new(quantum: u32) -> Rounds {
-        Rounds { rounds: [Ends::EMPTY; ROUNDS], occupied: 0, round: 0, quantum: quantum.max(1).into() }
+        Rounds {
+            rounds: [Ends::EMPTY; ROUNDS],
+            occupied: 0,
+            round: 0,
+            quantum: quantum.max(1).into(),
+            ahead: 0,
+        }
     }
 
     /// The flow whose turn it is.
@@ -66,12 +74,15 @@ impl Rounds {
     }
 
     /// As [`Rounds::begin`], but before the others of this round, unless the flow has had its turn in it: who sends little waits for
-    /// the frame that is being sent and for no other, and nobody gets more than a quantum in a round.
-    pub(super) fn begin_first<T: TakesTurns>(&mut self, flows: &mut [T], i: u32) {
+    /// the frame that is being sent and for no other, and nobody gets more than a quantum in a round. All that begin so with their first
+    /// frames, of so many bytes, have one quantum in a round: a flood of new flows does not keep the others from their turns.
+    pub(super) fn begin_first<T: TakesTurns>(&mut self, flows: &mut [T], i: u32, bytes: u64) {
         let turn = flows[i as usize].turn();
-        if self.occupied == 0 || turn.round == self.round {
+        let ahead = self.ahead.saturating_add(bytes);
+        if self.occupied == 0 || turn.round == self.round || ahead > self.quantum.unsigned_abs() {
             return self.begin(flows, i);
         }
+        self.ahead = ahead;
         (turn.deficit, turn.round) = (self.quantum, self.round);
         self.rounds[usize::from(self.round)].push_first(flows, i, links);
     }
@@ -107,6 +118,9 @@ impl Rounds {
         if self.occupied != 0 {
             let ahead = self.occupied.rotate_right(self.round.into()).trailing_zeros();
             self.round = (self.round + ahead as u8) % ROUNDS as u8;
+            if ahead > 0 {
+                self.ahead = 0;
+            }
         }
     }
 

@@ -46,7 +46,7 @@ fn erased_after(left: u8, segments: &[SegmentBuilder]) -> bool {
             let mut told = Told::default();
             let duplicate = Ack { role: Role::Duplicate, sack: SackBlocks::default(), ..*older };
             (0..left).for_each(|_| told.note(&duplicate));
-            older.is_redundant(newer, &told)
+            older.is_redundant(newer, None, &told)
         }
         _ => false,
     }
@@ -215,9 +215,28 @@ fn blocks_that_have_left_are_told() {
     let (first, second, third) = (ack(&[(4, 5)]), ack(&[(6, 7), (4, 5)]), ack(&[(8, 9), (6, 7)]));
     let mut told = Told::default();
     (0..3).for_each(|_| told.note(&first));
-    assert!(second.is_redundant(&third, &told), "the first block has left");
+    assert!(second.is_redundant(&third, None, &told), "the first block has left");
     told.note(&ack(&[(10, 11)]));
-    assert!(!second.is_redundant(&third, &told), "with the last one that had blocks it had not");
+    assert!(!second.is_redundant(&third, None, &told), "with the last one that had blocks it had not");
+}
+
+/// So need blocks not be told again that the ACK waiting before the older one tells, if that one is believed.
+#[test]
+fn blocks_of_the_ack_before_are_told() {
+    let ack = |edges: &[(u32, u32)]| {
+        let mut ack = read(&segment(2).sack(&blocks(edges))).unwrap();
+        ack.role = Role::Duplicate;
+        ack
+    };
+    let (first, second, third) = (ack(&[(4, 5)]), ack(&[(6, 7), (4, 5)]), ack(&[(8, 9), (6, 7)]));
+    let mut told = Told::default();
+    (0..3).for_each(|_| told.note(&Ack { sack: SackBlocks::default(), ..first }));
+    assert!(second.is_redundant(&third, Some(&first), &told));
+    assert!(!second.is_redundant(&third, None, &told));
+    let forged = Ack { role: Role::Alone, ..first };
+    assert!(!second.is_redundant(&third, Some(&forged), &told), "what is not believed tells nothing");
+    told.note(&forged);
+    assert!(!second.is_redundant(&third, None, &told), "nor when it has left");
 }
 
 /// RFC 7323 §2.2, §2.3: a shift of 14 at most, and none where the SYN has no option.
@@ -233,7 +252,7 @@ fn windows_have_the_scale_of_the_syn() {
                 seen.learn(&mut ack);
                 ack
             });
-            older.is_redundant(&newer, &Told::default())
+            older.is_redundant(&newer, None, &Told::default())
         };
         assert_eq!((shift, erases(0), erases(1)), (shift, MSS <= 400 << shift, false), "{offered:?}");
     }

@@ -46,6 +46,8 @@ pub(super) struct Flow {
     pub(super) seen: Seen,
     /// What its ACKs that have left have told.
     pub(super) told: Told,
+    /// Its SYN waits, or is about to leave.
+    pub(super) syn_waits: bool,
     /// When its SYN left, until the handshake is over.
     pub(super) opened: Option<Time>,
     /// As its SYN said; 0 if that was not seen.
@@ -70,6 +72,7 @@ impl Flow {
             silent: false,
             seen: Seen::default(),
             told: Told::default(),
+            syn_waits: false,
             opened: None,
             mss: 0,
         }

@@ -10,15 +10,16 @@
 //!   begins above [`Params::on`] times that, and ends below [`Params::off`]. It is filtered, too, while more of its ACKs wait than its share carries in a round
 //!   trip. Flows of data count as active.
 //! - **Service** in the order of arrival, or for each flow in turn by bytes: then a bulk upload takes its share and no more, and so do
-//!   ACKs. A flow of which something begins to wait has its turn next, once in a round. What is erased is charged to nobody.
+//!   ACKs. A flow of which something begins to wait has its turn next, once in a round; all of these have a quantum in a round together. What is erased is charged to nobody.
 //! - **Full queues** (§4.2): what comes is dropped where nothing better is known. With [`Policy::Delayed`], while nothing is filtered, the flow that has most
-//!   waiting loses its oldest packet. With [`Policy::DelayedPerFlow`] so does the flow with the fastest ACKs, or the longest flow if it has data
-//!   waiting. "Most" is to a factor of two.
+//!   waiting loses its oldest packet. With [`Policy::DelayedPerFlow`] the longest flow loses its oldest packet if it has data waiting or if that packet is redundant, and
+//!   otherwise the flow with the fastest ACKs; before that, the ACK that comes erases what it makes redundant, as one that is filtered does. "Most" is to a factor of
+//!   two.
 //! - **State** is bounded: flows are active no more as their rates disappear. When more than [`Params::flows`] are active, filtering is
 //!   classical, to which the others converge (§4.1); with twice as many, further flows are not told apart and not filtered.
 //!
 //! Each call takes constant time, whatever waits and however many flows there are: an ACK is compared with those that it erases and one more,
-//! and erases [`ERASED`] at most.
+//! and erases 64 at most.
 
 use super::backlog::Backlog;
 use super::limit::{Bound, QueueLimit};
@@ -26,19 +27,20 @@ use super::links::Ends;
 use super::rounds::Rounds;
 use super::sizes::Sizes;
 use super::Discipline;
-use crate::ack::filter::{Ack, Told, ACCECN_MOST};
-use crate::flow::Key;
-use crate::frame::{Charge, Frames, Head, Waiting};
+use crate::ack::filter::Ack;
+use crate::frame::{Frames, Head, Waiting};
 use crate::node::Cx;
 use crate::rate::Rate;
 use crate::stats::DropReason;
 use crate::time::Time;
-use crate::wire::{self, Flags, Packet};
 use flows::Flows;
 use gauge::Gauge;
 use nodes::Nodes;
 
+mod arrive;
+mod erase;
 mod flows;
+mod full;
 mod gauge;
 mod meter;
 mod nodes;
@@ -47,9 +49,6 @@ mod params;
 mod tests;
 
 pub use params::{Measure, Params, Policy, Service, Threshold};
-
-/// ACKs that one ACK erases at most; the next one goes on.
-const ERASED: usize = 64;
 
 /// See the [module documentation](self).
 #[derive(Debug)]
@@ -105,137 +104,6 @@ impl AckFilter {
         self.flows.active()
     }
 
-    /// A packet arrives: its flow, and what it says if it is a pure ACK.
-    fn meet(&mut self, frames: &Frames, waiting: &Waiting, now: Time) -> (u32, Option<Ack>) {
-        let active = self.flows.active();
-        self.flows.expire(|flow| self.gauge.is_over(flow, active, now));
-        let frame = frames.parked(&waiting.frame);
-        let bytes = frames.bytes(frame);
-        let Ok(packet) = wire::any_packet(bytes, frame.len()) else {
-            return (self.flows.find(Key::default(), now), None);
-        };
-        let i = self.flows.find(Key::of_packet(bytes, &packet), now);
-        if i == self.flows.rest() {
-            return (i, None);
-        }
-        match Ack::read(bytes, frame.len(), &packet, frame.checksum) {
-            Some(mut ack) => {
-                self.learn(i, &mut ack, now);
-                (i, Some(ack))
-            }
-            None => {
-                self.note_opening(i, bytes, &packet, now);
-                (i, None)
-            }
-        }
-    }
-
-    fn learn(&mut self, i: u32, ack: &mut Ack, now: Time) {
-        let flow = &mut self.flows.table[i as usize];
-        if let Some(opened) = flow.opened.take() {
-            self.gauge.note_handshake(now.since(opened));
-        }
-        let beyond = flow.seen.learn(ack);
-        if beyond > 0 {
-            self.gauge.note_progress(beyond, flow.mss);
-        }
-    }
-
-    /// A SYN begins the flow anew, a RST ends it.
-    fn note_opening(&mut self, i: u32, bytes: &[u8], packet: &Packet, now: Time) {
-        let Some(tcp) = wire::tcp(bytes, packet).ok().filter(|_| !packet.fragment) else { return };
-        if !tcp.flags.intersects(Flags::SYN.with(Flags::RST)) {
-            return;
-        }
-        let flow = &mut self.flows.table[i as usize];
-        flow.seen.forget();
-        flow.told = Told::default();
-        if tcp.flags.contains(Flags::SYN) {
-            let options = wire::tcp_options(bytes, packet, &tcp).unwrap_or_default();
-            flow.opened = Some(now);
-            flow.mss = options.mss.unwrap_or(0);
-            flow.seen.begin(options.window_scale);
-        }
-    }
-
-    /// How many ACKs of the flow one that comes may erase.
-    fn may_erase(&mut self, i: u32, charge: Charge, now: Time) -> usize {
-        let all = |filtered| if filtered { ERASED } else { 0 };
-        let measured = matches!(self.policy, Policy::Delayed | Policy::DelayedPerFlow);
-        let active = self.flows.active();
-        if measured && active > self.most {
-            self.backlog.stats.fallback += 1;
-            return ERASED;
-        }
-        let flow = &mut self.flows.table[i as usize];
-        match self.policy {
-            Policy::None => 0,
-            Policy::Static(threshold) => {
-                let most = match threshold {
-                    Threshold::Acks(n) => n.into(),
-                    Threshold::Auto => self.gauge.threshold(charge.bytes),
-                };
-                usize::from(u64::from(flow.acks) >= most)
-            }
-            Policy::Classical => ERASED,
-            Policy::Delayed => all(self.gauge.is_used(now)),
-            Policy::DelayedPerFlow => all(self.gauge.uses_its_share(flow, active, charge.bytes, now)),
-        }
-    }
-
-    /// Erases what the ACK that comes makes redundant. The place that it takes, if it erases anything, and how many it stands for.
-    fn make_place(&mut self, cx: &mut Cx<'_>, i: u32, newer: &Ack, charge: Charge) -> Option<(u32, u8)> {
-        let (mut place, mut stands_for) = (None, 1u8);
-        for _ in 0..self.may_erase(i, charge, cx.now) {
-            let flow = &self.flows.table[i as usize];
-            let before = |n: u32| self.nodes.all[n as usize].own.before();
-            let Some(n) = place.map_or(flow.waiting.last(), before) else { break };
-            let node = &self.nodes.all[n as usize];
-            let Some(older) = &node.ack else { break };
-            let both = stands_for.saturating_add(node.stands_for);
-            let hides = flow.seen.is_accecn() && both > ACCECN_MOST;
-            if hides || !older.is_redundant(newer, &flow.told) {
-                break;
-            }
-            self.erase(cx, n);
-            if let Some(later) = place.replace(n) {
-                self.unlink(later);
-            }
-            stands_for = both;
-        }
-        place.map(|n| (n, stands_for))
-    }
-
-    /// The ACK in a place goes; the place stays.
-    fn erase(&mut self, cx: &mut Cx<'_>, n: u32) {
-        let node = &mut self.nodes.all[n as usize];
-        let Some(waiting) = node.waiting.take() else { return };
-        let flow = &mut self.flows.table[node.flow as usize];
-        flow.count_out(waiting.charge, true);
-        self.backlog.leave(waiting.charge);
-        self.backlog.absorb(cx, waiting.frame);
-    }
-
-    /// The place goes.
-    fn unlink(&mut self, n: u32) {
-        let flow = self.nodes.all[n as usize].flow;
-        if self.service == Service::Fifo {
-            self.order.remove(&mut self.nodes.all, n, |node| &mut node.order);
-        }
-        self.flows.table[flow as usize].waiting.remove(&mut self.nodes.all, n, |node| &mut node.own);
-        self.nodes.free(n);
-    }
-
-    /// The ACK takes a place that another one had.
-    fn take_place(&mut self, (n, stands_for): (u32, u8), waiting: Waiting, ack: Ack, now: Time) {
-        let node = &mut self.nodes.all[n as usize];
-        let (i, charge) = (node.flow, waiting.charge);
-        (node.waiting, node.ack, node.stands_for) = (Some(waiting), Some(ack), stands_for);
-        self.flows.table[i as usize].count_in(charge, true);
-        self.backlog.enter(charge);
-        self.sort(i, now);
-    }
-
     /// A packet waits behind all others of its flow.
     fn add(&mut self, i: u32, waiting: Waiting, ack: Option<Ack>, now: Time) {
         let charge = waiting.charge;
@@ -250,7 +118,9 @@ impl AckFilter {
         }
         match self.service {
             Service::Fifo => self.order.push(&mut self.nodes.all, n, |node| &mut node.order),
-            Service::RoundRobin if begins => self.rounds.begin_first(&mut self.flows.table, i),
+            Service::RoundRobin if begins => {
+                self.rounds.begin_first(&mut self.flows.table, i, charge.bytes);
+            }
             Service::RoundRobin => {}
         }
         self.sort(i, now);
@@ -263,6 +133,16 @@ impl AckFilter {
         let speed = (flow.acks > 0).then(|| flow.ack_rate.at(now, self.gauge.window()));
         self.lengths.set(&mut self.flows.table, i, length, |flow| &mut flow.length);
         self.speeds.set(&mut self.flows.table, i, speed, |flow| &mut flow.speed);
+    }
+
+    /// The place goes.
+    fn unlink(&mut self, n: u32) {
+        let flow = self.nodes.all[n as usize].flow;
+        if self.service == Service::Fifo {
+            self.order.remove(&mut self.nodes.all, n, |node| &mut node.order);
+        }
+        self.flows.table[flow as usize].waiting.remove(&mut self.nodes.all, n, |node| &mut node.own);
+        self.nodes.free(n);
     }
 
     /// Takes a packet out. Its turn is its taker's to end.
@@ -301,50 +181,15 @@ impl AckFilter {
         let window = self.gauge.window();
         let flow = &mut self.flows.table[i as usize];
         flow.rate.bytes(now, bytes, window);
+        if core::mem::take(&mut flow.syn_waits) {
+            flow.opened = Some(now);
+        }
         if let Some(ack) = ack {
             flow.ack_rate.bytes(now, bytes, window);
             flow.told.note(ack);
         }
         self.gauge.note_left(now, bytes, ack.map(|_| since));
         self.sort(i, now);
-    }
-
-    /// Does what waits make room for what comes?
-    fn makes_room(&mut self, now: Time) -> bool {
-        match self.policy {
-            Policy::None | Policy::Static(_) | Policy::Classical => false,
-            Policy::Delayed => !self.gauge.is_used(now),
-            Policy::DelayedPerFlow => true,
-        }
-    }
-
-    /// The flow that loses its oldest packet.
-    fn victim(&self) -> Option<u32> {
-        let longest = self.lengths.most()?;
-        let flow = &self.flows.table[longest as usize];
-        match self.policy {
-            Policy::DelayedPerFlow if flow.acks == flow.packets => self.speeds.most(),
-            _ => Some(longest),
-        }
-    }
-
-    /// Drops what is too much. Did the last packet that came go?
-    fn shorten(&mut self, cx: &mut Cx<'_>, i: u32) -> bool {
-        let mut dropped = false;
-        while self.holds.is_exceeded(&self.backlog) {
-            let Some(victim) = self.victim() else { break };
-            let oldest = self.flows.table[victim as usize].waiting.first();
-            let Some(taken) = oldest.and_then(|n| self.take(n)) else { break };
-            self.backlog.drop(cx, taken.waiting.frame, DropReason::QueueFull);
-            let ends = self.flows.table[victim as usize].packets == 0;
-            if ends && self.service == Service::RoundRobin {
-                self.rounds.end(&mut self.flows.table, victim);
-                self.rounds.go_on();
-            }
-            dropped |= ends && victim == i;
-            self.sort(victim, cx.now);
-        }
-        dropped
     }
 }
 

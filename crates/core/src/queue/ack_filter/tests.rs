@@ -1,9 +1,13 @@
 //! Policies by timelines computed by hand, and what holds whatever comes.
 
 use super::*;
+use crate::frame::Charge;
 use crate::time::Duration;
 use crate::wire::build::SegmentBuilder;
-use proptest::prelude::*;
+use crate::wire::{self, Flags};
+
+mod bounds;
+mod model;
 
 /// An ACK in the paper: 40 bytes, 3.2 ms at 100 kb/s.
 const ACK: Charge = Charge { packets: 1, bytes: 40 };
@@ -259,122 +263,6 @@ fn who_begins_is_next_once_in_a_round() {
     b.check();
 }
 
-/// §4.2, with room for four.
-#[test]
-fn who_loses_when_the_queue_is_full() {
-    let full = |policy: Policy| {
-        let mut b = Bench::new(params(policy, Service::Fifo), QueueLimit::Packets(4));
-        for (port, n) in [(1, 1), (1, 2), (1, 3), (2, 1)] {
-            assert_eq!(b.ack(port, n), None);
-        }
-        b
-    };
-    for policy in [Policy::None, Policy::Static(Threshold::Acks(9))] {
-        let mut b = full(policy);
-        assert_eq!(b.ack(3, 1), Some(DropReason::QueueFull), "{policy:?}: what comes");
-        assert_eq!(b.rest(), [(1, 1), (1, 2), (1, 3), (2, 1)]);
-    }
-    let mut b = full(Policy::Delayed);
-    assert_eq!(b.ack(3, 1), None);
-    assert_eq!(b.rest(), [(1, 2), (1, 3), (2, 1), (3, 1)], "the oldest of the longest");
-    b.check();
-    // Flow 2 has sent ACKs, flow 1 has not: the oldest of the fastest.
-    let mut b = Bench::new(params(Policy::DelayedPerFlow, Service::Fifo), QueueLimit::Packets(4));
-    for n in 1..=20 {
-        b.ack(2, n);
-        b.serve(b.now + Duration::from_micros(3200));
-    }
-    for (port, n) in [(1, 1), (1, 2), (2, 21), (1, 3)] {
-        b.ack(port, n);
-    }
-    assert_eq!((b.ack(3, 1), b.rest()), (None, vec![(1, 1), (1, 2), (1, 3), (3, 1)]));
-    // A queue that data fills: the longest, whatever ACKs do.
-    let mut b = Bench::new(params(Policy::DelayedPerFlow, Service::RoundRobin), QueueLimit::Packets(4));
-    (1..=4).for_each(|n| {
-        b.data(9, n);
-    });
-    assert_eq!((b.ack(1, 1), b.ack(1, 2)), (None, None));
-    // A quantum of 1514 leaves 14 bytes for a second packet.
-    assert_eq!(b.rest(), [(9, 3), (9, 4), (1, 1), (1, 2)]);
-    b.check();
-}
-
-#[test]
-fn duplicates_with_sack_are_merged_once_three_have_left() {
-    let mut b = Bench::fifo(Policy::Classical);
-    let duplicate = |right: u32| ack(1, 5).sack(&[(8000, right)]);
-    b.ack(1, 4);
-    b.ack(1, 5);
-    (9..=14).for_each(|n| {
-        b.push(&duplicate(n * 1000), ACK);
-    });
-    // The first ACK, progress, and six duplicates.
-    assert_eq!(b.filter.backlog.packets(), 8);
-    (0..5).for_each(|_| {
-        b.pop();
-    });
-    (15..=20).for_each(|n| {
-        b.push(&duplicate(n * 1000), ACK);
-    });
-    assert_eq!((b.filter.backlog.packets(), b.filter.backlog.stats.filtered), (1, 8));
-    b.check();
-}
-
-#[test]
-fn an_accecn_ack_stands_for_three_at_most() {
-    let mut b = Bench::fifo(Policy::Classical);
-    let counted = |n: u32| ack(1, n).flags(Flags::ACK | Flags::of_ace(5));
-    (0..=9).for_each(|n| {
-        b.push(&counted(n), ACK);
-    });
-    assert_eq!(b.rest(), [(1, 0), (1, 3), (1, 6), (1, 9)]);
-}
-
-/// More flows than are measured: classical for all of them, and counted. More than twice as many: they are not told apart.
-#[test]
-fn beyond_its_flows_it_is_classical() {
-    let params = Params { flows: 2, ..params(Policy::DelayedPerFlow, Service::RoundRobin) };
-    let mut b = Bench::new(params, QueueLimit::Unlimited);
-    let three_each = |b: &mut Bench, port| {
-        for n in 1..=3 {
-            b.ack(port, n);
-        }
-    };
-    (1..=2).for_each(|port| three_each(&mut b, port));
-    assert_eq!((b.filter.backlog.packets(), b.filter.backlog.stats.fallback), (6, 0));
-    three_each(&mut b, 3);
-    assert_eq!((b.filter.backlog.packets(), b.filter.backlog.stats.fallback), (8, 3));
-    (4..=6).for_each(|port| three_each(&mut b, port));
-    // Flow 4 has the last place; 5 and 6 share another.
-    assert_eq!((b.filter.backlog.packets(), b.filter.active_flows()), (16, 4));
-    assert_eq!(b.rest().len(), 16);
-    b.check();
-    // When they are over, there is room again.
-    b.now += Duration::from_secs(60);
-    (0..4).for_each(|n| {
-        b.ack(7, n);
-    });
-    assert_eq!(b.filter.active_flows(), 1);
-}
-
-/// A flow that was silent for so long that it is not active any more is the same connection: what its window allows is known still, so
-/// that an acknowledgement beyond it erases nothing (RFC 5961 §5).
-#[test]
-fn a_silent_flow_keeps_what_its_syn_said() {
-    let mut b = Bench::fifo(Policy::Classical);
-    b.push(&ack(1, 0).seq(0).flags(Flags::SYN.with(Flags::ACK)).mss(1000).window_scale(0), ACK);
-    b.ack(1, 1);
-    assert_eq!(b.rest().len(), 2);
-    b.now += Duration::from_secs(60);
-    b.ack(2, 1);
-    assert_eq!(b.filter.active_flows(), 1);
-    for n in [2, 3, 90] {
-        b.ack(1, n); // the window is 60,000 bytes
-    }
-    assert_eq!((b.rest(), b.filter.active_flows()), (vec![(2, 1), (1, 3), (1, 90)], 2));
-    b.check();
-}
-
 #[test]
 fn what_does_not_wait_is_measured() {
     let mut b = Bench::fifo(Policy::Delayed);
@@ -413,119 +301,5 @@ fn presence_is_use() {
         };
         assert!(filtered(800) > 400, "{policy:?}: four come in the time of one");
         assert_eq!(filtered(3300), 0, "{policy:?}: none waits");
-    }
-}
-
-#[derive(Clone, Debug)]
-enum Step {
-    Ack { port: u16, forward: u32, window: u16, sack: Option<u32>, ece: bool },
-    Data { port: u16 },
-    Pop,
-    Wait(u64),
-}
-
-fn step() -> impl Strategy<Value = Step> {
-    let ack = (
-        1u16..5,
-        0u32..3,
-        prop::sample::select(vec![0u16, 400, 400, 400, 500]),
-        prop::option::weighted(0.3, 1u32..6),
-        prop::bool::weighted(0.1),
-    );
-    prop_oneof![
-        6 => ack.prop_map(|(port, forward, window, sack, ece)| Step::Ack { port, forward, window, sack, ece }),
-        1 => (1u16..5).prop_map(|port| Step::Data { port }),
-        3 => Just(Step::Pop),
-        1 => (0u64..400).prop_map(Step::Wait),
-    ]
-}
-
-fn policy() -> impl Strategy<Value = (Policy, Service)> {
-    prop::sample::select(vec![
-        (Policy::None, Service::Fifo),
-        (Policy::Static(Threshold::Acks(2)), Service::Fifo),
-        (Policy::Static(Threshold::Auto), Service::Fifo),
-        (Policy::Classical, Service::Fifo),
-        (Policy::Delayed, Service::Fifo),
-        (Policy::DelayedPerFlow, Service::Fifo),
-        (Policy::DelayedPerFlow, Service::RoundRobin),
-    ])
-}
-
-/// What is told apart of a packet.
-type Told = (u32, u32, u16, Vec<(u32, u32)>);
-
-proptest! {
-    /// Whatever comes: frames are conserved, those of a flow keep their order, data and what is not redundant leaves, ACK numbers never go
-    /// back, and in the end each sender knows the last number.
-    #[test]
-    fn whatever_comes(
-        (policy, service) in policy(), steps in prop::collection::vec(step(), 1..300),
-        limit in prop::option::of(1u32..20), flows in 1u32..4, presence: bool,
-    ) {
-        let measure = if presence { Measure::Presence } else { Measure::Rate };
-        let params = Params { flows, measure, ..params(policy, service) };
-        let limited = limit.is_some();
-        let mut b = Bench::new(params, limit.map_or(QueueLimit::Unlimited, QueueLimit::Packets));
-        let (mut numbers, mut data) = ([1u32; 5], 0);
-        let (mut pushed, mut out) = (Vec::<(u16, Told)>::new(), Vec::<(u16, Told)>::new());
-        let mut pop = |b: &mut Bench| {
-            let mut cx = Cx { now: b.now, frames: &mut b.frames };
-            let Some(waiting) = b.filter.pop(&mut cx) else { return false };
-            let frame = b.frames.unpark(waiting.frame);
-            let bytes = b.frames.bytes(&frame);
-            let p = wire::packet(bytes, bytes.len()).unwrap();
-            let tcp = wire::tcp(bytes, &p).unwrap();
-            let sack = wire::tcp_options(bytes, &p, &tcp).unwrap().sack.as_slice().to_vec();
-            out.push((tcp.src_port, (tcp.seq, tcp.ack, tcp.window, sack)));
-            b.frames.transmitted(frame);
-            true
-        };
-        for step in steps {
-            match step {
-                Step::Ack { port, forward, window, sack, ece } => {
-                    let number = &mut numbers[usize::from(port)];
-                    *number += forward;
-                    let n = *number * 1000;
-                    let blocks: Vec<_> = sack.map(|k| (n + 2000, n + 2000 + k * 1000)).into_iter().collect();
-                    let flags = if ece { Flags::ACK | Flags::ECE } else { Flags::ACK };
-                    let mut segment = ack(port, *number).window(window).flags(flags);
-                    if !blocks.is_empty() {
-                        segment = segment.sack(&blocks);
-                    }
-                    b.push(&segment, ACK);
-                    pushed.push((port, (1, n, window, blocks)));
-                }
-                Step::Data { port } => {
-                    data += 1;
-                    b.data(port, 100 + data);
-                    pushed.push((port, (100 + data, 0, 60_000, Vec::new())));
-                }
-                Step::Pop => {
-                    pop(&mut b);
-                }
-                Step::Wait(ms) => b.now += Duration::from_millis(ms),
-            }
-            b.check();
-        }
-        while pop(&mut b) {}
-        b.check();
-        for port in 1..5 {
-            let of = |all: &[(u16, Told)]| all.iter().filter(|(p, _)| *p == port).map(|(_, told)| told.clone()).collect::<Vec<_>>();
-            let (before, after) = (of(&pushed), of(&out));
-            // A subsequence: nothing is made, nothing changes places.
-            let mut rest = before.iter();
-            prop_assert!(after.iter().all(|told| rest.any(|t| t == told)));
-            let acks = |all: &[Told]| all.iter().filter(|t| t.0 == 1).map(|t| t.1).collect::<Vec<_>>();
-            prop_assert!(acks(&after).windows(2).all(|two| two[0] <= two[1]));
-            if !limited {
-                prop_assert_eq!(acks(&after).last().copied(), acks(&before).last().copied());
-                prop_assert_eq!(after.iter().filter(|t| t.0 > 1).count(), before.iter().filter(|t| t.0 > 1).count());
-                // Closed windows are all there.
-                let closed = |all: &[Told]| all.iter().filter(|t| t.2 == 0).count();
-                prop_assert_eq!(closed(&after), closed(&before));
-            }
-        }
-        prop_assert_eq!((b.filter.next(), b.filter.lengths.most(), b.filter.speeds.most()), (None, None, None));
     }
 }

@@ -1,0 +1,63 @@
+//! What arrives: its flow, and what the filter learns from it.
+
+use super::AckFilter;
+use crate::ack::filter::{Ack, Told};
+use crate::flow::Key;
+use crate::frame::{Frames, Waiting};
+use crate::time::Time;
+use crate::wire::{self, Flags, Packet};
+
+impl AckFilter {
+    /// A packet arrives: its flow, and what it says if it is a pure ACK.
+    pub(super) fn meet(&mut self, frames: &Frames, waiting: &Waiting, now: Time) -> (u32, Option<Ack>) {
+        let active = self.flows.active();
+        self.flows.expire(|flow| self.gauge.is_over(flow, active, now));
+        let frame = frames.parked(&waiting.frame);
+        let bytes = frames.bytes(frame);
+        let Ok(packet) = wire::any_packet(bytes, frame.len()) else {
+            return (self.flows.find(Key::default(), now), None);
+        };
+        let i = self.flows.find(Key::of_packet(bytes, &packet), now);
+        if i == self.flows.rest() {
+            return (i, None);
+        }
+        match Ack::read(bytes, frame.len(), &packet, frame.checksum) {
+            Some(mut ack) => {
+                self.learn(i, &mut ack, now);
+                (i, Some(ack))
+            }
+            None => {
+                self.note_opening(i, bytes, &packet);
+                (i, None)
+            }
+        }
+    }
+
+    fn learn(&mut self, i: u32, ack: &mut Ack, now: Time) {
+        let flow = &mut self.flows.table[i as usize];
+        if let Some(opened) = flow.opened.take() {
+            self.gauge.note_handshake(now.since(opened));
+        }
+        let beyond = flow.seen.learn(ack);
+        if beyond > 0 {
+            self.gauge.note_progress(beyond, flow.mss);
+        }
+    }
+
+    /// A SYN begins the flow anew, a RST ends it.
+    fn note_opening(&mut self, i: u32, bytes: &[u8], packet: &Packet) {
+        let Some(tcp) = wire::tcp(bytes, packet).ok().filter(|_| !packet.fragment) else { return };
+        if !tcp.flags.intersects(Flags::SYN.with(Flags::RST)) {
+            return;
+        }
+        let flow = &mut self.flows.table[i as usize];
+        flow.seen.forget();
+        flow.told = Told::default();
+        if tcp.flags.contains(Flags::SYN) {
+            let options = wire::tcp_options(bytes, packet, &tcp).unwrap_or_default();
+            (flow.syn_waits, flow.opened) = (true, None);
+            flow.mss = options.mss.unwrap_or(0);
+            flow.seen.begin(options.window_scale);
+        }
+    }
+}

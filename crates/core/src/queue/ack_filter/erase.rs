@@ -1,0 +1,90 @@
+//! What an ACK that comes erases, and the place that it takes.
+
+use super::{AckFilter, Policy, Threshold};
+use crate::ack::filter::{Ack, ACCECN_MOST};
+use crate::frame::{Charge, Waiting};
+use crate::node::Cx;
+use crate::time::Time;
+
+/// ACKs that one ACK erases at most; the next one goes on.
+const ERASED: usize = 64;
+
+impl AckFilter {
+    /// How many ACKs of the flow one that comes may erase.
+    fn may_erase(&mut self, i: u32, charge: Charge, now: Time) -> usize {
+        let all = |filtered| if filtered { ERASED } else { 0 };
+        let measured = matches!(self.policy, Policy::Delayed | Policy::DelayedPerFlow);
+        if self.policy == Policy::DelayedPerFlow && !self.holds.admits(&self.backlog, charge) {
+            return ERASED;
+        }
+        let active = self.flows.active();
+        if measured && active > self.most {
+            self.backlog.stats.fallback += 1;
+            return ERASED;
+        }
+        let flow = &mut self.flows.table[i as usize];
+        match self.policy {
+            Policy::None => 0,
+            Policy::Static(threshold) => {
+                let most = match threshold {
+                    Threshold::Acks(n) => n.into(),
+                    Threshold::Auto => self.gauge.threshold(charge.bytes),
+                };
+                usize::from(u64::from(flow.acks) >= most)
+            }
+            Policy::Classical => ERASED,
+            Policy::Delayed => all(self.gauge.is_used(now)),
+            Policy::DelayedPerFlow => all(self.gauge.uses_its_share(flow, active, charge.bytes, now)),
+        }
+    }
+
+    /// Erases what the ACK that comes makes redundant. The place that it takes, if it erases anything, and how many it stands for.
+    pub(super) fn make_place(
+        &mut self,
+        cx: &mut Cx<'_>,
+        i: u32,
+        newer: &Ack,
+        charge: Charge,
+    ) -> Option<(u32, u8)> {
+        let (mut place, mut stands_for) = (None, 1u8);
+        for _ in 0..self.may_erase(i, charge, cx.now) {
+            let flow = &self.flows.table[i as usize];
+            let before = |n: u32| self.nodes.all[n as usize].own.before();
+            let Some(n) = place.map_or(flow.waiting.last(), before) else { break };
+            let node = &self.nodes.all[n as usize];
+            let Some(older) = &node.ack else { break };
+            let both = stands_for.saturating_add(node.stands_for);
+            let hides = flow.seen.is_accecn() && both > ACCECN_MOST;
+            let earlier = node.own.before().and_then(|n| self.nodes.all[n as usize].ack.as_ref());
+            if hides || !older.is_redundant(newer, earlier, &flow.told) {
+                break;
+            }
+            self.erase(cx, n);
+            if let Some(later) = place.replace(n) {
+                self.unlink(later);
+            }
+            stands_for = both;
+        }
+        place.map(|n| (n, stands_for))
+    }
+
+    /// The ACK in a place goes; the place stays.
+    fn erase(&mut self, cx: &mut Cx<'_>, n: u32) {
+        let node = &mut self.nodes.all[n as usize];
+        let Some(waiting) = node.waiting.take() else { return };
+        let flow = &mut self.flows.table[node.flow as usize];
+        flow.count_out(waiting.charge, true);
+        self.backlog.leave(waiting.charge);
+        self.backlog.absorb(cx, waiting.frame);
+    }
+
+    /// The ACK takes a place that another one had.
+    pub(super) fn take_place(&mut self, (n, stands_for): (u32, u8), waiting: Waiting, ack: Ack, now: Time) {
+        let node = &mut self.nodes.all[n as usize];
+        let (i, charge) = (node.flow, waiting.charge);
+        (node.waiting, node.ack, node.stands_for) = (Some(waiting), Some(ack), stands_for);
+        self.flows.table[i as usize].count_in(charge, true);
+        self.backlog.enter(charge);
+        self.sort(i, now);
+    }
+}
