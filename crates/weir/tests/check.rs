@@ -84,6 +84,16 @@ fn the_short_form() {
         (&["run", "--dev", "eth1"], "--dev eth1 without a rate"),
         (&["run", "--dev", "eth1", "--out-flow-rate", "1kbit"], "not from 8kbit to 100Gbit"),
         (&["run", "--dev", "eth1", "--out-flow-rate", "1Mbit", "--json", "/dev/null"], "no regular file"),
+        (&["run", "--dev", "eth1", "--uplink", "0Mbit", "--ack-filter"], "a rate of zero"),
+        (&["run", "--dev", "eth1", "--uplink", "1Mbit"], "--ack-filter"),
+        (&["run", "--dev", "eth1", "--uplink", "1Mbit", "--ack-filter", "delay"], "unknown value `delay`"),
+        (&["wan", "--dev", "eth1", "--ack-filter", "classical"], "needs"),
+        (&["model", "ack-filter", "--rate", "0bit", "--rtt", "1s"], "a rate of zero"),
+        (&["model", "ack-filter", "--rate", "1Mbit", "--rtt", "0s"], "0s"),
+        (
+            &["model", "ack-filter", "--rate", "1Mbit", "--rtt", "1s", "--threshold", "0"],
+            "0 is not a number of ACKs",
+        ),
         (&["wan", "--dev", "eth1"], "nothing is emulated"),
         (&["wan", "--lan", "eth0", "--wan", "eth0", "--rtt", "1ms"], "the same interface"),
     ] {

@@ -15,7 +15,7 @@ pub struct Endpoint {
     pub local: SocketAddrV4,
     /// The peer's.
     pub remote: SocketAddrV4,
-    /// When the flow starts.
+    /// When the flow starts; [`Time::MAX`] for one that [follows](super::Host::follow) another.
     pub start: Time,
     /// Its TCP, which endpoints share.
     pub tcp: Arc<TcpConfig>,

@@ -28,7 +28,7 @@ use weir_core::frame::{Checksum, Frame, Frames};
 use weir_core::node::{Cx, Node, Port, PortSet, Transmit};
 use weir_core::rng::Rng;
 use weir_core::stats::DropReason;
-use weir_core::time::Time;
+use weir_core::time::{Duration, Time};
 
 /// More endpoints than this do not stay in the cache next to the processor.
 const CROWD: usize = 128;
@@ -77,6 +77,8 @@ pub struct Host {
     slots: Vec<Box<Slot>>,
     by_key: ByKey,
     timers: Timers,
+    /// Endpoints that open when another one is over, by that one, and how long after it.
+    followers: HashMap<u32, (u32, Duration)>,
     /// Frames that leave with the next poll, and since when.
     leaving: Vec<(Time, Frame)>,
     rng: Rng,
@@ -91,6 +93,7 @@ impl Host {
             slots: Vec::new(),
             by_key: ByKey::default(),
             timers: Timers::default(),
+            followers: HashMap::new(),
             leaving: Vec::new(),
             rng: Rng::new(config.seed),
             now: Time::ZERO,
@@ -107,6 +110,15 @@ impl Host {
         self.timers.add();
         self.timers.set(i, start);
         EndpointId(i)
+    }
+
+    /// An endpoint whose start is [`Time::MAX`] opens so long after another one of this host is over. Of two that follow the same one,
+    /// the later call counts.
+    pub fn follow(&mut self, id: EndpointId, other: EndpointId, after: Duration) {
+        if let Some(origin) = &mut self.slots[id.0 as usize].origin {
+            origin.start = Time::ZERO;
+        }
+        self.followers.insert(other.0, (id.0, after));
     }
 
     /// What became of an endpoint so far.
@@ -260,13 +272,23 @@ impl Host {
         let before = self.leaving.len();
         connection.send(cx.frames, cx.now, |frame| self.leaving.push((cx.now, frame)));
         slot.record.segments += (self.leaving.len() - before) as u64;
-        slot.end_if_over(cx.now);
+        let over = slot.end_if_over(cx.now);
         let due = slot.next_deadline();
         if slot.trace {
             // A trace has what is in flight at these times too.
             self.timers.set_or_earlier(i, due);
         } else {
             self.timers.set(i, due);
+        }
+        if over {
+            self.start_follower(i, cx.now);
+        }
+    }
+
+    #[cold]
+    fn start_follower(&mut self, i: u32, now: Time) {
+        if let Some(&(follower, after)) = self.followers.get(&i) {
+            self.timers.set(follower, now + after);
         }
     }
 }

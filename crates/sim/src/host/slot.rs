@@ -34,7 +34,7 @@ pub(super) struct Slot {
 #[derive(Debug)]
 pub(super) struct Origin {
     pub(super) tcp: Arc<TcpConfig>,
-    start: Time,
+    pub(super) start: Time,
     source: Option<Source>,
     pub(super) local: SocketAddrV4,
     pub(super) remote: SocketAddrV4,
@@ -156,18 +156,17 @@ impl Slot {
         connection.next_deadline().min(writes)
     }
 
-    /// Lets go of a connection that is over.
+    /// Lets go of a connection that is over. Has it just become that?
     #[inline]
-    pub(super) fn end_if_over(&mut self, now: Time) {
+    pub(super) fn end_if_over(&mut self, now: Time) -> bool {
         let state = self.connection.as_deref().map(Connection::state);
-        if matches!(state, Some(State::Closed | State::TimeWait)) {
-            self.end(now);
-        }
+        matches!(state, Some(State::Closed | State::TimeWait)) && self.end(now)
     }
 
     #[cold]
-    fn end(&mut self, now: Time) {
-        let Some(connection) = self.connection.as_deref() else { return };
+    fn end(&mut self, now: Time) -> bool {
+        let Some(connection) = self.connection.as_deref() else { return false };
+        let before = self.record.closed.has_been();
         match connection.state() {
             State::Closed => {
                 self.last = Some(Box::new(Last::of(connection)));
@@ -180,6 +179,7 @@ impl Slot {
             }
             _ => {}
         }
+        !before && self.record.closed.has_been()
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::present::{self, part, Common};
 use crate::command::error::Failure;
+use crate::execute::baselines;
 use crate::execute::lab::{self, Options};
 use crate::execute::sweep;
 use crate::experiment::config::experiment;
@@ -53,6 +54,12 @@ fn once(plan: &Plan, options: &Options) -> Result<RunResult, String> {
         eprintln!("weir lab: {fault}");
     }
     let mut result = outcome.result;
+    let beside = Options { pcap: None, ..options.clone() };
+    baselines::run(plan, &mut result, |variant| {
+        let outcome = lab::run(variant, &beside)?;
+        outcome.faults.iter().for_each(|fault| eprintln!("weir lab: {fault}"));
+        Ok(outcome.result)
+    })?;
     expect::conclude(plan, &mut result);
     Ok(result)
 }

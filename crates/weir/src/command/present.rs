@@ -57,6 +57,7 @@ pub fn part(directory: Option<&Path>, n: usize) -> Option<PathBuf> {
 /// A result among several goes without received bytes: a file of many runs would consist of little else.
 pub fn without_received(result: &mut RunResult) {
     result.series.retain(|_, s| !s.columns.contains_key(RECEIVED));
+    result.baselines.values_mut().for_each(without_received);
 }
 
 impl Presentation {

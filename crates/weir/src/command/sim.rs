@@ -81,7 +81,7 @@ fn stop_on_signals() -> Result<Arc<AtomicBool>, Failure> {
 }
 
 fn one(args: &Args, job: &Job, stop: &AtomicBool) -> Result<(), Failure> {
-    let progress = Progress::new(&job.plan.name, job.plan.duration, true);
+    let progress = Progress::new(&job.plan.name, job.plan.time(), true);
     let options = Options { pcap: args.common.pcap.as_deref(), progress: Some(&progress), stop };
     let made = sim::run(&job.plan, &options);
     drop(progress);
@@ -96,7 +96,7 @@ fn one(args: &Args, job: &Job, stop: &AtomicBool) -> Result<(), Failure> {
 }
 
 fn several(args: &Args, jobs: &[Job], stop: &AtomicBool) -> Result<(), Failure> {
-    let total = jobs.iter().fold(Duration::ZERO, |sum, job| sum.saturating_add(job.plan.duration));
+    let total = jobs.iter().fold(Duration::ZERO, |sum, job| sum.saturating_add(job.plan.time()));
     let name = jobs.first().map_or("", |job| job.plan.name.as_str());
     let progress = Progress::new(&format!("{name}, {} runs", jobs.len()), total, true);
     let at_once = args.jobs.map_or_else(sweep::processors, |n| n as usize);

@@ -3,9 +3,11 @@
 //! - `sim`: in virtual time;
 //! - `lab`: in network namespaces (Linux), with `traffic` as its senders and receivers;
 //! - `hosts`, `measurements`: what both have in common, at the ends and in a flow's row;
+//! - `baselines`: variants of an experiment that are run beside it;
 //! - `sweep`: several runs at once;
 //! - `progress`: how far they are.
 
+pub mod baselines;
 pub mod hosts;
 #[cfg(feature = "linux")]
 pub mod lab;

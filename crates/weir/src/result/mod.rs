@@ -69,6 +69,9 @@ pub struct RunResult {
     /// How far apart the worlds may be, as the experiment declares it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parity: Option<Parity>,
+    /// Variants of the experiment that were run beside it, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub baselines: BTreeMap<String, RunResult>,
     /// Checks of the experiment and how they went.
     pub expects: Vec<ExpectResult>,
     /// The gateway; absent for a plain bridge.
@@ -103,6 +106,7 @@ impl Default for RunResult {
             packets: 0,
             made_by: MadeBy::default(),
             parity: None,
+            baselines: BTreeMap::new(),
             expects: Vec::new(),
             gateway: None,
             flows: Vec::new(),

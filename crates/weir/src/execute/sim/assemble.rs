@@ -30,6 +30,7 @@ pub fn result(plan: &Plan, topology: &mut Topology, mut recorder: Recorder) -> R
     let mut series = BTreeMap::new();
     let classifier = plan.classifier();
     for (n, (flow, wired)) in plan.flows().zip(&topology.flows).enumerate() {
+        let Some(flow) = started(topology, n, flow).filter(|flow| flow.start < covered) else { continue };
         let reports = EndReports::of(plan, topology, wired, covered);
         let class = class(plan, &classifier, &flow, wired);
         let row = flow_result(plan, topology, &flow, wired, &reports, class, covered);
@@ -58,6 +59,15 @@ pub fn result(plan: &Plan, topology: &mut Topology, mut recorder: Recorder) -> R
         series,
         ..RunResult::default()
     }
+}
+
+/// The flow with the time at which it started, which of one that waits for another is known now. `None` if that one is not over.
+fn started<'a>(topology: &Topology, n: usize, flow: Flow<'a>) -> Option<Flow<'a>> {
+    let Some(before) = flow.before else { return Some(flow) };
+    let (node, end) = topology.flows[n - (flow.index - before.index) as usize].client();
+    let FlowEnd::Tcp(_, id) = end else { return None };
+    let over = tcp_report(topology, node, id).closed?;
+    Some(Flow { start: (over + before.think).since(Time::ZERO), ..flow })
 }
 
 /// What went wrong with flows, in their order. A connection that was given up is none of it, but a result.

@@ -3,6 +3,7 @@
 use super::series::Recorder;
 use super::topology::{self, Topology};
 use super::{assemble, capture};
+use crate::execute::baselines;
 use crate::execute::progress::Progress;
 use crate::experiment::plan::Plan;
 use crate::result::{RunResult, Status};
@@ -25,8 +26,15 @@ pub struct Options<'a> {
     pub stop: &'a AtomicBool,
 }
 
-/// Runs `plan`; the result's checks are still to be made. Errors say what of it cannot be simulated, and why.
+/// Runs `plan` and its baselines; the result's checks are still to be made. Errors say what of it cannot be simulated, and why.
 pub fn run(plan: &Plan, options: &Options) -> Result<RunResult, String> {
+    let mut result = alone(plan, options)?;
+    let beside = Options { pcap: None, ..*options };
+    baselines::run(plan, &mut result, |variant| alone(variant, &beside))?;
+    Ok(result)
+}
+
+fn alone(plan: &Plan, options: &Options) -> Result<RunResult, String> {
     let begin = Instant::now();
     let mut topology = topology::build(plan)?;
     let captures = options.pcap.map(|directory| capture::start(&mut topology, directory)).transpose()?;

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::sync::Arc;
 use weir_core::gateway::Direction;
-use weir_core::time::Time;
+use weir_core::time::{Duration, Time};
 use weir_sim::host::{Endpoint, EndpointId, Source};
 use weir_sim::tcp::TcpConfig;
 use weir_sim::udp::{UdpConfig, UdpSink, UdpSource};
@@ -33,6 +33,17 @@ pub struct FlowEnds {
     pub receiver: (usize, FlowEnd),
 }
 
+impl FlowEnds {
+    /// The end that opens it.
+    pub fn client_end(&self) -> (usize, FlowEnd) {
+        if self.uploads {
+            self.sender
+        } else {
+            self.receiver
+        }
+    }
+}
+
 /// One end of a flow on its host.
 #[derive(Clone, Copy, Debug)]
 pub enum FlowEnd {
@@ -46,7 +57,7 @@ pub enum FlowEnd {
 pub fn make(plan: &Plan) -> Result<(Vec<ExperimentHost>, Vec<FlowEnds>), String> {
     let (all, groups) = hosts::all(plan);
     let mut ends = FlowEndMaker { plan, hosts: all, further: 0, used: HashMap::new() };
-    let mut flows = Vec::new();
+    let mut flows: Vec<FlowEnds> = Vec::new();
     let mut settings: Option<(&str, Option<Arc<TcpConfig>>)> = None;
     for (n, flow) in plan.flows().enumerate() {
         let group = flow.group;
@@ -56,11 +67,15 @@ pub fn make(plan: &Plan) -> Result<(Vec<ExperimentHost>, Vec<FlowEnds>), String>
         }
         let host_of = |side: &Option<String>, end_of_path: usize| {
             let hosts = side.as_ref().and_then(|name| groups.get(name.as_str()));
-            hosts.map_or(end_of_path, |&(first, count)| first + flow.index as usize % count)
+            hosts.map_or(end_of_path, |&(first, count)| first + flow.source() as usize % count)
         };
         let sides = (host_of(&group.client, 0), host_of(&group.server, 1));
         flows.push(match settings.as_ref().and_then(|(_, tcp)| tcp.as_ref()) {
-            Some(tcp) => ends.tcp_flow(&flow, n, tcp, sides),
+            Some(tcp) => {
+                let before =
+                    flow.before.map(|before| flows[n - (flow.index - before.index) as usize].client_end());
+                ends.tcp_flow(&flow, n, tcp, sides, before)?
+            }
             None => ends.udp_flow(&flow, n, sides),
         });
     }
@@ -84,7 +99,8 @@ impl FlowEndMaker<'_> {
         n: usize,
         tcp: &Arc<TcpConfig>,
         (client, server): (usize, usize),
-    ) -> FlowEnds {
+        before: Option<(usize, FlowEnd)>,
+    ) -> Result<FlowEnds, String> {
         let plan = self.plan;
         let used = self.used.entry((client, client_port(n))).or_default();
         let host = self.hosts[client].host_for_round(plan, *used, &mut self.further);
@@ -101,7 +117,7 @@ impl FlowEndMaker<'_> {
                 opens,
                 local: addresses[own],
                 remote: addresses[1 - own],
-                start: Time::ZERO + flow.start,
+                start: if flow.before.is_some() { Time::MAX } else { Time::ZERO + flow.start },
                 tcp: tcp.clone(),
                 source,
                 bin: plan.bin,
@@ -112,8 +128,28 @@ impl FlowEndMaker<'_> {
             (at, FlowEnd::Tcp(host, simulated.host.add(endpoint)))
         };
         let (client, server) = (end(client, host, true), end(server, 0, false));
+        if let Some((before, flow_before)) = before.zip(flow.before) {
+            self.follow(client, before, flow_before.think).ok_or_else(|| {
+                format!("flow \"{}\": there are too many flows for it to wait for another one", flow.id)
+            })?;
+        }
         let (sender, receiver) = if uploads { (client, server) } else { (server, client) };
-        FlowEnds { client: addresses[0], server: addresses[1], uploads, payload: tcp.mss, sender, receiver }
+        Ok(FlowEnds {
+            client: addresses[0],
+            server: addresses[1],
+            uploads,
+            payload: tcp.mss,
+            sender,
+            receiver,
+        })
+    }
+
+    /// An end of a flow opens so long after another one is over. `None` if they are not on the same simulated host.
+    fn follow(&mut self, end: (usize, FlowEnd), other: (usize, FlowEnd), think: Duration) -> Option<()> {
+        let ((at, FlowEnd::Tcp(host, id)), (there, FlowEnd::Tcp(its_host, its_id))) = (end, other) else {
+            return None;
+        };
+        (at == there && host == its_host).then(|| self.hosts[at].tcp[host].host.follow(id, its_id, think))
     }
 
     fn udp_flow(&mut self, flow: &Flow, n: usize, sides: (usize, usize)) -> FlowEnds {

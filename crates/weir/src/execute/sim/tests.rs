@@ -46,6 +46,30 @@ fn datagrams_by_hand() {
     assert_eq!(r.made_by.kernel, "");
 }
 
+/// An upload takes 30 ms, and 10 ms later its client has the server's FIN. A download takes 40 ms, since the server writes when the handshake is over,
+/// and 20 ms later its client has the ACK of its FIN. 5 ms after that the next flow of the source begins.
+#[test]
+fn the_flows_of_a_source_follow_each_other() {
+    for (direction, every, fct) in [("out", 45, 0.03), ("in", 65, 0.04)] {
+        let text = format!(
+            "name = 't'\nduration = '1s'
+            [path]
+            wan = {{ delay = '10ms' }}
+            [[flow]]
+            id = 'f'\ncc = 'reno'\nbytes = 1000\ndirection = '{direction}'
+            sources = 2\ncount = 100\nstagger = '1ms'\nthink = '5ms'"
+        );
+        let flows = simulate(&text).flows;
+        let starts: Vec<u64> = flows.iter().map(|f| (f.start_s * 1e3).round() as u64).collect();
+        let expected: Vec<u64> =
+            (0..).flat_map(|n| [n * every, n * every + 1]).take_while(|t| *t < 1000).collect();
+        assert_eq!(starts, expected, "{direction}");
+        let (last, done) = flows.split_last().unwrap();
+        assert!(done.iter().rev().skip(1).all(|f| f.fct_s == Some(fct)), "{direction}");
+        assert!(last.fct_s.is_none_or(|s| s == fct) && last.id == format!("f.{}", starts.len() - 1));
+    }
+}
+
 /// SYN, SYN-ACK and the data: three times 10 ms.
 #[test]
 fn a_completion_time_by_hand() {

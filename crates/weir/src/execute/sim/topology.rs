@@ -106,6 +106,12 @@ pub struct WiredFlow {
 }
 
 impl WiredFlow {
+    /// The node of the client, and the end of the flow there.
+    pub fn client(&self) -> (NodeId, FlowEnd) {
+        let node = if self.ends.uploads { self.sender } else { self.receiver };
+        (node, self.ends.client_end().1)
+    }
+
     /// The flow as the gateway knows it.
     pub fn key(&self) -> Key {
         let FlowEnds { client, server, uploads, .. } = self.ends;

@@ -5,8 +5,8 @@ use super::gateway::Files;
 use super::reader::{parse_toml, FromValue, Only, Positive, Refused, Scalar, Section, Sink};
 use super::units;
 use super::value::choice;
-use super::{bins, flow, gateway, graph, host, lab, measure, names, path, tcp};
-use crate::experiment::plan::{Lab, Path, Plan, Reference, SeriesKind, Tcp};
+use super::{baseline, bins, flow, gateway, graph, host, lab, measure, names, path, tcp};
+use crate::experiment::plan::{Baseline, Lab, Path, Plan, Reference, SeriesKind, Tcp};
 use crate::result::{Backend, Parity};
 use sha2::{Digest, Sha256};
 use toml::de::DeTable;
@@ -56,20 +56,49 @@ pub fn parse(source: &Source) -> Result<Experiment, Errors> {
     from_table(&parse_toml(source)?, source)
 }
 
-/// An experiment from the root table of its file.
+/// An experiment from the root table of its file. What is wrong with its baselines is told once the rest is right.
 pub(super) fn from_table(table: &toml::Spanned<DeTable>, source: &Source) -> Result<Experiment, Errors> {
+    let Some((table, variants)) = baseline::split(table, source)? else {
+        return alone(table, source, Vec::new());
+    };
+    let (mut baselines, mut only, mut faulty) = (Vec::new(), Vec::new(), None);
+    for baseline::Variant { name, settings, table } in variants {
+        let plan = match alone(&table, source, Vec::new()) {
+            Ok(variant) => {
+                only.extend(variant.only);
+                variant.plan
+            }
+            Err(errors) => {
+                faulty.get_or_insert(errors);
+                Plan::new(&name, Duration::ZERO)
+            }
+        };
+        baselines.push(Baseline { name, settings, plan });
+    }
+    let mut experiment = alone(&table, source, baselines)?;
+    experiment.only.extend(only.into_iter().filter(|o| !experiment.only.contains(o)).collect::<Vec<_>>());
+    faulty.map_or(Ok(experiment), Err)
+}
+
+/// An experiment from the root table of its file without `[baseline]`.
+fn alone(
+    table: &toml::Spanned<DeTable>,
+    source: &Source,
+    baselines: Vec<Baseline>,
+) -> Result<Experiment, Errors> {
     let sink = Sink::of(source);
     let mut root = Section::root(table, &sink);
     root.refuse(&REFUSED);
     let files = Files::beside(source);
-    let plan = plan(root, source, &files);
+    let plan = plan(root, source, &files, baselines);
     if let Some(errors) = files.faulty.take().filter(|_| sink.is_empty()) {
         return Err(errors);
     }
     sink.finish(source, plan).map(|(plan, only)| Experiment { plan, source: source.clone(), only })
 }
 
-fn plan(s: Section, source: &Source, files: &Files<'_>) -> Option<Plan> {
+fn plan(s: Section, source: &Source, files: &Files<'_>, baselines: Vec<Baseline>) -> Option<Plan> {
+    s.has("baseline");
     s.need("name", "\"my-experiment\"");
     let name = s.parsed("name", names::name);
     let title = s.get::<String>("title").unwrap_or_default();
@@ -114,7 +143,7 @@ fn plan(s: Section, source: &Source, files: &Files<'_>) -> Option<Plan> {
     let config_sha256 = Sha256::digest(source.text.as_bytes()).iter().map(|b| format!("{b:02x}")).collect();
     let plan =
         Plan { title, interval, seed, path, lab, gateway, groups, series, ..Plan::new(&name, duration) };
-    let mut plan = Plan { graph, hosts, sample, parity, config_sha256, ..plan };
+    let mut plan = Plan { graph, hosts, sample, parity, baselines, config_sha256, ..plan };
     if s.all_well() {
         flow::not_too_many(&s, &plan);
     }

@@ -8,7 +8,7 @@ use super::diag::{listed, nearest, Fault};
 use super::reader::{Positive, Section, Size};
 use super::{distribution, names, tcp};
 use crate::experiment::plan::{
-    Arrivals, BoxKind, FlowGroup, HostGroup, Kind, Lab, Length, Plan, Ports, Protocol, Tcp,
+    Arrivals, BoxKind, FlowGroup, HostGroup, Kind, Lab, Length, Plan, Ports, Protocol, Sources, Tcp,
 };
 use crate::result::Backend;
 use core::ops::RangeInclusive;
@@ -62,9 +62,10 @@ fn flow(s: &Section, number: usize, defaults: &Tcp, duration: Option<Duration>) 
     let length = length(s);
     let ports = ports.unwrap_or(Ports::Shared(FIRST_PORT.saturating_add(number as u16)));
     let kind = kind(s);
+    let sources = sources(s, count, udp);
     let (id, protocol) = (id?, protocol?);
     let group = FlowGroup { count, protocol, tcp, start, arrivals, length, ..FlowGroup::new(&id) };
-    let group = FlowGroup { kind, direction, ports, ..group };
+    let group = FlowGroup { kind, direction, ports, sources, ..group };
     starts_in_time(s, &group, duration?);
     Some(group)
 }
@@ -175,6 +176,39 @@ fn arrivals(s: &Section) -> (u32, Arrivals) {
     (count.unwrap_or(default) as u32, drawn.unwrap_or(Arrivals::Every(stagger)))
 }
 
+/// Who sends one flow after the other: `sources` and `think`.
+fn sources(s: &Section, count: u32, udp: Option<bool>) -> Option<Sources> {
+    for key in ["sources", "think"] {
+        s.note_only(Backend::Sim, key);
+    }
+    let sources = s.int("sources", 1..=MOST_IN_LAB);
+    let think = distribution::times(s, "think");
+    if !s.has("sources") {
+        if s.has("think") {
+            let help = "`think` is the time between two flows of a source: sources = 20";
+            s.key_fault("think", Fault::new("`think` needs `sources`", help));
+        }
+        return None;
+    }
+    s.at_most_one(&["arrivals", "sources"], "a source's flows follow each other");
+    s.need("count", "1000");
+    s.need("bytes", "{ uniform = [\"10kB\", \"10MB\"] }");
+    let sources = sources? as u32;
+    if udp == Some(true) {
+        let fault = Fault::new(
+            "`sources` cannot be combined with protocol = \"udp\"",
+            "they wait for the end of a connection",
+        );
+        s.key_fault("sources", fault);
+    } else if s.has("count") && count > MOST_IN_LAB as u32 {
+        s.fault("count", Fault::bare(format!("sources have at most {MOST_IN_LAB} flows")));
+    } else if s.has("count") && count < sources {
+        s.fault("sources", Fault::bare(format!("{sources} sources of {count} flows in all")));
+    }
+    let think = think.unwrap_or(Distribution::Constant(0));
+    Some(Sources { count: sources, think })
+}
+
 /// When a flow is done.
 fn length(s: &Section) -> Length {
     s.at_most_one(&["bytes", "duration"], "a flow ends after so many bytes or after so long, not both");
@@ -190,7 +224,7 @@ fn length(s: &Section) -> Length {
 fn starts_in_time(s: &Section, group: &FlowGroup, end: Duration) {
     let (index, last, key) = match &group.arrivals {
         Arrivals::Every(gap) if s.has("stagger") => {
-            let index = group.count - 1;
+            let index = group.sources.as_ref().map_or(group.count, |sources| sources.count) - 1;
             (index, group.start + gap.saturating_mul(u64::from(index)), "stagger")
         }
         _ => (0, group.start, "start"),

@@ -2,11 +2,11 @@
 
 use super::bins::{positive_time, time};
 use super::decimal::Decimal;
-use super::diag::Fault;
+use super::diag::{listed, nearest, Fault};
 use super::reader::{Scalar, Section};
 use super::subject::{self, in_unit, Named};
 use crate::experiment::plan::{
-    Aggregate, Expect, Measure, Op, Plan, Quantity, ReferenceRow, Subject, Target, Tolerance,
+    Aggregate, Expect, Measure, Of, Op, Plan, Quantity, ReferenceRow, Subject, Target, Tolerance,
 };
 use crate::result::metric::{Needs, OverTime, Recorded};
 use crate::result::unit::Unit;
@@ -193,13 +193,31 @@ pub(super) fn expect(s: &Section, plan: &Plan) -> Option<Expect> {
     Some(Expect { measure, aggregate, op: op?.0, target: target?, of, tolerance: tolerance? })
 }
 
-/// Reads what the target is a part of: a measure of the same unit, at the same times.
-fn of(s: &Section, unit: Unit, plan: &Plan) -> Option<Measure> {
+/// Reads what the target is a part of: the same in a baseline, or a measure of the same unit, at the same times.
+fn of(s: &Section, unit: Unit, plan: &Plan) -> Option<Of> {
+    let written = s.get::<String>("of")?;
+    if let Some(name) = written.strip_prefix("baseline.") {
+        if !plan.baselines.iter().any(|b| b.name == name) {
+            s.fault("of", no_baseline(name, plan));
+            return None;
+        }
+        return Some(Of::Baseline(name.to_string()));
+    }
     let (of, other) = measure_by(s, "of", plan)?;
     if other != unit {
         s.fault("of", Fault::new("it has another unit than `what`", "name a metric of the same kind"));
     }
-    Some(of)
+    Some(Of::Measure(of))
+}
+
+fn no_baseline(name: &str, plan: &Plan) -> Fault {
+    let names = || plan.baselines.iter().map(|b| b.name.as_str());
+    let help = match (nearest(name, names()), names().next()) {
+        (Some(n), _) => format!("did you mean `{n}`?"),
+        (None, Some(_)) => format!("there is {}", listed(names())),
+        (None, None) => format!("write [baseline] with {name} = {{ \"path.wan.rate\" = \"1Gbit\" }}"),
+    };
+    Fault::new(format!("no baseline is named `{name}`"), help)
 }
 
 /// A target that is a part of what `of` names.

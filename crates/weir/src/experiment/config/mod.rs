@@ -8,6 +8,7 @@
 mod ack_filter;
 pub mod addresses;
 mod aqm;
+mod baseline;
 mod bins;
 pub mod class;
 pub mod customers;

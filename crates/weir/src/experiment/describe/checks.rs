@@ -1,6 +1,6 @@
 //! Expectations and measures.
 
-use crate::experiment::plan::{Aggregate, Expect, Measure, Op, Quantity, Target, Tolerance};
+use crate::experiment::plan::{Aggregate, Expect, Measure, Of, Op, Quantity, Target, Tolerance};
 use crate::result::metric::OverTime;
 use crate::result::unit::Unit;
 use weir_core::time::Duration;
@@ -22,7 +22,10 @@ pub fn expectation(e: &Expect) -> String {
     };
     let target = match e.target {
         Target::Value(part) if e.of.is_some() => {
-            let of = e.of.as_ref().map_or("", |of| &of.what);
+            let of = e.of.as_ref().map_or(String::new(), |of| match of {
+                Of::Measure(of) => of.what.clone(),
+                Of::Baseline(name) => format!("baseline {name}"),
+            });
             format!("{}% of {of}", (part * 1e8).round() / 1e6)
         }
         Target::Value(v) => value(v),

@@ -2,7 +2,7 @@
 
 use super::{direction, numbered};
 use crate::experiment::config::tcp;
-use crate::experiment::plan::{Arrivals, FlowGroup, Kind, Length, Ports, Protocol};
+use crate::experiment::plan::{Arrivals, FlowGroup, Kind, Length, Ports, Protocol, Sources};
 use weir_core::dist::Distribution;
 use weir_core::time::Duration;
 
@@ -20,10 +20,13 @@ pub(super) fn group(g: &FlowGroup) -> Vec<String> {
         (Some(c), Some(s)) => format!(", clients on {c}, servers on {s}"),
     };
     let ids = match &g.arrivals {
-        Arrivals::Drawn(_) => format!("{0}.0 up to at most {0}.{1}", g.id, g.count - 1),
-        Arrivals::Every(_) => numbered(&g.id, g.count),
+        Arrivals::Every(_) if g.sources.is_none() => numbered(&g.id, g.count),
+        _ => format!("{0}.0 up to at most {0}.{1}", g.id, g.count - 1),
     };
-    let start = format!("from {}{} {}", g.start, arrivals(&g.arrivals), length(&g.length));
+    let sources = g.sources.as_ref().map_or(String::new(), |Sources { count, think }| {
+        format!(" from {count} sources, one after the other with {} between,", drawn(think, time))
+    });
+    let start = format!("from {}{}{sources} {}", g.start, arrivals(&g.arrivals), length(&g.length));
     let kind = match g.kind {
         Kind::Bulk => String::new(),
         Kind::TwoWay => ", and the other way in the same connections".to_string(),

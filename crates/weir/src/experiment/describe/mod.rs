@@ -87,6 +87,10 @@ fn experiment(p: &Plan) -> Vec<String> {
         let (goodput, fct) = (percent(bound.goodput), percent(bound.fct));
         out.push(format!("parity of the worlds: goodput within {goodput}%, completion times within {fct}%"));
     }
+    for baseline in &p.baselines {
+        let settings: Vec<String> = baseline.settings.iter().map(|(k, v)| format!("{k} = {v}")).collect();
+        out.push(format!("beside it, baseline {}: {}", baseline.name, settings.join(", ")));
+    }
     if !p.expects.is_empty() {
         out.push(format!("expectations: {}", p.expects.len()));
         out.extend(p.expects.iter().map(|e| format!("  {}", expectation(e))));

@@ -23,6 +23,8 @@ pub struct FlowGroup {
     pub start: Duration,
     /// How the starts of the further flows follow.
     pub arrivals: Arrivals,
+    /// Who sends one flow after the other; `None` if no flow waits for another. Simulator only.
+    pub sources: Option<Sources>,
     /// When a flow is done.
     pub length: Length,
     /// Who sends when.
@@ -98,6 +100,25 @@ pub enum Arrivals {
     Drawn(Distribution),
 }
 
+/// Sources that send one flow after the other: a closed loop. Flow `k` is of source `k` modulo their number, and the flows that `start` and
+/// `arrivals` are about are the first ones of each.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sources {
+    /// How many, 1 to the group's count.
+    pub count: u32,
+    /// Times from the end of a flow to the start of the next one of its source, in nanoseconds.
+    pub think: Distribution,
+}
+
+/// The flow that another one waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Before {
+    /// Its number in the group.
+    pub index: u32,
+    /// Time from its end to the start of the one that waits.
+    pub think: Duration,
+}
+
 /// When a flow is done.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Length {
@@ -132,8 +153,10 @@ pub struct Flow<'a> {
     pub group: &'a FlowGroup,
     /// Its number in the group.
     pub index: u32,
-    /// When it starts.
+    /// When it starts; at the earliest, if it waits for another one.
     pub start: Duration,
+    /// The flow of the same source that it waits for.
+    pub before: Option<Before>,
     /// How many bytes it has; `None` if it ends by time.
     pub bytes: Option<u64>,
     /// The server's port.
@@ -144,6 +167,10 @@ impl Flow<'_> {
     /// Which way its data goes.
     pub fn direction(&self) -> Direction {
         self.group.direction
+    }
+    /// The number of its source, or of itself where flows have none.
+    pub fn source(&self) -> u32 {
+        self.group.sources.as_ref().map_or(self.index, |sources| self.index % sources.count)
     }
     /// When it ends at the latest, in an experiment of length `duration`.
     pub fn end(&self, duration: Duration) -> Duration {
@@ -164,6 +191,7 @@ impl FlowGroup {
             tcp: Tcp::default(),
             start: Duration::ZERO,
             arrivals: Arrivals::Every(Duration::ZERO),
+            sources: None,
             length: Length::UntilEnd,
             kind: Kind::Bulk,
             direction: Direction::Out,
@@ -186,18 +214,29 @@ impl FlowGroup {
     pub fn flows(&self, seed: u64) -> impl Iterator<Item = Flow<'_>> {
         let mut starts = Rng::new(derived(seed, &self.id, "arrivals"));
         let mut sizes = Rng::new(derived(seed, &self.id, "bytes"));
+        let mut thinking = Rng::new(derived(seed, &self.id, "think"));
         let mut next = self.start;
         (0..self.count).map(move |index| {
-            let start = next;
-            next = next.saturating_add(match &self.arrivals {
-                Arrivals::Every(gap) => *gap,
-                Arrivals::Drawn(gaps) => Duration::from_nanos(gaps.draw(&mut starts)),
+            let waits =
+                self.sources.as_ref().and_then(|all| Some((index.checked_sub(all.count)?, &all.think)));
+            let before = waits.map(|(index, think)| Before {
+                index,
+                think: Duration::from_nanos(think.draw(&mut thinking)),
             });
+            let mut start = self.start;
+            if before.is_none() {
+                start = next;
+                next = next.saturating_add(match &self.arrivals {
+                    Arrivals::Every(gap) => *gap,
+                    Arrivals::Drawn(gaps) => Duration::from_nanos(gaps.draw(&mut starts)),
+                });
+            }
             Flow {
                 id: format!("{}.{index}", self.id),
                 group: self,
                 index,
                 start,
+                before,
                 bytes: match &self.length {
                     Length::Bytes(n) => Some(*n),
                     Length::Drawn(sizes_of) => Some(sizes_of.draw(&mut sizes).max(1)),

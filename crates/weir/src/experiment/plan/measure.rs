@@ -129,9 +129,18 @@ pub struct Expect {
     /// What it is compared with.
     pub target: Target,
     /// The target is a part of this: of its mean, where it has several values.
-    pub of: Option<Measure>,
+    pub of: Option<Of>,
     /// How far from the target is still right.
     pub tolerance: Tolerance,
+}
+
+/// What a target is a part of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Of {
+    /// Another measure of the same run.
+    Measure(Measure),
+    /// What is measured, in the baseline of this name, and aggregated in the same way.
+    Baseline(String),
 }
 
 /// How several values become one.

@@ -19,12 +19,12 @@ mod measure;
 mod network;
 mod tcp;
 
-pub use flow::{Arrivals, Flow, FlowGroup, Kind, Length, Ports, Protocol};
+pub use flow::{Arrivals, Before, Flow, FlowGroup, Kind, Length, Ports, Protocol, Sources};
 pub use graph::{Graph, GraphLink, GraphNode, Hop};
 pub use lab::{BoxKind, Ip, Lab};
 pub use measure::{
-    has, matches, Aggregate, Expect, Field, Measure, Op, Quantity, Reference, ReferenceRow, Subject, Target,
-    Tolerance,
+    has, matches, Aggregate, Expect, Field, Measure, Of, Op, Quantity, Reference, ReferenceRow, Subject,
+    Target, Tolerance,
 };
 pub use network::{HostGroup, Path};
 pub use tcp::{Accepts, Tcp, TcpSetting, Value, DEFAULT_CC, SHORTHANDS, TCP_SETTINGS, WINDOWS};
@@ -74,12 +74,25 @@ pub struct Plan {
     pub sample: Option<Duration>,
     /// How far apart simulator and lab may be.
     pub parity: Option<Parity>,
+    /// Variants of it that are run beside it, for expectations to compare with.
+    pub baselines: Vec<Baseline>,
     /// What the result must satisfy.
     pub expects: Vec<Expect>,
     /// What a paper reports for the same experiment.
     pub reference: Option<Reference>,
     /// SHA-256 of the file, in hexadecimal: `made_by.config_sha256` of the result.
     pub config_sha256: String,
+}
+
+/// A variant of an experiment that is run beside it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Baseline {
+    /// As checks call it.
+    pub name: String,
+    /// What is different in it, by the dotted path of the key, as it is written.
+    pub settings: Vec<(String, String)>,
+    /// What it says; no expectations.
+    pub plan: Plan,
 }
 
 impl Plan {
@@ -101,6 +114,7 @@ impl Plan {
             series: Vec::new(),
             sample: None,
             parity: None,
+            baselines: Vec::new(),
             expects: Vec::new(),
             reference: None,
             config_sha256: String::new(),
@@ -113,6 +127,12 @@ impl Plan {
         if let Some(g) = &mut self.gateway {
             g.seed = seed;
         }
+        self.baselines.iter_mut().for_each(|baseline| baseline.plan.reseed(seed));
+    }
+
+    /// Time that it covers, with that of its baselines.
+    pub fn time(&self) -> Duration {
+        self.baselines.iter().fold(self.duration, |sum, baseline| sum.saturating_add(baseline.plan.duration))
     }
 
     /// Every flow, group by group. With drawn arrivals, those that would start after the end do not exist.

@@ -8,7 +8,7 @@ mod measure;
 pub use measure::{measure, Sample};
 
 use crate::experiment::describe;
-use crate::experiment::plan::{Aggregate, Expect, Op, Plan, Target, Tolerance};
+use crate::experiment::plan::{Aggregate, Expect, Of, Op, Plan, Target, Tolerance};
 use crate::result::{ExpectResult, RunResult, Status};
 use weir_core::time::Duration;
 
@@ -51,10 +51,16 @@ pub fn check(e: &Expect, bin: Duration, result: &RunResult) -> ExpectResult {
     }
 }
 
-/// The same expectation with a target that is no part of another measure. `None` if there is nothing that it could be a part of.
+/// The same expectation with a target that is no part of something else. `None` if there is nothing that it could be a part of.
 fn absolute(e: &Expect, bin: Duration, result: &RunResult) -> Option<Expect> {
     let (Some(of), Target::Value(part)) = (&e.of, e.target) else { return Some(e.clone()) };
-    let samples = measure(of, bin, result);
+    let samples = match of {
+        Of::Measure(of) => measure(of, bin, result),
+        Of::Baseline(name) => result
+            .baselines
+            .get(name)
+            .map_or(Vec::new(), |of| aggregated(e.aggregate, measure(&e.measure, bin, of))),
+    };
     let target = Target::Value(part * mean(&samples));
     (!samples.is_empty()).then(|| Expect { target, of: None, ..e.clone() })
 }

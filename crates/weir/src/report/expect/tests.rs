@@ -103,6 +103,32 @@ fn parts_of_another_measure() {
     turns(e, "50.5%", "49.5%");
 }
 
+/// In the baseline "ten.0" and "ten.1" have 5 Mbit/s each, in the run itself 10.
+#[test]
+fn parts_of_a_baseline() {
+    let expect = |target: &str| {
+        let text = format!(
+            "{HEAD}\n[baseline]\nslow = {{ \"path.wan.rate\" = \"10Mbit\" }}\n[[expect]]\nwhat = 'flow.ten.*.goodput_bps'\n\
+             aggregate = 'sum'\nfrom = '2s'\nof = 'baseline.slow'\nop = 'at_most'\ntarget = '{target}'"
+        );
+        experiment::parse(&Source::new("t.toml", text)).unwrap_or_else(|e| panic!("{e}")).plan
+    };
+    let mut run = result();
+    let plan = expect("250%");
+    let nothing = &evaluate(&plan, &run)[0];
+    assert_eq!((nothing.ok, nothing.at.as_str()), (false, "nothing to compare with"));
+    let mut slow = result();
+    let half = Series::received(Duration::from_millis(10), &[FULL / 2; 400]);
+    for id in ["ten.0", "ten.1"] {
+        slow.series.insert(id.into(), half.clone());
+    }
+    run.baselines.insert("slow".into(), slow);
+    let found = &evaluate(&plan, &run)[0];
+    assert_eq!((found.ok, found.bound, found.found), (true, 25_000_000.0, Some(20_000_000.0)));
+    assert_eq!(found.what, "sum of flow.ten.*.goodput_bps from 2s <= 250% of baseline slow");
+    assert!(!evaluate(&expect("150%"), &run)[0].ok);
+}
+
 #[test]
 fn intervals() {
     // 2.5 to 2.51 s holds twice the rate; a second around it does not.
