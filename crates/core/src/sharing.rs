@@ -26,6 +26,7 @@ use crate::wire;
 use admission::Admission;
 use cache::Cache;
 use std::collections::VecDeque;
+use windows::Windows;
 
 pub(crate) use follow::Came;
 
@@ -38,6 +39,7 @@ mod pacing;
 mod replace;
 #[cfg(test)]
 mod tests;
+mod windows;
 
 /// A direction of a gateway, with its tree if it has queued classes.
 #[derive(Debug)]
@@ -45,6 +47,8 @@ struct Way {
     tree: Option<Tree>,
     /// Of its paced classes, if it has any.
     pacer: Option<Box<Pacer>>,
+    /// If a paced class follows the windows of its flows.
+    windows: Option<Box<Windows>>,
     /// Classes of the tree: the places from here on are those of the pacer.
     first_paced: usize,
     /// Frames made to fill holes; a run of them is one.
@@ -161,12 +165,14 @@ impl Sharing {
             }
             let admission = Admission::of(&specs, config.max_flows, config.seed);
             let congestion = congestion.clone();
+            let windows = Windows::of(&paced, config.max_flows, config.seed);
             let (ready, ready_since, fillers) = (List::new(), None, 0);
             let (pacer, first_paced) = (pacer.map(Box::new), specs.len());
             let (followed, gone) = (Vec::new(), VecDeque::new());
             Ok(Way {
                 tree,
                 pacer,
+                windows,
                 first_paced,
                 fillers,
                 out,
@@ -274,6 +280,7 @@ impl Sharing {
             self.refuse(cx, way, frame, refusal);
             return None;
         }
+        self.follow_windows(cx, way, place, &frame);
         let charge = Charge::of(&frame, cx.frames.bytes(&frame), self.overhead);
         let waiting = Waiting { frame: cx.frames.park(frame), charge, since: cx.now };
         let (direction, way) = (follow::DIRECTIONS[way], &mut self.ways[way]);

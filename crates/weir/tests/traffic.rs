@@ -251,6 +251,7 @@ fn probes_measure_one_way_delay() {
         sends,
         pps: 2_000,
         size: 200,
+        burst: 1,
         gap_ns: None,
         start_ns: 20 * MS,
         until_ns: 220 * MS,

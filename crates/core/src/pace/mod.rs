@@ -91,7 +91,12 @@ pub enum Target {
     Rate(Rate),
     /// At so many millionths of the line's rate.
     Share(u32),
+    /// At the windows of its TCP flows over their round-trip times; as long as these are not known, as fast as the line.
+    Window,
 }
+
+/// A class without a rate of its own is not faster than this, where that of the line is not known.
+pub const FASTEST: Rate = Rate::mbit(400_000);
 
 /// A class that is paced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,10 +110,11 @@ pub struct Class {
 }
 
 impl Class {
-    /// Its rate on a line. `None` for a share of no line, or of nothing.
+    /// Its rate on a line, the highest if it varies. `None` for a share of no line, or of nothing.
     pub fn rate(&self, line: Option<Rate>) -> Option<Rate> {
         match self.target {
             Target::Rate(rate) => Some(rate),
+            Target::Window => Some(line.unwrap_or(FASTEST)),
             Target::Share(millionths) => {
                 Rate::from_bps(crate::rate::mul_div(line?.bps(), millionths.into(), 0, 1_000_000).0)
             }

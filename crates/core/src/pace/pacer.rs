@@ -4,7 +4,7 @@ use super::filler;
 use super::line::Line;
 use super::member::Member;
 use super::size::{Size, FULL_ON_WIRE, LEAST_ON_WIRE};
-use super::{check, Backend, Port, Queued, Unsound};
+use super::{check, Backend, Port, Queued, Unsound, FASTEST};
 use crate::class::heap::{Entry, Heap, NOWHERE};
 use crate::class::LeafStats;
 use crate::frame::{Frames, Waiting};
@@ -139,6 +139,10 @@ impl Pacer {
     pub fn leaf(&self, class: usize) -> (&Queue, &LeafStats) {
         let member = &self.members[class];
         (&member.queue, &member.stats)
+    }
+    /// The highest rate that a class can have.
+    pub fn fastest(&self) -> Rate {
+        self.port.line.unwrap_or(FASTEST)
     }
     /// The rate of the class with this number. Panics if there is no such class.
     pub fn rate(&self, class: usize) -> Rate {

@@ -39,6 +39,11 @@ impl Size {
         Size { packets, ip, wire: (ip + packets * AROUND_IP).max(packets * LEAST_ON_WIRE) }
     }
 
+    /// Packets, of which it has one at least.
+    pub fn packets(&self) -> u64 {
+        self.packets.max(1)
+    }
+
     /// Bytes of time that it takes on the wire.
     pub fn wire(&self) -> u64 {
         self.wire

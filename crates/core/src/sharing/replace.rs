@@ -35,6 +35,7 @@ impl Sharing {
             names.map(|(i, class)| ((class.name.as_str(), class.direction), i)).collect();
         let mut gone: Vec<bool> = (0..old.places.len()).map(|i| old.leaf(i).is_some()).collect();
         let mut pairs: [HashMap<usize, usize>; 2] = Default::default();
+        let mut of_pacers: [HashMap<usize, usize>; 2] = Default::default();
         for (class, place) in self.config.classes.iter().zip(&self.places) {
             let was = names.get(&(class.name.as_str(), class.direction)).copied();
             let Some((was, place, before)) = was.and_then(|was| Some((was, (*place)?, old.places[was]?)))
@@ -47,6 +48,7 @@ impl Sharing {
             if let (Some(pacer), Some(had)) = (&mut new.pacer, &mut had.pacer) {
                 if let Some((paced, was)) = paced.zip(was_paced) {
                     pacer.adopt(cx.now, paced, had, was);
+                    of_pacers[way].insert(was, paced);
                 }
             }
             if paced.is_some() || was_paced.is_some() {
@@ -56,6 +58,11 @@ impl Sharing {
             if let (Some(tree), Some(had)) = (&mut new.tree, &mut had.tree) {
                 gone[was] &= !tree.is_leaf(place);
                 tree.adopt(cx, place, had, before);
+            }
+        }
+        for (way, pairs) in of_pacers.iter().enumerate() {
+            if let (Some(new), Some(had)) = (&mut self.ways[way].windows, &mut old.ways[way].windows) {
+                new.follow(had, |was| pairs.get(&was).copied());
             }
         }
         for (way, pairs) in pairs.iter().enumerate() {

@@ -21,7 +21,7 @@ pub struct Args {
     /// Interface that the traffic leaves by, of this host or of others behind it
     #[arg(value_name = "DEV", value_parser = addresses::interface)]
     dev: String,
-    /// Rate, e.g. 500Mbit, or a share of the line, e.g. 50%
+    /// Rate, e.g. 500Mbit, a share of the line, e.g. 50%, or window: that of TCP flows over their round-trip times
     #[arg(long, value_name = "RATE")]
     rate: String,
     /// What is paced: keys of a rule, KEY=VALUE,…; several times for several rules; default: everything
@@ -137,6 +137,8 @@ mod tests {
         let rules: Vec<(Option<u8>, Option<u16>)> =
             some.classes[0].matches.iter().map(|m: &Match| (m.protocol, m.vlan)).collect();
         assert_eq!(rules, [(None, None), (Some(17), Some(7))]);
+        let window = file(&["eth1", "--rate", "window"]).unwrap().gateway.classes[0].share;
+        assert_eq!(window.and_then(|share| share.pace).map(|pace| pace.target), Some(Rates::Window));
     }
 
     #[test]

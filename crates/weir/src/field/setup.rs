@@ -6,6 +6,7 @@ use crate::experiment::config::wan::WanFile;
 use weir_core::ack::{AckControl, Window};
 use weir_core::gateway::{ClassConfig, Config, Direction};
 use weir_core::link::{self, Aqm, Damage, Loss};
+use weir_core::pace::Target;
 use weir_core::rate::Rate;
 use weir_core::time::Duration;
 use weir_io::driver::{DriverConfig, Spin};
@@ -45,6 +46,10 @@ pub(super) fn steered(config: &Config) -> Steered {
         [Direction::Out, Direction::In].map(|d| config.classes.iter().any(|c| c.direction == d && what(c)))
     };
     let [out, inward] = any(&|c| c.share.is_some());
+    // What acknowledges the data that windows are told by passes the other way.
+    let [out_by_window, in_by_window] =
+        any(&|c| c.share.and_then(|s| s.pace).is_some_and(|pace| pace.target == Target::Window));
+    let [out, inward] = [out || in_by_window, inward || out_by_window];
     let (acks_in, acks_out) = config.ack_ports();
     let sized = |ack: AckControl| matches!(ack.window, Window::Size { .. });
     let [size_out, size_in] = any(&|c| c.ack.is_some_and(sized));

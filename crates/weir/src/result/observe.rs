@@ -78,12 +78,14 @@ pub fn seen(class: ClassPace, probe: &Probe) -> ClassPace {
         |span: Span| Some(Bandwidth { min_bps: span.min, mean_bps: span.mean()?, max_bps: span.max });
     let bps = probe.millibits().map(|bits| bits as f64 / 1000.0);
     let target = class.target_bps as f64;
+    // A rate that follows windows is no target.
+    let fixed = probe.target().bps() == class.target_bps;
     ClassPace {
         bps,
-        off_target: bps.map(|bps| (bps - target) / target),
+        off_target: bps.filter(|_| fixed).map(|bps| (bps - target) / target),
         over1: probe.over(1).and_then(bandwidth),
         over2: probe.over(2).and_then(bandwidth),
-        burst_packets: (probe.packets() > 0).then(|| probe.burst_millipackets() as f64 / 1000.0),
+        burst_packets: (fixed && probe.packets() > 0).then(|| probe.burst_millipackets() as f64 / 1000.0),
         together: Some(probe.most_together()).filter(|n| *n > 0),
         ..class
     }

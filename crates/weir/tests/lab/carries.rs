@@ -245,7 +245,7 @@ fn a_probe_over_bare_cables_shows_its_own_error() {
         return;
     }
     let mut options = options(&id("probe"));
-    options.probe = Some(Probe { pps: 5_000, size: 200, direction: Direction::Out, gap: None });
+    options.probe = Some(Probe { pps: 5_000, size: 200, direction: Direction::Out, burst: 1, gap: None });
     let outcome = run(&plan(600, vec![]), &options);
     let probe = outcome.probe.unwrap();
     assert_eq!((probe.configured_ns, probe.sink.received), (0, probe.source.sent));

@@ -144,7 +144,7 @@ fn once(seconds: u64, pps: u32, emulation: Emulation, delays: &mut Delays) -> Re
     plan.groups.clear();
     let mut options = options()?;
     options.spin = emulation.spin();
-    options.probe = Some(Probe { pps, size: 64, direction: Direction::Out, gap: None });
+    options.probe = Some(Probe { pps, size: 64, direction: Direction::Out, burst: 1, gap: None });
     let probe = measure(&plan, &options)?.probe.ok_or("the probe reported nothing")?;
     let (p50, p99, max) = probe.error_ns().ok_or("the probe's sink received nothing")?;
     let us = |ns: i64| ns as f64 / 1e3;

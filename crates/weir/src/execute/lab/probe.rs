@@ -18,7 +18,7 @@ const HEADERS: u64 = 20 + 8;
 /// The first packet is sent this long after the start, the last this long before the end.
 const MARGIN_NS: u64 = 100_000_000;
 
-/// Packets at even distances, in one direction.
+/// Packets at even distances, or in bursts, in one direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Probe {
     /// Packets per second.
@@ -27,6 +27,8 @@ pub struct Probe {
     pub size: u16,
     /// Which way they go.
     pub direction: Direction,
+    /// Packets that are sent together; 1 for even distances.
+    pub burst: u32,
     /// How far apart they are to arrive, if something paces them.
     pub gap: Option<Duration>,
 }
@@ -66,6 +68,7 @@ pub fn add(probe: &Probe, plan: &Plan, clients: &mut Spec, servers: &mut Spec) {
         sends: out,
         pps: probe.pps,
         size: probe.size,
+        burst: probe.burst,
         gap_ns: probe.gap.map(Duration::as_nanos),
         start_ns: MARGIN_NS.min(end / 4),
         until_ns: end - MARGIN_NS.min(end / 4),
@@ -103,7 +106,7 @@ mod tests {
         let mut p = plan();
         p.path.wan_out.delay = Duration::from_millis(10);
         p.path.wan_out.rate = Some(Rate::mbit(10));
-        let probe = Probe { pps: 10, size: 1458, direction: Direction::Out, gap: None };
+        let probe = Probe { pps: 10, size: 1458, direction: Direction::Out, burst: 1, gap: None };
         let sink = ProbeReport {
             delay_ns: Quantiles::of(&mut [11_200_500u64, 11_199_000]),
             ..ProbeReport::default()

@@ -48,7 +48,8 @@ impl ProbeSource {
         let mut packet = vec![0u8; usize::from(self.spec.size)];
         let mut lateness = Vec::<u64>::new();
         let interval = |n: u64| (u128::from(n) * 1_000_000_000 / u128::from(self.spec.pps)) as u64;
-        let due = |n: u64| epoch.as_nanos() + self.spec.start_ns + interval(n);
+        let first = |n: u64| n - n % u64::from(self.spec.burst.max(1));
+        let due = |n: u64| epoch.as_nanos() + self.spec.start_ns + interval(first(n));
         let total = {
             let span = u128::from(self.spec.until_ns - self.spec.start_ns);
             (span * u128::from(self.spec.pps) / 1_000_000_000) as u64
@@ -155,7 +156,8 @@ impl ProbeSink {
         report.delay_ns = Quantiles::of(&mut tally.kernel);
         report.delay_app_ns = Quantiles::of(&mut tally.app);
         if let Some(gap) = self.spec.gap_ns {
-            (report.gap_error_ns, report.gaps_took_ns) = gap_errors(&tally.stamps, gap);
+            let gaps = Gaps::of(&tally.stamps, gap);
+            (report.gap_error_ns, report.gaps_ns, report.gaps_took_ns) = (gaps.errors, gaps.all, gaps.took);
         }
         report
     }
@@ -175,13 +177,24 @@ struct Tally {
 /// Packets whose gaps do not count: the queue that they wait in has to fill first.
 const FIRST: usize = 100;
 
-/// How far gaps between these stamps are off, and how long they take together.
-fn gap_errors(stamps: &[i128], gap: u64) -> (Option<Quantiles>, u64) {
-    let stamps = stamps.get(FIRST..).unwrap_or_default();
-    let error = |pair: &[i128]| (pair[1] - pair[0] - i128::from(gap)).unsigned_abs() as u64;
-    let mut errors: Vec<u64> = stamps.windows(2).map(error).collect();
-    let took = stamps.first().zip(stamps.last()).map_or(0, |(first, last)| (last - first) as u64);
-    (Quantiles::of(&mut errors), took)
+/// Gaps between stamps.
+struct Gaps {
+    /// How far they are off.
+    errors: Option<Quantiles>,
+    all: Option<Quantiles>,
+    /// How long they take together, in nanoseconds.
+    took: u64,
+}
+
+impl Gaps {
+    /// Of these stamps, which are to be `gap` apart.
+    fn of(stamps: &[i128], gap: u64) -> Gaps {
+        let stamps = stamps.get(FIRST..).unwrap_or_default();
+        // A clock that is set back makes no gap.
+        let mut all: Vec<u64> = stamps.windows(2).map(|pair| (pair[1] - pair[0]).max(0) as u64).collect();
+        let mut errors: Vec<u64> = all.iter().map(|found| found.abs_diff(gap)).collect();
+        Gaps { errors: Quantiles::of(&mut errors), took: all.iter().sum(), all: Quantiles::of(&mut all) }
+    }
 }
 
 impl Tally {
@@ -235,9 +248,11 @@ mod tests {
     fn gaps_are_compared_with_what_they_are_to_be() {
         let mut stamps = vec![0; FIRST];
         stamps.extend([1_000, 2_010, 2_990]);
-        let (errors, took) = gap_errors(&stamps, 1_000);
+        let Gaps { errors, all, took } = Gaps::of(&stamps, 1_000);
         assert_eq!((errors.map(|e| (e.min, e.max, e.samples)), took), (Some((10, 20, 2)), 1_990));
-        assert_eq!(gap_errors(&[5], 1), (None, 0));
+        assert_eq!(all.map(|all| (all.min, all.max)), Some((980, 1_010)));
+        let none = Gaps::of(&[5], 1);
+        assert_eq!((none.errors, none.all, none.took), (None, None, 0));
     }
 
     #[test]

@@ -176,6 +176,9 @@ pub struct ProbeReport {
     /// How far off the time between two packets' receive stamps was that they were to be apart, if they were to be paced.
     #[serde(default)]
     pub gap_error_ns: Option<Quantiles>,
+    /// Time between two of those stamps.
+    #[serde(default)]
+    pub gaps_ns: Option<Quantiles>,
     /// Nanoseconds from the first of those packets to the last.
     #[serde(default)]
     pub gaps_took_ns: u64,

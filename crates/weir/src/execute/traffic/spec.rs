@@ -169,6 +169,8 @@ pub struct ProbeSpec {
     pub pps: u32,
     /// UDP payload of a packet in bytes, 24 at least.
     pub size: u16,
+    /// Packets that are sent together, 1 at least.
+    pub burst: u32,
     /// How far apart packets are to arrive, if they are to be paced.
     #[serde(default)]
     pub gap_ns: Option<u64>,

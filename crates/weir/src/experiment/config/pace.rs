@@ -20,6 +20,8 @@ const PACES: [(&str, Option<Backend>); 3] =
 const MILLIONTH: u64 = 1_000_000;
 /// What a class that is paced has no use for, which is for classes that share a link.
 const OF_SHARING: [&str; 6] = ["parent", "ceil", "priority", "weight", "flow_min", "admission"];
+/// The rate of a class that follows the windows of its flows.
+const WINDOW: &str = "window";
 /// The first bytes of a filler's address, as configurations write them.
 const LINK_LOCAL: &str = "01:80:c2:00:00:";
 
@@ -67,7 +69,12 @@ fn filler_name(filler: Filler) -> String {
 static CLASS: [Key<Class>; 3] = [
     Key::<Class>::new("rate", |c, v| set(&mut c.target, target(v)))
         .write(|c| Some(Written::quoted(target_name(c.target))))
-        .words(|c| Some(format!("paced at {}", target_name(c.target)))),
+        .words(|c| {
+            Some(match c.target {
+                Target::Window => "paced at the windows of its flows over their round-trip times".to_string(),
+                target => format!("paced at {}", target_name(target)),
+            })
+        }),
     Key::<Class>::new("pace", |c, v| {
         c.backend = one_of(v, &PACES, &[])?.unwrap_or(c.backend);
         Ok(())
@@ -90,8 +97,11 @@ static CLASS: [Key<Class>; 3] = [
         }),
 ];
 
-/// A rate, or a share of the line's.
+/// A rate, a share of the line's, or what the windows of flows say.
 fn target(value: &DeValue) -> Result<Target, Fault> {
+    if matches!(value, DeValue::String(text) if text == WINDOW) {
+        return Ok(Target::Window);
+    }
     let share = matches!(value, DeValue::String(text) if text.trim_end().ends_with('%'));
     if !share {
         return Rate::from_value(value).map(Target::Rate);
@@ -105,6 +115,7 @@ fn target(value: &DeValue) -> Result<Target, Fault> {
 fn target_name(target: Target) -> String {
     match target {
         Target::Rate(rate) => rate.to_string(),
+        Target::Window => WINDOW.to_string(),
         Target::Share(millionths) => {
             let percent = format!("{}.{:04}", millionths / 10_000, millionths % 10_000);
             format!("{}%", percent.trim_end_matches('0').trim_end_matches('.'))
@@ -155,7 +166,7 @@ const NO_TARGET: Target = Target::Share(1_000_000);
 pub(super) fn spec(class: Class) -> Spec {
     let rate = match class.target {
         Target::Rate(rate) => Some(rate),
-        Target::Share(_) => None,
+        Target::Share(_) | Target::Window => None,
     };
     Spec { rate, pace: Some(class), ..Spec::of(None) }
 }

@@ -1,0 +1,307 @@
+//! Classes that are paced at the window of their flows over its round-trip time, so that a window's worth of packets is spread across a round trip.
+//!
+//! What a flow has under way is seen in the data that comes to its class and in the ACKs that pass the other way. Its window is the most of
+//! that during this round trip and the one before, and at least the initial window of RFC 6928, since nobody knows how much a flow that
+//! has just begun is about to send. Its round-trip time is the shortest of the last ten to twenty seconds, so that what waits here counts for
+//! nothing; of a segment that was sent twice none is taken (Karn, RFC 6298 §3). The window counts the bytes that the rate counts, as they
+//! come with a byte of the flow's payload.
+//!
+//! A class has the sum of its flows' rates; as long as none is known, the rate of its line. Flows that end, or are silent for a minute, are
+//! forgotten. Each has one place, which it takes from whoever had it, so a frame costs the same however many there are.
+
+use super::{Sharing, Way};
+use crate::flow::Key;
+use crate::frame::{Charge, Frame};
+use crate::node::Cx;
+use crate::pace::{Counts, Queued, Size, Target, FASTEST};
+use crate::rate::{mul_div, Rate};
+use crate::steer::after;
+use crate::time::{Duration, Time};
+use crate::wire::{self, Flags, Packet, Tcp};
+
+/// Flows remembered at most: 2 MB.
+const MOST: u32 = 1 << 14;
+/// Segments of the initial window (RFC 6928).
+const INITIAL: u64 = 10;
+/// For so long at least the shortest round-trip time counts.
+const ERA: Duration = Duration::from_secs(10);
+/// A flow that is silent for so long is over.
+const SILENT: Duration = Duration::from_secs(60);
+/// Round-trip times below this are taken for it.
+const SHORTEST: Duration = Duration::from_micros(1);
+/// The slowest that a class is paced.
+const SLOWEST: Rate = Rate::kbit(8);
+
+/// A flow.
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    key: Key,
+    /// The class's number at the pacer, or [`FREE`].
+    class: u32,
+    /// Sequence numbers: everything before the first is acknowledged, and everything before the second has come.
+    acknowledged: u32,
+    sent: u32,
+    /// It will send nothing after that.
+    ends: bool,
+    /// The sequence number whose acknowledgement is waited for, and since when.
+    asked: Option<(u32, Time)>,
+    /// The shortest round-trip times of this era and the one before, and when this one began.
+    rtt: [Duration; 2],
+    era: Time,
+    /// The most under way in this round and the one before, in bytes of payload, and when this one began.
+    windows: [u32; 2],
+    round: Time,
+    /// The largest payload that a packet had, and what such a packet counts.
+    payload: u32,
+    counted: u32,
+    /// Bits per second; 0 as long as it is not known.
+    rate: u64,
+    seen: Time,
+}
+
+/// Nothing is known here.
+const FREE: u32 = u32::MAX;
+const NEVER: Duration = Duration::MAX;
+
+impl Known {
+    fn new(key: Key, class: u32, seq: u32, now: Time) -> Known {
+        Known {
+            key,
+            class,
+            acknowledged: seq,
+            sent: seq,
+            ends: false,
+            asked: None,
+            rtt: [NEVER; 2],
+            era: now,
+            windows: [0; 2],
+            round: now,
+            payload: 0,
+            counted: 0,
+            rate: 0,
+            seen: now,
+        }
+    }
+
+    /// Data up to this sequence number comes.
+    fn comes(&mut self, end: u32, now: Time) {
+        if !after(end, self.sent) {
+            // Sent again: nobody knows which of the two is acknowledged.
+            self.asked = None;
+            return;
+        }
+        self.sent = end;
+        self.asked.get_or_insert((end, now));
+        let under_way = end.wrapping_sub(self.acknowledged);
+        if now.since(self.round) >= self.rtt[0].min(self.rtt[1]) {
+            (self.windows, self.round) = ([under_way, self.windows[0]], now);
+        }
+        self.windows[0] = self.windows[0].max(under_way);
+    }
+
+    /// Everything before this sequence number is acknowledged.
+    fn is_acknowledged(&mut self, ack: u32, now: Time) {
+        if !after(ack, self.acknowledged) {
+            return;
+        }
+        self.acknowledged = ack;
+        if after(ack, self.sent) {
+            // Of data that did not come by here.
+            (self.sent, self.asked) = (ack, None);
+        }
+        if let Some((_, since)) = self.asked.filter(|&(asked, _)| !after(asked, ack)) {
+            self.asked = None;
+            self.took(now.since(since), now);
+        }
+    }
+
+    /// A round trip took so long.
+    fn took(&mut self, rtt: Duration, now: Time) {
+        if now.since(self.era) >= ERA {
+            (self.rtt, self.era) = ([rtt, self.rtt[0]], now);
+        }
+        self.rtt[0] = self.rtt[0].min(rtt);
+    }
+
+    /// Its window over its round-trip time, in bits per second; 0 as long as it is not known.
+    fn rate(&self) -> u64 {
+        let rtt = self.rtt[0].min(self.rtt[1]);
+        if rtt == NEVER || self.payload == 0 {
+            return 0;
+        }
+        let [counted, payload] = [self.counted, self.payload].map(u64::from);
+        let window = u64::from(self.windows[0].max(self.windows[1])).max(INITIAL * payload);
+        let bits = mul_div(window, counted * 8, 0, payload).0;
+        mul_div(bits, 1_000_000_000, 0, rtt.max(SHORTEST).as_nanos()).0.min(FASTEST.bps())
+    }
+}
+
+/// See the [module documentation](self).
+#[derive(Debug)]
+pub(super) struct Windows {
+    known: Box<[Known]>,
+    seed: u64,
+    /// By number at the pacer: which bytes its rate counts, if it follows windows, and the sum of its flows' rates.
+    classes: Vec<Option<(Counts, u64)>>,
+    /// Looked at next for flows that are silent.
+    hand: usize,
+}
+
+impl Windows {
+    /// For the paced classes of a direction, if any follows the windows of its flows.
+    pub(super) fn of(paced: &[Queued], flows: u32, seed: u64) -> Option<Box<Windows>> {
+        let follows = |(class, _): &Queued| (class.target == Target::Window).then_some((class.counts, 0));
+        let classes: Vec<_> = paced.iter().map(follows).collect();
+        classes.iter().any(Option::is_some).then(|| {
+            let count = flows.clamp(1, MOST).next_power_of_two() as usize;
+            let free = Known::new(Key::default(), FREE, 0, Time::ZERO);
+            Windows { known: vec![free; count].into(), seed, classes, hand: 0 }.into()
+        })
+    }
+
+    fn place(&self, key: &Key) -> usize {
+        key.hash(self.seed) as usize & (self.known.len() - 1)
+    }
+
+    /// A segment comes to the class with this number at the pacer. Does its class follow windows?
+    fn comes(&mut self, class: usize, key: Key, tcp: &Tcp, size: Size, now: Time) -> bool {
+        let Some(&Some((counts, _))) = self.classes.get(class) else { return false };
+        self.sweep(now);
+        let at = self.place(&key);
+        if self.known[at].key != key || self.known[at].class != class as u32 {
+            self.forget(at);
+            self.known[at] = Known::new(key, class as u32, tcp.seq, now);
+        }
+        let known = &mut self.known[at];
+        known.seen = now;
+        let fin = tcp.flags.contains(Flags::FIN);
+        let end = tcp.payload_len + u32::from(fin) + u32::from(tcp.flags.contains(Flags::SYN));
+        if end > 0 {
+            known.comes(tcp.seq.wrapping_add(end), now);
+        }
+        known.ends |= fin;
+        let of_one = |bytes: u64| (bytes / size.packets()) as u32;
+        if of_one(tcp.payload_len.into()) > known.payload {
+            known.payload = of_one(tcp.payload_len.into());
+            known.counted = of_one(size.counted(counts));
+        }
+        match tcp.flags.contains(Flags::RST) {
+            true => self.forget(at),
+            false => self.add_up(at),
+        }
+        true
+    }
+
+    /// What passes the other way acknowledges a flow, which is known by this key. The number of its class.
+    fn is_acknowledged(&mut self, key: &Key, tcp: &Tcp, now: Time) -> Option<usize> {
+        let at = self.place(key);
+        let known = &mut self.known[at];
+        if known.class == FREE || known.key != *key || !tcp.flags.contains(Flags::ACK) {
+            return None;
+        }
+        let class = known.class as usize;
+        known.is_acknowledged(tcp.ack, now);
+        let over = known.ends && known.acknowledged == known.sent;
+        match over || tcp.flags.contains(Flags::RST) {
+            true => self.forget(at),
+            false => self.add_up(at),
+        }
+        Some(class)
+    }
+
+    /// The rate of the flow in this place counts for its class as it is now.
+    fn add_up(&mut self, at: usize) {
+        let known = &mut self.known[at];
+        let rate = known.rate();
+        let before = core::mem::replace(&mut known.rate, rate);
+        if let Some(Some((_, sum))) = self.classes.get_mut(known.class as usize) {
+            *sum = *sum - before + known.rate;
+        }
+    }
+
+    fn forget(&mut self, at: usize) {
+        let known = &mut self.known[at];
+        if let Some(Some((_, sum))) = self.classes.get_mut(known.class as usize) {
+            *sum -= known.rate;
+        }
+        (known.class, known.rate) = (FREE, 0);
+    }
+
+    /// Looks at one of the flows: is it silent?
+    fn sweep(&mut self, now: Time) {
+        self.hand = (self.hand + 1) & (self.known.len() - 1);
+        let Known { class, seen, .. } = self.known[self.hand];
+        if class != FREE && now.since(seen) >= SILENT {
+            self.forget(self.hand);
+        }
+    }
+
+    /// The rate of the class with this number at the pacer; `None` as long as none of its flows' is known.
+    fn rate(&self, class: usize) -> Option<Rate> {
+        let (_, sum) = (*self.classes.get(class)?)?;
+        (sum > 0).then(|| Rate::from_bps(sum).map_or(SLOWEST, |rate| rate.max(SLOWEST)))
+    }
+
+    /// What `old` knows is known here. `is` has the number here of the class with each number there.
+    pub(super) fn follow(&mut self, old: &mut Windows, is: impl Fn(usize) -> Option<usize>) {
+        core::mem::swap(&mut self.known, &mut old.known);
+        self.seed = old.seed;
+        for at in 0..self.known.len() {
+            let known = &mut self.known[at];
+            let class =
+                is(known.class as usize).filter(|&class| matches!(self.classes.get(class), Some(Some(_))));
+            (known.class, known.rate) = (class.map_or(FREE, |class| class as u32), 0);
+            self.add_up(at);
+        }
+    }
+}
+
+impl Sharing {
+    /// Somebody follows the windows of TCP, and this frame, which the class in this place takes, may tell something of them.
+    pub(super) fn follow_windows(&mut self, cx: &Cx<'_>, way: usize, place: Option<usize>, frame: &Frame) {
+        if self.ways.iter().all(|way| way.windows.is_none()) {
+            return;
+        }
+        let bytes = cx.frames.bytes(frame);
+        let Some((packet, tcp)) = segment(bytes, frame.len()) else { return };
+        let size = Size::of(Charge::of(frame, bytes, self.overhead), self.overhead, frame.len());
+        let [there, back] = match way {
+            0 => [0, 1],
+            _ => [1, 0],
+        };
+        if let Some(class) = place.and_then(|place| self.ways[there].paced(place)) {
+            self.ways[there].window_comes(class, Key::of_data(&packet, &tcp), &tcp, size, cx.now);
+        }
+        self.ways[back].window_is_acknowledged(&Key::of_ack(&packet, &tcp), &tcp, cx.now);
+    }
+}
+
+fn segment(bytes: &[u8], len: usize) -> Option<(Packet, Tcp)> {
+    let packet = wire::packet(bytes, len).ok()?;
+    Some((packet, wire::tcp(bytes, &packet).ok()?))
+}
+
+impl Way {
+    fn window_comes(&mut self, class: usize, key: Key, tcp: &Tcp, size: Size, now: Time) {
+        if self.windows.as_mut().is_some_and(|windows| windows.comes(class, key, tcp, size, now)) {
+            self.pace_by_window(class);
+        }
+    }
+
+    fn window_is_acknowledged(&mut self, key: &Key, tcp: &Tcp, now: Time) {
+        let class = self.windows.as_mut().and_then(|windows| windows.is_acknowledged(key, tcp, now));
+        class.iter().for_each(|&class| self.pace_by_window(class));
+    }
+
+    /// The class with this number has the rate that its flows' windows give it.
+    fn pace_by_window(&mut self, class: usize) {
+        let Some((windows, pacer)) = self.windows.as_ref().zip(self.pacer.as_mut()) else { return };
+        let rate = windows.rate(class).unwrap_or(FASTEST).min(pacer.fastest());
+        if pacer.rate(class) != rate {
+            pacer.set_rate(class, rate);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,137 @@
+//! Rates that follow windows, to the microsecond.
+
+use super::*;
+use crate::class::Spec;
+use crate::gateway::{ClassConfig, Config, Direction, LAN, WAN};
+use crate::pace::{Backend, Class};
+use crate::queue::{self, Kind, QueueLimit};
+use crate::rig::{Rig, TestFrame};
+use crate::wire::build::SegmentBuilder;
+
+const FIFO: queue::Config = queue::Config { limit: QueueLimit::Packets(100), kind: Kind::Fifo };
+const SENDER: [u8; 4] = [10, 0, 0, 1];
+const RECEIVER: [u8; 4] = [10, 0, 0, 2];
+
+/// All that goes out, paced by deadlines.
+fn config() -> Config {
+    let pace = Class { target: Target::Window, counts: Counts::Ip, backend: Backend::Clock };
+    let class = ClassConfig {
+        name: "all".into(),
+        direction: Direction::Out,
+        matches: Vec::new(),
+        ack: None,
+        share: Some(Spec { queue: Some(FIFO), pace: Some(pace), ..Spec::of(None) }),
+        nested: None,
+    };
+    Config { classes: vec![class], ..Config::default() }
+}
+
+/// A segment of the flow, 40 bytes of headers and so many of payload.
+fn data(seq: u32, flags: Flags, payload: usize) -> TestFrame {
+    let segment = SegmentBuilder::v4(SENDER, RECEIVER).ports(7, 80).seq(seq).flags(flags);
+    TestFrame::bytes(&segment.payload(payload).build())
+}
+
+fn ack(to: u32, flags: Flags) -> TestFrame {
+    TestFrame::bytes(&SegmentBuilder::v4(RECEIVER, SENDER).ports(80, 7).ack(to).flags(flags).build())
+}
+
+fn ms(n: u64) -> Time {
+    Time::from_millis(n)
+}
+
+/// A connection whose handshake took 100 ms, until it is over.
+fn opened() -> Rig<Sharing> {
+    let mut rig = Rig::new(Sharing::new(config(), 0).expect("a sound configuration"));
+    rig.inject(LAN, data(999, Flags::SYN, 0));
+    rig.at(ms(100)).inject(WAN, ack(1000, Flags::SYN.with(Flags::ACK)));
+    let passed = rig.run_until(ms(100));
+    assert_eq!(passed.iter().map(|sent| sent.at).collect::<Vec<_>>(), [ms(0), ms(100)]);
+    rig
+}
+
+/// When the packets left that went out until then, in microseconds.
+fn left(rig: &mut Rig<Sharing>, until: Time) -> Vec<u64> {
+    let sent = rig.run_until(until);
+    sent.iter().filter(|sent| sent.port == WAN).map(|sent| sent.at.as_nanos() / 1000).collect()
+}
+
+#[test]
+fn a_window_is_spread_across_a_round_trip() {
+    let mut rig = opened();
+    for n in 0..20 {
+        rig.inject(LAN, data(1000 + n * 1000, Flags::ACK, 1000));
+    }
+    // The first leaves at once, charged for an initial window of ten: a tenth of the 100 ms. The other nineteen are known by then.
+    let expected: Vec<u64> = core::iter::once(100_000).chain((0..19).map(|n| 110_000 + n * 5_000)).collect();
+    assert_eq!(left(&mut rig, ms(400)), expected);
+    // All is acknowledged late, after 250 ms: the path is not longer for that. Forty segments now, each a fortieth.
+    rig.at(ms(450)).inject(WAN, ack(21_000, Flags::ACK));
+    for n in 20..60 {
+        rig.inject(LAN, data(1000 + n * 1000, Flags::ACK, 1000));
+    }
+    let again = left(&mut rig, ms(700));
+    // Of the round before, twenty: after that, as many as have come.
+    let expected: Vec<u64> = core::iter::once(450_000).chain((0..39).map(|n| 455_000 + n * 2_500)).collect();
+    assert_eq!(again, expected);
+    rig.finish();
+}
+
+#[test]
+fn what_was_sent_twice_tells_no_time() {
+    let mut rig = opened();
+    // 40 ms after it came, but 10 ms after it came again: a path of either would be shorter than the 100 ms that are known.
+    rig.inject(LAN, data(1000, Flags::ACK, 1000));
+    rig.at(ms(130)).inject(LAN, data(1000, Flags::ACK, 1000));
+    rig.at(ms(140)).inject(WAN, ack(2000, Flags::ACK));
+    assert_eq!(left(&mut rig, ms(200)), [100_000, 130_000]);
+    for n in 1..4 {
+        rig.at(ms(300)).inject(LAN, data(1000 + n * 1000, Flags::ACK, 1000));
+    }
+    assert_eq!(left(&mut rig, ms(400)), [300_000, 310_000, 320_000]);
+    // All of it is acknowledged 100 ms after the first, and this one after 50: a shorter path.
+    rig.at(ms(400)).inject(WAN, ack(5000, Flags::ACK));
+    rig.at(ms(400)).inject(LAN, data(5000, Flags::ACK, 1000));
+    rig.at(ms(450)).inject(WAN, ack(6000, Flags::ACK));
+    for n in 5..8 {
+        rig.at(ms(500)).inject(LAN, data(1000 + n * 1000, Flags::ACK, 1000));
+    }
+    assert_eq!(left(&mut rig, ms(600)), [400_000, 500_000, 505_000, 510_000]);
+    rig.finish();
+}
+
+#[test]
+fn a_flow_that_ends_leaves_nothing_behind() {
+    for end in [Flags::RST.with(Flags::ACK), Flags::FIN.with(Flags::ACK)] {
+        let mut rig = opened();
+        rig.inject(LAN, data(1000, Flags::ACK, 1000));
+        left(&mut rig, ms(199));
+        let rate = |rig: &Rig<Sharing>| rig.node().paced(0).map(|(pacer, class)| pacer.rate(class));
+        // Ten packets of 1040 bytes in 100 ms.
+        assert_eq!(rate(&rig), Some(Rate::kbit(832)));
+        rig.at(ms(200)).inject(LAN, data(2000, end, 0));
+        left(&mut rig, ms(250));
+        rig.at(ms(300)).inject(WAN, ack(2001, Flags::ACK));
+        left(&mut rig, ms(350));
+        assert_eq!(rate(&rig), Some(FASTEST));
+        rig.finish();
+    }
+}
+
+#[test]
+fn another_configuration_goes_on_with_what_is_known() {
+    let paced = [(config().classes[0].share.and_then(|share| share.pace).expect("paced"), FIFO)];
+    let windows = |seed| Windows::of(&paced, 16, seed).expect("a class that follows windows");
+    let (mut old, mut new, mut gone) = (windows(1), windows(2), windows(3));
+    let key = Key::default();
+    let at = old.place(&key);
+    let rtt = [Duration::from_millis(100), NEVER];
+    old.known[at] = Known { rtt, payload: 1000, counted: 1040, ..Known::new(key, 0, 0, ms(0)) };
+    old.add_up(at);
+    assert_eq!(old.rate(0), Some(Rate::kbit(832)));
+    new.follow(&mut old, Some);
+    assert_eq!(new.rate(0), Some(Rate::kbit(832)));
+    // The class is not paced any more.
+    gone.follow(&mut new, |_| None);
+    assert_eq!(gone.rate(0), None);
+}
