@@ -110,6 +110,23 @@ impl Wheel {
         Some((level, self.occupied[level].trailing_zeros() as usize))
     }
 
+    /// Takes the first of the next events.
+    #[inline]
+    fn take(&mut self) -> Option<(Time, u32)> {
+        let first = self.next.pop()?;
+        if self.levels == 0 {
+            self.now = first.at().as_nanos();
+        }
+        Some((first.at(), first.event()))
+    }
+
+    /// Takes the first event if it comes at `at` or before, and is in the slots.
+    #[inline(never)]
+    fn refill_until(&mut self, at: Time) -> Option<(Time, u32)> {
+        self.peek().filter(|&first| first <= at)?;
+        self.pop()
+    }
+
     /// Takes the next events, of which there are none, from the slots.
     fn refill(&mut self) {
         while let Some((level, slot)) = self.first() {
@@ -149,23 +166,16 @@ impl Agenda for Wheel {
         if self.next.is_empty() {
             self.refill();
         }
-        let first = self.next.pop()?;
-        if self.levels == 0 {
-            self.now = first.at().as_nanos();
-        }
-        Some((first.at(), first.event()))
+        self.take()
     }
 
     #[inline]
     fn pop_until(&mut self, at: Time) -> Option<(Time, u32)> {
-        let first = match self.next.last() {
-            Some(entry) => entry.at(),
-            None => self.peek()?,
-        };
-        if first > at {
-            return None;
+        match self.next.last() {
+            Some(first) if first.at() > at => None,
+            Some(_) => self.take(),
+            None => self.refill_until(at),
         }
-        self.pop()
     }
 
     fn peek(&self) -> Option<Time> {

@@ -1,12 +1,11 @@
 //! Running a world: whose deadline has come, and what becomes of the frames that leave.
 
-use super::slot::{Kind, Lead};
+use super::slot::Kind;
 use super::{NodeId, To, World};
 use crate::agenda::{Agenda, SEQUENCES};
 use crate::host::{Host, WIRE};
 use crate::tcp::segment::draft;
 use weir_core::frame::Frame;
-use weir_core::link::Link;
 use weir_core::node::{Cx, Node, Port, PortSet, Transmit};
 use weir_core::stats::DropReason;
 use weir_core::time::Time;
@@ -96,8 +95,11 @@ impl World {
             let sent = link.poll_transmit(&mut Cx { now: self.now, frames: &mut self.frames }, PortSet::ALL);
             let Some(Transmit { port, at, frame }) = sent else { return self.rearm(i) };
             slot.due = link.due();
-            self.foretell(i);
-            self.hand_on(i, port, at, frame);
+            let way = slot.leads.pass(port, frame.len());
+            if let Some((_, To::Node(to, _))) = way {
+                self.foretell(i, to);
+            }
+            self.hand_on(way, at, frame);
             let due = self.slots[i].due;
             if due > self.now && !self.goes_on(i, due) {
                 return self.put_on_agenda(i, due);
@@ -120,10 +122,9 @@ impl World {
         true
     }
 
-    /// A host gets the next frames of link `i` soon.
+    /// Node `to` gets the next frames of link `i` soon.
     #[inline]
-    fn foretell(&self, i: usize) {
-        let Some(&Lead { to: To::Node(to, _), .. }) = self.slots[i].leads.get(Link::OUT) else { return };
+    fn foretell(&self, i: usize, to: NodeId) {
         let Kind::Host(host) = &self.slots[to.index()].node else { return };
         if host.is_crowded() {
             self.tell(i, host);
@@ -140,7 +141,8 @@ impl World {
         let Kind::Host(host) = &mut self.slots[i].node else { return };
         let mut leaving = host.take_leaving(&mut Cx { now: self.now, frames: &mut self.frames });
         for (at, frame) in leaving.drain(..) {
-            self.hand_on(i, WIRE, at, frame);
+            let way = self.slots[i].leads.pass(WIRE, frame.len());
+            self.hand_on(way, at, frame);
         }
         if let Kind::Host(host) = &mut self.slots[i].node {
             host.give_back(leaving);
@@ -158,7 +160,8 @@ impl World {
             poll = false;
             let sent = node.poll_transmit(&mut Cx { now: self.now, frames: &mut self.frames }, PortSet::ALL);
             let Some(Transmit { port, at, frame }) = sent else { break };
-            self.hand_on(i, port, at, frame);
+            let way = self.slots[i].leads.pass(port, frame.len());
+            self.hand_on(way, at, frame);
         }
         self.rearm(i);
     }
@@ -193,18 +196,14 @@ impl World {
         }
     }
 
-    /// Takes a frame that leaves a port of node `i` to where it leads.
+    /// Takes a frame that has left a port to where that leads.
     #[inline]
-    fn hand_on(&mut self, i: usize, port: Port, at: Time, frame: Frame) {
+    fn hand_on(&mut self, way: Option<(u32, To)>, at: Time, frame: Frame) {
         debug_assert!(at <= self.now, "sent at {at:?}, later than now {:?}", self.now);
-        let Some(lead) = self.slots[i].leads.get_mut(port) else {
-            return self.frames.drop(frame, DropReason::NotWired);
-        };
-        lead.passed.frames += 1;
-        lead.passed.bytes += frame.len() as u64;
-        match (lead.captures, lead.to) {
-            (0, To::Node(node, port)) => self.hand_to((node, port), at, frame),
-            (captures, to) => self.show_and_route(captures, to, at, frame),
+        match way {
+            Some((0, To::Node(node, port))) => self.hand_to((node, port), at, frame),
+            Some((captures, to)) => self.show_and_route(captures, to, at, frame),
+            None => self.frames.drop(frame, DropReason::NotWired),
         }
     }
 

@@ -121,8 +121,17 @@ impl Leads {
         self.first.get(port).or_else(|| self.more.get(port - 2))
     }
 
+    /// A frame of `len` bytes leaves a port: its captures, and where it leads. `None` of a port that was never wired.
     #[inline]
-    pub(super) fn get_mut(&mut self, port: Port) -> Option<&mut Lead> {
+    pub(super) fn pass(&mut self, port: Port, len: usize) -> Option<(u32, To)> {
+        let lead = self.get_mut(port)?;
+        lead.passed.frames += 1;
+        lead.passed.bytes += len as u64;
+        Some((lead.captures, lead.to))
+    }
+
+    #[inline]
+    fn get_mut(&mut self, port: Port) -> Option<&mut Lead> {
         let port = usize::from(port.0);
         match self.first.get_mut(port) {
             None => self.more.get_mut(port - 2),

@@ -242,6 +242,10 @@ impl Connection {
             State::SynSent | State::SynReceived => self.life.at,
             State::Established => {
                 let ack = self.rx.as_ref().map_or(Time::MAX, Receiver::deadline);
+                if self.tx.rests() {
+                    debug_assert_eq!(self.tx.timers.next(), Time::MAX, "a timer of nothing");
+                    return ack;
+                }
                 self.tx.timers.next().min(ack).min(self.tx.pace_deadline())
             }
         }

@@ -94,9 +94,9 @@ pub struct Sender {
     /// Something has left at this instant, and something new among it.
     sending: bool,
     sent_new: bool,
+    pub(super) board: Scoreboard,
     spare: Spare,
     pub(super) timers: Timers,
-    pub(super) board: Scoreboard,
     pub(super) window: Window,
     pub(super) cc: Box<dyn CongestionControl>,
     usage: Usage,

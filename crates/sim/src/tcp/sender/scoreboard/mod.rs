@@ -121,12 +121,12 @@ impl Scoreboard {
     }
 
     /// Where in it what any segment touches ends.
-    pub const FIRST: usize = offset_of!(Scoreboard, fack);
+    pub const FIRST: usize = offset_of!(Scoreboard, sacked);
 
     /// Brings into the cache so many lines from there on, the first segments, and the place of the next.
     #[inline]
     pub fn prefetch_rest(&self, lines: usize) {
-        prefetch_lines(&self.fack, lines);
+        prefetch_lines(&self.sacked, lines);
         self.ring.prefetch();
     }
 
