@@ -18,7 +18,7 @@ macro_rules! exit_codes {
     () => {
         "\
 Exit codes: 0 success; 1 an expectation, parity or a rule of TCP does not hold; 2 the configuration or the command line is wrong; 3 any \
-other failure, such as a missing interface or privilege; 130 interrupted."
+other failure, such as a missing interface or privilege; 4 a run in real time failed, and the machine had no time for it; 130 interrupted."
     };
 }
 

@@ -19,6 +19,8 @@ pub enum Failure {
     Input(String),
     /// Everything else: no permission, no such interface, an I/O error. Exit code 3.
     Other(String),
+    /// A run in real time failed so, and the machine did not give it its time: it says nothing. Exit code 4.
+    Starved(Box<Failure>),
     /// It was stopped by a signal. Exit code 130, as shells report SIGINT.
     Interrupted,
 }
@@ -30,6 +32,7 @@ impl Failure {
             Failure::Expect(_) | Failure::Parity(_) | Failure::Conformance(_) => 1,
             Failure::Config(_) | Failure::Input(_) => 2,
             Failure::Other(_) => 3,
+            Failure::Starved(_) => 4,
             Failure::Interrupted => 130,
         }
     }
@@ -46,6 +49,9 @@ impl fmt::Display for Failure {
             Failure::Conformance(n) => write!(f, "{n} cases fail"),
             Failure::Config(e) => e.fmt(f),
             Failure::Input(text) | Failure::Other(text) => f.write_str(text),
+            Failure::Starved(inner) => {
+                write!(f, "{inner}; the machine had no time for the run, which therefore says nothing")
+            }
             Failure::Interrupted => f.write_str("interrupted"),
         }
     }

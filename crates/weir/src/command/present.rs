@@ -110,10 +110,22 @@ pub fn write(directory: &Path, plan: &Plan, result: &RunResult) -> Result<usize,
 pub fn verdict(result: &RunResult) -> Result<(), Failure> {
     match (result.status, failed(result)) {
         (Status::Ok, _) => Ok(()),
-        (Status::Failed, 0) => Err(Failure::Other("the run went wrong, see above".into())),
-        (Status::Failed, n) => Err(Failure::Expect(n)),
+        (Status::Failed, 0) => Err(of(result, Failure::Other("the run went wrong, see above".into()))),
+        (Status::Failed, n) => Err(of(result, Failure::Expect(n))),
         (Status::Interrupted, _) => Err(Failure::Interrupted),
     }
+}
+
+/// A failure of this run: its own, or the machine's.
+fn of(result: &RunResult, failure: Failure) -> Failure {
+    match had_time(result) {
+        true => failure,
+        false => Failure::Starved(Box::new(failure)),
+    }
+}
+
+fn had_time(result: &RunResult) -> bool {
+    result.machine.is_none_or(|machine| machine.had_time())
 }
 
 /// How the command ends after several runs.
@@ -122,14 +134,64 @@ pub fn verdict_of(runs: &[RunResult], planned: usize) -> Result<(), Failure> {
         return Err(Failure::Interrupted);
     }
     let wrong = |r: &&RunResult| r.status == Status::Failed && failed(r) == 0;
-    match (runs.iter().filter(wrong).count(), runs.iter().map(failed).sum()) {
-        (0, 0) => Ok(()),
-        (0, n) => Err(Failure::Expect(n)),
-        (n, _) => Err(Failure::Other(format!("{n} of {planned} runs went wrong, see above"))),
+    let failure = match (runs.iter().filter(wrong).count(), runs.iter().map(failed).sum()) {
+        (0, 0) => return Ok(()),
+        (0, n) => Failure::Expect(n),
+        (n, _) => Failure::Other(format!("{n} of {planned} runs went wrong, see above")),
+    };
+    match runs.iter().any(|r| r.status == Status::Failed && had_time(r)) {
+        true => Err(failure),
+        false => Err(Failure::Starved(Box::new(failure))),
     }
 }
 
 /// Expectations that do not hold.
 fn failed(result: &RunResult) -> usize {
     result.expects.iter().filter(|e| !e.ok).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::result::{ExpectResult, Machine};
+
+    fn failing(stolen_percent: f64, longest_stall_ms: f64) -> RunResult {
+        let check =
+            ExpectResult { what: "ten".into(), found: None, bound: 1.0, ok: false, at: String::new() };
+        RunResult {
+            status: Status::Failed,
+            machine: Some(Machine { stolen_percent, longest_stall_ms }),
+            expects: vec![check],
+            ..RunResult::default()
+        }
+    }
+
+    fn code(end: Result<(), Failure>) -> u8 {
+        end.map_or_else(|failure| failure.code(), |()| 0)
+    }
+
+    #[test]
+    fn what_fails_on_a_machine_without_time_says_nothing() {
+        for (run, wanted) in [
+            (failing(0.0, 3.0), 1),
+            (failing(4.9, 49.0), 1),
+            (failing(67.0, 3.0), 4),
+            (failing(0.0, 50.0), 4),
+            (RunResult { expects: vec![], ..failing(0.0, 3.0) }, 3),
+            (RunResult { expects: vec![], ..failing(67.0, 3.0) }, 4),
+            // What holds although the machine had no time holds.
+            (RunResult { status: Status::Ok, ..failing(67.0, 300.0) }, 0),
+            (RunResult { machine: None, ..failing(0.0, 0.0) }, 1),
+        ] {
+            assert_eq!(code(verdict(&run)), wanted, "{run:?}");
+        }
+    }
+
+    #[test]
+    fn one_failure_of_its_own_among_several_runs_counts() {
+        let (own, starved) = (failing(0.0, 3.0), failing(67.0, 200.0));
+        let well = RunResult { status: Status::Ok, expects: vec![], ..failing(67.0, 200.0) };
+        assert_eq!(code(verdict_of(&[well.clone(), starved.clone()], 2)), 4);
+        assert_eq!(code(verdict_of(&[own, starved, well], 3)), 1);
+    }
 }

@@ -1,7 +1,7 @@
 //! Variants of an experiment that are run beside it.
 
 use crate::experiment::plan::Plan;
-use crate::result::{RunResult, Status};
+use crate::result::{Machine, RunResult, Status};
 
 /// Makes the runs of a plan's baselines with `run`, and puts their results beside its own. What went wrong in one of them went wrong in it.
 /// After an interruption none is begun.
@@ -18,6 +18,7 @@ pub fn run(
         let beside = run(&baseline.plan).map_err(|error| named(&error))?;
         result.faults.extend(beside.faults.iter().map(named));
         result.wall_s += beside.wall_s;
+        result.machine = result.machine.into_iter().chain(beside.machine).reduce(Machine::worst);
         if beside.status != Status::Ok {
             result.status = beside.status;
         }

@@ -5,6 +5,7 @@ mod document;
 mod flow;
 mod gateway;
 mod link;
+mod machine;
 pub mod metric;
 pub mod observe;
 mod pace;
@@ -22,6 +23,7 @@ pub use gateway::{
     Steering,
 };
 pub use link::LinkResult;
+pub use machine::Machine;
 pub use pace::{Bandwidth, ClassPace, PortPace};
 pub use quantiles::{Latency, Quantiles, QuantilesMax};
 pub use series::{Column, Series, RECEIVED, UNKNOWN};
@@ -62,6 +64,9 @@ pub struct RunResult {
     pub duration_s: f64,
     /// Time that it took by the clock, set-up and tear-down included.
     pub wall_s: f64,
+    /// How much of the machine's time the run got; absent in virtual time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<Machine>,
     /// Frames that went over the links, each link counted.
     pub packets: u64,
     /// What made it.
@@ -103,6 +108,7 @@ impl Default for RunResult {
             seed: 0,
             duration_s: 0.0,
             wall_s: 0.0,
+            machine: None,
             packets: 0,
             made_by: MadeBy::default(),
             parity: None,

@@ -1,6 +1,6 @@
 //! Queues and control of ACKs in one gateway.
 
-use super::{id, options, root, run, turn, twice};
+use super::{holds, id, judged, options, root, run, turn, without_faults};
 use weir::execute::lab::Outcome;
 use weir::experiment::config::{experiment, Source};
 use weir::experiment::plan::Plan;
@@ -27,25 +27,24 @@ fn uploads_wait_in_queues_and_downloads_are_held_by_their_acks() {
         return;
     }
     let plan = shortened(include_str!("../../../../experiments/sharing/both.toml"), "12s", "6s");
-    twice("queues and ACKs", || {
+    judged("queues and ACKs", || {
         let outcome = run(&plan, &options(&id("both")));
-        assert_eq!(outcome.faults, Vec::<String>::new());
+        without_faults(&outcome)?;
         let gateway = outcome.gateway.as_ref().unwrap();
         // Both sets of programs were at work: ACKs came by the ring, frames that go out whole, and none that come in.
         let (hooks, received) = (&gateway.steering.hooks, &gateway.steering.received);
-        assert!(hooks["taken"] > 100 && hooks["whole_taken"] > 1_000, "{hooks:?}");
-        assert!(received[0] > 1_000 && received[1] == 0, "{received:?}");
+        holds(hooks["taken"] > 100 && hooks["whole_taken"] > 1_000, hooks)?;
+        assert_eq!(received[1], 0, "{received:?}");
+        holds(received[0] > 1_000, received)?;
         let class = |name: &str| outcome.result.classes.iter().find(|c| c.name == name).unwrap();
         let waited = |name: &str| class(name).queue.as_ref().unwrap().packets;
-        assert!(class("downloads").acks_absorbed > 100 && class("downloads").queue.is_none());
+        assert!(class("downloads").queue.is_none());
+        holds(class("downloads").acks_absorbed > 100, class("downloads"))?;
         // ACKs that are made wait with the call.
-        assert!(waited("uploads") > 1_000 && waited("first") > 1_000, "{:?}", outcome.result.classes);
+        holds(waited("uploads") > 1_000 && waited("first") > 1_000, &outcome.result.classes)?;
         let (down, up) = (goodput(&outcome, "down", 3), goodput(&outcome, "up", 3).iter().sum::<f64>());
-        let rates = format!("down {down:.2?}, up {up:.2} Mbit/s");
-        match down.iter().all(|d| (18.0..22.0).contains(d)) && (6.5..9.6).contains(&up) {
-            true => Ok(()),
-            false => Err(rates),
-        }
+        let at_their_rates = down.iter().all(|d| (18.0..22.0).contains(d)) && (6.5..9.6).contains(&up);
+        holds(at_their_rates, format!("down {down:.2?}, up {up:.2} Mbit/s"))
     });
 }
 
@@ -58,15 +57,12 @@ fn acks_are_held_while_the_queue_is_long() {
     }
     let text = include_str!("../../../../experiments/papers/ack-shaper/congested.toml");
     let plan = shortened(text, "20s", "14s");
-    twice("congestion", || {
+    judged("congestion", || {
         let outcome = run(&plan, &options(&id("congested")));
-        assert_eq!(outcome.faults, Vec::<String>::new());
+        without_faults(&outcome)?;
         let class = outcome.result.classes.iter().find(|c| c.name == "all").unwrap();
         let queue = class.queue.as_ref().unwrap();
-        assert!(class.acks_absorbed > 50, "{class:?}");
-        match queue.drops.is_empty() && queue.peak_packets < 200 {
-            true => Ok(()),
-            false => Err(format!("{queue:?}")),
-        }
+        holds(class.acks_absorbed > 50, class)?;
+        holds(queue.drops.is_empty() && queue.peak_packets < 200, queue)
     });
 }

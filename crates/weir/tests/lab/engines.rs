@@ -1,7 +1,7 @@
 //! A gateway of two engines, which share out the classes of hosts.
 
 use super::life::children_of;
-use super::{id, left_behind, options, root, turn, twice};
+use super::{holds, id, judged, left_behind, options, root, turn, without_faults};
 use std::fmt::Write;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -84,21 +84,17 @@ fn run(plan: &Plan, name: &str, meanwhile: impl FnOnce(u32, String) + Send) -> O
         outcome
     });
     assert!(!left_behind(name), "the lab left something behind");
-    assert_eq!(outcome.faults, Vec::<String>::new());
     outcome
 }
 
-/// Every host is at its rate, unless an engine was away when it should not.
+/// Every host is at its rate, and no flow went wrong.
 fn at_their_rates(plan: &Plan, outcome: &Outcome) -> Result<(), String> {
+    without_faults(outcome)?;
     let samples = expect::measure(&plan.expects[0].measure, plan.bin, &outcome.result);
     assert_eq!(samples.len(), HOSTS as usize);
     let off: Vec<(String, f64)> = samples.iter().map(|s| (s.at.clone(), s.value / RATE - 1.0)).collect();
-    match off.iter().all(|(_, off)| off.abs() < 0.03) {
-        true => Ok(()),
-        false => {
-            Err(format!("{off:.3?}, stale: {:?}", outcome.result.gateway.as_ref().and_then(|g| g.steering)))
-        }
-    }
+    let steering = outcome.result.gateway.as_ref().and_then(|g| g.steering);
+    holds(off.iter().all(|(_, off)| off.abs() < 0.03), format!("{off:.3?}, {steering:?}"))
 }
 
 #[test]
@@ -109,7 +105,7 @@ fn both_engines_hold_their_hosts_at_their_rates() {
     let _turn = turn();
     let (plan, name) = (plan(), id("engines"));
     assert!((1..HOSTS as usize).contains(&seconds(&plan).len()), "each engine has some");
-    twice("two engines", || {
+    judged("two engines", || {
         let mut said = String::new();
         let outcome = run(&plan, &name, |_, _| said = weir(&name, &["ctl", "--json", "show"]));
         // What is shown is the whole: the classes in their order, the flows of both.
@@ -118,10 +114,11 @@ fn both_engines_hold_their_hosts_at_their_rates() {
         let names: Vec<&str> =
             report["classes"].as_array().unwrap().iter().filter_map(|c| c["name"].as_str()).collect();
         assert_eq!(names, (0..HOSTS).map(|n| format!("home{n}")).collect::<Vec<_>>());
-        assert_eq!(report["flows"].as_array().unwrap().len(), 2 * HOSTS as usize);
-        let active = |n: usize| report["engines"][n]["active_flows"].as_u64().unwrap();
-        assert_eq!(active(1), 2 * seconds(&plan).len() as u64);
-        assert_eq!(active(0) + active(1), u64::from(2 * HOSTS));
+        let flows = report["flows"].as_array().unwrap().len();
+        let active = [0, 1].map(|n| report["engines"][n]["active_flows"].as_u64().unwrap());
+        let seconds = 2 * seconds(&plan).len() as u64;
+        let all = u64::from(2 * HOSTS);
+        holds(flows as u64 == all && active == [all - seconds, seconds], (flows, active))?;
         at_their_rates(&plan, &outcome)
     });
 }
@@ -133,7 +130,7 @@ fn the_next_process_takes_the_flows_of_all_engines_up() {
     }
     let _turn = turn();
     let (plan, name) = (plan(), id("engines-kill"));
-    twice("two engines that are killed", || {
+    judged("two engines that are killed", || {
         let outcome = run(&plan, &name, |supervisor, _| {
             let engines = children_of(supervisor);
             assert_eq!(engines.len(), 1, "one process has both engines");
@@ -144,7 +141,7 @@ fn the_next_process_takes_the_flows_of_all_engines_up() {
             rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
         });
         let steering = outcome.result.gateway.as_ref().and_then(|g| g.steering).unwrap();
-        assert_eq!(steering.restarts, 1);
+        holds(steering.restarts == 1, steering)?;
         at_their_rates(&plan, &outcome)
     });
 }
@@ -166,7 +163,8 @@ fn hosts_move_to_another_engine_and_stay_at_their_rates() {
         engines::split(&config, 2).parts[1].places.contains(&first)
     };
     let address = (1..=20).map(|n| format!("10.0.0.{n}")).find(|address| moved(address)).unwrap();
-    twice("hosts that move", || {
+    judged("hosts that move", || {
+        let mut moved_along = false;
         let outcome = run(&plan, &name, |_, file| {
             let text = std::fs::read_to_string(&file).unwrap();
             let old = format!("dst = \"10.1.0.{}/32\"", first + 1);
@@ -180,10 +178,10 @@ fn hosts_move_to_another_engine_and_stay_at_their_rates() {
             let said: serde_json::Value =
                 serde_json::from_str(&weir(&name, &["ctl", "--json", "show"])).unwrap();
             let active = said["report"]["engines"][1]["active_flows"].as_u64().unwrap();
-            assert_eq!(active, 2 * (seconds(&plan).len() as u64 + 1), "its flows have moved along");
+            moved_along = active == 2 * (seconds(&plan).len() as u64 + 1);
         });
-        let gateway = outcome.result.gateway.as_ref().unwrap();
-        assert_eq!(gateway.frames.dropped.values().sum::<u64>(), 0);
+        let frames = &outcome.result.gateway.as_ref().unwrap().frames;
+        holds(moved_along && frames.dropped.is_empty(), frames)?;
         at_their_rates(&plan, &outcome)
     });
 }

@@ -1,7 +1,7 @@
 //! iperf3 as a cross-check on the same path.
 
 use super::life::{helper_from, interrupt};
-use super::{id, installed, root, turn, twice};
+use super::{holds, id, installed, judged, root, turn};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -14,7 +14,7 @@ fn iperf3_agrees() {
     if !root() || !installed("iperf3") || !installed("tc") {
         return;
     }
-    twice("iperf3", iperf3_and_ours);
+    judged("iperf3", iperf3_and_ours);
 }
 
 fn iperf3_and_ours() -> Result<(), String> {
@@ -41,11 +41,9 @@ fn iperf3_and_ours() -> Result<(), String> {
 
     let ours = measure_by_hand(&inside);
     interrupt(&mut lab);
-    println!("iperf3 {theirs:.0} b/s, ours {ours:.0} b/s");
-    match (ours / theirs - 1.0).abs() < 0.1 && (80e6..100e6).contains(&ours) {
-        true => Ok(()),
-        false => Err(format!("iperf3 {theirs} b/s, ours {ours} b/s")),
-    }
+    let rates = format!("iperf3 {theirs:.0} b/s, ours {ours:.0} b/s");
+    println!("{rates}");
+    holds((ours / theirs - 1.0).abs() < 0.1 && (80e6..100e6).contains(&ours), rates)
 }
 
 /// Three seconds between two `weir traffic` processes driven as [`weir::execute::traffic::serve`] says, in bits

@@ -12,17 +12,30 @@ mod rates;
 mod reload;
 mod soak;
 
+use std::fmt::Debug;
 use std::process::{Command, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use weir::execute::lab::{self, Options, Outcome};
+use weir::execute::machine::Watch;
 use weir::experiment::plan::{FlowGroup, Length, Plan, Ports};
 use weir_core::gateway::Direction;
 use weir_core::time::Duration as Nanos;
 
-/// Labs that measure take turns: two processors are not enough for several.
+/// Labs that measure take turns: two processors are not enough for several. After a signal nobody gets one.
 fn turn() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
-    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    if stop().load(Ordering::Relaxed) {
+        std::process::exit(130);
+    }
+    turn
+}
+
+/// Set by SIGINT, SIGTERM and SIGHUP: a lab that runs ends and takes itself down.
+fn stop() -> Arc<AtomicBool> {
+    static STOP: OnceLock<Arc<AtomicBool>> = OnceLock::new();
+    STOP.get_or_init(|| Options::with_signals().unwrap().stop).clone()
 }
 
 fn root() -> bool {
@@ -40,6 +53,7 @@ fn id(test: &str) -> String {
 
 fn options(id: &str) -> Options {
     Options {
+        stop: stop(),
         id: Some(id.to_string()),
         program: env!("CARGO_BIN_EXE_weir").into(),
         progress: false,
@@ -81,38 +95,33 @@ fn installed(program: &str) -> bool {
     found.is_ok()
 }
 
-/// Does something, and finds the longest time meanwhile for which a thread that sleeps a millisecond did not run.
-fn longest_stall<T>(what: impl FnOnce() -> T) -> (T, std::time::Duration) {
-    use std::sync::atomic::{AtomicBool, Ordering};
-    /// Ends the watcher, also when the test panics.
-    struct Ends<'a>(&'a AtomicBool);
-    impl Drop for Ends<'_> {
-        fn drop(&mut self) {
-            self.0.store(true, Ordering::Relaxed);
+/// Makes an attempt until one succeeds. On a machine that had its time the second failure is one; a machine that gives an attempt
+/// no time twice shows nothing. What no machine may spoil is asserted by the attempt itself.
+fn judged(what: &str, attempt: impl Fn() -> Result<(), String>) {
+    let (mut own, mut starved) = (0, 0);
+    while own < 2 && starved < 2 {
+        let watch = Watch::begin();
+        let Err(error) = attempt() else { return };
+        let machine = watch.finish();
+        eprintln!("{what}: NOT AT THE FIRST ATTEMPT: {error} ({machine})");
+        match machine.had_time() {
+            true => own += 1,
+            false => starved += 1,
         }
+        assert!(own < 2, "{what}: {error}");
     }
-    let done = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        let watcher = scope.spawn(|| {
-            let (mut longest, mut last) = (std::time::Duration::ZERO, std::time::Instant::now());
-            while !done.load(Ordering::Relaxed) {
-                std::thread::sleep(std::time::Duration::from_millis(1));
-                longest = longest.max(last.elapsed());
-                last = std::time::Instant::now();
-            }
-            longest
-        });
-        let ends = Ends(&done);
-        let result = what();
-        drop(ends);
-        (result, watcher.join().unwrap())
-    })
+    eprintln!("{what}: NOT JUDGED: the machine had no time");
 }
 
-/// Makes an attempt, and another one if that fails, which is said aloud. For what a machine without time can spoil.
-fn twice(what: &str, attempt: impl Fn() -> Result<(), String>) {
-    if let Err(first) = attempt() {
-        eprintln!("{what}: NEEDED A SECOND RUN: {first}");
-        attempt().unwrap_or_else(|second| panic!("{what}: {first}, then {second}"));
+/// What an attempt must show on a machine that has its time.
+fn holds(it_does: bool, seen: impl Debug) -> Result<(), String> {
+    match it_does {
+        true => Ok(()),
+        false => Err(format!("{seen:?}")),
     }
+}
+
+/// Nothing went wrong at the flows' ends.
+fn without_faults(outcome: &Outcome) -> Result<(), String> {
+    holds(outcome.faults.is_empty(), &outcome.faults)
 }

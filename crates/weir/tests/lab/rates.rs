@@ -1,7 +1,7 @@
 //! Flows behind a gateway are at what they are set to.
 
-use super::{group, id, installed, left_behind, options, plan, root, turn, twice};
-use weir::execute::lab::{self, Options, Outcome};
+use super::{group, holds, id, installed, judged, options, plan, root, run, turn, without_faults};
+use weir::execute::lab::{Options, Outcome};
 use weir::execute::traffic::FlowReport;
 use weir::experiment::config::gateway;
 use weir::experiment::plan::{BoxKind, Ip, Kind, Lab, Length, Plan};
@@ -16,12 +16,11 @@ fn shape(plan: &mut Plan, out: u64, inward: u64) {
     plan.gateway = Some(gateway::one_rate(rate(out), rate(inward)));
 }
 
-fn run_shaped(plan: &Plan, options: &Options) -> Outcome {
-    let outcome = lab::run(plan, options).unwrap();
-    assert!(!left_behind(options.id.as_ref().unwrap()), "the lab left something behind");
-    assert_eq!(outcome.faults, Vec::<String>::new());
+fn run_shaped(plan: &Plan, options: &Options) -> Result<Outcome, String> {
+    let outcome = run(plan, options);
+    without_faults(&outcome)?;
     assert_eq!(outcome.result.gateway.as_ref().unwrap().user_data_bytes, 0, "data came to user space");
-    outcome
+    Ok(outcome)
 }
 
 /// Goodput from 1.5 s on until `end_ms`, of what a receiver got, in bits per second.
@@ -30,41 +29,17 @@ fn steady(end: &FlowReport, end_ms: u64) -> f64 {
     bins.between(1_500_000_000, end_ms * 1_000_000) as f64 * 8.0 / ((end_ms - 1_500) as f64 / 1e3)
 }
 
-/// Runs `plan` until no flow is off its rate by `bound` or more, at most three times. What is too slow may be hosts that got
-/// no processor. What is too fast is wrong at once, unless the hooks counted segments that passed because the engine got
-/// none: after 50 ms without a heartbeat everything passes, which is a multiple of these rates. A machine that never gives the engine
-/// enough time for that shows nothing of rates.
-fn at_their_rates(plan: &Plan, id: &str, bound: f64, off: impl Fn(&Outcome) -> Vec<f64>) -> Outcome {
-    const ATTEMPTS: u32 = 3;
-    let mut attempt = 1;
-    loop {
-        let outcome = run_shaped(plan, &options(id));
-        let off = off(&outcome);
-        if off.iter().all(|off| off.abs() < bound) {
-            return outcome;
-        }
-        let gateway = outcome.result.gateway.as_ref().unwrap();
-        let stale = gateway.steering.unwrap().passed_stale;
-        eprintln!("{id}, attempt {attempt}: off by {off:.3?}\n{:#?}", outcome.gateway);
-        let fast = off.iter().any(|off| *off >= bound);
-        assert!(!fast || stale > 0, "{id}: off by {off:.3?}, and the engine was never away");
-        if attempt == ATTEMPTS && stale > 0 {
-            eprintln!("{id}: NOT JUDGED: the engine was away in attempt {attempt} too: {stale} segments passed without it");
-            return outcome;
-        }
-        assert!(attempt < ATTEMPTS, "{id}: off by {off:.3?} in attempt {attempt}");
-        attempt += 1;
-    }
+/// No flow is off its rate by `bound` or more.
+fn at_their_rates(outcome: &Outcome, off: &[f64], bound: f64) -> Result<(), String> {
+    let steering = outcome.result.gateway.as_ref().and_then(|g| g.steering);
+    holds(off.iter().all(|off| off.abs() < bound), format!("off by {off:.3?}, {steering:?}"))
 }
 
 /// What a lossless path may show of this counter on a machine that stood still for a while: one in a thousand segments.
 fn rare(outcome: &Outcome, counter: &str) -> Result<(), String> {
     let sum = |name| outcome.nstat.iter().map(|n| n.get(name)).sum::<u64>();
     let (n, segments) = (sum(counter), sum("TcpInSegs"));
-    match segments > 0 && n * 1_000 <= segments {
-        true => Ok(()),
-        false => Err(format!("{counter}: {n} of {segments} segments")),
-    }
+    holds(segments > 0 && n * 1_000 <= segments, format!("{counter}: {n} of {segments} segments"))
 }
 
 /// Uploads and downloads at once, each flow at its setting, whatever the box, the protocol and the sender.
@@ -93,14 +68,16 @@ fn flows_are_at_their_settings_on_every_box() {
             // BBR does not make up for what it was kept from sending: where the machine stood still it lost up to 21 % of a
             // second and 15 % of 2.5 s (15 busy processes on 2 processors); otherwise it is within 2 %.
             let bound = if cc == "bbr" { 0.15 } else { 0.1 };
-            let outcome = at_their_rates(&plan, &id(name), bound, |outcome| {
+            judged(name, || {
+                let outcome = run_shaped(&plan, &options(&id(name)))?;
+                let classes: Vec<&str> = outcome.result.flows.iter().map(|f| f.class.as_str()).collect();
+                assert_eq!(classes, ["out", "out", "in", "in"]);
                 let (servers, clients) = (&outcome.servers.flows, &outcome.clients.flows);
                 let ends =
                     [(&servers[0], 20.0), (&servers[1], 20.0), (&clients[2], 40.0), (&clients[3], 40.0)];
-                ends.map(|(end, mbit)| steady(end, 4_000) / (mbit * 1e6) - 1.0).to_vec()
+                let off = ends.map(|(end, mbit)| steady(end, 4_000) / (mbit * 1e6) - 1.0);
+                at_their_rates(&outcome, &off, bound)
             });
-            let classes: Vec<&str> = outcome.result.flows.iter().map(|f| f.class.as_str()).collect();
-            assert_eq!(classes, ["out", "out", "in", "in"]);
         }
     }
 }
@@ -118,14 +95,16 @@ fn both_ways_in_one_connection_are_at_their_settings() {
         let mut plan = plan(4_000, vec![both]);
         plan.lab.kind = kind;
         shape(&mut plan, 20, 40);
-        let outcome = at_their_rates(&plan, &id("both"), 0.1, |outcome| {
+        judged("both ways", || {
+            let outcome = run_shaped(&plan, &options(&id("both")))?;
+            let back = outcome.result.flows[0].back.as_ref().unwrap();
+            assert_eq!((back.class.as_str(), back.target_bps), ("in", Some(40_000_000)));
+            rare(&outcome, "TcpExtPAWSEstab")?;
             let (servers, clients) = (&outcome.servers.flows, &outcome.clients.flows);
             let ends = servers.iter().map(|f| (f, 20.0)).chain(clients.iter().map(|f| (f, 40.0)));
-            ends.map(|(end, mbit)| steady(end, 3_500) / (mbit * 1e6) - 1.0).collect()
+            let off: Vec<f64> = ends.map(|(end, mbit)| steady(end, 3_500) / (mbit * 1e6) - 1.0).collect();
+            at_their_rates(&outcome, &off, 0.1)
         });
-        rare(&outcome, "TcpExtPAWSEstab").unwrap();
-        let back = outcome.result.flows[0].back.as_ref().unwrap();
-        assert_eq!((back.class.as_str(), back.target_bps), ("in", Some(40_000_000)));
     }
 }
 
@@ -141,8 +120,8 @@ fn requests_pass_swiftly() {
         (ask.kind, ask.count) = (Kind::Request { request: 200, response }, 4);
         let mut plan = plan(2_000, vec![ask]);
         shape(&mut plan, 10_000, 10_000);
-        twice("requests", || {
-            let outcome = run_shaped(&plan, &options(&id("ask")));
+        judged("requests", || {
+            let outcome = run_shaped(&plan, &options(&id("ask")))?;
             for counter in ["TcpExtPAWSEstab", "TcpOutRsts", "TcpExtTCPTimeouts"] {
                 rare(&outcome, counter)?;
             }
@@ -150,10 +129,8 @@ fn requests_pass_swiftly() {
                 let seen = f.exchanges.as_ref().unwrap();
                 seen.count <= 100 || seen.latency_us.p90 >= 20_000
             };
-            match outcome.result.flows.iter().find(slow) {
-                Some(f) => Err(format!("{response}: {f:?}")),
-                None => Ok(()),
-            }
+            let slow = outcome.result.flows.iter().find(slow);
+            holds(slow.is_none(), (response, slow))
         });
     }
 }

@@ -1,6 +1,6 @@
 //! A gateway that everything happens to.
 
-use super::{id, left_behind, options, root, turn, twice};
+use super::{holds, id, judged, left_behind, options, root, turn};
 use weir::command::bench::soak;
 use weir_core::time::Duration;
 
@@ -13,14 +13,11 @@ fn nothing_is_lost_whatever_happens() {
     }
     let _turn = turn();
     let name = id("soak");
-    twice("everything happens", || {
+    judged("everything happens", || {
         let figure = soak::measure(&options(&name), 26, Duration::from_secs(2))?;
         assert!(!left_behind(&name));
         println!("  {figure:?}");
         let once = soak::Event::ALL.iter().all(|event| figure.events.contains_key(event));
-        match once && figure.is_conserved() && figure.left.is_empty() {
-            true => Ok(()),
-            false => Err(format!("{figure:?}")),
-        }
+        holds(once && figure.is_conserved() && figure.left.is_empty(), figure)
     });
 }

@@ -7,6 +7,7 @@ use super::probe::{self, ProbeOutcome};
 use super::site::Site;
 use super::topology::{Layout, Place};
 use super::{capture, flows, htb, prerequisites, settings, Nstat, OnBox, Options};
+use crate::execute::machine::Watch;
 use crate::execute::progress::Progress;
 use crate::execute::traffic::{monotonic, Report, Spec, GO, STOP};
 use crate::experiment::plan::Plan;
@@ -24,7 +25,7 @@ use weir_core::time::Duration as Nanos;
 use weir_core::time::Time;
 
 /// How long a process may take to be ready, or to end.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(30);
 /// From the word to start until the epoch, so that both traffic processes have heard it.
 const LEAD: Nanos = Nanos::from_millis(50);
 /// How often the processes are looked at.
@@ -72,7 +73,9 @@ pub fn run(plan: &Plan, options: &Options) -> Result<Outcome, String> {
         None => Vec::new(),
     };
     let mut traffic = Traffic::start(&mut site, plan, options)?;
+    let watch = Watch::begin();
     let (epoch, clients, servers) = traffic.play(plan, options, &mut devices)?;
+    let machine = watch.finish();
     drop(traffic);
     let nstat = [Nstat::read(site.namespace(Place::Clients))?, Nstat::read(site.namespace(Place::Servers))?];
 
@@ -100,6 +103,7 @@ pub fn run(plan: &Plan, options: &Options) -> Result<Outcome, String> {
         result.status = Status::Failed;
     }
     result.faults = faults.clone();
+    result.machine = Some(machine);
     let ends = measured.clients.probes.first().zip(measured.servers.probes.first());
     let probe = options.probe.as_ref().zip(ends).map(|(p, (c, s))| probe::outcome(p, plan, c, s));
     let Measured { clients, servers, gateway, .. } = measured;

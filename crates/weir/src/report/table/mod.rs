@@ -118,7 +118,9 @@ fn heading(result: &RunResult, plan: &Plan, ink: Ink) -> Lines {
         result.wall_s,
         result.packets
     );
-    vec![format!("{}{title}", ink.bold(&name)), format!("{run}, {status}")]
+    let starved = result.machine.filter(|machine| !machine.had_time());
+    let starved = starved.map(|machine| ink.bad(&format!("the machine had no time for it: {machine}")));
+    [format!("{}{title}", ink.bold(&name)), format!("{run}, {status}")].into_iter().chain(starved).collect()
 }
 
 /// The time that the run covers, in seconds to the millisecond.

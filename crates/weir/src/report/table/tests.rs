@@ -4,8 +4,8 @@ use crate::experiment::config::{experiment, Source};
 use crate::report::expect;
 use crate::result::metric::FLOW;
 use crate::result::{
-    Backend, ClassAlone, ClassResult, FlowResult, Frames, GatewayResult, Interval, LinkResult, MadeBy,
-    Quantiles, QuantilesMax, Series, Steering, SCHEMA,
+    Backend, ClassAlone, ClassResult, FlowResult, Frames, GatewayResult, Interval, LinkResult, Machine,
+    MadeBy, Quantiles, QuantilesMax, Series, Steering, SCHEMA,
 };
 use std::collections::BTreeMap;
 
@@ -182,6 +182,18 @@ file, time    1 s                 0.5000 s
 ";
     let got = render(&result(&plan), &plan, false);
     assert_eq!(got, expected, "\n{got}");
+}
+
+#[test]
+fn a_machine_that_had_no_time_is_told_of() {
+    let plan = plan(PLAN);
+    let mut run = result(&plan);
+    run.machine = Some(Machine { stolen_percent: 67.2, longest_stall_ms: 212.7 });
+    let line = "8000 frames, FAILED\nthe machine had no time for it: \
+                67 % of its processors' time went to others, and it stood still for 213 ms at most\n";
+    assert!(render(&run, &plan, false).contains(line));
+    run.machine = Some(Machine { stolen_percent: 1.0, longest_stall_ms: 8.0 });
+    assert_eq!(render(&run, &plan, false), render(&result(&plan), &plan, false));
 }
 
 #[test]
