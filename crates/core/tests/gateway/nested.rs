@@ -1,10 +1,8 @@
 //! Classes that share rates by ACKs and borrow from each other, in virtual time. Senders have a window of 30,000 bytes and a round
 //! trip of 20 ms, so each could send 12 Mb/s; 8 Mb/s are a byte a microsecond.
 
-mod support;
-
-use support::uploads::*;
-use support::*;
+use crate::support::uploads::*;
+use crate::support::*;
 use weir_core::ack::{AckControl, Release, ShareRelease};
 use weir_core::flow::flag;
 use weir_core::gateway::{ClassConfig, Config, Direction, Match, Nested};

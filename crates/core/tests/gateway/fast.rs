@@ -2,10 +2,8 @@
 //! second and a timer of 1 or 2 us, which releases less than a segment at a time. The sender is a window: it
 //! doubles each round trip until it is at its largest ("winmax") and stays there.
 
-mod support;
-
+use crate::support::{basic_with, numbers, Net};
 use std::collections::VecDeque;
-use support::{basic_with, numbers, Net};
 use weir_core::ack::{AckControl, Period, SlowStart};
 use weir_core::gateway::LAN;
 use weir_core::rate::Rate;

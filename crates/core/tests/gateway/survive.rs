@@ -1,9 +1,7 @@
 //! What must survive: held progress, whatever fills up, blocks or ends. And how flows end.
 
-mod support;
-
+use crate::support::*;
 use core::sync::atomic::Ordering::Relaxed;
-use support::*;
 use weir_core::ack::{Meter, Window};
 use weir_core::frame::Frames;
 use weir_core::gateway::{Gateway, PassReason, Verdict, LAN, LAN_TAP, WAN, WAN_SET_BACK, WAN_TAP};

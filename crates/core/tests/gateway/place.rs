@@ -1,9 +1,7 @@
 //! What tells the sender more than progress and keeps its place behind what is held: holes in flows whose handshake was not seen, and
 //! data that arrived twice. Packet by packet in virtual time; rules from RFC 2018, RFC 2883, RFC 5681 and RFC 8985.
 
-mod support;
-
-use support::*;
+use crate::support::*;
 use weir_core::ack::{AckControl, Window};
 use weir_core::gateway::{rescue_ack, LAN, MAX_ACK_LEN, WAN};
 use weir_core::rate::Rate;

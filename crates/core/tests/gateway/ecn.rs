@@ -1,8 +1,6 @@
 //! Congestion marks through the gateway, packet by packet in virtual time: RFC 3168, RFC 8257 and RFC 9768.
 
-mod support;
-
-use support::*;
+use crate::support::*;
 use weir_core::gateway::WAN;
 use weir_core::rig::Sent;
 use weir_core::time::Time;

@@ -1,8 +1,6 @@
 //! Which flows the gateway controls, and as what it takes them up.
 
-mod support;
-
-use support::*;
+use crate::support::*;
 use weir_core::gateway::{PassReason, Verdict, LAN, WAN};
 use weir_core::time::Time;
 use weir_core::wire::build::SegmentBuilder;

@@ -1,9 +1,7 @@
 //! Forged and stray segments: what cannot be true is forwarded as it came and changes nothing, and what was
 //! missed is made up for. Bounds are those of RFC 5961 and of `weir_core::steer`.
 
-mod support;
-
-use support::*;
+use crate::support::*;
 use weir_core::gateway::{Gateway, PassReason, Verdict, LAN, LAN_TAP, WAN};
 use weir_core::node::Port;
 use weir_core::rig::{Rig, Sent, TestFrame};

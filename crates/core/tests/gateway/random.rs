@@ -1,9 +1,7 @@
 //! Random receivers and hostile frames against the rules that must always hold.
 
-mod support;
-
+use crate::support::*;
 use proptest::prelude::*;
-use support::*;
 use weir_core::ack::{AckControl, Hold, Meter, Period, RateRelease, Release, SlowStart, When, Window};
 use weir_core::gateway::{LAN, WAN};
 use weir_core::rate::Rate;

@@ -1,9 +1,7 @@
 //! The gateway's rules, packet by packet in virtual time. Every expected value is arithmetic on
 //! the rate and the numbers injected.
 
-mod support;
-
-use support::*;
+use crate::support::*;
 use weir_core::ack::{AckControl, Counts, Period, SlowStart, Window};
 use weir_core::gateway::{LAN, WAN};
 use weir_core::rate::Rate;

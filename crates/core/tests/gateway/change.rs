@@ -1,9 +1,7 @@
 //! Another configuration while flows live, in virtual time: 10 Mb/s every 10 ms are 12,500 bytes a release.
 
-mod support;
-
+use crate::support::*;
 use std::net::Ipv4Addr;
-use support::*;
 use weir_core::ack::{AckControl, Period, Window};
 use weir_core::flow::flag;
 use weir_core::gateway::{

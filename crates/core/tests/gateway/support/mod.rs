@@ -1,7 +1,5 @@
 //! A sender on the LAN, a receiver on the WAN, and a gateway between them, in virtual time.
 
-#![allow(dead_code)] // each test file uses its part
-
 pub mod uploads;
 
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};

@@ -1,9 +1,7 @@
 //! `when = "congested"`: ACKs are held only while the queue of their class is long. A gateway with a queue of 8 Mb/s, a byte a
 //! microsecond, whose class is congested when more than 4 packets wait, until no more than 2 do; released are 12,500 bytes every 10 ms.
 
-mod support;
-
-use support::*;
+use crate::support::*;
 use weir_core::ack::{AckControl, When};
 use weir_core::class::Spec;
 use weir_core::combined::{Combined, LAN_WHOLE};

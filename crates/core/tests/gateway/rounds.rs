@@ -1,10 +1,8 @@
 //! TCP rate control: flows of a class have turns at its rate, a queued ACK each, and windows for what the WAN holds. 8 Mb/s of IP bytes: a
 //! turn takes what a full segment does, 1.5 ms.
 
-mod support;
-
-use support::uploads::*;
-use support::*;
+use crate::support::uploads::*;
+use crate::support::*;
 use weir_core::ack::AckControl;
 use weir_core::gateway::LAN;
 use weir_core::rate::Rate;

@@ -1,10 +1,8 @@
 //! What window the sender sees, packet by packet in virtual time. Expected values are arithmetic on rate, round
 //! trip and segment size; rules from RFC 7323 and RFC 9293.
 
-mod support;
-
+use crate::support::*;
 use core::sync::atomic::Ordering::Relaxed;
-use support::*;
 use weir_core::ack::{AckControl, Period, RateRelease, Release, Window};
 use weir_core::gateway::{Direction, Gateway, LAN, LAN_TAP, WAN, WAN_TAP};
 use weir_core::rate::Rate;

@@ -1,10 +1,8 @@
 //! Flows of a class that share its rate, in virtual time. 8 Mb/s: a byte takes a microsecond, a turn is two segments of 1460
 //! bytes, and two turns are the credit of a class that nobody uses.
 
-mod support;
-
-use support::uploads::*;
-use support::*;
+use crate::support::uploads::*;
+use crate::support::*;
 use weir_core::ack::AckControl;
 use weir_core::flow::flag;
 use weir_core::gateway::{Config, Gateway, LAN};

@@ -1,9 +1,7 @@
 //! Thousands of flows whose releases cannot be carried out: their port takes no frame, or the pool has none. No call looks at
 //! them one by one, and then all go in their order.
 
-mod support;
-
-use support::{basic, config, ms};
+use crate::support::{basic, config, ms};
 use weir_core::frame::Frames;
 use weir_core::gateway::{Config, Gateway, LAN, WAN};
 use weir_core::node::{Cx, Node, PortSet, Transmit};

@@ -1,8 +1,6 @@
 //! What is held while no frame is free, a port is blocked, or an engine hangs or dies.
 
-mod support;
-
-use support::*;
+use crate::support::*;
 use weir_core::gateway::{Verdict, LAN, WAN};
 use weir_core::node::Port;
 

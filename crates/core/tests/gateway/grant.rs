@@ -1,10 +1,8 @@
 //! Grants, as the gateway makes them and takes account of them. The test plays the hooks. 10 Mb/s are 1,250 bytes a
 //! millisecond, 12,500 a step, and 5,000 in the 4 ms to the next look.
 
-mod support;
-
+use crate::support::*;
 use core::sync::atomic::Ordering::Relaxed;
-use support::*;
 use weir_core::ack::{AckControl, Meter};
 use weir_core::gateway::{Gateway, LAN_TAP, WAN};
 use weir_core::node::{Node, PortSet};

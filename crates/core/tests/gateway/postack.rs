@@ -1,9 +1,7 @@
 //! PostACK, in its forms that need a queue: ACKs are released as data leaves the queue of its class, or at turns that a flow skips which has
 //! sent more than its turns. A queue of 8 Mb/s, a byte a microsecond; packets have 1,000 bytes and leave a millisecond apart.
 
-mod support;
-
-use support::*;
+use crate::support::*;
 use weir_core::ack::AckControl;
 use weir_core::class::Spec;
 use weir_core::combined::{Combined, LAN_WHOLE};

@@ -1,8 +1,6 @@
 //! The policer: a token bucket of 10 Mb/s, 1.25 bytes a microsecond, 50,000 bytes deep. Every expected value is arithmetic on these.
 
-mod support;
-
-use support::*;
+use crate::support::*;
 use weir_core::ack::{AckControl, Action};
 use weir_core::rig::Sent;
 use weir_core::time::{Duration, Time};

@@ -1,10 +1,8 @@
 //! What a gateway sends, and when, does not depend on how often it is asked: a driver that polls at every deadline and one that
 //! hands in several frames before it polls get the same frames with the same times.
 
-mod support;
-
+use crate::support::{basic_with, ms};
 use proptest::prelude::*;
-use support::{basic_with, ms};
 use weir_core::ack::{AckControl, Meter, Period, SlowStart};
 use weir_core::frame::Frames;
 use weir_core::gateway::{ClassConfig, Config, Direction, Gateway, LAN, WAN};

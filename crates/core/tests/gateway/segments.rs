@@ -1,8 +1,6 @@
 //! Segment sizes, IP headers and handshakes out of the ordinary, packet by packet in virtual time.
 
-mod support;
-
-use support::*;
+use crate::support::*;
 use weir_core::ack::{AckControl, Counts};
 use weir_core::gateway::{PassReason, LAN, WAN};
 use weir_core::rate::Rate;
