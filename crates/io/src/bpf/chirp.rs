@@ -205,6 +205,11 @@ fn is_bpffs(path: &Path) -> bool {
 fn pacing_devices() -> Vec<String> {
     let said = std::process::Command::new("tc").args(["qdisc", "show"]).output();
     let said = said.map(|out| String::from_utf8_lossy(&out.stdout).into_owned()).unwrap_or_default();
+    devices_with_fq(&said)
+}
+
+/// Those of what `tc qdisc show` prints, each once.
+fn devices_with_fq(said: &str) -> Vec<String> {
     let mut devices: Vec<String> = said.lines().filter_map(device_with_fq).map(str::to_string).collect();
     devices.dedup();
     devices
@@ -328,11 +333,21 @@ mod tests {
 
     #[test]
     fn a_device_with_fq_is_told_from_others() {
-        assert_eq!(device_with_fq("qdisc fq 8001: dev eth0 root refcnt 2 limit 10000p"), Some("eth0"));
-        assert_eq!(device_with_fq("qdisc fq_codel 0: dev eth0 root refcnt 2"), None);
-        assert_eq!(device_with_fq("qdisc fq 0: dev eth1 parent :2 limit 10000p"), Some("eth1"));
-        assert_eq!(device_with_fq(""), None);
+        assert_eq!(devices_with_fq(QDISCS), ["lo", "d1", "d2"]);
+        assert_eq!(devices_with_fq(""), [""; 0]);
     }
+
+    /// What `tc qdisc show` of iproute2 6.1.0 printed on Linux 6.12: fq below prio, alone, and below mq of two queues.
+    const QDISCS: &str = "\
+qdisc prio 1: dev lo root refcnt 2 bands 3 priomap 1 2 2 2 1 2 0 0 1 1 1 1 1 1 1 1
+qdisc fq 8001: dev lo parent 1:1 limit 10000p flow_limit 100p buckets 1024 orphan_mask 1023 quantum 131100b initial_quantum 655500b low_rate_threshold 550Kbit refill_delay 40ms timer_slack 10us horizon 10s horizon_drop 
+qdisc fq_codel 8002: dev lo parent 1:2 limit 10240p flows 1024 quantum 65550 target 5ms interval 100ms memory_limit 32Mb ecn drop_batch 64 
+qdisc fq_codel 8003: dev d0 root refcnt 2 limit 10240p flows 1024 quantum 1514 target 5ms interval 100ms memory_limit 32Mb ecn drop_batch 64 
+qdisc fq 8004: dev d1 root refcnt 2 limit 10000p flow_limit 100p buckets 1024 orphan_mask 1023 quantum 3028b initial_quantum 15140b low_rate_threshold 550Kbit refill_delay 40ms timer_slack 10us horizon 10s horizon_drop 
+qdisc mq 8005: dev d2 root 
+qdisc fq 0: dev d2 parent 8005:2 limit 10000p flow_limit 100p buckets 1024 orphan_mask 1023 quantum 3028b initial_quantum 15140b low_rate_threshold 550Kbit refill_delay 40ms timer_slack 10us horizon 10s horizon_drop 
+qdisc fq 0: dev d2 parent 8005:1 limit 10000p flow_limit 100p buckets 1024 orphan_mask 1023 quantum 3028b initial_quantum 15140b low_rate_threshold 550Kbit refill_delay 40ms timer_slack 10us horizon 10s horizon_drop 
+";
 
     #[test]
     fn flows_are_told_by_their_addresses() {

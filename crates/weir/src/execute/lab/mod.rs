@@ -20,6 +20,7 @@ mod addressing;
 mod assemble;
 mod capture;
 mod child;
+mod controls;
 mod counters;
 mod devices;
 mod flows;

@@ -1,9 +1,10 @@
 //! Prerequisites of a lab, reported in one message before anything is touched.
 
+use super::controls;
 use crate::experiment::plan::{BoxKind, Plan, Tcp};
 use socket2::{Domain, Socket, Type};
-use std::collections::BTreeSet;
 use weir_core::gateway::Direction;
+use weir_io::bpf::chirp;
 
 /// Bits of `/proc/self/status`' `CapEff` (linux/capability.h).
 const CAPABILITIES: [(u32, &str); 2] = [(12, "CAP_NET_ADMIN"), (21, "CAP_SYS_ADMIN")];
@@ -66,21 +67,22 @@ fn settings_of_hosts(plan: &Plan) -> Vec<String> {
     missing
 }
 
-/// Those of the plan that this kernel has not, nor can load.
+/// Those of the plan that neither this kernel has or can load, nor Weir.
 fn congestion_controls(plan: &Plan) -> Option<String> {
-    let names: BTreeSet<&str> = plan.groups.iter().map(|g| g.tcp.cc()).collect();
-    let absent: Vec<&str> = names.into_iter().filter(|cc| linux_name(cc).is_none()).collect();
-    if absent.is_empty() {
+    let (ours, absent): (Vec<&str>, Vec<&str>) =
+        controls::absent(plan).into_iter().partition(|cc| controls::is_ours(cc));
+    if !absent.is_empty() {
+        let list = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
+        let list = list.as_deref().unwrap_or("?").trim();
+        return Some(format!("the congestion control {} (this kernel has {list})", absent.join(", ")));
+    }
+    // Ours are loaded for the run, unless something is in the way.
+    let problems: Vec<String> =
+        chirp::problems().into_iter().filter(|p| p.fatal).map(|p| p.message).collect();
+    if ours.is_empty() || problems.is_empty() {
         return None;
     }
-    let list = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
-    let ours = absent.iter().any(|cc| Tcp::in_linux(cc).iter().any(|name| name.starts_with("weir_")));
-    Some(format!(
-        "the congestion control {} (this kernel has {}{})",
-        absent.join(", "),
-        list.as_deref().unwrap_or("?").trim(),
-        if ours { "; `weir chirp load` brings chirp and dctcp" } else { "" }
-    ))
+    Some(format!("the congestion control {}, which it cannot load: {}", ours.join(", "), problems.join("; ")))
 }
 
 /// The name that this kernel has for a congestion control of a plan, if it has it.

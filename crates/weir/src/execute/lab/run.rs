@@ -2,6 +2,7 @@
 
 use super::assemble::Measured;
 use super::child::Child;
+use super::controls::Controls;
 use super::devices;
 use super::probe::{self, ProbeOutcome};
 use super::site::Site;
@@ -63,6 +64,7 @@ pub fn run(plan: &Plan, options: &Options) -> Result<Outcome, String> {
     prerequisites::check(plan, options.pcap.is_some())?;
     let layout = Layout::of(plan);
     let id = identifier(options)?;
+    let _controls = Controls::load(plan)?;
     // Dropped last: the processes end before their namespaces go.
     let mut site = Site::build(&id, &layout)?;
     let mut faults = Vec::new();
