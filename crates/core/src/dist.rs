@@ -23,15 +23,26 @@ pub enum Distribution {
         /// Its mean.
         mean: u64,
     },
-    /// Pareto; without `max` its mean is `min` × `shape` / (`shape` - 1) for a shape above 1, and infinite
+    /// Pareto; without limits its mean is `scale` × `shape` / (`shape` - 1) for a shape above 1, and infinite
     /// otherwise.
     Pareto {
+        /// The smallest that it has without limits.
+        scale: u64,
+        /// Shape (alpha), above 0.
+        shape: f64,
+        /// Smaller draws are this; at least `scale`.
+        min: u64,
+        /// Larger draws are this; at least `min`.
+        max: Option<u64>,
+    },
+    /// Pareto as far as it lies between two bounds: no draw is outside of them, and none is moved to them.
+    BoundedPareto {
         /// The smallest.
         min: u64,
         /// Shape (alpha), above 0.
         shape: f64,
-        /// Larger draws are this.
-        max: Option<u64>,
+        /// The largest; at least `min`.
+        max: u64,
     },
     /// Each of these, alike; never empty.
     Empirical(Vec<u64>),
@@ -48,9 +59,15 @@ impl Distribution {
             Distribution::Constant(n) => *n,
             Distribution::Uniform { min, max } => min + rng.below((max - min).saturating_add(1)),
             Distribution::Exponential { mean } => rounded(-libm::log(uniform(rng)) * *mean as f64),
-            Distribution::Pareto { min, shape, max } => {
-                let n = rounded(libm::pow(uniform(rng), -1.0 / shape) * *min as f64);
+            Distribution::Pareto { scale, shape, min, max } => {
+                let n = rounded(libm::pow(uniform(rng), -1.0 / shape) * *scale as f64);
                 n.min(max.unwrap_or(LARGEST)).max(*min)
+            }
+            Distribution::BoundedPareto { min, shape, max } => {
+                // The share that the unbounded distribution has above `max` is never drawn.
+                let beyond = libm::pow(*min as f64 / *max as f64, *shape);
+                let share = beyond + uniform(rng) * (1.0 - beyond);
+                rounded(libm::pow(share, -1.0 / shape) * *min as f64).clamp(*min, *max)
             }
             Distribution::Empirical(values) => values[rng.below(values.len() as u64) as usize],
         }
@@ -93,11 +110,11 @@ mod tests {
         let gaps = Distribution::Exponential { mean: 10_000_000 };
         let want = [2_675_719, 6_214_542, 4_287_979, 12_250_938, 7_114_529, 2_590_495, 10_869_649, 2_995_319];
         assert_eq!(draws(&gaps, 2, 8), want);
-        let pareto = Distribution::Pareto { min: 10_000, shape: 1.2, max: None };
+        let pareto = Distribution::Pareto { scale: 10_000, shape: 1.2, min: 10_000, max: None };
         let want = [118_532, 14_357, 11_263, 11_509, 14_759, 62_363, 41_709, 14_804];
         assert_eq!(draws(&pareto, 3, 8), want);
-        let bounded = Distribution::Pareto { min: 10_000, shape: 1.2, max: Some(50_000) };
-        assert_eq!(draws(&bounded, 3, 8), want.map(|n| n.min(50_000)));
+        let clipped = Distribution::Pareto { scale: 10_000, shape: 1.2, min: 12_000, max: Some(50_000) };
+        assert_eq!(draws(&clipped, 3, 8), want.map(|n| n.clamp(12_000, 50_000)));
     }
 
     #[test]
@@ -114,7 +131,8 @@ mod tests {
 
     #[test]
     fn pareto_tail() {
-        let got = draws(&Distribution::Pareto { min: 1000, shape: 1.5, max: Some(100_000) }, 8, 200_000);
+        let pareto = Distribution::Pareto { scale: 1000, shape: 1.5, min: 1000, max: Some(100_000) };
+        let got = draws(&pareto, 8, 200_000);
         assert!(got.iter().all(|n| (1000..=100_000).contains(n)));
         // P(X > x) = (min / x)^shape: 2^-1.5, 10^-1.5; what exceeds the largest, 100^-1.5, is the largest.
         assert!((above(&got, 2000.0) - 0.353_553).abs() < 0.005);
@@ -123,15 +141,33 @@ mod tests {
         assert!((largest - 0.001).abs() < 0.0003, "{largest}");
     }
 
+    /// Of the bounded form P(X > x) = ((min / x)^a - (min / max)^a) / (1 - (min / max)^a), and for a = 1/2 its mean is
+    /// √min (√max - √min) / (1 - √(min / max)): 31.6228 × (2236.07 - 31.6228) / 0.985858 = 70,711 of 1 kB to 5 MB.
+    #[test]
+    fn a_bounded_tail_is_not_heaped_at_its_end() {
+        let got = draws(&Distribution::BoundedPareto { min: 1000, shape: 0.5, max: 5_000_000 }, 8, 200_000);
+        assert!(got.iter().all(|n| (1000..=5_000_000).contains(n)));
+        // (10^-0.5 - 0.0141421) / 0.985858
+        assert!((above(&got, 10_000.0) - 0.306_419).abs() < 0.005);
+        // (1000^-0.5 - 0.0141421) / 0.985858
+        assert!((above(&got, 1_000_000.0) - 0.017_731).abs() < 0.0015);
+        assert!(got.iter().filter(|&&n| n == 5_000_000).count() < 5);
+        let mean = got.iter().sum::<u64>() as f64 / got.len() as f64;
+        // Its standard deviation is below √(70,711 × 5,000,000 / 3), about 340,000: five times that over √200,000.
+        assert!((mean - 70_711.0).abs() < 3_900.0, "{mean}");
+    }
+
     #[test]
     fn nothing_is_drawn_beyond_the_bounds() {
         // A shape this small has most of its mass beyond any number.
-        let wild = Distribution::Pareto { min: 1, shape: 0.001, max: None };
+        let wild = Distribution::Pareto { scale: 1, shape: 0.001, min: 1, max: None };
         assert!(draws(&wild, 1, 100).iter().all(|&n| (1..=LARGEST).contains(&n)));
         assert!(draws(&wild, 1, 100).contains(&LARGEST));
         let whole = Distribution::Uniform { min: 0, max: u64::MAX };
         assert_eq!(draws(&whole, 1, 10).len(), 10);
-        let fixed = Distribution::Pareto { min: 5, shape: 1.0, max: Some(5) };
+        let fixed = Distribution::Pareto { scale: 5, shape: 1.0, min: 5, max: Some(5) };
+        assert_eq!(draws(&fixed, 1, 3), [5, 5, 5]);
+        let fixed = Distribution::BoundedPareto { min: 5, shape: 1.0, max: 5 };
         assert_eq!(draws(&fixed, 1, 3), [5, 5, 5]);
         assert_eq!(draws(&Distribution::Exponential { mean: 0 }, 1, 2), [0, 0]);
     }

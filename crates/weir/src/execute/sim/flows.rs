@@ -175,7 +175,7 @@ impl FlowEndMaker<'_> {
             until: Time::ZERO + flow.end(self.plan.duration),
             bytes: flow.bytes,
             on_off: on_off.clone(),
-            seed: derived(self.plan.seed, &flow.id, "udp"),
+            seed: derived(self.plan.seed, &format!("{}.{}", flow.group.drawn_as(), flow.index), "udp"),
         });
         let sink = UdpSink::new(remote, local, self.plan.bin);
         let mut end = |at: usize, address: &SocketAddrV4, end: UdpEnd| {

@@ -3,7 +3,8 @@
 //! ```toml
 //! bytes = { uniform = ["1kB", "100kB"] }                       # both included
 //! bytes = { exponential = "30kB" }                             # its mean
-//! bytes = { pareto = "10kB", shape = 1.2, max = "10MB" }       # its smallest value
+//! bytes = { pareto = "10kB", shape = 1.2, max = "10MB" }       # its smallest value; smaller draws than `min` are `min`
+//! bytes = { bounded_pareto = "1kB", shape = 0.5, max = "5MB" } # nothing is drawn beyond
 //! bytes = { list = ["1kB", "5kB", "5kB"] }                     # each alike
 //! arrivals = { poisson = "100/s" }                             # exponential gaps of 10 ms on average
 //! ```
@@ -73,8 +74,8 @@ fn read(s: &Section, key: &'static str, of: Quantity) -> Option<Distribution> {
 }
 
 fn table(t: Section, of: Quantity) -> Option<Distribution> {
-    const KINDS: [&str; 5] = ["uniform", "exponential", "pareto", "list", "poisson"];
-    let kinds = if of.poisson { &KINDS[..] } else { &KINDS[..4] };
+    const KINDS: [&str; 6] = ["uniform", "exponential", "pareto", "bounded_pareto", "list", "poisson"];
+    let kinds = if of.poisson { &KINDS[..] } else { &KINDS[..5] };
     let given: Vec<_> = kinds.iter().copied().filter(|kind| t.has(kind)).collect();
     let found = match given.as_slice() {
         ["uniform"] => uniform(&t, of),
@@ -82,6 +83,7 @@ fn table(t: Section, of: Quantity) -> Option<Distribution> {
             t.value("exponential", |v| above_zero(v, of)).map(|mean| Distribution::Exponential { mean })
         }
         ["pareto"] => pareto(&t, of),
+        ["bounded_pareto"] => bounded_pareto(&t, of),
         ["list"] => t.list("list", of.pair, of.parse).map(Distribution::Empirical),
         ["poisson"] => t
             .parsed("poisson", |text: String| units::frequency(&text))
@@ -117,21 +119,42 @@ fn uniform(t: &Section, of: Quantity) -> Option<Distribution> {
 }
 
 fn pareto(t: &Section, of: Quantity) -> Option<Distribution> {
-    let min = t.value("pareto", |v| above_zero(v, of));
+    let scale = t.value("pareto", |v| above_zero(v, of));
+    let shape = shape(t);
+    let (min, max) = (t.value("min", of.parse), t.value("max", of.parse));
+    let (scale, shape) = (scale?, shape?);
+    if min.is_some_and(|min| min < scale) {
+        t.fault_in("min", Fault::bare("less than the smallest value, `pareto`"));
+    }
+    let min = min.unwrap_or(scale);
+    if max.is_some_and(|max| max < min) {
+        t.fault_in("max", Fault::bare("less than the smallest value"));
+    }
+    Some(Distribution::Pareto { scale, shape, min, max })
+}
+
+fn bounded_pareto(t: &Section, of: Quantity) -> Option<Distribution> {
+    let min = t.value("bounded_pareto", |v| above_zero(v, of));
+    let shape = shape(t);
+    t.need("max", "\"5MB\"");
+    let max = t.value("max", of.parse);
+    let (min, shape, max) = (min?, shape?, max?);
+    if max < min {
+        t.fault_in("max", Fault::bare("less than the smallest value, `bounded_pareto`"));
+    }
+    Some(Distribution::BoundedPareto { min, shape, max })
+}
+
+/// Shape of a Pareto distribution.
+fn shape(t: &Section) -> Option<f64> {
     t.need("shape", "1.2");
-    let shape = t.parsed("shape", |Number(n): Number| match n.to_f64() {
+    t.parsed("shape", |Number(n): Number| match n.to_f64() {
         shape if (0.01..=100.0).contains(&shape) => Ok(shape),
         shape => Err(Fault::new(
             format!("{shape} is not from 0.01 to 100"),
             "the mean is finite above 1, the variance above 2",
         )),
-    });
-    let max = t.value("max", of.parse);
-    let (min, shape) = (min?, shape?);
-    if max.is_some_and(|max| max < min) {
-        t.fault_in("max", Fault::bare("less than the smallest value, `pareto`"));
-    }
-    Some(Distribution::Pareto { min, shape, max })
+    })
 }
 
 fn above_zero(value: &DeValue, of: Quantity) -> Result<u64, Fault> {
@@ -148,6 +171,7 @@ fn largest(d: &Distribution) -> u64 {
         Distribution::Uniform { max, .. } => *max,
         Distribution::Exponential { mean } => *mean,
         Distribution::Pareto { min, max, .. } => max.unwrap_or(*min),
+        Distribution::BoundedPareto { max, .. } => *max,
         Distribution::Empirical(values) => values.iter().copied().max().unwrap_or(0),
     }
 }

@@ -63,9 +63,14 @@ fn flow(s: &Section, number: usize, defaults: &Tcp, duration: Option<Duration>) 
     let ports = ports.unwrap_or(Ports::Shared(FIRST_PORT.saturating_add(number as u16)));
     let kind = kind(s);
     let sources = sources(s, count, udp);
+    let drawn_as = s.parsed("drawn_as", names::name);
     let (id, protocol) = (id?, protocol?);
     let group = FlowGroup { count, protocol, tcp, start, arrivals, length, ..FlowGroup::new(&id) };
-    let group = FlowGroup { kind, direction, ports, sources, ..group };
+    let group = FlowGroup { kind, direction, ports, sources, drawn_as, ..group };
+    if group.drawn_as.is_some() && !group.draws() {
+        let help = "it is the name that drawn `arrivals`, `bytes`, `think`, `on` and `off` depend on";
+        s.key_fault("drawn_as", Fault::new("nothing of this group is drawn", help));
+    }
     starts_in_time(s, &group, duration?);
     Some(group)
 }

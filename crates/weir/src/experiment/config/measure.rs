@@ -3,7 +3,7 @@
 use super::bins::{positive_time, time};
 use super::decimal::Decimal;
 use super::diag::{listed, nearest, Fault};
-use super::reader::{Scalar, Section};
+use super::reader::{FromValue, Scalar, Section, Size};
 use super::subject::{self, in_unit, Named};
 use crate::experiment::plan::{
     Aggregate, Expect, Measure, Of, Op, Plan, Quantity, ReferenceRow, Subject, Target, Tolerance,
@@ -35,6 +35,7 @@ fn measure_by(s: &Section, key: &'static str, plan: &Plan) -> Option<(Measure, U
         for key in TIMES {
             s.get::<Duration>(key);
         }
+        s.has("sizes");
         return None;
     };
     if named.needs() == Needs::Lab {
@@ -44,6 +45,7 @@ fn measure_by(s: &Section, key: &'static str, plan: &Plan) -> Option<(Measure, U
             Fault::bare("in the sim world a gateway takes no processor time, and its engine is never away"),
         );
     }
+    let sizes = if s.has("sizes") { sizes(s, &subject) } else { None };
     let (quantity, from, until) = match (named, named.over_time()) {
         (_, Some(over)) => goodput(s, &metric, over, plan)?,
         (Named::Series(column), _) => series(s, column, plan),
@@ -52,7 +54,24 @@ fn measure_by(s: &Section, key: &'static str, plan: &Plan) -> Option<(Measure, U
             (Quantity::Field { field, count }, Duration::ZERO, None)
         }
     };
-    Some((Measure { what, subject, quantity, from, until }, named.unit()))
+    Some((Measure { what, subject, quantity, sizes, from, until }, named.unit()))
+}
+
+/// `sizes`: the smallest and the largest number of bytes that a flow may have had.
+fn sizes(s: &Section, subject: &Subject) -> Option<(u64, u64)> {
+    const EXAMPLE: &str = "[\"10kB\", \"100kB\"]";
+    let found = s.list("sizes", EXAMPLE, |v| Size::from_value(v).map(|Size(n)| n))?;
+    if !matches!(subject, Subject::Flow(_)) {
+        s.key_fault("sizes", Fault::bare("`sizes` has no meaning for what is no flow"));
+    }
+    match found.as_slice() {
+        &[min, max] if min <= max => Some((min, max)),
+        _ => {
+            let help = format!("for example: sizes = {EXAMPLE}");
+            s.fault_in("sizes", Fault::new("not the smallest and the largest size of a flow", help));
+            None
+        }
+    }
 }
 
 /// Refuses times that a metric has no use for.
@@ -140,6 +159,9 @@ pub(super) fn expect(s: &Section, plan: &Plan) -> Option<Expect> {
         ("mean", Aggregate::Mean),
         ("min", Aggregate::Min),
         ("max", Aggregate::Max),
+        ("p50", Aggregate::Percentile(50)),
+        ("p90", Aggregate::Percentile(90)),
+        ("p99", Aggregate::Percentile(99)),
     ];
     let each = aggregates.map(|(n, a)| (n, Some(a)));
     let aggregate = s.choice("aggregate", &[&[("each", None)], each.as_slice()].concat(), &[]).flatten();

@@ -7,13 +7,7 @@ use weir_core::time::Duration;
 
 /// An expectation in words, for results and tables.
 pub fn expectation(e: &Expect) -> String {
-    let over = match e.aggregate {
-        None => "",
-        Some(Aggregate::Sum) => "sum of ",
-        Some(Aggregate::Mean) => "mean of ",
-        Some(Aggregate::Min) => "min of ",
-        Some(Aggregate::Max) => "max of ",
-    };
+    let over = e.aggregate.map_or(String::new(), |how| format!("{} of ", aggregate(how)));
     let rates = e.measure.quantity.unit() == Unit::Rate;
     let value = |v: f64| match weir_core::rate::Rate::from_bps(v as u64).filter(|_| rates && v.fract() == 0.0)
     {
@@ -47,6 +41,17 @@ pub fn expectation(e: &Expect) -> String {
     format!("{over}{} {bound}", measure(&e.measure))
 }
 
+/// How several values become one, in a word.
+pub fn aggregate(how: Aggregate) -> String {
+    match how {
+        Aggregate::Sum => "sum".into(),
+        Aggregate::Mean => "mean".into(),
+        Aggregate::Min => "min".into(),
+        Aggregate::Max => "max".into(),
+        Aggregate::Percentile(percent) => format!("p{percent}"),
+    }
+}
+
 /// A measure in words.
 pub fn measure(m: &Measure) -> String {
     let when = match m.quantity {
@@ -57,9 +62,10 @@ pub fn measure(m: &Measure) -> String {
         Quantity::Series { at: Some(at), .. } => format!(" at {at}"),
         _ => String::new(),
     };
+    let sizes = m.sizes.map_or(String::new(), |(min, max)| format!(" of {min} to {max} bytes"));
     let from = if m.from == Duration::ZERO { String::new() } else { format!(" from {}", m.from) };
     let until = m.until.map_or(String::new(), |u| format!(" until {u}"));
-    format!("{}{when}{from}{until}", m.what)
+    format!("{}{sizes}{when}{from}{until}", m.what)
 }
 
 #[cfg(test)]
@@ -95,6 +101,10 @@ mod tests {
         assert_eq!(
             said("what = 'flow.ten.*.rtos'\naggregate = 'sum'\nop = 'at_most'\ntarget = 3"),
             "sum of flow.ten.*.rtos <= 3"
+        );
+        assert_eq!(
+            said("what = 'flow.ten.*.bytes'\nsizes = ['1kB', '10kB']\naggregate = 'p99'\nop = 'at_most'\ntarget = '9kB'"),
+            "p99 of flow.ten.*.bytes of 1000 to 10000 bytes <= 9000"
         );
     }
 }

@@ -26,7 +26,8 @@ pub(super) fn group(g: &FlowGroup) -> Vec<String> {
     let sources = g.sources.as_ref().map_or(String::new(), |Sources { count, think }| {
         format!(" from {count} sources, one after the other with {} between,", drawn(think, time))
     });
-    let start = format!("from {}{}{sources} {}", g.start, arrivals(&g.arrivals), length(&g.length));
+    let alike = g.drawn_as.as_ref().map_or(String::new(), |name| format!(", drawn as those of {name}"));
+    let start = format!("from {}{}{sources} {}{alike}", g.start, arrivals(&g.arrivals), length(&g.length));
     let kind = match g.kind {
         Kind::Bulk => String::new(),
         Kind::TwoWay => ", and the other way in the same connections".to_string(),
@@ -88,9 +89,13 @@ fn drawn(d: &Distribution, value: fn(u64) -> String) -> String {
         Distribution::Constant(n) => value(*n),
         Distribution::Uniform { min, max } => format!("{} to {} (uniform)", value(*min), value(*max)),
         Distribution::Exponential { mean } => format!("{} on average (exponential)", value(*mean)),
-        Distribution::Pareto { min, shape, max } => {
+        Distribution::Pareto { scale, shape, min, max } => {
             let most = max.map_or(String::new(), |m| format!(" and at most {}", value(m)));
-            format!("at least {}{most} (Pareto, shape {shape})", value(*min))
+            let scale = if scale == min { String::new() } else { format!("scale {}, ", value(*scale)) };
+            format!("at least {}{most} (Pareto, {scale}shape {shape})", value(*min))
+        }
+        Distribution::BoundedPareto { min, shape, max } => {
+            format!("{} to {} (bounded Pareto, shape {shape})", value(*min), value(*max))
         }
         Distribution::Empirical(values) => format!("one of {} values", values.len()),
     }

@@ -6,7 +6,7 @@ mod gateway;
 mod network;
 mod ports;
 
-pub use checks::{expectation, measure};
+pub use checks::{aggregate, expectation, measure};
 
 use crate::experiment::config::experiment::{Experiment, Run};
 use crate::experiment::config::File;

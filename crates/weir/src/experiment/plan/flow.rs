@@ -29,6 +29,9 @@ pub struct FlowGroup {
     pub length: Length,
     /// Who sends when.
     pub kind: Kind,
+    /// Groups of the same name here have the same starts, sizes and times of silence, as far as they draw them from the same
+    /// distributions; `None` is the group's own name.
+    pub drawn_as: Option<String>,
     /// Which way the data goes; of a flow that goes both ways, which of them results are about.
     pub direction: Direction,
     /// Server ports: one that all flows share, or exactly one for each.
@@ -194,6 +197,7 @@ impl FlowGroup {
             sources: None,
             length: Length::UntilEnd,
             kind: Kind::Bulk,
+            drawn_as: None,
             direction: Direction::Out,
             ports: Ports::Shared(5001),
             client: None,
@@ -209,12 +213,21 @@ impl FlowGroup {
         }
     }
 
-    /// The flows of the group, in the order of their starts. What is drawn is drawn from `seed` and the group's name, the same in
-    /// every world.
+    /// The name that draws depend on.
+    pub fn drawn_as(&self) -> &str {
+        self.drawn_as.as_deref().unwrap_or(&self.id)
+    }
+
+    /// Is anything of it drawn?
+    pub fn draws(&self) -> bool {
+        let drawn = matches!(self.arrivals, Arrivals::Drawn(_)) || matches!(self.length, Length::Drawn(_));
+        drawn || self.sources.is_some() || matches!(self.protocol, Protocol::Udp { on_off: Some(_), .. })
+    }
+
+    /// The flows of the group, in the order of their starts. What is drawn is drawn from `seed` and a name, the same in every world.
     pub fn flows(&self, seed: u64) -> impl Iterator<Item = Flow<'_>> {
-        let mut starts = Rng::new(derived(seed, &self.id, "arrivals"));
-        let mut sizes = Rng::new(derived(seed, &self.id, "bytes"));
-        let mut thinking = Rng::new(derived(seed, &self.id, "think"));
+        let [mut starts, mut sizes, mut thinking] =
+            ["arrivals", "bytes", "think"].map(|what| Rng::new(derived(seed, self.drawn_as(), what)));
         let mut next = self.start;
         (0..self.count).map(move |index| {
             let waits =

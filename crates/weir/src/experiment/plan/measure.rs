@@ -15,6 +15,8 @@ pub struct Measure {
     pub subject: Subject,
     /// Which value of it.
     pub quantity: Quantity,
+    /// Only flows that had so many bytes of payload, both included; `None` is any.
+    pub sizes: Option<(u64, u64)>,
     /// Only from this time of the run on.
     pub from: Duration,
     /// Only up to this time of the run; `None` is the end.
@@ -128,7 +130,7 @@ pub struct Expect {
     pub op: Op,
     /// What it is compared with.
     pub target: Target,
-    /// The target is a part of this: of its mean, where it has several values.
+    /// The target is a part of this, its values made one as those of `measure` are; of their mean, where `aggregate` is `None`.
     pub of: Option<Of>,
     /// How far from the target is still right.
     pub tolerance: Tolerance,
@@ -154,6 +156,8 @@ pub enum Aggregate {
     Min,
     /// The largest.
     Max,
+    /// The nearest rank: the smallest value that so many percent of all do not exceed.
+    Percentile(u8),
 }
 
 /// A comparison.

@@ -31,7 +31,8 @@ impl Sample {
 pub fn measure(m: &Measure, bin: Duration, result: &RunResult) -> Vec<Sample> {
     match (&m.subject, &m.quantity) {
         (Subject::Flow(pattern), quantity) => {
-            let flows = result.flows.iter().filter(|f| matches(pattern, &f.id));
+            let fits = |f: &FlowResult| m.sizes.is_none_or(|(min, max)| (min..=max).contains(&f.bytes));
+            let flows = result.flows.iter().filter(|f| matches(pattern, &f.id) && fits(f));
             flows.flat_map(|f| flow(m, quantity, bin, result, f)).collect()
         }
         (Subject::Class(pattern), Quantity::Goodput { over, length }) => {

@@ -56,11 +56,11 @@ fn absolute(e: &Expect, bin: Duration, result: &RunResult) -> Option<Expect> {
     let (Some(of), Target::Value(part)) = (&e.of, e.target) else { return Some(e.clone()) };
     let samples = match of {
         Of::Measure(of) => measure(of, bin, result),
-        Of::Baseline(name) => result
-            .baselines
-            .get(name)
-            .map_or(Vec::new(), |of| aggregated(e.aggregate, measure(&e.measure, bin, of))),
+        Of::Baseline(name) => {
+            result.baselines.get(name).map_or(Vec::new(), |of| measure(&e.measure, bin, of))
+        }
     };
+    let samples = aggregated(e.aggregate, samples);
     let target = Target::Value(part * mean(&samples));
     (!samples.is_empty()).then(|| Expect { target, of: None, ..e.clone() })
 }
@@ -72,13 +72,30 @@ fn aggregated(how: Option<Aggregate>, samples: Vec<Sample>) -> Vec<Sample> {
     }
     let values = samples.iter().map(|s| s.value);
     let n = samples.len() as f64;
-    let (value, name) = match how {
-        Aggregate::Sum => (values.sum(), "sum"),
-        Aggregate::Mean => (mean(&samples), "mean"),
-        Aggregate::Min => (values.fold(f64::INFINITY, f64::min), "min"),
-        Aggregate::Max => (values.fold(f64::NEG_INFINITY, f64::max), "max"),
+    let value = match how {
+        Aggregate::Sum => values.sum(),
+        Aggregate::Mean => mean(&samples),
+        Aggregate::Min => values.fold(f64::INFINITY, f64::min),
+        Aggregate::Max => values.fold(f64::NEG_INFINITY, f64::max),
+        Aggregate::Percentile(percent) => percentile(&samples, percent),
     };
+    let name = describe::aggregate(how);
     vec![Sample::new(value, format!("{name} of {n}"))]
+}
+
+/// The smallest value that so many percent of the samples' weight do not exceed. There is one at least.
+fn percentile(samples: &[Sample], percent: u8) -> f64 {
+    let mut sorted: Vec<&Sample> = samples.iter().collect();
+    sorted.sort_by(|a, b| a.value.total_cmp(&b.value));
+    let all: f64 = sorted.iter().map(|s| s.weight).sum();
+    // Of weights that are 1 the sums are exact; those of times are not, and a rank may be missed by a part in a billion.
+    let rank = all * f64::from(percent) / 100.0 * (1.0 - 1e-9);
+    let mut seen = 0.0;
+    let reached = sorted.iter().find(|s| {
+        seen += s.weight;
+        seen >= rank
+    });
+    reached.or(sorted.last()).map_or(f64::NAN, |s| s.value)
 }
 
 fn mean(samples: &[Sample]) -> f64 {

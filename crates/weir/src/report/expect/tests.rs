@@ -129,6 +129,43 @@ fn parts_of_a_baseline() {
     assert!(!evaluate(&expect("150%"), &run)[0].ok);
 }
 
+/// From 2 s on the flows of "ten" have 10 Mbit/s each and "other" 5: half of both the mean and the largest, a quarter of the sum.
+#[test]
+fn parts_of_what_several_values_are_together() {
+    let e = "what = 'flow.other.*.goodput_bps'\nof = 'flow.ten.*.goodput_bps'\nfrom = '2s'\nop = 'equals'\ntarget = '@'";
+    turns(&format!("{e}\naggregate = 'max'"), "50%", "25%");
+    turns(&format!("{e}\naggregate = 'sum'"), "25%", "50%");
+}
+
+#[test]
+fn percentiles_are_nearest_ranks() {
+    let rank = |n: u32, percent| {
+        let samples: Vec<Sample> = (1..=n).rev().map(|v| Sample::new(v.into(), String::new())).collect();
+        percentile(&samples, percent)
+    };
+    assert_eq!(
+        (rank(1, 99), rank(4, 50), rank(5, 50), rank(100, 99), rank(101, 99)),
+        (1.0, 2.0, 3.0, 99.0, 100.0)
+    );
+    // 1 for 98 s, 7 for one second, 9 for another.
+    let held = [(9.0, 1.0), (1.0, 98.0), (7.0, 1.0)];
+    let samples = held.map(|(value, weight)| Sample { weight, ..Sample::new(value, String::new()) });
+    assert_eq!([98, 99, 100].map(|p| percentile(&samples, p)), [1.0, 7.0, 9.0]);
+}
+
+/// Each of "ten" has received 400 × 12,500 bytes, "other" 300 × 6,250.
+#[test]
+fn flows_of_a_size() {
+    let found = |min: u64, max: u64| {
+        let what = "what = 'flow.*.bytes'\naggregate = 'sum'\nop = 'equals'\ntarget = 0";
+        check_one(&format!("{what}\nsizes = [{min}, {max}]")).found
+    };
+    assert_eq!(found(5_000_000, 5_000_000), Some(10_000_000.0));
+    assert_eq!(found(1_875_000, 4_999_999), Some(1_875_000.0));
+    assert_eq!(found(0, 9_000_000), Some(11_875_000.0));
+    assert_eq!(found(5_000_001, 9_000_000), None);
+}
+
 #[test]
 fn intervals() {
     // 2.5 to 2.51 s holds twice the rate; a second around it does not.

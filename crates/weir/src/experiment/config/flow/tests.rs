@@ -19,10 +19,17 @@ fn distributions() {
     for (text, want) in [
         ("{ uniform = [1000, '1KiB'] }", Distribution::Uniform { min: 1000, max: 1024 }),
         ("{ exponential = '30kB' }", Distribution::Exponential { mean: 30_000 }),
-        ("{ pareto = '1kB', shape = 1.5 }", Distribution::Pareto { min: 1000, shape: 1.5, max: None }),
         (
-            "{ pareto = '1kB', shape = 2, max = '2kB' }",
-            Distribution::Pareto { min: 1000, shape: 2.0, max: Some(2000) },
+            "{ pareto = '1kB', shape = 1.5 }",
+            Distribution::Pareto { scale: 1000, shape: 1.5, min: 1000, max: None },
+        ),
+        (
+            "{ pareto = '900B', shape = 2, min = '1kB', max = '2kB' }",
+            Distribution::Pareto { scale: 900, shape: 2.0, min: 1000, max: Some(2000) },
+        ),
+        (
+            "{ bounded_pareto = '1kB', shape = 0.5, max = '2kB' }",
+            Distribution::BoundedPareto { min: 1000, shape: 0.5, max: 2000 },
         ),
         ("{ list = [7, '1kB', 7] }", Distribution::Empirical(vec![7, 1000, 7])),
     ] {
@@ -45,6 +52,19 @@ fn a_poisson_process_goes_on_until_the_end() {
     let mut other = plan.clone();
     other.reseed(4);
     assert_ne!(other.flows().nth(1).map(|f| f.start), Some(flows[1].start));
+}
+
+#[test]
+fn groups_that_are_drawn_alike_have_the_same_flows() {
+    let drawn = "arrivals = { poisson = '20/s' }\nbytes = { exponential = '1kB' }";
+    let plan =
+        plan(&format!("{drawn}\n[[flow]]\nid = 'b'\ndrawn_as = 'a'\n{drawn}\n[[flow]]\nid = 'c'\n{drawn}"));
+    let [a, b, c] = [0, 1, 2].map(|i: usize| {
+        let flows = plan.groups[i].flows(plan.seed).take(100);
+        flows.map(|f| (f.start, f.bytes)).collect::<Vec<_>>()
+    });
+    assert_eq!(a, b);
+    assert_ne!(a, c);
 }
 
 #[test]

@@ -289,6 +289,19 @@ mod tests {
     }
 
     #[test]
+    fn a_pattern_names_several_tables() {
+        let all = runs_of("'flow.*.bytes' = ['2MB', '3MB']\n'flow.a*.count' = [7]");
+        assert_eq!(all.len(), 2);
+        let groups = &all[1].experiment.plan.groups;
+        assert_eq!(
+            [&groups[0], &groups[1]].map(|g| (g.length.clone(), g.count)),
+            [(Length::Bytes(3_000_000), 7), (Length::Bytes(3_000_000), 1)]
+        );
+        let errors = runs(&source("'flow.c*.bytes' = ['2MB']")).unwrap_err();
+        assert_eq!(errors.located()[0].message, "no `[[flow]]` is named `c*`");
+    }
+
+    #[test]
     fn one_run_without_a_sweep() {
         let source = Source::new("t.toml", FILE);
         let all = runs(&source).unwrap();

@@ -1,19 +1,25 @@
 //! Places in a file by their dotted path: `path.wan.loss`, `flow.bulk.cc`, `expect.0.target`.
 
 use crate::experiment::config::diag::{listed, nearest, Fault};
+use crate::experiment::plan::matches;
 use core::ops::Range;
 use std::borrow::Cow;
 use toml::de::{DeTable, DeValue};
 use toml::Spanned;
 
-/// Where the part after `name` of a path goes on in an array of tables: at the table with that `id` or `name`,
-/// or with that number.
-fn element(items: &[Spanned<DeValue>], name: &str) -> Option<usize> {
+/// Where the part after `name` of a path goes on in an array of tables: at the tables with that `id` or `name`, in which `*` is any
+/// run of characters, or at the one with that number.
+fn elements(items: &[Spanned<DeValue>], name: &str) -> Vec<usize> {
     let called = |item: &Spanned<DeValue>, key| {
-        item.get_ref().as_table().and_then(|t| t.get(key)).is_some_and(|v| v.get_ref().as_str() == Some(name))
+        let found = item.get_ref().as_table().and_then(|t| t.get(key)?.get_ref().as_str());
+        found.is_some_and(|found| matches(name, found))
     };
-    let by_name = items.iter().position(|item| called(item, "id") || called(item, "name"));
-    by_name.or_else(|| name.parse().ok().filter(|n| *n < items.len()))
+    let by_name = |i: &usize| called(&items[*i], "id") || called(&items[*i], "name");
+    let found: Vec<usize> = (0..items.len()).filter(by_name).collect();
+    match found.is_empty() {
+        true => name.parse().ok().filter(|n| *n < items.len()).into_iter().collect(),
+        false => found,
+    }
 }
 
 /// Can a path be followed? What is not there is made, except the elements of arrays.
@@ -24,20 +30,23 @@ pub(in crate::experiment::config) fn place(table: &DeTable, path: &[String]) -> 
         if part.is_empty() {
             return Err(Fault::bare(format!("`sweep.{}` is not a path", path.join("."))));
         }
-        let mut next = match at.get(part.as_str()).map(|v| v.get_ref()) {
+        let next = match at.get(part.as_str()).map(|v| v.get_ref()) {
             None => return Ok(()),
             Some(value) => value,
         };
         let mut rest = &path[i + 1..];
         if let (DeValue::Array(items), Some(name)) = (next, rest.first()) {
-            let found = element(items, name).ok_or_else(|| no_element(&here, items, name))?;
-            next = items[found].get_ref();
+            let found = elements(items, name);
+            if found.is_empty() {
+                return Err(no_element(&here, items, name));
+            }
             rest = &rest[1..];
             if rest.is_empty() {
                 let message = format!("`sweep.{}` is a table, not a value", path.join("."));
                 return Err(Fault::new(message, format!("name one of its keys: \"{}.KEY\"", path.join("."))));
             }
-            return next.as_table().map_or(Ok(()), |t| place(t, rest));
+            let mut tables = found.into_iter().filter_map(|i| items[i].get_ref().as_table());
+            return tables.try_for_each(|t| place(t, rest));
         }
         match (next, rest.is_empty()) {
             (DeValue::Table(t), false) => at = t,
@@ -85,9 +94,10 @@ pub(in crate::experiment::config) fn set<'a>(
     match table.get_mut(key.as_str()).map(Spanned::get_mut) {
         Some(DeValue::Table(t)) => set(t, rest, span, value),
         Some(DeValue::Array(items)) => {
-            let Some(i) = element(items, &rest[0]) else { return };
-            if let DeValue::Table(t) = items.as_mut()[i].get_mut() {
-                set(t, &rest[1..], span, value);
+            for i in elements(items, &rest[0]) {
+                if let DeValue::Table(t) = items.as_mut()[i].get_mut() {
+                    set(t, &rest[1..], span, value.clone());
+                }
             }
         }
         _ => (),
