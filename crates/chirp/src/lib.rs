@@ -128,8 +128,33 @@ extern "C" {
     fn weir_chirp_lost(c: *mut Raw, in_flight: u32) -> u32;
     fn weir_chirp_stop(c: *mut Raw);
     fn weir_chirp_restart(c: *mut Raw, idle: u64) -> u32;
-    fn weir_chirp_watch(c: *mut Raw, una: u32, nxt: u32, window: u32, share: u32, marked: u32) -> u32;
+    fn weir_chirp_watch(
+        c: *mut Raw,
+        una: u32,
+        nxt: u32,
+        window: u32,
+        share: u32,
+        marked: u32,
+        rtt: u64,
+    ) -> u32;
     fn weir_chirp_report(c: *const Raw) -> Report;
+}
+
+/// What an ACK tells in congestion avoidance.
+#[derive(Clone, Copy, Debug)]
+pub struct Watched {
+    /// Sequence number up to which everything is acknowledged (SND.UNA).
+    pub una: u32,
+    /// Sequence number of the next new byte (SND.NXT).
+    pub nxt: u32,
+    /// Congestion window, packets.
+    pub window: u32,
+    /// The share of packets that are usually marked, of 1024.
+    pub share: u32,
+    /// The ACK echoes a mark.
+    pub marked: bool,
+    /// Smoothed round-trip time, nanoseconds.
+    pub rtt: u64,
 }
 
 /// The start of a flow.
@@ -195,11 +220,11 @@ impl FlowStart {
         unsafe { weir_chirp_restart(&mut *self.0, idle) != 0 }
     }
 
-    /// An ACK in congestion avoidance that goes by marks: `window` packets, of which `share` of 1024 are usually marked. Returns
-    /// whether chirps begin again, since there was no mark for long.
-    pub fn watch(&mut self, una: u32, nxt: u32, window: u32, share: u32, marked: bool) -> bool {
+    /// An ACK in congestion avoidance that goes by marks. Returns whether chirps begin again, since there was no mark for long.
+    pub fn watch(&mut self, seen: Watched) -> bool {
+        let Watched { una, nxt, window, share, marked, rtt } = seen;
         // SAFETY: see `gap`.
-        unsafe { weir_chirp_watch(&mut *self.0, una, nxt, window, share, marked.into()) != 0 }
+        unsafe { weir_chirp_watch(&mut *self.0, una, nxt, window, share, marked.into(), rtt) != 0 }
     }
 
     /// What is known.

@@ -89,6 +89,33 @@ fn run(path: Path, rules: Rules, until: u64) -> Run {
     run
 }
 
+/// A queue of 10 ms stands on a path of 20 ms while the window is sent: a third of it is given back, and what is left is looked at again,
+/// four times where somebody marks and once where nobody does.
+#[test]
+fn a_window_gives_back_its_part_of_a_queue_that_stands() {
+    let path = path(100_000, 20 * MS);
+    for (rules, marked, times) in
+        [(Rules::ADAPTIVE, true, 4), (Rules::ADAPTIVE, false, 1), (Rules::UNMARKED, true, 0)]
+    {
+        let known = run(path, rules, 10_000 * MS).known;
+        let Run { mut flow, mut packets, .. } = run(path, rules, known);
+        assert_eq!((flow.phase(), flow.report().rtt_min), (Phase::Handover, 20_000_000));
+        let mut windows = vec![flow.report().window];
+        let mut now = 10_000 * MS;
+        for _ in 0..6 {
+            packets += 1;
+            flow.sent(packets * PACKET, now);
+            now += 30 * MS;
+            flow.acked(packets * PACKET, now, 0, Seen { marked, disorder: false });
+            windows.push(flow.report().window);
+        }
+        assert_eq!(flow.phase(), Phase::Done);
+        windows.dedup();
+        assert_eq!(windows.len(), times + 1, "{windows:?}");
+        assert!(windows.windows(2).all(|w| w[1] == w[0] * 2 / 3), "{windows:?}");
+    }
+}
+
 #[test]
 fn the_structure_fits() {
     assert!(unsafe { weir_chirp_size() } as usize <= WORDS * 8);
@@ -215,15 +242,26 @@ fn it_begins_again_after_idleness_and_without_marks() {
     assert_eq!(again(Rules::ADAPTIVE), (false, true));
     assert_eq!(again(Rules::NO_RESTART), (false, false));
 
-    // W = 100, a tenth marked: one round trip in 5 has marks, so 5 × 5 + 20 without are nothing unusual, and 46 are.
-    let quiet = |rules| {
+    // W = 100, a tenth marked: one round trip in 5 has marks, so 2 × 5 + 4 without are nothing unusual, and 15 are. Not where 5 packets
+    // wait, nor where a window has doubled by then.
+    let quiet = |rules, window, rtt| {
         let mut flow = run(path(121_120, 20 * MS), rules, 1000 * MS).flow;
         flow.stop();
-        flow.watch(1000, 2000, 100, 104, true);
-        (1..100).find(|i| flow.watch(1000 + i * 1000, 2000 + i * 1000, 100, 104, false))
+        let at = |i: u32, marked| Watched {
+            una: 1000 + i * 1000,
+            nxt: 2000 + i * 1000,
+            window,
+            share: 104,
+            marked,
+            rtt,
+        };
+        flow.watch(at(0, true));
+        (1..100).find(|i| flow.watch(at(*i, false)))
     };
-    assert_eq!(quiet(Rules::ADAPTIVE), Some(46));
-    assert_eq!(quiet(Rules::ONCE), None);
+    assert_eq!(quiet(Rules::ADAPTIVE, 100, 20 * MS), Some(15));
+    assert_eq!(quiet(Rules::ADAPTIVE, 100, 21 * MS), None);
+    assert_eq!(quiet(Rules::ADAPTIVE, 11, 20 * MS), None);
+    assert_eq!(quiet(Rules::ONCE, 100, 20 * MS), None);
 }
 
 proptest! {

@@ -51,7 +51,7 @@ static void life(u64 seed)
 		if (wild == 4 && draw() % 8 == 0)
 			chirp_stop(c);
 		if (c->phase == CHIRP_DONE)
-			chirp_watch(c, una, nxt, draw() % 100000, draw() % 1025, draw() % 16 == 0);
+			chirp_watch(c, una, nxt, draw() % 100000, draw() % 1025, draw() % 16 == 0, draw());
 		check(c->phase <= CHIRP_DONE, "phase", seed);
 		check(c->samples <= CHIRP_LONGEST && c->of <= CHIRP_LONGEST, "length", seed);
 		check(c->tail - c->head <= CHIRP_RECORDS, "records", seed);

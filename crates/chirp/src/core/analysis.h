@@ -26,7 +26,8 @@ CHIRP_FN u32 chirp_onset(const struct chirp *c, u32 gap, u32 rise, u32 before)
 {
 	u64 most;
 
-	if (c->rules & CHIRP_PLAIN)
+	/* Where delay varies by itself, a rise says little. */
+	if ((c->rules & CHIRP_PLAIN) || c->jitter > c->gap / 2)
 		return gap;
 	most = (u64)before + chirp_noise(c);
 	if ((u64)gap + rise < most)
@@ -55,7 +56,9 @@ CHIRP_FN void chirp_vote(struct chirp *c, const struct chirp_sample *now, u32 be
 {
 	volatile struct chirp_count *count = &c->count;
 	u32 over = now->rtt > count->begin ? now->rtt - count->begin : 0;
+	u32 fall = before > now->rtt ? before - now->rtt : 0;
 
+	c->jitter = (u32)((15ull * c->jitter + fall) / 16);
 	if (count->length && (u64)over * CHIRP_F_NUM <= (u64)count->most * CHIRP_F_DEN) {
 		if (count->length >= CHIRP_EXCURSION) {
 			count->votes += count->rising;
@@ -110,12 +113,12 @@ CHIRP_FN u32 chirp_smoothing(const struct chirp *c)
 	return flying < 256 ? 2 : 3;
 }
 
-/* Takes an estimate into account. */
+/* Takes an estimate into account. Two packets in a round trip are the least that a window lets leave. */
 CHIRP_FN void chirp_estimate(struct chirp *c, u32 estimate)
 {
 	u32 shift = chirp_smoothing(c), error;
 
-	estimate = chirp_clamp_gap(estimate);
+	estimate = chirp_clamp_gap(c->srtt ? chirp_min(estimate, c->srtt / 2) : estimate);
 	error = estimate > c->gap ? estimate - c->gap : c->gap - estimate;
 	if (estimate > c->gap)
 		c->gap = chirp_clamp_gap((u64)c->gap + (error >> shift));
@@ -154,7 +157,7 @@ CHIRP_FN void chirp_collect(struct chirp *c, const struct chirp_record *r, u32 r
 
 		c->collecting = r->chirp;
 		c->measures = r->of;
-		c->queue = (u32)((3ull * c->queue + over) / 4);
+		c->queue = (u32)(((u64)c->queue + over) / 2);
 	}
 	i = c->samples;
 	behind = i && r->index > c->sample_index ? (u32)(r->index - c->sample_index) : 1u;

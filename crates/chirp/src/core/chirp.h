@@ -58,7 +58,7 @@ enum {
 	CHIRP_PLAIN = 4,
 	/* The first ten packets leave as two bursts half a round trip apart (paper, section IV.B). */
 	CHIRP_BURSTS = 8,
-	/* Neither marks (paper, section I.A) nor a queue that stands change gain and guard. */
+	/* Neither marks (paper, section I.A) nor a queue that stands change gain, guard, rounds and window. */
 	CHIRP_UNMARKED = 16,
 	/* Chirps are as long as ever, however many packets an ACK covers. */
 	CHIRP_UNSTRETCHED = 32,
@@ -85,7 +85,8 @@ enum chirp_phase {
 	CHIRP_FIRST,
 	/* Chirps. */
 	CHIRP_ROUNDS,
-	/* The window is known; for one round it is sent at the estimate's gaps, so that it does not leave in a burst. */
+	/* The window is known; for one round it is sent at the estimate's gaps, so that it does not leave in a burst, and corrected if a
+	   queue stands all that time. */
 	CHIRP_HANDOVER,
 	/* Congestion avoidance, by the clock of ACKs. */
 	CHIRP_DONE,
@@ -161,7 +162,7 @@ struct chirp {
 
 	/* Is the packet of a round awaited whose ACK begins the next; has it left? */
 	u8 awaits_marker;
-	/* Does the guard in force have nothing of a pause (CHIRP_SPREAD)? */
+	/* Does the guard in force have nothing of a pause? Always, where chirps are not spread over the round. */
 	u8 tight;
 	/* This round's packets: to be sent at most, sent; those of the round before; ĝ at its beginning. */
 	u32 planned;
@@ -207,6 +208,14 @@ struct chirp {
 	u32 ack_gap;
 	u32 differ;
 	u32 compared;
+
+	/* Falls of delay from one packet of a chirp to the next, smoothed: what the path's delay varies by. */
+	u32 jitter;
+	/* The window does not come out below this, unless the path is full. */
+	u32 floor;
+	/* Handover: the least round-trip time of its round, and how often the window was corrected. */
+	u32 least;
+	u8 settled;
 
 	/* Congestion avoidance: round trips since the last mark, and where this one ends. */
 	u32 quiet;

@@ -62,9 +62,9 @@ u32 weir_chirp_restart(struct chirp *c, u64 idle)
 	return chirp_restart(c, idle) != 0;
 }
 
-u32 weir_chirp_watch(struct chirp *c, u32 una, u32 nxt, u32 window, u32 share, u32 marked)
+u32 weir_chirp_watch(struct chirp *c, u32 una, u32 nxt, u32 window, u32 share, u32 marked, u64 rtt)
 {
-	return chirp_watch(c, una, nxt, window, share, marked) != 0;
+	return chirp_watch(c, una, nxt, window, share, marked, rtt) != 0;
 }
 
 struct chirp_report weir_chirp_report(const struct chirp *c)

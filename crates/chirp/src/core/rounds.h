@@ -16,10 +16,17 @@
 /* Losses in so many rounds that may be the path's own. */
 #define CHIRP_LOSSES_MOST 2u
 
+/* A flow that has pushed for so many rounds has what others give way by. */
+#define CHIRP_ROUNDS_MOST 32u
+
 /* What was measured so long ago is old; nanoseconds, the least of Linux's time-outs. */
 #define CHIRP_STALE 200000000u
-/* Round trips without a mark that are nothing unusual whatever the window. */
-#define CHIRP_QUIET 20u
+/* How often the window is corrected in the handover, with marks and without. */
+#define CHIRP_SETTLES 4u
+#define CHIRP_SETTLES_UNMARKED 1u
+/* Round trips without a mark that are nothing unusual: so many times those between two marks, and a few whatever the window. */
+#define CHIRP_UNUSUAL 2u
+#define CHIRP_QUIET 4u
 
 /* Begins a connection's start, whose round-trip time is `rtt` as far as known. The structure is all zeroes before. */
 CHIRP_FN void chirp_start(struct chirp *c, u64 rtt, u32 rules)
@@ -52,7 +59,7 @@ CHIRP_FN void chirp_rounds(struct chirp *c, u64 gap, u32 before, u32 deviation)
 	c->round_gap = c->gap;
 	c->before = chirp_max(before, CHIRP_INITIAL);
 	c->gain = chirp_choose_gain(c);
-	c->planned = (u32)((u64)c->before * c->gain / CHIRP_GAIN_ONE);
+	c->planned = chirp_plan(c);
 	c->sent = 0;
 	c->rounds = 1;
 	c->awaits_marker = 1;
@@ -74,14 +81,50 @@ CHIRP_FN void chirp_resume(struct chirp *c, u64 gap, u32 before, u32 sure)
 	chirp_rounds(c, gap, before, (u32)gap / sure);
 }
 
-/* The end: the window is what the estimate fills the path with, no less than what is in flight already. */
+/* A round of the handover begins. */
+CHIRP_FN void chirp_send_window(struct chirp *c)
+{
+	c->marker = c->last_end;
+	c->least = 0;
+	c->round_acked = 0;
+	c->round_marked = 0;
+}
+
+/*
+ * The end: the window is what the estimate fills the path with, no less than what is in flight already. On a full path, of which
+ * estimates say too much, it is what is in flight.
+ */
 CHIRP_FN void chirp_end(struct chirp *c, u32 in_flight)
 {
 	u32 fills = c->rtt_min / chirp_max(c->gap, CHIRP_GAP_LEAST) + 2;
 
+	fills = chirp_full(c) ? in_flight : chirp_max(fills, c->floor);
+	c->floor = 0;
 	c->window = chirp_max(fills, chirp_max(in_flight, 2));
-	c->marker = c->last_end;
 	c->phase = CHIRP_HANDOVER;
+	c->settled = 0;
+	chirp_send_window(c);
+}
+
+/*
+ * A round of the handover is acknowledged. If a queue stood through all of it, or at its end, the window was too large, as when several
+ * flows found the same room: it gives back its part of that queue, and is looked at again. Where nobody marks, others may well keep
+ * that queue: once only.
+ */
+CHIRP_FN void chirp_settle(struct chirp *c)
+{
+	u32 stands = chirp_over(c, chirp_max(c->least, c->srtt));
+	u32 most = chirp_max(4 * c->gap, chirp_min(c->rtt_min / 16, 2 * CHIRP_STANDS));
+
+	if ((c->rules & CHIRP_UNMARKED) || stands <= most ||
+	    c->settled >= (c->round_marked ? CHIRP_SETTLES : CHIRP_SETTLES_UNMARKED)) {
+		c->phase = CHIRP_DONE;
+		return;
+	}
+	c->window = chirp_max(2, (u32)((u64)c->window * c->rtt_min / ((u64)c->rtt_min + stands)));
+	c->gap = chirp_clamp_gap(c->rtt_min / c->window);
+	c->settled++;
+	chirp_send_window(c);
 }
 
 /* The connection goes on without it. */
@@ -96,19 +139,19 @@ CHIRP_FN int chirp_idle(const struct chirp *c, u64 now)
 	return (u32)now - c->last_sent > 2 * c->last_gap + CHIRP_LATE;
 }
 
-/* The first chirp of a round is acknowledged. */
+/* The first chirp of a round is acknowledged. It is the last where chirps are back to back, and on a path that stays full. */
 CHIRP_FN void chirp_next_round(struct chirp *c, u64 now, u32 in_flight)
 {
 	int left = chirp_room(c) > 0, falls = c->gap < c->round_gap - c->round_gap / 8;
 
 	chirp_count_marks(c);
-	if (left && !chirp_idle(c, now) && !falls && (!(c->rules & CHIRP_SPREAD) || c->tight)) {
+	if ((left && !chirp_idle(c, now) && !falls && c->tight) || (c->rounds >= CHIRP_ROUNDS_MOST && chirp_full(c))) {
 		chirp_end(c, in_flight);
 		return;
 	}
 	c->before = chirp_max(c->rules & CHIRP_SPREAD ? c->planned : c->sent, CHIRP_INITIAL);
 	c->gain = chirp_choose_gain(c);
-	c->planned = (u32)((u64)c->before * c->gain / CHIRP_GAIN_ONE);
+	c->planned = chirp_plan(c);
 	c->sent = 0;
 	c->rounds++;
 	c->round_gap = c->gap;
@@ -196,9 +239,7 @@ CHIRP_PART chirp_acked(struct chirp *c, u32 una, u64 now, u32 in_flight, u32 fla
 
 	if (CHIRP_ABSENT(c))
 		return 0;
-	if (c->phase == CHIRP_HANDOVER && chirp_covered(c->marker, una))
-		c->phase = CHIRP_DONE;
-	if (c->phase > CHIRP_ROUNDS)
+	if (c->phase == CHIRP_DONE)
 		return 0;
 	until = chirp_find(c, una);
 	count = until - c->head;
@@ -207,9 +248,12 @@ CHIRP_PART chirp_acked(struct chirp *c, u32 una, u64 now, u32 in_flight, u32 fla
 	r = c->record[(until - 1) & (CHIRP_RECORDS - 1)];
 	c->head = until;
 	rtt = (u32)now - r.sent;
-	c->round_acked += count;
-	if (flags & CHIRP_MARKED)
-		c->round_marked += count;
+	/* The rest of the initial window waits for its own beginning. */
+	if (c->phase != CHIRP_ROUNDS || c->rounds > 1 || r.chirp) {
+		c->round_acked += count;
+		if (flags & CHIRP_MARKED)
+			c->round_marked += count;
+	}
 	if (flags & CHIRP_DISORDER) {
 		c->collecting = 0;
 		c->samples = 0;
@@ -217,7 +261,15 @@ CHIRP_PART chirp_acked(struct chirp *c, u32 una, u64 now, u32 in_flight, u32 fla
 	} else {
 		c->per_ack = (u16)((7 * c->per_ack + 8 * chirp_min(count, CHIRP_LONGEST) + 4) / 8);
 		chirp_time_sample(c, rtt);
-		chirp_collect(c, &r, rtt);
+		if (c->phase == CHIRP_HANDOVER)
+			c->least = c->least ? chirp_min(c->least, rtt) : rtt;
+		else
+			chirp_collect(c, &r, rtt);
+	}
+	if (c->phase == CHIRP_HANDOVER) {
+		if (chirp_covered(c->marker, una))
+			chirp_settle(c);
+		return 0;
 	}
 	if (c->phase == CHIRP_FIRST)
 		chirp_first(c, count, now);
@@ -262,12 +314,13 @@ CHIRP_FN int chirp_restart(struct chirp *c, u64 idle)
 
 /*
  * Congestion avoidance with marks: SND.UNA is `una`, SND.NXT `nxt`, the window `window` packets, of which `share` of 1024 are
- * usually marked. Such a flow has marks once in W share / 2 round trips (Alizadeh et al. 2010, section 3.3): five times as
- * long without, and there is more capacity than before (paper, section V). Returns whether chirps begin.
+ * usually marked; `rtt` is the smoothed round-trip time. Such a flow has marks once in W share / 2 round trips (Alizadeh et
+ * al. 2010, section 3.3). Much longer without, and without a queue, there is more capacity than before (paper, section V). A small
+ * window has doubled by then. Returns whether chirps begin.
  */
-CHIRP_FN int chirp_watch(struct chirp *c, u32 una, u32 nxt, u32 window, u32 share, u32 marked)
+CHIRP_FN int chirp_watch(struct chirp *c, u32 una, u32 nxt, u32 window, u32 share, u32 marked, u64 rtt)
 {
-	u32 usual;
+	u32 usual, most;
 
 	if (marked) {
 		c->quiet = 0;
@@ -279,10 +332,18 @@ CHIRP_FN int chirp_watch(struct chirp *c, u32 una, u32 nxt, u32 window, u32 shar
 	c->quiet_end = nxt;
 	c->quiet++;
 	usual = (u32)((u64)window * share / 2048);
-	if ((c->rules & CHIRP_ONCE) || c->phase != CHIRP_DONE || c->quiet <= 5 * usual + CHIRP_QUIET)
+	if ((c->rules & CHIRP_ONCE) || c->phase != CHIRP_DONE || window < CHIRP_PUSH ||
+	    c->quiet <= CHIRP_UNUSUAL * usual + CHIRP_QUIET)
+		return 0;
+	rtt = chirp_time(rtt);
+	most = chirp_max((u32)rtt / window * 2, chirp_min(c->rtt_min / 64, CHIRP_STANDS));
+	if (chirp_over(c, (u32)rtt) > most)
 		return 0;
 	c->quiet = 0;
-	chirp_resume(c, c->srtt / chirp_max(window, 1), window, 8);
+	c->srtt = (u32)rtt;
+	/* A little faster than now, since guards take a part of it. */
+	chirp_resume(c, c->srtt / (window + window / 8), window, 8);
+	c->floor = window;
 	return 1;
 }
 

@@ -12,6 +12,16 @@
 #define CHIRP_SLACK (CHIRP_ONE / 8)
 /* Packets of a chirp that gives an estimate, at least. */
 #define CHIRP_SHORTEST 5u
+/* By so many packets a round grows while the path is full. */
+#define CHIRP_PUSH 12u
+/* Delay at the beginning of chirps that may be a path's own, at most; nanoseconds. */
+#define CHIRP_STANDS 1000000u
+
+/* By how much a round-trip time is above the least. */
+CHIRP_FN u32 chirp_over(const struct chirp *c, u32 rtt)
+{
+	return rtt > c->rtt_min ? rtt - c->rtt_min : 0;
+}
 
 /* A part of the whole of CHIRP_ONE, no more than `most`. */
 CHIRP_FN u32 chirp_share(u64 part, u32 whole, u32 most)
@@ -36,6 +46,36 @@ CHIRP_FN u32 chirp_doubt(const struct chirp *c)
 	if (c->queue > own)
 		doubt += chirp_share((c->queue - own) / 16, c->gap, CHIRP_ONE / 2);
 	return doubt + c->marked / 2;
+}
+
+/*
+ * Is the path full? More than a chirp's own packets wait when chirps begin, or more than an eighth of packets is marked, in this
+ * round or on average. There is then no room to be found: a flow gets what others give way by.
+ */
+CHIRP_FN int chirp_full(const struct chirp *c)
+{
+	u32 own = chirp_max(4 * c->gap, chirp_min(c->rtt_min / 32, CHIRP_STANDS));
+	u32 share = chirp_share(c->round_marked, c->round_acked, CHIRP_ONE);
+
+	if (c->rules & CHIRP_UNMARKED)
+		return 0;
+	return c->queue > own || c->marked > CHIRP_ONE / 8 ||
+	       (c->round_acked >= CHIRP_SHORTEST && share > CHIRP_ONE / 8);
+}
+
+/*
+ * Packets of a round: as many times those before as the gain says. On a full path, whatever estimates say, a round gives back twice
+ * its part of the queue that stands, and has a number of packets more: additive increase and multiplicative decrease, so that several
+ * that push at once neither fill the queue nor end with different shares.
+ */
+CHIRP_FN u32 chirp_plan(const struct chirp *c)
+{
+	u32 grown = (u32)((u64)c->before * c->gain / CHIRP_GAIN_ONE), kept;
+
+	if (!chirp_full(c))
+		return grown;
+	kept = (u32)((u64)c->before * c->rtt_min / ((u64)c->rtt_min + 2 * (u64)c->queue + 1));
+	return chirp_min(grown, kept + CHIRP_PUSH);
 }
 
 /* By how much rounds grow, in eighths: twice, more when estimates repeat, less when they do not (paper, section II.B). */
@@ -70,19 +110,25 @@ CHIRP_FN u32 chirp_length(const struct chirp *c)
 	return chirp_min(n, CHIRP_LONGEST);
 }
 
-/* Behind a chirp of n packets, which takes `length` of its own. */
+/*
+ * Behind a chirp of n packets, which takes `length` of its own; at most a round trip, or four of the largest gaps. On a full path a
+ * round's chirps are spread over it, as in the paper: there is nothing to be gained by sending them soon.
+ */
 CHIRP_FN u32 chirp_choose_guard(struct chirp *c, u32 n, u64 length)
 {
 	u64 share, guard;
+	u32 most;
 
-	if (c->rules & CHIRP_SPREAD) {
+	c->tight = 1;
+	if ((c->rules & CHIRP_SPREAD) || chirp_full(c)) {
 		share = (u64)c->srtt * n / chirp_max(c->planned, 1);
 		c->tight = share <= length + c->gap;
 		guard = c->tight ? c->gap : share - length;
 	} else {
 		guard = c->gap + (u64)c->gap * n * (CHIRP_SLACK + chirp_doubt(c)) / CHIRP_ONE;
 	}
-	return guard > 4 * (u64)CHIRP_GAP_MOST ? 4 * CHIRP_GAP_MOST : (u32)guard;
+	most = chirp_min(chirp_max(c->srtt, CHIRP_GAP_LEAST), 4 * CHIRP_GAP_MOST);
+	return guard > most ? most : (u32)guard;
 }
 
 /* Plans the next chirp by what is known now. */
@@ -97,7 +143,7 @@ CHIRP_PART chirp_begin(struct chirp *c)
 	geometry = chirp_geometry(c);
 	c->gain = chirp_choose_gain(c);
 	if (!(c->rules & CHIRP_FIXED))
-		c->planned = chirp_max(c->planned, (u32)((u64)c->before * c->gain / CHIRP_GAIN_ONE));
+		c->planned = chirp_plan(c);
 	left = c->planned > c->sent ? c->planned - c->sent : 0;
 	if (left)
 		n = chirp_min(n, left);
@@ -135,10 +181,12 @@ CHIRP_FN u64 chirp_gap(const struct chirp *c)
 	}
 }
 
-/* Packets that the round has left to send; of no meaning when the window is known. */
+/* Packets that the round has left to send, those of a chirp that has begun at least; of no meaning when the window is known. */
 CHIRP_FN u32 chirp_room(const struct chirp *c)
 {
-	return c->planned > c->sent ? c->planned - c->sent : 0;
+	u32 left = c->planned > c->sent ? c->planned - c->sent : 0;
+
+	return c->index ? chirp_max(left, c->of - c->index) : left;
 }
 
 CHIRP_FN void chirp_note(struct chirp *c, u32 end, u64 now, u32 chirp)
@@ -172,6 +220,10 @@ CHIRP_PART chirp_sent(struct chirp *c, u32 end, u64 now)
 		return 0;
 	if (c->phase == CHIRP_FIRST)
 		chirp_sent_first(c, end, now);
+	if (c->phase == CHIRP_HANDOVER) {
+		c->last_end = end;
+		chirp_note(c, end, now, 0);
+	}
 	if (c->phase != CHIRP_ROUNDS)
 		return 0;
 	c->last_gap = (u32)chirp_gap(c);

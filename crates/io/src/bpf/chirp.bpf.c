@@ -161,7 +161,8 @@ static __always_inline void notice(struct tcp_sock *tp, struct chirper *s)
 		}
 		chirp_sent_first(&s->flow, nxt, s->at);
 	} else {
-		count_lateness(s);
+		if (s->flow.phase == CHIRP_ROUNDS)
+			count_lateness(s);
 		s->asked = chirp_gap(&s->flow);
 		chirp_sent(&s->flow, nxt, s->at);
 	}
@@ -183,6 +184,19 @@ static __always_inline void finish(struct sock *sk, struct chirper *s)
 	publish(sk, s);
 }
 
+/* The window that chirps found, or what is left of it when it was sent once and a queue stood. */
+static __always_inline void adopt(struct sock *sk, struct chirper *s)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	tp->snd_cwnd = s->flow.window;
+	tp->snd_ssthresh = s->flow.window;
+	((__u32 *)tp->inet_conn.icsk_ca_priv)[CUBIC_LAST_MAX] = s->flow.window;
+	dctcp_begin(tp, &s->dctcp, at_least(128, 4 * s->flow.marked));
+	sk->sk_pacing_rate = (__u64)tp->mss_cache * 1000000000ull / at_least(LEAST_GAP, s->flow.gap);
+	publish(sk, s);
+}
+
 SEC("struct_ops")
 __u32 BPF_PROG(weir_min_tso, struct sock *sk)
 {
@@ -194,8 +208,13 @@ __u32 BPF_PROG(weir_min_tso, struct sock *sk)
 		return 2;
 	now = tp->tcp_clock_cache;
 	s->busy = now;
-	if (s->flow.phase >= CHIRP_HANDOVER)
-		return s->flow.phase == CHIRP_DONE ? 2 : 1;
+	if (s->flow.phase == CHIRP_DONE)
+		return 2;
+	if (s->flow.phase == CHIRP_HANDOVER) {
+		notice(tp, s);
+		s->at = now;
+		return 1;
+	}
 	if (retired || sk->sk_pacing_status == SK_PACING_FQ) {
 		s->fq = sk->sk_pacing_status == SK_PACING_FQ;
 		tp->snd_cwnd = at_least(CHIRP_INITIAL, in_flight(tp));
@@ -226,8 +245,8 @@ void BPF_PROG(weir_pkts_acked, struct sock *sk, const struct ack_sample *sample)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct chirper *s = chirper(sk);
-	struct inet_connection_sock *icsk = &tp->inet_conn;
-	__u32 flags = 0, rounds, flying;
+	__u32 flags = 0, rounds, window;
+	int chirped;
 
 	if (!s)
 		return;
@@ -242,24 +261,15 @@ void BPF_PROG(weir_pkts_acked, struct sock *sk, const struct ack_sample *sample)
 	if (tp->sacked_out || s->state >= TCP_CA_Recovery)
 		flags |= CHIRP_DISORDER;
 	rounds = s->flow.rounds;
-	flying = in_flight(tp);
-	if (s->flow.phase == CHIRP_HANDOVER) {
-		chirp_acked(&s->flow, tp->snd_una, tp->tcp_clock_cache, flying, flags);
-		if (s->flow.phase == CHIRP_DONE)
-			finish(sk, s);
-		return;
-	}
-	chirp_acked(&s->flow, tp->snd_una, tp->tcp_clock_cache, flying, flags);
-	if (s->flow.phase == CHIRP_HANDOVER) {
-		tp->snd_cwnd = s->flow.window;
-		tp->snd_ssthresh = s->flow.window;
-		((__u32 *)icsk->icsk_ca_priv)[CUBIC_LAST_MAX] = s->flow.window;
-		dctcp_begin(tp, &s->dctcp, at_least(128, 4 * s->flow.marked));
-		sk->sk_pacing_rate = (__u64)tp->mss_cache * 1000000000ull / at_least(LEAST_GAP, s->flow.gap);
+	window = s->flow.window;
+	chirped = chirps(s);
+	chirp_acked(&s->flow, tp->snd_una, tp->tcp_clock_cache, in_flight(tp), flags);
+	if (!chirps(s) && (chirped || s->flow.window < window))
+		adopt(sk, s);
+	else if (rounds != s->flow.rounds)
 		publish(sk, s);
-	} else if (rounds != s->flow.rounds) {
-		publish(sk, s);
-	}
+	if (s->flow.phase == CHIRP_DONE)
+		finish(sk, s);
 }
 
 SEC("struct_ops")
@@ -276,7 +286,8 @@ void BPF_PROG(weir_in_ack, struct sock *sk, __u32 flags)
 		return;
 	dctcp_observe(tp, &s->dctcp);
 	if (s->state == TCP_CA_Open && !retired && !s->fq &&
-	    chirp_watch(&s->flow, tp->snd_una, tp->snd_nxt, tp->snd_cwnd, s->dctcp.alpha, s->ece)) {
+	    chirp_watch(&s->flow, tp->snd_una, tp->snd_nxt, tp->snd_cwnd, s->dctcp.alpha, s->ece,
+			(__u64)tp->srtt_us * 125)) {
 		s->nxt = tp->snd_nxt;
 		s->left = 0;
 		sk->sk_pacing_status = SK_PACING_NEEDED;
@@ -314,6 +325,8 @@ __u32 BPF_PROG(weir_ssthresh, struct sock *sk)
 		finish(sk, s);
 		return s->flow.window;
 	}
+	if (s->flow.phase == CHIRP_HANDOVER && !tp->lost_out)
+		return at_least(2, s->flow.window);
 	if (s->marks)
 		return dctcp_threshold(tp, &s->dctcp);
 	return cubictcp_recalc_ssthresh(sk);

@@ -7,7 +7,7 @@
 use super::cubic::Cubic;
 use super::dctcp::Dctcp;
 use super::{Ack, Congestion, CongestionControl, Departure, Options, Phase, Window};
-use weir_chirp::{FlowStart, Phase as Stage, Rules, Seen};
+use weir_chirp::{FlowStart, Phase as Stage, Rules, Seen, Watched};
 use weir_core::time::{Duration, Time};
 
 /// Paced chirping, and what follows it.
@@ -24,6 +24,8 @@ pub struct Chirp {
     owns: bool,
     /// The last stage acted upon.
     stage: Stage,
+    /// The window that came out, in segments.
+    window: u32,
 }
 
 impl Chirp {
@@ -37,6 +39,7 @@ impl Chirp {
             marks: false,
             owns: true,
             stage: Stage::First,
+            window: 0,
         })
     }
 
@@ -55,10 +58,11 @@ impl Chirp {
         w.cwnd = in_flight + u64::from(self.start.room()) * u64::from(w.mss);
     }
 
-    /// The window is known: congestion avoidance from here on. The share of marks is what chirps met, an eighth at least, since so
-    /// little is known of it.
+    /// The window is known, or corrected while it is sent for the first time: congestion avoidance goes on from there. The share
+    /// of marks is what chirps met, an eighth at least, since so little is known of it.
     fn hand_over(&mut self, w: &mut Window, nxt: u64) {
         let report = self.start.report();
+        self.window = report.window;
         w.cwnd = u64::from(report.window) * u64::from(w.mss);
         w.ssthresh = w.cwnd;
         self.cubic.begin_at(w.cwnd);
@@ -78,15 +82,21 @@ impl Chirp {
         self.stage = self.start.phase();
         if self.chirps() {
             self.open(w, ack.in_flight);
-        } else if chirped {
+        } else if chirped || self.start.report().window < self.window {
             self.hand_over(w, ack.nxt);
         }
     }
 
     fn watch(&mut self, w: &mut Window, ack: &Ack) {
-        let window = (w.cwnd / u64::from(w.mss.max(1))) as u32;
-        let (una, nxt) = (ack.una as u32, ack.nxt as u32);
-        if self.start.watch(una, nxt, window, self.dctcp.share(), ack.ece) {
+        let seen = Watched {
+            una: ack.una as u32,
+            nxt: ack.nxt as u32,
+            window: (w.cwnd / u64::from(w.mss.max(1))) as u32,
+            share: self.dctcp.share(),
+            marked: ack.ece,
+            rtt: ack.srtt.as_nanos(),
+        };
+        if self.start.watch(seen) {
             self.begin_again(w, ack.in_flight);
         }
     }
@@ -122,6 +132,10 @@ impl CongestionControl for Chirp {
 
     fn on_congestion(&mut self, w: &mut Window, now: Time, in_flight: u64, congestion: Congestion) {
         self.marks |= congestion == Congestion::Ecn;
+        // Until the window that chirps found has been sent once, the queue that it leaves corrects it, and no mark.
+        if self.stage == Stage::Handover && congestion == Congestion::Ecn {
+            return;
+        }
         if !self.chirps() {
             self.owns = false;
             match self.marks {
