@@ -8,6 +8,7 @@
 //! A driver is one thread with one node; several engines are as many drivers, which share nothing but the programs in the
 //! kernel. A driver never waits for a lock, and the only memory it takes after the start is for inboxes that grow to their limit.
 
+mod beat;
 mod config;
 mod interfaces;
 mod kernel;
@@ -32,6 +33,7 @@ pub use step::{Egress, Stepper};
 use crate::port::Input;
 use crate::sys::clock;
 use crate::sys::epoll::{Ready, Waiter};
+use beat::{Beat, Standstills};
 use out::Out;
 use pace::{Next, Pace};
 use std::io;
@@ -79,9 +81,6 @@ pub trait Engine {
     fn report(&mut self, _report: &Report<'_>) {}
 }
 
-/// After so long without a beat, the engine acts as if frames had gone past it. The limit of the programs in the
-/// kernel is 50 ms.
-const AWAY: Duration = Duration::from_millis(40);
 /// How often the descriptors of a busy loop are looked at.
 const HOUSEKEEPING: Duration = Duration::from_millis(2);
 /// How long the end may take to send what is due.
@@ -106,11 +105,10 @@ pub struct Driver<'a, E> {
     started: Time,
     /// Processor time of this thread before that.
     cpu_before: Duration,
-    last_beat: Time,
+    beat: Beat,
     next_housekeeping: Time,
     next_report: Time,
     rounds: u64,
-    resyncs: u64,
 }
 
 impl<'a, E: Engine> Driver<'a, E> {
@@ -146,11 +144,10 @@ impl<'a, E: Engine> Driver<'a, E> {
             verdicts: Verdicts::new(),
             started: now,
             cpu_before: clock::thread_cpu(),
-            last_beat: Time::ZERO,
+            beat: Beat::new(),
             next_housekeeping: now,
             next_report: now,
             rounds: 0,
-            resyncs: 0,
         })
     }
 
@@ -221,13 +218,12 @@ impl<'a, E: Engine> Driver<'a, E> {
     }
 
     fn beat(&mut self, now: Time) {
-        let last = std::mem::replace(&mut self.last_beat, now);
-        let away = last != Time::ZERO && now.since(last) > AWAY;
-        if away {
-            self.resyncs += 1;
-            tracing::warn!("the engine had been away for {}: frames went past it", now.since(last));
+        if self.beat.at(now) {
             let now = now.max(self.stepper.last());
             self.engine.resync(&mut Cx { now, frames: &mut self.frames });
+        }
+        if let Some(Standstills { times, longest }) = self.beat.news(now) {
+            tracing::warn!(times, %longest, "the engine had been away: frames went past it");
         }
         self.programs.hooks().beat(now);
     }
@@ -270,7 +266,7 @@ impl<'a, E: Engine> Driver<'a, E> {
             wall: now.since(self.started),
             cpu: clock::thread_cpu() - self.cpu_before,
             rounds: self.rounds,
-            resyncs: self.resyncs,
+            resyncs: self.beat.times_away(),
             lateness: self.out.lateness(),
             margin: self.pace.margin(),
             inputs: self.inputs.iter_mut().filter_map(Input::stats).collect(),

@@ -41,6 +41,14 @@ impl Nets {
         nets
     }
 
+    /// With a socket on the host at the other end of the cable.
+    fn with_neighbour() -> (Nets, UdpSocket) {
+        let nets = Nets::new();
+        nets.run("b", "ip address add 10.77.0.2/24 dev b0");
+        let to = nets.socket("b", "10.77.0.2:7000");
+        (nets, to)
+    }
+
     fn name(&self, name: &str) -> String {
         format!("{}{name}", self.0)
     }
@@ -200,9 +208,7 @@ fn fillers_reach_no_socket() {
     if !root() {
         return;
     }
-    let nets = Nets::new();
-    nets.run("b", "ip address add 10.77.0.2/24 dev b0");
-    let to = nets.socket("b", "10.77.0.2:7000");
+    let (nets, to) = Nets::with_neighbour();
     let counters = || {
         let [frames, dropped] = ["rx_packets", "rx_dropped"].map(|counter| nets.counter("b", "b0", counter));
         [frames, dropped, nets.ip_received("b")]
@@ -226,9 +232,7 @@ fn without_a_line_there_are_deadlines_and_the_report_says_so() {
     if !root() {
         return;
     }
-    let nets = Nets::new();
-    nets.run("b", "ip address add 10.77.0.2/24 dev b0");
-    let to = nets.socket("b", "10.77.0.2:7000");
+    let (nets, to) = Nets::with_neighbour();
     let pacing = Pacing::start(&nets, "--rate 20Mbit");
     let paced = |report: &GatewayReport| report.classes[0].class.queue.as_ref().map_or(0, |q| q.packets);
     send(&nets, &pacing, &to, |report| paced(report) >= ENOUGH);

@@ -433,6 +433,7 @@ pub const CASES: &[(&str, &str, &str, &str)] = &[
     ("a share of a line whose rate is not known", EXPERIMENT, "[[flow]]", "[gateway]\n[[gateway.class]]\nname = \"a\"\nrate = \"50%\"\npace = \"clock\"\n[[flow]]"),
     ("a share of nothing", EXPERIMENT, "[[flow]]", "[gateway]\nline = \"1Gbit\"\n[[gateway.class]]\nname = \"a\"\nrate = \"0%\"\npace = \"clock\"\n[[flow]]"),
     ("a paced class without a rate", EXPERIMENT, "[[flow]]", "[gateway]\nline = \"1Gbit\"\n[[gateway.class]]\nname = \"a\"\npace = \"gap\"\n[[flow]]"),
+    ("a paced class at something that is no rate", EXPERIMENT, "[[flow]]", "[gateway]\nline = \"1Gbit\"\n[[gateway.class]]\nname = \"a\"\nrate = \"windows\"\npace = \"gap\"\n[[flow]]"),
     ("a paced class with a ceiling", EXPERIMENT, "[[flow]]", "[gateway]\nline = \"1Gbit\"\n[[gateway.class]]\nname = \"a\"\nrate = \"1Mbit\"\nceil = \"2Mbit\"\npace = \"gap\"\n[[flow]]"),
     ("gaps and deadlines on one line", EXPERIMENT, "[[flow]]", "[gateway]\nline = \"1Gbit\"\n[[gateway.class]]\nname = \"a\"\nrate = \"1Mbit\"\npace = \"gap\"\nmatch = [{ dst_port = 80 }]\n[[gateway.class]]\nname = \"b\"\nrate = \"1Mbit\"\npace = \"clock\"\n[[flow]]"),
     ("a way to pace that does not exist", EXPERIMENT, "[[flow]]", "[gateway]\nline = \"1Gbit\"\n[[gateway.class]]\nname = \"a\"\nrate = \"1Mbit\"\npace = \"gaps\"\n[[flow]]"),

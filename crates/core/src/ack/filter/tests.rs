@@ -204,31 +204,26 @@ fn duplicates_are_redundant_when_three_have_left() {
     );
 }
 
+/// A duplicate ACK with these SACK blocks.
+fn duplicate(edges: &[(u32, u32)]) -> Ack {
+    Ack { role: Role::Duplicate, ..read(&segment(2).sack(&blocks(edges))).unwrap() }
+}
+
 /// RFC 2018 §4: an option has three blocks beside timestamps, the newest first. What the last ACK that left has told need not be told again.
 #[test]
 fn blocks_that_have_left_are_told() {
-    let ack = |edges: &[(u32, u32)]| {
-        let mut ack = read(&segment(2).sack(&blocks(edges))).unwrap();
-        ack.role = Role::Duplicate;
-        ack
-    };
-    let (first, second, third) = (ack(&[(4, 5)]), ack(&[(6, 7), (4, 5)]), ack(&[(8, 9), (6, 7)]));
+    let [first, second, third] = [&[(4, 5)][..], &[(6, 7), (4, 5)], &[(8, 9), (6, 7)]].map(duplicate);
     let mut told = Told::default();
     (0..3).for_each(|_| told.note(&first));
     assert!(second.is_redundant(&third, None, &told), "the first block has left");
-    told.note(&ack(&[(10, 11)]));
+    told.note(&duplicate(&[(10, 11)]));
     assert!(!second.is_redundant(&third, None, &told), "with the last one that had blocks it had not");
 }
 
 /// So need blocks not be told again that the ACK waiting before the older one tells, if that one is believed.
 #[test]
 fn blocks_of_the_ack_before_are_told() {
-    let ack = |edges: &[(u32, u32)]| {
-        let mut ack = read(&segment(2).sack(&blocks(edges))).unwrap();
-        ack.role = Role::Duplicate;
-        ack
-    };
-    let (first, second, third) = (ack(&[(4, 5)]), ack(&[(6, 7), (4, 5)]), ack(&[(8, 9), (6, 7)]));
+    let [first, second, third] = [&[(4, 5)][..], &[(6, 7), (4, 5)], &[(8, 9), (6, 7)]].map(duplicate);
     let mut told = Told::default();
     (0..3).for_each(|_| told.note(&Ack { sack: SackBlocks::default(), ..first }));
     assert!(second.is_redundant(&third, Some(&first), &told));

@@ -97,6 +97,9 @@ static CLASS: [Key<Class>; 3] = [
         }),
 ];
 
+/// What a paced class can be paced at.
+const TARGETS: &str = "a rate like \"20Mbit\", a share of the line's like \"50%\", or \"window\"";
+
 /// A rate, a share of the line's, or what the windows of flows say.
 fn target(value: &DeValue) -> Result<Target, Fault> {
     if matches!(value, DeValue::String(text) if text == WINDOW) {
@@ -104,7 +107,8 @@ fn target(value: &DeValue) -> Result<Target, Fault> {
     }
     let share = matches!(value, DeValue::String(text) if text.trim_end().ends_with('%'));
     if !share {
-        return Rate::from_value(value).map(Target::Rate);
+        let fault = |fault: Fault| Fault::new(fault.message, TARGETS);
+        return Rate::from_value(value).map(Target::Rate).map_err(fault);
     }
     match Probability::from_value(value)?.trillionths() / MILLIONTH {
         0 => Err(Fault::bare("less than a millionth of the line")),
