@@ -63,9 +63,9 @@ virtual: build
 # Weir's: an experiment that fails is run once more. Exit code 4: it failed, and the machine had no time for it, which shows nothing.
 lab = $(SUDO) $(WEIR) lab $(1) || { echo "once more: $(1)"; $(SUDO) $(WEIR) lab $(1); } || { [ $$? = 4 ] && echo "NOT JUDGED: $(1)"; }
 
-# BPF programs loaded for real, packet sockets, supervisor, short lab runs.
+# BPF programs loaded for real, packet sockets, supervisor, short lab runs. Those of weir-io have run with `unit` if that was root's.
 privileged: build
-	$(AS_ROOT) cargo test -p weir-io --locked --lib
+	$(if $(SUDO),$(AS_ROOT) cargo test -p weir-io --locked --lib)
 	$(AS_ROOT) cargo test -p weir-io -p weir --locked --test '*' -- --test-threads=1
 	$(call lab,experiments/papers/ack-shaper/fig12-short.toml)
 	$(call lab,experiments/papers/ack-shaper/fig11-short.toml)
