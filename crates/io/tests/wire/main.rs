@@ -48,7 +48,7 @@ fn main() {
     }
     let wanted: Vec<&String> = args.iter().filter(|a| !a.starts_with('-')).collect();
     let chosen = |name: &str| wanted.is_empty() || wanted.iter().any(|w| name.contains(w.as_str()));
-    let verdict = Verdict::of(all().filter(|(name, _)| chosen(name)).copied(), verdict::succeeds);
+    let verdict = Verdict::of(all().filter(|(name, _)| chosen(name)).copied(), verdict::run);
     print!("{verdict}");
     if !verdict.failed.is_empty() {
         std::process::exit(1);

@@ -1,4 +1,4 @@
-//! The verdict on the tests, each of which has a second chance.
+//! The verdict on the tests, each of which has a second chance. What fails while a hypervisor gives the processors to others says nothing.
 
 use std::fmt;
 use std::panic::catch_unwind;
@@ -13,22 +13,37 @@ pub struct Verdict {
     pub again: Vec<&'static str>,
     /// Those that failed twice.
     pub failed: Vec<&'static str>,
+    /// Those that failed twice, of which the machine had no time for one run at least.
+    pub unjudged: Vec<&'static str>,
+}
+
+/// How one run of a test went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Run {
+    Passed,
+    Failed,
+    /// It failed, and the machine had no time for it.
+    Starved,
 }
 
 impl Verdict {
-    /// Runs tests one by one with `succeeds`, one that fails once more.
+    /// Runs tests one by one with `run`, one that fails once more.
     pub fn of(
         tests: impl Iterator<Item = (&'static str, fn())>,
-        mut succeeds: impl FnMut(&str, fn()) -> bool,
+        mut run: impl FnMut(&str, fn()) -> Run,
     ) -> Verdict {
         let mut verdict = Verdict::default();
         for (name, test) in tests {
-            match succeeds(name, test) || {
-                verdict.again.push(name);
-                succeeds(name, test)
-            } {
-                true => verdict.passed += 1,
-                false => verdict.failed.push(name),
+            let first = run(name, test);
+            if first == Run::Passed {
+                verdict.passed += 1;
+                continue;
+            }
+            verdict.again.push(name);
+            match (first, run(name, test)) {
+                (_, Run::Passed) => verdict.passed += 1,
+                (Run::Failed, Run::Failed) => verdict.failed.push(name),
+                _ => verdict.unjudged.push(name),
             }
         }
         verdict
@@ -36,23 +51,58 @@ impl Verdict {
 }
 
 /// Runs a test. A namespace that it leaves behind when it fails is removed by `Drop`.
-pub fn succeeds(name: &str, test: fn()) -> bool {
-    let started = Instant::now();
+pub fn run(name: &str, test: fn()) -> Run {
+    let (started, before) = (Instant::now(), Ticks::now());
     let passed = catch_unwind(test).is_ok();
-    let word = if passed { "ok" } else { "FAILED" };
-    println!("test {name} ... {word} ({:.1} s)", started.elapsed().as_secs_f64());
-    passed
+    let stolen = Ticks::now().stolen_percent(before);
+    let (word, run) = match (passed, stolen < STOLEN_PERCENT) {
+        (true, _) => ("ok", Run::Passed),
+        (false, true) => ("FAILED", Run::Failed),
+        (false, false) => ("FAILED", Run::Starved),
+    };
+    println!(
+        "test {name} ... {word} ({:.1} s, {stolen} % of the processors stolen)",
+        started.elapsed().as_secs_f64()
+    );
+    run
+}
+
+/// More of the processors' time than this must not go to others.
+const STOLEN_PERCENT: u64 = 5;
+
+/// Clock ticks of all processors since the machine started, and those of them that a hypervisor gave to others (proc_stat(5)).
+#[derive(Clone, Copy, Default)]
+struct Ticks {
+    all: u64,
+    stolen: u64,
+}
+
+impl Ticks {
+    fn now() -> Ticks {
+        let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
+        let fields = text.lines().next().unwrap_or_default().split_whitespace().skip(1).take(8);
+        let ticks: Vec<u64> = fields.map_while(|field| field.parse().ok()).collect();
+        Ticks { all: ticks.iter().sum(), stolen: ticks.get(7).copied().unwrap_or(0) }
+    }
+
+    fn stolen_percent(self, before: Ticks) -> u64 {
+        self.stolen.saturating_sub(before.stolen) * 100 / self.all.saturating_sub(before.all).max(1)
+    }
 }
 
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Verdict { passed, again, failed } = self;
-        writeln!(f, "{passed} passed, {} failed, {} had a second run", failed.len(), again.len())?;
+        let Verdict { passed, again, failed, unjudged } = self;
+        let [failures, second, open] = [failed, again, unjudged].map(Vec::len);
+        writeln!(f, "{passed} passed, {failures} failed, {open} not judged, {second} had a second run")?;
         for name in again {
             writeln!(f, "NEEDED A SECOND RUN: {name}")?;
         }
         for name in failed {
             writeln!(f, "FAILED TWICE: {name}")?;
+        }
+        for name in unjudged {
+            writeln!(f, "NOT JUDGED: {name}: the machine had no time")?;
         }
         Ok(())
     }
@@ -64,13 +114,20 @@ pub const ALL: &[(&str, fn())] =
 
 fn a_test_that_fails_has_one_more_run() {
     let mut runs = Vec::new();
-    let tests = ["good", "late", "bad"].map(|name| (name, (|| ()) as fn()));
+    let tests = ["good", "late", "bad", "starved"].map(|name| (name, (|| ()) as fn()));
     let verdict = Verdict::of(tests.into_iter(), |name, _| {
         runs.push(name.to_string());
-        name == "good" || name == "late" && runs.len() == 3
+        match name {
+            "good" => Run::Passed,
+            "late" if runs.len() == 3 => Run::Passed,
+            "starved" if runs.len() == 6 => Run::Starved,
+            _ => Run::Failed,
+        }
     });
-    assert_eq!(runs, ["good", "late", "late", "bad", "bad"]);
-    assert_eq!(verdict, Verdict { passed: 2, again: vec!["late", "bad"], failed: vec!["bad"] });
-    let said = "2 passed, 1 failed, 2 had a second run\nNEEDED A SECOND RUN: late\nNEEDED A SECOND RUN: bad\nFAILED TWICE: bad\n";
+    assert_eq!(runs, ["good", "late", "late", "bad", "bad", "starved", "starved"]);
+    let again = vec!["late", "bad", "starved"];
+    assert_eq!(verdict, Verdict { passed: 2, again, failed: vec!["bad"], unjudged: vec!["starved"] });
+    let said = "2 passed, 1 failed, 1 not judged, 3 had a second run\nNEEDED A SECOND RUN: late\nNEEDED A SECOND RUN: bad\n\
+                NEEDED A SECOND RUN: starved\nFAILED TWICE: bad\nNOT JUDGED: starved: the machine had no time\n";
     assert_eq!(verdict.to_string(), said);
 }
