@@ -173,8 +173,8 @@ fn a_shaped_flow_outlives_its_engine() {
 }
 
 /// Downloads of 5 s by IPv4 and IPv6, each by an engine of its own, of which the second gets this after 1.7 s: their rates in each
-/// second, and how many segments passed because an engine was away.
-fn strike(how: &str) -> ([Vec<f64>; 2], u64) {
+/// second, whether segments passed because an engine was away, and the longest time in milliseconds that the second was without data.
+fn strike(how: &str) -> ([Vec<f64>; 2], bool, u32) {
     let lab = Lab::new(Kind::Router);
     let mut gateway = lab.running_with("gateway", &[("ENGINES", "2")]);
     let _server = lab.serve();
@@ -192,12 +192,13 @@ fn strike(how: &str) -> ([Vec<f64>; 2], u64) {
     assert_ne!(lab.engine(0), first, "all engines are in another process");
     let stale = lab.stat("hook_passed_stale");
     ends_well(&lab, &mut gateway);
+    let longest = downloads[1].0;
     let rates = downloads.map(|(gap, seconds)| {
         println!("  {how}: {gap} ms without data, {seconds:?} b/s, {stale} segments passed meanwhile");
         assert!(gap < 500, "{gap} ms");
         seconds
     });
-    (rates, stale)
+    (rates, stale > 0, longest)
 }
 
 /// At 20 Mbit/s, generously: unshaped it would be a hundred times as fast.
@@ -206,14 +207,15 @@ fn shaped(rates: &[f64]) -> bool {
 }
 
 fn one_engine_that_hangs_lets_its_own_flows_pass() {
-    let ([other, its], stale) = strike("hang");
-    assert!(stale > 0);
+    let ([other, its], passed, longest) = strike("hang");
+    // Segments pass from 50 ms on, and the engine is replaced at 60 ms: there may be none in between.
+    assert!(passed || longest < 150, "{longest} ms");
     assert!(shaped(&its[3..]), "{its:?}");
     // Those of the other are never unshaped: not while it hangs, nor when it is replaced.
     assert!(shaped(&other[1..]), "{other:?}");
 }
 
 fn the_end_of_one_engine_is_that_of_all() {
-    let (rates, _) = strike("panic");
+    let (rates, ..) = strike("panic");
     assert!(rates.iter().all(|rates| shaped(&rates[1..])), "{rates:?}");
 }
