@@ -7,8 +7,9 @@
  *
  * Exact gaps between single segments: `min_tso_segs` is called at the beginning of every tcp_write_xmit(). It lets one segment more
  * into the window and sets the pacing rate to what makes the gap behind that segment; the timer of TCP's own pacing calls it
- * again. Whether the segment left shows SND.NXT at the next call. The kernel takes up to half a gap off for what a segment was
- * late; asking for as much more cancels that (tcp_update_skb_after_send()).
+ * again. Whether the segment left shows SND.NXT at the next call. The kernel takes what a segment was late off the gap behind it, up
+ * to half of that gap (tcp_update_skb_after_send()): so what a timer was late does not move the rest of the chirp. Behind a pause, whose
+ * end nothing asked for, that would halve the first gap; asking for as much more cancels it.
  *
  * LINK: registered as a link (Linux 6.4), or by the map alone.
  */
@@ -203,6 +204,7 @@ __u32 BPF_PROG(weir_min_tso, struct sock *sk)
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct chirper *s = chirper(sk);
 	__u64 gap, late, now;
+	int room;
 
 	if (!s)
 		return 2;
@@ -230,13 +232,18 @@ __u32 BPF_PROG(weir_min_tso, struct sock *sk)
 		return 1;
 	}
 	late = now > tp->tcp_wstamp_ns ? now - tp->tcp_wstamp_ns : 0;
+	room = !!chirp_room(&s->flow);
+	/* It is not the gap that it waits for. */
+	if (!room && now >= tp->tcp_wstamp_ns)
+		s->asked = 0;
 	gap = chirp_gap(&s->flow);
 	if (gap < LEAST_GAP)
 		gap = LEAST_GAP;
 	s->at = now;
-	gap += gap < late ? gap : late;
+	if (late > gap / 2)
+		gap += gap < late ? gap : late;
 	sk->sk_pacing_rate = (__u64)tp->mss_cache * 1000000000ull / gap;
-	tp->snd_cwnd = at_least(1, in_flight(tp) + (chirp_room(&s->flow) ? 1 : 0));
+	tp->snd_cwnd = at_least(1, in_flight(tp) + room);
 	return 1;
 }
 

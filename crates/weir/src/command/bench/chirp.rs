@@ -26,7 +26,9 @@ const TRANSFER: usize = 4_000_000;
 #[derive(Debug, Serialize)]
 struct Figures {
     /// By how much gaps were longer than asked for.
+    late_p10_us: Spread,
     late_p50_us: Spread,
+    late_p90_us: Spread,
     late_p99_us: Spread,
     gaps: u64,
     /// Processor time of both ends for a segment of 1448 bytes over the loopback.
@@ -48,11 +50,13 @@ pub(super) fn run(common: &Common) -> Result<(), String> {
     let holds = figures.late_p50_us.median.abs() <= f64::from(BOUND_US);
     println!(
         "gaps of weir_chirp at {RATE} and {RTT_MS} ms, {} of them: longer than asked for by (us; must be within {BOUND_US} at the \
-         median)\n  p50 {:.0}\n  p99 {:.0}\n  {}\n\n\
+         median)\n  p10 {:.0}\n  p50 {:.0}\n  p90 {:.0}\n  p99 {:.0}\n  {}\n\n\
          processor time of both ends for 1448 bytes over the loopback, connections of {TRANSFER} bytes, start included (ns)\n  \
          cubic      {:.0}\n  weir_chirp {:.0}\n  ratio      {:.2}",
         figures.gaps,
+        figures.late_p10_us,
         figures.late_p50_us,
+        figures.late_p90_us,
         figures.late_p99_us,
         verdict(holds),
         figures.cubic_ns,
@@ -63,20 +67,23 @@ pub(super) fn run(common: &Common) -> Result<(), String> {
 }
 
 fn figures(common: &Common) -> Result<Figures, String> {
-    let (mut p50, mut p99, mut gaps) = (vec![], vec![], 0);
+    let ([mut p10, mut p50, mut p90, mut p99], mut gaps) = ([const { vec![] }; 4], 0);
     let (mut cubic, mut chirping) = (vec![], vec![]);
     for _ in 0..common.runs {
         let before = counts()?;
         measure(&gap_plan(common.seconds.unwrap_or(SECONDS)), &options()?)?;
         let late: Vec<(i32, u64)> = counts()?.iter().zip(&before).map(|(a, b)| (a.0, a.1 - b.1)).collect();
-        p50.push(quantile(&late, 50).into());
-        p99.push(quantile(&late, 99).into());
+        for (values, percent) in [(&mut p10, 10), (&mut p50, 50), (&mut p90, 90), (&mut p99, 99)] {
+            values.push(quantile(&late, percent).into());
+        }
         gaps += late.iter().map(|(_, n)| n).sum::<u64>();
         cubic.push(cost("cubic")?);
         chirping.push(cost("weir_chirp")?);
     }
     Ok(Figures {
+        late_p10_us: Spread::of(p10),
         late_p50_us: Spread::of(p50),
+        late_p90_us: Spread::of(p90),
         late_p99_us: Spread::of(p99),
         gaps,
         ratio: Spread::ratio(&chirping, &cubic),
