@@ -232,8 +232,10 @@ impl<'a, E: Engine> Driver<'a, E> {
     fn take(&mut self, now: Time) {
         for input in &mut self.inputs {
             let count = input.receive(&mut self.frames, self.config.batch, now, &mut self.inbox);
-            if count > 0 && matches!(input, Input::Ring(_)) {
-                self.pace.came(now);
+            match input {
+                _ if count == 0 => {}
+                Input::Ring(_) => self.pace.came(now),
+                _ => self.pace.whole(now),
             }
         }
         // The sort keeps the order of equals.

@@ -12,7 +12,8 @@
 //! Where segments come by the ring, no segment wakes the loop while some have come lately: it naps for
 //! [`batch_delay`](super::DriverConfig::batch_delay), at most until the next deadline, and looks. Without a margin before
 //! deadlines a nap takes half of that at least, so that the releases of many flows are one wake-up: they count as
-//! due when they were. When no segment has come for some naps, the loop has itself woken again.
+//! due when they were. When no segment has come for some naps, the loop has itself woken again. While whole frames come,
+//! which data waits for, it does not nap: they wake it.
 //!
 //! Under SCHED_FIFO a thread that never sleeps starves everything else on its CPU, the kernel's own packet
 //! processing included, until the kernel stops it for 50 ms (RT throttling): after two milliseconds without real
@@ -107,13 +108,15 @@ pub(super) struct Pace {
     awake_since: Time,
     /// When segments came last; `None` if none come by the ring.
     came: Option<Time>,
+    /// When whole frames came last.
+    whole: Option<Time>,
 }
 
 impl Pace {
     /// `ring` says that segments come by the ring, and wake nobody; `rests` that the thread would starve others.
     pub fn new(spin: Spin, batch_delay: Duration, ring: bool, rests: bool, now: Time) -> Pace {
         let came = ring.then_some(Time::ZERO);
-        Pace { margin: Margin::new(spin, now), batch_delay, rests, awake_since: now, came }
+        Pace { margin: Margin::new(spin, now), batch_delay, rests, awake_since: now, came, whole: None }
     }
 
     /// The margin now.
@@ -124,6 +127,11 @@ impl Pace {
     /// Segments have come by the ring.
     pub fn came(&mut self, now: Time) {
         self.came = Some(now);
+    }
+
+    /// Whole frames have come.
+    pub fn whole(&mut self, now: Time) {
+        self.whole = Some(now);
     }
 
     /// The loop went to sleep at `from`, until `due`, and is awake again.
@@ -152,13 +160,14 @@ impl Pace {
             None => longest,
             Some(due) => due.saturating_sub(self.margin.now).min(longest),
         };
-        let lately = self.came.is_some_and(|came| now.since(came) <= LATELY);
-        if lately && self.margin.now == Duration::ZERO {
+        let lately = |at: Option<Time>| at.is_some_and(|at| now.since(at) <= LATELY);
+        let naps = lately(self.came) && !lately(self.whole);
+        if naps && self.margin.now == Duration::ZERO {
             let half = Duration::from_nanos(self.batch_delay.as_nanos() / 2);
             Next::Nap(until.clamp(now + half, now + self.batch_delay))
         } else if until <= now {
             Next::Run
-        } else if lately {
+        } else if naps {
             Next::Nap(until.min(now + self.batch_delay))
         } else {
             Next::Sleep(until)
@@ -199,6 +208,17 @@ mod tests {
         // Something waits for a port; another has to leave before it is looked at again.
         assert_eq!(pace.next(Time::ZERO, Some(at(1_000 * US)), true), sleep(50 * US));
         assert_eq!(pace.next(Time::ZERO, Some(at(30 * US)), true), Next::Run);
+    }
+
+    #[test]
+    fn whole_frames_wake_it_while_segments_come_by_the_ring() {
+        let pace = &mut pace(FIXED, true, false);
+        pace.came(at(9_000 * US));
+        pace.whole(at(8_999 * US));
+        assert_eq!(next(pace, 9_000 * US, 90_000 * US), Next::Sleep(at(14_000 * US)));
+        // Two milliseconds after the last of them.
+        pace.came(at(11_000 * US));
+        assert_eq!(next(pace, 11_000 * US, 90_000 * US), Next::Nap(at(11_200 * US)));
     }
 
     #[test]
