@@ -20,6 +20,7 @@ impl Gateway {
             return false;
         }
         self.drop_held(i);
+        self.give_back(i, 0, now);
         let epoch = self.table.epoch();
         let r = &mut self.table[i];
         let from_syn = r.has(flag::SENDER_SYN | flag::RECEIVER_SYN) && !r.has(flag::SYNCED);
@@ -37,6 +38,7 @@ impl Gateway {
         let r = &mut self.table[i];
         r.pace = policy.release.begin(&segments, from_syn, now);
         r.obey(&policy);
+        r.doubt.current(now);
         r.set(flag::LOSS, false);
         true
     }
@@ -75,14 +77,15 @@ impl Gateway {
         let r = &mut self.table[i];
         let absent = core::mem::replace(&mut r.epoch, epoch) != epoch;
         let paced = !r.has(flag::SHARED);
-        if absent {
-            // What passed meanwhile has overtaken what waited in the ring.
+        let has_passed = after(tx, r.tx);
+        if absent || has_passed {
+            // It has overtaken what waits in the ring.
             r.doubt.current(now);
-            if paced {
-                r.pace.forgive();
-            }
         }
-        if !after(tx, r.tx) {
+        if absent && paced {
+            r.pace.forgive();
+        }
+        if !has_passed {
             return;
         }
         let passed = tx.wrapping_sub(r.tx);

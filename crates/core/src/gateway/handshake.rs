@@ -107,6 +107,7 @@ impl Gateway {
     fn begin(&mut self, cx: &mut Cx<'_>, i: u32) {
         self.clear_acks(cx, i);
         self.drop_held(i);
+        self.give_back(i, 0, cx.now);
         self.give_up_least(i);
         self.slots[i].close();
         self.table.set_transient(i, true);

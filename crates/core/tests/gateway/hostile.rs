@@ -215,6 +215,20 @@ fn acks_that_were_overtaken_do_not_take_a_flow_up_anew() {
     assert_eq!(w.rig.node().stats().renewed, 0);
 }
 
+/// The same where the newest passes in the kernel, and where none has come before: at the end of a short transfer.
+#[test]
+fn acks_that_what_passed_has_overtaken_do_not_take_a_flow_up_anew() {
+    let mut w = Net::hooked(basic());
+    w.run(ms(1_000));
+    w.kernel_passed(30_000);
+    for n in 0..30u32 {
+        w.ack_at(Time::from_micros(1_000_100 + 10 * u64::from(n)), 1_000 * n);
+    }
+    w.run(ms(1_050));
+    assert_eq!(w.rig.node().stats().renewed, 0);
+    assert_eq!(w.rig.node().records()[0].tx, w.abs(30_000));
+}
+
 #[test]
 fn a_receiver_that_goes_back_is_believed_after_100_ms() {
     let mut w = Net::established(basic());

@@ -59,10 +59,10 @@ fn flows_take_turns_and_a_fresh_one_goes_first() {
     u.ack(ms(1_000), 0, 30_000);
     u.ack(ms(1_000), 1, 30_000);
     let sent = u.run(ms(1_100));
-    // 48,320 bytes unpermitted; 5,840 us of credit: from 1,042,480 us on.
-    let order: Vec<(Time, u16)> = sent.iter().map(|s| (s.0, s.1)).collect();
+    // 48,320 bytes unpermitted; 5,840 us of credit: from 1,042,480 us on, until the windows have grown to half of the rate's.
+    let order: Vec<(Time, u16)> = sent.iter().map(|s| (s.0, s.1)).take(12).collect();
     let expect = |n: u64| (us(1_042_480 + 2_920 * n), (n % 2) as u16);
-    assert_eq!(order, (0..order.len() as u64).map(expect).collect::<Vec<_>>());
+    assert_eq!(order, (0..12).map(expect).collect::<Vec<_>>());
     // A third flow: its 2,000 bytes were permitted with its first window, and that has cost it two turns. It is fresh when it has
     // earned them, after one round of the others at most.
     u.ack(ms(1_101), 2, 2_000);
@@ -173,6 +173,32 @@ fn a_rate_changes_while_it_runs() {
     assert!(u.node().records()[0].has(flag::SHARED));
     assert_eq!(sent.last().unwrap().2, 30_000);
     u.rig.finish();
+}
+
+#[test]
+fn a_window_that_shrinks_permits_nothing() {
+    let mut u = Uploads::begun(share(8), 2, ms(20));
+    // Alone it has a window of 35,000 bytes, beside another one of half of that.
+    let mut got = [0u32; 2];
+    for n in 0..300u64 {
+        let at = ms(1_000 + 10 * n);
+        let both = n >= 200;
+        let flows = if both { 2 } else { 1 };
+        for (f, got) in (0..).zip(got.iter_mut().take(flows)) {
+            *got += if both { 5_000 } else { 10_000 };
+            u.ack(at, f, *got);
+        }
+        u.run(at + ms(9).since(Time::ZERO));
+        let r = u.record(0);
+        let open = r.edge.wrapping_sub(r.rx);
+        assert!(u.early(0) <= open, "{n}: permitted {} beyond what is received, {open} open", u.early(0));
+    }
+    let r = u.record(0);
+    let window = r.edge.wrapping_sub(r.tx);
+    assert!((17_500..22_000).contains(&window), "{window}");
+    // What was permitted is what was received and what may be sent still.
+    let early = u64::from(u.early(0)) + u64::from(u.early(1));
+    assert_eq!(u.permitted(), u64::from(got[0]) + u64::from(got[1]) + early);
 }
 
 /// Flows come and go, lose, end and are reset: nothing stalls, and whatever was permitted was received or is known to be early.

@@ -11,7 +11,20 @@ impl Gateway {
         self.permit_since(i, bytes, now, now);
     }
 
-    /// The same, of what it was permitted from `since` to `now`.
+    /// An ACK for `bytes` more was made; the right edge was `edge` before. The sender may send as many more, or only up to the right edge: a
+    /// window that shrinks, whose left edge moves alone, permits nothing.
+    pub(super) fn permit_released(&mut self, i: u32, bytes: u32, edge: u32, now: Time) {
+        let r = &self.table[i];
+        let room = if r.has(flag::EDGE_KNOWN) {
+            let open = (r.edge.wrapping_sub(r.rx) as i32).max(0) as u32;
+            r.edge.wrapping_sub(edge).max(open.saturating_sub(r.pace.turn().early))
+        } else {
+            u32::MAX
+        };
+        self.permit(i, bytes.min(room), now);
+    }
+
+    /// As [`Gateway::permit`], of what it was permitted from `since` to `now`.
     pub(in crate::gateway) fn permit_since(&mut self, i: u32, bytes: u32, since: Time, now: Time) {
         if self.table[i].has(flag::SENDER_FIN) {
             return; // it has nothing more to send

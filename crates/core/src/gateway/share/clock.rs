@@ -27,6 +27,11 @@ impl Clock {
         self.due
     }
 
+    /// Has it earned all that it can while nobody asked?
+    pub(super) fn is_idle(&self, now: Time) -> bool {
+        now.since(self.due) >= self.credit
+    }
+
     /// Its rate.
     pub(super) fn rate(&self) -> Rate {
         self.bytes.rate()

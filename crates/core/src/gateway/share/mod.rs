@@ -54,8 +54,9 @@ pub(crate) use departures::{Departure, Next};
 /// Time between two times at which a class whose rate does not bind releases anything, at most.
 const GAP: Duration = Duration::from_micros(200);
 
-/// How fast the average number of flows follows when they become fewer.
+/// How fast the average number of flows follows when they become fewer, and where they leave some of the rate.
 const FEWER: Duration = Duration::from_millis(200);
+const FEWER_IDLE: Duration = Duration::from_millis(50);
 
 /// What is kept of a class whose flows share a rate.
 pub(super) struct Share {
@@ -168,6 +169,7 @@ impl Share {
 
     /// The average follows the number of flows up to `now`.
     fn note_active(&mut self, now: Time) {
-        self.active.note(u64::from(self.listed), now, FEWER);
+        let down = if self.clock.is_idle(now) { FEWER_IDLE } else { FEWER };
+        self.active.note(u64::from(self.listed), now, down);
     }
 }

@@ -107,10 +107,11 @@ impl Gateway {
 
     /// Makes an ACK up to `to`, whosever turn it is.
     pub(in crate::gateway) fn release_at_once(&mut self, cx: &mut Cx<'_>, i: u32, to: u32) -> bool {
-        let bytes = to.wrapping_sub(self.table[i].tx);
+        let r = &self.table[i];
+        let (bytes, edge) = (to.wrapping_sub(r.tx), r.edge);
         let made = self.generate(cx, i, to, cx.now);
         if made {
-            self.permit(i, bytes, cx.now);
+            self.permit_released(i, bytes, edge, cx.now);
         }
         made
     }
@@ -217,7 +218,7 @@ impl Gateway {
     fn take_turn(&mut self, cx: &mut Cx<'_>, i: u32) -> bool {
         let r = &self.table[i];
         let Some(share) = self.classes.share(r.class) else { return false };
-        let held = r.held();
+        let (held, edge) = (r.held(), r.edge);
         let ends = r.has(flag::SENDER_FIN);
         let bytes = if ends { held } else { held.min(share.law.turn(r.segments().payload)) };
         let payload = share.payload(r);
@@ -229,7 +230,7 @@ impl Gateway {
         if made {
             // What was cut counts nowhere, and what goes beyond a turn counts as well.
             let left = bytes.wrapping_sub(wanted.wrapping_sub(to)) as i32;
-            self.permit(i, left.max(0) as u32, cx.now);
+            self.permit_released(i, left.max(0) as u32, edge, cx.now);
         }
         made
     }
