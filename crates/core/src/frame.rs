@@ -97,6 +97,12 @@ impl Frame {
         }
     }
 
+    /// What stands for a frame where none is.
+    #[inline]
+    pub(crate) fn nothing() -> Frame {
+        Frame::in_chunk(NO_CHUNK, 0, 0, 0, Time::ZERO)
+    }
+
     /// Offset of the first byte in the chunk.
     pub fn offset(&self) -> usize {
         self.offset as usize

@@ -34,6 +34,14 @@ impl Rate {
             None => panic!("a rate of zero"),
         }
     }
+    /// How many nanoseconds a byte takes, if these are whole.
+    pub(crate) const fn whole_ns_per_byte(self) -> Option<u64> {
+        if BYTE_NS % self.0 == 0 {
+            Some(BYTE_NS / self.0)
+        } else {
+            None
+        }
+    }
     /// Bits per second.
     pub const fn bps(self) -> u64 {
         self.0

@@ -6,7 +6,7 @@ use super::server::Server;
 use super::trace::{Opportunities, RateTrace};
 use super::wire::Wire;
 use super::Config;
-use crate::frame::Waiting;
+use crate::frame::{Charge, Frame, Waiting};
 use crate::node::Cx;
 use crate::queue::Queue;
 use crate::rate::Rate;
@@ -45,9 +45,16 @@ impl Bottleneck {
         Bottleneck { queue, service }
     }
 
-    /// A frame comes to the queue at `cx.now`. Call [`Bottleneck::advance`] before.
+    /// A frame comes in at `cx.now`.
     #[inline(never)]
-    pub(super) fn arrive(&mut self, cx: &mut Cx<'_>, wire: &mut Wire, waiting: Waiting) {
+    pub(super) fn take_in(&mut self, cx: &mut Cx<'_>, wire: &mut Wire, frame: Frame, charge: Charge) {
+        self.advance(cx, wire);
+        let waiting = Waiting { frame: cx.frames.park(frame), charge, since: cx.now };
+        self.arrive(cx, wire, waiting);
+    }
+
+    /// A frame comes to the queue at `cx.now`. Call [`Bottleneck::advance`] before.
+    fn arrive(&mut self, cx: &mut Cx<'_>, wire: &mut Wire, waiting: Waiting) {
         match &mut self.service {
             Service::Rate(server) | Service::Traced(server, _) if server.is_idle() => {
                 wire.waited(cx.now, cx.now);

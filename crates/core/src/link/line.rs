@@ -110,6 +110,12 @@ impl Line {
         })
     }
 
+    /// The next frame that comes out, and when. Panics if there is none.
+    #[inline(never)]
+    pub(super) fn take(&mut self) -> (Time, Frame) {
+        self.pop(Time::MAX).expect("a frame on the line")
+    }
+
     /// The next frame that is out by `now`, and since when.
     #[inline]
     pub(super) fn pop(&mut self, now: Time) -> Option<(Time, Frame)> {

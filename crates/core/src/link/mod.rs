@@ -31,6 +31,7 @@ mod line;
 mod loss;
 mod path;
 mod pipe;
+mod ring;
 mod server;
 mod stats;
 #[cfg(test)]
@@ -47,7 +48,7 @@ pub use path::Path;
 pub use stats::LinkStats;
 pub use trace::{LossTrace, Opportunities, RateTrace, Rates};
 
-use crate::frame::{Charge, Frame, Waiting};
+use crate::frame::{Charge, Frame};
 use crate::node::{Cx, Node, Port, PortSet, Transmit};
 use crate::rate::Rate;
 use crate::stats::{DropReason, Drops};
@@ -168,8 +169,9 @@ pub struct Link {
     sent: u64,
 }
 
-/// What makes frames wait for the rate.
+/// What makes frames wait for the rate. Its kind is looked at for each frame, and is a number of its own.
 #[derive(Debug)]
+#[repr(u8)]
 enum Serializer {
     /// No rate: frames go straight into the line.
     None,
@@ -222,7 +224,7 @@ impl Link {
 
     /// Brings the link up to `cx.now`: what has been serialized by then is in the propagation line. Nodes' calls
     /// do this themselves; for samplers that read the queue or the statistics between them.
-    #[inline]
+    #[inline(always)]
     pub fn advance(&mut self, cx: &mut Cx<'_>) {
         match &mut self.serializer {
             Serializer::None => {}
@@ -266,22 +268,30 @@ impl Link {
         out.min(bottleneck.due(self.config.delay, exact).unwrap_or(Time::MAX))
     }
 
+    /// Brings the link up to `cx.now`. Is a frame out?
+    #[inline(always)]
+    pub fn is_out(&mut self, cx: &mut Cx<'_>) -> bool {
+        self.advance(cx);
+        match &self.serializer {
+            Serializer::Pipe(pipe) => pipe.due() <= cx.now,
+            _ => self.wire.line.due() <= cx.now,
+        }
+    }
+
+    /// The next frame that is out, and since when. Panics if there is none: [`Link::is_out`] says so.
+    #[inline(always)]
+    pub fn take_out(&mut self) -> (Time, Frame) {
+        self.sent += 1;
+        match &mut self.serializer {
+            Serializer::Pipe(pipe) => pipe.take(),
+            _ => self.wire.line.take(),
+        }
+    }
+
     /// The next frame that is out by `cx.now`, and since when.
     #[inline]
     fn take(&mut self, cx: &mut Cx<'_>) -> Option<(Time, Frame)> {
-        let taken = match &mut self.serializer {
-            Serializer::None => self.wire.line.pop(cx.now)?,
-            Serializer::Pipe(pipe) => {
-                pipe.advance(cx.now, &mut self.wire);
-                pipe.pop(cx.now)?
-            }
-            Serializer::Bottleneck(bottleneck) => {
-                bottleneck.advance(cx, &mut self.wire);
-                self.wire.line.pop(cx.now)?
-            }
-        };
-        self.sent += 1;
-        Some(taken)
+        self.is_out(cx).then(|| self.take_out())
     }
 
     /// The frame is lost on its way to the queue.
@@ -299,7 +309,7 @@ impl Node for Link {
         self.takes_drafts
     }
 
-    #[inline]
+    #[inline(always)]
     fn handle_frame(&mut self, cx: &mut Cx<'_>, port: Port, frame: Frame) {
         self.received += 1;
         if port != Link::IN {
@@ -311,19 +321,12 @@ impl Node for Link {
         let head = if frame.is_draft() { &[] } else { cx.frames.bytes(&frame) };
         let charge = Charge::of(&frame, head, self.config.overhead);
         match &mut self.serializer {
-            Serializer::None => {
-                self.wire.count(charge, Duration::ZERO);
-                self.wire.enter(cx, frame);
-            }
+            Serializer::None => self.wire.pass(cx, frame, charge),
             Serializer::Pipe(pipe) => {
                 pipe.advance(cx.now, &mut self.wire);
                 pipe.arrive(cx, &mut self.wire, frame, charge);
             }
-            Serializer::Bottleneck(bottleneck) => {
-                bottleneck.advance(cx, &mut self.wire);
-                let waiting = Waiting { frame: cx.frames.park(frame), charge, since: cx.now };
-                bottleneck.arrive(cx, &mut self.wire, waiting);
-            }
+            Serializer::Bottleneck(bottleneck) => bottleneck.take_in(cx, &mut self.wire, frame, charge),
         }
     }
 

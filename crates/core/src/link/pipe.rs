@@ -5,6 +5,7 @@
 //! moves a mark along the frames when somebody calls. The results and the counters are those of the separate elements
 //! ([`Bottleneck`](super::bottleneck::Bottleneck), [`Wire`]), and the tests compare the two.
 
+use super::ring::{Passing, Ring};
 use super::wire::Wire;
 use super::{Aqm, Config, Damage};
 use crate::frame::{Charge, Frame};
@@ -13,44 +14,24 @@ use crate::queue::{Backlog, Bound, QueueLimit};
 use crate::rate::{ByteClock, Rate};
 use crate::stats::DropReason;
 use crate::time::{Duration, Time};
-use std::collections::VecDeque;
-
-/// A frame on its way, in one cache line.
-#[derive(Debug)]
-struct Passing {
-    /// When it is through, and how much later the last bit left than that ([`ByteClock::carried`]).
-    done: Time,
-    carried: u64,
-    /// Since when it waits.
-    since: Time,
-    frame: Frame,
-    packets: u32,
-    /// Frames and overheads are shorter than 2³² bytes.
-    bytes: u32,
-}
-
-const _: () = assert!(size_of::<Passing>() == 64);
-
-impl Passing {
-    fn charge(&self) -> Charge {
-        Charge { packets: self.packets, bytes: self.bytes.into() }
-    }
-}
 
 /// See the [module documentation](self).
 #[derive(Debug)]
 pub(super) struct Pipe {
     /// In the order in which they came: those that fly, the one in service, those that wait.
-    frames: VecDeque<Passing>,
-    flying: usize,
+    frames: Ring,
+    /// Number of the one in service, or of the next that comes.
+    serving: usize,
     /// When the one in service was begun, when it is through ([`Time::MAX`] if there is none), and its charge.
     begun: Time,
     done: Time,
-    serving: Charge,
+    charge: Charge,
     /// When the next frame comes out; [`Time::MAX`] if there is none.
     out: Time,
     delay: Duration,
     clock: ByteClock,
+    /// Of the clock's rate, where bytes need no division.
+    ns_per_byte: Option<u64>,
     /// When the last bit of the last frame leaves.
     free_at: Time,
     limit: QueueLimit,
@@ -66,14 +47,15 @@ impl Pipe {
         let plain = config.trace.is_none() && config.mark.is_none() && config.aqm == Aqm::None;
         let simple = in_time && plain && config.burst == 0 && config.damage == Damage::NONE;
         simple.then(|| Pipe {
-            frames: VecDeque::new(),
-            flying: 0,
+            frames: Ring::default(),
+            serving: 0,
             begun: Time::ZERO,
             done: Time::MAX,
-            serving: Charge::default(),
+            charge: Charge::default(),
             out: Time::MAX,
             delay: config.delay,
             clock: ByteClock::new(rate),
+            ns_per_byte: rate.whole_ns_per_byte(),
             free_at: Time::ZERO,
             limit: config.queue,
             holds: Bound::new(config.queue, rate),
@@ -82,7 +64,7 @@ impl Pipe {
     }
 
     /// Brings it up to `now`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn advance(&mut self, now: Time, wire: &mut Wire) {
         while self.done <= now {
             self.step(wire);
@@ -90,21 +72,21 @@ impl Pipe {
     }
 
     /// The frame in service is through, and the next one is begun. There is mostly one to be caught up with.
-    #[inline(never)]
+    #[inline(always)]
     fn step(&mut self, wire: &mut Wire) {
         let through = self.done;
-        wire.count(self.serving, through.since(self.begun));
-        self.flying += 1;
+        wire.count(self.charge, through.since(self.begun));
+        self.serving += 1;
         self.done = Time::MAX;
-        if let Some(next) = self.frames.get(self.flying) {
+        if let Some(next) = self.frames.get(self.serving) {
             wire.waited(through, next.since);
-            (self.begun, self.done, self.serving) = (through, next.done, next.charge());
-            self.backlog.leave(self.serving);
+            (self.begun, self.done, self.charge) = (through, next.done, next.charge());
+            self.backlog.leave(self.charge);
         }
     }
 
     /// A frame comes in. Call [`Pipe::advance`] before.
-    #[inline]
+    #[inline(always)]
     pub(super) fn arrive(&mut self, cx: &mut Cx<'_>, wire: &mut Wire, frame: Frame, charge: Charge) {
         let now = cx.now;
         if self.done < Time::MAX {
@@ -117,17 +99,27 @@ impl Pipe {
             self.clock.idle();
             self.free_at = now;
         }
-        self.free_at += self.clock.advance(charge.bytes);
+        let takes = self.time_for(charge.bytes);
+        self.free_at += takes;
         if self.done == Time::MAX {
             wire.waited(now, now);
-            (self.begun, self.done, self.serving) = (now, self.free_at, charge);
+            (self.begun, self.done, self.charge) = (now, self.free_at, charge);
         }
         if self.frames.is_empty() {
             self.out = self.free_at + self.delay;
         }
         let Charge { packets, bytes } = charge;
         let (done, carried) = (self.free_at, self.clock.carried());
-        self.frames.push_back(Passing { done, carried, since: now, frame, packets, bytes: bytes as u32 });
+        self.frames.push(Passing { done, carried, since: now, frame, packets, bytes: bytes as u32 });
+    }
+
+    /// Time that `bytes` more take. Where a byte takes whole nanoseconds, the fraction that is carried stays what it is.
+    #[inline(always)]
+    fn time_for(&mut self, bytes: u64) -> Duration {
+        match self.ns_per_byte {
+            Some(ns) => Duration::from_nanos(bytes.saturating_mul(ns)),
+            None => self.clock.advance(bytes),
+        }
     }
 
     /// When the next frame comes out; [`Time::MAX`] if there is none.
@@ -136,30 +128,32 @@ impl Pipe {
         self.out
     }
 
-    /// The next frame that is out by `now`, and since when. Call [`Pipe::advance`] before.
-    #[inline]
-    pub(super) fn pop(&mut self, now: Time) -> Option<(Time, Frame)> {
-        if self.out > now {
-            return None;
-        }
+    /// The next frame that comes out, and when; there is one.
+    #[inline(always)]
+    pub(super) fn take(&mut self) -> (Time, Frame) {
         let out = self.out;
-        let Passing { frame, .. } = self.frames.pop_front()?;
-        self.flying -= 1;
-        self.out = self.frames.front().map_or(Time::MAX, |next| next.done + self.delay);
-        Some((out, frame))
+        let frame = self.frames.take();
+        self.out = self.first_out();
+        (out, frame)
+    }
+
+    /// When the first frame comes out; [`Time::MAX`] if there is none.
+    #[inline(always)]
+    fn first_out(&self) -> Time {
+        self.frames.get(self.frames.first()).map_or(Time::MAX, |first| first.done + self.delay)
     }
 
     /// The frames that come out next.
     #[inline]
     pub(super) fn coming<const N: usize>(&self) -> [Option<&Frame>; N] {
-        core::array::from_fn(|n| self.frames.get(n).map(|passing| &passing.frame))
+        core::array::from_fn(|n| self.frames.get(self.frames.first() + n).map(|passing| &passing.frame))
     }
 
     /// The rate is another one from `now` on. Call [`Pipe::advance`] before.
     pub(super) fn set_rate(&mut self, now: Time, rate: Rate) {
         self.holds = Bound::new(self.limit, rate);
-        let mut left = self.frames.iter_mut().skip(self.flying);
-        let Some(serving) = left.next() else {
+        self.ns_per_byte = rate.whole_ns_per_byte();
+        let Some(serving) = self.frames.get_mut(self.serving) else {
             if now > self.free_at {
                 self.clock.idle();
             }
@@ -170,10 +164,11 @@ impl Pipe {
         self.free_at = now + self.clock.set_rate(rate, serving.done.since(now));
         (serving.done, serving.carried) = (self.free_at, self.clock.carried());
         self.done = self.free_at;
-        for waiting in left {
+        for number in self.serving + 1..self.frames.end() {
+            let Some(waiting) = self.frames.get_mut(number) else { break };
             self.free_at += self.clock.advance(waiting.bytes.into());
             (waiting.done, waiting.carried) = (self.free_at, self.clock.carried());
         }
-        self.out = self.frames.front().map_or(Time::MAX, |next| next.done + self.delay);
+        self.out = self.first_out();
     }
 }

@@ -47,6 +47,13 @@ impl Wire {
         self.busy = self.busy + took;
     }
 
+    /// A frame that no rate makes wait.
+    #[inline(never)]
+    pub(super) fn pass(&mut self, cx: &mut Cx<'_>, frame: Frame, charge: Charge) {
+        self.count(charge, Duration::ZERO);
+        self.enter(cx, frame);
+    }
+
     /// A frame that waited in the pool is through at `cx.now`.
     #[inline]
     pub(super) fn served(&mut self, cx: &mut Cx<'_>, served: Served) {

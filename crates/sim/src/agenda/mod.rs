@@ -28,7 +28,7 @@ const EVENT_BITS: u32 = 24;
 /// Events by (time, sequence).
 pub trait Agenda {
     /// `event`, below [`EVENTS`], comes at `at`, which is not before the event popped last. `seq`, below
-    /// [`SEQUENCES`], is higher with every push.
+    /// [`SEQUENCES`], is another one with every push, and higher than that of any event popped at this time.
     fn push(&mut self, at: Time, seq: u64, event: u32);
     /// Takes the first event.
     fn pop(&mut self) -> Option<(Time, u32)>;

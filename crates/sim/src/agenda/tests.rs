@@ -18,10 +18,19 @@ struct Model {
 
 impl Model {
     fn push(&mut self, at: Time, event: u32) {
-        self.heap.push(at, self.seq, event);
-        self.wheel.push(at, self.seq, event);
-        self.sorted.insert((at, self.seq, event));
+        let seq = self.book();
+        self.push_booked(at, seq, event);
+    }
+
+    fn book(&mut self) -> u64 {
         self.seq += 1;
+        self.seq - 1
+    }
+
+    fn push_booked(&mut self, at: Time, seq: u64, event: u32) {
+        self.heap.push(at, seq, event);
+        self.wheel.push(at, seq, event);
+        self.sorted.insert((at, seq, event));
     }
 
     fn pop(&mut self) -> Option<(Time, u32)> {
@@ -91,6 +100,26 @@ proptest! {
             let (at, event) = m.pop().unwrap();
             let (far, shift) = later[n % later.len()];
             m.push(ns(at.as_nanos() + (far >> shift)), event);
+        }
+        while m.pop().is_some() {}
+    }
+
+    /// Events that are pushed after later ones of the same time.
+    #[test]
+    fn held_like_a_sorted_set_whatever_is_pushed_first(
+        pending in 0u32..200, later in prop::collection::vec((0u64..1 << 34, 0u32..35, 0u32..6), 1..50),
+    ) {
+        let mut m = Model::default();
+        (0..pending).for_each(|e| m.push(ns(u64::from(e / 3)), e));
+        for n in 0..1000 {
+            let (far, shift, others) = later[n % later.len()];
+            let due = ns(m.now + 1 + (far >> shift));
+            let seq = m.book();
+            (0..others).for_each(|e| m.push(due, e));
+            m.push_booked(due, seq, 9);
+            for _ in 0..=others {
+                m.now = m.pop().unwrap().0.as_nanos();
+            }
         }
         while m.pop().is_some() {}
     }

@@ -21,8 +21,7 @@ const FEW: usize = 16;
 pub struct Wheel {
     /// The next events, the first of them at the end.
     next: Vec<Entry>,
-    /// Events before this time are in `next`, and later ones in the slots; of those at this time the ones that were
-    /// pushed first.
+    /// Events before this time are in `next`, and later ones in the slots; of those at this time the first ones.
     last: Time,
     /// Time of the wheel, not after the event popped last: an event is on the level of the highest digit in
     /// which it differs from this. So everything on a lower level comes before anything on a higher one.
@@ -76,21 +75,42 @@ impl Wheel {
     }
 
     /// Puts an event where it belongs among the next.
+    #[inline]
     fn insert(&mut self, entry: Entry) {
         let mut i = self.next.len();
         self.next.push(entry);
-        while i > 0 && self.next[i - 1] < entry {
-            self.next[i] = self.next[i - 1];
+        let next = &mut self.next[..=i];
+        while i > 0 && next[i - 1] < entry {
+            next[i] = next[i - 1];
             i -= 1;
         }
-        self.next[i] = entry;
+        next[i] = entry;
         if self.next.len() > CROWDED {
             self.spill();
         }
     }
 
+    /// Does an event come before one of the next?
+    #[inline]
+    fn is_near(&self, entry: Entry) -> bool {
+        entry.at() < self.last
+            || entry.at() == self.last && self.next.first().is_some_and(|last| entry < *last)
+    }
+
+    /// Puts an event behind the next ones.
+    #[inline(never)]
+    fn put_behind(&mut self, entry: Entry) {
+        if self.levels == 0 && self.next.len() < FEW {
+            self.last = entry.at();
+            self.insert(entry);
+        } else {
+            self.file(entry);
+        }
+    }
+
     /// All but the first of the next events go into the slots, those of one time kept together.
     #[cold]
+    #[inline(never)]
     fn spill(&mut self) {
         let kept = self.next[self.next.len() - SORTED].at();
         let later = self.next.partition_point(|e| e.at() > kept);
@@ -150,15 +170,13 @@ impl Wheel {
 }
 
 impl Agenda for Wheel {
+    #[inline]
     fn push(&mut self, at: Time, seq: u64, event: u32) {
         let entry = Entry::new(at, seq, event);
-        if at < self.last {
-            self.insert(entry);
-        } else if self.levels == 0 && self.next.len() < FEW {
-            self.last = at;
+        if self.is_near(entry) {
             self.insert(entry);
         } else {
-            self.file(entry);
+            self.put_behind(entry);
         }
     }
 
@@ -178,6 +196,7 @@ impl Agenda for Wheel {
         }
     }
 
+    #[inline]
     fn peek(&self) -> Option<Time> {
         match self.next.last() {
             Some(entry) => Some(entry.at()),

@@ -165,6 +165,7 @@ impl Host {
     }
 
     /// A timer of endpoint `i` has fired.
+    #[inline(never)]
     fn on_timer(&mut self, i: u32, cx: &mut Cx<'_>) {
         if self.slots[i as usize].fresh() {
             self.connect(i);
@@ -190,10 +191,11 @@ impl Host {
         let Some(i) = self.find(&to) else {
             return; // of a connection that nobody here has
         };
-        if self.slots[i as usize].connection.is_none() {
+        let mut slot = &mut *self.slots[i as usize];
+        if slot.connection.is_none() {
             self.meet(i);
+            slot = &mut *self.slots[i as usize];
         }
-        let slot = &mut *self.slots[i as usize];
         let Some(connection) = &mut slot.connection else {
             return; // of a connection that nobody here has
         };
@@ -231,19 +233,30 @@ impl Host {
         }
     }
 
-    /// All frames that leave by `cx.now`. The empty buffer is [given back](Host::give_back).
-    #[inline]
-    pub(crate) fn take_leaving(&mut self, cx: &mut Cx<'_>) -> Vec<(Time, Frame)> {
-        self.run_timers(cx);
+    /// Takes all frames that leave now. Call [`Host::run_timers`] before.
+    #[inline(always)]
+    pub(crate) fn leaving(&mut self) -> impl Iterator<Item = (Time, Frame)> + '_ {
+        self.leaving.drain(..)
+    }
+
+    /// Gives the empty buffer of [`Host::leaving`] up if it is that of a crowd of flows that all started at once.
+    #[inline(always)]
+    pub(crate) fn give_up_large_buffer(&mut self) {
+        if self.leaving.capacity() > BUFFER {
+            self.leaving = Vec::new();
+        }
+    }
+
+    /// As [`Host::leaving`]. The empty buffer is [given back](Host::give_back).
+    pub(crate) fn take_leaving(&mut self) -> Vec<(Time, Frame)> {
         core::mem::take(&mut self.leaving)
     }
 
-    /// Keeps the buffer of [`Host::take_leaving`], unless it has another by now, or it is that of a crowd of flows that all
-    /// started at once.
-    #[inline]
+    /// Keeps the buffer of [`Host::take_leaving`], unless it has another by now.
     pub(crate) fn give_back(&mut self, buffer: Vec<(Time, Frame)>) {
-        if self.leaving.is_empty() && buffer.capacity() <= BUFFER {
+        if self.leaving.is_empty() {
             self.leaving = buffer;
+            self.give_up_large_buffer();
         }
     }
 
@@ -256,29 +269,39 @@ impl Host {
         }
     }
 
-    #[inline]
-    fn run_timers(&mut self, cx: &mut Cx<'_>) {
+    /// Runs what is due by `cx.now`.
+    #[inline(always)]
+    pub(crate) fn run_timers(&mut self, cx: &mut Cx<'_>) {
         self.now = self.now.max(cx.now);
+        if self.timers.next() <= cx.now {
+            self.run_expired(cx);
+        }
+    }
+
+    #[inline(never)]
+    fn run_expired(&mut self, cx: &mut Cx<'_>) {
         while let Some(i) = self.timers.pop(cx.now) {
             self.on_timer(i, cx);
         }
     }
 
     /// Lets the application act, and the connection send what it now may.
+    #[inline(always)]
     fn act(&mut self, i: u32, cx: &mut Cx<'_>) {
-        let slot = &mut self.slots[i as usize];
+        let Host { slots, leaving, timers, .. } = self;
+        let slot = &mut *slots[i as usize];
         slot.run_application(cx.now);
         let Some(connection) = &mut slot.connection else { return };
-        let before = self.leaving.len();
-        connection.send(cx.frames, cx.now, |frame| self.leaving.push((cx.now, frame)));
-        slot.record.segments += (self.leaving.len() - before) as u64;
+        let before = leaving.len();
+        connection.send(cx.frames, cx.now, |frame| leaving.push((cx.now, frame)));
+        slot.record.segments += (leaving.len() - before) as u64;
         let over = slot.end_if_over(cx.now);
         let due = slot.next_deadline();
         if slot.trace {
             // A trace has what is in flight at these times too.
-            self.timers.set_or_earlier(i, due);
+            timers.set_or_earlier(i, due);
         } else {
-            self.timers.set(i, due);
+            timers.set(i, due);
         }
         if over {
             self.start_follower(i, cx.now);
@@ -286,6 +309,7 @@ impl Host {
     }
 
     #[cold]
+    #[inline(never)]
     fn start_follower(&mut self, i: u32, now: Time) {
         if let Some(&(follower, after)) = self.followers.get(&i) {
             self.timers.set(follower, now + after);

@@ -93,7 +93,6 @@ impl Timers {
     }
 
     /// The endpoint whose timer fires next, at `now` or before. It does not run any more.
-    #[inline]
     pub(super) fn pop(&mut self, now: Time) -> Option<u32> {
         while self.next() <= now {
             let fired = self.look(now);

@@ -1,11 +1,13 @@
 //! Running a world: whose deadline has come, and what becomes of the frames that leave.
 
-use super::slot::Kind;
+use super::slot::{Kind, Lead, Slot};
 use super::{NodeId, To, World};
 use crate::agenda::{Agenda, SEQUENCES};
-use crate::host::{Host, WIRE};
+use crate::host::WIRE;
 use crate::tcp::segment::draft;
+use core::mem::take;
 use weir_core::frame::Frame;
+use weir_core::link::Link;
 use weir_core::node::{Cx, Node, Port, PortSet, Transmit};
 use weir_core::stats::DropReason;
 use weir_core::time::Time;
@@ -21,10 +23,10 @@ impl World {
             let alone = self.agenda.peek().is_none_or(|next| next > at);
             if self.wake(i as usize) {
                 if alone {
-                    self.serve(i as usize);
-                } else {
-                    self.make_ready(i as usize);
+                    self.serve_alone(i as usize);
+                    continue;
                 }
+                self.make_ready(i as usize);
             }
             while let Some((_, i)) = self.agenda.pop_until(at) {
                 if self.wake(i as usize) {
@@ -36,8 +38,28 @@ impl World {
         self.now = self.now.max(end);
     }
 
-    /// What was on the agenda for a node has come. Is it due?
+    /// Serves a node that nobody else is due with, and what follows from that. A link goes on as long as what it does next is the next thing
+    /// that happens at all: the agenda need not know.
     #[inline]
+    fn serve_alone(&mut self, i: usize) {
+        loop {
+            let due = self.serve(i);
+            let Some(seq) = self.book(i, due) else { return self.serve_ready() };
+            self.booked = due;
+            self.serve_ready();
+            self.booked = Time::MAX;
+            let (until, next) = (self.until, self.agenda.peek());
+            let slot = &mut self.slots[i];
+            if due > until || slot.wakes[0] != due || slot.due > due || next.is_some_and(|next| next <= due) {
+                return self.agenda.push(due, seq, i as u32);
+            }
+            slot.wakes = [slot.wakes[1], Time::MAX];
+            self.now = due;
+        }
+    }
+
+    /// What was on the agenda for a node has come. Is it due?
+    #[inline(always)]
     fn wake(&mut self, i: usize) -> bool {
         let slot = &mut self.slots[i];
         if slot.wakes[0] != self.now {
@@ -63,54 +85,121 @@ impl World {
         }
     }
 
+    #[inline(always)]
     fn serve_ready(&mut self) {
+        if !self.ready.is_empty() {
+            self.serve_all_ready();
+        }
+    }
+
+    #[inline(never)]
+    fn serve_all_ready(&mut self) {
         let limit = self.steps + self.steps_per_instant;
         while let Some(&i) = self.ready.get(self.served) {
             self.served += 1;
-            self.serve(i as usize);
+            let due = self.serve(i as usize);
+            if due < Time::MAX {
+                self.put_on_agenda(i as usize, due);
+            }
             assert!(self.steps < limit, "frames go in circles at {:?}", self.now);
         }
         self.ready.clear();
         self.served = 0;
     }
 
-    /// Takes all that a node has to send now.
-    fn serve(&mut self, i: usize) {
+    /// Takes all that a node has to send now. Returns when it has more, if the agenda does not know; [`Time::MAX`] otherwise.
+    #[inline(always)]
+    fn serve(&mut self, i: usize) -> Time {
         self.steps += 1;
         let slot = &mut self.slots[i];
         slot.ready = false;
         slot.clock = self.now;
-        let poll = core::mem::take(&mut slot.poll);
+        let poll = take(&mut slot.poll);
         match slot.node {
-            Kind::Link(_) => self.serve_link(i),
+            Kind::Link(_) if poll || slot.due <= self.now => return self.serve_link(i),
+            // Of what was handed in, nothing is out yet.
+            Kind::Link(_) => return slot.due,
             Kind::Host(_) => self.serve_host(i),
             Kind::Other(_) => self.serve_other(i, poll),
         }
+        Time::MAX
     }
 
-    fn serve_link(&mut self, i: usize) {
+    #[inline(never)]
+    fn serve_link(&mut self, i: usize) -> Time {
+        match self.slots[i].leads.get(Link::OUT) {
+            Some(&Lead { to: To::Node(to, port), captures: 0, .. }) => self.serve_link_to_host(i, (to, port)),
+            _ => self.serve_link_to_any(i),
+        }
+    }
+
+    /// Takes what link `i` has to send now to the node where it leads, and to nobody else: mostly a host.
+    #[inline(always)]
+    fn serve_link_to_host(&mut self, i: usize, (to, port): (NodeId, Port)) -> Time {
+        loop {
+            let Some((from, slot)) = two(&mut self.slots, i, to.index()) else {
+                return self.serve_link_to_any(i);
+            };
+            let (Kind::Link(link), Kind::Host(host)) = (&mut from.node, &mut slot.node) else {
+                return self.serve_link_to_any(i);
+            };
+            if !link.is_out(&mut Cx { now: self.now, frames: &mut self.frames }) {
+                return self.look_again(i);
+            }
+            let (at, frame) = link.take_out();
+            let due = link.due();
+            from.due = due;
+            from.leads.count(Link::OUT, frame.len());
+            if host.is_crowded() {
+                host.foresee(&self.frames, link.coming());
+            }
+            self.steps += 1;
+            slot.clock = at.max(slot.clock);
+            host.handle_frame(&mut Cx { now: slot.clock, frames: &mut self.frames }, port, frame);
+            slot.due = host.due();
+            if slot.note_due(self.now) {
+                self.ready.push(to.0);
+            }
+            if due > self.now && !self.goes_on(i, due) {
+                return due;
+            }
+        }
+    }
+
+    #[inline(never)]
+    fn serve_link_to_any(&mut self, i: usize) -> Time {
         loop {
             let slot = &mut self.slots[i];
-            let Kind::Link(link) = &mut slot.node else { return };
-            let sent = link.poll_transmit(&mut Cx { now: self.now, frames: &mut self.frames }, PortSet::ALL);
-            let Some(Transmit { port, at, frame }) = sent else { return self.rearm(i) };
+            let Kind::Link(link) = &mut slot.node else { return Time::MAX };
+            if !link.is_out(&mut Cx { now: self.now, frames: &mut self.frames }) {
+                return self.look_again(i);
+            }
+            let (at, frame) = link.take_out();
             slot.due = link.due();
-            let way = slot.leads.pass(port, frame.len());
+            let way = slot.leads.pass(Link::OUT, frame.len());
             if let Some((_, To::Node(to, _))) = way {
                 self.foretell(i, to);
             }
             self.hand_on(way, at, frame);
             let due = self.slots[i].due;
             if due > self.now && !self.goes_on(i, due) {
-                return self.put_on_agenda(i, due);
+                return due;
             }
         }
+    }
+
+    /// Link `i` has nothing to send now.
+    #[cold]
+    fn look_again(&mut self, i: usize) -> Time {
+        self.rearm(i);
+        Time::MAX
     }
 
     /// Is what node `i` does next, at `due`, the next thing that happens at all? Then it has become that time, and the agenda need not know.
     #[inline]
     fn goes_on(&mut self, i: usize, due: Time) -> bool {
-        let first = due <= self.until && self.agenda.peek().is_none_or(|next| due < next);
+        let first =
+            due <= self.until && due < self.booked && self.agenda.peek().is_none_or(|next| due < next);
         if !first || self.served < self.ready.len() {
             return false;
         }
@@ -123,23 +212,64 @@ impl World {
     }
 
     /// Node `to` gets the next frames of link `i` soon.
-    #[inline]
     fn foretell(&self, i: usize, to: NodeId) {
-        let Kind::Host(host) = &self.slots[to.index()].node else { return };
-        if host.is_crowded() {
-            self.tell(i, host);
+        if let (Kind::Link(link), Kind::Host(host)) = (&self.slots[i].node, &self.slots[to.index()].node) {
+            if host.is_crowded() {
+                host.foresee(&self.frames, link.coming());
+            }
         }
     }
 
     #[inline(never)]
-    fn tell(&self, i: usize, host: &Host) {
-        let Kind::Link(link) = &self.slots[i].node else { return };
-        host.foresee(&self.frames, link.coming());
-    }
-
     fn serve_host(&mut self, i: usize) {
         let Kind::Host(host) = &mut self.slots[i].node else { return };
-        let mut leaving = host.take_leaving(&mut Cx { now: self.now, frames: &mut self.frames });
+        host.run_timers(&mut Cx { now: self.now, frames: &mut self.frames });
+        match self.slots[i].leads.get(WIRE) {
+            Some(&Lead { to: To::Node(to, port), captures: 0, .. }) if self.is_link(to) => {
+                self.send_all(i, (to, port));
+            }
+            _ => self.send_singly(i),
+        }
+        let slot = &mut self.slots[i];
+        let Kind::Host(host) = &slot.node else { return };
+        slot.due = host.due();
+        let due = slot.due;
+        self.arm(i, due);
+    }
+
+    #[inline]
+    fn is_link(&self, node: NodeId) -> bool {
+        matches!(self.slots[node.index()].node, Kind::Link(_))
+    }
+
+    /// All that leaves host `i` goes to the link where its port leads.
+    #[inline(always)]
+    fn send_all(&mut self, i: usize, (to, port): (NodeId, Port)) {
+        let Some((from, slot)) = two(&mut self.slots, i, to.index()) else { return };
+        let Kind::Host(host) = &mut from.node else { return };
+        for (at, mut frame) in host.leaving() {
+            let Kind::Link(link) = &mut slot.node else { return };
+            self.steps += 1;
+            from.leads.count(WIRE, frame.len());
+            slot.clock = at.max(slot.clock);
+            let cx = &mut Cx { now: slot.clock, frames: &mut self.frames };
+            if frame.is_draft() && !link.takes_drafts() {
+                draft::write_out(cx.frames, &mut frame);
+            }
+            link.handle_frame(cx, port, frame);
+            slot.due = link.due();
+            if slot.note_due(self.now) {
+                self.ready.push(to.0);
+            }
+        }
+        host.give_up_large_buffer();
+    }
+
+    /// As [`World::send_all`], wherever the port leads.
+    #[inline(never)]
+    fn send_singly(&mut self, i: usize) {
+        let Kind::Host(host) = &mut self.slots[i].node else { return };
+        let mut leaving = host.take_leaving();
         for (at, frame) in leaving.drain(..) {
             let way = self.slots[i].leads.pass(WIRE, frame.len());
             self.hand_on(way, at, frame);
@@ -147,7 +277,6 @@ impl World {
         if let Kind::Host(host) = &mut self.slots[i].node {
             host.give_back(leaving);
         }
-        self.rearm(i);
     }
 
     /// Of a node that was not changed from outside, the deadline is asked for first: polling it may cost more.
@@ -187,13 +316,22 @@ impl World {
     /// The agenda gets a node's deadline, unless it has something earlier for the node.
     #[inline]
     fn put_on_agenda(&mut self, i: usize, due: Time) {
-        let slot = &mut self.slots[i];
-        if due < slot.wakes[0] {
-            slot.wakes = [due, slot.wakes[0]];
-            assert!(self.seq < SEQUENCES, "too many events");
-            self.agenda.push(due, self.seq, i as u32);
-            self.seq += 1;
+        if let Some(seq) = self.book(i, due) {
+            self.agenda.push(due, seq, i as u32);
         }
+    }
+
+    /// The sequence number of a node's deadline if the agenda is to get it: unless it has something earlier for the node.
+    #[inline]
+    fn book(&mut self, i: usize, due: Time) -> Option<u64> {
+        let slot = &mut self.slots[i];
+        if due >= slot.wakes[0] {
+            return None;
+        }
+        slot.wakes = [due, slot.wakes[0]];
+        assert!(self.seq < SEQUENCES, "too many events");
+        self.seq += 1;
+        Some(self.seq - 1)
     }
 
     /// Takes a frame that has left a port to where that leads.
@@ -234,18 +372,27 @@ impl World {
 
     /// Hands a frame to a node. Most make it send nothing at once, and what it does next is on the agenda already: then it
     /// need not be served.
-    #[inline]
+    #[inline(never)]
     pub(super) fn hand_to(&mut self, (node, port): (NodeId, Port), at: Time, frame: Frame) {
         self.steps += 1;
         let slot = &mut self.slots[node.index()];
         // A frame that was due earlier is no reason for a node's time to go back.
         slot.clock = at.max(slot.clock);
-        let due = slot.node.handle_frame(&mut Cx { now: slot.clock, frames: &mut self.frames }, port, frame);
-        slot.due = due;
-        slot.poll |= due <= self.now;
-        if !slot.ready && (slot.poll || due < slot.wakes[0]) {
-            slot.ready = true;
+        slot.due = slot.node.handle_frame(&mut Cx { now: slot.clock, frames: &mut self.frames }, port, frame);
+        if slot.note_due(self.now) {
             self.ready.push(node.0);
         }
+    }
+}
+
+/// Two slots at once, if they are two.
+#[inline(always)]
+fn two(slots: &mut [Slot], i: usize, j: usize) -> Option<(&mut Slot, &mut Slot)> {
+    if i < j {
+        let (low, high) = slots.split_at_mut(j);
+        Some((low.get_mut(i)?, high.first_mut()?))
+    } else {
+        let (low, high) = slots.split_at_mut(i);
+        Some((high.first_mut()?, low.get_mut(j)?))
     }
 }

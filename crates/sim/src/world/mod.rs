@@ -111,6 +111,8 @@ pub struct World {
     now: Time,
     /// It runs up to here.
     until: Time,
+    /// A node has something to do then that has a number and is not on the agenda; [`Time::MAX`] if there is none.
+    booked: Time,
     frames: Frames,
     routes: Vec<Routes>,
     /// By port that has some.
@@ -143,6 +145,7 @@ impl World {
             served: 0,
             now: Time::ZERO,
             until: Time::ZERO,
+            booked: Time::MAX,
             frames: Frames::growing(CHUNK_SIZE),
             routes: Vec::new(),
             captures: Vec::new(),

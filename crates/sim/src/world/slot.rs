@@ -97,6 +97,15 @@ pub struct Passed {
     pub bytes: u64,
 }
 
+impl Passed {
+    /// A frame of so many bytes.
+    #[inline(always)]
+    fn count(&mut self, len: usize) {
+        self.frames += 1;
+        self.bytes += len as u64;
+    }
+}
+
 /// Where a port leads, and what has left it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Lead {
@@ -125,9 +134,16 @@ impl Leads {
     #[inline]
     pub(super) fn pass(&mut self, port: Port, len: usize) -> Option<(u32, To)> {
         let lead = self.get_mut(port)?;
-        lead.passed.frames += 1;
-        lead.passed.bytes += len as u64;
+        lead.passed.count(len);
         Some((lead.captures, lead.to))
+    }
+
+    /// As [`Leads::pass`], of a port of which that is known already.
+    #[inline(always)]
+    pub(super) fn count(&mut self, port: Port, len: usize) {
+        if let Some(lead) = self.get_mut(port) {
+            lead.passed.count(len);
+        }
     }
 
     #[inline]
@@ -169,6 +185,15 @@ pub(super) struct Slot {
 }
 
 impl Slot {
+    /// It was handed a frame, and its deadline is known. Is it to be served, and is not among those that are?
+    #[inline(always)]
+    pub(super) fn note_due(&mut self, now: Time) -> bool {
+        self.poll |= self.due <= now;
+        let joins = !self.ready && (self.poll || self.due < self.wakes[0]);
+        self.ready |= joins;
+        joins
+    }
+
     pub(super) fn new(node: Kind, clock: Time) -> Slot {
         Slot {
             node,

@@ -1,0 +1,112 @@
+//! Frames on their way through a link, in the order in which they came, each with its number.
+
+use crate::frame::{Charge, Frame};
+use crate::time::Time;
+
+/// A frame on its way, in one cache line.
+#[derive(Debug)]
+pub(super) struct Passing {
+    /// When it is through, and how much later the last bit left than that
+    /// ([`ByteClock::carried`](crate::rate::ByteClock::carried)).
+    pub(super) done: Time,
+    pub(super) carried: u64,
+    /// Since when it waits.
+    pub(super) since: Time,
+    pub(super) frame: Frame,
+    pub(super) packets: u32,
+    /// Frames and overheads are shorter than 2³² bytes.
+    pub(super) bytes: u32,
+}
+
+const _: () = assert!(size_of::<Passing>() == 64);
+
+impl Passing {
+    #[inline]
+    pub(super) fn charge(&self) -> Charge {
+        Charge { packets: self.packets, bytes: self.bytes.into() }
+    }
+
+    /// What lies at a place that is free.
+    fn nothing() -> Passing {
+        let (done, since) = (Time::ZERO, Time::ZERO);
+        Passing { done, carried: 0, since, frame: Frame::nothing(), packets: 0, bytes: 0 }
+    }
+}
+
+/// See the [module documentation](self). A frame has the place that the lowest bits of its number say.
+#[derive(Debug, Default)]
+pub(super) struct Ring {
+    /// A power of two of places, or none.
+    places: Box<[Passing]>,
+    /// Number of the first frame, and of the next that comes.
+    first: usize,
+    end: usize,
+}
+
+impl Ring {
+    #[inline]
+    pub(super) fn first(&self) -> usize {
+        self.first
+    }
+    #[inline]
+    pub(super) fn end(&self) -> usize {
+        self.end
+    }
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.first == self.end
+    }
+
+    /// The frame with this number, which is not below [`Ring::first`]; `None` if it has not come yet.
+    #[inline(always)]
+    pub(super) fn get(&self, number: usize) -> Option<&Passing> {
+        if number < self.end {
+            self.places.get(self.place(number))
+        } else {
+            None
+        }
+    }
+
+    /// As [`Ring::get`], to be changed.
+    pub(super) fn get_mut(&mut self, number: usize) -> Option<&mut Passing> {
+        let place = self.place(number);
+        self.places.get_mut(place).filter(|_| number < self.end)
+    }
+
+    #[inline(always)]
+    pub(super) fn push(&mut self, passing: Passing) {
+        if self.end - self.first == self.places.len() {
+            self.grow();
+        }
+        let place = self.place(self.end);
+        self.places[place] = passing;
+        self.end += 1;
+    }
+
+    /// Takes the first frame, which there is.
+    #[inline(always)]
+    pub(super) fn take(&mut self) -> Frame {
+        debug_assert!(!self.is_empty(), "no frame to be taken");
+        let place = self.place(self.first);
+        self.first += 1;
+        core::mem::replace(&mut self.places[place].frame, Frame::nothing())
+    }
+
+    #[inline(always)]
+    fn place(&self, number: usize) -> usize {
+        number & self.places.len().wrapping_sub(1)
+    }
+
+    /// Twice as many places, and each frame at its own.
+    #[cold]
+    #[inline(never)]
+    fn grow(&mut self) {
+        let len = (2 * self.places.len()).max(4);
+        let mut places: Box<[Passing]> = (0..len).map(|_| Passing::nothing()).collect();
+        for number in self.first..self.end {
+            let place = self.place(number);
+            core::mem::swap(&mut places[number & (len - 1)], &mut self.places[place]);
+        }
+        self.places = places;
+    }
+}
