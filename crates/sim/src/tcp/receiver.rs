@@ -147,7 +147,9 @@ impl Receiver {
         if fin {
             self.fin = end - 1;
         }
-        self.note_mark(s);
+        if self.echo != Echo::Off {
+            self.note_mark(s);
+        }
         let before = self.stream.next();
         let got = self.stream.receive(start, end);
         if got.duplicate.is_some() {
@@ -168,6 +170,7 @@ impl Receiver {
         }
     }
 
+    #[inline(never)]
     fn note_mark(&mut self, s: &Segment) {
         let marked = s.ecn == CE;
         match self.echo {

@@ -50,6 +50,7 @@ impl Connection {
     }
 
     /// An ACK that may tell the sender something; `una` is SND.UNA.
+    #[inline(always)]
     fn on_news(&mut self, s: &Segment, una: u64, now: Time) -> Option<Duration> {
         let nxt = self.tx.board.nxt();
         let ack = self.offset(s.ack, una).filter(|a| (una..=nxt).contains(a))?;

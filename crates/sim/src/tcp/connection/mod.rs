@@ -235,19 +235,25 @@ impl Connection {
     }
 
     /// When it wants to be called without a segment; [`Time::MAX`] for never.
+    #[inline]
     pub fn next_deadline(&self) -> Time {
+        if self.state != State::Established {
+            return self.life_deadline();
+        }
+        let ack = self.rx.as_ref().map_or(Time::MAX, Receiver::deadline);
+        if self.tx.rests() {
+            debug_assert_eq!(self.tx.timers.next(), Time::MAX, "a timer of nothing");
+            return ack;
+        }
+        self.tx.timers.next().min(ack).min(self.tx.pace_deadline())
+    }
+
+    /// As [`Connection::next_deadline`], while it opens and after it has closed.
+    #[inline(never)]
+    fn life_deadline(&self) -> Time {
         match self.state {
             State::Closed | State::Listen => Time::MAX,
-            State::TimeWait => self.life.at,
-            State::SynSent | State::SynReceived => self.life.at,
-            State::Established => {
-                let ack = self.rx.as_ref().map_or(Time::MAX, Receiver::deadline);
-                if self.tx.rests() {
-                    debug_assert_eq!(self.tx.timers.next(), Time::MAX, "a timer of nothing");
-                    return ack;
-                }
-                self.tx.timers.next().min(ack).min(self.tx.pace_deadline())
-            }
+            _ => self.life.at,
         }
     }
 

@@ -43,6 +43,7 @@ impl Sender {
     }
 
     /// Nothing to send although the window would allow it (RFC 9438 §4.2; delivery rate §3.4).
+    #[inline(never)]
     pub(super) fn note_app_limited(&mut self) {
         if self.board.in_flight() < self.window.cwnd {
             self.delivery.app_limited = (self.delivery.bytes + self.board.in_flight()).max(1);

@@ -241,10 +241,11 @@ impl Sender {
         let prior = self.board.in_flight();
         let moved_edge = a.edge != self.edge;
         self.edge = a.edge;
-        let progress = match self.records {
-            None => self.board.on_ack(a.una, a.blocks, now),
-            Some(_) => self.record_ack(a, now),
-        };
+        let mut progress = Progress::default();
+        match self.records {
+            None => self.board.on_ack_before(&mut (), a.una, a.blocks, now, &mut progress),
+            Some(_) => self.record_ack(a, now, &mut progress),
+        }
         let by_echo = a.echo_age.filter(|_| progress.acked > 0);
         let rtt = progress.rtt.or(by_echo);
         if progress.acked > 0 {
@@ -294,11 +295,12 @@ impl Sender {
         self.window.cwnd = self.window.cwnd.max(u64::from(self.window.mss));
     }
 
-    /// As [`Scoreboard::on_ack`], where single segments are told of.
+    /// As [`Scoreboard::on_ack_before`], where single segments are told of.
     #[inline(never)]
-    fn record_ack(&mut self, a: &Arrived, now: Time) -> Progress {
-        let Some(records) = &mut self.records else { return Progress::default() };
-        self.board.on_ack_before(&mut **records, a.una, a.blocks, now)
+    fn record_ack(&mut self, a: &Arrived, now: Time, progress: &mut Progress) {
+        if let Some(records) = &mut self.records {
+            self.board.on_ack_before(&mut **records, a.una, a.blocks, now, progress);
+        }
     }
 
     /// Tells a congestion control that wants it of single segments.

@@ -61,9 +61,18 @@ impl Sender {
         self.pace_at > now && !(self.pacer.continues(now) && self.board.next_lost().is_none())
     }
 
-    /// A segment leaves: the next one leaves no sooner than its gap says.
+    /// A segment leaves: the next one leaves no sooner than its gap says, if it has one.
+    #[inline(always)]
     pub(super) fn space(&mut self, config: &TcpConfig, segment: &Departure) {
-        let (gap, least) = match self.cc.on_send(&self.window, segment) {
+        let gap = self.cc.on_send(&self.window, segment);
+        if gap.is_some() || config.pacing {
+            self.space_by(gap, config, segment);
+        }
+    }
+
+    #[inline(never)]
+    fn space_by(&mut self, gap: Option<Duration>, config: &TcpConfig, segment: &Departure) {
+        let (gap, least) = match gap {
             Some(gap) => (gap, self.cc.least_at_once()),
             None => match self.own_rate(config) {
                 Some(rate) => (rate.time_for(u64::from(segment.len)), Some(LEAST)),

@@ -64,7 +64,7 @@ impl Witness for Records {
 
 #[cfg(test)]
 mod tests {
-    use super::super::scoreboard::{Scoreboard, Sent};
+    use super::super::scoreboard::{Progress, Scoreboard, Sent};
     use super::*;
 
     /// Starts and lengths of what this ACK delivers.
@@ -74,7 +74,7 @@ mod tests {
         una: u64,
         blocks: &[(u64, u64)],
     ) -> Vec<(u64, u32)> {
-        board.on_ack_before(records, una, blocks, Time::from_millis(100));
+        board.on_ack_before(records, una, blocks, Time::from_millis(100), &mut Progress::default());
         let told = records.delivered().iter().map(|s| (s.start, s.len)).collect();
         records.forget(board.first());
         told

@@ -97,6 +97,7 @@ impl Sender {
     }
 
     /// The next new piece, by what is written and by the peer's window.
+    #[inline(always)]
     fn choose_new(&mut self) -> Option<Piece> {
         let start = self.board.nxt();
         let mss = u64::from(self.window.mss);
@@ -189,6 +190,7 @@ impl Sender {
         true
     }
 
+    #[inline(never)]
     fn wait_for_window(&mut self) {
         if self.board.is_empty() && self.timers.persist == Time::MAX {
             let last = if self.last_sent == Time::MAX { Time::ZERO } else { self.last_sent };

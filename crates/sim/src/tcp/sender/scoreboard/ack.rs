@@ -65,16 +65,15 @@ impl<'a, W: Witness> Delivery<'a, W> {
         self.progress.reordered |= seg.end() < fack;
     }
 
-    /// Segments have arrived that were never sent again, from `first` to `last` in the order in which they left.
-    fn take_run(&mut self, first: &InFlight, last: &InFlight, fack: u64) {
-        let key = last.key();
-        if self.newest < key {
-            self.newest = key;
-            self.progress.newest = Some((last.sent, false));
-        }
-        self.progress.offer.fresh = self.progress.offer.fresh.max(key);
-        let (oldest, newest) = (first.sent.at, last.sent.at);
-        self.acked = Some(self.acked.map_or((oldest, newest), |(a, b)| (a.min(oldest), b.max(newest))));
+    /// Segments have arrived that were never sent again, from `first` to `last` in the order in which they left: the first of all
+    /// that this ACK delivers.
+    #[inline]
+    fn take_first_run(&mut self, first: &InFlight, last: &InFlight, fack: u64) {
+        debug_assert_eq!((self.newest, self.acked), (NEVER, None), "others came first");
+        self.newest = last.key();
+        self.progress.newest = Some((last.sent, false));
+        self.progress.offer.fresh = self.newest;
+        self.acked = Some((first.sent.at, last.sent.at));
         self.progress.delivered += last.end() - first.start;
         self.progress.reordered |= first.end() < fack;
     }
@@ -88,22 +87,27 @@ impl<'a, W: Witness> Delivery<'a, W> {
 }
 
 impl Scoreboard {
-    /// A cumulative ACK up to `una`, and SACK blocks within `(una, nxt]`: in any order, overlapping or
-    /// repeated, without D-SACK. What lies outside is ignored.
+    /// As [`Scoreboard::on_ack_before`], with nobody who is told of segments.
+    #[cfg(test)]
     pub fn on_ack(&mut self, una: u64, blocks: &[(u64, u64)], now: Time) -> Progress {
-        self.on_ack_before(&mut (), una, blocks, now)
+        let mut progress = Progress::default();
+        self.on_ack_before(&mut (), una, blocks, now, &mut progress);
+        progress
     }
 
-    /// As [`Scoreboard::on_ack`]; `witness` is told of each segment that is delivered.
+    /// A cumulative ACK up to `una`, and SACK blocks within `(una, nxt]`: in any order, overlapping or
+    /// repeated, without D-SACK. What lies outside is ignored. `witness` is told of each segment that is delivered; `progress`
+    /// is that of no ACK before.
+    #[inline]
     pub fn on_ack_before(
         &mut self,
         witness: &mut impl Witness,
         una: u64,
         blocks: &[(u64, u64)],
         now: Time,
-    ) -> Progress {
-        let mut progress = Progress::default();
-        let mut delivery = Delivery::new(witness, &mut progress);
+        progress: &mut Progress,
+    ) {
+        let mut delivery = Delivery::new(witness, progress);
         let una = una.min(self.nxt);
         if una > self.una {
             self.acknowledge(una, &mut delivery);
@@ -115,7 +119,6 @@ impl Scoreboard {
         self.seen_reordering |= delivery.progress.reordered;
         self.settle();
         delivery.finish(now);
-        progress
     }
 
     fn acknowledge(&mut self, una: u64, delivery: &mut Delivery<'_, impl Witness>) {
@@ -123,7 +126,7 @@ impl Scoreboard {
         let first = self.ring.first_id();
         if !delivery.witness.watches() {
             if let Some((first, last)) = self.ring.pop_run(una) {
-                delivery.take_run(first, last, self.fack);
+                delivery.take_first_run(first, last, self.fack);
             }
         }
         if self.ring.front().is_some_and(|s| s.start < una) {

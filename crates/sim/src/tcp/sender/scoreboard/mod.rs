@@ -188,6 +188,7 @@ impl Scoreboard {
     }
 
     /// `len` new bytes, at least 1, were sent from [`Scoreboard::nxt`] on. `sent.at` never goes back.
+    #[inline(always)]
     pub fn sent_new(&mut self, len: u32, sent: Sent) {
         debug_assert!(len > 0);
         self.ring.push(InFlight::new(self.nxt, len, sent));

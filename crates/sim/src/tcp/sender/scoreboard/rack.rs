@@ -57,20 +57,30 @@ impl Scoreboard {
     /// the original that arrived. What is echoed is a segment in order (RFC 7323 §4.3), so it says nothing of
     /// those that are SACKed.
     pub fn rack_update(&mut self, p: &Progress, now: Time, min_rtt: Duration, echoed: Option<Time>) {
-        let Offer { fresh, mut again, again_sacked } = p.offer;
-        if echoed.is_some_and(|echoed| again.0 > echoed) {
-            again = NEVER;
-        }
-        again = again.max(again_sacked);
-        if now.since(again.0) < min_rtt {
-            again = NEVER;
-        }
-        let newest = fresh.max(again);
+        let Offer { fresh, again, again_sacked } = p.offer;
+        let newest = if (again, again_sacked) == (NEVER, NEVER) {
+            fresh
+        } else {
+            fresh.max(Scoreboard::sound(again, again_sacked, now, min_rtt, echoed))
+        };
         if newest == NEVER {
             return;
         }
         self.newest.rtt = now.since(newest.0);
         (self.newest.at, self.newest.order) = self.newest.segment().max(newest);
+    }
+
+    /// Of the retransmissions that an ACK delivered, the newest that says something.
+    #[inline(never)]
+    fn sound(mut again: Key, again_sacked: Key, now: Time, min_rtt: Duration, echoed: Option<Time>) -> Key {
+        if echoed.is_some_and(|echoed| again.0 > echoed) {
+            again = NEVER;
+        }
+        again = again.max(again_sacked);
+        if now.since(again.0) < min_rtt {
+            return NEVER;
+        }
+        again
     }
 
     /// Was all that is in flight sent after the newest segment delivered? Then [`Scoreboard::rack_detect`] finds nothing.

@@ -150,13 +150,12 @@ impl Ring {
     }
 
     /// A new segment has just left: it is the last, in the stream and in the list.
+    #[inline(always)]
     pub fn push(&mut self, mut segment: InFlight) {
         let id = self.end;
         let held = id - self.first;
-        if held == self.places.len() as u64 {
-            self.resize((2 * self.places.len()).max(1));
-        } else if self.place(id) == 0 {
-            self.fit();
+        if held == self.places.len() as u64 || self.place(id) == 0 {
+            self.make_room(held);
         }
         self.most = self.most.max(held + 1);
         segment.order = self.next_order(segment.sent.at);
@@ -179,11 +178,16 @@ impl Ring {
         }
     }
 
-    /// All places have been filled in turn. If a quarter of them would have done, half of them go: what is filled in turn is to stay in
-    /// the cache.
-    fn fit(&mut self) {
-        if self.places.len() > FEW && 4 * self.most <= self.places.len() as u64 {
-            self.resize(self.places.len() / 2);
+    /// Twice as many places if all hold segments. Otherwise all have been filled in turn: if a quarter of them would have done, half of them
+    /// go, since what is filled in turn is to stay in the cache.
+    #[inline(never)]
+    fn make_room(&mut self, held: u64) {
+        let places = self.places.len();
+        if held == places as u64 {
+            return self.resize((2 * places).max(1));
+        }
+        if places > FEW && 4 * self.most <= places as u64 {
+            self.resize(places / 2);
         }
         self.most = 0;
     }
