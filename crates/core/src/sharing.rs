@@ -11,68 +11,31 @@
 //! Classes that are [paced](crate::pace) are in no tree. They wait for their times at the port of their direction, and whatever else leaves there takes
 //! what they leave of its line.
 
-use crate::class::{LeafStats, Spec, Tree, Unsound};
+use crate::class::LeafStats;
 use crate::flow::Key;
-use crate::frame::{Charge, Frame, Frames, List, Waiting};
-use crate::gateway::{
-    Alone, ClassConfig, Compiled, Config, Congestion, Departure, Direction, Watch, LAN, WAN,
-};
+use crate::frame::{Charge, Frame, Waiting};
+use crate::gateway::{Alone, Came, Compiled, Config, Congestion, Direction, LAN, WAN};
 use crate::node::{Cx, Node, Port, PortSet, Transmit};
-use crate::pace::{self, Pacer};
 use crate::queue::Queue;
 use crate::stats::{DropReason, Drops, Ledger};
 use crate::time::Time;
 use crate::wire;
-use admission::Admission;
-use cache::Cache;
 use std::collections::VecDeque;
-use windows::Windows;
-
-pub(crate) use follow::Came;
+use way::Way;
 
 pub use admission::AdmissionStats;
+pub use sound::{check, Refused, Why};
 
 mod admission;
 mod cache;
 mod follow;
 mod pacing;
 mod replace;
+mod sound;
 #[cfg(test)]
 mod tests;
+mod way;
 mod windows;
-
-/// A direction of a gateway, with its tree if it has queued classes.
-#[derive(Debug)]
-struct Way {
-    tree: Option<Tree>,
-    /// Of its paced classes, if it has any.
-    pacer: Option<Box<Pacer>>,
-    /// If a paced class follows the windows of its flows.
-    windows: Option<Box<Windows>>,
-    /// Classes of the tree: the places from here on are those of the pacer.
-    first_paced: usize,
-    /// Frames made to fill holes; a run of them is one.
-    fillers: u64,
-    /// Where its frames leave.
-    out: Port,
-    /// The port takes frames, as the last poll said.
-    open: bool,
-    /// Frames that have left the tree or passed it, with the times at which they did.
-    ready: List,
-    /// Of the first of them.
-    ready_since: Option<Time>,
-    cache: Cache,
-    /// If a class guarantees its flows a rate.
-    admission: Option<Box<Admission>>,
-    /// By place in the tree; none at all if no class of the direction is to be watched.
-    watches: Vec<Option<Watch>>,
-    congestion: Congestion,
-    /// By place in the tree: the class's index in the configuration, if its ACKs follow its data; none at all if no class's do, or
-    /// nobody [listens](Sharing::listen).
-    followed: Vec<Option<usize>>,
-    /// Packets that have left such classes, of which nobody has heard.
-    gone: VecDeque<(usize, Departure)>,
-}
 
 /// See the [module documentation](self).
 #[derive(Debug)]
@@ -88,104 +51,15 @@ pub struct Sharing {
     lost: VecDeque<(u32, u32)>,
 }
 
-/// Why a configuration is refused, and the class of it that is at fault.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Refused<W = Why> {
-    /// Its index in [`Config::classes`].
-    pub class: usize,
-    /// What is wrong with it.
-    pub why: W,
-}
-
-/// What is wrong with a class.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Why {
-    /// Its place in the tree.
-    Tree(Unsound),
-    /// How it is paced.
-    Pace(pace::Unsound),
-}
-
-impl core::fmt::Display for Why {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        match self {
-            Why::Tree(why) => why.fmt(f),
-            Why::Pace(why) => why.fmt(f),
-        }
-    }
-}
-
-/// Is the class in the tree of a direction?
-fn in_tree(class: &ClassConfig, direction: Direction) -> bool {
-    class.direction == direction && class.share.is_some_and(|share| share.pace.is_none())
-}
-
-/// The tree of a direction: the classes, with parents among themselves, and the index of each in the configuration.
-fn specs(config: &Config, direction: Direction) -> (Vec<Spec>, Vec<usize>) {
-    let shares = |&i: &usize| in_tree(&config.classes[i], direction);
-    let indices: Vec<usize> = (0..config.classes.len()).filter(shares).collect();
-    let place = |i: usize| indices.binary_search(&i).unwrap_or(usize::MAX);
-    let spec = |&i: &usize| config.classes[i].share.map(|s| Spec { parent: s.parent.map(place), ..s });
-    (indices.iter().filter_map(spec).collect(), indices)
-}
-
-/// Are the queued classes of each direction a tree, with no more guarantees than there is, and can its paced ones be paced?
-pub fn check(config: &Config) -> Result<(), Refused> {
-    for direction in [Direction::Out, Direction::In] {
-        let (specs, indices) = specs(config, direction);
-        let refused = |why: Unsound| Refused { class: indices[why.class()], why: Why::Tree(why) };
-        crate::class::check(&specs).map_err(refused)?;
-        let (paced, indices) = pacing::paced(config, direction);
-        let classes: Vec<pace::Class> = paced.iter().map(|(class, _)| *class).collect();
-        let refused = |why: pace::Unsound| Refused { class: indices[why.class()], why: Why::Pace(why) };
-        pace::check(&config.port, &classes).map_err(refused)?;
-    }
-    Ok(())
-}
-
 impl Sharing {
     /// The node for the queued classes of a configuration. A packet costs `overhead` bytes on top of IP.
     pub fn new(config: Config, overhead: u16) -> Result<Sharing, Refused> {
         let mut places = vec![None; config.classes.len()];
         let congestion = Congestion::new(config.classes.len());
-        let mut way = |direction, out| {
-            let (specs, indices) = specs(&config, direction);
-            let (paced, at_pacer) = pacing::paced(&config, direction);
-            let all = || indices.iter().chain(&at_pacer);
-            all().enumerate().for_each(|(place, &i)| places[i] = Some(place));
-            let tree = (!specs.is_empty()).then(|| Tree::new(&specs)).transpose();
-            let tree = tree.map_err(|why| Refused { class: indices[why.class()], why: Why::Tree(why) })?;
-            let pacer = (!paced.is_empty()).then(|| Pacer::new(config.port, &paced, overhead)).transpose();
-            let pacer = pacer.map_err(|why| Refused { class: at_pacer[why.class()], why: Why::Pace(why) })?;
-            let queued = tree.is_some() || pacer.is_some();
-            let cache = Cache::new(if queued { config.max_flows } else { 1 }, config.seed);
-            let mut watches: Vec<Option<Watch>> = all().map(|&i| Watch::of(i, &config.classes[i])).collect();
-            if watches.iter().all(Option::is_none) {
-                watches.clear();
-            }
-            let admission = Admission::of(&specs, config.max_flows, config.seed);
-            let congestion = congestion.clone();
-            let windows = Windows::of(&paced, config.max_flows, config.seed);
-            let (ready, ready_since, fillers) = (List::new(), None, 0);
-            let (pacer, first_paced) = (pacer.map(Box::new), specs.len());
-            let (followed, gone) = (Vec::new(), VecDeque::new());
-            Ok(Way {
-                tree,
-                pacer,
-                windows,
-                first_paced,
-                fillers,
-                out,
-                open: true,
-                ready,
-                ready_since,
-                cache,
-                admission,
-                watches,
-                congestion,
-                followed,
-                gone,
-            })
+        let mut way = |direction, out| -> Result<Way, Refused> {
+            let (way, classes) = Way::new(&config, direction, out, overhead, congestion.clone())?;
+            classes.iter().enumerate().for_each(|(place, &i)| places[i] = Some(place));
+            Ok(way)
         };
         let ways = [way(Direction::Out, WAN)?, way(Direction::In, LAN)?];
         let (ledger, lost) = (Ledger::default(), VecDeque::new());
@@ -297,81 +171,6 @@ impl Sharing {
 
 fn way_of(direction: Direction) -> usize {
     usize::from(direction == Direction::In)
-}
-
-impl Way {
-    /// What could leave until now is ready.
-    fn catch_up(&mut self, cx: &mut Cx<'_>) {
-        if !self.open {
-            return self.skip(cx);
-        }
-        while let Some(waiting) = self.pop_queues(cx) {
-            self.push_ready(cx.frames, waiting);
-        }
-    }
-
-    /// The next frame that could leave the tree until now, and since when.
-    fn pop_tree(&mut self, cx: &mut Cx<'_>) -> Option<Waiting> {
-        let tree = self.tree.as_mut()?;
-        tree.advance(cx.frames, cx.now);
-        let popped = tree.pop(cx)?;
-        self.watch(popped.class);
-        if !self.followed.is_empty() {
-            self.follow_departure(cx.frames, popped.class);
-        }
-        Some(Waiting { since: popped.at, ..popped.waiting })
-    }
-
-    /// Frames have come to the class in this place, or left it.
-    fn watch(&self, place: usize) {
-        let Some(Some(watch)) = self.watches.get(place) else { return };
-        match (self.paced(place), &self.pacer, &self.tree) {
-            (Some(paced), Some(pacer), _) => watch.look(pacer.leaf(paced).0, &self.congestion),
-            (None, _, Some(tree)) => watch.look(tree.queue(place), &self.congestion),
-            _ => {}
-        }
-    }
-
-    /// What could have left until now did not.
-    fn skip(&mut self, cx: &Cx<'_>) {
-        if let Some(tree) = &mut self.tree {
-            tree.skip(cx.frames, cx.now);
-        }
-        if let Some(pacer) = &mut self.pacer {
-            pacer.skip(cx.now);
-        }
-    }
-
-    /// A frame leaves as soon as the port takes it.
-    fn push_ready(&mut self, frames: &mut Frames, waiting: Waiting) {
-        self.ready_since.get_or_insert(waiting.since);
-        self.ready.push(frames, waiting);
-    }
-
-    /// The port takes frames, or not, from now on.
-    fn set_open(&mut self, cx: &Cx<'_>, open: bool) {
-        if !open || !self.open {
-            self.skip(cx);
-        }
-        self.open = open;
-    }
-
-    /// When its next frame leaves, or may.
-    fn due(&self) -> Option<Time> {
-        self.ready_since.or_else(|| self.queues_due())
-    }
-
-    /// The next frame that has left by now, and when it did.
-    fn pop(&mut self, cx: &mut Cx<'_>) -> Option<(Time, Frame)> {
-        let waiting = match self.ready.pop(cx.frames) {
-            None => self.pop_queues(cx)?,
-            Some(waiting) => {
-                self.ready_since = self.ready.head(cx.frames).map(|head| head.since);
-                waiting
-            }
-        };
-        Some((waiting.since, cx.frames.unpark(waiting.frame)))
-    }
 }
 
 impl Node for Sharing {

@@ -1,5 +1,7 @@
 //! The tree: what it keeps, and what each class offers.
 
+mod offers;
+
 use super::bucket::Bucket;
 use super::heap::{Entry, Heap, NOWHERE};
 use super::spec::{check, Spec, Unsound, PRIORITIES};
@@ -9,32 +11,13 @@ use crate::node::Cx;
 use crate::queue::{self, Queue};
 use crate::rate::Rate;
 use crate::stats::{DropReason, Histogram};
-use crate::time::{Duration, Time};
+use crate::time::Time;
+use offers::{Offer, BORROWS, LEAF};
 
 /// The number of what all classes at the top are children of. The class with index `i` is number `i + 1`.
 pub(super) const ROOT: u32 = 0;
-/// The level of an offer to borrow: after all levels that lend.
-const BORROWS: u8 = u8::MAX;
-/// The level of a leaf below its rate: before all others.
-const LEAF: u8 = 0;
 /// How many leaves have a histogram of the time that frames waited: 19 KB each.
 pub(crate) const HISTOGRAMS: usize = 1024;
-
-/// What a class has to offer, the best first: by level, priority, and then the time at which its first frame would be through, or its
-/// virtual time where it borrows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Offer {
-    /// The level of the class that pays: leaves, then the lower classes, then the upper ones, then nobody yet.
-    level: u8,
-    pub(super) priority: u8,
-    key: u64,
-}
-
-impl Offer {
-    pub(super) fn borrows(&self) -> bool {
-        self.level == BORROWS
-    }
-}
 
 /// A class at work.
 #[derive(Debug)]
@@ -305,63 +288,6 @@ impl Tree {
         let best = offers.first();
         offers.set(&mut self.places, i, offer);
         offers.first() != best
-    }
-
-    /// What the class offers now, and when it has something else to offer if nothing happens before.
-    fn offer(&mut self, frames: &Frames, i: u32) -> (Option<Offer>, Option<Time>) {
-        let class = &self.classes[i as usize];
-        let Some(best) = self.best_inside(class) else { return (None, None) };
-        match class.ceil {
-            Some(ceil) if ceil.paid() > self.now => return (None, Some(ceil.paid())),
-            _ if !best.borrows() => return (Some(best), None),
-            _ => {}
-        }
-        let priority = best.priority;
-        match class.rate {
-            Some(rate) if rate.paid() <= self.now => {
-                let key = rate.paid().max(class.since) + self.first_takes(frames, class, rate);
-                (Some(Offer { level: class.level, priority, key: key.as_nanos() }), None)
-            }
-            // Nobody lends to a class at the top.
-            rate if class.parent == ROOT => (None, rate.map(|rate| rate.paid())),
-            rate => {
-                let key = self.virtual_time(i, priority);
-                (Some(Offer { level: BORROWS, priority, key }), rate.map(|rate| rate.paid()))
-            }
-        }
-    }
-
-    /// The best that its children offer it; of a leaf, that it has something to send.
-    fn best_inside(&self, class: &Class) -> Option<Offer> {
-        match class.inside {
-            Inside::Feed(feed) => Some(self.feeds[feed as usize].offers.first()?.key),
-            Inside::Leaf(leaf) => (self.leaves[leaf as usize].queue.packets() > 0).then_some(Offer {
-                level: BORROWS,
-                priority: class.priority,
-                key: 0,
-            }),
-        }
-    }
-
-    /// How long a leaf's first frame takes at its own rate.
-    fn first_takes(&self, frames: &Frames, class: &Class, rate: Bucket) -> Duration {
-        match class.inside {
-            Inside::Feed(_) => Duration::ZERO,
-            Inside::Leaf(leaf) => {
-                let head = self.leaves[leaf as usize].queue.head(frames);
-                head.map_or(Duration::ZERO, |head| rate.rate().time_for(head.charge.bytes))
-            }
-        }
-    }
-
-    /// The virtual time at which the class borrows next: not before that of the last that borrowed there.
-    fn virtual_time(&mut self, i: u32, priority: u8) -> u64 {
-        let parent = self.classes[i as usize].parent;
-        let Inside::Feed(feed) = self.classes[parent as usize].inside else { return 0 };
-        let last = self.feeds[feed as usize].virtual_time[usize::from(priority)];
-        let own = &mut self.virtual_times[i as usize * usize::from(PRIORITIES) + usize::from(priority)];
-        *own = (*own).max(last);
-        *own
     }
 
     /// The leaf that is to send next.

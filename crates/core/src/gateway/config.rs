@@ -85,6 +85,15 @@ impl ClassConfig {
     }
 }
 
+/// Why a configuration is refused, and the class of it that is at fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refused<W> {
+    /// Its index in [`Config::classes`].
+    pub class: usize,
+    /// What is wrong with it.
+    pub why: W,
+}
+
 /// Which way the data of a flow goes through the gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Direction {

@@ -62,7 +62,7 @@ mod verdicts;
 
 pub use change::{Changed, Unchangeable};
 pub use classify::Compiled;
-pub use config::{ClassConfig, Config, Direction, Match, Prefix};
+pub use config::{ClassConfig, Config, Direction, Match, Prefix, Refused};
 pub use congestion::Congestion;
 pub(crate) use congestion::Watch;
 pub use generate::{rescue_ack, MAX_ACK_LEN};
@@ -84,7 +84,7 @@ use classes::Classes;
 use outbox::Outbox;
 use segment::Headers;
 use share::Share;
-pub(crate) use share::{Departure, Next};
+pub(crate) use share::{Came, Departure, Next};
 use slots::{Slots, Tallies};
 use verdicts::Verdicts;
 

@@ -1,10 +1,9 @@
 //! The place of a class in the tree of those that borrow from each other what they release by their ACKs.
 
-use super::{Config, Direction};
+use super::{Config, Direction, Refused};
 use crate::class::{self, Spec, Unsound};
 use crate::queue::{self, Kind, QueueLimit};
 use crate::rate::Rate;
-use crate::sharing::Refused;
 
 /// Most classes from one at the top to one with flows, both included.
 pub const DEEPEST: usize = 8;

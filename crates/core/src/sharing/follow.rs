@@ -1,31 +1,19 @@
 //! What a gateway is told of the data in the queues, whose departures release ACKs ([`Turns`](crate::ack::Turns)).
 
-use super::{Sharing, Way};
+use super::way::Way;
+use super::{sound, Sharing};
 use crate::frame::Frames;
-use crate::gateway::{Alone, ClassConfig, Departure, Direction, Next};
+use crate::gateway::{Alone, Came, ClassConfig, Departure, Direction, Next};
 use crate::node::PortSet;
 use crate::queue::Queue;
 use crate::time::Time;
-
-/// A frame that has come to a class whose ACKs follow its data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Came {
-    /// The index of the class in the configuration.
-    pub(crate) class: usize,
-    /// Its flow, or why none is known, as whoever was asked said; `None` if it was dropped.
-    pub(crate) flow: Option<Result<u32, Alone>>,
-    /// Frames of the flow that wait.
-    pub(crate) frames: u32,
-    /// Packets that it stands for.
-    pub(crate) packets: u32,
-}
 
 impl Sharing {
     /// Somebody listens from now on to what becomes of data that ACKs follow.
     pub(crate) fn listen(&mut self) {
         let config = &self.config;
         for (way, direction) in self.ways.iter_mut().zip(DIRECTIONS) {
-            let shares = |c: &ClassConfig| super::in_tree(c, direction);
+            let shares = |c: &ClassConfig| sound::in_tree(c, direction);
             let indices = (0..config.classes.len()).filter(|&i| shares(&config.classes[i]));
             let own = |i: usize| config.classes[i].follows_data().then_some(i);
             way.followed = indices.map(own).collect();

@@ -1,21 +1,15 @@
 //! The paced classes of a direction, and what else leaves by the same port.
 
-use super::{Sharing, Way};
-use crate::frame::Waiting;
-use crate::gateway::{Config, Direction};
+use super::way::Way;
+use super::Sharing;
+use crate::flow::Key;
+use crate::frame::{Charge, Frame, Waiting};
+use crate::gateway::Direction;
 use crate::node::Cx;
-use crate::pace::{Pacer, Queued, Slot};
+use crate::pace::{Pacer, Size, Slot, FASTEST};
 use crate::stats::DropReason;
 use crate::time::Time;
-
-/// The paced classes of a direction, with the index of each in the configuration.
-pub(super) fn paced(config: &Config, direction: Direction) -> (Vec<Queued>, Vec<usize>) {
-    let of = |(i, class): (usize, &crate::gateway::ClassConfig)| {
-        let share = class.share.filter(|_| class.direction == direction)?;
-        Some(((share.pace?, share.queue?), i))
-    };
-    config.classes.iter().enumerate().filter_map(of).unzip()
-}
+use crate::wire::{self, Packet, Tcp};
 
 impl Sharing {
     /// What paces the classes of a direction, if any of them is.
@@ -28,6 +22,24 @@ impl Sharing {
         let place = (*self.places.get(class)?)?;
         let way = &self.ways[super::way_of(self.config.classes[class].direction)];
         Some((way.pacer.as_deref()?, way.paced(place)?))
+    }
+
+    /// Somebody follows the windows of TCP, and this frame, which the class in this place takes, may tell something of them.
+    pub(super) fn follow_windows(&mut self, cx: &Cx<'_>, way: usize, place: Option<usize>, frame: &Frame) {
+        if self.ways.iter().all(|way| way.windows.is_none()) {
+            return;
+        }
+        let bytes = cx.frames.bytes(frame);
+        let Some((packet, tcp)) = segment(bytes, frame.len()) else { return };
+        let size = Size::of(Charge::of(frame, bytes, self.overhead), self.overhead, frame.len());
+        let [there, back] = match way {
+            0 => [0, 1],
+            _ => [1, 0],
+        };
+        if let Some(class) = place.and_then(|place| self.ways[there].paced(place)) {
+            self.ways[there].window_comes(class, Key::of_data(&packet, &tcp), &tcp, size, cx.now);
+        }
+        self.ways[back].window_is_acknowledged(&Key::of_ack(&packet, &tcp), &tcp, cx.now);
     }
 }
 
@@ -105,4 +117,29 @@ impl Way {
         self.fillers += 1;
         Some(Waiting { frame: cx.frames.park(frame), charge: Default::default(), since: at })
     }
+
+    fn window_comes(&mut self, class: usize, key: Key, tcp: &Tcp, size: Size, now: Time) {
+        if self.windows.as_mut().is_some_and(|windows| windows.comes(class, key, tcp, size, now)) {
+            self.pace_by_window(class);
+        }
+    }
+
+    fn window_is_acknowledged(&mut self, key: &Key, tcp: &Tcp, now: Time) {
+        let class = self.windows.as_mut().and_then(|windows| windows.is_acknowledged(key, tcp, now));
+        class.iter().for_each(|&class| self.pace_by_window(class));
+    }
+
+    /// The class with this number has the rate that its flows' windows give it.
+    fn pace_by_window(&mut self, class: usize) {
+        let Some((windows, pacer)) = self.windows.as_ref().zip(self.pacer.as_mut()) else { return };
+        let rate = windows.rate(class).unwrap_or(FASTEST).min(pacer.fastest());
+        if pacer.rate(class) != rate {
+            pacer.set_rate(class, rate);
+        }
+    }
+}
+
+fn segment(bytes: &[u8], len: usize) -> Option<(Packet, Tcp)> {
+    let packet = wire::packet(bytes, len).ok()?;
+    Some((packet, wire::tcp(bytes, &packet).ok()?))
 }

@@ -1,6 +1,7 @@
 //! Another configuration takes over while frames wait.
 
-use super::{way_of, Sharing, Way};
+use super::way::Way;
+use super::{way_of, Sharing};
 use crate::frame::{Frames, Waiting};
 use crate::gateway::Direction;
 use crate::node::Cx;

@@ -9,15 +9,12 @@
 //! A class has the sum of its flows' rates; as long as none is known, the rate of its line. Flows that end, or are silent for a minute, are
 //! forgotten. Each has one place, which it takes from whoever had it, so a frame costs the same however many there are.
 
-use super::{Sharing, Way};
 use crate::flow::Key;
-use crate::frame::{Charge, Frame};
-use crate::node::Cx;
 use crate::pace::{Counts, Queued, Size, Target, FASTEST};
 use crate::rate::{mul_div, Rate};
 use crate::steer::after;
 use crate::time::{Duration, Time};
-use crate::wire::{self, Flags, Packet, Tcp};
+use crate::wire::{Flags, Tcp};
 
 /// Flows remembered at most: 2 MB.
 const MOST: u32 = 1 << 14;
@@ -164,7 +161,7 @@ impl Windows {
     }
 
     /// A segment comes to the class with this number at the pacer. Does its class follow windows?
-    fn comes(&mut self, class: usize, key: Key, tcp: &Tcp, size: Size, now: Time) -> bool {
+    pub(super) fn comes(&mut self, class: usize, key: Key, tcp: &Tcp, size: Size, now: Time) -> bool {
         let Some(&Some((counts, _))) = self.classes.get(class) else { return false };
         self.sweep(now);
         let at = self.place(&key);
@@ -193,7 +190,7 @@ impl Windows {
     }
 
     /// What passes the other way acknowledges a flow, which is known by this key. The number of its class.
-    fn is_acknowledged(&mut self, key: &Key, tcp: &Tcp, now: Time) -> Option<usize> {
+    pub(super) fn is_acknowledged(&mut self, key: &Key, tcp: &Tcp, now: Time) -> Option<usize> {
         let at = self.place(key);
         let known = &mut self.known[at];
         if known.class == FREE || known.key != *key || !tcp.flags.contains(Flags::ACK) {
@@ -237,7 +234,7 @@ impl Windows {
     }
 
     /// The rate of the class with this number at the pacer; `None` as long as none of its flows' is known.
-    fn rate(&self, class: usize) -> Option<Rate> {
+    pub(super) fn rate(&self, class: usize) -> Option<Rate> {
         let (_, sum) = (*self.classes.get(class)?)?;
         (sum > 0).then(|| Rate::from_bps(sum).map_or(SLOWEST, |rate| rate.max(SLOWEST)))
     }
@@ -252,53 +249,6 @@ impl Windows {
                 is(known.class as usize).filter(|&class| matches!(self.classes.get(class), Some(Some(_))));
             (known.class, known.rate) = (class.map_or(FREE, |class| class as u32), 0);
             self.add_up(at);
-        }
-    }
-}
-
-impl Sharing {
-    /// Somebody follows the windows of TCP, and this frame, which the class in this place takes, may tell something of them.
-    pub(super) fn follow_windows(&mut self, cx: &Cx<'_>, way: usize, place: Option<usize>, frame: &Frame) {
-        if self.ways.iter().all(|way| way.windows.is_none()) {
-            return;
-        }
-        let bytes = cx.frames.bytes(frame);
-        let Some((packet, tcp)) = segment(bytes, frame.len()) else { return };
-        let size = Size::of(Charge::of(frame, bytes, self.overhead), self.overhead, frame.len());
-        let [there, back] = match way {
-            0 => [0, 1],
-            _ => [1, 0],
-        };
-        if let Some(class) = place.and_then(|place| self.ways[there].paced(place)) {
-            self.ways[there].window_comes(class, Key::of_data(&packet, &tcp), &tcp, size, cx.now);
-        }
-        self.ways[back].window_is_acknowledged(&Key::of_ack(&packet, &tcp), &tcp, cx.now);
-    }
-}
-
-fn segment(bytes: &[u8], len: usize) -> Option<(Packet, Tcp)> {
-    let packet = wire::packet(bytes, len).ok()?;
-    Some((packet, wire::tcp(bytes, &packet).ok()?))
-}
-
-impl Way {
-    fn window_comes(&mut self, class: usize, key: Key, tcp: &Tcp, size: Size, now: Time) {
-        if self.windows.as_mut().is_some_and(|windows| windows.comes(class, key, tcp, size, now)) {
-            self.pace_by_window(class);
-        }
-    }
-
-    fn window_is_acknowledged(&mut self, key: &Key, tcp: &Tcp, now: Time) {
-        let class = self.windows.as_mut().and_then(|windows| windows.is_acknowledged(key, tcp, now));
-        class.iter().for_each(|&class| self.pace_by_window(class));
-    }
-
-    /// The class with this number has the rate that its flows' windows give it.
-    fn pace_by_window(&mut self, class: usize) {
-        let Some((windows, pacer)) = self.windows.as_ref().zip(self.pacer.as_mut()) else { return };
-        let rate = windows.rate(class).unwrap_or(FASTEST).min(pacer.fastest());
-        if pacer.rate(class) != rate {
-            pacer.set_rate(class, rate);
         }
     }
 }

@@ -14,6 +14,7 @@ pub mod process;
 pub mod sched;
 #[cfg(test)]
 pub(crate) mod testing;
+pub mod ticks;
 pub mod tun;
 
 use std::io;

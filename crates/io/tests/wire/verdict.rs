@@ -3,6 +3,7 @@
 use std::fmt;
 use std::panic::catch_unwind;
 use std::time::Instant;
+use weir_io::sys::ticks::Ticks;
 
 /// How tests went.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -54,41 +55,21 @@ impl Verdict {
 pub fn run(name: &str, test: fn()) -> Run {
     let (started, before) = (Instant::now(), Ticks::now());
     let passed = catch_unwind(test).is_ok();
-    let stolen = Ticks::now().stolen_percent(before);
+    let stolen = Ticks::now().since(before).stolen_percent();
     let (word, run) = match (passed, stolen < STOLEN_PERCENT) {
         (true, _) => ("ok", Run::Passed),
         (false, true) => ("FAILED", Run::Failed),
         (false, false) => ("FAILED", Run::Starved),
     };
     println!(
-        "test {name} ... {word} ({:.1} s, {stolen} % of the processors stolen)",
+        "test {name} ... {word} ({:.1} s, {stolen:.0} % of the processors stolen)",
         started.elapsed().as_secs_f64()
     );
     run
 }
 
 /// More of the processors' time than this must not go to others.
-const STOLEN_PERCENT: u64 = 5;
-
-/// Clock ticks of all processors since the machine started, and those of them that a hypervisor gave to others (proc_stat(5)).
-#[derive(Clone, Copy, Default)]
-struct Ticks {
-    all: u64,
-    stolen: u64,
-}
-
-impl Ticks {
-    fn now() -> Ticks {
-        let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
-        let fields = text.lines().next().unwrap_or_default().split_whitespace().skip(1).take(8);
-        let ticks: Vec<u64> = fields.map_while(|field| field.parse().ok()).collect();
-        Ticks { all: ticks.iter().sum(), stolen: ticks.get(7).copied().unwrap_or(0) }
-    }
-
-    fn stolen_percent(self, before: Ticks) -> u64 {
-        self.stolen.saturating_sub(before.stolen) * 100 / self.all.saturating_sub(before.all).max(1)
-    }
-}
+const STOLEN_PERCENT: f64 = 5.0;
 
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -14,7 +14,6 @@ use crate::flow::{flag, Key, Table};
 use crate::gateway::blocked::wheel;
 use crate::gateway::{direction_of, Alone, Direction, Gateway};
 use crate::node::Cx;
-use crate::sharing::Came;
 use crate::time::{Duration, Time};
 use crate::wire::TCP;
 
@@ -23,6 +22,19 @@ const TURNS: u32 = 2;
 /// Bytes of a packet that a class could send, and turns in its time while nothing waits.
 const PACKET: u64 = 1500;
 const IDLE_TURNS: u64 = 8;
+
+/// A frame that has come to a class whose ACKs follow its data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Came {
+    /// The index of the class in the configuration.
+    pub(crate) class: usize,
+    /// Its flow, or why none is known, as whoever was asked said; `None` if it was dropped.
+    pub(crate) flow: Option<Result<u32, Alone>>,
+    /// Frames of the flow that wait.
+    pub(crate) frames: u32,
+    /// Packets that it stands for.
+    pub(crate) packets: u32,
+}
 
 /// The queue of a class after a packet has left it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

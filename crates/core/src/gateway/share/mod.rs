@@ -49,7 +49,7 @@ use node::Node;
 use others::Others;
 use ring::Ring;
 
-pub(crate) use departures::{Departure, Next};
+pub(crate) use departures::{Came, Departure, Next};
 
 /// Time between two times at which a class whose rate does not bind releases anything, at most.
 const GAP: Duration = Duration::from_micros(200);

@@ -3,9 +3,10 @@
 use super::*;
 use crate::class::Spec;
 use crate::gateway::{ClassConfig, Config, Direction, LAN, WAN};
-use crate::pace::{Backend, Class};
+use crate::pace::{Backend, Class, FASTEST};
 use crate::queue::{self, Kind, QueueLimit};
 use crate::rig::{Rig, TestFrame};
+use crate::sharing::Sharing;
 use crate::wire::build::SegmentBuilder;
 
 const FIFO: queue::Config = queue::Config { limit: QueueLimit::Packets(100), kind: Kind::Fifo };

@@ -2,7 +2,6 @@
 //! processors carry in the lab. It measures whether each customer has its rate, and the processor time and memory that this takes.
 
 use super::figures::{verdict, Spread};
-use super::share::busy;
 use super::sim::{processor_time, resident};
 use super::{options, whole};
 use crate::execute::{lab, sim};
@@ -16,6 +15,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
+use weir_io::sys::ticks::Ticks;
 
 /// What every customer's rate may be off by, in percent.
 const PERCENT: f64 = 1.0;
@@ -201,9 +201,9 @@ fn measure(case: &Case, args: &Args) -> Result<Figure, String> {
             (result, processor_time() - before, None, resident("VmHWM:")?)
         }
         Backend::Lab => {
-            let before = busy();
+            let before = Ticks::now();
             let outcome = in_the_lab(&plan, args.engines)?;
-            let machine = busy() - before;
+            let machine = Ticks::now().since(before).busy_s();
             let said = outcome.gateway.iter().flat_map(|gateway| &gateway.engines);
             engines_cpu_s = said.map(|engine| engine.cpu_s).collect();
             let result = outcome.result;

@@ -9,6 +9,7 @@ use weir_core::class::Spec;
 use weir_core::gateway::{ClassConfig, Config, Direction, Match};
 use weir_core::queue::{self, Kind, QueueLimit};
 use weir_core::rate::Rate;
+use weir_io::sys::ticks::Ticks;
 
 const SECONDS: u64 = 3;
 /// Flows of each case.
@@ -108,9 +109,9 @@ fn once(seconds: u64, rate: Rate, flows: u32, on_box: OnBox) -> Result<Turn, Str
     plan.gateway = Some(classes(rate));
     let mut options = options()?;
     options.on_box = on_box;
-    let before = busy();
+    let before = Ticks::now();
     let outcome = measure(&plan, &options)?;
-    let used = busy() - before;
+    let used = Ticks::now().since(before).busy_s();
     let bps = goodput(&outcome, &plan, Direction::Out);
     let gigabits = bps / 1e9 * seconds as f64;
     let engine = outcome.result.gateway.as_ref().map_or(0.0, |g| g.cpu_s);
@@ -135,15 +136,4 @@ fn classes(rate: Rate) -> Config {
     let link = Spec { rate: Some(rate), ..Spec::of(None) };
     let classes = vec![class("link", link, None), class("a", leaf, Some(PORTS[0])), class("b", leaf, None)];
     Config { classes, ..Config::default() }
-}
-
-/// Processor seconds that the machine has been busy for (proc_stat(5): USER_HZ is 100).
-pub(super) fn busy() -> f64 {
-    let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
-    let line = text.lines().next().unwrap_or_default();
-    let ticks: Vec<u64> = line.split_whitespace().skip(1).filter_map(|n| n.parse().ok()).collect();
-    // user, nice, system, idle, iowait, irq, softirq: what waits for nothing and for disks is not busy.
-    let all: u64 = ticks.iter().take(7).sum();
-    let idle: u64 = ticks.iter().skip(3).take(2).sum();
-    (all - idle) as f64 / 100.0
 }

@@ -1,9 +1,16 @@
-//! Congestion controls that the kernel lacks and Weir has: loaded for a run, taken away behind it.
+//! Congestion controls that the kernel has, and those that it lacks and Weir has: loaded for a run, taken away behind it.
 
-use super::prerequisites::linux_name;
 use crate::experiment::plan::{Plan, Tcp};
+use socket2::{Domain, Socket, Type};
 use std::collections::BTreeSet;
 use weir_io::bpf::chirp;
+
+/// The name that this kernel has for a congestion control of a plan, if it has it.
+pub(super) fn linux_name(cc: &str) -> Option<&str> {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).ok()?;
+    // Asking for one makes the kernel load its module.
+    Tcp::in_linux(cc).into_iter().find(|name| socket.set_tcp_congestion(name.as_bytes()).is_ok())
+}
 
 /// Has Weir a congestion control of a plan, whatever the kernel has?
 pub(super) fn is_ours(cc: &str) -> bool {

@@ -1,6 +1,6 @@
 //! Translation of a plan's flows to what the two traffic processes play.
 
-use super::prerequisites::linux_name;
+use super::controls::linux_name;
 use super::Options;
 use crate::execute::hosts::{Ends, FlowEnds};
 use crate::execute::traffic::{Amount, DatagramSpec, FlowSpec, Play, Role, Spec};

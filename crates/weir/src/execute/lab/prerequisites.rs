@@ -1,8 +1,7 @@
 //! Prerequisites of a lab, reported in one message before anything is touched.
 
 use super::controls;
-use crate::experiment::plan::{BoxKind, Plan, Tcp};
-use socket2::{Domain, Socket, Type};
+use crate::experiment::plan::{BoxKind, Plan};
 use weir_core::gateway::Direction;
 use weir_io::bpf::chirp;
 
@@ -83,13 +82,6 @@ fn congestion_controls(plan: &Plan) -> Option<String> {
         return None;
     }
     Some(format!("the congestion control {}, which it cannot load: {}", ours.join(", "), problems.join("; ")))
-}
-
-/// The name that this kernel has for a congestion control of a plan, if it has it.
-pub(super) fn linux_name(cc: &str) -> Option<&str> {
-    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).ok()?;
-    // Asking for one makes the kernel load its module.
-    Tcp::in_linux(cc).into_iter().find(|name| socket.set_tcp_congestion(name.as_bytes()).is_ok())
 }
 
 #[cfg(test)]

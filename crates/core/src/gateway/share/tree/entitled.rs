@@ -1,0 +1,87 @@
+//! What the flows of a class have together now.
+
+use super::super::node::List;
+use super::{Share, Tree};
+use crate::flow::NONE;
+use crate::gateway::DEEPEST;
+use crate::rate::Rate;
+use crate::time::{Duration, Time};
+
+/// How often what flows have of their class is found anew.
+const FRESH: Duration = Duration::from_millis(1);
+/// What a class owes its neighbours at most, as time at what it has.
+const OWED: Duration = Duration::from_millis(100);
+/// The least that the flows of a class have together, in bits per second.
+const LEAST: u64 = 8_000;
+
+impl Tree<'_> {
+    /// As [`Tree::entitle`], if that was some time ago.
+    pub(in crate::gateway::share) fn refresh(&mut self, place: u32, now: Time) {
+        if self.node(place).is_some_and(|node| now.since(node.entitled) >= FRESH) {
+            self.entitle(place, now);
+        }
+    }
+
+    /// Finds what the flows of a class have together, by what is used now: windows are for that.
+    pub(in crate::gateway::share) fn entitle(&mut self, place: u32, now: Time) {
+        let mut path = [NONE; DEEPEST];
+        let mut depth = 0;
+        let mut at = Some(place);
+        while let (Some(place), true) = (at, depth < DEEPEST) {
+            path[depth] = place;
+            depth += 1;
+            at = self.parent(place);
+        }
+        let Some(&top) = path[..depth].last() else { return };
+        let Some(share) = self.classes.share_mut(top).filter(|share| share.node().is_some()) else { return };
+        share.begin_entitling(now);
+        let (mut rate, mut ahead) = (share.law.rate.bps(), share.clock.due());
+        for pair in path[..depth].windows(2).rev() {
+            let (child, parent) = (pair[0], pair[1]);
+            if let Some(share) = self.classes.share_mut(child) {
+                share.begin_entitling(now);
+            }
+            rate = self.entitled(child, parent, rate).unwrap_or(rate);
+            if let Some(share) = self.classes.share_mut(child) {
+                ahead = share.entitle(rate, ahead, now);
+            }
+        }
+    }
+
+    /// What a class has of what its parent has: by rates and weights, or what the others leave if that is more, up to its ceiling.
+    fn entitled(&self, child: u32, parent: u32, rate: u64) -> Option<u64> {
+        let share = self.classes.share(child)?;
+        let (c, p) = (share.node()?, self.node(parent)?);
+        let others = p.others.bps().saturating_sub(c.others.bps());
+        let there = rate.saturating_sub(others).max(rate / 10);
+        let part = p.divide(there, c.own_bps(), c.portion(List::Borrows));
+        let left = rate.saturating_sub(p.used.bps().saturating_sub(c.used.bps()));
+        let most = if c.bounded { share.clock.rate().bps() } else { u64::MAX };
+        Some(part.max(left).max(LEAST).min(most))
+    }
+}
+
+impl Share {
+    /// What it is measured by is brought up to `now`.
+    fn begin_entitling(&mut self, now: Time) {
+        self.note_active(now);
+        if let Some(node) = self.node_mut() {
+            node.used.note(0, now);
+            node.others.note(0, now);
+            node.note_active(now);
+        }
+    }
+
+    /// It has so many bits per second, and what was permitted is ahead of the clocks above it until `ahead`. Returns the same with
+    /// its own clock.
+    fn entitle(&mut self, bps: u64, ahead: Time, now: Time) -> Time {
+        self.law.rate = Rate::from_bps(bps).unwrap_or(self.law.rate);
+        self.quantum = self.law.quantum();
+        let (owed, due) = (self.law.rate.bytes_in(OWED) as i64, self.clock.due());
+        let Some(node) = self.node_mut() else { return ahead };
+        node.most_owed = owed;
+        node.entitled = now;
+        node.ahead = if node.bounded { ahead.max(due) } else { ahead };
+        node.ahead
+    }
+}

@@ -1,0 +1,63 @@
+//! Which classes have queues, and whether they can.
+
+use crate::class::{Spec, Unsound};
+use crate::gateway::{ClassConfig, Config, Direction};
+use crate::pace::{self, Queued};
+
+/// Why a configuration is refused, and the class of it that is at fault.
+pub type Refused = crate::gateway::Refused<Why>;
+
+/// What is wrong with a class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// Its place in the tree.
+    Tree(Unsound),
+    /// How it is paced.
+    Pace(pace::Unsound),
+}
+
+impl core::fmt::Display for Why {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Why::Tree(why) => why.fmt(f),
+            Why::Pace(why) => why.fmt(f),
+        }
+    }
+}
+
+/// Is the class in the tree of a direction?
+pub(super) fn in_tree(class: &ClassConfig, direction: Direction) -> bool {
+    class.direction == direction && class.share.is_some_and(|share| share.pace.is_none())
+}
+
+/// The tree of a direction: the classes, with parents among themselves, and the index of each in the configuration.
+pub(super) fn specs(config: &Config, direction: Direction) -> (Vec<Spec>, Vec<usize>) {
+    let shares = |&i: &usize| in_tree(&config.classes[i], direction);
+    let indices: Vec<usize> = (0..config.classes.len()).filter(shares).collect();
+    let place = |i: usize| indices.binary_search(&i).unwrap_or(usize::MAX);
+    let spec = |&i: &usize| config.classes[i].share.map(|s| Spec { parent: s.parent.map(place), ..s });
+    (indices.iter().filter_map(spec).collect(), indices)
+}
+
+/// The paced classes of a direction, with the index of each in the configuration.
+pub(super) fn paced(config: &Config, direction: Direction) -> (Vec<Queued>, Vec<usize>) {
+    let of = |(i, class): (usize, &ClassConfig)| {
+        let share = class.share.filter(|_| class.direction == direction)?;
+        Some(((share.pace?, share.queue?), i))
+    };
+    config.classes.iter().enumerate().filter_map(of).unzip()
+}
+
+/// Are the queued classes of each direction a tree, with no more guarantees than there is, and can its paced ones be paced?
+pub fn check(config: &Config) -> Result<(), Refused> {
+    for direction in [Direction::Out, Direction::In] {
+        let (specs, indices) = specs(config, direction);
+        let refused = |why: Unsound| Refused { class: indices[why.class()], why: Why::Tree(why) };
+        crate::class::check(&specs).map_err(refused)?;
+        let (paced, indices) = paced(config, direction);
+        let classes: Vec<pace::Class> = paced.iter().map(|(class, _)| *class).collect();
+        let refused = |why: pace::Unsound| Refused { class: indices[why.class()], why: Why::Pace(why) };
+        pace::check(&config.port, &classes).map_err(refused)?;
+    }
+    Ok(())
+}

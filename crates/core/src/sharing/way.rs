@@ -1,0 +1,163 @@
+//! One direction: its queues, and what has left them.
+
+use super::admission::Admission;
+use super::cache::Cache;
+use super::sound::{paced, specs, Refused, Why};
+use super::windows::Windows;
+use crate::class::Tree;
+use crate::frame::{Frame, Frames, List, Waiting};
+use crate::gateway::{Config, Congestion, Departure, Direction, Watch};
+use crate::node::{Cx, Port};
+use crate::pace::Pacer;
+use crate::time::Time;
+use std::collections::VecDeque;
+
+/// A direction of a gateway, with its tree if it has queued classes.
+#[derive(Debug)]
+pub(super) struct Way {
+    pub(super) tree: Option<Tree>,
+    /// Of its paced classes, if it has any.
+    pub(super) pacer: Option<Box<Pacer>>,
+    /// If a paced class follows the windows of its flows.
+    pub(super) windows: Option<Box<Windows>>,
+    /// Classes of the tree: the places from here on are those of the pacer.
+    pub(super) first_paced: usize,
+    /// Frames made to fill holes; a run of them is one.
+    pub(super) fillers: u64,
+    /// Where its frames leave.
+    pub(super) out: Port,
+    /// The port takes frames, as the last poll said.
+    pub(super) open: bool,
+    /// Frames that have left the tree or passed it, with the times at which they did.
+    pub(super) ready: List,
+    /// Of the first of them.
+    pub(super) ready_since: Option<Time>,
+    pub(super) cache: Cache,
+    /// If a class guarantees its flows a rate.
+    pub(super) admission: Option<Box<Admission>>,
+    /// By place in the tree; none at all if no class of the direction is to be watched.
+    pub(super) watches: Vec<Option<Watch>>,
+    pub(super) congestion: Congestion,
+    /// By place in the tree: the class's index in the configuration, if its ACKs follow its data; none at all if no class's do, or
+    /// nobody [listens](Sharing::listen).
+    pub(super) followed: Vec<Option<usize>>,
+    /// Packets that have left such classes, of which nobody has heard.
+    pub(super) gone: VecDeque<(usize, Departure)>,
+}
+
+impl Way {
+    /// The direction in which frames leave by `out`, of a configuration whose packets cost `overhead` bytes on top of IP, and the classes of its
+    /// places.
+    pub(super) fn new(
+        config: &Config,
+        direction: Direction,
+        out: Port,
+        overhead: u16,
+        congestion: Congestion,
+    ) -> Result<(Way, Vec<usize>), Refused> {
+        let (specs, mut classes) = specs(config, direction);
+        let tree = (!specs.is_empty()).then(|| Tree::new(&specs)).transpose();
+        let tree = tree.map_err(|why| Refused { class: classes[why.class()], why: Why::Tree(why) })?;
+        let (paced, at_pacer) = paced(config, direction);
+        let pacer = (!paced.is_empty()).then(|| Pacer::new(config.port, &paced, overhead)).transpose();
+        let pacer = pacer.map_err(|why| Refused { class: at_pacer[why.class()], why: Why::Pace(why) })?;
+        classes.extend(at_pacer);
+        let queued = tree.is_some() || pacer.is_some();
+        let mut watches: Vec<Option<Watch>> =
+            classes.iter().map(|&i| Watch::of(i, &config.classes[i])).collect();
+        if watches.iter().all(Option::is_none) {
+            watches.clear();
+        }
+        let way = Way {
+            tree,
+            pacer: pacer.map(Box::new),
+            windows: Windows::of(&paced, config.max_flows, config.seed),
+            first_paced: specs.len(),
+            fillers: 0,
+            out,
+            open: true,
+            ready: List::new(),
+            ready_since: None,
+            cache: Cache::new(if queued { config.max_flows } else { 1 }, config.seed),
+            admission: Admission::of(&specs, config.max_flows, config.seed),
+            watches,
+            congestion,
+            followed: Vec::new(),
+            gone: VecDeque::new(),
+        };
+        Ok((way, classes))
+    }
+
+    /// What could leave until now is ready.
+    pub(super) fn catch_up(&mut self, cx: &mut Cx<'_>) {
+        if !self.open {
+            return self.skip(cx);
+        }
+        while let Some(waiting) = self.pop_queues(cx) {
+            self.push_ready(cx.frames, waiting);
+        }
+    }
+
+    /// The next frame that could leave the tree until now, and since when.
+    pub(super) fn pop_tree(&mut self, cx: &mut Cx<'_>) -> Option<Waiting> {
+        let tree = self.tree.as_mut()?;
+        tree.advance(cx.frames, cx.now);
+        let popped = tree.pop(cx)?;
+        self.watch(popped.class);
+        if !self.followed.is_empty() {
+            self.follow_departure(cx.frames, popped.class);
+        }
+        Some(Waiting { since: popped.at, ..popped.waiting })
+    }
+
+    /// Frames have come to the class in this place, or left it.
+    pub(super) fn watch(&self, place: usize) {
+        let Some(Some(watch)) = self.watches.get(place) else { return };
+        match (self.paced(place), &self.pacer, &self.tree) {
+            (Some(paced), Some(pacer), _) => watch.look(pacer.leaf(paced).0, &self.congestion),
+            (None, _, Some(tree)) => watch.look(tree.queue(place), &self.congestion),
+            _ => {}
+        }
+    }
+
+    /// What could have left until now did not.
+    fn skip(&mut self, cx: &Cx<'_>) {
+        if let Some(tree) = &mut self.tree {
+            tree.skip(cx.frames, cx.now);
+        }
+        if let Some(pacer) = &mut self.pacer {
+            pacer.skip(cx.now);
+        }
+    }
+
+    /// A frame leaves as soon as the port takes it.
+    pub(super) fn push_ready(&mut self, frames: &mut Frames, waiting: Waiting) {
+        self.ready_since.get_or_insert(waiting.since);
+        self.ready.push(frames, waiting);
+    }
+
+    /// The port takes frames, or not, from now on.
+    pub(super) fn set_open(&mut self, cx: &Cx<'_>, open: bool) {
+        if !open || !self.open {
+            self.skip(cx);
+        }
+        self.open = open;
+    }
+
+    /// When its next frame leaves, or may.
+    pub(super) fn due(&self) -> Option<Time> {
+        self.ready_since.or_else(|| self.queues_due())
+    }
+
+    /// The next frame that has left by now, and when it did.
+    pub(super) fn pop(&mut self, cx: &mut Cx<'_>) -> Option<(Time, Frame)> {
+        let waiting = match self.ready.pop(cx.frames) {
+            None => self.pop_queues(cx)?,
+            Some(waiting) => {
+                self.ready_since = self.ready.head(cx.frames).map(|head| head.since);
+                waiting
+            }
+        };
+        Some((waiting.since, cx.frames.unpark(waiting.frame)))
+    }
+}
