@@ -27,9 +27,9 @@ impl Clock {
         self.due
     }
 
-    /// Has it earned all that it can while nobody asked?
+    /// Has it earned all that it can while nobody asked? One that can earn nothing has not: it says nothing of whether the rate is used.
     pub(super) fn is_idle(&self, now: Time) -> bool {
-        now.since(self.due) >= self.credit
+        self.credit > Duration::ZERO && now.since(self.due) >= self.credit
     }
 
     /// Its rate.
