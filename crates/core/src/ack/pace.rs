@@ -10,6 +10,7 @@ mod ahead;
 mod detect;
 mod free;
 mod lag;
+mod later;
 mod steps;
 #[cfg(test)]
 mod tests;
@@ -174,6 +175,9 @@ impl Pace {
         let earned = self.earn(self.period());
         let earned = earned - self.lag_less(earned, rtt);
         let paid = self.pay(earned, rtt, mss);
+        let goes_on = paid > 0 && held > self.credit.saturating_add(earned);
+        let later = if goes_on { self.later(policy, earned, paid, mss) } else { Duration::ZERO };
+        let paid = if later > Duration::ZERO { 0 } else { paid };
         self.credit = self.credit.saturating_add(earned - paid);
         let entered_slow_start = self.detect(policy.slow_start, rtt, mss, at);
         let release = held.min(self.credit);
@@ -187,7 +191,7 @@ impl Pace {
                 self.credit = self.credit.min(self.cap(policy.depth()));
             }
         }
-        self.due = at + u64::from(self.period);
+        self.due = at + u64::from(self.period) + later.as_nanos();
         Tick { release, entered_slow_start }
     }
 

@@ -291,3 +291,66 @@ fn a_release_that_is_late_by_less_than_a_period_is_not_given_up() {
     assert_eq!(pace.skip_missed(Time::from_nanos(due) + Duration::from_millis(300), p.catch_up), 1);
     assert_eq!(pace.due, due + 181_000_000);
 }
+
+/// 200 kb/s in segments of 1,448 bytes: one every 57.92 ms. Seven came at once; what is ahead is paid back as if within
+/// 3 × (50 + 2 × 115.84) = 845.04 ms.
+#[test]
+fn where_a_step_is_a_segment_the_next_is_later_instead_of_smaller() {
+    let (p, rtt) = (RateRelease::new(Rate::kbit(200)), Duration::from_millis(50));
+    let mut pace = Pace::new(&p, p.rate, 1448, false, Time::ZERO);
+    pace.bounded();
+    pace.arrive(Time::ZERO, 100_000, 0);
+    pace.progressed(10_136);
+    // Of the first step 8,688 × 57.92 / 845.04 = 595 bytes: so the next comes 595 / 853 of a period later.
+    assert_eq!(pace.tick(&p, rtt, 1448, 100_000).release, 1448);
+    assert_eq!(pace.due, 57_920_000 + 595 * 57_920_000 / 853);
+    for _ in 1..400 {
+        let before = pace.due;
+        pace.progressed(1448);
+        assert_eq!(pace.tick(&p, rtt, 1448, 100_000).release, 1448);
+        assert!((57_920_000..=100_000_000).contains(&(pace.due - before)));
+    }
+    // Each of the 8,688 bytes takes 40 us; up to a byte of each step is rounded.
+    let later = pace.due - 400 * 57_920_000;
+    assert!(later.abs_diff(8_688 * 40_000) <= 5_000_000, "{later}");
+}
+
+#[test]
+fn steps_are_smaller_where_a_later_one_would_be_too_late_or_need_not_be_whole() {
+    let paid = |kbit, bounded: bool, held| {
+        let p = RateRelease::new(Rate::kbit(kbit));
+        let mut pace = Pace::new(&p, p.rate, 1448, false, Time::ZERO);
+        if bounded {
+            pace.bounded();
+        }
+        pace.arrive(Time::ZERO, 100_000, 0);
+        pace.progressed(8_000);
+        let release = pace.tick(&p, Duration::from_millis(50), 1448, held).release;
+        (release < 1448, pace.due > pace.period().as_nanos())
+    };
+    assert_eq!(paid(200, true, 100_000), (false, true));
+    // A segment takes 115.84 ms, more than the 100 that nothing is to be later than at first.
+    assert_eq!(paid(100, true, 100_000), (true, false));
+    // The window is the receiver's own: nothing depends on where the right edge is.
+    assert_eq!(paid(200, false, 100_000), (true, false));
+    // It goes on with nothing held.
+    assert_eq!(paid(200, true, 1_000), (true, false));
+}
+
+/// 100 kb/s: a segment every 115.84 ms. The sender's first time-out is 200 ms and little more; after three periods it is more than five of them.
+#[test]
+fn a_sender_that_is_used_to_waiting_waits_for_longer() {
+    let p = RateRelease::new(Rate::kbit(100));
+    let mut pace = Pace::new(&p, p.rate, 1448, false, Time::from_secs(1));
+    pace.bounded();
+    pace.arrive(Time::from_secs(1), 100_000, 0);
+    pace.progressed(8_000);
+    let steps = [(); 6].map(|()| {
+        let before = pace.due;
+        let release = pace.tick(&p, Duration::from_millis(50), 1448, 100_000).release;
+        pace.progressed(1448);
+        (release == 1448, pace.due - before > 115_840_000)
+    });
+    assert_eq!(steps[..3], [(false, false); 3]);
+    assert_eq!(steps[3..], [(true, true); 3]);
+}
