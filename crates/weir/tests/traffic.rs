@@ -31,6 +31,7 @@ fn upload(id: &str, host: u8, client_port: u16, amount: Amount) -> FlowSpec {
         mss: None,
         rwnd: None,
         sndbuf: None,
+        nagle: false,
         gap_after_ns: 0,
         series: false,
     }

@@ -78,6 +78,9 @@ pub struct TcpConfig {
     pub min_rto: MinRto,
     /// Sends at a paced rate, not in bursts, even if the congestion control has no rate of its own.
     pub pacing: bool,
+    /// Nagle's algorithm (RFC 9293 §3.7.4): less than a segment waits as long as anything is in flight. Without, as with Linux's
+    /// `TCP_NODELAY`, it leaves at once; where it is the peer's window that ends within a segment, behind a whole one of the same chunk only.
+    pub nagle: bool,
     /// Segments sent back to back as segmentation offload would, if the window allows; 1 for none.
     pub tso_segments: u32,
 }
@@ -102,6 +105,7 @@ impl TcpConfig {
             l4s: false,
             min_rto: MinRto::Variance(Duration::from_millis(200)),
             pacing: false,
+            nagle: false,
             tso_segments: 1,
         }
     }

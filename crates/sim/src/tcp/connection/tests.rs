@@ -118,3 +118,39 @@ fn acknowledgements_of_what_was_never_sent_are_ignored() {
         assert_eq!(pair.ends[0].sender().acked(), acked, "{ahead}");
     }
 }
+
+/// Segments of 1,448 bytes, as what is left of 1,460 beside timestamps, at a peer whose window ends within one. Linux (`tcp_write_xmit`) hands
+/// down two at a time; `tcp_mss_split_point` lets the second be what is left of the window, `tcp_snd_wnd_test` no first one.
+#[test]
+fn part_of_a_segment_leaves_only_behind_a_whole_one() {
+    let mut pair = Pair::new(Recovery::Rack, u32::MAX);
+    let now = pair.run(Time::from_millis(100));
+    let shift = pair.ends[0].shifts.1;
+    let mut told = |ack: u32, edge: u32| {
+        let s = Segment {
+            seq: 7,
+            ack,
+            flags: Flags::ACK,
+            window: ((edge - ack) >> shift) as u16,
+            ..Segment::default()
+        };
+        pair.ends[0].on_segment(&s, now);
+        let mut left = Vec::new();
+        pair.ends[0].write(1 << 20, false);
+        pair.ends[0].send(&mut pair.frames, now, |frame| left.push(frame));
+        let read = |frame| {
+            let read = segment::read(&pair.frames, &frame).expect("a segment").1.payload;
+            pair.frames.absorb(frame);
+            read
+        };
+        left.into_iter().map(read).collect::<Vec<u32>>()
+    };
+    let edge = (3 * 1448u32).next_multiple_of(1 << shift);
+    let part = edge - 3 * 1448;
+    assert_eq!(told(0, edge), [1448, 1448, 1448, part]);
+    // From a whole window on 1,280 bytes more, and as many again: the first wait, and then a whole one is followed by the rest.
+    assert_eq!(told(1280, edge + 1280), [0; 0]);
+    assert_eq!(told(2560, edge + 2560), [1448, 2560 - 1448]);
+    // A whole one and no more.
+    assert_eq!(told(2560, edge + 2560 + 1536), [1448, 1536 - 1448]);
+}

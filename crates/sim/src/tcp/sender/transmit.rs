@@ -75,7 +75,7 @@ impl Sender {
         if self.board.is_empty() && self.board.nxt() < self.limit && self.last_sent < Time::MAX {
             self.restart(u64::from(config.initial_window) * u64::from(self.window.mss), now);
         }
-        let Some(piece) = self.choose_new() else {
+        let Some(piece) = self.choose_new(config.nagle) else {
             let piece = self.choose_rescue()?;
             return Some(Choice { piece, again: true, push: false });
         };
@@ -98,7 +98,7 @@ impl Sender {
 
     /// The next new piece, by what is written and by the peer's window.
     #[inline(always)]
-    fn choose_new(&mut self) -> Option<Piece> {
+    fn choose_new(&mut self, nagle: bool) -> Option<Piece> {
         let start = self.board.nxt();
         let mss = u64::from(self.window.mss);
         let written = self.limit.saturating_sub(start);
@@ -117,11 +117,18 @@ impl Sender {
             return None;
         }
         // Silly windows and Nagle (RFC 9293 §3.8.6.2.1, §3.7.4): less than a segment only at the end, or when
-        // nothing is in flight.
-        if len < mss && !ends && !self.board.is_empty() {
+        // nothing is in flight. Without Nagle what the application has written leaves.
+        let waits = || nagle || room < payload && !self.is_within_chunk();
+        if len < mss && !ends && !self.board.is_empty() && waits() {
             return None;
         }
         Some(Piece { start, len: len as u32 })
+    }
+
+    /// Is the next new segment handed down together with the one before? Then it may be the part of a segment that the peer's window
+    /// ends with (Linux: `tcp_mss_split_point`). Alone that waits for the window (`tcp_snd_wnd_test`).
+    fn is_within_chunk(&self) -> bool {
+        self.paired || self.burst > 0
     }
 
     /// Without new data: what may be lost, and once in each recovery the last segment (NextSeg rules 3 and 4

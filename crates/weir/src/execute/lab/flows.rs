@@ -86,6 +86,7 @@ fn client_end(plan: &Plan, flow: &Flow, ends: FlowEnds, options: &Options) -> Fl
         mss: flow.group.tcp.number("mss").map(|mss| mss as u32 + TIMESTAMPS),
         rwnd: receive_window(flow, sends),
         sndbuf: None,
+        nagle: flow.group.tcp.switch("nagle").unwrap_or(false),
         gap_after_ns: options.gap_after.as_nanos(),
         series: options.samples,
     }

@@ -88,7 +88,7 @@ pub(super) fn configure(socket: &Socket, spec: &FlowSpec) -> Result<(), String> 
     }
     if spec.writes() {
         SockRef::from(socket).set_tcp_notsent_lowat(UNSENT).map_err(option("TCP_NOTSENT_LOWAT"))?;
-        socket.set_tcp_nodelay(true).map_err(option("TCP_NODELAY"))?;
+        socket.set_tcp_nodelay(!spec.nagle).map_err(option("TCP_NODELAY"))?;
     }
     Ok(())
 }

@@ -115,6 +115,9 @@ pub struct FlowSpec {
     /// SO_SNDBUF as the application asks for it; the kernel doubles it for its bookkeeping.
     #[serde(default)]
     pub sndbuf: Option<u32>,
+    /// Without TCP_NODELAY.
+    #[serde(default)]
+    pub nagle: bool,
     /// Only gaps in delivery that end after this time count as the longest.
     #[serde(default)]
     pub gap_after_ns: u64,

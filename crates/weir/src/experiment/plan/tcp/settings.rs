@@ -201,6 +201,7 @@ pub static TCP_SETTINGS: &[TcpSetting] = &[
         },
     ),
     TcpSetting::new("pacing", Switch, "pacing", Effect::Switch(|c| &mut c.pacing)),
+    TcpSetting::new("nagle", Switch, "Nagle's algorithm", Effect::Switch(|c| &mut c.nagle)).in_both_worlds(),
     TcpSetting::new(
         "tso_segments",
         Number(1, 64),
