@@ -17,10 +17,12 @@ struct Path {
     /// One packet in so many is lost, repaired at once; 0 for none.
     lost: u32,
     first: u32,
+    /// The handshake told the round-trip time.
+    told: bool,
 }
 
 const fn path(gap: u64, rtt: u64) -> Path {
-    Path { gap, rtt, per_ack: 1, lost: 0, first: 0 }
+    Path { gap, rtt, per_ack: 1, lost: 0, first: 0, told: true }
 }
 
 struct Run {
@@ -34,7 +36,8 @@ struct Run {
 
 /// Sends without end until the window is known, or until `until`.
 fn run(path: Path, rules: Rules, until: u64) -> Run {
-    let mut run = Run { flow: FlowStart::new(path.rtt, rules), peak: 0, known: 0, packets: 0 };
+    let rtt = if path.told { path.rtt } else { 0 };
+    let mut run = Run { flow: FlowStart::new(rtt, rules), peak: 0, known: 0, packets: 0 };
     let (mut now, mut due, mut free, mut una) = (0, 0, 0, path.first);
     let (mut nxt, mut waiting) = (path.first, 0);
     let mut acks = VecDeque::new();
@@ -114,6 +117,19 @@ fn a_window_gives_back_its_part_of_a_queue_that_stands() {
         assert_eq!(windows.len(), times + 1, "{windows:?}");
         assert!(windows.windows(2).all(|w| w[1] == w[0] * 2 / 3), "{windows:?}");
     }
+}
+
+/// A server that has data for a client which opened fast (RFC 7413 §4.2.2) sends before it knows the round-trip time. The ACKs of its initial
+/// window tell it, less by nothing and more by no more than that window's own queue; the rest is as ever.
+#[test]
+fn without_a_handshake_the_first_acks_tell_the_round_trip_time() {
+    let path = path(121_120, 20 * MS);
+    let told = run(path, Rules::ADAPTIVE, 1000 * MS);
+    let untold = run(Path { told: false, ..path }, Rules::ADAPTIVE, 1000 * MS);
+    assert_eq!(told.flow.report().rtt_min, 20 * MS as u32);
+    assert!((20 * MS as u32..=20_121_120).contains(&untold.flow.report().rtt_min));
+    assert_eq!((untold.known, untold.packets), (told.known, told.packets));
+    assert!(untold.peak <= told.peak + 1, "{} {}", untold.peak, told.peak);
 }
 
 #[test]
@@ -274,8 +290,9 @@ proptest! {
         lost in prop_oneof![Just(0u32), 5u32..500],
         rules in 0u32..512,
         first in any::<u32>(),
+        told in any::<bool>(),
     ) {
-        let path = Path { gap, rtt, per_ack, lost, first };
+        let path = Path { gap, rtt, per_ack, lost, first, told };
         let run = run(path, Rules(rules), 200_000 * MS);
         let report = run.flow.report();
         prop_assert!(matches!(run.flow.phase(), Phase::Handover | Phase::Done), "{:?}", report);

@@ -46,7 +46,12 @@ fn dumbbell(flows: u16) -> u64 {
             bin: Duration::from_millis(10),
             trace: false,
         };
-        client.add(end(true, local, remote, Some(Source { bytes: None, until: Time::MAX, rate: None })));
+        client.add(end(
+            true,
+            local,
+            remote,
+            Some(Source { bytes: None, until: Time::MAX, rate: None, bursts: None }),
+        ));
         server.add(end(false, remote, local, None));
     }
     let (client, server) = (world.add(client), world.add(server));

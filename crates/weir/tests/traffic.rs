@@ -32,6 +32,7 @@ fn upload(id: &str, host: u8, client_port: u16, amount: Amount) -> FlowSpec {
         rwnd: None,
         sndbuf: None,
         nagle: false,
+        fast_open: false,
         gap_after_ns: 0,
         series: false,
     }
@@ -126,6 +127,19 @@ fn finite_uploads_and_downloads_are_complete() {
         assert!(got.eof_ns >= got.complete_ns);
         assert!(c.opened_ns.unwrap() >= spec.start_ns);
         assert!(!sent.cc.is_empty() && sent.rtt_us.is_some());
+    }
+}
+
+/// Whether the SYN carries data is the system's to say (`net.ipv4.tcp_fastopen`); all of it arrives in any case.
+#[test]
+fn flows_that_would_send_with_the_syn_are_complete() {
+    for (i, bytes) in [1u64, 1_000, 5_000, 300_000].into_iter().enumerate() {
+        let flow =
+            FlowSpec { fast_open: true, ..upload("fast", 11, 20_000 + i as u16, Amount::Bytes(bytes)) };
+        let (client, server) = play(vec![flow], 5_000);
+        [&client, &server].into_iter().for_each(|r| no_error(&r.flows[0]));
+        assert_eq!(client.flows[0].sent.as_ref().unwrap().written, bytes);
+        assert_eq!(server.flows[0].received.as_ref().unwrap().bytes, bytes);
     }
 }
 

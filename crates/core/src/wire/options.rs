@@ -153,6 +153,14 @@ pub(super) fn timestamps_offset(bytes: &[u8], packet: &Packet, tcp: &Tcp) -> Opt
         .map(|(at, ..)| start + at)
 }
 
+/// The cookie of a Fast Open option (RFC 7413 §4.1.1), empty where one is asked for; `None` without such an option, or under the experimental
+/// kind.
+pub fn fast_open_cookie<'a>(bytes: &'a [u8], packet: &Packet, tcp: &Tcp) -> Option<&'a [u8]> {
+    let (start, end) = (packet.l4 as usize + 20, packet.l4 as usize + tcp.header_len as usize);
+    let mut options = Options::new(bytes.get(start..end)?).map_while(Result::ok);
+    options.find(|&(_, kind, _)| kind == FAST_OPEN).map(|(_, _, cookie)| cookie)
+}
+
 /// The options that are more than padding: offset of the data in the list, kind, data.
 struct Options<'a> {
     list: &'a [u8],

@@ -407,8 +407,11 @@ void BPF_PROG(weir_init, struct sock *sk)
 	dctcp_begin(tp, &s->dctcp, DCTCP_ONE);
 	/* srtt_us is in eighths of a microsecond. */
 	chirp_start(&s->flow, (__u64)tp->srtt_us * 125, rules);
-	/* A connection that changes its congestion control has its window. */
-	if (tp->packets_out || tp->delivered > 1 || sk->sk_pacing_status == SK_PACING_FQ) {
+	/*
+	 * A connection that changes its congestion control has its window. Data that went with the SYN (Fast Open) count as a second segment
+	 * delivered by now. If the peer did not take them, they are in flight and come again as lost: slow start then.
+	 */
+	if (tp->packets_out || tp->delivered > 2 || sk->sk_pacing_status == SK_PACING_FQ) {
 		s->fq = sk->sk_pacing_status == SK_PACING_FQ;
 		finish(sk, s);
 		return;

@@ -1,11 +1,20 @@
 //! Applications: what they write, and when.
 
-use super::Source;
+use super::{Bursts, Source};
 use weir_core::rate::ByteClock;
 use weir_core::time::{Duration, Time};
 
 /// More than any run sends: the stream of an application without end.
 const ENDLESS: u64 = 1 << 62;
+
+impl Source {
+    /// What it writes at first, if it writes `chunk` bytes at a time where it has a rate.
+    pub(super) fn at_first(&self, chunk: u64) -> u64 {
+        let all = self.bytes.unwrap_or(ENDLESS);
+        let part = self.rate.map(|_| chunk).or(self.bursts.map(|bursts| bursts.size));
+        part.map_or(all, |part| all.min(part))
+    }
+}
 
 /// An application that sends.
 #[derive(Clone, Debug)]
@@ -13,16 +22,27 @@ pub(super) struct Application {
     source: Source,
     /// Of one that writes at a rate: its clock, when it writes next, and what it has written.
     pace: Option<(ByteClock, Time)>,
+    burst: Option<Burst>,
     written: u64,
     chunk: u64,
+}
+
+/// Of an application that pauses: when it wrote what is not acknowledged yet, or writes next.
+#[derive(Clone, Copy, Debug)]
+struct Burst {
+    of: Bursts,
+    at: Time,
+    under_way: bool,
 }
 
 impl Application {
     /// Starts at `start`, and writes `chunk` bytes at a time if it has a rate.
     pub(super) fn new(source: Source, start: Time, chunk: u32) -> Application {
         let pace = source.rate.map(|rate| (ByteClock::new(rate), start));
-        let written = if pace.is_some() { 0 } else { source.bytes.unwrap_or(ENDLESS) };
-        Application { source, pace, written, chunk: u64::from(chunk) }
+        let burst = source.bursts.map(|of| Burst { of, at: start, under_way: false });
+        let parts = pace.is_some() || burst.is_some();
+        let written = if parts { 0 } else { source.bytes.unwrap_or(ENDLESS) };
+        Application { source, pace, burst, written, chunk: u64::from(chunk) }
     }
 
     /// The end of what is written by `now`, and whether that is all there will be. `sent` is how far the
@@ -40,12 +60,31 @@ impl Application {
                 *next += clock.advance(chunk).max(Duration::from_nanos(1));
             }
         }
-        (self.written, self.source.bytes.is_some_and(|bytes| self.written >= bytes))
+        if let Some(burst) =
+            self.burst.as_mut().filter(|b| !b.under_way && b.at <= now && self.written < most)
+        {
+            self.written += burst.of.size.min(most - self.written);
+            (burst.at, burst.under_way) = (now, true);
+        }
+        let busy = self.burst.is_some_and(|burst| burst.under_way);
+        (self.written, !busy && self.source.bytes.is_some_and(|bytes| self.written >= bytes))
+    }
+
+    /// How long the burst took that is over with `acked`; what is acknowledged goes before what is [written](Application::written).
+    pub(super) fn burst_over(&mut self, now: Time, acked: u64) -> Option<Duration> {
+        let burst = self.burst.as_mut().filter(|burst| burst.under_way && acked >= self.written)?;
+        let took = now.since(burst.at);
+        (burst.at, burst.under_way) = (now + burst.of.pause, false);
+        Some(took)
     }
 
     /// When [`Application::written`] changes by itself; [`Time::MAX`] for never.
     pub(super) fn next_deadline(&self) -> Time {
         let most = self.source.bytes.unwrap_or(ENDLESS);
+        if let Some(burst) = self.burst {
+            // Any ACK may be the one that it waits for.
+            return if burst.under_way { Time::ZERO } else { burst.at.min(self.source.until) };
+        }
         let chunk = self.pace.as_ref().filter(|_| self.written < most).map_or(Time::MAX, |p| p.1);
         chunk.min(self.source.until)
     }
@@ -61,7 +100,7 @@ mod tests {
     #[test]
     fn a_rate_is_kept_in_chunks() {
         // 8 Mbit/s: 1000 bytes every millisecond, the first at the start.
-        let source = Source { bytes: Some(3500), until: Time::MAX, rate: Some(Rate::mbit(8)) };
+        let source = Source { bytes: Some(3500), until: Time::MAX, rate: Some(Rate::mbit(8)), bursts: None };
         let mut app = Application::new(source, MS(5), 1000);
         assert_eq!((app.written(MS(5), 0), app.next_deadline()), ((1000, false), MS(6)));
         assert_eq!(app.written(MS(7), 0), (3000, false));
@@ -70,8 +109,23 @@ mod tests {
     }
 
     #[test]
+    fn bursts_are_a_pause_apart() {
+        let bursts = Some(Bursts { size: 1000, pause: Duration::from_millis(10) });
+        let source = Source { bytes: Some(1500), until: Time::MAX, rate: None, bursts };
+        let mut app = Application::new(source, MS(5), 100);
+        assert_eq!(app.written(MS(5), 0), (1000, false));
+        assert_eq!((app.burst_over(MS(6), 999), app.next_deadline()), (None, Time::ZERO));
+        assert_eq!(app.burst_over(MS(7), 1000), Some(Duration::from_millis(2)));
+        assert_eq!((app.written(MS(16), 1000), app.next_deadline()), ((1000, false), MS(17)));
+        // The rest; it closes when that is acknowledged.
+        assert_eq!(app.written(MS(17), 1000), (1500, false));
+        assert_eq!(app.burst_over(MS(20), 1500), Some(Duration::from_millis(3)));
+        assert_eq!(app.written(MS(20), 1500), (1500, true));
+    }
+
+    #[test]
     fn an_endless_one_ends_with_what_was_sent() {
-        let source = Source { bytes: None, until: MS(10), rate: None };
+        let source = Source { bytes: None, until: MS(10), rate: None, bursts: None };
         let mut app = Application::new(source, MS(0), 1000);
         assert_eq!(app.next_deadline(), MS(10));
         assert!(!app.written(MS(9), 5).1);

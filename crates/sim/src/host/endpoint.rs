@@ -36,6 +36,17 @@ pub struct Source {
     pub until: Time,
     /// Writes at this rate at most; `None` is as fast as the connection takes it.
     pub rate: Option<Rate>,
+    /// Pauses in between; not with a rate.
+    pub bursts: Option<Bursts>,
+}
+
+/// What an application that pauses sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bursts {
+    /// Bytes that it writes together, never 0.
+    pub size: u64,
+    /// How long it is silent from when they are acknowledged.
+    pub pause: Duration,
 }
 
 /// An endpoint of a [`Host`].
@@ -71,6 +82,8 @@ pub struct EndpointReport {
     pub rtos: u64,
     /// Median and 99th percentile of the sampled round-trip times.
     pub rtt: Option<(Duration, Duration)>,
+    /// Of an application that pauses: how long each burst took, from when it was written until all of it was acknowledged.
+    pub bursts: Vec<Duration>,
     /// Every change of the sender's windows, if asked for.
     pub trace: Vec<Change>,
 }

@@ -15,14 +15,14 @@ mod slot;
 mod tests;
 mod timers;
 
-pub use endpoint::{Change, Endpoint, EndpointId, EndpointReport, Source};
+pub use endpoint::{Bursts, Change, Endpoint, EndpointId, EndpointReport, Source};
 
-use crate::tcp::segment::{self, Addressed, Pair, Segment};
+use crate::tcp::segment::{self, Addressed, Cookie, FastOpen, Pair, Segment};
 use crate::tcp::Connection;
 use slot::{change, Last, Origin, Slot};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasherDefault, Hasher};
-use std::net::SocketAddrV4;
+use std::net::{Ipv4Addr, SocketAddrV4};
 use timers::Timers;
 use weir_core::frame::{Checksum, Frame, Frames};
 use weir_core::node::{Cx, Node, Port, PortSet, Transmit};
@@ -47,6 +47,13 @@ pub struct HostConfig {
     pub next_hop: [u8; 6],
     /// Seed of initial sequence numbers and timestamps.
     pub seed: u64,
+}
+
+impl HostConfig {
+    /// The Fast Open cookie that it gives a client: of its address and a secret (RFC 7413 §4.1.2).
+    fn cookie_of(&self, client: Ipv4Addr) -> Cookie {
+        Rng::new(self.seed ^ u64::from(client.to_bits()) << 16 ^ 7413).next_u64().to_be_bytes()
+    }
 }
 
 /// Finds endpoints by the [keys](Pair::key) of the segments that they receive.
@@ -82,6 +89,8 @@ pub struct Host {
     /// Frames that leave with the next poll, and since when.
     leaving: Vec<(Time, Frame)>,
     rng: Rng,
+    /// Fast Open cookies, by the servers that gave them.
+    cookies: BTreeMap<Ipv4Addr, Cookie>,
     now: Time,
 }
 
@@ -96,6 +105,7 @@ impl Host {
             followers: HashMap::new(),
             leaving: Vec::new(),
             rng: Rng::new(config.seed),
+            cookies: BTreeMap::new(),
             now: Time::ZERO,
         }
     }
@@ -149,8 +159,12 @@ impl Host {
         let Some(Origin { tcp, local, remote, .. }) = slot.origin.as_deref() else { return };
         let mut connection = Connection::new(tcp.clone(), macs, *local, *remote, random);
         connection.set_number(i);
-        if slot.opens {
-            connection.open();
+        let cookie = tcp.fast_open.then(|| self.cookies.get(remote.ip()).copied());
+        match (slot.opens, cookie) {
+            (true, None) => connection.open(),
+            (true, Some(cookie)) => connection.open_fast(cookie, slot.written_at_first(tcp.mss)),
+            (false, None) => {}
+            (false, Some(_)) => connection.accept_fast(self.config.cookie_of(*remote.ip())),
         }
         slot.connection = Some(Box::new(connection));
     }
@@ -200,6 +214,9 @@ impl Host {
             return; // of a connection that nobody here has
         };
         connection.set_peer(to.sender);
+        if let (true, Some(FastOpen::Cookie(cookie))) = (slot.opens, s.syn.fast_open) {
+            self.cookies.insert(Ipv4Addr::from_bits((to.key >> 32) as u32), cookie);
+        }
         let delivered = connection.on_segment(s, cx.now);
         slot.note(&delivered, cx.now);
         slot.note_change(cx.now);

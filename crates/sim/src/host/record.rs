@@ -34,6 +34,8 @@ impl First {
 struct More {
     /// Changes in the order of time.
     trace: Vec<Change>,
+    /// How long each burst took.
+    bursts: Vec<Duration>,
     /// Of round-trip times, where there are many.
     rtt: Option<Histogram>,
 }
@@ -131,6 +133,11 @@ impl Record {
         }
     }
 
+    /// A burst took so long.
+    pub(super) fn burst(&mut self, took: Duration) {
+        self.more.get_or_insert_default().bursts.push(took);
+    }
+
     /// A sample of the round-trip time.
     #[inline]
     pub(super) fn round_trip(&mut self, rtt: Duration) {
@@ -174,6 +181,7 @@ impl Record {
             bins: self.bins.clone(),
             segments: self.segments,
             rtt: self.quantiles(),
+            bursts: self.more.as_ref().map_or(Vec::new(), |more| more.bursts.clone()),
             trace: self.more.as_ref().map_or(Vec::new(), |more| more.trace.clone()),
             ..EndpointReport::default()
         }

@@ -70,6 +70,12 @@ impl Slot {
         self.connection.is_none() && !self.record.closed.has_been()
     }
 
+    /// What its application has to say when the connection opens, where segments have `mss` bytes.
+    pub(super) fn written_at_first(&self, mss: u16) -> u64 {
+        let source = self.origin.as_deref().and_then(|origin| origin.source.as_ref());
+        source.map_or(0, |source| source.at_first(mss.into()))
+    }
+
     /// Brings into the cache what a segment will touch of it.
     #[inline]
     pub(super) fn prefetch(&self) {
@@ -135,6 +141,8 @@ impl Slot {
         }
         match &mut self.application {
             Some(application) => {
+                let over = application.burst_over(now, connection.sender().acked());
+                over.into_iter().for_each(|took| self.record.burst(took));
                 let (limit, close) = application.written(now, connection.sent());
                 connection.write(limit, close);
                 self.asked = if close { Time::MAX } else { application.next_deadline() };

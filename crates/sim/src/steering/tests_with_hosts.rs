@@ -66,7 +66,7 @@ impl Rig {
             remote,
             start: Time::ZERO,
             tcp: Arc::new(TcpConfig::new(cc::by_name(cc).unwrap())),
-            source: sends.then_some(Source { bytes: None, until: Time::MAX, rate: None }),
+            source: sends.then_some(Source { bytes: None, until: Time::MAX, rate: None, bursts: None }),
             bin: MS(100),
             trace: false,
         };

@@ -74,6 +74,8 @@ pub struct TcpConfig {
     pub ecn: bool,
     /// ECN is asked for, and data sent as ECT(1): that of L4S senders (RFC 9331 §4.1).
     pub l4s: bool,
+    /// Fast Open (RFC 7413): the SYN carries data where the client has a cookie of the server.
+    pub fast_open: bool,
     /// Smallest retransmission time-out (RFC 6298: 1 s in all; Linux: 200 ms for the variance).
     pub min_rto: MinRto,
     /// Sends at a paced rate, not in bursts, even if the congestion control has no rate of its own.
@@ -103,6 +105,7 @@ impl TcpConfig {
             timestamps: true,
             ecn: false,
             l4s: false,
+            fast_open: false,
             min_rto: MinRto::Variance(Duration::from_millis(200)),
             pacing: false,
             nagle: false,

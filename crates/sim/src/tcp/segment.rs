@@ -70,6 +70,20 @@ pub struct SynOptions {
     pub window_scale: Option<u8>,
     /// SACK permitted.
     pub sack_permitted: bool,
+    /// Fast Open.
+    pub fast_open: Option<FastOpen>,
+}
+
+/// What a server gives a client for its next connection: eight bytes, as Linux does (RFC 7413 §4.1.2 allows 4 to 16).
+pub type Cookie = [u8; 8];
+
+/// The Fast Open option of a SYN (RFC 7413 §4.1.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FastOpen {
+    /// Asks for a cookie.
+    Ask,
+    /// Shows one, or gives one.
+    Cookie(Cookie),
 }
 
 impl Segment {
@@ -191,6 +205,15 @@ fn put_options(out: &mut [u8], s: &Segment) -> usize {
     if let Some(shift) = s.syn.window_scale {
         put(&[1, 3, 3, shift]);
     }
+    match s.syn.fast_open {
+        None => {}
+        Some(FastOpen::Ask) => put(&[34, 2, 1, 1]),
+        Some(FastOpen::Cookie(cookie)) => {
+            put(&[34, 10]);
+            put(&cookie);
+            put(&[1, 1]);
+        }
+    }
     if !s.sack.is_empty() {
         put(&[1, 1, 5, 2 + 8 * s.sack.count]);
         for (left, right) in s.sack.as_slice() {
@@ -295,6 +318,7 @@ fn parse_any(head: &[u8], len: usize) -> Option<(Pair, Segment)> {
     let packet = wire::packet(head, len).ok().filter(|p| p.version == 4)?;
     let tcp = wire::tcp(head, &packet).ok()?;
     let options = wire::tcp_options(head, &packet, &tcp).ok()?;
+    let cookie = options.fast_open.then(|| wire::fast_open_cookie(head, &packet, &tcp)).flatten();
     let v4 = |a: &[u8; 16]| u32::from_be_bytes([a[12], a[13], a[14], a[15]]);
     let pair = Pair { from: (v4(&packet.src), tcp.src_port), to: (v4(&packet.dst), tcp.dst_port) };
     let segment = Segment {
@@ -310,6 +334,7 @@ fn parse_any(head: &[u8], len: usize) -> Option<(Pair, Segment)> {
             mss: options.mss,
             window_scale: options.window_scale,
             sack_permitted: options.sack_permitted,
+            fast_open: cookie.map(|cookie| cookie.try_into().map_or(FastOpen::Ask, FastOpen::Cookie)),
         },
     };
     Some((pair, segment))

@@ -74,6 +74,7 @@ impl FlowMeasurements<'_> {
             rtt_us: self.rtt_us,
             back: None,
             exchanges: None,
+            bursts: None,
             intervals: intervals(plan.bin, plan.interval, flow.start, end, self.bins),
         }
     }

@@ -48,6 +48,9 @@ pub struct FlowResult {
     /// Of requests and responses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exchanges: Option<Exchanges>,
+    /// Of an application that pauses.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bursts: Option<Bursts>,
     /// Goodput interval by interval; the last may be shorter.
     pub intervals: Vec<Interval>,
 }
@@ -73,6 +76,15 @@ pub struct Exchanges {
     pub count: u64,
     /// From the first byte of a request written to the last of its response read, in microseconds.
     pub latency_us: Latency,
+}
+
+/// Bursts that were acknowledged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bursts {
+    /// How many.
+    pub count: u64,
+    /// From when a burst was written until all of it was acknowledged, in microseconds.
+    pub time_us: Latency,
 }
 
 fn is_zero(n: &u64) -> bool {

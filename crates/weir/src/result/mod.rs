@@ -17,7 +17,7 @@ mod setting;
 pub mod unit;
 
 pub use document::{Document, GroupSummary, Mean, Runs, Summary};
-pub use flow::{intervals, joint_rate, Back, Exchanges, FlowResult, Interval};
+pub use flow::{intervals, joint_rate, Back, Bursts, Exchanges, FlowResult, Interval};
 pub use gateway::{
     with_flows, ClassAdmission, ClassAlone, ClassOthers, ClassQueue, ClassResult, Frames, GatewayResult,
     Steering,

@@ -5,7 +5,7 @@ use super::{
 };
 use weir::execute::lab::{self, OnBox, Options, Probe};
 use weir::experiment::config::{experiment, Source};
-use weir::experiment::plan::{Arrivals, BoxKind, Ip, Lab, Length};
+use weir::experiment::plan::{Arrivals, BoxKind, FlowGroup, Ip, Lab, Length, Value};
 use weir::result::{Backend, RunResult, Status};
 use weir_core::dist::Distribution;
 use weir_core::gateway::Direction;
@@ -127,6 +127,41 @@ fn an_emulator_on_one_interface_passes_everything() {
         assert_eq!(outcome.faults, Vec::<String>::new(), "{name}");
         assert!(outcome.result.flows.iter().all(|f| f.bytes == 20_000_000), "{name}");
     }
+}
+
+/// 50 ms one way: a SYN with data has brought them after that time, a handshake before them takes 100 ms longer. The first connection has
+/// no cookie. What does not fit into the SYN follows; chirps begin behind it.
+#[test]
+fn a_syn_carries_data_from_the_second_connection_on() {
+    let _turn = turn();
+    if !root() {
+        return;
+    }
+    let fast = |id: &str, port, cc: &str, start, bytes| {
+        let mut group = group(id, port, Direction::Out, Length::Bytes(bytes));
+        group.tcp.cc = Some(cc.into());
+        group.tcp.set("fast_open", Value::Switch(true));
+        FlowGroup {
+            count: 3,
+            start: Nanos::from_millis(start),
+            arrivals: Arrivals::Every(Nanos::from_millis(500)),
+            ..group
+        }
+    };
+    let groups = vec![fast("one", 5000, "reno", 100, 1000), fast("more", 5001, "chirp", 2000, 1_000_000)];
+    let mut plan = plan(6_000, groups);
+    plan.path.wan_out.delay = Nanos::from_millis(50);
+    plan.path.wan_back.delay = Nanos::from_millis(50);
+    judged("fast open", || {
+        let outcome = run(&plan, &options(&id("fast-open")));
+        without_faults(&outcome)?;
+        let r = &outcome.result;
+        assert!(r.flows.iter().all(|f| f.bytes == if f.group() == "one" { 1000 } else { 1_000_000 }));
+        assert_eq!(r.made_by.settings["net.ipv4.tcp_fastopen"], "3");
+        let fct: Vec<f64> = r.flows.iter().map(|f| f.fct_s.unwrap_or(99.0)).collect();
+        let early = fct[1..3].iter().all(|s| (0.05..0.1).contains(s));
+        holds(fct[0] >= 0.15 && early, fct)
+    });
 }
 
 /// Short transfers that arrive by chance, of drawn sizes: each is played as the plan drew it.

@@ -118,7 +118,7 @@ fn plain(recovery: Recovery) -> TcpConfig {
 }
 
 fn bytes(n: u64) -> Source {
-    Source { bytes: Some(n), until: Time::MAX, rate: None }
+    Source { bytes: Some(n), until: Time::MAX, rate: None, bursts: None }
 }
 
 fn wire(rate_mbit: u64, delay_ms: u64) -> link::Config {
@@ -154,7 +154,11 @@ fn a_handshake_and_a_transfer_by_hand() {
 fn slow_start_doubles_every_round_trip() {
     // 200 ms, so fast a link that a window's segments leave together: 1, 2, 4, … segments.
     let mut rig = Rig::new(wire(10_000, 100), wire(10_000, 100));
-    rig.flow(plain(Recovery::Rack), AT(0), Source { bytes: None, until: Time::MAX, rate: None });
+    rig.flow(
+        plain(Recovery::Rack),
+        AT(0),
+        Source { bytes: None, until: Time::MAX, rate: None, bursts: None },
+    );
     rig.world.run_until(AT(1_300));
     // Opened at 200 ms; round n of the window ends at 200 (n + 2) ms and leaves 2^n segments.
     let s = rig.sender(0);
@@ -177,7 +181,7 @@ fn delayed_acks_wait_for_the_second_segment_or_the_timer() {
 #[test]
 fn an_application_limited_flow_keeps_its_rate() {
     let mut rig = Rig::new(wire(100, 10), wire(100, 10));
-    let source = Source { bytes: None, until: AT(2_000), rate: Some(Rate::mbit(8)) };
+    let source = Source { bytes: None, until: AT(2_000), rate: Some(Rate::mbit(8)), bursts: None };
     rig.flow(tcp("reno"), AT(0), source);
     rig.world.run_until(Time::from_secs(3));
     let (s, r) = (rig.sender(0), rig.receiver(0));
@@ -191,7 +195,7 @@ fn the_receive_window_is_the_limit() {
     // 10,000 bytes per 20 ms: 500 kB/s, less what serialization adds.
     let config = TcpConfig { receive_window: 9_600, ..plain(Recovery::Rack) };
     let mut rig = Rig::new(wire(10_000, 10), wire(10_000, 10));
-    rig.flow(config, AT(0), Source { bytes: None, until: Time::MAX, rate: None });
+    rig.flow(config, AT(0), Source { bytes: None, until: Time::MAX, rate: None, bursts: None });
     rig.world.run_until(Time::from_secs(2));
     let most = rig.sender(0).trace.iter().map(|c| c.in_flight).max();
     assert_eq!(most, Some(9_600));
@@ -209,7 +213,7 @@ fn marks_reduce_the_window_without_losses() {
         rig.flow(
             TcpConfig { ecn: true, ..tcp(cc) },
             AT(0),
-            Source { bytes: None, until: Time::MAX, rate: None },
+            Source { bytes: None, until: Time::MAX, rate: None, bursts: None },
         );
         rig.world.run_until(Time::from_secs(20));
         let (s, stats) = (rig.sender(0), rig.link(0).stats());
@@ -259,7 +263,7 @@ fn the_same_seed_gives_the_same_run() {
             rig.flow(
                 tcp(["reno", "cubic", "bbr"][n as usize % 3]),
                 AT(n * 3),
-                Source { bytes: None, until: AT(4_000), rate: None },
+                Source { bytes: None, until: AT(4_000), rate: None, bursts: None },
             );
         }
         rig.world.run_until(Time::from_secs(5));
@@ -276,7 +280,7 @@ fn a_lost_retransmission_waits_for_the_time_out_and_no_longer() {
     let config = TcpConfig { recovery: Recovery::Sack, min_rto: MinRto::Total(MS(1000)), ..tcp("reno") };
     let lossy = link::Config { loss: Loss::permille(20), seed: 7, ..wire(8, 25) };
     let mut rig = Rig::new(lossy, wire(8, 25));
-    rig.flow(config, AT(0), Source { bytes: None, until: Time::MAX, rate: None });
+    rig.flow(config, AT(0), Source { bytes: None, until: Time::MAX, rate: None, bursts: None });
     rig.world.run_until(Time::from_secs(200));
     assert!(rig.sender(0).rtos > 0);
     // Between two time-outs in a row a second or two may pass, and four with bad luck.

@@ -8,7 +8,7 @@ fn bare(delay_ms: u64) -> link::Config {
 }
 
 fn endless() -> Source {
-    Source { bytes: None, until: Time::MAX, rate: None }
+    Source { bytes: None, until: Time::MAX, rate: None, bursts: None }
 }
 
 /// Windows of `n` segments from the start that do not grow in slow start.

@@ -206,7 +206,7 @@ fn a_gap_that_the_application_makes_is_told_as_it_was() {
     SCRIPT.set(Script { gaps: vec![1000; 20], most_at_once: 1, ..Script::default() });
     let mut rig = Rig::new(wire(8, 10), wire(8, 10));
     let rate = Rate::from_bps(MSS * 8 * 250);
-    rig.flow(train(), AT(0), Source { bytes: Some(6 * MSS), until: Time::MAX, rate });
+    rig.flow(train(), AT(0), Source { bytes: Some(6 * MSS), until: Time::MAX, rate, bursts: None });
     rig.world.run_until(Time::from_secs(5));
     let got = SCRIPT.take();
     let told: Vec<u64> = got.seen.iter().filter_map(|s| s.segment.gap).map(|gap| gap.as_micros()).collect();

@@ -6,7 +6,7 @@ use crate::tcp::segment::{Segment, SynOptions, ECT0, ECT1, TIMESTAMPS_LEN};
 use crate::tcp::sender::Outgoing;
 use weir_core::frame::{Frame, Frames};
 use weir_core::time::Time;
-use weir_core::wire::{Flags, Timestamps};
+use weir_core::wire::{Flags, SackBlocks, Timestamps};
 
 impl Connection {
     /// Hands everything that leaves at `now` to `leave`, frame by frame.
@@ -61,20 +61,29 @@ impl Connection {
         };
         let ack = if answers { Flags::ACK } else { Flags::NONE };
         let scales = !answers || self.shifts != (0, 0);
-        let overhead = if self.config.timestamps { TIMESTAMPS_LEN } else { 0 };
+        let (fast_open, payload) = self.fast_open();
         Segment {
             seq: self.iss,
-            ack: self.rx.as_ref().map_or(0, Receiver::ack),
+            // All that has come is acknowledged with the SYN.
+            ack: self.rx.as_mut().map_or(0, |rx| rx.take_ack(false, &mut SackBlocks::default()).ack),
+            payload,
             flags: Flags::SYN.with(ack).with(ecn),
             window: self.config.receive_window.min(0xffff) as u16,
             timestamps: self.timestamps.then(|| self.timestamp(now)),
             syn: SynOptions {
-                mss: Some(self.config.mss.saturating_add(overhead)),
+                mss: Some(self.offered_mss()),
                 window_scale: scales.then_some(self.shifts.0),
                 sack_permitted: self.life.sack,
+                fast_open,
             },
             ..Segment::default()
         }
+    }
+
+    /// The MSS option.
+    pub(super) fn offered_mss(&self) -> u16 {
+        let overhead = if self.config.timestamps { TIMESTAMPS_LEN } else { 0 };
+        self.config.mss.saturating_add(overhead)
     }
 
     fn timestamp(&self, now: Time) -> Timestamps {

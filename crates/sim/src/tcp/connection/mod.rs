@@ -6,6 +6,7 @@
 
 mod arrive;
 mod emit;
+mod fast_open;
 mod open;
 #[cfg(test)]
 mod tests;
@@ -16,6 +17,7 @@ use super::segment::{Header, Segment};
 use super::sender::{Expired, Sender};
 use crate::cache::{prefetch_lines, LINE};
 use core::mem::offset_of;
+use fast_open::FastOpening;
 use std::net::SocketAddrV4;
 use std::sync::Arc;
 use weir_core::time::{Duration, Time};
@@ -102,6 +104,7 @@ struct Life {
     sack: bool,
     /// This end closed before it knew that the peer had.
     closed_first: bool,
+    fast: FastOpening,
 }
 
 impl Life {
@@ -114,6 +117,7 @@ impl Life {
             due: false,
             sack,
             closed_first: false,
+            fast: FastOpening::default(),
         }
     }
 }
@@ -310,13 +314,15 @@ impl Connection {
             State::Closed => return Delivered::default(),
             State::Listen => {
                 if s.has(Flags::SYN) && !s.has(Flags::ACK) {
-                    self.accept(s);
+                    return self.accept(s, now);
                 }
                 return Delivered::default();
             }
             State::SynSent => {
-                if s.has(Flags::SYN.with(Flags::ACK)) && s.ack == self.iss.wrapping_add(1) {
-                    self.answered(s, now);
+                if s.has(Flags::SYN.with(Flags::ACK)) {
+                    if let Some(taken) = self.taken_of_syn(s.ack) {
+                        self.answered(s, taken, now);
+                    }
                 }
                 return Delivered::default();
             }

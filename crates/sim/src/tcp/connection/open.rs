@@ -1,6 +1,6 @@
 //! Opening a connection, and what both ends agree on with it.
 
-use super::{Connection, Life, State, DEFAULT_MSS};
+use super::{Connection, Delivered, Life, State, DEFAULT_MSS};
 use crate::tcp::config::Recovery;
 use crate::tcp::receiver::{Echo, Receiver};
 use crate::tcp::segment::{Segment, TIMESTAMPS_LEN};
@@ -9,22 +9,26 @@ use weir_core::wire::Flags;
 
 impl Connection {
     /// A SYN came; it will be answered.
-    pub(super) fn accept(&mut self, s: &Segment) {
+    pub(super) fn accept(&mut self, s: &Segment, now: Time) -> Delivered {
         self.agree(s);
         let asks = s.has(Flags::ECE.with(Flags::CWR));
         self.begin(s, asks && self.wants_ecn());
         self.state = State::SynReceived;
         self.life.due = true;
+        self.take_syn_data(s, now)
     }
 
-    /// The SYN was answered.
-    pub(super) fn answered(&mut self, s: &Segment, now: Time) {
+    /// The SYN was answered, and so many bytes that it carried were taken.
+    pub(super) fn answered(&mut self, s: &Segment, taken: u32, now: Time) {
         self.agree(s);
         let agrees = s.has(Flags::ECE) && !s.has(Flags::CWR);
         self.begin(s, agrees && self.wants_ecn());
         self.ack_due = true;
+        if taken > 0 {
+            self.tx.sent_with_syn(taken, self.life.first_sent, now);
+        }
         // The window of a SYN is not scaled (RFC 7323 §2.2).
-        self.tx.edge = u64::from(s.window);
+        self.tx.edge = u64::from(taken) + u64::from(s.window);
         self.establish(now);
     }
 

@@ -17,22 +17,40 @@ struct Pair {
     got: [u64; 2],
     /// Every so many segments is lost; 0 for none.
     lose_every: u64,
+    /// The segment with this number is lost, from 1; 0 for none.
+    lose: u64,
     sent: u64,
+    now: Time,
 }
 
 impl Pair {
     /// Both ends number their streams from just below the end of the sequence space.
     fn new(recovery: Recovery, initial: u32) -> Pair {
-        let config = TcpConfig { recovery, ..TcpConfig::new(cc::by_name("reno").unwrap()) };
+        let mut pair = Pair::waiting("reno", recovery, initial);
+        pair.ends[0].open();
+        pair
+    }
+
+    /// Nothing has been opened.
+    fn waiting(cc: &str, recovery: Recovery, initial: u32) -> Pair {
+        let config = TcpConfig { recovery, ..TcpConfig::new(cc::by_name(cc).unwrap()) };
         let at = |s: &str| -> SocketAddrV4 { s.parse().unwrap() };
         let (a, b) = (at("10.0.0.1:10000"), at("10.0.0.2:5001"));
         let end = |local, remote, random| {
             Connection::new(Arc::new(config.clone()), ([2; 6], [4; 6]), local, remote, random)
         };
-        let mut ends = [end(a, b, u64::from(initial)), end(b, a, u64::from(initial) + 7)];
-        ends[0].open();
+        let ends = [end(a, b, u64::from(initial)), end(b, a, u64::from(initial) + 7)];
         let frames = Frames::growing(128);
-        Pair { ends, frames, path: VecDeque::new(), got: [0; 2], lose_every: 0, sent: 0 }
+        Pair {
+            ends,
+            frames,
+            path: VecDeque::new(),
+            got: [0; 2],
+            lose_every: 0,
+            lose: 0,
+            sent: 0,
+            now: Time::ZERO,
+        }
     }
 
     /// What both ends have to send now.
@@ -44,7 +62,8 @@ impl Pair {
                 let parsed = segment::read(&self.frames, &frame);
                 self.frames.absorb(frame);
                 self.sent += 1;
-                if self.lose_every == 0 || self.sent % self.lose_every != 0 {
+                let lost = self.sent == self.lose || self.lose_every > 0 && self.sent % self.lose_every == 0;
+                if !lost {
                     self.path.push_back((now + DELAY, 1 - from, parsed.expect("a segment").1));
                 }
             }
@@ -53,15 +72,23 @@ impl Pair {
 
     /// Runs until nothing is left to do, but no longer than `end`.
     fn run(&mut self, end: Time) -> Time {
-        let mut now = Time::ZERO;
+        self.now = Time::ZERO;
+        self.run_on(end);
+        self.now
+    }
+
+    /// Goes on until nothing is left to do, but no longer than `end`.
+    fn run_on(&mut self, end: Time) {
+        let mut now = self.now;
         loop {
             self.flush(now);
             let timers = self.ends.iter().map(Connection::next_deadline).filter(|&t| t < Time::MAX).min();
             let arrival = self.path.front().map(|p| p.0);
             let Some(next) = [timers, arrival].into_iter().flatten().min().filter(|&t| t <= end) else {
-                return now;
+                return;
             };
             now = next.max(now);
+            self.now = now;
             while self.path.front().is_some_and(|p| p.0 <= now) {
                 let Some((_, to, s)) = self.path.pop_front() else { break };
                 let delivered = self.ends[to].on_segment(&s, now);
@@ -153,4 +180,55 @@ fn part_of_a_segment_leaves_only_behind_a_whole_one() {
     assert_eq!(told(2560, edge + 2560), [1448, 2560 - 1448]);
     // A whole one and no more.
     assert_eq!(told(2560, edge + 2560 + 1536), [1448, 1536 - 1448]);
+}
+
+/// What a client that has `cookie` sends a server that gave `[1; 8]`: bytes there after each time in ms, and the segments sent.
+fn opened_fast(cc: &str, cookie: Option<[u8; 8]>, bytes: u64, lose: u64, until: [u64; 3]) -> ([u64; 3], u64) {
+    let mut sent = 0;
+    let got = until.map(|ms| {
+        // From just below the end of the sequence space.
+        let mut pair = Pair::waiting(cc, Recovery::Rack, u32::MAX - 100);
+        pair.lose = lose;
+        pair.ends[0].open_fast(cookie, bytes);
+        pair.ends[1].accept_fast([1; 8]);
+        let open = |pair: &Pair| pair.ends[0].state() == State::Established;
+        let mut now = Time::ZERO;
+        // The application writes when the connection is open, as a host's does.
+        while !open(&pair) && now < Time::from_millis(ms) {
+            now += Duration::from_micros(500);
+            pair.run_on(now);
+        }
+        if open(&pair) {
+            pair.ends[0].write(bytes, true);
+            pair.ends[1].write(0, true);
+        }
+        pair.run_on(Time::from_millis(ms));
+        assert!(pair.ends.iter().all(|end| end.failure().is_none()));
+        sent = pair.sent;
+        pair.got[1]
+    });
+    (got, sent)
+}
+
+#[test]
+fn a_syn_with_a_cookie_carries_what_a_segment_has_room_for() {
+    for cc in ["cubic", "chirp", "bbr", "dctcp"] {
+        // 10 ms one way. RFC 7413, figure 1: data after half a round trip instead of one and a half.
+        assert_eq!(opened_fast(cc, Some([1; 8]), 1000, 0, [9, 11, 100]).0, [0, 1000, 1000], "{cc}");
+        // 1460 less 40 bytes of options, then the initial window of ten segments: 15,900 bytes after one and a half round trips.
+        assert_eq!(opened_fast(cc, Some([1; 8]), 50_000, 0, [11, 31, 400]).0, [1420, 15_900, 50_000], "{cc}");
+        assert_eq!(opened_fast(cc, None, 50_000, 0, [29, 31, 400]).0, [0, 14_480, 50_000], "{cc}");
+    }
+}
+
+#[test]
+fn a_cookie_of_another_server_and_a_lost_syn_cost_nothing_but_the_gain() {
+    // Told that only the SYN has come.
+    assert_eq!(opened_fast("cubic", Some([2; 8]), 1000, 0, [29, 31, 100]).0, [0, 1000, 1000]);
+    // Its SYN comes again after a second, plain; its answer acknowledges the data if they had come.
+    assert_eq!(opened_fast("cubic", Some([1; 8]), 1000, 1, [1029, 1031, 2000]).0, [0, 1000, 1000]);
+    let (got, segments) = opened_fast("cubic", Some([1; 8]), 1000, 2, [11, 1031, 3000]);
+    assert_eq!(got, [1000; 3]);
+    // SYN, its answer, both again, the ACK, and a FIN and its ACK each way. The data leave once.
+    assert!(segments <= 9, "{segments}");
 }

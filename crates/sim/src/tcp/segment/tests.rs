@@ -21,7 +21,13 @@ fn emit(frames: &mut Frames, s: &Segment) -> Frame {
 fn segments() -> impl Strategy<Value = Segment> {
     let timestamps = prop::option::of((any::<u32>(), any::<u32>()));
     let sack = prop::collection::vec(any::<(u32, u32)>(), 0..=3);
-    let syn = (prop::option::of(any::<u16>()), prop::option::of(0u8..=14), any::<bool>());
+    let fast_open = prop_oneof![Just(FastOpen::Ask), any::<[u8; 8]>().prop_map(FastOpen::Cookie)];
+    let syn = (
+        prop::option::of(any::<u16>()),
+        prop::option::of(0u8..=14),
+        any::<bool>(),
+        prop::option::of(fast_open),
+    );
     let fixed = (any::<u32>(), any::<u32>(), 0u16..0x200, any::<u16>(), 0u8..4, 0u32..60_000);
     (fixed, timestamps, sack, syn, any::<bool>()).prop_map(|(f, t, sack, syn, opens)| {
         let mut blocks = SackBlocks::default();
@@ -39,7 +45,7 @@ fn segments() -> impl Strategy<Value = Segment> {
             timestamps: t.map(|(value, echo)| Timestamps { value, echo }),
             sack: blocks,
             syn: if opens {
-                SynOptions { mss: syn.0, window_scale: syn.1, sack_permitted: syn.2 }
+                SynOptions { mss: syn.0, window_scale: syn.1, sack_permitted: syn.2, fast_open: syn.3 }
             } else {
                 SynOptions::default()
             },

@@ -1,5 +1,6 @@
 //! How fast data arrive at the receiver (draft-cheng-iccrg-delivery-rate-estimation).
 
+use super::scoreboard::Sent;
 use super::{Progress, Sender};
 use crate::cc::RateSample;
 use weir_core::time::{Duration, Time};
@@ -40,6 +41,17 @@ impl Sender {
             app_limited: sent.app_limited,
             retransmitted,
         })
+    }
+
+    /// The first `len` bytes of the stream left with the SYN at `at` and are acknowledged with it. The window stays: Linux sets it
+    /// afterwards (`tcp_init_transfer`).
+    pub fn sent_with_syn(&mut self, len: u32, at: Time, now: Time) {
+        self.limit = self.limit.max(len.into());
+        self.board.sent_new(len, Sent { at, first_sent: at, delivered_at: at, ..Sent::default() });
+        let mut progress = Progress::default();
+        self.board.on_ack_before(&mut (), len.into(), &[], now, &mut progress);
+        self.delivery.bytes += progress.delivered;
+        self.delivery.at = now;
     }
 
     /// Nothing to send although the window would allow it (RFC 9438 §4.2; delivery rate §3.4).

@@ -225,6 +225,8 @@ impl Sender {
     /// The application has written up to stream offset `limit`; `close` says that nothing follows.
     pub fn write(&mut self, limit: u64, close: bool) {
         if !self.closed() {
+            // What has left with the SYN was written.
+            let limit = limit.max(self.board.nxt());
             if limit > self.limit && self.board.nxt() >= self.limit {
                 self.note_app_limited();
             }

@@ -87,6 +87,7 @@ fn client_end(plan: &Plan, flow: &Flow, ends: FlowEnds, options: &Options) -> Fl
         rwnd: receive_window(flow, sends),
         sndbuf: None,
         nagle: flow.group.tcp.switch("nagle").unwrap_or(false),
+        fast_open: flow.group.tcp.opens_fast(),
         gap_after_ns: options.gap_after.as_nanos(),
         series: options.samples,
     }

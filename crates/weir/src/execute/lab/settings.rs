@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Below `/proc/sys/net`, of each network namespace. The congestion control is chosen by each flow.
-const SYSCTLS: [&str; 35] = [
+const SYSCTLS: [&str; 36] = [
     "core/default_qdisc",
     "ipv4/tcp_adv_win_scale",
     "ipv4/tcp_app_win",
@@ -17,6 +17,7 @@ const SYSCTLS: [&str; 35] = [
     "ipv4/tcp_dsack",
     "ipv4/tcp_early_retrans",
     "ipv4/tcp_ecn",
+    "ipv4/tcp_fastopen",
     "ipv4/tcp_frto",
     "ipv4/tcp_limit_output_bytes",
     "ipv4/tcp_max_reordering",

@@ -95,6 +95,8 @@ pub struct Layout {
     pub buffers: Option<u64>,
     /// Whether hosts ask for ECN; `None` for Linux's default, which agrees to it and does not ask.
     pub ecn: Option<bool>,
+    /// Whether hosts know Fast Open, for the sockets that ask for it.
+    pub fast_open: bool,
     /// Most segments that the clients' TCP hands down at once, if that is more than one: the gateway's box cuts them into the
     /// wire's frames.
     pub segmentation: Option<u32>,
@@ -126,6 +128,7 @@ impl Layout {
             networks: [false, true].map(|wan| group_networks(plan, wan)),
             buffers: buffers(plan),
             ecn: tcp.and_then(|tcp| tcp.switch("ecn")),
+            fast_open: plan.groups.iter().any(|group| group.tcp.opens_fast()),
             segmentation: tcp.and_then(|tcp| tcp.number("tso_segments")).filter(|&n| n > 1).map(|n| n as u32),
         }
     }
@@ -185,6 +188,8 @@ impl Layout {
             // An accepted connection begins with the host's default and gets its own afterwards. What BBR once paced stays
             // paced (`sk_pacing_status`), whatever follows it.
             out.push(("ipv4/tcp_congestion_control", "reno".to_string()));
+            // Clients and servers may; their sockets say which of them do.
+            out.extend(self.fast_open.then(|| ("ipv4/tcp_fastopen", "3".to_string())));
             out.extend(self.ecn.map(|on| ("ipv4/tcp_ecn", u8::from(on).to_string())));
             if let Some(bytes) = self.buffers {
                 out.push(("ipv4/tcp_rmem", format!("4096 131072 {bytes}")));

@@ -9,13 +9,14 @@ use crate::execute::measurements::{datagram_loss, FlowMeasurements};
 use crate::experiment::plan::{Classifier, Flow, Plan};
 use crate::result::observe;
 use crate::result::{
-    with_flows, Backend, ClassResult, FlowResult, GatewayResult, LinkResult, MadeBy, PortPace, Quantiles,
-    RunResult, Series,
+    with_flows, Backend, Bursts, ClassResult, FlowResult, GatewayResult, Latency, LinkResult, MadeBy,
+    PortPace, Quantiles, RunResult, Series,
 };
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use weir_core::gateway::ClassConfig;
 use weir_core::link::Link;
+use weir_core::stats::quantile;
 use weir_core::time::{Duration, Time};
 use weir_sim::host::{EndpointId, EndpointReport, Host};
 use weir_sim::tcp::Failure;
@@ -214,11 +215,21 @@ fn flow_result(
         complete: flow.bytes.and_then(last).map(|at| at.since(Time::ZERO)),
     };
     let mut row = measured.row(plan, flow, covered);
+    row.bursts = bursts(&reports.sender.bursts);
     if let Some((gateway, record)) = topology.gateways().find_map(|g| Some((g, g.flow(&wired.key())?))) {
         row.class = gateway.config().classes[record.class].name.clone();
         row.pass_reason = record.pass.map(|reason| reason.name().to_string());
     }
     row
+}
+
+/// How long bursts took, if there were any.
+fn bursts(took: &[Duration]) -> Option<Bursts> {
+    let mut us: Vec<u64> = took.iter().map(|took| took.as_micros()).collect();
+    us.sort_unstable();
+    let of = |ppm| quantile(&us, ppm).unwrap_or_default();
+    let time_us = Latency { p50: of(500_000), p90: of(900_000), p99: of(990_000) };
+    (!us.is_empty()).then_some(Bursts { count: us.len() as u64, time_us })
 }
 
 /// Does a gateway stand between client and server, with the client on its LAN side?

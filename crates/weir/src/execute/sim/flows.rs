@@ -200,7 +200,7 @@ fn source(plan: &Plan, flow: &Flow) -> Source {
         Protocol::Tcp { app_rate } => app_rate,
         Protocol::Udp { .. } => None,
     };
-    Source { bytes: flow.bytes, until: until(plan, flow), rate }
+    Source { bytes: flow.bytes, until: until(plan, flow), rate, bursts: flow.group.bursts }
 }
 
 /// When a flow stops sending. What ends with the experiment is not closed: nobody would see what comes of it.

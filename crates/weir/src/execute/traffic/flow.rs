@@ -113,6 +113,9 @@ impl Flow {
             Ok(socket) => {
                 self.socket = Some(socket);
                 self.state = State::Connecting;
+                if self.spec.fast_open {
+                    self.write_first(now);
+                }
             }
             Err(e) => self.fail(now, e),
         }

@@ -18,10 +18,17 @@ pub(super) fn discard(socket: &Socket, buffer: &mut [u8; READ_MAX]) -> io::Resul
     Ok(n)
 }
 
-/// A bound socket whose `connect` is under way.
+/// Connections of a listener that may be open for their first data only (Fast Open).
+const PENDING: i32 = 4096;
+
+/// A bound socket whose `connect` is under way. With Fast Open, and a cookie, that waits for the first data.
 pub(super) fn open(spec: &FlowSpec) -> Result<Socket, String> {
     let socket = stream(spec)?;
     socket.bind(&spec.local.into()).map_err(|e| format!("bind to {}: {e}", spec.local))?;
+    if spec.fast_open {
+        sys::set_option(socket.as_fd(), libc::IPPROTO_TCP, libc::TCP_FASTOPEN_CONNECT, 1)
+            .map_err(|e| format!("TCP_FASTOPEN_CONNECT: {e}"))?;
+    }
     match socket.connect(&spec.remote.into()) {
         Ok(()) => Ok(socket),
         Err(e) if e.raw_os_error() == Some(libc::EINPROGRESS) => Ok(socket),
@@ -59,6 +66,9 @@ pub(super) fn listen(specs: &[&FlowSpec]) -> Result<Socket, String> {
     let socket = stream(&shared)?;
     let fault = |e| format!("listen on {}: {e}", first.local);
     socket.bind(&first.local.into()).map_err(fault)?;
+    if specs.iter().any(|spec| spec.fast_open) {
+        sys::set_option(socket.as_fd(), libc::IPPROTO_TCP, libc::TCP_FASTOPEN, PENDING).map_err(fault)?;
+    }
     socket.listen(4096).map_err(fault)?;
     Ok(socket)
 }

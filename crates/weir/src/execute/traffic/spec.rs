@@ -118,6 +118,9 @@ pub struct FlowSpec {
     /// Without TCP_NODELAY.
     #[serde(default)]
     pub nagle: bool,
+    /// The client's SYN carries what is written first, if the kernel has a cookie of the server (Fast Open).
+    #[serde(default)]
+    pub fast_open: bool,
     /// Only gaps in delivery that end after this time count as the longest.
     #[serde(default)]
     pub gap_after_ns: u64,

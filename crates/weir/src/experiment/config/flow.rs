@@ -15,6 +15,7 @@ use core::ops::RangeInclusive;
 use weir_core::dist::Distribution;
 use weir_core::gateway::Direction;
 use weir_core::time::Duration;
+use weir_sim::host::Bursts;
 
 /// Most flows of a group.
 pub(super) const MOST: u64 = 100_000;
@@ -63,16 +64,34 @@ fn flow(s: &Section, number: usize, defaults: &Tcp, duration: Option<Duration>) 
     let ports = ports.unwrap_or(Ports::Shared(FIRST_PORT.saturating_add(number as u16)));
     let kind = kind(s);
     let sources = sources(s, count, udp);
+    let bursts = bursts(s, udp);
     let drawn_as = s.parsed("drawn_as", names::name);
     let (id, protocol) = (id?, protocol?);
     let group = FlowGroup { count, protocol, tcp, start, arrivals, length, ..FlowGroup::new(&id) };
-    let group = FlowGroup { kind, direction, ports, sources, drawn_as, ..group };
+    let group = FlowGroup { kind, direction, ports, bursts, sources, drawn_as, ..group };
     if group.drawn_as.is_some() && !group.draws() {
         let help = "it is the name that drawn `arrivals`, `bytes`, `think`, `on` and `off` depend on";
         s.key_fault("drawn_as", Fault::new("nothing of this group is drawn", help));
     }
+    opens_fast_with_data(s, &group);
     starts_in_time(s, &group, duration?);
     Some(group)
+}
+
+/// Fast Open is for clients that send: without data a SYN has no use for it (RFC 7413).
+fn opens_fast_with_data(s: &Section, group: &FlowGroup) {
+    let other = match (group.direction, group.kind) {
+        (Direction::In, _) => "direction = \"in\"",
+        (_, Kind::TwoWay) => "kind = \"two-way\"",
+        (_, Kind::Request { .. }) => "kind = \"request\"",
+        _ => return,
+    };
+    if group.tcp.opens_fast() {
+        let key = ["fast_open", "kind", "direction"].into_iter().find(|key| s.has(key));
+        let help = "only a client that sends, and nothing else, has data for its SYN: leave it out, or say fast_open = false";
+        let message = format!("`fast_open` cannot be combined with {other}");
+        s.key_fault(key.unwrap_or("id"), Fault::new(message, help));
+    }
 }
 
 /// The keys of a TCP flow's application; those of UDP are refused, unless it is the protocol that is faulty.
@@ -212,6 +231,30 @@ fn sources(s: &Section, count: u32, udp: Option<bool>) -> Option<Sources> {
     }
     let think = think.unwrap_or(Distribution::Constant(0));
     Some(Sources { count: sources, think })
+}
+
+/// An application that pauses: `burst` and `pause`.
+fn bursts(s: &Section, udp: Option<bool>) -> Option<Bursts> {
+    for key in ["burst", "pause"] {
+        s.note_only(Backend::Sim, key);
+    }
+    let size = s.parsed("burst", |Size(n): Size| match n {
+        0 => Err(Fault::bare("nothing at all")),
+        n => Ok(n),
+    });
+    let pause = s.get::<Positive>("pause").map(|Positive(pause)| pause);
+    if !s.has("burst") && !s.has("pause") {
+        return None;
+    }
+    s.need("burst", "\"1MB\"");
+    s.need("pause", "\"1s\"");
+    s.at_most_one(&["burst", "app_rate"], "it writes in bursts, or at a rate");
+    if udp == Some(true) {
+        let key = if s.has("burst") { "burst" } else { "pause" };
+        let help = "datagrams have `on` and `off`";
+        s.key_fault(key, Fault::new(format!("`{key}` cannot be combined with protocol = \"udp\""), help));
+    }
+    Some(Bursts { size: size?, pause: pause? })
 }
 
 /// When a flow is done.

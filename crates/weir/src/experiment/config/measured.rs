@@ -46,6 +46,7 @@ fn of_flow(flow: &Flow, needs: Needs, plan: &Plan) -> bool {
         Needs::Gateway => plan.gateway.is_some(),
         Needs::BothWays => flow.group.kind != Kind::Bulk,
         Needs::Requests => matches!(flow.group.kind, Kind::Request { .. }),
+        Needs::Pauses => flow.group.bursts.is_some(),
         _ => true,
     }
 }
@@ -58,6 +59,7 @@ fn why_not(needs: Needs) -> &'static str {
         Needs::Gateway => "there is no `[gateway]` that sets a rate",
         Needs::BothWays => "it needs kind = \"two-way\" or \"request\"",
         Needs::Requests => "it needs kind = \"request\"",
+        Needs::Pauses => "it needs a `burst` and a `pause`",
         Needs::Rate => "the link has no `rate`, and without one no queue",
         Needs::Marking => "the link has no `mark`",
         Needs::Filter => "the link has no `ack_filter`",

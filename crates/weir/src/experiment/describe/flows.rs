@@ -35,8 +35,11 @@ pub(super) fn group(g: &FlowGroup) -> Vec<String> {
             format!(", requests of {} answered by {}", bytes(request), bytes(response))
         }
     };
+    let pauses = g.bursts.map_or(String::new(), |bursts| {
+        format!(" of an application that pauses for {} after each {}", bursts.pause, bytes(bursts.size))
+    });
     let first = format!(
-        "  {ids}: {}{kind}{}, {port}{hosts}{cc}, {start}",
+        "  {ids}: {}{kind}{}{pauses}, {port}{hosts}{cc}, {start}",
         direction(g.direction),
         protocol(&g.protocol)
     );

@@ -7,6 +7,7 @@ use weir_core::rate::Rate;
 use weir_core::rng::Rng;
 use weir_core::time::Duration;
 use weir_core::wire;
+use weir_sim::host::Bursts;
 
 /// `count` flows that are alike.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,6 +24,8 @@ pub struct FlowGroup {
     pub start: Duration,
     /// How the starts of the further flows follow.
     pub arrivals: Arrivals,
+    /// What its application sends before it pauses, and for how long; `None` if it does not. Simulator only.
+    pub bursts: Option<Bursts>,
     /// Who sends one flow after the other; `None` if no flow waits for another. Simulator only.
     pub sources: Option<Sources>,
     /// When a flow is done.
@@ -194,6 +197,7 @@ impl FlowGroup {
             tcp: Tcp::default(),
             start: Duration::ZERO,
             arrivals: Arrivals::Every(Duration::ZERO),
+            bursts: None,
             sources: None,
             length: Length::UntilEnd,
             kind: Kind::Bulk,

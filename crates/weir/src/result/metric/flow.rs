@@ -1,6 +1,6 @@
 //! Metrics of flows.
 
-use super::Needs::{BothWays, Gateway, LastByte, Nothing, Requests, Tcp, Udp};
+use super::Needs::{BothWays, Gateway, LastByte, Nothing, Pauses, Requests, Tcp, Udp};
 use super::{measured, whole, Metric, OverTime, Tables, Total};
 use crate::result::unit::Unit;
 use crate::result::{joint_rate, FlowResult};
@@ -126,6 +126,20 @@ pub static FLOW: &[Flow] = &[
         .number(|f| whole(f.exchanges?.latency_us.p90)),
     Flow::new("exchanges.latency_us.p99", Unit::Micros, Total::Mean, Requests, "its 99th percentile")
         .number(|f| whole(f.exchanges?.latency_us.p99)),
+    Flow::new("bursts.count", Unit::Count, Total::Sum, Pauses, "bursts that were acknowledged")
+        .number(|f| whole(f.bursts?.count)),
+    Flow::new(
+        "bursts.time_us.p50",
+        Unit::Micros,
+        Total::Mean,
+        Pauses,
+        "median time from a burst written until all of it was acknowledged",
+    )
+    .number(|f| whole(f.bursts?.time_us.p50)),
+    Flow::new("bursts.time_us.p90", Unit::Micros, Total::Mean, Pauses, "its 90th percentile")
+        .number(|f| whole(f.bursts?.time_us.p90)),
+    Flow::new("bursts.time_us.p99", Unit::Micros, Total::Mean, Pauses, "its 99th percentile")
+        .number(|f| whole(f.bursts?.time_us.p99)),
 ];
 
 /// How far the goodput is from the target, as a fraction of it.

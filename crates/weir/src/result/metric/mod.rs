@@ -114,6 +114,8 @@ pub enum Needs {
     BothWays,
     /// A flow of requests and responses.
     Requests,
+    /// A flow whose application pauses.
+    Pauses,
     /// A link with a rate, and so with a queue.
     Rate,
     /// A link that marks.

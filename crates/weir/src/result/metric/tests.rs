@@ -1,7 +1,7 @@
 use super::*;
 use crate::result::{
-    Back, Bandwidth, ClassAdmission, ClassAlone, ClassOthers, ClassPace, ClassQueue, ClassResult, Exchanges,
-    Frames, GatewayResult, Latency, LinkResult, PortPace, Quantiles, QuantilesMax, Steering,
+    Back, Bandwidth, Bursts, ClassAdmission, ClassAlone, ClassOthers, ClassPace, ClassQueue, ClassResult,
+    Exchanges, Frames, GatewayResult, Latency, LinkResult, PortPace, Quantiles, QuantilesMax, Steering,
 };
 use serde::Serialize;
 use serde_json::Value as Json;
@@ -26,6 +26,7 @@ fn flow() -> FlowResult {
         rtt_us: Quantiles { p50: 10, p99: 11 },
         back: Some(Back { target_bps: Some(12), bytes: 13, goodput_bps: 14.0, ..Back::default() }),
         exchanges: Some(Exchanges { count: 15, latency_us: Latency { p50: 16, p90: 17, p99: 18 } }),
+        bursts: Some(Bursts { count: 19, time_us: Latency { p50: 20, p90: 21, p99: 22 } }),
         ..FlowResult::default()
     }
 }

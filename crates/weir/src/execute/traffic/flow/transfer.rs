@@ -6,6 +6,9 @@ use super::{Flow, State, Turn, TURN, WRITE_MAX};
 use std::io;
 use std::net::Shutdown;
 
+/// What is written before a connection is open: more than a SYN can carry.
+static FIRST: [u8; 2048] = [0; 2048];
+
 impl Flow {
     /// Does what the socket allows, within one turn. `clock` stamps every read.
     pub fn turn(&mut self, clock: &impl Fn() -> u64, buffer: &mut [u8; READ_MAX], zeroes: &[u8]) -> Turn {
@@ -22,6 +25,18 @@ impl Flow {
         };
         self.hold_window();
         turn
+    }
+
+    /// Writes what the SYN may carry. Where the kernel has no cookie, `connect` has sent a SYN, and the write waits for its answer.
+    pub(super) fn write_first(&mut self, now: u64) {
+        let (Some(socket), Some(sender)) = (&self.socket, &mut self.sender) else { return };
+        match socket.send(&FIRST[..sender.wants(FIRST.len())]) {
+            Ok(n) => sender.wrote(n),
+            Err(e) if e.raw_os_error() == Some(libc::EINPROGRESS) => {}
+            Err(e) => {
+                self.stopped(now, &e, "write");
+            }
+        }
     }
 
     /// Reads and writes. Reading comes first, since a conversation says what it does next by what it hears.

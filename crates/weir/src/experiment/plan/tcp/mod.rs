@@ -59,6 +59,11 @@ impl Tcp {
         self.get(name).map(Value::switch)
     }
 
+    /// May the SYN of the client carry data?
+    pub fn opens_fast(&self) -> bool {
+        self.switch(settings::FAST_OPEN) == Some(true)
+    }
+
     /// Names a setting. Panics if there is none of this name, or if it does not accept the value.
     pub fn set(&mut self, name: &'static str, value: Value) {
         let known = TCP_SETTINGS.iter().any(|s| s.name == name && s.accepts.contains(value));

@@ -51,6 +51,8 @@ enum Effect {
 }
 
 pub(super) const RECOVERY: &str = "recovery";
+/// The key of Fast Open.
+pub(super) const FAST_OPEN: &str = "fast_open";
 const CUBIC: &str = "cubic";
 const CHIRP: &str = "chirp";
 const HYSTART: &str = "hystart";
@@ -79,6 +81,7 @@ pub static TCP_SETTINGS: &[TcpSetting] = &[
     // In the lab a setting of its hosts, so that all flows must agree; so is `tso_segments`.
     TcpSetting::new("ecn", Switch, "ECN", Effect::Switch(|c| &mut c.ecn)).in_both_worlds(),
     TcpSetting::new("l4s", Switch, "L4S", Effect::Switch(|c| &mut c.l4s)),
+    TcpSetting::new(FAST_OPEN, Switch, "Fast Open", Effect::Switch(|c| &mut c.fast_open)).in_both_worlds(),
     TcpSetting::new(
         "delayed_ack",
         Number(1, 64),

@@ -1,0 +1,76 @@
+//! Fast Open (RFC 7413): data in the SYN, from the second connection to a server on.
+//!
+//! A client without a cookie of the server asks for one, and opens as ever. With one, its SYN carries the first bytes of the stream.
+//! A server that gave this cookie hands them to its application at once, and acknowledges them with the SYN. Where it does not,
+//! or where the SYN has to be sent again, which is then a plain one as in Linux, they leave after the handshake.
+//!
+//! Left out: what a server sends before the handshake is over (§4.2.2), the peer's segment size that is kept with a cookie (§4.1.3;
+//! the own counts), and the limit on connections that are not open yet (§5.1).
+
+use super::{Connection, Delivered};
+use crate::tcp::segment::{Cookie, FastOpen, Segment};
+use weir_core::time::Time;
+
+/// Room for options that a SYN with data leaves (Linux: MAX_TCP_OPTION_SPACE in `tcp_send_syn_data`).
+const OPTIONS: u16 = 40;
+
+/// What an end knows of Fast Open.
+#[derive(Debug, Default)]
+pub(super) struct FastOpening {
+    /// Of an end that waits: the cookie that its peer has to show.
+    expects: Option<Cookie>,
+    /// What its first SYN says.
+    says: Option<FastOpen>,
+    /// Bytes that this SYN carries.
+    data: u32,
+}
+
+impl Connection {
+    /// Opens it with a cookie of the server's, or asks for one. The application has `written` bytes, as many of which as there is room for
+    /// leave with the SYN.
+    pub fn open_fast(&mut self, cookie: Option<Cookie>, written: u64) {
+        let room = self.offered_mss().saturating_sub(OPTIONS);
+        let fast = &mut self.life.fast;
+        fast.says = Some(cookie.map_or(FastOpen::Ask, FastOpen::Cookie));
+        fast.data = if cookie.is_some() { written.min(room.into()) as u32 } else { 0 };
+        self.open();
+    }
+
+    /// An end that waits takes data in the SYN of a client that shows this cookie, and gives it to one that asks.
+    pub fn accept_fast(&mut self, cookie: Cookie) {
+        self.life.fast.expects = Some(cookie);
+    }
+
+    /// The Fast Open option of the SYN that leaves, and the bytes that it carries.
+    pub(super) fn fast_open(&self) -> (Option<FastOpen>, u32) {
+        let fast = &self.life.fast;
+        match (fast.expects, self.life.retries) {
+            (None, 1..) => (None, 0),
+            _ => (fast.says, fast.data),
+        }
+    }
+
+    /// How many bytes of a SYN an acknowledgement of it takes; `None` if it is no such.
+    pub(super) fn taken_of_syn(&self, ack: u32) -> Option<u32> {
+        let taken = ack.wrapping_sub(self.iss.wrapping_add(1));
+        (taken == 0 || taken == self.life.fast.data).then_some(taken)
+    }
+
+    /// Takes the data of a SYN whose cookie is right; one that has none, or another, is told the right one.
+    pub(super) fn take_syn_data(&mut self, s: &Segment, now: Time) -> Delivered {
+        let (Some(cookie), Some(shown), Some(rx)) = (self.life.fast.expects, s.syn.fast_open, &mut self.rx)
+        else {
+            return Delivered::default();
+        };
+        if shown != FastOpen::Cookie(cookie) {
+            self.life.fast.says = Some(FastOpen::Cookie(cookie));
+            return Delivered::default();
+        }
+        let mut delivered = Delivered::default();
+        if s.payload > 0 {
+            let data = Segment { seq: s.seq.wrapping_add(1), ..*s };
+            delivered.bytes = rx.on_segment(&self.config, &data, now).advanced;
+        }
+        delivered
+    }
+}
