@@ -14,6 +14,7 @@
  * LINK: registered as a link (Linux 6.4), or by the map alone.
  */
 #include "vmlinux.h"
+#include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 #include "tcp.h"
@@ -49,6 +50,10 @@ struct chirper {
 	__u8 ece;
 	__u8 marks;
 	__u8 fq;
+	/* The kernel reduces a window that was a chirp's. */
+	__u8 reduces;
+	/* The window when it was last looked at. */
+	__u32 window;
 };
 
 struct {
@@ -185,17 +190,98 @@ static __always_inline void finish(struct sock *sk, struct chirper *s)
 	publish(sk, s);
 }
 
-/* The window that chirps found, or what is left of it when it was sent once and a queue stood. */
+/*
+ * The window that chirps found, or what is left of it when it was sent once and a queue stood. A reduction that began among chirps goes
+ * on in proportion to the window of then (PRR, RFC 6937), a few packets: a threshold of many would let it send as many times more. Until it
+ * is over there is none, and weir_min_tso() keeps the window.
+ */
 static __always_inline void adopt(struct sock *sk, struct chirper *s)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 
 	tp->snd_cwnd = s->flow.window;
-	tp->snd_ssthresh = s->flow.window;
+	s->reduces = s->state == TCP_CA_CWR || s->state == TCP_CA_Recovery;
+	tp->snd_ssthresh = s->reduces ? TCP_INFINITE_SSTHRESH : s->flow.window;
 	((__u32 *)tp->inet_conn.icsk_ca_priv)[CUBIC_LAST_MAX] = s->flow.window;
 	dctcp_begin(tp, &s->dctcp, at_least(128, 4 * s->flow.marked));
 	sk->sk_pacing_rate = (__u64)tp->mss_cache * 1000000000ull / at_least(LEAST_GAP, s->flow.gap);
 	publish(sk, s);
+}
+
+/* Such a reduction is in another state, or over. Returns whether it goes on. */
+static __always_inline int goes_on(struct tcp_sock *tp, struct chirper *s)
+{
+	if (s->state == TCP_CA_Recovery)
+		s->flow.window = at_least(2, s->flow.window / 2);
+	s->reduces = s->state == TCP_CA_CWR || s->state == TCP_CA_Recovery;
+	if (s->state == TCP_CA_Loss)
+		tp->snd_ssthresh = at_least(2, s->flow.window / 2);
+	else if (!s->reduces)
+		tp->snd_cwnd = tp->snd_ssthresh = s->flow.window;
+	return s->reduces;
+}
+
+/* What a reduction that begins now ends with. */
+static __noinline __u32 threshold(struct sock *sk, struct chirper *s)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	if (chirps(s)) {
+		/* Marks do not end chirps, nor do losses that are not congestion. */
+		if (s->ece && !tp->lost_out)
+			return TCP_INFINITE_SSTHRESH;
+		if (chirp_lost(&s->flow, in_flight(tp)))
+			return TCP_INFINITE_SSTHRESH;
+		finish(sk, s);
+		return s->flow.window;
+	}
+	if (s->flow.phase == CHIRP_HANDOVER && !tp->lost_out)
+		return at_least(2, s->flow.window);
+	if (s->marks)
+		return dctcp_threshold(tp, &s->dctcp);
+	return cubictcp_recalc_ssthresh(sk);
+}
+
+/* The connection is in another state. */
+static __noinline int enter(struct sock *sk, struct chirper *s, __u8 state)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	s->state = state;
+	if (s->reduces && !chirps(s) && goes_on(tp, s))
+		return 0;
+	if (chirps(s)) {
+		if (state != TCP_CA_Loss)
+			return 0;
+		tp->snd_ssthresh = at_least(2, in_flight(tp) / 2);
+		finish(sk, s);
+	} else if (s->marks) {
+		/* RFC 8257 section 3.5: a loss is a loss. */
+		if (state == TCP_CA_Recovery)
+			tp->snd_ssthresh = at_least(2, tp->snd_cwnd / 2);
+		return 0;
+	}
+	cubictcp_state(sk, state);
+	return 0;
+}
+
+/*
+ * The kernel may have entered a state without weir_ssthresh() and weir_set_state(): on a busy machine with Linux 6.18 such calls were
+ * seen not to come, and the threshold was what lay on the stack. A threshold of a reduction that is as large as that lets thousands
+ * of packets go. So what was missed is made up for.
+ */
+static __always_inline void keep_up(struct sock *sk, struct tcp_sock *tp, struct chirper *s)
+{
+	__u8 state = BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_state);
+
+	if (state != s->state) {
+		if (state >= TCP_CA_CWR && s->state < TCP_CA_CWR) {
+			tp->snd_cwnd = at_least(2, s->window);
+			tp->snd_ssthresh = threshold(sk, s);
+		}
+		enter(sk, s, state);
+	}
+	s->window = tp->snd_cwnd;
 }
 
 SEC("struct_ops")
@@ -208,8 +294,11 @@ __u32 BPF_PROG(weir_min_tso, struct sock *sk)
 
 	if (!s)
 		return 2;
+	keep_up(sk, tp, s);
 	now = tp->tcp_clock_cache;
 	s->busy = now;
+	if (s->reduces && !chirps(s) && tp->snd_cwnd > s->flow.window)
+		tp->snd_cwnd = s->flow.window;
 	if (s->flow.phase == CHIRP_DONE)
 		return 2;
 	if (s->flow.phase == CHIRP_HANDOVER) {
@@ -257,6 +346,7 @@ void BPF_PROG(weir_pkts_acked, struct sock *sk, const struct ack_sample *sample)
 
 	if (!s)
 		return;
+	keep_up(sk, tp, s);
 	if (s->flow.phase == CHIRP_DONE) {
 		if (!s->marks)
 			cubictcp_acked(sk, sample);
@@ -318,48 +408,18 @@ void BPF_PROG(weir_cong_avoid, struct sock *sk, __u32 ack, __u32 acked)
 SEC("struct_ops")
 __u32 BPF_PROG(weir_ssthresh, struct sock *sk)
 {
-	struct tcp_sock *tp = tcp_sk(sk);
 	struct chirper *s = chirper(sk);
 
-	if (!s)
-		return cubictcp_recalc_ssthresh(sk);
-	if (chirps(s)) {
-		/* Marks do not end chirps, nor do losses that are not congestion. */
-		if (s->ece && !tp->lost_out)
-			return TCP_INFINITE_SSTHRESH;
-		if (chirp_lost(&s->flow, in_flight(tp)))
-			return TCP_INFINITE_SSTHRESH;
-		finish(sk, s);
-		return s->flow.window;
-	}
-	if (s->flow.phase == CHIRP_HANDOVER && !tp->lost_out)
-		return at_least(2, s->flow.window);
-	if (s->marks)
-		return dctcp_threshold(tp, &s->dctcp);
-	return cubictcp_recalc_ssthresh(sk);
+	return s ? threshold(sk, s) : cubictcp_recalc_ssthresh(sk);
 }
 
 SEC("struct_ops")
 void BPF_PROG(weir_set_state, struct sock *sk, __u8 state)
 {
-	struct tcp_sock *tp = tcp_sk(sk);
 	struct chirper *s = chirper(sk);
 
-	if (!s)
-		return;
-	s->state = state;
-	if (chirps(s)) {
-		if (state != TCP_CA_Loss)
-			return;
-		tp->snd_ssthresh = at_least(2, in_flight(tp) / 2);
-		finish(sk, s);
-	} else if (s->marks) {
-		/* RFC 8257 section 3.5: a loss is a loss. */
-		if (state == TCP_CA_Recovery)
-			tp->snd_ssthresh = at_least(2, tp->snd_cwnd / 2);
-		return;
-	}
-	cubictcp_state(sk, state);
+	if (s)
+		enter(sk, s, state);
 }
 
 SEC("struct_ops")
@@ -403,6 +463,7 @@ void BPF_PROG(weir_init, struct sock *sk)
 	if (!s)
 		return;
 	s->nxt = tp->snd_nxt;
+	s->window = tp->snd_cwnd;
 	s->dctcp.prior_rcv_nxt = tp->rcv_nxt;
 	dctcp_begin(tp, &s->dctcp, DCTCP_ONE);
 	/* srtt_us is in eighths of a microsecond. */
