@@ -114,6 +114,11 @@ impl Ack {
         })
     }
 
+    /// Has it SACK blocks?
+    pub fn tells_of_a_hole(&self) -> bool {
+        !self.sack.is_empty()
+    }
+
     /// May this one, queued directly before `newer` in the same flow, be erased? `before` is the ACK that waits directly before it.
     pub fn is_redundant(&self, newer: &Ack, before: Option<&Ack>, told: &Told) -> bool {
         let tells = |block| {

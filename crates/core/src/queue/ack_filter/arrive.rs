@@ -1,5 +1,6 @@
 //! What arrives: its flow, and what the filter learns from it.
 
+use super::growth::Growth;
 use super::AckFilter;
 use crate::ack::filter::{Ack, Told};
 use crate::flow::Key;
@@ -27,6 +28,7 @@ impl AckFilter {
                 (i, Some(ack))
             }
             None => {
+                self.flows.table[i as usize].growth.note_other();
                 self.note_opening(i, bytes, &packet);
                 (i, None)
             }
@@ -39,25 +41,29 @@ impl AckFilter {
             self.gauge.note_handshake(now.since(opened));
         }
         let beyond = flow.seen.learn(ack);
+        flow.growth.note_ack(ack, beyond, (flow.mss, self.gauge.rtt()), now);
         if beyond > 0 {
             self.gauge.note_progress(beyond, flow.mss);
         }
     }
 
-    /// A SYN begins the flow anew, a RST ends it.
+    /// A SYN begins the flow anew, a FIN or a RST ends it.
     fn note_opening(&mut self, i: u32, bytes: &[u8], packet: &Packet) {
         let Some(tcp) = wire::tcp(bytes, packet).ok().filter(|_| !packet.fragment) else { return };
+        let flow = &mut self.flows.table[i as usize];
+        flow.ends |= tcp.flags.contains(Flags::FIN);
         if !tcp.flags.intersects(Flags::SYN.with(Flags::RST)) {
             return;
         }
-        let flow = &mut self.flows.table[i as usize];
+        flow.ends = tcp.flags.contains(Flags::RST);
         flow.seen.forget();
-        flow.told = Told::default();
+        (flow.told, flow.growth) = (Told::default(), Growth::default());
         if tcp.flags.contains(Flags::SYN) {
             let options = wire::tcp_options(bytes, packet, &tcp).unwrap_or_default();
             (flow.syn_waits, flow.opened) = (true, None);
             flow.mss = options.mss.unwrap_or(0);
             flow.seen.begin(options.window_scale);
+            flow.growth = Growth::begin();
         }
     }
 }

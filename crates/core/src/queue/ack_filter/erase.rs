@@ -14,9 +14,6 @@ impl AckFilter {
     fn may_erase(&mut self, i: u32, charge: Charge, now: Time) -> usize {
         let all = |filtered| if filtered { ERASED } else { 0 };
         let measured = matches!(self.policy, Policy::Delayed | Policy::DelayedPerFlow);
-        if self.policy == Policy::DelayedPerFlow && !self.holds.admits(&self.backlog, charge) {
-            return ERASED;
-        }
         let active = self.flows.active();
         if measured && active > self.most {
             self.backlog.stats.fallback += 1;
@@ -34,6 +31,7 @@ impl AckFilter {
             }
             Policy::Classical => ERASED,
             Policy::Delayed => all(self.gauge.is_used(now)),
+            Policy::DelayedPerFlow if flow.growth.counts_bytes() => ERASED,
             Policy::DelayedPerFlow => all(self.gauge.uses_its_share(flow, active, charge.bytes, now)),
         }
     }

@@ -4,6 +4,7 @@
 use super::super::links::Ends;
 use super::super::rounds::{TakesTurns, Turn};
 use super::super::sizes::Size;
+use super::growth::Growth;
 use super::meter::Meter;
 use crate::ack::filter::{Seen, Told};
 use crate::flow::{Ages, Index, Key};
@@ -46,10 +47,14 @@ pub(super) struct Flow {
     pub(super) seen: Seen,
     /// What its ACKs that have left have told.
     pub(super) told: Told,
+    /// Whether its sender needs every ACK.
+    pub(super) growth: Growth,
     /// Its SYN waits, or is about to leave.
     pub(super) syn_waits: bool,
     /// When its SYN left, until the handshake is over.
     pub(super) opened: Option<Time>,
+    /// Its FIN has come.
+    pub(super) ends: bool,
     /// As its SYN said; 0 if that was not seen.
     pub(super) mss: u16,
 }
@@ -72,8 +77,10 @@ impl Flow {
             silent: false,
             seen: Seen::default(),
             told: Told::default(),
+            growth: Growth::default(),
             syn_waits: false,
             opened: None,
+            ends: false,
             mss: 0,
         }
     }

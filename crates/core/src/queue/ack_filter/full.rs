@@ -2,6 +2,7 @@
 
 use super::flows::Flow;
 use super::{AckFilter, Policy, Service};
+use crate::ack::filter::ACCECN_MOST;
 use crate::node::Cx;
 use crate::stats::DropReason;
 use crate::time::Time;
@@ -16,42 +17,44 @@ impl AckFilter {
         }
     }
 
-    /// The flow that loses its oldest packet, and whether that one is redundant.
-    fn victim(&self) -> Option<(u32, bool)> {
+    /// The flow that loses its oldest packet, and which one stands for that one then, if it is redundant.
+    fn victim(&self) -> Option<(u32, Option<(u32, u8)>)> {
         let longest = self.lengths.most()?;
         let flow = &self.flows.table[longest as usize];
         match self.policy {
-            Policy::DelayedPerFlow if flow.acks == flow.packets => match self.is_oldest_redundant(flow) {
-                true => Some((longest, true)),
-                false => self.speeds.most().map(|fastest| (fastest, false)),
+            Policy::DelayedPerFlow if flow.acks == flow.packets => match self.covers_oldest(flow) {
+                None => self.speeds.most().map(|fastest| (fastest, None)),
+                second => Some((longest, second)),
             },
-            _ => Some((longest, false)),
+            _ => Some((longest, None)),
         }
     }
 
-    /// Does the second packet of a flow say what the oldest one does?
-    fn is_oldest_redundant(&self, flow: &Flow) -> bool {
-        let ack = |n: u32| self.nodes.all[n as usize].ack.as_ref();
-        let oldest = flow.waiting.first();
-        let second = oldest.and_then(|n| self.nodes.all[n as usize].own.behind());
-        match (oldest.and_then(ack), second.and_then(ack)) {
-            (Some(older), Some(newer)) => {
-                !flow.seen.is_accecn() && older.is_redundant(newer, None, &flow.told)
-            }
-            _ => false,
-        }
+    /// Does the second packet of a flow say what the oldest one does? Its place, if so, and how many it stands for then.
+    fn covers_oldest(&self, flow: &Flow) -> Option<(u32, u8)> {
+        let node = |n: u32| &self.nodes.all[n as usize];
+        let first = node(flow.waiting.first()?);
+        let n = first.own.behind()?;
+        let second = node(n);
+        let both = first.stands_for.saturating_add(second.stands_for);
+        let hides = flow.seen.is_accecn() && both > ACCECN_MOST;
+        let redundant = first.ack.as_ref()?.is_redundant(second.ack.as_ref()?, None, &flow.told);
+        (redundant && !hides).then_some((n, both))
     }
 
     /// Drops what is too much. Did the last packet that came go?
     pub(super) fn shorten(&mut self, cx: &mut Cx<'_>, i: u32) -> bool {
         let mut dropped = false;
         while self.holds.is_exceeded(&self.backlog) {
-            let Some((victim, redundant)) = self.victim() else { break };
+            let Some((victim, second)) = self.victim() else { break };
             let oldest = self.flows.table[victim as usize].waiting.first();
             let Some(taken) = oldest.and_then(|n| self.take(n)) else { break };
-            match redundant {
-                true => self.backlog.absorb(cx, taken.waiting.frame),
-                false => _ = self.backlog.drop(cx, taken.waiting.frame, DropReason::QueueFull),
+            match second {
+                Some((n, stands_for)) => {
+                    self.nodes.all[n as usize].stands_for = stands_for;
+                    self.backlog.absorb(cx, taken.waiting.frame);
+                }
+                None => _ = self.backlog.drop(cx, taken.waiting.frame, DropReason::QueueFull),
             }
             let ends = self.flows.table[victim as usize].packets == 0;
             if ends && self.service == Service::RoundRobin {

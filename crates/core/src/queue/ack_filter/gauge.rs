@@ -14,8 +14,8 @@ const MOST: Duration = Duration::from_secs(2);
 const SEGMENT: u32 = 256;
 /// Most segments that one ACK is taken to acknowledge.
 const STRETCH: u32 = 8;
-/// A flow that has been silent for a window is over when it uses less than one in so many of its share, or of the channel; any flow after
-/// so many windows.
+/// A flow that has been silent for a window is over when its FIN has come, or when it uses less than one in so many of its share, or of the channel; any
+/// flow after so many windows.
 const OF_ITS_SHARE: u64 = 10;
 const OF_ALL: u64 = 100;
 const WINDOWS: u64 = 10;
@@ -58,7 +58,8 @@ impl Gauge {
         self.window.unwrap_or(self.rtt())
     }
 
-    fn rtt(&self) -> Duration {
+    /// The round-trip time, as far as handshakes have shown it.
+    pub(super) fn rtt(&self) -> Duration {
         self.rtt.map_or(ASSUMED, |rtt| rtt.clamp(LEAST, MOST))
     }
 
@@ -129,7 +130,7 @@ impl Gauge {
             || rate.saturating_mul(OF_ALL) < self.channel;
         let silent = flow.rate.silent(now);
         silent >= window.saturating_mul(WINDOWS)
-            || (silent >= window && self.measure == Measure::Rate && little)
+            || (silent >= window && (flow.ends || (self.measure == Measure::Rate && little)))
     }
 
     /// What a rate carries in a round trip.

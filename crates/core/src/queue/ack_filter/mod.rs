@@ -8,13 +8,12 @@
 //! - **Use** is measured where packets leave, by time sliding window ([`meter`]). The paper begins to filter a flow when its
 //!   rate "exceeds the slow channel bandwidth divided by the number of active connections", which with one flow never happens; here it
 //!   begins above [`Params::on`] times that, and ends below [`Params::off`]. It is filtered, too, while more of its ACKs wait than its share carries in a round
-//!   trip. Flows of data count as active.
+//!   trip, or if its sender counts bytes ([`growth`]): then ACKs that wait before the last one of a burst are nothing but late. Flows of data count as active.
 //! - **Service** in the order of arrival, or for each flow in turn by bytes: then a bulk upload takes its share and no more, and so do
 //!   ACKs. A flow of which something begins to wait has its turn next, once in a round; all of these have a quantum in a round together. What is erased is charged to nobody.
 //! - **Full queues** (§4.2): what comes is dropped where nothing better is known. With [`Policy::Delayed`], while nothing is filtered, the flow that has most
 //!   waiting loses its oldest packet. With [`Policy::DelayedPerFlow`] the longest flow loses its oldest packet if it has data waiting or if that packet is redundant, and
-//!   otherwise the flow with the fastest ACKs; before that, the ACK that comes erases what it makes redundant, as one that is filtered does. "Most" is to a factor of
-//!   two.
+//!   otherwise the flow with the fastest ACKs: one, since with room for few packets the channel would be idle if more went. "Most" is to a factor of two.
 //! - **State** is bounded: flows are active no more as their rates disappear. When more than [`Params::flows`] are active, filtering is
 //!   classical, to which the others converge (§4.1); with twice as many, further flows are not told apart and not filtered.
 //!
@@ -42,6 +41,7 @@ mod erase;
 mod flows;
 mod full;
 mod gauge;
+mod growth;
 mod meter;
 mod nodes;
 mod params;
@@ -181,9 +181,11 @@ impl AckFilter {
         let window = self.gauge.window();
         let flow = &mut self.flows.table[i as usize];
         flow.rate.bytes(now, bytes, window);
-        if core::mem::take(&mut flow.syn_waits) {
+        let opens = core::mem::take(&mut flow.syn_waits);
+        if opens {
             flow.opened = Some(now);
         }
+        flow.growth.note_left(opens);
         if let Some(ack) = ack {
             flow.ack_rate.bytes(now, bytes, window);
             flow.told.note(ack);

@@ -7,6 +7,7 @@ use crate::wire::build::SegmentBuilder;
 use crate::wire::{self, Flags};
 
 mod bounds;
+mod growth;
 mod model;
 
 /// An ACK in the paper: 40 bytes, 3.2 ms at 100 kb/s.

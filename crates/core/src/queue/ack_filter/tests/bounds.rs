@@ -86,7 +86,7 @@ fn of_duplicates_with_a_new_block_each_every_fourth_stays() {
     b.check();
 }
 
-/// What is redundant is erased before anything is dropped: of the flow whose ACK comes, or of the longest one.
+/// What is redundant is erased before anything is dropped, of the longest flow, and no more than there is room needed.
 #[test]
 fn a_full_queue_erases_before_it_drops() {
     let mut b = Bench::new(params(Policy::DelayedPerFlow, Service::Fifo), QueueLimit::Packets(4));
@@ -95,14 +95,30 @@ fn a_full_queue_erases_before_it_drops() {
     for (port, n) in [(1, 2), (1, 3), (2, 1), (1, 4), (1, 5)] {
         assert_eq!(b.ack(port, n), None);
     }
-    assert_eq!((b.filter.backlog.packets(), b.filter.backlog.stats.filtered), (2, 3), "its own: 2 to 4");
-    assert_eq!(b.rest(), [(1, 5), (2, 1)]);
+    assert_eq!((b.filter.backlog.packets(), b.filter.backlog.stats.filtered), (4, 1));
+    assert_eq!(b.rest(), [(1, 3), (2, 1), (1, 4), (1, 5)]);
     for (port, n) in [(1, 6), (1, 7), (1, 8), (2, 2), (3, 1)] {
         assert_eq!(b.ack(port, n), None);
     }
-    assert_eq!(b.filter.backlog.stats.filtered, 4, "the oldest of flow 1");
+    assert_eq!(b.filter.backlog.stats.filtered, 2, "the oldest of flow 1");
     assert_eq!(b.filter.backlog.stats.drops.total(), 0);
     assert_eq!(b.rest(), [(1, 7), (1, 8), (2, 2), (3, 1)]);
+    b.check();
+}
+
+/// In an Accurate ECN flow an ACK stands for three at most, whether it was erased for what came or for want of room.
+#[test]
+fn a_full_queue_hides_no_counter() {
+    let mut b = Bench::new(params(Policy::DelayedPerFlow, Service::Fifo), QueueLimit::Packets(2));
+    let counted = |n: u32| ack(1, n).flags(Flags::ACK | Flags::of_ace(5));
+    b.push(&counted(0), ACK);
+    b.pop();
+    (1..=6).for_each(|n| {
+        b.push(&counted(n), ACK);
+    });
+    // 3 stands for 1 and 2; then 3 is too much and goes, and 5 stands for 4.
+    assert_eq!((b.filter.backlog.stats.filtered, b.filter.backlog.stats.drops.total()), (3, 1));
+    assert_eq!(b.rest(), [(1, 5), (1, 6)]);
     b.check();
 }
 
