@@ -78,7 +78,7 @@ pub const CLASS_PRESETS: &[ClassPreset] = &[
     },
     ClassPreset {
         name: "postack",
-        description: "PostACK: a turn for each flow in the class's round, which flows skip that have sent more than their turns",
+        description: "PostACK with one queue: a turn for each packet that leaves it, which flows skip that have sent more than their turns",
         leaf: Leaf::Fifo,
         policy: AckControl::postack,
     },
@@ -125,13 +125,13 @@ impl AckControl {
     /// The preset `tcr` at `rate`: TCP rate control (PostACK paper, section 2.4).
     pub const fn tcr(rate: Rate) -> AckControl {
         let window = Window::Size { standing_delay: Duration::ZERO };
-        AckControl::in_turns(Hold::Queue, rate, Turns::Acks { skips: false }, window)
+        AckControl::in_turns(Hold::Queue, rate, Turns::Acks, window)
     }
 
-    /// The preset `postack` at `rate`: PostACK as an on-off variant of ACK pacing (section 3.2, figs 4 and 5), in front of a queue of
-    /// that rate.
+    /// The preset `postack` with a queue of `rate`: PostACK as an on-off variant of ACK pacing (section 3.2, figs 4 and 5), at the pace of
+    /// what leaves the queue.
     pub const fn postack(rate: Rate) -> AckControl {
-        AckControl::in_turns(Hold::Queue, rate, Turns::Acks { skips: true }, Window::Keep)
+        AckControl::in_turns(Hold::Queue, rate, Turns::Packets, Window::Keep)
     }
 
     /// The preset `postack-pfq` with a queue of `rate`: PostACK driven by departures alone (section 6, figs 13 and 14).
@@ -214,8 +214,9 @@ mod tests {
             let policy = (p.policy)(Rate::mbit(7));
             let law = policy.release.share().unwrap();
             assert_eq!((law.rate, policy.release.flow_rate()), (Rate::mbit(7), None), "{}", p.name);
-            // Only what is paced by a clock of its own needs no queue.
             assert_eq!(p.leaf == Leaf::Pfq, law.turns == Turns::Departures, "{}", p.name);
+            // Only what is paced by a clock of its own needs no queue.
+            assert_eq!(p.leaf != Leaf::None, law.follows_data(), "{}", p.name);
         }
     }
 }

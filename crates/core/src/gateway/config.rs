@@ -77,11 +77,7 @@ impl ClassConfig {
 
     /// Are ACKs of its flows released by what becomes of their data in its queue?
     pub fn follows_data(&self) -> bool {
-        let follows = |ack: AckControl| {
-            let turns = ack.release.share().map(|law| law.turns);
-            matches!(turns, Some(Turns::Departures | Turns::Acks { skips: true }))
-        };
-        self.ack.is_some_and(follows)
+        self.ack.is_some_and(|ack| ack.release.share().is_some_and(|law| law.follows_data()))
     }
 }
 

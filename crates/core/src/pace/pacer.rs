@@ -139,6 +139,10 @@ impl Pacer {
         let member = &self.members[class];
         (&member.queue, &member.stats)
     }
+    /// See [`Pacer::leaf`].
+    pub(crate) fn queue_mut(&mut self, class: usize) -> &mut Queue {
+        &mut self.members[class].queue
+    }
     /// The highest rate that a class can have.
     pub fn fastest(&self) -> Rate {
         self.port.line.unwrap_or(FASTEST)

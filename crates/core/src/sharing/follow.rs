@@ -1,11 +1,12 @@
 //! What a gateway is told of the data in the queues, whose departures release ACKs ([`Turns`](crate::ack::Turns)).
 
+use super::sound::{paced, specs};
 use super::way::Way;
-use super::{sound, Sharing};
+use super::Sharing;
 use crate::frame::Frames;
-use crate::gateway::{Alone, Came, ClassConfig, Departure, Direction, Next};
+use crate::gateway::{Alone, Came, Departure, Direction, Next};
 use crate::node::PortSet;
-use crate::queue::Queue;
+use crate::queue::{pfq::Coming, Queue};
 use crate::time::Time;
 
 impl Sharing {
@@ -13,8 +14,7 @@ impl Sharing {
     pub(crate) fn listen(&mut self) {
         let config = &self.config;
         for (way, direction) in self.ways.iter_mut().zip(DIRECTIONS) {
-            let shares = |c: &ClassConfig| sound::in_tree(c, direction);
-            let indices = (0..config.classes.len()).filter(|&i| shares(&config.classes[i]));
+            let indices = specs(config, direction).1.into_iter().chain(paced(config, direction).1);
             let own = |i: usize| config.classes[i].follows_data().then_some(i);
             way.followed = indices.map(own).collect();
             if way.followed.iter().all(Option::is_none) {
@@ -26,7 +26,7 @@ impl Sharing {
     /// When the next frame can leave a queue of a direction in which ACKs follow the data, by a port that takes frames.
     pub(crate) fn next_departure(&self, open: PortSet) -> Option<Time> {
         let followed = |way: &&Way| !way.followed.is_empty() && way.open && open.contains(way.out);
-        self.ways.iter().filter(followed).filter_map(|way| way.tree.as_ref()?.due()).min()
+        self.ways.iter().filter(followed).filter_map(Way::queues_due).min()
     }
 
     /// The next packet that has left a class whose ACKs follow its data: the index of the class in the configuration.
@@ -46,14 +46,32 @@ impl Way {
         self.followed.get(place).is_some_and(Option::is_some)
     }
 
-    /// Frames have left the class at this place.
-    pub(super) fn follow_departure(&mut self, frames: &Frames, place: usize) {
+    /// A frame that stands for so many packets has left the class at this place.
+    pub(super) fn follow_departure(&mut self, frames: &Frames, place: usize, packets: u32) {
         let Some(class) = self.followed.get(place).copied().flatten() else { return };
-        let Some(Queue::Pfq(queue)) = self.tree.as_mut().map(|tree| tree.queue_mut(place)) else { return };
-        let left = queue.news().last();
-        let next = queue.coming(frames);
-        let next = next.map(|c| Next { flow: c.owner, frames: c.frames, packets: c.packets, flows: c.flows });
-        self.gone.push_back((class, Departure { left, next }));
+        let (left, next) = match self.queue_mut(place) {
+            Some(Queue::Pfq(queue)) => {
+                let left = queue.news().last();
+                let next = queue.coming(frames);
+                let of =
+                    |c: Coming| Next { flow: c.owner, frames: c.frames, packets: c.packets, flows: c.flows };
+                (left, next.map(of))
+            }
+            Some(queue) => {
+                let waits = queue.packets() as u32;
+                (None, (waits > 0).then_some(Next { flow: None, frames: waits, packets: waits, flows: 1 }))
+            }
+            None => return,
+        };
+        self.gone.push_back((class, Departure { packets, left, next }));
+    }
+
+    /// The queue of the class at this place.
+    fn queue_mut(&mut self, place: usize) -> Option<&mut Queue> {
+        match self.paced(place) {
+            Some(paced) => Some(self.pacer.as_mut()?.queue_mut(paced)),
+            None => Some(self.tree.as_mut()?.queue_mut(place)),
+        }
     }
 
     /// A frame that stands for so many packets has come to the class at this place, of this flow.
@@ -65,7 +83,7 @@ impl Way {
         lost: &mut impl Extend<(u32, u32)>,
     ) -> Option<Came> {
         let class = self.followed.get(place).copied().flatten()?;
-        let frames = match self.tree.as_mut()?.queue_mut(place) {
+        let frames = match self.queue_mut(place)? {
             Queue::Pfq(queue) => {
                 let frames = queue.claim(flow.and_then(Result::ok));
                 lost.extend(queue.news());

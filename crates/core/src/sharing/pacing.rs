@@ -97,7 +97,11 @@ impl Way {
             }
             match pacer.pop(cx)? {
                 Slot::Packet { class, waiting, at } => {
-                    class.iter().for_each(|paced| self.watch(self.first_paced + paced));
+                    if let Some(paced) = class {
+                        let place = self.first_paced + paced;
+                        self.watch(place);
+                        self.follow_departure(cx.frames, place, waiting.charge.packets);
+                    }
                     return Some(Waiting { since: at, ..waiting });
                 }
                 Slot::Fillers { at, count, bytes } => {

@@ -26,7 +26,7 @@ impl core::fmt::Display for Why {
 }
 
 /// Is the class in the tree of a direction?
-pub(super) fn in_tree(class: &ClassConfig, direction: Direction) -> bool {
+fn in_tree(class: &ClassConfig, direction: Direction) -> bool {
     class.direction == direction && class.share.is_some_and(|share| share.pace.is_none())
 }
 

@@ -105,7 +105,7 @@ impl Way {
         let popped = tree.pop(cx)?;
         self.watch(popped.class);
         if !self.followed.is_empty() {
-            self.follow_departure(cx.frames, popped.class);
+            self.follow_departure(cx.frames, popped.class, popped.waiting.charge.packets);
         }
         Some(Waiting { since: popped.at, ..popped.waiting })
     }

@@ -1,4 +1,4 @@
-//! PostACK, in its forms that need a queue: ACKs are released as data leaves the queue of its class, or at turns that a flow skips which has
+//! PostACK, in its forms: ACKs are released as data leaves the queue of its class, with one queue in turns that a flow skips which has
 //! sent more than its turns. A queue of 8 Mb/s, a byte a microsecond; packets have 1,000 bytes and leave a millisecond apart.
 
 use crate::support::*;
@@ -8,6 +8,7 @@ use weir_core::combined::{Combined, LAN_WHOLE};
 use weir_core::flow::Record;
 use weir_core::frame::Frames;
 use weir_core::gateway::{ClassConfig, Config, Direction, Gateway, ScheduledOnly, LAN, WAN};
+use weir_core::pace::{self, Backend};
 use weir_core::queue::{self, pfq, Kind, QueueLimit};
 use weir_core::rate::Rate;
 use weir_core::rig::{Rig, Sent, TestFrame, Wake};
@@ -224,31 +225,98 @@ fn progress_that_is_known_is_not_told_again() {
     u.finish();
 }
 
-/// Three packets came: two turns are skipped. A turn takes what a full segment does at the class's rate, 1.5 ms.
+fn one_queue() -> Config {
+    config(AckControl::postack(Rate::mbit(8)), Kind::Fifo)
+}
+
+/// Packets leave at 1,000 to 1,009 ms, a turn each. Six came of flow 0 beyond the one that its ACK is for: it skips the turns at 1,001 to 1,005 ms, and is
+/// released at 1,006 ms.
 #[test]
 fn a_flow_that_has_sent_more_than_its_turns_skips_turns() {
-    let basic = config(AckControl::postack(Rate::mbit(8)), Kind::Fifo);
-    let mut u = Uploads::begun(basic, 1, Wake::Exact);
+    for wake in [Wake::Exact, Wake::Late(Duration::from_millis(3)), Wake::Lazy(Duration::from_millis(3))] {
+        let mut u = Uploads::begun(one_queue(), 2, wake);
+        u.data(ms(1_000), 1, 4);
+        u.data(ms(1_000), 0, 6);
+        u.ack(us(1_000_500), 0, MSS);
+        assert_eq!(u.run(ms(1_500)), [(ms(1_006), 0, MSS)], "{wake:?}");
+        u.finish();
+    }
+}
+
+/// Three packets leave at 1,000 to 1,002 ms: then nothing is left that could be answered, and the class could send the next one at once. From there on
+/// there is a turn each eighth of 1.5 ms.
+#[test]
+fn an_empty_queue_owes_nothing() {
+    let mut u = Uploads::begun(one_queue(), 1, Wake::Exact);
     u.data(ms(1_000), 0, 3);
-    u.ack(us(1_000_500), 0, MSS);
-    u.ack(us(1_000_600), 0, 2 * MSS);
-    assert_eq!(u.run(ms(1_500)), [(us(1_003_500), 0, MSS), (us(1_005_000), 0, 2 * MSS)]);
+    for n in 1..=3 {
+        u.ack(us(1_000_500 + n), 0, n as u32 * MSS);
+    }
+    assert_eq!(
+        u.run(ms(1_500)),
+        [(ms(1_002), 0, MSS), (us(1_002_187), 0, 2 * MSS), (us(1_002_374), 0, 3 * MSS)]
+    );
     u.finish();
 }
 
-/// An ACK for two segments is worth two turns.
+/// An ACK for two segments is worth two turns, and there is one for each packet that leaves, from 1,001 ms on.
 #[test]
 fn a_delayed_ack_takes_as_many_turns_as_segments() {
-    let basic = config(AckControl::postack(Rate::mbit(8)), Kind::Fifo);
-    let mut u = Uploads::begun(basic, 2, Wake::Exact);
+    let mut u = Uploads::begun(one_queue(), 3, Wake::Exact);
+    u.data(ms(1_000), 2, 10);
     for n in 1..=2 {
-        u.ack(us(1_000_000 + u64::from(n)), 0, 2 * n * MSS);
-        u.ack(us(1_000_002 + u64::from(n)), 1, n * MSS);
+        u.ack(us(1_000_100 + u64::from(n)), 0, 2 * n * MSS);
+        u.ack(us(1_000_102 + u64::from(n)), 1, n * MSS);
     }
-    let turns: Vec<_> = u.run(ms(1_500)).into_iter().map(|(at, f, _)| (at.since(us(1_000_001)), f)).collect();
-    let expected = [(0, 0), (3_000, 1), (4_500, 0), (7_500, 1)];
-    assert_eq!(turns, expected.map(|(after, f)| (Duration::from_micros(after), f)));
+    let turns: Vec<_> = u.run(ms(1_500)).into_iter().map(|(at, f, _)| (at, f)).collect();
+    assert_eq!(turns, [(ms(1_001), 0), (ms(1_003), 1), (ms(1_004), 0), (ms(1_006), 1)]);
     u.finish();
+}
+
+/// Four datagrams wait before the flow's two packets. If their departures brought turns, each would bring a packet more than leaves.
+#[test]
+fn what_no_flow_has_sent_brings_no_turn() {
+    let mut u = Uploads::begun(one_queue(), 2, Wake::Exact);
+    for _ in 0..4 {
+        u.rig.at(ms(1_000)).inject(LAN_WHOLE, TestFrame::bytes(&udp()).long(1_014));
+    }
+    u.data(ms(1_000), 1, 2);
+    u.ack(us(1_000_500), 0, MSS);
+    assert_eq!(u.run(ms(1_500)), [(ms(1_004), 0, MSS)]);
+    u.finish();
+}
+
+/// A class that is paced by deadlines or by bytes on the line sends 1,000 bytes a millisecond, as one that shares a link does: ACKs leave with the
+/// same packets, and packets are as far apart as the rate says.
+#[test]
+fn what_leaves_a_paced_class_releases_acks() {
+    for (backend, ack, kind, last) in [
+        (Backend::Clock, AckControl::postack_pfq(Rate::mbit(8)), PFQ, [ms(1_003), ms(1_004)]),
+        (Backend::Gap, AckControl::postack_pfq(Rate::mbit(8)), PFQ, [ms(1_003), ms(1_004)]),
+        (Backend::Clock, AckControl::postack(Rate::mbit(8)), Kind::Fifo, [ms(1_004), us(1_004_187)]),
+    ] {
+        let target = pace::Target::Rate(Rate::mbit(8));
+        let class = pace::Class { target, counts: pace::Counts::Ip, backend };
+        let mut config = config(ack, kind);
+        config.classes.truncate(1);
+        let queue = config.classes[0].share.and_then(|share| share.queue);
+        config.classes[0].share =
+            Some(Spec { rate: Some(Rate::mbit(8)), pace: Some(class), queue, ..Spec::of(None) });
+        config.port = pace::Port { line: Some(Rate::mbit(1000)), runs: true, ..config.port };
+        let mut u = Uploads::begun(config, 1, Wake::Exact);
+        u.data(ms(1_000), 0, 5);
+        u.ack(us(1_000_500), 0, MSS);
+        u.ack(us(1_000_600), 0, 2 * MSS);
+        let sent = u.rig.run_until(ms(1_500));
+        let on = |port| {
+            let packets =
+                sent.iter().filter(move |s| s.port == port && wire::packet(&s.bytes, s.len).is_ok());
+            packets.map(|s| s.at).collect::<Vec<_>>()
+        };
+        assert_eq!(on(WAN), (0..5).map(|n| ms(1_000 + n)).collect::<Vec<_>>());
+        assert_eq!(on(LAN), last, "{backend:?}");
+        u.finish();
+    }
 }
 
 /// The pool of the engine that died had the ACKs; the records have what they told.

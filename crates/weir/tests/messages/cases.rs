@@ -124,6 +124,7 @@ pub const CASES: &[(&str, &str, &str, &str)] = &[
     ("PostACK for each flow with one queue", EXPERIMENT, "[[flow]]", "[[gateway.class]]\nname = \"a\"\nrate = \"1Mbit\"\nqueue = \"10p\"\nack = { preset = \"postack-pfq\" }\n[[flow]]"),
     ("PostACK without a queue", EXPERIMENT, "[[flow]]", "[[gateway.class]]\nname = \"a\"\nrate = \"1Mbit\"\nack = { preset = \"postack-number\" }\n[[flow]]"),
     ("PostACK with an AQM", EXPERIMENT, "[[flow]]", "[[gateway.class]]\nname = \"a\"\nrate = \"1Mbit\"\ndiscipline = \"pfq\"\naqm = \"codel\"\nack = { preset = \"postack-pfq\" }\n[[flow]]"),
+    ("PostACK at the windows of its flows", EXPERIMENT, "[[flow]]", "[gateway]\nline = \"1Gbit\"\n[[gateway.class]]\nname = \"a\"\nrate = \"window\"\npace = \"gap\"\ndiscipline = \"pfq\"\nack = { preset = \"postack-pfq\" }\n[[flow]]"),
     ("PostACK with choices that it makes", EXPERIMENT, "[[flow]]", "[[gateway.class]]\nname = \"a\"\nrate = \"1Mbit\"\ndiscipline = \"pfq\"\nack = { preset = \"postack-pfq\", flow_rate = \"1Mbit\", counts = \"ip\", when = \"congested\" }\n[[flow]]"),
     ("PostACK with a guarantee above its rate", EXPERIMENT, "[[flow]]", "[[gateway.class]]\nname = \"a\"\nrate = \"1Mbit\"\ndiscipline = \"pfq\"\nflow_min = \"2Mbit\"\nack = { preset = \"postack-pfq\" }\n[[flow]]"),
     ("a preset that never existed", GATEWAY, "ack-shaper", "ack-shapper"),

@@ -34,10 +34,10 @@ pub enum Turns {
     Bytes,
     /// An ACK, whenever the class's clock allows: the law *round* (TCP rate control, section 2.4 of the PostACK paper). An ACK for
     /// several segments is worth as many turns.
-    Acks {
-        /// A flow of which more than one packet of data has come and was not answered by a turn skips its turn (PostACK, figs 4 and 5).
-        skips: bool,
-    },
+    Acks,
+    /// The same, whenever a packet leaves the class's one queue. A flow of which more than one packet has come that was not answered by a turn
+    /// skips its turn (PostACK section 3.2, figs 4 and 5).
+    Packets,
     /// An ACK, when the flow's last packet of data in the class's queue is the next to leave it, or none is there: the law *dequeue*
     /// (PostACK section 6, figs 13 and 14). With [`Hold::Number`](crate::ack::Hold::Number) as many bytes as that packet has.
     Departures,
@@ -83,6 +83,11 @@ impl ShareRelease {
     /// Are turns of ACKs?
     pub const fn is_of_acks(&self) -> bool {
         !matches!(self.turns, Turns::Bytes)
+    }
+
+    /// Do turns come as data leaves the class's queue?
+    pub const fn follows_data(&self) -> bool {
+        matches!(self.turns, Turns::Departures | Turns::Packets)
     }
 
     /// The window of a flow that has this payload rate, with turns of ACKs: the segments that its round trip takes (PostACK paper,
@@ -188,7 +193,7 @@ impl Law for ShareRelease {
     fn name(&self) -> &'static str {
         match self.turns {
             Turns::Bytes => "share",
-            Turns::Acks { .. } => "round",
+            Turns::Acks | Turns::Packets => "round",
             Turns::Departures => "dequeue",
         }
     }
@@ -280,7 +285,7 @@ mod tests {
     /// 100 kB/s over 50 ms are 5,000 bytes: four segments of 1,250, and four of 1,448.
     #[test]
     fn a_window_of_segments_is_the_round_trip_rounded_up() {
-        let law = ShareRelease { turns: Turns::Acks { skips: false }, ..ShareRelease::new(Rate::mbit(1)) };
+        let law = ShareRelease { turns: Turns::Acks, ..ShareRelease::new(Rate::mbit(1)) };
         let window = |kbit: u64, ms, mss| {
             let rate = Rate::from_bps(1_000 * kbit).unwrap();
             law.window_of_segments(rate, Duration::from_millis(ms), mss)

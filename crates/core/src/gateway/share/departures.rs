@@ -39,7 +39,9 @@ pub(crate) struct Came {
 /// The queue of a class after a packet has left it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Departure {
-    /// The flow of the packet, and how many frames of it wait still.
+    /// Packets that have left.
+    pub(crate) packets: u32,
+    /// With a queue for each flow: the flow of the packet, and how many frames of it wait still.
     pub(crate) left: Option<(u32, u32)>,
     /// What leaves next; `None`: the queue is empty.
     pub(crate) next: Option<Next>,
@@ -48,7 +50,7 @@ pub(crate) struct Departure {
 /// The frame that leaves next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Next {
-    /// Its flow.
+    /// Its flow, with a queue for each.
     pub(crate) flow: Option<u32>,
     /// Frames of the flow that wait, with this one.
     pub(crate) frames: u32,
@@ -81,14 +83,17 @@ impl Gateway {
     pub(crate) fn data_came(&mut self, now: Time, came: Came) {
         let Came { class, flow, frames, packets } = came;
         let place = self.classes.place(class);
+        let Some(of) = flow else { return }; // it was dropped
+        let of = of.and_then(|i| self.is_of(i, place).then_some(i).ok_or(Alone::NoAcks));
         let Some(share) = self.classes.share_mut(place) else { return };
-        share.departures.busy = true;
         let (queues, turns) = (share.departures.queues, share.law.turns);
-        let followed = flow.map(|of| of.and_then(|i| self.is_of(i, place).then_some(i).ok_or(Alone::NoAcks)));
-        let i = match followed {
-            Some(Ok(i)) => i,
-            Some(Err(why)) => return self.classes[place].scheduled_only.count(why, packets),
-            None => return, // it was dropped
+        share.departures.busy = true;
+        let i = match of {
+            Ok(i) => i,
+            Err(why) => {
+                share.departures.others += packets;
+                return self.classes[place].scheduled_only.count(why, packets);
+            }
         };
         let pace = &mut self.table[i].pace;
         match turns {
@@ -114,9 +119,13 @@ impl Gateway {
     pub(crate) fn data_left(&mut self, cx: &mut Cx<'_>, class: usize, departure: Departure) {
         self.now = cx.now;
         let place = self.classes.place(class);
-        let Some(share) = self.classes.share_mut(place).filter(|s| s.law.turns == Turns::Departures) else {
+        let Some(share) = self.classes.share_mut(place) else { return };
+        if share.law.turns == Turns::Packets {
+            return self.one_queue_left(cx, place, departure);
+        }
+        if share.law.turns != Turns::Departures {
             return;
-        };
+        }
         let list = &mut share.departures;
         list.count = list.count.wrapping_add(1);
         list.flows = departure.next.map_or(0, |next| next.flows);
@@ -137,8 +146,7 @@ impl Gateway {
     pub(crate) fn queues_anew(&mut self) {
         for (_, share) in self.classes.shares_mut() {
             let Some(share) = share else { continue };
-            share.departures.queues = share.departures.queues.wrapping_add(1);
-            share.departures.busy = false;
+            share.departures.run_empty();
         }
     }
 
@@ -150,7 +158,7 @@ impl Gateway {
         }
     }
 
-    /// Frames of the flow that wait in the queue of its class; with turns by a clock, packets that came and had no turn.
+    /// Frames of the flow that wait in the queue of its class; with one queue, packets that came and had no turn.
     pub(in crate::gateway) fn packets_of(&self, i: u32) -> u32 {
         let r = &self.table[i];
         self.classes.share(r.class).map_or(0, |share| r.pace.packets(share.departures.queues))
@@ -257,17 +265,23 @@ impl Gateway {
     }
 
     /// While the class has nothing to send, turns come faster than it could send packets.
-    fn arm_idle(&mut self, place: u32, now: Time) {
+    pub(super) fn arm_idle(&mut self, place: u32, now: Time) {
         let Some(share) = self.classes.share(place) else { return };
         let timer = self.table.capacity() + place;
-        if !share.departures.busy && share.first_listed().is_some() && !self.timers.is_armed(timer) {
-            let at = now + share.idle_time();
+        if !share.departures.busy && share.head().is_some() && !self.timers.is_armed(timer) {
+            let at = match share.law.turns {
+                Turns::Departures => now + share.idle_time(),
+                _ => share.departures.next_idle.max(now),
+            };
             self.timers.arm(wheel(self.classes.ack_out(place)), timer, at);
         }
     }
 
     /// The time of a class has come that may have had nothing to send since its last turn.
     pub(in crate::gateway) fn serve_idle(&mut self, cx: &mut Cx<'_>, place: u32) {
+        if self.classes.share(place).is_some_and(|share| share.law.turns != Turns::Departures) {
+            return self.one_queue_idle(cx, place);
+        }
         if self.classes.share(place).is_some_and(|share| !share.departures.busy) {
             self.visit_listed(cx, place);
             self.arm_idle(place, cx.now);
@@ -286,6 +300,20 @@ pub(super) struct Departures {
     pub(super) busy: bool,
     /// Which queues these are: flows count what waits in others as nothing.
     pub(super) queues: u16,
+    /// With one queue: packets in it that no flow of the class has sent.
+    pub(super) others: u32,
+    /// With one queue: turns that flows have.
+    pub(super) turns: i32,
+    /// With one queue: when the next turn may come while it is empty.
+    pub(super) next_idle: Time,
+}
+
+impl Departures {
+    /// Nothing waits: whatever flows have sent is gone.
+    pub(super) fn run_empty(&mut self) {
+        (self.busy, self.others, self.turns) = (false, 0, self.turns.max(0));
+        self.queues = self.queues.wrapping_add(1);
+    }
 }
 
 impl Share {
@@ -299,7 +327,7 @@ impl Share {
     }
 
     /// Time between turns while the class has nothing to send.
-    fn idle_time(&self) -> Duration {
+    pub(super) fn idle_time(&self) -> Duration {
         self.law.rate.time_for(PACKET / IDLE_TURNS)
     }
 }

@@ -18,6 +18,7 @@
 //! - `node`, `tree`: classes that borrow from each other;
 //! - `rounds`: turns of an ACK, and the delay of the WAN;
 //! - `departures`: turns of an ACK as data leaves the class's queue;
+//! - `one_queue`: turns of an ACK as data leaves the one queue of a class;
 //! - `account`: what is charged, and given back;
 //! - `limits`: windows;
 //! - `least`: flows that have a least rate, and those for which there is too little;
@@ -32,6 +33,7 @@ mod grants;
 mod least;
 mod limits;
 mod node;
+mod one_queue;
 mod others;
 mod ring;
 mod rounds;

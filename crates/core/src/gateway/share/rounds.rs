@@ -1,12 +1,10 @@
-//! Turns of an ACK by the class's clock: TCP rate control, and PostACK as an on-off variant of its ACK pacing (PostACK paper, fig. 4).
+//! Turns of an ACK by the class's clock: TCP rate control (PostACK paper, section 2.4).
 //!
 //! The class has one clock, and each turn moves it on by what a full segment costs: so each of `n` flows has a turn in the time in which its
-//! share of the rate carries a segment, and one whose neighbours hold nothing has theirs as well. Where turns are skipped, the record counts
-//! the packets of data that came from the flow's sender and were not answered by a turn: a turn is skipped while they are more than the last ACK
-//! that left was for, which is one packet where each is acknowledged.
+//! share of the rate carries a segment, and one whose neighbours hold nothing has theirs as well.
 
 use super::turns::Visit;
-use crate::ack::{Turn, Turns, Window};
+use crate::ack::Window;
 use crate::flow::flag;
 use crate::gateway::{after, Gateway};
 use crate::node::Cx;
@@ -15,23 +13,14 @@ use crate::time::{Duration, Time};
 impl Gateway {
     /// It is the turn of a flow of the class in this place that holds something.
     pub(super) fn visit_step(&mut self, cx: &mut Cx<'_>, i: u32, place: u32) -> Visit {
-        let Some(share) = self.classes.share(place) else { return Visit::Passed };
-        let (queues, skips) = (share.departures.queues, share.law.turns == Turns::Acks { skips: true });
-        let came = self.packets_of(i);
+        if self.classes.share(place).is_some_and(|share| share.law.follows_data()) {
+            return self.visit_queued(cx, i, place);
+        }
         self.queue_again(i);
         if self.table[i].pace.probe().is_none() {
             self.ask_for_probe(i);
         }
-        let expected = self.table[i].pace.turn().deficit.max(1) as u32;
-        if skips && came > expected {
-            self.table[i].pace.set_packets(queues, came - 1);
-            self.spend_turns(i, 1, cx.now);
-            return Visit::Passed;
-        }
         let Some(turns) = self.step(cx, i, 1) else { return Visit::Stuck };
-        let pace = &mut self.table[i].pace;
-        pace.set_turn(Turn { deficit: turns as i32, ..pace.turn() });
-        pace.set_packets(queues, came.saturating_sub(expected));
         self.spend_turns(i, turns.max(1), cx.now);
         Visit::Released
     }

@@ -44,8 +44,12 @@ impl Gateway {
         share.listed += 1;
         share.listed_sure += u32::from(self.table[i].has(flag::GUARANTEED));
         share.fresh.push(&mut self.table, i);
+        let follows = share.law.turns == Turns::Packets;
         self.table[i].flags |= flag::LISTED | flag::FRESH;
-        self.tree(place).settle(place, now);
+        match follows {
+            true => self.arm_idle(place, now),
+            false => self.tree(place).settle(place, now),
+        }
     }
 
     /// A flow that holds something gets no more for now, whoever else there is: it has a timer.
@@ -128,7 +132,7 @@ impl Gateway {
         let (place, due) = (timer - self.table.capacity(), self.timers.due(timer).min(cx.now));
         match self.classes.share(place) {
             Some(share) if share.parent().is_some() => return self.tree(place).settle(place, due),
-            Some(share) if share.law.turns == Turns::Departures => return self.serve_idle(cx, place),
+            Some(share) if share.law.follows_data() => return self.serve_idle(cx, place),
             _ => {}
         }
         let is_late = self.blocked.was(port, due) || cx.now.since(due) > CATCH_UP;
@@ -165,7 +169,7 @@ impl Gateway {
     }
 
     /// It is the turn of a flow of the class in this place.
-    fn visit(&mut self, cx: &mut Cx<'_>, i: u32, place: u32) -> Visit {
+    pub(super) fn visit(&mut self, cx: &mut Cx<'_>, i: u32, place: u32) -> Visit {
         if !self.revise(cx, i) || !self.table[i].has(flag::LISTED) || self.table[i].class != place {
             return Visit::Passed;
         }

@@ -8,6 +8,7 @@ use crate::experiment::config::reader::Section;
 use crate::experiment::config::value::one_of;
 use weir_core::ack::{AckControl, ClassPreset, Counts, Leaf, Release, CLASS_PRESETS};
 use weir_core::class::Spec;
+use weir_core::pace::Target;
 use weir_core::queue::{self, Kind};
 use weir_core::rate::Rate;
 
@@ -60,10 +61,10 @@ pub(in crate::experiment::config) fn of_queue(
         refuse_leaf(&s, preset, leaf);
     }
     let rate = spec.ceil.or(spec.rate);
-    if rate.is_none() && preset.leaf == Leaf::Fifo {
-        let message =
-            format!("`{}` cannot be combined with a class that has neither `rate` nor `ceil`", preset.name);
-        s.fault("preset", Fault::new(message, "its turns come at the rate of the class: give it one"));
+    if spec.pace.is_some_and(|class| class.target == Target::Window) {
+        let message = combined("rate = \"window\"", preset);
+        let help = "its rate follows the windows of its flows, and ACKs that wait would only make these longer: give it a rate, or leave `ack` out";
+        s.fault("preset", Fault::new(message, help));
     }
     if preset.leaf != Leaf::None && s.has("counts") {
         let help = "the rate is that of the queue, which counts as all queues do";

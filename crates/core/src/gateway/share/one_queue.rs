@@ -1,0 +1,106 @@
+//! Classes with one queue, whose flows have turns as it sends (PostACK sections 3.2 and 6: figs 4 and 5, clocked by departures).
+//!
+//! A turn of a flow is what brings a packet to the queue, or answers one that came beyond those that turns were for. So there is a turn for each packet
+//! that leaves the queue, whatever the rate at which it does: the queue neither grows while the class gets less than its rate, nor stays empty while it may send
+//! more. Packets that no flow of the class has sent bring no turn.
+//!
+//! An empty queue owes nothing: whatever flows have sent has left. While it is empty turns come eight times as often as the class could send a packet, until one of
+//! them brings data. Of a sender that has halved its window half a window of ACKs does not; a timer at the class's rate would have the class
+//! send nothing meanwhile.
+
+use super::departures::Departure;
+use super::turns::Visit;
+use super::Share;
+use crate::ack::Turn;
+use crate::gateway::Gateway;
+use crate::node::Cx;
+use crate::time::Time;
+
+/// Flows looked at in one call.
+const VISITS: u32 = 32;
+
+impl Gateway {
+    /// Packets have left the queue of the class at this place.
+    pub(super) fn one_queue_left(&mut self, cx: &mut Cx<'_>, place: u32, departure: Departure) {
+        let Some(share) = self.classes.share_mut(place) else { return };
+        let list = &mut share.departures;
+        let others = departure.packets.min(list.others);
+        list.others -= others;
+        list.turns = list.turns.saturating_add_unsigned(departure.packets - others);
+        if departure.next.is_none() {
+            list.run_empty();
+        }
+        self.take_turns(cx, place);
+        self.arm_idle(place, cx.now);
+    }
+
+    /// The queue of the class at this place is empty, and a turn is due.
+    pub(super) fn one_queue_idle(&mut self, cx: &mut Cx<'_>, place: u32) {
+        let Some(share) = self.classes.share_mut(place) else { return };
+        if share.departures.busy || share.departures.next_idle > cx.now {
+            return self.arm_idle(place, cx.now);
+        }
+        share.departures.turns = 1;
+        self.take_turns(cx, place);
+        self.arm_idle(place, cx.now);
+    }
+
+    /// Flows have the turns that there are. Those that none of them needs are lost.
+    fn take_turns(&mut self, cx: &mut Cx<'_>, place: u32) {
+        for _ in 0..VISITS {
+            let Some(share) = self.classes.share(place) else { return };
+            if share.departures.turns <= 0 {
+                return;
+            }
+            let Some(i) = share.head() else { break };
+            if self.visit(cx, i, place) == Visit::Stuck {
+                break;
+            }
+        }
+        if let Some(share) = self.classes.share_mut(place).filter(|share| share.head().is_none()) {
+            share.departures.turns = 0;
+        }
+    }
+
+    /// It is the turn of a flow that holds something: it is released an ACK, unless it has sent more than the last one was for.
+    pub(super) fn visit_queued(&mut self, cx: &mut Cx<'_>, i: u32, place: u32) -> Visit {
+        let came = self.packets_of(i);
+        self.queue_again(i);
+        let expected = self.table[i].pace.turn().deficit.max(1) as u32;
+        let used = if came > expected {
+            self.set_came(i, place, came - 1);
+            Some(0)
+        } else {
+            let used = self.step(cx, i, 1);
+            if let Some(used) = used {
+                let pace = &mut self.table[i].pace;
+                pace.set_turn(Turn { deficit: used as i32, ..pace.turn() });
+                self.set_came(i, place, came.saturating_sub(expected));
+            }
+            used
+        };
+        let Some(share) = self.classes.share_mut(place) else { return Visit::Stuck };
+        let Some(used) = used else { return Visit::Stuck };
+        let list = &mut share.departures;
+        list.turns = list.turns.saturating_sub_unsigned(used.max(1));
+        share.note_turn(cx.now);
+        if used > 0 {
+            Visit::Released
+        } else {
+            Visit::Passed
+        }
+    }
+
+    fn set_came(&mut self, i: u32, place: u32, packets: u32) {
+        if let Some(share) = self.classes.share(place) {
+            self.table[i].pace.set_packets(share.departures.queues, packets);
+        }
+    }
+}
+
+impl Share {
+    /// A turn was had: where the queue is empty the next one comes a little later.
+    fn note_turn(&mut self, now: Time) {
+        self.departures.next_idle = now + self.idle_time();
+    }
+}
