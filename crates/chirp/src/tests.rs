@@ -280,6 +280,17 @@ fn it_begins_again_after_idleness_and_without_marks() {
     assert_eq!(quiet(Rules::ONCE, 100, 20 * MS), None);
 }
 
+/// Chirps of 16 packets of which an ACK covers 8 give no estimate, and rounds that are spread are never back to back: what is left is that
+/// no path is longer than 32 rounds of growth.
+#[test]
+fn it_ends_where_no_chirp_gives_an_estimate() {
+    let path = Path { per_ack: 8, ..path(1_096_124, 92_984_809) };
+    let rules = [Rules::SPREAD, Rules::PLAIN, Rules::BURSTS, Rules::UNSTRETCHED, Rules::NO_RESTART];
+    let rules = Rules(rules.iter().fold(0, |all, rule| all | rule.0));
+    let report = run(path, rules, 10_000 * MS).flow.report();
+    assert!(report.window > 0 && report.unusable > 100 && report.chirps < 5, "{report:?}");
+}
+
 proptest! {
     /// Whatever the path: gaps, rooms and windows stay within their bounds, and the start of a flow that always has data ends.
     #[test]

@@ -16,7 +16,7 @@
 /* Losses in so many rounds that may be the path's own. */
 #define CHIRP_LOSSES_MOST 2u
 
-/* A flow that has pushed for so many rounds has what others give way by. */
+/* A flow that has data for so many rounds has grown as far as the path, and one that pushed for as many has what others give way by. */
 #define CHIRP_ROUNDS_MOST 32u
 
 /* What was measured so long ago is old; nanoseconds, the least of Linux's time-outs. */
@@ -139,13 +139,16 @@ CHIRP_FN int chirp_idle(const struct chirp *c, u64 now)
 	return (u32)now - c->last_sent > 2 * c->last_gap + CHIRP_LATE;
 }
 
-/* The first chirp of a round is acknowledged. It is the last where chirps are back to back, and on a path that stays full. */
+/*
+ * The first chirp of a round is acknowledged. It is the last where chirps are back to back, on a path that stays full, and, where no
+ * chirp gives an estimate, when so many rounds have grown.
+ */
 CHIRP_FN void chirp_next_round(struct chirp *c, u64 now, u32 in_flight)
 {
-	int left = chirp_room(c) > 0, falls = c->gap < c->round_gap - c->round_gap / 8;
+	int left = chirp_room(c) > 0, falls = c->gap < c->round_gap - c->round_gap / 8, busy = !chirp_idle(c, now);
 
 	chirp_count_marks(c);
-	if ((left && !chirp_idle(c, now) && !falls && c->tight) || (c->rounds >= CHIRP_ROUNDS_MOST && chirp_full(c))) {
+	if ((left && busy && !falls && c->tight) || (c->rounds >= CHIRP_ROUNDS_MOST && (!left || busy || chirp_full(c)))) {
 		chirp_end(c, in_flight);
 		return;
 	}
