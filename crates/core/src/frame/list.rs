@@ -86,6 +86,12 @@ impl List {
         let place = frames.places.get(self.first as usize)?;
         Some(Head { charge: place.charge, since: place.since })
     }
+    /// Asks for the lines of the frame that waits longest, and waits for none.
+    pub(crate) fn load(&self, frames: &Frames) {
+        if !self.is_empty() {
+            frames.load(self.first);
+        }
+    }
     /// A frame waits behind the others.
     pub fn push(&mut self, frames: &mut Frames, waiting: Waiting) {
         let Waiting { frame: Parked(chunk), charge, since } = waiting;

@@ -4,6 +4,7 @@ mod make;
 
 use super::list::{Parked, Place};
 use super::{Frame, NO_CHUNK};
+use crate::cache::prefetch;
 use crate::stats::{DropReason, Drops, Ledger};
 use crate::time::Time;
 
@@ -161,6 +162,12 @@ impl Frames {
         let frame = self.places[parked.0 as usize].frame.as_ref().expect("a frame that is parked here");
         let (start, head) = (frame.offset(), frame.head_len());
         &mut self.chunk_mut(parked.0)[start..start + head]
+    }
+
+    /// Asks for the lines of what is parked at this chunk, and waits for none.
+    pub(super) fn load(&self, chunk: u32) {
+        prefetch(&self.places[chunk as usize]);
+        prefetch(&self.memory.bytes()[self.at(chunk)]);
     }
 
     /// Bytes of one chunk.

@@ -13,6 +13,7 @@ use super::limit::{Bound, QueueLimit};
 use super::rounds::{Rounds, TakesTurns, Turn};
 use super::sizes::{Size, Sizes};
 use super::Discipline;
+use crate::cache::prefetch;
 use crate::flow::Key;
 use crate::frame::{Frames, Head, List, Waiting};
 use crate::node::Cx;
@@ -27,6 +28,8 @@ mod tests;
 const WAYS: usize = 8;
 /// The tag of no flow.
 const FREE: u32 = 0;
+/// Below so many flows everything stays in the caches.
+const FEW: u32 = 4096;
 /// No owner, or no flow.
 const NOBODY: u32 = u32::MAX;
 
@@ -204,6 +207,22 @@ impl Pfq {
         Some(waiting)
     }
 
+    /// Asks for the lines that the turns after the next one will look at, and waits for none: of the second flow its frame, of the third the
+    /// flow itself, which says where its frame is. Of many flows each line would be waited for, one after the other.
+    #[inline]
+    fn load(&self, frames: &Frames) {
+        if self.waiting < FEW {
+            return;
+        }
+        let behind = |i: u32| self.flows[i as usize].turn.behind();
+        let Some(second) = self.rounds.next().and_then(behind) else { return };
+        self.flows[second as usize].list.load(frames);
+        if let Some(third) = behind(second) {
+            prefetch(&self.flows[third as usize]);
+            prefetch(&self.tags[third as usize / WAYS]);
+        }
+    }
+
     /// Drops from the longest flow what is too much. Was a frame dropped that waited alone in the queue of flow `i`?
     fn drop_from_longest(&mut self, cx: &mut Cx<'_>, i: u32) -> bool {
         let mut dropped = false;
@@ -264,6 +283,7 @@ impl Discipline for Pfq {
         let waiting = self.take(frames, i)?;
         let ends = self.flows[i as usize].list.is_empty();
         self.rounds.charge(&mut self.flows, i, waiting.charge.bytes, ends);
+        self.load(frames);
         Some(waiting)
     }
 

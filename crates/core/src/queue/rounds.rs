@@ -24,6 +24,11 @@ pub(super) struct Turn {
 impl Turn {
     /// Of a flow that waits for none.
     pub(super) const NONE: Turn = Turn { deficit: 0, links: Links::ALONE, round: 0 };
+
+    /// The flow that waits behind it in its round.
+    pub(super) fn behind(&self) -> Option<u32> {
+        self.links.behind()
+    }
 }
 
 /// A flow that takes turns.
