@@ -19,7 +19,10 @@ impl Source {
 /// An application that sends.
 #[derive(Clone, Debug)]
 pub(super) struct Application {
-    source: Source,
+    /// Bytes that it has to write in all, or [`ENDLESS`].
+    most: u64,
+    /// When it stops writing.
+    until: Time,
     /// Of one that writes at a rate: its clock, when it writes next, and what it has written.
     pace: Option<(ByteClock, Time)>,
     burst: Option<Burst>,
@@ -41,15 +44,16 @@ impl Application {
         let pace = source.rate.map(|rate| (ByteClock::new(rate), start));
         let burst = source.bursts.map(|of| Burst { of, at: start, under_way: false });
         let parts = pace.is_some() || burst.is_some();
-        let written = if parts { 0 } else { source.bytes.unwrap_or(ENDLESS) };
-        Application { source, pace, burst, written, chunk: u64::from(chunk) }
+        let most = source.bytes.unwrap_or(ENDLESS);
+        let written = if parts { 0 } else { most };
+        Application { most, until: source.until, pace, burst, written, chunk: u64::from(chunk) }
     }
 
     /// The end of what is written by `now`, and whether that is all there will be. `sent` is how far the
     /// connection has got: what an endless application has not handed over by its end is never sent.
     pub(super) fn written(&mut self, now: Time, sent: u64) -> (u64, bool) {
-        let most = self.source.bytes.unwrap_or(ENDLESS);
-        if now >= self.source.until {
+        let most = self.most;
+        if now >= self.until {
             let end = if self.pace.is_some() { self.written } else { self.written.min(sent) };
             return (end, true);
         }
@@ -67,7 +71,7 @@ impl Application {
             (burst.at, burst.under_way) = (now, true);
         }
         let busy = self.burst.is_some_and(|burst| burst.under_way);
-        (self.written, !busy && self.source.bytes.is_some_and(|bytes| self.written >= bytes))
+        (self.written, !busy && most < ENDLESS && self.written >= most)
     }
 
     /// How long the burst took that is over with `acked`; what is acknowledged goes before what is [written](Application::written).
@@ -80,13 +84,12 @@ impl Application {
 
     /// When [`Application::written`] changes by itself; [`Time::MAX`] for never.
     pub(super) fn next_deadline(&self) -> Time {
-        let most = self.source.bytes.unwrap_or(ENDLESS);
         if let Some(burst) = self.burst {
             // Any ACK may be the one that it waits for.
-            return if burst.under_way { Time::ZERO } else { burst.at.min(self.source.until) };
+            return if burst.under_way { Time::ZERO } else { burst.at.min(self.until) };
         }
-        let chunk = self.pace.as_ref().filter(|_| self.written < most).map_or(Time::MAX, |p| p.1);
-        chunk.min(self.source.until)
+        let chunk = self.pace.as_ref().filter(|_| self.written < self.most).map_or(Time::MAX, |p| p.1);
+        chunk.min(self.until)
     }
 }
 

@@ -15,7 +15,7 @@ use weir_core::time::Time;
 const OPTIONS: u16 = 40;
 
 /// What an end knows of Fast Open.
-#[derive(Debug, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct FastOpening {
     /// Of an end that waits: the cookie that its peer has to show.
     expects: Option<Cookie>,
@@ -26,11 +26,19 @@ pub(super) struct FastOpening {
 }
 
 impl Connection {
+    fn fast(&self) -> FastOpening {
+        self.life.fast.as_deref().copied().unwrap_or_default()
+    }
+
+    fn fast_mut(&mut self) -> &mut FastOpening {
+        self.life.fast.get_or_insert_default()
+    }
+
     /// Opens it with a cookie of the server's, or asks for one. The application has `written` bytes, as many of which as there is room for
     /// leave with the SYN.
     pub fn open_fast(&mut self, cookie: Option<Cookie>, written: u64) {
         let room = self.offered_mss().saturating_sub(OPTIONS);
-        let fast = &mut self.life.fast;
+        let fast = self.fast_mut();
         fast.says = Some(cookie.map_or(FastOpen::Ask, FastOpen::Cookie));
         fast.data = if cookie.is_some() { written.min(room.into()) as u32 } else { 0 };
         self.open();
@@ -38,12 +46,12 @@ impl Connection {
 
     /// An end that waits takes data in the SYN of a client that shows this cookie, and gives it to one that asks.
     pub fn accept_fast(&mut self, cookie: Cookie) {
-        self.life.fast.expects = Some(cookie);
+        self.fast_mut().expects = Some(cookie);
     }
 
     /// The Fast Open option of the SYN that leaves, and the bytes that it carries.
     pub(super) fn fast_open(&self) -> (Option<FastOpen>, u32) {
-        let fast = &self.life.fast;
+        let fast = self.fast();
         match (fast.expects, self.life.retries) {
             (None, 1..) => (None, 0),
             _ => (fast.says, fast.data),
@@ -53,17 +61,17 @@ impl Connection {
     /// How many bytes of a SYN an acknowledgement of it takes; `None` if it is no such.
     pub(super) fn taken_of_syn(&self, ack: u32) -> Option<u32> {
         let taken = ack.wrapping_sub(self.iss.wrapping_add(1));
-        (taken == 0 || taken == self.life.fast.data).then_some(taken)
+        (taken == 0 || taken == self.fast().data).then_some(taken)
     }
 
     /// Takes the data of a SYN whose cookie is right; one that has none, or another, is told the right one.
     pub(super) fn take_syn_data(&mut self, s: &Segment, now: Time) -> Delivered {
-        let (Some(cookie), Some(shown), Some(rx)) = (self.life.fast.expects, s.syn.fast_open, &mut self.rx)
+        let (Some(cookie), Some(shown), Some(rx)) = (self.fast().expects, s.syn.fast_open, &mut self.rx)
         else {
             return Delivered::default();
         };
         if shown != FastOpen::Cookie(cookie) {
-            self.life.fast.says = Some(FastOpen::Cookie(cookie));
+            self.fast_mut().says = Some(FastOpen::Cookie(cookie));
             return Delivered::default();
         }
         let mut delivered = Delivered::default();

@@ -104,7 +104,8 @@ struct Life {
     sack: bool,
     /// This end closed before it knew that the peer had.
     closed_first: bool,
-    fast: FastOpening,
+    /// Where it is used.
+    fast: Option<Box<FastOpening>>,
 }
 
 impl Life {
@@ -117,7 +118,7 @@ impl Life {
             due: false,
             sack,
             closed_first: false,
-            fast: FastOpening::default(),
+            fast: None,
         }
     }
 }

@@ -4,12 +4,13 @@
 //!
 //! - `transmit`: what leaves next; `pacing`: when at the earliest; `usage`: whether the window is used; `delivery`: how fast
 //!   data arrive; `records`: what a congestion control may ask to know of it;
-//! - `repair`: how losses are found and repaired; `prr`: the window meanwhile;
+//! - `repair`: how losses are found and repaired; `prr`: the window meanwhile; `losses`: what is kept of them;
 //! - `timers`: which timers there are; `expire`: when they are set, and what they do;
 //! - `scoreboard`: what is in flight, SACKed and lost; `rtt`: the round-trip time and the time-out.
 
 mod delivery;
 mod expire;
+mod losses;
 mod pacing;
 mod prr;
 mod records;
@@ -28,11 +29,11 @@ use crate::cache::LINE;
 use crate::cc::{self, Ack, CongestionControl, Phase, Window};
 use core::mem::offset_of;
 use delivery::Delivery;
+use losses::Losses;
 use pacing::Pacer;
-use prr::Prr;
 use records::Records;
 use rtt::RttEstimator;
-use scoreboard::{Progress, Rack, Scoreboard};
+use scoreboard::{Progress, Scoreboard};
 use timers::Timers;
 use usage::{Spare, Usage};
 use weir_core::time::{Duration, Time};
@@ -77,6 +78,8 @@ pub struct Sender {
     pub(super) edge: u64,
     /// Pacing: nothing leaves before.
     pace_at: Time,
+    /// Segments left of a burst (segmentation offload).
+    burst: u32,
     waits_for_pace: bool,
     phase: Phase,
     pub(super) recovery: Recovery,
@@ -94,6 +97,8 @@ pub struct Sender {
     /// Something has left at this instant, and something new among it.
     sending: bool,
     sent_new: bool,
+    /// The window stopped a segment from leaving, in this window of data.
+    used_up: bool,
     pub(super) board: Scoreboard,
     spare: Spare,
     pub(super) timers: Timers,
@@ -107,24 +112,10 @@ pub struct Sender {
     /// When data was sent last; [`Time::MAX`] if never.
     last_sent: Time,
     undo: Option<Box<Undo>>,
-    /// When the first was sent again of the segments of which a retransmission may be on its way (Linux: `retrans_stamp`). A
-    /// recovery may end before all that it sent again has arrived.
-    again_since: Time,
     /// For a congestion control that wants them.
     records: Option<Box<Records>>,
     pacer: Pacer,
-    rack: Rack,
-    /// Recovery ends when everything below is acknowledged (RecoveryPoint, `recover`).
-    recover: u64,
-    prr: Prr,
-    /// The last segment was sent again in vain up to here (RescueRxt).
-    rescued: u64,
-    /// The echo of a mark counts from this SND.UNA on: what was sent after the last reduction for one.
-    reduced: u64,
-    retransmits: u64,
-    rtos: u64,
-    /// Segments left of a burst (segmentation offload).
-    burst: u32,
+    losses: Option<Box<Losses>>,
 }
 
 impl Sender {
@@ -140,7 +131,6 @@ impl Sender {
         let records = cc.wants_records().then(Box::default);
         Sender {
             board: Scoreboard::new(),
-            rack: Rack::default(),
             rtt: RttEstimator::new(config.min_rto),
             window,
             cc,
@@ -149,11 +139,8 @@ impl Sender {
             fin: u64::MAX,
             recovery: config.recovery,
             phase: Phase::Open,
-            recover: 0,
-            prr: Prr::default(),
-            rescued: 0,
+            losses: None,
             undo: None,
-            again_since: Time::MAX,
             timers: Timers::default(),
             delivery: Delivery::default(),
             usage: Usage::default(),
@@ -169,10 +156,8 @@ impl Sender {
             cwr: false,
             sending: false,
             sent_new: false,
-            reduced: 0,
+            used_up: false,
             last_sent: Time::MAX,
-            retransmits: 0,
-            rtos: 0,
             records,
         }
     }
@@ -219,7 +204,7 @@ impl Sender {
     }
     /// Segments of data sent again, and expirations of the retransmission timer.
     pub fn repairs(&self) -> (u64, u64) {
-        (self.retransmits, self.rtos)
+        (self.losses().retransmits, self.losses().rtos)
     }
 
     /// The application has written up to stream offset `limit`; `close` says that nothing follows.
@@ -324,7 +309,7 @@ impl Sender {
         }
         let mss = u64::from(self.window.mss);
         let (pipe, ssthresh) = (self.board.in_flight(), self.window.ssthresh);
-        self.window.cwnd = self.prr.window(delivered, pipe, ssthresh, mss, advanced);
+        self.window.cwnd = self.losses_mut().prr.window(delivered, pipe, ssthresh, mss, advanced);
     }
 
     fn uses_prr(&self) -> bool {
@@ -341,6 +326,6 @@ impl Sender {
     /// Was something acknowledged that was sent after the last reduction for a mark? Until then the peer has not
     /// seen CWR, and its echo is of the same window of data.
     fn is_beyond_mark(&self) -> bool {
-        self.board.una() >= self.reduced
+        self.board.una() >= self.losses().reduced
     }
 }

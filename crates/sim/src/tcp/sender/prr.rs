@@ -15,8 +15,9 @@ pub struct Prr {
 
 impl Prr {
     /// Recovery begins with this much in flight.
-    pub fn begin(in_flight: u64) -> Prr {
-        Prr { recover_fs: in_flight.max(1), delivered: 0, out: 0 }
+    pub const fn begin(in_flight: u64) -> Prr {
+        let recover_fs = if in_flight > 0 { in_flight } else { 1 };
+        Prr { recover_fs, delivered: 0, out: 0 }
     }
 
     /// Bytes left the sender.

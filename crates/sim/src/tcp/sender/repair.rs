@@ -34,7 +34,8 @@ impl Sender {
     /// RACK (RFC 8985 §6.2).
     fn find_by_time(&mut self, a: &Arrived, p: &Progress, now: Time) -> u64 {
         if a.duplicate {
-            self.rack.on_dsack(self.board.una(), self.board.nxt());
+            let (una, nxt) = (self.board.una(), self.board.nxt());
+            self.losses_mut().rack.on_dsack(una, nxt);
         }
         self.board.rack_update(p, now, self.rtt.min_rtt(), a.echoed);
         self.detect(now)
@@ -46,7 +47,7 @@ impl Sender {
             self.timers.reorder = Time::MAX;
             return 0;
         }
-        let window = self.rack.reorder_window(
+        let window = self.losses().rack.reorder_window(
             self.board.seen_reordering(),
             self.rtt.min_rtt(),
             self.rtt.srtt(),
@@ -77,7 +78,8 @@ impl Sender {
         let duplicates = self.board.duplicates() + 1;
         self.board.set_duplicates(duplicates);
         // RFC 6582 §3.2 step 1: not for segments that an earlier recovery sent twice.
-        let may = matches!(self.phase, Phase::Open | Phase::Reducing) && self.board.una() >= self.recover;
+        let may =
+            matches!(self.phase, Phase::Open | Phase::Reducing) && self.board.una() >= self.losses().recover;
         if duplicates == DUP_THRESH && may {
             return self.board.mark_first_lost();
         }
@@ -93,9 +95,10 @@ impl Sender {
             Phase::Reducing => true,
             Phase::Recovery | Phase::Loss => return,
         };
-        self.recover = self.board.nxt();
+        self.losses_mut().recover = self.board.nxt();
         // RFC 6675 §5 (4.3): no rescue before more than the first retransmission is acknowledged.
-        self.rescued = self.board.first().map_or(self.board.una(), |p| p.start + u64::from(p.len));
+        self.losses_mut().rescued =
+            self.board.first().map_or(self.board.una(), |p| p.start + u64::from(p.len));
         self.fast = true;
         if reduced && self.recovery != Recovery::Tahoe {
             self.phase = Phase::Recovery;
@@ -111,7 +114,7 @@ impl Sender {
             return;
         }
         self.phase = Phase::Recovery;
-        self.prr = Prr::begin(in_flight);
+        self.losses_mut().prr = Prr::begin(in_flight);
         if !self.cc.owns_recovery() && !self.uses_prr() {
             self.window.cwnd = self.window.ssthresh;
         }
@@ -122,10 +125,10 @@ impl Sender {
     pub(super) fn reduce(&mut self, now: Time) {
         let in_flight = self.board.in_flight();
         self.cc.on_congestion(&mut self.window, now, in_flight, Congestion::Ecn);
-        self.reduced = self.board.nxt() + 1;
+        self.losses_mut().reduced = self.board.nxt() + 1;
         self.cwr = true;
         self.phase = Phase::Reducing;
-        self.prr = Prr::begin(in_flight);
+        self.losses_mut().prr = Prr::begin(in_flight);
         if !self.cc.owns_recovery() && !self.uses_prr() {
             self.window.cwnd = self.window.ssthresh;
         }
@@ -146,7 +149,7 @@ impl Sender {
             Phase::Open => false,
             Phase::Reducing => self.is_beyond_mark(),
             Phase::Recovery | Phase::Loss => {
-                self.board.una() >= self.recover || self.recovery == Recovery::Reno
+                self.board.una() >= self.losses().recover || self.recovery == Recovery::Reno
             }
         };
         if !done {
@@ -156,7 +159,7 @@ impl Sender {
             self.window.cwnd = self.window.ssthresh;
         }
         if self.phase != Phase::Reducing {
-            self.rack.on_recovery_exit();
+            self.losses_mut().rack.on_recovery_exit();
         }
         self.phase = Phase::Open;
         self.board.set_duplicates(0);
@@ -168,11 +171,12 @@ impl Sender {
     /// retransmission (Eifel, RFC 3522), or every retransmission was reported as a duplicate (RFC 3708).
     #[inline(never)]
     fn judge_undo(&mut self, a: &Arrived, p: &Progress, now: Time) {
+        let again_since = self.losses().again_since;
         let Some(undo) = &mut self.undo else { return };
         if a.duplicate {
             undo.retransmits = undo.retransmits.map(|n| n.saturating_sub(1));
         }
-        let older = a.echoed.is_some_and(|echoed| echoed < self.again_since);
+        let older = a.echoed.is_some_and(|echoed| echoed < again_since);
         let original = p.acked > 0 && p.retransmitted && older;
         let duplicated = a.duplicate && undo.retransmits == Some(0);
         if !original && !duplicated {
@@ -190,12 +194,12 @@ impl Sender {
 
     /// The retransmission timer has expired (RFC 6298 §5.4–5.6, RFC 5681 §3.1).
     pub(super) fn time_out(&mut self, now: Time) {
-        self.rtos += 1;
+        self.losses_mut().rtos += 1;
         // Once for each loss, as Linux: not again for what a recovery has already reduced the window for.
         let first = match self.phase {
             Phase::Open => true,
             Phase::Reducing => self.is_beyond_mark(),
-            Phase::Recovery => self.board.una() >= self.recover,
+            Phase::Recovery => self.board.una() >= self.losses().recover,
             Phase::Loss => self.timers.backoffs == 0,
         };
         let in_flight = self.board.in_flight();
@@ -217,7 +221,7 @@ impl Sender {
         self.cc.on_timeout(&mut self.window, now);
         self.board.set_duplicates(0);
         self.phase = Phase::Loss;
-        self.recover = self.board.nxt();
+        self.losses_mut().recover = self.board.nxt();
         self.fast = true;
         self.burst = 0;
         self.timers.backoffs += 1;
@@ -238,7 +242,8 @@ impl Sender {
             self.window.ssthresh = self.window.ssthresh.max(self.window.cwnd / 4 * 3);
             let halvings = (idle.as_nanos() / rto.as_nanos()).min(63);
             self.window.cwnd = (self.window.cwnd >> halvings).max(floor);
-            self.usage = Usage { until: self.board.nxt(), ..Default::default() };
+            self.usage = Usage { most: 0, until: self.board.nxt() };
+            self.used_up = false;
             self.spare = Spare { used: 0, since: now };
         }
         self.cc.on_restart(&mut self.window, now, idle, self.delivery.app_limited != 0);

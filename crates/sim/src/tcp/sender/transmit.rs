@@ -1,7 +1,7 @@
 //! The choice of what leaves next.
 
 use super::scoreboard::{Piece, Sent};
-use super::{Sender, Usage};
+use super::Sender;
 use crate::cc::{Departure, Phase};
 use crate::tcp::config::{Recovery, TcpConfig};
 use weir_core::time::Time;
@@ -80,7 +80,7 @@ impl Sender {
             return Some(Choice { piece, again: true, push: false });
         };
         if !self.fits(piece.len) {
-            self.usage.limited = true;
+            self.used_up = true;
             return None;
         }
         if config.tso_segments > 1 && !self.worth_a_burst(config) {
@@ -143,10 +143,10 @@ impl Sender {
         if let Some(piece) = self.board.next_unsacked() {
             return Some(piece).filter(|_| self.fits(mss));
         }
-        if self.board.una() <= self.rescued || !self.fits(mss) {
+        if self.board.una() <= self.losses().rescued || !self.fits(mss) {
             return None;
         }
-        self.rescued = self.recover;
+        self.losses_mut().rescued = self.losses().recover;
         self.board.last_unsacked().filter(|piece| !self.board.sent_again(piece.start))
     }
 
@@ -190,7 +190,7 @@ impl Sender {
         let all = self.limit - start;
         if room < burst * mss && room < all && !self.board.is_empty() {
             // Linux (`tcp_tso_should_defer`): what waits for the congestion window is limited by it.
-            self.usage.limited |= by_cwnd <= by_peer;
+            self.used_up |= by_cwnd <= by_peer;
             return false;
         }
         self.burst = (burst - 1) as u32;
@@ -210,10 +210,10 @@ impl Sender {
     fn leave_again(&mut self, piece: Piece, sent: Sent) {
         self.restart_on_first(piece.start, sent.at);
         if !self.board.awaits_resent() {
-            self.again_since = sent.at;
+            self.losses_mut().again_since = sent.at;
         }
         self.board.retransmitted(piece.start, sent);
-        self.retransmits += 1;
+        self.losses_mut().retransmits += 1;
         if let Some(undo) = &mut self.undo {
             undo.retransmits = Some(undo.retransmits.unwrap_or(0) + 1);
         }
@@ -240,10 +240,10 @@ impl Sender {
             self.board.sent_new(piece.len, sent);
         }
         if self.phase.reduces() {
-            self.prr.sent(u64::from(piece.len));
+            self.losses_mut().prr.sent(u64::from(piece.len));
         }
         let in_flight = self.board.in_flight();
-        self.usage = Usage { most: self.usage.most.max(in_flight), ..self.usage };
+        self.usage.most = self.usage.most.max(in_flight);
         if let Some(records) = &mut self.records {
             let last = Some(self.last_sent).filter(|&last| last < Time::MAX);
             records.leave(piece, again, last.map(|last| now.since(last)));

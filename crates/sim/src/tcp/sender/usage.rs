@@ -10,8 +10,6 @@ use weir_core::time::Time;
 pub(super) struct Usage {
     /// Most bytes in flight in this window of data.
     pub(super) most: u64,
-    /// The window stopped a segment from leaving.
-    pub(super) limited: bool,
     /// Where this window of data ends.
     pub(super) until: u64,
 }
@@ -28,14 +26,15 @@ pub(super) struct Spare {
 impl Sender {
     /// Was the window, and nothing else, what kept the sender from sending more?
     pub(super) fn cwnd_limited(&mut self) -> bool {
-        let usage = self.usage;
+        let (usage, used_up) = (self.usage, self.used_up);
         let limited = if self.window.in_slow_start() {
             self.window.cwnd < 2 * usage.most.max(self.board.in_flight())
         } else {
-            usage.limited
+            used_up
         };
         if self.board.una() >= usage.until {
-            self.usage = Usage { most: self.board.in_flight(), limited: false, until: self.board.nxt() };
+            self.usage = Usage { most: self.board.in_flight(), until: self.board.nxt() };
+            self.used_up = false;
         }
         limited
     }
@@ -45,7 +44,7 @@ impl Sender {
     pub(super) fn validate(&mut self, config: &TcpConfig, now: Time) {
         let outstanding = self.board.nxt() - self.board.una();
         let most = self.usage.most.max(outstanding);
-        if self.usage.limited || self.window.in_slow_start() && self.window.cwnd < 2 * most {
+        if self.used_up || self.window.in_slow_start() && self.window.cwnd < 2 * most {
             self.spare = Spare { used: 0, since: now };
             return;
         }

@@ -80,12 +80,13 @@ pub(super) struct Ring {
     /// Of the list.
     head: Id,
     tail: Id,
-    /// The last transmission.
-    last: Key,
     /// A place in the list, see [`Ring::last_before`].
     mark: Id,
+    /// The last transmission: time and order of its [`Key`].
+    last_at: Time,
+    last_order: u16,
     /// The most segments that were there at once since the first place was last filled.
-    most: u64,
+    most: u32,
     /// How often a segment was looked at.
     #[cfg(test)]
     pub touched: std::cell::Cell<u64>,
@@ -99,8 +100,9 @@ impl Default for Ring {
             end: 0,
             head: NONE,
             tail: NONE,
-            last: NEVER,
             mark: NONE,
+            last_at: NEVER.0,
+            last_order: NEVER.1,
             most: 0,
             #[cfg(test)]
             touched: Default::default(),
@@ -157,11 +159,11 @@ impl Ring {
         if held == self.places.len() as u64 || self.place(id) == 0 {
             self.make_room(held);
         }
-        self.most = self.most.max(held + 1);
+        self.most = self.most.max(held as u32 + 1);
         segment.order = self.next_order(segment.sent.at);
         segment.prev = distance(id, self.tail);
         segment.flags |= LISTED;
-        self.last = segment.key();
+        (self.last_at, self.last_order) = segment.key();
         let place = self.place(id);
         self.places[place] = segment;
         self.end += 1;
@@ -171,8 +173,8 @@ impl Ring {
 
     /// The how manieth a transmission is that comes next, at this time.
     fn next_order(&self, at: Time) -> u16 {
-        if self.last.0 == at {
-            self.last.1.saturating_add(1)
+        if self.last_at == at {
+            self.last_order.saturating_add(1)
         } else {
             1
         }
@@ -186,7 +188,7 @@ impl Ring {
         if held == places as u64 {
             return self.resize((2 * places).max(1));
         }
-        if places > FEW && 4 * self.most <= places as u64 {
+        if places > FEW && 4 * u64::from(self.most) <= places as u64 {
             self.resize(places / 2);
         }
         self.most = 0;
@@ -270,7 +272,7 @@ impl Ring {
         let order = self.next_order(self.get(id).sent.at);
         let seg = self.get_mut(id);
         seg.order = order;
-        self.last = seg.key();
+        (self.last_at, self.last_order) = seg.key();
         self.link_after(id, self.tail);
     }
 
