@@ -103,6 +103,12 @@ impl Frame {
         Frame::in_chunk(NO_CHUNK, 0, 0, 0, Time::ZERO)
     }
 
+    /// The frame, out of a place that is free from now on.
+    #[inline(always)]
+    pub(crate) fn lift(&self) -> Frame {
+        Frame { ..*self }
+    }
+
     /// Offset of the first byte in the chunk.
     pub fn offset(&self) -> usize {
         self.offset as usize

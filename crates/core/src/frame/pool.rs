@@ -246,11 +246,15 @@ impl Frames {
     }
 
     /// Gives back what a frame lies in.
+    #[inline]
     fn put_frame(&mut self, frame: Frame) {
         self.put_chunk(frame.chunk);
-        self.put_chain(frame.next);
+        if frame.is_chained() {
+            self.put_chain(frame.next);
+        }
     }
 
+    #[inline(never)]
     fn put_chain(&mut self, mut next: u32) {
         while next != NO_CHUNK {
             self.put_chunk(next);
@@ -369,6 +373,7 @@ impl Frames {
     }
 
     /// Ends a frame whose information lives on in a flow's record.
+    #[inline]
     pub fn absorb(&mut self, frame: Frame) {
         self.absorbed += 1;
         self.put_frame(frame);

@@ -89,7 +89,7 @@ impl Ring {
         debug_assert!(!self.is_empty(), "no frame to be taken");
         let place = self.place(self.first);
         self.first += 1;
-        core::mem::replace(&mut self.places[place].frame, Frame::nothing())
+        self.places[place].frame.lift()
     }
 
     #[inline(always)]

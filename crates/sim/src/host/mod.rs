@@ -9,6 +9,7 @@
 
 mod application;
 mod endpoint;
+mod keys;
 mod record;
 mod slot;
 #[cfg(test)]
@@ -17,12 +18,12 @@ mod timers;
 
 pub use endpoint::{Bursts, Change, Endpoint, EndpointId, EndpointReport, Source};
 
-use crate::tcp::segment::{self, Addressed, Cookie, FastOpen, Pair, Segment};
-use crate::tcp::Connection;
+use crate::tcp::segment::{self, Addressed, Cookie, FastOpen, Segment};
+use crate::tcp::{Connection, Exit};
+use keys::{key, ByKey};
 use slot::{change, Last, Origin, Slot};
 use std::collections::{BTreeMap, HashMap};
-use std::hash::{BuildHasherDefault, Hasher};
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::Ipv4Addr;
 use timers::Timers;
 use weir_core::frame::{Checksum, Frame, Frames};
 use weir_core::node::{Cx, Node, Port, PortSet, Transmit};
@@ -53,26 +54,6 @@ impl HostConfig {
     /// The Fast Open cookie that it gives a client: of its address and a secret (RFC 7413 §4.1.2).
     fn cookie_of(&self, client: Ipv4Addr) -> Cookie {
         Rng::new(self.seed ^ u64::from(client.to_bits()) << 16 ^ 7413).next_u64().to_be_bytes()
-    }
-}
-
-/// Finds endpoints by the [keys](Pair::key) of the segments that they receive.
-type ByKey = HashMap<u64, u32, BuildHasherDefault<Mix>>;
-
-/// A multiplicative hash; keys come from the experiment, not from an adversary.
-#[derive(Default)]
-struct Mix(u64);
-
-impl Hasher for Mix {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|&b| self.write_u64(u64::from(b)));
-    }
-    fn write_u64(&mut self, n: u64) {
-        let product = u128::from(self.0 ^ n) * 0x9e37_79b9_7f4a_7c15;
-        self.0 = (product >> 64) as u64 ^ product as u64;
     }
 }
 
@@ -178,7 +159,7 @@ impl Host {
         }
     }
 
-    /// A timer of endpoint `i` has fired.
+    /// A timer of endpoint `i` has fired. What leaves waits for the next poll.
     #[inline(never)]
     fn on_timer(&mut self, i: u32, cx: &mut Cx<'_>) {
         if self.slots[i as usize].fresh() {
@@ -189,7 +170,10 @@ impl Host {
             connection.on_timers(cx.now);
             slot.note_change(cx.now);
         }
-        self.act(i, cx);
+        let Host { timers, leaving, .. } = self;
+        if act(slot, i, timers, cx, leaving) {
+            self.start_follower(i, cx.now);
+        }
     }
 
     /// The endpoint that a segment is for: mostly the one whose number it says.
@@ -201,26 +185,43 @@ impl Host {
         }
     }
 
-    fn on_segment(&mut self, to: Addressed, s: &Segment, cx: &mut Cx<'_>) {
+    /// A frame comes in at `cx.now`. What it makes the host send leaves by `exit` before the next one may come in.
+    #[inline(always)]
+    pub(crate) fn take_in(&mut self, cx: &mut Cx<'_>, frame: Frame, exit: &mut impl Exit) {
+        self.now = cx.now;
+        if frame.checksum == Checksum::Invalid {
+            return cx.drop(frame, DropReason::Corrupt);
+        }
+        // Looked at where it is: a copy would wait for its parts to be written.
+        let read = segment::read(cx.frames, &frame);
+        let Some((to, s)) = &read else { return cx.drop(frame, DropReason::NotWired) };
+        cx.frames.absorb(frame);
+        self.on_segment(*to, s, cx, exit);
+    }
+
+    #[inline(always)]
+    fn on_segment(&mut self, to: Addressed, s: &Segment, cx: &mut Cx<'_>, exit: &mut impl Exit) {
         let Some(i) = self.find(&to) else {
             return; // of a connection that nobody here has
         };
-        let mut slot = &mut *self.slots[i as usize];
-        if slot.connection.is_none() {
+        if self.slots[i as usize].connection.is_none() {
             self.meet(i);
-            slot = &mut *self.slots[i as usize];
         }
+        let Host { slots, timers, cookies, .. } = self;
+        let slot = &mut *slots[i as usize];
         let Some(connection) = &mut slot.connection else {
             return; // of a connection that nobody here has
         };
         connection.set_peer(to.sender);
         if let (true, Some(FastOpen::Cookie(cookie))) = (slot.opens, s.syn.fast_open) {
-            self.cookies.insert(Ipv4Addr::from_bits((to.key >> 32) as u32), cookie);
+            cookies.insert(Ipv4Addr::from_bits((to.key >> 32) as u32), cookie);
         }
         let delivered = connection.on_segment(s, cx.now);
         slot.note(&delivered, cx.now);
         slot.note_change(cx.now);
-        self.act(i, cx);
+        if act(slot, i, timers, cx, exit) {
+            self.start_follower(i, cx.now);
+        }
     }
 
     /// Has it too many endpoints for what is kept of them to stay in the cache?
@@ -248,6 +249,12 @@ impl Host {
         if let Some(slot) = self.slots.get(usize::from(first)) {
             slot.prefetch_last();
         }
+    }
+
+    /// Has nothing left that still waits for a poll?
+    #[inline]
+    pub(crate) fn is_cleared(&self) -> bool {
+        self.leaving.is_empty()
     }
 
     /// Takes all frames that leave now. Call [`Host::run_timers`] before.
@@ -302,29 +309,6 @@ impl Host {
         }
     }
 
-    /// Lets the application act, and the connection send what it now may.
-    #[inline(always)]
-    fn act(&mut self, i: u32, cx: &mut Cx<'_>) {
-        let Host { slots, leaving, timers, .. } = self;
-        let slot = &mut *slots[i as usize];
-        slot.run_application(cx.now);
-        let Some(connection) = &mut slot.connection else { return };
-        let before = leaving.len();
-        connection.send(cx.frames, cx.now, |frame| leaving.push((cx.now, frame)));
-        slot.record.segments += (leaving.len() - before) as u64;
-        let over = slot.end_if_over(cx.now);
-        let due = slot.next_deadline();
-        if slot.trace {
-            // A trace has what is in flight at these times too.
-            timers.set_or_earlier(i, due);
-        } else {
-            timers.set(i, due);
-        }
-        if over {
-            self.start_follower(i, cx.now);
-        }
-    }
-
     #[cold]
     #[inline(never)]
     fn start_follower(&mut self, i: u32, now: Time) {
@@ -340,15 +324,9 @@ impl Node for Host {
     }
 
     fn handle_frame(&mut self, cx: &mut Cx<'_>, _: Port, frame: Frame) {
-        self.now = cx.now;
-        if frame.checksum == Checksum::Invalid {
-            return cx.drop(frame, DropReason::Corrupt);
-        }
-        // Looked at where it is: a copy would wait for its parts to be written.
-        let read = segment::read(cx.frames, &frame);
-        let Some((to, s)) = &read else { return cx.drop(frame, DropReason::NotWired) };
-        cx.frames.absorb(frame);
-        self.on_segment(*to, s, cx);
+        let mut leaving = core::mem::take(&mut self.leaving);
+        self.take_in(cx, frame, &mut leaving);
+        self.leaving = leaving;
     }
 
     fn poll_transmit(&mut self, cx: &mut Cx<'_>, writable: PortSet) -> Option<Transmit> {
@@ -367,8 +345,19 @@ impl Node for Host {
     }
 }
 
-/// The [key](Pair::key) of the segments that an endpoint receives.
-fn key(e: &Endpoint) -> u64 {
-    let end = |a: SocketAddrV4| (a.ip().to_bits(), a.port());
-    Pair { from: end(e.remote), to: end(e.local) }.key()
+/// Lets the application of endpoint `i` act, and its connection send what it now may, which leaves by `exit`. Has the connection just ended?
+#[inline(always)]
+fn act(slot: &mut Slot, i: u32, timers: &mut Timers, cx: &mut Cx<'_>, exit: &mut impl Exit) -> bool {
+    slot.run_application(cx.now);
+    let Some(connection) = &mut slot.connection else { return false };
+    slot.record.segments += connection.send(cx.frames, cx.now, exit);
+    let over = slot.end_if_over(cx.now);
+    let due = slot.next_deadline();
+    if slot.trace {
+        // A trace has what is in flight at these times too.
+        timers.set_or_earlier(i, due);
+    } else {
+        timers.set(i, due);
+    }
+    over
 }

@@ -91,6 +91,7 @@ impl Slot {
         }
     }
 
+    #[inline(always)]
     pub(super) fn note(&mut self, delivered: &Delivered, now: Time) {
         if delivered.bytes > 0 {
             self.record.received(delivered.bytes, now);
@@ -157,7 +158,7 @@ impl Slot {
     }
 
     /// When something is to be done for it without a segment; [`Time::MAX`] for never.
-    #[inline]
+    #[inline(always)]
     pub(super) fn next_deadline(&self) -> Time {
         let Some(connection) = self.connection.as_deref() else { return Time::MAX };
         let writes = if self.asked == Time::ZERO { Time::MAX } else { self.asked };

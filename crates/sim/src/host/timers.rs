@@ -58,7 +58,7 @@ impl Timers {
     }
 
     /// The timer of an endpoint fires at `due`, and not when it was set for before; [`Time::MAX`] for never.
-    #[inline]
+    #[inline(always)]
     pub(super) fn set(&mut self, endpoint: u32, due: Time) {
         let timer = &mut self.timers[endpoint as usize];
         timer.due = due;

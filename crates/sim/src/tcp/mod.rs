@@ -16,5 +16,5 @@ pub mod segment;
 mod sender;
 
 pub use config::{MinRto, Recovery, TcpConfig};
-pub use connection::{Connection, Delivered, Failure, State};
+pub use connection::{Connection, Delivered, Exit, Failure, State};
 pub use sender::Sender;

@@ -258,7 +258,7 @@ impl Addressed {
 
 /// The segment in a frame and whom it is for, from its headers or before they were written; `None` if it is no TCP over
 /// IPv4.
-#[inline]
+#[inline(always)]
 pub fn read(frames: &Frames, frame: &Frame) -> Option<(Addressed, Segment)> {
     match frames.draft(frame) {
         Some(draft) => draft::read(draft, frame.len()),

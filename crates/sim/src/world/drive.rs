@@ -127,9 +127,13 @@ impl World {
 
     #[inline(never)]
     fn serve_link(&mut self, i: usize) -> Time {
-        match self.slots[i].leads.get(Link::OUT) {
-            Some(&Lead { to: To::Node(to, port), captures: 0, .. }) => self.serve_link_to_host(i, (to, port)),
-            _ => self.serve_link_to_any(i),
+        let Some(&Lead { to: To::Node(to, port), captures: 0, .. }) = self.slots[i].leads.get(Link::OUT)
+        else {
+            return self.serve_link_to_any(i);
+        };
+        match self.way_through(i, to) {
+            Some(next) => self.serve_through(i, to, next),
+            None => self.serve_link_to_host(i, (to, port)),
         }
     }
 
@@ -167,7 +171,7 @@ impl World {
     }
 
     #[inline(never)]
-    fn serve_link_to_any(&mut self, i: usize) -> Time {
+    pub(super) fn serve_link_to_any(&mut self, i: usize) -> Time {
         loop {
             let slot = &mut self.slots[i];
             let Kind::Link(link) = &mut slot.node else { return Time::MAX };
@@ -190,7 +194,7 @@ impl World {
 
     /// Link `i` has nothing to send now.
     #[cold]
-    fn look_again(&mut self, i: usize) -> Time {
+    pub(super) fn look_again(&mut self, i: usize) -> Time {
         self.rearm(i);
         Time::MAX
     }
@@ -198,8 +202,7 @@ impl World {
     /// Is what node `i` does next, at `due`, the next thing that happens at all? Then it has become that time, and the agenda need not know.
     #[inline]
     fn goes_on(&mut self, i: usize, due: Time) -> bool {
-        let first =
-            due <= self.until && due < self.booked && self.agenda.peek().is_none_or(|next| due < next);
+        let first = is_first(due, self.until, self.booked, &self.agenda);
         if !first || self.served < self.ready.len() {
             return false;
         }
@@ -238,7 +241,7 @@ impl World {
     }
 
     #[inline]
-    fn is_link(&self, node: NodeId) -> bool {
+    pub(super) fn is_link(&self, node: NodeId) -> bool {
         matches!(self.slots[node.index()].node, Kind::Link(_))
     }
 
@@ -385,9 +388,15 @@ impl World {
     }
 }
 
+/// Does nothing else happen up to `due` and at it?
+#[inline(always)]
+pub(super) fn is_first(due: Time, until: Time, booked: Time, agenda: &impl Agenda) -> bool {
+    due <= until && due < booked && agenda.peek().is_none_or(|next| due < next)
+}
+
 /// Two slots at once, if they are two.
 #[inline(always)]
-fn two(slots: &mut [Slot], i: usize, j: usize) -> Option<(&mut Slot, &mut Slot)> {
+pub(super) fn two(slots: &mut [Slot], i: usize, j: usize) -> Option<(&mut Slot, &mut Slot)> {
     if i < j {
         let (low, high) = slots.split_at_mut(j);
         Some((low.get_mut(i)?, high.first_mut()?))

@@ -39,6 +39,7 @@ mod routes;
 mod slot;
 #[cfg(test)]
 mod tests;
+mod through;
 
 pub use routes::Routes;
 pub use slot::Passed;

@@ -11,6 +11,7 @@ use crate::tcp::{Failure, MinRto, Recovery, TcpConfig};
 use crate::world::{NodeId, World};
 use proptest::prelude::*;
 use sieve::{Fate, Sieve};
+use std::net::SocketAddrV4;
 use std::sync::Arc;
 use weir_core::link::{self, Link, Loss};
 use weir_core::rate::Rate;

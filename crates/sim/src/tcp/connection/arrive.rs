@@ -38,7 +38,7 @@ impl Connection {
         delivered
     }
 
-    #[inline]
+    #[inline(always)]
     fn on_ack(&mut self, s: &Segment, now: Time) -> Option<Duration> {
         let una = self.tx.board.una();
         if self.tx.is_idle() && s.ack == wire_seq(self.iss, una) && s.sack.is_empty() {
@@ -50,7 +50,7 @@ impl Connection {
     }
 
     /// An ACK that may tell the sender something; `una` is SND.UNA.
-    #[inline(always)]
+    #[inline(never)]
     fn on_news(&mut self, s: &Segment, una: u64, now: Time) -> Option<Duration> {
         let nxt = self.tx.board.nxt();
         let ack = self.offset(s.ack, una).filter(|a| (una..=nxt).contains(a))?;

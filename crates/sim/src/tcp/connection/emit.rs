@@ -8,29 +8,54 @@ use weir_core::frame::{Frame, Frames};
 use weir_core::time::Time;
 use weir_core::wire::{Flags, SackBlocks, Timestamps};
 
+/// Takes the frames that leave, each at its time.
+pub trait Exit {
+    /// A frame leaves at `now`.
+    fn leave(&mut self, frames: &mut Frames, now: Time, frame: Frame);
+}
+
+/// They wait.
+impl Exit for Vec<(Time, Frame)> {
+    #[inline(always)]
+    fn leave(&mut self, _: &mut Frames, now: Time, frame: Frame) {
+        self.push((now, frame));
+    }
+}
+
+/// Lets a frame leave, if there is one. Returns how many there were.
+#[inline(always)]
+fn leave(frames: &mut Frames, now: Time, frame: Option<Frame>, exit: &mut impl Exit) -> u64 {
+    let Some(frame) = frame else { return 0 };
+    exit.leave(frames, now, frame);
+    1
+}
+
 impl Connection {
-    /// Hands everything that leaves at `now` to `leave`, frame by frame.
+    /// Hands everything that leaves at `now` to `exit`, frame by frame. Returns how many there were.
     #[inline]
-    pub fn send(&mut self, frames: &mut Frames, now: Time, mut leave: impl FnMut(Frame)) {
+    pub fn send(&mut self, frames: &mut Frames, now: Time, exit: &mut impl Exit) -> u64 {
+        let mut sent = 0;
         if self.state == State::Established {
             if core::mem::take(&mut self.ack_due) {
-                self.emit_ack(frames, now, 0, &mut leave);
+                sent += self.emit_ack(frames, now, 0, exit);
             }
             if !self.tx.rests() {
                 while let Some(out) = self.tx.transmit(&self.config, now) {
-                    self.emit_data(frames, now, &out, &mut leave);
+                    sent += self.emit_data(frames, now, &out, exit);
                 }
             }
             if core::mem::take(&mut self.probe_due) {
-                self.emit_ack(frames, now, 1, &mut leave);
+                sent += self.emit_ack(frames, now, 1, exit);
             }
         } else if core::mem::take(&mut self.life.due) {
-            self.emit_syn(frames, now).into_iter().for_each(&mut leave);
+            let syn = self.emit_syn(frames, now);
+            sent += leave(frames, now, syn, exit);
         }
         // The last ACK of an end that closed second was sent before it got here; ours may be owed.
         while self.owes_ack(now) {
-            self.emit_ack(frames, now, 0, &mut leave);
+            sent += self.emit_ack(frames, now, 0, exit);
         }
+        sent
     }
 
     /// Does it owe an ACK at `now`? Before it is open its SYNs say what there is to say.
@@ -93,10 +118,10 @@ impl Connection {
 
     /// A segment of the stream, with whatever ACK is owed.
     #[inline(always)]
-    fn emit_data(&mut self, frames: &mut Frames, now: Time, out: &Outgoing, leave: &mut impl FnMut(Frame)) {
+    fn emit_data(&mut self, frames: &mut Frames, now: Time, out: &Outgoing, exit: &mut impl Exit) -> u64 {
         let mut segment = Segment::default();
         if self.acknowledge(&mut segment, self.stamp(now)).is_none() {
-            return;
+            return 0;
         }
         segment.seq = wire_seq(self.iss, out.piece.start);
         segment.payload = out.piece.len - u32::from(out.fin);
@@ -113,18 +138,20 @@ impl Connection {
         if self.ecn && segment.payload > 0 && (!out.again || self.tx.cc.wants_dctcp_ecn()) {
             segment.ecn = if self.config.l4s { ECT1 } else { ECT0 };
         }
-        self.header.emit(frames, &segment, now).into_iter().for_each(leave);
+        let frame = self.header.emit(frames, &segment, now);
+        leave(frames, now, frame, exit)
     }
 
     /// A pure ACK, `below` what was sent: 1 makes a probe.
-    fn emit_ack(&mut self, frames: &mut Frames, now: Time, below: u32, leave: &mut impl FnMut(Frame)) {
+    fn emit_ack(&mut self, frames: &mut Frames, now: Time, below: u32, exit: &mut impl Exit) -> u64 {
         let mut segment = Segment::default();
         if self.acknowledge(&mut segment, self.stamp(now)).is_none() {
-            return;
+            return 0;
         }
         let next = if below > 0 { self.tx.board.una() } else { self.tx.board.nxt() };
         segment.seq = wire_seq(self.iss, next).wrapping_sub(below);
-        self.header.emit(frames, &segment, now).into_iter().for_each(leave);
+        let frame = self.header.emit(frames, &segment, now);
+        leave(frames, now, frame, exit)
     }
 
     /// Puts into a segment what every one says of what was received; `None` before the peer's SYN.

@@ -11,6 +11,8 @@ mod open;
 #[cfg(test)]
 mod tests;
 
+pub use emit::Exit;
+
 use super::config::TcpConfig;
 use super::receiver::Receiver;
 use super::segment::{Header, Segment};
@@ -240,7 +242,7 @@ impl Connection {
     }
 
     /// When it wants to be called without a segment; [`Time::MAX`] for never.
-    #[inline]
+    #[inline(always)]
     pub fn next_deadline(&self) -> Time {
         if self.state != State::Established {
             return self.life_deadline();
@@ -295,7 +297,7 @@ impl Connection {
     }
 
     /// A segment of the peer arrived.
-    #[inline]
+    #[inline(always)]
     pub fn on_segment(&mut self, s: &Segment, now: Time) -> Delivered {
         if self.state == State::Established && !s.flags.intersects(Flags::SYN.with(Flags::RST)) {
             return self.exchange(s, now);

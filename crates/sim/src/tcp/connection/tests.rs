@@ -57,8 +57,8 @@ impl Pair {
     fn flush(&mut self, now: Time) {
         for from in 0..2 {
             let mut left = Vec::new();
-            self.ends[from].send(&mut self.frames, now, |frame| left.push(frame));
-            for frame in left {
+            self.ends[from].send(&mut self.frames, now, &mut left);
+            for (_, frame) in left {
                 let parsed = segment::read(&self.frames, &frame);
                 self.frames.absorb(frame);
                 self.sent += 1;
@@ -164,8 +164,8 @@ fn part_of_a_segment_leaves_only_behind_a_whole_one() {
         pair.ends[0].on_segment(&s, now);
         let mut left = Vec::new();
         pair.ends[0].write(1 << 20, false);
-        pair.ends[0].send(&mut pair.frames, now, |frame| left.push(frame));
-        let read = |frame| {
+        pair.ends[0].send(&mut pair.frames, now, &mut left);
+        let read = |(_, frame)| {
             let read = segment::read(&pair.frames, &frame).expect("a segment").1.payload;
             pair.frames.absorb(frame);
             read

@@ -47,7 +47,7 @@ fn write_blocks(bytes: &mut [u8], sack: &SackBlocks) {
 }
 
 /// Whom a segment is for, and the segment, of a draft of a frame of `len` bytes.
-#[inline]
+#[inline(always)]
 pub(super) fn read(draft: &[u8], len: usize) -> Option<(Addressed, Segment)> {
     let draft: &[u8; DRAFT] = draft.first_chunk()?;
     let le32 = |i: usize| u32::from_le_bytes([draft[i], draft[i + 1], draft[i + 2], draft[i + 3]]);

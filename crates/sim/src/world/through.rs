@@ -1,0 +1,118 @@
+//! From a link through a host into the next link: what a frame makes the host send enters there at once.
+//!
+//! A host that was handed a frame is served next if nobody else waits to be served, and what it has to send goes on then. So it is with
+//! nearly all frames between hosts. Nothing comes in between, and the frames need not wait for it: the order of all that
+//! happens is the same.
+
+use super::drive::{is_first, two};
+use super::slot::{Kind, Lead, Leads, Slot};
+use super::{NodeId, To, World};
+use crate::host::WIRE;
+use crate::tcp::segment::draft;
+use crate::tcp::Exit;
+use weir_core::frame::{Frame, Frames};
+use weir_core::link::Link;
+use weir_core::node::{Cx, Node, Port};
+use weir_core::time::Time;
+
+impl World {
+    /// The link that takes what the node `to` sends, if `to` is a host and nobody waits to be served. Not `link` itself.
+    #[inline(always)]
+    pub(super) fn way_through(&self, link: usize, to: NodeId) -> Option<(NodeId, Port)> {
+        let slot = &self.slots[to.index()];
+        let (Kind::Host(host), Some(lead)) = (&slot.node, slot.leads.get(WIRE)) else { return None };
+        let &Lead { to: To::Node(next, port), captures: 0, .. } = lead else { return None };
+        let alone = self.served == self.ready.len() && host.is_cleared();
+        (alone && next.index() != link && self.is_link(next)).then_some((next, port))
+    }
+
+    /// Takes what link `i` has to send now to the host `to`, and what that sends to the link `next`.
+    #[inline(always)]
+    pub(super) fn serve_through(&mut self, i: usize, to: NodeId, (next, port): (NodeId, Port)) -> Time {
+        let World { slots, agenda, ready, frames, .. } = self;
+        let Some([first, middle, last]) = three(slots, [i, to.index(), next.index()]) else {
+            return self.serve_link_to_any(i);
+        };
+        loop {
+            let (Kind::Link(link), Kind::Host(host), Kind::Link(beyond)) =
+                (&mut first.node, &mut middle.node, &mut last.node)
+            else {
+                return self.serve_link_to_any(i);
+            };
+            if !link.is_out(&mut Cx { now: self.now, frames }) {
+                return self.look_again(i);
+            }
+            let (at, frame) = link.take_out();
+            first.due = link.due();
+            first.leads.count(Link::OUT, frame.len());
+            if host.is_crowded() {
+                host.foresee(frames, link.coming());
+            }
+            middle.clock = at.max(middle.clock);
+            let exit =
+                &mut Onward { link: beyond, port, clock: &mut last.clock, leads: &mut middle.leads, sent: 0 };
+            host.take_in(&mut Cx { now: middle.clock, frames }, frame, exit);
+            let sent = exit.sent;
+            self.steps += 1 + sent;
+            let due = first.due;
+            // Served behind all that comes in now, the host is before those to whom it sends.
+            middle.due = if sent > 0 && due <= self.now { self.now } else { host.due() };
+            if middle.note_due(self.now) {
+                ready.push(to.0);
+            }
+            if sent > 0 {
+                last.due = beyond.due();
+                if last.note_due(self.now) {
+                    ready.push(next.0);
+                }
+            }
+            if due > self.now {
+                let first_of_all = is_first(due, self.until, self.booked, agenda);
+                if !first_of_all || self.served < ready.len() {
+                    return due;
+                }
+                self.steps += 1;
+                (self.now, first.clock, first.wakes[1]) = (due, due, Time::MAX);
+            }
+        }
+    }
+}
+
+/// Straight into the next link.
+struct Onward<'a> {
+    link: &'a mut Link,
+    port: Port,
+    /// Of the link.
+    clock: &'a mut Time,
+    /// Of the host.
+    leads: &'a mut Leads,
+    sent: u64,
+}
+
+impl Exit for Onward<'_> {
+    #[inline(always)]
+    fn leave(&mut self, frames: &mut Frames, now: Time, mut frame: Frame) {
+        self.sent += 1;
+        self.leads.count(WIRE, frame.len());
+        *self.clock = now.max(*self.clock);
+        if frame.is_draft() && !self.link.takes_drafts() {
+            draft::write_out(frames, &mut frame);
+        }
+        self.link.handle_frame(&mut Cx { now: *self.clock, frames }, self.port, frame);
+    }
+}
+
+/// Three slots at once, if they are three.
+#[inline(always)]
+fn three(slots: &mut [Slot], [i, j, k]: [usize; 3]) -> Option<[&mut Slot; 3]> {
+    let (before, rest) = slots.split_at_mut_checked(i)?;
+    let (slot, after) = rest.split_first_mut()?;
+    let behind = |n: usize| n.checked_sub(i + 1);
+    let (second, third) = match (behind(j), behind(k)) {
+        (Some(j), Some(k)) => two(after, j, k)?,
+        (Some(j), None) => (after.get_mut(j)?, before.get_mut(k)?),
+        (None, Some(k)) => (before.get_mut(j)?, after.get_mut(k)?),
+        (None, None) => two(before, j, k)?,
+    };
+    Some([slot, second, third])
+}
