@@ -39,6 +39,11 @@ pub trait Agenda {
         self.peek().filter(|&first| first <= at)?;
         self.pop()
     }
+    /// As [`Agenda::push`], and then [`Agenda::pop_until`] `until`.
+    fn exchange(&mut self, at: Time, seq: u64, event: u32, until: Time) -> Option<(Time, u32)> {
+        self.push(at, seq, event);
+        self.pop_until(until)
+    }
 }
 
 /// An event, ordered as it comes: time, sequence and event from the highest bit down.

@@ -33,6 +33,17 @@ impl Model {
         self.sorted.insert((at, seq, event));
     }
 
+    fn exchange(&mut self, at: Time, event: u32, until: Time) -> Option<(Time, u32)> {
+        let seq = self.book();
+        self.sorted.insert((at, seq, event));
+        let first = self.sorted.first().filter(|first| first.0 <= until).copied();
+        first.iter().for_each(|first| assert!(self.sorted.remove(first)));
+        let first = first.map(|(at, _, event)| (at, event));
+        assert_eq!(self.heap.exchange(at, seq, event, until), first);
+        assert_eq!(self.wheel.exchange(at, seq, event, until), first);
+        first
+    }
+
     fn pop(&mut self) -> Option<(Time, u32)> {
         let first = self.sorted.pop_first().map(|(at, _, event)| (at, event));
         assert_eq!(self.heap.peek(), first.map(|f| f.0));
@@ -100,6 +111,23 @@ proptest! {
             let (at, event) = m.pop().unwrap();
             let (far, shift) = later[n % later.len()];
             m.push(ns(at.as_nanos() + (far >> shift)), event);
+        }
+        while m.pop().is_some() {}
+    }
+
+    /// Events that are pushed as others are popped.
+    #[test]
+    fn exchanged_like_a_sorted_set(
+        pending in 0u32..200, later in prop::collection::vec((0u64..1 << 34, 0u32..35, 0u64..1 << 20), 1..50),
+    ) {
+        let mut m = Model::default();
+        (0..pending).for_each(|e| m.push(ns(u64::from(e / 3)), e));
+        for n in 0..2000 {
+            let (far, shift, wait) = later[n % later.len()];
+            match m.exchange(ns(m.now + (far >> shift)), n as u32, ns(m.now + wait)) {
+                Some((at, _)) => m.now = at.as_nanos(),
+                None => m.now = m.pop().unwrap().0.as_nanos(),
+            }
         }
         while m.pop().is_some() {}
     }

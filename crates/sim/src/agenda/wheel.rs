@@ -77,14 +77,8 @@ impl Wheel {
     /// Puts an event where it belongs among the next.
     #[inline]
     fn insert(&mut self, entry: Entry) {
-        let mut i = self.next.len();
         self.next.push(entry);
-        let next = &mut self.next[..=i];
-        while i > 0 && next[i - 1] < entry {
-            next[i] = next[i - 1];
-            i -= 1;
-        }
-        next[i] = entry;
+        sort_in(&mut self.next, entry);
         if self.next.len() > CROWDED {
             self.spill();
         }
@@ -134,10 +128,16 @@ impl Wheel {
     #[inline]
     fn take(&mut self) -> Option<(Time, u32)> {
         let first = self.next.pop()?;
+        Some(self.come(first))
+    }
+
+    /// The first event is taken.
+    #[inline]
+    fn come(&mut self, first: Entry) -> (Time, u32) {
         if self.levels == 0 {
             self.now = first.at().as_nanos();
         }
-        Some((first.at(), first.event()))
+        (first.at(), first.event())
     }
 
     /// Takes the first event if it comes at `at` or before, and is in the slots.
@@ -169,6 +169,17 @@ impl Wheel {
     }
 }
 
+/// Puts an entry where it belongs among sorted ones, of which the last, whatever it is, makes room.
+#[inline(always)]
+fn sort_in(next: &mut [Entry], entry: Entry) {
+    let mut i = next.len() - 1;
+    while i > 0 && next[i - 1] < entry {
+        next[i] = next[i - 1];
+        i -= 1;
+    }
+    next[i] = entry;
+}
+
 impl Agenda for Wheel {
     #[inline]
     fn push(&mut self, at: Time, seq: u64, event: u32) {
@@ -177,6 +188,22 @@ impl Agenda for Wheel {
             self.insert(entry);
         } else {
             self.put_behind(entry);
+        }
+    }
+
+    /// Of one that belongs among the next but is not the first, the place of the first is taken.
+    #[inline]
+    fn exchange(&mut self, at: Time, seq: u64, event: u32, until: Time) -> Option<(Time, u32)> {
+        let entry = Entry::new(at, seq, event);
+        match self.next.last() {
+            Some(&first) if first < entry && first.at() <= until && self.is_near(entry) => {
+                sort_in(&mut self.next, entry);
+                Some(self.come(first))
+            }
+            _ => {
+                self.push(at, seq, event);
+                self.pop_until(until)
+            }
         }
     }
 

@@ -1,6 +1,7 @@
 //! Running a world: whose deadline has come, and what becomes of the frames that leave.
 
-use super::slot::{Kind, Lead, Slot};
+use super::slot::{two, Kind, Lead};
+use super::through::is_first;
 use super::{NodeId, To, World};
 use crate::agenda::{Agenda, SEQUENCES};
 use crate::host::WIRE;
@@ -18,12 +19,13 @@ impl World {
     pub fn run_until(&mut self, end: Time) {
         self.until = end;
         self.serve_ready();
-        while let Some((at, i)) = self.agenda.pop_until(end) {
+        let mut next = self.agenda.pop_until(end);
+        while let Some((at, i)) = next {
             self.now = at;
             let alone = self.agenda.peek().is_none_or(|next| next > at);
             if self.wake(i as usize) {
                 if alone {
-                    self.serve_alone(i as usize);
+                    next = self.serve_alone(i as usize);
                     continue;
                 }
                 self.make_ready(i as usize);
@@ -34,24 +36,28 @@ impl World {
                 }
             }
             self.serve_ready();
+            next = self.agenda.pop_until(end);
         }
         self.now = self.now.max(end);
     }
 
     /// Serves a node that nobody else is due with, and what follows from that. A link goes on as long as what it does next is the next thing
-    /// that happens at all: the agenda need not know.
+    /// that happens at all: the agenda need not know. Returns what the agenda has next.
     #[inline]
-    fn serve_alone(&mut self, i: usize) {
+    fn serve_alone(&mut self, i: usize) -> Option<(Time, u32)> {
         loop {
             let due = self.serve(i);
-            let Some(seq) = self.book(i, due) else { return self.serve_ready() };
+            let Some(seq) = self.book(i, due) else {
+                self.serve_ready();
+                return self.agenda.pop_until(self.until);
+            };
             self.booked = due;
             self.serve_ready();
             self.booked = Time::MAX;
             let (until, next) = (self.until, self.agenda.peek());
             let slot = &mut self.slots[i];
             if due > until || slot.wakes[0] != due || slot.due > due || next.is_some_and(|next| next <= due) {
-                return self.agenda.push(due, seq, i as u32);
+                return self.agenda.exchange(due, seq, i as u32, until);
             }
             slot.wakes = [slot.wakes[1], Time::MAX];
             self.now = due;
@@ -385,23 +391,5 @@ impl World {
         if slot.note_due(self.now) {
             self.ready.push(node.0);
         }
-    }
-}
-
-/// Does nothing else happen up to `due` and at it?
-#[inline(always)]
-pub(super) fn is_first(due: Time, until: Time, booked: Time, agenda: &impl Agenda) -> bool {
-    due <= until && due < booked && agenda.peek().is_none_or(|next| due < next)
-}
-
-/// Two slots at once, if they are two.
-#[inline(always)]
-pub(super) fn two(slots: &mut [Slot], i: usize, j: usize) -> Option<(&mut Slot, &mut Slot)> {
-    if i < j {
-        let (low, high) = slots.split_at_mut(j);
-        Some((low.get_mut(i)?, high.first_mut()?))
-    } else {
-        let (low, high) = slots.split_at_mut(i);
-        Some((high.first_mut()?, low.get_mut(j)?))
     }
 }

@@ -206,3 +206,30 @@ impl Slot {
         }
     }
 }
+
+/// Two slots at once, if they are two.
+#[inline(always)]
+pub(super) fn two(slots: &mut [Slot], i: usize, j: usize) -> Option<(&mut Slot, &mut Slot)> {
+    if i < j {
+        let (low, high) = slots.split_at_mut(j);
+        Some((low.get_mut(i)?, high.first_mut()?))
+    } else {
+        let (low, high) = slots.split_at_mut(i);
+        Some((high.first_mut()?, low.get_mut(j)?))
+    }
+}
+
+/// Three slots at once, if they are three.
+#[inline(always)]
+pub(super) fn three(slots: &mut [Slot], [i, j, k]: [usize; 3]) -> Option<[&mut Slot; 3]> {
+    let (before, rest) = slots.split_at_mut_checked(i)?;
+    let (slot, after) = rest.split_first_mut()?;
+    let behind = |n: usize| n.checked_sub(i + 1);
+    let (second, third) = match (behind(j), behind(k)) {
+        (Some(j), Some(k)) => two(after, j, k)?,
+        (Some(j), None) => (after.get_mut(j)?, before.get_mut(k)?),
+        (None, Some(k)) => (before.get_mut(j)?, after.get_mut(k)?),
+        (None, None) => two(before, j, k)?,
+    };
+    Some([slot, second, third])
+}

@@ -4,9 +4,9 @@
 //! nearly all frames between hosts. Nothing comes in between, and the frames need not wait for it: the order of all that
 //! happens is the same.
 
-use super::drive::{is_first, two};
-use super::slot::{Kind, Lead, Leads, Slot};
+use super::slot::{three, Kind, Lead, Leads};
 use super::{NodeId, To, World};
+use crate::agenda::Agenda;
 use crate::host::WIRE;
 use crate::tcp::segment::draft;
 use crate::tcp::Exit;
@@ -102,17 +102,8 @@ impl Exit for Onward<'_> {
     }
 }
 
-/// Three slots at once, if they are three.
+/// Does nothing else happen up to `due` and at it?
 #[inline(always)]
-fn three(slots: &mut [Slot], [i, j, k]: [usize; 3]) -> Option<[&mut Slot; 3]> {
-    let (before, rest) = slots.split_at_mut_checked(i)?;
-    let (slot, after) = rest.split_first_mut()?;
-    let behind = |n: usize| n.checked_sub(i + 1);
-    let (second, third) = match (behind(j), behind(k)) {
-        (Some(j), Some(k)) => two(after, j, k)?,
-        (Some(j), None) => (after.get_mut(j)?, before.get_mut(k)?),
-        (None, Some(k)) => (before.get_mut(j)?, after.get_mut(k)?),
-        (None, None) => two(before, j, k)?,
-    };
-    Some([slot, second, third])
+pub(super) fn is_first(due: Time, until: Time, booked: Time, agenda: &impl Agenda) -> bool {
+    due <= until && due < booked && agenda.peek().is_none_or(|next| due < next)
 }
