@@ -134,6 +134,9 @@ impl Pipe {
         let out = self.out;
         let frame = self.frames.take();
         self.out = self.first_out();
+        if self.out == Time::MAX {
+            self.frames.rest();
+        }
         (out, frame)
     }
 

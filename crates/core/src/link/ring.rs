@@ -3,6 +3,9 @@
 use crate::frame::{Charge, Frame};
 use crate::time::Time;
 
+/// More places than this are given up when no frame is left. The tests have few frames.
+const MANY: usize = if cfg!(test) { 8 } else { 4096 };
+
 /// A frame on its way, in one cache line.
 #[derive(Debug)]
 pub(super) struct Passing {
@@ -90,6 +93,14 @@ impl Ring {
         let place = self.place(self.first);
         self.first += 1;
         self.places[place].frame.lift()
+    }
+
+    /// Gives the places up if no frame is left and they are those of a burst.
+    #[inline(always)]
+    pub(super) fn rest(&mut self) {
+        if self.is_empty() && self.places.len() > MANY {
+            self.places = Box::default();
+        }
     }
 
     #[inline(always)]
