@@ -12,8 +12,10 @@ use weir_core::time::{Duration, Time};
 
 /// The hooks' clock is read at other moments than this process's.
 const JUST_AFTER: Duration = Duration::from_micros(100);
-/// A look that took longer than this says more of the machine than of the engine.
-const STOOD_STILL: Duration = Duration::from_millis(20);
+/// How often the beat of an engine that beats is looked at.
+const LOOK_WHILE_WELL: Duration = Duration::from_millis(20);
+/// A look that came so late says more of the machine than of the engine.
+const STOOD_STILL: Duration = Duration::from_millis(15);
 /// How long an engine may take to its first beat.
 const START: Duration = Duration::from_secs(30);
 
@@ -30,14 +32,14 @@ impl Silence {
         Silence { beat, stood_still: Duration::ZERO }
     }
 
-    /// At a look that began to be waited for `before` and came `now`; the engine's last beat was at `beat`.
-    fn at(&mut self, beat: Time, before: Time, now: Time) -> Duration {
+    /// At a look that was `due` and came `now`; the engine's last beat was at `beat`.
+    fn at(&mut self, beat: Time, due: Time, now: Time) -> Duration {
         if beat != self.beat {
             *self = Silence::since(beat);
         }
-        let took = now.since(before);
-        if took > STOOD_STILL {
-            self.stood_still = self.stood_still + took.saturating_sub(LOOK);
+        let late = now.since(due);
+        if late > STOOD_STILL {
+            self.stood_still = self.stood_still + late;
         }
         now.since(beat).saturating_sub(self.stood_still)
     }
@@ -62,8 +64,8 @@ impl Supervisor {
         let (mut flushed_after, mut silence) = (Time::ZERO, Silence::since(started));
         let mut ready = Vec::new();
         loop {
-            let before = clock::now();
-            waiter.wait(self.next_look(before), &mut ready)?;
+            let due = self.next_look(clock::now(), first_beat.is_some());
+            waiter.wait(due, &mut ready)?;
             // A signal to the whole group ends the engine too: it is no loss then.
             if self.hears_the_end(&ready, operator) {
                 return process.stop().map(|cleanly| EngineEnd::Stopped { cleanly });
@@ -85,7 +87,7 @@ impl Supervisor {
                 self.settle(flush);
             }
             let limit = if first_beat.is_some() { self.site.setup.hang } else { START };
-            let silent = silence.at(last.max(started), before, now);
+            let silent = silence.at(last.max(started), due, now);
             if silent > self.site.setup.stale && last > flushed_after.max(started) {
                 flushed_after = last;
                 self.flush(flush);
@@ -106,10 +108,12 @@ impl Supervisor {
         }
     }
 
-    /// When the beat is looked at next: the moment at which everything begins to pass is not missed.
-    fn next_look(&self, now: Time) -> Time {
+    /// When the beat of an engine that has `begun` to beat, or not, is looked at next: the moment at which everything begins to pass is not
+    /// missed.
+    fn next_look(&self, now: Time, begun: bool) -> Time {
         let stale = self.site.programs.last_beat() + self.site.setup.stale + JUST_AFTER;
-        let look = now + LOOK;
+        let well = begun && stale > now && !self.control.is_busy() && self.dying.is_empty();
+        let look = now + if well { LOOK_WHILE_WELL } else { LOOK };
         if stale > now {
             look.min(stale)
         } else {
@@ -163,18 +167,18 @@ mod tests {
     #[test]
     fn what_the_machine_stood_still_is_not_silence() {
         let mut silence = Silence::since(ms(0));
-        assert_eq!(silence.at(ms(100), ms(99), ms(104)), Duration::from_millis(4));
+        assert_eq!(silence.at(ms(100), ms(104), ms(104)), Duration::from_millis(4));
         // A second in which nothing ran.
-        assert_eq!(silence.at(ms(100), ms(104), ms(1_104)), Duration::from_millis(9));
-        assert_eq!(silence.at(ms(100), ms(1_104), ms(1_109)), Duration::from_millis(14));
+        assert_eq!(silence.at(ms(100), ms(109), ms(1_104)), Duration::from_millis(9));
+        assert_eq!(silence.at(ms(100), ms(1_109), ms(1_109)), Duration::from_millis(14));
         // The engine has had its turn.
-        assert_eq!(silence.at(ms(1_110), ms(1_109), ms(1_114)), Duration::from_millis(4));
+        assert_eq!(silence.at(ms(1_110), ms(1_114), ms(1_114)), Duration::from_millis(4));
     }
 
     #[test]
     fn an_engine_that_hangs_is_found_by_one_that_always_comes_late() {
         let mut silence = Silence::since(ms(0));
-        let looks = (0..).map(|n| (ms(25 * n), ms(25 * (n + 1))));
+        let looks = (0..).map(|n| (ms(25 * n + 5), ms(25 * (n + 1))));
         let mut late = looks.take(40).map(|(before, now)| silence.at(ms(0), before, now));
         assert!(late.any(|silent| silent > Duration::from_millis(80)));
     }

@@ -114,10 +114,14 @@ impl Control {
         self.hangup = true;
     }
 
+    /// Is somebody served, or waits to be?
+    pub fn is_busy(&self) -> bool {
+        self.hangup || self.waiting.is_some() || !self.clients.is_empty()
+    }
+
     /// Does all that can be done now; `woken` if the waiter was.
     pub fn serve(&mut self, woken: bool, operator: &mut impl Operator) {
-        let busy = self.hangup || self.waiting.is_some() || !self.clients.is_empty();
-        if !woken && !busy {
+        if !woken && !self.is_busy() {
             return;
         }
         let now = clock::now();
