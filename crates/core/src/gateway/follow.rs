@@ -89,7 +89,7 @@ impl Gateway {
             return;
         }
         let passed = tx.wrapping_sub(r.tx);
-        let since = if granted { Time::from_nanos(r.pace.due) } else { now };
+        let since = if granted { r.last_grant().1 } else { now };
         if after(tx, r.rx) {
             let bytes = tx.wrapping_sub(r.rx);
             r.rx = tx;

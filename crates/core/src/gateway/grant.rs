@@ -35,7 +35,7 @@ impl Gateway {
     #[inline]
     pub(super) fn granted(&self, i: u32) -> Option<Look> {
         let r = &self.table[i];
-        r.has(flag::GRANTED).then(|| Look { tx: r.tx, since: Time::from_nanos(r.pace.due) })
+        r.has(flag::GRANTED).then(|| Look { tx: r.tx, since: r.last_grant().1 })
     }
 
     /// The next ACKs of the flow may pass, if they would here. What has passed is looked at after `within`.
@@ -64,7 +64,7 @@ impl Gateway {
         self.hooked
             && !self.ends
             && r.generation == self.generation
-            && self.classes.policy(r.class).hold.is_number()
+            && (r.has(flag::STEPS) || self.classes.policy(r.class).hold.is_number())
             && self.classes.policy(r.class).when == When::Always
             && r.may_be_granted()
             && self.slots[i].window.load(Relaxed) != 0
@@ -125,6 +125,22 @@ impl Gateway {
 }
 
 impl Record {
+    /// The flow, which shares a rate, was granted so many bytes at `now`.
+    pub(super) fn note_grant(&mut self, bytes: u32, now: Time) {
+        match self.has(flag::STEPS) {
+            true => self.pace.note_step_grant(bytes, now),
+            false => self.pace.note_grant(bytes, now),
+        }
+    }
+
+    /// The bytes of its last grant, of a flow that shares a rate, and when that was made.
+    pub(super) fn last_grant(&self) -> (u32, Time) {
+        match self.has(flag::STEPS) {
+            true => self.pace.step_grant(),
+            false => (self.pace.granted(), Time::from_nanos(self.pace.due)),
+        }
+    }
+
     /// May ACKs pass that tell nothing but progress?
     fn may_be_granted(&self) -> bool {
         let known = flag::SYNCED | flag::SHOWN | flag::SCALE_KNOWN | flag::EDGE_KNOWN;
@@ -135,7 +151,7 @@ impl Record {
             | flag::ACCECN
             | flag::SENDER_FIN
             | flag::RECEIVER_FIN;
-        self.has(known) && self.flags & not == 0 && self.held() == 0 && self.window != 0 && self.marked <= 0
+        self.has(known) && self.flags & not == 0 && !self.holds() && self.window != 0 && self.marked <= 0
     }
 }
 

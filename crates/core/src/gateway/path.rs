@@ -35,8 +35,10 @@ impl Gateway {
         match self.action(i, seen, shown) {
             Action::Take => {
                 self.take(cx, i, segment, options, frame);
-                if let Some(look) = look {
-                    self.grant_again(i, cx.now, look);
+                match look {
+                    Some(look) => self.grant_again(i, cx.now, look),
+                    None if self.table[i].has(flag::STEPS) => self.grant_shared(i, cx.now, None),
+                    None => {}
                 }
             }
             Action::Pass => self.forward_untouched(cx, i, frame),

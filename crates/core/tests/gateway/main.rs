@@ -9,6 +9,7 @@ mod fast;
 mod flows;
 mod grant;
 mod hostile;
+mod idle;
 mod lazy;
 mod nested;
 mod place;

@@ -2,6 +2,7 @@
 //! its own, or with turns of bytes, uses for those.
 
 use super::Pace;
+use crate::ack::Turn;
 use crate::frame::List;
 use crate::time::{Duration, Time};
 
@@ -39,6 +40,23 @@ impl Pace {
     /// See [`Pace::packets`].
     pub fn set_packets(&mut self, of: u16, packets: u32) {
         self.credit = u32::from(of) << 16 | packets.min(MOST);
+    }
+
+    /// The flow, which takes no turns now, was granted so many bytes at `now`: kept where its place among those that do would be.
+    pub fn note_step_grant(&mut self, bytes: u32, now: Time) {
+        let at = now.as_nanos();
+        self.set_turn(Turn {
+            deficit: bytes as i32,
+            next: at as u32,
+            prev: (at >> 32) as u32,
+            ..self.turn()
+        });
+    }
+
+    /// The bytes of its last grant, and when that was made.
+    pub fn step_grant(&self) -> (u32, Time) {
+        let turn = self.turn();
+        (turn.deficit as u32, Time::from_nanos(u64::from(turn.prev) << 32 | u64::from(turn.next)))
     }
 
     /// The end of a segment of data on its way, and when it was seen: the WAN's delay is what an acknowledgement of it takes from then on.
@@ -85,6 +103,11 @@ mod tests {
         assert_eq!(pace.probe(), Some((0xffff_0000, Time::from_micros(1_000))));
         assert_eq!(pace.probed(Time::from_micros(51_000)), Some(Duration::from_millis(50)));
         assert_eq!((pace.probe(), pace.probed(Time::from_secs(1))), (None, None));
+        pace.note_step_grant(1 << 30, Time::from_secs(5));
+        assert_eq!(
+            (pace.step_grant(), pace.packets(9), pace.waiting_acks()),
+            ((1 << 30, Time::from_secs(5)), 5, 3)
+        );
         pace.set_packets(9, 1 << 20);
         assert_eq!(pace.packets(9), 0xffff);
     }

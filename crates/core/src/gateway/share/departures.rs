@@ -8,6 +8,7 @@
 //! While the queue is empty nothing leaves it, and what flows hold would wait for ever, at the end of a transfer say. Then turns come eight times as
 //! often as the class could send a packet, until one of them brings data: of a sender that has halved its window, half a window of ACKs does not.
 
+use super::idle::Load;
 use super::Share;
 use crate::ack::{window, ShareRelease, Turn, Turns};
 use crate::flow::{flag, Key, Table};
@@ -87,7 +88,7 @@ impl Gateway {
         let of = of.and_then(|i| self.is_of(i, place).then_some(i).ok_or(Alone::NoAcks));
         let Some(share) = self.classes.share_mut(place) else { return };
         let (queues, turns) = (share.departures.queues, share.law.turns);
-        share.departures.busy = true;
+        share.departures.note(true, now);
         let i = match of {
             Ok(i) => i,
             Err(why) => {
@@ -110,8 +111,10 @@ impl Gateway {
             return;
         }
         r.pace.set_packets(share.departures.queues, frames);
-        if frames == 0 {
-            self.enlist(i, now);
+        match frames {
+            0 => self.enlist(i, now),
+            1 => {}
+            _ => self.end_idle_grant(i, now),
         }
     }
 
@@ -129,7 +132,7 @@ impl Gateway {
         let list = &mut share.departures;
         list.count = list.count.wrapping_add(1);
         list.flows = departure.next.map_or(0, |next| next.flows);
-        list.busy = departure.next.is_some();
+        list.note(departure.next.is_some(), cx.now);
         if let Some((i, frames)) = departure.left.filter(|&(i, _)| self.is_of(i, place)) {
             self.note_frames(i, frames, cx.now);
         }
@@ -198,6 +201,7 @@ impl Gateway {
         let used = self.release_turns(cx, i, turns);
         self.note_held(i, before);
         self.close_if_done(i, cx.now);
+        self.grant_shared(i, cx.now, None);
         used
     }
 
@@ -306,9 +310,17 @@ pub(super) struct Departures {
     pub(super) turns: i32,
     /// With one queue: when the next turn may come while it is empty.
     pub(super) next_idle: Time,
+    /// How much of the time something waits.
+    pub(super) load: Load,
 }
 
 impl Departures {
+    /// Something waits from `now` on, or nothing does.
+    fn note(&mut self, busy: bool, now: Time) {
+        self.load.note(self.busy, now);
+        self.busy = busy;
+    }
+
     /// Nothing waits: whatever flows have sent is gone.
     pub(super) fn run_empty(&mut self) {
         (self.busy, self.others, self.turns) = (false, 0, self.turns.max(0));

@@ -31,10 +31,10 @@ impl Gateway {
         if !may || self.classes.share(place).is_none_or(|share| share.law.flow_max.is_some()) {
             return;
         }
-        let used = last.map(|look| (self.table[i].tx.wrapping_sub(look.tx), now.since(look.since)));
-        if used.is_some_and(|(bytes, time)| bytes == 0 && time >= LONGEST) {
-            return; // it is silent
+        if self.table[i].has(flag::STEPS) {
+            return self.grant_idle(i, now, last);
         }
+        let Some(used) = self.used(i, now, last) else { return };
         let top = self.classes.top(place);
         if self.tree(top).is_due_for_others(top, now) {
             self.charge_others(top, now);
@@ -44,7 +44,13 @@ impl Gateway {
         self.grant_bytes(i, bytes, within, now);
     }
 
-    fn grant_bytes(&mut self, i: u32, bytes: u32, within: Duration, now: Time) {
+    /// What the flow used of its last grant, if it had one, and in which time; `None`: it is silent.
+    pub(super) fn used(&self, i: u32, now: Time, last: Option<Look>) -> Option<Option<(u32, Duration)>> {
+        let used = last.map(|look| (self.table[i].tx.wrapping_sub(look.tx), now.since(look.since)));
+        (!used.is_some_and(|(bytes, time)| bytes == 0 && time >= LONGEST)).then_some(used)
+    }
+
+    pub(super) fn grant_bytes(&mut self, i: u32, bytes: u32, within: Duration, now: Time) {
         let r = &self.table[i];
         if bytes < LEAST_SEGMENTS * u32::from(r.mss) {
             return;
@@ -56,7 +62,7 @@ impl Gateway {
         if slot.grant(r.tx.wrapping_add(bytes)) {
             let r = &mut self.table[i];
             r.set(flag::GRANTED, true);
-            r.pace.note_grant(bytes, now);
+            r.note_grant(bytes, now);
             self.table.touch(i, millis(now));
             self.tree(place).reserve(place, u64::from(bytes));
             self.start_timer(i, on_grid(now + within));
@@ -67,7 +73,7 @@ impl Gateway {
     pub(in crate::gateway) fn unreserve(&mut self, i: u32) {
         let r = &self.table[i];
         if r.has(flag::SHARED) {
-            let (place, bytes) = (r.class, r.pace.granted());
+            let (place, (bytes, _)) = (r.class, r.last_grant());
             self.tree(place).unreserve(place, u64::from(bytes));
         }
     }
@@ -75,7 +81,7 @@ impl Gateway {
 
 /// How much is granted to a flow that `used` so much in some time, of `most`, and when it is looked at: when half of it is likely
 /// to be used.
-fn portion(used: Option<(u32, Duration)>, most: u64) -> (u32, Duration) {
+pub(super) fn portion(used: Option<(u32, Duration)>, most: u64) -> (u32, Duration) {
     let Some((bytes, time)) = used else { return (clamp(most / 2), FIRST) };
     let (bytes, time) = (u128::from(bytes.max(1)), u128::from(time.as_nanos().max(1)));
     let wanted = 2 * bytes * u128::from(LONGEST.as_nanos()) / time;

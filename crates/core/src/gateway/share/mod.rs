@@ -23,6 +23,7 @@
 //! - `limits`: windows;
 //! - `least`: flows that have a least rate, and those for which there is too little;
 //! - `grants`: what the hooks let pass where the rate does not bind;
+//! - `idle`: the same where nothing waits in the class's queue;
 //! - `others`: what passes beside the flows, which ACKs cannot slow.
 
 mod account;
@@ -30,6 +31,7 @@ mod average;
 mod clock;
 mod departures;
 mod grants;
+mod idle;
 mod least;
 mod limits;
 mod node;
