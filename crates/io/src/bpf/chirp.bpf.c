@@ -52,8 +52,9 @@ struct chirper {
 	__u8 fq;
 	/* The kernel reduces a window that was a chirp's. */
 	__u8 reduces;
-	/* The window when it was last looked at. */
+	/* The window when it was last looked at, and the most that the end or the undoing of a reduction can bring back. */
 	__u32 window;
+	__u32 prior;
 };
 
 struct {
@@ -76,6 +77,14 @@ struct {
 	__type(key, __u32);
 	__type(value, __u64);
 } lateness SEC(".maps");
+
+/* Callbacks that did not come, as far as it was seen. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u64);
+} skipped SEC(".maps");
 
 static __always_inline struct chirper *chirper(struct sock *sk)
 {
@@ -199,7 +208,8 @@ static __always_inline void adopt(struct sock *sk, struct chirper *s)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 
-	tp->snd_cwnd = s->flow.window;
+	tp->snd_cwnd = s->window = s->flow.window;
+	s->prior = at_least(s->prior, s->window);
 	s->reduces = s->state == TCP_CA_CWR || s->state == TCP_CA_Recovery;
 	tp->snd_ssthresh = s->reduces ? TCP_INFINITE_SSTHRESH : s->flow.window;
 	((__u32 *)tp->inet_conn.icsk_ca_priv)[CUBIC_LAST_MAX] = s->flow.window;
@@ -247,6 +257,8 @@ static __noinline int enter(struct sock *sk, struct chirper *s, __u8 state)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 
+	if (state >= TCP_CA_CWR && s->state < TCP_CA_CWR)
+		s->prior = at_least(s->window, s->flow.phase == CHIRP_DONE ? 0 : s->flow.window);
 	s->state = state;
 	if (s->reduces && !chirps(s) && goes_on(tp, s))
 		return 0;
@@ -265,22 +277,33 @@ static __noinline int enter(struct sock *sk, struct chirper *s, __u8 state)
 	return 0;
 }
 
+static __always_inline void count_skipped(void)
+{
+	__u32 only = 0;
+	__u64 *count = bpf_map_lookup_elem(&skipped, &only);
+
+	if (count)
+		__sync_fetch_and_add(count, 1);
+}
+
 /*
- * The kernel may have entered a state without weir_ssthresh() and weir_set_state(): on a busy machine with Linux 6.18 such calls were
- * seen not to come, and the threshold was what lay on the stack. A threshold of a reduction that is as large as that lets thousands
- * of packets go. So what was missed is made up for.
+ * Makes up for callbacks that did not come: some kernels for sandboxes leave out programs while a process of their own is the current
+ * task, which a softirq may have interrupted. The threshold of a reduction is then what lay on the stack, and the window becomes that at
+ * its end. No ACK more than doubles a window, and no reduction ends with more than it began with.
  */
 static __always_inline void keep_up(struct sock *sk, struct tcp_sock *tp, struct chirper *s)
 {
 	__u8 state = BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_state);
+	int leapt = !chirps(s) && tp->snd_cwnd > at_least(s->prior, 2 * s->window) + CHIRP_INITIAL;
 
-	if (state != s->state) {
-		if (state >= TCP_CA_CWR && s->state < TCP_CA_CWR) {
-			tp->snd_cwnd = at_least(2, s->window);
-			tp->snd_ssthresh = threshold(sk, s);
-		}
-		enter(sk, s, state);
+	if (leapt || (state >= TCP_CA_CWR && s->state < TCP_CA_CWR)) {
+		tp->snd_cwnd = at_least(2, s->window);
+		tp->snd_ssthresh = threshold(sk, s);
 	}
+	if (leapt || state != s->state)
+		count_skipped();
+	if (state != s->state)
+		enter(sk, s, state);
 	s->window = tp->snd_cwnd;
 }
 
@@ -464,6 +487,7 @@ void BPF_PROG(weir_init, struct sock *sk)
 		return;
 	s->nxt = tp->snd_nxt;
 	s->window = tp->snd_cwnd;
+	s->state = BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_state);
 	s->dctcp.prior_rcv_nxt = tp->rcv_nxt;
 	dctcp_begin(tp, &s->dctcp, DCTCP_ONE);
 	/* srtt_us is in eighths of a microsecond. */

@@ -24,7 +24,7 @@ pub const NAMES: [&str; 2] = ["weir_chirp", "weir_dctcp"];
 const BPFFS: &str = "/sys/fs/bpf";
 const BTF: &str = "/sys/kernel/btf/vmlinux";
 const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
-const MAPS: [&str; 2] = ["rows", "lateness"];
+const MAPS: [&str; 3] = ["rows", "lateness", "skipped"];
 /// Registrations as links.
 const LINKS_SINCE: (u32, u32) = (6, 4);
 /// What the programs call: CUBIC as functions for BPF, and what they write.
@@ -322,6 +322,12 @@ pub fn lateness() -> io::Result<Vec<(i32, u64)>> {
         Ok((i as i32 - LATENESS_ZERO, value.and_then(|v| pod::read::<u64>(&v)).unwrap_or(0)))
     };
     (0..LATENESS).map(count).collect()
+}
+
+/// Callbacks that the kernel left out so far, as it was seen by flows whose state had changed without them; each may have moved a window.
+pub fn skipped() -> io::Result<u64> {
+    let value = pinned("skipped")?.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).map_err(|e| failed("skipped", &e))?;
+    Ok(value.and_then(|v| pod::read::<u64>(&v)).unwrap_or(0))
 }
 
 const LATENESS: u32 = 1024;

@@ -160,7 +160,7 @@ mod tests {
             ExpectResult { what: "ten".into(), found: None, bound: 1.0, ok: false, at: String::new() };
         RunResult {
             status: Status::Failed,
-            machine: Some(Machine { stolen_percent, longest_stall_ms }),
+            machine: Some(Machine { stolen_percent, longest_stall_ms, skipped_programs: 0 }),
             expects: vec![check],
             ..RunResult::default()
         }

@@ -5,15 +5,22 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use weir_io::bpf::chirp;
 use weir_io::sys::ticks::Ticks;
 
 /// How long the watcher sleeps at a time: short beside what a run must not stand still, long enough to cost nothing.
 const NAP: Duration = Duration::from_millis(5);
 
+/// Programs of `weir_chirp` that the kernel has left out since it was loaded; none where it is not loaded.
+fn skipped() -> u64 {
+    chirp::skipped().unwrap_or(0)
+}
+
 /// A watcher at work, until it is finished or dropped.
 #[derive(Debug)]
 pub struct Watch {
     before: Ticks,
+    skipped: u64,
     done: Arc<AtomicBool>,
     longest: Option<JoinHandle<Duration>>,
 }
@@ -32,7 +39,7 @@ impl Watch {
             }
             longest
         });
-        Watch { before: Ticks::now(), done, longest: Some(longest) }
+        Watch { before: Ticks::now(), skipped: skipped(), done, longest: Some(longest) }
     }
 
     /// What was seen.
@@ -41,6 +48,7 @@ impl Watch {
         Machine {
             stolen_percent: Ticks::now().since(self.before).stolen_percent(),
             longest_stall_ms: longest.as_secs_f64() * 1e3,
+            skipped_programs: skipped().saturating_sub(self.skipped),
         }
     }
 

@@ -15,12 +15,15 @@ pub struct Machine {
     pub stolen_percent: f64,
     /// The longest time for which a thread that had nothing to wait for did not run, in milliseconds.
     pub longest_stall_ms: f64,
+    /// Calls of `weir_chirp`'s programs that the kernel left out, as far as its flows noticed: each may have moved a window at random.
+    #[serde(default)]
+    pub skipped_programs: u64,
 }
 
 impl Machine {
     /// Can rates and times of the run be the experiment's own?
     pub fn had_time(&self) -> bool {
-        self.stolen_percent < STOLEN_PERCENT && self.longest_stall_ms < STALL_MS
+        self.stolen_percent < STOLEN_PERCENT && self.longest_stall_ms < STALL_MS && self.skipped_programs == 0
     }
 
     /// The worst of two runs.
@@ -29,6 +32,7 @@ impl Machine {
         Machine {
             stolen_percent: self.stolen_percent.max(other.stolen_percent),
             longest_stall_ms: self.longest_stall_ms.max(other.longest_stall_ms),
+            skipped_programs: self.skipped_programs.max(other.skipped_programs),
         }
     }
 }
@@ -39,6 +43,10 @@ impl fmt::Display for Machine {
             f,
             "{:.0} % of its processors' time went to others, and it stood still for {:.0} ms at most",
             self.stolen_percent, self.longest_stall_ms
-        )
+        )?;
+        match self.skipped_programs {
+            0 => Ok(()),
+            n => write!(f, "; its kernel left out {n} calls of weir_chirp's programs"),
+        }
     }
 }
