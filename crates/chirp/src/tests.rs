@@ -291,6 +291,88 @@ fn it_ends_where_no_chirp_gives_an_estimate() {
     assert!(report.window > 0 && report.unusable > 100 && report.chirps < 5, "{report:?}");
 }
 
+#[test]
+fn brief_rounds_find_the_gap_as_well() {
+    let run = run(path(121_120, 20 * MS), Rules::BRIEF, 1000 * MS);
+    let report = run.flow.report();
+    assert!(report.window.abs_diff(168) < 17, "{report:?}");
+    assert!(run.known < 5 * 20 * MS && run.peak <= 10, "{} {}", run.known, run.peak);
+}
+
+/// ĝ is 1 ms, and a host sends the first chirp at gaps of 3 ms and a little less, on a path that delays none of it: it has room for 2.6 ms, and
+/// that is no news.
+#[test]
+fn a_chirp_that_its_host_stretched_tells_nothing_without_delay() {
+    let after = |rules| {
+        let mut flow = FlowStart::new(20 * MS, rules);
+        (1..=10).for_each(|i| flow.sent(i * PACKET, 0));
+        for i in 1..=10 {
+            flow.acked(i * PACKET, (20 + u64::from(i)) * MS, 10 - i, Seen::default());
+        }
+        let left = |i: u32| (30 + 3 * u64::from(i)) * MS - u64::from(i * i) * MS / 20;
+        (1..=10).for_each(|i| flow.sent((10 + i) * PACKET, left(i)));
+        (1..=5).for_each(|i| flow.acked((10 + i) * PACKET, left(i) + 20 * MS, 10 - i, Seen::default()));
+        (flow.report().gap, flow.report().unusable)
+    };
+    assert_eq!(after(Rules::BRIEF), (1_000_000, 1));
+    assert!(after(Rules::ADAPTIVE).0 > 1_500_000);
+}
+
+/// Brief rounds see few chirps, so a window that is used, finds no queue and no mark grows by an eighth at most (the estimates agree),
+/// eight times.
+#[test]
+fn a_window_of_brief_rounds_grows_while_the_path_has_room() {
+    let path = path(100_000, 20 * MS);
+    let windows = |rules, used, marked, over: u64| {
+        let known = run(path, rules, 10_000 * MS).known;
+        let Run { mut flow, mut packets, .. } = run(path, rules, known);
+        let (mut windows, mut now) = (vec![flow.report().window], 10_000 * MS);
+        while flow.phase() == Phase::Handover {
+            packets += 1;
+            flow.sent(packets * PACKET, now);
+            now += 20 * MS + over;
+            let in_flight = if used { flow.report().window } else { 0 };
+            flow.acked(packets * PACKET, now, in_flight, Seen { marked, disorder: false });
+            windows.push(flow.report().window);
+        }
+        windows.dedup();
+        windows
+    };
+    let grown = windows(Rules::BRIEF, true, false, 0);
+    assert_eq!(grown.len(), 9, "{grown:?}");
+    assert!(grown.windows(2).all(|w| w[1] > w[0] && w[1] <= w[0] + w[0] / 8), "{grown:?}");
+    for still in [
+        windows(Rules::ADAPTIVE, true, false, 0),
+        windows(Rules::BRIEF, false, false, 0),
+        windows(Rules::BRIEF, true, true, 0),
+        windows(Rules::BRIEF, true, false, 500_000),
+    ] {
+        assert_eq!(still.len(), 1, "{still:?}");
+    }
+}
+
+/// An application that has two packets in a round trip keeps brief rounds from coming to an end: slow start goes on then, with the window that it
+/// has anyway.
+#[test]
+fn brief_rounds_that_pause_twice_leave_the_rest_to_slow_start() {
+    let after = |rules, rounds: u32| {
+        let mut flow = FlowStart::new(20 * MS, rules);
+        (1..=10).for_each(|i| flow.sent(i * PACKET, 0));
+        (1..=10).for_each(|i| flow.acked(i * PACKET, (20 + u64::from(i)) * MS, 10 - i, Seen::default()));
+        for round in 0..rounds {
+            let (at, end) = ((50 + 50 * u64::from(round)) * MS, (10 + 2 * round) * PACKET);
+            (1..=2).for_each(|i| flow.sent(end + i * PACKET, at + u64::from(i) * MS));
+            (1..=2).for_each(|i| {
+                flow.acked(end + i * PACKET, at + (20 + u64::from(i)) * MS, 2 - i, Seen::default())
+            });
+        }
+        (flow.phase(), flow.report().window)
+    };
+    assert_eq!(after(Rules::BRIEF, 1), (Phase::Rounds, 0));
+    assert_eq!(after(Rules::BRIEF, 2), (Phase::Done, 10));
+    assert_eq!(after(Rules::ADAPTIVE, 6), (Phase::Rounds, 0));
+}
+
 proptest! {
     /// Whatever the path: gaps, rooms and windows stay within their bounds, and the start of a flow that always has data ends.
     #[test]
@@ -299,7 +381,7 @@ proptest! {
         rtt in 100_000u64..400_000_000,
         per_ack in 1u32..20,
         lost in prop_oneof![Just(0u32), 5u32..500],
-        rules in 0u32..512,
+        rules in 0u32..1024,
         first in any::<u32>(),
         told in any::<bool>(),
     ) {

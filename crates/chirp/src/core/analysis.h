@@ -128,13 +128,23 @@ CHIRP_FN void chirp_estimate(struct chirp *c, u32 estimate)
 	c->chirps++;
 }
 
-/* What is collected of a chirp is all there will be. */
+/*
+ * What is collected of a chirp is all there will be. Where no delay set in, the path has room for its smallest gap and perhaps for more:
+ * if its host kept that longer than the estimate, it tells nothing.
+ */
 CHIRP_PART chirp_conclude(struct chirp *c)
 {
+	u32 votes = 0;
+	int tells = 0;
+
 	if (CHIRP_ABSENT(c))
 		return 0;
-	if (c->samples >= 3 && 2 * c->covered >= c->measures && chirp_falls(c))
-		chirp_estimate(c, chirp_votes(c));
+	if (c->samples >= 3 && 2 * c->covered >= c->measures && chirp_falls(c)) {
+		votes = chirp_votes(c);
+		tells = !(c->rules & CHIRP_BRIEF) || votes <= c->gap || c->count.voted || c->count.length;
+	}
+	if (tells)
+		chirp_estimate(c, votes);
 	else if (c->collecting)
 		c->unusable++;
 	c->collecting = 0;
@@ -153,11 +163,9 @@ CHIRP_FN void chirp_collect(struct chirp *c, const struct chirp_record *r, u32 r
 	if (!r->chirp)
 		return;
 	if (!c->collecting) {
-		u32 over = rtt > c->rtt_min ? rtt - c->rtt_min : 0;
-
+		c->queue = (u32)(((u64)c->queue + chirp_over(c, rtt)) / 2);
 		c->collecting = r->chirp;
 		c->measures = r->of;
-		c->queue = (u32)(((u64)c->queue + over) / 2);
 	}
 	i = c->samples;
 	behind = i && r->index > c->sample_index ? (u32)(r->index - c->sample_index) : 1u;

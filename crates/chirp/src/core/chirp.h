@@ -70,6 +70,11 @@ enum {
 	CHIRP_NO_RESTART = 256,
 	/* The algorithm of the paper. */
 	CHIRP_PUBLISHED = 511,
+	/*
+	 * The host sends no single packets while one is in flight that left half a round trip ago, as Linux's TCP where a millisecond has
+	 * two packets or more (tcp_tso_should_defer()): rounds are no longer than that, and each begins when the one before is acknowledged.
+	 */
+	CHIRP_BRIEF = 512,
 };
 
 /* Of chirp_acked(). */
@@ -208,14 +213,19 @@ struct chirp {
 	u32 ack_gap;
 	u32 differ;
 	u32 compared;
+	/* The gap of its ACKs; 0 if that is not known. */
+	u32 burst;
 
 	/* Falls of delay from one packet of a chirp to the next, smoothed: what the path's delay varies by. */
 	u32 jitter;
 	/* The window does not come out below this, unless the path is full. */
 	u32 floor;
-	/* Handover: the least round-trip time of its round, and how often the window was corrected. */
+	/* Handover: the least round-trip time of its round, and how often the window was corrected, and grew. */
 	u32 least;
 	u8 settled;
+	u8 grown;
+	/* Rounds that paused. */
+	u8 paused;
 
 	/* Congestion avoidance: round trips since the last mark, and where this one ends. */
 	u32 quiet;
@@ -258,8 +268,15 @@ CHIRP_FN u32 chirp_time(u64 ns)
 	return ns > 4000000000ull ? 4000000000u : (u32)ns;
 }
 
+/* By how much a round-trip time is above the least. */
+CHIRP_FN u32 chirp_over(const struct chirp *c, u32 rtt)
+{
+	return rtt > c->rtt_min ? rtt - c->rtt_min : 0;
+}
+
 #include "analysis.h"
 #include "schedule.h"
+#include "handover.h"
 #include "rounds.h"
 
 #endif

@@ -8,8 +8,7 @@
 #ifndef WEIR_CHIRP_ROUNDS_H
 #define WEIR_CHIRP_ROUNDS_H
 
-/* Packets of the first round, and of it those whose ACKs are enough for an estimate. */
-#define CHIRP_INITIAL 10u
+/* Packets of the first round whose ACKs are enough for an estimate. */
 #define CHIRP_ENOUGH 5u
 /* A sender that is later than this behind its gap has nothing to send. */
 #define CHIRP_LATE 1000000u
@@ -21,9 +20,9 @@
 
 /* What was measured so long ago is old; nanoseconds, the least of Linux's time-outs. */
 #define CHIRP_STALE 200000000u
-/* How often the window is corrected in the handover, with marks and without. */
-#define CHIRP_SETTLES 4u
-#define CHIRP_SETTLES_UNMARKED 1u
+/* Brief rounds at most, and those that pause. */
+#define CHIRP_BRIEF_ROUNDS 8u
+#define CHIRP_PAUSES 2
 /* Round trips without a mark that are nothing unusual: so many times those between two marks, and a few whatever the window. */
 #define CHIRP_UNUSUAL 2u
 #define CHIRP_QUIET 4u
@@ -75,56 +74,11 @@ CHIRP_FN void chirp_resume(struct chirp *c, u64 gap, u32 before, u32 sure)
 	c->samples = 0;
 	c->covered = 0;
 	c->queue = 0;
+	c->rules &= ~CHIRP_BRIEF;
 	c->round_acked = 0;
 	c->round_marked = 0;
 	gap = chirp_clamp_gap(gap);
 	chirp_rounds(c, gap, before, (u32)gap / sure);
-}
-
-/* A round of the handover begins. */
-CHIRP_FN void chirp_send_window(struct chirp *c)
-{
-	c->marker = c->last_end;
-	c->least = 0;
-	c->round_acked = 0;
-	c->round_marked = 0;
-}
-
-/*
- * The end: the window is what the estimate fills the path with, no less than what is in flight already. On a full path, of which
- * estimates say too much, it is what is in flight.
- */
-CHIRP_FN void chirp_end(struct chirp *c, u32 in_flight)
-{
-	u32 fills = c->rtt_min / chirp_max(c->gap, CHIRP_GAP_LEAST) + 2;
-
-	fills = chirp_full(c) ? in_flight : chirp_max(fills, c->floor);
-	c->floor = 0;
-	c->window = chirp_max(fills, chirp_max(in_flight, 2));
-	c->phase = CHIRP_HANDOVER;
-	c->settled = 0;
-	chirp_send_window(c);
-}
-
-/*
- * A round of the handover is acknowledged. If a queue stood through all of it, or at its end, the window was too large, as when several
- * flows found the same room: it gives back its part of that queue, and is looked at again. Where nobody marks, others may well keep
- * that queue: once only.
- */
-CHIRP_FN void chirp_settle(struct chirp *c)
-{
-	u32 stands = chirp_over(c, chirp_max(c->least, c->srtt));
-	u32 most = chirp_max(4 * c->gap, chirp_min(c->rtt_min / 16, 2 * CHIRP_STANDS));
-
-	if ((c->rules & CHIRP_UNMARKED) || stands <= most ||
-	    c->settled >= (c->round_marked ? CHIRP_SETTLES : CHIRP_SETTLES_UNMARKED)) {
-		c->phase = CHIRP_DONE;
-		return;
-	}
-	c->window = chirp_max(2, (u32)((u64)c->window * c->rtt_min / ((u64)c->rtt_min + stands)));
-	c->gap = chirp_clamp_gap(c->rtt_min / c->window);
-	c->settled++;
-	chirp_send_window(c);
 }
 
 /* The connection goes on without it. */
@@ -140,19 +94,49 @@ CHIRP_FN int chirp_idle(const struct chirp *c, u64 now)
 }
 
 /*
+ * Would the next round be longer than it may be, and is it known well enough what the path has room for, or are there as many packets as
+ * the first ones found it for?
+ */
+CHIRP_FN int chirp_grown(const struct chirp *c)
+{
+	if (chirp_full(c) || (u64)c->sent * c->gain / CHIRP_GAIN_ONE <= chirp_most(c, c->gap))
+		return 0;
+	return chirp_doubt(c) <= CHIRP_ONE / 4 || c->sent > chirp_most(c, chirp_min(c->gap, c->burst)) / 2;
+}
+
+/*
+ * Brief rounds are few. Where they pause, since their host holds them up or the application has nothing, or do not come to an end, it
+ * cannot be known what the path has room for: slow start goes on from what is in flight. Returns whether it does.
+ */
+CHIRP_FN int chirp_gives_up(struct chirp *c, u32 in_flight, int paused)
+{
+	if (!(c->rules & CHIRP_BRIEF))
+		return 0;
+	c->paused += paused;
+	if (c->marked || (c->paused < CHIRP_PAUSES && c->rounds < CHIRP_BRIEF_ROUNDS))
+		return 0;
+	c->window = chirp_max(in_flight, CHIRP_INITIAL);
+	c->phase = CHIRP_DONE;
+	return 1;
+}
+
+/*
  * The first chirp of a round is acknowledged. It is the last where chirps are back to back, on a path that stays full, and, where no
- * chirp gives an estimate, when so many rounds have grown.
+ * chirp gives an estimate, when so many rounds have grown; or where rounds cannot grow any more.
  */
 CHIRP_FN void chirp_next_round(struct chirp *c, u64 now, u32 in_flight)
 {
 	int left = chirp_room(c) > 0, falls = c->gap < c->round_gap - c->round_gap / 8, busy = !chirp_idle(c, now);
 
 	chirp_count_marks(c);
-	if ((left && busy && !falls && c->tight) || (c->rounds >= CHIRP_ROUNDS_MOST && (!left || busy || chirp_full(c)))) {
+	if (chirp_gives_up(c, in_flight, left && !busy))
+		return;
+	if ((left && busy && !falls && c->tight) || chirp_grown(c) || (c->rounds >= CHIRP_ROUNDS_MOST && (!left || busy || chirp_full(c)))) {
 		chirp_end(c, in_flight);
 		return;
 	}
-	c->before = chirp_max(c->rules & CHIRP_SPREAD ? c->planned : c->sent, CHIRP_INITIAL);
+	/* One that paused, since it had nothing to send or its host held it up, tells nothing of the path that the one before it did not. */
+	c->before = chirp_max(c->rules & CHIRP_SPREAD ? c->planned : c->sent, left && !busy && !chirp_full(c) ? c->before : CHIRP_INITIAL);
 	c->gain = chirp_choose_gain(c);
 	c->planned = chirp_plan(c);
 	c->sent = 0;
@@ -201,6 +185,9 @@ CHIRP_FN void chirp_first(struct chirp *c, u32 count, u64 now)
 	}
 	c->ack_at = (u32)now;
 	spread = c->all_acked - c->first_acked;
+	/* Where rounds are brief, nothing of the one before is in flight; a receiver may wait with an odd one. */
+	if ((c->rules & CHIRP_BRIEF) && c->all_acked < (c->sent & ~1u))
+		return;
 	if (c->all_acked < CHIRP_INITIAL && (c->all_acked < CHIRP_ENOUGH || spread < 3))
 		return;
 	/* One ACK of everything tells nothing: the rate of a slow start then. And an application may have paused meanwhile. */
@@ -208,6 +195,7 @@ CHIRP_FN void chirp_first(struct chirp *c, u32 count, u64 now)
 	gap = chirp_clamp_gap(chirp_min(gap, c->srtt / 2));
 	chirp_count_marks(c);
 	c->marked *= 2;
+	c->burst = spread ? gap : 0;
 	chirp_rounds(c, gap, c->all_acked, chirp_first_deviation(c, gap));
 }
 
@@ -271,7 +259,7 @@ CHIRP_PART chirp_acked(struct chirp *c, u32 una, u64 now, u32 in_flight, u32 fla
 	}
 	if (c->phase == CHIRP_HANDOVER) {
 		if (chirp_covered(c->marker, una))
-			chirp_settle(c);
+			chirp_settle(c, in_flight);
 		return 0;
 	}
 	if (c->phase == CHIRP_FIRST)

@@ -12,16 +12,12 @@
 #define CHIRP_SLACK (CHIRP_ONE / 8)
 /* Packets of a chirp that gives an estimate, at least. */
 #define CHIRP_SHORTEST 5u
+/* Packets of the first round. */
+#define CHIRP_INITIAL 10u
 /* By so many packets a round grows while the path is full. */
 #define CHIRP_PUSH 12u
 /* Delay at the beginning of chirps that may be a path's own, at most; nanoseconds. */
 #define CHIRP_STANDS 1000000u
-
-/* By how much a round-trip time is above the least. */
-CHIRP_FN u32 chirp_over(const struct chirp *c, u32 rtt)
-{
-	return rtt > c->rtt_min ? rtt - c->rtt_min : 0;
-}
 
 /* A part of the whole of CHIRP_ONE, no more than `most`. */
 CHIRP_FN u32 chirp_share(u64 part, u32 whole, u32 most)
@@ -63,6 +59,14 @@ CHIRP_FN int chirp_full(const struct chirp *c)
 	       (c->round_acked >= CHIRP_SHORTEST && share > CHIRP_ONE / 8);
 }
 
+/* Packets that a round may have, at this gap; all are remembered. */
+CHIRP_FN u32 chirp_most(const struct chirp *c, u32 gap)
+{
+	if (!(c->rules & CHIRP_BRIEF))
+		return ~0u;
+	return chirp_min(chirp_max(c->srtt / chirp_max(2 * gap, 1), CHIRP_INITIAL), CHIRP_RECORDS - 2);
+}
+
 /*
  * Packets of a round: as many times those before as the gain says. On a full path, whatever estimates say, a round gives back twice
  * its part of the queue that stands, and has a number of packets more: additive increase and multiplicative decrease, so that several
@@ -72,6 +76,9 @@ CHIRP_FN u32 chirp_plan(const struct chirp *c)
 {
 	u32 grown = (u32)((u64)c->before * c->gain / CHIRP_GAIN_ONE), kept;
 
+	/* Receivers wait with the ACK of an odd one. */
+	if (c->rules & CHIRP_BRIEF)
+		grown = chirp_min(grown, chirp_most(c, c->gap)) & ~1u;
 	if (!chirp_full(c))
 		return grown;
 	kept = (u32)((u64)c->before * c->rtt_min / ((u64)c->rtt_min + 2 * (u64)c->queue + 1));
@@ -166,6 +173,22 @@ CHIRP_PART chirp_begin(struct chirp *c)
 	return 0;
 }
 
+/* How long ago the n-th oldest packet in flight left, in nanoseconds; 0 without one. */
+CHIRP_FN u32 chirp_age(const struct chirp *c, u32 n, u64 now)
+{
+	return c->tail - c->head <= n ? 0 : (u32)now - c->record[(c->head + n) & (CHIRP_RECORDS - 1)].sent;
+}
+
+/*
+ * Is a packet alone in not being acknowledged, although it is time, with nothing in its way? The receiver waits for the one behind it then
+ * (RFC 5681 section 4.2).
+ */
+CHIRP_FN int chirp_straggles(const struct chirp *c, u64 now)
+{
+	return chirp_age(c, 0, now) > c->srtt + c->srtt / 16 && chirp_age(c, 2, now) < c->srtt / 2 && !chirp_full(c) &&
+	       chirp_over(c, c->srtt) < c->rtt_min / 8;
+}
+
 /* The gap to be left behind the packet that leaves next, in nanoseconds. */
 CHIRP_FN u64 chirp_gap(const struct chirp *c)
 {
@@ -228,8 +251,13 @@ CHIRP_PART chirp_sent(struct chirp *c, u32 end, u64 now)
 		return 0;
 	c->last_gap = (u32)chirp_gap(c);
 	c->last_sent = (u32)now;
-	c->last_end = end;
 	c->sent++;
+	/* Brief rounds begin when all of the one before is acknowledged, but for an odd packet that the receiver may wait with. */
+	if ((c->rules & CHIRP_BRIEF) && c->sent > 1) {
+		c->marker = c->last_end;
+		c->awaits_marker = 0;
+	}
+	c->last_end = end;
 	chirp_note(c, end, now, c->measures_next ? c->serial : 0);
 	c->next_gap = c->next_gap > c->step ? c->next_gap - c->step : 0;
 	c->index++;

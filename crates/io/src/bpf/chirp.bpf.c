@@ -32,6 +32,14 @@ __u32 retired = 0;
 
 /* TCP's own pacing has timers of a microsecond; a gap of none at all would leave the next segment to the next ACK. */
 #define LEAST_GAP 2000
+/*
+ * Where a millisecond has two segments or more, the kernel sends no fewer than that has as long as one is in flight that left half a round
+ * trip ago (tcp_tso_should_defer(), tcp_tso_autosize()): behind a gap as long as this it sends a single one.
+ */
+#define SINGLE_GAP 490000
+#define AUTOSIZE_SHIFT 10
+#define AUTOSIZE_RTT_SHIFT 9
+#define AUTOSIZE_MOST 65536
 /* `last_max_cwnd` is the second word of CUBIC's (struct bictcp). */
 #define CUBIC_LAST_MAX 1
 
@@ -52,6 +60,11 @@ struct chirper {
 	__u8 fq;
 	/* The kernel reduces a window that was a chirp's. */
 	__u8 reduces;
+	/* What leaves next are several segments at once. */
+	__u8 several;
+	/* It is still paced, until `calm` is acknowledged. */
+	__u8 calms;
+	__u32 calm;
 	/* The window when it was last looked at, and the most that the end or the undoing of a reduction can bring back. */
 	__u32 window;
 	__u32 prior;
@@ -175,12 +188,24 @@ static __always_inline void notice(struct tcp_sock *tp, struct chirper *s)
 			chirp_sent_first(&s->flow, s->nxt, s->at);
 		}
 		chirp_sent_first(&s->flow, nxt, s->at);
+	} else if (s->several) {
+		for (i = 1; i < AUTOSIZE_MOST / 512; i++) {
+			if ((__s32)(nxt - s->nxt) <= (__s32)mss)
+				break;
+			s->nxt += mss;
+			s->flow.measures_next = 0;
+			chirp_sent(&s->flow, s->nxt, s->at);
+		}
+		s->flow.measures_next = 0;
+		chirp_sent(&s->flow, nxt, s->at);
+		s->asked = 0;
 	} else {
 		if (s->flow.phase == CHIRP_ROUNDS)
 			count_lateness(s);
 		s->asked = chirp_gap(&s->flow);
 		chirp_sent(&s->flow, nxt, s->at);
 	}
+	s->several = 0;
 	s->left = s->at;
 	s->nxt = nxt;
 }
@@ -189,6 +214,17 @@ static __always_inline void unpace(struct sock *sk)
 {
 	if (sk->sk_pacing_status == SK_PACING_NEEDED)
 		sk->sk_pacing_status = SK_PACING_NONE;
+}
+
+/*
+ * The window was sent at its gaps, and is congestion avoidance's now. The kernel paces it a little faster (tcp_update_pacing_rate()) for a
+ * round trip: what the gaps kept back would leave at once.
+ */
+static __always_inline void calm_down(struct sock *sk, struct chirper *s)
+{
+	s->calms = 1;
+	s->calm = tcp_sk(sk)->snd_nxt;
+	publish(sk, s);
 }
 
 /* The rest is congestion avoidance, or slow start where there was no estimate. */
@@ -200,7 +236,8 @@ static __always_inline void finish(struct sock *sk, struct chirper *s)
 }
 
 /*
- * The window that chirps found, or what is left of it when it was sent once and a queue stood. A reduction that began among chirps goes
+ * The window that chirps found, or what is left of it when it was sent once and a queue stood; they may have found none, and then slow
+ * start goes on. A reduction that began among chirps goes
  * on in proportion to the window of then (PRR, RFC 6937), a few packets: a threshold of many would let it send as many times more. Until it
  * is over there is none, and weir_min_tso() keeps the window.
  */
@@ -211,8 +248,9 @@ static __always_inline void adopt(struct sock *sk, struct chirper *s)
 	tp->snd_cwnd = s->window = s->flow.window;
 	s->prior = at_least(s->prior, s->window);
 	s->reduces = s->state == TCP_CA_CWR || s->state == TCP_CA_Recovery;
-	tp->snd_ssthresh = s->reduces ? TCP_INFINITE_SSTHRESH : s->flow.window;
-	((__u32 *)tp->inet_conn.icsk_ca_priv)[CUBIC_LAST_MAX] = s->flow.window;
+	tp->snd_ssthresh = s->reduces || s->flow.phase == CHIRP_DONE ? TCP_INFINITE_SSTHRESH : s->flow.window;
+	if (s->flow.phase == CHIRP_HANDOVER)
+		((__u32 *)tp->inet_conn.icsk_ca_priv)[CUBIC_LAST_MAX] = s->flow.window;
 	dctcp_begin(tp, &s->dctcp, at_least(128, 4 * s->flow.marked));
 	sk->sk_pacing_rate = (__u64)tp->mss_cache * 1000000000ull / at_least(LEAST_GAP, s->flow.gap);
 	publish(sk, s);
@@ -307,6 +345,39 @@ static __always_inline void keep_up(struct sock *sk, struct tcp_sock *tp, struct
 	s->window = tp->snd_cwnd;
 }
 
+/* Segments that the kernel sends together at this rate. */
+static __always_inline __u32 together(const struct tcp_sock *tp, const struct chirper *s, __u64 rate)
+{
+	__u64 bytes = rate >> AUTOSIZE_SHIFT;
+	__u32 rtt = s->flow.rtt_min / 1000 >> AUTOSIZE_RTT_SHIFT;
+
+	if (rtt < 32)
+		bytes += AUTOSIZE_MOST >> rtt;
+	if (bytes > AUTOSIZE_MOST)
+		bytes = AUTOSIZE_MOST;
+	return at_least(1, bytes / at_least(1, tp->mss_cache));
+}
+
+/*
+ * What may leave at this call while the kernel would hold single segments back: one, until the oldest in flight should be acknowledged. If it
+ * is not then, since the receiver waits for the next one, which would take a round trip, as many as the kernel sends together, at the
+ * estimate's rate: nothing is measured, and no time lost. Returns how many, and the gap behind them.
+ */
+static __always_inline __u32 held_up(const struct tcp_sock *tp, struct chirper *s, __u64 now, __u64 *gap)
+{
+	__u32 oldest = chirp_age(&s->flow, 0, now), due = s->flow.srtt + s->flow.srtt / 16;
+
+	if (*gap >= SINGLE_GAP || oldest < s->flow.srtt / 2)
+		return 1;
+	if (!chirp_straggles(&s->flow, now)) {
+		*gap = oldest < due && due - oldest > SINGLE_GAP ? due - oldest : SINGLE_GAP;
+		return 1;
+	}
+	s->several = 1;
+	*gap = s->flow.gap;
+	return together(tp, s, (__u64)tp->mss_cache * 1000000000ull / at_least(LEAST_GAP, *gap));
+}
+
 SEC("struct_ops")
 __u32 BPF_PROG(weir_min_tso, struct sock *sk)
 {
@@ -327,6 +398,8 @@ __u32 BPF_PROG(weir_min_tso, struct sock *sk)
 	if (s->flow.phase == CHIRP_HANDOVER) {
 		notice(tp, s);
 		s->at = now;
+		/* With each ACK the kernel makes it 1.2 windows a round trip. */
+		sk->sk_pacing_rate = (__u64)tp->mss_cache * 1000000000ull / at_least(LEAST_GAP, s->flow.gap);
 		return 1;
 	}
 	if (retired || sk->sk_pacing_status == SK_PACING_FQ) {
@@ -354,7 +427,9 @@ __u32 BPF_PROG(weir_min_tso, struct sock *sk)
 	s->at = now;
 	if (late > gap / 2)
 		gap += gap < late ? gap : late;
-	sk->sk_pacing_rate = (__u64)tp->mss_cache * 1000000000ull / gap;
+	if (room && (s->flow.rules & CHIRP_BRIEF))
+		room = held_up(tp, s, now, &gap);
+	sk->sk_pacing_rate = (__u64)tp->mss_cache * 1000000000ull / at_least(LEAST_GAP, gap);
 	tp->snd_cwnd = at_least(1, in_flight(tp) + room);
 	return 1;
 }
@@ -371,6 +446,10 @@ void BPF_PROG(weir_pkts_acked, struct sock *sk, const struct ack_sample *sample)
 		return;
 	keep_up(sk, tp, s);
 	if (s->flow.phase == CHIRP_DONE) {
+		if (s->calms && (__s32)(tp->snd_una - s->calm) >= 0) {
+			s->calms = 0;
+			unpace(sk);
+		}
 		if (!s->marks)
 			cubictcp_acked(sk, sample);
 		return;
@@ -384,12 +463,12 @@ void BPF_PROG(weir_pkts_acked, struct sock *sk, const struct ack_sample *sample)
 	window = s->flow.window;
 	chirped = chirps(s);
 	chirp_acked(&s->flow, tp->snd_una, tp->tcp_clock_cache, in_flight(tp), flags);
-	if (!chirps(s) && (chirped || s->flow.window < window))
+	if (!chirps(s) && (chirped || s->flow.window != window))
 		adopt(sk, s);
 	else if (rounds != s->flow.rounds)
 		publish(sk, s);
 	if (s->flow.phase == CHIRP_DONE)
-		finish(sk, s);
+		calm_down(sk, s);
 }
 
 SEC("struct_ops")
@@ -410,6 +489,7 @@ void BPF_PROG(weir_in_ack, struct sock *sk, __u32 flags)
 			(__u64)tp->srtt_us * 125)) {
 		s->nxt = tp->snd_nxt;
 		s->left = 0;
+		s->calms = 0;
 		sk->sk_pacing_status = SK_PACING_NEEDED;
 		publish(sk, s);
 	}
@@ -464,6 +544,7 @@ void BPF_PROG(weir_cwnd_event, struct sock *sk, int event)
 	if (now > s->busy && chirp_restart(&s->flow, now - s->busy)) {
 		s->nxt = tp->snd_nxt;
 		s->left = 0;
+		s->calms = 0;
 		sk->sk_pacing_status = SK_PACING_NEEDED;
 		publish(sk, s);
 	}
@@ -491,7 +572,7 @@ void BPF_PROG(weir_init, struct sock *sk)
 	s->dctcp.prior_rcv_nxt = tp->rcv_nxt;
 	dctcp_begin(tp, &s->dctcp, DCTCP_ONE);
 	/* srtt_us is in eighths of a microsecond. */
-	chirp_start(&s->flow, (__u64)tp->srtt_us * 125, rules);
+	chirp_start(&s->flow, (__u64)tp->srtt_us * 125, rules | CHIRP_BRIEF);
 	/*
 	 * A connection that changes its congestion control has its window. Data that went with the SYN (Fast Open) count as a second segment
 	 * delivered by now. If the peer did not take them, they are in flight and come again as lost: slow start then.

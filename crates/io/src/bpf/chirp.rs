@@ -326,7 +326,8 @@ pub fn lateness() -> io::Result<Vec<(i32, u64)>> {
 
 /// Callbacks that the kernel left out so far, as it was seen by flows whose state had changed without them; each may have moved a window.
 pub fn skipped() -> io::Result<u64> {
-    let value = pinned("skipped")?.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).map_err(|e| failed("skipped", &e))?;
+    let value =
+        pinned("skipped")?.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).map_err(|e| failed("skipped", &e))?;
     Ok(value.and_then(|v| pod::read::<u64>(&v)).unwrap_or(0))
 }
 

@@ -64,6 +64,10 @@ impl Chirp {
         let report = self.start.report();
         self.window = report.window;
         w.cwnd = u64::from(report.window) * u64::from(w.mss);
+        // Without an estimate slow start goes on.
+        if self.stage == Stage::Done {
+            return;
+        }
         w.ssthresh = w.cwnd;
         self.cubic.begin_at(w.cwnd);
         self.dctcp.begin_at((4 * report.marked).max(128), nxt);
@@ -82,7 +86,7 @@ impl Chirp {
         self.stage = self.start.phase();
         if self.chirps() {
             self.open(w, ack.in_flight);
-        } else if chirped || self.start.report().window < self.window {
+        } else if chirped || self.start.report().window != self.window {
             self.hand_over(w, ack.nxt);
         }
     }

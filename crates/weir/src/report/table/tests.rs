@@ -193,7 +193,8 @@ fn a_machine_that_had_no_time_is_told_of() {
                 67 % of its processors' time went to others, and it stood still for 213 ms at most\n";
     assert!(render(&run, &plan, false).contains(line));
     run.machine = Some(Machine { stolen_percent: 1.0, longest_stall_ms: 8.0, skipped_programs: 3 });
-    assert!(render(&run, &plan, false).contains("for 8 ms at most; its kernel left out 3 calls of weir_chirp's programs\n"));
+    assert!(render(&run, &plan, false)
+        .contains("for 8 ms at most; its kernel left out 3 calls of weir_chirp's programs\n"));
     run.machine = Some(Machine { stolen_percent: 1.0, longest_stall_ms: 8.0, skipped_programs: 0 });
     assert_eq!(render(&run, &plan, false), render(&result(&plan), &plan, false));
 }
