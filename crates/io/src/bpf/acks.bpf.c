@@ -90,23 +90,31 @@ struct hook {
 	struct __sk_buff *skb;
 	struct acks_counters *count;
 	struct hooks *engine;
-	__u64 now;
+	__u64 now; /* 0: not read yet */
 #if SEVERAL
 	__u32 number; /* the engine's */
 #endif
 	bool ingress;
 };
 
+/* The time, read once for a segment, if anything asks for it. */
+static __always_inline __u64 now(struct hook *h)
+{
+	if (!h->now)
+		h->now = bpf_ktime_get_ns();
+	return h->now;
+}
+
 static __always_inline bool within(struct hook *h, enum budgets which)
 {
 	__u64 interval = config.budgets[which].interval, burst = config.budgets[which].burst;
-	__u64 old = *(volatile __u64 *)&due[which], next = old;
+	__u64 old = *(volatile __u64 *)&due[which], next = old, at = now(h);
 
-	if ((__s64)(h->now - next) > (__s64)burst)
-		next = h->now - burst;
+	if ((__s64)(at - next) > (__s64)burst)
+		next = at - burst;
 	next += interval;
 	/* Who loses the race leaves the room to the winner. */
-	if ((__s64)(next - h->now) > 0 || __sync_val_compare_and_swap(&due[which], old, next) != old) {
+	if ((__s64)(next - at) > 0 || __sync_val_compare_and_swap(&due[which], old, next) != old) {
 		h->count->over_budget++;
 		return false;
 	}
@@ -191,7 +199,7 @@ static __always_inline struct segment *record_of(struct hook *h, enum fate fate)
 		h->count->ring_full++;
 		return NULL;
 	}
-	record->time = h->now;
+	record->time = now(h);
 	record->port = h->ingress;
 	record->fate = fate;
 	record->gso_size = h->skb->gso_size;
@@ -246,7 +254,7 @@ static __always_inline bool take(struct hook *h, struct slot *slot)
 		return false;
 	}
 	if (slot)
-		slot_take(slot, h->now);
+		slot_take(slot, now(h));
 	submit(h, record, &h->count->taken);
 	return true;
 }
@@ -426,13 +434,13 @@ static __always_inline int unattended(struct hook *h, struct packet *p, bool sha
 	if (slot) {
 		read_options(h->skb, p);
 		/* Nobody is left who would bound windows anew: those of before would stay for ever. */
-		if (!is_fresh(h->engine, h->now, config.absent) && READ(slot->width) && beaten(h->engine))
+		if (!is_fresh(h->engine, now(h), config.absent) && READ(slot->width) && beaten(h->engine))
 			WRITE(slot->width, 0);
 		bypass(h, p, slot, &h->count->passed_stale);
 	} else {
 		h->count->passed_stale++;
 	}
-	if (!(flags & (TCP_SYN | TCP_RST | TCP_FIN)) || !is_fresh(h->engine, h->now, config.absent))
+	if (!(flags & (TCP_SYN | TCP_RST | TCP_FIN)) || !is_fresh(h->engine, now(h), config.absent))
 		return TC_ACT_UNSPEC;
 	if (flags & (TCP_RST | TCP_FIN))
 		return show_within(h, BUDGET_ENDS);
@@ -484,7 +492,7 @@ static __always_inline bool counted_by(struct hook *h, struct packet *p, struct 
 		return true;
 	if (packets > 1)
 		bytes += (__u64)(packets - 1) * headers(p);
-	if (tally_passes(tally, packets ? packets : 1, bytes, h->now, is_fresh(h->engine, h->now, config.stale)))
+	if (tally_passes(tally, packets ? packets : 1, bytes, now(h), is_attended(h->engine, config.stale)))
 		return true;
 	h->count->policed++;
 	return false;
@@ -497,12 +505,11 @@ static __always_inline int other(struct hook *h, struct packet *p, __u32 fields)
 
 	if (!p->other || !(fields & FIELDS_COUNTED))
 		return TC_ACT_UNSPEC;
-	h->now = bpf_ktime_get_ns();
 	keep_fields(&p->key, fields);
 	by = learnt(h->engine, &p->key);
 	if (by)
 		return counted_by(h, p, by) ? TC_ACT_UNSPEC : consume();
-	return is_fresh(h->engine, h->now, config.stale) ? show_within(h, BUDGET_COPIES) : TC_ACT_UNSPEC;
+	return is_attended(h->engine, config.stale) ? show_within(h, BUDGET_COPIES) : TC_ACT_UNSPEC;
 }
 
 /* A segment with data. False: its flow passes untouched, and it exceeds its class's rate. */
@@ -513,28 +520,44 @@ static __always_inline bool data_passes(struct hook *h, struct packet *p)
 	return !by || counted_by(h, p, by);
 }
 
+/* What rules look at of packets in the direction of a hook. */
+static __always_inline __u32 fields_of(struct hook *h)
+{
+	return h->ingress ? READ(h->engine->count_in) : READ(h->engine->count_out);
+}
+
+/* Is there more to know of a segment of data than whether a connection begins or ends with it? */
+static __always_inline bool looks_at_all(struct hook *h)
+{
+	return SEVERAL || fields_of(h) & (FIELDS_UNTOUCHED | FIELDS_MEASURED);
+}
+
 /* A segment of others. */
 static __always_inline int segment(struct hook *h)
 {
 	bool sizes = h->ingress ? config.size_in : config.size_out;
 	bool shapes = h->ingress ? config.shape_in : config.shape_out;
 	struct packet p = {};
-	enum parsed parsed = parse(h->skb, &p);
+	enum parsed parsed;
 	struct slot *slot;
 	__u32 fields;
 
+	if (!shapes && !looks_at_all(h) && is_plain_segment(h->skb, config.ethernet)) {
+		h->count->passed_known++;
+		return TC_ACT_UNSPEC;
+	}
+	parsed = parse(h->skb, &p);
 #if SEVERAL
 	slot = find_engine(h, &p, shapes && parsed == PARSED_TCP);
 #endif
-	fields = h->ingress ? READ(h->engine->count_in) : READ(h->engine->count_out);
+	fields = fields_of(h);
 	if (parsed != PARSED_TCP) {
 		h->count->passed_other++;
 		return other(h, &p, fields);
 	}
-	h->now = bpf_ktime_get_ns();
 	if (fields & FIELDS_UNTOUCHED && p.seen.payload && !data_passes(h, &p))
 		return consume();
-	if (!is_fresh(h->engine, h->now, config.stale))
+	if (!is_attended(h->engine, config.stale))
 		return unattended(h, &p, shapes);
 	if (p.seen.flags & TCP_RST)
 		return reset(h, &p, shapes ? slot_of(&p) : NULL);

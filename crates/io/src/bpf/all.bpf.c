@@ -50,7 +50,7 @@ static __always_inline int run(struct __sk_buff *skb, const bool ingress)
 	to = *(volatile __u32 *)(ingress ? &engine->in_to : &engine->out_to);
 	if (!to)
 		return TC_ACT_UNSPEC;
-	if (!is_fresh(engine, bpf_ktime_get_ns(), config.stale)) {
+	if (!is_attended(engine, config.stale)) {
 		count->passed_stale++;
 		return TC_ACT_UNSPEC;
 	}
@@ -84,7 +84,7 @@ int all_drop(struct __sk_buff *skb)
 
 	if (!count || !engine)
 		return TC_ACT_UNSPEC;
-	if (!is_fresh(engine, bpf_ktime_get_ns(), config.stale)) {
+	if (!is_attended(engine, config.stale)) {
 		count->passed_stale++;
 		return TC_ACT_UNSPEC;
 	}

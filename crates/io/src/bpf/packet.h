@@ -249,6 +249,31 @@ static __always_inline enum parsed read_packet(struct __sk_buff *skb, bool ether
 	return read_ip(skb, p, proto);
 }
 
+/*
+ * Neither begins nor ends this segment of TCP a connection? Only the usual headers are looked at: no tag, no options or extension headers of
+ * IP. False: it has to be read.
+ */
+static __always_inline bool is_plain_segment(struct __sk_buff *skb, bool ethernet)
+{
+	void *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
+	__u32 l3 = ethernet ? ETH_HLEN : 0, l4 = l3 + sizeof(struct ipv4);
+	struct ipv4 *four = data + l3;
+	struct ipv6 *six = data + l3;
+	struct tcp *tcp;
+	__be16 proto;
+
+	if (data + l4 + sizeof(*tcp) > end)
+		return false;
+	proto = ethernet ? *(__be16 *)(data + 12) : skb->protocol;
+	if (proto == bpf_htons(ETH_P_IPV6) && six->version[0] >> 4 == 6 && six->next == IPPROTO_TCP)
+		l4 = l3 + sizeof(*six);
+	else if (proto != bpf_htons(ETH_P_IP) || four->ihl_version != 0x45 || four->protocol != IPPROTO_TCP ||
+		 four->frag & bpf_htons(0x3fff))
+		return false;
+	tcp = data + l4;
+	return (void *)(tcp + 1) <= end && !(tcp->flags & (TCP_SYN | TCP_RST | TCP_FIN));
+}
+
 #define OPTION_END 0
 #define OPTION_NOP 1
 #define OPTION_SACK 5

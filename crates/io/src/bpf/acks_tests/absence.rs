@@ -3,11 +3,13 @@
 use super::rig::*;
 use super::rows::{becomes, later, next, passes, syn, taken, IN, OUT};
 use crate::bpf::{AcksOptions, Budget};
+use crate::sys::clock;
 use crate::sys::epoll::Waiter;
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering::Relaxed;
 use weir_core::gateway::Verdict;
 use weir_core::steer::slot_flag::SCALED;
+use weir_core::time::Duration;
 use weir_core::wire::build::SegmentBuilder;
 use weir_core::wire::Flags;
 
@@ -41,7 +43,7 @@ fn openings_and_endings_are_shown_to_an_engine_that_is_late() {
     }
     let mut rig = Rig::new(AcksOptions { size_in: true, ..options() });
     let slot = rig.control(key4(0, 0), 0, SCALED);
-    let ago = |ms| crate::sys::clock::now().saturating_sub(weir_core::time::Duration::from_millis(ms));
+    let ago = |ms| clock::now().saturating_sub(Duration::from_millis(ms));
     for (beat, shown) in [(ago(100), true), (ago(2001), false)] {
         rig.acks.hooks.beat(beat);
         let fin = next(v4()).flags(Flags::FIN | Flags::ACK);
@@ -54,6 +56,24 @@ fn openings_and_endings_are_shown_to_an_engine_that_is_late() {
     assert_eq!((slot.ended.load(Relaxed), slot.nxt.load(Relaxed)), (1, 1002));
 }
 
+/// The coarse clock says nothing of it: it may be some ticks late.
+#[test]
+fn an_engine_is_away_when_its_beat_is_older_than_the_limit() {
+    if !privileged() {
+        return;
+    }
+    let mut rig = Rig::new(AcksOptions { stale: Duration::from_secs(4), ..options() });
+    rig.control(key4(0, 0), 0, SCALED);
+    for (milliseconds, away) in [(0, false), (1_900, false), (2_100, false), (3_500, false), (4_001, true)] {
+        rig.acks.hooks.beat(clock::now().saturating_sub(Duration::from_millis(milliseconds)));
+        if away {
+            passes(&mut rig, IN, next(v4()), false);
+        } else {
+            taken(&mut rig, IN, next(v4()));
+        }
+    }
+}
+
 #[test]
 fn a_direction_that_is_not_shaped_shows_openings_and_endings() {
     if !privileged() {
@@ -61,13 +81,43 @@ fn a_direction_that_is_not_shaped_shows_openings_and_endings() {
     }
     let mut rig = Rig::new(AcksOptions { shape_out: false, ..options() });
     rig.control(key4(0, 0), 0, SCALED);
-    for segment in [next(v4()), next(v4()).ack(1300).payload(100), next(v6()), next(v6()).payload(9)] {
-        passes(&mut rig, OUT, segment, false);
+    // The ways in which headers lie, some of which are looked at more closely than others.
+    let kinds = [
+        v4(),
+        v6(),
+        v4().vlan(5),
+        v6().tag(0x88a8, 7).tag(0x8100, 9),
+        v4().ip_options(&[1; 8]),
+        v6().extension(0, &[0; 6]).extension(60, &[0; 14]),
+    ];
+    for kind in kinds {
+        for segment in [next(kind.clone()), next(kind.clone()).ack(1300).payload(100), kind.clone()] {
+            passes(&mut rig, OUT, segment, false);
+        }
+        let flags = [Flags::SYN, Flags::SYN | Flags::ACK, Flags::RST, Flags::FIN | Flags::ACK];
+        for flags in flags {
+            passes(&mut rig, OUT, kind.clone().flags(flags), true);
+        }
     }
-    for segment in [syn(), v4().flags(Flags::RST), next(v4()).flags(Flags::FIN | Flags::ACK)] {
-        passes(&mut rig, OUT, segment, true);
-    }
+    let counters = rig.acks.counters().unwrap();
+    assert_eq!((counters.passed_known, counters.copied), (6 * 4, 6 * 4));
     taken(&mut rig, IN, next(v4()));
+}
+
+/// As [`a_direction_that_is_not_shaped_shows_openings_and_endings`], where frames begin with IP.
+#[test]
+fn so_it_does_without_ethernet_header() {
+    if !privileged() {
+        return;
+    }
+    let mut rig = Rig::new(AcksOptions { ethernet: false, shape_out: false, ..options() });
+    for kind in [v4(), v6()] {
+        let data = next(kind.clone()).payload(700).build();
+        assert_eq!(rig.hook(OUT, &data[14..], 0), (PASS, data[14..].to_vec()));
+        assert_eq!(rig.records(), []);
+        rig.hook(OUT, &kind.flags(Flags::FIN | Flags::ACK).build()[14..], 0);
+        assert_eq!(rig.records().len(), 1);
+    }
 }
 
 #[test]
@@ -199,7 +249,7 @@ fn the_engine_is_woken_only_when_it_sleeps() {
     let mut waiter = Waiter::new().unwrap();
     waiter.add(rig.rings[0].as_fd(), 1).unwrap();
     let woken = |waiter: &mut Waiter| {
-        let soon = crate::sys::clock::now() + weir_core::time::Duration::from_millis(20);
+        let soon = clock::now() + Duration::from_millis(20);
         let mut ready = Vec::new();
         waiter.wait(soon, &mut ready).unwrap();
         !ready.is_empty()
