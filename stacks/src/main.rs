@@ -33,7 +33,7 @@ Exit code 1: one of them has less than 80 % of its rate, or more than 110 %.
   --weir PROGRAM      default: target/release/weir
   --netstack PROGRAM  gVisor's netstack (stacks/netstack); without it that is left out
   --stack NAME        linux, smoltcp or netstack; default: all
-  --preset NAME       default: all";
+  --preset NAME       default: all, and pfq, the queue of postack-pfq alone";
 
 /// A TCP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -26,23 +26,30 @@ pub struct Preset {
     pub name: &'static str,
     /// The class has the rate, and not each flow; with this queue, if it needs one.
     class: Option<&'static str>,
+    /// ACKs are controlled; or else the class has its queue alone.
+    acks: bool,
 }
 
 const QUEUE: &str = "queue = \"1000p\"\n";
 const PFQ: &str = "discipline = \"pfq\"\nqueue = \"1000p\"\n";
 
-pub const PRESETS: [Preset; 8] = [
-    Preset { name: "ack-shaper", class: None },
-    Preset { name: "ack-shaper-published", class: None },
-    Preset { name: "ack-policer", class: None },
-    Preset { name: "ack-reconstruct", class: None },
-    Preset { name: "tcr", class: Some("") },
-    Preset { name: "postack", class: Some(QUEUE) },
-    Preset { name: "postack-pfq", class: Some(PFQ) },
-    Preset { name: "postack-number", class: Some(PFQ) },
+pub const PRESETS: [Preset; 9] = [
+    Preset::new("ack-shaper", None),
+    Preset::new("ack-shaper-published", None),
+    Preset::new("ack-policer", None),
+    Preset::new("ack-reconstruct", None),
+    Preset::new("tcr", Some("")),
+    Preset::new("postack", Some(QUEUE)),
+    Preset::new("postack-pfq", Some(PFQ)),
+    Preset::new("postack-number", Some(PFQ)),
+    Preset { acks: false, ..Preset::new("pfq", Some(PFQ)) },
 ];
 
 impl Preset {
+    const fn new(name: &'static str, class: Option<&'static str>) -> Preset {
+        Preset { name, class, acks: true }
+    }
+
     /// A gateway's configuration with it.
     fn config(&self, direction: &str) -> String {
         let (name, rate) = (self.name, format!("{}Mbit", RATE / 1_000_000));
@@ -50,9 +57,10 @@ impl Preset {
             Some(queue) => (format!("rate = \"{rate}\"\n{queue}"), String::new()),
             None => (String::new(), format!(", flow_rate = \"{rate}\"")),
         };
+        let ack = format!("ack = {{ preset = \"{name}\"{flow_rate} }}\n");
         format!(
-            "[ports]\ndev = \"wan\"\n[[gateway.class]]\nname = \"all\"\ndirection = \"{direction}\"\n{class}\
-             ack = {{ preset = \"{name}\"{flow_rate} }}\n"
+            "[ports]\ndev = \"wan\"\n[[gateway.class]]\nname = \"all\"\ndirection = \"{direction}\"\n{class}{}",
+            if self.acks { &ack } else { "" }
         )
     }
 }

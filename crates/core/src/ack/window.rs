@@ -31,7 +31,7 @@ pub fn advertise(r: &mut Record, ack: u32, limit: Option<u32>) -> u16 {
 #[inline(always)]
 pub fn field_for(r: &Record, ack: u32, limit: Option<u32>) -> u16 {
     if !r.has(flag::SCALE_KNOWN) || r.window == 0 {
-        return unscaled(r, ack);
+        return closed_or_unscaled(r, ack);
     }
     let offered = u32::from(r.window) << r.scale;
     let mut goal = ack.wrapping_add(limit.unwrap_or(offered).min(offered).max(1));
@@ -39,6 +39,15 @@ pub fn field_for(r: &Record, ack: u32, limit: Option<u32>) -> u16 {
         goal = r.edge;
     }
     fit(ack, u32::from(r.scale), goal, r.right)
+}
+
+/// Before the number with which the window was closed the sender has as much of it as it knows.
+#[cold]
+fn closed_or_unscaled(r: &Record, ack: u32) -> u16 {
+    if !r.has(flag::SCALE_KNOWN | flag::EDGE_KNOWN) || !is_right(r.rx, ack) {
+        return unscaled(r, ack);
+    }
+    fit(ack, u32::from(r.scale), r.edge, r.right)
 }
 
 /// The field that goes with `ack` where the scale is unknown: the receiver's last, or a larger one that came with this number or a

@@ -76,6 +76,8 @@ pub mod flag {
     pub const FRESH: u32 = 1 << 29;
     /// The receiver has told of a loss since the last progress; with `SHARED`.
     pub const LOSS: u32 = 1 << 30;
+    /// Something went ahead of its turn, and the right edge stays where it is until that comes; with `SHARED`.
+    pub const EDGE_WAITS: u32 = 1 << 31;
 }
 
 /// What a generated ACK's headers are made of: the receiver's own.

@@ -29,7 +29,8 @@ impl Gateway {
         }
         r.epoch = epoch;
         r.flags |= flag::SYNCED;
-        r.flags &= !(flag::EDGE_KNOWN | flag::CLOSED | flag::SENDER_FIN | flag::RECEIVER_FIN);
+        r.flags &=
+            !(flag::EDGE_KNOWN | flag::EDGE_WAITS | flag::CLOSED | flag::SENDER_FIN | flag::RECEIVER_FIN);
         r.set(flag::TIMESTAMPS, options.timestamps.is_some());
         (r.rx, r.tx, r.seq) = (segment.tcp.ack, segment.tcp.ack, segment.end());
         r.window = segment.tcp.window;
@@ -150,7 +151,7 @@ impl Gateway {
         self.follow_law(i, Time::ZERO);
         let r = &mut self.table[i];
         if r.flags & (flag::SHARED | flag::CLOSED) == flag::SHARED {
-            if r.held() > 0 {
+            if r.held() > 0 || r.has(flag::EDGE_WAITS) {
                 self.enlist(i, Time::ZERO);
                 self.blocked.since_ever();
             }

@@ -148,8 +148,11 @@ impl Gateway {
         if self.table[i].has(flag::QUEUED) {
             return; // each ACK shows its own
         }
-        let r = &mut self.table[i];
+        let r = &self.table[i];
         let bytes = r.held().min(u32::from(r.mss));
+        if self.is_too_much(r, bytes) {
+            return;
+        }
         let to = r.tx.wrapping_add(bytes);
         if self.generate_early(cx, i, to) && self.table[i].held() == 0 {
             self.settle(i, cx.now);

@@ -195,14 +195,13 @@ impl Gateway {
         let more = self.held(i).bytes.saturating_sub(before.bytes);
         match fate {
             Fate::AfterFlush => {
-                let passed = ack.wrapping_sub(self.table[i].tx);
-                if passed as i32 > 0 {
+                let passed = (ack.wrapping_sub(self.table[i].tx) as i32).max(0) as u32;
+                if passed > 0 {
                     self.count_acked(i, passed);
-                    if self.table[i].has(flag::SHARED) {
-                        self.permit(i, passed, cx.now);
-                    }
+                    self.keep_edge(i, passed, cx.now);
                 }
                 let r = &mut self.table[i];
+                let edge = r.edge;
                 if after(ack, r.tx) {
                     r.told_marks(ack.wrapping_sub(r.tx), news.ece);
                     r.tx = ack;
@@ -214,6 +213,9 @@ impl Gateway {
                     self.settle(i, cx.now);
                 }
                 self.forward_ack(cx, i, segment, frame, ack);
+                if passed > 0 {
+                    self.permit_early(i, passed, edge, cx.now);
+                }
             }
             Fate::SetBack => {
                 self.schedule(cx, i, options, more);

@@ -8,22 +8,29 @@
 //!   duplicate SACK no later than an acknowledgement beyond the probe, which without it means a loss (RFC 8985 §7.4.2), and no sooner than
 //!   one of the probe itself: with a lower number the block would tell of a hole. So it goes with the first ACK that acknowledges the
 //!   data that arrived twice.
-//! - *A hole behind more than the window would be* ([`Kind::Sack`], [`Kind::Duplicate`]), of a flow whose window is to be sized and cannot
-//!   be, since its handshake was not seen. Nothing else bounds what its sender may send of what goes early: at the path's rate it would
-//!   meet the next loss, which would let it go on. So it hears of the hole at its rate, as behind a queue, with the newest block; and at
-//!   once, as others do, while what goes early is no more than its window would be.
+//! - *A hole behind too much* ([`Kind::Sack`], [`Kind::Duplicate`]), of a flow whose window is not sized. Nothing else bounds what its sender
+//!   may send of what goes early: at the path's rate it would meet the next loss, which would let it go on, and a receiver could say as
+//!   often as it likes that something is missing, or a sender send something twice, to be let go. So the sender hears of the hole at its
+//!   rate, as behind a queue, with the newest block; and at once, as others do, while what goes early is no more than its window would
+//!   be, where that is to be sized and the handshake was not seen, and than its rate carries in [`AHEAD`] where it is kept.
+//!
+//! A window that is kept opens and closes at once too, by its right edge, but takes no more along than that.
 //!
 //! ACKs of what is held go on meanwhile, so no sender's retransmission timer (RFC 6298 §5.3) is nearer to running out.
 
 use super::{after, Gateway, Headers};
-use crate::ack::{Fate, Kind, News, Window};
+use crate::ack::{window, Fate, Kind, News, Window};
 use crate::flow::{flag, Record};
 use crate::frame::Frame;
 use crate::node::Cx;
+use crate::time::Duration;
 use crate::wire::TcpOptions;
 
 /// Duplicates that make a sender without SACK retransmit (RFC 5681 §3.2).
 const DUPLICATES: u32 = 3;
+/// What goes early of a flow whose window is kept is at most what its rate carries in this time, with what it still owes. What is held for
+/// longer has had its sender's timer run out anyway: 1 s at first, and 2 s then (RFC 6298 §2).
+const AHEAD: Duration = Duration::from_secs(2);
 
 impl Gateway {
     /// What becomes of an ACK that would leave at once by its `fate`.
@@ -38,13 +45,19 @@ impl Gateway {
         let (r, ack) = (&self.table[i], segment.tcp.ack);
         let newest = if after(ack, r.rx) { ack } else { r.rx };
         let early = newest.wrapping_sub(r.tx);
-        // What closes a window or opens it never waits, nor does anything for a sender that has nothing more to send.
-        let never =
-            segment.tcp.window == 0 || r.window == 0 || r.has(flag::SENDER_FIN) || !self.is_engaged(i);
-        if fate != Fate::AfterFlush || early == 0 || never {
+        // Nothing waits for a sender that has nothing more to send.
+        if fate != Fate::AfterFlush || early == 0 || r.has(flag::SENDER_FIN) || !self.is_engaged(i) {
             return fate;
         }
         match news.kind {
+            Kind::Closed | Kind::Opens if r.has(flag::SCALE_KNOWN) && self.is_too_much(r, early) => {
+                match window::is_news(r, segment.tcp.window, None) {
+                    true => Fate::SetBack,
+                    false => Fate::Hold,
+                }
+            }
+            // What closes a window or opens it never waits.
+            _ if segment.tcp.window == 0 || r.window == 0 => fate,
             Kind::Twice => match options.sack.only_twice(ack) {
                 Some((_, right)) if !after(right, r.tx) => Fate::SetBack,
                 // Its sender has sent the first segment that it has not heard of: its timer has run out.
@@ -56,15 +69,18 @@ impl Gateway {
         }
     }
 
-    /// Would the sender be acknowledged more ahead of its time with so many bytes than its window would be, which cannot be
-    /// sized?
-    fn is_too_much(&self, r: &Record, early: u32) -> bool {
-        let sizes = matches!(self.policy(r).window, Window::Size { .. });
-        if !sizes || r.has(flag::SCALE_KNOWN) {
-            return false;
-        }
-        let before = if r.has(flag::SHARED) { r.pace.turn().early } else { r.pace.debt() };
-        self.window_limit(r).is_some_and(|most| early.saturating_add(before) > most)
+    /// Would the sender, whose window is not sized, be acknowledged too much ahead of its time with so many bytes?
+    pub(super) fn is_too_much(&self, r: &Record, early: u32) -> bool {
+        let shared = r.has(flag::SHARED);
+        let most = match self.policy(r).window {
+            Window::Size { .. } if r.has(flag::SCALE_KNOWN) => None,
+            Window::Size { .. } if shared && self.is_early(r, early, self.now) => Some(0),
+            Window::Size { .. } => self.window_limit(r).map(u64::from),
+            Window::Keep if shared => None, // its data waits in its class's queue
+            Window::Keep => r.pace.rate().map(|rate| rate.bytes_in(AHEAD)),
+        };
+        let before = if shared { r.pace.turn().early } else { r.pace.debt() };
+        most.is_some_and(|most| u64::from(early) + u64::from(before) > most)
     }
 
     /// What the ACK tells goes with what is held, of which its own progress is part.

@@ -117,7 +117,18 @@ impl Gateway {
     /// Makes an ACK up to `to` and sends it off as due at `at`. False when there is no frame or no room for it:
     /// what is held stays held.
     pub(super) fn generate(&mut self, cx: &mut Cx<'_>, i: u32, to: u32, at: Time) -> bool {
-        let limit = self.window_limit_at(&self.table[i], to);
+        self.generate_with(cx, i, to, at, self.window_limit_at(&self.table[i], to))
+    }
+
+    /// As [`Gateway::generate`], with a window of at most `limit` bytes.
+    pub(super) fn generate_with(
+        &mut self,
+        cx: &mut Cx<'_>,
+        i: u32,
+        to: u32,
+        at: Time,
+        limit: Option<u32>,
+    ) -> bool {
         let Gateway { table, slots, classes, outbox, stats, hooked, .. } = self;
         let r = &mut table[i];
         let class = &mut classes[r.class];

@@ -16,6 +16,7 @@ mod place;
 mod police;
 mod postack;
 mod random;
+mod repeats;
 mod rounds;
 mod rules;
 mod segments;

@@ -81,13 +81,15 @@ fn what_tells_of_a_loss_goes_at_once_and_is_charged() {
     let permitted = u.permitted();
     u.ack(ms(1_019), 0, 30_000); // a duplicate
     assert_eq!(u.run(ms(1_019)), [(ms(1_019), 0, 30_000), (ms(1_019), 0, 30_000)]);
-    assert_eq!(u.permitted() - permitted, u64::from(30_000 - TURN));
-    // The next turn is when that and the turn before have been sent: 1,018,320 + 30,000 us. But after a loss a sender hears of two
-    // segments at once.
+    // The turn before has moved the right edge to 11,752: twice 2,920 beyond 5,840, in whole units of 128. It goes no further than it must,
+    // one unit beyond what is acknowledged.
+    assert_eq!(u.permitted() - permitted, 30_128 - 11_752);
+    // The next turn is when that and the turn before have been sent: 1,018,320 + 2,920 + 18,376 us. But after a loss a sender hears of
+    // two segments at once, which moves the edge by as much.
     u.ack(ms(1_020), 0, 40_000);
     let sent = u.run(ms(1_100));
     assert_eq!(sent[0], (ms(1_020), 0, 30_000 + TURN));
-    assert_eq!(sent[1].0, us(1_018_320 + 30_000 + 2_920));
+    assert_eq!(sent[1].0, us(1_018_320 + 2_920 + 18_376 + 2_920));
 }
 
 #[test]

@@ -19,6 +19,9 @@
 //! What was acknowledged early counts when the sender's answer arrives. While a loss is repaired nothing
 //! arrives in sequence, and then all that came meanwhile at once: until that is settled the account may
 //! fall behind as far as it will.
+//!
+//! Where no window bounds the sender, what was acknowledged early is debt with this meter too, and arrivals do not count until it is
+//! repaid: an answer may come in so many ways that they cannot be told from others.
 
 use super::{clamp, Pace, BOUNDED, RECEIVED, REPAYS};
 use crate::rate::mul_div;
@@ -31,9 +34,15 @@ const OFFLOAD: u64 = 1 << 16;
 const LATE: Duration = Duration::from_millis(50);
 
 impl Pace {
+    /// Is the account one of arrivals now, or else of debt?
+    #[inline(always)]
+    pub(super) fn counts_arrivals(&self) -> bool {
+        self.is(RECEIVED) && (self.is(BOUNDED) || !self.is(REPAYS))
+    }
+
     /// `bytes` arrived.
     pub(super) fn arrived(&mut self, bytes: u32) {
-        if self.is(RECEIVED) {
+        if self.counts_arrivals() {
             self.ahead = self.ahead.saturating_add_unsigned(bytes);
         }
     }
@@ -45,9 +54,11 @@ impl Pace {
 
     /// `bytes` were acknowledged ahead of the rate.
     pub(super) fn owe(&mut self, bytes: u32) {
-        if self.is(RECEIVED) {
+        if self.is(RECEIVED) && !self.is(REPAYS) {
             self.set(REPAYS, true);
-        } else {
+            self.ahead = if self.is(BOUNDED) { self.ahead } else { self.ahead.max(0) };
+        }
+        if !self.counts_arrivals() {
             self.ahead = self.ahead.saturating_add_unsigned(bytes);
         }
     }
@@ -61,7 +72,7 @@ impl Pace {
     /// The part of a period's `earned` that is not released.
     #[inline(always)]
     pub(super) fn pay(&mut self, earned: u32, rtt: Duration, mss: u16) -> u32 {
-        if self.is(RECEIVED) {
+        if self.counts_arrivals() {
             self.hold_back(earned, rtt, mss)
         } else {
             self.repay(earned)
@@ -70,7 +81,7 @@ impl Pace {
 
     /// The part of `earned` that is not credited, after `elapsed` with nothing held.
     pub(super) fn pay_idle(&mut self, earned: u32, elapsed: Duration) -> u32 {
-        if !self.is(RECEIVED) {
+        if !self.counts_arrivals() {
             return self.repay(earned);
         }
         self.entitle(elapsed);
@@ -95,14 +106,14 @@ impl Pace {
 
     /// Credit that an idle flow cannot keep repays what is ahead.
     pub(super) fn forfeit(&mut self, credit: u32) {
-        if !self.is(RECEIVED) {
-            self.ahead -= self.over().min(credit) as i32;
+        if !self.counts_arrivals() {
+            self.less(self.over().min(credit));
         }
     }
 
     /// Time passed in which as much as the rate allows might have arrived.
     pub(super) fn entitle(&mut self, d: Duration) {
-        if self.is(RECEIVED) {
+        if self.counts_arrivals() {
             let full = self.rate().map_or(0, |r| clamp(r.bytes_in(d)));
             self.ahead = self.ahead.saturating_sub_unsigned(full);
         }
@@ -111,8 +122,16 @@ impl Pace {
     /// The part of `earned` that repays debt.
     fn repay(&mut self, earned: u32) -> u32 {
         let paid = self.over().min(earned / 2);
-        self.ahead -= paid as i32;
+        self.less(paid);
         paid
+    }
+
+    /// So much of the debt is repaid.
+    fn less(&mut self, paid: u32) {
+        self.ahead -= paid as i32;
+        if self.ahead <= 0 {
+            self.set(REPAYS, false);
+        }
     }
 
     /// The part of `earned` that is not released so that no more than the rate arrives.

@@ -24,6 +24,17 @@ impl Gateway {
         self.permit(i, bytes.min(room), now);
     }
 
+    /// The receiver's own ACK for `bytes` more has left ahead of the flow's turn, where it shares a rate; the right edge was `edge` before.
+    pub(in crate::gateway) fn permit_early(&mut self, i: u32, bytes: u32, edge: u32, now: Time) {
+        let r = &self.table[i];
+        if r.has(flag::SHARED | flag::EDGE_WAITS) {
+            self.permit_released(i, bytes, edge, now);
+            self.enlist(i, now);
+        } else if r.has(flag::SHARED) {
+            self.permit(i, bytes, now);
+        }
+    }
+
     /// As [`Gateway::permit`], of what it was permitted from `since` to `now`.
     pub(in crate::gateway) fn permit_since(&mut self, i: u32, bytes: u32, since: Time, now: Time) {
         if self.table[i].has(flag::SENDER_FIN) {

@@ -31,8 +31,44 @@ impl Gateway {
             return Some(window.min(share.first_window(r.mss, self.now)));
         }
         let ahead = (r.edge.wrapping_sub(to) as i32).max(0) as u32;
+        if r.has(flag::EDGE_WAITS) {
+            return Some(window.min(ahead.max(1)));
+        }
         let step = to.wrapping_sub(r.tx).saturating_mul(2);
         Some(window.min(ahead.saturating_add(step).max(2 * u32::from(r.mss))))
+    }
+
+    /// So many bytes go ahead of the flow's turn. Where the class has nothing to spare for what its sender might send for them, the right
+    /// edge stays where it is until then.
+    pub(in crate::gateway) fn keep_edge(&mut self, i: u32, bytes: u32, now: Time) {
+        let r = &self.table[i];
+        let waits = r.has(flag::SHARED | flag::EDGE_KNOWN)
+            && r.flags & (flag::STEPS | flag::SENDER_FIN) == 0
+            && matches!(self.policy(r).window, Window::Size { .. })
+            && self.is_early(r, bytes, now);
+        if waits {
+            self.table[i].flags |= flag::EDGE_WAITS;
+        }
+    }
+
+    /// The window of a flow whose right edge waits, once that has moved by a turn, and the bytes of that turn; `None` if it need not move
+    /// any further.
+    pub(super) fn edge_of_turn(&self, r: &Record) -> Option<(u32, u32)> {
+        let Window::Size { standing_delay } = self.policy(r).window else { return None };
+        let share = self.classes.share(r.class).filter(|_| r.has(flag::EDGE_KNOWN) && !self.ends)?;
+        let turn = share.law.turn(r.segments().payload);
+        let ahead = (r.edge.wrapping_sub(r.tx) as i32).max(0) as u32;
+        let limit = share.window(r, self.rtt(r), standing_delay).min(ahead.saturating_add(turn));
+        r.edge_moves(Some(limit)).then_some((limit, turn))
+    }
+
+    /// Has the flow, its class or one above it nothing to spare now, or would so many bytes be forgiven?
+    pub(in crate::gateway) fn is_early(&self, r: &Record, bytes: u32, now: Time) -> bool {
+        let Some(share) = self.classes.share(r.class) else { return false };
+        let cost = share.law.cost(&r.segments(), bytes);
+        let mut classes = core::iter::successors(Some(share), |share| self.classes.share(share.parent()?));
+        share.law.flow_max.is_some() && r.pace.free_from() > now
+            || classes.any(|class| class.is_ahead(cost, now))
     }
 
     /// Finds what the class of a flow has now, where it borrows.
@@ -56,6 +92,12 @@ impl Gateway {
 }
 
 impl Share {
+    /// Is the most that it may send used up, or would some of these bytes be forgiven?
+    fn is_ahead(&self, bytes: u64, now: Time) -> bool {
+        let clock = &self.clock;
+        self.is_bounded() && (clock.due() > now || clock.clone().charge_since(bytes, now, now) > 0)
+    }
+
     /// What a flow has of the rate, as payload.
     pub(super) fn payload(&self, r: &Record) -> Rate {
         let each = self.each_of(r.has(flag::GUARANTEED));

@@ -3,7 +3,7 @@
 use super::tree::Tree;
 use super::Share;
 use crate::ack::{window, Turns};
-use crate::flow::flag;
+use crate::flow::{flag, Record};
 use crate::gateway::blocked::wheel;
 use crate::gateway::Gateway;
 use crate::node::{Cx, Port};
@@ -26,10 +26,10 @@ pub(super) enum Visit {
 }
 
 impl Gateway {
-    /// A flow that holds something waits for its turn, unless it does already.
+    /// A flow that holds something, or whose right edge waits, waits for its turn, unless it does already.
     pub(in crate::gateway) fn enlist(&mut self, i: u32, now: Time) {
         let r = &self.table[i];
-        if r.has(flag::LISTED) || !r.holds() {
+        if r.has(flag::LISTED) || !r.awaits_turn() {
             return;
         }
         let place = r.class;
@@ -113,10 +113,12 @@ impl Gateway {
     pub(in crate::gateway) fn release_at_once(&mut self, cx: &mut Cx<'_>, i: u32, to: u32) -> bool {
         let r = &self.table[i];
         let (bytes, edge) = (to.wrapping_sub(r.tx), r.edge);
+        self.keep_edge(i, bytes, cx.now);
         let made = self.generate(cx, i, to, cx.now);
         if made {
             self.permit_released(i, bytes, edge, cx.now);
         }
+        self.enlist(i, cx.now);
         made
     }
 
@@ -145,7 +147,7 @@ impl Gateway {
         for _ in 0..VISITS {
             let Some((i, class)) = self.ready(place, now) else { break };
             let r = &self.table[i];
-            let would = r.holds() && (r.has(flag::STEPS) || r.pace.turn().deficit > 0);
+            let would = r.awaits_turn() && (r.has(flag::STEPS) || r.pace.turn().deficit > 0);
             if released && would {
                 break;
             }
@@ -177,7 +179,8 @@ impl Gateway {
         self.tree(place).refresh(place, cx.now);
         let r = &mut self.table[i];
         let steps = r.has(flag::STEPS);
-        if !r.holds() || r.flags & (flag::CLOSED | flag::PASSES) != 0 {
+        if !r.awaits_turn() || r.flags & (flag::CLOSED | flag::PASSES) != 0 {
+            r.set(flag::EDGE_WAITS, false);
             if r.has(flag::FRESH) {
                 self.queue_again(i);
             } else {
@@ -209,12 +212,31 @@ impl Gateway {
             self.queue_again(i);
             return Visit::Passed;
         }
+        if r.held() == 0 {
+            return self.move_edge(cx, i);
+        }
+        r.set(flag::EDGE_WAITS, false);
         let before = self.held(i);
         if !self.take_turn(cx, i) {
             return Visit::Stuck;
         }
         self.note_held(i, before);
         self.close_if_done(i, cx.now);
+        Visit::Released
+    }
+
+    /// The flow holds nothing, and its right edge waits: it moves by a turn's worth, until it is where it would be.
+    fn move_edge(&mut self, cx: &mut Cx<'_>, i: u32) -> Visit {
+        let r = &self.table[i];
+        let (tx, edge) = (r.tx, r.edge);
+        let Some((limit, bytes)) = self.edge_of_turn(r) else {
+            self.table[i].set(flag::EDGE_WAITS, false);
+            return Visit::Passed;
+        };
+        if !self.generate_with(cx, i, tx, cx.now, Some(limit)) {
+            return Visit::Stuck;
+        }
+        self.permit_released(i, bytes, edge, cx.now);
         Visit::Released
     }
 
@@ -242,6 +264,13 @@ impl Gateway {
 
 /// Until another try where no ACK can be made.
 const GAP_STUCK: Duration = Duration::from_micros(200);
+
+impl Record {
+    /// Is there anything that a turn of the flow is for?
+    fn awaits_turn(&self) -> bool {
+        self.holds() || self.has(flag::EDGE_WAITS)
+    }
+}
 
 impl Share {
     /// Something may be released now: what can be goes together.
