@@ -17,7 +17,8 @@ use crate::flow::{flag, Record};
 use crate::time::{Duration, Time};
 use core::sync::atomic::Ordering::Relaxed;
 
-/// Looks are at multiples of this, so that those of many flows are one wake-up.
+/// Looks are at multiples of this, and of twice, four or eight times as much where they are as far apart, so that those of many flows are one
+/// wake-up.
 const GRID: Duration = Duration::from_micros(500);
 /// Time to the next look, at most; and how close ACKs have to be to be worth a grant.
 pub(super) const LONGEST: Duration = Duration::from_millis(4);
@@ -54,7 +55,7 @@ impl Gateway {
         slot.width.store(limit.unwrap_or(0), Relaxed);
         if slot.grant(r.tx.wrapping_add(bytes)) {
             self.table[i].set(flag::GRANTED, true);
-            self.start_timer(i, on_grid(now + within));
+            self.start_timer(i, shared_look(now, within));
         }
     }
 
@@ -158,4 +159,32 @@ impl Record {
 /// The first multiple of [`GRID`] that is no earlier.
 pub(super) fn on_grid(at: Time) -> Time {
     Time::from_nanos(at.as_nanos().next_multiple_of(GRID.as_nanos()))
+}
+
+/// When what has passed is looked at, `within` so long from `now`: at the last multiple until then of the longest grid that is no longer than
+/// `within`, or at the next one of the shortest.
+fn shared_look(now: Time, within: Duration) -> Time {
+    let doublings = (within.as_nanos() / GRID.as_nanos()).checked_ilog2().unwrap_or(0);
+    let grid = GRID.as_nanos() << doublings;
+    let next = (now.as_nanos() / grid + 1) * grid;
+    let last = now.as_nanos().saturating_add(within.as_nanos()) / grid * grid;
+    Time::from_nanos(last.max(next))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn looks_of_many_flows_are_at_the_same_times() {
+        let at = |now, within| {
+            let look = shared_look(Time::from_micros(now), Duration::from_micros(within));
+            look.as_nanos() / 1_000
+        };
+        let four: Vec<u64> = [0, 1, 3_999, 4_000, 4_100].map(|now| at(now, 4_000)).into();
+        assert_eq!(four, [4_000, 4_000, 4_000, 8_000, 8_000]);
+        assert_eq!([at(4_100, 3_900), at(4_100, 1_999), at(4_100, 700)], [8_000, 6_000, 4_500]);
+        // Within less than the shortest.
+        assert_eq!([at(4_100, 300), at(4_400, 300), at(4_500, 0)], [4_500, 4_500, 5_000]);
+    }
 }
