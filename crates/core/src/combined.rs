@@ -88,7 +88,7 @@ impl<A: Acks> Combined<A> {
         let old = self.sharing.replace(cx, next);
         let gateway = self.gateway.gateway_mut();
         gateway.heed(self.sharing.congestion());
-        gateway.queues_anew();
+        gateway.queues_anew(cx.now);
         old
     }
 

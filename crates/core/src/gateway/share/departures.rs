@@ -146,10 +146,10 @@ impl Gateway {
     }
 
     /// Queues have taken the place of those that flows knew of.
-    pub(crate) fn queues_anew(&mut self) {
+    pub(crate) fn queues_anew(&mut self, now: Time) {
         for (_, share) in self.classes.shares_mut() {
             let Some(share) = share else { continue };
-            share.departures.run_empty();
+            share.departures.run_empty(now);
         }
     }
 
@@ -321,9 +321,10 @@ impl Departures {
         self.busy = busy;
     }
 
-    /// Nothing waits: whatever flows have sent is gone.
-    pub(super) fn run_empty(&mut self) {
-        (self.busy, self.others, self.turns) = (false, 0, self.turns.max(0));
+    /// Nothing waits from `now` on: whatever flows have sent is gone.
+    pub(super) fn run_empty(&mut self, now: Time) {
+        self.note(false, now);
+        (self.others, self.turns) = (0, self.turns.max(0));
         self.queues = self.queues.wrapping_add(1);
     }
 }
@@ -341,5 +342,23 @@ impl Share {
     /// Time between turns while the class has nothing to send.
     pub(super) fn idle_time(&self) -> Duration {
         self.law.rate.time_for(PACKET / IDLE_TURNS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_waited_until_a_queue_ran_empty_counts() {
+        let us = Time::from_micros;
+        let mut d = Departures::default();
+        d.note(true, us(5_000));
+        d.run_empty(us(5_800));
+        d.note(true, us(6_000));
+        assert!(!d.is_idle(us(6_000)), "something has waited for 800 us of the last millisecond");
+        d.run_empty(us(6_700));
+        d.note(true, us(7_000));
+        assert!(d.is_idle(us(7_000)), "for 700 us");
     }
 }

@@ -49,7 +49,7 @@ impl Gateway {
 
 impl Departures {
     /// Does nothing wait for a good part of the time?
-    fn is_idle(&self, now: Time) -> bool {
+    pub(super) fn is_idle(&self, now: Time) -> bool {
         self.load.is_low(self.busy, now)
     }
 }

@@ -28,7 +28,7 @@ impl Gateway {
         list.others -= others;
         list.turns = list.turns.saturating_add_unsigned(departure.packets - others);
         if departure.next.is_none() {
-            list.run_empty();
+            list.run_empty(cx.now);
         }
         self.take_turns(cx, place);
         self.arm_idle(place, cx.now);
