@@ -52,6 +52,7 @@ impl Gateway {
         let class = &mut self.classes[r.class];
         class.ack_queue_bytes += charge.bytes;
         class.ack_queue_bytes_peak = class.ack_queue_bytes_peak.max(class.ack_queue_bytes);
+        class.note_data(class.data_bytes);
     }
 
     /// The ACK that waits longest waits no more. Does it tell nothing but progress?

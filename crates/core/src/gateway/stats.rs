@@ -128,6 +128,10 @@ pub struct ClassStats {
     pub ack_queue_bytes: u64,
     /// The most of that at any time.
     pub ack_queue_bytes_peak: u64,
+    /// Bytes that wait in its queue now, as charged, in a class whose ACKs follow its data.
+    pub data_bytes: u64,
+    /// The most of both together at any time.
+    pub buffer_bytes_peak: u64,
     /// Packets that came to its queue of which no ACKs are controlled: they are scheduled, and nothing else.
     pub scheduled_only: ScheduledOnly,
     /// Transitions into slow start.
@@ -144,6 +148,14 @@ pub struct ClassStats {
     pub forgiven_bytes: u64,
     /// Release times forfeited because the engine woke too late for `catch_up`.
     pub missed_releases: u64,
+}
+
+impl ClassStats {
+    /// So many bytes wait in its queue, beside the ACKs that do.
+    pub(super) fn note_data(&mut self, bytes: u64) {
+        self.data_bytes = bytes;
+        self.buffer_bytes_peak = self.buffer_bytes_peak.max(bytes + self.ack_queue_bytes);
+    }
 }
 
 /// Packets of a class whose ACKs follow its data of which none is controlled, by why.

@@ -63,7 +63,8 @@ impl Way {
             }
             None => return,
         };
-        self.gone.push_back((class, Departure { packets, left, next }));
+        let bytes = self.queue_mut(place).map_or(0, |queue| queue.bytes());
+        self.gone.push_back((class, Departure { packets, bytes, left, next }));
     }
 
     /// The queue of the class at this place.
@@ -91,7 +92,8 @@ impl Way {
             }
             _ => 0,
         };
-        Some(Came { class, flow, frames, packets })
+        let bytes = self.queue_mut(place)?.bytes();
+        Some(Came { class, flow, frames, packets, bytes })
     }
 }
 

@@ -136,7 +136,10 @@ fn an_ack_leaves_when_the_last_packet_of_its_flow_is_next() {
         u.ack(us(1_000_600), 0, 2 * MSS);
         // The fifth leaves at 1,004 ms, and nothing waits: the class could send the next packet at once.
         assert_eq!(u.run(ms(1_500)), [(ms(1_003), 0, MSS), (ms(1_004), 0, 2 * MSS)], "{wake:?}");
-        assert!(u.rig.node().gateway().class_stats().next().unwrap().ack_queue_bytes_peak >= 2 * 54);
+        let stats = u.rig.node().gateway().class_stats().next().unwrap();
+        assert!(stats.ack_queue_bytes_peak >= 2 * 54);
+        // Four packets wait when the ACKs come.
+        assert_eq!(stats.buffer_bytes_peak, (4_000 + stats.ack_queue_bytes_peak), "{wake:?}");
         u.finish();
     }
 }

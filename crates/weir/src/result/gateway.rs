@@ -85,7 +85,7 @@ pub struct ClassResult {
     /// Packets of its queue of which no ACKs are controlled, in a class whose ACKs follow its data.
     #[serde(default)]
     pub scheduled_only: ClassAlone,
-    /// The most bytes of data in its queue and of ACKs that waited themselves: the sum of both peaks; 0 without a queue.
+    /// The most bytes of data in its queue and of ACKs that waited themselves, together at any time; 0 without a queue.
     #[serde(default)]
     pub buffer_peak_bytes: u64,
     /// Pure ACKs whose number was held instead of the packet.
@@ -205,7 +205,8 @@ pub fn with_flows(classes: Vec<ClassResult>, flows: &[FlowResult]) -> Vec<ClassR
         let own = joint.get(class.name.as_str()).copied().flatten();
         let bps = own.and_then(|own| joint_rate([(own.bytes, own.start_s, own.end_s)].into_iter()));
         let target_bps = class.target_bps.max(own.map_or(0, |own| own.target_bps));
-        let buffer = class.queue.as_ref().map_or(0, |queue| queue.peak_bytes + class.ack_queue_peak_bytes);
+        // A class whose ACKs do not follow its data has no ACKs that wait beside it.
+        let buffer = class.queue.as_ref().map_or(0, |queue| queue.peak_bytes.max(class.buffer_peak_bytes));
         ClassResult { target_bps, bps: bps.unwrap_or(0.0), buffer_peak_bytes: buffer, ..class }
     };
     classes.into_iter().map(with).collect()

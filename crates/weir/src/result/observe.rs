@@ -160,6 +160,7 @@ pub fn class(s: &ClassStats, c: &ClassConfig) -> ClassResult {
         held_ack_peak_packets: s.held_acks_peak,
         held_ack_peak_bytes: s.held_bytes_peak,
         ack_queue_peak_bytes: s.ack_queue_bytes_peak,
+        buffer_peak_bytes: s.buffer_bytes_peak,
         scheduled_only: alone(s.scheduled_only),
         acks_absorbed: s.acks_absorbed,
         acks_generated: s.acks_generated,

@@ -35,6 +35,8 @@ pub(crate) struct Came {
     pub(crate) frames: u32,
     /// Packets that it stands for.
     pub(crate) packets: u32,
+    /// Bytes that wait in the queue, with it.
+    pub(crate) bytes: u64,
 }
 
 /// The queue of a class after a packet has left it.
@@ -42,6 +44,8 @@ pub(crate) struct Came {
 pub(crate) struct Departure {
     /// Packets that have left.
     pub(crate) packets: u32,
+    /// Bytes that wait still.
+    pub(crate) bytes: u64,
     /// With a queue for each flow: the flow of the packet, and how many frames of it wait still.
     pub(crate) left: Option<(u32, u32)>,
     /// What leaves next; `None`: the queue is empty.
@@ -82,8 +86,9 @@ impl Gateway {
 
     /// A frame has come to the queue of a class.
     pub(crate) fn data_came(&mut self, now: Time, came: Came) {
-        let Came { class, flow, frames, packets } = came;
+        let Came { class, flow, frames, packets, bytes } = came;
         let place = self.classes.place(class);
+        self.classes[place].note_data(bytes);
         let Some(of) = flow else { return }; // it was dropped
         let of = of.and_then(|i| self.is_of(i, place).then_some(i).ok_or(Alone::NoAcks));
         let Some(share) = self.classes.share_mut(place) else { return };
@@ -122,6 +127,7 @@ impl Gateway {
     pub(crate) fn data_left(&mut self, cx: &mut Cx<'_>, class: usize, departure: Departure) {
         self.now = cx.now;
         let place = self.classes.place(class);
+        self.classes[place].note_data(departure.bytes);
         let Some(share) = self.classes.share_mut(place) else { return };
         if share.law.turns == Turns::Packets {
             return self.one_queue_left(cx, place, departure);

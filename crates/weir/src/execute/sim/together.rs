@@ -31,6 +31,7 @@ pub(super) fn classes(a: Vec<ClassResult>, b: Vec<ClassResult>) -> Vec<ClassResu
         held_ack_peak_packets: a.held_ack_peak_packets.max(b.held_ack_peak_packets),
         held_ack_peak_bytes: a.held_ack_peak_bytes.max(b.held_ack_peak_bytes),
         ack_queue_peak_bytes: a.ack_queue_peak_bytes.max(b.ack_queue_peak_bytes),
+        buffer_peak_bytes: a.buffer_peak_bytes.max(b.buffer_peak_bytes),
         scheduled_only: alone(a.scheduled_only, b.scheduled_only),
         acks_absorbed: a.acks_absorbed + b.acks_absorbed,
         acks_generated: a.acks_generated + b.acks_generated,

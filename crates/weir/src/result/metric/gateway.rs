@@ -156,7 +156,7 @@ pub static CLASS: &[Class] = &[
         Unit::Bytes,
         Total::Most,
         Queue,
-        "the most bytes of data in its queue, and of ACKs that waited themselves: the sum of both peaks",
+        "the most bytes of data in its queue and of ACKs that waited themselves, together at any time",
     )
     .number(|c| c.queue.as_ref().and_then(|_| whole(c.buffer_peak_bytes))),
     Class::new("queue.packets", Unit::Count, Total::Sum, Queue, "packets that left its queue")
