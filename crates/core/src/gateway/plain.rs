@@ -29,6 +29,7 @@ const ASKED: u32 = flag::INWARD
     | flag::PASSES
     | flag::ARMED
     | flag::SCALE_KNOWN
+    | flag::HOLE
     | flag::SHOWN
     | flag::GRANTED
     | flag::SHARED;
