@@ -35,14 +35,15 @@ impl Rules {
     pub const ONCE: Rules = Rules(128);
     /// It does not begin again after an idle time.
     pub const NO_RESTART: Rules = Rules(256);
-    /// The algorithm as it was published: all of these.
-    pub const PUBLISHED: Rules = Rules(511);
-
     /// Rounds are no longer than half a round trip, for a host that sends no single packets later (Linux above 24 Mbit/s).
     pub const BRIEF: Rules = Rules(512);
+    /// Rounds grow by the gain up to the end, whoever else may begin.
+    pub const HASTY: Rules = Rules(1024);
+    /// The algorithm as it was published: all of these but [`Rules::BRIEF`].
+    pub const PUBLISHED: Rules = Rules(511 | 1024);
 
     /// Every choice of an experiment, by name.
-    pub const ALL: [(&'static str, Rules); 12] = [
+    pub const ALL: [(&'static str, Rules); 13] = [
         ("adaptive", Rules::ADAPTIVE),
         ("published", Rules::PUBLISHED),
         ("spread", Rules::SPREAD),
@@ -55,6 +56,7 @@ impl Rules {
         ("once", Rules::ONCE),
         ("no-restart", Rules::NO_RESTART),
         ("brief", Rules::BRIEF),
+        ("hasty", Rules::HASTY),
     ];
 }
 

@@ -128,7 +128,8 @@ fn without_a_handshake_the_first_acks_tell_the_round_trip_time() {
     let untold = run(Path { told: false, ..path }, Rules::ADAPTIVE, 1000 * MS);
     assert_eq!(told.flow.report().rtt_min, 20 * MS as u32);
     assert!((20 * MS as u32..=20_121_120).contains(&untold.flow.report().rtt_min));
-    assert_eq!((untold.known, untold.packets), (told.known, told.packets));
+    assert_eq!(untold.known, told.known);
+    assert!(untold.packets.abs_diff(told.packets) <= 1);
     assert!(untold.peak <= told.peak + 1, "{} {}", untold.peak, told.peak);
 }
 
@@ -192,10 +193,13 @@ fn a_lone_flow_finds_the_gap_of_its_link_and_fills_it() {
 
 #[test]
 fn it_is_there_before_slow_start_is() {
-    // Slow start sends 10, 20, 40, 80, 160 packets: 160 of 166 in the fifth round, which is acknowledged after six round trips with
-    // the handshake, five without.
-    let run = run(path(121_120, 20 * MS), Rules::ADAPTIVE, 1000 * MS);
-    assert!(run.known > 0 && run.known < 5 * 20 * MS, "{}", run.known);
+    // Slow start sends 10, 20, 40, 80, 160 packets: 160 of 166 in the fifth round, which is acknowledged after five round trips.
+    let known = |rtt, rules| run(path(121_120, rtt), rules, 2000 * MS).known;
+    let lone = known(20 * MS, Rules::ADAPTIVE);
+    assert!(lone > 0 && lone < 5 * 20 * MS, "{lone}");
+    // On a path of 429 packets it is there in the seventh: there is time to be careful.
+    let (careful, hasty) = (known(52 * MS, Rules::ADAPTIVE), known(52 * MS, Rules::HASTY));
+    assert!(0 < hasty && hasty < careful && careful < 7 * 52 * MS, "{hasty} {careful}");
 }
 
 #[test]
@@ -276,7 +280,7 @@ fn it_begins_again_after_idleness_and_without_marks() {
     };
     assert_eq!(quiet(Rules::ADAPTIVE, 100, 20 * MS), Some(15));
     assert_eq!(quiet(Rules::ADAPTIVE, 100, 21 * MS), None);
-    assert_eq!(quiet(Rules::ADAPTIVE, 11, 20 * MS), None);
+    assert_eq!(quiet(Rules::ADAPTIVE, 7, 20 * MS), None);
     assert_eq!(quiet(Rules::ONCE, 100, 20 * MS), None);
 }
 
@@ -381,7 +385,7 @@ proptest! {
         rtt in 100_000u64..400_000_000,
         per_ack in 1u32..20,
         lost in prop_oneof![Just(0u32), 5u32..500],
-        rules in 0u32..1024,
+        rules in 0u32..2048,
         first in any::<u32>(),
         told in any::<bool>(),
     ) {

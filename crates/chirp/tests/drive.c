@@ -28,7 +28,7 @@ static void life(u64 seed)
 	u64 now = draw();
 	u32 una = draw(), nxt = una, i;
 
-	chirp_start(c, (u64)draw() << (draw() % 3), draw() & 511);
+	chirp_start(c, (u64)draw() << (draw() % 3), draw() & 2047);
 	for (i = 0; i < 4000; i++) {
 		u32 wild = draw() % 64;
 		u64 gap = chirp_gap(c);

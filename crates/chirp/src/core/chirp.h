@@ -68,13 +68,15 @@ enum {
 	CHIRP_ONCE = 128,
 	/* It does not begin again after an idle time. */
 	CHIRP_NO_RESTART = 256,
-	/* The algorithm of the paper. */
-	CHIRP_PUBLISHED = 511,
 	/*
 	 * The host sends no single packets while one is in flight that left half a round trip ago, as Linux's TCP where a millisecond has
 	 * two packets or more (tcp_tso_should_defer()): rounds are no longer than that, and each begins when the one before is acknowledged.
 	 */
 	CHIRP_BRIEF = 512,
+	/* Rounds grow by the gain up to the end, whoever else may begin. */
+	CHIRP_HASTY = 1024,
+	/* The algorithm of the paper. */
+	CHIRP_PUBLISHED = 511 | CHIRP_HASTY,
 };
 
 /* Of chirp_acked(). */

@@ -23,8 +23,8 @@ CHIRP_FN void chirp_send_window(struct chirp *c)
 }
 
 /*
- * The end: the window is what the estimate fills the path with, no less than what is in flight already. On a full path, of which
- * estimates say too much, it is what is in flight. Where rounds are brief, few chirps have been seen: no path is faster than the first
+ * The end: the window is what the estimate fills the path with, no less than what is in flight already. On
+ * a full path, of which estimates say too much, it is what is in flight. Where rounds are brief, few chirps have been seen: no path is faster than the first
  * packets found it, which left together.
  */
 CHIRP_FN void chirp_end(struct chirp *c, u32 in_flight)
@@ -33,7 +33,7 @@ CHIRP_FN void chirp_end(struct chirp *c, u32 in_flight)
 
 	if (c->rules & CHIRP_BRIEF)
 		c->gap = chirp_max(c->gap, c->burst);
-	fills = c->rtt_min / chirp_max(c->gap, CHIRP_GAP_LEAST) + 2;
+	fills = chirp_fills(c) + 2;
 	fills = chirp_full(c) ? in_flight : chirp_max(fills, c->floor);
 	c->floor = 0;
 	c->window = chirp_max(fills, chirp_max(in_flight, 2));

@@ -58,9 +58,9 @@ CHIRP_FN void chirp_rounds(struct chirp *c, u64 gap, u32 before, u32 deviation)
 	c->round_gap = c->gap;
 	c->before = chirp_max(before, CHIRP_INITIAL);
 	c->gain = chirp_choose_gain(c);
+	c->rounds = 1;
 	c->planned = chirp_plan(c);
 	c->sent = 0;
-	c->rounds = 1;
 	c->awaits_marker = 1;
 	c->window = 0;
 	chirp_begin(c);
@@ -91,6 +91,12 @@ CHIRP_FN void chirp_stop(struct chirp *c)
 CHIRP_FN int chirp_idle(const struct chirp *c, u64 now)
 {
 	return (u32)now - c->last_sent > 2 * c->last_gap + CHIRP_LATE;
+}
+
+/* Had a careful round more than fills the path, and no queue stands? */
+CHIRP_FN int chirp_arrived(const struct chirp *c)
+{
+	return c->sent > chirp_fills(c) && chirp_careful(c, c->sent) && !chirp_full(c);
 }
 
 /*
@@ -131,16 +137,16 @@ CHIRP_FN void chirp_next_round(struct chirp *c, u64 now, u32 in_flight)
 	chirp_count_marks(c);
 	if (chirp_gives_up(c, in_flight, left && !busy))
 		return;
-	if ((left && busy && !falls && c->tight) || chirp_grown(c) || (c->rounds >= CHIRP_ROUNDS_MOST && (!left || busy || chirp_full(c)))) {
+	if ((!falls && ((left && busy && c->tight) || chirp_arrived(c))) || chirp_grown(c) || (c->rounds >= CHIRP_ROUNDS_MOST && (!left || busy || chirp_full(c)))) {
 		chirp_end(c, in_flight);
 		return;
 	}
 	/* One that paused, since it had nothing to send or its host held it up, tells nothing of the path that the one before it did not. */
 	c->before = chirp_max(c->rules & CHIRP_SPREAD ? c->planned : c->sent, left && !busy && !chirp_full(c) ? c->before : CHIRP_INITIAL);
 	c->gain = chirp_choose_gain(c);
+	c->rounds++;
 	c->planned = chirp_plan(c);
 	c->sent = 0;
-	c->rounds++;
 	c->round_gap = c->gap;
 	c->awaits_marker = 1;
 	/* A chirp that has not begun is planned anew. */

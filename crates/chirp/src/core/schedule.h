@@ -15,7 +15,9 @@
 /* Packets of the first round. */
 #define CHIRP_INITIAL 10u
 /* By so many packets a round grows while the path is full. */
-#define CHIRP_PUSH 12u
+#define CHIRP_PUSH 8u
+/* A round of fewer packets is nothing to be careful with. */
+#define CHIRP_FEW 40u
 /* Delay at the beginning of chirps that may be a path's own, at most; nanoseconds. */
 #define CHIRP_STANDS 1000000u
 
@@ -67,6 +69,36 @@ CHIRP_FN u32 chirp_most(const struct chirp *c, u32 gap)
 	return chirp_min(chirp_max(c->srtt / chirp_max(2 * gap, 1), CHIRP_INITIAL), CHIRP_RECORDS - 2);
 }
 
+/* Packets that fill the path, by the estimate. */
+CHIRP_FN u32 chirp_fills(const struct chirp *c)
+{
+	return c->rtt_min / chirp_max(c->gap, CHIRP_GAP_LEAST);
+}
+
+/*
+ * Is a round of so many packets one to be careful with? Flows that begin within a round trip find the same room and do not see each other
+ * until both have taken it. A round of more than a quarter of the path is therefore spread over the round trip, where chirps of others meet
+ * its own, and goes no more than half of the way that is left; unless slow start would be sooner, which has `slow` packets in the next round.
+ */
+CHIRP_FN int chirp_careful(const struct chirp *c, u32 packets)
+{
+	u32 fills = chirp_fills(c), slow = CHIRP_INITIAL << chirp_min(c->rounds + 1, 16);
+
+	if ((c->rules & (CHIRP_HASTY | CHIRP_BRIEF)) || packets < CHIRP_FEW || packets <= fills / 4)
+		return 0;
+	return slow > fills || (packets > slow && slow < fills / 2);
+}
+
+/* Packets of a round that would have `grown`: half of the way to a full path, where one is to be careful. */
+CHIRP_FN u32 chirp_halfway(const struct chirp *c, u32 grown)
+{
+	u32 fills = chirp_fills(c);
+
+	if (c->before >= fills || !chirp_careful(c, grown))
+		return grown;
+	return chirp_min(grown, c->before + (fills - c->before) / 2);
+}
+
 /*
  * Packets of a round: as many times those before as the gain says. On a full path, whatever estimates say, a round gives back twice
  * its part of the queue that stands, and has a number of packets more: additive increase and multiplicative decrease, so that several
@@ -79,6 +111,7 @@ CHIRP_FN u32 chirp_plan(const struct chirp *c)
 	/* Receivers wait with the ACK of an odd one. */
 	if (c->rules & CHIRP_BRIEF)
 		grown = chirp_min(grown, chirp_most(c, c->gap)) & ~1u;
+	grown = chirp_halfway(c, grown);
 	if (!chirp_full(c))
 		return grown;
 	kept = (u32)((u64)c->before * c->rtt_min / ((u64)c->rtt_min + 2 * (u64)c->queue + 1));
@@ -118,8 +151,8 @@ CHIRP_FN u32 chirp_length(const struct chirp *c)
 }
 
 /*
- * Behind a chirp of n packets, which takes `length` of its own; at most a round trip, or four of the largest gaps. On a full path a
- * round's chirps are spread over it, as in the paper: there is nothing to be gained by sending them soon.
+ * Behind a chirp of n packets, which takes `length` of its own; at most a round trip, or four of the largest gaps. On a full path, and
+ * where a round is to be careful, its chirps are spread over it, as in the paper.
  */
 CHIRP_FN u32 chirp_choose_guard(struct chirp *c, u32 n, u64 length)
 {
@@ -127,7 +160,7 @@ CHIRP_FN u32 chirp_choose_guard(struct chirp *c, u32 n, u64 length)
 	u32 most;
 
 	c->tight = 1;
-	if ((c->rules & CHIRP_SPREAD) || chirp_full(c)) {
+	if ((c->rules & CHIRP_SPREAD) || chirp_full(c) || chirp_careful(c, c->planned)) {
 		share = (u64)c->srtt * n / chirp_max(c->planned, 1);
 		c->tight = share <= length + c->gap;
 		guard = c->tight ? c->gap : share - length;

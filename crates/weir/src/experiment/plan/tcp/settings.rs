@@ -185,6 +185,7 @@ pub static TCP_SETTINGS: &[TcpSetting] = &[
             ("once", "chirping that marks do not bring back"),
             ("no-restart", "chirping that idleness does not bring back"),
             ("brief", "chirping in rounds of half a round trip"),
+            ("hasty", "chirping that fills the path at once"),
         ]),
         "",
         Effect::Own {
