@@ -157,7 +157,8 @@ impl Slot {
             let ack = if after(seen.ack, tx) { tx } else { seen.ack };
             return self.set_back(seen, ack, false);
         }
-        if seen.flags & FIN != 0 {
+        // A second FIN beyond the first is none (RFC 9293 section 3.10.7.4, eighth), but its acknowledgement counts.
+        if seen.flags & FIN != 0 && self.ended.load(Relaxed) == 0 {
             self.note_passed(seen);
             return Action::Copy;
         }

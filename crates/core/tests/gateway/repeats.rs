@@ -8,6 +8,7 @@ use weir_core::gateway::{Config, LAN, WAN};
 use weir_core::rate::Rate;
 use weir_core::time::{Duration, Time};
 use weir_core::wire::build::SegmentBuilder;
+use weir_core::wire::Flags;
 
 const RATE: Rate = Rate::mbit(5);
 const MSS: u32 = 1_460;
@@ -22,6 +23,12 @@ type Trick = fn(&Net, rx: u32, una: u32) -> Vec<SegmentBuilder>;
 fn block(w: &Net, rx: u32, (left, right): (u32, u32)) -> Vec<SegmentBuilder> {
     vec![w.ack_segment(rx).sack(&[(w.abs(left), w.abs(right))])]
 }
+
+/// An end, and further ones behind it.
+const ENDINGS: (&str, Trick) = ("ends", |w, rx, _| {
+    let seq = RECEIVER_ISN.wrapping_add(1 + rx / 1_000);
+    vec![w.ack_segment(rx).seq(seq).flags(Flags::FIN | Flags::ACK)]
+});
 
 const TRICKS: [(&str, Trick); 6] = [
     ("duplicates", |w, rx, _| vec![w.ack_segment(rx)]),
@@ -131,6 +138,14 @@ fn holds_to_its_rate(
 fn no_preset_gives_more_than_the_rate_for_what_is_repeated() {
     for preset in PRESETS {
         holds_to_its_rate(preset.name, (preset.policy)(RATE), established, &TRICKS);
+    }
+}
+
+/// The first end passes with its acknowledgement. One behind it is none (RFC 9293 section 3.10.7.4, eighth).
+#[test]
+fn no_preset_gives_more_than_the_rate_to_a_receiver_that_ends_again_and_again() {
+    for preset in PRESETS {
+        holds_to_its_rate(preset.name, (preset.policy)(RATE), established, &[ENDINGS]);
     }
 }
 

@@ -243,7 +243,7 @@ static __always_inline void slot_segment(struct slot *slot, const struct seen *s
 		slot_set_back(slot, seen, progress ? tx : seen->ack, false, to);
 		return;
 	}
-	if (seen->flags & TCP_FIN) {
+	if (seen->flags & TCP_FIN && !READ(slot->ended)) {
 		slot_note_passed(slot, seen);
 		to->act = ACT_COPY;
 		return;

@@ -271,6 +271,9 @@ fn the_end_passes_and_later_acks_are_discarded() {
     passes(&mut rig, IN, v4().flags(Flags::RST).seq(1011), true);
     let counters = rig.acks.counters().unwrap();
     assert_eq!((counters.discarded, counters.stamped), (1, 1));
+    // An end behind the end is none: 100 bytes are kept from the sender, and 25 more of the window's units of 4.
+    let again = v4().flags(Flags::FIN | Flags::ACK).seq(1011).window(100);
+    becomes(&mut rig, IN, again.clone().ack(1400), again.ack(1300).window(125), true);
 }
 
 /// RFC 9293 §3.5.3, RFC 5961 §3.2.
