@@ -49,21 +49,21 @@ impl Way {
     /// A frame that stands for so many packets has left the class at this place.
     pub(super) fn follow_departure(&mut self, frames: &Frames, place: usize, packets: u32) {
         let Some(class) = self.followed.get(place).copied().flatten() else { return };
-        let (left, next) = match self.queue_mut(place) {
-            Some(Queue::Pfq(queue)) => {
+        let Some(queue) = self.queue_mut(place) else { return };
+        let bytes = queue.bytes();
+        let (left, next) = match queue {
+            Queue::Pfq(queue) => {
                 let left = queue.news().last();
                 let next = queue.coming(frames);
                 let of =
                     |c: Coming| Next { flow: c.owner, frames: c.frames, packets: c.packets, flows: c.flows };
                 (left, next.map(of))
             }
-            Some(queue) => {
+            queue => {
                 let waits = queue.packets() as u32;
                 (None, (waits > 0).then_some(Next { flow: None, frames: waits, packets: waits, flows: 1 }))
             }
-            None => return,
         };
-        let bytes = self.queue_mut(place).map_or(0, |queue| queue.bytes());
         self.gone.push_back((class, Departure { packets, bytes, left, next }));
     }
 
@@ -84,7 +84,9 @@ impl Way {
         lost: &mut impl Extend<(u32, u32)>,
     ) -> Option<Came> {
         let class = self.followed.get(place).copied().flatten()?;
-        let frames = match self.queue_mut(place)? {
+        let queue = self.queue_mut(place)?;
+        let bytes = queue.bytes();
+        let frames = match queue {
             Queue::Pfq(queue) => {
                 let frames = queue.claim(flow.and_then(Result::ok));
                 lost.extend(queue.news());
@@ -92,7 +94,6 @@ impl Way {
             }
             _ => 0,
         };
-        let bytes = self.queue_mut(place)?.bytes();
         Some(Came { class, flow, frames, packets, bytes })
     }
 }

@@ -322,7 +322,7 @@ pub(super) struct Departures {
 
 impl Departures {
     /// Something waits from `now` on, or nothing does.
-    fn note(&mut self, busy: bool, now: Time) {
+    pub(super) fn note(&mut self, busy: bool, now: Time) {
         self.load.note(self.busy, now);
         self.busy = busy;
     }
@@ -348,23 +348,5 @@ impl Share {
     /// Time between turns while the class has nothing to send.
     pub(super) fn idle_time(&self) -> Duration {
         self.law.rate.time_for(PACKET / IDLE_TURNS)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_waited_until_a_queue_ran_empty_counts() {
-        let us = Time::from_micros;
-        let mut d = Departures::default();
-        d.note(true, us(5_000));
-        d.run_empty(us(5_800));
-        d.note(true, us(6_000));
-        assert!(!d.is_idle(us(6_000)), "something has waited for 800 us of the last millisecond");
-        d.run_empty(us(6_700));
-        d.note(true, us(7_000));
-        assert!(d.is_idle(us(7_000)), "for 700 us");
     }
 }

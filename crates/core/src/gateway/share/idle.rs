@@ -49,7 +49,7 @@ impl Gateway {
 
 impl Departures {
     /// Does nothing wait for a good part of the time?
-    pub(super) fn is_idle(&self, now: Time) -> bool {
+    fn is_idle(&self, now: Time) -> bool {
         self.load.is_low(self.busy, now)
     }
 }
@@ -110,5 +110,18 @@ mod tests {
         assert!(!load.is_low(false, us(7_500)), "until another millisecond is over");
         assert!(load.is_low(false, us(8_000)));
         assert!(!load.is_low(true, us(8_000)), "something waits since 7 ms");
+    }
+
+    #[test]
+    fn what_waited_until_a_queue_ran_empty_counts() {
+        let us = Time::from_micros;
+        let mut d = Departures::default();
+        d.note(true, us(5_000));
+        d.run_empty(us(5_800));
+        d.note(true, us(6_000));
+        assert!(!d.is_idle(us(6_000)), "something has waited for 800 us of the last millisecond");
+        d.run_empty(us(6_700));
+        d.note(true, us(7_000));
+        assert!(d.is_idle(us(7_000)), "for 700 us");
     }
 }

@@ -2,7 +2,6 @@
 //! same random segments through it and through the functions of [`weir_core::steer`].
 
 mod absence;
-mod cost;
 mod count;
 mod differential;
 mod many;

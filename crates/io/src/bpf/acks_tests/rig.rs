@@ -1,6 +1,7 @@
 //! Loaded programs, flows, and frames to run them on.
 
 use crate::bpf::abi::{role, Budget};
+use crate::bpf::acks::program;
 use crate::bpf::{named, Acks, AcksOptions, Fate, Hook};
 use crate::sys::clock;
 pub use crate::sys::testing::privileged;
@@ -102,11 +103,7 @@ impl Rig {
 
     /// What a hook answers, and the frame afterwards.
     pub fn hook(&self, hook: Hook, frame: &[u8], gso_size: u16) -> (u32, Vec<u8>) {
-        let name = match hook {
-            Hook::Egress => "acks_egress",
-            Hook::Ingress => "acks_ingress",
-        };
-        run(&self.acks, name, frame, gso_size)
+        run(&self.acks, program(hook), frame, gso_size)
     }
 
     /// What becomes of a frame that the engine sends.
