@@ -252,4 +252,6 @@ impl fmt::Debug for FlowStart {
 }
 
 #[cfg(test)]
+mod pause_tests;
+#[cfg(test)]
 mod tests;

@@ -32,6 +32,7 @@ static void life(u64 seed)
 	for (i = 0; i < 4000; i++) {
 		u32 wild = draw() % 64;
 		u64 gap = chirp_gap(c);
+		u32 in_flight = draw() % 16 ? draw() % 1000 : draw();
 
 		check(gap <= 4ull * CHIRP_GAP_MOST || c->phase == CHIRP_FIRST, "gap", seed);
 		now += wild == 0 ? (u64)draw() * 8 : draw() % 2000000;
@@ -40,19 +41,24 @@ static void life(u64 seed)
 			chirp_sent(c, nxt, now + gap);
 		} else if (nxt != una) {
 			una = wild == 1 ? draw() : una + 1 + draw() % (nxt - una);
-			chirp_acked(c, una, now, draw() % 1000, draw() & 3);
+			chirp_acked(c, una, now, in_flight, draw() & 3);
 			if ((s32)(nxt - una) < 0)
 				nxt = una;
 		}
 		if (wild == 2)
-			chirp_lost(c, draw() % 1000);
+			chirp_lost(c, in_flight);
 		if (wild == 3)
 			chirp_restart(c, draw());
 		if (wild == 4 && draw() % 8 == 0)
 			chirp_stop(c);
 		if (c->phase == CHIRP_DONE)
 			chirp_watch(c, una, nxt, draw() % 100000, draw() % 1025, draw() % 16 == 0, draw());
+		chirp_straggles(c, now);
 		check(c->phase <= CHIRP_DONE, "phase", seed);
+		/* What comes out of a 16th more still fits. */
+		check(c->srtt <= 4000000000u && c->rtt_min <= 4000000000u, "round-trip time", seed);
+		check(c->phase == CHIRP_FIRST || c->phase > CHIRP_ROUNDS || c->planned >= CHIRP_PUSH, "plan", seed);
+		check(c->phase != CHIRP_HANDOVER || c->window >= 2, "window", seed);
 		check(c->samples <= CHIRP_LONGEST && c->of <= CHIRP_LONGEST, "length", seed);
 		check(c->tail - c->head <= CHIRP_RECORDS, "records", seed);
 		check(c->phase == CHIRP_FIRST || (c->gap >= CHIRP_GAP_LEAST && c->gap <= CHIRP_GAP_MOST) || !c->gap,

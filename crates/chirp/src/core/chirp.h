@@ -166,6 +166,8 @@ struct chirp {
 	u32 gain;
 	u16 rules;
 	u8 phase;
+	/* The rules that it began with. */
+	u16 given;
 
 	/* Is the packet of a round awaited whose ACK begins the next; has it left? */
 	u8 awaits_marker;
@@ -206,9 +208,10 @@ struct chirp {
 	u32 sample_sent;
 	u8 sample_index;
 
-	/* First round: packets acknowledged by the first ACK and in all, and when the first came. */
+	/* First round: packets acknowledged by the first ACK and in all, when the first packet left, and when the first ACK came. */
 	u8 first_acked;
 	u16 all_acked;
+	u32 first_sent;
 	u32 first_at;
 	/* Of its ACKs: the last one, the gap before it, how much such gaps differ from each other in all, how often they were compared. */
 	u32 ack_at;

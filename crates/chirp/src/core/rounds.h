@@ -18,6 +18,9 @@
 /* A flow that has data for so many rounds has grown as far as the path, and one that pushed for as many has what others give way by. */
 #define CHIRP_ROUNDS_MOST 32u
 
+/* More packets are not in flight: a window of TCP has fewer bytes (RFC 7323 section 2.3). */
+#define CHIRP_FLIGHT_MOST (1u << 30)
+
 /* What was measured so long ago is old; nanoseconds, the least of Linux's time-outs. */
 #define CHIRP_STALE 200000000u
 /* Brief rounds at most, and those that pause. */
@@ -30,7 +33,7 @@
 /* Begins a connection's start, whose round-trip time is `rtt` as far as known. The structure is all zeroes before. */
 CHIRP_FN void chirp_start(struct chirp *c, u64 rtt, u32 rules)
 {
-	c->rules = (u16)rules;
+	c->rules = c->given = (u16)rules;
 	c->srtt = c->rtt_min = chirp_time(rtt);
 	c->phase = CHIRP_FIRST;
 	c->planned = CHIRP_INITIAL;
@@ -74,7 +77,6 @@ CHIRP_FN void chirp_resume(struct chirp *c, u64 gap, u32 before, u32 sure)
 	c->samples = 0;
 	c->covered = 0;
 	c->queue = 0;
-	c->rules &= ~CHIRP_BRIEF;
 	c->round_acked = 0;
 	c->round_marked = 0;
 	gap = chirp_clamp_gap(gap);
@@ -177,8 +179,28 @@ CHIRP_FN void chirp_compare(struct chirp *c, u32 count, u64 now)
 	c->ack_gap = gap;
 }
 
-/* The first round: `count` more packets are acknowledged at `now`. */
-CHIRP_FN void chirp_first(struct chirp *c, u32 count, u64 now)
+/* The first round begins anew: what was sent of it is acknowledged, or old, and told nothing. */
+CHIRP_FN void chirp_first_again(struct chirp *c)
+{
+	c->sent = 0;
+	c->first_acked = 0;
+	c->all_acked = 0;
+	c->ack_gap = 0;
+	c->differ = 0;
+	c->compared = 0;
+}
+
+/*
+ * Did the first round's packets, of which the one sent at `sent` is the last acknowledged, leave together? Otherwise the gaps of their ACKs
+ * are those of an application, or of a receiver's window.
+ */
+CHIRP_FN int chirp_together(const struct chirp *c, u32 sent, u64 now)
+{
+	return (c->rules & CHIRP_BURSTS) || sent - c->first_sent <= ((u32)now - c->first_at) / 2;
+}
+
+/* The first round: `count` more packets, the last of them sent at `sent`, are acknowledged at `now`, up to `una`. */
+CHIRP_FN void chirp_first(struct chirp *c, u32 count, u32 sent, u32 una, u64 now)
 {
 	u32 spread, gap;
 
@@ -194,8 +216,13 @@ CHIRP_FN void chirp_first(struct chirp *c, u32 count, u64 now)
 	/* Where rounds are brief, nothing of the one before is in flight; a receiver may wait with an odd one. */
 	if ((c->rules & CHIRP_BRIEF) && c->all_acked < (c->sent & ~1u))
 		return;
-	if (c->all_acked < CHIRP_INITIAL && (c->all_acked < CHIRP_ENOUGH || spread < 3))
+	if (c->all_acked < CHIRP_INITIAL && (c->all_acked < CHIRP_ENOUGH || spread < 3)) {
+		if (chirp_covered(c->last_end, una))
+			chirp_first_again(c);
 		return;
+	}
+	if (!chirp_together(c, sent, now))
+		c->compared = spread = 0;
 	/* One ACK of everything tells nothing: the rate of a slow start then. And an application may have paused meanwhile. */
 	gap = spread ? ((u32)now - c->first_at) / spread : c->srtt / (2 * CHIRP_INITIAL);
 	gap = chirp_clamp_gap(chirp_min(gap, c->srtt / 2));
@@ -238,13 +265,14 @@ CHIRP_PART chirp_acked(struct chirp *c, u32 una, u64 now, u32 in_flight, u32 fla
 		return 0;
 	if (c->phase == CHIRP_DONE)
 		return 0;
+	in_flight = chirp_min(in_flight, CHIRP_FLIGHT_MOST);
 	until = chirp_find(c, una);
 	count = until - c->head;
 	if (!count)
 		return 0;
 	r = c->record[(until - 1) & (CHIRP_RECORDS - 1)];
 	c->head = until;
-	rtt = (u32)now - r.sent;
+	rtt = chirp_time((u32)now - r.sent);
 	/* The rest of the initial window waits for its own beginning. */
 	if (c->phase != CHIRP_ROUNDS || c->rounds > 1 || r.chirp) {
 		c->round_acked += count;
@@ -255,6 +283,9 @@ CHIRP_PART chirp_acked(struct chirp *c, u32 una, u64 now, u32 in_flight, u32 fla
 		c->collecting = 0;
 		c->samples = 0;
 		c->covered = 0;
+		/* Of a packet that was sent again it is too long, but not unknown. */
+		if (!c->srtt)
+			chirp_time_sample(c, rtt);
 	} else {
 		c->per_ack = (u16)((7 * c->per_ack + 8 * chirp_min(count, CHIRP_LONGEST) + 4) / 8);
 		chirp_time_sample(c, rtt);
@@ -269,7 +300,7 @@ CHIRP_PART chirp_acked(struct chirp *c, u32 una, u64 now, u32 in_flight, u32 fla
 		return 0;
 	}
 	if (c->phase == CHIRP_FIRST)
-		chirp_first(c, count, now);
+		chirp_first(c, count, r.sent, una, now);
 	else if (!c->awaits_marker && chirp_covered(c->marker, una))
 		chirp_next_round(c, now, in_flight);
 	return 0;
@@ -285,6 +316,7 @@ CHIRP_FN int chirp_lost(struct chirp *c, u32 in_flight)
 
 	if (c->phase > CHIRP_ROUNDS)
 		return 0;
+	in_flight = chirp_min(in_flight, CHIRP_FLIGHT_MOST);
 	c->losses++;
 	c->collecting = 0;
 	c->samples = 0;
@@ -305,6 +337,16 @@ CHIRP_FN int chirp_restart(struct chirp *c, u64 idle)
 {
 	if ((c->rules & CHIRP_NO_RESTART) || c->phase == CHIRP_FIRST || idle < CHIRP_STALE + (u64)c->srtt)
 		return 0;
+	/* Nothing was estimated before it ended. */
+	if (!c->gap) {
+		c->head = c->tail;
+		c->phase = CHIRP_FIRST;
+		c->window = 0;
+		chirp_first_again(c);
+		return 1;
+	}
+	c->rules = c->given;
+	c->paused = 0;
 	chirp_resume(c, c->gap, CHIRP_INITIAL, 2);
 	return 1;
 }
@@ -338,6 +380,8 @@ CHIRP_FN int chirp_watch(struct chirp *c, u32 una, u32 nxt, u32 window, u32 shar
 		return 0;
 	c->quiet = 0;
 	c->srtt = (u32)rtt;
+	/* What is in flight fills a round trip, and there is always something. */
+	c->rules &= ~CHIRP_BRIEF;
 	/* A little faster than now, since guards take a part of it. */
 	chirp_resume(c, c->srtt / (window + window / 8), window, 8);
 	c->floor = window;

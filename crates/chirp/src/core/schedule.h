@@ -265,6 +265,8 @@ CHIRP_FN void chirp_sent_first(struct chirp *c, u32 end, u64 now)
 	c->last_gap = (u32)chirp_gap(c);
 	c->last_sent = (u32)now;
 	c->last_end = end;
+	if (!c->sent)
+		c->first_sent = (u32)now;
 	c->sent++;
 	chirp_note(c, end, now, 0);
 }
