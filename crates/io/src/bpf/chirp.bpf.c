@@ -40,6 +40,8 @@ __u32 retired = 0;
 #define AUTOSIZE_SHIFT 10
 #define AUTOSIZE_RTT_SHIFT 9
 #define AUTOSIZE_MOST 65536
+/* A row of a flow that is acknowledged is no older than this, nanoseconds. */
+#define STATUS_AGE 100000000ull
 /* `last_max_cwnd` is the second word of CUBIC's (struct bictcp). */
 #define CUBIC_LAST_MAX 1
 
@@ -50,8 +52,10 @@ struct chirper {
 	__u64 at;
 	__u64 left;
 	__u64 asked;
-	/* The last time that anything was sent or tried. */
+	/* The last time that anything was in flight or acknowledged. */
 	__u64 busy;
+	/* When its row was written. */
+	__u64 published;
 	/* SND.NXT as it was. */
 	__u32 nxt;
 	__u8 state;
@@ -68,6 +72,10 @@ struct chirper {
 	/* The window when it was last looked at, and the most that the end or the undoing of a reduction can bring back. */
 	__u32 window;
 	__u32 prior;
+	/* The threshold before chirps, which slow start goes on with if they find nothing. */
+	__u32 known;
+	/* Its row. A connection that closes has given its port back by the time that it is released. */
+	struct chirp_key name;
 };
 
 struct {
@@ -106,7 +114,7 @@ static __always_inline struct chirper *chirper(struct sock *sk)
 
 static __always_inline void name_of(struct sock *sk, struct chirp_key *key)
 {
-	__builtin_memset(key, 0, sizeof(*key));
+	key->netns = sk->__sk_common.skc_net.net->ns.inum;
 	key->family = sk->__sk_common.skc_family;
 	key->local_port = sk->__sk_common.skc_num;
 	key->remote_port = __builtin_bswap16(sk->__sk_common.skc_dport);
@@ -125,9 +133,8 @@ static __always_inline void name_of(struct sock *sk, struct chirp_key *key)
 	}
 }
 
-static __noinline void publish(struct sock *sk, const struct chirper *s)
+static __noinline void publish(struct sock *sk, struct chirper *s)
 {
-	struct chirp_key key;
 	struct chirp_row row = {
 		.phase = s->flow.phase,
 		.gap = s->flow.gap,
@@ -143,8 +150,8 @@ static __noinline void publish(struct sock *sk, const struct chirper *s)
 		.fq = s->fq,
 	};
 
-	name_of(sk, &key);
-	bpf_map_update_elem(&rows, &key, &row, 0);
+	s->published = tcp_sk(sk)->tcp_clock_cache;
+	bpf_map_update_elem(&rows, &s->name, &row, 0);
 }
 
 static __always_inline int chirps(const struct chirper *s)
@@ -210,9 +217,17 @@ static __always_inline void notice(struct tcp_sock *tp, struct chirper *s)
 	s->nxt = nxt;
 }
 
+/* One segment per gap, but no faster than the application allows (SO_MAX_PACING_RATE). */
+static __always_inline void pace(struct sock *sk, __u64 gap)
+{
+	unsigned long rate = (__u64)tcp_sk(sk)->mss_cache * 1000000000ull / at_least(LEAST_GAP, gap);
+
+	sk->sk_pacing_rate = rate < sk->sk_max_pacing_rate ? rate : sk->sk_max_pacing_rate;
+}
+
 static __always_inline void unpace(struct sock *sk)
 {
-	if (sk->sk_pacing_status == SK_PACING_NEEDED)
+	if (sk->sk_pacing_status == SK_PACING_NEEDED && sk->sk_max_pacing_rate == ~0ul)
 		sk->sk_pacing_status = SK_PACING_NONE;
 }
 
@@ -248,11 +263,13 @@ static __always_inline void adopt(struct sock *sk, struct chirper *s)
 	tp->snd_cwnd = s->window = s->flow.window;
 	s->prior = at_least(s->prior, s->window);
 	s->reduces = s->state == TCP_CA_CWR || s->state == TCP_CA_Recovery;
-	tp->snd_ssthresh = s->reduces || s->flow.phase == CHIRP_DONE ? TCP_INFINITE_SSTHRESH : s->flow.window;
+	tp->snd_ssthresh = s->reduces ? TCP_INFINITE_SSTHRESH : s->flow.window;
+	if (!s->reduces && s->flow.phase == CHIRP_DONE)
+		tp->snd_ssthresh = s->known;
 	if (s->flow.phase == CHIRP_HANDOVER)
 		((__u32 *)tp->inet_conn.icsk_ca_priv)[CUBIC_LAST_MAX] = s->flow.window;
 	dctcp_begin(tp, &s->dctcp, at_least(128, 4 * s->flow.marked));
-	sk->sk_pacing_rate = (__u64)tp->mss_cache * 1000000000ull / at_least(LEAST_GAP, s->flow.gap);
+	pace(sk, s->flow.gap);
 	publish(sk, s);
 }
 
@@ -278,7 +295,8 @@ static __noinline __u32 threshold(struct sock *sk, struct chirper *s)
 		/* Marks do not end chirps, nor do losses that are not congestion. */
 		if (s->ece && !tp->lost_out)
 			return TCP_INFINITE_SSTHRESH;
-		if (chirp_lost(&s->flow, in_flight(tp)))
+		/* All of it may be lost (tcp_enter_loss()): it was in flight nevertheless (RFC 5681 section 3.1, FlightSize). */
+		if (chirp_lost(&s->flow, in_flight(tp) + tp->lost_out))
 			return TCP_INFINITE_SSTHRESH;
 		finish(sk, s);
 		return s->flow.window;
@@ -303,7 +321,10 @@ static __noinline int enter(struct sock *sk, struct chirper *s, __u8 state)
 	if (chirps(s)) {
 		if (state != TCP_CA_Loss)
 			return 0;
-		tp->snd_ssthresh = at_least(2, in_flight(tp) / 2);
+		/* What is in flight varies through a round: half of what that may have. */
+		tp->snd_ssthresh = at_least(2, at_least(s->flow.planned, in_flight(tp) + tp->lost_out) / 2);
+		finish(sk, s);
+	} else if (state == TCP_CA_Loss && s->flow.phase == CHIRP_HANDOVER) {
 		finish(sk, s);
 	} else if (s->marks) {
 		/* RFC 8257 section 3.5: a loss is a loss. */
@@ -390,7 +411,8 @@ __u32 BPF_PROG(weir_min_tso, struct sock *sk)
 		return 2;
 	keep_up(sk, tp, s);
 	now = tp->tcp_clock_cache;
-	s->busy = now;
+	if (tp->packets_out)
+		s->busy = now;
 	if (s->reduces && !chirps(s) && tp->snd_cwnd > s->flow.window)
 		tp->snd_cwnd = s->flow.window;
 	if (s->flow.phase == CHIRP_DONE)
@@ -399,7 +421,7 @@ __u32 BPF_PROG(weir_min_tso, struct sock *sk)
 		notice(tp, s);
 		s->at = now;
 		/* With each ACK the kernel makes it 1.2 windows a round trip. */
-		sk->sk_pacing_rate = (__u64)tp->mss_cache * 1000000000ull / at_least(LEAST_GAP, s->flow.gap);
+		pace(sk, s->flow.gap);
 		return 1;
 	}
 	if (retired || sk->sk_pacing_status == SK_PACING_FQ) {
@@ -429,7 +451,7 @@ __u32 BPF_PROG(weir_min_tso, struct sock *sk)
 		gap += gap < late ? gap : late;
 	if (room && (s->flow.rules & CHIRP_BRIEF))
 		room = held_up(tp, s, now, &gap);
-	sk->sk_pacing_rate = (__u64)tp->mss_cache * 1000000000ull / at_least(LEAST_GAP, gap);
+	pace(sk, gap);
 	tp->snd_cwnd = at_least(1, in_flight(tp) + room);
 	return 1;
 }
@@ -442,9 +464,12 @@ void BPF_PROG(weir_pkts_acked, struct sock *sk, const struct ack_sample *sample)
 	__u32 flags = 0, rounds, window;
 	int chirped;
 
-	if (!s)
+	if (!s) {
+		cubictcp_acked(sk, sample);
 		return;
+	}
 	keep_up(sk, tp, s);
+	s->busy = tp->tcp_clock_cache;
 	if (s->flow.phase == CHIRP_DONE) {
 		if (s->calms && (__s32)(tp->snd_una - s->calm) >= 0) {
 			s->calms = 0;
@@ -506,6 +531,8 @@ void BPF_PROG(weir_cong_avoid, struct sock *sk, __u32 ack, __u32 acked)
 		tcp_reno_cong_avoid(sk, ack, acked);
 	else
 		cubictcp_cong_avoid(sk, ack, acked);
+	if (s && tcp_sk(sk)->tcp_clock_cache - s->published > STATUS_AGE)
+		publish(sk, s);
 }
 
 SEC("struct_ops")
@@ -523,6 +550,8 @@ void BPF_PROG(weir_set_state, struct sock *sk, __u8 state)
 
 	if (s)
 		enter(sk, s, state);
+	else
+		cubictcp_state(sk, state);
 }
 
 SEC("struct_ops")
@@ -538,13 +567,19 @@ void BPF_PROG(weir_cwnd_event, struct sock *sk, int event)
 		dctcp_received(sk, &s->dctcp, event == CA_EVENT_ECN_IS_CE);
 		return;
 	}
-	if (event != CA_EVENT_TX_START || !s->left || s->fq || retired)
+	if (event == CA_EVENT_LOSS && s->marks && !chirps(s))
+		tp->snd_ssthresh = at_least(2, tp->snd_cwnd / 2);
+	/* All that is in flight may be lost, and come again now: that is no idle time. */
+	if (event != CA_EVENT_TX_START || tp->packets_out || !s->left || s->fq || retired)
 		return;
 	now = tp->tcp_clock_cache;
 	if (now > s->busy && chirp_restart(&s->flow, now - s->busy)) {
 		s->nxt = tp->snd_nxt;
 		s->left = 0;
 		s->calms = 0;
+		s->known = tp->snd_ssthresh;
+		/* The segments that leave now were put together before. */
+		s->several = 1;
 		sk->sk_pacing_status = SK_PACING_NEEDED;
 		publish(sk, s);
 	}
@@ -566,8 +601,10 @@ void BPF_PROG(weir_init, struct sock *sk)
 	s = bpf_sk_storage_get(&chirpers, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
 	if (!s)
 		return;
+	name_of(sk, &s->name);
 	s->nxt = tp->snd_nxt;
 	s->window = tp->snd_cwnd;
+	s->known = tp->snd_ssthresh;
 	s->state = BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_state);
 	s->dctcp.prior_rcv_nxt = tp->rcv_nxt;
 	dctcp_begin(tp, &s->dctcp, DCTCP_ONE);
@@ -575,9 +612,10 @@ void BPF_PROG(weir_init, struct sock *sk)
 	chirp_start(&s->flow, (__u64)tp->srtt_us * 125, rules | CHIRP_BRIEF);
 	/*
 	 * A connection that changes its congestion control has its window. Data that went with the SYN (Fast Open) count as a second segment
-	 * delivered by now. If the peer did not take them, they are in flight and come again as lost: slow start then.
+	 * delivered by now. If the peer did not take them, they are in flight and come again as lost: slow start then. So it is where the
+	 * initial window is a smaller one, because the route says so or the SYN was lost (RFC 5681 section 3.1).
 	 */
-	if (tp->packets_out || tp->delivered > 2 || sk->sk_pacing_status == SK_PACING_FQ) {
+	if (tp->packets_out || tp->delivered > 2 || tp->snd_cwnd < CHIRP_INITIAL || sk->sk_pacing_status == SK_PACING_FQ) {
 		s->fq = sk->sk_pacing_status == SK_PACING_FQ;
 		finish(sk, s);
 		return;
@@ -589,11 +627,16 @@ void BPF_PROG(weir_init, struct sock *sk)
 SEC("struct_ops")
 void BPF_PROG(weir_release, struct sock *sk)
 {
-	struct chirp_key key;
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct chirper *s = chirper(sk);
 
 	unpace(sk);
-	name_of(sk, &key);
-	bpf_map_delete_elem(&rows, &key);
+	if (!s)
+		return;
+	/* What the connection has next may begin with the initial window, not with a chirp's single segment. */
+	if (chirps(s))
+		tp->snd_cwnd = at_least(CHIRP_INITIAL, in_flight(tp));
+	bpf_map_delete_elem(&rows, &s->name);
 	bpf_sk_storage_delete(&chirpers, sk);
 }
 
@@ -645,8 +688,12 @@ void BPF_PROG(dctcp_state, struct sock *sk, __u8 state)
 SEC("struct_ops")
 void BPF_PROG(dctcp_cwnd_event, struct sock *sk, int event)
 {
+	struct tcp_sock *tp = tcp_sk(sk);
+
 	if (event == CA_EVENT_ECN_IS_CE || event == CA_EVENT_ECN_NO_CE)
 		dctcp_received(sk, plain(sk), event == CA_EVENT_ECN_IS_CE);
+	if (event == CA_EVENT_LOSS)
+		tp->snd_ssthresh = at_least(2, tp->snd_cwnd / 2);
 }
 
 #if LINK

@@ -11,6 +11,8 @@ struct chirp_key {
 	__u16 remote_port;
 	__u16 family;
 	__u16 pad;
+	/* Inode of its network namespace. */
+	__u32 netns;
 };
 
 struct chirp_row {

@@ -90,12 +90,16 @@ impl Tun {
     }
     /// A packet that has left by the interface.
     pub fn receive(&self) -> Vec<u8> {
+        eventually("a packet has left", || self.poll())
+    }
+    /// One if there is one.
+    pub fn poll(&self) -> Option<Vec<u8>> {
         let mut buffer = vec![0; 1 << 16];
-        eventually("a packet has left", || match rustix::io::read(&self.0, &mut buffer[..]) {
+        match rustix::io::read(&self.0, &mut buffer[..]) {
             Ok(len) => Some(buffer[..len].to_vec()),
             Err(Errno::AGAIN) => None,
             Err(error) => panic!("{error}"),
-        })
+        }
     }
 }
 

@@ -16,7 +16,8 @@ Examples:
 
 Loaded, weir_chirp and weir_dctcp are congestion controls like those that the kernel has: a socket chooses them by \
 TCP_CONGESTION, a host by sysctl, a route by `ip route … congctl weir_chirp`. They stay when the command ends, until they are \
-unloaded or the host restarts. Connections that have them when they are unloaded go on without chirps.")]
+unloaded or the host restarts. Without CAP_NET_ADMIN, a process can choose those only that net.ipv4.tcp_allowed_congestion_control \
+names. Connections that have them when they are unloaded go on without chirps.")]
 pub struct Args {
     #[command(subcommand)]
     what: What,
@@ -65,7 +66,14 @@ fn unload() -> Result<(), Failure> {
         true => "weir_chirp and weir_dctcp are unloaded\n",
         false => "nothing was loaded\n",
     };
-    super::print(text)
+    super::print(text)?;
+    match chirp::default_of_host() {
+        Some(name) => super::print(&format!(
+            "warning: net.ipv4.tcp_congestion_control is still {name}: connections that begin have it, without chirps, until that is set \
+             to another one\n"
+        )),
+        None => Ok(()),
+    }
 }
 
 fn check() -> Result<(), Failure> {
@@ -88,6 +96,8 @@ fn lines(problems: &[Problem]) -> String {
 struct Shown {
     local: String,
     remote: String,
+    /// Inode of the network namespace.
+    netns: u32,
     phase: &'static str,
     gap_us: f64,
     deviation_us: f64,
@@ -106,6 +116,7 @@ impl Shown {
         Shown {
             local: flow.local.to_string(),
             remote: flow.remote.to_string(),
+            netns: flow.netns,
             phase: row.phase(),
             gap_us: us(row.gap_ns),
             deviation_us: us(row.deviation_ns),
