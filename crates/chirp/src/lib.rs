@@ -27,7 +27,7 @@ impl Rules {
     pub const BURSTS: Rules = Rules(8);
     /// Neither marks nor a queue that stands change gain and guard.
     pub const UNMARKED: Rules = Rules(16);
-    /// Chirps are no longer where an ACK covers several packets.
+    /// Chirps are as ever where an ACK covers several packets.
     pub const UNSTRETCHED: Rules = Rules(32);
     /// Any loss ends it.
     pub const FRAGILE: Rules = Rules(64);
@@ -255,3 +255,5 @@ impl fmt::Debug for FlowStart {
 mod pause_tests;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod thinned_tests;

@@ -139,13 +139,16 @@ CHIRP_PART chirp_conclude(struct chirp *c)
 
 	if (CHIRP_ABSENT(c))
 		return 0;
-	if (c->samples >= 3 && 2 * c->covered >= c->measures && chirp_falls(c)) {
+	if (chirp_thinned(c)) {
+		votes = c->delivers;
+		tells = c->met_queue;
+	} else if (c->samples >= 3 && 2 * c->covered >= c->measures && chirp_falls(c)) {
 		votes = chirp_votes(c);
 		tells = !(c->rules & CHIRP_BRIEF) || votes <= c->gap || c->count.voted || c->count.length;
 	}
 	if (tells)
 		chirp_estimate(c, votes);
-	else if (c->collecting)
+	else if (c->collecting && !chirp_thinned(c))
 		c->unusable++;
 	c->collecting = 0;
 	c->samples = 0;

@@ -47,6 +47,8 @@ typedef int32_t s32;
 #define CHIRP_ONE 256u
 /* Gains are in eighths. */
 #define CHIRP_GAIN_ONE 8u
+/* Packets of the first round. */
+#define CHIRP_INITIAL 10u
 
 /* How it differs from its default; flags of chirp_start(). */
 enum {
@@ -60,7 +62,7 @@ enum {
 	CHIRP_BURSTS = 8,
 	/* Neither marks (paper, section I.A) nor a queue that stands change gain, guard, rounds and window. */
 	CHIRP_UNMARKED = 16,
-	/* Chirps are as long as ever, however many packets an ACK covers. */
+	/* Chirps are as ever, however many packets an ACK covers. */
 	CHIRP_UNSTRETCHED = 32,
 	/* Any loss ends it. */
 	CHIRP_FRAGILE = 64,
@@ -202,8 +204,22 @@ struct chirp {
 	u8 measures;
 	/* Its number; 0 for none. */
 	u16 collecting;
-	/* Packets per ACK, smoothed, in eighths. */
+	/* Packets per ACK, smoothed, in eighths; the most of late; those of ACKs that came after a pause. */
 	u16 per_ack;
+	u16 most_per_ack;
+	u16 own_per_ack;
+	/* Of the last three ACKs, a bit each: does it echo a mark? */
+	u8 echoes;
+	/* Have thinned ACKs shown a queue? */
+	u8 met_queue;
+	/* Low half of when the last ACK came, 0 for none, and how long it may have waited; the shortest time between two. */
+	u32 heard;
+	u32 waited;
+	u32 tick;
+	/* The shortest gap at which thinned ACKs show that packets were delivered; 0 for none. */
+	u32 delivers;
+	/* Behind so many packets of this round the next train is remembered. */
+	u32 remembers;
 	/* Of the last sample: when its packet left, its place. */
 	u32 sample_sent;
 	u8 sample_index;
@@ -279,9 +295,11 @@ CHIRP_FN u32 chirp_over(const struct chirp *c, u32 rtt)
 	return rtt > c->rtt_min ? rtt - c->rtt_min : 0;
 }
 
+#include "thinned.h"
 #include "analysis.h"
 #include "schedule.h"
 #include "handover.h"
+#include "samples.h"
 #include "rounds.h"
 
 #endif

@@ -12,6 +12,8 @@
 #define CHIRP_GROWS 8u
 #define CHIRP_GROWTH 8u
 #define CHIRP_GROWTH_MOST 1500000u
+/* Round trips for which the window is sent at its gaps where ACKs are thinned, each of which would let many packets leave at once. */
+#define CHIRP_HOLDS 8u
 
 /* A round of the handover begins. */
 CHIRP_FN void chirp_send_window(struct chirp *c)
@@ -37,6 +39,9 @@ CHIRP_FN void chirp_end(struct chirp *c, u32 in_flight)
 	fills = chirp_full(c) ? in_flight : chirp_max(fills, c->floor);
 	c->floor = 0;
 	c->window = chirp_max(fills, chirp_max(in_flight, 2));
+	/* What thinned ACKs say is what was delivered; it takes the packets of one until the next one comes. */
+	if (chirp_thinned(c))
+		c->window = chirp_max(chirp_fills(c) + c->most_per_ack / 8, CHIRP_INITIAL);
 	c->phase = CHIRP_HANDOVER;
 	c->settled = 0;
 	c->grown = 0;
@@ -83,6 +88,10 @@ CHIRP_FN void chirp_settle(struct chirp *c, u32 in_flight)
 	} else if (stands > most && c->settled < (c->round_marked ? CHIRP_SETTLES : CHIRP_SETTLES_UNMARKED)) {
 		c->window = chirp_max(2, (u32)((u64)c->window * c->rtt_min / ((u64)c->rtt_min + stands)));
 		c->settled++;
+	} else if (chirp_thinned(c) && c->grown < CHIRP_HOLDS) {
+		c->grown++;
+		chirp_send_window(c);
+		return;
 	} else {
 		c->phase = CHIRP_DONE;
 		return;

@@ -64,6 +64,7 @@ CHIRP_FN void chirp_rounds(struct chirp *c, u64 gap, u32 before, u32 deviation)
 	c->rounds = 1;
 	c->planned = chirp_plan(c);
 	c->sent = 0;
+	c->remembers = 0;
 	c->awaits_marker = 1;
 	c->window = 0;
 	chirp_begin(c);
@@ -77,6 +78,8 @@ CHIRP_FN void chirp_resume(struct chirp *c, u64 gap, u32 before, u32 sure)
 	c->samples = 0;
 	c->covered = 0;
 	c->queue = 0;
+	c->met_queue = 0;
+	c->delivers = 0;
 	c->round_acked = 0;
 	c->round_marked = 0;
 	gap = chirp_clamp_gap(gap);
@@ -95,9 +98,11 @@ CHIRP_FN int chirp_idle(const struct chirp *c, u64 now)
 	return (u32)now - c->last_sent > 2 * c->last_gap + CHIRP_LATE;
 }
 
-/* Had a careful round more than fills the path, and no queue stands? */
+/* Had a careful round more than fills the path, and no queue stands? Or one of trains as many as fill it, but for an eighth? */
 CHIRP_FN int chirp_arrived(const struct chirp *c)
 {
+	if (chirp_thinned(c))
+		return c->met_queue && c->sent >= chirp_fills(c) - chirp_fills(c) / 8;
 	return c->sent > chirp_fills(c) && chirp_careful(c, c->sent) && !chirp_full(c);
 }
 
@@ -149,6 +154,7 @@ CHIRP_FN void chirp_next_round(struct chirp *c, u64 now, u32 in_flight)
 	c->rounds++;
 	c->planned = chirp_plan(c);
 	c->sent = 0;
+	c->remembers = 0;
 	c->round_gap = c->gap;
 	c->awaits_marker = 1;
 	/* A chirp that has not begun is planned anew. */
@@ -232,34 +238,11 @@ CHIRP_FN void chirp_first(struct chirp *c, u32 count, u32 sent, u32 una, u64 now
 	chirp_rounds(c, gap, c->all_acked, chirp_first_deviation(c, gap));
 }
 
-/* Where the records end that `una` covers. */
-CHIRP_FN u32 chirp_find(const struct chirp *c, u32 una)
-{
-	u32 low = c->head, span = CHIRP_RECORDS, i;
-
-	/* Halving: 512, 256, … 1. */
-	for (i = 0; i < 10; i++) {
-		u32 next = low + span;
-
-		if (next - c->head <= c->tail - c->head &&
-		    chirp_covered(c->record[(next - 1) & (CHIRP_RECORDS - 1)].end, una))
-			low = next;
-		span /= 2;
-	}
-	return low;
-}
-
-CHIRP_FN void chirp_time_sample(struct chirp *c, u32 rtt)
-{
-	c->rtt_min = c->rtt_min ? chirp_min(c->rtt_min, rtt) : rtt;
-	c->srtt = c->srtt ? (u32)((7ull * c->srtt + rtt) / 8) : rtt;
-}
-
 /* SND.UNA has advanced to `una`; `in_flight` packets are in flight then. */
 CHIRP_PART chirp_acked(struct chirp *c, u32 una, u64 now, u32 in_flight, u32 flags)
 {
 	struct chirp_record r;
-	u32 until, count, rtt;
+	u32 until, count;
 
 	if (CHIRP_ABSENT(c))
 		return 0;
@@ -268,11 +251,13 @@ CHIRP_PART chirp_acked(struct chirp *c, u32 una, u64 now, u32 in_flight, u32 fla
 	in_flight = chirp_min(in_flight, CHIRP_FLIGHT_MOST);
 	until = chirp_find(c, una);
 	count = until - c->head;
-	if (!count)
+	c->echoes = (u8)(2 * c->echoes + (flags & CHIRP_MARKED ? 1 : 0));
+	if (!count) {
+		chirp_heard(c, now, now - c->heard);
 		return 0;
+	}
 	r = c->record[(until - 1) & (CHIRP_RECORDS - 1)];
 	c->head = until;
-	rtt = chirp_time((u32)now - r.sent);
 	/* The rest of the initial window waits for its own beginning. */
 	if (c->phase != CHIRP_ROUNDS || c->rounds > 1 || r.chirp) {
 		c->round_acked += count;
@@ -285,14 +270,10 @@ CHIRP_PART chirp_acked(struct chirp *c, u32 una, u64 now, u32 in_flight, u32 fla
 		c->covered = 0;
 		/* Of a packet that was sent again it is too long, but not unknown. */
 		if (!c->srtt)
-			chirp_time_sample(c, rtt);
+			chirp_time_sample(c, chirp_time((u32)now - r.sent), 0);
+		chirp_heard(c, now, now - c->heard);
 	} else {
-		c->per_ack = (u16)((7 * c->per_ack + 8 * chirp_min(count, CHIRP_LONGEST) + 4) / 8);
-		chirp_time_sample(c, rtt);
-		if (c->phase == CHIRP_HANDOVER)
-			c->least = c->least ? chirp_min(c->least, rtt) : rtt;
-		else
-			chirp_collect(c, &r, rtt);
+		chirp_sample(c, until, count, now, flags);
 	}
 	if (c->phase == CHIRP_HANDOVER) {
 		if (chirp_covered(c->marker, una))

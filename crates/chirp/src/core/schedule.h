@@ -12,8 +12,6 @@
 #define CHIRP_SLACK (CHIRP_ONE / 8)
 /* Packets of a chirp that gives an estimate, at least. */
 #define CHIRP_SHORTEST 5u
-/* Packets of the first round. */
-#define CHIRP_INITIAL 10u
 /* By so many packets a round grows while the path is full. */
 #define CHIRP_PUSH 8u
 /* A round of fewer packets is nothing to be careful with. */
@@ -84,7 +82,7 @@ CHIRP_FN int chirp_careful(const struct chirp *c, u32 packets)
 {
 	u32 fills = chirp_fills(c), slow = CHIRP_INITIAL << chirp_min(c->rounds + 1, 16);
 
-	if ((c->rules & (CHIRP_HASTY | CHIRP_BRIEF)) || packets < CHIRP_FEW || packets <= fills / 4)
+	if ((c->rules & (CHIRP_HASTY | CHIRP_BRIEF)) || chirp_blind(c) || packets < CHIRP_FEW || packets <= fills / 4)
 		return 0;
 	return slow > fills || (packets > slow && slow < fills / 2);
 }
@@ -95,7 +93,7 @@ CHIRP_FN u32 chirp_halfway(const struct chirp *c, u32 grown)
 	u32 fills = chirp_fills(c);
 
 	if (c->before >= fills || !chirp_careful(c, grown))
-		return grown;
+		return chirp_thinned(c) && c->met_queue ? chirp_min(grown, chirp_max(c->sent, fills)) : grown;
 	return chirp_min(grown, c->before + (fills - c->before) / 2);
 }
 
@@ -123,7 +121,7 @@ CHIRP_FN u32 chirp_choose_gain(const struct chirp *c)
 {
 	u32 doubt = chirp_doubt(c);
 
-	if (c->rules & CHIRP_FIXED)
+	if ((c->rules & CHIRP_FIXED) || (chirp_blind(c) && !chirp_full(c)))
 		return 2 * CHIRP_GAIN_ONE;
 	if (doubt <= CHIRP_ONE / 8)
 		return 4 * CHIRP_GAIN_ONE;
@@ -132,9 +130,11 @@ CHIRP_FN u32 chirp_choose_gain(const struct chirp *c)
 	return doubt <= CHIRP_ONE / 2 ? 2 * CHIRP_GAIN_ONE : 3 * CHIRP_GAIN_ONE / 2;
 }
 
-/* γ in eighths: 2, and 3/2 when estimates repeat, which queues half as much. */
+/* γ in eighths: 2, and 3/2 when estimates repeat, which queues half as much; 1 for trains. */
 CHIRP_FN u32 chirp_geometry(const struct chirp *c)
 {
+	if (chirp_thinned(c))
+		return 8;
 	if ((c->rules & CHIRP_FIXED) || chirp_doubt(c) > CHIRP_ONE / 4)
 		return 16;
 	return 12;
@@ -145,14 +145,16 @@ CHIRP_FN u32 chirp_length(const struct chirp *c)
 {
 	u32 n = c->rounds <= 1 ? 5 : c->rounds == 2 ? 8 : 16;
 
+	if (chirp_thinned(c))
+		return chirp_train(c);
 	if (!(c->rules & CHIRP_UNSTRETCHED) && c->per_ack > 12)
 		n = n * c->per_ack / 8;
 	return chirp_min(n, CHIRP_LONGEST);
 }
 
 /*
- * Behind a chirp of n packets, which takes `length` of its own; at most a round trip, or four of the largest gaps. On a full path, and
- * where a round is to be careful, its chirps are spread over it, as in the paper.
+ * Behind a chirp of n packets, which takes `length` of its own; at most a round trip, or four of the largest gaps. On a full path,
+ * where a round is to be careful, and where ACKs are thinned, its chirps are spread over it, as in the paper.
  */
 CHIRP_FN u32 chirp_choose_guard(struct chirp *c, u32 n, u64 length)
 {
@@ -160,7 +162,7 @@ CHIRP_FN u32 chirp_choose_guard(struct chirp *c, u32 n, u64 length)
 	u32 most;
 
 	c->tight = 1;
-	if ((c->rules & CHIRP_SPREAD) || chirp_full(c) || chirp_careful(c, c->planned)) {
+	if ((c->rules & CHIRP_SPREAD) || chirp_thinned(c) || chirp_full(c) || chirp_careful(c, c->planned)) {
 		share = (u64)c->srtt * n / chirp_max(c->planned, 1);
 		c->tight = share <= length + c->gap;
 		guard = c->tight ? c->gap : share - length;
@@ -179,18 +181,19 @@ CHIRP_PART chirp_begin(struct chirp *c)
 
 	if (CHIRP_ABSENT(c))
 		return 0;
-	n = chirp_length(c);
-	geometry = chirp_geometry(c);
 	c->gain = chirp_choose_gain(c);
 	if (!(c->rules & CHIRP_FIXED))
 		c->planned = chirp_plan(c);
+	chirp_choose_train(c);
+	n = chirp_length(c);
+	geometry = chirp_geometry(c);
 	left = c->planned > c->sent ? c->planned - c->sent : 0;
 	if (left)
 		n = chirp_min(n, left);
 	c->index = 0;
 	c->of = (u8)n;
 	/* Short of packets or of records it measures nothing: even gaps. */
-	if (n < CHIRP_SHORTEST || c->tail - c->head + n > CHIRP_RECORDS) {
+	if (n < CHIRP_SHORTEST || c->tail - c->head + n > CHIRP_RECORDS || (chirp_thinned(c) && c->sent < c->remembers)) {
 		c->measures_next = 0;
 		c->next_gap = c->gap;
 		c->step = 0;
@@ -199,6 +202,7 @@ CHIRP_PART chirp_begin(struct chirp *c)
 	}
 	c->serial = c->serial == 0xffff ? 1 : c->serial + 1;
 	c->measures_next = 1;
+	c->remembers = c->sent + c->planned / CHIRP_TRAINS;
 	first = (u64)c->gap * geometry / 8;
 	c->next_gap = (u32)first;
 	c->step = (u32)(2 * (u64)(geometry - 8) * c->gap / 8 / (n - 2));
@@ -292,8 +296,14 @@ CHIRP_PART chirp_sent(struct chirp *c, u32 end, u64 now)
 		c->marker = c->last_end;
 		c->awaits_marker = 0;
 	}
+	/* Receivers may wait with an odd packet at the end of a train. */
+	if (chirp_thinned(c) && c->awaits_marker && c->index + 2 >= c->of) {
+		c->marker = end;
+		c->awaits_marker = 0;
+	}
 	c->last_end = end;
-	chirp_note(c, end, now, c->measures_next ? c->serial : 0);
+	if (c->measures_next || !chirp_thinned(c))
+		chirp_note(c, end, now, c->measures_next ? c->serial : 0);
 	c->next_gap = c->next_gap > c->step ? c->next_gap - c->step : 0;
 	c->index++;
 	if (c->index < c->of)

@@ -180,7 +180,7 @@ pub static TCP_SETTINGS: &[TcpSetting] = &[
             ("plain", "chirping with gaps as sent"),
             ("bursts", "chirping after two bursts"),
             ("unmarked", "chirping without regard to marks"),
-            ("unstretched", "chirps as long whatever ACKs cover"),
+            ("unstretched", "chirps as ever, whatever ACKs cover"),
             ("fragile", "chirping until the first loss"),
             ("once", "chirping that marks do not bring back"),
             ("no-restart", "chirping that idleness does not bring back"),
