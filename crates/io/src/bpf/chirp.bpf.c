@@ -94,7 +94,7 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, CHIRP_LATENESS);
+	__uint(max_entries, CHIRP_HISTOGRAMS);
 	__type(key, __u32);
 	__type(value, __u64);
 } lateness SEC(".maps");
@@ -159,9 +159,25 @@ static __always_inline int chirps(const struct chirper *s)
 	return s->flow.phase <= CHIRP_ROUNDS;
 }
 
+static __always_inline void count_one(__u32 index)
+{
+	__u64 *count = bpf_map_lookup_elem(&lateness, &index);
+
+	if (count)
+		__sync_fetch_and_add(count, 1);
+}
+
+/* A gap in whole microseconds, as far as a histogram goes. */
+static __always_inline __u32 place_of(__u64 ns)
+{
+	__u64 us = (ns + 500) / 1000;
+
+	return us < CHIRP_LATENESS ? (__u32)us : CHIRP_LATENESS - 1;
+}
+
 static __always_inline void count_lateness(const struct chirper *s)
 {
-	__u64 gap = s->at - s->left, *count;
+	__u64 gap = s->at - s->left;
 	__u32 index = CHIRP_LATENESS_ZERO;
 
 	/* Behind a pause it was not the gap that decided. */
@@ -175,9 +191,9 @@ static __always_inline void count_lateness(const struct chirper *s)
 				 CHIRP_LATENESS_ZERO;
 	if (index >= CHIRP_LATENESS)
 		index = CHIRP_LATENESS - 1;
-	count = bpf_map_lookup_elem(&lateness, &index);
-	if (count)
-		__sync_fetch_and_add(count, 1);
+	count_one(index);
+	count_one(CHIRP_ASKED + place_of(s->asked));
+	count_one(CHIRP_SENT + place_of(gap));
 }
 
 /* What has left since the last call. Without gaps, in the first round, several may have. */
@@ -490,7 +506,7 @@ void BPF_PROG(weir_pkts_acked, struct sock *sk, const struct ack_sample *sample)
 	chirp_acked(&s->flow, tp->snd_una, tp->tcp_clock_cache, in_flight(tp), flags);
 	if (!chirps(s) && (chirped || s->flow.window != window))
 		adopt(sk, s);
-	else if (rounds != s->flow.rounds)
+	else if (rounds != s->flow.rounds || s->busy - s->published > STATUS_AGE)
 		publish(sk, s);
 	if (s->flow.phase == CHIRP_DONE)
 		calm_down(sk, s);

@@ -137,14 +137,30 @@ pub fn flows() -> io::Result<Vec<Flow>> {
     Ok(flows)
 }
 
-/// Of all gaps sent so far: by how many microseconds they were longer than asked for, and how many were.
-pub fn lateness() -> io::Result<Vec<(i32, u64)>> {
+/// How many gaps of chirps there were so far of so many microseconds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Gaps {
+    /// By how much they were longer than asked for.
+    pub late: Vec<(i32, u64)>,
+    /// As they were asked for, and as they were sent; the last number has all above.
+    pub asked: Vec<(i32, u64)>,
+    /// See `asked`.
+    pub sent: Vec<(i32, u64)>,
+}
+
+/// Of all gaps of chirps since they were loaded.
+pub fn gaps() -> io::Result<Gaps> {
     let map = pinned("lateness")?;
     let count = |i: u32| {
         let value = map.lookup(&i.to_ne_bytes(), MapFlags::ANY).map_err(|e| failed("lateness", &e))?;
-        Ok((i as i32 - LATENESS_ZERO, value.and_then(|v| pod::read::<u64>(&v)).unwrap_or(0)))
+        Ok(value.and_then(|v| pod::read::<u64>(&v)).unwrap_or(0))
     };
-    (0..LATENESS).map(count).collect()
+    let counts = (0..3 * LATENESS).map(count).collect::<io::Result<Vec<u64>>>()?;
+    let part = |n: usize, zero| {
+        let part = &counts[n * LATENESS as usize..][..LATENESS as usize];
+        part.iter().enumerate().map(|(i, n)| (i as i32 - zero, *n)).collect()
+    };
+    Ok(Gaps { late: part(0, LATENESS_ZERO), asked: part(1, 0), sent: part(2, 0) })
 }
 
 /// Callbacks that the kernel left out so far, as it was seen by flows whose state had changed without them; each may have moved a window.

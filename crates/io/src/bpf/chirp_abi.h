@@ -40,5 +40,9 @@ struct chirp_row {
 /* Entries of the histogram of gaps: how many microseconds they were longer than asked for, from -256 on. */
 #define CHIRP_LATENESS 1024
 #define CHIRP_LATENESS_ZERO 256
+/* Behind them two more as long, in microseconds from 0 on: gaps that were asked for, and gaps that were sent. The last entry has all above. */
+#define CHIRP_ASKED CHIRP_LATENESS
+#define CHIRP_SENT (2 * CHIRP_LATENESS)
+#define CHIRP_HISTOGRAMS (3 * CHIRP_LATENESS)
 
 #endif

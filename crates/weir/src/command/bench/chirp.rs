@@ -2,10 +2,13 @@
 
 use super::figures::{verdict, Spread};
 use super::{measure, options, plan, write, Common};
+use crate::execute::traffic::sys::tcp_info;
 use crate::experiment::plan::{Arrivals, Length, Path, Plan};
 use serde::Serialize;
+use socket2::{Domain, Socket, Type};
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsFd;
 use weir_core::link;
 use weir_core::rate::Rate;
 use weir_core::time::Duration;
@@ -22,6 +25,9 @@ const BOUND_US: i32 = 15;
 /// Connections and bytes of each, of a turn in which processor time is measured.
 const TRANSFERS: u32 = 200;
 const TRANSFER: usize = 4_000_000;
+/// Bytes that a segment of theirs carries: Ethernet's, beside the option for timestamps, which TCP_MAXSEG counts.
+const MSS: u32 = 1448;
+const TIMESTAMPS: u32 = 12;
 
 #[derive(Debug, Serialize)]
 struct Figures {
@@ -31,10 +37,17 @@ struct Figures {
     late_p90_us: Spread,
     late_p99_us: Spread,
     gaps: u64,
-    /// Processor time of both ends for a segment of 1448 bytes over the loopback.
+    asked_p50_us: Spread,
+    asked_p99_us: Spread,
+    sent_p50_us: Spread,
+    sent_p99_us: Spread,
+    /// Processor time of both ends for a segment of 1448 bytes over the loopback, and for an ACK that comes back.
     cubic_ns: Spread,
     chirp_ns: Spread,
     ratio: Spread,
+    cubic_ack_ns: Spread,
+    chirp_ack_ns: Spread,
+    ack_ratio: Spread,
 }
 
 pub(super) fn run(common: &Common) -> Result<(), String> {
@@ -49,51 +62,73 @@ pub(super) fn run(common: &Common) -> Result<(), String> {
     let figures = measured?;
     let holds = figures.late_p50_us.median.abs() <= f64::from(BOUND_US);
     println!(
-        "gaps of weir_chirp at {RATE} and {RTT_MS} ms, {} of them: longer than asked for by (us; must be within {BOUND_US} at the \
-         median)\n  p10 {:.0}\n  p50 {:.0}\n  p90 {:.0}\n  p99 {:.0}\n  {}\n\n\
-         processor time of both ends for 1448 bytes over the loopback, connections of {TRANSFER} bytes, start included (ns)\n  \
-         cubic      {:.0}\n  weir_chirp {:.0}\n  ratio      {:.2}",
+        "gaps of weir_chirp at {RATE} and {RTT_MS} ms, {} of them (us)\n          p50, p99\n  \
+         asked   {:.0}, {:.0}\n  sent    {:.0}, {:.0}\n\n\
+         longer than asked for by (us; must be within {BOUND_US} at the median)\n  p10 {:.0}\n  p50 {:.0}\n  p90 {:.0}\n  p99 {:.0}\n  {}\n",
         figures.gaps,
+        figures.asked_p50_us,
+        figures.asked_p99_us,
+        figures.sent_p50_us,
+        figures.sent_p99_us,
         figures.late_p10_us,
         figures.late_p50_us,
         figures.late_p90_us,
         figures.late_p99_us,
-        verdict(holds),
-        figures.cubic_ns,
-        figures.chirp_ns,
-        figures.ratio
+        verdict(holds)
+    );
+    println!(
+        "processor time of both ends over the loopback, connections of {TRANSFER} bytes, start included (ns)\n\
+         {:21}for {MSS} bytes sent, for an ACK received\n  \
+         cubic              {:.0}, {:.0}\n  weir_chirp         {:.0}, {:.0}\n  ratio              {:.2}, {:.2}",
+        "", figures.cubic_ns, figures.cubic_ack_ns, figures.chirp_ns, figures.chirp_ack_ns, figures.ratio, figures.ack_ratio
     );
     write(common, &figures)
 }
 
 fn figures(common: &Common) -> Result<Figures, String> {
-    let ([mut p10, mut p50, mut p90, mut p99], mut gaps) = ([const { vec![] }; 4], 0);
+    let [mut late, mut asked, mut sent] = [const { vec![] }; 3];
     let (mut cubic, mut chirping) = (vec![], vec![]);
     for _ in 0..common.runs {
         let before = counts()?;
         measure(&gap_plan(common.seconds.unwrap_or(SECONDS)), &options()?)?;
-        let late: Vec<(i32, u64)> = counts()?.iter().zip(&before).map(|(a, b)| (a.0, a.1 - b.1)).collect();
-        for (values, percent) in [(&mut p10, 10), (&mut p50, 50), (&mut p90, 90), (&mut p99, 99)] {
-            values.push(quantile(&late, percent).into());
-        }
-        gaps += late.iter().map(|(_, n)| n).sum::<u64>();
+        let after = counts()?;
+        late.push(since(&after.late, &before.late));
+        asked.push(since(&after.asked, &before.asked));
+        sent.push(since(&after.sent, &before.sent));
         cubic.push(cost("cubic")?);
         chirping.push(cost("weir_chirp")?);
     }
+    let at = |turns: &[Vec<(i32, u64)>], percent| {
+        Spread::of(turns.iter().map(|turn| quantile(turn, percent).into()).collect())
+    };
+    let [sent_by, acked_by] = [|c: &Cost| c.segment_ns, |c: &Cost| c.ack_ns]
+        .map(|part| [&cubic, &chirping].map(|turns| turns.iter().map(part).collect::<Vec<f64>>()));
     Ok(Figures {
-        late_p10_us: Spread::of(p10),
-        late_p50_us: Spread::of(p50),
-        late_p90_us: Spread::of(p90),
-        late_p99_us: Spread::of(p99),
-        gaps,
-        ratio: Spread::ratio(&chirping, &cubic),
-        cubic_ns: Spread::of(cubic),
-        chirp_ns: Spread::of(chirping),
+        late_p10_us: at(&late, 10),
+        late_p50_us: at(&late, 50),
+        late_p90_us: at(&late, 90),
+        late_p99_us: at(&late, 99),
+        gaps: late.iter().flatten().map(|(_, n)| n).sum(),
+        asked_p50_us: at(&asked, 50),
+        asked_p99_us: at(&asked, 99),
+        sent_p50_us: at(&sent, 50),
+        sent_p99_us: at(&sent, 99),
+        ratio: Spread::ratio(&sent_by[1], &sent_by[0]),
+        ack_ratio: Spread::ratio(&acked_by[1], &acked_by[0]),
+        cubic_ns: Spread::of(sent_by[0].clone()),
+        chirp_ns: Spread::of(sent_by[1].clone()),
+        cubic_ack_ns: Spread::of(acked_by[0].clone()),
+        chirp_ack_ns: Spread::of(acked_by[1].clone()),
     })
 }
 
-fn counts() -> Result<Vec<(i32, u64)>, String> {
-    chirp::lateness().map_err(|e| e.to_string())
+fn counts() -> Result<chirp::Gaps, String> {
+    chirp::gaps().map_err(|e| e.to_string())
+}
+
+/// What was counted in between.
+fn since(after: &[(i32, u64)], before: &[(i32, u64)]) -> Vec<(i32, u64)> {
+    after.iter().zip(before).map(|(a, b)| (a.0, a.1 - b.1)).collect()
 }
 
 /// The nearest rank: the smallest value that so many percent do not exceed.
@@ -122,21 +157,33 @@ fn gap_plan(seconds: u64) -> Plan {
     plan
 }
 
-/// Nanoseconds of processor time for a segment, of this process's threads at both ends of connections over the loopback.
-fn cost(cc: &str) -> Result<f64, String> {
-    let fail = |e: std::io::Error| format!("{cc} over the loopback: {e}");
-    let before = cpu_ns();
-    for _ in 0..TRANSFERS {
-        transfer(cc).map_err(fail)?;
-    }
-    let segments = f64::from(TRANSFERS) * TRANSFER as f64 / 1448.0;
-    Ok((cpu_ns() - before) as f64 / segments)
+/// Processor time of this process's threads at both ends of connections over the loopback, nanoseconds.
+struct Cost {
+    /// For [`MSS`] bytes that were sent.
+    segment_ns: f64,
+    /// For an ACK that was received.
+    ack_ns: f64,
 }
 
-fn transfer(cc: &str) -> std::io::Result<()> {
+fn cost(cc: &str) -> Result<Cost, String> {
+    let fail = |e: std::io::Error| format!("{cc} over the loopback: {e}");
+    let (before, mut acks) = (cpu_ns(), 0);
+    for _ in 0..TRANSFERS {
+        acks += u64::from(transfer(cc).map_err(fail)?);
+    }
+    let spent = (cpu_ns() - before) as f64;
+    let segments = f64::from(TRANSFERS) * TRANSFER as f64 / f64::from(MSS);
+    Ok(Cost { segment_ns: spent / segments, ack_ns: spent / acks.max(1) as f64 })
+}
+
+/// A connection; segments that came back.
+fn transfer(cc: &str) -> std::io::Result<u32> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
-    let mut sender = TcpStream::connect(listener.local_addr()?)?;
-    rustix::net::sockopt::set_tcp_congestion(&sender, cc)?;
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
+    socket.set_tcp_mss(MSS + TIMESTAMPS)?;
+    socket.set_tcp_congestion(cc.as_bytes())?;
+    socket.connect(&SocketAddr::from((Ipv4Addr::LOCALHOST, listener.local_addr()?.port())).into())?;
+    let mut sender = TcpStream::from(socket);
     let (mut receiver, _) = listener.accept()?;
     let reader = std::thread::spawn(move || -> std::io::Result<()> {
         let mut buffer = vec![0; 1 << 17];
@@ -150,8 +197,9 @@ fn transfer(cc: &str) -> std::io::Result<()> {
         sender.write_all(&buffer[..n])?;
         left -= n;
     }
-    drop(sender);
-    reader.join().expect("it does not panic")
+    sender.shutdown(std::net::Shutdown::Write)?;
+    reader.join().expect("it does not panic")?;
+    Ok(tcp_info(sender.as_fd())?.segs_in)
 }
 
 /// Processor time of this process so far, in user and kernel mode.

@@ -30,7 +30,7 @@ mod report;
 mod sender;
 mod socket;
 mod spec;
-mod sys;
+pub(crate) mod sys;
 mod talk;
 
 pub use bins::Bins;

@@ -15,6 +15,10 @@ pub struct TcpInfo {
     pub total_retrans: u32,
     pub pacing_bytes_per_s: u64,
     pub bytes_acked: u64,
+    /// Segments sent and received, those without data included.
+    pub segs_out: u32,
+    /// See `segs_out`.
+    pub segs_in: u32,
     pub min_rtt_us: u32,
     pub peer_window: u32,
     /// `None` if the kernel does not count them (before Linux 6.7).
@@ -37,6 +41,8 @@ impl TcpInfo {
             total_retrans: u32_at(100),
             pacing_bytes_per_s: u64_at(104),
             bytes_acked: u64_at(120),
+            segs_out: u32_at(136),
+            segs_in: u32_at(140),
             min_rtt_us: u32_at(148),
             peer_window: u32_at(228),
             total_rto: at(240, 2).map(|b| u16::from_ne_bytes([b[0], b[1]])),
