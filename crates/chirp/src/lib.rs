@@ -35,6 +35,8 @@ impl Rules {
     pub const ONCE: Rules = Rules(128);
     /// It does not begin again after an idle time.
     pub const NO_RESTART: Rules = Rules(256);
+    /// It does not begin again at all: both of these.
+    pub const NEVER_AGAIN: Rules = Rules(128 | 256);
     /// Rounds are no longer than half a round trip, for a host that sends no single packets later (Linux above 24 Mbit/s).
     pub const BRIEF: Rules = Rules(512);
     /// Rounds grow by the gain up to the end, whoever else may begin.
@@ -43,7 +45,7 @@ impl Rules {
     pub const PUBLISHED: Rules = Rules(511 | 1024);
 
     /// Every choice of an experiment, by name.
-    pub const ALL: [(&'static str, Rules); 13] = [
+    pub const ALL: [(&'static str, Rules); 14] = [
         ("adaptive", Rules::ADAPTIVE),
         ("published", Rules::PUBLISHED),
         ("spread", Rules::SPREAD),
@@ -55,6 +57,7 @@ impl Rules {
         ("fragile", Rules::FRAGILE),
         ("once", Rules::ONCE),
         ("no-restart", Rules::NO_RESTART),
+        ("never-again", Rules::NEVER_AGAIN),
         ("brief", Rules::BRIEF),
         ("hasty", Rules::HASTY),
     ];

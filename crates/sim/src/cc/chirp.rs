@@ -121,7 +121,7 @@ impl CongestionControl for Chirp {
         }
         if self.owns {
             // Until the reduction that a mark began is over; the window stays.
-            self.owns = ack.phase.reduces();
+            self.owns = self.stage == Stage::Handover || ack.phase.reduces();
             return;
         }
         if !self.marks {
@@ -180,7 +180,7 @@ impl CongestionControl for Chirp {
         self.dctcp.on_restart(w, now, idle, by_application);
     }
 
-    fn on_send(&mut self, _w: &Window, segment: &Departure) -> Option<Duration> {
+    fn on_send(&mut self, w: &mut Window, segment: &Departure) -> Option<Duration> {
         if self.stage == Stage::Done {
             return None;
         }
@@ -188,6 +188,9 @@ impl CongestionControl for Chirp {
         if !segment.again {
             let end = (segment.start + u64::from(segment.len)) as u32;
             self.start.sent(end, segment.now.as_nanos());
+            if self.chirps() {
+                self.open(w, segment.in_flight);
+            }
         }
         Some(Duration::from_nanos(gap))
     }
@@ -246,6 +249,38 @@ mod tests {
         assert!(most <= 12 + 4, "{most}");
         assert!(rig.una - before >= 35_000_000, "{}", rig.una - before);
         assert_eq!(rig.lost, 0);
+    }
+
+    /// A chirp that is planned when the one before has left leaves as planned: no ACK has to come first.
+    #[test]
+    fn the_window_opens_when_a_chirp_is_planned() {
+        let mut rig = chirp(hundred());
+        rig.run(Time::from_millis(45), |_| {});
+        let segment = Departure {
+            now: rig.now,
+            start: rig.nxt,
+            len: MSS as u32,
+            again: false,
+            in_flight: rig.in_flight + MSS,
+        };
+        rig.w.cwnd = 0;
+        assert!(rig.cc.on_send(&mut rig.w, &segment).is_some());
+        assert!(rig.w.cwnd > segment.in_flight, "{} {}", rig.w.cwnd, segment.in_flight);
+    }
+
+    /// In the handover no mark lets the sender reduce the window in proportion: what is in flight is not yet the window, which would come in a burst
+    /// at the end.
+    #[test]
+    fn the_handover_owns_the_window() {
+        let mut rig = chirp(Path { mark: 12 * MSS, ..hundred() });
+        let mut seen = 0;
+        rig.run(Time::from_secs(1), |r| {
+            if format!("{:?}", r.cc).contains("stage: Handover") {
+                seen += 1;
+                assert!(r.cc.owns_recovery());
+            }
+        });
+        assert!(seen > 100, "{seen}");
     }
 
     #[test]

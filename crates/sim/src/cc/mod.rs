@@ -245,7 +245,7 @@ pub trait CongestionControl: fmt::Debug + Send {
     ///
     /// An algorithm that paces returns what its rate takes for the bytes of the segment; one that bounds its bursts, zero so
     /// many times and then more.
-    fn on_send(&mut self, _w: &Window, _segment: &Departure) -> Option<Duration> {
+    fn on_send(&mut self, _w: &mut Window, _segment: &Departure) -> Option<Duration> {
         None
     }
 

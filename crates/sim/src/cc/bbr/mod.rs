@@ -284,7 +284,7 @@ impl CongestionControl for Bbr {
         }
     }
 
-    fn on_send(&mut self, _w: &Window, segment: &Departure) -> Option<Duration> {
+    fn on_send(&mut self, _w: &mut Window, segment: &Departure) -> Option<Duration> {
         self.pacing.map(|rate| rate.time_for(u64::from(segment.len)))
     }
 

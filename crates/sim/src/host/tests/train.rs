@@ -53,7 +53,7 @@ impl CongestionControl for Train {
         w.cwnd = 100 * MSS;
         self.scripted = SCRIPT.with_borrow_mut(|script| !core::mem::replace(&mut script.begun, true));
     }
-    fn on_send(&mut self, _: &Window, segment: &Departure) -> Option<Duration> {
+    fn on_send(&mut self, _: &mut Window, segment: &Departure) -> Option<Duration> {
         if !self.scripted {
             return None;
         }

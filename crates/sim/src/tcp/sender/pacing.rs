@@ -64,7 +64,7 @@ impl Sender {
     /// A segment leaves: the next one leaves no sooner than its gap says, if it has one.
     #[inline(always)]
     pub(super) fn space(&mut self, config: &TcpConfig, segment: &Departure) {
-        let gap = self.cc.on_send(&self.window, segment);
+        let gap = self.cc.on_send(&mut self.window, segment);
         if gap.is_some() || config.pacing {
             self.space_by(gap, config, segment);
         }

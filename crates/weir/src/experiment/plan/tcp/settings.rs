@@ -184,6 +184,7 @@ pub static TCP_SETTINGS: &[TcpSetting] = &[
             ("fragile", "chirping until the first loss"),
             ("once", "chirping that marks do not bring back"),
             ("no-restart", "chirping that idleness does not bring back"),
+            ("never-again", "chirping that nothing brings back"),
             ("brief", "chirping in rounds of half a round trip"),
             ("hasty", "chirping that fills the path at once"),
         ]),
