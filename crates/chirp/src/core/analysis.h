@@ -27,7 +27,7 @@ CHIRP_FN u32 chirp_onset(const struct chirp *c, u32 gap, u32 rise, u32 before)
 	u64 most;
 
 	/* Where delay varies by itself, a rise says little. */
-	if ((c->rules & CHIRP_PLAIN) || c->jitter > c->gap / 2)
+	if (chirp_rule(c, CHIRP_PLAIN) || c->jitter > c->gap / 2)
 		return gap;
 	most = (u64)before + chirp_noise(c);
 	if ((u64)gap + rise < most)
@@ -108,7 +108,7 @@ CHIRP_FN u32 chirp_smoothing(const struct chirp *c)
 {
 	u32 flying = c->tail - c->head;
 
-	if ((c->rules & CHIRP_FIXED) || flying < 64)
+	if (chirp_rule(c, CHIRP_FIXED) || flying < 64)
 		return 1;
 	return flying < 256 ? 2 : 3;
 }
@@ -144,7 +144,7 @@ CHIRP_PART chirp_conclude(struct chirp *c)
 		tells = c->met_queue;
 	} else if (c->samples >= 3 && 2 * c->covered >= c->measures && chirp_falls(c)) {
 		votes = chirp_votes(c);
-		tells = !(c->rules & CHIRP_BRIEF) || votes <= c->gap || c->count.voted || c->count.length;
+		tells = !chirp_rule(c, CHIRP_BRIEF) || votes <= c->gap || c->count.voted || c->count.length;
 	}
 	if (tells)
 		chirp_estimate(c, votes);

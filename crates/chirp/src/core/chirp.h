@@ -107,9 +107,9 @@ struct chirp_record {
 	u32 end;
 	/* Low half of the time. */
 	u32 sent;
-	/* Number of its chirp; 0 for a packet that measures nothing. */
+	/* Number of its chirp, 0 for a packet that measures nothing; in the handover the window. */
 	u16 chirp;
-	/* Its place in the chirp, and the packets of that. */
+	/* Its place in the chirp, and the packets of that; 0 in the handover. */
 	u8 index;
 	u8 of;
 };
@@ -241,6 +241,12 @@ struct chirp {
 	u32 jitter;
 	/* The window does not come out below this, unless the path is full. */
 	u32 floor;
+	/* Brief rounds: when this one's first packet left, and the packets of it that the receiver has room for. */
+	u32 begun;
+	u32 takes;
+	/* Their handover: packets that fill the path by the estimate, and what the window lacks of the next packet towards them. */
+	u32 aim;
+	u32 lacks;
 	/* Handover: the least round-trip time of its round, and how often the window was corrected, and grew. */
 	u32 least;
 	u8 settled;
@@ -259,6 +265,15 @@ struct chirp {
 	struct chirp_sample sample[CHIRP_LONGEST];
 	struct chirp_record record[CHIRP_RECORDS];
 };
+
+/* Which of `asked` are in force? The kernel's flows have none but one, and its verifier needs not follow what the others would do. */
+CHIRP_FN u32 chirp_rule(const struct chirp *c, u32 asked)
+{
+#ifdef __bpf__
+	asked &= CHIRP_BRIEF;
+#endif
+	return c->rules & asked;
+}
 
 CHIRP_FN u32 chirp_min(u32 a, u32 b)
 {

@@ -15,9 +15,6 @@
 /* Losses in so many rounds that may be the path's own. */
 #define CHIRP_LOSSES_MOST 2u
 
-/* A flow that has data for so many rounds has grown as far as the path, and one that pushed for as many has what others give way by. */
-#define CHIRP_ROUNDS_MOST 32u
-
 /* More packets are not in flight: a window of TCP has fewer bytes (RFC 7323 section 2.3). */
 #define CHIRP_FLIGHT_MOST (1u << 30)
 
@@ -42,16 +39,6 @@ CHIRP_FN void chirp_start(struct chirp *c, u64 rtt, u32 rules)
 	c->of = CHIRP_INITIAL;
 }
 
-/* A round is over, as far as marks go. */
-CHIRP_FN void chirp_count_marks(struct chirp *c)
-{
-	u32 share = c->round_marked * CHIRP_ONE / chirp_max(c->round_acked, 1);
-
-	c->marked = (c->marked + share) / 2;
-	c->round_acked = 0;
-	c->round_marked = 0;
-}
-
 /* Chirps from here on; `before` is what a round sent until now. */
 CHIRP_FN void chirp_rounds(struct chirp *c, u64 gap, u32 before, u32 deviation)
 {
@@ -62,6 +49,7 @@ CHIRP_FN void chirp_rounds(struct chirp *c, u64 gap, u32 before, u32 deviation)
 	c->before = chirp_max(before, CHIRP_INITIAL);
 	c->gain = chirp_choose_gain(c);
 	c->rounds = 1;
+	c->takes = ~0u;
 	c->planned = chirp_plan(c);
 	c->sent = 0;
 	c->remembers = 0;
@@ -123,7 +111,7 @@ CHIRP_FN int chirp_grown(const struct chirp *c)
  */
 CHIRP_FN int chirp_gives_up(struct chirp *c, u32 in_flight, int paused)
 {
-	if (!(c->rules & CHIRP_BRIEF))
+	if (!chirp_rule(c, CHIRP_BRIEF))
 		return 0;
 	c->paused += paused;
 	if (c->marked || (c->paused < CHIRP_PAUSES && c->rounds < CHIRP_BRIEF_ROUNDS))
@@ -137,21 +125,27 @@ CHIRP_FN int chirp_gives_up(struct chirp *c, u32 in_flight, int paused)
  * The first chirp of a round is acknowledged. It is the last where chirps are back to back, on a path that stays full, and, where no
  * chirp gives an estimate, when so many rounds have grown; or where rounds cannot grow any more.
  */
-CHIRP_FN void chirp_next_round(struct chirp *c, u64 now, u32 in_flight)
+CHIRP_PART chirp_next_round(struct chirp *c, u64 now, u32 in_flight)
 {
-	int left = chirp_room(c) > 0, falls = c->gap < c->round_gap - c->round_gap / 8, busy = !chirp_idle(c, now);
+	int left, falls, busy;
 
+	if (CHIRP_ABSENT(c))
+		return 0;
+	left = chirp_room(c) > 0;
+	falls = c->gap < c->round_gap - c->round_gap / 8;
+	busy = !chirp_idle(c, now);
 	chirp_count_marks(c);
 	if (chirp_gives_up(c, in_flight, left && !busy))
-		return;
-	if ((!falls && ((left && busy && c->tight) || chirp_arrived(c))) || chirp_grown(c) || (c->rounds >= CHIRP_ROUNDS_MOST && (!left || busy || chirp_full(c)))) {
+		return 0;
+	if ((!falls && ((left && busy && c->tight) || chirp_arrived(c))) || chirp_grown(c) || (c->rounds > 1 && chirp_stalls(c)) || (c->rounds >= CHIRP_ROUNDS_MOST && (!left || busy || chirp_full(c)))) {
 		chirp_end(c, in_flight);
-		return;
+		return 0;
 	}
 	/* One that paused, since it had nothing to send or its host held it up, tells nothing of the path that the one before it did not. */
-	c->before = chirp_max(c->rules & CHIRP_SPREAD ? c->planned : c->sent, left && !busy && !chirp_full(c) ? c->before : CHIRP_INITIAL);
+	c->before = chirp_max(chirp_rule(c, CHIRP_SPREAD) ? c->planned : c->sent, left && !busy && !chirp_full(c) ? c->before : CHIRP_INITIAL);
 	c->gain = chirp_choose_gain(c);
 	c->rounds++;
+	c->takes = ~0u;
 	c->planned = chirp_plan(c);
 	c->sent = 0;
 	c->remembers = 0;
@@ -160,6 +154,7 @@ CHIRP_FN void chirp_next_round(struct chirp *c, u64 now, u32 in_flight)
 	/* A chirp that has not begun is planned anew. */
 	if (!c->index)
 		chirp_begin(c);
+	return 0;
 }
 
 /*
@@ -168,7 +163,7 @@ CHIRP_FN void chirp_next_round(struct chirp *c, u64 now, u32 in_flight)
  */
 CHIRP_FN u32 chirp_first_deviation(const struct chirp *c, u32 gap)
 {
-	if (!c->compared || (c->rules & CHIRP_FIXED))
+	if (!c->compared || chirp_rule(c, CHIRP_FIXED))
 		return gap / 2;
 	return chirp_max(gap / 4, c->differ / c->compared);
 }
@@ -202,7 +197,7 @@ CHIRP_FN void chirp_first_again(struct chirp *c)
  */
 CHIRP_FN int chirp_together(const struct chirp *c, u32 sent, u64 now)
 {
-	return (c->rules & CHIRP_BURSTS) || sent - c->first_sent <= ((u32)now - c->first_at) / 2;
+	return chirp_rule(c, CHIRP_BURSTS) || sent - c->first_sent <= ((u32)now - c->first_at) / 2;
 }
 
 /* The first round: `count` more packets, the last of them sent at `sent`, are acknowledged at `now`, up to `una`. */
@@ -220,7 +215,7 @@ CHIRP_FN void chirp_first(struct chirp *c, u32 count, u32 sent, u32 una, u64 now
 	c->ack_at = (u32)now;
 	spread = c->all_acked - c->first_acked;
 	/* Where rounds are brief, nothing of the one before is in flight; a receiver may wait with an odd one. */
-	if ((c->rules & CHIRP_BRIEF) && c->all_acked < (c->sent & ~1u))
+	if (chirp_rule(c, CHIRP_BRIEF) && c->all_acked < (c->sent & ~1u))
 		return;
 	if (c->all_acked < CHIRP_INITIAL && (c->all_acked < CHIRP_ENOUGH || spread < 3)) {
 		if (chirp_covered(c->last_end, una))
@@ -272,11 +267,11 @@ CHIRP_PART chirp_acked(struct chirp *c, u32 una, u64 now, u32 in_flight, u32 fla
 		if (!c->srtt)
 			chirp_time_sample(c, chirp_time((u32)now - r.sent), 0);
 		chirp_heard(c, now, now - c->heard);
-	} else {
+	} else if (!chirp_left_behind(c, &r)) {
 		chirp_sample(c, until, count, now, flags);
 	}
 	if (c->phase == CHIRP_HANDOVER) {
-		if (chirp_covered(c->marker, una))
+		if (!c->awaits_marker && chirp_covered(c->marker, una))
 			chirp_settle(c, in_flight);
 		return 0;
 	}
@@ -302,7 +297,7 @@ CHIRP_FN int chirp_lost(struct chirp *c, u32 in_flight)
 	c->collecting = 0;
 	c->samples = 0;
 	c->covered = 0;
-	if (!(c->rules & CHIRP_FRAGILE) && c->losses <= CHIRP_LOSSES_MOST && !c->marked && !c->round_marked &&
+	if (!chirp_rule(c, CHIRP_FRAGILE) && c->losses <= CHIRP_LOSSES_MOST && !c->marked && !c->round_marked &&
 	    c->queue < c->rtt_min / 8) {
 		c->deviation += c->gap / 2;
 		return 1;
@@ -316,7 +311,7 @@ CHIRP_FN int chirp_lost(struct chirp *c, u32 in_flight)
 /* Sending starts again after `idle`, when what was known of the path is old. Returns whether chirps begin. */
 CHIRP_FN int chirp_restart(struct chirp *c, u64 idle)
 {
-	if ((c->rules & CHIRP_NO_RESTART) || c->phase == CHIRP_FIRST || idle < CHIRP_STALE + (u64)c->srtt)
+	if (chirp_rule(c, CHIRP_NO_RESTART) || c->phase == CHIRP_FIRST || idle < CHIRP_STALE + (u64)c->srtt)
 		return 0;
 	/* Nothing was estimated before it ended. */
 	if (!c->gap) {
@@ -352,7 +347,7 @@ CHIRP_FN int chirp_watch(struct chirp *c, u32 una, u32 nxt, u32 window, u32 shar
 	c->quiet_end = nxt;
 	c->quiet++;
 	usual = (u32)((u64)window * share / 2048);
-	if ((c->rules & CHIRP_ONCE) || c->phase != CHIRP_DONE || window < CHIRP_PUSH ||
+	if (chirp_rule(c, CHIRP_ONCE) || c->phase != CHIRP_DONE || window < CHIRP_PUSH ||
 	    c->quiet <= CHIRP_UNUSUAL * usual + CHIRP_QUIET)
 		return 0;
 	rtt = chirp_time(rtt);

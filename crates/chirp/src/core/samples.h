@@ -38,6 +38,12 @@ CHIRP_FN void chirp_heard(struct chirp *c, u64 now, u64 waited)
 	c->waited = (u32)waited;
 }
 
+/* A packet that a brief round left behind may have waited for the next one at its receiver: how long it took says nothing. */
+CHIRP_FN int chirp_left_behind(const struct chirp *c, const struct chirp_record *r)
+{
+	return chirp_rule(c, CHIRP_BRIEF) && c->phase == CHIRP_HANDOVER && r->of;
+}
+
 /* What an ACK of `count` packets says of times; the records from `until` on are not acknowledged. */
 CHIRP_FN void chirp_sample(struct chirp *c, u32 until, u32 count, u64 now, u32 flags)
 {
@@ -52,7 +58,9 @@ CHIRP_FN void chirp_sample(struct chirp *c, u32 until, u32 count, u64 now, u32 f
 		chirp_look(c, rtt, (u32)now, waited, flags & CHIRP_MARKED);
 	if (c->phase == CHIRP_HANDOVER)
 		c->least = c->least ? chirp_min(c->least, rtt) : rtt;
-	else
+	if (c->phase == CHIRP_HANDOVER && chirp_rule(c, CHIRP_BRIEF))
+		chirp_approach(c, r.chirp, count, rtt);
+	if (c->phase != CHIRP_HANDOVER)
 		chirp_collect(c, &r, rtt);
 	chirp_heard(c, now, waited);
 }

@@ -37,7 +37,7 @@ CHIRP_FN u32 chirp_doubt(const struct chirp *c)
 	u32 doubt = chirp_share(c->deviation, c->gap, 2 * CHIRP_ONE);
 	u32 own = 4 * c->gap;
 
-	if (c->rules & CHIRP_UNMARKED)
+	if (chirp_rule(c, CHIRP_UNMARKED))
 		return doubt;
 	if (c->queue > own)
 		doubt += chirp_share((c->queue - own) / 16, c->gap, CHIRP_ONE / 2);
@@ -53,7 +53,7 @@ CHIRP_FN int chirp_full(const struct chirp *c)
 	u32 own = chirp_max(4 * c->gap, chirp_min(c->rtt_min / 32, CHIRP_STANDS));
 	u32 share = chirp_share(c->round_marked, c->round_acked, CHIRP_ONE);
 
-	if (c->rules & CHIRP_UNMARKED)
+	if (chirp_rule(c, CHIRP_UNMARKED))
 		return 0;
 	return c->queue > own || c->marked > CHIRP_ONE / 8 ||
 	       (c->round_acked >= CHIRP_SHORTEST && share > CHIRP_ONE / 8);
@@ -62,7 +62,7 @@ CHIRP_FN int chirp_full(const struct chirp *c)
 /* Packets that a round may have, at this gap; all are remembered. */
 CHIRP_FN u32 chirp_most(const struct chirp *c, u32 gap)
 {
-	if (!(c->rules & CHIRP_BRIEF))
+	if (!chirp_rule(c, CHIRP_BRIEF))
 		return ~0u;
 	return chirp_min(chirp_max(c->srtt / chirp_max(2 * gap, 1), CHIRP_INITIAL), CHIRP_RECORDS - 2);
 }
@@ -82,19 +82,25 @@ CHIRP_FN int chirp_careful(const struct chirp *c, u32 packets)
 {
 	u32 fills = chirp_fills(c), slow = CHIRP_INITIAL << chirp_min(c->rounds + 1, 16);
 
-	if ((c->rules & (CHIRP_HASTY | CHIRP_BRIEF)) || chirp_blind(c) || packets < CHIRP_FEW || packets <= fills / 4)
+	if (chirp_rule(c, CHIRP_HASTY) || chirp_blind(c) || packets < CHIRP_FEW || packets <= fills / 4)
 		return 0;
 	return slow > fills || (packets > slow && slow < fills / 2);
 }
 
-/* Packets of a round that would have `grown`: half of the way to a full path, where one is to be careful. */
-CHIRP_FN u32 chirp_halfway(const struct chirp *c, u32 grown)
+/* Packets of a round behind one of `before` that would have `grown`: half of the way to a full path, where one is to be careful. */
+CHIRP_FN u32 chirp_halfway(const struct chirp *c, u32 before, u32 grown)
 {
 	u32 fills = chirp_fills(c);
 
-	if (c->before >= fills || !chirp_careful(c, grown))
+	if (before >= fills || !chirp_careful(c, grown))
 		return chirp_thinned(c) && c->met_queue ? chirp_min(grown, chirp_max(c->sent, fills)) : grown;
-	return chirp_min(grown, c->before + (fills - c->before) / 2);
+	return chirp_min(grown, before + (fills - before) / 2);
+}
+
+/* Did a brief round not even double, since the path is full, the estimate long, or the receiver takes no more? */
+CHIRP_FN int chirp_stalls(const struct chirp *c)
+{
+	return chirp_rule(c, CHIRP_BRIEF) && c->sent < 2 * c->before;
 }
 
 /*
@@ -107,9 +113,9 @@ CHIRP_FN u32 chirp_plan(const struct chirp *c)
 	u32 grown = (u32)((u64)c->before * c->gain / CHIRP_GAIN_ONE), kept;
 
 	/* Receivers wait with the ACK of an odd one. */
-	if (c->rules & CHIRP_BRIEF)
-		grown = chirp_min(grown, chirp_most(c, c->gap)) & ~1u;
-	grown = chirp_halfway(c, grown);
+	if (chirp_rule(c, CHIRP_BRIEF))
+		grown = chirp_min(chirp_min(grown, chirp_most(c, c->gap)) & ~1u, c->takes);
+	grown = chirp_halfway(c, c->before, grown);
 	if (!chirp_full(c))
 		return grown;
 	kept = (u32)((u64)c->before * c->rtt_min / ((u64)c->rtt_min + 2 * (u64)c->queue + 1));
@@ -121,7 +127,7 @@ CHIRP_FN u32 chirp_choose_gain(const struct chirp *c)
 {
 	u32 doubt = chirp_doubt(c);
 
-	if ((c->rules & CHIRP_FIXED) || (chirp_blind(c) && !chirp_full(c)))
+	if (chirp_rule(c, CHIRP_FIXED) || (chirp_blind(c) && !chirp_full(c)))
 		return 2 * CHIRP_GAIN_ONE;
 	if (doubt <= CHIRP_ONE / 8)
 		return 4 * CHIRP_GAIN_ONE;
@@ -135,7 +141,7 @@ CHIRP_FN u32 chirp_geometry(const struct chirp *c)
 {
 	if (chirp_thinned(c))
 		return 8;
-	if ((c->rules & CHIRP_FIXED) || chirp_doubt(c) > CHIRP_ONE / 4)
+	if (chirp_rule(c, CHIRP_FIXED) || chirp_doubt(c) > CHIRP_ONE / 4)
 		return 16;
 	return 12;
 }
@@ -147,22 +153,26 @@ CHIRP_FN u32 chirp_length(const struct chirp *c)
 
 	if (chirp_thinned(c))
 		return chirp_train(c);
-	if (!(c->rules & CHIRP_UNSTRETCHED) && c->per_ack > 12)
+	if (!chirp_rule(c, CHIRP_UNSTRETCHED) && c->per_ack > 12)
 		n = n * c->per_ack / 8;
 	return chirp_min(n, CHIRP_LONGEST);
 }
 
 /*
- * Behind a chirp of n packets, which takes `length` of its own; at most a round trip, or four of the largest gaps. On a full path,
- * where a round is to be careful, and where ACKs are thinned, its chirps are spread over it, as in the paper.
+ * The guard behind a chirp of n packets: at most a round trip, or four of the largest gaps. On a full path,
+ * where a round is to be careful, and where ACKs are thinned, its chirps are spread over it, as in the paper; brief rounds are too short for that.
  */
-CHIRP_FN u32 chirp_choose_guard(struct chirp *c, u32 n, u64 length)
+CHIRP_PART chirp_choose_guard(struct chirp *c, u32 n)
 {
-	u64 share, guard;
+	u64 share, guard, length;
 	u32 most;
 
+	if (CHIRP_ABSENT(c))
+		return 0;
+	length = (u64)(n - 1) * c->gap;
 	c->tight = 1;
-	if ((c->rules & CHIRP_SPREAD) || chirp_thinned(c) || chirp_full(c) || chirp_careful(c, c->planned)) {
+	if (!chirp_rule(c, CHIRP_BRIEF) &&
+	    (chirp_rule(c, CHIRP_SPREAD) || chirp_thinned(c) || chirp_full(c) || chirp_careful(c, c->planned))) {
 		share = (u64)c->srtt * n / chirp_max(c->planned, 1);
 		c->tight = share <= length + c->gap;
 		guard = c->tight ? c->gap : share - length;
@@ -170,7 +180,26 @@ CHIRP_FN u32 chirp_choose_guard(struct chirp *c, u32 n, u64 length)
 		guard = c->gap + (u64)c->gap * n * (CHIRP_SLACK + chirp_doubt(c)) / CHIRP_ONE;
 	}
 	most = chirp_min(chirp_max(c->srtt, CHIRP_GAP_LEAST), 4 * CHIRP_GAP_MOST);
-	return guard > most ? most : (u32)guard;
+	c->guard = guard > most ? most : (u32)guard;
+	return 0;
+}
+
+/* Does a brief round end before `n` packets more, so as not to be longer than half a round trip? */
+CHIRP_FN int chirp_ends(const struct chirp *c, u32 n)
+{
+	return chirp_rule(c, CHIRP_BRIEF) && c->sent && c->last_sent - c->begun + (u64)n * c->gap > c->srtt / 2;
+}
+
+/* Plans the rest of the round by what is known now. */
+CHIRP_PART chirp_replan(struct chirp *c)
+{
+	if (CHIRP_ABSENT(c))
+		return 0;
+	c->gain = chirp_choose_gain(c);
+	if (!chirp_rule(c, CHIRP_FIXED))
+		c->planned = chirp_plan(c);
+	chirp_choose_train(c);
+	return 0;
 }
 
 /* Plans the next chirp by what is known now. */
@@ -181,12 +210,11 @@ CHIRP_PART chirp_begin(struct chirp *c)
 
 	if (CHIRP_ABSENT(c))
 		return 0;
-	c->gain = chirp_choose_gain(c);
-	if (!(c->rules & CHIRP_FIXED))
-		c->planned = chirp_plan(c);
-	chirp_choose_train(c);
+	chirp_replan(c);
 	n = chirp_length(c);
 	geometry = chirp_geometry(c);
+	if (chirp_ends(c, n))
+		c->planned = chirp_min(c->planned, c->sent);
 	left = c->planned > c->sent ? c->planned - c->sent : 0;
 	if (left)
 		n = chirp_min(n, left);
@@ -197,7 +225,7 @@ CHIRP_PART chirp_begin(struct chirp *c)
 		c->measures_next = 0;
 		c->next_gap = c->gap;
 		c->step = 0;
-		c->guard = chirp_choose_guard(c, n, (u64)(n - 1) * c->gap);
+		chirp_choose_guard(c, n);
 		return 0;
 	}
 	c->serial = c->serial == 0xffff ? 1 : c->serial + 1;
@@ -206,7 +234,7 @@ CHIRP_PART chirp_begin(struct chirp *c)
 	first = (u64)c->gap * geometry / 8;
 	c->next_gap = (u32)first;
 	c->step = (u32)(2 * (u64)(geometry - 8) * c->gap / 8 / (n - 2));
-	c->guard = chirp_choose_guard(c, n, (u64)(n - 1) * c->gap);
+	chirp_choose_guard(c, n);
 	return 0;
 }
 
@@ -226,12 +254,19 @@ CHIRP_FN int chirp_straggles(const struct chirp *c, u64 now)
 	       chirp_over(c, c->srtt) < c->rtt_min / 8;
 }
 
+/* The receiver takes no more than the round has sent: that is all of it. */
+CHIRP_FN void chirp_closed(struct chirp *c)
+{
+	c->takes = c->planned = c->sent;
+	c->of = c->index;
+}
+
 /* The gap to be left behind the packet that leaves next, in nanoseconds. */
 CHIRP_FN u64 chirp_gap(const struct chirp *c)
 {
 	switch (c->phase) {
 	case CHIRP_FIRST:
-		return (c->rules & CHIRP_BURSTS) && c->sent == 4 ? c->srtt / 2 : 0;
+		return chirp_rule(c, CHIRP_BURSTS) && c->sent == 4 ? c->srtt / 2 : 0;
 	case CHIRP_ROUNDS:
 		return c->index + 1 >= c->of ? c->guard : c->next_gap;
 	case CHIRP_HANDOVER:
@@ -284,15 +319,20 @@ CHIRP_PART chirp_sent(struct chirp *c, u32 end, u64 now)
 		chirp_sent_first(c, end, now);
 	if (c->phase == CHIRP_HANDOVER) {
 		c->last_end = end;
-		chirp_note(c, end, now, 0);
+		if (c->awaits_marker)
+			c->marker = end;
+		c->awaits_marker = 0;
+		chirp_note(c, end, now, chirp_min(c->window, 0xffff));
 	}
 	if (c->phase != CHIRP_ROUNDS)
 		return 0;
 	c->last_gap = (u32)chirp_gap(c);
 	c->last_sent = (u32)now;
+	if (!c->sent)
+		c->begun = (u32)now;
 	c->sent++;
 	/* Brief rounds begin when all of the one before is acknowledged, but for an odd packet that the receiver may wait with. */
-	if ((c->rules & CHIRP_BRIEF) && c->sent > 1) {
+	if (chirp_rule(c, CHIRP_BRIEF) && c->sent > 1) {
 		c->marker = c->last_end;
 		c->awaits_marker = 0;
 	}

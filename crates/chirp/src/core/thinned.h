@@ -27,7 +27,7 @@
 /* Do most ACKs cover far more packets than those that cannot have waited, half as many again? */
 CHIRP_FN int chirp_thinned(const struct chirp *c)
 {
-	return !(c->rules & (CHIRP_UNSTRETCHED | CHIRP_BRIEF)) && c->most_per_ack > CHIRP_THIN &&
+	return !chirp_rule(c, CHIRP_UNSTRETCHED | CHIRP_BRIEF) && c->most_per_ack > CHIRP_THIN &&
 	       2 * c->most_per_ack > 3 * c->own_per_ack;
 }
 
@@ -101,7 +101,7 @@ CHIRP_FN void chirp_look(struct chirp *c, u32 rtt, u32 now, u32 waited, u32 mark
 {
 	int queue = waited < (now - c->heard) / 2 && rtt - c->rtt_min > c->delivers;
 
-	if (chirp_blind(c) && c->delivers && (queue || (marked && !(c->rules & CHIRP_UNMARKED))))
+	if (chirp_blind(c) && c->delivers && (queue || (marked && !chirp_rule(c, CHIRP_UNMARKED))))
 		chirp_meet_queue(c);
 }
 

@@ -24,9 +24,6 @@
 
 char LICENSE[] SEC("license") = "GPL";
 
-/* Flags of chirp_start(). */
-const volatile __u32 rules = 0;
-
 /* The congestion control is being taken away: flows end their chirps. Its only variable. */
 __u32 retired = 0;
 
@@ -42,6 +39,8 @@ __u32 retired = 0;
 #define AUTOSIZE_MOST 65536
 /* A row of a flow that is acknowledged is no older than this, nanoseconds. */
 #define STATUS_AGE 100000000ull
+/* A round has so many times the packets of the one before at most. */
+#define CHIRP_NEXT 4
 /* `last_max_cwnd` is the second word of CUBIC's (struct bictcp). */
 #define CUBIC_LAST_MAX 1
 
@@ -196,13 +195,16 @@ static __always_inline void count_lateness(const struct chirper *s)
 	count_one(CHIRP_SENT + place_of(gap));
 }
 
-/* What has left since the last call. Without gaps, in the first round, several may have. */
-static __always_inline void notice(struct tcp_sock *tp, struct chirper *s)
+/*
+ * Segments of `mss` bytes have left since the last call, up to `nxt`. Without gaps, in the first round, several may have, and where the
+ * window is sent. A function of its own, which the verifier looks at once.
+ */
+__noinline int count_sent(struct chirper *s, __u32 nxt, __u32 mss)
 {
-	__u32 mss = at_least(1, tp->mss_cache), nxt = tp->snd_nxt, i;
+	__u32 i;
 
-	if (nxt == s->nxt)
-		return;
+	if (!s)
+		return 0;
 	if (s->flow.phase == CHIRP_FIRST) {
 		for (i = 1; i < CHIRP_INITIAL; i++) {
 			if ((s32)(nxt - s->nxt) <= (s32)mss)
@@ -211,7 +213,7 @@ static __always_inline void notice(struct tcp_sock *tp, struct chirper *s)
 			chirp_sent_first(&s->flow, s->nxt, s->at);
 		}
 		chirp_sent_first(&s->flow, nxt, s->at);
-	} else if (s->several) {
+	} else if (s->several || s->flow.phase == CHIRP_HANDOVER) {
 		for (i = 1; i < AUTOSIZE_MOST / 512; i++) {
 			if ((__s32)(nxt - s->nxt) <= (__s32)mss)
 				break;
@@ -231,6 +233,14 @@ static __always_inline void notice(struct tcp_sock *tp, struct chirper *s)
 	s->several = 0;
 	s->left = s->at;
 	s->nxt = nxt;
+	return 0;
+}
+
+/* What has left since the last call. */
+static __always_inline void notice(struct tcp_sock *tp, struct chirper *s)
+{
+	if (tp->snd_nxt != s->nxt)
+		count_sent(s, tp->snd_nxt, at_least(1, tp->mss_cache));
 }
 
 /* One segment per gap, but no faster than the application allows (SO_MAX_PACING_RATE). */
@@ -272,7 +282,7 @@ static __always_inline void finish(struct sock *sk, struct chirper *s)
  * on in proportion to the window of then (PRR, RFC 6937), a few packets: a threshold of many would let it send as many times more. Until it
  * is over there is none, and weir_min_tso() keeps the window.
  */
-static __always_inline void adopt(struct sock *sk, struct chirper *s)
+static __always_inline void adopt(struct sock *sk, struct chirper *s, int chirped)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 
@@ -280,13 +290,12 @@ static __always_inline void adopt(struct sock *sk, struct chirper *s)
 	s->prior = at_least(s->prior, s->window);
 	s->reduces = s->state == TCP_CA_CWR || s->state == TCP_CA_Recovery;
 	tp->snd_ssthresh = s->reduces ? TCP_INFINITE_SSTHRESH : s->flow.window;
-	if (!s->reduces && s->flow.phase == CHIRP_DONE)
+	if (!s->reduces && chirped && s->flow.phase == CHIRP_DONE)
 		tp->snd_ssthresh = s->known;
 	if (s->flow.phase == CHIRP_HANDOVER)
 		((__u32 *)tp->inet_conn.icsk_ca_priv)[CUBIC_LAST_MAX] = s->flow.window;
 	dctcp_begin(tp, &s->dctcp, at_least(128, 4 * s->flow.marked));
 	pace(sk, s->flow.gap);
-	publish(sk, s);
 }
 
 /* Such a reduction is in another state, or over. Returns whether it goes on. */
@@ -429,8 +438,10 @@ __u32 BPF_PROG(weir_min_tso, struct sock *sk)
 	now = tp->tcp_clock_cache;
 	if (tp->packets_out)
 		s->busy = now;
-	if (s->reduces && !chirps(s) && tp->snd_cwnd > s->flow.window)
-		tp->snd_cwnd = s->flow.window;
+	/* Where nothing is lost, the handover's window is what may leave: the kernel would wait for ACKs, of which few come behind a brief round. */
+	if (s->reduces && !chirps(s) &&
+	    (tp->snd_cwnd > s->flow.window || (s->flow.phase == CHIRP_HANDOVER && s->state == TCP_CA_CWR)))
+		tp->snd_cwnd = s->window = s->flow.window;
 	if (s->flow.phase == CHIRP_DONE)
 		return 2;
 	if (s->flow.phase == CHIRP_HANDOVER) {
@@ -454,6 +465,8 @@ __u32 BPF_PROG(weir_min_tso, struct sock *sk)
 		tp->snd_cwnd = at_least(1, in_flight(tp) + chirp_room(&s->flow));
 		return 1;
 	}
+	if (chirp_rule(&s->flow, CHIRP_BRIEF) && s->flow.sent && tp->snd_una + tp->snd_wnd - tp->snd_nxt < tp->mss_cache)
+		chirp_closed(&s->flow);
 	late = now > tp->tcp_wstamp_ns ? now - tp->tcp_wstamp_ns : 0;
 	room = !!chirp_room(&s->flow);
 	/* It is not the gap that it waits for. */
@@ -465,7 +478,7 @@ __u32 BPF_PROG(weir_min_tso, struct sock *sk)
 	s->at = now;
 	if (late > gap / 2)
 		gap += gap < late ? gap : late;
-	if (room && (s->flow.rules & CHIRP_BRIEF))
+	if (room && chirp_rule(&s->flow, CHIRP_BRIEF))
 		room = held_up(tp, s, now, &gap);
 	pace(sk, gap);
 	tp->snd_cwnd = at_least(1, in_flight(tp) + room);
@@ -505,8 +518,8 @@ void BPF_PROG(weir_pkts_acked, struct sock *sk, const struct ack_sample *sample)
 	chirped = chirps(s);
 	chirp_acked(&s->flow, tp->snd_una, tp->tcp_clock_cache, in_flight(tp), flags);
 	if (!chirps(s) && (chirped || s->flow.window != window))
-		adopt(sk, s);
-	else if (rounds != s->flow.rounds || s->busy - s->published > STATUS_AGE)
+		adopt(sk, s, chirped);
+	if (chirped != chirps(s) || rounds != s->flow.rounds || s->busy - s->published > STATUS_AGE)
 		publish(sk, s);
 	if (s->flow.phase == CHIRP_DONE)
 		calm_down(sk, s);
@@ -607,6 +620,20 @@ __u32 BPF_PROG(weir_undo_cwnd, struct sock *sk)
 	return tcp_reno_undo_cwnd(sk);
 }
 
+/*
+ * How many times the window the send buffer holds (tcp_sndbuf_expand()). Among chirps the window says little: the next round counts, since
+ * what does not fit would have to be written while that is sent.
+ */
+SEC("struct_ops")
+__u32 BPF_PROG(weir_sndbuf_expand, struct sock *sk)
+{
+	struct chirper *s = chirper(sk);
+
+	if (!s || s->flow.phase == CHIRP_DONE)
+		return 2;
+	return 2 * at_least(1, CHIRP_NEXT * at_least(s->flow.planned, s->flow.window) / at_least(CHIRP_INITIAL, tcp_sk(sk)->snd_cwnd));
+}
+
 SEC("struct_ops")
 void BPF_PROG(weir_init, struct sock *sk)
 {
@@ -625,7 +652,7 @@ void BPF_PROG(weir_init, struct sock *sk)
 	s->dctcp.prior_rcv_nxt = tp->rcv_nxt;
 	dctcp_begin(tp, &s->dctcp, DCTCP_ONE);
 	/* srtt_us is in eighths of a microsecond. */
-	chirp_start(&s->flow, (__u64)tp->srtt_us * 125, rules | CHIRP_BRIEF);
+	chirp_start(&s->flow, (__u64)tp->srtt_us * 125, CHIRP_BRIEF);
 	/*
 	 * A connection that changes its congestion control has its window. Data that went with the SYN (Fast Open) count as a second segment
 	 * delivered by now. If the peer did not take them, they are in flight and come again as lost: slow start then. So it is where the
@@ -731,6 +758,7 @@ struct tcp_congestion_ops weir_chirp = {
 	.pkts_acked = (void *)weir_pkts_acked,
 	.min_tso_segs = (void *)weir_min_tso,
 	.undo_cwnd = (void *)weir_undo_cwnd,
+	.sndbuf_expand = (void *)weir_sndbuf_expand,
 	.name = "weir_chirp",
 };
 

@@ -63,6 +63,7 @@ struct tcp_sock {
 	__u64 tcp_wstamp_ns;
 	__u32 snd_una;
 	__u32 snd_nxt;
+	__u32 snd_wnd;
 	__u32 rcv_nxt;
 	__u32 snd_cwnd;
 	__u32 snd_ssthresh;
@@ -98,6 +99,7 @@ struct tcp_congestion_ops {
 	void (*pkts_acked)(struct sock *sk, const struct ack_sample *sample);
 	__u32 (*min_tso_segs)(struct sock *sk);
 	__u32 (*undo_cwnd)(struct sock *sk);
+	__u32 (*sndbuf_expand)(struct sock *sk);
 	char name[16];
 };
 
