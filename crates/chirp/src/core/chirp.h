@@ -247,7 +247,7 @@ struct chirp {
 	/* Their handover: packets that fill the path by the estimate, and what the window lacks of the next packet towards them. */
 	u32 aim;
 	u32 lacks;
-	/* Handover: the least round-trip time of its round, and how often the window was corrected, and grew. */
+	/* Handover: the least round-trip time of its round, and how often the window was corrected, and kept for thinned ACKs. */
 	u32 least;
 	u8 settled;
 	u8 grown;
