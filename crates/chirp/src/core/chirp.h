@@ -313,6 +313,7 @@ CHIRP_FN u32 chirp_over(const struct chirp *c, u32 rtt)
 #include "thinned.h"
 #include "analysis.h"
 #include "schedule.h"
+#include "brief.h"
 #include "handover.h"
 #include "samples.h"
 #include "rounds.h"

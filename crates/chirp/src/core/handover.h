@@ -5,35 +5,8 @@
 #ifndef WEIR_CHIRP_HANDOVER_H
 #define WEIR_CHIRP_HANDOVER_H
 
-/* A flow that has data for so many rounds has grown as far as the path, and one that pushed for as many has what others give way by. */
-#define CHIRP_ROUNDS_MOST 32u
-/* How often the window is corrected in the handover, with marks and without. */
-#define CHIRP_SETTLES 4u
-#define CHIRP_SETTLES_UNMARKED 1u
 /* Round trips for which the window is sent at its gaps where ACKs are thinned, each of which would let many packets leave at once. */
 #define CHIRP_HOLDS 8u
-
-/* A round is over, as far as marks go. */
-CHIRP_FN void chirp_count_marks(struct chirp *c)
-{
-	u32 share = c->round_marked * CHIRP_ONE / chirp_max(c->round_acked, 1);
-
-	c->marked = (c->marked + share) / 2;
-	c->round_acked = 0;
-	c->round_marked = 0;
-}
-
-/* A round of the handover begins. */
-CHIRP_FN void chirp_send_window(struct chirp *c)
-{
-	c->marker = c->last_end;
-	c->awaits_marker = 0;
-	c->least = 0;
-	c->round_acked = 0;
-	c->round_marked = 0;
-}
-
-#include "brief.h"
 
 /*
  * The end: the window is what the estimate fills the path with, no less than what is in flight already. On

@@ -16,6 +16,11 @@
 #define CHIRP_PUSH 8u
 /* A round of fewer packets is nothing to be careful with. */
 #define CHIRP_FEW 40u
+/* A flow that has data for so many rounds has grown as far as the path, and one that pushed for as many has what others give way by. */
+#define CHIRP_ROUNDS_MOST 32u
+/* How often the window is corrected in the handover, with marks and without. */
+#define CHIRP_SETTLES 4u
+#define CHIRP_SETTLES_UNMARKED 1u
 /* Delay at the beginning of chirps that may be a path's own, at most; nanoseconds. */
 #define CHIRP_STANDS 1000000u
 
@@ -354,6 +359,26 @@ CHIRP_PART chirp_sent(struct chirp *c, u32 end, u64 now)
 	}
 	chirp_begin(c);
 	return 0;
+}
+
+/* A round is over, as far as marks go. */
+CHIRP_FN void chirp_count_marks(struct chirp *c)
+{
+	u32 share = c->round_marked * CHIRP_ONE / chirp_max(c->round_acked, 1);
+
+	c->marked = (c->marked + share) / 2;
+	c->round_acked = 0;
+	c->round_marked = 0;
+}
+
+/* A round of the handover begins. */
+CHIRP_FN void chirp_send_window(struct chirp *c)
+{
+	c->marker = c->last_end;
+	c->awaits_marker = 0;
+	c->least = 0;
+	c->round_acked = 0;
+	c->round_marked = 0;
 }
 
 #endif
