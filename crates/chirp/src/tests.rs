@@ -4,6 +4,9 @@ use super::*;
 use proptest::prelude::*;
 use std::collections::VecDeque;
 
+#[path = "brief_tests.rs"]
+mod brief;
+
 const MS: u64 = 1_000_000;
 const PACKET: u32 = 1448;
 
@@ -293,85 +296,6 @@ fn it_ends_where_no_chirp_gives_an_estimate() {
     let rules = Rules(rules.iter().fold(0, |all, rule| all | rule.0));
     let report = run(path, rules, 10_000 * MS).flow.report();
     assert!(report.window > 0 && report.unusable > 100 && report.chirps < 5, "{report:?}");
-}
-
-#[test]
-fn brief_rounds_find_the_gap_as_well() {
-    let run = run(path(121_120, 20 * MS), Rules::BRIEF, 1000 * MS);
-    let report = run.flow.report();
-    assert!(report.window.abs_diff(168) < 17, "{report:?}");
-    assert!(run.known < 5 * 20 * MS && run.peak <= 10, "{} {}", run.known, run.peak);
-}
-
-/// ĝ is 1 ms, and a host sends the first chirp at gaps of 3 ms and a little less, on a path that delays none of it: it has room for 2.6 ms, and
-/// that is no news.
-#[test]
-fn a_chirp_that_its_host_stretched_tells_nothing_without_delay() {
-    let after = |rules| {
-        let mut flow = FlowStart::new(20 * MS, rules);
-        (1..=10).for_each(|i| flow.sent(i * PACKET, 0));
-        for i in 1..=10 {
-            flow.acked(i * PACKET, (20 + u64::from(i)) * MS, 10 - i, Seen::default());
-        }
-        let left = |i: u32| (30 + 3 * u64::from(i)) * MS - u64::from(i * i) * MS / 20;
-        (1..=10).for_each(|i| flow.sent((10 + i) * PACKET, left(i)));
-        (1..=5).for_each(|i| flow.acked((10 + i) * PACKET, left(i) + 20 * MS, 10 - i, Seen::default()));
-        (flow.report().gap, flow.report().unusable)
-    };
-    assert_eq!(after(Rules::BRIEF), (1_000_000, 1));
-    assert!(after(Rules::ADAPTIVE).0 > 1_500_000);
-}
-
-/// The windows of a handover on a path of 200 packets, whose rounds were `rules`: each is acknowledged a round trip and `over` later.
-fn handover(rules: Rules, used: bool, marked: bool, over: u64) -> Vec<u32> {
-    let path = path(100_000, 20 * MS);
-    let known = run(path, rules, 10_000 * MS).known;
-    let Run { mut flow, mut packets, .. } = run(path, rules, known);
-    let (mut windows, mut now) = (vec![flow.report().window], 10_000 * MS);
-    while flow.phase() == Phase::Handover {
-        packets += 1;
-        flow.sent(packets * PACKET, now);
-        now += 20 * MS + over;
-        let in_flight = if used { flow.report().window } else { 0 };
-        flow.acked(packets * PACKET, now, in_flight, Seen { marked, disorder: false });
-        windows.push(flow.report().window);
-    }
-    windows
-}
-
-/// A lone flow of brief rounds has the path, 20 ms in gaps of 100 us, when slow start would have it, and stays there.
-#[test]
-fn the_window_of_brief_rounds_is_the_path_s_where_slow_start_would_have_it_as_soon() {
-    for (used, marked, over) in [(true, false, 0), (false, false, 0), (true, false, 500_000)] {
-        let windows = handover(Rules::BRIEF, used, marked, over);
-        assert!(windows.iter().all(|w| (198..=202).contains(w)), "{windows:?}");
-    }
-    // 2 ms of queue and marks: 202 × 20 / (20 + 2 × 2) = 168, and so on as long as both last; then no less than a push of three.
-    let marked = handover(Rules::BRIEF, true, true, 2 * MS);
-    assert!((165..=171).contains(&marked[1]) && marked.windows(2).all(|w| w[1] <= w[0]), "{marked:?}");
-    assert!(marked.len() <= 32 && *marked.last().unwrap() >= 3, "{marked:?}");
-}
-
-/// An application that has two packets in a round trip keeps brief rounds from coming to an end: slow start goes on then, with the window that it
-/// has anyway.
-#[test]
-fn brief_rounds_that_pause_twice_leave_the_rest_to_slow_start() {
-    let after = |rules, rounds: u32| {
-        let mut flow = FlowStart::new(20 * MS, rules);
-        (1..=10).for_each(|i| flow.sent(i * PACKET, 0));
-        (1..=10).for_each(|i| flow.acked(i * PACKET, (20 + u64::from(i)) * MS, 10 - i, Seen::default()));
-        for round in 0..rounds {
-            let (at, end) = ((50 + 50 * u64::from(round)) * MS, (10 + 2 * round) * PACKET);
-            (1..=2).for_each(|i| flow.sent(end + i * PACKET, at + u64::from(i) * MS));
-            (1..=2).for_each(|i| {
-                flow.acked(end + i * PACKET, at + (20 + u64::from(i)) * MS, 2 - i, Seen::default())
-            });
-        }
-        (flow.phase(), flow.report().window)
-    };
-    assert_eq!(after(Rules::BRIEF, 1), (Phase::Rounds, 0));
-    assert_eq!(after(Rules::BRIEF, 2), (Phase::Done, 10));
-    assert_eq!(after(Rules::ADAPTIVE, 6), (Phase::Rounds, 0));
 }
 
 proptest! {
