@@ -3,12 +3,14 @@
 //! They are pinned below [`PINNED`], so that they outlive the command. Since Linux 6.4 a registration is a link that is pinned;
 //! before, the kernel keeps what a map has registered until its element is deleted.
 
+mod host;
 mod loading;
 mod problems;
 
+pub use host::{default_of_host, is_loaded};
 #[cfg(test)]
 pub(super) use loading::load_for_another_kernel;
-pub use loading::{default_of_host, is_loaded, load, unload};
+pub use loading::{load, unload};
 pub use problems::{problems, Problem};
 
 use super::failed;
@@ -113,7 +115,7 @@ impl Flow {
 }
 
 fn pinned(name: &str) -> io::Result<MapHandle> {
-    loading::permitted()?;
+    host::permitted()?;
     if !is_loaded() {
         return Err(io::Error::new(io::ErrorKind::NotFound, "they are not loaded: `weir chirp load`"));
     }

@@ -4,10 +4,11 @@
 //! command left that was killed is never taken for what is loaded, and the next one clears it. One command at a time, by a lock on the BPF file
 //! system's directory.
 
+use super::host::{is_loaded, permitted, registered};
 use super::problems::problems;
 use super::{NAMES, PINNED};
 use crate::bpf::{failed, map, open, Aligned};
-use crate::sys::process::{capabilities, kernel};
+use crate::sys::process::kernel;
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Object};
 use rustix::fs::{flock, FlockOperation};
 use std::fs::{self, File};
@@ -23,8 +24,6 @@ const PARTIAL: &str = "/sys/fs/bpf/weir-chirp-partial";
 const REFUSED: &str =
     "the kernel refuses the congestion controls: it may differ from those that they were made for";
 const BPFFS: &str = "/sys/fs/bpf";
-const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
-const DEFAULT: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
 const MAPS: [&str; 3] = ["rows", "lateness", "skipped"];
 /// Registrations as links.
 const LINKS_SINCE: (u32, u32) = (6, 4);
@@ -32,23 +31,6 @@ const LINKS_SINCE: (u32, u32) = (6, 4);
 const UNREGISTERS_WITHIN: Duration = Duration::from_secs(10);
 /// Of statfs(2): a BPF file system.
 const BPF_FS_MAGIC: i64 = 0xcafe_4a11;
-
-/// Are they loaded?
-pub fn is_loaded() -> bool {
-    Path::new(PINNED).is_dir()
-}
-
-/// Those of the names that sockets can choose, whoever registered them.
-pub(super) fn registered() -> Vec<&'static str> {
-    let available = fs::read_to_string(AVAILABLE).unwrap_or_default();
-    NAMES.into_iter().filter(|name| available.split_whitespace().any(|word| word == *name)).collect()
-}
-
-/// The one of the names that is the default of this network namespace. The kernel keeps a default that is taken away.
-pub fn default_of_host() -> Option<&'static str> {
-    let default = fs::read_to_string(DEFAULT).unwrap_or_default();
-    NAMES.into_iter().find(|name| default.trim() == *name)
-}
 
 /// Waits until no socket can choose them: a link whose last pin is removed is released by a worker of the kernel, later.
 fn until_unregistered() -> io::Result<()> {
@@ -127,19 +109,6 @@ fn alone() -> io::Result<File> {
     let directory = File::open(BPFFS).map_err(|e| io::Error::new(e.kind(), format!("{BPFFS}: {e}")))?;
     flock(&directory, FlockOperation::LockExclusive)?;
     Ok(directory)
-}
-
-/// Programs are loaded, and pins opened, with the rights of root.
-pub(super) fn permitted() -> io::Result<()> {
-    const NET_ADMIN: u64 = 1 << 12;
-    const SYS_ADMIN: u64 = 1 << 21;
-    const BPF: u64 = 1 << 39;
-    let held = capabilities().unwrap_or(!0);
-    if held & NET_ADMIN != 0 && held & (SYS_ADMIN | BPF) != 0 {
-        return Ok(());
-    }
-    let message = "this needs root, or CAP_BPF and CAP_NET_ADMIN (try sudo)";
-    Err(io::Error::new(io::ErrorKind::PermissionDenied, message))
 }
 
 /// Are registrations links on this kernel?

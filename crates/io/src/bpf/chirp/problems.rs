@@ -1,6 +1,6 @@
 //! What is in the way of paced chirping on this host.
 
-use super::loading::{is_loaded, permitted, registered};
+use super::host::{is_loaded, permitted, registered};
 use crate::sys::process::kernel;
 use libbpf_rs::btf::{types, Btf};
 use std::path::Path;
