@@ -1,19 +1,30 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT OR Apache-2.0 */
 /*
- * The window that brief rounds end with (CHIRP_BRIEF). Few chirps were seen by then, and none are sent behind them: it begins as what is
- * no more than slow start would have, or twice what the last round had, grows towards the estimate with each ACK, and is looked at once in a
- * round trip. As long as the flow has not most of the path it pushes as rounds on a full path do (chirp_plan()): what gives back its
- * part of a queue and has a few packets more comes to a fair share in less time than congestion avoidance takes.
+ * The window that brief rounds end with (CHIRP_BRIEF). Few chirps were seen by then, and none are sent behind them: it begins as what the
+ * next round would have had, grows towards the estimate with each ACK, and is looked at once in a round trip. As long as the flow has not most
+ * of the path it pushes as rounds on a full path do (chirp_plan()): what gives back its part of a queue and has a few packets more comes to a
+ * fair share in less time than congestion avoidance takes. Two that begin within a round trip may have found the same room nevertheless. What
+ * is delivered while the queue stands tells each its share long before a round trip is over.
  */
 #ifndef WEIR_CHIRP_BRIEF_H
 #define WEIR_CHIRP_BRIEF_H
 
-/* Half of what the window lacks is a round trip's growth. */
-#define CHIRP_APPROACH 2u
 /* By this part of the path a window pushes, no more than CHIRP_PUSH packets and no fewer than two, */
 #define CHIRP_PUSHES 64u
 /* and by this part of what it lacks of the path where the estimate is used up and no queue stands. */
 #define CHIRP_SEARCH 32u
+/* So many packets that are acknowledged while a queue stands, and this part of the window, tell what is delivered. */
+#define CHIRP_TELLING 16u
+#define CHIRP_TELLS 8u
+/* A window keeps this part when it is cut at once. */
+#define CHIRP_KEEPS 4u
+
+/* A window is cut once in a round trip: at its end, or at once. */
+enum {
+	CHIRP_UNCUT,
+	CHIRP_CUT,
+	CHIRP_CUT_AT_ONCE,
+};
 
 /* Packets that fill the path if all of it is free: no path is faster than the first packets found it, which left together. */
 CHIRP_FN u32 chirp_path(const struct chirp *c)
@@ -21,49 +32,87 @@ CHIRP_FN u32 chirp_path(const struct chirp *c)
 	return c->rtt_min / chirp_max(c->burst ? c->burst : c->gap, CHIRP_GAP_LEAST);
 }
 
-/*
- * The window to begin with, where `fills` packets fill the path by the estimate. All of them, if slow start would have nearly as many two round
- * trips later, and rounds grew up to here; otherwise half of the way where one is to be careful, and twice the last round's at most.
- */
-CHIRP_FN u32 chirp_first_window(const struct chirp *c, u32 fills)
+/* Delay that may be a path's own, or a burst's of somebody else. */
+CHIRP_FN u32 chirp_tolerates(const struct chirp *c, u32 gap)
 {
-	u32 soon = CHIRP_INITIAL << chirp_min(c->rounds + 3, 16);
-
-	if (soon >= fills - fills / 8 && !chirp_stalls(c))
-		return fills;
-	return chirp_min(chirp_halfway(c, c->sent, fills), 2 * c->sent);
+	return chirp_max(4 * gap, chirp_min(c->rtt_min / 16, 2 * CHIRP_STANDS));
 }
 
 /*
- * `count` packets more are acknowledged, the last of them, which left when the window was `then`, after `rtt`. The window grows until it is
- * what fills the path, a packet is marked, or a queue stands: the window of then comes back.
+ * The window to begin with, where `fills` packets fill the path by the estimate. All of them, if estimates repeat and slow start would have nearly
+ * as many two round trips later; otherwise what the next round would have, twice the last one's at most where rounds have ceased to grow.
+ */
+CHIRP_FN u32 chirp_first_window(const struct chirp *c, u32 fills)
+{
+	u32 soon = CHIRP_INITIAL << chirp_min(c->rounds + 3, 16), gain = chirp_choose_gain(c);
+
+	if (chirp_stalls(c))
+		return chirp_min(chirp_halfway(c, c->sent, fills), 2 * c->sent);
+	if (soon >= fills - fills / 8 && gain >= 4 * CHIRP_GAIN_ONE)
+		return fills;
+	return chirp_halfway(c, c->sent, chirp_min(fills, (u32)((u64)c->sent * gain / CHIRP_GAIN_ONE)));
+}
+
+/*
+ * `count` packets more are acknowledged at `now`, the last of them after `rtt`. Where a queue stands, the packets that are delivered meanwhile are the
+ * window's share of the path, whatever others have; what is beyond it only queues. Returns whether the window was cut to that.
+ */
+CHIRP_PART chirp_cut_at_once(struct chirp *c, u32 count, u32 rtt, u32 now)
+{
+	u32 share, passed;
+
+	if (CHIRP_ABSENT(c) || c->cut == CHIRP_CUT_AT_ONCE)
+		return 0;
+	passed = now - c->stands_at;
+	if (chirp_over(c, rtt) <= chirp_tolerates(c, c->gap)) {
+		c->stands = 0;
+		return 0;
+	}
+	if (!c->stands || passed > rtt) {
+		c->stands = 1;
+		c->stands_at = now;
+		c->delivered = 0;
+		return 0;
+	}
+	c->delivered += chirp_min(count, CHIRP_RECORDS);
+	if (c->delivered < chirp_max(CHIRP_TELLING, c->window / CHIRP_TELLS))
+		return 0;
+	c->stands = 0;
+	share = chirp_max(c->window / CHIRP_KEEPS, (u32)((u64)c->rtt_min * c->delivered / chirp_max(passed, 1)));
+	if (share >= c->window)
+		return 0;
+	c->window = c->aim = chirp_max(2, share);
+	c->gap = chirp_clamp_gap(c->rtt_min / c->window);
+	c->cut = CHIRP_CUT_AT_ONCE;
+	c->settled++;
+	chirp_send_window(c);
+	return 1;
+}
+
+/*
+ * `count` packets more are acknowledged, the last of them, which left when the window was `then`, after `rtt`. The window grows by what it lacks in
+ * a round trip until it is what fills the path, a packet is marked, or a queue stands: the window of then comes back.
  */
 CHIRP_PART chirp_approach(struct chirp *c, u32 then, u32 count, u32 rtt)
 {
-	u32 step, most;
-
-	if (CHIRP_ABSENT(c) || c->window >= c->aim)
+	if (CHIRP_ABSENT(c) || c->window >= c->aim || c->cut)
 		return 0;
-	step = CHIRP_APPROACH * c->window;
-	most = chirp_max(4 * c->gap, chirp_min(c->rtt_min / 16, 2 * CHIRP_STANDS));
-	if (c->round_marked || chirp_over(c, rtt) > most) {
+	if (c->round_marked || chirp_over(c, rtt) > chirp_tolerates(c, c->gap)) {
 		c->window = c->aim = chirp_max(2, chirp_min(c->window, then));
 	} else {
 		c->lacks += chirp_min(count, CHIRP_LONGEST) * (c->aim - c->window);
-		c->window += c->lacks / step;
-		c->lacks %= step;
+		c->window += c->lacks / c->window;
+		c->lacks %= c->window;
 	}
 	c->gap = chirp_clamp_gap(c->rtt_min / c->window);
 	return 0;
 }
 
-/* Has it come to an end: is the window not used, has it been looked at often, or is it most of the path, and as large as may be? */
-CHIRP_FN int chirp_pushed(const struct chirp *c, u32 in_flight, int full, u32 stands)
+/* Is the window most of the path, and as large as may be, or has it been looked at often enough? */
+CHIRP_FN int chirp_pushed(const struct chirp *c, int full, u32 stands)
 {
 	u32 path = chirp_path(c);
 
-	if (in_flight < c->window / 2 || c->rounds >= CHIRP_ROUNDS_MOST)
-		return 1;
 	if (c->window < path / 4 * 3)
 		return 0;
 	if (full)
@@ -77,24 +126,17 @@ CHIRP_FN u32 chirp_pushes(u32 path)
 	return chirp_max(2, chirp_min(CHIRP_PUSH, path / CHIRP_PUSHES));
 }
 
-/* A round trip of the window is acknowledged. */
-CHIRP_FN void chirp_push(struct chirp *c, u32 in_flight)
+/* The window after a round trip that had a queue of `stands` nanoseconds, or met a full path. */
+CHIRP_FN void chirp_push_on(struct chirp *c, int full, u32 over, u32 stands)
 {
-	u32 share = chirp_share(c->round_marked, c->round_acked, CHIRP_ONE), over = chirp_over(c, c->least), path = chirp_path(c);
-	u32 most = chirp_min(c->rtt_min / 16, 2 * CHIRP_STANDS), own = 4 * (c->rtt_min / chirp_max(path, 1));
-	u32 stands = over < own ? 0 : over;
-	int full = share > CHIRP_ONE / 8 || stands > most;
+	u32 path = chirp_path(c);
 
-	c->rounds++;
-	if (chirp_pushed(c, in_flight, full, stands)) {
-		c->phase = CHIRP_DONE;
-		return;
-	}
 	if (full) {
-		c->window = (u32)((u64)c->window * c->rtt_min / ((u64)c->rtt_min + 2 * (u64)over + 1));
+		c->window = (u32)((u64)c->window * c->rtt_min / ((u64)c->rtt_min + over + 1));
 		c->window = chirp_max(2, c->window + (c->window < path / 4 * 3 ? chirp_pushes(path) : 0));
 		c->aim = c->window;
 		c->settled++;
+		c->cut = CHIRP_CUT;
 	} else if (c->window >= c->aim && !stands && c->window < path) {
 		u32 part = chirp_max((path - c->window) / CHIRP_SEARCH, chirp_pushes(path));
 
@@ -102,6 +144,23 @@ CHIRP_FN void chirp_push(struct chirp *c, u32 in_flight)
 		c->aim = c->window;
 	}
 	c->gap = chirp_clamp_gap(c->rtt_min / c->window);
+}
+
+/* A round trip of the window is acknowledged. What left before it was cut tells nothing of what it is now. It ends where it is not used, too. */
+CHIRP_FN void chirp_push(struct chirp *c, u32 in_flight)
+{
+	u32 share = chirp_share(c->round_marked, c->round_acked, CHIRP_ONE), over = chirp_over(c, c->least), path = chirp_path(c);
+	u32 own = 4 * (c->rtt_min / chirp_max(path, 1)), stands = over < own ? 0 : over;
+	int full = share > CHIRP_ONE / 8 || stands > chirp_min(c->rtt_min / 16, 2 * CHIRP_STANDS), cut = c->cut;
+
+	c->rounds++;
+	c->cut = CHIRP_UNCUT;
+	if (in_flight < c->window / 2 || c->rounds >= CHIRP_ROUNDS_MOST || (!cut && chirp_pushed(c, full, stands))) {
+		c->phase = CHIRP_DONE;
+		return;
+	}
+	if (!cut)
+		chirp_push_on(c, full, over, stands);
 	chirp_count_marks(c);
 	chirp_send_window(c);
 }

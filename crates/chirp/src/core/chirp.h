@@ -247,6 +247,11 @@ struct chirp {
 	/* Their handover: packets that fill the path by the estimate, and what the window lacks of the next packet towards them. */
 	u32 aim;
 	u32 lacks;
+	/* Does a queue stand, since when, and what was delivered since then? Was the window cut in this round trip? */
+	u8 stands;
+	u8 cut;
+	u32 stands_at;
+	u32 delivered;
 	/* Handover: the least round-trip time of its round, and how often the window was corrected, and kept for thinned ACKs. */
 	u32 least;
 	u8 settled;

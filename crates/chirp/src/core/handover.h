@@ -33,6 +33,8 @@ CHIRP_FN void chirp_end(struct chirp *c, u32 in_flight)
 		c->window = chirp_max(chirp_fills(c) + c->most_per_ack / 8, CHIRP_INITIAL);
 	c->phase = CHIRP_HANDOVER;
 	c->settled = 0;
+	c->stands = 0;
+	c->cut = CHIRP_UNCUT;
 	c->grown = 0;
 	c->of = 0;
 	c->index = 0;

@@ -58,7 +58,7 @@ CHIRP_FN void chirp_sample(struct chirp *c, u32 until, u32 count, u64 now, u32 f
 		chirp_look(c, rtt, (u32)now, waited, flags & CHIRP_MARKED);
 	if (c->phase == CHIRP_HANDOVER)
 		c->least = c->least ? chirp_min(c->least, rtt) : rtt;
-	if (c->phase == CHIRP_HANDOVER && chirp_rule(c, CHIRP_BRIEF))
+	if (c->phase == CHIRP_HANDOVER && chirp_rule(c, CHIRP_BRIEF) && !chirp_cut_at_once(c, count, rtt, (u32)now))
 		chirp_approach(c, r.chirp, count, rtt);
 	if (c->phase != CHIRP_HANDOVER)
 		chirp_collect(c, &r, rtt);
