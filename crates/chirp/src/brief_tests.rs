@@ -57,7 +57,10 @@ fn the_window_of_brief_rounds_is_the_path_s_where_slow_start_would_have_it_as_so
     // acknowledged; then no less than a push of three.
     let marked = handover(Rules::BRIEF, true, true, 2 * MS);
     assert!((181..=186).contains(&marked[1]) && marked.windows(2).all(|w| w[1] <= w[0]), "{marked:?}");
-    assert!(marked[2] == marked[1] && (164..=170).contains(&marked[3]) && marked[4] == marked[3], "{marked:?}");
+    assert!(
+        marked[2] == marked[1] && (164..=170).contains(&marked[3]) && marked[4] == marked[3],
+        "{marked:?}"
+    );
     assert!(marked.len() <= 32, "{marked:?}");
 }
 
@@ -105,6 +108,50 @@ fn a_window_that_meets_as_much_is_cut_to_its_share_within_the_round_trip() {
     let cut = cut.expect("it is cut");
     assert!((60 + 20 + first / 8..60 + 24 + first / 5).contains(&cut), "{cut} {first}");
     assert!(flow.report().window.abs_diff(250) <= 3, "{}", flow.report().window);
+}
+
+/// A receiver that takes 55 packets after 10 and 30, as Linux does before it has seen more, does not end the rounds; one that goes on taking 55 does.
+/// The window that comes out is not judged by rounds that it left room for, until it is used.
+#[test]
+fn a_receiver_that_takes_more_and_more_ends_neither_rounds_nor_the_handover() {
+    let mut flow = FlowStart::new(50 * MS, Rules::BRIEF);
+    let (mut end, mut now) = (0, 0);
+    let mut round = |flow: &mut FlowStart, takes: u32| {
+        let sent = flow.room().min(takes);
+        let mut left = Vec::new();
+        for i in 1..=sent {
+            now += flow.gap();
+            left.push(now);
+            flow.sent(end + i * PACKET, now);
+            if i == takes {
+                flow.closed();
+            }
+        }
+        let mut at = 0;
+        for (i, left) in (1..=sent).zip(left) {
+            at = (left + 50 * MS).max(at + 100_000);
+            flow.acked(end + i * PACKET, at, sent - i, Seen::default());
+        }
+        (end, now) = (end + sent * PACKET, at);
+        (sent, flow.phase())
+    };
+    assert_eq!(round(&mut flow, 55), (10, Phase::Rounds));
+    let (second, _) = round(&mut flow, 55);
+    assert!((20..=40).contains(&second), "{second}");
+    assert_eq!(round(&mut flow, 55), (55, Phase::Rounds));
+    assert_eq!(round(&mut flow, 55), (55, Phase::Handover));
+    let window = flow.report().window;
+    assert!((56..=110).contains(&window), "{window}");
+    // 20 packets in flight, each of whose ACKs has room for one more, for three round trips.
+    for i in 1..=80 {
+        let at = now + u64::from(i) * 2_500_000;
+        if i > 20 {
+            flow.acked(end + (i - 20) * PACKET, at, 19, Seen::default());
+        }
+        flow.sent(end + i * PACKET, at);
+        flow.closed();
+        assert_eq!(flow.phase(), Phase::Handover, "{i}");
+    }
 }
 
 /// An application that has two packets in a round trip keeps brief rounds from coming to an end: slow start goes on then, with the window that it

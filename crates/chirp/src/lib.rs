@@ -133,6 +133,7 @@ extern "C" {
     fn weir_chirp_gap(c: *const Raw) -> u64;
     fn weir_chirp_room(c: *const Raw) -> u32;
     fn weir_chirp_sent(c: *mut Raw, end: u32, now: u64);
+    fn weir_chirp_closed(c: *mut Raw);
     fn weir_chirp_acked(c: *mut Raw, una: u32, now: u64, in_flight: u32, flags: u32);
     fn weir_chirp_lost(c: *mut Raw, in_flight: u32) -> u32;
     fn weir_chirp_stop(c: *mut Raw);
@@ -201,6 +202,12 @@ impl FlowStart {
     pub fn sent(&mut self, end: u32, now: u64) {
         // SAFETY: see `gap`.
         unsafe { weir_chirp_sent(&mut *self.0, end, now) }
+    }
+
+    /// The receiver has no room for a packet behind those that have left.
+    pub fn closed(&mut self) {
+        // SAFETY: see `gap`.
+        unsafe { weir_chirp_closed(&mut *self.0) }
     }
 
     /// Everything before `una` is acknowledged at `now`, and `in_flight` packets are in flight.

@@ -54,7 +54,7 @@ static void life(u64 seed)
 		if (c->phase == CHIRP_DONE)
 			chirp_watch(c, una, nxt, draw() % 100000, draw() % 1025, draw() % 16 == 0, draw());
 		chirp_straggles(c, now);
-		if (c->phase == CHIRP_ROUNDS && chirp_rule(c, CHIRP_BRIEF) && c->sent && draw() % 64 == 0)
+		if (draw() % 64 == 0)
 			chirp_closed(c);
 		check(c->phase <= CHIRP_DONE, "phase", seed);
 		/* What comes out of a 16th more still fits. */

@@ -143,24 +143,37 @@ CHIRP_FN void chirp_push_on(struct chirp *c, int full, u32 over, u32 stands)
 		c->window = chirp_min(path, c->window + chirp_min(c->window, part));
 		c->aim = c->window;
 	}
-	c->gap = chirp_clamp_gap(c->rtt_min / c->window);
 }
 
-/* A round trip of the window is acknowledged. What left before it was cut tells nothing of what it is now. It ends where it is not used, too. */
+/* Is there no more in flight since the receiver has no room for it? */
+CHIRP_FN int chirp_unused(const struct chirp *c, u32 in_flight)
+{
+	return c->closed && in_flight < c->window - c->window / 8;
+}
+
+/*
+ * A round trip of the window is acknowledged. What left before it was cut tells nothing of what it is now, nor does what a receiver has no room
+ * for: the window is twice that then, and grows as the receiver's does. It ends where the application has less.
+ */
 CHIRP_FN void chirp_push(struct chirp *c, u32 in_flight)
 {
 	u32 share = chirp_share(c->round_marked, c->round_acked, CHIRP_ONE), over = chirp_over(c, c->least), path = chirp_path(c);
 	u32 own = 4 * (c->rtt_min / chirp_max(path, 1)), stands = over < own ? 0 : over;
-	int full = share > CHIRP_ONE / 8 || stands > chirp_min(c->rtt_min / 16, 2 * CHIRP_STANDS), cut = c->cut;
+	int full = share > CHIRP_ONE / 8 || stands > chirp_min(c->rtt_min / 16, 2 * CHIRP_STANDS);
+	int unused = chirp_unused(c, in_flight), cut = c->cut;
 
 	c->rounds++;
 	c->cut = CHIRP_UNCUT;
-	if (in_flight < c->window / 2 || c->rounds >= CHIRP_ROUNDS_MOST || (!cut && chirp_pushed(c, full, stands))) {
+	c->closed = 0;
+	if (c->rounds >= CHIRP_ROUNDS_MOST || (!unused && (in_flight < c->window / 2 || (!cut && chirp_pushed(c, full, stands))))) {
 		c->phase = CHIRP_DONE;
 		return;
 	}
-	if (!cut)
+	if (unused)
+		c->window = chirp_min(c->window, chirp_max(2 * in_flight, CHIRP_INITIAL));
+	if (!cut && (full || !unused))
 		chirp_push_on(c, full, over, stands);
+	c->gap = chirp_clamp_gap(c->rtt_min / c->window);
 	chirp_count_marks(c);
 	chirp_send_window(c);
 }

@@ -250,6 +250,8 @@ struct chirp {
 	/* Does a queue stand, since when, and what was delivered since then? Was the window cut in this round trip? */
 	u8 stands;
 	u8 cut;
+	/* Does the receiver take less than the window? */
+	u8 closed;
 	u32 stands_at;
 	u32 delivered;
 	/* Handover: the least round-trip time of its round, and how often the window was corrected, and kept for thinned ACKs. */

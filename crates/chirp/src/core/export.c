@@ -42,6 +42,11 @@ void weir_chirp_sent(struct chirp *c, u32 end, u64 now)
 	chirp_sent(c, end, now);
 }
 
+void weir_chirp_closed(struct chirp *c)
+{
+	chirp_closed(c);
+}
+
 void weir_chirp_acked(struct chirp *c, u32 una, u64 now, u32 in_flight, u32 flags)
 {
 	chirp_acked(c, una, now, in_flight, flags);

@@ -35,6 +35,7 @@ CHIRP_FN void chirp_end(struct chirp *c, u32 in_flight)
 	c->settled = 0;
 	c->stands = 0;
 	c->cut = CHIRP_UNCUT;
+	c->closed = 0;
 	c->grown = 0;
 	c->of = 0;
 	c->index = 0;

@@ -97,15 +97,17 @@ CHIRP_FN u32 chirp_halfway(const struct chirp *c, u32 before, u32 grown)
 {
 	u32 fills = chirp_fills(c);
 
-	if (before >= fills || !chirp_careful(c, grown))
-		return chirp_thinned(c) && c->met_queue ? chirp_min(grown, chirp_max(c->sent, fills)) : grown;
-	return chirp_min(grown, before + (fills - before) / 2);
+	if (before < fills && chirp_careful(c, grown))
+		return chirp_min(grown, before + (fills - before) / 2);
+	if (chirp_thinned(c) && c->met_queue)
+		return chirp_min(grown, chirp_max(chirp_max(c->sent, fills), CHIRP_INITIAL));
+	return grown;
 }
 
-/* Did a brief round not even double, since the path is full, the estimate long, or the receiver takes no more? */
+/* Did a brief round not even double, since the path is full, or the estimate long? What a receiver takes may grow a little more slowly. */
 CHIRP_FN int chirp_stalls(const struct chirp *c)
 {
-	return chirp_rule(c, CHIRP_BRIEF) && c->sent < 2 * c->before;
+	return chirp_rule(c, CHIRP_BRIEF) && c->sent < (c->sent == c->takes ? c->before + c->before / 2 : 2 * c->before);
 }
 
 /*
@@ -259,9 +261,15 @@ CHIRP_FN int chirp_straggles(const struct chirp *c, u64 now)
 	       chirp_over(c, c->srtt) < c->rtt_min / 8;
 }
 
-/* The receiver takes no more than the round has sent: that is all of it. */
+/* The receiver takes no more than has left: a brief round ends with that, and a window that is not used need not be too large. */
 CHIRP_FN void chirp_closed(struct chirp *c)
 {
+	if (!chirp_rule(c, CHIRP_BRIEF))
+		return;
+	if (c->phase == CHIRP_HANDOVER)
+		c->closed = 1;
+	if (c->phase != CHIRP_ROUNDS || !c->sent)
+		return;
 	c->takes = c->planned = c->sent;
 	c->of = c->index;
 }

@@ -86,14 +86,14 @@ CHIRP_FN void chirp_delivered(struct chirp *c, u32 count, u32 now, u32 waited)
 	c->delivers = c->delivers ? chirp_min(c->delivers, gap) : gap;
 }
 
-/* A queue stands, or something is marked: the path has what it delivered, and no round is longer than that fills it. */
+/* A queue stands, or something is marked: the path has what it delivered, and no round is longer than that fills it, or the initial window. */
 CHIRP_FN void chirp_meet_queue(struct chirp *c)
 {
 	c->met_queue = 1;
 	c->gap = chirp_clamp_gap(c->delivers);
 	c->deviation = c->gap / 4;
 	c->round_gap = c->gap;
-	c->planned = chirp_max(c->sent, chirp_min(c->planned, c->rtt_min / c->gap));
+	c->planned = chirp_max(c->sent, chirp_min(c->planned, chirp_max(c->rtt_min / c->gap, CHIRP_INITIAL)));
 }
 
 /* The newest packet of an ACK is one of a train; its round trip took `rtt` without what the ACK may have waited. */

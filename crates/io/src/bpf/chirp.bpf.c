@@ -424,6 +424,14 @@ static __always_inline __u32 held_up(const struct tcp_sock *tp, struct chirper *
 	return together(tp, s, (__u64)tp->mss_cache * 1000000000ull / at_least(LEAST_GAP, *gap));
 }
 
+/* Bytes that the receiver has room for. */
+static __always_inline __u32 takes(const struct tcp_sock *tp)
+{
+	__s32 room = tp->snd_una + tp->snd_wnd - tp->snd_nxt;
+
+	return room > 0 ? room : 0;
+}
+
 SEC("struct_ops")
 __u32 BPF_PROG(weir_min_tso, struct sock *sk)
 {
@@ -446,6 +454,8 @@ __u32 BPF_PROG(weir_min_tso, struct sock *sk)
 		return 2;
 	if (s->flow.phase == CHIRP_HANDOVER) {
 		notice(tp, s);
+		if (takes(tp) < (__u64)(tp->snd_cwnd - in_flight(tp)) * tp->mss_cache && tp->snd_cwnd > in_flight(tp))
+			chirp_closed(&s->flow);
 		s->at = now;
 		/* With each ACK the kernel makes it 1.2 windows a round trip. */
 		pace(sk, s->flow.gap);
@@ -465,7 +475,7 @@ __u32 BPF_PROG(weir_min_tso, struct sock *sk)
 		tp->snd_cwnd = at_least(1, in_flight(tp) + chirp_room(&s->flow));
 		return 1;
 	}
-	if (chirp_rule(&s->flow, CHIRP_BRIEF) && s->flow.sent && tp->snd_una + tp->snd_wnd - tp->snd_nxt < tp->mss_cache)
+	if (takes(tp) < tp->mss_cache)
 		chirp_closed(&s->flow);
 	late = now > tp->tcp_wstamp_ns ? now - tp->tcp_wstamp_ns : 0;
 	room = !!chirp_room(&s->flow);

@@ -188,6 +188,9 @@ impl CongestionControl for Chirp {
         if !segment.again {
             let end = (segment.start + u64::from(segment.len)) as u32;
             self.start.sent(end, segment.now.as_nanos());
+            if segment.room < u64::from(w.mss) {
+                self.start.closed();
+            }
             if self.chirps() {
                 self.open(w, segment.in_flight);
             }
@@ -262,6 +265,7 @@ mod tests {
             len: MSS as u32,
             again: false,
             in_flight: rig.in_flight + MSS,
+            room: u64::MAX,
         };
         rig.w.cwnd = 0;
         assert!(rig.cc.on_send(&mut rig.w, &segment).is_some());

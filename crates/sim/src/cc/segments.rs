@@ -15,6 +15,8 @@ pub struct Departure {
     pub again: bool,
     /// Bytes in flight, this segment included.
     pub in_flight: u64,
+    /// Bytes that the receiver's window has room for behind it.
+    pub room: u64,
 }
 
 /// A segment that an ACK delivered: acknowledged cumulatively, or by SACK for the first time.

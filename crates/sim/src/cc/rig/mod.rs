@@ -127,7 +127,14 @@ impl Rig {
 
     /// Bits per second at which the algorithm would space segments now.
     pub fn pacing(&mut self) -> Option<f64> {
-        let segment = Departure { now: self.now, start: self.nxt, len: 1 << 30, again: false, in_flight: 0 };
+        let segment = Departure {
+            now: self.now,
+            start: self.nxt,
+            len: 1 << 30,
+            again: false,
+            in_flight: 0,
+            room: u64::MAX,
+        };
         let gap = self.cc.on_send(&mut self.w, &segment)?;
         Some(f64::from(segment.len) * 8.0 / gap.as_secs_f64())
     }
@@ -210,7 +217,7 @@ impl Rig {
             self.in_flight += MSS;
             self.last_sent = self.now;
             let (now, len, in_flight) = (self.now, MSS as u32, self.in_flight);
-            let segment = Departure { now, start, len, again: again.is_some(), in_flight };
+            let segment = Departure { now, start, len, again: again.is_some(), in_flight, room: u64::MAX };
             if let Some(gap) = self.cc.on_send(&mut self.w, &segment) {
                 self.next_send = now + gap;
             }

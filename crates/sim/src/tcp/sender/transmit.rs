@@ -251,7 +251,8 @@ impl Sender {
         self.last_sent = now;
         self.timers_on_sent(!again, now);
         let Piece { start, len } = piece;
-        self.space(config, &Departure { now, start, len, again, in_flight });
+        let room = self.edge.saturating_sub(self.board.nxt());
+        self.space(config, &Departure { now, start, len, again, in_flight, room });
         let cwr = !again && core::mem::take(&mut self.cwr);
         let end = piece.start + u64::from(piece.len);
         Outgoing { piece, again, fin: end > self.fin, cwr, push }
