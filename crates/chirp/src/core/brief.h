@@ -145,10 +145,16 @@ CHIRP_FN void chirp_push_on(struct chirp *c, int full, u32 over, u32 stands)
 	}
 }
 
-/* Is there no more in flight since the receiver has no room for it? */
+/* Packets of the window that left in this round trip. */
+CHIRP_FN u32 chirp_used(const struct chirp *c, u32 in_flight)
+{
+	return chirp_max(in_flight, c->round_acked);
+}
+
+/* Did the receiver have no room for a good part of it? */
 CHIRP_FN int chirp_unused(const struct chirp *c, u32 in_flight)
 {
-	return c->closed && in_flight < c->window - c->window / 8;
+	return c->closed && chirp_used(c, in_flight) < c->window - c->window / 8;
 }
 
 /*
@@ -170,7 +176,7 @@ CHIRP_FN void chirp_push(struct chirp *c, u32 in_flight)
 		return;
 	}
 	if (unused)
-		c->window = chirp_min(c->window, chirp_max(2 * in_flight, CHIRP_INITIAL));
+		c->window = chirp_min(c->window, chirp_max(2 * chirp_used(c, in_flight), CHIRP_INITIAL));
 	if (!cut && (full || !unused))
 		chirp_push_on(c, full, over, stands);
 	c->gap = chirp_clamp_gap(c->rtt_min / c->window);

@@ -105,18 +105,27 @@ CHIRP_FN int chirp_grown(const struct chirp *c)
 	return chirp_doubt(c) <= CHIRP_ONE / 4 || c->sent > chirp_most(c, chirp_min(c->gap, c->burst)) / 2;
 }
 
-/*
- * Brief rounds are few. Where they pause, since their host holds them up or the application has nothing, or do not come to an end, it
- * cannot be known what the path has room for: slow start goes on from what is in flight. Returns whether it does.
- */
-CHIRP_FN int chirp_gives_up(struct chirp *c, u32 in_flight, int paused)
+/* Brief rounds are few. Where they pause, since their host holds them up or the application has nothing, or do not come to an end, it cannot be
+ * known what the path has room for. */
+CHIRP_FN int chirp_is_held_up(struct chirp *c, int paused)
 {
 	if (!chirp_rule(c, CHIRP_BRIEF))
 		return 0;
 	c->paused += paused;
-	if (c->marked || (c->paused < CHIRP_PAUSES && c->rounds < CHIRP_BRIEF_ROUNDS))
+	return c->paused >= CHIRP_PAUSES || c->rounds >= CHIRP_BRIEF_ROUNDS;
+}
+
+/*
+ * Slow start goes on from what the round had where chirps cannot know what the path has room for, and where a queue stands that nobody marks: who
+ * keeps that does not give way, and is not joined by giving way to it. Returns whether it does.
+ */
+CHIRP_FN int chirp_gives_up(struct chirp *c, u32 in_flight, int paused)
+{
+	int contends = chirp_full(c) && !chirp_thinned(c);
+
+	if (c->marked || !(chirp_is_held_up(c, paused) || contends))
 		return 0;
-	c->window = chirp_max(in_flight, CHIRP_INITIAL);
+	c->window = chirp_max(contends ? chirp_max(in_flight, c->sent) : in_flight, CHIRP_INITIAL);
 	c->phase = CHIRP_DONE;
 	return 1;
 }
