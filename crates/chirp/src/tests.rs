@@ -122,6 +122,43 @@ fn a_window_gives_back_its_part_of_a_queue_that_stands() {
     }
 }
 
+/// From the second round on 5 ms stand in front of all packets. Where nobody marks, whoever keeps that does not give way: slow start goes on from
+/// what the round had. Where all are marked, the path is shared with flows that do.
+#[test]
+fn a_queue_that_nobody_marks_leaves_the_rest_to_slow_start() {
+    for (rules, marked, slow) in [
+        (Rules::ADAPTIVE, false, true),
+        (Rules::BRIEF, false, true),
+        (Rules::ADAPTIVE, true, false),
+        (Rules::BRIEF, true, false),
+    ] {
+        let mut flow = FlowStart::new(20 * MS, rules);
+        let (mut end, mut now, mut sent) = (0, 0, 0);
+        while matches!(flow.phase(), Phase::First | Phase::Rounds) && end < 300 {
+            let first = end == 0;
+            sent = flow.room().min(100);
+            let left: Vec<u64> = (1..=sent)
+                .map(|i| {
+                    let at = now;
+                    flow.sent((end + i) * PACKET, now);
+                    now += flow.gap();
+                    at
+                })
+                .collect();
+            for (i, left) in (1..=sent).zip(left) {
+                let delay = if first { u64::from(i) * 100_000 } else { 5 * MS };
+                let seen = Seen { marked: marked && !first, disorder: false };
+                flow.acked((end + i) * PACKET, left + 20 * MS + delay, sent - i, seen);
+                now = now.max(left + 20 * MS + delay);
+            }
+            end += sent;
+        }
+        let report = flow.report();
+        assert_eq!(flow.phase() == Phase::Done, slow, "{report:?}");
+        assert!(!slow || (report.window >= sent / 2 && report.window <= sent.max(10)), "{sent} {report:?}");
+    }
+}
+
 /// A server that has data for a client which opened fast (RFC 7413 §4.2.2) sends before it knows the round-trip time. The ACKs of its initial
 /// window tell it, less by nothing and more by no more than that window's own queue; the rest is as ever.
 #[test]

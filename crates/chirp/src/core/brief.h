@@ -16,6 +16,8 @@
 /* So many packets that are acknowledged while a queue stands, and this part of the window, tell what is delivered. */
 #define CHIRP_TELLING 16u
 #define CHIRP_TELLS 8u
+/* No receiver is taken to open its window by more than so many times in a round trip. */
+#define CHIRP_OPENS 4u
 /* A window keeps this part when it is cut at once. */
 #define CHIRP_KEEPS 4u
 
@@ -159,7 +161,7 @@ CHIRP_FN int chirp_unused(const struct chirp *c, u32 in_flight)
 
 /*
  * A round trip of the window is acknowledged. What left before it was cut tells nothing of what it is now, nor does what a receiver has no room
- * for: the window is twice that then, and grows as the receiver's does. It ends where the application has less.
+ * for: as that grows the window is sent at its gaps, as far as it may grow in a round trip. It ends where the application has less.
  */
 CHIRP_FN void chirp_push(struct chirp *c, u32 in_flight)
 {
@@ -176,7 +178,7 @@ CHIRP_FN void chirp_push(struct chirp *c, u32 in_flight)
 		return;
 	}
 	if (unused)
-		c->window = chirp_min(c->window, chirp_max(2 * chirp_used(c, in_flight), CHIRP_INITIAL));
+		c->window = chirp_min(c->window, chirp_max(CHIRP_OPENS * chirp_used(c, in_flight), CHIRP_INITIAL));
 	if (!cut && (full || !unused))
 		chirp_push_on(c, full, over, stands);
 	c->gap = chirp_clamp_gap(c->rtt_min / c->window);
