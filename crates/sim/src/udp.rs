@@ -8,9 +8,11 @@ mod sink;
 mod source;
 #[cfg(test)]
 mod tests;
+mod timetable;
 
 pub use sink::{UdpReport, UdpSink};
 pub use source::{UdpConfig, UdpSource};
+pub use timetable::Timetable;
 
 use weir_core::node::Port;
 

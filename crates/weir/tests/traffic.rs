@@ -242,6 +242,7 @@ fn datagrams_come_at_their_rate() {
         size: 100,
         start_ns: 20 * MS,
         amount,
+        on_off: None,
     };
     for amount in [Amount::Bytes(5_000), Amount::UntilNs(270 * MS)] {
         let ends =

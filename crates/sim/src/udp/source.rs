@@ -1,18 +1,16 @@
 //! A source of datagrams.
 
+use super::timetable::Timetable;
 use super::{MAX_PAYLOAD, NUMBER, WIRE};
 use std::net::SocketAddrV4;
 use weir_core::dist::Distribution;
 use weir_core::frame::{Checksum, Frame, Frames};
 use weir_core::node::{Cx, Node, Port, PortSet, Transmit};
-use weir_core::rate::{ByteClock, Rate};
-use weir_core::rng::Rng;
+use weir_core::rate::Rate;
 use weir_core::stats::DropReason;
-use weir_core::time::{Duration, Time};
+use weir_core::time::Time;
 use weir_core::wire::{self, checksum};
 
-/// Shortest time that a source is on.
-const MIN_ON: u64 = 1_000;
 /// Offsets of the headers in a frame, and of the payload.
 const L3: usize = 14;
 const L4: usize = 34;
@@ -51,12 +49,7 @@ pub struct UdpConfig {
 pub struct UdpSource {
     config: UdpConfig,
     head: [u8; PAYLOAD],
-    rng: Rng,
-    clock: ByteClock,
-    /// When the next datagram leaves; [`Time::MAX`] if there is none.
-    next: Time,
-    /// From then on, how long it stays on.
-    on_left: Duration,
+    table: Timetable,
     datagrams: u64,
     bytes: u64,
 }
@@ -65,19 +58,12 @@ impl UdpSource {
     /// A source that sends as configured. Panics if the payload is not 1 to [`MAX_PAYLOAD`] bytes long.
     pub fn new(config: UdpConfig) -> UdpSource {
         assert!((1..=MAX_PAYLOAD).contains(&config.datagram), "{} bytes of payload", config.datagram);
-        let begins = config.start < config.until && config.bytes != Some(0);
-        let mut source = UdpSource {
-            head: headers(&config),
-            rng: Rng::new(config.seed),
-            clock: ByteClock::new(config.rate),
-            next: if begins { config.start } else { Time::MAX },
-            on_left: Duration::MAX,
-            datagrams: 0,
-            bytes: 0,
-            config,
-        };
-        source.on_left = source.draw_on();
-        source
+        let UdpConfig { start, until, rate, ref on_off, seed, .. } = config;
+        let mut table = Timetable::new(rate, (start, until), on_off.clone(), seed);
+        if config.bytes == Some(0) {
+            table.stop();
+        }
+        UdpSource { head: headers(&config), table, datagrams: 0, bytes: 0, config }
     }
 
     /// Datagrams sent so far.
@@ -95,16 +81,6 @@ impl UdpSource {
         self.datagrams = number;
     }
 
-    fn draw_on(&mut self) -> Duration {
-        let on = self.config.on_off.as_ref().map(|(on, _)| on.draw(&mut self.rng).max(MIN_ON));
-        Duration::from_nanos(on.unwrap_or(u64::MAX))
-    }
-
-    fn draw_off(&mut self) -> Duration {
-        let off = self.config.on_off.as_ref().map(|(_, off)| off.draw(&mut self.rng));
-        Duration::from_nanos(off.unwrap_or(0))
-    }
-
     /// Payload bytes of the next datagram.
     fn payload(&self) -> u16 {
         let rest = self.config.bytes.map_or(u64::MAX, |all| all - self.bytes);
@@ -115,16 +91,9 @@ impl UdpSource {
     fn advance(&mut self, payload: u16) {
         self.datagrams += 1;
         self.bytes += u64::from(payload);
-        let mut wait = self.clock.advance(u64::from(payload)).max(Duration::from_nanos(1));
-        while wait >= self.on_left && self.next < self.config.until {
-            self.next = self.next + self.on_left + self.draw_off();
-            wait = wait - self.on_left;
-            self.on_left = self.draw_on();
-        }
-        self.next += wait;
-        self.on_left = self.on_left - wait;
-        if self.next >= self.config.until || self.payload() == 0 {
-            self.next = Time::MAX;
+        self.table.advance(u64::from(payload));
+        if self.payload() == 0 {
+            self.table.stop();
         }
     }
 
@@ -145,7 +114,7 @@ impl UdpSource {
         head[L3 + 10..L3 + 12].copy_from_slice(&sum.to_be_bytes());
         let sum = udp_checksum(&head[..len]);
         head[L4 + 6..L4 + 8].copy_from_slice(&sum.to_be_bytes());
-        let mut frame = frames.make_head(&head[..len], PAYLOAD + usize::from(payload), self.next)?;
+        let mut frame = frames.make_head(&head[..len], PAYLOAD + usize::from(payload), self.table.next())?;
         frame.checksum = Checksum::Valid;
         Some(frame)
     }
@@ -157,8 +126,8 @@ impl Node for UdpSource {
     }
 
     fn poll_transmit(&mut self, cx: &mut Cx<'_>, writable: PortSet) -> Option<Transmit> {
-        while self.next <= cx.now && self.next != Time::MAX && writable.contains(WIRE) {
-            let (at, payload) = (self.next, self.payload());
+        while self.table.next() <= cx.now && self.table.next() != Time::MAX && writable.contains(WIRE) {
+            let (at, payload) = (self.table.next(), self.payload());
             let frame = self.emit(cx.frames, payload);
             self.advance(payload);
             if let Some(frame) = frame {
@@ -169,7 +138,7 @@ impl Node for UdpSource {
     }
 
     fn next_deadline(&self, writable: PortSet) -> Option<Time> {
-        (self.next != Time::MAX && writable.contains(WIRE)).then_some(self.next)
+        (self.table.next() != Time::MAX && writable.contains(WIRE)).then_some(self.table.next())
     }
 }
 

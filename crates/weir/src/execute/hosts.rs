@@ -1,6 +1,6 @@
 //! Hosts, as both worlds have them: addresses, ports, and buffers where the plan says nothing.
 
-use crate::experiment::plan::{BoxKind, Flow, HostGroup, Ip, Plan};
+use crate::experiment::plan::{derived, BoxKind, Flow, HostGroup, Ip, Plan};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use weir_core::gateway::Direction;
@@ -145,6 +145,11 @@ pub const DEFAULT_BUFFER: u64 = 6 << 20;
 /// must tell them apart, or the client's address.
 pub fn client_port(n: usize) -> u16 {
     FIRST_PORT + (n % PORTS) as u16
+}
+
+/// The seed of what a flow of datagrams draws: the same in both worlds.
+pub fn udp_seed(plan: &Plan, flow: &Flow) -> u64 {
+    derived(plan.seed, &format!("{}.{}", flow.group.drawn_as(), flow.index), "udp")
 }
 
 /// What a connection may need to fill the path: what is in flight plus what queues hold, four times,

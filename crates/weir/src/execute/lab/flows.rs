@@ -2,8 +2,9 @@
 
 use super::controls::linux_name;
 use super::Options;
+use crate::execute::hosts::udp_seed;
 use crate::execute::hosts::{Ends, FlowEnds};
-use crate::execute::traffic::{Amount, DatagramSpec, FlowSpec, Play, Role, Spec};
+use crate::execute::traffic::{Amount, DatagramSpec, FlowSpec, OnOff, Play, Role, Spec};
 use crate::experiment::plan::{Flow, Kind, Plan, Protocol};
 use weir_core::gateway::Direction;
 
@@ -28,14 +29,14 @@ pub fn specs(plan: &Plan, options: &Options) -> (Spec, Spec) {
     let all_ends = Ends::of(plan);
     for (n, flow) in flows.iter().enumerate() {
         let ends = all_ends.of_flow(flow, n);
-        match flow.group.protocol {
+        match &flow.group.protocol {
             Protocol::Tcp { .. } => {
                 let client = client_end(plan, flow, ends, options);
                 servers.flows.push(server_end(&client, flow, ends));
                 clients.flows.push(client);
             }
-            Protocol::Udp { rate, datagram, .. } => {
-                let client = datagrams(plan, flow, ends, rate.bps(), datagram);
+            Protocol::Udp { .. } => {
+                let client = datagrams(plan, flow, ends);
                 let (local, remote, sends) = (ends.server, ends.client_on_wan, !client.sends);
                 servers.datagrams.push(DatagramSpec { local, remote, sends, ..client.clone() });
                 clients.datagrams.push(client);
@@ -58,16 +59,21 @@ fn amount(plan: &Plan, flow: &Flow) -> Amount {
 }
 
 /// The client's end of a flow of datagrams.
-fn datagrams(plan: &Plan, flow: &Flow, ends: FlowEnds, rate_bps: u64, size: u16) -> DatagramSpec {
+fn datagrams(plan: &Plan, flow: &Flow, ends: FlowEnds) -> DatagramSpec {
+    let Protocol::Udp { rate, datagram, on_off } = &flow.group.protocol else {
+        unreachable!("the caller has looked");
+    };
+    let on_off = on_off.clone().map(|(on, off)| OnOff { on, off, seed: udp_seed(plan, flow) });
     DatagramSpec {
         id: flow.id.clone(),
         local: ends.client,
         remote: ends.server,
         sends: flow.direction() == Direction::Out,
-        rate_bps,
-        size,
+        rate_bps: rate.bps(),
+        size: *datagram,
         start_ns: flow.start.as_nanos(),
         amount: amount(plan, flow),
+        on_off,
     }
 }
 

@@ -2,8 +2,8 @@
 
 use super::hosts::{self, mac, next_hop, ExperimentHost, UdpEnd};
 use super::tcp;
-use crate::execute::hosts::{client_port, nth};
-use crate::experiment::plan::{derived, Flow, Plan, Protocol};
+use crate::execute::hosts::{client_port, nth, udp_seed};
+use crate::experiment::plan::{Flow, Plan, Protocol};
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::sync::Arc;
@@ -175,7 +175,7 @@ impl FlowEndMaker<'_> {
             until: Time::ZERO + flow.end(self.plan.duration),
             bytes: flow.bytes,
             on_off: on_off.clone(),
-            seed: derived(self.plan.seed, &format!("{}.{}", flow.group.drawn_as(), flow.index), "udp"),
+            seed: udp_seed(self.plan, flow),
         });
         let sink = UdpSink::new(remote, local, self.plan.bin);
         let mut end = |at: usize, address: &SocketAddrV4, end: UdpEnd| {
@@ -183,7 +183,7 @@ impl FlowEndMaker<'_> {
             ends.push((*address.ip(), end));
             (at, FlowEnd::Udp(ends.len() - 1))
         };
-        let sender = end(from, &local, UdpEnd::Source(source));
+        let sender = end(from, &local, UdpEnd::Source(Box::new(source)));
         let receiver = end(to, &remote, UdpEnd::Sink(sink));
         FlowEnds { client, server, uploads, payload: *datagram, sender, receiver }
     }

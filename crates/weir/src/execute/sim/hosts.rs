@@ -60,7 +60,7 @@ pub struct TcpHost {
 /// An end of a UDP flow.
 pub enum UdpEnd {
     /// Sends.
-    Source(UdpSource),
+    Source(Box<UdpSource>),
     /// Receives.
     Sink(UdpSink),
 }

@@ -213,7 +213,7 @@ impl Builder {
             let mut udp_nodes = Vec::new();
             for (address, end) in udp {
                 let node = match end {
-                    UdpEnd::Source(source) => self.world.add(source),
+                    UdpEnd::Source(source) => self.world.add(*source),
                     UdpEnd::Sink(sink) => self.world.add(sink),
                 };
                 nodes.push((address, node));

@@ -5,7 +5,7 @@
 
 use super::alarm::Alarm;
 use super::intake::Intake;
-use super::spec::{Amount, DatagramSpec, Spec, NUMBER};
+use super::spec::{Amount, DatagramSpec, OnOff, Spec, NUMBER};
 use super::sys::set_option;
 use super::{clock, Control, DatagramReport};
 use mio::unix::SourceFd;
@@ -16,7 +16,9 @@ use std::collections::BinaryHeap;
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
+use weir_core::rate::Rate;
 use weir_core::time::Time;
+use weir_sim::udp::Timetable;
 
 const TIMER: Token = Token(usize::MAX);
 /// How often an idle loop looks whether it is to stop.
@@ -40,6 +42,8 @@ pub(super) struct Datagrams {
 struct End {
     spec: DatagramSpec,
     socket: Socket,
+    /// When datagrams leave.
+    table: Timetable,
     /// Of the end that receives.
     intake: Option<Intake>,
     report: DatagramReport,
@@ -102,6 +106,20 @@ impl Datagrams {
     }
 }
 
+/// When the datagrams of this end leave, as in virtual time.
+fn timetable(spec: &DatagramSpec) -> Option<Timetable> {
+    let until = match spec.amount {
+        Amount::Bytes(_) => Time::MAX,
+        Amount::UntilNs(until) => Time::from_nanos(until),
+    };
+    let (on_off, seed) = match spec.on_off.clone() {
+        Some(OnOff { on, off, seed }) => (Some((on, off)), seed),
+        None => (None, 0),
+    };
+    let rate = Rate::from_bps(spec.rate_bps)?;
+    Some(Timetable::new(rate, (Time::from_nanos(spec.start_ns), until), on_off, seed))
+}
+
 /// Nanoseconds since the epoch, if it has come.
 fn now_since(epoch: Time) -> Option<u64> {
     let now = clock::monotonic();
@@ -124,18 +142,16 @@ impl End {
         let _ = set_option(socket.as_fd(), libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, BUFFER);
         let report = DatagramReport { id: spec.id.clone(), ..DatagramReport::default() };
         let intake = (!spec.sends).then(|| Intake::new(spec.amount, bin_ns, 0));
-        Ok(End { spec: spec.clone(), socket, intake, report, next: 0 })
+        let table = timetable(spec).ok_or_else(|| format!("datagrams `{}`: no rate", spec.id))?;
+        Ok(End { table, spec: spec.clone(), socket, intake, report, next: 0 })
     }
 
     /// When its next datagram is due; `None` if it has sent all.
     fn due(&self) -> Option<u64> {
-        let before = u128::from(self.report.sent) * u128::from(self.spec.size);
-        let at = self.spec.start_ns + (before * 8_000_000_000 / u128::from(self.spec.rate_bps)) as u64;
-        match self.spec.amount {
-            _ if self.report.error.is_some() => None,
-            Amount::Bytes(all) => (before < u128::from(all)).then_some(at),
-            Amount::UntilNs(until) => (at < until).then_some(at),
-        }
+        let before = self.report.sent.saturating_mul(u64::from(self.spec.size));
+        let enough = matches!(self.spec.amount, Amount::Bytes(all) if before >= all);
+        let at = Some(self.table.next()).filter(|&at| at != Time::MAX)?;
+        (self.report.error.is_none() && !enough).then_some(at.as_nanos())
     }
 
     /// When nothing more is to be expected of it.
@@ -157,6 +173,7 @@ impl End {
             }
         }
         self.report.sent += 1;
+        self.table.advance(u64::from(self.spec.size));
     }
 
     fn receive(&mut self, epoch: Time, buffer: &mut [u8]) {
@@ -200,6 +217,7 @@ impl End {
 mod tests {
     use super::*;
     use std::net::SocketAddr;
+    use weir_core::dist::Distribution;
 
     fn end(amount: Amount, sends: bool) -> End {
         let at = |port| SocketAddr::from(([127, 0, 0, 1], port));
@@ -212,6 +230,7 @@ mod tests {
             size: 160,
             start_ns: 7,
             amount,
+            on_off: None,
         };
         End::open(&spec, 1000).unwrap()
     }
@@ -223,11 +242,32 @@ mod tests {
         let mut due = || {
             let due = e.due();
             e.report.sent += 1;
+            e.table.advance(160);
             due
         };
         let times = [Some(7), Some(42_666_673), Some(85_333_340), Some(128_000_007), None];
         assert_eq!([due(), due(), due(), due(), due()], times);
         assert_eq!(end(Amount::UntilNs(7), true).due(), None);
+    }
+
+    /// 100 ms on and 50 ms off: only the time on counts for the rate.
+    #[test]
+    fn datagrams_wait_for_the_times_on() {
+        let (on, off) = (Distribution::Constant(100_000_000), Distribution::Constant(50_000_000));
+        let e = end(Amount::Bytes(960), true);
+        let spec = DatagramSpec { on_off: Some(OnOff { on, off, seed: 1 }), ..e.spec };
+        let told: DatagramSpec = serde_json::from_str(&serde_json::to_string(&spec).unwrap()).unwrap();
+        let mut e = End::open(&told, 1000).unwrap();
+        let mut due = || {
+            let due = e.due();
+            e.report.sent += 1;
+            e.table.advance(160);
+            due.map(|at| at / 1_000_000)
+        };
+        assert_eq!(
+            [due(), due(), due(), due(), due(), due(), due()],
+            [Some(0), Some(42), Some(85), Some(178), Some(220), Some(313), None]
+        );
     }
 
     #[test]

@@ -41,4 +41,4 @@ pub use protocol::{serve, Control, GO, STOP};
 pub use quantile::Quantiles;
 pub use report::{DatagramReport, Exchanges, FlowReport, Gap, ProbeReport, Received, Report, Sent, Series};
 pub use socket::READ_MAX;
-pub use spec::{Amount, DatagramSpec, FlowSpec, Play, ProbeSpec, Role, Spec};
+pub use spec::{Amount, DatagramSpec, FlowSpec, OnOff, Play, ProbeSpec, Role, Spec};

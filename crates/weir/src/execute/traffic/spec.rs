@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
+use weir_core::dist::Distribution;
 
 /// The ends of flows and probes that one process plays. All times count from the epoch.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -134,7 +135,33 @@ pub(super) const NUMBER: usize = 8;
 /// Most payload bytes of a datagram.
 const LONGEST: u16 = 65_507;
 
-/// One end of a flow of UDP datagrams at a constant rate. Each begins with its number.
+/// A distribution as the traffic processes are told.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Distribution", rename_all = "snake_case")]
+enum Drawn {
+    Constant(u64),
+    Uniform { min: u64, max: u64 },
+    Exponential { mean: u64 },
+    Pareto { scale: u64, shape: f64, min: u64, max: Option<u64> },
+    BoundedPareto { min: u64, shape: f64, max: u64 },
+    Empirical(Vec<u64>),
+}
+
+/// Times on and off of a flow of datagrams, nanoseconds, and the seed that they are drawn with.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OnOff {
+    /// Lengths of the times on, at least 1 us.
+    #[serde(with = "Drawn")]
+    pub on: Distribution,
+    /// Lengths of the times off.
+    #[serde(with = "Drawn")]
+    pub off: Distribution,
+    /// Seed.
+    pub seed: u64,
+}
+
+/// One end of a flow of UDP datagrams at a constant rate, on and off if told to. Each begins with its number.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DatagramSpec {
@@ -154,6 +181,9 @@ pub struct DatagramSpec {
     pub start_ns: u64,
     /// How much is sent: whole datagrams, so that the last may exceed it.
     pub amount: Amount,
+    /// The rate is that of the times on; without it there is no other.
+    #[serde(default)]
+    pub on_off: Option<OnOff>,
 }
 
 /// Bytes of a probe's packet that mean something: a magic number, the packet's number, when it was sent.

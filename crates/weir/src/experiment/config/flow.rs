@@ -157,9 +157,6 @@ const UDP: [&str; 4] = ["rate", "datagram", "on", "off"];
 
 /// The keys of a UDP flow; those of TCP are refused.
 fn udp(s: &Section) -> Option<Protocol> {
-    for key in ["on", "off"] {
-        s.note_only(Backend::Sim, key);
-    }
     for key in tcp::names().chain(["app_rate"]) {
         if s.has(key) {
             let help = match key {
