@@ -35,9 +35,9 @@ CHIRP_FN u32 chirp_path(const struct chirp *c)
 }
 
 /* Delay that may be a path's own, or a burst's of somebody else. */
-CHIRP_FN u32 chirp_tolerates(const struct chirp *c, u32 gap)
+CHIRP_FN u32 chirp_tolerates(const struct chirp *c)
 {
-	return chirp_max(4 * gap, chirp_min(c->rtt_min / 16, 2 * CHIRP_STANDS));
+	return chirp_max(4 * c->gap, chirp_min(c->rtt_min / 16, 2 * CHIRP_STANDS));
 }
 
 /*
@@ -66,7 +66,7 @@ CHIRP_PART chirp_cut_at_once(struct chirp *c, u32 count, u32 rtt, u32 now)
 	if (CHIRP_ABSENT(c) || c->cut == CHIRP_CUT_AT_ONCE)
 		return 0;
 	passed = now - c->stands_at;
-	if (chirp_over(c, rtt) <= chirp_tolerates(c, c->gap)) {
+	if (chirp_over(c, rtt) <= chirp_tolerates(c)) {
 		c->stands = 0;
 		return 0;
 	}
@@ -97,14 +97,17 @@ CHIRP_PART chirp_cut_at_once(struct chirp *c, u32 count, u32 rtt, u32 now)
  */
 CHIRP_PART chirp_approach(struct chirp *c, u32 then, u32 count, u32 rtt)
 {
+	u32 more;
+
 	if (CHIRP_ABSENT(c) || c->window >= c->aim || c->cut)
 		return 0;
-	if (c->round_marked || chirp_over(c, rtt) > chirp_tolerates(c, c->gap)) {
+	if (c->round_marked || chirp_over(c, rtt) > chirp_tolerates(c)) {
 		c->window = c->aim = chirp_max(2, chirp_min(c->window, then));
 	} else {
 		c->lacks += chirp_min(count, CHIRP_LONGEST) * (c->aim - c->window);
-		c->window += c->lacks / c->window;
-		c->lacks %= c->window;
+		more = c->lacks / c->window;
+		c->lacks -= more * c->window;
+		c->window += more;
 	}
 	c->gap = chirp_clamp_gap(c->rtt_min / c->window);
 	return 0;

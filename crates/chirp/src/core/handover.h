@@ -51,12 +51,11 @@ CHIRP_FN void chirp_end(struct chirp *c, u32 in_flight)
  */
 CHIRP_PART chirp_settle(struct chirp *c, u32 in_flight)
 {
-	u32 stands, most;
+	u32 stands;
 
 	if (CHIRP_ABSENT(c))
 		return 0;
 	stands = chirp_over(c, chirp_max(c->least, c->srtt));
-	most = chirp_max(4 * c->gap, chirp_min(c->rtt_min / 16, 2 * CHIRP_STANDS));
 	if (chirp_rule(c, CHIRP_UNMARKED)) {
 		c->phase = CHIRP_DONE;
 		return 0;
@@ -65,7 +64,7 @@ CHIRP_PART chirp_settle(struct chirp *c, u32 in_flight)
 		chirp_push(c, in_flight);
 		return 0;
 	}
-	if (stands > most && c->settled < (c->round_marked ? CHIRP_SETTLES : CHIRP_SETTLES_UNMARKED)) {
+	if (stands > chirp_tolerates(c) && c->settled < (c->round_marked ? CHIRP_SETTLES : CHIRP_SETTLES_UNMARKED)) {
 		c->window = chirp_max(2, (u32)((u64)c->window * c->rtt_min / ((u64)c->rtt_min + stands)));
 		c->settled++;
 	} else if (chirp_thinned(c) && c->grown < CHIRP_HOLDS) {

@@ -105,8 +105,10 @@ CHIRP_FN int chirp_grown(const struct chirp *c)
 	return chirp_doubt(c) <= CHIRP_ONE / 4 || c->sent > chirp_most(c, chirp_min(c->gap, c->burst)) / 2;
 }
 
-/* Brief rounds are few. Where they pause, since their host holds them up or the application has nothing, or do not come to an end, it cannot be
- * known what the path has room for. */
+/*
+ * Brief rounds are few. Where they pause, since their host holds them up or the application has nothing, or do not come to an end, it cannot be
+ * known what the path has room for.
+ */
 CHIRP_FN int chirp_is_held_up(struct chirp *c, int paused)
 {
 	if (!chirp_rule(c, CHIRP_BRIEF))
