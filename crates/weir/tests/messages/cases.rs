@@ -527,10 +527,10 @@ pub const REFUSED: &[(&str, Backend, &str, &str)] = &[
     ),
     ("flows both ways, which the simulator does not have", Backend::Sim, "count = 2", "kind = \"two-way\""),
     (
-        "UDP on and off, and datagrams without numbers, which the lab does not have",
+        "datagrams without numbers, which the lab does not have",
         Backend::Lab,
         "count = 2",
-        "protocol = \"udp\"\nrate = \"1Mbit\"\ndatagram = 7\non = \"1s\"\noff = \"1s\"",
+        "protocol = \"udp\"\nrate = \"1Mbit\"\ndatagram = 7",
     ),
     ("more flows than the lab can have", Backend::Lab, "count = 2", "count = 10_001"),
     ("more arrivals than the lab can have", Backend::Lab, "count = 2", "arrivals = \"900us\""),
