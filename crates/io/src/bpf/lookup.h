@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT OR Apache-2.0 */
+/* Look-up of a segment's slot, its verdict and its engine. */
+#ifndef WEIR_LOOKUP_H
+#define WEIR_LOOKUP_H
+
+#include "hook.h"
+#include "slot.h"
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 65536);
+	__type(key, struct flow_key);
+	__type(value, struct flow);
+} flows SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 65536);
+	__type(key, struct flow_key);
+	__type(value, __u32);
+} passing SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 65536);
+	__type(key, __u32);
+	__type(value, struct slot);
+} slots SEC(".maps");
+
+#if SEVERAL
+/* The number of the engine that has the flows of an address of the LAN, where that is not the first. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 1);
+	__type(key, struct home_key);
+	__type(value, __u32);
+} homes SEC(".maps");
+#endif
+
+/* The slot of the flow that the gateway named, and its number; NULL: none, or its entry is of a flow that is gone. */
+static __always_inline struct slot *numbered_slot(struct packet *p, __u32 *of)
+{
+	struct flow *flow = bpf_map_lookup_elem(&flows, &p->key);
+	struct slot *slot;
+	__u32 number, tag;
+
+	if (!flow)
+		return NULL;
+	number = READ(flow->slot);
+	tag = READ(flow->tag);
+	*of = number;
+	slot = bpf_map_lookup_elem(&slots, &number);
+	return slot && tag && READ(slot->tag) == tag ? slot : NULL;
+}
+
+static __always_inline struct slot *slot_of(struct packet *p)
+{
+	__u32 number;
+
+	return numbered_slot(p, &number);
+}
+
+/* A segment of data passes, the headers of which the engine asked for (Slot::answers). */
+static __always_inline bool asked_for(struct packet *p)
+{
+	struct flow_key key = p->key;
+	struct slot *slot;
+
+	__builtin_memcpy(p->key.src, key.dst, sizeof(key.src));
+	__builtin_memcpy(p->key.dst, key.src, sizeof(key.dst));
+	p->key.sport = key.dport;
+	p->key.dport = key.sport;
+	slot = slot_of(p);
+	p->key = key;
+	return slot && READ(slot->asked) && __sync_lock_test_and_set(&slot->asked, 0);
+}
+
+#if SEVERAL
+/* The number of the engine that has the flows of a packet's address on the LAN's side, of both directions. */
+static __always_inline __u32 home_of(struct hook *h, struct packet *p)
+{
+	struct home_key key = { .bits = 128 };
+	__u32 *home;
+
+	__builtin_memcpy(key.address, h->ingress ? p->key.dst : p->key.src, sizeof(key.address));
+	home = bpf_map_lookup_elem(&homes, &key);
+	return home ? READ(*home) : 0;
+}
+
+/* Finds the engine of a packet, which has been the first one so far, and the slot of its flow if it has one. */
+static __always_inline struct slot *find_engine(struct hook *h, struct packet *p, bool may_have_slot)
+{
+	__u32 number = 0;
+	struct slot *slot = may_have_slot ? numbered_slot(p, &number) : NULL;
+	struct hooks *engine;
+
+	number = slot ? number / config.slots : home_of(h, p);
+	engine = bpf_map_lookup_elem(&hooks, &number);
+	if (engine) {
+		h->engine = engine;
+		h->number = number;
+	}
+	return slot;
+}
+#endif
+
+static __always_inline bool passes(struct hook *h, struct packet *p)
+{
+	__u32 *generation = bpf_map_lookup_elem(&passing, &p->key);
+
+	return generation && READ(*generation) == READ(h->engine->generation);
+}
+
+#endif
