@@ -25,4 +25,5 @@ pub mod sharing;
 pub mod stats;
 pub mod steer;
 pub mod time;
+pub mod track;
 pub mod wire;

@@ -1,7 +1,6 @@
 //! Flows: who they are, what is kept of each, and a table that stays bounded whatever arrives.
 
 mod age;
-mod doubt;
 mod index;
 mod key;
 mod record;
@@ -9,7 +8,6 @@ mod table;
 mod timers;
 
 pub use age::Ages;
-pub use doubt::Doubt;
 pub use index::Index;
 pub use key::Key;
 pub use record::{flag, Record, Template, NONE};

@@ -2,9 +2,10 @@
 //! supervisor that sends what is held when the engine dies. Its timer is the wheel's, its place in the order of
 //! activity the table's.
 
-use super::{Doubt, Key};
+use super::Key;
 use crate::ack::{Echoes, Pace};
 use crate::time::Duration;
+use crate::track::Doubt;
 
 /// No record: the end of a list.
 pub const NONE: u32 = u32::MAX;
@@ -31,7 +32,7 @@ pub mod flag {
     pub const ACCECN: u32 = 1 << 8;
     /// Its ACKs wait themselves ([`Hold::Queue`](crate::ack::Hold::Queue)): [`Pace::acks`](crate::ack::Pace::acks).
     pub const QUEUED: u32 = 1 << 9;
-    /// The FIN of the data's sender was seen.
+    /// The FIN of the data's sender was seen, and nothing shows that it was none.
     pub const SENDER_FIN: u32 = 1 << 10;
     /// The FIN of the data's receiver was seen.
     pub const RECEIVER_FIN: u32 = 1 << 11;
@@ -41,7 +42,7 @@ pub mod flag {
     pub const TRANSIENT: u32 = 1 << 13;
     /// A SYN was sent more than once: its round trip cannot be measured (Karn).
     pub const SYN_REPEATED: u32 = 1 << 14;
-    /// `pass` says why the flow passes untouched.
+    /// The flow passes, for the reason `pass`: until it is clean again with `SYNCED`, else as long as its connection lasts.
     pub const PASSES: u32 = 1 << 15;
     /// A release is scheduled.
     pub const ARMED: u32 = 1 << 16;

@@ -1,7 +1,7 @@
 //! Is a segment the flow's? What cannot be its receiver's is forwarded and changes nothing; what fits is, and what is
-//! consistent in spite of it takes the flow up anew ([`Doubt`](crate::flow::Doubt)).
+//! consistent in spite of it takes the flow up anew ([`Doubt`](crate::track::Doubt)).
 
-use super::untouched::untouchable;
+use super::passing::oddity;
 use super::{after, Gateway, Headers, PassReason};
 use crate::flow::flag;
 use crate::frame::Frame;
@@ -18,21 +18,16 @@ const FIRST_DATA: u32 = 1 << 17;
 pub(super) struct Reading {
     pub(super) options: TcpOptions,
     pub(super) seen: Seen,
-    /// Why a flow with such a segment passes untouched, if it does.
-    untouchable: Option<PassReason>,
+    /// Why the segment must not be changed, if so.
+    pub(super) odd: Option<PassReason>,
 }
 
 impl Reading {
     /// What the segment says whose headers are in `bytes`.
     #[inline]
     pub(super) fn of(bytes: &[u8], segment: &Headers) -> Reading {
-        let parsed = wire::tcp_options(bytes, &segment.packet, &segment.tcp);
-        let untouchable = match &parsed {
-            Ok(options) => untouchable(segment, options),
-            Err(_) => Some(PassReason::Malformed),
-        };
-        let options = parsed.unwrap_or_default();
-        Reading { seen: Seen::of(&segment.tcp, &options), options, untouchable }
+        let options = wire::read_options(bytes, &segment.packet, &segment.tcp);
+        Reading { seen: Seen::of(&segment.tcp, &options), odd: oddity(segment, &options), options }
     }
 }
 
@@ -46,6 +41,8 @@ pub(super) enum Admitted {
     First,
     /// It is the receiver's.
     Believed,
+    /// It is the receiver's, and it or its flow is let through for this reason.
+    Odd(PassReason),
 }
 
 impl Gateway {
@@ -60,17 +57,13 @@ impl Gateway {
         frame: &Frame,
         here: bool,
     ) -> Admitted {
-        let Reading { options, seen, untouchable } = reading;
-        let flags = self.table[i].flags;
-        if flags & flag::PASSES != 0 {
+        let Reading { options, seen, .. } = reading;
+        let (flags, tx) = (self.table[i].flags, self.table[i].tx);
+        if flags & (flag::PASSES | flag::SYNCED) == flag::PASSES {
             return Admitted::Untouched(self.still_passes(i));
         }
         if flags & flag::SYNCED == 0 {
-            match *untouchable {
-                Some(reason) => self.let_pass(cx, i, reason),
-                None => return self.on_stranger(cx, i, segment, (options, seen), frame, here),
-            }
-            return Admitted::Passes;
+            return self.on_stranger(cx, i, segment, reading, frame, here);
         }
         self.follow(i, cx.now);
         if segment.has(Flags::RST) {
@@ -90,18 +83,19 @@ impl Gateway {
         if r.doubt.believed() || r.has(flag::SCALE_KNOWN) {
             self.table.set_transient(i, false);
         }
-        if let Some(reason) = *untouchable {
-            self.let_pass(cx, i, reason);
-            return Admitted::Untouched(reason);
-        }
         if self.table[i].has(flag::CLOSED) {
-            if self.table[i].is_done() {
+            if self.table[i].is_done() && !after(seen.ack, self.table[i].fin) {
                 return Admitted::Passes;
             }
             self.revive(i, cx.now);
         }
-        self.tell(i);
-        Admitted::Believed
+        match self.note_oddity(cx, i, segment, reading, tx) {
+            Some(reason) if !self.table[i].has(flag::SYNCED) => Admitted::Untouched(reason),
+            odd => {
+                self.tell(i);
+                odd.map_or(Admitted::Believed, Admitted::Odd)
+            }
+        }
     }
 
     /// A segment of a flow without numbers: the first after its handshake, or one in mid-stream, which is taken
@@ -111,26 +105,32 @@ impl Gateway {
         cx: &mut Cx<'_>,
         i: u32,
         segment: &Headers,
-        (options, seen): (&TcpOptions, &Seen),
+        reading: &Reading,
         frame: &Frame,
         here: bool,
     ) -> Admitted {
-        let r = &self.table[i];
+        let (r, Reading { options, seen, odd }) = (&self.table[i], reading);
         if seen.flags & (steer::ACK | steer::RST | steer::FIN) != steer::ACK {
             return Admitted::Passes;
         }
         let first = r.has(flag::SENDER_SYN | flag::RECEIVER_SYN)
             && seen.seq.wrapping_sub(r.seq) <= SEQ_AHEAD
             && seen.ack.wrapping_sub(r.fin) <= FIRST_DATA;
-        if !first && !self.table[i].doubt.candidate(seen.seq, seen.ack) {
-            return Admitted::Passes;
-        }
         if !first {
+            let is_one = self.table[i].doubt.candidate(seen.seq, seen.ack);
+            let common = self.note_odd_candidate(i, reading);
+            if !is_one {
+                return Admitted::Passes;
+            }
             self.table[i].forget_handshake();
+            if let Some(reason) = common {
+                self.mark_passing(i, reason);
+                return Admitted::Passes;
+            }
         }
         // Behind hooks that know the flow already, what passed may have overtaken this.
         let ahead = (first && self.slots[i].is_open()).then(|| self.slots[i].nxt.load(Relaxed));
-        let sizes = here && first && seen.is_pure();
+        let sizes = here && first && seen.is_pure() && odd.is_none();
         let taken_up = self.take_up(i, segment, options, cx, frame, sizes);
         if let Some(nxt) = ahead.filter(|&nxt| taken_up && after(nxt, seen.end())) {
             self.table[i].seq = nxt;

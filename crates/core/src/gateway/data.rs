@@ -22,7 +22,7 @@ impl Gateway {
         let key = Key::of_data(&segment.packet, &segment.tcp);
         let known = self.table.find(&key).filter(|&i| direction_of(&self.table[i]) == direction);
         if let Some(i) = known.filter(|&i| self.table[i].has(flag::SYNCED)) {
-            if self.measures && segment.tcp.payload_len > 0 {
+            if self.measures && segment.tcp.payload_len > 0 && self.sender_may_send(i, segment) {
                 self.note_sent(i, segment.end(), cx.now);
             }
             if ends {
@@ -41,9 +41,7 @@ impl Gateway {
             self.stats.reset += 1;
             self.close(i, now);
         } else if segment.has(Flags::FIN) {
-            let r = &mut self.table[i];
-            r.fin = segment.end();
-            r.flags |= flag::SENDER_FIN;
+            self.table[i].claim_end(segment.end());
             self.has_ended(i, now);
             self.close_if_done(i, now);
         }

@@ -23,7 +23,7 @@ impl Gateway {
         if segment.tcp.seq != self.table[i].seq {
             return false;
         }
-        if here {
+        if here && !self.table[i].doubt.has_retracted() {
             self.flush(cx, i);
         }
         self.stats.reset += 1;
@@ -51,15 +51,44 @@ impl Gateway {
         self.start_timer(i, now + LINGER);
     }
 
-    /// The receiver goes on after a RST: it was not believed, or forged.
+    /// The connection goes on after a RST that its end did not accept, or after a FIN that was none.
     pub(super) fn revive(&mut self, i: u32, now: Time) {
         self.disarm(i, now);
-        self.table[i].set(flag::CLOSED, false);
+        let r = &mut self.table[i];
+        r.set(flag::CLOSED, false);
+        r.doubt.retracted();
         self.wait(i, now);
     }
 }
 
 impl Record {
+    /// The sender says that it sends nothing at or behind `end`. That is a claim of the end that is limited: it counts
+    /// once in a connection, up to `end`, and is void when it says something else, or when the receiver acknowledges more.
+    pub(super) fn claim_end(&mut self, end: u32) {
+        if self.has(flag::SENDER_FIN) && self.fin != end {
+            self.doubt.retracted();
+        }
+        self.fin = end;
+        self.flags |= flag::SENDER_FIN;
+        self.check_end();
+    }
+
+    /// Nothing follows a FIN (RFC 9293 §3.10.7.4), so an acknowledgement behind it shows that it was none.
+    #[inline]
+    pub(super) fn check_end(&mut self) {
+        if self.has(flag::SENDER_FIN) && after(self.rx, self.fin) {
+            self.flags &= !flag::SENDER_FIN;
+            self.doubt.retracted();
+        }
+    }
+
+    /// Has the sender nothing more to send, as far as it may be believed? Acknowledgements that it gets let it send nothing
+    /// then.
+    #[inline]
+    pub(in crate::gateway) fn is_ending(&self) -> bool {
+        self.has(flag::SENDER_FIN) && !self.doubt.has_retracted()
+    }
+
     /// Both sides have sent all they have, and the receiver has acknowledged it.
     pub(super) fn is_done(&self) -> bool {
         self.has(flag::SENDER_FIN | flag::RECEIVER_FIN | flag::SYNCED) && !after(self.fin, self.rx)

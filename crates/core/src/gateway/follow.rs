@@ -62,6 +62,9 @@ impl Gateway {
 
     /// The receiver has got so many bytes more, from `since` to `now`.
     pub(super) fn progressed(&mut self, i: u32, bytes: u32, since: Time, now: Time) {
+        if self.is_counted(i) {
+            return;
+        }
         let r = &mut self.table[i];
         if r.has(flag::SHARED) {
             self.got(i, bytes, since, now);
@@ -95,6 +98,7 @@ impl Gateway {
             let bytes = tx.wrapping_sub(r.rx);
             r.rx = tx;
             r.hole_filled();
+            r.check_end();
             self.progressed(i, bytes, since, now);
         }
         let r = &mut self.table[i];
@@ -133,7 +137,8 @@ impl Gateway {
         let slot = &self.slots[i];
         if !r.has(flag::SYNCED) || slot.tag.load(Relaxed) != r.tag {
             slot.close();
-            r.flags &= !flag::SYNCED;
+            // Whoever passes until it is clean is followed, and this one cannot be.
+            r.flags &= if r.has(flag::SYNCED) { !(flag::SYNCED | flag::PASSES) } else { !flag::SYNCED };
             return;
         }
         slot.revoke();

@@ -3,12 +3,13 @@
 //! A SYN changes nothing for a connection that lives until it is answered: its record is kept under a key of
 //! its own ([`Key::opening`]) meanwhile.
 
-use super::{direction_of, Direction, Gateway, Headers, PassReason};
+use super::{direction_of, Direction, Gateway, Headers};
 use crate::ack::Pace;
-use crate::flow::{flag, Doubt, Key, Record};
+use crate::flow::{flag, Key, Record};
 use crate::frame::Frame;
 use crate::node::Cx;
 use crate::time::{Duration, Time};
+use crate::track::Doubt;
 use crate::wire::{self, Flags, TcpOptions};
 
 /// Segment size assumed when a SYN names none (RFC 9293 §3.7.1).
@@ -28,7 +29,7 @@ impl Gateway {
         here: bool,
     ) {
         let bytes = cx.frames.bytes(frame);
-        let Ok(options) = wire::tcp_options(bytes, &segment.packet, &segment.tcp) else { return };
+        let options = wire::read_options(bytes, &segment.packet, &segment.tcp);
         let (data, ack) =
             if from_lan { (Direction::Out, Direction::In) } else { (Direction::In, Direction::Out) };
         let key = Key::of_data(&segment.packet, &segment.tcp);
@@ -173,14 +174,7 @@ impl Gateway {
             r.scale = if both { r.scale } else { 0 };
             r.flags |= flag::SCALE_KNOWN;
         }
-        // Multipath TCP is decided by the answer; signed headers show at once.
-        if options.mptcp && answers {
-            self.mark_passing(i, PassReason::Mptcp);
-        } else if options.ao {
-            self.mark_passing(i, PassReason::TcpAo);
-        } else if options.md5 {
-            self.mark_passing(i, PassReason::TcpMd5);
-        }
+        self.note_extensions(i, options, answers);
     }
 }
 
@@ -248,6 +242,7 @@ impl Record {
         (self.mss, self.scale) = (opening.mss, opening.scale);
         (self.seq, self.fin, self.rtt_ns) = (opening.seq, opening.fin, opening.rtt_ns);
         self.pace = opening.pace;
+        self.doubt = opening.doubt;
         self.template = opening.template;
     }
 

@@ -190,6 +190,9 @@ impl Gateway {
 
     /// So many bytes are acknowledged ahead of their time.
     pub(super) fn told_early(&mut self, i: u32, bytes: u32, now: Time) {
+        if self.is_counted(i) {
+            return;
+        }
         if self.table[i].has(flag::SHARED) {
             return self.permit(i, bytes, now);
         }

@@ -6,7 +6,7 @@
 //! back to `tx`; FIN and RST as they came. What keeps its place although it tells more is in `place`.
 
 use super::admit::{Admitted, Reading};
-use super::{ack_out, after, Copied, Gateway, Headers, PassReason};
+use super::{ack_out, after, Copied, Gateway, Headers};
 use crate::ack::window;
 use crate::ack::{Fate, Kind, News};
 use crate::flow::flag;
@@ -26,7 +26,11 @@ impl Gateway {
         let (tx, shown) = (self.table[i].tx, self.table[i].has(flag::SHOWN));
         let reading = Reading::of(cx.frames.bytes(&frame), segment);
         match self.admit(cx, i, segment, &reading, &frame, true) {
-            Admitted::Believed => {}
+            Admitted::Odd(reason) if reading.seen.is_pure() => {
+                self.stats.passed[reason as usize] += 1;
+                return self.let_through(cx, i, segment, &reading, frame);
+            }
+            Admitted::Believed | Admitted::Odd(_) => {}
             Admitted::First => return self.forward_ack(cx, i, segment, frame, segment.tcp.ack),
             Admitted::Untouched(reason) => return self.pass(cx, out, frame, reason),
             Admitted::Passes => return self.forward_untouched(cx, i, frame),
@@ -86,7 +90,7 @@ impl Gateway {
         let tx = self.table[i].tx;
         let reading = Reading::of(cx.frames.bytes(frame), segment);
         match self.admit(cx, i, segment, &reading, frame, false) {
-            Admitted::Believed => {}
+            Admitted::Believed | Admitted::Odd(_) => {}
             Admitted::Untouched(reason) => {
                 self.stats.passed[reason as usize] += 1;
                 return;
@@ -109,7 +113,7 @@ impl Gateway {
 
     /// A segment passed as it came: its sender knows its acknowledgement. What that tells ahead of its time is
     /// owed. `tx` is what the sender knew before.
-    fn on_passed(
+    pub(super) fn on_passed(
         &mut self,
         cx: &mut Cx<'_>,
         i: u32,
@@ -126,12 +130,6 @@ impl Gateway {
         if segment.has(Flags::FIN) {
             self.table[i].flags |= flag::RECEIVER_FIN;
             self.close_if_done(i, cx.now);
-        } else if segment.tcp.payload_len > 0
-            && after(segment.tcp.ack, tx)
-            && !self.table[i].has(flag::SCALE_KNOWN)
-        {
-            // Set back, its right edge would move left.
-            self.let_pass(cx, i, PassReason::UnknownScale);
         }
     }
 
@@ -142,8 +140,14 @@ impl Gateway {
         let before = self.held(i);
         self.progress(i, segment.tcp.ack, segment.has(Flags::ECE));
         let more = self.held(i).bytes.saturating_sub(before.bytes);
-        self.schedule(cx, i, options, more);
+        if !self.table[i].has(flag::PASSES) {
+            self.schedule(cx, i, options, more);
+            return self.note_held(i, before);
+        }
         self.note_held(i, before);
+        if !self.flush(cx, i) {
+            self.wait(i, cx.now);
+        }
     }
 
     /// The receiver has acknowledged as much as this, with ECE or without.
@@ -154,6 +158,7 @@ impl Gateway {
             r.note_marks(bytes, ece);
             r.rx = ack;
             r.hole_filled();
+            r.check_end();
             self.progressed(i, bytes, self.now, self.now);
             self.note_delay(i, self.now);
         }

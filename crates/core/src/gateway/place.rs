@@ -46,7 +46,7 @@ impl Gateway {
         let newest = if after(ack, r.rx) { ack } else { r.rx };
         let early = newest.wrapping_sub(r.tx);
         // Nothing waits for a sender that has nothing more to send.
-        if fate != Fate::AfterFlush || early == 0 || r.has(flag::SENDER_FIN) || !self.is_engaged(i) {
+        if fate != Fate::AfterFlush || early == 0 || r.is_ending() || !self.is_engaged(i) {
             return fate;
         }
         match news.kind {

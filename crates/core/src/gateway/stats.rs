@@ -226,7 +226,7 @@ impl FlowStats {
         FlowStats {
             key: r.key,
             class,
-            pass: r.has(flag::PASSES).then(|| PassReason::ALL[usize::from(r.pass) % PassReason::ALL.len()]),
+            pass: r.has(flag::PASSES).then(|| r.pass_reason()),
             acked_bytes: r.acked,
             held_bytes: r.held(),
             held_delay: rate.map_or(Duration::ZERO, |rate| rate.time_for(u64::from(r.held()))),

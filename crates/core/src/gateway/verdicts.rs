@@ -209,7 +209,8 @@ impl Gateway {
             if self.table[i].has(flag::USED | flag::SHOWN | flag::SYNCED) {
                 let shape = self.shape(i);
                 self.verdicts.push(shape);
-            } else if self.table[i].has(flag::USED | flag::PASSES) {
+            }
+            if self.table[i].has(flag::USED | flag::PASSES) {
                 self.count_untouched(i);
             }
             self.unshown += 1;

@@ -110,38 +110,57 @@ pub struct TcpOptions {
     pub unknown: Option<u8>,
     /// There is nothing but timestamps after two NOPs (RFC 7323 appendix A).
     pub only_timestamps: bool,
+    /// The list breaks the rules: see [`tcp_options`]. The other fields are what an endpoint makes of it.
+    pub malformed: bool,
 }
 
-/// Parses the options of a segment whose header [`tcp`](super::tcp) found in the same bytes.
+/// Reads the options of a segment that may be touched; the header is one that [`tcp`](super::tcp) found in the same bytes.
 ///
 /// An option that is longer than what is left, that has another length than its kind demands, or
-/// that says twice what can be said once makes the whole list [`Reject::Malformed`]: which reading
-/// the receiver takes is not for a middlebox to guess. What follows an end of list is not looked at.
+/// that says twice what can be said once makes the whole list [`Reject::Malformed`]: a rewriter must not
+/// guess which reading the receiver takes. [`read_options`] is for learning.
 #[inline]
 pub fn tcp_options(bytes: &[u8], packet: &Packet, tcp: &Tcp) -> Result<TcpOptions, Reject> {
+    let list = list(bytes, packet, tcp)?;
+    Some(read(list)).filter(|found| !found.malformed).ok_or(Reject::Malformed)
+}
+
+/// Reads the options of a segment as Linux does (`tcp_parse_options`): kinds that are not known and known kinds of a
+/// wrong length are skipped, the last of several counts, and an option that is longer than what is left ends the
+/// search. Options that are not in `bytes` are none.
+#[inline]
+pub fn read_options(bytes: &[u8], packet: &Packet, tcp: &Tcp) -> TcpOptions {
+    match list(bytes, packet, tcp) {
+        Ok(list) => read(list),
+        Err(_) => TcpOptions { malformed: true, ..TcpOptions::default() },
+    }
+}
+
+#[inline]
+fn list<'a>(bytes: &'a [u8], packet: &Packet, tcp: &Tcp) -> Result<&'a [u8], Reject> {
     let (start, end) = (packet.l4 as usize + 20, packet.l4 as usize + tcp.header_len as usize);
     if end < start {
         return Err(Reject::Malformed);
     }
-    let list = bytes.get(start..end).ok_or(Reject::Truncated)?;
-    // Nearly every segment there is (RFC 7323 appendix A).
-    if let Some([NOP, NOP, TIMESTAMPS, 10, data @ ..]) = exactly::<12>(list) {
-        return Ok(TcpOptions {
-            timestamps: timestamps(data),
-            only_timestamps: true,
-            ..TcpOptions::default()
-        });
-    }
-    read(list)
+    bytes.get(start..end).ok_or(Reject::Truncated)
 }
 
-fn read(list: &[u8]) -> Result<TcpOptions, Reject> {
+#[inline]
+fn read(list: &[u8]) -> TcpOptions {
+    // Nearly every segment there is (RFC 7323 appendix A).
+    if let Some([NOP, NOP, TIMESTAMPS, 10, data @ ..]) = exactly::<12>(list) {
+        return TcpOptions { timestamps: timestamps(data), only_timestamps: true, ..TcpOptions::default() };
+    }
+    read_each(list)
+}
+
+fn read_each(list: &[u8]) -> TcpOptions {
     let mut found = TcpOptions::default();
     for option in Options::new(list) {
-        let (_, kind, data) = option?;
-        note(&mut found, kind, data)?;
+        let sound = option.is_ok_and(|(_, kind, data)| note(&mut found, kind, data));
+        found.malformed |= !sound;
     }
-    Ok(found)
+    found
 }
 
 /// Offset in the frame of the data of the timestamps option, TSval first.
@@ -202,23 +221,24 @@ impl<'a> Iterator for Options<'a> {
     }
 }
 
-fn note(found: &mut TcpOptions, kind: u8, data: &[u8]) -> Result<(), Reject> {
-    let sound = match kind {
-        MSS => once(&mut found.mss, exactly::<2>(data).and_then(|d| be16(d, 0))),
+/// Adds what an option says. False if it has another length than its kind demands, or was there before.
+fn note(found: &mut TcpOptions, kind: u8, data: &[u8]) -> bool {
+    match kind {
+        MSS => last(&mut found.mss, exactly::<2>(data).and_then(|d| be16(d, 0))),
         WINDOW_SCALE => {
             let shift = exactly::<1>(data).map(|d| d[0].min(MAX_WINDOW_SCALE));
-            once(&mut found.window_scale, shift)
+            last(&mut found.window_scale, shift)
         }
         SACK_PERMITTED => flag(&mut found.sack_permitted, data.is_empty()),
         SACK => sack(&mut found.sack, data),
-        TIMESTAMPS => once(&mut found.timestamps, timestamps(data)),
+        TIMESTAMPS => last(&mut found.timestamps, timestamps(data)),
         MD5 => flag(&mut found.md5, data.len() == 16),
         USER_TIMEOUT => flag(&mut found.user_timeout, data.len() == 2),
         // KeyID, RNextKeyID, MAC.
         AO => flag(&mut found.ao, data.len() >= 2),
         // The subtype is in the first byte; several MPTCP options may ride on one segment.
         MPTCP => {
-            found.mptcp = true;
+            found.mptcp |= !data.is_empty();
             !data.is_empty()
         }
         FAST_OPEN => flag(&mut found.fast_open, data.len() <= 16),
@@ -229,8 +249,7 @@ fn note(found: &mut TcpOptions, kind: u8, data: &[u8]) -> Result<(), Reject> {
             found.unknown = found.unknown.or(Some(kind));
             true
         }
-    };
-    sound.then_some(()).ok_or(Reject::Malformed)
+    }
 }
 
 /// `data` if it is `N` bytes long.
@@ -238,14 +257,16 @@ fn exactly<const N: usize>(data: &[u8]) -> Option<&[u8]> {
     (data.len() == N).then_some(data)
 }
 
-/// Stores a value that is there and was not there before.
-fn once<T>(slot: &mut Option<T>, value: Option<T>) -> bool {
-    value.is_some() && core::mem::replace(slot, value).is_none()
+/// Stores a value that is there. False if there is none, or was one before.
+fn last<T>(slot: &mut Option<T>, value: Option<T>) -> bool {
+    value.is_some_and(|value| slot.replace(value).is_none())
 }
 
-/// Raises a flag that was not up before, if the option's length is right.
+/// Raises a flag if the option's length is right. False if it is not, or the flag was up before.
 fn flag(slot: &mut bool, sound: bool) -> bool {
-    sound && !core::mem::replace(slot, true)
+    let before = *slot;
+    *slot |= sound;
+    sound && !before
 }
 
 /// Is `a` after `b` in serial arithmetic (RFC 1982)?
@@ -260,12 +281,13 @@ fn timestamps(data: &[u8]) -> Option<Timestamps> {
 
 fn sack(found: &mut SackBlocks, data: &[u8]) -> bool {
     let count = data.len() / 8;
-    if data.len() % 8 != 0 || !(1..=4).contains(&count) || !found.is_empty() {
+    if data.len() % 8 != 0 || !(1..=4).contains(&count) {
         return false;
     }
+    let before = core::mem::take(found);
     found.count = count as u8;
     for (block, edges) in found.blocks.iter_mut().zip(data.chunks_exact(8)) {
         *block = (be32(edges, 0).unwrap_or(0), be32(edges, 4).unwrap_or(0));
     }
-    true
+    before.is_empty()
 }

@@ -1,9 +1,12 @@
 //! Forged and stray segments: what cannot be true is forwarded as it came and changes nothing, and what was
 //! missed is made up for. Bounds are those of RFC 5961 and of `weir_core::steer`.
 
+use crate::support::uploads::*;
 use crate::support::*;
-use weir_core::gateway::{Gateway, PassReason, Verdict, LAN, LAN_TAP, WAN};
+use weir_core::ack::AckControl;
+use weir_core::gateway::{ClassConfig, Config, Direction, Gateway, PassReason, Verdict, LAN, LAN_TAP, WAN};
 use weir_core::node::Port;
+use weir_core::rate::Rate;
 use weir_core::rig::{Rig, Sent, TestFrame};
 use weir_core::time::Time;
 use weir_core::wire::build::SegmentBuilder;
@@ -13,6 +16,8 @@ use weir_core::wire::Flags;
 const STEP: u32 = 12_500;
 /// Hostile segments, 1 us apart.
 const FLOOD: u64 = 100_000;
+/// The first window of a class of 8 Mbit/s.
+const FIRST: u32 = 4 * 1_460;
 
 /// What the flow's sender gets.
 fn to_sender(w: &Net, sent: &[Sent]) -> Vec<(Time, u32)> {
@@ -263,6 +268,106 @@ fn a_forged_segment_does_not_make_a_flow_pass() {
     w.inject_at(ms(1_001), WAN, forged);
     w.run(ms(1_002));
     assert_eq!(w.rig.node().flows().next().unwrap().pass, None);
+}
+
+/// Between SYN-ACK and the receiver's first ACK the flow's numbers are known from the handshake.
+#[test]
+fn a_forged_segment_before_the_first_ack_changes_nothing() {
+    for forge in [false, true] {
+        let class = ClassConfig::controlled("all", Direction::In, basic());
+        let mut rig = Rig::new(Gateway::new(Config { classes: vec![class], ..Config::default() }));
+        let (client, server) = ([192, 168, 0, 2], [203, 0, 113, 1]);
+        let up = || SegmentBuilder::v4(client, server).ports(40_000, 80).window(4_000);
+        let down = || SegmentBuilder::v4(server, client).ports(80, 40_000);
+        let syn = up().seq(1_000).ack(0).flags(Flags::SYN).mss(1460).window_scale(7);
+        rig.at(ms(0)).inject(LAN, TestFrame::bytes(&syn.build()));
+        let answer = down().seq(9_000).ack(1_001).flags(Flags(Flags::SYN.0 | Flags::ACK.0));
+        rig.at(ms(20)).inject(WAN, TestFrame::bytes(&answer.mss(1460).window_scale(7).build()));
+        if forge {
+            let wild = up().seq(0x7777_7777).ack(0x3333_3333).flags(Flags::ACK);
+            rig.at(ms(21)).inject(LAN, TestFrame::bytes(&wild.md5().build()));
+        }
+        for n in 0..=1_000u32 {
+            let ack = up().seq(1_001).ack(9_001 + 4_000 * n).flags(Flags::ACK);
+            rig.at(ms(30 + u64::from(n))).inject(LAN, TestFrame::bytes(&ack.build()));
+        }
+        let sent = rig.run_until(ms(1_030));
+        let acks = sent.iter().map(|s| tcp(s).ack).filter(|&ack| ack < 0x1000_0000);
+        // 10 Mbit/s for a second, and a step.
+        let most = acks.max().unwrap() - 9_001;
+        assert!((1_200_000..=1_262_500).contains(&most), "{most}");
+    }
+}
+
+/// Bytes acknowledged to the sender in `seconds`, of a class of 8 Mbit/s whose receiver acknowledges 32 Mbit/s, while `claim` says each
+/// millisecond what the sender or the receiver sends beside that, if anything: of the bytes that the receiver has got.
+fn beside_claims(
+    seconds: u32,
+    mut claim: impl FnMut(&Uploads, u32, u32) -> Option<(Port, SegmentBuilder)>,
+) -> u32 {
+    let mut u = Uploads::begun(config(AckControl::ack_share(Rate::mbit(8))), 1, ms(20));
+    let (mut got, mut told, mut right) = (0, 0, FIRST);
+    for n in 0..1_000 * seconds {
+        // Like any sender, this one sends nothing beyond the right edge that it knows.
+        got = (got + 4_000).min(right);
+        let at = ms(1_000 + u64::from(n));
+        u.ack(at, 0, got);
+        if let Some((port, segment)) = claim(&u, n, got) {
+            u.inject(at, port, segment);
+        }
+        for sent in u.rig.run_until(at).iter().filter(|s| s.port == LAN && !tcp(s).flags.contains(Flags::RST))
+        {
+            (told, right) = (told.max(acked(sent)), right.max(edge(sent)));
+        }
+    }
+    told
+}
+
+/// 8 Mbit/s for so many seconds, and at most `free` bytes more.
+fn expect_rate(told: u32, seconds: u32, free: u32) {
+    let least = 1_000_000 * seconds;
+    assert!((least - 20_000..=least + 20_000 + free).contains(&told), "{told} bytes in {seconds} s");
+}
+
+#[test]
+fn a_fin_that_was_none_frees_a_window_once() {
+    const FIN: Flags = Flags(Flags::FIN.0 | Flags::ACK.0);
+    let fin = |u: &Uploads, at: u32| Some((LAN, u.data(0, at).flags(FIN)));
+    expect_rate(beside_claims(4, |_, _, _| None), 4, 0);
+    // 20,000 bytes ahead, once: an acknowledgement behind it comes after 5 ms.
+    expect_rate(beside_claims(4, |u, n, got| if n == 500 { fin(u, got + 20_000) } else { None }), 4, 40_000);
+    // As often as one likes, each further ahead than the last, or each a little.
+    expect_rate(beside_claims(4, |u, n, got| if n > 500 { fin(u, got + 20_000) } else { None }), 4, 40_000);
+    let again = |u: &Uploads, n: u32, got| if n > 500 && n % 20 == 0 { fin(u, got + 4_000) } else { None };
+    expect_rate(beside_claims(4, again), 4, 40_000);
+}
+
+#[test]
+fn resets_that_no_end_accepts_free_what_is_held_once() {
+    let rst = |u: &Uploads, n: u32, got| match n > 500 && n % 5 == 0 {
+        true => Some((LAN, u.data(0, got).flags(Flags::RST))),
+        false => None,
+    };
+    expect_rate(beside_claims(4, rst), 4, 40_000);
+    let rst = |u: &Uploads, n: u32, _| match n > 500 && n % 5 == 0 {
+        true => Some((WAN, u.receiver(0).flags(Flags::RST))),
+        false => None,
+    };
+    expect_rate(beside_claims(4, rst), 4, 40_000);
+    // A flow whose window is kept: what is held is at most a window, 512,000 bytes, and goes once.
+    let mut w = Net::established(basic());
+    let mut told = 0;
+    for n in 1..=2_000u32 {
+        let at = ms(1_000 + u64::from(n));
+        w.ack_at(at, (4_000 * n).min(told + 512_000));
+        if n % 5 == 0 {
+            let rst = w.ack_segment(0).flags(Flags::RST);
+            w.inject_at(at, WAN, rst);
+        }
+        let sent = w.run(at);
+        told = sent.iter().filter(|s| w.tcp(s).flags == Flags::ACK).map(|s| w.rel(s)).fold(told, u32::max);
+    }
+    assert!((1_500_000..=2_500_000 + 512_000).contains(&told), "{told} bytes in 2 s");
 }
 
 #[test]

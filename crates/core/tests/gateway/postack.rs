@@ -382,8 +382,9 @@ fn flows_without_acks_to_control_are_scheduled() {
     let mut u = Uploads::begun(pfq(), 1, Wake::Exact);
     let before = u.scheduled_only();
     u.data(ms(1_000), 7, 3);
-    for n in 1..=2 {
-        u.inject(ms(1_010), WAN, receiver(0).ack(abs(n * MSS)).flags(Flags::ACK).mptcp());
+    // Four of eight are odd.
+    for n in 1..=4 {
+        u.inject(ms(1_010), WAN, receiver(0).ack(abs(n * MSS / 2)).flags(Flags::ACK).mptcp());
     }
     u.data(ms(1_020), 0, 2);
     u.rig.run_until(ms(1_500));

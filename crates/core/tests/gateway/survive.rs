@@ -219,7 +219,7 @@ fn progress_on_payload_that_was_set_back_is_held_and_released() {
 }
 
 #[test]
-fn a_two_way_flow_without_a_scale_passes() {
+fn payload_of_a_flow_without_a_scale_passes_and_the_flow_stays_controlled() {
     let mut w = Net::new(basic(), None);
     for n in 1..=5u32 {
         w.ack_at(ms(1_000 + u64::from(n)), 1_000 * n);
@@ -227,11 +227,27 @@ fn a_two_way_flow_without_a_scale_passes() {
     let segment = w.ack_segment(60_000).payload(100);
     let bytes = segment.build();
     w.inject_at(ms(1_010), WAN, segment);
-    w.ack_at(ms(1_011), 70_000);
+    w.ack_at(ms(1_011), 90_000);
     let sent = w.run(ms(1_011));
-    assert_eq!(sent[sent.len() - 2].bytes, bytes, "set back, its right edge would move left");
-    assert_eq!(*numbers(&sent).last().unwrap(), (ms(1_011), 70_000));
+    assert_eq!(sent.last().unwrap().bytes, bytes, "set back, its right edge would move left");
+    assert_eq!(w.rig.node().flows().next().unwrap().pass, None);
+    // What it told early is repaid: half steps.
+    let steps = numbers(&w.run(ms(1_040)));
+    assert!(!steps.is_empty() && steps.windows(2).all(|p| p[1].1 - p[0].1 == STEP / 2), "{steps:?}");
+    // Where half of the last eight segments are such, the flow passes until eight in a row are not.
+    for n in 0..3u32 {
+        let segment = w.ack_segment(100_000 + 1_000 * n).seq(RECEIVER_ISN + 101 + 100 * n).payload(100);
+        w.inject_at(ms(1_041 + u64::from(n)), WAN, segment);
+    }
+    w.run(ms(1_050));
     assert_eq!(w.rig.node().flows().next().unwrap().pass, Some(PassReason::UnknownScale));
+    for n in 0..8u32 {
+        let ack = w.ack_segment(110_000 + 1_000 * n).seq(RECEIVER_ISN + 401);
+        w.inject_at(ms(1_051 + u64::from(n)), WAN, ack);
+    }
+    let sent = numbers(&w.run(ms(1_058)));
+    assert_eq!(sent, (0..7).map(|n| (ms(1_051 + n), 110_000 + 1_000 * n as u32)).collect::<Vec<_>>());
+    assert_eq!(w.rig.node().flows().next().unwrap().pass, None);
 }
 
 #[test]

@@ -37,7 +37,7 @@ impl Gateway {
 
     /// As [`Gateway::permit`], of what it was permitted from `since` to `now`.
     pub(in crate::gateway) fn permit_since(&mut self, i: u32, bytes: u32, since: Time, now: Time) {
-        if self.table[i].has(flag::SENDER_FIN) {
+        if self.table[i].is_ending() {
             return; // it has nothing more to send
         }
         self.charge(i, bytes, (since, now), |turn, quantum| {

@@ -177,12 +177,12 @@ impl Gateway {
     pub(in crate::gateway) fn may_pass(&self, i: u32) -> bool {
         let r = &self.table[i];
         let by_departures = self.classes.share(r.class).is_some_and(|s| s.law.turns == Turns::Departures);
-        r.has(flag::SENDER_FIN) || by_departures && self.packets_of(i) == 0
+        r.is_ending() || by_departures && self.packets_of(i) == 0
     }
 
     /// The flow has got something that is held, for `more` bytes: it waits for its turn.
     pub(in crate::gateway) fn await_step(&mut self, cx: &mut Cx<'_>, i: u32, more: u32) {
-        if self.table[i].has(flag::SENDER_FIN) {
+        if self.table[i].is_ending() {
             self.release_all(cx, i); // which lets nothing be sent
         } else if self.may_pass(i) {
             let payload = self.table[i].segments().payload;
@@ -250,7 +250,7 @@ impl Gateway {
                 continue;
             }
             self.unlist(i, cx.now);
-            if self.packets_of(i) > 0 || self.table[i].flags & (flag::CLOSED | flag::PASSES) != 0 {
+            if self.packets_of(i) > 0 || self.table[i].flags & (flag::CLOSED | flag::SYNCED) != flag::SYNCED {
                 continue;
             }
             self.step(cx, i, 1);

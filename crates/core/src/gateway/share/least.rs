@@ -20,8 +20,8 @@ impl Gateway {
             return true;
         };
         let Some(least) = share.law.flow_min else { return true };
-        if r.has(flag::SENDER_FIN) || u64::from(share.sure + 1).saturating_mul(least.bps()) > share.there() {
-            return r.has(flag::SENDER_FIN);
+        if r.is_ending() || u64::from(share.sure + 1).saturating_mul(least.bps()) > share.there() {
+            return r.is_ending();
         }
         share.sure += 1;
         share.listed_sure += u32::from(r.has(flag::LISTED));

@@ -43,7 +43,8 @@ impl Gateway {
     pub(in crate::gateway) fn keep_edge(&mut self, i: u32, bytes: u32, now: Time) {
         let r = &self.table[i];
         let waits = r.has(flag::SHARED | flag::EDGE_KNOWN)
-            && r.flags & (flag::STEPS | flag::SENDER_FIN) == 0
+            && !r.has(flag::STEPS)
+            && !r.is_ending()
             && matches!(self.policy(r).window, Window::Size { .. })
             && self.is_early(r, bytes, now);
         if waits {

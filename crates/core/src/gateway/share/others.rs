@@ -147,6 +147,14 @@ impl Gateway {
         }
     }
 
+    /// The data of a flow that passed untouched is controlled by its ACKs again.
+    pub(in crate::gateway) fn uncount(&mut self, i: u32) {
+        let r = &self.table[i];
+        if self.classes.share(r.class).is_some() {
+            self.verdicts.count(r.key, None);
+        }
+    }
+
     /// Charges the classes below one at the top what has passed that is none of their flows': some of them, each time others.
     pub(super) fn charge_others(&mut self, top: u32, now: Time) {
         let leaves = |gateway: &Gateway| gateway.classes.share(top)?.node().map(|node| node.leaves.len());

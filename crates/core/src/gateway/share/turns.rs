@@ -43,9 +43,13 @@ impl Gateway {
         share.note_active(now);
         share.listed += 1;
         share.listed_sure += u32::from(self.table[i].has(flag::GUARANTEED));
-        share.fresh.push(&mut self.table, i);
+        // Who comes and goes as it likes, by RSTs that no end accepts, has no turn before others.
+        let fresh = !self.table[i].doubt.has_retracted();
+        let ring = if fresh { &mut share.fresh } else { &mut share.old };
+        ring.push(&mut self.table, i);
         let follows = share.law.turns == Turns::Packets;
-        self.table[i].flags |= flag::LISTED | flag::FRESH;
+        self.table[i].flags |= flag::LISTED;
+        self.table[i].set(flag::FRESH, fresh);
         match follows {
             true => self.arm_idle(place, now),
             false => self.tree(place).settle(place, now),
@@ -95,7 +99,7 @@ impl Gateway {
         if r.has(flag::STEPS) {
             return self.await_step(cx, i, more);
         }
-        let bytes = if r.has(flag::SENDER_FIN) {
+        let bytes = if r.is_ending() {
             r.held() // which lets nothing be sent
         } else if r.has(flag::LOSS) {
             r.held().min(2 * u32::from(r.mss))
@@ -179,7 +183,7 @@ impl Gateway {
         self.tree(place).refresh(place, cx.now);
         let r = &mut self.table[i];
         let steps = r.has(flag::STEPS);
-        if !r.awaits_turn() || r.flags & (flag::CLOSED | flag::PASSES) != 0 {
+        if !r.awaits_turn() || r.flags & (flag::CLOSED | flag::SYNCED) != flag::SYNCED {
             r.set(flag::EDGE_WAITS, false);
             if r.has(flag::FRESH) {
                 self.queue_again(i);
@@ -245,7 +249,7 @@ impl Gateway {
         let r = &self.table[i];
         let Some(share) = self.classes.share(r.class) else { return false };
         let (held, edge) = (r.held(), r.edge);
-        let ends = r.has(flag::SENDER_FIN);
+        let ends = r.is_ending();
         let bytes = if ends { held } else { held.min(share.law.turn(r.segments().payload)) };
         let payload = share.payload(r);
         let cut = self.cut(r, bytes);

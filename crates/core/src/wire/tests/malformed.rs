@@ -149,6 +149,38 @@ fn nothing_is_written_where_there_is_no_tcp() {
     assert!(!set_timestamps(&mut frame, &p, &t, Timestamps::default(), Checksum::Valid));
 }
 
+/// As `tcp_parse_options` of Linux reads them: what cannot be understood is skipped, and what does not fit ends the search.
+#[test]
+fn options_are_learnt_as_an_endpoint_reads_them() {
+    let read = |raw: &[u8]| {
+        let frame = v4().raw_options(raw).build();
+        let p = packet(&frame, frame.len()).unwrap();
+        let t = tcp(&frame, &p).unwrap();
+        let found = read_options(&frame, &p, &t);
+        assert_eq!(tcp_options(&frame, &p, &t).ok(), (!found.malformed).then_some(found));
+        found
+    };
+    let ts = |n: u8| [8, 10, 0, 0, 0, n, 0, 0, 0, 7];
+    let stamps = |n| Some(Timestamps { value: n, echo: 7 });
+    // The last of two counts.
+    let found = read(&[&ts(1)[..], &ts(2), &[1, 1]].concat());
+    assert_eq!((found.timestamps, found.malformed), (stamps(2), true));
+    // What came before an option that is too long counts, and nothing behind it.
+    let found = read(&[&ts(1)[..], &[3, 3, 9], &[5, 40, 2, 4, 5, 0xb4, 1]].concat());
+    assert_eq!((found.timestamps, found.window_scale, found.mss), (stamps(1), Some(9), None));
+    assert!(found.malformed);
+    // One with another length than its kind's is skipped, and one that nobody knows.
+    let found =
+        read(&[&[2, 3, 5][..], &[200, 5, 1, 2, 3], &[19, 3, 0], &[3, 3, 7], &ts(3), &[1, 1]].concat());
+    assert_eq!((found.mss, found.window_scale, found.timestamps), (None, Some(7), stamps(3)));
+    assert_eq!((found.unknown, found.md5, found.malformed), (Some(200), false, true));
+    // A length of one, and none at all.
+    for raw in [[8, 1, 3, 3], [1, 1, 1, 8]] {
+        let found = read(&raw);
+        assert_eq!(found, TcpOptions { malformed: true, ..TcpOptions::default() });
+    }
+}
+
 #[test]
 fn an_absent_payload_leaves_the_checksum_unknown() {
     for sum in [Sum::Valid, Sum::Partial, Sum::Wrong] {

@@ -49,6 +49,11 @@ impl Uploads {
         SegmentBuilder::v4([10, 0, 1, 1], [10, 0, 0, 1]).ports(5_001, 1_000 + f).seq(1).window(4_000)
     }
 
+    /// A segment of the sender of flow `f` behind so many bytes.
+    pub fn data(&self, f: u16, bytes: u32) -> SegmentBuilder {
+        self.sender(f).seq(ISN.wrapping_add(1).wrapping_add(bytes))
+    }
+
     pub fn inject(&mut self, at: Time, port: weir_core::node::Port, segment: SegmentBuilder) {
         self.rig.at(at).inject(port, TestFrame::bytes(&segment.build()));
     }

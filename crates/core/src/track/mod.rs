@@ -1,0 +1,15 @@
+//! The connection tracker: what to believe of segments, and for how long.
+//!
+//! Anyone can send a segment with a connection's addresses, and each end says what suits it. So a claim of one end is
+//! *tentative* until the other end confirms it, and every relaxation of control has an exit:
+//!
+//! - [`Doubt`]: evidence about segments that do not fit a flow, or fit it and are odd;
+//! - [`Extensions`]: what the two SYNs of a connection have in common.
+//!
+//! The tracker knows nothing of rates, queues and ACK control; these ask it.
+
+mod doubt;
+mod extensions;
+
+pub use doubt::Doubt;
+pub use extensions::Extensions;
