@@ -18,7 +18,7 @@ use flows::{Flows, Known};
 use std::collections::VecDeque;
 use weir_core::combined::Acks;
 use weir_core::flow::Key;
-use weir_core::frame::Frame;
+use weir_core::frame::{Checksum, Frame};
 use weir_core::gateway::{Config, Gateway, LAN, LAN_SET_BACK, LAN_TAP, WAN, WAN_SET_BACK, WAN_TAP};
 use weir_core::node::{Cx, Node, Port, PortSet, Transmit};
 use weir_core::stats::{DropReason, Ledger};
@@ -202,6 +202,9 @@ impl Steered {
     /// What becomes of a segment: the tests of the programs in the kernel, in their order.
     fn action(&mut self, cx: &Cx<'_>, port: Port, frame: &Frame, packet: &Packet, tcp: &Tcp) -> Action {
         let shaped = self.ack_ports[usize::from(port.0)];
+        if tcp.flags.intersects(Flags::SYN | Flags::RST | Flags::FIN) && is_broken(cx, frame, packet) {
+            return Action::Pass;
+        }
         if self.engine != Engine::Runs {
             return self.bypass(cx, frame, packet, tcp);
         }
@@ -228,13 +231,18 @@ impl Steered {
         match self.flows.find(&Key::of_data(packet, tcp), self.gateway.slots()) {
             Known::Shaped(slot) => {
                 let options = wire::tcp_options(cx.frames.bytes(frame), packet, tcp).unwrap_or_default();
-                let action = slot.segment(&Seen::of(tcp, &options));
+                let seen = Seen::of(tcp, &options);
+                if slot.wants_sum(&seen) && is_broken(cx, frame, packet) {
+                    return Action::Pass;
+                }
+                let action = slot.segment(&seen);
                 if action == Action::Take {
                     slot.take(frame.received);
                 }
                 action
             }
             Known::Passes => ends,
+            Known::Not if is_broken(cx, frame, packet) => Action::Pass,
             Known::Not if tcp.payload_len == 0 && ends == Action::Pass => Action::Take,
             Known::Not => Action::Copy,
         }
@@ -257,7 +265,11 @@ impl Steered {
         let known = self.flows.find(&Key::of_data(packet, tcp), self.gateway.slots());
         if let (Known::Shaped(slot), false) = (known, tcp.flags.intersects(Flags::SYN | Flags::RST)) {
             let options = wire::tcp_options(cx.frames.bytes(frame), packet, tcp).unwrap_or_default();
-            return slot.bypass(&Seen::of(tcp, &options));
+            let seen = Seen::of(tcp, &options);
+            if slot.passes_on(&seen) && is_broken(cx, frame, packet) {
+                return Action::Pass;
+            }
+            return slot.bypass(&seen);
         }
         Action::Pass
     }
@@ -319,6 +331,14 @@ impl Steered {
             }
             _ => true,
         }
+    }
+}
+
+/// Is the segment's checksum wrong? Nothing is learnt from it, and it passes as it came.
+fn is_broken(cx: &Cx<'_>, frame: &Frame, packet: &Packet) -> bool {
+    match frame.checksum {
+        Checksum::Unknown => wire::checksum::verify_frame(cx.frames, frame, packet) == Checksum::Invalid,
+        state => state == Checksum::Invalid,
     }
 }
 

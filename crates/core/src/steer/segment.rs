@@ -2,7 +2,7 @@
 
 use super::{
     after, slot_flag, Action, Seen, Slot, Stamp, ACK, ACK_RANGE, DOUBT_SAMPLE, FIN, PURE_BEHIND, SEQ_AHEAD,
-    SEQ_BEHIND,
+    SEQ_BEHIND, URG,
 };
 use crate::ack::window;
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -40,6 +40,29 @@ impl Slot {
             return progress.unsigned_abs() <= ACK_RANGE;
         }
         progress >= -(0xffff_i32 << self.scale()) && !after(seen.ack, self.edge.load(Relaxed))
+    }
+
+    /// Does a segment, which is believed, tell more than that data passes? Without payload it does. With payload, what it
+    /// says must be new. Whoever runs [`Slot::segment`] has summed it, and nothing comes here that has a wrong checksum:
+    /// what a segment that tells nothing says is known already, but for its end.
+    pub fn tells(&self, seen: &Seen) -> bool {
+        let edge = seen.ack.wrapping_add(u32::from(seen.window) << self.scale());
+        seen.payload == 0
+            || seen.flags & (FIN | URG) != 0
+            || seen.sack
+            || u32::from(seen.window) != self.window.load(Relaxed)
+            || after(seen.ack, self.ack.load(Relaxed))
+            || (self.has(slot_flag::SCALED) && after(edge, self.edge.load(Relaxed)))
+    }
+
+    /// Has the segment to be summed before [`Slot::segment`] sees it?
+    pub fn wants_sum(&self, seen: &Seen) -> bool {
+        seen.flags & ACK != 0 && (!self.believes(seen) || self.tells(seen))
+    }
+
+    /// Has the segment to be summed before [`Slot::bypass`] sees it? It has where its sender hears what it did not know.
+    pub fn passes_on(&self, seen: &Seen) -> bool {
+        self.tells(seen) || after(seen.ack, self.tx.load(Relaxed))
     }
 
     /// The receiver's numbers move forward; window and timestamp are those of a segment that is not older than
@@ -135,10 +158,19 @@ impl Slot {
             return Action::Pass;
         }
         if !self.believes(seen) {
-            let doubts = self.doubts.fetch_add(1, Relaxed);
-            return if doubts % DOUBT_SAMPLE == 0 { Action::Copy } else { Action::Pass };
+            return self.doubt();
         }
         self.believed(seen)
+    }
+
+    /// A segment that is not believed passes: the gateway sees one of so many.
+    fn doubt(&self) -> Action {
+        let doubts = self.doubts.fetch_add(1, Relaxed);
+        if doubts % DOUBT_SAMPLE == 0 {
+            Action::Copy
+        } else {
+            Action::Pass
+        }
     }
 
     /// As [`Slot::segment`], of an acknowledgement that is [believed](Slot::believes).

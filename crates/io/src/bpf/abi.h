@@ -131,6 +131,7 @@ struct acks_config {
 	__u8 pad;
 	__u32 slots; /* of each engine, where there are several; not 0 */
 	__u32 pad2;
+	__u64 seed; /* odd */
 };
 
 struct all_config {
@@ -157,6 +158,7 @@ struct acks_counters {
 	__u64 failed;	 /* the kernel refused to rewrite */
 	__u64 granted;	 /* passed by a grant, as they came or set back */
 	__u64 policed;	 /* dropped: they exceed their class's rate, and ACKs cannot slow them */
+	__u64 broken;	 /* of TCP with a wrong checksum: nothing was learnt from it */
 };
 
 struct all_counters {

@@ -131,6 +131,8 @@ pub(crate) struct AcksConfig {
     pub pad: u8,
     pub slots: u32,
     pub pad2: u32,
+    /// Odd.
+    pub seed: u64,
 }
 // SAFETY: integers without padding: the size is asserted below.
 unsafe impl Pod for AcksConfig {}
@@ -184,6 +186,8 @@ pub struct AcksCounters {
     pub granted: u64,
     /// Dropped: they exceed their class's rate, and ACKs cannot slow them.
     pub policed: u64,
+    /// Of TCP with a wrong checksum: passed as they came, and nothing was learnt from them.
+    pub broken: u64,
 }
 // SAFETY: integers without padding.
 unsafe impl Pod for AcksCounters {}
@@ -230,6 +234,6 @@ pub(crate) const SEGMENT_SIZE: usize = (SEGMENT_BYTES + SEGMENT_HEAD).next_multi
 
 const _: () = assert!(size_of::<FlowKey>() == 40 && size_of::<HomeKey>() == 20);
 const _: () =
-    assert!(size_of::<Flow>() == 8 && size_of::<AcksConfig>() == 112 && size_of::<AllConfig>() == 16);
-const _: () = assert!(size_of::<AcksCounters>() == 136 && size_of::<AllCounters>() == 40);
+    assert!(size_of::<Flow>() == 8 && size_of::<AcksConfig>() == 120 && size_of::<AllConfig>() == 16);
+const _: () = assert!(size_of::<AcksCounters>() == 144 && size_of::<AllCounters>() == 40);
 const _: () = assert!(size_of::<SegmentHeader>() == SEGMENT_GSO && SEGMENT_SIZE == 208);

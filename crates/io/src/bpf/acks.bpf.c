@@ -19,7 +19,7 @@
 #include <bpf/bpf_helpers.h>
 #include "lookup.h"
 #include "ring.h"
-#include "rewrite.h"
+#include "sum.h"
 #include "stamp.h"
 #include "count.h"
 
@@ -57,11 +57,20 @@ static __always_inline bool set_back(struct hook *h, struct packet *p, const str
 	return true;
 }
 
+/* A segment with a wrong checksum passes as it came: its receiver does nothing with it. */
+static __always_inline int broken(struct hook *h)
+{
+	h->count->broken++;
+	return TC_ACT_UNSPEC;
+}
+
 /* The engine is away or cannot be told: the segment passes, and is noted if it can be true. */
 static __always_inline int bypass(struct hook *h, struct packet *p, struct slot *slot, __u64 *count)
 {
 	struct action action = {};
 
+	if (slot_passes_on(slot, &p->seen) && is_broken(h->skb, p))
+		return broken(h);
 	slot_bypass(slot, &p->seen, &action);
 	if (action.act != ACT_SET_BACK || !set_back(h, p, &action))
 		(*count)++;
@@ -72,8 +81,19 @@ static __always_inline int bypass(struct hook *h, struct packet *p, struct slot 
 static __always_inline int controlled(struct hook *h, struct packet *p, struct slot *slot)
 {
 	struct action action = {};
+	bool believed;
 
-	slot_segment(slot, &p->seen, &action);
+	if (!(p->seen.flags & TCP_ACK)) {
+		h->count->passed_flow++;
+		return TC_ACT_UNSPEC;
+	}
+	believed = slot_believes(slot, &p->seen);
+	if ((!believed || slot_tells(slot, &p->seen)) && is_broken(h->skb, p))
+		return broken(h);
+	if (believed)
+		slot_believed(slot, &p->seen, &action);
+	else
+		slot_doubt(slot, &action);
 	if (action.doubted)
 		h->count->doubted++;
 	if (action.act == ACT_COPY)
@@ -95,18 +115,24 @@ static __always_inline int reset(struct hook *h, struct packet *p, struct slot *
 {
 	if (slot && slot_takes_reset(slot, &p->seen) && take(h, slot))
 		return consume();
-	return show_within(h, BUDGET_ENDS);
+	return show_within(h, BUDGET_ENDS, source_of(h, p));
 }
 
 /* A segment of a flow that the core has not classified. */
 static __always_inline int unclassified(struct hook *h, struct packet *p)
 {
+	__u32 source = source_of(h, p);
+
 	if (p->seen.flags & TCP_FIN)
-		return show_within(h, BUDGET_ENDS);
-	if (!p->seen.payload && p->seen.flags & TCP_ACK && within(h, BUDGET_TAKES) && take(h, NULL))
+		return show_within(h, BUDGET_ENDS, source);
+	if (!p->seen.payload && is_broken(h->skb, p))
+		return broken(h);
+	if (!p->seen.payload && p->seen.flags & TCP_ACK && within(h, BUDGET_TAKES, source) && take(h, NULL))
 		return consume();
 	h->count->passed_unknown++;
-	return show_within(h, BUDGET_COPIES);
+	if (!within(h, BUDGET_COPIES, source))
+		return TC_ACT_UNSPEC;
+	return p->seen.payload && is_broken(h->skb, p) ? broken(h) : show(h);
 }
 
 /* Without a beat the supervisor says what becomes of windows. */
@@ -140,15 +166,15 @@ static __always_inline int unattended(struct hook *h, struct packet *p, bool sha
 	if (!(flags & (TCP_SYN | TCP_RST | TCP_FIN)) || !is_fresh(h->engine, now(h), config.absent))
 		return TC_ACT_UNSPEC;
 	if (flags & (TCP_RST | TCP_FIN))
-		return show_within(h, BUDGET_ENDS);
-	return show_within(h, flags & TCP_ACK ? BUDGET_OPENS : BUDGET_SYNS);
+		return show_within(h, BUDGET_ENDS, source_of(h, p));
+	return show_within(h, flags & TCP_ACK ? BUDGET_OPENS : BUDGET_SYNS, source_of(h, p));
 }
 
 /* The end of a flow that passes may be that of the one in the other direction, which is controlled. */
 static __always_inline int known_to_pass(struct hook *h, struct packet *p)
 {
 	h->count->passed_known++;
-	return p->seen.flags & TCP_FIN ? show_within(h, BUDGET_ENDS) : TC_ACT_UNSPEC;
+	return p->seen.flags & TCP_FIN ? show_within(h, BUDGET_ENDS, source_of(h, p)) : TC_ACT_UNSPEC;
 }
 
 /* Headers of a packet that are counted for each of the packets that a giant one stands for. */
@@ -178,14 +204,16 @@ static __always_inline bool counted_by(struct hook *h, struct packet *p, struct 
 static __always_inline int other(struct hook *h, struct packet *p, __u32 fields)
 {
 	struct counted *by;
+	__u32 source;
 
 	if (!p->other || !(fields & FIELDS_COUNTED))
 		return TC_ACT_UNSPEC;
+	source = source_of(h, p);
 	keep_fields(&p->key, fields);
 	by = learnt(h->engine, &p->key);
 	if (by)
 		return counted_by(h, p, by) ? TC_ACT_UNSPEC : consume();
-	return is_attended(h->engine, config.stale) ? show_within(h, BUDGET_COPIES) : TC_ACT_UNSPEC;
+	return is_attended(h->engine, config.stale) ? show_within(h, BUDGET_COPIES, source) : TC_ACT_UNSPEC;
 }
 
 /* A segment with data. False: its flow passes untouched, and it exceeds its class's rate. */
@@ -233,6 +261,8 @@ static __always_inline int segment(struct hook *h)
 	}
 	if (fields & FIELDS_UNTOUCHED && p.seen.payload && !data_passes(h, &p))
 		return consume();
+	if (p.seen.flags & (TCP_SYN | TCP_RST | TCP_FIN) && is_broken(h->skb, &p))
+		return broken(h);
 	if (!is_attended(h->engine, config.stale))
 		return unattended(h, &p, shapes);
 	if (p.seen.flags & TCP_RST)
@@ -241,9 +271,9 @@ static __always_inline int segment(struct hook *h)
 		/* A new connection may be one that does not pass. */
 		bpf_map_delete_elem(&passing, &p.key);
 		if (!(p.seen.flags & TCP_ACK))
-			return show_within(h, BUDGET_SYNS);
+			return show_within(h, BUDGET_SYNS, source_of(h, &p));
 		/* A flood of SYNs leaves room for the answers to those that got one. */
-		if (!within(h, BUDGET_OPENS))
+		if (!within(h, BUDGET_OPENS, source_of(h, &p)))
 			return TC_ACT_UNSPEC;
 		return sizes && take(h, NULL) ? consume() : show(h);
 	}

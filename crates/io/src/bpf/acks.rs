@@ -7,9 +7,10 @@ use super::hooks::Hooks;
 use super::segments::Segments;
 use super::several::{self, Homes};
 use super::{failed, map, named, open, sum, AcksCounters, Aligned};
-use crate::sys::mmap::Mapping;
+use crate::sys::mmap::{Mapping, Shared};
 use crate::sys::pod::bytes_of;
 use libbpf_rs::{MapCore, MapHandle, Object, ProgramInput};
+use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::ops::Range;
 use std::os::fd::AsFd;
@@ -105,6 +106,7 @@ impl AcksOptions {
             pad: 0,
             slots: self.flows.max(1),
             pad2: 0,
+            seed: 1,
         }
     }
 }
@@ -161,6 +163,8 @@ impl Acks {
         other: Option<&Acks>,
     ) -> io::Result<Acks> {
         features::require()?;
+        // Keyed by the system's randomness.
+        let config = AcksConfig { seed: RandomState::new().hash_one(0) | 1, ..config };
         let several = options.engines > 1;
         let mut open = open("acks", if several { &ACKS_OF_SEVERAL.0 } else { &ACKS.0 })?;
         let (flows, tallies) =
@@ -186,10 +190,7 @@ impl Acks {
             }
         }
         let object = open.load().map_err(|e| features::refused("the steering of ACKs", &e))?;
-        // SAFETY: a slot is atomic words, and `spare` is never touched.
-        let slots = unsafe { shared(&map(&object, "slots")?)? };
-        // SAFETY: a tally is atomic words.
-        let tallies = unsafe { shared(&map(&object, "tallies")?)? };
+        let (slots, tallies) = (shared(&map(&object, "slots")?)?, shared(&map(&object, "tallies")?)?);
         Ok(Acks {
             hooks: Hooks::of(&object, 0)?,
             others: (1..options.engines as usize)
@@ -297,17 +298,9 @@ impl Acks {
     }
 }
 
-/// Maps an array of values of 64 bytes for the life of the process.
-///
-/// # Safety
-///
-/// A `T` is atomic words, valid whatever they hold, but for what is never touched.
-unsafe fn shared<T>(map: &MapHandle) -> io::Result<&'static [T]> {
-    const { assert!(size_of::<T>() == 64 && align_of::<T>() <= 64) };
+/// Maps an array of values, laid out as in the kernel, for the life of the process.
+fn shared<T: Shared>(map: &MapHandle) -> io::Result<&'static [T]> {
+    assert_eq!(map.value_size() as usize, size_of::<T>(), "values of {:?}", map.name());
     let len = map.max_entries() as usize * size_of::<T>();
-    let words: &'static mut [[u32; 16]] = Mapping::of_fd(map.as_fd(), len, 0, true)?.leak();
-    // SAFETY: as many values as `words` has, of the same size; a mapping starts at a page, so they are
-    // aligned. They are atomic words, which the kernel and other processes read and write as such; the exclusive reference
-    // ends here.
-    Ok(unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), words.len()) })
+    Ok(Mapping::of_fd(map.as_fd(), len, 0, true)?.share())
 }

@@ -18,7 +18,21 @@ struct {
 	__type(value, struct acks_counters);
 } counters SEC(".maps");
 
-/* When the next one is due of a stream at its budget's pace: the generic cell rate algorithm. */
+/* Groups of addresses on the LAN's side. */
+#define SOURCES 1024
+/* What each group may have whatever the others take: a 1024th of the rate, and a 256th of what may come at once. */
+#define OWN_RATE_SHIFT 10
+#define OWN_BURST_SHIFT 2
+
+/*
+ * When the next one is due of a stream at its budget's pace: the generic cell rate algorithm. All addresses together have
+ * a third more than the budget, one of them no more than it, and each has a little that no other can use up.
+ */
+struct stream {
+	__u64 due;
+	__u64 own;
+};
+static struct stream streams[BUDGETS * SOURCES];
 static __u64 due[BUDGETS];
 
 /* What a hook knows of a segment. */
@@ -41,20 +55,51 @@ static __always_inline __u64 now(struct hook *h)
 	return h->now;
 }
 
-static __always_inline bool within(struct hook *h, enum budgets which)
+/* Is there one left of a stream? */
+static __always_inline bool paced(__u64 *place, __u64 interval, __u64 burst, __u64 at)
 {
-	__u64 interval = config.budgets[which].interval, burst = config.budgets[which].burst;
-	__u64 old = *(volatile __u64 *)&due[which], next = old, at = now(h);
+	__u64 old = *(volatile __u64 *)place, next = old;
 
 	if ((__s64)(at - next) > (__s64)burst)
 		next = at - burst;
 	next += interval;
 	/* Who loses the race leaves the room to the winner. */
-	if ((__s64)(next - at) > 0 || __sync_val_compare_and_swap(&due[which], old, next) != old) {
-		h->count->over_budget++;
-		return false;
-	}
-	return true;
+	return (__s64)(next - at) <= 0 && __sync_val_compare_and_swap(place, old, next) == old;
+}
+
+/*
+ * The group of the address on the LAN's side: of IPv4 all of it counts, of IPv6 the first 64 bits, of which one
+ * customer has the rest.
+ */
+static __always_inline __u32 source_of(struct hook *h, const struct packet *p)
+{
+	const __u8 *address = h->ingress ? p->key.dst : p->key.src;
+	__u32 parts[4];
+	__u64 hash;
+
+	__builtin_memcpy(parts, address, sizeof(parts));
+	hash = (__u64)parts[0] << 32 | parts[1];
+	if (!hash)
+		hash = parts[3];
+	/* Multiplicative hashing, twice: an odd number that nobody knows, and the high half folded in between. */
+	hash *= config.seed;
+	hash ^= hash >> 32;
+	hash *= config.seed;
+	return hash >> 54;
+}
+
+/* Is there room in a budget for one more of these addresses? */
+static __always_inline bool within(struct hook *h, enum budgets which, __u32 source)
+{
+	__u64 interval = config.budgets[which].interval, burst = config.budgets[which].burst, at = now(h);
+	struct stream *stream = &streams[which * SOURCES + (source & (SOURCES - 1))];
+
+	if (paced(&stream->own, interval << OWN_RATE_SHIFT, burst << OWN_BURST_SHIFT, at))
+		return true;
+	if (paced(&stream->due, interval, burst, at) && paced(&due[which], interval - interval / 4, burst, at))
+		return true;
+	h->count->over_budget++;
+	return false;
 }
 
 /* Never TC_ACT_SHOT: at egress the local stack takes it for congestion, and a socket gets ENOBUFS. */

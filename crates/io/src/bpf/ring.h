@@ -134,9 +134,9 @@ static __always_inline int show(struct hook *h)
 	return TC_ACT_UNSPEC;
 }
 
-static __always_inline int show_within(struct hook *h, enum budgets which)
+static __always_inline int show_within(struct hook *h, enum budgets which, __u32 source)
 {
-	return within(h, which) ? show(h) : TC_ACT_UNSPEC;
+	return within(h, which, source) ? show(h) : TC_ACT_UNSPEC;
 }
 
 /* Takes the segment, of the flow of `slot` if there is one. False: it cannot be taken whole. */

@@ -44,17 +44,28 @@ static __always_inline bool after(__u32 a, __u32 b)
 	return (__s32)(a - b) > 0;
 }
 
-static __always_inline void advance(__u32 *place, __u32 to)
+/* Verified once, for all that call it: the loop is one of many ways through each of them otherwise. */
+__noinline int push(__u32 *place, __u32 to)
 {
-	__u32 old = READ(*place);
+	__u32 old;
 
+	if (!place)
+		return 0;
+	old = READ(*place);
 	for (int i = 0; i < ATTEMPTS && after(to, old); i++) {
 		__u32 now = __sync_val_compare_and_swap(place, old, to);
 
 		if (now == old)
-			return;
+			return 1;
 		old = now;
 	}
+	return 0;
+}
+
+static __always_inline void advance(__u32 *place, __u32 to)
+{
+	if (after(to, READ(*place)))
+		push(place, to);
 }
 
 static __always_inline bool slot_has(struct slot *slot, __u32 flags)
@@ -90,6 +101,25 @@ static __always_inline bool slot_believes(struct slot *slot, const struct seen *
 	if (!slot_has(slot, SLOT_SCALED))
 		return progress <= ACK_RANGE && progress >= -ACK_RANGE;
 	return progress >= -(0xffff << slot_scale(slot)) && !after(seen->ack, READ(slot->edge));
+}
+
+/*
+ * Does a segment, which is believed, tell more than that data passes? Without payload it does. With payload, what it says
+ * must be new: its checksum is worth a look.
+ */
+static __always_inline bool slot_tells(struct slot *slot, const struct seen *seen)
+{
+	__u32 edge = seen->ack + ((__u32)seen->window << slot_scale(slot));
+
+	return !seen->payload || seen->flags & (TCP_FIN | TCP_URG) || seen->sack ||
+	       seen->window != READ(slot->window) || after(seen->ack, READ(slot->ack)) ||
+	       (slot_has(slot, SLOT_SCALED) && after(edge, READ(slot->edge)));
+}
+
+/* ... or, if it passes as it came, does its sender hear what it did not know? */
+static __always_inline bool slot_passes_on(struct slot *slot, const struct seen *seen)
+{
+	return slot_tells(slot, seen) || after(seen->ack, READ(slot->tx));
 }
 
 static __always_inline void slot_note(struct slot *slot, const struct seen *seen)
@@ -219,20 +249,20 @@ static __always_inline bool slot_grants(struct slot *slot, const struct seen *se
 	       seen->seq == READ(slot->nxt) && after(seen->ack, READ(slot->tx)) && !after(seen->ack, to);
 }
 
-static __always_inline void slot_segment(struct slot *slot, const struct seen *seen, struct action *to)
+/* `Slot::doubt` */
+static __always_inline void slot_doubt(struct slot *slot, struct action *to)
+{
+	to->act = __sync_fetch_and_add(&slot->doubts, 1) % DOUBT_SAMPLE == 0 ? ACT_COPY : ACT_PASS;
+	to->doubted = true;
+}
+
+/* `Slot::believed` */
+static __always_inline void slot_believed(struct slot *slot, const struct seen *seen, struct action *to)
 {
 	__u32 tx, nxt;
 	bool opens, unknown, progress, probe;
 
 	to->act = ACT_PASS;
-	if (!(seen->flags & TCP_ACK))
-		return;
-	if (!slot_believes(slot, seen)) {
-		to->doubted = true;
-		if (__sync_fetch_and_add(&slot->doubts, 1) % DOUBT_SAMPLE == 0)
-			to->act = ACT_COPY;
-		return;
-	}
 	tx = READ(slot->tx);
 	nxt = READ(slot->nxt);
 	progress = after(seen->ack, tx);

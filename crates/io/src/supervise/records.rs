@@ -5,6 +5,8 @@ use crate::sys::mmap::Mapping;
 use crate::sys::pod::Pod;
 use std::cell::Cell;
 use std::io;
+use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
 
 /// An array of `T` that this process and the children it forks share.
 ///
@@ -12,32 +14,35 @@ use std::io;
 /// it starts, the supervisor reads copies of what is in it. [`Pod`] makes sure that whatever a dying engine left
 /// there is a value, and so is what one that hangs, and may go on at any time, is about to change.
 pub struct Records<T: 'static> {
-    memory: Cell<Option<&'static mut [T]>>,
+    /// Never unmapped: who takes it has it for good.
+    memory: ManuallyDrop<Mapping>,
+    is_taken: Cell<bool>,
+    of: PhantomData<T>,
 }
 
 impl<T: Pod> Records<T> {
     /// `count` records of zero bytes. Called before the engine is forked.
     pub fn alloc(count: usize) -> io::Result<Records<T>> {
-        let map = Mapping::anonymous((count * size_of::<T>()).max(1), true)?;
-        Ok(Records { memory: Cell::new(Some(map.leak())) })
+        let memory = ManuallyDrop::new(Mapping::anonymous((count * size_of::<T>()).max(1), true)?);
+        Ok(Records { memory, is_taken: Cell::new(false), of: PhantomData })
     }
 
     /// The records, for the engine. `None` if this process has taken them before: a forked child
     /// has not.
     pub fn take(&self) -> Option<&'static mut [T]> {
-        self.memory.take()
+        if self.is_taken.replace(true) {
+            return None;
+        }
+        // SAFETY: never unmapped; taken once, and copied only before.
+        Some(unsafe { self.memory.all() })
     }
 
     /// A copy of record number `i`, for the supervisor. Panics if this process has taken the records, or there is
     /// none of that number.
     pub fn copy(&self, i: usize) -> T {
-        let memory = self.memory.take().expect("the records are with the supervisor");
-        let record = std::ptr::from_ref(&memory[i]);
-        // SAFETY: valid for reads; another process may be writing, which is why it is volatile: what is read is a
-        // value whatever the bytes are (`Pod`).
-        let copy = unsafe { record.read_volatile() };
-        self.memory.set(Some(memory));
-        copy
+        assert!(!self.is_taken.get(), "the records are with the supervisor");
+        // Another process may be writing: what is read is a value whatever the bytes are (`Pod`).
+        self.memory.get(i * size_of::<T>())
     }
 }
 

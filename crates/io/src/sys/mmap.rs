@@ -5,9 +5,21 @@ use super::pod::Pod;
 use rustix::mm::{madvise, mmap, mmap_anonymous, munmap, Advice, MapFlags, ProtFlags};
 use std::ffi::c_void;
 use std::io;
+use std::mem::ManuallyDrop;
 use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64};
+
+/// A type in memory that others write at any time.
+///
+/// # Safety
+/// Every byte of it lies in an atomic integer, and any bit pattern is a value.
+pub unsafe trait Shared: 'static {}
+
+// SAFETY: atomic words without padding.
+unsafe impl Shared for weir_core::steer::Slot {}
+// SAFETY: atomic words without padding.
+unsafe impl Shared for weir_core::steer::Tally {}
 
 /// A mapping, unmapped when dropped. Others may write it at any time, so it is only read and
 /// written as atomics or by value.
@@ -110,15 +122,38 @@ impl Mapping {
         unsafe { std::slice::from_raw_parts(self.at(offset, len, 1), len) }
     }
 
-    /// Gives the memory away for the life of the process.
+    /// Gives the memory away for the life of the process. Nobody else writes it: it is private, or other processes only
+    /// read copies of it ([`Mapping::get`]).
     pub fn leak<T: Pod>(self) -> &'static mut [T] {
+        let all = ManuallyDrop::new(self);
+        // SAFETY: never unmapped; the only reference, since `self` was owned.
+        unsafe { all.all() }
+    }
+
+    /// All of the memory.
+    ///
+    /// # Safety
+    /// It is never unmapped, and nothing else in this process refers to it or uses it from now on.
+    pub unsafe fn all<T: Pod>(&self) -> &'static mut [T] {
+        let (start, count) = self.values();
+        // SAFETY: valid for `count` values and aligned (`values`); the rest is the caller's. Any bit pattern is a value.
+        unsafe { std::slice::from_raw_parts_mut(start, count) }
+    }
+
+    /// The memory as values that everybody who has mapped it reads and writes, for the life of the process.
+    pub fn share<T: Shared>(self) -> &'static [T] {
+        let (start, count) = ManuallyDrop::new(self).values();
+        // SAFETY: valid for `count` values and aligned (`values`), never unmapped. The pointer is the mapping's own, which
+        // may be written; every byte of a value lies in an atomic (`Shared`), so that it may change behind a shared reference.
+        unsafe { std::slice::from_raw_parts(start, count) }
+    }
+
+    /// Address of as many values as there is room for, and their number.
+    fn values<T>(&self) -> (*mut T, usize) {
         let count = self.len / size_of::<T>();
         let start = self.at(0, count * size_of::<T>(), 1).cast::<T>();
         assert!(start.is_aligned(), "a page is not aligned enough");
-        std::mem::forget(self);
-        // SAFETY: valid for `count` values and aligned as checked; never unmapped, since `self` is
-        // forgotten; the only reference, since `self` was owned. Any bit pattern is a value.
-        unsafe { std::slice::from_raw_parts_mut(start, count) }
+        (start, count)
     }
 }
 

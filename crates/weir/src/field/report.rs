@@ -42,7 +42,7 @@ fn hooks(counters: HookCounters) -> Counts {
     named.into_iter().map(|(name, n)| (name.to_string(), n)).collect()
 }
 
-fn acks(c: AcksCounters) -> [(&'static str, u64); 17] {
+fn acks(c: AcksCounters) -> [(&'static str, u64); 18] {
     [
         ("taken", c.taken),
         ("copied", c.copied),
@@ -61,6 +61,7 @@ fn acks(c: AcksCounters) -> [(&'static str, u64); 17] {
         ("failed", c.failed),
         ("granted", c.granted),
         ("policed", c.policed),
+        ("broken", c.broken),
     ]
 }
 

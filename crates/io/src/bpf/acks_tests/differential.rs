@@ -6,8 +6,9 @@ use super::rig::*;
 use crate::bpf::{Fate, Home, Hook, SEGMENT_HEAD};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use weir_core::flow::Key;
+use weir_core::frame::Checksum;
 use weir_core::gateway::Verdict;
-use weir_core::steer::{slot_flag, Action, Seen, Slot, Stamp, RST};
+use weir_core::steer::{slot_flag, Action, Seen, Slot, Stamp, FIN, RST};
 use weir_core::time::Time;
 use weir_core::wire::build::{SegmentBuilder, Sum};
 use weir_core::wire::Flags;
@@ -59,7 +60,7 @@ fn compare(engines: u32) {
         (0..engines as usize).for_each(|number| drop(rig.records_of(number)));
     }
     println!(
-        "taken, copied, set back, passed, stale, ring full, stamped, discarded, granted, RSTs: {seen:?}"
+        "taken, copied, set back, passed, stale, ring full, stamped, discarded, granted, RSTs, broken: {seen:?}"
     );
     assert!(seen.iter().all(|&count| count > 100), "{seen:?}");
 }
@@ -76,7 +77,9 @@ const DISCARDED: usize = 7;
 const GRANTED: usize = 8;
 /// Of those that were taken, or were to be, as many are RSTs.
 const RESETS: usize = 9;
-const COUNTS: usize = 10;
+/// Those with a wrong checksum, which change nothing.
+const BROKEN: usize = 10;
+const COUNTS: usize = 11;
 /// When a segment was taken, here.
 const TAKEN_AT: Time = Time::from_nanos(1);
 
@@ -300,7 +303,7 @@ impl Model {
             (self.near(nxt, &far), self.near(base, &near))
         };
         let window = self.random.pick(&[u16::from(plain), 1, 100, 100, 101, 4000, 65_535]);
-        let reset = !plain && self.random.percent(10);
+        let reset = !plain && self.random.percent(12);
         let giant = !reset && self.random.percent(10);
         let payload = match self.random.below(10) {
             _ if reset => 0,
@@ -322,7 +325,8 @@ impl Model {
         if self.random.percent(2) {
             flags = flags.without(Flags::ACK);
         }
-        let sum = self.random.pick(&[Sum::Valid, Sum::Valid, Sum::Valid, Sum::Wrong, Sum::Raw(0)]);
+        let sum =
+            if self.random.percent(12) { Sum::Wrong } else { self.random.pick(&[Sum::Valid, Sum::Partial]) };
         let mut seen =
             Seen { flags: flags.0 as u8, seq, ack, window, payload: payload as u32, ..Seen::default() };
         let segment =
@@ -389,9 +393,23 @@ impl Model {
         let slot = place(&self.slots, case.flow);
         let controlled = slot.tag.load(Relaxed) != 0;
         let resets = seen.flags & RST != 0;
+        // Giant segments are not summed.
+        let broken = case.gso_size == 0 && is_broken(frame);
+        let bypass = || (!broken || !slot.passes_on(seen)).then(|| set_back(slot.bypass(seen))).flatten();
+        let ignored = match case.flow {
+            _ if seen.flags & (RST | FIN) != 0 => broken,
+            _ if !self.fresh[number] => false,
+            _ if controlled => broken && slot.wants_sum(seen),
+            PASSING if passes => false,
+            _ => broken,
+        };
+        if ignored {
+            counts[BROKEN] += 1;
+            return (false, None);
+        }
         if !self.fresh[number] {
             counts[STALE] += 1;
-            return (false, if controlled && !resets { set_back(slot.bypass(seen)) } else { None });
+            return (false, if controlled && !resets { bypass() } else { None });
         }
         let (granted, tx) = (slot.granted().is_some(), slot.tx.load(Relaxed));
         let action = match case.flow {
@@ -415,7 +433,7 @@ impl Model {
         if fate.is_some() && !room {
             counts[FULL] += 1;
             let passes = controlled && !resets && action != Action::Copy;
-            return (false, if passes { set_back(slot.bypass(seen)) } else { None });
+            return (false, if passes { bypass() } else { None });
         }
         self.rings[number].extend(fate.map(|fate| {
             let head = frame[..frame.len().min(SEGMENT_HEAD)].to_vec();
@@ -462,6 +480,12 @@ impl Model {
         assert_eq!(answer, PASS, "{what}");
         same(&frame, &after, expected, case, what);
     }
+}
+
+/// Is its checksum neither right nor that of the pseudo-header alone?
+fn is_broken(frame: &[u8]) -> bool {
+    let packet = weir_core::wire::packet(frame, frame.len()).unwrap();
+    weir_core::wire::checksum::verify(frame, frame.len(), &packet) == Checksum::Invalid
 }
 
 /// Has it no options, or timestamps after two NOPs (RFC 7323 appendix A)?

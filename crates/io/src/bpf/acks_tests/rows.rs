@@ -4,7 +4,7 @@ use super::rig::*;
 use crate::bpf::{AcksCounters, AcksOptions, Fate, Hook};
 use std::sync::atomic::Ordering::Relaxed;
 use weir_core::steer::slot_flag::{SCALED, SIZED};
-use weir_core::steer::Fields;
+use weir_core::steer::{Fields, Slot};
 use weir_core::wire::build::{arp, SegmentBuilder, Sum};
 use weir_core::wire::Flags;
 
@@ -168,29 +168,81 @@ fn payload_is_set_back_to_what_the_sender_may_know() {
         return;
     }
     let mut rig = Rig::new(options());
-    for sum in [Sum::Valid, Sum::Wrong] {
-        for (segment, key) in [(v4(), key4(0, 0)), (v6(), key6(0, 0))] {
-            let slot = rig.control(key, 0, SCALED);
-            let data = |n: u32| {
-                let data = later(segment.clone(), if n == 3 { 1001 } else { 1000 });
-                data.checksum(sum).seq(1000 + 100 * n).payload(100)
-            };
-            passes(&mut rig, IN, data(0), false);
-            passes(&mut rig, IN, data(1).ack(900).window(125), false);
-            // The right edge stays: 200 bytes are 50 of its units.
-            becomes(&mut rig, IN, data(2).ack(1200), data(2).window(150), true);
-            let marked = |s: SegmentBuilder| s.flags(Flags::ACK | Flags::ECE | Flags::PSH);
-            becomes(&mut rig, IN, marked(data(3).ack(1202)), marked(data(3).window(150)), true);
-            assert_eq!((slot.tx.load(Relaxed), slot.nxt.load(Relaxed)), (1000, 1400));
-            // A retransmission is set back, and is no news.
-            becomes(&mut rig, IN, data(2).ack(1200), data(2).window(150), false);
-            assert_eq!(slot.ts.load(Relaxed), 1001);
-        }
+    for (segment, key) in [(v4(), key4(0, 0)), (v6(), key6(0, 0))] {
+        let slot = rig.control(key, 0, SCALED);
+        let data = |n: u32| {
+            let data = later(segment.clone(), if n == 3 { 1001 } else { 1000 });
+            data.seq(1000 + 100 * n).payload(100)
+        };
+        passes(&mut rig, IN, data(0), false);
+        passes(&mut rig, IN, data(1).ack(900).window(125), false);
+        // The right edge stays: 200 bytes are 50 of its units.
+        becomes(&mut rig, IN, data(2).ack(1200), data(2).window(150), true);
+        let marked = |s: SegmentBuilder| s.flags(Flags::ACK | Flags::ECE | Flags::PSH);
+        becomes(&mut rig, IN, marked(data(3).ack(1202)), marked(data(3).window(150)), true);
+        assert_eq!((slot.tx.load(Relaxed), slot.nxt.load(Relaxed)), (1000, 1400));
+        // A retransmission is set back, and is no news.
+        becomes(&mut rig, IN, data(2).ack(1200), data(2).window(150), false);
+        assert_eq!(slot.ts.load(Relaxed), 1001);
+        // Nothing is learnt from it, so it is not summed, and a wrong checksum stays as wrong as it was.
+        let wrong = |s: SegmentBuilder| s.checksum(Sum::Wrong);
+        becomes(&mut rig, IN, wrong(data(2).ack(1200)), wrong(data(2).window(150)), false);
     }
     let slot = rig.control(key4(0, 0), 0, SCALED | SIZED);
     let data = next(v4()).payload(100);
     becomes(&mut rig, IN, data.clone().window(200), data.clone(), false);
     assert_eq!((slot.sent.load(Relaxed), slot.edge.load(Relaxed)), (1400, 1800));
+}
+
+/// RFC 9293 section 3.10.7: its receiver does nothing with such a segment.
+#[test]
+fn a_wrong_checksum_teaches_nothing() {
+    if !privileged() {
+        return;
+    }
+    let mut rig = Rig::new(AcksOptions { size_in: true, ..options() });
+    let wrong = |segment: SegmentBuilder| segment.checksum(Sum::Wrong);
+    let words = |slot: &Slot| format!("{slot:?}");
+    for (segment, key) in [(v4(), key4(0, 0)), (v6(), key6(0, 0))] {
+        let slot = rig.control(key, 0, SCALED);
+        let before = words(slot);
+        let data = |len| next(segment.clone()).payload(len);
+        let bad = [
+            later(segment.clone(), 1 << 29).ack(1300),
+            next(segment.clone()).ack(1300).sack(&[(1310, 1320)]).window(0),
+            next(segment.clone()).ack(1_000_000),
+            next(segment.clone()).flags(Flags::FIN | Flags::ACK),
+            next(segment.clone()).flags(Flags::RST | Flags::ACK),
+            data(1).ack(1001),
+            data(3).window(200),
+            data(511).ack(1001),
+            data(1448).ack(1300),
+            data(2500).ack(1300),
+        ];
+        for segment in bad {
+            passes(&mut rig, IN, wrong(segment), false);
+        }
+        assert_eq!(words(slot), before);
+        // It tells nothing new, and is not summed.
+        passes(&mut rig, IN, wrong(data(100)), false);
+        assert_eq!(slot.nxt.load(Relaxed), 1100);
+        // Long and odd, and right.
+        let long = data(1447).seq(1100);
+        becomes(&mut rig, IN, long.clone().ack(1100), long.window(125), true);
+        let unknown = segment.clone().ports(9, 9);
+        for bad in [unknown.clone(), unknown.clone().payload(700), unknown.flags(Flags::FIN | Flags::ACK)] {
+            passes(&mut rig, IN, wrong(bad), false);
+        }
+    }
+    passes(&mut rig, OUT, wrong(syn()), false);
+    passes(&mut rig, IN, wrong(syn().flags(Flags::SYN | Flags::ACK)), false);
+    rig.fresh(false);
+    let slot = rig.control(key4(0, 0), 0, SCALED);
+    let before = words(slot);
+    passes(&mut rig, IN, wrong(later(v4(), 1 << 29).ack(1300)), false);
+    passes(&mut rig, IN, wrong(next(v4()).ack(1300).payload(10)), false);
+    assert_eq!(words(slot), before);
+    assert_eq!(rig.acks.counters().unwrap().broken, 2 * 13 + 4);
 }
 
 #[test]
