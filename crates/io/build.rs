@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Objects, what each is made of, and what is defined meanwhile.
-const PROGRAMS: [(&str, &str, &str); 5] = [
+const PROGRAMS: [(&str, &str, &str); 6] = [
     ("acks", "acks", "-DSEVERAL=0"),
     ("acks_of_several", "acks", "-DSEVERAL=1"),
     ("all", "all", "-DSEVERAL=0"),
+    ("probe", "probe", "-DSEVERAL=0"),
     ("chirp", "chirp", "-DLINK=0"),
     ("chirp_linked", "chirp", "-DLINK=1"),
 ];

@@ -308,12 +308,21 @@ impl Frames {
     /// Receives a copy of `head` as a frame `len` bytes long: for ports without shared memory and
     /// for tests. `None` when only the reserve is left or `head` exceeds a chunk.
     pub fn receive_copy(&mut self, head: &[u8], len: usize, at: Time) -> Option<Frame> {
-        if head.len() > self.chunk_size {
+        self.receive_copy_behind(&[], head, len, at)
+    }
+
+    /// Receives as [`Frames::receive_copy`] does, with a copy of `before` as the frame's
+    /// [headroom](Frames::headroom).
+    pub fn receive_copy_behind(&mut self, before: &[u8], head: &[u8], len: usize, at: Time) -> Option<Frame> {
+        let (offset, end) = (before.len(), before.len() + head.len());
+        if end > self.chunk_size {
             return None;
         }
         let chunk = self.take_chunk()?;
-        let frame = self.received(chunk, 0, head.len(), len.max(head.len()), at);
-        self.chunk_mut(chunk)[..head.len()].copy_from_slice(head);
+        let frame = self.received(chunk, offset, head.len(), len.max(head.len()), at);
+        let memory = self.chunk_mut(chunk);
+        memory[..offset].copy_from_slice(before);
+        memory[offset..end].copy_from_slice(head);
         self.copied_in += 1;
         Some(frame)
     }

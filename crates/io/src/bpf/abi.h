@@ -140,6 +140,20 @@ struct all_config {
 	__u8 pad[7];
 };
 
+/* Metadata of a frame, beside its bytes. */
+struct metadata {
+	__u64 departure; /* not before this time of CLOCK_MONOTONIC; 0: at once */
+	__u32 number;	 /* the record's; 0: there is no metadata */
+	__u32 mark;
+	__u32 priority;
+	__u16 queue; /* `queue_mapping` */
+	__u16 spare;
+};
+
+/* Records of `arriving` and of `leaving`. Numbers of the latter count from 1 and fit `tc_index`. */
+#define ARRIVING 65536
+#define LEAVING 16384
+
 struct acks_counters {
 	__u64 taken;
 	__u64 copied;
@@ -185,8 +199,10 @@ struct segment {
 	__u8 port;	/* 0: seen at egress, 1: at ingress */
 	__u8 fate;
 	__u16 gso_size;
-	__u16 pad;
+	__u16 queue;		 /* `queue_mapping` */
 	__u8 head[SEGMENT_HEAD]; /* as it was before it was set back */
+	__u32 mark;
+	__u32 priority;
 };
 
 #endif

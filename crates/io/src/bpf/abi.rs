@@ -148,6 +148,30 @@ pub(crate) struct AllConfig {
 // SAFETY: integers without padding.
 unsafe impl Pod for AllConfig {}
 
+/// Metadata of a frame, beside its bytes (`struct metadata`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Metadata {
+    /// The frame may not leave before this time of CLOCK_MONOTONIC, in nanoseconds; 0: at once.
+    pub departure: u64,
+    /// Number of the record; 0: there is no metadata.
+    pub number: u32,
+    /// `skb->mark`
+    pub mark: u32,
+    /// `skb->priority`
+    pub priority: u32,
+    /// `skb->queue_mapping`
+    pub queue: u16,
+    /// Always 0.
+    pub spare: u16,
+}
+// SAFETY: integers without padding: the size is asserted below.
+unsafe impl Pod for Metadata {}
+
+/// Records of frames that arrive at the engine, and of frames that leave it.
+pub(crate) const ARRIVING: usize = 65_536;
+pub(crate) const LEAVING: usize = 16_384;
+
 /// What the hooks of `acks` steering did (`struct acks_counters`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
@@ -226,14 +250,18 @@ pub(crate) struct SegmentHeader {
 // SAFETY: integers without padding.
 unsafe impl Pod for SegmentHeader {}
 
-/// Offset of `gso_size` and of the head in a record.
+/// Offsets of `gso_size`, `queue`, the head, `mark` and `priority` in a record.
 pub(crate) const SEGMENT_GSO: usize = 16;
+pub(crate) const SEGMENT_QUEUE: usize = 18;
 pub(crate) const SEGMENT_BYTES: usize = 20;
+pub(crate) const SEGMENT_MARK: usize = SEGMENT_BYTES + SEGMENT_HEAD;
+pub(crate) const SEGMENT_PRIORITY: usize = SEGMENT_MARK + 4;
 /// Length of a record: eight bytes are its alignment.
-pub(crate) const SEGMENT_SIZE: usize = (SEGMENT_BYTES + SEGMENT_HEAD).next_multiple_of(8);
+pub(crate) const SEGMENT_SIZE: usize = (SEGMENT_PRIORITY + 4).next_multiple_of(8);
 
 const _: () = assert!(size_of::<FlowKey>() == 40 && size_of::<HomeKey>() == 20);
 const _: () =
     assert!(size_of::<Flow>() == 8 && size_of::<AcksConfig>() == 120 && size_of::<AllConfig>() == 16);
 const _: () = assert!(size_of::<AcksCounters>() == 144 && size_of::<AllCounters>() == 40);
-const _: () = assert!(size_of::<SegmentHeader>() == SEGMENT_GSO && SEGMENT_SIZE == 208);
+const _: () = assert!(size_of::<SegmentHeader>() == SEGMENT_GSO && SEGMENT_SIZE == 216);
+const _: () = assert!(size_of::<Metadata>() == 24);

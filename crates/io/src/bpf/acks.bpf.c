@@ -100,8 +100,11 @@ static __always_inline int controlled(struct hook *h, struct packet *p, struct s
 		return show(h);
 	if (action.granted)
 		h->count->granted++;
-	if (action.act == ACT_TAKE && take(h, slot))
-		return consume();
+	if (action.act == ACT_TAKE) {
+		carry(h->skb, p, slot);
+		if (take(h, slot))
+			return consume();
+	}
 	if (action.act == ACT_SET_BACK && set_back(h, p, &action))
 		return TC_ACT_UNSPEC;
 	if (action.act != ACT_PASS)

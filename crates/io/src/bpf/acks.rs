@@ -4,6 +4,7 @@ use super::abi::{AcksConfig, Budget};
 use super::attach::{self, Attached, Hook, Order};
 use super::features;
 use super::hooks::Hooks;
+use super::metadata::Leaving;
 use super::segments::Segments;
 use super::several::{self, Homes};
 use super::{failed, map, named, open, sum, AcksCounters, Aligned};
@@ -174,7 +175,7 @@ impl Acks {
             let result = match name.as_str() {
                 // A flow that is forgotten gives its entry back a little after its slot.
                 "flows" => map.set_max_entries(flows.saturating_add(flows / 8 + 64)),
-                "slots" => map.set_max_entries(flows),
+                "slots" | "carried" => map.set_max_entries(flows),
                 "tallies" => map.set_max_entries(tallies),
                 "passing" | "counted" => map.set_max_entries(options.passing.max(1)),
                 "ring" => map.set_max_entries(options.ring),
@@ -280,6 +281,11 @@ impl Acks {
     /// Where the hooks look up which engine has an address, if there are several.
     pub fn homes(&self) -> io::Result<Option<Homes>> {
         self.homes.as_ref().map(Homes::of).transpose()
+    }
+
+    /// Where exit number `exit` of the two of engine number `engine` leaves the metadata of its frames.
+    pub fn leaving(&self, engine: usize, exit: usize) -> io::Result<Leaving> {
+        Leaving::of(&self.object, engine * 2 + exit, self.engines() * 2)
     }
 
     /// What the hooks did so far.

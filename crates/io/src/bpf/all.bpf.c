@@ -9,6 +9,7 @@
 #include <bpf/bpf_endian.h>
 #include "abi.h"
 #include "own.h"
+#include "metadata.h"
 
 const volatile struct all_config config = { .stale = 50000000, .ethernet = 1 };
 
@@ -18,6 +19,55 @@ struct {
 	__type(key, __u32);
 	__type(value, struct all_counters);
 } counters SEC(".maps");
+
+/* Written by the hooks, read by the engine. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, ARRIVING);
+	__type(key, __u32);
+	__type(value, struct metadata);
+} arriving SEC(".maps");
+
+/* Number of the record written last. */
+static __u32 arrived;
+
+/* Departure times farther ahead are none of CLOCK_MONOTONIC; fq has the same horizon. */
+#define HORIZON 10000000000LL
+
+/* A frame's departure time; 0: it may leave at once. */
+static __always_inline __u64 departure_of(struct __sk_buff *skb)
+{
+	__u64 time = skb->tstamp;
+
+	/* The exact clock is read only where the coarse one, which may be late, leaves a doubt. */
+	if ((__s64)(time - bpf_ktime_get_coarse_ns()) <= 0 || (__s64)(time - bpf_ktime_get_ns()) <= 0)
+		return 0;
+	return (__s64)(time - bpf_ktime_get_coarse_ns()) <= HORIZON ? time : 0;
+}
+
+/* Leaves a frame's metadata to the engine. */
+static __always_inline void keep_metadata(struct __sk_buff *skb, const bool ingress)
+{
+	/* A frame that came in has a time of arrival there. */
+	__u64 departure = !ingress && skb->tstamp ? departure_of(skb) : 0;
+	__u32 number, place;
+	struct metadata *record;
+
+	if (!(skb->mark | skb->priority | skb->queue_mapping) && !departure)
+		return;
+	number = __sync_fetch_and_add(&arrived, 1) + 1;
+	place = number % ARRIVING;
+	record = bpf_map_lookup_elem(&arriving, &place);
+	if (!record)
+		return;
+	record->departure = departure;
+	record->mark = skb->mark;
+	record->priority = skb->priority;
+	record->queue = skb->queue_mapping;
+	record->number = number;
+	skb->mark = number;
+}
 
 /* The internal devices want an Ethernet header (`__bpf_redirect_common()`): makes one up. */
 static __always_inline bool put_ethernet(struct __sk_buff *skb)
@@ -36,13 +86,16 @@ static __always_inline int run(struct __sk_buff *skb, const bool ingress)
 	__u32 zero = 0, *role, to;
 	struct all_counters *count = bpf_map_lookup_elem(&counters, &zero);
 	struct hooks *engine = bpf_map_lookup_elem(&hooks, &zero);
+	bool inward;
 
 	if (!count || !engine)
 		return TC_ACT_UNSPEC;
 	role = sender_role(skb);
 	if (role) {
 		/* Seen at ingress: it has been redirected from egress. */
-		if (!ingress && *role & ROLE_TO_INGRESS)
+		inward = !ingress && *role & ROLE_TO_INGRESS;
+		restore_metadata(skb, ingress, inward);
+		if (inward)
 			return bpf_redirect(skb->ifindex, BPF_F_INGRESS);
 		count->own++;
 		return TC_ACT_UNSPEC;
@@ -58,6 +111,7 @@ static __always_inline int run(struct __sk_buff *skb, const bool ingress)
 		count->failed++;
 		return TC_ACT_UNSPEC;
 	}
+	keep_metadata(skb, ingress);
 	count->taken++;
 	return bpf_redirect(to, 0);
 }

@@ -4,6 +4,7 @@ use super::abi::AllConfig;
 use super::acks::Acks;
 use super::attach::{self, Attached, Hook, Order};
 use super::hooks::Hooks;
+use super::metadata::{Arriving, Leaving};
 use super::{failed, features, map, named, open, sum, Aligned, AllCounters};
 use crate::sys::pod::bytes_of;
 use libbpf_rs::{MapHandle, Object};
@@ -13,8 +14,8 @@ use weir_core::time::Duration;
 
 static ALL: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/all.bpf.o")));
 
-/// Maps that programs of both kinds have in common (`own.h`).
-const SHARED: [&str; 2] = ["hooks", "senders"];
+/// Maps that programs of both kinds have in common (`own.h`, `metadata.h`).
+const SHARED: [&str; 3] = ["hooks", "senders", "leaving"];
 
 /// The loaded programs and their maps.
 #[derive(Debug)]
@@ -80,6 +81,16 @@ impl All {
     /// Drops whatever comes in on an interface: an end of the internal pair.
     pub fn attach_sink(&self, ifindex: u32) -> io::Result<Attached> {
         self.tc("all_sink", ifindex, Hook::Ingress)
+    }
+
+    /// Metadata of the frames that are redirected.
+    pub fn arriving(&self) -> io::Result<Arriving> {
+        Arriving::of(&self.object)
+    }
+
+    /// Where exit number `exit` of two leaves the metadata of its frames.
+    pub fn leaving(&self, exit: usize) -> io::Result<Leaving> {
+        Leaving::of(&self.object, exit, 2)
     }
 
     /// What the programs did so far.

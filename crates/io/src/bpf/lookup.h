@@ -51,6 +51,7 @@ static __always_inline struct slot *numbered_slot(struct packet *p, __u32 *of)
 	number = READ(flow->slot);
 	tag = READ(flow->tag);
 	*of = number;
+	p->slot = number;
 	slot = bpf_map_lookup_elem(&slots, &number);
 	return slot && tag && READ(slot->tag) == tag ? slot : NULL;
 }

@@ -17,16 +17,20 @@ mod features;
 mod hooks;
 #[cfg(test)]
 mod live_tests;
+mod metadata;
+#[cfg(test)]
+mod metadata_tests;
 mod segments;
 mod several;
 mod verdicts;
 
-pub use abi::{role, AcksCounters, AllCounters, Budget, SEGMENT_HEAD};
+pub use abi::{role, AcksCounters, AllCounters, Budget, Metadata, SEGMENT_HEAD};
 pub use acks::{Acks, AcksOptions};
 pub use all::All;
 pub use attach::{remove_filters, Attached, Hook};
 pub use features::{missing, Missing};
 pub use hooks::Hooks;
+pub use metadata::{Arriving, Leaving};
 pub use segments::{Fate, SeenSegment, Segments};
 pub use several::{Home, Homes};
 

@@ -41,6 +41,7 @@ struct packet {
 	__u32 end;     /* offset of the end of the IP packet */
 	__u32 ts_at;   /* offset of TSval; 0: none */
 	__be32 ts; /* as it stands there */
+	__u32 slot; /* number of the flow's slot, where it has been looked up */
 	bool other; /* no segment of TCP, but key, l3, l4 and end are those of an IP packet */
 	struct numbers numbers;
 	struct seen seen;

@@ -100,7 +100,9 @@ static __always_inline struct segment *record_of(struct hook *h, enum fate fate)
 	record->port = h->ingress;
 	record->fate = fate;
 	record->gso_size = h->skb->gso_size;
-	record->pad = 0;
+	record->queue = h->skb->queue_mapping;
+	record->mark = h->skb->mark;
+	record->priority = h->skb->priority;
 	if (!copy_head(h, record)) {
 		bpf_ringbuf_discard(record, BPF_RB_NO_WAKEUP);
 		return NULL;

@@ -4,7 +4,10 @@
 //! whose top two bits say "still being written" and "discarded", is padded to eight bytes, and
 //! becomes visible when the producer's index passes it.
 
-use super::abi::{SegmentHeader, SEGMENT_BYTES, SEGMENT_GSO, SEGMENT_HEAD, SEGMENT_SIZE};
+use super::abi::{
+    Metadata, SegmentHeader, SEGMENT_BYTES, SEGMENT_GSO, SEGMENT_HEAD, SEGMENT_MARK, SEGMENT_PRIORITY,
+    SEGMENT_QUEUE, SEGMENT_SIZE,
+};
 use super::attach::Hook;
 use crate::sys::mmap::Mapping;
 use std::io;
@@ -42,6 +45,8 @@ pub struct SeenSegment<'a> {
     pub gso_size: u16,
     /// Its first bytes as they came: all of them if it was taken, its headers otherwise.
     pub head: &'a [u8],
+    /// Its metadata, if it was taken and there is any.
+    pub metadata: Option<Metadata>,
 }
 
 /// The mapped ring. One process consumes it at a time; the next goes on where it stopped.
@@ -110,7 +115,17 @@ fn segment(record: &[u8]) -> SeenSegment<'_> {
     };
     let gso_size = u16::from_ne_bytes([record[SEGMENT_GSO], record[SEGMENT_GSO + 1]]);
     let head = &record[SEGMENT_BYTES..SEGMENT_BYTES + head_len];
-    SeenSegment { time: Time::from_nanos(header.time), len: header.len as usize, hook, fate, gso_size, head }
+    let metadata = if fate == Fate::Taken { metadata(record) } else { None };
+    let (time, len) = (Time::from_nanos(header.time), header.len as usize);
+    SeenSegment { time, len, hook, fate, gso_size, head, metadata }
+}
+
+fn metadata(record: &[u8]) -> Option<Metadata> {
+    let word = |at: usize| crate::sys::pod::read::<u32>(&record[at..]).expect("as long as a record");
+    let (mark, priority) = (word(SEGMENT_MARK), word(SEGMENT_PRIORITY));
+    let queue = u16::from_ne_bytes([record[SEGMENT_QUEUE], record[SEGMENT_QUEUE + 1]]);
+    let some = mark != 0 || priority != 0 || queue != 0;
+    some.then_some(Metadata { number: 1, mark, priority, queue, ..Metadata::default() })
 }
 
 impl AsFd for Segments {

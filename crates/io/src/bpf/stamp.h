@@ -3,11 +3,14 @@
 #ifndef WEIR_STAMP_H
 #define WEIR_STAMP_H
 
-#include "lookup.h"
+#include "carried.h"
 #include "rewrite.h"
 
-/* Brings an ACK that the engine sends up to date. False: something newer has left. */
-static __always_inline bool restamp(struct hook *h)
+/*
+ * Brings an ACK that the engine sends up to date. False: something newer has left. `bare`: it has no metadata
+ * yet.
+ */
+static __always_inline bool restamp(struct hook *h, bool bare, bool inward)
 {
 	struct packet p = {};
 	struct stamped stamped;
@@ -31,20 +34,44 @@ static __always_inline bool restamp(struct hook *h)
 		h->count->failed++;
 	else
 		h->count->stamped++;
+	if (bare && READ(carrying)) {
+		give_carried(h->skb, &p, slot);
+		h->skb->tc_index = inward ? BY_SLOT : 0;
+	}
 	return true;
+}
+
+/* A frame that has been redirected from egress. */
+static __always_inline void back(struct hook *h)
+{
+	struct packet p = {};
+	struct slot *slot;
+
+	if (h->skb->tc_index != BY_SLOT) {
+		restore_metadata(h->skb, true, false);
+		return;
+	}
+	h->skb->tc_index = 0;
+	slot = parse(h->skb, &p) == PARSED_TCP ? slot_of(&p) : NULL;
+	if (slot)
+		give_carried(h->skb, &p, slot);
 }
 
 /* A frame that the engine, the rescuer or the next engine sends. */
 static __always_inline int own(struct hook *h, __u32 role)
 {
-	/* It has been redirected from egress. */
-	if (h->ingress)
+	bool inward = role & ROLE_TO_INGRESS, bare;
+
+	if (h->ingress) {
+		back(h);
 		return TC_ACT_UNSPEC;
+	}
+	bare = !restore_metadata(h->skb, false, inward);
 	if (!(role & ROLE_RESTAMP))
 		h->count->own++;
-	else if (!restamp(h))
+	else if (!restamp(h, bare, inward))
 		return consume();
-	return role & ROLE_TO_INGRESS ? bpf_redirect(h->skb->ifindex, BPF_F_INGRESS) : TC_ACT_UNSPEC;
+	return inward ? bpf_redirect(h->skb->ifindex, BPF_F_INGRESS) : TC_ACT_UNSPEC;
 }
 
 #endif

@@ -1,6 +1,6 @@
 //! The driver's side of what it shares with the programs in the kernel.
 
-use crate::bpf::{Acks, AcksCounters, All, AllCounters, Attached, Homes, Hooks, Segments};
+use crate::bpf::{Acks, AcksCounters, All, AllCounters, Attached, Homes, Hooks, Leaving, Segments};
 use std::io;
 use std::ops::Range;
 use weir_core::gateway::Verdict;
@@ -87,6 +87,14 @@ impl Programs {
     /// What they know of flows; empty unless they take ACKs.
     pub fn slots(&self) -> &'static [Slot] {
         self.acks().map_or(&[], Acks::slots)
+    }
+
+    /// Where exit number `exit` of the two of an engine leaves the metadata of its frames.
+    pub(crate) fn leaving(&self, engine: usize, exit: usize) -> io::Result<Leaving> {
+        match self {
+            Programs::Acks(acks) | Programs::Both(acks, _) => acks.leaving(engine, exit),
+            Programs::All(all) => all.leaving(exit),
+        }
     }
 
     /// Where they look up which engine has an address, if there are several.

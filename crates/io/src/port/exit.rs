@@ -4,6 +4,7 @@
 //! kernel has no room for stays at the front, and the port takes nothing more until it has left: no frame is sent
 //! twice, none is lost for want of room.
 
+use crate::bpf::{Leaving, Metadata};
 use crate::sys::packet::{Sender, Vnet};
 use std::collections::VecDeque;
 use std::io;
@@ -45,9 +46,15 @@ impl FrameSender for Sender {
         const NOTHING: &[u8] = &[0; Vnet::LEN];
         let mut batch = self.batch();
         for frame in run {
+            // What it came with lies in front of it.
+            let headroom = frames.headroom(frame);
             if batch.has_vnet() {
-                // What it came with lies in front of it.
-                batch.part(frames.headroom(frame).last_chunk::<{ Vnet::LEN }>().map_or(NOTHING, |b| b));
+                batch.part(headroom.last_chunk::<{ Vnet::LEN }>().map_or(NOTHING, |b| b));
+            }
+            // The hook finds the frame's metadata by their number.
+            let number = Metadata::number_of(headroom);
+            if number != 0 {
+                batch.departs(number.into());
             }
             let mut parts = frames.parts(frame);
             batch.first(parts.next().unwrap_or_default());
@@ -90,6 +97,8 @@ pub struct Exit<W = Sender> {
     blocked: bool,
     /// Frames wait for an interface that is down; without, they are lost.
     patient: bool,
+    /// Where the hooks find metadata of frames.
+    metadata: Option<Leaving>,
     stats: ExitStats,
 }
 
@@ -128,7 +137,13 @@ impl<W: FrameSender> Exit<W> {
     /// A way out over these sockets. Frames wait while the interface is down if `patient`.
     pub fn new(sockets: ExitSockets<W>, patient: bool) -> Exit<W> {
         let (waiting, stats) = (VecDeque::with_capacity(ROOM), ExitStats::default());
-        Exit { sockets, waiting, blocked: false, patient, stats }
+        Exit { sockets, waiting, blocked: false, patient, metadata: None, stats }
+    }
+
+    /// The same way out, where frames keep their metadata.
+    pub fn with_metadata(mut self, records: Leaving) -> Exit<W> {
+        self.metadata = Some(records);
+        self
     }
 
     /// What went out so far.
@@ -156,7 +171,16 @@ impl<W: FrameSender> Exit<W> {
         if noted && frame.checksum != Checksum::Partial {
             settle(frames.headroom_mut(&frame));
         }
+        self.leave_metadata(frames, &frame);
         self.waiting.push_back(frame);
+    }
+
+    /// Leaves a frame's metadata to the hooks, and notes by which number they are found. As many frames wait
+    /// at most as there is room for before a number comes again.
+    fn leave_metadata(&mut self, frames: &mut Frames, frame: &Frame) {
+        let Some(metadata) = Metadata::of(frames.headroom(frame)) else { return };
+        let number = self.metadata.as_mut().map_or(0, |records| records.put(metadata));
+        Metadata::renumber(frames.headroom_mut(frame), number);
     }
 
     /// Frames that were handed over and have not left.

@@ -1,7 +1,8 @@
 //! Sources of frames.
 
-use super::{InputStats, Packets};
-use crate::bpf::{Fate, Hook, Segments};
+use super::{InputStats, Packets, RING_HEAD};
+use crate::bpf::{Fate, Hook, Metadata, Segments};
+use crate::sys::pod::bytes_of;
 use std::os::fd::{AsFd, BorrowedFd};
 use weir_core::frame::{Frame, Frames};
 use weir_core::gateway::{LAN, LAN_SET_BACK, LAN_TAP, WAN, WAN_SET_BACK, WAN_TAP};
@@ -74,7 +75,15 @@ fn take(ring: &mut Segments, frames: &mut Frames, inbox: &mut Vec<(Time, Port, F
     // What finds no chunk stays in the ring: when that is full, segments pass.
     let most = RECORDS.min(frames.free_chunks().saturating_sub(frames.reserve()));
     ring.drain(most, |segment| {
-        if let Some(mut frame) = frames.receive_copy(segment.head, segment.len, segment.time) {
+        let frame = match &segment.metadata {
+            None => frames.receive_copy(segment.head, segment.len, segment.time),
+            Some(metadata) => {
+                let mut before = [0; RING_HEAD];
+                before[..Metadata::LEN].copy_from_slice(bytes_of(metadata));
+                frames.receive_copy_behind(&before, segment.head, segment.len, segment.time)
+            }
+        };
+        if let Some(mut frame) = frame {
             frame.gso_size = segment.gso_size;
             inbox.push((segment.time, port(segment.hook, segment.fate), frame));
         }

@@ -1,11 +1,13 @@
 //! Whole frames from a packet socket, received straight into chunks of the pool.
 //!
-//! A frame's first chunk begins with the kernel's notes on it ([`Vnet`]), and room for a VLAN tag that hardware or a
-//! virtual device took out.
+//! A frame's first chunk begins with its metadata ([`Metadata`]), room for a VLAN tag that hardware or a
+//! virtual device took out, and the kernel's notes on the frame ([`Vnet`]).
 
 use super::split::Splitter;
 use super::{CHUNK, HEAD};
+use crate::bpf::{Arriving, Metadata};
 use crate::sys::packet::{self, Received, Receiver, Vnet};
+use crate::sys::pod::bytes_of;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use weir_core::frame::{Checksum, Frame, Frames, NO_CHUNK};
@@ -14,7 +16,7 @@ use weir_core::time::Time;
 
 /// An Ethernet header's two addresses; a VLAN tag comes after them.
 const ADDRESSES: usize = 12;
-const TAG: usize = 4;
+pub(super) const TAG: usize = 4;
 /// Frames received at once.
 const BATCH: usize = 32;
 /// Bytes received at once, about: so few that they are still in the processor's own cache when they are copied again, as
@@ -56,6 +58,8 @@ pub struct Packets {
     always_splits: bool,
     /// Bytes of a frame, on average of those that were received at once last.
     typical: usize,
+    /// Metadata of the frames, where hooks leave any.
+    metadata: Option<Arriving>,
     stats: InputStats,
 }
 
@@ -74,8 +78,16 @@ impl Packets {
             splitter: None,
             always_splits: false,
             typical: CHUNK,
+            metadata: None,
             stats,
         })
+    }
+
+    /// From now on frames have the metadata that the hooks have left for them.
+    pub fn take_metadata(&mut self, records: Arriving) -> io::Result<()> {
+        self.receiver.receive_marks()?;
+        self.metadata = Some(records);
+        Ok(())
     }
 
     /// Giant segments always come in as the packets that they stand for.
@@ -174,9 +186,15 @@ impl Packets {
         let at = received.at.map_or(now, |at| at.min(now));
         let head = len.min(CHUNK - HEAD);
         let first = chunks[0];
-        let added = restore_tag(&mut frames.memory_mut()[first as usize * CHUNK..], received.tag);
-        let vnet = &frames.memory_mut()[first as usize * CHUNK + HEAD - added - Vnet::LEN..];
-        let vnet = Vnet::read(vnet.first_chunk().expect("a chunk is longer"));
+        let memory = &mut frames.memory_mut()[first as usize * CHUNK..];
+        let metadata = self.metadata.as_ref().and_then(|records| records.get(received.mark));
+        match metadata {
+            Some(metadata) => memory[..Metadata::LEN].copy_from_slice(bytes_of(&metadata)),
+            None => Metadata::renumber(memory, 0),
+        }
+        let added = restore_tag(memory, received.tag);
+        let vnet = memory[HEAD - added - Vnet::LEN..].first_chunk().expect("a chunk is longer");
+        let vnet = Vnet::read(vnet);
         let mut frame = frames.received(first, HEAD - added, head + added, len + added, at);
         frame.gso_size = if vnet.gso_type == 0 { 0 } else { vnet.gso_size };
         if vnet.flags & Vnet::NEEDS_CHECKSUM != 0 {
@@ -231,14 +249,14 @@ mod tests {
     fn a_tag_goes_back_to_its_place() {
         let mut chunk = [0; 64];
         let vnet = Vnet { flags: 1, gso_type: 1, header: 54, checksum_start: 34, ..Vnet::default() };
-        chunk[14..24].copy_from_slice(&vnet.bytes());
-        for (i, byte) in chunk[24..40].iter_mut().enumerate() {
+        chunk[30..40].copy_from_slice(&vnet.bytes());
+        for (i, byte) in chunk[40..56].iter_mut().enumerate() {
             *byte = i as u8;
         }
         assert_eq!(restore_tag(&mut chunk, None), 0);
         assert_eq!(restore_tag(&mut chunk, Some((0x8100, 5))), 4);
-        assert_eq!(chunk[20..40], [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 0x81, 0, 0, 5, 12, 13, 14, 15]);
-        let vnet = Vnet::read(chunk[10..].first_chunk().unwrap());
+        assert_eq!(chunk[36..56], [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 0x81, 0, 0, 5, 12, 13, 14, 15]);
+        let vnet = Vnet::read(chunk[26..].first_chunk().unwrap());
         assert_eq!((vnet.checksum_start, vnet.header), (38, 58));
     }
 

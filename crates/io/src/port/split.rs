@@ -4,6 +4,7 @@
 //! Checksums stay as they are noted: to be completed by whoever sends them on, over the pseudo-header of each packet.
 
 use super::{CHUNK, HEAD};
+use crate::bpf::Metadata;
 use crate::sys::packet::Vnet;
 use weir_core::frame::{Checksum, Frame, Frames};
 use weir_core::wire::{self, checksum, Packet, TCP, UDP};
@@ -48,7 +49,9 @@ impl Splitter {
     /// Gives the packets of a giant segment to `each`, or the frame itself if it is none or cannot be cut. Returns how
     /// many found no room in the pool.
     pub fn split(&mut self, frames: &mut Frames, frame: Frame, mut each: impl FnMut(Frame)) -> usize {
-        let notes = frames.headroom(&frame).last_chunk().map(Vnet::read).unwrap_or_default();
+        let headroom = frames.headroom(&frame);
+        let notes = headroom.last_chunk().map(Vnet::read).unwrap_or_default();
+        let metadata: [u8; Metadata::LEN] = headroom.first_chunk().copied().unwrap_or_default();
         let layout = Layout::of(frames.bytes(&frame), frame.len(), frame.gso_size, notes);
         let Some(layout) = layout.filter(|_| frame.gso_size != 0) else {
             each(frame);
@@ -69,6 +72,7 @@ impl Splitter {
             let memory = &mut frames.memory_mut()[start..start + CHUNK];
             let notes = Vnet { gso_type: 0, gso_size: 0, header: 0, ..notes };
             memory[HEAD - Vnet::LEN..HEAD].copy_from_slice(&notes.bytes());
+            memory[..Metadata::LEN].copy_from_slice(&metadata);
             let bytes = &mut memory[HEAD..HEAD + len];
             bytes[..layout.headers].copy_from_slice(&self.whole[..layout.headers]);
             bytes[layout.headers..].copy_from_slice(part);

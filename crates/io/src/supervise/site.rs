@@ -6,7 +6,7 @@ use super::setup::{Attach, Setup, Steered, TakenAcks, FRAMES_STALE};
 use super::state::Lock;
 use super::veth::Internal;
 use super::watch::{Heard, Watched};
-use crate::bpf::{role, Acks, AcksOptions, All, Attached, Hooks};
+use crate::bpf::{role, Acks, AcksOptions, All, Attached, Hooks, Leaving};
 use crate::driver::{InterfaceState, InterfaceStates, Programs};
 use crate::port::{Exit, ExitSockets, Packets};
 use crate::sys::link::{self, Event, HostInterface};
@@ -145,11 +145,16 @@ impl Site {
     fn open_exits(&mut self, lan: Device, wan: Device) -> io::Result<()> {
         self.forget(&self.exit_cookies);
         let mut open = Opener { hooks: self.programs.hooks(), cookies: Vec::new() };
-        let mut exit = |device, role| {
+        let mut exit = |device, role, metadata: io::Result<Leaving>| {
             let restamp = Some(open.sender(device, false, role | role::RESTAMP)?);
-            io::Result::Ok(Exit::new(ExitSockets { plain: open.sender(device, false, role)?, restamp }, true))
+            let sockets = ExitSockets { plain: open.sender(device, false, role)?, restamp };
+            io::Result::Ok(Exit::new(sockets, true).with_metadata(metadata?))
         };
-        let exits = (0..self.setup.engines).map(|_| Ok([exit(lan, role::TO_INGRESS)?, exit(wan, 0)?]));
+        let metadata = |engine, number| self.programs.leaving(engine as usize, number);
+        let exits = (0..self.setup.engines).map(|engine| {
+            let lan = exit(lan, role::TO_INGRESS, metadata(engine, 0))?;
+            Ok([lan, exit(wan, 0, metadata(engine, 1))?])
+        });
         let exits = exits.collect::<io::Result<_>>()?;
         self.exit_cookies = open.done();
         *self.exits.borrow_mut() = exits;
@@ -240,14 +245,22 @@ impl Site {
         if !(lan.ethernet && wan.ethernet) {
             inputs.iter_mut().for_each(Packets::split_always);
         }
+        if let (Some(_), Some(all)) = (&self.internal, self.programs.frames()) {
+            for input in &mut inputs {
+                if let Err(error) = input.take_metadata(all.arriving()?) {
+                    tracing::debug!("frames lose mark, priority and departure time: {error}");
+                }
+            }
+        }
         let mut open = Opener { hooks: self.programs.hooks(), cookies: Vec::new() };
-        let mut exit = |device: Device, role| {
+        let mut exit = |device: Device, role, number| {
             let plain = open.sender(device, device.ethernet, role)?;
             let restamp = acks.then(|| open.sender(device, false, role | role::RESTAMP)).transpose()?;
-            io::Result::Ok(Exit::new(ExitSockets { plain, restamp }, false))
+            let exit = Exit::new(ExitSockets { plain, restamp }, false);
+            io::Result::Ok(exit.with_metadata(self.programs.leaving(0, number)?))
         };
         let inward = if self.internal.is_some() { role::TO_INGRESS } else { 0 };
-        let exits = vec![[exit(lan, inward)?, exit(wan, 0)?]];
+        let exits = vec![[exit(lan, inward, 0)?, exit(wan, 0, 1)?]];
         Ok(Some(Sockets { inputs, exits, cookies: open.done() }))
     }
 
@@ -297,6 +310,7 @@ impl Opener<'_> {
 
     fn sender(&mut self, device: Device, vnet: bool, role: u32) -> io::Result<Sender> {
         let sender = Sender::open(device, vnet)?;
+        sender.take_departures()?;
         let cookie = sender.cookie()?;
         self.hooks.register_sender(cookie, role)?;
         self.cookies.push(cookie);

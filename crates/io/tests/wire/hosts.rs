@@ -1,5 +1,6 @@
 //! The programs on the client and the server: this program again, in their namespaces.
 
+use rustix::net::{AddressFamily, SocketType};
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::AsRawFd;
@@ -20,6 +21,10 @@ pub fn main(args: &[String]) {
         "ping" => println!("{}", ping(&args[1], number(2), Duration::from_millis(number(3)))),
         "send" => println!("{}", send(&args[1], Duration::from_millis(number(2)))),
         "receive" => println!("{}", receive(&args[1], Duration::from_millis(number(2)))),
+        "receive-marked" => {
+            println!("{}", receive_by(connect_marked(&args[1]), Duration::from_millis(number(2))));
+        }
+        "marked" => marked(&args[1], number(2)),
         "ask" => println!("{}", ask(&args[1], number(2))),
         "crowd" => println!("{}", crowd(&args[1], number(2) as usize, number(3) as usize)),
         "both" => println!("{}", both(&args[1], Duration::from_millis(number(2)))),
@@ -182,6 +187,37 @@ fn ping(server: &str, count: u64, interval: Duration) -> String {
     format!("{} {longest} {twice}", seen.iter().filter(|seen| **seen).count())
 }
 
+/// Gives what a socket sends mark 6 and priority 1:5, which is also the number of a class.
+fn mark(socket: &impl AsRawFd) {
+    for (option, value) in [(libc::SO_MARK, 6u32), (libc::SO_PRIORITY, 0x0001_0005)] {
+        // SAFETY: `value` is valid for reads of its size.
+        let result = unsafe {
+            libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, option, (&raw const value).cast(), 4)
+        };
+        assert_eq!(result, 0);
+    }
+}
+
+/// A connection whose segments have mark and priority, the SYN too.
+fn connect_marked(server: &str) -> TcpStream {
+    let socket = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+    mark(&socket);
+    let address = std::net::SocketAddr::new(server.parse().unwrap(), SOURCE);
+    rustix::net::connect(&socket, &address).unwrap();
+    TcpStream::from(socket)
+}
+
+/// Sends so many datagrams with mark and priority, 1 ms apart.
+fn marked(server: &str, count: u64) {
+    let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
+    mark(&socket);
+    socket.connect((server, DISCARD)).unwrap();
+    for _ in 0..count {
+        socket.send(&[0; 1000]).unwrap();
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
 /// Sends datagrams of 1000 bytes at so many kbit/s for so long, and says how many.
 fn datagrams(server: &str, kbit: u64, time: Duration) -> u64 {
     let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
@@ -216,7 +252,10 @@ fn send(server: &str, time: Duration) -> u64 {
 /// Receives for so long, and says how many bytes a second came, the longest time in milliseconds without any after
 /// the first 500, and how many came in each second.
 fn receive(server: &str, time: Duration) -> String {
-    let mut stream = TcpStream::connect((server, SOURCE)).unwrap();
+    receive_by(TcpStream::connect((server, SOURCE)).unwrap(), time)
+}
+
+fn receive_by(mut stream: TcpStream, time: Duration) -> String {
     let started = Instant::now();
     let (mut got, mut data) = (0u64, vec![0; 1 << 14]);
     let (mut last, mut gap) = (started, Duration::ZERO);

@@ -13,6 +13,7 @@ mod ends;
 mod gateway;
 mod hosts;
 mod lab;
+mod metadata;
 mod outages;
 mod shaping;
 mod tests;
@@ -23,7 +24,13 @@ use verdict::Verdict;
 /// Every test with its name.
 fn all() -> impl Iterator<Item = &'static (&'static str, fn())> {
     let ends = ends::ALL.iter().chain(outages::ALL);
-    tests::ALL.iter().chain(ends).chain(shaping::ALL).chain(devices::ALL).chain(verdict::ALL)
+    tests::ALL
+        .iter()
+        .chain(ends)
+        .chain(shaping::ALL)
+        .chain(devices::ALL)
+        .chain(metadata::ALL)
+        .chain(verdict::ALL)
 }
 
 fn main() {

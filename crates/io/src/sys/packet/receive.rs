@@ -11,9 +11,11 @@ use weir_core::time::Time;
 const RECEIVE_BUFFER: usize = 8 << 20;
 /// Linux 4.20.
 const PACKET_IGNORE_OUTGOING: i32 = 23;
+/// Linux 5.19.
+const SO_RCVMARK: i32 = 75;
 /// An older stamp is none: the wall clock was set, or it is the departure time of a frame of this host.
 const CREDIBLE: i64 = 1_000_000_000;
-/// Room for a time stamp and the auxiliary data.
+/// Room for a time stamp, the auxiliary data and a mark.
 const CONTROL: usize = 16;
 
 /// Receives the frames that an interface receives, each preceded by a [`Vnet`] header.
@@ -42,6 +44,8 @@ pub struct Received {
     pub tag: Option<(u16, u16)>,
     /// It was longer than its memory.
     pub cut: bool,
+    /// Its mark, if marks are received.
+    pub mark: u32,
 }
 
 impl Receiver {
@@ -77,6 +81,11 @@ impl Receiver {
         };
         let messages = iovecs.chunks_exact_mut(parts).zip(&mut controls).map(message).collect();
         Ok(Receiver { socket, parts, iovecs, _controls: controls, messages, dropped: 0 })
+    }
+
+    /// From now on frames come with their marks.
+    pub fn receive_marks(&self) -> io::Result<()> {
+        set(self.socket.as_fd(), libc::SOL_SOCKET, SO_RCVMARK, &1i32)
     }
 
     /// Frames received at once.
@@ -138,6 +147,10 @@ impl Receiver {
                     // SAFETY: as said.
                     let data = unsafe { data.cast::<libc::tpacket_auxdata>().read_unaligned() };
                     received.tag = tag(&data);
+                }
+                (libc::SOL_SOCKET, libc::SO_MARK) => {
+                    // SAFETY: as said.
+                    received.mark = unsafe { data.cast::<u32>().read_unaligned() };
                 }
                 _ => {}
             }

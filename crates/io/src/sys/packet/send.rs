@@ -21,7 +21,31 @@ pub struct Sender {
     parts: Vec<libc::iovec>,
     ends: Vec<usize>,
     addresses: Vec<libc::sockaddr_ll>,
+    departures: Vec<Departure>,
     messages: Vec<libc::mmsghdr>,
+}
+
+/// A control message that says when a frame departs.
+#[derive(Debug)]
+#[repr(C)]
+struct Departure {
+    head: libc::cmsghdr,
+    time: u64,
+    /// Number of the frame in its batch. The kernel does not read it.
+    frame: usize,
+}
+
+impl Departure {
+    /// Bytes that the kernel reads.
+    const LEN: usize = size_of::<libc::cmsghdr>() + size_of::<u64>();
+
+    fn new(frame: usize, time: u64) -> Departure {
+        // SAFETY: zero is a valid head.
+        let mut head: libc::cmsghdr = unsafe { std::mem::zeroed() };
+        head.cmsg_len = Departure::LEN as _;
+        (head.cmsg_level, head.cmsg_type) = (libc::SOL_SOCKET, libc::SCM_TXTIME);
+        Departure { head, time, frame }
+    }
 }
 
 // SAFETY: the pointers in the arrays are not followed between calls.
@@ -46,12 +70,24 @@ impl Sender {
         sockopt::set_socket_send_buffer_size_force(&socket, SEND_BUFFER)
             .or_else(|_| sockopt::set_socket_send_buffer_size(&socket, SEND_BUFFER))?;
         let (parts, ends, addresses, messages) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Ok(Sender { socket, device, vnet, parts, ends, addresses, messages })
+        Ok(Sender { socket, device, vnet, parts, ends, addresses, departures: Vec::new(), messages })
+    }
+
+    /// From now on frames may say when they depart.
+    pub fn take_departures(&self) -> io::Result<()> {
+        let clock = libc::sock_txtime { clockid: libc::CLOCK_MONOTONIC, flags: 0 };
+        set(self.socket.as_fd(), libc::SOL_SOCKET, libc::SO_TXTIME, &clock)
     }
 
     /// Are frames preceded by a [`Vnet`] header?
     pub fn has_vnet(&self) -> bool {
         self.vnet
+    }
+
+    /// Sets an option of the socket.
+    #[cfg(test)]
+    pub fn set<T>(&self, option: i32, value: &T) -> io::Result<()> {
+        set(self.socket.as_fd(), libc::SOL_SOCKET, option, value)
     }
 
     /// What the kernel's programs know the socket by.
@@ -64,6 +100,7 @@ impl Sender {
         self.parts.clear();
         self.ends.clear();
         self.addresses.clear();
+        self.departures.clear();
         Sending { sender: self, frames: PhantomData }
     }
 
@@ -117,6 +154,13 @@ impl<'f> Sending<'_, 'f> {
         self.part(bytes);
     }
 
+    /// The frame that is being put together departs at this time of CLOCK_MONOTONIC, in nanoseconds. The
+    /// sender takes departures, or the kernel refuses the frame.
+    pub fn departs(&mut self, time: u64) {
+        let frame = self.len();
+        self.sender.departures.push(Departure::new(frame, time));
+    }
+
     /// All parts of the frame are there.
     pub fn end(&mut self) {
         self.sender.ends.push(self.sender.parts.len());
@@ -131,7 +175,7 @@ impl<'f> Sending<'_, 'f> {
     /// Sends the frames in order and says how many left. The error, if the first one did not, is that of the
     /// first: the others have not been tried.
     pub fn send(self) -> io::Result<usize> {
-        let Sender { socket, parts, ends, addresses, messages, .. } = self.sender;
+        let Sender { socket, parts, ends, addresses, departures, messages, .. } = self.sender;
         messages.clear();
         let mut start = 0;
         for (i, &end) in ends.iter().enumerate() {
@@ -149,8 +193,14 @@ impl<'f> Sending<'_, 'f> {
         if messages.is_empty() {
             return Ok(0);
         }
+        for departure in departures.iter_mut() {
+            let Some(message) = messages.get_mut(departure.frame) else { continue };
+            message.msg_hdr.msg_controllen = Departure::LEN as _;
+            message.msg_hdr.msg_control = (&raw mut departure.head).cast();
+        }
         let count = messages.len() as libc::c_uint;
-        // SAFETY: `messages` is valid for `count` entries; each points to entries of `parts` and `addresses`,
+        // SAFETY: `messages` is valid for `count` entries; each points to entries of `parts`, `addresses` and
+        // `departures`,
         // which are not touched until the call is over; the parts point to frames that are borrowed for `'f`,
         // and sending only reads them.
         let sent = check(unsafe {

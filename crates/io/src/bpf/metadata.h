@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT OR Apache-2.0 */
+/*
+ * Metadata of the frames that go through user space: mark, priority, queue mapping and departure time.
+ *
+ * On the way to the engine a frame's mark is the number of a record in `arriving`. Of all metadata a packet
+ * socket tells only the mark (SO_RCVMARK), and only the mark survives the internal pair
+ * (`____dev_forward_skb()`).
+ *
+ * On the way back the departure time is the number of a record in `leaving`: SCM_TXTIME needs no privilege,
+ * unlike SO_MARK and SO_PRIORITY. As a time it would be long past, so it does no harm where no hook reads it.
+ * Redirection to ingress clears priority and time, but not tc_index: there the hook at ingress finds the
+ * number.
+ */
+#ifndef WEIR_METADATA_H
+#define WEIR_METADATA_H
+
+#include "abi.h"
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, LEAVING);
+	__type(key, __u32);
+	__type(value, struct metadata);
+} leaving SEC(".maps");
+
+/* Number of the record of a frame that the engine sends; 0: it has none. */
+static __always_inline __u32 leaving_number(struct __sk_buff *skb, const bool ingress)
+{
+	__u64 time = skb->tstamp;
+
+	if (ingress)
+		return skb->tc_index;
+	return time <= LEAVING ? time : 0;
+}
+
+/*
+ * Gives a frame that the engine sends its metadata. `inward`: it is then redirected to ingress. False: the
+ * engine has none for it.
+ */
+static __always_inline bool restore_metadata(struct __sk_buff *skb, const bool ingress, bool inward)
+{
+	__u32 number = leaving_number(skb, ingress), place = number - 1;
+	struct metadata *record;
+
+	if (!number)
+		return false;
+	skb->tc_index = inward ? number : 0;
+	record = bpf_map_lookup_elem(&leaving, &place);
+	if (!record)
+		return false;
+	skb->mark = record->mark;
+	skb->priority = record->priority;
+	skb->queue_mapping = record->queue;
+	if (!ingress)
+		skb->tstamp = record->departure;
+	return true;
+}
+
+#endif
