@@ -77,12 +77,17 @@ impl DropReason {
 
 /// Drops by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(transparent)]
 pub struct Drops([u64; DropReason::ALL.len()]);
 
 impl Drops {
     /// One more.
     pub fn count(&mut self, reason: DropReason) {
         self.0[reason as usize] += 1;
+    }
+    /// So many more.
+    pub fn add(&mut self, reason: DropReason, n: u64) {
+        self.0[reason as usize] += n;
     }
     /// These and the others.
     #[must_use]
@@ -107,6 +112,7 @@ impl Drops {
 
 /// A node's own account of its frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
 pub struct Ledger {
     /// Frames handed in.
     pub received: u64,
@@ -123,6 +129,8 @@ pub struct Ledger {
 impl Ledger {
     /// Frames that must still be inside: `in + made - out - dropped - absorbed`.
     pub fn held(&self) -> u64 {
-        self.received + self.made - self.sent - self.drops.total() - self.absorbed
+        // A process that is killed may leave an account half written.
+        let gone = self.sent.wrapping_add(self.drops.total()).wrapping_add(self.absorbed);
+        self.received.wrapping_add(self.made).saturating_sub(gone)
     }
 }

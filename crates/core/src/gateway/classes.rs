@@ -1,8 +1,9 @@
 //! The classes of a running gateway. Each has a place that stays its own while flows refer to it, whatever a change of
 //! configuration does to the order: a flow finds out when it is next touched.
 
+use super::accounts::ClassAccounts;
 use super::share::Share;
-use super::{ClassConfig, ClassStats, Config, Direction, LAN, WAN};
+use super::{ClassAccount, ClassConfig, ClassStats, Config, Direction, LAN, WAN};
 use crate::ack::AckControl;
 use crate::node::Port;
 use std::collections::HashMap;
@@ -16,7 +17,6 @@ struct Class {
     direction: Direction,
     /// Of the flows that refer to it.
     policy: Option<AckControl>,
-    stats: ClassStats,
     /// If its flows share a rate, or did so.
     share: Option<Share>,
     /// Flows that refer to it.
@@ -28,6 +28,8 @@ struct Class {
 /// The classes by place. A place is what [`Record::class`](crate::flow::Record::class) holds.
 pub(super) struct Classes {
     places: Vec<Class>,
+    /// Their totals.
+    accounts: ClassAccounts,
     /// Places of the configuration's classes, in its order.
     order: Vec<u32>,
     /// Some borrow from others.
@@ -35,11 +37,31 @@ pub(super) struct Classes {
 }
 
 impl Classes {
-    /// The classes of a configuration.
-    pub(super) fn new(config: &Config) -> Classes {
-        let mut classes = Classes { places: Vec::new(), order: Vec::new(), nested: false };
+    /// The classes of a configuration. Those that have an account are in its place.
+    pub(super) fn new(config: &Config, mut accounts: ClassAccounts) -> Classes {
+        let had = accounts.find(&config.classes);
+        let mut places = Vec::new();
+        for (place, class) in had.into_iter().zip(&config.classes).filter_map(|(place, c)| Some((place?, c)))
+        {
+            let place = place as usize;
+            if place >= places.len() {
+                places.resize_with(place + 1, Class::nobody);
+            }
+            places[place] = Class { name: class.name.clone(), direction: class.direction, ..Class::nobody() };
+        }
+        let mut classes = Classes { places, accounts, order: Vec::new(), nested: false };
         classes.change(config, None);
         classes
+    }
+
+    /// The accounts, by place.
+    pub(super) fn accounts(&self) -> impl Iterator<Item = ClassAccount> + '_ {
+        (0..self.len()).map(|place| self.accounts[place])
+    }
+
+    /// Do the totals outlive the gateway?
+    pub(super) fn outlive(&self) -> bool {
+        self.accounts.outlive()
     }
 
     /// Would there be a place for each class of this configuration, among `most` or as many as there may be? `found` as in
@@ -50,7 +72,7 @@ impl Classes {
         found: Option<&[Option<u32>]>,
         most: Option<usize>,
     ) -> bool {
-        let most = most.unwrap_or(MOST).min(MOST);
+        let most = most.unwrap_or(MOST).min(self.accounts.most().unwrap_or(MOST)).min(MOST);
         if self.places.len() + config.classes.len() <= most {
             return true;
         }
@@ -159,12 +181,11 @@ impl Classes {
             name: config.name.clone(),
             direction: config.direction,
             policy: config.ack,
-            stats: ClassStats::default(),
             share: config.ack.and_then(|ack| ack.release.share().map(Share::new)),
             members: 0,
             index: Some(index),
         };
-        match free {
+        let place = match free {
             Some(place) => {
                 self.places[place as usize] = class;
                 place
@@ -173,7 +194,9 @@ impl Classes {
                 self.places.push(class);
                 (self.places.len() - 1) as u32
             }
-        }
+        };
+        self.accounts.open(place, config);
+        place
     }
 
     /// The place of the class with this index in the configuration.
@@ -198,9 +221,9 @@ impl Classes {
     /// Of flows that refer to this place: how their ACKs are controlled, the totals of their class, and its index in the configuration.
     #[inline(always)]
     pub(super) fn of_flow(&mut self, place: u32) -> (&AckControl, &mut ClassStats, Option<u32>) {
-        let Class { policy, stats, index, .. } = &mut self.places[place as usize];
+        let Class { policy, index, .. } = &self.places[place as usize];
         match policy {
-            Some(policy) => (policy, stats, *index),
+            Some(policy) => (policy, self.accounts.stats_mut(place), *index),
             None => unreachable!("flows refer to classes that control ACKs"),
         }
     }
@@ -249,16 +272,24 @@ impl Classes {
     }
 }
 
+impl Class {
+    /// A place that no class has.
+    fn nobody() -> Class {
+        let (name, direction) = (String::new(), Direction::Out);
+        Class { name, direction, policy: None, share: None, members: 0, index: None }
+    }
+}
+
 impl core::ops::Index<u32> for Classes {
     type Output = ClassStats;
     fn index(&self, place: u32) -> &ClassStats {
-        &self.places[place as usize].stats
+        self.accounts.stats(place)
     }
 }
 
 impl core::ops::IndexMut<u32> for Classes {
     fn index_mut(&mut self, place: u32) -> &mut ClassStats {
-        &mut self.places[place as usize].stats
+        self.accounts.stats_mut(place)
     }
 }
 
@@ -276,7 +307,7 @@ mod tests {
 
     #[test]
     fn a_class_keeps_its_place_and_a_free_place_is_used_again() {
-        let mut c = Classes::new(&config(&["a", "b"]));
+        let mut c = Classes::new(&config(&["a", "b"]), ClassAccounts::Own(Vec::new()));
         let (a, b) = (c.place(0), c.place(1));
         c.join(a);
         c[b].flows = 7;
@@ -290,6 +321,33 @@ mod tests {
         assert_eq!(c.stats().map(|s| s.flows).collect::<Vec<_>>(), [7, 0, 0]);
     }
 
+    /// The accounts as the next gateway finds them.
+    fn left_by(c: &Classes) -> ClassAccounts {
+        let mut accounts: Vec<ClassAccount> = c.accounts().collect();
+        accounts.resize(4, ClassAccount::default());
+        ClassAccounts::Outlive(Box::leak(accounts.into()))
+    }
+
+    #[test]
+    fn a_class_has_its_account_again_whatever_its_place_in_the_configuration() {
+        let none = ClassAccounts::Outlive(Box::leak(vec![ClassAccount::default(); 4].into()));
+        let mut c = Classes::new(&config(&["a", "b"]), none);
+        let b = c.place(1);
+        (c[b].acked_bytes, c[b].held_bytes) = (7, 3);
+        c.change(&config(&["b", "c", "a"]), None);
+        let c_place = c.place(1);
+        c[c_place].acked_bytes = 9;
+        let mut next = Classes::new(&config(&["c", "d", "b"]), left_by(&c));
+        let acked = |c: &Classes| c.stats().map(|s| s.acked_bytes).collect::<Vec<_>>();
+        assert_eq!((acked(&next), next.place(2)), (vec![9, 0, 7], b));
+        assert_eq!(next[b].held_bytes, 0, "nothing is held yet");
+        // There are four accounts, and the one of `a` is free.
+        assert!(next.have_room(&config(&["c", "d", "b", "e"]), None, Some(9)));
+        assert!(!next.have_room(&config(&["c", "d", "b", "e", "f"]), None, Some(9)));
+        next.change(&config(&["e", "d", "c", "b"]), None);
+        assert_eq!(acked(&next), [0, 0, 9, 7]);
+    }
+
     #[test]
     fn fifty_thousand_customers_in_two_directions_have_a_place_each() {
         let customer = |n: u32| ClassConfig {
@@ -301,7 +359,7 @@ mod tests {
             nested: None,
         };
         let all = Config { classes: (0..100_000).map(customer).collect(), ..Config::default() };
-        let mut c = Classes::new(&all);
+        let mut c = Classes::new(&all, ClassAccounts::Own(Vec::new()));
         let last = c.place(99_999);
         c[last].flows = 3;
         let fewer = Config { classes: all.classes[50_000..].to_vec(), ..Config::default() };

@@ -66,7 +66,7 @@ impl Gateway {
         if !key.is_opening() {
             self.classes[class].flows += 1;
         }
-        self.stats.flows = self.table.len();
+        self.stats.flows = self.table.len().into();
         Some(i)
     }
 
@@ -111,7 +111,7 @@ impl Gateway {
         self.give_up_least(i);
         self.classes.leave(self.table[i].class);
         self.table.remove(i);
-        self.stats.flows = self.table.len();
+        self.stats.flows = self.table.len().into();
     }
 
     /// A flow that is over is forgotten, as soon as the kernel can be told.

@@ -26,6 +26,7 @@
 //! - `verdicts`: what the kernel is told of flows;
 //! - `classes`, `change`: another configuration while flows live.
 
+mod accounts;
 mod ack_queue;
 mod admit;
 mod announce;
@@ -60,6 +61,8 @@ mod slots;
 mod stats;
 mod verdicts;
 
+pub use accounts::{Accounts, ClassAccount};
+use accounts::{ClassAccounts, Kept};
 pub use change::{Changed, Unchangeable};
 pub use classify::Compiled;
 pub use config::{ClassConfig, Config, Direction, Match, Prefix, Refused};
@@ -116,7 +119,7 @@ pub struct Gateway {
     timers: Timers<2>,
     blocked: Blocked,
     outbox: Outbox,
-    stats: GatewayStats,
+    stats: Kept<GatewayStats>,
     classes: Classes,
     /// What passes of each class that ACKs cannot slow, by place.
     tallies: Tallies,
@@ -147,7 +150,7 @@ impl Gateway {
         let config = config.into();
         let table = Table::new(config.max_flows, config.seed);
         let slots = Slots::own(table.capacity());
-        Gateway::with_table(config, table, slots, false)
+        Gateway::with_table(config, table, slots, false, None)
     }
 
     /// A gateway behind hooks that find its slots with [`Gateway::slots`].
@@ -155,7 +158,7 @@ impl Gateway {
         let config = config.into();
         let table = Table::new(config.max_flows, config.seed);
         let slots = Slots::own(table.capacity());
-        Gateway::with_table(config, table, slots, true)
+        Gateway::with_table(config, table, slots, true, None)
     }
 
     /// A gateway behind hooks whose flow records live in shared memory, so that a supervisor can send what is
@@ -166,10 +169,21 @@ impl Gateway {
         records: &'static mut [Record],
         slots: &'static [Slot],
     ) -> Gateway {
+        Gateway::with_accounts(config, records, slots, None)
+    }
+
+    /// As [`Gateway::with_shared`], with totals that outlive the gateway, too: a class goes on with the account that it had. Panics if
+    /// there are fewer accounts than classes.
+    pub fn with_accounts(
+        config: impl Into<Compiled>,
+        records: &'static mut [Record],
+        slots: &'static [Slot],
+        accounts: Option<Accounts>,
+    ) -> Gateway {
         let config = config.into();
         assert!(slots.len() >= records.len(), "a slot for each record");
         let table = Table::shared(records, config.seed);
-        Gateway::with_table(config, table, Slots::Shared(slots), true)
+        Gateway::with_table(config, table, Slots::Shared(slots), true, accounts)
     }
 
     /// The same gateway, whose hooks take ACKs that come in on these ports, `(lan, wan)`, whether or not its first configuration
@@ -191,8 +205,21 @@ impl Gateway {
         self
     }
 
-    fn with_table(config: Compiled, table: Table, slots: Slots, hooked: bool) -> Gateway {
-        let classes = Classes::new(&config);
+    fn with_table(
+        config: Compiled,
+        table: Table,
+        slots: Slots,
+        hooked: bool,
+        accounts: Option<Accounts>,
+    ) -> Gateway {
+        let (stats, accounts) = match accounts {
+            None => (Kept::Own(Box::default()), ClassAccounts::Own(Vec::new())),
+            Some(Accounts { totals, classes }) => {
+                totals.begin_anew();
+                (Kept::Outlives(totals), ClassAccounts::Outlive(classes))
+            }
+        };
+        let classes = Classes::new(&config, accounts);
         let mut gateway = Gateway {
             timers: Timers::new(table.capacity() + classes.len()),
             blocked: Blocked::new(),
@@ -201,7 +228,7 @@ impl Gateway {
             slots,
             hooked,
             outbox: Outbox::new(),
-            stats: GatewayStats::default(),
+            stats,
             tallies: Tallies::own(classes.len()),
             congestion: Congestion::default(),
             classes,
@@ -232,10 +259,12 @@ impl Gateway {
             match self.controls(direction_of(&self.table[i]), &key) {
                 Some(class) => {
                     let r = &mut self.table[i];
-                    (r.class, r.doubt, r.acked) = (class, Doubt::default(), 0);
-                    r.generation = self.generation;
+                    if !(self.classes.outlive() && r.class == class) {
+                        self.classes[class].flows += 1;
+                        r.acked = 0;
+                    }
+                    (r.class, r.doubt, r.generation) = (class, Doubt::default(), self.generation);
                     self.classes.join(class);
-                    self.classes[class].flows += 1;
                     self.resume(i);
                 }
                 None => {
@@ -244,7 +273,7 @@ impl Gateway {
                 }
             }
         }
-        self.stats.flows = self.table.len();
+        self.stats.flows = self.table.len().into();
     }
 
     /// The configuration.

@@ -1,6 +1,6 @@
 //! Statistics of a gateway, its classes and its flows.
 
-use super::{direction_of, millis, Gateway};
+use super::{direction_of, millis, ClassAccount, Gateway};
 use crate::flow::{flag, Key, Record};
 use crate::stats::Ledger;
 use crate::time::{Duration, Time};
@@ -76,6 +76,7 @@ impl PassReason {
 
 /// Totals of a gateway.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
 pub struct GatewayStats {
     /// The conservation law's account.
     pub ledger: Ledger,
@@ -88,7 +89,7 @@ pub struct GatewayStats {
     /// Times releases had to wait because no chunk was free, and ACKs that could not be made ahead of theirs.
     pub pool_exhausted: u64,
     /// Flows in the table now.
-    pub flows: u32,
+    pub flows: u64,
     /// Flows evicted to make room.
     pub evicted: u64,
     /// Times the engine had been away for so long that frames passed without it.
@@ -101,6 +102,7 @@ pub struct GatewayStats {
 
 /// Totals of a class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
 pub struct ClassStats {
     /// Flows taken by the class so far.
     pub flows: u64,
@@ -160,6 +162,7 @@ impl ClassStats {
 
 /// Packets of a class whose ACKs follow its data of which none is controlled, by why.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
 pub struct ScheduledOnly {
     /// They are not TCP, or fragments.
     pub not_tcp: u64,
@@ -258,6 +261,11 @@ impl Gateway {
     /// Totals of each class, in the order of the configuration.
     pub fn class_stats(&self) -> impl ExactSizeIterator<Item = &ClassStats> {
         self.classes.stats()
+    }
+
+    /// The accounts of its classes, by place: what [`Gateway::with_accounts`] goes on with.
+    pub fn accounts(&self) -> impl Iterator<Item = ClassAccount> + '_ {
+        self.classes.accounts()
     }
 
     /// The flows in the table, in no particular order.

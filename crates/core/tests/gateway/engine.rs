@@ -1,8 +1,10 @@
 //! What is held while no frame is free, a port is blocked, or an engine hangs or dies.
 
 use crate::support::*;
-use weir_core::gateway::{Verdict, LAN, WAN};
+use weir_core::gateway::{Accounts, ClassAccount, Gateway, Verdict, LAN, WAN};
 use weir_core::node::Port;
+use weir_core::rig::Rig;
+use weir_core::stats::DropReason;
 
 /// 10 Mb/s every 10 ms without detection: 12,500 bytes a step.
 const STEP: u32 = 12_500;
@@ -86,6 +88,56 @@ fn a_new_engine_goes_on_where_a_dead_one_ended() {
     let shapes = w.rig.node_mut().verdicts(9).filter(|v| matches!(v, Verdict::Shape { slot: 0, tag: 1, .. }));
     assert_eq!(shapes.count(), 1);
     w.finish();
+}
+
+/// A gateway that goes on with memory as an earlier one left it.
+fn after(left: &Net) -> Net {
+    let (records, slots) = left.shared();
+    let node = left.rig.node();
+    let mut classes: Vec<ClassAccount> = node.accounts().collect();
+    classes.resize(4, ClassAccount::default());
+    let accounts = Accounts { totals: Box::leak((*node.stats()).into()), classes: Box::leak(classes.into()) };
+    let mut w = Net::new(basic(), None);
+    w.rig = Rig::new(Gateway::with_accounts(config(basic()), records, slots, Some(accounts)));
+    w
+}
+
+#[test]
+fn totals_go_on_to_the_byte_when_an_engine_dies() {
+    let mut dead = after(&Net::new(basic(), None));
+    dead.shake(ms(0), RECEIVER_ISN, false);
+    dead.ack_at(ms(1_000), 50_000);
+    dead.run(ms(1_002));
+    let counted = |w: &Net| (w.class().acked_bytes, w.class().flows, w.rig.node().stats().flows);
+    assert_eq!(counted(&dead), (u64::from(STEP), 1, 1));
+    let frames = dead.rig.node().stats().ledger;
+    // No engine: the kernel passes an ACK.
+    dead.kernel_passed(100_000);
+    let mut w = after(&dead);
+    assert_eq!(counted(&w), (100_000, 1, 1));
+    w.ack_at(ms(2_001), 260_000);
+    w.run(ms(3_000));
+    assert_eq!(counted(&w), (260_000, 1, 1));
+    assert_eq!((w.class().held_bytes, w.rig.node().flows().next().unwrap().acked_bytes), (0, 260_000));
+    let ledger = w.rig.node().stats().ledger;
+    assert!(ledger.received > frames.received && ledger.made > frames.made);
+    assert_eq!((frames.held(), ledger.held()), (0, 0));
+}
+
+#[test]
+fn what_a_dead_engine_counted_and_could_not_send_is_counted_once() {
+    let mut dead = after(&Net::new(basic(), None));
+    dead.shake(ms(0), RECEIVER_ISN, false);
+    dead.rig.close(LAN, ms(999), ms(5_000));
+    dead.ack_at(ms(1_000), 5_000);
+    dead.run(ms(1_002));
+    let held = dead.rig.node().stats().ledger.held();
+    let mut w = after(&dead);
+    let lost = w.rig.node().stats().ledger.drops.get(DropReason::Shutdown);
+    assert_eq!((w.rig.node().stats().ledger.held(), lost), (0, held));
+    w.ack_at(ms(2_001), 5_000);
+    w.run(ms(3_000));
+    assert_eq!(w.class().acked_bytes, 5_000);
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! Telling the kernel what the engine has decided.
 
 use super::{Engine, Part};
+use crate::log::Seldom;
+use crate::sys::clock;
 use weir_core::gateway::Verdict;
 
 /// Verdicts told in one round.
@@ -10,12 +12,13 @@ const MOST: usize = 256;
 #[derive(Debug)]
 pub(super) struct Verdicts {
     waiting: Vec<Verdict>,
-    failed: bool,
+    /// That the kernel refuses them.
+    refused: Seldom,
 }
 
 impl Verdicts {
     pub fn new() -> Verdicts {
-        Verdicts { waiting: Vec::with_capacity(MOST), failed: false }
+        Verdicts { waiting: Vec::with_capacity(MOST), refused: Seldom::new() }
     }
 
     /// What is under way about what passes is lost.
@@ -29,14 +32,11 @@ impl Verdicts {
             engine.verdicts(&mut self.waiting);
         }
         match programs.apply(&self.waiting) {
-            Ok(()) => {
-                self.waiting.clear();
-                self.failed = false;
-            }
+            Ok(()) => self.waiting.clear(),
             // Flows that the kernel does not know come to the engine, within limits: that is right too.
             Err(error) => {
-                if !std::mem::replace(&mut self.failed, true) {
-                    tracing::warn!("the kernel cannot be told of flows, trying again: {error}");
+                if let Some(times) = self.refused.is_due(clock::now()) {
+                    tracing::warn!(times, "the kernel cannot be told of flows, trying again: {error}");
                 }
             }
         }

@@ -138,6 +138,16 @@ impl Supervisor {
         self.site.programs.counters()
     }
 
+    /// Engines of a process.
+    pub fn engines(&self) -> usize {
+        self.site.programs.engines()
+    }
+
+    /// Classes that the kernel's programs count for all engines, at most: 0 unless they take ACKs.
+    pub fn tallies(&self) -> usize {
+        self.site.programs.parts().map(|part| part.tallies().len()).sum()
+    }
+
     /// What the kernel's programs know of flows: empty unless they take ACKs.
     pub fn slots(&self) -> &'static [Slot] {
         self.site.programs.slots()

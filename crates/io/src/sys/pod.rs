@@ -26,6 +26,19 @@ const _: () = {
     assert!(size_of::<weir_core::flow::Record>() == fields);
 };
 
+// SAFETY: `repr(C)` structures of `u64` and arrays of it; the assertion below adds up their sizes, so there is no padding.
+unsafe impl Pod for weir_core::gateway::GatewayStats {}
+// SAFETY: as above.
+unsafe impl Pod for weir_core::gateway::ClassAccount {}
+const _: () = {
+    use weir_core::gateway::{ClassAccount, GatewayStats, PassReason};
+    use weir_core::stats::DropReason;
+    // The ledger with drops by reason; what passed by reason; eight more.
+    assert!(size_of::<GatewayStats>() == 8 * (4 + DropReason::ALL.len() + PassReason::ALL.len() + 8));
+    // The identity; the totals of a class, three of which are of packets that are only scheduled.
+    assert!(size_of::<ClassAccount>() == 8 * (1 + 25));
+};
+
 /// The bytes of a value.
 pub fn bytes_of<T: Pod>(value: &T) -> &[u8] {
     // SAFETY: `value` is valid for reads of its size, has no padding (`Pod`), and the result

@@ -4,6 +4,7 @@ use super::{check, check_fd};
 use rustix::process::{self, Pid, PidfdFlags, Resource, Signal, WaitOptions};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A child process.
 #[derive(Debug)]
@@ -26,16 +27,17 @@ impl Child {
     /// Forks and runs `body` in the child, which exits with the code that `body` returns and never
     /// comes back. The child gets SIGTERM when the calling thread ends.
     ///
-    /// An error if this process has more than one thread: a lock that another thread held would
-    /// stay held in the child for ever.
+    /// An error if this process has threads beside this one and those of [`spawn_beside_forks`]: a lock that another
+    /// thread held would stay held in the child for ever.
     pub fn fork(body: impl FnOnce() -> i32) -> io::Result<Child> {
-        if threads()? != 1 {
+        if threads()? != 1 + BESIDE_FORKS.load(Ordering::Relaxed) {
             return Err(io::Error::other("the process has several threads: it cannot fork safely"));
         }
         let parent = std::process::id();
-        // SAFETY: there is one thread, so the child has every lock free and may run any code.
+        // SAFETY: no other thread takes a lock, so the child has every lock free and may run any code.
         match check(unsafe { libc::fork() })? {
             0 => {
+                BESIDE_FORKS.store(0, Ordering::Relaxed);
                 let code = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
                     end_with_parent(parent);
                     body()
@@ -75,6 +77,74 @@ impl AsFd for Child {
     /// Readable when the child has ended.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.handle.as_fd()
+    }
+}
+
+/// Threads of [`spawn_beside_forks`].
+static BESIDE_FORKS: AtomicUsize = AtomicUsize::new(0);
+
+/// Runs `body` for the life of the process in a thread that takes no signals. [`Child::fork`] forks beside it, so `body` may take no
+/// lock but the allocator's, which libc releases in the child.
+pub fn spawn_beside_forks(name: &str, body: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    let (begins, begun) = std::sync::mpsc::channel();
+    let run = move || {
+        // The one who waits is there. From here on the thread is done with what std locks to start it.
+        let _ = begins.send(());
+        drop(begins);
+        body();
+    };
+    let mask = block_signals(&signal_set(None))?;
+    let started = std::thread::Builder::new().name(name.to_owned()).spawn(run);
+    set_signal_mask(&mask)?;
+    started?;
+    BESIDE_FORKS.fetch_add(1, Ordering::Relaxed);
+    // An error means that it has ended.
+    let _ = begun.recv();
+    Ok(())
+}
+
+/// Writing raises no signal any more in this process: neither beyond a limit of file sizes (`SIGXFSZ`) nor to the terminal of
+/// another process group (`SIGTTOU`). `SIGPIPE` is ignored by the runtime of Rust.
+pub fn ignore_signals_of_output() {
+    for signal in [libc::SIGXFSZ, libc::SIGTTOU] {
+        // SAFETY: no handler is installed, and the signals exist.
+        unsafe { libc::signal(signal, libc::SIG_IGN) };
+    }
+}
+
+/// A set of these signals, or of all.
+fn signal_set(signals: Option<&[i32]>) -> libc::sigset_t {
+    // SAFETY: a signal set is an array of bits; it is filled before use.
+    let mut set: libc::sigset_t = unsafe { std::mem::zeroed() };
+    // SAFETY: `set` is valid for writes, and the signals exist.
+    unsafe {
+        match signals {
+            None => _ = libc::sigfillset(&mut set),
+            Some(signals) => {
+                libc::sigemptyset(&mut set);
+                signals.iter().for_each(|signal| _ = libc::sigaddset(&mut set, *signal));
+            }
+        }
+    }
+    set
+}
+
+/// Blocks signals in this thread, and returns its mask of before.
+fn block_signals(set: &libc::sigset_t) -> io::Result<libc::sigset_t> {
+    let mut before = signal_set(Some(&[]));
+    // SAFETY: both sets are valid.
+    match unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, set, &mut before) } {
+        0 => Ok(before),
+        error => Err(io::Error::from_raw_os_error(error)),
+    }
+}
+
+/// Gives this thread a mask that it had before.
+fn set_signal_mask(mask: &libc::sigset_t) -> io::Result<()> {
+    // SAFETY: the set is valid; the old one is not asked for.
+    match unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, mask, std::ptr::null_mut()) } {
+        0 => Ok(()),
+        error => Err(io::Error::from_raw_os_error(error)),
     }
 }
 
@@ -138,20 +208,8 @@ impl Signals {
     }
 
     fn of(signals: &[i32]) -> io::Result<Signals> {
-        // SAFETY: a signal set is an array of bits; it is emptied before use.
-        let mut set: libc::sigset_t = unsafe { std::mem::zeroed() };
-        // SAFETY: `set` is valid for writes, and the signals exist.
-        unsafe {
-            libc::sigemptyset(&mut set);
-            for signal in signals {
-                libc::sigaddset(&mut set, *signal);
-            }
-        }
-        // SAFETY: `set` is valid; the old mask is not asked for.
-        let result = unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &set, std::ptr::null_mut()) };
-        if result != 0 {
-            return Err(io::Error::from_raw_os_error(result));
-        }
+        let set = signal_set(Some(signals));
+        block_signals(&set)?;
         // SAFETY: `set` is valid; the result is a new descriptor.
         let fd = unsafe { check_fd(libc::signalfd(-1, &set, libc::SFD_NONBLOCK | libc::SFD_CLOEXEC)) }?;
         Ok(Signals { fd })

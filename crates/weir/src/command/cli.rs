@@ -2,7 +2,6 @@
 
 use crate::command::error::Failure;
 use clap::{Parser, Subcommand};
-use std::io::Write;
 use std::process::ExitCode;
 
 /// Weir controls the timing of TCP from anywhere on its path.
@@ -126,14 +125,32 @@ pub fn run(cli: Cli) -> Result<(), Failure> {
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
     match run(cli) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => {
+            end_of_log();
+            ExitCode::SUCCESS
+        }
         Err(failure) => {
-            // A closed standard error changes nothing about the exit code.
-            let _ = match &failure {
-                Failure::Config(e) => writeln!(std::io::stderr(), "{e}"),
-                f => writeln!(std::io::stderr(), "weir: {f}"),
-            };
+            last_words(&match &failure {
+                Failure::Config(e) => e.to_string(),
+                f => format!("weir: {f}"),
+            });
+            end_of_log();
             ExitCode::from(&failure)
         }
     }
+}
+
+/// Says why the command failed: in the log, if there is one.
+fn last_words(text: &str) {
+    #[cfg(feature = "linux")]
+    if let Some(log) = weir_io::log::opened() {
+        return text.lines().for_each(|line| log.write(line));
+    }
+    crate::output::say(text);
+}
+
+/// Gives the last lines of the log a moment to be written.
+fn end_of_log() {
+    #[cfg(feature = "linux")]
+    weir_io::log::opened().into_iter().for_each(weir_io::log::Log::drain);
 }

@@ -55,7 +55,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         super::write_json(to, &comparison)?;
     }
     if args.json.as_deref() == Some("-".as_ref()) {
-        eprint!("{}", table::comparison(&comparison, false));
+        crate::output::say(table::comparison(&comparison, false).trim_end());
     } else {
         super::print(&table::comparison(&comparison, std::io::stdout().is_terminal()))?;
     }

@@ -51,13 +51,13 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 fn once(plan: &Plan, options: &Options) -> Result<RunResult, String> {
     let outcome = lab::run(plan, options)?;
     for fault in &outcome.faults {
-        eprintln!("weir lab: {fault}");
+        crate::output::say(&format!("weir lab: {fault}"));
     }
     let mut result = outcome.result;
     let beside = Options { pcap: None, ..options.clone() };
     baselines::run(plan, &mut result, |variant| {
         let outcome = lab::run(variant, &beside)?;
-        outcome.faults.iter().for_each(|fault| eprintln!("weir lab: {fault}"));
+        outcome.faults.iter().for_each(|fault| crate::output::say(&format!("weir lab: {fault}")));
         Ok(outcome.result)
     })?;
     expect::conclude(plan, &mut result);

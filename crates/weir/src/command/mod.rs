@@ -73,9 +73,14 @@ fn random_seed() -> Result<u64, String> {
 }
 
 #[cfg(feature = "linux")]
-/// Log lines to standard error, without control characters.
-fn log() {
-    let log = tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(false).with_target(false);
+/// Log lines to standard error. From here on this process neither waits for standard error nor fails over it.
+fn log() -> Result<(), Failure> {
+    use weir_io::log::Events;
+    let log = weir_io::log::open().map_err(|e| Failure::Other(format!("the log cannot be opened: {e}")))?;
+    let events =
+        tracing_subscriber::fmt().with_writer(move || Events(log)).with_ansi(false).with_target(false);
     // A second start in one process (tests) keeps the first.
-    let _ = log.try_init();
+    let _ = events.log_internal_errors(false).try_init();
+    std::panic::set_hook(Box::new(|panic| log.write(&format!("weir: {panic}"))));
+    Ok(())
 }

@@ -58,7 +58,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         return super::print(&source.text);
     }
     let json = args.json.as_deref().map(Target::of_a_daemon).transpose().map_err(Failure::Input)?;
-    super::log();
+    super::log()?;
     let seed = super::random_seed().map_err(Failure::Other)?;
     field::gateway(Version::of(file), None, seed, json).map_err(Failure::Other)
 }

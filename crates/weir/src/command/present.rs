@@ -68,7 +68,7 @@ impl Presentation {
         }
         if let Some(directory) = &self.out {
             let files = write(directory, plan, result)?;
-            eprintln!("{files} files written to {}", directory.display());
+            crate::output::say(&format!("{files} files written to {}", directory.display()));
         }
         self.print(|terminal| table::render(result, plan, terminal))
     }
@@ -90,7 +90,7 @@ impl Presentation {
 
     fn print(&self, table: impl Fn(bool) -> String) -> Result<(), Failure> {
         if self.json.as_deref() == Some("-".as_ref()) {
-            eprint!("{}", table(false));
+            crate::output::say(table(false).trim_end());
             return Ok(());
         }
         super::print(&table(std::io::stdout().is_terminal()))

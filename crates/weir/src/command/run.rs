@@ -48,7 +48,7 @@ impl Origin {
 pub fn run(args: &Args) -> Result<(), Failure> {
     let version = args.source.version()?;
     let json = args.json.as_deref().map(Target::of_a_daemon).transpose().map_err(Failure::Input)?;
-    super::log();
+    super::log()?;
     let seed = super::random_seed().map_err(Failure::Other)?;
     field::gateway(version, args.source.config.clone(), seed, json).map_err(Failure::Other)
 }

@@ -88,7 +88,7 @@ fn one(args: &Args, job: &Job, stop: &AtomicBool) -> Result<(), Failure> {
     let mut result =
         made.map_err(|e| Failure::Input(format!("{}: {e}", args.common.experiment.display())))?;
     for fault in &result.faults {
-        eprintln!("weir sim: {fault}");
+        crate::output::say(&format!("weir sim: {fault}"));
     }
     expect::conclude(&job.plan, &mut result);
     args.common.to.run(&job.plan, &result)?;

@@ -122,6 +122,6 @@ impl Args {
 pub fn run(args: &Args) -> Result<(), Failure> {
     let file = args.load()?;
     let json = args.json.as_deref().map(Target::of_a_daemon).transpose().map_err(Failure::Input)?;
-    super::log();
+    super::log()?;
     field::emulator(&file, json).map_err(Failure::Other)
 }

@@ -133,7 +133,9 @@ pub(super) struct Server {
 impl Server {
     /// Begins to serve, on a thread of its own.
     pub(super) fn begin(self) {
-        std::thread::spawn(move || self.run());
+        if let Err(error) = std::thread::Builder::new().spawn(move || self.run()) {
+            tracing::error!("the engine cannot be asked or changed: {error}");
+        }
     }
 
     /// Serves until the supervisor is gone. The list of addresses may be that of another version, if engines before these died over it.

@@ -26,7 +26,7 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::Arc;
 use weir_core::combined::Combined;
 use weir_core::flow::Record;
-use weir_core::gateway::{rescue_ack, Compiled, Gateway, MAX_ACK_LEN};
+use weir_core::gateway::{rescue_ack, Accounts, ClassAccount, Compiled, Gateway, GatewayStats, MAX_ACK_LEN};
 use weir_core::steer::Slot;
 use weir_io::driver::Launch;
 use weir_io::supervise::{Records, Senders, Steered, Supervisor, STATE};
@@ -48,6 +48,8 @@ pub fn gateway(
     let slots = supervisor.slots();
     let records = acks.then(|| Records::<Record>::alloc(slots.len())).transpose();
     let records = records.map_err(|e| format!("memory for {} flows: {e}", slots.len()))?;
+    let kept = acks.then(|| Totals::alloc(supervisor.engines(), supervisor.tallies())).transpose();
+    let kept = kept.map_err(|e| format!("memory for totals: {e}"))?;
     let json = json.map(Arc::new);
     tracing::info!(dev = version.file.dev, acks, queues = queued, "shaping");
     let running = Running::new(version, path, seed);
@@ -79,8 +81,9 @@ pub fn gateway(
             |mut launch| {
                 let (configs, places): (Vec<_>, Vec<_>) =
                     running.take().into_iter().map(|part| (part.config, part.places)).unzip();
-                let controlled = |records| gateways(&launch, records, configs, steered);
-                let gateways = records.as_ref().map(controlled).transpose()?;
+                let memory = records.as_ref().zip(kept.as_ref());
+                let controlled = |memory| gateways(&launch, memory, configs, steered);
+                let gateways = memory.map(controlled).transpose()?;
                 let queues = queued.then(|| queues::node(&running.version(), seed)).transpose();
                 let queues = queues.map_err(io::Error::other)?;
                 let starts = starts(&mut launch, places)?;
@@ -105,21 +108,45 @@ pub fn gateway(
         .map_err(|e| e.to_string())
 }
 
-/// The gateway of each engine, with its part of the records.
+/// Totals of gateways and classes, which outlive engines.
+struct Totals {
+    gateways: Records<GatewayStats>,
+    /// As many for each gateway.
+    classes: Records<ClassAccount>,
+    each: usize,
+}
+
+impl Totals {
+    fn alloc(engines: usize, classes: usize) -> io::Result<Totals> {
+        let each = classes / engines;
+        Ok(Totals { gateways: Records::alloc(engines)?, classes: Records::alloc(classes)?, each })
+    }
+
+    /// For the gateway of each engine: once in each process.
+    fn take(&self) -> Option<impl Iterator<Item = Accounts>> {
+        let classes = self.classes.take()?.chunks_mut(self.each);
+        let both = self.gateways.take()?.iter_mut().zip(classes);
+        Some(both.map(|(totals, classes)| Accounts { totals, classes }))
+    }
+}
+
+/// The gateway of each engine, with its part of the memory.
 fn gateways(
     launch: &Launch<'_>,
-    records: &Records<Record>,
+    (records, totals): (&Records<Record>, &Totals),
     configs: Vec<Compiled>,
     steered: Steered,
 ) -> io::Result<Vec<Gateway>> {
-    let records = records.take().ok_or_else(|| io::Error::other("records taken twice"))?;
+    let twice = || io::Error::other("records taken twice");
+    let (records, accounts) = (records.take().ok_or_else(twice)?, totals.take().ok_or_else(twice)?);
     let hooked = steered.acks().map_or((false, false), |acks| (acks.inward, acks.out));
     let all = std::iter::once(launch).chain(&launch.others);
-    let parts = records.chunks_mut(launch.slots.len()).zip(all).zip(configs);
-    let gateway = |((records, launch), config): ((&'static mut [Record], &Launch<'_>), Compiled)| {
-        Gateway::with_shared(config, records, launch.slots).hooked_at(hooked).counted_in(launch.tallies)
-    };
-    Ok(parts.map(gateway).collect())
+    let parts = records.chunks_mut(launch.slots.len()).zip(accounts).zip(all).zip(configs);
+    let gateways = parts.map(|(((records, accounts), launch), config)| {
+        let gateway = Gateway::with_accounts(config, records, launch.slots, Some(accounts));
+        gateway.hooked_at(hooked).counted_in(launch.tallies)
+    });
+    Ok(gateways.collect())
 }
 
 /// An engine for each node.
@@ -141,8 +168,14 @@ pub fn ask(dev: Option<&str>, request: &str) -> Result<String, String> {
 /// Tells whoever started this that frames are taken: a line on standard output.
 fn say_ready(restarts: u32) {
     if restarts == 0 {
-        // Nobody may be reading.
-        let _ = writeln!(std::io::stdout(), "{}", crate::output::READY);
+        let say = || {
+            // If nobody reads it, nobody is kept waiting.
+            let _ = writeln!(std::io::stdout(), "{}", crate::output::READY);
+        };
+        // An engine waits for no reader, but a thread beside it may.
+        if let Err(error) = std::thread::Builder::new().spawn(say) {
+            tracing::warn!("`{}` could not be said: {error}", crate::output::READY);
+        }
     }
 }
 

@@ -7,6 +7,8 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use weir_core::time::{Duration, Time};
 use weir_io::driver::Report;
+use weir_io::log::Seldom;
+use weir_io::sys::clock;
 
 /// How often a report is written while engines run.
 const EVERY: Duration = Duration::from_secs(1);
@@ -36,6 +38,8 @@ struct Writes<T> {
     latest: Vec<Option<T>>,
     /// Makes one report of what all say.
     whole: fn(Vec<T>) -> T,
+    /// That a report could not be written.
+    failed: Seldom,
 }
 
 impl<T: Clone + Serialize + Send + 'static> Writer<T> {
@@ -58,7 +62,8 @@ impl<T: Clone + Serialize + Send + 'static> Writer<T> {
         let mut writers: Vec<Writer<T>> = (0..engines).map(writer).collect();
         if let Some(target) = target {
             let latest = (0..engines).map(|_| None).collect();
-            writers[0].thread = Thread::Begins(Box::new(Writes { target, receiver, latest, whole }));
+            writers[0].thread =
+                Thread::Begins(Box::new(Writes { target, receiver, latest, whole, failed: Seldom::new() }));
         }
         writers
     }
@@ -73,7 +78,13 @@ impl<T: Clone + Serialize + Send + 'static> Writer<T> {
         self.next = report.now + EVERY;
         // The engine has given up its privileges by now, and so has what it starts.
         self.thread = match std::mem::replace(&mut self.thread, Thread::NotOurs) {
-            Thread::Begins(writes) => Thread::Runs(std::thread::spawn(move || writes.run())),
+            Thread::Begins(writes) => match std::thread::Builder::new().spawn(move || writes.run()) {
+                Ok(thread) => Thread::Runs(thread),
+                Err(error) => {
+                    tracing::warn!("no reports are written: {error}");
+                    Thread::NotOurs
+                }
+            },
             thread => thread,
         };
         if !report.last {
@@ -105,11 +116,14 @@ impl<T: Clone + Serialize> Writes<T> {
         }
     }
 
-    fn save(&self) {
+    fn save(&mut self) {
         let Some(all) = self.latest.iter().cloned().collect() else { return };
         let text = serde_json::to_vec(&(self.whole)(all)).map_err(std::io::Error::from);
         if let Err(error) = text.and_then(|text| self.target.write(&text)) {
-            tracing::warn!(%error, path = %self.target.path().display(), "the report could not be written");
+            if let Some(times) = self.failed.is_due(clock::now()) {
+                let path = self.target.path().display();
+                tracing::warn!(%error, %path, times, "the report could not be written, trying again each second");
+            }
         }
     }
 }

@@ -153,7 +153,7 @@ impl Net {
         w
     }
 
-    fn shake(&mut self, t: Time, receiver_isn: u32, timestamps: bool) {
+    pub fn shake(&mut self, t: Time, receiver_isn: u32, timestamps: bool) {
         self.shake_over(Duration::from_millis(20), t, receiver_isn, timestamps);
     }
 

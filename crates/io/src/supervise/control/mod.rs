@@ -1,7 +1,7 @@
 //! Requests to a running Weir beside its work: clients of a socket that only root can reach, and SIGHUP.
 //!
 //! Everything is served between two looks at the engine, and nothing waits: a client that is stuck, or sends what is no request,
-//! costs one of few places for a few seconds. Requests are answered one after the other, since what one changes the next one
+//! costs one of few places for a few seconds, or until another one wants it. Clients for which there is no place are told so. Requests are answered one after the other, since what one changes the next one
 //! builds on.
 
 mod ask;
@@ -16,6 +16,7 @@ use crate::sys::letters::Letters;
 use clients::{Client, Clients};
 use std::io;
 use std::os::fd::AsFd;
+use std::panic::{catch_unwind, AssertUnwindSafe};
 use weir_core::time::{Duration, Time};
 
 /// How long an engine may take to answer.
@@ -34,7 +35,14 @@ pub trait Operator {
     fn heard(&mut self, letter: &[u8]) -> Option<Vec<u8>>;
     /// The request that waits gets no answer of the engine: it is gone, or silent for too long.
     fn unheard(&mut self, gone: bool) -> Vec<u8>;
+    /// The answer that refuses a request for this reason.
+    fn refusal(&mut self, why: &str) -> Vec<u8>;
 }
+
+/// Said to a client for which there is no place.
+const BUSY: &str = "busy: too many requests at once, try again";
+/// Said of a request over which the operator panicked.
+const PANICKED: &str = "the request failed by a fault of Weir itself, which the log tells";
 
 /// Nothing can be asked.
 #[derive(Debug)]
@@ -52,6 +60,9 @@ impl Operator for NoOperator {
         None
     }
     fn unheard(&mut self, _: bool) -> Vec<u8> {
+        Vec::new()
+    }
+    fn refusal(&mut self, _: &str) -> Vec<u8> {
         Vec::new()
     }
 }
@@ -129,7 +140,9 @@ impl Control {
         if self.waiting.as_ref().is_some_and(|waiting| now > waiting.until) {
             self.give_up(operator, false);
         }
-        self.listener.iter().for_each(|listener| self.clients.accept(listener, now));
+        if let Some(listener) = &mut self.listener {
+            self.clients.accept(listener, now, || operator.refusal(BUSY));
+        }
         self.clients.work(now);
         while self.waiting.is_none() && self.next(operator, now) {}
         self.clients.work(now);
@@ -139,13 +152,14 @@ impl Control {
     fn next(&mut self, operator: &mut impl Operator, now: Time) -> bool {
         let waiting = |client| Some(Waiting { client, until: now + PATIENCE });
         if std::mem::take(&mut self.hangup) {
-            if operator.hangup(self.letters.as_ref()) {
+            if guarded(|| operator.hangup(self.letters.as_ref())).unwrap_or(false) {
                 self.waiting = waiting(None);
             }
             return true;
         }
         let Some((client, line)) = self.clients.next() else { return false };
-        match operator.request(&line, self.letters.as_ref()) {
+        let answer = guarded(|| operator.request(&line, self.letters.as_ref()));
+        match answer.unwrap_or_else(|| Some(operator.refusal(PANICKED))) {
             Some(answer) => self.clients.answer(client, answer, now),
             None => self.waiting = waiting(Some(client)),
         }
@@ -158,7 +172,7 @@ impl Control {
             match letters.take() {
                 Ok(None) => return,
                 Ok(Some(letter)) => {
-                    if let Some(answer) = operator.heard(&letter) {
+                    if let Some(answer) = guarded(|| operator.heard(&letter)).flatten() {
                         self.answer(answer);
                     }
                 }
@@ -170,8 +184,8 @@ impl Control {
 
     fn give_up(&mut self, operator: &mut impl Operator, gone: bool) {
         if self.waiting.is_some() {
-            let answer = operator.unheard(gone);
-            self.answer(answer);
+            let answer = guarded(|| operator.unheard(gone));
+            self.answer(answer.unwrap_or_default());
         }
     }
 
@@ -180,6 +194,12 @@ impl Control {
             self.clients.answer(client, answer, clock::now());
         }
     }
+}
+
+/// Runs what a request causes; `None` if it panicked. The supervisor goes on: a gateway is worth more than an answer.
+pub(super) fn guarded<T>(what: impl FnOnce() -> T) -> Option<T> {
+    // Of what was changed half, nothing is looked at but by the next request, which begins anew.
+    catch_unwind(AssertUnwindSafe(what)).ok()
 }
 
 #[cfg(test)]

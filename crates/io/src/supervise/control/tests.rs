@@ -16,6 +16,7 @@ impl Operator for Echo {
             engine?.send(b"what").unwrap();
             return None;
         }
+        assert!(line != "panic", "as told");
         if line == "long" {
             return Some(vec![b'x'; 3_000_000]);
         }
@@ -30,6 +31,9 @@ impl Operator for Echo {
     }
     fn unheard(&mut self, gone: bool) -> Vec<u8> {
         format!("gone: {gone}").into()
+    }
+    fn refusal(&mut self, why: &str) -> Vec<u8> {
+        why.into()
     }
 }
 
@@ -94,9 +98,61 @@ fn a_line_without_an_end_and_a_crowd_are_not_waited_for() {
     rig.serve();
     let _more: Vec<UnixStream> = (0..10).map(|_| rig.client("sh")).collect();
     rig.serve();
+    // Those that say nothing make room.
+    std::thread::sleep(std::time::Duration::from_millis(300));
     let client = rig.client("me\n");
     assert_eq!(rig.answer(client), "you said me");
     assert!(rig.control.clients.len() <= 16);
+}
+
+#[test]
+fn whoever_has_asked_keeps_his_place_and_one_too_many_is_told_so() {
+    let mut rig = Rig::new("ctl-busy");
+    let engine = rig.control.connect(&mut rig.operator).unwrap().unwrap();
+    let asked: Vec<UnixStream> = (0..17).map(|_| rig.client("ask\n")).collect();
+    rig.serve();
+    rig.serve();
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    // One is with the engine, and sixteen wait for their turn.
+    let more: Vec<UnixStream> = (0..30).map(|n| rig.client(if n % 2 == 0 { "ask\n" } else { "" })).collect();
+    for client in more {
+        assert_eq!(rig.answer(client), BUSY);
+    }
+    for (number, client) in asked.into_iter().enumerate() {
+        engine.send(number.to_string().as_bytes()).unwrap();
+        assert_eq!(rig.answer(client), number.to_string());
+    }
+}
+
+#[test]
+fn a_request_that_waits_for_its_turn_is_not_forgotten() {
+    let mut rig = Rig::new("ctl-turn");
+    let _engine = rig.control.connect(&mut rig.operator).unwrap().unwrap();
+    let _clients = [rig.client("ask\n"), rig.client("ask\n"), rig.client("sh")];
+    rig.serve();
+    let left = |rig: &mut Rig, seconds| {
+        rig.control.clients.work(clock::now() + Duration::from_secs(seconds));
+        rig.control.clients.len()
+    };
+    // The first one is with the engine.
+    assert_eq!((left(&mut rig, 4), left(&mut rig, 6), left(&mut rig, 24), left(&mut rig, 26)), (2, 1, 1, 0));
+}
+
+#[test]
+fn a_panic_over_a_request_ends_the_request_alone() {
+    let mut rig = Rig::new("ctl-panic");
+    let client = rig.client("panic\n");
+    assert_eq!(rig.answer(client), PANICKED);
+    let client = rig.client("x\n");
+    assert_eq!(rig.answer(client), "you said x");
+}
+
+#[test]
+fn an_instance_that_is_stuck_is_not_waited_for_longer_than_said() {
+    let rig = Rig::new("ctl-stuck");
+    let answer = ask::within(std::time::Duration::from_millis(50), &rig.temporary.0, None, "show");
+    let error = answer.unwrap_err();
+    assert_eq!(error.to_string(), "the gateway on x has given no answer for 50ms");
 }
 
 #[test]

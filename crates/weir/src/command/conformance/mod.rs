@@ -93,7 +93,11 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 fn over_interfaces(lan: &str, wan: &str, cases: &[&Case]) -> Result<Report, Failure> {
     let (cases, left_out): (Vec<&Case>, Vec<&Case>) = cases.iter().partition(|case| case.on_the_wire);
     if let [first, ..] = left_out[..] {
-        eprintln!("{} of the cases need virtual time and are left out: {}, …", left_out.len(), first.name);
+        crate::output::say(&format!(
+            "{} of the cases need virtual time and are left out: {}, …",
+            left_out.len(),
+            first.name
+        ));
     }
     let script = |(case, number): (&&Case, u8)| {
         let mut script = Script::new(number);

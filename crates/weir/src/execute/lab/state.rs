@@ -70,7 +70,7 @@ impl Record {
         fs::create_dir_all(DIRECTORY).map_err(fault)?;
         let _lock = lock().map_err(fault)?;
         for note in clean_up().map_err(fault)? {
-            eprintln!("{note}");
+            crate::output::say(&note);
         }
         let owner = Process::of(std::process::id()).ok_or("/proc is not there")?;
         let path = Path::new(DIRECTORY).join(id);
@@ -122,12 +122,12 @@ impl Record {
 impl Drop for Record {
     fn drop(&mut self) {
         if let Err(e) = remove(&self.contents) {
-            eprintln!("cleaning up: {e}");
+            crate::output::say(&format!("cleaning up: {e}"));
             // The record stays, and the next lab tries again.
             return;
         }
         if let Err(e) = fs::remove_file(&self.path) {
-            eprintln!("{}: {e}", self.path.display());
+            crate::output::say(&format!("{}: {e}", self.path.display()));
         }
     }
 }

@@ -5,11 +5,15 @@ use super::letter::{FromEngine, ToEngine};
 use super::{Answer, Owner, Running, Version};
 use crate::experiment::config::{Errors, Source};
 use std::net::IpAddr;
+use weir_io::log::shown;
 use weir_io::supervise::{Letters, Operator};
 
 /// What can be asked.
 const REQUESTS: &str =
     "show, show ADDRESS, set class/NAME.KEY=VALUE, set customer/ID.down=RATE, off CUSTOMER, on CUSTOMER, reload";
+
+/// Bytes of a request, or of what became of it, that the log has at most.
+const SHOWN: usize = 200;
 
 /// A request that waits for the engine.
 struct Asked {
@@ -52,7 +56,10 @@ impl<'a> Desk<'a> {
             ["set", settings @ ..] if !settings.is_empty() => self.lay_over(settings),
             ["off", id] => self.lay_over(&[&format!("customer/{id}.off=true")]),
             ["on", id] => self.lay_over(&[&format!("customer/{id}.off=false")]),
-            _ => Err(Answer::wrong(format!("`{line}` is not a request; what can be asked: {REQUESTS}"))),
+            _ => {
+                let line = shown(line, SHOWN);
+                Err(Answer::wrong(format!("`{line}` is not a request; what can be asked: {REQUESTS}")))
+            }
         };
         outcome.unwrap_or_else(Outcome::Say)
     }
@@ -152,7 +159,7 @@ impl<'a> Desk<'a> {
 
 /// Says in the log what became of a change.
 fn log(answer: &Answer) {
-    let text = answer.text.lines().next().unwrap_or_default();
+    let text = shown(answer.text.lines().next().unwrap_or_default(), SHOWN);
     match answer.ok {
         true => tracing::info!("configuration: {text}"),
         false => tracing::error!("the configuration stays as it is: {text}"),
@@ -160,6 +167,10 @@ fn log(answer: &Answer) {
 }
 
 impl Operator for Desk<'_> {
+    fn refusal(&mut self, why: &str) -> Vec<u8> {
+        Answer::failed(why).write()
+    }
+
     fn request(&mut self, line: &str, engine: Option<&Letters>) -> Option<Vec<u8>> {
         let answer = self.serve(line, engine)?;
         if !line.starts_with("show") {

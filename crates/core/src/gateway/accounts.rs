@@ -1,0 +1,153 @@
+//! Totals in memory that outlives a gateway, so that what the next one reports goes on where this one stopped.
+//!
+//! A class is found again by its name and direction. Its place among the accounts is its place in the gateway.
+
+use super::{ClassConfig, ClassStats, GatewayStats};
+use crate::stats::DropReason;
+use core::hash::{Hash, Hasher};
+use core::ops::{Deref, DerefMut};
+use std::collections::HashMap;
+
+/// Totals of a class, with what it is found by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct ClassAccount {
+    /// Hash of its name and direction; 0: nobody's account.
+    id: u64,
+    /// Its totals.
+    stats: ClassStats,
+}
+
+/// Memory for the totals of one gateway after the other. Zeros are the totals of none.
+#[derive(Debug)]
+pub struct Accounts {
+    /// Those of the gateway.
+    pub totals: &'static mut GatewayStats,
+    /// Those of its classes, by place.
+    pub classes: &'static mut [ClassAccount],
+}
+
+/// A value of one's own, or one that outlives its owner.
+#[derive(Debug)]
+pub(super) enum Kept<T: 'static> {
+    Own(Box<T>),
+    Outlives(&'static mut T),
+}
+
+impl<T> Deref for Kept<T> {
+    type Target = T;
+    #[inline(always)]
+    fn deref(&self) -> &T {
+        match self {
+            Kept::Own(value) => value,
+            Kept::Outlives(value) => value,
+        }
+    }
+}
+
+impl<T> DerefMut for Kept<T> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut T {
+        match self {
+            Kept::Own(value) => value,
+            Kept::Outlives(value) => value,
+        }
+    }
+}
+
+/// The accounts of classes by place: a gateway's own, as many as there are places, or those that outlive it.
+#[derive(Debug)]
+pub(super) enum ClassAccounts {
+    Own(Vec<ClassAccount>),
+    Outlive(&'static mut [ClassAccount]),
+}
+
+impl ClassAccounts {
+    /// Most places.
+    pub(super) fn most(&self) -> Option<usize> {
+        match self {
+            ClassAccounts::Own(_) => None,
+            ClassAccounts::Outlive(accounts) => Some(accounts.len()),
+        }
+    }
+
+    /// Do they outlive the gateway?
+    pub(super) fn outlive(&self) -> bool {
+        matches!(self, ClassAccounts::Outlive(_))
+    }
+
+    /// The places in which these classes are found again, in their order. What classes had at one time, and not so far, is nothing.
+    pub(super) fn find(&mut self, classes: &[ClassConfig]) -> Vec<Option<u32>> {
+        let ClassAccounts::Outlive(accounts) = self else { return vec![None; classes.len()] };
+        let used = accounts.iter_mut().zip(0..).filter(|(account, _)| account.id != 0);
+        let known = |(account, place): (&mut ClassAccount, u32)| {
+            account.stats.begin_anew();
+            (account.id, place)
+        };
+        let mut known: HashMap<u64, u32> = used.map(known).collect();
+        classes.iter().map(|class| known.remove(&id(class))).collect()
+    }
+
+    /// A class begins in this place.
+    pub(super) fn open(&mut self, place: u32, class: &ClassConfig) {
+        let account = ClassAccount { id: id(class), stats: ClassStats::default() };
+        match self {
+            ClassAccounts::Own(own) if place as usize == own.len() => own.push(account),
+            _ => self[place] = account,
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn stats(&self, place: u32) -> &ClassStats {
+        &self[place].stats
+    }
+
+    #[inline(always)]
+    pub(super) fn stats_mut(&mut self, place: u32) -> &mut ClassStats {
+        &mut self[place].stats
+    }
+}
+
+impl core::ops::Index<u32> for ClassAccounts {
+    type Output = ClassAccount;
+    #[inline(always)]
+    fn index(&self, place: u32) -> &ClassAccount {
+        match self {
+            ClassAccounts::Own(own) => &own[place as usize],
+            ClassAccounts::Outlive(accounts) => &accounts[place as usize],
+        }
+    }
+}
+
+impl core::ops::IndexMut<u32> for ClassAccounts {
+    #[inline(always)]
+    fn index_mut(&mut self, place: u32) -> &mut ClassAccount {
+        match self {
+            ClassAccounts::Own(own) => &mut own[place as usize],
+            ClassAccounts::Outlive(accounts) => &mut accounts[place as usize],
+        }
+    }
+}
+
+/// What a class is found by. It is the same in every process of one binary.
+fn id(class: &ClassConfig) -> u64 {
+    let mut hasher = std::hash::DefaultHasher::new();
+    (&class.name, class.direction as u8).hash(&mut hasher);
+    hasher.finish().max(1)
+}
+
+impl GatewayStats {
+    /// Another gateway goes on counting. Frames that the one before it held are lost.
+    pub(super) fn begin_anew(&mut self) {
+        let lost = self.ledger.held();
+        self.ledger.drops.add(DropReason::Shutdown, lost);
+    }
+}
+
+impl ClassStats {
+    /// Another gateway goes on counting: it holds nothing yet, and has guaranteed nothing.
+    fn begin_anew(&mut self) {
+        (self.held_bytes, self.held_acks, self.guaranteed) = (0, 0, 0);
+        (self.ack_queue_bytes, self.data_bytes) = (0, 0);
+    }
+}

@@ -1,0 +1,70 @@
+//! Lines: one for each event, without control characters, short enough for an atomic write.
+
+/// Longest event in bytes. With a notice it stays below the 4,096 bytes that a pipe takes whole.
+const LONGEST: usize = 2_000;
+
+/// The event as one line with its end.
+pub fn one(text: &str) -> String {
+    let mut line = shown(text.trim_end_matches('\n'), LONGEST);
+    line.push('\n');
+    line
+}
+
+/// Text with its control characters escaped, cut to `most` bytes with an ellipsis.
+pub fn shown(text: &str, most: usize) -> String {
+    let mut shown = String::new();
+    for c in text.chars() {
+        if shown.len() + '…'.len_utf8() > most.saturating_sub(c.escape_default().len()) {
+            shown.push('…');
+            break;
+        }
+        if c.is_control() {
+            shown.extend(c.escape_default());
+        } else {
+            shown.push(c);
+        }
+    }
+    shown
+}
+
+/// The time that a line begins with, and the rest, which begins with blanks.
+pub fn parts(line: &str) -> (&str, &str) {
+    let end = line.find(' ').filter(|_| line.starts_with(|c: char| c.is_ascii_digit())).unwrap_or(0);
+    line.split_at(end)
+}
+
+/// The line, after one that says how many lines before it were dropped, if any were.
+pub fn with_notice(line: &str, dropped: u64) -> String {
+    if dropped == 0 {
+        return line.to_owned();
+    }
+    let words = if dropped == 1 {
+        "1 line of the log was".into()
+    } else {
+        format!("{dropped} lines of the log were")
+    };
+    format!("{}  WARN {words} lost: nothing took them\n{line}", parts(line).0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_is_one_line_without_control_characters() {
+        assert_eq!(one("a\0b\x1b[31m\nc\u{9b}\n"), "a\\u{0}b\\u{1b}[31m\\nc\\u{9b}\n");
+        assert_eq!(one("über"), "über\n");
+        let long = one(&"ü".repeat(3_000));
+        assert!(long.len() <= LONGEST + 1 && long.ends_with("ü…\n"), "{}", long.len());
+    }
+
+    #[test]
+    fn a_notice_has_the_time_of_the_line_after_it() {
+        let line = "2026-11-25T10:00:00.000000Z  INFO ready\n";
+        assert_eq!(with_notice(line, 0), line);
+        let two =
+            "2026-11-25T10:00:00.000000Z  WARN 7 lines of the log were lost: nothing took them\n".to_owned();
+        assert_eq!(with_notice(line, 7), two + line);
+        assert!(with_notice("weir: no\n", 1).starts_with("  WARN 1 line of the log was lost"));
+    }
+}

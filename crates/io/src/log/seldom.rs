@@ -1,0 +1,42 @@
+//! A message about something that goes on: said at once, and then once a minute.
+
+use weir_core::time::{Duration, Time};
+
+const BETWEEN: Duration = Duration::from_secs(60);
+
+/// When a message was said last, and how often it was not since.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Seldom {
+    said: Option<Time>,
+    unsaid: u32,
+}
+
+impl Seldom {
+    /// A message that has not been said.
+    pub const fn new() -> Seldom {
+        Seldom { said: None, unsaid: 0 }
+    }
+
+    /// Is it to be said now? With how often it was due and not said since the last time.
+    pub fn is_due(&mut self, now: Time) -> Option<u32> {
+        if self.said.is_some_and(|said| now.since(said) < BETWEEN) {
+            self.unsaid = self.unsaid.saturating_add(1);
+            return None;
+        }
+        self.said = Some(now);
+        Some(std::mem::take(&mut self.unsaid))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn said_at_once_and_once_a_minute() {
+        let mut message = Seldom::new();
+        let due: Vec<Option<u32>> =
+            [5, 6, 64, 65, 66, 200].map(|s| message.is_due(Time::from_secs(s))).into();
+        assert_eq!(due, [Some(0), None, None, Some(2), None, Some(1)]);
+    }
+}
