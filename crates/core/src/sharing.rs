@@ -93,6 +93,11 @@ impl Sharing {
         self.ways[way_of(self.config.classes[class].direction)].admission.as_ref()?.stats(place)
     }
 
+    /// Returns how many segments could not be those of the connections whose windows are followed.
+    pub fn disbelieved(&self) -> u64 {
+        self.ways.iter().filter_map(|way| Some(way.windows.as_ref()?.disbelieved())).sum()
+    }
+
     /// What could have left until now has left its queue.
     pub(crate) fn catch_up(&mut self, cx: &mut Cx<'_>) {
         self.ways.iter_mut().for_each(|way| way.catch_up(cx));
@@ -154,7 +159,7 @@ impl Sharing {
             self.refuse(cx, way, frame, refusal);
             return None;
         }
-        self.follow_windows(cx, way, place, &frame);
+        self.follow_connections(cx, way, place, &frame);
         let charge = Charge::of(&frame, cx.frames.bytes(&frame), self.overhead);
         let waiting = Waiting { frame: cx.frames.park(frame), charge, since: cx.now };
         let (direction, way) = (follow::DIRECTIONS[way], &mut self.ways[way]);

@@ -47,6 +47,11 @@ impl<const LISTS: usize> Ages<LISTS> {
         Some(self.links[i as usize][NEXT]).filter(|&i| i != NONE)
     }
 
+    /// The number that was active after `i`.
+    pub fn after(&self, i: u32) -> Option<u32> {
+        Some(self.links[i as usize][PREV]).filter(|&i| i != NONE)
+    }
+
     /// Loads what is kept of a number and of its neighbours.
     #[inline]
     pub fn load(&self, i: u32) {

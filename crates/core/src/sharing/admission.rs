@@ -1,9 +1,17 @@
 //! Admission of connections to classes that guarantee each of their flows a rate: a SYN is refused if what is there for the class, with
 //! what it could borrow, is less than the guarantees of all its connections and one more. What is taken from the class later ends nobody's.
 //!
-//! A connection counts from its SYN, or from payload where that was not seen, until its FIN or RST passes in the same direction, or it
-//! has been silent for a minute. What is not TCP is neither refused nor counted.
+//! A guarantee is a promise, and a promise to whoever asks for it is everybody's to take. So a connection is
+//!
+//! - *pending* from its SYN until the other end acknowledges it behind the handshake, for 3 s at most. A pending connection counts, and gives
+//!   way to confirmed ones, after a second to any SYN, and at once to one of a host with fewer SYNs that were not confirmed;
+//! - *confirmed* until its FIN or RST passes in the same direction, or the other end has not acknowledged anything for a minute;
+//! - *best effort* where its SYN was not seen, or it gave way: it does not count, and is confirmed once the other end has acknowledged
+//!   several windows of it and there is room.
+//!
+//! What is believed of a segment the [tracker](crate::track::Stream) says. What is not TCP is neither refused nor counted.
 
+use super::way::Way;
 use super::Sharing;
 use crate::class::{FlowMin, Refusal, Spec, Tree};
 use crate::flow::{Ages, Index, Key};
@@ -11,19 +19,33 @@ use crate::frame::{Charge, Checksum, Frame, Waiting};
 use crate::node::Cx;
 use crate::stats::DropReason;
 use crate::time::Time;
-use crate::wire::{self, Flags};
+use crate::track::{Acked, Data, Stream};
+use crate::wire::{self, after, Flags, Tcp};
 
 /// Connections remembered at most.
 const MOST: u32 = 1 << 20;
-/// One that is silent for so long, in milliseconds, has no guarantee any more.
+/// A connection that is silent for so long, in milliseconds, has no guarantee any more.
 const IDLE_MS: u32 = 60_000;
+/// A pending connection that is not confirmed for so long is forgotten.
+const PENDING_MS: u32 = 3_000;
+/// A pending connection of this age gives way to any SYN: the first SYN would have been sent again (RFC 6298 §2.1).
+const UNANSWERED_MS: u32 = 1_000;
 /// How old a connection's place in the order of activity may get before it is renewed.
 const RENEW_MS: u32 = 1_000;
-/// Connections that may be found idle at once.
-const EXPIRED: usize = 4;
+/// Connections of each kind that may be found idle at once.
+const EXPIRED: usize = 8;
+/// Pending connections looked at for one that gives way.
+const LOOKS: usize = 16;
+/// Windows of a connection of best effort that have to be acknowledged.
+const ROUNDS: u8 = 3;
+/// Hosts are counted by a hash of so many values.
+const HOSTS: usize = 1 << 10;
 
-const OPEN: usize = 0;
-const FREE: usize = 1;
+/// States of a connection, as lists in the order of activity.
+const CONFIRMED: usize = 0;
+const PENDING: usize = 1;
+const BEST_EFFORT: usize = 2;
+const FREE: usize = 3;
 
 /// A connection.
 #[derive(Clone, Copy, Debug)]
@@ -33,6 +55,15 @@ struct Known {
     /// Of its class, in `guarantees`.
     guarantee: u32,
     seen_ms: u32,
+    /// The list that it is in.
+    state: u8,
+    /// Windows that were acknowledged.
+    rounds: u8,
+    /// The host that opens it.
+    host: u16,
+    /// The end of the current window.
+    mark: u32,
+    stream: Stream,
 }
 
 /// What a class guarantees, and to how many.
@@ -58,7 +89,11 @@ pub(super) struct Admission {
     guarantees: Vec<Guarantee>,
     known: Box<[Known]>,
     index: Index,
-    ages: Ages<2>,
+    ages: Ages<4>,
+    /// SYNs that were not confirmed, by the host that opens: one of them is halved with each SYN.
+    unconfirmed: Box<[u16]>,
+    /// The one that is halved next.
+    hand: usize,
     seed: u64,
 }
 
@@ -82,11 +117,22 @@ impl Admission {
             return None;
         }
         let capacity = flows.clamp(1, MOST);
-        let free = Known { key: Key::default(), hash: 0, guarantee: 0, seen_ms: 0 };
+        let free = Known {
+            key: Key::default(),
+            hash: 0,
+            guarantee: 0,
+            seen_ms: 0,
+            state: FREE as u8,
+            rounds: 0,
+            host: 0,
+            mark: 0,
+            stream: Stream::default(),
+        };
         let mut ages = Ages::new(capacity);
         (0..capacity).rev().for_each(|i| ages.add(FREE, i));
         let (known, index) = (vec![free; capacity as usize].into(), Index::new(capacity));
-        Some(Admission { places, guarantees, known, index, ages, seed }.into())
+        let unconfirmed = vec![0; HOSTS].into();
+        Some(Admission { places, guarantees, known, index, ages, unconfirmed, hand: 0, seed }.into())
     }
 
     /// Of the class in this place of the tree, if it guarantees anything.
@@ -107,65 +153,207 @@ impl Admission {
         let packet = wire::packet(bytes, len).ok()?;
         let tcp = wire::tcp(bytes, &packet).ok()?;
         let key = Key::of_packet(bytes, &packet);
-        let hash = (key.hash(self.seed) >> 32) as u32;
-        let now_ms = (now.as_nanos() / 1_000_000) as u32;
-        let known = self.index.find(hash, |i| self.known[i as usize].key == key);
+        let now_ms = millis(now);
         let ends = tcp.flags.intersects(Flags::FIN.with(Flags::RST));
+        let known = self.find(&key).filter(|&i| {
+            // Whoever has no guarantee asks as if it were new.
+            let asks = tcp.flags.contains(Flags::SYN) && self.known[i as usize].state == BEST_EFFORT as u8;
+            if asks {
+                self.forget(i);
+            }
+            !asks
+        });
         match known {
-            Some(i) if ends => self.forget(i),
-            Some(i) => self.touch(i, now_ms),
+            Some(i) => self.goes_on(i, &tcp, ends),
             None if ends => {}
             None if tcp.flags.contains(Flags::SYN) => {
-                self.expire(now_ms);
-                let Guarantee { min, stats } = &mut self.guarantees[guarantee as usize];
-                let promised = (u64::from(stats.flows) + 1).saturating_mul(min.rate.bps());
-                if promised > tree.available(place, now) || self.ages.len(FREE) == 0 {
-                    stats.refused += 1;
-                    return Some(min.refusal);
+                let opener = if tcp.flags.contains(Flags::ACK) { key.dst } else { key.src };
+                let host = self.host_of(opener);
+                self.unconfirmed[self.hand] /= 2;
+                self.hand = (self.hand + 1) % HOSTS;
+                if !self.makes_room(guarantee, tree.available(place, now), Some(host), now_ms) {
+                    self.guarantees[guarantee as usize].stats.refused += 1;
+                    return Some(self.guarantees[guarantee as usize].min.refusal);
                 }
-                self.admit(key, hash, guarantee, now_ms);
+                self.remember(key, guarantee, (PENDING, host), &tcp, now_ms);
+                let count = &mut self.unconfirmed[usize::from(host)];
+                *count = count.saturating_add(1);
             }
-            // It was there before.
-            None if tcp.payload_len > 0 => self.admit(key, hash, guarantee, now_ms),
+            None if tcp.payload_len > 0 => {
+                self.remember(key, guarantee, (BEST_EFFORT, 0), &tcp, now_ms);
+            }
             None => {}
         }
         None
     }
 
-    /// The connection has the guarantee, if there is room to remember it.
-    fn admit(&mut self, key: Key, hash: u32, guarantee: u32, now_ms: u32) {
+    /// A segment of a connection that is known. What its sender says of itself keeps no guarantee; that it ends is believed.
+    fn goes_on(&mut self, i: u32, tcp: &Tcp, ends: bool) {
+        let known = &mut self.known[i as usize];
+        match known.stream.data(tcp) {
+            Data::Disbelieved if tcp.flags.contains(Flags::SYN) && known.state == PENDING as u8 => {
+                // Another attempt, with another number.
+                known.stream = opened_by(tcp);
+                known.mark = known.stream.sent();
+            }
+            Data::Disbelieved => {}
+            Data::New | Data::Again if ends => self.forget(i),
+            Data::New | Data::Again => {}
+            Data::Renewed => self.lose(i),
+        }
+    }
+
+    /// A segment of the other end of a connection, which is known by this key; a SYN has this `scale`.
+    fn is_answered(&mut self, tree: &Tree, key: &Key, tcp: &Tcp, scale: Option<Option<u8>>, now: Time) {
+        let Some(i) = self.find(key).filter(|_| tcp.flags.contains(Flags::ACK)) else { return };
+        let known = &mut self.known[i as usize];
+        let acked = known.stream.ack(tcp);
+        match acked {
+            Acked::Disbelieved => return,
+            Acked::Renewed => return self.lose(i),
+            Acked::Nothing | Acked::More(_) => {}
+        }
+        if let Some(shift) = scale {
+            return known.stream.scaled(shift); // anyone gets an answer to a SYN
+        }
+        let (state, more) = (usize::from(known.state), matches!(acked, Acked::More(_)));
+        let reaches = !after(known.mark, tcp.ack);
+        if state != PENDING && (more || tcp.ack == known.stream.sent()) {
+            self.touch(i, millis(now));
+        }
+        match state {
+            PENDING if reaches => {
+                let count = &mut self.unconfirmed[usize::from(self.known[i as usize].host)];
+                *count = count.saturating_sub(1);
+                self.move_to(i, CONFIRMED);
+            }
+            BEST_EFFORT if more && reaches => self.has_gone_round(tree, i, now),
+            _ => {}
+        }
+    }
+
+    /// The other end has acknowledged a window of a connection of best effort.
+    fn has_gone_round(&mut self, tree: &Tree, i: u32, now: Time) {
+        let known = &mut self.known[i as usize];
+        known.rounds = known.rounds.saturating_add(1);
+        known.mark = known.stream.sent();
+        let (asks, guarantee) = (known.rounds >= ROUNDS, known.guarantee);
+        let Some(place) = self.place_of(guarantee).filter(|_| asks) else { return };
+        if self.makes_room(guarantee, tree.available(place, now), None, millis(now)) {
+            self.move_to(i, CONFIRMED);
+        }
+    }
+
+    fn find(&self, key: &Key) -> Option<u32> {
+        self.index.find(self.hash(key), |i| self.known[i as usize].key == *key)
+    }
+
+    fn hash(&self, key: &Key) -> u32 {
+        (key.hash(self.seed) >> 32) as u32
+    }
+
+    /// The place in the tree of the class with this guarantee.
+    fn place_of(&self, guarantee: u32) -> Option<usize> {
+        self.places.iter().position(|&of| of == Some(guarantee))
+    }
+
+    /// The number by which a host is counted; of IPv6 the first half of the address says who it is.
+    fn host_of(&self, mut address: [u8; 16]) -> u16 {
+        const V4: [u8; 12] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff];
+        if address[..12] != V4 {
+            address[8..].fill(0);
+        }
+        self.hash(&Key { src: address, ..Key::default() }) as u16 % HOSTS as u16
+    }
+
+    /// Is there room for one more of the connections with this guarantee, of which so much is `available`, and in memory? Pending ones give way
+    /// to the SYN of a `host`, or to a confirmed connection.
+    fn makes_room(&mut self, guarantee: u32, available: u64, host: Option<u16>, now_ms: u32) -> bool {
+        self.expire(now_ms);
+        let min = self.guarantees[guarantee as usize].min.rate.bps();
+        loop {
+            let flows = self.guarantees[guarantee as usize].stats.flows;
+            if (u64::from(flows) + 1).saturating_mul(min) <= available {
+                return true;
+            }
+            let Some(i) = self.who_gives_way(guarantee, host, now_ms) else { return false };
+            self.lose(i);
+        }
+    }
+
+    /// The pending connection with this guarantee that gives way.
+    fn who_gives_way(&self, guarantee: u32, host: Option<u16>, now_ms: u32) -> Option<u32> {
+        let next = |&i: &u32| self.ages.after(i);
+        let mut oldest = core::iter::successors(self.ages.oldest(PENDING), next).take(LOOKS);
+        oldest.find(|&i| {
+            let known = &self.known[i as usize];
+            let gives_way = host.is_none_or(|host| {
+                let [has, wants] = [known.host, host].map(|host| self.unconfirmed[usize::from(host)]);
+                now_ms.wrapping_sub(known.seen_ms) >= UNANSWERED_MS || has > wants.saturating_add(1)
+            });
+            known.guarantee == guarantee && gives_way
+        })
+    }
+
+    /// A connection is remembered in this state, opened by this host. Where memory is full those of best effort are forgotten first, and
+    /// then pending ones.
+    fn remember(&mut self, key: Key, guarantee: u32, (state, host): (usize, u16), tcp: &Tcp, now_ms: u32) {
+        if self.ages.len(FREE) == 0 {
+            let victim = self.ages.oldest(BEST_EFFORT).or_else(|| self.ages.oldest(PENDING));
+            let Some(i) = victim else { return };
+            self.forget(i);
+        }
         let Some(i) = self.ages.newest(FREE) else { return };
-        self.ages.remove(FREE, i);
-        self.ages.add(OPEN, i);
-        self.known[i as usize] = Known { key, hash, guarantee, seen_ms: now_ms };
+        let hash = self.hash(&key);
+        let stream = opened_by(tcp);
+        let (seen_ms, mark) = (now_ms, stream.sent());
+        self.known[i as usize] =
+            Known { key, hash, guarantee, seen_ms, state: FREE as u8, rounds: 0, host, mark, stream };
         self.index.insert(hash, i);
-        self.guarantees[guarantee as usize].stats.flows += 1;
+        self.move_to(i, state);
     }
 
     fn forget(&mut self, i: u32) {
-        let Known { hash, guarantee, .. } = self.known[i as usize];
-        self.index.remove(hash, i);
-        self.ages.remove(OPEN, i);
-        self.ages.add(FREE, i);
-        self.guarantees[guarantee as usize].stats.flows -= 1;
+        self.index.remove(self.known[i as usize].hash, i);
+        self.move_to(i, FREE);
+    }
+
+    /// The connection has its guarantee no more, and may have it again.
+    fn lose(&mut self, i: u32) {
+        let known = &mut self.known[i as usize];
+        (known.rounds, known.mark) = (0, known.stream.sent());
+        self.move_to(i, BEST_EFFORT);
+    }
+
+    /// Moves a connection to another list, and keeps count.
+    fn move_to(&mut self, i: u32, state: usize) {
+        let known = &mut self.known[i as usize];
+        let was = usize::from(core::mem::replace(&mut known.state, state as u8));
+        let flows = &mut self.guarantees[known.guarantee as usize].stats.flows;
+        let counts = |state| u32::from(state == CONFIRMED || state == PENDING);
+        *flows = *flows + counts(state) - counts(was);
+        self.ages.remove(was, i);
+        self.ages.add(state, i);
     }
 
     fn touch(&mut self, i: u32, now_ms: u32) {
         let known = &mut self.known[i as usize];
         if now_ms.wrapping_sub(known.seen_ms) >= RENEW_MS {
             known.seen_ms = now_ms;
-            self.ages.remove(OPEN, i);
-            self.ages.add(OPEN, i);
+            let state = usize::from(known.state);
+            self.ages.remove(state, i);
+            self.ages.add(state, i);
         }
     }
 
     /// Some of those that have been silent for too long are forgotten.
     fn expire(&mut self, now_ms: u32) {
-        for _ in 0..EXPIRED {
-            let oldest = self.ages.oldest(OPEN);
-            let idle = |i: &u32| now_ms.wrapping_sub(self.known[*i as usize].seen_ms) >= IDLE_MS;
-            let Some(i) = oldest.filter(idle) else { return };
-            self.forget(i);
+        for (state, idle_ms) in [(CONFIRMED, IDLE_MS), (PENDING, PENDING_MS), (BEST_EFFORT, IDLE_MS)] {
+            for _ in 0..EXPIRED {
+                let idle = |i: &u32| now_ms.wrapping_sub(self.known[*i as usize].seen_ms) >= idle_ms;
+                let Some(i) = self.ages.oldest(state).filter(idle) else { break };
+                self.forget(i);
+            }
         }
     }
 
@@ -174,6 +362,7 @@ impl Admission {
         core::mem::swap(&mut self.known, &mut old.known);
         core::mem::swap(&mut self.index, &mut old.index);
         core::mem::swap(&mut self.ages, &mut old.ages);
+        core::mem::swap(&mut self.unconfirmed, &mut old.unconfirmed);
         self.seed = old.seed;
         let new = core::mem::replace(&mut self.guarantees, old.guarantees.clone());
         for (place, guarantee) in self.places.iter_mut().enumerate() {
@@ -221,6 +410,26 @@ impl Sharing {
         let waiting = Waiting { frame: cx.frames.park(frame), charge, since: cx.now };
         self.ways[out].push_ready(cx.frames, waiting);
     }
+}
+
+impl Way {
+    /// A segment comes the other way, of a connection that is known here by this key; a SYN has this `scale`.
+    pub(super) fn is_answered(&mut self, key: &Key, tcp: &Tcp, scale: Option<Option<u8>>, now: Time) {
+        if let (Some(admission), Some(tree)) = (&mut self.admission, &self.tree) {
+            admission.is_answered(tree, key, tcp, scale, now);
+        }
+    }
+}
+
+/// The stream that begins with this segment.
+fn opened_by(tcp: &Tcp) -> Stream {
+    let mut stream = Stream::of(tcp);
+    stream.data(tcp);
+    stream
+}
+
+fn millis(now: Time) -> u32 {
+    (now.as_nanos() / 1_000_000) as u32
 }
 
 /// Makes a RST of a SYN. Does it go on, and not back? `None` if it is none that can be read.

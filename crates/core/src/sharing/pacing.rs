@@ -9,7 +9,7 @@ use crate::node::Cx;
 use crate::pace::{Pacer, Size, Slot, FASTEST};
 use crate::stats::DropReason;
 use crate::time::Time;
-use crate::wire::{self, Packet, Tcp};
+use crate::wire::{self, Flags, Packet, Tcp};
 
 impl Sharing {
     /// What paces the classes of a direction, if any of them is.
@@ -24,13 +24,24 @@ impl Sharing {
         Some((way.pacer.as_deref()?, way.paced(place)?))
     }
 
-    /// Somebody follows the windows of TCP, and this frame, which the class in this place takes, may tell something of them.
-    pub(super) fn follow_windows(&mut self, cx: &Cx<'_>, way: usize, place: Option<usize>, frame: &Frame) {
-        if self.ways.iter().all(|way| way.windows.is_none()) {
+    /// Somebody follows the windows of TCP, or its connections, and this frame, which the class in this place takes, may tell something
+    /// of them.
+    pub(super) fn follow_connections(
+        &mut self,
+        cx: &Cx<'_>,
+        way: usize,
+        place: Option<usize>,
+        frame: &Frame,
+    ) {
+        let follows = |way: &Way| way.windows.is_some() || way.admission.is_some();
+        if !self.ways.iter().any(follows) {
             return;
         }
         let bytes = cx.frames.bytes(frame);
         let Some((packet, tcp)) = segment(bytes, frame.len()) else { return };
+        // Both ends offer a shift, or windows are not scaled (RFC 7323 §2.2).
+        let shift = || wire::read_options(bytes, &packet, &tcp).window_scale;
+        let scale = tcp.flags.contains(Flags::SYN).then(shift);
         let size = Size::of(Charge::of(frame, bytes, self.overhead), self.overhead, frame.len());
         let [there, back] = match way {
             0 => [0, 1],
@@ -39,7 +50,9 @@ impl Sharing {
         if let Some(class) = place.and_then(|place| self.ways[there].paced(place)) {
             self.ways[there].window_comes(class, Key::of_data(&packet, &tcp), &tcp, size, cx.now);
         }
-        self.ways[back].window_is_acknowledged(&Key::of_ack(&packet, &tcp), &tcp, cx.now);
+        let key = Key::of_ack(&packet, &tcp);
+        self.ways[back].window_is_acknowledged(&key, &tcp, scale, cx.now);
+        self.ways[back].is_answered(&key, &tcp, scale, cx.now);
     }
 }
 
@@ -128,8 +141,9 @@ impl Way {
         }
     }
 
-    fn window_is_acknowledged(&mut self, key: &Key, tcp: &Tcp, now: Time) {
-        let class = self.windows.as_mut().and_then(|windows| windows.is_acknowledged(key, tcp, now));
+    fn window_is_acknowledged(&mut self, key: &Key, tcp: &Tcp, scale: Option<Option<u8>>, now: Time) {
+        let windows = self.windows.as_mut();
+        let class = windows.and_then(|windows| windows.is_acknowledged(key, tcp, scale, now));
         class.iter().for_each(|&class| self.pace_by_window(class));
     }
 

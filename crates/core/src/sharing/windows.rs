@@ -6,15 +6,17 @@
 //! nothing; of a segment that was sent twice none is taken (Karn, RFC 6298 §3). The window counts the bytes that the rate counts, as they
 //! come with a byte of the flow's payload.
 //!
+//! Numbers are believed as the [tracker](crate::track::Stream) says: what cannot be the sender's or the receiver's changes nothing.
+//!
 //! A class has the sum of its flows' rates; as long as none is known, the rate of its line. Flows that end, or are silent for a minute, are
 //! forgotten. Each has one place, which it takes from whoever had it, so a frame costs the same however many there are.
 
 use crate::flow::Key;
 use crate::pace::{Counts, Queued, Size, Target, FASTEST};
 use crate::rate::{mul_div, Rate};
-use crate::steer::after;
 use crate::time::{Duration, Time};
-use crate::wire::{Flags, Tcp};
+use crate::track::{Acked, Data, Stream};
+use crate::wire::{after, Flags, Tcp};
 
 /// Flows remembered at most: 2 MB.
 const MOST: u32 = 1 << 14;
@@ -35,9 +37,7 @@ struct Known {
     key: Key,
     /// The class's number at the pacer, or [`FREE`].
     class: u32,
-    /// Sequence numbers: everything before the first is acknowledged, and everything before the second has come.
-    acknowledged: u32,
-    sent: u32,
+    stream: Stream,
     /// It will send nothing after that.
     ends: bool,
     /// The sequence number whose acknowledgement is waited for, and since when.
@@ -61,12 +61,11 @@ const FREE: u32 = u32::MAX;
 const NEVER: Duration = Duration::MAX;
 
 impl Known {
-    fn new(key: Key, class: u32, seq: u32, now: Time) -> Known {
+    fn new(key: Key, class: u32, stream: Stream, now: Time) -> Known {
         Known {
             key,
             class,
-            acknowledged: seq,
-            sent: seq,
+            stream,
             ends: false,
             asked: None,
             rtt: [NEVER; 2],
@@ -80,36 +79,46 @@ impl Known {
         }
     }
 
-    /// Data up to this sequence number comes.
-    fn comes(&mut self, end: u32, now: Time) {
-        if !after(end, self.sent) {
-            // Sent again: nobody knows which of the two is acknowledged.
-            self.asked = None;
-            return;
+    /// A segment comes. False if it cannot be the sender's.
+    fn comes(&mut self, tcp: &Tcp, now: Time) -> bool {
+        let fin = tcp.flags.contains(Flags::FIN);
+        match self.stream.data(tcp) {
+            Data::Disbelieved => return false,
+            Data::Again => {
+                self.ends |= fin;
+                if tcp.payload_len > 0 || tcp.flags.intersects(Flags::SYN | Flags::FIN) {
+                    // Nobody knows which of the two is acknowledged.
+                    self.asked = None;
+                }
+                return true;
+            }
+            Data::Renewed => (self.asked, self.windows) = (None, [0; 2]),
+            Data::New => {}
         }
-        self.sent = end;
-        self.asked.get_or_insert((end, now));
-        let under_way = end.wrapping_sub(self.acknowledged);
+        // Nothing follows a FIN, so one that something follows was none.
+        self.ends = fin;
+        self.asked.get_or_insert((self.stream.sent(), now));
+        let under_way = self.stream.under_way();
         if now.since(self.round) >= self.rtt[0].min(self.rtt[1]) {
             (self.windows, self.round) = ([under_way, self.windows[0]], now);
         }
         self.windows[0] = self.windows[0].max(under_way);
+        true
     }
 
-    /// Everything before this sequence number is acknowledged.
-    fn is_acknowledged(&mut self, ack: u32, now: Time) {
-        if !after(ack, self.acknowledged) {
-            return;
+    /// A segment that acknowledges comes the other way. False if it cannot be the receiver's.
+    fn is_acknowledged(&mut self, tcp: &Tcp, now: Time) -> bool {
+        match self.stream.ack(tcp) {
+            Acked::Disbelieved => return false,
+            Acked::Renewed => self.asked = None,
+            Acked::Nothing | Acked::More(_) => {}
         }
-        self.acknowledged = ack;
-        if after(ack, self.sent) {
-            // Of data that did not come by here.
-            (self.sent, self.asked) = (ack, None);
-        }
-        if let Some((_, since)) = self.asked.filter(|&(asked, _)| !after(asked, ack)) {
+        let confirmed = self.stream.confirmed();
+        if let Some((_, since)) = self.asked.filter(|&(asked, _)| !after(asked, confirmed)) {
             self.asked = None;
             self.took(now.since(since), now);
         }
+        true
     }
 
     /// A round trip took so long.
@@ -142,6 +151,8 @@ pub(super) struct Windows {
     classes: Vec<Option<(Counts, u64)>>,
     /// Looked at next for flows that are silent.
     hand: usize,
+    /// Segments that could not be their flows'.
+    disbelieved: u64,
 }
 
 impl Windows {
@@ -151,8 +162,8 @@ impl Windows {
         let classes: Vec<_> = paced.iter().map(follows).collect();
         classes.iter().any(Option::is_some).then(|| {
             let count = flows.clamp(1, MOST).next_power_of_two() as usize;
-            let free = Known::new(Key::default(), FREE, 0, Time::ZERO);
-            Windows { known: vec![free; count].into(), seed, classes, hand: 0 }.into()
+            let free = Known::new(Key::default(), FREE, Stream::default(), Time::ZERO);
+            Windows { known: vec![free; count].into(), seed, classes, hand: 0, disbelieved: 0 }.into()
         })
     }
 
@@ -167,38 +178,47 @@ impl Windows {
         let at = self.place(&key);
         if self.known[at].key != key || self.known[at].class != class as u32 {
             self.forget(at);
-            self.known[at] = Known::new(key, class as u32, tcp.seq, now);
+            self.known[at] = Known::new(key, class as u32, Stream::of(tcp), now);
         }
         let known = &mut self.known[at];
-        known.seen = now;
-        let fin = tcp.flags.contains(Flags::FIN);
-        let end = tcp.payload_len + u32::from(fin) + u32::from(tcp.flags.contains(Flags::SYN));
-        if end > 0 {
-            known.comes(tcp.seq.wrapping_add(end), now);
+        if !known.comes(tcp, now) {
+            self.disbelieved += 1;
+            return true;
         }
-        known.ends |= fin;
+        known.seen = now;
         let of_one = |bytes: u64| (bytes / size.packets()) as u32;
         if of_one(tcp.payload_len.into()) > known.payload {
             known.payload = of_one(tcp.payload_len.into());
             known.counted = of_one(size.counted(counts));
         }
-        match tcp.flags.contains(Flags::RST) {
+        // RFC 5961 §3.2: a RST counts where the sender is.
+        match tcp.flags.contains(Flags::RST) && tcp.seq == known.stream.sent() {
             true => self.forget(at),
             false => self.add_up(at),
         }
         true
     }
 
-    /// What passes the other way acknowledges a flow, which is known by this key. The number of its class.
-    pub(super) fn is_acknowledged(&mut self, key: &Key, tcp: &Tcp, now: Time) -> Option<usize> {
+    /// What passes the other way acknowledges a flow, which is known by this key; a SYN has this `scale`. The number of its class.
+    pub(super) fn is_acknowledged(
+        &mut self,
+        key: &Key,
+        tcp: &Tcp,
+        scale: Option<Option<u8>>,
+        now: Time,
+    ) -> Option<usize> {
         let at = self.place(key);
         let known = &mut self.known[at];
         if known.class == FREE || known.key != *key || !tcp.flags.contains(Flags::ACK) {
             return None;
         }
         let class = known.class as usize;
-        known.is_acknowledged(tcp.ack, now);
-        let over = known.ends && known.acknowledged == known.sent;
+        if !known.is_acknowledged(tcp, now) {
+            self.disbelieved += 1;
+            return None;
+        }
+        scale.into_iter().for_each(|shift| known.stream.scaled(shift));
+        let over = known.ends && known.stream.under_way() == 0;
         match over || tcp.flags.contains(Flags::RST) {
             true => self.forget(at),
             false => self.add_up(at),
@@ -239,10 +259,15 @@ impl Windows {
         (sum > 0).then(|| Rate::from_bps(sum).map_or(SLOWEST, |rate| rate.max(SLOWEST)))
     }
 
+    /// Returns how many segments could not be their flows'.
+    pub(super) fn disbelieved(&self) -> u64 {
+        self.disbelieved
+    }
+
     /// What `old` knows is known here. `is` has the number here of the class with each number there.
     pub(super) fn follow(&mut self, old: &mut Windows, is: impl Fn(usize) -> Option<usize>) {
         core::mem::swap(&mut self.known, &mut old.known);
-        self.seed = old.seed;
+        (self.seed, self.disbelieved) = (old.seed, old.disbelieved);
         for at in 0..self.known.len() {
             let known = &mut self.known[at];
             let class =

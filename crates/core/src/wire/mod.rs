@@ -41,6 +41,7 @@ pub(crate) use emit::emit_known;
 pub use emit::{ack_len, emit_ack, AckFields, MAX_ACK_LEN};
 pub(crate) use ethernet::network;
 pub use ethernet::Vlan;
+pub(crate) use options::after;
 pub use options::{fast_open_cookie, read_options, tcp_options, SackBlocks, TcpOptions, Timestamps};
 pub(crate) use packet::mapped;
 pub use packet::{any_packet, packet, Packet};

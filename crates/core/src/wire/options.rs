@@ -270,7 +270,7 @@ fn flag(slot: &mut bool, sound: bool) -> bool {
 }
 
 /// Is `a` after `b` in serial arithmetic (RFC 1982)?
-fn after(a: u32, b: u32) -> bool {
+pub(crate) const fn after(a: u32, b: u32) -> bool {
     a.wrapping_sub(b) as i32 > 0
 }
 

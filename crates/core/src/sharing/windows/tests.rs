@@ -119,6 +119,56 @@ fn a_flow_that_ends_leaves_nothing_behind() {
     }
 }
 
+/// Five round trips of twenty packets, and what cannot be true meanwhile. Returns the gaps between packets and the class's rate in each
+/// round, and how many segments were not believed.
+fn rounds(
+    before: impl Fn(&mut Rig<Sharing>),
+    during: impl Fn(&mut Rig<Sharing>, u64),
+) -> (Vec<Vec<u64>>, Vec<Rate>, u64) {
+    let mut rig = opened();
+    rig.at(ms(100)).inject(LAN, data(1000, Flags::ACK, 960));
+    left(&mut rig, ms(150));
+    before(&mut rig);
+    left(&mut rig, ms(199));
+    let (mut seq, mut all, mut rates) = (1000 + 960, Vec::new(), Vec::new());
+    for round in 2..7u64 {
+        rig.at(ms(100 * round)).inject(WAN, ack(seq, Flags::ACK));
+        for _ in 0..20 {
+            rig.inject(LAN, data(seq, Flags::ACK, 960));
+            seq += 960;
+        }
+        during(&mut rig, 100 * round);
+        let left = left(&mut rig, ms(100 * round + 99));
+        all.push(left.windows(2).map(|w| w[1] - w[0]).collect());
+        rates.extend(rig.node().paced(0).map(|(pacer, class)| pacer.rate(class)));
+    }
+    (all, rates, rig.node().disbelieved())
+}
+
+#[test]
+fn a_forged_number_changes_nothing() {
+    let far = 1000 + (1 << 30);
+    let (gaps, rates, none) = rounds(|_| {}, |_, _| {});
+    assert_eq!((rates[4], none), (Rate::kbit(1_600), 0), "20 packets of 1,000 bytes in 100 ms");
+    assert!(gaps[4].iter().all(|&gap| gap == 5_000));
+    let acked = rounds(|rig| _ = rig.inject(WAN, ack(far, Flags::ACK)), |_, _| {});
+    assert_eq!(acked, (gaps.clone(), rates.clone(), 1));
+    // The forged segment leaves as one of the class's, 10 ms behind the first.
+    let sent = rounds(|rig| _ = rig.inject(LAN, data(far, Flags::ACK, 960)), |_, _| {});
+    assert_eq!((&sent.0[1..], &sent.1, sent.2), (&gaps[1..], &rates, 1));
+    // Both in each round, and a reset.
+    let (_, often, count) = rounds(
+        |_| {},
+        |rig, at| {
+            for n in 1..7 {
+                rig.at(ms(at + n)).inject(WAN, ack(far + n as u32, Flags::ACK));
+                rig.inject(LAN, data(far + n as u32, Flags::RST.with(Flags::ACK), 0));
+            }
+        },
+    );
+    assert_eq!((often, count), (rates, 60));
+}
+
 #[test]
 fn another_configuration_goes_on_with_what_is_known() {
     let paced = [(config().classes[0].share.and_then(|share| share.pace).expect("paced"), FIFO)];
@@ -127,7 +177,8 @@ fn another_configuration_goes_on_with_what_is_known() {
     let key = Key::default();
     let at = old.place(&key);
     let rtt = [Duration::from_millis(100), NEVER];
-    old.known[at] = Known { rtt, payload: 1000, counted: 1040, ..Known::new(key, 0, 0, ms(0)) };
+    old.known[at] =
+        Known { rtt, payload: 1000, counted: 1040, ..Known::new(key, 0, Stream::default(), ms(0)) };
     old.add_up(at);
     assert_eq!(old.rate(0), Some(Rate::kbit(832)));
     new.follow(&mut old, Some);
