@@ -54,6 +54,9 @@ const CREDIT: Duration = Duration::from_millis(1);
 /// Most bytes that a sender is taken to send before its first acknowledgement, in segments (RFC 6928).
 const INITIAL_WINDOW: u32 = 10;
 
+/// The shortest retransmission time-out of common senders: a flow has a turn in it.
+const SHORTEST_RTO: Duration = Duration::from_millis(200);
+
 /// What is kept of a flow, in the line of its record that is its policy's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Turn {
@@ -115,6 +118,14 @@ impl ShareRelease {
             return Duration::ZERO;
         }
         self.rate.time_for(2 * u64::from(self.quantum())).max(CREDIT)
+    }
+
+    /// Rate that TCP keeps of `rate` beside unresponsive traffic: a tenth, or a turn of two segments per flow
+    /// and time-out, up to a half. Unresponsive traffic is bounded at the rest while flows compete for it.
+    pub fn floor(rate: Rate, flows: u64) -> Rate {
+        let turn = 8 * 2 * SEGMENT * 1_000_000_000 / SHORTEST_RTO.as_nanos();
+        let bps = flows.saturating_mul(turn).clamp(rate.bps() / 10, rate.bps() / 2);
+        Rate::from_bps(bps).unwrap_or(rate)
     }
 
     /// What a flow has at most of `share`.

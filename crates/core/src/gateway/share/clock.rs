@@ -4,7 +4,7 @@ use crate::rate::{ByteClock, Rate};
 use crate::time::{Duration, Time};
 
 /// What is further ahead than this is forgiven: ACKs that wait longer meet their senders' time-outs.
-const MOST_AHEAD: Duration = Duration::from_millis(100);
+pub(super) const MOST_AHEAD: Duration = Duration::from_millis(100);
 
 /// See the module documentation.
 #[derive(Clone)]
@@ -40,6 +40,11 @@ impl Clock {
     /// Bytes that may be permitted by `within` after `now` without its being ahead then.
     pub(super) fn earned_by(&self, now: Time, within: Duration) -> u64 {
         self.rate().bytes_in(now.since(self.due).min(self.credit) + within)
+    }
+
+    /// Bytes that may be charged up to `now` without its being ahead then, where it earned since `since`.
+    pub(super) fn spare(&self, since: Time, now: Time) -> u64 {
+        self.rate().bytes_in(now.since(self.due.max(since.saturating_sub(self.credit))))
     }
 
     /// `bytes` were permitted, or sent, from `since` to `now`: as much of it as the rate allowed meanwhile is not ahead. Returns those

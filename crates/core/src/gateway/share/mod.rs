@@ -24,12 +24,14 @@
 //! - `least`: flows that have a least rate, and those for which there is too little;
 //! - `grants`: what the hooks let pass where the rate does not bind;
 //! - `idle`: the same where nothing waits in the class's queue;
-//! - `others`: what passes beside the flows, which ACKs cannot slow.
+//! - `others`: what passes beside the flows, which ACKs cannot slow;
+//! - `floor`: what TCP keeps beside that.
 
 mod account;
 mod average;
 mod clock;
 mod departures;
+mod floor;
 mod grants;
 mod idle;
 mod least;
@@ -49,6 +51,7 @@ use crate::time::{Duration, Time};
 use average::{Average, ONE};
 use clock::Clock;
 use departures::Departures;
+use floor::Debt;
 use node::Node;
 use others::Others;
 use ring::Ring;
@@ -86,6 +89,8 @@ pub(super) struct Share {
     active: Average,
     /// What passes beside its flows.
     others: Others,
+    /// Of that, bytes which its clock is not charged yet.
+    debt: Debt,
     /// When the next releases may be.
     next: Time,
     /// When something had to wait for its clock last.
@@ -112,6 +117,7 @@ impl Share {
             sure: 0,
             active: Average::default(),
             others: Others::default(),
+            debt: Debt::default(),
             next: Time::ZERO,
             bound: Time::ZERO,
             granted: 0,
@@ -165,9 +171,8 @@ impl Share {
 
     /// What each flow has of the rate.
     fn each(&self) -> Rate {
-        let rate = self.law.rate.bps();
-        let left = rate.saturating_sub(self.others.bps()).max(rate / 10);
-        let bps = u128::from(left) * u128::from(ONE) / u128::from(self.active.value().max(ONE));
+        let bps =
+            u128::from(self.left_to_flows()) * u128::from(ONE) / u128::from(self.active.value().max(ONE));
         Rate::from_bps(bps as u64).unwrap_or(self.law.rate)
     }
 

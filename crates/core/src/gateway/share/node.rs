@@ -2,6 +2,7 @@
 
 use super::average::{Average, ONE};
 use super::clock::Clock;
+use super::floor::Debt;
 use super::ring::{Links, Ring};
 use crate::flow::NONE;
 use crate::gateway::Nested;
@@ -68,6 +69,13 @@ pub(super) enum Standing {
     Listed(List),
 }
 
+impl Standing {
+    /// Is nothing held in it?
+    pub(super) fn is_idle(self) -> bool {
+        self == Standing::Idle
+    }
+}
+
 /// A list of children that take turns.
 #[derive(Clone, Copy)]
 pub(super) struct Children {
@@ -108,6 +116,8 @@ pub(in crate::gateway) struct Node {
     /// What it sends, and what of that ACKs cannot slow.
     pub(super) used: Meter,
     pub(super) others: Meter,
+    /// Bytes of unresponsive traffic that its turns do not pay for yet.
+    pub(super) debt: Debt,
     /// When what its flows have of the rate was found last.
     pub(super) entitled: Time,
     /// Until when what was permitted is ahead of the clocks above it, as of then.
@@ -138,6 +148,7 @@ impl Node {
             weights: Default::default(),
             used: Meter::default(),
             others: Meter::default(),
+            debt: Debt::default(),
             entitled: Time::ZERO,
             ahead: Time::ZERO,
             leaves: Vec::new(),

@@ -54,14 +54,6 @@ impl Share {
     pub(in crate::gateway) fn count_anew(&mut self) {
         self.others.begun = false;
     }
-
-    /// Bytes that would be forgiven of these.
-    fn beyond(&self, bytes: u64, since: Time, now: Time) -> u64 {
-        match self.node() {
-            Some(node) if !node.bounded => 0,
-            _ => self.clock.clone().charge_since(bytes, since, now),
-        }
-    }
 }
 
 impl Gateway {
@@ -142,8 +134,13 @@ impl Gateway {
     /// The data of a flow that passes untouched is charged to its class, if that shares a rate.
     pub(in crate::gateway) fn count_untouched(&mut self, i: u32) {
         let r = &self.table[i];
-        if self.classes.share(r.class).is_some() {
-            self.verdicts.count(r.key, Some(r.class));
+        self.count_data(r.key, r.class);
+    }
+
+    /// The data of a flow that is not controlled is charged to this class, if that shares a rate.
+    pub(in crate::gateway) fn count_data(&mut self, key: Key, class: u32) {
+        if self.classes.share(class).is_some() {
+            self.verdicts.count(key, Some(class));
         }
     }
 
@@ -172,12 +169,13 @@ impl Gateway {
     pub(super) fn charge_others_of(&mut self, place: u32, now: Time) {
         let Some(tally) = self.tallies.all().get(place as usize) else { return };
         let counted = tally.counted();
+        let owes = self.classes.owe(place);
         let Some(share) = self.classes.share_mut(place) else { return };
         let (cost, since) = share.others.look(&share.law, counted, now);
-        if cost > 0 {
+        if cost > 0 || owes {
             let mut tree = self.tree(place);
             tree.note_others(place, cost, now);
-            let forgiven = tree.charge(place, cost, since, now);
+            let forgiven = tree.charge_unresponsive(place, cost, since, now);
             let stats = &mut self.classes[place];
             stats.others_bytes += cost;
             stats.forgiven_bytes += forgiven;

@@ -99,7 +99,7 @@ mod tests {
         fn like_a_vector(ops in prop::collection::vec((0u16..8, any::<bool>()), 1..100)) {
             let mut table = Table::new(8, 1);
             let ids: Vec<u32> =
-                (0..8).map(|n| table.insert(Key { src_port: n, ..Key::default() }, 0).unwrap()).collect();
+                (0..8).map(|n| table.insert(Key { src_port: n, ..Key::default() }, 0, false, 0).unwrap()).collect();
             let (mut ring, mut model) = (Ring::EMPTY, Vec::new());
             for (op, front) in ops {
                 let i = ids[usize::from(op)];
