@@ -3,7 +3,9 @@
 mod age;
 mod index;
 mod key;
+mod owners;
 mod record;
+mod rings;
 mod table;
 mod timers;
 

@@ -1,8 +1,11 @@
 //! The records of flows, in a table that stays bounded whatever arrives: no allocation after construction, O(1) for
 //! every operation. Flows whose handshake is not complete and flows that are over are *transient* and evicted first, so
-//! a SYN flood displaces itself and not the flows that are running.
+//! a SYN flood displaces itself and not the flows that are running. Whose flow is evicted where there are
+//! none says [`owners`](super::owners).
 
+use super::owners::{Kind, Owner, Owners, Silence};
 use super::{flag, Ages, Index, Key, Record};
+use crate::time::Time;
 
 /// Where the records live.
 enum Slab {
@@ -10,10 +13,19 @@ enum Slab {
     Shared(&'static mut [Record]),
 }
 
+impl Slab {
+    fn records(&self) -> &[Record] {
+        match self {
+            Slab::Owned(r) => r,
+            Slab::Shared(r) => r,
+        }
+    }
+}
+
 /// How old a flow's place in the order of activity may get before it is renewed.
 const RENEW_MS: u32 = 10_000;
-/// How long a settled flow must have been silent to make room for another.
-pub const IDLE_MS: u32 = 60_000;
+/// A settled flow that has been silent for so long makes room for any other.
+const IDLE_MS: u32 = 60_000;
 
 /// The lists of [`Ages`]: flows that are settled, transient, and records that are not used.
 const SETTLED: usize = 0;
@@ -25,6 +37,7 @@ pub struct Table {
     slab: Slab,
     index: Index,
     ages: Ages<3>,
+    owners: Owners,
     seed: u64,
     epoch: u16,
 }
@@ -36,7 +49,8 @@ impl Table {
         Table::build(Slab::Owned(records), seed)
     }
 
-    /// A table over shared memory. Flows found in it are taken up again; none has a timer.
+    /// A table over shared memory. Flows found in it are taken up again, and have no owners until
+    /// [`Table::set_class`]; none has a timer.
     pub fn shared(records: &'static mut [Record], seed: u64) -> Table {
         Table::build(Slab::Shared(records), seed)
     }
@@ -46,7 +60,8 @@ impl Table {
             Slab::Owned(r) => r.len(),
             Slab::Shared(r) => r.len(),
         } as u32;
-        let mut table = Table { slab, index: Index::new(n), ages: Ages::new(n), seed, epoch: 0 };
+        let mut table =
+            Table { slab, index: Index::new(n), ages: Ages::new(n), owners: Owners::new(n), seed, epoch: 0 };
         let epoch = table.records().iter().filter(|r| r.has(flag::USED)).map(|r| r.epoch).max();
         table.epoch = epoch.map_or(0, |e| e.wrapping_add(1));
         for i in (0..n).rev() {
@@ -62,10 +77,7 @@ impl Table {
 
     /// The records, used or not.
     pub fn records(&self) -> &[Record] {
-        match &self.slab {
-            Slab::Owned(r) => r,
-            Slab::Shared(r) => r,
-        }
+        self.slab.records()
     }
 
     fn records_mut(&mut self) -> &mut [Record] {
@@ -102,29 +114,64 @@ impl Table {
         self.index.find(self.hash(key), |i| self[i].key == *key)
     }
 
-    /// A fresh record for `key`, which is not in the table, as a transient flow. `None` when the
-    /// table is full: remove [`Table::victim`] first.
-    pub fn insert(&mut self, key: Key, now_ms: u32) -> Option<u32> {
+    /// A fresh record for `key`, which is not in the table, as a transient flow of a class; `inward` if the
+    /// data's sender is on the WAN. `None` when the table is full: remove [`Table::victim`] first.
+    pub fn insert(&mut self, key: Key, class: u32, inward: bool, now_ms: u32) -> Option<u32> {
         let i = self.ages.newest(FREE)?;
         self.ages.remove(FREE, i);
         self[i] = Record {
             key,
             tag: self[i].tag,
-            flags: flag::USED | flag::TRANSIENT,
+            flags: flag::USED | flag::TRANSIENT | if inward { flag::INWARD } else { 0 },
+            class,
             seen_ms: now_ms,
             epoch: self.epoch,
             ..Record::default()
         };
         self.index.insert(self.hash(&key), i);
         self.ages.add(TRANSIENT, i);
+        self.owners.join(i, Kind::Transient, self.owner(&key, class, inward));
         Some(i)
     }
 
-    /// Who goes when room is needed: the least recently active of the transient flows, or else the settled flow
-    /// that has been silent longest, if it has been so for [`IDLE_MS`]. Nobody, if all are active.
-    pub fn victim(&self, now_ms: u32) -> Option<u32> {
-        let idle = |i: &u32| now_ms.wrapping_sub(self[*i].seen_ms) >= IDLE_MS;
-        self.longest_silent(true).or_else(|| self.longest_silent(false).filter(idle))
+    /// The flow belongs to this class.
+    pub fn set_class(&mut self, i: u32, class: u32) {
+        self.owners.leave(i, self.kind(i));
+        self[i].class = class;
+        let r = &self[i];
+        self.owners.join(i, self.kind(i), self.owner(&r.key, class, r.has(flag::INWARD)));
+    }
+
+    /// The flow to remove where a new one of this key and class needs room. `None`: the others are entitled
+    /// to their places.
+    pub fn victim(&mut self, key: &Key, class: u32, inward: bool, now: Time) -> Option<u32> {
+        let owner = self.owner(key, class, inward);
+        let now_ms = (now.as_nanos() / 1_000_000) as u32;
+        let Table { slab, owners, .. } = self;
+        let records = slab.records();
+        let silence = |i: u32| records[i as usize].silence(now, now_ms);
+        let idle = |i: &u32| silence(*i) >= IDLE_MS;
+        owners.victim(owner, silence).or_else(|| self.ages.oldest(SETTLED).filter(idle))
+    }
+
+    /// The owner of a flow: its class, and in that the address on the LAN's side, of IPv6 the network of 64
+    /// bits.
+    fn owner(&self, key: &Key, class: u32, inward: bool) -> Owner {
+        let mut src = if inward { key.dst } else { key.src };
+        if !key.src_ip().is_ipv4() {
+            src[8..].fill(0);
+        }
+        let [a, b] = [class as u16, (class >> 16) as u16];
+        let source = Key { src, dst: [0; 16], src_port: a, dst_port: b, tags: [0; 2] };
+        Owner { class, source: source.tagged([key.vlan(), key.inner_vlan()]).hash(self.seed) }
+    }
+
+    fn kind(&self, i: u32) -> Kind {
+        if self[i].has(flag::TRANSIENT) {
+            Kind::Transient
+        } else {
+            Kind::Settled
+        }
     }
 
     /// The transient or settled flow that has been silent longest.
@@ -145,6 +192,7 @@ impl Table {
     /// Forgets a flow. Its timer must not be armed.
     pub fn remove(&mut self, i: u32) {
         debug_assert!(self[i].has(flag::USED) && !self[i].has(flag::ARMED));
+        self.owners.leave(i, self.kind(i));
         self.ages.remove(self.list(i), i);
         self.index.remove(self.hash(&self[i].key), i);
         self[i].flags = 0;
@@ -179,8 +227,11 @@ impl Table {
     pub fn set_transient(&mut self, i: u32, transient: bool) {
         if self[i].has(flag::TRANSIENT) != transient {
             self.ages.remove(self.list(i), i);
+            self.owners.leave(i, self.kind(i));
             self[i].set(flag::TRANSIENT, transient);
             self.ages.add(self.list(i), i);
+            let r = &self[i];
+            self.owners.join(i, self.kind(i), self.owner(&r.key, r.class, r.has(flag::INWARD)));
         }
     }
 
@@ -216,6 +267,20 @@ impl Record {
     pub fn is_stale(&self, now_ms: u32) -> bool {
         now_ms.wrapping_sub(self.seen_ms) >= RENEW_MS
     }
+
+    /// Time since it was active: of a flow in step with its receiver since the last acknowledgement.
+    fn silence(&self, now: Time, now_ms: u32) -> Silence {
+        let long = now_ms.wrapping_sub(self.seen_ms);
+        if self.has(flag::CLOSED) {
+            Silence::MAX
+        } else if self.holds() {
+            0
+        } else if self.has(flag::SYNCED) && long < IDLE_MS {
+            long.min(self.doubt.silence_ms(now))
+        } else {
+            long
+        }
+    }
 }
 
 impl core::ops::Index<u32> for Table {
@@ -240,13 +305,18 @@ mod tests {
         Key { src_port: n, ..Key::default() }
     }
 
+    /// Who gives way to a flow of the same class from another address.
+    fn victim(t: &mut Table, now_ms: u32) -> Option<u32> {
+        t.victim(&Key { src: [1; 16], ..Key::default() }, 0, false, Time::from_millis(now_ms.into()))
+    }
+
     #[test]
     fn the_active_flows_are_those_touched_lately() {
         let mut t = Table::new(8, 1);
         let active = |t: &Table, now| t.active(now, 10_000).map(|i| t[i].key.src_port).collect::<Vec<u16>>();
         assert_eq!(active(&t, 0), [] as [u16; 0]);
         for (n, at) in [(1, 0), (2, 1_000), (3, 2_000)] {
-            let i = t.insert(key(n), at).unwrap();
+            let i = t.insert(key(n), 0, false, at).unwrap();
             t.set_transient(i, n == 2);
         }
         assert_eq!(active(&t, 2_000), [3, 1, 2]);
@@ -260,15 +330,15 @@ mod tests {
     fn a_syn_flood_displaces_itself() {
         let mut t = Table::new(8, 1);
         for n in 0..4 {
-            let i = t.insert(key(n), 0).unwrap();
+            let i = t.insert(key(n), 0, false, 0).unwrap();
             t.set_transient(i, false);
         }
         for n in 100..200 {
-            if t.insert(key(n), 1).is_none() {
-                let v = t.victim(1).unwrap();
+            if t.insert(key(n), 0, false, 1).is_none() {
+                let v = victim(&mut t, 1).unwrap();
                 assert!(t[v].has(flag::TRANSIENT));
                 t.remove(v);
-                t.insert(key(n), 1).unwrap();
+                t.insert(key(n), 0, false, 1).unwrap();
             }
         }
         assert!((0..4).all(|n| t.find(&key(n)).is_some()));
@@ -278,13 +348,14 @@ mod tests {
     fn the_least_recently_active_goes_first() {
         let mut t = Table::new(3, 1);
         for n in 0..3 {
-            let i = t.insert(key(n), 0).unwrap();
+            let i = t.insert(key(n), 0, false, 0).unwrap();
             t.set_transient(i, false);
         }
         let first = t.find(&key(0)).unwrap();
+        assert_eq!(victim(&mut t, 499), None, "all are active");
         t.touch(first, RENEW_MS);
-        assert_eq!(t.victim(IDLE_MS - 1), None, "all are active");
-        assert_eq!(t[t.victim(IDLE_MS).unwrap()].key, key(1));
+        let v = victim(&mut t, IDLE_MS).unwrap();
+        assert_eq!(t[v].key, key(1));
     }
 
     #[test]
@@ -292,7 +363,7 @@ mod tests {
         let records: &'static mut [Record] = Box::leak(vec![Record::default(); 4].into());
         {
             let mut t = Table::new(4, 7);
-            let i = t.insert(key(9), 5).unwrap();
+            let i = t.insert(key(9), 0, false, 5).unwrap();
             t[i].set(flag::SYNCED | flag::SCALE_KNOWN, true);
             t[i].scale = 7;
             records.copy_from_slice(t.records());
@@ -316,11 +387,11 @@ mod tests {
                 match (op, t.find(&key(n))) {
                     (0 | 1, None) => {
                         if model.len() == 6 {
-                            let v = t.victim(now).unwrap();
+                            let v = victim(&mut t, now).unwrap();
                             prop_assert_eq!(t[v].key.src_port, model.remove(0));
                             t.remove(v);
                         }
-                        let i = t.insert(key(n), now).unwrap();
+                        let i = t.insert(key(n), 0, false, now).unwrap();
                         t.set_transient(i, false);
                         model.push(n);
                     }

@@ -126,7 +126,7 @@ impl Gateway {
         self.classes.leave(old);
         self.classes.join(place);
         self.classes[place].flows += 1;
-        self.table[i].class = place;
+        self.table.set_class(i, place);
         self.note_held(i, Held { bytes: 0, acks: 0 });
     }
 

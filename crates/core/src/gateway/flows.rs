@@ -23,11 +23,16 @@ impl Gateway {
         }
         match self.table.find(&key) {
             Some(_) => Err(PassReason::Implausible), // it came in where its flow's data does
-            None if self.controls(direction, &key).is_some() => Err(PassReason::TableFull),
-            None => {
-                self.verdicts.pass(key.reversed());
-                Err(PassReason::NoClass)
-            }
+            None => match self.controls(direction, &key) {
+                Some(class) => {
+                    self.count_data(key, class); // it shares what its class has for those without a place
+                    Err(PassReason::TableFull)
+                }
+                None => {
+                    self.verdicts.pass(key.reversed());
+                    Err(PassReason::NoClass)
+                }
+            },
         }
     }
 
@@ -51,17 +56,17 @@ impl Gateway {
         }
         let class = self.controls(direction, key)?;
         self.expire(cx, now_ms);
-        let i = match self.table.insert(*key, now_ms) {
+        let inward = direction == Direction::In;
+        let i = match self.table.insert(*key, class, inward, now_ms) {
             Some(i) => i,
             None => {
-                self.evict(cx, now_ms)?;
-                self.table.insert(*key, now_ms)?
+                self.evict(cx, key, class, inward)?;
+                self.table.insert(*key, class, inward, now_ms)?
             }
         };
         let r = &mut self.table[i];
-        (r.class, r.generation) = (class, self.generation);
+        r.generation = self.generation;
         r.mss = 1460;
-        r.set(flag::INWARD, direction == Direction::In);
         self.classes.join(class);
         if !key.is_opening() {
             self.classes[class].flows += 1;
@@ -70,9 +75,9 @@ impl Gateway {
         Some(i)
     }
 
-    /// Makes room for a flow.
-    fn evict(&mut self, cx: &mut Cx<'_>, now_ms: u32) -> Option<()> {
-        let victim = self.table.victim(now_ms)?;
+    /// Makes room for a flow of this key and class.
+    fn evict(&mut self, cx: &mut Cx<'_>, key: &Key, class: u32, inward: bool) -> Option<()> {
+        let victim = self.table.victim(key, class, inward, cx.now)?;
         if !self.retire(cx, victim) {
             return None;
         }

@@ -263,7 +263,8 @@ impl Gateway {
                         self.classes[class].flows += 1;
                         r.acked = 0;
                     }
-                    (r.class, r.doubt, r.generation) = (class, Doubt::default(), self.generation);
+                    (r.doubt, r.generation) = (Doubt::default(), self.generation);
+                    self.table.set_class(i, class);
                     self.classes.join(class);
                     self.resume(i);
                 }

@@ -128,6 +128,13 @@ impl Doubt {
         self.clean();
     }
 
+    /// Milliseconds since an acknowledgement was last no older than what the sender knew, if that is less than a
+    /// minute.
+    pub fn silence_ms(&self, now: Time) -> u32 {
+        let ticks = u64::from(ticks(now).wrapping_sub(self.current_at));
+        ((ticks << 20) / 1_000_000) as u32
+    }
+
     /// No segment was believed yet.
     pub fn is_unmet(&self) -> bool {
         self.believed == 0

@@ -13,6 +13,7 @@ mod idle;
 mod lazy;
 mod nested;
 mod place;
+mod places;
 mod police;
 mod postack;
 mod random;
