@@ -49,7 +49,10 @@ struct slot {
 	__u32 spare;
 };
 
-/* Each engine's entry of an array map that engines and supervisor have mapped: a cache line, since each writes its own. */
+/*
+ * Each engine's entry of an array map that engines and supervisor have mapped. The first cache line is read for every segment and written
+ * seldom, the second one is written by the hooks.
+ */
 struct hooks {
 	__u64 beat;	  /* CLOCK_MONOTONIC of the engine's last round; 0: no engine */
 	__u32 generation; /* entries of `passing` with others are misses */
@@ -59,8 +62,29 @@ struct hooks {
 	__u32 count_out;  /* what rules look at of packets seen at egress that are not TCP (enum fields) */
 	__u32 count_in;	  /* the same for ingress */
 	__u32 counting;	  /* entries of `counted` with others are misses */
-	__u32 spare[7];
+	__u32 gone;	  /* not 0: the supervisor knows that a part of the way is gone, and everything passes */
+	__u32 shut_out;	  /* not 0: what the engine sends out does not arrive, and what is seen at egress passes */
+	__u32 shut_in;	  /* the same for ingress */
+	__u32 trial;	  /* bit of a hook (enum trials): one segment may be taken although its way is shut */
+	__u32 home;	  /* number of the interface on which frames of senders with ROLE_TO_INGRESS come in */
+	__u32 spare[2];
+	__u64 taken_out; /* `all`: frames redirected at egress */
+	__u64 taken_in;	 /* ... and at ingress */
+	__u64 seen_out;	 /* the engine's frames that go out, and were seen by the hook at egress */
+	__u64 seen_in;	 /* the engine's frames that come in, and were seen by the hook at ingress, or discarded on their way */
+	__u64 spare64[4];
 };
+
+enum trials {
+	TRIAL_OUT = 1,
+	TRIAL_IN = 2,
+};
+
+/*
+ * Protocol of a frame that only tells whether the way back is open: of those that IEEE 802 leaves to local experiments. The hook that sees it
+ * where it belongs consumes it.
+ */
+#define ETH_P_PROBE 0x88b5
 
 /* Layout of weir_core::steer::Fields. */
 enum fields {
@@ -100,7 +124,10 @@ struct tally {
 enum role {
 	ROLE_TO_INGRESS = 1, /* its frames are to come in on the interface, not to go out */
 	ROLE_RESTAMP = 2,    /* its frames are plain ACKs that are brought up to date */
+	ROLE_ENGINE = 4,     /* it is an engine's, whose number is in the bits from ROLE_NUMBER on */
 };
+
+#define ROLE_NUMBER 8
 
 /* A token bucket as the time that one costs and the time that may be saved up. */
 struct budget {
@@ -137,7 +164,8 @@ struct acks_config {
 struct all_config {
 	__u64 stale;
 	__u8 ethernet;
-	__u8 pad[7];
+	__u8 behind; /* programs that take ACKs are in front, and count what is common */
+	__u8 pad[6];
 };
 
 /* Metadata of a frame, beside its bytes. */

@@ -71,7 +71,7 @@ pub(crate) const FIELDS_UNTOUCHED: u32 = 128;
 
 /// Offsets in `struct hooks`.
 pub(crate) mod hooks {
-    pub const SIZE: usize = 64;
+    pub const SIZE: usize = 128;
     pub const BEAT: usize = 0;
     pub const GENERATION: usize = 8;
     pub const WAKE: usize = 12;
@@ -80,6 +80,15 @@ pub(crate) mod hooks {
     pub const COUNT_OUT: usize = 24;
     pub const COUNT_IN: usize = 28;
     pub const COUNTING: usize = 32;
+    pub const GONE: usize = 36;
+    /// Of egress and ingress.
+    pub const SHUT: [usize; 2] = [40, 44];
+    pub const TRIAL: usize = 48;
+    pub const HOME: usize = 52;
+    /// Of egress and ingress.
+    pub const TAKEN: [usize; 2] = [64, 72];
+    /// Of egress and ingress.
+    pub const SEEN: [usize; 2] = [80, 88];
 }
 
 /// Bits of what a registered socket's frames are for (`enum role`).
@@ -88,6 +97,10 @@ pub mod role {
     pub const TO_INGRESS: u32 = 1;
     /// They are plain ACKs that are brought up to date on their way.
     pub const RESTAMP: u32 = 2;
+    /// They are an engine's, whose number is in the bits from [`NUMBER`] on: where they are seen is counted for it.
+    pub const ENGINE: u32 = 4;
+    /// See [`ENGINE`].
+    pub const NUMBER: u32 = 8;
 }
 
 /// How many a second are shown to the engine, and how many at once (`struct budget`).
@@ -143,7 +156,8 @@ unsafe impl Pod for AcksConfig {}
 pub(crate) struct AllConfig {
     pub stale: u64,
     pub ethernet: u8,
-    pub pad: [u8; 7],
+    pub behind: u8,
+    pub pad: [u8; 6],
 }
 // SAFETY: integers without padding.
 unsafe impl Pod for AllConfig {}

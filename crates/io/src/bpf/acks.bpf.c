@@ -239,6 +239,13 @@ static __always_inline bool looks_at_all(struct hook *h)
 	return SEVERAL || fields_of(h) & (FIELDS_UNTOUCHED | FIELDS_MEASURED);
 }
 
+/* A pure ACK may be what tries a way that is shut. */
+static __always_inline bool is_tried(struct hook *h, struct packet *p)
+{
+	return !p->seen.payload && !(p->seen.flags & (TCP_SYN | TCP_RST | TCP_FIN)) &&
+	       is_trial(h->engine, h->ingress);
+}
+
 /* A segment of others. */
 static __always_inline int segment(struct hook *h)
 {
@@ -253,7 +260,7 @@ static __always_inline int segment(struct hook *h)
 		h->count->passed_known++;
 		return TC_ACT_UNSPEC;
 	}
-	parsed = parse(h->skb, &p);
+	parsed = parse(h, &p);
 #if SEVERAL
 	slot = find_engine(h, &p, shapes && parsed == PARSED_TCP);
 #endif
@@ -266,7 +273,7 @@ static __always_inline int segment(struct hook *h)
 		return consume();
 	if (p.seen.flags & (TCP_SYN | TCP_RST | TCP_FIN) && is_broken(h->skb, &p))
 		return broken(h);
-	if (!is_attended(h->engine, config.stale))
+	if (!is_attended(h->engine, config.stale) || (is_shut(h->engine, h->ingress) && !is_tried(h, &p)))
 		return unattended(h, &p, shapes);
 	if (p.seen.flags & TCP_RST)
 		return reset(h, &p, shapes ? slot_of(&p) : NULL);
@@ -296,7 +303,7 @@ static __always_inline int segment(struct hook *h)
 
 static __always_inline int run(struct __sk_buff *skb, const bool ingress)
 {
-	struct hook h = { .skb = skb, .ingress = ingress };
+	struct hook h = { .skb = skb, .ingress = ingress, .ethernet = config.ethernet };
 	__u32 zero = 0, *role;
 
 	h.count = bpf_map_lookup_elem(&counters, &zero);
@@ -321,6 +328,22 @@ SEC("tc")
 int acks_egress(struct __sk_buff *skb)
 {
 	return run(skb, false);
+}
+
+/* At the egress of a device with Ethernet headers, by which frames are sent that are to come in on the interface. */
+SEC("tc")
+int acks_return(struct __sk_buff *skb)
+{
+	struct hook h = { .skb = skb, .ethernet = true };
+	__u32 zero = 0, *role = sender_role(skb);
+
+	if (!role)
+		return TC_ACT_UNSPEC;
+	h.count = bpf_map_lookup_elem(&counters, &zero);
+	h.engine = bpf_map_lookup_elem(&hooks, &zero);
+	if (!h.count || !h.engine)
+		return TC_ACT_UNSPEC;
+	return homewards(&h, *role);
 }
 
 /* bpf_ktime_get_ns() and some kernels' configurations want it. */

@@ -222,6 +222,13 @@ impl Acks {
         Ok(attach(Hook::Ingress)?.and(attach(Hook::Egress)?))
     }
 
+    /// Attaches the program by which frames come in on the interface numbered `home` that are sent on this one, which has Ethernet headers.
+    pub fn attach_return(&self, ifindex: u32, home: u32) -> io::Result<Attached> {
+        let attached = attach::link_only(named(&self.object, "acks_return").as_fd(), ifindex, Hook::Egress)?;
+        self.hooks.lead_home(home);
+        Ok(attached)
+    }
+
     /// Runs a hook on `frame`, which leads nowhere, so many times (one at least), in a test run of the kernel. Returns what each takes on
     /// average, in whole nanoseconds. Fails where the kernel refuses it, as without CAP_BPF.
     pub fn time(&self, hook: Hook, frame: &[u8], times: u32) -> io::Result<Duration> {

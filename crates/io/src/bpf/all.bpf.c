@@ -81,29 +81,38 @@ static __always_inline bool put_ethernet(struct __sk_buff *skb)
 	return !bpf_skb_store_bytes(skb, 0, header, sizeof(header), 0);
 }
 
+/* A frame of the engine's, seen by a hook of the interface. */
+static __always_inline int own(struct __sk_buff *skb, struct hooks *engine, struct all_counters *count, __u32 role,
+			       const bool ingress)
+{
+	bool to_ingress = role & ROLE_TO_INGRESS;
+
+	/* Seen at ingress: it has been redirected from egress. */
+	restore_metadata(skb, ingress, !ingress && to_ingress);
+	if (!ingress && to_ingress)
+		return bpf_redirect(skb->ifindex, BPF_F_INGRESS);
+	count->own++;
+	/* Those in front have counted it. */
+	if (!config.behind && has_arrived(skb, engine, role, to_ingress))
+		return bpf_redirect(0, 0);
+	return TC_ACT_UNSPEC;
+}
+
 static __always_inline int run(struct __sk_buff *skb, const bool ingress)
 {
 	__u32 zero = 0, *role, to;
 	struct all_counters *count = bpf_map_lookup_elem(&counters, &zero);
 	struct hooks *engine = bpf_map_lookup_elem(&hooks, &zero);
-	bool inward;
 
 	if (!count || !engine)
 		return TC_ACT_UNSPEC;
 	role = sender_role(skb);
-	if (role) {
-		/* Seen at ingress: it has been redirected from egress. */
-		inward = !ingress && *role & ROLE_TO_INGRESS;
-		restore_metadata(skb, ingress, inward);
-		if (inward)
-			return bpf_redirect(skb->ifindex, BPF_F_INGRESS);
-		count->own++;
-		return TC_ACT_UNSPEC;
-	}
+	if (role)
+		return own(skb, engine, count, *role, ingress);
 	to = *(volatile __u32 *)(ingress ? &engine->in_to : &engine->out_to);
 	if (!to)
 		return TC_ACT_UNSPEC;
-	if (!is_attended(engine, config.stale)) {
+	if (!is_attended(engine, config.stale) || (is_shut(engine, ingress) && !is_trial(engine, ingress))) {
 		count->passed_stale++;
 		return TC_ACT_UNSPEC;
 	}
@@ -113,6 +122,7 @@ static __always_inline int run(struct __sk_buff *skb, const bool ingress)
 	}
 	keep_metadata(skb, ingress);
 	count->taken++;
+	__sync_fetch_and_add(ingress ? &engine->taken_in : &engine->taken_out, 1);
 	return bpf_redirect(to, 0);
 }
 
@@ -126,6 +136,20 @@ SEC("tc")
 int all_egress(struct __sk_buff *skb)
 {
 	return run(skb, false);
+}
+
+/* At the egress of another device, by which frames are sent that are to come in on the interface. */
+SEC("tc")
+int all_return(struct __sk_buff *skb)
+{
+	__u32 zero = 0, *role = sender_role(skb), home;
+	struct hooks *engine = bpf_map_lookup_elem(&hooks, &zero);
+
+	if (!role || !engine)
+		return TC_ACT_UNSPEC;
+	home = *(volatile __u32 *)&engine->home;
+	restore_metadata(skb, false, true);
+	return home && *role & ROLE_TO_INGRESS ? bpf_redirect(home, BPF_F_INGRESS) : bpf_redirect(0, 0);
 }
 
 /* Behind the sockets of a bump in the wire, which have seen the frame (`__netif_receive_skb_core()`). */

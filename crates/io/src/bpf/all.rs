@@ -39,7 +39,8 @@ impl All {
     pub fn load_behind(acks: Option<&Acks>, stale: Duration, ethernet: bool) -> io::Result<All> {
         features::require()?;
         let mut open = open("all", &ALL.0)?;
-        let config = AllConfig { stale: stale.as_nanos(), ethernet: ethernet.into(), pad: [0; 7] };
+        let (ethernet, behind) = (ethernet.into(), acks.is_some().into());
+        let config = AllConfig { stale: stale.as_nanos(), ethernet, behind, pad: [0; 6] };
         for mut map in open.maps_mut() {
             if map.name().to_string_lossy().ends_with(".rodata") {
                 map.set_initial_value(bytes_of(&config)).map_err(|e| failed("knobs", &e))?;
@@ -70,6 +71,13 @@ impl All {
     pub fn attach(&self, ifindex: u32) -> io::Result<Attached> {
         let ingress = self.tc("all_ingress", ifindex, Hook::Ingress)?;
         Ok(ingress.and(self.tc("all_egress", ifindex, Hook::Egress)?))
+    }
+
+    /// Attaches the program by which frames come in on the interface numbered `home` that are sent on this one, which has Ethernet headers.
+    pub fn attach_return(&self, ifindex: u32, home: u32) -> io::Result<Attached> {
+        let attached = attach::link_only(named(&self.object, "all_return").as_fd(), ifindex, Hook::Egress)?;
+        self.hooks.lead_home(home);
+        Ok(attached)
     }
 
     /// Drops what comes in on an interface while the engine is alive, after packet sockets have seen it: a bump

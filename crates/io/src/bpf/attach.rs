@@ -14,7 +14,8 @@ pub enum Hook {
     Ingress,
 }
 
-/// Attached programs: they come off when this is dropped, in every process that holds it.
+/// Attached programs: they come off when the process that attached them drops this, whoever else holds it, or when the last process that holds it
+/// ends. A link stays on an interface that moves to another network namespace.
 #[derive(Debug)]
 pub struct Attached(#[allow(dead_code)] Vec<Held>);
 
@@ -22,7 +23,13 @@ impl Attached {
     /// Are these links, which end with the processes that hold them? Classifiers (before Linux 6.6) outlive
     /// them: [`remove_filters`].
     pub fn ends_with_processes(&self) -> bool {
-        self.0.iter().all(|held| matches!(held, Held::Link(_)))
+        self.0.iter().all(|held| matches!(held, Held::Link { .. }))
+    }
+
+    /// Nothing.
+    #[cfg(test)]
+    pub(crate) fn none() -> Attached {
+        Attached(Vec::new())
     }
 
     /// Both as one.
@@ -35,21 +42,37 @@ impl Attached {
 #[derive(Debug)]
 enum Held {
     /// A link: the kernel takes it off when its last descriptor is closed.
-    Link(#[allow(dead_code)] OwnedFd),
+    Link { fd: OwnedFd, owner: u32 },
     /// A classifier of kernels before 6.6: it stays until it is taken off.
     Filter { ifindex: u32, hook: Hook, order: Order, owner: u32 },
 }
 
-/// tcx (Linux 6.6), or a classifier where there is none.
+/// tcx (Linux 6.6), or a classifier where there is none. A program sees frames before those that are attached already: one of them may end
+/// the chain.
 pub(super) fn tc(program: BorrowedFd<'_>, ifindex: u32, hook: Hook, order: Order) -> io::Result<Attached> {
-    let kind = match hook {
+    match link_only(program, ifindex, hook) {
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => filter(program, ifindex, hook, order),
+        result => result,
+    }
+}
+
+/// tcx; an error before Linux 6.6.
+pub(super) fn link_only(program: BorrowedFd<'_>, ifindex: u32, hook: Hook) -> io::Result<Attached> {
+    let fd = link(program.as_raw_fd(), ifindex, kind(hook), sys::BPF_F_BEFORE)?;
+    Ok(Attached(vec![Held::Link { fd, owner: std::process::id() }]))
+}
+
+/// Attaches a program behind those that are there.
+#[cfg(test)]
+pub(super) fn last(program: BorrowedFd<'_>, ifindex: u32, hook: Hook) -> io::Result<Attached> {
+    let fd = link(program.as_raw_fd(), ifindex, kind(hook), 0)?;
+    Ok(Attached(vec![Held::Link { fd, owner: std::process::id() }]))
+}
+
+const fn kind(hook: Hook) -> sys::bpf_attach_type {
+    match hook {
         Hook::Egress => sys::BPF_TCX_EGRESS,
         Hook::Ingress => sys::BPF_TCX_INGRESS,
-    };
-    match link(program.as_raw_fd(), ifindex, kind, 0) {
-        Ok(fd) => Ok(Attached(vec![Held::Link(fd)])),
-        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => filter(program, ifindex, hook, order),
-        Err(error) => Err(error),
     }
 }
 
@@ -69,7 +92,7 @@ fn link(program: RawFd, ifindex: u32, kind: sys::bpf_attach_type, flags: u32) ->
 const FILTER_HANDLE: u32 = 1;
 const FILTER_PRIORITY: u32 = 0x7765;
 
-/// Which of two programs of ours on one hook sees a frame first. Links are seen in the order in which they are made.
+/// Which of two programs of ours on one hook sees a frame first. Of links, the one that is made last does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
     /// The first, or the only one.
@@ -125,9 +148,14 @@ pub(super) fn filter(
 
 impl Drop for Held {
     fn drop(&mut self) {
-        if let Held::Filter { ifindex, hook, order, owner } = *self {
+        match *self {
             // A child that ends leaves it to its parent.
-            if owner == std::process::id() {
+            Held::Link { owner, .. } | Held::Filter { owner, .. } if owner != std::process::id() => {}
+            Held::Link { ref fd, .. } => {
+                // SAFETY: a descriptor that lives. That the interface is gone is no error here.
+                let _ = unsafe { sys::bpf_link_detach(fd.as_raw_fd()) };
+            }
+            Held::Filter { ifindex, hook, order, .. } => {
                 detach(ifindex, hook, order);
             }
         }

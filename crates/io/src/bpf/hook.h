@@ -45,6 +45,7 @@ struct hook {
 	__u32 number; /* the engine's */
 #endif
 	bool ingress;
+	bool ethernet; /* the device has Ethernet headers */
 };
 
 /* The time, read once for a segment, if anything asks for it. */
@@ -108,10 +109,11 @@ static __always_inline int consume(void)
 	return bpf_redirect(0, 0);
 }
 
-static __always_inline enum parsed parse(struct __sk_buff *skb, struct packet *p)
+static __always_inline enum parsed parse(struct hook *h, struct packet *p)
 {
+	struct __sk_buff *skb = h->skb;
 	__u32 want = skb->len < HEADERS ? skb->len : HEADERS;
-	enum parsed parsed = read_packet(skb, config.ethernet, p);
+	enum parsed parsed = read_packet(skb, h->ethernet, p);
 
 	if (parsed != PARSED_SHORT)
 		return parsed;
@@ -119,7 +121,7 @@ static __always_inline enum parsed parse(struct __sk_buff *skb, struct packet *p
 	if (bpf_skb_pull_data(skb, want))
 		return PARSED_OTHER;
 	__builtin_memset(p, 0, sizeof(*p));
-	return read_packet(skb, config.ethernet, p);
+	return read_packet(skb, h->ethernet, p);
 }
 
 #endif

@@ -8,6 +8,7 @@ use libbpf_rs::{MapCore, MapFlags, MapHandle, Object};
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::atomic::{fence, AtomicU32, AtomicU64, Ordering};
+use weir_core::gateway::Direction;
 use weir_core::steer::Fields;
 use weir_core::time::Time;
 
@@ -19,6 +20,14 @@ pub struct Hooks {
     at: usize,
     senders: MapHandle,
     _map: MapHandle,
+}
+
+/// The place of a direction's words: what is seen at egress goes out.
+const fn place(way: Direction) -> usize {
+    match way {
+        Direction::Out => 0,
+        Direction::In => 1,
+    }
 }
 
 impl Hooks {
@@ -103,7 +112,8 @@ impl Hooks {
     /// Registers a packet socket by its cookie before it sends its first frame. `role` is a set of
     /// [`role`] bits. Entries of sockets that are gone do no harm: cookies are not used again.
     pub fn register_sender(&self, cookie: u64, role: u32) -> io::Result<()> {
-        debug_assert!(role & !(role::TO_INGRESS | role::RESTAMP) == 0);
+        let (bits, number) = (role & ((1 << role::NUMBER) - 1), role >> role::NUMBER);
+        debug_assert!(bits & !(role::TO_INGRESS | role::RESTAMP | role::ENGINE) == 0 && number < 256);
         let result = self.senders.update(bytes_of(&cookie), bytes_of(&role), MapFlags::ANY);
         result.map_err(|e| failed("cannot register a socket", &e))
     }
@@ -112,6 +122,36 @@ impl Hooks {
     pub fn forget_sender(&self, cookie: u64) {
         // That it is not there is as good.
         let _ = self.senders.delete(bytes_of(&cookie));
+    }
+
+    /// Says whether a part of the way is known to be gone: everything passes then.
+    pub fn set_gone(&self, gone: bool) {
+        self.word(hooks::GONE).store(gone.into(), Ordering::Release);
+    }
+
+    /// Says whether what the engine sends by the hook of this direction does not arrive: what is seen there passes then.
+    pub fn shut(&self, way: Direction, shut: bool) {
+        self.word(hooks::SHUT[place(way)]).store(shut.into(), Ordering::Release);
+    }
+
+    /// Lets one segment of this direction be taken, although its way is shut.
+    pub fn try_one(&self, way: Direction) {
+        self.word(hooks::TRIAL).fetch_or(1 << place(way), Ordering::AcqRel);
+    }
+
+    /// Whole frames of this direction that were redirected so far.
+    pub fn taken(&self, way: Direction) -> u64 {
+        self.pages.atomic_u64(self.at + hooks::TAKEN[place(way)]).load(Ordering::Acquire)
+    }
+
+    /// Frames of the engine that were seen so far where they belong: those that go out, or those that come in.
+    pub fn seen(&self, way: Direction) -> u64 {
+        self.pages.atomic_u64(self.at + hooks::SEEN[place(way)]).load(Ordering::Acquire)
+    }
+
+    /// Frames that are sent on another device are to come in on the interface with this number.
+    pub(super) fn lead_home(&self, ifindex: u32) {
+        self.word(hooks::HOME).store(ifindex, Ordering::Release);
     }
 
     /// Where [`All`](super::All) sends frames that are seen at egress and at ingress: the numbers of two

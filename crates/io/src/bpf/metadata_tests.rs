@@ -3,7 +3,7 @@
 
 use super::abi::role;
 use super::acks_tests::rig;
-use super::attach::{self, Attached, Hook, Order};
+use super::attach::{self, Attached, Hook};
 use super::{map, named, open, Acks, Aligned, All, Metadata};
 use crate::port::{Exit, ExitSockets, Input, Packets, ACK_CHUNK, CHUNK};
 use crate::sys::clock;
@@ -33,8 +33,7 @@ struct Probe {
 impl Probe {
     fn on(ifindex: u32) -> Probe {
         let object = open("probe", &PROBE.0).unwrap().load().unwrap();
-        let attach =
-            |name, hook| attach::tc(named(&object, name).as_fd(), ifindex, hook, Order::Second).unwrap();
+        let attach = |name, hook| attach::last(named(&object, name).as_fd(), ifindex, hook).unwrap();
         let attached = attach("probe_ingress", Hook::Ingress).and(attach("probe_egress", Hook::Egress));
         Probe { seen: map(&object, "seen").unwrap(), _object: object, _attached: attached }
     }
@@ -121,7 +120,7 @@ fn frames_keep_their_metadata_through_user_space() {
                 assert_eq!((metadata.mark, metadata.priority, metadata.departure), (MARK, PRIORITY, kept));
                 headroom[..Metadata::LEN].copy_from_slice(bytes_of(&Metadata { queue: 3, ..metadata }));
                 exit.push(&mut frames, frame);
-                assert!(!exit.flush(&mut frames));
+                assert_eq!(exit.flush(&mut frames, clock::now()), None);
                 let seen = probe.next(hook, before);
                 assert_eq!((seen.mark, seen.priority, seen.queue), (MARK, PRIORITY, 3), "{hook:?}");
                 assert!(hook == Hook::Ingress || seen.departure == kept, "{seen:?}");
@@ -129,7 +128,7 @@ fn frames_keep_their_metadata_through_user_space() {
             // A frame without any gets none of another's.
             let bare = frames.receive_copy(&frame, frame.len(), clock::now()).unwrap();
             exit.push(&mut frames, bare);
-            assert!(!exit.flush(&mut frames));
+            assert_eq!(exit.flush(&mut frames, clock::now()), None);
             let seen = probe.next(hook, before + 4);
             assert_eq!((seen.mark, seen.priority, seen.queue), (0, 0, 0), "{hook:?}");
         }
@@ -218,7 +217,7 @@ fn taken_segments_that_leave_as_they_came_keep_their_metadata() {
                 let (_, _, mut frame) = inbox.pop().unwrap();
                 frame.restamp = restamp;
                 exit.push(&mut frames, frame);
-                assert!(!exit.flush(&mut frames));
+                assert_eq!(exit.flush(&mut frames, clock::now()), None);
                 let seen = probe.next(hook, before);
                 assert_eq!((seen.mark, seen.priority), (MARK, PRIORITY), "{hook:?} {restamp}");
             }

@@ -34,6 +34,34 @@ static __always_inline __u32 *sender_role(struct __sk_buff *skb)
 	return bpf_map_lookup_elem(&senders, &cookie);
 }
 
+/* A frame of the engine's that has come where it belongs. True if that was all it was for. */
+static __always_inline bool has_arrived(struct __sk_buff *skb, struct hooks *engine, __u32 role, const bool ingress)
+{
+	if (role & ROLE_ENGINE)
+		__sync_fetch_and_add(ingress ? &engine->seen_in : &engine->seen_out, 1);
+	return skb->protocol == bpf_htons(ETH_P_PROBE);
+}
+
+/* Is it known that what is taken would not come back? */
+static __always_inline bool is_gone(struct hooks *engine)
+{
+	return *(volatile __u32 *)&engine->gone;
+}
+
+/* Has the engine found that what it sends does not arrive? */
+static __always_inline bool is_shut(struct hooks *engine, const bool ingress)
+{
+	return *(volatile __u32 *)(ingress ? &engine->shut_in : &engine->shut_out);
+}
+
+/* May this one be taken, although its way is shut, to try it? */
+static __always_inline bool is_trial(struct hooks *engine, const bool ingress)
+{
+	__u32 bit = ingress ? TRIAL_IN : TRIAL_OUT;
+
+	return *(volatile __u32 *)&engine->trial & bit && __sync_fetch_and_and(&engine->trial, ~bit) & bit;
+}
+
 /* The engine may beat on another CPU just after the time was read: compared signed. */
 static __always_inline bool is_fresh(struct hooks *engine, __u64 now, __u64 stale)
 {
@@ -41,12 +69,13 @@ static __always_inline bool is_fresh(struct hooks *engine, __u64 now, __u64 stal
 }
 
 /*
- * Has the engine beaten less than `stale` ago? A clock that stands still between two ticks is read for a fraction of what the exact one costs;
+ * Has the engine beaten less than `stale` ago, and is the way to it whole? A clock that stands still between two ticks is read for a fraction of what the exact one costs;
  * that one is asked where the beat may be too old.
  */
 static __always_inline bool is_attended(struct hooks *engine, __u64 stale)
 {
-	return is_fresh(engine, bpf_ktime_get_coarse_ns(), stale / 2) || is_fresh(engine, bpf_ktime_get_ns(), stale);
+	return !is_gone(engine) &&
+	       (is_fresh(engine, bpf_ktime_get_coarse_ns(), stale / 2) || is_fresh(engine, bpf_ktime_get_ns(), stale));
 }
 
 #endif

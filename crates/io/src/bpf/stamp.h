@@ -17,7 +17,7 @@ static __always_inline bool restamp(struct hook *h, bool bare, bool inward)
 	struct numbers to;
 	struct slot *slot;
 
-	if (parse(h->skb, &p) != PARSED_TCP || p.seen.flags & (TCP_SYN | TCP_RST | TCP_FIN))
+	if (parse(h, &p) != PARSED_TCP || p.seen.flags & (TCP_SYN | TCP_RST | TCP_FIN))
 		return true;
 	slot = slot_of(&p);
 	if (!slot)
@@ -41,7 +41,7 @@ static __always_inline bool restamp(struct hook *h, bool bare, bool inward)
 	return true;
 }
 
-/* A frame that has been redirected from egress. */
+/* A frame that has been redirected from an egress. */
 static __always_inline void back(struct hook *h)
 {
 	struct packet p = {};
@@ -52,26 +52,66 @@ static __always_inline void back(struct hook *h)
 		return;
 	}
 	h->skb->tc_index = 0;
-	slot = parse(h->skb, &p) == PARSED_TCP ? slot_of(&p) : NULL;
+	slot = parse(h, &p) == PARSED_TCP ? slot_of(&p) : NULL;
 	if (slot)
 		give_carried(h->skb, &p, slot);
 }
 
-/* A frame that the engine, the rescuer or the next engine sends. */
-static __always_inline int own(struct hook *h, __u32 role)
+/* Whose words tell of a frame of a sender with this role. */
+static __always_inline struct hooks *engine_of(struct hook *h, __u32 role)
+{
+#if SEVERAL
+	__u32 number = role >> ROLE_NUMBER;
+	struct hooks *engine = bpf_map_lookup_elem(&hooks, &number);
+
+	return engine ? engine : h->engine;
+#else
+	return h->engine;
+#endif
+}
+
+/* Gives a frame that is about to leave what it is to carry, counts and stamps it. False: something newer has left. */
+static __always_inline bool leaves(struct hook *h, __u32 role)
 {
 	bool inward = role & ROLE_TO_INGRESS, bare;
 
-	if (h->ingress) {
-		back(h);
-		return TC_ACT_UNSPEC;
-	}
+	if (h->skb->protocol == bpf_htons(ETH_P_PROBE))
+		return true;
 	bare = !restore_metadata(h->skb, false, inward);
-	if (!(role & ROLE_RESTAMP))
-		h->count->own++;
-	else if (!restamp(h, bare, inward))
+	if (role & ROLE_RESTAMP)
+		return restamp(h, bare, inward);
+	h->count->own++;
+	return true;
+}
+
+/* A frame that the engine, the rescuer or the next engine sends, seen by a hook of the interface. */
+static __always_inline int own(struct hook *h, __u32 role)
+{
+	bool inward = role & ROLE_TO_INGRESS, leaving = h->ingress || leaves(h, role);
+
+	if (h->ingress)
+		back(h);
+	else if (inward && leaving)
+		return bpf_redirect(h->skb->ifindex, BPF_F_INGRESS);
+	if (has_arrived(h->skb, engine_of(h, role), role, inward) || !leaving)
 		return consume();
-	return inward ? bpf_redirect(h->skb->ifindex, BPF_F_INGRESS) : TC_ACT_UNSPEC;
+	return TC_ACT_UNSPEC;
+}
+
+/*
+ * A frame that is sent on another device, to come in on the interface: no filter at the egress of that one stands in its way, such as those of
+ * sources that are not the host's own (BCP 38).
+ */
+static __always_inline int homewards(struct hook *h, __u32 role)
+{
+	__u32 home = READ(h->engine->home);
+
+	if (!home || !(role & ROLE_TO_INGRESS))
+		return consume();
+	if (leaves(h, role))
+		return bpf_redirect(home, BPF_F_INGRESS);
+	has_arrived(h->skb, engine_of(h, role), role, true);
+	return consume();
 }
 
 #endif

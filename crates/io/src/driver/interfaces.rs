@@ -35,18 +35,30 @@ pub struct InterfaceStates {
 
 impl InterfaceStates {
     pub(crate) fn new(names: Vec<String>) -> io::Result<InterfaceStates> {
-        Ok(InterfaceStates { memory: Mapping::anonymous(names.len() * 4, true)?, names })
+        let memory = Mapping::anonymous((names.len() + 1) * 4, true)?;
+        Ok(InterfaceStates { memory, names })
+    }
+
+    /// How the internal pair of interfaces is, that whole frames go through.
+    pub(crate) fn set_internal(&self, state: InterfaceState) {
+        self.set(self.names.len(), state);
     }
 
     pub(crate) fn set(&self, number: usize, state: InterfaceState) {
         self.memory.atomic_u32(number * 4).store(state as u32, Ordering::Relaxed);
     }
 
+    /// The name of the interface towards the WAN, as it was at the start.
+    pub(crate) fn wan(&self) -> &str {
+        self.names.last().map_or("", String::as_str)
+    }
+
     /// What is wrong with the interfaces, if anything is.
     pub fn degraded(&self) -> Option<String> {
         let states =
             [InterfaceState::Fine, InterfaceState::Gone, InterfaceState::Down, InterfaceState::NoCarrier];
-        let wrong = self.names.iter().enumerate().filter_map(|(i, name)| {
+        let names = self.names.iter().map(String::as_str).chain(["the internal pair"]);
+        let wrong = names.enumerate().filter_map(|(i, name)| {
             let state = self.memory.atomic_u32(i * 4).load(Ordering::Relaxed) as usize;
             let state = states.get(state).filter(|state| **state != InterfaceState::Fine)?;
             Some(format!("{name} {}", state.words()))

@@ -102,13 +102,29 @@ impl Programs {
         self.acks().map_or(Ok(None), Acks::homes)
     }
 
-    /// Attaches the programs to an interface. Those that are attached first see a frame first.
+    /// Attaches the programs to an interface. Those that take ACKs see a frame first.
     pub fn attach(&self, ifindex: u32) -> io::Result<Attached> {
         match self {
             Programs::Acks(acks) => acks.attach(ifindex),
             Programs::All(all) => all.attach(ifindex),
-            Programs::Both(acks, all) => Ok(acks.attach(ifindex)?.and(all.attach(ifindex)?)),
+            Programs::Both(acks, all) => {
+                let behind = all.attach(ifindex)?;
+                Ok(acks.attach(ifindex)?.and(behind))
+            }
         }
+    }
+
+    /// Attaches the program by which frames come in on the interface numbered `home` that are sent on this one, which has Ethernet headers.
+    pub fn attach_return(&self, ifindex: u32, home: u32) -> io::Result<Attached> {
+        match self {
+            Programs::Acks(acks) | Programs::Both(acks, _) => acks.attach_return(ifindex, home),
+            Programs::All(all) => all.attach_return(ifindex, home),
+        }
+    }
+
+    /// Says whether a part of the way is known to be gone: everything passes then, whether or not an engine beats.
+    pub fn set_gone(&self, gone: bool) {
+        self.parts().for_each(|part| part.hooks().set_gone(gone));
     }
 
     /// What they did so far, for all engines.

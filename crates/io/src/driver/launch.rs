@@ -38,6 +38,8 @@ pub struct Launch<'a> {
     pub others: Vec<Launch<'a>>,
     /// Readable when the engine is to stop.
     pub(crate) stop: BorrowedFd<'a>,
+    /// Hooks see what leaves, so that the way back can be judged.
+    pub(crate) judged: bool,
 }
 
 impl<'a> Launch<'a> {

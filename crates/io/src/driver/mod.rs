@@ -19,6 +19,8 @@ mod pace;
 mod report;
 mod step;
 mod verdicts;
+mod way;
+mod ways;
 
 pub use config::DriverConfig;
 pub(crate) use interfaces::InterfaceState;
@@ -39,6 +41,7 @@ use pace::{Next, Pace};
 use std::io;
 use std::os::fd::AsFd;
 use verdicts::Verdicts;
+use ways::Ways;
 use weir_core::frame::{Frame, Frames};
 use weir_core::gateway::Verdict;
 use weir_core::node::{self, Cx, Node, PortSet};
@@ -106,6 +109,7 @@ pub struct Driver<'a, E> {
     /// Processor time of this thread before that.
     cpu_before: Duration,
     beat: Beat,
+    ways: Ways,
     next_housekeeping: Time,
     next_report: Time,
     rounds: u64,
@@ -119,7 +123,7 @@ impl<'a, E: Engine> Driver<'a, E> {
         config: DriverConfig,
         rests: bool,
     ) -> io::Result<Driver<'a, E>> {
-        let Launch { frames, mut inputs, exits, programs, interfaces, stop, .. } = launch;
+        let Launch { frames, mut inputs, exits, programs, interfaces, stop, judged, .. } = launch;
         let waiter = Waiter::new()?;
         for (input, number) in inputs.iter().zip(0..) {
             waiter.add(input.as_fd(), number)?;
@@ -129,11 +133,13 @@ impl<'a, E: Engine> Driver<'a, E> {
         inputs.iter_mut().for_each(|input| input.set_split(split));
         let now = clock::now();
         let ring = inputs.iter().any(|input| matches!(input, Input::Ring(_)));
+        let out = Out::new(exits);
+        let ways = Ways::new(judged, now, &out, &inputs, &programs);
         Ok(Driver {
             engine,
             frames,
             inputs,
-            out: Out::new(exits),
+            out,
             programs,
             interfaces,
             stepper: Stepper::default(),
@@ -145,6 +151,7 @@ impl<'a, E: Engine> Driver<'a, E> {
             started: now,
             cpu_before: clock::thread_cpu(),
             beat: Beat::new(),
+            ways,
             next_housekeeping: now,
             next_report: now,
             rounds: 0,
@@ -159,10 +166,10 @@ impl<'a, E: Engine> Driver<'a, E> {
         self.engine.started();
         loop {
             let now = clock::now();
-            let waits = self.round(now);
+            let again = self.round(now);
             let deadline = self.engine.node().next_deadline(self.out.writable());
             let from = clock::now();
-            match self.pace.next(from, deadline, waits) {
+            match self.pace.next(from, deadline, again) {
                 Next::Sleep(until) => self.sleep(from, until, &mut ready)?,
                 Next::Nap(until) => {
                     clock::sleep_until(until);
@@ -173,6 +180,7 @@ impl<'a, E: Engine> Driver<'a, E> {
             if now >= self.next_housekeeping {
                 self.next_housekeeping = now + HOUSEKEEPING;
                 self.waiter.look(&mut ready)?;
+                self.ways.tell(now, self.interfaces);
                 self.change();
             }
             if ready.drain(..).any(|event| event.token == STOP) {
@@ -203,18 +211,23 @@ impl<'a, E: Engine> Driver<'a, E> {
         Ok(())
     }
 
-    /// One round: beat, take, hand in, send. True if something has to wait for a device.
-    fn round(&mut self, now: Time) -> bool {
+    /// One round: beat, take, hand in, send. Something may have to wait for a device until the time that is returned.
+    fn round(&mut self, now: Time) -> Option<Time> {
         self.rounds += 1;
         self.beat(now);
-        self.out.flush(&mut self.frames);
+        self.out.flush(&mut self.frames, now);
         self.take(now);
         self.hand_in();
         // Frames may have arrived after `now`; nothing that is due later may leave.
         self.stepper.catch_up(self.engine.node(), &mut self.frames, &mut self.out, now);
         // The answer to a segment that leaves may find its flow's slot.
         self.verdicts.write(&mut self.engine, &self.programs);
-        self.out.flush(&mut self.frames)
+        let again = self.out.flush(&mut self.frames, now);
+        if self.ways.look(now, &mut self.frames, &mut self.out, &self.inputs, &self.programs) {
+            let now = self.stepper.last();
+            self.engine.resync(&mut Cx { now, frames: &mut self.frames });
+        }
+        again
     }
 
     fn beat(&mut self, now: Time) {
@@ -274,7 +287,7 @@ impl<'a, E: Engine> Driver<'a, E> {
             inputs: self.inputs.iter_mut().filter_map(Input::stats).collect(),
             exits: self.out.stats(),
             hooks: self.programs.counters(),
-            degraded: self.interfaces.degraded(),
+            degraded: self.interfaces.degraded().or_else(|| self.ways.degraded(now, self.interfaces)),
             drops: *self.frames.drops(),
             free_chunks: self.frames.free_chunks(),
         };
@@ -286,6 +299,7 @@ impl<'a, E: Engine> Driver<'a, E> {
     fn finish(&mut self) -> io::Result<()> {
         let until = clock::now() + LAST_FRAMES;
         let mut stopped = false;
+        self.out.release(&mut self.frames);
         let left = loop {
             let now = clock::now();
             // From now on nothing more is taken.
@@ -298,7 +312,7 @@ impl<'a, E: Engine> Driver<'a, E> {
                 stopped = self.engine.stop(&mut Cx { now: self.stepper.last(), frames: &mut self.frames });
             }
             self.stepper.drain(self.engine.node(), &mut self.frames, &mut self.out);
-            let waits = self.out.flush(&mut self.frames);
+            let waits = self.out.flush(&mut self.frames, now).is_some();
             self.verdicts.write(&mut self.engine, &self.programs);
             let due = self.engine.node().next_deadline(PortSet::ALL).is_some_and(|due| due <= now);
             if idle && stopped && !due && !waits {

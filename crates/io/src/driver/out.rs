@@ -5,8 +5,9 @@ use crate::port::{Exit, ExitStats};
 use crate::sys::clock;
 use weir_core::frame::Frames;
 use weir_core::gateway::{LAN, WAN};
-use weir_core::node::{PortSet, Transmit};
+use weir_core::node::{Port, PortSet, Transmit};
 use weir_core::stats::DropReason;
+use weir_core::time::Time;
 
 /// Frames handed over before the kernel is asked to send.
 const FLUSH: usize = 64;
@@ -23,14 +24,25 @@ impl Out {
         Out { exits, unflushed: 0, lateness: Lateness::default() }
     }
 
-    /// Sends what was handed over. True if something has to wait.
-    pub(super) fn flush(&mut self, frames: &mut Frames) -> bool {
+    /// Sends what was handed over. Something may have to wait: then it is tried again at the time that is returned.
+    pub(super) fn flush(&mut self, frames: &mut Frames, now: Time) -> Option<Time> {
         self.unflushed = 0;
-        let mut waits = false;
-        for exit in &mut self.exits {
-            waits |= exit.flush(frames);
-        }
-        waits
+        self.exits.iter_mut().filter_map(|exit| exit.flush(frames, now)).min()
+    }
+
+    /// All ports send, whatever is known of their ways.
+    pub(super) fn release(&mut self, frames: &mut Frames) {
+        self.exits.iter_mut().for_each(|exit| exit.hold(frames, false));
+    }
+
+    /// The exit of a port. Panics if there is none.
+    pub(super) fn exit(&self, port: Port) -> &Exit {
+        &self.exits[port.0 as usize]
+    }
+
+    /// As [`Out::exit`].
+    pub(super) fn exit_mut(&mut self, port: Port) -> &mut Exit {
+        &mut self.exits[port.0 as usize]
     }
 
     /// Frames handed over that no device has taken yet.
@@ -63,11 +75,12 @@ impl Egress for Out {
         let Some(exit) = self.exits.get_mut(transmit.port.0 as usize) else {
             return frames.drop(transmit.frame, DropReason::NotWired);
         };
-        self.lateness.add(clock::now().since(transmit.at));
+        let now = clock::now();
+        self.lateness.add(now.since(transmit.at));
         exit.push(frames, transmit.frame);
         self.unflushed += 1;
         if self.unflushed == FLUSH {
-            self.flush(frames);
+            self.flush(frames, now);
         }
     }
 }

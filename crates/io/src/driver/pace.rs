@@ -23,8 +23,8 @@ use weir_core::time::{Duration, Time};
 
 /// The heartbeat's limit is 50 ms. Each wake-up takes some 100 µs from whoever has the processor, where timers are those of a virtual machine.
 const LONGEST_SLEEP: Duration = Duration::from_millis(10);
-/// A frame waits for a port: look again soon.
-const RETRY: Duration = Duration::from_micros(50);
+/// A port that is full is not tried again at once.
+const LEAST_PAUSE: Duration = Duration::from_micros(20);
 const LONGEST_BUSY: Duration = Duration::from_millis(2);
 const REST: Duration = Duration::from_micros(100);
 /// A shorter pause than this was none: the others did not get to run.
@@ -147,9 +147,8 @@ impl Pace {
         }
     }
 
-    /// What to do at `now`, when the node has this deadline next. `waits` says that a device was full, or
-    /// that a frame waits for a port.
-    pub fn next(&mut self, now: Time, deadline: Option<Time>, waits: bool) -> Next {
+    /// What to do at `now`, when the node has this deadline next. A frame that waits for a port that was full is tried `again` then.
+    pub fn next(&mut self, now: Time, deadline: Option<Time>, again: Option<Time>) -> Next {
         // Spinning with nobody to yield to is what must not last.
         if self.rests && now.since(self.awake_since) > LONGEST_BUSY {
             return Next::Nap(now + REST);
@@ -158,10 +157,10 @@ impl Pace {
         let longest = now + LONGEST_SLEEP;
         let until = match deadline {
             Some(due) if due.since(now) <= self.margin.now => now,
-            _ if waits => now + RETRY,
             None => longest,
             Some(due) => due.saturating_sub(self.margin.now).min(longest),
         };
+        let until = again.map_or(until, |again| until.min(again.max(now + LEAST_PAUSE)));
         let lately = |at: Option<Time>, time| at.is_some_and(|at| now.since(at) <= time);
         let naps = lately(self.came, Duration::from_nanos(self.batch_delay.as_nanos() * NAPS))
             && !lately(self.whole, LATELY);
@@ -194,23 +193,24 @@ mod tests {
     }
 
     fn next(pace: &mut Pace, now: u64, deadline: u64) -> Next {
-        pace.next(at(now), Some(at(deadline)), false)
+        pace.next(at(now), Some(at(deadline)), None)
     }
 
     #[test]
     fn sleeps_until_the_margin_and_spins_the_rest() {
         let pace = &mut pace(FIXED, false, false);
         let sleep = |ns| Next::Sleep(at(ns));
-        assert_eq!(pace.next(Time::ZERO, None, false), sleep(10_000 * US));
-        assert_eq!(pace.next(Time::ZERO, None, true), sleep(50 * US));
+        assert_eq!(pace.next(Time::ZERO, None, None), sleep(10_000 * US));
+        assert_eq!(pace.next(Time::ZERO, None, Some(at(50 * US))), sleep(50 * US));
         assert_eq!(next(pace, 0, 100 * US), sleep(60 * US));
         assert_eq!(next(pace, 60 * US, 100 * US), Next::Run);
         assert_eq!(next(pace, 0, 1_000_000 * US), sleep(10_000 * US));
         // Came while the round was running.
         assert_eq!(next(pace, 100 * US, 100 * US - 1), Next::Run);
         // Something waits for a port; another has to leave before it is looked at again.
-        assert_eq!(pace.next(Time::ZERO, Some(at(1_000 * US)), true), sleep(50 * US));
-        assert_eq!(pace.next(Time::ZERO, Some(at(30 * US)), true), Next::Run);
+        let again = Some(at(50 * US));
+        assert_eq!(pace.next(Time::ZERO, Some(at(1_000 * US)), again), sleep(50 * US));
+        assert_eq!(pace.next(Time::ZERO, Some(at(30 * US)), again), Next::Run);
     }
 
     #[test]

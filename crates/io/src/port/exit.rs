@@ -10,6 +10,7 @@ use std::collections::VecDeque;
 use std::io;
 use weir_core::frame::{Checksum, Frame, Frames};
 use weir_core::stats::DropReason;
+use weir_core::time::{Duration, Time};
 
 /// Frames that are handed over at most before the kernel has taken them.
 const ROOM: usize = 256;
@@ -31,6 +32,27 @@ pub struct ExitStats {
     pub full: u64,
     /// Frames that the kernel refused: too long, or malformed.
     pub refused: u64,
+    /// Frames that the interface's hook should have seen: those that were sent, and those for which there was no room behind it.
+    pub offered: u64,
+}
+
+/// The first pause after an attempt for which there was no room, and the longest: each is twice as long as the one before.
+const PAUSES: [Duration; 2] = [Duration::from_micros(50), Duration::from_millis(2)];
+
+/// A frame that tells nothing and harms nobody: it is consumed where it arrives. Its protocol is one of those left to local experiments.
+const PROBE: [u8; 60] = {
+    let mut frame = [0; 60];
+    (frame[12], frame[13]) = (0x88, 0xb5);
+    frame
+};
+
+/// Why nothing leaves by a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stuck {
+    /// Since when.
+    pub since: Time,
+    /// The kernel's error.
+    pub errno: i32,
 }
 
 /// Sends frames of the pool.
@@ -39,6 +61,8 @@ pub trait FrameSender {
     fn send<'f>(&mut self, frames: &'f Frames, run: impl Iterator<Item = &'f Frame>) -> io::Result<usize>;
     /// Are frames sent with notes on their checksum?
     fn has_vnet(&self) -> bool;
+    /// Sends a frame that is made up of these bytes.
+    fn send_bytes(&mut self, frame: &[u8]) -> io::Result<()>;
 }
 
 impl FrameSender for Sender {
@@ -65,6 +89,9 @@ impl FrameSender for Sender {
     }
     fn has_vnet(&self) -> bool {
         Sender::has_vnet(self)
+    }
+    fn send_bytes(&mut self, frame: &[u8]) -> io::Result<()> {
+        Sender::send(self, &[frame]).map(drop)
     }
 }
 
@@ -95,6 +122,13 @@ pub struct Exit<W = Sender> {
     sockets: ExitSockets<W>,
     waiting: VecDeque<Frame>,
     blocked: bool,
+    /// Nothing has left since an attempt failed.
+    stuck: Option<Stuck>,
+    /// When it is tried again, and how long it was waited for that.
+    again: Time,
+    pause: Duration,
+    /// Nothing leaves until it is tried by hand.
+    held: bool,
     /// Frames wait for an interface that is down; without, they are lost.
     patient: bool,
     /// Where the hooks find metadata of frames.
@@ -137,7 +171,9 @@ impl<W: FrameSender> Exit<W> {
     /// A way out over these sockets. Frames wait while the interface is down if `patient`.
     pub fn new(sockets: ExitSockets<W>, patient: bool) -> Exit<W> {
         let (waiting, stats) = (VecDeque::with_capacity(ROOM), ExitStats::default());
-        Exit { sockets, waiting, blocked: false, patient, metadata: None, stats }
+        let (stuck, again, pause) = (None, Time::ZERO, Duration::ZERO);
+        let (blocked, held, metadata) = (false, false, None);
+        Exit { sockets, waiting, blocked, stuck, again, pause, held, patient, metadata, stats }
     }
 
     /// The same way out, where frames keep their metadata.
@@ -153,7 +189,7 @@ impl<W: FrameSender> Exit<W> {
 
     /// May a frame be handed over?
     pub fn takes(&self) -> bool {
-        !self.blocked && self.waiting.len() < ROOM
+        !self.blocked && !self.held && self.waiting.len() < ROOM
     }
 
     /// Hands a frame over; it leaves with the next [`Exit::flush`].
@@ -188,8 +224,48 @@ impl<W: FrameSender> Exit<W> {
         self.waiting.len()
     }
 
-    /// Sends what was handed over. True if some of it has to wait.
-    pub fn flush(&mut self, frames: &mut Frames) -> bool {
+    /// Why nothing leaves, if that is so.
+    pub fn stuck(&self) -> Option<Stuck> {
+        self.stuck
+    }
+
+    /// From now on nothing leaves but what is [tried](Exit::attempt), and what waits beyond the first frame is lost; or everything leaves again.
+    pub fn hold(&mut self, frames: &mut Frames, held: bool) {
+        self.held = held;
+        (self.blocked, self.again, self.pause) = (false, Time::ZERO, Duration::ZERO);
+        while held && self.waiting.len() > 1 {
+            self.waiting.pop_back().into_iter().for_each(|frame| frames.drop(frame, DropReason::PortDown));
+        }
+    }
+
+    /// Tries with the frame that waits, or with one that tells nothing. Whether it arrives, who counts there knows.
+    pub fn attempt(&mut self, frames: &mut Frames, now: Time) {
+        self.stats.calls += 1;
+        if self.waiting.is_empty() {
+            match self.sockets.plain.send_bytes(&PROBE) {
+                Ok(()) => {
+                    self.stats.offered += 1;
+                    self.stuck = None;
+                }
+                Err(error) => self.note(&error, now),
+            }
+            return;
+        }
+        match self.sockets.of(&self.waiting[0]).send(frames, self.waiting.iter().take(1)) {
+            Ok(0) => {}
+            Ok(count) => self.sent(frames, count),
+            Err(error) => self.refused(frames, &error, now),
+        }
+    }
+
+    /// Sends what was handed over. Some of it may have to wait: then it is tried again at the time that is returned.
+    pub fn flush(&mut self, frames: &mut Frames, now: Time) -> Option<Time> {
+        if self.held {
+            return None;
+        }
+        if self.blocked && now < self.again {
+            return Some(self.again);
+        }
         self.blocked = false;
         while let Some(first) = self.waiting.front() {
             let restamp = self.sockets.is_restamp(first);
@@ -200,30 +276,51 @@ impl<W: FrameSender> Exit<W> {
             match sent {
                 Ok(0) => self.blocked = true,
                 Ok(count) => self.sent(frames, count),
-                Err(error) => self.refused(frames, &error),
+                Err(error) => self.refused(frames, &error, now),
             }
             if self.blocked {
                 self.stats.full += 1;
-                return true;
+                self.pause = self.pause.saturating_mul(2).clamp(PAUSES[0], PAUSES[1]);
+                self.again = now + self.pause;
+                return Some(self.again);
             }
         }
-        false
+        None
     }
 
     fn sent(&mut self, frames: &mut Frames, count: usize) {
+        (self.stuck, self.pause) = (None, Duration::ZERO);
         for frame in self.waiting.drain(..count) {
             self.stats.sent += 1;
+            self.stats.offered += 1;
             self.stats.sent_bytes += frame.len() as u64;
             frames.transmitted(frame);
         }
     }
 
-    fn refused(&mut self, frames: &mut Frames, error: &io::Error) {
+    fn note(&mut self, error: &io::Error, now: Time) {
+        let errno = error.raw_os_error().unwrap_or_default();
+        // The hook is in front of whatever has no room, and so are filters that drop.
+        self.stats.offered += u64::from(errno == libc::ENOBUFS);
+        let since = self.stuck.map_or(now, |stuck| stuck.since);
+        self.stuck = Some(Stuck { since, errno });
+    }
+
+    fn refused(&mut self, frames: &mut Frames, error: &io::Error, now: Time) {
         let reason = match refusal(error) {
             Refusal::Again => return,
-            Refusal::Full => return self.blocked = true,
-            Refusal::Down if self.patient => return self.blocked = true,
-            Refusal::Down => DropReason::PortDown,
+            Refusal::Full => {
+                self.note(error, now);
+                return self.blocked = true;
+            }
+            Refusal::Down if self.patient => {
+                self.note(error, now);
+                return self.blocked = true;
+            }
+            Refusal::Down => {
+                self.note(error, now);
+                DropReason::PortDown
+            }
             Refusal::Frame(reason) => {
                 self.stats.refused += 1;
                 tracing::debug!("the kernel refuses a frame: {error}");
@@ -239,7 +336,6 @@ impl<W: FrameSender> Exit<W> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use weir_core::time::Time;
 
     /// Takes so many frames, then answers with the error.
     #[derive(Default)]
@@ -267,6 +363,18 @@ mod tests {
         fn has_vnet(&self) -> bool {
             false
         }
+        fn send_bytes(&mut self, frame: &[u8]) -> io::Result<()> {
+            if self.room == 0 {
+                return Err(io::Error::from_raw_os_error(self.error));
+            }
+            self.room -= 1;
+            self.sent.push(frame.to_vec());
+            Ok(())
+        }
+    }
+
+    const fn ms(ms: u64) -> Time {
+        Time::from_millis(ms)
     }
 
     fn exit(patient: bool) -> Exit<Wire> {
@@ -292,13 +400,13 @@ mod tests {
         }
         exit.sockets.plain.room = 1;
         exit.sockets.plain.error = libc::ENOBUFS;
-        assert!(exit.flush(&mut frames));
+        assert!(exit.flush(&mut frames, ms(0)).is_some());
         // The second plain frame waits for room; those for the other socket in front of it have left.
         assert_eq!(numbers(&exit.sockets.plain), [1]);
         assert_eq!(numbers(exit.sockets.restamp.as_ref().unwrap()), [2, 3]);
         assert!(!exit.takes() && exit.waiting() == 1);
         exit.sockets.plain.room = 9;
-        assert!(!exit.flush(&mut frames));
+        assert_eq!(exit.flush(&mut frames, ms(1)), None);
         assert_eq!(numbers(&exit.sockets.plain), [1, 4]);
         assert_eq!((exit.stats().calls, exit.stats().sent, exit.stats().full), (4, 4, 1));
         assert_eq!((frames.free_chunks(), frames.drops().total()), (8, 0));
@@ -311,10 +419,49 @@ mod tests {
             push(&mut exit, &mut frames, number, false);
         }
         (exit.sockets.plain.room, exit.sockets.plain.error) = (0, libc::EAGAIN);
-        while exit.flush(&mut frames) {
+        let mut now = ms(0);
+        while let Some(again) = exit.flush(&mut frames, now) {
             exit.sockets.plain.room = 7;
+            now = again;
         }
         assert_eq!(numbers(&exit.sockets.plain), (0..200).collect::<Vec<u8>>());
+    }
+
+    /// Attempts for a frame that the kernel has no room for in a second: after 50, 100, ..., 1,600 us and every 2 ms from then on.
+    #[test]
+    fn a_port_without_room_is_tried_less_and_less_often() {
+        let (mut exit, mut frames) = (exit(true), Frames::new(8, 128, 0));
+        push(&mut exit, &mut frames, 1, false);
+        (exit.sockets.plain.room, exit.sockets.plain.error) = (0, libc::ENOBUFS);
+        let mut now = ms(0);
+        while now < ms(1000) {
+            now = exit.flush(&mut frames, now).unwrap();
+        }
+        assert_eq!(exit.stats().calls, 505);
+        // A filter in front of the hook refuses like that too: the hook may have seen all of them.
+        assert_eq!((exit.stats().offered, exit.stats().sent), (505, 0));
+        assert_eq!(exit.stuck(), Some(Stuck { since: ms(0), errno: libc::ENOBUFS }));
+        exit.sockets.plain.room = 1;
+        assert_eq!((exit.flush(&mut frames, now), exit.stuck()), (None, None));
+    }
+
+    #[test]
+    fn a_port_that_is_held_sends_what_it_is_tried_with() {
+        let (mut exit, mut frames) = (exit(true), Frames::new(8, 128, 0));
+        (exit.sockets.plain.room, exit.sockets.plain.error) = (0, libc::ENOBUFS);
+        (1..=3).for_each(|number| push(&mut exit, &mut frames, number, false));
+        exit.flush(&mut frames, ms(0));
+        exit.hold(&mut frames, true);
+        assert_eq!((exit.waiting(), frames.drops().get(DropReason::PortDown)), (1, 2));
+        assert!(!exit.takes() && exit.flush(&mut frames, ms(1)).is_none());
+        exit.sockets.plain.room = 9;
+        assert_eq!(exit.flush(&mut frames, ms(2)), None);
+        assert_eq!(numbers(&exit.sockets.plain), [0; 0]);
+        exit.attempt(&mut frames, ms(3));
+        exit.attempt(&mut frames, ms(4));
+        assert_eq!(exit.sockets.plain.sent, [vec![1; 60], PROBE.to_vec()]);
+        exit.hold(&mut frames, false);
+        assert!(exit.takes());
     }
 
     #[test]
@@ -340,7 +487,9 @@ mod tests {
             (exit.sockets.plain.room, exit.sockets.plain.error) = (0, libc::ENETDOWN);
             push(&mut exit, &mut frames, 1, false);
             push(&mut exit, &mut frames, 2, false);
-            assert_eq!(exit.flush(&mut frames), patient);
+            assert_eq!(exit.flush(&mut frames, ms(0)).is_some(), patient);
+            assert_eq!(exit.stuck(), Some(Stuck { since: ms(0), errno: libc::ENETDOWN }));
+            assert_eq!(exit.stats().offered, 0);
             assert_eq!(frames.drops().get(DropReason::PortDown), if patient { 0 } else { 2 });
         }
     }
@@ -352,7 +501,7 @@ mod tests {
         push(&mut exit, &mut frames, 2, false);
         (exit.sockets.restamp.as_mut().unwrap().room, exit.sockets.restamp.as_mut().unwrap().error) =
             (0, libc::EMSGSIZE);
-        assert!(!exit.flush(&mut frames));
+        assert_eq!(exit.flush(&mut frames, ms(0)), None);
         assert_eq!(numbers(&exit.sockets.plain), [2]);
         assert_eq!(frames.drops().get(DropReason::TooLong), 1);
         // Its payload is elsewhere.

@@ -43,6 +43,14 @@ impl Input {
         inbox.len() - before
     }
 
+    /// Frames that have come for the node's `port` so far, if they come by a packet socket and none waits there.
+    pub fn came(&self, port: Port) -> Option<u64> {
+        match self {
+            Input::Packets(packets) => packets.came(port),
+            Input::Ring(_) => None,
+        }
+    }
+
     /// From now on giant segments come in as the packets that they stand for, or whole.
     pub fn set_split(&mut self, split: bool) {
         if let Input::Packets(packets) = self {

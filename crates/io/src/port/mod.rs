@@ -14,7 +14,7 @@ mod input;
 mod packets;
 mod split;
 
-pub use exit::{Exit, ExitSockets, ExitStats};
+pub use exit::{Exit, ExitSockets, ExitStats, Stuck};
 pub use input::Input;
 pub use packets::{InputStats, Packets};
 

@@ -10,7 +10,9 @@ use crate::sys::packet::{self, Received, Receiver, Vnet};
 use crate::sys::pod::bytes_of;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
+use weir_core::combined::{LAN_WHOLE, WAN_WHOLE};
 use weir_core::frame::{Checksum, Frame, Frames, NO_CHUNK};
+use weir_core::gateway::{LAN, WAN};
 use weir_core::node::Port;
 use weir_core::time::Time;
 
@@ -60,6 +62,10 @@ pub struct Packets {
     typical: usize,
     /// Metadata of the frames, where hooks leave any.
     metadata: Option<Arriving>,
+    /// Frames that were read, whatever became of them.
+    came: u64,
+    /// None waited when it was last read.
+    empty: bool,
     stats: InputStats,
 }
 
@@ -79,6 +85,8 @@ impl Packets {
             always_splits: false,
             typical: CHUNK,
             metadata: None,
+            came: 0,
+            empty: true,
             stats,
         })
     }
@@ -110,6 +118,13 @@ impl Packets {
         self.stats
     }
 
+    /// Frames that have come so far for the node's `port`, if it is this one's and none waits.
+    pub fn came(&self, port: Port) -> Option<u64> {
+        let is = |whole, part| self.port == whole && port == part;
+        let same = self.port == port || is(LAN_WHOLE, LAN) || is(WAN_WHOLE, WAN);
+        (same && self.empty).then_some(self.came)
+    }
+
     /// Takes at most `limit` frames, of [`BATCH_BYTES`] together, about, and puts them into `inbox`. Frames without a stamp
     /// get `now`.
     ///
@@ -126,6 +141,8 @@ impl Packets {
             let fit = ((BATCH_BYTES - bytes) / self.typical).max(1);
             let count = self.refill(frames).min(left).min(fit);
             let got = self.receiver.receive(count)?;
+            self.came += got as u64;
+            self.empty = got < count;
             if got == 0 {
                 break;
             }

@@ -4,7 +4,7 @@
 //! A change is saved before it is made. Undoing what was not made after all does no harm.
 
 use super::state::Directory;
-use crate::sys::link;
+use crate::sys::link::{self, HostInterface};
 use serde::{Deserialize, Serialize};
 use std::io;
 
@@ -26,6 +26,9 @@ pub(super) enum Change {
     Veth {
         /// Its first end: the other one goes with it.
         name: String,
+        /// The numbers of both ends, once there are some.
+        #[serde(default)]
+        ends: Option<[u32; 2]>,
     },
     /// Classifiers may be left behind on a kernel that does not take them off by itself.
     Filters {
@@ -37,7 +40,11 @@ pub(super) enum Change {
 /// What is saved.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Saved {
+    /// Their names.
     interfaces: Vec<String>,
+    /// Their numbers, in the same order.
+    #[serde(default)]
+    numbers: Vec<u32>,
     changes: Vec<Change>,
 }
 
@@ -50,8 +57,8 @@ pub(super) struct Changes {
 }
 
 impl Changes {
-    /// Those that an earlier run under this name left behind; none if it ended well.
-    pub fn open(directory: Directory, name: &str, interfaces: &[&str]) -> io::Result<Changes> {
+    /// Those that an earlier run of this instance left behind; none if it ended well.
+    pub fn open(directory: Directory, name: &str, interfaces: &[Interface]) -> io::Result<Changes> {
         let mut saved: Saved = match directory.load(name)? {
             None => Saved::default(),
             Some(text) => serde_json::from_slice(&text).map_err(|e| {
@@ -60,7 +67,8 @@ impl Changes {
             })?,
         };
         if !interfaces.is_empty() {
-            saved.interfaces = interfaces.iter().map(|name| name.to_string()).collect();
+            saved.interfaces = interfaces.iter().map(|interface| interface.name.clone()).collect();
+            saved.numbers = interfaces.iter().map(|interface| interface.index).collect();
         }
         Ok(Changes { directory, name: name.to_owned(), saved })
     }
@@ -71,8 +79,10 @@ impl Changes {
     }
 
     /// The interfaces that were worked on.
-    pub fn interfaces(&self) -> &[String] {
-        &self.saved.interfaces
+    pub fn interfaces(&self) -> Vec<Interface> {
+        let Saved { interfaces, numbers, .. } = &self.saved;
+        let pairs = interfaces.iter().zip(numbers);
+        pairs.map(|(name, index)| Interface { name: name.clone(), index: *index }).collect()
     }
 
     /// Remembers a change that is about to be made.
@@ -82,6 +92,12 @@ impl Changes {
         }
         self.saved.changes.push(change);
         self.save()
+    }
+
+    /// More is known of a pair of virtual interfaces that was made.
+    pub fn replace(&mut self, change: Change) -> io::Result<()> {
+        self.saved.changes.retain(|old| !matches!(old, Change::Veth { .. }));
+        self.record(change)
     }
 
     /// Undoes everything, newest first, forgets it, and says what was done. What cannot be undone is said and left.
@@ -105,16 +121,27 @@ impl Changes {
     }
 }
 
+/// Is this an end of the pair that was made? It may be called otherwise by now, and another interface may have its name.
+fn is_pair(link: &HostInterface, name: &str, ends: Option<[u32; 2]>) -> bool {
+    let same = match ends {
+        Some([a, b]) => {
+            [(a, b), (b, a)].contains(&(link.index, link.below)) || (link.index == a && link.name == name)
+        }
+        None => link.name == name,
+    };
+    same && link.kind == "veth"
+}
+
 /// Undoes one change and says what it did.
 fn undo(change: &Change) -> io::Result<Option<String>> {
     match change {
-        Change::Veth { name } => match link::find(name)? {
-            Some(veth) if veth.kind == "veth" => {
-                link::delete(veth.index)?;
-                Ok(Some(format!("virtual interface {name} is removed")))
-            }
-            _ => Ok(None),
-        },
+        Change::Veth { name, ends } => {
+            let Some(veth) = link::all()?.into_iter().find(|link| is_pair(link, name, *ends)) else {
+                return Ok(None);
+            };
+            link::delete(veth.index)?;
+            Ok(Some(format!("virtual interface {} is removed", veth.name)))
+        }
         Change::Filters { interface } => {
             let found = link::find(&interface.name)?;
             if found.is_some_and(|link| link.index == interface.index) {
@@ -132,18 +159,36 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_pair_is_known_by_its_numbers() {
+        let link = |name: &str, index, below| HostInterface {
+            name: name.into(),
+            kind: "veth".into(),
+            index,
+            below,
+            ..HostInterface::default()
+        };
+        let is = |link: &HostInterface| is_pair(link, "weir-1a", Some([4, 5]));
+        assert!(is(&link("weir-1a", 4, 5)) && is(&link("renamed", 4, 5)) && is(&link("other", 5, 4)));
+        // Its other end is in another network namespace.
+        assert!(is(&link("weir-1a", 4, 0)));
+        assert!(!is(&link("weir-1a", 9, 10)) && !is(&link("eth0", 4, 0)));
+        assert!(!is(&HostInterface { kind: "bridge".into(), ..link("weir-1a", 4, 5) }));
+    }
+
+    #[test]
     fn survive_in_the_file_until_undone() {
         let temporary = Temporary::new("changes");
-        let open = || Changes::open(temporary.open(), "a", &["a"]).unwrap();
+        let a = [Interface { name: "a".into(), index: 7 }];
+        let open = || Changes::open(temporary.open(), "7", &a).unwrap();
         assert!(open().is_empty());
         let interface = Interface { name: "weir-none".into(), index: 1 << 30 };
         let mut changes = open();
         let filters = Change::Filters { interface };
         changes.record(filters.clone()).unwrap();
         changes.record(filters.clone()).unwrap();
-        changes.record(Change::Veth { name: "weir-none".into() }).unwrap();
-        assert_eq!(open().saved.changes, [filters, Change::Veth { name: "weir-none".into() }]);
-        assert_eq!(open().interfaces(), ["a"]);
+        changes.record(Change::Veth { name: "weir-none".into(), ends: None }).unwrap();
+        assert_eq!(open().saved.changes, [filters, Change::Veth { name: "weir-none".into(), ends: None }]);
+        assert_eq!(open().interfaces(), a);
         assert_eq!(open().undo(), [""; 0]);
         assert!(open().is_empty());
         assert_eq!(std::fs::read_dir(&temporary.0).unwrap().count(), 0);

@@ -117,11 +117,37 @@ pub(super) fn interface(link: &HostInterface, ethernet_only: bool) -> Option<Str
              name the interface below it, or make a tunnel for each other end"
         ));
     }
+    if let Some(reason) = needs_more_than_bytes(link) {
+        return Some(format!("{name} {reason}"));
+    }
     (!link.ethernet && !link.plain_ip).then(|| {
         format!(
             "frames of {name} are of a kind that is not known: Ethernet, or IP packets without a header, are"
         )
     })
+}
+
+/// Devices on which a frame needs more than its bytes: what is taken there cannot be given back.
+fn needs_more_than_bytes(link: &HostInterface) -> Option<&'static str> {
+    if link.loopback {
+        return Some(
+            "is the loopback interface, whose packets carry their route, which those of Weir do not: name the interface towards the WAN, \
+             or try a path on one machine with `weir shell`",
+        );
+    }
+    match link.kind.as_str() {
+        "ifb" => Some(
+            "is an intermediate device (ifb), whose packets carry where they came from, which those of Weir do not: name the interface whose \
+             packets are redirected to it",
+        ),
+        "xfrm" | "vti" | "vti6" => Some(
+            "is an IPsec interface, whose packets carry how they were decrypted, which those of Weir do not: name the interface below it",
+        ),
+        "vrf" => Some(
+            "is a routing domain (VRF), which packets pass without coming in on it: name an interface that belongs to it",
+        ),
+        _ => None,
+    }
 }
 
 /// Interfaces from which segments may come that are longer than a frame of the pool.
@@ -174,6 +200,24 @@ mod tests {
         assert_eq!(problems[0], "there is no interface lan0 here; interfaces: eth0, eth1");
         let both = Problems(problems).to_string();
         assert!(both.starts_with("several things are in the way:\n  - there is no interface lan0"), "{both}");
+    }
+
+    #[test]
+    fn devices_whose_frames_need_more_than_bytes_are_refused_by_name() {
+        let link = |name: &str, kind: &str| HostInterface {
+            name: name.into(),
+            kind: kind.into(),
+            ethernet: true,
+            ..HostInterface::default()
+        };
+        let lo = HostInterface { loopback: true, ..link("lo", "") };
+        assert!(interface(&lo, false).unwrap().starts_with("lo is the loopback interface"));
+        for kind in ["ifb", "xfrm", "vti", "vti6", "vrf"] {
+            assert!(interface(&link("x0", kind), false).unwrap().starts_with("x0 is a"), "{kind}");
+        }
+        for kind in ["", "veth", "bridge", "vlan", "wireguard", "macvlan", "bond"] {
+            assert_eq!(interface(&link("x0", kind), false), None, "{kind}");
+        }
     }
 
     #[test]

@@ -1,11 +1,10 @@
 //! Removing what an abnormal end left behind.
 
-use super::changes::Changes;
+use super::changes::{Changes, Interface};
 use super::check::Problems;
 use super::state::Directory;
 use crate::sys::link;
 use std::io;
-use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 /// Removes what is left of instances that were killed: of the one on `dev`, or of all in this network namespace.
@@ -13,31 +12,36 @@ use std::path::Path;
 pub fn down(state: &Path, dev: Option<&str>) -> Result<Vec<String>, Problems> {
     let directory = Directory::open(state)?;
     let (mut done, mut problems) = (Vec::new(), Vec::new());
-    for name in directory.names()? {
-        if dev.is_some_and(|dev| !name.split('+').any(|part| part == dev)) {
+    let here = dev.map(link::find).transpose()?.flatten();
+    // An interface may be called otherwise by now.
+    let meant = |interfaces: &[Interface]| {
+        dev.is_none_or(|dev| {
+            let is = |i: &Interface| i.name == dev || here.as_ref().is_some_and(|link| link.index == i.index);
+            interfaces.iter().any(is)
+        })
+    };
+    for instance in directory.names()? {
+        let changes = Changes::open(Directory::open(state)?, &instance, &[])?;
+        if !meant(&changes.interfaces()) {
             continue;
         }
-        match one(state, &name) {
+        match one(changes, &directory, &instance) {
             Ok(removed) => done.extend(removed),
             Err(error) => problems.push(error.to_string()),
         }
     }
-    for name in directory.sockets()? {
-        if dev.is_some_and(|dev| dev != name) {
-            continue;
-        }
-        if UnixStream::connect(directory.socket(&name)).is_ok() {
-            continue; // somebody answers
-        }
-        // One that is just starting holds the interface.
-        let lock = directory.lock(&name);
-        if lock.is_ok() && directory.remove_socket(&name)? {
-            done.push(format!("the socket of {name} is removed"));
+    let held = directory.held()?;
+    let running = directory.running()?;
+    for gone in &held {
+        let runs = running.contains(&gone.instance);
+        if !runs && meant(std::slice::from_ref(&gone.interface)) && directory.sweep(&gone.instance)? {
+            done.push(format!("the socket of {} is removed", gone.interface.name));
         }
     }
     // A filter may have outlived even the note of it.
-    if let Some(link) = dev.filter(|_| problems.is_empty()).map(link::find).transpose()?.flatten() {
-        let _lock = directory.lock(&link.name)?;
+    if let Some(link) = here.filter(|_| problems.is_empty()) {
+        let interface = Interface { name: link.name.clone(), index: link.index };
+        let _lock = directory.lock(&interface, &link.index.to_string())?;
         match crate::bpf::remove_filters(link.index) {
             0 => {}
             count => done.push(format!("{count} tc filters of {} are removed", link.name)),
@@ -50,44 +54,46 @@ pub fn down(state: &Path, dev: Option<&str>) -> Result<Vec<String>, Problems> {
     }
 }
 
-fn one(state: &Path, name: &str) -> io::Result<Vec<String>> {
-    let mut changes = Changes::open(Directory::open(state)?, name, &[])?;
-    let directory = Directory::open(state)?;
-    let interfaces: Vec<String> = match changes.interfaces() {
-        [] => name.split('+').map(String::from).collect(),
-        some => some.to_vec(),
-    };
-    let _locks = interfaces.iter().map(|name| directory.lock(name)).collect::<io::Result<Vec<_>>>()?;
+fn one(mut changes: Changes, directory: &Directory, instance: &str) -> io::Result<Vec<String>> {
+    let lock = |interface: &Interface| directory.lock(interface, instance);
+    let _locks = changes.interfaces().iter().map(lock).collect::<io::Result<Vec<_>>>()?;
     Ok(changes.undo())
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::changes::Change;
-    use super::super::state::tests::Temporary;
+    use super::super::state::tests::{interface, Temporary};
     use super::*;
 
     #[test]
     fn a_socket_that_nobody_listens_to_goes() {
         let temporary = Temporary::new("down-socket");
-        let path = temporary.open().socket("a");
+        let path = temporary.open().socket("7");
         let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        let lock = temporary.open().lock(&interface("a", 7), "7").unwrap();
         assert_eq!(down(&temporary.0, None).unwrap(), [""; 0]);
         drop(listener);
-        assert_eq!(down(&temporary.0, None).unwrap(), ["the socket of a is removed"]);
-        assert!(!path.exists());
+        // One that is just starting holds the interface.
+        assert_eq!(down(&temporary.0, None).unwrap(), [""; 0]);
+        drop(lock);
+        let file = path.with_extension("lock");
+        std::fs::write(&file, "a 7\n").unwrap();
+        assert_eq!(down(&temporary.0, Some("b")).unwrap(), [""; 0]);
+        assert!(!path.exists() && !file.exists());
     }
 
     #[test]
     fn one_that_runs_is_left_alone() {
         let temporary = Temporary::new("down");
-        let mut changes = Changes::open(temporary.open(), "a+b", &["a", "b"]).unwrap();
-        changes.record(Change::Veth { name: "weir-none".into() }).unwrap();
-        let lock = temporary.open().lock("b").unwrap();
+        let [a, b] = [interface("a", 1 << 30), interface("b", (1 << 30) + 1)];
+        let mut changes = Changes::open(temporary.open(), "7+8", &[a, b.clone()]).unwrap();
+        changes.record(Change::Veth { name: "weir-none".into(), ends: None }).unwrap();
+        let lock = temporary.open().lock(&b, "7+8").unwrap();
         assert_eq!(down(&temporary.0, Some("c")).unwrap(), [""; 0]);
         assert_eq!(down(&temporary.0, None).unwrap_err().0, ["b is in use by another Weir"]);
         drop(lock);
-        assert_eq!(temporary.open().names().unwrap(), ["a+b"]);
+        assert_eq!(temporary.open().names().unwrap(), ["7+8"]);
         // What was noted but is not there needs no removing.
         assert_eq!(down(&temporary.0, Some("a")).unwrap(), [""; 0]);
         assert_eq!(temporary.open().names().unwrap(), [""; 0]);

@@ -18,6 +18,8 @@ pub(super) struct Common<'a> {
     /// Of each.
     pub pool: PoolConfig,
     pub restarts: u32,
+    /// Hooks see what leaves, so that the way back can be judged.
+    pub judged: bool,
 }
 
 impl<'a> Common<'a> {
@@ -35,7 +37,7 @@ impl<'a> Common<'a> {
     /// For one of them. A pool for ACKs is all there at once, which takes a millisecond or two, so that an engine
     /// has the same memory from its start on, the first one and each that is started again.
     fn one(self, programs: Part<'a>, packets: Vec<Packets>, exits: [Exit; 2]) -> io::Result<Launch<'a>> {
-        let Common { interfaces, stop, pool, restarts, .. } = self;
+        let Common { interfaces, stop, pool, restarts, judged, .. } = self;
         let memory = Mapping::anonymous(pool.bytes(), false)?;
         if !programs.takes_frames() {
             memory.populate();
@@ -58,6 +60,7 @@ impl<'a> Common<'a> {
             letters,
             homes,
             others,
+            judged,
         })
     }
 }

@@ -115,7 +115,7 @@ impl Supervisor {
     pub fn prepare(setup: &Setup) -> Result<Supervisor, Problems> {
         let (signals, monitor) = (Signals::new()?, Monitor::new()?);
         let site = setup.apply(&signals)?;
-        let control = Control::new(setup.listener()?);
+        let control = Control::new(setup.listener(&site.locks.instance)?);
         // It has little to do, but no time to wait for when an engine hangs on a busy machine.
         if let Err(error) = sched::prefer() {
             tracing::warn!("niceness -20 refused, engines that hang may be found late: {error}");
@@ -277,6 +277,7 @@ impl Supervisor {
         operator: &mut impl Operator,
     ) -> io::Result<(Process, Vec<u64>)> {
         let sockets = self.site.sockets()?;
+        self.site.open();
         let letters = self.control.connect(operator)?;
         let cookies = sockets.as_ref().map_or(Vec::new(), |sockets| sockets.cookies.clone());
         let (site, control, count) = (&self.site, &mut self.control, self.count);
@@ -291,6 +292,7 @@ impl Supervisor {
                 stop: signals.as_fd(),
                 pool: site.setup.pool,
                 restarts: count,
+                judged: site.is_judged(),
             };
             let launch = Launch { letters, ..common.launch(sockets)? };
             let result = engine(launch);

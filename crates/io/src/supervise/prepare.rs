@@ -1,11 +1,11 @@
 //! Preparation: from names of interfaces to programs attached to them, or to a list of everything that is in the way.
 
-use super::changes::Changes;
+use super::changes::{Changes, Interface};
 use super::check::{self, Problems};
 use super::control::Listener;
 use super::setup::{Attach, Setup, Steered, TakenAcks};
-use super::site::Site;
-use super::state::Directory;
+use super::site::{Locks, Site};
+use super::state::{Directory, Lock};
 use crate::sys::clock;
 use crate::sys::epoll::Waiter;
 use crate::sys::link::{self, HostInterface, Monitor};
@@ -58,9 +58,9 @@ impl Setup {
         }
     }
 
-    /// The socket of this instance, if it is to have one.
-    pub(super) fn listener(&self) -> io::Result<Option<Listener>> {
-        let open = || Listener::open(Directory::open(&self.state)?, &self.attach.names().join("+"));
+    /// The socket of an instance, if it is to have one.
+    pub(super) fn listener(&self, instance: &str) -> io::Result<Option<Listener>> {
+        let open = || Listener::open(Directory::open(&self.state)?, instance);
         self.control.then(open).transpose()
     }
 
@@ -95,14 +95,40 @@ impl Setup {
         self.wait(signals)?;
         let mut links = self.find()?;
         let directory = Directory::open(&self.state)?;
-        let names = self.attach.names();
-        let locks = names.iter().map(|name| directory.lock(name)).collect::<io::Result<Vec<_>>>()?;
-        let mut changes = Changes::open(directory, &names.join("+"), &names)?;
-        if !changes.is_empty() {
+        let interface = |link: &HostInterface| Interface { name: link.name.clone(), index: link.index };
+        let interfaces: Vec<Interface> = links.iter().map(interface).collect();
+        let instance = interfaces.iter().map(|i| i.index.to_string()).collect::<Vec<_>>().join("+");
+        let lock = |interface| directory.lock(interface, &instance);
+        let locks = interfaces.iter().map(lock).collect::<io::Result<Vec<_>>>()?;
+        let mut changes = Changes::open(directory.again()?, &instance, &interfaces)?;
+        let left = left_behind(&directory, &interfaces)?;
+        if !changes.is_empty() || !left.is_empty() {
             tracing::warn!("the last run was killed: undoing what it had changed");
-            changes.undo().iter().for_each(|what| tracing::info!("{what}"));
+            let undone = left.into_iter().flat_map(|(mut changes, _locks)| changes.undo());
+            changes.undo().into_iter().chain(undone).for_each(|what| tracing::info!("{what}"));
             links = self.find()?;
         }
-        Site::build(self, &links, changes, locks).map_err(Problems::from)
+        Site::build(self, &links, changes, Locks { directory, instance, held: locks }).map_err(Problems::from)
     }
+}
+
+/// What instances that are gone left behind on interfaces of the same names, which have other numbers since they were made again; with the locks
+/// that keep others from it.
+fn left_behind(directory: &Directory, interfaces: &[Interface]) -> io::Result<Vec<(Changes, Vec<Lock>)>> {
+    let mut left = Vec::new();
+    for instance in directory.names()? {
+        let changes = Changes::open(directory.again()?, &instance, &[])?;
+        let theirs = changes.interfaces();
+        let made_again = theirs
+            .iter()
+            .any(|old| interfaces.iter().any(|new| new.name == old.name && new.index != old.index));
+        let locks = theirs
+            .iter()
+            .map(|interface| directory.try_lock(interface, &instance))
+            .collect::<io::Result<Vec<_>>>();
+        if let (true, Ok(locks)) = (made_again, locks) {
+            left.push((changes, locks));
+        }
+    }
+    Ok(left)
 }

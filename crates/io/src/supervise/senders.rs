@@ -29,9 +29,8 @@ pub struct Sent {
 }
 
 impl Senders {
-    /// Senders towards the LAN and the WAN; on one interface, frames for the LAN come in on it.
-    pub(super) fn open(hooks: &Hooks, lan: Device, wan: Device) -> io::Result<Senders> {
-        let inward = if lan == wan { role::TO_INGRESS } else { 0 };
+    /// Senders towards the LAN and the WAN; `inward` is the role of those for the LAN.
+    pub(super) fn open(hooks: &Hooks, lan: Device, wan: Device, inward: u32) -> io::Result<Senders> {
         let (lan, wan) = (Sender::open(lan, false)?, Sender::open(wan, false)?);
         let cookies = [lan.cookie()?, wan.cookie()?];
         hooks.register_sender(cookies[0], inward | role::RESTAMP)?;

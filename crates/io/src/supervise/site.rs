@@ -3,12 +3,13 @@
 use super::changes::{Change, Changes, Interface};
 use super::senders::Senders;
 use super::setup::{Attach, Setup, Steered, TakenAcks, FRAMES_STALE};
-use super::state::Lock;
-use super::veth::Internal;
+use super::state::{Directory, Lock};
+use super::veth::{Internal, Told};
 use super::watch::{Heard, Watched};
 use crate::bpf::{role, Acks, AcksOptions, All, Attached, Hooks, Leaving};
 use crate::driver::{InterfaceState, InterfaceStates, Programs};
 use crate::port::{Exit, ExitSockets, Packets};
+use crate::sys::clock;
 use crate::sys::link::{self, Event, HostInterface};
 use crate::sys::packet::{Device, Sender};
 use std::cell::RefCell;
@@ -30,6 +31,38 @@ impl Place {
     }
 }
 
+/// The interfaces that this instance holds.
+#[derive(Debug)]
+pub(super) struct Locks {
+    pub directory: Directory,
+    /// Its name among others: the numbers of its first interfaces.
+    pub instance: String,
+    pub held: Vec<Lock>,
+}
+
+impl Locks {
+    /// Holds this interface too, which is another one than before.
+    fn hold(&mut self, interface: &Interface) -> io::Result<()> {
+        if self.held.iter().all(|lock| lock.index != interface.index) {
+            self.held.push(self.directory.try_lock(interface, &self.instance)?);
+        }
+        Ok(())
+    }
+
+    /// Gives up all but these, and those that the instance is known by.
+    fn keep(&mut self, indexes: &[u32]) {
+        let own: Vec<u32> = self.instance.split('+').filter_map(|number| number.parse().ok()).collect();
+        self.held.retain(|lock| indexes.contains(&lock.index) || own.contains(&lock.index));
+    }
+}
+
+/// The device on which frames are sent that are to come in on the interface.
+#[derive(Debug)]
+struct Home {
+    index: u32,
+    _attached: Attached,
+}
+
 /// Everything that is set up. Dropping it takes the programs off.
 #[derive(Debug)]
 pub(super) struct Site {
@@ -44,7 +77,10 @@ pub(super) struct Site {
     exit_cookies: Vec<u64>,
     places: Vec<Place>,
     internal: Option<Internal>,
-    locks: Vec<Lock>,
+    home: Option<Home>,
+    pub locks: Locks,
+    /// Why programs could not be attached again, as it was said last.
+    said: String,
 }
 
 /// The sockets of the engines of a process. The supervisor opens them, so that the engine needs no privilege for it.
@@ -58,12 +94,7 @@ pub(super) struct Sockets {
 
 impl Site {
     /// Sets everything up, or leaves the host as it was.
-    pub fn build(
-        setup: &Setup,
-        links: &[HostInterface],
-        changes: Changes,
-        locks: Vec<Lock>,
-    ) -> io::Result<Site> {
+    pub fn build(setup: &Setup, links: &[HostInterface], changes: Changes, locks: Locks) -> io::Result<Site> {
         let place = |link: &HostInterface| {
             let (watched, ethernet) = (Watched::new(link), link.ethernet);
             Place { watched, ethernet, attached: None }
@@ -80,7 +111,9 @@ impl Site {
             exit_cookies: Vec::new(),
             places: links.iter().map(place).collect(),
             internal: None,
+            home: None,
             locks,
+            said: String::new(),
         };
         let result = site.attach();
         if let Err(error) = result {
@@ -102,14 +135,35 @@ impl Site {
             return Ok(());
         }
         if let (Some(all), Attach::Dev(dev)) = (self.programs.frames(), &self.setup.attach) {
-            let internal = Internal::make(&mut self.changes, dev, all)?;
-            if let Some((out, inward)) = self.setup.steered.frames() {
-                let [egress, ingress] = internal.ends;
-                all.redirect(if out { egress } else { 0 }, if inward { ingress } else { 0 });
-            }
-            self.internal = Some(internal);
+            self.internal = Some(Internal::make(&mut self.changes, dev, self.places[0].watched.index, all)?);
+            self.interfaces.set_internal(InterfaceState::Fine);
         }
         Ok(())
+    }
+
+    /// Frames go to the internal pair, or pass where they would not get through.
+    fn redirect(&self) {
+        let Some(all) = self.programs.frames() else { return };
+        let sound = self.internal.as_ref().filter(|internal| internal.is_sound());
+        let Some((internal, (out, inward))) = sound.zip(self.setup.steered.frames()) else {
+            return all.redirect(0, 0);
+        };
+        let [egress, ingress] = internal.ends;
+        all.redirect(if out { egress } else { 0 }, if inward { ingress } else { 0 });
+    }
+
+    /// Lets everything pass at once: what is taken would not come back, and a number may be another interface's where one has moved to.
+    fn shut(&self) {
+        self.programs.set_gone(true);
+        if let Some(all) = self.programs.frames() {
+            all.redirect(0, 0);
+        }
+    }
+
+    /// An engine is about to start: what it would be given comes back.
+    pub fn open(&self) {
+        self.redirect();
+        self.programs.set_gone(false);
     }
 
     /// Attaches the programs where they are not, and opens the supervisor's own ways out.
@@ -131,15 +185,42 @@ impl Site {
                 programs => programs.attach(index)?,
             });
         }
+        self.lead_home()?;
         if let Some(old) = self.senders.take() {
             old.close(self.programs.hooks());
         }
-        let (lan, wan) = self.devices();
-        self.senders = Some(Senders::open(self.programs.hooks(), lan, wan)?);
+        let ((lan, wan), inward) = (self.devices(), self.inward());
+        self.senders = Some(Senders::open(self.programs.hooks(), lan, wan, inward)?);
         if let Programs::Acks(_) = self.programs {
             self.open_exits(lan, wan)?;
         }
         Ok(())
+    }
+
+    /// Finds the device on which frames are sent that are to come in on the interface: the loopback interface, if it is up and takes a program.
+    fn lead_home(&mut self) -> io::Result<()> {
+        let [place] = self.places.as_slice() else { return Ok(()) };
+        if self.home.is_some() {
+            return Ok(());
+        }
+        let all = link::all()?;
+        let Some(lo) = all.iter().find(|link| link.loopback && link.up) else { return Ok(()) };
+        // Where there are no links of this kind (before Linux 6.6), frames take the way by the egress of the interface itself.
+        match self.programs.attach_return(lo.index, place.watched.index) {
+            Ok(attached) => self.home = Some(Home { index: lo.index, _attached: attached }),
+            Err(error) => {
+                tracing::debug!("frames that are to come in are sent on the interface itself: {error}")
+            }
+        }
+        Ok(())
+    }
+
+    /// What frames are for that are sent towards the LAN.
+    fn inward(&self) -> u32 {
+        match self.places.as_slice() {
+            [_] => role::TO_INGRESS,
+            _ => 0,
+        }
     }
 
     fn open_exits(&mut self, lan: Device, wan: Device) -> io::Result<()> {
@@ -152,8 +233,9 @@ impl Site {
         };
         let metadata = |engine, number| self.programs.leaving(engine as usize, number);
         let exits = (0..self.setup.engines).map(|engine| {
-            let lan = exit(lan, role::TO_INGRESS, metadata(engine, 0))?;
-            Ok([lan, exit(wan, 0, metadata(engine, 1))?])
+            let own = role::ENGINE | engine << role::NUMBER;
+            let lan = exit(lan, role::TO_INGRESS | own, metadata(engine, 0))?;
+            Ok([lan, exit(wan, own, metadata(engine, 1))?])
         });
         let exits = exits.collect::<io::Result<_>>()?;
         self.exit_cookies = open.done();
@@ -161,16 +243,22 @@ impl Site {
         Ok(())
     }
 
-    /// The devices behind the node's two ports.
+    /// The devices on which frames are sent that leave by the node's two ports.
     fn devices(&self) -> (Device, Device) {
         let device = |i: usize| self.places[i].device();
-        (device(0), device(self.places.len() - 1))
+        let home = self.home.as_ref().map(|home| Device { ifindex: home.index, ethernet: true });
+        (home.unwrap_or_else(|| device(0)), device(self.places.len() - 1))
     }
 
     /// Are all interfaces there, with programs on them, and the internal ones?
     pub fn is_whole(&self) -> bool {
         let furnished = self.internal.is_some() || !self.needs_internal();
         furnished && self.places.iter().all(|place| place.attached.is_some())
+    }
+
+    /// Do hooks see what leaves?
+    pub fn is_judged(&self) -> bool {
+        matches!(self.setup.attach, Attach::Dev(_))
     }
 
     /// Are frames redirected to be read?
@@ -180,19 +268,15 @@ impl Site {
 
     /// Follows what happened to the interfaces. True if programs were attached anew: sockets of before are of no use.
     pub fn follow(&mut self, events: &[Event]) -> io::Result<bool> {
-        let mut back = false;
-        let ends = self.internal.as_ref().map_or([0; 2], |internal| internal.ends);
-        let gone = |event: &Event| matches!(event, Event::Gone(index) if ends.contains(index));
-        if events.iter().any(gone) {
-            tracing::warn!("somebody has removed the internal interfaces: they are made again");
-            if let Some(all) = self.programs.frames() {
-                all.redirect(0, 0); // what is redirected to an interface that is gone is lost
-            }
-            self.internal = None;
-            back = true;
+        let watched = |index: u32| self.places.iter().any(|place| place.watched.index == index);
+        if events.iter().any(|event| matches!(event, Event::Gone(index) if watched(*index))) {
+            self.shut();
         }
+        let mut back = false;
         for event in events {
             let all = if *event == Event::Missed { Some(link::all()?) } else { None };
+            back |= self.follow_internal(event, all.as_deref()) | self.has_lost_home(event);
+            let mut lost = false;
             for (i, place) in self.places.iter_mut().enumerate() {
                 let before = place.watched.index;
                 let heard = match &all {
@@ -203,12 +287,62 @@ impl Site {
                     self.interfaces.set(i, place.watched.state);
                 }
                 if place.watched.index != before {
+                    // They would stay on an interface that has moved to another network namespace.
                     place.attached = None;
+                    lost = true;
                 }
                 back |= heard == Heard::Back;
             }
+            if lost {
+                self.shut();
+                self.home = None;
+            }
         }
+        self.internal.iter_mut().for_each(|internal| internal.repair(clock::now()));
         Ok(back && self.places.iter().all(|place| place.watched.index != 0) && self.reattach())
+    }
+
+    /// Is the device of no use any more on which frames are sent that are to come in?
+    fn has_lost_home(&mut self, event: &Event) -> bool {
+        let lost = self.home.as_ref().is_some_and(|home| match event {
+            Event::Is(link) => link.index == home.index && !link.up,
+            Event::Gone(index) => *index == home.index,
+            Event::Missed => false,
+        });
+        if lost {
+            tracing::warn!(
+                "the loopback interface is down: ACKs come in by the egress of the interface itself"
+            );
+            self.shut();
+            self.home = None;
+        }
+        lost
+    }
+
+    /// Follows what happened to the internal pair. True if it has to be made again.
+    fn follow_internal(&mut self, event: &Event, all: Option<&[HostInterface]>) -> bool {
+        let Some(internal) = &mut self.internal else { return false };
+        let told = match (all, event) {
+            (Some(all), _) => internal.look_at(all),
+            // It may be of before the pair was set up, or put right.
+            (None, Event::Is(link)) if internal.is_spoilt(link) => {
+                link::all().map_or(Told::Broken, |all| internal.look_at(&all))
+            }
+            (None, event) => internal.hear(event),
+        };
+        match told {
+            Told::Nothing => return false,
+            Told::Broken => self.interfaces.set_internal(InterfaceState::Down),
+            Told::Sound => self.interfaces.set_internal(InterfaceState::Fine),
+            Told::Gone => {
+                tracing::warn!("somebody has removed the internal interfaces: they are made again");
+                self.interfaces.set_internal(InterfaceState::Gone);
+                internal.remove();
+                self.internal = None;
+            }
+        }
+        self.redirect();
+        self.internal.is_none()
     }
 
     /// Attaches to interfaces that are back. If that fails, whoever waits tries again.
@@ -216,11 +350,24 @@ impl Site {
         if self.places.iter().any(|place| place.watched.index == 0) {
             return false;
         }
-        let result = self.attach();
-        if let Err(error) = &result {
-            tracing::error!("cannot attach again: {error}");
+        let result = self.hold().and_then(|()| self.attach());
+        let why = result.as_ref().err().map_or(String::new(), io::Error::to_string);
+        if !why.is_empty() && why != self.said {
+            tracing::error!("cannot attach again: {why}");
         }
+        self.said = why;
         result.is_ok()
+    }
+
+    /// Holds the interfaces that there are now: the numbers of those that were made again are others.
+    fn hold(&mut self) -> io::Result<()> {
+        for place in &self.places {
+            let Watched { name, index, .. } = &place.watched;
+            self.locks.hold(&Interface { name: name.clone(), index: *index })?;
+        }
+        let indexes: Vec<u32> = self.places.iter().map(|place| place.watched.index).collect();
+        self.locks.keep(&indexes);
+        Ok(())
     }
 
     /// Opens the sockets of an engine that takes everything; `None` for one that takes ACKs.
@@ -232,7 +379,7 @@ impl Site {
         // What is redirected to one end arrives at the other.
         let [from_lan, from_wan] = match &self.internal {
             Some(internal) => [internal.ends[1], internal.ends[0]],
-            None => [lan.ifindex, wan.ifindex],
+            None => [0, self.places.len() - 1].map(|place| self.places[place].watched.index),
         };
         let promiscuous = self.internal.is_none();
         let acks = self.programs.acks().is_some();
@@ -242,7 +389,7 @@ impl Site {
             Packets::open(wan_port, from_wan, promiscuous)?,
         ];
         // Packet sockets without an Ethernet header take no notes, and so no giant segments.
-        if !(lan.ethernet && wan.ethernet) {
+        if !self.places.iter().all(|place| place.ethernet) {
             inputs.iter_mut().for_each(Packets::split_always);
         }
         if let (Some(_), Some(all)) = (&self.internal, self.programs.frames()) {
@@ -259,8 +406,7 @@ impl Site {
             let exit = Exit::new(ExitSockets { plain, restamp }, false);
             io::Result::Ok(exit.with_metadata(self.programs.leaving(0, number)?))
         };
-        let inward = if self.internal.is_some() { role::TO_INGRESS } else { 0 };
-        let exits = vec![[exit(lan, inward, 0)?, exit(wan, 0, 1)?]];
+        let exits = vec![[exit(lan, self.inward() | role::ENGINE, 0)?, exit(wan, role::ENGINE, 1)?]];
         Ok(Some(Sockets { inputs, exits, cookies: open.done() }))
     }
 
@@ -272,7 +418,7 @@ impl Site {
 
     /// In a forked process: the interfaces are held by the supervisor alone.
     pub fn leave_to_parent(&self) {
-        self.locks.iter().for_each(Lock::leave_to_parent);
+        self.locks.held.iter().for_each(Lock::leave_to_parent);
     }
 
     /// Closes the list for sockets that are gone.
@@ -284,6 +430,7 @@ impl Site {
     pub fn tear_down(&mut self) {
         self.programs.beat(weir_core::time::Time::ZERO);
         self.places.iter_mut().for_each(|place| place.attached = None);
+        self.home = None;
         self.internal = None;
         self.changes.undo().iter().for_each(|what| tracing::debug!("{what}"));
     }

@@ -1,11 +1,17 @@
 //! State that outlives a run, in a directory of root's: which changes to the host are to be undone, and locks.
 //!
+//! Files are named by the numbers of interfaces and of the network namespace: an interface may be renamed, and another one may get its name. What a
+//! file says of a gateway is true while somebody holds its lock or answers at its socket. Others are removed when they are met, since the
+//! numbers of namespaces come back.
+//!
 //! Nobody else can read or write there: the directory is made with mode 0700, is no link, and belongs to the user
 //! that Weir runs as. All files are opened relative to it.
 
+use super::changes::Interface;
 use crate::sys::{clock, process};
 use rustix::fs::{self, AtFlags, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
+use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use std::cell::RefCell;
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -15,8 +21,9 @@ use weir_core::time::Duration;
 
 /// How long one that was told to end, or was killed, may take to be gone.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// How the names of sockets end.
+/// How the names of sockets and locks end.
 const SOCKET: &str = "sock";
+const LOCK: &str = "lock";
 
 /// The directory.
 #[derive(Debug)]
@@ -48,15 +55,30 @@ impl Directory {
         Ok(Directory { fd, path: path.to_owned(), place })
     }
 
+    /// The same directory for another holder.
+    pub fn again(&self) -> io::Result<Directory> {
+        Ok(Directory { fd: self.fd.try_clone()?, path: self.path.clone(), place: self.place.clone() })
+    }
+
     /// The file of `name` in this network namespace.
     fn file(&self, name: &str, ending: &str) -> String {
         format!("{name}{}.{ending}", self.place)
     }
 
-    /// Takes an interface; what to say if someone has it and keeps it.
-    pub fn lock(&self, interface: &str) -> io::Result<Lock> {
-        let file = self.file(interface, "lock");
-        let until = clock::now() + PATIENCE;
+    /// Takes an interface for an instance; what to say if someone has it and keeps it.
+    pub fn lock(&self, interface: &Interface, instance: &str) -> io::Result<Lock> {
+        self.lock_within(interface, instance, PATIENCE)
+    }
+
+    /// As [`Directory::lock`], without waiting for somebody who is about to end.
+    pub fn try_lock(&self, interface: &Interface, instance: &str) -> io::Result<Lock> {
+        self.lock_within(interface, instance, Duration::ZERO)
+    }
+
+    fn lock_within(&self, interface: &Interface, instance: &str, patience: Duration) -> io::Result<Lock> {
+        let (name, index) = (&interface.name, interface.index);
+        let file = self.file(&index.to_string(), LOCK);
+        let until = clock::now() + patience;
         loop {
             let flags = OFlags::CREATE | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let fd = fs::openat(&self.fd, &file, flags, Mode::RUSR | Mode::WUSR)?;
@@ -65,14 +87,16 @@ impl Directory {
                 Ok(()) if fs::fstat(&fd)?.st_nlink == 0 => continue,
                 Ok(()) => {
                     let owner = std::process::id();
+                    fs::ftruncate(&fd, 0)?;
+                    rustix::io::write(&fd, format!("{name} {instance}\n").as_bytes())?;
                     let held = RefCell::new(Some(fd));
-                    return Ok(Lock { held, directory: self.fd.try_clone()?, file, owner });
+                    return Ok(Lock { held, directory: self.fd.try_clone()?, file, owner, index });
                 }
                 Err(Errno::WOULDBLOCK) if clock::now() < until => {
                     std::thread::sleep(std::time::Duration::from_millis(10));
                 }
                 Err(Errno::WOULDBLOCK) => {
-                    let message = format!("{interface} is in use by another Weir");
+                    let message = format!("{name} is in use by another Weir");
                     return Err(io::Error::new(io::ErrorKind::AddrInUse, message));
                 }
                 Err(error) => return Err(error.into()),
@@ -147,9 +171,67 @@ impl Directory {
         }
     }
 
-    /// The names that there are sockets of in this network namespace.
+    /// The instances that there are sockets of in this network namespace, whether or not somebody answers there.
     pub fn sockets(&self) -> io::Result<Vec<String>> {
         self.names_of(SOCKET)
+    }
+
+    /// The instances that run in this network namespace: somebody holds their locks, or listens. What is left of others is removed.
+    pub fn running(&self) -> io::Result<Vec<String>> {
+        let mut running = Vec::new();
+        for instance in self.sockets()? {
+            let locks = self.held()?.into_iter().filter(|held| held.instance == instance);
+            let mut locks = locks.map(|held| self.try_lock(&held.interface, &instance));
+            if locks.any(|lock| lock.is_err()) || self.listens(&instance)? {
+                running.push(instance);
+            } else {
+                self.sweep(&instance)?;
+            }
+        }
+        Ok(running)
+    }
+
+    /// Does somebody listen at the socket of an instance? One that does not accept, or has no room for another client, does too.
+    fn listens(&self, instance: &str) -> io::Result<bool> {
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        let socket = net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+        match net::connect(&socket, &SocketAddrUnix::new(self.socket(instance))?) {
+            Ok(()) | Err(Errno::AGAIN) => Ok(true),
+            Err(Errno::CONNREFUSED | Errno::NOENT) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Removes the socket and the locks of an instance that nobody is: true if there was one. One that is just starting holds its lock.
+    pub fn sweep(&self, instance: &str) -> io::Result<bool> {
+        for held in self.held()?.iter().filter(|held| held.instance == instance) {
+            match self.try_lock(&held.interface, instance) {
+                Ok(lock) => drop(lock), // its file goes with it
+                Err(error) if error.kind() == io::ErrorKind::AddrInUse => return Ok(false),
+                Err(error) => return Err(error),
+            }
+        }
+        self.remove_socket(instance)
+    }
+
+    /// What the files of locks say in this network namespace, whether or not somebody holds them.
+    pub fn held(&self) -> io::Result<Vec<Held>> {
+        let mut all = Vec::new();
+        for number in self.names_of(LOCK)? {
+            let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let (Ok(index), Ok(fd)) =
+                (number.parse(), fs::openat(&self.fd, self.file(&number, LOCK), flags, Mode::empty()))
+            else {
+                continue;
+            };
+            let mut text = String::new();
+            File::from(fd).read_to_string(&mut text)?;
+            if let Some((name, instance)) = text.trim_end().rsplit_once(' ') {
+                let interface = Interface { name: name.to_owned(), index };
+                all.push(Held { interface, instance: instance.to_owned() });
+            }
+        }
+        Ok(all)
     }
 
     /// For messages.
@@ -164,6 +246,15 @@ fn say(path: &Path, what: &str, error: io::Error) -> io::Error {
     io::Error::new(error.kind(), message)
 }
 
+/// An interface and the instance that has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Held {
+    /// With its name at the time.
+    pub interface: Interface,
+    /// The first interface's number of the instance, or the numbers of both.
+    pub instance: String,
+}
+
 /// Holds an interface.
 #[derive(Debug)]
 pub(super) struct Lock {
@@ -171,6 +262,8 @@ pub(super) struct Lock {
     directory: OwnedFd,
     file: String,
     owner: u32,
+    /// The interface's number.
+    pub index: u32,
 }
 
 impl Lock {
@@ -217,11 +310,40 @@ pub(super) mod tests {
     fn second_taker_is_refused() {
         let temporary = Temporary::new("lock");
         let directory = temporary.open();
-        let lock = directory.lock("x").unwrap();
-        assert_eq!(directory.lock("x").unwrap_err().to_string(), "x is in use by another Weir");
+        let x = interface("x", 7);
+        let lock = directory.lock(&x, "7").unwrap();
+        // Whatever it is called by now.
+        assert_eq!(
+            directory.lock(&interface("y", 7), "7").unwrap_err().to_string(),
+            "y is in use by another Weir"
+        );
+        // Another one may have its old name.
+        drop(directory.lock(&interface("x", 8), "8").unwrap());
+        assert_eq!(directory.held().unwrap(), [Held { interface: x.clone(), instance: "7".into() }]);
         drop(lock);
-        drop(directory.lock("x").unwrap());
+        drop(directory.lock(&x, "7").unwrap());
         assert_eq!(std::fs::read_dir(&temporary.0).unwrap().count(), 0);
+    }
+
+    pub fn interface(name: &str, index: u32) -> Interface {
+        Interface { name: name.into(), index }
+    }
+
+    #[test]
+    fn what_nobody_holds_is_no_instance() {
+        use std::os::unix::net::UnixListener;
+        let temporary = Temporary::new("sweep");
+        let directory = temporary.open();
+        let _listener = UnixListener::bind(directory.socket("4")).unwrap();
+        // Left behind: nobody listens, and nobody holds the lock.
+        drop(UnixListener::bind(directory.socket("5")).unwrap());
+        std::fs::write(temporary.0.join(directory.file("5", LOCK)), "wan0 5\n").unwrap();
+        // One that is just starting.
+        drop(UnixListener::bind(directory.socket("6")).unwrap());
+        let _lock = directory.lock(&interface("c", 6), "6").unwrap();
+        assert_eq!(directory.running().unwrap(), ["4", "6"]);
+        assert_eq!(directory.sockets().unwrap(), ["4", "6"]);
+        assert_eq!(directory.held().unwrap().len(), 1);
     }
 
     #[test]

@@ -4,8 +4,9 @@
 use super::changes::{Change, Changes};
 use crate::bpf::{All, Attached};
 use crate::sys::ethtool::Ethtool;
-use crate::sys::link;
+use crate::sys::link::{self, Event, HostInterface};
 use std::io;
+use weir_core::time::{Duration, Time};
 
 /// Segmentation of what is inside of tunnels: notes on it do not survive the way through a packet socket, so it is
 /// done before.
@@ -18,19 +19,38 @@ const TUNNELS: [&str; 6] = [
     "tx-ipxip6-segmentation",
 ];
 
+/// Repairs are so far apart at least: whoever spoils the pair again and again is not to keep the supervisor busy.
+const BETWEEN_REPAIRS: Duration = Duration::from_millis(100);
+
 /// The pair.
 #[derive(Debug)]
 pub(super) struct Internal {
     /// Numbers of its ends: what is seen at egress is sent into the first, what is seen at ingress into the second.
     pub ends: [u32; 2],
+    /// Can frames go through each of them?
+    sound: [bool; 2],
+    repaired: Time,
     _sinks: [Attached; 2],
 }
 
+/// What an event tells of the pair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Told {
+    /// Nothing.
+    Nothing,
+    /// Frames do not get through, or not all of them.
+    Broken,
+    /// It is as it was made again.
+    Sound,
+    /// It is not here any more.
+    Gone,
+}
+
 impl Internal {
-    /// Makes the pair for `dev`.
-    pub fn make(changes: &mut Changes, dev: &str, all: &All) -> io::Result<Internal> {
-        let names = names(dev);
-        changes.record(Change::Veth { name: names[0].clone() })?;
+    /// Makes the pair for the interface `dev` with this number.
+    pub fn make(changes: &mut Changes, dev: &str, index: u32, all: &All) -> io::Result<Internal> {
+        let names = names(index);
+        changes.record(Change::Veth { name: names[0].clone(), ends: None })?;
         link::create_veth([&names[0], &names[1]])?;
         let [a, b] = [end(&names[0])?, end(&names[1])?];
         // Nothing there is for this host: frames end behind the sockets.
@@ -38,16 +58,86 @@ impl Internal {
         for end in [a, b] {
             link::set_up(end, true)?;
         }
+        // From here on it is known by its numbers, whatever it is called.
+        changes.replace(Change::Veth { name: names[0].clone(), ends: Some([a, b]) })?;
         tracing::info!("{} and {} carry the frames of {dev} to the engine", names[0], names[1]);
-        Ok(Internal { ends: [a, b], _sinks })
+        Ok(Internal { ends: [a, b], sound: [true; 2], repaired: Time::ZERO, _sinks })
+    }
+
+    /// Removes what is left of it, where one end has been moved away or removed.
+    pub fn remove(&self) {
+        // What is gone needs no removing.
+        self.ends.iter().for_each(|end| drop(link::delete(*end)));
+    }
+
+    /// Is this one of its ends, and not as it was made?
+    pub fn is_spoilt(&self, link: &HostInterface) -> bool {
+        self.ends.contains(&link.index) && !is_sound(link)
+    }
+
+    /// Is it as it was made?
+    pub fn is_sound(&self) -> bool {
+        self.sound == [true; 2]
+    }
+
+    /// Follows an event.
+    pub fn hear(&mut self, event: &Event) -> Told {
+        match event {
+            Event::Gone(index) if self.ends.contains(index) => Told::Gone,
+            Event::Is(link) => self.look(link),
+            _ => Told::Nothing,
+        }
+    }
+
+    /// As [`Internal::hear`] for all interfaces that there are.
+    pub fn look_at(&mut self, all: &[HostInterface]) -> Told {
+        if !self.ends.iter().all(|end| all.iter().any(|link| link.index == *end)) {
+            return Told::Gone;
+        }
+        all.iter().map(|link| self.look(link)).fold(Told::Nothing, |told, next| match (told, next) {
+            (Told::Broken, _) | (_, Told::Broken) => Told::Broken,
+            (told, Told::Nothing) => told,
+            (_, told) => told,
+        })
+    }
+
+    fn look(&mut self, link: &HostInterface) -> Told {
+        let Some(end) = self.ends.iter().position(|end| *end == link.index) else { return Told::Nothing };
+        let before = self.is_sound();
+        self.sound[end] = is_sound(link);
+        match (before, self.is_sound()) {
+            (true, false) => {
+                tracing::warn!("somebody has changed the internal interface {}: it is put right", link.name);
+                Told::Broken
+            }
+            (false, true) => Told::Sound,
+            _ => Told::Nothing,
+        }
+    }
+
+    /// Makes it as it was, if it is not. That it is, events tell.
+    pub fn repair(&mut self, now: Time) {
+        if self.is_sound() || now.since(self.repaired) < BETWEEN_REPAIRS {
+            return;
+        }
+        self.repaired = now;
+        for end in self.ends {
+            let put_right = link::release(end).and_then(|()| link::set_mtu(end, link::LONGEST));
+            if let Err(error) = put_right.and_then(|()| link::set_up(end, true)) {
+                tracing::debug!("the internal interface numbered {end}: {error}");
+            }
+        }
     }
 }
 
-/// Names of the two ends, the same at every start.
-fn names(dev: &str) -> [String; 2] {
-    // FNV-1a: short and stable; nothing hangs on it but the name.
-    let hash = dev.bytes().fold(0x811c_9dc5u32, |h, b| (h ^ u32::from(b)).wrapping_mul(0x0100_0193));
-    [format!("weir-{hash:08x}a"), format!("weir-{hash:08x}b")]
+/// Do the longest frames get through this end?
+fn is_sound(end: &HostInterface) -> bool {
+    end.up && end.mtu >= link::LONGEST && end.master == 0
+}
+
+/// Names of the two ends, the same at every start. Interfaces may be renamed, and others may get their names; numbers stay.
+fn names(index: u32) -> [String; 2] {
+    ["a", "b"].map(|end| format!("weir-{index:x}{end}"))
 }
 
 /// Prepares one end and says its number.
@@ -72,8 +162,30 @@ mod tests {
     use super::*;
 
     #[test]
+    fn an_end_that_is_changed_breaks_the_pair_until_it_is_put_right() {
+        let end = |index| HostInterface { index, up: true, mtu: link::LONGEST, ..HostInterface::default() };
+        let (sound, repaired, _sinks) = ([true; 2], Time::ZERO, [Attached::none(), Attached::none()]);
+        let mut pair = Internal { ends: [4, 5], sound, repaired, _sinks };
+        for broken in [
+            HostInterface { up: false, ..end(4) },
+            HostInterface { mtu: 600, ..end(5) },
+            HostInterface { master: 9, ..end(4) },
+        ] {
+            let index = broken.index;
+            assert_eq!(pair.hear(&Event::Is(broken.clone())), Told::Broken);
+            assert_eq!(pair.hear(&Event::Is(broken.clone())), Told::Nothing);
+            assert_eq!(pair.hear(&Event::Is(end(9))), Told::Nothing);
+            assert_eq!(pair.hear(&Event::Is(end(index))), Told::Sound);
+            assert_eq!(pair.look_at(&[broken, end(9 - index)]), Told::Broken);
+            assert_eq!(pair.look_at(&[end(4), end(5)]), Told::Sound);
+        }
+        assert_eq!(pair.hear(&Event::Gone(5)), Told::Gone);
+        assert_eq!(pair.look_at(&[end(4)]), Told::Gone);
+    }
+
+    #[test]
     fn names_fit_an_interface() {
-        assert_eq!(names("eth0").map(|name| name.len()), [14, 14]);
-        assert_ne!(names("eth0"), names("eth1"));
+        assert_eq!(names(u32::MAX), ["weir-ffffffffa", "weir-ffffffffb"]);
+        assert!(names(u32::MAX)[0].len() < 16);
     }
 }

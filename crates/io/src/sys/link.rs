@@ -36,6 +36,14 @@ pub struct HostInterface {
     pub longest: u32,
     /// It is a tunnel without an other end of its own: each packet comes with where it goes (`external`).
     pub external: bool,
+    /// What is sent on it comes back to this host.
+    pub loopback: bool,
+    /// Number of the bridge or bond that it is a port of, 0 for none.
+    pub master: u32,
+    /// Number of the interface below it, or of a pair's other end, 0 for none in this network namespace.
+    pub below: u32,
+    /// Number of the XDP program on it, 0 for none.
+    pub xdp: u32,
 }
 
 /// `struct ifinfomsg`.
@@ -68,7 +76,11 @@ unsafe impl Pod for Header {}
 const IFLA_ADDRESS: u16 = 1;
 const IFLA_IFNAME: u16 = 3;
 const IFLA_MTU: u16 = 4;
+const IFLA_LINK: u16 = 5;
+const IFLA_MASTER: u16 = 10;
 const IFLA_LINKINFO: u16 = 18;
+const IFLA_XDP: u16 = 43;
+const IFLA_XDP_PROG_ID: u16 = 4;
 const IFLA_INFO_KIND: u16 = 1;
 const IFLA_INFO_DATA: u16 = 2;
 const VETH_INFO_PEER: u16 = 1;
@@ -93,7 +105,7 @@ const PLAIN_IP: [u16; 6] =
 /// How long the kernel may take to answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 /// Longest packet of a virtual interface.
-const LONGEST: u32 = 65_535;
+pub const LONGEST: u32 = 65_535;
 
 /// The interface called `name`, `None` if there is none.
 pub fn find(name: &str) -> io::Result<Option<HostInterface>> {
@@ -122,6 +134,20 @@ pub fn all() -> io::Result<Vec<HostInterface>> {
 pub fn set_up(index: u32, up: bool) -> io::Result<()> {
     let flag = libc::IFF_UP as u32;
     let body = change(index, if up { flag } else { 0 }, flag);
+    exchange(libc::RTM_NEWLINK, libc::NLM_F_ACK, &body, |_| ())
+}
+
+/// Sets the length of an interface's longest packet.
+pub fn set_mtu(index: u32, mtu: u32) -> io::Result<()> {
+    let mut body = change(index, 0, 0);
+    attribute(&mut body, IFLA_MTU, &mtu.to_ne_bytes());
+    exchange(libc::RTM_NEWLINK, libc::NLM_F_ACK, &body, |_| ())
+}
+
+/// Takes an interface out of the bridge or bond that it is a port of.
+pub fn release(index: u32) -> io::Result<()> {
+    let mut body = change(index, 0, 0);
+    attribute(&mut body, IFLA_MASTER, &[0; 4]);
     exchange(libc::RTM_NEWLINK, libc::NLM_F_ACK, &body, |_| ())
 }
 
@@ -180,6 +206,7 @@ fn parse_link(message: &[u8]) -> Option<HostInterface> {
         index: head.index,
         up: head.flags & libc::IFF_UP as u32 != 0,
         carrier: head.flags & libc::IFF_RUNNING as u32 != 0,
+        loopback: head.flags & libc::IFF_LOOPBACK as u32 != 0,
         ethernet: [libc::ARPHRD_ETHER, libc::ARPHRD_LOOPBACK].contains(&u16::from_ne_bytes(head.kind)),
         plain_ip: PLAIN_IP.contains(&u16::from_ne_bytes(head.kind)),
         ..HostInterface::default()
@@ -189,6 +216,12 @@ fn parse_link(message: &[u8]) -> Option<HostInterface> {
             IFLA_ADDRESS => link.mac = value.to_vec(),
             IFLA_IFNAME => link.name = text(value),
             IFLA_MTU => link.mtu = super::pod::read(value)?,
+            IFLA_MASTER => link.master = super::pod::read(value)?,
+            IFLA_LINK => link.below = super::pod::read(value)?,
+            IFLA_XDP => {
+                let number = attributes(value).find(|(kind, _)| *kind == IFLA_XDP_PROG_ID);
+                link.xdp = number.and_then(|(_, number)| super::pod::read(number)).unwrap_or(0);
+            }
             kind if LONGEST_SEGMENTS.contains(&kind) => {
                 link.longest = link.longest.max(super::pod::read(value)?);
             }

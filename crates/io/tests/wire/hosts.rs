@@ -30,6 +30,7 @@ pub fn main(args: &[String]) {
         "both" => println!("{}", both(&args[1], Duration::from_millis(number(2)))),
         "datagrams" => println!("{}", datagrams(&args[1], number(2), Duration::from_millis(number(3)))),
         "tunnel" => tunnel(&args[1], &args[2], &args[3]),
+        "foreign" => foreign(&args[1], &args[2]),
         other => panic!("{other}"),
     }
 }
@@ -285,6 +286,32 @@ fn ask(server: &str, count: u64) -> u64 {
     (0..count)
         .take_while(|i| stream.write_all(&i.to_ne_bytes()).is_ok() && stream.read_exact(&mut answer).is_ok())
         .count() as u64
+}
+
+/// Attaches a program to an interface that ends the chain of programs (`TC_ACT_OK`), in front of those that are there, and makes a file.
+fn foreign(interface: &str, ready: &str) {
+    use libbpf_rs::libbpf_sys as sys;
+    // r0 = 0; exit
+    let instructions = [[0xb7u8, 0, 0, 0, 0, 0, 0, 0], [0x95, 0, 0, 0, 0, 0, 0, 0]];
+    let (kind, name) = (sys::BPF_PROG_TYPE_SCHED_CLS, c"foreign".as_ptr());
+    // SAFETY: name, licence and instructions are valid for the call; no options.
+    let program = unsafe {
+        sys::bpf_prog_load(kind, name, c"GPL".as_ptr(), instructions.as_ptr().cast(), 2, std::ptr::null_mut())
+    };
+    assert!(program >= 0, "{program}");
+    let index = weir_io::sys::link::find(interface).unwrap().unwrap().index;
+    for hook in [sys::BPF_TCX_INGRESS, sys::BPF_TCX_EGRESS] {
+        // SAFETY: zero is a valid value of these options.
+        let mut options: sys::bpf_link_create_opts = unsafe { std::mem::zeroed() };
+        (options.sz, options.flags) = (size_of_val(&options) as _, sys::BPF_F_BEFORE);
+        // SAFETY: the options are valid for the call.
+        let link = unsafe { sys::bpf_link_create(program, index as i32, hook, &options) };
+        assert!(link >= 0, "{link}");
+    }
+    std::fs::write(ready, "").unwrap();
+    loop {
+        std::thread::park();
+    }
 }
 
 /// A wire of packets between a TUN interface here and one in another namespace, for ever.

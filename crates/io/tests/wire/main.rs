@@ -18,6 +18,7 @@ mod outages;
 mod shaping;
 mod tests;
 mod verdict;
+mod ways;
 
 use verdict::Verdict;
 
@@ -30,6 +31,7 @@ fn all() -> impl Iterator<Item = &'static (&'static str, fn())> {
         .chain(shaping::ALL)
         .chain(devices::ALL)
         .chain(metadata::ALL)
+        .chain(ways::ALL)
         .chain(verdict::ALL)
 }
 

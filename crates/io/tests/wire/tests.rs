@@ -125,6 +125,9 @@ fn wrong_hosts_are_refused_unchanged() {
     lab.attach = "lan0,lan0".into();
     assert_eq!(lab.start("all").wait(), Some(2));
     assert!(lab.log().contains("LAN and WAN are both lan0"), "{}", lab.log());
+    lab.attach = "lo".into();
+    assert_eq!(lab.start("acks").wait(), Some(2));
+    assert!(lab.log().contains("lo is the loopback interface"), "{}", lab.log());
     lab.attach = "lan0,wan0".into();
     assert_eq!(lab.start("acks").wait(), Some(2));
     assert!(lab.log().contains("ACKs are taken on one interface"), "{}", lab.log());

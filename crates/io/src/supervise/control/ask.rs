@@ -1,6 +1,7 @@
 //! Asking an instance that runs.
 
-use crate::supervise::state::Directory;
+use crate::supervise::state::{Directory, Held};
+use crate::sys::link;
 use rustix::net::sockopt::{set_socket_timeout, Timeout};
 use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use std::io::{self, Read, Write};
@@ -29,21 +30,36 @@ pub(super) fn within(
         return Err(none(dev));
     }
     let directory = Directory::open(state)?;
-    let name = match (dev, directory.sockets()?.as_slice()) {
-        (Some(dev), _) => dev.to_owned(),
-        (None, [one]) => one.clone(),
-        (None, []) => return Err(none(None)),
-        (None, several) => {
-            let message = format!("several gateways run: name one with --dev, of {}", several.join(", "));
+    let (running, held) = (directory.running()?, directory.held()?);
+    let links = link::all()?;
+    let now = |held: &Held| links.iter().find(|link| link.index == held.interface.index);
+    let name = |instance: &String| {
+        let own = || held.iter().filter(|held| held.instance == *instance);
+        let name = own().find_map(now).map(|link| &link.name);
+        name.or(own().map(|held| &held.interface.name).next()).unwrap_or(instance).clone()
+    };
+    let instance = match dev {
+        // An interface may be called otherwise by now, or be gone.
+        Some(dev) => held
+            .iter()
+            .find(|held| now(held).is_some_and(|link| link.name == dev))
+            .or_else(|| held.iter().find(|held| now(held).is_none() && held.interface.name == dev))
+            .map(|held| held.instance.clone()),
+        None if running.len() > 1 => {
+            let mut names: Vec<String> = running.iter().map(&name).collect();
+            names.sort();
+            let message = format!("several gateways run: name one with --dev, of {}", names.join(", "));
             return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
         }
+        None => running.first().cloned(),
     };
+    let instance = instance.filter(|instance| running.contains(instance)).ok_or_else(|| none(dev))?;
     let answer =
-        exchange(patience, &directory.socket(&name), request).map_err(|error| match error.kind() {
+        exchange(patience, &directory.socket(&instance), request).map_err(|error| match error.kind() {
             // It has ended, or was killed.
-            io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => none(Some(&name)),
+            io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => none(dev),
             io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
-                let text = format!("the gateway on {name} has given no answer for {patience:?}");
+                let text = format!("the gateway on {} has given no answer for {patience:?}", name(&instance));
                 io::Error::new(io::ErrorKind::TimedOut, text)
             }
             _ => error,

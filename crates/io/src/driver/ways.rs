@@ -1,0 +1,135 @@
+//! The ways of both directions, as a driver uses them.
+
+use super::out::Out;
+use super::way::{words, Counts, Turn, Way};
+use super::{InterfaceStates, Part};
+use crate::port::Input;
+use std::sync::atomic::Ordering::Relaxed;
+use weir_core::frame::Frames;
+use weir_core::gateway::{Direction, LAN, WAN};
+use weir_core::node::Port;
+use weir_core::time::{Duration, Time};
+
+/// Windows stay bounded for so long while everything passes.
+const A_WHILE: Duration = Duration::from_millis(500);
+
+/// Both ways, or none where no hook sees what leaves.
+#[derive(Debug)]
+pub(super) struct Ways {
+    ways: Vec<(Direction, Way)>,
+    /// Windows are those of the receivers.
+    unbounded: bool,
+}
+
+/// The port by which frames leave that go this way.
+const fn port(way: Direction) -> Port {
+    match way {
+        Direction::Out => WAN,
+        Direction::In => LAN,
+    }
+}
+
+fn counts(way: Direction, out: &Out, inputs: &[Input], programs: &Part<'_>) -> Counts {
+    let (hooks, exit) = (programs.hooks(), out.exit(port(way)));
+    // What leaves came by the other port.
+    let from = port(if way == Direction::Out { Direction::In } else { Direction::Out });
+    let came = inputs.iter().find_map(|input| input.came(from));
+    let there = came.map_or([0; 2], |came| [hooks.taken(way), came]);
+    Counts { there, back: [exit.stats().offered, hooks.seen(way)], stuck: exit.stuck() }
+}
+
+impl Ways {
+    /// Ways that have to be tried first; none unless they are `judged`.
+    pub fn new(judged: bool, now: Time, out: &Out, inputs: &[Input], programs: &Part<'_>) -> Ways {
+        let both = [Direction::Out, Direction::In];
+        let ways: Vec<_> = both
+            .into_iter()
+            .filter(|_| judged)
+            .map(|way| (way, Way::new(now, &counts(way, out, inputs, programs))))
+            .collect();
+        both.into_iter().for_each(|way| programs.hooks().shut(way, judged));
+        Ways { ways, unbounded: false }
+    }
+
+    /// Looks at both, and does what is to be done. True if frames went past the engine.
+    pub fn look(
+        &mut self,
+        now: Time,
+        frames: &mut Frames,
+        out: &mut Out,
+        inputs: &[Input],
+        programs: &Part<'_>,
+    ) -> bool {
+        let mut past = false;
+        for (way, state) in &mut self.ways {
+            let mut turn = state.look(now, &counts(*way, out, inputs, programs));
+            if turn == Turn::Try {
+                out.exit_mut(port(*way)).attempt(frames, now);
+                turn = state.look(now, &counts(*way, out, inputs, programs));
+            }
+            if turn == Turn::Nothing {
+                continue;
+            }
+            let (hooks, exit) = (programs.hooks(), out.exit_mut(port(*way)));
+            match turn {
+                Turn::Nothing | Turn::Try => {}
+                Turn::Shut { exit: with_exit } => {
+                    hooks.shut(*way, true);
+                    exit.hold(frames, with_exit);
+                    past = true;
+                }
+                Turn::Open => {
+                    exit.hold(frames, false);
+                    hooks.shut(*way, false);
+                    past = true;
+                }
+                Turn::Take => {
+                    exit.hold(frames, false);
+                    hooks.try_one(*way);
+                }
+            }
+        }
+        self.follow_windows(now, programs);
+        past
+    }
+
+    /// Where everything passes for long, windows are those of the receivers, as without an engine.
+    fn follow_windows(&mut self, now: Time, programs: &Part<'_>) {
+        let long = self.ways.iter().any(|(_, way)| way.shut_for(now) >= A_WHILE);
+        if long && !self.unbounded {
+            programs.slots().iter().for_each(|slot| slot.width.store(0, Relaxed));
+        }
+        self.unbounded = long;
+    }
+
+    /// Writes what there is to say into the log, unless the `interfaces` explain it.
+    pub fn tell(&mut self, now: Time, interfaces: &InterfaceStates) {
+        let name = interfaces.wan();
+        let explained = interfaces.degraded().is_some();
+        for (way, state) in &mut self.ways {
+            if explained {
+                continue;
+            }
+            match state.news(now) {
+                None => {}
+                Some(Some(fault)) => {
+                    tracing::warn!("{}; everything passes until it does", words(*way, name, fault));
+                }
+                Some(None) => {
+                    let verb = if *way == Direction::Out { "leaves by" } else { "comes in on" };
+                    tracing::info!("what is taken {verb} {name} again");
+                }
+            }
+        }
+    }
+
+    /// What is wrong with them.
+    pub fn degraded(&self, now: Time, interfaces: &InterfaceStates) -> Option<String> {
+        let wrong = self
+            .ways
+            .iter()
+            .filter_map(|(way, state)| state.fault(now).map(|fault| words(*way, interfaces.wan(), fault)));
+        let wrong: Vec<String> = wrong.collect();
+        (!wrong.is_empty()).then(|| wrong.join(", "))
+    }
+}

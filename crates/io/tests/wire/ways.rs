@@ -1,0 +1,214 @@
+//! What is taken comes back, or everything passes: each link of the way that can break, and its repair.
+
+use crate::lab::{eventually, Kind, Lab, Process, SERVER};
+use crate::tests::{ends_well, internal};
+use std::time::{Duration, Instant};
+
+pub const ALL: &[(&str, fn())] = &[
+    ("an_interface_may_move_to_another_namespace", an_interface_may_move_to_another_namespace),
+    ("redirected_frames_stay_in_their_namespace", redirected_frames_stay_in_their_namespace),
+    ("a_filter_of_spoofed_sources_lets_acks_back", a_filter_of_spoofed_sources_lets_acks_back),
+    ("another_program_in_front_is_told", another_program_in_front_is_told),
+    ("the_way_home_may_break", the_way_home_may_break),
+    ("the_internal_pair_is_put_right", the_internal_pair_is_put_right),
+    ("an_interface_is_held_by_its_number", an_interface_is_held_by_its_number),
+];
+
+/// At 20 Mbit/s, generously: unshaped it would be a hundred times as fast.
+fn is_shaped(rate: f64) -> bool {
+    (8e6..25e6).contains(&rate)
+}
+
+/// Waits until uploads and downloads are at their rate, and says how many milliseconds that took, of which the last 700 are the
+/// measurement.
+fn until_shaped(lab: &Lab) -> u128 {
+    let started = Instant::now();
+    eventually("flows are shaped", || {
+        is_shaped(lab.send("c", SERVER, 700)) && is_shaped(lab.receive("c", SERVER, 700))
+    });
+    started.elapsed().as_millis()
+}
+
+/// The longest time without data of a download beside which something happens after 1.7 s, in milliseconds.
+fn gap_beside(lab: &Lab, happens: impl FnOnce()) -> u32 {
+    std::thread::scope(|scope| {
+        let download = scope.spawn(|| lab.gap("c", SERVER, 4000));
+        std::thread::sleep(Duration::from_millis(1700));
+        happens();
+        download.join().unwrap().0
+    })
+}
+
+fn move_wan(lab: &Lab, from: &str, to: &str) {
+    lab.ip(from, &["link", "set", "wan0", "netns", &lab.namespace(to)]);
+    lab.ip(to, &["link", "set", "wan0", "up"]);
+    lab.ip(to, &["addr", "add", "10.9.2.254/24", "dev", "wan0"]);
+}
+
+/// Nothing is taken from an interface that is in another namespace; back again, it is as before.
+fn an_interface_may_move_to_another_namespace() {
+    let lab = Lab::new(Kind::Router);
+    let mut gateway = lab.running("gateway");
+    let _server = lab.serve();
+    assert!(is_shaped(lab.send("c", SERVER, 700)));
+    for _ in 0..2 {
+        move_wan(&lab, "g", "t");
+        let there = lab.send("t", SERVER, 300);
+        assert!(there > 1e8, "{there}");
+        eventually("it is told", || lab.degraded() == "wan0 is gone");
+        move_wan(&lab, "t", "g");
+        eventually("it is told", || lab.degraded() == "no");
+        println!("  shaped {} ms after it is back", until_shaped(&lab));
+    }
+    assert!(!lab.log().contains("cannot attach"), "{}", lab.log());
+    ends_well(&lab, &mut gateway);
+}
+
+/// The number of the internal pair is another interface's in another namespace.
+fn redirected_frames_stay_in_their_namespace() {
+    let lab = Lab::new(Kind::Router);
+    for i in 0..8 {
+        lab.ip("t", &["link", "add", &format!("a{i}"), "type", "veth", "peer", "name", &format!("b{i}")]);
+        lab.ip("t", &["link", "set", &format!("a{i}"), "up"]);
+    }
+    let mut bump = lab.running("all");
+    let _server = lab.serve();
+    assert_eq!(lab.ping(5, 2), 5);
+    move_wan(&lab, "g", "t");
+    assert!(lab.send("t", SERVER, 300) > 1e8);
+    move_wan(&lab, "t", "g");
+    let before = lab.stat("from_lan");
+    eventually("the engine carries frames again", || lab.ping(5, 2) == 5 && lab.stat("from_lan") > before);
+    ends_well(&lab, &mut bump);
+}
+
+/// Only the network's own sources leave (BCP 38): ACKs that come in again have others.
+fn a_filter_of_spoofed_sources_lets_acks_back() {
+    let lab = Lab::new(Kind::Router);
+    let rules = "table netdev f { chain e { type filter hook egress device wan0 priority 0; \
+                 ip saddr != 10.9.1.0/24 ip saddr != 10.9.2.254 counter drop; }; }";
+    let mut nft = lab.spawn("g", "nft", &[rules]);
+    if nft.wait() != Some(0) {
+        return println!("  skipped: this kernel has no filters at egress");
+    }
+    let mut gateway = lab.running("gateway");
+    let _server = lab.serve();
+    let (up, down) = (lab.send("c", SERVER, 700), lab.receive("c", SERVER, 700));
+    assert!(is_shaped(up) && is_shaped(down), "{up} {down}");
+    assert_eq!(lab.degraded(), "no");
+    ends_well(&lab, &mut gateway);
+}
+
+/// Ends the chain in front of the hooks: nothing is shaped, nobody waits, and the report says it.
+fn another_program_in_front_is_told() {
+    let lab = Lab::new(Kind::Router);
+    // One that was there before is behind.
+    let Some(_before) = foreign(&lab) else { return println!("  skipped: no tcx on this kernel") };
+    let mut gateway = lab.running("gateway");
+    let _server = lab.serve();
+    until_shaped(&lab);
+    let mut other = None;
+    let gap = gap_beside(&lab, || {
+        other = foreign(&lab);
+        eventually("it is told", || lab.degraded().contains("a filter or another program in front takes it"));
+    });
+    println!("  {gap} ms without data");
+    assert!(gap < 500, "{gap} ms");
+    drop(other);
+    eventually("it is told", || lab.degraded() == "no");
+    println!("  shaped {} ms after it is gone", until_shaped(&lab));
+    assert_eq!(lab.log().matches("what is to leave by wan0 does not come there").count(), 1, "{}", lab.log());
+    ends_well(&lab, &mut gateway);
+}
+
+/// A program that lets everything pass, and nobody behind it see it, in front of all others.
+fn foreign(lab: &Lab) -> Option<Process> {
+    let ready = lab.directory.join("foreign");
+    let _ = std::fs::remove_file(&ready);
+    let own = std::env::current_exe().unwrap();
+    let mut process =
+        lab.spawn("g", own.to_str().unwrap(), &["host", "foreign", "wan0", ready.to_str().unwrap()]);
+    let mut ended = false;
+    eventually("it is attached", || {
+        ended = process.0.try_wait().unwrap().is_some();
+        ended || ready.exists()
+    });
+    (!ended).then_some(process)
+}
+
+/// Uploads' ACKs come in by the loopback interface: that it is set down loses none for long.
+fn the_way_home_may_break() {
+    let lab = Lab::new(Kind::Router);
+    let mut gateway = lab.running("gateway");
+    let _server = lab.serve();
+    assert!(is_shaped(lab.send("c", SERVER, 700)));
+    let sent = std::thread::scope(|scope| {
+        let upload = scope.spawn(|| lab.send("c", SERVER, 3000));
+        std::thread::sleep(Duration::from_millis(700));
+        lab.ip("g", &["link", "set", "lo", "down"]);
+        upload.join().unwrap()
+    });
+    assert!(lab.log().contains("the loopback interface is down"), "{}", lab.log());
+    assert!(sent > 8e6, "{sent}");
+    println!("  shaped {} ms after that", until_shaped(&lab));
+    ends_well(&lab, &mut gateway);
+}
+
+/// Ends of the pair are set down, get another MTU or another name, join a bridge, or are removed.
+fn the_internal_pair_is_put_right() {
+    let lab = Lab::new(Kind::Router);
+    let mut bump = lab.running("all");
+    let _server = lab.serve();
+    assert_eq!(lab.ping(20, 2), 20);
+    let ends = || -> Vec<String> {
+        let links = lab.ip("g", &["-o", "link"]);
+        let names = links.lines().filter_map(|line| line.split(": ").nth(1)?.split('@').next());
+        names.filter(|name| name.starts_with("weir-")).map(String::from).collect()
+    };
+    lab.ip("g", &["link", "add", "br9", "type", "bridge"]);
+    for what in ["down", "mtu 600", "master br9"] {
+        for end in ends() {
+            let before = lab.stat("from_lan");
+            let longest = std::thread::scope(|scope| {
+                let pings = scope.spawn(|| lab.pings("c", SERVER, 500, 2).1);
+                std::thread::sleep(Duration::from_millis(300));
+                lab.ip(
+                    "g",
+                    &[&["link", "set", end.as_str()][..], &what.split(' ').collect::<Vec<_>>()].concat(),
+                );
+                pings.join().unwrap()
+            });
+            println!("  {end} {what}: {} ms without an answer", longest * 2);
+            assert!(longest * 2 <= 200, "{}", longest * 2);
+            eventually("the engine carries frames", || lab.ping(5, 2) == 5 && lab.stat("from_lan") > before);
+            eventually("all is well", || lab.degraded() == "no");
+            assert!(lab.send("c", SERVER, 200) > 1e8);
+        }
+    }
+    lab.ip("g", &["link", "set", &ends()[0], "name", "other"]);
+    lab.ip("g", &["link", "del", &ends()[0]]);
+    eventually("there is another pair", || internal(&lab) == 2);
+    eventually("all is well", || lab.ping(5, 2) == 5 && lab.degraded() == "no");
+    lab.ip("g", &["link", "del", "br9"]);
+    ends_well(&lab, &mut bump);
+}
+
+fn an_interface_is_held_by_its_number() {
+    let mut lab = Lab::new(Kind::Router);
+    let mut bump = lab.running("all");
+    for (old, new) in [("wan0", "wan9"), ("lan0", "wan0")] {
+        lab.ip("g", &["link", "set", old, "down"]);
+        lab.ip("g", &["link", "set", old, "name", new]);
+        lab.ip("g", &["link", "set", new, "up"]);
+    }
+    lab.attach = "wan9".into();
+    assert_eq!(lab.start("all").wait(), Some(2));
+    assert!(lab.log().contains("wan9 is in use by another Weir"), "{}", lab.log());
+    // Another interface has its name.
+    lab.attach = "wan0".into();
+    std::fs::remove_file(lab.directory.join("stats")).unwrap();
+    let mut other = lab.running("acks");
+    other.signal(crate::tests::TERM);
+    assert_eq!(other.wait(), Some(0), "{}", lab.log());
+    ends_well(&lab, &mut bump);
+}
