@@ -5,7 +5,6 @@ mod all;
 mod chirp;
 mod customers;
 mod figures;
-mod flood;
 mod hostile;
 mod inline;
 mod outage;

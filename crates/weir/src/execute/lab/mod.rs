@@ -39,8 +39,10 @@ mod topology;
 
 pub use namespace::Namespace;
 pub use nstat::Nstat;
+pub use offload::{switch_off, ALL as OFFLOADS};
 pub use probe::{Probe, ProbeOutcome};
 pub use run::{run, Outcome};
+pub use state::Record;
 
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;

@@ -1,9 +1,10 @@
 //! Floods and forged segments beside shaped flows. The gateway must not believe them, and they must not
 //! cost the flows more than a little of their rate.
 
-use super::figures::{verdict, Spread};
+use super::super::figures::{verdict, Spread};
+use super::super::{options, plan, shape, whole};
 use super::flood::{Flood, Forged, Forgery, Live};
-use super::{options, plan, shape, whole, write, Common};
+use super::Args;
 use crate::execute::hosts::client_port;
 use crate::execute::lab::Outcome;
 use crate::execute::traffic::FlowReport;
@@ -18,12 +19,12 @@ const FLOW_RATE: Rate = Rate::mbit(10);
 /// From when on rates are looked at.
 const FROM_NS: u64 = 3_000_000_000;
 /// Forged segments a second: in the eight seconds of five turns, ten million.
-const PPS: u32 = 250_000;
+pub(super) const PPS: u32 = 250_000;
 /// From when the lab stands until the flood begins: the flows are under way by then.
 const AFTER: Duration = Duration::from_millis(2_000);
 
 #[derive(Debug, Serialize)]
-struct Row {
+pub(super) struct Row {
     what: &'static str,
     forged: u64,
     /// Bytes that senders were acknowledged and no receiver had.
@@ -35,31 +36,18 @@ struct Row {
     rtos: u64,
 }
 
-/// Arguments of `weir bench hostile`.
-#[derive(Clone, Debug, clap::Args)]
-pub struct Args {
-    #[command(flatten)]
-    common: Common,
-    /// Only this forgery, by the beginning of its name in the table
-    #[arg(long, value_name = "NAME")]
-    only: Option<String>,
-    /// Forged segments a second that are tried
-    #[arg(long, value_name = "N", default_value_t = PPS, value_parser = clap::value_parser!(u32).range(100..=10_000_000))]
-    pps: u32,
-}
-
-impl Args {
-    fn wants(&self, forgery: Option<Forgery>) -> bool {
-        let name = forgery.map_or(NOTHING, Forgery::name).to_lowercase();
-        self.only.as_ref().is_none_or(|only| name.starts_with(&only.to_lowercase()))
-    }
-}
-
 const NOTHING: &str = "nothing";
 
-pub(super) fn run(args: &Args) -> Result<(), String> {
+/// Plays the floods that are asked for and prints what came of each.
+pub(super) fn run(args: &Args) -> Result<Vec<Row>, String> {
     let common = &args.common;
     let seconds = common.seconds.unwrap_or(SECONDS).max(5);
+    let name = |forgery: Option<Forgery>| forgery.map_or(NOTHING, Forgery::name);
+    let all = std::iter::once(None).chain(Forgery::ALL.map(Some));
+    let wanted: Vec<_> = all.filter(|f| args.wants(name(*f))).collect();
+    if wanted.is_empty() {
+        return Ok(Vec::new());
+    }
     println!(
         "{FLOWS} uploads of {FLOW_RATE} over a bridge, {seconds} s; from 2 s on {} forged segments a second, as far as \
          the machine goes, from beyond the WAN; {} turns\n\
@@ -71,8 +59,7 @@ pub(super) fn run(args: &Args) -> Result<(), String> {
         "", "forged", "a second", "bytes invented", "lost", "RTOs", "worst rate error %", "share"
     );
     let mut rows = Vec::new();
-    let all = std::iter::once(None).chain(Forgery::ALL.map(Some));
-    for forgery in all.filter(|f| args.wants(*f)) {
+    for forgery in wanted {
         let row = row(args, seconds, forgery)?;
         println!(
             "{:<20} {:>10} {:>8.0}  {:>14}  {:>5}  {:>5}  {:<24.2}  {:>5.0}%  {}",
@@ -88,7 +75,7 @@ pub(super) fn run(args: &Args) -> Result<(), String> {
         );
         rows.push(row);
     }
-    write(common, &rows)
+    Ok(rows)
 }
 
 /// How long a flood lasts, in seconds.

@@ -1,0 +1,141 @@
+//! Attacks on rates: each is played against real gateways in networks of their own, side by side: token buckets of the kernel,
+//! this build, and another one if it is named.
+//!
+//! An attack begins after a second and a half, is on for two and a half, off for a second, on for a second, and off again. A limit
+//! must hold from a second after its beginning on.
+
+mod case;
+mod forge;
+mod judge;
+mod site;
+mod traffic;
+
+use super::super::figures::verdict;
+use super::super::options;
+use super::Args;
+use case::Case;
+use forge::Forger;
+use judge::{judge, Got, Shown};
+use serde::Serialize;
+use site::{Limiter, Site};
+use std::sync::atomic::Ordering;
+use std::sync::Barrier;
+use std::time::Instant;
+use traffic::Bins;
+
+/// The neighbour has at least this part of what it has on the plain router.
+const NEIGHBOUR: f64 = 0.95;
+
+/// No connection stands still for longer: a SYN and its repetition may be lost, and an application waits no longer.
+const STILL_MS: f64 = 2_000.0;
+
+/// What came of an attack.
+#[derive(Debug, Serialize)]
+pub struct Row {
+    attack: &'static str,
+    limit_mbit: f64,
+    plain: Shown,
+    before: Option<Shown>,
+    weir: Shown,
+}
+
+impl Row {
+    fn holds(&self) -> bool {
+        self.weir.holds && share(&self.weir, &self.plain) >= NEIGHBOUR && self.weir.still_ms <= STILL_MS
+    }
+}
+
+/// The neighbour's part of what it has on the plain router.
+fn share(shown: &Shown, plain: &Shown) -> f64 {
+    shown.neighbour_mbit / plain.neighbour_mbit
+}
+
+/// Plays the attacks that are asked for and prints what came of each.
+pub(super) fn run(args: &Args) -> Result<Vec<Row>, String> {
+    let cases: Vec<Case> = case::cases().into_iter().filter(|c| args.wants(c.name)).collect();
+    if cases.is_empty() {
+        return Ok(Vec::new());
+    }
+    println!(
+        "attacks of {:?} on rates, on and off; from a second after the beginning on, the most in a second of the attacker, of the \
+         newcomer, the neighbour's part of what it has with token buckets, and the longest pause of a connection\n\
+         must hold: at most 1.15 times the rate and 64 kB in any second, the neighbour's part at least {NEIGHBOUR}, no pause of more \
+         than {STILL_MS} ms\n",
+        case::END
+    );
+    let before = if args.before.is_some() { "before" } else { "" };
+    println!("{:<32} {:>6}  {before:<42}now", "", "Mbit/s");
+    let options = options()?;
+    let mut rows = Vec::new();
+    for case in &cases {
+        if options.stop.load(Ordering::Relaxed) {
+            return Err("interrupted".into());
+        }
+        let row = row(case, args, &options.program)?;
+        let before = row.before.map_or(String::new(), |before| shown(&before, &row.plain));
+        println!(
+            "{:<32} {:>6.1}  {before:<42}{:<40}  {}",
+            row.attack,
+            row.limit_mbit,
+            shown(&row.weir, &row.plain),
+            verdict(row.holds())
+        );
+        rows.push(row);
+    }
+    Ok(rows)
+}
+
+fn shown(shown: &Shown, plain: &Shown) -> String {
+    format!(
+        "{:>7.2} {:>7.2}  {:>5.2}  {:>6.0} ms",
+        shown.attacker_mbit,
+        shown.newcomer_mbit,
+        share(shown, plain),
+        shown.still_ms
+    )
+}
+
+fn row(case: &Case, args: &Args, program: &std::path::Path) -> Result<Row, String> {
+    let mut limiters = vec![("p", Limiter::Plain), ("w", Limiter::Weir(program.to_path_buf()))];
+    limiters.extend(args.before.clone().map(|before| ("b", Limiter::Weir(before))));
+    let ready = Barrier::new(limiters.len());
+    let shown: Result<Vec<Shown>, String> = std::thread::scope(|scope| {
+        let play = |(name, limiter): &(&str, Limiter)| {
+            let site = Site::build(name, case, limiter);
+            ready.wait();
+            play(&site?, case).map(|got| judge(case, &got))
+        };
+        let threads: Vec<_> = limiters.iter().map(|limiter| scope.spawn(move || play(limiter))).collect();
+        threads.into_iter().map(|t| t.join().unwrap_or_else(|_| Err("a thread panicked".into()))).collect()
+    });
+    let shown = shown.map_err(|e| format!("{}: {e}", case.name))?;
+    Ok(Row {
+        attack: case.name,
+        limit_mbit: case.limits[0].rate.bps() as f64 * 1e-6,
+        plain: shown[0],
+        before: shown.get(2).copied(),
+        weir: shown[1],
+    })
+}
+
+/// Plays an attack in a network, and says what was got there.
+fn play(site: &Site, case: &Case) -> Result<Got, String> {
+    let mut forger = Forger::enter(site)?;
+    let epoch = Instant::now();
+    let connections: Vec<(Bins, Bins)> =
+        case.connections.iter().map(|_| (Bins::new(), Bins::new())).collect();
+    let datagrams = Bins::new();
+    std::thread::scope(|scope| {
+        let mut threads = vec![
+            scope.spawn(|| traffic::count_datagrams(site, epoch, &datagrams)),
+            scope.spawn(|| forger.play(case, epoch).map_err(|e| format!("the attacker: {e}"))),
+        ];
+        for ((connection, (up, down)), number) in case.connections.iter().zip(&connections).zip(0..) {
+            threads.push(scope.spawn(move || traffic::serve(site, case, connection, number, epoch, up)));
+            threads.push(scope.spawn(move || traffic::ask(site, case, connection, number, epoch, down)));
+        }
+        threads.into_iter().try_for_each(|t| t.join().unwrap_or_else(|_| Err("a thread panicked".into())))
+    })?;
+    let connections = connections.into_iter().map(|(up, down)| [up.take(), down.take()]).collect();
+    Ok(Got { connections, datagrams: datagrams.take() })
+}

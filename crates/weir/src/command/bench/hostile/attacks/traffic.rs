@@ -1,0 +1,183 @@
+//! Connections and counts of datagrams beside an attack: bytes by time at whoever receives them.
+
+use super::case::{Case, Connection, Load, END};
+use super::site::{Site, SERVER};
+use socket2::{Domain, Protocol, Socket, Type};
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, SocketAddrV4, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+/// The first connection is to this port of the server, the next ones to those that follow.
+pub const PORT: u16 = 7_000;
+/// Bytes are counted by this time.
+pub const BIN: Duration = Duration::from_millis(10);
+/// A sender writes its share of this time, and waits.
+const STEP: Duration = Duration::from_millis(10);
+const STEPS_A_SECOND: usize = 100;
+/// What is sent the other way where data goes both ways.
+const LITTLE_IN_STEP: usize = 1_000;
+const PATIENCE: Duration = Duration::from_millis(50);
+
+/// Bytes by [`BIN`].
+pub struct Bins(Vec<AtomicU64>);
+
+impl Bins {
+    /// None until the end of a case.
+    pub fn new() -> Bins {
+        Bins((0..END.as_millis() / BIN.as_millis()).map(|_| AtomicU64::new(0)).collect())
+    }
+
+    /// Counts bytes at a time since the beginning.
+    fn add(&self, at: Duration, bytes: usize) {
+        if let Some(bin) = self.0.get((at.as_nanos() / BIN.as_nanos()) as usize) {
+            bin.fetch_add(bytes as u64, Relaxed);
+        }
+    }
+
+    /// What was counted.
+    pub fn take(self) -> Vec<u64> {
+        self.0.into_iter().map(AtomicU64::into_inner).collect()
+    }
+}
+
+/// Plays the end of a connection beyond the WAN. Bytes from the LAN are counted.
+pub fn serve(
+    site: &Site,
+    case: &Case,
+    connection: &Connection,
+    number: u16,
+    epoch: Instant,
+    got: &Bins,
+) -> Result<(), String> {
+    let fault = |e: std::io::Error| format!("the server of connection {number}: {e}");
+    let listener =
+        site.servers.inside(|| TcpListener::bind((SERVER, PORT + number))).and_then(|l| l).map_err(fault)?;
+    listener.set_nonblocking(true).map_err(fault)?;
+    while epoch.elapsed() < END {
+        match listener.accept() {
+            Ok((stream, _)) => {
+                stream.set_nonblocking(false).map_err(fault)?;
+                let sends = connection.load != Load::Up;
+                return talk(stream, if sends { case.most / STEPS_A_SECOND } else { 0 }, epoch, got)
+                    .map_err(fault);
+            }
+            Err(e) if e.kind() == ErrorKind::WouldBlock => std::thread::sleep(Duration::from_millis(1)),
+            Err(e) => return Err(fault(e)),
+        }
+    }
+    Ok(())
+}
+
+/// Plays the end of a connection on the LAN. Bytes from beyond the WAN are counted.
+pub fn ask(
+    site: &Site,
+    case: &Case,
+    connection: &Connection,
+    number: u16,
+    epoch: Instant,
+    got: &Bins,
+) -> Result<(), String> {
+    let fault = |e: std::io::Error| format!("the client of connection {number}: {e}");
+    std::thread::sleep((connection.begins + Duration::from_millis(20)).saturating_sub(epoch.elapsed()));
+    // Whoever cannot connect gets nothing, which is what is looked at.
+    let Ok(stream) = site.clients.inside(|| connect(connection, number)).map_err(fault)? else {
+        return Ok(());
+    };
+    let sends = match connection.load {
+        Load::Up => case.most / STEPS_A_SECOND,
+        Load::Both => LITTLE_IN_STEP,
+        Load::Down => 0,
+    };
+    talk(stream, sends, epoch, got).map_err(fault)
+}
+
+fn connect(connection: &Connection, number: u16) -> std::io::Result<TcpStream> {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP))?;
+    let own = SocketAddr::V4(SocketAddrV4::new(connection.party.host(), 0));
+    socket.bind(&own.into())?;
+    let to = SocketAddr::V4(SocketAddrV4::new(SERVER, PORT + number));
+    socket.connect_timeout(&to.into(), END.saturating_sub(connection.begins))?;
+    Ok(socket.into())
+}
+
+/// Sends so many bytes a step and counts what comes, until the case ends. A connection that is reset is over.
+fn talk(stream: TcpStream, step: usize, epoch: Instant, got: &Bins) -> std::io::Result<()> {
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    std::thread::scope(|scope| {
+        scope.spawn(|| drink(&stream, epoch, got));
+        if step > 0 {
+            pump(&stream, step, epoch);
+        }
+    });
+    Ok(())
+}
+
+fn drink(mut stream: &TcpStream, epoch: Instant, got: &Bins) {
+    let mut buffer = vec![0; 1 << 16];
+    while epoch.elapsed() < END {
+        match stream.read(&mut buffer) {
+            Ok(0) => return,
+            Ok(bytes) => got.add(epoch.elapsed(), bytes),
+            Err(e) if is_late(&e) => {}
+            Err(_) => return,
+        }
+    }
+}
+
+fn pump(mut stream: &TcpStream, step: usize, epoch: Instant) {
+    let data = vec![0x5a; step];
+    let (mut next, mut left) = (epoch.elapsed(), step);
+    while epoch.elapsed() < END {
+        match stream.write(&data[..left]) {
+            Ok(bytes) => left -= bytes,
+            Err(e) if is_late(&e) => {}
+            Err(_) => return,
+        }
+        if left == 0 || epoch.elapsed() >= next + STEP {
+            next = (next + STEP).max(epoch.elapsed().saturating_sub(STEP));
+            left = step;
+            std::thread::sleep(next.saturating_sub(epoch.elapsed()));
+        }
+    }
+}
+
+fn is_late(e: &std::io::Error) -> bool {
+    matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
+}
+
+/// Counts the bytes of IP packets with UDP that reach the host beyond the WAN.
+pub fn count_datagrams(site: &Site, epoch: Instant, got: &Bins) -> Result<(), String> {
+    let open = || {
+        let all = Protocol::from(i32::from((libc::ETH_P_ALL as u16).to_be()));
+        let seen = Socket::new(Domain::PACKET, Type::RAW, Some(all))?;
+        seen.set_recv_buffer_size(4 << 20)?;
+        seen.set_read_timeout(Some(PATIENCE))?;
+        Ok(seen)
+    };
+    let fault = |e: std::io::Error| format!("counting datagrams: {e}");
+    let mut seen: Socket = site.servers.inside(open).and_then(|s| s).map_err(fault)?;
+    let mut frame = [0; 64];
+    while epoch.elapsed() < END {
+        match seen.read(&mut frame) {
+            Ok(len) => got.add(epoch.elapsed(), datagram(&frame[..len]).unwrap_or(0)),
+            Err(e) if is_late(&e) => {}
+            Err(e) => return Err(fault(e)),
+        }
+    }
+    Ok(())
+}
+
+/// Bytes of the packet in a frame to the server, if it is one of UDP.
+fn datagram(frame: &[u8]) -> Option<usize> {
+    let be16 = |at: usize| Some(usize::from(u16::from_be_bytes([*frame.get(at)?, *frame.get(at + 1)?])));
+    if frame.get(..6)? != Site::macs_of_servers().0 {
+        return None;
+    }
+    match (be16(12)?, frame.get(23)?, frame.get(20)?) {
+        (0x0800, 17, _) => be16(16),
+        (0x86dd, _, 17) => Some(be16(18)? + 40),
+        _ => None,
+    }
+}
