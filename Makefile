@@ -2,6 +2,8 @@
 # make test   everything that is checked before a change lands
 # make build  target/release/weir
 # make bench  the figures of the README
+# make kernels  all BPF programs and a shaped transfer each way on Debian's kernels, in virtual machines
+# make verify [PART=kernels]  what takes too long for every change, all of it or a part
 #
 # Everything runs as the user; root is asked for (sudo) only where namespaces or interfaces need it.
 
@@ -27,7 +29,10 @@ VIRTUAL := $(addprefix experiments/papers/,ack-shaper/fig2.toml ack-shaper/fig3.
 		table5-unpaced.toml table5-tbf.toml table5-tbf-64k.toml window.toml window-clock.toml fig3.toml fig8.toml fig8-unpaced.toml fig9.toml) \
 	$(addprefix experiments/papers/paced-chirping/,lone.toml pair.toml fig6.toml both-start.toml both-fig6.toml vanish.toml reorder.toml)
 
-.PHONY: demo test build bench setup lint unit virtual privileged fuzz clean
+.PHONY: demo test build bench kernels verify setup lint unit virtual privileged fuzz clean
+
+PARTS := kernels
+PART ?= $(PARTS)
 
 build: setup
 	cargo build --release --locked
@@ -75,6 +80,12 @@ bench: build
 	cargo bench -p weir-sim --locked
 	$(WEIR) bench sim
 	for b in inline all share two-way rates outage hostile wan; do $(SUDO) $(WEIR) bench $$b || exit 1; done
+
+verify: $(PART)
+
+# Some minutes for each kernel. KERNELS="6.1 7.3" are those alone.
+kernels: build
+	WEIR=$(WEIR) scripts/kernels/run $(KERNELS)
 
 # A minute of each fuzz target; needs a nightly toolchain and cargo-fuzz.
 fuzz:
