@@ -55,7 +55,7 @@ pub struct Pace {
     smooth_milli: u32,
     /// Progress since the detector's last step; with `BOUNDED` see [`Pace::lag`].
     progress: u32,
-    /// See [`HALVED`].
+    /// See [`HALVED`]. With the law *share*: since when the flow waits for its turn.
     state: u32,
 }
 

@@ -203,6 +203,26 @@ fn a_window_that_shrinks_permits_nothing() {
     assert_eq!(u.permitted(), u64::from(got[0]) + u64::from(got[1]) + early);
 }
 
+/// While a flow has waited for its turn for 10 ms, another one begins with a segment: whoever came first goes
+/// first.
+#[test]
+fn a_flow_that_begins_waits_behind_those_that_have_waited_long() {
+    for (at, window) in [(1_005, FIRST), (1_012, 1_460)] {
+        let mut u = Uploads::begun(share(8), 1, ms(20));
+        // As above, its next turn is at 1,018,320 us.
+        u.ack(ms(1_000), 0, 30_000);
+        u.open(ms(990), ms(at), 1);
+        u.rig.run_until(ms(at));
+        let r = u.record(1);
+        assert_eq!(r.edge.wrapping_sub(r.tx), window, "at {at} ms");
+        // It waits for a turn for the rest, and gets that before the first one has its fourth.
+        u.ack(ms(1_014), 1, 1_460);
+        let sent = u.run(ms(1_060));
+        let of = |flow| sent.iter().filter(move |s| s.1 == flow).map(|s| s.0);
+        assert!(of(1).next() < of(0).nth(3), "{sent:?}");
+    }
+}
+
 /// Flows come and go, lose, end and are reset: nothing stalls, and whatever was permitted was received or is known to be early.
 #[test]
 fn nothing_is_lost_of_flows_that_come_and_go() {

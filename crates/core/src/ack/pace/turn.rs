@@ -8,6 +8,13 @@ use crate::time::{Duration, Time};
 /// What is further ahead than this of the most that a flow gets is forgiven.
 const MOST_AHEAD: Duration = Duration::from_millis(100);
 
+/// Waiting times are kept in units of 2^10 ns, which wrap after 73 minutes.
+const UNIT: u32 = 10;
+
+fn units(now: Time) -> u32 {
+    (now.as_nanos() >> UNIT) as u32
+}
+
 impl Pace {
     /// What the law *share* keeps.
     pub fn turn(&self) -> Turn {
@@ -18,6 +25,16 @@ impl Pace {
     pub fn set_turn(&mut self, turn: Turn) {
         (self.credit, self.ahead) = (turn.early, turn.deficit);
         (self.smooth_milli, self.progress) = (turn.next, turn.prev);
+    }
+
+    /// The flow waits for its next turn from `now` on.
+    pub fn wait_from(&mut self, now: Time) {
+        self.state = units(now);
+    }
+
+    /// Time for which the flow has waited for its turn, if it does.
+    pub fn waited(&self, now: Time) -> Duration {
+        Duration::from_nanos(u64::from(units(now).wrapping_sub(self.state)) << UNIT)
     }
 
     /// Of a flow that gets `most` at most: when it may get more.

@@ -12,8 +12,8 @@ const TOO_LONG: Duration = Duration::from_millis(50);
 
 /// How far ahead of the rate what is permitted may be for first windows to be as large as they are otherwise.
 const CROWDED: Duration = Duration::from_millis(20);
-/// Segments of a first window where it is further.
-const FEW: u32 = 2;
+/// Segments of a first window where it is further, or flows that have begun are late for their turns.
+const FEW: u32 = 1;
 
 impl Gateway {
     /// The most bytes that the window of a flow may be that shares its class's rate, told with an acknowledgement of `to`. The right
@@ -28,7 +28,11 @@ impl Gateway {
         }
         let window = share.window(r, self.rtt(r), standing_delay);
         if !r.has(flag::EDGE_KNOWN) {
-            return Some(window.min(share.first_window(r.mss, self.now)));
+            return Some(window.min(share.first_window(
+                r.mss,
+                share.is_late(&self.table, self.now),
+                self.now,
+            )));
         }
         let ahead = (r.edge.wrapping_sub(to) as i32).max(0) as u32;
         if r.has(flag::EDGE_WAITS) {
@@ -105,11 +109,13 @@ impl Share {
         self.law.payload(self.law.of_flow(each), &r.segments())
     }
 
-    /// The first window of a flow: few segments where what is permitted is far ahead of the rate, since so many flows begin at once.
-    /// Their acknowledgements wait here, and must not do so for longer than their senders wait.
-    fn first_window(&self, mss: u16, now: Time) -> u32 {
+    /// The first window of a flow: few segments where what is permitted is far ahead of the rate, since so
+    /// many flows begin at once, or where others are `late` for their turns. The rest waits for turns of its
+    /// own, in order of arrival: first windows alone would take all of the rate, and those that wait would
+    /// time out.
+    fn first_window(&self, mss: u16, late: bool, now: Time) -> u32 {
         let ahead = self.node().map_or(self.clock.due(), |node| node.ahead);
-        if ahead > now + CROWDED {
+        if late && !self.law.is_of_acks() || ahead > now + CROWDED {
             return FEW * u32::from(mss);
         }
         self.law.first_window(mss)

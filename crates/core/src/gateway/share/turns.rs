@@ -3,7 +3,7 @@
 use super::tree::Tree;
 use super::Share;
 use crate::ack::{window, Turns};
-use crate::flow::{flag, Record};
+use crate::flow::{flag, Record, Table};
 use crate::gateway::blocked::wheel;
 use crate::gateway::Gateway;
 use crate::node::{Cx, Port};
@@ -11,6 +11,8 @@ use crate::time::{Duration, Time};
 
 /// Turns further back than this are not made up for.
 const CATCH_UP: Duration = Duration::from_millis(100);
+/// A flow that has waited for its turn for so long goes before fresh ones, and those that begin wait too.
+const LATE: Duration = Duration::from_millis(10);
 /// Flows looked at in one call.
 const VISITS: u32 = 32;
 
@@ -49,6 +51,7 @@ impl Gateway {
         ring.push(&mut self.table, i);
         let follows = share.law.turns == Turns::Packets;
         self.table[i].flags |= flag::LISTED;
+        self.table[i].pace.wait_from(now);
         self.table[i].set(flag::FRESH, fresh);
         match follows {
             true => self.arm_idle(place, now),
@@ -171,7 +174,7 @@ impl Gateway {
     fn ready(&mut self, top: u32, now: Time) -> Option<(u32, u32)> {
         self.classes.share(top).filter(|share| share.may_release(now))?;
         let place = self.tree(top).pick(top)?;
-        Some((self.classes.share(place)?.head()?, place))
+        Some((self.classes.share(place)?.first(&self.table, now)?, place))
     }
 
     /// It is the turn of a flow of the class in this place.
@@ -224,6 +227,7 @@ impl Gateway {
         if !self.take_turn(cx, i) {
             return Visit::Stuck;
         }
+        self.table[i].pace.wait_from(cx.now);
         self.note_held(i, before);
         self.close_if_done(i, cx.now);
         Visit::Released
@@ -241,6 +245,7 @@ impl Gateway {
             return Visit::Stuck;
         }
         self.permit_released(i, bytes, edge, cx.now);
+        self.table[i].pace.wait_from(cx.now);
         Visit::Released
     }
 
@@ -277,6 +282,21 @@ impl Record {
 }
 
 impl Share {
+    /// The flow whose turn it is: a fresh one, unless one that had its turn has waited longer, and for too
+    /// long.
+    fn first(&self, table: &Table, now: Time) -> Option<u32> {
+        let (Some(fresh), Some(old)) = (self.fresh.head(), self.old.head()) else { return self.head() };
+        let [of_fresh, of_old] = [fresh, old].map(|i| table[i].pace.waited(now));
+        let is_late = !self.law.is_of_acks() && of_old >= LATE && of_old > of_fresh;
+        Some(if is_late { old } else { fresh })
+    }
+
+    /// Has a flow waited for its turn for too long?
+    pub(super) fn is_late(&self, table: &Table, now: Time) -> bool {
+        let heads = [self.fresh.head(), self.old.head()];
+        heads.into_iter().flatten().any(|i| table[i].pace.waited(now) >= LATE)
+    }
+
     /// Something may be released now: what can be goes together.
     fn begin(&mut self, now: Time) {
         self.note_active(now);

@@ -38,6 +38,15 @@ impl Uploads {
         u
     }
 
+    /// Flow `f` opens at `at`, and is answered at `answered`.
+    pub fn open(&mut self, at: Time, answered: Time, f: u16) {
+        let syn = self.sender(f).seq(ISN).ack(0).flags(Flags::SYN).mss(1460).window_scale(7);
+        self.inject(at, LAN, syn);
+        let answer =
+            self.receiver(f).seq(0).ack(ISN.wrapping_add(1)).flags(Flags(Flags::SYN.0 | Flags::ACK.0));
+        self.inject(answered, WAN, answer.mss(1460).window_scale(7).window(64_000));
+    }
+
     pub fn sender(&self, f: u16) -> SegmentBuilder {
         SegmentBuilder::v4([10, 0, 0, 1], [10, 0, 1, 1])
             .ports(1_000 + f, 5_001)
