@@ -30,6 +30,7 @@ mod ends;
 mod frame;
 #[cfg(test)]
 mod tests;
+pub mod trial;
 
 pub use ends::Ends;
 pub use frame::TestFrame;

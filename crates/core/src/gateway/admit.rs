@@ -80,8 +80,10 @@ impl Gateway {
             return Admitted::Untouched(PassReason::Implausible);
         }
         let r = &mut self.table[i];
-        if r.doubt.believed() || r.has(flag::SCALE_KNOWN) {
+        let settled = r.doubt.believed() || r.has(flag::SCALE_KNOWN);
+        if settled && r.has(flag::TRANSIENT) {
             self.table.set_transient(i, false);
+            self.begin_least(i);
         }
         if self.table[i].has(flag::CLOSED) {
             if self.table[i].is_done() && !after(seen.ack, self.table[i].fin) {

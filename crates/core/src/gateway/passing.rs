@@ -20,7 +20,7 @@ use crate::frame::Frame;
 use crate::node::Cx;
 use crate::time::Duration;
 use crate::track::Extensions;
-use crate::wire::TcpOptions;
+use crate::wire::{Flags, Tcp, TcpOptions};
 
 /// Odd segments in a row that show an extension of a flow in mid-stream, before its numbers are known and after.
 const ALL_CANDIDATES: u32 = 4;
@@ -40,8 +40,10 @@ impl Gateway {
         reading: &Reading,
         tx: u32,
     ) -> Option<PassReason> {
-        let r = &mut self.table[i];
+        let r = &self.table[i];
         let odd = reading.odd.or_else(|| r.cannot_be_set_back(segment, tx));
+        let odd = odd.or_else(|| self.tells_too_much(i, segment, reading, tx));
+        let r = &mut self.table[i];
         match odd {
             Some(_) => r.doubt.odd(Extensions::of(&reading.options)),
             None => r.doubt.clean(),
@@ -57,7 +59,9 @@ impl Gateway {
         }
         let reason = odd?;
         let r = &self.table[i];
-        if (r.doubt.is_odd() || self.is_too_early(r, segment.tcp.ack)) && self.flush(cx, i) {
+        if (r.doubt.is_odd() || reason == PassReason::Early || self.is_too_early(r, segment.tcp.ack))
+            && self.flush(cx, i)
+        {
             self.pass_until_clean(i, reason);
         }
         Some(reason)
@@ -83,6 +87,15 @@ impl Gateway {
         r.pass = reason as u8;
         self.classes[r.class].flows_passed += 1;
         self.count_untouched(i);
+    }
+
+    /// Does a segment with payload pass that tells of a loss or of a window that closes or opens, and too much more: hooks set
+    /// back what tells nothing but progress?
+    fn tells_too_much(&self, i: u32, segment: &Headers, reading: &Reading, tx: u32) -> Option<PassReason> {
+        let (r, Tcp { payload_len, window, ack, .. }) = (&self.table[i], segment.tcp);
+        let tells = reading.seen.sack || window == 0 || r.window == 0;
+        let passes = payload_len > 0 && tells && after(ack, tx);
+        (passes && self.is_too_much(r, ack.wrapping_sub(tx))).then_some(PassReason::Early)
     }
 
     /// Would a segment for `ack` that is let through acknowledge too much ahead of its time?
@@ -194,14 +207,14 @@ impl Record {
         PassReason::ALL[usize::from(self.pass) % PassReason::ALL.len()]
     }
 
-    /// Does a segment pass because its acknowledgement, beyond `tx`, cannot be set back: without the scale the right edge would
-    /// move left?
+    /// Does a segment pass because its acknowledgement, beyond `tx`, cannot wait: without the scale a right edge would move left?
     fn cannot_be_set_back(&self, segment: &Headers, tx: u32) -> Option<PassReason> {
-        let passes = segment.tcp.payload_len > 0
-            && !segment.has(crate::wire::Flags::FIN)
-            && after(segment.tcp.ack, tx)
-            && !self.has(flag::SCALE_KNOWN);
-        passes.then_some(PassReason::UnknownScale)
+        let Tcp { payload_len, window, ack, flags, .. } = segment.tcp;
+        if self.has(flag::SCALE_KNOWN) || flags.contains(Flags::FIN) || !after(ack, tx) {
+            return None;
+        }
+        let closes_or_opens = (window == 0) != (self.window == 0);
+        (payload_len > 0 || closes_or_opens).then_some(PassReason::UnknownScale)
     }
 }
 

@@ -56,6 +56,10 @@ impl Gateway {
                     false => Fate::Hold,
                 }
             }
+            // A hole that is told with a window that closes or opens.
+            Kind::Sack | Kind::Duplicate if r.has(flag::SCALE_KNOWN) && self.is_too_much(r, early) => {
+                Fate::Keep
+            }
             // What closes a window or opens it never waits.
             _ if segment.tcp.window == 0 || r.window == 0 => fate,
             Kind::Twice => match options.sack.only_twice(ack) {
@@ -73,6 +77,10 @@ impl Gateway {
     pub(super) fn is_too_much(&self, r: &Record, early: u32) -> bool {
         let shared = r.has(flag::SHARED);
         let most = match self.policy(r).window {
+            // Once a segment has passed with the receiver's own window nothing is bounded by that which is told here.
+            Window::Size { .. } if r.has(flag::SCALE_KNOWN) && !shared && self.is_wide(r) => {
+                r.pace.rate().map(|rate| rate.bytes_in(AHEAD))
+            }
             Window::Size { .. } if r.has(flag::SCALE_KNOWN) => None,
             Window::Size { .. } if shared && self.is_early(r, early, self.now) => Some(0),
             Window::Size { .. } => self.window_limit(r).map(u64::from),
@@ -81,6 +89,13 @@ impl Gateway {
         };
         let before = if shared { r.pace.turn().early } else { r.pace.debt() };
         most.is_some_and(|most| u64::from(early) + u64::from(before) > most)
+    }
+
+    /// May the sender of a flow with a rate of its own send much more than its window is sized for?
+    fn is_wide(&self, r: &Record) -> bool {
+        let ahead = (r.edge.wrapping_sub(r.tx) as i32).max(0) as u32;
+        let full = r.full_window(&self.policy(r).window, self.rtt(r));
+        r.has(flag::EDGE_KNOWN) && full.is_some_and(|full| ahead > full.saturating_mul(2))
     }
 
     /// What the ACK tells goes with what is held, of which its own progress is part.

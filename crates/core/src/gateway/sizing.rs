@@ -111,12 +111,17 @@ impl Record {
     /// The most bytes that the window may be of a flow with a rate of its own and this round-trip time, by its policy.
     #[inline(always)]
     pub(super) fn window_limit(&self, policy: &Window, rtt: Duration) -> Option<u32> {
+        Some(self.full_window(policy, rtt)?.saturating_sub(self.pace.lag()).max(1))
+    }
+
+    /// As [`Record::window_limit`], of a flow that owes nothing.
+    #[inline(always)]
+    pub(super) fn full_window(&self, policy: &Window, rtt: Duration) -> Option<u32> {
         let Window::Size { standing_delay } = *policy else { return None };
         // Releases are a period apart, so what waits for them is at least two steps.
         let standing = standing_delay.max(self.pace.period().saturating_mul(2));
         let bytes = self.pace.rate()?.bytes_in(rtt + standing);
         let (bytes, mss) = (bytes.min(MOST) as u32, u32::from(self.mss.max(1)));
-        let limit = (bytes.div_ceil(mss) * mss).min(MOST as u32);
-        Some(limit.saturating_sub(self.pace.lag()).max(1))
+        Some((bytes.div_ceil(mss) * mss).min(MOST as u32))
     }
 }

@@ -35,11 +35,13 @@ pub enum PassReason {
     IpOptions,
     /// There is no room for a further flow: all that are known are active.
     TableFull,
+    /// Segments that must not wait acknowledge too much ahead of their time.
+    Early,
 }
 
 impl PassReason {
     /// Every reason, in the order of their numbers.
-    pub const ALL: [PassReason; 13] = [
+    pub const ALL: [PassReason; 14] = [
         PassReason::NotTcp,
         PassReason::Malformed,
         PassReason::Fragment,
@@ -53,6 +55,7 @@ impl PassReason {
         PassReason::UnknownScale,
         PassReason::IpOptions,
         PassReason::TableFull,
+        PassReason::Early,
     ];
     /// The name used in results.
     pub const fn name(self) -> &'static str {
@@ -70,6 +73,7 @@ impl PassReason {
             PassReason::UnknownScale => "unknown_scale",
             PassReason::IpOptions => "ip_options",
             PassReason::TableFull => "table_full",
+            PassReason::Early => "early",
         }
     }
 }

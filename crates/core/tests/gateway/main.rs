@@ -25,4 +25,5 @@ mod share;
 mod steer;
 mod support;
 mod survive;
+mod trial;
 mod window;

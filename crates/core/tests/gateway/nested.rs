@@ -192,8 +192,10 @@ fn the_least_rate_is_for_those_for_whom_there_is_room() {
     let sure = |b: &Busy| (0..4).map(|f| b.uploads.record(f).has(flag::GUARANTEED)).collect::<Vec<_>>();
     let counts =
         |b: &Busy| b.uploads.node().class_stats().map(|s| (s.guaranteed, s.best_effort)).collect::<Vec<_>>();
-    assert_eq!((sure(&b), counts(&b)), (vec![true, true, true, false], vec![(3, 1)]));
+    // Handshakes alone hold no guarantee.
+    assert_eq!((sure(&b), counts(&b)), (vec![false; 4], vec![(0, 0)]));
     b.run(ms(1_000));
+    assert_eq!((sure(&b), counts(&b)), (vec![true, true, true, false], vec![(3, 1)]));
     expect(&b.rates(ms(21_000)), &[2_500, 2_500, 2_500, 500]);
     // The fourth has it from its next turn on.
     b.idle.push(0);

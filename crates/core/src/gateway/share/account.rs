@@ -85,9 +85,7 @@ impl Gateway {
             return;
         }
         let window = r.edge.wrapping_sub(r.tx);
-        if !self.ask_for_least(i) {
-            self.classes[self.table[i].class].best_effort += 1;
-        }
+        self.begin_least(i);
         let r = &self.table[i];
         let Some(share) = self.classes.share(r.class) else { return };
         let bytes = share.law.initial(window, r.mss);

@@ -1,5 +1,6 @@
-//! The least that a flow gets. A flow has it if, when it begins, there is as much for it and for all that have it already; otherwise it has
-//! what they leave, and asks again at each of its turns. SYNs pass in the kernel, so no connection is refused.
+//! The least that a flow gets. A flow has it if, when its receiver's first acknowledgement confirms it, there is as much for it and for all
+//! that have it already; otherwise it has what they leave, and asks again at each of its turns. SYNs pass in the kernel, so no connection is
+//! refused.
 //!
 //! Where equal shares would be less than the least, flows that do not have it are given a part of a turn: such that together they
 //! have what the others leave of the rate, and at least a 64th of the least each, so that none starves.
@@ -13,9 +14,20 @@ use crate::rate::Rate;
 const LEAST_PART: u64 = 64;
 
 impl Gateway {
+    /// A flow whose first window is known was confirmed by its receiver: it asks for the least rate.
+    pub(in crate::gateway) fn begin_least(&mut self, i: u32) {
+        let r = &self.table[i];
+        if r.has(flag::SHARED | flag::EDGE_KNOWN) && !r.has(flag::STEPS) && !self.ask_for_least(i) {
+            self.classes[self.table[i].class].best_effort += 1;
+        }
+    }
+
     /// The flow has the least rate of its class from now on, if there is room. False if there is not.
     pub(super) fn ask_for_least(&mut self, i: u32) -> bool {
         let r = &mut self.table[i];
+        if r.has(flag::TRANSIENT) {
+            return true; // a promise to whoever opens a connection is everybody's to take
+        }
         let Some(share) = self.classes.share_mut(r.class).filter(|_| !r.has(flag::GUARANTEED)) else {
             return true;
         };

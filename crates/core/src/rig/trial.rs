@@ -1,0 +1,255 @@
+//! A connection whose ends and neighbours say what they like, for tests and fuzzing: operations of four bytes against a gateway in
+//! virtual time, and two laws.
+//!
+//! - *Belief*: no ACK that the gateway makes or changes acknowledges a byte that the receiver has not.
+//! - *Rate*: a flow that is controlled is acknowledged no more than its rate allows, and what may go early once.
+//!
+//! The receiver acknowledges what it has got and never more; its options, windows, blocks and resets are whatever suits it, and so are the
+//! sender's FINs and resets. Third parties know the addresses and guess the numbers.
+
+use super::{Ends, Rig, Sent, TestFrame};
+use crate::ack::AckControl;
+use crate::frame::Checksum;
+use crate::gateway::{ClassConfig, Config, Direction, Gateway, PassReason, LAN, WAN};
+use crate::node::Port;
+use crate::rate::Rate;
+use crate::time::{Duration, Time};
+use crate::wire::build::{SegmentBuilder, Sum};
+use crate::wire::{self, Flags, Tcp};
+
+/// Bytes of an operation.
+pub const OPERATION: usize = 4;
+/// Rate of the flow.
+const RATE: Rate = Rate::mbit(10);
+/// Shift of the receiver's windows, and the field of most of them: 512,000 bytes.
+const SHIFT: u32 = 7;
+const WINDOW: u16 = 4_000;
+/// Farther from what the ends have said than anything that is believed.
+const FAR: u32 = 1 << 30;
+
+/// See the module documentation.
+pub struct Trial {
+    rig: Rig<Gateway>,
+    ends: Ends,
+    now: Time,
+    /// The receiver has got so many bytes, and its sender knows of so many, and may send up to so many.
+    got: u64,
+    told: u64,
+    right: u64,
+    /// The receiver has sent so many bytes.
+    replied: u32,
+    window: u16,
+    /// Bytes acknowledged while the flow was controlled, less what its rate allows, since that was last nothing.
+    excess: u64,
+    /// Operations so far: what third parties guess.
+    guesses: u32,
+}
+
+impl Trial {
+    /// A connection behind a gateway that sizes windows (bit 0 of `form`) or keeps them, after its handshake or in mid-stream (bit 1).
+    pub fn new(form: u8) -> Trial {
+        let sizes = form & 1 != 0;
+        let policy = if sizes { AckControl::ack_shaper(RATE) } else { AckControl::published(RATE) };
+        let class = ClassConfig::controlled("all", Direction::Out, policy);
+        let rig = Rig::new(Gateway::new(Config { classes: vec![class], max_flows: 16, ..Config::default() }));
+        let ends = Ends { isn: (0xfff0_0000, 5_000), window: WINDOW, ..Ends::default() };
+        let mut trial = Trial {
+            rig,
+            ends,
+            now: Time::ZERO,
+            got: 0,
+            told: 0,
+            right: 0,
+            replied: 0,
+            window: WINDOW,
+            excess: 0,
+            guesses: 0,
+        };
+        if form & 2 != 0 {
+            trial.right = u64::from(WINDOW) << SHIFT;
+            for _ in 0..4 {
+                trial.gets(1_460);
+                trial.reply(|s| s);
+            }
+            return trial;
+        }
+        let syn =
+            trial.ends.sender().seq(trial.ends.isn.0).flags(Flags::SYN).mss(1460).window_scale(SHIFT as u8);
+        trial.send(LAN, syn);
+        trial.now = Time::from_millis(20);
+        let answer = trial.ends.receiver().seq(trial.ends.isn.1).ack(trial.ends.seq(0)).mss(1460);
+        let answer = answer.window_scale(SHIFT as u8).window(64_000);
+        trial.send(WAN, answer.flags(Flags::SYN.with(Flags::ACK)));
+        trial
+    }
+
+    /// Carries out an operation, and checks the laws.
+    pub fn step(&mut self, op: &[u8; OPERATION]) {
+        let (passes, told, at) = (self.passes(), self.told, self.now);
+        self.operate(op);
+        if passes.is_none() && self.passes().is_none() {
+            self.excess += self.told - told;
+        }
+        self.excess = self.excess.saturating_sub(RATE.bytes_in(self.now.since(at)));
+        // Odd segments, holes and windows that close carry two seconds of the rate ahead of it, a FIN and a RST a window each.
+        let most = RATE.bytes_in(Duration::from_secs(2)) + 2 * (u64::from(u16::MAX) << SHIFT);
+        assert!(self.excess <= most, "{} bytes ahead of the rate, {most} at most", self.excess);
+    }
+
+    /// Lets all timers run out, and checks that what the receiver has said was told.
+    pub fn finish(mut self) {
+        self.now += Duration::from_secs(3_600);
+        let left = self.rig.run_until(self.now);
+        self.hear(&left);
+        assert_eq!(self.rig.node().stats().ledger.held(), 0);
+        self.rig.finish();
+    }
+
+    /// Why the flow passes, if it does.
+    pub fn passes(&self) -> Option<PassReason> {
+        self.rig.node().flows().find_map(|flow| flow.pass)
+    }
+
+    /// The gateway.
+    pub fn node(&self) -> &Gateway {
+        self.rig.node()
+    }
+
+    fn operate(&mut self, &[kind, a, b, c]: &[u8; OPERATION]) {
+        let (small, large) = (u64::from(a), 4 * u64::from(a) * u64::from(b));
+        match kind % 16 {
+            0..=4 => {
+                self.gets(large);
+                self.reply(|s| s);
+            }
+            5 => self.now += Duration::from_micros(large / 8),
+            6 => self.now += Duration::from_millis(small / 4),
+            7 | 8 => {
+                self.gets(large);
+                self.reply(|s| odd(s, c));
+            }
+            9 => {
+                let guess = self.ends.receiver().seq(self.guess(a)).ack(self.guess(b)).flags(Flags::ACK);
+                self.send(WAN, odd(guess, c));
+            }
+            10 => {
+                let flags =
+                    [Flags::RST, Flags::FIN.with(Flags::ACK), Flags::SYN, Flags::ACK][usize::from(c % 4)];
+                let (seq, ack) = (self.guess(a), self.guess(b));
+                match c & 4 {
+                    0 => self.send(LAN, self.ends.sender().seq(seq).ack(ack).flags(flags)),
+                    _ => self.send(WAN, self.ends.receiver().seq(seq).ack(ack).flags(flags)),
+                }
+            }
+            11 => {
+                let fin = self.data(large / 4).flags(Flags::FIN.with(Flags::ACK));
+                self.send(LAN, fin);
+            }
+            12 if c % 2 == 0 => {
+                let rst = self.data(small).flags(Flags::RST);
+                self.send(LAN, rst);
+            }
+            12 => {
+                let rst = self.answer().flags(Flags::RST);
+                self.send(WAN, rst);
+            }
+            13 => {
+                let from = self.number().wrapping_add(1_460 * u32::from(a % 8));
+                self.reply(|s| s.sack(&[(from, from.wrapping_add(1_460))]));
+            }
+            14 => {
+                self.window = [0, 1, 500, WINDOW, WINDOW, u16::MAX][usize::from(c) % 6];
+                self.reply(|s| s);
+            }
+            _ => {
+                // Damaged on its way: whatever it says is nobody's word.
+                let wrong = self.answer().ack(self.number().wrapping_add(40_000)).checksum(Sum::Wrong);
+                // One in 65,536 such sums is that of the pseudo-header, as offloading leaves it.
+                let frame = wrong.build();
+                if sum_of(&frame, frame.len()) == Some(Checksum::Invalid) {
+                    self.send(WAN, wrong);
+                }
+                let reply = self.answer().payload(usize::from(a));
+                self.replied = self.replied.wrapping_add(u32::from(a));
+                self.send(WAN, reply);
+            }
+        }
+        let left = self.rig.run_until(self.now);
+        self.hear(&left);
+    }
+
+    /// The receiver gets so many bytes more, of those that its sender may send.
+    fn gets(&mut self, bytes: u64) {
+        self.got = (self.got + bytes).min(self.right).max(self.got);
+    }
+
+    /// What third parties guess: never near the numbers of the connection, nor near the last guess.
+    fn guess(&mut self, by: u8) -> u32 {
+        self.guesses = self.guesses.wrapping_add(1);
+        let wild = (self.guesses ^ u32::from(by) << 24).wrapping_mul(0x9E37_79B9);
+        self.number().wrapping_add(FAR + wild % FAR)
+    }
+
+    fn number(&self) -> u32 {
+        self.ends.seq(self.got as u32)
+    }
+
+    fn answer(&self) -> SegmentBuilder {
+        let seq = self.ends.isn.1.wrapping_add(1).wrapping_add(self.replied);
+        self.ends.receiver().seq(seq).ack(self.number()).flags(Flags::ACK).window(self.window)
+    }
+
+    fn data(&self, ahead: u64) -> SegmentBuilder {
+        self.ends.sender().seq(self.ends.seq((self.got + ahead) as u32)).flags(Flags::ACK)
+    }
+
+    fn reply(&mut self, change: impl FnOnce(SegmentBuilder) -> SegmentBuilder) {
+        let reply = change(self.answer());
+        self.send(WAN, reply);
+    }
+
+    fn send(&mut self, port: Port, segment: SegmentBuilder) {
+        self.rig.at(self.now).inject(port, TestFrame::bytes(&segment.build()));
+        let left = self.rig.run_until(self.now);
+        self.hear(&left);
+    }
+
+    /// What reaches the sender, and is not the word of a third party.
+    fn hear(&mut self, left: &[Sent]) {
+        for sent in left.iter().filter(|sent| sent.port == LAN) {
+            let Some(tcp) = tcp(sent) else { continue };
+            let ahead = tcp.ack.wrapping_sub(self.number()) as i32;
+            let damaged = sum_of(&sent.bytes, sent.len) == Some(Checksum::Invalid);
+            if !tcp.flags.contains(Flags::ACK) || ahead.unsigned_abs() >= FAR || damaged {
+                continue;
+            }
+            assert!(ahead <= 0, "{ahead} bytes that the receiver has not got");
+            let acked = self.got - u64::from(ahead.unsigned_abs());
+            let shift = if tcp.flags.contains(Flags::SYN) { 0 } else { SHIFT };
+            self.told = self.told.max(acked);
+            self.right = self.right.max(acked + (u64::from(tcp.window) << shift));
+        }
+    }
+}
+
+fn tcp(sent: &Sent) -> Option<Tcp> {
+    wire::tcp(&sent.bytes, &wire::packet(&sent.bytes, sent.len).ok()?).ok()
+}
+
+fn sum_of(bytes: &[u8], len: usize) -> Option<Checksum> {
+    Some(wire::checksum::verify(bytes, len, &wire::packet(bytes, len).ok()?))
+}
+
+/// The segment with something in whose place no ACK can be made.
+fn odd(segment: SegmentBuilder, which: u8) -> SegmentBuilder {
+    match which % 8 {
+        0 => segment.option(253, &[0, 1]),
+        1 => segment.raw_options(&[8, 40, 1, 1]),
+        2 => segment.option(3, &[1, 2, 3]),
+        3 => segment.md5(),
+        4 => segment.ao(),
+        5 => segment.mptcp(),
+        6 => segment.ip_options(&[1; 4]),
+        _ => segment,
+    }
+}
