@@ -18,6 +18,7 @@
 
 use crate::frame::Checksum;
 use crate::steer::after;
+use crate::track::receiver::{could_follow, Acks, Receiver, MOST_SCALE};
 use crate::wire::{self, checksum, Flags, Packet, SackBlocks, TcpOptions, Timestamps};
 
 use super::Kind;
@@ -26,10 +27,6 @@ use super::Kind;
 pub const ACCECN_MOST: u8 = 3;
 /// Duplicates that make a sender retransmit (RFC 5681 §3.2).
 pub const DUPLICATES: u8 = 3;
-/// Largest window scale (RFC 7323 §2.3).
-const MAX_SCALE: u8 = 14;
-/// Segments in a row that do not fit before they are believed.
-const DOUBTS: u8 = 8;
 /// The bits in which an ACK may tell of congestion.
 const ECN: Flags = Flags::ECE.with(Flags::CWR).with(Flags::AE);
 
@@ -68,13 +65,8 @@ pub enum Role {
 /// What is known of a flow's ACKs: the last one that came.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
-    ack: u32,
-    window: u16,
-    /// Shift of its windows, if a SYN has told.
-    scale: Option<u8>,
-    known: bool,
+    receiver: Receiver,
     accecn: bool,
-    doubts: u8,
 }
 
 impl Ack {
@@ -99,7 +91,7 @@ impl Ack {
             known => known,
         };
         let wire::Tcp { ack, seq, window, flags, .. } = tcp;
-        let (ecn, tos, opens, role, scale) = (flags & ECN, p.tos, false, Role::Alone, MAX_SCALE);
+        let (ecn, tos, opens, role, scale) = (flags & ECN, p.tos, false, Role::Alone, MOST_SCALE);
         matches!(state, Checksum::Valid | Checksum::Partial).then_some(Ack {
             ack,
             seq,
@@ -138,7 +130,7 @@ impl Ack {
         more && newer.role != Role::Alone
             && same(self) == same(newer)
             && newer.window != 0
-            && plausible(self.ack, (self.window, self.scale), newer.ack)
+            && could_follow(self.ack, (self.window, self.scale), newer.ack)
             && in_order(self.timestamps, newer.timestamps)
             && self.sack.as_slice().iter().all(|&block| !after(block.1, newer.ack) || tells(block))
     }
@@ -176,11 +168,6 @@ impl Told {
     }
 }
 
-/// Could a receiver that has acknowledged `from` with a window of this shift acknowledge `to`?
-fn plausible(from: u32, (window, scale): (u16, u8), to: u32) -> bool {
-    to.wrapping_sub(from) <= u32::from(window) << scale
-}
-
 /// Is the second one no older, by both clocks?
 fn in_order(older: Option<Timestamps>, newer: Option<Timestamps>) -> bool {
     match (older, newer) {
@@ -196,20 +183,26 @@ impl Seen {
         if ack.ecn.intersects(Flags::AE.with(Flags::CWR)) {
             self.accecn = true;
         }
-        let beyond = ack.ack.wrapping_sub(self.ack);
-        let old = self.known && after(self.ack, ack.ack);
-        ack.scale = self.scale.unwrap_or(MAX_SCALE);
-        if self.known && (old || !plausible(self.ack, (self.window.max(1), ack.scale), ack.ack)) {
-            self.doubt();
-            return 0;
-        }
-        ack.role = if self.known { self.role(ack) } else { Role::Kept };
-        ack.opens = ack.window > self.window;
-        (self.ack, self.window, self.doubts) = (ack.ack, ack.window, 0);
-        match core::mem::replace(&mut self.known, true) {
-            true => beyond,
-            false => 0,
-        }
+        let last = self.receiver.last();
+        ack.scale = self.receiver.scale();
+        let beyond = match self.receiver.acks(ack.ack, ack.window) {
+            Acks::Disbelieved => {
+                if !self.receiver.is_known() {
+                    self.forget();
+                }
+                return 0;
+            }
+            Acks::First => {
+                ack.role = Role::Kept;
+                0
+            }
+            Acks::More(beyond) => {
+                ack.role = role(last, ack);
+                beyond
+            }
+        };
+        ack.opens = ack.window > last.1;
+        beyond
     }
 
     /// The flow ends, or is another one than it was thought to be: nothing is known of its ACKs.
@@ -219,32 +212,25 @@ impl Seen {
 
     /// The flow begins with a SYN of the ACKs' sender, which offers this window shift (RFC 7323 §2.2).
     pub fn begin(&mut self, scale: Option<u8>) {
-        *self = Seen { scale: Some(scale.unwrap_or(0).min(MAX_SCALE)), ..Seen::default() };
+        *self = Seen { receiver: Receiver::begun(scale), ..Seen::default() };
     }
 
     /// Do its ACKs carry Accurate ECN's counter?
     pub fn is_accecn(&self) -> bool {
         self.accecn
     }
+}
 
-    /// What does not fit what is known is kept and changes nothing, unless it goes on: then nothing is known any more.
-    fn doubt(&mut self) {
-        self.doubts += 1;
-        if self.doubts >= DOUBTS {
-            self.forget();
-        }
-    }
-
-    fn role(&self, ack: &Ack) -> Role {
-        let open = ack.window != 0 && self.window != 0;
-        match Kind::of((self.ack, self.window), (ack.ack, ack.window), &ack.sack) {
-            Kind::Progress => Role::Progress,
-            Kind::Sack if !open || ack.sack.reports_duplicate(ack.ack) => Role::Kept,
-            Kind::Sack if ack.ack != self.ack => Role::Progress,
-            Kind::Sack => Role::Duplicate,
-            Kind::Old => Role::Alone,
-            Kind::Twice | Kind::Closed | Kind::Opens | Kind::Duplicate | Kind::Window => Role::Kept,
-        }
+/// What an ACK is to its sender behind the `last` one, a number and a window.
+fn role(last: (u32, u16), ack: &Ack) -> Role {
+    let open = ack.window != 0 && last.1 != 0;
+    match Kind::of(last, (ack.ack, ack.window), &ack.sack) {
+        Kind::Progress => Role::Progress,
+        Kind::Sack if !open || ack.sack.reports_duplicate(ack.ack) => Role::Kept,
+        Kind::Sack if ack.ack != last.0 => Role::Progress,
+        Kind::Sack => Role::Duplicate,
+        Kind::Old => Role::Alone,
+        Kind::Twice | Kind::Closed | Kind::Opens | Kind::Duplicate | Kind::Window => Role::Kept,
     }
 }
 

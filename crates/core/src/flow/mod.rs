@@ -2,16 +2,15 @@
 
 mod age;
 mod index;
-mod key;
 mod owners;
 mod record;
 mod rings;
 mod table;
 mod timers;
 
+pub use crate::track::Key;
 pub use age::Ages;
 pub use index::Index;
-pub use key::Key;
 pub use record::{flag, Record, Template, NONE};
 pub use table::Table;
 pub use timers::Timers;

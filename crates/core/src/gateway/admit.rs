@@ -6,13 +6,11 @@ use super::{after, Gateway, Headers, PassReason};
 use crate::flow::flag;
 use crate::frame::Frame;
 use crate::node::Cx;
-use crate::steer::{self, Seen, SEQ_AHEAD};
+use crate::steer::{self, Seen};
 use crate::time::Time;
+use crate::track::opening;
 use crate::wire::{self, Flags, TcpOptions};
 use core::sync::atomic::Ordering::Relaxed;
-
-/// How much the first ACK after a handshake may acknowledge: what a window without a scale allows.
-const FIRST_DATA: u32 = 1 << 17;
 
 /// What a segment of the receiver says.
 pub(super) struct Reading {
@@ -116,8 +114,7 @@ impl Gateway {
             return Admitted::Passes;
         }
         let first = r.has(flag::SENDER_SYN | flag::RECEIVER_SYN)
-            && seen.seq.wrapping_sub(r.seq) <= SEQ_AHEAD
-            && seen.ack.wrapping_sub(r.fin) <= FIRST_DATA;
+            && opening::is_first(r.fin, r.seq, seen.seq, seen.ack);
         if !first {
             let is_one = self.table[i].doubt.candidate(seen.seq, seen.ack);
             let common = self.note_odd_candidate(i, reading);

@@ -9,13 +9,11 @@ use crate::flow::{flag, Key, Record};
 use crate::frame::Frame;
 use crate::node::Cx;
 use crate::time::{Duration, Time};
-use crate::track::Doubt;
+use crate::track::{opening, Doubt};
 use crate::wire::{self, Flags, TcpOptions};
 
 /// Segment size assumed when a SYN names none (RFC 9293 §3.7.1).
 const DEFAULT_MSS: u16 = 536;
-/// Data that comes with a SYN at most (RFC 7413): a segment.
-const FAST_OPEN: u32 = 1460;
 
 impl Gateway {
     /// A SYN, with or without ACK: it opens or answers, in both directions of data. One that is `here` has not
@@ -212,8 +210,7 @@ impl Record {
     /// at most (RFC 7413).
     fn is_answered(&self, whose: u32, segment: &Headers) -> bool {
         let others = (flag::SENDER_SYN | flag::RECEIVER_SYN) & !whose;
-        let data = segment.tcp.ack.wrapping_sub(self.start(others));
-        !self.has(flag::SYNCED) && self.has(others) && data <= FAST_OPEN
+        !self.has(flag::SYNCED) && self.has(others) && opening::answers(self.start(others), segment.tcp.ack)
     }
 
     /// Nothing of the handshake holds for this connection.

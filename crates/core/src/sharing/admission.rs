@@ -14,12 +14,12 @@
 use super::way::Way;
 use super::Sharing;
 use crate::class::{FlowMin, Refusal, Spec, Tree};
-use crate::flow::{Ages, Index, Key};
+use crate::flow::{Ages, Index};
 use crate::frame::{Charge, Checksum, Frame, Waiting};
 use crate::node::Cx;
 use crate::stats::DropReason;
 use crate::time::Time;
-use crate::track::{Acked, Data, Stream};
+use crate::track::{Acked, Data, Key, Stream};
 use crate::wire::{self, after, Flags, Tcp};
 
 /// Connections remembered at most.

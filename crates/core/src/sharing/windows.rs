@@ -11,11 +11,10 @@
 //! A class has the sum of its flows' rates; as long as none is known, the rate of its line. Flows that end, or are silent for a minute, are
 //! forgotten. Each has one place, which it takes from whoever had it, so a frame costs the same however many there are.
 
-use crate::flow::Key;
 use crate::pace::{Counts, Queued, Size, Target, FASTEST};
 use crate::rate::{mul_div, Rate};
 use crate::time::{Duration, Time};
-use crate::track::{Acked, Data, Stream};
+use crate::track::{Acked, Data, Key, Stream};
 use crate::wire::{after, Flags, Tcp};
 
 /// Flows remembered at most: 2 MB.

@@ -1,13 +1,12 @@
 //! One direction of a connection's data, as somebody between the two ends sees it: what the sender has *sent* (its own
 //! word) and what the receiver has *confirmed*.
 
+use super::receiver::MOST_SCALE;
 use super::Doubt;
 use crate::wire::{after, Flags, Tcp};
 
 /// The largest window assumed of a receiver whose scale is not known: 1 MiB.
 const UNSCALED: u32 = 1 << 20;
-/// Largest shift (RFC 7323 §2.3).
-const MOST_SCALE: u8 = 14;
 /// Largest window (RFC 7323 §2.3).
 const MOST: u32 = 1 << 30;
 
