@@ -115,6 +115,11 @@ fn frames_keep_their_metadata_through_user_space() {
             for ((time, kept), before) in times.into_iter().zip(before..) {
                 send(&mut host, &frame, time);
                 let frame = received(&mut packets, &mut frames);
+                assert!(if kept == 0 {
+                    frame.received <= clock::now()
+                } else {
+                    frame.received.as_nanos() == kept
+                });
                 let headroom = frames.headroom_mut(&frame);
                 let metadata = Metadata::of(headroom).expect("metadata");
                 assert_eq!((metadata.mark, metadata.priority, metadata.departure), (MARK, PRIORITY, kept));

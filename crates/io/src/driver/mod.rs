@@ -10,6 +10,7 @@
 
 mod beat;
 mod config;
+mod early;
 mod interfaces;
 mod kernel;
 mod lateness;
@@ -36,6 +37,7 @@ use crate::port::Input;
 use crate::sys::clock;
 use crate::sys::epoll::{Ready, Waiter};
 use beat::{Beat, Standstills};
+use early::Early;
 use out::Out;
 use pace::{Next, Pace};
 use std::io;
@@ -104,6 +106,7 @@ pub struct Driver<'a, E> {
     pace: Pace,
     config: DriverConfig,
     inbox: Vec<(Time, node::Port, Frame)>,
+    early: Early,
     verdicts: Verdicts,
     started: Time,
     /// Processor time of this thread before that.
@@ -147,6 +150,7 @@ impl<'a, E: Engine> Driver<'a, E> {
             pace: Pace::new(config.spin, config.batch_delay, ring, rests, now),
             config,
             inbox: Vec::new(),
+            early: Early::new(programs.takes_frames()),
             verdicts: Verdicts::new(),
             started: now,
             cpu_before: clock::thread_cpu(),
@@ -167,7 +171,8 @@ impl<'a, E: Engine> Driver<'a, E> {
         loop {
             let now = clock::now();
             let again = self.round(now);
-            let deadline = self.engine.node().next_deadline(self.out.writable());
+            let due = self.engine.node().next_deadline(self.out.writable());
+            let deadline = due.into_iter().chain(self.early.next()).min();
             let from = clock::now();
             match self.pace.next(from, deadline, again) {
                 Next::Sleep(until) => self.sleep(from, until, &mut ready)?,
@@ -251,8 +256,13 @@ impl<'a, E: Engine> Driver<'a, E> {
                 _ => self.pace.whole(now),
             }
         }
+        self.early.release(now, &mut self.inbox);
         // The sort keeps the order of equals.
         self.inbox.sort_by_key(|(at, _, _)| *at);
+        // Segments of a ring may have come after `now`, too.
+        if self.inbox.last().is_some_and(|(at, _, _)| *at > now) {
+            self.early.keep(&self.frames, clock::now(), &mut self.inbox);
+        }
     }
 
     fn hand_in(&mut self) {
@@ -304,6 +314,7 @@ impl<'a, E: Engine> Driver<'a, E> {
             let now = clock::now();
             // From now on nothing more is taken.
             self.programs.hooks().beat(Time::ZERO);
+            self.early.close(now, &mut self.inbox);
             self.take(now);
             let idle = self.inbox.is_empty();
             self.hand_in();

@@ -91,7 +91,8 @@ impl Packets {
         })
     }
 
-    /// From now on frames have the metadata that the hooks have left for them.
+    /// From now on frames have the metadata that the hooks have left for them, and arrive at their departure
+    /// times.
     pub fn take_metadata(&mut self, records: Arriving) -> io::Result<()> {
         self.receiver.receive_marks()?;
         self.metadata = Some(records);
@@ -200,13 +201,16 @@ impl Packets {
             self.stats.too_long += 1;
             return None;
         }
-        let at = received.at.map_or(now, |at| at.min(now));
+        let mut at = received.at.map_or(now, |at| at.min(now));
         let head = len.min(CHUNK - HEAD);
         let first = chunks[0];
         let memory = &mut frames.memory_mut()[first as usize * CHUNK..];
         let metadata = self.metadata.as_ref().and_then(|records| records.get(received.mark));
         match metadata {
-            Some(metadata) => memory[..Metadata::LEN].copy_from_slice(bytes_of(&metadata)),
+            Some(metadata) => {
+                memory[..Metadata::LEN].copy_from_slice(bytes_of(&metadata));
+                at = at.max(Time::from_nanos(metadata.departure));
+            }
             None => Metadata::renumber(memory, 0),
         }
         let added = restore_tag(memory, received.tag);

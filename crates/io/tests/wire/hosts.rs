@@ -24,6 +24,7 @@ pub fn main(args: &[String]) {
         "receive-marked" => {
             println!("{}", receive_by(connect_marked(&args[1]), Duration::from_millis(number(2))));
         }
+        "scheduled" => println!("{}", scheduled(&args[1], number(2))),
         "marked" => marked(&args[1], number(2)),
         "ask" => println!("{}", ask(&args[1], number(2))),
         "crowd" => println!("{}", crowd(&args[1], number(2) as usize, number(3) as usize)),
@@ -197,6 +198,33 @@ fn mark(socket: &impl AsRawFd) {
         };
         assert_eq!(result, 0);
     }
+}
+
+/// Sends a datagram that departs in so many milliseconds, and says after how many its echo comes.
+fn scheduled(server: &str, ahead: u64) -> u128 {
+    let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
+    socket.connect((server, ECHO)).unwrap();
+    let clock = libc::sock_txtime { clockid: libc::CLOCK_MONOTONIC, flags: 0 };
+    let (level, size) = (libc::SOL_SOCKET, size_of_val(&clock) as libc::socklen_t);
+    let fd = socket.as_raw_fd();
+    // SAFETY: `clock` is valid for reads of its size.
+    let set = unsafe { libc::setsockopt(fd, level, libc::SO_TXTIME, (&raw const clock).cast(), size) };
+    assert_eq!(set, 0);
+    let time = weir_io::sys::clock::now().as_nanos() + ahead * 1_000_000;
+    // The control message: its length, level and type, and the time.
+    let mut control = [24, level as u64 | (libc::SCM_TXTIME as u64) << 32, time];
+    let mut data = [7u8; 8];
+    let mut part = libc::iovec { iov_base: data.as_mut_ptr().cast(), iov_len: data.len() };
+    // SAFETY: zero is a valid header.
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    (message.msg_iov, message.msg_iovlen) = (&mut part, 1);
+    (message.msg_control, message.msg_controllen) = (control.as_mut_ptr().cast(), size_of_val(&control) as _);
+    let started = Instant::now();
+    // SAFETY: the header and what it points to are valid for the call.
+    assert_eq!(unsafe { libc::sendmsg(fd, &message, 0) }, 8);
+    socket.set_read_timeout(Some(crate::lab::PATIENCE)).unwrap();
+    assert_eq!(socket.recv(&mut data).unwrap(), 8);
+    started.elapsed().as_millis()
 }
 
 /// A connection whose segments have mark and priority, the SYN too.

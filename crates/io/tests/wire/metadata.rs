@@ -6,7 +6,21 @@ use crate::tests::ends_well;
 pub const ALL: &[(&str, fn())] = &[
     ("frames_keep_mark_and_priority", frames_keep_mark_and_priority),
     ("made_acks_have_mark_and_priority_of_the_receivers", made_acks_have_mark_and_priority_of_the_receivers),
+    ("frames_leave_at_their_departure_time", frames_leave_at_their_departure_time),
 ];
+
+/// A datagram of the box that departs later waits as it would in fq, which this interface does not have.
+fn frames_leave_at_their_departure_time() {
+    let lab = Lab::new(Kind::Router);
+    let _server = lab.serve();
+    let after = |ahead: &str| lab.host("g", &["scheduled", SERVER, ahead]).trim().parse::<u64>().unwrap();
+    assert!(after("300") < 300);
+    let mut weir = lab.running("all");
+    let times = ["300", "0"].map(after);
+    println!("  {times:?} ms");
+    assert!((300..3000).contains(&times[0]) && times[1] < 300, "{times:?}");
+    ends_well(&lab, &mut weir);
+}
 
 /// What a discipline tells frames apart by.
 #[derive(Clone, Copy, Debug)]
