@@ -10,7 +10,9 @@ use core::sync::atomic::Ordering::Relaxed;
 use std::collections::VecDeque;
 
 /// Operations kept. Further flows are neither begun nor forgotten until some were fetched.
-const LIMIT: usize = 4096;
+const LIMIT: usize = 5120;
+/// Of these, how many may be there for one more flow to be told of that the kernel does not know.
+const NEW_LIMIT: usize = 4096;
 /// Of these, how many may tell of flows that pass, any of which may be lost.
 const PASS_LIMIT: usize = 1024;
 
@@ -82,6 +84,12 @@ impl Verdicts {
     /// Is there room for one that must not be lost?
     pub(super) fn has_room(&self) -> bool {
         !self.hooked || self.queue.len() < LIMIT
+    }
+
+    /// Is there room for a flow that the kernel does not know? Part of the room is for those that it knows,
+    /// so that many new flows do not keep them from being followed or forgotten.
+    fn has_room_for_new(&self) -> bool {
+        !self.hooked || self.queue.len() < NEW_LIMIT
     }
 
     /// One that must not be lost: [`Verdicts::has_room`] was asked.
@@ -179,7 +187,7 @@ impl Gateway {
     /// Tells the kernel of the flow's slot, unless it knows. Until there is room its segments are those of an
     /// unknown flow.
     pub(super) fn tell(&mut self, i: u32) {
-        if !self.table[i].has(flag::SHOWN) && self.verdicts.has_room() {
+        if !self.table[i].has(flag::SHOWN) && self.verdicts.has_room_for_new() {
             self.table[i].flags |= flag::SHOWN;
             self.verdicts.push(self.shape(i));
         }

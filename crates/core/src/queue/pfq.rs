@@ -235,7 +235,7 @@ impl Pfq {
                 dropped |= longest == i;
             }
         }
-        self.rounds.go_on();
+        self.rounds.go_on(&mut self.flows);
         dropped
     }
 }

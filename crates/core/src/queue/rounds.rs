@@ -8,8 +8,10 @@
 
 use super::links::{Ends, Links};
 
-/// Rounds that a flow waits at most.
+/// Rounds that are told apart.
 const ROUNDS: usize = 64;
+/// Rounds that a flow waits at once, at most; a debt that these do not pay is kept.
+const MOST_ROUNDS: i64 = ROUNDS as i64 - 1;
 
 /// What is kept of a flow that takes turns.
 #[derive(Clone, Copy, Debug)]
@@ -110,21 +112,37 @@ impl Rounds {
         if ends {
             self.end(flows, i);
         } else if deficit <= 0 {
-            let rounds_on = (-deficit / self.quantum + 1).min(ROUNDS as i64 - 1);
-            turn.deficit = deficit.saturating_add(rounds_on * self.quantum).max(1);
-            self.end(flows, i);
-            self.enter(flows, i, rounds_on as u8);
+            self.postpone(flows, i);
         }
-        self.go_on();
+        self.go_on(flows);
     }
 
-    /// The next round in which a flow waits is served once this one is done.
-    pub(super) fn go_on(&mut self) {
-        if self.occupied != 0 {
+    /// A flow in debt waits for as many rounds as pay for that, and for no more than there are at once.
+    fn postpone<T: TakesTurns>(&mut self, flows: &mut [T], i: u32) {
+        self.end(flows, i);
+        let turn = flows[i as usize].turn();
+        let all = -turn.deficit / self.quantum + 1;
+        // Of a flow that is alone all rounds pass at once.
+        let (paid, rounds_on) = match self.occupied {
+            0 => (all, 1),
+            _ => (all.min(MOST_ROUNDS), all.min(MOST_ROUNDS)),
+        };
+        turn.deficit += paid * self.quantum;
+        self.enter(flows, i, rounds_on as u8);
+    }
+
+    /// The next round in which a flow waits is served once this one is done. A flow whose debt is not paid by
+    /// then waits for more.
+    pub(super) fn go_on<T: TakesTurns>(&mut self, flows: &mut [T]) {
+        while self.occupied != 0 {
             let ahead = self.occupied.rotate_right(self.round.into()).trailing_zeros();
             self.round = (self.round + ahead as u8) % ROUNDS as u8;
             if ahead > 0 {
                 self.ahead = 0;
+            }
+            match self.next() {
+                Some(i) if flows[i as usize].turn().deficit <= 0 => self.postpone(flows, i),
+                _ => break,
             }
         }
     }

@@ -59,7 +59,7 @@ impl AckFilter {
             let ends = self.flows.table[victim as usize].packets == 0;
             if ends && self.service == Service::RoundRobin {
                 self.rounds.end(&mut self.flows.table, victim);
-                self.rounds.go_on();
+                self.rounds.go_on(&mut self.flows.table);
             }
             dropped |= ends && victim == i;
             self.sort(victim, cx.now);

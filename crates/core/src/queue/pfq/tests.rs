@@ -105,6 +105,22 @@ fn a_giant_pays_with_the_rounds_of_its_packets() {
     assert_eq!(turns.iter().rposition(|&f| f == 1), Some(10));
 }
 
+/// 65,535 bytes are 219 quanta of 300 bytes: so many frames of the others are before the next giant.
+#[test]
+fn a_giant_pays_for_all_of_its_bytes_whatever_the_quantum() {
+    let mut b = Bench::new(Params { quantum: 300, ..Params::default() }, QueueLimit::Unlimited);
+    let giant = Charge { packets: 45, bytes: 65_535 };
+    (0..2).for_each(|_| assert!(b.push(1, giant)));
+    (0..300).for_each(|_| assert!(b.push(2, one(300))));
+    let turns = b.flows();
+    assert_eq!(turns.iter().position(|&f| f == 1), Some(0));
+    let second = turns.iter().rposition(|&f| f == 1).unwrap();
+    assert!((218..=220).contains(&second), "{second}");
+    // Alone it waits for nobody.
+    (0..2).for_each(|_| assert!(b.push(1, giant)));
+    assert_eq!(b.flows(), [1, 1]);
+}
+
 #[test]
 fn the_longest_flow_gives_way() {
     let mut b = bench(QueueLimit::Packets(8));
