@@ -3,7 +3,7 @@
 //! A class is found again by its name and direction. Its place among the accounts is its place in the gateway.
 
 use super::{ClassConfig, ClassStats, GatewayStats};
-use crate::stats::DropReason;
+use crate::stats::{DropReason, Ledger};
 use core::hash::{Hash, Hasher};
 use core::ops::{Deref, DerefMut};
 use std::collections::HashMap;
@@ -25,6 +25,8 @@ pub struct Accounts {
     pub totals: &'static mut GatewayStats,
     /// Those of its classes, by place.
     pub classes: &'static mut [ClassAccount],
+    /// The account of frames goes on, too: not where what is behind the gateway begins anew.
+    pub frames: bool,
 }
 
 /// A value of one's own, or one that outlives its owner.
@@ -138,7 +140,10 @@ fn id(class: &ClassConfig) -> u64 {
 
 impl GatewayStats {
     /// Another gateway goes on counting. Frames that the one before it held are lost.
-    pub(super) fn begin_anew(&mut self) {
+    pub(super) fn begin_anew(&mut self, frames: bool) {
+        if !frames {
+            self.ledger = Ledger::default();
+        }
         let lost = self.ledger.held();
         self.ledger.drops.add(DropReason::Shutdown, lost);
     }

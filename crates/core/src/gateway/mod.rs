@@ -214,8 +214,8 @@ impl Gateway {
     ) -> Gateway {
         let (stats, accounts) = match accounts {
             None => (Kept::Own(Box::default()), ClassAccounts::Own(Vec::new())),
-            Some(Accounts { totals, classes }) => {
-                totals.begin_anew();
+            Some(Accounts { totals, classes, frames }) => {
+                totals.begin_anew(frames);
                 (Kept::Outlives(totals), ClassAccounts::Outlive(classes))
             }
         };

@@ -96,7 +96,8 @@ fn after(left: &Net) -> Net {
     let node = left.rig.node();
     let mut classes: Vec<ClassAccount> = node.accounts().collect();
     classes.resize(4, ClassAccount::default());
-    let accounts = Accounts { totals: Box::leak((*node.stats()).into()), classes: Box::leak(classes.into()) };
+    let totals = Box::leak((*node.stats()).into());
+    let accounts = Accounts { totals, classes: Box::leak(classes.into()), frames: true };
     let mut w = Net::new(basic(), None);
     w.rig = Rig::new(Gateway::with_accounts(config(basic()), records, slots, Some(accounts)));
     w

@@ -4,13 +4,14 @@ use super::{Driver, DriverConfig, Engine, InterfaceStates, Part};
 use crate::bpf::Homes;
 use crate::port::{Exit, Input};
 use crate::sys::letters::Letters;
-use crate::sys::privileges::{self, capability};
-use crate::sys::{epoll, process};
+use crate::sys::privileges::capability;
+use crate::sys::{epoll, process, sandbox};
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use weir_core::frame::Frames;
 use weir_core::steer::{Slot, Tally};
+use weir_core::time::Time;
 
 /// What an engine is started with.
 pub struct Launch<'a> {
@@ -22,6 +23,8 @@ pub struct Launch<'a> {
     pub tallies: &'static [Tally],
     /// Engines that ran before this one: if any, frames have gone past.
     pub restarts: u32,
+    /// When the gateway was set up.
+    pub began: Time,
     /// Where frames come from.
     pub(crate) inputs: Vec<Input>,
     /// Ways out of LAN and WAN.
@@ -71,7 +74,13 @@ impl<'a> Launch<'a> {
     /// Runs an engine until it is told to stop. Fails if it could not send all that it held.
     pub fn run<E: Engine>(self, engine: E, config: DriverConfig) -> io::Result<E> {
         let rests = config.prepare_thread(self.restarts > 0);
-        give_up_privileges()?;
+        // What is read once from files has been read now.
+        self.programs.counters();
+        process::keep_status().unwrap_or_else(|error| tracing::warn!("/proc/self/status: {error}"));
+        let missing = give_up_privileges()?;
+        if self.restarts == 0 && self.programs.number() == 0 && !missing.is_empty() {
+            tracing::info!("the engine goes without {}", missing.join(", and without "));
+        }
         Driver::new(self, engine, config, rests)?.run()
     }
 }
@@ -96,8 +105,8 @@ fn fail(number: usize, error: &io::Error) -> ! {
 
 /// Sockets are open and memory is locked: what remains needs no privilege, but to tell the kernel of flows before
 /// Linux 6.0, where every use of a map does (`kernel.unprivileged_bpf_disabled`).
-fn give_up_privileges() -> io::Result<()> {
+fn give_up_privileges() -> io::Result<Vec<String>> {
     let old = process::kernel().is_some_and(|version| version < (6, 0));
     let keep = if old { capability::BPF | capability::SYS_ADMIN } else { capability::Set::empty() };
-    privileges::keep_only(keep)
+    sandbox::confine_engine(keep)
 }

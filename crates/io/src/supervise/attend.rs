@@ -103,7 +103,7 @@ impl Supervisor {
             }
             if self.has_moved(&mut again)? {
                 self.replace(process, flush)?;
-                return Ok(EngineEnd::Moved);
+                return Ok(EngineEnd::Moved { ran: lived.is_some() });
             }
         }
     }

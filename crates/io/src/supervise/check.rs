@@ -64,6 +64,18 @@ pub(super) fn memory(have: u64, limit: u64, bytes: u64) -> Option<String> {
     })
 }
 
+/// Descriptors that the supervisor and an engine use, and more for each engine beside the first.
+const FILES: u64 = 128;
+const FILES_OF_ENGINE: u64 = 16;
+
+/// May as many files be open as are needed?
+pub(super) fn files(limit: u64, engines: u32) -> Option<String> {
+    let needed = FILES + FILES_OF_ENGINE * (u64::from(engines) - 1);
+    (limit < needed).then(|| {
+        format!("open files are limited to {limit}, and {needed} are needed: raise the limit (`ulimit -n`)")
+    })
+}
+
 /// What is wrong with the host before its interfaces are looked at; `pool` is the pool's bytes.
 pub(super) fn host(pool: u64) -> Vec<String> {
     let have = process::capabilities().unwrap_or(0);
@@ -186,6 +198,12 @@ mod tests {
     fn locked_memory() {
         assert_eq!([memory(0, 100, 100), memory(1 << 14, 0, 100)], [None, None]);
         assert!(memory(0, 99, 100).unwrap().contains("CAP_IPC_LOCK"));
+    }
+
+    #[test]
+    fn open_files() {
+        assert_eq!([files(128, 1), files(144, 2), files(u64::MAX, 8)], [None, None, None]);
+        assert!(files(45, 1).unwrap().contains("limited to 45, and 128 are needed"));
     }
 
     #[test]

@@ -7,6 +7,7 @@ use crate::sys::mmap::Mapping;
 use std::io;
 use std::os::fd::BorrowedFd;
 use weir_core::frame::Frames;
+use weir_core::time::Time;
 
 /// What all engines of a process have in common.
 #[derive(Clone, Copy)]
@@ -20,6 +21,8 @@ pub(super) struct Common<'a> {
     pub restarts: u32,
     /// Hooks see what leaves, so that the way back can be judged.
     pub judged: bool,
+    /// When the gateway was set up.
+    pub began: Time,
 }
 
 impl<'a> Common<'a> {
@@ -37,7 +40,7 @@ impl<'a> Common<'a> {
     /// For one of them. A pool for ACKs is all there at once, which takes a millisecond or two, so that an engine
     /// has the same memory from its start on, the first one and each that is started again.
     fn one(self, programs: Part<'a>, packets: Vec<Packets>, exits: [Exit; 2]) -> io::Result<Launch<'a>> {
-        let Common { interfaces, stop, pool, restarts, judged, .. } = self;
+        let Common { interfaces, stop, pool, restarts, began, judged, .. } = self;
         let memory = Mapping::anonymous(pool.bytes(), false)?;
         if !programs.takes_frames() {
             memory.populate();
@@ -52,6 +55,7 @@ impl<'a> Common<'a> {
             slots,
             tallies,
             restarts,
+            began,
             inputs,
             exits,
             programs,

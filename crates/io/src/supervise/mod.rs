@@ -90,8 +90,10 @@ pub struct Supervisor {
     monitor: Monitor,
     control: Control,
     restarts: Restarts,
-    /// Engines started again.
+    /// Engines that were replaced, for whatever reason.
     count: u32,
+    /// When all was set up.
+    began: Time,
     /// The last engine died, and neither another one nor `flush` has taken care of what it held.
     owed: bool,
     /// Engines that do nothing any more, and that the kernel has not taken down yet.
@@ -105,8 +107,8 @@ enum EngineEnd {
     /// It ended by itself or was killed, and said this. `lived` tells how long it ran, `None` if it never did,
     /// `flushed` whether what it held has been sent.
     Lost { reason: String, lived: Option<Duration>, flushed: bool },
-    /// It was killed, since its sockets are of no use any more.
-    Moved,
+    /// It was killed, since its sockets are of no use any more; whether it had run.
+    Moved { ran: bool },
 }
 
 impl Supervisor {
@@ -128,6 +130,7 @@ impl Supervisor {
             control,
             restarts: Restarts::new(),
             count: 0,
+            began: clock::now(),
             owed: false,
             dying: Vec::new(),
         })
@@ -156,15 +159,17 @@ impl Supervisor {
     /// Runs engines until SIGTERM or SIGINT, then restores the host.
     ///
     /// `engine` runs in a child process, from the start each time. `flush` runs here when an engine
-    /// is gone that did not stop cleanly, with the numbers of its slots. `operator` is asked what clients of the socket want, and what SIGHUP does.
+    /// is gone that did not stop cleanly, with the numbers of its slots. `forget` runs here when what engines leave to the next one may be
+    /// what ends them: it is to clear that. `operator` is asked what clients of the socket want, and what SIGHUP does.
     /// Fails if the first engine cannot start.
     pub fn run(
         mut self,
         engine: impl Fn(Launch<'_>) -> io::Result<()>,
         mut flush: impl FnMut(&Senders, Range<usize>),
+        mut forget: impl FnMut(),
         operator: &mut impl Operator,
     ) -> io::Result<()> {
-        let result = self.supervise(engine, &mut flush, operator);
+        let result = self.supervise(engine, &mut flush, &mut forget, operator);
         self.dying.drain(..).for_each(Process::end);
         self.site.programs.beat(Time::ZERO);
         self.settle(&mut flush);
@@ -176,6 +181,7 @@ impl Supervisor {
         &mut self,
         engine: impl Fn(Launch<'_>) -> io::Result<()>,
         flush: &mut impl FnMut(&Senders, Range<usize>),
+        forget: &mut impl FnMut(),
         operator: &mut impl Operator,
     ) -> io::Result<()> {
         loop {
@@ -184,7 +190,10 @@ impl Supervisor {
             }
             let (reason, lived, least) = match self.one(&engine, flush, operator) {
                 Ok(EngineEnd::Stopped { .. }) => return Ok(()),
-                Ok(EngineEnd::Moved) => continue,
+                Ok(EngineEnd::Moved { ran }) => {
+                    self.count += u32::from(ran);
+                    continue;
+                }
                 Ok(EngineEnd::Lost { reason, lived, .. }) => (reason, lived, Duration::ZERO),
                 Err(error) => (format!("cannot start an engine: {error}"), None, TRY_AGAIN),
             };
@@ -195,6 +204,9 @@ impl Supervisor {
             let lived = lived.unwrap_or_default();
             if self.restarts.is_news(&reason, lived, clock::now()) {
                 tracing::error!("{reason}; frames go through the kernel until the next engine runs");
+            }
+            if self.restarts.suspects_memory(lived) {
+                self.begin_empty(flush, forget);
             }
             let wait = self.restarts.wait_after(lived).max(least);
             match wait {
@@ -263,10 +275,32 @@ impl Supervisor {
         self.settle(flush);
     }
 
+    /// The next engine finds no flows and no segments: something that it would find may have ended those before it. What they held is
+    /// sent first.
+    fn begin_empty(&mut self, flush: &mut impl FnMut(&Senders, Range<usize>), forget: &mut impl FnMut()) {
+        self.leave(flush);
+        self.slots().iter().for_each(Slot::close);
+        for part in self.site.programs.parts() {
+            match part.segments() {
+                Ok(Some(mut ring)) => drop(ring.drain(usize::MAX, |_| {})),
+                Ok(None) => {}
+                Err(error) => tracing::warn!("segments that wait for the next engine stay: {error}"),
+            }
+        }
+        forget();
+        tracing::error!(
+            "three engines in turn ended within seconds: the next one begins without the flows of before"
+        );
+    }
+
     /// Sends what stale engines hold.
     fn flush(&self, flush: &mut impl FnMut(&Senders, Range<usize>)) {
         if let Some(senders) = &self.site.senders {
-            self.stale().for_each(|part| flush(senders, part.places()));
+            // Records that an engine died over may be wrong: that is no reason to end here as well.
+            let flushed = |part: Part<'_>| control::guarded(|| flush(senders, part.places()));
+            if self.stale().map(flushed).filter(Option::is_none).count() > 0 {
+                tracing::error!("what the engine held could not all be sent");
+            }
         }
     }
 
@@ -280,7 +314,7 @@ impl Supervisor {
         self.site.open();
         let letters = self.control.connect(operator)?;
         let cookies = sockets.as_ref().map_or(Vec::new(), |sockets| sockets.cookies.clone());
-        let (site, control, count) = (&self.site, &mut self.control, self.count);
+        let (site, control, count, began) = (&self.site, &mut self.control, self.count, self.began);
         let forked = Process::fork(|| {
             site.leave_to_parent();
             control.leave_to_parent();
@@ -293,6 +327,7 @@ impl Supervisor {
                 pool: site.setup.pool,
                 restarts: count,
                 judged: site.is_judged(),
+                began,
             };
             let launch = Launch { letters, ..common.launch(sockets)? };
             let result = engine(launch);
@@ -380,9 +415,12 @@ impl Supervisor {
 
 /// What is left is what starting another engine needs, on another interface of the same name too.
 fn give_up_privileges() -> io::Result<()> {
-    use capability::{BPF, IPC_LOCK, NET_ADMIN, NET_RAW, PERFMON, SETPCAP, SYS_ADMIN, SYS_NICE};
+    use capability::{
+        BPF, IPC_LOCK, KILL, NET_ADMIN, NET_RAW, PERFMON, SETGID, SETPCAP, SETUID, SYS_ADMIN, SYS_NICE,
+    };
     let have = capability::have()?;
     // It stands for the newer two where they are missing.
     let programs = if have.contains(BPF | PERFMON) { BPF | PERFMON } else { BPF | PERFMON | SYS_ADMIN };
-    privileges::keep_only(NET_ADMIN | NET_RAW | SYS_NICE | IPC_LOCK | SETPCAP | programs)
+    let engine = KILL | SETGID | SETUID | SETPCAP | SYS_NICE | IPC_LOCK;
+    privileges::keep_only(NET_ADMIN | NET_RAW | engine | programs)
 }

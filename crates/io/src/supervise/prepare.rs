@@ -9,7 +9,7 @@ use super::state::{Directory, Lock};
 use crate::sys::clock;
 use crate::sys::epoll::Waiter;
 use crate::sys::link::{self, HostInterface, Monitor};
-use crate::sys::process::Signals;
+use crate::sys::process::{self, Signals};
 use std::io;
 use std::os::fd::AsFd;
 
@@ -22,6 +22,7 @@ impl Setup {
     /// The interfaces, if nothing is in the way.
     fn find(&self) -> Result<Vec<HostInterface>, Problems> {
         let mut problems = check::host(self.pool.bytes() as u64 * u64::from(self.engines));
+        problems.extend(check::files(process::raise_file_limit(), self.engines));
         problems.extend(self.contradictions());
         let all = link::all()?;
         if self.steered.frames().is_some() {

@@ -7,6 +7,7 @@ use std::cell::Cell;
 use std::io;
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// An array of `T` that this process and the children it forks share.
 ///
@@ -23,6 +24,7 @@ pub struct Records<T: 'static> {
 impl<T: Pod> Records<T> {
     /// `count` records of zero bytes. Called before the engine is forked.
     pub fn alloc(count: usize) -> io::Result<Records<T>> {
+        const { assert!(size_of::<T>() % 8 == 0, "records are cleared by words") };
         let memory = ManuallyDrop::new(Mapping::anonymous((count * size_of::<T>()).max(1), true)?);
         Ok(Records { memory, is_taken: Cell::new(false), of: PhantomData })
     }
@@ -35,6 +37,14 @@ impl<T: Pod> Records<T> {
         }
         // SAFETY: never unmapped; taken once, and copied only before.
         Some(unsafe { self.memory.all() })
+    }
+
+    /// Makes all of them zero bytes, while no engine runs. Nothing happens if this process has taken them.
+    pub fn clear(&self) {
+        let words = (0..self.memory.len() / 8).map(|word| self.memory.atomic_u64(word * 8));
+        if !self.is_taken.get() {
+            words.for_each(|word| word.store(0, Relaxed));
+        }
     }
 
     /// A copy of record number `i`, for the supervisor. Panics if this process has taken the records, or there is
@@ -53,6 +63,10 @@ mod tests {
     #[test]
     fn taken_once() {
         let records = Records::<u64>::alloc(3).unwrap();
+        assert_eq!(records.copy(2), 0);
+        records.memory.atomic_u64(16).store(7, Relaxed);
+        assert_eq!(records.copy(2), 7);
+        records.clear();
         assert_eq!(records.copy(2), 0);
         let memory = records.take().unwrap();
         assert_eq!(memory.len(), 3);

@@ -12,6 +12,9 @@ const FIRST: Duration = Duration::from_millis(10);
 const LONGEST: Duration = Duration::from_secs(1);
 /// An engine that lived for so long ran: what hangs is killed later than this.
 const RAN: Duration = Duration::from_millis(50);
+/// An engine that lived for less died young, and so many of them in turn are no chance.
+const YOUNG: Duration = Duration::from_secs(2);
+const THIRD: u32 = 3;
 /// The same reason is said again after this, or when the engine had run for so long.
 const AGAIN: Duration = Duration::from_secs(60);
 /// Reasons remembered.
@@ -22,13 +25,15 @@ const MOST: usize = 8;
 pub(super) struct Restarts {
     /// How long the next engine has to wait if the one before it never ran.
     next: Duration,
+    /// Engines in turn that did not live for long.
+    quick: u32,
     /// Reasons that were said in the last minute, and when.
     said: VecDeque<(String, Time)>,
 }
 
 impl Restarts {
     pub const fn new() -> Restarts {
-        Restarts { next: Duration::ZERO, said: VecDeque::new() }
+        Restarts { next: Duration::ZERO, quick: 0, said: VecDeque::new() }
     }
 
     /// How long the next engine has to wait after one that ran for `lived`, nothing if it never did.
@@ -39,6 +44,17 @@ impl Restarts {
         let wait = self.next;
         self.next = wait.saturating_mul(2).max(FIRST).min(LONGEST);
         wait
+    }
+
+    /// May memory that outlives engines be what ends them, now that one more has ended, which ran for `lived`? After each
+    /// three that died young.
+    pub fn suspects_memory(&mut self, lived: Duration) -> bool {
+        self.quick = if lived < YOUNG { self.quick + 1 } else { 0 };
+        let third = self.quick == THIRD;
+        if third {
+            self.quick = 0;
+        }
+        third
     }
 
     /// Is it to be said now that an engine is gone for this reason, after it ran for `lived`?
@@ -89,6 +105,14 @@ mod tests {
         }
         assert_eq!(ms(restarts, Duration::from_millis(50)), 0);
         assert_eq!(ms(restarts, ZERO), 10);
+    }
+
+    #[test]
+    fn three_that_died_young_in_turn_make_memory_suspect() {
+        let restarts = &mut Restarts::new();
+        let mut after = |lived: [u64; 6]| lived.map(|ms| restarts.suspects_memory(Duration::from_millis(ms)));
+        assert_eq!(after([0, 1_999, 2_000, 0, 0, 1_999]), [false, false, false, false, false, true]);
+        assert_eq!(after([0, 0, 0, 0, 0, 0]), [false, false, true, false, false, true]);
     }
 
     #[test]

@@ -11,6 +11,7 @@ pub mod packet;
 pub mod pod;
 pub mod privileges;
 pub mod process;
+pub mod sandbox;
 pub mod sched;
 #[cfg(test)]
 pub(crate) mod testing;

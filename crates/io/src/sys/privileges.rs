@@ -20,6 +20,12 @@ pub mod capability {
     pub const IPC_LOCK: Set = Set::IPC_LOCK;
     /// To take privileges from the bounding set.
     pub const SETPCAP: Set = Set::SETPCAP;
+    /// To end an engine, which has another user.
+    pub const KILL: Set = Set::KILL;
+    /// To give an engine a user and a group of its own.
+    pub const SETUID: Set = Set::SETUID;
+    /// See [`SETUID`].
+    pub const SETGID: Set = Set::SETGID;
     /// Stands for BPF and PERFMON.
     pub const SYS_ADMIN: Set = Set::SYS_ADMIN;
 
@@ -33,6 +39,17 @@ pub mod capability {
 /// gains any again.
 pub fn keep_only(keep: CapabilitySet) -> io::Result<()> {
     // The bounding set first: changing it needs CAP_SETPCAP.
+    bound_to(keep)?;
+    let have = thread::capabilities(None)?;
+    let keep = keep.intersection(have.permitted);
+    let sets = CapabilitySets { effective: keep, permitted: keep, inheritable: CapabilitySet::empty() };
+    thread::set_capabilities(None, sets)?;
+    thread::set_no_new_privs(true)?;
+    Ok(())
+}
+
+/// Takes all but `keep` from the bounding and ambient sets of this thread, if it may.
+pub fn bound_to(keep: CapabilitySet) -> io::Result<()> {
     let have = thread::capabilities(None)?;
     if have.effective.contains(CapabilitySet::SETPCAP) {
         for capability in (0..64).map(|bit| CapabilitySet::from_bits_retain(1 << bit)) {
@@ -43,9 +60,5 @@ pub fn keep_only(keep: CapabilitySet) -> io::Result<()> {
         }
     }
     let _ = thread::clear_ambient_capability_set();
-    let keep = keep.intersection(have.permitted);
-    let sets = CapabilitySets { effective: keep, permitted: keep, inheritable: CapabilitySet::empty() };
-    thread::set_capabilities(None, sets)?;
-    thread::set_no_new_privs(true)?;
     Ok(())
 }

@@ -2,9 +2,12 @@
 
 use super::{check, check_fd};
 use rustix::process::{self, Pid, PidfdFlags, Resource, Signal, WaitOptions};
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::OnceLock;
 
 /// A child process.
 #[derive(Debug)]
@@ -171,6 +174,27 @@ fn end_with_parent(parent: u32) {
     }
 }
 
+/// The end of its parent as a process hears of it: by this signal, if that is still the parent.
+#[derive(Clone, Copy, Debug)]
+pub struct EndOfParent {
+    signal: Option<Signal>,
+    parent: u32,
+}
+
+/// How this process hears of the end of its parent.
+pub fn end_of_parent() -> io::Result<EndOfParent> {
+    Ok(EndOfParent { signal: process::parent_process_death_signal()?, parent: parent_id() })
+}
+
+/// Has this process hear of the end of its parent, which may have come already.
+pub fn end_with(ends: EndOfParent) -> io::Result<()> {
+    process::set_parent_process_death_signal(ends.signal)?;
+    match ends.signal {
+        Some(signal) if parent_id() != ends.parent => Ok(process::kill_process(process::getpid(), signal)?),
+        _ => Ok(()),
+    }
+}
+
 /// Number of the parent process.
 pub fn parent_id() -> u32 {
     process::getppid().map_or(0, |pid| pid.as_raw_pid() as u32)
@@ -266,12 +290,37 @@ pub fn namespace() -> io::Result<Option<u64>> {
     }
 }
 
+/// This process as /proc has it, for one that may not open files later.
+static STATUS: OnceLock<File> = OnceLock::new();
+
+/// Opens what [`resident_memory`] reads.
+pub fn keep_status() -> io::Result<()> {
+    let _ = STATUS.set(File::open("/proc/self/status")?);
+    Ok(())
+}
+
 /// Resident memory of this process in bytes, what it shares with others included (`VmRSS` of proc_pid_status(5)).
 pub fn resident_memory() -> io::Result<u64> {
-    let status = std::fs::read_to_string("/proc/self/status")?;
+    let status = match STATUS.get() {
+        None => std::fs::read_to_string("/proc/self/status")?,
+        Some(file) => {
+            let mut text = [0; 4096];
+            let count = file.read_at(&mut text, 0)?;
+            String::from_utf8_lossy(&text[..count]).into_owned()
+        }
+    };
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     let kb = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<u64>().ok());
     kb.map(|kb| kb << 10).ok_or(io::ErrorKind::InvalidData.into())
+}
+
+/// Raises the limit of open files as far as this process may; returns it.
+pub fn raise_file_limit() -> u64 {
+    let mut limit = process::getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    // Where that is refused the limit stays as it is.
+    let _ = process::setrlimit(Resource::Nofile, limit);
+    process::getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }
 
 /// Memory that this process may lock, in bytes.

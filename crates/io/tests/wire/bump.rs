@@ -1,5 +1,6 @@
 //! The engine under test: it forwards what it gets, and keeps count.
 
+use crate::clerk::Clerk;
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::io::Write;
@@ -25,6 +26,7 @@ struct Bump {
     held: VecDeque<(Time, Port, Frame)>,
     counts: &'static mut [u64],
     stats: std::path::PathBuf,
+    clerk: Clerk,
 }
 
 impl Node for Bump {
@@ -69,7 +71,7 @@ impl Engine for Bump {
     fn report(&mut self, report: &Report<'_>) {
         let names = ["from_lan", "from_wan", "observed", "resyncs", "stops", "giant"];
         let counts = names.iter().zip(self.counts.iter()).map(|(name, count)| format!("{name}={count}\n"));
-        write_stats(&self.stats, &(counts.collect::<String>() + &common(report)));
+        self.clerk.write(&self.stats, &(counts.collect::<String>() + &common(report)));
     }
 }
 
@@ -116,14 +118,6 @@ pub fn common(report: &Report<'_>) -> String {
         None => {}
     }
     text
-}
-
-/// Whole or not at all, since a test may be reading. Not at all where no file can be opened: an engine outlives that.
-pub fn write_stats(to: &std::path::Path, text: &str) {
-    let draft = to.with_extension("new");
-    if let Err(error) = std::fs::write(&draft, text).and_then(|()| std::fs::rename(&draft, to)) {
-        eprintln!("statistics: {error}");
-    }
 }
 
 /// Prints to standard error what the library says.
@@ -209,7 +203,8 @@ pub fn main(args: &[String]) -> i32 {
     let result = supervisor.run(
         |launch| {
             let counts = counts.take().unwrap();
-            let bump = Bump { delay, held: VecDeque::new(), counts, stats: directory.join("stats") };
+            let (stats, clerk) = (directory.join("stats"), Clerk::start());
+            let bump = Bump { delay, held: VecDeque::new(), counts, stats, clerk };
             launch.run(bump, DriverConfig { priority: None, ..DriverConfig::default() }).map(drop)
         },
         |senders, _| {
@@ -221,6 +216,7 @@ pub fn main(args: &[String]) -> i32 {
             assert_eq!((sent.lan.len(), sent.wan.len()), (2, 0));
             count.write_all_at(flushes.get().to_string().as_bytes(), 0).unwrap();
         },
+        || {},
         &mut NoOperator,
     );
     match result {

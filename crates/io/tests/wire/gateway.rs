@@ -1,6 +1,7 @@
 //! The gateway of the core as the engine under test: flows of both directions at a rate each.
 
-use crate::bump::{common, directory, number, prepare, write_stats};
+use crate::bump::{common, directory, number, prepare};
+use crate::clerk::Clerk;
 use std::ops::Range;
 use weir_core::ack::{AckControl, Release, ShareRelease};
 use weir_core::flow::Record;
@@ -17,6 +18,7 @@ struct Shaper {
     stats: std::path::PathBuf,
     /// What is to happen to it, if there is such a file.
     strike: std::path::PathBuf,
+    clerk: Clerk,
 }
 
 impl Engine for Shaper {
@@ -35,11 +37,7 @@ impl Engine for Shaper {
         out.extend(self.gateway.verdicts(room));
     }
     fn change(&mut self, _: &mut Cx<'_>) -> bool {
-        let strike = std::fs::read_to_string(&self.strike).unwrap_or_default();
-        if !strike.is_empty() {
-            std::fs::remove_file(&self.strike).unwrap();
-        }
-        match strike.as_str() {
+        match self.clerk.take(&self.strike).as_str() {
             "hang" => std::thread::sleep(std::time::Duration::from_secs(5)),
             "panic" => panic!("as it was told"),
             _ => {}
@@ -54,7 +52,7 @@ impl Engine for Shaper {
         let flows = self.gateway.stats().flows;
         let out = self.gateway.others_of(0);
         let others = format!("others={}\nothers_bytes={}\ndropped={}\n", out.packets, out.bytes, out.dropped);
-        write_stats(&self.stats, &format!("{}{others}held={held}\nflows={flows}\n", common(report)));
+        self.clerk.write(&self.stats, &format!("{}{others}held={held}\nflows={flows}\n", common(report)));
     }
 }
 
@@ -127,12 +125,13 @@ pub fn main(args: &[String]) -> i32 {
                     0 => directory(args).join(name),
                     _ => directory(args).join(format!("{name}{number}")),
                 });
-                Shaper { gateway: gateway.counted_in(launch.tallies), stats, strike }
+                Shaper { gateway: gateway.counted_in(launch.tallies), stats, strike, clerk: Clerk::start() }
             });
             let shapers = shapers.collect();
             launch.run_all(shapers, DriverConfig { spin: Spin::None, ..DriverConfig::default() })
         },
         |senders, places| rescue(&records, slots, places, senders),
+        || records.clear(),
         &mut NoOperator,
     );
     match result {

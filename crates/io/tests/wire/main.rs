@@ -8,6 +8,7 @@
 //! for them. The summary names each test that needed its second run.
 
 mod bump;
+mod clerk;
 mod devices;
 mod ends;
 mod gateway;

@@ -26,6 +26,7 @@ pub fn run(file: &WanFile, json: Option<Target>) -> Result<(), String> {
                 launch.run(engine, setup::emulator_driver(file)).map(drop)
             },
             |_, _| {},
+            || {},
             &mut NoOperator,
         )
         .map_err(|e| e.to_string())

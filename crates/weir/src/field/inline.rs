@@ -1,8 +1,10 @@
 //! A gateway as an engine of the driver, or as several of them. One kind of engine serves all three: gateways that control ACKs, gateways whose classes have
 //! queues, and gateways that do both.
 
+use super::continued::Continued;
 use super::control::{Part, Remote, Service, Version};
 use super::live::Meters;
+use super::paced::Device;
 use super::queues::{self, QueueMeters};
 use super::writer::Writer;
 use super::{report, say_ready, setup};
@@ -19,7 +21,7 @@ use weir_core::gateway::{Changed, Compiled, Gateway, Prefix, Verdict};
 use weir_core::node::{Cx, Node};
 use weir_core::sharing::Sharing;
 use weir_core::steer::Fields;
-use weir_core::time::Duration;
+use weir_core::time::{Duration, Time};
 use weir_io::bpf::{Home, Homes};
 use weir_io::driver::{Engine, Report};
 use weir_io::supervise::Letters;
@@ -101,6 +103,10 @@ pub(super) type Left = (Option<Changed>, Option<Sharing>);
 pub(super) struct Start {
     /// Engines that ran before this one.
     pub restarts: u32,
+    /// When the gateway was set up.
+    pub began: Time,
+    /// Counters of the engines before.
+    pub continued: Continued,
     /// Where reports go.
     pub writer: Writer<GatewayReport>,
     /// How it is changed and asked.
@@ -117,6 +123,8 @@ pub(super) struct Start {
 pub(super) struct Server {
     /// The secret of the host's hashes.
     pub seed: u64,
+    /// The interface, looked at while this process still could.
+    pub device: Device,
     /// Engines that ran before these.
     pub restarts: u32,
     pub letters: Letters,
@@ -153,7 +161,7 @@ impl Server {
             config: Compiled::after(new.config, &old.config),
             places: new.places,
         };
-        let queues = || self.queued.then(|| queues::node(next, self.seed)).transpose();
+        let queues = || self.queued.then(|| queues::node(next, &self.device, self.seed)).transpose();
         let parts = new.parts.into_iter().zip(old.parts);
         let next_of = |parts| Ok(Next { acks: self.acks.then(|| compile(parts)), queues: queues()? });
         let made = parts.map(next_of).collect::<Result<_, String>>()?;
@@ -186,13 +194,18 @@ pub(super) struct InlineEngine<N> {
     splits: bool,
     meters: Meters,
     queue_meters: QueueMeters,
+    /// When counters are kept for the next engine, at the latest.
+    keep_next: Time,
 }
+
+/// How often counters are kept for the next engine, if nobody asks for them.
+const KEEP: Duration = Duration::from_secs(1);
 
 impl<N: Inline> InlineEngine<N> {
     pub(super) fn new(node: N, start: Start) -> Self {
         let splits = splits(&node);
         let (meters, queue_meters) = Default::default();
-        InlineEngine { node, start, splits, meters, queue_meters }
+        InlineEngine { node, start, splits, meters, queue_meters, keep_next: Time::ZERO }
     }
 
     /// A report on all of it, or on what an address has to do with it, and whether rates are known. Queues are not told apart by
@@ -200,7 +213,7 @@ impl<N: Inline> InlineEngine<N> {
     fn look(&mut self, report: &Report<'_>, address: Option<IpAddr>) -> (GatewayReport, bool) {
         let mut said = GatewayReport {
             schema: crate::result::SCHEMA,
-            wall_s: report.wall.as_secs_f64(),
+            wall_s: report.now.since(self.start.began).as_secs_f64(),
             degraded: report.degraded.clone(),
             gateway: report::in_this_process(self.node.totals(report.cpu)),
             steering: report::steering(report, self.start.restarts),
@@ -215,11 +228,28 @@ impl<N: Inline> InlineEngine<N> {
             (said.passed, said.events) = (report::passed(stats), report::events(stats));
         }
         if let Some(queues) = self.node.queues() {
-            let (queued, seen_before) = self.queue_meters.look(queues, report.now);
+            let (mut queued, seen_before) = self.queue_meters.look(queues, report.now);
+            self.start.continued.queues(&mut queued);
             said.classes = merged(said.classes, queued);
             known &= seen_before;
         }
+        // The frames of a gateway alone go on by themselves.
+        let frames = self.node.queues().is_some();
+        self.start.continued.driver(&mut said.gateway, &mut said.steering, frames);
         (said, known)
+    }
+
+    /// Brings the counters that go on up to date.
+    fn keep(&mut self, report: &Report<'_>) {
+        let mut steering = report::steering(report, self.start.restarts);
+        let mut totals = self.node.totals(report.cpu);
+        if let Some(queues) = self.node.queues() {
+            let (mut queued, _) = self.queue_meters.look(queues, report.now);
+            self.start.continued.queues(&mut queued);
+        }
+        let frames = self.node.queues().is_some();
+        self.start.continued.driver(&mut totals, &mut steering, frames);
+        self.keep_next = report.now + KEEP;
     }
 
     /// Takes another configuration, in all parts or in none.
@@ -304,6 +334,8 @@ impl<N: Inline> Engine for InlineEngine<N> {
         if self.start.writer.is_due(report) {
             let (written, _) = self.look(report, None);
             self.start.writer.write(report, written);
+        } else if report.now >= self.keep_next {
+            self.keep(report);
         }
         if let Some(ask) = self.start.remote.asked() {
             let told = self.look(report, ask.address);

@@ -1,5 +1,6 @@
 //! Running a gateway or an emulator on this host.
 
+mod continued;
 pub mod control;
 mod emulator;
 mod inline;
@@ -19,6 +20,7 @@ use crate::output::Target;
 pub use control::Version;
 use control::{Desk, Remote, Running};
 use inline::{Inline, InlineEngine, Server, Start};
+use paced::Device;
 use std::io::{self, Write};
 use std::ops::Range;
 use std::path::PathBuf;
@@ -48,43 +50,62 @@ pub fn gateway(
     let slots = supervisor.slots();
     let records = acks.then(|| Records::<Record>::alloc(slots.len())).transpose();
     let records = records.map_err(|e| format!("memory for {} flows: {e}", slots.len()))?;
-    let kept = acks.then(|| Totals::alloc(supervisor.engines(), supervisor.tallies())).transpose();
+    let kept = acks.then(|| Totals::alloc(supervisor.engines(), supervisor.tallies(), !queued)).transpose();
     let kept = kept.map_err(|e| format!("memory for totals: {e}"))?;
+    let queues = if queued { 2 * version.file.gateway.classes.len() + 1024 } else { 0 };
+    let memory = continued::Memory::alloc(supervisor.engines(), queues);
+    let memory = memory.map_err(|e| format!("memory for totals: {e}"))?;
     let json = json.map(Arc::new);
     tracing::info!(dev = version.file.dev, acks, queues = queued, "shaping");
     let running = Running::new(version, path, seed);
     let starts = |launch: &mut Launch<'_>, places: Vec<Vec<usize>>| {
         let (remotes, service) = Remote::several(places.len());
         let writers = Writer::several(json.clone(), places.len(), whole::whole);
-        let (version, restarts) = (running.version(), launch.restarts);
+        let (version, restarts, began) = (running.version(), launch.restarts, launch.began);
         let homes = launch.homes.take();
         if let Some(homes) = homes.as_ref().filter(|_| restarts == 0) {
             homes.replace(&inline::listed(&version))?;
         }
         let letters = launch.letters.take();
-        let server =
-            letters.map(|letters| Server { seed, restarts, letters, version, service, acks, queued, homes });
+        let server = letters.map(|letters| Server {
+            seed,
+            device: Device::of(&version.file.dev),
+            restarts,
+            letters,
+            version,
+            service,
+            acks,
+            queued,
+            homes,
+        });
         let mut serve = server.map(|server| Box::new(move || server.begin()) as Box<dyn FnOnce() + Send>);
         let left = Arc::new(AtomicUsize::new(places.len()));
-        let start = |((places, remote), writer)| Start {
+        let continued = memory.take().ok_or_else(|| io::Error::other("totals taken twice"))?;
+        let start = |(((places, remote), writer), continued)| Start {
             restarts,
+            began,
+            continued,
             writer,
             remote,
             places,
             left: left.clone(),
             serve: serve.take(),
         };
-        Ok::<Vec<Start>, io::Error>(places.into_iter().zip(remotes).zip(writers).map(start).collect())
+        Ok::<Vec<Start>, io::Error>(
+            places.into_iter().zip(remotes).zip(writers).zip(continued).map(start).collect(),
+        )
     };
     supervisor
         .run(
             |mut launch| {
                 let (configs, places): (Vec<_>, Vec<_>) =
                     running.take().into_iter().map(|part| (part.config, part.places)).unzip();
-                let memory = records.as_ref().zip(kept.as_ref());
-                let controlled = |memory| gateways(&launch, memory, configs, steered);
-                let gateways = memory.map(controlled).transpose()?;
-                let queues = queued.then(|| queues::node(&running.version(), seed)).transpose();
+                let shared = records.as_ref().zip(kept.as_ref());
+                let controlled = |shared| gateways(&launch, shared, configs, steered);
+                let gateways = shared.map(controlled).transpose()?;
+                let queues = queued
+                    .then(|| queues::node(&running.version(), &Device::of(&running.version().file.dev), seed))
+                    .transpose();
                 let queues = queues.map_err(io::Error::other)?;
                 let starts = starts(&mut launch, places)?;
                 match (gateways, queues) {
@@ -103,6 +124,7 @@ pub fn gateway(
             |senders, places| {
                 records.iter().for_each(|records| rescue(records, slots, places.clone(), senders))
             },
+            || records.iter().for_each(Records::clear),
             &mut Desk::new(&running),
         )
         .map_err(|e| e.to_string())
@@ -114,19 +136,23 @@ struct Totals {
     /// As many for each gateway.
     classes: Records<ClassAccount>,
     each: usize,
+    /// Do accounts of frames outlive engines?
+    frames: bool,
 }
 
 impl Totals {
-    fn alloc(engines: usize, classes: usize) -> io::Result<Totals> {
+    fn alloc(engines: usize, classes: usize, frames: bool) -> io::Result<Totals> {
         let each = classes / engines;
-        Ok(Totals { gateways: Records::alloc(engines)?, classes: Records::alloc(classes)?, each })
+        Ok(Totals { gateways: Records::alloc(engines)?, classes: Records::alloc(classes)?, each, frames })
     }
 
     /// For the gateway of each engine: once in each process.
     fn take(&self) -> Option<impl Iterator<Item = Accounts>> {
         let classes = self.classes.take()?.chunks_mut(self.each);
         let both = self.gateways.take()?.iter_mut().zip(classes);
-        Some(both.map(|(totals, classes)| Accounts { totals, classes }))
+        // Behind queues, which begin anew, the account of frames does so, too.
+        let frames = self.frames;
+        Some(both.map(move |(totals, classes)| Accounts { totals, classes, frames }))
     }
 }
 

@@ -13,7 +13,8 @@ const AROUND: u64 = 38;
 const DROPS_PAUSE: [&str; 3] = ["i40e", "ice", "iavf"];
 
 /// What is known of an interface.
-struct Device {
+#[derive(Clone)]
+pub(super) struct Device {
     /// Rate of its line in bits per second, if it has one: a virtual interface states a rate that means nothing.
     speed: Option<u64>,
     ethernet: bool,
@@ -24,7 +25,7 @@ struct Device {
 
 impl Device {
     /// The interface as it is now; one that is not there yet is taken for Ethernet of 1500 bytes without a known rate.
-    fn of(name: &str) -> Device {
+    pub(super) fn of(name: &str) -> Device {
         let Some(HostInterface { mac, mtu, ethernet, kind, .. }) = link::find(name).ok().flatten() else {
             return Device { speed: None, ethernet: true, mac: [0; 6], mtu: 1500, driver: String::new() };
         };
@@ -38,12 +39,11 @@ impl Device {
 
 /// Sets the port of a configuration whose classes leave by `dev`, as far as any is paced. Where there is no line, `gap` becomes `clock`, and the log says
 /// so. The error says why classes cannot be paced.
-pub(super) fn fit(config: &mut Config, dev: &str) -> Result<(), String> {
+pub(super) fn fit(config: &mut Config, dev: &str, device: &Device) -> Result<(), String> {
     if config.classes.iter().all(|class| class.share.is_none_or(|share| share.pace.is_none())) {
         return Ok(());
     }
-    let device = Device::of(dev);
-    let why = fit_to(config, &device);
+    let why = fit_to(config, device);
     if let Some(why) = why {
         tracing::warn!(
             dev,
@@ -134,13 +134,16 @@ mod tests {
     fn what_the_line_does_not_carry_is_refused() {
         let mut slow = config("pace = 'gap'");
         slow.port.line = Some(Rate::mbit(5));
-        assert!(fit(&mut slow, "nonesuch")
+        assert!(fit(&mut slow, "nonesuch", &Device::of("nonesuch"))
             .unwrap_err()
             .contains("class \"a\": its rate, 10Mbit, is above the line's, 5Mbit"));
         let mut short = config("pace = 'gap'\nline = '1Gbit'");
         fit_to(&mut short, &device(None, true, 129));
         assert!(sharing::check(&short).is_err());
         let mut nothing = Config::default();
-        assert_eq!((fit(&mut nothing, "nonesuch"), nothing), (Ok(()), Config::default()));
+        assert_eq!(
+            (fit(&mut nothing, "nonesuch", &Device::of("nonesuch")), nothing),
+            (Ok(()), Config::default())
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! The queues of a gateway's classes: the node that a configuration makes, and how fast its classes send.
 
 use super::control::Version;
-use super::paced;
+use super::paced::{self, Device};
 use crate::result::observe;
 use crate::result::running::GatewayClass;
 use weir_core::gateway::Config;
@@ -12,12 +12,12 @@ use weir_core::time::{Duration, Time};
 /// Rates are those since a look that is at least so long ago.
 const LEAST: Duration = Duration::from_millis(500);
 
-/// The node that a version's classes need, on a host whose secret is `seed`.
-pub(super) fn node(version: &Version, seed: u64) -> Result<Sharing, String> {
+/// The node that a version's classes need, which leave by `device`, on a host whose secret is `seed`.
+pub(super) fn node(version: &Version, device: &Device, seed: u64) -> Result<Sharing, String> {
     let mut config = Config { seed, ..version.file.gateway.clone() };
     let queues = config.classes.iter_mut().filter_map(|c| c.share.as_mut()?.queue.as_mut());
     queues.for_each(|queue| queue.kind = queue.kind.seeded(seed));
-    paced::fit(&mut config, &version.file.dev)?;
+    paced::fit(&mut config, &version.file.dev, device)?;
     Sharing::new(config, link::Config::NETEM).map_err(|refused| refused.why.to_string())
 }
 
@@ -75,14 +75,15 @@ mod tests {
     /// 65,536 bytes take 1.05 ms at 500 Mbit/s.
     #[test]
     fn giants_are_cut_where_one_takes_a_millisecond() {
-        let splits = |link, ceil| setup::splits(node(&version(link, ceil), 7).unwrap().config());
+        let splits =
+            |link, ceil| setup::splits(node(&version(link, ceil), &Device::of("e"), 7).unwrap().config());
         assert_eq!([splits("499Mbit", ""), splits("500Mbit", "")], [true, false]);
         assert!(splits("1Gbit", "ceil = '100Mbit'"));
     }
 
     #[test]
     fn hashes_have_the_host_s_secret() {
-        let built = node(&version("1Gbit", ""), 7).unwrap();
+        let built = node(&version("1Gbit", ""), &Device::of("e"), 7).unwrap();
         let queue = built.config().classes[1].share.and_then(|s| s.queue).unwrap();
         assert!(matches!(queue.kind, Kind::Pfq(params) if params.seed == 7) && built.config().seed == 7);
     }

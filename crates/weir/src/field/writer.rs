@@ -1,4 +1,5 @@
-//! Reports are written by a thread of their own: no engine must wait for a disk.
+//! Reports are written by a thread of their own: no engine must wait for a disk. The thread has the supervisor's user, without
+//! capabilities, and access to the directory of reports alone.
 
 use crate::output::Target;
 use serde::Serialize;
@@ -8,7 +9,7 @@ use std::thread::JoinHandle;
 use weir_core::time::{Duration, Time};
 use weir_io::driver::Report;
 use weir_io::log::Seldom;
-use weir_io::sys::clock;
+use weir_io::sys::{clock, sandbox};
 
 /// How often a report is written while engines run.
 const EVERY: Duration = Duration::from_secs(1);
@@ -19,16 +20,12 @@ pub(super) struct Writer<T> {
     /// The engine's number.
     number: usize,
     sender: Option<SyncSender<(usize, T)>>,
-    /// The thread, which the first engine begins when it is first needed.
-    thread: Thread<T>,
+    /// The thread, if it is this engine's to wait for.
+    thread: Option<JoinHandle<()>>,
 }
 
-enum Thread<T> {
-    /// Another engine's, or none.
-    NotOurs,
-    Begins(Box<Writes<T>>),
-    Runs(JoinHandle<()>),
-}
+/// Room for a report that is put together.
+const STACK: usize = 512 << 10;
 
 /// What the thread has.
 struct Writes<T> {
@@ -57,13 +54,15 @@ impl<T: Clone + Serialize + Send + 'static> Writer<T> {
     ) -> Vec<Writer<T>> {
         let (sender, receiver) = sync_channel(engines);
         let sender = target.is_some().then_some(sender);
-        let writer =
-            |number| Writer { next: Time::ZERO, number, sender: sender.clone(), thread: Thread::NotOurs };
+        let writer = |number| Writer { next: Time::ZERO, number, sender: sender.clone(), thread: None };
         let mut writers: Vec<Writer<T>> = (0..engines).map(writer).collect();
         if let Some(target) = target {
             let latest = (0..engines).map(|_| None).collect();
+            let writes = Writes { target, receiver, latest, whole, failed: Seldom::new() };
+            // It begins before the engine gives its user up, since the directory is that user's.
+            let thread = std::thread::Builder::new().stack_size(STACK).spawn(move || writes.run());
             writers[0].thread =
-                Thread::Begins(Box::new(Writes { target, receiver, latest, whole, failed: Seldom::new() }));
+                thread.inspect_err(|error| tracing::warn!("no reports are written: {error}")).ok();
         }
         writers
     }
@@ -76,17 +75,6 @@ impl<T: Clone + Serialize + Send + 'static> Writer<T> {
     /// Writes what is said now: with what other engines said last.
     pub(super) fn write(&mut self, report: &Report<'_>, value: T) {
         self.next = report.now + EVERY;
-        // The engine has given up its privileges by now, and so has what it starts.
-        self.thread = match std::mem::replace(&mut self.thread, Thread::NotOurs) {
-            Thread::Begins(writes) => match std::thread::Builder::new().spawn(move || writes.run()) {
-                Ok(thread) => Thread::Runs(thread),
-                Err(error) => {
-                    tracing::warn!("no reports are written: {error}");
-                    Thread::NotOurs
-                }
-            },
-            thread => thread,
-        };
         if !report.last {
             // A writer that is not done with the last one skips this one.
             let _ = self.sender.as_ref().map(|sender| sender.try_send((self.number, value)));
@@ -95,7 +83,7 @@ impl<T: Clone + Serialize + Send + 'static> Writer<T> {
         if let Some(sender) = self.sender.take() {
             let _ = sender.send((self.number, value));
         }
-        if let Thread::Runs(thread) = std::mem::replace(&mut self.thread, Thread::NotOurs) {
+        if let Some(thread) = self.thread.take() {
             // Until the last engine has said its last.
             let _ = thread.join();
         }
@@ -105,6 +93,9 @@ impl<T: Clone + Serialize + Send + 'static> Writer<T> {
 impl<T: Clone + Serialize> Writes<T> {
     /// Writes each time that the first engine says something, and at the end.
     fn run(mut self) {
+        if let Err(error) = sandbox::confine_writer(self.target.directory()) {
+            tracing::warn!("what writes reports keeps its privileges: {error}");
+        }
         while let Ok((number, value)) = self.receiver.recv() {
             self.latest[number] = Some(value);
             if number == 0 {

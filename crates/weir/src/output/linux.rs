@@ -4,7 +4,7 @@ use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, Stat};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 /// A file that will be written, perhaps again and again. Its directory is held open, so that it stays the same
@@ -49,6 +49,11 @@ impl Target {
                 "{who} could replace files in its directory: use one that only root can write, such as /run/weir"
             )),
         }
+    }
+
+    /// Its directory.
+    pub fn directory(&self) -> BorrowedFd<'_> {
+        self.directory.as_fd()
     }
 
     /// Where it is, for messages.

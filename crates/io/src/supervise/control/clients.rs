@@ -11,7 +11,7 @@ use std::os::unix::net::UnixStream;
 use weir_core::time::{Duration, Time};
 
 /// Connections at once. A further one is refused, unless one of them says nothing.
-const MOST: usize = 16;
+pub(super) const MOST: usize = 64;
 /// Connections that wait to be looked at.
 const BACKLOG: i32 = 128;
 /// A client that has not asked for so long makes room for another one.
@@ -185,7 +185,7 @@ impl Clients {
 
     /// Takes whoever wants to ask. Whoever finds no place gets the answer that `busy` gives.
     pub fn accept(&mut self, listener: &mut Listener, now: Time, mut busy: impl FnMut() -> Vec<u8>) {
-        for (stream, kept) in std::iter::from_fn(|| listener.accept()).take(MOST) {
+        for (stream, kept) in std::iter::from_fn(|| listener.accept()).take(BACKLOG as usize) {
             let mut client =
                 Client { stream, since: now, until: now + PATIENCE, asked: Vec::new(), answer: None };
             if !kept {
@@ -216,15 +216,17 @@ impl Clients {
         }
     }
 
-    /// Reads and writes what can be, and forgets who is done or has taken too long.
-    pub fn work(&mut self, now: Time) {
+    /// Reads and writes what can be, and forgets who is done or has taken too long. Whose turn has not come for too long gets the answer
+    /// that `busy` gives.
+    pub fn work(&mut self, now: Time, mut busy: impl FnMut() -> Vec<u8>) {
+        let waits = |client: &Client| client.answer.is_none() && client.line().is_some();
+        while let Some(late) = self.served.iter().position(|c| waits(c) && now.since(c.since) >= QUEUED) {
+            self.served.remove(late).into_iter().for_each(|client| self.refuse(client, busy(), now));
+        }
         self.leaving.retain_mut(|client| now < client.until && client.leave());
         self.served.retain_mut(|client| {
             let goes_on = if client.answer.is_some() { client.write() } else { client.read() };
-            if client.answer.is_none() && client.line().is_some() {
-                client.until = client.since + QUEUED;
-            }
-            goes_on && now < client.until
+            goes_on && (waits(client) || now < client.until)
         });
     }
 

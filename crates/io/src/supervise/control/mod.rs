@@ -143,9 +143,9 @@ impl Control {
         if let Some(listener) = &mut self.listener {
             self.clients.accept(listener, now, || operator.refusal(BUSY));
         }
-        self.clients.work(now);
+        self.clients.work(now, || operator.refusal(BUSY));
         while self.waiting.is_none() && self.next(operator, now) {}
-        self.clients.work(now);
+        self.clients.work(now, || operator.refusal(BUSY));
     }
 
     /// Serves the next request; false if there is none.

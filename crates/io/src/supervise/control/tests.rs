@@ -1,3 +1,4 @@
+use super::clients::MOST;
 use super::*;
 use crate::supervise::state::tests::Temporary;
 use std::io::{Read, Write};
@@ -94,7 +95,7 @@ fn a_line_without_an_end_and_a_crowd_are_not_waited_for() {
     let mut rig = Rig::new("ctl-crowd");
     let client = rig.client(&"x".repeat(5_000));
     assert_eq!(rig.answer(client), "");
-    let _crowd: Vec<UnixStream> = (0..10).map(|_| rig.client("sh")).collect();
+    let _crowd: Vec<UnixStream> = (0..MOST).map(|_| rig.client("sh")).collect();
     rig.serve();
     let _more: Vec<UnixStream> = (0..10).map(|_| rig.client("sh")).collect();
     rig.serve();
@@ -102,18 +103,19 @@ fn a_line_without_an_end_and_a_crowd_are_not_waited_for() {
     std::thread::sleep(std::time::Duration::from_millis(300));
     let client = rig.client("me\n");
     assert_eq!(rig.answer(client), "you said me");
-    assert!(rig.control.clients.len() <= 16);
+    assert!(rig.control.clients.len() <= MOST);
 }
 
 #[test]
 fn whoever_has_asked_keeps_his_place_and_one_too_many_is_told_so() {
     let mut rig = Rig::new("ctl-busy");
     let engine = rig.control.connect(&mut rig.operator).unwrap().unwrap();
-    let asked: Vec<UnixStream> = (0..17).map(|_| rig.client("ask\n")).collect();
+    let mut asked: Vec<UnixStream> = (0..MOST).map(|_| rig.client("ask\n")).collect();
     rig.serve();
+    asked.push(rig.client("ask\n"));
     rig.serve();
     std::thread::sleep(std::time::Duration::from_millis(300));
-    // One is with the engine, and sixteen wait for their turn.
+    // One is with the engine, and all places are taken by those that wait for their turn.
     let more: Vec<UnixStream> = (0..30).map(|n| rig.client(if n % 2 == 0 { "ask\n" } else { "" })).collect();
     for client in more {
         assert_eq!(rig.answer(client), BUSY);
@@ -128,14 +130,15 @@ fn whoever_has_asked_keeps_his_place_and_one_too_many_is_told_so() {
 fn a_request_that_waits_for_its_turn_is_not_forgotten() {
     let mut rig = Rig::new("ctl-turn");
     let _engine = rig.control.connect(&mut rig.operator).unwrap().unwrap();
-    let _clients = [rig.client("ask\n"), rig.client("ask\n"), rig.client("sh")];
+    let [_first, second, _silent] = ["ask\n", "ask\n", "sh"].map(|says| rig.client(says));
     rig.serve();
     let left = |rig: &mut Rig, seconds| {
-        rig.control.clients.work(clock::now() + Duration::from_secs(seconds));
+        rig.control.clients.work(clock::now() + Duration::from_secs(seconds), || b"too late".to_vec());
         rig.control.clients.len()
     };
     // The first one is with the engine.
     assert_eq!((left(&mut rig, 4), left(&mut rig, 6), left(&mut rig, 24), left(&mut rig, 26)), (2, 1, 1, 0));
+    assert_eq!(rig.answer(second), "too late");
 }
 
 #[test]

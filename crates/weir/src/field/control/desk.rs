@@ -12,8 +12,9 @@ use weir_io::supervise::{Letters, Operator};
 const REQUESTS: &str =
     "show, show ADDRESS, set class/NAME.KEY=VALUE, set customer/ID.down=RATE, off CUSTOMER, on CUSTOMER, reload";
 
-/// Bytes of a request, or of what became of it, that the log has at most.
-const SHOWN: usize = 200;
+/// Bytes of a request that is none, and of a line of the log about a request, at most.
+const SHOWN: usize = 80;
+const LOGGED: usize = 200;
 
 /// A request that waits for the engine.
 struct Asked {
@@ -159,7 +160,7 @@ impl<'a> Desk<'a> {
 
 /// Says in the log what became of a change.
 fn log(answer: &Answer) {
-    let text = shown(answer.text.lines().next().unwrap_or_default(), SHOWN);
+    let text = shown(answer.text.lines().next().unwrap_or_default(), LOGGED);
     match answer.ok {
         true => tracing::info!("configuration: {text}"),
         false => tracing::error!("the configuration stays as it is: {text}"),

@@ -126,3 +126,19 @@ fn what_is_wrong_or_cannot_change_changes_nothing() {
     assert_eq!(running.version().file, before);
     assert!(Version::parse(vec![Source::new("g.toml", FILE)], Settings::default()).is_ok());
 }
+
+#[test]
+fn a_request_that_is_none_is_told_short_and_without_control_characters() {
+    let file = File::new("noise");
+    let running = file.running();
+    let mut desk = Desk::new(&running);
+    let said = answer(desk.request(&"\0\u{1b}[31m".repeat(600), None));
+    assert!(said.wrong && said.text.len() < 300 && !said.text.contains(char::is_control), "{}", said.text);
+    assert!(
+        said.text.starts_with("`\\u{0}\\u{1b}[31m") && said.text.contains("is not a request"),
+        "{}",
+        said.text
+    );
+    let busy = answer(Some(desk.refusal("busy")));
+    assert_eq!((busy.ok, busy.wrong, busy.text.as_str()), (false, false, "busy"));
+}

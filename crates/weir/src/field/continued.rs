@@ -1,0 +1,173 @@
+//! Counters of the driver and of queues that go on where the engine before stopped. They are in memory that outlives engines, brought
+//! up to date with each report: what an engine that is killed counted since its last report is not in them.
+
+use crate::result::running::{GatewayClass, SteeringReport};
+use crate::result::{ClassQueue, Frames, GatewayResult};
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use weir_core::stats::DropReason;
+use weir_io::supervise::Records;
+
+const DROPS: usize = DropReason::ALL.len();
+/// Processor time in nanoseconds, resyncs, received, lost, sent and refused of two ports each; frames and drops.
+const OF_ENGINE: usize = 10 + 4 + DROPS;
+/// The identity of a class; then what [`of_queue`] lists.
+const OF_CLASS: usize = 1 + 6 + DROPS;
+
+/// Totals, and what the engine that runs, or ran last, counted of them.
+type Engine = [[u64; OF_ENGINE]; 2];
+type Class = [[u64; OF_CLASS]; 2];
+
+/// The memory of all engines.
+pub(super) struct Memory {
+    engines: Records<Engine>,
+    classes: Records<Class>,
+    each: usize,
+}
+
+impl Memory {
+    /// For so many engines, with so many classes that have queues each.
+    pub(super) fn alloc(engines: usize, classes: usize) -> std::io::Result<Memory> {
+        let (engines, classes, each) =
+            (Records::alloc(engines)?, Records::alloc(engines * classes)?, classes);
+        Ok(Memory { engines, classes, each })
+    }
+
+    /// For each engine that begins: once in each process.
+    pub(super) fn take(&self) -> Option<Vec<Continued>> {
+        let (engines, classes) = (self.engines.take()?, self.classes.take()?);
+        let mut classes = classes.chunks_mut(self.each.max(1));
+        let begin = |engine: &'static mut Engine| {
+            engine[1].fill(0);
+            let classes = classes.next().unwrap_or_default();
+            classes.iter_mut().for_each(|class| class[1].fill(0));
+            let place =
+                |(place, class): (usize, &mut Class)| Some((class[0][0], place)).filter(|(id, _)| *id != 0);
+            let places = classes.iter_mut().enumerate().filter_map(place).collect();
+            Continued { engine, classes, places }
+        };
+        Some(engines.iter_mut().map(begin).collect())
+    }
+}
+
+/// The counters of an engine that runs.
+pub(super) struct Continued {
+    engine: &'static mut Engine,
+    classes: &'static mut [Class],
+    /// Places of classes that have counted.
+    places: HashMap<u64, usize>,
+}
+
+impl Continued {
+    /// Makes totals of what the engine says of its driver; of its frames too, unless these are totals already.
+    pub(super) fn driver(
+        &mut self,
+        gateway: &mut GatewayResult,
+        steering: &mut SteeringReport,
+        frames: bool,
+    ) {
+        let mut own = vec![(gateway.cpu_s * 1e9) as u64, steering.resyncs];
+        for ports in [&steering.received, &steering.lost, &steering.sent, &steering.refused] {
+            own.extend((0..2).map(|port| ports.get(port).copied().unwrap_or(0)));
+        }
+        let Frames { received, made, sent, absorbed, dropped, .. } = &gateway.frames;
+        own.extend([received, made, sent, absorbed]);
+        own.extend(DropReason::ALL.map(|reason| dropped.get(reason.name()).copied().unwrap_or(0)));
+        let all = go_on(self.engine, &own);
+        gateway.cpu_s = all[0] as f64 / 1e9;
+        steering.resyncs = all[1];
+        let ports = [&mut steering.received, &mut steering.lost, &mut steering.sent, &mut steering.refused];
+        for (ports, all) in ports.into_iter().zip(all[2..].chunks(2)) {
+            ports.iter_mut().zip(all).for_each(|(port, n)| *port = *n);
+        }
+        if frames {
+            let to = &mut gateway.frames;
+            (to.received, to.made, to.sent, to.absorbed) = (all[10], all[11], all[12], all[13]);
+            to.dropped = named(&all[14..]);
+        }
+    }
+
+    /// Makes totals of what the engine says of queues.
+    pub(super) fn queues(&mut self, classes: &mut [GatewayClass]) {
+        for class in classes {
+            let Some(queue) = &mut class.class.queue else { continue };
+            let mut hasher = DefaultHasher::new();
+            class.class.name.hash(&mut hasher);
+            let id = hasher.finish().max(1);
+            let next = self.places.len();
+            let place = *self.places.entry(id).or_insert(next);
+            let Some(account) = self.classes.get_mut(place) else { continue };
+            // The identity counts up from nothing to itself, once.
+            let known = account[0][0] == id;
+            account[1][0] = if known { id } else { 0 };
+            let all = go_on(account, &[&[id][..], &of_queue(queue)].concat());
+            (queue.packets, queue.bytes, queue.borrowed_bytes) = (all[1], all[2], all[3]);
+            (queue.marks, queue.filtered, queue.fallback) = (all[4], all[5], all[6]);
+            queue.drops = named(&all[7..]);
+            class.bytes = queue.bytes;
+        }
+    }
+}
+
+/// Adds what was counted since the last call. A counter that went back began anew.
+fn go_on<const N: usize>([total, last]: &mut [[u64; N]; 2], own: &[u64]) -> [u64; N] {
+    for ((total, last), own) in total.iter_mut().zip(last).zip(own) {
+        *total += if own >= last { own - *last } else { *own };
+        *last = *own;
+    }
+    *total
+}
+
+fn of_queue(queue: &ClassQueue) -> Vec<u64> {
+    let ClassQueue { packets, bytes, borrowed_bytes, marks, filtered, fallback, drops, .. } = queue;
+    let drops = DropReason::ALL.map(|reason| drops.get(reason.name()).copied().unwrap_or(0));
+    [&[*packets, *bytes, *borrowed_bytes, *marks, *filtered, *fallback][..], &drops].concat()
+}
+
+fn named(drops: &[u64]) -> crate::result::Counts {
+    let named = DropReason::ALL.iter().zip(drops).filter(|(_, n)| **n > 0);
+    named.map(|(reason, n)| (reason.name().to_string(), *n)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::result::ClassResult;
+
+    /// What an engine says of its driver and one queue, as totals.
+    fn said(next: &mut Continued, sent: u64, bytes: u64, drops: u64) -> (u64, u64, u64, u64) {
+        let mut steering = SteeringReport { sent: vec![sent, 1], ..SteeringReport::default() };
+        let mut gateway = GatewayResult { cpu_s: 0.5, ..GatewayResult::default() };
+        gateway.frames.sent = sent;
+        next.driver(&mut gateway, &mut steering, true);
+        let mut queue = ClassQueue { bytes, ..ClassQueue::default() };
+        queue.drops.insert("aqm".into(), drops);
+        let class = ClassResult { name: "a".into(), queue: Some(queue), ..ClassResult::default() };
+        let mut classes = [GatewayClass { class, ..GatewayClass::default() }];
+        next.queues(&mut classes);
+        let queue = classes[0].class.queue.as_ref().unwrap();
+        assert_eq!((steering.sent[0], classes[0].bytes), (gateway.frames.sent, queue.bytes));
+        (steering.sent[0], queue.bytes, queue.drops["aqm"], (gateway.cpu_s * 10.0) as u64)
+    }
+
+    /// The next process has the memory as this one left it.
+    fn next_of(left: &Continued) -> Continued {
+        let engine: &'static mut Engine = Box::leak(Box::new(*left.engine));
+        engine[1].fill(0);
+        let classes: &'static mut [Class] = Box::leak(left.classes.to_vec().into());
+        classes.iter_mut().for_each(|class| class[1].fill(0));
+        Continued { engine, classes, places: left.places.clone() }
+    }
+
+    #[test]
+    fn counters_go_on_with_the_next_engine_and_never_back() {
+        let memory = Memory::alloc(1, 2).unwrap();
+        let mut first = memory.take().unwrap().remove(0);
+        assert_eq!(said(&mut first, 10, 1_000, 1), (10, 1_000, 1, 5));
+        assert_eq!(said(&mut first, 15, 1_500, 1), (15, 1_500, 1, 5));
+        let mut second = next_of(&first);
+        assert_eq!(said(&mut second, 2, 100, 2), (17, 1_600, 3, 10));
+        assert_eq!(said(&mut second, 3, 100, 2), (18, 1_600, 3, 10));
+        assert!(memory.take().is_none());
+    }
+}
