@@ -201,6 +201,12 @@ struct acks_counters {
 	__u64 granted;	 /* passed by a grant, as they came or set back */
 	__u64 policed;	 /* dropped: they exceed their class's rate, and ACKs cannot slow them */
 	__u64 broken;	 /* of TCP with a wrong checksum: nothing was learnt from it */
+	__u64 bytes_out; /* seen at egress, of frames with their headers */
+	__u64 bytes_in;	 /* ... and at ingress, but for the engine's own */
+	__u64 pppoe;	 /* of `passed_other`: sessions of PPPoE */
+	__u64 mpls;	 /* ... MPLS */
+	__u64 tunnels;	 /* ... GRE and IP in IP */
+	__u64 hairpins;	 /* segments that leave by the interface on which they came in, and are the ingress hook's */
 };
 
 struct all_counters {
@@ -209,6 +215,8 @@ struct all_counters {
 	__u64 own;
 	__u64 dropped; /* behind a socket that has read it */
 	__u64 failed;  /* no room for an Ethernet header */
+	__u64 bytes_out; /* that leave: the engine's, and those that pass */
+	__u64 bytes_in;	 /* that came in, but for the engine's */
 };
 
 enum fate {

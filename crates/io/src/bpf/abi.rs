@@ -226,6 +226,18 @@ pub struct AcksCounters {
     pub policed: u64,
     /// Of TCP with a wrong checksum: passed as they came, and nothing was learnt from them.
     pub broken: u64,
+    /// Bytes of frames that were seen at egress.
+    pub bytes_out: u64,
+    /// Bytes of frames that were seen at ingress, but for the engine's own.
+    pub bytes_in: u64,
+    /// Frames of PPPoE sessions, of `passed_other`.
+    pub pppoe: u64,
+    /// MPLS, of `passed_other`.
+    pub mpls: u64,
+    /// GRE and IP in IP, of `passed_other`.
+    pub tunnels: u64,
+    /// Segments that leave by the interface on which they came in: they are controlled there.
+    pub hairpins: u64,
 }
 // SAFETY: integers without padding.
 unsafe impl Pod for AcksCounters {}
@@ -244,6 +256,10 @@ pub struct AllCounters {
     pub dropped: u64,
     /// No room for an Ethernet header.
     pub failed: u64,
+    /// Bytes that leave: the engine's, and those that pass.
+    pub bytes_out: u64,
+    /// Bytes that came in, but for the engine's.
+    pub bytes_in: u64,
 }
 // SAFETY: integers without padding.
 unsafe impl Pod for AllCounters {}
@@ -276,6 +292,6 @@ pub(crate) const SEGMENT_SIZE: usize = (SEGMENT_PRIORITY + 4).next_multiple_of(8
 const _: () = assert!(size_of::<FlowKey>() == 40 && size_of::<HomeKey>() == 20);
 const _: () =
     assert!(size_of::<Flow>() == 8 && size_of::<AcksConfig>() == 120 && size_of::<AllConfig>() == 16);
-const _: () = assert!(size_of::<AcksCounters>() == 144 && size_of::<AllCounters>() == 40);
+const _: () = assert!(size_of::<AcksCounters>() == 192 && size_of::<AllCounters>() == 56);
 const _: () = assert!(size_of::<SegmentHeader>() == SEGMENT_GSO && SEGMENT_SIZE == 216);
 const _: () = assert!(size_of::<Metadata>() == 24);

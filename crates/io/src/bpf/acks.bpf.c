@@ -239,6 +239,32 @@ static __always_inline bool looks_at_all(struct hook *h)
 	return SEVERAL || fields_of(h) & (FIELDS_UNTOUCHED | FIELDS_MEASURED);
 }
 
+/* Counts what TCP may be inside of, where nobody looks for it. */
+static __always_inline void count_kind(struct hook *h, struct packet *p)
+{
+	__u16 protocol;
+
+	if (!p->other) {
+		if (p->ether == bpf_htons(ETH_P_PPP_SES))
+			h->count->pppoe++;
+		else if (p->ether == bpf_htons(ETH_P_MPLS_UC) || p->ether == bpf_htons(ETH_P_MPLS_MC))
+			h->count->mpls++;
+		return;
+	}
+	protocol = (bpf_ntohs(p->key.outer) >> 12) << 4 | bpf_ntohs(p->key.inner) >> 12;
+	if (protocol == IPPROTO_GRE || protocol == IPPROTO_IPIP || protocol == IPPROTO_IPV6)
+		h->count->tunnels++;
+}
+
+/*
+ * A router with one interface forwards by that on which a segment came in, where the ingress hook has seen it. Its ACKs
+ * come in there too, and have one slot: they are the ingress hook's.
+ */
+static __always_inline bool is_hairpin(struct hook *h)
+{
+	return !h->ingress && config.shape_in && h->skb->ingress_ifindex == h->skb->ifindex;
+}
+
 /* A pure ACK may be what tries a way that is shut. */
 static __always_inline bool is_tried(struct hook *h, struct packet *p)
 {
@@ -267,10 +293,15 @@ static __always_inline int segment(struct hook *h)
 	fields = fields_of(h);
 	if (parsed != PARSED_TCP) {
 		h->count->passed_other++;
+		count_kind(h, &p);
 		return other(h, &p, fields);
 	}
 	if (fields & FIELDS_UNTOUCHED && p.seen.payload && !data_passes(h, &p))
 		return consume();
+	if (is_hairpin(h)) {
+		h->count->hairpins++;
+		return TC_ACT_UNSPEC;
+	}
 	if (p.seen.flags & (TCP_SYN | TCP_RST | TCP_FIN) && is_broken(h->skb, &p))
 		return broken(h);
 	if (!is_attended(h->engine, config.stale) || (is_shut(h->engine, h->ingress) && !is_tried(h, &p)))
@@ -313,6 +344,10 @@ static __always_inline int run(struct __sk_buff *skb, const bool ingress)
 	if (config.assume)
 		return own(&h, config.role);
 	role = sender_role(skb);
+	if (!ingress)
+		h.count->bytes_out += wire_bytes(skb);
+	else if (!role)
+		h.count->bytes_in += wire_bytes(skb);
 	if (role)
 		return own(&h, *role);
 	return segment(&h);

@@ -92,6 +92,8 @@ static __always_inline int own(struct __sk_buff *skb, struct hooks *engine, stru
 	if (!ingress && to_ingress)
 		return bpf_redirect(skb->ifindex, BPF_F_INGRESS);
 	count->own++;
+	if (!ingress)
+		count->bytes_out += wire_bytes(skb);
 	/* Those in front have counted it. */
 	if (!config.behind && has_arrived(skb, engine, role, to_ingress))
 		return bpf_redirect(0, 0);
@@ -110,10 +112,17 @@ static __always_inline int run(struct __sk_buff *skb, const bool ingress)
 	if (role)
 		return own(skb, engine, count, *role, ingress);
 	to = *(volatile __u32 *)(ingress ? &engine->in_to : &engine->out_to);
+	/* What is taken is counted when it leaves. */
+	if (ingress)
+		count->bytes_in += wire_bytes(skb);
+	else if (!to)
+		count->bytes_out += wire_bytes(skb);
 	if (!to)
 		return TC_ACT_UNSPEC;
 	if (!is_attended(engine, config.stale) || (is_shut(engine, ingress) && !is_trial(engine, ingress))) {
 		count->passed_stale++;
+		if (!ingress)
+			count->bytes_out += wire_bytes(skb);
 		return TC_ACT_UNSPEC;
 	}
 	if (!config.ethernet && !put_ethernet(skb)) {

@@ -182,15 +182,47 @@ fn is_ours(ifindex: u32, hook: Hook, order: Order) -> bool {
     if unsafe { sys::bpf_tc_query(&point(ifindex, hook), &mut options) } != 0 {
         return false;
     }
+    name_of(options.prog_id).is_some_and(|name| is_our_name(&name))
+}
+
+/// How the kernel calls a program; `None` if it is gone, or nobody may ask.
+fn name_of(program: u32) -> Option<Vec<u8>> {
     // SAFETY: the result is a new descriptor if not negative.
-    let Ok(program) = (unsafe { check_fd(sys::bpf_prog_get_fd_by_id(options.prog_id).max(-1)) }) else {
-        return false;
-    };
+    let program = unsafe { check_fd(sys::bpf_prog_get_fd_by_id(program).max(-1)) }.ok()?;
     // SAFETY: zero is a valid value of this structure of integers.
     let mut info: sys::bpf_prog_info = unsafe { std::mem::zeroed() };
     let mut len = size_of_val(&info) as u32;
     // SAFETY: `info` is valid for writes of `len` bytes, and asks for nothing that it points to.
     let told = unsafe { sys::bpf_prog_get_info_by_fd(program.as_raw_fd(), &mut info, &mut len) };
-    let name: Vec<u8> = info.name.iter().map(|&c| c as u8).collect();
-    told == 0 && FILTER_NAMES.iter().any(|ours| name.starts_with(ours))
+    let name = info.name.iter().map(|&c| c as u8).take_while(|&c| c != 0);
+    (told == 0).then(|| name.collect())
+}
+
+fn is_our_name(name: &[u8]) -> bool {
+    FILTER_NAMES.iter().any(|ours| name.starts_with(ours))
+}
+
+/// Programs of others on the tcx hooks of an interface, in the order in which they see a frame: hook, number and name. None before Linux 6.6.
+pub fn programs_of_others(ifindex: u32) -> Vec<(Hook, u32, String)> {
+    let mut all = Vec::new();
+    for hook in [Hook::Ingress, Hook::Egress] {
+        let mut numbers = [0u32; 64];
+        let mut options = sys::bpf_prog_query_opts { prog_ids: numbers.as_mut_ptr(), ..Default::default() };
+        options.sz = size_of_val(&options) as _;
+        options.__bindgen_anon_1.count = numbers.len() as u32;
+        // SAFETY: the options are valid for the call, and `prog_ids` for so many numbers as they say.
+        let told = unsafe { sys::bpf_prog_query_opts(ifindex as i32, kind(hook), &mut options) };
+        // SAFETY: both fields of the union are the same integer.
+        let count = unsafe { options.__bindgen_anon_1.count } as usize;
+        if told != 0 {
+            continue;
+        }
+        for number in numbers.into_iter().take(count) {
+            let name = name_of(number).unwrap_or_default();
+            if !is_our_name(&name) {
+                all.push((hook, number, String::from_utf8_lossy(&name).into_owned()));
+            }
+        }
+    }
+    all
 }

@@ -134,6 +134,11 @@ impl Hooks {
         self.word(hooks::SHUT[place(way)]).store(shut.into(), Ordering::Release);
     }
 
+    /// What was said last with [`Hooks::shut`].
+    pub fn is_shut(&self, way: Direction) -> bool {
+        self.word(hooks::SHUT[place(way)]).load(Ordering::Acquire) != 0
+    }
+
     /// Lets one segment of this direction be taken, although its way is shut.
     pub fn try_one(&self, way: Direction) {
         self.word(hooks::TRIAL).fetch_or(1 << place(way), Ordering::AcqRel);

@@ -27,7 +27,7 @@ mod verdicts;
 pub use abi::{role, AcksCounters, AllCounters, Budget, Metadata, SEGMENT_HEAD};
 pub use acks::{Acks, AcksOptions};
 pub use all::All;
-pub use attach::{remove_filters, Attached, Hook};
+pub use attach::{programs_of_others, remove_filters, Attached, Hook};
 pub use features::{missing, Missing};
 pub use hooks::Hooks;
 pub use metadata::{Arriving, Leaving};

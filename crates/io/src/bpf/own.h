@@ -34,6 +34,17 @@ static __always_inline __u32 *sender_role(struct __sk_buff *skb)
 	return bpf_map_lookup_elem(&senders, &cookie);
 }
 
+/* Headers of each of the packets that a giant segment stands for, about: Ethernet, IPv4, TCP with timestamps. */
+#define GIANT_HEADERS 66
+
+/* Bytes of a frame on the wire, about. */
+static __always_inline __u64 wire_bytes(struct __sk_buff *skb)
+{
+	__u32 packets = skb->gso_segs;
+
+	return skb->len + (packets > 1 ? (__u64)(packets - 1) * GIANT_HEADERS : 0);
+}
+
 /* A frame of the engine's that has come where it belongs. True if that was all it was for. */
 static __always_inline bool has_arrived(struct __sk_buff *skb, struct hooks *engine, __u32 role, const bool ingress)
 {

@@ -41,6 +41,7 @@ struct packet {
 	__u32 end;     /* offset of the end of the IP packet */
 	__u32 ts_at;   /* offset of TSval; 0: none */
 	__be32 ts; /* as it stands there */
+	__be16 ether; /* protocol of the packet in the frame */
 	__u32 slot; /* number of the flow's slot, where it has been looked up */
 	bool other; /* no segment of TCP, but key, l3, l4 and end are those of an IP packet */
 	struct numbers numbers;
@@ -205,6 +206,7 @@ static __always_inline enum parsed read_ipv6(struct __sk_buff *skb, struct packe
 
 static __always_inline enum parsed read_ip(struct __sk_buff *skb, struct packet *p, __be16 proto)
 {
+	p->ether = proto;
 	if (proto == bpf_htons(ETH_P_IP))
 		return read_ipv4(skb, p);
 	if (proto == bpf_htons(ETH_P_IPV6))

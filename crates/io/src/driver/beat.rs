@@ -5,6 +5,10 @@ use weir_core::time::{Duration, Time};
 /// After so long without a beat, the engine acts as if frames had gone past it. The limit of the programs in the
 /// kernel is 50 ms.
 const AWAY: Duration = Duration::from_millis(40);
+/// The share of time without the engine is measured over so long.
+const WINDOW: Duration = Duration::from_secs(5);
+/// A share in percent that is worth a word.
+const MUCH: u64 = 10;
 /// A machine without time would fill the log otherwise.
 const BETWEEN_LINES: Duration = Duration::from_secs(60);
 
@@ -25,19 +29,41 @@ pub struct Beat {
     times: u64,
     told: Option<Time>,
     untold: Standstills,
+    /// Begin of the window, the time without the engine in it, and its share in percent of the window before.
+    since: Time,
+    without: Duration,
+    share: u64,
 }
 
 impl Beat {
     /// Before the first.
     pub const fn new() -> Beat {
         let untold = Standstills { times: 0, longest: Duration::ZERO };
-        Beat { last: Time::ZERO, times: 0, told: None, untold }
+        let (since, without, share) = (Time::ZERO, Duration::ZERO, 0);
+        Beat { last: Time::ZERO, times: 0, told: None, untold, since, without, share }
+    }
+
+    /// In percent, the time in which frames went past the engine, where that is much of the last seconds.
+    pub fn starved(&self, now: Time) -> Option<u64> {
+        let so_far = now.since(self.since);
+        let share = self.without.as_nanos() * 100 / so_far.max(WINDOW).as_nanos();
+        Some(self.share.max(share)).filter(|share| *share >= MUCH)
+    }
+
+    fn measure(&mut self, now: Time, away: Duration) {
+        self.without = self.without + away.saturating_sub(AWAY);
+        let so_far = now.since(self.since);
+        if self.since == Time::ZERO || so_far >= WINDOW {
+            self.share = (self.without.as_nanos() * 100).checked_div(so_far.as_nanos()).unwrap_or(0);
+            (self.since, self.without) = (now, Duration::ZERO);
+        }
     }
 
     /// A beat. True if the engine had been away.
     pub fn at(&mut self, now: Time) -> bool {
         let last = std::mem::replace(&mut self.last, now);
         let away = now.since(last);
+        self.measure(now, if last == Time::ZERO { Duration::ZERO } else { away });
         if last == Time::ZERO || away <= AWAY {
             return false;
         }
@@ -77,6 +103,27 @@ mod tests {
         // The first beat follows nothing.
         assert_eq!([1_000, 1_040, 1_081, 1_082].map(|at| beat.at(ms(at))), [false, false, true, false]);
         assert_eq!(beat.times_away(), 1);
+    }
+
+    /// 2 ms of 100 ms of a processor: from 40 ms on frames go past it, which is 58 of 100.
+    #[test]
+    fn an_engine_without_a_processor_is_starved() {
+        let mut beat = Beat::new();
+        let mut now = 1_000;
+        let mut run = |beat: &mut Beat, periods: usize, gaps: &[u64]| {
+            for gap in gaps.iter().cycle().take(periods * gaps.len()) {
+                now += gap;
+                beat.at(ms(now));
+            }
+            beat.starved(ms(now))
+        };
+        let (well, starved) = ([10; 10], [98, 2]);
+        assert_eq!(run(&mut beat, 100, &well), None);
+        assert_eq!(run(&mut beat, 20, &starved), Some(22));
+        assert_eq!(run(&mut beat, 100, &starved), Some(58));
+        assert_eq!(run(&mut beat, 120, &well), None);
+        // One that was away once is not.
+        assert_eq!(run(&mut beat, 1, &starved), None);
     }
 
     #[test]

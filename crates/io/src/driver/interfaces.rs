@@ -2,7 +2,7 @@
 
 use crate::sys::mmap::Mapping;
 use std::io;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// How an interface is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub struct InterfaceStates {
 
 impl InterfaceStates {
     pub(crate) fn new(names: Vec<String>) -> io::Result<InterfaceStates> {
-        let memory = Mapping::anonymous((names.len() + 1) * 4, true)?;
+        let memory = Mapping::anonymous(((names.len() + 3) * 4).next_multiple_of(8) + 16, true)?;
         Ok(InterfaceStates { memory, names })
     }
 
@@ -46,6 +46,34 @@ impl InterfaceStates {
 
     pub(crate) fn set(&self, number: usize, state: InterfaceState) {
         self.memory.atomic_u32(number * 4).store(state as u32, Ordering::Relaxed);
+    }
+
+    /// Does much of what is sent (0) or received (1) go around the hooks?
+    pub(crate) fn set_blind(&self, way: usize, blind: bool) {
+        self.memory.atomic_u32((self.names.len() + 1 + way) * 4).store(blind.into(), Ordering::Relaxed);
+    }
+
+    /// So many more bytes were sent (0) or received (1) that the hooks did not see.
+    pub(crate) fn add_unseen(&self, way: usize, bytes: u64) {
+        self.unseen_of(way).fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Bytes sent and received that the hooks did not see, in seconds in which that was much.
+    pub fn unseen(&self) -> [u64; 2] {
+        [0, 1].map(|way| self.unseen_of(way).load(Ordering::Relaxed))
+    }
+
+    fn unseen_of(&self, way: usize) -> &AtomicU64 {
+        self.memory.atomic_u64(((self.names.len() + 3) * 4).next_multiple_of(8) + way * 8)
+    }
+
+    /// The words for what goes around the hooks.
+    pub(crate) fn blind(&self, way: usize) -> String {
+        let verb = if way == 0 { "leaves by" } else { "comes in on" };
+        format!(
+            "much of what {verb} {} goes around the hooks and is not shaped: an offload of flows, XDP, or another program in front",
+            self.wan()
+        )
     }
 
     /// The name of the interface towards the WAN, as it was at the start.
@@ -63,7 +91,11 @@ impl InterfaceStates {
             let state = states.get(state).filter(|state| **state != InterfaceState::Fine)?;
             Some(format!("{name} {}", state.words()))
         });
-        let wrong: Vec<String> = wrong.collect();
+        let is_blind = |way: &usize| {
+            self.memory.atomic_u32((self.names.len() + 1 + way) * 4).load(Ordering::Relaxed) != 0
+        };
+        let blind = [0, 1].into_iter().filter(is_blind).map(|way| self.blind(way));
+        let wrong: Vec<String> = wrong.chain(blind).collect();
         (!wrong.is_empty()).then(|| wrong.join(", "))
     }
 }

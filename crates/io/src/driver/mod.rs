@@ -126,7 +126,7 @@ impl<'a, E: Engine> Driver<'a, E> {
         config: DriverConfig,
         rests: bool,
     ) -> io::Result<Driver<'a, E>> {
-        let Launch { frames, mut inputs, exits, programs, interfaces, stop, judged, .. } = launch;
+        let Launch { frames, mut inputs, exits, programs, interfaces, stop, judged, restarts, .. } = launch;
         let waiter = Waiter::new()?;
         for (input, number) in inputs.iter().zip(0..) {
             waiter.add(input.as_fd(), number)?;
@@ -137,7 +137,7 @@ impl<'a, E: Engine> Driver<'a, E> {
         let now = clock::now();
         let ring = inputs.iter().any(|input| matches!(input, Input::Ring(_)));
         let out = Out::new(exits);
-        let ways = Ways::new(judged, now, &out, &inputs, &programs);
+        let ways = Ways::new((judged, restarts == 0), now, &out, &inputs, &programs);
         Ok(Driver {
             engine,
             frames,
@@ -297,11 +297,23 @@ impl<'a, E: Engine> Driver<'a, E> {
             inputs: self.inputs.iter_mut().filter_map(Input::stats).collect(),
             exits: self.out.stats(),
             hooks: self.programs.counters(),
-            degraded: self.interfaces.degraded().or_else(|| self.ways.degraded(now, self.interfaces)),
+            degraded: self.degraded(now),
+            unseen: self.interfaces.unseen(),
             drops: *self.frames.drops(),
             free_chunks: self.frames.free_chunks(),
         };
         self.engine.report(&report);
+    }
+
+    /// What does not work as it should.
+    fn degraded(&self, now: Time) -> Option<String> {
+        let starved = self.beat.starved(now);
+        let starved = starved.map(|percent| {
+            format!("the engine has no processor: in {percent} % of the time frames go past it")
+        });
+        let known = self.interfaces.degraded().or_else(|| self.ways.degraded(now, self.interfaces));
+        let all: Vec<String> = known.into_iter().chain(starved).collect();
+        (!all.is_empty()).then(|| all.join(", "))
     }
 
     /// Frames go to the kernel from here on; what was taken, and what the engine wants to say

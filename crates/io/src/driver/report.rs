@@ -31,6 +31,8 @@ pub struct Report<'a> {
     pub hooks: Option<HookCounters>,
     /// What is wrong with the interfaces: "eth1 is down". `None` if nothing is.
     pub degraded: Option<String>,
+    /// Bytes sent and received that the hooks did not see, although the interface counts them.
+    pub unseen: [u64; 2],
     /// Frames dropped by all, with reasons.
     pub drops: weir_core::stats::Drops,
     /// Chunks free in the pool.

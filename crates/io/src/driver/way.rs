@@ -147,10 +147,11 @@ pub(super) struct Way {
 }
 
 impl Way {
-    /// A way that has to be tried first.
-    pub fn new(now: Time, counts: &Counts) -> Way {
+    /// A way that has to be tried first. Until it has been, it is `open` as it was for the engine before.
+    pub fn new(now: Time, counts: &Counts, open: bool) -> Way {
+        let shut = State::Shut { since: now, fault: Fault::Untried };
         Way {
-            state: State::Shut { since: now, fault: Fault::Untried },
+            state: if open { State::Open } else { shut },
             there: Leg::beginning(counts.there),
             back: Leg::beginning(counts.back),
             tried: None,
@@ -250,6 +251,13 @@ impl Way {
         Turn::Open
     }
 
+    /// What was known to be in the way is not any more: a way that is shut is tried at once.
+    pub fn retry(&mut self, now: Time) {
+        if let State::Shut { since, .. } = &mut self.state {
+            (*since, self.tried) = (now, None);
+        }
+    }
+
     /// Has a line in the log to be written: of a fault, or that there is none any more.
     pub fn news(&mut self, now: Time) -> Option<Option<Fault>> {
         match self.fault(now) {
@@ -304,7 +312,7 @@ mod tests {
 
     /// Open at once, by a frame that was seen.
     fn open() -> Way {
-        let mut way = Way::new(ms(0), &back(0, 0));
+        let mut way = Way::new(ms(0), &back(0, 0), false);
         assert_eq!(way.look(ms(0), &back(0, 0)), Turn::Try);
         assert_eq!(way.look(ms(0), &back(1, 1)), Turn::Open);
         way
@@ -312,13 +320,21 @@ mod tests {
 
     #[test]
     fn a_way_is_open_once_a_frame_has_arrived() {
-        let mut way = Way::new(ms(0), &back(7, 3));
+        let mut way = Way::new(ms(0), &back(7, 3), false);
         assert_eq!(way.look(ms(0), &back(7, 3)), Turn::Try);
         assert_eq!(way.look(ms(1), &back(8, 3)), Turn::Nothing);
         assert_eq!((way.fault(ms(99)), way.news(ms(99))), (None, None));
         assert_eq!(way.news(ms(121)), Some(Some(Fault::Untried)));
         assert_eq!(way.look(ms(121), &back(8, 4)), Turn::Open);
         assert_eq!(way.news(ms(121)), Some(None));
+    }
+
+    #[test]
+    fn the_next_engine_finds_it_as_it_was() {
+        let mut way = Way::new(ms(0), &back(0, 9), true);
+        assert_eq!(way.look(ms(0), &back(0, 9)), Turn::Try);
+        assert_eq!(way.look(ms(1), &back(1, 9)), Turn::Nothing);
+        assert_eq!(way.look(ms(21), &back(1, 9)), Turn::Shut { exit: true });
     }
 
     #[test]
@@ -382,7 +398,7 @@ mod tests {
 
     #[test]
     fn a_way_that_only_segments_pass_is_open() {
-        let mut way = Way::new(ms(0), &back(0, 0));
+        let mut way = Way::new(ms(0), &back(0, 0), false);
         assert_eq!(way.look(ms(0), &back(0, 0)), Turn::Try);
         assert_eq!(way.look(ms(100), &back(1, 0)), Turn::Take);
         assert_eq!(way.look(ms(105), &back(2, 1)), Turn::Open);
@@ -409,6 +425,16 @@ mod tests {
         assert_eq!(way.look(ms(1_000), &back(1, 1)), Turn::Try);
         assert_eq!(way.look(ms(1_001), &back(2, 1)), Turn::Nothing);
         assert_eq!(way.look(ms(1_021), &back(2, 1)), Turn::Shut { exit: true });
+    }
+
+    #[test]
+    fn a_way_is_tried_at_once_when_its_interface_is_up_again() {
+        let mut way = open();
+        way.look(ms(30), &stuck(libc::ENETDOWN, ms(1)));
+        assert_eq!(way.look(ms(200), &stuck(libc::ENETDOWN, ms(1))), Turn::Nothing);
+        way.retry(ms(201));
+        assert_eq!((way.fault(ms(201)), way.look(ms(201), &back(1, 1))), (None, Turn::Try));
+        assert_eq!(way.look(ms(201), &back(2, 2)), Turn::Open);
     }
 
     #[test]

@@ -19,6 +19,8 @@ pub(super) struct Ways {
     ways: Vec<(Direction, Way)>,
     /// Windows are those of the receivers.
     unbounded: bool,
+    /// The interfaces are not as they should be.
+    explained: bool,
 }
 
 /// The port by which frames leave that go this way.
@@ -39,16 +41,25 @@ fn counts(way: Direction, out: &Out, inputs: &[Input], programs: &Part<'_>) -> C
 }
 
 impl Ways {
-    /// Ways that have to be tried first; none unless they are `judged`.
-    pub fn new(judged: bool, now: Time, out: &Out, inputs: &[Input], programs: &Part<'_>) -> Ways {
+    /// Ways that have to be tried, of the `first` engine before anything is taken; none unless they are `judged`.
+    pub fn new(
+        (judged, first): (bool, bool),
+        now: Time,
+        out: &Out,
+        inputs: &[Input],
+        programs: &Part<'_>,
+    ) -> Ways {
         let both = [Direction::Out, Direction::In];
         let ways: Vec<_> = both
             .into_iter()
             .filter(|_| judged)
-            .map(|way| (way, Way::new(now, &counts(way, out, inputs, programs))))
+            .map(|way| {
+                let open = !first && !programs.hooks().is_shut(way);
+                programs.hooks().shut(way, !open);
+                (way, Way::new(now, &counts(way, out, inputs, programs), open))
+            })
             .collect();
-        both.into_iter().for_each(|way| programs.hooks().shut(way, judged));
-        Ways { ways, unbounded: false }
+        Ways { ways, unbounded: false, explained: false }
     }
 
     /// Looks at both, and does what is to be done. True if frames went past the engine.
@@ -106,6 +117,9 @@ impl Ways {
     pub fn tell(&mut self, now: Time, interfaces: &InterfaceStates) {
         let name = interfaces.wan();
         let explained = interfaces.degraded().is_some();
+        if std::mem::replace(&mut self.explained, explained) && !explained {
+            self.ways.iter_mut().for_each(|(_, way)| way.retry(now));
+        }
         for (way, state) in &mut self.ways {
             if explained {
                 continue;

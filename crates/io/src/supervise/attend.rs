@@ -126,6 +126,7 @@ impl Supervisor {
     fn has_moved(&mut self, again: &mut Time) -> io::Result<bool> {
         let mut moved = self.site.follow(&self.monitor.events()?)?;
         let now = clock::now();
+        self.site.look_around(now);
         if !moved && !self.site.is_whole() && now >= *again {
             *again = now + TRY_AGAIN;
             moved = self.site.reattach();

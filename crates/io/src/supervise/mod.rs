@@ -41,6 +41,7 @@ mod records;
 mod restarts;
 mod senders;
 mod setup;
+mod sight;
 mod site;
 mod state;
 mod veth;

@@ -6,6 +6,7 @@ use super::control::Listener;
 use super::setup::{Attach, Setup, Steered, TakenAcks};
 use super::site::{Locks, Site};
 use super::state::{Directory, Lock};
+use crate::bpf;
 use crate::sys::clock;
 use crate::sys::epoll::Waiter;
 use crate::sys::link::{self, HostInterface, Monitor};
@@ -17,6 +18,28 @@ impl Setup {
     /// Everything that would keep these interfaces from being set up now. Changes nothing.
     pub fn check(&self) -> Result<(), Problems> {
         self.find().map(drop)
+    }
+
+    /// Programs of others on the interfaces, in words. Those that are there see what Weir's let pass.
+    pub fn others(&self) -> Vec<String> {
+        let all = link::all().unwrap_or_default();
+        let names = self.attach.names();
+        let links = all.iter().filter(|link| names.contains(&link.name.as_str()));
+        let of_link = |link: &HostInterface| {
+            let mut words = Vec::new();
+            for (hook, number, name) in bpf::programs_of_others(link.index) {
+                let hook = if hook == bpf::Hook::Ingress { "ingress" } else { "egress" };
+                words.push(format!("{} has a program of others at {hook}: {name} ({number})", link.name));
+            }
+            if link.xdp != 0 {
+                words.push(format!(
+                    "{} has an XDP program ({}): frames that it drops or redirects are not seen",
+                    link.name, link.xdp
+                ));
+            }
+            words
+        };
+        links.flat_map(of_link).collect()
     }
 
     /// The interfaces, if nothing is in the way.

@@ -3,6 +3,7 @@
 use super::changes::{Change, Changes, Interface};
 use super::senders::Senders;
 use super::setup::{Attach, Setup, Steered, TakenAcks, FRAMES_STALE};
+use super::sight::{self, Sight};
 use super::state::{Directory, Lock};
 use super::veth::{Internal, Told};
 use super::watch::{Heard, Watched};
@@ -16,6 +17,7 @@ use std::cell::RefCell;
 use std::io;
 use weir_core::combined::{LAN_WHOLE, WAN_WHOLE};
 use weir_core::gateway::{LAN, WAN};
+use weir_core::time::Time;
 
 /// One interface.
 #[derive(Debug)]
@@ -79,6 +81,7 @@ pub(super) struct Site {
     internal: Option<Internal>,
     home: Option<Home>,
     pub locks: Locks,
+    sight: Sight,
     /// Why programs could not be attached again, as it was said last.
     said: String,
 }
@@ -113,6 +116,7 @@ impl Site {
             internal: None,
             home: None,
             locks,
+            sight: Sight::default(),
             said: String::new(),
         };
         let result = site.attach();
@@ -294,6 +298,7 @@ impl Site {
                 back |= heard == Heard::Back;
             }
             if lost {
+                self.sight.forget();
                 self.shut();
                 self.home = None;
             }
@@ -370,6 +375,18 @@ impl Site {
         Ok(())
     }
 
+    /// Compares what the interface counts with what the hooks see, where hooks see what leaves.
+    pub fn look_around(&mut self, now: Time) {
+        if !self.is_judged() || !self.sight.is_due(now) {
+            return;
+        }
+        let [place] = self.places.as_slice() else { return };
+        let counted = place.attached.as_ref().and_then(|_| sight::counted(&place.watched.name));
+        if let Ok(hooks) = self.programs.counters() {
+            self.sight.look(now, counted, &hooks, &self.interfaces);
+        }
+    }
+
     /// Opens the sockets of an engine that takes everything; `None` for one that takes ACKs.
     pub fn sockets(&self) -> io::Result<Option<Sockets>> {
         if let Programs::Acks(_) = self.programs {
@@ -428,7 +445,7 @@ impl Site {
 
     /// Takes the programs off and undoes what was changed.
     pub fn tear_down(&mut self) {
-        self.programs.beat(weir_core::time::Time::ZERO);
+        self.programs.beat(Time::ZERO);
         self.places.iter_mut().for_each(|place| place.attached = None);
         self.home = None;
         self.internal = None;

@@ -60,7 +60,13 @@ pub fn this_host(file: &File) -> Vec<Finding> {
         File::Wan(w) => field::emulator_setup(w),
     };
     let problems = setup.check().err().map_or(Vec::new(), |p| p.0);
-    problems.into_iter().map(|message| Finding { fatal: true, message, help: String::new() }).collect()
+    let fatal = problems.into_iter().map(|message| Finding { fatal: true, message, help: String::new() });
+    let help =
+        "Weir's programs come first; one that is put in front of them later can keep traffic from them"
+            .to_owned();
+    let others =
+        setup.others().into_iter().map(|message| Finding { fatal: false, message, help: help.clone() });
+    fatal.chain(others).collect()
 }
 
 /// What a check found, as it is written by `--json`.

@@ -20,6 +20,7 @@ pub(super) fn steering(report: &Report<'_>, restarts: u32) -> SteeringReport {
         sent: report.exits.iter().map(|exit| exit.sent).collect(),
         lost: report.inputs.iter().map(|input| input.lost).collect(),
         hooks: report.hooks.map(hooks).unwrap_or_default(),
+        unseen_bytes: report.unseen.to_vec(),
         refused: report.exits.iter().map(|exit| exit.refused).collect(),
         lateness_us: QuantilesMax {
             p50: report.lateness.quantile(500_000).as_micros(),
@@ -42,7 +43,7 @@ fn hooks(counters: HookCounters) -> Counts {
     named.into_iter().map(|(name, n)| (name.to_string(), n)).collect()
 }
 
-fn acks(c: AcksCounters) -> [(&'static str, u64); 18] {
+fn acks(c: AcksCounters) -> [(&'static str, u64); 24] {
     [
         ("taken", c.taken),
         ("copied", c.copied),
@@ -62,16 +63,24 @@ fn acks(c: AcksCounters) -> [(&'static str, u64); 18] {
         ("granted", c.granted),
         ("policed", c.policed),
         ("broken", c.broken),
+        ("bytes_out", c.bytes_out),
+        ("bytes_in", c.bytes_in),
+        ("pppoe", c.pppoe),
+        ("mpls", c.mpls),
+        ("tunnels", c.tunnels),
+        ("hairpins", c.hairpins),
     ]
 }
 
-fn frames(c: AllCounters) -> [(&'static str, u64); 5] {
+fn frames(c: AllCounters) -> [(&'static str, u64); 7] {
     [
         ("taken", c.taken),
         ("passed_stale", c.passed_stale),
         ("own", c.own),
         ("dropped", c.dropped),
         ("failed", c.failed),
+        ("bytes_out", c.bytes_out),
+        ("bytes_in", c.bytes_in),
     ]
 }
 

@@ -132,6 +132,8 @@ pub struct SteeringReport {
     pub resyncs: u64,
     /// What the programs in the kernel did with segments or frames, by name.
     pub hooks: Counts,
+    /// Bytes sent and received that the hooks did not see, although the interface counts them.
+    pub unseen_bytes: Vec<u64>,
     /// Frames received from LAN and WAN, where all frames are taken.
     pub received: Vec<u64>,
     /// Frames that were lost before they were read, likewise.

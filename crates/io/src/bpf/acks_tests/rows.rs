@@ -103,8 +103,39 @@ fn what_is_not_tcp_passes_unseen() {
         assert_eq!(rig.hook(IN, frame, 0), (PASS, frame.clone()), "{i}");
     }
     assert_eq!(rig.records(), []);
-    let expected = AcksCounters { passed_other: others.len() as u64, ..AcksCounters::default() };
-    assert_eq!(rig.acks.counters().unwrap(), expected);
+    let counters = rig.acks.counters().unwrap();
+    let bytes_in: usize = others.iter().map(Vec::len).sum();
+    let (passed_other, bytes_in) = (others.len() as u64, bytes_in as u64);
+    assert_eq!(counters, AcksCounters { passed_other, bytes_in, ..AcksCounters::default() });
+}
+
+/// TCP inside of PPPoE (RFC 2516), MPLS (RFC 3032), GRE (RFC 2784) and IP in IP (RFC 2003) is not looked for, but counted.
+#[test]
+fn what_tcp_may_be_inside_of_is_counted_by_kind() {
+    if !privileged() {
+        return;
+    }
+    let rig = Rig::new(options());
+    let plain = v4().build();
+    let inside = |head: &[u8]| [&plain[..12], head, &plain[14..]].concat();
+    let of_protocol = |protocol: u8| {
+        let mut frame = plain.clone();
+        frame[23] = protocol;
+        frame
+    };
+    let frames = [
+        inside(&[0x88, 0x64, 0x11, 0, 0, 1, 0, 42, 0, 0x21]),
+        inside(&[0x88, 0x47, 0, 6, 0x41, 64]),
+        inside(&[0x88, 0x48, 0, 6, 0x41, 64]),
+        of_protocol(47),
+        of_protocol(4),
+        of_protocol(41),
+    ];
+    for frame in &frames {
+        assert_eq!(rig.hook(IN, frame, 0).0, PASS);
+    }
+    let AcksCounters { pppoe, mpls, tunnels, passed_other, .. } = rig.acks.counters().unwrap();
+    assert_eq!((pppoe, mpls, tunnels, passed_other), (1, 2, 3, 6));
 }
 
 #[test]
