@@ -8,12 +8,15 @@
 //!
 //! With queues behind it ([`Combined`](weir_core::combined::Combined)) what leaves it waits in them, as what the hooks let pass does inline.
 //!
-//! It differs in what hosts of the simulator do not bring about: the parser is the core's; nothing limits how many
-//! segments of unknown flows are shown; the gateway hears of everything at once; verdicts hold from the moment they are
-//! given; and when too many flows pass all are forgotten, not the oldest, which costs a look at some frames.
+//! What bounds the hooks bounds it too ([`Bounds`]): budgets for what no slot is known of, and maps that forget. It differs
+//! in what hosts of the simulator do not bring about: the parser is the core's; the gateway hears of everything at once; and
+//! verdicts hold from the moment they are given.
 
+mod bounds;
 mod flows;
 
+use bounds::{source, Budgets, Unknown};
+pub use bounds::{Bounds, Budget};
 use flows::{Flows, Known};
 use std::collections::VecDeque;
 use weir_core::combined::Acks;
@@ -22,7 +25,7 @@ use weir_core::frame::{Checksum, Frame};
 use weir_core::gateway::{Config, Gateway, LAN, LAN_SET_BACK, LAN_TAP, WAN, WAN_SET_BACK, WAN_TAP};
 use weir_core::node::{Cx, Node, Port, PortSet, Transmit};
 use weir_core::stats::{DropReason, Ledger};
-use weir_core::steer::{self, Action, Fields, Seen};
+use weir_core::steer::{self, Action, Fields, Seen, Slot};
 use weir_core::time::Time;
 use weir_core::wire::{self, Flags, Packet, Tcp};
 
@@ -42,6 +45,8 @@ pub struct SteerStats {
     pub copied: u64,
     /// ACKs of the gateway that did not leave because something newer had.
     pub discarded: u64,
+    /// Frames that the gateway was not shown for want of a budget.
+    pub over_budget: u64,
 }
 
 /// Is the engine there?
@@ -64,6 +69,7 @@ pub struct Steered {
     /// By port: when what left last was due.
     last: [Time; 2],
     flows: Flows,
+    budgets: Budgets,
     engine: Engine,
     stats: SteerStats,
     /// Frames received that went past the gateway, those of them dropped, all frames sent, and those that were
@@ -74,14 +80,21 @@ pub struct Steered {
 impl Steered {
     /// The gateway of this configuration, behind the steering that follows from it.
     pub fn new(config: Config) -> Steered {
+        let bounds = Bounds::default();
+        let passing = bounds.passing.max(config.max_flows as usize);
+        Steered::within(config, &Bounds { passing, ..bounds })
+    }
+
+    /// The same behind hooks that are bounded so.
+    pub fn within(config: Config, bounds: &Bounds) -> Steered {
         let (lan, wan) = config.ack_ports();
-        let flows = Flows::new(config.max_flows as usize);
         Steered {
             gateway: Gateway::hooked(config),
             ack_ports: [lan, wan],
             out: [VecDeque::new(), VecDeque::new()],
             last: [Time::ZERO; 2],
-            flows,
+            flows: Flows::new(bounds),
+            budgets: Budgets::new(bounds),
             engine: Engine::Runs,
             stats: SteerStats::default(),
             account: Ledger::default(),
@@ -167,7 +180,7 @@ impl Steered {
         let key = fields.of(&Key::of_packet(head, &packet));
         match self.flows.tally(&key) {
             Some(tally) if self.polices(cx, tally, &packet) => self.police(cx, frame),
-            None if self.engine == Engine::Runs => {
+            None if self.engine == Engine::Runs && self.shows(cx, port, &packet, Unknown::Copies) => {
                 let copy = cx.frames.copy_head(&frame, OBSERVED_HEAD, cx.now);
                 self.pass(cx, port, frame);
                 self.show(cx, if port == LAN { LAN_TAP } else { WAN_TAP }, copy);
@@ -213,7 +226,12 @@ impl Steered {
             self.flows.look_again(&Key::of_data(packet, tcp));
             // The window of an answer may have to be sized before the sender sees it.
             let answers = tcp.flags.contains(Flags::ACK);
-            return if answers && shaped { Action::Take } else { Action::Copy };
+            let which = if answers { Unknown::Opens } else { Unknown::Syns };
+            return match self.shows(cx, port, packet, which) {
+                true if answers && shaped => Action::Take,
+                true => Action::Copy,
+                false => Action::Pass,
+            };
         }
         if tcp.flags.contains(Flags::RST) {
             return match self.flows.find(&Key::of_data(packet, tcp), self.gateway.slots()) {
@@ -221,30 +239,45 @@ impl Steered {
                     slot.take(frame.received);
                     Action::Take
                 }
-                _ => Action::Copy,
+                _ => self.copy_within(cx, port, packet, Unknown::Ends),
             };
         }
-        let ends = if tcp.flags.contains(Flags::FIN) { Action::Copy } else { Action::Pass };
-        if !shaped {
-            return ends;
+        let ends = tcp.flags.contains(Flags::FIN);
+        let key = Key::of_data(packet, tcp);
+        let known = match self.flows.find(&key, self.gateway.slots()) {
+            _ if !shaped => true,
+            Known::Shaped(slot) => return controlled(cx, slot, frame, packet, tcp),
+            Known::Passes => true,
+            Known::Not => false,
+        };
+        if !known && is_broken(cx, frame, packet) {
+            return Action::Pass;
         }
-        match self.flows.find(&Key::of_data(packet, tcp), self.gateway.slots()) {
-            Known::Shaped(slot) => {
-                let options = wire::tcp_options(cx.frames.bytes(frame), packet, tcp).unwrap_or_default();
-                let seen = Seen::of(tcp, &options);
-                if slot.wants_sum(&seen) && is_broken(cx, frame, packet) {
-                    return Action::Pass;
-                }
-                let action = slot.segment(&seen);
-                if action == Action::Take {
-                    slot.take(frame.received);
-                }
-                action
-            }
-            Known::Passes => ends,
-            Known::Not if is_broken(cx, frame, packet) => Action::Pass,
-            Known::Not if tcp.payload_len == 0 && ends == Action::Pass => Action::Take,
-            Known::Not => Action::Copy,
+        if ends {
+            return self.copy_within(cx, port, packet, Unknown::Ends);
+        }
+        if known {
+            return Action::Pass;
+        }
+        if tcp.payload_len == 0 && self.shows(cx, port, packet, Unknown::Takes) {
+            return Action::Take;
+        }
+        self.copy_within(cx, port, packet, Unknown::Copies)
+    }
+
+    /// Takes one of a budget, for the address on the LAN's side; false if there is none left.
+    fn shows(&mut self, cx: &Cx<'_>, port: Port, packet: &Packet, which: Unknown) -> bool {
+        let address = if port == LAN { &packet.src } else { &packet.dst };
+        let within = self.budgets.within(which, source(address), cx.now);
+        self.stats.over_budget += u64::from(!within);
+        within
+    }
+
+    /// A copy of the headers if a budget has one left.
+    fn copy_within(&mut self, cx: &Cx<'_>, port: Port, packet: &Packet, which: Unknown) -> Action {
+        match self.shows(cx, port, packet, which) {
+            true => Action::Copy,
+            false => Action::Pass,
         }
     }
 
@@ -332,6 +365,20 @@ impl Steered {
             _ => true,
         }
     }
+}
+
+/// What becomes of a segment of a controlled flow.
+fn controlled(cx: &Cx<'_>, slot: &Slot, frame: &Frame, packet: &Packet, tcp: &Tcp) -> Action {
+    let options = wire::tcp_options(cx.frames.bytes(frame), packet, tcp).unwrap_or_default();
+    let seen = Seen::of(tcp, &options);
+    if slot.wants_sum(&seen) && is_broken(cx, frame, packet) {
+        return Action::Pass;
+    }
+    let action = slot.segment(&seen);
+    if action == Action::Take {
+        slot.take(frame.received);
+    }
+    action
 }
 
 /// Is the segment's checksum wrong? Nothing is learnt from it, and it passes as it came.

@@ -1,30 +1,27 @@
 //! Flow tables of the hooks, as programs in the kernel have them.
 
+use super::bounds::{Bounds, Lru};
 use core::hash::BuildHasherDefault;
 use core::sync::atomic::Ordering::Acquire;
 use std::collections::hash_map::DefaultHasher;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use weir_core::flow::Key;
 use weir_core::gateway::{Gateway, Verdict};
 use weir_core::steer::Slot;
 use weir_core::wire::TCP;
 
-/// Fewest passing flows that are remembered.
-pub(super) const MIN_PASSING: usize = 1024;
-
 /// Has no random seed; the tables are never iterated.
-type Hasher = BuildHasherDefault<DefaultHasher>;
+pub(super) type Hasher = BuildHasherDefault<DefaultHasher>;
 
 /// Flows by the key that their ACKs show.
 pub(super) struct Flows {
     /// Slot and tag.
     shaped: HashMap<Key, (u32, u32), Hasher>,
-    passing: HashSet<Key, Hasher>,
+    passing: Lru<()>,
     /// Which tally counts packets that ACKs cannot slow, if one does.
-    counted: HashMap<Key, Option<u32>, Hasher>,
+    counted: Lru<Option<u32>>,
     /// Are some of these of TCP?
     untouched: bool,
-    limit: usize,
 }
 
 /// What is known of a flow.
@@ -38,13 +35,12 @@ pub(super) enum Known<'a> {
 }
 
 impl Flows {
-    pub(super) fn new(flows: usize) -> Flows {
+    pub(super) fn new(bounds: &Bounds) -> Flows {
         Flows {
             shaped: HashMap::default(),
-            passing: HashSet::default(),
-            counted: HashMap::default(),
+            passing: Lru::new(bounds.passing),
+            counted: Lru::new(bounds.counted),
             untouched: false,
-            limit: flows.max(MIN_PASSING),
         }
     }
 
@@ -55,7 +51,7 @@ impl Flows {
                 return Known::Shaped(slot);
             }
         }
-        if self.passing.contains(ack_key) {
+        if self.passing.get(ack_key).is_some() {
             return Known::Passes;
         }
         Known::Not
@@ -63,12 +59,12 @@ impl Flows {
 
     /// The number of the tally of packets with this key, if one counts them; `None`: that is not known.
     pub(super) fn tally(&self, key: &Key) -> Option<Option<u32>> {
-        self.counted.get(key).copied()
+        self.counted.get(key)
     }
 
     /// As [`Flows::tally`], of segments of TCP.
     pub(super) fn tally_of_segment(&self, key: &Key) -> Option<u32> {
-        self.counted.get(key).copied().flatten().filter(|_| self.untouched)
+        self.counted.get(key).flatten().filter(|_| self.untouched)
     }
 
     /// Forgets that the flow passes.
@@ -89,15 +85,9 @@ impl Flows {
                     }
                 }
                 Verdict::Pass { ack_key } => {
-                    if self.passing.len() >= self.limit {
-                        self.passing.clear();
-                    }
-                    self.passing.insert(ack_key);
+                    self.passing.insert(ack_key, ());
                 }
                 Verdict::Count { key, tally } => {
-                    if self.counted.len() >= self.limit {
-                        self.counted.clear();
-                    }
                     self.untouched |= key.protocol() == TCP && key.src_port != 0;
                     self.counted.insert(key, tally);
                 }

@@ -1,4 +1,3 @@
-use super::flows::MIN_PASSING;
 use super::*;
 use proptest::prelude::*;
 use weir_core::ack::{AckControl, Hold, Meter, Period, RateRelease, Release, SlowStart, When, Window};
@@ -195,14 +194,29 @@ fn flows_without_a_class_pass_after_one_look_until_their_next_syn() {
 
 #[test]
 fn verdicts_are_bounded() {
-    let mut rig = Rig::new(Steered::new(Config { max_flows: 1, ..outward(5001..=5001) }));
+    let bounds = Bounds { passing: 1_024, ..Bounds::default() };
+    let mut rig = Rig::new(Steered::within(outward(5001..=5001), &bounds));
     // One too many flows are looked at; the first is then forgotten, and the last is not.
-    let flows = 10_000..=10_000 + MIN_PASSING as u16;
+    let flows = 10_000..=11_024;
     for flow in flows.clone().chain([10_000, *flows.end()]) {
         inject(&mut rig, ms(0), WAN, &back(flow));
     }
     rig.run_until(ms(1));
-    assert_eq!((rig.node().stats().taken, rig.node().stats().passed), (MIN_PASSING as u64 + 2, 1));
+    assert_eq!((rig.node().stats().taken, rig.node().stats().passed), (1_024 + 2, 1));
+    finish(&rig);
+}
+
+/// Three are taken at once, and headers have a budget of their own; what is not shown passes, unknown flows' ACKs too.
+#[test]
+fn the_unknown_has_budgets() {
+    let mut rig = Rig::new(Steered::within(outward(5001..=5001), &Bounds::of(3)));
+    for flow in 10_000..10_040 {
+        inject(&mut rig, ms(1_000), WAN, &back(flow));
+    }
+    let sent = rig.run_until(ms(1_001));
+    assert_eq!(sent.len(), 40);
+    let stats = *rig.node().stats();
+    assert_eq!((stats.taken, stats.copied, stats.passed, stats.over_budget), (3, 3, 37, 37 + 34));
     finish(&rig);
 }
 

@@ -1,0 +1,262 @@
+//! Bounds of the hooks: budgets for what no slot is known of, and the sizes of their maps.
+
+use core::cell::Cell;
+use std::collections::{HashMap, VecDeque};
+use weir_core::flow::Key;
+use weir_core::time::{Duration, Time};
+
+/// How many a second are shown to the gateway, and how many at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Budget {
+    interval: Duration,
+    burst: u32,
+}
+
+impl Budget {
+    /// `rate` a second, `burst` at once; neither is 0.
+    pub const fn new(rate: u32, burst: u32) -> Budget {
+        Budget { interval: Duration::from_nanos(1_000_000_000 / rate as u64), burst }
+    }
+}
+
+/// What a budget is for, in the order of `enum budgets` of the programs in the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unknown {
+    /// Pure ACKs of unknown flows, which are taken.
+    Takes,
+    /// Headers of unknown flows, and of packets that are no TCP.
+    Copies,
+    /// Headers of SYNs without ACK.
+    Syns,
+    /// SYN-ACKs.
+    Opens,
+    /// Headers with FIN or RST.
+    Ends,
+}
+
+/// How much of the unknown the hooks show, and how much they remember.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// For pure ACKs of unknown flows.
+    pub takes: Budget,
+    /// For headers of unknown flows, and of packets that are no TCP.
+    pub copies: Budget,
+    /// For headers of SYNs without ACK.
+    pub syns: Budget,
+    /// For SYN-ACKs.
+    pub opens: Budget,
+    /// For headers with FIN or RST.
+    pub ends: Budget,
+    /// Flows that are remembered as passing.
+    pub passing: usize,
+    /// Keys whose class is remembered.
+    pub counted: usize,
+}
+
+impl Bounds {
+    /// A budget of `n` for everything each second, and `n` entries in each map.
+    pub const fn of(n: u32) -> Bounds {
+        let few = Budget::new(n, n);
+        let (passing, counted) = (n as usize, n as usize);
+        Bounds { takes: few, copies: few, syns: few, opens: few, ends: few, passing, counted }
+    }
+}
+
+impl Default for Bounds {
+    /// Those of the programs in the kernel.
+    fn default() -> Bounds {
+        Bounds {
+            takes: Budget::new(20_000, 5_000),
+            copies: Budget::new(50_000, 1_000),
+            syns: Budget::new(20_000, 5_000),
+            opens: Budget::new(20_000, 5_000),
+            ends: Budget::new(20_000, 400),
+            passing: 65_536,
+            counted: 65_536,
+        }
+    }
+}
+
+/// Groups of addresses on the LAN's side.
+const SOURCES: usize = 1024;
+/// The part of a budget's rate that a group has to itself, and the part of its burst.
+const OWN_RATE: u64 = 1024;
+const OWN_BURST: u64 = 256;
+
+/// When the next one is due, of a group in the shared part and in its own.
+#[derive(Clone, Copy)]
+struct Stream {
+    due: i64,
+    own: i64,
+}
+
+/// Long ago: a stream that nothing was taken from.
+const UNUSED: i64 = i64::MIN / 2;
+
+/// What is left of the budgets: the arithmetic of `within` of the programs in the kernel.
+pub(super) struct Budgets {
+    budgets: [Budget; 5],
+    streams: Vec<[Stream; 5]>,
+    due: [i64; 5],
+}
+
+impl Budgets {
+    pub fn new(bounds: &Bounds) -> Budgets {
+        Budgets {
+            budgets: [bounds.takes, bounds.copies, bounds.syns, bounds.opens, bounds.ends],
+            streams: vec![[Stream { due: UNUSED, own: UNUSED }; 5]; SOURCES],
+            due: [UNUSED; 5],
+        }
+    }
+
+    /// Takes one for a source, if there is one left.
+    pub fn within(&mut self, which: Unknown, source: usize, now: Time) -> bool {
+        let which = which as usize;
+        let Budget { interval, burst } = self.budgets[which];
+        let (interval, at) = (interval.as_nanos() as i64, now.as_nanos() as i64);
+        let burst = interval * i64::from(burst);
+        let stream = &mut self.streams[source][which];
+        let own = (interval * OWN_RATE as i64, burst * (OWN_RATE / OWN_BURST) as i64);
+        paced(&mut stream.own, own.0, own.1, at)
+            || paced(&mut stream.due, interval, burst, at)
+                && paced(&mut self.due[which], interval - interval / 4, burst, at)
+    }
+}
+
+/// Takes one of a stream, if there is one left.
+fn paced(due: &mut i64, interval: i64, burst: i64, at: i64) -> bool {
+    let next = (*due).max(at - burst) + interval;
+    if next > at {
+        return false;
+    }
+    *due = next;
+    true
+}
+
+/// The group of an address: of IPv4 all of it counts, of IPv6 the first 64 bits.
+pub(super) fn source(address: &[u8; 16]) -> usize {
+    let part = |n: usize| u32::from_ne_bytes([0, 1, 2, 3].map(|i| address[4 * n + i]));
+    let mut hash = u64::from(part(0)) << 32 | u64::from(part(1));
+    if hash == 0 {
+        hash = part(3).into();
+    }
+    // The programs have an odd number that nobody knows.
+    const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
+    hash = hash.wrapping_mul(SEED);
+    hash = (hash ^ hash >> 32).wrapping_mul(SEED);
+    (hash >> 54) as usize
+}
+
+/// A map that forgets what was not used for longest, roughly, as LRU maps of the kernel do: an entry that was used since
+/// its turn came last is passed over once.
+pub(super) struct Lru<V> {
+    entries: HashMap<Key, Entry<V>, super::flows::Hasher>,
+    /// Keys in the order of their turns, with their entries' numbers.
+    turns: VecDeque<(Key, u64)>,
+    next: u64,
+    limit: usize,
+}
+
+struct Entry<V> {
+    value: V,
+    number: u64,
+    used: Cell<bool>,
+}
+
+impl<V: Copy> Lru<V> {
+    /// An empty map of at most `limit` entries.
+    pub fn new(limit: usize) -> Lru<V> {
+        Lru { entries: HashMap::default(), turns: VecDeque::new(), next: 0, limit: limit.max(1) }
+    }
+
+    pub fn get(&self, key: &Key) -> Option<V> {
+        let entry = self.entries.get(key)?;
+        entry.used.set(true);
+        Some(entry.value)
+    }
+
+    pub fn insert(&mut self, key: Key, value: V) {
+        if let Some(entry) = self.entries.get_mut(&key) {
+            (entry.value, entry.used) = (value, Cell::new(true));
+            return;
+        }
+        while self.entries.len() >= self.limit {
+            self.make_room();
+        }
+        self.next += 1;
+        self.turns.push_back((key, self.next));
+        self.entries.insert(key, Entry { value, number: self.next, used: Cell::new(false) });
+        // Turns of entries that were removed are dropped before they outnumber the others.
+        if self.turns.len() > 2 * self.limit {
+            let entries = &self.entries;
+            self.turns.retain(|(key, number)| entries.get(key).is_some_and(|e| e.number == *number));
+        }
+    }
+
+    pub fn remove(&mut self, key: &Key) {
+        self.entries.remove(key);
+    }
+
+    fn make_room(&mut self) {
+        let Some((key, number)) = self.turns.pop_front() else { return self.entries.clear() };
+        let Some(entry) = self.entries.get(&key).filter(|e| e.number == number) else { return };
+        if entry.used.take() {
+            self.turns.push_back((key, number));
+        } else {
+            self.entries.remove(&key);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(n: u8) -> Key {
+        let bytes = weir_core::wire::build::SegmentBuilder::v4([10, 0, 0, n], [10, 1, 0, 1]).build();
+        let packet = weir_core::wire::packet(&bytes, bytes.len()).unwrap();
+        Key::of_data(&packet, &weir_core::wire::tcp(&bytes, &packet).unwrap())
+    }
+
+    #[test]
+    fn a_map_forgets_what_was_not_used() {
+        let mut map = Lru::new(3);
+        (0..3).for_each(|n| map.insert(key(n), n));
+        assert_eq!(map.get(&key(0)), Some(0));
+        map.insert(key(3), 3);
+        assert_eq!([0, 1, 2, 3].map(|n| map.get(&key(n))), [Some(0), None, Some(2), Some(3)]);
+        map.remove(&key(2));
+        map.insert(key(4), 4);
+        map.insert(key(5), 5);
+        assert_eq!(map.entries.len(), 3);
+        (0..200).for_each(|n| {
+            map.insert(key(n), n);
+            map.remove(&key(n));
+        });
+        assert!(map.turns.len() <= 6, "{}", map.turns.len());
+    }
+
+    /// A budget of three a second: three at once, and then one each third of a second.
+    #[test]
+    fn a_budget_is_spent_and_earned() {
+        let mut budgets = Budgets::new(&Bounds::of(3));
+        let at = |ms: u64| Time::from_millis(10_000 + ms);
+        let mut spend =
+            |source, ms| (0..20).filter(|_| budgets.within(Unknown::Takes, source, at(ms))).count();
+        assert_eq!(spend(1, 0), 3);
+        assert_eq!(spend(1, 100), 0);
+        assert_eq!(spend(1, 340), 1);
+        // All sources together have four a second: one is left at 340 ms.
+        assert_eq!(spend(2, 340), 1);
+    }
+
+    /// Of 20,000 a second and 5,000 at once, one source has 5,000 and all together a third more. Each has one in 51.2 ms to
+    /// itself, and those of a second at once.
+    #[test]
+    fn no_source_spends_all() {
+        let mut budgets = Budgets::new(&Bounds::default());
+        let now = Time::from_secs(10);
+        let mut spend = |source| (0..10_000).filter(|_| budgets.within(Unknown::Syns, source, now)).count();
+        assert_eq!([1, 2, 3].map(&mut spend), [5_000 + 19, 1_666 + 19, 19]);
+    }
+}
