@@ -33,7 +33,7 @@ pub use cases::{Case, CASES};
 pub use script::{Event, Script, Side};
 pub use seg::{Flow, Seg};
 pub use subject::{judge, subjects, Form, Subject};
-pub use trace::{Crossed, Trace, Traits};
+pub use trace::{Crossed, Limit, Trace, Traits};
 pub use wire::Wire;
 
 use weir_core::node::{Node, Port};

@@ -219,6 +219,16 @@ impl Script {
         self.stamped(ack, Side::Receiver, false)
     }
 
+    /// The receiver's last ACK once more, to be changed and [put](Script::put).
+    pub fn ack_again(&self) -> SegmentBuilder {
+        self.ack_for(self.acked)
+    }
+
+    /// Bytes that the sender has sent.
+    pub fn has_sent(&self) -> u32 {
+        self.sent
+    }
+
     /// The receiver's next sequence number, or one `behind` it.
     pub fn said_seq(&self, behind: u32) -> u32 {
         self.ends.isn.1.wrapping_add(1).wrapping_add(self.said).wrapping_sub(behind)

@@ -2,7 +2,7 @@
 
 use crate::cases::Case;
 use crate::laws;
-use crate::trace::{Trace, Traits};
+use crate::trace::{Limit, Trace, Traits};
 use crate::wire::Wire;
 use crate::{play, Script, Side, Verdict};
 use std::panic::{catch_unwind, AssertUnwindSafe};
@@ -115,7 +115,8 @@ impl Subject {
             Leaf::Fifo => Kind::Fifo,
             Leaf::Pfq => Kind::Pfq(pfq::Params::default()),
         };
-        let traits = Traits { queues: Some(Side::Sender), ..traits_of(&ack) };
+        let limit = Some(Limit::Passed(RATE));
+        let traits = Traits { queues: Some(Side::Sender), limit, ..traits_of(&ack) };
         let in_kernel = Traits { in_kernel: true, ..traits };
         let config = move |direction| {
             let class = ClassConfig::controlled("all", direction, ack);
@@ -164,7 +165,12 @@ impl Subject {
 
 /// What may be expected of a gateway with this policy.
 fn traits_of(ack: &AckControl) -> Traits {
-    Traits { fifo: !ack.hold.is_number(), sizes: matches!(ack.window, Window::Size { .. }), ..Traits::WIRE }
+    Traits {
+        fifo: !ack.hold.is_number(),
+        sizes: matches!(ack.window, Window::Size { .. }),
+        limit: Some(Limit::Acknowledged(RATE)),
+        ..Traits::WIRE
+    }
 }
 
 /// A gateway with this class alone.

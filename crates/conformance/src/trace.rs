@@ -5,6 +5,7 @@ use crate::seg::{after, Flow, Seg};
 use crate::Verdict;
 use std::collections::BTreeMap;
 use weir_core::frame::Checksum;
+use weir_core::rate::Rate;
 use weir_core::time::{Duration, Time};
 use weir_core::wire::Flags;
 
@@ -36,6 +37,17 @@ pub struct Traits {
     pub filters: bool,
     /// Part of it is a program in the kernel that lets segments pass by: it looks at no checksum of data.
     pub in_kernel: bool,
+    /// It limits a rate.
+    pub limit: Option<Limit>,
+}
+
+/// A rate that a middlebox limits, and what of a flow is held at it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// Bytes that the data's sender is told of for the first time.
+    Acknowledged(Rate),
+    /// Bytes of data that pass.
+    Passed(Rate),
 }
 
 impl Traits {
@@ -47,6 +59,7 @@ impl Traits {
         queues: None,
         filters: false,
         in_kernel: false,
+        limit: None,
     };
 }
 

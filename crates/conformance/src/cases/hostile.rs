@@ -1,17 +1,114 @@
 //! What others send in the receiver's name.
 
-use super::{open, Case};
-use crate::script::{Script, Side, BACKLOG, MSS};
+use super::{open, open_stamped, Case};
+use crate::script::{Opening, Script, Side, BACKLOG, MSS};
+use weir_core::wire::build::{SegmentBuilder, Sum};
 use weir_core::wire::Flags;
 
 const NOTHING: &str = "what cannot be true passes as it came and changes nothing";
+
+const LIMITED: &str = "a rate holds whatever is claimed";
 
 pub(super) const CASES: &[Case] = &[
     Case::new("ack-beyond-the-window", NOTHING, "RFC 5961 §5", beyond).check(|t| t.untouched("forged")),
     Case::new("ack-out-of-sequence", NOTHING, "RFC 5961 §5", elsewhere).check(|t| t.untouched("forged")),
     Case::new("ack-without-the-flag", NOTHING, "RFC 9293 §3.10.7.4", no_flag)
         .check(|t| t.untouched("forged")),
+    Case::new("one-unknown-option", LIMITED, "RFC 9293 §3.1", |s| {
+        odd(s, |a| a.raw_options(&[253, 4, 0, 1]))
+    })
+    .check(|t| t.at_once("forged")),
+    Case::new("one-option-cut-short", LIMITED, "RFC 9293 §3.1", |s| {
+        odd(s, |a| a.raw_options(&[8, 40, 1, 1]))
+    })
+    .check(|t| t.at_once("forged")),
+    Case::new("one-ack-with-timestamps-twice", LIMITED, "RFC 7323 §3", |s| {
+        open_stamped(s);
+        odd(s, |a| a.ts(1, 1));
+    })
+    .check(|t| t.at_once("forged")),
+    Case::new("one-ack-with-md5", LIMITED, "RFC 2385", |s| {
+        open(s);
+        odd(s, SegmentBuilder::md5);
+    })
+    .check(|t| t.at_once("forged")),
+    Case::new("one-ack-with-ip-options", LIMITED, "RFC 791 §3.1", |s| {
+        open(s);
+        odd(s, |a| a.ip_options(&[1; 4]));
+    })
+    .check(|t| t.at_once("forged")),
+    Case::new("more-than-the-rate", "a rate holds", "RFC 2475 §2.3.3.3", |s| {
+        open(s);
+        flood(s, 0, |_| ());
+    }),
+    Case::new("ack-before-the-first", LIMITED, "RFC 5961 §5", before_the_first),
+    Case::new("false-fin", LIMITED, "RFC 9293 §3.10.7.4", false_fin).check(|t| t.at_once("forged")),
+    Case::new(
+        "wrong-checksum-far-ahead",
+        "what is under a wrong checksum is in no ACK that is made",
+        "RFC 9293 §3.10.7",
+        far_ahead,
+    )
+    .check(|t| t.untouched("forged")),
 ];
+
+/// Steps of a flood, of two segments each: in 2.2 s twice what the suite's presets release.
+const STEPS: u32 = 400;
+/// Something happens with each of so many steps.
+const BETWEEN: u32 = 20;
+
+/// The receiver acknowledges data faster than it is let through, and something happens ten times a second.
+fn flood(s: &mut Script, from: u32, put: impl Fn(&mut Script)) {
+    for n in 1..=STEPS {
+        let end = from + n * 2 * MSS;
+        s.send(end).wait_ms(1).ack(end).wait_us(4_500);
+        if n % BETWEEN == 0 {
+            put(s);
+        }
+    }
+}
+
+/// One ACK of the receiver that is odd, and a flood around it.
+fn odd(s: &mut Script, change: fn(SegmentBuilder) -> SegmentBuilder) {
+    flood(s, 0, |s| {
+        if s.has_sent() == BETWEEN * 2 * MSS {
+            let ack = change(s.ack_again());
+            s.forged().label("forged").put(Side::Receiver, ack);
+        }
+    });
+}
+
+/// An ACK with wild numbers and an unknown option, between the answer to the receiver's SYN and its first ACK.
+fn before_the_first(s: &mut Script) {
+    let opening = Opening::default();
+    let syn = s.syn_ack(&opening).ack(0).flags(Flags::SYN);
+    let answer = s.syn(&opening).ack(s.ends.isn.1.wrapping_add(1)).flags(Flags::SYN | Flags::ACK);
+    s.put(Side::Receiver, syn).wait_ms(20).put(Side::Sender, answer);
+    s.opened(&opening);
+    let wild = s.ack_for(0).seq(0x7777_7777).ack(0x3333_3333).raw_options(&[253, 4, 0, 1]);
+    s.wait_ms(1).forged().put(Side::Receiver, wild).wait_ms(1).ack(0).wait_ms(60);
+    flood(s, 0, |_| ());
+}
+
+/// The end of the sender's data, in its name, where it is not.
+fn false_fin(s: &mut Script) {
+    open(s);
+    flood(s, 0, |s| {
+        let fin = s.data(s.has_sent() + 20_000).flags(Flags::FIN | Flags::ACK);
+        s.forged().label("forged").put(Side::Sender, fin);
+    });
+}
+
+/// Timestamp and window of an ACK with a wrong checksum are far ahead; then both ends have data.
+fn far_ahead(s: &mut Script) {
+    open_stamped(s);
+    s.backlog();
+    let broken = s.ack_for(BACKLOG).ts(900_000 + (1 << 29), 1).window(u16::MAX).checksum(Sum::Wrong);
+    s.wait_us(500).forged().label("forged").put(Side::Receiver, broken);
+    for n in 1..=4 {
+        s.wait_ms(5).say(500).wait_ms(5).send(BACKLOG + n * 4 * MSS).wait_ms(20).ack(BACKLOG + n * 4 * MSS);
+    }
+}
 
 /// More is acknowledged than the window ever allowed.
 fn beyond(s: &mut Script) {

@@ -4,13 +4,15 @@
 //! - [`numbers`]: what is acknowledged, in which sequence, how often;
 //! - [`window`]: the right edge;
 //! - [`form`]: checksums, timestamps, options and addresses of ACKs that were made or rewritten;
-//! - [`end`]: what the ends know at last.
+//! - [`end`]: what the ends know at last;
+//! - [`limit`]: the rate, where the middlebox limits one.
 //!
 //! The laws look at what the sender and the receiver have *said* and what the other one was *told* of it, flow by flow ([`ledger`]).
 
 pub mod end;
 pub mod form;
 pub mod ledger;
+pub mod limit;
 pub mod numbers;
 pub mod passage;
 pub mod window;
@@ -23,6 +25,7 @@ use weir_core::time::Time;
 /// Holds a trace to all of them.
 pub fn check(trace: &Trace) -> Verdict {
     passage::check(trace)?;
+    limit::check(trace)?;
     let mut ledger = Ledger::new(trace);
     for out in &trace.out {
         ledger.hear_until(out.crossed.at);

@@ -116,6 +116,19 @@ pub const FAULTS: &[(&str, Fault)] = &[
     ("ack-beyond-the-window", believes_all),
     ("ack-out-of-sequence", believes_all),
     ("ack-without-the-flag", believes_all),
+    ("wrong-checksum-far-ahead", repaired),
+];
+
+/// Cases that are about a rate: whoever limits nothing fails each of them.
+pub const UNLIMITED: &[&str] = &[
+    "one-unknown-option",
+    "one-option-cut-short",
+    "one-ack-with-timestamps-twice",
+    "one-ack-with-md5",
+    "one-ack-with-ip-options",
+    "more-than-the-rate",
+    "ack-before-the-first",
+    "false-fin",
 ];
 
 fn pass(g: Given) -> Left {

@@ -3,11 +3,12 @@
 mod faults;
 mod node;
 
-use faults::FAULTS;
+use faults::{FAULTS, UNLIMITED};
 use node::{Fault, Faulty};
 use std::collections::BTreeSet;
-use weir_conformance::{Form, Side, Subject, Traits, CASES};
+use weir_conformance::{Form, Limit, Side, Subject, Traits, Wire, CASES};
 use weir_core::gateway::LAN;
+use weir_core::rate::Rate;
 
 #[test]
 fn a_cable_passes_every_case() {
@@ -20,10 +21,14 @@ fn a_cable_passes_every_case() {
 fn every_case_fails_a_node_that_breaks_its_rule() {
     let mut passed = Vec::new();
     for case in &CASES {
-        let Some((_, fault)) = FAULTS.iter().find(|f| f.0 == case.name) else {
-            panic!("{}: no fault makes it fail", case.name);
+        let form = match FAULTS.iter().find(|f| f.0 == case.name) {
+            Some((_, fault)) => Form::new("", LAN, Traits::WIRE, move || Faulty::new(*fault)),
+            None if UNLIMITED.contains(&case.name) => {
+                let limited = Traits { limit: Some(Limit::Acknowledged(Rate::mbit(2))), ..Traits::WIRE };
+                Form::new("", LAN, limited, Wire::default)
+            }
+            None => panic!("{}: no fault makes it fail", case.name),
         };
-        let form = Form::new("", LAN, Traits::WIRE, move || Faulty::new(*fault));
         match form.judge(case) {
             Err(why) => println!("{:28} {why}", case.name),
             Ok(()) => passed.push(case.name),

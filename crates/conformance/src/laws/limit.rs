@@ -1,0 +1,124 @@
+//! A limit holds: beside what breaks nothing, a middlebox that limits a rate does so whatever is sent through it.
+
+use super::ledger::Ledger;
+use crate::script::Side;
+use crate::seg::{after, Flow, Seg};
+use crate::trace::{Limit, Trace};
+use crate::Verdict;
+use std::collections::{BTreeMap, VecDeque};
+use weir_core::rate::Rate;
+use weir_core::time::{Duration, Time};
+use weir_core::wire::Flags;
+
+/// Bytes beyond 1.15 times the rate that any second may have: what a burst, a first window and a timer that is late need.
+const MORE: u64 = 64_000;
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Bytes that a limit may let through in any second.
+pub fn most(rate: Rate) -> u64 {
+    rate.bytes_in(SECOND) * 115 / 100 + MORE
+}
+
+/// From when on a limit must hold: a second after the first of what is forged.
+fn begin(trace: &Trace) -> Time {
+    let forged = trace.script.events().iter().find(|e| !e.believed);
+    forged.map_or(Time::ZERO, |e| e.at + SECOND)
+}
+
+/// Bytes within the last second.
+#[derive(Default)]
+struct Second {
+    bytes: VecDeque<(Time, u64)>,
+    sum: u64,
+}
+
+impl Second {
+    /// The bytes of the second that ends at `at`, with `bytes` more in it.
+    fn add(&mut self, at: Time, bytes: u64) -> u64 {
+        self.bytes.push_back((at, bytes));
+        self.sum += bytes;
+        while let Some(&(first, bytes)) = self.bytes.front().filter(|b| b.0 + SECOND <= at) {
+            debug_assert!(first < at);
+            self.sum -= bytes;
+            self.bytes.pop_front();
+        }
+        self.sum
+    }
+}
+
+/// Holds a trace to it.
+pub fn check(trace: &Trace) -> Verdict {
+    match trace.traits.limit {
+        Some(Limit::Acknowledged(rate)) => acknowledged(trace, begin(trace), most(rate)),
+        Some(Limit::Passed(rate)) => passed(trace, begin(trace), most(rate)),
+        None => Ok(()),
+    }
+}
+
+/// In any second the data's sender is told of so many bytes of a flow for the first time.
+///
+/// An acknowledgement of what the receiver has not acknowledged counts for nothing: its sender drops it (RFC 5961 §5).
+fn acknowledged(trace: &Trace, from: Time, most: u64) -> Verdict {
+    let mut ledger = Ledger::new(trace);
+    let mut told: BTreeMap<Flow, (u32, Second)> = BTreeMap::new();
+    for out in trace.out.iter().filter(|o| o.crossed.to == Side::Sender) {
+        ledger.hear_until(out.crossed.at);
+        let tells = |s: &&Seg| s.has(Flags::ACK) && !s.has(Flags::RST);
+        let Some(seg) = out.seg.as_ref().filter(tells) else { continue };
+        let Some(acked) = ledger.of(Side::Sender, seg.flow()).0.ack else { continue };
+        if after(seg.tcp.ack, acked) {
+            continue;
+        }
+        let (ack, second) = told.entry(seg.flow()).or_insert_with(|| (seg.tcp.ack, Second::default()));
+        if seg.has(Flags::SYN) {
+            // Another connection between the same ports.
+            *ack = seg.tcp.ack;
+        }
+        if !after(seg.tcp.ack, *ack) {
+            continue;
+        }
+        let news = seg.tcp.ack.wrapping_sub(*ack).into();
+        *ack = seg.tcp.ack;
+        if out.crossed.at < from {
+            continue;
+        }
+        let bytes = second.add(out.crossed.at, news);
+        if bytes > most {
+            return Err(exceeded(bytes, "acknowledged", out.crossed.at));
+        }
+    }
+    Ok(())
+}
+
+/// In any second so many bytes of data pass.
+fn passed(trace: &Trace, from: Time, most: u64) -> Verdict {
+    let mut second = Second::default();
+    for out in trace.out.iter().filter(|o| o.crossed.to == Side::Receiver && o.crossed.at >= from) {
+        let bytes = second.add(out.crossed.at, out.seg.as_ref().map_or(0, |s| s.tcp.payload_len.into()));
+        if bytes > most {
+            return Err(exceeded(bytes, "passed", out.crossed.at));
+        }
+    }
+    Ok(())
+}
+
+fn exceeded(bytes: u64, how: &str, at: Time) -> String {
+    format!("{bytes} bytes are {how} in the second that ends at {at:?}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_second_counts() {
+        let mut second = Second::default();
+        let at = Time::from_millis;
+        assert_eq!(second.add(at(100), 5), 5);
+        assert_eq!(second.add(at(1_099), 7), 12);
+        assert_eq!(second.add(at(1_100), 1), 8);
+        assert_eq!(second.add(at(5_000), 2), 2);
+        // 1.15 times 250,000, and 64,000.
+        assert_eq!(most(Rate::mbit(2)), 351_500);
+    }
+}
