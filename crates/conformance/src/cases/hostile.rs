@@ -14,27 +14,12 @@ pub(super) const CASES: &[Case] = &[
     Case::new("ack-out-of-sequence", NOTHING, "RFC 5961 §5", elsewhere).check(|t| t.untouched("forged")),
     Case::new("ack-without-the-flag", NOTHING, "RFC 9293 §3.10.7.4", no_flag)
         .check(|t| t.untouched("forged")),
-    Case::new("one-unknown-option", LIMITED, "RFC 9293 §3.1", |s| {
+    Case::new("one-unknown-option-mid-stream", LIMITED, "RFC 9293 §3.1", |s| {
         odd(s, |a| a.raw_options(&[253, 4, 0, 1]))
     })
     .check(|t| t.at_once("forged")),
-    Case::new("one-option-cut-short", LIMITED, "RFC 9293 §3.1", |s| {
+    Case::new("one-option-cut-short-mid-stream", LIMITED, "RFC 9293 §3.1", |s| {
         odd(s, |a| a.raw_options(&[8, 40, 1, 1]))
-    })
-    .check(|t| t.at_once("forged")),
-    Case::new("one-ack-with-timestamps-twice", LIMITED, "RFC 7323 §3", |s| {
-        open_stamped(s);
-        odd(s, |a| a.ts(1, 1));
-    })
-    .check(|t| t.at_once("forged")),
-    Case::new("one-ack-with-md5", LIMITED, "RFC 2385", |s| {
-        open(s);
-        odd(s, SegmentBuilder::md5);
-    })
-    .check(|t| t.at_once("forged")),
-    Case::new("one-ack-with-ip-options", LIMITED, "RFC 791 §3.1", |s| {
-        open(s);
-        odd(s, |a| a.ip_options(&[1; 4]));
     })
     .check(|t| t.at_once("forged")),
     Case::new("more-than-the-rate", "a rate holds", "RFC 2475 §2.3.3.3", |s| {
@@ -68,7 +53,7 @@ fn flood(s: &mut Script, from: u32, put: impl Fn(&mut Script)) {
     }
 }
 
-/// One ACK of the receiver that is odd, and a flood around it.
+/// One ACK of the receiver that is odd, and a flood around it, of a connection that nobody saw begin.
 fn odd(s: &mut Script, change: fn(SegmentBuilder) -> SegmentBuilder) {
     flood(s, 0, |s| {
         if s.has_sent() == BETWEEN * 2 * MSS {
