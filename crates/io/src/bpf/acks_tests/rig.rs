@@ -46,6 +46,9 @@ pub fn key6(vlan: u16, inner: u16) -> Key {
 const GSO_SIZE: usize = 176;
 const GSO_SEGS: usize = 164;
 const CONTEXT: usize = 192;
+/// Offset of `ingress_ifindex`, behind which `ifindex` is; and the number of the loopback interface, where test runs are.
+const INGRESS_IFINDEX: usize = 36;
+const LOOPBACK: u32 = 1;
 
 /// A record of the ring, kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,12 +106,17 @@ impl Rig {
 
     /// What a hook answers, and the frame afterwards.
     pub fn hook(&self, hook: Hook, frame: &[u8], gso_size: u16) -> (u32, Vec<u8>) {
-        run(&self.acks, program(hook), frame, gso_size)
+        run(&self.acks, program(hook), frame, gso_size, 0)
+    }
+
+    /// As [`Rig::hook`] at egress, for a frame that came in on the same interface.
+    pub fn hairpin(&self, frame: &[u8]) -> (u32, Vec<u8>) {
+        run(&self.acks, program(Hook::Egress), frame, 0, LOOPBACK)
     }
 
     /// What becomes of a frame that the engine sends.
     pub fn send(&self, frame: &[u8]) -> (u32, Vec<u8>) {
-        run(&self.own, "acks_egress", frame, 0)
+        run(&self.own, "acks_egress", frame, 0, 0)
     }
 
     /// All records of the first engine. What was taken has come, as far as its slots are concerned.
@@ -147,13 +155,14 @@ impl Rig {
     }
 }
 
-fn run(acks: &Acks, program: &str, frame: &[u8], gso_size: u16) -> (u32, Vec<u8>) {
+fn run(acks: &Acks, program: &str, frame: &[u8], gso_size: u16, from: u32) -> (u32, Vec<u8>) {
     let mut out = vec![0; 4096];
     let mut context = [0; CONTEXT];
     if gso_size > 0 {
         context[GSO_SIZE..GSO_SIZE + 4].copy_from_slice(&u32::from(gso_size).to_ne_bytes());
         context[GSO_SEGS] = 2;
     }
+    context[INGRESS_IFINDEX..INGRESS_IFINDEX + 4].copy_from_slice(&from.to_ne_bytes());
     let input = ProgramInput {
         data_in: Some(frame),
         data_out: Some(&mut out),

@@ -109,6 +109,22 @@ fn what_is_not_tcp_passes_unseen() {
     assert_eq!(counters, AcksCounters { passed_other, bytes_in, ..AcksCounters::default() });
 }
 
+/// On a router with one interface both hooks see each segment, and the slot of its key is one: the hook at ingress has it.
+#[test]
+fn a_segment_that_leaves_where_it_came_in_is_controlled_once() {
+    if !privileged() {
+        return;
+    }
+    let mut rig = Rig::new(options());
+    rig.control(key4(0, 0), 0, SCALED);
+    let ack = next(v4()).ack(1100).build();
+    assert_eq!(rig.hairpin(&ack), (PASS, ack.clone()));
+    assert_eq!((rig.records().len(), rig.acks.counters().unwrap().hairpins), (0, 1));
+    // By another one it would be taken.
+    assert_eq!(rig.hook(OUT, &ack, 0).0, REDIRECT);
+    assert_eq!(rig.records().len(), 1);
+}
+
 /// TCP inside of PPPoE (RFC 2516), MPLS (RFC 3032), GRE (RFC 2784) and IP in IP (RFC 2003) is not looked for, but counted.
 #[test]
 fn what_tcp_may_be_inside_of_is_counted_by_kind() {
