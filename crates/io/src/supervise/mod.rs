@@ -26,8 +26,8 @@
 //! Several engines are threads of one process. If one hangs, its flows alone pass and are flushed; the process that is started instead
 //! has all of them.
 //!
-//! There is one thread here, because a process with several cannot fork safely: nothing may start
-//! threads before [`Supervisor::run`]. Both processes give up the privileges that they need no more.
+//! There is one thread here beside that of the [log](crate::log), because a process with several cannot fork safely:
+//! nothing may start others before [`Supervisor::run`]. Both processes give up the privileges that they need no more.
 
 mod attend;
 mod changes;
@@ -58,6 +58,7 @@ pub use crate::sys::letters::Letters;
 pub use crate::sys::pod::Pod;
 
 use crate::driver::{HookCounters, Launch, Part};
+use crate::log::Seldom;
 use crate::sys::clock;
 use crate::sys::epoll::{Ready, Waiter};
 use crate::sys::link::Monitor;
@@ -95,6 +96,8 @@ pub struct Supervisor {
     count: u32,
     /// When all was set up.
     began: Time,
+    /// That it could not wait.
+    cannot_wait: Seldom,
     /// The last engine died, and neither another one nor `flush` has taken care of what it held.
     owed: bool,
     /// Engines that do nothing any more, and that the kernel has not taken down yet.
@@ -132,6 +135,7 @@ impl Supervisor {
             restarts: Restarts::new(),
             count: 0,
             began: clock::now(),
+            cannot_wait: Seldom::new(),
             owed: false,
             dying: Vec::new(),
         })
@@ -186,7 +190,7 @@ impl Supervisor {
         operator: &mut impl Operator,
     ) -> io::Result<()> {
         loop {
-            if self.wait_for_interfaces(operator)? {
+            if self.wait_for_interfaces(operator) {
                 return Ok(());
             }
             let (reason, lived, least) = match self.one(&engine, flush, operator) {
@@ -215,7 +219,7 @@ impl Supervisor {
                 wait if wait < A_WHILE => self.settle(flush),
                 _ => self.leave(flush),
             }
-            if self.idle(clock::now() + wait, operator)? {
+            if self.idle(clock::now() + wait, operator) {
                 return Ok(());
             }
         }
@@ -377,18 +381,29 @@ impl Supervisor {
     }
 
     /// Waits until all interfaces are there; true if told to stop.
-    fn wait_for_interfaces(&mut self, operator: &mut impl Operator) -> io::Result<bool> {
+    fn wait_for_interfaces(&mut self, operator: &mut impl Operator) -> bool {
         while !self.site.is_whole() {
-            if self.idle(clock::now() + TRY_AGAIN, operator)? {
-                return Ok(true);
+            if self.idle(clock::now() + TRY_AGAIN, operator) {
+                return true;
             }
             self.site.reattach();
         }
-        Ok(false)
+        false
     }
 
-    /// Waits, following the interfaces, until it is `until`; true if told to stop.
-    fn idle(&mut self, until: Time, operator: &mut impl Operator) -> io::Result<bool> {
+    /// Waits, following the interfaces, until it is `until`; true if told to stop. If it cannot wait, for want of a descriptor for
+    /// example, it goes on a moment later.
+    fn idle(&mut self, until: Time, operator: &mut impl Operator) -> bool {
+        self.try_idle(until, operator).unwrap_or_else(|error| {
+            if self.cannot_wait.is_due(clock::now()).is_some() {
+                tracing::error!("the supervisor cannot wait: {error}");
+            }
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            self.signals.heard().ends
+        })
+    }
+
+    fn try_idle(&mut self, until: Time, operator: &mut impl Operator) -> io::Result<bool> {
         let mut waiter = Waiter::new()?;
         self.control.wakes(&waiter)?;
         waiter.add(self.signals.as_fd(), 1)?;

@@ -42,7 +42,10 @@ impl Directory {
             Err(error) => return Err(say(path, "cannot be made", error.into())),
         }
         let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::RDONLY | OFlags::CLOEXEC;
-        let fd = fs::open(path, flags, Mode::empty()).map_err(|e| say(path, "is no directory", e.into()))?;
+        let fd = fs::open(path, flags, Mode::empty()).map_err(|error| match error {
+            Errno::ACCESS | Errno::PERM => say(path, "cannot be opened", error.into()),
+            _ => say(path, "is no directory", error.into()),
+        })?;
         let about = fs::fstat(&fd)?;
         if about.st_uid != rustix::process::geteuid().as_raw() {
             let error = io::Error::from(io::ErrorKind::PermissionDenied);

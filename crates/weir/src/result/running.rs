@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 pub struct GatewayReport {
     /// See [`crate::result::SCHEMA`].
     pub schema: u32,
-    /// Time since the engine started, in seconds.
+    /// Time since the gateway was set up, in seconds.
     pub wall_s: f64,
     /// Totals.
     pub gateway: GatewayResult,

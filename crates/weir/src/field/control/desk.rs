@@ -70,6 +70,11 @@ impl<'a> Desk<'a> {
         let Some(path) = &self.running.path else {
             return Err(Answer::wrong("Weir was started without a file: there is nothing to read again"));
         };
+        // A pipe in its place would be waited for.
+        if path.metadata().is_ok_and(|about| !about.is_file()) {
+            let path = path.display();
+            return Err(Answer::wrong(format!("{path} is no regular file: it cannot be read again")));
+        }
         let source = Source::read(path).map_err(Answer::wrong)?;
         Ok(Outcome::Change(Version::read(source)?.into()))
     }

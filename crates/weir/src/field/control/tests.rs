@@ -142,3 +142,13 @@ fn a_request_that_is_none_is_told_short_and_without_control_characters() {
     let busy = answer(Some(desk.refusal("busy")));
     assert_eq!((busy.ok, busy.wrong, busy.text.as_str()), (false, false, "busy"));
 }
+
+#[test]
+fn a_file_that_is_a_pipe_by_now_is_not_waited_for() {
+    let file = File::new("pipe");
+    let running = file.running();
+    std::fs::remove_file(&file.0).unwrap();
+    rustix::fs::mkfifoat(rustix::fs::CWD, &file.0, rustix::fs::Mode::RUSR).unwrap();
+    let said = answer(Desk::new(&running).request("reload", None));
+    assert!(said.wrong && said.text.contains("is no regular file"), "{}", said.text);
+}
