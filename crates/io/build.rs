@@ -27,6 +27,12 @@ fn main() {
     }
 }
 
+/// Loads keep their order on x86: programs need no barrier between them.
+fn ordered_loads() -> Option<&'static str> {
+    let arch = std::env::var("CARGO_CFG_TARGET_ARCH").expect("set by cargo");
+    ["x86", "x86_64"].contains(&arch.as_str()).then_some("-DWEIR_ORDERED_LOADS")
+}
+
 fn compile(clang: &str, include: &str, source: &Path, name: &str, define: &str, out: &Path) {
     let status = Command::new(clang)
         .args(["-target", "bpf", "-mcpu=v3", "-O2", "-g", "-Wall", "-Werror", "-nostdinc"])
@@ -34,6 +40,7 @@ fn compile(clang: &str, include: &str, source: &Path, name: &str, define: &str, 
         .args(["-fdebug-compilation-dir", ".", "-I", include, "-I"])
         .arg(source)
         .arg(define)
+        .args(ordered_loads())
         .arg("-c")
         .arg(source.join(format!("{name}.bpf.c")))
         .arg("-o")

@@ -5,14 +5,14 @@
 //! `cargo +nightly fuzz run slot`
 #![no_main]
 
-use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use core::sync::atomic::Ordering::Relaxed;
 use libfuzzer_sys::fuzz_target;
 use weir_core::steer::{self, after, slot_flag, Action, Seen, Slot, Stamp};
 use weir_core::time::Time;
 
 /// `tx`, `nxt`, `ts`, `ack`, `edge` and `sent`: what only moves forward.
 fn numbers(slot: &Slot) -> [u32; 6] {
-    [&slot.tx, &slot.nxt, &slot.ts, &slot.ack, &slot.edge, &slot.sent].map(|n: &AtomicU32| n.load(Relaxed))
+    [slot.tx(), slot.nxt(), slot.ts(), slot.ack(), slot.edge(), slot.sent()]
 }
 
 fn edge(slot: &Slot, ack: u32, window: u16) -> u32 {
@@ -23,19 +23,20 @@ fn seen(slot: &Slot, r: &[u8; 8]) -> Seen {
     let word = |i: usize| i32::from(i16::from_be_bytes([r[i], r[i + 1]]));
     Seen {
         flags: r[1] & !(steer::SYN | steer::RST) | if r[0] & 8 == 0 { steer::ACK } else { 0 },
-        seq: slot.nxt.load(Relaxed).wrapping_add_signed(word(2)),
-        ack: slot.tx.load(Relaxed).wrapping_add_signed(word(4) * 97),
+        seq: slot.nxt().wrapping_add_signed(word(2)),
+        ack: slot.tx().wrapping_add_signed(word(4) * 97),
         window: u16::from(r[6]) << 8,
         payload: u32::from(r[7]) * 16,
-        ts: (r[0] & 16 != 0).then(|| slot.ts.load(Relaxed).wrapping_add_signed(word(2) % 8)),
+        ts: (r[0] & 16 != 0).then(|| slot.ts().wrapping_add_signed(word(2) % 8)),
         sack: r[0] & 32 != 0,
         plain: r[0] & 32 == 0,
+        at: 0,
     }
 }
 
 /// What leaves tells no more than the receiver has said, and the sender is known to know it.
 fn check(slot: &Slot, seen: &Seen, believed: bool, action: Action) {
-    let tx = slot.tx.load(Relaxed);
+    let tx = slot.tx();
     match action {
         Action::SetBack { ack, window, .. } => {
             assert!(!after(ack, seen.ack) && !after(ack, tx));
@@ -58,13 +59,13 @@ fn segment(slot: &Slot, seen: &Seen, taken: &mut Vec<Time>, at: Time) {
         assert_eq!(numbers(slot), before);
     }
     check(slot, seen, believed, action);
-    let passed = seen.is_pure() && after(slot.tx.load(Relaxed), before[0]);
+    let passed = seen.is_pure() && after(slot.tx(), before[0]);
     if passed && seen.flags & (steer::FIN | steer::URG) == 0 {
         // Nothing but a grant lets progress pass that carries nothing else.
         assert!(granted.is_some_and(|to| !after(seen.ack, to)) && taken.is_empty());
     }
     if action == Action::Take {
-        slot.take(at);
+        slot.take();
         taken.push(at);
         assert_eq!(slot.granted(), None);
     }
@@ -75,7 +76,7 @@ fuzz_target!(|data: &[u8]| {
     let slot = Slot::default();
     let flags = u32::from(kind) & 7 | u32::from(scale % 16) << slot_flag::SCALE_SHIFT;
     let (tx, own) = (0xffff_8000, 0xffff_8000u32.wrapping_add(200_000));
-    slot.open(1, flags, tx, 0x7fff_ff00, 9, own, own, 500);
+    slot.open(1, flags, tx, 0x7fff_ff00, 9, own, own, 500, 0);
     slot.width.store(if kind & 8 == 0 { 0 } else { 50_000 }, Relaxed);
     let mut taken = Vec::new();
     let mut now = Time::from_millis(1);
@@ -92,9 +93,9 @@ fuzz_target!(|data: &[u8]| {
                 check(&slot, &seen, believed, action);
             }
             4 => {
-                let known = slot.edge.load(Relaxed);
+                let known = slot.edge();
                 if let Stamp::Send { window, .. } = slot.stamp(seen.ack, seen.window) {
-                    assert!(!after(before[0], seen.ack) && slot.tx.load(Relaxed) == seen.ack);
+                    assert!(!after(before[0], seen.ack) && slot.tx() == seen.ack);
                     let (said, told) = (edge(&slot, seen.ack, window), edge(&slot, seen.ack, seen.window));
                     assert!(!slot.has(slot_flag::SCALED) || !after(said, known) || said == told);
                 }
@@ -102,7 +103,7 @@ fuzz_target!(|data: &[u8]| {
             5 => assert_eq!(slot.grant(before[0].wrapping_add(u32::from(r[2]) << 8)), taken.is_empty()),
             6 => slot.revoke(),
             // The gateway has what was taken, in order.
-            _ => taken.drain(..).for_each(|at| slot.has_come(at)),
+            _ => taken.drain(..).for_each(|_| slot.has_come()),
         }
         for (new, old) in numbers(&slot).into_iter().zip(before) {
             assert!(!after(old, new), "{before:x?} became {:x?}", numbers(&slot));

@@ -63,7 +63,8 @@ pub struct Frame {
     /// State of the transport checksum.
     pub checksum: Checksum,
     /// An ACK without payload whose sequence number, TSval and window are to be brought up to date where it leaves
-    /// ([`Slot::stamp`](crate::steer::Slot::stamp)). Every other frame leaves as it is.
+    /// ([`Slot::stamp`](crate::steer::Slot::stamp)). Every other frame leaves as it is. Of one that comes in: a hook has counted it
+    /// among those that it took ([`Slot::take`](crate::steer::Slot::take)).
     pub restamp: bool,
     /// Which of its flows this belongs to, a number that the receiver has given its maker; [`Frame::NO_HINT`] if it is not known. It says what to
     /// load in advance, and nothing else.

@@ -13,17 +13,22 @@
 //! what the sender has: every segment that passes is noted. And what cannot be true changes nothing
 //! ([`Slot::believes`]).
 
+mod clock;
 mod fields;
 mod frame;
 mod grant;
 mod segment;
 mod tally;
+mod words;
 
 pub use fields::Fields;
 pub use frame::{restamp, set_back};
 pub use tally::{Counted, Tally};
+pub use words::Numbers;
 
-use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use crate::time::Time;
+use core::sync::atomic::Ordering::{Relaxed, SeqCst};
+use words::{AtomicU32, AtomicU64, Line};
 
 /// Bits of [`Slot::flags`].
 pub mod slot_flag {
@@ -46,52 +51,59 @@ pub const SEQ_BEHIND: u32 = 1 << 22;
 pub const PURE_BEHIND: u32 = 1 << 17;
 /// How far an acknowledgement may be from `tx` where the window's scale is not known.
 pub const ACK_RANGE: u32 = 1 << 30;
+/// How far ahead of what time allows a TSval is believed at once. The delay on the way here may fall by so much at most.
+pub const CLOCK_SLACK: u32 = 1 << 10;
 /// One of so many disbelieved segments is shown to the gateway.
 pub const DOUBT_SAMPLE: u32 = 16;
 
-/// What the kernel and the gateway both know of a flow, in one line of memory. Numbers are those of the ACK
+/// What the kernel and the gateway both know of a flow, in a cache line for each of the two sides. Numbers are those of the ACK
 /// direction: the data's receiver sends segments, the data's sender gets them.
 ///
-/// The gateway fills a slot before the kernel is told of it ([`Slot::open`]). From then on `tx`, `nxt`,
-/// `ts`, `edge` and `sent` only move forward (serially), whoever moves them. What a hook does is done by one program at a
-/// time here ([`Slot::segment`], [`Slot::bypass`], [`Slot::stamp`]): whoever runs these is alone with the slot.
+/// Each side writes its own line alone, and readers take the serial maximum of both ([`Slot::numbers`]) until the hooks have
+/// noted something: from then on their numbers count. Several hooks run at
+/// once: they move the numbers of their line by an atomic maximum. What a hook noted wrongly, the gateway takes back with a new
+/// turn ([`Slot::set_nxt`]): hooks note nothing under an old one. The gateway writes the hooks' line while it opens the slot
+/// ([`Slot::open`]), when its tag tells them that it is nobody's.
+///
+/// What a hook does is done by one program at a time here ([`Slot::segment`], [`Slot::bypass`], [`Slot::stamp`]): whoever runs these is
+/// alone with the slot.
 #[derive(Debug, Default)]
-#[repr(C, align(64))]
+#[repr(C, align(128))]
 pub struct Slot {
+    /// The gateway's numbers: those that the slot was opened with, and what passed before the kernel knew of it.
+    gateway: Line,
     /// Which use of the slot this is, 0: none. The kernel's entry of a flow names slot and tag; an entry whose tag
     /// is another one is of a flow that is gone.
     pub tag: AtomicU32,
     /// See [`slot_flag`].
     pub flags: AtomicU32,
-    /// Highest acknowledgement number that has left towards the sender.
-    pub tx: AtomicU32,
-    /// End of what the receiver has sent, of all that passed: its SND.NXT, unless segments were lost on their way
-    /// here. Only what takes up sequence numbers moves it: an ACK without payload is accepted at this number in
-    /// any case, and a forged one could move it beyond what the sender accepts.
-    pub nxt: AtomicU32,
-    /// The receiver's newest TSval.
-    pub ts: AtomicU32,
-    /// The receiver's right edge: the largest `ack + window` that it has sent. With `SCALED` only.
-    pub edge: AtomicU32,
-    /// The right edge that has left towards the sender. With `SCALED` only.
-    pub sent: AtomicU32,
-    /// The window field that the receiver sent last.
-    pub window: AtomicU32,
-    /// Not 0 once the receiver's FIN has passed.
-    pub ended: AtomicU32,
-    /// Segments that were not believed since the last one that was.
-    pub doubts: AtomicU32,
-    /// Highest acknowledgement number that the receiver has sent: what is beyond `tx` is held.
-    pub ack: AtomicU32,
     /// Largest window in bytes that the sender is to see; 0: any. With `SIZED` only.
     pub width: AtomicU32,
-    /// Acknowledgement number up to which plain segments pass; 0: none does.
-    grant: AtomicU32,
-    /// The segment taken last, if the gateway has not had it yet: the low 32 bits of its time in nanoseconds, made odd;
-    /// 0: none waits.
-    waits: AtomicU32,
-    /// Not 0: the gateway is to get the headers of the next segment of the flow's data.
+    /// Segments taken that the gateway has had.
+    come: AtomicU32,
+    /// Acknowledgement number up to which plain segments pass, 0: none does; above it [`Slot::taken`] as it was then: what is taken
+    /// ends the grant.
+    grant: AtomicU64,
+    /// How often the gateway asked for the headers of the next segment of the flow's data.
     asked: AtomicU32,
+    /// The window field and the end, as in `last`, until a hook has noted them.
+    first: AtomicU32,
+    /// The hooks' numbers.
+    hooks: Line,
+    /// The window field that the receiver sent last, and whether its FIN has passed.
+    last: AtomicU32,
+    /// Segments that were not believed since the last one that was.
+    doubts: AtomicU32,
+    /// Segments taken.
+    taken: AtomicU32,
+    /// How often the gateway got what it asked for.
+    answered: AtomicU32,
+    /// A TSval too far ahead to be believed alone.
+    candidate: AtomicU32,
+    /// See `clock`.
+    witnesses: AtomicU32,
+    /// Since when segments are older than the newest TSval.
+    behind_since: AtomicU32,
     spare: u32,
 }
 
@@ -114,6 +126,8 @@ pub struct Seen {
     pub sack: bool,
     /// Its options are none, or timestamps after two NOPs (RFC 7323 appendix A).
     pub plain: bool,
+    /// When it was seen, in [`ticks`].
+    pub at: u32,
 }
 
 /// TCP flags that a hook looks at.
@@ -170,6 +184,11 @@ pub const fn after(a: u32, b: u32) -> bool {
     a.wrapping_sub(b) as i32 > 0
 }
 
+/// `now` in units of 2^20 ns, by which TSvals are judged.
+pub const fn ticks(now: Time) -> u32 {
+    (now.as_nanos() >> 20) as u32
+}
+
 impl Seen {
     /// Sequence number after the segment (SYN is never asked for).
     pub fn end(&self) -> u32 {
@@ -184,25 +203,35 @@ impl Seen {
 
 impl Slot {
     /// Begins a use of the slot for a flow whose sender has been acknowledged `tx` and whose receiver is at
-    /// `nxt`; `edge` is the receiver's right edge, `sent` the one that the sender knows. `tag` is not 0 and
-    /// not that of an earlier use.
+    /// `nxt`, with the TSval `ts` at `at`; `edge` is the receiver's right edge, `sent` the one that the sender knows. `tag` is
+    /// not 0 and not that of an earlier use.
+    ///
+    /// A hook that is at the slot meanwhile has read its numbers between two looks at the tag, and changes them by exchanges
+    /// that fail where they are others now.
     #[allow(clippy::too_many_arguments)]
-    pub fn open(&self, tag: u32, flags: u32, tx: u32, nxt: u32, ts: u32, edge: u32, sent: u32, window: u16) {
+    pub fn open(
+        &self,
+        tag: u32,
+        flags: u32,
+        tx: u32,
+        nxt: u32,
+        ts: u32,
+        edge: u32,
+        sent: u32,
+        window: u16,
+        at: u32,
+    ) {
         self.tag.store(0, Relaxed);
+        words::barrier();
         self.flags.store(flags, Relaxed);
-        self.tx.store(tx, Relaxed);
-        self.nxt.store(nxt, Relaxed);
-        self.ts.store(ts, Relaxed);
-        self.edge.store(edge, Relaxed);
-        self.sent.store(sent, Relaxed);
-        self.window.store(u32::from(window), Relaxed);
-        self.ended.store(0, Relaxed);
-        self.doubts.store(0, Relaxed);
-        self.ack.store(tx, Relaxed);
         self.width.store(0, Relaxed);
         self.grant.store(0, Relaxed);
-        self.waits.store(0, Relaxed);
-        self.asked.store(0, Relaxed);
+        let now = Numbers { tx, sent, ack: tx, edge, nxt, ts, window, ended: false, ..self.numbers() };
+        self.put(&Numbers { turn: now.turn.wrapping_add(1), at, ..now });
+        self.doubts.store(0, Relaxed);
+        self.witnesses.store(0, Relaxed);
+        self.come.store(self.taken.load(Relaxed), Relaxed);
+        self.asked.store(self.answered.load(Relaxed), Relaxed);
         self.tag.store(tag, core::sync::atomic::Ordering::Release);
     }
 
@@ -213,12 +242,13 @@ impl Slot {
 
     /// The gateway is to get the headers of the next segment of the flow's data.
     pub fn ask(&self) {
-        self.asked.store(1, Relaxed);
+        self.asked.store(self.answered.load(Relaxed).wrapping_add(1), Relaxed);
     }
 
     /// A segment of the flow's data passes. Is the gateway to get its headers?
     pub fn answers(&self) -> bool {
-        self.asked.load(Relaxed) != 0 && self.asked.swap(0, Relaxed) != 0
+        let (asked, answered) = (self.asked.load(Relaxed), self.answered.load(Relaxed));
+        asked != answered && self.answered.compare_exchange(answered, asked, SeqCst, Relaxed).is_ok()
     }
 
     /// Is the slot used?
@@ -237,4 +267,5 @@ impl Slot {
     }
 }
 
-const _: () = assert!(core::mem::size_of::<Slot>() == 64);
+#[cfg(not(feature = "loom"))]
+const _: () = assert!(core::mem::size_of::<Slot>() == 128);

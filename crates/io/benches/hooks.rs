@@ -37,7 +37,17 @@ fn hooks() -> Acks {
     acks.hooks_of(0).beat(clock::now() + Duration::from_secs(3600));
     for (v6, slot) in [(false, 0), (true, 1)] {
         let tag = slot + 1;
-        acks.slots()[slot as usize].open(tag, SCALED, 1000, 1000, 1000, 1400, 1400, 100);
+        acks.slots()[slot as usize].open(
+            tag,
+            SCALED,
+            1000,
+            1000,
+            1000,
+            1400,
+            1400,
+            100,
+            weir_core::steer::ticks(clock::now()),
+        );
         let verdicts = [
             Verdict::Shape { ack_key: key(v6, CONTROLLED), slot, tag },
             Verdict::Pass { ack_key: key(v6, PASSES) },

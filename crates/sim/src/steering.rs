@@ -138,7 +138,7 @@ impl Steered {
     }
 
     /// A frame came in on `port`.
-    fn on_frame(&mut self, cx: &mut Cx<'_>, port: Port, frame: Frame) {
+    fn on_frame(&mut self, cx: &mut Cx<'_>, port: Port, mut frame: Frame) {
         let Some((packet, tcp)) = segment(cx, &frame) else {
             return self.on_other(cx, port, frame);
         };
@@ -148,7 +148,7 @@ impl Steered {
         let asked = self.is_asked_for(port, &packet, &tcp);
         let asked = if asked { cx.frames.copy_head(&frame, OBSERVED_HEAD, cx.now) } else { None };
         self.show(cx, if port == LAN { LAN_TAP } else { WAN_TAP }, asked);
-        match self.action(cx, port, &frame, &packet, &tcp) {
+        match self.action(cx, port, &mut frame, &packet, &tcp) {
             Action::Take => {
                 self.stats.taken += 1;
                 self.hand_in(cx, port, frame);
@@ -213,7 +213,7 @@ impl Steered {
     }
 
     /// What becomes of a segment: the tests of the programs in the kernel, in their order.
-    fn action(&mut self, cx: &Cx<'_>, port: Port, frame: &Frame, packet: &Packet, tcp: &Tcp) -> Action {
+    fn action(&mut self, cx: &Cx<'_>, port: Port, frame: &mut Frame, packet: &Packet, tcp: &Tcp) -> Action {
         let shaped = self.ack_ports[usize::from(port.0)];
         if tcp.flags.intersects(Flags::SYN | Flags::RST | Flags::FIN) && is_broken(cx, frame, packet) {
             return Action::Pass;
@@ -236,7 +236,8 @@ impl Steered {
         if tcp.flags.contains(Flags::RST) {
             return match self.flows.find(&Key::of_data(packet, tcp), self.gateway.slots()) {
                 Known::Shaped(slot) if shaped && slot.takes_reset(tcp.seq) => {
-                    slot.take(frame.received);
+                    slot.take();
+                    frame.restamp = true;
                     Action::Take
                 }
                 _ => self.copy_within(cx, port, packet, Unknown::Ends),
@@ -298,7 +299,7 @@ impl Steered {
         let known = self.flows.find(&Key::of_data(packet, tcp), self.gateway.slots());
         if let (Known::Shaped(slot), false) = (known, tcp.flags.intersects(Flags::SYN | Flags::RST)) {
             let options = wire::tcp_options(cx.frames.bytes(frame), packet, tcp).unwrap_or_default();
-            let seen = Seen::of(tcp, &options);
+            let seen = Seen::of(tcp, &options, cx.now);
             if slot.passes_on(&seen) && is_broken(cx, frame, packet) {
                 return Action::Pass;
             }
@@ -368,15 +369,16 @@ impl Steered {
 }
 
 /// What becomes of a segment of a controlled flow.
-fn controlled(cx: &Cx<'_>, slot: &Slot, frame: &Frame, packet: &Packet, tcp: &Tcp) -> Action {
+fn controlled(cx: &Cx<'_>, slot: &Slot, frame: &mut Frame, packet: &Packet, tcp: &Tcp) -> Action {
     let options = wire::tcp_options(cx.frames.bytes(frame), packet, tcp).unwrap_or_default();
-    let seen = Seen::of(tcp, &options);
+    let seen = Seen::of(tcp, &options, cx.now);
     if slot.wants_sum(&seen) && is_broken(cx, frame, packet) {
         return Action::Pass;
     }
     let action = slot.segment(&seen);
     if action == Action::Take {
-        slot.take(frame.received);
+        slot.take();
+        frame.restamp = true;
     }
     action
 }

@@ -10,7 +10,6 @@ use crate::steer::{self, Seen};
 use crate::time::Time;
 use crate::track::opening;
 use crate::wire::{self, Flags, TcpOptions};
-use core::sync::atomic::Ordering::Relaxed;
 
 /// What a segment of the receiver says.
 pub(super) struct Reading {
@@ -23,9 +22,9 @@ pub(super) struct Reading {
 impl Reading {
     /// What the segment says whose headers are in `bytes`.
     #[inline]
-    pub(super) fn of(bytes: &[u8], segment: &Headers) -> Reading {
+    pub(super) fn of(bytes: &[u8], segment: &Headers, now: Time) -> Reading {
         let options = wire::read_options(bytes, &segment.packet, &segment.tcp);
-        Reading { seen: Seen::of(&segment.tcp, &options), odd: oddity(segment, &options), options }
+        Reading { seen: Seen::of(&segment.tcp, &options, now), odd: oddity(segment, &options), options }
     }
 }
 
@@ -128,12 +127,12 @@ impl Gateway {
             }
         }
         // Behind hooks that know the flow already, what passed may have overtaken this.
-        let ahead = (first && self.slots[i].is_open()).then(|| self.slots[i].nxt.load(Relaxed));
+        let ahead = (first && self.slots[i].is_open()).then(|| self.slots[i].nxt());
         let sizes = here && first && seen.is_pure() && odd.is_none();
         let taken_up = self.take_up(i, segment, options, cx, frame, sizes);
         if let Some(nxt) = ahead.filter(|&nxt| taken_up && after(nxt, seen.end())) {
             self.table[i].seq = nxt;
-            self.slots[i].nxt.store(nxt, Relaxed);
+            self.slots[i].set_nxt(nxt);
         }
         if taken_up && sizes {
             return Admitted::First;
@@ -148,8 +147,8 @@ impl Gateway {
         let ahead = |to: u32, from: u32| to.wrapping_sub(from) <= steer::ACK_RANGE;
         self.table[i].has(flag::SENDER_SYN | flag::RECEIVER_SYN | flag::SCALE_KNOWN)
             && self.table[i].doubt.is_unmet()
-            && ahead(segment.tcp.seq, slot.nxt.load(Relaxed))
-            && ahead(segment.tcp.ack, slot.tx.load(Relaxed))
+            && ahead(segment.tcp.seq, slot.nxt())
+            && ahead(segment.tcp.ack, slot.tx())
     }
 
     /// What was known of the flow is wrong: it is taken up anew with this segment, as one in mid-stream. If the segment is
@@ -199,7 +198,7 @@ impl Gateway {
     /// An ACK older than what the sender knows was overtaken, or what the sender is thought to know is wrong.
     /// The latter, if many come in a row that no other overtook by its timestamp, or by the time that has passed.
     pub(super) fn is_last_word(&mut self, i: u32, options: &TcpOptions, now: Time) -> bool {
-        let newest = self.slots[i].ts.load(Relaxed);
+        let newest = self.slots[i].ts();
         let overtaken = options.timestamps.is_some_and(|t| after(newest, t.value));
         !overtaken && self.table[i].doubt.outdated(now)
     }
@@ -209,10 +208,10 @@ impl Gateway {
     pub(super) fn check_sequence(&mut self, i: u32, seq: u32, now: Time) {
         let slot = &self.slots[i];
         let doubt = &mut self.table[i].doubt;
-        if !after(slot.nxt.load(Relaxed), seq) {
+        if !after(slot.nxt(), seq) {
             doubt.in_sequence();
         } else if doubt.lags(seq, now) {
-            slot.nxt.store(seq, Relaxed);
+            slot.set_nxt(seq);
         }
     }
 }

@@ -53,8 +53,15 @@ impl Gateway {
             return self.forward(cx, out, frame);
         }
         self.on_data_direction(cx, from_lan, &segment);
+        // As it leaves it says something else.
+        let counted = core::mem::take(&mut frame.restamp);
         match self.flow_of_ack(cx, from_lan, &segment) {
-            Ok(i) => self.on_ack_direction(cx, i, &segment, frame),
+            Ok(i) => {
+                if counted {
+                    self.slots[i].has_come();
+                }
+                self.on_ack_direction(cx, i, &segment, frame)
+            }
             Err(reason) => self.pass(cx, out, frame, reason),
         }
     }

@@ -52,7 +52,7 @@ impl Gateway {
     fn sender_may_send(&self, i: u32, segment: &Headers) -> bool {
         let r = &self.table[i];
         let slot = &self.slots[i];
-        let edge = slot.edge.load(core::sync::atomic::Ordering::Relaxed);
+        let edge = slot.edge();
         let unscaled = r.rx.wrapping_add(u32::from(r.window.max(1)) << 14);
         let right = if slot.has(slot_flag::SCALED) { edge } else { unscaled };
         !after(r.rx, segment.end()) && !after(segment.tcp.seq, right)

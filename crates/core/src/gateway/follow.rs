@@ -53,7 +53,7 @@ impl Gateway {
         if !r.has(flag::SYNCED) {
             return;
         }
-        let tx = slot.tx.load(Relaxed);
+        let tx = slot.tx();
         r.catch_up(slot);
         if r.epoch != epoch || after(tx, r.tx) {
             self.follow_to(i, tx, granted, now);
@@ -103,7 +103,7 @@ impl Gateway {
         }
         let r = &mut self.table[i];
         if granted {
-            r.window = self.slots[i].window.load(Relaxed) as u16;
+            r.window = self.slots[i].window();
             r.doubt.passed(now);
         }
         r.tx = tx;
@@ -141,10 +141,10 @@ impl Gateway {
             r.flags &= if r.has(flag::SYNCED) { !(flag::SYNCED | flag::PASSES) } else { !flag::SYNCED };
             return;
         }
-        slot.revoke();
+        slot.begin();
         self.forget_acks(i);
         let (r, slot) = (&mut self.table[i], &self.slots[i]);
-        let told = slot.tx.load(Relaxed);
+        let told = slot.tx();
         if self.classes.outlive() {
             // ACKs that passed, or were sent, without an engine; less what the last one counted and could not send.
             let passed = i64::from(told.wrapping_sub(r.tx) as i32);
@@ -154,7 +154,7 @@ impl Gateway {
         }
         r.tx = told;
         if after(r.tx, r.rx) {
-            (r.rx, r.window) = (r.tx, slot.window.load(Relaxed) as u16);
+            (r.rx, r.window) = (r.tx, slot.window());
             r.forget_news();
         }
         r.echoes.release(r.tx);

@@ -90,7 +90,7 @@ fn write_any(r: &Record, slot: &Slot, said: Said, buf: &mut [u8]) -> usize {
 #[inline]
 fn timestamps(r: &Record, slot: &Slot, ack: u32) -> Timestamps {
     let echo = r.echoes.echo_for(ack).unwrap_or(r.echoes.any());
-    Timestamps { value: slot.ts.load(Relaxed), echo }
+    Timestamps { value: slot.ts(), echo }
 }
 
 #[inline(always)]
@@ -139,12 +139,12 @@ pub fn rescue_ack(r: &Record, slot: &Slot, buf: &mut [u8; MAX_ACK_LEN]) -> Optio
         return None;
     }
     r.catch_up(slot);
-    r.tx = slot.tx.load(Relaxed); // what was made and did not leave is held
-                                  // And so is what was taken after the engine's last look, which waits in the ring.
-    let (ack, tx) = (slot.ack.load(Relaxed), r.tx);
+    r.tx = slot.tx(); // what was made and did not leave is held
+                      // And so is what was taken after the engine's last look, which waits in the ring.
+    let (ack, tx) = (slot.ack(), r.tx);
     let newest = if after(ack, tx) { ack } else { tx };
     if after(newest, r.rx) {
-        (r.rx, r.window) = (newest, slot.window.load(Relaxed) as u16);
+        (r.rx, r.window) = (newest, slot.window());
     }
     let limit = Some(slot.width.load(Relaxed)).filter(|&bytes| bytes > 0);
     // Nobody else tells a sender whose window was sized that it is not any more.
@@ -160,8 +160,8 @@ impl Record {
     /// The receiver's numbers and both right edges are those of the slot.
     #[inline(always)]
     pub(super) fn catch_up(&mut self, slot: &Slot) {
-        self.seq = slot.nxt.load(Relaxed);
-        let (own, sent) = (slot.edge.load(Relaxed), slot.sent.load(Relaxed));
+        self.seq = slot.nxt();
+        let (own, sent) = (slot.edge(), slot.sent());
         if self.has(flag::SCALE_KNOWN) && after(own, self.right) {
             self.right = own;
         }

@@ -68,7 +68,7 @@ impl Gateway {
             && (r.has(flag::STEPS) || self.classes.policy(r.class).hold.is_number())
             && self.classes.policy(r.class).when == When::Always
             && r.may_be_granted()
-            && self.slots[i].window.load(Relaxed) != 0
+            && self.slots[i].window() != 0
     }
 
     /// As [`Gateway::grant`], for a flow that was just acknowledged `bytes`, and last something at `last`: one whose ACKs are

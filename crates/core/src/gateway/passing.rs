@@ -133,7 +133,7 @@ impl Gateway {
         }
         let r = &self.table[i];
         let (tx, acked) = (r.tx, r.acked);
-        self.slots[i].note_passed(&reading.seen);
+        self.note_passed(i, &reading.seen);
         self.on_passed(cx, i, segment, &reading.options, &frame, tx);
         if self.table[i].has(flag::PASSES) && acked >> TELL_AGAIN != self.table[i].acked >> TELL_AGAIN {
             self.count_untouched(i);

@@ -19,12 +19,9 @@ impl Gateway {
     /// A segment that is here.
     pub(super) fn on_ack_direction(&mut self, cx: &mut Cx<'_>, i: u32, segment: &Headers, frame: Frame) {
         let out = ack_out(&self.table[i]);
-        if self.hooked {
-            self.slots[i].has_come(frame.received);
-        }
         let look = self.granted(i);
         let (tx, shown) = (self.table[i].tx, self.table[i].has(flag::SHOWN));
-        let reading = Reading::of(cx.frames.bytes(&frame), segment);
+        let reading = Reading::of(cx.frames.bytes(&frame), segment, cx.now);
         match self.admit(cx, i, segment, &reading, &frame, true) {
             Admitted::Odd(reason) if reading.seen.is_pure() => {
                 self.stats.passed[reason as usize] += 1;
@@ -69,13 +66,21 @@ impl Gateway {
             return self.slots[i].believed(seen);
         }
         if !seen.is_pure() {
-            self.slots[i].note_passed(seen);
+            self.note_passed(i, seen);
             return Action::Copy;
         }
         if !shown {
             self.slots[i].believed(seen); // noted here alone
         }
         Action::Take
+    }
+
+    /// A segment passes, or has passed, as it came. Where there are hooks, the gateway notes it on its side.
+    pub(super) fn note_passed(&self, i: u32, seen: &Seen) {
+        match self.hooked {
+            true => self.slots[i].note_seen(seen),
+            false => self.slots[i].note_passed(seen),
+        }
     }
 
     /// The headers of a segment that passed.
@@ -88,7 +93,7 @@ impl Gateway {
         frame: &Frame,
     ) {
         let tx = self.table[i].tx;
-        let reading = Reading::of(cx.frames.bytes(frame), segment);
+        let reading = Reading::of(cx.frames.bytes(frame), segment, cx.now);
         match self.admit(cx, i, segment, &reading, frame, false) {
             Admitted::Believed | Admitted::Odd(_) => {}
             Admitted::Untouched(reason) => {
@@ -101,7 +106,7 @@ impl Gateway {
         match copied {
             Copied::Passed => {
                 // The hook may not have known the slot yet.
-                self.slots[i].note_passed(seen);
+                self.note_passed(i, seen);
                 self.on_passed(cx, i, segment, options, frame, tx);
             }
             Copied::SetBack => {

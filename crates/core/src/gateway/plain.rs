@@ -15,7 +15,6 @@ use crate::node::Cx;
 use crate::steer::{self, slot_flag, Seen, Slot};
 use crate::time::Time;
 use crate::wire::{self, PlainAck};
-use core::sync::atomic::Ordering::Relaxed;
 
 /// What is asked of a flow's flags: those that say of what it is in the middle,
 const ASKED: u32 = flag::INWARD
@@ -51,7 +50,7 @@ impl Gateway {
         let verified = frame.checksum == Checksum::Unknown;
         let usual = <&[u8; wire::USUAL_ACK]>::try_from(bytes).ok();
         match usual.and_then(|bytes| wire::usual_ack(bytes, verified)) {
-            Some(ack) => self.takes(cx.now, from_lan, frame.received, &ack),
+            Some(ack) => self.takes(cx.now, from_lan, frame.restamp, &ack),
             None => self.takes_unusual(cx.now, from_lan, frame, bytes),
         }
     }
@@ -60,14 +59,14 @@ impl Gateway {
     #[inline(never)]
     fn takes_unusual(&mut self, now: Time, from_lan: bool, frame: &Frame, bytes: &[u8]) -> bool {
         let ack = wire::plain_ack(bytes, frame.checksum == Checksum::Unknown);
-        ack.is_some_and(|ack| self.takes(now, from_lan, frame.received, &ack))
+        ack.is_some_and(|ack| self.takes(now, from_lan, frame.restamp, &ack))
     }
 
-    /// As [`Gateway::takes_plain`], of an ACK that came at `received`. Each call is compiled for what is known of it.
+    /// As [`Gateway::takes_plain`], of an ACK that is `counted` among those of its slot that were taken. Each call is compiled for what is known of it.
     #[inline(always)]
-    fn takes(&mut self, now: Time, from_lan: bool, received: Time, ack: &PlainAck) -> bool {
+    fn takes(&mut self, now: Time, from_lan: bool, counted: bool, ack: &PlainAck) -> bool {
         let Some(i) = self.table.find(&Key::of_plain(ack)) else { return false };
-        let (seen, state) = (seen(ack), (self.generation, self.table.epoch()));
+        let (seen, state) = (seen(ack, now), (self.generation, self.table.epoch()));
         let Gateway { table, slots, classes, congestion, stats, hooked, .. } = self;
         let (r, slot) = (&mut table[i], &slots[i]);
         let is_progress = r.is_backlogged(from_lan, seen.ts.is_some())
@@ -83,9 +82,10 @@ impl Gateway {
             return false;
         }
         r.catch_up(slot);
-        if *hooked {
-            slot.has_come(received);
-        } else {
+        if counted {
+            slot.has_come();
+        }
+        if !*hooked {
             slot.note_next(&seen);
         }
         r.keep(class, ack, now);
@@ -133,17 +133,17 @@ impl Slot {
     /// Is an ACK without payload what the receiver sends next, while the sender knows what the record says?
     #[inline(always)]
     fn is_advanced_by(&self, seen: &Seen, r: &Record) -> bool {
-        let tx = self.tx.load(Relaxed);
-        seen.seq == self.nxt.load(Relaxed)
+        let tx = self.tx();
+        seen.seq == self.nxt()
             && self.has(slot_flag::SCALED)
             && !after(tx, r.tx)
             && after(seen.ack, tx)
-            && !after(seen.ack, self.edge.load(Relaxed))
+            && !after(seen.ack, self.edge())
             && self.granted().is_none()
     }
 }
 
-fn seen(ack: &PlainAck) -> Seen {
+fn seen(ack: &PlainAck, now: Time) -> Seen {
     Seen {
         flags: steer::ACK,
         seq: ack.seq,
@@ -153,5 +153,6 @@ fn seen(ack: &PlainAck) -> Seen {
         ts: ack.timestamps.map(|t| t.value),
         sack: false,
         plain: true,
+        at: steer::ticks(now),
     }
 }

@@ -17,7 +17,6 @@ use crate::flow::{flag, Record, Timers};
 use crate::node::{Cx, Port, PortSet};
 use crate::steer::Slot;
 use crate::time::{Duration, Time};
-use core::sync::atomic::Ordering::Relaxed;
 
 /// Time between two ACKs of a flow that is not backlogged, at most a period.
 const GAP: Duration = Duration::from_micros(200);
@@ -257,7 +256,7 @@ impl Record {
         self.flags & ASKED == flag::SYNCED
             && self.rx != self.tx
             && (self.generation, self.epoch) == state
-            && !after(slot.tx.load(Relaxed), self.tx)
+            && !after(slot.tx(), self.tx)
     }
 
     /// A release time of the flow, which is backlogged: as much leaves as the policy says, and its timer is armed for the next.

@@ -167,7 +167,7 @@ impl Gateway {
         }
         // After the receiver's FIN an ACK that is made twice would be a duplicate, so it is not stamped, and does not leave. What the
         // receiver itself repeats is one: of a loss, or of an answer to its sender.
-        frame.restamp = !self.table[i].has(flag::RECEIVER_FIN) || after(ack, self.slots[i].tx.load(Relaxed));
+        frame.restamp = !self.table[i].has(flag::RECEIVER_FIN) || after(ack, self.slots[i].tx());
         if !self.hooked && frame.restamp {
             let stamp = self.slots[i].stamp(ack, field);
             if !steer::restamp(cx.frames, &frame, &segment.packet, &segment.tcp, stamp) {

@@ -3,7 +3,7 @@
 use super::Gateway;
 use crate::ack::Window;
 use crate::flow::{flag, Key, Record};
-use crate::steer::slot_flag;
+use crate::steer::{self, slot_flag};
 use crate::time::{Duration, Time};
 use crate::wire::TcpOptions;
 use core::sync::atomic::Ordering::Relaxed;
@@ -133,7 +133,17 @@ impl Gateway {
         let r = &self.table[i];
         let sent = if r.has(flag::EDGE_KNOWN) { r.edge } else { r.right };
         let ts = options.timestamps.map_or(0, |t| t.value);
-        self.slots[i].open(r.next_tag(), self.slot_flags(r), r.tx, r.seq, ts, r.right, sent, r.window);
+        self.slots[i].open(
+            r.next_tag(),
+            self.slot_flags(r),
+            r.tx,
+            r.seq,
+            ts,
+            r.right,
+            sent,
+            r.window,
+            steer::ticks(self.now),
+        );
         let limit = self.window_limit(&self.table[i]);
         self.slots[i].width.store(limit.unwrap_or(0), Relaxed);
         self.tell_early(i);
@@ -158,7 +168,17 @@ impl Gateway {
         // The answer repeats the receiver's timestamp (RFC 7323 section 3.2).
         let ts = options.timestamps.map_or(0, |t| t.echo);
         let (slot, tx) = (&self.slots[i], r.fin);
-        slot.open(r.next_tag(), self.slot_flags(&r), tx, r.seq, ts, tx, tx.wrapping_add(limit), 1);
+        slot.open(
+            r.next_tag(),
+            self.slot_flags(&r),
+            tx,
+            r.seq,
+            ts,
+            tx,
+            tx.wrapping_add(limit),
+            1,
+            steer::ticks(self.now),
+        );
         slot.width.store(limit, Relaxed);
         self.tell_early(i);
     }

@@ -1,12 +1,13 @@
 //! Slots and frames: what a hook reads of a segment, and what it writes.
 
-use super::{Seen, Stamp};
+use super::{ticks, Seen, Stamp};
 use crate::frame::{Frame, Frames};
+use crate::time::Time;
 use crate::wire::{self, Packet, Tcp, TcpOptions, Timestamps};
 
 impl Seen {
-    /// What the headers of a segment say.
-    pub fn of(tcp: &Tcp, options: &TcpOptions) -> Seen {
+    /// What the headers of a segment say, seen at `now`.
+    pub fn of(tcp: &Tcp, options: &TcpOptions, now: Time) -> Seen {
         Seen {
             flags: tcp.flags.0 as u8,
             seq: tcp.seq,
@@ -16,6 +17,7 @@ impl Seen {
             ts: options.timestamps.map(|t| t.value),
             sack: !options.sack.is_empty(),
             plain: tcp.header_len == 20 || options.only_timestamps,
+            at: ticks(now),
         }
     }
 }

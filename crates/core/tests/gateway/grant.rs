@@ -2,7 +2,6 @@
 //! millisecond, 12,500 a step, and 5,000 in the 4 ms to the next look.
 
 use crate::support::*;
-use core::sync::atomic::Ordering::Relaxed;
 use weir_core::ack::{AckControl, Meter};
 use weir_core::gateway::{Gateway, LAN_TAP, WAN};
 use weir_core::node::{Node, PortSet};
@@ -86,7 +85,7 @@ fn another_engine_begins_without_grants() {
     let (records, slots) = w.shared();
     assert!(slots[0].grant(w.abs(13_500)));
     w.kernel_passed(13_000);
-    slots[0].tx.store(w.abs(13_000), Relaxed);
+    slots[0].assume(|n| n.tx = w.abs(13_000));
     let mut next = Net::with_shared(w.rig.node().config().clone(), records, slots);
     assert_eq!(slots[0].granted(), None);
     // What passed meanwhile has been told; there is nothing to release.
@@ -149,7 +148,7 @@ fn acks_that_others_overtook_do_not_take_the_flow_back() {
         w.run(at);
     }
     assert_eq!(w.rig.node().stats().renewed, renewed);
-    assert_eq!(w.slot().tx.load(Relaxed), w.abs(2_490));
+    assert_eq!(w.slot().tx(), w.abs(2_490));
 }
 
 /// Flows of a class with 100 Mb/s, of which 1 ms is kept and 4 ms are ahead: 12,500 and 50,000 bytes. A flow gets half of what is free at

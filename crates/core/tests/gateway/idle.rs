@@ -1,7 +1,6 @@
 //! Grants where ACKs follow the data of a class with hardly any waiting, as the gateway makes them and takes account of them. The test plays
 //! the hooks. A queue of 800 Mb/s: 100 bytes a microsecond, and 50,000 in the half millisecond that is granted at most.
 
-use core::sync::atomic::Ordering::Relaxed;
 use weir_core::ack::AckControl;
 use weir_core::class::Spec;
 use weir_core::combined::{Combined, LAN_WHOLE};
@@ -89,7 +88,7 @@ impl Uploads {
 
     /// ACKs up to so many bytes have passed by the flow's grant.
     fn passed(&self, f: u16, bytes: u32) {
-        self.slot(f).tx.store(abs(bytes), Relaxed);
+        self.slot(f).assume(|n| n.tx = abs(bytes));
     }
 
     fn finish(self) {

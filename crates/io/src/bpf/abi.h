@@ -29,23 +29,33 @@ struct flow {
 	__u32 tag; /* the slot's, or the entry is of a flow that is gone */
 };
 
-/* Layout of weir_core::steer::Slot, which says what each field means. */
+/* A side's numbers, two in a word: the first named above. */
+struct line {
+	__u64 told;  /* sent, tx */
+	__u64 said;  /* edge, ack */
+	__u64 next;  /* turn, nxt */
+	__u64 clock; /* at, ts */
+};
+
+/* Layout of weir_core::steer::Slot, which says what each field means: a cache line that the gateway writes, and one of the hooks. */
 struct slot {
+	struct line gateway;
 	__u32 tag;
 	__u32 flags;
-	__u32 tx;
-	__u32 nxt;
-	__u32 ts;
-	__u32 edge;
-	__u32 sent;
-	__u32 window;
-	__u32 ended;
-	__u32 doubts;
-	__u32 ack;
 	__u32 width;
-	__u32 grant;
-	__u32 waits;
+	__u32 come;
+	__u64 grant; /* taken, up to */
 	__u32 asked;
+	__u32 first;
+
+	struct line hooks;
+	__u32 last;
+	__u32 doubts;
+	__u32 taken;
+	__u32 answered;
+	__u32 candidate;
+	__u32 witnesses;
+	__u32 behind_since;
 	__u32 spare;
 };
 
@@ -223,6 +233,7 @@ enum fate {
 	FATE_TAKEN,
 	FATE_PASSED,
 	FATE_SET_BACK,
+	FATE_COUNTED, /* taken, and counted by its flow's slot */
 };
 
 #define SEGMENT_HEAD 188

@@ -65,13 +65,15 @@ static __always_inline int broken(struct hook *h)
 }
 
 /* The engine is away or cannot be told: the segment passes, and is noted if it can be true. */
-static __always_inline int bypass(struct hook *h, struct packet *p, struct slot *slot, __u64 *count)
+static __always_inline int bypass(struct hook *h, struct packet *p, struct slot *slot, const struct numbers_of *known,
+				  __u32 width, __u64 *count)
 {
 	struct action action = {};
 
-	if (slot_passes_on(slot, &p->seen) && is_broken(h->skb, p))
+	if (slot_passes_on(known, &p->seen) && is_broken(h->skb, p))
 		return broken(h);
-	slot_bypass(slot, &p->seen, &action);
+	if (p->seen.flags & TCP_ACK && slot_believes(known, &p->seen))
+		slot_bypass(slot, known, &p->seen, width, &action);
 	if (action.act != ACT_SET_BACK || !set_back(h, p, &action))
 		(*count)++;
 	return TC_ACT_UNSPEC;
@@ -80,18 +82,20 @@ static __always_inline int bypass(struct hook *h, struct packet *p, struct slot 
 /* A segment of a controlled flow. */
 static __always_inline int controlled(struct hook *h, struct packet *p, struct slot *slot)
 {
+	struct numbers_of known;
 	struct action action = {};
 	bool believed;
 
-	if (!(p->seen.flags & TCP_ACK)) {
+	/* Or the slot is another flow's by now. */
+	if (!slot_read(slot, p->use, &known) || !(p->seen.flags & TCP_ACK)) {
 		h->count->passed_flow++;
 		return TC_ACT_UNSPEC;
 	}
-	believed = slot_believes(slot, &p->seen);
-	if ((!believed || slot_tells(slot, &p->seen)) && is_broken(h->skb, p))
+	believed = slot_believes(&known, &p->seen);
+	if ((!believed || slot_tells(&known, &p->seen)) && is_broken(h->skb, p))
 		return broken(h);
 	if (believed)
-		slot_believed(slot, &p->seen, &action);
+		slot_believed(slot, &known, &p->seen, &action);
 	else
 		slot_doubt(slot, &action);
 	if (action.doubted)
@@ -108,7 +112,7 @@ static __always_inline int controlled(struct hook *h, struct packet *p, struct s
 	if (action.act == ACT_SET_BACK && set_back(h, p, &action))
 		return TC_ACT_UNSPEC;
 	if (action.act != ACT_PASS)
-		return bypass(h, p, slot, &h->count->passed_flow);
+		return bypass(h, p, slot, &known, READ(slot->width), &h->count->passed_flow);
 	h->count->passed_flow++;
 	return TC_ACT_UNSPEC;
 }
@@ -116,7 +120,9 @@ static __always_inline int controlled(struct hook *h, struct packet *p, struct s
 /* A RST, of the flow of `slot` if there is one. */
 static __always_inline int reset(struct hook *h, struct packet *p, struct slot *slot)
 {
-	if (slot && slot_takes_reset(slot, &p->seen) && take(h, slot))
+	struct numbers_of known;
+
+	if (slot && slot_read(slot, p->use, &known) && slot_takes_reset(&known, &p->seen) && take(h, slot))
 		return consume();
 	return show_within(h, BUDGET_ENDS, source_of(h, p));
 }
@@ -150,19 +156,19 @@ static __always_inline bool beaten(struct hooks *engine)
  */
 static __always_inline int unattended(struct hook *h, struct packet *p, bool shapes)
 {
+	bool absent = !is_fresh(h->engine, now(h), config.absent) && beaten(h->engine);
 	__u8 flags = p->seen.flags;
+	struct numbers_of known;
 	struct slot *slot = NULL;
 
 	if (flags & TCP_SYN)
 		bpf_map_delete_elem(&passing, &p->key);
 	else if (shapes && !(flags & TCP_RST))
 		slot = slot_of(p);
-	if (slot) {
+	if (slot && slot_read(slot, p->use, &known)) {
 		read_options(h->skb, p);
 		/* Nobody is left who would bound windows anew: those of before would stay for ever. */
-		if (!is_fresh(h->engine, now(h), config.absent) && READ(slot->width) && beaten(h->engine))
-			WRITE(slot->width, 0);
-		bypass(h, p, slot, &h->count->passed_stale);
+		bypass(h, p, slot, &known, absent ? 0 : READ(slot->width), &h->count->passed_stale);
 	} else {
 		h->count->passed_stale++;
 	}
@@ -304,6 +310,7 @@ static __always_inline int segment(struct hook *h)
 	}
 	if (p.seen.flags & (TCP_SYN | TCP_RST | TCP_FIN) && is_broken(h->skb, &p))
 		return broken(h);
+	p.seen.at = bpf_ktime_get_coarse_ns() >> 20;
 	if (!is_attended(h->engine, config.stale) || (is_shut(h->engine, h->ingress) && !is_tried(h, &p)))
 		return unattended(h, &p, shapes);
 	if (p.seen.flags & TCP_RST)

@@ -6,8 +6,6 @@
 #ifndef WEIR_COUNT_H
 #define WEIR_COUNT_H
 
-#define READ64(place) (*(volatile __u64 *)&(place))
-
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 65536);

@@ -9,7 +9,6 @@ use crate::sys::clock;
 use crate::sys::packet::{Device, Sender, Vnet};
 use crate::sys::testing::*;
 use std::os::fd::AsFd;
-use std::sync::atomic::Ordering::Relaxed;
 use weir_core::flow::Key;
 use weir_core::frame::Checksum;
 use weir_core::gateway::Verdict;
@@ -66,7 +65,17 @@ impl Live {
     }
     fn control(&self, key: Key) -> &'static Slot {
         let slot = &self.acks.slots()[0];
-        slot.open(1, SCALED | 2 << 24, 1000, 1000, 1000, 1400, 1400, 100);
+        slot.open(
+            1,
+            SCALED | 2 << 24,
+            1000,
+            1000,
+            1000,
+            1400,
+            1400,
+            100,
+            weir_core::steer::ticks(clock::now()),
+        );
         self.acks.apply(&[Verdict::Shape { ack_key: key, slot: 0, tag: 1 }]).unwrap();
         slot
     }
@@ -102,7 +111,7 @@ fn the_engines_frames_are_known_by_their_socket() {
         assert_eq!((hook, fate, &head), (Hook::Egress, Fate::Taken, &ack));
         assert!(there.now().is_empty());
         // Brought up to date, and out.
-        slot.nxt.store(5000, Relaxed);
+        slot.assume(|n| n.nxt = 5000);
         let expected = next(rig::v4()).ack(1100).seq(5000).build();
         send(&mut registered(&live.acks.hooks, ethernet(near), role::RESTAMP), &ack);
         assert_eq!(there.next().0, expected);
@@ -144,7 +153,7 @@ fn tags_that_were_taken_out_are_seen() {
             let expected =
                 Record { hook: Hook::Ingress, fate: Fate::Taken, len: ack.len(), gso_size: 0, head: ack };
             assert_eq!(live.record(), expected);
-            assert_eq!(slot.edge.load(Relaxed), 1700);
+            assert_eq!(slot.edge(), 1700);
             let data = tagged.ack(1100).payload(300).build();
             send(&mut sender, &data);
             let Record { fate, len, head, .. } = live.record();
@@ -213,8 +222,8 @@ fn interfaces_without_ethernet_header_work_both_ways() {
             send(&mut stranger, &data.clone().ack(1100).build());
             assert_eq!(tun.receive(), data.window(125).build()[14..]);
             assert_eq!(live.record().fate, Fate::SetBack);
-            slot.nxt.store(5000, Relaxed);
-            slot.sent.store(1500, Relaxed);
+            slot.assume(|n| n.nxt = 5000);
+            slot.assume(|n| n.sent = 1500);
             send(&mut out, &ack);
             let expected = next(segment.clone()).ack(1100).seq(5000).build();
             assert_eq!(tun.receive(), expected[14..]);

@@ -51,6 +51,7 @@ static __always_inline struct slot *numbered_slot(struct packet *p, __u32 *of)
 	number = READ(flow->slot);
 	tag = READ(flow->tag);
 	*of = number;
+	p->use = tag;
 	p->slot = number;
 	slot = bpf_map_lookup_elem(&slots, &number);
 	return slot && tag && READ(slot->tag) == tag ? slot : NULL;
@@ -67,6 +68,7 @@ static __always_inline struct slot *slot_of(struct packet *p)
 static __always_inline bool asked_for(struct packet *p)
 {
 	struct flow_key key = p->key;
+	__u32 use = p->use, asked, answered;
 	struct slot *slot;
 
 	__builtin_memcpy(p->key.src, key.dst, sizeof(key.src));
@@ -75,7 +77,12 @@ static __always_inline bool asked_for(struct packet *p)
 	p->key.dport = key.sport;
 	slot = slot_of(p);
 	p->key = key;
-	return slot && READ(slot->asked) && __sync_lock_test_and_set(&slot->asked, 0);
+	p->use = use;
+	if (!slot)
+		return false;
+	asked = READ(slot->asked);
+	answered = READ(slot->answered);
+	return asked != answered && __sync_val_compare_and_swap(&slot->answered, answered, asked) == answered;
 }
 
 #if SEVERAL

@@ -22,6 +22,7 @@ struct seen {
 	bool has_ts;
 	bool sack;
 	bool plain; /* no options, or timestamps after two NOPs */
+	__u32 at; /* when, in units of 2^20 ns */
 };
 
 /* The part of a TCP header that is ever changed, with what lies between. */
@@ -43,6 +44,7 @@ struct packet {
 	__be32 ts; /* as it stands there */
 	__be16 ether; /* protocol of the packet in the frame */
 	__u32 slot; /* number of the flow's slot, where it has been looked up */
+	__u32 use; /* tag of its flow's slot */
 	bool other; /* no segment of TCP, but key, l3, l4 and end are those of an IP packet */
 	struct numbers numbers;
 	struct seen seen;

@@ -144,7 +144,7 @@ static __always_inline int show_within(struct hook *h, enum budgets which, __u32
 /* Takes the segment, of the flow of `slot` if there is one. False: it cannot be taken whole. */
 static __always_inline bool take(struct hook *h, struct slot *slot)
 {
-	struct segment *record = record_of(h, FATE_TAKEN);
+	struct segment *record = record_of(h, slot ? FATE_COUNTED : FATE_TAKEN);
 
 	if (!record)
 		return false;
@@ -153,7 +153,7 @@ static __always_inline bool take(struct hook *h, struct slot *slot)
 		return false;
 	}
 	if (slot)
-		slot_take(slot, now(h));
+		slot_take(slot);
 	submit(h, record, &h->count->taken);
 	return true;
 }

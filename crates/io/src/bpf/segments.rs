@@ -18,6 +18,8 @@ use weir_core::time::Time;
 const BUSY: u32 = 1 << 31;
 const DISCARDED: u32 = 1 << 30;
 const HEADER: usize = 8;
+/// A fate of its own in a record (`FATE_COUNTED`).
+const COUNTED: u8 = 3;
 
 /// What became of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +45,8 @@ pub struct SeenSegment<'a> {
     pub fate: Fate,
     /// Payload of each of the segments that a giant one stands for; 0 for a single one.
     pub gso_size: u16,
+    /// It was taken, and its flow's slot has counted it ([`weir_core::steer::Slot::take`]).
+    pub counted: bool,
     /// Its first bytes as they came: all of them if it was taken, its headers otherwise.
     pub head: &'a [u8],
     /// Its metadata, if it was taken and there is any.
@@ -109,15 +113,16 @@ fn segment(record: &[u8]) -> SeenSegment<'_> {
     let head_len = usize::from(u16::from_ne_bytes(header.head_len)).min(SEGMENT_HEAD);
     let hook = if header.port == 0 { Hook::Egress } else { Hook::Ingress };
     let fate = match header.fate {
-        0 => Fate::Taken,
+        0 | COUNTED => Fate::Taken,
         1 => Fate::Passed,
         _ => Fate::SetBack,
     };
+    let counted = header.fate == COUNTED;
     let gso_size = u16::from_ne_bytes([record[SEGMENT_GSO], record[SEGMENT_GSO + 1]]);
     let head = &record[SEGMENT_BYTES..SEGMENT_BYTES + head_len];
     let metadata = if fate == Fate::Taken { metadata(record) } else { None };
     let (time, len) = (Time::from_nanos(header.time), header.len as usize);
-    SeenSegment { time, len, hook, fate, gso_size, head, metadata }
+    SeenSegment { time, len, hook, fate, gso_size, counted, head, metadata }
 }
 
 fn metadata(record: &[u8]) -> Option<Metadata> {

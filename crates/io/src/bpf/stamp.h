@@ -13,6 +13,7 @@
 static __always_inline bool restamp(struct hook *h, bool bare, bool inward)
 {
 	struct packet p = {};
+	struct numbers_of known;
 	struct stamped stamped;
 	struct numbers to;
 	struct slot *slot;
@@ -20,10 +21,10 @@ static __always_inline bool restamp(struct hook *h, bool bare, bool inward)
 	if (parse(h, &p) != PARSED_TCP || p.seen.flags & (TCP_SYN | TCP_RST | TCP_FIN))
 		return true;
 	slot = slot_of(&p);
-	if (!slot)
+	if (!slot || !slot_read(slot, p.use, &known))
 		return true;
 	read_options(h->skb, &p);
-	if (!slot_stamp(slot, p.seen.ack, p.seen.window, &stamped)) {
+	if (!slot_stamp(slot, &known, p.seen.ack, p.seen.window, &stamped)) {
 		h->count->discarded++;
 		return false;
 	}

@@ -92,7 +92,7 @@ fn take(ring: &mut Segments, frames: &mut Frames, inbox: &mut Vec<(Time, Port, F
             }
         };
         if let Some(mut frame) = frame {
-            frame.gso_size = segment.gso_size;
+            (frame.gso_size, frame.restamp) = (segment.gso_size, segment.counted);
             inbox.push((segment.time, port(segment.hook, segment.fate), frame));
         }
     });

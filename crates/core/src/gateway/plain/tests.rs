@@ -60,27 +60,37 @@ impl Side {
 
     fn inject(&mut self, at: Time, port: Port, bytes: &[u8], checksum: Checksum) {
         self.run(at);
-        if self.gateway.hooked && port == WAN && !self.passes_to_gateway(bytes) {
+        let counted = self.gateway.hooked && port == WAN && self.is_counted(bytes);
+        if self.gateway.hooked && port == WAN && !counted && !self.is_unknown(bytes) {
             return;
         }
         let mut frame = self.frames.receive_copy(bytes, bytes.len(), at).unwrap();
+        frame.restamp = counted;
         frame.checksum = checksum;
         self.gateway.handle_frame(&mut Cx { now: at, frames: &mut self.frames }, port, frame);
         self.drain();
     }
 
-    /// What a hook does with a segment: does the gateway get it?
-    fn passes_to_gateway(&self, bytes: &[u8]) -> bool {
-        let slot = &self.gateway.slots[0];
+    /// Does the gateway get a segment because the hook knows nothing of its flow?
+    fn is_unknown(&self, bytes: &[u8]) -> bool {
         let Ok(packet) = wire::packet(bytes, bytes.len()) else { return true };
         let Ok(tcp) = wire::tcp(bytes, &packet) else { return true };
-        let Ok(options) = wire::tcp_options(bytes, &packet, &tcp) else { return true };
-        if !slot.is_open() || tcp.flags.intersects(Flags::SYN | Flags::RST) {
-            return true;
+        let unknown = !self.gateway.slots[0].is_open() || tcp.flags.intersects(Flags::SYN | Flags::RST);
+        unknown || wire::tcp_options(bytes, &packet, &tcp).is_err()
+    }
+
+    /// Does a hook take a segment of the flow?
+    fn is_counted(&self, bytes: &[u8]) -> bool {
+        let slot = &self.gateway.slots[0];
+        if self.is_unknown(bytes) {
+            return false;
         }
-        let took = slot.segment(&Seen::of(&tcp, &options)) == Action::Take;
+        let packet = wire::packet(bytes, bytes.len()).unwrap();
+        let tcp = wire::tcp(bytes, &packet).unwrap();
+        let options = wire::tcp_options(bytes, &packet, &tcp).unwrap();
+        let took = slot.segment(&Seen::of(&tcp, &options, self.now)) == Action::Take;
         if took {
-            slot.take(self.now);
+            slot.take();
         }
         took
     }

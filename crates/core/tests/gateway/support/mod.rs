@@ -2,7 +2,7 @@
 
 pub mod uploads;
 
-use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use core::sync::atomic::Ordering::Relaxed;
 use weir_core::ack::{AckControl, Hold, Meter, Period, RateRelease, Release, SlowStart, When, Window};
 use weir_core::flow::Record;
 use weir_core::frame::{Checksum, Frames};
@@ -273,19 +273,9 @@ pub fn numbers(sent: &[Sent]) -> Vec<(Time, u32)> {
 }
 
 pub fn copy(slot: &Slot) -> Slot {
-    let n = |n: &AtomicU32| n.load(Relaxed);
-    let copy = Slot::default();
-    let window = n(&slot.window) as u16;
-    copy.open(
-        n(&slot.tag),
-        n(&slot.flags),
-        n(&slot.tx),
-        n(&slot.nxt),
-        n(&slot.ts),
-        n(&slot.edge),
-        n(&slot.sent),
-        window,
-    );
+    let (n, copy) = (slot.numbers(), Slot::default());
+    let (tag, flags) = (slot.tag.load(Relaxed), slot.flags.load(Relaxed));
+    copy.open(tag, flags, n.tx, n.nxt, n.ts, n.edge, n.sent, n.window, n.at);
     copy
 }
 

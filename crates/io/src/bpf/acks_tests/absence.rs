@@ -6,7 +6,6 @@ use crate::bpf::{AcksOptions, Budget};
 use crate::sys::clock;
 use crate::sys::epoll::Waiter;
 use std::os::fd::AsFd;
-use std::sync::atomic::Ordering::Relaxed;
 use weir_core::gateway::Verdict;
 use weir_core::steer::slot_flag::SCALED;
 use weir_core::time::Duration;
@@ -25,7 +24,7 @@ fn without_a_heartbeat_everything_passes_and_is_noted() {
     passes(&mut rig, OUT, later(v4(), 1001).ack(1350).payload(100), false);
     // What cannot be true is not.
     passes(&mut rig, OUT, next(v4()).ack(9000).payload(100), false);
-    let now = [&slot.tx, &slot.nxt, &slot.ts, &slot.edge, &slot.sent].map(|place| place.load(Relaxed));
+    let now = [slot.tx(), slot.nxt(), slot.ts(), slot.edge(), slot.sent()];
     assert_eq!(now, [1350, 1100, 1001, 1750, 1750]);
     for segment in [next(v6()), syn(), v6().flags(Flags::RST), next(v6()).flags(Flags::FIN)] {
         passes(&mut rig, IN, segment, false);
@@ -53,7 +52,7 @@ fn openings_and_endings_are_shown_to_an_engine_that_is_late() {
         passes(&mut rig, IN, next(v6()), false);
         passes(&mut rig, IN, next(v4()).seq(1001).payload(1), false);
     }
-    assert_eq!((slot.ended.load(Relaxed), slot.nxt.load(Relaxed)), (1, 1002));
+    assert_eq!((slot.has_ended(), slot.nxt()), (true, 1002));
 }
 
 /// The coarse clock says nothing of it: it may be some ticks late.
@@ -158,7 +157,7 @@ fn entries_of_flows_that_are_gone_are_harmless() {
     let made = next(v4()).ack(9000).build();
     assert_eq!(rig.send(&made), (PASS, made.clone()));
     // A slot that is used again is another flow's.
-    slot.open(77, SCALED, 1000, 1000, 0, 1400, 1400, 100);
+    slot.open(77, SCALED, 1000, 1000, 0, 1400, 1400, 100, weir_core::steer::ticks(clock::now()));
     passes(&mut rig, IN, news.clone(), true);
     // Forgetting an earlier use leaves the later one.
     let key = key4(0, 0);
@@ -181,7 +180,17 @@ fn many_flows_are_installed_at_once() {
         (0..1000).map(|n| Verdict::Shape { ack_key: key(n), slot: n, tag: n + 1 }).collect();
     rig.acks.apply(&install).unwrap();
     for n in [0, 255, 256, 999] {
-        rig.acks.slots()[n as usize].open(n + 1, SCALED, 1000, 1000, 0, 1400, 1400, 100);
+        rig.acks.slots()[n as usize].open(
+            n + 1,
+            SCALED,
+            1000,
+            1000,
+            0,
+            1400,
+            1400,
+            100,
+            weir_core::steer::ticks(clock::now()),
+        );
         passes(&mut rig, IN, next(v4()).ports(n as u16, 80).payload(1), false);
     }
     let forget: Vec<Verdict> =
@@ -198,7 +207,17 @@ fn entries_that_an_engine_left_behind_make_room() {
     let mut rig = Rig::new(options());
     let key = |port: u32| flow_key((A.into(), port as u16), (B.into(), 80), 0, 0);
     let install = |n: u32, tag| Verdict::Shape { ack_key: key(n), slot: n % 8, tag };
-    rig.acks.slots()[0].open(1, SCALED, 1000, 1000, 0, 1400, 1400, 100);
+    rig.acks.slots()[0].open(
+        1,
+        SCALED,
+        1000,
+        1000,
+        0,
+        1400,
+        1400,
+        100,
+        weir_core::steer::ticks(clock::now()),
+    );
     rig.acks.apply(&[install(0, 1)]).unwrap();
     // Many more than there is room for, none of them of a slot that is in use.
     for n in 1..500 {

@@ -4,12 +4,12 @@
 use super::random::Random;
 use super::rig::*;
 use crate::bpf::{Fate, Home, Hook, SEGMENT_HEAD};
+use crate::sys::clock;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use weir_core::flow::Key;
 use weir_core::frame::Checksum;
 use weir_core::gateway::Verdict;
-use weir_core::steer::{slot_flag, Action, Seen, Slot, Stamp, FIN, RST};
-use weir_core::time::Time;
+use weir_core::steer::{slot_flag, ticks, Action, Numbers, Seen, Slot, Stamp, FIN, RST};
 use weir_core::wire::build::{SegmentBuilder, Sum};
 use weir_core::wire::Flags;
 
@@ -80,22 +80,28 @@ const RESETS: usize = 9;
 /// Those with a wrong checksum, which change nothing.
 const BROKEN: usize = 10;
 const COUNTS: usize = 11;
-/// When a segment was taken, here.
-const TAKEN_AT: Time = Time::from_nanos(1);
 
 fn place(slots: &[Slot], flow: u32) -> &Slot {
     &slots[flow as usize]
 }
 
-fn words(slot: &Slot) -> [u32; 12] {
-    let Slot { tag, flags, tx, nxt, ts, edge, sent, window, ended, doubts, ack, width, .. } = slot;
-    [tag, flags, tx, nxt, ts, edge, sent, window, ended, doubts, ack, width]
-        .map(|word: &AtomicU32| word.load(Relaxed))
+/// All but when the newest TSval came, which is a tick later here at times, and how often the slot was opened.
+fn words(slot: &Slot) -> (Numbers, [u32; 4]) {
+    let load = |word: &AtomicU32| word.load(Relaxed);
+    let others = [load(&slot.tag), load(&slot.flags), load(&slot.width), slot.doubts()];
+    (Numbers { at: 0, turn: 0, ..slot.numbers() }, others)
 }
 
 /// What the words do not tell: up to where segments may pass, and whether one waits.
 fn passage(slot: &Slot) -> (Option<u32>, bool) {
     (slot.granted(), slot.is_waited_for())
+}
+
+/// The gateway has all that was taken.
+fn come(slot: &Slot) {
+    while slot.is_waited_for() {
+        slot.has_come();
+    }
 }
 
 fn set_back(action: Action) -> Option<(u32, u16)> {
@@ -194,7 +200,7 @@ impl Model {
         let tag = self.tags;
         let width = random.pick(&[0, 1, 3_000, 70_000]);
         for slot in [place(&self.slots, flow), self.theirs(rig, flow)] {
-            slot.open(tag, flags, tx, nxt, ts, edge, sent, window);
+            slot.open(tag, flags, tx, nxt, ts, edge, sent, window, ticks(clock::now()));
             slot.width.store(width, Relaxed);
         }
         rig.acks
@@ -240,7 +246,7 @@ impl Model {
                 let expected: Vec<Record> = ring.drain(..).flatten().collect();
                 assert_eq!(rig.records_of(number), expected, "{what}, engine {number}");
             }
-            self.slots.iter().for_each(|slot| slot.has_come(TAKEN_AT));
+            self.slots.iter().filter(|slot| slot.is_waited_for()).for_each(come);
             (0..UNKNOWN).for_each(|flow| self.grant(rig, flow));
         }
     }
@@ -252,7 +258,7 @@ impl Model {
         if ends {
             return slots.iter().for_each(|slot| slot.revoke());
         }
-        let [ours, theirs] = slots.map(|slot| slot.grant(slot.tx.load(Relaxed).wrapping_add(more)));
+        let [ours, theirs] = slots.map(|slot| slot.grant(slot.tx().wrapping_add(more)));
         assert_eq!(theirs, ours);
     }
 
@@ -271,7 +277,7 @@ impl Model {
 
     fn case(&mut self) -> Case {
         let flow = self.random.below(u64::from(FLOWS)) as u32;
-        let [_, _, tx, nxt, ts, edge, ..] = words(place(&self.slots, flow));
+        let Numbers { tx, nxt, ts, edge, .. } = place(&self.slots, flow).numbers();
         let base = self.random.pick(&[tx, tx, edge]);
         let far = [
             0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, -1, 100, 1448, -1448, 65_536, 65_537, -131_072, -131_073,
@@ -327,8 +333,9 @@ impl Model {
         }
         let sum =
             if self.random.percent(12) { Sum::Wrong } else { self.random.pick(&[Sum::Valid, Sum::Partial]) };
+        let at = ticks(clock::now());
         let mut seen =
-            Seen { flags: flags.0 as u8, seq, ack, window, payload: payload as u32, ..Seen::default() };
+            Seen { flags: flags.0 as u8, seq, ack, window, payload: payload as u32, at, ..Seen::default() };
         let segment =
             base_of(flow).seq(seq).ack(ack).window(window).flags(flags).payload(payload).checksum(sum);
         let segment = if plain { segment } else { self.options(segment, ts, &mut seen) };
@@ -338,7 +345,8 @@ impl Model {
 
     /// Options in all places that they may have.
     fn options(&mut self, mut segment: SegmentBuilder, newest: u32, seen: &mut Seen) -> SegmentBuilder {
-        let stamp = self.near(newest, &[0, 0, 1, -1, 1000, i64::from(i32::MAX), i64::from(i32::MIN)]);
+        let stamp =
+            self.near(newest, &[0, 0, 1, -1, 1000, 1 << 20, i64::from(i32::MAX), i64::from(i32::MIN)]);
         let data = [stamp.to_be_bytes(), 7u32.to_be_bytes()].concat();
         match self.random.below(10) {
             0 => return segment,
@@ -411,7 +419,7 @@ impl Model {
             counts[STALE] += 1;
             return (false, if controlled && !resets { bypass() } else { None });
         }
-        let (granted, tx) = (slot.granted().is_some(), slot.tx.load(Relaxed));
+        let (granted, tx) = (slot.granted().is_some(), slot.tx());
         let action = match case.flow {
             _ if resets && controlled && slot.takes_reset(seen.seq) => {
                 counts[RESETS] += 1;
@@ -440,10 +448,10 @@ impl Model {
             Some(Record { hook, fate, len: frame.len(), gso_size: case.gso_size, head })
         }));
         if action == Action::Take && controlled {
-            slot.take(TAKEN_AT);
+            slot.take();
         }
         // Without a grant what has only progress to tell is taken, or set back.
-        let passed = slot.tx.load(Relaxed) != tx && fate.is_none();
+        let passed = slot.tx() != tx && fate.is_none();
         counts[GRANTED] += u64::from(granted && passed);
         match action {
             Action::Take => counts[TAKEN] += 1,

@@ -9,7 +9,7 @@ use libbpf_rs::ProgramInput;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use weir_core::flow::Key;
 use weir_core::gateway::Verdict;
-use weir_core::steer::{slot_flag, Slot};
+use weir_core::steer::{slot_flag, ticks, Slot};
 use weir_core::time::{Duration, Time};
 use weir_core::wire::build::SegmentBuilder;
 use weir_core::wire::TCP;
@@ -128,7 +128,6 @@ impl Rig {
     pub fn records_of(&mut self, number: usize) -> Vec<Record> {
         let mut records = Vec::new();
         self.rings[number].drain(usize::MAX, |s| {
-            self.acks.slots_of(number).iter().for_each(|slot| slot.has_come(s.time));
             records.push(Record {
                 hook: s.hook,
                 fate: s.fate,
@@ -137,6 +136,11 @@ impl Rig {
                 head: s.head.to_vec(),
             })
         });
+        for slot in self.acks.slots_of(number) {
+            while slot.is_waited_for() {
+                slot.has_come();
+            }
+        }
         records
     }
 
@@ -149,7 +153,17 @@ impl Rig {
     pub fn control_of(&self, number: usize, key: Key, slot: u32, flags: u32) -> &'static Slot {
         let tag = slot + 1;
         let place = &self.acks.slots_of(number)[slot as usize];
-        place.open(tag, flags | 2 << slot_flag::SCALE_SHIFT, 1000, 1000, 1000, 1400, 1400, 100);
+        place.open(
+            tag,
+            flags | 2 << slot_flag::SCALE_SHIFT,
+            1000,
+            1000,
+            1000,
+            1400,
+            1400,
+            100,
+            ticks(clock::now()),
+        );
         self.acks.apply_of(number, &[Verdict::Shape { ack_key: key, slot, tag }]).unwrap();
         place
     }

@@ -200,7 +200,7 @@ fn acks_of_a_controlled_flow_are_taken() {
         taken(&mut rig, IN, next(segment.clone()).ack(1300));
         taken(&mut rig, IN, next(segment.clone()).ack(1200).sack(&[(1300, 1400)]).window(0));
         taken(&mut rig, IN, next(segment.clone()).pad_to(60));
-        assert_eq!((slot.tx.load(Relaxed), slot.edge.load(Relaxed)), (1000, 1700));
+        assert_eq!((slot.tx(), slot.edge()), (1000, 1700));
         // What cannot be true passes; one of sixteen is shown.
         for doubt in 0..32 {
             passes(&mut rig, IN, next(segment.clone()).ack(1701), doubt % 16 == 0);
@@ -227,10 +227,10 @@ fn payload_is_set_back_to_what_the_sender_may_know() {
         becomes(&mut rig, IN, data(2).ack(1200), data(2).window(150), true);
         let marked = |s: SegmentBuilder| s.flags(Flags::ACK | Flags::ECE | Flags::PSH);
         becomes(&mut rig, IN, marked(data(3).ack(1202)), marked(data(3).window(150)), true);
-        assert_eq!((slot.tx.load(Relaxed), slot.nxt.load(Relaxed)), (1000, 1400));
+        assert_eq!((slot.tx(), slot.nxt()), (1000, 1400));
         // A retransmission is set back, and is no news.
         becomes(&mut rig, IN, data(2).ack(1200), data(2).window(150), false);
-        assert_eq!(slot.ts.load(Relaxed), 1001);
+        assert_eq!(slot.ts(), 1001);
         // Nothing is learnt from it, so it is not summed, and a wrong checksum stays as wrong as it was.
         let wrong = |s: SegmentBuilder| s.checksum(Sum::Wrong);
         becomes(&mut rig, IN, wrong(data(2).ack(1200)), wrong(data(2).window(150)), false);
@@ -238,7 +238,7 @@ fn payload_is_set_back_to_what_the_sender_may_know() {
     let slot = rig.control(key4(0, 0), 0, SCALED | SIZED);
     let data = next(v4()).payload(100);
     becomes(&mut rig, IN, data.clone().window(200), data.clone(), false);
-    assert_eq!((slot.sent.load(Relaxed), slot.edge.load(Relaxed)), (1400, 1800));
+    assert_eq!((slot.sent(), slot.edge()), (1400, 1800));
 }
 
 /// RFC 9293 section 3.10.7: its receiver does nothing with such a segment.
@@ -272,7 +272,7 @@ fn a_wrong_checksum_teaches_nothing() {
         assert_eq!(words(slot), before);
         // It tells nothing new, and is not summed.
         passes(&mut rig, IN, wrong(data(100)), false);
-        assert_eq!(slot.nxt.load(Relaxed), 1100);
+        assert_eq!(slot.nxt(), 1100);
         // Long and odd, and right.
         let long = data(1447).seq(1100);
         becomes(&mut rig, IN, long.clone().ack(1100), long.window(125), true);
@@ -305,7 +305,7 @@ fn progress_passes_as_far_as_it_is_granted() {
         passes(&mut rig, OUT, next(segment.clone()).ack(1_200).flags(Flags::ACK | Flags::PSH), false);
         passes(&mut rig, IN, next(segment.clone()).ack(1_250).payload(10), false);
         let later = |n| next(segment.clone()).seq(1_010).ack(n);
-        assert_eq!((slot.tx.load(Relaxed), slot.nxt.load(Relaxed)), (1_250, 1_010));
+        assert_eq!((slot.tx(), slot.nxt()), (1_250, 1_010));
         // What is taken ends it, and it is not made again before that has come.
         let sack = later(1_260).sack(&[(1_270, 1_280)]).build();
         assert_eq!(rig.hook(IN, &sack, 0).0, REDIRECT);
@@ -315,7 +315,7 @@ fn progress_passes_as_far_as_it_is_granted() {
         taken(&mut rig, IN, later(1_301));
         assert!(slot.grant(1_300));
         taken(&mut rig, IN, later(1_260).raw_options(&[1]));
-        assert_eq!(slot.tx.load(Relaxed), 1_250);
+        assert_eq!(slot.tx(), 1_250);
     }
     let slot = rig.control(key4(0, 0), 0, SCALED | SIZED);
     slot.width.store(200, Relaxed);
@@ -337,7 +337,7 @@ fn news_that_only_payload_carries_passes() {
     passes(&mut rig, IN, data(0).ack(1100).sack(&[(1200, 1300)]), true);
     passes(&mut rig, IN, data(1).ack(1200).window(0), true);
     passes(&mut rig, IN, data(2).ack(1300), true);
-    assert_eq!((slot.tx.load(Relaxed), slot.nxt.load(Relaxed)), (1300, 1300));
+    assert_eq!((slot.tx(), slot.nxt()), (1300, 1300));
     // SACK without a block, and a segment without options.
     becomes(
         &mut rig,
@@ -351,7 +351,7 @@ fn news_that_only_payload_carries_passes() {
     // Without the scale a flow in two directions passes.
     let slot = rig.control(key4(0, 0), 0, 0);
     passes(&mut rig, IN, data(0).ack(5000), true);
-    assert_eq!(slot.tx.load(Relaxed), 5000);
+    assert_eq!(slot.tx(), 5000);
 }
 
 #[test]
@@ -364,7 +364,7 @@ fn the_end_passes_and_later_acks_are_discarded() {
     let ack = |n: u32| next(v4()).ack(n);
     let fin = next(v4()).flags(Flags::FIN | Flags::ACK).ack(1200).payload(10);
     passes(&mut rig, IN, fin, true);
-    assert_eq!((slot.ended.load(Relaxed), slot.nxt.load(Relaxed), slot.tx.load(Relaxed)), (1, 1011, 1200));
+    assert_eq!((slot.has_ended(), slot.nxt(), slot.tx()), (true, 1011, 1200));
     assert_eq!(rig.send(&ack(1200).build()).0, REDIRECT);
     assert_eq!(rig.send(&ack(1300).build()).0, PASS);
     passes(&mut rig, IN, v4().flags(Flags::RST).seq(1011), true);
@@ -401,11 +401,11 @@ fn made_acks_are_brought_up_to_date() {
     let rig = Rig::new(options());
     for (segment, key) in [(v4(), key4(5, 0)), (v6(), key6(5, 0))] {
         let slot = rig.control(key, 0, SCALED);
-        slot.nxt.store(4_000_000_000, Relaxed);
-        slot.ts.store(0x1234_5678, Relaxed);
-        slot.sent.store(1604, Relaxed);
-        slot.edge.store(2000, Relaxed);
-        slot.ack.store(1300, Relaxed);
+        slot.assume(|n| n.nxt = 4_000_000_000);
+        slot.assume(|n| n.ts = 0x1234_5678);
+        slot.assume(|n| n.sent = 1604);
+        slot.assume(|n| n.edge = 2000);
+        slot.assume(|n| n.ack = 1300);
         let made = |seq, ts| {
             let s = segment.clone().vlan(5).seq(seq).ack(1200);
             [
@@ -419,10 +419,10 @@ fn made_acks_are_brought_up_to_date() {
             let (before, after) = (before.window(100).build(), after.window(101).build());
             assert_eq!(rig.send(&before), (PASS, after));
         }
-        assert_eq!((slot.tx.load(Relaxed), slot.sent.load(Relaxed)), (1200, 1604));
+        assert_eq!((slot.tx(), slot.sent()), (1200, 1604));
         // Nothing is held: the receiver's own window, though it was larger before.
         let last = segment.clone().vlan(5).seq(4_000_000_000).window(100).ack(1300).build();
-        slot.sent.store(1900, Relaxed);
+        slot.assume(|n| n.sent = 1900);
         assert_eq!(rig.send(&last), (PASS, last));
         let late = segment.vlan(5).ack(1199).build();
         assert_eq!(rig.send(&late).0, REDIRECT);
@@ -449,7 +449,7 @@ fn giant_segments_count_whole() {
         let at = expected.len() - 3000 - 16;
         expected[at..at + 2].copy_from_slice(&after[at..at + 2]);
         assert_eq!(after, expected);
-        assert_eq!(slot.nxt.load(Relaxed), 4000);
+        assert_eq!(slot.nxt(), 4000);
         let [seen] = &rig.records()[..] else { panic!("one record") };
         assert_eq!((seen.gso_size, seen.len, seen.fate), (1428, frame.len(), Fate::SetBack));
         assert_eq!(seen.head, frame[..crate::bpf::SEGMENT_HEAD]);
@@ -470,7 +470,7 @@ fn segments_too_long_for_their_length_field_are_read() {
     for (frame, key) in [(four, key4(0, 0)), (six, key6(0, 0))] {
         let slot = rig.control(key, 0, SCALED);
         assert_eq!(rig.hook(OUT, &frame, 1000), (PASS, frame.clone()));
-        assert_eq!(slot.nxt.load(Relaxed), 3000);
+        assert_eq!(slot.nxt(), 3000);
         // Without segments it is malformed.
         assert_eq!(rig.hook(OUT, &frame, 0), (PASS, frame.clone()));
     }

@@ -2,7 +2,6 @@
 
 use super::rig::*;
 use crate::bpf::{AcksOptions, Home, Hook};
-use std::sync::atomic::Ordering::Relaxed;
 use weir_core::gateway::Verdict;
 use weir_core::steer::slot_flag::SCALED;
 use weir_core::steer::Fields;
@@ -115,8 +114,8 @@ fn one_that_is_away_lets_its_own_flows_pass_alone() {
     assert_eq!(rig.hook(OUT, &six.build(), 0).0, REDIRECT);
     assert_eq!(rig.acks.counters().unwrap().passed_stale, 1);
     // What passed is noted, as ever.
-    assert_eq!(rig.acks.slots_of(1)[0].tx.load(Relaxed), 1300);
-    assert_eq!(rig.acks.slots_of(2)[0].tx.load(Relaxed), 1000);
+    assert_eq!(rig.acks.slots_of(1)[0].tx(), 1300);
+    assert_eq!(rig.acks.slots_of(2)[0].tx(), 1000);
     rig.fresh_of(1, true);
     assert_eq!(rig.hook(OUT, &ack(v4()).ack(1350).build(), 0).0, REDIRECT);
 }

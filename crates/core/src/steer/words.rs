@@ -1,0 +1,336 @@
+//! The words of a [`Slot`] that hooks and gateway both read, and how each side writes its own.
+
+use super::{after, Slot};
+use core::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
+
+#[cfg(not(feature = "loom"))]
+pub(super) use core::sync::atomic::{fence, AtomicU32, AtomicU64};
+#[cfg(feature = "loom")]
+pub(super) use loom::sync::atomic::{fence, AtomicU32, AtomicU64};
+
+/// The receiver's FIN has passed, above the window field.
+const ENDED: u32 = 1 << 16;
+/// The hooks have begun: their numbers were no older than the gateway's then, which count no more. They would be ahead again once
+/// the others have gone round half of the numbers that there are.
+const OWN: u32 = 1 << 17;
+
+/// The numbers as one side knows them, two in a word.
+#[derive(Debug, Default)]
+#[repr(C)]
+pub(super) struct Line {
+    /// Acknowledgement number and above it the right edge that have left towards the sender.
+    pub(super) told: AtomicU64,
+    /// Acknowledgement number and above it the right edge that the receiver has sent.
+    pub(super) said: AtomicU64,
+    /// The receiver's SND.NXT, and above it the turn in which it was noted.
+    pub(super) next: AtomicU64,
+    /// The receiver's newest TSval, and above it when it came.
+    pub(super) clock: AtomicU64,
+}
+
+/// What a slot says at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Numbers {
+    /// Highest acknowledgement number that has left towards the sender.
+    pub tx: u32,
+    /// The right edge that has left towards the sender. With `SCALED` only.
+    pub sent: u32,
+    /// Highest acknowledgement number that the receiver has sent: what is beyond `tx` is held.
+    pub ack: u32,
+    /// The receiver's right edge: the largest `ack + window` that it has sent. With `SCALED` only.
+    pub edge: u32,
+    /// End of what the receiver has sent, of all that passed: its SND.NXT, unless segments were lost on their way
+    /// here. Only what takes up sequence numbers moves it: an ACK without payload is accepted at this number in
+    /// any case, and a forged one could move it beyond what the sender accepts.
+    pub nxt: u32,
+    /// The receiver's newest TSval.
+    pub ts: u32,
+    /// The window field that the receiver sent last.
+    pub window: u16,
+    /// The receiver's FIN has passed.
+    pub ended: bool,
+    /// How often the gateway has taken `nxt` back.
+    pub turn: u32,
+    /// When the newest TSval came; see [`Seen::at`](super::Seen::at).
+    pub at: u32,
+}
+
+pub(super) fn pair(high: u32, low: u32) -> u64 {
+    u64::from(high) << 32 | u64::from(low)
+}
+
+pub(super) fn halves(word: u64) -> (u32, u32) {
+    ((word >> 32) as u32, word as u32)
+}
+
+fn newest(a: u32, b: u32) -> u32 {
+    if after(a, b) {
+        a
+    } else {
+        b
+    }
+}
+
+/// Nothing of what comes behind it happens before what stands in front of it, nor the other way round: in BPF an atomic addition.
+pub(super) fn barrier() {
+    fence(SeqCst);
+}
+
+/// Who writes the hooks' line.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Writer {
+    /// Nobody else does meanwhile: no locked instruction is needed.
+    Alone,
+    /// One of several, who has found the slot with this tag.
+    Among(u32),
+}
+
+impl Line {
+    fn put(&self, n: &Numbers) {
+        self.told.store(pair(n.sent, n.tx), Relaxed);
+        self.said.store(pair(n.edge, n.ack), Relaxed);
+        self.next.store(pair(n.turn, n.nxt), Relaxed);
+        self.clock.store(pair(n.at, n.ts), Relaxed);
+    }
+}
+
+/// Number and edge of the hooks' word, or of the gateway's where that is ahead, unless the hooks' is their `own`.
+#[inline(always)]
+fn newest_pair(own: bool, hooks: &AtomicU64, gateway: &AtomicU64) -> (u32, u32) {
+    let (edge, ack) = halves(hooks.load(Relaxed));
+    if own {
+        return (ack, edge);
+    }
+    let (edge2, ack2) = halves(gateway.load(Relaxed));
+    (newest(ack, ack2), newest(edge, edge2))
+}
+
+/// A number and an edge moved forward, never back.
+#[inline(always)]
+fn forward(word: u64, ack: u32, edge: Option<u32>) -> u64 {
+    let (old_edge, old_ack) = halves(word);
+    pair(edge.map_or(old_edge, |edge| newest(edge, old_edge)), newest(ack, old_ack))
+}
+
+impl Slot {
+    /// Makes another word of one in the hooks' line. It stays as it is if the slot is opened meanwhile: the tag is looked at behind
+    /// the word.
+    #[inline(always)]
+    pub(super) fn update(&self, word: &AtomicU64, by: Writer, to: impl Fn(u64) -> u64) {
+        let mut old = word.load(Relaxed);
+        loop {
+            let new = to(old);
+            if new == old {
+                return;
+            }
+            let Writer::Among(tag) = by else { return word.store(new, Relaxed) };
+            barrier();
+            if self.tag.load(Relaxed) != tag {
+                return;
+            }
+            match word.compare_exchange(old, new, SeqCst, Relaxed) {
+                // A full barrier, as every exchange in BPF is.
+                Ok(_) => return barrier(),
+                Err(now) => old = now,
+            }
+        }
+    }
+
+    /// The sender knows of this number, and of this right edge if there is one.
+    #[inline(always)]
+    pub(super) fn tell(&self, by: Writer, ack: u32, edge: Option<u32>) {
+        self.update(&self.hooks.told, by, |word| forward(word, ack, edge));
+    }
+
+    /// The receiver has said this.
+    #[inline(always)]
+    pub(super) fn say(&self, by: Writer, ack: u32, edge: Option<u32>) {
+        self.update(&self.hooks.said, by, |word| forward(word, ack, edge));
+    }
+
+    /// The receiver has sent up to `nxt`, as seen in this turn.
+    #[inline(always)]
+    pub(super) fn pass(&self, by: Writer, turn: u32, nxt: u32) {
+        self.update(&self.hooks.next, by, |word| match halves(word) {
+            (t, old) if t == turn => pair(turn, newest(nxt, old)),
+            // What the gateway has taken back it knows better.
+            (t, _) if after(turn, t) => pair(turn, newest(nxt, self.gateway.next.load(Relaxed) as u32)),
+            _ => word,
+        });
+    }
+
+    /// From now on the hooks' numbers alone count, and are these at least.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn begin_own(&self, by: Writer, n: &Numbers) {
+        self.tell(by, n.tx, Some(n.sent));
+        self.say(by, n.ack, Some(n.edge));
+        self.pass(by, n.turn, n.nxt);
+        self.set_clock(by, n.at, n.ts);
+        self.note_last(by, None, false);
+    }
+
+    /// Have the hooks begun?
+    #[inline(always)]
+    pub(super) fn is_own(&self) -> bool {
+        self.last.load(Acquire) & OWN != 0
+    }
+
+    /// Notes a window field, and an end.
+    #[inline(always)]
+    pub(super) fn note_last(&self, by: Writer, window: Option<u16>, ended: bool) {
+        let mut old = self.last.load(Relaxed);
+        loop {
+            let kept = if old & OWN != 0 { old } else { self.first.load(Relaxed) };
+            let window = window.unwrap_or(kept as u16);
+            let new = OWN | kept & ENDED | u32::from(window) | if ended { ENDED } else { 0 };
+            if new == old {
+                return;
+            }
+            let Writer::Among(tag) = by else { return self.last.store(new, Relaxed) };
+            barrier();
+            if self.tag.load(Relaxed) != tag {
+                return;
+            }
+            match self.last.compare_exchange(old, new, SeqCst, Relaxed) {
+                Ok(_) => return,
+                Err(now) => old = now,
+            }
+        }
+    }
+
+    /// What both sides know.
+    #[inline(always)]
+    pub fn numbers(&self) -> Numbers {
+        let (last, first) = (self.last.load(Acquire), self.first.load(Relaxed));
+        let own = last & OWN != 0;
+        let (tx, sent) = self.told(own);
+        let (ack, edge) = self.said(own);
+        let (nxt, turn) = self.next(own);
+        let (ts, at) = self.clock(own);
+        let window = if own { last } else { first } as u16;
+        let ended = (last | first) & ENDED != 0;
+        Numbers { tx, sent, ack, edge, nxt, ts, window, ended, turn, at }
+    }
+
+    #[inline(always)]
+    fn told(&self, own: bool) -> (u32, u32) {
+        newest_pair(own, &self.hooks.told, &self.gateway.told)
+    }
+
+    #[inline(always)]
+    fn said(&self, own: bool) -> (u32, u32) {
+        newest_pair(own, &self.hooks.said, &self.gateway.said)
+    }
+
+    /// SND.NXT and its turn.
+    #[inline(always)]
+    fn next(&self, own: bool) -> (u32, u32) {
+        let (turn, nxt) = halves(self.gateway.next.load(Relaxed));
+        let (then, ours) = halves(self.hooks.next.load(Relaxed));
+        let nxt = match then == turn {
+            true if own => ours,
+            true => newest(ours, nxt),
+            false => nxt,
+        };
+        (nxt, turn)
+    }
+
+    /// The newest TSval, and when it came.
+    #[inline(always)]
+    pub(super) fn clock(&self, own: bool) -> (u32, u32) {
+        let (at, ts) = halves(self.hooks.clock.load(Relaxed));
+        let (at2, ts2) = halves(self.gateway.clock.load(Relaxed));
+        if own || !after(ts2, ts) {
+            (ts, at)
+        } else {
+            (ts2, at2)
+        }
+    }
+
+    /// Everybody knows this, and nothing else.
+    pub(super) fn put(&self, n: &Numbers) {
+        self.gateway.put(n);
+        self.hooks.put(n);
+        self.first.store(u32::from(n.window) | if n.ended { ENDED } else { 0 }, Relaxed);
+        self.last.store(0, Relaxed);
+    }
+
+    /// Changes what everybody knows: for whoever is alone with the slot.
+    #[doc(hidden)]
+    pub fn assume(&self, change: impl FnOnce(&mut Numbers)) {
+        let mut numbers = self.numbers();
+        change(&mut numbers);
+        self.put(&numbers);
+    }
+
+    /// Highest acknowledgement number that has left towards the sender.
+    #[inline(always)]
+    pub fn tx(&self) -> u32 {
+        self.told(self.is_own()).0
+    }
+    /// See [`Numbers::sent`].
+    #[inline(always)]
+    pub fn sent(&self) -> u32 {
+        self.told(self.is_own()).1
+    }
+    /// See [`Numbers::ack`].
+    #[inline(always)]
+    pub fn ack(&self) -> u32 {
+        self.said(self.is_own()).0
+    }
+    /// See [`Numbers::edge`].
+    #[inline(always)]
+    pub fn edge(&self) -> u32 {
+        self.said(self.is_own()).1
+    }
+    /// See [`Numbers::nxt`].
+    #[inline(always)]
+    pub fn nxt(&self) -> u32 {
+        self.next(self.is_own()).0
+    }
+    /// See [`Numbers::ts`].
+    #[inline(always)]
+    pub fn ts(&self) -> u32 {
+        self.clock(self.is_own()).0
+    }
+    /// See [`Numbers::window`].
+    #[inline(always)]
+    pub fn window(&self) -> u16 {
+        self.numbers().window
+    }
+    /// See [`Numbers::ended`].
+    pub fn has_ended(&self) -> bool {
+        self.numbers().ended
+    }
+    /// Segments that were not believed since the last one that was.
+    pub fn doubts(&self) -> u32 {
+        self.doubts.load(Relaxed)
+    }
+
+    /// The receiver's SND.NXT is this, whatever hooks have noted, or are about to: they note it in the turn that was before.
+    pub fn set_nxt(&self, nxt: u32) {
+        let (turn, _) = halves(self.gateway.next.load(Relaxed));
+        self.gateway.next.store(pair(turn.wrapping_add(1), nxt), Relaxed);
+    }
+
+    /// The gateway's own numbers move forward.
+    pub(super) fn note_by_gateway(
+        &self,
+        ack: u32,
+        edge: Option<u32>,
+        nxt: Option<u32>,
+        window: u16,
+        ended: bool,
+    ) {
+        let g = &self.gateway;
+        g.told.store(forward(g.told.load(Relaxed), ack, edge), Relaxed);
+        g.said.store(forward(g.said.load(Relaxed), ack, edge), Relaxed);
+        let (turn, old) = halves(g.next.load(Relaxed));
+        if let Some(nxt) = nxt {
+            g.next.store(pair(turn, newest(nxt, old)), Relaxed);
+        }
+        let ended = if ended { ENDED } else { self.first.load(Relaxed) & ENDED };
+        self.first.store(ended | u32::from(window), Relaxed);
+    }
+}
