@@ -14,12 +14,14 @@ pub(in crate::gateway) struct Clock {
     bytes: ByteClock,
     /// How far the clock may be behind: what is earned while nobody asks.
     credit: Duration,
+    /// Time that was earned beyond that, and forgotten.
+    forgotten: Duration,
 }
 
 impl Clock {
     /// A clock that has never run.
     pub(super) fn new(rate: Rate, credit: Duration) -> Clock {
-        Clock { due: Time::ZERO, bytes: ByteClock::new(rate), credit }
+        Clock { due: Time::ZERO, bytes: ByteClock::new(rate), credit, forgotten: Duration::ZERO }
     }
 
     /// When more may be permitted.
@@ -30,6 +32,11 @@ impl Clock {
     /// Has it earned all that it can while nobody asked? One that can earn nothing has not: it says nothing of whether the rate is used.
     pub(super) fn is_idle(&self, now: Time) -> bool {
         self.credit > Duration::ZERO && now.since(self.due) >= self.credit
+    }
+
+    /// Time for which it was charged nothing, and that it has forgotten.
+    pub(super) fn forgotten(&self) -> Duration {
+        self.forgotten
     }
 
     /// Its rate.
@@ -52,6 +59,7 @@ impl Clock {
     pub(super) fn charge_since(&mut self, bytes: u64, since: Time, now: Time) -> u64 {
         let earliest = since.saturating_sub(self.credit);
         if self.due < earliest {
+            self.forgotten = self.forgotten + earliest.since(self.due);
             self.due = earliest;
             self.bytes.idle();
         }
@@ -69,6 +77,7 @@ impl Clock {
     /// A turn that costs so many bytes is had `now`, when the clock is not ahead: so it is ahead of one turn at most, and nothing is forgiven.
     pub(super) fn spend(&mut self, bytes: u64, now: Time) {
         if self.due < now {
+            self.forgotten = self.forgotten + now.since(self.due);
             self.due = now;
             self.bytes.idle();
         }

@@ -14,7 +14,10 @@ use super::Share;
 use crate::ack::ShareRelease;
 use crate::gateway::classes::Classes;
 use crate::rate::{Earned, Rate};
-use crate::time::Time;
+use crate::time::{Duration, Time};
+
+/// Turns pay for so much time at once, at most: they are looked at more often while they are taken.
+const LUMP: Duration = Duration::from_millis(10);
 
 /// Bytes of unresponsive traffic that a clock is not charged yet.
 #[derive(Clone, Default)]
@@ -23,13 +26,15 @@ pub(super) struct Debt {
     /// When some of it was paid last.
     at: Time,
     earned: Earned,
+    /// Time that its clock had forgotten then.
+    forgotten: Duration,
 }
 
 impl Debt {
     /// `more` bytes have passed up to `now`. Returns the bytes to charge now: those for which there is
-    /// `spare` time, and no fewer than `pace` allows since the last call.
-    fn pay(&mut self, more: u64, pace: Rate, spare: u64, now: Time) -> u64 {
-        let allowed = self.earned.earn(pace, now.since(self.at));
+    /// `spare` time, and no fewer than `pace` allows since the last call, or in `within` if that is less.
+    fn pay(&mut self, more: u64, pace: Rate, spare: u64, within: Duration, now: Time) -> u64 {
+        let allowed = self.earned.earn(pace, now.since(self.at).min(within));
         self.at = self.at.max(now);
         self.bytes = self.bytes.saturating_add(more);
         let paid = self.bytes.min(allowed.max(spare));
@@ -48,8 +53,13 @@ impl Debt {
     /// Returns those written off.
     fn charge(&mut self, clock: &mut Clock, pace: Rate, bytes: u64, (since, now): (Time, Time)) -> u64 {
         let since = if self.bytes > 0 { since.min(self.at) } else { since };
-        let paid = self.pay(bytes, pace, clock.spare(since, now), now);
+        // Time that the clock has forgotten is time that nothing but these bytes took.
+        let elapsed = now.since(self.at);
+        let unused = (clock.forgotten() - self.forgotten).min(elapsed);
+        self.bytes = (self.bytes + bytes).saturating_sub(clock.rate().bytes_in(unused));
+        let paid = self.pay(0, pace, clock.spare(since, now), elapsed - unused, now);
         let beyond = if paid > 0 { clock.charge_since(paid, since, now) } else { 0 };
+        self.forgotten = clock.forgotten();
         beyond + self.write_off(clock.rate())
     }
 }
@@ -77,7 +87,7 @@ impl Share {
         let (rate, bounded, quantum) = (self.law.rate, self.is_bounded(), i64::from(self.quantum));
         if let Some(node) = self.node_mut() {
             node.used.note(bytes, now);
-            let paid = node.debt.pay(bytes, turns, 0, now);
+            let paid = node.debt.pay(bytes, turns, 0, LUMP, now);
             let list = if node.is_below(now) { List::Below } else { List::Borrows };
             let deficit = &mut node.deficits[list as usize];
             // A class that takes no turns earns none: it begins with no more than a turn to make up for.
@@ -135,7 +145,6 @@ impl Tree<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::time::Duration;
 
     fn us(n: u64) -> Time {
         Time::from_micros(n)
@@ -157,6 +166,18 @@ mod tests {
         debt.charge(&mut clock, Rate::mbit(6), 0, (us(2_000), us(3_000)));
         debt.charge(&mut clock, Rate::mbit(6), 0, (us(3_000), us(4_000)));
         assert_eq!((clock.due(), debt.bytes), (due + Duration::from_micros(2_000), 0));
+    }
+
+    /// Datagrams come at the rate for a second in which nobody looks, and then TCP is permitted 4 ms: it
+    /// waits for these.
+    #[test]
+    fn time_that_nobody_looked_at_is_not_charged_later() {
+        let mut clock = Clock::new(Rate::mbit(8), Duration::from_millis(1));
+        let mut debt = Debt::default();
+        clock.charge_since(4_000, us(1_000_000), us(1_000_000));
+        debt.charge(&mut clock, Rate::mbit(6), 1_000_000, (us(0), us(1_000_000)));
+        assert_eq!(clock.due(), us(1_003_000) + Duration::from_micros(750));
+        assert!(debt.bytes <= 1_000, "{}", debt.bytes);
     }
 
     #[test]
