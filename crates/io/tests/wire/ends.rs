@@ -10,6 +10,7 @@ pub const ALL: &[(&str, fn())] = &[
     ("no_file_can_be_opened", no_file_can_be_opened),
     ("what_six_thousand_flows_hold_is_delivered", what_six_thousand_flows_hold_is_delivered),
     ("every_engine_takes_as_much_memory", every_engine_takes_as_much_memory),
+    ("an_engine_owns_nothing", an_engine_owns_nothing),
 ];
 
 /// A group of processes with a limit to their number.
@@ -166,5 +167,32 @@ fn every_engine_takes_as_much_memory() {
     assert!(taken.iter().all(|&bytes| bytes.abs_diff(taken[0]) < SAME), "{taken:?}");
     // 4 MiB of the pool, and some 60 bytes for each of 65,536 flows beside its record, which is shared.
     assert!(taken[0] < 16 << 20, "{taken:?}");
+    ends_well(&lab, &mut weir);
+}
+
+/// The process that reads what strangers send has a user of its own and no capability, the first one and the next.
+fn an_engine_owns_nothing() {
+    let lab = Lab::new(Kind::Router);
+    let mut weir = lab.running("gateway");
+    let _server = lab.serve();
+    let first = lab.engine(0);
+    kill(first, KILL);
+    let next = lab.engine(first);
+    assert!(lab.receive("c", SERVER, 300) > 1e6);
+    let status = std::fs::read_to_string(format!("/proc/{next}/status")).unwrap();
+    let words = |key: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(key)).unwrap_or_default();
+        line.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+    };
+    println!(
+        "  user {:?}, capabilities {:?}, seccomp {:?}",
+        words("Uid:"),
+        words("CapEff:"),
+        words("Seccomp:")
+    );
+    assert_eq!(words("CapPrm:"), ["0000000000000000"]);
+    assert_eq!(words("NoNewPrivs:"), ["1"]);
+    assert!(words("Uid:").iter().all(|user| user != "0") && words("Gid:").iter().all(|group| group != "0"));
+    // The supervisor can still end it.
     ends_well(&lab, &mut weir);
 }
