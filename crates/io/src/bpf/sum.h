@@ -85,9 +85,9 @@ __noinline int sum_bytes(struct __sk_buff *skb, __u32 from, __u32 len, __u64 *su
 		if (!len)
 			return true;
 		*(__u32 *)(buffer->bytes + (part & (SUM_STEP - 4))) = 0;
+		/* Changes nothing. The verifier of 6.1 sees by it that there is something to be read. */
 		APART(part);
-		if (part < 1 || part > SUM_STEP)
-			return false;
+		part = ((part - 1) & (SUM_STEP - 1)) + 1;
 		if (bpf_skb_load_bytes(skb, from, buffer->bytes, part))
 			return false;
 		*sum += (__u32)bpf_csum_diff(NULL, 0, (__be32 *)buffer->bytes, (part + 3) & ~3U, 0);
