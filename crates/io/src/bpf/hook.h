@@ -93,8 +93,14 @@ static __always_inline __u32 source_of(struct hook *h, const struct packet *p)
 static __always_inline bool within(struct hook *h, enum budgets which, __u32 source)
 {
 	__u64 interval = config.budgets[which].interval, burst = config.budgets[which].burst, at = now(h);
-	struct stream *stream = &streams[which * SOURCES + (source & (SOURCES - 1))];
+	__u64 place = which * SOURCES + (source & (SOURCES - 1));
+	struct stream *stream;
 
+	/* Always so. The verifier of 6.1 sees it by this. */
+	APART(place);
+	if (place >= BUDGETS * SOURCES)
+		return false;
+	stream = &streams[place];
 	if (paced(&stream->own, interval << OWN_RATE_SHIFT, burst << OWN_BURST_SHIFT, at))
 		return true;
 	if (paced(&stream->due, interval, burst, at) && paced(&due[which], interval - interval / 4, burst, at))
