@@ -42,13 +42,13 @@ fn data(n: u32, bytes: u32) -> Seen {
 fn two_hooks_and_the_gateway_note_by_a_maximum() {
     model(|| {
         let slot = slot();
+        // A segment that passed before the hooks knew of the slot.
+        slot.note_seen(&Seen { ts: Some(7), ..data(100, 20) });
         let hook = |seen: Seen| {
             let slot = slot.clone();
             thread::spawn(move || slot.segment_among(1, &seen))
         };
         let hooks = [hook(ack(300)), hook(data(200, 10))];
-        // A segment that passed before the hooks knew of the slot.
-        slot.note_seen(&Seen { ts: Some(7), ..data(100, 20) });
         let before = slot.numbers();
         for hook in hooks {
             hook.join().unwrap();
