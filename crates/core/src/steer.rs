@@ -13,6 +13,7 @@
 //! what the sender has: every segment that passes is noted. And what cannot be true changes nothing
 //! ([`Slot::believes`]).
 
+mod bound;
 mod clock;
 mod fields;
 mod frame;
@@ -21,6 +22,7 @@ mod segment;
 mod tally;
 mod words;
 
+pub use bound::{admits, Bound, Kind, Limit, Load, Passed};
 pub use fields::Fields;
 pub use frame::{restamp, set_back};
 pub use tally::{Counted, Tally};

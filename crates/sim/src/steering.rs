@@ -22,10 +22,12 @@ use std::collections::VecDeque;
 use weir_core::combined::Acks;
 use weir_core::flow::Key;
 use weir_core::frame::{Checksum, Frame};
-use weir_core::gateway::{Config, Gateway, LAN, LAN_SET_BACK, LAN_TAP, WAN, WAN_SET_BACK, WAN_TAP};
+use weir_core::gateway::{
+    Config, Direction, Gateway, LAN, LAN_SET_BACK, LAN_TAP, WAN, WAN_SET_BACK, WAN_TAP,
+};
 use weir_core::node::{Cx, Node, Port, PortSet, Transmit};
 use weir_core::stats::{DropReason, Ledger};
-use weir_core::steer::{self, Action, Fields, Seen, Slot};
+use weir_core::steer::{self, Action, Fields, Kind, Load, Seen, Slot};
 use weir_core::time::Time;
 use weir_core::wire::{self, Flags, Packet, Tcp};
 
@@ -142,7 +144,7 @@ impl Steered {
         let Some((packet, tcp)) = segment(cx, &frame) else {
             return self.on_other(cx, port, frame);
         };
-        if tcp.payload_len > 0 && self.polices_segment(cx, &packet, &tcp) {
+        if tcp.payload_len > 0 && !self.admits_segment(cx, port, &packet, &tcp) {
             return self.police(cx, frame);
         }
         let asked = self.is_asked_for(port, &packet, &tcp);
@@ -171,6 +173,13 @@ impl Steered {
 
     /// A packet came in that is not TCP, or a fragment: it is counted for the class that it is charged to.
     fn on_other(&mut self, cx: &mut Cx<'_>, port: Port, frame: Frame) {
+        let direction = data_direction(port);
+        if self.gateway.is_bounded(direction) && self.engine == Engine::Runs {
+            return match self.admits_other(cx, direction, &frame) {
+                true => self.pass(cx, port, frame),
+                false => self.police(cx, frame),
+            };
+        }
         let head = cx.frames.bytes(&frame);
         let fields = self.gateway.counted_fields()[usize::from(port == WAN)];
         let Some(packet) = wire::any_packet(head, frame.len()).ok().filter(|_| fields.has(Fields::COUNTED))
@@ -194,16 +203,37 @@ impl Steered {
         let Some(tally) = tally.and_then(|n| self.gateway.tallies().get(n as usize)) else { return false };
         let bytes = u64::from(packet.end) - u64::from(packet.l3);
         if self.engine == Engine::Runs {
-            return !tally.passes(1, bytes, cx.now);
+            return !tally.passes(1, bytes, cx.now, false);
         }
         tally.count(1, bytes);
         false
     }
 
-    /// As [`Steered::polices`], of a segment with data, if its flow passes untouched.
-    fn polices_segment(&self, cx: &Cx<'_>, packet: &Packet, tcp: &Tcp) -> bool {
-        let tally = self.flows.tally_of_segment(&Key::of_data(packet, tcp));
-        tally.is_some() && self.polices(cx, tally, packet)
+    /// May a packet pass that is no segment of TCP?
+    fn admits_other(&self, cx: &Cx<'_>, direction: Direction, frame: &Frame) -> bool {
+        let head = cx.frames.bytes(frame);
+        let Ok(packet) = wire::any_packet(head, frame.len()) else { return true };
+        let bytes = u64::from(packet.end) - u64::from(packet.l3);
+        let load = Load { packets: 1, bytes, payload: 0, kind: Kind::Counted };
+        self.gateway.admits(direction, &Key::of_packet(head, &packet), &load, cx.now)
+    }
+
+    /// May a segment with data pass? It is charged to its class, or counted if its flow passes untouched.
+    fn admits_segment(&self, cx: &Cx<'_>, port: Port, packet: &Packet, tcp: &Tcp) -> bool {
+        let direction = data_direction(port);
+        let key = Key::of_data(packet, tcp);
+        let untouched = self.flows.tally_of_segment(&key);
+        if !self.gateway.is_bounded(direction) || self.engine != Engine::Runs {
+            return untouched.is_none() || !self.polices(cx, untouched, packet);
+        }
+        let kind = match self.flows.find(&key.reversed(), self.gateway.slots()) {
+            Known::Shaped(_) => Kind::Held,
+            _ if untouched.is_some() => Kind::Counted,
+            _ => Kind::Free,
+        };
+        let bytes = u64::from(packet.end) - u64::from(packet.l3);
+        let load = Load { packets: 1, bytes, payload: tcp.payload_len.into(), kind };
+        self.gateway.admits(direction, &key, &load, cx.now)
     }
 
     fn police(&mut self, cx: &mut Cx<'_>, frame: Frame) {
@@ -388,6 +418,15 @@ fn is_broken(cx: &Cx<'_>, frame: &Frame, packet: &Packet) -> bool {
     match frame.checksum {
         Checksum::Unknown => wire::checksum::verify_frame(cx.frames, frame, packet) == Checksum::Invalid,
         state => state == Checksum::Invalid,
+    }
+}
+
+/// The direction of data that comes in on a port.
+fn data_direction(port: Port) -> Direction {
+    if port == LAN {
+        Direction::Out
+    } else {
+        Direction::In
     }
 }
 

@@ -25,7 +25,7 @@ pub use pace::{Arrival, Pace, Tick};
 pub use presets::{preset, ClassPreset, Leaf, Preset, CLASS_PRESETS, PRESETS};
 pub use release::{
     Action, Counts, Meter, NewLaw, Period, RateRelease, Release, Segments, ShareRelease, SlowStart, Turn,
-    Turns, LAWS,
+    Turns, Unresponsive, LAWS,
 };
 
 use crate::queue::QueueLimit;

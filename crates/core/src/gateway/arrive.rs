@@ -47,6 +47,10 @@ impl Gateway {
         if frame.checksum == Checksum::Invalid {
             return self.pass(cx, out, frame, PassReason::BadChecksum);
         }
+        if !self.admits_data(cx, from_lan, &segment) {
+            self.stats.ledger.drops.count(DropReason::Policed);
+            return cx.drop(frame, DropReason::Policed);
+        }
         if segment.has(Flags::SYN) {
             self.on_syn(cx, from_lan, &segment, &frame, true);
             self.size_syn_ack(cx, from_lan, &segment, &frame);

@@ -65,6 +65,7 @@ impl Gateway {
             self.verdicts.forget_passing();
         }
         self.tallies.grow(self.classes.len());
+        self.bounds.grow(self.classes.len());
         self.tell_tallies();
         self.timers.grow(self.table.capacity() + self.classes.len());
         if nested || self.classes.are_nested() {
@@ -72,7 +73,9 @@ impl Gateway {
         }
         self.generation = self.generation.wrapping_add(1);
         self.measures = config.classes.iter().any(ClassConfig::measures_delay);
-        Ok(Changed { reclassified, old: core::mem::replace(&mut self.config, config) })
+        let old = core::mem::replace(&mut self.config, config);
+        self.set_bounds();
+        Ok(Changed { reclassified, old })
     }
 
     /// Classes stand where they belong in their trees, which are others.

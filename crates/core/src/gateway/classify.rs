@@ -4,8 +4,11 @@
 //! only rules that have neither (VLANs, two ports) are looked at one after the other. So a lookup costs the same for ten or for
 //! fifty thousand prefixes, and takes no memory.
 
+mod compile;
 mod ports;
 mod prefixes;
+
+pub use compile::{Condition, Group, Part, Rules, MOST_CONDITIONS, NO_CLASS};
 
 use super::{ClassConfig, Config, Direction, Match};
 use crate::flow::Key;
@@ -188,6 +191,11 @@ impl Compiled {
     /// Index of the first class that takes the flow.
     pub fn classify(&self, direction: Direction, key: &Key) -> Option<usize> {
         self.lookups[usize::from(direction == Direction::In)].find(&self.config, key)
+    }
+
+    /// The rules of a direction for a program in the kernel. That takes time in proportion to the rules.
+    pub fn rules(&self, direction: Direction) -> Rules {
+        Rules::new(&self.config, direction)
     }
 
     /// What rules look at of packets that are not TCP, if any are charged to a class.

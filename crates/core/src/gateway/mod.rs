@@ -24,6 +24,7 @@
 //! - `marks`: the congestion marks of what is held;
 //! - `sizing`: how large a window may be;
 //! - `verdicts`: what the kernel is told of flows;
+//! - `bound`: what no class exceeds, whatever its flows do;
 //! - `classes`, `change`: another configuration while flows live.
 
 mod accounts;
@@ -32,6 +33,7 @@ mod admit;
 mod announce;
 mod arrive;
 mod blocked;
+mod bound;
 mod change;
 mod classes;
 mod classify;
@@ -64,7 +66,7 @@ mod verdicts;
 pub use accounts::{Accounts, ClassAccount};
 use accounts::{ClassAccounts, Kept};
 pub use change::{Changed, Unchangeable};
-pub use classify::Compiled;
+pub use classify::{Compiled, Condition, Group, Part, Rules, MOST_CONDITIONS, NO_CLASS};
 pub use config::{ClassConfig, Config, Direction, Match, Prefix, Refused};
 pub use congestion::Congestion;
 pub(crate) use congestion::Watch;
@@ -79,7 +81,7 @@ use crate::flow::{flag, Record, Table, Timers};
 use crate::frame::{Frame, Frames};
 use crate::node::{Cx, Node, Port, PortSet, Transmit};
 use crate::stats::DropReason;
-use crate::steer::{after, Slot, Tally};
+use crate::steer::{after, Bound, Slot, Tally};
 use crate::time::{Duration, Time};
 use crate::track::Doubt;
 use arrive::Copied;
@@ -89,7 +91,7 @@ use outbox::Outbox;
 use segment::Headers;
 use share::Share;
 pub(crate) use share::{Came, Departure, Next};
-use slots::{Slots, Tallies};
+use slots::{Places, Slots};
 use verdicts::Verdicts;
 
 /// The port towards the LAN.
@@ -122,7 +124,11 @@ pub struct Gateway {
     stats: Kept<GatewayStats>,
     classes: Classes,
     /// What passes of each class that ACKs cannot slow, by place.
-    tallies: Tallies,
+    tallies: Places<Tally>,
+    /// What each class may send, by place.
+    bounds: Places<Bound>,
+    /// Some class has a bound, of uploads and downloads.
+    bounded: [bool; 2],
     /// Which classes are congested.
     congestion: Congestion,
     /// Of the configuration; a record that has another one has not followed it yet.
@@ -199,7 +205,7 @@ impl Gateway {
     #[must_use]
     pub fn counted_in(mut self, tallies: &'static [Tally]) -> Gateway {
         assert!(tallies.len() >= self.classes.len() as usize, "a tally for each class");
-        self.tallies = Tallies::Shared(tallies);
+        self.tallies = Places::Shared(tallies);
         self.classes.shares_mut().filter_map(|(_, share)| share).for_each(Share::count_anew);
         self.tell_tallies();
         self
@@ -229,7 +235,9 @@ impl Gateway {
             hooked,
             outbox: Outbox::new(),
             stats,
-            tallies: Tallies::own(classes.len()),
+            tallies: Places::own(classes.len()),
+            bounds: Places::own(classes.len()),
+            bounded: [false; 2],
             congestion: Congestion::default(),
             classes,
             generation: 0,
@@ -244,6 +252,7 @@ impl Gateway {
             config,
         };
         gateway.tell_tallies();
+        gateway.set_bounds();
         gateway.take_over();
         gateway
     }
@@ -282,6 +291,11 @@ impl Gateway {
         self.config.config()
     }
 
+    /// The same with its rules compiled.
+    pub fn compiled(&self) -> &Compiled {
+        &self.config
+    }
+
     /// What is shared with the hooks: one slot for each record.
     pub fn slots(&self) -> &[Slot] {
         self.slots.all()
@@ -292,6 +306,15 @@ impl Gateway {
     pub fn resync(&mut self) {
         self.table.next_epoch();
         self.stats.resynced += 1;
+    }
+
+    /// The same gateway, whose hooks hold each class to its bound in these. Panics if there are fewer than classes.
+    #[must_use]
+    pub fn bounded_in(mut self, bounds: &'static [Bound]) -> Gateway {
+        assert!(bounds.len() >= self.classes.len() as usize, "a bound for each class");
+        self.bounds = Places::Shared(bounds);
+        self.set_bounds();
+        self
     }
 
     /// As [`Gateway::flush_all`], for a gateway that ends: its flows are the kernel's alone from here on, with the windows of

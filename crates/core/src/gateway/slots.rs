@@ -1,6 +1,6 @@
-//! Memory that gateway and kernel share: a slot for each record, and a tally for each place of a class.
+//! Memory that gateway and kernel share: a slot for each record, and a tally and a bound for each place of a class.
 
-use crate::steer::{Slot, Tally};
+use crate::steer::Slot;
 
 /// Where the slots live.
 pub(super) enum Slots {
@@ -29,38 +29,38 @@ impl core::ops::Index<u32> for Slots {
     }
 }
 
-/// Where the tallies live.
-pub(super) enum Tallies {
-    Own(Vec<Tally>),
-    Shared(&'static [Tally]),
+/// Where what hooks count of classes lives: tallies, and bounds.
+pub(super) enum Places<T: 'static> {
+    Own(Vec<T>),
+    Shared(&'static [T]),
 }
 
-impl Tallies {
-    /// Tallies for `n` places in memory of their own.
-    pub(super) fn own(n: u32) -> Tallies {
-        Tallies::Own((0..n).map(|_| Tally::default()).collect())
+impl<T: Default> Places<T> {
+    /// For `n` places in memory of their own.
+    pub(super) fn own(n: u32) -> Places<T> {
+        Places::Own((0..n).map(|_| T::default()).collect())
     }
 
-    pub(super) fn all(&self) -> &[Tally] {
+    pub(super) fn all(&self) -> &[T] {
         match self {
-            Tallies::Own(tallies) => tallies,
-            Tallies::Shared(tallies) => tallies,
+            Places::Own(places) => places,
+            Places::Shared(places) => places,
         }
     }
 
     /// How many there can be, if that is bounded.
     pub(super) fn most(&self) -> Option<usize> {
         match self {
-            Tallies::Own(_) => None,
-            Tallies::Shared(tallies) => Some(tallies.len()),
+            Places::Own(_) => None,
+            Places::Shared(places) => Some(places.len()),
         }
     }
 
     /// There is one for each of `n` places.
     pub(super) fn grow(&mut self, n: u32) {
         match self {
-            Tallies::Own(tallies) => tallies.resize_with(n as usize, Tally::default),
-            Tallies::Shared(_) => {}
+            Places::Own(places) => places.resize_with(n as usize, T::default),
+            Places::Shared(_) => {}
         }
     }
 }

@@ -7,8 +7,8 @@ use core::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 
 /// Fraction bits of [`Tally::per_byte`]: 100 Gb/s are exact to a millionth.
 const FRACTION: u32 = 20;
-/// What may pass at once, as time at the rate.
-const BURST: Duration = Duration::from_millis(20);
+/// TCP has one of so many parts of a class's rate, whatever else comes.
+pub(crate) const PART: u64 = 10;
 
 /// What has passed of one class since its hooks began, and how fast it may pass. Counts only go up. It is one line of memory
 /// that hooks and gateway share.
@@ -33,6 +33,11 @@ pub struct Tally {
     overhead: AtomicI64,
 }
 
+/// Nanoseconds that so many bytes take.
+pub(super) const fn served(bytes: u64, per_byte: u64) -> u64 {
+    bytes.wrapping_mul(per_byte) >> FRACTION
+}
+
 /// A [`Tally`] as it was at one time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counted {
@@ -55,9 +60,9 @@ impl Tally {
 
     /// May packets of so many bytes in all, which come at once, pass at `now`? They do while what has passed is not ahead of the
     /// rate by more than the burst, however long they are themselves.
-    pub fn passes(&self, packets: u64, bytes: u64, now: Time) -> bool {
-        let per_byte = self.per_byte.load(Relaxed);
-        if per_byte != 0 && !self.is_within(packets, bytes, per_byte, now.as_nanos()) {
+    /// Where TCP has a [part](PART) of the rate, the others have the rest.
+    pub fn passes(&self, packets: u64, bytes: u64, now: Time, beside_tcp: bool) -> bool {
+        if !self.admits(packets, bytes, now, beside_tcp) {
             self.dropped.fetch_add(packets, Relaxed);
             self.dropped_bytes.fetch_add(bytes, Relaxed);
             return false;
@@ -66,10 +71,18 @@ impl Tally {
         true
     }
 
+    /// As [`Tally::passes`], of packets that are counted elsewhere.
+    pub(super) fn admits(&self, packets: u64, bytes: u64, now: Time, beside_tcp: bool) -> bool {
+        let per_byte = self.per_byte.load(Relaxed);
+        // A part less of the rate makes each byte take as much longer.
+        let per_byte = if beside_tcp { per_byte + per_byte / (PART - 1) } else { per_byte };
+        per_byte == 0 || self.is_within(packets, bytes, per_byte, now.as_nanos())
+    }
+
     fn is_within(&self, packets: u64, bytes: u64, per_byte: u64, now: u64) -> bool {
         let overhead = self.overhead.load(Relaxed).wrapping_mul(packets as i64);
         let cost = (bytes as i64).wrapping_add(overhead).max(0) as u64;
-        let time = cost.wrapping_mul(per_byte) >> FRACTION;
+        let time = served(cost, per_byte);
         let old = self.due.load(Relaxed);
         let from = old.max(now);
         if from - now > self.burst.load(Relaxed) {
@@ -82,14 +95,15 @@ impl Tally {
         true
     }
 
-    /// From now on what exceeds `rate` is dropped, in bytes with so many more per packet; `None`: nothing is.
-    pub fn police(&self, rate: Option<Rate>, overhead: i64) {
+    /// From now on what exceeds `rate` by more than what it takes `burst` for is dropped, in bytes with so many more per packet;
+    /// `None`: nothing is.
+    pub fn police(&self, rate: Option<Rate>, burst: Duration, overhead: i64) {
         let per_byte = rate.map_or(0, |rate| {
             let exact = (8_000_000_000u128 << FRACTION) / u128::from(rate.bps());
             exact.clamp(1, 1 << 47) as u64 // 65,535 bytes of it fit 64 bits
         });
         self.overhead.store(overhead, Relaxed);
-        self.burst.store(BURST.as_nanos(), Relaxed);
+        self.burst.store(burst.as_nanos(), Relaxed);
         self.per_byte.store(per_byte, Relaxed);
     }
 
@@ -122,20 +136,22 @@ const _: () = assert!(core::mem::size_of::<Tally>() == 64);
 mod tests {
     use super::*;
 
+    const BURST: Duration = Duration::from_millis(20);
+
     #[test]
     fn a_bucket_holds_20_ms_of_its_rate_and_fills_at_it() {
         let tally = Tally::default();
-        tally.police(Some(Rate::mbit(8)), 0); // a byte a microsecond
+        tally.police(Some(Rate::mbit(8)), BURST, 0); // a byte a microsecond
         let at = |us: u64| Time::from_micros(1_000_000 + us);
         // 20 ms are 20,000 bytes: a packet passes until what has passed is beyond that.
-        let passed = (0..30).filter(|_| tally.passes(1, 1_000, at(0))).count();
+        let passed = (0..30).filter(|_| tally.passes(1, 1_000, at(0), false)).count();
         assert_eq!(passed, 21);
         // A millisecond later there is room for the next, and not for two.
-        assert!(tally.passes(1, 1_000, at(1_000)) && !tally.passes(1, 1_000, at(1_999)));
+        assert!(tally.passes(1, 1_000, at(1_000), false) && !tally.passes(1, 1_000, at(1_999), false));
         let all = Counted { packets: 22, bytes: 22_000, dropped: 10, dropped_bytes: 10_000 };
         assert_eq!(tally.counted(), all);
         // Whatever was saved up in a second, it is a bucket.
-        let passed = (0..100).filter(|_| tally.passes(1, 1_000, at(1_002_000))).count();
+        let passed = (0..100).filter(|_| tally.passes(1, 1_000, at(1_002_000), false)).count();
         assert_eq!(passed, 21);
     }
 
@@ -143,9 +159,9 @@ mod tests {
     fn what_a_packet_costs_is_more_or_less_than_its_bytes() {
         for (overhead, most) in [(-28, 29), (38, 27)] {
             let tally = Tally::default();
-            tally.police(Some(Rate::mbit(8)), overhead);
+            tally.police(Some(Rate::mbit(8)), BURST, overhead);
             // 20,000 / (728 - 28) = 28.6, 20,000 / (728 + 38) = 26.1.
-            let passed = (0..100).filter(|_| tally.passes(1, 728, Time::from_secs(1))).count();
+            let passed = (0..100).filter(|_| tally.passes(1, 728, Time::from_secs(1), false)).count();
             assert_eq!(passed, most);
         }
     }
@@ -153,9 +169,9 @@ mod tests {
     #[test]
     fn without_a_rate_everything_passes() {
         let tally = Tally::default();
-        tally.police(Some(Rate::kbit(8)), 0);
-        tally.police(None, 0);
-        assert!((0..1000).all(|_| tally.passes(2, 3_000, Time::ZERO)));
+        tally.police(Some(Rate::kbit(8)), BURST, 0);
+        tally.police(None, BURST, 0);
+        assert!((0..1000).all(|_| tally.passes(2, 3_000, Time::ZERO, false)));
         assert_eq!((tally.counted().packets, tally.counted().bytes), (2_000, 3_000_000));
     }
 
@@ -165,8 +181,8 @@ mod tests {
             [(Rate::kbit(8), 65_535, 65_535_000_000), (Rate::mbit(100_000), 1_250, 100)]
         {
             let tally = Tally::default();
-            tally.police(Some(rate), 0);
-            assert!(tally.passes(1, bytes, Time::from_secs(1)));
+            tally.police(Some(rate), BURST, 0);
+            assert!(tally.passes(1, bytes, Time::from_secs(1), false));
             let due = tally.due.load(Relaxed) - 1_000_000_000;
             assert!(due.abs_diff(nanos) <= nanos / 1_000_000 + 1, "{due}");
         }

@@ -77,7 +77,7 @@ struct hooks {
 	__u32 shut_in;	  /* the same for ingress */
 	__u32 trial;	  /* bit of a hook (enum trials): one segment may be taken although its way is shut */
 	__u32 home;	  /* number of the interface on which frames of senders with ROLE_TO_INGRESS come in */
-	__u32 spare[2];
+	__u32 rules[2];	  /* rules of packets seen at egress and at ingress (enum rules_word) */
 	__u64 taken_out; /* `all`: frames redirected at egress */
 	__u64 taken_in;	 /* ... and at ingress */
 	__u64 seen_out;	 /* the engine's frames that go out, and were seen by the hook at egress */
@@ -109,6 +109,97 @@ enum fields {
 	FIELDS_MEASURED = 512,	/* segments of data may be asked for */
 	FIELDS_UNTOUCHED = 128, /* so are segments of TCP, of the flows that `counted` names */
 };
+
+/* The parts of a word that says which rules hold. Another word: what was classified is to be classified anew. */
+enum rules_word {
+	RULES_HALF = 1,	  /* which half of `places` and `conditions` is read, and the entries of `rules` */
+	RULES_PARTS = 2,  /* one bit for each enum rule_part: there are rules */
+	RULES_BOUND = 128, /* some class has a bound; without, all else means nothing */
+};
+
+/* weir_core::gateway::Part */
+enum rule_part {
+	PART_SRC,
+	PART_DST,
+	PART_VLAN,
+	PART_SPORT,
+	PART_DPORT,
+	PART_ANY,
+};
+
+/* A prefix of a part of packets: the key of a longest-prefix match. */
+struct rule_key {
+	__u32 bits;  /* of what follows */
+	__u8 engine;
+	__u8 table;  /* RULES_HALF, 2: of what is seen at ingress, and above these enum rule_part */
+	__u8 prefix[16];
+	__u8 pad[2];
+};
+
+/* weir_core::gateway::Group */
+struct group {
+	__u32 class; /* index in the configuration; NO_CLASS */
+	__u32 first;
+	__u32 count;
+};
+
+#define NO_CLASS 0xffffffff
+#define MOST_CONDITIONS 64
+
+enum condition_flags {
+	CONDITION_VLAN = 1,
+	CONDITION_PROTOCOL = 2,
+	CONDITION_SRC_V6 = 4,
+	CONDITION_DST_V6 = 8,
+};
+
+/* weir_core::gateway::Condition */
+struct condition {
+	__u64 src[2];
+	__u64 src_mask[2];
+	__u64 dst[2];
+	__u64 dst_mask[2];
+	__u16 sports[2];
+	__u16 dports[2];
+	__u16 vlan;
+	__u8 protocol;
+	__u8 flags;
+	__u32 class;
+};
+
+/* What a processor has found out of packets lately. */
+struct recent {
+	struct flow_key key;
+	__u32 rules; /* hooks.rules then, and with another one now it does not hold */
+	__u32 place; /* the class's; NO_CLASS */
+	__u32 slot;  /* of a controlled flow; NO_SLOT */
+	__u32 tag;   /* the slot's */
+	__u32 until; /* without a slot: the time at which it is looked for again */
+	__u32 pad;
+};
+
+#define NO_SLOT 0xffffffff
+
+/* Layout of weir_core::steer::Bound, which says what each field means. */
+struct bound {
+	__u64 due;
+	__u64 per_byte;
+	__u32 room;
+	__u32 tcp;
+	__u32 above;
+	__u32 counts;
+	__u64 held;
+	__u64 free;
+	__u64 dropped;
+	__u64 dropped_bytes;
+	__u64 own_due;
+	__u64 own_per_byte;
+	__u32 own_room;
+	__u32 spare[11];
+};
+
+#define COUNTS_PAYLOAD (1 << 16)
+#define COUNTS_OWN (1 << 17)
 
 /* Who counts packets with a key. */
 struct counted {
@@ -167,8 +258,10 @@ struct acks_config {
 	__u8 role;	/* ... given here */
 	__u8 pad;
 	__u32 slots; /* of each engine, where there are several; not 0 */
-	__u32 pad2;
+	__u32 classes; /* places of each engine */
 	__u64 seed; /* odd */
+	__u32 recent;  /* places for what was found out lately, a power of two */
+	__u32 conditions; /* of each half of an engine */
 };
 
 struct all_config {
@@ -209,7 +302,7 @@ struct acks_counters {
 	__u64 discarded; /* the engine's, too late */
 	__u64 failed;	 /* the kernel refused to rewrite */
 	__u64 granted;	 /* passed by a grant, as they came or set back */
-	__u64 policed;	 /* dropped: they exceed their class's rate, and ACKs cannot slow them */
+	__u64 policed;	 /* dropped: they exceed their class's rate, and ACKs cannot slow them, or its bound */
 	__u64 broken;	 /* of TCP with a wrong checksum: nothing was learnt from it */
 	__u64 bytes_out; /* seen at egress, of frames with their headers */
 	__u64 bytes_in;	 /* ... and at ingress, but for the engine's own */

@@ -43,6 +43,45 @@ pub(crate) struct HomeKey {
 // SAFETY: an integer and bytes, without padding.
 unsafe impl Pod for HomeKey {}
 
+/// A prefix of a part of packets (`struct rule_key`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(C)]
+pub(crate) struct RuleKey {
+    pub bits: u32,
+    pub engine: u8,
+    pub table: u8,
+    pub prefix: [u8; 16],
+    pub pad: [u8; 2],
+}
+// SAFETY: integers and bytes without padding: the size is asserted below.
+unsafe impl Pod for RuleKey {}
+
+/// What rules say of a prefix (`struct group`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub(crate) struct RuleGroup {
+    pub class: u32,
+    pub first: u32,
+    pub count: u32,
+}
+// SAFETY: integers without padding.
+unsafe impl Pod for RuleGroup {}
+
+/// Parts of a word that says which rules hold (`enum rules_word`).
+pub(crate) mod rules {
+    pub const HALF: u32 = 1;
+    pub const PARTS: u32 = 1;
+    pub const BOUND: u32 = 128;
+    /// Bits above: which version of the rules it is.
+    pub const VERSION: u32 = 8;
+    /// In `rule_key.table`: seen at ingress.
+    pub const INWARD: u8 = 2;
+    /// Position of the part.
+    pub const PART: u8 = 2;
+    /// Bits of `rule_key` in front of the prefix.
+    pub const BITS: u32 = 16;
+}
+
 /// What the gateway has said of a flow (`struct flow`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
@@ -85,6 +124,8 @@ pub(crate) mod hooks {
     pub const SHUT: [usize; 2] = [40, 44];
     pub const TRIAL: usize = 48;
     pub const HOME: usize = 52;
+    /// Of egress and ingress, 4 bytes apart.
+    pub const RULES: usize = 56;
     /// Of egress and ingress.
     pub const TAKEN: [usize; 2] = [64, 72];
     /// Of egress and ingress.
@@ -143,9 +184,11 @@ pub(crate) struct AcksConfig {
     pub role: u8,
     pub pad: u8,
     pub slots: u32,
-    pub pad2: u32,
+    pub classes: u32,
     /// Odd.
     pub seed: u64,
+    pub recent: u32,
+    pub conditions: u32,
 }
 // SAFETY: integers without padding: the size is asserted below.
 unsafe impl Pod for AcksConfig {}
@@ -290,8 +333,9 @@ pub(crate) const SEGMENT_PRIORITY: usize = SEGMENT_MARK + 4;
 pub(crate) const SEGMENT_SIZE: usize = (SEGMENT_PRIORITY + 4).next_multiple_of(8);
 
 const _: () = assert!(size_of::<FlowKey>() == 40 && size_of::<HomeKey>() == 20);
+const _: () = assert!(size_of::<RuleKey>() == 24 && size_of::<RuleGroup>() == 12);
 const _: () =
-    assert!(size_of::<Flow>() == 8 && size_of::<AcksConfig>() == 120 && size_of::<AllConfig>() == 16);
+    assert!(size_of::<Flow>() == 8 && size_of::<AcksConfig>() == 128 && size_of::<AllConfig>() == 16);
 const _: () = assert!(size_of::<AcksCounters>() == 192 && size_of::<AllCounters>() == 56);
 const _: () = assert!(size_of::<SegmentHeader>() == SEGMENT_GSO && SEGMENT_SIZE == 216);
 const _: () = assert!(size_of::<Metadata>() == 24);

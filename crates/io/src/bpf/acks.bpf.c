@@ -22,6 +22,7 @@
 #include "sum.h"
 #include "stamp.h"
 #include "count.h"
+#include "bound.h"
 
 static __always_inline bool rewritten(struct hook *h, struct packet *p, const struct numbers *to)
 {
@@ -186,24 +187,16 @@ static __always_inline int known_to_pass(struct hook *h, struct packet *p)
 	return p->seen.flags & TCP_FIN ? show_within(h, BUDGET_ENDS, source_of(h, p)) : TC_ACT_UNSPEC;
 }
 
-/* Headers of a packet that are counted for each of the packets that a giant one stands for. */
-static __always_inline __u32 headers(struct packet *p)
-{
-	return p->l4 - p->l3 + (p->other ? sizeof(struct udp) : sizeof(struct tcp) + p->options);
-}
-
 /* Counts a packet. False: it exceeds its class's rate, and is to be dropped. */
 static __always_inline bool counted_by(struct hook *h, struct packet *p, struct counted *by)
 {
-	__u32 number = READ(by->tally), packets = h->skb->gso_size ? h->skb->gso_segs : 1;
+	__u32 number = READ(by->tally);
 	struct tally *tally = bpf_map_lookup_elem(&tallies, &number);
-	__u64 bytes = p->end - p->l3;
+	__u64 packets = packets_of(h), bytes = bytes_of(h, p, packets);
 
 	if (!tally)
 		return true;
-	if (packets > 1)
-		bytes += (__u64)(packets - 1) * headers(p);
-	if (tally_passes(tally, packets ? packets : 1, bytes, now(h), is_attended(h->engine, config.stale)))
+	if (tally_passes(tally, packets, bytes, now(h), false, is_attended(h->engine, config.stale)))
 		return true;
 	h->count->policed++;
 	return false;
@@ -242,7 +235,7 @@ static __always_inline __u32 fields_of(struct hook *h)
 /* Is there more to know of a segment of data than whether a connection begins or ends with it? */
 static __always_inline bool looks_at_all(struct hook *h)
 {
-	return SEVERAL || fields_of(h) & (FIELDS_UNTOUCHED | FIELDS_MEASURED);
+	return SEVERAL || rules_of(h) & RULES_BOUND || fields_of(h) & (FIELDS_UNTOUCHED | FIELDS_MEASURED);
 }
 
 /* Counts what TCP may be inside of, where nobody looks for it. */
@@ -297,13 +290,21 @@ static __always_inline int segment(struct hook *h)
 	slot = find_engine(h, &p, shapes && parsed == PARSED_TCP);
 #endif
 	fields = fields_of(h);
-	if (parsed != PARSED_TCP) {
+	if (rules_of(h) & RULES_BOUND && (p.seen.payload || p.other)) {
+		if (!keeps_bound(h, &p, fields))
+			return consume();
+	} else if (parsed != PARSED_TCP) {
 		h->count->passed_other++;
 		count_kind(h, &p);
 		return other(h, &p, fields);
-	}
-	if (fields & FIELDS_UNTOUCHED && p.seen.payload && !data_passes(h, &p))
+	} else if (fields & FIELDS_UNTOUCHED && p.seen.payload && !data_passes(h, &p)) {
 		return consume();
+	}
+	if (parsed != PARSED_TCP) {
+		h->count->passed_other++;
+		count_kind(h, &p);
+		return TC_ACT_UNSPEC;
+	}
 	if (is_hairpin(h)) {
 		h->count->hairpins++;
 		return TC_ACT_UNSPEC;

@@ -5,6 +5,7 @@ use super::attach::{self, Attached, Hook, Order};
 use super::features;
 use super::hooks::Hooks;
 use super::metadata::Leaving;
+use super::rules::RuleBook;
 use super::segments::Segments;
 use super::several::{self, Homes};
 use super::{failed, map, named, open, sum, AcksCounters, Aligned};
@@ -16,7 +17,7 @@ use std::io;
 use std::ops::Range;
 use std::os::fd::AsFd;
 use std::sync::atomic::AtomicBool;
-use weir_core::steer::{Slot, Tally};
+use weir_core::steer::{Bound, Slot, Tally};
 use weir_core::time::Duration;
 
 static ACKS: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/acks.bpf.o")));
@@ -92,6 +93,11 @@ impl AcksOptions {
         }
     }
 
+    /// Places for what a processor has found out of packets lately: the more the more classes there are.
+    fn recent(&self) -> u32 {
+        self.tallies.next_power_of_two().clamp(1 << 10, 1 << 14)
+    }
+
     fn config(&self) -> AcksConfig {
         AcksConfig {
             stale: self.stale.as_nanos(),
@@ -106,11 +112,18 @@ impl AcksOptions {
             role: 0,
             pad: 0,
             slots: self.flows.max(1),
-            pad2: 0,
+            classes: self.tallies.max(1),
             seed: 1,
+            recent: self.recent(),
+            conditions: self.tallies.max(1) + CONDITIONS,
         }
     }
 }
+
+/// Conditions of rules beside one for each class, at most.
+const CONDITIONS: u32 = 4096;
+/// Prefixes of rules at most, of both halves.
+const RULES: u32 = 1 << 22;
 
 /// So many connections may begin at the same moment, as when a link or a server comes back: SYNs, their answers and first ACKs. Of a
 /// connection whose handshake the engine does not see, the window's scale stays unknown. The records of all three together have room in
@@ -137,6 +150,9 @@ pub struct Acks {
     /// Of all engines, one after the other.
     pub(super) slots: &'static [Slot],
     pub(super) tallies: &'static [Tally],
+    bounds: &'static [Bound],
+    /// Of each half of an engine.
+    pub(super) conditions: u32,
     /// The kernel updates many entries in one call (Linux 5.6).
     pub(super) batches: AtomicBool,
 }
@@ -176,7 +192,11 @@ impl Acks {
                 // A flow that is forgotten gives its entry back a little after its slot.
                 "flows" => map.set_max_entries(flows.saturating_add(flows / 8 + 64)),
                 "slots" | "carried" => map.set_max_entries(flows),
-                "tallies" => map.set_max_entries(tallies),
+                "tallies" | "bounds" => map.set_max_entries(tallies),
+                "places" => map.set_max_entries(2 * tallies),
+                "conditions" => map.set_max_entries(2 * options.engines * config.conditions),
+                "recents" => map.set_max_entries(config.recent),
+                "rules" => map.set_max_entries(RULES),
                 "passing" | "counted" => map.set_max_entries(options.passing.max(1)),
                 "ring" => map.set_max_entries(options.ring),
                 "hooks" | "rings" => map.set_max_entries(options.engines),
@@ -192,6 +212,7 @@ impl Acks {
         }
         let object = open.load().map_err(|e| features::refused("the steering of ACKs", &e))?;
         let (slots, tallies) = (shared(&map(&object, "slots")?)?, shared(&map(&object, "tallies")?)?);
+        let bounds = shared(&map(&object, "bounds")?)?;
         Ok(Acks {
             hooks: Hooks::of(&object, 0)?,
             others: (1..options.engines as usize)
@@ -210,6 +231,8 @@ impl Acks {
             counters: map(&object, "counters")?,
             slots,
             tallies,
+            bounds,
+            conditions: config.conditions,
             object,
             batches: AtomicBool::new(true),
         })
@@ -261,6 +284,16 @@ impl Acks {
     /// Those of the engine with this number.
     pub fn tallies_of(&self, number: usize) -> &'static [Tally] {
         &self.tallies[self.part(self.tallies, number)]
+    }
+
+    /// What hooks hold each class to, of the engine with this number.
+    pub fn bounds_of(&self, number: usize) -> &'static [Bound] {
+        &self.bounds[self.part(self.bounds, number)]
+    }
+
+    /// Where the rules of the engine with this number are written.
+    pub fn rules_of(&self, number: usize) -> io::Result<RuleBook> {
+        RuleBook::of(self, number)
     }
 
     /// Where an engine's part is of what all engines have in equal parts.

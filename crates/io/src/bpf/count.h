@@ -6,6 +6,9 @@
 #ifndef WEIR_COUNT_H
 #define WEIR_COUNT_H
 
+/* TCP has one of so many parts of a class's rate. */
+#define TCP_PART 10
+
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 65536);
@@ -46,30 +49,52 @@ static __always_inline struct counted *learnt(struct hooks *engine, struct flow_
 	return entry && READ(entry->generation) == READ(engine->counting) ? entry : NULL;
 }
 
+/* Nanoseconds that so many bytes take. */
+static __always_inline __u64 served(__u64 bytes, __u64 per_byte)
+{
+	return bytes * per_byte >> TALLY_FRACTION;
+}
+
+/* Moves a record by what takes so long. */
+static __always_inline void charge(__u64 *due, __u64 time, __u64 now)
+{
+	__u64 old = READ64(*due), from = old > now ? old : now;
+
+	if (__sync_val_compare_and_swap(due, old, from + time) != old)
+		__sync_fetch_and_add(due, time);
+}
+
 /* `Tally::is_within` */
 static __always_inline bool tally_within(struct tally *t, __u64 packets, __u64 bytes, __u64 per_byte, __u64 now)
 {
 	__s64 cost = bytes + READ64(t->overhead) * packets;
-	__u64 time, old, from;
+	__u64 old, from;
 
 	if (cost < 0)
 		cost = 0;
-	time = (__u64)cost * per_byte >> TALLY_FRACTION;
 	old = READ64(t->due);
 	from = old > now ? old : now;
 	if (from - now > READ64(t->burst))
 		return false;
-	if (__sync_val_compare_and_swap(&t->due, old, from + time) != old)
-		__sync_fetch_and_add(&t->due, time);
+	charge(&t->due, served(cost, per_byte), now);
 	return true;
 }
 
-/* `Tally::passes`, or `Tally::count` unless it `polices`. */
-static __always_inline bool tally_passes(struct tally *t, __u64 packets, __u64 bytes, __u64 now, bool polices)
+/* `Tally::admits` */
+static __always_inline bool tally_admits(struct tally *t, __u64 packets, __u64 bytes, __u64 now, bool beside_tcp)
 {
 	__u64 per_byte = READ64(t->per_byte);
 
-	if (polices && per_byte && !tally_within(t, packets, bytes, per_byte, now)) {
+	if (beside_tcp)
+		per_byte += per_byte / (TCP_PART - 1);
+	return !per_byte || tally_within(t, packets, bytes, per_byte, now);
+}
+
+/* `Tally::passes`, or `Tally::count` unless it `polices`. */
+static __always_inline bool tally_passes(struct tally *t, __u64 packets, __u64 bytes, __u64 now, bool beside_tcp,
+					 bool polices)
+{
+	if (polices && !tally_admits(t, packets, bytes, now, beside_tcp)) {
 		__sync_fetch_and_add(&t->dropped, packets);
 		__sync_fetch_and_add(&t->dropped_bytes, bytes);
 		return false;

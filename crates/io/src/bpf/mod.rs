@@ -20,6 +20,7 @@ mod live_tests;
 mod metadata;
 #[cfg(test)]
 mod metadata_tests;
+mod rules;
 mod segments;
 mod several;
 mod verdicts;
@@ -31,6 +32,7 @@ pub use attach::{programs_of_others, remove_filters, Attached, Hook};
 pub use features::{missing, Missing};
 pub use hooks::Hooks;
 pub use metadata::{Arriving, Leaving};
+pub use rules::{RuleBook, Staged};
 pub use segments::{Fate, SeenSegment, Segments};
 pub use several::{Home, Homes};
 

@@ -1,10 +1,10 @@
 //! The driver's side of what it shares with the programs in the kernel.
 
-use crate::bpf::{Acks, AcksCounters, All, AllCounters, Attached, Homes, Hooks, Leaving, Segments};
+use crate::bpf::{Acks, AcksCounters, All, AllCounters, Attached, Homes, Hooks, Leaving, RuleBook, Segments};
 use std::io;
 use std::ops::Range;
 use weir_core::gateway::Verdict;
-use weir_core::steer::{Slot, Tally};
+use weir_core::steer::{Bound, Slot, Tally};
 use weir_core::time::Time;
 
 /// The programs of one instance, loaded.
@@ -169,6 +169,16 @@ impl<'a> Part<'a> {
     /// What they count of the engine's classes that ACKs cannot slow; empty unless they take ACKs.
     pub fn tallies(&self) -> &'static [Tally] {
         self.programs.acks().map_or(&[], |acks| acks.tallies_of(self.number))
+    }
+
+    /// What they hold the engine's classes to; empty unless they take ACKs.
+    pub fn bounds(&self) -> &'static [Bound] {
+        self.programs.acks().map_or(&[], |acks| acks.bounds_of(self.number))
+    }
+
+    /// Where the engine's rules are written, if they take ACKs.
+    pub fn rules(&self) -> io::Result<Option<RuleBook>> {
+        self.programs.acks().map(|acks| acks.rules_of(self.number)).transpose()
     }
 
     /// The engine's ring, if they take ACKs: for the one thread that consumes it.

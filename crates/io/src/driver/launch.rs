@@ -1,7 +1,7 @@
 //! Everything that the supervisor starts an engine with.
 
 use super::{Driver, DriverConfig, Engine, InterfaceStates, Part};
-use crate::bpf::Homes;
+use crate::bpf::{Homes, RuleBook};
 use crate::port::{Exit, Input};
 use crate::sys::letters::Letters;
 use crate::sys::privileges::capability;
@@ -10,7 +10,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use weir_core::frame::Frames;
-use weir_core::steer::{Slot, Tally};
+use weir_core::steer::{Bound, Slot, Tally};
 use weir_core::time::Time;
 
 /// What an engine is started with.
@@ -21,6 +21,10 @@ pub struct Launch<'a> {
     pub slots: &'static [Slot],
     /// What they count of its classes that ACKs cannot slow: empty unless they take ACKs.
     pub tallies: &'static [Tally],
+    /// What they hold its classes to: empty unless they take ACKs.
+    pub bounds: &'static [Bound],
+    /// Where its rules are written; `None` unless they take ACKs.
+    pub rules: Option<RuleBook>,
     /// Engines that ran before this one: if any, frames have gone past.
     pub restarts: u32,
     /// When the gateway was set up.

@@ -47,13 +47,16 @@ impl<'a> Common<'a> {
         }
         let ring = programs.segments()?.map(Input::Ring);
         let inputs = ring.into_iter().chain(packets.into_iter().map(Input::Packets)).collect();
-        let (slots, tallies) = (programs.slots(), programs.tallies());
+        let (slots, tallies, bounds) = (programs.slots(), programs.tallies(), programs.bounds());
+        let rules = programs.rules()?;
         let frames = Frames::mapped(memory.leak(), pool.chunk, pool.reserve);
         let (letters, homes, others) = (None, None, Vec::new());
         Ok(Launch {
             frames,
             slots,
             tallies,
+            bounds,
+            rules,
             restarts,
             began,
             inputs,

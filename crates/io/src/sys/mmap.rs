@@ -20,6 +20,8 @@ pub unsafe trait Shared: 'static {}
 unsafe impl Shared for weir_core::steer::Slot {}
 // SAFETY: atomic words without padding.
 unsafe impl Shared for weir_core::steer::Tally {}
+// SAFETY: atomic words without padding.
+unsafe impl Shared for weir_core::steer::Bound {}
 
 /// A mapping, unmapped when dropped. Others may write it at any time, so it is only read and
 /// written as atomics or by value.

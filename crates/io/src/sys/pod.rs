@@ -39,6 +39,10 @@ const _: () = {
     assert!(size_of::<ClassAccount>() == 8 * (1 + 25));
 };
 
+// SAFETY: a `repr(C)` structure of integers and arrays of integers; the assertion below adds up their sizes.
+unsafe impl Pod for weir_core::gateway::Condition {}
+const _: () = assert!(size_of::<weir_core::gateway::Condition>() == 4 * 16 + 2 * 4 + 2 + 1 + 1 + 4);
+
 /// The bytes of a value.
 pub fn bytes_of<T: Pod>(value: &T) -> &[u8] {
     // SAFETY: `value` is valid for reads of its size, has no padding (`Pod`), and the result

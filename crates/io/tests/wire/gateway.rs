@@ -3,7 +3,7 @@
 use crate::bump::{common, directory, number, prepare};
 use crate::clerk::Clerk;
 use std::ops::Range;
-use weir_core::ack::{AckControl, Release, ShareRelease};
+use weir_core::ack::{AckControl, Release, ShareRelease, Unresponsive};
 use weir_core::flow::Record;
 use weir_core::gateway::{rescue_ack, ClassConfig, Config, Direction, Gateway, Verdict, MAX_ACK_LEN};
 use weir_core::node::Cx;
@@ -58,7 +58,8 @@ impl Engine for Shaper {
 
 /// All flows of a direction together at a rate, policed if that is wanted.
 fn shared(rate: Rate) -> Release {
-    Release::Share(ShareRelease { police: number("POLICE", 0) > 0, ..ShareRelease::new(rate) })
+    let unresponsive = if number("POLICE", 0) > 0 { Unresponsive::Police } else { Unresponsive::Count };
+    Release::Share(ShareRelease { unresponsive, ..ShareRelease::new(rate) })
 }
 
 fn config() -> Config {

@@ -17,12 +17,12 @@ use std::net::IpAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 use weir_core::combined::Combined;
-use weir_core::gateway::{Changed, Compiled, Gateway, Prefix, Verdict};
+use weir_core::gateway::{Changed, Compiled, Direction, Gateway, Prefix, Verdict};
 use weir_core::node::{Cx, Node};
 use weir_core::sharing::Sharing;
 use weir_core::steer::Fields;
 use weir_core::time::{Duration, Time};
-use weir_io::bpf::{Home, Homes};
+use weir_io::bpf::{Home, Homes, RuleBook, Staged};
 use weir_io::driver::{Engine, Report};
 use weir_io::supervise::Letters;
 
@@ -92,7 +92,7 @@ impl Inline for Combined {
 
 /// What a configuration makes for each part of the node.
 pub(super) struct Next {
-    acks: Option<Part>,
+    acks: Option<(Part, Option<Staged>)>,
     queues: Option<Sharing>,
 }
 
@@ -113,6 +113,8 @@ pub(super) struct Start {
     pub remote: Remote<Next, Left>,
     /// For each class of its part that controls ACKs the place in the whole configuration.
     pub places: Vec<usize>,
+    /// Where its rules are written, if it controls ACKs.
+    pub book: Option<Arc<RuleBook>>,
     /// Engines that have not started yet.
     pub left: Arc<AtomicUsize>,
     /// Of the first engine: begins to serve the supervisor.
@@ -136,6 +138,8 @@ pub(super) struct Server {
     pub queued: bool,
     /// Where the kernel looks up which of several engines has an address.
     pub homes: Option<Homes>,
+    /// Where the rules of each engine are written.
+    pub books: Vec<Arc<RuleBook>>,
 }
 
 impl Server {
@@ -162,8 +166,16 @@ impl Server {
             places: new.places,
         };
         let queues = || self.queued.then(|| queues::node(next, &self.device, self.seed)).transpose();
-        let parts = new.parts.into_iter().zip(old.parts);
-        let next_of = |parts| Ok(Next { acks: self.acks.then(|| compile(parts)), queues: queues()? });
+        let books = self.books.iter().map(Some).chain(std::iter::repeat(None));
+        let parts = new.parts.into_iter().zip(old.parts).zip(books);
+        let next_of = |(parts, book): (_, Option<&Arc<RuleBook>>)| {
+            let part: Option<Part> = self.acks.then(|| compile(parts));
+            let acks = part.map(|part| {
+                let staged = book.map(|book| stage(book, &part.config)).transpose()?;
+                Ok::<_, String>((part, staged))
+            });
+            Ok(Next { acks: acks.transpose()?, queues: queues()? })
+        };
         let made = parts.map(next_of).collect::<Result<_, String>>()?;
         self.settle(next)?;
         Ok(made)
@@ -172,6 +184,18 @@ impl Server {
     fn settle(&self, version: &Version) -> Result<(), String> {
         self.homes.as_ref().map_or(Ok(()), |homes| homes.replace(&listed(version)).map_err(|e| e.to_string()))
     }
+}
+
+/// Writes the rules of a configuration beside those that hold.
+fn stage(book: &RuleBook, config: &Compiled) -> Result<Staged, String> {
+    let [out, inward] = [Direction::Out, Direction::In].map(|direction| config.rules(direction));
+    book.stage([&out, &inward]).map_err(|e| e.to_string())
+}
+
+/// The gateway's rules hold from here on.
+fn hold(book: &RuleBook, staged: Staged, gateway: &Gateway) {
+    let bounded = [Direction::Out, Direction::In].map(|direction| gateway.is_bounded(direction));
+    book.hold(staged, gateway.places(), bounded);
 }
 
 /// The list of addresses for a version.
@@ -203,6 +227,12 @@ const KEEP: Duration = Duration::from_secs(1);
 
 impl<N: Inline> InlineEngine<N> {
     pub(super) fn new(node: N, start: Start) -> Self {
+        if let Some((book, gateway)) = start.book.as_ref().zip(node.gateway()) {
+            match stage(book, gateway.compiled()) {
+                Ok(staged) => hold(book, staged, gateway),
+                Err(why) => tracing::error!("no class has a bound: {why}"),
+            }
+        }
         let splits = splits(&node);
         let (meters, queue_meters) = Default::default();
         InlineEngine { node, start, splits, meters, queue_meters, keep_next: Time::ZERO }
@@ -255,8 +285,11 @@ impl<N: Inline> InlineEngine<N> {
     /// Takes another configuration, in all parts or in none.
     fn take(&mut self, cx: &mut Cx<'_>, next: Next) -> Result<Left, String> {
         let acks = match (self.node.gateway_mut(), next.acks) {
-            (Some(gateway), Some(part)) => {
+            (Some(gateway), Some((part, staged))) => {
                 let changed = gateway.reconfigure(part.config).map_err(|why| why.to_string())?;
+                if let Some((book, staged)) = self.start.book.as_ref().zip(staged) {
+                    hold(book, staged, gateway);
+                }
                 self.start.places = part.places;
                 Some(changed)
             }

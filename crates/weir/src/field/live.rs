@@ -84,6 +84,7 @@ impl Meters {
             let then = since.classes.get(i).copied().unwrap_or(s.acked_bytes);
             let mut class = class(s, c, shaped[i], since.rate(now, then, s.acked_bytes));
             class.class.others = observe::others(gateway, i, now);
+            class.class.bound = observe::bound(gateway, i);
             class.place = i;
             class
         });

@@ -30,6 +30,7 @@ use weir_core::combined::Combined;
 use weir_core::flow::Record;
 use weir_core::gateway::{rescue_ack, Accounts, ClassAccount, Compiled, Gateway, GatewayStats, MAX_ACK_LEN};
 use weir_core::steer::Slot;
+use weir_io::bpf::RuleBook;
 use weir_io::driver::Launch;
 use weir_io::supervise::{Records, Senders, Steered, Supervisor, STATE};
 use writer::Writer;
@@ -59,6 +60,7 @@ pub fn gateway(
     tracing::info!(dev = version.file.dev, acks, queues = queued, "shaping");
     let running = Running::new(version, path, seed);
     let starts = |launch: &mut Launch<'_>, places: Vec<Vec<usize>>| {
+        let books = books(launch);
         let (remotes, service) = Remote::several(places.len());
         let writers = Writer::several(json.clone(), places.len(), whole::whole);
         let (version, restarts, began) = (running.version(), launch.restarts, launch.began);
@@ -77,11 +79,14 @@ pub fn gateway(
             acks,
             queued,
             homes,
+            books: books.clone(),
         });
         let mut serve = server.map(|server| Box::new(move || server.begin()) as Box<dyn FnOnce() + Send>);
         let left = Arc::new(AtomicUsize::new(places.len()));
         let continued = memory.take().ok_or_else(|| io::Error::other("totals taken twice"))?;
-        let start = |(((places, remote), writer), continued)| Start {
+        let books = books.into_iter().map(Some).chain(std::iter::repeat(None));
+        let start = |((((places, remote), writer), continued), book)| Start {
+            book,
             restarts,
             began,
             continued,
@@ -92,7 +97,7 @@ pub fn gateway(
             serve: serve.take(),
         };
         Ok::<Vec<Start>, io::Error>(
-            places.into_iter().zip(remotes).zip(writers).zip(continued).map(start).collect(),
+            places.into_iter().zip(remotes).zip(writers).zip(continued).zip(books).map(start).collect(),
         )
     };
     supervisor
@@ -156,6 +161,12 @@ impl Totals {
     }
 }
 
+/// Where the rules of each engine are written, if it has any.
+fn books(launch: &mut Launch<'_>) -> Vec<Arc<RuleBook>> {
+    let others = launch.others.iter_mut().filter_map(|other| other.rules.take());
+    launch.rules.take().into_iter().chain(others).map(Arc::new).collect()
+}
+
 /// The gateway of each engine, with its part of the memory.
 fn gateways(
     launch: &Launch<'_>,
@@ -170,7 +181,7 @@ fn gateways(
     let parts = records.chunks_mut(launch.slots.len()).zip(accounts).zip(all).zip(configs);
     let gateways = parts.map(|(((records, accounts), launch), config)| {
         let gateway = Gateway::with_accounts(config, records, launch.slots, Some(accounts));
-        gateway.hooked_at(hooked).counted_in(launch.tallies)
+        gateway.hooked_at(hooked).counted_in(launch.tallies).bounded_in(launch.bounds)
     });
     Ok(gateways.collect())
 }

@@ -97,6 +97,9 @@ pub struct ClassResult {
     /// What passed of it that ACKs cannot slow, if it shares a rate and there was any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub others: Option<ClassOthers>,
+    /// What passed its bound, if it has one and anything came.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bound: Option<ClassBound>,
     /// Flows and the least rate that it guarantees each, if it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub admission: Option<ClassAdmission>,
@@ -119,6 +122,19 @@ pub struct ClassOthers {
     pub dropped: u64,
     /// Bytes that exceeded the rate of the class and could not be held back.
     pub exceeded_bytes: u64,
+}
+
+/// What passed the bound of a class, and what it dropped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClassBound {
+    /// Bytes of TCP whose ACKs are controlled, as the rate counts them.
+    pub held_bytes: u64,
+    /// Bytes of TCP whose ACKs are not controlled, from the IP header on.
+    pub free_bytes: u64,
+    /// Packets of any kind that found no room.
+    pub dropped: u64,
+    /// Their bytes.
+    pub dropped_bytes: u64,
 }
 
 /// Packets of which no ACKs are controlled, in a class whose ACKs follow its data.

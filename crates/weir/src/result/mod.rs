@@ -19,8 +19,8 @@ pub mod unit;
 pub use document::{Document, GroupSummary, Mean, Runs, Summary};
 pub use flow::{intervals, joint_rate, Back, Bursts, Exchanges, FlowResult, Interval};
 pub use gateway::{
-    with_flows, ClassAdmission, ClassAlone, ClassOthers, ClassQueue, ClassResult, Frames, GatewayResult,
-    Steering,
+    with_flows, ClassAdmission, ClassAlone, ClassBound, ClassOthers, ClassQueue, ClassResult, Frames,
+    GatewayResult, Steering,
 };
 pub use link::LinkResult;
 pub use machine::Machine;

@@ -1,8 +1,8 @@
 //! Observation: the counters of the core's nodes as rows of a result, for experiments in either world and for gateways in the field.
 
 use crate::result::{
-    Bandwidth, ClassAdmission, ClassAlone, ClassOthers, ClassPace, ClassQueue, ClassResult, Counts, Frames,
-    GatewayResult, LinkResult, PortPace, QuantilesMax,
+    Bandwidth, ClassAdmission, ClassAlone, ClassBound, ClassOthers, ClassPace, ClassQueue, ClassResult,
+    Counts, Frames, GatewayResult, LinkResult, PortPace, QuantilesMax,
 };
 use weir_core::class::LeafStats;
 use weir_core::combined::Combined;
@@ -12,6 +12,7 @@ use weir_core::pace::{Probe, Span};
 use weir_core::queue::Queue;
 use weir_core::sharing::{AdmissionStats, Sharing};
 use weir_core::stats::{Drops, Ledger};
+use weir_core::steer::Passed;
 use weir_core::time::{Duration, Time};
 
 /// The totals of a gateway whose engine took `cpu`.
@@ -137,7 +138,19 @@ pub fn class_rate(class: &ClassConfig, flows: u64) -> u64 {
 /// The classes of a gateway, in its order, as [`class`] has them.
 pub fn classes(gateway: &Gateway, now: Time) -> Vec<ClassResult> {
     let each = gateway.class_stats().zip(&gateway.config().classes).enumerate();
-    each.map(|(i, (s, c))| ClassResult { others: others(gateway, i, now), ..class(s, c) }).collect()
+    let class = |(i, (s, c)): (usize, (&ClassStats, &ClassConfig))| ClassResult {
+        others: others(gateway, i, now),
+        bound: bound(gateway, i),
+        ..class(s, c)
+    };
+    each.map(class).collect()
+}
+
+/// What passed the bound of the class with this index, if it has one and anything came.
+pub fn bound(gateway: &Gateway, class: usize) -> Option<ClassBound> {
+    let Passed { held, free, dropped, dropped_bytes } = gateway.bound_of(class).passed();
+    let bound = ClassBound { held_bytes: held, free_bytes: free, dropped, dropped_bytes };
+    (bound != ClassBound::default()).then_some(bound)
 }
 
 /// What passed of the class with this index that ACKs cannot slow, if there was any.

@@ -4,7 +4,7 @@ mod rate;
 mod share;
 
 pub use rate::{Action, Counts, Meter, Period, RateRelease, Segments, SlowStart};
-pub use share::{ShareRelease, Turn, Turns};
+pub use share::{ShareRelease, Turn, Turns, Unresponsive};
 
 use super::{Pace, Tick};
 use crate::rate::Rate;

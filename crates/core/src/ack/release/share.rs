@@ -17,14 +17,38 @@ pub struct ShareRelease {
     pub rate: Rate,
     /// What the rate counts.
     pub counts: Counts,
-    /// What ACKs cannot slow of the class is dropped where it exceeds the rate.
-    pub police: bool,
+    /// What becomes of traffic that ACKs cannot slow.
+    pub unresponsive: Unresponsive,
     /// The most that a flow gets, whatever the others leave.
     pub flow_max: Option<Rate>,
     /// The least that a flow gets, if there is as much for each when it begins.
     pub flow_min: Option<Rate>,
     /// What a turn is.
     pub turns: Turns,
+}
+
+/// The treatment of traffic that ACKs cannot slow: datagrams, and TCP that is not controlled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Unresponsive {
+    /// It passes at the class's rate at most, or a tenth less where the class has TCP. All of the class together has a
+    /// [bound](crate::steer::Bound).
+    #[default]
+    Bound,
+    /// The same with a bucket of 20 ms.
+    Police,
+    /// It is counted, and charged to the class. Nothing is dropped.
+    Count,
+}
+
+impl Unresponsive {
+    /// What may pass at once, as time at the rate; `None`: everything.
+    pub const fn burst(self) -> Option<Duration> {
+        match self {
+            Unresponsive::Bound => Some(Duration::from_millis(40)),
+            Unresponsive::Police => Some(Duration::from_millis(20)),
+            Unresponsive::Count => None,
+        }
+    }
 }
 
 /// What a turn of a flow is, and what brings it.
@@ -76,7 +100,7 @@ impl ShareRelease {
         ShareRelease {
             rate,
             counts: Counts::Payload,
-            police: false,
+            unresponsive: Unresponsive::Bound,
             flow_max: None,
             flow_min: None,
             turns: Turns::Bytes,

@@ -36,6 +36,12 @@ impl Ports {
         Ports(parts.collect())
     }
 
+    /// Ports that are alike, in ascending order, with their class or [`NONE`].
+    pub(super) fn ranges(&self) -> impl Iterator<Item = (RangeInclusive<u16>, u32)> + '_ {
+        let next = self.0.iter().skip(1).map(|(port, _)| port - 1).chain([u16::MAX]);
+        self.0.iter().zip(next).map(|((from, class), to)| (*from..=to, *class))
+    }
+
     /// The first class with a rule for this port, or [`NONE`].
     pub(super) fn first(&self, port: u16) -> u32 {
         let run = self.0.partition_point(|(from, _)| *from <= port);

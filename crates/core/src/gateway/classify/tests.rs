@@ -150,4 +150,47 @@ proptest! {
             prop_assert_eq!(compiled.classify(direction, &key), classes.iter().position(takes));
         }
     }
+
+    /// What a hook looks up is what the core finds, for all kinds of packets.
+    #[test]
+    fn rules_for_the_kernel_say_the_same(
+        classes in classes(),
+        flows in prop::collection::vec((address(), address(), 0u16..12, 0u16..12, 5u8..8, 0u16..2), 1..40),
+    ) {
+        let compiled = compiled(classes);
+        for direction in [Direction::Out, Direction::In] {
+            let rules = compiled.rules(direction);
+            prop_assert!(rules.left_out.is_empty());
+            for &(src, dst, src_port, dst_port, protocol, vlan) in &flows {
+                let key = Key::new(protocol, SocketAddr::new(src, src_port), SocketAddr::new(dst, dst_port));
+                let key = key.tagged([vlan, 0]);
+                prop_assert_eq!(rules.classify(&key), compiled.classify(direction, &key), "{:?}", key);
+            }
+        }
+    }
+}
+
+#[test]
+fn twenty_thousand_customers_are_a_group_each() {
+    let rule = |n: u32| {
+        vec![Match {
+            src: Some(Prefix::host(IpAddr::V4(Ipv4Addr::from_bits(0x0a00_0000 + n)))),
+            ..Match::default()
+        }]
+    };
+    let every = || vec![Match { protocol: Some(1), src: Some(prefix("10.0.0.0/8")), ..Match::default() }];
+    let mut classes = vec![class(Direction::Out, every())];
+    classes.extend((0..20_000).map(|n| class(Direction::Out, rule(n))));
+    let rules = compiled(classes).rules(Direction::Out);
+    assert_eq!((rules.groups.len(), rules.conditions.len()), (20_001, 1), "conditions are shared");
+}
+
+#[test]
+fn what_is_too_much_for_a_group_is_named() {
+    let port = |n: u16| Match { src: Some(prefix("10.0.0.0/8")), dst_port: Some(n..=n), ..Match::default() };
+    let most = MOST_CONDITIONS as u16;
+    let rules =
+        compiled(vec![class(Direction::Out, (0..most + 2).map(port).collect())]).rules(Direction::Out);
+    let left: Vec<_> = rules.left_out.into_iter().collect();
+    assert_eq!(left, [(0, u32::from(most)), (0, u32::from(most) + 1)]);
 }

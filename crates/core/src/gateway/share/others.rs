@@ -3,12 +3,12 @@
 
 use super::node::Meter;
 use super::Share;
-use crate::ack::ShareRelease;
+use crate::ack::{ShareRelease, Turns};
 use crate::flow::Key;
 use crate::frame::Frame;
 use crate::gateway::{Direction, Gateway};
 use crate::node::Cx;
-use crate::steer::{Counted, Fields, Tally};
+use crate::steer::{Counted, Fields, Kind, Load, Tally};
 use crate::time::Time;
 use crate::wire::{self, TCP};
 
@@ -83,17 +83,12 @@ impl Gateway {
         self.classes[place].forgiven_bytes + above.filter_map(beyond).max().unwrap_or(0)
     }
 
-    /// The [tally](Gateway::tallies) of what is not TCP and goes in this direction, if it is charged to a class.
-    fn tally_of(&self, direction: Direction, key: &Key) -> Option<&Tally> {
-        self.tallies().get(self.counted_place(direction, key)? as usize)
-    }
-
     /// What hooks are to look at of packets that are not TCP, of uploads and downloads.
     pub fn counted_fields(&self) -> [Fields; 2] {
         [Direction::Out, Direction::In].map(|direction| self.config.fields(direction))
     }
 
-    fn counted_place(&self, direction: Direction, key: &Key) -> Option<u32> {
+    pub(in crate::gateway) fn counted_place(&self, direction: Direction, key: &Key) -> Option<u32> {
         let place = self.controls(direction, key)?;
         self.classes.share(place).map(|_| place)
     }
@@ -104,7 +99,9 @@ impl Gateway {
         for ((configured, share), tally) in self.classes.shares_mut().zip(self.tallies.all()) {
             let Some(share) = share else { continue };
             let law = &share.law;
-            tally.police(Some(share.most).filter(|_| configured && law.police), law.overhead_of_packet());
+            let burst = law.unresponsive.burst().filter(|_| configured && law.turns == Turns::Bytes);
+            let rate = burst.map(|_| share.most);
+            tally.police(rate, burst.unwrap_or_default(), law.overhead_of_packet());
             if !core::mem::replace(&mut share.others.begun, true) {
                 share.others.counted = tally.counted();
             }
@@ -114,7 +111,8 @@ impl Gateway {
     /// A packet that ACKs cannot slow has come in. A gateway without hooks counts it itself, and says whether it may pass.
     pub(in crate::gateway) fn passes_other(&self, cx: &Cx<'_>, from_lan: bool, frame: &Frame) -> bool {
         let Some((direction, key, bytes)) = other(cx, from_lan, frame) else { return true };
-        self.tally_of(direction, &key).is_none_or(|tally| tally.passes(1, bytes, cx.now))
+        let load = Load { packets: 1, bytes, payload: 0, kind: Kind::Counted };
+        self.admits(direction, &key, &load, cx.now)
     }
 
     /// A packet has passed that ACKs cannot slow and whose class the hooks did not know: they learn it.

@@ -196,7 +196,7 @@ fn data_of_flows_that_are_left_alone_is_counted() {
     let once = Counted { packets: 1, bytes: 1_040, dropped: 0, dropped_bytes: 0 };
     assert_eq!(tally.counted(), once);
     // It may be too much, too.
-    tally.police(Some(Rate::kbit(8)), 0);
+    tally.police(Some(Rate::kbit(8)), BURST, 0);
     assert_eq!(rig.hook(Hook::Ingress, &data().build(), 0).0, PASS);
     assert_eq!(rig.hook(Hook::Ingress, &data().build(), 0).0, REDIRECT);
     assert_eq!((tally.counted().dropped, rig.acks.counters().unwrap().policed), (1, 1));
@@ -232,7 +232,7 @@ fn a_bucket_is_the_core_s() {
             let overhead = random.pick(&[-28, 0, 18, 38]);
             // From 8 kb/s on, evenly in the number of digits.
             let bps = 8_000 << random.below(24);
-            tally.police(Rate::from_bps(bps + random.below(bps)), overhead);
+            tally.police(Rate::from_bps(bps + random.below(bps)), BURST, overhead);
             words(tally)[4].store(clock::now().as_nanos() + random.below(25_000_000), Relaxed);
         }
         // What it costs, as time: by a bucket of the same rate that is at rest.
@@ -242,7 +242,7 @@ fn a_bucket_is_the_core_s() {
             .zip(words(tally))
             .skip(5)
             .for_each(|(to, from)| to.store(from.load(Relaxed), Relaxed));
-        assert!(model.passes(1, bytes, start));
+        assert!(model.passes(1, bytes, start, false));
         let costs = due(&model) - start.as_nanos();
         let (before, count, from) = (due(tally), tally.counted(), clock::now().as_nanos());
         let frame = v4().udp().payload(bytes as usize - 28).build();

@@ -2,6 +2,7 @@
 //! same random segments through it and through the functions of [`weir_core::steer`].
 
 mod absence;
+mod bound;
 mod count;
 mod differential;
 mod many;

@@ -1,8 +1,8 @@
 //! Several gateways as one, for results: counts add up, and of peaks the highest counts.
 
 use crate::result::{
-    ClassAdmission, ClassAlone, ClassOthers, ClassQueue, ClassResult, Counts, Frames, GatewayResult,
-    PortPace, QuantilesMax,
+    ClassAdmission, ClassAlone, ClassBound, ClassOthers, ClassQueue, ClassResult, Counts, Frames,
+    GatewayResult, PortPace, QuantilesMax,
 };
 
 /// The totals of two gateways.
@@ -37,6 +37,7 @@ pub(super) fn classes(a: Vec<ClassResult>, b: Vec<ClassResult>) -> Vec<ClassResu
         acks_generated: a.acks_generated + b.acks_generated,
         acks_rewritten: a.acks_rewritten + b.acks_rewritten,
         others: a.others.into_iter().chain(b.others).reduce(others),
+        bound: a.bound.into_iter().chain(b.bound).reduce(bounds),
         admission: a.admission.into_iter().chain(b.admission).reduce(admissions),
         queue: a.queue.into_iter().chain(b.queue).reduce(queues),
         pace: a.pace.or(b.pace),
@@ -52,6 +53,16 @@ fn others(a: ClassOthers, b: ClassOthers) -> ClassOthers {
         bytes: a.bytes + b.bytes,
         dropped: a.dropped + b.dropped,
         exceeded_bytes: a.exceeded_bytes + b.exceeded_bytes,
+    }
+}
+
+/// What passed the bounds of a class in two gateways.
+fn bounds(a: ClassBound, b: ClassBound) -> ClassBound {
+    ClassBound {
+        held_bytes: a.held_bytes + b.held_bytes,
+        free_bytes: a.free_bytes + b.free_bytes,
+        dropped: a.dropped + b.dropped,
+        dropped_bytes: a.dropped_bytes + b.dropped_bytes,
     }
 }
 

@@ -9,10 +9,11 @@ use super::engines;
 use super::keys::{self, set, Key, Written};
 use super::names::DIRECTIONS;
 use super::pace;
+use super::policy;
 use super::ports::{self, Attach, Driving};
 use super::reader::{options_table, parse_toml, Section, Sink};
 use super::settings::Settings;
-use super::value::{int, FromValue, Positive};
+use super::value::{int, one_of, FromValue, Positive};
 use std::cell::Cell;
 use std::path::Path;
 use toml::de::DeValue;
@@ -257,6 +258,8 @@ impl<'a> Files<'a> {
         s.need("file", "\"customers.csv\"");
         let (source, sites_source) = (self.read(&s, "file"), self.read(&s, "sites"));
         let police = s.get("police").unwrap_or(false);
+        let unresponsive = s.value("unresponsive", |v| one_of(v, &policy::UNRESPONSIVE, &[]));
+        let unresponsive = unresponsive.unwrap_or(policy::policing(police));
         if let Some(name) = self.settings.of_sites().into_keys().next().filter(|_| !s.has("sites")) {
             s.fault_here(Fault::new(format!("there is no site \"{name}\""), "there is no list of sites"));
         }
@@ -265,7 +268,7 @@ impl<'a> Files<'a> {
         let read = sites.and_then(|sites| {
             let list = source.map(|source| customers::read(&source, sites.as_deref(), self.settings));
             let mut customers = list.transpose()?.unwrap_or_default();
-            customers.iter_mut().for_each(|customer| customer.police = police);
+            customers.iter_mut().for_each(|customer| customer.unresponsive = unresponsive);
             Ok(Lists { customers, sites: sites.unwrap_or_default() })
         });
         read.unwrap_or_else(|errors| {

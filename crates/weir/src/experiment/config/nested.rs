@@ -34,7 +34,7 @@ static KEYS: [NestedKey; 3] = [
 ];
 
 /// Keys that a class with children has no use for.
-const OF_FLOWS: [&str; 5] = ["match", "ack", "police", "flow_max", "flow_min"];
+const OF_FLOWS: [&str; 6] = ["match", "ack", "police", "unresponsive", "flow_max", "flow_min"];
 
 const NOTHING: Nested = Nested { parent: None, rate: None, ceil: None, weight: 1, lends: false };
 

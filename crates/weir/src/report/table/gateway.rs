@@ -29,6 +29,17 @@ fn others(class: &ClassResult) -> Option<String> {
     ))
 }
 
+/// What found no room within the bound of a class, if anything did.
+fn beyond(class: &ClassResult) -> Option<String> {
+    let b = class.bound.filter(|b| b.dropped > 0)?;
+    let bytes = Unit::Bytes.show(b.dropped_bytes as f64);
+    Some(format!(
+        "{}: {} packets ({bytes}) dropped beyond the bound of the class",
+        clean(&class.name),
+        b.dropped
+    ))
+}
+
 /// What became of flows of a class that guarantees each a rate.
 pub(super) fn admission(class: &ClassResult) -> Option<String> {
     let a = class.admission?;
@@ -111,6 +122,7 @@ pub(super) fn gateway(result: &RunResult, ink: Ink) -> Lines {
     let more = result.classes.len().saturating_sub(MOST_CLASSES);
     lines.extend((more > 0).then(|| format!("{more} more classes are in the JSON document")));
     lines.extend(result.classes.iter().filter_map(others).take(MOST_CLASSES));
+    lines.extend(result.classes.iter().filter_map(beyond).take(MOST_CLASSES));
     lines.extend(result.classes.iter().filter_map(admission).take(MOST_CLASSES));
     lines.extend(queues(result, ink));
     lines

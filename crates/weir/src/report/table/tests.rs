@@ -122,6 +122,7 @@ fn result(plan: &Plan) -> RunResult {
             acks_absorbed: 27,
             acks_generated: 20,
             acks_rewritten: 5,
+            bound: None,
             others: None,
             admission: None,
             queue: None,

@@ -101,6 +101,32 @@ pub static CLASS: &[Class] = &[
         "bytes that exceeded the rate of the class and could not be held back",
     )
     .number(|c| whole(c.others?.exceeded_bytes)),
+    Class::new(
+        "bound.held_bytes",
+        Unit::Bytes,
+        Total::Sum,
+        Policy,
+        "bytes of TCP whose ACKs are controlled, as the rate counts them",
+    )
+    .number(|c| whole(c.bound?.held_bytes)),
+    Class::new(
+        "bound.free_bytes",
+        Unit::Bytes,
+        Total::Sum,
+        Policy,
+        "bytes of TCP whose ACKs are not controlled, from the IP header on",
+    )
+    .number(|c| whole(c.bound?.free_bytes)),
+    Class::new(
+        "bound.dropped",
+        Unit::Count,
+        Total::Sum,
+        Policy,
+        "packets of any kind that were dropped, since the class exceeded its bound",
+    )
+    .number(|c| whole(c.bound?.dropped)),
+    Class::new("bound.dropped_bytes", Unit::Bytes, Total::Sum, Policy, "their bytes from the IP header on")
+        .number(|c| whole(c.bound?.dropped_bytes)),
     Class::new("admission.guaranteed", Unit::Count, Total::Sum, FlowMin, "flows that have their `flow_min`")
         .number(|c| whole(c.admission?.guaranteed)),
     Class::new(

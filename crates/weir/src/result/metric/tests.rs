@@ -1,7 +1,8 @@
 use super::*;
 use crate::result::{
-    Back, Bandwidth, Bursts, ClassAdmission, ClassAlone, ClassOthers, ClassPace, ClassQueue, ClassResult,
-    Exchanges, Frames, GatewayResult, Latency, LinkResult, PortPace, Quantiles, QuantilesMax, Steering,
+    Back, Bandwidth, Bursts, ClassAdmission, ClassAlone, ClassBound, ClassOthers, ClassPace, ClassQueue,
+    ClassResult, Exchanges, Frames, GatewayResult, Latency, LinkResult, PortPace, Quantiles, QuantilesMax,
+    Steering,
 };
 use serde::Serialize;
 use serde_json::Value as Json;
@@ -77,6 +78,7 @@ fn names_are_paths_of_the_result() {
         acks_generated: 6,
         acks_rewritten: 7,
         others: Some(ClassOthers { packets: 8, bytes: 9, dropped: 10, exceeded_bytes: 20 }),
+        bound: Some(ClassBound { held_bytes: 24, free_bytes: 25, dropped: 26, dropped_bytes: 27 }),
         admission: Some(ClassAdmission { guaranteed: 21, refused: 22, best_effort: 23 }),
         queue: Some(ClassQueue {
             packets: 11,

@@ -3,6 +3,7 @@
 use super::sites::{most, upwards, Site};
 use super::Customer;
 use crate::experiment::config::policy;
+use weir_core::ack::Unresponsive;
 use weir_core::gateway::{ClassConfig, Direction, Match, Nested, Prefix};
 use weir_core::rate::Rate;
 
@@ -69,7 +70,7 @@ fn of_customer(
         name: format!("{}-{ending}", customer.id),
         direction,
         matches: customer.prefixes.iter().map(rule).collect(),
-        ack: (!customer.off).then(|| policy::policed(rate, customer.police)),
+        ack: (!customer.off).then(|| policy::of_customer(rate, customer.unresponsive)),
         share: None,
         nested: (parent.is_some() && !customer.off).then_some(nested),
     }
@@ -94,7 +95,7 @@ fn of_site(
         name: format!("{}-{ending}", sites[site].name),
         direction,
         matches: Vec::new(),
-        ack: Some(policy::policed(rate, false)),
+        ack: Some(policy::of_customer(rate, Unresponsive::Bound)),
         share: None,
         nested: Some(nested),
     }

@@ -24,6 +24,7 @@ use super::settings::{OfCustomer, Settings};
 use core::ops::Range;
 use sites::Site;
 use std::collections::HashMap;
+use weir_core::ack::Unresponsive;
 use weir_core::gateway::{Direction, Prefix};
 use weir_core::rate::Rate;
 
@@ -51,8 +52,8 @@ pub struct Customer {
     pub up_min: Option<Rate>,
     /// Its flows pass untouched for now.
     pub off: bool,
-    /// What ACKs cannot slow is dropped where it exceeds the rate.
-    pub police: bool,
+    /// What becomes of traffic that ACKs cannot slow.
+    pub unresponsive: Unresponsive,
 }
 
 impl Customer {

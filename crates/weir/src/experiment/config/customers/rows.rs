@@ -8,6 +8,7 @@ use super::{guarantees, overlap, place, Customer, Faults};
 use crate::experiment::config::diag::{Fault, Source};
 use core::ops::Range;
 use std::collections::HashMap;
+use weir_core::ack::Unresponsive;
 use weir_core::gateway::{Direction, Prefix};
 use weir_core::rate::Rate;
 
@@ -86,8 +87,18 @@ impl Context<'_> {
         let [(down_min, down_at), (up_min, up_at)] = least;
         let line = record.position().map_or(0, csv::Position::line);
         let (id, down, up) = (id?, down?, up?);
-        let customer =
-            Customer { id, name, prefixes, down, up, site, down_min, up_min, off: false, police: false };
+        let customer = Customer {
+            id,
+            name,
+            prefixes,
+            down,
+            up,
+            site,
+            down_min,
+            up_min,
+            off: false,
+            unresponsive: Unresponsive::Bound,
+        };
         let row = Row { customer, places, least_at: [down_at, up_at], id_at, rates_at, site_at, line };
         (faults.count == before).then_some(row)
     }

@@ -6,7 +6,8 @@ mod shared;
 mod turns;
 
 pub(super) use shared::{
-    beside_rate, check_bounds, check_flow_min, need_rate, policed, set_most, shared, shared_assignments,
+    beside_rate, check_bounds, check_flow_min, need_rate, of_customer, policing, set_most, shared,
+    shared_assignments, UNRESPONSIVE,
 };
 pub(super) use turns::assignments as turns_assignments;
 

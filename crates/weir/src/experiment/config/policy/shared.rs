@@ -5,18 +5,32 @@ use crate::experiment::config::diag::Fault;
 use crate::experiment::config::keys::{self, named, put, set, Written};
 use crate::experiment::config::reader::Section;
 use crate::experiment::config::value::{one_of, FromValue, Positive};
-use weir_core::ack::{AckControl, Release, ShareRelease, Window};
+use weir_core::ack::{AckControl, Release, ShareRelease, Unresponsive, Window};
 use weir_core::rate::Rate;
 
 /// Keys of a class whose flows share its rate, beside the rate.
 static BESIDE_RATE: &[PolicyKey] = &[
-    PolicyKey::new("police", |p, v| set(&mut share_mut(p).police, bool::from_value(v)))
-        .write(|p| Some(Written::plain(share(p).police))),
+    PolicyKey::new("police", |p, v| set(&mut share_mut(p).unresponsive, bool::from_value(v).map(policing))),
+    PolicyKey::new("unresponsive", |p, v| set(&mut share_mut(p).unresponsive, one_of(v, &UNRESPONSIVE, &[])))
+        .write(|p| named(&UNRESPONSIVE, share(p).unresponsive)),
     PolicyKey::new("flow_max", |p, v| put(&mut share_mut(p).flow_max, flow_rate_of(v)))
         .write(|p| share(p).flow_max.map(Written::quoted)),
     PolicyKey::new("flow_min", |p, v| put(&mut share_mut(p).flow_min, flow_rate_of(v)))
         .write(|p| share(p).flow_min.map(Written::quoted)),
 ];
+
+/// Treatments of traffic that ACKs cannot slow, by name.
+pub(in crate::experiment::config) const UNRESPONSIVE: [(&str, Unresponsive); 3] =
+    [("bound", Unresponsive::Bound), ("police", Unresponsive::Police), ("count", Unresponsive::Count)];
+
+/// `police = true` in short.
+pub(in crate::experiment::config) fn policing(police: bool) -> Unresponsive {
+    if police {
+        Unresponsive::Police
+    } else {
+        Unresponsive::Bound
+    }
+}
 
 /// Every key of the policy of a class whose flows share its rate.
 pub(super) static KEYS: &[PolicyKey] = &[
@@ -24,7 +38,11 @@ pub(super) static KEYS: &[PolicyKey] = &[
         .write(|p| named(&COUNTS, share(p).counts))
         .words(|p| {
             let (rate, counts) = (share(p).rate, counts_words(share(p).counts));
-            let police = if share(p).police { ", what ACKs cannot slow policed" } else { "" };
+            let police = match share(p).unresponsive {
+                Unresponsive::Bound => "",
+                Unresponsive::Police => ", what ACKs cannot slow policed",
+                Unresponsive::Count => ", not bounded: what ACKs cannot slow is counted",
+            };
             let most = share(p).flow_max.map_or(String::new(), |most| format!(", each at most {most}"));
             let least = share(p).flow_min.map_or(String::new(), |least| format!(", each at least {least}"));
             Some(format!("all flows together {rate} of {counts}, shared in turns{most}{least}{police}"))
@@ -45,10 +63,10 @@ pub(super) static KEYS: &[PolicyKey] = &[
     }),
 ];
 
-/// The policy of a class whose flows share `rate`, which is policed or not.
-pub(in crate::experiment::config) fn policed(rate: Rate, police: bool) -> AckControl {
+/// The policy of a class whose flows share `rate`, of a customer or a site.
+pub(in crate::experiment::config) fn of_customer(rate: Rate, unresponsive: Unresponsive) -> AckControl {
     let mut policy = AckControl::ack_share(rate);
-    share_mut(&mut policy).police = police;
+    share_mut(&mut policy).unresponsive = unresponsive;
     policy
 }
 

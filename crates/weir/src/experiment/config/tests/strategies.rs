@@ -10,7 +10,7 @@ use proptest::option;
 use proptest::prelude::*;
 use weir_core::ack::{
     AckControl, Action, Counts, Hold, Meter, Period, RateRelease, Release, ShareRelease, SlowStart, Turns,
-    When, Window,
+    Unresponsive, When, Window,
 };
 use weir_core::gateway::{ClassConfig, Config, Direction, Match, Prefix};
 use weir_core::link::{
@@ -275,12 +275,12 @@ prop_compose! {
 
 prop_compose! {
     /// The policy of a class with a rate.
-    fn shared()(rate in 8_000..=100_000_000_000u64, ip in any::<bool>(), police in any::<bool>(), part in option::of(1..=1_000u64), least in option::of(1..=1_000u64), standing in times(1)) -> AckControl {
+    fn shared()(rate in 8_000..=100_000_000_000u64, ip in any::<bool>(), unresponsive in prop::sample::select(vec![Unresponsive::Bound, Unresponsive::Police, Unresponsive::Count]), part in option::of(1..=1_000u64), least in option::of(1..=1_000u64), standing in times(1)) -> AckControl {
         let flow_max = part.and_then(|part| Rate::from_bps((rate / part).max(8_000)));
         let most = flow_max.map_or(rate, Rate::bps);
         let flow_min = least.and_then(|part| Rate::from_bps((most / part).max(8_000)));
         let counts = if ip { Counts::Ip } else { Counts::Payload };
-        let release = Release::Share(ShareRelease { rate: Rate::from_bps(rate).unwrap(), counts, police, flow_max, flow_min, turns: Turns::Bytes });
+        let release = Release::Share(ShareRelease { rate: Rate::from_bps(rate).unwrap(), counts, unresponsive, flow_max, flow_min, turns: Turns::Bytes });
         let window = Window::Size { standing_delay: standing };
         AckControl { hold: Hold::Number, release, window, when: When::Always }
     }

@@ -1,0 +1,400 @@
+//! The bound of a class: no second has more than 1.15 times the class's rate and 64 kB, whatever the ACKs of its flows do.
+//!
+//! ACKs slow only what obeys them. A hook charges every packet with data to its class's record by the generic cell rate algorithm (ITU-T
+//! I.371): the record is a virtual queue that is served a little faster than the class's rate, and what finds no room in it is dropped.
+//! Traffic that keeps to its rate finds it empty. Two parts make the bound: in any second passes at most what is served in it, 1.05
+//! times the rate and a tick of the kernel's coarse clock, and the room, 0.05 times the rate and 64 kB.
+//!
+//! What ACKs do not slow at all passes a second record first, the class's [`Tally`](super::Tally), at the class's rate, or less where that
+//! would leave nothing to the class's TCP.
+//!
+//! A class that borrows has the bounds of those above it, too. What it has for itself passes them all: what a sibling does cannot take it.
+
+use super::tally::{served, Tally};
+use crate::ack::Counts;
+use crate::rate::Rate;
+use crate::time::Time;
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+
+/// Served beyond the rate, as a part of it.
+const BEYOND: u64 = 20;
+/// Room in bytes, and beside that as a part of what is served in a second.
+const ROOM: u64 = 64_000;
+const ROOM_OF_SECOND: u64 = 20;
+/// Classes above one with flows, at most.
+const DEEPEST: usize = 8;
+
+/// Bits of [`Bound::counts`] above those of what a packet costs.
+const PAYLOAD: u32 = 1 << 16;
+const OWN: u32 = 1 << 17;
+
+/// What a class may send, and what it has sent. Two lines of memory that hooks and gateway share; the second one is for few classes.
+#[derive(Debug, Default)]
+#[repr(C, align(64))]
+pub struct Bound {
+    /// When the virtual queue is empty: nanoseconds of the hooks' clock.
+    due: AtomicU64,
+    /// Nanoseconds per byte in units of 2^-20; 0: the class has no bound.
+    per_byte: AtomicU64,
+    /// Room in the virtual queue, in microseconds.
+    room: AtomicU32,
+    /// When TCP whose ACKs are controlled was seen last, in units of 2^23 ns.
+    tcp: AtomicU32,
+    /// Place of the next class above with a bound, plus one; 0: none.
+    above: AtomicU32,
+    /// What a packet costs: in the low 16 bits bytes beside those from its IP header on, and `PAYLOAD`; `OWN`.
+    counts: AtomicU32,
+    /// Bytes of TCP whose ACKs are controlled, as the rate counts them.
+    held: AtomicU64,
+    /// Bytes of TCP whose ACKs are not.
+    free: AtomicU64,
+    /// Packets that were dropped.
+    dropped: AtomicU64,
+    /// Their bytes.
+    dropped_bytes: AtomicU64,
+    /// The same record for what the class has for itself, if it borrows more.
+    own_due: AtomicU64,
+    own_per_byte: AtomicU64,
+    own_room: AtomicU32,
+    spare: [AtomicU32; 11],
+}
+
+const _: () = assert!(core::mem::size_of::<Bound>() == 128);
+
+/// What the configuration says of a class's bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limit {
+    /// The most that it may send. `None`: as much as those above it.
+    pub most: Option<Rate>,
+    /// What passes whatever its siblings do, if it borrows.
+    pub own: Option<Rate>,
+    /// Place of the next class above with a bound.
+    pub above: Option<u32>,
+    /// What the rates count.
+    pub counts: Counts,
+}
+
+/// Packets with data that come as one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Load {
+    /// How many there are: more than one of a giant packet.
+    pub packets: u64,
+    /// Their bytes from their IP headers on.
+    pub bytes: u64,
+    /// Their payload, if they are TCP.
+    pub payload: u64,
+    /// Why they keep to the rate.
+    pub kind: Kind,
+}
+
+/// How packets are kept to their class's rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// TCP whose ACKs are controlled.
+    Held,
+    /// TCP whose ACKs are not, but whose class is not charged with it by a tally.
+    Free,
+    /// What the class's tally counts.
+    Counted,
+}
+
+/// Bytes per second as nanoseconds per byte, in units of 2^-20; a tick that rounds to 0 is 1.
+fn per_byte(rate: Rate, beyond: bool) -> u64 {
+    let bps = u128::from(rate.bps());
+    let bps = if beyond { bps + bps / u128::from(BEYOND) } else { bps };
+    ((8_000_000_000u128 << 20) / bps).clamp(1, 1 << 44) as u64
+}
+
+/// Room of a virtual queue of this rate, in microseconds.
+fn room(per_byte: u64) -> u32 {
+    (served(ROOM, per_byte) / 1_000 + 1_000_000 / ROOM_OF_SECOND) as u32
+}
+
+/// A time in units of 2^23 ns, which are 8.4 ms.
+fn unit(now: u64) -> u32 {
+    (now >> 23) as u32
+}
+
+/// TCP counts as there for so long after its last segment, in those units: three seconds, in which a sender has sent again what was lost.
+const STAYS: u32 = 358;
+
+impl Bound {
+    /// From now on the class has this limit, or none. What has been counted stays.
+    pub fn set(&self, limit: Option<Limit>) {
+        let (most, own) = limit.map_or((None, None), |limit| (limit.most, limit.own));
+        let rate = |rate: Option<Rate>| rate.map_or(0, |rate| per_byte(rate, true));
+        let (most, own) = (rate(most), rate(own));
+        let above = limit.and_then(|limit| limit.above);
+        let counts = limit.map_or(0, |limit| cost_of(limit.counts)) | if own > 0 { OWN } else { 0 };
+        self.room.store(room(most), Relaxed);
+        self.own_room.store(room(own), Relaxed);
+        self.own_per_byte.store(own, Relaxed);
+        self.counts.store(counts, Relaxed);
+        self.above.store(above.map_or(0, |place| place + 1), Relaxed);
+        self.per_byte.store(most, Relaxed);
+    }
+
+    /// Is anything dropped of the class, whatever its parents do?
+    pub fn is_set(&self) -> bool {
+        self.per_byte.load(Relaxed) != 0 || self.above.load(Relaxed) != 0
+    }
+
+    /// What `load` costs.
+    fn cost(&self, load: &Load) -> u64 {
+        let counts = self.counts.load(Relaxed);
+        let whole = load.bytes + load.packets * u64::from(counts & 0xffff);
+        if counts & PAYLOAD == 0 || load.kind != Kind::Held {
+            return whole;
+        }
+        // Segments that are nearly all headers are not free.
+        load.payload.max(load.bytes / 4 * 3)
+    }
+
+    /// Would there be room for this, in time?
+    fn has_room(due: &AtomicU64, room: &AtomicU32, time: u64, now: u64) -> bool {
+        let wait = due.load(Relaxed).saturating_sub(now);
+        // However long it is, a packet finds room where nothing waits.
+        wait == 0 || wait + time <= u64::from(room.load(Relaxed)) * 1_000
+    }
+
+    fn is_within(&self, cost: u64, now: u64) -> bool {
+        let per_byte = self.per_byte.load(Relaxed);
+        per_byte == 0 || Bound::has_room(&self.due, &self.room, served(cost, per_byte), now)
+    }
+
+    fn is_within_own(&self, cost: u64, now: u64) -> bool {
+        let time = served(cost, self.own_per_byte.load(Relaxed));
+        self.counts.load(Relaxed) & OWN != 0 && Bound::has_room(&self.own_due, &self.own_room, time, now)
+    }
+
+    /// Moves a record by what takes so long.
+    pub(super) fn charge(due: &AtomicU64, time: u64, now: u64) {
+        let old = due.load(Relaxed);
+        // Who comes at the same moment on another processor has moved it to now or later.
+        if due.compare_exchange(old, old.max(now) + time, Relaxed, Relaxed).is_err() {
+            due.fetch_add(time, Relaxed);
+        }
+    }
+
+    /// Has TCP whose ACKs are controlled been here lately?
+    fn has_tcp(&self, now: u64) -> bool {
+        unit(now).wrapping_sub(self.tcp.load(Relaxed)) <= STAYS
+    }
+
+    fn spend(&self, cost: u64, now: u64) {
+        let per_byte = self.per_byte.load(Relaxed);
+        if per_byte != 0 {
+            Bound::charge(&self.due, served(cost, per_byte), now);
+        }
+    }
+
+    /// What has passed and what was dropped.
+    pub fn passed(&self) -> Passed {
+        Passed {
+            held: self.held.load(Relaxed),
+            free: self.free.load(Relaxed),
+            dropped: self.dropped.load(Relaxed),
+            dropped_bytes: self.dropped_bytes.load(Relaxed),
+        }
+    }
+}
+
+/// Of a class, up to some time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Passed {
+    /// Bytes of TCP whose ACKs are controlled, as the rate counts them.
+    pub held: u64,
+    /// Bytes of TCP whose ACKs are not controlled, from their IP headers on.
+    pub free: u64,
+    /// Packets beyond the bound.
+    pub dropped: u64,
+    /// Their bytes.
+    pub dropped_bytes: u64,
+}
+
+fn cost_of(counts: Counts) -> u32 {
+    match counts {
+        Counts::Payload => PAYLOAD,
+        Counts::Ip => 0,
+        Counts::Frame => 18,
+        Counts::Wire => 38,
+    }
+}
+
+/// The classes that bound a class, it first.
+fn chain(bounds: &[Bound], place: u32) -> impl Iterator<Item = &Bound> {
+    let above = |bound: &&Bound| bounds.get(bound.above.load(Relaxed).checked_sub(1)? as usize);
+    core::iter::successors(bounds.get(place as usize), above).take(DEEPEST)
+}
+
+/// May packets of the class at this place pass at `now`? They are charged and counted then.
+pub fn admits(bounds: &[Bound], tallies: &[Tally], place: u32, load: &Load, now: Time) -> bool {
+    let Some((own, tally)) = bounds.get(place as usize).zip(tallies.get(place as usize)) else { return true };
+    let (cost, at) = (own.cost(load), now.as_nanos());
+    let is_own = own.is_within_own(cost, at);
+    let fits =
+        own.is_within(cost, at) && (is_own || chain(bounds, place).skip(1).all(|c| c.is_within(cost, at)));
+    let beside_tcp = load.kind != Kind::Held && own.has_tcp(at);
+    if !fits || load.kind == Kind::Free && !tally.admits(load.packets, load.bytes, now, beside_tcp) {
+        own.dropped.fetch_add(load.packets, Relaxed);
+        own.dropped_bytes.fetch_add(load.bytes, Relaxed);
+        return false;
+    }
+    if load.kind == Kind::Counted && !tally.passes(load.packets, load.bytes, now, beside_tcp) {
+        return false;
+    }
+    chain(bounds, place).for_each(|bound| bound.spend(cost, at));
+    if is_own {
+        Bound::charge(&own.own_due, served(cost, own.own_per_byte.load(Relaxed)), at);
+    }
+    if load.kind == Kind::Held && own.tcp.load(Relaxed) != unit(at) {
+        own.tcp.store(unit(at), Relaxed);
+    }
+    match load.kind {
+        Kind::Held => own.held.fetch_add(cost, Relaxed),
+        Kind::Free => own.free.fetch_add(load.bytes, Relaxed),
+        Kind::Counted => 0,
+    };
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::time::Duration;
+
+    const R: Rate = Rate::mbit(8); // a byte a microsecond
+
+    fn limit(most: Rate) -> Limit {
+        Limit { most: Some(most), own: None, above: None, counts: Counts::Ip }
+    }
+
+    fn records(n: usize) -> (Vec<Bound>, Vec<Tally>) {
+        ((0..n).map(|_| Bound::default()).collect(), (0..n).map(|_| Tally::default()).collect())
+    }
+
+    fn load(bytes: u64, kind: Kind) -> Load {
+        Load { packets: 1, bytes, payload: bytes - 40, kind }
+    }
+
+    /// Bytes that pass of a packet every `gap` microseconds, from one second on, by second.
+    fn by_second(
+        bounds: &[Bound],
+        tallies: &[Tally],
+        gap: u64,
+        seconds: u64,
+        of: impl Fn(u64) -> Option<Load>,
+    ) -> Vec<u64> {
+        let mut passed = vec![0; seconds as usize];
+        for us in (0..seconds * 1_000_000).step_by(gap as usize) {
+            let Some(load) = of(us) else { continue };
+            if admits(bounds, tallies, 0, &load, Time::from_micros(1_000_000 + us)) {
+                passed[(us / 1_000_000) as usize] += load.bytes;
+            }
+        }
+        passed
+    }
+
+    /// A megabyte a second: 1.15 MB and 64 kB at most.
+    const MOST: u64 = 1_150_000 + 64_000;
+
+    #[test]
+    fn no_second_has_more_than_the_law_allows() {
+        let (bounds, tallies) = records(1);
+        bounds[0].set(Some(limit(R)));
+        // Twenty times the rate, always, and in every other second.
+        let always = by_second(&bounds, &tallies, 50, 6, |_| Some(load(1_000, Kind::Held)));
+        assert!(always.iter().all(|bytes| (1_040_000..=MOST).contains(bytes)), "{always:?}");
+        let (bounds, tallies) = records(1);
+        bounds[0].set(Some(limit(R)));
+        let on = |us: u64| (us / 1_000_000).is_multiple_of(2).then(|| load(1_000, Kind::Held));
+        let by_turns = by_second(&bounds, &tallies, 50, 8, on);
+        assert!(by_turns.iter().step_by(2).all(|bytes| (1_100_000..=MOST).contains(bytes)), "{by_turns:?}");
+    }
+
+    #[test]
+    fn what_keeps_to_its_rate_loses_nothing() {
+        let (bounds, tallies) = records(1);
+        bounds[0].set(Some(limit(R)));
+        // 1,000 bytes every millisecond, as 50 at once every 50 ms.
+        let passed = (0..200u64).all(|n| {
+            (0..50).all(|_| {
+                admits(&bounds, &tallies, 0, &load(1_000, Kind::Held), Time::from_millis(1_000 + 50 * n))
+            })
+        });
+        assert!(passed);
+        assert_eq!(bounds[0].passed(), Passed { held: 10_000_000, ..Passed::default() });
+    }
+
+    #[test]
+    fn a_packet_longer_than_the_room_passes_where_nothing_waits() {
+        let (bounds, tallies) = records(1);
+        bounds[0].set(Some(limit(Rate::kbit(64))));
+        let giant = Load { packets: 350, bytes: 500_000, payload: 480_000, kind: Kind::Held };
+        assert!(admits(&bounds, &tallies, 0, &giant, Time::from_secs(1)));
+        // A minute of the rate, and what it is paid with.
+        assert!(!admits(&bounds, &tallies, 0, &load(1_500, Kind::Held), Time::from_secs(50)));
+        assert!(admits(&bounds, &tallies, 0, &load(1_500, Kind::Held), Time::from_secs(61)));
+    }
+
+    #[test]
+    fn unresponsive_traffic_leaves_a_part_to_the_others() {
+        let (bounds, tallies) = records(1);
+        bounds[0].set(Some(limit(R)));
+        tallies[0].police(Some(R), Duration::from_millis(40), 0);
+        let mut n = 0u64;
+        let mut held = 0;
+        for us in (0..4_000_000u64).step_by(50) {
+            n += 1;
+            let now = Time::from_micros(1_000_000 + us);
+            let kind = if n.is_multiple_of(2) { Kind::Free } else { Kind::Counted };
+            admits(&bounds, &tallies, 0, &load(1_000, kind), now);
+            // A tenth of the rate.
+            if us.is_multiple_of(10_000) {
+                held += u64::from(admits(&bounds, &tallies, 0, &load(1_000, Kind::Held), now));
+            }
+        }
+        assert_eq!(held, 400, "nothing of it is lost");
+        let all = tallies[0].counted().bytes + bounds[0].passed().free;
+        assert!((3_600_000..=3_650_000).contains(&all), "nine tenths: {all}");
+        // Three seconds after the last of it, the rate is theirs.
+        let later = Time::from_secs(9);
+        let times = (0..1_000_000u64).step_by(50).map(|us| later + Duration::from_micros(us));
+        let passed = times.filter(|now| admits(&bounds, &tallies, 0, &load(1_000, Kind::Free), *now)).count();
+        assert!((1_035..=1_045).contains(&passed), "{passed}");
+    }
+
+    #[test]
+    fn what_a_class_has_for_itself_no_sibling_takes() {
+        let (bounds, tallies) = records(3);
+        let child = Limit { most: Some(R), own: Some(Rate::mbit(2)), above: Some(2), counts: Counts::Ip };
+        (0..2).for_each(|n| bounds[n].set(Some(child)));
+        bounds[2].set(Some(limit(R)));
+        let (mut passed, mut lost) = ([0u64; 2], 0);
+        for us in (0..4_000_000u64).step_by(50) {
+            let now = Time::from_micros(1_000_000 + us);
+            passed[0] += u64::from(admits(&bounds, &tallies, 0, &load(1_000, Kind::Held), now));
+            if us.is_multiple_of(4_000) {
+                let passes = admits(&bounds, &tallies, 1, &load(1_000, Kind::Held), now);
+                passed[1] += u64::from(passes);
+                lost += u64::from(!passes);
+            }
+        }
+        assert_eq!((passed[1], lost), (1_000, 0), "2 Mbit/s for four seconds");
+        assert!(passed[0] + passed[1] <= 4 * 1_050 + ROOM / 1_000 + 53, "{passed:?}");
+    }
+
+    #[test]
+    fn segments_cost_what_the_rate_counts() {
+        let bound = Bound::default();
+        let cost = |counts, load: Load| {
+            bound.set(Some(Limit { counts, ..limit(R) }));
+            bound.cost(&load)
+        };
+        let full = Load { packets: 2, bytes: 3_000, payload: 2_896, kind: Kind::Held };
+        let all = [Counts::Payload, Counts::Ip, Counts::Frame, Counts::Wire].map(|counts| cost(counts, full));
+        assert_eq!(all, [2_896, 3_000, 3_036, 3_076]);
+        assert_eq!(cost(Counts::Payload, Load { payload: 100, ..full }), 2_250, "three quarters at least");
+        assert_eq!(cost(Counts::Payload, Load { kind: Kind::Free, ..full }), 3_000);
+    }
+}

@@ -1,0 +1,270 @@
+//! Bounds of classes: packets are classified, and kept to their class's rate, as by the core.
+
+use super::random::Random;
+use super::rig::*;
+use crate::bpf::{AcksOptions, Hook};
+use crate::sys::clock::now;
+use std::net::IpAddr;
+use weir_core::ack::{AckControl, Counts};
+use weir_core::flow::Key;
+use weir_core::gateway::{ClassConfig, Compiled, Config, Direction, Match, Prefix, Verdict};
+use weir_core::rate::Rate;
+use weir_core::steer::{slot_flag, Limit, Passed};
+use weir_core::time::Duration;
+use weir_core::wire;
+use weir_core::wire::build::SegmentBuilder;
+
+const CLASSES: u32 = 24;
+
+fn rig() -> Rig {
+    Rig::new(AcksOptions { tallies: CLASSES, ..options() })
+}
+
+/// Few addresses of each family, which cover each other in many ways.
+fn address(random: &mut Random) -> IpAddr {
+    if random.percent(50) {
+        IpAddr::from([8, 0, 0, random.below(16) as u8])
+    } else {
+        let mut octets = [0; 16];
+        (octets[0], octets[1], octets[12], octets[13], octets[15]) = (0x20, 1, 8, 0, random.below(16) as u8);
+        IpAddr::from(octets)
+    }
+}
+
+fn prefix(random: &mut Random) -> Prefix {
+    let address = address(random);
+    let (width, bits) = match address {
+        IpAddr::V4(a) => (32, u128::from(a.to_bits()) << 96),
+        IpAddr::V6(a) => (128, a.to_bits()),
+    };
+    let len = if random.percent(20) { random.below(width + 1) } else { width - random.below(6) } as u8;
+    let bits = bits & u128::MAX.checked_shl(128 - u32::from(len)).unwrap_or(0);
+    let address = match address {
+        IpAddr::V4(_) => IpAddr::from(((bits >> 96) as u32).to_be_bytes()),
+        IpAddr::V6(_) => IpAddr::from(bits.to_be_bytes()),
+    };
+    Prefix::new(address, len).unwrap()
+}
+
+fn rule(random: &mut Random) -> Match {
+    let mut m = Match::default();
+    if random.percent(35) {
+        m.src = Some(prefix(random));
+    }
+    if random.percent(35) {
+        m.dst = Some(prefix(random));
+    }
+    let ports = |random: &mut Random| {
+        let from = random.below(12) as u16;
+        from..=from + random.below(4) as u16
+    };
+    if random.percent(30) {
+        m.src_port = Some(ports(random));
+    }
+    if random.percent(30) {
+        m.dst_port = Some(ports(random));
+    }
+    if random.percent(15) {
+        m.vlan = Some(random.below(3) as u16);
+    }
+    if random.percent(15) {
+        m.protocol = Some(random.pick(&[6, 17, 1]));
+    }
+    if m == Match::default() {
+        m.vlan = Some(2);
+    }
+    m
+}
+
+fn class(direction: Direction, matches: Vec<Match>) -> ClassConfig {
+    let ack = AckControl::ack_share(Rate::mbit(100_000));
+    ClassConfig { matches, ..ClassConfig::controlled("", direction, ack) }
+}
+
+fn classes(random: &mut Random) -> Vec<ClassConfig> {
+    let mut all: Vec<ClassConfig> = (1..1 + random.below(u64::from(CLASSES) - 1))
+        .map(|_| {
+            let direction = random.pick(&[Direction::Out, Direction::In]);
+            let rules = 1 + random.below(3);
+            class(direction, (0..rules).map(|_| rule(random)).collect())
+        })
+        .collect();
+    if random.percent(10) {
+        all.push(class(Direction::In, vec![]));
+    }
+    all
+}
+
+fn packet(random: &mut Random) -> Vec<u8> {
+    let (src, dst) = loop {
+        let (src, dst) = (address(random), address(random));
+        if src.is_ipv4() == dst.is_ipv4() {
+            break (src, dst);
+        }
+    };
+    let s = match (src, dst) {
+        (IpAddr::V4(src), IpAddr::V4(dst)) => SegmentBuilder::v4(src, dst),
+        (IpAddr::V6(src), IpAddr::V6(dst)) => SegmentBuilder::v6(src, dst),
+        _ => unreachable!("of one family"),
+    };
+    let ports = (random.below(16) as u16, random.below(16) as u16);
+    let mut s = s.ports(ports.0, ports.1).payload(64);
+    let vlan = random.below(3) as u16;
+    if vlan > 0 {
+        s = s.vlan(vlan);
+    }
+    s = match random.below(3) {
+        0 => s.udp(),
+        1 => s.protocol(1),
+        _ => s,
+    };
+    s.build()
+}
+
+fn key_of(frame: &[u8]) -> Key {
+    let packet = wire::any_packet(frame, frame.len()).unwrap();
+    Key::of_packet(frame, &packet)
+}
+
+/// The classes that have counted something, with the packets or bytes.
+fn counted(rig: &Rig) -> Vec<u64> {
+    let all = rig.acks.tallies().iter().zip(rig.acks.bounds_of(0));
+    all.map(|(tally, bound)| tally.counted().packets + bound.passed().free).collect()
+}
+
+#[test]
+fn packets_are_classified_as_by_the_core() {
+    if !privileged() {
+        return;
+    }
+    let rig = rig();
+    let book = rig.acks.rules_of(0).unwrap();
+    let mut random = Random(11);
+    let (mut found, mut none) = (0, 0);
+    for round in 0..40 {
+        let classes = classes(&mut random);
+        let places: Vec<u32> = (0..classes.len() as u32).rev().collect();
+        let config: Compiled = Config { classes, ..Config::default() }.into();
+        let [out, inward] = [Direction::Out, Direction::In].map(|direction| config.rules(direction));
+        let staged = book.stage([&out, &inward]).unwrap();
+        book.hold(staged, places.iter().copied(), [true; 2]);
+        rig.acks.hooks.count([Direction::Out, Direction::In].map(|direction| config.fields(direction)));
+        for _ in 0..100 {
+            let frame = packet(&mut random);
+            let direction = random.pick(&[Direction::Out, Direction::In]);
+            let hook = if direction == Direction::Out { Hook::Egress } else { Hook::Ingress };
+            let before = counted(&rig);
+            assert_eq!(rig.hook(hook, &frame, 0).0, PASS);
+            let after = counted(&rig);
+            let now: Vec<usize> = (0..before.len()).filter(|&i| before[i] != after[i]).collect();
+            let expect = config.classify(direction, &key_of(&frame)).map(|class| places[class] as usize);
+            assert_eq!(
+                now,
+                expect.into_iter().collect::<Vec<_>>(),
+                "round {round} {direction:?} {frame:02x?}"
+            );
+            found += u64::from(expect.is_some());
+            none += u64::from(expect.is_none());
+        }
+    }
+    println!("{found} have a class, {none} none");
+    assert!(found > 2_000 && none > 300);
+}
+
+/// Hooks that hold all packets at egress to one class's rate.
+fn bounded(limit: Limit) -> Rig {
+    let rig = rig();
+    let book = rig.acks.rules_of(0).unwrap();
+    let config: Compiled =
+        Config { classes: vec![class(Direction::Out, vec![])], ..Config::default() }.into();
+    let [out, inward] = [Direction::Out, Direction::In].map(|direction| config.rules(direction));
+    let staged = book.stage([&out, &inward]).unwrap();
+    rig.acks.bounds_of(0)[0].set(Some(limit));
+    book.hold(staged, [0].into_iter(), [true, false]);
+    rig
+}
+
+const LIMIT: Limit = Limit { most: Some(Rate::mbit(1)), own: None, above: None, counts: Counts::Ip };
+
+/// Data of the flow whose ACKs come from 5001: its sender is B.
+fn data(port: u16) -> Vec<u8> {
+    SegmentBuilder::v4(B, A).ports(80, port).payload(960).build()
+}
+
+/// The room of 1 Mbit/s is 64,000 bytes and 50 ms at 1.05 times the rate, 6,562 bytes: 70 packets of 1,000 bytes, and what is served
+/// while the test runs.
+#[test]
+fn what_finds_no_room_is_dropped_whatever_it_is() {
+    if !privileged() {
+        return;
+    }
+    for uncontrolled in [true, false] {
+        let rig = bounded(LIMIT);
+        if !uncontrolled {
+            rig.control(key4(0, 0), 0, slot_flag::SCALED);
+        }
+        let port = |n: u16| if uncontrolled { n } else { 5001 };
+        let from = now();
+        let passed = (0..400).filter(|n| rig.hook(Hook::Egress, &data(port(*n)), 0).0 == PASS).count();
+        let served = now().since(from).as_micros() as usize * 131 / 1_000_000;
+        assert!((70..=72 + served).contains(&passed), "{passed}, {served} of them served meanwhile");
+        let Passed { held, free, dropped, dropped_bytes } = rig.acks.bounds_of(0)[0].passed();
+        assert_eq!(dropped + passed as u64, 400);
+        assert_eq!(dropped_bytes, 1_000 * dropped);
+        assert_eq!(if uncontrolled { (free, held) } else { (held, free) }, (1_000 * passed as u64, 0));
+        assert_eq!(rig.acks.counters().unwrap().policed, dropped);
+        // Nothing is dropped of what begins a connection, and without a beat of nothing.
+        let syn = SegmentBuilder::v4(B, A).ports(80, 7).flags(wire::Flags::SYN).build();
+        assert_eq!(rig.hook(Hook::Egress, &syn, 0).0, PASS);
+        rig.fresh(false);
+        assert_eq!(rig.hook(Hook::Egress, &data(port(1)), 0).0, PASS);
+    }
+}
+
+/// In 2 Mbit/s, whatever the machine is busy with.
+#[test]
+fn datagrams_leave_a_tenth_to_controlled_tcp() {
+    if !privileged() {
+        return;
+    }
+    let rig = bounded(Limit { most: Some(Rate::mbit(2)), ..LIMIT });
+    rig.acks.tallies()[0].police(Some(Rate::mbit(2)), Duration::from_millis(10), 0);
+    rig.control(key4(0, 0), 0, slot_flag::SCALED);
+    let datagram = SegmentBuilder::v4(B, A).ports(7, 8).payload(972).udp().build();
+    let tcp = SegmentBuilder::v4(B, A).ports(80, 5001).payload(10).build();
+    let mut next = now();
+    let (from, counted) = (now(), || rig.acks.tallies()[0].counted().bytes);
+    while now().since(from) < Duration::from_millis(600) {
+        // 80 kbit/s.
+        if now() >= next {
+            assert_eq!(rig.hook(Hook::Egress, &tcp, 0).0, PASS, "controlled TCP is not dropped");
+            next = now() + Duration::from_millis(5);
+        }
+        (0..5).for_each(|_| drop(rig.hook(Hook::Egress, &datagram, 0)));
+    }
+    let mbit = counted() as f64 * 8_000.0 / now().since(from).as_nanos() as f64;
+    assert!((1.75..=1.92).contains(&mbit), "nine tenths of 2 Mbit/s, and a packet and 10 ms: {mbit}");
+}
+
+/// A flow that is named gets its slot's treatment at once or a little later, and loses it at once.
+#[test]
+fn a_flow_is_held_as_long_as_its_slot_is_open() {
+    if !privileged() {
+        return;
+    }
+    let rig = bounded(Limit { most: Some(Rate::mbit(1_000)), ..LIMIT });
+    let kinds = |rig: &Rig| {
+        let before = rig.acks.bounds_of(0)[0].passed();
+        rig.hook(Hook::Egress, &data(5001), 0);
+        let after = rig.acks.bounds_of(0)[0].passed();
+        (after.held - before.held, after.free - before.free)
+    };
+    assert_eq!(kinds(&rig), (0, 1_000));
+    let slot = rig.control(key4(0, 0), 0, slot_flag::SCALED);
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    assert_eq!(kinds(&rig), (1_000, 0));
+    slot.close();
+    assert_eq!(kinds(&rig), (0, 1_000));
+    rig.acks.apply(&[Verdict::Forget { ack_key: key4(0, 0), slot: 0, tag: 1 }]).unwrap();
+    assert_eq!(kinds(&rig), (0, 1_000));
+}
