@@ -290,21 +290,20 @@ static __always_inline int segment(struct hook *h)
 	slot = find_engine(h, &p, shapes && parsed == PARSED_TCP);
 #endif
 	fields = fields_of(h);
+	if (parsed != PARSED_TCP) {
+		h->count->passed_other++;
+		count_kind(h, &p);
+	}
 	if (rules_of(h) & RULES_BOUND && (p.seen.payload || p.other)) {
 		if (!keeps_bound(h, &p, fields))
 			return consume();
 	} else if (parsed != PARSED_TCP) {
-		h->count->passed_other++;
-		count_kind(h, &p);
 		return other(h, &p, fields);
 	} else if (fields & FIELDS_UNTOUCHED && p.seen.payload && !data_passes(h, &p)) {
 		return consume();
 	}
-	if (parsed != PARSED_TCP) {
-		h->count->passed_other++;
-		count_kind(h, &p);
+	if (parsed != PARSED_TCP)
 		return TC_ACT_UNSPEC;
-	}
 	if (is_hairpin(h)) {
 		h->count->hairpins++;
 		return TC_ACT_UNSPEC;

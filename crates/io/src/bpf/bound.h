@@ -58,6 +58,14 @@ struct {
 	__type(value, struct recent);
 } recents SEC(".maps");
 
+/* The key that is looked up: the stack has no room for it. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct rule_key);
+} sought SEC(".maps");
+
 static __always_inline __u32 rules_of(struct hook *h)
 {
 	return h->ingress ? READ(h->engine->rules[1]) : READ(h->engine->rules[0]);
@@ -114,11 +122,9 @@ static __always_inline bool condition_takes(const struct condition *c, const str
 	return !differ;
 }
 
-/* The first class, before `best`, of so many conditions; `best` if there is none. A function of its own, verified once. */
-__attribute__((noinline)) __u32 of_conditions(struct flow_key *key, __u32 first, __u32 count, __u32 best)
+/* The first class, before `best`, of so many conditions; `best` if there is none. */
+static __always_inline __u32 of_conditions(struct flow_key *key, __u32 first, __u32 count, __u32 best)
 {
-	if (!key)
-		return best;
 	for (__u32 i = 0; i < MOST_CONDITIONS; i++) {
 		struct condition *condition;
 		__u32 number = first + i;
@@ -141,33 +147,36 @@ __attribute__((noinline)) __u32 of_conditions(struct flow_key *key, __u32 first,
 __attribute__((noinline)) __u32 classify(struct flow_key *key, __u32 word, __u32 engine, __u32 ingress)
 {
 	__u32 half = word & RULES_HALF, from, best = NO_CLASS, *place, number;
-	struct rule_key at = {};
+	struct rule_key *at;
 
-	if (!key)
+	number = 0;
+	at = bpf_map_lookup_elem(&sought, &number);
+	if (!key || !at)
 		return NO_CLASS;
 	from = (engine * 2 + half) * config.conditions;
-	at.engine = engine;
+	at->engine = engine;
 	for (__u32 part = PART_SRC; part <= PART_ANY; part++) {
 		struct group *group;
 		__be16 id = bpf_htons(bpf_ntohs(key->outer) & 0xfff);
 
 		if (!(word & RULES_PARTS << part))
 			continue;
-		at.table = half | (ingress ? 2 : 0) | part << 2;
-		at.bits = 32;
+		at->table = half | (ingress ? 2 : 0) | part << 2;
+		at->bits = 32;
+		__builtin_memset(at->prefix, 0, sizeof(at->prefix));
 		if (part == PART_SRC || part == PART_DST) {
-			at.bits = 144;
-			__builtin_memcpy(at.prefix, part == PART_SRC ? key->src : key->dst, sizeof(at.prefix));
+			at->bits = 144;
+			__builtin_memcpy(at->prefix, part == PART_SRC ? key->src : key->dst, sizeof(at->prefix));
 		} else if (part == PART_VLAN) {
-			__builtin_memcpy(at.prefix, &id, sizeof(id));
+			__builtin_memcpy(at->prefix, &id, sizeof(id));
 		} else if (part == PART_SPORT) {
-			__builtin_memcpy(at.prefix, &key->sport, sizeof(id));
+			__builtin_memcpy(at->prefix, &key->sport, sizeof(id));
 		} else if (part == PART_DPORT) {
-			__builtin_memcpy(at.prefix, &key->dport, sizeof(id));
+			__builtin_memcpy(at->prefix, &key->dport, sizeof(id));
 		} else {
-			at.bits = 16;
+			at->bits = 16;
 		}
-		group = bpf_map_lookup_elem(&rules, &at);
+		group = bpf_map_lookup_elem(&rules, at);
 		if (!group)
 			continue;
 		if (group->count)
@@ -182,19 +191,30 @@ __attribute__((noinline)) __u32 classify(struct flow_key *key, __u32 word, __u32
 	return place ? *place : NO_CLASS;
 }
 
-/* The number of the slot of the flow whose data this is, and its tag. */
-static __always_inline __u32 slot_of_data(const struct flow_key *data, __u32 *tag)
+/* Exchanges the ends of a flow, in place: the stack has no room for another key. */
+static __always_inline void reverse(struct flow_key *key)
 {
-	struct flow_key key = *data;
+	__u64 *src = (__u64 *)key->src, *dst = (__u64 *)key->dst, first = src[0], second = src[1];
+	__be16 port = key->sport;
+
+	src[0] = dst[0];
+	src[1] = dst[1];
+	dst[0] = first;
+	dst[1] = second;
+	key->sport = key->dport;
+	key->dport = port;
+}
+
+/* The number of the slot of the flow whose data this is, and its tag. */
+static __always_inline __u32 slot_of_data(struct flow_key *key, __u32 *tag)
+{
 	struct flow *flow;
 	struct slot *slot;
 	__u32 number;
 
-	__builtin_memcpy(key.src, data->dst, sizeof(key.src));
-	__builtin_memcpy(key.dst, data->src, sizeof(key.dst));
-	key.sport = data->dport;
-	key.dport = data->sport;
-	flow = bpf_map_lookup_elem(&flows, &key);
+	reverse(key);
+	flow = bpf_map_lookup_elem(&flows, key);
+	reverse(key);
 	if (!flow)
 		return NO_SLOT;
 	number = READ(flow->slot);
@@ -225,7 +245,7 @@ static __always_inline bool holds(struct recent *recent, bool tcp, __u32 unit)
 }
 
 /* What is known of packets with this key: from lately, or found out. */
-static __always_inline struct recent *known(struct hook *h, const struct flow_key *key, bool tcp, __u32 unit)
+static __always_inline struct recent *known(struct hook *h, struct flow_key *key, bool tcp, __u32 unit)
 {
 	const __u64 *words = (const __u64 *)key;
 	__u32 word = rules_of(h), number;
@@ -370,16 +390,14 @@ static __always_inline bool keeps_bound(struct hook *h, struct packet *p, __u32 
 	__u64 coarse = bpf_ktime_get_coarse_ns();
 	struct load load = { .packets = packets_of(h) };
 	struct recent *recent;
-	struct flow_key key;
 	bool tcp = !p->other;
 
 	if (tcp) {
 		recent = known(h, &p->key, true, coarse >> UNIT_SHIFT);
 	} else {
 		/* A port that no rule looks at, chosen anew for each packet, costs no look-up. */
-		key = p->key;
-		keep_fields(&key, fields);
-		recent = known(h, &key, false, 0);
+		keep_fields(&p->key, fields);
+		recent = known(h, &p->key, false, 0);
 	}
 	if (!recent || recent->place == NO_CLASS)
 		return true;
