@@ -295,7 +295,7 @@ static __always_inline int segment(struct hook *h)
 		count_kind(h, &p);
 	}
 	if (rules_of(h) & RULES_BOUND && (p.seen.payload || p.other)) {
-		if (!keeps_bound(h, &p, fields))
+		if (is_beyond_bound(h, &p))
 			return consume();
 	} else if (parsed != PARSED_TCP) {
 		return other(h, &p, fields);

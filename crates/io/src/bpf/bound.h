@@ -140,11 +140,8 @@ static __always_inline __u32 of_conditions(struct flow_key *key, __u32 first, __
 	return best;
 }
 
-/*
- * The place of a packet's class by the rules that hold; NO_CLASS: it has none. A function of its own, verified once and not for each
- * place that it is called from.
- */
-__attribute__((noinline)) __u32 classify(struct flow_key *key, __u32 word, __u32 engine, __u32 ingress)
+/* The place of a packet's class by the rules that hold; NO_CLASS: it has none. */
+__noinline __u32 classify(struct flow_key *key, __u32 word, __u32 engine, __u32 ingress)
 {
 	__u32 half = word & RULES_HALF, from, best = NO_CLASS, *place, number;
 	struct rule_key *at;
@@ -263,7 +260,7 @@ static __always_inline struct recent *known(struct hook *h, struct flow_key *key
 	recent->key = *key;
 	recent->rules = word;
 	recent->place = classify(&recent->key, word, engine_number(h), h->ingress);
-	recent->slot = tcp ? slot_of_data(key, &recent->tag) : NO_SLOT;
+	recent->slot = tcp ? slot_of_data(&recent->key, &recent->tag) : NO_SLOT;
 	recent->until = unit;
 	return recent;
 }
@@ -384,42 +381,84 @@ static __always_inline bool admits(struct hook *h, __u32 place, const struct loa
 	return true;
 }
 
-/* A packet with data, in a direction with bounds. False: it exceeds its class's. */
-static __always_inline bool keeps_bound(struct hook *h, struct packet *p, __u32 fields)
-{
-	__u64 coarse = bpf_ktime_get_coarse_ns();
-	struct load load = { .packets = packets_of(h) };
-	struct recent *recent;
-	bool tcp = !p->other;
+/* Packets with data in a direction with bounds, as `find_class` tells of them: the place of their class, and their kind above it. */
+#define KIND_SHIFT 32
 
-	if (tcp) {
-		recent = known(h, &p->key, true, coarse >> UNIT_SHIFT);
-	} else {
+/* Words of the engine with this number, and the counters. False: there are none. */
+static __always_inline bool begin(struct hook *h, __u32 number)
+{
+	__u32 zero = 0;
+
+	h->count = bpf_map_lookup_elem(&counters, &zero);
+	h->engine = bpf_map_lookup_elem(&hooks, &number);
+#if SEVERAL
+	h->number = number;
+#endif
+	return h->count && h->engine;
+}
+
+/*
+ * Finds the class and the kind of a packet with data. This function and the next are verified once, and not for each state
+ * in which they are called; together their variables would not fit the stack.
+ */
+__noinline __u64 find_class(struct __sk_buff *skb, struct packet *p, __u32 number, __u32 ingress)
+{
+	struct hook h = { .skb = skb, .ingress = ingress };
+	enum kind kind = KIND_COUNTED;
+	struct recent *recent;
+	__u32 fields;
+
+	if (!p || !begin(&h, number))
+		return NO_CLASS;
+	fields = READ(*(ingress ? &h.engine->count_in : &h.engine->count_out));
+	if (p->other) {
 		/* A port that no rule looks at, chosen anew for each packet, costs no look-up. */
 		keep_fields(&p->key, fields);
-		recent = known(h, &p->key, false, 0);
+		recent = known(&h, &p->key, false, 0);
+	} else {
+		recent = known(&h, &p->key, true, bpf_ktime_get_coarse_ns() >> UNIT_SHIFT);
 	}
-	if (!recent || recent->place == NO_CLASS)
-		return true;
-	load.bytes = bytes_of(h, p, load.packets);
-	load.payload = p->seen.payload;
-	load.kind = tcp ? KIND_FREE : KIND_COUNTED;
+	if (!recent)
+		return NO_CLASS;
 	if (recent->slot != NO_SLOT)
-		load.kind = KIND_HELD;
-	else if (tcp && fields & FIELDS_UNTOUCHED && learnt(h->engine, &p->key))
-		load.kind = KIND_COUNTED;
+		kind = KIND_HELD;
+	else if (!p->other && !(fields & FIELDS_UNTOUCHED && learnt(h.engine, &recent->key)))
+		kind = KIND_FREE;
+	return recent->place | (__u64)kind << KIND_SHIFT;
+}
+
+/* Does a packet of this class and kind exceed its bound? It is counted. */
+__noinline int exceeds(struct __sk_buff *skb, struct packet *p, __u32 number, __u32 ingress, __u64 found)
+{
+	struct hook h = { .skb = skb, .ingress = ingress };
+	struct load load = { .kind = found >> KIND_SHIFT };
+	__u32 place = found;
+
+	if (!p || !begin(&h, number))
+		return 0;
+	load.packets = packets_of(&h);
+	load.bytes = bytes_of(&h, p, load.packets);
+	load.payload = p->seen.payload;
 	/* Where ACKs are not held, neither is what they would have held back. */
-	if (!is_attended(h->engine, config.stale) || is_shut(h->engine, false) || is_shut(h->engine, true)) {
-		struct tally *tally = bpf_map_lookup_elem(&tallies, &recent->place);
+	if (!is_attended(h.engine, config.stale) || is_shut(h.engine, false) || is_shut(h.engine, true)) {
+		struct tally *tally = bpf_map_lookup_elem(&tallies, &place);
 
 		if (tally && load.kind == KIND_COUNTED)
 			tally_passes(tally, load.packets, load.bytes, 0, false, false);
-		return true;
+		return 0;
 	}
-	if (admits(h, recent->place, &load, coarse))
-		return true;
-	h->count->policed++;
-	return false;
+	if (admits(&h, place, &load, bpf_ktime_get_coarse_ns()))
+		return 0;
+	h.count->policed++;
+	return 1;
+}
+
+/* A packet with data, in a direction with bounds. */
+static __always_inline bool is_beyond_bound(struct hook *h, struct packet *p)
+{
+	__u64 found = find_class(h->skb, p, engine_number(h), h->ingress);
+
+	return (__u32)found != NO_CLASS && exceeds(h->skb, p, engine_number(h), h->ingress, found);
 }
 
 #endif

@@ -292,7 +292,7 @@ static __always_inline bool is_plain_segment(struct __sk_buff *skb, bool etherne
  * Looks for TSval and SACK blocks. Options that are cut short end the search, as in
  * `tcp_parse_options()`; what was found before counts.
  */
-static __always_inline void scan_options(struct __sk_buff *skb, struct packet *p)
+static __attribute__((noinline)) void scan_options(struct __sk_buff *skb, struct packet *p)
 {
 	/* An option's length may lie behind the last byte. */
 	__u8 list[OPTIONS_MAX + 8] = {};
