@@ -40,6 +40,9 @@ impl Gateway {
         reading: &Reading,
         tx: u32,
     ) -> Option<PassReason> {
+        if !self.hooked && self.slots[i].is_repetition(&reading.seen) {
+            return None; // it is set back, as by a hook, which shows it to nobody
+        }
         let r = &self.table[i];
         let odd = reading.odd.or_else(|| r.cannot_be_set_back(segment, tx));
         let odd = odd.or_else(|| self.tells_too_much(i, segment, reading, tx));

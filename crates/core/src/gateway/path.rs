@@ -78,7 +78,7 @@ impl Gateway {
     /// A segment passes, or has passed, as it came. Where there are hooks, the gateway notes it on its side.
     pub(super) fn note_passed(&self, i: u32, seen: &Seen) {
         match self.hooked {
-            true => self.slots[i].note_seen(seen),
+            true => self.slots[i].note_left(seen),
             false => self.slots[i].note_passed(seen),
         }
     }

@@ -8,6 +8,16 @@ use super::{
 use crate::ack::window;
 use core::sync::atomic::Ordering::Relaxed;
 
+impl Numbers {
+    /// Is the segment a retransmission or a probe (keepalive: one before SND.NXT, RFC 9293 section 3.8.4)? An ACK without
+    /// payload that a segment overtook is an ACK like any other.
+    #[inline(always)]
+    fn has_had(&self, seen: &Seen) -> bool {
+        let probe = seen.seq == self.nxt.wrapping_sub(1);
+        after(self.nxt, seen.seq) && !after(seen.end(), self.nxt) && (probe || !seen.is_pure())
+    }
+}
+
 impl Slot {
     /// Can this segment be the receiver's? Its sequence number is near SND.NXT, and it acknowledges nothing
     /// beyond the receiver's right edge, nor anything so old that its sender would not accept it (RFC 5961
@@ -126,6 +136,19 @@ impl Slot {
         );
     }
 
+    /// Is the segment a retransmission or a probe, of which a hook tells nobody?
+    pub fn is_repetition(&self, seen: &Seen) -> bool {
+        self.numbers().has_had(seen)
+    }
+
+    /// As [`Slot::note_seen`], of a segment that the gateway lets leave as it came. No hook reads such a frame, so the
+    /// gateway moves the hooks' word of what the sender knows, as one more of them would.
+    pub fn note_left(&self, seen: &Seen) {
+        self.note_seen(seen);
+        let tag = self.tag.load(Relaxed);
+        self.tell(Writer::Among(tag), seen.ack, self.edge_of(seen.ack, seen.window));
+    }
+
     /// A segment of the receiver (not a SYN or RST) passes because the gateway is away, or cannot be told. What cannot be
     /// true changes nothing here either. A window that the gateway sizes stays within its bounds: an edge that
     /// went right could not be taken back, and the flow would stand still until it is used up.
@@ -199,11 +222,9 @@ impl Slot {
     #[inline(always)]
     fn believed_by(&self, by: Writer, n: &Numbers, seen: &Seen) -> Action {
         let progress = after(seen.ack, n.tx);
-        // A retransmission or a probe (keepalive: one before SND.NXT, RFC 9293 section 3.8.4): nothing is learnt
-        // from its acknowledgement, since the sender might not accept it, and nothing leaks by it. An
-        // ACK without payload that a segment overtook is an ACK like any other.
-        let probe = seen.seq == n.nxt.wrapping_sub(1);
-        if after(n.nxt, seen.seq) && !after(seen.end(), n.nxt) && (probe || !seen.is_pure()) {
+        // Nothing is learnt from the acknowledgement of a repetition, since the sender might not accept it, and nothing
+        // leaks by it.
+        if n.has_had(seen) {
             // The last segment again (a tail loss probe, RFC 8985 section 7): its sender's clock is newer, and the peer
             // takes that for the newest (RFC 7323 section 4.3), wherever it already has the segment.
             if let Some(ts) = seen.ts.filter(|_| seen.end() == n.nxt) {
