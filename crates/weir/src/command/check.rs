@@ -9,6 +9,8 @@ use crate::field;
 use crate::result;
 use serde::Serialize;
 use std::path::PathBuf;
+#[cfg(feature = "linux")]
+use weir_core::gateway::{Compiled, Config, Direction, MOST_CONDITIONS};
 
 /// Arguments of `weir check`.
 #[derive(clap::Args, Debug)]
@@ -66,7 +68,32 @@ pub fn this_host(file: &File) -> Vec<Finding> {
             .to_owned();
     let others =
         setup.others().into_iter().map(|message| Finding { fatal: false, message, help: help.clone() });
-    fatal.chain(others).collect()
+    let rules = match file {
+        File::Gateway(g) => without_place(&g.gateway),
+        _ => Vec::new(),
+    };
+    fatal.chain(others).chain(rules).collect()
+}
+
+/// Rules that the maps of the programs in the kernel have no room for.
+#[cfg(feature = "linux")]
+fn without_place(config: &Config) -> Vec<Finding> {
+    let compiled = Compiled::from(config.clone());
+    let of = |direction| compiled.rules(direction).left_out;
+    let help = "Merge rules, or give them prefixes of their own: without a place in the kernel, what only this rule takes is not \
+         held to the rate of its class there";
+    let finding = |(class, rule): (u32, u32)| {
+        Finding {
+        fatal: false,
+        message: format!(
+            "class `{}`, rule {}: more than {MOST_CONDITIONS} rules with this prefix look at more than the prefix",
+            config.classes[class as usize].name,
+            rule + 1
+        ),
+        help: help.to_owned(),
+    }
+    };
+    [Direction::Out, Direction::In].into_iter().flat_map(of).map(finding).collect()
 }
 
 /// What a check found, as it is written by `--json`.
@@ -135,4 +162,33 @@ fn text(report: &Report) -> String {
         }
     }
     text
+}
+
+#[cfg(all(test, feature = "linux"))]
+mod tests {
+    use super::*;
+    use weir_core::ack::PRESETS;
+    use weir_core::gateway::{ClassConfig, Match, Prefix};
+    use weir_core::rate::Rate;
+
+    #[test]
+    fn a_rule_without_a_place_in_the_kernel_is_named() {
+        let rule = |port: u16| Match {
+            src: Prefix::new("10.0.0.0".parse().unwrap(), 8),
+            dst_port: Some(port..=port),
+            ..Match::default()
+        };
+        let with = |rules: u16| {
+            let class = ClassConfig {
+                matches: (0..rules).map(rule).collect(),
+                ..ClassConfig::controlled("a", Direction::Out, (PRESETS[0].policy)(Rate::mbit(1)))
+            };
+            without_place(&Config { classes: vec![class], ..Config::default() })
+        };
+        let most = MOST_CONDITIONS as u16;
+        assert!(with(most).is_empty());
+        let found = with(most + 1);
+        assert_eq!(found.len(), 1);
+        assert!(found[0].message.starts_with(&format!("class `a`, rule {}: ", most + 1)), "{found:?}");
+    }
 }
