@@ -1,5 +1,6 @@
 //! What hooks on several processors and the gateway do with one slot at once, in all orders that a memory model with weak
 //! ordering allows (`loom`): `cargo test --release -p weir-core --features loom --test protocols`.
+#![cfg(feature = "loom")]
 
 use loom::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use loom::sync::Arc;
