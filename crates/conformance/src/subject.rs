@@ -6,7 +6,7 @@ use crate::trace::{Limit, Trace, Traits};
 use crate::wire::Wire;
 use crate::{play, Script, Side, Verdict};
 use std::panic::{catch_unwind, AssertUnwindSafe};
-use weir_core::ack::{AckControl, ClassPreset, Leaf, Window, CLASS_PRESETS, PRESETS};
+use weir_core::ack::{AckControl, ClassPreset, Leaf, Release, Unresponsive, Window, CLASS_PRESETS, PRESETS};
 use weir_core::class::Spec;
 use weir_core::combined::{Acks, Combined};
 use weir_core::gateway::{ClassConfig, Config, Direction, Gateway, LAN, WAN};
@@ -189,10 +189,20 @@ fn queued<A: Acks>(acks: A, config: Config) -> Combined<A> {
     Combined::new(acks, Sharing::new(config, 0).expect("a sound tree"))
 }
 
+/// A class whose flows share a rate, without the bound of all of its bytes: senders of the cases send whatever their windows
+/// say, and what exceeds the bound is dropped.
+fn of_a_class() -> AckControl {
+    let mut policy = AckControl::ack_share(RATE);
+    if let Release::Share(law) = &mut policy.release {
+        law.unresponsive = Unresponsive::Count;
+    }
+    policy
+}
+
 /// Every preset of ACK control, a class whose flows share a rate by turns of bytes, every preset of classes, and the ACK filter.
 pub fn subjects() -> Vec<Subject> {
     let presets = PRESETS.iter().map(|preset| Subject::controlled(preset.name, (preset.policy)(RATE)));
-    let class_rate = Subject::controlled("class-rate", AckControl::ack_share(RATE));
+    let class_rate = Subject::controlled("class-rate", of_a_class());
     let shares = CLASS_PRESETS.iter().map(Subject::sharing);
     presets.chain([class_rate]).chain(shares).chain([Subject::filtering()]).collect()
 }
