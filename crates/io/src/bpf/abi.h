@@ -91,10 +91,10 @@ enum trials {
 };
 
 /*
- * Protocol of a frame that only tells whether the way back is open: of those that IEEE 802 leaves to local experiments. The hook that sees it
- * where it belongs consumes it.
+ * Protocol of a frame that only tells whether the way back is open: of the two that IEEE 802 leaves to local experiments, the
+ * one that fillers between paced packets do not have. The hook that sees it where it belongs consumes it.
  */
-#define ETH_P_PROBE 0x88b5
+#define ETH_P_PROBE 0x88b6
 
 /* Layout of weir_core::steer::Fields. */
 enum fields {

@@ -45,12 +45,20 @@ static __always_inline __u64 wire_bytes(struct __sk_buff *skb)
 	return skb->len + (packets > 1 ? (__u64)(packets - 1) * GIANT_HEADERS : 0);
 }
 
+/* A probe's addresses are all zero: frames of hosts, which go through the engine too, have others. */
+static __always_inline bool is_probe(struct __sk_buff *skb)
+{
+	__u64 first;
+
+	return skb->protocol == bpf_htons(ETH_P_PROBE) && !bpf_skb_load_bytes(skb, 0, &first, sizeof(first)) && !first;
+}
+
 /* A frame of the engine's that has come where it belongs. True if that was all it was for. */
 static __always_inline bool has_arrived(struct __sk_buff *skb, struct hooks *engine, __u32 role, const bool ingress)
 {
 	if (role & ROLE_ENGINE)
 		__sync_fetch_and_add(ingress ? &engine->seen_in : &engine->seen_out, 1);
-	return skb->protocol == bpf_htons(ETH_P_PROBE);
+	return is_probe(skb);
 }
 
 /* Is it known that what is taken would not come back? */

@@ -76,7 +76,7 @@ static __always_inline bool leaves(struct hook *h, __u32 role)
 {
 	bool inward = role & ROLE_TO_INGRESS, bare;
 
-	if (h->skb->protocol == bpf_htons(ETH_P_PROBE))
+	if (is_probe(h->skb))
 		return true;
 	bare = !restore_metadata(h->skb, false, inward);
 	if (role & ROLE_RESTAMP)

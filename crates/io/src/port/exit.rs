@@ -39,10 +39,11 @@ pub struct ExitStats {
 /// The first pause after an attempt for which there was no room, and the longest: each is twice as long as the one before.
 const PAUSES: [Duration; 2] = [Duration::from_micros(50), Duration::from_millis(2)];
 
-/// A frame that tells nothing and harms nobody: it is consumed where it arrives. Its protocol is one of those left to local experiments.
+/// A frame that tells nothing and harms nobody: it is consumed where it arrives. Its protocol is one of those left to local
+/// experiments, and its addresses are zero.
 const PROBE: [u8; 60] = {
     let mut frame = [0; 60];
-    (frame[12], frame[13]) = (0x88, 0xb5);
+    (frame[12], frame[13]) = (0x88, 0xb6); // ETH_P_PROBE
     frame
 };
 
