@@ -53,12 +53,12 @@ pub const SEQ_BEHIND: u32 = 1 << 22;
 pub const PURE_BEHIND: u32 = 1 << 17;
 /// How far an acknowledgement may be from `tx` where the window's scale is not known.
 pub const ACK_RANGE: u32 = 1 << 30;
-/// How far ahead of what time allows a TSval is believed at once. The delay on the way here may fall by so much at most.
+/// Ticks ahead of what time allows by which a TSval is believed at once. The delay on the way here may fall by so much at most.
 pub const CLOCK_SLACK: u32 = 1 << 10;
 /// One of so many disbelieved segments is shown to the gateway.
 pub const DOUBT_SAMPLE: u32 = 16;
 
-/// What the kernel and the gateway both know of a flow, in a cache line for each of the two sides. Numbers are those of the ACK
+/// State of a flow that kernel and gateway share, in a cache line for each of the two sides. Numbers are those of the ACK
 /// direction: the data's receiver sends segments, the data's sender gets them.
 ///
 /// Each side writes its own line alone, and readers take the serial maximum of both ([`Slot::numbers`]) until the hooks have
@@ -67,7 +67,7 @@ pub const DOUBT_SAMPLE: u32 = 16;
 /// turn ([`Slot::set_nxt`]): hooks note nothing under an old one. The gateway writes the hooks' line while it opens the slot
 /// ([`Slot::open`]), when its tag tells them that it is nobody's.
 ///
-/// What a hook does is done by one program at a time here ([`Slot::segment`], [`Slot::bypass`], [`Slot::stamp`]): whoever runs these is
+/// Hooks run one at a time here ([`Slot::segment`], [`Slot::bypass`], [`Slot::stamp`]): whoever runs these is
 /// alone with the slot.
 #[derive(Debug, Default)]
 #[repr(C, align(128))]
@@ -86,7 +86,7 @@ pub struct Slot {
     /// Acknowledgement number up to which plain segments pass, 0: none does; above it [`Slot::taken`] as it was then: what is taken
     /// ends the grant.
     grant: AtomicU64,
-    /// How often the gateway asked for the headers of the next segment of the flow's data.
+    /// Times that the gateway asked for the headers of the next segment of the flow's data.
     asked: AtomicU32,
     /// The window field and the end, as in `last`, until a hook has noted them.
     first: AtomicU32,
@@ -98,7 +98,7 @@ pub struct Slot {
     doubts: AtomicU32,
     /// Segments taken.
     taken: AtomicU32,
-    /// How often the gateway got what it asked for.
+    /// Times that the gateway got what it asked for.
     answered: AtomicU32,
     /// A TSval too far ahead to be believed alone.
     candidate: AtomicU32,

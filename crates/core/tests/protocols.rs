@@ -1,4 +1,4 @@
-//! What hooks on several processors and the gateway do with one slot at once, in all orders that a memory model with weak
+//! Hooks on several processors and the gateway at one slot, in all orders that a memory model with weak
 //! ordering allows (`loom`): `cargo test --release -p weir-core --features loom --test protocols`.
 #![cfg(feature = "loom")]
 

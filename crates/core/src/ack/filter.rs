@@ -221,7 +221,7 @@ impl Seen {
     }
 }
 
-/// What an ACK is to its sender behind the `last` one, a number and a window.
+/// News that an ACK brings its sender after the `last` one, a number and a window.
 fn role(last: (u32, u16), ack: &Ack) -> Role {
     let open = ack.window != 0 && last.1 != 0;
     match Kind::of(last, (ack.ack, ack.window), &ack.sack) {

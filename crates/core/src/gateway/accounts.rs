@@ -14,7 +14,7 @@ use std::collections::HashMap;
 pub struct ClassAccount {
     /// Hash of its name and direction; 0: nobody's account.
     id: u64,
-    /// Its totals.
+    /// Totals of the class.
     stats: ClassStats,
 }
 
@@ -131,7 +131,7 @@ impl core::ops::IndexMut<u32> for ClassAccounts {
     }
 }
 
-/// What a class is found by. It is the same in every process of one binary.
+/// Key of a class. It is the same in every process of one binary.
 fn id(class: &ClassConfig) -> u64 {
     let mut hasher = std::hash::DefaultHasher::new();
     (&class.name, class.direction as u8).hash(&mut hasher);

@@ -8,7 +8,7 @@ use crate::steer::{self, Bound, Kind, Limit, Load};
 use crate::time::Time;
 
 impl Config {
-    /// What the class with this index may send, if it has a bound: one whose flows share its rate has. Places above are indices.
+    /// Terms of the class with this index, if its flows share a rate. Places above it are indices.
     pub fn limit(&self, class: usize) -> Option<Limit> {
         let config = &self.classes[class];
         let law = config.ack?.release.share().copied().filter(|_| config.shares_rate())?;
@@ -28,7 +28,7 @@ impl Config {
 }
 
 impl Gateway {
-    /// What each class may send, by place.
+    /// Terms of each class, by place.
     pub fn bounds(&self) -> &[Bound] {
         self.bounds.all()
     }
@@ -83,7 +83,7 @@ impl Gateway {
         self.admits(direction, &key, &load, cx.now)
     }
 
-    /// How a segment with data is kept to its class's rate, in a gateway without hooks.
+    /// Kind of a segment with data for its class's bound, in a gateway without hooks.
     pub(super) fn kind_of(&self, key: &Key) -> Kind {
         match self.table.find(key) {
             Some(i) if self.table[i].has(flag::PASSES) => Kind::Counted,

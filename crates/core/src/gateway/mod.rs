@@ -125,7 +125,7 @@ pub struct Gateway {
     classes: Classes,
     /// What passes of each class that ACKs cannot slow, by place.
     tallies: Places<Tally>,
-    /// What each class may send, by place.
+    /// Bound of each class, by place.
     bounds: Places<Bound>,
     /// Some class has a bound, of uploads and downloads.
     bounded: [bool; 2],
@@ -291,7 +291,7 @@ impl Gateway {
         self.config.config()
     }
 
-    /// The same with its rules compiled.
+    /// As above, with its rules compiled.
     pub fn compiled(&self) -> &Compiled {
         &self.config
     }
@@ -308,7 +308,7 @@ impl Gateway {
         self.stats.resynced += 1;
     }
 
-    /// The same gateway, whose hooks hold each class to its bound in these. Panics if there are fewer than classes.
+    /// Returns this gateway with hooks that hold each class to its bound in these. Panics if there are fewer than classes.
     #[must_use]
     pub fn bounded_in(mut self, bounds: &'static [Bound]) -> Gateway {
         assert!(bounds.len() >= self.classes.len() as usize, "a bound for each class");

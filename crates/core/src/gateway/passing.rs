@@ -10,7 +10,7 @@
 //! - *For the connection*: both SYNs have an extension with which ACKs cannot be made, or, where no handshake was seen,
 //!   all of the last segments have it ([`flag::PASSES`] alone). Another handshake ends that.
 //!
-//! What passes in the last two is bounded by its class: the hooks are told which tally counts the flow's data.
+//! In the last two the class bounds the flow: the hooks are told which tally counts its data.
 
 use super::admit::Reading;
 use super::{after, Gateway, Headers, PassReason};
@@ -27,7 +27,7 @@ const ALL_CANDIDATES: u32 = 4;
 const ALL: u32 = 8;
 /// The hooks are told again which tally counts a flow each time that so many bytes of it were acknowledged: 1 MiB.
 const TELL_AGAIN: u32 = 20;
-/// What odd segments may acknowledge ahead of the rate of a flow whose window is kept.
+/// Time at the flow's rate that odd segments may acknowledge ahead, where the window is kept.
 const AHEAD: Duration = Duration::from_secs(2);
 
 impl Gateway {

@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 
 /// Operations kept. Further flows are neither begun nor forgotten until some were fetched.
 const LIMIT: usize = 5120;
-/// Of these, how many may be there for one more flow to be told of that the kernel does not know.
+/// Verdicts that may wait when a flow is added that the kernel does not know.
 const NEW_LIMIT: usize = 4096;
 /// Of these, how many may tell of flows that pass, any of which may be lost.
 const PASS_LIMIT: usize = 1024;

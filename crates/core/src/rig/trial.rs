@@ -183,7 +183,7 @@ impl Trial {
         self.got = (self.got + bytes).min(self.right).max(self.got);
     }
 
-    /// What third parties guess: never near the numbers of the connection, nor near the last guess.
+    /// Guesses of third parties: never near the numbers of the connection, nor near the last guess.
     fn guess(&mut self, by: u8) -> u32 {
         self.guesses = self.guesses.wrapping_add(1);
         let wild = (self.guesses ^ u32::from(by) << 24).wrapping_mul(0x9E37_79B9);
@@ -214,7 +214,7 @@ impl Trial {
         self.hear(&left);
     }
 
-    /// What reaches the sender, and is not the word of a third party.
+    /// Segments that reach the sender and are not a third party's.
     fn hear(&mut self, left: &[Sent]) {
         for sent in left.iter().filter(|sent| sent.port == LAN) {
             let Some(tcp) = tcp(sent) else { continue };

@@ -5,7 +5,7 @@
 //! Traffic that keeps to its rate finds it empty. Two parts make the bound: in any second passes at most what is served in it, 1.05
 //! times the rate and a tick of the kernel's coarse clock, and the room, 0.05 times the rate and 64 kB.
 //!
-//! What ACKs do not slow at all passes a second record first, the class's [`Tally`](super::Tally), at the class's rate, or less where that
+//! Traffic that ACKs do not slow passes a second record first, the class's [`Tally`](super::Tally), at the class's rate, or less where that
 //! would leave nothing to the class's TCP.
 //!
 //! A class that borrows has the bounds of those above it, too. What it has for itself passes them all: what a sibling does cannot take it.
@@ -28,7 +28,7 @@ const DEEPEST: usize = 8;
 const PAYLOAD: u32 = 1 << 16;
 const OWN: u32 = 1 << 17;
 
-/// What a class may send, and what it has sent. Two lines of memory that hooks and gateway share; the second one is for few classes.
+/// Record of what a class may send and has sent. Two lines of memory that hooks and gateway share; the second one is for few classes.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub struct Bound {
@@ -42,7 +42,7 @@ pub struct Bound {
     tcp: AtomicU32,
     /// Place of the next class above with a bound, plus one; 0: none.
     above: AtomicU32,
-    /// What a packet costs: in the low 16 bits bytes beside those from its IP header on, and `PAYLOAD`; `OWN`.
+    /// Cost of a packet: in the low 16 bits bytes beside those from its IP header on, and `PAYLOAD`; `OWN`.
     counts: AtomicU32,
     /// Bytes of TCP whose ACKs are controlled, as the rate counts them.
     held: AtomicU64,
@@ -52,7 +52,7 @@ pub struct Bound {
     dropped: AtomicU64,
     /// Their bytes.
     dropped_bytes: AtomicU64,
-    /// The same record for what the class has for itself, if it borrows more.
+    /// Record of the class's own guaranteed rate, if it borrows more.
     own_due: AtomicU64,
     own_per_byte: AtomicU64,
     own_room: AtomicU32,
@@ -61,23 +61,23 @@ pub struct Bound {
 
 const _: () = assert!(core::mem::size_of::<Bound>() == 128);
 
-/// What the configuration says of a class's bound.
+/// Terms of a class's bound, from the configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limit {
     /// The most that it may send. `None`: as much as those above it.
     pub most: Option<Rate>,
-    /// What passes whatever its siblings do, if it borrows.
+    /// Guaranteed rate, if it borrows.
     pub own: Option<Rate>,
     /// Place of the next class above with a bound.
     pub above: Option<u32>,
-    /// What the rates count.
+    /// Unit that the rates count.
     pub counts: Counts,
 }
 
 /// Packets with data that come as one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Load {
-    /// How many there are: more than one of a giant packet.
+    /// Number of packets: more than one of a giant packet.
     pub packets: u64,
     /// Their bytes from their IP headers on.
     pub bytes: u64,
@@ -87,14 +87,14 @@ pub struct Load {
     pub kind: Kind,
 }
 
-/// How packets are kept to their class's rate.
+/// Kinds of packets, by how they are kept to their class's rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// TCP whose ACKs are controlled.
     Held,
     /// TCP whose ACKs are not, but whose class is not charged with it by a tally.
     Free,
-    /// What the class's tally counts.
+    /// Traffic that the class's tally counts.
     Counted,
 }
 
@@ -139,7 +139,7 @@ impl Bound {
         self.per_byte.load(Relaxed) != 0 || self.above.load(Relaxed) != 0
     }
 
-    /// What `load` costs.
+    /// Cost of `load`.
     fn cost(&self, load: &Load) -> u64 {
         let counts = self.counts.load(Relaxed);
         let whole = load.bytes + load.packets * u64::from(counts & 0xffff);
@@ -188,7 +188,7 @@ impl Bound {
         }
     }
 
-    /// What has passed and what was dropped.
+    /// Totals passed and dropped.
     pub fn passed(&self) -> Passed {
         Passed {
             held: self.held.load(Relaxed),
@@ -199,7 +199,7 @@ impl Bound {
     }
 }
 
-/// Of a class, up to some time.
+/// Totals of a class, up to some time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Passed {
     /// Bytes of TCP whose ACKs are controlled, as the rate counts them.

@@ -13,11 +13,11 @@ use super::words::{halves, pair, Writer};
 use super::{after, Slot, CLOCK_SLACK};
 use core::sync::atomic::Ordering::Relaxed;
 
-/// So many TSvals in a row, each soon after the one before, are believed however far ahead they are.
+/// TSvals in a row, each soon after the one before, that are believed however far ahead they are.
 const WITNESSES: u32 = 3;
-/// How far ahead of the one before each of them may be.
+/// Ticks by which each of them may be ahead of the one before.
 const NEAR: u32 = 1 << 20;
-/// So many summed ACKs in a row with an older TSval set it back,
+/// Summed ACKs in a row with an older TSval that set it back,
 const BEHIND: u32 = 8;
 /// unless the newest has overtaken them all: 100.7 ms.
 const OVERTAKEN: u32 = 96;
@@ -28,7 +28,7 @@ const FAST_SHIFT: u32 = 10;
 const BEHIND_UNIT: u32 = 1 << 8;
 const FAST: u32 = 1 << 16;
 
-/// How far ahead a TSval may be after so many ticks of time.
+/// Largest advance of a TSval after this many ticks of time.
 fn bound(elapsed: u32, fast: bool) -> u32 {
     let ticks = elapsed.min(1 << 29) * 2 + CLOCK_SLACK;
     let shift = if fast { FAST_SHIFT } else { 0 };

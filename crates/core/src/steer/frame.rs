@@ -6,7 +6,7 @@ use crate::time::Time;
 use crate::wire::{self, Packet, Tcp, TcpOptions, Timestamps};
 
 impl Seen {
-    /// What the headers of a segment say, seen at `now`.
+    /// Reads the headers of a segment that is seen at `now`.
     pub fn of(tcp: &Tcp, options: &TcpOptions, now: Time) -> Seen {
         Seen {
             flags: tcp.flags.0 as u8,

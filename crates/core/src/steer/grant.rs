@@ -4,7 +4,7 @@
 //! for no more than that, and charges what has passed when it next looks at the flow: [`Slot::tx`] tells. A grant is for
 //! segments that tell nothing but progress. Any other is taken, or passes and is shown, as without one.
 //!
-//! What is taken ends the grant, so that nothing passes ahead of what waits for the gateway: hooks count what they take, the
+//! A taken segment ends the grant, so that nothing overtakes it: hooks count the segments that they take, the
 //! gateway what has come, and a grant is good as long as no more has been taken than when it was made.
 
 use super::words::{barrier, halves, pair};

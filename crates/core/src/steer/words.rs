@@ -28,7 +28,7 @@ pub(super) struct Line {
     pub(super) clock: AtomicU64,
 }
 
-/// What a slot says at one moment.
+/// Numbers of a slot at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Numbers {
     /// Highest acknowledgement number that has left towards the sender.
@@ -49,7 +49,7 @@ pub struct Numbers {
     pub window: u16,
     /// The receiver's FIN has passed.
     pub ended: bool,
-    /// How often the gateway has taken `nxt` back.
+    /// Times that the gateway has taken `nxt` back.
     pub turn: u32,
     /// When the newest TSval came; see [`Seen::at`](super::Seen::at).
     pub at: u32,
@@ -76,7 +76,7 @@ pub(super) fn barrier() {
     fence(SeqCst);
 }
 
-/// Who writes the hooks' line.
+/// Writer of the hooks' line.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Writer {
     /// Nobody else does meanwhile: no locked instruction is needed.
@@ -199,7 +199,7 @@ impl Slot {
         }
     }
 
-    /// What both sides know.
+    /// Returns the numbers that both sides know.
     #[inline(always)]
     pub fn numbers(&self) -> Numbers {
         let (last, first) = (self.last.load(Acquire), self.first.load(Relaxed));

@@ -14,18 +14,18 @@
 use super::Extensions;
 use crate::time::Time;
 
-/// So many segments in a row that fit each other take a flow up anew. Behind hooks one of
+/// Segments in a row, fitting each other, that take a flow up anew. Behind hooks one of
 /// [`DOUBT_SAMPLE`](crate::steer::DOUBT_SAMPLE) is shown.
 const CONSISTENT: u8 = 8;
-/// So many acknowledgements that advance make a flow of which no handshake was seen.
+/// Advancing acknowledgements that make a flow of which no handshake was seen.
 const MIDSTREAM: u8 = 3;
 /// No segment overtakes another by more: 100.7 ms, in [`ticks`].
 const OVERTAKEN: u16 = 96;
-/// So many believed segments settle a flow of which no handshake was seen: anyone can make up a few.
+/// Believed segments that settle a flow of which no handshake was seen: anyone can make up a few.
 const SETTLED: u8 = 64;
-/// How far the next segment's sequence number may be from the last.
+/// Largest distance of the next segment's sequence number from the last.
 const NEAR_SEQ: u32 = 1 << 22;
-/// How far its acknowledgement may be ahead of the last: what a sample leaves out.
+/// Largest advance of its acknowledgement: what a sample leaves out.
 const NEAR_ACK: u32 = 1 << 26;
 
 /// Odd segments among the last eight with which a flow is let through.

@@ -85,17 +85,17 @@ impl Key {
         let key = Key { src, dst, src_port: ack.dst_port, dst_port: ack.src_port, tags: [0; 2] };
         key.with(TCP, [ack.tci.unwrap_or(0), 0])
     }
-    /// The same connection with sender and receiver exchanged.
+    /// Returns the key with sender and receiver exchanged.
     #[must_use]
     pub fn reversed(&self) -> Key {
         Key { src: self.dst, dst: self.src, src_port: self.dst_port, dst_port: self.src_port, ..*self }
     }
-    /// The same behind these VLAN tags, outer first; 0: none.
+    /// Returns the key behind these VLAN tags, outer first; 0: none.
     #[must_use]
     pub fn tagged(self, ids: [u16; 2]) -> Key {
         self.with(self.protocol(), ids)
     }
-    /// The same with another protocol and other VLAN identifiers.
+    /// Returns the key with another protocol and other VLAN identifiers.
     #[inline]
     fn with(self, protocol: u8, ids: [u16; 2]) -> Key {
         let tag = |bits: u8, id: u16| u16::from(bits) << 12 | id & ID;

@@ -1,10 +1,10 @@
-//! What answers a handshake, by the numbers that the two SYNs have begun with.
+//! Answers to handshakes, judged by the numbers of the two SYNs.
 
 /// Data that comes with a SYN at most (RFC 7413): a segment.
 const FAST_OPEN: u32 = 1460;
-/// What the first ACK after a handshake may acknowledge: what a window without a scale allows.
+/// Bytes that the first ACK after a handshake may acknowledge: a window without a scale.
 const FIRST_DATA: u32 = 1 << 17;
-/// How far behind its SYN the receiver may be: segments that were lost on their way leave a gap.
+/// Largest gap behind the receiver's SYN: segments may have been lost on their way.
 const SEQ_AHEAD: u32 = 1 << 16;
 
 /// Does a SYN that acknowledges `ack` answer the SYN behind which the other end goes on at `start`? It acknowledges that, and data that came

@@ -18,7 +18,7 @@ pub struct Receiver {
     doubts: u8,
 }
 
-/// What an acknowledgement is to the ones before it.
+/// Relation of an acknowledgement to the ones before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Acks {
     /// Nothing was known before it.

@@ -23,11 +23,11 @@ pub struct Stream {
     scale: Option<u8>,
     /// Segments of the sender that do not fit, and of the receiver.
     doubts: [Doubt; 2],
-    /// How many segments did not fit.
+    /// Number of segments that did not fit.
     disbelieved: u32,
 }
 
-/// What a segment of the sender is.
+/// Verdict on a segment of the sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Data {
     /// It goes on where the sender was, or further.
@@ -36,11 +36,11 @@ pub enum Data {
     Again,
     /// It cannot be the sender's, and changes nothing.
     Disbelieved,
-    /// So many fitted each other and not what was known that they are the connection: all is known from here on.
+    /// The last segments fit each other and not what was known: the connection is known from here on.
     Renewed,
 }
 
-/// What a segment of the receiver acknowledges.
+/// Verdict on an acknowledgement of the receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Acked {
     /// More than before, by so many bytes.

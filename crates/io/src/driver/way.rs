@@ -14,23 +14,23 @@ use weir_core::time::{Duration, Time};
 const PATIENCE: Duration = Duration::from_millis(20);
 /// For so long a full socket may not take anything: a frame of 1,514 bytes takes 190 ms at 64 kbit/s.
 const FULL: Duration = Duration::from_millis(500);
-/// How often a way is tried that is shut, and one on which nothing is under way.
+/// Interval at which a way is tried that is shut, or idle.
 const TRY: Duration = Duration::from_secs(1);
 /// When a segment is taken after a frame that tells nothing was sent.
 const TAKE: Duration = Duration::from_millis(100);
-/// What is over sooner is not worth a word.
+/// Faults that are over sooner are not reported.
 const WORTH_A_WORD: Duration = Duration::from_millis(100);
 /// The log has a line about the same fault so often at most.
 const BETWEEN_LINES: Duration = Duration::from_secs(60);
 
-/// What does not work.
+/// Faults of a way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
     /// It has not been tried.
     Untried,
-    /// What is redirected does not come to the engine.
+    /// Redirected frames do not come to the engine.
     Unread,
-    /// What is sent is not seen by the hook where it belongs.
+    /// Sent frames are not seen by the hook where they belong.
     Unseen,
     /// The socket fails with this error.
     Socket(i32),
@@ -86,7 +86,7 @@ impl Leg {
     }
 }
 
-/// What is known of a way at a moment.
+/// Counts of a way at a moment.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Counts {
     /// Frames that were redirected, and that the engine has received; the same twice where none are.
@@ -97,14 +97,14 @@ pub(super) struct Counts {
     pub stuck: Option<Stuck>,
 }
 
-/// What is to be done.
+/// Action that a look at a way asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Turn {
     /// Nothing.
     Nothing,
     /// Everything passes from now on; if `exit`, nothing is sent either.
     Shut { exit: bool },
-    /// What is taken comes back again.
+    /// Taken frames come back again.
     Open,
     /// A frame is to be sent, to see whether it arrives.
     Try,
@@ -118,13 +118,13 @@ enum State {
     Shut { since: Time, fault: Fault },
 }
 
-/// What a way that is shut was tried with last.
+/// Trial of a way that is shut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum With {
     Nothing,
     /// The frame that found no way, or one that tells nothing.
     Frame,
-    /// What the engine makes of a segment.
+    /// The ACK that the engine makes of a segment.
     Segment,
 }
 
@@ -163,7 +163,7 @@ impl Way {
         }
     }
 
-    /// What is wrong with it, if that is worth a word.
+    /// Returns its fault, if it has lasted long enough to be reported.
     pub fn fault(&self, now: Time) -> Option<Fault> {
         match self.state {
             State::Shut { since, fault } if now.since(since) >= WORTH_A_WORD => Some(fault),

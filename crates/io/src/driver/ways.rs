@@ -137,7 +137,7 @@ impl Ways {
         }
     }
 
-    /// What is wrong with them.
+    /// Returns the fault of the ways, in words.
     pub fn degraded(&self, now: Time, interfaces: &InterfaceStates) -> Option<String> {
         let wrong = self
             .ways

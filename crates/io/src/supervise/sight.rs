@@ -5,13 +5,13 @@ use crate::bpf::AcksCounters;
 use crate::driver::{HookCounters, InterfaceStates};
 use weir_core::time::{Duration, Time};
 
-/// How often the counts are compared.
+/// Interval at which the counts are compared.
 const EVERY: Duration = Duration::from_secs(1);
 /// Less than this in a second is not worth a word: 1 Mbit/s.
 const WORTH_A_WORD: u64 = 125_000;
-/// So many seconds in a row are no accident of two counts that are not read at the same moment.
+/// Seconds in a row that rule out an accident of two counts read at different moments.
 const SECONDS: u32 = 2;
-/// So many frames of a kind are not one that strayed here.
+/// Frames of a kind that rule out a stray one.
 const A_KIND: u64 = 100;
 
 /// Bytes of an interface so far: sent and received.

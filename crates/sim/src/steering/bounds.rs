@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use weir_core::flow::Key;
 use weir_core::time::{Duration, Time};
 
-/// How many a second are shown to the gateway, and how many at once.
+/// Segments a second, and at once, that are shown to the gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
     interval: Duration,
@@ -19,7 +19,7 @@ impl Budget {
     }
 }
 
-/// What a budget is for, in the order of `enum budgets` of the programs in the kernel.
+/// Uses of budgets, in the order of `enum budgets` of the programs in the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unknown {
     /// Pure ACKs of unknown flows, which are taken.
@@ -34,7 +34,7 @@ pub(super) enum Unknown {
     Ends,
 }
 
-/// How much of the unknown the hooks show, and how much they remember.
+/// Limits of the hooks: unknown traffic shown, flows remembered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
     /// For pure ACKs of unknown flows.
@@ -93,7 +93,7 @@ struct Stream {
 /// Long ago: a stream that nothing was taken from.
 const UNUSED: i64 = i64::MIN / 2;
 
-/// What is left of the budgets: the arithmetic of `within` of the programs in the kernel.
+/// State of the budgets: the arithmetic of `within` of the programs in the kernel.
 pub(super) struct Budgets {
     budgets: [Budget; 5],
     streams: Vec<[Stream; 5]>,

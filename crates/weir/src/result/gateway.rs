@@ -97,7 +97,7 @@ pub struct ClassResult {
     /// What passed of it that ACKs cannot slow, if it shares a rate and there was any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub others: Option<ClassOthers>,
-    /// What passed its bound, if it has one and anything came.
+    /// Traffic at its bound, if it has one and anything came.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bound: Option<ClassBound>,
     /// Flows and the least rate that it guarantees each, if it does.
@@ -124,7 +124,7 @@ pub struct ClassOthers {
     pub exceeded_bytes: u64,
 }
 
-/// What passed the bound of a class, and what it dropped.
+/// Traffic that the bound of a class passed and dropped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClassBound {
     /// Bytes of TCP whose ACKs are controlled, as the rate counts them.

@@ -146,7 +146,7 @@ pub fn classes(gateway: &Gateway, now: Time) -> Vec<ClassResult> {
     each.map(class).collect()
 }
 
-/// What passed the bound of the class with this index, if it has one and anything came.
+/// Traffic at the bound of the class with this index, if it has one and anything came.
 pub fn bound(gateway: &Gateway, class: usize) -> Option<ClassBound> {
     let Passed { held, free, dropped, dropped_bytes } = gateway.bound_of(class).passed();
     let bound = ClassBound { held_bytes: held, free_bytes: free, dropped, dropped_bytes };

@@ -17,7 +17,7 @@ pub struct ShareRelease {
     pub rate: Rate,
     /// What the rate counts.
     pub counts: Counts,
-    /// What becomes of traffic that ACKs cannot slow.
+    /// Treatment of traffic that ACKs cannot slow.
     pub unresponsive: Unresponsive,
     /// The most that a flow gets, whatever the others leave.
     pub flow_max: Option<Rate>,
@@ -34,14 +34,14 @@ pub enum Unresponsive {
     /// [bound](crate::steer::Bound).
     #[default]
     Bound,
-    /// The same with a bucket of 20 ms.
+    /// As `Bound`, with a bucket of 20 ms.
     Police,
     /// It is counted, and charged to the class. Nothing is dropped.
     Count,
 }
 
 impl Unresponsive {
-    /// What may pass at once, as time at the rate; `None`: everything.
+    /// Burst that may pass at once, as time at the rate; `None`: everything.
     pub const fn burst(self) -> Option<Duration> {
         match self {
             Unresponsive::Bound => Some(Duration::from_millis(40)),

@@ -50,7 +50,7 @@ pub struct Group {
     pub class: u32,
     /// The first of its [conditions](Rules::conditions), which are in the order of their classes, all before `class`.
     pub first: u32,
-    /// How many there are.
+    /// Number of them.
     pub count: u32,
 }
 
@@ -154,14 +154,14 @@ fn written(prefix: Prefix) -> ([u8; 16], u8) {
 pub struct Rules {
     /// In any order.
     pub groups: Vec<Group>,
-    /// Of all groups. Groups may have the same ones.
+    /// Conditions of all groups, which may share them.
     pub conditions: Vec<Condition>,
     /// Class and rule of what some group has no place for: as [`Config::classes`] and [`matches`](super::super::ClassConfig::matches)
     /// count them.
     pub left_out: BTreeSet<(u32, u32)>,
 }
 
-/// What a group is made of.
+/// Parts of a group.
 #[derive(Clone, Default)]
 struct Parts {
     class: Option<u32>,

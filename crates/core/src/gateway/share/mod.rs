@@ -89,7 +89,7 @@ pub(super) struct Share {
     active: Average,
     /// What passes beside its flows.
     others: Others,
-    /// Of that, bytes which its clock is not charged yet.
+    /// Unresponsive bytes that its clock is not charged yet.
     debt: Debt,
     /// When the next releases may be.
     next: Time,
