@@ -1,32 +1,15 @@
 //! Is a segment the flow's? What cannot be its receiver's is forwarded and changes nothing; what fits is, and what is
 //! consistent in spite of it takes the flow up anew ([`Doubt`](crate::track::Doubt)).
 
-use super::passing::oddity;
+use super::passing::Reading;
 use super::{after, Gateway, Headers, PassReason};
 use crate::flow::flag;
 use crate::frame::Frame;
 use crate::node::Cx;
-use crate::steer::{self, Seen};
+use crate::steer;
 use crate::time::Time;
 use crate::track::opening;
-use crate::wire::{self, Flags, TcpOptions};
-
-/// What a segment of the receiver says.
-pub(super) struct Reading {
-    pub(super) options: TcpOptions,
-    pub(super) seen: Seen,
-    /// Why the segment must not be changed, if so.
-    pub(super) odd: Option<PassReason>,
-}
-
-impl Reading {
-    /// What the segment says whose headers are in `bytes`.
-    #[inline]
-    pub(super) fn of(bytes: &[u8], segment: &Headers, now: Time) -> Reading {
-        let options = wire::read_options(bytes, &segment.packet, &segment.tcp);
-        Reading { seen: Seen::of(&segment.tcp, &options, now), odd: oddity(segment, &options), options }
-    }
-}
+use crate::wire::{Flags, TcpOptions};
 
 /// What is found out about a segment before anything else.
 pub(super) enum Admitted {

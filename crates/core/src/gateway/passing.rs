@@ -12,15 +12,15 @@
 //!
 //! In the last two the class bounds the flow: the hooks are told which tally counts its data.
 
-use super::admit::Reading;
 use super::{after, Gateway, Headers, PassReason};
 use crate::ack::Window;
 use crate::flow::{flag, Record};
 use crate::frame::Frame;
 use crate::node::Cx;
-use crate::time::Duration;
+use crate::steer::Seen;
+use crate::time::{Duration, Time};
 use crate::track::Extensions;
-use crate::wire::{Flags, Tcp, TcpOptions};
+use crate::wire::{self, Flags, Tcp, TcpOptions};
 
 /// Odd segments in a row that show an extension of a flow in mid-stream, before its numbers are known and after.
 const ALL_CANDIDATES: u32 = 4;
@@ -29,6 +29,23 @@ const ALL: u32 = 8;
 const TELL_AGAIN: u32 = 20;
 /// Time at the flow's rate that odd segments may acknowledge ahead, where the window is kept.
 const AHEAD: Duration = Duration::from_secs(2);
+
+/// A segment of the receiver, as it was read.
+pub(super) struct Reading {
+    pub(super) options: TcpOptions,
+    pub(super) seen: Seen,
+    /// Reason for which the segment must not be changed, if there is one.
+    pub(super) odd: Option<PassReason>,
+}
+
+impl Reading {
+    /// Reads the segment whose headers are in `bytes`.
+    #[inline]
+    pub(super) fn of(bytes: &[u8], segment: &Headers, now: Time) -> Reading {
+        let options = wire::read_options(bytes, &segment.packet, &segment.tcp);
+        Reading { seen: Seen::of(&segment.tcp, &options, now), odd: oddity(segment, &options), options }
+    }
+}
 
 impl Gateway {
     /// Notes whether a believed segment is odd. Returns why it is let through, if it is: itself, or its flow.
@@ -222,7 +239,7 @@ impl Record {
 }
 
 /// Returns why a segment must not be changed, and no ACK made in its place, if so.
-pub(super) fn oddity(segment: &Headers, options: &TcpOptions) -> Option<PassReason> {
+fn oddity(segment: &Headers, options: &TcpOptions) -> Option<PassReason> {
     // A giant segment with payload may have a jumbo option (RFC 2675) of its host's own.
     if segment.tcp.payload_len == 0 && segment.packet.has_options() {
         Some(PassReason::IpOptions)

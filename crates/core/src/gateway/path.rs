@@ -5,7 +5,8 @@
 //! blocks, closed windows. Segments with payload leave at once with their ACK field set
 //! back to `tx`; FIN and RST as they came. What keeps its place although it tells more is in `place`.
 
-use super::admit::{Admitted, Reading};
+use super::admit::Admitted;
+use super::passing::Reading;
 use super::{ack_out, after, Copied, Gateway, Headers};
 use crate::ack::window;
 use crate::ack::{Fate, Kind, News};
