@@ -92,6 +92,8 @@ fuzz:
 	cd fuzz && for t in parse slot gateway steered; do cargo +nightly fuzz run $$t -- -max_total_time=60 || exit 1; done
 	cd fuzz && mkdir -p corpus/config && \
 		cargo +nightly fuzz run config corpus/config ../examples ../experiments -- -max_total_time=60
+	cd fuzz && mkdir -p corpus/lists && \
+		cargo +nightly fuzz run lists corpus/lists ../crates/weir/tests/lists -- -max_total_time=60
 
 clean:
 	cargo clean

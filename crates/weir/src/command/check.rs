@@ -104,6 +104,8 @@ struct Report {
     kind: Option<&'static str>,
     ok: bool,
     errors: Vec<Located>,
+    /// Rows and keys of lists that are left out or count otherwise than they say.
+    notes: Vec<Located>,
     host: Vec<Finding>,
     summary: Vec<String>,
 }
@@ -124,6 +126,7 @@ pub fn run(args: &Args, host: HostChecks) -> Result<(), Failure> {
         kind: None,
         ok: parsed.is_ok(),
         errors: Vec::new(),
+        notes: Vec::new(),
         host: Vec::new(),
         summary: Vec::new(),
     };
@@ -132,6 +135,7 @@ pub fn run(args: &Args, host: HostChecks) -> Result<(), Failure> {
         Ok(file) => {
             report.kind = Some(describe::kind(file));
             report.summary = describe::lines(file);
+            report.notes = notes(file);
             report.host = host(file);
             report.ok = report.host.iter().all(|f| !f.fatal);
         }
@@ -149,10 +153,30 @@ pub fn run(args: &Args, host: HostChecks) -> Result<(), Failure> {
     }
 }
 
+/// What does not count of the lists of customers and sites that a file names.
+fn notes(file: &File) -> Vec<Located> {
+    match file {
+        File::Gateway(g) => g.notes.clone(),
+        File::Experiment(e) => e.notes.clone(),
+        File::Sweep(runs) => runs.first().map_or(Vec::new(), |run| run.experiment.notes.clone()),
+        File::Wan(_) => Vec::new(),
+    }
+}
+
+/// Notes that a text has one by one.
+const MOST_NOTES: usize = 100;
+
 fn text(report: &Report) -> String {
     let mut text = format!("{}: {}\n", report.file, report.kind.unwrap_or("nothing"));
     for line in &report.summary {
         text.push_str(&format!("  {line}\n"));
+    }
+    for note in report.notes.iter().take(MOST_NOTES) {
+        text.push_str(&format!("note: {note}\n"));
+    }
+    if report.notes.len() > MOST_NOTES {
+        let more = report.notes.len() - MOST_NOTES;
+        text.push_str(&format!("note: and {more} more, which `--json -` has\n"));
     }
     for f in &report.host {
         let severity = if f.fatal { "problem" } else { "warning" };

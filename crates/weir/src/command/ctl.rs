@@ -2,10 +2,11 @@
 
 use crate::command::error::Failure;
 use crate::experiment::config::addresses;
+use crate::experiment::config::customers::label;
 use crate::field;
 use crate::field::control::{Answer, Owner};
 use crate::report::table;
-use crate::result::running::GatewayReport;
+use crate::result::running::{GatewayReport, Notes};
 use serde::Deserialize;
 use std::net::IpAddr;
 
@@ -18,6 +19,7 @@ Examples:
   sudo weir ctl set class/voip.ack.flow_rate=90kbit
   sudo weir ctl set customer/17.down=50Mbit customer/17.up=10Mbit site/tower.down=300Mbit
   sudo weir ctl off 17
+  sudo weir ctl off '12 Main/B'                      # as its list has it, or 12_Main_B as its classes
   sudo weir ctl --json show | jq '.report.classes[] | {name, bps}'
 
 A setting lasts until the file is read again (`weir reload`) or Weir ends.")]
@@ -49,15 +51,21 @@ enum What {
     /// Let the flows of a customer pass untouched
     Off {
         /// The customer's identifier
-        #[arg(value_parser = word)]
+        #[arg(value_parser = customer)]
         customer: String,
     },
     /// Shape the flows of a customer again
     On {
         /// The customer's identifier
-        #[arg(value_parser = word)]
+        #[arg(value_parser = customer)]
         customer: String,
     },
+}
+
+/// A customer's identifier as names of classes have it: a request has blanks between its words, and none
+/// within.
+fn customer(text: &str) -> Result<String, String> {
+    word(&label(text))
 }
 
 /// A request has blanks between its words, and none within.
@@ -91,6 +99,7 @@ pub(super) fn change(dev: Option<&str>, request: &str, json: bool) -> Result<(),
         super::print(&text)?;
     } else if answer.ok {
         super::print(&format!("{}\n", answer.text))?;
+        super::print(&table::notes(answer.notes.as_ref().unwrap_or(&Notes::default())))?;
     }
     outcome(&answer)
 }
@@ -102,7 +111,7 @@ fn show(dev: Option<&str>, address: Option<IpAddr>, json: bool) -> Result<(), Fa
         _ if json => super::print(&text)?,
         Some(report) => {
             let owner = shown.customer.as_ref().map_or(String::new(), owner);
-            super::print(&format!("{owner}{}", table::running(&report)))?;
+            super::print(&format!("{owner}{}{}", table::running(&report), table::notes(&report.notes)))?;
         }
         None => {}
     }

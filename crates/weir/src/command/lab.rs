@@ -36,7 +36,9 @@ pub struct Args {
 /// Runs the experiment, checks it, prints and writes its result.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let source = super::source(&args.common.experiment)?;
-    let plan = args.common.plan(experiment::parse(&source)?, Backend::Lab)?;
+    let experiment = experiment::parse(&source)?;
+    present::say_notes(&experiment);
+    let plan = args.common.plan(experiment, Backend::Lab)?;
     let options = Options::with_signals().map_err(|e| Failure::Other(format!("signals: {e}")))?;
     let options = Options { id: args.id.clone(), pcap: args.common.pcap.clone(), ..options };
     if args.runs > 1 {

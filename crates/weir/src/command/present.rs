@@ -49,6 +49,15 @@ impl Common {
     }
 }
 
+/// Says what does not count of the lists that an experiment names.
+pub fn say_notes(experiment: &Experiment) {
+    let (most, notes) = (20, &experiment.notes);
+    notes.iter().take(most).for_each(|note| crate::output::say(&format!("weir: {note}")));
+    if notes.len() > most {
+        crate::output::say(&format!("weir: and {} more: `weir check` has them all", notes.len() - most));
+    }
+}
+
 /// The part of a directory that run `n` of several has, counted from 1.
 pub fn part(directory: Option<&Path>, n: usize) -> Option<PathBuf> {
     directory.map(|d| d.join(format!("{n:03}")))

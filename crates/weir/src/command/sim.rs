@@ -58,7 +58,9 @@ pub(super) fn simulate(text: &str) -> Result<RunResult, String> {
 /// The runs that the file and the arguments ask for.
 fn jobs(args: &Args, source: &Source) -> Result<Vec<Job>, Failure> {
     let mut jobs = Vec::new();
-    for run in experiment::runs(source)? {
+    let runs = experiment::runs(source)?;
+    runs.first().into_iter().for_each(|run| present::say_notes(&run.experiment));
+    for run in runs {
         let plan = args.common.plan(run.experiment, Backend::Sim)?;
         jobs.push(Job { settings: run.settings, plan });
     }

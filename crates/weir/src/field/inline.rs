@@ -3,6 +3,7 @@
 
 use super::continued::Continued;
 use super::control::{Part, Remote, Service, Version};
+use super::lists::Lists;
 use super::live::Meters;
 use super::paced::Device;
 use super::queues::{self, QueueMeters};
@@ -94,6 +95,7 @@ impl Inline for Combined {
 pub(super) struct Next {
     acks: Option<(Part, Option<Staged>)>,
     queues: Option<Sharing>,
+    lists: Arc<Lists>,
 }
 
 /// What is left of the configuration before, of each part: the thread drops it.
@@ -113,6 +115,8 @@ pub(super) struct Start {
     pub remote: Remote<Next, Left>,
     /// For each class of its part that controls ACKs the place in the whole configuration.
     pub places: Vec<usize>,
+    /// What reports say of the lists of customers and sites.
+    pub lists: Arc<Lists>,
     /// Where its rules are written, if it controls ACKs.
     pub book: Option<Arc<RuleBook>>,
     /// Engines that have not started yet.
@@ -165,6 +169,7 @@ impl Server {
             config: Compiled::after(new.config, &old.config),
             places: new.places,
         };
+        let lists = Arc::new(Lists::of(next));
         let queues = || self.queued.then(|| queues::node(next, &self.device, self.seed)).transpose();
         let books = self.books.iter().map(Some).chain(std::iter::repeat(None));
         let parts = new.parts.into_iter().zip(old.parts).zip(books);
@@ -174,7 +179,7 @@ impl Server {
                 let staged = book.map(|book| stage(book, &part.config)).transpose()?;
                 Ok::<_, String>((part, staged))
             });
-            Ok(Next { acks: acks.transpose()?, queues: queues()? })
+            Ok(Next { acks: acks.transpose()?, queues: queues()?, lists: lists.clone() })
         };
         let made = parts.map(next_of).collect::<Result<_, String>>()?;
         self.settle(next)?;
@@ -263,6 +268,7 @@ impl<N: Inline> InlineEngine<N> {
             said.classes = merged(said.classes, queued);
             known &= seen_before;
         }
+        self.start.lists.add_to(&mut said);
         // The frames of a gateway alone go on by themselves.
         let frames = self.node.queues().is_some();
         self.start.continued.driver(&mut said.gateway, &mut said.steering, frames);
@@ -296,6 +302,7 @@ impl<N: Inline> InlineEngine<N> {
             _ => None,
         };
         let queues = next.queues.and_then(|queues| self.node.replace(cx, queues));
+        self.start.lists = next.lists;
         self.splits = splits(&self.node);
         self.meters.forget_classes();
         self.queue_meters = QueueMeters::default();

@@ -127,6 +127,7 @@ fn class(s: &ClassStats, c: &ClassConfig, active: u64, bps: f64) -> GatewayClass
     GatewayClass {
         class: ClassResult { bps, target_bps, ..observe::class(s, c) },
         active_flows: active,
+        customer: None,
         place: 0,
         bytes: s.acked_bytes,
         flows: s.flows,

@@ -4,6 +4,7 @@ mod continued;
 pub mod control;
 mod emulator;
 mod inline;
+mod lists;
 mod live;
 mod paced;
 mod queues;
@@ -20,6 +21,7 @@ use crate::output::Target;
 pub use control::Version;
 use control::{Desk, Remote, Running};
 use inline::{Inline, InlineEngine, Server, Start};
+use lists::Lists;
 use paced::Device;
 use std::io::{self, Write};
 use std::ops::Range;
@@ -58,6 +60,7 @@ pub fn gateway(
     let memory = memory.map_err(|e| format!("memory for totals: {e}"))?;
     let json = json.map(Arc::new);
     tracing::info!(dev = version.file.dev, acks, queues = queued, "shaping");
+    lists::log(&lists::first(&version.file.notes));
     let running = Running::new(version, path, seed);
     let starts = |launch: &mut Launch<'_>, places: Vec<Vec<usize>>| {
         let books = books(launch);
@@ -69,6 +72,7 @@ pub fn gateway(
             homes.replace(&inline::listed(&version))?;
         }
         let letters = launch.letters.take();
+        let said = Arc::new(Lists::of(&version));
         let server = letters.map(|letters| Server {
             seed,
             device: Device::of(&version.file.dev),
@@ -87,6 +91,7 @@ pub fn gateway(
         let books = books.into_iter().map(Some).chain(std::iter::repeat(None));
         let start = |((((places, remote), writer), continued), book)| Start {
             book,
+            lists: said.clone(),
             restarts,
             began,
             continued,

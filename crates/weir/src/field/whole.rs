@@ -17,6 +17,8 @@ pub(super) fn whole(mut parts: Vec<GatewayReport>) -> GatewayReport {
     let add = |mut all: GatewayReport, part: GatewayReport| {
         all.wall_s = all.wall_s.max(part.wall_s);
         all.degraded = all.degraded.or(part.degraded);
+        // All engines have the same lists.
+        all.notes = part.notes;
         totals(&mut all.gateway, &part.gateway);
         all.classes.extend(part.classes);
         counts(&mut all.passed, &part.passed);

@@ -27,9 +27,45 @@ pub struct GatewayReport {
     pub events: Counts,
     /// How frames came and went.
     pub steering: SteeringReport,
+    /// Rows of lists of customers and sites that are left out or count otherwise than they say.
+    #[serde(skip_serializing_if = "Notes::is_empty")]
+    pub notes: Notes,
     /// Each engine's share, where there are several.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub engines: Vec<EngineReport>,
+}
+
+/// Notes about files, and the first of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Notes {
+    /// How many there are.
+    pub count: usize,
+    /// The first 20.
+    pub first: Vec<Note>,
+}
+
+/// A note about a place in a file.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Note {
+    /// The file.
+    pub file: String,
+    /// Line, from 1.
+    pub line: usize,
+    /// Column in characters, from 1.
+    pub column: usize,
+    /// Which row or key it is about, with the reason.
+    pub message: String,
+    /// What follows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub help: Option<String>,
+}
+
+impl Notes {
+    fn is_empty(&self) -> bool {
+        self.count == 0
+    }
 }
 
 /// What one of several engines has of a gateway.
@@ -51,6 +87,9 @@ pub struct GatewayClass {
     /// What results of experiments have of it too; the goodput is that of now, and the target that of its active flows.
     #[serde(flatten)]
     pub class: ClassResult,
+    /// The identifier of its customer as the list has it, where the name of the class has another.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub customer: Option<String>,
     /// Its place in the configuration, which its place in the list shows.
     #[serde(skip)]
     pub place: usize,

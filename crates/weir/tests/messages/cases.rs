@@ -485,9 +485,10 @@ pub const CUSTOMERS: &[(&str, &str)] = &[
     ("a prefix of another customer", "18,Ben,10.1.2.0/24,5Mbit,1Mbit"),
     ("prefixes that overlap", "18,Ben,10.4.0.1 10.1.0.0/16,5Mbit,1Mbit"),
     ("a customer without a rate", "18,Ben,10.3.0.0/24,5Mbit,"),
-    ("a customer without an address", "18,Ben,,5Mbit,1Mbit"),
     ("a customer with a rate of zero", "18,Ben,10.3.0.0/24,5Mbit,0bit"),
-    ("an identifier that is none", "no 18,Ben,10.3.0.0/24,5Mbit,1Mbit"),
+    ("two identifiers with one name", "1.8,Ben,10.3.0.0/24,5Mbit,1Mbit\n1_8,Cy,10.4.0.0/24,5Mbit,1Mbit"),
+    ("a quote behind a blank", "18, \"Ben, upstairs\",10.3.0.0/24,5Mbit,1Mbit"),
+    ("a quote that is never closed", "18,\"Ben, upstairs,10.3.0.0/24,5Mbit,1Mbit"),
     ("a row with a comma too many", "18,Ben, upstairs,10.3.0.0/24,5Mbit,1Mbit"),
     ("a class with the name of a customer's", "up-to,Ben,10.3.0.0/24,5Mbit,1Mbit"),
 ];

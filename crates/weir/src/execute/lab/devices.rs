@@ -35,6 +35,7 @@ pub fn gateway(config: &gateway::Config, layout: &Layout, engines: Option<u32>) 
         driving,
         customers: Vec::new(),
         sites: Vec::new(),
+        notes: Vec::new(),
         gateway: config.clone(),
     }
 }

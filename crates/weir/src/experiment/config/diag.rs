@@ -1,5 +1,6 @@
 //! Errors in configuration files: where, what was found, what is accepted.
 
+use super::encoding;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::ops::Range;
@@ -29,6 +30,14 @@ impl Source {
             }
             Err(e) => Err(format!("{name}: {e}")),
         }
+    }
+
+    /// Reads a list as other programs write it: in UTF-8 with or without a mark, in UTF-16 with one, or in
+    /// Latin-1. Errors are as those of [`Source::read`].
+    pub fn read_list(path: &std::path::Path) -> Result<Source, String> {
+        let name = path.display().to_string();
+        let bytes = std::fs::read(path).map_err(|e| format!("{name}: {e}"))?;
+        Ok(Source { name, text: encoding::decode(&bytes) })
     }
 
     /// Line and column of a byte offset, both from 1; columns count characters.
@@ -144,17 +153,31 @@ impl Errors {
 
     /// The errors as data.
     pub fn located(&self) -> Vec<Located> {
-        let one = |d: &Diagnostic| {
-            let (line, column) = self.source.position(d.span.start);
-            Located {
-                file: self.source.name.clone(),
-                line,
-                column,
-                message: d.message.clone(),
-                help: d.help.clone(),
-            }
-        };
-        self.list.iter().map(one).collect()
+        located(&self.source, &self.list)
+    }
+}
+
+/// Diagnostics in the order of the file, as data. The text is gone through once.
+pub(super) fn located(source: &Source, list: &[Diagnostic]) -> Vec<Located> {
+    let (mut from, mut line) = (0, 1);
+    let one = |d: &Diagnostic| {
+        let until = source.text.floor_char_boundary_compat(d.span.start);
+        let newlines = source.text[from..until].matches('\n').count();
+        (from, line) = (until, line + newlines);
+        let begins = source.text[..until].rfind('\n').map_or(0, |i| i + 1);
+        let column = source.text[begins..until].chars().count() + 1;
+        let (message, help) = (d.message.clone(), d.help.clone());
+        Located { file: source.name.clone(), line, column, message, help }
+    };
+    list.iter().map(one).collect()
+}
+
+impl fmt::Display for Located {
+    /// `FILE:LINE:COLUMN: message: help`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Located { file, line, column, message, help } = self;
+        write!(f, "{file}:{line}:{column}: {message}")?;
+        help.as_ref().map_or(Ok(()), |help| write!(f, ": {help}"))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Experiment files: [`parse`] makes a [`Plan`] of one.
 
-use super::diag::{Diagnostic, Errors, Fault, Source};
+use super::diag::{Diagnostic, Errors, Fault, Located, Source};
 use super::gateway::Files;
 use super::reader::{parse_toml, FromValue, Only, Positive, Refused, Scalar, Section, Sink};
 use super::units;
@@ -20,6 +20,8 @@ pub use super::sweep::{runs, Run};
 pub struct Experiment {
     /// What it says.
     pub plan: Plan,
+    /// Rows of the lists that it names that are left out or count otherwise than they say.
+    pub notes: Vec<Located>,
     source: Source,
     only: Vec<Only>,
 }
@@ -94,7 +96,8 @@ fn alone(
     if let Some(errors) = files.faulty.take().filter(|_| sink.is_empty()) {
         return Err(errors);
     }
-    sink.finish(source, plan).map(|(plan, only)| Experiment { plan, source: source.clone(), only })
+    let notes = files.notes.take();
+    sink.finish(source, plan).map(|(plan, only)| Experiment { plan, source: source.clone(), only, notes })
 }
 
 fn plan(s: Section, source: &Source, files: &Files<'_>, baselines: Vec<Baseline>) -> Option<Plan> {
@@ -110,7 +113,8 @@ fn plan(s: Section, source: &Source, files: &Files<'_>, baselines: Vec<Baseline>
     let path = s.section("path").map_or(Path::default(), path::path);
     let graph = graph::graph(&s);
     let lab = s.section("lab").map_or(Lab::default(), |l| lab::lab(l, &path));
-    let mut gateway = s.section("gateway").map(|g| gateway::gateway(g, files).0);
+    let (mut gateway, lists) = s.section("gateway").map(|g| gateway::gateway(g, files)).unzip();
+    files.notes.set(lists.map_or(Vec::new(), |lists| lists.notes));
     if let Some(g) = &mut gateway {
         g.seed = seed;
         if let Some(fault) = gateway::idle(g).filter(|_| s.all_well()) {

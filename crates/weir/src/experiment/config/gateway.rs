@@ -4,7 +4,7 @@ use super::ack_filter;
 use super::class;
 use super::customers::sites::{self, Site};
 use super::customers::{self, Customer};
-use super::diag::{Errors, Fault, Source};
+use super::diag::{Errors, Fault, Located, Source};
 use super::engines;
 use super::keys::{self, set, Key, Written};
 use super::names::DIRECTIONS;
@@ -36,6 +36,8 @@ pub struct GatewayFile {
     pub customers: Vec<Customer>,
     /// The sites that customers are below, whose classes come after theirs.
     pub sites: Vec<Site>,
+    /// Rows of the lists that are left out or count otherwise than they say, with the reason.
+    pub notes: Vec<Located>,
     /// The gateway; at least one of its classes controls ACKs. Its `seed` is the default; a running gateway
     /// replaces it by a random one.
     pub gateway: Config,
@@ -43,7 +45,7 @@ pub struct GatewayFile {
 
 /// Parses `gateway.toml`. All errors of the file come at once.
 pub fn parse(source: &Source) -> Result<GatewayFile, Errors> {
-    parse_with(source, &Settings::default(), &|name| Source::read(name.as_ref()))
+    parse_with(source, &Settings::default(), &|name| Source::read_list(name.as_ref()))
 }
 
 /// As [`parse`], with values laid over the file; `read` reads the files that it names.
@@ -55,13 +57,14 @@ pub fn parse_with(source: &Source, settings: &Settings, read: Read<'_>) -> Resul
     root.need("ports", "{ dev = \"eth1\" }");
     let ports = root.section("ports").and_then(ports::of_gateway);
     root.need("gateway", "{ class = [ … ] }");
-    let files = Files { source, settings, read, inline: true, faulty: Cell::default() };
+    let files =
+        Files { source, settings, read, inline: true, faulty: Cell::default(), notes: Cell::default() };
     let gateway = root.section("gateway").map(|s| self::gateway(s, &files));
     if let Some(errors) = files.faulty.take().filter(|_| root.all_well()) {
         return Err(errors);
     }
     let (gateway, lists) = gateway.unzip();
-    let Lists { customers, sites } = lists.unwrap_or_default();
+    let Lists { customers, sites, notes } = lists.unwrap_or_default();
     if let Some(fault) = gateway.as_ref().filter(|_| root.all_well()).and_then(idle) {
         root.key_fault("gateway", fault);
     }
@@ -76,6 +79,7 @@ pub fn parse_with(source: &Source, settings: &Settings, read: Read<'_>) -> Resul
         driving,
         customers,
         sites,
+        notes,
         gateway,
     });
     sink.finish(source, file).map(|(file, _)| file)
@@ -89,6 +93,7 @@ pub fn short(dev: &str, out: Option<Rate>, inward: Option<Rate>) -> GatewayFile 
         driving: Driving::default(),
         customers: Vec::new(),
         sites: Vec::new(),
+        notes: Vec::new(),
         gateway,
     }
 }
@@ -111,6 +116,7 @@ pub fn uplink(dev: &str, rate: Rate, filter: Params) -> GatewayFile {
         driving: Driving::default(),
         customers: Vec::new(),
         sites: Vec::new(),
+        notes: Vec::new(),
         gateway: Config { classes: vec![class], ..Config::default() },
     }
 }
@@ -216,6 +222,8 @@ pub(super) struct Files<'a> {
     pub inline: bool,
     /// What is wrong with one that could be read.
     pub faulty: Cell<Option<Errors>>,
+    /// What does not count of the lists of an experiment.
+    pub notes: Cell<Vec<Located>>,
 }
 
 impl<'a> Files<'a> {
@@ -225,9 +233,10 @@ impl<'a> Files<'a> {
         Files {
             source,
             settings: NOTHING,
-            read: &|name| Source::read(name.as_ref()),
+            read: &|name| Source::read_list(name.as_ref()),
             inline: false,
             faulty: Cell::default(),
+            notes: Cell::default(),
         }
     }
 
@@ -265,11 +274,12 @@ impl<'a> Files<'a> {
         }
         s.finish();
         let sites = sites_source.map(|source| sites::read(&source, self.settings)).transpose();
-        let read = sites.and_then(|sites| {
-            let list = source.map(|source| customers::read(&source, sites.as_deref(), self.settings));
-            let mut customers = list.transpose()?.unwrap_or_default();
+        let read = sites.and_then(|mut sites| {
+            let list = source.map(|source| customers::read(&source, sites.as_ref(), self.settings));
+            let (mut customers, notes) = list.transpose()?.unwrap_or_default();
             customers.iter_mut().for_each(|customer| customer.unresponsive = unresponsive);
-            Ok(Lists { customers, sites: sites.unwrap_or_default() })
+            let notes = [sites.as_mut().map_or(Vec::new(), |sites| sites.notes()), notes].concat();
+            Ok(Lists { customers, sites: sites.unwrap_or_default().list, notes })
         });
         read.unwrap_or_else(|errors| {
             self.faulty.set(Some(errors));
@@ -283,6 +293,7 @@ impl<'a> Files<'a> {
 pub(super) struct Lists {
     pub customers: Vec<Customer>,
     pub sites: Vec<Site>,
+    pub notes: Vec<Located>,
 }
 
 /// Reads `[gateway]`; the classes of its customers come first, then those of their sites. Faults go to the section's sink; what is

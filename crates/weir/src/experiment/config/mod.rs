@@ -15,6 +15,7 @@ pub mod customers;
 mod decimal;
 pub mod diag;
 mod distribution;
+mod encoding;
 pub mod engines;
 pub mod experiment;
 mod flow;

@@ -3,6 +3,7 @@
 //!
 //! They are put into the file before it is read, so that each value is held to the rules of its place.
 
+use super::customers::label;
 use super::diag::Fault;
 use super::sweep::place::{place, set};
 use serde::{Deserialize, Serialize};
@@ -38,7 +39,9 @@ impl Settings {
         let wrong = || Fault::new(format!("`{text}` sets nothing"), HELP);
         let (path, value) = text.split_once('=').ok_or_else(wrong)?;
         let (kind, rest) = path.split_once('/').ok_or_else(wrong)?;
-        let (name, key) = rest.split_once('.').ok_or_else(wrong)?;
+        let listed = matches!(kind, "customer" | "site");
+        let (name, key) =
+            if listed { rest.rsplit_once('.') } else { rest.split_once('.') }.ok_or_else(wrong)?;
         match (kind, key) {
             (_, "") => return Err(wrong()),
             ("class", key) if FIXED.contains(&key) => {
@@ -53,9 +56,11 @@ impl Settings {
             }
             _ => return Err(wrong()),
         }
+        // Identifiers are called here as in names of classes.
+        let path = if listed { format!("{kind}/{}.{key}", label(name)) } else { path.to_owned() };
         match (kind, key, value) {
-            ("customer", "off", "false") => drop(self.0.remove(path)),
-            _ => drop(self.0.insert(path.to_owned(), value.to_owned())),
+            ("customer", "off", "false") => drop(self.0.remove(&path)),
+            _ => drop(self.0.insert(path, value.to_owned())),
         }
         Ok(())
     }

@@ -4,6 +4,7 @@ use super::difference::Difference;
 use crate::experiment::config::customers::Customer;
 use crate::experiment::config::diag::Located;
 use crate::experiment::config::Errors;
+use crate::result::running::Notes;
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 
@@ -24,6 +25,9 @@ pub struct Answer {
     /// What a change of configuration changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub changed: Option<Box<Difference>>,
+    /// Rows of lists that were read again and that are left out or count otherwise than they say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub notes: Option<Notes>,
 }
 
 /// The customer of an address.

@@ -4,6 +4,7 @@ use super::difference::{unchangeable, Difference};
 use super::letter::{FromEngine, ToEngine};
 use super::{Answer, Owner, Running, Version};
 use crate::experiment::config::{Errors, Source};
+use crate::field::lists;
 use std::net::IpAddr;
 use weir_io::log::shown;
 use weir_io::supervise::{Letters, Operator};
@@ -101,11 +102,21 @@ impl<'a> Desk<'a> {
         }
         let difference = Difference::between(&now.file.gateway, &version.file.gateway);
         let mut text = difference.words();
+        // What is only set has the notes that it had before.
+        let read_again = version.settings.is_empty() && !version.file.notes.is_empty();
+        let notes = read_again.then(|| lists::first(&version.file.notes));
+        if let Some(notes) = &notes {
+            let count = notes.count;
+            text.push_str(&format!(
+                "; {count} {} about its lists",
+                if count == 1 { "note" } else { "notes" }
+            ));
+        }
         let lost = now.settings.without(&version.settings);
         if !lost.is_empty() {
             text.push_str(&format!("; no longer set: {}", lost.join(", ")));
         }
-        Ok(Answer::done(text, difference))
+        Ok(Answer { notes, ..Answer::done(text, difference) })
     }
 
     fn change(&mut self, version: Version, engine: Option<&Letters>) -> Option<Answer> {
@@ -170,6 +181,7 @@ fn log(answer: &Answer) {
         true => tracing::info!("configuration: {text}"),
         false => tracing::error!("the configuration stays as it is: {text}"),
     }
+    answer.notes.iter().for_each(lists::log);
 }
 
 impl Operator for Desk<'_> {

@@ -17,7 +17,7 @@ mod runs;
 pub use comparison::comparison;
 pub use conformance::{conformance, CaseRow};
 #[cfg(feature = "linux")]
-pub use running::running;
+pub use running::{notes, running};
 pub use runs::runs;
 
 use crate::experiment::plan::Plan;

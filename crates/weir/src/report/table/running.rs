@@ -3,7 +3,7 @@
 use super::clean;
 use super::gateway::admission;
 use super::grid::{Column, Grid};
-use crate::result::running::{EngineReport, GatewayClass, GatewayFlow, GatewayReport};
+use crate::result::running::{EngineReport, GatewayClass, GatewayFlow, GatewayReport, Note, Notes};
 
 /// Its state, its classes and its active flows.
 pub fn running(report: &GatewayReport) -> String {
@@ -31,6 +31,18 @@ pub fn running(report: &GatewayReport) -> String {
         lines.extend(admissions);
     }
     lines.join("\n") + "\n"
+}
+
+/// Notes about lists, a line for each of the first.
+pub fn notes(notes: &Notes) -> String {
+    let line = |note: &Note| {
+        let Note { file, line, column, message, help } = note;
+        let help = help.as_ref().map_or(String::new(), |help| format!(": {help}"));
+        format!("{}\n", clean(&format!("{file}:{line}:{column}: {message}{help}")))
+    };
+    let more = notes.count - notes.first.len().min(notes.count);
+    let more = if more > 0 { format!("and {more} more: `weir check` has them all\n") } else { String::new() };
+    notes.first.iter().map(line).chain([more]).collect()
 }
 
 fn classes(classes: &[GatewayClass]) -> Grid {

@@ -67,7 +67,7 @@ fn of_customer(
     let nested =
         Nested { parent, rate: customer.least(direction), ceil: Some(rate), weight: 1, lends: false };
     ClassConfig {
-        name: format!("{}-{ending}", customer.id),
+        name: format!("{}-{ending}", customer.label),
         direction,
         matches: customer.prefixes.iter().map(rule).collect(),
         ack: (!customer.off).then(|| policy::of_customer(rate, customer.unresponsive)),

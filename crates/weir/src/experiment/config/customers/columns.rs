@@ -1,8 +1,8 @@
 //! The columns of a list.
 
-use super::place::place;
+use super::table::Row;
 use super::Faults;
-use crate::experiment::config::diag::{listed, nearest, Fault, Source};
+use crate::experiment::config::diag::{listed, nearest, Fault};
 
 /// What a column says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +18,8 @@ pub(super) enum Column {
     Up,
     /// The site that it is below.
     Site,
+    /// The same site by the identifier that it has beside its name.
+    SiteId,
     /// What it has for itself of its site's rates.
     DownMin,
     UpMin,
@@ -25,124 +27,200 @@ pub(super) enum Column {
     Other,
 }
 
-/// Weir's own columns, and which of them must be there.
-const OWN: [(&str, Column, bool); 8] = [
-    ("id", Column::Id, true),
-    ("name", Column::Name, false),
-    ("prefixes", Column::Prefixes, true),
-    ("down", Column::Down, true),
-    ("up", Column::Up, true),
-    ("site", Column::Site, false),
-    ("down_min", Column::DownMin, false),
-    ("up_min", Column::UpMin, false),
+/// A column that is understood.
+struct Known {
+    name: &'static str,
+    says: Column,
+    /// Must it be there?
+    needed: bool,
+}
+
+const fn needed(name: &'static str, says: Column) -> Known {
+    Known { name, says, needed: true }
+}
+
+const fn optional(name: &'static str, says: Column) -> Known {
+    Known { name, says, needed: false }
+}
+
+/// Weir's own columns.
+static OWN: [Known; 8] = [
+    needed("id", Column::Id),
+    optional("name", Column::Name),
+    needed("prefixes", Column::Prefixes),
+    needed("down", Column::Down),
+    needed("up", Column::Up),
+    optional("site", Column::Site),
+    optional("down_min", Column::DownMin),
+    optional("up_min", Column::UpMin),
 ];
 
 /// Those of LibreQoS's ShapedDevices.csv. What only shapers with queues need of them says nothing here.
-const SHAPED_DEVICES: [(&str, Column, bool); 14] = [
-    ("Circuit ID", Column::Id, true),
-    ("Circuit Name", Column::Name, false),
-    ("Device ID", Column::Device, false),
-    ("Device Name", Column::Other, false),
-    ("Parent Node", Column::Site, false),
-    ("MAC", Column::Other, false),
-    ("IPv4", Column::V4, false),
-    ("IPv6", Column::V6, false),
-    ("Download Min Mbps", Column::DownMin, false),
-    ("Upload Min Mbps", Column::UpMin, false),
-    ("Download Max Mbps", Column::Down, true),
-    ("Upload Max Mbps", Column::Up, true),
-    ("Comment", Column::Other, false),
-    ("sqm", Column::Other, false),
+static SHAPED_DEVICES: [Known; 17] = [
+    needed("Circuit ID", Column::Id),
+    optional("Circuit Name", Column::Name),
+    optional("Device ID", Column::Device),
+    optional("Device Name", Column::Other),
+    optional("Parent Node", Column::Site),
+    optional("Parent Node ID", Column::SiteId),
+    optional("Anchor Node ID", Column::Other),
+    optional("MAC", Column::Other),
+    optional("RADIUS Username", Column::Other),
+    optional("IPv4", Column::V4),
+    optional("IPv6", Column::V6),
+    optional("Download Min Mbps", Column::DownMin),
+    optional("Upload Min Mbps", Column::UpMin),
+    needed("Download Max Mbps", Column::Down),
+    needed("Upload Max Mbps", Column::Up),
+    optional("Comment", Column::Other),
+    optional("sqm", Column::Other),
+];
+
+/// Other words for some of them, as programs write them.
+const ALSO: [(&str, &str); 7] = [
+    ("circuitiddonotduplicate", "Circuit ID"),
+    ("id", "Anchor Node ID"),
+    ("username", "RADIUS Username"),
+    ("downloadmin", "Download Min Mbps"),
+    ("uploadmin", "Upload Min Mbps"),
+    ("downloadmax", "Download Max Mbps"),
+    ("uploadmax", "Upload Max Mbps"),
 ];
 
 /// Those of a list of sites.
-const SITES: [(&str, Column, bool); 4] = [
-    ("id", Column::Id, true),
-    ("parent", Column::Site, false),
-    ("down", Column::Down, true),
-    ("up", Column::Up, true),
+static SITES: [Known; 4] = [
+    needed("id", Column::Id),
+    optional("parent", Column::Site),
+    needed("down", Column::Down),
+    needed("up", Column::Up),
 ];
+
+/// Kinds of lists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// Weir's own columns.
+    Own,
+    /// Those of LibreQoS.
+    ShapedDevices,
+    /// Weir's own columns of sites.
+    Sites,
+}
+
+impl Kind {
+    fn known(self) -> &'static [Known] {
+        match self {
+            Kind::Own => &OWN,
+            Kind::ShapedDevices => &SHAPED_DEVICES,
+            Kind::Sites => &SITES,
+        }
+    }
+
+    fn names(self) -> impl Iterator<Item = &'static str> + Clone {
+        self.known().iter().map(|known| known.name)
+    }
+
+    /// The column with this heading, by its place.
+    fn find(self, heading: &str) -> Option<usize> {
+        if self != Kind::ShapedDevices {
+            return self.names().position(|name| heading.eq_ignore_ascii_case(name));
+        }
+        let plain = plain(heading);
+        let name = ALSO.iter().find(|(also, _)| *also == plain).map(|(_, name)| *name);
+        self.names().position(|known| name.map_or_else(|| plain == self::plain(known), |name| name == known))
+    }
+}
+
+/// LibreQoS's programs tell columns by the letters and digits of their headings.
+fn plain(heading: &str) -> String {
+    heading.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()
+}
 
 /// The columns of a file, in its order.
 pub(super) struct Columns {
-    known: &'static [(&'static str, Column, bool)],
-    /// Places in `known`.
-    order: Vec<usize>,
+    kind: Kind,
+    /// Places among the known ones; none for a column that says nothing.
+    order: Vec<Option<usize>>,
 }
 
 impl Columns {
     /// Those of a header; `None` if it is faulty.
-    pub fn new(source: &Source, header: &csv::StringRecord, faults: &mut Faults) -> Option<Columns> {
-        let is = |name: &'static str| move |field: &str| field.eq_ignore_ascii_case(name);
-        let shaped_devices = header.iter().any(is(SHAPED_DEVICES[0].0));
-        let known: &[_] = if shaped_devices { &SHAPED_DEVICES } else { &OWN };
-        Columns::among(known, source, header, faults)
+    pub fn new(header: &Row, faults: &mut Faults) -> Option<Columns> {
+        let is_circuit = |heading: &str| {
+            Kind::ShapedDevices.find(heading).is_some_and(|k| SHAPED_DEVICES[k].says == Column::Id)
+        };
+        let shaped_devices = header.fields.iter().any(is_circuit);
+        Columns::among(if shaped_devices { Kind::ShapedDevices } else { Kind::Own }, header, faults)
     }
 
     /// Those of the header of a list of sites; `None` if it is faulty.
-    pub fn of_sites(source: &Source, header: &csv::StringRecord, faults: &mut Faults) -> Option<Columns> {
-        Columns::among(&SITES, source, header, faults)
+    pub fn of_sites(header: &Row, faults: &mut Faults) -> Option<Columns> {
+        Columns::among(Kind::Sites, header, faults)
     }
 
-    fn among(
-        known: &'static [(&'static str, Column, bool)],
-        source: &Source,
-        header: &csv::StringRecord,
-        faults: &mut Faults,
-    ) -> Option<Columns> {
-        let start = header.position().map_or(0, |at| at.byte() as usize);
-        let at = |i| place(&source.text, start, i);
-        let names = || known.iter().map(|(name, ..)| *name);
+    fn among(kind: Kind, header: &Row, faults: &mut Faults) -> Option<Columns> {
         let before = faults.count;
-        let mut order = Vec::new();
-        for (i, field) in header.iter().enumerate() {
-            match names().position(|name| field.eq_ignore_ascii_case(name)) {
-                Some(k) if order.contains(&k) => {
-                    faults.note(at(i), Fault::bare(format!("a second column \"{field}\"")));
+        let order: Vec<Option<usize>> = header.fields.iter().map(|heading| kind.find(heading)).collect();
+        for (i, heading) in header.fields.iter().enumerate() {
+            match order[i] {
+                Some(_) if order[..i].contains(&order[i]) => {
+                    faults.note(header.place(i), Fault::bare(format!("a second column \"{heading}\"")));
                 }
-                Some(k) => order.push(k),
-                None => {
-                    let guess = nearest(field, names());
-                    let guess = guess.map_or(String::new(), |name| format!("did you mean `{name}`? "));
-                    let help = format!("{guess}the columns are {}", listed(names()));
-                    faults.note(at(i), Fault::new(format!("unknown column \"{field}\""), help));
-                }
+                Some(_) => {}
+                None => unknown(kind, &order, header, i, faults),
             }
         }
         if faults.count == before {
-            let missing = (0..).zip(known).filter(|(k, (.., needed))| *needed && !order.contains(k));
-            for (_, (name, ..)) in missing {
-                let help = format!("the columns are {}", listed(names()));
-                faults.note(at(0), Fault::new(format!("the column \"{name}\" is missing"), help));
+            let missing = |(k, known): &(usize, &Known)| known.needed && !order.contains(&Some(*k));
+            for (_, Known { name, .. }) in kind.known().iter().enumerate().filter(missing) {
+                let help = format!("the columns are {}", listed(kind.names()));
+                faults.note(header.place(0), Fault::new(format!("the column \"{name}\" is missing"), help));
             }
         }
-        (faults.count == before).then_some(Columns { known, order })
+        (faults.count == before).then_some(Columns { kind, order })
     }
 
     /// May several rows be one customer's?
     pub fn several_rows(&self) -> bool {
-        self.known.len() == SHAPED_DEVICES.len()
+        self.kind == Kind::ShapedDevices
     }
 
     /// Are rates numbers of Mbit/s?
     pub fn in_mbps(&self) -> bool {
-        self.several_rows()
+        self.kind == Kind::ShapedDevices
     }
 
     /// The columns that say this, with their names.
     pub fn of(&self, column: Column) -> impl Iterator<Item = (usize, &'static str)> + '_ {
-        let named = self.order.iter().map(|&k| self.known[k]).enumerate();
-        named.filter(move |(_, (_, c, _))| *c == column).map(|(i, (name, ..))| (i, name))
+        let known = |(i, k): (usize, &Option<usize>)| Some((i, &self.kind.known()[(*k)?]));
+        let named = self.order.iter().enumerate().filter_map(known);
+        named.filter(move |(_, known)| known.says == column).map(|(i, known)| (i, known.name))
     }
 
-    /// What is wrong with a row of so many fields. LibreQoS's own example has rows with more of them than columns.
+    /// Is a row the header once more? LibreQoS's programs append other lists with theirs.
+    pub fn repeated(&self, row: &Row) -> bool {
+        let order: Vec<_> = row.fields.iter().map(|heading| self.kind.find(heading)).collect();
+        self.several_rows() && order == self.order
+    }
+
+    /// What is wrong with a row of so many fields. In ShapedDevices.csv the last columns, which say nothing
+    /// here, may be missing, and a comment may have commas without quotes.
     pub fn wrong_length(&self, fields: usize) -> Option<Fault> {
         let columns = self.order.len();
-        let wrong = if self.several_rows() { fields < columns - 1 } else { fields != columns };
-        wrong.then(|| {
+        let says = |k: &Option<usize>| k.is_some_and(|k| self.kind.known()[k].says != Column::Other);
+        let needed = self.order.iter().rposition(says).map_or(0, |last| last + 1);
+        let right = match self.kind {
+            Kind::ShapedDevices if needed < columns => fields >= needed,
+            _ => fields == columns,
+        };
+        (!right).then(|| {
             let help = "a field with a comma in it stands in double quotes";
             Fault::new(format!("a row with {fields} fields under {columns} columns"), help)
         })
+    }
+
+    /// Has a row more fields than there are columns?
+    pub fn surplus(&self, fields: usize) -> bool {
+        fields > self.order.len()
     }
 
     /// A row as it might be.
@@ -151,5 +229,27 @@ impl Columns {
             true => "below the columns, a row for each device of a circuit",
             false => "below the columns: 17,Ada,10.1.2.0/24 2001:db8:17::/48,50Mbit,10Mbit",
         }
+    }
+}
+
+/// Notes a column that is not known. Lists of other programs may have some that say nothing here, unless one
+/// was probably meant that is not there.
+fn unknown(kind: Kind, order: &[Option<usize>], header: &Row, i: usize, faults: &mut Faults) {
+    let heading = &header.fields[i];
+    let meant = |(k, known): &(usize, &Known)| {
+        kind != Kind::ShapedDevices || known.says != Column::Other && !order.contains(&Some(*k))
+    };
+    let candidates = kind.known().iter().enumerate().filter(meant).map(|(_, known)| known.name);
+    let guess = nearest(heading, candidates);
+    let message = format!("unknown column \"{heading}\"");
+    if heading.contains(';') && header.fields.len() == 1 {
+        let help = "columns are separated by commas, not by semicolons";
+        faults.note(header.place(i), Fault::new(message, help));
+    } else if kind == Kind::ShapedDevices && guess.is_none() {
+        faults.remark(header.place(i), Fault::new(message, "it has no effect"));
+    } else {
+        let guess = guess.map_or(String::new(), |name| format!("did you mean `{name}`? "));
+        let help = format!("{guess}the columns are {}", listed(kind.names()));
+        faults.note(header.place(i), Fault::new(message, help));
     }
 }

@@ -1,33 +1,38 @@
 //! The fields of a row.
 
 use super::columns::{Column, Columns};
-use super::Faults;
-use crate::experiment::config::decimal::Decimal;
+use super::rates::{is_zero, mbps};
+use super::table::Row;
+use super::{label, Faults};
 use crate::experiment::config::diag::{Fault, Source};
-use crate::experiment::config::{addresses, names, policy};
+use crate::experiment::config::{addresses, policy};
+use core::net::IpAddr;
 use core::ops::Range;
 use weir_core::gateway::Prefix;
 use weir_core::rate::Rate;
 
-/// A row, with the places of its fields.
+/// A row, and what its columns say.
 pub(super) struct Fields<'a> {
     pub source: &'a Source,
     pub columns: &'a Columns,
-    pub record: &'a csv::StringRecord,
-    pub at: &'a dyn Fn(usize) -> Range<usize>,
+    pub row: &'a Row,
 }
 
 impl Fields<'_> {
     /// What the first of the columns has that says this; empty without one.
-    pub fn text(&self, column: Column) -> String {
-        let field = self.columns.of(column).next().and_then(|(i, _)| self.record.get(i));
-        field.unwrap_or_default().to_owned()
+    pub fn text(&self, column: Column) -> &str {
+        let field = self.columns.of(column).next().and_then(|(i, _)| self.row.fields.get(i));
+        field.unwrap_or_default()
     }
 
-    /// The identifier and where it is.
-    pub fn id(&self, faults: &mut Faults) -> (Option<String>, Range<usize>) {
-        let Some((i, name)) = self.columns.of(Column::Id).next() else { return (None, 0..0) };
-        let at = (self.at)(i);
+    /// The place of the first of the columns that say this.
+    pub fn place(&self, column: Column) -> Range<usize> {
+        self.columns.of(column).next().map_or(0..0, |(i, _)| self.row.place(i))
+    }
+
+    /// The identifier, and as it can be in names of classes.
+    pub fn id(&self, faults: &mut Faults) -> Option<(String, String)> {
+        let (i, name) = self.columns.of(Column::Id).next()?;
         let mut id = self.text(Column::Id);
         if id.is_empty() {
             // A device without a circuit is one by itself.
@@ -35,42 +40,62 @@ impl Fields<'_> {
         }
         if id.is_empty() {
             let help = "each customer has an identifier of its own";
-            faults.note(at.clone(), Fault::new(format!("column \"{name}\": empty"), help));
-            return (None, at);
+            faults.note(self.row.place(i), Fault::new(format!("column \"{name}\": empty"), help));
+            return None;
         }
-        // The names of its classes are a little longer.
-        let named = names::name(format!("{id}-down")).map(|_| id.clone()).map_err(|_| {
-            let help = "identifiers are 1 to 59 letters, digits, `-` and `_`";
-            Fault::new(format!("column \"{name}\": \"{id}\" is not an identifier"), help)
+        let label = label::checked(id).map_err(|fault| {
+            let message = format!("column \"{name}\": {}", fault.message);
+            faults.note(self.row.place(i), Fault { message, ..fault });
         });
-        (named.map_err(|fault| faults.note(at.clone(), fault)).ok(), at)
+        Some((id.to_owned(), label.ok()?))
     }
 
-    /// All prefixes and where each is; at least one.
+    /// All prefixes and where each is. There may be none.
     pub fn prefixes(&self, faults: &mut Faults) -> Vec<(Prefix, Range<usize>)> {
-        let columns =
-            || [Column::Prefixes, Column::V4, Column::V6].into_iter().flat_map(|c| self.columns.of(c));
+        let columns = [Column::Prefixes, Column::V4, Column::V6];
         let mut found = Vec::new();
-        let before = faults.count;
-        for (i, name) in columns() {
-            let at = (self.at)(i);
-            let text = self.record.get(i).unwrap_or_default();
-            for part in text.split([' ', ';', ',', '\t']).filter(|part| !part.is_empty()) {
-                let place = self.find(&at, part);
-                match addresses::prefix(part) {
-                    Ok(prefix) => found.push((prefix, place)),
-                    Err(fault) => {
-                        let message = format!("column \"{name}\": {}", fault.message);
-                        faults.note(place, Fault { message, ..fault });
+        for column in columns {
+            for (i, name) in self.columns.of(column) {
+                let at = self.row.place(i);
+                let text = self.row.fields.get(i).unwrap_or_default();
+                let parts = text.split(|c: char| c.is_whitespace() || matches!(c, ';' | ','));
+                for part in parts.filter(|part| !part.is_empty()) {
+                    let place = self.find(&at, part);
+                    match addresses::prefix(part).and_then(|prefix| self.family(prefix, column)) {
+                        Ok(prefix) => found.extend(prefix.map(|prefix| (prefix, place))),
+                        Err(fault) => {
+                            let message = format!("column \"{name}\": {}", fault.message);
+                            faults.note(place, Fault { message, ..fault });
+                        }
                     }
                 }
             }
         }
-        if let (true, Some((i, name))) = (found.is_empty() && faults.count == before, columns().next()) {
-            let help = "a customer has at least one address: \"10.1.2.0/24 2001:db8:17::/48\"";
-            faults.note((self.at)(i), Fault::new(format!("column \"{name}\": no prefix"), help));
-        }
         found
+    }
+
+    /// A prefix of the family that its column has. The unspecified address, which some programs write for
+    /// none, is none.
+    fn family(&self, prefix: Prefix, column: Column) -> Result<Option<Prefix>, Fault> {
+        let (address, family) = match prefix.addr() {
+            IpAddr::V4(_) => (prefix.to_string(), "an IPv4 address"),
+            IpAddr::V6(a) if a.to_ipv4_mapped().is_some() => (prefix.to_string(), "mapped from IPv4"),
+            IpAddr::V6(_) => (prefix.to_string(), "an IPv6 address"),
+        };
+        let right = match column {
+            Column::V4 => family == "an IPv4 address",
+            Column::V6 => family == "an IPv6 address",
+            _ => family != "mapped from IPv4",
+        };
+        if !right {
+            let help = match self.columns.surplus(self.row.fields.len()) {
+                true => "this row has more fields than there are columns: a field with a comma in it stands in double quotes",
+                false => "the fields of a row stand below their columns, and addresses are written as packets have them",
+            };
+            return Err(Fault::new(format!("\"{address}\" is {family}"), help));
+        }
+        let whole = if prefix.addr().is_ipv4() { 32 } else { 128 };
+        Ok((!prefix.addr().is_unspecified() || prefix.bits() < whole).then_some(prefix))
     }
 
     /// Where a part of a field is.
@@ -79,29 +104,25 @@ impl Fields<'_> {
         found.map_or(at.clone(), |offset| at.start + offset..at.start + offset + part.len())
     }
 
-    /// What a column names, and where, unless it names nothing. LibreQoS writes "none" for that.
-    pub fn named(&self, column: Column) -> Option<(String, Range<usize>)> {
-        let (i, _) = self.columns.of(column).next()?;
+    /// What a column names, unless it names nothing. LibreQoS writes "none" for that.
+    pub fn named(&self, column: Column) -> Option<&str> {
         let text = self.text(column);
-        (!text.is_empty() && text != "none").then(|| (text, (self.at)(i)))
+        (!text.is_empty() && text != "none").then_some(text)
     }
 
-    /// A rate and where it is, if there is one. None is none, and so are zero megabits.
-    pub fn rate_if_any(&self, column: Column, faults: &mut Faults) -> (Option<Rate>, Range<usize>) {
+    /// A rate, if there is one. None is none, and so are zero megabits.
+    pub fn rate_if_any(&self, column: Column, faults: &mut Faults) -> Option<Rate> {
         let text = self.text(column);
-        let is_none = text.is_empty()
-            || self.columns.in_mbps() && Decimal::parse(&text).is_some_and(|number| number.times(1) == Ok(0));
-        match (is_none, self.columns.of(column).next()) {
-            (false, _) => self.rate(column, faults),
-            (true, place) => (None, place.map_or(0..0, |(i, _)| (self.at)(i))),
+        match text.is_empty() || self.columns.in_mbps() && is_zero(text) {
+            true => None,
+            false => self.rate(column, faults),
         }
     }
 
-    /// A rate and where it is.
-    pub fn rate(&self, column: Column, faults: &mut Faults) -> (Option<Rate>, Range<usize>) {
-        let Some((i, name)) = self.columns.of(column).next() else { return (None, 0..0) };
-        let (at, text) = ((self.at)(i), self.record.get(i).unwrap_or_default());
-        let parsed = match (text, self.columns.in_mbps()) {
+    /// A rate.
+    pub fn rate(&self, column: Column, faults: &mut Faults) -> Option<Rate> {
+        let (_, name) = self.columns.of(column).next()?;
+        let parsed = match (self.text(column), self.columns.in_mbps()) {
             ("", true) => Err(Fault::new("no rate", "megabits a second: 50, or 2.5")),
             ("", false) => Err(Fault::new("no rate", "for example 50Mbit")),
             (text, true) => mbps(text),
@@ -109,18 +130,8 @@ impl Fields<'_> {
         };
         let parsed = parsed.map_err(|fault| {
             let message = format!("column \"{name}\": {}", fault.message);
-            faults.note(at.clone(), Fault { message, ..fault });
+            faults.note(self.place(column), Fault { message, ..fault });
         });
-        (parsed.ok(), at)
-    }
-}
-
-/// A rate as a number of megabits a second.
-pub(super) fn mbps(text: &str) -> Result<Rate, Fault> {
-    let wrong = || Fault::new(format!("\"{text}\" is not a rate"), "megabits a second: 50, or 2.5");
-    let bps = Decimal::parse(text).and_then(|number| number.times(1_000_000).ok()).ok_or_else(wrong)?;
-    match Rate::from_bps(bps) {
-        Some(rate) => policy::in_range(rate),
-        None => Err(Fault::new("a rate of zero would never send anything", "megabits a second: 50, or 2.5")),
+        parsed.ok()
     }
 }

@@ -10,19 +10,24 @@ mod draft;
 mod entry;
 mod fields;
 mod guarantees;
+mod json;
+mod label;
 mod network;
 mod overlap;
-mod place;
+mod rates;
 mod rows;
 pub mod sites;
+mod split;
+mod table;
 
 pub(super) use class::classes;
+pub use label::label;
 
-use super::diag::{Diagnostic, Errors, Fault, Source};
+use super::diag::{located, Diagnostic, Errors, Fault, Located, Source};
 use super::policy;
 use super::settings::{OfCustomer, Settings};
 use core::ops::Range;
-use sites::Site;
+use sites::Sites;
 use std::collections::HashMap;
 use weir_core::ack::Unresponsive;
 use weir_core::gateway::{Direction, Prefix};
@@ -34,8 +39,10 @@ const MOST_FAULTS: usize = 20;
 /// A customer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Customer {
-    /// Its identifier, from which the names of its classes are made: `ID-up` and `ID-down`.
+    /// Its identifier, as the list has it.
     pub id: String,
+    /// Its identifier as far as it can be in names of classes, which are `LABEL-up` and `LABEL-down`.
+    pub label: String,
     /// Its name, for people.
     pub name: String,
     /// Its addresses, of which none is another customer's.
@@ -74,37 +81,19 @@ impl Customer {
     }
 }
 
-/// Reads a list of customers, of whom some may be below `sites`, if there is a list of these. All errors of the file come at once, up
-/// to a limit.
+/// Reads a list of customers, of whom some may be below `sites`, if there is a list of these, with notes
+/// about rows that are left out or count otherwise than they say. All errors of the file come at once, up to
+/// a limit.
 pub(super) fn read(
     source: &Source,
-    sites: Option<&[Site]>,
+    sites: Option<&Sites>,
     settings: &Settings,
-) -> Result<Vec<Customer>, Errors> {
+) -> Result<(Vec<Customer>, Vec<Located>), Errors> {
     let mut faults = Faults::default();
     let list = rows::customers(source, sites, &mut faults);
-    let mut list = faults.finish(source, list)?;
+    let (mut list, notes) = faults.finish(source, list)?;
     set(&mut list, settings).map_err(|fault| Errors::of(source, fault))?;
-    Ok(list)
-}
-
-/// A reader of rows that may be of different lengths, with comments.
-fn reader(source: &Source) -> csv::Reader<&[u8]> {
-    let mut builder = csv::ReaderBuilder::new();
-    builder.flexible(true).trim(csv::Trim::All).comment(Some(b'#')).from_reader(source.text.as_bytes())
-}
-
-/// The rows that can be read.
-fn records(reader: &mut csv::Reader<&[u8]>, faults: &mut Faults) -> Vec<csv::StringRecord> {
-    let record = |record: csv::Result<csv::StringRecord>| match record {
-        Ok(record) => Some(record),
-        Err(error) => {
-            let at = error.position().map_or(0, |at| at.byte() as usize);
-            faults.note(at..at, Fault::bare(error.to_string()));
-            None
-        }
-    };
-    reader.records().filter_map(record).collect()
+    Ok((list, notes))
 }
 
 /// Lays what was set over the list.
@@ -113,9 +102,9 @@ fn set(list: &mut [Customer], settings: &Settings) -> Result<(), Fault> {
     if settings.is_empty() {
         return Ok(());
     }
-    let by_id: HashMap<String, usize> = list.iter().map(|c| c.id.clone()).zip(0..).collect();
+    let by_label: HashMap<String, usize> = list.iter().map(|c| c.label.clone()).zip(0..).collect();
     for (id, OfCustomer { down, up, off }) in settings {
-        let number = by_id.get(id).ok_or_else(|| Fault::bare(format!("there is no customer \"{id}\"")))?;
+        let number = by_label.get(id).ok_or_else(|| Fault::bare(format!("there is no customer \"{id}\"")))?;
         let customer = &mut list[*number];
         rate_set(down, &mut customer.down)?;
         rate_set(up, &mut customer.up)?;
@@ -138,11 +127,12 @@ fn rate_set(text: Option<&str>, rate: &mut Rate) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Faults of a file, of which the first are said.
+/// Faults of a file, of which the first are said, and notes about what is no fault.
 #[derive(Default)]
 struct Faults {
     list: Vec<Diagnostic>,
     count: usize,
+    notes: Vec<Diagnostic>,
 }
 
 impl Faults {
@@ -153,9 +143,15 @@ impl Faults {
         }
     }
 
-    fn finish<T>(mut self, source: &Source, value: T) -> Result<T, Errors> {
+    /// Says of something that is accepted what does not count.
+    fn remark(&mut self, span: Range<usize>, fault: Fault) {
+        self.notes.push(Diagnostic { span, message: fault.message, help: fault.help });
+    }
+
+    fn finish<T>(mut self, source: &Source, value: T) -> Result<(T, Vec<Located>), Errors> {
         if self.list.is_empty() {
-            return Ok(value);
+            self.notes.sort_by_key(|note| note.span.start);
+            return Ok((value, located(source, &self.notes)));
         }
         let more = self.count - self.list.len();
         if let Some(last) = self.list.last_mut().filter(|_| more > 0) {

@@ -1,83 +1,200 @@
 //! LibreQoS's network.json: an object for each site, with its rates in megabits a second, and those below it as `children`.
 
 use super::draft::Draft;
-use super::fields::mbps;
+use super::json::{Key, Written};
+use super::rates::{is_zero, mbps};
 use super::Faults;
-use crate::experiment::config::diag::{Fault, Source};
+use crate::experiment::config::diag::{nearest, Fault, Source};
 use core::ops::Range;
-use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 use weir_core::rate::Rate;
 
 const DOWN: &str = "downloadBandwidthMbps";
 const UP: &str = "uploadBandwidthMbps";
 const CHILDREN: &str = "children";
+const VIRTUAL: &str = "virtual";
+const TYPE: &str = "type";
+const ID: &str = "id";
+/// Other names of a site.
+const ALIASES: [&str; 2] = ["name", "active_attachment_name"];
+/// Keys that change what a file means.
+const MEANING: [&str; 6] = [DOWN, UP, CHILDREN, VIRTUAL, TYPE, ID];
+/// Keys about the place of a site in other systems.
+const ELSEWHERE: [&str; 4] = ["latitude", "longitude", "uisp_site", "uisp_device"];
 const EXAMPLE: &str =
     "{ \"Tower\": { \"downloadBandwidthMbps\": 1000, \"uploadBandwidthMbps\": 500, \"children\": { … } } }";
+/// Objects within each other.
+const DEEPEST: usize = 64;
 
 /// The sites of a file.
 pub(super) fn drafts(source: &Source, faults: &mut Faults) -> Vec<Draft> {
-    let mut found = Vec::new();
-    match serde_json::from_str::<Value>(&source.text) {
-        Ok(Value::Object(sites)) => below(source, &sites, None, &mut found, faults),
-        Ok(_) => faults.note(0..0, Fault::new("not an object of sites", EXAMPLE)),
+    let mut network = Network { found: Vec::new(), unknown: BTreeMap::new(), faults };
+    match Written::whole(&source.text) {
+        Ok(all) => match all.object() {
+            Some(sites) => network.below(sites, None, 0),
+            None => network.faults.note(0..0, Fault::new("not an object of sites", EXAMPLE)),
+        },
         Err(error) => {
             let lines = source.text.split_inclusive('\n').take(error.line().saturating_sub(1));
             let at = lines.map(str::len).sum::<usize>() + error.column().saturating_sub(1);
-            faults.note(at..at, Fault::new(format!("not JSON: {error}"), EXAMPLE));
+            network.faults.note(at..at, Fault::new(format!("not JSON: {error}"), EXAMPLE));
         }
+    }
+    let Network { found, unknown, faults } = network;
+    for (key, (first, count)) in unknown {
+        let of = match count {
+            1 => String::new(),
+            2 => ", as in 1 more site".to_owned(),
+            _ => format!(", as in {} more sites", count - 1),
+        };
+        faults.remark(first, Fault::new(format!("unknown key `{key}`{of}"), "it has no effect"));
     }
     found
 }
 
-fn below(
-    source: &Source,
-    sites: &Map<String, Value>,
-    parent: Option<(&str, &Range<usize>)>,
-    found: &mut Vec<Draft>,
-    faults: &mut Faults,
-) {
-    for (id, value) in sites {
-        let at = key(source, id);
-        let Value::Object(site) = value else {
-            faults.note(at, Fault::new(format!("site \"{id}\" is not an object"), EXAMPLE));
-            continue;
-        };
-        let rates = [DOWN, UP].map(|key| rate(site.get(key), key, id));
-        // What is faulty is refused, so any rate does for now.
-        let [down, up] = rates.map(|rate| {
-            rate.unwrap_or_else(|fault| {
-                faults.note(at.clone(), fault);
-                Rate::mbit(1)
-            })
+struct Network<'a> {
+    found: Vec<Draft>,
+    /// Keys that say nothing here: where the first of each is, and how many there are.
+    unknown: BTreeMap<String, (Range<usize>, usize)>,
+    faults: &'a mut Faults,
+}
+
+/// Keys and values of an object.
+type Pairs<'a> = Vec<(Key<'a>, Written<'a>)>;
+
+impl Network<'_> {
+    fn below(&mut self, sites: Pairs<'_>, parent: Option<(&str, &Range<usize>)>, depth: usize) {
+        for (key, value) in sites {
+            let (id, at) = (key.name.as_str(), key.place());
+            match value.object() {
+                Some(_) if depth > DEEPEST => {
+                    let message = format!("site \"{id}\": more than {DEEPEST} sites above it");
+                    self.faults.note(at, Fault::bare(message));
+                }
+                Some(pairs) => self.site(id, &at, pairs, parent, depth),
+                None => {
+                    self.faults.note(at, Fault::new(format!("site \"{id}\" is not an object"), EXAMPLE));
+                }
+            }
+        }
+    }
+
+    fn site(
+        &mut self,
+        id: &str,
+        at: &Range<usize>,
+        pairs: Pairs<'_>,
+        parent: Option<(&str, &Range<usize>)>,
+        depth: usize,
+    ) {
+        self.keys(id, &pairs);
+        let value = |name: &str| pairs.iter().find(|(key, _)| key.name == name).map(|(_, value)| *value);
+        let said = |name: &str| value(name).filter(|value| !value.is_null());
+        let is_virtual = self.is_virtual(id, at, said(VIRTUAL), said(TYPE));
+        let rates = [DOWN, UP].map(|key| {
+            let rate = said(key).map_or(Ok(None), |value| rate(value, key, id));
+            rate.map_err(|fault| self.faults.note(at.clone(), fault)).unwrap_or_default()
         });
-        let parent = parent.map(|(id, at)| (id.to_owned(), at.clone()));
-        found.push(Draft { id: id.clone(), id_at: at.clone(), parent, down, up });
-        match site.get(CHILDREN) {
-            Some(Value::Object(children)) => below(source, children, Some((id, &at)), found, faults),
-            None | Some(Value::Null) => {}
-            Some(_) => {
+        if parent.is_none() && !is_virtual {
+            self.limited(id, at, [DOWN, UP].map(said));
+        }
+        self.found.push(Draft {
+            id: id.to_owned(),
+            id_at: at.clone(),
+            aliases: ALIASES.iter().filter_map(|name| said(name)?.string()).collect(),
+            number: said(ID).and_then(|value| value.string().or_else(|| number(value))),
+            parent: parent.map(|(id, at)| (id.to_owned(), at.clone())),
+            rates,
+            is_virtual,
+        });
+        let Some(children) = said(CHILDREN) else { return };
+        match children.object() {
+            Some(children) => self.below(children, Some((id, at)), depth + 1),
+            None => {
                 let message = format!("site \"{id}\": `{CHILDREN}` is not an object");
-                faults.note(at, Fault::new(message, EXAMPLE));
+                self.faults.note(at.clone(), Fault::new(message, EXAMPLE));
+            }
+        }
+    }
+
+    /// Notes keys that are there twice or are not known.
+    fn keys(&mut self, id: &str, pairs: &Pairs<'_>) {
+        let is_known = |name: &str| [&MEANING[..], &ALIASES, &ELSEWHERE].concat().contains(&name);
+        for (i, (key, value)) in pairs.iter().enumerate() {
+            let name = key.name.as_str();
+            let has = |name: &str| pairs.iter().any(|(key, _)| key.name == name);
+            if pairs[..i].iter().any(|(before, _)| before.name == name) {
+                let message = format!("site \"{id}\": a second `{name}`");
+                self.faults.note(key.place(), Fault::bare(message));
+            } else if is_known(name) {
+            } else if let Some(meant) = nearest(name, MEANING.into_iter().filter(|meant| !has(meant))) {
+                let message = format!("site \"{id}\": unknown key `{name}`");
+                self.faults.note(key.place(), Fault::new(message, format!("did you mean `{meant}`?")));
+            } else if value.is_object() {
+                let message = format!("site \"{id}\": unknown key `{name}`");
+                let help = format!("sites below a site stand in its `{CHILDREN}`");
+                self.faults.note(key.place(), Fault::new(message, help));
+            } else {
+                self.unknown.entry(name.to_owned()).or_insert((key.place(), 0)).1 += 1;
+            }
+        }
+    }
+
+    /// Groups a site only others?
+    fn is_virtual(
+        &mut self,
+        id: &str,
+        at: &Range<usize>,
+        said: Option<Written<'_>>,
+        kind: Option<Written<'_>>,
+    ) -> bool {
+        let by_kind = kind.and_then(|kind| kind.string()).is_some_and(|k| k.eq_ignore_ascii_case(VIRTUAL));
+        match said.map(|said| said.text()) {
+            Some("true") => true,
+            Some("false") | None => by_kind,
+            Some(other) => {
+                let message = format!("site \"{id}\": `{VIRTUAL}` is {other}");
+                self.faults.note(at.clone(), Fault::new(message, "it is true or false"));
+                false
+            }
+        }
+    }
+
+    /// Notes a site below no other that has not both rates.
+    fn limited(&mut self, id: &str, at: &Range<usize>, said: [Option<Written<'_>>; 2]) {
+        for (key, value) in [DOWN, UP].into_iter().zip(said) {
+            let zero = value.is_some_and(|value| is_zero(&plain(value)));
+            if value.is_none() || zero {
+                let zero = if zero { " above zero" } else { "" };
+                let message = format!("site \"{id}\" has no `{key}`{zero}");
+                self.faults.note(at.clone(), Fault::new(message, EXAMPLE));
             }
         }
     }
 }
 
-fn rate(value: Option<&Value>, key: &str, id: &str) -> Result<Rate, Fault> {
-    let text = match value {
-        Some(Value::Number(number)) => number.to_string(),
-        Some(Value::String(text)) => text.clone(),
-        Some(_) => return Err(Fault::new(format!("site \"{id}\": `{key}` is not a number"), EXAMPLE)),
-        None => return Err(Fault::new(format!("site \"{id}\" has no `{key}`"), EXAMPLE)),
-    };
-    mbps(&text)
-        .map_err(|fault| Fault { message: format!("site \"{id}\": `{key}`: {}", fault.message), ..fault })
+/// A number as it is written.
+fn number(value: Written<'_>) -> Option<String> {
+    value.text().starts_with(|c: char| c.is_ascii_digit()).then(|| value.text().to_owned())
 }
 
-/// Where a key is.
-fn key(source: &Source, name: &str) -> Range<usize> {
-    let quoted = format!("\"{name}\"");
-    let is_key = |&(at, _): &(usize, &str)| source.text[at + quoted.len()..].trim_start().starts_with(':');
-    let found = source.text.match_indices(&quoted).find(is_key);
-    found.map_or(0..0, |(at, _)| at..at + quoted.len())
+/// The text of a number, or of a string.
+fn plain(value: Written<'_>) -> String {
+    value.string().unwrap_or_else(|| value.text().to_owned())
+}
+
+/// A rate, or zero for none.
+fn rate(value: Written<'_>, key: &str, id: &str) -> Result<Option<Rate>, Fault> {
+    if value.string().or_else(|| number(value)).is_none() && !value.text().starts_with('-') {
+        return Err(Fault::new(format!("site \"{id}\": `{key}` is not a number"), EXAMPLE));
+    }
+    let text = plain(value);
+    if is_zero(text.trim()) {
+        return Ok(None);
+    }
+    let in_site = |fault: Fault| {
+        let message = format!("site \"{id}\": `{key}`: {}", fault.message);
+        Fault { message, ..fault }
+    };
+    mbps(text.trim()).map(Some).map_err(in_site)
 }

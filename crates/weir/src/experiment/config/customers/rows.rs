@@ -3,17 +3,18 @@
 use super::columns::{Column, Columns};
 use super::entry::Entry;
 use super::fields::Fields;
-use super::sites::{self, Site};
-use super::{guarantees, overlap, place, Customer, Faults};
+use super::sites::Sites;
+use super::table::{self, Row};
+use super::{guarantees, label, overlap, Customer, Faults};
 use crate::experiment::config::diag::{Fault, Source};
 use core::ops::Range;
 use std::collections::HashMap;
 use weir_core::ack::Unresponsive;
-use weir_core::gateway::{Direction, Prefix};
+use weir_core::gateway::Direction;
 use weir_core::rate::Rate;
 
 /// What a row says.
-struct Row {
+struct Said {
     customer: Customer,
     places: Vec<Range<usize>>,
     least_at: [Range<usize>; 2],
@@ -25,99 +26,158 @@ struct Row {
 }
 
 /// The customers of a list.
-pub(super) fn customers(source: &Source, sites: Option<&[Site]>, faults: &mut Faults) -> Vec<Customer> {
-    let mut reader = super::reader(source);
-    let columns = match reader.headers() {
-        Ok(header) => Columns::new(source, header, faults),
-        Err(error) => {
-            faults.note(0..0, Fault::bare(error.to_string()));
-            None
+pub(super) fn customers(source: &Source, sites: Option<&Sites>, faults: &mut Faults) -> Vec<Customer> {
+    let rows = table::rows(source, faults);
+    let Some((header, rows)) = rows.split_first() else {
+        if faults.count == 0 {
+            faults.note(0..0, Fault::new("a list without columns", "its first row: id,prefixes,down,up"));
         }
+        return Vec::new();
     };
-    let Some(columns) = columns else { return Vec::new() };
-    let by_id = sites.map(|sites| sites.iter().map(|site| site.id.as_str()).zip(0..).collect());
-    let context = Context { source, columns: &columns, sites: by_id };
+    let Some(columns) = Columns::new(header, faults) else { return Vec::new() };
+    let labels =
+        sites.iter().flat_map(|sites| &sites.list).map(|site| (site.name.as_str(), site.id.as_str()));
+    let context = Context { source, columns: &columns, sites, site_labels: labels.collect() };
     let mut list = List { several_rows: columns.several_rows(), ..List::default() };
-    for record in super::records(&mut reader, faults) {
-        if let Some(row) = context.row(&record, faults) {
-            list.add(row, faults);
+    for row in rows {
+        if let Some(said) = context.row(row, faults) {
+            list.add(said, faults);
         }
     }
     if list.entries.is_empty() && faults.list.is_empty() {
-        faults.note(0..0, Fault::new("a list without customers", columns.example()));
+        faults.note(0..0, nobody(faults, &columns));
     }
     overlap::check(&list.entries, faults);
-    guarantees::check(&list.entries, sites.unwrap_or_default(), faults);
+    let below = sites.map_or(&[][..], |sites| &sites.list);
+    match columns.several_rows() {
+        true => guarantees::fit(&mut list.entries, below, faults),
+        false => guarantees::check(&list.entries, below, faults),
+    }
     list.entries.into_iter().map(|entry| entry.customer).collect()
+}
+
+/// What is wrong with a list of nobody.
+fn nobody(faults: &Faults, columns: &Columns) -> Fault {
+    match faults.notes.first() {
+        Some(first) => Fault::new("a list in which nobody can be shaped", first.message.clone()),
+        None => Fault::new("a list without customers", columns.example()),
+    }
 }
 
 /// What rows are read with.
 struct Context<'a> {
     source: &'a Source,
     columns: &'a Columns,
-    /// The places of sites, if there is a list of them.
-    sites: Option<HashMap<&'a str, usize>>,
+    sites: Option<&'a Sites>,
+    /// The identifiers of sites by their labels.
+    site_labels: HashMap<&'a str, &'a str>,
 }
 
 impl Context<'_> {
-    /// What one row says; nothing if it is faulty.
-    fn row(&self, record: &csv::StringRecord, faults: &mut Faults) -> Option<Row> {
+    /// What one row says; nothing if it is faulty or left out.
+    fn row(&self, row: &Row, faults: &mut Faults) -> Option<Said> {
         let before = faults.count;
-        let start = record.position().map_or(0, |at| at.byte() as usize);
-        let at = |i: usize| place::place(&self.source.text, start, i);
-        let fields = Fields { source: self.source, columns: self.columns, record, at: &at };
-        if let Some(fault) = self.columns.wrong_length(record.len()) {
-            faults.note(at(0), fault);
+        if self.columns.repeated(row) {
+            let help = "it is left out";
+            faults.remark(row.place(0), Fault::new("the header once more", help));
             return None;
         }
-        let (id, id_at) = fields.id(faults);
-        if let Some(id) =
-            id.as_ref().filter(|id| self.sites.as_ref().is_some_and(|s| s.contains_key(id.as_str())))
-        {
-            let help = "the classes of both would have the same names";
-            faults.note(id_at.clone(), Fault::new(format!("\"{id}\" is a site's identifier too"), help));
+        if let Some(fault) = self.columns.wrong_length(row.fields.len()) {
+            faults.note(row.place(0), fault);
+            return None;
         }
-        let name = fields.text(Column::Name);
-        let (prefixes, places) = fields.prefixes(faults).into_iter().unzip();
-        let (down, rates_at) = fields.rate(Column::Down, faults);
-        let (up, _) = fields.rate(Column::Up, faults);
-        let (site, site_at) = self.site(&fields, faults);
-        let least = [(Column::DownMin, down), (Column::UpMin, up)];
-        let least = least.map(|(column, most)| self.least(&fields, column, most, site, faults));
-        let [(down_min, down_at), (up_min, up_at)] = least;
-        let line = record.position().map_or(0, csv::Position::line);
-        let (id, down, up) = (id?, down?, up?);
-        let customer = Customer {
-            id,
-            name,
-            prefixes,
-            down,
-            up,
-            site,
-            down_min,
-            up_min,
-            off: false,
-            unresponsive: Unresponsive::Bound,
+        let fields = Fields { source: self.source, columns: self.columns, row };
+        let id = fields.id(faults);
+        if let Some((id, label)) = &id {
+            if let Some(site) = self.site_labels.get(label.as_str()) {
+                let fault = label::taken("customer", id, &format!("site \"{site}\""));
+                faults.note(fields.place(Column::Id), fault);
+            }
+        }
+        let (prefixes, places): (Vec<_>, Vec<_>) = fields.prefixes(faults).into_iter().unzip();
+        let has_no_address = prefixes.is_empty() && faults.count == before;
+        let rate = |column: Column, faults: &mut Faults| match has_no_address {
+            true => fields.rate_if_any(column, faults),
+            false => fields.rate(column, faults),
         };
-        let row = Row { customer, places, least_at: [down_at, up_at], id_at, rates_at, site_at, line };
-        (faults.count == before).then_some(row)
+        let [down, up] = [Column::Down, Column::Up].map(|column| rate(column, faults));
+        let site = self.site(&fields, faults);
+        let least = [(Column::DownMin, down), (Column::UpMin, up)];
+        let [down_min, up_min] = least.map(|(column, most)| self.least(&fields, column, most, site, faults));
+        if faults.count == before && has_no_address {
+            let id = id.map_or(String::new(), |(id, _)| id);
+            let column = [Column::Prefixes, Column::V4, Column::V6].into_iter();
+            let at = column.flat_map(|column| self.columns.of(column)).next();
+            let at = row.place(at.map_or(0, |(i, _)| i));
+            let message = format!("customer \"{id}\" has no address here");
+            faults.remark(at, Fault::new(message, "this row is left out"));
+            return None;
+        }
+        let ((id, label), down, up) = (id?, down?, up?);
+        let name = fields.text(Column::Name).to_owned();
+        let (off, unresponsive) = (false, Unresponsive::Bound);
+        let customer =
+            Customer { id, label, name, prefixes, down, up, site, down_min, up_min, off, unresponsive };
+        let said = Said {
+            customer,
+            places,
+            least_at: [Column::DownMin, Column::UpMin].map(|column| fields.place(column)),
+            id_at: fields.place(Column::Id),
+            rates_at: fields.place(Column::Down),
+            site_at: fields.place(Column::Site),
+            line: row.line,
+        };
+        (faults.count == before).then_some(said)
     }
 
     /// The site, by its place.
-    fn site(&self, fields: &Fields<'_>, faults: &mut Faults) -> (Option<usize>, Range<usize>) {
-        let Some((id, at)) = fields.named(Column::Site) else { return (None, 0..0) };
-        let site = match &self.sites {
-            Some(sites) => {
-                sites.get(id.as_str()).copied().ok_or_else(|| sites::unknown(&id, sites.keys().copied()))
-            }
-            // LibreQoS's lists name sites always.
-            None if self.columns.several_rows() => return (None, at),
-            None => Err(Fault::new(
+    fn site(&self, fields: &Fields<'_>, faults: &mut Faults) -> Option<usize> {
+        if self.columns.several_rows() {
+            return self.parent_node(fields, faults);
+        }
+        let (id, at) = (fields.named(Column::Site)?, fields.place(Column::Site));
+        let fault = match self.sites {
+            Some(sites) => match sites.named(id) {
+                Some(site) => return site,
+                None => sites.unknown(id),
+            },
+            None => Fault::new(
                 format!("no site is \"{id}\": there is no list of sites"),
                 "name one beside `file`: sites = \"sites.csv\"",
-            )),
+            ),
         };
-        (site.map_err(|fault| faults.note(at.clone(), fault)).ok(), at)
+        faults.note(at, fault);
+        None
+    }
+
+    /// The site of a device, by the identifier of its parent or by its name. LibreQoS's lists name parents
+    /// always, if there is a list of sites or not, and its programs name some that are in none.
+    fn parent_node(&self, fields: &Fields<'_>, faults: &mut Faults) -> Option<usize> {
+        let sites = self.sites.filter(|sites| !sites.is_flat())?;
+        let (name, number) = (fields.named(Column::Site), fields.named(Column::SiteId));
+        let named = name.and_then(|name| sites.named(name));
+        let numbered = number.and_then(|number| sites.numbered(number));
+        let (said, column) = match (name, number) {
+            (Some(name), _) => (name, Column::Site),
+            (None, Some(number)) => (number, Column::SiteId),
+            (None, None) => return None,
+        };
+        let at = fields.place(column);
+        match (numbered, named) {
+            (Some(by_number), Some(by_name)) if by_number != by_name => {
+                let message =
+                    format!("site \"{said}\" has another identifier than \"{}\"", number.unwrap_or_default());
+                faults.remark(at, Fault::new(message, "the identifier counts"));
+                by_number
+            }
+            (Some(site), _) | (None, Some(site)) => site,
+            (None, None) => {
+                let fault = sites.unknown(said);
+                let message = format!("{}: the customer's rates hold, below no site", fault.message);
+                faults.remark(at, Fault { message, ..fault });
+                None
+            }
+        }
     }
 
     /// What it has at least of its site's rate.
@@ -128,20 +188,22 @@ impl Context<'_> {
         most: Option<Rate>,
         site: Option<usize>,
         faults: &mut Faults,
-    ) -> (Option<Rate>, Range<usize>) {
-        if self.columns.several_rows() && site.is_none() {
-            return (None, 0..0);
+    ) -> Option<Rate> {
+        let (rate, at) = (fields.rate_if_any(column, faults)?, fields.place(column));
+        match (site, most) {
+            // LibreQoS's lists have least rates always.
+            (None, _) if self.columns.several_rows() => return None,
+            (None, _) => {
+                let help = "what a customer has at least, it has of the rate of its site";
+                faults.note(at, Fault::new("a least rate without a site", help));
+            }
+            (Some(_), Some(most)) if rate > most => {
+                let message = format!("at least {rate}, which is more than its rate of {most}");
+                faults.note(at, Fault::bare(message));
+            }
+            _ => {}
         }
-        let (least, at) = fields.rate_if_any(column, faults);
-        let (Some(rate), Some(most)) = (least, most) else { return (least, at) };
-        if site.is_none() {
-            let help = "what a customer has at least, it has of the rate of its site";
-            faults.note(at.clone(), Fault::new("a least rate without a site", help));
-        } else if rate > most {
-            let message = format!("at least {rate}, which is more than its rate of {most}");
-            faults.note(at.clone(), Fault::bare(message));
-        }
-        (least, at)
+        Some(rate)
     }
 }
 
@@ -149,23 +211,26 @@ impl Context<'_> {
 #[derive(Default)]
 struct List {
     entries: Vec<Entry>,
-    by_id: HashMap<String, usize>,
+    by_label: HashMap<String, usize>,
     /// Rows of the same identifier are one customer's.
     several_rows: bool,
 }
 
 impl List {
-    fn add(&mut self, row: Row, faults: &mut Faults) {
-        let Row { customer, places, least_at, line, .. } = row;
-        let Some(&known) = self.by_id.get(&customer.id) else {
-            self.by_id.insert(customer.id.clone(), self.entries.len());
+    fn add(&mut self, row: Said, faults: &mut Faults) {
+        let Said { customer, places, least_at, line, .. } = row;
+        let Some(&known) = self.by_label.get(&customer.label) else {
+            self.by_label.insert(customer.label.clone(), self.entries.len());
             self.entries.push(Entry { customer, places, least_at, line });
             return;
         };
         let entry = &mut self.entries[known];
         let (id, first) = (&customer.id, format!("its first row is line {}", entry.line));
         let rates = |c: &Customer| [Direction::In, Direction::Out].map(|d| (c.rate(d), c.least(d)));
-        if !self.several_rows {
+        if *id != entry.customer.id {
+            let other = format!("\"{}\" in line {}", entry.customer.id, entry.line);
+            faults.note(row.id_at, label::taken("customer", id, &other));
+        } else if !self.several_rows {
             faults.note(row.id_at, Fault::new(format!("customer \"{id}\" is there twice"), first));
         } else if rates(&entry.customer) != rates(&customer) {
             let (down, up) = (entry.customer.down, entry.customer.up);
@@ -174,8 +239,7 @@ impl List {
         } else if entry.customer.site != customer.site {
             faults.note(row.site_at, Fault::new(format!("circuit \"{id}\" has another site here"), first));
         } else {
-            let prefixes: Vec<Prefix> = customer.prefixes;
-            entry.customer.prefixes.extend(prefixes);
+            entry.customer.prefixes.extend(customer.prefixes);
             entry.places.extend(places);
         }
     }

@@ -5,9 +5,8 @@
 use super::columns::{Column, Columns};
 use super::draft::Draft;
 use super::fields::Fields;
-use super::{network, place, rate_set, Faults};
-use crate::experiment::config::diag::{listed, nearest, Errors, Fault, Source};
-use crate::experiment::config::names;
+use super::{label, network, rate_set, table, Faults};
+use crate::experiment::config::diag::{listed, nearest, Errors, Fault, Located, Source};
 use crate::experiment::config::settings::Settings;
 use std::collections::HashMap;
 use weir_core::gateway::{Direction, DEEPEST};
@@ -41,6 +40,51 @@ impl Site {
     }
 }
 
+/// Sites by the names that rows of customers have for them.
+#[derive(Clone, Debug, Default)]
+pub(in crate::experiment::config) struct Sites {
+    pub list: Vec<Site>,
+    /// The place in the list for each name; none for a site that limits nothing and is below none that does.
+    names: HashMap<String, Option<usize>>,
+    numbers: HashMap<String, Option<usize>>,
+    notes: Vec<Located>,
+}
+
+impl Sites {
+    /// The site, or the nearest above it that limits anything.
+    pub(super) fn named(&self, name: &str) -> Option<Option<usize>> {
+        self.names.get(name).copied()
+    }
+
+    /// As [`Sites::named`], by the identifier that sites of network.json have beside their name.
+    pub(super) fn numbered(&self, number: &str) -> Option<Option<usize>> {
+        self.numbers.get(number).copied()
+    }
+
+    /// No site is known under any name.
+    pub(super) fn is_flat(&self) -> bool {
+        self.names.is_empty()
+    }
+
+    /// What is wrong where no site has this identifier.
+    pub(super) fn unknown(&self, id: &str) -> Fault {
+        let known = self.names.keys().map(String::as_str);
+        let guess =
+            nearest(id, known.clone()).map_or(String::new(), |name| format!("did you mean `{name}`? "));
+        let mut known: Vec<&str> = known.collect();
+        known.sort_unstable();
+        let more = known.len().saturating_sub(20);
+        known.truncate(20);
+        let more = if more > 0 { format!(", and {more} more") } else { String::new() };
+        Fault::new(format!("no site is \"{id}\""), format!("{guess}there is {}{more}", listed(known)))
+    }
+
+    /// Takes the notes about the list.
+    pub fn notes(&mut self) -> Vec<Located> {
+        std::mem::take(&mut self.notes)
+    }
+}
+
 /// The site at `from` and those above it.
 pub(super) fn upwards(sites: &[Site], from: Option<usize>) -> impl Iterator<Item = usize> + '_ {
     core::iter::successors(from, |&at| sites[at].parent)
@@ -52,104 +96,140 @@ pub(super) fn most(sites: &[Site], from: Option<usize>, direction: Direction) ->
 }
 
 /// Reads a list of sites. All errors of the file come at once, up to a limit.
-pub(in crate::experiment::config) fn read(source: &Source, settings: &Settings) -> Result<Vec<Site>, Errors> {
+pub(in crate::experiment::config) fn read(source: &Source, settings: &Settings) -> Result<Sites, Errors> {
     let mut faults = Faults::default();
     let drafts = match source.name.ends_with(".json") {
         true => network::drafts(source, &mut faults),
         false => rows(source, &mut faults),
     };
-    let sites = link(drafts, &mut faults);
-    let mut sites = faults.finish(source, sites)?;
-    set(&mut sites, settings).map_err(|fault| Errors::of(source, fault))?;
+    let sites = link(&drafts, &mut faults);
+    let (mut sites, notes) = faults.finish(source, sites)?;
+    sites.notes = notes;
+    set(&mut sites.list, settings).map_err(|fault| Errors::of(source, fault))?;
     Ok(sites)
 }
 
 /// The rows of a CSV file.
 fn rows(source: &Source, faults: &mut Faults) -> Vec<Draft> {
-    let mut reader = super::reader(source);
-    let columns = match reader.headers() {
-        Ok(header) => Columns::of_sites(source, header, faults),
-        Err(error) => {
-            faults.note(0..0, Fault::bare(error.to_string()));
-            None
-        }
-    };
-    let Some(columns) = columns else { return Vec::new() };
+    let rows = table::rows(source, faults);
+    let Some((header, rows)) = rows.split_first() else { return Vec::new() };
+    let Some(columns) = Columns::of_sites(header, faults) else { return Vec::new() };
     let mut drafts = Vec::new();
-    for record in super::records(&mut reader, faults) {
-        let start = record.position().map_or(0, |at| at.byte() as usize);
-        let at = |i: usize| place::place(&source.text, start, i);
-        let fields = Fields { source, columns: &columns, record: &record, at: &at };
-        if let Some(fault) = columns.wrong_length(record.len()) {
-            faults.note(at(0), fault);
+    for row in rows {
+        let fields = Fields { source, columns: &columns, row };
+        if let Some(fault) = columns.wrong_length(row.fields.len()) {
+            faults.note(row.place(0), fault);
             continue;
         }
-        let (id, id_at) = fields.id(faults);
-        let ((down, _), (up, _)) = (fields.rate(Column::Down, faults), fields.rate(Column::Up, faults));
-        let parent = fields.named(Column::Site);
-        if let Some(id) = id {
-            // What is faulty is refused, so any rate does for now.
-            let [down, up] = [down, up].map(|rate| rate.unwrap_or(Rate::mbit(1)));
-            drafts.push(Draft { id, id_at, parent, down, up });
+        let id = fields.id(faults);
+        let rates = [Column::Down, Column::Up].map(|column| fields.rate(column, faults));
+        let parent = fields.named(Column::Site).map(|id| (id.to_owned(), fields.place(Column::Site)));
+        if let Some((id, _)) = id {
+            let id_at = fields.place(Column::Id);
+            let (aliases, number) = (Vec::new(), None);
+            drafts.push(Draft { id, id_at, aliases, number, parent, rates, is_virtual: false });
         }
     }
     drafts
 }
 
-/// The sites with the places of their parents.
-fn link(drafts: Vec<Draft>, faults: &mut Faults) -> Vec<Site> {
-    let mut by_id: HashMap<&str, usize> = HashMap::new();
-    let mut by_name: HashMap<String, &str> = HashMap::new();
+/// The sites that limit anything, below each other. Where a file is faulty, there are none.
+fn link(drafts: &[Draft], faults: &mut Faults) -> Sites {
+    let by_id = by_id(drafts, faults);
+    let parents: Vec<Option<usize>> = drafts.iter().map(|draft| parent(draft, &by_id, faults)).collect();
+    let above = |i: usize| core::iter::successors(parents[i], |&at| parents[at]);
+    let limits = |at: &usize| !drafts[*at].is_virtual;
     for (i, draft) in drafts.iter().enumerate() {
-        if by_id.insert(&draft.id, i).is_some() {
-            faults.note(draft.id_at.clone(), Fault::bare(format!("site \"{}\" is there twice", draft.id)));
-        } else if let Some(other) = by_name.insert(name(&draft.id), &draft.id) {
-            let message =
-                format!("the classes of site \"{}\" would be called as those of \"{other}\"", draft.id);
-            let help = "in names of classes other characters than letters, digits and `-` become `_`";
-            faults.note(draft.id_at.clone(), Fault::new(message, help));
-        }
-        if names::name(format!("{}-down", name(&draft.id))).is_err() {
-            let help = "identifiers of sites have 1 to 59 characters";
-            faults.note(draft.id_at.clone(), Fault::new(format!("\"{}\" is too long", draft.id), help));
-        }
-    }
-    let mut sites: Vec<Site> = Vec::new();
-    for draft in &drafts {
-        let parent = draft.parent.as_ref().and_then(|(parent, at)| {
-            let found = by_id.get(parent.as_str()).copied();
-            if found.is_none() {
-                faults.note(at.clone(), unknown(parent, by_id.keys().copied()));
-            }
-            found
-        });
-        let (id, name) = (draft.id.clone(), name(&draft.id));
-        sites.push(Site { id, name, parent, down: draft.down, up: draft.up });
-    }
-    for (i, draft) in drafts.iter().enumerate() {
-        if upwards(&sites, sites[i].parent).nth(MOST_ABOVE).is_some() {
+        // Those that limit nothing may be in a circle, too.
+        let all = above(i).take(drafts.len() + 1);
+        if all.clone().count() > drafts.len() || all.filter(limits).nth(MOST_ABOVE).is_some() {
             let message =
                 format!("site \"{}\" is above itself, or has more than {MOST_ABOVE} above it", draft.id);
             faults.note(draft.id_at.clone(), Fault::bare(message));
         }
     }
+    if faults.count > 0 {
+        return Sites::default();
+    }
+    let mut places = vec![None; drafts.len()];
+    (0..drafts.len()).filter(limits).zip(0..).for_each(|(i, place)| places[i] = Some(place));
+    let nearest = |from: Option<usize>| {
+        let at = core::iter::successors(from, |&at| parents[at]).find(limits)?;
+        places[at]
+    };
+    let rate = |i: usize, k: usize| {
+        let own = [i].into_iter().chain(above(i)).filter(limits).find_map(|at| drafts[at].rates[k]);
+        // A site below no other has its rates.
+        own.unwrap_or(Rate::mbit(1))
+    };
+    let site = |i: usize| {
+        let id = drafts[i].id.clone();
+        let (name, parent) = (label::label(&id), nearest(parents[i]));
+        Site { id, name, parent, down: rate(i, 0), up: rate(i, 1) }
+    };
+    let mut sites = Sites { list: (0..drafts.len()).filter(limits).map(site).collect(), ..Sites::default() };
+    for (i, draft) in drafts.iter().enumerate() {
+        sites.names.insert(draft.id.clone(), nearest(Some(i)));
+        if let Some(number) = &draft.number {
+            if sites.numbers.insert(number.clone(), nearest(Some(i))).is_some() {
+                let message = format!("site \"{}\": another site has the `id` \"{number}\" too", draft.id);
+                faults.note(draft.id_at.clone(), Fault::bare(message));
+            }
+        }
+        inherited(draft, faults);
+    }
+    for (i, draft) in drafts.iter().enumerate() {
+        for alias in &draft.aliases {
+            sites.names.entry(alias.clone()).or_insert(nearest(Some(i)));
+        }
+    }
     sites
 }
 
-/// What is wrong where no site has this identifier.
-pub(super) fn unknown<'a>(id: &str, known: impl Iterator<Item = &'a str> + Clone) -> Fault {
-    let guess = nearest(id, known.clone()).map_or(String::new(), |name| format!("did you mean `{name}`? "));
-    let mut known: Vec<&str> = known.collect();
-    known.sort_unstable();
-    let more = known.len().saturating_sub(20);
-    known.truncate(20);
-    let more = if more > 0 { format!(", and {more} more") } else { String::new() };
-    Fault::new(format!("no site is \"{id}\""), format!("{guess}there is {}{more}", listed(known)))
+/// Says of a site below another one that it has no rate of its own.
+fn inherited(draft: &Draft, faults: &mut Faults) {
+    let missing = draft.rates.contains(&None) && !draft.is_virtual && draft.parent.is_some();
+    if missing {
+        let message = format!("site \"{}\" has no rate of its own", draft.id);
+        faults.remark(draft.id_at.clone(), Fault::new(message, "it has that of the site above it"));
+    }
 }
 
-/// An identifier as it can be in the name of a class.
-fn name(id: &str) -> String {
-    id.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' }).collect()
+/// The places of drafts by their identifiers, with a note of those that are there twice.
+fn by_id<'a>(drafts: &'a [Draft], faults: &mut Faults) -> HashMap<&'a str, usize> {
+    let mut by_id: HashMap<&str, usize> = HashMap::new();
+    let mut by_label: HashMap<String, &str> = HashMap::new();
+    for (i, draft) in drafts.iter().enumerate() {
+        let at = || draft.id_at.clone();
+        if by_id.insert(&draft.id, i).is_some() {
+            faults.note(at(), Fault::bare(format!("site \"{}\" is there twice", draft.id)));
+            continue;
+        }
+        if draft.is_virtual {
+            continue;
+        }
+        match label::checked(&draft.id) {
+            Ok(label) => {
+                if let Some(other) = by_label.insert(label, &draft.id) {
+                    faults.note(at(), label::taken("site", &draft.id, &format!("\"{other}\"")));
+                }
+            }
+            Err(fault) => faults.note(at(), fault),
+        }
+    }
+    by_id
+}
+
+/// The place of the site above one.
+fn parent(draft: &Draft, by_id: &HashMap<&str, usize>, faults: &mut Faults) -> Option<usize> {
+    let (parent, at) = draft.parent.as_ref()?;
+    let found = by_id.get(parent.as_str()).copied();
+    if found.is_none() {
+        let known = by_id.keys().map(|id| (id.to_string(), None)).collect();
+        let sites = Sites { names: known, ..Sites::default() };
+        faults.note(at.clone(), sites.unknown(parent));
+    }
+    found
 }
 
 /// Lays what was set over the list; sites are called there as their classes are.

@@ -1,7 +1,8 @@
 use super::*;
+use sites::Site;
 
 fn read_text(text: &str) -> Result<Vec<Customer>, Errors> {
-    read(&Source::new("c.csv", text), None, &Settings::default())
+    read(&Source::new("c.csv", text), None, &Settings::default()).map(|(list, _)| list)
 }
 
 fn faults(text: &str) -> Vec<String> {
@@ -80,12 +81,15 @@ fn what_is_wrong_is_named_with_row_and_column() {
             "b,B,10.1.0.0/24 10.2.0.1/24,5Mbit,1Mbit",
             "3:17: column \"prefixes\": \"10.2.0.1/24\" has bits set beyond its length of 24",
         ),
-        ("b,B,,5Mbit,1Mbit", "3:5: column \"prefixes\": no prefix"),
+        ("b,B,10.1.0.0/24,5 Mb,1Mbit", "3:17: column \"down\": "),
+        (
+            "b,B,::ffff:10.1.0.1,5Mbit,1Mbit",
+            "3:5: column \"prefixes\": \"::ffff:10.1.0.1/128\" is mapped from IPv4",
+        ),
         ("b,B,10.1.0.0/24,,1Mbit", "3:17: column \"down\": no rate"),
         ("b,B,10.1.0.0/24,5Mbit,0Mbit", "3:23: column \"up\": a rate of zero would never send anything"),
         ("b,B,10.1.0.0/24,5,1Mbit", "3:17: column \"down\": "),
         (",B,10.1.0.0/24,5Mbit,1Mbit", "3:1: column \"id\": empty"),
-        ("b c,B,10.1.0.0/24,5Mbit,1Mbit", "3:1: column \"id\": \"b c\" is not an identifier"),
         ("a,B,10.1.0.0/24,5Mbit,1Mbit", "3:1: customer \"a\" is there twice"),
         ("b,B,10.0.0.0/24,5Mbit,1Mbit", "3:5: 10.0.0.0/24 is customer \"a\"'s too"),
         ("b,B,10.9.0.1 10.0.0.7,5Mbit,1Mbit", "3:14: 10.0.0.7/32 overlaps 10.0.0.0/24 of customer \"a\""),
@@ -124,7 +128,7 @@ fn what_is_set_is_laid_over_the_list() {
     let set = |texts: &[&str]| {
         let mut settings = Settings::default();
         texts.iter().for_each(|text| settings.add(text).unwrap());
-        read(&source, None, &settings)
+        read(&source, None, &settings).map(|(list, _)| list)
     };
     let list = set(&["customer/a.down=7Mbit", "customer/a.off=true"]).unwrap();
     assert_eq!((list[0].down, list[0].up, list[0].off), (Rate::mbit(7), Rate::mbit(1), true));
@@ -133,7 +137,7 @@ fn what_is_set_is_laid_over_the_list() {
     assert!(set(&["customer/a.down=fast"]).is_err());
 }
 
-fn sites_of(name: &str, text: &str) -> Result<Vec<Site>, Errors> {
+fn sites_of(name: &str, text: &str) -> Result<Sites, Errors> {
     sites::read(&Source::new(name, text), &Settings::default())
 }
 
@@ -158,8 +162,8 @@ const NETWORK: &str = r#"{
 #[test]
 fn sites_come_from_rows_or_from_a_network_of_libreqos() {
     let rows = "id,down,up,parent\nAP_A,150.5Mbit,50Mbit,Site-1\nSite-1,1Gbit,500Mbit,\n";
-    let of_rows = sites_of("s.csv", rows).unwrap();
-    let of_network = sites_of("network.json", NETWORK).unwrap();
+    let of_rows = sites_of("s.csv", rows).unwrap().list;
+    let of_network = sites_of("network.json", NETWORK).unwrap().list;
     let said = |sites: &[Site]| {
         let parent = |site: &Site| site.parent.map(|at| sites[at].name.clone());
         let mut all: Vec<_> = sites.iter().map(|s| (s.name.clone(), parent(s), s.down, s.up)).collect();
@@ -192,9 +196,10 @@ fn what_is_wrong_with_sites_is_named_with_its_place() {
     assert_eq!(rows(&line(8)), ["9:1: site \"s7\" is above itself, or has more than 6 above it"]);
     let network = |from: &str, to: &str| site_faults("n.json", &NETWORK.replacen(from, to, 1));
     assert_eq!(
-        network("150.5", "0"),
-        ["7:7: site \"AP_A\": `downloadBandwidthMbps`: a rate of zero would never send anything"]
+        network("150.5", "\"fast\""),
+        ["7:7: site \"AP_A\": `downloadBandwidthMbps`: \"fast\" is not a rate"]
     );
+    assert_eq!(network("1000", "0"), ["2:3: site \"Site 1\" has no `downloadBandwidthMbps` above zero"]);
     assert_eq!(
         network("\"uploadBandwidthMbps\": 500,", ""),
         ["2:3: site \"Site 1\" has no `uploadBandwidthMbps`"]
@@ -207,10 +212,13 @@ fn what_is_wrong_with_sites_is_named_with_its_place() {
 }
 
 fn below_sites(rows: &str) -> Result<Vec<Customer>, Errors> {
-    let sites =
-        sites_of("s.csv", "id,parent,down,up\ntower,,20Mbit,10Mbit\nroof,tower,15Mbit,10Mbit\n").unwrap();
+    let sites = sites_of(
+        "s.csv",
+        "id,parent,down,up\ntower,,20Mbit,10Mbit\nroof,tower,15Mbit,10Mbit\nto_wer,,1Mbit,1Mbit\n",
+    )
+    .unwrap();
     let text = format!("id,prefixes,down,up,site,down_min,up_min\n{rows}");
-    read(&Source::new("c.csv", text), Some(&sites), &Settings::default())
+    read(&Source::new("c.csv", text), Some(&sites), &Settings::default()).map(|(list, _)| list)
 }
 
 fn faults_below_sites(rows: &str) -> Vec<String> {
@@ -230,7 +238,10 @@ fn customers_are_below_sites_that_exist_and_promise_what_they_have() {
             "b,10.0.0.2,10Mbit,5Mbit,roof,8Mbit,",
             "3:30: site \"roof\" promises 16Mbit down up to here, and has 15Mbit",
         ),
-        ("tower,10.0.0.2,10Mbit,5Mbit,,,", "3:1: \"tower\" is a site's identifier too"),
+        (
+            "to.wer,10.0.0.2,10Mbit,5Mbit,,,",
+            "3:1: the classes of customer \"to.wer\" would be called as those of site \"to_wer\"",
+        ),
     ] {
         assert_eq!(faults_below_sites(&format!("{good}{row}\n")), [expected], "{row}");
     }
@@ -252,8 +263,8 @@ fn classes_of_customers_borrow_from_those_of_their_sites() {
     )
     .unwrap();
     let rows = "id,prefixes,down,up,site,down_min\na,10.0.0.1,50Mbit,5Mbit,roof,3Mbit\nb,10.0.0.2,5Mbit,5Mbit,,\nc,10.0.0.3,5Mbit,5Mbit,tower,1Mbit\n";
-    let mut list = read(&Source::new("c.csv", rows), Some(&sites), &Settings::default()).unwrap();
-    let all = classes(&list, &sites);
+    let (mut list, _) = read(&Source::new("c.csv", rows), Some(&sites), &Settings::default()).unwrap();
+    let all = classes(&list, &sites.list);
     let names: Vec<&str> = all.iter().map(|c| c.name.as_str()).collect();
     let expected = [
         "a-up",
@@ -279,7 +290,7 @@ fn classes_of_customers_borrow_from_those_of_their_sites() {
     assert_eq!(config(all).check_nested(), Ok(()));
     // One that is off is below nothing, and nothing is left of a site that is empty.
     list[0].off = true;
-    let all = classes(&list, &sites);
+    let all = classes(&list, &sites.list);
     assert!(all[1].nested.is_none() && all.iter().all(|c| !c.name.starts_with("roof")));
     assert_eq!(config(all).check_nested(), Ok(()));
 }
@@ -290,7 +301,8 @@ fn parents_of_shaped_devices_are_sites_if_these_are_listed() {
     let sites = sites_of("s.csv", "id,down,up\nAP_A,1Gbit,1Gbit\nAP_11,1Gbit,1Gbit\n").unwrap();
     let source = |text: &str| Source::new("c.csv", text);
     let devices = SHAPED_DEVICES.replace("1,1,2.5,0.5", "0.5,0.5,2.5,0.5");
-    let list = read(&source(&devices), Some(&sites), &Settings::default()).unwrap();
+    let (list, notes) = read(&source(&devices), Some(&sites), &Settings::default()).unwrap();
+    assert_eq!(notes, []);
     let said: Vec<_> = list.iter().map(|c| (c.site, c.down_min)).collect();
     assert_eq!(
         said,
@@ -309,6 +321,6 @@ fn rates_of_sites_are_set_while_they_run() {
         settings.add(text).unwrap();
         sites::read(&source, &settings)
     };
-    assert_eq!(set("site/a.down=7Mbit").unwrap()[0].down, Rate::mbit(7));
+    assert_eq!(set("site/a.down=7Mbit").unwrap().list[0].down, Rate::mbit(7));
     assert!(set("site/b.down=7Mbit").unwrap_err().to_string().contains("there is no site \"b\""));
 }

@@ -326,7 +326,7 @@ prop_compose! {
         let all = ClassConfig::controlled("all", Direction::In, last);
         let classes = classes.into_iter().enumerate().map(class).chain([all]).collect();
         let gateway = Config { classes, max_flows, assumed_rtt, idle_timeout, ..Config::default() };
-        GatewayFile { dev, driving: Driving { batch_delay, engines, ..driving }, customers: Vec::new(), sites: Vec::new(), gateway }
+        GatewayFile { dev, driving: Driving { batch_delay, engines, ..driving }, customers: Vec::new(), sites: Vec::new(), notes: Vec::new(), gateway }
     }
 }
 

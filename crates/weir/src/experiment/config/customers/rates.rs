@@ -1,0 +1,63 @@
+//! Rates as numbers of megabits a second.
+
+use crate::experiment::config::decimal::Decimal;
+use crate::experiment::config::diag::Fault;
+use crate::experiment::config::policy;
+use weir_core::rate::Rate;
+
+const HELP: &str = "megabits a second: 50, or 2.5";
+
+/// A rate, to the nearest bit per second: programs that compute it in floating point write more digits.
+pub(super) fn mbps(text: &str) -> Result<Rate, Fault> {
+    let wrong = || {
+        let help = if text.contains(',') { "megabits a second with a point: 2.5" } else { HELP };
+        Fault::new(format!("\"{text}\" is not a rate"), help)
+    };
+    let twice = decimal(text).and_then(|number| number.times_floor(2_000_000)).ok_or_else(wrong)?;
+    match Rate::from_bps(twice.div_ceil(2)) {
+        Some(rate) => policy::in_range(rate),
+        None => Err(Fault::new("a rate of zero would never send anything", HELP)),
+    }
+}
+
+/// Is it a number, and zero?
+pub(super) fn is_zero(text: &str) -> bool {
+    decimal(text).is_some_and(|number| number.times(1) == Ok(0))
+}
+
+/// A number, whose point may be its first or last character.
+fn decimal(text: &str) -> Option<Decimal> {
+    match (text.strip_prefix('.'), text.strip_suffix('.')) {
+        (Some(fraction), None) => Decimal::parse(&format!("0.{fraction}")),
+        (None, Some(whole)) if !whole.contains(['e', 'E', '.']) => Decimal::parse(whole),
+        _ => Decimal::parse(text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The shortest decimal of 115 % of 100 in single precision, and others that programs write.
+    #[test]
+    fn numbers_are_read_to_the_bit_as_programs_write_them() {
+        for (text, bps) in [
+            ("155", 155_000_000),
+            ("155.0", 155_000_000),
+            ("114.99999", 114_999_990),
+            ("33.333333333333336", 33_333_333),
+            ("0.1234567", 123_457),
+            (".5", 500_000),
+            ("5.", 5_000_000),
+            ("1e3", 1_000_000_000),
+        ] {
+            assert_eq!(mbps(text), Ok(Rate::from_bps(bps).unwrap()), "{text}");
+        }
+        for wrong in
+            ["", ".", "-5", "+5", "5,5", "5 Mbit", "nan", "inf", "1.e2", "0", "0.000000001", "1e9", "0.001"]
+        {
+            assert!(mbps(wrong).is_err(), "{wrong}");
+        }
+        assert!(is_zero("0.0") && !is_zero("") && !is_zero("1e-9"));
+    }
+}

@@ -1,0 +1,48 @@
+//! Text of files that other programs write.
+
+/// Decodes UTF-8 with or without a byte order mark, and UTF-16 with one. Bytes that are not UTF-8 are taken
+/// as Latin-1 (ISO 8859-1), each by itself: names are for people, and numbers and addresses are ASCII in any
+/// case.
+pub fn decode(bytes: &[u8]) -> String {
+    match bytes {
+        [0xef, 0xbb, 0xbf, rest @ ..] => eight_bits(rest),
+        [0xff, 0xfe, rest @ ..] => sixteen_bits(rest, u16::from_le_bytes),
+        [0xfe, 0xff, rest @ ..] => sixteen_bits(rest, u16::from_be_bytes),
+        _ => eight_bits(bytes),
+    }
+}
+
+fn eight_bits(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        text.push_str(chunk.valid());
+        text.extend(chunk.invalid().iter().map(|&byte| char::from(byte)));
+    }
+    text
+}
+
+fn sixteen_bits(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> String {
+    let units = bytes.chunks_exact(2).map(|pair| unit([pair[0], pair[1]]));
+    char::decode_utf16(units).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The same name as editors and programs of different ages write it.
+    #[test]
+    fn a_name_is_the_same_in_each_encoding() {
+        for bytes in [
+            "Müller".as_bytes(),
+            b"\xef\xbb\xbfM\xc3\xbcller",
+            b"M\xfcller",
+            b"\xff\xfeM\0\xfc\0l\0l\0e\0r\0",
+            b"\xfe\xff\0M\0\xfc\0l\0l\0e\0r",
+        ] {
+            assert_eq!(decode(bytes), "Müller", "{bytes:x?}");
+        }
+        // Lines of both kinds in one file, as an append of another program leaves them.
+        assert_eq!(decode(b"M\xfcller\nM\xc3\xbcller"), "Müller\nMüller");
+    }
+}

@@ -1,0 +1,81 @@
+//! The lists of customers and sites of a configuration, in reports and in the log.
+
+use super::Version;
+use crate::experiment::config::diag::Located;
+use crate::experiment::config::gateway::GatewayFile;
+use crate::result::running::{GatewayReport, Note, Notes};
+
+/// Notes that are said one by one.
+const MOST: usize = 20;
+
+/// What reports say of the lists.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Lists {
+    notes: Notes,
+    /// The identifier of each class's customer that the name of the class does not have.
+    customers: Vec<Option<String>>,
+}
+
+impl Lists {
+    pub(super) fn of(version: &Version) -> Lists {
+        let GatewayFile { customers, notes, .. } = &version.file;
+        let id = |customer: &crate::experiment::config::customers::Customer| {
+            (customer.id != customer.label).then(|| customer.id.clone())
+        };
+        // Classes begin with those of customers, two for each.
+        let customers = customers.iter().flat_map(|customer| [id(customer), id(customer)]).collect();
+        Lists { notes: first(notes), customers }
+    }
+
+    /// Adds what the lists say to a report whose classes have their places.
+    pub(super) fn add_to(&self, report: &mut GatewayReport) {
+        report.notes = self.notes.clone();
+        for class in &mut report.classes {
+            class.customer = self.customers.get(class.place).cloned().flatten();
+        }
+    }
+}
+
+/// Notes as reports and answers have them.
+pub(super) fn first(notes: &[Located]) -> Notes {
+    let note = |located: &Located| {
+        let Located { file, line, column, message, help } = located.clone();
+        Note { file, line, column, message, help }
+    };
+    Notes { count: notes.len(), first: notes.iter().take(MOST).map(note).collect() }
+}
+
+/// Says notes in the log, up to a limit.
+pub(super) fn log(notes: &Notes) {
+    for Note { file, line, column, message, help } in &notes.first {
+        let help = help.as_ref().map_or(String::new(), |help| format!(": {help}"));
+        tracing::warn!("{file}:{line}:{column}: {message}{help}");
+    }
+    let more = notes.count - notes.first.len();
+    if more > 0 {
+        tracing::warn!("and {more} more notes about these files: `weir check` has them all");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::config::{Settings, Source};
+    use crate::result::running::GatewayClass;
+
+    #[test]
+    fn reports_have_the_identifiers_and_the_notes_of_lists() {
+        let toml = "[ports]\ndev = \"eth1\"\n[gateway.customers]\nfile = \"c.csv\"\n";
+        let list =
+            "id,prefixes,down,up\n7,,1Mbit,1Mbit\n12 Main/B,10.0.0.1,1Mbit,1Mbit\n8,10.0.0.2,1Mbit,1Mbit\n";
+        let sources = vec![Source::new("g.toml", toml), Source::new("c.csv", list)];
+        let version = Version::parse(sources, Settings::default()).unwrap();
+        assert_eq!(version.file.gateway.classes[1].name, "12_Main_B-down");
+        let class = |place| GatewayClass { place, ..GatewayClass::default() };
+        let mut report = GatewayReport { classes: (0..4).map(class).collect(), ..GatewayReport::default() };
+        Lists::of(&version).add_to(&mut report);
+        let customers: Vec<_> = report.classes.iter().map(|class| class.customer.as_deref()).collect();
+        assert_eq!(customers, [Some("12 Main/B"), Some("12 Main/B"), None, None]);
+        assert_eq!((report.notes.count, report.notes.first[0].line), (1, 2));
+    }
+}

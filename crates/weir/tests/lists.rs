@@ -1,0 +1,215 @@
+//! Lists of customers and sites as other programs write them and as people edit them: what each file in
+//! `lists/` comes to.
+//!
+//! The expected values are those that a reader finds in the files by RFC 4180, RFC 8259 and the headings.
+
+#[path = "lists/law.rs"]
+mod law;
+
+use std::path::Path;
+use weir::experiment::config::gateway::{self, GatewayFile};
+use weir::experiment::config::{Errors, Source};
+
+fn read(list: &str, sites: Option<&str>) -> Result<GatewayFile, Errors> {
+    let sites = sites.map_or(String::new(), |sites| format!("sites = \"{sites}\"\n"));
+    let text = format!("[ports]\ndev = \"eth1\"\n[gateway.customers]\nfile = \"{list}\"\n{sites}");
+    let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/lists/gateway.toml");
+    gateway::parse(&Source::new(beside, text))
+}
+
+/// Customers as `ID [PREFIXES] DOWN/UP SITE`, with rates in bits per second.
+fn customers(file: &GatewayFile) -> Vec<String> {
+    let one = |c: &weir::experiment::config::customers::Customer| {
+        let prefixes: Vec<String> = c.prefixes.iter().map(ToString::to_string).collect();
+        let site = c.site.map_or("", |site| &file.sites[site].id);
+        format!("{} [{}] {}/{} {site}", c.id, prefixes.join(" "), c.down.bps(), c.up.bps())
+    };
+    file.customers.iter().map(one).collect()
+}
+
+/// Sites as `ID DOWN/UP PARENT`.
+fn sites(file: &GatewayFile) -> Vec<String> {
+    let parent = |site: Option<usize>| site.map_or("", |site| &file.sites[site].id);
+    file.sites
+        .iter()
+        .map(|s| format!("{} {}/{} {}", s.id, s.down.bps(), s.up.bps(), parent(s.parent)))
+        .collect()
+}
+
+/// Notes and errors as `FILE:LINE:COLUMN: MESSAGE`.
+fn places(located: &[weir::experiment::config::diag::Located]) -> Vec<String> {
+    let name = |file: &str| Path::new(file).file_name().unwrap().to_string_lossy().into_owned();
+    located.iter().map(|l| format!("{}:{}:{}: {}", name(&l.file), l.line, l.column, l.message)).collect()
+}
+
+#[test]
+fn lists_of_other_programs_mean_what_they_say() {
+    let file = read("older.csv", None).unwrap();
+    let expected = [
+        "101 [100.70.0.1/32 100.70.0.2/32 2001:db8:70:100::/56] 60000000/12000000 ",
+        "102 [100.70.0.3/32 100.70.0.4/31] 25500000/5250000 ",
+        "103 [100.70.0.8/32] 100000000/10000000 ",
+    ];
+    assert_eq!(customers(&file), expected);
+    assert_eq!((places(&file.notes), file.customers[0].name.as_str()), (vec![], "4 Mill Lane, Upper Floor"));
+
+    // Least rates are 98 % of each plan, so both sites promise more than they have: 147 of 120 down, 29.4 of
+    // 20 up.
+    let file = read("quoted.csv", Some("quoted.json")).unwrap();
+    let expected = [
+        "crm:7/a [100.71.0.1/32 100.71.0.9/32] 50000000/10000000 Quay",
+        "crm:8/a [2001:db8:71::/64] 100000000/20000000 Quay",
+        "crm:9/a [100.71.0.77/32] 2000000/1000000 ",
+    ];
+    assert_eq!(customers(&file), expected);
+    assert_eq!(sites(&file), ["Core 120000000/25000000 ", "Quay 120000000/20000000 Core"]);
+    assert_eq!(file.customers[1].name, "6 Quay\nback door");
+    let least =
+        |i: usize| [file.customers[i].down_min, file.customers[i].up_min].map(|rate| rate.unwrap().bps());
+    assert_eq!(least(0), [49_000_000 * 120 / 147, 9_800_000 * 200 / 294]);
+    assert_eq!(least(1), [98_000_000 * 120 / 147, 19_600_000 * 200 / 294]);
+    assert_eq!(
+        places(&file.notes),
+        [
+            "quoted.json:4:45: unknown key `rack`, as in 1 more site",
+            "quoted.csv:2:100: site \"Quay\" promises 147Mbit down, and has 120Mbit",
+            "quoted.csv:2:100: site \"Core\" promises 147Mbit down, and has 120Mbit",
+            "quoted.csv:2:107: site \"Quay\" promises 29400kbit up, and has 20Mbit",
+            "quoted.csv:2:107: site \"Core\" promises 29400kbit up, and has 25Mbit",
+            "quoted.csv:5:1: the header once more",
+            "quoted.csv:6:31: no site is \"Nowhere\": the customer's rates hold, below no site",
+        ]
+    );
+
+    // 115 % of 100 in single precision, and children of a site that limits nothing.
+    let file = read("serialized.csv", Some("serialized.json")).unwrap();
+    let expected = [
+        "site-5-inf [100.72.0.1/32] 114999990/114999990 ",
+        "c5 [100.72.0.5/32] 123457/100000 Region",
+        "c6 [100.72.0.6/32] 20000000/5000000 Region",
+        "c7 [100.72.0.7/32] 20000000/5000000 Roof",
+    ];
+    assert_eq!(customers(&file), expected);
+    assert_eq!(sites(&file), ["Region 1000000000/500000000 ", "Roof 1000000000/40500000 Region"]);
+    assert_eq!(
+        places(&file.notes),
+        [
+            "serialized.json:8:11: site \"Roof\" has no rate of its own",
+            "serialized.csv:2:50: no site is \"Core_Infrastructure\": the customer's rates hold, below no site",
+        ]
+    );
+    // Without sites, parents are not looked for.
+    assert_eq!(read("serialized.csv", Some("flat.json")).unwrap().notes, []);
+    assert_eq!(
+        places(&read("more-columns.csv", None).unwrap().notes),
+        ["more-columns.csv:1:149: unknown column \"Billing Group\""]
+    );
+}
+
+#[test]
+fn rows_without_an_address_are_left_out_and_identifiers_kept() {
+    let file = read("waiting.csv", None).unwrap();
+    assert_eq!(
+        customers(&file),
+        ["12 Main/B [100.73.0.2/32] 60000000/20000000 ", "1001.2 [2001:db8:73::/56] 60000000/20000000 "]
+    );
+    let classes: Vec<&str> = file.gateway.classes.iter().map(|class| class.name.as_str()).collect();
+    assert_eq!(classes, ["12_Main_B-up", "12_Main_B-down", "1001_2-up", "1001_2-down"]);
+    assert_eq!(
+        places(&file.notes),
+        [
+            "waiting.csv:2:43: customer \"ann@isp.example\" has no address here",
+            "waiting.csv:4:40: customer \"12 Main/B\" has no address here"
+        ]
+    );
+    let file = read("own.csv", Some("own-sites.csv")).unwrap();
+    assert_eq!(
+        customers(&file),
+        [
+            "17 [10.80.1.0/24 2001:db8:80::/48] 50000000/10000000 Roof & Yard",
+            "19/b [10.80.2.7/32 10.80.2.9/32] 2500000/512000 "
+        ]
+    );
+    assert_eq!(places(&file.notes), ["own.csv:3:8: customer \"18\" has no address here"]);
+}
+
+#[test]
+fn names_are_read_in_each_encoding() {
+    for list in ["latin-1.csv", "utf-16.csv", "utf-8-mark.csv"] {
+        let file = read(list, None).unwrap();
+        assert_eq!(customers(&file), ["5 [100.75.0.5/32] 10000000/2000000 "], "{list}");
+        assert_eq!(file.customers[0].name, "Gasthof Krähe", "{list}");
+    }
+}
+
+#[test]
+fn what_does_not_say_what_it_means_is_refused_with_its_place() {
+    for (list, sites, expected) in [
+        ("blank-before-quote.csv", None, &["blank-before-quote.csv:3:4: a quote behind a blank"][..]),
+        (
+            "comma-in-name.csv",
+            None,
+            &[
+                "comma-in-name.csv:3:28: column \"IPv6\": \"100.74.0.2/32\" is an IPv4 address",
+                "comma-in-name.csv:4:29: column \"Download Min Mbps\": \"2001:db8:74::/56\" is not a rate",
+                "comma-in-name.csv:5:24: column \"Download Min Mbps\": \"100.74.0.4\" is not a rate",
+            ],
+        ),
+        ("open-quote.csv", None, &["open-quote.csv:2:37: a quote that is never closed"]),
+        ("inner-quote.csv", None, &["inner-quote.csv:2:9: \"A\" behind a closing quote"]),
+        ("columns-missing.csv", None, &["columns-missing.csv:2:1: a row with 13 fields under 15 columns"]),
+        (
+            "addresses-unquoted.csv",
+            None,
+            &["addresses-unquoted.csv:2:27: column \"IPv6\": \"100.74.0.9/32\" is an IPv4 address"],
+        ),
+        (
+            "one-name.csv",
+            None,
+            &["one-name.csv:3:1: the classes of customer \"12_Main_B\" would be called as those of \"12 Main/B\" in line 2"],
+        ),
+        ("heading.csv", None, &["heading.csv:1:47: unknown column \"Parnt Node\""]),
+        ("decimal-comma.csv", None, &["decimal-comma.csv:2:31: column \"Download Max Mbps\": \"10,5\" is not a rate"]),
+        ("nobody.csv", None, &["nobody.csv:1:1: a list in which nobody can be shaped"]),
+        ("own-quote.csv", None, &["own-quote.csv:2:5: a quote behind a blank"]),
+        ("twice.csv", Some("twice.json"), &["twice.json:2:3: site \"A\" is there twice"]),
+        ("twice.csv", Some("virtaul.json"), &["virtaul.json:1:66: site \"A\": unknown key `virtaul`"]),
+        ("twice.csv", Some("outside.json"), &["outside.json:2:3: site \"A\": unknown key `B`"]),
+    ] {
+        match read(list, sites) {
+            Ok(file) => panic!("{list}: accepted: {:?}", customers(&file)),
+            Err(errors) => assert_eq!(places(&errors.located()), expected, "{list}"),
+        }
+    }
+    let errors = read("semicolons.csv", None).unwrap_err().located();
+    assert_eq!(errors[0].help.as_deref(), Some("columns are separated by commas, not by semicolons"));
+}
+
+/// All files of the corpus, and what becomes of them where a few bytes are others.
+#[test]
+fn what_is_accepted_means_what_an_independent_reader_finds() {
+    let directory = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/lists"));
+    let read = |name: &str| Source::read_list(&directory.join(name)).unwrap().text;
+    let pairs = [
+        ("older.csv", None),
+        ("quoted.csv", Some("quoted.json")),
+        ("serialized.csv", Some("serialized.json")),
+        ("waiting.csv", None),
+        ("comma-in-name.csv", None),
+        ("own.csv", Some("own-sites.csv")),
+    ];
+    let (mut random, mut accepted) = (law::Random(1), 0);
+    for (list, sites) in pairs {
+        let (list, sites) = (read(list), sites.map(|name| (name, read(name))));
+        for round in 0..800 {
+            let (mut text, mut above) = (list.clone(), sites.clone());
+            if round > 0 {
+                text = law::mutated(&text, &mut random);
+                above = above.map(|(name, text)| (name, law::mutated(&text, &mut random)));
+            }
+            let above = above.as_ref().map(|(name, text)| (*name, text.as_str()));
+            accepted += usize::from(law::holds(&text, above));
+        }
+    }
+    assert!(accepted > 400, "only {accepted} lists were accepted");
+}
