@@ -1,5 +1,6 @@
 # make demo   the main job on real traffic: sixteen TCP flows, each held to its own rate
 # make test   everything that is checked before a change lands
+# make quick  format, clippy and unit tests of the crates that differ from HEAD, or from BASE
 # make build  target/release/weir
 # make bench  the figures of the README
 # make kernels  all BPF programs and a shaped transfer each way on Debian's kernels, in virtual machines
@@ -29,7 +30,7 @@ VIRTUAL := $(addprefix experiments/papers/,ack-shaper/fig2.toml ack-shaper/fig3.
 		table5-unpaced.toml table5-tbf.toml table5-tbf-64k.toml window.toml window-clock.toml fig3.toml fig8.toml fig8-unpaced.toml fig9.toml) \
 	$(addprefix experiments/papers/paced-chirping/,lone.toml pair.toml fig6.toml both-start.toml both-fig6.toml vanish.toml reorder.toml)
 
-.PHONY: demo test build bench kernels verify setup lint unit virtual privileged fuzz clean
+.PHONY: demo test quick build bench kernels verify setup lint unit virtual instructions privileged fuzz clean
 
 PARTS := kernels
 PART ?= $(PARTS)
@@ -40,8 +41,11 @@ build: setup
 demo: build
 	$(SUDO) $(WEIR) lab experiments/papers/ack-shaper/fig12-short.toml --out out/demo
 
-test: setup lint unit virtual privileged
-	@echo "All checks passed."
+test:
+	@scripts/parts setup lint unit virtual instructions privileged
+
+quick:
+	@scripts/quick $(BASE)
 
 setup:
 	@scripts/setup
@@ -61,19 +65,18 @@ unit:
 # The rules of TCP for every preset, and the papers' figures in virtual time, each with its checks.
 virtual: build
 	$(WEIR) conformance
-	@for f in $(VIRTUAL); do echo "weir sim $$f"; $(WEIR) sim $$f >/dev/null || exit 1; done
+	@scripts/virtual $(VIRTUAL)
 
-# Short forms have wide tolerances: what they show is that it holds in a kernel, and a machine that is busy with other things
-# stretches all times. One that stops for more than 50 ms lets frames go past the engine, as they should, and a rate of that moment is not
-# Weir's: an experiment that fails is run once more. Exit code 4: it failed, and the machine had no time for it, which shows nothing.
-lab = $(SUDO) $(WEIR) lab $(1) || { echo "once more: $(1)"; $(SUDO) $(WEIR) lab $(1); } || { [ $$? = 4 ] && echo "NOT JUDGED: $(1)"; }
+# Instructions per packet beside those stored: the gate for speed.
+instructions: setup
+	scripts/instructions
 
 # BPF programs loaded for real, packet sockets, supervisor, short lab runs. Those of weir-io have run with `unit` if that was root's.
 privileged: build
 	$(if $(SUDO),$(AS_ROOT) cargo test -p weir-io --locked --lib)
 	$(AS_ROOT) cargo test -p weir-io -p weir --locked --test '*' -- --test-threads=1
-	$(call lab,experiments/papers/ack-shaper/fig12-short.toml)
-	$(call lab,experiments/papers/ack-shaper/fig11-short.toml)
+	scripts/lab experiments/papers/ack-shaper/fig12-short.toml
+	scripts/lab experiments/papers/ack-shaper/fig11-short.toml
 
 bench: build
 	cargo bench -p weir-core --locked
