@@ -28,6 +28,7 @@
 pub mod busy;
 mod ends;
 mod frame;
+pub mod second;
 #[cfg(test)]
 mod tests;
 pub mod trial;

@@ -5,45 +5,15 @@ use crate::script::Side;
 use crate::seg::{after, Flow, Seg};
 use crate::trace::{Limit, Trace};
 use crate::Verdict;
-use std::collections::{BTreeMap, VecDeque};
-use weir_core::rate::Rate;
+use std::collections::BTreeMap;
+use weir_core::rig::second::{most, Second};
 use weir_core::time::{Duration, Time};
 use weir_core::wire::Flags;
-
-/// Bytes beyond 1.15 times the rate that any second may have: what a burst, a first window and a timer that is late need.
-const MORE: u64 = 64_000;
-const SECOND: Duration = Duration::from_secs(1);
-
-/// Bytes that a limit may let through in any second.
-pub fn most(rate: Rate) -> u64 {
-    rate.bytes_in(SECOND) * 115 / 100 + MORE
-}
 
 /// From when on a limit must hold: a second after the first of what is forged.
 fn begin(trace: &Trace) -> Time {
     let forged = trace.script.events().iter().find(|e| !e.believed);
-    forged.map_or(Time::ZERO, |e| e.at + SECOND)
-}
-
-/// Bytes within the last second.
-#[derive(Default)]
-struct Second {
-    bytes: VecDeque<(Time, u64)>,
-    sum: u64,
-}
-
-impl Second {
-    /// The bytes of the second that ends at `at`, with `bytes` more in it.
-    fn add(&mut self, at: Time, bytes: u64) -> u64 {
-        self.bytes.push_back((at, bytes));
-        self.sum += bytes;
-        while let Some(&(first, bytes)) = self.bytes.front().filter(|b| b.0 + SECOND <= at) {
-            debug_assert!(first < at);
-            self.sum -= bytes;
-            self.bytes.pop_front();
-        }
-        self.sum
-    }
+    forged.map_or(Time::ZERO, |e| e.at + Duration::from_secs(1))
 }
 
 /// Holds a trace to it.
@@ -104,21 +74,4 @@ fn passed(trace: &Trace, from: Time, most: u64) -> Verdict {
 
 fn exceeded(bytes: u64, how: &str, at: Time) -> String {
     format!("{bytes} bytes are {how} in the second that ends at {at:?}")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn any_second_counts() {
-        let mut second = Second::default();
-        let at = Time::from_millis;
-        assert_eq!(second.add(at(100), 5), 5);
-        assert_eq!(second.add(at(1_099), 7), 12);
-        assert_eq!(second.add(at(1_100), 1), 8);
-        assert_eq!(second.add(at(5_000), 2), 2);
-        // 1.15 times 250,000, and 64,000.
-        assert_eq!(most(Rate::mbit(2)), 351_500);
-    }
 }

@@ -1,12 +1,15 @@
 //! A connection whose ends and neighbours say what they like, for tests and fuzzing: operations of four bytes against a gateway in
-//! virtual time, and two laws.
+//! virtual time, and three laws.
 //!
 //! - *Belief*: no ACK that the gateway makes or changes acknowledges a byte that the receiver has not.
 //! - *Rate*: a flow that is controlled is acknowledged no more than its rate allows, and what may go early once.
+//! - *Bound*: no class whose flows share a rate has more than 1.15 times that rate and 64 kB in any second.
 //!
 //! The receiver acknowledges what it has got and never more; its options, windows, blocks and resets are whatever suits it, and so are the
-//! sender's FINs and resets. Third parties know the addresses and guess the numbers.
+//! sender's FINs and resets. Third parties know the addresses and guess the numbers. In a class with a bound the sender's data goes
+//! through the gateway, some of it beyond every window, and so does data of connections that never began.
 
+use super::second::{most, Second};
 use super::{Ends, Rig, Sent, TestFrame};
 use crate::ack::AckControl;
 use crate::frame::Checksum;
@@ -24,6 +27,8 @@ const RATE: Rate = Rate::mbit(10);
 /// Shift of the receiver's windows, and the field of most of them: 512,000 bytes.
 const SHIFT: u32 = 7;
 const WINDOW: u16 = 4_000;
+/// Payload of a giant segment.
+const GIANT: u64 = 60_000;
 /// Farther from what the ends have said than anything that is believed.
 const FAR: u32 = 1 << 30;
 
@@ -43,13 +48,20 @@ pub struct Trial {
     excess: u64,
     /// Operations so far: what third parties guess.
     guesses: u32,
+    /// Bytes of data that crossed the gateway, of a class with a bound.
+    crossed: Option<Second>,
 }
 
 impl Trial {
-    /// A connection behind a gateway that sizes windows (bit 0 of `form`) or keeps them, after its handshake or in mid-stream (bit 1).
+    /// A connection behind a gateway that sizes windows (bit 0 of `form`) or keeps them, after its handshake or in mid-stream (bit 1),
+    /// with a rate for itself or in a class that shares one (bit 2).
     pub fn new(form: u8) -> Trial {
-        let sizes = form & 1 != 0;
-        let policy = if sizes { AckControl::ack_shaper(RATE) } else { AckControl::published(RATE) };
+        let shares = form & 4 != 0;
+        let policy = match form & 5 {
+            0 => AckControl::published(RATE),
+            1 => AckControl::ack_shaper(RATE),
+            _ => AckControl::ack_share(RATE),
+        };
         let class = ClassConfig::controlled("all", Direction::Out, policy);
         let rig = Rig::new(Gateway::new(Config { classes: vec![class], max_flows: 16, ..Config::default() }));
         let ends = Ends { isn: (0xfff0_0000, 5_000), window: WINDOW, ..Ends::default() };
@@ -64,6 +76,7 @@ impl Trial {
             window: WINDOW,
             excess: 0,
             guesses: 0,
+            crossed: shares.then(Second::default),
         };
         if form & 2 != 0 {
             trial.right = u64::from(WINDOW) << SHIFT;
@@ -118,6 +131,12 @@ impl Trial {
     fn operate(&mut self, &[kind, a, b, c]: &[u8; OPERATION]) {
         let (small, large) = (u64::from(a), 4 * u64::from(a) * u64::from(b));
         match kind % 16 {
+            4 if self.crossed.is_some() && c % 2 == 0 => self.strangers_send(large, c),
+            4 if self.crossed.is_some() => {
+                // Whatever the window says.
+                self.data_crosses(self.got + large);
+                self.reply(|s| s);
+            }
             0..=4 => {
                 self.gets(large);
                 self.reply(|s| s);
@@ -180,7 +199,37 @@ impl Trial {
 
     /// The receiver gets so many bytes more, of those that its sender may send.
     fn gets(&mut self, bytes: u64) {
-        self.got = (self.got + bytes).min(self.right).max(self.got);
+        let to = (self.got + bytes).min(self.right).max(self.got);
+        match self.crossed {
+            Some(_) => self.data_crosses(to),
+            None => self.got = to,
+        }
+    }
+
+    /// Sends the data up to there. The receiver gets what the gateway lets pass.
+    fn data_crosses(&mut self, to: u64) {
+        let mut from = self.got;
+        while from < to {
+            let len = (to - from).min(GIANT);
+            let data = self.data(from - self.got).absent_payload(len as usize);
+            self.send_whole(data);
+            from += len;
+        }
+    }
+
+    /// Sends data of connections that never began.
+    fn strangers_send(&mut self, bytes: u64, which: u8) {
+        let stranger = self.ends.sender().ports(1_024 + self.guess(which) as u16 % 60_000, self.ends.ports.1);
+        let data = stranger.seq(self.guess(which)).ack(1).flags(Flags::ACK);
+        self.send_whole(data.absent_payload((bytes % GIANT) as usize));
+    }
+
+    /// Sends a segment of which the headers are present, with a sum that its host has left to its device.
+    fn send_whole(&mut self, segment: SegmentBuilder) {
+        let (head, len) = segment.build_head();
+        self.rig.at(self.now).inject(LAN, TestFrame::bytes(&head).long(len).checksum(Checksum::Valid));
+        let left = self.rig.run_until(self.now);
+        self.hear(&left);
     }
 
     /// Guesses of third parties: never near the numbers of the connection, nor near the last guess.
@@ -216,6 +265,7 @@ impl Trial {
 
     /// Segments that reach the sender and are not a third party's.
     fn hear(&mut self, left: &[Sent]) {
+        left.iter().filter(|sent| sent.port == WAN).for_each(|sent| self.crosses(sent));
         for sent in left.iter().filter(|sent| sent.port == LAN) {
             let Some(tcp) = tcp(sent) else { continue };
             let ahead = tcp.ack.wrapping_sub(self.number()) as i32;
@@ -228,6 +278,19 @@ impl Trial {
             let shift = if tcp.flags.contains(Flags::SYN) { 0 } else { SHIFT };
             self.told = self.told.max(acked);
             self.right = self.right.max(acked + (u64::from(tcp.window) << shift));
+        }
+    }
+}
+
+impl Trial {
+    /// Data leaves towards the receiver.
+    fn crosses(&mut self, sent: &Sent) {
+        let Some(crossed) = &mut self.crossed else { return };
+        let Some(data) = tcp(sent).filter(|tcp| tcp.payload_len > 0) else { return };
+        let second = crossed.add(sent.at, data.payload_len.into());
+        assert!(second <= most(RATE), "{second} bytes in the second that ends at {:?}", sent.at);
+        if data.src_port == self.ends.ports.0 && data.seq == self.number() {
+            self.got += u64::from(data.payload_len);
         }
     }
 }

@@ -58,6 +58,7 @@ pub struct SegmentBuilder {
     urgent: u16,
     options: Vec<u8>,
     payload: Vec<u8>,
+    absent: usize,
     sum: Sum,
     min_len: usize,
 }
@@ -92,6 +93,7 @@ impl SegmentBuilder {
             urgent: 0,
             options: Vec::new(),
             payload: Vec::new(),
+            absent: 0,
             sum: Sum::Valid,
             min_len: 0,
         }
@@ -272,6 +274,13 @@ impl SegmentBuilder {
         self.payload = payload.to_vec();
         self
     }
+    /// `len` bytes of payload behind those that are given, of which only [`build_head`](SegmentBuilder::build_head) knows: they are counted
+    /// and are not there.
+    #[must_use]
+    pub fn absent_payload(mut self, len: usize) -> SegmentBuilder {
+        self.absent = len;
+        self
+    }
     /// What the transport checksum field holds.
     #[must_use]
     pub fn checksum(mut self, sum: Sum) -> SegmentBuilder {
@@ -295,7 +304,7 @@ impl SegmentBuilder {
     /// The frame's headers without the payload, and its full length: what a simulated port delivers.
     pub fn build_head(&self) -> (Vec<u8>, usize) {
         let mut frame = self.unpadded();
-        let len = frame.len().max(self.min_len);
+        let len = (frame.len() + self.absent).max(self.min_len);
         frame.truncate(frame.len() - self.payload.len());
         (frame, len)
     }

@@ -22,7 +22,7 @@ impl SegmentBuilder {
         let mut segment = if udp { self.udp_header() } else { self.tcp_header() };
         segment.extend(&self.payload);
         let at = if udp { 6 } else { 16 };
-        let pseudo = self.pseudo_header(segment.len() as u32);
+        let pseudo = self.pseudo_header((segment.len() + self.absent) as u32);
         let valid = match !naive_sum(&[&pseudo[..], &segment[..]].concat()) {
             0 if udp => 0xffff,
             sum => sum,
@@ -55,7 +55,7 @@ impl SegmentBuilder {
     }
 
     fn udp_header(&self) -> Vec<u8> {
-        let len = 8 + self.payload.len() as u16;
+        let len = 8 + (self.payload.len() + self.absent) as u16;
         [self.ports.0, self.ports.1, len, 0].iter().flat_map(|f| f.to_be_bytes()).collect()
     }
 
@@ -78,7 +78,8 @@ impl SegmentBuilder {
 
     fn ipv4(&self, src: [u8; 4], dst: [u8; 4], transport: &[u8]) -> Vec<u8> {
         let header_len = 20 + self.ip_options.len();
-        let total = u16::try_from(header_len + transport.len()).expect("a packet of at most 65,535 bytes");
+        let total = header_len + transport.len() + self.absent;
+        let total = u16::try_from(total).expect("a packet of at most 65,535 bytes");
         let mut packet = vec![0x40 | (header_len / 4) as u8, self.tos];
         packet.extend(total.to_be_bytes());
         let fragment = match self.fragment {
@@ -112,7 +113,8 @@ impl SegmentBuilder {
             payload.resize(end, 0);
         }
         payload.extend(transport);
-        let payload_len = u16::try_from(payload.len()).expect("a payload of at most 65,535 bytes");
+        let payload_len =
+            u16::try_from(payload.len() + self.absent).expect("a payload of at most 65,535 bytes");
         let mut packet = Vec::new();
         packet.extend((6 << 28 | (self.tos as u32) << 20 | self.flow_label).to_be_bytes());
         packet.extend(payload_len.to_be_bytes());
