@@ -15,7 +15,7 @@ use weir_core::queue::ack_filter::{Params, Policy, Service, Threshold};
 use weir_core::queue::{self, pfq, Kind, QueueLimit};
 use weir_core::rate::Rate;
 use weir_core::sharing::Sharing;
-use weir_sim::steering::Steered;
+use weir_sim::steering::{Bounds, Steered};
 
 /// The rate at which presets release: [`BACKLOG`](crate::script::BACKLOG) takes 0.6 s.
 const RATE: Rate = Rate::mbit(2);
@@ -25,6 +25,9 @@ const UPLINK: Rate = Rate::kbit(100);
 const OVERHEAD: u16 = 14;
 /// More flows than a case has.
 const FLOWS: u32 = 64;
+
+/// Budgets of hooks that have three of everything each second, and room for three flows in their maps.
+const FEW: Bounds = Bounds::of(3);
 
 /// A middlebox by name, in all forms that it has.
 pub struct Subject {
@@ -91,17 +94,22 @@ impl Subject {
         Subject { name: name.into(), forms }
     }
 
-    /// Flows under a policy of ACK control: a gateway on its own and one behind hooks, for data that goes out and data that comes in.
+    /// Flows under a policy of ACK control: a gateway on its own, one behind hooks, and one behind hooks that are as bounded as can be, for
+    /// data that goes out and data that comes in.
     pub fn controlled(name: &str, ack: AckControl) -> Subject {
         let traits = traits_of(&ack);
         let config = move |direction| of_class(ClassConfig::controlled("all", direction, ack));
         let alone = move |direction| move || Gateway::new(config(direction));
         let hooked = move |direction| move || Steered::new(config(direction));
+        let few = move |direction| move || Steered::within(config(direction), &FEW);
+        let in_kernel = Traits { in_kernel: true, ..traits };
         let forms = vec![
             Form::new("alone, out", LAN, traits, alone(Direction::Out)),
             Form::new("alone, in", WAN, traits, alone(Direction::In)),
-            Form::new("hooks, out", LAN, Traits { in_kernel: true, ..traits }, hooked(Direction::Out)),
-            Form::new("hooks, in", WAN, Traits { in_kernel: true, ..traits }, hooked(Direction::In)),
+            Form::new("hooks, out", LAN, in_kernel, hooked(Direction::Out)),
+            Form::new("hooks, in", WAN, in_kernel, hooked(Direction::In)),
+            Form::new("budgets of 3, out", LAN, in_kernel, few(Direction::Out)),
+            Form::new("budgets of 3, in", WAN, in_kernel, few(Direction::In)),
         ];
         Subject::new(name, forms)
     }
@@ -124,11 +132,15 @@ impl Subject {
         };
         let alone = move |direction| move || queued(Gateway::new(config(direction)), config(direction));
         let hooked = move |direction| move || queued(Steered::new(config(direction)), config(direction));
+        let few =
+            move |direction| move || queued(Steered::within(config(direction), &FEW), config(direction));
         let forms = vec![
             Form::new("alone, out", LAN, traits, alone(Direction::Out)),
             Form::new("alone, in", WAN, traits, alone(Direction::In)),
             Form::new("hooks, out", LAN, in_kernel, hooked(Direction::Out)),
             Form::new("hooks, in", WAN, in_kernel, hooked(Direction::In)),
+            Form::new("budgets of 3, out", LAN, in_kernel, few(Direction::Out)),
+            Form::new("budgets of 3, in", WAN, in_kernel, few(Direction::In)),
         ];
         Subject::new(preset.name, forms)
     }

@@ -17,7 +17,7 @@ mod flows;
 
 use bounds::{source, Budgets, Unknown};
 pub use bounds::{Bounds, Budget};
-use flows::{Flows, Known};
+use flows::{Flows, Known, Opening};
 use std::collections::VecDeque;
 use weir_core::combined::Acks;
 use weir_core::flow::Key;
@@ -150,7 +150,11 @@ impl Steered {
         let asked = self.is_asked_for(port, &packet, &tcp);
         let asked = if asked { cx.frames.copy_head(&frame, OBSERVED_HEAD, cx.now) } else { None };
         self.show(cx, if port == LAN { LAN_TAP } else { WAN_TAP }, asked);
-        match self.action(cx, port, &mut frame, &packet, &tcp) {
+        let action = self.action(cx, port, &mut frame, &packet, &tcp);
+        if tcp.flags.contains(Flags::SYN | Flags::ACK) && action != Action::Pass {
+            self.recall_opening(cx, &packet, &tcp);
+        }
+        match action {
             Action::Take => {
                 self.stats.taken += 1;
                 self.hand_in(cx, port, frame);
@@ -169,6 +173,16 @@ impl Steered {
                 self.show(cx, if port == LAN { LAN_SET_BACK } else { WAN_SET_BACK }, copy);
             }
         }
+    }
+
+    /// Shows the gateway the SYN that a segment answers, if it was not shown when it came.
+    fn recall_opening(&mut self, cx: &mut Cx<'_>, packet: &Packet, tcp: &Tcp) {
+        let Some(opening) = self.flows.opening(&Key::of_data(packet, tcp), tcp.ack) else { return };
+        let mut frame = cx.frames.make_head(opening.head(), opening.len, opening.at);
+        if let Some(frame) = &mut frame {
+            frame.checksum = Checksum::Valid;
+        }
+        self.show(cx, if opening.port == LAN { LAN_TAP } else { WAN_TAP }, frame);
     }
 
     /// A packet came in that is not TCP, or a fragment: it is counted for the class that it is charged to.
@@ -260,7 +274,13 @@ impl Steered {
             return match self.shows(cx, port, packet, which) {
                 true if answers && shaped => Action::Take,
                 true => Action::Copy,
-                false => Action::Pass,
+                false => {
+                    if !answers {
+                        let opening = Opening::new(cx.now, port, tcp, cx.frames.bytes(frame), frame.len());
+                        self.flows.keep_opening(Key::of_data(packet, tcp), opening);
+                    }
+                    Action::Pass
+                }
             };
         }
         if tcp.flags.contains(Flags::RST) {

@@ -26,6 +26,7 @@ pub(super) const CASES: &[Case] = &[
         open(s);
         flood(s, 0, |_| ());
     }),
+    Case::new("behind-a-flood-of-syns", "a rate holds whoever else begins", "RFC 4987 §2", behind_syns),
     Case::new("ack-before-the-first", LIMITED, "RFC 5961 §5", before_the_first),
     Case::new("false-fin", LIMITED, "RFC 9293 §3.10.7.4", false_fin).check(|t| t.at_once("forged")),
     Case::new(
@@ -60,6 +61,18 @@ fn odd(s: &mut Script, change: fn(SegmentBuilder) -> SegmentBuilder) {
             let ack = change(s.ack_again());
             s.forged().label("forged").put(Side::Receiver, ack);
         }
+    });
+}
+
+/// A connection with data both ways that begins behind a hundred SYNs that nobody answers.
+fn behind_syns(s: &mut Script) {
+    let syn = s.syn(&Opening::default());
+    for n in 0..100 {
+        s.put(Side::Sender, syn.clone().ports(20_000 + n, 80)).wait_us(10);
+    }
+    open(s);
+    flood(s, 0, |s| {
+        s.say(100);
     });
 }
 

@@ -121,6 +121,7 @@ pub const FAULTS: &[(&str, Fault)] = &[
 
 /// Cases that are about a rate: whoever limits nothing fails each of them.
 pub const UNLIMITED: &[&str] = &[
+    "behind-a-flood-of-syns",
     "one-unknown-option-mid-stream",
     "one-option-cut-short-mid-stream",
     "more-than-the-rate",

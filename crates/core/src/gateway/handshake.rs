@@ -31,13 +31,16 @@ impl Gateway {
         let (data, ack) =
             if from_lan { (Direction::Out, Direction::In) } else { (Direction::In, Direction::Out) };
         let key = Key::of_data(&segment.packet, &segment.tcp);
+        // Hooks keep a SYN that they have no budget for, and show it with its answer.
+        let kept = self.hooked && !segment.has(Flags::ACK);
+        let at = if kept { frame.received.min(cx.now) } else { cx.now };
         if let Some(i) = self.record_of_syn(cx, data, &key, flag::SENDER_SYN, segment) {
-            self.on_sender_syn(cx, i, segment, &options);
+            self.on_sender_syn(at, i, segment, &options);
         }
         let key = key.reversed();
         if let Some(i) = self.record_of_syn(cx, ack, &key, flag::RECEIVER_SYN, segment) {
             self.table[i].template.learn(cx.frames.bytes(frame), &segment.packet);
-            self.on_receiver_syn(cx, i, segment, &options, here);
+            self.on_receiver_syn(at, i, segment, &options, here);
         } else if self.controls(ack, &key).is_none() {
             self.verdicts.pass(key.reversed());
         }
@@ -114,9 +117,9 @@ impl Gateway {
         self.table[i].restart(epoch);
     }
 
-    fn on_sender_syn(&mut self, cx: &Cx<'_>, i: u32, segment: &Headers, options: &TcpOptions) {
+    fn on_sender_syn(&mut self, at: Time, i: u32, segment: &Headers, options: &TcpOptions) {
         let opens = !segment.has(Flags::ACK);
-        self.note_round_trip(i, opens, flag::SENDER_SYN, cx.now);
+        self.note_round_trip(i, opens, flag::SENDER_SYN, at);
         let r = &mut self.table[i];
         r.set(flag::SENDER_SCALES, options.window_scale.is_some());
         r.fin = segment.tcp.seq.wrapping_add(1);
@@ -127,15 +130,15 @@ impl Gateway {
     }
 
     /// A SYN of the data's receiver; if it is `here`, it is sized and forwarded by the caller.
-    fn on_receiver_syn(&mut self, cx: &Cx<'_>, i: u32, segment: &Headers, options: &TcpOptions, here: bool) {
+    fn on_receiver_syn(&mut self, at: Time, i: u32, segment: &Headers, options: &TcpOptions, here: bool) {
         let opens = !segment.has(Flags::ACK);
-        self.note_round_trip(i, opens, flag::RECEIVER_SYN, cx.now);
+        self.note_round_trip(i, opens, flag::RECEIVER_SYN, at);
         let r = &mut self.table[i];
         r.set(flag::RECEIVER_SCALES, options.window_scale.is_some());
         r.scale = options.window_scale.unwrap_or(0);
         r.seq = segment.tcp.seq.wrapping_add(1);
         self.note_syn(i, segment, options);
-        if !opens && !self.table[i].has(flag::PASSES) && self.sync(i, segment, options, cx.now) {
+        if !opens && !self.table[i].has(flag::PASSES) && self.sync(i, segment, options, at) {
             self.begin_edges(i, segment, options, 0, here);
         }
     }

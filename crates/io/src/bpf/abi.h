@@ -327,6 +327,7 @@ enum fate {
 	FATE_PASSED,
 	FATE_SET_BACK,
 	FATE_COUNTED, /* taken, and counted by its flow's slot */
+	FATE_EARLIER, /* passed as it came, `mark` microseconds ago */
 };
 
 #define SEGMENT_HEAD 188

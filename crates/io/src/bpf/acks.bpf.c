@@ -19,6 +19,7 @@
 #include <bpf/bpf_helpers.h>
 #include "lookup.h"
 #include "ring.h"
+#include "openings.h"
 #include "sum.h"
 #include "stamp.h"
 #include "count.h"
@@ -145,6 +146,25 @@ static __always_inline int unclassified(struct hook *h, struct packet *p)
 	return p->seen.payload && is_broken(h->skb, p) ? broken(h) : show(h);
 }
 
+/* A SYN without ACK passes, and the engine learns of it now or with its answer. */
+static __always_inline int opens(struct hook *h, struct packet *p)
+{
+	if (within(h, BUDGET_SYNS, source_of(h, p)))
+		return show(h);
+	keep_opening(h, p);
+	return TC_ACT_UNSPEC;
+}
+
+/* The engine learns of a SYN-ACK. It is taken if its window has to be sized before its sender sees it. */
+static __always_inline int answers(struct hook *h, struct packet *p, bool sizes)
+{
+	/* A flood of SYNs leaves room for the answers to those that got one. */
+	if (!within(h, BUDGET_OPENS, source_of(h, p)))
+		return TC_ACT_UNSPEC;
+	recall_opening(h, p);
+	return sizes && take(h, NULL) ? consume() : show(h);
+}
+
 /* Without a beat the supervisor says what becomes of windows. */
 static __always_inline bool beaten(struct hooks *engine)
 {
@@ -177,7 +197,7 @@ static __always_inline int unattended(struct hook *h, struct packet *p, bool sha
 		return TC_ACT_UNSPEC;
 	if (flags & (TCP_RST | TCP_FIN))
 		return show_within(h, BUDGET_ENDS, source_of(h, p));
-	return show_within(h, flags & TCP_ACK ? BUDGET_OPENS : BUDGET_SYNS, source_of(h, p));
+	return flags & TCP_ACK ? answers(h, p, false) : opens(h, p);
 }
 
 /* The end of a flow that passes may be that of the one in the other direction, which is controlled. */
@@ -318,12 +338,7 @@ static __always_inline int segment(struct hook *h)
 	if (p.seen.flags & TCP_SYN) {
 		/* A new connection may be one that does not pass. */
 		bpf_map_delete_elem(&passing, &p.key);
-		if (!(p.seen.flags & TCP_ACK))
-			return show_within(h, BUDGET_SYNS, source_of(h, &p));
-		/* A flood of SYNs leaves room for the answers to those that got one. */
-		if (!within(h, BUDGET_OPENS, source_of(h, &p)))
-			return TC_ACT_UNSPEC;
-		return sizes && take(h, NULL) ? consume() : show(h);
+		return p.seen.flags & TCP_ACK ? answers(h, &p, sizes) : opens(h, &p);
 	}
 	if (fields & FIELDS_MEASURED && p.seen.payload && asked_for(&p))
 		show(h);

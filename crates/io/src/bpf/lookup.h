@@ -64,19 +64,28 @@ static __always_inline struct slot *slot_of(struct packet *p)
 	return numbered_slot(p, &number);
 }
 
+/* Makes it the key of the other direction. */
+static __always_inline void turn_round(struct flow_key *key)
+{
+	__u8 src[16];
+	__be16 sport = key->sport;
+
+	__builtin_memcpy(src, key->src, sizeof(src));
+	__builtin_memcpy(key->src, key->dst, sizeof(key->src));
+	__builtin_memcpy(key->dst, src, sizeof(key->dst));
+	key->sport = key->dport;
+	key->dport = sport;
+}
+
 /* A segment of data passes, the headers of which the engine asked for (Slot::answers). */
 static __always_inline bool asked_for(struct packet *p)
 {
-	struct flow_key key = p->key;
 	__u32 use = p->use, asked, answered;
 	struct slot *slot;
 
-	__builtin_memcpy(p->key.src, key.dst, sizeof(key.src));
-	__builtin_memcpy(p->key.dst, key.src, sizeof(key.dst));
-	p->key.sport = key.dport;
-	p->key.dport = key.sport;
+	turn_round(&p->key);
 	slot = slot_of(p);
-	p->key = key;
+	turn_round(&p->key);
 	p->use = use;
 	if (!slot)
 		return false;

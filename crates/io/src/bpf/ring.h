@@ -87,6 +87,19 @@ static __always_inline struct segment *reserve(struct hook *h)
 #endif
 }
 
+/* Puts everything into a record. False: the frame cannot be read. */
+static __always_inline bool fill(struct hook *h, struct segment *record, enum fate fate)
+{
+	record->time = now(h);
+	record->port = h->ingress;
+	record->fate = fate;
+	record->gso_size = h->skb->gso_size;
+	record->queue = h->skb->queue_mapping;
+	record->mark = h->skb->mark;
+	record->priority = h->skb->priority;
+	return copy_head(h, record);
+}
+
 /* A record with everything in it, still to be submitted; NULL: no room in the ring. */
 static __always_inline struct segment *record_of(struct hook *h, enum fate fate)
 {
@@ -96,14 +109,7 @@ static __always_inline struct segment *record_of(struct hook *h, enum fate fate)
 		h->count->ring_full++;
 		return NULL;
 	}
-	record->time = now(h);
-	record->port = h->ingress;
-	record->fate = fate;
-	record->gso_size = h->skb->gso_size;
-	record->queue = h->skb->queue_mapping;
-	record->mark = h->skb->mark;
-	record->priority = h->skb->priority;
-	if (!copy_head(h, record)) {
+	if (!fill(h, record, fate)) {
 		bpf_ringbuf_discard(record, BPF_RB_NO_WAKEUP);
 		return NULL;
 	}

@@ -13,13 +13,14 @@ use crate::sys::mmap::Mapping;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::Ordering;
-use weir_core::time::Time;
+use weir_core::time::{Duration, Time};
 
 const BUSY: u32 = 1 << 31;
 const DISCARDED: u32 = 1 << 30;
 const HEADER: usize = 8;
-/// A fate of its own in a record (`FATE_COUNTED`).
+/// Fates of their own in a record (`FATE_COUNTED`, `FATE_EARLIER`).
 const COUNTED: u8 = 3;
+const EARLIER: u8 = 4;
 
 /// What became of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,8 +36,10 @@ pub enum Fate {
 /// A segment that a hook shows or gives to the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SeenSegment<'a> {
-    /// When the hook saw it.
+    /// When the hook showed it.
     pub time: Time,
+    /// When the hook saw it: of a SYN that was kept until it was answered, before that.
+    pub seen: Time,
     /// Length of the frame in bytes, from an Ethernet header on, with all tags. A giant one is as long as it is.
     pub len: usize,
     /// Where it was seen.
@@ -114,7 +117,7 @@ fn segment(record: &[u8]) -> SeenSegment<'_> {
     let hook = if header.port == 0 { Hook::Egress } else { Hook::Ingress };
     let fate = match header.fate {
         0 | COUNTED => Fate::Taken,
-        1 => Fate::Passed,
+        1 | EARLIER => Fate::Passed,
         _ => Fate::SetBack,
     };
     let counted = header.fate == COUNTED;
@@ -122,12 +125,20 @@ fn segment(record: &[u8]) -> SeenSegment<'_> {
     let head = &record[SEGMENT_BYTES..SEGMENT_BYTES + head_len];
     let metadata = if fate == Fate::Taken { metadata(record) } else { None };
     let (time, len) = (Time::from_nanos(header.time), header.len as usize);
-    SeenSegment { time, len, hook, fate, gso_size, counted, head, metadata }
+    let seen = if header.fate == EARLIER {
+        time.saturating_sub(Duration::from_micros(word(record, SEGMENT_MARK).into()))
+    } else {
+        time
+    };
+    SeenSegment { time, seen, len, hook, fate, gso_size, counted, head, metadata }
+}
+
+fn word(record: &[u8], at: usize) -> u32 {
+    crate::sys::pod::read(&record[at..]).expect("as long as a record")
 }
 
 fn metadata(record: &[u8]) -> Option<Metadata> {
-    let word = |at: usize| crate::sys::pod::read::<u32>(&record[at..]).expect("as long as a record");
-    let (mark, priority) = (word(SEGMENT_MARK), word(SEGMENT_PRIORITY));
+    let (mark, priority) = (word(record, SEGMENT_MARK), word(record, SEGMENT_PRIORITY));
     let queue = u16::from_ne_bytes([record[SEGMENT_QUEUE], record[SEGMENT_QUEUE + 1]]);
     let some = mark != 0 || priority != 0 || queue != 0;
     some.then_some(Metadata { number: 1, mark, priority, queue, ..Metadata::default() })

@@ -84,11 +84,11 @@ fn take(ring: &mut Segments, frames: &mut Frames, inbox: &mut Vec<(Time, Port, F
     let most = RECORDS.min(frames.free_chunks().saturating_sub(frames.reserve()));
     ring.drain(most, |segment| {
         let frame = match &segment.metadata {
-            None => frames.receive_copy(segment.head, segment.len, segment.time),
+            None => frames.receive_copy(segment.head, segment.len, segment.seen),
             Some(metadata) => {
                 let mut before = [0; RING_HEAD];
                 before[..Metadata::LEN].copy_from_slice(bytes_of(metadata));
-                frames.receive_copy_behind(&before, segment.head, segment.len, segment.time)
+                frames.receive_copy_behind(&before, segment.head, segment.len, segment.seen)
             }
         };
         if let Some(mut frame) = frame {

@@ -51,14 +51,17 @@ pub struct Bounds {
     pub passing: usize,
     /// Keys whose class is remembered.
     pub counted: usize,
+    /// SYNs that are kept until they are answered.
+    pub openings: usize,
 }
 
 impl Bounds {
     /// A budget of `n` for everything each second, and `n` entries in each map.
     pub const fn of(n: u32) -> Bounds {
         let few = Budget::new(n, n);
-        let (passing, counted) = (n as usize, n as usize);
-        Bounds { takes: few, copies: few, syns: few, opens: few, ends: few, passing, counted }
+        let n = n as usize;
+        let (passing, counted, openings) = (n, n, n);
+        Bounds { takes: few, copies: few, syns: few, opens: few, ends: few, passing, counted, openings }
     }
 }
 
@@ -73,6 +76,7 @@ impl Default for Bounds {
             ends: Budget::new(20_000, 400),
             passing: 65_536,
             counted: 65_536,
+            openings: 32_768,
         }
     }
 }

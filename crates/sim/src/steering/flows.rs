@@ -1,14 +1,18 @@
 //! Flow tables of the hooks, as programs in the kernel have them.
 
 use super::bounds::{Bounds, Lru};
+use super::OBSERVED_HEAD;
 use core::hash::BuildHasherDefault;
 use core::sync::atomic::Ordering::Acquire;
 use std::collections::hash_map::DefaultHasher;
 use std::collections::HashMap;
 use weir_core::flow::Key;
 use weir_core::gateway::{Gateway, Verdict};
+use weir_core::node::Port;
 use weir_core::steer::Slot;
-use weir_core::wire::TCP;
+use weir_core::time::Time;
+use weir_core::track::opening;
+use weir_core::wire::{Tcp, TCP};
 
 /// Has no random seed; the tables are never iterated.
 pub(super) type Hasher = BuildHasherDefault<DefaultHasher>;
@@ -22,6 +26,35 @@ pub(super) struct Flows {
     counted: Lru<Option<u32>>,
     /// Are some of these of TCP?
     untouched: bool,
+    /// SYNs that no budget was left for, by their keys.
+    openings: Lru<Opening>,
+}
+
+/// A SYN that passed, until its answer comes.
+#[derive(Clone, Copy)]
+pub(super) struct Opening {
+    pub at: Time,
+    pub port: Port,
+    /// Behind its sequence number.
+    pub start: u32,
+    pub len: usize,
+    head: [u8; OBSERVED_HEAD],
+    head_len: usize,
+}
+
+impl Opening {
+    /// Of a frame with these first bytes.
+    pub fn new(at: Time, port: Port, tcp: &Tcp, head: &[u8], len: usize) -> Opening {
+        let head_len = head.len().min(OBSERVED_HEAD);
+        let mut opening =
+            Opening { at, port, start: tcp.seq.wrapping_add(1), len, head: [0; OBSERVED_HEAD], head_len };
+        opening.head[..head_len].copy_from_slice(&head[..head_len]);
+        opening
+    }
+
+    pub fn head(&self) -> &[u8] {
+        &self.head[..self.head_len]
+    }
 }
 
 /// What is known of a flow.
@@ -41,6 +74,7 @@ impl Flows {
             passing: Lru::new(bounds.passing),
             counted: Lru::new(bounds.counted),
             untouched: false,
+            openings: Lru::new(bounds.openings),
         }
     }
 
@@ -65,6 +99,16 @@ impl Flows {
     /// As [`Flows::tally`], of segments of TCP.
     pub(super) fn tally_of_segment(&self, key: &Key) -> Option<u32> {
         self.counted.get(key).flatten().filter(|_| self.untouched)
+    }
+
+    /// Keeps a SYN until it is answered.
+    pub(super) fn keep_opening(&mut self, key: Key, opening: Opening) {
+        self.openings.insert(key, opening);
+    }
+
+    /// The SYN that an answer with this key, for `ack`, is to, if it was kept.
+    pub(super) fn opening(&self, answer: &Key, ack: u32) -> Option<Opening> {
+        self.openings.get(&answer.reversed()).filter(|o| opening::answers(o.start, ack))
     }
 
     /// Forgets that the flow passes.
