@@ -2,7 +2,7 @@
 # make test   everything that is checked before a change lands
 # make quick  format, clippy and unit tests of the crates that differ from HEAD, or from BASE
 # make build  target/release/weir
-# make bench  the figures of the README
+# make bench  the figures of docs/measurements.md
 # make kernels  all BPF programs and a shaped transfer each way on Debian's kernels, in virtual machines
 # make verify [PART=kernels]  what takes too long for every change, all of it or a part
 #
@@ -52,6 +52,7 @@ setup:
 
 # The last one: the simulator builds without what needs Linux.
 lint:
+	scripts/prose --check
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	cargo check -p weir --no-default-features --locked
