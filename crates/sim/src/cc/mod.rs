@@ -88,8 +88,10 @@ pub struct Ack {
     pub now: Time,
     /// Bytes newly acknowledged cumulatively; 0 for a duplicate or a SACK alone.
     pub acked: u64,
-    /// Bytes newly known to be delivered: cumulatively or by SACK.
+    /// Bytes newly known to be delivered: cumulatively, by SACK, or without SACK by a duplicate ACK.
     pub delivered: u64,
+    /// Most bytes that the window may grow by; [`u64::MAX`] if all that was delivered counts.
+    pub growth_limit: u64,
     /// All bytes ever delivered, these included.
     pub total_delivered: u64,
     /// Bytes newly found lost by this ACK.
@@ -123,13 +125,13 @@ pub struct Ack {
 
 impl Ack {
     /// Bytes by which this ACK may grow a window: what it delivered, if it advanced the cumulative
-    /// acknowledgement. Like Linux, not all of `acked`: what SACK told before is not counted again when
-    /// a hole is filled.
+    /// acknowledgement. Like Linux, not all of `acked`: what SACK or duplicate ACKs told before is not counted
+    /// again when a hole is filled.
     pub const fn growth(&self) -> u64 {
-        if self.acked == 0 {
-            0
-        } else {
-            self.delivered
+        match self.acked {
+            0 => 0,
+            _ if self.delivered > self.growth_limit => self.growth_limit,
+            _ => self.delivered,
         }
     }
 }

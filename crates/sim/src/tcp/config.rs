@@ -10,27 +10,51 @@ pub enum Recovery {
     Rack,
     /// SACK with the conservative algorithm of RFC 6675.
     Sack,
+    /// Linux without SACK: NewReno with PRR that stays in recovery until something above the recovery point is acknowledged.
+    Linux,
     /// NewReno without SACK (RFC 6582).
     NewReno,
-    /// Fast recovery that ends with the first partial ACK (RFC 2001).
+    /// Fast recovery that ends with the first ACK that advances (RFC 2001).
     Reno,
-    /// Fast retransmit, then slow start (Jacobson 1988).
+    /// As `Reno`, with a memory of the recovery point: ns-2's with `bugFix_`.
+    Ns2Reno,
+    /// Fast retransmit, then slow start from SND.UNA on (Jacobson 1988).
     Tahoe,
+    /// As `Tahoe`, with a memory of the recovery point: ns-2's with `bugFix_`.
+    Ns2Tahoe,
 }
 
 impl Recovery {
     /// Every kind, by the name used in experiments.
-    pub const ALL: [(&'static str, Recovery); 5] = [
+    pub const ALL: [(&'static str, Recovery); 8] = [
         ("rack", Recovery::Rack),
         ("sack", Recovery::Sack),
+        ("linux", Recovery::Linux),
         ("newreno", Recovery::NewReno),
         ("reno", Recovery::Reno),
+        ("ns2-reno", Recovery::Ns2Reno),
         ("tahoe", Recovery::Tahoe),
+        ("ns2-tahoe", Recovery::Ns2Tahoe),
     ];
 
     /// Does it need SACK?
     pub const fn uses_sack(self) -> bool {
         matches!(self, Recovery::Rack | Recovery::Sack)
+    }
+
+    /// Is it Linux's, with SACK or without?
+    pub const fn is_linux(self) -> bool {
+        matches!(self, Recovery::Rack | Recovery::Linux)
+    }
+
+    /// Is there a recovery point, up to which duplicate ACKs begin no other recovery?
+    pub const fn remembers(self) -> bool {
+        !matches!(self, Recovery::Reno | Recovery::Tahoe)
+    }
+
+    /// Does a loss lead into slow start from SND.UNA on?
+    pub const fn goes_back(self) -> bool {
+        matches!(self, Recovery::Tahoe | Recovery::Ns2Tahoe)
     }
 }
 

@@ -25,6 +25,7 @@ fn cruising() -> Bbr {
 /// The ACK of one segment at this time in milliseconds, with `in_flight` segments after it.
 fn ack(ms: u64, in_flight: u64) -> Ack {
     Ack {
+        growth_limit: u64::MAX,
         total_delivered: 1_000 * MSS,
         prior_in_flight: (in_flight + 1) * MSS,
         in_flight: in_flight * MSS,

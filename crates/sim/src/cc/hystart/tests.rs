@@ -29,6 +29,7 @@ impl Rounds {
     fn ack(&mut self, us: u64) {
         self.una += MSS;
         let ack = Ack {
+            growth_limit: u64::MAX,
             total_delivered: self.una,
             prior_in_flight: 10 * MSS,
             in_flight: 9 * MSS,
@@ -153,6 +154,7 @@ fn classic(paced: bool, segments: u64, spacing: Duration, rtt: Duration) -> Opti
     let mut end = SlowStartEnd::new(Hystart::Classic, paced);
     (1..=100).find(|&i| {
         let ack = Ack {
+            growth_limit: u64::MAX,
             total_delivered: i * MSS,
             una: i * MSS,
             nxt: 1000 * MSS,

@@ -4,6 +4,7 @@ mod laws;
 mod repair;
 mod sieve;
 mod train;
+mod without_sack;
 
 use super::*;
 use crate::cc;

@@ -51,7 +51,10 @@ impl Connection {
             self.tx.window.mss = mss;
         }
         if !self.life.sack && self.config.recovery.uses_sack() {
-            self.tx.recovery = Recovery::NewReno;
+            self.tx.recovery = match self.config.recovery {
+                Recovery::Rack => Recovery::Linux,
+                _ => Recovery::NewReno,
+            };
         }
     }
 

@@ -89,7 +89,7 @@ impl Sender {
     /// The first segment is sent again: the retransmission timer starts anew and takes the place of a probe's, as in Linux
     /// (`tcp_xmit_retransmit_queue`). RFC 6298 lets it run on.
     pub(super) fn restart_on_first(&mut self, start: u64, now: Time) {
-        if self.recovery == Recovery::Rack && start == self.board.una() {
+        if self.recovery.is_linux() && start == self.board.una() {
             self.timers.rto = now + self.rtt.rto();
             self.timers.loss = Time::MAX;
         }

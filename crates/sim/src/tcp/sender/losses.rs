@@ -10,6 +10,8 @@ use weir_core::time::Time;
 pub(super) struct Losses {
     pub(super) rack: Rack,
     pub(super) prr: Prr,
+    /// Bytes above SND.UNA that duplicate ACKs have counted as delivered, without SACK.
+    pub(super) told: u64,
     /// Recovery ends when everything below is acknowledged (RecoveryPoint, `recover`).
     pub(super) recover: u64,
     /// The last segment was sent again in vain up to here (RescueRxt).
@@ -27,6 +29,7 @@ impl Losses {
     const NONE: Losses = Losses {
         rack: Rack::new(),
         prr: Prr::begin(0),
+        told: 0,
         recover: 0,
         rescued: 0,
         reduced: 0,

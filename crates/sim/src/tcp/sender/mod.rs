@@ -4,11 +4,13 @@
 //!
 //! - `transmit`: what leaves next; `pacing`: when at the earliest; `usage`: whether the window is used; `delivery`: how fast
 //!   data arrive; `records`: what a congestion control may ask to know of it;
-//! - `repair`: how losses are found and repaired; `prr`: the window meanwhile; `losses`: what is kept of them;
+//! - `repair`: how losses are found and repaired; `duplicates`: what there is without SACK; `prr`: the window meanwhile;
+//!   `losses`: what is kept of them;
 //! - `timers`: which timers there are; `expire`: when they are set, and what they do;
 //! - `scoreboard`: what is in flight, SACKed and lost; `rtt`: the round-trip time and the time-out.
 
 mod delivery;
+mod duplicates;
 mod expire;
 mod losses;
 mod pacing;
@@ -186,6 +188,11 @@ impl Sender {
         let una = self.board.una();
         una.min(self.fin)
     }
+    /// Bytes counted as delivered.
+    #[cfg(test)]
+    pub fn delivered(&self) -> u64 {
+        self.delivery.bytes
+    }
     /// The round-trip time as estimated.
     pub fn rtt(&self) -> &RttEstimator {
         &self.rtt
@@ -241,15 +248,20 @@ impl Sender {
         if let Some(rtt) = rtt {
             self.rtt.sample(rtt);
         }
-        let sample = self.deliver(&progress, now);
         let repeated =
             progress.acked == 0 && prior > 0 && a.pure && !moved_edge && a.blocks.is_empty() && !a.duplicate;
+        let before = self.phase;
+        if !self.recovery.uses_sack() {
+            self.count_deliveries(&mut progress, repeated);
+        }
+        let sample = self.deliver(&progress, now);
         let lost = self.find_losses(a, &progress, repeated, now);
         self.answer_mark(a, now);
         let ack = Ack {
             now,
             acked: progress.acked,
             delivered: progress.delivered,
+            growth_limit: self.growth_limit(before),
             total_delivered: self.delivery.bytes,
             lost,
             prior_in_flight: prior,
@@ -304,7 +316,8 @@ impl Sender {
     /// Brings the window closer to the threshold after `delivered` bytes, where PRR does so. `advanced`: the
     /// cumulative ACK advanced and nothing more was found lost.
     fn reduce_in_proportion(&mut self, delivered: u64, advanced: bool) {
-        if !self.uses_prr() || self.cc.owns_recovery() {
+        let counts = self.recovery == Recovery::Rack || delivered > 0;
+        if !self.uses_prr() || !counts || self.cc.owns_recovery() {
             return;
         }
         let mss = u64::from(self.window.mss);
@@ -313,7 +326,7 @@ impl Sender {
     }
 
     fn uses_prr(&self) -> bool {
-        self.recovery == Recovery::Rack
+        self.recovery.is_linux()
     }
 
     /// A mark reduces the window once per window of data (RFC 3168 §6.1.2).

@@ -1,14 +1,12 @@
 //! Finding and repairing losses.
 
+use super::duplicates::DUP_THRESH;
 use super::prr::Prr;
 use super::scoreboard::Progress;
 use super::{Arrived, Sender, Spare, Undo, Usage};
 use crate::cc::{Congestion, Phase};
 use crate::tcp::config::Recovery;
 use weir_core::time::{Duration, Time};
-
-/// Duplicate ACKs that mean a loss (RFC 5681 §3.2).
-const DUP_THRESH: u32 = 3;
 
 impl Sender {
     /// What an ACK tells about losses, and what follows; returns bytes newly found lost.
@@ -22,7 +20,7 @@ impl Sender {
         let lost = match self.recovery {
             Recovery::Rack => self.find_by_time(a, p, now),
             Recovery::Sack => self.board.mark_lost_by_sack(DUP_THRESH),
-            Recovery::NewReno | Recovery::Reno | Recovery::Tahoe => self.find_by_duplicates(p, repeated),
+            _ => self.find_by_duplicates(p, repeated),
         };
         if lost > 0 {
             self.cc.on_lost(lost);
@@ -59,33 +57,6 @@ impl Sender {
         lost
     }
 
-    /// Without SACK: three duplicate ACKs, or a partial one during recovery (RFC 5681 §3.2, RFC 6582 §3.2).
-    #[inline(never)]
-    fn find_by_duplicates(&mut self, p: &Progress, repeated: bool) -> u64 {
-        if p.acked > 0 {
-            if self.phase != Phase::Recovery {
-                self.board.set_duplicates(0);
-            }
-            if self.phase == Phase::Recovery && self.recovery == Recovery::NewReno {
-                self.fast = true;
-                return self.board.mark_first_lost();
-            }
-            return 0;
-        }
-        if !repeated || self.phase == Phase::Loss {
-            return 0;
-        }
-        let duplicates = self.board.duplicates() + 1;
-        self.board.set_duplicates(duplicates);
-        // RFC 6582 §3.2 step 1: not for segments that an earlier recovery sent twice.
-        let may =
-            matches!(self.phase, Phase::Open | Phase::Reducing) && self.board.una() >= self.losses().recover;
-        if duplicates == DUP_THRESH && may {
-            return self.board.mark_first_lost();
-        }
-        0
-    }
-
     /// Losses begin a recovery, unless there is one. In the window of data of a mark they are the same congestion:
     /// what has been reduced for that is not reduced again (RFC 3168 §6.1.2).
     #[inline(never)]
@@ -93,6 +64,7 @@ impl Sender {
         let reduced = match self.phase {
             Phase::Open => false,
             Phase::Reducing => true,
+            Phase::Loss if !self.recovery.remembers() => false,
             Phase::Recovery | Phase::Loss => return,
         };
         self.losses_mut().recover = self.board.nxt();
@@ -100,24 +72,34 @@ impl Sender {
         self.losses_mut().rescued =
             self.board.first().map_or(self.board.una(), |p| p.start + u64::from(p.len));
         self.fast = true;
-        if reduced && self.recovery != Recovery::Tahoe {
+        if reduced && !self.recovery.goes_back() {
             self.phase = Phase::Recovery;
             return;
         }
         let in_flight = self.board.in_flight() + lost;
+        let flight = if self.recovery == Recovery::Linux { self.window.cwnd } else { in_flight };
         self.remember();
         self.cc.on_congestion(&mut self.window, now, in_flight, Congestion::Loss);
-        if self.recovery == Recovery::Tahoe {
-            // Slow start again; there is no fast recovery.
-            self.window.cwnd = u64::from(self.window.mss);
-            self.phase = Phase::Open;
-            return;
+        if self.recovery.goes_back() {
+            return self.go_back();
         }
         self.phase = Phase::Recovery;
-        self.losses_mut().prr = Prr::begin(in_flight);
+        self.losses_mut().prr = Prr::begin(flight);
         if !self.cc.owns_recovery() && !self.uses_prr() {
             self.window.cwnd = self.window.ssthresh;
         }
+    }
+
+    /// Slow start from SND.UNA on, as after a time-out; there is no fast recovery.
+    fn go_back(&mut self) {
+        let lost = self.board.mark_all_lost(true);
+        if lost > 0 {
+            self.cc.on_lost(lost);
+        }
+        // Those that are on their way are for the same loss.
+        self.board.set_duplicates(DUP_THRESH);
+        self.window.cwnd = u64::from(self.window.mss);
+        self.phase = Phase::Loss;
     }
 
     /// The window is reduced for a mark.
@@ -142,18 +124,22 @@ impl Sender {
     }
 
     /// The cumulative ACK advanced. Recovery ends when all that was in flight at its beginning is acknowledged; Reno's with the first
-    /// ACK that advances. A reduction for a mark ends when something sent after it is.
+    /// ACK that advances, and Linux's without SACK when something above is acknowledged. A reduction for a mark ends when something sent
+    /// after it is.
     #[inline(never)]
     fn end_recovery(&mut self, now: Time) {
         let done = match self.phase {
             Phase::Open => false,
             Phase::Reducing => self.is_beyond_mark(),
             Phase::Recovery | Phase::Loss => {
-                self.board.una() >= self.losses().recover || self.recovery == Recovery::Reno
+                self.board.una() >= self.losses().recover || self.ends_with_any_advance()
             }
         };
         if !done {
             return;
+        }
+        if self.phase != Phase::Reducing && self.waits_above() {
+            return self.forget_duplicates();
         }
         if self.phase.reduces() && !self.cc.owns_recovery() {
             self.window.cwnd = self.window.ssthresh;
@@ -162,9 +148,13 @@ impl Sender {
             self.losses_mut().rack.on_recovery_exit();
         }
         self.phase = Phase::Open;
-        self.board.set_duplicates(0);
+        self.forget_duplicates();
         self.cc.on_recovered(&mut self.window, now);
         self.undo = None;
+    }
+
+    fn ends_with_any_advance(&self) -> bool {
+        self.phase == Phase::Recovery && matches!(self.recovery, Recovery::Reno | Recovery::Ns2Reno)
     }
 
     /// The reduction was spurious if the original arrived all the same: its ACK is older than the
@@ -219,7 +209,7 @@ impl Sender {
         // A segment more than is still in flight (Linux: `tcp_enter_loss`); where all is lost, the loss window of RFC 5681 §3.1.
         self.window.cwnd = self.board.in_flight() + u64::from(self.window.mss);
         self.cc.on_timeout(&mut self.window, now);
-        self.board.set_duplicates(0);
+        self.forget_duplicates();
         self.phase = Phase::Loss;
         self.losses_mut().recover = self.board.nxt();
         self.fast = true;

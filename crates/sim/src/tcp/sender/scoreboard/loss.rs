@@ -38,6 +38,14 @@ impl Scoreboard {
         }
     }
 
+    /// Marks the first piece lost even if it has been sent again. Returns the bytes that were in flight of it.
+    pub fn lose_first(&mut self) -> u64 {
+        if self.is_empty() {
+            return 0;
+        }
+        self.lose(self.ring.first_id())
+    }
+
     /// The retransmission timer expired: everything that is not SACKed is lost, what had been sent again too
     /// (RFC 6675 §5.1). `forget_sacks` if the receiver may have discarded what it had SACKed (RFC 2018 §8), or there is no
     /// SACK. Returns the bytes that were in flight.

@@ -123,9 +123,12 @@ pub static TCP_SETTINGS: &[TcpSetting] = &[
         Name(&[
             ("rack", "rack recovery"),
             ("sack", "sack recovery"),
+            ("linux", "recovery of Linux without SACK"),
             ("newreno", "newreno recovery"),
             ("reno", "reno recovery"),
+            ("ns2-reno", "reno recovery of ns-2"),
             ("tahoe", "tahoe recovery"),
+            ("ns2-tahoe", "tahoe recovery of ns-2"),
         ]),
         "",
         Effect::Own {
