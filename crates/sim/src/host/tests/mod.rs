@@ -1,5 +1,6 @@
 //! Two hosts over two links, on a fake clock: exact timelines, and what must hold whatever happens.
 
+mod dsack;
 mod laws;
 mod repair;
 mod sieve;

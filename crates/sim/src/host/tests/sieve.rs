@@ -13,6 +13,7 @@ pub(super) enum Fate {
     Lost,
     Marked,
     Late(Duration),
+    Twice,
 }
 
 /// Passes frames on at once, except those it has a fate for: by their number, the first being 0.
@@ -56,6 +57,10 @@ impl Node for Sieve {
                 bytes[24..26].copy_from_slice(&less.to_be_bytes());
             }
             Some(Fate::Late(by)) => at += by,
+            Some(Fate::Twice) => {
+                let copy = cx.frames.copy(&frame);
+                self.waiting.extend(copy.map(|copy| (at, copy)));
+            }
             None => {}
         }
         debug_assert!(wire::packet(cx.frames.bytes(&frame), frame.len()).is_ok());

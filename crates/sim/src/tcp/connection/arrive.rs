@@ -12,8 +12,8 @@ use weir_core::wire::Flags;
 struct Blocks {
     all: [(u64, u64); 4],
     count: usize,
-    /// The first one reported a duplicate (RFC 2883).
-    duplicate: bool,
+    /// The first, if it reported what arrived twice (RFC 2883).
+    duplicate: Option<(u64, u64)>,
 }
 
 impl Connection {
@@ -59,7 +59,7 @@ impl Connection {
             una: ack,
             edge: ack + (u64::from(s.window) << self.shifts.1),
             blocks: told.as_ref().map_or(&[], |blocks| &blocks.all[..blocks.count]),
-            duplicate: told.as_ref().is_some_and(|blocks| blocks.duplicate),
+            duplicate: told.as_ref().and_then(|blocks| blocks.duplicate),
             ece: s.has(Flags::ECE),
             pure: s.payload == 0 && !s.has(Flags::FIN),
             echoed: s.timestamps.map(|t| self.latest(t.echo)),
@@ -87,7 +87,7 @@ impl Connection {
             };
             // RFC 2883 §4: below the ACK, or within the second block.
             if i == 0 && (right <= ack || inside(s.sack.as_slice().get(1))) {
-                blocks.duplicate = true;
+                blocks.duplicate = Some((left, right)).filter(|_| left < right);
             } else if left < right && right <= self.tx.board.nxt() && right > ack {
                 blocks.all[blocks.count] = (left.max(ack), right);
                 blocks.count += 1;

@@ -40,7 +40,8 @@ impl Sender {
     fn judge_probe(&mut self, a: &Arrived, p: &Progress, now: Time) {
         let Some(probe) = self.timers.probe.filter(|probe| self.board.una() >= probe.end) else { return };
         let beyond = self.board.una() > probe.end;
-        let twice = a.duplicate || (p.acked == 0 && a.pure);
+        let reported = a.duplicate.is_some_and(|report| self.reports_probe(report));
+        let twice = reported || p.acked == 0 && a.pure && a.tells_nothing();
         if probe.retransmitted && !beyond && !twice {
             return; // the next ACK tells
         }

@@ -10,6 +10,8 @@ use weir_core::time::Time;
 pub(super) struct Losses {
     pub(super) rack: Rack,
     pub(super) prr: Prr,
+    /// Segments that the receiver reported to have got twice.
+    pub(super) reported: u64,
     /// Bytes above SND.UNA that duplicate ACKs have counted as delivered, without SACK.
     pub(super) told: u64,
     /// Recovery ends when everything below is acknowledged (RecoveryPoint, `recover`).
@@ -29,6 +31,7 @@ impl Losses {
     const NONE: Losses = Losses {
         rack: Rack::new(),
         prr: Prr::begin(0),
+        reported: 0,
         told: 0,
         recover: 0,
         rescued: 0,

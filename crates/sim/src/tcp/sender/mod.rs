@@ -6,10 +6,12 @@
 //!   data arrive; `records`: what a congestion control may ask to know of it;
 //! - `repair`: how losses are found and repaired; `duplicates`: what there is without SACK; `prr`: the window meanwhile;
 //!   `losses`: what is kept of them;
+//! - `dsack`: what reports of segments that arrived twice are believed to say;
 //! - `timers`: which timers there are; `expire`: when they are set, and what they do;
 //! - `scoreboard`: what is in flight, SACKed and lost; `rtt`: the round-trip time and the time-out.
 
 mod delivery;
+mod dsack;
 mod duplicates;
 mod expire;
 mod losses;
@@ -31,6 +33,7 @@ use crate::cache::LINE;
 use crate::cc::{self, Ack, CongestionControl, Phase, Window};
 use core::mem::offset_of;
 use delivery::Delivery;
+use dsack::Undo;
 use losses::Losses;
 use pacing::Pacer;
 use records::Records;
@@ -49,8 +52,8 @@ pub struct Arrived<'a> {
     pub edge: u64,
     /// SACK blocks within what is in flight.
     pub blocks: &'a [(u64, u64)],
-    /// The first block reported a duplicate (RFC 2883).
-    pub duplicate: bool,
+    /// A range that arrived twice, as the first block reported (RFC 2883).
+    pub duplicate: Option<(u64, u64)>,
     /// ECE is set.
     pub ece: bool,
     /// Without payload, SYN and FIN.
@@ -61,13 +64,11 @@ pub struct Arrived<'a> {
     pub echo_age: Option<Duration>,
 }
 
-/// What a reduction may have to be taken back to.
-#[derive(Clone, Copy, Debug)]
-struct Undo {
-    cwnd: u64,
-    ssthresh: u64,
-    /// Retransmissions that have not been reported as duplicates; `None` before there was one.
-    retransmits: Option<u32>,
+impl Arrived<'_> {
+    /// Has it no SACK option?
+    fn tells_nothing(&self) -> bool {
+        self.blocks.is_empty() && self.duplicate.is_none()
+    }
 }
 
 /// The sending half of a connection. What an end touches that only receives comes first, then what each ACK does.
@@ -248,8 +249,7 @@ impl Sender {
         if let Some(rtt) = rtt {
             self.rtt.sample(rtt);
         }
-        let repeated =
-            progress.acked == 0 && prior > 0 && a.pure && !moved_edge && a.blocks.is_empty() && !a.duplicate;
+        let repeated = progress.acked == 0 && prior > 0 && a.pure && !moved_edge && a.tells_nothing();
         let before = self.phase;
         if !self.recovery.uses_sack() {
             self.count_deliveries(&mut progress, repeated);

@@ -1,9 +1,10 @@
 //! Finding and repairing losses.
 
+use super::dsack::{Range, Undo};
 use super::duplicates::DUP_THRESH;
 use super::prr::Prr;
 use super::scoreboard::Progress;
-use super::{Arrived, Sender, Spare, Undo, Usage};
+use super::{Arrived, Sender, Spare, Usage};
 use crate::cc::{Congestion, Phase};
 use crate::tcp::config::Recovery;
 use weir_core::time::{Duration, Time};
@@ -11,14 +12,15 @@ use weir_core::time::{Duration, Time};
 impl Sender {
     /// What an ACK tells about losses, and what follows; returns bytes newly found lost.
     pub(super) fn find_losses(&mut self, a: &Arrived, p: &Progress, repeated: bool, now: Time) -> u64 {
+        let report = self.credible_report(a);
         if self.undo.is_some() {
-            self.judge_undo(a, p, now);
+            self.judge_undo(a, p, report, now);
         }
         if self.phase != Phase::Open && p.acked > 0 {
             self.end_recovery(now);
         }
         let lost = match self.recovery {
-            Recovery::Rack => self.find_by_time(a, p, now),
+            Recovery::Rack => self.find_by_time(a, p, report, now),
             Recovery::Sack => self.board.mark_lost_by_sack(DUP_THRESH),
             _ => self.find_by_duplicates(p, repeated),
         };
@@ -30,8 +32,9 @@ impl Sender {
     }
 
     /// RACK (RFC 8985 §6.2).
-    fn find_by_time(&mut self, a: &Arrived, p: &Progress, now: Time) -> u64 {
-        if a.duplicate {
+    fn find_by_time(&mut self, a: &Arrived, p: &Progress, report: Option<Range>, now: Time) -> u64 {
+        let premature = report.is_some_and(|report| !self.reports_probe(report));
+        if premature && self.board.seen_reordering() {
             let (una, nxt) = (self.board.una(), self.board.nxt());
             self.losses_mut().rack.on_dsack(una, nxt);
         }
@@ -109,6 +112,7 @@ impl Sender {
         self.cc.on_congestion(&mut self.window, now, in_flight, Congestion::Ecn);
         self.losses_mut().reduced = self.board.nxt() + 1;
         self.cwr = true;
+        self.undo = None;
         self.phase = Phase::Reducing;
         self.losses_mut().prr = Prr::begin(in_flight);
         if !self.cc.owns_recovery() && !self.uses_prr() {
@@ -119,8 +123,10 @@ impl Sender {
     /// Keeps what a spurious reduction is to be taken back to.
     pub(super) fn remember(&mut self) {
         let (cwnd, ssthresh) = (self.window.cwnd, self.window.ssthresh);
-        let out = self.board.resent().div_ceil(u64::from(self.window.mss)) as u32;
-        self.undo = Some(Box::new(Undo { cwnd, ssthresh, retransmits: (out > 0).then_some(out) }));
+        let mut undo = Undo::new(cwnd, ssthresh);
+        // A retransmission on its way may be reported later.
+        self.board.resent_pieces().for_each(|piece| undo.note(piece));
+        self.undo = Some(Box::new(undo));
     }
 
     /// The cumulative ACK advanced. Recovery ends when all that was in flight at its beginning is acknowledged; Reno's with the first
@@ -150,7 +156,10 @@ impl Sender {
         self.phase = Phase::Open;
         self.forget_duplicates();
         self.cc.on_recovered(&mut self.window, now);
-        self.undo = None;
+        // In Linux what was sent again may be reported later (`tcp_fastretrans_alert`).
+        if self.recovery != Recovery::Rack {
+            self.undo = None;
+        }
     }
 
     fn ends_with_any_advance(&self) -> bool {
@@ -158,24 +167,20 @@ impl Sender {
     }
 
     /// The reduction was spurious if the original arrived all the same: its ACK is older than the
-    /// retransmission (Eifel, RFC 3522), or every retransmission was reported as a duplicate (RFC 3708).
+    /// retransmission (Eifel, RFC 3522), or every retransmission was reported to have arrived twice (RFC 3708).
     #[inline(never)]
-    fn judge_undo(&mut self, a: &Arrived, p: &Progress, now: Time) {
+    fn judge_undo(&mut self, a: &Arrived, p: &Progress, report: Option<Range>, now: Time) {
         let again_since = self.losses().again_since;
         let Some(undo) = &mut self.undo else { return };
-        if a.duplicate {
-            undo.retransmits = undo.retransmits.map(|n| n.saturating_sub(1));
-        }
+        let duplicated = report.is_some_and(|report| undo.report(report));
         let older = a.echoed.is_some_and(|echoed| echoed < again_since);
-        let original = p.acked > 0 && p.retransmitted && older;
-        let duplicated = a.duplicate && undo.retransmits == Some(0);
+        let original = p.acked > 0 && p.retransmitted && older && self.phase != Phase::Open;
         if !original && !duplicated {
             return;
         }
-        let undo = **undo;
-        self.undo = None;
         self.window.cwnd = self.window.cwnd.max(undo.cwnd);
         self.window.ssthresh = self.window.ssthresh.max(undo.ssthresh);
+        self.undo = None;
         self.board.undo_lost();
         self.cc.on_undo(&mut self.window, now);
         self.phase = Phase::Open;

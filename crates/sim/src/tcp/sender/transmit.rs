@@ -215,7 +215,7 @@ impl Sender {
         self.board.retransmitted(piece.start, sent);
         self.losses_mut().retransmits += 1;
         if let Some(undo) = &mut self.undo {
-            undo.retransmits = Some(undo.retransmits.unwrap_or(0) + 1);
+            undo.note(piece);
         }
     }
 

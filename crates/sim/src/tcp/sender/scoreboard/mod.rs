@@ -158,11 +158,12 @@ impl Scoreboard {
     pub fn sacked_segments(&self) -> u32 {
         self.sacked_segments
     }
-    /// Bytes that were sent again and may be on their way.
-    pub fn resent(&self) -> u64 {
-        self.resent
+    /// Pieces that were sent again and may be on their way.
+    pub fn resent_pieces(&self) -> impl Iterator<Item = Piece> + '_ {
+        let ids = if self.resent > 0 { self.ring.first_id()..self.ring.end_id() } else { 0..0 };
+        ids.map(|id| self.ring.get(id)).filter(|seg| seg.flags & RESENT != 0).map(InFlight::piece)
     }
-    /// Are there any, or was the first piece ever sent again?
+    /// Is a retransmission on its way, or was the first piece ever sent again?
     pub fn awaits_resent(&self) -> bool {
         self.resent > 0 || self.ring.front().is_some_and(|first| first.flags & RETRANSMITTED != 0)
     }
