@@ -30,7 +30,7 @@ VIRTUAL := $(addprefix experiments/papers/,ack-shaper/fig2.toml ack-shaper/fig3.
 		table5-unpaced.toml table5-tbf.toml table5-tbf-64k.toml window.toml window-clock.toml fig3.toml fig8.toml fig8-unpaced.toml fig9.toml) \
 	$(addprefix experiments/papers/paced-chirping/,lone.toml pair.toml fig6.toml both-start.toml both-fig6.toml vanish.toml reorder.toml)
 
-.PHONY: demo test quick build bench kernels verify setup lint unit virtual instructions privileged fuzz clean
+.PHONY: demo test quick build bench kernels verify setup lint unit virtual virtual-files instructions privileged fuzz clean
 
 PARTS := kernels
 PART ?= $(PARTS)
@@ -67,6 +67,10 @@ unit:
 virtual: build
 	$(WEIR) conformance
 	@scripts/virtual $(VIRTUAL)
+
+# The experiments of `virtual`, for scripts/compare-results.
+virtual-files:
+	@printf '%s\n' $(VIRTUAL)
 
 # Instructions per packet beside those stored: the gate for speed.
 instructions: setup
