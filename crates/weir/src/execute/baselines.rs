@@ -1,10 +1,10 @@
-//! Variants of an experiment that are run beside it.
+//! Variants of an experiment that run beside it.
 
 use crate::experiment::plan::Plan;
 use crate::result::{Machine, RunResult, Status};
 
-/// Makes the runs of a plan's baselines with `run`, and puts their results beside its own. What went wrong in one of them went wrong in it.
-/// After an interruption none is begun.
+/// Runs a plan's baselines with `run`, and adds their results to its own. A failure of a baseline is a
+/// failure of the experiment. After an interruption no baseline is started.
 pub fn run(
     plan: &Plan,
     result: &mut RunResult,

@@ -1,4 +1,4 @@
-//! Hosts, as both worlds have them: addresses, ports, and buffers where the plan says nothing.
+//! Hosts in both worlds: addresses, ports, and default buffers.
 
 use crate::experiment::plan::{derived, BoxKind, Flow, HostGroup, Ip, Plan};
 use std::collections::BTreeMap;
@@ -11,21 +11,21 @@ use weir_core::time::Duration;
 pub const CLIENT: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 /// Address of the servers' host.
 pub const SERVER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
-/// Who has which address.
+/// Addresses of the hosts and the box.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Addresses {
-    /// The clients' host.
+    /// Address of the clients' host.
     pub client: IpAddr,
-    /// The servers' host.
+    /// Address of the servers' host.
     pub server: IpAddr,
-    /// A router between them, towards the servers.
+    /// Address of a router between them, towards the servers.
     pub box_on_wan: IpAddr,
-    /// The same one, towards the clients.
+    /// Address of this router towards the clients.
     pub box_on_lan: IpAddr,
 }
 
 impl Addresses {
-    /// In `ip`.
+    /// Returns the addresses in the protocol `ip`.
     pub fn of(ip: Ip) -> Addresses {
         let [client, server, box_on_wan, box_on_lan] = [1, 2, 3, 4].map(|n| match ip {
             Ip::V4 => Ipv4Addr::new(10, 0, 0, n).into(),
@@ -34,7 +34,7 @@ impl Addresses {
         Addresses { client, server, box_on_wan, box_on_lan }
     }
 
-    /// The clients' address beyond a box of this kind, where gateway and servers see it.
+    /// Returns the clients' address beyond a box of this kind, as gateway and servers see it.
     pub fn client_on_wan(&self, kind: BoxKind) -> IpAddr {
         match kind {
             BoxKind::Nat => self.box_on_wan,
@@ -43,17 +43,17 @@ impl Addresses {
     }
 }
 
-/// Address of the first host of a group on the LAN, and of the first beyond the WAN.
+/// Address of the first group host on the LAN, and of the first one beyond the WAN.
 const GROUP_HOSTS: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 1, 0, 1), Ipv4Addr::new(10, 128, 0, 1)];
-/// Addresses that one route leads to.
+/// Prefix length of one route.
 const PREFIX: u32 = 16;
 
-/// The `n`-th address after `first`.
+/// Returns the `n`-th address after `first`.
 pub fn nth(first: Ipv4Addr, n: u32) -> Ipv4Addr {
     Ipv4Addr::from_bits(first.to_bits() + n)
 }
 
-/// Address of the first host of each group of a plan; those of the others follow it.
+/// Returns the address of the first host of each group of a plan. The group's other hosts follow it.
 pub fn group_hosts(plan: &Plan) -> Vec<Ipv4Addr> {
     let mut next = [0, 0];
     let first = |group: &HostGroup| {
@@ -65,7 +65,7 @@ pub fn group_hosts(plan: &Plan) -> Vec<Ipv4Addr> {
     plan.hosts.iter().map(first).collect()
 }
 
-/// The networks that the hosts of groups are in, on the LAN or beyond the WAN, as prefixes.
+/// Returns the networks of the groups' hosts, on the LAN or beyond the WAN, as prefixes.
 pub fn group_networks(plan: &Plan, wan: bool) -> Vec<String> {
     let count: u32 = plan.hosts.iter().filter(|group| group.wan == wan).map(|group| group.count).sum();
     let Some(last) = count.checked_sub(1) else { return Vec::new() };
@@ -74,15 +74,15 @@ pub fn group_networks(plan: &Plan, wan: bool) -> Vec<String> {
     (first..=end).map(|n| format!("{}/{PREFIX}", Ipv4Addr::from_bits(n << (32 - PREFIX)))).collect()
 }
 
-/// Where the ends of the flows of a lab are.
+/// Addresses of the ends of a lab's flows.
 pub struct Ends<'a> {
     own: Addresses,
     kind: BoxKind,
-    /// The first host of each group, and how many there are.
+    /// First host of each group, and the number of its hosts.
     groups: BTreeMap<&'a str, (Ipv4Addr, u32)>,
 }
 
-/// The two ends of a flow.
+/// Addresses of a flow's two ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowEnds {
     /// The client.
@@ -94,7 +94,7 @@ pub struct FlowEnds {
 }
 
 impl FlowEnds {
-    /// Who sends what goes this way, and who receives it, as the gateway sees them.
+    /// Returns sender and receiver of data in this direction, as the gateway sees them.
     pub fn towards(&self, direction: Direction) -> (SocketAddr, SocketAddr) {
         match direction {
             Direction::Out => (self.client_on_wan, self.server),
@@ -104,7 +104,7 @@ impl FlowEnds {
 }
 
 impl<'a> Ends<'a> {
-    /// Those of a plan.
+    /// Returns the addresses for a plan.
     pub fn of(plan: &'a Plan) -> Ends<'a> {
         let groups = plan.hosts.iter().zip(group_hosts(plan));
         Ends {
@@ -114,7 +114,7 @@ impl<'a> Ends<'a> {
         }
     }
 
-    /// Those of the plan's `n`-th flow.
+    /// Returns the addresses of the plan's `n`-th flow.
     pub fn of_flow(&self, flow: &Flow, n: usize) -> FlowEnds {
         let host = |group: &Option<String>, own: IpAddr| {
             let group = group.as_ref().and_then(|name| self.groups.get(name.as_str()));
@@ -134,32 +134,32 @@ impl<'a> Ends<'a> {
     }
 }
 
-/// Client ports are given out from here on, in the order of the plan.
+/// First client port; ports are assigned in the order of the plan.
 const FIRST_PORT: u16 = 10_000;
-/// How many there are.
+/// Number of client ports.
 const PORTS: usize = (u16::MAX - FIRST_PORT) as usize;
 /// Largest receive buffer that Linux allows by default for one connection.
 pub const DEFAULT_BUFFER: u64 = 6 << 20;
 
-/// Port of the client of the plan's `n`-th flow. They begin anew after 55,535 flows: between flows with the same one, the server's port
-/// must tell them apart, or the client's address.
+/// Returns the client's port of the plan's `n`-th flow. The ports start over after 55,535 flows. Flows with
+/// the same port must differ in the server's port or in the client's address.
 pub fn client_port(n: usize) -> u16 {
     FIRST_PORT + (n % PORTS) as u16
 }
 
-/// The seed of what a flow of datagrams draws: the same in both worlds.
+/// Returns the seed for the random draws of a datagram flow, equal in both worlds.
 pub fn udp_seed(plan: &Plan, flow: &Flow) -> u64 {
     derived(plan.seed, &format!("{}.{}", flow.group.drawn_as(), flow.index), "udp")
 }
 
-/// What a connection may need to fill the path: what is in flight plus what queues hold, four times,
-/// since the kernel's buffers hold about half of their size in payload and grow in steps, and a gateway
-/// holds acknowledgements beside what is in flight. Without a rate on the path the gateway's fastest
-/// flow counts. `None` if that fits the default.
+/// Returns the buffer that a connection needs to fill the path: four times the bytes in flight and queued.
+/// The factor is there because the kernel's buffers hold about half of their size in payload and grow in
+/// steps, and because a gateway holds acknowledgements beside the data in flight. Without a rate on the path,
+/// the gateway's fastest flow determines it. Returns `None` if the default suffices.
 pub fn buffers(plan: &Plan) -> Option<u64> {
     let (links, rtt) = match &plan.graph {
         None => (vec![plan.path.lan, plan.path.wan_out, plan.path.wan_back], plan.path.rtt()),
-        // No flow takes all links, but none takes more.
+        // The sum over all links is an upper bound of any flow's path.
         Some(graph) => {
             let links: Vec<link::Config> = graph.directions().map(|(_, link)| *link).collect();
             let rtt = links.iter().fold(Duration::ZERO, |sum, link| sum + link.delay);
@@ -171,7 +171,7 @@ pub fn buffers(plan: &Plan) -> Option<u64> {
     let rate = links.iter().filter_map(|l| l.rate).min().or(shaped.max())?;
     let queued = |l: &link::Config| l.rate.map_or(0, |rate| l.queue.most_bytes(rate, 1514));
     let needed = links.iter().map(queued).fold(rate.bytes_in(rtt), u64::saturating_add);
-    // The kernel keeps sizes in an `int`.
+    // The kernel stores sizes in an `int`.
     Some(needed.saturating_mul(4).min(1 << 30)).filter(|&bytes| bytes > DEFAULT_BUFFER)
 }
 
@@ -209,7 +209,7 @@ mod tests {
             vec![hosts("a", false, 3), hosts("s", true, 2), hosts("b", false, 70_000), hosts("t", true, 1)];
         let first: Vec<String> = group_hosts(&plan).iter().map(ToString::to_string).collect();
         assert_eq!(first, ["10.1.0.1", "10.128.0.1", "10.1.0.4", "10.128.0.3"]);
-        // 70,003 hosts from 10.1.0.1 on: the last is 10.2.17.115.
+        // There are 70,003 hosts from 10.1.0.1 on, and the last is 10.2.17.115.
         assert_eq!(group_networks(&plan, false), ["10.1.0.0/16", "10.2.0.0/16"]);
         assert_eq!(group_networks(&plan, true), ["10.128.0.0/16"]);
         let group =

@@ -1,4 +1,4 @@
-//! Watches how much of the machine's time is there while something runs in real time.
+//! Monitoring of the machine's available processor time during a run in real time.
 
 use crate::result::Machine;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,15 +8,16 @@ use std::time::{Duration, Instant};
 use weir_io::bpf::chirp;
 use weir_io::sys::ticks::Ticks;
 
-/// How long the watcher sleeps at a time: short beside what a run must not stand still, long enough to cost nothing.
+/// Sleep of the watcher: shorter than a stall that would matter to a run, long enough to cost almost nothing.
 const NAP: Duration = Duration::from_millis(5);
 
-/// Programs of `weir_chirp` that the kernel has left out since it was loaded; none where it is not loaded.
+/// Returns the number of runs of `weir_chirp`'s programs that the kernel has skipped since it was loaded, or
+/// 0 if it is not loaded.
 fn skipped() -> u64 {
     chirp::skipped().unwrap_or(0)
 }
 
-/// A watcher at work, until it is finished or dropped.
+/// Running watcher, until it is finished or dropped.
 #[derive(Debug)]
 pub struct Watch {
     before: Ticks,
@@ -26,7 +27,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Begins to watch.
+    /// Starts to watch.
     pub fn begin() -> Watch {
         let done = Arc::new(AtomicBool::new(false));
         let seen = done.clone();
@@ -42,7 +43,7 @@ impl Watch {
         Watch { before: Ticks::now(), skipped: skipped(), done, longest: Some(longest) }
     }
 
-    /// What was seen.
+    /// Stops and returns the observations.
     pub fn finish(mut self) -> Machine {
         let longest = self.end().unwrap_or_default();
         Machine {

@@ -1,4 +1,4 @@
-//! The result of a flow, made of what its two ends measured.
+//! The result of a flow, from the measurements of its two ends.
 
 use crate::experiment::plan::{Flow, Plan};
 use crate::result::observe::flow_rate;
@@ -6,35 +6,36 @@ use crate::result::{intervals, FlowResult, Quantiles};
 use weir_core::gateway::ClassConfig;
 use weir_core::time::Duration;
 
-/// What the two ends of a flow measured, in either world. Times count from the start of the run.
+/// Measurements of a flow's two ends, in either world. Times count from the start of the run.
 #[derive(Clone, Debug, Default)]
 pub struct FlowMeasurements<'a> {
-    /// The class that the plan puts it into.
+    /// Class that the plan assigns.
     pub class: Option<&'a ClassConfig>,
     /// See [`FlowResult::cc`].
     pub cc: String,
-    /// Segments sent again.
+    /// Number of retransmitted segments.
     pub retransmits: u64,
-    /// Retransmission time-outs.
+    /// Number of retransmission time-outs.
     pub rtos: u64,
-    /// An end gave the connection up after time-outs without an answer.
+    /// True if an end gave the connection up after time-outs without an answer.
     pub gave_up: bool,
     /// See [`FlowResult::loss`].
     pub loss: Option<f64>,
-    /// Round-trip times that the sender measured.
+    /// Round-trip times measured by the sender.
     pub rtt_us: Quantiles,
-    /// Bytes that the receiver got in the flow's time.
+    /// Bytes received in the flow's time.
     pub bytes: u64,
-    /// The same by bin.
+    /// Bytes received in the flow's time, by bin.
     pub bins: &'a [u64],
-    /// When its client began to open it.
+    /// Time at which the client began to open the flow.
     pub opened: Option<Duration>,
-    /// When its last byte had come, if it has a last byte.
+    /// Time at which the last byte arrived, if the flow has a last byte.
     pub complete: Option<Duration>,
 }
 
-/// The share of a flow's datagrams that was lost, by what was sent, what came and what is missing below the highest number that came:
-/// of what has not been overtaken nobody knows yet, unless nothing came at all.
+/// Returns the share of a flow's datagrams that was lost, from the datagrams sent, arrived, and missing below
+/// the highest number that arrived. Datagrams above that number may still be under way, so they do not count,
+/// unless nothing arrived at all.
 pub fn datagram_loss(sent: u64, arrived: u64, missing: u64) -> Option<f64> {
     match (arrived, sent) {
         (0, 0) => None,
@@ -44,11 +45,11 @@ pub fn datagram_loss(sent: u64, arrived: u64, missing: u64) -> Option<f64> {
 }
 
 impl FlowMeasurements<'_> {
-    /// The result, of a run that covers the time up to `covered`.
+    /// Returns the flow's result in a run that covers the time up to `covered`.
     pub fn row(self, plan: &Plan, flow: &Flow, covered: Duration) -> FlowResult {
         let last = flow.end(plan.duration).min(covered);
         let complete = self.complete.filter(|_| flow.bytes.is_some());
-        // A run that was interrupted before the flow's start has nothing of it.
+        // In a run that was interrupted before the flow's start, the flow has no duration.
         let end = complete.map_or(last, |c| c.min(covered)).max(flow.start);
         let lasted = end.saturating_sub(flow.start);
         FlowResult {

@@ -2,11 +2,11 @@
 //!
 //! - `sim`: in virtual time;
 //! - `lab`: in network namespaces (Linux), with `traffic` as its senders and receivers;
-//! - `hosts`, `measurements`: what both have in common, at the ends and in a flow's row;
-//! - `baselines`: variants of an experiment that are run beside it;
+//! - `hosts`, `measurements`: shared parts, at the flows' ends and in a flow's result;
+//! - `baselines`: variants of an experiment that run beside it;
 //! - `sweep`: several runs at once;
-//! - `progress`: how far they are;
-//! - `machine`: how much of its time they got.
+//! - `progress`: progress of runs;
+//! - `machine`: processor time that was available to runs.
 
 pub mod baselines;
 pub mod hosts;

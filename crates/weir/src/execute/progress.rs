@@ -1,16 +1,16 @@
-//! Progress of one run or several: a bar on a terminal, nothing in a pipe.
+//! Progress of one or several runs: a bar on a terminal, nothing in a pipe.
 
 use indicatif::{ProgressBar, ProgressStyle};
 use weir_core::time::Duration;
 
-/// The bar of a run, or of several runs at once. Dropping it takes it off the terminal.
+/// Progress bar of a run, or of several simultaneous runs. Dropping it removes it from the terminal.
 pub struct Progress {
     bar: ProgressBar,
 }
 
 impl Progress {
-    /// Of something that lasts `duration` of its own time. `wanted` is not enough: standard error must be a
-    /// terminal too.
+    /// Returns a bar for a run of `duration` in its own time. It is visible if `wanted` and if standard error
+    /// is a terminal.
     pub fn new(name: &str, duration: Duration, wanted: bool) -> Progress {
         let bar = if wanted { ProgressBar::new(duration.as_nanos()) } else { ProgressBar::hidden() };
         let style = ProgressStyle::with_template("{msg} {wide_bar} {percent:>3} %");
@@ -19,12 +19,12 @@ impl Progress {
         Progress { bar }
     }
 
-    /// So much of it is done.
+    /// Sets the progress to `done`.
     pub fn at(&self, done: Duration) {
         self.bar.set_position(done.as_nanos());
     }
 
-    /// So much more of it is done. May be called from several threads.
+    /// Adds `more` to the progress. May be called from several threads.
     pub fn add(&self, more: Duration) {
         self.bar.inc(more.as_nanos());
     }

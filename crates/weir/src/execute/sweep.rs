@@ -1,7 +1,7 @@
 //! Several runs of one experiment: a product of settings, several seeds, or both.
 //!
-//! Runs share nothing and each is the same whatever else runs beside it, so they go to all cores, and what comes out
-//! is in the order of the file whatever their number.
+//! Runs share nothing, and each is independent of the runs beside it. So they use all cores, and results are
+//! in the order of the file for any number of cores.
 
 use crate::experiment::config::units;
 use crate::experiment::plan::Plan;
@@ -11,23 +11,23 @@ use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// A run to be made.
+/// One run to make.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Job {
-    /// What the sweep sets in it, in the order of the file; empty without a sweep.
+    /// Settings of the sweep for the run, in the order of the file; empty without a sweep.
     pub settings: Vec<(String, String)>,
-    /// What it says.
+    /// Plan of the run.
     pub plan: Plan,
 }
 
 impl Job {
-    /// The settings as results hold them, in base units.
+    /// Returns the settings in base units, as results hold them.
     pub fn settings(&self) -> Settings {
         self.settings.iter().map(|(key, text)| (key.clone(), units::setting(text))).collect()
     }
 }
 
-/// Each of `jobs` with `seeds` seeds in turn, the first of them its own; the seeds of a job stay together.
+/// Repeats each of `jobs` with `seeds` seeds, beginning with its own. The seeds of a job stay together.
 pub fn seeded(jobs: Vec<Job>, seeds: u32) -> Vec<Job> {
     let each = |job: Job| {
         let first = job.plan.seed;
@@ -40,14 +40,14 @@ pub fn seeded(jobs: Vec<Job>, seeds: u32) -> Vec<Job> {
     jobs.into_iter().flat_map(each).collect()
 }
 
-/// Processors that this process may use.
+/// Returns the number of processors that this process may use.
 pub fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
 }
 
-/// Makes the runs with `run`, which is told their numbers, at most `at_once` at the same time, in the order of `jobs`. A run that cannot be made, or
-/// panics, has [`RunResult::error`] and disturbs no other. After `stop` no run is begun; those not begun are left
-/// out.
+/// Makes the runs with `run`, which gets their numbers, at most `at_once` at the same time. Results are in
+/// the order of `jobs`. A run that fails or panics has [`RunResult::error`] and affects no other. After
+/// `stop` no run is started; those not started are left out.
 pub fn run(
     jobs: &[Job],
     at_once: usize,
@@ -77,7 +77,7 @@ pub fn run(
     made.into_iter().filter_map(|slot| slot.into_inner().unwrap_or_else(PoisonError::into_inner)).collect()
 }
 
-/// What is known of a run that could not be made.
+/// Returns the result of a run that could not be made.
 pub fn failed(plan: &Plan, world: Backend, error: String) -> RunResult {
     RunResult {
         experiment: plan.name.clone(),
@@ -90,7 +90,7 @@ pub fn failed(plan: &Plan, world: Backend, error: String) -> RunResult {
     }
 }
 
-/// What a panic said.
+/// Returns the message of a panic.
 fn panicked(payload: &(dyn std::any::Any + Send)) -> String {
     let said = payload.downcast_ref::<&str>().copied();
     let said = said.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
@@ -108,7 +108,7 @@ mod tests {
         Job { settings: vec![("n".to_string(), n.to_string())], plan }
     }
 
-    /// A result that tells its run by its packets.
+    /// Returns a result that identifies its run by its number of packets.
     fn told(job: &Job) -> RunResult {
         RunResult { packets: job.plan.seed, ..RunResult::default() }
     }
@@ -117,7 +117,7 @@ mod tests {
     fn results_are_in_order_however_many_run_at_once() {
         let jobs: Vec<Job> = (0..20).map(job).collect();
         let one = run(&jobs, 1, &AtomicBool::new(false), |_, j| Ok(told(j)));
-        // The first waits until the second is done.
+        // The first run waits until the second has ended.
         let seen = AtomicUsize::new(0);
         let racing = |_: usize, j: &Job| {
             while j.plan.seed == 0 && seen.load(Ordering::Relaxed) == 0 {

@@ -1,5 +1,6 @@
-//! Counters of the driver and of queues that go on where the engine before stopped. They are in memory that outlives engines, brought
-//! up to date with each report: what an engine that is killed counted since its last report is not in them.
+//! Counters of the driver and of queues that continue across restarts of an engine. They live in memory that
+//! outlives engines and are updated with each report. Counts since the last report of a killed engine are
+//! lost.
 
 use crate::result::running::{GatewayClass, SteeringReport};
 use crate::result::{ClassQueue, Frames, GatewayResult};
@@ -9,12 +10,13 @@ use weir_core::stats::DropReason;
 use weir_io::supervise::Records;
 
 const DROPS: usize = DropReason::ALL.len();
-/// Processor time in nanoseconds, resyncs, received, lost, sent and refused of two ports each; frames and drops.
+/// Number of counters of an engine: processor time in nanoseconds, resyncs, received, lost, sent and refused
+/// of two ports each, then frames and drops.
 const OF_ENGINE: usize = 10 + 4 + DROPS;
-/// The identity of a class; then what [`of_queue`] lists.
+/// Number of fields of a class: its identity, then the counters of [`of_queue`].
 const OF_CLASS: usize = 1 + 6 + DROPS;
 
-/// Totals, and what the engine that runs, or ran last, counted of them.
+/// Totals, and the counters of the current or last engine that they include.
 type Engine = [[u64; OF_ENGINE]; 2];
 type Class = [[u64; OF_CLASS]; 2];
 
@@ -26,14 +28,14 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    /// For so many engines, with so many classes that have queues each.
+    /// Allocates the memory for `engines`, each with `classes` that have queues.
     pub(super) fn alloc(engines: usize, classes: usize) -> std::io::Result<Memory> {
         let (engines, classes, each) =
             (Records::alloc(engines)?, Records::alloc(engines * classes)?, classes);
         Ok(Memory { engines, classes, each })
     }
 
-    /// For each engine that begins: once in each process.
+    /// Returns the memory of each engine that starts, once in each process.
     pub(super) fn take(&self) -> Option<Vec<Continued>> {
         let (engines, classes) = (self.engines.take()?, self.classes.take()?);
         let mut classes = classes.chunks_mut(self.each.max(1));
@@ -50,16 +52,17 @@ impl Memory {
     }
 }
 
-/// The counters of an engine that runs.
+/// Counters of a running engine.
 pub(super) struct Continued {
     engine: &'static mut Engine,
     classes: &'static mut [Class],
-    /// Places of classes that have counted.
+    /// Indices of classes that have counters.
     places: HashMap<u64, usize>,
 }
 
 impl Continued {
-    /// Makes totals of what the engine says of its driver; of its frames too, unless these are totals already.
+    /// Replaces the engine's counters of its driver by totals. Replaces its counters of frames too if
+    /// `frames`; otherwise they are totals already.
     pub(super) fn driver(
         &mut self,
         gateway: &mut GatewayResult,
@@ -87,7 +90,7 @@ impl Continued {
         }
     }
 
-    /// Makes totals of what the engine says of queues.
+    /// Replaces the engine's counters of queues by totals.
     pub(super) fn queues(&mut self, classes: &mut [GatewayClass]) {
         for class in classes {
             let Some(queue) = &mut class.class.queue else { continue };
@@ -97,7 +100,7 @@ impl Continued {
             let next = self.places.len();
             let place = *self.places.entry(id).or_insert(next);
             let Some(account) = self.classes.get_mut(place) else { continue };
-            // The identity counts up from nothing to itself, once.
+            // The identity is counted once, from 0 to its value.
             let known = account[0][0] == id;
             account[1][0] = if known { id } else { 0 };
             let all = go_on(account, &[&[id][..], &of_queue(queue)].concat());
@@ -109,7 +112,7 @@ impl Continued {
     }
 }
 
-/// Adds what was counted since the last call. A counter that went back began anew.
+/// Adds the counts since the last call. A counter that decreased has restarted from 0.
 fn go_on<const N: usize>([total, last]: &mut [[u64; N]; 2], own: &[u64]) -> [u64; N] {
     for ((total, last), own) in total.iter_mut().zip(last).zip(own) {
         *total += if own >= last { own - *last } else { *own };
@@ -134,7 +137,7 @@ mod tests {
     use super::*;
     use crate::result::ClassResult;
 
-    /// What an engine says of its driver and one queue, as totals.
+    /// Returns the totals after an engine reported these counters of its driver and one queue.
     fn said(next: &mut Continued, sent: u64, bytes: u64, drops: u64) -> (u64, u64, u64, u64) {
         let mut steering = SteeringReport { sent: vec![sent, 1], ..SteeringReport::default() };
         let mut gateway = GatewayResult { cpu_s: 0.5, ..GatewayResult::default() };
@@ -150,7 +153,7 @@ mod tests {
         (steering.sent[0], queue.bytes, queue.drops["aqm"], (gateway.cpu_s * 10.0) as u64)
     }
 
-    /// The next process has the memory as this one left it.
+    /// Returns the next process's view of the memory that this one left.
     fn next_of(left: &Continued) -> Continued {
         let engine: &'static mut Engine = Box::leak(Box::new(*left.engine));
         engine[1].fill(0);

@@ -1,4 +1,4 @@
-//! The emulator of a WAN as an engine of the driver.
+//! The WAN emulator as an engine of the driver.
 
 use super::writer::Writer;
 use super::{report, say_ready, setup};
@@ -32,7 +32,7 @@ pub fn run(file: &WanFile, json: Option<Target>) -> Result<(), String> {
         .map_err(|e| e.to_string())
 }
 
-/// Two links side by side.
+/// Two links side by side, with the driver's counters.
 struct EmulatorEngine {
     path: Path,
     splits: bool,
@@ -41,11 +41,11 @@ struct EmulatorEngine {
 }
 
 impl EmulatorEngine {
-    /// Traces begin now.
+    /// Returns the engine. Traces begin now.
     fn new(path: &plan::Path, seed: u64, restarts: u32, writer: Writer<EmulatorReport>) -> Self {
         let splits = [&path.wan_out, &path.wan_back].into_iter().any(setup::is_about_packets);
         let epoch = clock::now();
-        // Each direction draws its own losses.
+        // Each direction draws its losses from a seed of its own.
         let out = link::Config { seed, epoch, ..path.wan_out };
         let back = link::Config { seed: seed ^ 0x9E37_79B9_7F4A_7C15, epoch, ..path.wan_back };
         EmulatorEngine { path: Path::new(out, back), splits, restarts, writer }

@@ -1,5 +1,5 @@
-//! A gateway as an engine of the driver, or as several of them. One kind of engine serves all three: gateways that control ACKs, gateways whose classes have
-//! queues, and gateways that do both.
+//! A gateway as one or several engines of the driver. One kind of engine serves gateways that control ACKs,
+//! gateways whose classes have queues, and gateways that do both.
 
 use super::continued::Continued;
 use super::control::{Part, Remote, Service, Version};
@@ -27,25 +27,26 @@ use weir_io::bpf::{Home, Homes, RuleBook, Staged};
 use weir_io::driver::{Engine, Report};
 use weir_io::supervise::Letters;
 
-/// A node that runs inline, with the parts that it has.
+/// Node that runs inline, with optional parts.
 pub(super) trait Inline: Node {
-    /// The part that controls ACKs.
+    /// Returns the part that controls ACKs.
     fn gateway(&self) -> Option<&Gateway> {
         None
     }
-    /// The same, to be changed.
+    /// Returns the part that controls ACKs, mutably.
     fn gateway_mut(&mut self) -> Option<&mut Gateway> {
         None
     }
-    /// The part in which data waits.
+    /// Returns the part that queues data.
     fn queues(&self) -> Option<&Sharing> {
         None
     }
-    /// Puts the queues of another configuration in place of its own, which it returns. A node without queues ignores the call.
+    /// Replaces the queues by those of another configuration and returns the old ones. A node without queues
+    /// ignores the call.
     fn replace(&mut self, _cx: &mut Cx<'_>, _next: Sharing) -> Option<Sharing> {
         None
     }
-    /// Its totals, when its engine took `cpu`.
+    /// Returns the node's totals, with `cpu` as its engine's processor time.
     fn totals(&self, cpu: Duration) -> GatewayResult;
 }
 
@@ -91,70 +92,71 @@ impl Inline for Combined {
     }
 }
 
-/// What a configuration makes for each part of the node.
+/// Next configuration of each part of the node.
 pub(super) struct Next {
     acks: Option<(Part, Option<Staged>)>,
     queues: Option<Sharing>,
     lists: Arc<Lists>,
 }
 
-/// What is left of the configuration before, of each part: the thread drops it.
+/// Remains of the old configuration of each part, which the thread drops.
 pub(super) type Left = (Option<Changed>, Option<Sharing>);
 
-/// What an engine is made with.
+/// Everything that an engine is made from.
 pub(super) struct Start {
-    /// Engines that ran before this one.
+    /// Number of engines that ran before this one.
     pub restarts: u32,
-    /// When the gateway was set up.
+    /// Time at which the gateway was set up.
     pub began: Time,
-    /// Counters of the engines before.
+    /// Counters of the earlier engines.
     pub continued: Continued,
-    /// Where reports go.
+    /// Destination of reports.
     pub writer: Writer<GatewayReport>,
-    /// How it is changed and asked.
+    /// Handle by which the engine is changed and queried.
     pub remote: Remote<Next, Left>,
-    /// For each class of its part that controls ACKs the place in the whole configuration.
+    /// For each class of the part that controls ACKs, its index in the whole configuration.
     pub places: Vec<usize>,
-    /// What reports say of the lists of customers and sites.
+    /// The lists of customers and sites, for reports.
     pub lists: Arc<Lists>,
-    /// Where its rules are written, if it controls ACKs.
+    /// Memory for the engine's rules, if it controls ACKs.
     pub book: Option<Arc<RuleBook>>,
-    /// Engines that have not started yet.
+    /// Number of engines that have not started yet.
     pub left: Arc<AtomicUsize>,
-    /// Of the first engine: begins to serve the supervisor.
+    /// Call that begins to serve the supervisor; only the first engine has it.
     pub serve: Option<Box<dyn FnOnce() + Send>>,
 }
 
-/// What serves the supervisor beside all engines.
+/// Server of the supervisor's letters, beside all engines.
 pub(super) struct Server {
-    /// The secret of the host's hashes.
+    /// Secret of the host's hashes.
     pub seed: u64,
-    /// The interface, looked at while this process still could.
+    /// The interface, read while this process still had the privileges.
     pub device: Device,
-    /// Engines that ran before these.
+    /// Number of engines that ran before these.
     pub restarts: u32,
     pub letters: Letters,
-    /// What runs.
+    /// The running version.
     pub version: Arc<Version>,
     pub service: Service<Next, Left>,
-    /// Do the engines control ACKs, and have they queues?
+    /// True if the engines control ACKs; `queued` is true if they have queues.
     pub acks: bool,
     pub queued: bool,
-    /// Where the kernel looks up which of several engines has an address.
+    /// Kernel map from addresses to engines, if there are several.
     pub homes: Option<Homes>,
-    /// Where the rules of each engine are written.
+    /// Memory for the rules of each engine.
     pub books: Vec<Arc<RuleBook>>,
 }
 
 impl Server {
-    /// Begins to serve, on a thread of its own.
+    /// Starts serving, on a thread of its own.
     pub(super) fn begin(self) {
         if let Err(error) = std::thread::Builder::new().spawn(move || self.run()) {
             tracing::error!("the engine cannot be asked or changed: {error}");
         }
     }
 
-    /// Serves until the supervisor is gone. The list of addresses may be that of another version, if engines before these died over it.
+    /// Serves until the supervisor is gone. Writes the list of addresses first after a restart: the earlier
+    /// engines may have died while changing it.
     fn run(self) {
         if self.restarts > 0 {
             self.settle(&self.version).unwrap_or_else(|error| tracing::error!("{error}"));
@@ -162,7 +164,8 @@ impl Server {
         self.service.run(&self.letters, self.version.clone(), |next, runs| self.make(next, runs));
     }
 
-    /// What each engine takes for a version instead of what runs. Addresses have their engine before it knows their classes.
+    /// Returns each engine's part of a version that replaces the running one. Addresses are assigned to their
+    /// engine before it knows their classes.
     fn make(&self, next: &Version, runs: &Version) -> Result<Vec<Next>, String> {
         let [new, old] = [next, runs].map(|version| version.file.split());
         let compile = |(new, old): (engines::Part, engines::Part)| Part {
@@ -191,19 +194,19 @@ impl Server {
     }
 }
 
-/// Writes the rules of a configuration beside those that hold.
+/// Writes the rules of a configuration beside the active ones.
 fn stage(book: &RuleBook, config: &Compiled) -> Result<Staged, String> {
     let [out, inward] = [Direction::Out, Direction::In].map(|direction| config.rules(direction));
     book.stage([&out, &inward]).map_err(|e| e.to_string())
 }
 
-/// The gateway's rules hold from here on.
+/// Activates the staged rules of the gateway.
 fn hold(book: &RuleBook, staged: Staged, gateway: &Gateway) {
     let bounded = [Direction::Out, Direction::In].map(|direction| gateway.is_bounded(direction));
     book.hold(staged, gateway.places(), bounded);
 }
 
-/// The list of addresses for a version.
+/// Returns the list of addresses of a version.
 pub(super) fn listed(version: &Version) -> Vec<Home> {
     let home = |(prefix, engine): (Prefix, usize)| {
         let (address, more) = match prefix.addr() {
@@ -215,19 +218,19 @@ pub(super) fn listed(version: &Version) -> Vec<Home> {
     version.file.split().homes.into_iter().map(home).collect()
 }
 
-/// The engine.
+/// Engine that runs a node inline.
 pub(super) struct InlineEngine<N> {
     node: N,
     start: Start,
-    /// Are giant segments cut?
+    /// True if giant segments are split.
     splits: bool,
     meters: Meters,
     queue_meters: QueueMeters,
-    /// When counters are kept for the next engine, at the latest.
+    /// Latest time at which counters are next saved for the next engine.
     keep_next: Time,
 }
 
-/// How often counters are kept for the next engine, if nobody asks for them.
+/// Interval at which counters are saved for the next engine, if no client asks for them.
 const KEEP: Duration = Duration::from_secs(1);
 
 impl<N: Inline> InlineEngine<N> {
@@ -243,8 +246,8 @@ impl<N: Inline> InlineEngine<N> {
         InlineEngine { node, start, splits, meters, queue_meters, keep_next: Time::ZERO }
     }
 
-    /// A report on all of it, or on what an address has to do with it, and whether rates are known. Queues are not told apart by
-    /// addresses.
+    /// Returns a report on all traffic or on that of one address, and whether rates are known. Queues are not
+    /// distinguished by address.
     fn look(&mut self, report: &Report<'_>, address: Option<IpAddr>) -> (GatewayReport, bool) {
         let mut said = GatewayReport {
             schema: crate::result::SCHEMA,
@@ -269,13 +272,13 @@ impl<N: Inline> InlineEngine<N> {
             known &= seen_before;
         }
         self.start.lists.add_to(&mut said);
-        // The frames of a gateway alone go on by themselves.
+        // The counters of frames of a gateway without queues continue by themselves.
         let frames = self.node.queues().is_some();
         self.start.continued.driver(&mut said.gateway, &mut said.steering, frames);
         (said, known)
     }
 
-    /// Brings the counters that go on up to date.
+    /// Updates the counters that outlive the engine.
     fn keep(&mut self, report: &Report<'_>) {
         let mut steering = report::steering(report, self.start.restarts);
         let mut totals = self.node.totals(report.cpu);
@@ -288,7 +291,7 @@ impl<N: Inline> InlineEngine<N> {
         self.keep_next = report.now + KEEP;
     }
 
-    /// Takes another configuration, in all parts or in none.
+    /// Changes the configuration in all parts or in none.
     fn take(&mut self, cx: &mut Cx<'_>, next: Next) -> Result<Left, String> {
         let acks = match (self.node.gateway_mut(), next.acks) {
             (Some(gateway), Some((part, staged))) => {
@@ -310,18 +313,18 @@ impl<N: Inline> InlineEngine<N> {
     }
 }
 
-/// Are giant segments cut for this node?
+/// Returns whether giant segments are split for this node.
 fn splits(node: &impl Inline) -> bool {
     node.queues().is_some_and(|queues| setup::splits(queues.config()))
 }
 
-/// One list of what the control of ACKs and the queues tell of each class, in the order of the configuration. A class without a queue
-/// is in it if the gateway lists it.
+/// Merges the reports of the part that controls ACKs and of the queues into one list of classes, in the
+/// configuration's order. A class without a queue is listed if the gateway lists it.
 fn merged(controlled: Vec<GatewayClass>, queued: Vec<GatewayClass>) -> Vec<GatewayClass> {
     let name = |class: GatewayClass| (class.class.name.clone(), class);
     let mut controlled: HashMap<String, GatewayClass> = controlled.into_iter().map(name).collect();
     let both = |queued: GatewayClass| match controlled.remove(&queued.class.name) {
-        // What its ACKs have told says more of a class than what left its queue.
+        // The gateway's figures cover the class's ACKs and tell more than those of its queue.
         Some(class) if queued.class.queue.is_none() || class.flows > 0 => {
             let admission = queued.class.admission.or(class.class.admission);
             let result = ClassResult { queue: queued.class.queue, admission, ..class.class };
@@ -338,7 +341,7 @@ impl<N: Inline> Engine for InlineEngine<N> {
         &mut self.node
     }
     fn started(&mut self) {
-        // The engine has given up its privileges by now, and so has the thread that begins here.
+        // The engine has dropped its privileges by now, and the new thread inherits that.
         if let Some(serve) = self.start.serve.take() {
             serve();
         }

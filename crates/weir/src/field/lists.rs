@@ -1,18 +1,18 @@
-//! The lists of customers and sites of a configuration, in reports and in the log.
+//! Lists of customers and sites of a configuration, in reports and in the log.
 
 use super::Version;
 use crate::experiment::config::diag::Located;
 use crate::experiment::config::gateway::GatewayFile;
 use crate::result::running::{GatewayReport, Note, Notes};
 
-/// Notes that are said one by one.
+/// Most notes that are given one by one.
 const MOST: usize = 20;
 
-/// What reports say of the lists.
+/// Contents of the lists that reports show.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Lists {
     notes: Notes,
-    /// The identifier of each class's customer that the name of the class does not have.
+    /// Identifier of each class's customer, where it differs from the class's name.
     customers: Vec<Option<String>>,
 }
 
@@ -22,12 +22,12 @@ impl Lists {
         let id = |customer: &crate::experiment::config::customers::Customer| {
             (customer.id != customer.label).then(|| customer.id.clone())
         };
-        // Classes begin with those of customers, two for each.
+        // The first classes are those of customers, two for each.
         let customers = customers.iter().flat_map(|customer| [id(customer), id(customer)]).collect();
         Lists { notes: first(notes), customers }
     }
 
-    /// Adds what the lists say to a report whose classes have their places.
+    /// Adds customers and notes to a report whose classes have their indices.
     pub(super) fn add_to(&self, report: &mut GatewayReport) {
         report.notes = self.notes.clone();
         for class in &mut report.classes {
@@ -36,7 +36,7 @@ impl Lists {
     }
 }
 
-/// Notes as reports and answers have them.
+/// Returns notes in the form of reports and answers.
 pub(super) fn first(notes: &[Located]) -> Notes {
     let note = |located: &Located| {
         let Located { file, line, column, message, help } = located.clone();
@@ -45,7 +45,7 @@ pub(super) fn first(notes: &[Located]) -> Notes {
     Notes { count: notes.len(), first: notes.iter().take(MOST).map(note).collect() }
 }
 
-/// Says notes in the log, up to a limit.
+/// Logs notes, up to a limit.
 pub(super) fn log(notes: &Notes) {
     for Note { file, line, column, message, help } in &notes.first {
         let help = help.as_ref().map_or(String::new(), |help| format!(": {help}"));

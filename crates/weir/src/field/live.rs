@@ -1,4 +1,4 @@
-//! The activity of a gateway, with rates: the same list while it runs and at its end.
+//! Activity of a gateway, with rates, in one form for running gateways and for their final report.
 
 use crate::result::observe::{self, flow_rate};
 use crate::result::running::{GatewayClass, GatewayFlow};
@@ -9,16 +9,17 @@ use weir_core::flow::Key;
 use weir_core::gateway::{ClassConfig, ClassStats, FlowStats, Gateway};
 use weir_core::time::{Duration, Time};
 
-/// A flow that was silent for longer is not active.
+/// Silence after which a flow is no longer active.
 const ACTIVE: Duration = Duration::from_secs(10);
-/// With more classes than this, only those are in a report that are active, or at the end those that had flows.
+/// Number of classes above which a report lists only active ones; the final report then lists those that had
+/// flows.
 const MOST_CLASSES: usize = 100;
-/// Most flows in a report: those that were active last.
+/// Most flows in a report. The most recently active ones are listed.
 const MOST_FLOWS: usize = 1_000;
-/// Rates are those since a look that is at least so long ago.
+/// Minimum age of the earlier look that rates are computed from.
 const LEAST: Duration = Duration::from_millis(500);
 
-/// Bytes acknowledged to senders so far.
+/// Bytes acknowledged to senders up to one moment.
 #[derive(Default)]
 struct Look {
     at: Option<Time>,
@@ -27,14 +28,14 @@ struct Look {
 }
 
 impl Look {
-    /// Bits per second since then, of what had `then` bytes and has `now` ones.
+    /// Returns the rate in bits per second since this look, from `then` to `bytes` bytes.
     fn rate(&self, now: Time, then: u64, bytes: u64) -> f64 {
         let Some(at) = self.at.filter(|&at| now > at) else { return 0.0 };
         bytes.saturating_sub(then) as f64 * 8.0 / now.since(at).as_secs_f64()
     }
 }
 
-/// The last two looks: the last one may have been a moment ago.
+/// The last two looks. Two are kept because the last one may be too recent.
 #[derive(Default)]
 pub(super) struct Meters {
     older: Look,
@@ -42,7 +43,7 @@ pub(super) struct Meters {
 }
 
 impl Meters {
-    /// Are rates known, because there was a look not long ago, and not just now?
+    /// Returns whether rates are known: an earlier look is neither too old nor too recent.
     pub fn knows(&self, now: Time) -> bool {
         let whole = [&self.older, &self.newer].into_iter().filter(|look| !look.classes.is_empty());
         whole.filter_map(|look| look.at).any(|at| {
@@ -51,13 +52,14 @@ impl Meters {
         })
     }
 
-    /// The classes are others now.
+    /// Forgets the counts of classes, after these have changed.
     pub fn forget_classes(&mut self) {
         self.older.classes.clear();
         self.newer.classes.clear();
     }
 
-    /// Looks at a gateway, or at what an address has to do with it: its classes in the order of its configuration, and its active flows.
+    /// Looks at a gateway, or at the traffic of one address. Returns its classes in the configuration's
+    /// order, and its active flows.
     pub fn look(
         &mut self,
         gateway: &Gateway,
@@ -102,7 +104,7 @@ impl Meters {
 }
 
 fn flow(f: &FlowStats, class: &ClassConfig, since: &Look, now: Time) -> GatewayFlow {
-    // One that is new has all its bytes since then.
+    // All bytes of a new flow were acknowledged since then.
     let then = since.flows.get(&f.key).copied().unwrap_or(0);
     GatewayFlow {
         src: (f.key.src_ip(), f.key.src_port).into(),

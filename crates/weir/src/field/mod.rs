@@ -37,9 +37,9 @@ use weir_io::driver::Launch;
 use weir_io::supervise::{Records, Senders, Steered, Supervisor, STATE};
 use writer::Writer;
 
-/// Runs a gateway until it is told to stop. `seed` is the secret of the host's hashes, and the configuration is read again from
-/// `path`. With `json` it writes a [`crate::result::running::GatewayReport`] there, every second and at the end. Fails with
-/// everything that is in the way, the host unchanged.
+/// Runs a gateway until it is told to stop. `seed` is the secret of the host's hashes. The configuration is
+/// read again from `path`. With `json` it writes a [`crate::result::running::GatewayReport`] there, every
+/// second and at the end. Fails with all obstacles, and leaves the host unchanged.
 pub fn gateway(
     version: Version,
     path: Option<PathBuf>,
@@ -140,13 +140,13 @@ pub fn gateway(
         .map_err(|e| e.to_string())
 }
 
-/// Totals of gateways and classes, which outlive engines.
+/// Totals of gateways and classes that outlive engines.
 struct Totals {
     gateways: Records<GatewayStats>,
-    /// As many for each gateway.
+    /// Accounts of classes, `each` for each gateway.
     classes: Records<ClassAccount>,
     each: usize,
-    /// Do accounts of frames outlive engines?
+    /// True if accounts of frames outlive engines.
     frames: bool,
 }
 
@@ -156,23 +156,23 @@ impl Totals {
         Ok(Totals { gateways: Records::alloc(engines)?, classes: Records::alloc(classes)?, each, frames })
     }
 
-    /// For the gateway of each engine: once in each process.
+    /// Returns the totals of each engine's gateway, once in each process.
     fn take(&self) -> Option<impl Iterator<Item = Accounts>> {
         let classes = self.classes.take()?.chunks_mut(self.each);
         let both = self.gateways.take()?.iter_mut().zip(classes);
-        // Behind queues, which begin anew, the account of frames does so, too.
+        // Queues restart empty, so the account of frames behind them restarts too.
         let frames = self.frames;
         Some(both.map(move |(totals, classes)| Accounts { totals, classes, frames }))
     }
 }
 
-/// Where the rules of each engine are written, if it has any.
+/// Returns the memory for each engine's rules, if it has any.
 fn books(launch: &mut Launch<'_>) -> Vec<Arc<RuleBook>> {
     let others = launch.others.iter_mut().filter_map(|other| other.rules.take());
     launch.rules.take().into_iter().chain(others).map(Arc::new).collect()
 }
 
-/// The gateway of each engine, with its part of the memory.
+/// Returns the gateway of each engine, with its part of the memory.
 fn gateways(
     launch: &Launch<'_>,
     (records, totals): (&Records<Record>, &Totals),
@@ -191,37 +191,38 @@ fn gateways(
     Ok(gateways.collect())
 }
 
-/// An engine for each node.
+/// Returns an engine for each node.
 fn engines<N: Inline>(nodes: impl IntoIterator<Item = N>, starts: Vec<Start>) -> Vec<InlineEngine<N>> {
     nodes.into_iter().zip(starts).map(|(node, start)| InlineEngine::new(node, start)).collect()
 }
 
-/// Removes what an abnormal end left: of one interface, or everything. Says what it removed.
+/// Removes the remains of an abnormal end, of one interface or of all. Returns what it removed.
 pub fn down(dev: Option<&str>) -> Result<Vec<String>, String> {
     weir_io::supervise::down(STATE.as_ref(), dev).map_err(|p| p.to_string())
 }
 
-/// What the gateway on `dev`, or the only one, answers to a request: a JSON document.
+/// Sends a request to the gateway on `dev`, or to the only one. Returns its answer, a JSON document.
 pub fn ask(dev: Option<&str>, request: &str) -> Result<String, String> {
     let answer = weir_io::supervise::ask(STATE.as_ref(), dev, request).map_err(|e| e.to_string())?;
     String::from_utf8(answer).map_err(|e| e.to_string())
 }
 
-/// Tells whoever started this that frames are taken: a line on standard output.
+/// Tells the parent process, by a line on standard output, that the gateway takes frames.
 fn say_ready(restarts: u32) {
     if restarts == 0 {
         let say = || {
-            // If nobody reads it, nobody is kept waiting.
+            // A missing reader is ignored.
             let _ = writeln!(std::io::stdout(), "{}", crate::output::READY);
         };
-        // An engine waits for no reader, but a thread beside it may.
+        // Writing may block, so a thread beside the engine does it.
         if let Err(error) = std::thread::Builder::new().spawn(say) {
             tracing::warn!("`{}` could not be said: {error}", crate::output::READY);
         }
     }
 }
 
-/// Sends what an engine that is dead or hangs held, whose slots are these: one ACK per flow. What could not be sent stays held.
+/// Sends one held ACK per flow of a dead or hanging engine that has these slots. ACKs that cannot be sent
+/// stay held.
 fn rescue(records: &Records<Record>, slots: &[Slot], places: Range<usize>, senders: &Senders) {
     let (mut lan, mut wan) = (Vec::new(), Vec::new());
     for (i, slot) in places.map(|i| (i, &slots[i])).filter(|(_, slot)| slot.is_open()) {
@@ -231,7 +232,7 @@ fn rescue(records: &Records<Record>, slots: &[Slot], places: Range<usize>, sende
             if inward { &mut wan } else { &mut lan }.push(buf[..len].to_vec());
         }
     }
-    // The slots tell what has left.
+    // The slots record which ACKs have left.
     let sent = senders.send(&lan, &wan);
     let count = sent.lan.iter().chain(&sent.wan).filter(|sent| **sent).count();
     let held = lan.len() + wan.len();

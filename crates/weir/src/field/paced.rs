@@ -1,4 +1,4 @@
-//! The port that paced classes leave by, as the host's interface is: the rate of its line, its address, and how long a filler may be.
+//! Port of paced classes, derived from the host's interface: line rate, address and longest filler.
 
 use weir_core::gateway::Config;
 use weir_core::pace::{Backend, Filler, Port, FULL_ON_WIRE};
@@ -7,15 +7,16 @@ use weir_core::sharing;
 use weir_io::sys::ethtool::Ethtool;
 use weir_io::sys::link::{self, HostInterface};
 
-/// What a frame takes on the wire besides the packet that an MTU allows: header, FCS, preamble and inter-frame gap.
+/// Bytes on the wire around the largest packet of an MTU: header, FCS, preamble and inter-frame gap.
 const AROUND: u64 = 38;
-/// Drivers of NICs that drop the PAUSE frames that a host sends, unless the NIC's firmware is told otherwise.
+/// Drivers of NICs that drop a host's PAUSE frames, unless the NIC's firmware is configured otherwise.
 const DROPS_PAUSE: [&str; 3] = ["i40e", "ice", "iavf"];
 
-/// What is known of an interface.
+/// Known properties of an interface.
 #[derive(Clone)]
 pub(super) struct Device {
-    /// Rate of its line in bits per second, if it has one: a virtual interface states a rate that means nothing.
+    /// Line rate in bits per second, if there is a line. The rate that a virtual interface states is
+    /// meaningless.
     speed: Option<u64>,
     ethernet: bool,
     mac: [u8; 6],
@@ -24,7 +25,8 @@ pub(super) struct Device {
 }
 
 impl Device {
-    /// The interface as it is now; one that is not there yet is taken for Ethernet of 1500 bytes without a known rate.
+    /// Reads the current state of the interface. A missing interface is taken for Ethernet with an MTU of
+    /// 1500 bytes and no known rate.
     pub(super) fn of(name: &str) -> Device {
         let Some(HostInterface { mac, mtu, ethernet, kind, .. }) = link::find(name).ok().flatten() else {
             return Device { speed: None, ethernet: true, mac: [0; 6], mtu: 1500, driver: String::new() };
@@ -37,8 +39,8 @@ impl Device {
     }
 }
 
-/// Sets the port of a configuration whose classes leave by `dev`, as far as any is paced. Where there is no line, `gap` becomes `clock`, and the log says
-/// so. The error says why classes cannot be paced.
+/// Sets the port of a configuration whose classes leave by `dev`, if any class is paced. Without a line,
+/// `gap` becomes `clock`, which is logged. The error says why classes cannot be paced.
 pub(super) fn fit(config: &mut Config, dev: &str, device: &Device) -> Result<(), String> {
     if config.classes.iter().all(|class| class.share.is_none_or(|share| share.pace.is_none())) {
         return Ok(());
@@ -66,7 +68,7 @@ pub(super) fn fit(config: &mut Config, dev: &str, device: &Device) -> Result<(),
     Ok(())
 }
 
-/// The same for an interface that is known. Says why `gap` is not possible, if it was asked for.
+/// Sets the port for a known interface. Returns why `gap` is impossible, if it was requested.
 fn fit_to(config: &mut Config, device: &Device) -> Option<&'static str> {
     let line = config.port.line.or(device.speed.and_then(Rate::from_bps));
     let longest = (u64::from(device.mtu) + AROUND).min(FULL_ON_WIRE);
@@ -126,7 +128,7 @@ mod tests {
         let mut tun = config("pace = 'gap'\nline = '1Gbit'");
         assert!(fit_to(&mut tun, &device(None, false, 1500)).is_some_and(|why| why.contains("no Ethernet")));
         assert_eq!(by(&mut tun), Backend::Clock);
-        // Nobody asked for gaps.
+        // No class requested gaps.
         assert_eq!(fit_to(&mut config("pace = 'clock'"), &device(None, true, 1500)), None);
     }
 

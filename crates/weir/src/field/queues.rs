@@ -1,4 +1,4 @@
-//! The queues of a gateway's classes: the node that a configuration makes, and how fast its classes send.
+//! Queues of a gateway's classes: the node of a configuration, and the rates of its classes.
 
 use super::control::Version;
 use super::paced::{self, Device};
@@ -9,10 +9,10 @@ use weir_core::link;
 use weir_core::sharing::Sharing;
 use weir_core::time::{Duration, Time};
 
-/// Rates are those since a look that is at least so long ago.
+/// Minimum age of the earlier look that rates are computed from.
 const LEAST: Duration = Duration::from_millis(500);
 
-/// The node that a version's classes need, which leave by `device`, on a host whose secret is `seed`.
+/// Returns the node for a version's classes, which leave by `device`. `seed` is the host's secret.
 pub(super) fn node(version: &Version, device: &Device, seed: u64) -> Result<Sharing, String> {
     let mut config = Config { seed, ..version.file.gateway.clone() };
     let queues = config.classes.iter_mut().filter_map(|c| c.share.as_mut()?.queue.as_mut());
@@ -21,14 +21,14 @@ pub(super) fn node(version: &Version, device: &Device, seed: u64) -> Result<Shar
     Sharing::new(config, link::Config::NETEM).map_err(|refused| refused.why.to_string())
 }
 
-/// Bytes that had left each class.
+/// Bytes that had left each class at one moment.
 #[derive(Clone, Default)]
 struct Look {
     at: Option<Time>,
     bytes: Vec<u64>,
 }
 
-/// The last two looks: the last one may have been a moment ago.
+/// The last two looks. Two are kept because the last one may be too recent.
 #[derive(Default)]
 pub(super) struct QueueMeters {
     older: Look,
@@ -36,7 +36,7 @@ pub(super) struct QueueMeters {
 }
 
 impl QueueMeters {
-    /// The classes now, with their rates, and whether these are known: there was a look before.
+    /// Returns the classes with their rates, and whether these are known, which requires an earlier look.
     pub(super) fn look(&mut self, sharing: &Sharing, now: Time) -> (Vec<GatewayClass>, bool) {
         let classes = observe::queues(sharing);
         let bytes: Vec<u64> = classes.iter().map(|c| c.queue.as_ref().map_or(0, |q| q.bytes)).collect();

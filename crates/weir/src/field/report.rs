@@ -1,4 +1,4 @@
-//! Reports, made from the counters of the engine and of the hooks.
+//! Reports on the counters of the engine and of the hooks.
 
 use crate::result::running::SteeringReport;
 use crate::result::{Counts, GatewayResult, QuantilesMax};
@@ -6,12 +6,12 @@ use weir_core::gateway::{GatewayStats, PassReason};
 use weir_io::bpf::{AcksCounters, AllCounters};
 use weir_io::driver::{HookCounters, Report};
 
-/// What is said of a gateway's totals, with the memory of this process, the engine's.
+/// Adds this process's memory, the engine's, to a gateway's totals.
 pub(super) fn in_this_process(totals: GatewayResult) -> GatewayResult {
     GatewayResult { memory_bytes: weir_io::sys::process::resident_memory().ok(), ..totals }
 }
 
-/// How frames came and went, after so many engines before this one.
+/// Returns the counters of received and sent frames. `restarts` engines ran before this one.
 pub(super) fn steering(report: &Report<'_>, restarts: u32) -> SteeringReport {
     SteeringReport {
         restarts,
@@ -30,7 +30,7 @@ pub(super) fn steering(report: &Report<'_>, restarts: u32) -> SteeringReport {
     }
 }
 
-/// Counters of the programs in the kernel, with their names.
+/// Returns the counters of the programs in the kernel, with their names.
 fn hooks(counters: HookCounters) -> Counts {
     let named: Vec<(&str, u64)> = match counters {
         HookCounters::Acks(c) => acks(c).to_vec(),

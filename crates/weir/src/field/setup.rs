@@ -1,4 +1,4 @@
-//! Translation of a configuration to what is set up on the host: the same for running and for checking.
+//! Translation of a configuration to the setup of the host, for running and for checking.
 
 use crate::experiment::config::gateway::GatewayFile;
 use crate::experiment::config::ports::{Attach, Driving, MOST_ENGINES};
@@ -13,14 +13,15 @@ use weir_io::driver::{DriverConfig, Spin};
 use weir_io::port::PoolConfig;
 use weir_io::supervise::{self, Setup, Steered, TakenAcks};
 
-/// Frames that wait in a gateway's queues and are under way at most: 16,384 of 2 KiB each and their parts.
+/// Pool for frames in a gateway's queues and under way: at most 16,384 of 2 KiB each and their parts.
 const QUEUES_POOL: PoolConfig = PoolConfig::of_frames(65_536);
-/// Below this rate a giant segment of 64 KiB holds up others for longer than a millisecond, and is split.
+/// Rate below which giant segments are split: one of 64 KiB would delay other packets by more than a
+/// millisecond.
 const SPLIT_BELOW: Rate = Rate::mbit(500);
 
 const _: () = assert!(MOST_ENGINES == supervise::MOST_ENGINES);
 
-/// What a gateway's configuration needs of the host.
+/// Returns the setup that a gateway's configuration needs on the host.
 pub fn gateway(file: &GatewayFile) -> Setup {
     let steered = steered(&file.gateway);
     let mut setup = Setup::new(supervise::Attach::Dev(file.dev.clone()), steered);
@@ -39,14 +40,14 @@ pub fn gateway(file: &GatewayFile) -> Setup {
     setup
 }
 
-/// What a gateway takes to user space: ACKs of the directions of which a class controls them, all frames of those in which data
-/// waits, or both.
+/// Returns the traffic that a gateway takes to user space: the ACKs in directions with classes that control
+/// them, all frames in directions that queue data, or both.
 pub(super) fn steered(config: &Config) -> Steered {
     let any = |what: &dyn Fn(&ClassConfig) -> bool| {
         [Direction::Out, Direction::In].map(|d| config.classes.iter().any(|c| c.direction == d && what(c)))
     };
     let [out, inward] = any(&|c| c.share.is_some());
-    // What acknowledges the data that windows are told by passes the other way.
+    // Windows are learned from ACKs, which travel in the opposite direction of the data.
     let [out_by_window, in_by_window] =
         any(&|c| c.share.and_then(|s| s.pace).is_some_and(|pace| pace.target == Target::Window));
     let [out, inward] = [out || in_by_window, inward || out_by_window];
@@ -61,12 +62,13 @@ pub(super) fn steered(config: &Config) -> Steered {
     }
 }
 
-/// Room for twice as many classes as there are, and for a thousand more: a change of configuration cannot make any.
+/// Returns the room for twice the present classes and 1,024 more, because a change of configuration cannot
+/// add room.
 fn tallies(classes: usize) -> u32 {
     u32::try_from(2 * classes + 1024).unwrap_or(u32::MAX)
 }
 
-/// What an emulator's configuration needs of the host.
+/// Returns the setup that an emulator's configuration needs on the host.
 pub fn emulator(file: &WanFile) -> Setup {
     let (attach, steered) = match &file.attach {
         Attach::Dev(dev) => {
@@ -84,9 +86,10 @@ pub fn emulator(file: &WanFile) -> Setup {
     setup
 }
 
-/// How the driver of a gateway runs. It does not spin. Without queues its releases are milliseconds apart. With queues it is preferred
-/// to other processes, but is no real-time process: what it holds is data, and a frame that leaves late takes nothing from its class,
-/// while hosts behind it need the processor's time. Where classes are paced, lateness is what it is about, and it spins as an emulator does.
+/// Returns the settings of a gateway's driver. A gateway without queues does not spin, because its releases
+/// are milliseconds apart. With queues it has a higher priority than other processes but is no real-time
+/// process. It holds data, a late frame costs its class nothing, and the hosts behind it need processor time.
+/// With paced classes lateness matters, so it spins like an emulator.
 pub(super) fn gateway_driver(driving: &Driving, config: &Config, queues: bool) -> DriverConfig {
     let priority = if queues { 0 } else { 40 };
     let spin = if paces(config) { Spin::Adaptive } else { Spin::None };
@@ -97,19 +100,22 @@ fn paces(config: &Config) -> bool {
     config.classes.iter().any(|class| class.share.is_some_and(|share| share.pace.is_some()))
 }
 
-/// Would a giant segment hold up others in queues of these rates for too long, or be a burst where there are to be none?
+/// Returns whether giant segments would delay other packets too long at these rates, or would be bursts in
+/// paced classes.
 pub(super) fn splits(config: &Config) -> bool {
     let most = |c: &ClassConfig| c.share.and_then(|s| if s.parent.is_none() { s.rate } else { s.ceil });
     paces(config) || config.classes.iter().filter_map(most).any(|rate| rate < SPLIT_BELOW)
 }
 
-/// How the driver of an emulator runs: its error is how late it wakes. The kernel's packet processing shares its
-/// processor and must get its turn for every frame, so it is preferred to others, but no real-time process.
+/// Returns the settings of an emulator's driver. Its error is the lateness of its wake-ups. The kernel's
+/// packet processing shares its processor and is needed for every frame. So the driver has a higher priority
+/// than other processes but is no real-time process.
 pub(super) fn emulator_driver(file: &WanFile) -> DriverConfig {
     DriverConfig { session: true, ..driver(&file.driving, Spin::Adaptive, 0) }
 }
 
-/// Does it matter to a link which packets a giant segment stands for? At a high rate alone it does not.
+/// Returns whether a link treats the packets of a giant segment individually. A high rate alone does not
+/// require it.
 pub(super) fn is_about_packets(link: &link::Config) -> bool {
     let slow = link.rate.is_some_and(|rate| rate < Rate::mbit(1000));
     let managed = link.mark.is_some() || link.aqm != Aqm::None;
@@ -128,13 +134,13 @@ fn driver(driving: &Driving, spin: Spin, priority: u8) -> DriverConfig {
     }
 }
 
-/// Frames that may be under way on a link without a rate.
+/// Time that sizes the pool for a link without a rate.
 const UNLIMITED_PIPE: Duration = Duration::from_millis(50);
 
-/// A pool that holds what is under way and queued on both links, within 16,384 and 262,144 chunks.
+/// Returns a pool for the frames under way and queued on both links, within 16,384 and 262,144 chunks.
 pub(super) fn pool(file: &WanFile) -> PoolConfig {
     let frames = |l: &link::Config| {
-        // A mix of full frames and ACKs, half as long on average.
+        // Full frames mixed with ACKs are half as long on average.
         let rate = l.rate.unwrap_or(Rate::mbit(1000));
         let pipe = if l.rate.is_none() { l.delay.max(UNLIMITED_PIPE) } else { l.delay };
         rate.bytes_in(pipe) / 750 + l.queue.most_bytes(rate, 750) / 750

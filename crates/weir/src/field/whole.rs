@@ -1,4 +1,4 @@
-//! One report of what several engines say.
+//! One report from the reports of several engines.
 
 use crate::result::running::{EngineReport, GatewayFlow, GatewayReport, SteeringReport};
 use crate::result::{Counts, Frames, GatewayResult, QuantilesMax};
@@ -6,8 +6,9 @@ use crate::result::{Counts, Frames, GatewayResult, QuantilesMax};
 /// Most flows in a report.
 const MOST_FLOWS: usize = 1_000;
 
-/// Puts together what engines say, in their order: what one alone says stays as it is. What the programs in the kernel did, and the
-/// memory of the process, the first one tells for all. Of lateness it has the worst that one of them has.
+/// Merges the engines' reports, given in the engines' order. A single report is unchanged. The counters of
+/// the programs in the kernel and the process's memory are taken from the first one. Lateness is the worst of
+/// all.
 pub(super) fn whole(mut parts: Vec<GatewayReport>) -> GatewayReport {
     if parts.len() == 1 {
         return parts.swap_remove(0);
@@ -39,7 +40,7 @@ fn engine(part: &GatewayReport) -> EngineReport {
     }
 }
 
-/// Flows of lists in turn, the first of each first.
+/// Takes flows from the lists in turn, beginning with the first of each.
 fn in_turn(lists: Vec<Vec<GatewayFlow>>) -> Vec<GatewayFlow> {
     let mut lists: Vec<_> = lists.into_iter().map(Vec::into_iter).collect();
     let mut flows = Vec::new();

@@ -1,5 +1,5 @@
-//! Reports are written by a thread of their own: no engine must wait for a disk. The thread has the supervisor's user, without
-//! capabilities, and access to the directory of reports alone.
+//! Writing of reports by a separate thread, so that no engine waits for a disk. The thread runs as the
+//! supervisor's user, without capabilities, and can access only the directory of reports.
 
 use crate::output::Target;
 use serde::Serialize;
@@ -11,42 +11,43 @@ use weir_io::driver::Report;
 use weir_io::log::Seldom;
 use weir_io::sys::{clock, sandbox};
 
-/// How often a report is written while engines run.
+/// Interval between reports while engines run.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// An engine's way to the thread, which writes reports to a file, each whole or not at all.
+/// An engine's end of the channel to the thread. The thread writes reports to a file, each whole or not at
+/// all.
 pub(super) struct Writer<T> {
     next: Time,
     /// The engine's number.
     number: usize,
     sender: Option<SyncSender<(usize, T)>>,
-    /// The thread, if it is this engine's to wait for.
+    /// The thread, if this engine waits for its end.
     thread: Option<JoinHandle<()>>,
 }
 
-/// Room for a report that is put together.
+/// Stack size, with room for merging reports.
 const STACK: usize = 512 << 10;
 
-/// What the thread has.
+/// State of the thread.
 struct Writes<T> {
     target: Arc<Target>,
     receiver: Receiver<(usize, T)>,
-    /// The last that each engine said.
+    /// Last report of each engine.
     latest: Vec<Option<T>>,
-    /// Makes one report of what all say.
+    /// Merges the reports of all engines into one.
     whole: fn(Vec<T>) -> T,
-    /// That a report could not be written.
+    /// Log of failed writes, limited in rate.
     failed: Seldom,
 }
 
 impl<T: Clone + Serialize + Send + 'static> Writer<T> {
-    /// Of the only engine. Called in the engine's process.
+    /// Returns the writer of the only engine. Called in the engine's process.
     pub(super) fn new(target: Option<Arc<Target>>) -> Writer<T> {
         let one = |mut all: Vec<T>| all.swap_remove(0);
         Writer::several(target, 1, one).swap_remove(0)
     }
 
-    /// One for each of so many engines; `whole` makes one report of what all say, in their order.
+    /// Returns one writer for each engine. `whole` merges their reports, given in the engines' order.
     pub(super) fn several(
         target: Option<Arc<Target>>,
         engines: usize,
@@ -59,7 +60,7 @@ impl<T: Clone + Serialize + Send + 'static> Writer<T> {
         if let Some(target) = target {
             let latest = (0..engines).map(|_| None).collect();
             let writes = Writes { target, receiver, latest, whole, failed: Seldom::new() };
-            // It begins before the engine gives its user up, since the directory is that user's.
+            // The thread starts while the engine still runs as the supervisor's user, who owns the directory.
             let thread = std::thread::Builder::new().stack_size(STACK).spawn(move || writes.run());
             writers[0].thread =
                 thread.inspect_err(|error| tracing::warn!("no reports are written: {error}")).ok();
@@ -67,16 +68,16 @@ impl<T: Clone + Serialize + Send + 'static> Writer<T> {
         writers
     }
 
-    /// Is there something to write: is it time, or has the engine ended?
+    /// Returns whether a report is due or the engine has ended.
     pub(super) fn is_due(&self, report: &Report<'_>) -> bool {
         self.sender.is_some() && (report.now >= self.next || report.last)
     }
 
-    /// Writes what is said now: with what other engines said last.
+    /// Writes a report, with the last ones of the other engines.
     pub(super) fn write(&mut self, report: &Report<'_>, value: T) {
         self.next = report.now + EVERY;
         if !report.last {
-            // A writer that is not done with the last one skips this one.
+            // A report is skipped while the thread is still busy with the last one.
             let _ = self.sender.as_ref().map(|sender| sender.try_send((self.number, value)));
             return;
         }
@@ -84,14 +85,14 @@ impl<T: Clone + Serialize + Send + 'static> Writer<T> {
             let _ = sender.send((self.number, value));
         }
         if let Some(thread) = self.thread.take() {
-            // Until the last engine has said its last.
+            // The thread ends after the last report of the last engine.
             let _ = thread.join();
         }
     }
 }
 
 impl<T: Clone + Serialize> Writes<T> {
-    /// Writes each time that the first engine says something, and at the end.
+    /// Writes whenever the first engine reports, and at the end.
     fn run(mut self) {
         if let Err(error) = sandbox::confine_writer(self.target.directory()) {
             tracing::warn!("what writes reports keeps its privileges: {error}");

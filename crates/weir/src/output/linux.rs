@@ -1,4 +1,5 @@
-//! Files on Linux: never written through a link that somebody planted, neither in the file's place nor on the way to it.
+//! Files on Linux. They are never written through a link that another user planted, either at the file's
+//! place or on the path to it.
 
 use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, Stat};
 use std::ffi::{OsStr, OsString};
@@ -7,8 +8,8 @@ use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-/// A file that will be written, perhaps again and again. Its directory is held open, so that it stays the same
-/// one whatever happens to its path.
+/// File that will be written once or repeatedly. Its directory is held open, so that it stays the same even
+/// if its path changes.
 #[derive(Debug)]
 pub struct Target {
     directory: OwnedFd,
@@ -17,7 +18,7 @@ pub struct Target {
 }
 
 impl Target {
-    /// A file that a command writes once. A link in its place is refused, not followed.
+    /// Prepares a file that a command writes once. A link in its place is refused, not followed.
     pub fn new(path: &Path) -> Result<Target, String> {
         let fault = |what: &str| format!("{}: {what}", path.display());
         let Some(name) = path.file_name() else { return Err(fault("names no file")) };
@@ -35,7 +36,7 @@ impl Target {
         }
     }
 
-    /// A file that a daemon of root's writes every second: nobody else may be able to replace it.
+    /// Prepares a file that root's daemon writes every second. Fails if another user could replace it.
     pub fn of_a_daemon(path: &Path) -> Result<Target, String> {
         let target = Target::new(path)?;
         let fault = |what: &str| Err(format!("{}: {what}", path.display()));
@@ -51,12 +52,12 @@ impl Target {
         }
     }
 
-    /// Its directory.
+    /// Returns the file's directory.
     pub fn directory(&self) -> BorrowedFd<'_> {
         self.directory.as_fd()
     }
 
-    /// Where it is, for messages.
+    /// Returns the file's path for messages.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -66,7 +67,7 @@ impl Target {
         Some(FileType::from_raw_mode(stat.st_mode))
     }
 
-    /// Writes `bytes` into it. Readers see the file of before or this one, never a part.
+    /// Writes `bytes` to the file. Readers see the previous file or this one, never a part.
     pub fn write(&self, bytes: &[u8]) -> io::Result<()> {
         // A pipe or a device is written to, not replaced.
         if let Some(FileType::Fifo | FileType::CharacterDevice) = self.kind() {
@@ -81,14 +82,14 @@ impl Target {
             .write_all(bytes)
             .and_then(|()| Ok(fs::renameat(&self.directory, &draft, &self.directory, &self.name)?));
         if written.is_err() {
-            // What is left of it helps nobody; if it cannot be removed either, the first error says more.
+            // A partial file is useless. If removing it fails too, the first error is more informative.
             let _ = fs::unlinkat(&self.directory, &draft, AtFlags::empty());
         }
         written
     }
 }
 
-/// A name beside the file's that nobody can know beforehand.
+/// Returns an unpredictable name beside the file's.
 fn draft_name(name: &OsStr) -> io::Result<OsString> {
     let mut random = [0; 8];
     rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
@@ -98,11 +99,11 @@ fn draft_name(name: &OsStr) -> io::Result<OsString> {
     Ok(draft)
 }
 
-/// Who, other than `uid` and root, may replace files in a directory; `None` if nobody.
+/// Returns who, besides `uid` and root, may replace files in a directory; `None` if there is no such user.
 fn shared(directory: &Stat, uid: u32, gid: u32) -> Option<String> {
     let sticky = directory.st_mode & 0o1000 != 0;
     if directory.st_uid != uid && directory.st_uid != 0 {
-        // The owner of a directory may remove anything from it, sticky or not.
+        // The owner of a directory may remove any file from it, sticky or not.
         return Some(format!("user {}", directory.st_uid));
     }
     if directory.st_mode & 0o002 != 0 && !sticky {
@@ -112,7 +113,7 @@ fn shared(directory: &Stat, uid: u32, gid: u32) -> Option<String> {
     group.then(|| format!("group {}", directory.st_gid))
 }
 
-/// Links on the way to a directory are followed if they are root's or this user's own.
+/// Checks that links on the path to a directory belong to root or to this user. Such links are followed.
 fn no_planted_links(directory: &Path) -> Result<(), String> {
     let own = [0, rustix::process::geteuid().as_raw()];
     for part in directory.ancestors().filter(|p| !p.as_os_str().is_empty()) {
@@ -158,7 +159,7 @@ mod tests {
         std::fs::write(&victim, "precious").unwrap();
         symlink(&victim, dir.join("x.json")).unwrap();
         assert!(Target::new(&dir.join("x.json")).unwrap_err().contains("symbolic link"));
-        // One that is planted later is replaced.
+        // A link that is planted later is replaced.
         let target = Target::new(&dir.join("y.json")).unwrap();
         symlink(&victim, dir.join("y.json")).unwrap();
         target.write(b"numbers").unwrap();

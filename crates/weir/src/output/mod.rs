@@ -1,4 +1,4 @@
-//! Output for other programs: files, each whole or not at all, and the word that a command is ready.
+//! Output for other programs: files, each whole or not at all, and the line that a command is ready.
 
 #[cfg(feature = "linux")]
 mod linux;
@@ -10,12 +10,12 @@ pub use linux::Target;
 #[cfg(not(feature = "linux"))]
 pub use portable::Target;
 
-/// Says something to whoever started the command: a line on standard error. If nobody is there, nothing is lost.
+/// Writes a line to standard error for the parent process. Errors are ignored.
 pub fn say(text: &str) {
     use std::io::Write;
     let _ = writeln!(std::io::stderr(), "{text}");
 }
 
-/// Said on standard output, as a line, by a process that others start when they may use it: a gateway or an emulator once
-/// it takes frames, traffic once all that listens is open.
+/// Line on standard output by which a process tells its parent that it may be used. A gateway or an emulator
+/// writes it once it takes frames, a traffic process once all its listening sockets are open.
 pub const READY: &str = "ready";

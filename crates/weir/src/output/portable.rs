@@ -1,5 +1,5 @@
-//! Files on other systems: a link in the file's place is refused. Directories that others can write to are
-//! not guarded against, as they are on Linux.
+//! Files on other systems. A link in the file's place is refused. Unlike on Linux, there is no protection
+//! against directories that other users can write to.
 
 use std::ffi::OsString;
 use std::fs::{self, OpenOptions};
@@ -7,14 +7,14 @@ use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// A file that will be written.
+/// File that will be written.
 #[derive(Debug)]
 pub struct Target {
     path: PathBuf,
 }
 
 impl Target {
-    /// A file that a command writes once.
+    /// Prepares a file that a command writes once.
     pub fn new(path: &Path) -> Result<Target, String> {
         let fault = |what: &str| Err(format!("{}: {what}", path.display()));
         if path.file_name().is_none() {
@@ -29,12 +29,12 @@ impl Target {
         }
     }
 
-    /// Where it is, for messages.
+    /// Returns the file's path for messages.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Writes `bytes` into it. Readers see the file of before or this one, never a part.
+    /// Writes `bytes` to the file. Readers see the previous file or this one, never a part.
     pub fn write(&self, bytes: &[u8]) -> io::Result<()> {
         // A pipe or a device is written to, not replaced.
         if fs::metadata(&self.path).is_ok_and(|found| !found.is_file()) {
@@ -48,13 +48,13 @@ impl Target {
             .and_then(|mut file| file.write_all(bytes))
             .and_then(|()| fs::rename(&draft, &self.path));
         if written.is_err() {
-            // What is left of it helps nobody; if it cannot be removed either, the first error says more.
+            // A partial file is useless. If removing it fails too, the first error is more informative.
             let _ = fs::remove_file(&draft);
         }
         written
     }
 
-    /// A name beside the file's that nobody can know beforehand.
+    /// Returns a name beside the file's.
     fn draft(&self) -> PathBuf {
         let mut name = OsString::from(".");
         name.push(self.path.file_name().unwrap_or_default());

@@ -1,19 +1,20 @@
-//! Addresses, routes and neighbours of each place, as lines for `ip` and `nft`.
+//! Addresses, routes and neighbours of each place, as command lines for `ip` and `nft`.
 //!
-//! Both hosts take each other for a neighbour on their only interface, whatever lies between. Where a router
-//! does, the neighbour's hardware address is the router's, which routes host by host. Every neighbour is
-//! resolved beforehand: a first SYN that waits for ARP over an emulated WAN would take two round trips more
-//! than the simulator's, or a second if the request is lost.
+//! Each host treats the other as a neighbour on its only interface, with anything in between. With a router
+//! in between, the neighbour's hardware address is the router's, which routes host by host. Every neighbour
+//! is resolved beforehand. Otherwise a first SYN that waits for ARP over an emulated WAN would take two round
+//! trips more than the simulator's, or a second if the request is lost.
 //!
-//! The hosts of groups are whole networks that the clients' or the servers' host has: one route for each makes all its
-//! addresses local (`ip route add local`), and one leads to them elsewhere, however many they are.
+//! The hosts of groups are whole networks on the clients' or the servers' host. One route (`ip route add
+//! local`) makes all addresses of a network local there. One route on each other host leads to the network,
+//! for any number of hosts.
 
 use super::topology::{End, Layout, Place, HOST_PORT, LAN_PORT, WAN_PORT};
 use crate::experiment::plan::BoxKind;
 use std::net::IpAddr;
 
 impl Layout {
-    /// Lines for `ip` inside `place` that put it into service.
+    /// Returns lines for `ip` inside `place` that configure it.
     pub fn set_up(&self, place: Place) -> Vec<String> {
         let mut lines = vec!["link set lo up".to_string()];
         match place {
@@ -30,7 +31,7 @@ impl Layout {
     fn host(&self, place: Place, lines: &mut Vec<String>) {
         let a = self.addresses;
         let [lan, wan] = &self.networks;
-        // Servers see none of those whom a box masquerades.
+        // Servers do not see addresses that a box masquerades.
         let seen = if self.lab.kind == BoxKind::Nat { &[][..] } else { lan };
         let (own, peer, networks, beyond) = match place {
             Place::Clients => (a.client, a.server, lan, wan.as_slice()),
@@ -60,7 +61,8 @@ impl Layout {
         }
     }
 
-    /// The end of a cable whose hardware address frames of the host at `place` are sent to.
+    /// Returns the end of a cable whose hardware address is the destination of frames from the host at
+    /// `place`.
     fn neighbour(&self, place: Place) -> Option<End> {
         match (self.lab.kind.routes(), place) {
             (true, Place::Clients) => self.end(Place::Gateway, false),
@@ -70,7 +72,8 @@ impl Layout {
         }
     }
 
-    /// What `nft` is told at the gateway: to masquerade, and to drop what connection tracking calls invalid.
+    /// Returns the rules for `nft` at the gateway: masquerade, and drop packets that connection tracking
+    /// calls invalid.
     pub fn filter(&self) -> Option<String> {
         let chain = |name: &str| {
             format!("chain {name} {{ type filter hook {name} priority filter; ct state invalid counter drop; }}\n")
@@ -88,7 +91,7 @@ impl Layout {
 
 fn own_address(own: IpAddr, port: &str, lines: &mut Vec<String>) {
     let prefix = if own.is_ipv4() { 32 } else { 128 };
-    // Duplicate address detection would take a second, and send frames that no plan has.
+    // Duplicate address detection would take a second and send frames that no plan has.
     let dad = if own.is_ipv4() { "" } else { " nodad" };
     lines.push(format!("addr add {own}/{prefix} dev {port}{dad}"));
 }
@@ -100,7 +103,7 @@ fn reach(peer: IpAddr, by: Option<End>, port: &str, lines: &mut Vec<String>) {
     }
 }
 
-/// Networks that a neighbour has, which is known by then.
+/// Adds routes to the networks behind a neighbour, which must be resolved before.
 fn reach_through(networks: &[String], neighbour: IpAddr, port: &str, lines: &mut Vec<String>) {
     lines.extend(networks.iter().map(|n| format!("route add {n} via {neighbour} dev {port} onlink")));
 }
@@ -151,7 +154,7 @@ mod tests {
         assert!(has(Place::Servers, "route add 10.1.0.0/16 via 10.0.0.1 dev eth0 onlink"));
         assert!(has(Place::Gateway, "route add 10.1.0.0/16 via 10.0.0.1 dev lan onlink"));
         assert!(!layout.set_up(Place::Servers).iter().any(|l| l.contains("local")));
-        // Behind masquerading, servers see none of them.
+        // Behind masquerading, servers do not see the group's addresses.
         p.lab.kind = BoxKind::Nat;
         assert!(!Layout::of(&p).set_up(Place::Servers).iter().any(|l| l.contains("10.1.0.0")));
     }

@@ -1,4 +1,4 @@
-//! Assembly of a lab's result from what its processes report.
+//! Assembly of a lab's result from the reports of its processes.
 
 use super::counters::Counters;
 use super::flows::is_udp;
@@ -15,30 +15,30 @@ use std::collections::{BTreeMap, HashMap};
 use weir_core::gateway::ClassConfig;
 use weir_core::time::Duration;
 
-/// Everything that was measured.
+/// All measurements of a run.
 pub struct Measured {
-    /// Of the traffic process of the clients.
+    /// Report of the clients' traffic process.
     pub clients: Report,
-    /// Of the traffic process of the servers.
+    /// Report of the servers' traffic process.
     pub servers: Report,
-    /// Of the gateway, if one ran.
+    /// Report of the gateway, if one ran.
     pub gateway: Option<GatewayReport>,
-    /// Of the emulators.
+    /// Reports of the emulators.
     pub emulators: Vec<EmulatorReport>,
-    /// Of the box's interface towards the clients, if it has one.
+    /// Counters of the box's interface towards the clients, if it has one.
     pub lan: Option<Counters>,
-    /// Likewise, towards the servers.
+    /// Counters of the box's interface towards the servers.
     pub wan: Counters,
-    /// The settings of TCP in force.
+    /// TCP settings in force.
     pub settings: BTreeMap<String, String>,
-    /// Set-up to tear-down.
+    /// Time from set-up to tear-down.
     pub wall: std::time::Duration,
-    /// Ended early.
+    /// True if the run ended early.
     pub interrupted: bool,
 }
 
 impl Measured {
-    /// The time that the run covers.
+    /// Returns the time that the run covers.
     fn covered(&self, plan: &Plan) -> Duration {
         if !self.interrupted {
             return plan.duration;
@@ -46,8 +46,8 @@ impl Measured {
         Duration::from_nanos(self.clients.end_ns.min(self.servers.end_ns)).min(plan.duration)
     }
 
-    /// What went wrong with flows, in their order. An interrupted run cuts connections, which is no
-    /// fault of theirs; nor is a connection given up, which is a result, or its peer's that never came.
+    /// Returns the faults of flows, in the flows' order. An interrupted run cuts connections, so it reports
+    /// none. A connection that gave up is a result, not a fault, and so is its peer that never connected.
     pub fn faults(&self) -> Vec<String> {
         if self.interrupted {
             return Vec::new();
@@ -65,7 +65,7 @@ impl Measured {
         sides.into_iter().flat_map(of).collect()
     }
 
-    /// The result, with its checks still to be made.
+    /// Returns the result, without its checks.
     pub fn result(&self, plan: &Plan) -> RunResult {
         let covered = self.covered(plan);
         let mut ends = self.clients.flows.iter().zip(&self.servers.flows);
@@ -110,7 +110,7 @@ impl Measured {
         Some(GatewayResult { steering: Some(steering(&report.steering)), ..report.gateway.clone() })
     }
 
-    /// Classes as the gateway reports them, with what only the flows tell.
+    /// Returns the classes as the gateway reports them, with figures that come from the flows.
     fn classes(&self, plan: &Plan, flows: &[FlowResult]) -> Vec<ClassResult> {
         let configured = plan.gateway.iter().flat_map(|g| &g.classes);
         let reported =
@@ -124,7 +124,8 @@ impl Measured {
         with_flows(configured.map(row).collect(), flows)
     }
 
-    /// What emulators report of their links; of bare ones, what the gateway's interfaces counted.
+    /// Returns the emulators' reports of their links. Bare links are reported from the counters of the
+    /// gateway's interfaces.
     fn links(&self) -> Vec<LinkResult> {
         let (lan, wan) = (self.lan, self.wan);
         let lan = lan.map(|lan| {
@@ -146,7 +147,7 @@ impl Measured {
     }
 }
 
-/// When shaping was off, from what the gateway says of its steering.
+/// Returns when shaping was off, from the gateway's report on steering.
 fn steering(report: &SteeringReport) -> Steering {
     let hook = |name| report.hooks.get(name).copied().unwrap_or(0);
     Steering {
@@ -207,7 +208,7 @@ mod tests {
         }
     }
 
-    /// One upload that received 1000 bytes per 10 ms from 0.2 s to 0.7 s.
+    /// Returns measurements of one upload that received 1000 bytes per 10 ms from 0.2 s to 0.7 s.
     fn measured() -> Measured {
         let mut bins = Bins::new(10 * MS);
         (20..70).for_each(|k| bins.record(k * 10 * MS, 1000));
@@ -254,7 +255,7 @@ mod tests {
         assert!(m.faults().is_empty());
         m.interrupted = false;
         assert_eq!(m.faults(), ["flow , client: reset"]);
-        // A client that gave up, and so never came to its server: a result.
+        // A client that gave up and never reached its server is a result.
         m.clients.flows[0] = FlowReport { gave_up: true, ..FlowReport::default() };
         m.servers.flows[0].error = Some("the peer never connected".into());
         assert_eq!((m.faults(), m.result(&plan()).flows[0].gave_up), (vec![], 1));

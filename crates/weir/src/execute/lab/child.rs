@@ -1,4 +1,4 @@
-//! A process of a lab: started in a namespace, listened to, and never left behind.
+//! A process of a lab, which is started in a namespace, monitored, and always ended.
 
 use super::namespace::Namespace;
 use std::collections::VecDeque;
@@ -9,7 +9,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Lines of its standard error that are kept for a message.
+/// Number of lines of standard error that are kept for a message.
 const LAST_WORDS: usize = 20;
 
 /// A running process. Dropping it kills it.
@@ -23,7 +23,8 @@ pub struct Child {
 impl Child {
     /// Starts `command` in `namespace`; `name` is for messages.
     pub fn start(name: &str, namespace: &Namespace, mut command: Command) -> Result<Child, String> {
-        // A process group of its own: Ctrl-C is for the lab, which ends its processes in order.
+        // The child has a process group of its own, so that Ctrl-C reaches only the lab, which ends its
+        // processes in order.
         command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         namespace.start_inside(&mut command).map_err(|e| format!("{name}: {e}"))?;
         let mut process = command
@@ -52,24 +53,24 @@ impl Child {
         Ok(Child { name: name.to_string(), process, output, words })
     }
 
-    /// Its process number.
+    /// Returns the process number.
     pub fn id(&self) -> u32 {
         self.process.id()
     }
 
-    /// Its name in messages.
+    /// Returns the name for messages.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Writes a line to its standard input.
+    /// Writes a line to the child's standard input.
     pub fn tell(&mut self, line: &str) -> Result<(), String> {
         let Some(input) = self.process.stdin.as_mut() else { return Err(self.gone()) };
         let written = writeln!(input, "{line}").and_then(|()| input.flush());
         written.map_err(|_| self.gone())
     }
 
-    /// The next line of its standard output; `None` if none comes within `patience`.
+    /// Reads the next line of the child's standard output. Returns `None` if none arrives within `patience`.
     pub fn hear(&mut self, patience: Duration) -> Result<Option<String>, String> {
         match self.output.recv_timeout(patience) {
             Ok(line) => Ok(Some(line)),
@@ -78,7 +79,7 @@ impl Child {
         }
     }
 
-    /// Waits for a line of its standard output that begins with `word`.
+    /// Waits for a line of the child's standard output that begins with `word`.
     pub fn wait_for(&mut self, word: &str, patience: Duration) -> Result<(), String> {
         let until = Instant::now() + patience;
         while let Some(left) = until.checked_duration_since(Instant::now()) {
@@ -89,7 +90,7 @@ impl Child {
         Err(format!("{}: not ready after {} s{}", self.name, patience.as_secs(), self.last_words()))
     }
 
-    /// Waits for a line of its standard error that contains `word`.
+    /// Waits for a line of the child's standard error that contains `word`.
     pub fn wait_for_word(&mut self, word: &str, patience: Duration) -> Result<(), String> {
         let until = Instant::now() + patience;
         while Instant::now() < until {
@@ -104,7 +105,7 @@ impl Child {
         Err(format!("{}: not ready after {} s{}", self.name, patience.as_secs(), self.last_words()))
     }
 
-    /// Whether it runs; an error says how it ended.
+    /// Returns an error that says how the child ended, unless it still runs.
     pub fn check(&mut self) -> Result<(), String> {
         match self.process.try_wait() {
             Ok(None) => Ok(()),
@@ -113,12 +114,11 @@ impl Child {
         }
     }
 
-    /// Asks it to end with SIGTERM, and kills it if it does not within `patience`. An error if it did
-    /// not end well.
+    /// Asks the child to end with SIGTERM, and kills it after `patience`. Returns an error if it failed.
     pub fn end(mut self, patience: Duration) -> Result<(), String> {
         let pid = i32::try_from(self.process.id()).ok().and_then(rustix::process::Pid::from_raw);
         if let (Ok(None), Some(pid)) = (self.process.try_wait(), pid) {
-            // Not reaped, so the number is still its own.
+            // The child has not been reaped, so its number is still its own.
             let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
         }
         let until = Instant::now() + patience;
@@ -133,7 +133,7 @@ impl Child {
         Err(format!("{}: still there {} s after SIGTERM: killed", self.name, patience.as_secs()))
     }
 
-    /// What to say when its pipes are closed.
+    /// Returns the error message for closed pipes.
     fn gone(&mut self) -> String {
         let until = Instant::now() + Duration::from_secs(1);
         while Instant::now() < until {
@@ -146,7 +146,7 @@ impl Child {
     }
 
     fn ended(&self, status: ExitStatus) -> String {
-        // Its last words may still be on their way through the pipe.
+        // Its last lines may still be in the pipe.
         std::thread::sleep(Duration::from_millis(20));
         format!("{}: {status}{}", self.name, self.last_words())
     }
@@ -159,7 +159,7 @@ impl Child {
 
 impl Drop for Child {
     fn drop(&mut self) {
-        // Both fail if it is gone, which is what is wanted.
+        // Both calls fail if the child has ended, which is fine.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }

@@ -1,33 +1,34 @@
-//! Congestion controls that the kernel has, and those that it lacks and Weir has: loaded for a run, taken away behind it.
+//! Congestion controls of the kernel, and those of Weir that a run loads and unloads.
 
 use crate::experiment::plan::{Plan, Tcp};
 use socket2::{Domain, Socket, Type};
 use std::collections::BTreeSet;
 use weir_io::bpf::chirp;
 
-/// The name that this kernel has for a congestion control of a plan, if it has it.
+/// Returns this kernel's name for a plan's congestion control, if the kernel has it.
 pub(super) fn linux_name(cc: &str) -> Option<&str> {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None).ok()?;
-    // Asking for one makes the kernel load its module.
+    // The request makes the kernel load the module.
     Tcp::in_linux(cc).into_iter().find(|name| socket.set_tcp_congestion(name.as_bytes()).is_ok())
 }
 
-/// Has Weir a congestion control of a plan, whatever the kernel has?
+/// Returns whether Weir has this congestion control itself.
 pub(super) fn is_ours(cc: &str) -> bool {
     Tcp::in_linux(cc).iter().any(|name| chirp::NAMES.contains(name))
 }
 
-/// Those of a plan that sockets cannot choose yet.
+/// Returns the plan's congestion controls that sockets cannot choose yet.
 pub(super) fn absent(plan: &Plan) -> BTreeSet<&str> {
     let tcp = plan.groups.iter().filter(|g| g.protocol.is_tcp());
     tcp.map(|g| g.tcp.cc()).filter(|cc| linux_name(cc).is_none()).collect()
 }
 
-/// What was loaded for a run; dropped, it is gone. Connections that still have it go on without.
+/// Congestion controls that a run loaded. Dropping it unloads them. Open connections continue without them.
 pub(super) struct Controls(bool);
 
 impl Controls {
-    /// Loads what the flows of the plan ask for and the kernel has not. What is loaded already stays when the run is over.
+    /// Loads the congestion controls of the plan that the kernel lacks. Those that are loaded already stay
+    /// loaded after the run.
     pub fn load(plan: &Plan) -> Result<Controls, String> {
         let needed = absent(plan).into_iter().any(is_ours);
         if needed {

@@ -1,5 +1,5 @@
-//! Packets and bytes of interfaces, as the kernel counts them. A segment that an offload keeps whole
-//! counts as one packet.
+//! Packets and bytes of interfaces, as the kernel counts them. The kernel counts a segment that an offload
+//! keeps whole as one packet.
 
 use super::namespace::Namespace;
 
@@ -13,7 +13,7 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// Of `interface` in `namespace`.
+    /// Reads the counters of `interface` in `namespace`.
     pub fn read(namespace: &Namespace, interface: &str) -> Result<Counters, String> {
         let path = "/proc/thread-self/net/dev";
         let text = namespace.inside(|| std::fs::read_to_string(path)).and_then(|read| read);

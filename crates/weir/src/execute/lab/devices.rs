@@ -1,5 +1,5 @@
-//! The gateway and the emulators as processes of their own, started as in the field: a configuration
-//! file, a command, and a JSON report ([`crate::field`]) when SIGTERM ends them.
+//! The gateway and the emulators as separate processes, started as in the field: a configuration file, a
+//! command, and a JSON report ([`crate::field`]) when SIGTERM ends them.
 
 use super::topology::{Layout, Place, LAN_PORT, WAN_PORT};
 use crate::experiment::config::gateway::GatewayFile;
@@ -11,13 +11,14 @@ use weir_core::link;
 use weir_core::rate::Rate;
 use weir_core::time::Duration;
 
-/// Each device stays on a processor of its own as far as there are any: a sender that moves between
-/// processors reorders frames on virtual devices, since each processor has its own backlog of them.
+/// Assigns each device a processor of its own, as far as there are enough. Virtual devices have one backlog
+/// per processor, so a sender that moves between processors reorders frames.
 fn driving(number: usize) -> Driving {
     Driving { cpu: u32::try_from(number % processors()).ok(), ..Driving::default() }
 }
 
-/// How long an emulator spins on so many processors, if not its default: on an only one it would leave the hosts hardly any time.
+/// Returns how long an emulator spins on this number of processors, if not its default. On a single one it
+/// would starve the hosts.
 fn spin_on(processors: usize) -> Option<Duration> {
     (processors == 1).then_some(Duration::ZERO)
 }
@@ -26,7 +27,7 @@ fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, |n| n.get())
 }
 
-/// What the gateway's process is told.
+/// Returns the configuration of the gateway's process.
 pub fn gateway(config: &gateway::Config, layout: &Layout, engines: Option<u32>) -> GatewayFile {
     let (_, dev) = layout.gateway();
     let driving = Driving { engines, ..driving(0) };
@@ -40,7 +41,7 @@ pub fn gateway(config: &gateway::Config, layout: &Layout, engines: Option<u32>) 
     }
 }
 
-/// What the emulator at `place` is told.
+/// Returns the configuration of the emulator at `place`.
 pub fn emulator(plan: &Plan, place: Place, spin: Option<Duration>) -> WanFile {
     let (wan_out, wan_back, number) = match place {
         Place::Lan => (plan.path.lan, plan.path.lan, 2),
@@ -54,8 +55,8 @@ pub fn emulator(plan: &Plan, place: Place, spin: Option<Duration>) -> WanFile {
     }
 }
 
-/// An emulator that takes every frame that leaves by the box's interface and emulates next to nothing:
-/// giant segments stay whole at this rate.
+/// Returns an emulator that takes every frame that leaves by the box's interface and emulates almost nothing.
+/// Giant segments stay whole at this rate.
 pub fn on_box(layout: &Layout) -> WanFile {
     let (_, dev) = layout.gateway();
     let rate = Some(Rate::mbit(100_000));

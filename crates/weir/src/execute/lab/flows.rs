@@ -1,4 +1,4 @@
-//! Translation of a plan's flows to what the two traffic processes play.
+//! Translation of a plan's flows to the work of the two traffic processes.
 
 use super::controls::linux_name;
 use super::Options;
@@ -8,11 +8,12 @@ use crate::execute::traffic::{Amount, DatagramSpec, FlowSpec, OnOff, Play, Role,
 use crate::experiment::plan::{Flow, Kind, Plan, Protocol};
 use weir_core::gateway::Direction;
 
-/// The option field of a segment holds the time stamps (10 bytes, padded to 12), which the kernel
-/// takes off TCP_MAXSEG. A plan's `mss` is what is left.
+/// Bytes of the timestamps option in a segment: 10, padded to 12. The kernel subtracts them from TCP_MAXSEG.
+/// A plan's `mss` excludes them.
 const TIMESTAMPS: u32 = 12;
 
-/// What clients and servers play. Flows of datagrams are apart from those of TCP, each in the plan's order.
+/// Returns the flows of clients and of servers. Datagram flows are kept apart from TCP flows, each in the
+/// plan's order.
 pub fn specs(plan: &Plan, options: &Options) -> (Spec, Spec) {
     let flows: Vec<Flow> = plan.flows().collect();
     let side = || Spec {
@@ -46,7 +47,7 @@ pub fn specs(plan: &Plan, options: &Options) -> (Spec, Spec) {
     (clients, servers)
 }
 
-/// Is it a flow of datagrams?
+/// Returns whether it is a flow of datagrams.
 pub fn is_udp(flow: &Flow) -> bool {
     matches!(flow.group.protocol, Protocol::Udp { .. })
 }
@@ -118,7 +119,8 @@ fn play(kind: &Kind) -> Play {
     }
 }
 
-/// A plan's `rwnd` is the receiver's; what the sender's end advertises does not matter.
+/// Returns the receive window of an end. A plan's `rwnd` belongs to the receiver; the sender's window is
+/// irrelevant.
 fn receive_window(flow: &Flow, sends: bool) -> Option<u32> {
     let bytes = flow.group.tcp.number("rwnd").filter(|_| !sends || flow.group.kind != Kind::Bulk)?;
     Some(u32::try_from(bytes).unwrap_or(u32::MAX))
@@ -158,13 +160,13 @@ mod tests {
     fn what_is_drawn_is_played() {
         let mut p = plan();
         p.groups[0].count = 1000;
-        // 100 flows a second of 20 kB on average, for a second.
+        // The source starts 100 flows a second of 20 kB on average, for a second.
         p.groups[0].arrivals = Arrivals::Drawn(Distribution::Exponential { mean: 10_000_000 });
         p.groups[0].length = Length::Drawn(Distribution::Exponential { mean: 20_000 });
         let (clients, servers) = specs(&p, &Options::new().unwrap());
         clients.check().unwrap();
         let drawn: Vec<(u64, Option<u64>)> = p.flows().map(|f| (f.start.as_nanos(), f.bytes)).collect();
-        // Poisson with mean 100: standard deviation 10.
+        // A Poisson distribution of mean 100 has a standard deviation of 10.
         assert!((50..150).contains(&drawn.len()), "{}", drawn.len());
         let played = |spec: &Spec| -> Vec<(u64, Option<u64>)> {
             let bytes = |a| match a {
@@ -177,7 +179,7 @@ mod tests {
         assert_eq!(played(&servers), drawn);
     }
 
-    /// The ends of a flow of datagrams agree too, and are apart from those of TCP.
+    /// Verifies that the ends of a datagram flow agree too and are apart from those of TCP.
     #[test]
     fn datagrams_are_played_beside_tcp() {
         let mut p = plan();

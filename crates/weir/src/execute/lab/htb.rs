@@ -1,19 +1,19 @@
-//! The queued classes of a gateway as classes of Linux's HTB (tc-htb(8)), for comparison.
+//! A gateway's queued classes as classes of Linux's HTB (tc-htb(8)), for comparison.
 
 use weir_core::class::Spec;
 use weir_core::gateway::{Config, Direction};
 use weir_core::rate::Rate;
 use weir_core::time::Duration;
 
-/// What a class may send at once: HTB's own choice, one frame at kernels with fine timers, holds it up at high rates.
+/// Burst of a class. HTB's default is one frame on kernels with fine timers, which limits high rates.
 const BURST: Duration = Duration::from_millis(1);
 /// Bytes of a giant segment with its headers.
 const GIANT: u64 = 66_000;
 /// Bytes of a full frame.
 const FULL_FRAME: u64 = 1514;
 
-/// Lines of `tc` that set the classes of what goes out up on `dev`. A class without rules takes the rest; of rules the servers' ports
-/// count.
+/// Returns lines of `tc` that set up the classes of outgoing traffic on `dev`. A class without rules takes
+/// the rest. Only the servers' ports of rules are used.
 pub fn commands(config: &Config, dev: &str) -> Vec<String> {
     let classes = config.classes.iter().enumerate();
     let shares = classes.filter(|(_, c)| c.direction == Direction::Out);
@@ -26,7 +26,7 @@ pub fn commands(config: &Config, dev: &str) -> Vec<String> {
     ordered.sort_by_key(|(i, _)| depth(config, *i));
     for (i, spec) in &ordered {
         let parent = spec.parent.map_or("1:".to_string(), number);
-        // HTB has no class without a rate.
+        // Every HTB class needs a rate.
         let rate = spec.rate.unwrap_or(Rate::kbit(8));
         let ceil = spec.ceil.or_else(|| most(config, *i)).unwrap_or(rate);
         lines.push(format!(
@@ -53,8 +53,8 @@ pub fn commands(config: &Config, dev: &str) -> Vec<String> {
     lines
 }
 
-/// The line of `tc` that limits what leaves by `dev` to the rate of the first paced class (tc-tbf(8)): a bucket of one full frame, which is what
-/// keeps packets apart.
+/// Returns the line of `tc` that limits `dev` to the rate of the first paced class (tc-tbf(8)). A bucket of
+/// one full frame keeps packets apart.
 pub fn one_rate(config: &Config, dev: &str) -> Vec<String> {
     let paced = config.classes.iter().filter_map(|c| c.share?.pace?.rate(config.port.line)).next();
     let line = |rate: Rate| {
@@ -73,7 +73,7 @@ fn depth(config: &Config, class: usize) -> usize {
     core::iter::successors(Some(class), parent).count()
 }
 
-/// What the classes above a class may send.
+/// Returns the limit of the classes above a class.
 fn most(config: &Config, class: usize) -> Option<Rate> {
     let above = config.classes[config.classes[class].share?.parent?].share?;
     match above.parent {

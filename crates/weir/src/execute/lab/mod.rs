@@ -4,17 +4,16 @@
 //! weir-ID-cl ── (weir-ID-lan) ── weir-ID-gw ── (weir-ID-wan) ── weir-ID-sv
 //! ```
 //!
-//! The gateway and the emulators are processes of their own, started as they would be in the field
-//! (`weir run`, `weir wan`); a link with nothing to emulate is a bare cable. Traffic is made by two
-//! `weir traffic` processes ([`crate::execute::traffic`]), one for all clients and one for all servers, on one
-//! clock. Bytes are counted where they are received.
+//! The gateway and the emulators are processes of their own, started as in the field (`weir run`, `weir
+//! wan`). A link with nothing to emulate is a bare cable. Two `weir traffic` processes
+//! ([`crate::execute::traffic`]) make the traffic on one clock, one for all clients and one for all servers.
+//! Bytes are counted at the receiver.
 //!
-//! Nothing is left behind: everything is written down in `/run/weir/lab/ID` before it is made, and
-//! removed on success, failure, SIGINT and SIGTERM. After SIGKILL the processes die with the lab, and
-//! the next lab removes the rest.
+//! A lab removes everything that it made. It records every item in `/run/weir/lab/ID` before making it, and
+//! removes it on success, failure, SIGINT and SIGTERM. After SIGKILL the processes die with the lab, and the
+//! next lab removes the rest.
 //!
-//! Two labs can run side by side; they share nothing but the processors, which is what their
-//! results then show.
+//! Two labs can run side by side. They share only the processors, and their results show it.
 
 mod addressing;
 mod assemble;
@@ -49,51 +48,51 @@ use std::sync::atomic::AtomicBool;
 use std::sync::Arc;
 use weir_core::time::Duration;
 
-/// What runs at the box's interface towards the WAN.
+/// Traffic control at the box's interface towards the WAN.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnBox {
     /// The plan's gateway, if it has one.
     #[default]
     Gateway,
-    /// Nothing but user space: every frame that leaves by it goes through an emulator that emulates nothing; what
-    /// comes in passes in the kernel.
+    /// User space alone: every frame that leaves by the interface passes an emulator that emulates nothing.
+    /// Incoming frames pass in the kernel.
     Emulator,
-    /// The kernel's own queueing discipline HTB, with the queued classes of the plan's gateway that are for what goes out.
+    /// The kernel's queueing discipline HTB, with the gateway's queued classes for outgoing traffic.
     Htb,
-    /// The kernel's own queueing discipline TBF at the rate of the first paced class of the plan's gateway.
+    /// The kernel's queueing discipline TBF, at the rate of the gateway's first paced class.
     Tbf,
 }
 
-/// How a lab is run, beyond what the plan says.
+/// Options of a lab beyond the plan.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Part of all names, so that labs can run side by side: letters, digits, `-` and `_`. By default
+    /// Part of all names, so that labs can run side by side: letters, digits, `-` and `_`. The default is
     /// made from the process number.
     pub id: Option<String>,
-    /// The `weir` program that plays gateway, emulator and traffic.
+    /// The `weir` program that runs as gateway, emulator and traffic.
     pub program: PathBuf,
-    /// Directory that frames at the gateway's ports are captured to.
+    /// Directory for captures at the hosts and at the gateway's ports.
     pub pcap: Option<PathBuf>,
-    /// A UDP probe beside the flows, to measure the path itself.
+    /// UDP probe beside the flows, which measures the path itself.
     pub probe: Option<Probe>,
-    /// Only gaps in delivery that end after this time count as a flow's longest.
+    /// Time from which gaps in delivery count for a flow's longest gap.
     pub gap_after: Duration,
-    /// What runs on the box.
+    /// Traffic control at the box.
     pub on_box: OnBox,
-    /// Engines of the gateway, instead of one.
+    /// Number of the gateway's engines, instead of one.
     pub engines: Option<u32>,
-    /// How long before a deadline emulators spin, instead of their default.
+    /// Time before a deadline for which emulators spin, instead of their default.
     pub spin: Option<Duration>,
-    /// Keep samples of TCP_INFO over time, in [`Outcome::clients`] and [`Outcome::servers`].
+    /// True to keep samples of TCP_INFO over time, in [`Outcome::clients`] and [`Outcome::servers`].
     pub samples: bool,
-    /// Whether a progress bar may be drawn.
+    /// True if a progress bar may be drawn.
     pub progress: bool,
-    /// Set from outside (a signal handler) to end early with what there is.
+    /// Flag that a signal handler sets to end the run early, with the results so far.
     pub stop: Arc<AtomicBool>,
 }
 
 impl Options {
-    /// The defaults: this program, no capture, a progress bar on terminals.
+    /// Returns the defaults: this program, no capture, a progress bar on terminals.
     pub fn new() -> std::io::Result<Options> {
         Ok(Options {
             id: None,
@@ -110,7 +109,7 @@ impl Options {
         })
     }
 
-    /// As [`Options::new`], ended early by SIGINT, SIGTERM and SIGHUP.
+    /// Returns the defaults, with a stop flag set by SIGINT, SIGTERM and SIGHUP.
     pub fn with_signals() -> std::io::Result<Options> {
         let options = Options::new()?;
         use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -126,7 +125,7 @@ mod tests {
     use crate::experiment::plan::{FlowGroup, Plan, Ports};
     use weir_core::time::Duration;
 
-    /// One upload for a second over bare cables.
+    /// Returns a plan of one upload for a second over bare cables.
     pub fn plan() -> Plan {
         let up = FlowGroup { ports: Ports::Shared(5000), ..FlowGroup::new("up") };
         let interval = Duration::from_millis(100);

@@ -1,4 +1,4 @@
-//! Network namespaces by name, as `ip netns` knows them, so that a running lab can be looked into.
+//! Network namespaces by name, as `ip netns` knows them, so that a running lab can be inspected.
 
 use rustix::thread::{move_into_link_name_space, LinkNameSpaceType};
 use serde::Deserialize;
@@ -8,10 +8,10 @@ use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
-/// Where `ip netns` keeps names.
+/// Directory in which `ip netns` keeps names.
 const NAMES: &str = "/run/netns";
 
-/// A network namespace that exists.
+/// An existing network namespace.
 #[derive(Debug)]
 pub struct Namespace {
     name: String,
@@ -19,23 +19,24 @@ pub struct Namespace {
 }
 
 impl Namespace {
-    /// Makes it, with its loopback interface down.
+    /// Creates the namespace, with its loopback interface down.
     pub fn create(name: &str) -> Result<Namespace, String> {
         ip(None, &["netns", "add", name])?;
         Namespace::open(name).map_err(|e| format!("network namespace {name}: {e}"))
     }
 
-    /// One that another part of this program made.
+    /// Opens a namespace that another part of this program created.
     pub fn open(name: &str) -> io::Result<Namespace> {
         Ok(Namespace { name: name.to_string(), handle: File::open(format!("{NAMES}/{name}"))? })
     }
 
-    /// Its name.
+    /// Returns the name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Removes the name; the namespace goes with the last process in it. No error if it is gone.
+    /// Removes the name. The kernel removes the namespace after the last process in it. A missing name is no
+    /// error.
     pub fn remove(name: &str) -> Result<(), String> {
         if !std::path::Path::new(NAMES).join(name).exists() {
             return Ok(());
@@ -43,8 +44,8 @@ impl Namespace {
         ip(None, &["netns", "del", name]).map(drop)
     }
 
-    /// Runs `f` on a thread of its own inside the namespace. `/proc/sys/net` and sockets are those of
-    /// the namespace; `/sys` is not.
+    /// Runs `f` on a new thread inside the namespace. There, `/proc/sys/net` and sockets are those of the
+    /// namespace; `/sys` is not.
     pub fn inside<T: Send>(&self, f: impl FnOnce() -> T + Send) -> io::Result<T> {
         std::thread::scope(|scope| {
             let entered = scope.spawn(|| {
@@ -63,12 +64,12 @@ impl Namespace {
             .map_err(|e| format!("{}: {path} = {value}: {e}", self.name))
     }
 
-    /// Runs lines of `ip` commands inside.
+    /// Runs lines of `ip` commands in the namespace.
     pub fn ip(&self, lines: &[String]) -> Result<(), String> {
         batch(Some(&self.name), lines)
     }
 
-    /// Loads rules into its packet filter.
+    /// Loads rules into the namespace's packet filter.
     pub fn nft(&self, rules: &str) -> Result<(), String> {
         let mut command = Command::new("nft");
         command.args(["-f", "-"]);
@@ -77,7 +78,7 @@ impl Namespace {
         tell(command, rules).map(drop).map_err(|e| fault(&e))
     }
 
-    /// Runs lines of `tc` commands inside.
+    /// Runs lines of `tc` commands in the namespace.
     pub fn tc(&self, lines: &[String]) -> Result<(), String> {
         let mut command = Command::new("tc");
         command.args(["-batch", "-"]);
@@ -86,8 +87,8 @@ impl Namespace {
         tell(command, &(lines.join("\n") + "\n")).map(drop).map_err(|e| fault(&e))
     }
 
-    /// Whether every interface carries frames. The kernel finds out about carriers in its own time
-    /// (up to a second), and drops frames until then.
+    /// Returns whether every interface carries frames. The kernel notices carriers up to a second late, and
+    /// drops frames until then.
     pub fn is_up(&self) -> Result<bool, String> {
         let text = ip(None, &["-n", &self.name, "-j", "-d", "link"])?;
         let links: Vec<LinkEntry> =
@@ -95,19 +96,19 @@ impl Namespace {
         Ok(links.iter().all(LinkEntry::carries_frames))
     }
 
-    /// Makes the child of `command` start inside, and be killed when the calling thread ends (which
-    /// must therefore outlive it). Only the network is another one: mounts are shared, so that the
-    /// BPF file system is where it always is, which `ip netns exec` hides.
+    /// Makes the child of `command` start in the namespace, and die when the calling thread ends. The thread
+    /// must therefore outlive it. Only the network changes. Mounts stay shared, so that the BPF file system
+    /// is at its usual place, which `ip netns exec` hides.
     pub fn start_inside(&self, command: &mut Command) -> io::Result<()> {
         let handle = self.handle.try_clone()?;
         let parent = rustix::process::getpid();
-        // SAFETY: between fork and exec the child makes three system calls and touches no lock and
-        // no allocator: rustix calls are raw, and the error values hold no memory.
+        // SAFETY: between fork and exec the child makes three system calls. It uses no lock and no allocator:
+        // rustix calls are raw, and the error values hold no memory.
         unsafe {
             command.pre_exec(move || {
                 rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
                 if rustix::process::getppid() != Some(parent) {
-                    // It ended before that.
+                    // The parent ended before that.
                     return Err(io::Error::from_raw_os_error(libc::ESRCH));
                 }
                 move_into_link_name_space(handle.as_fd(), Some(LinkNameSpaceType::Network))?;
@@ -118,7 +119,7 @@ impl Namespace {
     }
 }
 
-/// An entry of `ip -j -d link`, of which only this is read.
+/// Entry of `ip -j -d link`; only these fields are read.
 #[derive(Deserialize)]
 struct LinkEntry {
     ifname: String,
@@ -140,23 +141,23 @@ struct BridgePort {
 impl LinkEntry {
     fn carries_frames(&self) -> bool {
         let forwards = self.linkinfo.info_slave_data.as_ref().is_none_or(|port| port.state == "forwarding");
-        // The loopback interface has no carrier to speak of.
+        // The loopback interface has no meaningful carrier.
         self.ifname == "lo" || self.operstate == "UP" && forwards
     }
 }
 
-/// Runs `ip ARGS`; what it printed.
+/// Runs `ip ARGS` and returns its output.
 fn ip(stdin: Option<&str>, args: &[&str]) -> Result<Vec<u8>, String> {
     let mut command = Command::new("ip");
     command.args(args);
     tell(command, stdin.unwrap_or_default()).map_err(|e| format!("ip {}: {e}", args.join(" ")))
 }
 
-/// Runs a command with this input; what it printed, or said of what was wrong.
+/// Runs a command with this input. Returns its output, or its error messages.
 fn tell(mut command: Command, input: &str) -> Result<Vec<u8>, String> {
     use std::io::Write;
     let mut child = command
-        // Ctrl-C ends the lab, which then still needs `ip` to clean up.
+        // Ctrl-C ends the lab, which still needs `ip` to clean up.
         .process_group(0)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -164,7 +165,7 @@ fn tell(mut command: Command, input: &str) -> Result<Vec<u8>, String> {
         .spawn()
         .map_err(|e| e.to_string())?;
     if let Some(mut to) = child.stdin.take() {
-        // If it ends early its status and its words say why.
+        // If the command ends early, its status and its messages tell why.
         let _ = to.write_all(input.as_bytes());
     }
     let out = child.wait_with_output().map_err(|e| e.to_string())?;

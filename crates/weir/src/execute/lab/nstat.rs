@@ -1,14 +1,14 @@
-//! Protocol counters of a host: `/proc/net/snmp` and `/proc/net/netstat`, as `nstat` names them.
+//! A host's protocol counters: `/proc/net/snmp` and `/proc/net/netstat`, named as in `nstat`.
 
 use super::namespace::Namespace;
 use std::collections::BTreeMap;
 
-/// Counters by name: `TcpRetransSegs`, `TcpExtPAWSEstab`.
+/// Counters by name, such as `TcpRetransSegs` and `TcpExtPAWSEstab`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Nstat(BTreeMap<String, u64>);
 
 impl Nstat {
-    /// Of a host since it was made.
+    /// Reads a host's counters since it was made.
     pub fn read(namespace: &Namespace) -> Result<Nstat, String> {
         let read = |name: &str| {
             let path = format!("/proc/thread-self/net/{name}");
@@ -18,12 +18,12 @@ impl Nstat {
         Ok(Nstat::parse(&(read("snmp")? + &read("netstat")?)))
     }
 
-    /// The value of a counter, 0 for one that this kernel has not.
+    /// Returns a counter, or 0 if this kernel does not have it.
     pub fn get(&self, name: &str) -> u64 {
         self.0.get(name).copied().unwrap_or(0)
     }
 
-    /// Pairs of lines, names and values: `Tcp: A B` and `Tcp: 1 2`.
+    /// Parses pairs of lines, names and values: `Tcp: A B` and `Tcp: 1 2`.
     fn parse(text: &str) -> Nstat {
         let lines: Vec<&str> = text.lines().collect();
         let pairs = lines.chunks(2).filter_map(|pair| {

@@ -1,9 +1,9 @@
-//! Offloads of virtual interfaces that are switched off.
+//! Offloads of virtual interfaces that the lab disables.
 
 use super::namespace::Namespace;
 use weir_io::sys::ethtool::Ethtool;
 
-/// Everything that makes frames longer than the wire's or leaves their checksums open.
+/// Offloads that make frames longer than on the wire, or leave their checksums incomplete.
 pub const ALL: [&str; 6] = [
     "tx-checksum-ip-generic",
     "tx-tcp-segmentation",
@@ -13,7 +13,7 @@ pub const ALL: [&str; 6] = [
     "rx-gro",
 ];
 
-/// Switches `offloads` of `interface` in `namespace` off.
+/// Disables `offloads` of `interface` in `namespace`.
 pub fn switch_off(namespace: &Namespace, interface: &str, offloads: &[&str]) -> Result<(), String> {
     let switch = || {
         let tool = Ethtool::open(interface)?;

@@ -1,14 +1,14 @@
-//! Prerequisites of a lab, reported in one message before anything is touched.
+//! Prerequisites of a lab, reported in one message before anything is changed.
 
 use super::controls;
 use crate::experiment::plan::{BoxKind, Plan};
 use weir_core::gateway::Direction;
 use weir_io::bpf::chirp;
 
-/// Bits of `/proc/self/status`' `CapEff` (linux/capability.h).
+/// Required bits of `CapEff` in `/proc/self/status` (linux/capability.h).
 const CAPABILITIES: [(u32, &str); 2] = [(12, "CAP_NET_ADMIN"), (21, "CAP_SYS_ADMIN")];
 
-/// Names everything that is missing.
+/// Returns an error that names everything that is missing.
 pub fn check(plan: &Plan, capture: bool) -> Result<(), String> {
     let mut missing = Vec::new();
     let held = capabilities();
@@ -44,8 +44,8 @@ fn in_path(program: &str) -> bool {
     std::env::split_paths(&path).any(|dir| dir.join(program).is_file())
 }
 
-/// What Linux has for a host and not for a connection, so that all flows must agree; and who cuts what segmentation offload
-/// leaves whole.
+/// Returns the conflicts in settings that Linux has per host, on which all flows must agree. Includes the
+/// question which device cuts segments that offload leaves whole.
 fn settings_of_hosts(plan: &Plan) -> Vec<String> {
     let mut missing = Vec::new();
     let groups: Vec<_> = plan.groups.iter().filter(|group| group.protocol.is_tcp()).collect();
@@ -66,7 +66,7 @@ fn settings_of_hosts(plan: &Plan) -> Vec<String> {
     missing
 }
 
-/// Those of the plan that neither this kernel has or can load, nor Weir.
+/// Returns an error for congestion controls that neither this kernel nor Weir can provide.
 fn congestion_controls(plan: &Plan) -> Option<String> {
     let (ours, absent): (Vec<&str>, Vec<&str>) =
         controls::absent(plan).into_iter().partition(|cc| controls::is_ours(cc));
@@ -75,7 +75,7 @@ fn congestion_controls(plan: &Plan) -> Option<String> {
         let list = list.as_deref().unwrap_or("?").trim();
         return Some(format!("the congestion control {} (this kernel has {list})", absent.join(", ")));
     }
-    // Ours are loaded for the run, unless something is in the way.
+    // Weir's own controls are loaded for the run, unless something prevents it.
     let problems: Vec<String> =
         chirp::problems().into_iter().filter(|p| p.fatal).map(|p| p.message).collect();
     if ours.is_empty() || problems.is_empty() {

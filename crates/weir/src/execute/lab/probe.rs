@@ -1,6 +1,6 @@
-//! A UDP probe through a lab: how exact its emulators are.
+//! A UDP probe through a lab, which measures the precision of its emulators.
 //!
-//! The same probe over bare cables shows how much of an error is the probe's own.
+//! The same probe over bare cables shows the probe's own error.
 
 use crate::execute::hosts::Addresses;
 use crate::execute::traffic::{ProbeReport, ProbeSpec, Quantiles, Spec};
@@ -11,44 +11,44 @@ use weir_core::link;
 use weir_core::rate::Rate;
 use weir_core::time::Duration;
 
-/// Ports of the two ends.
+/// Ports of the probe's two ends.
 const PORTS: (u16, u16) = (9_000, 9_001);
 /// IPv4 and UDP headers.
 const HEADERS: u64 = 20 + 8;
-/// The first packet is sent this long after the start, the last this long before the end.
+/// Margin between the start and the first packet, and between the last packet and the end.
 const MARGIN_NS: u64 = 100_000_000;
 
-/// Packets at even distances, or in bursts, in one direction.
+/// Packets in one direction, evenly spaced or in bursts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Probe {
     /// Packets per second.
     pub pps: u32,
-    /// UDP payload of a packet, 24 bytes at least.
+    /// UDP payload of a packet in bytes, at least 24.
     pub size: u16,
-    /// Which way they go.
+    /// Direction of the packets.
     pub direction: Direction,
-    /// Packets that are sent together; 1 for even distances.
+    /// Packets that are sent together; 1 for even spacing.
     pub burst: u32,
-    /// How far apart they are to arrive, if something paces them.
+    /// Expected gap between arrivals, if a device paces the packets.
     pub gap: Option<Duration>,
 }
 
-/// What a probe found.
+/// Measurements of a probe.
 #[derive(Clone, Debug)]
 pub struct ProbeOutcome {
-    /// The one-way delay that the plan asks for: propagation, and the time that a packet takes at
-    /// the links' rates.
+    /// One-way delay that the plan configures: propagation, and the transmission time of a packet at the
+    /// links' rates.
     pub configured_ns: u64,
-    /// The sending end.
+    /// Report of the sending end.
     pub source: ProbeReport,
-    /// The receiving end.
+    /// Report of the receiving end.
     pub sink: ProbeReport,
 }
 
 impl ProbeOutcome {
-    /// Median, 99th percentile and maximum of what the path took longer than configured, in
-    /// nanoseconds, up to the kernel's receive stamp. With [`ProbeReport::delay_app_ns`] the sink's
-    /// waking up would come on top.
+    /// Returns median, 99th percentile and maximum of the path's excess delay over the configured one. In
+    /// nanoseconds, up to the kernel's receive timestamp. [`ProbeReport::delay_app_ns`] would include the
+    /// sink's wake-up.
     pub fn error_ns(&self) -> Option<(i64, i64, i64)> {
         let Quantiles { p50, p99, max, .. } = self.sink.delay_ns?;
         let error = |found: u64| found as i64 - self.configured_ns as i64;
@@ -56,7 +56,7 @@ impl ProbeOutcome {
     }
 }
 
-/// Adds the ends of `probe` to what clients and servers play.
+/// Adds the ends of `probe` to the work of clients and servers.
 pub fn add(probe: &Probe, plan: &Plan, clients: &mut Spec, servers: &mut Spec) {
     let out = probe.direction == Direction::Out;
     let a = Addresses::of(plan.lab.ip);
@@ -83,7 +83,7 @@ pub fn add(probe: &Probe, plan: &Plan, clients: &mut Spec, servers: &mut Spec) {
     servers.probes.push(server);
 }
 
-/// Pairs the ends' reports.
+/// Combines the reports of both ends.
 pub fn outcome(probe: &Probe, plan: &Plan, client: &ProbeReport, server: &ProbeReport) -> ProbeOutcome {
     let (path, source, sink) = match probe.direction {
         Direction::Out => ([plan.path.lan, plan.path.wan_out], client, server),
@@ -112,7 +112,7 @@ mod tests {
             ..ProbeReport::default()
         };
         let o = outcome(&probe, &p, &ProbeReport::default(), &sink);
-        // 1500 bytes at 10 Mb/s are 1.2 ms.
+        // A packet of 1500 bytes takes 1.2 ms at 10 Mb/s.
         assert_eq!(o.configured_ns, 11_200_000);
         assert_eq!(o.error_ns(), Some((-1_000, 500, 500)));
     }

@@ -1,4 +1,4 @@
-//! The flows of a result, from what their two ends report.
+//! The flows of a result, from the reports of their two ends.
 
 use crate::execute::hosts::{Ends, FlowEnds};
 use crate::execute::measurements::{datagram_loss, FlowMeasurements};
@@ -12,32 +12,32 @@ use std::net::SocketAddr;
 use weir_core::gateway::{ClassConfig, Direction};
 use weir_core::time::Duration;
 
-/// What is asked for each flow, found once for all of them.
+/// Data that the rows of all flows need, computed once.
 pub struct Rows<'a> {
     plan: &'a Plan,
-    /// The time that the run covers.
+    /// Time that the run covers.
     covered: Duration,
     ends: Ends<'a>,
     classifier: Classifier,
-    /// What the gateway said of flows, by sender and receiver of the data.
+    /// Flows that the gateway reported, by sender and receiver of the data.
     seen: HashMap<(SocketAddr, SocketAddr), &'a GatewayFlow>,
 }
 
 impl<'a> Rows<'a> {
-    /// For the flows of a plan.
+    /// Prepares rows for the flows of a plan.
     pub fn new(plan: &'a Plan, gateway: Option<&'a GatewayReport>, covered: Duration) -> Rows<'a> {
-        // Of several words about a flow the first counts.
+        // The first report on a flow counts.
         let said = gateway.into_iter().flat_map(|g| &g.flows).rev();
         let seen = said.map(|f| ((f.src, f.dst), f)).collect();
         Rows { plan, covered, ends: Ends::of(plan), classifier: plan.classifier(), seen }
     }
 
-    /// The class that a flow is expected in, of what it sends in a direction.
+    /// Returns the expected class of a flow's data in a direction.
     fn class(&self, flow: &Flow, ends: FlowEnds, direction: Direction) -> Option<&ClassConfig> {
         self.classifier.of(direction, &flow.group.protocol, ends.towards(direction))
     }
 
-    /// The plan's `n`-th flow, which is one of TCP, and the bytes received by bin.
+    /// Returns the result of the plan's `n`-th flow, a TCP flow, and the bytes received by bin.
     pub fn tcp(&self, flow: &Flow, n: usize, reports: (&FlowReport, &FlowReport)) -> (FlowResult, Vec<u64>) {
         let (client, server) = reports;
         let (sender, receiver) = match flow.direction() {
@@ -76,7 +76,7 @@ impl<'a> Rows<'a> {
         (row, bins)
     }
 
-    /// The plan's `n`-th flow, which is one of datagrams, and the bytes received by bin.
+    /// Returns the result of the plan's `n`-th flow, a datagram flow, and the bytes received by bin.
     pub fn datagrams(
         &self,
         flow: &Flow,
@@ -103,7 +103,7 @@ impl<'a> Rows<'a> {
         (measured.row(self.plan, flow, self.covered), bins)
     }
 
-    /// The other direction of a flow that goes both ways and lasted so long.
+    /// Returns the other direction of a bidirectional flow that lasted this long.
     fn back(
         &self,
         flow: &Flow,

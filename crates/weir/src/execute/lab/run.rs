@@ -25,47 +25,47 @@ use std::time::{Duration, Instant};
 use weir_core::time::Duration as Nanos;
 use weir_core::time::Time;
 
-/// How long a process may take to be ready, or to end.
+/// Longest time that a process may take to be ready, or to end.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// From the word to start until the epoch, so that both traffic processes have heard it.
+/// Time from the start command to the epoch, so that both traffic processes have received it.
 const LEAD: Nanos = Nanos::from_millis(50);
-/// How often the processes are looked at.
+/// Interval at which the processes are polled.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// How often the gateway's report is read while traffic runs.
+/// Interval at which the gateway's report is read while traffic runs.
 const LISTEN: Nanos = Nanos::from_secs(1);
 
-/// A result, and what it does not tell.
+/// Result of a run, with data beyond it.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// The result, with its checks still to be made.
+    /// The result, without its checks.
     pub result: RunResult,
-    /// Flows that went wrong, and processes that did not end well. With any the status is `failed`.
+    /// Faults of flows, and processes that failed. With any, the status is `failed`.
     pub faults: Vec<String>,
-    /// What the probe found, if one was asked for.
+    /// Measurements of the probe, if one was requested.
     pub probe: Option<ProbeOutcome>,
-    /// All that the clients' traffic process reported: gaps in delivery, time-outs, samples.
+    /// Complete report of the clients' traffic process: gaps in delivery, time-outs, samples.
     pub clients: Report,
-    /// Likewise, the servers'.
+    /// Complete report of the servers' traffic process.
     pub servers: Report,
-    /// When the run began: times in reports count from here.
+    /// Start of the run, from which times in reports count.
     pub epoch: Time,
-    /// What the gateway reported at its end, if one ran.
+    /// The gateway's final report, if one ran.
     pub gateway: Option<GatewayReport>,
-    /// What the protocols of the clients' and the servers' host counted.
+    /// Protocol counters of the clients' and the servers' host.
     pub nstat: [Nstat; 2],
 }
 
-/// Runs `plan`, and takes everything down again.
+/// Runs `plan`, and removes everything again.
 ///
-/// Must be called from a thread that lives as long as the run: processes die with it.
+/// Must be called from a thread that lives as long as the run, because the processes die with it.
 pub fn run(plan: &Plan, options: &Options) -> Result<Outcome, String> {
     let begin = Instant::now();
     prerequisites::check(plan, options.pcap.is_some())?;
     let layout = Layout::of(plan);
     let id = identifier(options)?;
     let _controls = Controls::load(plan)?;
-    // Dropped last: the processes end before their namespaces go.
+    // Dropped last, so that the processes end before their namespaces are removed.
     let mut site = Site::build(&id, &layout)?;
     let mut faults = Vec::new();
 
@@ -112,7 +112,7 @@ pub fn run(plan: &Plan, options: &Options) -> Result<Outcome, String> {
     Ok(Outcome { result, faults, probe, clients, servers, epoch, gateway, nstat })
 }
 
-/// The name of this lab: what was asked for, or the process and a number.
+/// Returns the name of this lab: the requested one, or one from the process number and a counter.
 fn identifier(options: &Options) -> Result<String, String> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let id = options
@@ -129,7 +129,7 @@ fn identifier(options: &Options) -> Result<String, String> {
 /// The gateway and the emulators.
 struct Devices {
     gateway: Option<(Child, PathBuf)>,
-    /// What the gateway said of flows, which are no longer active at its end.
+    /// The gateway's reports on flows that are no longer active at its end.
     said: HashMap<(SocketAddr, SocketAddr), GatewayFlow>,
     emulators: Vec<(Place, Child, PathBuf)>,
 }
@@ -171,22 +171,22 @@ impl Devices {
         self.gateway.iter_mut().map(|(child, _)| child).chain(emulators).try_for_each(Child::check)
     }
 
-    /// Keeps what the gateway says of its active flows.
+    /// Keeps the gateway's report on its active flows.
     fn listen(&mut self) {
         let Some((_, file)) = &self.gateway else { return };
         let text = std::fs::read_to_string(file).unwrap_or_default();
-        // It writes its first report after a second.
+        // The gateway writes its first report after a second.
         let Ok(report) = serde_json::from_str::<GatewayReport>(&text) else { return };
         self.said.extend(report.flows.into_iter().map(|flow| ((flow.src, flow.dst), flow)));
     }
 
-    /// Ends them, the gateway first, and reads what they report.
+    /// Ends the devices, the gateway first, and reads their reports.
     fn end(mut self, faults: &mut Vec<String>) -> (Option<GatewayReport>, Vec<EmulatorReport>) {
         self.listen();
         let mut gateway: Option<GatewayReport> =
             self.gateway.map(|(child, file)| collect(child, &file, faults).unwrap_or_default());
         if let Some(report) = &mut gateway {
-            // What it says last comes first, where it is looked for.
+            // The latest report on a flow comes first, and the first one counts.
             report.flows.extend(self.said.into_values());
         }
         let mut emulators = Vec::new();
@@ -198,7 +198,7 @@ impl Devices {
     }
 }
 
-/// The links of an emulator, which calls them `wan.out` and `wan.back`, by the names that the plan has for them.
+/// Renames an emulator's links from `wan.out` and `wan.back` to the plan's names.
 fn named(mut report: EmulatorReport, place: Place) -> EmulatorReport {
     let name = match place {
         Place::Lan => "lan",
@@ -246,7 +246,7 @@ struct Traffic {
 }
 
 impl Traffic {
-    /// Starts both and waits until they are ready.
+    /// Starts both processes and waits until they are ready.
     fn start(site: &mut Site, plan: &Plan, options: &Options) -> Result<Traffic, String> {
         let (mut clients, mut servers) = flows::specs(plan, options);
         if let Some(probe) = &options.probe {
@@ -265,7 +265,7 @@ impl Traffic {
         Ok(Traffic { clients, servers })
     }
 
-    /// Lets them play until both have reported: `(epoch, clients, servers)`.
+    /// Runs the traffic until both have reported. Returns `(epoch, clients, servers)`.
     fn play(
         &mut self,
         plan: &Plan,
@@ -307,7 +307,7 @@ impl Traffic {
         }
     }
 
-    /// Asks those that still play to stop.
+    /// Asks the processes that still run traffic to stop.
     fn stop(&mut self, clients: &Option<Report>, servers: &Option<Report>) -> Result<(), String> {
         for (child, reported) in [(&mut self.clients, clients), (&mut self.servers, servers)] {
             if reported.is_none() {
@@ -325,7 +325,7 @@ fn overdue(now: Time, deadline: Time) -> Result<(), String> {
     Ok(())
 }
 
-/// The report of a traffic process, if it is there.
+/// Returns the report of a traffic process, if it has arrived.
 fn report(child: &mut Child) -> Result<Option<Report>, String> {
     let Some(line) = child.hear(LOOK)? else { return Ok(None) };
     serde_json::from_str(&line).map(Some).map_err(|e| format!("{}: {e}", child.name()))

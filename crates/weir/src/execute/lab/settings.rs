@@ -1,10 +1,11 @@
-//! The settings of TCP that are in force in a lab: those that would make the kernel behave differently.
+//! The TCP settings in force in a lab that affect the kernel's behaviour.
 
 use super::namespace::Namespace;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Below `/proc/sys/net`, of each network namespace. The congestion control is chosen by each flow.
+/// Settings of each network namespace, below `/proc/sys/net`. The congestion control is absent because each
+/// flow chooses its own.
 const SYSCTLS: [&str; 36] = [
     "core/default_qdisc",
     "ipv4/tcp_adv_win_scale",
@@ -43,12 +44,12 @@ const SYSCTLS: [&str; 36] = [
     "ipv4/tcp_window_scaling",
     "ipv4/tcp_wmem",
 ];
-/// Parameters of CUBIC, of the whole system.
+/// Directory of CUBIC's parameters, which are global.
 const CUBIC: &str = "/sys/module/tcp_cubic/parameters";
 
-/// By the names of `sysctl`, `net.ipv4.tcp_sack`, of the clients' host; what the servers' has otherwise is there under
-/// `servers.net.ipv4.tcp_sack`. Parameters of CUBIC are `tcp_cubic.hystart` and so on. What a kernel does not have is left
-/// out.
+/// Returns the settings of the clients' host by the names of `sysctl`, such as `net.ipv4.tcp_sack`. Differing
+/// settings of the servers' host are named `servers.net.ipv4.tcp_sack`. CUBIC's parameters are named
+/// `tcp_cubic.hystart` and so on. Settings that the kernel lacks are left out.
 pub fn in_force(clients: &Namespace, servers: &Namespace) -> Result<BTreeMap<String, String>, String> {
     let read = |namespace: &Namespace| {
         let values = namespace.inside(|| SYSCTLS.map(|key| value(&Path::new("/proc/sys/net").join(key))));
@@ -65,7 +66,7 @@ pub fn in_force(clients: &Namespace, servers: &Namespace) -> Result<BTreeMap<Str
     Ok(out)
 }
 
-/// Without blanks at the end, with one between the parts.
+/// Reads a value without trailing blanks, with one blank between its parts.
 fn value(path: &Path) -> Option<String> {
     let text = std::fs::read_to_string(path).ok()?;
     Some(text.split_whitespace().collect::<Vec<_>>().join(" "))

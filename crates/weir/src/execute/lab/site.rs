@@ -1,4 +1,4 @@
-//! The namespaces of one lab, built and taken down.
+//! The namespaces of one lab, which are built and removed here.
 
 use super::child::Child;
 use super::counters::Counters;
@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// How long interfaces may take to come up.
+/// Longest time that interfaces may take to come up.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A lab that stands. Dropping it removes it.
+/// A complete lab. Dropping it removes it.
 pub struct Site {
     namespaces: BTreeMap<Place, Namespace>,
     record: Record,
@@ -45,9 +45,9 @@ impl Site {
         Ok(site)
     }
 
-    /// Without this a virtual device queues a frame with whichever processor sent it, and a flow whose
-    /// sender moves from one to the other is reordered on every cable. With receive packet steering the
-    /// flow decides. Kernels before 6.3 cannot be told so beforehand.
+    /// Sets receive packet steering, so that a flow's frames stay in order on every cable. Otherwise a
+    /// virtual device queues a frame on the sending processor, and a flow whose sender moves between
+    /// processors is reordered. Kernels before 6.3 have no default that could be set beforehand.
     fn keep_order(&self) -> Result<(), String> {
         const KEY: &str = "core/rps_default_mask";
         if !Path::new("/proc/sys/net").join(KEY).exists() {
@@ -83,12 +83,12 @@ impl Site {
         Ok(())
     }
 
-    /// A directory for files of this lab's processes, which goes with it.
+    /// Returns a directory for files of this lab's processes, removed with the lab.
     pub fn directory(&mut self) -> Result<PathBuf, String> {
         self.record.directory()
     }
 
-    /// The namespace at `place`. Panics if the layout has none.
+    /// Returns the namespace at `place`. Panics if the layout has none.
     pub fn namespace(&self, place: Place) -> &Namespace {
         &self.namespaces[&place]
     }
@@ -100,7 +100,8 @@ impl Site {
         Ok(child)
     }
 
-    /// Totals of the box's interfaces: towards the clients, if it is not their host, and towards the servers.
+    /// Returns totals of the box's interfaces: towards the clients, unless the box is their host, and towards
+    /// the servers.
     pub fn box_counters(&self, layout: &Layout) -> Result<(Option<Counters>, Counters), String> {
         let (place, dev) = layout.gateway();
         let namespace = self.namespace(place);
@@ -109,10 +110,10 @@ impl Site {
     }
 }
 
-/// Before there are interfaces, so that they begin with these.
+/// Sets sysctls before there are interfaces, so that these start with them.
 fn set_sysctls(layout: &Layout, place: Place, namespace: &Namespace) -> Result<(), String> {
     for (key, value) in layout.sysctls(place) {
-        // What the kernel does not have needs no switching off.
+        // A feature that the kernel lacks need not be disabled.
         let optional = ["ipv6", "bridge"].into_iter().find(|d| key.starts_with(d));
         if optional.is_none_or(|d| Path::new("/proc/sys/net").join(d).exists()) {
             namespace.sysctl(key, &value)?;

@@ -1,8 +1,8 @@
-//! State of a lab, kept where the next lab finds it if this one is killed: `/run/weir/lab/ID`.
+//! State of a lab, kept in `/run/weir/lab/ID`, where the next lab finds it if this one is killed.
 //!
-//! A file names its owner by process number and start time, so that a number used again is not taken
-//! for the owner, and the namespaces and processes that go with it. Owners that are dead are
-//! cleaned up after when the next lab starts.
+//! A file names its owner and the lab's namespaces and processes. Processes are identified by number and
+//! start time, so that a reused number is not mistaken. When a lab starts, it cleans up after owners that are
+//! dead.
 
 use super::namespace::Namespace;
 use rustix::fs::FlockOperation;
@@ -11,19 +11,19 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Where labs are written down.
+/// Directory of the records of labs.
 const DIRECTORY: &str = "/run/weir/lab";
 
-/// A process that cannot be mistaken for a later one of the same number.
+/// Identity of a process, distinct from a later process of the same number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Process {
     pid: u32,
-    /// Clock ticks after boot (`/proc/PID/stat`, field 22).
+    /// Start time in clock ticks after boot (`/proc/PID/stat`, field 22).
     started: u64,
 }
 
 impl Process {
-    /// The one that has this number now.
+    /// Returns the process that has this number now.
     pub fn of(pid: u32) -> Option<Process> {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         Some(Process { pid, started: start_time(&stat)? })
@@ -36,13 +36,13 @@ impl Process {
     fn kill(self) {
         let pid = i32::try_from(self.pid).ok().and_then(rustix::process::Pid::from_raw);
         if let Some(pid) = pid.filter(|_| self.is_alive()) {
-            // It may end between the look and the signal.
+            // The process may end between the check and the signal.
             let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
         }
     }
 }
 
-/// The name in parentheses may hold anything, spaces and parentheses too.
+/// Returns the start time. The name in parentheses may contain anything, even spaces and parentheses.
 fn start_time(stat: &str) -> Option<u64> {
     let (_, rest) = stat.rsplit_once(") ")?;
     rest.split(' ').nth(19)?.parse().ok()
@@ -56,7 +56,7 @@ struct Contents {
     directory: Option<PathBuf>,
 }
 
-/// The record of a lab that this process owns. Dropping it removes what it names.
+/// Record of a lab that this process owns. Dropping it removes everything that it names.
 #[derive(Debug)]
 pub struct Record {
     path: PathBuf,
@@ -64,7 +64,7 @@ pub struct Record {
 }
 
 impl Record {
-    /// Writes down that this process owns the lab `id`, after cleaning up after the dead.
+    /// Records this process as owner of the lab `id`, after cleaning up after dead owners.
     pub fn open(id: &str) -> Result<Record, String> {
         let fault = |e: io::Error| format!("{DIRECTORY}: {e}");
         fs::create_dir_all(DIRECTORY).map_err(fault)?;
@@ -85,19 +85,19 @@ impl Record {
         Ok(record)
     }
 
-    /// Before it is made.
+    /// Records a namespace. Called before it is made.
     pub fn namespace(&mut self, name: &str) -> Result<(), String> {
         self.contents.namespaces.push(name.to_string());
         self.write()
     }
 
-    /// Right after it was started.
+    /// Records a process. Called right after its start.
     pub fn child(&mut self, pid: u32) -> Result<(), String> {
         self.contents.children.extend(Process::of(pid));
         self.write()
     }
 
-    /// Made at the first call.
+    /// Returns the lab's directory, which the first call makes.
     pub fn directory(&mut self) -> Result<PathBuf, String> {
         let path = self.path.with_extension("d");
         if self.contents.directory.is_none() {
@@ -110,7 +110,7 @@ impl Record {
 
     fn write(&self) -> Result<(), String> {
         let text = serde_json::to_string(&self.contents).map_err(|e| e.to_string())?;
-        // A reader must never see half of it, not even if this process is killed here.
+        // A reader must never see a partial file, even if this process is killed here.
         let name = self.path.file_name().unwrap_or_default().to_string_lossy();
         let new = self.path.with_file_name(format!(".{name}.new"));
         fs::write(&new, text)
@@ -132,14 +132,14 @@ impl Drop for Record {
     }
 }
 
-/// Held while records are looked through or added.
+/// Takes the lock on all records, for reading or adding them.
 fn lock() -> io::Result<File> {
     let file = File::create(Path::new(DIRECTORY).join(".lock"))?;
     rustix::fs::flock(&file, FlockOperation::LockExclusive)?;
     Ok(file)
 }
 
-/// Removes what labs left whose owners are dead; says what it did.
+/// Removes the remains of labs whose owners are dead. Returns what was done.
 fn clean_up() -> io::Result<Vec<String>> {
     let mut notes = Vec::new();
     for entry in fs::read_dir(DIRECTORY)? {
@@ -164,7 +164,7 @@ fn remove(contents: &Contents) -> Result<(), String> {
     contents.children.iter().for_each(|c| c.kill());
     let mut result = Ok(());
     for name in &contents.namespaces {
-        // One that cannot be removed does not keep the others.
+        // A namespace that cannot be removed does not prevent the removal of others.
         result = result.and(Namespace::remove(name));
     }
     match contents.directory.as_ref().map(fs::remove_dir_all) {

@@ -1,11 +1,11 @@
-//! Translation of a plan to namespaces, cables and settings; nothing is touched here.
+//! Translation of a plan to namespaces, cables and settings. Nothing is changed on the host here.
 //!
 //! ```text
 //! cl ── (lan) ── gw ── (wan) ── sv
 //! ```
 //!
-//! Every namespace is a place in a row. The outer two are hosts; between them is the gateway's box, a bridge
-//! or a router, unless it is the clients' host itself; an emulator is there only if its link has something to
+//! Namespaces form a row. The outer two are hosts. Between them is the gateway's box, a bridge or a router,
+//! unless the box is the clients' host itself. An emulator is present only if its link has something to
 //! emulate.
 
 use crate::execute::hosts::{buffers, group_networks, Addresses};
@@ -18,7 +18,7 @@ pub const LAN_PORT: &str = "lan";
 /// A bridge's interface towards the servers.
 pub const WAN_PORT: &str = "wan";
 
-/// What a namespace is.
+/// Role of a namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
     /// The clients' host.
@@ -34,7 +34,7 @@ pub enum Place {
 }
 
 impl Place {
-    /// The end of its namespace's name.
+    /// Returns the suffix of the namespace's name.
     pub const fn suffix(self) -> &'static str {
         match self {
             Place::Clients => "cl",
@@ -45,65 +45,67 @@ impl Place {
         }
     }
 
-    /// Is it an end of the row?
+    /// Returns whether it is an end of the row.
     pub const fn is_host(self) -> bool {
         matches!(self, Place::Clients | Place::Servers)
     }
 }
 
-/// An end of a cable: an interface in a namespace.
+/// End of a cable: an interface in a namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct End {
     /// The namespace.
     pub place: Place,
-    /// Its interface.
+    /// The interface's name.
     pub port: &'static str,
-    /// The interface's address.
+    /// The interface's hardware address.
     pub mac: [u8; 6],
 }
 
 impl End {
     fn new(place: Place, port: &'static str) -> End {
-        // Locally administered; the last two say where, for people who read captures.
+        // The address is locally administered. The last two bytes tell readers of captures the place and the
+        // port.
         End { place, port, mac: [0x02, 0, 0, 0, place as u8 + 1, u8::from(port == WAN_PORT)] }
     }
 
-    /// The interface's address as text.
+    /// Returns the interface's hardware address as text.
     pub fn mac_text(&self) -> String {
         let [a, b, c, d, e, f] = self.mac;
         format!("{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{f:02x}")
     }
 }
 
-/// What is to be built.
+/// Everything that a lab builds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout {
     /// Namespaces from the clients to the servers.
     pub places: Vec<Place>,
-    /// Cables from the clients to the servers: end towards the clients, end towards the servers.
+    /// Cables from the clients to the servers, each with its end towards the clients and its end towards the
+    /// servers.
     pub cables: Vec<(End, End)>,
-    /// Whether frames go through user space one by one, so that hosts must send them as the wire
-    /// would have them.
+    /// True if frames pass user space one by one. Hosts must then send them as on the wire.
     pub wire_frames: bool,
     /// The gateway's box and the hosts' protocol.
     pub lab: Lab,
-    /// Who has which address.
+    /// Addresses of the hosts and the box.
     pub addresses: Addresses,
-    /// Networks that the clients' host has beside its own address, and the servers' host.
+    /// Networks that the clients' host and the servers' host have beside their own addresses.
     pub networks: [Vec<String>; 2],
     /// Largest receive and send buffers of the hosts in bytes, if the default is too small.
     pub buffers: Option<u64>,
-    /// Whether hosts ask for ECN; `None` for Linux's default, which agrees to it and does not ask.
+    /// ECN setting of the hosts: true if they request it. `None` is Linux's default, which accepts ECN but
+    /// does not request it.
     pub ecn: Option<bool>,
-    /// Whether hosts know Fast Open, for the sockets that ask for it.
+    /// True if hosts support Fast Open, for the sockets that request it.
     pub fast_open: bool,
-    /// Most segments that the clients' TCP hands down at once, if that is more than one: the gateway's box cuts them into the
-    /// wire's frames.
+    /// Most segments that the clients' TCP hands down at once, if more than one. The gateway's box cuts them
+    /// into the wire's frames.
     pub segmentation: Option<u32>,
 }
 
 impl Layout {
-    /// The lab that `plan` needs.
+    /// Returns the layout that `plan` needs.
     pub fn of(plan: &Plan) -> Layout {
         let lan = !plan.path.lan.is_bare();
         let wan = !plan.path.wan_out.is_bare() || !plan.path.wan_back.is_bare();
@@ -117,7 +119,7 @@ impl Layout {
             places.windows(2).map(|pair| (port(pair[0], WAN_PORT), port(pair[1], LAN_PORT))).collect();
 
         let addresses = Addresses::of(plan.lab.ip);
-        // Of all groups alike: `prerequisites` has seen to that.
+        // All groups agree: `prerequisites` has checked it.
         let tcp = plan.groups.iter().find(|group| group.protocol.is_tcp()).map(|group| &group.tcp);
         Layout {
             places,
@@ -133,13 +135,13 @@ impl Layout {
         }
     }
 
-    /// The end of a cable at `place` towards the servers, or towards the clients.
+    /// Returns the end of a cable at `place` towards the servers, or towards the clients.
     pub fn end(&self, place: Place, towards_servers: bool) -> Option<End> {
         let ends = self.cables.iter().map(|&(near, far)| if towards_servers { near } else { far });
         ends.into_iter().find(|end| end.place == place)
     }
 
-    /// Lines for `ip` in the initial namespace that lay the cables; `name` names namespaces.
+    /// Returns lines for `ip` in the initial namespace that create the cables; `name` names namespaces.
     pub fn lay_cables(&self, name: impl Fn(Place) -> String) -> Vec<String> {
         let side =
             |end: &End| format!("name {} address {} netns {}", end.port, end.mac_text(), name(end.place));
@@ -149,7 +151,7 @@ impl Layout {
             .collect()
     }
 
-    /// Where the gateway runs, and its interface towards the WAN.
+    /// Returns the gateway's place, and its interface towards the WAN.
     pub fn gateway(&self) -> (Place, &'static str) {
         match self.lab.kind {
             BoxKind::Host => (Place::Clients, HOST_PORT),
@@ -157,12 +159,12 @@ impl Layout {
         }
     }
 
-    /// Values below `/proc/sys/net` for `place`.
+    /// Returns values below `/proc/sys/net` for `place`.
     pub fn sysctls(&self, place: Place) -> Vec<(&'static str, String)> {
         let speaks =
             self.lab.ip == Ip::V6 && (place.is_host() || place == Place::Gateway && self.lab.kind.routes());
         let disabled = u8::from(!speaks).to_string();
-        // Router solicitations and what else comes with IPv6 would be frames that no plan has.
+        // Router solicitations and other IPv6 frames are in no plan.
         let mut out = vec![
             ("ipv6/conf/all/disable_ipv6", disabled.clone()),
             ("ipv6/conf/default/disable_ipv6", disabled),
@@ -178,17 +180,17 @@ impl Layout {
             });
         }
         if place == Place::Gateway {
-            // The host's packet filters are no part of an experiment.
+            // The host's packet filters must not affect an experiment.
             out.push(("bridge/bridge-nf-call-iptables", "0".to_string()));
             out.push(("bridge/bridge-nf-call-ip6tables", "0".to_string()));
         }
         if place.is_host() {
-            // A flow must not start with what an earlier one learnt.
+            // A flow must not start with metrics of an earlier one.
             out.push(("ipv4/tcp_no_metrics_save", "1".to_string()));
-            // An accepted connection begins with the host's default and gets its own afterwards. What BBR once paced stays
-            // paced (`sk_pacing_status`), whatever follows it.
+            // An accepted connection begins with the host's default and gets its own control afterwards. A
+            // socket that BBR paced stays paced (`sk_pacing_status`) under any later control.
             out.push(("ipv4/tcp_congestion_control", "reno".to_string()));
-            // Clients and servers may; their sockets say which of them do.
+            // Both hosts support it; their sockets decide which flows use it.
             out.extend(self.fast_open.then(|| ("ipv4/tcp_fastopen", "3".to_string())));
             out.extend(self.ecn.map(|on| ("ipv4/tcp_ecn", u8::from(on).to_string())));
             if let Some(bytes) = self.buffers {

@@ -1,4 +1,4 @@
-//! Assembly of a simulation's result from what its nodes counted.
+//! Assembly of a simulation's result from the counters of its nodes.
 
 use super::flows::FlowEnd;
 use super::series::Recorder;
@@ -23,7 +23,7 @@ use weir_sim::tcp::Failure;
 use weir_sim::udp::{UdpReport, UdpSink, UdpSource};
 use weir_sim::world::NodeId;
 
-/// The result, with its checks still to be made; `wall_s` is left out.
+/// Returns the result, without its checks and without `wall_s`.
 pub fn result(plan: &Plan, topology: &mut Topology, mut recorder: Recorder) -> RunResult {
     let now = topology.world.now();
     let covered = now.since(Time::ZERO);
@@ -62,7 +62,8 @@ pub fn result(plan: &Plan, topology: &mut Topology, mut recorder: Recorder) -> R
     }
 }
 
-/// The flow with the time at which it started, which of one that waits for another is known now. `None` if that one is not over.
+/// Returns the flow with its start time. A flow that follows another one starts relative to the end of that
+/// one, which is known now. Returns `None` if the other flow has not ended.
 fn started<'a>(topology: &Topology, n: usize, flow: Flow<'a>) -> Option<Flow<'a>> {
     let Some(before) = flow.before else { return Some(flow) };
     let (node, end) = topology.flows[n - (flow.index - before.index) as usize].client();
@@ -71,7 +72,7 @@ fn started<'a>(topology: &Topology, n: usize, flow: Flow<'a>) -> Option<Flow<'a>
     Some(Flow { start: (over + before.think).since(Time::ZERO), ..flow })
 }
 
-/// What went wrong with flows, in their order. A connection that was given up is none of it, but a result.
+/// Returns the faults of flows, in the flows' order. A connection that gave up is a result, not a fault.
 pub fn faults(plan: &Plan, topology: &Topology) -> Vec<String> {
     let of = |(flow, wired): (Flow, &WiredFlow)| {
         let sides = [
@@ -94,23 +95,23 @@ fn tcp_report(topology: &Topology, node: NodeId, id: EndpointId) -> EndpointRepo
     topology.world.get::<Host>(node).map_or_else(EndpointReport::default, |h| h.report(id))
 }
 
-/// Of each node of each gateway. In virtual time they cost none.
+/// Returns the totals of each node of each gateway. Virtual time assigns them no processor time.
 fn totals(topology: &Topology) -> impl Iterator<Item = GatewayResult> + '_ {
     let gateways = topology.gateways().map(|gateway| observe::gateway(gateway.stats(), Duration::ZERO));
     gateways.chain(topology.sharings().map(|sharing| observe::sharing(sharing, Duration::ZERO)))
 }
 
-/// The totals of gateways, with what the switches behind their paced ports discarded.
+/// Adds the frames discarded by the switches behind paced ports to the gateways' totals.
 fn discarded(topology: &Topology, gateway: GatewayResult) -> GatewayResult {
     let discarded = topology.switches().map(|switch| switch.discarded().0).sum();
     GatewayResult { pace: gateway.pace.map(|pace| PortPace { discarded, ..pace }), ..gateway }
 }
 
-/// What both ends of a flow report.
+/// Reports of a flow's two ends.
 #[derive(Default)]
 struct EndReports {
     sender: EndpointReport,
-    /// Bytes received, in all bins up to the end of the run.
+    /// Bytes received in each bin up to the end of the run.
     bins: Vec<u64>,
     received: u64,
     last_received: Option<Time>,
@@ -158,7 +159,7 @@ impl EndReports {
     }
 }
 
-/// Bytes received, in the bins from the start of a flow to its end.
+/// Returns the bytes received in the bins from the start of a flow to its end.
 fn received_series(plan: &Plan, row: &FlowResult, bins: &[u64]) -> Series {
     let (nanos, bin) = (|s: f64| (s * 1e9).round() as u64, plan.bin.as_nanos().max(1));
     let end = (nanos(row.end_s).div_ceil(bin) as usize).min(bins.len());
@@ -170,7 +171,7 @@ fn is_udp(wired: &WiredFlow) -> bool {
     matches!(wired.ends.sender.1, FlowEnd::Udp(_))
 }
 
-/// The class that a flow is expected in: what ACKs control is TCP.
+/// Returns the expected class of a flow. ACKs control only TCP.
 fn class<'a>(
     plan: &Plan,
     classifier: &'a Classifier,
@@ -183,7 +184,7 @@ fn class<'a>(
     class.filter(|c| (!is_udp(wired) || c.share.is_some()) && passes_a_gateway(plan, flow))
 }
 
-/// The result of a flow.
+/// Returns the result of a flow.
 fn flow_result(
     plan: &Plan,
     topology: &Topology,
@@ -195,7 +196,7 @@ fn flow_result(
 ) -> FlowResult {
     let us = |d: Duration| d.as_micros();
     let udp = is_udp(wired);
-    // What came after the flow's time was up does not count.
+    // Bytes that arrived after the flow's time do not count.
     let in_time = flow.end(plan.duration).as_nanos().div_ceil(plan.bin.as_nanos().max(1)) as usize;
     let last = |bytes: u64| reports.last_received.filter(|_| reports.received >= bytes);
     let measured = FlowMeasurements {
@@ -223,7 +224,7 @@ fn flow_result(
     row
 }
 
-/// How long bursts took, if there were any.
+/// Returns the durations of bursts, if there were any.
 fn bursts(took: &[Duration]) -> Option<Bursts> {
     let mut us: Vec<u64> = took.iter().map(|took| took.as_micros()).collect();
     us.sort_unstable();
@@ -232,7 +233,7 @@ fn bursts(took: &[Duration]) -> Option<Bursts> {
     (!us.is_empty()).then_some(Bursts { count: us.len() as u64, time_us })
 }
 
-/// Does a gateway stand between client and server, with the client on its LAN side?
+/// Returns whether a gateway is between client and server, with the client on its LAN side.
 fn passes_a_gateway(plan: &Plan, flow: &Flow) -> bool {
     let Some(graph) = &plan.graph else { return true };
     let node = |group: &Option<String>| {
@@ -243,7 +244,7 @@ fn passes_a_gateway(plan: &Plan, flow: &Flow) -> bool {
     ends.is_some_and(|(client, server)| graph.leaves_a_lan(client, server))
 }
 
-/// The classes, of all gateways together, with what only the flows tell.
+/// Returns the classes, summed over all gateways, with figures that come from the flows.
 fn classes(topology: &Topology, flows: &[FlowResult]) -> Vec<ClassResult> {
     let queues = topology.sharings().map(observe::queues);
     let all = topology
@@ -260,7 +261,7 @@ fn classes(topology: &Topology, flows: &[FlowResult]) -> Vec<ClassResult> {
     with_flows(all.unwrap_or_default().into_iter().enumerate().map(seen).collect(), flows)
 }
 
-/// What the links did up to now.
+/// Returns the links' counters up to now.
 fn links(topology: &mut Topology) -> Vec<LinkResult> {
     let Topology { world, links, .. } = topology;
     let row = |direction: &LinkDirection| match &direction.carrier {

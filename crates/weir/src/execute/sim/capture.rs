@@ -1,4 +1,4 @@
-//! Captures of frames: at the hosts, at the gateway's ports, and where they leave the links of the path.
+//! Captures of frames at the hosts, at the gateway's ports, and at the exits of the path's links.
 
 use super::pcap::Pcap;
 use super::topology::{CapturePoint, Topology};
@@ -9,16 +9,17 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use weir_core::time::Time;
 
-/// Where the destination stands in an untagged frame of IPv4.
+/// Bytes of the destination address in an untagged IPv4 frame.
 const DESTINATION: std::ops::Range<usize> = 30..34;
 
-/// A file, or why there is none any more.
+/// An open file, or the error that ended it.
 type Shared = Arc<Mutex<Option<Result<Pcap<BufWriter<File>>, String>>>>;
 
-/// Files that are being written.
+/// Files being written.
 pub struct Captures(Vec<(String, Shared)>);
 
-/// Begins a file `<name>.pcap` for each capture point of the topology in `directory`, which is made if needed.
+/// Starts a file `<name>.pcap` for each capture point of the topology in `directory`, which is made if
+/// needed.
 pub fn start(topology: &mut Topology, directory: &Path) -> Result<Captures, String> {
     std::fs::create_dir_all(directory).map_err(|e| format!("{}: {e}", directory.display()))?;
     let mut files = Vec::new();
@@ -57,7 +58,7 @@ fn write(shared: &Shared, at: Time, head: &[u8], len: usize) {
 }
 
 impl Captures {
-    /// Ends the files; returns what went wrong with them.
+    /// Ends the files and returns their errors.
     pub fn end(self) -> Vec<String> {
         let end = |(path, shared): (String, Shared)| {
             let file = shared.lock().unwrap_or_else(PoisonError::into_inner).take()?;

@@ -1,4 +1,4 @@
-//! Runs the world of an experiment, and looks at it meanwhile.
+//! Running of an experiment's world, with recording meanwhile.
 
 use super::series::Recorder;
 use super::topology::{self, Topology};
@@ -12,21 +12,22 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 use weir_core::time::{Duration, Time};
 
-/// The clock is looked at about this often.
+/// Approximate interval at which the real clock is read.
 const LOOK: std::time::Duration = std::time::Duration::from_millis(50);
 
-/// How an experiment is run, beyond what the plan says.
+/// Options of a simulation beyond the plan.
 #[derive(Clone, Copy)]
 pub struct Options<'a> {
-    /// Directory that frames are written to.
+    /// Directory for captures.
     pub pcap: Option<&'a Path>,
-    /// What is shown while it runs; several runs may share it.
+    /// Progress bar; several runs may share it.
     pub progress: Option<&'a Progress>,
-    /// Set from outside (a signal handler) to end early with what there is.
+    /// Flag that a signal handler sets to end the run early, with the results so far.
     pub stop: &'a AtomicBool,
 }
 
-/// Runs `plan` and its baselines; the result's checks are still to be made. Errors say what of it cannot be simulated, and why.
+/// Runs `plan` and its baselines. The result's checks are made later. Errors say which part of the plan
+/// cannot be simulated, and why.
 pub fn run(plan: &Plan, options: &Options) -> Result<RunResult, String> {
     let mut result = alone(plan, options)?;
     let beside = Options { pcap: None, ..*options };
@@ -44,7 +45,7 @@ fn alone(plan: &Plan, options: &Options) -> Result<RunResult, String> {
     let mut result = assemble::result(plan, &mut topology, recorder);
     result.faults = written;
     if interrupted {
-        // Connections that were cut are no fault of theirs.
+        // Connections that the interruption cut are not faulty.
         result.status = Status::Interrupted;
     } else {
         result.faults.extend(assemble::faults(plan, &topology));
@@ -56,11 +57,11 @@ fn alone(plan: &Plan, options: &Options) -> Result<RunResult, String> {
     Ok(result)
 }
 
-/// Runs to the end, or until it is told to stop; says whether it came to the end. How far it goes between two looks
-/// at the clock changes nothing about what happens.
+/// Runs to the end or until stopped. Returns whether it reached the end. The steps between readings of the
+/// clock do not affect the simulation.
 fn drive(plan: &Plan, topology: &mut Topology, recorder: &mut Recorder, options: &Options) -> bool {
     let end = Time::ZERO + plan.duration;
-    // Quiet times are over fast; what comes then must not have to wait for the end of a long slice.
+    // Idle time passes quickly, and a long slice after it would delay the next reading of the clock.
     let most = Duration::from_nanos(plan.duration.as_nanos() / 1000 + 1);
     let mut slice = most;
     let mut looked = Instant::now();
@@ -88,7 +89,7 @@ fn drive(plan: &Plan, topology: &mut Topology, recorder: &mut Recorder, options:
     }
 }
 
-/// A slice that takes about [`LOOK`], if one of length `slice` took `took`.
+/// Returns a slice that takes about [`LOOK`], given that one of length `slice` took `took`.
 fn next_slice(slice: Duration, took: std::time::Duration) -> Duration {
     if took > LOOK {
         Duration::from_nanos(slice.as_nanos() / 2).max(Duration::from_micros(1))

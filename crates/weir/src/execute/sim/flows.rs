@@ -1,4 +1,4 @@
-//! The flows of an experiment, with their ends on its hosts.
+//! The flows of an experiment, with their endpoints on its hosts.
 
 use super::hosts::{self, mac, next_hop, ExperimentHost, UdpEnd};
 use super::tcp;
@@ -13,28 +13,28 @@ use weir_sim::host::{Endpoint, EndpointId, Source};
 use weir_sim::tcp::TcpConfig;
 use weir_sim::udp::{UdpConfig, UdpSink, UdpSource};
 
-/// Address of the first end of a UDP flow on the LAN, and of the first beyond the WAN.
+/// Address of the first end of a UDP flow on the LAN, and of the first one beyond the WAN.
 const UDP_ENDS: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 64, 0, 1), Ipv4Addr::new(10, 192, 0, 1)];
 
-/// The two ends of a flow. Hosts are given by their number in the experiment.
+/// The two ends of a flow. Hosts are identified by their number in the experiment.
 #[derive(Clone, Copy, Debug)]
 pub struct FlowEnds {
-    /// The client's address and port.
+    /// Address and port of the client.
     pub client: SocketAddrV4,
-    /// The server's.
+    /// Address and port of the server.
     pub server: SocketAddrV4,
-    /// Is the client the sender?
+    /// True if the client is the sender.
     pub uploads: bool,
     /// Payload bytes of a full segment or datagram.
     pub payload: u16,
-    /// The host that sends the data, and the end of the flow there.
+    /// Host that sends the data, and the flow's end there.
     pub sender: (usize, FlowEnd),
-    /// The host that receives it, likewise.
+    /// Host that receives the data, and the flow's end there.
     pub receiver: (usize, FlowEnd),
 }
 
 impl FlowEnds {
-    /// The end that opens it.
+    /// Returns the end that opens the flow.
     pub fn client_end(&self) -> (usize, FlowEnd) {
         if self.uploads {
             self.sender
@@ -47,13 +47,14 @@ impl FlowEnds {
 /// One end of a flow on its host.
 #[derive(Clone, Copy, Debug)]
 pub enum FlowEnd {
-    /// An endpoint of a simulated host, which is given by its number in [`ExperimentHost::tcp`].
+    /// Endpoint of a simulated host, whose number in [`ExperimentHost::tcp`] is given.
     Tcp(usize, EndpointId),
-    /// The number in [`ExperimentHost::udp`].
+    /// Number in [`ExperimentHost::udp`].
     Udp(usize),
 }
 
-/// Makes the hosts of a plan and the ends of all its flows, in its order. Errors name the key that cannot be simulated.
+/// Makes the hosts of a plan and the ends of all its flows, in the plan's order. Errors name the key that
+/// cannot be simulated.
 pub fn make(plan: &Plan) -> Result<(Vec<ExperimentHost>, Vec<FlowEnds>), String> {
     let (all, groups) = hosts::all(plan);
     let mut ends = FlowEndMaker { plan, hosts: all, further: 0, used: HashMap::new() };
@@ -82,13 +83,13 @@ pub fn make(plan: &Plan) -> Result<(Vec<ExperimentHost>, Vec<FlowEnds>), String>
     Ok((ends.hosts, flows))
 }
 
-/// Gives flows their ends.
+/// Builder of the flows' ends.
 struct FlowEndMaker<'a> {
     plan: &'a Plan,
     hosts: Vec<ExperimentHost>,
-    /// Simulated hosts made for further rounds of client ports.
+    /// Number of simulated hosts made for further rounds of client ports.
     further: u32,
-    /// How often a host has used a port for clients.
+    /// Uses of each client port on each host.
     used: HashMap<(usize, u16), u32>,
 }
 
@@ -144,7 +145,8 @@ impl FlowEndMaker<'_> {
         })
     }
 
-    /// An end of a flow opens so long after another one is over. `None` if they are not on the same simulated host.
+    /// Makes an end of a flow open `think` after another one has ended. Returns `None` if they are not on the
+    /// same simulated host.
     fn follow(&mut self, end: (usize, FlowEnd), other: (usize, FlowEnd), think: Duration) -> Option<()> {
         let ((at, FlowEnd::Tcp(host, id)), (there, FlowEnd::Tcp(its_host, its_id))) = (end, other) else {
             return None;
@@ -189,12 +191,12 @@ impl FlowEndMaker<'_> {
     }
 }
 
-/// Is every change of the senders recorded?
+/// Returns whether every change of the senders is recorded.
 fn traces(plan: &Plan) -> bool {
     plan.sample.is_none() && plan.series.iter().any(|kind| kind.is_of_sender())
 }
 
-/// What the application of the sender writes.
+/// Returns the application's writes at the sender.
 fn source(plan: &Plan, flow: &Flow) -> Source {
     let rate = match flow.group.protocol {
         Protocol::Tcp { app_rate } => app_rate,
@@ -203,7 +205,8 @@ fn source(plan: &Plan, flow: &Flow) -> Source {
     Source { bytes: flow.bytes, until: until(plan, flow), rate, bursts: flow.group.bursts }
 }
 
-/// When a flow stops sending. What ends with the experiment is not closed: nobody would see what comes of it.
+/// Returns the time at which a flow stops sending. A flow that lasts until the end of the experiment is not
+/// closed, because its close would have no effect.
 fn until(plan: &Plan, flow: &Flow) -> Time {
     let end = flow.end(plan.duration);
     if end < plan.duration {
@@ -276,7 +279,8 @@ mod tests {
         assert_eq!((hosts[1].tcp.len(), hosts[1].tcp[0].endpoints), (1, 120_000));
     }
 
-    /// Ports begin anew after 55,535 flows; hosts of a group that have few of them keep their addresses.
+    /// Verifies that flows are at the addresses of their group's hosts after the ports start over. That
+    /// happens after 55,535 flows; hosts of a group with few flows keep their addresses.
     #[test]
     fn many_flows_of_many_hosts_are_at_the_addresses_of_these() {
         let mut plan = plan();

@@ -1,9 +1,9 @@
-//! Networks of nodes and links: routes, shares and gateways by hand.
+//! Networks of nodes and links, with routes, shares and gateways calculated by hand.
 
 use super::tests::{link, simulate};
 use crate::result::RunResult;
 
-/// Three routers in a row, 8 Mbit/s and 10 ms each; rates count IP bytes.
+/// Three routers in a row with links of 8 Mbit/s and 10 ms each. Rates count IP bytes.
 const CHAIN: &str = "
     [[node]]
     name = 'r1'
@@ -43,13 +43,15 @@ fn a_chain_by_hand() {
         [[flow]]\nid = 'near'\nclient = 'c'\nserver = 'b'\ncc = 'reno'\nbytes = 960\nmss = 960\ntimestamps = false\nstart = '500ms'"
     );
     let r = simulate(&text);
-    // A SYN of 52 bytes takes 52 us on each link, the SYN-ACK as well, the ACK behind it 40 us, and the segment of 1000
-    // bytes 1 ms. Over two links: 2 × (2 × 10,052) + 40 + 2 × (1000 + 10,000); the ACK delays the segment on the first only.
+    // A SYN of 52 bytes takes 52 us on each link, like the SYN-ACK. The following ACK takes 40 us, and the
+    // segment of 1000 bytes 1 ms. Over two links: 2 × (2 × 10,052) + 40 + 2 × (1000 + 10,000). The ACK delays
+    // the segment on the first link only.
     let fct: Vec<u64> = r.flows.iter().map(|f| (f.fct_s.unwrap() * 1e6).round() as u64).collect();
     assert_eq!(fct, [40_208 + 40 + 22_000, 20_104 + 40 + 11_000]);
     let names: Vec<&str> = r.links.iter().map(|l| l.name.as_str()).collect();
     assert_eq!(names, ["r1-r2.out", "r1-r2.back", "r2-r3.out", "r2-r3.back"]);
-    // SYN, ACK, data with FIN and the last ACK one way, SYN-ACK and FIN the other; `near` goes from r3 to r2.
+    // One way: SYN, ACK, data with FIN, and the last ACK. The other way: SYN-ACK and FIN. `near` goes from r3
+    // to r2.
     let packets: Vec<u64> = r.links.iter().map(|l| l.packets).collect();
     assert_eq!(packets, [4, 2, 4 + 2, 2 + 4]);
 }
@@ -70,7 +72,8 @@ fn frames_take_the_shortest_way_and_no_other() {
     let packets = |name: &str| link(&r, name).packets;
     let out = ["n1-n2.out", "n2-n3.out", "n3-n4.out", "n4-n5.out", "last.out"].map(packets);
     let back = ["n1-n2.back", "n2-n3.back", "n3-n4.back", "n4-n5.back", "last.back"].map(packets);
-    // 1000 datagrams a second, and 100 of each of the others. What goes back on the last link is lost.
+    // There are 1000 datagrams a second, and 100 of each of the other flows. Those that return on the last
+    // link are lost.
     assert_eq!((out, back), ([200, 200, 0, 1000, 1000], [0, 0, 0, 0, 0]));
     assert_eq!(link(&r, "last.back").drops.get("periodic_loss"), Some(&100));
     assert_eq!((packets("c.0.down"), packets("c.1.down"), packets("c.0.up")), (100, 100, 0));
@@ -80,9 +83,9 @@ fn frames_take_the_shortest_way_and_no_other() {
 
 #[test]
 fn what_crosses_every_link_leaves_each_the_rest() {
-    // The parking lot: datagrams over both links, and on each a flow of its own. 3 Mbit/s of payload in datagrams of 972
-    // bytes are 3.086 Mbit/s of IP; 8 less that carry 960 bytes of payload in 1000 each. Receive windows keep the queues
-    // from overflowing; what waits in them at the end is 60 kB of 12 MB.
+    // The parking lot has datagrams over both links, and a flow on each link. A payload of 3 Mbit/s in
+    // datagrams of 972 bytes is 3.086 Mbit/s of IP. The rest of the 8 Mbit/s carries 960 bytes of payload per
+    // 1000. Receive windows keep the queues from overflowing. The queues hold 60 kB of 12 MB at the end.
     let r = simulate(&format!(
         "name = 't'\nduration = '20s'\n{CHAIN}
         [tcp]\ncc = 'reno'\nmss = 960\ntimestamps = false\nrwnd = '60kB'
@@ -98,7 +101,7 @@ fn what_crosses_every_link_leaves_each_the_rest() {
     assert_eq!(r.flows[0].loss, Some(0.0));
 }
 
-/// A gateway at r1, and one at r2, both with their WAN towards r3.
+/// Returns the result with a gateway at r1 and one at r2, both with their WAN towards r3.
 fn shaped(flows: &str) -> RunResult {
     let chain = CHAIN.replacen("name = 'r1'", "name = 'r1'\nwan = 'r2'", 1);
     let chain = chain.replacen("name = 'r2'", "name = 'r2'\nwan = 'r3'", 1);
@@ -112,19 +115,21 @@ fn shaped(flows: &str) -> RunResult {
 
 #[test]
 fn what_passes_a_gateway_is_shaped_and_what_stays_on_its_lan_side_is_not() {
-    // From a to c through both; from d to a at r1 through none, though both are at a gateway; from a to b through the first.
+    // From a to c the flow passes both gateways, and from a to b the first. From d to a at r1 it passes none,
+    // though both hosts are at a gateway.
     let r = shaped(
         "[[flow]]\nid = 'far'\nclient = 'a'\nserver = 'c'
         [[flow]]\nid = 'near'\nclient = 'a'\nserver = 'b'
         [[flow]]\nid = 'local'\nclient = 'd'\nserver = 'a'\nduration = '1s'",
     );
     assert!((1.9e6..2.02e6).contains(&goodput(&r, "near.0")), "{}", goodput(&r, "near.0"));
-    // Two shapers in a row hold the ACKs one after the other, so the slower of them at any time counts.
+    // Two shapers in a row hold the ACKs one after the other, so the slower of them determines the rate at
+    // any time.
     assert!((1.4e6..2.02e6).contains(&goodput(&r, "far.0")), "{}", goodput(&r, "far.0"));
     assert!(goodput(&r, "local.0") > 50e6, "{}", goodput(&r, "local.0"));
     let class: Vec<&str> = r.flows.iter().map(|f| f.class.as_str()).collect();
     assert_eq!(class, ["up", "up", ""]);
-    // The totals are of both.
+    // The totals are sums over both gateways.
     let frames = &r.gateway.as_ref().unwrap().frames;
     let dropped: u64 = frames.dropped.values().sum();
     assert_eq!(frames.received + frames.made, frames.sent + frames.held + frames.absorbed + dropped);

@@ -1,7 +1,7 @@
-//! The hosts of an experiment, with their addresses, before they are part of a world.
+//! The hosts of an experiment with their addresses, before they are added to a world.
 //!
-//! A host of the experiment is one simulated host for its TCP flows, or several where the ports of one do not
-//! suffice, and one node for each end of a UDP flow.
+//! A host of the experiment is one simulated host for its TCP flows, or several if the ports of one do not
+//! suffice. Each end of a UDP flow is a node of its own.
 
 use crate::execute::hosts::{group_hosts, nth, CLIENT, SERVER};
 use crate::experiment::plan::{derived, Plan};
@@ -11,64 +11,65 @@ use weir_core::link;
 use weir_sim::host::{Host, HostConfig};
 use weir_sim::udp::{UdpSink, UdpSource};
 
-/// Address of the first further simulated host, for clients that have used up their ports.
+/// Address of the first further simulated host, for clients that have used all their ports.
 const FURTHER_HOSTS: Ipv4Addr = Ipv4Addr::new(10, 0, 1, 1);
-/// Interfaces of the clients' and the servers' host, as in the lab.
+/// Hardware addresses of the clients' and the servers' host, as in the lab.
 const MACS: [[u8; 6]; 2] = [[0x02, 0, 0, 0, 1, 0], [0x02, 0, 0, 0, 5, 0]];
 
 /// A host of an experiment.
 pub struct ExperimentHost {
-    /// Its name, address and access link.
+    /// Name, address and access link.
     pub site: Site,
-    /// Where its TCP flows end: one simulated host for each round of client ports.
+    /// Simulated hosts of its TCP flows, one for each round of client ports.
     pub tcp: Vec<TcpHost>,
-    /// Where its UDP flows end, each at an address of its own.
+    /// Ends of its UDP flows, each with an address of its own.
     pub udp: Vec<(Ipv4Addr, UdpEnd)>,
 }
 
-/// Where a host is in the network.
+/// Place of a host in the network.
 #[derive(Clone, Debug)]
 pub struct Site {
-    /// Its name: `clients`, `servers`, or `edge.3` of a group.
+    /// Name: `clients`, `servers`, or `edge.3` of a group.
     pub name: String,
-    /// The name of its group, or its own.
+    /// Name of its group, or its own name.
     pub group: String,
-    /// Beyond the WAN?
+    /// True if the host is beyond the WAN.
     pub wan: bool,
-    /// The node of a graph that it is at, by its number.
+    /// Number of the graph's node that the host is at.
     pub node: Option<usize>,
-    /// Its address.
+    /// Address of the host.
     pub address: Ipv4Addr,
-    /// Its access link: from it into the network.
+    /// Access link from the host into the network.
     pub up: link::Config,
-    /// From the network to it.
+    /// Access link from the network to the host.
     pub down: link::Config,
 }
 
-/// A simulated host with ends of TCP flows.
+/// Simulated host with ends of TCP flows.
 pub struct TcpHost {
-    /// Its address.
+    /// Address of the simulated host.
     pub address: Ipv4Addr,
-    /// The node.
+    /// Node of the world.
     pub host: Host,
-    /// How many flows end on it.
+    /// Number of flows that end on it.
     pub endpoints: usize,
-    /// The round of client ports that it is for.
+    /// Round of client ports that it serves.
     round: u32,
 }
 
-/// An end of a UDP flow.
+/// End of a UDP flow.
 pub enum UdpEnd {
-    /// Sends.
+    /// Sender.
     Source(Box<UdpSource>),
-    /// Receives.
+    /// Receiver.
     Sink(UdpSink),
 }
 
-/// The hosts of each group: the number of the first, and how many there are.
+/// Hosts of each group: the number of the first one, and their count.
 pub type HostGroups<'a> = BTreeMap<&'a str, (usize, usize)>;
 
-/// All hosts of an experiment, without flows: the clients' and the servers', then those of the groups.
+/// Returns all hosts of an experiment, without flows: the clients' and the servers', then those of the
+/// groups.
 pub fn all(plan: &Plan) -> (Vec<ExperimentHost>, HostGroups<'_>) {
     let bare = link::Config::BARE;
     let end_of_path = |i: usize, name: &str, address| {
@@ -97,8 +98,8 @@ impl ExperimentHost {
         ExperimentHost { site, tcp: vec![host], udp: Vec::new() }
     }
 
-    /// The number of its simulated host for a round of client ports. If there is none yet, it is made and counted in
-    /// `further`.
+    /// Returns the number of the simulated host for a round of client ports. Makes it if it is missing, and
+    /// counts it in `further`.
     pub fn host_for_round(&mut self, plan: &Plan, round: u32, further: &mut u32) -> usize {
         if let Some(i) = self.tcp.iter().position(|h| h.round == round) {
             return i;
@@ -112,7 +113,7 @@ impl ExperimentHost {
 }
 
 impl TcpHost {
-    /// A host without endpoints. `name` is what its seed is derived from.
+    /// Returns a host without endpoints. Its seed is derived from `name`.
     fn new(plan: &Plan, mac: [u8; 6], site: &Site, name: &str, address: Ipv4Addr, round: u32) -> TcpHost {
         let seed = derived(plan.seed, name, "host");
         let host = Host::new(HostConfig { mac, next_hop: next_hop(site), seed });
@@ -120,13 +121,14 @@ impl TcpHost {
     }
 }
 
-/// A locally administered address, which says the IP address for people who read captures.
+/// Returns a locally administered address that contains the IP address, for readers of captures.
 pub fn mac(kind: u8, address: Ipv4Addr) -> [u8; 6] {
     let [a, b, c, d] = address.octets();
     [0x02, kind, a, b, c, d]
 }
 
-/// The link-layer address that a host sends to: the clients' or the servers' host on the other side.
+/// Returns the link-layer destination of a host's frames: the clients' or the servers' host on the other
+/// side.
 pub fn next_hop(site: &Site) -> [u8; 6] {
     MACS[usize::from(!site.wan)]
 }

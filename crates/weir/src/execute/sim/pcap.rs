@@ -1,26 +1,26 @@
-//! Capture files with times in nanoseconds, of headers only (draft-ietf-opsawg-pcap).
+//! Capture files of headers only, with times in nanoseconds (draft-ietf-opsawg-pcap).
 
 use std::io::{self, Write};
 use weir_core::time::Time;
 use weir_core::wire::checksum;
 
-/// Says that times are in nanoseconds, and in which order bytes are.
+/// Magic number for times in nanoseconds; it also tells the byte order.
 const MAGIC: u32 = 0xa1b2_3c4d;
-/// Version 2.4.
+/// Version of the format, 2.4.
 const VERSION: [u16; 2] = [2, 4];
-/// No frame is longer.
+/// Upper limit of a frame's length.
 const SNAP_LENGTH: u32 = 262_144;
-/// Frames begin with an Ethernet header.
+/// Link type of frames that begin with an Ethernet header.
 const ETHERNET: u32 = 1;
 
-/// A file under way.
+/// Capture file being written.
 pub struct Pcap<W> {
     to: W,
     whole: Vec<u8>,
 }
 
 impl<W: Write> Pcap<W> {
-    /// Begins a file.
+    /// Writes the file header.
     pub fn begin(mut to: W) -> io::Result<Pcap<W>> {
         let version = VERSION.map(u16::to_le_bytes).concat();
         // Time zone and accuracy are always 0.
@@ -29,8 +29,8 @@ impl<W: Write> Pcap<W> {
         Ok(Pcap { to, whole: Vec::new() })
     }
 
-    /// Writes a frame of `len` bytes of which `head` is present. Its payload, which is nothing but a length, counts
-    /// as zeros in the checksum.
+    /// Writes a frame of `len` bytes of which `head` is present. The payload has only a length, and counts as
+    /// zeros in the checksum.
     pub fn frame(&mut self, at: Time, head: &[u8], len: usize) -> io::Result<()> {
         self.whole.clear();
         self.whole.extend(head);
@@ -52,10 +52,11 @@ impl<W: Write> Pcap<W> {
 mod tests {
     use super::*;
 
-    /// A segment from 10.0.0.1:1 to 10.0.0.2:2 with one byte of payload, summed by hand.
+    /// Verifies a segment from 10.0.0.1:1 to 10.0.0.2:2 with one byte of payload, summed by hand.
     #[test]
     fn a_frame_by_hand() {
-        // IP: 4500 + 0029 + 4000 + 4006 + 0a00 + 0001 + 0a00 + 0002 is 0xd932, its complement 0x26cd.
+        // The IP header sums 4500 + 0029 + 4000 + 4006 + 0a00 + 0001 + 0a00 + 0002 to 0xd932, its complement
+        // 0x26cd.
         let mut head = vec![2; 12];
         head.extend([8, 0, 0x45, 0, 0, 41, 0, 0, 0x40, 0, 64, 6, 0x26, 0xcd, 10, 0, 0, 1, 10, 0, 0, 2]);
         head.extend([0, 1, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0x50, 0x10, 0, 0, 0xff, 0xff, 0, 0]);
@@ -66,8 +67,8 @@ mod tests {
         assert_eq!(&out[..4], [0x4d, 0x3c, 0xb2, 0xa1]);
         assert_eq!(out.len(), 24 + 16 + 54);
         assert_eq!(&out[24..40], [3, 0, 0, 0, 7, 0, 0, 0, 54, 0, 0, 0, 55, 0, 0, 0]);
-        // Pseudo-header 0a00 + 0001 + 0a00 + 0002 + 0006 + 0015 (21 bytes), header 0001 + 0002 + 5010:
-        // 0x6431, whose complement is 0x9bce.
+        // The pseudo-header is 0a00 + 0001 + 0a00 + 0002 + 0006 + 0015 (21 bytes), the header 0001 + 0002 +
+        // 5010. The sum is 0x6431, its complement 0x9bce.
         assert_eq!(&out[40 + 50..40 + 52], [0x9b, 0xce]);
         assert_eq!(&out[40..40 + 50], &head[..50]);
     }

@@ -1,7 +1,7 @@
-//! Recording over time: of flows at their senders and in the gateway, and of the queues of links.
+//! Recordings over time of flows, at their senders and in the gateway, and of links' queues.
 //!
-//! Without a period, senders record every change themselves. Values that change with every packet (queues, and what the
-//! gateway holds) are recorded [`LOOKS`] times.
+//! Without a period, senders record every change themselves. Queues and the gateway's held bytes change with
+//! every packet, so they are sampled [`LOOKS`] times.
 
 use super::flows::FlowEnd;
 use super::topology::{Carrier, Topology, WiredFlow};
@@ -12,10 +12,10 @@ use weir_core::link::Link;
 use weir_core::time::{Duration, Time};
 use weir_sim::host::{Change, Host};
 
-/// How often queues are looked at if no period is given.
+/// Number of samples of queues if no period is given.
 const LOOKS: u64 = 1000;
 
-/// Rows of a series under way: the time in nanoseconds, and the values.
+/// Rows of a series in progress: times in nanoseconds, and values.
 #[derive(Clone, Debug, Default)]
 struct Rows {
     at: Vec<u64>,
@@ -38,21 +38,21 @@ impl Rows {
     }
 }
 
-/// Records what a plan asks for.
+/// Recorder of the series that a plan requests.
 pub struct Recorder {
     kinds: Vec<SeriesKind>,
-    /// Senders are looked at too; otherwise they record every change.
+    /// True if senders are sampled too; otherwise they record every change.
     senders: bool,
     every: Duration,
     next: Option<Time>,
-    /// By flow.
+    /// Rows of each flow.
     flows: Vec<Rows>,
-    /// By link.
+    /// Rows of each link.
     queues: Vec<Rows>,
 }
 
 impl Recorder {
-    /// Records nothing yet.
+    /// Returns a recorder without any rows.
     pub fn new(plan: &Plan, topology: &Topology) -> Recorder {
         let thousandth = Duration::from_nanos((plan.duration.as_nanos() / LOOKS).max(1));
         let senders = plan.sample.is_some();
@@ -67,12 +67,12 @@ impl Recorder {
         }
     }
 
-    /// When [`Recorder::record`] is to be called next.
+    /// Returns the time of the next call of [`Recorder::record`].
     pub fn next(&self) -> Option<Time> {
         self.next
     }
 
-    /// Looks at everything, at a time that has come.
+    /// Samples everything, at a time that is due.
     pub fn record(&mut self, topology: &mut Topology) {
         let now = topology.world.now();
         self.next = Some(now + self.every);
@@ -115,7 +115,8 @@ impl Recorder {
         }
     }
 
-    /// The series of a flow, by its number, of whose sender `trace` is every change: by what is added to its name.
+    /// Returns the series of a flow by its number, each with the suffix of its name. `trace` holds every
+    /// change of the sender.
     pub fn of_flow(&mut self, flow: usize, trace: &[Change], mss: u16) -> Vec<(&'static str, Series)> {
         let looked = std::mem::take(&mut self.flows[flow]);
         let mut traced = Rows::default();
@@ -130,18 +131,18 @@ impl Recorder {
         }
     }
 
-    /// The series of a link, by its number.
+    /// Returns the series of a link by its number.
     pub fn of_link(&mut self, link: usize) -> Option<Series> {
         let rows = std::mem::take(&mut self.queues[link]);
         (!rows.at.is_empty()).then(|| rows.series())
     }
 }
 
-/// The columns of a kind, of a sender whose segments carry `mss` bytes.
+/// Returns the columns of a kind, for a sender whose segments carry `mss` bytes.
 fn columns(kind: SeriesKind, c: &Change, mss: u16) -> Vec<(&'static str, f64)> {
     let packets = |bytes: u64| bytes as f64 / f64::from(mss);
     let ssthresh = if c.ssthresh == u64::MAX { UNKNOWN } else { packets(c.ssthresh) };
-    // Before the first sample there is no smoothed one.
+    // There is no smoothed round-trip time before the first sample.
     let rtt_us = if c.srtt == Duration::ZERO { UNKNOWN } else { c.srtt.as_nanos() as f64 / 1e3 };
     match kind {
         SeriesKind::Cwnd => vec![
@@ -155,7 +156,7 @@ fn columns(kind: SeriesKind, c: &Change, mss: u16) -> Vec<(&'static str, f64)> {
     }
 }
 
-/// What the gateways hold of a flow.
+/// Returns the bytes of a flow that the gateways hold.
 fn held(topology: &Topology, flow: &WiredFlow) -> u32 {
     topology.gateways().filter_map(|g| g.flow(&flow.key())).map(|f| f.held_bytes).sum()
 }

@@ -1,4 +1,4 @@
-//! Translation of the TCP settings of a plan to those of simulated connections.
+//! Translation of a plan's TCP settings to those of simulated connections.
 
 use crate::execute::hosts::{buffers, DEFAULT_BUFFER};
 use crate::experiment::plan::{FlowGroup, Plan, Protocol, TcpSetting, SHORTHANDS, TCP_SETTINGS};
@@ -6,12 +6,12 @@ use std::collections::BTreeMap;
 use weir_sim::cc;
 use weir_sim::tcp::TcpConfig;
 
-/// What an Ethernet frame holds of TCP payload, without options.
+/// TCP payload of an Ethernet frame, without options.
 const MSS: u16 = 1460;
-/// Bytes that timestamps take of a segment, padding included (RFC 7323 appendix A).
+/// Bytes of a segment that timestamps take, padding included (RFC 7323 appendix A).
 const TIMESTAMPS: u16 = 12;
 
-/// The settings of both ends of a group's flows. Errors say which congestion controls there are.
+/// Returns the settings of both ends of a group's flows. Errors list the available congestion controls.
 pub fn config(plan: &Plan, group: &FlowGroup) -> Result<TcpConfig, String> {
     let tcp = &group.tcp;
     let cc = tcp.algorithm();
@@ -24,8 +24,8 @@ pub fn config(plan: &Plan, group: &FlowGroup) -> Result<TcpConfig, String> {
     Ok(config)
 }
 
-/// What is in force in each group of flows that has TCP, defaults included, by key: `flow.bulk.mss`. The congestion control
-/// is told by the flows themselves.
+/// Returns the settings in force for each group of TCP flows, defaults included, by key: `flow.bulk.mss`. The
+/// congestion control is left out because the flows report it.
 pub fn in_force(plan: &Plan) -> BTreeMap<String, String> {
     let tcp = |g: &&FlowGroup| matches!(g.protocol, Protocol::Tcp { .. });
     let values = |group: &FlowGroup| {
@@ -82,7 +82,7 @@ mod tests {
     fn what_is_left_out_is_linux_s() {
         let c = with(reno()).unwrap();
         assert_eq!((c.mss, c.initial_window, c.delayed_ack, c.recovery), (1448, 10, 2, Recovery::Rack));
-        // Half of tcp_rmem's 6 MiB.
+        // The window is half of tcp_rmem's 6 MiB.
         assert_eq!((c.receive_window, c.initial_ssthresh), (3 << 20, None));
         assert_eq!(with(reno().with("timestamps", Value::Switch(false))).unwrap().mss, 1460);
         assert_eq!(FlowGroup::new("up").tcp.cc(), "cubic");

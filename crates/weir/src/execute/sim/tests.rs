@@ -18,8 +18,9 @@ pub(super) fn link<'a>(result: &'a RunResult, name: &str) -> &'a crate::result::
     result.links.iter().find(|l| l.name == name).unwrap_or_else(|| panic!("no {name}"))
 }
 
-/// A datagram of 1000 bytes every millisecond, through 10 Mbit/s and 10 ms: a packet of 1028 bytes and 14 of overhead
-/// takes 833.6 us. The last one that arrives by 1 s has left at 989 ms, the 990th; 1000 are sent.
+/// Verifies a datagram of 1000 bytes every millisecond, through 10 Mbit/s and 10 ms. A packet of 1028 bytes
+/// and 14 of overhead takes 833.6 us. The last datagram that arrives by 1 s left at 989 ms and is the 990th;
+/// 1000 are sent.
 #[test]
 fn datagrams_by_hand() {
     let r = simulate(
@@ -32,11 +33,11 @@ fn datagrams_by_hand() {
     let f = &r.flows[0];
     assert_eq!((f.id.as_str(), f.cc.as_str(), f.class.as_str()), ("u.0", "udp", ""));
     assert_eq!((f.bytes, f.loss, f.fct_s), (990_000, Some(0.0), None));
-    // By 500 ms, 490 have come: the one sent at 489 ms arrives at 499.8336 ms.
+    // By 500 ms, 490 have arrived: the one sent at 489 ms arrives at 499.8336 ms.
     assert_eq!(f.intervals.iter().map(|i| i.bytes).collect::<Vec<_>>(), [490_000, 500_000]);
     let names: Vec<&str> = r.links.iter().map(|l| l.name.as_str()).collect();
     assert_eq!(names, ["lan.out", "lan.back", "wan.out", "wan.back"]);
-    // A bare link is counted where frames enter it, one with a rate where they have been serialized.
+    // A bare link counts frames where they enter it. A link with a rate counts them after serialization.
     let (lan, wan) = (link(&r, "lan.out"), link(&r, "wan.out"));
     assert_eq!((lan.packets, lan.bytes, lan.utilization), (1000, 1_042_000, 0.0));
     assert_eq!((wan.packets, wan.bytes), (1000, 1_042_000));
@@ -46,8 +47,9 @@ fn datagrams_by_hand() {
     assert_eq!(r.made_by.kernel, "");
 }
 
-/// An upload takes 30 ms, and 10 ms later its client has the server's FIN. A download takes 40 ms, since the server writes when the handshake is over,
-/// and 20 ms later its client has the ACK of its FIN. 5 ms after that the next flow of the source begins.
+/// Verifies the start times of a source's flows. An upload takes 30 ms, and 10 ms later its client has the
+/// server's FIN. A download takes 40 ms, since the server writes after the handshake. 20 ms later its client
+/// has the ACK of its FIN. The next flow begins 5 ms after that.
 #[test]
 fn the_flows_of_a_source_follow_each_other() {
     for (direction, every, fct) in [("out", 45, 0.03), ("in", 65, 0.04)] {
@@ -70,7 +72,7 @@ fn the_flows_of_a_source_follow_each_other() {
     }
 }
 
-/// SYN, SYN-ACK and the data: three times 10 ms.
+/// Verifies the time for SYN, SYN-ACK and the data: three times 10 ms.
 #[test]
 fn a_completion_time_by_hand() {
     let text = "name = 't'\nduration = '1s'
@@ -82,13 +84,13 @@ fn a_completion_time_by_hand() {
     assert_eq!((up.start_s, up.end_s, up.fct_s, up.bytes), (0.005, 0.035, Some(0.03), 1000));
     assert_eq!(up.goodput_bps, 8000.0 / 0.03);
     assert_eq!((up.rtt_us.p50, up.retransmits, up.rtos), (20_000, 0, 0));
-    // The server sends once it is open: with the third packet of the handshake.
+    // The server sends once the third packet of the handshake has opened its connection.
     let down = &simulate(&text.replace("DIRECTION", "in")).flows[0];
     assert_eq!(down.fct_s, Some(0.04));
 }
 
-/// Nothing arrives for one flow of two: seven SYNs, at 0, 1, 3, 7, 15, 31 and 63 s, and no answer until 127 s (RFC 6298
-/// §5.5; Linux: `tcp_syn_retries` = 6). That is a result.
+/// Verifies that an abandoned connection is a result. No packet of one of two flows arrives. It sends seven
+/// SYNs, at 0, 1, 3, 7, 15, 31 and 63 s, and gives up at 127 s (RFC 6298 §5.5; Linux: `tcp_syn_retries` = 6).
 #[test]
 fn a_connection_that_is_given_up_is_a_result() {
     let text = "name = 't'\nduration = '130s'
@@ -104,12 +106,12 @@ fn a_connection_that_is_given_up_is_a_result() {
     assert_eq!((r.status, r.faults.len()), (Status::Ok, 0));
     let of = |n: usize| (r.flows[n].gave_up, r.flows[n].rtos, r.flows[n].bytes, r.flows[n].fct_s.is_some());
     assert_eq!((of(0), of(1)), ((0, 0, 1000, true), (1, 6, 0, false)));
-    // A run that ends before that knows nothing of it.
+    // A run that ends earlier does not report it.
     let r = simulate(&text.replace("130s", "126s"));
     assert_eq!((r.flows[1].gave_up, r.flows[1].rtos), (0, 6));
 }
 
-/// Each host behind 5 ms of its own, each way: 3 × 15 ms.
+/// Verifies access links of 5 ms for each host and direction: 3 × 15 ms.
 #[test]
 fn hosts_have_access_links() {
     let r = simulate(
@@ -127,7 +129,7 @@ fn hosts_have_access_links() {
     assert_eq!(link(&r, "edge.0.up").packets, link(&r, "edge.1.up").packets);
 }
 
-/// Frames in a capture file: records of 16 bytes and what they say is there, after 24 bytes.
+/// Counts the frames in a capture file: after 24 bytes, records of 16 bytes and the length that they state.
 fn frames(path: &std::path::Path) -> u64 {
     let bytes = std::fs::read(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     let (mut at, mut n) = (24, 0);
@@ -139,8 +141,8 @@ fn frames(path: &std::path::Path) -> u64 {
     n
 }
 
-/// More hosts than ports that are counted one by one, some behind links of their own: every frame is seen at its own
-/// host and nowhere else.
+/// Verifies that every frame appears at its own host and nowhere else. There are more hosts than ports of a
+/// bare link, and some have links of their own.
 #[test]
 fn frames_are_seen_at_their_hosts() {
     let text = "name = 't'\nduration = '1s'
@@ -167,7 +169,7 @@ fn frames_are_seen_at_their_hosts() {
     assert_eq!(own, seen("servers"));
     let sent: u64 = ["far.0.up", "far.1.up"].iter().map(|n| link(&r, n).packets).sum();
     let got: u64 = ["far.0.down", "far.1.down"].iter().map(|n| link(&r, n).packets).sum();
-    // Each host sees what it sends, and what comes out of its link.
+    // Each host captures the frames that it sends and those that come out of its link.
     assert_eq!(seen("far"), sent + got);
     assert_eq!((seen("gw-lan"), seen("gw-wan"), seen("lan.out")), (out + back, out + back, out));
     std::fs::remove_dir_all(&directory).unwrap();
@@ -186,7 +188,7 @@ const SHAPED: &str = "name = 't'\nduration = '4s'
 fn a_gateway_shapes_and_is_reported() {
     let r = simulate(SHAPED);
     let g = r.gateway.as_ref().unwrap();
-    // As inline, data goes past the gateway.
+    // As inline, data bypasses the gateway.
     assert_eq!((g.cpu_s, g.user_data_bytes), (0.0, 0));
     let f = &g.frames;
     assert_eq!(f.received + f.made, f.sent + f.held + f.absorbed + f.dropped.values().sum::<u64>());
@@ -226,7 +228,7 @@ fn series_at_every_change() {
     let (_, cwnd) = r.column("a.0", "cwnd_packets").unwrap();
     assert_eq!((cwnd[0], cwnd.len()), (10.0, t.len()));
     assert_eq!(r.column("a.0", "received_bytes").unwrap().1.iter().sum::<f64>(), r.flows[0].bytes as f64);
-    // A thousand looks, and one at the end.
+    // There are a thousand samples, and one at the end.
     assert_eq!(r.column("wan.out", "queue_bytes").unwrap().0.len(), 1001);
     assert!(r.column("a.1", "held_bytes").unwrap().1.iter().any(|&b| b > 0.0));
 }
@@ -235,7 +237,7 @@ fn series_at_every_change() {
 fn series_at_a_period() {
     let r = simulate(&format!("series = ['cwnd', 'held']\nsample = '10ms'\n{SHAPED}"));
     let (t, cwnd) = r.column("a.0", "cwnd_packets").unwrap();
-    // From the start on: the flow opens at 0.
+    // The series begins at the start: the flow opens at 0.
     assert_eq!((t[0], t[1], t.len(), cwnd.len()), (0.0, 0.01, 401, 401));
     assert_eq!(r.column("a.0", "held_bytes").unwrap().0, t);
     assert!(!r.series.contains_key("a.0.held"));

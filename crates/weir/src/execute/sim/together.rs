@@ -1,11 +1,11 @@
-//! Several gateways as one, for results: counts add up, and of peaks the highest counts.
+//! Merging of several gateways for results: counts are summed, and peaks are maxima.
 
 use crate::result::{
     ClassAdmission, ClassAlone, ClassBound, ClassOthers, ClassQueue, ClassResult, Counts, Frames,
     GatewayResult, PortPace, QuantilesMax,
 };
 
-/// The totals of two gateways.
+/// Merges the totals of two gateways.
 pub(super) fn gateways(a: GatewayResult, b: GatewayResult) -> GatewayResult {
     let (x, y) = (a.frames, b.frames);
     GatewayResult {
@@ -25,7 +25,7 @@ pub(super) fn gateways(a: GatewayResult, b: GatewayResult) -> GatewayResult {
     }
 }
 
-/// The classes of two gateways that are configured alike.
+/// Merges the classes of two gateways with equal configurations.
 pub(super) fn classes(a: Vec<ClassResult>, b: Vec<ClassResult>) -> Vec<ClassResult> {
     let both = |(a, b): (ClassResult, ClassResult)| ClassResult {
         held_ack_peak_packets: a.held_ack_peak_packets.max(b.held_ack_peak_packets),
@@ -46,7 +46,7 @@ pub(super) fn classes(a: Vec<ClassResult>, b: Vec<ClassResult>) -> Vec<ClassResu
     a.into_iter().zip(b).map(both).collect()
 }
 
-/// What passed of a class in two gateways beside its flows.
+/// Merges a class's unresponsive traffic in two gateways.
 fn others(a: ClassOthers, b: ClassOthers) -> ClassOthers {
     ClassOthers {
         packets: a.packets + b.packets,
@@ -56,7 +56,7 @@ fn others(a: ClassOthers, b: ClassOthers) -> ClassOthers {
     }
 }
 
-/// What passed the bounds of a class in two gateways.
+/// Merges the traffic that passed the bounds of a class in two gateways.
 fn bounds(a: ClassBound, b: ClassBound) -> ClassBound {
     ClassBound {
         held_bytes: a.held_bytes + b.held_bytes,
@@ -74,7 +74,7 @@ fn alone(a: ClassAlone, b: ClassAlone) -> ClassAlone {
     }
 }
 
-/// The flows of a class that two gateways guarantee a rate.
+/// Merges the guaranteed flows of a class in two gateways.
 fn admissions(a: ClassAdmission, b: ClassAdmission) -> ClassAdmission {
     ClassAdmission {
         guaranteed: a.guaranteed + b.guaranteed,
@@ -83,7 +83,8 @@ fn admissions(a: ClassAdmission, b: ClassAdmission) -> ClassAdmission {
     }
 }
 
-/// The queues of a class in two gateways. Of delays the longer ones: those of all frames are not known.
+/// Merges the queues of a class in two gateways. Takes the longer delays, because the delays of all frames
+/// are not known.
 fn queues(a: ClassQueue, b: ClassQueue) -> ClassQueue {
     let (x, y) = (a.delay_us, b.delay_us);
     ClassQueue {

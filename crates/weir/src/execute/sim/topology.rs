@@ -6,7 +6,8 @@
 //! clients ─ down ─┴─ lan.back ─                   ── wan.back ──┴─ up ─── servers
 //! ```
 //!
-//! A link with nothing to emulate is no node: its frames are counted as they pass. Where the plan has a graph instead, `graph` wires it.
+//! A link with nothing to emulate is not a node; its frames are counted as they pass. If the plan has a graph
+//! instead, `graph` wires it.
 
 mod graph;
 
@@ -30,25 +31,26 @@ use weir_sim::world::{NodeId, Routes, World};
 /// A port of a node.
 pub type NodePort = (NodeId, Port);
 
-/// More ports than this that lead to the same link meet in a node first, though it emulates nothing.
+/// Most ports that may lead directly to a bare link. More ports than this are first joined in a node that
+/// emulates nothing.
 const MOST_PORTS_OF_A_BARE_LINK: usize = 4;
 
-/// A world to be run.
+/// World that is ready to run.
 pub struct Topology {
-    /// Everything in it.
+    /// All nodes and wires.
     pub world: World,
-    /// The gateways: of a path one, or none if it is a plain bridge.
+    /// Gateways. A path has one, or none if it is a plain bridge.
     pub gateways: Vec<Gate>,
-    /// In the order of results.
+    /// Links in the order of results.
     pub links: Vec<LinkDirection>,
-    /// In the order of the plan.
+    /// Flows in the order of the plan.
     pub flows: Vec<WiredFlow>,
-    /// Where frames can be captured.
+    /// Places where frames can be captured.
     pub capture_points: Vec<CapturePoint>,
 }
 
 impl Topology {
-    /// The gateways themselves.
+    /// Returns the gateways that control ACKs.
     pub fn gateways(&self) -> impl Iterator<Item = &Gateway> {
         self.gateways.iter().filter_map(|&Gate { node, .. }| {
             let both = self.world.get::<Combined<Steered>>(node).map(Combined::gateway);
@@ -56,7 +58,7 @@ impl Topology {
         })
     }
 
-    /// Those in which data waits.
+    /// Returns the gateways that queue data.
     pub fn sharings(&self) -> impl Iterator<Item = &Sharing> {
         self.gateways.iter().filter_map(|&Gate { node, .. }| {
             let both = self.world.get::<Combined<Steered>>(node).map(Combined::sharing);
@@ -64,29 +66,29 @@ impl Topology {
         })
     }
 
-    /// The switches that their paced ports are connected to.
+    /// Returns the switches that paced ports are connected to.
     pub fn switches(&self) -> impl Iterator<Item = &Switch> {
         let nodes = self.gateways.iter().flat_map(|gate| gate.switches).flatten();
         nodes.filter_map(|node| self.world.get::<Switch>(node))
     }
 }
 
-/// A gateway: a node that controls ACKs ([`Steered`]), one in which data waits ([`Sharing`]), or one that does both
-/// ([`Combined`]), as inline.
+/// Gateway node: one that controls ACKs ([`Steered`]), one that queues data ([`Sharing`]), or one that does
+/// both ([`Combined`]), as inline.
 #[derive(Clone, Copy, Debug)]
 pub struct Gate {
     node: NodeId,
-    /// Behind the ports towards the WAN and the LAN, where classes are paced.
+    /// Switches behind the ports towards the WAN and the LAN, if classes are paced there.
     switches: [Option<NodeId>; 2],
 }
 
 impl Gate {
-    /// Where frames enter on a side, and leave if no class is paced there.
+    /// Returns the port at which frames enter on a side. They also leave there if no class is paced.
     fn port(self, side: Port) -> NodePort {
         (self.node, side)
     }
 
-    /// Where frames leave on a side.
+    /// Returns the port at which frames leave on a side.
     fn leaves(self, side: Port) -> NodePort {
         let [wan, lan] = self.switches;
         let switch = if side == WAN { wan } else { lan };
@@ -94,25 +96,25 @@ impl Gate {
     }
 }
 
-/// A flow in the world.
+/// Flow in the world.
 #[derive(Clone, Copy, Debug)]
 pub struct WiredFlow {
-    /// Its ends: addresses, ports, hosts.
+    /// Ends of the flow: addresses, ports, hosts.
     pub ends: FlowEnds,
-    /// The node that sends the data.
+    /// Node that sends the data.
     pub sender: NodeId,
-    /// The node that receives it.
+    /// Node that receives the data.
     pub receiver: NodeId,
 }
 
 impl WiredFlow {
-    /// The node of the client, and the end of the flow there.
+    /// Returns the client's node, and the flow's end there.
     pub fn client(&self) -> (NodeId, FlowEnd) {
         let node = if self.ends.uploads { self.sender } else { self.receiver };
         (node, self.ends.client_end().1)
     }
 
-    /// The flow as the gateway knows it.
+    /// Returns the flow's key in the gateway.
     pub fn key(&self) -> Key {
         let FlowEnds { client, server, uploads, .. } = self.ends;
         let (src, dst) = if uploads { (client, server) } else { (server, client) };
@@ -124,37 +126,38 @@ impl WiredFlow {
 pub struct LinkDirection {
     /// See [`crate::result::LinkResult::name`].
     pub name: String,
-    /// What carries its frames.
+    /// Carrier of its frames.
     pub carrier: Carrier,
 }
 
-/// What carries the frames of a link.
+/// Carrier of a link's frames.
 pub enum Carrier {
-    /// A node that emulates the link.
+    /// Node that emulates the link.
     Node(NodeId),
-    /// None: there is nothing to emulate, and frames are counted as they leave these ports.
+    /// Absence of a node: there is nothing to emulate, and frames are counted as they leave these ports.
     Bare(Vec<NodePort>),
 }
 
-/// A place at which frames can be captured.
+/// Place at which frames can be captured.
 #[derive(Debug)]
 pub struct CapturePoint {
-    /// Its name.
+    /// Name of the place.
     pub name: String,
-    /// Ports whose frames pass it; of a port that leads to other places too, those to these addresses.
+    /// Ports whose frames pass the place. If a port leads to other places too, only frames to these addresses
+    /// pass.
     pub ports: BTreeMap<NodePort, BTreeSet<Ipv4Addr>>,
 }
 
-/// An address, and where frames for it go.
+/// Address, and the destination port of its frames.
 type Destination = (Ipv4Addr, NodePort);
 
-/// By host of the experiment, its nodes; `None` for one that nothing ends on.
+/// Nodes of each host of the experiment; `None` for a node on which no flow ends.
 type Nodes = Vec<Vec<Option<NodeId>>>;
 
-/// A host of the experiment in the world.
+/// Host of the experiment in the world.
 struct WiredHost {
     site: Site,
-    /// The hosts on which something ends, and the ends of UDP flows, by address.
+    /// Simulated hosts with ends of flows, and ends of UDP flows, by address.
     nodes: Vec<(Ipv4Addr, NodeId)>,
 }
 
@@ -188,7 +191,7 @@ pub fn build(plan: &Plan) -> Result<Topology, String> {
 /// Links of the path.
 const PATH: [&str; 4] = ["lan.out", "lan.back", "wan.out", "wan.back"];
 
-/// A world while it is being wired.
+/// World in construction.
 struct Builder {
     world: World,
     seed: u64,
@@ -198,8 +201,8 @@ struct Builder {
 }
 
 impl Builder {
-    /// Puts hosts and ends of UDP flows into the world. Returns the nodes of both by host of the experiment, and the
-    /// hosts on which something ends.
+    /// Adds hosts and ends of UDP flows to the world. Returns the nodes of both by host of the experiment,
+    /// and the wired hosts.
     fn add_hosts(&mut self, hosts: Vec<ExperimentHost>) -> (Nodes, Nodes, Vec<WiredHost>) {
         let (mut all_tcp, mut all_udp, mut wired) = (Vec::new(), Vec::new(), Vec::new());
         for ExperimentHost { site, tcp, udp } in hosts {
@@ -228,7 +231,7 @@ impl Builder {
         (all_tcp, all_udp, wired)
     }
 
-    /// Wires the dumbbell with its gateway, which is returned if it is more than a bridge.
+    /// Wires the dumbbell with its gateway, which is returned unless it is a plain bridge.
     fn wire_path(&mut self, plan: &Plan, hosts: Vec<WiredHost>) -> Result<Vec<Gate>, String> {
         let (servers, clients): (Vec<WiredHost>, Vec<WiredHost>) =
             hosts.into_iter().partition(|h| h.site.wan);
@@ -274,7 +277,7 @@ impl Builder {
         Some(switch)
     }
 
-    /// The same gateway, whose queues draw what follows from the run's seed.
+    /// Returns the configuration with a seed derived from the run's, so that its queues' draws depend on it.
     fn seeded(&self, config: &Config) -> Config {
         let mut config = config.clone();
         config.port.runs = true;
@@ -286,8 +289,9 @@ impl Builder {
         config
     }
 
-    /// Wires one direction of the path: from all hosts of one side through two links, with the gateway between them,
-    /// to all hosts of the other side. `enters` and `leaves` are the gateway's ports, with their capture points.
+    /// Wires one direction of the path: from all hosts of one side through two links, with the gateway
+    /// between them, to all hosts of the other side. `enters` and `leaves` are the gateway's ports, with
+    /// their capture points.
     fn wire_direction(
         &mut self,
         from: &[WiredHost],
@@ -311,7 +315,7 @@ impl Builder {
         self.deliver(&ports, &all);
     }
 
-    /// Puts a link of the path behind the ports `from`; returns the ports that frames leave it by.
+    /// Adds a link of the path behind the ports `from`. Returns the ports that frames leave it by.
     fn add_path_link(&mut self, name: &str, link: &link::Config, from: Vec<NodePort>) -> Vec<NodePort> {
         let (carrier, ports) = if link.is_bare() && from.len() <= MOST_PORTS_OF_A_BARE_LINK {
             (Carrier::Bare(from.clone()), from)
@@ -325,7 +329,7 @@ impl Builder {
         ports
     }
 
-    /// Adds a host's access link into the network; returns the ports that its frames leave by.
+    /// Adds a host's access link into the network. Returns the ports that its frames leave by.
     fn add_uplink(&mut self, host: &WiredHost) -> Vec<NodePort> {
         let ports: Vec<NodePort> = host.nodes.iter().map(|&(_, node)| (node, WIRE)).collect();
         self.capture_at(&host.site.group, &ports, &[]);
@@ -337,8 +341,8 @@ impl Builder {
         vec![(node, Link::OUT)]
     }
 
-    /// Adds a host's access link from the network; returns where frames for the host's addresses are to go. They come
-    /// out of `ports`, which lead to `several` hosts or to this one only.
+    /// Adds a host's access link from the network. Returns the destinations of frames for the host's
+    /// addresses. The frames come out of `ports`, which lead to `several` hosts or to this one only.
     fn add_downlink(&mut self, host: &WiredHost, ports: &[NodePort], several: bool) -> Vec<Destination> {
         let nodes: Vec<Destination> =
             host.nodes.iter().map(|&(address, node)| (address, (node, WIRE))).collect();
@@ -354,7 +358,7 @@ impl Builder {
         nodes.into_iter().map(|(address, _)| (address, (link, Link::IN))).collect()
     }
 
-    /// Frames that leave `ports` go where they are addressed to.
+    /// Sends frames that leave `ports` to their destinations.
     fn deliver(&mut self, ports: &[NodePort], to: &[Destination]) {
         if let [(_, only)] = to {
             return ports.iter().for_each(|&port| self.world.wire(port, *only));
@@ -372,12 +376,12 @@ impl Builder {
     }
 
     fn add_link_node(&mut self, name: &str, link: &link::Config) -> NodeId {
-        // Each direction of each link draws its own losses.
+        // Each direction of each link draws its losses from a seed of its own.
         self.world.add(Link::new(link::Config { seed: derived(self.seed, name, "loss"), ..*link }))
     }
 
-    /// Frames that leave `ports` can be captured at the point called `name`; if `only` has any, those to these
-    /// addresses.
+    /// Captures frames that leave `ports` at the point called `name`. If `only` is not empty, only frames to
+    /// these addresses are captured.
     fn capture_at(&mut self, name: &str, ports: &[NodePort], only: &[Ipv4Addr]) {
         let i = match self.capture_point_by_name.get(name) {
             Some(&i) => i,

@@ -1,4 +1,4 @@
-//! A timer that wakes an event loop at a time.
+//! A timer that wakes an event loop at a set time.
 
 use mio::unix::SourceFd;
 use mio::{Interest, Registry, Token};
@@ -14,19 +14,19 @@ pub(super) struct Alarm {
 }
 
 impl Alarm {
-    /// A timer whose events have this token.
+    /// Registers a timer whose events have this token.
     pub fn register(registry: &Registry, token: Token) -> io::Result<Alarm> {
         let timer = rustix::time::timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::NONBLOCK)?;
         registry.register(&mut SourceFd(&timer.as_raw_fd()), token, Interest::READABLE)?;
         Ok(Alarm { timer, set_to: None })
     }
 
-    /// It rings once, at this time or at once if that has passed; not at all without a time.
+    /// Sets the timer to ring once at this time, or at once if that has passed. `None` disarms it.
     pub fn set(&mut self, at: Option<Time>) -> io::Result<()> {
         if at == self.set_to {
             return Ok(());
         }
-        // Zero disarms.
+        // A time of zero disarms the timer.
         let ns = at.map_or(0, |at| at.as_nanos().max(1));
         let it_value = Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as i64 };
         let it_interval = Timespec { tv_sec: 0, tv_nsec: 0 };

@@ -2,26 +2,26 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Bytes received per bin; bin `k` covers `[k * len_ns, (k + 1) * len_ns)` since the epoch. Bins
-/// before `first` and after the last are empty.
+/// Bytes received per bin. Bin `k` covers `[k * len_ns, (k + 1) * len_ns)` since the epoch. Bins before
+/// `first` and after the last are empty.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bins {
-    /// Length of a bin.
+    /// Length of a bin in nanoseconds.
     pub len_ns: u64,
-    /// Number of the first bin that is kept.
+    /// Number of the first bin that is stored.
     pub first: u64,
-    /// Bytes of that bin and those after it.
+    /// Bytes of the bins from `first` on.
     pub bytes: Vec<u64>,
 }
 
 impl Bins {
-    /// Empty bins of `len_ns` nanoseconds. Panics if that is zero.
+    /// Returns empty bins of `len_ns` nanoseconds. Panics if that is zero.
     pub fn new(len_ns: u64) -> Bins {
         assert!(len_ns > 0, "bins need a length");
         Bins { len_ns, first: 0, bytes: Vec::new() }
     }
 
-    /// `bytes` more at `at_ns`, which never goes backwards.
+    /// Adds `bytes` at `at_ns`, which never goes backwards.
     pub fn record(&mut self, at_ns: u64, bytes: u64) {
         let bin = at_ns / self.len_ns;
         if self.bytes.is_empty() {
@@ -34,12 +34,12 @@ impl Bins {
         self.bytes[index] += bytes;
     }
 
-    /// All bytes.
+    /// Returns the sum of all bins.
     pub fn total(&self) -> u64 {
         self.bytes.iter().sum()
     }
 
-    /// Bytes of every bin from 0 up to `end_ns`, empty ones too.
+    /// Returns the bytes of every bin from 0 up to `end_ns`, empty ones included.
     pub fn dense(&self, end_ns: u64) -> Vec<u64> {
         let mut out = vec![0; end_ns.div_ceil(self.len_ns) as usize];
         for (to, &bytes) in out.iter_mut().skip(self.first as usize).zip(&self.bytes) {
@@ -48,16 +48,16 @@ impl Bins {
         out
     }
 
-    /// Bytes of the bins that lie in `[from_ns, to_ns)`. A bin that straddles an end belongs to the
-    /// interval it begins in, so that adjoining intervals share nothing and miss nothing.
+    /// Returns the bytes of the bins in `[from_ns, to_ns)`. A bin that straddles an end belongs to the
+    /// interval it begins in, so each bin is in exactly one of several adjoining intervals.
     pub fn between(&self, from_ns: u64, to_ns: u64) -> u64 {
         let index =
             |t: u64| (t.div_ceil(self.len_ns).saturating_sub(self.first) as usize).min(self.bytes.len());
         self.bytes[index(from_ns)..index(to_ns).max(index(from_ns))].iter().sum()
     }
 
-    /// `(begin, length, bytes)` of each stretch of `interval_ns` in `[from_ns, to_ns)`, on the grid
-    /// of the epoch; the first and the last may be shorter. The bin that `from_ns` lies in counts.
+    /// Returns `(begin, length, bytes)` of each stretch of `interval_ns` in `[from_ns, to_ns)`, on the grid
+    /// of the epoch. The first and the last may be shorter. The bin that contains `from_ns` counts.
     pub fn intervals(&self, from_ns: u64, to_ns: u64, interval_ns: u64) -> Vec<(u64, u64, u64)> {
         let mut out = Vec::new();
         let mut begin = from_ns;

@@ -2,19 +2,19 @@
 
 use weir_core::time::Time;
 
-/// CLOCK_MONOTONIC now.
+/// Reads CLOCK_MONOTONIC.
 pub fn monotonic() -> Time {
     let t = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     Time::from_nanos(t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64)
 }
 
-/// CLOCK_REALTIME minus CLOCK_MONOTONIC in nanoseconds. Both are slewed alike, so it changes only
-/// when somebody sets the clock.
+/// Returns CLOCK_REALTIME minus CLOCK_MONOTONIC in nanoseconds. Both are slewed alike, so the difference
+/// changes only when the clock is set.
 pub(super) fn realtime_offset() -> i128 {
     let ns = |t: rustix::time::Timespec| i128::from(t.tv_sec) * 1_000_000_000 + i128::from(t.tv_nsec);
     let mono = rustix::time::ClockId::Monotonic;
     let real = rustix::time::ClockId::Realtime;
-    // The reading with the tightest bracket is off by half the bracket at most.
+    // The reading with the shortest bracket has an error of at most half the bracket.
     (0..16)
         .map(|_| {
             let before = ns(rustix::time::clock_gettime(mono));

@@ -1,7 +1,8 @@
 //! Flows of UDP datagrams at constant rates, with an event loop of their own.
 //!
-//! Each datagram has its own time, from the flow's start and its rate; a loop that wakes late sends what is due at once and is no later
-//! with the next. Datagrams are numbered, so that the receiver knows what is missing.
+//! Each datagram has its own time, computed from the flow's start and its rate. A loop that wakes late sends
+//! everything due at once, and the delay does not carry over to the next datagrams. Datagrams are numbered,
+//! so that the receiver can count missing ones.
 
 use super::alarm::Alarm;
 use super::intake::Intake;
@@ -21,19 +22,19 @@ use weir_core::time::Time;
 use weir_sim::udp::Timetable;
 
 const TIMER: Token = Token(usize::MAX);
-/// How often an idle loop looks whether it is to stop.
+/// Interval at which an idle loop checks whether it should stop.
 const LOOK_UP: Duration = Duration::from_millis(50);
-/// Bytes that may wait in a receiving socket.
+/// Size of a receiving socket's buffer in bytes.
 const BUFFER: i32 = 4 << 20;
 /// Longest payload of a datagram.
 const LONGEST: usize = 65_507;
 
-/// The ends of all flows of datagrams of a process.
+/// Ends of all datagram flows of a process.
 pub(super) struct Datagrams {
     ends: Vec<End>,
     poll: Poll,
     alarm: Alarm,
-    /// When everything ends, and how long datagrams of a flow whose time is up are waited for.
+    /// Time at which everything ends, and how long the receiver waits for late datagrams after a flow's time.
     stop_ns: u64,
     linger_ns: u64,
 }
@@ -42,12 +43,12 @@ pub(super) struct Datagrams {
 struct End {
     spec: DatagramSpec,
     socket: Socket,
-    /// When datagrams leave.
+    /// Sending times of datagrams.
     table: Timetable,
-    /// Of the end that receives.
+    /// Receiver's account, at the receiving end.
     intake: Option<Intake>,
     report: DatagramReport,
-    /// One more than the highest number received.
+    /// Highest number received, plus one.
     next: u64,
 }
 
@@ -69,9 +70,9 @@ impl Datagrams {
         Ok(Datagrams { ends, poll, alarm, stop_ns: spec.stop_ns, linger_ns: spec.linger_ns })
     }
 
-    /// Plays all ends until the specification's stop, or `control` says stop.
+    /// Runs all ends until the specification's stop, or until `control` requests one.
     pub fn run(mut self, epoch: Time, control: &Control) -> io::Result<Vec<DatagramReport>> {
-        // The default slack adds 50 us to every sleep; failing to set it costs precision only.
+        // The default slack adds 50 us to every sleep. Failing to set it costs only precision.
         let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
         let mut buffer = vec![0; LONGEST];
         let mut due: BinaryHeap<Reverse<(u64, usize)>> = BinaryHeap::new();
@@ -106,7 +107,7 @@ impl Datagrams {
     }
 }
 
-/// When the datagrams of this end leave, as in virtual time.
+/// Returns the sending times of an end's datagrams, as in virtual time.
 fn timetable(spec: &DatagramSpec) -> Option<Timetable> {
     let until = match spec.amount {
         Amount::Bytes(_) => Time::MAX,
@@ -120,7 +121,7 @@ fn timetable(spec: &DatagramSpec) -> Option<Timetable> {
     Some(Timetable::new(rate, (Time::from_nanos(spec.start_ns), until), on_off, seed))
 }
 
-/// Nanoseconds since the epoch, if it has come.
+/// Returns the nanoseconds since the epoch, or `None` before it.
 fn now_since(epoch: Time) -> Option<u64> {
     let now = clock::monotonic();
     (now >= epoch).then(|| now.since(epoch).as_nanos())
@@ -138,7 +139,7 @@ impl End {
         socket.bind(&spec.local.into()).map_err(fault(&format!("bind to {}", spec.local)))?;
         socket.connect(&spec.remote.into()).map_err(fault(&format!("connect to {}", spec.remote)))?;
         socket.set_nonblocking(true).map_err(fault("socket"))?;
-        // Less room only loses datagrams while the loop is away.
+        // With a smaller buffer, datagrams are lost only while the loop is busy.
         let _ = set_option(socket.as_fd(), libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, BUFFER);
         let report = DatagramReport { id: spec.id.clone(), ..DatagramReport::default() };
         let intake = (!spec.sends).then(|| Intake::new(spec.amount, bin_ns, 0));
@@ -146,7 +147,7 @@ impl End {
         Ok(End { table, spec: spec.clone(), socket, intake, report, next: 0 })
     }
 
-    /// When its next datagram is due; `None` if it has sent all.
+    /// Returns the time of the next datagram; `None` if all are sent.
     fn due(&self) -> Option<u64> {
         let before = self.report.sent.saturating_mul(u64::from(self.spec.size));
         let enough = matches!(self.spec.amount, Amount::Bytes(all) if before >= all);
@@ -154,7 +155,7 @@ impl End {
         (self.report.error.is_none() && !enough).then_some(at.as_nanos())
     }
 
-    /// When nothing more is to be expected of it.
+    /// Returns the time after which no more datagrams are expected.
     fn last_ns(&self, linger_ns: u64) -> u64 {
         match self.spec.amount {
             Amount::Bytes(_) => u64::MAX,
@@ -165,7 +166,7 @@ impl End {
     fn send(&mut self, buffer: &mut [u8]) {
         let datagram = &mut buffer[..usize::from(self.spec.size)];
         datagram[..NUMBER].copy_from_slice(&self.report.sent.to_be_bytes());
-        // What the path has no room for is lost, as is what nobody listens for yet or any more.
+        // Datagrams are lost without room on the path, and without a listener.
         let lost = [ErrorKind::WouldBlock, ErrorKind::ConnectionRefused, ErrorKind::Interrupted];
         if let Err(e) = self.socket.send(datagram) {
             if !lost.contains(&e.kind()) && e.raw_os_error() != Some(libc::ENOBUFS) {
@@ -207,7 +208,7 @@ impl End {
         }
     }
 
-    /// The account of this end at `now`.
+    /// Returns the report of this end at `now`.
     fn finish(self, now: u64) -> DatagramReport {
         DatagramReport { received: self.intake.map(|intake| intake.finish(now)), ..self.report }
     }
@@ -235,7 +236,8 @@ mod tests {
         End::open(&spec, 1000).unwrap()
     }
 
-    /// 1,280 bits at 30 kbit/s take 42 2/3 ms, and three of them 128 ms.
+    /// Verifies the sending times by the rate: 1,280 bits at 30 kbit/s take 42 2/3 ms, and three of them 128
+    /// ms.
     #[test]
     fn datagrams_are_due_by_the_rate() {
         let mut e = end(Amount::Bytes(640), true);
@@ -250,7 +252,7 @@ mod tests {
         assert_eq!(end(Amount::UntilNs(7), true).due(), None);
     }
 
-    /// 100 ms on and 50 ms off: only the time on counts for the rate.
+    /// Verifies that with 100 ms on and 50 ms off, only the time on counts for the rate.
     #[test]
     fn datagrams_wait_for_the_times_on() {
         let (on, off) = (Distribution::Constant(100_000_000), Distribution::Constant(50_000_000));

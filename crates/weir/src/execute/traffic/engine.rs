@@ -1,4 +1,4 @@
-//! The event loop that plays a [`Spec`].
+//! The event loop that runs a [`Spec`].
 
 use super::alarm::Alarm;
 use super::datagrams::Datagrams;
@@ -19,14 +19,14 @@ use std::os::fd::AsRawFd;
 use std::thread::JoinHandle;
 use weir_core::time::Time;
 
-/// Looks at TCP_INFO per second, over all flows of the process: about a microsecond each.
+/// TCP_INFO samples per second over all flows of the process, at about a microsecond each.
 const SAMPLES_PER_S: u64 = 5_000;
 
 const TIMER: Token = Token(usize::MAX);
-/// How often an idle loop looks whether it is to stop.
+/// Interval at which an idle loop checks whether it should stop.
 const LOOK_UP: std::time::Duration = std::time::Duration::from_millis(50);
 
-/// What a timer is for. The order breaks ties.
+/// Purpose of a timer. The order of variants breaks ties.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Due {
     Start(usize),
@@ -36,12 +36,12 @@ enum Due {
     Stop,
 }
 
-/// Flows and probes that are about to be played.
+/// Flows and probes that are ready to run.
 pub struct Generator {
     spec: Spec,
     flows: Vec<Flow>,
     listeners: Vec<Socket>,
-    /// Which flow a peer belongs to, by local and remote address.
+    /// Flow of each expected peer, by local and remote address.
     expected: HashMap<(SocketAddr, SocketAddr), usize>,
     sources: Vec<(usize, ProbeSource)>,
     sinks: Vec<(usize, ProbeSink)>,
@@ -51,7 +51,7 @@ pub struct Generator {
 }
 
 impl Generator {
-    /// Opens everything that must be there before a peer comes: from here on peers may connect.
+    /// Opens everything that peers need before they connect. Peers may connect from here on.
     pub fn open(spec: Spec) -> Result<Generator, String> {
         spec.check()?;
         allow_many_sockets();
@@ -88,8 +88,8 @@ impl Generator {
         Ok(Generator { spec, flows, listeners, expected, sources, sinks, datagrams, poll, alarm })
     }
 
-    /// Plays everything from `epoch` on, until all is done, the specification's stop, or `control`
-    /// says stop.
+    /// Runs everything from `epoch` on, until all flows are done, the specification's stop, or `control`
+    /// requests a stop.
     pub fn run(self, epoch: Time, control: &Control) -> io::Result<Report> {
         let stop = self.spec.stop_ns;
         let mut probes = vec![ProbeReport::default(); self.spec.probes.len()];
@@ -134,7 +134,7 @@ impl Generator {
         let datagrams = datagrams.map_or(Ok(Vec::new()), |thread| {
             thread.join().unwrap_or_else(|_| Err(io::Error::other("the datagrams' thread panicked")))
         })?;
-        // Probes may have been stopped when there were no flows.
+        // The probes may have been stopped while there were no flows.
         stage.interrupted |= control.stop_requested();
         let now = stage.now();
         Ok(Report {
@@ -149,7 +149,7 @@ impl Generator {
     }
 }
 
-/// The loop's state while it plays.
+/// State of the running loop.
 struct Stage {
     epoch: Time,
     spec: Spec,
@@ -160,10 +160,10 @@ struct Stage {
     poll: Poll,
     alarm: Alarm,
     due: BinaryHeap<Reverse<(u64, Due)>>,
-    /// Flows whose sockets are ready, in turn.
+    /// Flows whose sockets are ready, in the order of their turns.
     ready: VecDeque<usize>,
     sample_next: usize,
-    /// So many flows from the first on are done.
+    /// Number of flows that are done, counted from the first up to the first that is not.
     done: usize,
     strangers: u64,
     interrupted: bool,
@@ -174,7 +174,7 @@ impl Stage {
         clock::monotonic().since(self.epoch).as_nanos()
     }
 
-    /// Are all flows done? Those that were are not looked at again.
+    /// Returns whether all flows are done. Flows found done are not checked again.
     fn is_done(&mut self) -> bool {
         let after = &self.flows[self.done..];
         self.done += after.iter().take_while(|flow| flow.is_done()).count();
@@ -206,7 +206,7 @@ impl Stage {
                 }
             }
         }
-        // The peers may have been stopped first, which ends the flows before the loop looks.
+        // The peers may have been stopped first, which ends the flows before this loop checks.
         self.interrupted |= control.stop_requested();
         let now = self.now();
         self.flows.iter_mut().for_each(|f| f.abort(now));
@@ -229,10 +229,10 @@ impl Stage {
         self.due.push(Reverse((self.spec.stop_ns, Due::Stop)));
     }
 
-    /// Does what is due; says whether everything is to stop.
+    /// Runs due timers. Returns whether everything should stop.
     fn run_timers(&mut self) -> bool {
         while let Some(&Reverse((at, due))) = self.due.peek() {
-            // Before the epoch nothing is due, though the clock here reads zero.
+            // No timer is due before the epoch, although the clock here reads zero.
             let now = self.now();
             if at > now || clock::monotonic() < self.epoch {
                 return false;
@@ -264,14 +264,14 @@ impl Stage {
         } else {
             Interest::READABLE
         };
-        // Closing the socket takes it out of the poll again.
+        // Closing the socket removes it from the poll again.
         if self.poll.registry().register(&mut SourceFd(&fd), Token(i), interest).is_err() {
             let now = self.now();
             self.flows[i].abort(now);
         }
     }
 
-    /// Samples as many flows as the budget allows and goes on with the next ones the next time.
+    /// Samples as many flows as the budget allows, and continues with the next ones at the next call.
     fn sample(&mut self, now: u64) {
         let n = self.flows.len();
         let budget = (SAMPLES_PER_S * self.spec.sample_ns / 1_000_000_000).clamp(1, n as u64);
@@ -287,7 +287,7 @@ impl Stage {
                 }
             }
         }
-        // From now, not from the last one: a late loop must not catch up on samples.
+        // The next sample is scheduled from now, because a late loop must not catch up on samples.
         self.due.push(Reverse((now + self.spec.sample_ns, Due::Sample)));
     }
 
@@ -298,7 +298,7 @@ impl Stage {
         }
     }
 
-    /// One turn for each flow that is ready now.
+    /// Gives each ready flow one turn.
     fn run_ready(&mut self, buffer: &mut [u8; READ_MAX], zeroes: &[u8]) {
         let epoch = self.epoch;
         let clock = || clock::monotonic().since(epoch).as_nanos();
@@ -327,7 +327,7 @@ impl Stage {
                 Ok(a) => a,
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 Err(e) if e.kind() == io::ErrorKind::ConnectionAborted => continue,
-                // No descriptor is left, most likely: the flow will say that nobody came.
+                // Most likely no descriptor is left. The flow will report that no peer connected.
                 Err(_) => return Ok(()),
             };
             let key = socket.local_addr().ok().and_then(|l| l.as_socket()).zip(peer.as_socket());
@@ -344,11 +344,11 @@ impl Stage {
     }
 }
 
-/// Raises the limit of open files as far as it goes.
+/// Raises the limit of open files to its maximum.
 fn allow_many_sockets() {
     use rustix::process::{getrlimit, setrlimit, Resource, Rlimit};
     let limit = getrlimit(Resource::Nofile);
-    // Without it a great many flows fail one by one, and say why.
+    // On failure, flows beyond the limit fail one by one and report why.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
 }
 

@@ -1,4 +1,4 @@
-//! One end of a TCP flow: its socket, and its life from the start to the report.
+//! One end of a TCP flow: its socket and its states, from the start to the report.
 
 mod transfer;
 
@@ -12,49 +12,50 @@ use socket2::Socket;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-/// The most that is written at once.
+/// Most bytes written at once.
 pub(super) const WRITE_MAX: usize = 64 * 1024;
-/// Reads or writes before another flow has its turn.
+/// Most reads or writes before another flow has its turn.
 const TURN: usize = 16;
 
-/// Where a flow stands.
+/// State of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// Its start, or the peer, has yet to come.
+    /// Waiting for its start or for the peer.
     Waiting,
-    /// `connect` is under way.
+    /// Waiting for `connect` to complete.
     Connecting,
-    /// Data flows.
+    /// Transferring data.
     Open,
-    /// All is sent; the peer has yet to close.
+    /// Waiting for the peer to close, after all data was sent.
     Draining,
     /// Closed.
     Done,
 }
 
-/// Whether a flow has more to do at once.
+/// Result of a flow's turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Turn {
-    /// It stopped because its turn was over.
+    /// The turn ended with more work to do.
     More,
-    /// The socket stopped it; an event says when to go on.
+    /// The socket would block; an event resumes the flow.
     Idle,
 }
 
 /// One end of a flow.
 pub(super) struct Flow {
     spec: FlowSpec,
-    /// From here on the peer may end the connection any time, and however it does is no error.
+    /// Time from which the peer may end the connection in any way without an error.
     limit_ns: u64,
     state: State,
     socket: Option<Socket>,
-    /// What this end sends and receives; both, if the flow goes both ways.
+    /// Accounts of sending and receiving; both are present if the flow goes both ways.
     sender: Option<Sender>,
     intake: Option<Intake>,
     talk: Option<Talk>,
-    /// The peer has closed its direction: reads go on until they say so.
+    /// True if the kernel reported that the peer closed its direction. Reads continue until they report it
+    /// too.
     peer_closed: bool,
-    /// They have said so.
+    /// True if a read reported the end of data.
     heard_all: bool,
     opened_ns: Option<u64>,
     established_ns: Option<u64>,
@@ -63,7 +64,7 @@ pub(super) struct Flow {
 }
 
 impl Flow {
-    /// A flow that waits for its start.
+    /// Returns a flow that waits for its start.
     pub fn new(spec: FlowSpec, all: &Spec) -> Flow {
         let limit_ns = match spec.amount {
             Amount::Bytes(_) => all.stop_ns,
@@ -101,12 +102,12 @@ impl Flow {
     pub fn is_done(&self) -> bool {
         self.state == State::Done
     }
-    /// Whether samples of TCP_INFO say something about it.
+    /// Returns whether samples of TCP_INFO are meaningful for this end.
     pub fn is_sending(&self) -> bool {
         self.sender.is_some() && matches!(self.state, State::Open | State::Draining)
     }
 
-    /// Opens the connection. The socket is there afterwards unless the flow failed.
+    /// Opens the connection. The socket exists afterwards unless the flow failed.
     pub fn connect(&mut self, now: u64) {
         self.opened_ns = Some(now);
         match open(&self.spec) {
@@ -121,7 +122,7 @@ impl Flow {
         }
     }
 
-    /// Takes the connection that the peer opened.
+    /// Takes over the connection that the peer opened.
     pub fn accept(&mut self, now: u64, socket: Socket) {
         let set = socket
             .set_nonblocking(true)
@@ -143,19 +144,19 @@ impl Flow {
         }
     }
 
-    /// The kernel says that the peer closed its direction.
+    /// Notes the kernel's event that the peer closed its direction.
     pub fn peer_closed(&mut self) {
         self.peer_closed = true;
     }
 
-    /// Looks at the kernel's state of the flow, if this end sends.
+    /// Samples the kernel's state of the flow, if this end sends.
     pub fn sample(&mut self, now: u64) {
         if let (Some(sender), Some(socket)) = (&mut self.sender, &self.socket) {
             sender.sample(now, socket.as_fd());
         }
     }
 
-    /// The flow's time is up: its sender says so to the peer.
+    /// Ends the flow's time. Its sender tells the peer.
     pub fn time_is_up(&mut self, now: u64) {
         match &mut self.talk {
             Some(talk) if talk.asks() => talk.end(),
@@ -165,7 +166,7 @@ impl Flow {
         }
     }
 
-    /// Ends the flow where it stands; a connection is reset, so that nothing of it stays behind.
+    /// Ends the flow immediately. A connection is reset, so that none of it remains.
     pub fn abort(&mut self, now: u64) {
         if matches!(self.state, State::Done) {
             return;
@@ -179,7 +180,7 @@ impl Flow {
             self.error.get_or_insert("the peer never connected".into());
         }
         if let Some(socket) = &self.socket {
-            // Failing means an orderly close, which is no worse.
+            // On failure the close is orderly, which is acceptable.
             let _ = socket.set_linger(Some(Duration::ZERO));
         }
         self.close();
@@ -197,7 +198,7 @@ impl Flow {
         self.state = State::Done;
     }
 
-    /// The account of this end at `now`.
+    /// Returns the report of this end at `now`.
     pub fn finish(self, now: u64) -> FlowReport {
         FlowReport {
             id: self.spec.id,

@@ -1,8 +1,8 @@
-//! The receiving end of a flow: what it keeps of each read.
+//! The receiving end of a flow, with its account of each read.
 
 use super::{Amount, Bins, Gap, Received};
 
-/// The account of a receiver. Calls come with times that never go backwards.
+/// Account of a receiver. The times of calls never go backwards.
 pub(super) struct Intake {
     got: Received,
     amount: Amount,
@@ -10,7 +10,7 @@ pub(super) struct Intake {
 }
 
 impl Intake {
-    /// Nothing received yet of a flow that is to carry `amount`.
+    /// Returns an empty account of a flow that carries `amount`.
     pub fn new(amount: Amount, bin_ns: u64, gap_after: u64) -> Intake {
         let got = Received {
             bytes: 0,
@@ -25,7 +25,7 @@ impl Intake {
         Intake { got, amount, gap_after }
     }
 
-    /// `bytes` were read at `at`.
+    /// Records a read of `bytes` at `at`.
     pub fn read(&mut self, at: u64, bytes: u64) {
         let got = &mut self.got;
         got.bytes += bytes;
@@ -41,17 +41,17 @@ impl Intake {
         self.got.last_ns = Some(at);
     }
 
-    /// The sender's end of data was read at `at`.
+    /// Records a read of the end of data at `at`.
     pub fn eof(&mut self, at: u64) {
         self.got.eof_ns.get_or_insert(at);
     }
 
-    /// Whether everything the flow was to carry is here.
+    /// Returns whether all of the flow's bytes have arrived.
     pub fn complete(&self) -> bool {
         self.got.complete_ns.is_some()
     }
 
-    /// The account at `end`. A flow that was still to deliver then has a gap that lasts until then.
+    /// Returns the account at `end`. An unfinished flow has a gap that lasts until then.
     pub fn finish(mut self, end: u64) -> Received {
         let open_until = match self.amount {
             Amount::Bytes(_) if self.complete() => None,

@@ -1,20 +1,20 @@
-//! Traffic: real flows of TCP and UDP, any number of them in one process with one event loop for each of the two, and UDP probes.
+//! Traffic: real TCP and UDP flows, and UDP probes. One process runs any number of flows, with one event loop
+//! for TCP and one for UDP.
 //!
-//! A [`Spec`] says which ends of which flows a process plays; [`Generator::open`] opens what listens,
-//! [`Generator::run`] carries them out and gives a [`Report`]. Times are nanoseconds since an epoch
-//! on CLOCK_MONOTONIC, which all processes of a machine share, namespaces or not, so that what one
-//! process sends and another receives lies on one axis.
+//! A [`Spec`] lists the ends of flows that a process runs. [`Generator::open`] opens listening sockets, and
+//! [`Generator::run`] runs the flows and returns a [`Report`]. Times are nanoseconds since an epoch on
+//! CLOCK_MONOTONIC, which all processes and namespaces of a machine share. So times at sender and receiver
+//! are comparable.
 //!
-//! Bytes are counted where they are received, after reads of at most [`READ_MAX`] bytes that are
-//! stamped one by one: counting at the sender, or in large reads, makes intervals at low rates jump.
-//! Payload is neither made nor looked at: senders write one buffer of zeroes again and again, and
-//! receivers discard in the kernel (`MSG_TRUNC`).
+//! Bytes are counted at the receiver, after reads of at most [`READ_MAX`] bytes with a timestamp each.
+//! Counting at the sender, or in large reads, makes intervals at low rates jump. Payload is neither generated
+//! nor read: senders write one buffer of zeroes repeatedly, and receivers discard in the kernel
+//! (`MSG_TRUNC`).
 //!
-//! A flow is known by its four-tuple. The connecting end binds its local port, so the listening end
-//! can tell flows apart without a byte of its own in the stream: `bytes` is what the wire carries.
+//! A flow is identified by its four-tuple. The connecting end binds its local port, so the listening end can
+//! identify flows without any byte in the stream. So `bytes` is exactly the payload on the wire.
 //!
-//! Nothing here waits for a peer without a limit: [`Spec::stop_ns`] ends everything, and what went
-//! wrong is said per flow.
+//! Every wait for a peer is limited: [`Spec::stop_ns`] ends everything. Errors are reported per flow.
 
 mod alarm;
 mod bins;

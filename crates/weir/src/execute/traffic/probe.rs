@@ -1,8 +1,8 @@
-//! UDP packets at even distances, each with the time it was sent: how late a path delivers.
+//! Evenly spaced UDP packets with their sending times, which measure a path's delay.
 //!
-//! The sink reports two delays. Up to the kernel's receive stamp: the sender's system call, the path
-//! and what emulates it. Up to the application: that and the sink's waking up. Measuring the same
-//! path without its emulator tells how much of either is the probe's own.
+//! The sink reports two delays. The first ends at the kernel's receive timestamp: the sender's system call,
+//! the path and its emulator. The second ends at the application and adds the sink's wake-up. A measurement
+//! of the same path without its emulator gives the probe's own part of either.
 
 use super::spec::ProbeSpec;
 use super::sys::{set_option, Batch, Message};
@@ -14,7 +14,7 @@ use std::time::Duration;
 use weir_core::time::Time;
 
 const MAGIC: u64 = u64::from_be_bytes(*b"weir-udp");
-/// A sender that is further behind than this skips packets instead of sending a burst.
+/// Lateness above which a sender skips packets instead of sending a burst.
 const TOO_LATE_NS: u64 = 10_000_000;
 
 fn socket(spec: &ProbeSpec) -> Result<Socket, String> {
@@ -33,7 +33,7 @@ pub struct ProbeSource {
 }
 
 impl ProbeSource {
-    /// Opens its socket.
+    /// Opens the probe's socket.
     pub fn open(spec: &ProbeSpec) -> Result<ProbeSource, String> {
         let socket = socket(spec)?;
         let buffer = 8 << 20;
@@ -41,7 +41,7 @@ impl ProbeSource {
         Ok(ProbeSource { spec: spec.clone(), socket })
     }
 
-    /// Sends until the probe's time is up, or `control` says stop.
+    /// Sends until the probe's time is up, or until `control` requests a stop.
     pub fn run(self, epoch: Time, control: &Control) -> ProbeReport {
         precise_sleep();
         let mut report = ProbeReport { id: self.spec.id.clone(), ..ProbeReport::default() };
@@ -62,7 +62,7 @@ impl ProbeSource {
                 next += 1;
                 report.skipped += 1;
             }
-            // One by one: a packet that waits for others in a batch is not on its way.
+            // Packets are sent singly, because a packet in a batch would wait for the others.
             while next < total && due(next) <= now {
                 let stamp = clock::monotonic().as_nanos();
                 lateness.push(stamp - due(next));
@@ -70,7 +70,7 @@ impl ProbeSource {
                 next += 1;
                 match self.socket.send(&packet) {
                     Ok(_) => report.sent += 1,
-                    // The peer is not (yet, any more) there, or the path is full.
+                    // The peer is absent, or the path is full.
                     Err(e) if matches!(e.raw_os_error(), Some(libc::ECONNREFUSED | libc::ENOBUFS)) => {
                         report.skipped += 1;
                     }
@@ -93,7 +93,7 @@ fn write_header(packet: &mut [u8], number: u64, sent: u64) {
     packet[16..24].copy_from_slice(&sent.to_be_bytes());
 }
 
-/// `(number, sent)` of a packet, if it is one of ours.
+/// Returns `(number, sent)` of a packet of the probe, `None` for others.
 fn read_header(packet: &[u8]) -> Option<(u64, u64)> {
     let word = |i: usize| packet.get(i..i + 8)?.try_into().ok().map(u64::from_be_bytes);
     (word(0)? == MAGIC).then_some((word(8)?, word(16)?))
@@ -106,7 +106,7 @@ pub struct ProbeSink {
 }
 
 impl ProbeSink {
-    /// Opens its socket.
+    /// Opens the probe's socket.
     pub fn open(spec: &ProbeSpec) -> Result<ProbeSink, String> {
         let socket = socket(spec)?;
         let fd = socket.as_fd();
@@ -117,8 +117,8 @@ impl ProbeSink {
         Ok(ProbeSink { spec: spec.clone(), socket })
     }
 
-    /// Receives until nothing has come for a second after the last packet was sent, until `stop_ns`, or
-    /// until `control` says stop.
+    /// Receives until no packet arrived for a second after the last was sent, until `stop_ns`, or until
+    /// `control` requests a stop.
     pub fn run(self, epoch: Time, stop_ns: u64, control: &Control) -> ProbeReport {
         precise_sleep();
         let mut tally = Tally::default();
@@ -163,7 +163,7 @@ impl ProbeSink {
     }
 }
 
-/// What a sink has seen.
+/// Counts and samples of a sink.
 #[derive(Default)]
 struct Tally {
     received: u64,
@@ -174,23 +174,23 @@ struct Tally {
     stamps: Vec<i128>,
 }
 
-/// Packets whose gaps do not count: the queue that they wait in has to fill first.
+/// Number of initial packets whose gaps are ignored, while the queue of the pacing device fills.
 const FIRST: usize = 100;
 
-/// Gaps between stamps.
+/// Gaps between timestamps.
 struct Gaps {
-    /// How far they are off.
+    /// Deviations from the expected gap.
     errors: Option<Quantiles>,
     all: Option<Quantiles>,
-    /// How long they take together, in nanoseconds.
+    /// Sum of the gaps in nanoseconds.
     took: u64,
 }
 
 impl Gaps {
-    /// Of these stamps, which are to be `gap` apart.
+    /// Computes the gaps between these timestamps, which should be `gap` apart.
     fn of(stamps: &[i128], gap: u64) -> Gaps {
         let stamps = stamps.get(FIRST..).unwrap_or_default();
-        // A clock that is set back makes no gap.
+        // A clock that is set back counts as a gap of zero.
         let mut all: Vec<u64> = stamps.windows(2).map(|pair| (pair[1] - pair[0]).max(0) as u64).collect();
         let mut errors: Vec<u64> = all.iter().map(|found| found.abs_diff(gap)).collect();
         Gaps { errors: Quantiles::of(&mut errors), took: all.iter().sum(), all: Quantiles::of(&mut all) }
@@ -213,9 +213,9 @@ impl Tally {
     }
 }
 
-/// The default slack adds 50 µs to every sleep.
+/// Sets the timer slack to its minimum; the default adds 50 µs to every sleep.
 fn precise_sleep() {
-    // Failing only costs precision, which the report shows.
+    // Failing costs only precision, and the report shows it.
     let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
 }
 

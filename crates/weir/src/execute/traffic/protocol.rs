@@ -1,7 +1,7 @@
-//! How a traffic process is driven: a [`Spec`] as JSON on its input, `ready` on its output when its
-//! peers may connect, `go EPOCH` on its input, and in the end a [`Report`] as JSON on its output.
-//! `stop`, or the end of its input after `go`, ends it early with what there is; so do SIGINT and
-//! SIGTERM. A specification that has an `epoch_ns` is played without waiting for anything.
+//! The protocol that drives a traffic process. Its input is a [`Spec`] as JSON. It writes `ready` when its
+//! peers may connect, reads `go EPOCH`, and finally writes a [`Report`] as JSON. The line `stop`, or the end
+//! of input after `go`, ends it early with the results so far; so do SIGINT and SIGTERM. A specification with
+//! an `epoch_ns` runs without waiting for `go`.
 
 use super::{Generator, Spec};
 use crate::output::READY;
@@ -11,29 +11,29 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use weir_core::time::Time;
 
-/// Told, with the epoch in nanoseconds, to start.
+/// Command to start, followed by the epoch in nanoseconds.
 pub const GO: &str = "go";
-/// Told to end early.
+/// Command to end early.
 pub const STOP: &str = "stop";
 
-/// Ends a generator early, from another thread or a signal handler.
+/// Control that ends a generator early, from another thread or a signal handler.
 #[derive(Clone, Debug, Default)]
 pub struct Control {
     stop: Arc<AtomicBool>,
 }
 
 impl Control {
-    /// Ask it to stop; it does within 50 ms.
+    /// Requests a stop, which takes effect within 50 ms.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }
-    /// Whether it was asked to.
+    /// Returns whether a stop was requested.
     pub fn stop_requested(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 }
 
-/// Plays what `input` says and writes the report to `output`.
+/// Runs the specification from `input` and writes the report to `output`.
 pub fn serve(mut input: impl BufRead + Send + 'static, output: &mut impl Write) -> Result<(), String> {
     let io = |e: io::Error| format!("traffic: {e}");
     let mut json = serde_json::Deserializer::from_reader(&mut input);
@@ -60,7 +60,7 @@ pub fn serve(mut input: impl BufRead + Send + 'static, output: &mut impl Write) 
     writeln!(output, "{line}").and_then(|()| output.flush()).map_err(io)
 }
 
-/// The epoch of the `go` line.
+/// Waits for the `go` line and returns its epoch.
 fn wait_for_go(input: &mut impl BufRead) -> Result<Time, String> {
     let mut line = String::new();
     while input.read_line(&mut line).map_err(|e| format!("traffic: {e}"))? > 0 {

@@ -6,22 +6,22 @@ use weir_core::stats::quantile;
 /// Nearest-rank quantiles of a set of samples, in the samples' unit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Quantiles {
-    /// How many samples.
+    /// Number of samples.
     pub samples: u64,
-    /// The least.
+    /// Minimum.
     pub min: u64,
-    /// The median.
+    /// Median.
     pub p50: u64,
-    /// The 90th percentile.
+    /// 90th percentile.
     pub p90: u64,
-    /// The 99th percentile.
+    /// 99th percentile.
     pub p99: u64,
-    /// The greatest.
+    /// Maximum.
     pub max: u64,
 }
 
 impl Quantiles {
-    /// Of `samples`, which are sorted in place; `None` if there are none.
+    /// Computes the quantiles of `samples`, which are sorted in place. Returns `None` without samples.
     pub fn of<T: Copy + Ord + Into<u64>>(samples: &mut [T]) -> Option<Quantiles> {
         samples.sort_unstable();
         let of = |ppm| quantile(samples, ppm).map(Into::into);

@@ -3,136 +3,137 @@
 use super::{Bins, Quantiles};
 use serde::{Deserialize, Serialize};
 
-/// The ends of flows and probes of one process. All times count from the epoch.
+/// Reports of the ends of a process's flows and probes. All times count from the epoch.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Report {
-    /// One for each flow of the specification, in its order.
+    /// Reports of the specification's flows, in its order.
     pub flows: Vec<FlowReport>,
-    /// One for each flow of datagrams of the specification, in its order.
+    /// Reports of the specification's datagram flows, in its order.
     #[serde(default)]
     pub datagrams: Vec<DatagramReport>,
-    /// One for each probe of the specification, in its order.
+    /// Reports of the specification's probes, in its order.
     pub probes: Vec<ProbeReport>,
-    /// When the process was done.
+    /// Time at which the process was done.
     pub end_ns: u64,
-    /// Told to stop before the flows were done.
+    /// True if the process was stopped before the flows were done.
     pub interrupted: bool,
-    /// Connections that belong to no flow; they were closed.
+    /// Number of connections that belonged to no flow; they were closed.
     pub strangers: u64,
     /// CPU time of the whole process.
     pub cpu_s: f64,
 }
 
-/// One end of a flow.
+/// Report of one end of a flow.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct FlowReport {
-    /// Its name.
+    /// Name of the flow.
     pub id: String,
-    /// What went wrong, if something did.
+    /// Error, if the flow failed.
     pub error: Option<String>,
-    /// The kernel gave the connection up after time-outs without an answer (ETIMEDOUT). That is no error.
+    /// True if the kernel gave the connection up after time-outs without an answer (ETIMEDOUT). That is not
+    /// an error.
     #[serde(default)]
     pub gave_up: bool,
-    /// When this end called `connect`.
+    /// Time at which this end called `connect`.
     pub opened_ns: Option<u64>,
-    /// When `connect` or `accept` succeeded.
+    /// Time at which `connect` or `accept` succeeded.
     pub established_ns: Option<u64>,
-    /// The receiving end.
+    /// Account of the receiving end.
     pub received: Option<Received>,
-    /// The sending end.
+    /// Account of the sending end.
     pub sent: Option<Sent>,
-    /// Of the end that asks, if it is a conversation.
+    /// Exchanges of a conversation, at the end that sends requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exchanges: Option<Exchanges>,
 }
 
-/// One end of a flow of datagrams.
+/// Report of one end of a datagram flow.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct DatagramReport {
-    /// Its name.
+    /// Name of the flow.
     pub id: String,
-    /// What went wrong, if something did.
+    /// Error, if the flow failed.
     pub error: Option<String>,
-    /// Datagrams handed to the kernel, of the end that sends.
+    /// Number of datagrams handed to the kernel, at the sending end.
     pub sent: u64,
-    /// Datagrams received.
+    /// Number of datagrams received.
     pub arrived: u64,
-    /// Numbers missing below the highest that was received. Those that came late leave it.
+    /// Count of missing numbers below the highest received one. A late arrival reduces it.
     pub missing: u64,
-    /// What the receiving end saw.
+    /// Account of the receiving end.
     pub received: Option<Received>,
 }
 
-/// Requests that were answered.
+/// Answered requests of a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Exchanges {
-    /// How many.
+    /// Number of answered requests.
     pub count: u64,
-    /// From the first byte of the request written to the last of the response read.
+    /// Time from the first written byte of the request to the last read byte of the response.
     pub latency_ns: Option<Quantiles>,
 }
 
-/// What the receiving end saw.
+/// Account of a receiving end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Received {
-    /// All bytes.
+    /// Number of all bytes.
     pub bytes: u64,
-    /// Bytes that came in before the flow's time was up; all of them if it had none.
+    /// Number of bytes that arrived in the flow's time; all bytes if it had no limit.
     pub bytes_in_time: u64,
-    /// When the first bytes were read.
+    /// Time of the first read.
     pub first_ns: Option<u64>,
-    /// When the last bytes were read.
+    /// Time of the last read.
     pub last_ns: Option<u64>,
-    /// When the number of bytes that the flow was to carry was complete.
+    /// Time at which all of the flow's bytes had arrived.
     pub complete_ns: Option<u64>,
-    /// When the sender's end of data was read.
+    /// Time at which the sender's end of data was read.
     pub eof_ns: Option<u64>,
-    /// The longest time without delivery, from the first byte on.
+    /// Longest time without delivery, from the first byte on.
     pub longest_gap: Option<Gap>,
     /// Bytes over time.
     pub bins: Bins,
 }
 
-/// A time without delivery.
+/// Time without delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gap {
-    /// The last delivery before it.
+    /// Time of the last delivery before it.
     pub from_ns: u64,
-    /// How long it lasted.
+    /// Length of the gap.
     pub len_ns: u64,
 }
 
-/// What the sending end saw, from the kernel's TCP_INFO.
+/// Account of a sending end, from the kernel's TCP_INFO.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sent {
-    /// Bytes handed to the kernel.
+    /// Number of bytes handed to the kernel.
     pub written: u64,
-    /// Bytes acknowledged.
+    /// Number of bytes acknowledged.
     pub acked: u64,
-    /// Segments retransmitted.
+    /// Number of segments retransmitted.
     pub retransmits: u64,
-    /// Retransmission time-outs, that of the SYN included.
+    /// Number of retransmission time-outs, those of the SYN included.
     pub rtos: u64,
-    /// Whether the kernel counted the time-outs (Linux 6.7 and later). If not they are inferred from
+    /// True if the kernel counted the time-outs (Linux 6.7 and later). Otherwise they are inferred from
     /// samples of the back-off and are a lower bound.
     pub rtos_counted: bool,
-    /// The kernel's smoothed round-trip time in microseconds, one value per sample in which new data
-    /// had been acknowledged.
+    /// The kernel's smoothed round-trip time in microseconds, with one value per sample that found new data
+    /// acknowledged.
     pub rtt_us: Option<Quantiles>,
-    /// The least round-trip time that the kernel measured, in microseconds.
+    /// Smallest round-trip time that the kernel measured, in microseconds.
     pub min_rtt_us: Option<u32>,
-    /// Payload per segment, options not counted.
+    /// Payload per segment in bytes, without options.
     pub mss: u32,
     /// Congestion control in use.
     pub cc: String,
-    /// Samples over time, if asked for.
+    /// Samples over time, if requested.
     pub series: Option<Series>,
 }
 
-/// Columns of equal length.
+/// Samples over time, in columns of equal length.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Series {
-    /// When the sample was taken.
+    /// Times of the samples.
     pub t_ns: Vec<u64>,
     /// Congestion window in packets.
     pub cwnd_packets: Vec<u32>,
@@ -142,44 +143,45 @@ pub struct Series {
     pub acked_bytes: Vec<u64>,
     /// Segments in flight.
     pub unacked_packets: Vec<u32>,
-    /// The window that the peer last advertised, in bytes (zero before Linux 6.2).
+    /// Window that the peer last advertised, in bytes (zero before Linux 6.2).
     pub window_bytes: Vec<u32>,
     /// Segments retransmitted so far.
     pub retransmits: Vec<u32>,
-    /// The rate the kernel paces at or would pace at, in bits per second.
+    /// Rate at which the kernel paces or would pace, in bits per second.
     pub pacing_bps: Vec<u64>,
 }
 
-/// One end of a probe. A sender fills `sent`, a sink the rest.
+/// Report of one end of a probe. A sender fills `sent`, `skipped` and `lateness_ns`, a sink the rest.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProbeReport {
-    /// Its name.
+    /// Name of the probe.
     pub id: String,
-    /// What went wrong, if something did.
+    /// Error, if the probe failed.
     pub error: Option<String>,
-    /// Packets sent.
+    /// Number of packets sent.
     pub sent: u64,
-    /// Packets that could not be sent in time because the sender did not get to it.
+    /// Number of packets skipped because the sender was too late.
     pub skipped: u64,
-    /// How late the sender was, in nanoseconds after each packet's time. No part of the delays.
+    /// Lateness of the sender after each packet's time, in nanoseconds. It is not part of the delays.
     pub lateness_ns: Option<Quantiles>,
-    /// Packets received.
+    /// Number of packets received.
     pub received: u64,
-    /// Packets that came in after one with a higher number.
+    /// Number of packets that arrived after one with a higher number.
     pub reordered: u64,
-    /// From just before the system call that sends to the kernel's receive stamp, in nanoseconds:
-    /// the sender's system call, the path, and whatever emulates it.
+    /// Delay from just before the sending system call to the kernel's receive timestamp, in nanoseconds: the
+    /// sender's system call, the path, and its emulator.
     pub delay_ns: Option<Quantiles>,
-    /// From just before the system call that sends to just after the one that receives: `delay_ns`
-    /// and the sink's waking up.
+    /// Delay from just before the sending system call to just after the receiving one: `delay_ns` and the
+    /// sink's wake-up.
     pub delay_app_ns: Option<Quantiles>,
-    /// How far off the time between two packets' receive stamps was that they were to be apart, if they were to be paced.
+    /// Deviation of the time between two packets' receive timestamps from the expected gap, if the packets
+    /// are paced.
     #[serde(default)]
     pub gap_error_ns: Option<Quantiles>,
-    /// Time between two of those stamps.
+    /// Time between two of these timestamps.
     #[serde(default)]
     pub gaps_ns: Option<Quantiles>,
-    /// Nanoseconds from the first of those packets to the last.
+    /// Time from the first of these packets to the last, in nanoseconds.
     #[serde(default)]
     pub gaps_took_ns: u64,
 }

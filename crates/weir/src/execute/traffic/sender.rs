@@ -1,10 +1,10 @@
-//! The sending end of a flow: what it wrote, and samples of the kernel's TCP_INFO.
+//! The sending end of a flow: bytes written, and samples of the kernel's TCP_INFO.
 
 use super::sys::{tcp_info, TcpInfo};
 use super::{Amount, Quantiles, Sent, Series};
 use std::os::fd::BorrowedFd;
 
-/// The account of a sender.
+/// Account of a sender.
 pub(super) struct Sender {
     amount: Amount,
     written: u64,
@@ -17,7 +17,7 @@ pub(super) struct Sender {
 }
 
 impl Sender {
-    /// Nothing written yet of a flow that is to carry `amount`.
+    /// Returns an empty account of a flow that carries `amount`.
     pub fn new(amount: Amount, series: bool) -> Sender {
         Sender {
             amount,
@@ -30,12 +30,12 @@ impl Sender {
         }
     }
 
-    /// The congestion control that the socket really has.
+    /// Records the congestion control that the socket actually has.
     pub fn uses(&mut self, cc: String) {
         self.cc = cc;
     }
 
-    /// How many of `most` bytes may be written now; zero when all is written.
+    /// Returns how many of `most` bytes may be written now; zero after all are written.
     pub fn wants(&self, most: usize) -> usize {
         match self.amount {
             Amount::Bytes(all) => usize::try_from(all - self.written).map_or(most, |left| left.min(most)),
@@ -43,12 +43,12 @@ impl Sender {
         }
     }
 
-    /// `bytes` more were written.
+    /// Records that `bytes` more were written.
     pub fn wrote(&mut self, bytes: usize) {
         self.written += bytes as u64;
     }
 
-    /// Looks at the kernel's state of the flow.
+    /// Samples the kernel's state of the flow.
     pub fn sample(&mut self, at: u64, fd: BorrowedFd<'_>) {
         if let Ok(info) = tcp_info(fd) {
             self.take(at, info);
@@ -56,13 +56,13 @@ impl Sender {
     }
 
     fn take(&mut self, at: u64, info: TcpInfo) {
-        // A smoothed round-trip time changes only when something is acknowledged: an idle flow's
-        // would weigh more with every look at it.
+        // A smoothed round-trip time changes only with an acknowledgement. Repeated samples of an idle flow
+        // would give its value too much weight.
         if info.bytes_acked > self.last.bytes_acked && info.srtt_us > 0 {
             self.srtts_us.push(info.srtt_us);
         }
-        // `tcpi_retransmits` counts time-outs in a row and returns to zero with progress; those
-        // that come and go between two looks are missed.
+        // `tcpi_retransmits` counts consecutive time-outs and returns to zero with progress. Time-outs that
+        // come and go between two samples are missed.
         self.inferred_rtos += u64::from(info.backoffs.saturating_sub(self.last.backoffs));
         if let Some(s) = &mut self.series {
             s.t_ns.push(at);
@@ -77,7 +77,7 @@ impl Sender {
         self.last = info;
     }
 
-    /// The account at the end.
+    /// Returns the account at the end.
     pub fn finish(mut self) -> Sent {
         Sent {
             written: self.written,
@@ -87,7 +87,7 @@ impl Sender {
             rtos: self.last.total_rto.map_or(self.inferred_rtos, u64::from),
             rtos_counted: self.last.total_rto.is_some(),
             rtt_us: Quantiles::of(&mut self.srtts_us),
-            // The kernel's "none yet" is all ones.
+            // The kernel's value for "none yet" is all ones.
             min_rtt_us: Some(self.last.min_rtt_us).filter(|&r| r > 0 && r < u32::MAX),
             mss: self.last.mss,
             cc: self.cc,

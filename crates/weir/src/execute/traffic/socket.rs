@@ -1,4 +1,4 @@
-//! The sockets of flows, with the options that a flow asks for.
+//! Sockets of flows, with the options of each flow.
 
 use super::spec::{FlowSpec, Role};
 use super::sys;
@@ -6,10 +6,10 @@ use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use std::io;
 use std::os::fd::AsFd;
 
-/// The most that is read at once, so that a stamp never covers more.
+/// Most bytes read at once, so that a timestamp never covers more.
 pub const READ_MAX: usize = 16 * 1024;
-/// Unsent bytes in the kernel above which the socket takes no more. A flow whose time is up has no
-/// more than this to get rid of.
+/// Unsent bytes in the kernel above which the socket takes no more. It bounds the data that a flow still has
+/// to send after its time.
 const UNSENT: u32 = 128 * 1024;
 
 /// Reads up to [`READ_MAX`] bytes without copying them: with MSG_TRUNC TCP discards (tcp(7)).
@@ -18,10 +18,11 @@ pub(super) fn discard(socket: &Socket, buffer: &mut [u8; READ_MAX]) -> io::Resul
     Ok(n)
 }
 
-/// Connections of a listener that may be open for their first data only (Fast Open).
+/// Most connections of a listener that are open only for their first data (Fast Open).
 const PENDING: i32 = 4096;
 
-/// A bound socket whose `connect` is under way. With Fast Open, and a cookie, that waits for the first data.
+/// Opens and binds a socket and starts to connect. With Fast Open and a cookie, `connect` waits for the first
+/// data.
 pub(super) fn open(spec: &FlowSpec) -> Result<Socket, String> {
     let socket = stream(spec)?;
     socket.bind(&spec.local.into()).map_err(|e| format!("bind to {}: {e}", spec.local))?;
@@ -36,7 +37,7 @@ pub(super) fn open(spec: &FlowSpec) -> Result<Socket, String> {
     }
 }
 
-/// A socket that does not block, with the options of `spec`.
+/// Opens a non-blocking socket with the options of `spec`.
 fn stream(spec: &FlowSpec) -> Result<Socket, String> {
     let socket = Socket::new(Domain::for_address(spec.local), Type::STREAM, Some(Protocol::TCP))
         .map_err(|e| format!("socket: {e}"))?;
@@ -46,9 +47,9 @@ fn stream(spec: &FlowSpec) -> Result<Socket, String> {
     Ok(socket)
 }
 
-/// Listens for the peers of `specs`, which share one local address. What the handshake negotiates
-/// (segment size, window scale) comes from here, so the largest of each is taken; an accepted
-/// connection then gets its own.
+/// Listens for the peers of `specs`, which share one local address. The handshake negotiates segment size and
+/// window scale with this socket's values, so the largest of each is taken. An accepted connection then gets
+/// its own values.
 pub(super) fn listen(specs: &[&FlowSpec]) -> Result<Socket, String> {
     let Some(&first) = specs.first() else { return Err("no flow to listen for".into()) };
     debug_assert!(specs.iter().all(|s| s.role == Role::Listen && s.local == first.local));
@@ -73,8 +74,8 @@ pub(super) fn listen(specs: &[&FlowSpec]) -> Result<Socket, String> {
     Ok(socket)
 }
 
-/// Must both ends have this congestion control, from the handshake on? DCTCP negotiates ECN itself, and its receiver echoes each
-/// mark (RFC 8257 §3.2).
+/// Returns whether both ends need this congestion control from the handshake on. DCTCP negotiates ECN itself,
+/// and its receiver echoes each mark (RFC 8257 §3.2).
 fn concerns_receivers(cc: &str) -> bool {
     ["dctcp", "weir_dctcp", "weir_chirp"].contains(&cc)
 }
@@ -103,9 +104,9 @@ pub(super) fn configure(socket: &Socket, spec: &FlowSpec) -> Result<(), String> 
     Ok(())
 }
 
-/// Makes `rwnd` the largest window that is advertised. The clamp is exact; the buffer (which the
-/// kernel doubles, and charges with what segments really occupy) must not close the window earlier,
-/// and should not leave much more when the kernel forgets the clamp.
+/// Limits the advertised window to `rwnd`. The clamp is exact. The buffer, which the kernel doubles and
+/// charges with the true memory of segments, must not close the window earlier. It should not allow much more
+/// than `rwnd` when the kernel loses the clamp.
 fn limit_window(socket: &Socket, rwnd: u32) -> io::Result<()> {
     let buffer = i32::try_from(rwnd.saturating_add(rwnd / 2)).unwrap_or(i32::MAX);
     sys::set_option(socket.as_fd(), libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, buffer)

@@ -1,26 +1,26 @@
-//! The specification of what a traffic process plays.
+//! The specification of a traffic process.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use weir_core::dist::Distribution;
 
-/// The ends of flows and probes that one process plays. All times count from the epoch.
+/// The ends of flows and probes that one process runs. All times count from the epoch.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Spec {
-    /// The epoch on CLOCK_MONOTONIC; without it [`serve`](super::serve) waits to be told.
+    /// Epoch on CLOCK_MONOTONIC. Without it [`serve`](super::serve) waits for the `go` line.
     #[serde(default)]
     pub epoch_ns: Option<u64>,
-    /// When everything ends, finished or not.
+    /// Time at which everything ends, finished or not.
     pub stop_ns: u64,
-    /// Length of the bins that received bytes are counted in.
+    /// Length of the bins in which received bytes are counted.
     #[serde(default = "default_bin")]
     pub bin_ns: u64,
-    /// Time between two samples of a sender's TCP_INFO; longer when many flows share the process.
+    /// Time between two TCP_INFO samples of a sender; longer if many flows share the process.
     #[serde(default = "default_sample")]
     pub sample_ns: u64,
-    /// How long a flow that ran out of time may take to say goodbye before it is reset.
+    /// Time that a flow may take for an orderly close after its limit, before it is reset.
     #[serde(default = "default_linger")]
     pub linger_ns: u64,
     /// Ends of TCP flows.
@@ -44,7 +44,7 @@ const fn default_linger() -> u64 {
     1_000_000_000
 }
 
-/// Who opens the connection.
+/// End that opens the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
@@ -54,26 +54,26 @@ pub enum Role {
     Listen,
 }
 
-/// How much a flow carries.
+/// Amount of data of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Amount {
-    /// So many bytes, however long that takes.
+    /// A number of bytes, without a time limit.
     Bytes(u64),
-    /// As much as goes until this time.
+    /// Unlimited data until this time.
     UntilNs(u64),
 }
 
-/// Who sends when.
+/// Pattern of sending.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Play {
-    /// The end that [`FlowSpec::sends`].
+    /// One end sends, the one with [`FlowSpec::sends`].
     #[default]
     OneWay,
-    /// Both ends all the time, each as much as the flow's amount says.
+    /// Both ends send all the time, each by the flow's amount.
     BothWays,
-    /// The end that connects asks, the other one answers, one after the other until the time is up.
+    /// The connecting end sends requests and the other end answers, in turn until the time is up.
     Exchange {
         /// Bytes of a request.
         request: u64,
@@ -88,20 +88,20 @@ pub enum Play {
 pub struct FlowSpec {
     /// Name in the report.
     pub id: String,
-    /// Who opens the connection.
+    /// End that opens the connection.
     pub role: Role,
     /// This end's address and port.
     pub local: SocketAddr,
     /// The peer's address and port.
     pub remote: SocketAddr,
-    /// Whether this end sends the data; the other end receives.
+    /// True if this end sends the data and the other end receives.
     pub sends: bool,
-    /// Who sends when.
+    /// Pattern of sending.
     #[serde(default)]
     pub play: Play,
-    /// When the connection is opened.
+    /// Time at which the connection is opened.
     pub start_ns: u64,
-    /// How much is sent.
+    /// Amount of data to send.
     pub amount: Amount,
     /// Congestion control of this end, by the kernel's name.
     #[serde(default)]
@@ -109,23 +109,23 @@ pub struct FlowSpec {
     /// TCP_MAXSEG.
     #[serde(default)]
     pub mss: Option<u32>,
-    /// Largest window this end advertises, in bytes. Newer kernels may exceed it, by less than
-    /// three times, until the first data has been read.
+    /// Largest window that this end advertises, in bytes. Newer kernels may exceed it, by a factor below
+    /// three, until the first data has been read.
     #[serde(default)]
     pub rwnd: Option<u32>,
-    /// SO_SNDBUF as the application asks for it; the kernel doubles it for its bookkeeping.
+    /// SO_SNDBUF as the application requests it. The kernel doubles it for its own overhead.
     #[serde(default)]
     pub sndbuf: Option<u32>,
-    /// Without TCP_NODELAY.
+    /// True to leave TCP_NODELAY unset.
     #[serde(default)]
     pub nagle: bool,
-    /// The client's SYN carries what is written first, if the kernel has a cookie of the server (Fast Open).
+    /// True if the client's SYN carries the first data, which needs a cookie of the server (Fast Open).
     #[serde(default)]
     pub fast_open: bool,
-    /// Only gaps in delivery that end after this time count as the longest.
+    /// Time from which gaps in delivery count for the longest gap.
     #[serde(default)]
     pub gap_after_ns: u64,
-    /// Keep the samples of TCP_INFO over time.
+    /// True to keep the samples of TCP_INFO over time.
     #[serde(default)]
     pub series: bool,
 }
@@ -135,7 +135,7 @@ pub(super) const NUMBER: usize = 8;
 /// Most payload bytes of a datagram.
 const LONGEST: u16 = 65_507;
 
-/// A distribution as the traffic processes are told.
+/// Distribution in the form that traffic processes receive.
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "Distribution", rename_all = "snake_case")]
 enum Drawn {
@@ -147,21 +147,22 @@ enum Drawn {
     Empirical(Vec<u64>),
 }
 
-/// Times on and off of a flow of datagrams, nanoseconds, and the seed that they are drawn with.
+/// On and off times of a datagram flow in nanoseconds, and the seed of their draws.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OnOff {
-    /// Lengths of the times on, at least 1 us.
+    /// Lengths of the on times, at least 1 us.
     #[serde(with = "Drawn")]
     pub on: Distribution,
-    /// Lengths of the times off.
+    /// Lengths of the off times.
     #[serde(with = "Drawn")]
     pub off: Distribution,
-    /// Seed.
+    /// Seed of the draws.
     pub seed: u64,
 }
 
-/// One end of a flow of UDP datagrams at a constant rate, on and off if told to. Each begins with its number.
+/// One end of a UDP datagram flow at a constant rate, optionally on and off. Each datagram begins with its
+/// number.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DatagramSpec {
@@ -171,25 +172,25 @@ pub struct DatagramSpec {
     pub local: SocketAddr,
     /// The peer's address and port.
     pub remote: SocketAddr,
-    /// Whether this end sends.
+    /// True if this end sends.
     pub sends: bool,
-    /// Payload in bits per second.
+    /// Rate of payload in bits per second.
     pub rate_bps: u64,
     /// Payload bytes of a datagram, 8 to 65,507.
     pub size: u16,
-    /// When the first datagram is sent.
+    /// Time at which the first datagram is sent.
     pub start_ns: u64,
-    /// How much is sent: whole datagrams, so that the last may exceed it.
+    /// Amount to send. Datagrams are whole, so the last one may exceed it.
     pub amount: Amount,
-    /// The rate is that of the times on; without it there is no other.
+    /// On and off times. The rate applies while on; without them the flow is always on.
     #[serde(default)]
     pub on_off: Option<OnOff>,
 }
 
-/// Bytes of a probe's packet that mean something: a magic number, the packet's number, when it was sent.
+/// Bytes of a probe packet's header: a magic number, the packet's number, and its sending time.
 pub(super) const PROBE_HEADER: usize = 24;
 
-/// One end of a UDP probe: packets at even distances, each with the time it was sent.
+/// One end of a UDP probe: evenly spaced packets that carry their sending times.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProbeSpec {
@@ -199,36 +200,36 @@ pub struct ProbeSpec {
     pub local: SocketAddr,
     /// The peer's address and port.
     pub remote: SocketAddr,
-    /// Whether this end sends.
+    /// True if this end sends.
     pub sends: bool,
     /// Packets per second.
     pub pps: u32,
-    /// UDP payload of a packet in bytes, 24 at least.
+    /// UDP payload of a packet in bytes, at least 24.
     pub size: u16,
-    /// Packets that are sent together, 1 at least.
+    /// Packets that are sent together, at least 1.
     pub burst: u32,
-    /// How far apart packets are to arrive, if they are to be paced.
+    /// Expected gap between arrivals, if a device paces the packets.
     #[serde(default)]
     pub gap_ns: Option<u64>,
-    /// When the first packet is sent.
+    /// Time at which the first packet is sent.
     pub start_ns: u64,
-    /// When no further one is.
+    /// Time from which no more packets are sent.
     pub until_ns: u64,
 }
 
 impl FlowSpec {
-    /// Does this end ever send payload?
+    /// Returns whether this end ever sends payload.
     pub fn writes(&self) -> bool {
         self.sends || self.play != Play::OneWay
     }
-    /// Does this end ever receive payload?
+    /// Returns whether this end ever receives payload.
     pub fn reads(&self) -> bool {
         !self.sends || self.play != Play::OneWay
     }
 }
 
 impl Spec {
-    /// Everything that can be wrong with a specification before anything is opened.
+    /// Checks the specification for every error that is visible before sockets are opened.
     pub fn check(&self) -> Result<(), String> {
         if self.bin_ns == 0 || self.sample_ns == 0 {
             return Err("bin_ns and sample_ns must be above zero".into());

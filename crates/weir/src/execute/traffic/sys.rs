@@ -1,10 +1,10 @@
-//! The system calls that have no safe wrapper: TCP_INFO, integer socket options, `recvmmsg`.
+//! System calls without a safe wrapper: TCP_INFO, integer socket options, `recvmmsg`.
 
 use std::io;
 use std::mem::{size_of, MaybeUninit};
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// What is used of the kernel's `struct tcp_info`.
+/// Fields used from the kernel's `struct tcp_info`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpInfo {
     pub backoffs: u8,
@@ -15,19 +15,19 @@ pub struct TcpInfo {
     pub total_retrans: u32,
     pub pacing_bytes_per_s: u64,
     pub bytes_acked: u64,
-    /// Segments sent and received, those without data included.
+    /// Number of segments sent, those without data included.
     pub segs_out: u32,
-    /// See `segs_out`.
+    /// Number of segments received, those without data included.
     pub segs_in: u32,
     pub min_rtt_us: u32,
     pub peer_window: u32,
-    /// `None` if the kernel does not count them (before Linux 6.7).
+    /// Number of time-outs, or `None` if the kernel does not count them (before Linux 6.7).
     pub total_rto: Option<u16>,
 }
 
 impl TcpInfo {
-    /// From what the kernel wrote: a `struct tcp_info` (include/uapi/linux/tcp.h) whose length tells
-    /// which fields this kernel has. Fields it lacks read as zero.
+    /// Parses a `struct tcp_info` (include/uapi/linux/tcp.h). Its length tells which fields this kernel has.
+    /// Missing fields read as zero.
     fn parse(raw: &[u8]) -> TcpInfo {
         let at = |offset: usize, len: usize| raw.get(offset..offset + len);
         let u32_at = |o| at(o, 4).map_or(0, |b| u32::from_ne_bytes([b[0], b[1], b[2], b[3]]));
@@ -50,12 +50,12 @@ impl TcpInfo {
     }
 }
 
-/// The kernel's view of a TCP socket.
+/// Reads the kernel's state of a TCP socket.
 pub fn tcp_info(fd: BorrowedFd<'_>) -> io::Result<TcpInfo> {
     let mut raw = [0u8; 512];
     let mut len = raw.len() as libc::socklen_t;
-    // SAFETY: `raw` and `len` live through the call and `len` is the length of `raw`, which is the
-    // most the kernel writes.
+    // SAFETY: `raw` and `len` live through the call. `len` is the length of `raw`, and the kernel writes at
+    // most that many bytes.
     let rc = unsafe {
         libc::getsockopt(
             fd.as_raw_fd(),
@@ -94,16 +94,16 @@ const MESSAGES: usize = 32;
 /// Bytes kept of each message.
 pub const KEPT: usize = 64;
 
-/// A received message: its first bytes and the kernel's stamp (CLOCK_REALTIME, nanoseconds).
+/// A received message: its first bytes and the kernel's timestamp (CLOCK_REALTIME, nanoseconds).
 pub struct Message<'a> {
     pub bytes: &'a [u8],
     pub stamp: Option<i128>,
 }
 
-/// Space for a batch of messages with their stamps.
+/// Space for a batch of messages with their timestamps.
 pub struct Batch {
     data: Box<[[u8; KEPT]; MESSAGES]>,
-    // `u64` for the alignment that control messages need.
+    // The type `u64` provides the alignment that control messages need.
     control: Box<[[u64; 8]; MESSAGES]>,
     headers: Box<[MaybeUninit<libc::mmsghdr>; MESSAGES]>,
     vectors: Box<[libc::iovec; MESSAGES]>,
@@ -122,7 +122,8 @@ impl Batch {
         }
     }
 
-    /// Waits for one message and takes whatever else is there; what is longer than [`KEPT`] is cut.
+    /// Waits for one message and also takes the others that are there. A message longer than [`KEPT`] is
+    /// truncated.
     pub fn receive(&mut self, fd: BorrowedFd<'_>) -> io::Result<usize> {
         self.count = 0;
         for i in 0..MESSAGES {
@@ -135,8 +136,8 @@ impl Batch {
             header.msg_hdr.msg_controllen = size_of::<[u64; 8]>();
             self.headers[i].write(header);
         }
-        // SAFETY: all headers were written above; each points at buffers of `self`, which are boxed
-        // and exclusively borrowed during the call, with their true lengths.
+        // SAFETY: all headers were written above. Each points at buffers of `self` with their true lengths.
+        // The buffers are boxed and exclusively borrowed during the call.
         let n = unsafe {
             libc::recvmmsg(
                 fd.as_raw_fd(),
@@ -150,10 +151,10 @@ impl Batch {
         Ok(self.count)
     }
 
-    /// The messages of the last call.
+    /// Returns the messages of the last call.
     pub fn messages(&self) -> impl Iterator<Item = Message<'_>> {
         (0..self.count).map(|i| {
-            // SAFETY: `receive` wrote the first `count` headers and their buffers are those of `self`.
+            // SAFETY: `receive` wrote the first `count` headers, and their buffers belong to `self`.
             let header = unsafe { self.headers[i].assume_init_ref() };
             let len = (header.msg_len as usize).min(KEPT);
             Message { bytes: &self.data[i][..len], stamp: stamp(&header.msg_hdr) }
@@ -161,10 +162,10 @@ impl Batch {
     }
 }
 
-/// The SCM_TIMESTAMPNS control message of a received message.
+/// Returns the SCM_TIMESTAMPNS timestamp of a received message.
 fn stamp(header: &libc::msghdr) -> Option<i128> {
-    // SAFETY: `header` was filled by `recvmmsg`; its control buffer is aligned, alive and as long as
-    // `msg_controllen` says, which is what these macros need to walk it.
+    // SAFETY: `recvmmsg` filled `header`. Its control buffer is aligned, alive and as long as
+    // `msg_controllen` says, as these macros require.
     unsafe {
         let mut cmsg = libc::CMSG_FIRSTHDR(header);
         while let Some(c) = cmsg.as_ref() {
@@ -208,7 +209,7 @@ mod tests {
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
         let info = tcp_info(a.as_fd()).unwrap();
-        // The SYN counts as a byte.
+        // The kernel counts the SYN as a byte.
         assert_eq!(info.bytes_acked, 1001);
         assert!(info.cwnd >= 1 && info.srtt_us > 0 && info.mss > 500);
     }

@@ -1,5 +1,5 @@
-//! Requests and responses over one connection that stays open: one end asks, the other answers, and the next
-//! request follows when the response is here.
+//! Requests and responses over one open connection. One end sends a request, the other answers, and the next
+//! request follows after the response.
 
 use super::{Exchanges, Quantiles};
 
@@ -11,40 +11,40 @@ pub(super) struct Talk {
     to_write: u64,
     to_read: u64,
     asked_ns: Option<u64>,
-    /// No further request follows.
+    /// True if no further request follows.
     over: bool,
     latencies_ns: Vec<u64>,
 }
 
 impl Talk {
-    /// The end that asks, or the one that answers, of exchanges of these sizes.
+    /// Returns the end that sends requests (`asks`) or the end that answers, with these sizes.
     pub fn new(asks: bool, request: u64, response: u64) -> Talk {
         let (to_write, to_read) = if asks { (request, 0) } else { (0, request) };
         let latencies_ns = Vec::new();
         Talk { asks, request, response, to_write, to_read, asked_ns: None, over: false, latencies_ns }
     }
 
-    /// How many bytes may be written now.
+    /// Returns the number of bytes that may be written now.
     pub fn wants(&self) -> u64 {
         self.to_write
     }
 
-    /// Has it said all it will say?
+    /// Returns whether this end has nothing more to send or to receive.
     pub fn is_over(&self) -> bool {
         self.over && self.to_write == 0 && (!self.asks || self.to_read == 0)
     }
 
-    /// The exchange that is under way is the last; of the end that answers, when its peer has closed.
+    /// Makes the current exchange the last. The answering end calls it after its peer has closed.
     pub fn end(&mut self) {
         self.over = true;
     }
 
-    /// Is it this end that ends it when its time is up?
+    /// Returns whether this end sends requests and so ends the conversation when its time is up.
     pub fn asks(&self) -> bool {
         self.asks
     }
 
-    /// `bytes` were written at `now`.
+    /// Records that `bytes` were written at `now`.
     pub fn wrote(&mut self, now: u64, bytes: u64) {
         if self.asks {
             self.asked_ns.get_or_insert(now);
@@ -55,7 +55,7 @@ impl Talk {
         }
     }
 
-    /// `bytes` were read at `now`.
+    /// Records that `bytes` were read at `now`.
     pub fn read(&mut self, now: u64, bytes: u64) {
         self.to_read = self.to_read.saturating_sub(bytes);
         if self.to_read > 0 {
@@ -69,7 +69,7 @@ impl Talk {
         self.to_write = if self.over { 0 } else { self.request };
     }
 
-    /// What the end that asked has seen.
+    /// Returns the exchanges, at the end that sends requests.
     pub fn finish(mut self) -> Option<Exchanges> {
         let count = self.latencies_ns.len() as u64;
         self.asks.then(|| Exchanges { count, latency_ns: Quantiles::of(&mut self.latencies_ns) })

@@ -5,7 +5,7 @@ use crate::result::metric::OverTime;
 use crate::result::unit::Unit;
 use weir_core::time::Duration;
 
-/// An expectation in words, for results and tables.
+/// Returns an expectation in words, for results and tables.
 pub fn expectation(e: &Expect) -> String {
     let over = e.aggregate.map_or(String::new(), |how| format!("{} of ", aggregate(how)));
     let rates = e.measure.quantity.unit() == Unit::Rate;
@@ -41,7 +41,7 @@ pub fn expectation(e: &Expect) -> String {
     format!("{over}{} {bound}", measure(&e.measure))
 }
 
-/// How several values become one, in a word.
+/// Returns the name of an aggregate.
 pub fn aggregate(how: Aggregate) -> String {
     match how {
         Aggregate::Sum => "sum".into(),
@@ -52,7 +52,7 @@ pub fn aggregate(how: Aggregate) -> String {
     }
 }
 
-/// A measure in words.
+/// Returns a measure in words.
 pub fn measure(m: &Measure) -> String {
     let when = match m.quantity {
         Quantity::Goodput { over: OverTime::Intervals, length } => format!(" every {length}"),

@@ -6,7 +6,7 @@ use crate::experiment::plan::{Arrivals, FlowGroup, Kind, Length, Ports, Protocol
 use weir_core::dist::Distribution;
 use weir_core::time::Duration;
 
-/// A group, and what is set of its TCP.
+/// Describes a group and its TCP settings.
 pub(super) fn group(g: &FlowGroup) -> Vec<String> {
     let port = match g.ports {
         Ports::Shared(p) => format!("port {p}"),
@@ -86,7 +86,7 @@ fn bytes(n: u64) -> String {
     format!("{n} bytes")
 }
 
-/// A distribution; `value` writes one of its values.
+/// Describes a distribution; `value` formats one of its values.
 fn drawn(d: &Distribution, value: fn(u64) -> String) -> String {
     match d {
         Distribution::Constant(n) => value(*n),

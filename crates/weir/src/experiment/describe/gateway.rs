@@ -7,7 +7,7 @@ use crate::experiment::config::{class, gateway, nested, policy, share};
 use weir_core::gateway::{ClassConfig, Config};
 use weir_core::rate::Rate;
 
-/// How many customers there are, and what they have together.
+/// Describes the number of customers and their total rates.
 pub(super) fn customers(file: &GatewayFile) -> Option<String> {
     let rate =
         |of: fn(&Customer) -> Rate| file.customers.iter().map(|c| u128::from(of(c).bps())).sum::<u128>();
@@ -22,7 +22,7 @@ pub(super) fn customers(file: &GatewayFile) -> Option<String> {
         .then(|| format!("{count}{sites}, together {down} down and {up} up; two classes each"))
 }
 
-/// Classes that are described.
+/// Most classes that are described.
 const MOST: usize = 100;
 
 pub(super) fn lines(g: &Config) -> Vec<String> {

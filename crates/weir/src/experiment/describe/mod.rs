@@ -1,4 +1,4 @@
-//! Descriptions: what a configuration will do, in words.
+//! Descriptions in words of the effect of a configuration.
 
 mod checks;
 mod flows;
@@ -14,7 +14,7 @@ use crate::experiment::plan::{Plan, SeriesKind};
 use crate::result::Backend;
 use weir_core::gateway::Direction;
 
-/// What kind of file it is.
+/// Returns the kind of the file.
 pub fn kind(file: &File) -> &'static str {
     match file {
         File::Experiment(_) | File::Sweep(_) => "experiment",
@@ -23,7 +23,7 @@ pub fn kind(file: &File) -> &'static str {
     }
 }
 
-/// What it will do, line by line; lines that belong to the one above are indented.
+/// Describes the file's effect, line by line. Lines that belong to the one above are indented.
 pub fn lines(file: &File) -> Vec<String> {
     match file {
         File::Experiment(e) => [experiment(&e.plan), worlds(e)].concat(),
@@ -36,7 +36,7 @@ pub fn lines(file: &File) -> Vec<String> {
     }
 }
 
-/// Which worlds cannot run it.
+/// Describes which worlds cannot run the experiment.
 fn worlds(e: &Experiment) -> Vec<String> {
     let can = e.worlds();
     let why = |world: Backend, what: &str| {
@@ -46,7 +46,7 @@ fn worlds(e: &Experiment) -> Vec<String> {
     [why(Backend::Lab, "the simulator"), why(Backend::Sim, "Linux")].into_iter().flatten().collect()
 }
 
-/// What is varied, and the first run.
+/// Describes the varied settings and the first run.
 fn sweep(runs: &[Run]) -> Vec<String> {
     let mut out = vec![format!("sweep of {}, in the sim world", counted(runs.len() as u64, "run", "runs"))];
     let Some(first) = runs.first() else { return out };
@@ -104,7 +104,7 @@ fn experiment(p: &Plan) -> Vec<String> {
     out
 }
 
-/// What is recorded over time.
+/// Describes the series that are recorded.
 fn recorded(p: &Plan) -> Option<String> {
     let names: Vec<&str> = p.series.iter().map(|kind| kind.name()).collect();
     let how = match p.sample {
@@ -128,7 +128,7 @@ fn counted(n: u64, one: &str, many: &str) -> String {
     format!("{n} {}", if n == 1 { one } else { many })
 }
 
-/// The names of `count` things that are alike.
+/// Returns the names of `count` things of one kind.
 fn numbered(name: &str, count: u32) -> String {
     match count {
         1 => format!("{name}.0"),

@@ -10,7 +10,7 @@ pub(super) fn path(p: &Path) -> Vec<String> {
     out
 }
 
-/// Nodes and links.
+/// Describes nodes and links.
 pub(super) fn graph(g: &Graph) -> Vec<String> {
     let name = |i: usize| g.nodes[i].name.as_str();
     let node = |(i, _): (usize, _)| match g.nodes[i].wan {
@@ -30,7 +30,7 @@ pub(super) fn graph(g: &Graph) -> Vec<String> {
     out
 }
 
-/// Hosts of `[[host]]`.
+/// Describes the hosts of `[[host]]`.
 pub(super) fn hosts(p: &Plan) -> Vec<String> {
     let groups = &p.hosts;
     let node = |h: &HostGroup| Some(p.graph.as_ref()?.nodes[h.node?].name.as_str());

@@ -8,7 +8,7 @@ use crate::experiment::config::wan::WanFile;
 use weir_core::ack::Window;
 use weir_core::gateway::{ClassConfig, Direction};
 
-/// Where a gateway attaches, and what it takes there, per direction, and why.
+/// Describes where a gateway attaches, and which traffic it takes there per direction, and why.
 pub(super) fn gateway(file: &GatewayFile) -> Vec<String> {
     let dev = &file.dev;
     let head = format!("interface: {dev}, towards the WAN{}", ports::words(&file.driving));
@@ -33,7 +33,7 @@ pub(super) fn gateway(file: &GatewayFile) -> Vec<String> {
     [vec![head], said, engines(file)].concat()
 }
 
-/// What each of several engines has.
+/// Describes the share of each of several engines.
 fn engines(file: &GatewayFile) -> Vec<String> {
     if file.driving.engines() == 1 {
         return Vec::new();
@@ -51,7 +51,7 @@ fn engines(file: &GatewayFile) -> Vec<String> {
     [vec![head], split.parts.iter().enumerate().map(line).collect()].concat()
 }
 
-/// What is taken where data waits, and why.
+/// Describes which traffic is taken for queues, and why.
 fn queues(file: &GatewayFile) -> Option<Vec<String>> {
     let queued = |d: Direction| {
         let of = move |c: &&ClassConfig| c.direction == d && c.share.is_some_and(|s| s.queue.is_some());
@@ -71,7 +71,7 @@ fn queues(file: &GatewayFile) -> Option<Vec<String>> {
     any.then(|| vec![head, line("uploads", "leave", out), line("downloads", "come in", inward)])
 }
 
-/// What is taken of one direction's flows, for the classes that control them.
+/// Describes which flows of one direction are taken, for the classes that control them.
 fn taken(classes: &[&ClassConfig], dev: &str, how: &str) -> String {
     let names = |classes: &[&ClassConfig]| {
         classes.iter().map(|c| format!("\"{}\"", c.name)).collect::<Vec<_>>().join(", ")
@@ -91,7 +91,7 @@ fn taken(classes: &[&ClassConfig], dev: &str, how: &str) -> String {
     }
 }
 
-/// Where an emulator attaches, and what it takes.
+/// Describes where an emulator attaches, and which traffic it takes.
 pub(super) fn emulator(file: &WanFile) -> Vec<String> {
     let driving = ports::words(&file.driving);
     let (place, taken) = match &file.attach {

@@ -1,4 +1,4 @@
-//! Flows: what they are made of, when they start and end.
+//! Flows: their protocol, data, start and end.
 
 use super::{derived, Tcp};
 use weir_core::dist::Distribution;
@@ -9,44 +9,45 @@ use weir_core::time::Duration;
 use weir_core::wire;
 use weir_sim::host::Bursts;
 
-/// `count` flows that are alike.
+/// Group of `count` flows of one kind.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FlowGroup {
     /// The group's name; its flows are `id.0`, `id.1`, …
     pub id: String,
-    /// How many, 1 to 100,000; with drawn arrivals, how many at most.
+    /// Number of flows, 1 to 100,000; with drawn arrivals, the maximum.
     pub count: u32,
-    /// What it is made of.
+    /// Transport protocol.
     pub protocol: Protocol,
-    /// The TCP of its ends; the defaults of `[tcp]` are in it already.
+    /// TCP settings of both ends, with the defaults of `[tcp]` merged in.
     pub tcp: Tcp,
-    /// When flow 0 starts.
+    /// Start of flow 0.
     pub start: Duration,
-    /// How the starts of the further flows follow.
+    /// Distances between the starts of further flows.
     pub arrivals: Arrivals,
-    /// What its application sends before it pauses, and for how long; `None` if it does not. Simulator only.
+    /// Sizes of the application's bursts and of the pauses between them; `None` without pauses. Simulator
+    /// only.
     pub bursts: Option<Bursts>,
-    /// Who sends one flow after the other; `None` if no flow waits for another. Simulator only.
+    /// Sources that send one flow after the other; `None` if flows are independent. Simulator only.
     pub sources: Option<Sources>,
-    /// When a flow is done.
+    /// End of a flow.
     pub length: Length,
-    /// Who sends when.
+    /// Pattern of sending.
     pub kind: Kind,
-    /// Groups of the same name here have the same starts, sizes and times of silence, as far as they draw them from the same
-    /// distributions; `None` is the group's own name.
+    /// Name that seeds the group's draws; `None` is the group's own name. Groups with the same name here draw
+    /// the same starts, sizes and silences from the same distributions.
     pub drawn_as: Option<String>,
-    /// Which way the data goes; of a flow that goes both ways, which of them results are about.
+    /// Direction of the data. For a flow that goes both ways, the direction that results report.
     pub direction: Direction,
-    /// Server ports: one that all flows share, or exactly one for each.
+    /// Server ports: one that all flows share, or one for each.
     pub ports: Ports,
-    /// Group of hosts that its clients are on, flow `k` on host `k` modulo their number; `None` is the path's own
-    /// client host.
+    /// Group of hosts that the clients are on; flow `k` is on host `k` modulo their number. `None` is the
+    /// path's own client host.
     pub client: Option<String>,
-    /// Likewise, its servers.
+    /// Group of hosts that the servers are on, with the same assignment.
     pub server: Option<String>,
 }
 
-/// Who sends when.
+/// Pattern of sending.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Kind {
     /// One end sends all the time, the other receives.
@@ -54,7 +55,7 @@ pub enum Kind {
     Bulk,
     /// Both ends send all the time. Lab only.
     TwoWay,
-    /// The client asks, the server answers, and the next request follows. Lab only.
+    /// The client sends a request, the server answers, and the next request follows. Lab only.
     Request {
         /// Bytes of a request, never 0.
         request: u64,
@@ -66,29 +67,29 @@ pub enum Kind {
 /// The transport of a flow.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Protocol {
-    /// TCP; its application writes as fast as the connection takes it, or at most at this rate.
+    /// TCP. Its application writes as fast as the connection accepts, or at most at this rate.
     Tcp {
-        /// Limit of the application's own rate, payload; simulator only.
+        /// Limit of the application's own rate of payload; simulator only.
         app_rate: Option<Rate>,
     },
-    /// UDP datagrams from the data's sender, whatever the network does. Simulator only.
+    /// UDP datagrams from the data's sender, independent of the network. Simulator only.
     Udp {
-        /// Rate of payload while it is on.
+        /// Rate of payload while on.
         rate: Rate,
         /// Payload bytes of a datagram, 1 to 1472.
         datagram: u16,
-        /// Lengths of the times on and off, in nanoseconds; `None` is always on.
+        /// Lengths of the on and off times in nanoseconds; `None` is always on.
         on_off: Option<(Distribution, Distribution)>,
     },
 }
 
 impl Protocol {
-    /// Is it TCP?
+    /// Returns whether it is TCP.
     pub const fn is_tcp(&self) -> bool {
         matches!(self, Protocol::Tcp { .. })
     }
 
-    /// Its number in IP headers.
+    /// Returns the protocol's number in IP headers.
     pub const fn number(&self) -> u8 {
         match self {
             Protocol::Tcp { .. } => wire::TCP,
@@ -97,42 +98,43 @@ impl Protocol {
     }
 }
 
-/// How the starts of the flows of a group follow each other.
+/// Distances between the starts of a group's flows.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Arrivals {
-    /// Each starts this much later than the one before.
+    /// Each flow starts this much later than the previous one.
     Every(Duration),
-    /// The times between starts are drawn, in nanoseconds; exponential ones make a Poisson process.
+    /// The times between starts are drawn, in nanoseconds. An exponential distribution makes a Poisson
+    /// process.
     Drawn(Distribution),
 }
 
-/// Sources that send one flow after the other: a closed loop. Flow `k` is of source `k` modulo their number, and the flows that `start` and
-/// `arrivals` are about are the first ones of each.
+/// Sources that send one flow after the other, a closed loop. Flow `k` belongs to source `k` modulo their
+/// number. `start` and `arrivals` apply to the first flow of each source.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sources {
-    /// How many, 1 to the group's count.
+    /// Number of sources, 1 to the group's count.
     pub count: u32,
-    /// Times from the end of a flow to the start of the next one of its source, in nanoseconds.
+    /// Times from the end of a flow to the start of the source's next one, in nanoseconds.
     pub think: Distribution,
 }
 
-/// The flow that another one waits for.
+/// Flow that another one waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Before {
-    /// Its number in the group.
+    /// Number of the flow in the group.
     pub index: u32,
-    /// Time from its end to the start of the one that waits.
+    /// Time from its end to the start of the waiting flow.
     pub think: Duration,
 }
 
-/// When a flow is done.
+/// End of a flow.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Length {
     /// With the experiment.
     UntilEnd,
     /// After this many bytes of payload, never 0.
     Bytes(u64),
-    /// This long after its start, never 0.
+    /// At this time after its start, never 0.
     Duration(Duration),
     /// After a number of bytes drawn for each flow.
     Drawn(Distribution),
@@ -141,9 +143,9 @@ pub enum Length {
 /// Server ports of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ports {
-    /// All flows connect to this one.
+    /// All flows connect to this port.
     Shared(u16),
-    /// Flow `k` connects to port `first + k`; `first + count - 1` is a port.
+    /// Flow `k` connects to port `first + k`. The last one, `first + count - 1`, is a valid port.
     Each {
         /// Port of flow 0.
         first: u16,
@@ -153,32 +155,32 @@ pub enum Ports {
 /// One flow of a group.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Flow<'a> {
-    /// Its identifier in results: `ten.0`.
+    /// Identifier in results, such as `ten.0`.
     pub id: String,
-    /// The group it belongs to.
+    /// Group of the flow.
     pub group: &'a FlowGroup,
-    /// Its number in the group.
+    /// Number of the flow in the group.
     pub index: u32,
-    /// When it starts; at the earliest, if it waits for another one.
+    /// Start time; the earliest one if the flow waits for another.
     pub start: Duration,
-    /// The flow of the same source that it waits for.
+    /// Flow of the same source that it waits for.
     pub before: Option<Before>,
-    /// How many bytes it has; `None` if it ends by time.
+    /// Number of bytes; `None` if the flow ends by time.
     pub bytes: Option<u64>,
-    /// The server's port.
+    /// Port of the server.
     pub server_port: u16,
 }
 
 impl Flow<'_> {
-    /// Which way its data goes.
+    /// Returns the direction of the data.
     pub fn direction(&self) -> Direction {
         self.group.direction
     }
-    /// The number of its source, or of itself where flows have none.
+    /// Returns the number of its source, or its own number if the group has no sources.
     pub fn source(&self) -> u32 {
         self.group.sources.as_ref().map_or(self.index, |sources| self.index % sources.count)
     }
-    /// When it ends at the latest, in an experiment of length `duration`.
+    /// Returns the latest end, in an experiment of length `duration`.
     pub fn end(&self, duration: Duration) -> Duration {
         match self.group.length {
             Length::Duration(d) => duration.min(self.start + d),
@@ -188,7 +190,7 @@ impl Flow<'_> {
 }
 
 impl FlowGroup {
-    /// One upload over TCP with the defaults of its world, from the start to the end, to port 5001.
+    /// Returns one TCP upload with the defaults of its world, from the start to the end, to port 5001.
     pub fn new(id: &str) -> FlowGroup {
         FlowGroup {
             id: id.into(),
@@ -209,7 +211,7 @@ impl FlowGroup {
         }
     }
 
-    /// The first and the last server port.
+    /// Returns the first and the last server port.
     pub fn port_range(&self) -> (u16, u16) {
         match self.ports {
             Ports::Shared(p) => (p, p),
@@ -217,18 +219,19 @@ impl FlowGroup {
         }
     }
 
-    /// The name that draws depend on.
+    /// Returns the name that seeds the draws.
     pub fn drawn_as(&self) -> &str {
         self.drawn_as.as_deref().unwrap_or(&self.id)
     }
 
-    /// Is anything of it drawn?
+    /// Returns whether any property is drawn.
     pub fn draws(&self) -> bool {
         let drawn = matches!(self.arrivals, Arrivals::Drawn(_)) || matches!(self.length, Length::Drawn(_));
         drawn || self.sources.is_some() || matches!(self.protocol, Protocol::Udp { on_off: Some(_), .. })
     }
 
-    /// The flows of the group, in the order of their starts. What is drawn is drawn from `seed` and a name, the same in every world.
+    /// Returns the flows of the group, in the order of their starts. Draws depend only on `seed` and a name,
+    /// and are equal in every world.
     pub fn flows(&self, seed: u64) -> impl Iterator<Item = Flow<'_>> {
         let [mut starts, mut sizes, mut thinking] =
             ["arrivals", "bytes", "think"].map(|what| Rng::new(derived(seed, self.drawn_as(), what)));

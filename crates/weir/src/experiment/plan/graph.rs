@@ -1,4 +1,4 @@
-//! A network that a file describes itself: nodes, and links between them.
+//! A network described in a file, of nodes and links between them.
 
 use weir_core::link;
 
@@ -7,44 +7,44 @@ use weir_core::link;
 pub struct Graph {
     /// Routers and gateways.
     pub nodes: Vec<GraphNode>,
-    /// Between them. No two join the same nodes.
+    /// Links between the nodes, at most one for each pair.
     pub links: Vec<GraphLink>,
 }
 
-/// A node, which hands frames on towards where they are addressed to.
+/// Node that forwards frames towards their destination.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GraphNode {
-    /// Its name.
+    /// Name of the node.
     pub name: String,
-    /// The number of the neighbour on the WAN side of the gateway that it is. Everything else there is on its LAN side. `None`
-    /// for a router.
+    /// Number of the neighbour on the WAN side, if the node is a gateway. All other neighbours are on its LAN
+    /// side. `None` for a router.
     pub wan: Option<usize>,
 }
 
-/// A link between two nodes, given by their numbers.
+/// Link between two nodes, identified by their numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GraphLink {
-    /// Its name; results add `.out` and `.back`.
+    /// Name of the link; results add `.out` and `.back`.
     pub name: String,
-    /// Where it begins and ends.
+    /// First and second end.
     pub ends: [usize; 2],
-    /// From the first end to the second.
+    /// Link from the first end to the second.
     pub out: link::Config,
-    /// From the second end to the first.
+    /// Link from the second end to the first.
     pub back: link::Config,
 }
 
-/// A direction of a link.
+/// One direction of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hop {
-    /// The number of the link.
+    /// Number of the link.
     pub link: usize,
-    /// From its second end to its first?
+    /// True if the direction is from its second end to its first.
     pub back: bool,
 }
 
 impl Graph {
-    /// The links at a node, as they leave it, with the nodes that they lead to.
+    /// Returns the links at a node, as outgoing hops, with the nodes that they lead to.
     pub fn neighbours(&self, node: usize) -> impl Iterator<Item = (Hop, usize)> + '_ {
         self.links.iter().enumerate().filter_map(move |(link, l)| match l.ends {
             [from, to] if from == node => Some((Hop { link, back: false }, to)),
@@ -53,8 +53,9 @@ impl Graph {
         })
     }
 
-    /// The first hop from each node towards `to`, by the fewest links; of several ways that are as short, the one whose
-    /// first link is named first in the file. `None` at `to` itself and where there is no way.
+    /// Returns the first hop from each node towards `to`, on the path with the fewest links. Among paths of
+    /// equal length, the one whose first link comes first in the file is taken. `None` at `to` itself and
+    /// where there is no path.
     pub fn routes_to(&self, to: usize) -> Vec<Option<Hop>> {
         let mut distance = vec![usize::MAX; self.nodes.len()];
         distance[to] = 0;
@@ -76,7 +77,7 @@ impl Graph {
         (0..self.nodes.len()).map(closer).collect()
     }
 
-    /// Does what goes from one node to another go to the WAN side of a gateway?
+    /// Returns whether traffic between these nodes passes to the WAN side of a gateway.
     pub fn leaves_a_lan(&self, from: usize, to: usize) -> bool {
         let routes = self.routes_to(to);
         let next = |node: usize| {
@@ -87,7 +88,7 @@ impl Graph {
             .any(|node| next(node).is_some_and(|after| self.nodes[node].wan == Some(after)))
     }
 
-    /// Each direction of each link with the name that results have for it.
+    /// Returns each direction of each link, with its name in results.
     pub fn directions(&self) -> impl Iterator<Item = (String, &link::Config)> {
         let both =
             |l: &'_ GraphLink| [(format!("{}.out", l.name), false), (format!("{}.back", l.name), true)];
@@ -114,19 +115,19 @@ mod tests {
 
     #[test]
     fn routes_take_the_fewest_links_and_of_those_the_first() {
-        // A square with a tail: 0-1, 1-2, 0-3, 3-2 and 2-4; the way from 0 to 2 is as long either way.
+        // A square with a tail: 0-1, 1-2, 0-3, 3-2 and 2-4. Both paths from 0 to 2 have the same length.
         let g = graph(5, &[[0, 1], [1, 2], [0, 3], [3, 2], [2, 4]]);
         let want = [hop(0, false), hop(1, false), hop(4, false), hop(3, false), None];
         assert_eq!(g.routes_to(4), want);
         assert_eq!(g.routes_to(0), [None, hop(0, true), hop(1, true), hop(2, true), hop(4, true)]);
-        // Named first, the other way is taken.
+        // With the links in another order, the other path is taken.
         let g = graph(5, &[[0, 3], [3, 2], [0, 1], [1, 2], [2, 4]]);
         assert_eq!(g.routes_to(4)[0], hop(0, false));
     }
 
     #[test]
     fn a_lan_is_left_by_its_gateway_s_link_to_the_wan() {
-        // 0-1-2-3, of which 1 is a gateway whose WAN is 2.
+        // The chain 0-1-2-3, in which node 1 is a gateway whose WAN is 2.
         let mut g = graph(4, &[[0, 1], [2, 1], [2, 3]]);
         g.nodes[1].wan = Some(2);
         let leaves =

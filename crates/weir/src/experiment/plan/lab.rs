@@ -1,15 +1,16 @@
-//! The part of a plan that only the lab has: the box that the gateway runs on. To the simulator's gateway all boxes are alike.
+//! Settings of the lab alone: the box that the gateway runs on. The simulator's gateway is independent of the
+//! box.
 
 /// The lab's own settings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lab {
-    /// The gateway's box.
+    /// Box of the gateway.
     pub kind: BoxKind,
-    /// The protocol that hosts speak.
+    /// IP version of the hosts.
     pub ip: Ip,
 }
 
-/// The box that the gateway runs on, at its interface towards the WAN.
+/// Box that the gateway runs on, at its interface towards the WAN.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BoxKind {
     /// A bridge between LAN and WAN.
@@ -17,14 +18,14 @@ pub enum BoxKind {
     Bridge,
     /// A router between the networks of LAN and WAN.
     Router,
-    /// A router that masquerades: beyond it clients have its address.
+    /// A router that masquerades: clients have its address beyond it.
     Nat,
     /// The clients' host itself; there is no LAN.
     Host,
 }
 
 impl BoxKind {
-    /// Every kind, by the name used in experiments.
+    /// All kinds, with their names in experiments.
     pub const ALL: [(&'static str, BoxKind); 4] = [
         ("bridge", BoxKind::Bridge),
         ("router", BoxKind::Router),
@@ -32,18 +33,18 @@ impl BoxKind {
         ("host", BoxKind::Host),
     ];
 
-    /// The name used in experiments.
+    /// Returns the name in experiments.
     pub fn name(self) -> &'static str {
         BoxKind::ALL.iter().find(|(_, kind)| *kind == self).map_or("", |(name, _)| name)
     }
 
-    /// Does it forward by address?
+    /// Returns whether the box forwards by address.
     pub const fn routes(self) -> bool {
         matches!(self, BoxKind::Router | BoxKind::Nat)
     }
 }
 
-/// A version of the Internet Protocol.
+/// Version of the Internet Protocol.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ip {
     /// IPv4.

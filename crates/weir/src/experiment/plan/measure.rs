@@ -1,4 +1,4 @@
-//! Measures of a result, and the values that they must have.
+//! Measures of a result, and the expected values.
 
 use crate::result::metric::{Metric, Needs, OverTime, Recorded};
 use crate::result::unit::Unit;
@@ -6,27 +6,27 @@ use crate::result::{ClassResult, FlowResult, GatewayResult, LinkResult};
 use weir_core::link::{self, Aqm};
 use weir_core::time::Duration;
 
-/// Something measured from a result: a value, or one per flow, interval or position.
+/// Quantity measured from a result: a value, or one per flow, interval or position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Measure {
-    /// The path as it was written: `flow.ten.*.goodput_bps`.
+    /// Path as written in the file, such as `flow.ten.*.goodput_bps`.
     pub what: String,
-    /// What it is about.
+    /// Subject of the measure.
     pub subject: Subject,
-    /// Which value of it.
+    /// Measured quantity of the subject.
     pub quantity: Quantity,
-    /// Only flows that had so many bytes of payload, both included; `None` is any.
+    /// Range of payload bytes that flows must have, inclusive; `None` is any.
     pub sizes: Option<(u64, u64)>,
-    /// Only from this time of the run on.
+    /// Start of the measured time in the run.
     pub from: Duration,
-    /// Only up to this time of the run; `None` is the end.
+    /// End of the measured time in the run; `None` is the run's end.
     pub until: Option<Duration>,
 }
 
-/// What a measure is about.
+/// Subject of a measure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Subject {
-    /// Flows whose identifier matches the pattern, in which `*` is any run of characters.
+    /// Flows whose identifier matches the pattern, in which `*` is any sequence of characters.
     Flow(String),
     /// Links whose name ([`Plan::links`]) matches the pattern.
     Link(String),
@@ -36,7 +36,7 @@ pub enum Subject {
     Gateway,
 }
 
-/// Does `name` match `pattern`, in which `*` is any run of characters, dots included?
+/// Returns whether `name` matches `pattern`, in which `*` is any sequence of characters, dots included.
 pub fn matches(pattern: &str, name: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == name,
@@ -46,7 +46,7 @@ pub fn matches(pattern: &str, name: &str) -> bool {
     }
 }
 
-/// Has a link what a metric needs to be measured of it?
+/// Returns whether a link provides the values that a metric needs.
 pub fn has(link: &link::Config, needs: Needs) -> bool {
     match needs {
         Needs::Rate => link.rate.is_some(),
@@ -57,47 +57,47 @@ pub fn has(link: &link::Config, needs: Needs) -> bool {
     }
 }
 
-/// Which value.
+/// Measured quantity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Quantity {
-    /// Goodput, computed from what a flow received in the measured time.
+    /// Goodput, computed from the bytes that a flow received in the measured time.
     Goodput {
-        /// Over what it is computed.
+        /// Intervals that it is computed over.
         over: OverTime,
-        /// Length of intervals or windows; of an average all of the measured time.
+        /// Length of intervals or windows; for an average, all of the measured time.
         length: Duration,
     },
-    /// A value of the result.
+    /// A field of the result.
     Field {
         /// The metric.
         field: Field,
-        /// Of counts by name, only the one of this name.
+        /// Name of the only count to use, for counts by name.
         count: Option<&'static str>,
     },
-    /// A column of the flow's or link's series, which holds each value until the next.
+    /// A column of the flow's or link's series. Each value holds until the next.
     Series {
-        /// The column.
+        /// Column of the series.
         column: &'static Recorded,
-        /// The value at this time; `None` is every value of the measured time, that at its beginning included.
+        /// Time of the value. `None` is every value of the measured time, including the one at its beginning.
         at: Option<Duration>,
     },
 }
 
-/// A metric of the catalogue, by what it is of.
+/// Metric of the catalogue, by its subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Field {
-    /// Of flows.
+    /// Metric of flows.
     Flow(&'static Metric<FlowResult>),
-    /// Of links.
+    /// Metric of links.
     Link(&'static Metric<LinkResult>),
-    /// Of classes.
+    /// Metric of classes.
     Class(&'static Metric<ClassResult>),
-    /// Of the gateway.
+    /// Metric of the gateway.
     Gateway(&'static Metric<GatewayResult>),
 }
 
 impl Field {
-    /// Unit of its values.
+    /// Returns the unit of the metric's values.
     pub const fn unit(self) -> Unit {
         match self {
             Field::Flow(m) => m.unit,
@@ -109,7 +109,7 @@ impl Field {
 }
 
 impl Quantity {
-    /// Unit of its values.
+    /// Returns the unit of the quantity's values.
     pub const fn unit(&self) -> Unit {
         match self {
             Quantity::Goodput { .. } => Unit::Rate,
@@ -119,93 +119,95 @@ impl Quantity {
     }
 }
 
-/// A check on the result.
+/// Check on the result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expect {
-    /// What is measured.
+    /// Measure to check.
     pub measure: Measure,
-    /// How several values become one; `None` checks each.
+    /// Aggregate of several values; `None` checks each value.
     pub aggregate: Option<Aggregate>,
-    /// The comparison.
+    /// Comparison.
     pub op: Op,
-    /// What it is compared with.
+    /// Value to compare with.
     pub target: Target,
-    /// The target is a part of this, its values made one as those of `measure` are; of their mean, where `aggregate` is `None`.
+    /// Base of the target, if the target is a fraction of another value. The base's values are aggregated
+    /// like those of `measure`, or by their mean if `aggregate` is `None`.
     pub of: Option<Of>,
-    /// How far from the target is still right.
+    /// Allowed distance from the target.
     pub tolerance: Tolerance,
 }
 
-/// What a target is a part of.
+/// Base that a target is a fraction of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Of {
     /// Another measure of the same run.
     Measure(Measure),
-    /// What is measured, in the baseline of this name, and aggregated in the same way.
+    /// Value of this measure and aggregate in the baseline of this name.
     Baseline(String),
 }
 
-/// How several values become one.
+/// Aggregate of several values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Aggregate {
-    /// Their sum.
+    /// Sum.
     Sum,
-    /// Their arithmetic mean.
+    /// Arithmetic mean.
     Mean,
-    /// The smallest.
+    /// Minimum.
     Min,
-    /// The largest.
+    /// Maximum.
     Max,
-    /// The nearest rank: the smallest value that so many percent of all do not exceed.
+    /// Percentile by nearest rank: the smallest value that at least this percentage of all values does not
+    /// exceed.
     Percentile(u8),
 }
 
-/// A comparison.
+/// Comparison of a value with the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
-    /// No further from the target than the tolerance, on either side.
+    /// The value differs from the target by at most the tolerance.
     Within,
-    /// At most target + tolerance.
+    /// The value is at most target + tolerance.
     AtMost,
-    /// At least target - tolerance.
+    /// The value is at least target - tolerance.
     AtLeast,
 }
 
-/// What a value is compared with.
+/// Value to compare with.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Target {
-    /// This value, in the unit of the metric.
+    /// Fixed value, in the unit of the metric.
     Value(f64),
-    /// The rate that the gateway is set to for the flow (`flow_rate` of its class).
+    /// Rate that the gateway is configured to give the flow (`flow_rate` of its class).
     FlowRate,
 }
 
-/// How far from a target.
+/// Allowed distance from a target.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Tolerance {
-    /// This much, in the unit of the metric.
+    /// Absolute distance, in the unit of the metric.
     Absolute(f64),
-    /// This fraction of the target: 0.005 is 0.5 %.
+    /// Fraction of the target; 0.005 is 0.5 %.
     Relative(f64),
 }
 
-/// What a paper reports for the same experiment, to be shown beside what was found.
+/// Values that a paper reports for the same experiment, shown beside the results.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reference {
-    /// The source, with its figure.
+    /// Source with its figure.
     pub source: String,
-    /// The rows of the comparison.
+    /// Rows of the comparison.
     pub rows: Vec<ReferenceRow>,
 }
 
 /// One value that a paper reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReferenceRow {
-    /// What it is, for people.
+    /// Name of the value for readers.
     pub name: String,
-    /// The paper's value as it is printed there.
+    /// The paper's value as printed there.
     pub paper: String,
-    /// What of ours stands beside it.
+    /// Measure to show beside it.
     pub measure: Measure,
 }
 

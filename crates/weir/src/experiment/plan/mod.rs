@@ -1,6 +1,6 @@
-//! What an experiment file says, as values: the plan that a world (the lab or the simulator)
-//! executes. A plan is made by [`crate::experiment::config::experiment`] and everything in it is already valid;
-//! a world has nothing left to check.
+//! The plan of an experiment, as a file describes it, for a world (the lab or the simulator) to execute.
+//! Plans are made by [`crate::experiment::config::experiment`] and are already valid, so a world has nothing
+//! left to check.
 //!
 //! The topology is the usual dumbbell, or a [`Graph`]:
 //!
@@ -9,8 +9,8 @@
 //!                           ◀── WAN back ─
 //! ```
 //!
-//! The client of a flow is on the LAN, its server beyond the WAN, and the client opens the
-//! connection; [`Flow::direction`] says which of the two sends the data.
+//! The client of a flow is on the LAN, its server beyond the WAN, and the client opens the connection.
+//! [`Flow::direction`] says which of the two sends the data.
 
 mod flow;
 mod graph;
@@ -40,63 +40,64 @@ use weir_core::time::Duration;
 /// One experiment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// Its name: letters, digits, `-`, `_` and `.`, so that it can name files.
+    /// Name: letters, digits, `-`, `_` and `.`, so that it can be part of file names.
     pub name: String,
-    /// What it shows, for people.
+    /// Title for readers, which says what the experiment shows.
     pub title: String,
-    /// How long it runs, counted from the time at which the first flow may start. At least one bin.
+    /// Duration from the time at which the first flow may start. At least one bin.
     pub duration: Duration,
-    /// Length of the intervals in the result and in the table. Divides into bins exactly.
+    /// Length of the intervals in the result and in the table. A multiple of `bin`.
     pub interval: Duration,
     /// Length of the bins in which received bytes are recorded: 1 us to 1 s, at most 10 million bins. It
-    /// divides `interval`, `duration` and every time that an expectation or a reference names about rates,
-    /// so that all of them can be computed from the bins. Whole milliseconds in the lab.
+    /// divides `interval`, `duration` and every time in an expectation or a reference about rates, so that
+    /// all of them can be computed from the bins. Whole milliseconds in the lab.
     pub bin: Duration,
-    /// Seed of everything random.
+    /// Seed of all random draws.
     pub seed: u64,
-    /// The links of the dumbbell; bare where there is a graph.
+    /// Links of the dumbbell; bare if there is a graph.
     pub path: Path,
-    /// A network of one's own instead of that. Each host is at one of its nodes then, and each flow has hosts at both
-    /// ends. Simulator only.
+    /// Network of nodes and links instead of the dumbbell. Each host is then at one of its nodes, and each
+    /// flow has hosts at both ends. Simulator only.
     pub graph: Option<Graph>,
-    /// The gateway's box in the lab.
+    /// Box of the gateway in the lab.
     pub lab: Lab,
-    /// Hosts beyond the two that every dumbbell has, each behind an access link of its own, which are bare in the lab.
+    /// Hosts besides the two of every dumbbell, each behind an access link of its own, which is bare in the
+    /// lab.
     pub hosts: Vec<HostGroup>,
-    /// The gateway; `None` for a plain bridge.
+    /// Configuration of the gateway; `None` for a plain bridge.
     pub gateway: Option<Config>,
-    /// The flows, group by group in the order of the file. Identifiers are unique.
+    /// Flows, group by group in the order of the file. Identifiers are unique.
     pub groups: Vec<FlowGroup>,
-    /// What is recorded over time, besides received bytes. Simulator only.
+    /// Series to record besides received bytes. Simulator only.
     pub series: Vec<SeriesKind>,
-    /// How often; `None` is at every change for flows, and 1000 times over the duration for queues, which
-    /// change with every packet.
+    /// Interval between samples. `None` records every change of flows. It samples queues, which change with
+    /// every packet, 1000 times over the duration.
     pub sample: Option<Duration>,
-    /// How far apart simulator and lab may be.
+    /// Allowed difference between simulator and lab.
     pub parity: Option<Parity>,
-    /// Variants of it that are run beside it, for expectations to compare with.
+    /// Variants that run beside the experiment, for expectations to compare with.
     pub baselines: Vec<Baseline>,
-    /// What the result must satisfy.
+    /// Expectations that the result must satisfy.
     pub expects: Vec<Expect>,
-    /// What a paper reports for the same experiment.
+    /// Values that a paper reports for the same experiment.
     pub reference: Option<Reference>,
     /// SHA-256 of the file, in hexadecimal: `made_by.config_sha256` of the result.
     pub config_sha256: String,
 }
 
-/// A variant of an experiment that is run beside it.
+/// Variant of an experiment that runs beside it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Baseline {
-    /// As checks call it.
+    /// Name used by checks.
     pub name: String,
-    /// What is different in it, by the dotted path of the key, as it is written.
+    /// Settings that differ, by the dotted path of the key, as written.
     pub settings: Vec<(String, String)>,
-    /// What it says; no expectations.
+    /// Plan of the variant, without expectations.
     pub plan: Plan,
 }
 
 impl Plan {
-    /// A plan of nothing over bare wires, reported every second, recorded every 10 ms.
+    /// Returns a plan without flows over bare wires, reported every second, recorded every 10 ms.
     pub fn new(name: &str, duration: Duration) -> Plan {
         Plan {
             name: name.into(),
@@ -121,7 +122,7 @@ impl Plan {
         }
     }
 
-    /// Uses another seed, for the gateway too.
+    /// Sets another seed, for the gateway too.
     pub fn reseed(&mut self, seed: u64) {
         self.seed = seed;
         if let Some(g) = &mut self.gateway {
@@ -130,19 +131,20 @@ impl Plan {
         self.baselines.iter_mut().for_each(|baseline| baseline.plan.reseed(seed));
     }
 
-    /// Time that it covers, with that of its baselines.
+    /// Returns the time that the plan covers, including its baselines.
     pub fn time(&self) -> Duration {
         self.baselines.iter().fold(self.duration, |sum, baseline| sum.saturating_add(baseline.plan.duration))
     }
 
-    /// Every flow, group by group. With drawn arrivals, those that would start after the end do not exist.
+    /// Returns every flow, group by group. With drawn arrivals, flows that would start after the end are left
+    /// out.
     pub fn flows(&self) -> impl Iterator<Item = Flow<'_>> {
         let in_time = |f: &Flow| f.start < self.duration;
         self.groups.iter().flat_map(move |g| g.flows(self.seed).take_while(in_time))
     }
 
-    /// The links as results name them: `lan.out`, `lan.back`, `wan.out`, `wan.back`, or of each link of a graph `NAME.out` and
-    /// `NAME.back`; and of each host `NAME.K.up` and `NAME.K.down`.
+    /// Returns the names of the links in results: `lan.out`, `lan.back`, `wan.out`, `wan.back`, or `NAME.out`
+    /// and `NAME.back` for each link of a graph. Adds `NAME.K.up` and `NAME.K.down` for each host.
     pub fn links(&self) -> Vec<String> {
         let path = match &self.graph {
             None => ["lan.out", "lan.back", "wan.out", "wan.back"].map(str::to_string).to_vec(),
@@ -152,18 +154,18 @@ impl Plan {
         path.into_iter().chain(hosts.flat_map(|h| [format!("{h}.up"), format!("{h}.down")])).collect()
     }
 
-    /// The classes that the gateway puts flows into, for results and tables; the gateway itself decides by the frames.
+    /// Returns the classifier of flows for results and tables. The gateway itself classifies frames.
     pub fn classifier(&self) -> Classifier {
         Classifier(self.gateway.clone().map(Compiled::from))
     }
 }
 
-/// The rules of a plan's gateway, compiled: a look costs the same for ten classes or twenty thousand.
+/// Compiled rules of a plan's gateway. A lookup costs the same for ten classes as for twenty thousand.
 #[derive(Debug)]
 pub struct Classifier(Option<Compiled>);
 
 impl Classifier {
-    /// The class of what a flow sends in a direction, from the first to the second of these ends.
+    /// Returns the class of a flow's data in a direction, from the first to the second of these ends.
     pub fn of(
         &self,
         direction: Direction,
@@ -176,9 +178,9 @@ impl Classifier {
     }
 }
 
-/// A seed for one purpose of one group, link or host.
+/// Derives a seed for one purpose of one group, link or host.
 pub(crate) fn derived(seed: u64, group: &str, purpose: &str) -> u64 {
-    // FNV-1a: stable across versions and machines.
+    // FNV-1a is stable across versions and machines.
     let bytes = group.bytes().chain([0]).chain(purpose.bytes());
     bytes.fold(seed ^ 0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3))
 }

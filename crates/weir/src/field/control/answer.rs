@@ -8,47 +8,47 @@ use crate::result::running::Notes;
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 
-/// An answer.
+/// Answer to one request.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Answer {
-    /// Was what was asked for done?
+    /// True if the request was carried out.
     pub ok: bool,
-    /// If not: is what was asked for wrong, and not the host?
+    /// True if the request itself is wrong; false if the host cannot carry it out.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub wrong: bool,
-    /// Why not, or what was done, in words.
+    /// Text that says what was done, or why it failed.
     pub text: String,
-    /// What is wrong with files, each with its place.
+    /// Errors in files, each with its place.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<Located>,
-    /// What a change of configuration changed.
+    /// Differences that a change of configuration made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub changed: Option<Box<Difference>>,
-    /// Rows of lists that were read again and that are left out or count otherwise than they say.
+    /// Rows of reloaded lists that are left out, or that count otherwise than written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub notes: Option<Notes>,
 }
 
-/// The customer of an address.
+/// Customer that owns an address.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Owner {
-    /// Its identifier.
+    /// Identifier of the customer.
     pub id: String,
-    /// Its name.
+    /// Name of the customer.
     pub name: String,
-    /// Its addresses.
+    /// Addresses of the customer.
     pub prefixes: Vec<String>,
-    /// What it downloads at, in bits a second.
+    /// Download rate in bits a second.
     pub down_bps: u64,
-    /// What it uploads at.
+    /// Upload rate in bits a second.
     pub up_bps: u64,
-    /// Do its flows pass untouched?
+    /// True if the customer's flows bypass shaping.
     pub off: bool,
 }
 
 impl Owner {
-    /// Of an address, if it is a customer's.
+    /// Returns the customer of an address, if it has one.
     pub fn of(address: IpAddr, customers: &[Customer]) -> Option<Owner> {
         let owns = |c: &&Customer| c.prefixes.iter().any(|prefix| prefix.contains(address));
         customers.iter().find(owns).map(|c| Owner {
@@ -63,32 +63,33 @@ impl Owner {
 }
 
 impl Answer {
-    /// It is done.
+    /// Returns an answer to a request that was carried out.
     pub fn done(text: impl Into<String>, changed: Difference) -> Answer {
         Answer { ok: true, text: text.into(), changed: Some(changed.into()), ..Answer::default() }
     }
 
-    /// What was asked for is wrong.
+    /// Returns an answer to a request that is wrong.
     pub fn wrong(text: impl Into<String>) -> Answer {
         Answer { wrong: true, text: text.into(), ..Answer::default() }
     }
 
-    /// It cannot be done now.
+    /// Returns an answer to a request that cannot be carried out now.
     pub fn failed(text: impl Into<String>) -> Answer {
         Answer { text: text.into(), ..Answer::default() }
     }
 
-    /// As it is sent.
+    /// Returns the answer as it is sent.
     pub fn write(&self) -> Vec<u8> {
-        // It has nothing that JSON cannot say.
+        // Serialization cannot fail: all fields can be expressed in JSON.
         let mut text = serde_json::to_vec(self).unwrap_or_default();
         text.push(b'\n');
         text
     }
 
-    /// A report of the engine, as it is sent: `report` beside `ok`, and `customer` if the address that was asked for is one's.
+    /// Returns an engine's report as it is sent: `report` beside `ok`, and `customer` if the requested
+    /// address belongs to one.
     pub fn of_report(json: &str, owner: Option<&Owner>) -> Vec<u8> {
-        // It has nothing that JSON cannot say.
+        // Serialization cannot fail: all fields can be expressed in JSON.
         let owner = owner.and_then(|owner| serde_json::to_string(owner).ok());
         let owner = owner.map_or(String::new(), |owner| format!("\"customer\":{owner},"));
         format!("{{\"ok\":true,{owner}\"report\":{json}}}\n").into()

@@ -1,4 +1,4 @@
-//! The supervisor's side: it looks at the requests of clients, refuses them or passes them on to the engine.
+//! The supervisor's side: checks the requests of clients, and refuses them or passes them on to the engine.
 
 use super::difference::{unchangeable, Difference};
 use super::letter::{FromEngine, ToEngine};
@@ -9,31 +9,31 @@ use std::net::IpAddr;
 use weir_io::log::shown;
 use weir_io::supervise::{Letters, Operator};
 
-/// What can be asked.
+/// Requests that clients can make.
 const REQUESTS: &str =
     "show, show ADDRESS, set class/NAME.KEY=VALUE, set customer/ID.down=RATE, off CUSTOMER, on CUSTOMER, reload";
 
-/// Bytes of a request that is none, and of a line of the log about a request, at most.
+/// Most bytes shown of an invalid request, and of a request's line in the log.
 const SHOWN: usize = 80;
 const LOGGED: usize = 200;
 
-/// A request that waits for the engine.
+/// Request that waits for the engine.
 struct Asked {
     number: u64,
-    /// What will run if it is a change.
+    /// Version that will run if the request is a change.
     change: Option<(Version, Answer)>,
-    /// The customer of the address that is shown.
+    /// Customer of the requested address.
     owner: Option<Owner>,
 }
 
-/// The desk.
+/// The supervisor's handling of requests.
 pub struct Desk<'a> {
     running: &'a Running,
     number: u64,
     asked: Option<Asked>,
 }
 
-/// What a request comes to.
+/// Result of checking a request.
 enum Outcome {
     Say(Answer),
     Change(Box<Version>),
@@ -41,7 +41,7 @@ enum Outcome {
 }
 
 impl<'a> Desk<'a> {
-    /// A desk for what runs.
+    /// Returns a desk for the running configuration.
     pub fn new(running: &'a Running) -> Desk<'a> {
         Desk { running, number: 0, asked: None }
     }
@@ -66,12 +66,12 @@ impl<'a> Desk<'a> {
         outcome.unwrap_or_else(Outcome::Say)
     }
 
-    /// The file as it is now, without what was set since.
+    /// Reads the file again, without the settings made since.
     fn read_again(&self) -> Result<Outcome, Answer> {
         let Some(path) = &self.running.path else {
             return Err(Answer::wrong("Weir was started without a file: there is nothing to read again"));
         };
-        // A pipe in its place would be waited for.
+        // Reading a pipe would block.
         if path.metadata().is_ok_and(|about| !about.is_file()) {
             let path = path.display();
             return Err(Answer::wrong(format!("{path} is no regular file: it cannot be read again")));
@@ -80,7 +80,7 @@ impl<'a> Desk<'a> {
         Ok(Outcome::Change(Version::read(source)?.into()))
     }
 
-    /// What runs, with other values.
+    /// Returns the running configuration with other values.
     fn lay_over(&self, settings: &[&str]) -> Result<Outcome, Answer> {
         let now = self.running.version();
         let mut all = now.settings.clone();
@@ -93,7 +93,7 @@ impl<'a> Desk<'a> {
         Ok(Outcome::Change(version.into()))
     }
 
-    /// Why a version cannot run, or what it changes.
+    /// Returns what a version changes, or why it cannot run.
     fn compare(&self, version: &Version) -> Result<Answer, Answer> {
         let now = self.running.version();
         let refused = unchangeable(&now.file, &version.file, self.running.steered);
@@ -102,7 +102,7 @@ impl<'a> Desk<'a> {
         }
         let difference = Difference::between(&now.file.gateway, &version.file.gateway);
         let mut text = difference.words();
-        // What is only set has the notes that it had before.
+        // A change by `set` alone repeats the earlier notes.
         let read_again = version.settings.is_empty() && !version.file.notes.is_empty();
         let notes = read_again.then(|| lists::first(&version.file.notes));
         if let Some(notes) = &notes {
@@ -135,7 +135,7 @@ impl<'a> Desk<'a> {
                 self.asked = Some(Asked { number, change: Some((version, answer)), owner: None });
                 None
             }
-            // The next engine is started with it.
+            // The next engine starts with it.
             Err(_) if engine.is_none() => {
                 self.running.change(version);
                 Some(Answer { text: format!("{}; no engine runs just now", answer.text), ..answer })
@@ -144,7 +144,7 @@ impl<'a> Desk<'a> {
         }
     }
 
-    /// Sends a question to the engine; with the number that it has.
+    /// Sends a question to the engine and returns its number.
     fn ask(&mut self, question: ToEngine, engine: Option<&Letters>) -> Result<u64, String> {
         self.number += 1;
         let engine = engine.ok_or("no engine runs just now: try again")?;
@@ -164,7 +164,7 @@ impl<'a> Desk<'a> {
         }
     }
 
-    /// As [`Operator::request`].
+    /// Implements [`Operator::request`].
     fn serve(&mut self, line: &str, engine: Option<&Letters>) -> Option<Answer> {
         match self.look_at(line) {
             Outcome::Say(answer) => Some(answer),
@@ -174,7 +174,7 @@ impl<'a> Desk<'a> {
     }
 }
 
-/// Says in the log what became of a change.
+/// Logs the result of a change.
 fn log(answer: &Answer) {
     let text = shown(answer.text.lines().next().unwrap_or_default(), LOGGED);
     match answer.ok {
@@ -205,7 +205,7 @@ impl Operator for Desk<'_> {
 
     fn heard(&mut self, letter: &[u8]) -> Option<Vec<u8>> {
         let (number, answer) = FromEngine::read(letter)?;
-        // One that comes too late is of a question that was given up.
+        // A late answer belongs to a question that was given up.
         let asked = self.asked.take_if(|asked| asked.number == number)?;
         let answer = match (answer, asked.change) {
             (FromEngine::Report(json), _) => return Some(Answer::of_report(json, asked.owner.as_ref())),
@@ -224,7 +224,7 @@ impl Operator for Desk<'_> {
         let Some((version, answer)) = self.asked.take().and_then(|asked| asked.change) else {
             return Answer::failed("the engine does not answer: try again").write();
         };
-        // What was accepted here is what the next engine starts with, or this one takes later.
+        // The accepted version is used by the next engine, or by this one later.
         self.running.change(version);
         let why = if gone { "the engine ended meanwhile" } else { "the engine has not confirmed it yet" };
         let answer = Answer { text: format!("{}; {why}", answer.text), ..answer };

@@ -1,4 +1,4 @@
-//! Differences between two configurations, and which of them a running gateway cannot take.
+//! Differences between two configurations, and those that a running gateway cannot take.
 
 use crate::experiment::config::gateway::{self, GatewayFile};
 use crate::experiment::config::ports;
@@ -8,31 +8,31 @@ use std::collections::HashMap;
 use weir_core::gateway::{ClassConfig, Config, Direction};
 use weir_io::supervise::{Steered, TakenAcks};
 
-/// Names that are listed at most.
+/// Most names listed.
 const MOST: usize = 20;
 
-/// What changed.
+/// Differences between two configurations.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Difference {
-    /// Classes that came.
+    /// Added classes.
     pub added: Names,
-    /// Classes that went.
+    /// Removed classes.
     pub removed: Names,
-    /// Classes that do something else, or for others.
+    /// Classes that act differently or apply to other traffic.
     pub changed: Names,
-    /// Classes that are as they were.
+    /// Number of unchanged classes.
     pub unchanged: usize,
-    /// Keys of `[gateway]` that have another value.
+    /// Keys of `[gateway]` with another value.
     pub keys: Vec<String>,
 }
 
-/// Some things, and the names of the first.
+/// Number of some things, and the first names.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Names {
-    /// How many.
+    /// Number of things.
     pub count: usize,
-    /// The names of the first 20.
+    /// First 20 names.
     pub first: Vec<String>,
 }
 
@@ -53,7 +53,7 @@ impl Names {
 }
 
 impl Difference {
-    /// Between what runs and what comes.
+    /// Returns the differences between the running configuration and the next one.
     pub fn between(old: &Config, new: &Config) -> Difference {
         let by_name = |class: &'_ ClassConfig| (class.name.clone(), class.direction);
         let mut had: HashMap<(String, Direction), &ClassConfig> =
@@ -71,7 +71,7 @@ impl Difference {
         difference
     }
 
-    /// In words; "nothing" if there is none.
+    /// Returns the differences in words; "nothing" if there are none.
     pub fn words(&self) -> String {
         let keys = (!self.keys.is_empty()).then(|| format!("changed {}", self.keys.join(", ")));
         let parts = [self.added.words("added"), self.removed.words("removed"), self.changed.words("changed")];
@@ -87,7 +87,7 @@ fn classes(count: usize) -> String {
     format!("{count} {}", if count == 1 { "class" } else { "classes" })
 }
 
-/// What cannot change while a gateway runs whose hooks do this, by key.
+/// Returns the changes that a running gateway with these hooks cannot take, by key.
 pub fn unchangeable(old: &GatewayFile, new: &GatewayFile, steered: Steered) -> Vec<String> {
     let changed = |key: &str, old: &str, new: &str| {
         format!("`{key}` cannot change while Weir runs: it is {old}, and {new} would need a restart")
@@ -106,7 +106,7 @@ pub fn unchangeable(old: &GatewayFile, new: &GatewayFile, steered: Steered) -> V
     found
 }
 
-/// What the programs in the kernel would have to do that they were not loaded for.
+/// Returns what the new configuration requires of the programs in the kernel that they were not loaded for.
 fn not_hooked(has: Steered, wants: Steered) -> Option<String> {
     let first = |cases: [(bool, bool, &'static str); 2]| {
         cases.into_iter().find(|(has, wants, _)| *wants && !has).map(|(.., direction)| direction)

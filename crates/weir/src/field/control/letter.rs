@@ -1,40 +1,40 @@
-//! Letters between supervisor and engine. A letter begins with a line: a number, which the answer repeats, and what it is.
-//! A report follows as it is given to clients.
+//! Letters between supervisor and engine. A letter begins with a line that holds a number, which the answer
+//! repeats, and the letter's kind. A report follows in the form that clients get.
 
 use crate::experiment::config::{Settings, Source};
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 
-/// What the engine is asked.
+/// Question to the engine.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum ToEngine {
-    /// To take another configuration.
+    /// Take another configuration.
     Configure {
-        /// The files that say it.
+        /// Files of the configuration.
         sources: Vec<Source>,
-        /// What is laid over them.
+        /// Settings laid over the files.
         settings: Settings,
     },
-    /// For a report.
+    /// Send a report.
     Show {
-        /// Only of flows of this address.
+        /// Address that the report's flows are limited to.
         address: Option<IpAddr>,
     },
 }
 
-/// What the engine answers.
+/// Answer of the engine.
 #[derive(Debug, PartialEq)]
 pub enum FromEngine<'a> {
-    /// The configuration is that which was asked for.
+    /// The configuration was taken.
     Configured,
-    /// It is not, and why.
+    /// The configuration was refused, for this reason.
     Refused(&'a str),
     /// A report, as JSON.
     Report(&'a str),
 }
 
 impl FromEngine<'_> {
-    /// The letter.
+    /// Serializes the letter.
     pub fn write(&self, number: u64) -> Vec<u8> {
         let (kind, text) = match self {
             FromEngine::Configured => ("configured", ""),
@@ -44,7 +44,7 @@ impl FromEngine<'_> {
         format!("{number} {kind}\n{text}").into()
     }
 
-    /// The number and the answer; `None` if it is no such letter.
+    /// Returns the number and the answer; `None` if the letter is malformed.
     pub fn read(letter: &[u8]) -> Option<(u64, FromEngine<'_>)> {
         let (head, text) = std::str::from_utf8(letter).ok()?.split_once('\n')?;
         let (number, kind) = head.split_once(' ')?;
@@ -59,12 +59,12 @@ impl FromEngine<'_> {
 }
 
 impl ToEngine {
-    /// The letter.
+    /// Serializes the letter.
     pub fn write(&self, number: u64) -> serde_json::Result<Vec<u8>> {
         serde_json::to_vec(&(number, self))
     }
 
-    /// The number and the question.
+    /// Returns the number and the question.
     pub fn read(letter: &[u8]) -> serde_json::Result<(u64, ToEngine)> {
         serde_json::from_slice(letter)
     }

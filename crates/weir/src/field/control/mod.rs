@@ -1,14 +1,15 @@
-//! Changing and asking a gateway while it runs.
+//! Changing and querying a gateway while it runs.
 //!
 //! ```text
 //! weir reload, weir ctl ──socket──▶ supervisor: Desk ──letters──▶ engine's thread: Remote ──slots──▶ engine
 //! SIGHUP ─────────────────────────▶
 //! ```
 //!
-//! The supervisor alone reads files. It parses them, compares what they say with what runs, and refuses what is wrong or cannot
-//! change. Then the texts cross over to the engine's process, where a thread beside the engine parses them again, by the
-//! same code, and compiles the rules; the engine takes the result between two batches, and gives the thread back
-//! what it has no use for. So the engine never waits, for a file or for a client. The next engine is started with what ran last.
+//! Only the supervisor reads files. It parses them, compares them with the running configuration, and refuses
+//! errors and changes that cannot be made. Then it sends the texts to the engine's process. There a thread
+//! beside the engine parses them again, with the same code, and compiles the rules. The engine takes the
+//! result between two batches, and returns what it no longer needs to the thread. So the engine never waits
+//! for a file or for a client. The next engine starts with the configuration that ran last.
 
 mod answer;
 mod desk;

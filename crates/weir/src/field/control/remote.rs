@@ -1,4 +1,4 @@
-//! The engines' side: a thread that reads letters and does what takes time, so that no engine waits.
+//! The engines' side: a thread that reads letters and does slow work, so that no engine waits.
 
 use super::letter::{FromEngine, ToEngine};
 use super::slot::Slot;
@@ -11,24 +11,24 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use weir_io::supervise::Letters;
 
-/// How often the thread looks whether the engine has done something.
+/// Interval at which the thread polls the engine's slots.
 const LOOK: Duration = Duration::from_millis(1);
-/// How long the engine may take.
+/// Longest time that the engine may take.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Rates are those since a look that is at least so long ago.
+/// Minimum age of the earlier look that rates are computed from.
 const APART: Duration = Duration::from_millis(550);
 
-/// A report is asked for.
+/// Request for a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ask {
-    /// Only of flows of this address.
+    /// Address that the report's flows are limited to.
     pub address: Option<IpAddr>,
 }
 
-/// A report, and whether its rates are known: there was a look before.
+/// A report, and whether its rates are known, which requires an earlier look.
 pub type Look = (GatewayReport, bool);
 
-/// What an engine and the thread hand to each other.
+/// Slots between an engine and the thread.
 struct Shared<N, O> {
     next: Slot<N>,
     changed: Slot<Result<O, String>>,
@@ -36,20 +36,21 @@ struct Shared<N, O> {
     report: Slot<Look>,
 }
 
-/// An engine's handle on the thread: `N` is what it makes of a configuration for the engine, `O` what that leaves, which the thread drops.
+/// An engine's handle on the thread. `N` is what the thread prepares for the engine from a configuration. `O`
+/// is what the change leaves over, which the thread drops.
 pub struct Remote<N, O> {
     shared: Arc<Shared<N, O>>,
-    /// What the thread could not be given yet.
+    /// Result that the thread has not received yet.
     changed: Option<Result<O, String>>,
 }
 
-/// What the thread does for all engines, before it runs.
+/// The thread's work for all engines, before it runs.
 pub struct Service<N, O> {
     engines: Vec<Arc<Shared<N, O>>>,
 }
 
 impl<N, O> Remote<N, O> {
-    /// Handles for so many engines.
+    /// Returns handles for `engines` engines.
     pub fn several(engines: usize) -> (Vec<Remote<N, O>>, Service<N, O>) {
         let shared = || {
             let (next, changed, ask, report) = Default::default();
@@ -60,7 +61,7 @@ impl<N, O> Remote<N, O> {
         (handles, Service { engines })
     }
 
-    /// What is to be taken now.
+    /// Returns the change to make now.
     pub fn next(&mut self) -> Option<N> {
         if let Some(changed) = self.changed.take() {
             self.done(changed);
@@ -68,25 +69,25 @@ impl<N, O> Remote<N, O> {
         self.shared.next.take()
     }
 
-    /// What became of it.
+    /// Reports the result of the change.
     pub fn done(&mut self, changed: Result<O, String>) {
         self.changed = self.shared.changed.put(changed).err();
     }
 
-    /// A report to be made now.
+    /// Returns the request for a report, if there is one.
     pub fn asked(&self) -> Option<Ask> {
         self.shared.ask.take()
     }
 
-    /// The report. If the thread is at the slot, it asks again.
+    /// Hands over the report. It is lost if the thread is at the slot; the thread then asks again.
     pub fn tell(&self, look: Look) {
         let _ = self.shared.report.put(look);
     }
 }
 
 impl<N, O> Service<N, O> {
-    /// Serves until the supervisor is gone, for engines that run this version. `make` makes of another version what each engine takes
-    /// instead of what runs.
+    /// Serves until the supervisor is gone, for engines that run version `runs`. `make` returns each engine's
+    /// part of another version, in place of the running one.
     pub fn run(
         &self,
         letters: &Letters,
@@ -117,7 +118,8 @@ impl<N, O> Service<N, O> {
         }
     }
 
-    /// Has all engines take another version, or none: if one of several refuses it, all have again what runs.
+    /// Changes all engines to another version. If one of several refuses it, all return to the running
+    /// version.
     fn change(
         &self,
         next: &Version,
@@ -131,10 +133,10 @@ impl<N, O> Service<N, O> {
         changed
     }
 
-    /// Has the engines take what comes next.
+    /// Hands each engine its next configuration and waits for the results.
     fn configure(&self, next: Vec<N>) -> Result<(), String> {
         self.engines.iter().zip(next).try_for_each(|(engine, next)| put(&engine.next, next))?;
-        // What is left of the old configuration is dropped here.
+        // The remains of the old configuration are dropped here.
         let changed = self.engines.iter().map(|engine| wait(&engine.changed)?.map(drop));
         changed.fold(Ok(()), Result::and)
     }
@@ -149,7 +151,7 @@ impl<N, O> Service<N, O> {
         String::from_utf8(text).map_err(|e| e.to_string())
     }
 
-    /// What all engines say, and whether all know their rates.
+    /// Returns the reports of all engines, and whether all know their rates.
     fn ask(&self, ask: Ask) -> Result<(Vec<GatewayReport>, bool), String> {
         self.engines.iter().try_for_each(|engine| put(&engine.ask, ask))?;
         let looks: Vec<Look> =

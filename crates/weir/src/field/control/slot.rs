@@ -1,8 +1,8 @@
-//! Handing a value from one thread to another without either waiting.
+//! Handing a value from one thread to another without blocking either.
 
 use std::sync::{Mutex, TryLockError};
 
-/// A place for one value. Whoever finds the other one at it comes again.
+/// Place for one value. A thread that finds the other at the slot tries again later.
 #[derive(Debug)]
 pub struct Slot<T>(Mutex<Option<T>>);
 
@@ -13,23 +13,23 @@ impl<T> Default for Slot<T> {
 }
 
 impl<T> Slot<T> {
-    /// Puts a value there instead of the one that is there. It comes back if the other thread is at the slot.
+    /// Puts a value in the slot and drops the old one. Returns the value if the other thread is at the slot.
     pub fn put(&self, value: T) -> Result<(), T> {
         match self.0.try_lock() {
             Ok(mut place) => {
-                // What was there is dropped when the slot is free again.
+                // The old value is dropped after the slot is free again.
                 let old = place.replace(value);
                 drop(place);
                 drop(old);
                 Ok(())
             }
             Err(TryLockError::WouldBlock) => Err(value),
-            // Nothing panics while it holds the slot.
+            // No code panics while it holds the slot.
             Err(TryLockError::Poisoned(_)) => Ok(()),
         }
     }
 
-    /// Takes the value that is there.
+    /// Takes the value from the slot, if there is one.
     pub fn take(&self) -> Option<T> {
         self.0.try_lock().ok()?.take()
     }

@@ -1,4 +1,4 @@
-//! The desk with an engine that the tests play.
+//! The desk, with an engine that the tests play.
 
 use super::letter::{FromEngine, ToEngine};
 use super::*;
@@ -16,7 +16,7 @@ name = "up"
 ack = { preset = "ack-shaper", flow_rate = "10Mbit" }
 "#;
 
-/// A file of its own, gone at the end.
+/// Temporary file, removed at the end.
 struct File(PathBuf);
 
 impl File {
@@ -57,7 +57,7 @@ fn a_change_runs_when_the_engine_has_it() {
     assert_eq!(desk.request("set class/up.ack.flow_rate=20Mbit", Some(&here)), None);
     let (number, asked) = ToEngine::read(&there.take().unwrap().unwrap()).unwrap();
     let ToEngine::Configure { sources, settings } = asked else { panic!("{asked:?}") };
-    // The engine's thread comes to the same.
+    // The engine's thread gets the same result.
     let theirs = Version::parse(sources, settings).unwrap();
     assert_eq!(theirs.file.gateway.classes[0].ack.unwrap().release.rate(), Rate::mbit(20));
     assert_eq!(rate(&running), Rate::mbit(10));
@@ -65,11 +65,11 @@ fn a_change_runs_when_the_engine_has_it() {
     let said = answer(desk.heard(&FromEngine::Configured.write(number)));
     assert_eq!((said.ok, said.text.as_str()), (true, "changed up; 0 classes as before"));
     assert_eq!(rate(&running), Rate::mbit(20));
-    // What the engine refuses does not run.
+    // A version that the engine refuses does not run.
     assert_eq!(desk.request("set class/up.ack.flow_rate=30Mbit", Some(&here)), None);
     let said = answer(desk.heard(&FromEngine::Refused("too many classes").write(number + 1)));
     assert_eq!((said.ok, said.text.as_str(), rate(&running)), (false, "too many classes", Rate::mbit(20)));
-    // An engine that ends: the next one starts with it.
+    // When the engine ends, the next one starts with the version.
     assert_eq!(desk.request("set class/up.ack.flow_rate=40Mbit", Some(&here)), None);
     assert!(answer(Some(desk.unheard(true))).ok);
     assert_eq!(rate(&running), Rate::mbit(40));
@@ -112,7 +112,7 @@ fn what_is_wrong_or_cannot_change_changes_nothing() {
         assert!(!said.ok && said.wrong && said.text.contains(why), "{to}: {said:?}");
         assert_eq!(running.version().file, before);
     }
-    // A file with an error is answered with its place.
+    // An error in the file is answered with its place.
     file.write(&FILE.replacen("10Mbit", "10MB", 1));
     let said = answer(desk.request("reload", None));
     assert_eq!(said.errors.iter().map(|e| e.line).collect::<Vec<_>>(), [7]);

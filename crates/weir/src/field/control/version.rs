@@ -1,4 +1,4 @@
-//! A configuration that runs, or that may run next, with the texts that it comes from.
+//! A running or future configuration, with its source texts.
 
 use crate::experiment::config::gateway::{self, GatewayFile};
 use crate::experiment::config::{engines, Errors, Settings, Source};
@@ -9,19 +9,19 @@ use std::sync::Arc;
 use weir_core::gateway::Compiled;
 use weir_io::supervise::Steered;
 
-/// What files and settings say.
+/// Configuration as files and settings define it.
 #[derive(Clone, Debug)]
 pub struct Version {
-    /// The files: the configuration's, then those that it names.
+    /// Files: the configuration's, then those that it names.
     pub sources: Vec<Source>,
-    /// What is laid over them.
+    /// Settings laid over the files.
     pub settings: Settings,
-    /// What they say together.
+    /// Configuration that results from both.
     pub file: GatewayFile,
 }
 
 impl Version {
-    /// Parses texts, without a look at any file.
+    /// Parses texts, without reading any file.
     pub fn parse(sources: Vec<Source>, settings: Settings) -> Result<Version, Errors> {
         let given = |name: &str| {
             let source = sources[1..].iter().find(|source| source.name == name);
@@ -31,7 +31,7 @@ impl Version {
         Ok(Version { sources, settings, file })
     }
 
-    /// Parses a file that has been read, and reads those that it names.
+    /// Parses a file that has been read, and reads the files that it names.
     pub fn read(source: Source) -> Result<Version, Errors> {
         let others = RefCell::new(Vec::new());
         let read = |name: &str| {
@@ -44,36 +44,36 @@ impl Version {
         Ok(Version { sources, settings: Settings::default(), file })
     }
 
-    /// What has no file.
+    /// Returns the version of a configuration that has no file.
     pub fn of(file: GatewayFile) -> Version {
         let source = Source::new("command line", file.to_toml());
         Version { sources: vec![source], settings: Settings::default(), file }
     }
 }
 
-/// What runs.
+/// The running configuration.
 pub struct Running {
-    /// The file that it was read from, if any.
+    /// File that the configuration was read from, if any.
     pub path: Option<PathBuf>,
-    /// What the hooks do: it was decided at the start.
+    /// Traffic that the hooks take, fixed at the start.
     pub steered: Steered,
-    /// A secret of this host.
+    /// Secret of this host.
     pub seed: u64,
     version: RefCell<Arc<Version>>,
-    /// The same for the next engines, which take it in their own process.
+    /// Parts of the same version for the next engines, which take them in their own process.
     parts: RefCell<Vec<Part>>,
 }
 
-/// What one engine runs.
+/// Part of the configuration that one engine runs.
 pub struct Part {
-    /// Its configuration.
+    /// The part's configuration.
     pub config: Compiled,
-    /// For each of its classes the place in the whole configuration.
+    /// For each class of the part, its index in the whole configuration.
     pub places: Vec<usize>,
 }
 
 impl Running {
-    /// What is to run with this seed.
+    /// Prepares a version to run with this seed.
     pub fn new(version: Version, path: Option<PathBuf>, seed: u64) -> Running {
         let steered = setup::gateway(&version.file).steered;
         let running = Running {
@@ -87,7 +87,7 @@ impl Running {
         running
     }
 
-    /// This runs from now on.
+    /// Makes `version` the running one.
     pub fn change(&self, version: Version) {
         let config = weir_core::gateway::Config { seed: self.seed, ..version.file.gateway.clone() };
         let parts = engines::split(&config, version.file.driving.engines()).parts;
@@ -96,12 +96,12 @@ impl Running {
         self.version.replace(Arc::new(version));
     }
 
-    /// What runs.
+    /// Returns the running version.
     pub fn version(&self) -> Arc<Version> {
         self.version.borrow().clone()
     }
 
-    /// In the engines' process: what each of them runs, once; nothing after that.
+    /// Returns the part of each engine, once; then an empty list. Called in the engines' process.
     pub fn take(&self) -> Vec<Part> {
         self.parts.take()
     }

@@ -1,7 +1,8 @@
-//! The emulator between two TUN devices: reads packets, hands them to the path, and writes each when it is due.
+//! The emulator between two TUN devices. It reads packets, hands them to the path, and writes each when it is
+//! due.
 //!
-//! The core's frames begin with an Ethernet header, which packets of a TUN device do not have: one of zeros is put in front of
-//! them.
+//! The core's frames begin with an Ethernet header, but packets of a TUN device have none. A header of zeros
+//! is prepended to them.
 
 use crate::experiment::config::wan::WanFile;
 use crate::field::setup;
@@ -18,18 +19,18 @@ use weir_io::sys::epoll::{Ready, Waiter};
 
 /// Bytes of an Ethernet header.
 const ETHERNET: usize = 14;
-/// Packets that are read from one side before the other has its turn.
+/// Most packets read from one side before the other has its turn.
 const BATCH: usize = 64;
-/// The descriptor that is readable when the program has ended.
+/// Number of the descriptor that becomes readable when the program has ended.
 const ENDED: u64 = 2;
-/// The longest wait, so that signals are seen.
+/// Longest wait, so that signals are noticed.
 const LONGEST: Duration = Duration::from_millis(50);
 
 /// See the [module documentation](self).
 pub(super) struct Cable {
     path: Path,
     frames: Frames,
-    /// By port: the near one and the far one.
+    /// Devices by port: the near one and the far one.
     devices: [OwnedFd; 2],
     waiter: Waiter,
     ready: Vec<Ready>,
@@ -49,7 +50,8 @@ impl Cable {
         Ok(Cable { path: Path::new(out, back), frames, devices, waiter, ready: Vec::new(), watched: false })
     }
 
-    /// Carries what has come and is due, and waits for more. True once `ended` is readable.
+    /// Carries packets that have arrived or are due, and waits for more. Returns true once `ended` is
+    /// readable.
     pub(super) fn carry(&mut self, ended: BorrowedFd<'_>) -> io::Result<bool> {
         if !self.watched {
             self.waiter.add(ended, ENDED)?;
@@ -77,7 +79,7 @@ impl Cable {
             let ether_type: u16 = if packet[ETHERNET] >> 4 == 6 { 0x86dd } else { 0x0800 };
             packet[ETHERNET - 2..ETHERNET].copy_from_slice(&ether_type.to_be_bytes());
             let (now, len) = (clock::now(), ETHERNET + len);
-            // Without a free chunk it is lost, as in a queue that is full.
+            // Without a free chunk the packet is lost, as in a full queue.
             if let Some(frame) = self.frames.receive_copy(&packet[..len], len, now) {
                 self.path.handle_frame(&mut Cx { now, frames: &mut self.frames }, port, frame);
             }
@@ -92,7 +94,8 @@ impl Cable {
             let written = write(&self.devices[usize::from(port.0)], packet);
             cx.frames.transmitted(frame);
             match written {
-                // What a side does not take is lost there: its interface is down, or a flipped bit made it no packet.
+                // A packet that a side refuses is lost: its interface is down, or a flipped bit made the
+                // packet invalid.
                 Ok(_) | Err(Errno::AGAIN | Errno::INTR | Errno::IO | Errno::INVAL | Errno::NOBUFS) => (),
                 Err(e) => return Err(e.into()),
             }

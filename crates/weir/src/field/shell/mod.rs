@@ -4,9 +4,10 @@
 //!  program ── weir0 10.77.0.1 │ emulator │ 10.77.0.2 weir1 ── far side
 //! ```
 //!
-//! The program runs in a network namespace that has nothing but its loopback interface and `weir0`, a TUN device. What it sends goes
-//! through a [`Path`](weir_core::link::Path) to `weir1` on the far side, and back. For root the far side is the host as it is;
-//! another user gets a user namespace, in which they are root, and the far side is a second namespace in it.
+//! The program runs in a network namespace with only a loopback interface and `weir0`, a TUN device. Its
+//! packets pass through a [`Path`](weir_core::link::Path) to `weir1` on the far side, and back. For root the
+//! far side is the host itself. Another user gets a user namespace in which they are root, and the far side
+//! is a second namespace in it.
 
 mod cable;
 
@@ -21,23 +22,23 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use weir_io::sys::{namespace, tun};
 
-/// Where the program is, and where the far side is.
+/// Address of the program's side.
 pub const NEAR: &str = "10.77.0.1";
-/// See [`NEAR`].
+/// Address of the far side.
 pub const FAR: &str = "10.77.0.2";
 
-/// What is run.
+/// Program to run, and its path.
 #[derive(Clone, Debug)]
 pub struct Shell {
-    /// The path between both sides: out is what the program sends.
+    /// Path between both sides. The program sends in direction `out`.
     pub wan: WanFile,
     /// The program and its arguments.
     pub program: Vec<OsString>,
-    /// A command of the shell that runs on the far side meanwhile.
+    /// Shell command that runs on the far side meanwhile.
     pub server: Option<String>,
 }
 
-/// Runs the program until it ends, and says how. The far side's command is ended after it.
+/// Runs the program until it ends, and returns its exit status. The far side's command is ended after it.
 pub fn run(shell: &Shell) -> Result<ExitStatus, String> {
     let is_root = geteuid().is_root();
     if !is_root {
@@ -68,13 +69,14 @@ fn no_namespaces(error: io::Error) -> String {
     )
 }
 
-/// What is on the program's side.
+/// The program's side.
 struct Near {
     device: OwnedFd,
     program: Child,
 }
 
-/// Makes the program's namespace and starts it there: called on a thread of its own, which is in that namespace.
+/// Makes the program's namespace and starts the program there. Called on a thread of its own, which moves
+/// into that namespace.
 fn near_side(program: &[OsString]) -> Result<Near, String> {
     namespace::new_network().map_err(|e| format!("a network namespace for the program: {e}"))?;
     let device = tun::create("weir0").map_err(|e| format!("weir0: {e} (is there a /dev/net/tun?)"))?;
@@ -99,10 +101,10 @@ fn serve(command: &str) -> Result<Child, String> {
     shell.spawn().map_err(|e| format!("{command}: {e}"))
 }
 
-/// Ends a process that this one started, and what is in its group if it leads one.
+/// Ends a process that this one started, and its process group if it leads one.
 fn end(child: &mut Child) {
     if let (Ok(None), Some(pid)) = (child.try_wait(), Pid::from_raw(child.id() as i32)) {
-        // Not reaped, so the number is still its own.
+        // The process has not been reaped, so its number is still its own.
         let group = rustix::process::kill_process_group(pid, rustix::process::Signal::TERM);
         if group.is_err() {
             let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
@@ -111,11 +113,12 @@ fn end(child: &mut Child) {
     let _ = child.wait();
 }
 
-/// Carries packets until the program has ended, or this process is told to end.
+/// Carries packets until the program has ended or this process is told to end.
 fn carry(shell: &Shell, devices: [OwnedFd; 2], program: &Child) -> io::Result<()> {
     let pid = Pid::from_raw(program.id() as i32).ok_or(io::ErrorKind::NotFound)?;
     let ended = pidfd_open(pid, PidfdFlags::empty())?;
-    // Ctrl-C is for the program, which is in the same process group; without a handler it would end this one too.
+    // Ctrl-C is meant for the program, which is in the same process group. Without a handler it would end
+    // this process too.
     let (ignored, stop) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGQUIT] {
         signal_hook::flag::register(signal, ignored.clone())?;

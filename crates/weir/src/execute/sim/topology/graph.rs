@@ -1,7 +1,8 @@
-//! Nodes and links of a graph, wired.
+//! Wiring of a graph's nodes and links.
 //!
-//! A node is a table of addresses that its ports share: a router is no node of the world. A gateway stands between its
-//! neighbour on the WAN side and everything else there; what stays on its LAN side does not pass it.
+//! A node is a table of addresses that its ports share; a router is not a node of the world. A gateway is
+//! between its neighbour on the WAN side and everything else there. Traffic that stays on its LAN side
+//! bypasses it.
 //!
 //! ```text
 //! hosts, links ── table ──▶ LAN  gateway  WAN ──▶ link to the neighbour
@@ -15,24 +16,24 @@ use weir_core::gateway::{Config, LAN, WAN};
 use weir_core::link::Link;
 use weir_sim::world::{NodeId, Routes};
 
-/// What is at a node of the graph.
+/// Contents of a node of the graph.
 #[derive(Default)]
 struct Place {
-    /// Ports that lead to it, but for the one from the WAN side of a gateway.
+    /// Ports that lead to the node, except the one from a gateway's WAN side.
     from: Vec<NodePort>,
-    /// Addresses of the hosts at it.
+    /// Addresses of the hosts at the node.
     addresses: Vec<Ipv4Addr>,
-    /// The gateway that it is.
+    /// Gateway at the node, if there is one.
     gateway: Option<Gate>,
 }
 
-/// A graph that is being wired.
+/// Graph in construction.
 struct Wiring<'a> {
     graph: &'a Graph,
-    /// Both directions of each link.
+    /// Nodes of both directions of each link.
     links: Vec<NodeId>,
     places: Vec<Place>,
-    /// By node that frames are for: the first hop from each node.
+    /// First hop from each node, by the destination's node.
     routes: Vec<Vec<Option<Hop>>>,
 }
 
@@ -41,14 +42,14 @@ impl Wiring<'_> {
         self.links[2 * hop.link + usize::from(hop.back)]
     }
 
-    /// The hop from a gateway to its WAN side, and the one back.
+    /// Returns the hop from a gateway to its WAN side, and the hop back.
     fn wan(&self, node: usize) -> Option<(Hop, Hop)> {
         let wan = self.graph.nodes[node].wan?;
         let (hop, _) = self.graph.neighbours(node).find(|&(_, other)| other == wan)?;
         Some((hop, Hop { back: !hop.back, ..hop }))
     }
 
-    /// Addresses elsewhere, with the first hop towards them.
+    /// Returns addresses at other nodes, with the first hop towards them.
     fn far(&self, node: usize) -> impl Iterator<Item = (Ipv4Addr, Hop)> + '_ {
         let others = self.places.iter().zip(&self.routes);
         others
@@ -58,7 +59,7 @@ impl Wiring<'_> {
 }
 
 impl Builder {
-    /// Wires a graph, with the hosts at its nodes and a gateway at those that are to be one. Returns the gateways.
+    /// Wires a graph, with the hosts at its nodes and its gateways. Returns the gateways.
     pub(super) fn wire_graph(
         &mut self,
         graph: &Graph,
@@ -86,7 +87,7 @@ impl Builder {
         Ok(wiring.places.iter().filter_map(|place| place.gateway).collect())
     }
 
-    /// Finds the ports that lead to each node: of hosts, links and gateways.
+    /// Collects the ports that lead to each node: of hosts, links and gateways.
     fn add_ports(&mut self, wiring: &mut Wiring, hosts: &[WiredHost]) {
         for host in hosts {
             let Some(node) = host.site.node else { continue };
@@ -106,7 +107,7 @@ impl Builder {
         }
     }
 
-    /// Adds the links to the hosts at a node; returns where frames for them are to go.
+    /// Adds the links to the hosts at a node. Returns the destinations of frames for them.
     fn add_downlinks(&mut self, wiring: &Wiring, i: usize, hosts: &[WiredHost]) -> Vec<Destination> {
         let place = &wiring.places[i];
         let gateway = place.gateway.map(|gateway| gateway.leaves(LAN));

@@ -1,4 +1,4 @@
-//! The transfer of a flow's bytes, turn by turn.
+//! Transfer of a flow's bytes, in turns.
 
 use super::super::socket::{clamp_window, discard, READ_MAX};
 use super::super::spec::Amount;
@@ -6,11 +6,11 @@ use super::{Flow, State, Turn, TURN, WRITE_MAX};
 use std::io;
 use std::net::Shutdown;
 
-/// What is written before a connection is open: more than a SYN can carry.
+/// Data written before a connection is open, longer than a SYN can carry.
 static FIRST: [u8; 2048] = [0; 2048];
 
 impl Flow {
-    /// Does what the socket allows, within one turn. `clock` stamps every read.
+    /// Transfers as much as the socket allows within one turn. `clock` timestamps every read.
     pub fn turn(&mut self, clock: &impl Fn() -> u64, buffer: &mut [u8; READ_MAX], zeroes: &[u8]) -> Turn {
         if self.state == State::Connecting && !self.connected(clock()) {
             return Turn::Idle;
@@ -27,7 +27,8 @@ impl Flow {
         turn
     }
 
-    /// Writes what the SYN may carry. Where the kernel has no cookie, `connect` has sent a SYN, and the write waits for its answer.
+    /// Writes the data of the SYN. Without a cookie, `connect` has sent a SYN already, and the write waits
+    /// for the answer.
     pub(super) fn write_first(&mut self, now: u64) {
         let (Some(socket), Some(sender)) = (&self.socket, &mut self.sender) else { return };
         match socket.send(&FIRST[..sender.wants(FIRST.len())]) {
@@ -39,7 +40,7 @@ impl Flow {
         }
     }
 
-    /// Reads and writes. Reading comes first, since a conversation says what it does next by what it hears.
+    /// Reads and writes. Reading comes first because in a conversation it determines the next write.
     fn both(&mut self, clock: &impl Fn() -> u64, buffer: &mut [u8; READ_MAX], zeroes: &[u8]) -> Turn {
         let read = if self.heard_all { Turn::Idle } else { self.read(clock, buffer) };
         let wrote = if self.state == State::Open { self.write(clock, zeroes) } else { Turn::Idle };
@@ -54,8 +55,8 @@ impl Flow {
         }
     }
 
-    /// The kernel sets the clamp anew when the size of arriving segments changes what it thinks a
-    /// buffer holds (`tcp_measure_rcv_mss`, Linux 6.6 and later).
+    /// Sets the window clamp again. The kernel resets it when the size of arriving segments changes its
+    /// estimate of a buffer's capacity (`tcp_measure_rcv_mss`, Linux 6.6 and later).
     fn hold_window(&self) {
         if let (Some(socket), Some(rwnd), false) = (&self.socket, self.spec.rwnd, self.intake.is_none()) {
             let _ = clamp_window(socket, rwnd);
@@ -91,7 +92,7 @@ impl Flow {
                     if let Some(talk) = &mut self.talk {
                         talk.read(now, n as u64);
                     }
-                    // Less than asked for: the queue was empty, and what comes after is an event.
+                    // A short read emptied the queue, so an event announces the next data.
                     if n < READ_MAX && !self.peer_closed {
                         return Turn::Idle;
                     }
@@ -111,7 +112,7 @@ impl Flow {
             (Amount::Bytes(all), Some(i)) if !i.complete() => {
                 self.fail(now, format!("the sender closed before all {all} bytes were here"));
             }
-            // What this end still has to send comes first.
+            // The rest of this end's data must be sent first.
             _ if self.sender.is_some() => {}
             _ => self.close(),
         }
@@ -153,7 +154,7 @@ impl Flow {
         }
     }
 
-    /// Waits for the peer to close, which it does when it has read everything.
+    /// Waits for the peer to close, which it does after reading everything.
     fn drain(&mut self, clock: &impl Fn() -> u64, buffer: &mut [u8; READ_MAX]) -> Turn {
         for _ in 0..TURN {
             let Some(socket) = &self.socket else { return Turn::Idle };
@@ -170,7 +171,7 @@ impl Flow {
         Turn::More
     }
 
-    /// What an error of a socket call means.
+    /// Handles an error of a socket call.
     fn stopped(&mut self, now: u64, e: &io::Error, what: &str) -> Turn {
         match e.kind() {
             io::ErrorKind::WouldBlock => Turn::Idle,
@@ -182,7 +183,7 @@ impl Flow {
         }
     }
 
-    /// The socket says that the connection is over.
+    /// Ends the flow after an error of its connection.
     fn broken(&mut self, now: u64, e: &io::Error, what: &str) {
         if e.kind() == io::ErrorKind::TimedOut {
             self.gave_up = true;

@@ -1,4 +1,4 @@
-//! The TCP of a flow: what an experiment says of it, and what that makes of a simulated connection.
+//! The TCP settings of a flow in an experiment, and their translation to a simulated connection.
 
 mod settings;
 
@@ -9,17 +9,17 @@ use std::fmt;
 use weir_core::time::Duration;
 use weir_sim::tcp::{Recovery, TcpConfig};
 
-/// The TCP of both ends of a flow. What it does not say is left to the default of the sender or the receiver.
+/// TCP settings of both ends of a flow. Unset ones are left to the default of the sender or the receiver.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tcp {
-    /// Congestion control as Linux names it (`reno`, `cubic`, …), or a [shorthand](SHORTHANDS). This is the
-    /// name for results; [`Tcp::algorithm`] is what runs.
+    /// Congestion control as Linux names it (`reno`, `cubic`, …), or a [shorthand](SHORTHANDS). Results show
+    /// this name; [`Tcp::algorithm`] is the one that runs.
     pub cc: Option<String>,
-    /// The [settings](TCP_SETTINGS) that were named, each with its value.
+    /// Named [settings](TCP_SETTINGS), each with its value.
     said: BTreeMap<&'static str, Value>,
 }
 
-/// The value of a setting.
+/// Value of a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Value {
     /// On or off.
@@ -32,65 +32,66 @@ pub enum Value {
     Name(&'static str),
 }
 
-/// Congestion control where nothing names one: Linux's own default, whatever the host of a lab is set to.
+/// Default congestion control: Linux's own default, independent of the setting of a lab's host.
 pub const DEFAULT_CC: &str = "cubic";
 
-/// Names of congestion controls that stand for `reno` with a kind of recovery; simulator only.
+/// Names of congestion controls that mean `reno` with a kind of recovery; simulator only.
 pub const SHORTHANDS: [(&str, Recovery); 2] = [("tahoe", Recovery::Tahoe), ("newreno", Recovery::NewReno)];
 
 impl Tcp {
-    /// This congestion control, and nothing else.
+    /// Returns settings with only this congestion control.
     pub fn of(cc: impl Into<String>) -> Tcp {
         Tcp { cc: Some(cc.into()), ..Tcp::default() }
     }
 
-    /// The value of a setting, if it was named.
+    /// Returns the value of a setting, if it was named.
     pub fn get(&self, name: &str) -> Option<Value> {
         self.said.get(name).copied()
     }
 
-    /// The value of a setting that is a number.
+    /// Returns the value of a setting that is a number.
     pub fn number(&self, name: &str) -> Option<u64> {
         self.get(name).map(Value::number)
     }
 
-    /// The value of a setting that is on or off.
+    /// Returns the value of a setting that is on or off.
     pub fn switch(&self, name: &str) -> Option<bool> {
         self.get(name).map(Value::switch)
     }
 
-    /// May the SYN of the client carry data?
+    /// Returns whether the client's SYN may carry data.
     pub fn opens_fast(&self) -> bool {
         self.switch(settings::FAST_OPEN) == Some(true)
     }
 
-    /// Names a setting. Panics if there is none of this name, or if it does not accept the value.
+    /// Sets a setting. Panics if there is none of this name, or if it does not accept the value.
     pub fn set(&mut self, name: &'static str, value: Value) {
         let known = TCP_SETTINGS.iter().any(|s| s.name == name && s.accepts.contains(value));
         assert!(known, "no setting {name} = {value}");
         self.said.insert(name, value);
     }
 
-    /// The same with a setting named; see [`Tcp::set`].
+    /// Returns the settings with one more set; see [`Tcp::set`].
     #[must_use]
     pub fn with(mut self, name: &'static str, value: Value) -> Tcp {
         self.set(name, value);
         self
     }
 
-    /// Leaves a setting to its default.
+    /// Returns a setting to its default.
     pub fn unset(&mut self, name: &str) {
         self.said.remove(name);
     }
 
-    /// What was named, in the order of [`TCP_SETTINGS`]; not the recovery that the congestion control's name stands for.
+    /// Returns the named settings, in the order of [`TCP_SETTINGS`]. The recovery that a shorthand implies is
+    /// left out.
     pub fn said(&self) -> impl Iterator<Item = (&'static TcpSetting, Value)> + '_ {
         let implied = self.cc.as_deref().is_some_and(|cc| Tcp::shorthand(cc).is_some());
         let named = TCP_SETTINGS.iter().filter_map(|setting| Some((setting, self.get(setting.name)?)));
         named.filter(move |(setting, _)| !(implied && setting.name == settings::RECOVERY))
     }
 
-    /// Gives a simulated connection what was named.
+    /// Applies the named settings to a simulated connection.
     pub fn configure(&self, config: &mut TcpConfig) {
         for setting in TCP_SETTINGS {
             if let Some(value) = self.get(setting.name) {
@@ -99,28 +100,28 @@ impl Tcp {
         }
     }
 
-    /// The kind of recovery, if it was named or the congestion control's name stands for it.
+    /// Returns the kind of recovery, if it was named or implied by the congestion control's name.
     pub fn recovery(&self) -> Option<Recovery> {
         self.get(settings::RECOVERY).map(|value| settings::chosen(&Recovery::ALL, value))
     }
 
-    /// Names a kind of recovery.
+    /// Sets a kind of recovery.
     pub fn set_recovery(&mut self, recovery: Recovery) {
         self.set(settings::RECOVERY, Value::Name(settings::name(&Recovery::ALL, recovery)));
     }
 
-    /// The recovery that a name of a congestion control stands for, if it is a shorthand.
+    /// Returns the recovery that a congestion control's name implies, if it is a shorthand.
     pub fn shorthand(cc: &str) -> Option<Recovery> {
         SHORTHANDS.iter().find(|(name, _)| *name == cc).map(|(_, recovery)| *recovery)
     }
 
-    /// The congestion control by the name that results have: `cc`, or [`DEFAULT_CC`].
+    /// Returns the congestion control's name in results: `cc`, or [`DEFAULT_CC`].
     pub fn cc(&self) -> &str {
         self.cc.as_deref().unwrap_or(DEFAULT_CC)
     }
 
-    /// The names that a congestion control of experiments has in Linux, the first of which that a kernel knows is it. What
-    /// `weir chirp load` registers has names of its own.
+    /// Returns the Linux names of an experiment's congestion control; the first one that the kernel knows
+    /// applies. `weir chirp load` registers controls with names of their own.
     pub fn in_linux(cc: &str) -> Vec<&str> {
         match cc {
             "chirp" => vec!["weir_chirp"],
@@ -129,12 +130,13 @@ impl Tcp {
         }
     }
 
-    /// The name that experiments have for a congestion control of Linux.
+    /// Returns the name in experiments of a congestion control of Linux.
     pub fn of_linux(name: &str) -> &str {
         name.strip_prefix("weir_").filter(|cc| Tcp::in_linux(cc).contains(&name)).unwrap_or(name)
     }
 
-    /// The congestion control to run: [`Tcp::cc`], with `reno` for a shorthand, whose recovery is set then.
+    /// Returns the congestion control to run: [`Tcp::cc`], with `reno` for a shorthand, whose recovery is
+    /// then set.
     pub fn algorithm(&self) -> &str {
         let cc = self.cc();
         if Tcp::shorthand(cc).is_some() {
@@ -145,7 +147,7 @@ impl Tcp {
     }
 }
 
-/// Why a value is of the kind that is asked for: [`Tcp::set`] has looked.
+/// Reason why a value has the requested kind: [`Tcp::set`] has checked it.
 const OF_ITS_KIND: &str = "a setting has a value that it accepts";
 
 impl Value {
@@ -165,7 +167,7 @@ impl Value {
     }
 }
 
-/// As in a file, without quotes.
+/// Formats the value as in a file, without quotes.
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

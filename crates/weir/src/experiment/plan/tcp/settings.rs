@@ -1,71 +1,73 @@
-//! The settings of TCP that an experiment may name. A row is everything there is to a setting but its line in the manual: what it
-//! accepts, what it is in words, and which part of a simulated connection's configuration it sets.
+//! The TCP settings that an experiment may name. A row contains everything about a setting except its line in
+//! the manual: the values that it accepts, its description in words, and the part of a simulated connection's
+//! configuration that it sets.
 
 use super::{Tcp, Value};
 use weir_core::time::Duration;
 use weir_sim::cc::{CubicRules, Hystart, Rules};
 use weir_sim::tcp::{MinRto, Recovery, TcpConfig};
 
-/// A setting: a key of `[tcp]` and of `[[flow]]`.
+/// A setting, as a key of `[tcp]` and of `[[flow]]`.
 pub struct TcpSetting {
-    /// Its key.
+    /// Key of the setting.
     pub name: &'static str,
-    /// The values that it accepts.
+    /// Accepted values.
     pub accepts: Accepts,
-    /// In words: what stands before a number or a time, or what is switched on.
+    /// Words before a number or a time, or for the feature that is switched on.
     words: &'static str,
-    /// Have only simulated hosts this setting? Linux has it for a whole system, or not at all.
+    /// True if only simulated hosts have this setting. Linux has it only system-wide, or not at all.
     pub sim_only: bool,
     effect: Effect,
 }
 
-/// What a setting accepts.
+/// Accepted values of a setting.
 pub enum Accepts {
     /// On or off.
     Switch,
-    /// A number from the first to the second.
+    /// A number within these limits, inclusive.
     Number(u64, u64),
-    /// A receive window in bytes (RFC 7323), 2048 at least.
+    /// A receive window in bytes (RFC 7323), at least 2048.
     Window,
-    /// A time from the first to the second.
+    /// A time within these limits, inclusive.
     Time(Duration, Duration),
-    /// One of these names, each with what it is in words.
+    /// One of these names, each with its description in words.
     Name(&'static [(&'static str, &'static str)]),
 }
 
-/// Bytes of a receive window.
+/// Limits of a receive window in bytes.
 pub const WINDOWS: (u64, u64) = (2048, 1_073_725_440);
 
-/// What a setting sets of a connection.
+/// Effect of a setting on a connection.
 enum Effect {
     Switch(fn(&mut TcpConfig) -> &mut bool),
     Number(fn(&mut TcpConfig) -> &mut u32),
     Bytes(fn(&mut TcpConfig) -> &mut u64),
     Time(fn(&mut TcpConfig) -> &mut Duration),
-    /// What is not a field of its own, or depends on other settings.
+    /// Effect that is more than one field, or that depends on other settings.
     Own {
         set: fn(&mut TcpConfig, Value, &Tcp),
-        /// The value that is in force; `None` where there is nothing to say.
+        /// Returns the value in force; `None` if there is none to report.
         in_force: fn(&TcpConfig, &Tcp) -> Option<Value>,
     },
 }
 
 pub(super) const RECOVERY: &str = "recovery";
-/// The key of Fast Open.
+/// Key of Fast Open.
 pub(super) const FAST_OPEN: &str = "fast_open";
 const CUBIC: &str = "cubic";
 const CHIRP: &str = "chirp";
 const HYSTART: &str = "hystart";
 const FAST_CONVERGENCE: &str = "fast_convergence";
 
-/// The names of the two CUBICs.
+/// Names of the two variants of CUBIC.
 const CUBICS: [(&str, CubicRules); 2] = [("rfc9438", CubicRules::Rfc9438), ("linux", CubicRules::Linux)];
 
 use Accepts::{Name, Number, Switch, Time, Window};
 
-/// Every setting besides the congestion control, in the order of files.
+/// All settings except the congestion control, in the order of files.
 pub static TCP_SETTINGS: &[TcpSetting] = &[
-    // 88: Linux refuses less (TCP_MIN_MSS); 65,495: an IP packet without its two headers.
+    // The minimum is 88 because Linux refuses less (TCP_MIN_MSS). The maximum of 65,495 is an IP packet
+    // without its two headers.
     TcpSetting::new(
         "mss",
         Number(88, 65_495),
@@ -78,7 +80,7 @@ pub static TCP_SETTINGS: &[TcpSetting] = &[
     .in_both_worlds(),
     TcpSetting::new("rwnd", Window, "receive window", Effect::Bytes(|c| &mut c.receive_window))
         .in_both_worlds(),
-    // In the lab a setting of its hosts, so that all flows must agree; so is `tso_segments`.
+    // In the lab this is a setting of hosts, so all flows must agree. So is `tso_segments`.
     TcpSetting::new("ecn", Switch, "ECN", Effect::Switch(|c| &mut c.ecn)).in_both_worlds(),
     TcpSetting::new("l4s", Switch, "L4S", Effect::Switch(|c| &mut c.l4s)),
     TcpSetting::new(FAST_OPEN, Switch, "Fast Open", Effect::Switch(|c| &mut c.fast_open)).in_both_worlds(),
@@ -88,7 +90,7 @@ pub static TCP_SETTINGS: &[TcpSetting] = &[
         "segments for each ACK:",
         Effect::Number(|c| &mut c.delayed_ack),
     ),
-    // RFC 1122, 4.2.3.2 allows less than half a second.
+    // RFC 1122 section 4.2.3.2 allows less than half a second.
     TcpSetting::new(
         "delayed_ack_timer",
         Time(Duration::from_micros(1), Duration::from_secs(1)),
@@ -108,7 +110,7 @@ pub static TCP_SETTINGS: &[TcpSetting] = &[
         "initial window",
         Effect::Number(|c| &mut c.initial_window),
     ),
-    // In segments; of a connection it is in bytes.
+    // The setting is in segments; the connection's value is in bytes.
     TcpSetting::new(
         "initial_ssthresh",
         Number(2, 1_000_000),
@@ -137,7 +139,7 @@ pub static TCP_SETTINGS: &[TcpSetting] = &[
         },
     ),
     TcpSetting::new("timestamps", Switch, "timestamps", Effect::Switch(|c| &mut c.timestamps)),
-    // Who names a minimum means the whole time-out (RFC 6298); Linux's own bounds its variance.
+    // A minimum in a file bounds the whole time-out (RFC 6298). Linux's default bounds only the variance.
     TcpSetting::new(
         "min_rto",
         Time(Duration::from_micros(10), Duration::from_secs(60)),
@@ -229,7 +231,7 @@ impl TcpSetting {
         TcpSetting { sim_only: false, ..self }
     }
 
-    /// A value of it in words.
+    /// Returns a value of the setting in words.
     pub fn words(&self, value: Value) -> String {
         let words = self.words;
         match (&self.accepts, value) {
@@ -239,7 +241,7 @@ impl TcpSetting {
         }
     }
 
-    /// Gives a connection this value, on behalf of what `tcp` says in all.
+    /// Applies this value to a connection. `tcp` holds all named settings.
     pub(super) fn apply(&self, config: &mut TcpConfig, value: Value, tcp: &Tcp) {
         match &self.effect {
             Effect::Switch(field) => *field(config) = value.switch(),
@@ -250,7 +252,7 @@ impl TcpSetting {
         }
     }
 
-    /// The value that a connection of this configuration has, made from `tcp`.
+    /// Returns the value in force in a connection with this configuration, made from `tcp`.
     pub fn in_force(&self, config: &TcpConfig, tcp: &Tcp) -> Option<Value> {
         let mut config = config.clone();
         match &self.effect {
@@ -264,7 +266,7 @@ impl TcpSetting {
 }
 
 impl Accepts {
-    /// Is this value accepted?
+    /// Returns whether this value is accepted.
     pub fn contains(&self, value: Value) -> bool {
         match (self, value) {
             (Switch, Value::Switch(_)) => true,
@@ -277,7 +279,7 @@ impl Accepts {
     }
 }
 
-/// Which HyStart is on: Linux's CUBIC has the one that there was before HyStart++.
+/// Returns the variant of HyStart. Linux's CUBIC has the original one, from before HyStart++.
 fn hystart(on: bool, tcp: &Tcp) -> Hystart {
     let linux = tcp.algorithm() == "cubic" && tcp.get(CUBIC) != Some(Value::Name("rfc9438"));
     match (on, linux) {
@@ -287,13 +289,13 @@ fn hystart(on: bool, tcp: &Tcp) -> Hystart {
     }
 }
 
-/// What a name stands for.
+/// Returns the choice of a name.
 pub(super) fn chosen<T: Copy>(names: &[(&str, T)], value: Value) -> T {
     let Value::Name(named) = value else { unreachable!("{}", super::OF_ITS_KIND) };
     names.iter().find(|(name, _)| *name == named).map(|(_, chosen)| *chosen).expect(super::OF_ITS_KIND)
 }
 
-/// The name of a choice.
+/// Returns the name of a choice.
 pub(super) fn name<T: PartialEq>(names: &[(&'static str, T)], choice: T) -> &'static str {
     names.iter().find(|(_, other)| *other == choice).map_or("", |(name, _)| name)
 }
