@@ -1,8 +1,8 @@
-//! Timestamps for generated ACKs: which TSecr came with which acknowledgement number.
+//! Timestamps for generated ACKs: the TSecr that came with each held acknowledgement number.
 //!
-//! A generated ACK for `n` carries the TSecr of the first received ACK at or above `n`, so that the
-//! sender measures the time its data really took, the holding included (RFC 7323 §4.3). The ring is
-//! small; when it is full two neighbours are merged and keep the older TSecr.
+//! A generated ACK for `n` carries the TSecr of the first received ACK at or above `n`. The sender then
+//! measures the time its data really took, the holding included (RFC 7323 §4.3). The ring is small. When it
+//! is full, two neighbours are merged and keep the older TSecr.
 
 /// Entries kept per flow.
 const ENTRIES: usize = 4;
@@ -17,7 +17,7 @@ pub struct Echoes {
 }
 
 impl Echoes {
-    /// Forgets everything: nothing is held, or a loss made the old values misleading (RFC 4015).
+    /// Forgets everything, once nothing is held or a loss has made the old values misleading (RFC 4015).
     pub fn clear(&mut self) {
         if self.len > 0 {
             self.echoes[0] = self.echoes[self.len as usize - 1];
@@ -25,13 +25,13 @@ impl Echoes {
         self.len = 0;
     }
 
-    /// A TSecr that the receiver has sent, for an ACK that acknowledges nothing more: of what is held next, or
-    /// the last that was held.
+    /// Returns a TSecr that the receiver has sent, for an ACK that acknowledges nothing more: that of the
+    /// next held number, or of the last one held.
     pub fn any(&self) -> u32 {
         self.echoes[0]
     }
 
-    /// An ACK for `ack`, beyond all earlier ones, came with TSecr `echo`.
+    /// Notes that an ACK for `ack`, beyond all earlier ones, came with TSecr `echo`.
     #[inline(always)]
     pub fn push(&mut self, ack: u32, echo: u32) {
         let n = self.len as usize;
@@ -48,7 +48,7 @@ impl Echoes {
         self.len += 1;
     }
 
-    /// TSecr of the first received ACK at or above `n`.
+    /// Returns the TSecr of the first received ACK at or above `n`.
     #[inline(always)]
     pub fn echo_for(&self, n: u32) -> Option<u32> {
         let held = self.len as usize;
@@ -56,7 +56,7 @@ impl Echoes {
         Some(self.echoes[i])
     }
 
-    /// Everything up to `n` has been passed on.
+    /// Drops the entries up to `n`, which has been passed on.
     #[inline(always)]
     pub fn release(&mut self, n: u32) {
         let held = self.len as usize;
@@ -64,7 +64,7 @@ impl Echoes {
         if gone == held {
             return self.clear();
         }
-        // One by one, as it mostly is one, by moves whose length is known.
+        // Mostly one entry leaves. Moves of a length known at compile time are cheapest.
         for _ in 0..gone {
             self.acks.copy_within(1.., 0);
             self.echoes.copy_within(1.., 0);
@@ -105,8 +105,8 @@ mod tests {
     }
 
     proptest! {
-        /// Thinned or not, the TSecr is one that the receiver sent, never newer than the right one,
-        /// and never older for a higher number.
+        /// Thinning may only make the TSecr older. It stays one that the receiver sent, is never newer than
+        /// the right one, and never decreases as the number grows.
         #[test]
         fn never_newer_than_the_truth(start in any::<u32>(),
                                       pushes in prop::collection::vec((1u32..5000, 0u32..50, 0u32..6000), 1..60)) {

@@ -1,20 +1,26 @@
-//! Which queued ACKs a newer one of the same flow makes redundant, so that they may be erased.
+//! ACKs in a queue that a newer ACK of the same flow makes redundant, so that they may be erased.
 //!
-//! RFC 3449 §5.2.1 and the rules of Linux's `sch_cake` are the yardstick; windows, fragments and checksums, which that leaves out, are looked
-//! at too. An ACK is never erased unless all of this holds:
+//! RFC 3449 §5.2.1 and the rules of Linux's `sch_cake` are the yardstick. Windows, fragments and checksums,
+//! which `sch_cake` ignores, are checked too. An ACK is never erased unless all of this holds:
 //!
-//! - Both are TCP without payload, IP options and fragments, with right checksums, no flag but ACK and the ECN bits, and no option but
-//!   timestamps and SACK. Any other option (MPTCP, TCP-AO, MD5, those of Accurate ECN, unknown ones) keeps both.
-//! - The older one told its sender progress, or was a duplicate with SACK blocks after three duplicates have left. Duplicates
-//!   without SACK, duplicate SACKs, windows that close, open or are all that changed, and what came out of order are kept.
-//! - The newer one acknowledges more (of a duplicate: as much, with a window that is no smaller if the older one
-//!   opened it), covers all SACK blocks that neither the ACK before the older one nor the last ACK to leave had, is no older by its timestamps, and
-//!   has the same ECN bits, the same sequence number and the same type of service. Its window is not closed. A receiver's right
-//!   edge that moves left is the receiver's own: what the newer one says is what the sender has to go by in either case.
-//! - The newer one acknowledges nothing beyond what the older one's window could have allowed: with the scale that the receiver's SYN has
-//!   offered, or whatever it is if no SYN was seen.
-//! - In an Accurate ECN flow an ACK stands for [`ACCECN_MOST`] at most, so that what it acknowledges (two segments each, RFC 9293
-//!   §3.8.6.3) cannot hide that the three-bit counter has gone round (RFC 9768 §3.2.2.5).
+//! - Both are TCP without payload, IP options and fragments, with right checksums, no flag but ACK and the
+//!   ECN bits, and no option but timestamps and SACK. Any other option (MPTCP, TCP-AO, MD5, those of Accurate
+//!   ECN, unknown ones) keeps both.
+//! - The older one told its sender progress, or was a duplicate with SACK blocks after three duplicates have
+//!   left. Duplicates without SACK, duplicate SACKs, ACKs that close, open or only change the window, and
+//!   reordered ACKs are kept.
+//! - The newer one acknowledges more. Over a duplicate it may acknowledge as much, with a window that is no
+//!   smaller if the older one opened it.
+//! - The newer one covers all SACK blocks of the older one, except those of the ACK before the older one and
+//!   of the last ACK to leave.
+//! - The newer one is no older by its timestamps. It has the same ECN bits, the same sequence number and the
+//!   same type of service. Its window is not closed. If the receiver moves its right edge left, the newer
+//!   edge is the one that counts for the sender in either case.
+//! - The newer one acknowledges nothing beyond the window of the older one, at the scale that the receiver's
+//!   SYN has offered, or at any scale if no SYN was seen.
+//! - In an Accurate ECN flow an ACK stands for [`ACCECN_MOST`] at most. The data that it acknowledges (two
+//!   segments each, RFC 9293 §3.8.6.3) then cannot hide that the three-bit counter has wrapped (RFC 9768
+//!   §3.2.2.5).
 
 use crate::frame::Checksum;
 use crate::steer::after;
@@ -23,46 +29,46 @@ use crate::wire::{self, checksum, Flags, Packet, SackBlocks, TcpOptions, Timesta
 
 use super::Kind;
 
-/// ACKs that one may stand for in an Accurate ECN flow: what eight marks take is more than six segments.
+/// ACKs that one may stand for in an Accurate ECN flow: eight marks take more than six segments.
 pub const ACCECN_MOST: u8 = 3;
 /// Duplicates that make a sender retransmit (RFC 5681 §3.2).
 pub const DUPLICATES: u8 = 3;
-/// The bits in which an ACK may tell of congestion.
+/// The bits by which an ACK may report congestion.
 const ECN: Flags = Flags::ECE.with(Flags::CWR).with(Flags::AE);
 
-/// What an ACK says that may be redundant, or make others so.
+/// Contents of an ACK that decide redundancy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ack {
     /// Acknowledgement number.
     pub ack: u32,
     seq: u32,
     window: u16,
-    /// Of its window, at most.
+    /// Shift of its window, at most.
     scale: u8,
     ecn: Flags,
     tos: u8,
     timestamps: Option<Timestamps>,
     sack: SackBlocks,
-    /// It tells of a larger window than the one before it.
+    /// Its window is larger than that of the ACK before it.
     opens: bool,
-    /// What it is to its sender, as far as redundancy goes.
+    /// News for its sender, as far as redundancy goes.
     pub role: Role,
 }
 
-/// What an ACK is to its sender, as far as redundancy goes.
+/// News that an ACK brings its sender, as far as redundancy goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// It is kept, and makes no other one redundant.
+    /// Is kept, and makes no other ACK redundant.
     Alone,
-    /// It is kept.
+    /// Is kept.
     Kept,
-    /// It acknowledges more than those before it.
+    /// Acknowledges more than the ACKs before it.
     Progress,
-    /// It acknowledges as much as the one before it, and tells of a hole by SACK blocks.
+    /// Acknowledges as much as the ACK before it, and reports a hole by SACK blocks.
     Duplicate,
 }
 
-/// What is known of a flow's ACKs: the last one that came.
+/// State kept of a flow's ACKs: the last one that arrived.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
     receiver: Receiver,
@@ -70,8 +76,9 @@ pub struct Seen {
 }
 
 impl Ack {
-    /// The pure ACK that the packet `p` in these bytes is, whose checksum's state is known or has to be found out; `None` if it is
-    /// something else or anything about it is unusual. Its role is [`Role::Alone`] until [`Seen::learn`] has given it one.
+    /// Parses the packet `p` in these bytes as a pure ACK. Returns `None` if it is something else or anything
+    /// about it is unusual. A checksum in the state `Unknown` is verified. The role is [`Role::Alone`] until
+    /// [`Seen::learn`] has set it.
     pub fn read(bytes: &[u8], frame_len: usize, p: &Packet, state: Checksum) -> Option<Ack> {
         if p.fragment || p.has_options() {
             return None;
@@ -106,12 +113,13 @@ impl Ack {
         })
     }
 
-    /// Has it SACK blocks?
+    /// Returns whether it has SACK blocks.
     pub fn tells_of_a_hole(&self) -> bool {
         !self.sack.is_empty()
     }
 
-    /// May this one, queued directly before `newer` in the same flow, be erased? `before` is the ACK that waits directly before it.
+    /// Returns whether this ACK, queued directly before `newer` in the same flow, may be erased. `before` is
+    /// the ACK that waits directly before it.
     pub fn is_redundant(&self, newer: &Ack, before: Option<&Ack>, told: &Told) -> bool {
         let tells = |block| {
             newer.sack.cover(block)
@@ -136,19 +144,19 @@ impl Ack {
     }
 }
 
-/// What the ACKs of a flow that have left its queue have told.
+/// News brought by the ACKs of a flow that have left its queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Told {
-    /// The blocks of the last one that had any.
+    /// SACK blocks of the last ACK that had any.
     sack: SackBlocks,
     /// The number of the last duplicate.
     number: u32,
-    /// How many duplicates of that number; three stands for more.
+    /// Duplicates with that number. Three stands for more.
     duplicates: u8,
 }
 
 impl Told {
-    /// An ACK leaves.
+    /// Notes that an ACK leaves.
     pub fn note(&mut self, ack: &Ack) {
         if !ack.sack.is_empty() && ack.role != Role::Alone {
             self.sack = ack.sack;
@@ -168,7 +176,7 @@ impl Told {
     }
 }
 
-/// Is the second one no older, by both clocks?
+/// Returns whether the second timestamps are no older than the first, by both clocks.
 fn in_order(older: Option<Timestamps>, newer: Option<Timestamps>) -> bool {
     match (older, newer) {
         (None, None) => true,
@@ -178,7 +186,8 @@ fn in_order(older: Option<Timestamps>, newer: Option<Timestamps>) -> bool {
 }
 
 impl Seen {
-    /// Gives an ACK of the flow that arrives its role, and remembers it. Returns how far it acknowledges beyond the last one, in bytes.
+    /// Sets the role of an arriving ACK of the flow, and remembers the ACK. Returns how far it acknowledges
+    /// beyond the last one, in bytes.
     pub fn learn(&mut self, ack: &mut Ack) -> u32 {
         if ack.ecn.intersects(Flags::AE.with(Flags::CWR)) {
             self.accecn = true;
@@ -205,17 +214,17 @@ impl Seen {
         beyond
     }
 
-    /// The flow ends, or is another one than it was thought to be: nothing is known of its ACKs.
+    /// Forgets the flow's ACKs, because the flow ends or proves to be another one.
     pub fn forget(&mut self) {
         *self = Seen::default();
     }
 
-    /// The flow begins with a SYN of the ACKs' sender, which offers this window shift (RFC 7323 §2.2).
+    /// Begins the flow with a SYN of the ACKs' sender, which offers this window shift (RFC 7323 §2.2).
     pub fn begin(&mut self, scale: Option<u8>) {
         *self = Seen { receiver: Receiver::begun(scale), ..Seen::default() };
     }
 
-    /// Do its ACKs carry Accurate ECN's counter?
+    /// Returns whether its ACKs carry Accurate ECN's counter.
     pub fn is_accecn(&self) -> bool {
         self.accecn
     }

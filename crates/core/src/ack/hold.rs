@@ -1,47 +1,49 @@
-//! Holding ACKs: what is kept of a delayed ACK, and which ACKs are not delayed.
+//! Holding ACKs: the state kept of a delayed ACK, and the ACKs that are not delayed.
 
 use super::news::{Kind, News};
 use super::window;
 use crate::flow::{flag, Record};
 
-/// What is kept of a delayed ACK. How it decides is a function here.
+/// State kept of a delayed ACK, and the rules for delaying one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hold {
-    /// Only the last ACK number received and the last one sent: constant memory per flow. So whatever tells more
-    /// than progress leaves at once.
+    /// Only the last ACK number received and the last one sent: constant memory per flow. An ACK that tells
+    /// more than progress therefore leaves at once.
     Number,
-    /// The ACKs themselves, first in, first out (PostACK section 3.2: the per-flow ACK queue). So duplicates keep their place, and
-    /// the sender hears of a loss as late as behind a queue of data, and of a wider window. What opens or closes a window does not wait.
+    /// The ACKs themselves, first in, first out (PostACK section 3.2: the per-flow ACK queue). Duplicates and
+    /// wider windows keep their place, so the sender hears of a loss as late as behind a queue of data. An
+    /// ACK that opens or closes the window does not wait.
     Queue,
 }
 
-/// What becomes of an ACK without payload.
+/// Treatment of an ACK without payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// Held progress first, then the segment as it came.
+    /// Sends held progress first, then the segment unchanged.
     AfterFlush,
-    /// The segment with its ACK field set back to what the sender knows.
+    /// Sends the segment with its ACK field set back to the number that the sender knows.
     SetBack,
-    /// The segment as it came: nothing is held.
+    /// Sends the segment unchanged: nothing is held.
     AsItCame,
-    /// What it tells goes with what is held, in its place: at the rate.
+    /// Keeps its news with the held ACKs, in order, to leave at the rate.
     Keep,
-    /// It is delayed.
+    /// Delays it: only the number is kept.
     Hold,
-    /// It waits itself.
+    /// Delays it: the segment itself is queued.
     Queue,
-    /// It says nothing that is not known.
+    /// Absorbs it: its news is known already.
     Absorb,
 }
 
 impl Hold {
-    /// Is an ACK that tells nothing but progress no more than its number?
+    /// Returns whether a pure progress ACK is kept as its number only.
     pub const fn is_number(self) -> bool {
         matches!(self, Hold::Number)
     }
 
-    /// What becomes of an ACK that tells `news` and advertises `window`; see [`window::field_for`] for `limit`, which counts
-    /// for [`Kind::Window`] only. What would go at once may still have to keep its place, where too much is held before it.
+    /// Returns the treatment of an ACK that tells `news` and advertises `window`. `limit` bounds the window
+    /// as in [`window::field_for`], and matters for [`Kind::Window`] only. An ACK that would leave at once
+    /// may still have to keep its place, where too much is held before it.
     pub fn fate(self, news: &News, r: &Record, window: u16, limit: Option<u32>) -> Fate {
         match self {
             Hold::Number => number(news, r, window, limit),
@@ -55,7 +57,8 @@ fn queue(news: &News, r: &Record, window: u16, limit: Option<u32>) -> Fate {
     match news.kind {
         Kind::Progress => Fate::Queue,
         Kind::Sack | Kind::Twice | Kind::Duplicate if waits => Fate::Queue,
-        // Ahead of ACKs with smaller windows the edge would move left again behind it; one that is sized is written anew in each.
+        // Sent ahead of ACKs with smaller windows, it would make the right edge move left again. Where
+        // windows are sized, each ACK's field is rewritten anyway.
         Kind::Window if waits && (limit.is_none() || !r.has(flag::SCALE_KNOWN)) => Fate::Queue,
         _ => number(news, r, window, limit),
     }
@@ -79,7 +82,8 @@ fn number(news: &News, r: &Record, window: u16, limit: Option<u32>) -> Fate {
 mod tests {
     use super::*;
 
-    /// A flow with `held` bytes whose receiver has advertised 100 units of 128 bytes, all of which the sender knows.
+    /// A flow with `held` bytes. Its receiver has advertised 100 units of 128 bytes, and the sender knows all
+    /// of them.
     fn flow(held: u32, flags: u32) -> Record {
         let mut r = Record { flags: flag::SYNCED | flags, ..Record::default() };
         (r.rx, r.tx, r.window, r.scale) = (5_000 + held, 5_000, 100, 7);
@@ -126,12 +130,13 @@ mod tests {
             (Kind::Duplicate, 100, 0, SCALED, None, Fate::AsItCame),
             (Kind::Duplicate, 100, 2_920, SCALED, None, Fate::AfterFlush),
             (Kind::Window, 200, 0, SCALED, None, Fate::AsItCame),
-            // With something held its number would be ahead; the right edge moves from 17,800 to 30,600.
+            // The segment's own number would be ahead of the held ones. The right edge moves from 17,800 to
+            // 30,600.
             (Kind::Window, 200, 2_920, SCALED, None, Fate::SetBack),
-            // Without a scale any other field is another window, and a larger one a later edge.
+            // Without a scale, any other field is another window and a larger field a later edge.
             (Kind::Window, 200, 2_920, 0, None, Fate::SetBack),
             (Kind::Window, 99, 2_920, 0, None, Fate::Absorb),
-            // Sized to 12,800 bytes the sender knows as much already, or less is to be had.
+            // Sized to 12,800 bytes: the sender knows as much already, or the receiver offers less.
             (Kind::Window, 200, 0, SCALED, limit, Fate::Absorb),
             (Kind::Window, 99, 2_920, SCALED, None, Fate::Absorb),
         ];

@@ -1,13 +1,15 @@
-//! ACK control: deciding *when the acknowledgement number advances* sets the sender's rate, and no
-//! data has to wait in the gateway.
+//! ACK control: the time at which *the acknowledgement number advances* sets the sender's rate, and no data
+//! has to wait in the gateway.
 //!
-//! Every published scheme is a point in one space: *hold* (what is kept of a delayed ACK) ×
-//! *release* (what lets the acknowledgement advance) × *window* (what is done to the advertised
-//! window). [`PRESETS`] are points of it by name. [`AckControl::published`] is the ACK shaper without buffer
-//! (Vanini, Pan, Taheri, Marinshaw 2019, figs 1 and 5): hold the number, release at a rate, keep the window.
-//! [`AckControl::ack_shaper`] is the same with what makes it hold its rate: see `docs/ack-shaper.md`. [`CLASS_PRESETS`] are
-//! those of Wei et al., TCP rate shaping over edge gateways (the PostACK paper): TCP rate control and PostACK in its forms, for
-//! classes whose flows share a rate.
+//! Every published scheme is a point in one space: *hold* (the state kept of a delayed ACK) × *release* (the
+//! law that lets the acknowledgement advance) × *window* (the treatment of the advertised window).
+//!
+//! - [`PRESETS`] are named points of this space.
+//! - [`AckControl::published`] is the ACK shaper without buffer (Vanini, Pan, Taheri, Marinshaw 2019, figs 1
+//!   and 5): hold the number, release at a rate, keep the window.
+//! - [`AckControl::ack_shaper`] adds to it the measures that make it hold its rate: see `docs/ack-shaper.md`.
+//! - [`CLASS_PRESETS`] are for classes whose flows share a rate. They are TCP rate control and the forms of
+//!   PostACK, from Wei et al., TCP rate shaping over edge gateways (the PostACK paper).
 
 mod echo;
 pub mod filter;
@@ -34,27 +36,30 @@ use crate::time::Duration;
 /// One point in the space of ACK control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AckControl {
-    /// What is kept of a delayed ACK.
+    /// State kept of a delayed ACK.
     pub hold: Hold,
-    /// What lets the acknowledgement advance.
+    /// Law that lets the acknowledgement advance.
     pub release: Release,
-    /// What is done to the advertised window.
+    /// Treatment of the advertised window.
     pub window: Window,
-    /// When ACKs are held at all.
+    /// Condition under which ACKs are held.
     pub when: When,
 }
 
-/// When ACKs are held.
+/// Condition under which ACKs are held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum When {
-    /// Whenever the release says so.
+    /// No further condition: the release alone decides.
     #[default]
     Always,
-    /// While the queue of the flow's class is long: the "in-switch reaction mechanism in combination with early congestion
-    /// detection" of the ACK shaper's paper. Otherwise ACKs pass as they come, and the rate is not asked. The class begins to be
-    /// congested when more than a threshold waits, and ends to be when no more than half of it does. A flow
-    /// begins with a step of credit then, as one that was idle; what is held in the end leaves with its next ACK or release time. The
-    /// window is kept: one that is sized would bound the flow all the time.
+    /// While the queue of the flow's class is long: the "in-switch reaction mechanism in combination with
+    /// early congestion detection" of the ACK shaper's paper. Otherwise ACKs pass unheld and are not charged
+    /// to the rate.
+    ///
+    /// The class becomes congested when its backlog exceeds the threshold, and stops being so at half of it
+    /// (hysteresis). A flow then begins with a step of credit, like one that was idle. ACKs still held when
+    /// congestion ends leave with the flow's next ACK or release time. The window is kept: a sized one would
+    /// bound the flow all the time.
     Congested {
         /// The threshold, in packets or bytes.
         above: QueueLimit,
@@ -66,19 +71,19 @@ impl When {
     pub const CONGESTED: When = When::Congested { above: QueueLimit::Packets(30) };
 }
 
-/// What is done to the advertised window.
+/// Treatment of the advertised window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Window {
-    /// It stays what the receiver said.
+    /// Leaves it as the receiver advertised it.
     Keep,
-    /// At most rate × (WAN round-trip time + `standing_delay`), which bounds what is held.
+    /// Clamps it to rate × (WAN round-trip time + `standing_delay`), which bounds the held bytes.
     Size {
-        /// How long acknowledged bytes may wait in the gateway; two periods at least.
+        /// Time that acknowledged bytes may wait in the gateway. Two periods at least.
         standing_delay: Duration,
     },
 }
 
 impl Window {
-    /// The default bound: 20 ms, or two periods where that is more.
+    /// The default bound: 20 ms, or two periods if that is longer.
     pub const SIZE: Window = Window::Size { standing_delay: Duration::from_millis(20) };
 }

@@ -1,45 +1,45 @@
-//! What an acknowledgement without payload tells the sender, whatever the policy. It is compared with the record's numbers
-//! before the record learns from it.
+//! News that an acknowledgement without payload brings its sender, whatever the policy. The segment is
+//! compared with the record's numbers before the record learns from it.
 
 use crate::flow::{flag, Record};
 use crate::steer::after;
 use crate::wire::{Flags, SackBlocks, Tcp, TcpOptions};
 
-/// What an acknowledgement tells the sender.
+/// News that an acknowledgement brings its sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct News {
-    /// What it is about.
+    /// Main news.
     pub kind: Kind,
-    /// It carries ECE: what it acknowledges was marked (RFC 3168). In an AccECN flow see `counter`.
+    /// ECE is set: data that it acknowledges was marked (RFC 3168). In an AccECN flow see `counter`.
     pub ece: bool,
-    /// How far the AccECN counter has moved since the last acknowledgement (RFC 9768); 0 in other flows.
+    /// Advance of the AccECN counter since the last acknowledgement (RFC 9768). 0 in other flows.
     pub counter: u8,
 }
 
-/// What an acknowledgement is about: the first of these that it is.
+/// Main news of an acknowledgement. If several apply, the first in this order counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// SACK blocks: what has arrived beyond a hole, or behind one and twice (RFC 2018, RFC 2883).
+    /// SACK blocks, for data beyond a hole or data received twice (RFC 2018, RFC 2883).
     Sack,
-    /// Data below its acknowledgement arrived twice, and nothing is missing (RFC 2883 §4.1): what answers a probe that nothing had
-    /// asked for (RFC 8985 §7), or another retransmission that was not needed.
+    /// Duplicate data below its acknowledgement, with nothing missing (RFC 2883 §4.1). It answers an
+    /// unsolicited probe (RFC 8985 §7), or another needless retransmission.
     Twice,
-    /// Less than what was acknowledged before: another one has overtaken it.
+    /// A number below an earlier acknowledgement: a later ACK has overtaken it.
     Old,
     /// The window is closed.
     Closed,
-    /// The window was closed and is open.
+    /// The window was closed and opens.
     Opens,
-    /// More is acknowledged.
+    /// More bytes are acknowledged.
     Progress,
-    /// Nothing more is acknowledged, and the window is the same: a duplicate (RFC 5681 section 2), or nothing.
+    /// The number and the window are unchanged: a duplicate (RFC 5681 section 2), or no news at all.
     Duplicate,
-    /// Nothing but another window.
+    /// Only the window has changed.
     Window,
 }
 
 impl News {
-    /// What a segment with these headers tells beyond what `r` knows.
+    /// Compares a segment with these headers with the record `r`.
     pub fn of(r: &Record, tcp: &Tcp, options: &TcpOptions) -> News {
         let counter = if r.has(flag::ACCECN) { tcp.flags.ace().wrapping_sub(r.ace) & ACE_MOST } else { 0 };
         News {
@@ -51,7 +51,8 @@ impl News {
 }
 
 impl Kind {
-    /// What an acknowledgement with this number, window and SACK blocks is about, behind one of `rx` with the window `was`.
+    /// Classifies an acknowledgement with this number, window and SACK blocks that follows one of number `rx`
+    /// and window `was`.
     pub fn of((rx, was): (u32, u16), (ack, window): (u32, u16), sack: &SackBlocks) -> Kind {
         let open = window != 0 && was != 0;
         if open && sack.only_twice(ack).is_some() {
@@ -74,7 +75,7 @@ impl Kind {
     }
 }
 
-/// What the three bits of the AccECN counter can tell apart.
+/// Largest value of the AccECN counter, which has three bits.
 pub const ACE_MOST: u8 = 7;
 
 #[cfg(test)]
@@ -85,7 +86,8 @@ mod tests {
     const RX: u32 = 0xffff_ff00; // numbers wrap
     const WINDOW: u16 = 400;
 
-    /// What an ACK for `n` bytes beyond `RX` tells a flow that has acknowledged `RX` and advertises `window`.
+    /// Returns the news of an ACK for `n` bytes beyond `RX`, in a flow that has acknowledged `RX` and
+    /// advertises `window`.
     fn news(window: u16, change: impl FnOnce(SegmentBuilder) -> SegmentBuilder) -> News {
         let mut r = Record::default();
         (r.rx, r.window) = (RX, window);
@@ -115,10 +117,10 @@ mod tests {
             (0, |s| s, Kind::Opens),
             (0, |s| s.ack(RX.wrapping_add(1_460)), Kind::Opens),
             (WINDOW, |s| s.ack(RX.wrapping_sub(1)), Kind::Old),
-            // An old segment's window is history.
+            // The window of an old segment is outdated.
             (WINDOW, |s| s.ack(RX.wrapping_sub(1)).window(0), Kind::Old),
             (WINDOW, |s| s.sack(&[(RX.wrapping_add(1_460), RX.wrapping_add(2_920))]), Kind::Sack),
-            // What has arrived beyond a hole is told, however late.
+            // Data beyond a hole is reported, however late.
             (WINDOW, |s| s.ack(RX.wrapping_sub(9)).sack(&[(RX, RX.wrapping_add(1))]), Kind::Sack),
             // RFC 2883 §4.1: a first block at or below the acknowledgement reports a duplicate.
             (WINDOW, |s| s.sack(&[(RX.wrapping_sub(1_460), RX)]), Kind::Twice),
@@ -133,7 +135,7 @@ mod tests {
                 |s| s.sack(&[(RX.wrapping_sub(1_460), RX), (RX.wrapping_add(1_460), RX.wrapping_add(2_920))]),
                 Kind::Sack,
             ),
-            // Of windows that close or open, as of a hole.
+            // SACK blocks come before windows that close or open.
             (WINDOW, |s| s.window(0).sack(&[(RX.wrapping_sub(1_460), RX)]), Kind::Sack),
             (0, |s| s.sack(&[(RX.wrapping_sub(1_460), RX)]), Kind::Sack),
         ];

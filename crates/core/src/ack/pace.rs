@@ -1,10 +1,13 @@
-//! Release at a rate: how many held bytes may be acknowledged, and when (ACK shaper, figs 1 and 5).
+//! Release at a rate: the number of held bytes that may be acknowledged, and the times (ACK shaper, figs 1
+//! and 5).
 //!
-//! A flow is *backlogged* while it holds something. Its releases are then exactly one period apart,
-//! counted from its own due time, and each adds `rate × period` bytes of credit, with the fraction of
-//! a byte carried. While nothing is held, credit grows up to one step only, so an idle flow
-//! earns no burst, except with a policer. Bytes that had to be acknowledged early (duplicates, FIN) are *debt*. Half of
-//! what is earned repays it, so that the ACK clock slows down and never stops.
+//! A flow is *backlogged* while it holds bytes. Its releases are then exactly one period apart, counted from
+//! its own due time. Each adds `rate × period` bytes of *credit*, with the fraction of a byte carried. While
+//! nothing is held, credit grows to one step at most. An idle flow thus earns no burst, except with a
+//! policer.
+//!
+//! Bytes that had to be acknowledged early (duplicates, FIN) are *debt*. Half of the earned bytes repay it,
+//! so that the ACK clock slows down and never stops.
 
 mod ahead;
 mod detect;
@@ -20,66 +23,68 @@ use super::{Meter, RateRelease, SlowStart};
 use crate::rate::{Earned, Rate};
 use crate::time::{Duration, Time};
 
-/// In the state: the step is halved, since the sender is in slow start.
+/// Bit of the state: the step is halved, since the sender is in slow start.
 const HALVED: u32 = 1 << 31;
-/// In the state: [`Meter::Received`].
+/// Bit of the state: [`Meter::Received`].
 const RECEIVED: u32 = 1 << 30;
-/// In the state, with `RECEIVED`: what was acknowledged early is being repaid.
+/// Bit of the state, with `RECEIVED`: bytes acknowledged early are being repaid.
 const REPAYS: u32 = 1 << 29;
-/// In the state: the advertised window bounds what the sender can be ahead.
+/// Bit of the state: the advertised window bounds how far the sender can be ahead.
 const BOUNDED: u32 = 1 << 28;
-/// In the state: no release is scheduled, nor has been since `mark`.
+/// Bit of the state: no release has been scheduled since `mark`.
 const FREE: u32 = 1 << 27;
-/// The rest of the state counts the release times since the detector's last step.
+/// Remaining bits of the state: release times since the detector's last step.
 const COUNT: u32 = FREE - 1;
 
-/// State of the release of one flow.
+/// Release state of one flow.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub struct Pace {
-    /// While a release is scheduled: when. Otherwise: the time up to which credit was earned.
+    /// Time of the scheduled release. Without one: time up to which credit was earned.
     pub due: u64,
     /// Payload bits per second.
     rate_bps: u64,
     earned: Earned,
-    /// Since when a full step has been held without a break; 0 for not at all. With `FREE`: since when no release is
-    /// scheduled. Before the first acknowledgement: when a SYN passed.
+    /// Time since which a full step has been held without a break, or 0. With `FREE`: time since which no
+    /// release is scheduled. Before the first acknowledgement: time at which a SYN passed.
     pub mark: u64,
     /// Nanoseconds between releases.
     period: u32,
-    /// Bytes that may be acknowledged now. This and what follows is another's with the law *share*: see `turn`.
+    /// Bytes that may be acknowledged now. The law *share* uses this and the fields below for other values:
+    /// see `turn`.
     credit: u32,
-    /// Debt: bytes acknowledged ahead of the rate, never negative. With `RECEIVED`: bytes received ahead of it.
+    /// Debt: bytes acknowledged ahead of the rate, never negative. With `RECEIVED`: bytes received ahead of
+    /// the rate.
     ahead: i32,
-    /// Smoothed progress, in thousandths of what the rate allows.
+    /// Smoothed progress, in thousandths of the bytes that the rate allows.
     smooth_milli: u32,
     /// Progress since the detector's last step; with `BOUNDED` see [`Pace::lag`].
     progress: u32,
-    /// See [`HALVED`]. With the law *share*: since when the flow waits for its turn.
+    /// See [`HALVED`]. With the law *share*: time since which the flow waits for its turn.
     state: u32,
 }
 
-/// What to do with an arriving acknowledgement when no release is scheduled.
+/// Reaction to an arriving acknowledgement when no release is scheduled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrival {
-    /// All that is held may go at once.
+    /// Release all held bytes at once.
     Release,
-    /// The release is to be scheduled for [`Pace::due`].
+    /// Schedule the release for [`Pace::due`].
     Schedule,
 }
 
-/// One release time.
+/// Outcome of one release time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tick {
     /// Bytes to acknowledge now.
     pub release: u32,
-    /// The flow has just been found in slow start.
+    /// Slow start has just been detected.
     pub entered_slow_start: bool,
 }
 
 impl Pace {
-    /// A flow that starts at `now` with one step of credit. `rate` counts payload; `from_syn`
-    /// tells a flow seen from its beginning, whose sender is in slow start.
+    /// Returns the state of a flow that starts at `now` with one step of credit. `rate` counts payload.
+    /// `from_syn` tells that the flow is seen from its beginning, so that its sender is in slow start.
     pub fn new(policy: &RateRelease, rate: Rate, mss: u16, from_syn: bool, now: Time) -> Pace {
         let mut pace = Pace { due: now.as_nanos(), ..Pace::default() };
         pace.set_free(now);
@@ -89,8 +94,8 @@ impl Pace {
         pace
     }
 
-    /// The settings have become these. What was ahead is forgotten where another meter counts it, and the sender counts as
-    /// bounded only as long as the window is sized.
+    /// Applies changed settings. Bytes ahead of the rate are forgotten if the new meter counts differently.
+    /// The sender counts as bounded only as long as the window is sized.
     pub fn retune(&mut self, policy: &RateRelease, rate: Rate, mss: u16, sized: bool) {
         if self.is(RECEIVED) != (policy.meter == Meter::Received) {
             self.ahead = 0;
@@ -113,29 +118,29 @@ impl Pace {
         self.set(RECEIVED, policy.meter == Meter::Received);
     }
 
-    /// The rate in payload bits per second; `None` before the first acknowledgement.
+    /// Returns the rate in payload bits per second. `None` before the first acknowledgement.
     pub fn rate(&self) -> Option<Rate> {
         Rate::from_bps(self.rate_bps)
     }
-    /// Time between releases.
+    /// Returns the time between releases.
     pub fn period(&self) -> Duration {
         Duration::from_nanos(u64::from(self.period))
     }
-    /// Bytes acknowledged, or received, ahead of the rate and still to be repaid.
+    /// Returns the bytes acknowledged, or received, ahead of the rate and still to be repaid.
     pub fn debt(&self) -> u32 {
         (self.ahead.max(0) as u32).max(self.lag())
     }
-    /// Is the step halved?
+    /// Returns whether the step is halved.
     pub fn in_slow_start(&self) -> bool {
         self.is(HALVED)
     }
-    /// Bytes of a full step, at least 1.
+    /// Returns the bytes of a full step, at least 1.
     #[inline(always)]
     pub fn step(&self) -> u32 {
         self.rate().map_or(1, |r| clamp(r.bytes_in(self.period())).max(1))
     }
 
-    /// The receiver acknowledged `bytes` more.
+    /// Notes that the receiver acknowledged `bytes` more.
     pub fn progressed(&mut self, bytes: u32) {
         if !self.is(BOUNDED) {
             self.progress = self.progress.saturating_add(bytes);
@@ -143,7 +148,8 @@ impl Pace {
         self.arrived(bytes);
     }
 
-    /// Something is held and no release is scheduled. Idle, the flow keeps `depth` bytes of credit, or a step if that is more.
+    /// Handles held bytes when no release is scheduled. An idle flow keeps `depth` bytes of credit, or a step
+    /// if that is more.
     pub fn arrive(&mut self, now: Time, held: u32, depth: u32) -> Arrival {
         self.earn_idle(now, depth);
         if self.credit >= held {
@@ -151,15 +157,15 @@ impl Pace {
             self.told(held, 0);
             return Arrival::Release;
         }
-        // The next step is complete when the missing part has been earned; from there on releases
-        // are one period apart. What a bucket has beyond a step goes with the first.
+        // The next step is complete when its missing part has been earned. From there on releases are one
+        // period apart. Credit of a bucket beyond a step is added to the first release.
         let part = self.credit.min(self.cap(0));
         let missing = u64::from(self.cap(0) - part);
         let wait = self.earning().map_or(Duration::ZERO, |r| r.time_for(missing));
         self.due = now.as_nanos() + wait.as_nanos().min(u64::from(self.period));
         self.credit -= part;
         self.earned = Earned::new();
-        // What came while nothing was held says nothing.
+        // Progress made while nothing was held says nothing about slow start.
         if !self.is(BOUNDED) {
             (self.smooth_milli, self.progress) = (0, 0);
         }
@@ -168,7 +174,7 @@ impl Pace {
         Arrival::Schedule
     }
 
-    /// The scheduled release time has come; `held` bytes wait. `mss` is what a full segment carries.
+    /// Carries out the scheduled release. `held` bytes wait. `mss` is the payload of a full segment.
     #[inline(always)]
     pub fn tick(&mut self, policy: &RateRelease, rtt: Duration, mss: u16, held: u32) -> Tick {
         let at = self.due;
@@ -195,7 +201,7 @@ impl Pace {
         Tick { release, entered_slow_start }
     }
 
-    /// Gives up release times further back than `catch_up`; returns how many.
+    /// Forfeits release times further back than `catch_up`. Returns their number.
     #[inline]
     pub fn skip_missed(&mut self, now: Time, catch_up: Duration) -> u64 {
         let late = now.as_nanos().saturating_sub(self.due);
@@ -203,7 +209,7 @@ impl Pace {
         if too_late == 0 {
             return 0;
         }
-        // The next one may be as far off as a period, but not yet to come: it is carried out now.
+        // The next one may lie up to a period back but not ahead: it is carried out now.
         let period = u64::from(self.period).max(1);
         let missed = too_late.div_ceil(period).min(late / period);
         self.due += missed * u64::from(self.period);
@@ -213,8 +219,8 @@ impl Pace {
         missed
     }
 
-    /// `bytes` are acknowledged without waiting for their time. Where no release is scheduled, what was earned up to
-    /// `idle` counts first, `depth` as in [`Pace::arrive`].
+    /// Charges `bytes` that are acknowledged without waiting for their time. `idle` is the time if no release
+    /// is scheduled: credit earned up to then counts first, with `depth` as in [`Pace::arrive`].
     pub fn acknowledge_early(&mut self, bytes: u32, idle: Option<Time>, rtt: Duration, depth: u32) {
         if let Some(now) = idle {
             self.earn_idle(now, depth);
@@ -229,8 +235,8 @@ impl Pace {
         }
     }
 
-    /// Up to `now` the rate was not asked: what passed counts nowhere, and the flow goes on as one that is idle and in no slow
-    /// start, with `depth` as in [`Pace::arrive`].
+    /// Restarts the account after a time in which the rate was not applied. Bytes that passed are not
+    /// charged. The flow continues like an idle one outside slow start, with `depth` as in [`Pace::arrive`].
     pub fn begin_anew(&mut self, now: Time, depth: u32) {
         self.due = now.as_nanos();
         self.state &= !(COUNT | HALVED | REPAYS);
@@ -242,21 +248,21 @@ impl Pace {
         }
     }
 
-    /// The next release time is a period from now: the right edge catches up.
+    /// Schedules the next release a period from now, for the right edge to catch up.
     pub fn go_on(&mut self, now: Time) {
         self.end_free();
         self.due = now.as_nanos() + u64::from(self.period);
     }
 
-    /// A release of `bytes` could not be carried out.
+    /// Returns `bytes` of a release that could not be carried out.
     pub fn refund(&mut self, bytes: u32) {
         self.credit = self.credit.saturating_add(bytes);
         self.told(0, bytes);
     }
 
-    /// No release is scheduled any more; credit is earned from `now` on.
+    /// Cancels the scheduled release. Credit is earned from `now` on.
     pub fn stop(&mut self, now: Time) {
-        // The last release was a period before the next.
+        // The last release was one period before the next.
         let next = Time::from_nanos(self.due);
         let last = if next > now { next.saturating_sub(self.period()) } else { next };
         self.entitle(now.since(last));
@@ -275,7 +281,7 @@ impl Pace {
         self.earning().map_or(0, |r| clamp(self.earned.earn(r, d)))
     }
 
-    /// Most credit that an idle flow keeps: a step, or a bucket of `depth` if that is more.
+    /// Returns the most credit that an idle flow keeps: a step, or a bucket of `depth` if that is more.
     fn cap(&self, depth: u32) -> u32 {
         let step = if self.in_slow_start() { (self.step() / 2).max(1) } else { self.step() };
         step.max(depth)
@@ -286,7 +292,7 @@ impl Pace {
         self.keep(self.credit.saturating_add(earned), depth);
     }
 
-    /// What becomes credit of what was earned up to `now` while no release was scheduled.
+    /// Returns the new credit from the bytes earned up to `now` while no release was scheduled.
     fn earn_since_due(&mut self, now: Time) -> u32 {
         let elapsed = now.since(Time::from_nanos(self.due));
         self.due = self.due.max(now.as_nanos());
@@ -295,7 +301,7 @@ impl Pace {
         earned - self.pay_idle(earned, elapsed)
     }
 
-    /// Of so much credit an idle flow keeps a step, or its bucket.
+    /// Clamps an idle flow's credit to a step or its bucket.
     fn keep(&mut self, credit: u32, depth: u32) {
         self.credit = credit.min(self.cap(depth));
         self.forfeit(credit - self.credit);
@@ -317,7 +323,7 @@ impl Pace {
         }
     }
 
-    /// Time in which a delayed ACK, for two segments, is earned; at least a period.
+    /// Returns the time in which two segments, the span of a delayed ACK, are earned. At least a period.
     fn beat(&self, mss: u16) -> Duration {
         let delayed_ack = self.rate().map_or(Duration::ZERO, |r| r.time_for(2 * u64::from(mss)));
         self.period().max(delayed_ack)

@@ -1,5 +1,5 @@
-//! Presets: the published schemes by name, each a function from a flow's rate to a policy. What else a
-//! configuration says is laid over it, key by key.
+//! Presets: the published schemes by name, each a function from a flow's rate to a policy. Other keys of a
+//! configuration override its values one by one.
 
 use super::{
     AckControl, Action, Counts, Hold, Meter, Period, RateRelease, Release, ShareRelease, SlowStart, Turns,
@@ -11,15 +11,15 @@ use crate::time::Duration;
 /// A policy by name.
 #[derive(Clone, Copy, Debug)]
 pub struct Preset {
-    /// Its name in configurations.
+    /// Name in configurations.
     pub name: &'static str,
-    /// What it does, in a line.
+    /// Description in one line.
     pub description: &'static str,
-    /// The policy for flows of this rate each.
+    /// Policy for flows of this rate each.
     pub policy: fn(Rate) -> AckControl,
 }
 
-/// Every preset. The first is the default of what a configuration leaves open.
+/// Every preset. The first is the default of values that a configuration leaves open.
 pub const PRESETS: &[Preset] = &[
     Preset {
         name: "ack-shaper",
@@ -44,27 +44,27 @@ pub const PRESETS: &[Preset] = &[
     },
 ];
 
-/// A policy by name for a class whose flows share its rate.
+/// A policy by name, for a class whose flows share its rate.
 #[derive(Clone, Copy, Debug)]
 pub struct ClassPreset {
-    /// Its name in configurations.
+    /// Name in configurations.
     pub name: &'static str,
-    /// What it does, in a line.
+    /// Description in one line.
     pub description: &'static str,
-    /// Where the data of its class waits.
+    /// Place where the data of its class waits.
     pub leaf: Leaf,
-    /// The policy for flows that have this rate together.
+    /// Policy for flows that share this rate.
     pub policy: fn(Rate) -> AckControl,
 }
 
-/// Where the data of a class waits.
+/// Place where the data of a class waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leaf {
-    /// Nowhere here: data stays in the kernel.
+    /// No queue here: data stays in the kernel.
     None,
-    /// In one queue.
+    /// One queue.
     Fifo,
-    /// In a queue for each flow.
+    /// A queue for each flow.
     Pfq,
 }
 
@@ -96,13 +96,13 @@ pub const CLASS_PRESETS: &[ClassPreset] = &[
     },
 ];
 
-/// The preset of this name.
+/// Returns the preset of this name.
 pub fn preset(name: &str) -> Option<&'static Preset> {
     PRESETS.iter().find(|preset| preset.name == name)
 }
 
 impl AckControl {
-    /// The preset `ack-shaper` at `rate`: what the receiver gets is held at the rate, and the window is sized.
+    /// The preset `ack-shaper` at `rate`: the bytes received are held at the rate, and the window is sized.
     pub const fn ack_shaper(rate: Rate) -> AckControl {
         AckControl {
             hold: Hold::Number,
@@ -112,7 +112,7 @@ impl AckControl {
         }
     }
 
-    /// All flows of a class at `rate` together, in turns, their windows sized for their shares.
+    /// All flows of a class share `rate`, in turns. Their windows are sized for their shares.
     pub const fn ack_share(rate: Rate) -> AckControl {
         AckControl {
             hold: Hold::Number,
@@ -128,18 +128,20 @@ impl AckControl {
         AckControl::in_turns(Hold::Queue, rate, Turns::Acks, window)
     }
 
-    /// The preset `postack` with a queue of `rate`: PostACK as an on-off variant of ACK pacing (section 3.2, figs 4 and 5), at the pace of
-    /// what leaves the queue.
+    /// The preset `postack` with a queue of `rate`: PostACK as an on-off variant of ACK pacing (section 3.2,
+    /// figs 4 and 5), clocked by departures from the queue.
     pub const fn postack(rate: Rate) -> AckControl {
         AckControl::in_turns(Hold::Queue, rate, Turns::Packets, Window::Keep)
     }
 
-    /// The preset `postack-pfq` with a queue of `rate`: PostACK driven by departures alone (section 6, figs 13 and 14).
+    /// The preset `postack-pfq` with a queue of `rate`: PostACK driven by departures alone (section 6, figs
+    /// 13 and 14).
     pub const fn postack_pfq(rate: Rate) -> AckControl {
         AckControl::in_turns(Hold::Queue, rate, Turns::Departures, Window::Keep)
     }
 
-    /// The preset `postack-number` with a queue of `rate`: the same without a queue of ACKs, which section 3.1 calls feasible.
+    /// The preset `postack-number` with a queue of `rate`: `postack-pfq` without a queue of ACKs, which
+    /// section 3.1 calls feasible.
     pub const fn postack_number(rate: Rate) -> AckControl {
         AckControl::in_turns(Hold::Number, rate, Turns::Departures, Window::Keep)
     }
@@ -150,10 +152,10 @@ impl AckControl {
         AckControl { hold, release: Release::Share(release), window, when: When::Always }
     }
 
-    /// The preset `ack-shaper-published` at `rate`, the ACK shaper as its paper has it: what the sender is
-    /// acknowledged is held at the rate by a timer of 10 ms (section 3), the detector of slow start has the thresholds
-    /// of fig. 5, and the window stays what the receiver says. Without a bound a sender's window grows until the
-    /// gateway holds all of it.
+    /// The preset `ack-shaper-published` at `rate`: the ACK shaper of the paper. The bytes acknowledged are
+    /// held at the rate by a timer of 10 ms (section 3). The detector of slow start has the thresholds of
+    /// fig. 5. The window stays as the receiver advertised it. Without a bound a sender's window grows until
+    /// the gateway holds all of it.
     pub const fn published(rate: Rate) -> AckControl {
         let release = RateRelease {
             meter: Meter::Acked,
@@ -164,14 +166,15 @@ impl AckControl {
         AckControl::kept(release)
     }
 
-    /// The preset `ack-policer` at `rate`: bursts of 64 KiB pass unheld. The window is kept, since one that is sized for the rate
-    /// would keep bursts back.
+    /// The preset `ack-policer` at `rate`: bursts of 64 KiB pass unheld. The window is kept, since one sized
+    /// for the rate would prevent bursts.
     pub const fn policer(rate: Rate) -> AckControl {
         AckControl::kept(RateRelease { action: Action::POLICE, ..RateRelease::new(rate) })
     }
 
-    /// The preset `ack-reconstruct` at `rate`, that of the path that the data takes: what a filter upstream has made one ACK of leaves as ACKs
-    /// of two segments each (RFC 3449 §5.2.2, ACK reconstruction), up to 230 Mb/s, paced at the rate; ACKs that are no faster pass.
+    /// The preset `ack-reconstruct` at `rate`, the rate of the data path. An ACK that a filter upstream has
+    /// thinned out leaves as ACKs of two segments each (RFC 3449 §5.2.2, ACK reconstruction), up to 230 Mb/s,
+    /// paced at the rate. ACKs that come no faster than that pass.
     pub const fn reconstruct(rate: Rate) -> AckControl {
         let period = Period::Auto { min: Duration::from_micros(100), max: Duration::from_millis(10) };
         let release = RateRelease {
@@ -215,7 +218,7 @@ mod tests {
             let law = policy.release.share().unwrap();
             assert_eq!((law.rate, policy.release.flow_rate()), (Rate::mbit(7), None), "{}", p.name);
             assert_eq!(p.leaf == Leaf::Pfq, law.turns == Turns::Departures, "{}", p.name);
-            // Only what is paced by a clock of its own needs no queue.
+            // Only a law with a clock of its own needs no queue.
             assert_eq!(p.leaf != Leaf::None, law.follows_data(), "{}", p.name);
         }
     }

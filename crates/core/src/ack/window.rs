@@ -1,23 +1,24 @@
 //! The window that a forwarded or generated ACK advertises.
 //!
-//! Two right edges are kept apart: the receiver's own, the largest `ack + window` that it has sent, and the
-//! one that has gone to the sender. The first is never passed, however the field is rounded; from the
-//! second nothing goes back. The two exclude each other when the sender knows the receiver's own edge and that is
-//! not a whole number of units from the acknowledgement: so a number is acknowledged that it is ([`on_grid`]),
-//! and where there is none the field is rounded down, less than a unit to the left, which every sender
-//! must bear (RFC 7323 §2.4).
+//! Two right edges are kept apart. The receiver's own edge is the largest `ack + window` that it has sent.
+//! The forwarded edge is the largest that has gone to the sender. An advertised window never passes the
+//! receiver's own edge, however the field is rounded, and never moves the forwarded edge back.
+//!
+//! Both cannot hold if the sender knows the receiver's own edge and that is not a whole number of units from
+//! the acknowledgement. A number for which it is whole is then acknowledged ([`on_grid`]). If there is none,
+//! the field is rounded down, less than a unit to the left, which every sender must tolerate (RFC 7323 §2.4).
 
 use crate::flow::{flag, Record};
 
-/// The window field that tells of the edge `goal` with an acknowledgement of `ack`: rounded *up* to units of
-/// `1 << scale` (rounding down stalls a flow at shift 14), but not beyond the receiver's `own` edge.
+/// Returns the window field for the edge `goal` with an acknowledgement of `ack`. It is rounded *up* to units
+/// of `1 << scale` (rounding down stalls a flow at shift 14), but not beyond the receiver's `own` edge.
 #[inline]
 pub fn fit(ack: u32, scale: u32, goal: u32, own: u32) -> u16 {
     let ahead = |edge: u32| (edge.wrapping_sub(ack) as i32).max(0) as u32;
     ahead(goal).div_ceil(1 << scale).min(ahead(own) >> scale).min(0xffff) as u16
 }
 
-/// The window field for an acknowledgement of `ack`, and the record's note of the edge that was forwarded.
+/// Returns the window field for an acknowledgement of `ack`, and notes the edge as forwarded.
 #[inline]
 pub fn advertise(r: &mut Record, ack: u32, limit: Option<u32>) -> u16 {
     let field = field_for(r, ack, limit);
@@ -25,9 +26,9 @@ pub fn advertise(r: &mut Record, ack: u32, limit: Option<u32>) -> u16 {
     field
 }
 
-/// The receiver's newest window, at most `limit` bytes of it, with an acknowledgement of `ack`, or more if the
-/// sender was told more. Without both SYNs the scale is unknown and the field stays what the receiver sent; a
-/// closed window stays closed.
+/// Returns the field for the receiver's newest window with an acknowledgement of `ack`: at most `limit`
+/// bytes, or more if the sender was told more. Without both SYNs the scale is unknown and the field stays as
+/// the receiver sent it. A closed window stays closed.
 #[inline(always)]
 pub fn field_for(r: &Record, ack: u32, limit: Option<u32>) -> u16 {
     if !r.has(flag::SCALE_KNOWN) || r.window == 0 {
@@ -41,7 +42,8 @@ pub fn field_for(r: &Record, ack: u32, limit: Option<u32>) -> u16 {
     fit(ack, u32::from(r.scale), goal, r.right)
 }
 
-/// Before the number with which the window was closed the sender has as much of it as it knows.
+/// Returns the field for a closed window or an unknown scale. Up to the number with which the window was
+/// closed, the sender keeps the edge that it knows.
 #[cold]
 fn closed_or_unscaled(r: &Record, ack: u32) -> u16 {
     if !r.has(flag::SCALE_KNOWN | flag::EDGE_KNOWN) || !is_right(r.rx, ack) {
@@ -50,8 +52,8 @@ fn closed_or_unscaled(r: &Record, ack: u32) -> u16 {
     fit(ack, u32::from(r.scale), r.edge, r.right)
 }
 
-/// The field that goes with `ack` where the scale is unknown: the receiver's last, or a larger one that came with this number or a
-/// later one ([`flag::PEAK`]).
+/// Returns the field for `ack` where the scale is unknown: the receiver's last, or a larger one that came
+/// with this number or a later one ([`flag::PEAK`]).
 fn unscaled(r: &Record, ack: u32) -> u16 {
     if r.has(flag::PEAK) && r.window != 0 && !is_right(ack, r.edge) {
         r.right as u16
@@ -60,13 +62,14 @@ fn unscaled(r: &Record, ack: u32) -> u16 {
     }
 }
 
-/// The number to acknowledge instead of `to`, at most a unit before it, so that the edge that the sender knows is a
-/// whole number of units away, where the receiver's own edge leaves no room to round up. Numbers that the
-/// receiver has acknowledged itself need none of this. With it the window field of `to` ([`field_for`]), where that was asked for and
-/// `to` stands.
+/// Returns the number to acknowledge instead of `to`, at most a unit before it. The edge that the sender
+/// knows is a whole number of units away from it, where the receiver's own edge leaves no room to round up.
+/// Numbers that the receiver itself has acknowledged are kept. The window field of `to` ([`field_for`]) is
+/// returned with it, where it was computed and `to` stands.
 ///
-/// Without a scale, how far a smaller field takes the edge left cannot be told. It does not with a number that the receiver sent with
-/// it: so the number is that of the last larger field ([`flag::PEAK`]), or behind that all that is held, which is after `to`.
+/// Without a scale, the shift of the edge that a smaller field causes is unknown. There is none with a number
+/// that the receiver sent with that field. The number is therefore that of the last larger field
+/// ([`flag::PEAK`]), or beyond that all that is held, which is after `to`.
 #[inline(always)]
 pub fn on_grid(r: &Record, to: u32, limit: Option<u32>) -> (u32, Option<u16>) {
     if !r.has(flag::SCALE_KNOWN | flag::EDGE_KNOWN) || to == r.rx || r.window == 0 {
@@ -77,7 +80,8 @@ pub fn on_grid(r: &Record, to: u32, limit: Option<u32>) -> (u32, Option<u16>) {
     if missing as i32 <= 0 || field == 0xffff {
         return (to, Some(field));
     }
-    // The edge is so far right of a whole number of units: that much earlier, one unit more is whole.
+    // The edge lies this far right of a whole number of units. From that much earlier, one unit more is
+    // whole.
     let earlier = to.wrapping_sub((1 << r.scale) - missing % (1 << r.scale));
     if is_right(earlier, r.tx) {
         (earlier, None)
@@ -86,7 +90,7 @@ pub fn on_grid(r: &Record, to: u32, limit: Option<u32>) -> (u32, Option<u16>) {
     }
 }
 
-/// As [`on_grid`], of a flow with a [`flag::PEAK`].
+/// Returns the number of [`on_grid`], for a flow with a [`flag::PEAK`].
 #[cold]
 fn beside_peak(r: &Record, to: u32) -> u32 {
     if to == r.rx || !is_right(to, r.edge) {
@@ -98,8 +102,8 @@ fn beside_peak(r: &Record, to: u32) -> u32 {
     }
 }
 
-/// The receiver has sent `window` with an acknowledgement of `ack`, in a segment that is not old. What it acknowledges more is not in
-/// the record yet.
+/// Notes that the receiver has sent `window` with an acknowledgement of `ack`, in a segment that is not old.
+/// Progress of that segment is not yet in the record.
 #[inline(always)]
 pub fn received(r: &mut Record, ack: u32, window: u16) {
     if !r.has(flag::SCALE_KNOWN) {
@@ -112,8 +116,9 @@ pub fn received(r: &mut Record, ack: u32, window: u16) {
     }
 }
 
-/// A field that is smaller than the one before: the larger one still counts up to the number that it came with, and nothing between that
-/// number and the next is acknowledged with the smaller one.
+/// Notes a window whose scale is unknown. If the field is smaller than the one before, the larger one still
+/// counts up to the number that it came with. No number between that one and the next is acknowledged with
+/// the smaller field.
 fn received_unscaled(r: &mut Record, window: u16) {
     if r.has(flag::PEAK) {
         r.set(flag::PEAK, window != 0 && u32::from(window) < r.right);
@@ -124,7 +129,7 @@ fn received_unscaled(r: &mut Record, window: u16) {
     r.window = window;
 }
 
-/// This window has gone to the sender.
+/// Notes that this window has gone to the sender.
 #[inline]
 pub fn forwarded(r: &mut Record, ack: u32, window: u16) {
     if !r.has(flag::SCALE_KNOWN) {
@@ -137,8 +142,8 @@ pub fn forwarded(r: &mut Record, ack: u32, window: u16) {
     r.flags |= flag::EDGE_KNOWN;
 }
 
-/// Would the receiver's `window`, which comes without progress, tell the sender anything? If not, an ACK that
-/// carried it would be a duplicate of the last.
+/// Returns whether the receiver's `window`, which comes without progress, is news to the sender. If it is
+/// not, an ACK that carried it would be a duplicate of the last.
 pub fn is_news(r: &Record, window: u16, limit: Option<u32>) -> bool {
     if !r.has(flag::SCALE_KNOWN) {
         return window > unscaled(r, r.tx) || r.held() == 0 && window != r.window;
@@ -152,7 +157,7 @@ pub fn is_news(r: &Record, window: u16, limit: Option<u32>) -> bool {
     is_right(r.tx.wrapping_add(u32::from(field) << r.scale), r.edge)
 }
 
-/// Is edge `a` right of `b`?
+/// Returns whether edge `a` is right of `b`.
 fn is_right(a: u32, b: u32) -> bool {
     a.wrapping_sub(b) as i32 > 0
 }
@@ -193,8 +198,8 @@ mod tests {
 
     #[test]
     fn rounding_does_not_pass_the_receivers_own_edge() {
-        // The receiver's edge is 1000 + 10 × 128 = 2280. Sized to 500 bytes: 3.9 units, rounded up; to 1,270: 9.92
-        // units, and the tenth is the receiver's.
+        // The receiver's edge is 1000 + 10 × 128 = 2280. Sized to 500 bytes: 3.9 units, rounded up. Sized to
+        // 1,270: 9.92 units, and the remaining 0.08 belong to the receiver.
         assert_eq!(field_for(&record(7, 1_000, 10), 1_000, Some(500)), 4);
         assert_eq!(field_for(&record(7, 1_000, 10), 1_000, Some(1_270)), 10);
         // Once the sender knows that edge, 990 is 1,290 bytes or 10.08 units away from it.
@@ -232,8 +237,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is acknowledged and read: never beyond the receiver's own edge, and not left of what was forwarded
-        /// unless less than a unit is acknowledged.
+        /// For any acknowledgements and windows, the edge is never beyond the receiver's own. It is left of
+        /// the forwarded one only if less than a unit is acknowledged.
         #[test]
         fn both_edges_are_kept(scale in 0u8..15, limit in prop::option::of(1u32..200_000), start in any::<u32>(),
                                steps in prop::collection::vec((0u32..20_000, 0u32..40_000, 0u32..20_000), 1..100)) {
@@ -241,7 +246,8 @@ mod tests {
             let mut r = record(scale, start, 1 + (100_000 >> scale) as u16);
             advertise(&mut r, start, limit);
             for (bytes, read, released) in steps {
-                // A receiver's window is a whole number of units, and its edge does not go left (RFC 7323 §2.4).
+                // A receiver's window is a whole number of units, and its edge does not go left (RFC 7323
+                // §2.4).
                 let room = r.right.wrapping_sub(r.rx);
                 r.rx = r.rx.wrapping_add(bytes.min(room.saturating_sub(unit)));
                 let field = r.right.wrapping_add(read / unit * unit).wrapping_sub(r.rx).div_ceil(unit);

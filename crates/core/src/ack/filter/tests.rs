@@ -1,4 +1,4 @@
-//! What may be erased, rule by rule: packets, and which of two is left.
+//! Rules of erasure, one by one: pairs of packets, and the ones that are left.
 
 use super::*;
 use crate::wire::build::{SegmentBuilder, Sum};
@@ -10,7 +10,7 @@ const MSS: u32 = 1448;
 
 type Change = fn(SegmentBuilder) -> SegmentBuilder;
 
-/// An ACK of so many segments beyond the base, with timestamps that go on with it.
+/// An ACK of `n` segments beyond the base, with timestamps that continue the earlier ones.
 fn segment(n: u32) -> SegmentBuilder {
     SegmentBuilder::v4([10, 0, 0, 2], [10, 0, 0, 1])
         .seq(77)
@@ -30,7 +30,8 @@ fn blocks(edges: &[(u32, u32)]) -> Vec<(u32, u32)> {
     edges.iter().map(|&(l, r)| (at(l), at(r))).collect()
 }
 
-/// Is the last but one of these erased when the last one comes, if `left` duplicates have left?
+/// Returns whether the last but one of these is erased when the last one arrives, after `left` duplicates
+/// have left.
 fn erased_after(left: u8, segments: &[SegmentBuilder]) -> bool {
     let mut seen = Seen::default();
     let acks: Vec<Option<Ack>> = segments
@@ -209,7 +210,8 @@ fn duplicate(edges: &[(u32, u32)]) -> Ack {
     Ack { role: Role::Duplicate, ..read(&segment(2).sack(&blocks(edges))).unwrap() }
 }
 
-/// RFC 2018 §4: an option has three blocks beside timestamps, the newest first. What the last ACK that left has told need not be told again.
+/// RFC 2018 §4: an option has three blocks beside timestamps, the newest first. Blocks reported by the last
+/// ACK that left need not be reported again.
 #[test]
 fn blocks_that_have_left_are_told() {
     let [first, second, third] = [&[(4, 5)][..], &[(6, 7), (4, 5)], &[(8, 9), (6, 7)]].map(duplicate);
@@ -220,7 +222,8 @@ fn blocks_that_have_left_are_told() {
     assert!(!second.is_redundant(&third, None, &told), "with the last one that had blocks it had not");
 }
 
-/// So need blocks not be told again that the ACK waiting before the older one tells, if that one is believed.
+/// Blocks that the ACK waiting before the older one reports need not be reported again, if that ACK is
+/// believed.
 #[test]
 fn blocks_of_the_ack_before_are_told() {
     let [first, second, third] = [&[(4, 5)][..], &[(6, 7), (4, 5)], &[(8, 9), (6, 7)]].map(duplicate);
@@ -253,13 +256,14 @@ fn windows_have_the_scale_of_the_syn() {
     }
 }
 
-/// A receiver cannot acknowledge more than it has allowed: 400 << 14 bytes at most. One that says so is not believed.
+/// A receiver cannot acknowledge more than it has allowed: 400 << 14 bytes at most. An ACK beyond that is not
+/// believed.
 #[test]
 fn what_cannot_be_true_is_kept_and_remembered_nowhere() {
     let far = || segment(0).ack(BASE.wrapping_add((400 << 14) + 2 * MSS + 1));
     assert!(!erased(&[segment(0), segment(2), far()]));
     assert!(erased(&[segment(0), far(), segment(2), segment(4)]), "the true ones go on as before");
-    // If they go on, they are what is true: a missed SYN.
+    // If such ACKs continue, they are right: a SYN was missed.
     let mut seen = Seen::default();
     seen.learn(&mut read(&segment(0)).unwrap());
     let roles: Vec<Role> = (0..11u32)
@@ -288,7 +292,8 @@ proptest! {
         }
     }
 
-    /// Whatever the two say: the newer acknowledges at least what the older did, and tells of all that it told of.
+    /// Whatever the two say: the newer acknowledges at least what the older did, and tells of all that it
+    /// told of.
     #[test]
     fn what_is_erased_is_told(
         numbers in [0u32..8, 0u32..8, 0u32..8],

@@ -1,58 +1,60 @@
-//! The account of bytes that are ahead of the rate, and how they are paid back.
+//! Account of bytes ahead of the rate, and their repayment.
 //!
-//! With [`Meter::Acked`](crate::ack::Meter::Acked) that is *debt*: bytes acknowledged without waiting for their
-//! time. Half of what is earned repays it.
+//! With [`Meter::Acked`](crate::ack::Meter::Acked) the account is *debt*: bytes acknowledged without waiting
+//! for their time. Half of the earned bytes repay it.
 //!
-//! With [`Meter::Received`](crate::ack::Meter::Received) it is what *arrived* beyond the rate since the flow has been
-//! backlogged, the integral of arrivals less rate. A sender sends what it is acknowledged and what its window grows by, so
-//! arrivals are the releases of a round trip ago and the growth. A share of what is ahead, as if all were to be paid within
-//! three round trips, is taken off each release: an integral controller around a delay. Its characteristic
-//! equation `s T + exp(-s τ) = 0` is stable for delays τ up to π/2 times the time constant T, and free of oscillation up
-//! to 1/e of it; so a round trip may be several times what the handshake took. A window that grows at a
-//! constant pace meets releases that are smaller by exactly that, slow start such that are half. Never less than half is
-//! released, so a sender is slowed down and never starved; one that is limited by its window gets all.
+//! With [`Meter::Received`](crate::ack::Meter::Received) the account is the integral of arrivals less the
+//! rate since the flow became backlogged. A sender sends the bytes that are acknowledged and the growth of
+//! its window. Arrivals are therefore the releases of one round trip ago plus that growth. Each release is
+//! reduced by a share of the excess, as if all of it were to be paid within three round trips: an integral
+//! controller around a delay. Its characteristic equation `s T + exp(-s τ) = 0` is stable for delays τ up to
+//! π/2 times the time constant T, and free of oscillation up to 1/e of it. A round trip may thus be several
+//! times that of the handshake.
 //!
-//! A sender that begins sends a window per round trip, at once. That is not ahead of the rate while a window is
-//! less than the rate carries in a round trip, so until the flow has been backlogged for one so much is
-//! allowed to come together.
+//! Releases are reduced by exactly the growth where a window grows at a constant pace, and halved in slow
+//! start. At least half of the earned bytes is always released, so a sender is slowed down and never starved.
+//! A sender that is limited by its window gets all of them.
 //!
-//! What was acknowledged early counts when the sender's answer arrives. While a loss is repaired nothing
-//! arrives in sequence, and then all that came meanwhile at once: until that is settled the account may
-//! fall behind as far as it will.
+//! A starting sender sends its whole window at once, each round trip. That is not ahead of the rate while the
+//! window is smaller than the rate times the round trip. A burst of that size is therefore allowed until the
+//! flow has been backlogged for one round trip.
 //!
-//! Where no window bounds the sender, what was acknowledged early is debt with this meter too, and arrivals do not count until it is
-//! repaid: an answer may come in so many ways that they cannot be told from others.
+//! Bytes acknowledged early count when the sender's answer arrives. While a loss is repaired nothing arrives
+//! in sequence, and then everything at once. Until that is settled the account may fall behind without limit.
+//!
+//! Where no window bounds the sender, bytes acknowledged early are debt with this meter too. Arrivals do not
+//! count until it is repaid: answers to early acknowledgements cannot be told from other arrivals.
 
 use super::{clamp, Pace, BOUNDED, RECEIVED, REPAYS};
 use crate::rate::mul_div;
 use crate::time::Duration;
 
-/// Bytes of segmentation offload: what a sender sends at once at most.
+/// Largest burst of segmentation offload, in bytes.
 const OFFLOAD: u64 = 1 << 16;
 
-/// How late arrivals may be where hosts or the gateway were busy with something else.
+/// Longest delay of arrivals while hosts or the gateway were busy.
 const LATE: Duration = Duration::from_millis(50);
 
 impl Pace {
-    /// Is the account one of arrivals now, or else of debt?
+    /// Returns whether the account counts arrivals now. Otherwise it counts debt.
     #[inline(always)]
     pub(super) fn counts_arrivals(&self) -> bool {
         self.is(RECEIVED) && (self.is(BOUNDED) || !self.is(REPAYS))
     }
 
-    /// `bytes` arrived.
+    /// Notes that `bytes` arrived.
     pub(super) fn arrived(&mut self, bytes: u32) {
         if self.counts_arrivals() {
             self.ahead = self.ahead.saturating_add_unsigned(bytes);
         }
     }
 
-    /// Bytes ahead of the rate.
+    /// Returns the bytes ahead of the rate.
     fn over(&self) -> u32 {
         self.ahead.max(0) as u32
     }
 
-    /// `bytes` were acknowledged ahead of the rate.
+    /// Charges `bytes` that were acknowledged ahead of the rate.
     pub(super) fn owe(&mut self, bytes: u32) {
         if self.is(RECEIVED) && !self.is(REPAYS) {
             self.set(REPAYS, true);
@@ -63,13 +65,14 @@ impl Pace {
         }
     }
 
-    /// `bytes` came and were acknowledged ahead of the rate while nothing was held, which says nothing of what came before.
+    /// Charges `bytes` that arrived and were acknowledged ahead of the rate while nothing was held. The
+    /// account ends at `bytes` at least, since such bytes cannot be set off against earlier arrears.
     pub(super) fn owe_at_least(&mut self, bytes: u32) {
         self.owe(bytes);
         self.ahead = self.ahead.max(bytes.min(i32::MAX as u32) as i32);
     }
 
-    /// The part of a period's `earned` that is not released.
+    /// Returns the part of a period's `earned` bytes that is not released.
     #[inline(always)]
     pub(super) fn pay(&mut self, earned: u32, rtt: Duration, mss: u16) -> u32 {
         if self.counts_arrivals() {
@@ -79,7 +82,7 @@ impl Pace {
         }
     }
 
-    /// The part of `earned` that is not credited, after `elapsed` with nothing held.
+    /// Returns the part of `earned` that is not credited, after `elapsed` with nothing held.
     pub(super) fn pay_idle(&mut self, earned: u32, elapsed: Duration) -> u32 {
         if !self.counts_arrivals() {
             return self.repay(earned);
@@ -88,30 +91,30 @@ impl Pace {
         if self.is(REPAYS) && self.ahead > 0 {
             return earned / 2;
         }
-        // All that came has been passed on in its time; what might have come may still.
+        // All arrivals have been passed on in time. Arrears stay: late data may still arrive.
         self.set(REPAYS, false);
         self.ahead = self.ahead.min(0);
         0
     }
 
-    /// What is ahead was not this engine's to hold back.
+    /// Writes off the bytes ahead, which passed while this engine could not hold them back.
     pub(crate) fn forgive(&mut self) {
         self.set(REPAYS, false);
         self.ahead = self.ahead.min(0);
         if self.is(BOUNDED) {
-            // A right edge that lags goes on: nobody else tells the sender of it.
+            // A lag of the right edge is kept: only this engine advertises the edge to the sender.
             self.progress = self.lag();
         }
     }
 
-    /// Credit that an idle flow cannot keep repays what is ahead.
+    /// Repays debt with credit that an idle flow cannot keep.
     pub(super) fn forfeit(&mut self, credit: u32) {
         if !self.counts_arrivals() {
             self.less(self.over().min(credit));
         }
     }
 
-    /// Time passed in which as much as the rate allows might have arrived.
+    /// Credits the arrivals that the rate allows over the time `d`.
     pub(super) fn entitle(&mut self, d: Duration) {
         if self.counts_arrivals() {
             let full = self.rate().map_or(0, |r| clamp(r.bytes_in(d)));
@@ -119,14 +122,14 @@ impl Pace {
         }
     }
 
-    /// The part of `earned` that repays debt.
+    /// Returns the part of `earned` that repays debt.
     fn repay(&mut self, earned: u32) -> u32 {
         let paid = self.over().min(earned / 2);
         self.less(paid);
         paid
     }
 
-    /// So much of the debt is repaid.
+    /// Reduces the debt by `paid`.
     fn less(&mut self, paid: u32) {
         self.ahead -= paid as i32;
         if self.ahead <= 0 {
@@ -134,7 +137,7 @@ impl Pace {
         }
     }
 
-    /// The part of `earned` that is not released so that no more than the rate arrives.
+    /// Returns the part of `earned` that is held back so that arrivals do not exceed the rate.
     #[inline(always)]
     fn hold_back(&mut self, earned: u32, rtt: Duration, mss: u16) -> u32 {
         let full = if self.in_slow_start() { earned.saturating_mul(2) } else { earned };
@@ -149,20 +152,20 @@ impl Pace {
         share.min(u64::from(earned / 2)) as u32
     }
 
-    /// The share of what is ahead that is paid in a period in which `full` may arrive.
+    /// Returns the share of the bytes ahead to pay in a period in which `full` bytes may arrive.
     fn share(&mut self, full: u32, rtt: Duration, mss: u16) -> u64 {
-        // Release and arrival are noticed up to a beat late each.
+        // Release and arrival are noticed up to one beat late each.
         let horizon = (rtt + self.beat(mss).saturating_mul(2)).saturating_mul(3).as_nanos();
         if !self.is(REPAYS) {
-            // More than half is never held back. What is further ahead came while the engine was away, and would be
-            // made up for longer than anyone remembers.
+            // At most half is held back. A larger excess arrived while the engine was stalled, and would take
+            // far too long to repay.
             let (most, _) = mul_div(u64::from(full / 2), horizon, 0, u64::from(self.period.max(1)));
             self.ahead = self.ahead.min(i32::try_from(most).unwrap_or(i32::MAX));
         }
         u64::from(self.over()) * u64::from(self.period) / horizon.max(1)
     }
 
-    /// Arrivals that are further behind than is made up for are forgotten.
+    /// Forgets arrears beyond what may be made up for.
     #[inline(always)]
     fn limit_behind(&mut self, rtt: Duration, mss: u16) {
         if self.ahead >= 0 {
@@ -174,7 +177,7 @@ impl Pace {
         }
     }
 
-    /// What is further behind than what the rate carries in [`LATE`], which is `late`, is forgotten.
+    /// Forgets arrears beyond the allowed slack. `late` is the bytes that the rate carries in [`LATE`].
     #[cold]
     fn forget_behind(&mut self, rtt: Duration, mss: u16, late: u32) {
         let round = self.rate().map_or(0, |r| r.bytes_in(rtt)).min(i32::MAX as u64) as i32;
@@ -182,16 +185,16 @@ impl Pace {
         self.ahead = self.ahead.max(-if self.backlogged_for(rtt) { slack } else { slack.max(round) });
     }
 
-    /// Has a full step been held for a round trip? Before that arrivals come in rounds: what a sender was
-    /// acknowledged arrives at once, and then nothing until a round trip later.
+    /// Returns whether a full step has been held for a round trip. Before that, arrivals come in rounds: the
+    /// bytes released in one round trip arrive together in the next.
     fn backlogged_for(&self, rtt: Duration) -> bool {
         self.mark != 0 && self.due.saturating_sub(self.mark) >= rtt.as_nanos()
     }
 
-    /// How many bytes may come at once, and so late that arrivals fall behind the rate for that long and are made up for: a
-    /// step, the segments of a delayed ACK, or what segmentation offload sends at once (1 ms at most). What is forgotten
-    /// beyond that and [`LATE`] is held back when it comes after all: a flow whose ACKs jitter by more stays below its
-    /// rate.
+    /// Returns the bytes that may arrive in one burst, late enough for arrivals to fall behind the rate and
+    /// be made up for. That is a step, the segments of a delayed ACK, or a burst of segmentation offload (1
+    /// ms at most). Arrears beyond that and [`LATE`] are forgotten, and held back if the data arrives after
+    /// all. A flow whose ACKs jitter by more therefore stays below its rate.
     fn burst(&self, mss: u16) -> u32 {
         let offload = self.rate().map_or(0, |r| r.bytes_in(Duration::from_millis(1))).min(OFFLOAD);
         2 * self.step().max(2 * u32::from(mss)).max(offload as u32)

@@ -1,21 +1,21 @@
-//! Detection of slow start by the progress that arrives (fig. 5).
+//! Detection of slow start from the arriving progress (fig. 5).
 
 use super::{Pace, BOUNDED, COUNT, HALVED, RECEIVED, REPAYS};
 use crate::ack::SlowStart;
 use crate::time::Duration;
 
-/// Without any progress the detector takes its next step when this could have been acknowledged at
-/// the flow's rate: a receiver that merges segments (GRO) acknowledges up to as much at once.
+/// Silence after which the detector takes its next step, in bytes at the flow's rate. A receiver that merges
+/// segments (GRO) acknowledges up to this many at once.
 const SILENCE: u64 = 1 << 16;
 
 impl Pace {
-    /// The detector; true when slow start has just been found.
+    /// Runs the detector. Returns true if slow start has just been detected.
     #[inline(always)]
     pub(super) fn detect(&mut self, slow_start: SlowStart, rtt: Duration, mss: u16, at: u64) -> bool {
         !self.is(BOUNDED) && self.detect_by_arrivals(slow_start, rtt, mss, at)
     }
 
-    /// As [`Pace::detect`], where nothing else bounds the sender.
+    /// Runs the detector of [`Pace::detect`], for a sender that nothing else bounds.
     #[inline(never)]
     fn detect_by_arrivals(&mut self, slow_start: SlowStart, rtt: Duration, mss: u16, at: u64) -> bool {
         let SlowStart::Detect { enter_milli, exit_milli, gated } = slow_start else {
@@ -37,9 +37,9 @@ impl Pace {
         false
     }
 
-    /// Adds the progress since the last step of the detector to the moving average; false if the step is
+    /// Adds the progress since the detector's last step to the moving average. Returns false if the step is
     /// still to come. Where less than a segment is released at a time (fig. 6) most release times see no
-    /// progress: their share is in the next ratio, not a ratio of nothing each.
+    /// progress. They are counted in the next ratio instead of each giving a ratio of zero.
     fn smooth(&mut self) -> bool {
         self.state += 1;
         let periods = u64::from(self.state & COUNT);
@@ -53,8 +53,8 @@ impl Pace {
         true
     }
 
-    /// How long a full step must have been held before the end of slow start is believed: the round trip and three
-    /// steps of the detector.
+    /// Returns the time for which a full step must have been held before the end of slow start is believed:
+    /// the round trip and three steps of the detector.
     fn settled(&self, rtt: Duration, mss: u16) -> u64 {
         (rtt + self.beat(mss).saturating_mul(3)).as_nanos()
     }

@@ -1,18 +1,19 @@
-//! Flows whose rate does not bind: since when no release is scheduled, and how much may pass in advance.
+//! Flows whose rate does not bind: the time without a scheduled release, and the bytes that may pass in
+//! advance.
 
 use super::{clamp, Pace, FREE};
 use crate::time::{Duration, Time};
 
-/// A flow that has not been backlogged for so many round trips is one whose rate does not bind: a sender in slow start
-/// would have got from one segment to 64,000.
+/// Round trips without a backlog after which a flow's rate does not bind. A sender in slow start would have
+/// grown from one segment to 64,000.
 const FREE_ROUNDS: u64 = 16;
-/// And for so long at least.
+/// Shortest such time.
 const FREE_LEAST: Duration = Duration::from_millis(2);
 
 impl Pace {
-    /// Bytes that may pass before the flow is looked at again, which is `within` from now at the latest: what has been
-    /// earned up to [`Pace::due`], and what will have been by then. None where the rate may bind: the flow has been backlogged
-    /// lately, or something is to be repaid.
+    /// Returns the bytes that may pass before the flow is looked at again, at most `within` from now: those
+    /// earned up to [`Pace::due`] and those to be earned until then. Returns 0 where the rate may bind: the
+    /// flow has been backlogged lately, or has debt.
     pub fn free(&self, now: Time, within: Duration, rtt: Duration) -> u32 {
         let since = now.since(Time::from_nanos(self.mark));
         let long = since >= rtt.saturating_mul(FREE_ROUNDS).max(FREE_LEAST);
@@ -23,8 +24,9 @@ impl Pace {
         }
     }
 
-    /// While no release is scheduled, `bytes` have passed since [`Pace::due`] as [`Pace::free`] had said. What has been earned
-    /// up to `now` covers them, and of the rest a step is kept, or `depth` bytes. What is beyond that is owed.
+    /// Charges `bytes` that have passed since [`Pace::due`] by permission of [`Pace::free`], while no release
+    /// was scheduled. Credit earned up to `now` covers them. A step of what is left is kept, or `depth`
+    /// bytes. An excess is debt.
     pub fn passed(&mut self, bytes: u32, now: Time, rtt: Duration, depth: u32) {
         self.limit_lag(rtt);
         let earned = self.earn_since_due(now);
@@ -36,13 +38,13 @@ impl Pace {
         self.keep(credit.saturating_sub(bytes), depth);
     }
 
-    /// No release is scheduled from `now` on.
+    /// Notes that no release is scheduled from `now` on.
     pub(super) fn set_free(&mut self, now: Time) {
         self.set(FREE, true);
         self.mark = now.as_nanos();
     }
 
-    /// A release is scheduled.
+    /// Notes that a release is scheduled.
     pub(super) fn end_free(&mut self) {
         if self.is(FREE) {
             self.set(FREE, false);

@@ -4,7 +4,8 @@ use super::{Pace, BOUNDED, HALVED};
 use crate::time::Duration;
 
 impl Pace {
-    /// The advertised window bounds what the sender can be ahead: there is no slow start to look for.
+    /// Notes that the advertised window bounds how far the sender can be ahead. Slow start need not be looked
+    /// for.
     pub fn bounded(&mut self) {
         if !self.is(BOUNDED) {
             self.set(BOUNDED, true);
@@ -13,8 +14,8 @@ impl Pace {
         self.set(HALVED, false);
     }
 
-    /// Bytes acknowledged ahead of the rate, by which the right edge lags behind: what a loss made known at once lets
-    /// nothing be sent at once, where the window is sized.
+    /// Returns the bytes acknowledged ahead of the rate, by which the right edge lags behind. Where the
+    /// window is sized, bytes that a loss made known at once then let no burst be sent.
     pub fn lag(&self) -> u32 {
         if self.is(BOUNDED) {
             (self.progress as i32).max(0) as u32
@@ -23,7 +24,7 @@ impl Pace {
         }
     }
 
-    /// The rate allows so many bytes more. Returns how many of them the right edge lagged behind.
+    /// Adds `earned` bytes to what the rate allows. Returns how many of them the right edge lagged behind.
     #[inline(always)]
     pub(super) fn lag_less(&mut self, earned: u32, rtt: Duration) -> u32 {
         if !self.is(BOUNDED) {
@@ -35,7 +36,7 @@ impl Pace {
         caught_up
     }
 
-    /// So many bytes were acknowledged, and the rate allowed so many.
+    /// Notes that `bytes` were acknowledged and that the rate allowed `entitled` bytes.
     pub(super) fn told(&mut self, bytes: u32, entitled: u32) {
         if self.is(BOUNDED) {
             let lag = self.progress as i32;
@@ -43,8 +44,8 @@ impl Pace {
         }
     }
 
-    /// While a loss is repaired nothing is acknowledged in sequence, and then a round trip's worth at once: so
-    /// far the account may fall behind.
+    /// Limits how far the account falls behind to a round trip's worth. While a loss is repaired nothing is
+    /// acknowledged in sequence, and then a round trip's worth at once.
     #[inline(always)]
     pub(super) fn limit_lag(&mut self, rtt: Duration) {
         if self.is(BOUNDED) && (self.progress as i32) < 0 {

@@ -1,26 +1,27 @@
-//! Repayment by time, where a step is one segment and the window is sized.
+//! Repayment by delay, where a step is one segment and the window is sized.
 //!
-//! There the right edge moves with the number. By less than a segment it lets nothing leave, and by nearly two a segment and most of another
-//! leave together. So the step stays whole, and what is to be paid back makes the next release later instead, by a period at most. The rate is
-//! the same.
+//! There the right edge moves with the number. A step of less than a segment lets no segment leave, and one
+//! of nearly two lets two leave together. The step therefore stays whole, and repayment delays the next
+//! release instead, by a period at most. The rate is the same.
 //!
-//! A sender whose round trips were those of the handshake has a time-out of 200 ms and little more, so at first no release is for this later than
-//! 100 ms after the one before: where that is not enough, steps are smaller as elsewhere. One whose segments have waited for three
-//! periods has seen round trips of one, two and three, and by RFC 6298 its time-out is five then.
+//! A sender whose round trips are still those of the handshake has a time-out of little more than 200 ms. At
+//! first, repayment therefore delays no release to more than 100 ms after the one before. Where that is not
+//! enough, steps are made smaller as elsewhere. A sender whose segments have waited for three periods has
+//! seen round trips of one, two and three. By RFC 6298 its time-out is then five periods.
 
 use super::{clamp, Pace, BOUNDED};
 use crate::ack::{Period, RateRelease};
 use crate::rate::mul_div;
 use crate::time::Duration;
 
-/// From one release to the next at most, before the sender is used to more.
+/// Longest time between releases, before the sender is used to more.
 const SILENCE: Duration = Duration::from_millis(100);
-/// Periods after which it is.
+/// Periods after which the sender is used to more.
 const USED_TO: u64 = 3;
 
 impl Pace {
-    /// Of what was `earned` in a period, `paid` is not to be released, by a flow that goes on holding something. How much later the next
-    /// release is if all of it is released instead; zero if that is not to be.
+    /// Returns the delay of the next release that repays as much as withholding `paid` of the `earned` bytes
+    /// of a period. Zero if repayment by delay does not apply. The flow must remain backlogged.
     #[cold]
     pub(super) fn later(&mut self, policy: &RateRelease, earned: u32, paid: u32, mss: u16) -> Duration {
         let steps_are_segments = matches!(policy.period, Period::Auto { .. }) && earned <= u32::from(mss);
@@ -32,14 +33,14 @@ impl Pace {
         if self.period() + later > SILENCE && !self.is_used_to_waiting() {
             return Duration::ZERO;
         }
-        // So much more may have arrived by then, and so much further may the right edge be.
+        // The rate allows more arrivals, and a later right edge, by then.
         self.entitle(later);
         let bytes = self.rate().map_or(0, |rate| clamp(rate.bytes_in(later)));
         self.told(0, bytes);
         later
     }
 
-    /// Has a full step been held for several periods?
+    /// Returns whether a full step has been held for several periods.
     fn is_used_to_waiting(&self) -> bool {
         self.mark != 0 && self.due.saturating_sub(self.mark) >= USED_TO * u64::from(self.period)
     }

@@ -1,34 +1,37 @@
-//! What is kept of a flow whose turns are of ACKs ([`Turns`](crate::ack::Turns)), in the fields of a [`Pace`] that a flow with a rate of
-//! its own, or with turns of bytes, uses for those.
+//! State of a flow whose turns are ACKs ([`Turns`](crate::ack::Turns)). It is kept in fields of [`Pace`] that
+//! a flow with its own rate, or with turns of bytes, uses otherwise.
 
 use super::Pace;
 use crate::ack::Turn;
 use crate::frame::List;
 use crate::time::{Duration, Time};
 
-/// Packets of data that are counted at most.
+/// Most packets of data that are counted.
 const MOST: u32 = 0xffff;
 
 impl Pace {
-    /// The ACKs that wait, of a flow with [`flag::QUEUED`](crate::flow::flag::QUEUED). To be put back with [`Pace::set_acks`].
+    /// Returns the queue of ACKs of a flow with [`flag::QUEUED`](crate::flow::flag::QUEUED). To be put back
+    /// with [`Pace::set_acks`].
     pub(crate) fn acks(&self) -> List {
         List::from_raw([self.mark as u32, (self.mark >> 32) as u32, self.period])
     }
 
-    /// See [`Pace::acks`].
+    /// Puts back the queue of ACKs, see [`Pace::acks`].
     pub(crate) fn set_acks(&mut self, acks: &List) {
         let [first, last, len] = acks.to_raw();
         (self.mark, self.period) = (u64::from(last) << 32 | u64::from(first), len);
     }
 
-    /// How many ACKs wait.
+    /// Returns the number of queued ACKs.
     #[inline]
     pub fn waiting_acks(&self) -> u32 {
         self.period
     }
 
-    /// Packets of the flow's data: those that wait in the queue of its class, with turns by departures; those that came and were not
-    /// answered by a turn, with turns by a clock. They are as many as `of` counts, which is another one whenever the queues are.
+    /// Returns the number of packets of the flow's data. With turns by departures these are the packets in
+    /// the queue of its class. With turns by a clock they are the packets that arrived and have not been
+    /// answered by a turn. `of` is the generation of the count, which changes with the queues: a count of
+    /// another generation is 0.
     pub fn packets(&self, of: u16) -> u32 {
         if self.credit >> 16 == u32::from(of) {
             self.credit & MOST
@@ -37,12 +40,13 @@ impl Pace {
         }
     }
 
-    /// See [`Pace::packets`].
+    /// Sets the count of [`Pace::packets`].
     pub fn set_packets(&mut self, of: u16, packets: u32) {
         self.credit = u32::from(of) << 16 | packets.min(MOST);
     }
 
-    /// The flow, which takes no turns now, was granted so many bytes at `now`: kept where its place among those that do would be.
+    /// Notes that the flow, which takes no turns now, was granted `bytes` at `now`. The fields of its place
+    /// among the flows that take turns are free for this.
     pub fn note_step_grant(&mut self, bytes: u32, now: Time) {
         let at = now.as_nanos();
         self.set_turn(Turn {
@@ -53,29 +57,30 @@ impl Pace {
         });
     }
 
-    /// The bytes of its last grant, and when that was made.
+    /// Returns the bytes of the last grant, and its time.
     pub fn step_grant(&self) -> (u32, Time) {
         let turn = self.turn();
         (turn.deficit as u32, Time::from_nanos(u64::from(turn.prev) << 32 | u64::from(turn.next)))
     }
 
-    /// The end of a segment of data on its way, and when it was seen: the WAN's delay is what an acknowledgement of it takes from then on.
+    /// Returns the end of a segment of data on its way, and the time at which it was seen. The time until its
+    /// acknowledgement is the WAN's delay.
     pub fn probe(&self) -> Option<(u32, Time)> {
         let (end, us) = ((self.due >> 32) as u32, self.due as u32);
         (us != 0).then(|| (end, Time::from_micros(us.into())))
     }
 
-    /// See [`Pace::probe`]. Times wrap after 71 minutes.
+    /// Sets the probe of [`Pace::probe`]. Times wrap after 71 minutes.
     pub fn set_probe(&mut self, end: u32, at: Time) {
         self.due = u64::from(end) << 32 | u64::from(micros(at));
     }
 
-    /// No segment is on its way whose acknowledgement would tell the delay.
+    /// Clears the probe: no segment on its way measures the delay.
     pub fn end_probe(&mut self) {
         self.due = 0;
     }
 
-    /// The probe was acknowledged `now`: how long that took.
+    /// Ends the probe, acknowledged at `now`, and returns the time it took.
     pub fn probed(&mut self, now: Time) -> Option<Duration> {
         let (_, at) = self.probe()?;
         self.end_probe();
@@ -83,7 +88,7 @@ impl Pace {
     }
 }
 
-/// The low 32 bits of the time in microseconds, never 0.
+/// Returns the low 32 bits of the time in microseconds, never 0.
 fn micros(t: Time) -> u32 {
     ((t.as_nanos() / 1_000) as u32).max(1)
 }

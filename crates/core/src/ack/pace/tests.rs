@@ -77,7 +77,7 @@ fn an_hour_asleep_costs_all_but_the_catch_up() {
     assert_eq!((missed, pace.due), (90, 900_000_000));
 }
 
-/// A fluid sender in slow start: `factor` bytes per acknowledged byte, arriving one round trip later.
+/// Drives a fluid sender in slow start: `factor` bytes per acknowledged byte, arriving one round trip later.
 fn drive(mut pace: Pace, p: &RateRelease, rtt_periods: usize, factor: impl Fn(usize) -> u32) -> Vec<bool> {
     let rtt = pace.period().saturating_mul(rtt_periods as u64);
     let mut pipe = std::collections::VecDeque::from(vec![0u32; rtt_periods]);
@@ -132,8 +132,8 @@ fn what_came_below_the_rate_is_no_slow_start() {
     assert!(!tick.entered_slow_start && !pace.in_slow_start());
 }
 
-/// 1 us at 5 Gb/s: 625 bytes. A segment every 2.3 periods is the rate; a silent period between two of them is no
-/// end of anything, 64 KiB of silence is.
+/// 1 us at 5 Gb/s: 625 bytes. A segment every 2.3 periods is the rate. A silent period between two of them is
+/// not the end of slow start; 64 KiB of silence is.
 #[test]
 fn release_times_without_progress_wait_for_it() {
     let p = policy(Period::Fixed(Duration::from_micros(1)), SlowStart::DETECT);
@@ -162,8 +162,9 @@ fn received() -> RateRelease {
     }
 }
 
-/// What arrives in each period from a backlogged sender whose window grows by `growth` bytes in the n-th, over `path`
-/// periods of round trip of which the gateway knows `told`. 10 Mb/s: a step is 12,500 bytes.
+/// Returns the bytes that arrive in each period from a backlogged sender whose window grows by `growth` bytes
+/// in the n-th. The round trip is `path` periods, and the gateway knows of `told`. 10 Mb/s: a step is 12,500
+/// bytes.
 fn arrivals(p: &RateRelease, path: usize, told: u64, growth: impl Fn(usize) -> u32) -> Vec<u32> {
     let mut pace = Pace::new(p, Rate::mbit(10), 1448, false, Time::ZERO);
     let mut pipe = std::collections::VecDeque::from(vec![12_500u32; path]);
@@ -246,17 +247,18 @@ fn what_an_early_acknowledgement_brings_is_repaid() {
         pace.progressed(back);
         (held, arrived) = (held - tick.release + back, arrived + u64::from(back));
     }
-    // 202 periods since the duplicate, less what the slack allows and what is under way.
+    // 202 periods since the duplicate, less the slack and the bytes on their way.
     assert!(arrived.abs_diff(202 * 12_500) <= 50_000, "{arrived} arrived, {released} released");
 }
 
 proptest! {
-    /// Whatever the window does, arrivals stay near the rate in the long run, and no release is below the half.
+    /// For any growth of the window, arrivals stay near the rate in the long run, and no release is below
+    /// half of a step.
     #[test]
     fn arrivals_stay_at_the_rate(path in 1usize..40, growth in 0u32..6_000, until in 100usize..900) {
         let got = arrivals(&received(), path, path as u64, |n| if n < until { growth } else { 0 });
         let total: u64 = got.iter().map(|&b| u64::from(b)).sum();
-        // What may be ahead: growth over the time constant, and a burst.
+        // Most bytes that may be ahead: growth over the time constant, and a burst.
         let ahead = u64::from(growth) * 3 * (path as u64 + 2) + 25_000;
         prop_assert!(total <= 12_500_000 + ahead && total + 25_000 >= 12_500_000, "{total}");
     }
@@ -278,8 +280,8 @@ proptest! {
     }
 }
 
-/// 64 kb/s in segments of 1,448 bytes are released every 181 ms, further apart than what is caught up. A release 150 ms late is
-/// still the one that was due: the next is not to come before its time.
+/// 64 kb/s in segments of 1,448 bytes are released every 181 ms, which is longer than the catch-up limit. A
+/// release 150 ms late is still the one that was due: the next must not come early.
 #[test]
 fn a_release_that_is_late_by_less_than_a_period_is_not_given_up() {
     let p = RateRelease::new(Rate::kbit(64));
@@ -292,8 +294,8 @@ fn a_release_that_is_late_by_less_than_a_period_is_not_given_up() {
     assert_eq!(pace.due, due + 181_000_000);
 }
 
-/// 200 kb/s in segments of 1,448 bytes: one every 57.92 ms. Seven came at once; what is ahead is paid back as if within
-/// 3 × (50 + 2 × 115.84) = 845.04 ms.
+/// 200 kb/s in segments of 1,448 bytes: one every 57.92 ms. Seven arrived at once. The excess is paid back as
+/// if within 3 × (50 + 2 × 115.84) = 845.04 ms.
 #[test]
 fn where_a_step_is_a_segment_the_next_is_later_instead_of_smaller() {
     let (p, rtt) = (RateRelease::new(Rate::kbit(200)), Duration::from_millis(50));
@@ -301,7 +303,7 @@ fn where_a_step_is_a_segment_the_next_is_later_instead_of_smaller() {
     pace.bounded();
     pace.arrive(Time::ZERO, 100_000, 0);
     pace.progressed(10_136);
-    // Of the first step 8,688 × 57.92 / 845.04 = 595 bytes: so the next comes 595 / 853 of a period later.
+    // The first step pays 8,688 × 57.92 / 845.04 = 595 bytes, so the next comes 595 / 853 of a period later.
     assert_eq!(pace.tick(&p, rtt, 1448, 100_000).release, 1448);
     assert_eq!(pace.due, 57_920_000 + 595 * 57_920_000 / 853);
     for _ in 1..400 {
@@ -310,7 +312,7 @@ fn where_a_step_is_a_segment_the_next_is_later_instead_of_smaller() {
         assert_eq!(pace.tick(&p, rtt, 1448, 100_000).release, 1448);
         assert!((57_920_000..=100_000_000).contains(&(pace.due - before)));
     }
-    // Each of the 8,688 bytes takes 40 us; up to a byte of each step is rounded.
+    // Each of the 8,688 bytes takes 40 us. Up to a byte of each step is rounded.
     let later = pace.due - 400 * 57_920_000;
     assert!(later.abs_diff(8_688 * 40_000) <= 5_000_000, "{later}");
 }
@@ -329,15 +331,16 @@ fn steps_are_smaller_where_a_later_one_would_be_too_late_or_need_not_be_whole() 
         (release < 1448, pace.due > pace.period().as_nanos())
     };
     assert_eq!(paid(200, true, 100_000), (false, true));
-    // A segment takes 115.84 ms, more than the 100 that nothing is to be later than at first.
+    // A segment takes 115.84 ms, more than the 100 ms allowed at first.
     assert_eq!(paid(100, true, 100_000), (true, false));
-    // The window is the receiver's own: nothing depends on where the right edge is.
+    // The window is the receiver's own, so the right edge does not matter.
     assert_eq!(paid(200, false, 100_000), (true, false));
-    // It goes on with nothing held.
+    // The flow continues with nothing held.
     assert_eq!(paid(200, true, 1_000), (true, false));
 }
 
-/// 100 kb/s: a segment every 115.84 ms. The sender's first time-out is 200 ms and little more; after three periods it is more than five of them.
+/// 100 kb/s: a segment every 115.84 ms. The sender's first time-out is little more than 200 ms. After three
+/// periods it is more than five of them.
 #[test]
 fn a_sender_that_is_used_to_waiting_waits_for_longer() {
     let p = RateRelease::new(Rate::kbit(100));

@@ -1,14 +1,15 @@
-//! The state that the law *share* keeps of a flow, in the fields of a [`Pace`] that only releases at a rate use.
+//! State that the law *share* keeps of a flow, in fields of [`Pace`] that only releases at a rate use
+//! otherwise.
 
 use super::Pace;
 use crate::ack::{ShareRelease, Turn};
 use crate::rate::{ByteClock, Rate};
 use crate::time::{Duration, Time};
 
-/// What is further ahead than this of the most that a flow gets is forgiven.
+/// Most that a flow may be ahead of its maximum rate, as time. Any excess is written off.
 const MOST_AHEAD: Duration = Duration::from_millis(100);
 
-/// Waiting times are kept in units of 2^10 ns, which wrap after 73 minutes.
+/// Binary logarithm of the unit of waiting times, in nanoseconds. Units of 2^10 ns wrap after 73 minutes.
 const UNIT: u32 = 10;
 
 fn units(now: Time) -> u32 {
@@ -16,33 +17,34 @@ fn units(now: Time) -> u32 {
 }
 
 impl Pace {
-    /// What the law *share* keeps.
+    /// Returns the state of the law *share*.
     pub fn turn(&self) -> Turn {
         Turn { early: self.credit, deficit: self.ahead, next: self.smooth_milli, prev: self.progress }
     }
 
-    /// See [`Pace::turn`].
+    /// Sets the state of [`Pace::turn`].
     pub fn set_turn(&mut self, turn: Turn) {
         (self.credit, self.ahead) = (turn.early, turn.deficit);
         (self.smooth_milli, self.progress) = (turn.next, turn.prev);
     }
 
-    /// The flow waits for its next turn from `now` on.
+    /// Notes that the flow waits for its next turn from `now` on.
     pub fn wait_from(&mut self, now: Time) {
         self.state = units(now);
     }
 
-    /// Time for which the flow has waited for its turn, if it does.
+    /// Returns the time for which the flow has waited for its turn, if it waits.
     pub fn waited(&self, now: Time) -> Duration {
         Duration::from_nanos(u64::from(units(now).wrapping_sub(self.state)) << UNIT)
     }
 
-    /// Of a flow that gets `most` at most: when it may get more.
+    /// Returns the earliest time at which a flow with a maximum rate may get more.
     pub fn free_from(&self) -> Time {
         Time::from_nanos(self.due)
     }
 
-    /// The flow, which gets `most` at most, gets `bytes`. What it earns while it asks for nothing is what a class earns.
+    /// Charges `bytes` to a flow whose maximum rate is `most`. An idle flow earns as much credit as an idle
+    /// class.
     pub fn spend(&mut self, bytes: u64, most: Rate, now: Time) {
         let earliest = now.saturating_sub(ShareRelease::new(most).credit());
         if self.free_from() < earliest {
@@ -54,22 +56,22 @@ impl Pace {
         (self.due, self.mark) = (due.min(now + MOST_AHEAD).as_nanos(), clock.carried());
     }
 
-    /// The flow, which gets `most` at most, does not get `bytes` of what it has spent.
+    /// Gives back `bytes` of the spent ones, to a flow whose maximum rate is `most`.
     pub fn unspend(&mut self, bytes: u64, most: Rate) {
         self.due = self.free_from().saturating_sub(most.time_for(bytes)).as_nanos();
     }
 
-    /// A flow with no such rate was granted so many bytes at `now`.
+    /// Notes that a flow without a maximum rate was granted `bytes` at `now`.
     pub fn note_grant(&mut self, bytes: u32, now: Time) {
         (self.due, self.period) = (now.as_nanos(), bytes);
     }
 
-    /// The bytes of its last grant.
+    /// Returns the bytes of the last grant.
     pub fn granted(&self) -> u32 {
         self.period
     }
 
-    /// What share of its class's rate the flow has now, as payload.
+    /// Sets the flow's current share of its class's rate, as payload.
     pub fn set_share(&mut self, share: Rate) {
         self.rate_bps = share.bps();
     }

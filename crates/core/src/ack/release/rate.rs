@@ -1,5 +1,5 @@
-//! The law *rate*: each flow is acknowledged at a rate of its own (ACK shaper, figs 1 and 5). Its settings; what it
-//! keeps of a flow is a [`Pace`].
+//! The law *rate*: each flow is acknowledged at a rate of its own (ACK shaper, figs 1 and 5). This file has
+//! its settings. Its state of a flow is a [`Pace`].
 
 use super::{Law, Pace, Tick};
 use crate::rate::Rate;
@@ -10,30 +10,32 @@ use crate::time::{Duration, Time};
 pub struct RateRelease {
     /// The rate of each flow.
     pub rate: Rate,
-    /// What the rate counts.
+    /// Bytes that the rate counts.
     pub counts: Counts,
-    /// Whose bytes are held at the rate.
+    /// Side whose bytes are held at the rate.
     pub meter: Meter,
     /// Time between two releases of a backlogged flow.
     pub period: Period,
     /// Detection of slow start.
     pub slow_start: SlowStart,
-    /// Whether bursts pass unheld.
+    /// Treatment of bursts.
     pub action: Action,
-    /// Missed release times further back than this are forfeited.
+    /// Limit of catching up: release times further back than this are forfeited.
     pub catch_up: Duration,
 }
 
-/// Whether bursts pass unheld ("These techniques may be implemented as a policer or shaper": the paper's last section).
+/// Treatment of bursts ("These techniques may be implemented as a policer or shaper": the paper's last
+/// section).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Action {
-    /// A flow that was idle may be acknowledged one step at once.
+    /// Lets a flow that was idle be acknowledged one step at once.
     #[default]
     Shape,
-    /// A token bucket at the flow's rate, full at first: what it covers passes as it comes, and nothing else is held up. What exceeds
-    /// it is held and released at the rate. Over any time no more is acknowledged than the rate carries, the burst and a step.
+    /// A token bucket at the flow's rate, full at first. Bytes that it covers pass unheld. Bytes beyond it
+    /// are held and released at the rate. Over any time no more is acknowledged than the rate carries, the
+    /// burst and a step.
     Police {
-        /// Depth of the bucket in bytes of payload; at least 1, and a step where that is more.
+        /// Depth of the bucket in bytes of payload. At least 1, and a step if that is more.
         burst: u32,
     },
 }
@@ -43,10 +45,10 @@ impl Action {
     pub const POLICE: Action = Action::Police { burst: 1 << 16 };
 }
 
-/// What a rate counts, per segment of the flow.
+/// Bytes that a rate counts, for each segment of the flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Counts {
-    /// TCP payload acknowledged: what an application measures.
+    /// TCP payload acknowledged: the bytes that an application measures.
     #[default]
     Payload,
     /// IP packets: payload, TCP and IP headers.
@@ -57,13 +59,13 @@ pub enum Counts {
     Wire,
 }
 
-/// Whose bytes are held at the rate: a sender whose window grows by so many bytes sends as many more than
-/// it is acknowledged.
+/// Side whose bytes are held at the rate. A sender whose window grows sends the growth in addition to the
+/// bytes that it is acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Meter {
-    /// What the sender is acknowledged, as in the paper.
+    /// The bytes that the sender is acknowledged, as in the paper.
     Acked,
-    /// What the receiver got: less is acknowledged while the window grows.
+    /// The bytes that the receiver gets: less is acknowledged while the window grows.
     #[default]
     Received,
 }
@@ -71,10 +73,10 @@ pub enum Meter {
 /// Time between two releases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Period {
-    /// Always this long, as the paper's 10 ms timer; steps may be smaller than a segment (figs 6, 7).
+    /// Always this long, as the paper's 10 ms timer. Steps may be smaller than a segment (figs 6, 7).
     Fixed(Duration),
-    /// `clamp(2 MSS / rate, min, max)`; where `max` would make the step smaller than one MSS, the
-    /// step is one MSS and the period follows.
+    /// `clamp(2 MSS / rate, min, max)`. Where `max` would make the step smaller than one MSS, the step is one
+    /// MSS and the period follows.
     Auto {
         /// Shortest period.
         min: Duration,
@@ -83,21 +85,21 @@ pub enum Period {
     },
 }
 
-/// Detection of slow start, in which a sender answers each acknowledged byte with up to two: the step
-/// is halved while it lasts. The smoothed progress per period, `m = 0.7 m + 0.3 progress`, is compared
-/// with the full step (fig. 5).
+/// Detection of slow start, in which a sender answers each acknowledged byte with up to two. The step is
+/// halved while it lasts. The smoothed progress per period, `m = 0.7 m + 0.3 progress`, is compared with the
+/// full step (fig. 5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SlowStart {
     /// The paper's basic form (figs 4, 8–10): never halve.
     Ignore,
-    /// Halve above `enter`, stop below `exit`.
+    /// Halve above `enter_milli`, stop below `exit_milli`.
     Detect {
         /// Ratio above which the flow is in slow start, in thousandths (default 1500; paper 2000).
         enter_milli: u32,
         /// Ratio below which slow start is over, in thousandths (default 750; paper 500).
         exit_milli: u32,
-        /// Whether a flow seen from its SYN begins halved and the exit waits until a full step has
-        /// been held for one WAN round trip and three periods. The paper does neither.
+        /// Begins a flow seen from its SYN halved. The exit then waits until a full step has been held for
+        /// one WAN round trip and three periods. The paper does neither.
         gated: bool,
     },
 }
@@ -113,7 +115,8 @@ impl Period {
     /// The default: automatic between 500 us, which is less than a giant segment at 1 Gb/s, and 10 ms.
     pub const AUTO: Period = Period::Auto { min: Duration::from_micros(500), max: Duration::from_millis(10) };
 
-    /// Time between two releases of a flow that is acknowledged `rate` in segments of `mss` bytes.
+    /// Returns the time between two releases of a flow that is acknowledged `rate` in segments of `mss`
+    /// bytes.
     pub(crate) fn at(self, rate: Rate, mss: u16) -> Duration {
         match self {
             Period::Fixed(d) => d,
@@ -126,7 +129,7 @@ impl Period {
 }
 
 impl RateRelease {
-    /// The law at `rate` with its defaults.
+    /// Returns the law at `rate` with its defaults.
     pub const fn new(rate: Rate) -> RateRelease {
         RateRelease {
             rate,
@@ -139,7 +142,8 @@ impl RateRelease {
         }
     }
 
-    /// Bytes of credit that a flow keeps while nothing of it is held, if they are more than a step: 0 for a shaper.
+    /// Returns the credit in bytes that a flow keeps while it holds nothing, if that is more than a step. 0
+    /// for a shaper.
     pub(crate) fn depth(&self) -> u32 {
         match self.action {
             Action::Shape => 0,
@@ -147,12 +151,12 @@ impl RateRelease {
         }
     }
 
-    /// Whether a flow seen from its SYN begins halved.
+    /// Returns whether a flow seen from its SYN begins halved.
     pub(crate) fn is_gated(&self) -> bool {
         matches!(self.slow_start, SlowStart::Detect { gated: true, .. })
     }
 
-    /// The payload rate that the rate allows flows of these segments.
+    /// Returns the payload rate that the rate allows flows of these segments.
     fn payload_rate(&self, segments: &Segments) -> Rate {
         let payload = u64::from(segments.payload);
         let whole = payload + segments.overhead(self.counts);
@@ -197,12 +201,12 @@ impl Law for RateRelease {
     }
 }
 
-/// What a flow's full segments look like.
+/// Dimensions of a flow's full segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segments {
     /// Bytes of payload, at least 1.
     pub payload: u16,
-    /// IPv6, or else IPv4.
+    /// IPv6 if set, IPv4 otherwise.
     pub ipv6: bool,
     /// VLAN tags.
     pub tags: u8,
@@ -211,8 +215,8 @@ pub struct Segments {
 }
 
 impl Segments {
-    /// What a rate counts beside the payload: IP header (20 or 40), TCP header (20) with its options, Ethernet header (14)
-    /// with its tags and FCS (4), preamble and gap (20).
+    /// Returns the bytes that a rate counts beside the payload: IP header (20 or 40), TCP header (20) with
+    /// its options, Ethernet header (14) with its tags and FCS (4), preamble and gap (20).
     pub(super) fn overhead(&self, counts: Counts) -> u64 {
         let tcp_ip = if self.ipv6 { 40 } else { 20 } + 20 + u64::from(self.options);
         let ethernet = 14 + 4 + 4 * u64::from(self.tags);

@@ -1,9 +1,10 @@
-//! The laws by which all flows of a class together are acknowledged, in turns. No rate is set for a flow;
-//! shares are max–min because a flow that holds nothing takes no turn. Their settings, and what they keep of a flow; the
-//! class's clock and its lists are the gateway's (`gateway/share`).
+//! The laws by which all flows of a class are acknowledged together, in turns. No rate is set for a flow.
+//! Shares are max–min, because a flow that holds nothing takes no turn. This file has the laws' settings and
+//! their state of a flow. The class's clock and its lists belong to the gateway (`gateway/share`).
 //!
-//! The laws differ in what a turn is and what brings it ([`Turns`]): *share* has turns of bytes at the class's rate, *round* turns of
-//! an ACK at the class's rate, *dequeue* turns of an ACK as data leaves the class's queue.
+//! The laws differ in the content of a turn and the event that gives it ([`Turns`]): *share* has turns of
+//! bytes at the class's rate, *round* turns of an ACK at the class's rate, *dequeue* turns of an ACK as data
+//! leaves the class's queue.
 
 use super::{Counts, Law, Pace, Segments, Tick};
 use crate::flow::NONE;
@@ -15,33 +16,33 @@ use crate::time::{Duration, Time};
 pub struct ShareRelease {
     /// The rate of all flows together.
     pub rate: Rate,
-    /// What the rate counts.
+    /// Bytes that the rate counts.
     pub counts: Counts,
     /// Treatment of traffic that ACKs cannot slow.
     pub unresponsive: Unresponsive,
-    /// The most that a flow gets, whatever the others leave.
+    /// Maximum rate of a flow, even when the other flows use less.
     pub flow_max: Option<Rate>,
-    /// The least that a flow gets, if there is as much for each when it begins.
+    /// Guarantee of a flow, if the class can give each flow as much when it begins.
     pub flow_min: Option<Rate>,
-    /// What a turn is.
+    /// Content of a turn, and the event that gives it.
     pub turns: Turns,
 }
 
 /// The treatment of traffic that ACKs cannot slow: datagrams, and TCP that is not controlled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Unresponsive {
-    /// It passes at the class's rate at most, or a tenth less where the class has TCP. All of the class together has a
-    /// [bound](crate::steer::Bound).
+    /// Clamps it to the class's rate, or a tenth less where the class has TCP. All traffic of the class
+    /// together has a [bound](crate::steer::Bound).
     #[default]
     Bound,
-    /// As `Bound`, with a bucket of 20 ms.
+    /// `Bound` with a bucket of 20 ms.
     Police,
-    /// It is counted, and charged to the class. Nothing is dropped.
+    /// Counts it and charges it to the class. Nothing is dropped.
     Count,
 }
 
 impl Unresponsive {
-    /// Burst that may pass at once, as time at the rate; `None`: everything.
+    /// Returns the burst that may pass at once, as time at the rate. `None`: everything passes.
     pub const fn burst(self) -> Option<Duration> {
         match self {
             Unresponsive::Bound => Some(Duration::from_millis(40)),
@@ -51,51 +52,52 @@ impl Unresponsive {
     }
 }
 
-/// What a turn of a flow is, and what brings it.
+/// Content of a flow's turn, and the event that gives it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turns {
-    /// Bytes, whenever the class's clock allows: the law *share*.
+    /// Bytes, as the class's clock allows: the law *share*.
     Bytes,
-    /// An ACK, whenever the class's clock allows: the law *round* (TCP rate control, section 2.4 of the PostACK paper). An ACK for
-    /// several segments is worth as many turns.
+    /// An ACK, as the class's clock allows: the law *round* (TCP rate control, section 2.4 of the PostACK
+    /// paper). An ACK for several segments counts as one turn each.
     Acks,
-    /// The same, whenever a packet leaves the class's one queue. A flow of which more than one packet has come that was not answered by a turn
-    /// skips its turn (PostACK section 3.2, figs 4 and 5).
+    /// An ACK, for each packet that leaves the class's one queue. A flow skips its turn if more than one
+    /// packet of its data has arrived that no turn has answered (PostACK section 3.2, figs 4 and 5).
     Packets,
-    /// An ACK, when the flow's last packet of data in the class's queue is the next to leave it, or none is there: the law *dequeue*
-    /// (PostACK section 6, figs 13 and 14). With [`Hold::Number`](crate::ack::Hold::Number) as many bytes as that packet has.
+    /// An ACK, when the flow's last packet of data is the next to leave the class's queue, or none is queued:
+    /// the law *dequeue* (PostACK section 6, figs 13 and 14). With [`Hold::Number`](crate::ack::Hold::Number)
+    /// a turn is as many bytes as that packet has.
     Departures,
 }
 
-/// Payload bytes of a full segment, for what a class says of all its flows.
+/// Payload bytes of a full segment, in estimates for all flows of a class.
 const SEGMENT: u64 = 1460;
-/// A turn at most, in segments: a giant segment.
+/// Longest turn, in segments: a giant segment.
 const MOST_SEGMENTS: u64 = 44;
 /// A turn in time.
 const TURN: Duration = Duration::from_micros(200);
-/// What a class earns at least while none of its flows holds anything.
+/// Least credit of a class while none of its flows holds anything.
 const CREDIT: Duration = Duration::from_millis(1);
-/// Most bytes that a sender is taken to send before its first acknowledgement, in segments (RFC 6928).
+/// Most bytes that a sender is assumed to send before its first acknowledgement, in segments (RFC 6928).
 const INITIAL_WINDOW: u32 = 10;
 
-/// The shortest retransmission time-out of common senders: a flow has a turn in it.
+/// Shortest retransmission time-out of common senders. Every flow has a turn within it.
 const SHORTEST_RTO: Duration = Duration::from_millis(200);
 
-/// What is kept of a flow, in the line of its record that is its policy's.
+/// State of a flow, in the line of its record that belongs to its policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Turn {
-    /// Bytes that its sender was permitted to send and that have not been seen received.
+    /// Bytes that its sender was permitted to send and that the receiver has not been seen to get.
     pub early: u32,
     /// Bytes that it may be released in this round, at least minus two turns.
     pub deficit: i32,
-    /// The flow after it in its list, [`NONE`] for the last.
+    /// Next flow in its list, [`NONE`] for the last.
     pub next: u32,
-    /// The flow before it in its list, [`NONE`] for the first.
+    /// Previous flow in its list, [`NONE`] for the first.
     pub prev: u32,
 }
 
 impl ShareRelease {
-    /// The law at `rate`, which counts payload.
+    /// Returns the law at `rate`, which counts payload.
     pub const fn new(rate: Rate) -> ShareRelease {
         ShareRelease {
             rate,
@@ -107,36 +109,36 @@ impl ShareRelease {
         }
     }
 
-    /// Are turns of ACKs?
+    /// Returns whether turns are of ACKs.
     pub const fn is_of_acks(&self) -> bool {
         !matches!(self.turns, Turns::Bytes)
     }
 
-    /// Do turns come as data leaves the class's queue?
+    /// Returns whether turns come as data leaves the class's queue.
     pub const fn follows_data(&self) -> bool {
         matches!(self.turns, Turns::Departures | Turns::Packets)
     }
 
-    /// The window of a flow that has this payload rate, with turns of ACKs: the segments that its round trip takes (PostACK paper,
-    /// equation 4), at least one.
+    /// Returns the window of a flow with this payload rate, for turns of ACKs: the segments that its round
+    /// trip takes (PostACK paper, equation 4), at least one.
     pub fn window_of_segments(&self, payload: Rate, rtt: Duration, mss: u16) -> u32 {
         let mss = u64::from(mss.max(1));
         let segments = payload.bytes_in(rtt).div_ceil(mss).max(1);
         (segments * mss).min(1 << 30) as u32
     }
 
-    /// How many turns an ACK for `bytes` is worth.
+    /// Returns the number of turns that an ACK for `bytes` counts as.
     pub fn turns_for(bytes: u32, mss: u16) -> u32 {
         bytes.div_ceil(u32::from(mss.max(1))).max(1)
     }
 
-    /// Bytes of a turn: what the rate takes 200 us for, from 2 to 44 segments of 1460 bytes.
+    /// Returns the bytes of a turn: 200 us at the rate, from 2 to 44 segments of 1460 bytes.
     pub fn quantum(&self) -> u32 {
         self.rate.bytes_in(TURN).clamp(2 * SEGMENT, MOST_SEGMENTS * SEGMENT) as u32
     }
 
-    /// What a class is ahead of its clock at most, as time: two turns, or a millisecond if that is more. With turns of ACKs nothing: a
-    /// timer that found nothing to release has not fired for it.
+    /// Returns the most credit of a class, as time: two turns, or a millisecond if that is more. Turns of
+    /// ACKs give none: a timer that fired with nothing to release does not fire again for it.
     pub fn credit(&self) -> Duration {
         if self.is_of_acks() {
             return Duration::ZERO;
@@ -144,20 +146,21 @@ impl ShareRelease {
         self.rate.time_for(2 * u64::from(self.quantum())).max(CREDIT)
     }
 
-    /// Rate that TCP keeps of `rate` beside unresponsive traffic: a tenth, or a turn of two segments per flow
-    /// and time-out, up to a half. Unresponsive traffic is bounded at the rest while flows compete for it.
+    /// Returns the rate that TCP keeps of `rate` beside unresponsive traffic: a tenth, or a turn of two
+    /// segments per flow and time-out, up to a half. Unresponsive traffic is bounded at the rest while flows
+    /// compete for it.
     pub fn floor(rate: Rate, flows: u64) -> Rate {
         let turn = 8 * 2 * SEGMENT * 1_000_000_000 / SHORTEST_RTO.as_nanos();
         let bps = flows.saturating_mul(turn).clamp(rate.bps() / 10, rate.bps() / 2);
         Rate::from_bps(bps).unwrap_or(rate)
     }
 
-    /// What a flow has at most of `share`.
+    /// Clamps `share` to the maximum rate of a flow.
     pub fn of_flow(&self, share: Rate) -> Rate {
         self.flow_max.map_or(share, |most| most.min(share))
     }
 
-    /// What `bytes` of payload cost, in what the rate counts.
+    /// Returns the cost of `bytes` of payload, in the bytes that the rate counts.
     pub fn cost(&self, segments: &Segments, bytes: u32) -> u64 {
         let (bytes, payload) = (u64::from(bytes), u64::from(segments.payload.max(1)));
         match segments.overhead(self.counts) {
@@ -166,8 +169,8 @@ impl ShareRelease {
         }
     }
 
-    /// What a packet that ACKs cannot slow costs beside its bytes from the IP header on: as payload without the 28 bytes of IPv4 and
-    /// UDP headers.
+    /// Returns the cost of an unresponsive packet beside its bytes from the IP header on. If the rate counts
+    /// payload, the 28 bytes of IPv4 and UDP headers are taken off.
     pub fn overhead_of_packet(&self) -> i64 {
         match self.counts {
             Counts::Payload => -28,
@@ -177,13 +180,14 @@ impl ShareRelease {
         }
     }
 
-    /// What so many packets of so many bytes in all cost.
+    /// Returns the cost of `packets` packets of `bytes` bytes in all.
     pub fn cost_of_packets(&self, packets: u64, bytes: u64) -> u64 {
         bytes.saturating_add_signed(self.overhead_of_packet().saturating_mul(packets as i64))
     }
 
-    /// Bytes of a turn of a flow with segments of this payload: as many whole ones as there are in [`ShareRelease::quantum`], one at
-    /// least. What is left of a turn would let a flow have two in a row, and others wait for twice as long.
+    /// Returns the bytes of a turn of a flow with segments of this payload: the whole segments in
+    /// [`ShareRelease::quantum`], at least one. A remainder of a turn would let a flow have two in a row, and
+    /// others wait twice as long.
     pub fn turn(&self, payload: u16) -> u32 {
         let payload = u32::from(payload.max(1));
         let quantum = match self.flow_max {
@@ -193,7 +197,7 @@ impl ShareRelease {
         (quantum / payload).max(1) * payload
     }
 
-    /// The payload rate that `rate` allows flows of these segments.
+    /// Returns the payload rate that `rate` allows flows of these segments.
     pub fn payload(&self, rate: Rate, segments: &Segments) -> Rate {
         let overhead = segments.overhead(self.counts);
         if overhead == 0 {
@@ -204,19 +208,19 @@ impl ShareRelease {
         Rate::from_bps(bps as u64).unwrap_or(rate)
     }
 
-    /// The first window of a flow: four segments, or what the rate takes 4 ms for.
+    /// Returns the first window of a flow: four segments, or 4 ms at the rate.
     pub fn first_window(&self, mss: u16) -> u32 {
         let bytes = self.of_flow(self.rate).bytes_in(Duration::from_millis(4)).min(1 << 30) as u32;
         bytes.max(4 * u32::from(mss))
     }
 
-    /// What a sender may send of a first window of so many bytes.
+    /// Returns the bytes that a sender may send of a first window of `window` bytes.
     pub fn initial(&self, window: u32, mss: u16) -> u32 {
         window.min(INITIAL_WINDOW * u32::from(mss))
     }
 
-    /// The window of a flow with this share of the rate, as payload: the share for its round trip and what may wait here, which is
-    /// `standing` or two turns. At least two segments.
+    /// Returns the window of a flow with this share of the rate, as payload: the share over its round trip,
+    /// and the bytes that may wait here, which are `standing` or two turns. At least two segments.
     pub fn window(&self, share: Rate, rtt: Duration, standing: Duration, mss: u16) -> u32 {
         let waits = share.bytes_in(standing).max(2 * u64::from(self.quantum()));
         let bytes = share.bytes_in(rtt).saturating_add(waits).min(1 << 30) as u32;
@@ -235,7 +239,7 @@ impl Law for ShareRelease {
     fn rate(&self) -> Rate {
         self.rate
     }
-    /// No flow is set to a rate of its own.
+    /// No flow has a rate of its own.
     fn flow_rate(&self) -> Option<Rate> {
         None
     }
@@ -250,7 +254,7 @@ impl Law for ShareRelease {
         }
         pace
     }
-    /// Its flows have no release times: they are released in their turns.
+    /// These flows are released in their turns and have no release times.
     #[inline(always)]
     fn tick(&self, _: &mut Pace, _rtt: Duration, _mss: u16, _held: u32) -> Tick {
         Tick { release: 0, entered_slow_start: false }
@@ -258,14 +262,14 @@ impl Law for ShareRelease {
 }
 
 impl Turn {
-    /// `bytes` more may be sent.
+    /// Permits the sender `bytes` more.
     pub fn permit(&mut self, bytes: u32, quantum: u32) {
         self.early = self.early.saturating_add(bytes);
         self.spend(bytes, quantum);
     }
 
-    /// The receiver has got `bytes` more. Returns those of them that were not permitted before: what the sender's window
-    /// has grown by.
+    /// Notes that the receiver has got `bytes` more. Returns those of them that were not permitted before,
+    /// which is the growth of the sender's window.
     pub fn received(&mut self, bytes: u32, quantum: u32) -> u32 {
         let grown = bytes.saturating_sub(self.early);
         self.early = self.early.saturating_sub(bytes);
