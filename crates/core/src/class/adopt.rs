@@ -1,8 +1,8 @@
-//! One tree takes over from another while frames wait.
+//! Replacement of one tree by another while frames wait.
 //!
-//! [`Tree::follow`] comes first, then [`Tree::adopt`] for each class that stays, then the frames of classes that do not stay
-//! ([`Tree::release`] there, [`Tree::admit`] here), and [`Tree::resume`] at the end. No frame is lost by it: a limit that is
-//! exceeded refuses only frames that come afterwards.
+//! [`Tree::follow`] comes first. Then come [`Tree::adopt`] for each class that stays, and the frames of the
+//! other classes ([`Tree::release`] there, [`Tree::admit`] here). [`Tree::resume`] comes last. No frame is
+//! lost: a limit that is exceeded refuses only later frames.
 
 use super::tree::{Inside, Leaf, Tree};
 use crate::frame::{Frames, Waiting};
@@ -11,15 +11,15 @@ use crate::queue::QueueLimit;
 use crate::time::Time;
 
 impl Tree {
-    /// The tree has not been used, and goes on at `now`.
+    /// Starts an unused tree at `now`.
     pub(crate) fn follow(&mut self, now: Time) {
         self.now = now;
         self.classes.iter_mut().for_each(|class| class.since = now);
     }
 
-    /// The class with this index is what the one with index `was` is in the other tree: what it has sent stays paid for, to the
-    /// bit, and what waits in it waits here. A queue of the same discipline, told the same, goes on as it is; another one is filled in the
-    /// order in which the old one would have sent.
+    /// Takes over the class with index `was` of the other tree as the class with this index. Debt for sent
+    /// bytes stays, to the bit, and waiting frames wait here. A queue of the same discipline and settings is
+    /// moved. Another one is filled in the order in which the old one would have sent.
     pub(crate) fn adopt(&mut self, cx: &mut Cx<'_>, class: usize, old: &mut Tree, was: usize) {
         let now = self.now;
         let (own, before) = (&mut self.classes[class + 1], &old.classes[was + 1]);
@@ -38,7 +38,7 @@ impl Tree {
         }
     }
 
-    /// The next frame that waits in the class with this index, of a tree that is given up.
+    /// Dequeues the next frame of the class with this index, in a tree that is given up.
     pub(crate) fn release(&mut self, frames: &Frames, class: usize) -> Option<Waiting> {
         match self.classes[class + 1].inside {
             Inside::Leaf(leaf) => self.leaves[leaf as usize].queue.release(frames),
@@ -46,13 +46,14 @@ impl Tree {
         }
     }
 
-    /// A frame waits in the class with this index, whatever its limit, before [`Tree::resume`]. Panics if it has no queue.
+    /// Enqueues a frame in the class with this index before [`Tree::resume`], whatever its limit. Panics if
+    /// the class has no queue.
     pub(crate) fn admit(&mut self, cx: &mut Cx<'_>, class: usize, waiting: Waiting) {
         let Inside::Leaf(leaf) = self.classes[class + 1].inside else { panic!("a class without a queue") };
         self.leaves[leaf as usize].admit(cx, core::iter::once(waiting));
     }
 
-    /// What waits may leave from now on.
+    /// Lets waiting frames leave from now on.
     pub(crate) fn resume(&mut self, frames: &Frames) {
         let full = |tree: &Tree, i: usize| match tree.classes[i].inside {
             Inside::Leaf(leaf) => tree.leaves[leaf as usize].queue.packets() > 0,
@@ -79,7 +80,7 @@ impl Leaf {
         self.admit(cx, frames);
     }
 
-    /// These frames wait, whatever the limit.
+    /// Enqueues these frames, whatever the limit.
     fn admit(&mut self, cx: &mut Cx<'_>, frames: impl IntoIterator<Item = Waiting>) {
         self.queue.set_limit(QueueLimit::Unlimited, self.rate);
         for waiting in frames {

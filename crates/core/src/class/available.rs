@@ -1,11 +1,12 @@
-//! What a class could send now.
+//! Bandwidth that a class could use now.
 
 use super::tree::{Tree, ROOT};
 use crate::time::Time;
 
 impl Tree {
-    /// Bits per second that are there for the class with this index, of a tree in which a leaf guarantees its flows anything: its own
-    /// rate, or what the others of its parent leave of what is there for that, up to its ceiling.
+    /// Returns the bits per second available to the class with this index, in a tree in which a leaf
+    /// guarantees its flows a rate. That is its own rate, or the part of its parent's available rate that the
+    /// other children leave, up to its ceiling.
     pub fn available(&self, class: usize, now: Time) -> u64 {
         self.available_to(class as u32 + 1, now)
     }

@@ -1,15 +1,15 @@
-//! A rate as a class has it: the time at which what it has sent is paid for.
+//! A rate of a class, as the time at which its sent bytes are paid for.
 
 use crate::rate::{ByteClock, Rate};
 use crate::time::{Duration, Time};
 
-/// What a class that waits may be late by without losing it, besides the time of a full frame at its rate: while others are
-/// served, and none too much after a time in which nothing could leave.
+/// Longest delay of a backlogged class that costs it nothing, besides the time of a full frame at its rate.
+/// It covers the service of other classes, and limits the burst after a time in which nothing could leave.
 const LAG: Duration = Duration::from_millis(10);
 /// Bytes of a full Ethernet frame: a class may have to wait for one of another class on the same link.
 const FULL_FRAME: u64 = 1514;
 
-/// A rate, and since when or until when it is used up. Exact to the byte: what whole nanoseconds cannot express is
+/// A rate, and the time since or until which it is used up. Exact to the byte: fractions of a nanosecond are
 /// carried.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bucket {
@@ -26,13 +26,14 @@ impl Bucket {
         self.clock.rate()
     }
 
-    /// When all that was sent is paid for.
+    /// Returns the time at which all sent bytes are paid for.
     pub(super) fn paid(&self) -> Time {
         self.paid
     }
 
-    /// Sends `bytes` at `now`, having waited since `since`. Nothing is saved from before that; and of what could not be used
-    /// since then nothing either if it must keep `strict`ly to its rate, or else [`LAG`] and the time of a frame.
+    /// Charges `bytes` sent at `now`, by a class backlogged since `since`. No credit is saved from before
+    /// `since`. Unused credit since then lapses too if the class must keep `strict`ly to its rate. Otherwise
+    /// [`LAG`] and the time of a frame are kept.
     pub(super) fn charge(&mut self, now: Time, since: Time, bytes: u64, strict: bool) {
         let late = if strict { Duration::ZERO } else { LAG + self.rate().time_for(bytes.max(FULL_FRAME)) };
         let earliest = since.max(now.saturating_sub(late));
@@ -43,8 +44,8 @@ impl Bucket {
         self.paid += self.clock.advance(bytes);
     }
 
-    /// The rate is another one from `now` on. What is not paid for yet is paid at the new one, to the bit; what has not been used
-    /// stays as many bits.
+    /// Changes the rate from `now` on. Debt is paid at the new rate, to the bit. Unused credit keeps its
+    /// number of bits.
     pub(super) fn set_rate(&mut self, now: Time, rate: Rate) {
         self.paid = match self.paid >= now {
             true => now + self.clock.set_rate(rate, self.paid.since(now)),
@@ -67,13 +68,13 @@ mod tests {
         let mut b = Bucket::new(Rate::mbit(8));
         b.charge(ms(5), ms(5), 1000, false);
         assert_eq!(b.paid(), ms(6));
-        // Served 3 ms late, since others were: the next is due as if it had not been.
+        // Served 3 ms late, since others were served. The next is due as if it had not been late.
         b.charge(ms(9), ms(5), 1000, false);
         assert_eq!(b.paid(), ms(7));
-        // It rested until 20 ms.
+        // It was idle until 20 ms.
         b.charge(ms(20), ms(20), 1000, false);
         assert_eq!(b.paid(), ms(21));
-        // Held up for 80 ms, of which 10 ms and the time of a full frame count.
+        // Delayed for 80 ms. 10 ms and the time of a full frame count.
         b.charge(ms(101), ms(20), 1000, false);
         assert_eq!(b.paid(), Time::from_micros(90_486));
         b.charge(ms(200), ms(20), 1000, true);

@@ -1,17 +1,17 @@
-//! A heap of numbered things whose places are known, so that any of them can be moved or taken out.
+//! A heap of numbered items with known positions, so that any item can be moved or removed.
 
-/// What is nowhere in a heap.
+/// Position of an item that is in no heap.
 pub(crate) const NOWHERE: u32 = u32::MAX;
 
-/// A thing and what it is ordered by; of those with equal keys, the lower number is first.
+/// An item and its key. With equal keys, the lower number comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Entry<K> {
     pub(crate) key: K,
     pub(crate) id: u32,
 }
 
-/// A heap of at most as many things as it was made for. Where each of them is, is kept outside, by number, in `places`:
-/// several heaps that no thing is in at the same time share one such list.
+/// A heap with a fixed capacity. The position of each item is kept outside, by number, in `places`. Several
+/// heaps can share one such list if no item is in two of them.
 #[derive(Debug)]
 pub(crate) struct Heap<K> {
     entries: Vec<Entry<K>>,
@@ -22,18 +22,18 @@ impl<K: Copy + Ord> Heap<K> {
         Heap { entries: Vec::with_capacity(most) }
     }
 
-    /// The first thing.
+    /// Returns the first item.
     pub(crate) fn first(&self) -> Option<Entry<K>> {
         self.entries.first().copied()
     }
 
-    /// Is the thing in this heap, and not in another one that shares the list?
+    /// Returns whether the item is in this heap, and not in another one that shares the list.
     pub(crate) fn holds(&self, places: &[u32], id: u32) -> bool {
         let place = places[id as usize] as usize;
         self.entries.get(place).is_some_and(|entry| entry.id == id)
     }
 
-    /// The thing is in the heap with this key, or not at all.
+    /// Inserts or moves the item to this key, or removes it.
     pub(crate) fn set(&mut self, places: &mut [u32], id: u32, key: Option<K>) {
         let place = places[id as usize];
         match (place, key) {
@@ -57,7 +57,7 @@ impl<K: Copy + Ord> Heap<K> {
         }
     }
 
-    /// Moves what is at `at` to where it belongs.
+    /// Moves the item at `at` to its place.
     fn settle(&mut self, places: &mut [u32], at: usize) {
         let at = self.rise(places, at);
         self.sink(places, at);
@@ -105,7 +105,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     proptest! {
-        /// Against an ordered map: (number, key or out).
+        /// Compares with an ordered map. Steps are (number, key or removal).
         #[test]
         fn the_first_is_the_least(steps in prop::collection::vec((0u32..20, prop::option::of(0u8..30)), 0..300)) {
             let (mut heap, mut places, mut model) = (Heap::new(20), [NOWHERE; 20], BTreeMap::new());

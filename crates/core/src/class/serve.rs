@@ -1,4 +1,4 @@
-//! A frame leaves, and is charged.
+//! Departure of a frame, and its charges.
 
 use super::spec::PRIORITIES;
 use super::tree::{Inside, Popped, Tree, ROOT};
@@ -9,7 +9,8 @@ use crate::node::Cx;
 const SCALE: u64 = 16;
 
 impl Tree {
-    /// The next frame that can leave at [`Tree::now`]. Call it again until there is none, then [`Tree::advance`].
+    /// Dequeues the next frame that can leave at [`Tree::now`]. Call it until it returns `None`, then call
+    /// [`Tree::advance`].
     pub fn pop(&mut self, cx: &mut Cx<'_>) -> Option<Popped> {
         while let Some((class, leaf)) = self.next_leaf() {
             let queue = &mut self.leaves[leaf as usize].queue;
@@ -36,8 +37,9 @@ impl Tree {
         None
     }
 
-    /// The classes from the leaf up pay for the frame: their ceilings all, their rates those from the first on that is below
-    /// its own, and those below that one have borrowed. Returns the bytes that the leaf borrowed.
+    /// Charges the frame to the classes from the leaf up. All ceilings are charged. Rates are charged from
+    /// the first class on that is below its own rate. The classes below that one have borrowed. Returns the
+    /// bytes that the leaf borrowed.
     fn charge(&mut self, leaf: u32, charge: Charge) -> u64 {
         let (mut i, mut paid, now) = (leaf, false, self.now);
         let priority = self.classes[leaf as usize].priority;
@@ -65,7 +67,7 @@ impl Tree {
         borrowed
     }
 
-    /// A class borrows: the others of its parent may have as much, by their weights, before it borrows again.
+    /// Notes that a class borrows. Its siblings may borrow as much, by their weights, before its next turn.
     fn borrow(&mut self, i: u32, parent: u32, priority: u8, bytes: u64) {
         let Inside::Feed(feed) = self.classes[parent as usize].inside else { return };
         let class = &mut self.classes[i as usize];
@@ -76,7 +78,7 @@ impl Tree {
         class.carried = (owed % u64::from(class.weight)) as u32;
     }
 
-    /// What all classes from the leaf up offer is another thing now.
+    /// Updates the offers of all classes from the leaf up.
     fn refresh_path(&mut self, cx: &mut Cx<'_>, leaf: u32) {
         let mut i = leaf;
         while i != ROOT {

@@ -6,54 +6,54 @@ use crate::rate::Rate;
 use core::fmt;
 use core::ops::RangeInclusive;
 
-/// How many priorities there are.
+/// Number of priorities.
 pub const PRIORITIES: u8 = 8;
 /// Weights that a class may have.
 pub const WEIGHTS: RangeInclusive<u32> = 1..=1000;
-/// Most classes between a leaf and the top.
+/// Longest path from a leaf to the top, in classes.
 const DEEPEST: usize = 32;
 
 /// A class of a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spec {
-    /// The number of the class that it borrows from; `None` at the top.
+    /// Number of the class that it borrows from. `None` at the top.
     pub parent: Option<usize>,
-    /// What it has for itself; at the top, the link's rate. Without, all that it sends is borrowed.
+    /// Guaranteed rate. At the top it is the link's rate. Without one, all bytes are borrowed.
     pub rate: Option<Rate>,
-    /// The most that it may send. `None`: what its parents may. At the top it is the rate.
+    /// Maximum rate. `None`: the maximum of its parents. At the top it is the rate.
     pub ceil: Option<Rate>,
-    /// Who borrows first, and is served first below its rate: 0 to 7, 0 before 1.
+    /// Priority for borrowing, and for service below the rate: 0 to 7, 0 first.
     pub priority: u8,
-    /// How those of the same parent and priority share what they borrow: 1 to 1000.
+    /// Weight for borrowing among children of the same parent and priority: 1 to 1000.
     pub weight: u32,
-    /// What waits in it. `None` for a class with children.
+    /// Its queue. `None` for a class with children.
     pub queue: Option<queue::Config>,
-    /// The least that each of its flows gets, if that is guaranteed.
+    /// Guarantee of each of its flows, if there is one.
     pub flow_min: Option<FlowMin>,
-    /// How it is paced, if it is. A paced class is alone: it is in no tree, and has a queue.
+    /// Pacing, if any. A paced class stands alone: it is in no tree, and has a queue.
     pub pace: Option<pace::Class>,
 }
 
-/// The least that each flow of a class gets: further ones are refused where there is not as much for each.
+/// Guarantee of each flow of a class. Further flows are refused where the class cannot give each as much.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowMin {
-    /// The rate of each.
+    /// Rate of each flow.
     pub rate: Rate,
-    /// What becomes of one for which there is not enough.
+    /// Treatment of a flow that cannot get it.
     pub refusal: Refusal,
 }
 
-/// How a connection is refused.
+/// Ways to refuse a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// Its SYN is dropped: who opens it tries again for a while.
+    /// Drops its SYN: the client retries for a while.
     Drop,
-    /// Who opens it gets a RST.
+    /// Sends the client a RST.
     Reset,
 }
 
 impl Spec {
-    /// A class of this parent without a rate, with weight 1.
+    /// Returns a class of this parent without a rate, with weight 1.
     pub const fn of(parent: Option<usize>) -> Spec {
         Spec {
             parent,
@@ -68,12 +68,12 @@ impl Spec {
     }
 }
 
-/// Why a tree is refused, with the number of the class that is at fault.
+/// Reasons to refuse a tree, with the number of the class at fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unsound {
     /// Its parent is no class.
     NoParent(usize),
-    /// It is its own ancestor, or has more than so many of them.
+    /// It is its own ancestor, or has more ancestors than the second number.
     Depth(usize, usize),
     /// Its parent has a queue.
     ParentQueues(usize),
@@ -85,16 +85,17 @@ pub enum Unsound {
     TopCeil(usize),
     /// Its ceiling is below its rate.
     CeilBelowRate(usize),
-    /// Its ceiling is above what a class above it may send, which is here.
+    /// Its ceiling is above the maximum rate of a class above it, given here.
     CeilAboveParent(usize, Rate),
-    /// Its children are guaranteed this many bits a second together, more than its own rate, or 0 if it has none.
+    /// Its children's guarantees add up to the first figure, in bits per second. That is more than the
+    /// second, its own rate, which is 0 if it has none.
     Overcommitted(usize, u64, u64),
     /// A weight that is not in [`WEIGHTS`], or a priority that is not below [`PRIORITIES`].
     OutOfRange(usize),
 }
 
 impl Unsound {
-    /// The number of the class.
+    /// Returns the number of the class.
     pub fn class(&self) -> usize {
         use Unsound::*;
         match *self {
@@ -105,7 +106,7 @@ impl Unsound {
 }
 
 impl fmt::Display for Unsound {
-    /// Of the class, without its name.
+    /// Writes the reason, without the name of the class.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Unsound::NoParent(_) => f.write_str("its parent is no class of its direction"),
@@ -133,7 +134,7 @@ fn bits(bps: u64) -> String {
     Rate::from_bps(bps).map_or("nothing".to_string(), |rate| rate.to_string())
 }
 
-/// Is this a tree, and are its guarantees no more than there is?
+/// Checks that this is a tree, and that its guarantees do not exceed its rates.
 pub fn check(classes: &[Spec]) -> Result<(), Unsound> {
     let mut promised = vec![0u64; classes.len()];
     let mut children = vec![0u32; classes.len()];
@@ -171,7 +172,7 @@ fn check_alone(i: usize, class: &Spec) -> Result<(), Unsound> {
     }
 }
 
-/// The classes above this one.
+/// Checks the classes above this one.
 fn check_above(i: usize, classes: &[Spec]) -> Result<(), Unsound> {
     let mut at = classes[i].parent;
     for _ in 0..=DEEPEST {

@@ -1,4 +1,4 @@
-//! Shares computed by hand, timelines to the nanosecond, and what holds whatever happens.
+//! Shares computed by hand, timelines to the nanosecond, and invariants under random input.
 
 use super::*;
 use crate::frame::{Charge, Frames, Waiting};
@@ -27,9 +27,9 @@ fn leaf(parent: usize, rate: Option<Rate>) -> Spec {
 struct Bench {
     tree: Tree,
     frames: Frames,
-    /// By class, the bytes of the frames that take the place of those that leave; 0 for none.
+    /// By class, the bytes of the frames that replace those that leave. 0 for none.
     refill: Vec<u64>,
-    /// Each frame that left: when, of which class, how many bytes.
+    /// Time, class and bytes of each frame that left.
     sent: Vec<(Time, usize, u64)>,
 }
 
@@ -39,7 +39,7 @@ impl Bench {
         Bench { tree, frames: Frames::growing(128), refill: vec![0; specs.len()], sent: Vec::new() }
     }
 
-    /// Another tree of as many classes takes over, each with what it had.
+    /// Replaces the tree by another with as many classes, each with its former state.
     fn replace(&mut self, specs: &[Spec]) {
         let mut old = core::mem::replace(&mut self.tree, Tree::new(specs).expect("a sound tree"));
         let now = old.now();
@@ -59,7 +59,7 @@ impl Bench {
         self.tree.push(&mut cx, class, Waiting { frame, charge, since: now });
     }
 
-    /// The class has something waiting all the time from now on: frames of so many bytes; 0 ends it.
+    /// Keeps the class backlogged from now on, with frames of `bytes` bytes. 0 ends it.
     fn backlog(&mut self, class: usize, bytes: u64) {
         self.refill[class] = bytes;
         if bytes > 0 {
@@ -95,7 +95,7 @@ fn sec(n: u64) -> Time {
     Time::from_secs(n)
 }
 
-/// Bytes that each class sends in the tenth second, all backlogged with full frames, as kilobits.
+/// Returns the bytes that each class sends in the tenth second, all backlogged with full frames, as kilobits.
 fn shares(specs: &[Spec]) -> Vec<u64> {
     let mut b = Bench::new(specs);
     for class in (0..specs.len()).filter(|&i| specs[i].queue.is_some()) {
@@ -105,7 +105,7 @@ fn shares(specs: &[Spec]) -> Vec<u64> {
     (0..specs.len()).map(|class| (b.bytes(class, sec(9), sec(10)) * 8 + 6000) / 12_000).collect()
 }
 
-/// Of each, full frames in a second are its rate in 12 kb/s.
+/// Returns the full frames that each class sends in a second at its rate, in units of 12 kb/s.
 fn frames_of(mbit: f64) -> u64 {
     (mbit * 1000.0 / 12.0).round() as u64
 }
@@ -127,7 +127,7 @@ fn what_is_left_is_shared_by_weight() {
     // 100 - 10 - 10 = 80 are left, three parts and one.
     let heavy = Spec { weight: 3, ..leaf(0, mbit(10)) };
     assert_near(&shares(&[top(mbit(100)), heavy, leaf(0, mbit(10))])[1..], &[70.0, 30.0]);
-    // Without guarantees all is left.
+    // Without guarantees, the whole link is borrowed.
     let heavy = Spec { weight: 3, ..leaf(0, None) };
     assert_near(&shares(&[top(mbit(100)), heavy, leaf(0, None)])[1..], &[75.0, 25.0]);
 }
@@ -142,7 +142,8 @@ fn priority_borrows_first_and_a_ceiling_ends_it() {
 
 #[test]
 fn borrowing_goes_up_the_tree() {
-    // Two customers of 40 with two services each; the first one's second service and the second one's first are idle.
+    // Two customers of 40 with two services each. The first one's second service and the second one's first
+    // are idle.
     let mut specs = vec![top(mbit(100)), Spec { rate: mbit(40), ..Spec::of(Some(0)) }];
     specs.push(Spec { rate: mbit(40), ..Spec::of(Some(0)) });
     specs.extend([leaf(1, mbit(10)), leaf(1, mbit(20)), leaf(2, mbit(10)), leaf(2, mbit(20))]);
@@ -152,10 +153,11 @@ fn borrowing_goes_up_the_tree() {
     b.run_until(sec(10));
     let share = |class| b.bytes(class, sec(9), sec(10)) * 8 / 12_000;
     assert_near(&[share(3), share(6)], &[50.0, 50.0]);
-    // All four: each its own, then what its customer has left, 5 each, then the link's 20 by customers.
+    // All four get their own rate, then 5 each from their customer's rest, then the link's 20 by customers.
     let got = shares(&specs);
     assert_near(&got[3..], &[20.0, 30.0, 20.0, 30.0]);
-    // With three services, customers still share the link's rest alike: HTB would give two thirds to the one with two leaves.
+    // With three services, customers still share the link's rest equally. HTB would give two thirds to the
+    // one with two leaves.
     let three = [specs[0], specs[1], specs[2], specs[3], specs[4], leaf(2, mbit(40))];
     assert_near(&shares(&three)[3..], &[20.0, 30.0, 50.0]);
 }
@@ -176,8 +178,8 @@ fn what_was_borrowed_is_given_back_after_the_frame_that_leaves() {
     (0..4).for_each(|_| b.push(2, FULL));
     b.run_until(Time::from_micros(34_000));
     let second: Vec<u64> = b.sent.iter().filter(|s| s.1 == 2).map(|s| s.0.as_nanos() / 1000).collect();
-    // A frame left at 24.0 ms; the link is free at 25.2 ms. The class is below its rate again at 26.9 and 29.3 ms; at 26.4 ms
-    // it borrows in its turn, and at 28.8 ms it is the other's.
+    // A frame left at 24.0 ms. The link is free at 25.2 ms. The class is below its rate again at 26.9 and
+    // 29.3 ms. At 26.4 ms it is its turn to borrow, and at 28.8 ms the other's.
     assert_eq!(second, [25_200, 26_400, 27_600, 30_000]);
     assert!(b.sent.windows(2).all(|w| w[1].0.since(w[0].0) == Duration::from_micros(1200)), "never idle");
 }
@@ -202,7 +204,7 @@ fn voice_waits_for_one_frame_of_the_link_at_most() {
     let mut b = Bench::new(&[top(mbit(1)), voice, bulk]);
     b.backlog(2, FULL);
     let mut late = Duration::ZERO;
-    // 200 bytes every 20 ms are 80 kb/s; never less than 17.8 ms apart, or they would be above 90 kb/s.
+    // 200 bytes every 20 ms are 80 kb/s. They are never less than 17.8 ms apart, which would exceed 90 kb/s.
     for n in 1..500 {
         let at = Time::from_micros(n * 20_000 + n % 7 * 300);
         b.run_until(at);
@@ -218,7 +220,7 @@ fn voice_waits_for_one_frame_of_the_link_at_most() {
 
 #[test]
 fn equal_customers_are_late_by_a_frame_of_their_own_and_one_of_the_link() {
-    // A hundred of 1 Mb/s on 100 Mb/s, of which all wake at the same time.
+    // A hundred classes of 1 Mb/s on 100 Mb/s. All wake at the same time.
     let mut specs = vec![top(mbit(100))];
     specs.extend((0..100).map(|_| leaf(0, mbit(1))));
     let mut b = Bench::new(&specs);
@@ -228,7 +230,7 @@ fn equal_customers_are_late_by_a_frame_of_their_own_and_one_of_the_link() {
     for class in 1..=100 {
         let times: Vec<Time> = b.sent.iter().filter(|s| s.1 == class).map(|s| s.0).collect();
         for (n, at) in (0..).zip(&times) {
-            // 12 ms a frame of its own, 0.12 ms one of the link.
+            // 12 ms for a frame of its own, 0.12 ms for one of the link.
             let latest = Time::from_micros(3_000 + (n + 1) * 12_000 + 120);
             assert!(*at <= latest, "class {class}, frame {n}: {at:?} after {latest:?}");
         }
@@ -251,7 +253,7 @@ fn rates_change_live_to_the_bit() {
     let mut b = Bench::new(&[top(mbit(8)), leaf(0, mbit(8))]);
     b.backlog(1, 1000);
     b.run_until(Time::from_micros(10_250));
-    // The frame of 10 ms is through at 11 ms: 750 bytes are owed, 1.5 ms at half the rate.
+    // The frame of 10 ms has finished at 11 ms. The debt is 750 bytes, or 1.5 ms at half the rate.
     b.replace(&[top(mbit(4)), leaf(0, mbit(4))]);
     b.run_until(Time::from_millis(20));
     let after: Vec<u64> = b.sent.iter().map(|s| s.0.as_nanos() / 1000).filter(|&t| t > 10_250).collect();
@@ -308,8 +310,8 @@ fn trees() -> impl Strategy<Value = Vec<Spec>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// Whoever is backlogged gets its rate over any second, within 0.1 % or a full frame of its own and one of the link; nobody is
-    /// above its ceiling by more than a frame; and the link is never idle while it may send.
+    /// A backlogged class gets its rate over any second, within 0.1 % or a full frame of its own and one of
+    /// the link. No class exceeds its ceiling by more than a frame. The link is never idle while it may send.
     #[test]
     fn rates_hold_over_any_second(specs in trees(), bytes in prop::collection::vec(64u64..1500, 20), idle in 0usize..20) {
         let mut b = Bench::new(&specs);
@@ -323,7 +325,7 @@ proptest! {
             for from in [0, 700, 1_300, 2_500].map(Time::from_millis) {
                 let sent: u64 = own.iter().map(|&leaf| b.bytes(leaf, from, from + Duration::from_millis(1000))).sum();
                 let slack = |rate: Rate| (rate.bps() / 8 / 1000).max(1500) + 1500;
-                // Ceilings may keep the link from being used.
+                // Ceilings may leave the link partly idle.
                 let used = !own.is_empty() && (i != 0 || specs[1].ceil.is_none());
                 if let Some(rate) = spec.rate.filter(|_| used) {
                     prop_assert!(sent + slack(rate) >= rate.bps() / 8, "class {i}: {sent} bytes at {rate}");
@@ -336,7 +338,7 @@ proptest! {
         }
     }
 
-    /// Nothing is lost or kept: what comes leaves, in the order of its class, whatever comes when.
+    /// No frame is lost or kept back: every arrival leaves, in the order of its class, for any arrival times.
     #[test]
     fn all_that_comes_leaves(specs in trees(), steps in prop::collection::vec((0usize..20, 1u64..1500, 0u64..3000), 0..200)) {
         let mut b = Bench::new(&specs);

@@ -1,4 +1,4 @@
-//! The tree: what it keeps, and what each class offers.
+//! The tree: its state, and the offers of its classes.
 
 mod offers;
 
@@ -14,35 +14,35 @@ use crate::stats::{DropReason, Histogram};
 use crate::time::Time;
 use offers::{Offer, BORROWS, LEAF};
 
-/// The number of what all classes at the top are children of. The class with index `i` is number `i + 1`.
+/// Number of the root, the parent of all classes at the top. The class with index `i` has number `i + 1`.
 pub(super) const ROOT: u32 = 0;
-/// How many leaves have a histogram of the time that frames waited: 19 KB each.
+/// Number of leaves with a histogram of waiting times, 19 KB each.
 pub(crate) const HISTOGRAMS: usize = 1024;
 
-/// A class at work.
+/// Run-time state of a class.
 #[derive(Debug)]
 pub(super) struct Class {
     pub(super) parent: u32,
-    /// In `feeds` or `queues`.
+    /// Its place in `leaves` or `feeds`.
     pub(super) inside: Inside,
     level: u8,
     pub(super) priority: u8,
     pub(super) weight: u32,
     pub(super) rate: Option<Bucket>,
     pub(super) ceil: Option<Bucket>,
-    /// Children of which something waits.
+    /// Children that are backlogged.
     active: u32,
-    /// Since when something waits.
+    /// Time since which it is backlogged.
     pub(super) since: Time,
-    /// Of what it borrowed, what its virtual times do not show yet.
+    /// Remainder of its borrowed bytes that its virtual times do not show yet.
     pub(super) carried: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Inside {
-    /// The number of its queue.
+    /// Number of its queue.
     Leaf(u32),
-    /// The number of its feed.
+    /// Number of its feed.
     Feed(u32),
 }
 
@@ -54,62 +54,62 @@ pub(super) struct Feed {
     pub(super) virtual_time: [u64; PRIORITIES as usize],
 }
 
-/// A leaf's queue, and what left it.
+/// A leaf's queue, and the counters of its departures.
 #[derive(Debug)]
 pub(super) struct Leaf {
     pub(super) queue: Queue,
     pub(super) config: queue::Config,
-    /// That it waits for, as far as is known.
+    /// Rate of its departures, as far as it is known.
     pub(super) rate: Rate,
     pub(super) stats: LeafStats,
 }
 
-/// What has left a leaf.
+/// Departures from a leaf.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LeafStats {
     /// Packets (segments of giant frames).
     pub packets: u64,
-    /// Their bytes, as charged.
+    /// Bytes, as charged.
     pub bytes: u64,
-    /// Those of the bytes that were borrowed.
+    /// Borrowed part of the bytes.
     pub borrowed: u64,
-    /// Nanoseconds that frames waited; of the first 1,024 leaves of a tree only.
+    /// Nanoseconds that frames waited. Recorded for the first 1,024 leaves of a tree only.
     pub delay: Histogram,
-    /// Is the delay recorded?
+    /// Recording of the delay.
     pub(crate) records_delay: bool,
 }
 
-/// A frame that leaves.
+/// A dequeued frame.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Popped {
-    /// The index of its class.
+    /// Index of its class.
     pub class: usize,
     /// The frame.
     pub waiting: Waiting,
-    /// When it leaves: as soon as it could.
+    /// Time of its departure: as soon as it could leave.
     pub at: Time,
 }
 
-/// A tree of classes. Call [`Tree::advance`] before anything else at a new time; times never go backwards.
+/// A tree of classes. Call [`Tree::advance`] before anything else at a new time. Times never go backwards.
 #[derive(Debug)]
 pub struct Tree {
     pub(super) now: Time,
     pub(super) classes: Vec<Class>,
     pub(super) feeds: Vec<Feed>,
     pub(super) leaves: Vec<Leaf>,
-    /// By class and priority: what it has borrowed, divided by its weight.
+    /// By class and priority: borrowed bytes divided by the weight.
     pub(super) virtual_times: Vec<u64>,
-    /// Where each class is in its parent's feed.
+    /// Position of each class in its parent's feed.
     places: Vec<u32>,
     /// Classes that wait for time.
     waits: Heap<Time>,
     waiting: Vec<u32>,
-    /// By class: what it sends, if a leaf guarantees its flows anything; otherwise empty.
+    /// By class: its recent rate, if a leaf guarantees its flows a rate. Otherwise empty.
     pub(super) usage: Vec<Usage>,
 }
 
 impl Tree {
-    /// A tree of these classes, if it is sound.
+    /// Returns a tree of these classes, if it is sound.
     pub fn new(specs: &[Spec]) -> Result<Tree, Unsound> {
         check(specs)?;
         let number = |i: Option<usize>| i.map_or(ROOT, |i| i as u32 + 1);
@@ -158,22 +158,22 @@ impl Tree {
         self.classes.push(Class { parent, ..class });
     }
 
-    /// The time up to which the tree has been brought.
+    /// Returns the time up to which the tree has been advanced.
     pub fn now(&self) -> Time {
         self.now
     }
 
-    /// Has the class with this index a queue?
+    /// Returns whether the class with this index has a queue.
     pub fn is_leaf(&self, class: usize) -> bool {
         matches!(self.classes.get(class + 1), Some(Class { inside: Inside::Leaf(_), .. }))
     }
 
-    /// The queue of the class with this index. Panics if it has none.
+    /// Returns the queue of the class with this index. Panics if it has none.
     pub fn queue(&self, class: usize) -> &Queue {
         &self.leaf(class).queue
     }
 
-    /// See [`Tree::queue`].
+    /// Mutable form of [`Tree::queue`].
     pub(crate) fn queue_mut(&mut self, class: usize) -> &mut Queue {
         match self.classes[class + 1].inside {
             Inside::Leaf(leaf) => &mut self.leaves[leaf as usize].queue,
@@ -181,7 +181,7 @@ impl Tree {
         }
     }
 
-    /// What has left the class with this index. Panics if it has no queue.
+    /// Returns the departures of the class with this index. Panics if it has no queue.
     pub fn leaf_stats(&self, class: usize) -> &LeafStats {
         &self.leaf(class).stats
     }
@@ -193,8 +193,8 @@ impl Tree {
         }
     }
 
-    /// A frame waits in the class with this index from [`Tree::now`] on, which is `cx.now`. Why it was dropped instead, if so. Panics
-    /// if the class has no queue.
+    /// Enqueues a frame in the class with this index at [`Tree::now`], which is `cx.now`. Returns the reason
+    /// if it was dropped instead. Panics if the class has no queue.
     pub fn push(&mut self, cx: &mut Cx<'_>, class: usize, waiting: Waiting) -> Option<DropReason> {
         let i = class as u32 + 1;
         let Inside::Leaf(leaf) = self.classes[class + 1].inside else { panic!("a class without a queue") };
@@ -206,12 +206,13 @@ impl Tree {
             (false, true) => self.end(i),
             _ => {}
         }
-        // What was first may have been dropped in place of what came.
+        // The discipline may have dropped the first frame in place of the new one.
         self.refresh(cx.frames, i);
         dropped
     }
 
-    /// When the next frame can leave: [`Tree::now`] or earlier if one can already; or when one may.
+    /// Returns the time at which the next frame can leave, which is [`Tree::now`] if one already can.
+    /// Otherwise it is the next time at which one may.
     pub fn due(&self) -> Option<Time> {
         match self.feeds[0].offers.first() {
             Some(_) => Some(self.now),
@@ -219,7 +220,7 @@ impl Tree {
         }
     }
 
-    /// Goes on to the next time at which a frame can leave, or to `to` if that is earlier.
+    /// Advances to the next time at which a frame can leave, or to `to` if that is earlier.
     pub fn advance(&mut self, frames: &Frames, to: Time) {
         while self.feeds[0].offers.first().is_none() {
             let Some(Entry { key, id }) = self.waits.first().filter(|wait| wait.key <= to) else { break };
@@ -231,7 +232,7 @@ impl Tree {
         }
     }
 
-    /// Goes on to `to` though frames could have left before, and did not.
+    /// Advances to `to` past frames that could have left before, and did not.
     pub fn skip(&mut self, frames: &Frames, to: Time) {
         self.now = self.now.max(to);
         while let Some(Entry { id, .. }) = self.waits.first().filter(|wait| wait.key <= to) {
@@ -239,13 +240,13 @@ impl Tree {
         }
     }
 
-    /// Something waits in the leaf, in which nothing did.
+    /// Notes that the leaf, which was empty, is backlogged.
     fn begin(&mut self, i: u32) {
         let now = self.now;
         self.activate(i, |class| class.since = now);
     }
 
-    /// Something waits in the leaf: tells each class of which that is new.
+    /// Marks the leaf as backlogged, and calls `tell` for each class that becomes backlogged by it.
     pub(super) fn activate(&mut self, mut i: u32, mut tell: impl FnMut(&mut Class)) {
         loop {
             let class = &mut self.classes[i as usize];
@@ -259,7 +260,7 @@ impl Tree {
         }
     }
 
-    /// Nothing waits in the leaf any more.
+    /// Notes that the leaf is empty.
     pub(super) fn end(&mut self, mut i: u32) {
         while i != ROOT {
             i = self.classes[i as usize].parent;
@@ -271,14 +272,14 @@ impl Tree {
         }
     }
 
-    /// What a class offers has changed, or may have: so may what those above it offer.
+    /// Updates the offer of a class, and those of the classes above it as far as they change.
     pub(super) fn refresh(&mut self, frames: &Frames, mut i: u32) {
         while i != ROOT && self.refresh_one(frames, i) {
             i = self.classes[i as usize].parent;
         }
     }
 
-    /// The same for one class. Does its parent have another best offer now?
+    /// Updates the offer of one class. Returns whether its parent's best offer has changed.
     pub(super) fn refresh_one(&mut self, frames: &Frames, i: u32) -> bool {
         let (offer, wait) = self.offer(frames, i);
         self.waits.set(&mut self.waiting, i, wait);
@@ -290,7 +291,7 @@ impl Tree {
         offers.first() != best
     }
 
-    /// The leaf that is to send next.
+    /// Returns the leaf that sends next.
     pub(super) fn next_leaf(&self) -> Option<(u32, u32)> {
         let mut feed = 0;
         loop {
@@ -326,7 +327,7 @@ impl Feed {
     }
 }
 
-/// Classes between this one and the root.
+/// Returns the number of classes between this one and the root.
 fn depth(specs: &[Spec], i: usize) -> u8 {
     core::iter::successors(specs[i].parent, |&p| specs[p].parent).count() as u8
 }

@@ -1,11 +1,13 @@
-//! What a class has sent lately, on average over two seconds: long enough for calls whose packets are some 100 ms apart.
+//! Recent rate of a class, averaged over two seconds. That is long enough for calls whose packets are some
+//! 100 ms apart.
 
 use crate::time::{Duration, Time};
 
-/// What is averaged over.
+/// Time over which the rate is averaged.
 const SPAN: Duration = Duration::from_secs(2);
 
-/// Bytes of the span under way and of the one before, of which the part counts that the first one lacks.
+/// Bytes of the current span and of the one before. The latter counts for the part of the span that is still
+/// to come.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Usage {
     since: Time,
@@ -14,7 +16,7 @@ pub(super) struct Usage {
 }
 
 impl Usage {
-    /// The span that `now` is in, with what was sent in it and in the one before.
+    /// Returns the span that contains `now`, with the bytes sent in it and in the one before.
     fn at(self, now: Time) -> Usage {
         let spans = now.since(self.since).as_nanos() / SPAN.as_nanos();
         match spans {
@@ -27,13 +29,13 @@ impl Usage {
         }
     }
 
-    /// So many bytes are sent now.
+    /// Counts `bytes` sent now.
     pub(super) fn note(&mut self, bytes: u64, now: Time) {
         *self = self.at(now);
         self.bytes += bytes;
     }
 
-    /// Bits per second.
+    /// Returns the rate in bits per second.
     pub(super) fn bps(self, now: Time) -> u64 {
         let Usage { since, bytes, before } = self.at(now);
         let (left, span) = (SPAN.saturating_sub(now.since(since)).as_nanos(), SPAN.as_nanos());

@@ -1,39 +1,42 @@
-//! Frames that fill holes: no host takes them for traffic, and no bridge forwards them.
+//! Frames that fill gaps. No host takes them for traffic, and no bridge forwards them.
 
 use super::size::{AROUND_FRAME, LEAST_ON_WIRE};
 use crate::frame::{Frame, Frames};
 use crate::time::Time;
 use core::ops::RangeInclusive;
 
-/// Last bytes of the reserved addresses 01-80-C2-00-00-0x (IEEE 802.1Q-2022 Table 8-1) that no protocol has: bridges do not forward what is
-/// sent to any of the sixteen, and no host listens to these.
+/// Last bytes of the reserved addresses 01-80-C2-00-00-0x (IEEE 802.1Q-2022 Table 8-1) that no protocol uses.
+/// Bridges do not forward frames to any of the sixteen, and no host listens to these.
 pub const RESERVED: [u8; 6] = [0x05, 0x06, 0x09, 0x0a, 0x0c, 0x0f];
 /// The first five bytes of those addresses.
 const LINK_LOCAL: [u8; 5] = [0x01, 0x80, 0xc2, 0x00, 0x00];
-/// MAC control (IEEE 802.3 Annex 31A), with the address, the opcode and the time of a PAUSE that stops nobody (Annex 31B).
+/// MAC control (IEEE 802.3 Annex 31A), with the address, the opcode and the time of a PAUSE that stops no
+/// sender (Annex 31B).
 const MAC_CONTROL: [u8; 2] = [0x88, 0x08];
 const PAUSE_ADDRESS: u8 = 0x01;
 const PAUSE_FOR_NOTHING: [u8; 4] = [0, 1, 0, 0];
 /// IEEE Std 802 local experimental ether type 1.
 const EXPERIMENTAL: [u8; 2] = [0x88, 0xb5];
-/// Addresses, ether type, and what a PAUSE has behind them.
+/// Length of addresses, ether type, and the fields of a PAUSE behind them.
 const HEAD: usize = 18;
 /// Shortest frame without FCS.
 const LEAST_FRAME: usize = 60;
 
-/// What holes are filled with.
+/// Kind of frame that fills gaps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Filler {
     /// IEEE 802.3x PAUSE frames with a time of 0. Some NICs drop those that the host sends.
     #[default]
     Pause,
-    /// Frames of the local experimental ether type to 01-80-C2-00-00-0x, where this is the last byte, one of [`RESERVED`].
+    /// Frames of the local experimental ether type to 01-80-C2-00-00-0x. This is the last byte, one of
+    /// [`RESERVED`].
     Reserved(u8),
 }
 
 impl Filler {
-    /// The frame that takes `wire` bytes on the wire, at least 84: a new one whose payload after the first bytes is absent or zeros. It is absent
-    /// in virtual time, where a frame may also stand for a run of fillers and be longer than any. `None` when the pool has no chunk.
+    /// Returns a new frame that takes `wire` bytes on the wire, at least 84. Its payload after the first
+    /// bytes is zeros if `whole`, and absent otherwise. It is absent in virtual time, where one frame may
+    /// also stand for a run of fillers and be longer than any. `None` when the pool has no chunk.
     pub fn make(
         self,
         frames: &mut Frames,
@@ -68,32 +71,33 @@ impl Filler {
         head
     }
 
-    /// Is this frame, by its first bytes, one that a bridge discards: sent to a reserved address?
+    /// Returns whether bridges discard the frame with these first bytes, since it goes to a reserved address.
     pub fn is_discarded(head: &[u8]) -> bool {
         head.starts_with(&LINK_LOCAL) && head.get(5).is_some_and(|last| *last < 0x10)
     }
 
-    /// The bytes that a frame of such a length takes on the wire.
+    /// Returns the bytes that a frame of this length takes on the wire.
     pub fn on_wire(len: usize) -> u64 {
         (len as u64 + AROUND_FRAME).max(LEAST_ON_WIRE)
     }
 }
 
-/// How many fillers fill a hole of so many bytes if none is longer than `longest`.
+/// Returns the number of fillers for a hole of `hole` bytes if none is longer than `longest`.
 pub(super) fn count(hole: u64, longest: u64) -> u64 {
     hole.div_ceil(longest)
 }
 
-/// The end of filler `i` of `n` in a hole, which are equally long but for a byte.
+/// Returns the end of filler `i` of `n` in a hole. Their lengths differ by at most one byte.
 pub(super) fn end(hole: u64, n: u64, i: u64) -> u64 {
     (u128::from(hole) * u128::from(i) / u128::from(n)) as u64
 }
 
-/// Of a hole of which `passed` bytes have passed: how many fillers end before the next one could be left out, and where that is.
+/// Returns the number of fillers committed when `passed` bytes of a hole have passed, and the end of the
+/// last. Later fillers can still be left out.
 pub(super) fn committed(hole: u64, passed: u64, longest: u64) -> (u64, u64) {
     let n = count(hole, longest);
     let i = (u128::from(passed) * u128::from(n)).div_ceil(u128::from(hole)) as u64;
-    // The quotient may be one too few or too many, since ends are rounded down.
+    // The quotient may be off by one, since ends are rounded down.
     let near: RangeInclusive<u64> = i.saturating_sub(1)..=n.min(i + 1);
     let i = near.into_iter().find(|&i| end(hole, n, i) >= passed).unwrap_or(n);
     (i, end(hole, n, i))

@@ -3,14 +3,14 @@
 use crate::rate::{ByteClock, Earned, Rate};
 use crate::time::Time;
 
-/// See the [module documentation](self). Exact: what whole nanoseconds and bytes cannot express is carried.
+/// See the [module documentation](self). Exact: fractions of nanoseconds and bytes are carried.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Line {
     clock: ByteClock,
     idle: Earned,
     at: Time,
     position: u64,
-    /// Nothing ends where it is free: it has been idle.
+    /// The line was idle just before it is free.
     idled: bool,
 }
 
@@ -23,41 +23,41 @@ impl Line {
         self.clock.rate()
     }
 
-    /// Byte times since the beginning, idle ones included, up to where the line is free.
+    /// Returns the byte times since the beginning, idle ones included, up to where the line is free.
     pub(super) fn position(&self) -> u64 {
         self.position
     }
 
-    /// When the line is free.
+    /// Returns the time at which the line is free.
     pub(super) fn at(&self) -> Time {
         self.at
     }
 
-    /// Has nothing been put on it directly before it is free?
+    /// Returns whether the line was idle just before it is free.
     pub(super) fn idled(&self) -> bool {
         self.idled
     }
 
-    /// So many bytes are put on it.
+    /// Puts `bytes` on the line.
     pub(super) fn put(&mut self, bytes: u64) {
         self.position += bytes;
         self.at += self.clock.advance(bytes);
         self.idled = false;
     }
 
-    /// When it would be free after so many bytes.
+    /// Returns the time at which the line would be free after `bytes` more.
     pub(super) fn after(&self, bytes: u64) -> Time {
         let mut clock = self.clock;
         self.at + clock.advance(bytes)
     }
 
-    /// Whole byte times that have passed since the line became free.
+    /// Returns the whole byte times that have passed since the line became free.
     pub(super) fn passed(&self, now: Time) -> u64 {
         let mut idle = self.idle;
         idle.earn(self.rate(), now.since(self.at))
     }
 
-    /// Nothing has been put on it until `now`.
+    /// Lets the line be idle until `now`.
     pub(super) fn rest(&mut self, now: Time) {
         if now > self.at {
             self.position += self.idle.earn(self.rate(), now.since(self.at));
@@ -65,7 +65,7 @@ impl Line {
         }
     }
 
-    /// Nothing could be put on it until `now`, and no byte times have passed.
+    /// Stops the line until `now`: no byte times pass.
     pub(super) fn stop(&mut self, now: Time) {
         if now > self.at {
             self.clock.idle();
@@ -73,7 +73,7 @@ impl Line {
         }
     }
 
-    /// It is behind by so many byte times.
+    /// Sets the line back by `bytes` byte times.
     pub(super) fn hold_back(&mut self, bytes: u64) {
         self.position -= bytes;
     }

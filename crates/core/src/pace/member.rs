@@ -1,4 +1,4 @@
-//! A paced class at work: its clock and its queue.
+//! Run-time state of a paced class: its clock and its queue.
 
 use super::size::Size;
 use super::{Class, Counts};
@@ -11,19 +11,20 @@ use crate::rate::{mul_div, Rate};
 pub(super) struct Member {
     rate: Rate,
     pub(super) counts: Counts,
-    /// The unit at which its next packet is due, and the part of a unit beyond it, in parts of the rate.
+    /// Unit at which its next packet is due, and the fraction of a unit beyond it, in parts of the rate.
     pub(super) next: u64,
     rem: u64,
-    /// The same after the packet that waits first, as far as its size is known: the deadline of that packet.
+    /// Values of `next` and `rem` after the first packet of the queue, as far as its size is known. The first
+    /// is that packet's deadline.
     planned: (u64, u64),
-    /// What that packet counts.
+    /// Counted bytes of that packet.
     expects: u64,
     pub(super) queue: Queue,
     pub(super) stats: LeafStats,
 }
 
 impl Member {
-    /// The class with this number, on a line of which its rate is `rate`.
+    /// Returns the class with this number, with the rate `rate` on its line.
     pub(super) fn new(number: usize, class: &Class, rate: Rate, config: queue::Config) -> Member {
         let stats = LeafStats { records_delay: number < HISTOGRAMS, ..LeafStats::default() };
         let queue = config.build(rate);
@@ -35,7 +36,7 @@ impl Member {
         self.rate
     }
 
-    /// The rate is another one after the next packet. The part of a unit that is carried is rounded down to what the new
+    /// Changes the rate after the next packet. The carried fraction of a unit is rounded down to what the new
     /// rate can express.
     pub(super) fn set_rate(&mut self, rate: Rate) {
         self.rem = mul_div(self.rem, rate.bps(), 0, self.rate.bps()).0;
@@ -43,32 +44,32 @@ impl Member {
         self.expects = 0;
     }
 
-    /// It has had nothing to send until this unit.
+    /// Begins a backlog at this unit, after a time with nothing to send.
     pub(super) fn begin(&mut self, position: u64) {
         if self.next < position {
             (self.next, self.rem) = (position, 0);
         }
     }
 
-    /// The unit after which its next packet comes if it sends so many counted bytes next.
+    /// Returns the unit at which the class is due again after `counted` bytes.
     fn after(&self, counted: u64, line: Rate) -> (u64, u64) {
         let (units, rem) = mul_div(counted, line.bps(), self.rem, self.rate.bps());
         (self.next.saturating_add(units), rem)
     }
 
-    /// The deadline of the packet that waits first, whose size is about this.
+    /// Plans the deadline of the first packet of the queue, whose size is about this.
     pub(super) fn plan(&mut self, size: Size, line: Rate) -> u64 {
         self.expects = size.counted(self.counts);
         self.planned = self.after(self.expects, line);
         self.planned.0
     }
 
-    /// The deadline as it was planned.
+    /// Returns the planned deadline.
     pub(super) fn deadline(&self) -> u64 {
         self.planned.0
     }
 
-    /// A packet of this size is sent.
+    /// Charges a sent packet of this size.
     pub(super) fn charge(&mut self, size: Size, line: Rate) {
         let counted = size.counted(self.counts);
         let after = if counted == self.expects { self.planned } else { self.after(counted, line) };

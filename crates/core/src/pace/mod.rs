@@ -1,29 +1,35 @@
-//! Pacing at an output: packets of a class start as far apart as its rate says, exact over any time.
+//! Pacing at an output: the rate of a class sets the distance between its packets' starts, exactly over any
+//! time.
 //!
 //! Two back ends have one interface, the [`Pacer`]:
 //!
-//! - **`gap`** counts bytes. A NIC sends back to back, so a packet's start is decided by the bytes queued before it, and a hole between
-//!   packets is filled with frames that the next switch discards (Takano et al., "Precise Software Pacing Method Using Gap Packets",
-//!   IPSJ Transactions on Advanced Computing Systems 47 SIG 7, 2006). No timer decides anything. The pacer keeps the line's clock itself:
-//!   bytes that it has put on the line, and time where it had nothing to put. It needs the rate of the line.
-//! - **`clock`** has deadlines instead: a packet leaves at its time. It is for devices whose rate is not known or means
-//!   nothing (veth, TUN), and is as precise as the driver's wake-ups.
+//! - **`gap`** counts bytes. A NIC sends back to back, so the bytes queued before a packet decide its start.
+//!   Gaps between packets are filled with frames that the next switch discards (Takano et al., "Precise
+//!   Software Pacing Method Using Gap Packets", IPSJ Transactions on Advanced Computing Systems 47 SIG 7,
+//!   2006). No timer is involved. The pacer keeps the line's clock itself, from the bytes that it has put on
+//!   the line and the time in which it was idle. It needs the rate of the line.
+//! - **`clock`** has deadlines instead: a packet leaves at its time. It is for devices whose rate is unknown
+//!   or meaningless (veth, TUN), and is as precise as the driver's wake-ups.
 //!
-//! Both are one arithmetic. The `gap` pacer's unit is the time of a byte on the line, the `clock` pacer's is the nanosecond: a line of 8 Gb/s on
-//! which packets take no room. On a line of rate `L`, a packet of `C` counted bytes in a class of rate `R` is followed by the next one
-//! of the class `C × L/R` units later, and the remainder of that division is carried to the next.
+//! Both share one arithmetic. The unit of the `gap` pacer is the time of a byte on the line. That of the
+//! `clock` pacer is the nanosecond: a line of 8 Gb/s on which packets take no room. On a line of rate `L`, a
+//! packet of `C` counted bytes in a class of rate `R` is followed by the next one of the class `C × L/R`
+//! units later. The remainder of that division is carried to the next.
 //!
-//! - A class knows the unit at which its next packet is due. It is charged from there, however late the packet was, so that what collides
-//!   loses nothing. A class that had nothing to send saves nothing.
-//! - Of the packets that are due, the one goes first whose class is due again first (earliest deadline first). If the rates
-//!   fit on the line, no packet is through later than one packet after that deadline (Jeffay, Stanat and Martel, RTSS 1991).
-//! - If they do not fit, the schedule as a whole is held back, and each class has its rate's share of the line.
-//! - Packets of no class take what is left: they go where no packet is due.
-//! - A filler has [84](LEAST_ON_WIRE) to [1538](FULL_ON_WIRE) bytes on the wire. A hole of fewer bytes cannot be filled: the packet after it leaves up to 83
-//!   byte times early, and its class is charged as if it had not. So packets go out in groups of at most ⌈84 / hole⌉.
-//!   Where the line has been idle before, it stays idle for as long instead.
+//! - A class knows the unit at which its next packet is due. It is charged from there, however late the
+//!   packet was, so that collisions cost no rate. A class with nothing to send saves no credit.
+//! - Among due packets, the first to go is the one whose class is due again first (earliest deadline first).
+//!   If the rates fit on the line, each packet finishes within one packet after that deadline (Jeffay, Stanat
+//!   and Martel, RTSS 1991).
+//! - If they do not fit, the schedule as a whole is held back, and each class has its rate's share of the
+//!   line.
+//! - Packets of no class use the remaining time: they go where no packet is due.
+//! - A filler has [84](LEAST_ON_WIRE) to [1538](FULL_ON_WIRE) bytes on the wire. A shorter hole cannot be
+//!   filled: the packet after it leaves up to 83 byte times early, and its class is charged as if it had not.
+//!   Packets therefore go out in groups of at most ⌈84 / hole⌉. Where the line was idle before, it stays idle
+//!   through the hole instead.
 //!
-//! What is left out: flow control of the far side (a PAUSE frame that comes in does not stop the line's clock).
+//! Flow control of the far side is not handled: an arriving PAUSE frame does not stop the line's clock.
 
 mod filler;
 mod line;
@@ -43,7 +49,7 @@ use crate::queue;
 use crate::rate::Rate;
 use core::fmt;
 
-/// What keeps the time.
+/// Source of a pacer's time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Backend {
     /// Bytes on the line.
@@ -54,10 +60,10 @@ pub enum Backend {
 }
 
 impl Backend {
-    /// By the names that configurations have for them.
+    /// Back ends by their names in configurations.
     pub const ALL: [(&'static str, Backend); 2] = [("gap", Backend::Gap), ("clock", Backend::Clock)];
 
-    /// Its name.
+    /// Returns the name.
     pub fn name(self) -> &'static str {
         match self {
             Backend::Gap => "gap",
@@ -66,51 +72,53 @@ impl Backend {
     }
 }
 
-/// Which bytes of a packet a rate counts.
+/// Bytes of a packet that a rate counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Counts {
-    /// Those of the IP packet.
+    /// The IP packet.
     #[default]
     Ip,
-    /// Those of the Ethernet frame with its FCS, padding included.
+    /// The Ethernet frame with its FCS, padding included.
     Frame,
-    /// All that it takes on the wire: the frame, preamble and inter-frame gap.
+    /// All bytes on the wire: frame, preamble and inter-frame gap.
     Wire,
 }
 
 impl Counts {
-    /// By the names that configurations have for them.
+    /// Ways of counting by their names in configurations.
     pub const ALL: [(&'static str, Counts); 3] =
         [("ip", Counts::Ip), ("frame", Counts::Frame), ("wire", Counts::Wire)];
 }
 
-/// How fast a class sends.
+/// Speed of a class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// At this rate.
+    /// This rate.
     Rate(Rate),
-    /// At so many millionths of the line's rate.
+    /// This many millionths of the line's rate.
     Share(u32),
-    /// At the windows of its TCP flows over their round-trip times; as long as these are not known, as fast as the line.
+    /// The windows of its TCP flows over their round-trip times. The line's rate as long as these are not
+    /// known.
     Window,
 }
 
-/// A class without a rate of its own is not faster than this, where that of the line is not known.
+/// Maximum rate of a class without a rate of its own, where the line's rate is not known.
 pub const FASTEST: Rate = Rate::mbit(400_000);
 
 /// A class that is paced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Class {
-    /// How fast it sends.
+    /// Speed.
     pub target: Target,
-    /// Which bytes that counts.
+    /// Bytes that the rate counts.
     pub counts: Counts,
-    /// By what it is paced. One port has one back end.
+    /// Back end. One port has one back end.
     pub backend: Backend,
 }
 
 impl Class {
-    /// Its rate on a line, the highest if it varies. `None` for a share of no line, or of nothing.
+    /// Returns the rate on a line, or the highest if it varies. `None` for a zero share, or a share of an
+    /// unknown rate.
     pub fn rate(&self, line: Option<Rate>) -> Option<Rate> {
         match self.target {
             Target::Rate(rate) => Some(rate),
@@ -125,15 +133,15 @@ impl Class {
 /// A port at which classes are paced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Port {
-    /// Rate of the line, if it has one that is known.
+    /// Rate of the line, if it is known.
     pub line: Option<Rate>,
-    /// What holes are filled with.
+    /// Kind of frame that fills gaps.
     pub filler: Filler,
     /// Source address of fillers.
     pub source: [u8; 6],
-    /// Most bytes that a filler takes on the wire, by the MTU of the device; at most [`FULL_ON_WIRE`].
+    /// Most bytes that a filler takes on the wire, by the MTU of the device. At most [`FULL_ON_WIRE`].
     pub longest: u64,
-    /// Is a hole told of as one run of fillers, when it ends? In virtual time it is.
+    /// Reports a hole as one run of fillers, when it ends. Set in virtual time.
     pub runs: bool,
 }
 
@@ -143,23 +151,24 @@ impl Default for Port {
     }
 }
 
-/// Why classes cannot be paced at a port, with the number of the class among them.
+/// Reasons why classes cannot be paced at a port, with the number of the class among them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unsound {
     /// `gap` and `clock` at one port.
     TwoBackends(usize),
-    /// `gap`, and the line has no rate that is known.
+    /// `gap` on a line whose rate is not known.
     NoLine(usize),
     /// A share of a line whose rate is not known.
     ShareOfNothing(usize),
     /// A rate above the line's.
     AboveLine(usize, Rate, Rate),
-    /// The device takes no frame that is long enough to fill all holes: a filler may take so many bytes on the wire.
+    /// The device takes no frame that is long enough to fill all holes. Its longest filler takes this many
+    /// bytes on the wire.
     FillerTooShort(u64),
 }
 
 impl Unsound {
-    /// The number of the class at fault, if it is one.
+    /// Returns the number of the class at fault, or 0 if it is none.
     pub fn class(&self) -> usize {
         match *self {
             Unsound::TwoBackends(i) | Unsound::NoLine(i) | Unsound::ShareOfNothing(i) => i,
@@ -170,7 +179,7 @@ impl Unsound {
 }
 
 impl fmt::Display for Unsound {
-    /// Of the class, without its name.
+    /// Writes the reason, without the name of the class.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Unsound::TwoBackends(_) => {
@@ -190,7 +199,7 @@ impl fmt::Display for Unsound {
     }
 }
 
-/// Can these classes be paced at this port?
+/// Checks that these classes can be paced at this port.
 pub fn check(port: &Port, classes: &[Class]) -> Result<(), Unsound> {
     for (i, class) in classes.iter().enumerate() {
         if class.backend != classes[0].backend {
@@ -205,12 +214,12 @@ pub fn check(port: &Port, classes: &[Class]) -> Result<(), Unsound> {
         }
     }
     let gap = classes.first().is_some_and(|class| class.backend == Backend::Gap);
-    // A hole that is longer than one filler is cut into equal ones, each of which must be long enough.
+    // A hole longer than one filler is cut into equal parts. Each of them must be long enough.
     if gap && port.longest < 2 * LEAST_ON_WIRE {
         return Err(Unsound::FillerTooShort(port.longest));
     }
     Ok(())
 }
 
-/// A class with its queue, as a [`Pacer`] is made of them.
+/// A class with its queue, as taken by [`Pacer::new`].
 pub type Queued = (Class, queue::Config);

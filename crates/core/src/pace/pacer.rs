@@ -1,4 +1,4 @@
-//! The pacer: queues of classes, what is due on the line, and the line itself.
+//! The pacer: queues of classes, the packets due on the line, and the line itself.
 
 mod holes;
 
@@ -17,70 +17,71 @@ use crate::time::Time;
 
 /// The line of the `clock` back end: a byte is a nanosecond.
 const NANOSECONDS: Rate = Rate::mbit(8_000);
-/// Packets of no class that wait for the line at most.
+/// Longest queue of packets of no class.
 const UNPACED: u32 = 1000;
 
-/// What is put on the line.
+/// Something put on the line.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Slot {
     /// A packet.
     Packet {
-        /// The number of its class, if it has one.
+        /// Number of its class, if it has one.
         class: Option<usize>,
-        /// The frame, with the time since which it has waited.
+        /// The frame, with its time of arrival.
         waiting: Waiting,
-        /// When it begins.
+        /// Time at which it begins.
         at: Time,
     },
     /// Fillers, as a run if the port has runs.
     Fillers {
-        /// When they begin; of a run, when they end.
+        /// Time at which they begin, or at which a run ends.
         at: Time,
-        /// How many.
+        /// Number of fillers.
         count: u64,
         /// Bytes that they take on the wire together.
         bytes: u64,
     },
 }
 
-/// What a pacer has done beside its classes.
+/// Counters of a pacer that belong to no class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
     /// Fillers put on the line.
     pub fillers: u64,
-    /// What they took on the wire, in bytes.
+    /// Bytes that fillers took on the wire.
     pub filler_bytes: u64,
-    /// Byte times by which the schedule was held back, since the rates did not fit on the line.
+    /// Byte times by which the schedule was held back, because the rates did not fit on the line.
     pub behind: u64,
 }
 
-/// What is to be put on the line next.
+/// Next item for the line.
 enum Next {
     /// A packet of a class.
     Paced(u32),
     /// A packet of no class.
     Unpaced,
-    /// Nothing but fillers for so long.
+    /// Only fillers, for this many byte times.
     Hole(u64),
     Nothing,
 }
 
-/// Paces the packets of classes at a port. Call [`Pacer::pop`] until there is nothing before anything else at a new time; times never go backwards.
+/// Paces the packets of classes at a port. Call [`Pacer::pop`] until it returns `None` before anything else
+/// at a new time. Times never go backwards.
 #[derive(Debug)]
 pub struct Pacer {
     port: Port,
     backend: Backend,
     line: Line,
-    /// Bytes a packet that charges count on top of IP.
+    /// Bytes for each packet that charges count on top of IP.
     overhead: u16,
     members: Vec<Member>,
-    /// Classes whose next packet is not due, by the unit at which it is.
+    /// Classes whose next packet is not due yet, by the unit at which it is.
     waits: Heap<u64>,
-    /// Those whose next packet is due, by the unit at which the one after it is.
+    /// Classes whose next packet is due, by its deadline: the unit at which the one after it is due.
     due: Heap<u64>,
     places: Vec<u32>,
     unpaced: Queue,
-    /// Fillers of a run that ended before what it was to fill, of which nobody has been told.
+    /// Fillers and bytes of a run that was cut short and is not reported yet.
     run: (u64, u64),
     /// Most bytes that a packet has taken on the wire.
     largest: u64,
@@ -88,7 +89,8 @@ pub struct Pacer {
 }
 
 impl Pacer {
-    /// A pacer of these classes, whose frames are charged with `overhead` bytes a packet on top of IP.
+    /// Returns a pacer of these classes, whose frames are charged with `overhead` bytes a packet on top of
+    /// IP.
     pub fn new(port: Port, classes: &[Queued], overhead: u16) -> Result<Pacer, Unsound> {
         let alone: Vec<_> = classes.iter().map(|(class, _)| *class).collect();
         check(&port, &alone)?;
@@ -114,52 +116,53 @@ impl Pacer {
         })
     }
 
-    /// The port that it was told of.
+    /// Returns the port.
     pub fn port(&self) -> &Port {
         &self.port
     }
-    /// What keeps the time.
+    /// Returns the source of time.
     pub fn backend(&self) -> Backend {
         self.backend
     }
-    /// What it has done beside its classes.
+    /// Returns the counters that belong to no class.
     pub fn stats(&self) -> Stats {
         self.stats
     }
-    /// Byte times that have passed on the line, or nanoseconds, up to where it is free.
+    /// Returns the byte times that have passed on the line, or nanoseconds, up to where it is free.
     pub fn position(&self) -> u64 {
         self.line.position()
     }
-    /// Packets of no class that wait, and were dropped.
+    /// Returns the queue of packets of no class, with its drops.
     pub fn unpaced(&self) -> &Queue {
         &self.unpaced
     }
-    /// The queue of the class with this number, and what has left it. Panics if there is no such class.
+    /// Returns the queue of the class with this number, and its departures. Panics if there is no such class.
     pub fn leaf(&self, class: usize) -> (&Queue, &LeafStats) {
         let member = &self.members[class];
         (&member.queue, &member.stats)
     }
-    /// See [`Pacer::leaf`].
+    /// Mutable queue of [`Pacer::leaf`].
     pub(crate) fn queue_mut(&mut self, class: usize) -> &mut Queue {
         &mut self.members[class].queue
     }
-    /// The highest rate that a class can have.
+    /// Returns the highest rate that a class can have.
     pub fn fastest(&self) -> Rate {
         self.port.line.unwrap_or(FASTEST)
     }
-    /// The rate of the class with this number. Panics if there is no such class.
+    /// Returns the rate of the class with this number. Panics if there is no such class.
     pub fn rate(&self, class: usize) -> Rate {
         self.members[class].rate()
     }
 
-    /// The class with this number has another rate after its next packet, at most the line's. Panics if there is no such class.
+    /// Changes the rate of the class with this number after its next packet, to the line's at most. Panics if
+    /// there is no such class.
     pub fn set_rate(&mut self, class: usize, rate: Rate) {
         let rate = if self.backend == Backend::Gap { rate.min(self.line.rate()) } else { rate };
         self.members[class].set_rate(rate);
     }
 
-    /// A frame waits from `cx.now` on: in the class with this number, or for what is left of the line. Why it was dropped instead, if so. Panics if
-    /// there is no such class.
+    /// Enqueues a frame at `cx.now`, in the class with this number or in the queue of no class. Returns the
+    /// reason if it was dropped instead. Panics if there is no such class.
     pub fn push(&mut self, cx: &mut Cx<'_>, class: Option<usize>, waiting: Waiting) -> Option<DropReason> {
         if self.backend == Backend::Clock || self.is_idle() {
             self.line.rest(cx.now);
@@ -185,7 +188,7 @@ impl Pacer {
         dropped
     }
 
-    /// When something is put on the line next; in the past if it could be already.
+    /// Returns the time at which the next item goes on the line. It is in the past if that could be already.
     pub fn due(&self) -> Option<Time> {
         match self.next() {
             Next::Nothing if self.run.0 == 0 => None,
@@ -196,7 +199,7 @@ impl Pacer {
         }
     }
 
-    /// What is put on the line next, if that is by `cx.now`.
+    /// Returns the next item for the line, if it is due by `cx.now`.
     pub fn pop(&mut self, cx: &mut Cx<'_>) -> Option<Slot> {
         while self.due().is_some_and(|due| due <= cx.now) {
             if self.run.0 > 0 {
@@ -228,19 +231,19 @@ impl Pacer {
         None
     }
 
-    /// Nothing could leave until `cx.now`: no time has passed for any class.
+    /// Skips to `now` when nothing could leave: no time has passed for any class.
     pub fn skip(&mut self, now: Time) {
         self.line.stop(now);
     }
 
-    /// The next frame that waits, of a pacer that is given up: in its class, or of none.
+    /// Dequeues the next frame of a pacer that is given up, of a class or of none.
     pub fn release(&mut self, frames: &Frames, class: Option<usize>) -> Option<Waiting> {
         let queue = class.map_or(&mut self.unpaced, |class| &mut self.members[class].queue);
         queue.release(frames)
     }
 
-    /// The class with this number goes on where the one with number `was` of another pacer is, which stops at `now`: what it has sent stays paid for, and its
-    /// counters go on. Frames come with [`Pacer::push`].
+    /// Continues the class with number `was` of another pacer, which stops at `now`, as the class with this
+    /// number. Debt for sent bytes stays, and its counters continue. Frames come with [`Pacer::push`].
     pub fn adopt(&mut self, now: Time, class: usize, old: &mut Pacer, was: usize) {
         let here = old.line.position() + old.line.passed(now);
         let ahead = old.members[was].next.saturating_sub(here);
@@ -255,12 +258,12 @@ impl Pacer {
         member.queue.set_stats(core::mem::take(queue.stats_mut()));
     }
 
-    /// Has nothing to be put on the line?
+    /// Returns whether the pacer has nothing to put on the line.
     fn is_idle(&self) -> bool {
         self.waits.first().is_none() && self.due.first().is_none() && self.unpaced.packets() == 0
     }
 
-    /// What is next, as far as is known.
+    /// Returns the next item, as far as it is known.
     fn next(&self) -> Next {
         if let Some(Entry { id, .. }) = self.due.first() {
             return Next::Paced(id);
@@ -275,7 +278,7 @@ impl Pacer {
         }
     }
 
-    /// Packets that have become due wait for the line by their deadlines.
+    /// Moves packets that have become due to the heap ordered by deadline.
     fn admit(&mut self) {
         let position = self.line.position();
         while let Some(Entry { id, .. }) = self.waits.first().filter(|wait| wait.key <= position) {
@@ -285,7 +288,7 @@ impl Pacer {
         }
     }
 
-    /// The class's first packet waits until it is due.
+    /// Schedules the class's first packet for its due time.
     fn plan(&mut self, frames: &Frames, class: u32) {
         self.forget(class);
         let (member, line) = (&mut self.members[class as usize], self.line.rate());
@@ -296,14 +299,14 @@ impl Pacer {
         self.admit();
     }
 
-    /// Nothing waits in the class.
+    /// Removes an empty class from the heaps.
     fn forget(&mut self, class: u32) {
-        // Its place does not say in which of them it is.
+        // The position does not tell which heap it is in.
         let heap = if self.due.holds(&self.places, class) { &mut self.due } else { &mut self.waits };
         heap.set(&mut self.places, class, None);
     }
 
-    /// A packet of the class is put on the line. `None` if its queue has none after all.
+    /// Puts a packet of the class on the line. `None` if its queue turns out to be empty.
     fn send(&mut self, cx: &mut Cx<'_>, class: u32) -> Option<Slot> {
         let at = self.line.at();
         let member = &mut self.members[class as usize];
@@ -323,7 +326,7 @@ impl Pacer {
         Some(Slot::Packet { class: Some(class as usize), waiting: waiting?, at })
     }
 
-    /// The frame takes its time on the line.
+    /// Advances the line by the frame's time.
     fn put(&mut self, frames: &Frames, waiting: &Waiting) -> Size {
         let (_, len) = frames.parked_bytes(&waiting.frame);
         let size = Size::of(waiting.charge, self.overhead, len);
@@ -334,7 +337,8 @@ impl Pacer {
         size
     }
 
-    /// If what is due is later than it could be if the rates fitted on the line, the schedule is late as a whole.
+    /// Holds the schedule back as a whole, if the earliest deadline is later than it could be with rates that
+    /// fit on the line.
     fn hold_back(&mut self) {
         let Some(first) = self.due.first().filter(|_| self.backend == Backend::Gap) else { return };
         let latest = first.key + 2 * self.largest;

@@ -1,4 +1,5 @@
-//! What a receiver sees of a paced class: its rate over so many packets, and how large its bursts are. A capture box on the wire measures the same.
+//! A receiver's view of a paced class: its rate over one or two packets, and the size of its bursts. A
+//! capture box on the wire measures the same values.
 
 use super::{Counts, Size, LEAST_ON_WIRE};
 use crate::rate::Rate;
@@ -6,10 +7,11 @@ use crate::time::Time;
 
 /// A nanosecond at one bit per second, in parts of a bit.
 const SECOND: u128 = 1_000_000_000;
-/// Packets over which bandwidth is measured: from one to so many.
+/// Longest span of packets over which bandwidth is measured, from one on.
 const SPANS: usize = 2;
 
-/// The bandwidth over so many packets: the bits of these from the beginning of the first to the beginning of the one behind them. In bits per second.
+/// Bandwidth over a number of packets, in bits per second. It counts the bits of these packets from the
+/// beginning of the first to the beginning of the one after the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
     /// The lowest.
@@ -23,7 +25,7 @@ pub struct Span {
 impl Span {
     const EMPTY: Span = Span { min: u64::MAX, max: 0, sum: 0, count: 0 };
 
-    /// The arithmetic mean, which is above the rate wherever packets are not equally far apart.
+    /// Returns the arithmetic mean. It is above the rate wherever packets are not equally far apart.
     pub fn mean(&self) -> Option<u64> {
         (self.count > 0).then(|| (self.sum / u128::from(self.count)) as u64)
     }
@@ -37,39 +39,41 @@ impl Span {
     }
 }
 
-/// A packet that was seen.
+/// An observed packet.
 #[derive(Clone, Copy, Debug)]
 struct Seen {
     at: Time,
     counted: u64,
 }
 
-/// Measures one class, as its packets begin on the wire.
+/// Measures one class by its packets' starts on the wire.
 #[derive(Clone, Debug)]
 pub struct Probe {
     counts: Counts,
     target: Rate,
     line: Option<Rate>,
     first: Option<Time>,
-    /// The last packets, the last one first.
+    /// Last packets, the newest first.
     last: [Option<Seen>; SPANS],
     packets: u64,
     /// Counted bytes of all packets but the last.
     before_last: u64,
     spans: [Span; SPANS],
-    /// Bits times seconds in parts of a nanosecond: what a token bucket lacks after the last packet, and at most.
+    /// Deficit of a token bucket after the last packet, in bits times seconds in parts of a nanosecond, and
+    /// its maximum.
     level: u128,
     most: u128,
     largest: u64,
-    /// Packets with nothing between them, so far and at most.
+    /// Current and longest run of packets with nothing between them.
     together: u64,
     most_together: u64,
-    /// When the last packet was through, and a filler more.
+    /// End of the last packet and one filler.
     through: Time,
 }
 
 impl Probe {
-    /// Of a class of this rate, which counts these bytes, on a line if its rate is known.
+    /// Returns a probe for a class of this rate, which counts these bytes. `line` is the line's rate if it is
+    /// known.
     pub fn new(target: Rate, counts: Counts, line: Option<Rate>) -> Probe {
         Probe {
             counts,
@@ -89,7 +93,7 @@ impl Probe {
         }
     }
 
-    /// A packet begins.
+    /// Records the start of a packet.
     pub fn record(&mut self, at: Time, size: Size) {
         let counted = size.counted(self.counts);
         let mut together = 0;
@@ -117,34 +121,37 @@ impl Probe {
         self.packets += 1;
     }
 
-    /// Packets seen.
+    /// Returns the number of packets.
     pub fn packets(&self) -> u64 {
         self.packets
     }
 
-    /// What it is to send.
+    /// Returns the target rate.
     pub fn target(&self) -> Rate {
         self.target
     }
 
-    /// Bits per second from the beginning of the first packet to that of the last, and their thousandths; `None` of fewer than two packets.
+    /// Returns the rate from the beginning of the first packet to that of the last, in thousandths of a bit
+    /// per second. `None` for fewer than two packets.
     pub fn millibits(&self) -> Option<u128> {
         let lasted = self.last[0]?.at.since(self.first?).as_nanos();
         (lasted > 0).then(|| u128::from(self.before_last) * 8 * SECOND * 1000 / u128::from(lasted))
     }
 
-    /// The bandwidth over `n` packets, from 1 to 2; `None` if there were not as many.
+    /// Returns the bandwidth over `n` packets, 1 or 2. `None` if there were too few.
     pub fn over(&self, n: usize) -> Option<Span> {
         self.spans.get(n.checked_sub(1)?).copied().filter(|span| span.count > 0)
     }
 
-    /// The smallest token bucket, filled at the class's rate, that it conforms to: thousandths of its largest packet. 1000 is a class whose packets are never too early.
+    /// Returns the smallest token bucket, filled at the class's rate, that it conforms to, in thousandths of
+    /// its largest packet. 1000 means that no packet is early.
     pub fn burst_millipackets(&self) -> u64 {
         let packet = u128::from(self.largest.max(1)) * 8 * SECOND;
         (self.most * 1000 / packet) as u64
     }
 
-    /// Most packets of the class with nothing between them, not even a filler; 0 if the line's rate is not known.
+    /// Returns the longest run of packets of the class with nothing between them, not even a filler. 0 if the
+    /// line's rate is not known.
     pub fn most_together(&self) -> u64 {
         if self.line.is_some() {
             self.most_together
@@ -191,9 +198,9 @@ mod tests {
         let one = probe.over(1).unwrap();
         assert_eq!((one.max, one.min), (12_144_000_000_000 / 12_304, 12_144_000_000_000 / 36_272));
         assert_eq!(probe.over(2).unwrap().max, 500_000_000);
-        // 1518 − 769 bytes were lacking as the second came.
+        // 1518 − 769 bytes were lacking when the second arrived.
         assert_eq!((probe.burst_millipackets(), probe.most_together()), ((1518 + 749) * 1000 / 1518, 2));
-        // 83 bytes between two packets are no filler, 84 are one.
+        // 83 bytes between two packets are too few for a filler, 84 are one.
         assert_eq!(seen(Rate::mbit(500), &[0, 1538 + 83]).most_together(), 2);
         assert_eq!(seen(Rate::mbit(500), &[0, 1538 + 84]).most_together(), 1);
     }

@@ -1,11 +1,11 @@
-//! How long a packet is, by each way of counting.
+//! Length of a packet, by each way of counting.
 
 use super::Counts;
 use crate::frame::Charge;
 
 /// Shortest frame on the wire: 64 bytes with FCS, preamble (8) and inter-frame gap (12) (IEEE 802.3 §4.4.2).
 pub const LEAST_ON_WIRE: u64 = 84;
-/// A full untagged frame on the wire: 1500 bytes of payload.
+/// A full untagged frame on the wire, with 1500 bytes of payload.
 pub const FULL_ON_WIRE: u64 = 1538;
 /// Header, FCS, preamble and inter-frame gap of an untagged frame.
 const AROUND_IP: u64 = 38;
@@ -14,7 +14,7 @@ pub(super) const AROUND_FRAME: u64 = 24;
 /// Preamble and inter-frame gap.
 const BETWEEN_FRAMES: u64 = 20;
 
-/// How long a packet is, or the packets together that a giant segment stands for.
+/// Length of a packet, or of the packets that a giant segment stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size {
     packets: u64,
@@ -23,7 +23,8 @@ pub struct Size {
 }
 
 impl Size {
-    /// Of a frame `len` bytes long without FCS, whose `charge` counts `overhead` bytes a packet on top of IP. Tags of giants are not counted.
+    /// Returns the size of a frame `len` bytes long without FCS, whose `charge` counts `overhead` bytes a
+    /// packet on top of IP. Tags of giants are not counted.
     pub fn of(charge: Charge, overhead: u16, len: usize) -> Size {
         let about = Size::expected(charge, overhead);
         match about.packets {
@@ -32,24 +33,24 @@ impl Size {
         }
     }
 
-    /// Of a frame of which only the charge is known: without tags.
+    /// Returns the size of a frame by its charge alone, without tags.
     pub(super) fn expected(charge: Charge, overhead: u16) -> Size {
         let packets = u64::from(charge.packets);
         let ip = charge.bytes.saturating_sub(packets * u64::from(overhead));
         Size { packets, ip, wire: (ip + packets * AROUND_IP).max(packets * LEAST_ON_WIRE) }
     }
 
-    /// Packets, of which it has one at least.
+    /// Returns the number of packets, at least 1.
     pub fn packets(&self) -> u64 {
         self.packets.max(1)
     }
 
-    /// Bytes of time that it takes on the wire.
+    /// Returns the byte times that it takes on the wire.
     pub fn wire(&self) -> u64 {
         self.wire
     }
 
-    /// Bytes that a rate counts.
+    /// Returns the bytes that a rate counts.
     pub fn counted(&self, counts: Counts) -> u64 {
         match counts {
             Counts::Ip => self.ip,

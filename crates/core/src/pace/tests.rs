@@ -18,7 +18,7 @@ fn line(rate: Rate) -> Port {
     Port { line: Some(rate), ..Port::default() }
 }
 
-/// What was put on the line: from which byte on, how many bytes, and the class of a packet.
+/// An item on the line: its first byte, its bytes, and the class of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Put {
     from: u64,
@@ -44,7 +44,7 @@ impl Bench {
         Bench { pacer, frames: Frames::new(1024, 128, 0), now: Time::ZERO, bytes: 0 }
     }
 
-    /// A packet of `ip` bytes comes now.
+    /// Enqueues a packet of `ip` bytes now.
     fn push(&mut self, class: Option<usize>, ip: u64) {
         let frame = self.frames.receive_copy(&[0; 60], ip as usize + 14, self.now).expect("room");
         let charge = Charge { packets: 1, bytes: ip + 14 };
@@ -53,7 +53,7 @@ impl Bench {
         assert_eq!(self.pacer.push(cx, class, waiting), None);
     }
 
-    /// The next thing put on the line, at its own time.
+    /// Returns the next item put on the line, at its own time.
     fn next(&mut self) -> Option<Put> {
         self.now = self.now.max(self.pacer.due()?);
         let slot = self.pacer.pop(&mut Cx { now: self.now, frames: &mut self.frames })?;
@@ -71,7 +71,7 @@ impl Bench {
         Some(put)
     }
 
-    /// So many packets of classes that always have two waiting, of the same size each.
+    /// Returns `packets` packets of classes that always have two waiting, each class with one size.
     fn backlogged(&mut self, sizes: &[u64], packets: usize) -> Vec<Put> {
         for (i, &ip) in sizes.iter().enumerate() {
             self.push(Some(i), ip);
@@ -90,13 +90,13 @@ impl Bench {
     }
 }
 
-/// Where the packets of a class began.
+/// Returns the starts of the packets of a class.
 fn starts(puts: &[Put], class: usize) -> Vec<u64> {
     puts.iter().filter(|put| put.class == Some(class)).map(|put| put.from).collect()
 }
 
-/// The paper's figure 3: half and a quarter of the line, counted on the wire. Each packet takes 1538 bytes, so P1 is due every
-/// 3076 and P2 every 6152; the fourth place of each round is a gap.
+/// The paper's figure 3: half and a quarter of the line, counted on the wire. Each packet takes 1538 bytes.
+/// P1 is due every 3076 and P2 every 6152 bytes. The fourth place of each round is a gap.
 #[test]
 fn two_classes_share_the_line_as_in_figure_3() {
     let classes = [500, 250].map(|mbit| class(Rate::mbit(mbit), Counts::Wire));
@@ -110,7 +110,8 @@ fn two_classes_share_the_line_as_in_figure_3() {
     }
 }
 
-/// The same, where rates count frames with their FCS as in the paper's tables: 1518 bytes every 3036 and every 6072 byte times.
+/// Figure 3 with rates that count frames with their FCS, as in the paper's tables: 1518 bytes every 3036 and
+/// every 6072 byte times.
 #[test]
 fn a_packet_that_was_late_delays_none_after_it() {
     let classes = [500, 250].map(|mbit| class(Rate::mbit(mbit), Counts::Frame));
@@ -137,12 +138,13 @@ fn holes_are_filled_to_the_byte_with_several_fillers() {
     assert_eq!(starts(&puts, 0), [0, 189_750_000, 379_500_000]);
     let fillers = puts.iter().filter(|put| put.filler);
     assert!(fillers.clone().all(|put| (LEAST_ON_WIRE..=FULL_ON_WIRE).contains(&put.wire)));
-    // As few as can be: each hole of 189,748,462 bytes takes 123,374 full ones.
+    // The minimum: each hole of 189,748,462 bytes takes 123,374 full fillers.
     assert_eq!((fillers.count(), bench.pacer.stats().fillers), (2 * 123_374, 2 * 123_374));
     assert_eq!(puts.last().unwrap().at, Time::from_millis(2 * 1518));
 }
 
-/// ⌈84 / hole⌉ packets go out together where a hole is too short for a filler (counting IP bytes, 75 at 930 Mb/s, 5 at 972).
+/// ⌈84 / hole⌉ packets go out together where a hole is too short for a filler (counting IP bytes, 75 at 930
+/// Mb/s, 5 at 972).
 #[test]
 fn what_cannot_be_filled_is_carried() {
     for (mbit, together) in [(920, 1), (930, 2), (950, 3), (960, 4), (970, 11), (972, 17)] {
@@ -156,8 +158,8 @@ fn what_cannot_be_filled_is_carried() {
     }
 }
 
-/// At 930 Mb/s of frames a full one is due every 1518 × 100 / 93 = 1632.26 byte times. The next comes when 1600 have passed, of which 62 were
-/// idle: too late to fill the hole of 94, and too early to leave.
+/// At 930 Mb/s of frames, a full one is due every 1518 × 100 / 93 = 1632.26 byte times. The next arrives when
+/// 1600 have passed, 62 of them idle. That is too late to fill the hole of 94, and too early to leave.
 #[test]
 fn a_line_that_is_idle_stays_so_until_a_packet_is_due() {
     for runs in [false, true] {
@@ -183,7 +185,7 @@ fn a_class_that_rested_has_saved_nothing_and_loses_nothing_by_being_late() {
     bench.push(Some(0), 1500);
     let first = bench.next().unwrap();
     while bench.next().is_some_and(|put| put.filler) {}
-    // The second began at 15,380 byte times; nothing waits. It comes back after 10 ms.
+    // The second began at 15,380 byte times, and the queue is empty. It is backlogged again after 10 ms.
     assert_eq!((first.at, bench.now, bench.pacer.due()), (Time::ZERO, Time::from_nanos(123_040), None));
     bench.now = Time::from_millis(10);
     bench.push(Some(0), 1500);
@@ -196,7 +198,7 @@ fn a_class_that_rested_has_saved_nothing_and_loses_nothing_by_being_late() {
 
 #[test]
 fn packets_of_no_class_take_what_is_left() {
-    // The class has half of the line; ten others fill the rest, and each delays it by at most one packet.
+    // The class has half of the line. Ten others fill the rest, and each delays it by at most one packet.
     let mut bench = Bench::new(line(GBIT), &[class(Rate::mbit(500), Counts::Wire)]);
     (0..10).for_each(|_| bench.push(None, 1500));
     let puts = bench.backlogged(&[1500], 12);
@@ -208,14 +210,14 @@ fn packets_of_no_class_take_what_is_left() {
 
 #[test]
 fn rates_that_do_not_fit_are_shared_as_they_are_asked_for() {
-    // 800 + 400 Mb/s on 1 Gb/s: two thirds and one third of what there is.
+    // 800 + 400 Mb/s on 1 Gb/s: two thirds and one third of the line.
     let classes = [800, 400].map(|mbit| class(Rate::mbit(mbit), Counts::Wire));
     let mut bench = Bench::new(line(GBIT), &classes);
     let puts = bench.backlogged(&[1500, 1500], 9000);
     assert!(puts.iter().all(|put| !put.filler) && bench.pacer.stats().behind > 0);
     let count = starts(&puts, 0).len();
     assert!((5990..=6010).contains(&count), "{count} of 9000");
-    // The bytes that were asked for and did not fit are not owed: alone, the second has its rate at once.
+    // Requested bytes that did not fit are not owed: alone, the second has its rate at once.
     let classes = [900, 100, 500].map(|mbit| class(Rate::mbit(mbit), Counts::Wire));
     let mut bench = Bench::new(line(GBIT), &classes);
     bench.backlogged(&[1500; 3], 9000);
@@ -237,7 +239,7 @@ fn the_clock_back_end_has_deadlines() {
     };
     assert_eq!(at(0), (0..at(0).len() as u64).map(|n| n * 1_000_000).collect::<Vec<_>>());
     assert_eq!(at(1), (0..at(1).len() as u64).map(|n| n * 8_000_000 / 7).collect::<Vec<_>>());
-    // What has no class waits for nobody.
+    // A packet of no class is not delayed.
     bench.push(None, 1000);
     assert_eq!(bench.next().map(|put| (put.class, put.at)), Some((None, bench.now)));
 }
@@ -250,7 +252,8 @@ fn runs_end_where_the_next_filler_would_begin() {
     bench.push(Some(0), 1500);
     bench.push(Some(0), 1500);
     assert_eq!(bench.next().unwrap().class, Some(0));
-    // The next one is due at 153,800 byte times: 99 fillers of 1538 bytes. In the third of them another class comes.
+    // The next one is due at 153,800 byte times, after 99 fillers of 1538 bytes. A packet of another class
+    // arrives during the third of them.
     bench.now = Time::from_nanos((1538 * 3 + 100) * 8);
     bench.push(Some(1), 1500);
     let run = bench.next().unwrap();
@@ -270,7 +273,7 @@ fn a_port_that_is_shut_owes_nothing() {
     bench.pacer.skip(Time::from_secs(1));
     let puts: Vec<Put> = core::iter::from_fn(|| bench.next()).filter(|put| !put.filler).collect();
     let at: Vec<u64> = puts.iter().map(|put| put.at.as_nanos() - 1_000_000_000).collect();
-    // A filler had not begun yet.
+    // No filler had begun yet.
     assert_eq!((first.at, at), (Time::ZERO, (0..4).map(|n| (1538 + n * 3076) * 8).collect::<Vec<_>>()));
 }
 
@@ -300,17 +303,18 @@ fn another_rate_counts_from_the_next_packet_on() {
     assert_eq!(starts(&puts, 0), [3076, 3076 + 6152, 3076 + 2 * 6152]);
 }
 
-/// Lines of the rates that Ethernet has.
+/// Rates of Ethernet lines.
 const LINES: [u64; 5] = [1_000, 10_000, 25_000, 100_000, 400_000];
 
-/// A class from 8 kb/s to the rate of the line, with packets of a size.
+/// A class from 8 kb/s to the rate of the line, with packets of one size.
 fn any_class(line: u64) -> impl Strategy<Value = (u64, u64)> {
     (3.9f64..(line as f64 * 1e6).log10(), 46u64..=1500)
         .prop_map(|(exponent, ip)| (10f64.powf(exponent) as u64, ip))
 }
 
 proptest! {
-    /// Alone, each packet begins where exact arithmetic says, or up to 83 byte times before; the line is never idle, and its time is exact.
+    /// Alone, each packet begins where exact arithmetic says, or up to 83 byte times before. The line is
+    /// never idle, and its time is exact.
     #[test]
     fn a_class_alone_is_exact((line_mbit, (bps, ip)) in prop::sample::select(&LINES[..]).prop_flat_map(|l| (Just(l), any_class(l))),
                               counts in prop::sample::select(&Counts::ALL[..])) {
@@ -334,8 +338,8 @@ proptest! {
         prop_assert!(holes);
     }
 
-    /// Of classes that fit on the line, none is through later than one packet after its next is due, and over any time each has sent what
-    /// exact arithmetic says, to one packet.
+    /// If the classes fit on the line, each packet finishes within one packet after its class is due again.
+    /// Over any time each class has sent what exact arithmetic says, to one packet.
     #[test]
     fn classes_that_fit_have_their_rates(shares in prop::collection::vec((1u64..1000, 46u64..=1500), 1..12), load in 500u64..=1000) {
         let sum: u64 = shares.iter().map(|s| s.0).sum();
@@ -357,7 +361,7 @@ proptest! {
         }
     }
 
-    /// Whatever comes when: no frame is lost, times never go backwards, and no packet begins before it came.
+    /// For any arrivals: no frame is lost, times never go backwards, and no packet begins before it arrived.
     #[test]
     fn nothing_is_lost(steps in prop::collection::vec((0u64..200_000, prop::option::of(0usize..3), 46u64..=1500), 1..200), runs: bool, gap: bool) {
         let backend = if gap { Backend::Gap } else { Backend::Clock };

@@ -1,4 +1,4 @@
-//! What each class offers, of which the best is taken.
+//! Offers of the classes. The best one is taken.
 
 use super::{Class, Inside, Tree, ROOT};
 use crate::class::bucket::Bucket;
@@ -6,16 +6,16 @@ use crate::class::spec::PRIORITIES;
 use crate::frame::Frames;
 use crate::time::{Duration, Time};
 
-/// The level of an offer to borrow: after all levels that lend.
+/// Level of an offer to borrow: after all levels that lend.
 pub(super) const BORROWS: u8 = u8::MAX;
-/// The level of a leaf below its rate: before all others.
+/// Level of a leaf below its rate: before all others.
 pub(super) const LEAF: u8 = 0;
 
-/// What a class has to offer, the best first: by level, priority, and then the time at which its first frame would be through, or its
-/// virtual time where it borrows.
+/// Offer of a class, best first. The order is by level, by priority, and by the time at which the first frame
+/// would finish, or the virtual time of a borrower.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::class) struct Offer {
-    /// The level of the class that pays: leaves, then the lower classes, then the upper ones, then nobody yet.
+    /// Level of the class that pays: leaves, then the lower classes, then the upper ones, then `BORROWS`.
     level: u8,
     pub(in crate::class) priority: u8,
     key: u64,
@@ -28,7 +28,8 @@ impl Offer {
 }
 
 impl Tree {
-    /// What the class offers now, and when it has something else to offer if nothing happens before.
+    /// Returns the current offer of the class, and the time at which it changes if nothing else happens
+    /// before.
     pub(super) fn offer(&mut self, frames: &Frames, i: u32) -> (Option<Offer>, Option<Time>) {
         let class = &self.classes[i as usize];
         let Some(best) = self.best_inside(class) else { return (None, None) };
@@ -43,7 +44,7 @@ impl Tree {
                 let key = rate.paid().max(class.since) + self.first_takes(frames, class, rate);
                 (Some(Offer { level: class.level, priority, key: key.as_nanos() }), None)
             }
-            // Nobody lends to a class at the top.
+            // A class at the top has no lender.
             rate if class.parent == ROOT => (None, rate.map(|rate| rate.paid())),
             rate => {
                 let key = self.virtual_time(i, priority);
@@ -52,7 +53,7 @@ impl Tree {
         }
     }
 
-    /// The best that its children offer it; of a leaf, that it has something to send.
+    /// Returns the best offer of its children. For a leaf, returns an offer if its queue is not empty.
     fn best_inside(&self, class: &Class) -> Option<Offer> {
         match class.inside {
             Inside::Feed(feed) => Some(self.feeds[feed as usize].offers.first()?.key),
@@ -64,7 +65,7 @@ impl Tree {
         }
     }
 
-    /// How long a leaf's first frame takes at its own rate.
+    /// Returns the time that a leaf's first frame takes at its own rate.
     fn first_takes(&self, frames: &Frames, class: &Class, rate: Bucket) -> Duration {
         match class.inside {
             Inside::Feed(_) => Duration::ZERO,
@@ -75,7 +76,8 @@ impl Tree {
         }
     }
 
-    /// The virtual time at which the class borrows next: not before that of the last that borrowed there.
+    /// Returns the virtual time at which the class borrows next. It is never before that of the last borrower
+    /// from the same parent.
     fn virtual_time(&mut self, i: u32, priority: u8) -> u64 {
         let parent = self.classes[i as usize].parent;
         let Inside::Feed(feed) = self.classes[parent as usize].inside else { return 0 };

@@ -1,15 +1,16 @@
-//! What is done with the line's time between packets.
+//! Use of the line's time between packets.
 
 use super::{Next, Pacer, Slot};
 use crate::pace::size::LEAST_ON_WIRE;
 use crate::pace::{filler, Backend};
 use crate::time::Time;
 
-/// Fillers of a run at most: the frame that stands for it has a length of 32 bits.
+/// Longest run of fillers: the frame that stands for it has a length of 32 bits.
 const LONGEST_RUN: u64 = 1 << 20;
 
 impl Pacer {
-    /// The shortest hole that can be filled, or waited for: where the line has been idle, it can stay so.
+    /// Returns the shortest hole that can be filled, or waited for. A line that was idle before can stay
+    /// idle.
     pub(super) fn least_hole(&self) -> u64 {
         match self.backend {
             Backend::Gap if !self.line.idled() => LEAST_ON_WIRE,
@@ -17,12 +18,12 @@ impl Pacer {
         }
     }
 
-    /// Is nothing said of a hole before it is over?
+    /// Returns whether a hole is reported only when it is over.
     pub(super) fn tells_afterwards(&self, hole: u64) -> bool {
         self.backend == Backend::Clock || self.port.runs || hole < LEAST_ON_WIRE
     }
 
-    /// What a hole is filled with next: how many fillers, and how long they take together.
+    /// Returns the number of fillers that fill a hole next, and the bytes that they take together.
     pub(super) fn fillers(&self, hole: u64) -> (u64, u64) {
         let n = filler::count(hole, self.port.longest);
         match (self.backend, self.port.runs) {
@@ -34,7 +35,8 @@ impl Pacer {
         }
     }
 
-    /// Fills a hole, or as much of it as is told of at once. There is nothing to tell where nothing is put on the line.
+    /// Fills a hole, or as much of it as is reported at once. Returns `None` where nothing is put on the
+    /// line.
     pub(super) fn fill(&mut self, hole: u64) -> Option<Slot> {
         let (begins, (count, bytes)) = (self.line.at(), self.fillers(hole));
         self.line.put(bytes);
@@ -50,11 +52,12 @@ impl Pacer {
         }
     }
 
-    /// What is due at this unit has come while a hole is being filled: the run ends before the next filler.
+    /// Ends a run of fillers before the next filler, if a packet that is due at this unit arrives while a
+    /// hole is being filled.
     pub(super) fn interrupt(&mut self, now: Time, due: u64) {
         let Next::Hole(hole) = self.next() else { return };
         if hole < LEAST_ON_WIRE {
-            // Nothing is being put on the line.
+            // The line is idle.
             return self.line.rest(now);
         }
         let filling = self.backend == Backend::Gap && self.port.runs && self.run.0 == 0;
